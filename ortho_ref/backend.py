@@ -1,0 +1,115 @@
+"""Arrays: which library an array belongs to, that library's linear algebra, and explicit moves between host and device.
+
+Functions of ortho_ref take the array library from the arrays they are given: `xp = xp_of(x, h)` is numpy for host
+arrays and cupy for device arrays, and a mixture of the two raises. CuPy is imported when its first array is seen or
+asked for, never before.
+"""
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+Array: TypeAlias = Any  # numpy.ndarray or cupy.ndarray; the two share no base class
+
+
+@dataclass(frozen=True)
+class ArrayLibrary:
+    """One array library.
+
+    device: the name users write, "cpu" or "gpu".
+    xp: its NumPy-like namespace.
+    linalg, sparse: its SciPy-like modules (lu_factor, lu_solve; csr_matrix).
+    from_host: numpy.ndarray -> its array.  to_host: its array -> numpy.ndarray.
+    """
+
+    device: str
+    xp: Any
+    linalg: Any
+    sparse: Any
+    from_host: Callable[[np.ndarray], Array]
+    to_host: Callable[[Array], np.ndarray]
+
+
+def _numpy_library() -> ArrayLibrary:
+    linalg, sparse = importlib.import_module("scipy.linalg"), importlib.import_module("scipy.sparse")
+    return ArrayLibrary("cpu", np, linalg, sparse, lambda array: array, lambda array: array)
+
+
+def _cupy_library() -> ArrayLibrary:
+    try:
+        cupy = importlib.import_module("cupy")
+    except ImportError as error:
+        raise ImportError(
+            "device 'gpu' needs CuPy: pip install cupy-cuda13x (CUDA 13) or cupy-cuda12x (CUDA 12)"
+        ) from error
+    linalg, sparse = importlib.import_module("cupyx.scipy.linalg"), importlib.import_module("cupyx.scipy.sparse")
+    return ArrayLibrary("gpu", cupy, linalg, sparse, cupy.asarray, cupy.asnumpy)
+
+
+# Root package of an array's type -> how to get its library. `register` adds to it.
+_LOADERS: dict[str, Callable[[], ArrayLibrary]] = {"numpy": _numpy_library, "cupy": _cupy_library}
+_LOADED: dict[str, ArrayLibrary] = {}
+_DEVICES: dict[str, str] = {"cpu": "numpy", "gpu": "cupy"}
+
+
+def register(root: str, library: ArrayLibrary) -> None:
+    """Make arrays whose type lives in the package `root` known, under the device name `library.device`."""
+    _LOADERS[root] = lambda: library
+    _LOADED[root] = library
+    _DEVICES[library.device] = root
+
+
+def _load(root: str) -> ArrayLibrary:
+    if root not in _LOADED:
+        _LOADED[root] = _LOADERS[root]()
+    return _LOADED[root]
+
+
+def is_array(value: object) -> bool:
+    """True for host and device arrays; False for Python and NumPy scalars, None, containers."""
+    return type(value).__module__.partition(".")[0] in _LOADERS and not isinstance(value, np.generic | np.dtype)
+
+
+def library_of(*values: Any) -> ArrayLibrary:
+    """The library that all arrays among `values` belong to (scalars and None are skipped; none at all: NumPy).
+
+    Raises TypeError when host and device arrays are mixed.
+    """
+    roots = {type(value).__module__.partition(".")[0] for value in values if is_array(value)}
+    if len(roots) > 1:
+        raise TypeError(f"arrays of different libraries in one call: {', '.join(sorted(roots))}; move them to one device")
+    return _load(roots.pop() if roots else "numpy")
+
+
+def xp_of(*values: Any) -> Any:
+    """The NumPy-like namespace of the arrays among `values`; see `library_of`."""
+    return library_of(*values).xp
+
+
+def _map(tree: Any, move: Callable[[Any], Any]) -> Any:
+    if isinstance(tree, dict):
+        return {key: _map(value, move) for key, value in tree.items()}
+    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
+        return type(tree)(*(_map(value, move) for value in tree))
+    if isinstance(tree, tuple | list):
+        return type(tree)(_map(value, move) for value in tree)
+    return move(tree) if is_array(tree) else tree
+
+
+def to_device(tree: Any, device: str) -> Any:
+    """Move every array in `tree` (an array, or nested dicts, tuples and lists of them) to "cpu" or "gpu".
+
+    Raises ValueError for an unknown device and ImportError when CuPy is missing.
+    """
+    if device not in _DEVICES:
+        raise ValueError(f"device is {device!r}; allowed: {', '.join(map(repr, _DEVICES))}")
+    target = _load(_DEVICES[device])
+    return _map(tree, lambda a: a if library_of(a) is target else target.from_host(library_of(a).to_host(a)))
+
+
+def to_host(tree: Any) -> Any:
+    """Move every array in `tree` to the host; the only place where device data comes back."""
+    return to_device(tree, "cpu")

@@ -1,0 +1,80 @@
+"""What a cell is, and the input product that every cell shares.
+
+    x integer: W x is the columns of W that x names          [bp:bptt/tokens]
+    x float:   W x;  dx = W^T da,  dW = da x^T,  db = da     [bp:bptt/W]
+"""
+
+from typing import Any, ClassVar, Protocol, TypeAlias
+
+import numpy as np
+
+from ortho_ref.backend import Array, xp_of
+from ortho_ref.initial import Initial, constant, glorot
+
+Weights: TypeAlias = dict[str, Array]
+State: TypeAlias = Any  # an array; for LSTM the pair (h, c)
+Shapes: TypeAlias = dict[str, tuple[int, ...]]
+
+
+class Cell(Protocol):
+    """One time step, forward and backward; options only, no arrays.
+
+    states: names of the arrays a state is made of, ("h",) or ("h", "c"); with one name a state is that array itself,
+    with more it is a tuple.
+    """
+
+    states: ClassVar[tuple[str, ...]]
+
+    def shapes(self, input_size: int, hidden_size: int) -> Shapes:
+        """Name -> shape of every weight, with m = input_size and n = hidden_size: W (n, m), U (n, n), b (n,)."""
+        ...
+
+    def init(self, rng: np.random.Generator, input_size: int, hidden_size: int, dtype: Any) -> Weights:
+        """Initial weights on the host; each weight from its own child of `rng`."""
+        ...
+
+    def step_forward(self, weights: Weights, x: Array, h_prev: State) -> tuple[State, Any]:
+        """One step.  x (B, m), or integer tokens (B,); h_prev (B, n) -> h (B, n) and the cache for step_backward."""
+        ...
+
+    def step_backward(self, weights: Weights, dh: State, cache: Any) -> tuple[Array | None, State, Weights]:
+        """Adjoint of one step.  dh (B, n) is all of dL/dh_t -> dx (None for tokens), dh_prev, dweights (summed over B)."""
+        ...
+
+
+def gate_shapes(gates: tuple[str, ...], input_size: int, hidden_size: int) -> Shapes:
+    """W_g (n, m), U_g (n, n), b_g (n,) for each gate g, in that order; "" stands for a cell with one product."""
+    n, m = hidden_size, input_size
+    return {
+        f"{kind}_{g}" if g else kind: shape for g in gates for kind, shape in (("W", (n, m)), ("U", (n, n)), ("b", (n,)))
+    }
+
+
+def draw(shapes: Shapes, rng: np.random.Generator, dtype: Any, special: dict[str, Initial] | None = None) -> Weights:
+    """Initial weights: matrices Glorot uniform, biases 0, unless `special` says otherwise; one child of `rng` each."""
+    special = special or {}
+    return {
+        name: special.get(name, glorot if len(shape) == 2 else constant(0.0))(child, shape, dtype)
+        for (name, shape), child in zip(shapes.items(), rng.spawn(len(shapes)), strict=True)
+    }
+
+
+def is_tokens(x: Array) -> bool:
+    """True when x holds integer tokens instead of input vectors."""
+    return x.dtype.kind in "iu"
+
+
+def input_product(W: Array, x: Array) -> Array:
+    """W x for rows x (B, m), or the columns of W (n, m) named by tokens x (B,) -> (B, n)."""
+    if is_tokens(x):
+        return W.T[x]  # [bp:bptt/tokens]
+    return x @ W.T  # [bp:bptt/W]
+
+
+def input_pullback(W: Array, x: Array, da: Array) -> tuple[Array | None, Array]:
+    """(dx, dW) from da (B, n); dx is None for tokens."""
+    if is_tokens(x):
+        xp = xp_of(W, x, da)
+        one_hot = (x[:, None] == xp.arange(W.shape[1])).astype(da.dtype)
+        return None, da.T @ one_hot  # [bp:bptt/tokens]
+    return da @ W, da.T @ x  # [bp:bptt/W]

@@ -1,0 +1,70 @@
+"""The simple recurrent network, h = Phi(W x + U h + b): tanh RNN, IRNN (relu), scoRNN (modrelu, orthogonal U).
+
+Forward
+    z_t = W x_t + U h_{t-1}                                [urnn:1/z]
+    h_t = Phi(z_t, b)                                      [urnn:1/h] [goru:2.6]
+
+Phi(z, b) is tanh(z + b), relu(z + b), or modrelu(z, b) with the bias inside.
+
+Backward.  dh is all of dL/dh_t; d<name> is dL/d<name>.
+    dz, db = pullback of Phi at dh                         [bp:rnn/1]
+    dh_prev = U^T dz    dU = dz h_prev^T                   [bp:rnn/2]
+    dW = dz x^T    dx = W^T dz                             [bp:bptt/W]
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from ortho_ref.activations import activation
+from ortho_ref.backend import Array
+from ortho_ref.cells.cell import Shapes, Weights, draw, gate_shapes, input_product, input_pullback
+
+
+class Cache(NamedTuple):
+    """All that step_backward reads.  x (B, m) or (B,); the rest (B, n); a is the pre-activation z without b."""
+
+    x: Array
+    h_prev: Array
+    a: Array
+    h: Array
+
+
+@dataclass(frozen=True)
+class Elman:
+    """Simple recurrent network (urnn:1, goru:2.6).  Weights W U b.
+
+    activation: Phi, "tanh", "relu" or "modrelu".
+    """
+
+    activation: str = "tanh"
+
+    states: ClassVar[tuple[str, ...]] = ("h",)
+
+    def __post_init__(self) -> None:
+        activation(self.activation)
+
+    def shapes(self, input_size: int, hidden_size: int) -> Shapes:
+        """Name -> shape of every weight."""
+        return gate_shapes(("",), input_size, hidden_size)
+
+    def init(self, rng: np.random.Generator, input_size: int, hidden_size: int, dtype: Any) -> Weights:
+        """Matrices Glorot uniform, bias 0 (urnn:init)."""
+        return draw(self.shapes(input_size, hidden_size), rng, dtype)
+
+    def step_forward(self, weights: Weights, x: Array, h_prev: Array) -> tuple[Array, Cache]:
+        """One step.  x (B, m) or tokens (B,), h_prev (B, n) -> h (B, n).  Pure: nothing is stored or changed."""
+        w, phi = weights, activation(self.activation)
+        z = input_product(w["W"], x) + h_prev @ w["U"].T  # [urnn:1/z]
+        h = phi.value(z, w["b"])  # [urnn:1/h] [goru:2.6]
+        return h, Cache(x, h_prev, z, h)
+
+    def step_backward(self, weights: Weights, dh: Array, cache: Cache) -> tuple[Array | None, Array, Weights]:
+        """Adjoint of one step.  dh (B, n) -> dx (B, m), or None for tokens; dh_prev (B, n); dweights."""
+        w, phi = weights, activation(self.activation)
+        x, h_prev, z, h = cache
+        dz, db = phi.pullback(dh, z, w["b"], h)  # [bp:rnn/1]
+        dh_prev, dU = dz @ w["U"], dz.T @ h_prev  # [bp:rnn/2]
+        dx, dW = input_pullback(w["W"], x, dz)  # [bp:bptt/W]
+        return dx, dh_prev, {"W": dW, "U": dU, "b": db.sum(axis=0)}

@@ -1,0 +1,94 @@
+"""`cells/lstm.py` for a whole sequence.  The gates are kept in the order o, i, f, g.
+
+Forward
+    P: W x_t + b for all t and gates                       [bp:bptt/W]
+    o, i, f = 0.5 + 0.5 tanh(0.5 (P + U h_{t-1}))          [bp:lstm/o] [bp:lstm/i] [bp:lstm/f]
+    g = tanh(P + U h_{t-1})                                [bp:lstm/g]
+    c_t = f_t * c_{t-1} + i_t * g_t                        [bp:lstm/c]
+    h_t = o_t * y_t,  y_t = tanh(c_t)                      [bp:lstm/h]
+
+Backward, dh and dc = all of dL/dh_t and dL/dc_t; F are factors formed chunk by chunk
+    da_o = dh * F_o, F_o = y * o * (1 - o)                 [bp:lstm/1] [bp:lstm/4]
+    dc += dh * F_y,  F_y = o * (1 - y^2)                   [bp:lstm/1]
+    da_i, da_f, da_g = dc * F,  F_i = g * i * (1 - i), F_f = c_prev * f * (1 - f), F_g = i * (1 - g^2)
+                                                           [bp:lstm/2] [bp:lstm/4]
+    dc <- dc * f                                           [bp:lstm/3]
+    dh <- sum over gates of U^T da;  dU = da h_prev^T      [bp:lstm/5]
+    dW, db, dx                                             [bp:bptt/W]
+"""
+
+from ortho_ref.backend import Array, xp_of
+from ortho_ref.cells.cell import Weights
+from ortho_ref.cells.lstm import LSTM
+from ortho_ref.fused import sequence
+from ortho_ref.fused.sequence import Tape
+from ortho_ref.scan import SequenceGradients
+
+Pair = tuple[Array, Array]
+GATES = "oifg"
+
+
+def forward(cell: LSTM, weights: Weights, x: Array, h0: Pair | None = None) -> tuple[Pair, Tape]:
+    """States (h, c), each (T+1, B, n), and the tape; see `fused.forward`."""
+    h0, c0 = (None, None) if h0 is None else h0
+    xp = xp_of(x, h0, c0, *weights.values())
+    W, b = (sequence.stack(weights, kind, GATES, halved=3) for kind in "Wb")
+    U = sequence.transposed(sequence.stack(weights, "U", GATES, halved=3))
+    P = sequence.input_products(W, b, x)  # [bp:bptt/W]
+    h, c = sequence.initial_state(x, U, h0), sequence.initial_state(x, U, c0)
+    y = xp.empty_like(P[0])
+    Uh, ig, half = xp.empty_like(P[:, 0]), xp.empty_like(P[0, 0]), xp.array(0.5, P.dtype)
+    for h_prev, c_prev, h_t, c_t, y_t, gates in zip(h[:-1], c[:-1], h[1:], c[1:], y, P.swapaxes(0, 1), strict=True):
+        xp.matmul(h_prev, U, out=Uh)
+        xp.add(gates, Uh, out=gates)
+        xp.tanh(gates, out=gates)  # [bp:lstm/g]
+        oif = gates[:3]
+        xp.multiply(oif, half, out=oif)
+        xp.add(oif, half, out=oif)  # [bp:lstm/o] [bp:lstm/i] [bp:lstm/f]
+        o, i, f, g = gates
+        xp.multiply(f, c_prev, out=c_t)  # [bp:lstm/c]
+        xp.multiply(i, g, out=ig)  # [bp:lstm/c]
+        xp.add(c_t, ig, out=c_t)  # [bp:lstm/c]
+        xp.tanh(c_t, out=y_t)  # [bp:lstm/h]
+        xp.multiply(o, y_t, out=h_t)  # [bp:lstm/h]
+    return (h, c), Tape(x, P, h, c, y)
+
+
+def backward(cell: LSTM, weights: Weights, tape: Tape, dh: Array, dh_T: Pair | None = None) -> SequenceGradients:
+    """Gradients over the sequence; see `fused.backward`."""
+    dh_last, dc_last = (None, None) if dh_T is None else dh_T
+    xp = xp_of(dh, dh_last, dc_last, *weights.values())
+    x, (o, i, f, g), h, c, y = tape.x, tape.gates, tape.h, tape.c, tape.extra
+    U = sequence.stack(weights, "U", GATES)
+    da = xp.empty_like(tape.gates)
+    dh_t, dc_t = sequence.last_cotangent(dh, dh_last), sequence.last_cotangent(dh, dc_last)
+    Uda, dy = xp.empty_like(da[:, 0]), xp.empty_like(dh_t)
+    for t in sequence.chunks(y):
+        F_o = 1 - o[t]
+        F_o *= h[1:][t]  # h = o * y  [bp:lstm/1] [bp:lstm/4]
+        F_y = y[t] * y[t]
+        xp.subtract(1, F_y, out=F_y)
+        F_y *= o[t]  # [bp:lstm/1]
+        F = 1 - tape.gates[1:, t]
+        F *= tape.gates[1:, t]
+        F[0] *= g[t]  # [bp:lstm/2] [bp:lstm/4]
+        F[1] *= c[:-1][t]  # [bp:lstm/2] [bp:lstm/4]
+        xp.multiply(g[t], g[t], out=F[2])
+        xp.subtract(1, F[2], out=F[2])
+        F[2] *= i[t]  # [bp:lstm/2] [bp:lstm/4]
+        steps = zip(dh[t], da.swapaxes(0, 1)[t], F_o, F_y, F.swapaxes(0, 1), f[t], strict=True)
+        for dh_own, da_t, F_o_t, F_y_t, F_t, f_t in reversed(list(steps)):
+            xp.add(dh_t, dh_own, out=dh_t)
+            xp.multiply(dh_t, F_o_t, out=da_t[0])  # [bp:lstm/1] [bp:lstm/4]
+            xp.multiply(dh_t, F_y_t, out=dy)  # [bp:lstm/1]
+            xp.add(dc_t, dy, out=dc_t)  # [bp:lstm/1]
+            xp.multiply(dc_t, F_t, out=da_t[1:])  # [bp:lstm/2] [bp:lstm/4]
+            xp.multiply(dc_t, f_t, out=dc_t)  # [bp:lstm/3]
+            xp.matmul(da_t, U, out=Uda)  # [bp:lstm/5]
+            xp.sum(Uda, axis=0, out=dh_t)  # [bp:lstm/5]
+    dU = sequence.recurrent_gradients(da, h[:-1])  # [bp:lstm/5]
+    dW, db, dx = sequence.input_gradients(sequence.stack(weights, "W", GATES), x, da)  # [bp:bptt/W]
+    dweights = {}
+    for kind, stacked in (("W", dW), ("U", dU), ("b", db)):
+        dweights |= sequence.unstack(kind, GATES, stacked)
+    return SequenceGradients(dweights, dx, (dh_t, dc_t))

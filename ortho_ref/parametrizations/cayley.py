@@ -1,0 +1,112 @@
+"""The scaled Cayley transform with exact inverses (scoRNN).
+
+    U = (I + A)^{-1} (I - A) D,  A^T = -A,  D = diag(+-1)              [ncgru:2]
+      = (2 (I + A)^{-1} - I) D,  since I - A = 2 I - (I + A)
+    A <- A - delta,  U afresh                                          [ncgru:3] [ncgru:4]
+    V = (I + A)^{-T} dU (D + U^T)                                      [ncgru:6]
+    dA = V^T - V                                                       [ncgru:5]
+    A_0: 2x2 blocks (0, -s; s, 0), s = tan(t / 2), t ~ U[0, pi/2)      [ncgru:init-A]
+
+dA is the derivative by the free entries above the diagonal, A_ij = a_ij = -A_ji: twice the projection of the
+unconstrained gradient (E-ncgru-09).  D has +1 on the first n - k and -1 on the last k entries of its diagonal.
+NOT this file: (I - A/2)^{-1} (I + A/2), the Cayley map of geotorch.
+
+A_tilde = (I + A)^{-1} is kept in the state: one LU factorisation serves U and V.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ortho_ref.backend import Array, library_of, xp_of
+from ortho_ref.parametrizations.parametrization import Params, State
+
+
+def initial_A(rng: np.random.Generator, n: int, dtype: Any) -> Array:
+    """scoRNN's initial A (n, n): random planar rotations by up to pi / 2; the last row and column 0 for odd n."""
+    t = rng.uniform(0, np.pi / 2, n // 2)
+    s = np.tan(t / 2).astype(dtype)
+    A = np.zeros((n, n), dtype)
+    i = np.arange(0, n - 1, 2)
+    A[i, i + 1], A[i + 1, i] = -s, s  # [ncgru:init-A]
+    return A
+
+
+def signs(n: int, negative_ones: int, dtype: Any) -> Array:
+    """The diagonal of D (n,): negative_ones entries -1, the last ones.  ValueError if there are more than n."""
+    if negative_ones > n:
+        raise ValueError(f"negative_ones is {negative_ones}; allowed: 0 to n = {n}")
+    return np.repeat(np.array([1, -1], dtype), [n - negative_ones, negative_ones])
+
+
+def check_negative_ones(negative_ones: int) -> None:
+    """ValueError unless negative_ones is an integer >= 0."""
+    if not isinstance(negative_ones, int | np.integer) or negative_ones < 0:
+        raise ValueError(f"negative_ones is {negative_ones!r}; allowed: an integer from 0 to n")
+
+
+def inverse(A: Array) -> Array:
+    """(I + A)^{-1} by LU, in A's own precision.  ValueError unless A is real, square, finite and exactly skew.
+
+    For skew A the matrix I + A is never singular: its eigenvalues are 1 + i w.
+    """
+    xp, linalg = xp_of(A), library_of(A).linalg
+    if A.ndim != 2 or A.shape[0] != A.shape[1] or A.dtype.kind != "f":
+        raise ValueError(f"A is {A.dtype} of shape {A.shape}; allowed: a real square matrix")
+    asymmetry = float(abs(A + A.T).max())
+    if not np.isfinite(asymmetry):
+        raise ValueError("A has an entry that is not finite")
+    if asymmetry != 0:
+        raise ValueError(f"A is not skew: max |A + A^T| is {asymmetry:.3g}; allowed: exactly 0")
+    I = xp.eye(A.shape[0], dtype=A.dtype)
+    return linalg.lu_solve(linalg.lu_factor(I + A), I)
+
+
+def exact_state(A: Array, D: Array) -> State:
+    """State of the exact map at A: A_tilde = (I + A)^{-1}, U, and the diagonal D."""
+    xp = xp_of(A, D)
+    A_tilde = inverse(A)
+    U = (2 * A_tilde - xp.eye(A.shape[0], dtype=A.dtype)) * D  # [ncgru:2] [ncgru:4]
+    return {"U": U, "A_tilde": A_tilde, "D": D}
+
+
+def cayley_pullback(A_tilde: Array, D: Array, U: Array, dU: Array) -> Array:
+    """dL/dA (n, n), exactly skew, from dL/dU."""
+    V = A_tilde.T @ dU @ (xp_of(U).diag(D) + U.T)  # [ncgru:6]
+    return V.T - V  # [ncgru:5]
+
+
+@dataclass(frozen=True)
+class ScaledCayley:
+    """Scaled Cayley transform, exact (ncgru:2-6; scoRNN).  Parameter A (n, n), skew.
+
+    negative_ones: how many of D's diagonal entries are -1; det U = (-1)^negative_ones.
+    """
+
+    negative_ones: int
+
+    def __post_init__(self) -> None:
+        check_negative_ones(self.negative_ones)
+
+    def init(self, rng: np.random.Generator, n: int, dtype: Any) -> tuple[Params, State]:
+        """scoRNN's initial A."""
+        A = initial_A(rng, n, dtype)
+        return {"A": A}, exact_state(A, signs(n, self.negative_ones, dtype))
+
+    def rebuild(self, params: Params, state: State) -> State:
+        """U from A.  ValueError unless A is real, finite and exactly skew."""
+        return {**state, **exact_state(params["A"], state["D"])}
+
+    def pullback(self, params: Params, state: State, dU: Array) -> Params:
+        """dL/dU -> {"A": dL/dA}."""
+        return {"A": cayley_pullback(state["A_tilde"], state["D"], state["U"], dU)}
+
+    def retract(self, params: Params, state: State, delta: Params) -> tuple[Params, State]:
+        """A - delta, and U from it.  ValueError if A does not stay finite and skew."""
+        params = {"A": params["A"] - delta["A"]}  # [ncgru:3]
+        return params, self.rebuild(params, state)  # [ncgru:4]
+
+    def count(self, n: int) -> int:
+        """n (n - 1) / 2."""
+        return n * (n - 1) // 2

@@ -1,0 +1,37 @@
+"""An unconstrained matrix, so that every weight is handled alike."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ortho_ref.backend import Array
+from ortho_ref.initial import glorot
+from ortho_ref.parametrizations.parametrization import Params, State
+
+
+@dataclass(frozen=True)
+class Free:
+    """U is its own parameter.  The parameter's name is empty: in a model's flat names the weight keeps its own name."""
+
+    def init(self, rng: np.random.Generator, n: int, dtype: Any) -> tuple[Params, State]:
+        """U Glorot uniform."""
+        U = glorot(rng, (n, n), dtype)
+        return {"": U}, {"U": U}
+
+    def rebuild(self, params: Params, state: State) -> State:
+        """U is the parameter."""
+        return {**state, "U": params[""]}
+
+    def pullback(self, params: Params, state: State, dU: Array) -> Params:
+        """dL/dU as it is."""
+        return {"": dU}
+
+    def retract(self, params: Params, state: State, delta: Params) -> tuple[Params, State]:
+        """U - delta."""
+        params = {"": params[""] - delta[""]}
+        return params, self.rebuild(params, state)
+
+    def count(self, n: int) -> int:
+        """n^2."""
+        return n * n

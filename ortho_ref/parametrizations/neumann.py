@@ -1,0 +1,106 @@
+"""The Neumann-Cayley update: (I + A)^{-1} carried along by a truncated Neumann series (Algorithm 1 of the NC-GRU paper).
+
+    given D, A_0, U_0:  A_tilde = (I + A_0)^{-1}                            [ncgru:alg1/2]
+    V = A_tilde^T dU (D + U^T)                                              [ncgru:alg1/4]
+    delta = optimizer(V^T - V), learning rate included                      [ncgru:alg1/5]
+    A <- A - delta                                                          [ncgru:alg1/6]
+    A_tilde <- (I + P + ... + P^q) A_tilde,  P = A_tilde delta              [ncgru:alg1/7] [ncgru:16-18]
+    U <- A_tilde (I - A) D                                                  [ncgru:alg1/8]
+
+Line 7 is printed for q = 2; it is evaluated in Horner form, F <- A_tilde + P F, q times.  The delta of line 7 is the
+one that moved A: released code feeds the series lr * gradient although Adam moved A, and U leaves the orthogonal
+matrices (E-ncgru-12).  Errors of the series accumulate without self-correction, so A_tilde is computed afresh by LU
+at the start and every `reset_every` updates [ncgru:reset].
+
+The series needs spectral radius of P below 1 [ncgru:neumann-cond]; ||P||_2 < 1 suffices.  Every update looks at the
+Frobenius norm, an upper bound of ||P||_2, and at ||P||_2 itself where that bound is 1 or more.  If ||P||_2 >= 1 too,
+the series is not used: the update is followed by an exact reset, which the state counts.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ortho_ref.backend import Array, xp_of
+from ortho_ref.parametrizations.cayley import cayley_pullback, check_negative_ones, exact_state, initial_A, signs
+from ortho_ref.parametrizations.parametrization import Params, State, defect
+
+
+def neumann_inverse(A_tilde: Array, P: Array, order: int) -> Array:
+    """(I + P + ... + P^order) A_tilde, the approximate (I + A - delta)^{-1} for P = A_tilde delta."""
+    F = A_tilde
+    for _ in range(order):
+        F = A_tilde + P @ F  # [ncgru:alg1/7] [ncgru:16-18]
+    return F
+
+
+@dataclass(frozen=True)
+class NeumannCayley:
+    """Neumann-Cayley orthogonal matrix (ncgru:16-18, Algorithm 1).  Parameter A (n, n), skew.
+
+    negative_ones: how many of D's diagonal entries are -1.
+    order: highest power kept of the series, 1, 2 or 3; the paper's default is 2.
+    reset_every: updates between exact inverses; the paper uses 50 (copying: 20).  None: only the one at the start.
+
+    State: U; A_tilde; D; step, the updates so far; condition, ||A_tilde delta|| of the last update (Frobenius norm,
+    or the spectral norm where the Frobenius norm is 1 or more); forced_resets, how often that norm was 1 or more.
+    """
+
+    negative_ones: int
+    order: int = 2
+    reset_every: int | None = 50
+
+    def __post_init__(self) -> None:
+        check_negative_ones(self.negative_ones)
+        if self.order not in (1, 2, 3):
+            raise ValueError(f"order is {self.order!r}; allowed: 1, 2, 3")
+        if self.reset_every is not None and (not isinstance(self.reset_every, int) or self.reset_every < 1):
+            raise ValueError(f"reset_every is {self.reset_every!r}; allowed: an integer >= 1, or None")
+
+    def init(self, rng: np.random.Generator, n: int, dtype: Any) -> tuple[Params, State]:
+        """scoRNN's initial A, A_tilde and U exact."""
+        A = initial_A(rng, n, dtype)
+        state = exact_state(A, signs(n, self.negative_ones, dtype))  # [ncgru:alg1/2]
+        return {"A": A}, {**state, "step": 0, "condition": 0.0, "forced_resets": 0}
+
+    def rebuild(self, params: Params, state: State) -> State:
+        """A_tilde and U exactly from A; the counters pass through.  ValueError unless A is finite and exactly skew."""
+        return {**state, **exact_state(params["A"], state["D"])}  # [ncgru:reset]
+
+    def pullback(self, params: Params, state: State, dU: Array) -> Params:
+        """dL/dU -> {"A": V^T - V}."""
+        return {"A": cayley_pullback(state["A_tilde"], state["D"], state["U"], dU)}  # [ncgru:alg1/4] [ncgru:alg1/5]
+
+    def retract(self, params: Params, state: State, delta: Params) -> tuple[Params, State]:
+        """Lines 6 to 8 of Algorithm 1, and the exact reset where it is due or forced.
+
+        Raises FloatingPointError if delta is not finite.
+        """
+        xp = xp_of(params["A"], delta["A"])
+        P = state["A_tilde"] @ delta["A"]
+        condition = float(xp.linalg.norm(P))
+        if not np.isfinite(condition):
+            raise FloatingPointError(f"the update of A is not finite after {state['step']} updates")
+        if condition >= 1:
+            condition = float(xp.linalg.norm(P, 2))
+        A = params["A"] - delta["A"]  # [ncgru:alg1/6]
+        step, forced = state["step"] + 1, condition >= 1
+        counters = {"step": step, "condition": condition, "forced_resets": state["forced_resets"] + forced}
+        if forced or (self.reset_every is not None and step % self.reset_every == 0):
+            return {"A": A}, {**self.rebuild({"A": A}, state), **counters}  # [ncgru:reset]
+        A_tilde = neumann_inverse(state["A_tilde"], P, self.order)  # [ncgru:alg1/7] [ncgru:16-18]
+        U = A_tilde @ (xp.eye(A.shape[0], dtype=A.dtype) - A) * state["D"]  # [ncgru:alg1/8]
+        return {"A": A}, {**state, **counters, "U": U, "A_tilde": A_tilde}
+
+    def count(self, n: int) -> int:
+        """n (n - 1) / 2."""
+        return n * (n - 1) // 2
+
+    def health(self, state: State) -> dict[str, float]:
+        """Defect ||U^T U - I||_2, the last update's Neumann condition, and the number of forced resets so far."""
+        return {
+            "defect": defect(state["U"]),
+            "condition": state["condition"],
+            "forced_resets": state["forced_resets"],
+        }
