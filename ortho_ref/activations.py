@@ -99,7 +99,7 @@ def _modrelu_distance(z: Array, b: Array) -> Array:
 
 
 class Activation(NamedTuple):
-    """Phi(a, b).  value(a, b) -> y;  pullback(dy, a, b, y) -> (da, db);  kink_distance(a, b): how far a is from a kink."""
+    """Phi(a, b).  value(a, b) -> y;  pullback(dy, a, b, y) -> (da, db);  kink_distance(a, b): of a from a kink."""
 
     value: Callable[[Array, Array], Array]
     pullback: Callable[[Array, Array, Array, Array], tuple[Array, Array]]

@@ -80,7 +80,9 @@ def library_of(*values: Any) -> ArrayLibrary:
     """
     roots = {type(value).__module__.partition(".")[0] for value in values if is_array(value)}
     if len(roots) > 1:
-        raise TypeError(f"arrays of different libraries in one call: {', '.join(sorted(roots))}; move them to one device")
+        raise TypeError(
+            f"arrays of different libraries in one call: {', '.join(sorted(roots))}; move them to one device"
+        )
     return _load(roots.pop() if roots else "numpy")
 
 

@@ -1,8 +1,8 @@
 """Time: any cell over a sequence, forward and backward, by calling its step functions.  The reference for `fused`.
 
-    h_t from (x_t, h_{t-1}), t = 1..T, starting at h_0                                [bp:bptt/forward]
-    g_T = dh_T + dh[T];  g_{t-1} = dh[t-1] + (adjoint of step t at g_t)               [bp:bptt/g]
-    every weight's gradient is the sum over t of its parts                           [bp:bptt/sum]
+h_t from (x_t, h_{t-1}), t = 1..T, starting at h_0                                [bp:bptt/forward]
+g_T = dh_T + dh[T];  g_{t-1} = dh[t-1] + (adjoint of step t at g_t)               [bp:bptt/g]
+every weight's gradient is the sum over t of its parts                           [bp:bptt/sum]
 """
 
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ class Tape(NamedTuple):
 
 
 class SequenceGradients(NamedTuple):
-    """Gradients over a sequence.  weights: as the weights; x (T, B, m), or None for tokens; h0: as a state, (B, n) each."""
+    """Gradients over a sequence.  weights: as these; x (T, B, m), or None for tokens; h0: as a state, (B, n) each."""
 
     weights: Weights
     x: Array | None

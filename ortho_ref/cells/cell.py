@@ -1,7 +1,7 @@
 """What a cell is, and the input product that every cell shares.
 
-    x integer: W x is the columns of W that x names          [bp:bptt/tokens]
-    x float:   W x;  dx = W^T da,  dW = da x^T,  db = da     [bp:bptt/W]
+x integer: W x is the columns of W that x names          [bp:bptt/tokens]
+x float:   W x;  dx = W^T da,  dW = da x^T,  db = da     [bp:bptt/W]
 """
 
 from typing import Any, ClassVar, Protocol, TypeAlias
@@ -38,7 +38,7 @@ class Cell(Protocol):
         ...
 
     def step_backward(self, weights: Weights, dh: State, cache: Any) -> tuple[Array | None, State, Weights]:
-        """Adjoint of one step.  dh (B, n) is all of dL/dh_t -> dx (None for tokens), dh_prev, dweights (summed over B)."""
+        """Adjoint of one step.  dh (B, n) is all of dL/dh_t -> dx (None for tokens), dh_prev, dweights (summed)."""
         ...
 
 
@@ -46,7 +46,9 @@ def gate_shapes(gates: tuple[str, ...], input_size: int, hidden_size: int) -> Sh
     """W_g (n, m), U_g (n, n), b_g (n,) for each gate g, in that order; "" stands for a cell with one product."""
     n, m = hidden_size, input_size
     return {
-        f"{kind}_{g}" if g else kind: shape for g in gates for kind, shape in (("W", (n, m)), ("U", (n, n)), ("b", (n,)))
+        f"{kind}_{g}" if g else kind: shape
+        for g in gates
+        for kind, shape in (("W", (n, m)), ("U", (n, n)), ("b", (n,)))
     }
 
 

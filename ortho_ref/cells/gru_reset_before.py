@@ -90,7 +90,7 @@ class GRUResetBefore:
         dx_r, dW_r = input_pullback(w["W_r"], x, da_r)  # [bp:bptt/W]
         dx_u, dW_u = input_pullback(w["W_u"], x, da_u)  # [bp:bptt/W]
         dx_c, dW_c = input_pullback(w["W_c"], x, da_c)  # [bp:bptt/W]
-        dx = None if dx_c is None else dx_r + dx_u + dx_c  # [bp:bptt/W]
+        dx = None if dx_r is None else dx_r + dx_u + dx_c  # [bp:bptt/W]
         dweights = {"W_r": dW_r, "U_r": dU_r, "b_r": da_r.sum(axis=0)}  # [bp:bptt/W]
         dweights |= {"W_u": dW_u, "U_u": dU_u, "b_u": da_u.sum(axis=0)}  # [bp:bptt/W]
         dweights |= {"W_c": dW_c, "U_c": dU_c, "b_c": db_c.sum(axis=0)}  # [bp:bptt/W]

@@ -55,7 +55,9 @@ class LSTM:
         """Matrices Glorot uniform, biases 0 but the forget bias 1 (the papers' LSTM baselines)."""
         return draw(self.shapes(input_size, hidden_size), rng, dtype, {"b_f": constant(1.0)})
 
-    def step_forward(self, weights: Weights, x: Array, h_prev: tuple[Array, Array]) -> tuple[tuple[Array, Array], Cache]:
+    def step_forward(
+        self, weights: Weights, x: Array, h_prev: tuple[Array, Array]
+    ) -> tuple[tuple[Array, Array], Cache]:
         """One step.  x (B, m) or tokens (B,), (h_prev, c_prev) each (B, n) -> (h, c).  Pure."""
         w, (h_prev, c_prev) = weights, h_prev
         xp = xp_of(x, h_prev)

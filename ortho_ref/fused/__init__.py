@@ -21,7 +21,7 @@ _ENGINES: dict[type, ModuleType] = {GRUResetBefore: gru_reset_before, LSTM: lstm
 def _engine(cell: Cell) -> ModuleType:
     if type(cell) not in _ENGINES:
         raise TypeError(
-            f"cell is a {type(cell).__name__}; fused forms exist for {', '.join(c.__name__ for c in _ENGINES)}: use scan"
+            f"cell is a {type(cell).__name__}; fused forms: {', '.join(c.__name__ for c in _ENGINES)}; use scan"
         )
     return _ENGINES[type(cell)]
 

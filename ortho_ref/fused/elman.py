@@ -6,6 +6,7 @@ Forward
     h_t = Phi(z_t, b)                                      [urnn:1/h] [goru:2.6]
 
 Backward, g = all of dL/dh_t
+    g += dh_t                                              [bp:bptt/g]
     dz = g * Phi'(z)                                       [bp:rnn/1]
     g <- U^T dz    dU = sum over t of dz h_prev^T          [bp:rnn/2]
     dW, db, dx                                             [bp:bptt/W]
@@ -27,11 +28,11 @@ def forward(cell: Elman, weights: Weights, x: Array, h0: Array | None = None) ->
     P = sequence.input_products(weights["W"][None], before[None], x)  # [bp:bptt/W]
     U = sequence.transposed(weights["U"])
     h = sequence.initial_state(x, U, h0)
-    scratch = xp.empty_like(P[0, 0])
+    phi = sequence.in_place(cell.activation, b, xp.empty_like(P[0, 0]))
     for h_prev, h_t, P_t in zip(h[:-1], h[1:], P[0], strict=True):
         xp.matmul(h_prev, U, out=h_t)  # [urnn:1/z]
         xp.add(h_t, P_t, out=h_t)  # [urnn:1/z]
-        sequence.activate(cell.activation, h_t, b, scratch)  # [urnn:1/h] [goru:2.6]
+        phi(h_t)  # [urnn:1/h] [goru:2.6]
     return h, Tape(x, None, h, None, None)
 
 
@@ -40,17 +41,22 @@ def backward(cell: Elman, weights: Weights, tape: Tape, dh: Array, dh_T: Array |
     xp = xp_of(dh, dh_T, *weights.values())
     x, h = tape.x, tape.h
     U = xp.ascontiguousarray(weights["U"])
-    dz = xp.empty_like(h[1:])
+    dU, db = xp.zeros_like(U), xp.zeros_like(weights["b"])
+    inputs = sequence.InputGradients(weights["W"][None], x)
+    steps, chunks = sequence.chunks(h[1:])
     g = sequence.last_cotangent(dh, dh_T)
-    for t in sequence.chunks(dz):
+    dz_chunk = xp.empty((1, steps, *g.shape), g.dtype)
+    for t in chunks:
         F = sequence.derivative(cell.activation, h[1:][t])  # [bp:rnn/1]
-        for dh_t, dz_t, F_t in reversed(list(zip(dh[t], dz[t], F, strict=True))):
-            xp.add(g, dh_t, out=g)
+        dz = dz_chunk[:, : len(F)]
+        for dh_t, dz_t, F_t in reversed(list(zip(dh[t], dz[0], F, strict=True))):
+            xp.add(g, dh_t, out=g)  # [bp:bptt/g]
             xp.multiply(g, F_t, out=dz_t)  # [bp:rnn/1]
             xp.matmul(dz_t, U, out=g)  # [bp:rnn/2]
-    dU = sequence.recurrent_gradients(dz, h[:-1])  # [bp:rnn/2]
-    dW, db, dx = sequence.input_gradients(weights["W"][None], x, dz[None])  # [bp:bptt/W]
-    inside = not sequence.bias_before(cell.activation)
-    return SequenceGradients(
-        {"W": dW[0], "U": dU, "b": sequence.inside_bias_gradient(h[1:], dz) if inside else db[0]}, dx, g
-    )
+        dU += sequence.recurrent_gradients(dz[0], h[:-1][t])  # [bp:rnn/2]
+        if not sequence.bias_before(cell.activation):
+            db += sequence.inside_bias_gradient(h[1:][t], dz[0])  # [bp:rnn/1]
+        inputs.add(t, dz)  # [bp:bptt/W]
+    dW, db_before = inputs.sums()
+    dweights = {"W": dW[0], "U": dU, "b": db_before[0] if sequence.bias_before(cell.activation) else db}
+    return SequenceGradients(dweights, inputs.dx, g)

@@ -9,6 +9,7 @@ Forward
     h_t = h_{t-1} + u_t * (c_t - h_{t-1})                  [ncgru:1/h]
 
 Backward, g = all of dL/dh_t; F are factors formed chunk by chunk, products of the rules they are tagged with
+    g += dh_t                                              [bp:bptt/g]
     da_u = g * F_u,  F_u = (c - h_prev) * u * (1 - u)      [bp:gru1/1] [bp:gru1/4]
     da_c = g * F_c,  F_c = u * Phi'(a)                     [bp:gru1/1] [bp:gru1/2]
     ds = U_c^T da_c                                        [bp:gru1/2]
@@ -30,7 +31,6 @@ def forward(cell: GRUResetBefore, weights: Weights, x: Array, h0: Array | None =
     """States (T+1, B, n) and the tape; see `fused.forward`."""
     xp = xp_of(x, h0, *weights.values())
     W, b = sequence.stack(weights, "W", "ruc", halved=2), sequence.stack(weights, "b", "ruc", halved=2)
-    b_c = weights["b_c"]
     if not sequence.bias_before(cell.activation):
         b[2] = 0
     P = sequence.input_products(W, b, x)  # [bp:bptt/W]
@@ -39,16 +39,17 @@ def forward(cell: GRUResetBefore, weights: Weights, x: Array, h0: Array | None =
     h = sequence.initial_state(x, U_c, h0)
     s = xp.empty_like(P[2])
     Uh, Us, half = xp.empty_like(P[:2, 0]), xp.empty_like(P[2, 0]), xp.array(0.5, P.dtype)
+    phi = sequence.in_place(cell.activation, weights["b_c"], xp.empty_like(Us))
     for h_prev, h_t, ru, c, s_t in zip(h[:-1], h[1:], P[:2].swapaxes(0, 1), P[2], s, strict=True):
         xp.matmul(h_prev, U_ru, out=Uh)  # [ncgru:1/r] [ncgru:1/u]
-        xp.add(ru, Uh, out=ru)
-        xp.tanh(ru, out=ru)
-        xp.multiply(ru, half, out=ru)
-        xp.add(ru, half, out=ru)
+        xp.add(ru, Uh, out=ru)  # [ncgru:1/r] [ncgru:1/u]
+        xp.tanh(ru, out=ru)  # [ncgru:1/r] [ncgru:1/u]
+        xp.multiply(ru, half, out=ru)  # [ncgru:1/r] [ncgru:1/u]
+        xp.add(ru, half, out=ru)  # [ncgru:1/r] [ncgru:1/u]
         xp.multiply(ru[0], h_prev, out=s_t)  # [ncgru:1/s]
         xp.matmul(s_t, U_c, out=Us)  # [ncgru:35]
         xp.add(c, Us, out=c)  # [ncgru:35]
-        sequence.activate(cell.activation, c, b_c, Us)  # [ncgru:1/c] [ncgru:19/c]
+        phi(c)  # [ncgru:1/c] [ncgru:19/c]
         xp.subtract(c, h_prev, out=h_t)  # [ncgru:1/h]
         xp.multiply(h_t, ru[1], out=h_t)  # [ncgru:1/h]
         xp.add(h_t, h_prev, out=h_t)  # [ncgru:1/h]
@@ -62,21 +63,26 @@ def backward(
     xp = xp_of(dh, dh_T, *weights.values())
     x, (r, u, c), h, s = tape.x, tape.gates, tape.h, tape.extra
     U_ru, U_c = sequence.stack(weights, "U", "ru"), xp.ascontiguousarray(weights["U_c"])
-    da = xp.empty_like(tape.gates)
+    dU_ru, dU_c, db_c = xp.zeros_like(U_ru), xp.zeros_like(U_c), xp.zeros_like(weights["b_c"])
+    inputs = sequence.InputGradients(sequence.stack(weights, "W", "ruc"), x)
+    steps, chunks = sequence.chunks(s)
     g = sequence.last_cotangent(dh, dh_T)
-    ds, Uda = xp.empty_like(g), xp.empty_like(da[:2, 0])
-    for t in sequence.chunks(c):
+    ds, da_chunk = xp.empty_like(g), xp.empty((3, steps, *g.shape), g.dtype)
+    Uda = xp.empty_like(da_chunk[:2, 0])
+    for t in chunks:
+        h_prev = h[:-1][t]
         keep = 1 - u[t]
-        F_u = c[t] - h[:-1][t]  # [bp:gru1/1]
+        F_u = c[t] - h_prev  # [bp:gru1/1]
         F_u *= u[t]
         F_u *= keep  # [bp:gru1/4]
         F_c = sequence.derivative(cell.activation, c[t])  # [bp:gru1/2]
         F_c *= u[t]  # [bp:gru1/1]
         F_r = 1 - r[t]
         F_r *= s[t]  # s = r * h_prev  [bp:gru1/3] [bp:gru1/4]
-        steps = zip(dh[t], da.swapaxes(0, 1)[t], F_u, F_c, F_r, r[t], keep, strict=True)
-        for dh_t, da_t, F_u_t, F_c_t, F_r_t, r_t, keep_t in reversed(list(steps)):
-            xp.add(g, dh_t, out=g)
+        da = da_chunk[:, : len(keep)]
+        by_step = zip(dh[t], da.swapaxes(0, 1), F_u, F_c, F_r, r[t], keep, strict=True)
+        for dh_t, da_t, F_u_t, F_c_t, F_r_t, r_t, keep_t in reversed(list(by_step)):
+            xp.add(g, dh_t, out=g)  # [bp:bptt/g]
             xp.multiply(g, F_u_t, out=da_t[1])  # [bp:gru1/1] [bp:gru1/4]
             xp.multiply(g, F_c_t, out=da_t[2])  # [bp:gru1/1] [bp:gru1/2]
             xp.matmul(da_t[2], U_c, out=ds)  # [bp:gru1/2]
@@ -87,11 +93,14 @@ def backward(
             xp.add(g, ds, out=g)  # [bp:gru1/3]
             xp.add(g, Uda[0], out=g)  # [bp:gru1/5]
             xp.add(g, Uda[1], out=g)  # [bp:gru1/5]
-    dU_ru = sequence.recurrent_gradients(da[:2], h[:-1])  # [bp:gru1/5]
-    dU_c = sequence.recurrent_gradients(da[2], s)  # [bp:gru1/2]
-    dW, db, dx = sequence.input_gradients(sequence.stack(weights, "W", "ruc"), x, da)  # [bp:bptt/W]
+        dU_ru += sequence.recurrent_gradients(da[:2], h_prev)  # [bp:gru1/5]
+        dU_c += sequence.recurrent_gradients(da[2], s[t])  # [bp:gru1/2]
+        if not sequence.bias_before(cell.activation):
+            db_c += sequence.inside_bias_gradient(c[t], da[2])  # [bp:gru1/2]
+        inputs.add(t, da)  # [bp:bptt/W]
+    dW, db = inputs.sums()
     dweights = sequence.unstack("W", "ruc", dW) | sequence.unstack("U", "ru", dU_ru) | sequence.unstack("b", "ruc", db)
     dweights["U_c"] = dU_c
     if not sequence.bias_before(cell.activation):
-        dweights["b_c"] = sequence.inside_bias_gradient(c, da[2])
-    return SequenceGradients(dweights, dx, g)
+        dweights["b_c"] = db_c
+    return SequenceGradients(dweights, inputs.dx, g)

@@ -8,6 +8,7 @@ Forward
     h_t = o_t * y_t,  y_t = tanh(c_t)                      [bp:lstm/h]
 
 Backward, dh and dc = all of dL/dh_t and dL/dc_t; F are factors formed chunk by chunk
+    dh += dh_t of the loss's own                           [bp:bptt/g]
     da_o = dh * F_o, F_o = y * o * (1 - o)                 [bp:lstm/1] [bp:lstm/4]
     dc += dh * F_y,  F_y = o * (1 - y^2)                   [bp:lstm/1]
     da_i, da_f, da_g = dc * F,  F_i = g * i * (1 - i), F_f = c_prev * f * (1 - f), F_g = i * (1 - g^2)
@@ -39,11 +40,11 @@ def forward(cell: LSTM, weights: Weights, x: Array, h0: Pair | None = None) -> t
     y = xp.empty_like(P[0])
     Uh, ig, half = xp.empty_like(P[:, 0]), xp.empty_like(P[0, 0]), xp.array(0.5, P.dtype)
     for h_prev, c_prev, h_t, c_t, y_t, gates in zip(h[:-1], c[:-1], h[1:], c[1:], y, P.swapaxes(0, 1), strict=True):
-        xp.matmul(h_prev, U, out=Uh)
-        xp.add(gates, Uh, out=gates)
-        xp.tanh(gates, out=gates)  # [bp:lstm/g]
+        xp.matmul(h_prev, U, out=Uh)  # [bp:lstm/o] [bp:lstm/i] [bp:lstm/f] [bp:lstm/g]
+        xp.add(gates, Uh, out=gates)  # [bp:lstm/o] [bp:lstm/i] [bp:lstm/f] [bp:lstm/g]
+        xp.tanh(gates, out=gates)  # [bp:lstm/o] [bp:lstm/i] [bp:lstm/f] [bp:lstm/g]
         oif = gates[:3]
-        xp.multiply(oif, half, out=oif)
+        xp.multiply(oif, half, out=oif)  # [bp:lstm/o] [bp:lstm/i] [bp:lstm/f]
         xp.add(oif, half, out=oif)  # [bp:lstm/o] [bp:lstm/i] [bp:lstm/f]
         o, i, f, g = gates
         xp.multiply(f, c_prev, out=c_t)  # [bp:lstm/c]
@@ -60,25 +61,30 @@ def backward(cell: LSTM, weights: Weights, tape: Tape, dh: Array, dh_T: Pair | N
     xp = xp_of(dh, dh_last, dc_last, *weights.values())
     x, (o, i, f, g), h, c, y = tape.x, tape.gates, tape.h, tape.c, tape.extra
     U = sequence.stack(weights, "U", GATES)
-    da = xp.empty_like(tape.gates)
+    dU = xp.zeros_like(U)
+    inputs = sequence.InputGradients(sequence.stack(weights, "W", GATES), x)
+    steps, chunks = sequence.chunks(y)
     dh_t, dc_t = sequence.last_cotangent(dh, dh_last), sequence.last_cotangent(dh, dc_last)
-    Uda, dy = xp.empty_like(da[:, 0]), xp.empty_like(dh_t)
-    for t in sequence.chunks(y):
+    da_chunk, dy = xp.empty((4, steps, *dh_t.shape), dh_t.dtype), xp.empty_like(dh_t)
+    Uda = xp.empty_like(da_chunk[:, 0])
+    for t in chunks:
         F_o = 1 - o[t]
         F_o *= h[1:][t]  # h = o * y  [bp:lstm/1] [bp:lstm/4]
         F_y = y[t] * y[t]
         xp.subtract(1, F_y, out=F_y)
         F_y *= o[t]  # [bp:lstm/1]
-        F = 1 - tape.gates[1:, t]
-        F *= tape.gates[1:, t]
+        F = xp.empty_like(tape.gates[1:, t])
+        xp.subtract(1, tape.gates[1:3, t], out=F[:2])
+        F[:2] *= tape.gates[1:3, t]
         F[0] *= g[t]  # [bp:lstm/2] [bp:lstm/4]
         F[1] *= c[:-1][t]  # [bp:lstm/2] [bp:lstm/4]
         xp.multiply(g[t], g[t], out=F[2])
         xp.subtract(1, F[2], out=F[2])
         F[2] *= i[t]  # [bp:lstm/2] [bp:lstm/4]
-        steps = zip(dh[t], da.swapaxes(0, 1)[t], F_o, F_y, F.swapaxes(0, 1), f[t], strict=True)
-        for dh_own, da_t, F_o_t, F_y_t, F_t, f_t in reversed(list(steps)):
-            xp.add(dh_t, dh_own, out=dh_t)
+        da = da_chunk[:, : len(F_o)]
+        by_step = zip(dh[t], da.swapaxes(0, 1), F_o, F_y, F.swapaxes(0, 1), f[t], strict=True)
+        for dh_own, da_t, F_o_t, F_y_t, F_t, f_t in reversed(list(by_step)):
+            xp.add(dh_t, dh_own, out=dh_t)  # [bp:bptt/g]
             xp.multiply(dh_t, F_o_t, out=da_t[0])  # [bp:lstm/1] [bp:lstm/4]
             xp.multiply(dh_t, F_y_t, out=dy)  # [bp:lstm/1]
             xp.add(dc_t, dy, out=dc_t)  # [bp:lstm/1]
@@ -86,9 +92,10 @@ def backward(cell: LSTM, weights: Weights, tape: Tape, dh: Array, dh_T: Pair | N
             xp.multiply(dc_t, f_t, out=dc_t)  # [bp:lstm/3]
             xp.matmul(da_t, U, out=Uda)  # [bp:lstm/5]
             xp.sum(Uda, axis=0, out=dh_t)  # [bp:lstm/5]
-    dU = sequence.recurrent_gradients(da, h[:-1])  # [bp:lstm/5]
-    dW, db, dx = sequence.input_gradients(sequence.stack(weights, "W", GATES), x, da)  # [bp:bptt/W]
-    dweights = {}
+        dU += sequence.recurrent_gradients(da, h[:-1][t])  # [bp:lstm/5]
+        inputs.add(t, da)  # [bp:bptt/W]
+    dW, db = inputs.sums()
+    dweights: Weights = {}
     for kind, stacked in (("W", dW), ("U", dU), ("b", db)):
         dweights |= sequence.unstack(kind, GATES, stacked)
-    return SequenceGradients(dweights, dx, (dh_t, dc_t))
+    return SequenceGradients(dweights, inputs.dx, (dh_t, dc_t))

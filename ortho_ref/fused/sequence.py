@@ -1,28 +1,32 @@
 """What the fused cells share: input products, activations in place, chunks of time.
 
-    P = W x_t + b for all t at once: x gets a column of ones, W the column b          [bp:bptt/W]
-    P = columns of W + b, gathered, for integer tokens                                [bp:bptt/tokens]
-    value in place:  tanh [bp:tanh]   relu [bp:relu]   modrelu [ncgru:20]
-    derivative from the value alone:  tanh [bp:tanh]   relu [bp:relu]   modrelu [bp:modrelu-real]
+P = W x_t + b for all t at once: x gets a column of ones, W the column b          [bp:bptt/W]
+P = columns of W + b, gathered, for integer tokens                                [bp:bptt/tokens]
+value in place:  tanh [bp:tanh]   relu [bp:relu]   modrelu [ncgru:20]
+derivative from the value alone:  tanh [bp:tanh]   relu [bp:relu]   modrelu [bp:modrelu-real]
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from ortho_ref.backend import Array, library_of, xp_of
 from ortho_ref.cells.cell import State, Weights, is_tokens
 
-_CHUNK = 16384  # elements per factor array and chunk: a few such arrays fit the second-level cache
+_CHUNK_ROWS = 512
 
 
 class Tape(NamedTuple):
-    """What backward needs.  x: as given; gates (G, T, B, n): after their activations; h, c (T+1, B, n); extra (T, B, n)."""
+    """What backward needs; None where a cell has no such thing.
+
+    x: as given.  gates (G, T, B, n): after their activations.  h, c (T+1, B, n): states.  extra (T, B, n): the GRU's s,
+    the LSTM's y.
+    """
 
     x: Array
     gates: Array
     h: Array
-    c: Array | None
-    extra: Array | None
+    c: Array
+    extra: Array
 
 
 def stack(weights: Weights, kind: str, gates: str, halved: int = 0) -> Array:
@@ -63,28 +67,53 @@ def input_products(W: Array, b: Array, x: Array) -> Array:
     return P
 
 
-def input_gradients(W: Array, x: Array, da: Array) -> tuple[Array, Array, Array | None]:
-    """(dW (G, n, m), db (G, n), dx (T, B, m) or None for tokens) from da (G, T, B, n)."""
-    xp = xp_of(W, x, da)
-    G, T, B, n = da.shape
-    m = W.shape[2]
-    rows = da.reshape(G, T * B, n)
-    if is_tokens(x):
-        N = T * B
-        one_hot = library_of(x).sparse.csr_matrix(
-            (xp.ones(N, da.dtype), x.reshape(N).astype(xp.int32), xp.arange(N + 1, dtype=xp.int32)), shape=(N, m)
-        )
-        dW_T = xp.stack([one_hot.T @ rows[g] for g in range(G)])  # [bp:bptt/tokens]
-        return dW_T.swapaxes(1, 2), dW_T.sum(axis=1), None
-    dW_b = xp.matmul(rows.swapaxes(1, 2), _with_ones(x, da.dtype))  # [bp:bptt/W]
-    dx = rows[0] @ W[0]  # [bp:bptt/W]
-    for g in range(1, G):
-        dx += rows[g] @ W[g]  # [bp:bptt/W]
-    return dW_b[:, :, :m], dW_b[:, :, m], dx.reshape(x.shape)
+class InputGradients:
+    """dW (G, n, m), db (G, n) and dx (T, B, m), None for tokens, summed up chunk by chunk of time."""
+
+    def __init__(self, W: Array, x: Array) -> None:
+        xp = xp_of(W, x)
+        G, n, m = W.shape
+        self._W, self._x = W, x
+        self.dx: Array = None
+        if is_tokens(x):
+            self._dW_T = xp.zeros((G, m, n), W.dtype)
+        else:
+            self._dW_b, self.dx = xp.zeros((G, n, m + 1), W.dtype), xp.empty(x.shape, W.dtype)
+
+    def add(self, t: slice, da: Array) -> None:
+        """Take in da (G, steps, B, n), the cotangents of W x + b at the time steps t."""
+        G, n, m = self._W.shape
+        rows, x = da.reshape(G, -1, n), self._x[t]
+        N = rows.shape[1]
+        if is_tokens(x):
+            one_hot = _one_hot(x.reshape(N), m, da.dtype)
+            for g in range(G):
+                self._dW_T[g] += one_hot.T @ rows[g]  # [bp:bptt/tokens]
+            return
+        self._dW_b += xp_of(da).matmul(rows.swapaxes(1, 2), _with_ones(x, da.dtype))  # [bp:bptt/W]
+        dx = rows[0] @ self._W[0]  # [bp:bptt/W]
+        for g in range(1, G):
+            dx += rows[g] @ self._W[g]  # [bp:bptt/W]
+        self.dx[t] = dx.reshape(x.shape)
+
+    def sums(self) -> tuple[Array, Array]:
+        """(dW, db) of all that was taken in."""
+        if self.dx is None:
+            # every row of da went to exactly one token
+            return self._dW_T.swapaxes(1, 2), self._dW_T.sum(axis=1)
+        return self._dW_b[:, :, :-1], self._dW_b[:, :, -1]
+
+
+def _one_hot(tokens: Array, m: int, dtype: Any) -> Any:
+    """Sparse (N, m), a 1 in each row at its token."""
+    library = library_of(tokens)
+    xp, N = library.xp, tokens.shape[0]
+    entries = (xp.ones(N, dtype), tokens.astype(xp.int32), xp.arange(N + 1, dtype=xp.int32))
+    return library.sparse.csr_matrix(entries, shape=(N, m))
 
 
 def recurrent_gradients(da: Array, h_prev: Array) -> Array:
-    """dU (..., n, n) = sum over t and B of da h_prev^T, from da (..., T, B, n) and h_prev (T, B, n)."""
+    """dU (..., n, n) = sum over time and batch of da h_prev^T, from da (..., steps, B, n) and h_prev (steps, B, n)."""
     n = da.shape[-1]
     rows = da.reshape(*da.shape[:-3], -1, n)
     return xp_of(da).matmul(rows.swapaxes(-1, -2), h_prev.reshape(-1, n))
@@ -114,20 +143,26 @@ def bias_before(activation: str) -> bool:
     return activation != "modrelu"
 
 
-def activate(activation: str, a: Array, b: Array, scratch: Array) -> None:
-    """a <- Phi(a, b) in place; b is already in a where `bias_before`."""
-    xp = xp_of(a)
-    if activation == "tanh":
+def in_place(activation: str, b: Array, scratch: Array) -> Callable[[Array], None]:
+    """The function a <- Phi(a, b) on arrays like `scratch`; b is already in a where `bias_before`."""
+    xp = xp_of(b, scratch)
+
+    def tanh(a: Array) -> None:
         xp.tanh(a, out=a)  # [bp:tanh]
-    elif activation == "relu":
-        xp.maximum(a, 0, out=a)  # [bp:relu]
-    else:
-        # np.sign costs as much as bit operations that mask z = 0, and is 0 there by itself
+
+    def relu(a: Array) -> None:
+        xp.maximum(a, zero, out=a)  # [bp:relu]
+
+    def modrelu(a: Array) -> None:
+        # np.sign costs no more than bit operations that mask z = 0, and is 0 there by itself
         xp.sign(a, out=scratch)
         xp.abs(a, out=a)
         xp.add(a, b, out=a)
-        xp.maximum(a, 0, out=a)
+        xp.maximum(a, zero, out=a)
         xp.multiply(a, scratch, out=a)  # [ncgru:20]
+
+    zero = xp.array(0, scratch.dtype)
+    return {"tanh": tanh, "relu": relu, "modrelu": modrelu}[activation]
 
 
 def derivative(activation: str, y: Array) -> Array:
@@ -142,18 +177,16 @@ def derivative(activation: str, y: Array) -> Array:
 
 
 def inside_bias_gradient(y: Array, da: Array) -> Array:
-    """db (n,) of modrelu's own bias from its value y and da, both (T, B, n)."""
-    xp = xp_of(y, da)
-    n = y.shape[-1]
-    db = xp.zeros(n, da.dtype)
-    for t in chunks(y):
-        db += (xp.sign(y[t]) * da[t]).reshape(-1, n).sum(axis=0)  # [bp:modrelu-real]
-    return db
+    """db (n,) of modrelu's own bias from its value y and da, both (steps, B, n)."""
+    return (xp_of(y).sign(y) * da).sum(axis=(0, 1))  # [bp:modrelu-real]
 
 
-def chunks(array: Array) -> Iterator[slice]:
-    """Slices of the time axis of array (T, B, n), the last first, each of about a cache-sized number of elements."""
-    T, size = array.shape[0], array.shape[1] * array.shape[2]
-    steps = max(1, _CHUNK // size)
-    for stop in range(T, 0, -steps):
-        yield slice(max(0, stop - steps), stop)
+def chunks(h_prev: Array) -> tuple[int, Iterator[slice]]:
+    """How many time steps of (T, B, n) make a chunk, and the chunks as slices of time, the last first.
+
+    On the host a chunk has some hundred rows: enough for the gradients' GEMMs to run at full speed on it, and few
+    enough to be in the cache still when they do.  On a device it is the whole sequence.
+    """
+    T, B = h_prev.shape[:2]
+    steps = min(T, max(1, _CHUNK_ROWS // B)) if library_of(h_prev).device == "cpu" else T
+    return steps, (slice(max(0, stop - steps), stop) for stop in range(T, 0, -steps))

@@ -3,6 +3,6 @@
 from ortho_ref.parametrizations.cayley import ScaledCayley
 from ortho_ref.parametrizations.free import Free
 from ortho_ref.parametrizations.neumann import NeumannCayley
-from ortho_ref.parametrizations.parametrization import Params, Parametrization, State, defect
+from ortho_ref.parametrizations.parametrization import Parametrization, Params, State, defect
 
 __all__ = ["Free", "NeumannCayley", "Parametrization", "Params", "ScaledCayley", "State", "defect"]

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from ortho_ref.backend import Array, library_of, xp_of
-from ortho_ref.parametrizations.parametrization import Params, State
+from ortho_ref.parametrizations.parametrization import Params, State, defect
 
 
 def initial_A(rng: np.random.Generator, n: int, dtype: Any) -> Array:
@@ -110,3 +110,7 @@ class ScaledCayley:
     def count(self, n: int) -> int:
         """n (n - 1) / 2."""
         return n * (n - 1) // 2
+
+    def health(self, state: State) -> dict[str, float]:
+        """Defect ||U^T U - I||_2."""
+        return {"defect": defect(state["U"])}

@@ -35,3 +35,7 @@ class Free:
     def count(self, n: int) -> int:
         """n^2."""
         return n * n
+
+    def health(self, state: State) -> dict[str, float]:
+        """Nothing to watch."""
+        return {}

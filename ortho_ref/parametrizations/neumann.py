@@ -1,4 +1,4 @@
-"""The Neumann-Cayley update: (I + A)^{-1} carried along by a truncated Neumann series (Algorithm 1 of the NC-GRU paper).
+"""The Neumann-Cayley update: (I + A)^{-1} carried along by a truncated Neumann series (Algorithm 1 of NC-GRU).
 
     given D, A_0, U_0:  A_tilde = (I + A_0)^{-1}                            [ncgru:alg1/2]
     V = A_tilde^T dU (D + U^T)                                              [ncgru:alg1/4]
@@ -24,7 +24,7 @@ import numpy as np
 
 from ortho_ref.backend import Array, xp_of
 from ortho_ref.parametrizations.cayley import cayley_pullback, check_negative_ones, exact_state, initial_A, signs
-from ortho_ref.parametrizations.parametrization import Params, State, defect
+from ortho_ref.parametrizations.parametrization import Params, State, defect, spectral_norm
 
 
 def neumann_inverse(A_tilde: Array, P: Array, order: int) -> Array:
@@ -43,8 +43,7 @@ class NeumannCayley:
     order: highest power kept of the series, 1, 2 or 3; the paper's default is 2.
     reset_every: updates between exact inverses; the paper uses 50 (copying: 20).  None: only the one at the start.
 
-    State: U; A_tilde; D; step, the updates so far; condition, ||A_tilde delta|| of the last update (Frobenius norm,
-    or the spectral norm where the Frobenius norm is 1 or more); forced_resets, how often that norm was 1 or more.
+    State: U; A_tilde; D; P of the last update; step, the updates so far; forced_resets, those with ||P||_2 >= 1.
     """
 
     negative_ones: int
@@ -62,7 +61,7 @@ class NeumannCayley:
         """scoRNN's initial A, A_tilde and U exact."""
         A = initial_A(rng, n, dtype)
         state = exact_state(A, signs(n, self.negative_ones, dtype))  # [ncgru:alg1/2]
-        return {"A": A}, {**state, "step": 0, "condition": 0.0, "forced_resets": 0}
+        return {"A": A}, {**state, "P": np.zeros_like(A), "step": 0, "forced_resets": 0}
 
     def rebuild(self, params: Params, state: State) -> State:
         """A_tilde and U exactly from A; the counters pass through.  ValueError unless A is finite and exactly skew."""
@@ -79,28 +78,27 @@ class NeumannCayley:
         """
         xp = xp_of(params["A"], delta["A"])
         P = state["A_tilde"] @ delta["A"]
-        condition = float(xp.linalg.norm(P))
-        if not np.isfinite(condition):
-            raise FloatingPointError(f"the update of A is not finite after {state['step']} updates")
-        if condition >= 1:
-            condition = float(xp.linalg.norm(P, 2))
+        bound = float(xp.linalg.norm(P))
+        if not np.isfinite(bound):
+            raise FloatingPointError(f"update {state['step'] + 1} of A is not finite")
+        forced = bound >= 1 and spectral_norm(P) >= 1
         A = params["A"] - delta["A"]  # [ncgru:alg1/6]
-        step, forced = state["step"] + 1, condition >= 1
-        counters = {"step": step, "condition": condition, "forced_resets": state["forced_resets"] + forced}
+        step = state["step"] + 1
+        state = {**state, "P": P, "step": step, "forced_resets": state["forced_resets"] + forced}
         if forced or (self.reset_every is not None and step % self.reset_every == 0):
-            return {"A": A}, {**self.rebuild({"A": A}, state), **counters}  # [ncgru:reset]
+            return {"A": A}, self.rebuild({"A": A}, state)  # [ncgru:reset]
         A_tilde = neumann_inverse(state["A_tilde"], P, self.order)  # [ncgru:alg1/7] [ncgru:16-18]
         U = A_tilde @ (xp.eye(A.shape[0], dtype=A.dtype) - A) * state["D"]  # [ncgru:alg1/8]
-        return {"A": A}, {**state, **counters, "U": U, "A_tilde": A_tilde}
+        return {"A": A}, {**state, "U": U, "A_tilde": A_tilde}
 
     def count(self, n: int) -> int:
         """n (n - 1) / 2."""
         return n * (n - 1) // 2
 
     def health(self, state: State) -> dict[str, float]:
-        """Defect ||U^T U - I||_2, the last update's Neumann condition, and the number of forced resets so far."""
+        """Defect ||U^T U - I||_2, Neumann condition ||P||_2 of the last update, forced resets so far."""
         return {
             "defect": defect(state["U"]),
-            "condition": state["condition"],
+            "condition": spectral_norm(state["P"]),
             "forced_resets": state["forced_resets"],
         }

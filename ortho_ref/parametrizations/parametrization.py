@@ -33,8 +33,16 @@ class Parametrization(Protocol):
         """Free real parameters."""
         ...
 
+    def health(self, state: State) -> dict[str, float]:
+        """Figures to log: "defect" for an orthogonal U, and what the parametrization itself watches.  Costs O(n^3)."""
+        ...
+
+
+def spectral_norm(M: Array) -> float:
+    """||M||_2, the largest singular value."""
+    return float(xp_of(M).linalg.norm(M, 2))
+
 
 def defect(U: Array) -> float:
-    """||U^T U - I||_2, spectral norm (U^H U for complex U); 0 for an orthogonal or unitary matrix."""
-    xp = xp_of(U)
-    return float(xp.linalg.norm(U.conj().T @ U - xp.eye(U.shape[0], dtype=U.dtype), 2))
+    """||U^H U - I||_2; 0 for an orthogonal or unitary matrix."""
+    return spectral_norm(U.conj().T @ U - xp_of(U).eye(U.shape[0], dtype=U.dtype))

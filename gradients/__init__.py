@@ -1,0 +1,1 @@
+"""The papers' gradient analysis as executable math, and the checks that gradients are held to."""

@@ -1,0 +1,146 @@
+"""Generic problems to check gradients on: random weights, biases and h0, upstream at every step and at the last."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from ortho_ref import scan
+from ortho_ref.activations import ACTIVATIONS
+from ortho_ref.backend import Array, library_of, to_device, to_host
+from ortho_ref.cells import Cell, State, Weights
+from ortho_ref.cells.cell import is_tokens
+from ortho_ref.network import Network
+from ortho_ref.parametrizations import Params
+from ortho_ref.recurrent import States
+
+MARGIN = 1e-3
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A cell over a sequence, and the scalar loss sum(dh * h[1:]) + sum(dh_T * h_T).
+
+    x (T, B, m) or tokens (T, B); h0 and dh_T: states, (B, n) each; dh (T, B, n).
+    As a point for `finite_difference.check` it is flat: the weights, "x" (unless tokens), and "h0" ("c0").
+    """
+
+    cell: Cell
+    weights: Weights
+    x: Array
+    h0: State
+    dh: Array
+    dh_T: State
+
+    def _named(self, state: State) -> dict[str, Array]:
+        parts = state if len(self.cell.states) > 1 else (state,)
+        return {f"{name}0": part for name, part in zip(self.cell.states, parts, strict=True)}
+
+    @property
+    def point(self) -> dict[str, Array]:
+        """Everything the loss is differentiated by."""
+        return {**self.weights, **({} if is_tokens(self.x) else {"x": self.x}), **self._named(self.h0)}
+
+    def at(self, point: Mapping[str, Array]) -> tuple[Weights, Array, State]:
+        """Weights, x and h0 of a point."""
+        h0 = tuple(point[name] for name in self._named(self.h0))
+        weights = {name: point[name] for name in self.weights}
+        return weights, point.get("x", self.x), h0 if len(h0) > 1 else h0[0]
+
+    def weigh(self, h: State) -> Any:
+        """The loss of the states h (T+1, B, n)."""
+        first, *rest = h if len(self.cell.states) > 1 else (h,)
+        last = self.dh_T if len(self.cell.states) > 1 else (self.dh_T,)
+        total = (self.dh * first[1:]).sum()
+        return total + sum((d * part[-1]).sum() for d, part in zip(last, (first, *rest), strict=True))
+
+    def loss(self, point: Mapping[str, Array]) -> Any:
+        """The loss at a point, by `scan`."""
+        weights, x, h0 = self.at(point)
+        return self.weigh(scan.forward(self.cell, weights, x, h0)[0])
+
+    def gradients(self, engine: ModuleType) -> dict[str, Array]:
+        """The analytic gradient at `point`, by `scan` or `fused`."""
+        _, tape = engine.forward(self.cell, self.weights, self.x, self.h0)
+        gradients = engine.backward(self.cell, self.weights, tape, self.dh, self.dh_T)
+        return {**gradients.weights, **({} if gradients.x is None else {"x": gradients.x}), **self._named(gradients.h0)}
+
+    def kink_distance(self, point: Mapping[str, Array]) -> float:
+        """How far the cell's activations are from their kinks: the least over units, steps and batch."""
+        weights, x, h0 = self.at(point)
+        _, tape = scan.forward(self.cell, weights, x, h0)
+        return _tape_distance(self.cell, weights, tape)
+
+    def on(self, device: str) -> "Problem":
+        """The same problem on a device."""
+        arrays = to_device((self.weights, self.x, self.h0, self.dh, self.dh_T), device)
+        return Problem(self.cell, *arrays)
+
+    @property
+    def device(self) -> str:
+        """Where the arrays are."""
+        return library_of(self.x).device
+
+
+def _tape_distance(cell: Cell, weights: Weights, tape: scan.Tape) -> float:
+    name = getattr(cell, "activation", "tanh")
+    if name == "tanh":
+        return float("inf")
+    b = next(weights[key] for key in ("b_c", "b") if key in weights)
+    return min(float(ACTIVATIONS[name].kink_distance(cache.a, b).min()) for cache in tape.caches)
+
+
+def network_kink_distance(network: Network, params: Params, states: States, x: Array) -> float:
+    """The same for all recurrent layers of a network over x."""
+    layers = tuple(replace(layer, engine="scan") for layer in network.layers)
+    tape = replace(network, layers=layers).forward(params, states, x).tape
+    return min(
+        _tape_distance(layer.cell, network.layer_weights(i, params, states), own.engine)
+        for i, (layer, own) in enumerate(zip(layers, tape.layers, strict=True))
+    )
+
+
+def random_problem(
+    cell: Cell,
+    rng: np.random.Generator,
+    *,
+    T: int = 4,
+    B: int = 3,
+    m: int = 3,
+    n: int = 5,
+    dtype: Any = np.float64,
+    tokens: bool = False,
+    scale: float = 1.0,
+) -> Problem:
+    """A problem off the kinks by `MARGIN`, redrawn until it is.  scale: of the weights, 1 / sqrt(n) times this."""
+    for _ in range(200):
+
+        def normal(*shape: int) -> Array:
+            return rng.standard_normal(shape).astype(dtype)
+
+        def state() -> State:
+            parts = tuple(normal(B, n) for _ in cell.states)
+            return parts if len(parts) > 1 else parts[0]
+
+        weights = {
+            name: (normal(*shape) * (scale / np.sqrt(n) if len(shape) == 2 else 0.5)).astype(dtype)
+            for name, shape in cell.shapes(m, n).items()
+        }
+        x = rng.integers(0, m, (T, B)) if tokens else normal(T, B, m)
+        problem = Problem(cell, weights, x, state(), normal(T, B, n), state())
+        if problem.kink_distance(problem.point) >= MARGIN:
+            return problem
+    raise ValueError(f"no problem {MARGIN:.0e} away from every kink in 200 draws; make T, B or n smaller")
+
+
+def relative_error(a: Array, b: Array) -> float:
+    """max |a - b| over max |b|, on the host; 0 when both are 0 throughout, infinite for NaN or when only b is 0."""
+    a, b = to_host(a), to_host(b)
+    if a.shape != b.shape:
+        raise ValueError(f"shapes differ: {a.shape} and {b.shape}")
+    difference, scale = float(np.abs(a - b).max(initial=0)), float(np.abs(b).max(initial=0))
+    if difference == 0:
+        return 0.0
+    return difference / scale if scale > 0 and difference == difference else float("inf")

@@ -1,0 +1,36 @@
+"""Layers around the recurrent ones.
+
+o = W h + b                                   [bp:heads/affine]
+dW = do h^T    db = do    dh = W^T do         [bp:heads/affine]
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ortho_ref.backend import Array
+from ortho_ref.cells.cell import Weights, draw
+
+
+@dataclass(frozen=True)
+class Dense:
+    """Affine readout.  Weights W (output_size, input_size), b (output_size,)."""
+
+    input_size: int
+    output_size: int
+
+    def init(self, rng: np.random.Generator, dtype: Any) -> Weights:
+        """W Glorot uniform, b = 0."""
+        return draw({"W": (self.output_size, self.input_size), "b": (self.output_size,)}, rng, dtype)
+
+    def forward(self, weights: Weights, h: Array) -> Array:
+        """h (..., input_size) -> o (..., output_size)."""
+        rows = h.reshape(-1, self.input_size) @ weights["W"].T + weights["b"]  # [bp:heads/affine]
+        return rows.reshape(*h.shape[:-1], self.output_size)
+
+    def backward(self, weights: Weights, h: Array, do: Array) -> tuple[Array, Weights]:
+        """(dh, dweights) from do (..., output_size)."""
+        rows, drows = h.reshape(-1, self.input_size), do.reshape(-1, self.output_size)
+        dweights = {"W": drows.T @ rows, "b": drows.sum(axis=0)}  # [bp:heads/affine]
+        return (drows @ weights["W"]).reshape(h.shape), dweights  # [bp:heads/affine]

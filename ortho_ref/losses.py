@@ -1,0 +1,60 @@
+"""Losses with their gradients, and the metrics reported beside them.
+
+L = mean over entries of log sum_k exp(o_k) - o_y          [bp:heads/loss]
+do = (softmax(o) - 1_y) / entries                          [bp:heads/gradient]
+"""
+
+import math
+from collections.abc import Callable
+
+from ortho_ref.backend import Array, xp_of
+
+
+def cross_entropy(outputs: Array, y: Array, mask: Array | None = None) -> tuple[Array, Array]:
+    """Softmax cross-entropy in nats and its gradient.
+
+    outputs (..., G K): logits, G groups of K classes.  y integer (..., G), or (...) for one group; K follows from the
+    two sizes.  mask (...): entries that count; None is all.  Returns the mean over the entries that count (0-d), and
+    its gradient, shaped like outputs.  ValueError if the sizes do not fit or nothing counts.
+    """
+    xp = xp_of(outputs, y, mask)
+    if y.size == 0 or outputs.size % y.size or y.shape[: outputs.ndim - 1] != outputs.shape[:-1]:
+        raise ValueError(f"y has shape {y.shape}; expected {outputs.shape[:-1]} or {outputs.shape[:-1]} + (groups,)")
+    K = outputs.size // y.size
+    rows = outputs.reshape(-1, K)
+    N, target = rows.shape[0], y.reshape(-1)
+    # NumPy takes the maximum over short rows ten times faster along the other axis of a transposed copy
+    p = rows - xp.ascontiguousarray(rows.T).max(axis=0)[:, None]
+    o_y = p[xp.arange(N), target]
+    xp.exp(p, out=p)
+    total = p @ xp.ones(K, p.dtype)
+    losses = xp.log(total) - o_y  # [bp:heads/loss]
+    p /= total[:, None]
+    p[xp.arange(N), target] -= 1  # [bp:heads/gradient]
+    if mask is None:
+        p *= 1 / N
+        return losses.mean(), p.reshape(outputs.shape)  # [bp:heads/loss]
+    weight = xp.repeat(mask.reshape(-1).astype(p.dtype), N // mask.size)
+    count = float(weight.sum())
+    if count == 0:
+        raise ValueError("mask leaves no entry to count")
+    p *= (weight / count)[:, None]
+    return (losses * weight).sum() / count, p.reshape(outputs.shape)  # [bp:heads/loss]
+
+
+def accuracy(loss: float, outputs: Array, y: Array) -> float:
+    """Share of the entries of y whose class has the largest logit."""
+    guess = outputs.reshape(*y.shape, -1).argmax(axis=-1)
+    return float((guess == y).mean())
+
+
+def bits_per_character(loss: float, outputs: Array, y: Array) -> float:
+    """Cross-entropy in bits: loss / ln 2."""
+    return loss / math.log(2)
+
+
+LOSSES: dict[str, Callable[[Array, Array, Array | None], tuple[Array, Array]]] = {"cross_entropy": cross_entropy}
+METRICS: dict[str, Callable[[float, Array, Array], float]] = {
+    "accuracy": accuracy,
+    "bits_per_character": bits_per_character,
+}

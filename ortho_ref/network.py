@@ -1,0 +1,171 @@
+"""Input -> recurrent layers -> readout -> loss, with the exact gradient of every parameter.
+
+Parameter names are paths: "layer0.U_c.A", "layer0.W_r", "readout.W".
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ortho_ref.backend import Array, xp_of
+from ortho_ref.cells import State as CellState
+from ortho_ref.cells import Weights
+from ortho_ref.layers import Dense
+from ortho_ref.losses import LOSSES
+from ortho_ref.parametrizations import Params
+from ortho_ref.recurrent import Recurrent, RecurrentTape, States
+
+
+class Forward(NamedTuple):
+    """outputs (T, B, q), or (B, q) for readout "last"; last: each layer's state after step T; tape for `backward`."""
+
+    outputs: Array
+    last: list[CellState]
+    tape: "NetworkTape"
+
+
+class NetworkTape(NamedTuple):
+    """What backward needs: the layers' tapes and what the readout read."""
+
+    layers: list[RecurrentTape]
+    read: Array
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Network:
+    """Recurrent layers and a dense readout.
+
+    layers: each built with its `sizes`; the input size of one is the hidden size of the one before.
+    readout: "every" step, or the "last" one only.  loss: a name in `losses.LOSSES`.
+    """
+
+    layers: tuple[Recurrent, ...]
+    output_size: int
+    readout: str = "every"
+    loss: str = "cross_entropy"
+
+    def __post_init__(self) -> None:
+        if not self.layers:
+            raise ValueError("layers is empty; expected at least one Recurrent")
+        for i, layer in enumerate(self.layers):
+            if layer.sizes is None:
+                raise ValueError(f"layers[{i}] has no sizes; build it with sizes=(input_size, hidden_size)")
+            if i and layer.sizes[0] != self.layers[i - 1].sizes[1]:  # type: ignore[index]
+                raise ValueError(
+                    f"layers[{i}] takes {layer.sizes[0]} inputs; the layer before has {self._hidden(i - 1)}"
+                )
+        if self.readout not in ("every", "last"):
+            raise ValueError(f"readout is {self.readout!r}; allowed: 'every', 'last'")
+        if self.loss not in LOSSES:
+            raise ValueError(f"loss is {self.loss!r}; allowed: {', '.join(map(repr, LOSSES))}")
+
+    def _hidden(self, i: int) -> int:
+        sizes = self.layers[i].sizes
+        assert sizes is not None
+        return sizes[1]
+
+    @property
+    def _dense(self) -> Dense:
+        return Dense(self._hidden(-1), self.output_size)
+
+    def init(self, rng: np.random.Generator, dtype: Any = np.float32) -> tuple[Params, States]:
+        """Parameters and states on the host; every layer draws from its own child of `rng`."""
+        readout_rng, *rngs = rng.spawn(1 + len(self.layers))
+        params: Params = {}
+        states: States = {}
+        for i, (layer, child) in enumerate(zip(self.layers, rngs, strict=True)):
+            own, own_states = layer.init(child, dtype=dtype)
+            params |= _with_prefix(f"layer{i}.", own)
+            states |= _with_prefix(f"layer{i}.", own_states)
+        return params | _with_prefix("readout.", self._dense.init(readout_rng, np.dtype(dtype))), states
+
+    def forward(self, params: Params, states: States, x: Array, h0: list[CellState] | None = None) -> Forward:
+        """Outputs, last states and tape over x; h0: a state for each layer, None for each layer's own start."""
+        tapes, last = [], []
+        for i, layer in enumerate(self.layers):
+            state, tape = layer.forward(*self._own(i, params, states), x, None if h0 is None else h0[i])
+            single = len(layer.cell.states) == 1
+            last.append(state[-1] if single else tuple(part[-1] for part in state))
+            tapes.append(tape)
+            x = (state if single else state[0])[1:]
+        read = x if self.readout == "every" else x[-1]
+        outputs = self._dense.forward(_without_prefix("readout.", params), read)
+        return Forward(outputs, last, NetworkTape(tapes, read, x.shape))
+
+    def backward(self, params: Params, states: States, tape: NetworkTape, doutputs: Array) -> Params:
+        """The gradient of every parameter from dL/doutputs."""
+        dread, dreadout = self._dense.backward(_without_prefix("readout.", params), tape.read, doutputs)
+        gradients = _with_prefix("readout.", dreadout)
+        if self.readout == "every":
+            dh = dread
+        else:
+            dh = xp_of(dread).zeros(tape.shape, dread.dtype)
+            dh[-1] = dread
+        for i in reversed(range(len(self.layers))):
+            own = self.layers[i].backward(*self._own(i, params, states), tape.layers[i], dh)
+            gradients |= _with_prefix(f"layer{i}.", own.params)
+            dh = own.x
+        return {name: gradients[name] for name in params}
+
+    def loss_and_gradients(
+        self,
+        params: Params,
+        states: States,
+        x: Array,
+        y: Array,
+        mask: Array | None = None,
+        h0: list[CellState] | None = None,
+    ) -> tuple[Array, Params, Forward]:
+        """Loss (0-d), gradients under the parameters' names, and the forward pass."""
+        result = self.forward(params, states, x, h0)
+        loss, doutputs = LOSSES[self.loss](result.outputs, y, mask)
+        return loss, self.backward(params, states, result.tape, doutputs), result
+
+    def retract(self, params: Params, states: States, deltas: Params) -> tuple[Params, States]:
+        """Subtract the optimizer's deltas; every U follows its parameters."""
+        new_params: Params = {}
+        new_states: States = {}
+        for i, layer in enumerate(self.layers):
+            prefix = f"layer{i}."
+            own, own_states = layer.retract(*self._own(i, params, states), _without_prefix(prefix, deltas))
+            new_params |= _with_prefix(prefix, own)
+            new_states |= _with_prefix(prefix, own_states)
+        for name in _with_prefix("readout.", _without_prefix("readout.", params)):
+            new_params[name] = params[name] - deltas[name]
+        return {name: new_params[name] for name in params}, new_states
+
+    def rebuild(self, params: Params, states: States) -> States:
+        """States with every U afresh from the parameters, for parameters that were set by hand."""
+        rebuilt: States = {}
+        for i, layer in enumerate(self.layers):
+            rebuilt |= _with_prefix(f"layer{i}.", layer.rebuild(*self._own(i, params, states)))
+        return rebuilt
+
+    def count(self, params: Params) -> int:
+        """Free real parameters of all layers and the readout."""
+        own = sum(layer.count(_without_prefix(f"layer{i}.", params)) for i, layer in enumerate(self.layers))
+        return own + sum(value.size for value in _without_prefix("readout.", params).values())
+
+    def health(self, states: States) -> dict[str, dict[str, float]]:
+        """ "layer0.U_c" -> the figures its parametrization watches."""
+        figures: dict[str, dict[str, float]] = {}
+        for i, layer in enumerate(self.layers):
+            figures |= _with_prefix(f"layer{i}.", layer.health(_without_prefix(f"layer{i}.", states)))
+        return figures
+
+    def layer_weights(self, i: int, params: Params, states: States) -> Weights:
+        """The dense weights that layer i's cell sees."""
+        return self.layers[i].weights(*self._own(i, params, states))
+
+    def _own(self, i: int, params: Params, states: States) -> tuple[Params, States]:
+        return _without_prefix(f"layer{i}.", params), _without_prefix(f"layer{i}.", states)
+
+
+def _with_prefix(prefix: str, values: dict[str, Any]) -> dict[str, Any]:
+    return {prefix + name: value for name, value in values.items()}
+
+
+def _without_prefix(prefix: str, values: dict[str, Any]) -> dict[str, Any]:
+    return {name[len(prefix) :]: value for name, value in values.items() if name.startswith(prefix)}

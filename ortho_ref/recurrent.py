@@ -1,0 +1,273 @@
+"""One cell and one parametrization per recurrent weight: the only place that knows both.
+
+Here, at the boundary, shapes, dtypes, devices and finiteness are checked; cells and engines below trust their input.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ortho_ref import fused, scan
+from ortho_ref.backend import Array, is_array, library_of
+from ortho_ref.cells import Cell, Weights
+from ortho_ref.cells import State as CellState
+from ortho_ref.cells.cell import is_tokens
+from ortho_ref.initial import Initial
+from ortho_ref.parametrizations import Free, Parametrization, Params, State
+
+States = dict[str, State]
+_ENGINES: dict[str, ModuleType] = {"fused": fused, "scan": scan}
+
+
+class RecurrentTape(NamedTuple):
+    """What backward needs: the engine's tape, and whether the run began from the trained initial state."""
+
+    engine: Any
+    from_trained_h0: bool
+
+
+class RecurrentGradients(NamedTuple):
+    """Gradients.  params: as the parameters; x (T, B, m), or None for tokens; h0: as a state, (B, n) each."""
+
+    params: Params
+    x: Array | None
+    h0: CellState
+
+
+@dataclass(frozen=True)
+class Recurrent:
+    """A recurrent layer.
+
+    cell: from `ortho_ref.cells`.
+    parametrizations: recurrent weight -> how it is kept, {"U_c": NeumannCayley(...)}; the others are free.
+    trained_h0: learn the initial state: parameters h0 (and c0) of shape (n,), zero at first.
+    engine: "fused", or "scan" for the step-by-step reference.
+    initial: weight -> its initial value, where a model departs from the cell's own.
+    sizes: (input_size, hidden_size) that `init` takes when it is given none.
+
+    Parameters are a flat dict: "W_r", "b_r", ...; for a parametrized weight "U_c.A".  States: {"U_c": {"U": ..., ...}}.
+    """
+
+    cell: Cell
+    parametrizations: Mapping[str, Parametrization] = field(default_factory=dict)
+    trained_h0: bool = False
+    engine: str = "fused"
+    initial: Mapping[str, Initial] = field(default_factory=dict)
+    sizes: tuple[int, int] | None = None
+
+    def __post_init__(self) -> None:
+        if self.engine not in _ENGINES:
+            raise ValueError(f"engine is {self.engine!r}; allowed: {', '.join(map(repr, _ENGINES))}")
+        names = self.cell.shapes(1, 1)
+        recurrent = [name for name in names if name.startswith("U")]
+        for argument, given, allowed in (
+            ("parametrizations", self.parametrizations, recurrent),
+            ("initial", self.initial, list(names)),
+        ):
+            for name in given:
+                if name not in allowed:
+                    raise ValueError(
+                        f"{argument} names {name!r}; allowed for {type(self.cell).__name__}: {', '.join(allowed)}"
+                    )
+
+    @property
+    def _constrained(self) -> dict[str, Parametrization]:
+        return {name: p for name, p in self.parametrizations.items() if not isinstance(p, Free)}
+
+    @property
+    def _h0_names(self) -> tuple[str, ...]:
+        return tuple(f"{name}0" for name in self.cell.states) if self.trained_h0 else ()
+
+    def init(
+        self,
+        rng: np.random.Generator,
+        input_size: int | None = None,
+        hidden_size: int | None = None,
+        dtype: Any = np.float32,
+    ) -> tuple[Params, States]:
+        """Parameters and states, on the host.  Every weight is drawn from its own child of `rng`.
+
+        dtype: the real precision, float32 or float64.  Raises ValueError for other dtypes, sizes below 1, and sizes
+        that are missing or differ from the layer's own.
+        """
+        dtype = np.dtype(dtype)
+        if dtype not in (np.float32, np.float64):
+            raise ValueError(f"dtype is {dtype}; allowed: float32, float64")
+        m, n = self._sizes(input_size, hidden_size)
+        cell_rng, own_rng, *rngs = rng.spawn(2 + len(self._constrained))
+        weights = self.cell.init(cell_rng, m, n, dtype)
+        for (name, value), child in zip(self.initial.items(), own_rng.spawn(len(self.initial)), strict=True):
+            weights[name] = value(child, weights[name].shape, dtype)
+        params: Params = {}
+        states: States = {}
+        for (name, parametrization), child in zip(self._constrained.items(), rngs, strict=True):
+            own, states[name] = parametrization.init(child, n, dtype)
+            params |= {f"{name}.{key}": value for key, value in own.items()}
+        params = {name: value for name, value in weights.items() if name not in states} | params
+        return params | {name: np.zeros(n, dtype) for name in self._h0_names}, states
+
+    def _sizes(self, input_size: int | None, hidden_size: int | None) -> tuple[int, int]:
+        given = (input_size, hidden_size)
+        fixed = self.sizes or (None, None)
+        for name, value, own in zip(("input_size", "hidden_size"), given, fixed, strict=True):
+            if value is None and own is None:
+                raise ValueError(f"{name} is missing")
+            if value is not None and own is not None and value != own:
+                raise ValueError(f"{name} is {value}; this layer was built for {own}")
+            size = own if value is None else value
+            if not isinstance(size, int | np.integer) or size < 1:
+                raise ValueError(f"{name} is {size!r}; allowed: an integer >= 1")
+        return tuple(own if value is None else value for value, own in zip(given, fixed, strict=True))  # type: ignore[return-value]
+
+    def weights(self, params: Params, states: States) -> Weights:
+        """The dense weights the cell sees.  ValueError or TypeError if parameters and states do not fit this layer."""
+        if set(states) != set(self._constrained):
+            raise ValueError(f"states are of {sorted(states)}; expected {sorted(self._constrained)}")
+        W = next((value for name, value in params.items() if name.startswith("W")), None)
+        if W is None or not is_array(W) or W.ndim != 2:
+            raise ValueError("params holds no input weight W (n, m)")
+        library_of(*params.values(), *(state["U"] for state in states.values()))
+        n, m = W.shape
+        shapes = self.cell.shapes(m, n) | dict.fromkeys(self._h0_names, (n,))
+        weights = {name: states[name]["U"] if name in states else params.get(name) for name in shapes}
+        for name, shape in shapes.items():
+            _check_array(name, weights[name], shape, W.dtype)
+        return weights
+
+    def rebuild(self, params: Params, states: States) -> States:
+        """States with every U afresh from the parameters, for parameters that were set by hand."""
+        return {
+            name: parametrization.rebuild(_own(params, name), states[name])
+            for name, parametrization in self._constrained.items()
+        }
+
+    def forward(
+        self, params: Params, states: States, x: Array, h0: CellState | None = None
+    ) -> tuple[CellState, RecurrentTape]:
+        """States (T+1, B, n) over x (T, B, m), or tokens (T, B), and the tape.
+
+        h0 (B, n), for LSTM a pair: None starts from the trained initial state, or from zeros.
+        Raises ValueError and TypeError, naming the argument, for wrong shapes, dtypes, devices and values.
+        """
+        weights = self.weights(params, states)
+        trained = [weights.pop(name) for name in self._h0_names]
+        W = next(value for name, value in weights.items() if name.startswith("W"))
+        n, m = W.shape
+        check_input(x, m, W)
+        batch = x.shape[1]
+        from_trained_h0 = h0 is None and self.trained_h0
+        if from_trained_h0:
+            xp = library_of(x).xp
+            parts = tuple(xp.broadcast_to(value, (batch, n)) for value in trained)
+            h0 = parts if len(parts) > 1 else parts[0]
+        elif h0 is not None:
+            self._check_state("h0", h0, (batch, n), W)
+        h, tape = _ENGINES[self.engine].forward(self.cell, weights, x, h0)
+        return h, RecurrentTape(tape, from_trained_h0)
+
+    def backward(
+        self, params: Params, states: States, tape: RecurrentTape, dh: Array, dh_T: CellState | None = None
+    ) -> RecurrentGradients:
+        """Gradients of every parameter, of x and of h0, from dh (T, B, n) for h[1:] and dh_T for the last state.
+
+        Under LSTM dh is for h only, dh_T is a pair.  A trained initial state's gradient is summed over the batch.
+        """
+        weights = self.weights(params, states)
+        n = next(value for name, value in weights.items() if name.startswith("U")).shape[0]
+        for name in self._h0_names:
+            del weights[name]
+        W = next(iter(weights.values()))
+        if not is_array(dh) or dh.ndim != 3:
+            raise ValueError(f"dh has shape {getattr(dh, 'shape', None)}; expected (T, B, {n})")
+        _check_array("dh", dh, (*dh.shape[:2], n), W.dtype)
+        if dh_T is not None:
+            self._check_state("dh_T", dh_T, (dh.shape[1], n), W)
+        library_of(W, dh)
+        gradients = _ENGINES[self.engine].backward(self.cell, weights, tape.engine, dh, dh_T)
+        params_gradients: Params = {}
+        for name, gradient in gradients.weights.items():
+            if name in states:
+                own = self._constrained[name].pullback(_own(params, name), states[name], gradient)
+                params_gradients |= {f"{name}.{key}": value for key, value in own.items()}
+            else:
+                params_gradients[name] = gradient
+        parts = gradients.h0 if len(self.cell.states) > 1 else (gradients.h0,)
+        for name, part in zip(self._h0_names, parts, strict=False):
+            summed = part.sum(axis=0)
+            params_gradients[name] = summed if tape.from_trained_h0 else 0 * summed
+        return RecurrentGradients(params_gradients, gradients.x, gradients.h0)
+
+    def retract(self, params: Params, states: States, deltas: Params) -> tuple[Params, States]:
+        """Subtract the optimizer's deltas and update every U.  ValueError where names or shapes do not fit."""
+        if set(deltas) != set(params):
+            raise ValueError(f"deltas differ from the parameters in {sorted(set(deltas) ^ set(params))}")
+        for name, delta in deltas.items():
+            _check_array(f"delta of {name}", delta, params[name].shape, params[name].dtype)
+        new_params, new_states = {}, dict(states)
+        for name in params:
+            if name.partition(".")[0] not in states:
+                new_params[name] = params[name] - deltas[name]
+        for name, parametrization in self._constrained.items():
+            own, new_states[name] = parametrization.retract(_own(params, name), states[name], _own(deltas, name))
+            new_params |= {f"{name}.{key}": value for key, value in own.items()}
+        return {name: new_params[name] for name in params}, new_states
+
+    def count(self, params: Params) -> int:
+        """Free real parameters: n (n - 1) / 2 for a skew A, two for each complex number."""
+        total = 0
+        for name, value in params.items():
+            if name.partition(".")[0] not in self._constrained:
+                total += value.size * (2 if value.dtype.kind == "c" else 1)
+        n = next(value for name, value in params.items() if name.startswith("W")).shape[0]
+        return total + sum(parametrization.count(n) for parametrization in self._constrained.values())
+
+    def health(self, states: States) -> dict[str, dict[str, float]]:
+        """Weight -> the figures its parametrization watches: defect, Neumann condition, forced resets."""
+        return {name: parametrization.health(states[name]) for name, parametrization in self._constrained.items()}
+
+    def _check_state(self, argument: str, state: CellState, shape: tuple[int, int], like: Array) -> None:
+        parts = (state,) if len(self.cell.states) == 1 else state
+        if not isinstance(parts, tuple) or len(parts) != len(self.cell.states):
+            raise TypeError(
+                f"{argument} is a {type(state).__name__}; expected the tuple ({', '.join(self.cell.states)})"
+            )
+        for part in parts:
+            _check_array(argument, part, shape, like.dtype)
+            library_of(part, like)
+
+
+def _own(flat: Params, name: str) -> Params:
+    """The entries of one parametrized weight, under the parametrization's own names."""
+    return {key[len(name) + 1 :]: value for key, value in flat.items() if key.startswith(f"{name}.")}
+
+
+def _check_array(argument: str, array: Any, shape: tuple[int, ...], dtype: Any) -> None:
+    if not is_array(array):
+        raise TypeError(f"{argument} is a {type(array).__name__}; expected an array of shape {shape}")
+    if array.shape != shape:
+        raise ValueError(f"{argument} has shape {array.shape}; expected {shape}")
+    if array.dtype != dtype:
+        raise TypeError(f"{argument} is {array.dtype}; expected {dtype}")
+
+
+def check_input(x: Array, input_size: int, like: Array) -> None:
+    """Errors unless x is (T, B, input_size) of like's dtype and finite, or integer tokens (T, B) below input_size."""
+    if not is_array(x):
+        raise TypeError(f"x is a {type(x).__name__}; expected an array (T, B, {input_size}) or integer tokens (T, B)")
+    library_of(x, like)
+    if is_tokens(x):
+        if x.ndim != 2 or 0 in x.shape:
+            raise ValueError(f"x holds tokens of shape {x.shape}; expected (T, B), both at least 1")
+        low, high = int(x.min()), int(x.max())
+        if low < 0 or high >= input_size:
+            raise ValueError(f"x holds token {low if low < 0 else high}; allowed: 0 to {input_size - 1}")
+        return
+    if x.ndim != 3 or x.shape[2] != input_size or 0 in x.shape:
+        raise ValueError(f"x has shape {x.shape}; expected (T, B, {input_size}), T and B at least 1")
+    if x.dtype != like.dtype:
+        raise TypeError(f"x is {x.dtype}; expected {like.dtype}, or integer tokens (T, B)")
+    if not bool(library_of(x).xp.isfinite(x).all()):
+        raise ValueError("x has an entry that is not finite")

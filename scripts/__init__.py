@@ -1,0 +1,1 @@
+"""Command-line programs, run from a checkout as `python -m scripts.NAME`."""

@@ -1,0 +1,92 @@
+"""The cells and maps once more in PyTorch, from the equations alone: an oracle for gradients.  Needs torch.
+
+Nothing here is shared with ortho_ref but the names of the weights; the derivatives are autograd's.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+
+from gradients.problem import Problem
+from ortho_ref.cells import LSTM, Cell, Elman, GRUResetBefore
+
+
+def _phi(name: str, a: Any, b: Any) -> Any:
+    if name == "modrelu":
+        return torch.sign(a) * torch.relu(torch.abs(a) + b)
+    return {"tanh": torch.tanh, "relu": torch.relu}[name](a + b)
+
+
+def run(cell: Cell, weights: Mapping[str, Any], x: Any, h0: Any) -> Any:
+    """States after h0 (T, B, n), for LSTM the pair of them, as tensors; x (T, B, m) or integer tokens (T, B)."""
+    w = weights
+
+    def product(suffix: str, x_t: Any, h: Any) -> Any:
+        W, U = w[f"W{suffix}"], w[f"U{suffix}"]
+        return (x_t @ W.T if x_t.is_floating_point() else W.T[x_t]) + h @ U.T
+
+    def gate(g: str, x_t: Any, h: Any) -> Any:
+        return torch.sigmoid(product(f"_{g}", x_t, h) + w[f"b_{g}"])
+
+    states = []
+    if isinstance(cell, GRUResetBefore):
+        h = h0
+        for x_t in x:
+            r, u = gate("r", x_t, h), gate("u", x_t, h)
+            h = (1 - u) * h + u * _phi(cell.activation, product("_c", x_t, r * h), w["b_c"])
+            states.append(h)
+        return torch.stack(states)
+    if isinstance(cell, LSTM):
+        h, c = h0
+        for x_t in x:
+            i, f, o = (gate(g, x_t, h) for g in "ifo")
+            c = f * c + i * torch.tanh(product("_g", x_t, h) + w["b_g"])
+            h = o * torch.tanh(c)
+            states.append((h, c))
+        return tuple(torch.stack(parts) for parts in zip(*states, strict=True))
+    if isinstance(cell, Elman):
+        h = h0
+        for x_t in x:
+            h = _phi(cell.activation, product("", x_t, h), w["b"])
+            states.append(h)
+        return torch.stack(states)
+    raise TypeError(f"no PyTorch form of {type(cell).__name__}")
+
+
+def cayley(a: Any, negative_ones: int) -> Any:
+    """(I + A)^{-1} (I - A) D from the strictly upper triangle of `a`, A = triu(a) - triu(a)^T."""
+    X = torch.triu(a, 1)
+    A, I = X - X.T, torch.eye(len(a), dtype=a.dtype)
+    D = torch.ones(len(a), dtype=a.dtype)
+    D[len(a) - negative_ones :] = -1
+    return torch.linalg.solve(I + A, I - A) @ torch.diag(D)
+
+
+def gradients(f: Callable[[dict[str, Any]], Any], point: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The gradient of the scalar f, which takes and returns tensors, with respect to every array of `point`."""
+    leaves = {name: torch.tensor(value, requires_grad=True) for name, value in point.items()}
+    f(leaves).backward()
+    return {
+        name: np.zeros(leaf.shape) if leaf.grad is None else leaf.grad.resolve_conj().numpy()
+        for name, leaf in leaves.items()
+    }
+
+
+def gradients_of(problem: Problem) -> dict[str, np.ndarray]:
+    """Autograd's gradient of a problem's loss with respect to its point."""
+    tensors = Problem(problem.cell, {}, *_tensors((problem.x, problem.h0, problem.dh, problem.dh_T)))
+
+    def loss(leaves: dict[str, Any]) -> Any:
+        weights, _, h0 = problem.at(leaves)
+        h = run(problem.cell, weights, leaves.get("x", tensors.x), h0)
+        first, *rest = h if isinstance(h, tuple) else (h,)
+        last = tensors.dh_T if isinstance(tensors.dh_T, tuple) else (tensors.dh_T,)
+        return (tensors.dh * first).sum() + sum((d * p[-1]).sum() for d, p in zip(last, (first, *rest), strict=True))
+
+    return gradients(loss, problem.point)
+
+
+def _tensors(tree: Any) -> Any:
+    return tuple(map(_tensors, tree)) if isinstance(tree, tuple) else torch.tensor(tree)

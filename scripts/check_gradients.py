@@ -1,0 +1,152 @@
+"""Every hand-derived gradient against finite differences and, where torch is installed, autograd."""
+
+import importlib.util
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from gradients.finite_difference import check
+from gradients.problem import MARGIN, network_kink_distance, random_problem, relative_error
+from ortho_ref import fused, models, scan
+from ortho_ref.activations import ACTIVATIONS
+from ortho_ref.backend import Array
+from ortho_ref.cells import LSTM, Cell, Elman, GRUResetBefore
+from ortho_ref.network import Network
+from ortho_ref.parametrizations import NeumannCayley, Parametrization, ScaledCayley
+from scripts.train import limit_threads
+
+TOLERANCE_DIFFERENCES, TOLERANCE_ANALYTIC = 1e-7, 1e-12
+
+
+class Result(NamedTuple):
+    """Largest relative errors of one subject; None where a comparison does not apply."""
+
+    subject: str
+    differences: float
+    fused: float | None
+    autograd: float | None
+
+    @property
+    def passed(self) -> bool:
+        """Every figure is within its tolerance."""
+        analytic = [figure for figure in (self.fused, self.autograd) if figure is not None]
+        return self.differences <= TOLERANCE_DIFFERENCES and all(f <= TOLERANCE_ANALYTIC for f in analytic)
+
+
+def cells() -> dict[str, Cell]:
+    """Every cell with every activation."""
+    named: dict[str, Cell] = {"LSTM": LSTM()}
+    for kind in (GRUResetBefore, Elman):
+        named |= {f"{kind.__name__} {activation}": kind(activation) for activation in ACTIVATIONS}
+    return named
+
+
+def largest(ours: Mapping[str, Array], reference: Mapping[str, Array]) -> float:
+    """The largest relative error over all tensors."""
+    return max(relative_error(ours[name], reference[name]) for name in ours)
+
+
+def check_cell(name: str, cell: Cell, rng: np.random.Generator, torch: bool) -> Result:
+    """All entries of every weight, of x and h0; T = 6, B = 3, m = 3, n = 5, float64, vectors and tokens."""
+    by_differences, by_fused, by_autograd = [], [], []
+    for tokens in (False, True):
+        problem = random_problem(cell, rng, T=6, tokens=tokens)
+        ours = problem.gradients(scan)
+        report = check(problem.loss, problem.point, ours, kink_distance=problem.kink_distance)
+        # a token that does not occur leaves its column of W without a gradient, never all of W
+        by_differences.append(float("inf") if any(row.vacuous for row in report.rows) else report.largest)
+        by_fused.append(largest(problem.gradients(fused), ours))
+        if torch:
+            from scripts import autograd as oracle
+
+            by_autograd.append(largest(ours, oracle.gradients_of(problem)))
+    return Result(name, max(by_differences), max(by_fused), max(by_autograd) if torch else None)
+
+
+def check_parametrization(name: str, p: Parametrization, n: int, rng: np.random.Generator, torch: bool) -> Result:
+    """Pullback of sum(dU * U) at a random skew A, all free entries."""
+    X = np.triu(rng.standard_normal((n, n)), 1)
+    params, dU = {"A": X - X.T}, rng.standard_normal((n, n))
+    _, state = p.init(rng, n, np.float64)
+    ours = p.pullback(params, p.rebuild(params, state), dU)
+    loss: Callable[[Any], Any] = lambda point: (dU * p.rebuild(point, state)["U"]).sum()  # noqa: E731
+    report = check(loss, params, ours, skew=("A",))
+    autograd = None
+    if torch:
+        import torch as T
+
+        from scripts import autograd as oracle
+
+        k = p.negative_ones  # type: ignore[attr-defined]
+        theirs = oracle.gradients(lambda leaf: (T.tensor(dU) * oracle.cayley(leaf["A"], k)).sum(), {"A": X})["A"]
+        autograd = relative_error(np.triu(ours["A"], 1), theirs)
+    return Result(name, report.largest, None, autograd)
+
+
+def check_network(name: str, m: int, n: int, T: int, rng: np.random.Generator, **options: Any) -> Result:
+    """A whole network, two layers and cross-entropy, along three random directions of every parameter."""
+    layers = tuple(models.build(name, size, n, **options) for size in (m, n))
+    network = Network(layers, output_size=7)
+    margin = MARGIN if n < 20 else MARGIN / 10  # at real size some unit is always nearer
+    distance = 0.0
+    while distance < margin:
+        params, states = network.init(rng, np.float64)
+        for key, value in params.items():
+            if not key.endswith(".A"):
+                params[key] = value + 0.3 * rng.standard_normal(value.shape) / np.sqrt(value.shape[-1])
+        x, y = rng.standard_normal((T, 3, m)), rng.integers(0, 7, (T, 3))
+        distance = network_kink_distance(network, params, states, x)
+    _, ours, _ = network.loss_and_gradients(params, states, x, y)
+    loss: Callable[[Any], Any] = lambda p: network.loss_and_gradients(p, network.rebuild(p, states), x, y)[0]  # noqa: E731
+    skew = [key for key in params if key.endswith(".A")]
+    at_distance = lambda _: distance  # noqa: E731
+    report = check(loss, params, ours, directions=3, rng=rng, skew=skew, kink_distance=at_distance, margin=margin)
+    extra = "".join(f" {value}" for value in options.values())
+    return Result(f"network of 2 x {name}{extra}, n = {n}, T = {T}", report.largest, None, None)
+
+
+def results(rng: np.random.Generator, torch: bool) -> list[Result]:
+    """All of them."""
+    rows = [check_cell(name, cell, rng, torch) for name, cell in cells().items()]
+    for n, k in ((5, 2), (8, 0), (56, 40)):
+        rows.append(check_parametrization(f"ScaledCayley, n = {n}, {k} x -1", ScaledCayley(k), n, rng, torch))
+        rows.append(check_parametrization(f"NeumannCayley, n = {n}, {k} x -1", NeumannCayley(k), n, rng, torch))
+    for name in models.names():
+        rows.append(check_network(name, 4, 6, 5, rng))
+    for orthogonal in ("rc", "ruc"):
+        rows.append(check_network("nc-gru", 4, 6, 5, rng, orthogonal=orthogonal))
+    rows.append(check_network("nc-gru", 22, 56, 20, rng))
+    return rows
+
+
+def main(
+    seed: Annotated[int, typer.Option(min=0, help="Of weights, inputs and directions.")] = 0,
+    threads: Annotated[int, typer.Option(min=1, help="BLAS threads.")] = 1,
+) -> None:
+    """Largest relative error of every cell, parametrization and model in float64; exit code 1 above tolerance."""
+    limit_threads(threads)
+    torch = importlib.util.find_spec("torch") is not None
+    rows = results(np.random.default_rng(seed), torch)
+    table = Table(title=f"Hand-derived gradients, largest relative error in float64, seed {seed}")
+    table.add_column("subject")
+    headings = (f"finite differences (< {TOLERANCE_DIFFERENCES:.0e})", f"fused - scan (< {TOLERANCE_ANALYTIC:.0e})")
+    for heading in (*headings, f"torch autograd (< {TOLERANCE_ANALYTIC:.0e})"):
+        table.add_column(heading, justify="right")
+    table.add_column("")
+    for row in rows:
+        figures = ("" if figure is None else f"{figure:.1e}" for figure in row[1:])
+        table.add_row(row.subject, *figures, "[green]ok" if row.passed else "[red]FAIL")
+    console = Console()
+    console.print(table)
+    if not torch:
+        console.print("torch is not installed: no comparison with autograd (pip install -e '.[crosscheck]')")
+    if not all(row.passed for row in rows):
+        raise typer.Exit(1)
+
+
+if __name__ == "__main__":
+    typer.run(main)

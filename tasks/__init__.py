@@ -1,0 +1,1 @@
+"""The papers' tasks: synthetic generators and data-set readers."""

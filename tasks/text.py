@@ -1,0 +1,82 @@
+"""Language modelling by characters of any UTF-8 text file (ncgru:task-lm).
+
+The first nine tenths of the text train, the last tenth is held out.  Either part is cut into as many contiguous columns
+as the batch has rows, and these into windows; the state is carried from window to window.
+Target: the next character.  Loss: cross-entropy; in bits per character it is divided by ln 2.
+"""
+
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+
+from ortho_ref.task import Batch, Tokens
+
+_EVALUATION_COLUMNS = 32
+
+
+class Text:
+    """Predict the next character of the text in `file`, in windows of `length` steps.
+
+    The alphabet is every character of the whole file, in code-point order.
+    """
+
+    name: ClassVar[str] = "text"
+    loss: ClassVar[str] = "cross_entropy"
+    metric: ClassVar[str] = "bits_per_character"
+    readout: ClassVar[str] = "every"
+
+    def __init__(self, file: Path, length: int = 100) -> None:
+        """Raises OSError if the file cannot be read; ValueError if it is not UTF-8 text, or too short."""
+        if length < 1:
+            raise ValueError(f"length is {length}; allowed: at least 1")
+        self.file, self.length = file, length
+        try:
+            # newline="" keeps the file's own line ends: every character counts
+            with open(file, encoding="utf-8", newline="") as stream:
+                text = stream.read()
+        except UnicodeDecodeError as error:
+            raise ValueError(
+                f"{file} is not UTF-8 text: byte {error.start} is {error.object[error.start]:#04x}"
+            ) from None
+        points = np.array([text]).view(np.uint32) if text else np.empty(0, np.uint32)
+        self.alphabet, tokens = np.unique(points, return_inverse=True)
+        cut = len(tokens) * 9 // 10
+        self.training, self.held_out = tokens[:cut], tokens[cut:]
+        self.input = Tokens(len(self.alphabet))
+        self.output_size = len(self.alphabet)
+        if len(self.held_out) < 2 * _EVALUATION_COLUMNS:
+            raise ValueError(f"{file} has {len(tokens)} characters; expected at least {20 * _EVALUATION_COLUMNS}")
+
+    @cached_property
+    def baseline(self) -> float:
+        """The held-out loss of a bigram model: counts of the training part, one added to each pair."""
+        K = self.output_size
+        pairs = np.bincount(self.training[:-1] * K + self.training[1:], minlength=K * K).reshape(K, K) + 1.0
+        log_p = np.log(pairs / pairs.sum(axis=1, keepdims=True))
+        return float(-log_p[self.held_out[:-1], self.held_out[1:]].mean())
+
+    def batches(self, rng: np.random.Generator, batch_size: int) -> Iterator[Batch]:
+        """Windows of the training part in order, over and over; the state starts afresh with each pass."""
+        if len(self.training) // batch_size < self.length + 1:
+            raise ValueError(
+                f"{self.file} has {len(self.training)} characters to train on; batch {batch_size} and length "
+                f"{self.length} need {batch_size * (self.length + 1)}"
+            )
+        while True:
+            for batch in self._windows(self.training, batch_size):
+                if len(batch.x) == self.length:
+                    yield batch
+
+    def evaluation(self) -> Iterator[Batch]:
+        """The held-out part in order."""
+        return self._windows(self.held_out, _EVALUATION_COLUMNS)
+
+    def _windows(self, tokens: np.ndarray, columns: int) -> Iterator[Batch]:
+        rows = len(tokens) // columns
+        table = np.ascontiguousarray(tokens[: rows * columns].reshape(columns, rows).T)
+        for start in range(0, rows - 1, self.length):
+            stop = min(start + self.length, rows - 1)
+            yield Batch(table[start:stop], table[start + 1 : stop + 1], carries_state=start > 0)

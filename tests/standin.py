@@ -1,0 +1,529 @@
+"""A strict stand-in for a GPU array library, backed by NumPy, so that code for devices is tested where there is no GPU.
+
+`DeviceArray` is cupy.ndarray, `xp` is cupy, `linalg` and `sparse` are cupyx.scipy.linalg and cupyx.scipy.sparse. What
+CuPy refuses is refused: names and keywords that CuPy does not have (cupy_names.json, written by make_cupy_names.py),
+any mix of host and device arrays, implicit copies to the host. Where CuPy goes wrong silently, the stand-in raises
+(`out` overlapping a factor of a product, complex right-hand sides of real LU factors); where CuPy leaves memory
+uninitialized, it holds NaN. Where CuPy would forward (np.tanh(device), device[host_index]), the stand-in raises too.
+
+Not imitated: rounding, indices out of bounds (CuPy wraps around, here IndexError), repeated indices in an assignment
+(CuPy stores any of the values), streams, memory, kernels (NotImplementedError), NaN in place of LinAlgError.
+
+Import it under one name everywhere, `from tests import standin`: a second import would be a second library.
+"""
+
+import inspect
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse
+
+from ortho_ref import backend
+
+_CONTENT = json.loads(Path(__file__).with_name("cupy_names.json").read_text())
+VERSION: str = _CONTENT["cupy"]
+NAMES: dict[str, dict[str, str]] = _CONTENT["names"]
+UFUNC_KEYWORDS = frozenset(_CONTENT["ufunc_keywords"])
+UFUNC_METHODS = {"outer": "A B **kwargs", "accumulate": "array axis dtype out"}
+UFUNC_METHODS |= {"reduce": "array axis dtype out keepdims", "reduceat": "array indices axis dtype out"}
+
+SCALARS = (bool, int, float, complex, np.generic)
+DTYPES = "?bhilqBHILQefdFD"
+
+# Functions that wait for the device because the size of their result, or an error code, comes to the host.
+WAITING = {"nonzero", "flatnonzero", "argwhere", "unique", "bincount", "compress", "extract", "tolist", "tobytes"}
+WAITING |= {"lu_factor", "lu_solve", "lu", "expm"}
+# First parameters on which CuPy calls array methods, so that a list fails; converters and queries take lists.
+ARRAY_PARAMETERS = {"a", "x", "x1", "arr", "ary", "m", "condition"}
+TAKE_LISTS = {"asanyarray", "ascontiguousarray", "asfortranarray", "copy", "ndim", "shape", "size"}
+# NumPy answers with bool or int, CuPy with a 0-d array.
+ZERO_DIMENSIONAL = {"allclose", "array_equal", "array_equiv", "count_nonzero"}
+# Data types for which CuPy has atomic operations. No complex ones: write to .real and .imag separately.
+AT_DTYPES = {"add": "iIlLqQefd", "subtract": "iI", "maximum": "iIlLqQfd", "minimum": "iIlLqQfd"}
+AT_DTYPES |= dict.fromkeys(["bitwise_and", "bitwise_or", "bitwise_xor"], "iIlLqQ")
+
+transfers = 0  # device -> host copies so far: get, item, float, int, bool ..., boolean masks read, and WAITING
+
+
+def _count() -> None:
+    global transfers
+    transfers += 1
+
+
+def _host_array_error() -> TypeError:
+    return TypeError("a NumPy array where a device array is needed; move it with asarray")
+
+
+def _unwrap(value: Any) -> Any:
+    """NumPy's view of an argument: device arrays, also within lists and tuples, become their host arrays."""
+    if type(value) is DeviceArray:
+        return value._host
+    if type(value) in (list, tuple):
+        return type(value)(map(_unwrap, value))
+    if isinstance(value, np.ndarray):
+        raise _host_array_error()
+    return value
+
+
+def _wrap(value: Any) -> Any:
+    """The device's view of a result: arrays and NumPy scalars become device arrays."""
+    if isinstance(value, np.ndarray | np.generic):
+        array = object.__new__(DeviceArray)
+        array._host = np.asarray(value)
+        return array
+    if isinstance(value, list | tuple):
+        return (list if isinstance(value, list) else tuple)(map(_wrap, value))
+    return value
+
+
+def _operand(value: Any) -> Any:
+    """An argument of element-wise arithmetic: a device array or a scalar, nothing else."""
+    if type(value) is DeviceArray:
+        return value._host
+    if isinstance(value, SCALARS):
+        return value
+    raise _host_array_error() if isinstance(value, np.ndarray) else TypeError(f"unsupported type {type(value)}")
+
+
+def _key(key: Any) -> tuple[tuple[Any, ...], bool]:
+    """An index for the host array, and whether it holds a boolean mask. Basic indices always give views."""
+    parts, basic, masks = [], True, 0
+    for part in key if isinstance(key, tuple) else (key,):
+        if type(part) is DeviceArray or type(part) is list:
+            part = part._host if type(part) is DeviceArray else np.array(part, dtype=None if part else int)
+            basic, masks = False, masks + (part.dtype == bool)
+        elif isinstance(part, np.ndarray):
+            raise _host_array_error()
+        elif part is Ellipsis or isinstance(part, bool | np.bool_):
+            basic = False
+        parts.append(part)
+    if masks > 1:
+        raise IndexError("CuPy takes one boolean array in an index at most")
+    return (*parts, ...) if basic else tuple(parts), masks == 1
+
+
+def _checked(label: str, function: Callable[..., Any], parameters: str) -> Callable[..., Any]:
+    """`function` of NumPy or SciPy, called with the parameters that CuPy's function has, in CuPy's order."""
+    name = label.rpartition(".")[2]
+    words = parameters.split()
+    ends = [i for i, word in enumerate(words) if word.startswith("*")] or [len(words)]
+    positional = [word for word in words[: ends[0]] if word != "/"]
+    keywords = {word for word in words[words.index("/") + 1 if "/" in words else 0 :] if not word.startswith("*")}
+    variadic = any(word.startswith("*") and word.strip("*") and not word.startswith("**") for word in words)
+    open_keywords = any(word.startswith("**") for word in words)
+    waits, lists = name in WAITING, name in TAKE_LISTS or positional[:1] == [] or positional[0] not in ARRAY_PARAMETERS
+    try:
+        theirs = list(inspect.signature(function).parameters)
+    except ValueError:
+        theirs = positional
+    # Up to here CuPy's parameters are NumPy's, or NumPy's under another name; later ones are passed by keyword.
+    pairs = zip(positional, theirs, strict=False)
+    apart = (i for i, (ours, other) in enumerate(pairs) if ours != other and (ours in theirs or other in positional))
+    aligned = next(apart, len(positional))
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if len(args) > len(positional) and not variadic:
+            raise TypeError(f"CuPy's {label} takes {len(positional)} positional arguments, {len(args)} given")
+        if kwargs and not open_keywords and not kwargs.keys() <= keywords:
+            raise TypeError(f"CuPy's {label} has no parameter {', '.join(sorted(kwargs.keys() - keywords))}")
+        if args and not lists and isinstance(args[0], list | tuple):
+            raise TypeError(f"CuPy's {label} takes an array, not a {type(args[0]).__name__}")
+        if waits:
+            _count()
+        out = kwargs.get("out")
+        kwargs = {key: _unwrap(value) for key, value in kwargs.items()}
+        if not variadic and len(args) > aligned:
+            kwargs.update(zip(positional[aligned:], map(_unwrap, args[aligned:]), strict=False))
+            args = args[:aligned]
+        result = function(*map(_unwrap, args), **kwargs)
+        if out is not None:
+            return out
+        return _wrap(np.asarray(result)) if name in ZERO_DIMENSIONAL else _wrap(result)
+
+    call.__name__ = call.__qualname__ = name
+    return call
+
+
+class DeviceArray:
+    """cupy.ndarray: the same names and nothing more; `_host` is what no code but this file may touch."""
+
+    __slots__ = ("_host",)
+    __module__ = "standin"  # the root package by which ortho_ref.backend finds the library
+    __array_ufunc__ = None
+    __hash__ = None  # type: ignore[assignment]
+
+    _host: np.ndarray
+
+    def __init__(self, shape: Any, dtype: Any = float, *, order: str = "C") -> None:
+        self._host = _poison(np.empty(shape, dtype, order=order))
+
+    def __getattr__(self, name: str) -> Any:
+        if name in NAMES["cupy.ndarray"] and not name.startswith("__"):
+            raise NotImplementedError(f"cupy.ndarray has {name}, the stand-in does not")
+        raise AttributeError(f"cupy.ndarray of CuPy {VERSION} has no attribute {name!r}")
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        raise TypeError("implicit conversion of a device array to a NumPy array; use backend.to_host")
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        raise TypeError(f"numpy.{func.__name__} called with a device array; take the function from backend.xp_of")
+
+    # What leaves the device.
+
+    def get(self, stream: Any = None, order: str = "C", out: np.ndarray | None = None, blocking: bool = True) -> Any:
+        _count()
+        if out is None:
+            return np.array(self._host, order=order)
+        out[...] = self._host
+        return out
+
+    def item(self) -> Any:
+        _count()
+        return self._host.item()
+
+    def __bool__(self) -> bool:
+        _count()
+        return bool(self._host)
+
+    def __int__(self) -> int:
+        _count()
+        return int(self._host)
+
+    def __float__(self) -> float:
+        _count()
+        return float(self._host)
+
+    def __complex__(self) -> complex:
+        _count()
+        return complex(self._host)
+
+    def __repr__(self) -> str:
+        return f"device {self._host!r}"
+
+    # What comes to it.
+
+    def set(self, arr: np.ndarray, stream: Any = None) -> None:
+        if arr.shape != self.shape or arr.dtype != self.dtype:
+            raise ValueError(f"set needs {self.dtype} of shape {self.shape}, got {arr.dtype} of shape {arr.shape}")
+        self._host[...] = arr
+
+    # Indexing.
+
+    def __getitem__(self, key: Any) -> "DeviceArray":
+        host_key, mask = _key(key)
+        if mask:
+            _count()
+        return _wrap(self._host[host_key])
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._host[_key(key)[0]] = _operand(value)
+
+    def __len__(self) -> int:
+        return len(self._host)
+
+    def __iter__(self) -> Iterator["DeviceArray"]:
+        if not self.ndim:
+            raise TypeError("iteration over a 0-d array")
+        return (self[i] for i in range(len(self)))
+
+    def __copy__(self) -> "DeviceArray":
+        return _wrap(self._host.copy())
+
+    def __deepcopy__(self, memo: Any) -> "DeviceArray":
+        return _wrap(self._host.copy())
+
+    # Attributes.
+
+    shape = property(lambda self: self._host.shape)
+    dtype = property(lambda self: self._host.dtype)
+    ndim = property(lambda self: self._host.ndim)
+    size = property(lambda self: self._host.size)
+    itemsize = property(lambda self: self._host.itemsize)
+    nbytes = property(lambda self: self._host.nbytes)
+    strides = property(lambda self: self._host.strides)
+    T = property(lambda self: _wrap(self._host.T))
+    mT = property(lambda self: _wrap(self._host.swapaxes(-1, -2)))
+    real = property(lambda self: _wrap(self._host.real), lambda self, value: _set_part(self._host.real, value))
+    imag = property(lambda self: _wrap(self._host.imag), lambda self, value: _set_part(self._host.imag, value))
+
+    @property
+    def flags(self) -> SimpleNamespace:
+        names = ("c_contiguous", "f_contiguous", "owndata", "forc", "fnc")
+        return SimpleNamespace(**{name: getattr(self._host.flags, name) for name in names})
+
+
+def _set_part(part: np.ndarray, value: Any) -> None:
+    part[...] = _operand(value)
+
+
+def _poison(array: np.ndarray) -> np.ndarray:
+    if array.dtype.kind in "fc":
+        array.fill(np.nan)
+    return array
+
+
+def _add_operators() -> None:
+    def forward(ufunc: np.ufunc) -> Callable[[DeviceArray, Any], Any]:
+        def operator(self: DeviceArray, other: Any) -> Any:
+            return NotImplemented if isinstance(other, _Compressed) else _wrap(ufunc(self._host, _operand(other)))
+
+        return operator
+
+    def reflected(ufunc: np.ufunc) -> Callable[[DeviceArray, Any], Any]:
+        return lambda self, other: _wrap(ufunc(_operand(other), self._host))
+
+    def in_place(ufunc: np.ufunc) -> Callable[[DeviceArray, Any], DeviceArray]:
+        def operator(self: DeviceArray, other: Any) -> DeviceArray:
+            ufunc(self._host, _operand(other), out=self._host)
+            return self
+
+        return operator
+
+    def unary(ufunc: np.ufunc) -> Callable[[DeviceArray], DeviceArray]:
+        return lambda self: _wrap(ufunc(self._host))
+
+    binary = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.divide, "floordiv": np.floor_divide}
+    binary |= {"mod": np.remainder, "pow": np.power, "lshift": np.left_shift, "rshift": np.right_shift}
+    binary |= {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
+    binary |= {"matmul": np.matmul, "divmod": np.divmod}
+    for name, ufunc in binary.items():
+        setattr(DeviceArray, f"__{name}__", forward(ufunc))
+        setattr(DeviceArray, f"__r{name}__", reflected(ufunc))
+        if f"__i{name}__" in NAMES["cupy.ndarray"]:  # no __imatmul__: a @= b rebinds a
+            setattr(DeviceArray, f"__i{name}__", in_place(ufunc))
+    comparisons = {"lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal}
+    for name, ufunc in (comparisons | {"eq": np.equal, "ne": np.not_equal}).items():
+        setattr(DeviceArray, f"__{name}__", forward(ufunc))
+    for name, ufunc in {"neg": np.negative, "pos": np.positive, "abs": np.abs, "invert": np.invert}.items():
+        setattr(DeviceArray, f"__{name}__", unary(ufunc))
+
+
+def _add_methods() -> None:
+    unsupported = {"choose", "dump", "dumps", "tofile"}
+    for name, parameters in NAMES["cupy.ndarray"].items():
+        if parameters != "value" and name not in {*vars(DeviceArray), *unsupported} and hasattr(np.ndarray, name):
+            setattr(DeviceArray, name, _checked(f"ndarray.{name}", getattr(np.ndarray, name), parameters))
+
+
+class Ufunc:
+    """cupy.ufunc: `out`, `dtype` and `casting`, no `where`; few methods, and those of few ufuncs."""
+
+    def __init__(self, name: str, function: Callable[..., Any], methods: list[str]) -> None:
+        self.name, self._function, self._methods = name, function, methods
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not kwargs:
+            return _wrap(self._function(*map(_operand, args)))
+        if not kwargs.keys() <= UFUNC_KEYWORDS:
+            raise TypeError(f"CuPy's ufunc {self.name} has no parameter {', '.join(kwargs.keys() - UFUNC_KEYWORDS)}")
+        out = kwargs.get("out")
+        result = self._function(*map(_operand, args), **{key: _unwrap(value) for key, value in kwargs.items()})
+        return _wrap(result) if out is None else out
+
+    def __getattr__(self, method: str) -> Any:
+        if method not in self._methods:
+            error = NotImplementedError if method in {*UFUNC_METHODS, "at"} else AttributeError
+            raise error(f"CuPy's ufunc {self.name} has no {method}")
+        return _checked(f"{self.name}.{method}", getattr(self._function, method), UFUNC_METHODS[method])
+
+    def _at(self, a: DeviceArray, indices: Any, b: Any = None) -> None:
+        host = _operand(a)
+        if host.dtype.char not in AT_DTYPES[self.name]:
+            raise TypeError(f"CuPy's {self.name}.at does not take {host.dtype}")
+        self._function.at(host, _key(indices)[0], _operand(b))  # type: ignore[attr-defined]
+
+    @property
+    def at(self) -> Callable[..., None]:
+        if "at" not in self._methods:
+            raise NotImplementedError(f"CuPy's ufunc {self.name} has no at")
+        return self._at
+
+
+class Namespace:
+    """A module of CuPy. Functions are NumPy's or SciPy's; `own` are those that are written here."""
+
+    def __init__(self, label: str, host: Any, own: dict[str, Any]) -> None:
+        self._label, self._host = label, host
+        for name, value in own.items():
+            if name not in NAMES[label]:
+                raise AttributeError(f"CuPy {VERSION} has no {label}.{name}")
+            setattr(self, name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        label = f"{self._label}.{name}"
+        kind = NAMES[self._label].get(name)
+        if kind is None:
+            raise AttributeError(f"CuPy {VERSION} has no {label}")
+        if not hasattr(self._host, name):
+            raise NotImplementedError(f"{label} has no counterpart in {self._host.__name__}")
+        value = getattr(self._host, name)
+        if kind.startswith("ufunc"):
+            value = Ufunc(name, value, kind.split()[1:])
+        elif kind != "value":
+            value = _checked(label, value, kind)
+        elif not _is_plain(value):
+            raise NotImplementedError(f"CuPy has {label}, the stand-in does not")
+        setattr(self, name, value)
+        return value
+
+
+def _is_plain(value: Any) -> bool:
+    """True for dtypes, constants, exceptions and the like, which mean the same on host and device."""
+    plain_types = (np.dtype, np.finfo, np.iinfo, np.ndindex)
+    is_plain_type = isinstance(value, type) and (issubclass(value, np.generic | Exception) or value in plain_types)
+    return is_plain_type or value is None or isinstance(value, float)
+
+
+def _array(
+    obj: Any, dtype: Any = None, copy: Any = True, order: Any = "K", subok: bool = False, ndmin: int = 0, **kwargs: Any
+) -> DeviceArray:
+    """cupy.array: with asarray the only way for host arrays to the device. Never shares memory with the host."""
+    if kwargs.keys() - {"blocking"} or subok:
+        raise TypeError("CuPy's array has no such parameter")
+    if type(obj) is DeviceArray and not copy and dtype in (None, obj.dtype) and ndmin <= obj.ndim:
+        return obj
+    if _holds_device_array(obj):
+        obj = _unwrap(obj)
+    host = np.array(obj, dtype=dtype, order=order or "K", ndmin=ndmin)
+    if host.dtype.char not in DTYPES:
+        raise ValueError(f"CuPy has no dtype {host.dtype}")
+    return _wrap(host)
+
+
+def _holds_device_array(value: Any) -> bool:
+    return type(value) is DeviceArray or (isinstance(value, list | tuple) and any(map(_holds_device_array, value)))
+
+
+def _asarray(
+    a: Any, dtype: Any = None, order: Any = None, *, copy: bool | None = None, blocking: bool = False
+) -> DeviceArray:
+    return _array(a, dtype, copy, order)
+
+
+def _asnumpy(a: Any, stream: Any = None, order: str = "C", out: Any = None, *, blocking: bool = True) -> np.ndarray:
+    return a.get(stream, order, out, blocking) if type(a) is DeviceArray else np.asarray(a, order=order)
+
+
+def _default_rng(seed: Any = None) -> Any:
+    raise NotImplementedError("the stand-in has no device generators; draw on the host and move")
+
+
+def _empty(name: str) -> Callable[..., DeviceArray]:
+    function = _checked(f"cupy.{name}", getattr(np, name), NAMES["cupy"][name])
+
+    def call(*args: Any, **kwargs: Any) -> DeviceArray:
+        array = function(*args, **kwargs)
+        _poison(array._host)
+        return array
+
+    return call
+
+
+def _product(name: str) -> Callable[..., DeviceArray]:
+    """matmul or dot. cuBLAS writes to `out` while it reads the factors."""
+    function = _checked(f"cupy.{name}", getattr(np, name), NAMES["cupy"][name])
+
+    def call(*args: Any, **kwargs: Any) -> DeviceArray:
+        out = kwargs.get("out", args[2] if len(args) > 2 else None)
+        if out is not None and any(np.shares_memory(_operand(out), _operand(factor)) for factor in args[:2]):
+            raise ValueError(f"`out` of {name} overlaps a factor")
+        return function(*args, **kwargs)
+
+    return call
+
+
+def _where(condition: Any, x: Any = None, y: Any = None) -> Any:
+    if type(condition) is not DeviceArray:
+        raise TypeError(f"CuPy's where needs an array as its condition, not {type(condition)}")
+    if x is None and y is None:
+        _count()
+        return _wrap(np.where(condition._host))
+    return _wrap(np.where(condition._host, _operand(x), _operand(y)))
+
+
+def _one_matrix(name: str) -> Callable[..., Any]:
+    """A function of scipy.linalg that takes stacks of matrices, where CuPy's takes a single one."""
+    function = _checked(f"linalg.{name}", getattr(scipy.linalg, name), NAMES["cupyx.scipy.linalg"][name])
+
+    def call(a: Any, *args: Any, **kwargs: Any) -> Any:
+        matrix = a[0] if name == "lu_solve" else a
+        if matrix.ndim != 2 or matrix.dtype.char not in "fdFD":
+            raise ValueError(f"CuPy's {name} takes one matrix of floats, not {matrix.dtype} of shape {matrix.shape}")
+        if name == "lu_solve" and matrix.dtype.kind == "f" and args[0].dtype.kind == "c":
+            raise ValueError("CuPy's lu_solve drops the imaginary part of the right-hand side")
+        return function(a, *args, **kwargs)
+
+    return call
+
+
+class _Compressed:
+    """cupyx.scipy.sparse.csr_matrix or csc_matrix, as far as products with dense arrays need it."""
+
+    __slots__ = ("_host",)
+    __module__ = "standinx.sparse"  # not an array of the library, as cupyx is not cupy
+    __array_ufunc__ = None
+    _type: Callable[..., Any]
+
+    def __init__(self, arg1: Any, shape: Any = None, dtype: Any = None, copy: bool = False) -> None:
+        self._host = self._type(_unwrap(arg1), shape=shape, dtype=dtype, copy=copy)
+        if self._host.dtype.char not in "?fdFD":
+            raise ValueError(f"CuPy's sparse matrices hold bool, float and complex numbers, not {self._host.dtype}")
+
+    shape = property(lambda self: self._host.shape)
+    dtype = property(lambda self: self._host.dtype)
+    nnz = property(lambda self: self._host.nnz)
+    data = property(lambda self: _wrap(self._host.data))
+    indices = property(lambda self: _wrap(self._host.indices))
+    indptr = property(lambda self: _wrap(self._host.indptr))
+    T = property(lambda self: self.transpose())
+
+    def transpose(self) -> "_Compressed":
+        other: type[_Compressed] = csc_matrix if isinstance(self, csr_matrix) else csr_matrix
+        matrix = object.__new__(other)
+        matrix._host = self._host.T
+        return matrix
+
+    def toarray(self) -> DeviceArray:
+        return _wrap(self._host.toarray())
+
+    def __matmul__(self, other: DeviceArray) -> DeviceArray:
+        if type(other) is not DeviceArray or other.ndim not in (1, 2):
+            raise TypeError("the stand-in multiplies sparse matrices with device arrays of one or two axes only")
+        return _wrap(self._host @ other._host)
+
+    def __rmatmul__(self, other: DeviceArray) -> DeviceArray:
+        return (self.T @ other.T).T
+
+
+class csr_matrix(_Compressed):
+    __slots__ = ()
+    __module__ = "standinx.sparse"
+    _type = staticmethod(scipy.sparse.csr_matrix)
+
+
+class csc_matrix(_Compressed):
+    __slots__ = ()
+    __module__ = "standinx.sparse"
+    _type = staticmethod(scipy.sparse.csc_matrix)
+
+
+_add_operators()
+_add_methods()
+
+_OWN = {"ndarray": DeviceArray, "array": _array, "asarray": _asarray, "asnumpy": _asnumpy, "where": _where}
+_OWN |= {name: _empty(name) for name in ("empty", "empty_like")} | {name: _product(name) for name in ("dot", "matmul")}
+_OWN |= {name: Namespace(f"cupy.{name}", getattr(np, name), {}) for name in ("linalg", "fft")}
+_OWN["random"] = Namespace("cupy.random", np.random, {"default_rng": _default_rng})
+
+xp = Namespace("cupy", np, _OWN)
+linalg = Namespace(
+    "cupyx.scipy.linalg", scipy.linalg, {name: _one_matrix(name) for name in ("lu_factor", "lu_solve", "lu", "expm")}
+)
+sparse = Namespace("cupyx.scipy.sparse", scipy.sparse, {"csr_matrix": csr_matrix, "csc_matrix": csc_matrix})
+
+LIBRARY = backend.ArrayLibrary("stand-in", xp, linalg, sparse, _asarray, lambda array: array.get())
