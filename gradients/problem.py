@@ -135,12 +135,26 @@ def random_problem(
     raise ValueError(f"no problem {MARGIN:.0e} away from every kink in 200 draws; make T, B or n smaller")
 
 
-def relative_error(a: Array, b: Array) -> float:
-    """max |a - b| over max |b|, on the host; 0 when both are 0 throughout, infinite for NaN or when only b is 0."""
+def largest_error(ours: Mapping[str, Array], theirs: Mapping[str, Array]) -> tuple[float, str]:
+    """The largest relative error over gradients of the same names, and its tensor.
+
+    The floor is a thousandth of the largest entry of all.  ValueError if the names differ.
+    """
+    if set(ours) != set(theirs):
+        raise ValueError(f"gradients of {sorted(ours)} and of {sorted(theirs)}")
+    floor = 1e-3 * max(float(np.abs(to_host(value)).max(initial=0)) for value in theirs.values())
+    return max((relative_error(ours[name], theirs[name], floor), name) for name in theirs)
+
+
+def relative_error(a: Array, b: Array, floor: float = 0.0) -> float:
+    """max |a - b| over max |b| or, if that is less, floor; on the host.  0 for equal arrays, infinite for NaN.
+
+    A floor is for sums that cancel: one entry that is the small difference of large terms has lost their digits.
+    """
     a, b = to_host(a), to_host(b)
     if a.shape != b.shape:
         raise ValueError(f"shapes differ: {a.shape} and {b.shape}")
-    difference, scale = float(np.abs(a - b).max(initial=0)), float(np.abs(b).max(initial=0))
+    difference, scale = float(np.abs(a - b).max(initial=0)), max(floor, float(np.abs(b).max(initial=0)))
     if difference == 0:
         return 0.0
     return difference / scale if scale > 0 and difference == difference else float("inf")

@@ -61,13 +61,18 @@ def relu_pullback(dy: Array, a: Array, b: Array, y: Array) -> tuple[Array, Array
     return da, da
 
 
+def _phase(z: Array, rho: Array) -> Array:
+    """z / rho for complex z and real rho; part by part, as complex division overflows for subnormal rho."""
+    return z.real / rho + 1j * (z.imag / rho)
+
+
 def modrelu(z: Array, b: Array) -> Array:
     """modReLU of z, real or complex, with real bias b broadcast against it; 0 at z = 0."""
     xp = xp_of(z, b)
     if z.dtype.kind != "c":
         return xp.sign(z) * xp.maximum(xp.abs(z) + b, 0)  # [ncgru:20] [goru:2.7]
     rho = xp.abs(z)
-    e = z / xp.where(rho > 0, rho, 1)  # 0 at z = 0
+    e = _phase(z, xp.where(rho > 0, rho, 1))  # 0 at z = 0
     return e * xp.maximum(rho + b, 0)  # [urnn:8]
 
 
@@ -79,7 +84,7 @@ def modrelu_pullback(dy: Array, z: Array, b: Array, y: Array) -> tuple[Array, Ar
     if z.dtype.kind != "c":
         return chi * dy, chi * xp.sign(z) * dy  # [bp:modrelu-real]
     rho = xp.where(chi, rho, 1)
-    e = chi * z / rho
+    e = chi * _phase(z, rho)
     gamma = (e.conj() * dy).real
     dz = chi * (e * gamma + (1 + b / rho) * (dy - e * gamma))  # [bp:modrelu-complex]
     return dz, gamma  # [bp:modrelu-complex]

@@ -23,9 +23,10 @@ _ENGINES: dict[str, ModuleType] = {"fused": fused, "scan": scan}
 
 
 class RecurrentTape(NamedTuple):
-    """What backward needs: the engine's tape, and whether the run began from the trained initial state."""
+    """What backward needs: the engine's tape, (T, B), and whether the run began from the trained initial state."""
 
     engine: Any
+    steps_and_batch: tuple[int, int]
     from_trained_h0: bool
 
 
@@ -166,7 +167,7 @@ class Recurrent:
         elif h0 is not None:
             self._check_state("h0", h0, (batch, n), W)
         h, tape = _ENGINES[self.engine].forward(self.cell, weights, x, h0)
-        return h, RecurrentTape(tape, from_trained_h0)
+        return h, RecurrentTape(tape, x.shape[:2], from_trained_h0)
 
     def backward(
         self, params: Params, states: States, tape: RecurrentTape, dh: Array, dh_T: CellState | None = None
@@ -180,12 +181,12 @@ class Recurrent:
         for name in self._h0_names:
             del weights[name]
         W = next(iter(weights.values()))
-        if not is_array(dh) or dh.ndim != 3:
-            raise ValueError(f"dh has shape {getattr(dh, 'shape', None)}; expected (T, B, {n})")
-        _check_array("dh", dh, (*dh.shape[:2], n), W.dtype)
-        if dh_T is not None:
-            self._check_state("dh_T", dh_T, (dh.shape[1], n), W)
+        T, B = tape.steps_and_batch
         library_of(W, dh)
+        _check_array("dh", dh, (T, B, n), W.dtype)
+        _check_finite("dh", dh)
+        if dh_T is not None:
+            self._check_state("dh_T", dh_T, (B, n), W)
         gradients = _ENGINES[self.engine].backward(self.cell, weights, tape.engine, dh, dh_T)
         params_gradients: Params = {}
         for name, gradient in gradients.weights.items():
@@ -235,8 +236,9 @@ class Recurrent:
                 f"{argument} is a {type(state).__name__}; expected the tuple ({', '.join(self.cell.states)})"
             )
         for part in parts:
-            _check_array(argument, part, shape, like.dtype)
             library_of(part, like)
+            _check_array(argument, part, shape, like.dtype)
+            _check_finite(argument, part)
 
 
 def _own(flat: Params, name: str) -> Params:
@@ -251,6 +253,11 @@ def _check_array(argument: str, array: Any, shape: tuple[int, ...], dtype: Any) 
         raise ValueError(f"{argument} has shape {array.shape}; expected {shape}")
     if array.dtype != dtype:
         raise TypeError(f"{argument} is {array.dtype}; expected {dtype}")
+
+
+def _check_finite(argument: str, array: Array) -> None:
+    if not bool(library_of(array).xp.isfinite(array).all()):
+        raise ValueError(f"{argument} has an entry that is not finite")
 
 
 def check_input(x: Array, input_size: int, like: Array) -> None:
@@ -269,5 +276,4 @@ def check_input(x: Array, input_size: int, like: Array) -> None:
         raise ValueError(f"x has shape {x.shape}; expected (T, B, {input_size}), T and B at least 1")
     if x.dtype != like.dtype:
         raise TypeError(f"x is {x.dtype}; expected {like.dtype}, or integer tokens (T, B)")
-    if not bool(library_of(x).xp.isfinite(x).all()):
-        raise ValueError("x has an entry that is not finite")
+    _check_finite("x", x)

@@ -1,7 +1,7 @@
 """Every hand-derived gradient against finite differences and, where torch is installed, autograd."""
 
 import importlib.util
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -10,10 +10,9 @@ from rich.console import Console
 from rich.table import Table
 
 from gradients.finite_difference import check
-from gradients.problem import MARGIN, network_kink_distance, random_problem, relative_error
+from gradients.problem import MARGIN, largest_error, network_kink_distance, random_problem, relative_error
 from ortho_ref import fused, models, scan
 from ortho_ref.activations import ACTIVATIONS
-from ortho_ref.backend import Array
 from ortho_ref.cells import LSTM, Cell, Elman, GRUResetBefore
 from ortho_ref.network import Network
 from ortho_ref.parametrizations import NeumannCayley, Parametrization, ScaledCayley
@@ -45,11 +44,6 @@ def cells() -> dict[str, Cell]:
     return named
 
 
-def largest(ours: Mapping[str, Array], reference: Mapping[str, Array]) -> float:
-    """The largest relative error over all tensors."""
-    return max(relative_error(ours[name], reference[name]) for name in ours)
-
-
 def check_cell(name: str, cell: Cell, rng: np.random.Generator, torch: bool) -> Result:
     """All entries of every weight, of x and h0; T = 6, B = 3, m = 3, n = 5, float64, vectors and tokens."""
     by_differences, by_fused, by_autograd = [], [], []
@@ -59,11 +53,11 @@ def check_cell(name: str, cell: Cell, rng: np.random.Generator, torch: bool) -> 
         report = check(problem.loss, problem.point, ours, kink_distance=problem.kink_distance)
         # a token that does not occur leaves its column of W without a gradient, never all of W
         by_differences.append(float("inf") if any(row.vacuous for row in report.rows) else report.largest)
-        by_fused.append(largest(problem.gradients(fused), ours))
+        by_fused.append(largest_error(problem.gradients(fused), ours)[0])
         if torch:
             from scripts import autograd as oracle
 
-            by_autograd.append(largest(ours, oracle.gradients_of(problem)))
+            by_autograd.append(largest_error(ours, oracle.gradients_of(problem))[0])
     return Result(name, max(by_differences), max(by_fused), max(by_autograd) if torch else None)
 
 
@@ -74,7 +68,7 @@ def check_parametrization(name: str, p: Parametrization, n: int, rng: np.random.
     _, state = p.init(rng, n, np.float64)
     ours = p.pullback(params, p.rebuild(params, state), dU)
     loss: Callable[[Any], Any] = lambda point: (dU * p.rebuild(point, state)["U"]).sum()  # noqa: E731
-    report = check(loss, params, ours, skew=("A",))
+    report = check(loss, params, ours, skew=("A",), kink_distance=lambda _: float("inf"))
     autograd = None
     if torch:
         import torch as T
@@ -91,7 +85,7 @@ def check_network(name: str, m: int, n: int, T: int, rng: np.random.Generator, *
     """A whole network, two layers and cross-entropy, along three random directions of every parameter."""
     layers = tuple(models.build(name, size, n, **options) for size in (m, n))
     network = Network(layers, output_size=7)
-    margin = MARGIN if n < 20 else MARGIN / 10  # at real size some unit is always nearer
+    margin = MARGIN if n < 20 else MARGIN / 2  # at real size some unit is always nearer
     distance = 0.0
     while distance < margin:
         params, states = network.init(rng, np.float64)
@@ -119,7 +113,7 @@ def results(rng: np.random.Generator, torch: bool) -> list[Result]:
         rows.append(check_network(name, 4, 6, 5, rng))
     for orthogonal in ("rc", "ruc"):
         rows.append(check_network("nc-gru", 4, 6, 5, rng, orthogonal=orthogonal))
-    rows.append(check_network("nc-gru", 22, 56, 20, rng))
+    rows.append(check_network("nc-gru", 22, 56, 6, rng))
     return rows
 
 

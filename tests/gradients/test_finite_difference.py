@@ -1,0 +1,180 @@
+"""The checker is checked: right gradients pass, wrong ones are caught, and the report says where."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gradients.finite_difference import NearKinkError, check
+from gradients.problem import random_problem
+from ortho_ref import scan
+from ortho_ref.cells import LSTM, Elman, GRUResetBefore
+
+RNG = np.random.default_rng(0)
+W, B = RNG.standard_normal((6, 6)), RNG.standard_normal(6)
+POINT = {"W": W, "b": B}
+
+
+def f(p):
+    return np.tanh(p["W"] @ p["W"] @ p["b"]).sum()
+
+
+def gradient():
+    y = 1 - np.tanh(W @ W @ B) ** 2
+    return {"W": np.outer(y, W @ B) + np.outer(W.T @ y, B), "b": W.T @ W.T @ y}
+
+
+def wrong(kind):
+    """The right gradient but for the one mistake."""
+    g = gradient()
+    if kind == "0.05 % off":
+        g["W"] = g["W"] * 1.0005
+    elif kind == "one entry":
+        g["W"] = g["W"].copy()
+        g["W"][2, 4] += 0.05 * abs(g["W"]).max()
+    elif kind == "all zero":
+        g["b"] = np.zeros(6)
+    elif kind == "transposed":
+        g["W"] = g["W"].T
+    elif kind == "sign of one entry":
+        g["b"] = g["b"] * [1, 1, -1, 1, 1, 1]
+    elif kind == "not a number":
+        g["b"] = g["b"] * [1, np.nan, 1, 1, 1, 1]
+    return g
+
+
+MODES = {"entries": {}, "directions": {"directions": 3}, "complex step": {"complex_step": True, "tolerance": 1e-13}}
+KINDS = ["0.05 % off", "one entry", "all zero", "transposed", "sign of one entry", "not a number"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_right_gradient_passes(mode):
+    """To 1e-9 by differences, to rounding by the complex step."""
+    report = check(f, POINT, gradient(), **MODES[mode])
+    assert report.passed, f"\n{report}"
+    assert report.largest < 1e-9
+    assert [row.checked for row in report.rows] == ([3, 3] if mode == "directions" else [36, 6])
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_wrong_gradients_are_caught(mode, kind):
+    """Each in the tensor that is wrong, and in no other."""
+    report = check(f, POINT, wrong(kind), **MODES[mode])
+    assert [row.tensor for row in report.failures] == ["W" if kind in (KINDS[0], KINDS[1], KINDS[3]) else "b"]
+
+
+def test_the_report_says_where_and_by_how_much():
+    """Tensor, index, both numbers, relative error."""
+    report = check(f, POINT, wrong("one entry"))
+    (row,) = report.failures
+    assert (row.tensor, row.where) == ("W", "[2, 4]")
+    right = gradient()["W"]
+    assert row.numeric == pytest.approx(right[2, 4], rel=1e-6)
+    assert row.error == pytest.approx(abs(row.analytic - row.numeric) / abs(right).max(), rel=0.06)
+    assert "FAIL W at [2, 4] (36 checked): analytic" in str(report)
+    assert "ok   b at" in str(report)
+
+
+@given(seed=st.integers(0, 2**32 - 1), size=st.integers(1, 6))
+def test_linear_functions_are_exact(seed, size):
+    """A linear function's differences are its coefficients, to rounding."""
+    rng = np.random.default_rng(seed)
+    c, x = rng.standard_normal(size), rng.standard_normal(size)
+    assert check(lambda p: c @ p["x"], {"x": x}, {"x": c}).largest < 1e-9
+
+
+@pytest.mark.parametrize("options", [{}, {"directions": 4}])
+def test_skew_matrices_move_in_their_free_entries(options):
+    """f(A) = sum(C * A): the free entry's derivative is C_ij - C_ji; the unconstrained gradient C is wrong."""
+    C, X = RNG.standard_normal((5, 5)), np.triu(RNG.standard_normal((5, 5)), 1)
+
+    def loss(p):
+        assert not np.any(p["A"] + p["A"].T)
+        return (C * p["A"]).sum()
+
+    assert check(loss, {"A": X - X.T}, {"A": C - C.T}, skew=("A",), **options).passed
+    assert not check(loss, {"A": X - X.T}, {"A": C}, skew=("A",), **options).passed
+    assert not check(loss, {"A": X - X.T}, {"A": (C - C.T) / 2}, skew=("A",), **options).passed
+
+
+@pytest.mark.parametrize("options", [{}, {"directions": 4}])
+def test_complex_convention(options):
+    """L = |z|^2 has the gradient 2 z (PyTorch's convention); JAX's and autograd's conjugate fails."""
+    z = RNG.standard_normal(4) + 1j * RNG.standard_normal(4)
+    loss = lambda p: (abs(p["z"]) ** 2).sum()  # noqa: E731
+    assert check(loss, {"z": z}, {"z": 2 * z}, **options).passed
+    assert not check(loss, {"z": z}, {"z": 2 * z.conj()}, **options).passed
+
+
+def test_nothing_to_check_is_a_failure():
+    """Both gradients 0 throughout prove nothing, unless that is what is expected."""
+    zero = {"x": np.zeros(3)}
+    report = check(lambda p: 1.0, {"x": np.ones(3)}, zero)
+    assert not report.passed
+    assert "nothing to check, both are 0" in str(report)
+    assert check(lambda p: 1.0, {"x": np.ones(3)}, zero, may_vanish=("x",)).passed
+
+
+def test_points_near_a_kink_are_rejected():
+    """Below the margin no number is given; NaN counts as near."""
+    for distance in (9e-4, 0.0, np.nan):
+        with pytest.raises(NearKinkError, match=r"the nearest kink is .* away; allowed: at least 1e-03"):
+            check(f, POINT, gradient(), kink_distance=lambda p, d=distance: d)
+    assert check(f, POINT, gradient(), kink_distance=lambda p: 2e-3).passed
+
+
+def test_why_kinks_are_rejected():
+    """|x| at 1e-6: differences say 0.07 where the derivative is 1."""
+    report = check(lambda p: abs(p["x"]).sum(), {"x": np.array([1e-6])}, {"x": np.ones(1)})
+    assert not report.passed
+
+
+def test_bad_arguments():
+    """float32, unknown names, wrong shapes: differences would mean nothing."""
+    for point, analytic, message in (
+        ({"x": np.ones(2, np.float32)}, {"x": np.ones(2)}, "x is float32; allowed: float64, complex128"),
+        ({"x": np.ones(2)}, {"y": np.ones(2)}, "analytic names 'y'; the point has x"),
+        ({"x": np.ones(2)}, {"x": np.ones(3)}, r"the gradient of x has shape \(3,\); expected \(2,\)"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            check(lambda p: 0.0, point, analytic)
+
+
+MISTAKES = {
+    "du without its sign": lambda g: g | {"b_u": -g["b_u"]},
+    "U_r transposed": lambda g: g | {"U_r": g["U_r"].T},
+    "W_r and W_u swapped": lambda g: g | {"W_r": g["W_u"], "W_u": g["W_r"]},
+    "only the last step's db_c": lambda g: g | {"b_c": 0.5 * g["b_c"]},
+    "no dh0": lambda g: g | {"h0": np.zeros_like(g["h0"])},
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistakes_people_make_in_a_gru(mistake):
+    """A generic problem kills them: random weights, biases and h0, T >= 3, random upstream."""
+    problem = random_problem(GRUResetBefore("modrelu"), np.random.default_rng(0))
+    options = {"kink_distance": problem.kink_distance}
+    right = problem.gradients(scan)
+    assert check(problem.loss, problem.point, right, **options).passed
+    assert not check(problem.loss, problem.point, MISTAKES[mistake](right), **options).passed
+
+
+def test_real_size_by_directions():
+    """n = 56, m = 22, T = 10: seeded directions of every tensor, and an entry in 3,136 that is off is seen."""
+    problem = random_problem(LSTM(), np.random.default_rng(1), T=10, m=22, n=56)
+    right = problem.gradients(scan)
+    options = {"directions": 3, "kink_distance": problem.kink_distance}
+    assert check(problem.loss, problem.point, right, **options).passed
+    off = right["U_f"].copy()
+    off[17, 33] += abs(off).max()
+    assert not check(problem.loss, problem.point, right | {"U_f": off}, **options).passed
+
+
+def test_problems_are_off_the_kinks():
+    """Every drawn problem keeps the promised distance; one that cannot be had is refused."""
+    for seed in range(20):
+        problem = random_problem(Elman("modrelu"), np.random.default_rng(seed))
+        assert problem.kink_distance(problem.point) >= 1e-3
+    with pytest.raises(ValueError, match=r"no problem 1e-03 away from every kink in 200 draws"):
+        random_problem(Elman("relu"), np.random.default_rng(0), T=50, B=20, n=40)

@@ -1,0 +1,128 @@
+"""Activations [bp:sigmoid] [bp:tanh] [bp:relu] [ncgru:20] [urnn:8] [bp:modrelu-real] [bp:modrelu-complex]."""
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from gradients.finite_difference import check
+from ortho_ref.activations import ACTIVATIONS, modrelu, modrelu_pullback, sigmoid, sigmoid_derivative
+from ortho_ref.backend import to_device, to_host
+
+real = st.floats(-2, 2)
+upstream = st.floats(0.1, 2)
+
+
+def on(device, *arrays):
+    return to_device(tuple(np.asarray(a) for a in arrays), device)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_sigmoid_is_stable_and_accurate(device, dtype):
+    """No overflow (warnings are errors) for any a; relatively accurate where the value is tiny; s(-a) = 1 - s(a)."""
+    a = np.array([-1e30, -800, -100, -80, -20, -1, 0, 1, 20, 80, 1e30], dtype)
+    (given_a,) = on(device, a)
+    y = to_host(sigmoid(given_a))
+    assert y.dtype == dtype
+    assert y[0] == 0
+    assert y[-1] == 1
+    small = slice(3, 7)
+    exact = np.exp(a[small].astype(np.longdouble)) / (1 + np.exp(a[small].astype(np.longdouble)))
+    np.testing.assert_allclose(y[small], exact.astype(dtype), rtol=8 * np.finfo(dtype).eps)
+    np.testing.assert_allclose(sigmoid(-a), 1 - y, atol=2 * np.finfo(dtype).eps)
+
+
+@given(st.floats(-30, 30))
+def test_sigmoid_derivative_by_complex_step(a):
+    """y (1 - y), exact to the rounding of y, which for y near 1 is all that 1 - y has."""
+    a = np.array(a)
+    step = sigmoid(a + 1e-30j).imag / 1e-30
+    np.testing.assert_allclose(sigmoid_derivative(sigmoid(a)), step, rtol=1e-12, atol=2e-16)
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+@given(st.lists(st.tuples(real, real, upstream), min_size=1, max_size=6))
+def test_pullbacks_against_differences(device, name, triples):
+    """da and db of tanh, relu and real modReLU, both signs of b, off the kinks."""
+    a, b, dy = np.array(triples).T
+    phi = ACTIVATIONS[name]
+    distance = float(phi.kink_distance(a, b).min())
+    assume(distance >= 1e-3)
+    A, B, DY = on(device, a, b, dy)
+    da, db = to_host(phi.pullback(DY, A, B, phi.value(A, B)))
+    point = {"a": a, "b": b}
+    report = check(
+        lambda p: (dy * phi.value(p["a"], p["b"])).sum(),
+        point,
+        {"a": da, "b": db},
+        kink_distance=lambda p: distance,
+        may_vanish=("a", "b"),
+    )
+    assert report.passed, f"\n{report}"
+
+
+@given(st.lists(st.tuples(real, real, real, upstream, upstream), min_size=1, max_size=5))
+def test_complex_modrelu_against_differences(device, rows):
+    """dz = dL/dRe + i dL/dIm and db of the complex modReLU, both signs of b, off the kinks."""
+    re, im, b, dre, dim = np.array(rows).T
+    z, dy = re + 1j * im, dre + 1j * dim
+    distance = float(ACTIVATIONS["modrelu"].kink_distance(z, b).min())
+    assume(distance >= 1e-3)
+    Z, B, DY = on(device, z, b, dy)
+    dz, db = to_host(modrelu_pullback(DY, Z, B, modrelu(Z, B)))
+    assert db.dtype == np.float64
+    report = check(
+        lambda p: (dy.conj() * modrelu(p["z"], p["b"])).real.sum(),
+        {"z": z, "b": b},
+        {"z": dz, "b": db},
+        kink_distance=lambda p: distance,
+        may_vanish=("z", "b"),
+    )
+    assert report.passed, f"\n{report}"
+
+
+@given(real, real, st.floats(0, 6.3))
+def test_complex_modrelu_values(x, b, angle):
+    """urnn:8: the magnitude is shifted by b and cut at 0, the phase kept; on the real axis it is ncgru:20."""
+    z = np.array([x * np.exp(1j * angle)])
+    y = modrelu(z, np.array([b]))
+    np.testing.assert_allclose(abs(y), max(abs(x) + b, 0) if x else 0, atol=1e-14)
+    assert abs((y.conj() * z).imag[0]) < 1e-13
+    on_axis = modrelu(np.array([x + 0j]), np.array([b])).real
+    np.testing.assert_allclose(on_axis, modrelu(np.array([x]), np.array([b])), rtol=1e-15)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
+@pytest.mark.parametrize("b", [0.5, 0.0, -0.5])
+def test_modrelu_kinks(device, dtype, b):
+    """The stated conventions: at z = 0 value 0 and derivatives 0, for b > 0 too; at |z| + b = 0 both 0."""
+    z = np.array([0, -0.0, abs(b), -abs(b)], dtype)
+    Z, B, DY = on(device, z, np.full(4, b), np.ones(4, dtype))
+    y = modrelu(Z, B)
+    dz, db = to_host(modrelu_pullback(DY, Z, B, y))
+    y = to_host(y)
+    at_kink = (z == 0) | (abs(z) + b == 0)
+    assert at_kink[:2].all()
+    assert at_kink.all() or b > 0
+    np.testing.assert_array_equal(y[at_kink], 0)
+    np.testing.assert_array_equal(dz[at_kink], 0)
+    np.testing.assert_array_equal(db[at_kink], 0)
+    if b > 0:
+        np.testing.assert_allclose(y[2:], [1, -1])
+        np.testing.assert_allclose(db[2:], [1, -1])
+
+
+def test_relu_kink_and_modrelu_dead_zone():
+    """relu's derivative at 0 is 0; modReLU is 0 with derivative 0 wherever |z| < -b, 0 included."""
+    a, zero = np.array([0.0, 1e-300, -1e-300]), np.zeros(3)
+    da, db = ACTIVATIONS["relu"].pullback(np.ones(3), a, zero, ACTIVATIONS["relu"].value(a, zero))
+    np.testing.assert_array_equal(da, [0, 1, 0])
+    np.testing.assert_array_equal(db, da)
+    z, b = np.array([0.4, -0.4, 0.6]), np.array([-0.5] * 3)
+    np.testing.assert_allclose(modrelu(z, b), [0, 0, 0.1])
+    np.testing.assert_array_equal(modrelu_pullback(np.ones(3), z, b, modrelu(z, b))[0], [0, 0, 1])
+
+
+def test_bias_reading_of_modrelu():
+    """E-goru-02: the bias inside, a = -0.2, b = 0.5 gives -0.7; added outside it would be +0.3."""
+    np.testing.assert_allclose(modrelu(np.array([-0.2]), np.array([0.5])), [-0.7])

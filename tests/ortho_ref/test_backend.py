@@ -1,0 +1,77 @@
+"""The array library follows the arrays; moves are explicit; nothing heavy is imported."""
+
+import subprocess
+import sys
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from ortho_ref import backend
+from tests import standin
+
+
+class Pair(NamedTuple):
+    a: object
+    b: object
+
+
+def test_library_follows_the_arrays(device):
+    """xp_of skips scalars and None; without arrays it is NumPy."""
+    array = backend.to_device(np.ones(2), device)
+    assert backend.library_of(array, 1.0, None, np.float32(2)).device == device
+    assert backend.xp_of(2.0, None) is np
+
+
+def test_mixtures_raise():
+    """Host and device arrays in one call: an error that names both libraries."""
+    array = backend.to_device(np.ones(2), "stand-in")
+    with pytest.raises(TypeError, match="different libraries in one call: numpy, standin"):
+        backend.xp_of(array, np.ones(2))
+
+
+def test_trees_move_there_and_back(device):
+    """Dicts, tuples, named tuples and lists keep their shape; scalars and None pass; values survive."""
+    tree = {"x": np.arange(3.0), "p": Pair(np.int64(3), [np.ones(1), None]), "t": (np.zeros(2), "s", 1)}
+    there = backend.to_device(tree, device)
+    assert type(there["p"]) is Pair
+    assert backend.library_of(there["x"], there["p"].b[0], there["t"][0]).device == device
+    back = backend.to_host(there)
+    np.testing.assert_array_equal(back["x"], tree["x"])
+    assert (back["p"].a, back["p"].b[1], back["t"][1:]) == (3, None, ("s", 1))
+
+
+def test_moving_home_is_the_only_transfer():
+    """to_host makes one copy for each array and nothing else does."""
+    array = backend.to_device({"a": np.ones(2), "b": np.ones(3)}, "stand-in")
+    before = standin.transfers
+    backend.to_device(array, "stand-in")
+    assert standin.transfers == before
+    backend.to_host(array)
+    assert standin.transfers == before + 2
+
+
+def test_unknown_device():
+    """The error lists the devices."""
+    with pytest.raises(ValueError, match=r"device is 'tpu'; allowed: 'cpu', 'gpu'"):
+        backend.to_device(np.ones(1), "tpu")
+
+
+def test_gpu_without_cupy(monkeypatch):
+    """A device that cannot be had says what to install."""
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    monkeypatch.setitem(backend._LOADERS, "cupy", backend._cupy_library)
+    monkeypatch.delitem(backend._LOADED, "cupy", raising=False)
+    with pytest.raises(ImportError, match="pip install cupy-cuda13x"):
+        backend.to_device(np.ones(1), "gpu")
+
+
+def test_importing_ortho_ref_imports_neither_cupy_nor_torch():
+    """Not by any of its modules; nor matplotlib, typer, rich, pytest."""
+    code = (
+        "import pkgutil, sys, importlib, ortho_ref\n"
+        "for m in pkgutil.walk_packages(ortho_ref.__path__, 'ortho_ref.'): importlib.import_module(m.name)\n"
+        "print(sorted({'cupy', 'torch', 'matplotlib', 'typer', 'rich', 'pytest'} & set(sys.modules)))"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"

@@ -1,0 +1,132 @@
+"""`fused` is `scan`, faster: the same states and gradients to 1e-12 in float64."""
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from gradients.problem import Problem, largest_error, random_problem, relative_error
+from ortho_ref import backend, fused, scan
+from ortho_ref.cells import Elman, GRUResetBefore
+from ortho_ref.fused import sequence
+from scripts.check_gradients import cells
+
+CELLS = cells()
+
+
+def assert_same(problem: Problem, tolerance: float = 1e-12) -> None:
+    """States and every gradient of fused and scan agree."""
+    arguments = (problem.cell, problem.weights, problem.x, problem.h0)
+    ours, theirs = backend.to_host(fused.forward(*arguments)[0]), backend.to_host(scan.forward(*arguments)[0])
+    assert relative_error(np.asarray(ours), np.asarray(theirs)) < tolerance
+    ours, theirs = problem.gradients(fused), problem.gradients(scan)
+    assert all(ours[name].dtype == theirs[name].dtype for name in theirs)
+    error, name = largest_error(ours, theirs)
+    assert error < tolerance, name
+
+
+sizes = {"T": st.integers(1, 9), "B": st.integers(1, 6), "m": st.integers(1, 5), "n": st.integers(1, 7)}
+
+
+@pytest.mark.parametrize("name", CELLS)
+@settings(max_examples=60)
+@example(seed=0, T=1, B=1, m=1, n=1, tokens=False)
+@example(seed=0, T=1, B=4, m=3, n=5, tokens=True)
+@example(seed=0, T=6, B=1, m=3, n=5, tokens=False)
+@example(seed=0, T=6, B=4, m=3, n=1, tokens=False)
+@given(seed=st.integers(0, 2**32 - 1), tokens=st.booleans(), **sizes)
+def test_equals_scan(device, name, seed, T, B, m, n, tokens):
+    """Any shape, vectors and tokens, nonzero h0, upstream at every step and at the last."""
+    rng = np.random.default_rng(seed)
+    assert_same(random_problem(CELLS[name], rng, T=T, B=B, m=m, n=n, tokens=tokens).on(device))
+
+
+@pytest.mark.parametrize("name", CELLS)
+@pytest.mark.parametrize("rows", [1, 7, 10**6])
+def test_equals_scan_however_time_is_cut(monkeypatch, device, name, rows):
+    """Chunks of one step, of several with a shorter one left over, and a single one."""
+    monkeypatch.setattr(sequence, "_CHUNK_ROWS", rows)
+    assert_same(random_problem(CELLS[name], np.random.default_rng(5), T=8, B=3).on(device))
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_non_contiguous_input(device, name):
+    """Transposed and strided views of every array, as a caller with batch-first data has them."""
+    p = random_problem(CELLS[name], np.random.default_rng(6), T=6, B=4).on(device)
+    xp = backend.xp_of(p.x)
+
+    def view(a):
+        axes = tuple(reversed(range(a.ndim)))
+        return xp.ascontiguousarray(a.transpose(axes)).transpose(axes)
+
+    def strided(a):
+        return xp.repeat(a, 2, axis=-1)[..., ::2]
+
+    for change in (view, strided):
+        tree = ({k: change(v) for k, v in p.weights.items()}, change(p.x), p.h0, change(p.dh), p.dh_T)
+        problem = Problem(p.cell, *tree)
+        ours, theirs = problem.gradients(fused), p.gradients(scan)
+        assert all(relative_error(ours[key], theirs[key]) < 1e-12 for key in theirs)
+
+
+@pytest.mark.parametrize("name", CELLS)
+@pytest.mark.parametrize("tokens", [False, True])
+def test_float32_stays_float32_and_nothing_is_modified(device, name, tokens):
+    """dtype in = dtype out within float32's rounding of float64; a tape serves twice; inputs keep their bits."""
+    exact = random_problem(CELLS[name], np.random.default_rng(7), T=6, tokens=tokens)
+    tree = (exact.weights, exact.x, exact.h0, exact.dh, exact.dh_T)
+    problem = Problem(exact.cell, *_to(np.float32, tree)).on(device)
+    before = [a.copy() for a in problem.point.values()]
+    _, tape = fused.forward(problem.cell, problem.weights, problem.x, problem.h0)
+    first, second = (fused.backward(problem.cell, problem.weights, tape, problem.dh, problem.dh_T) for _ in range(2))
+    for key, gradient in first.weights.items():
+        assert gradient.dtype == np.float32
+        np.testing.assert_array_equal(backend.to_host(gradient), backend.to_host(second.weights[key]))
+    assert all(relative_error(a, b) == 0 for a, b in zip(before, problem.point.values(), strict=True))
+    theirs = exact.gradients(scan)
+    assert all(relative_error(first.weights[key], theirs[key]) < 1e-4 for key in first.weights)
+
+
+def _to(dtype, tree):
+    if isinstance(tree, dict):
+        return {key: _to(dtype, value) for key, value in tree.items()}
+    if isinstance(tree, tuple):
+        return tuple(_to(dtype, value) for value in tree)
+    return tree if tree.dtype.kind == "i" else tree.astype(dtype)
+
+
+def test_kinks_as_stated(device):
+    """z = 0 with b > 0, -0.0 included, and |z| + b = 0: value and derivative 0, as in the definitions."""
+    cell = Elman("modrelu")
+    w = {"W": np.zeros((4, 1)), "U": np.eye(4), "b": np.array([0.5, 0.5, -0.75, 0.5])}
+    h0 = np.array([[0.0, -0.0, 0.75, -1.0]])
+    problem = Problem(cell, w, np.zeros((2, 1, 1)), h0, np.ones((2, 1, 4)), np.ones((1, 4))).on(device)
+    h, _ = fused.forward(cell, problem.weights, problem.x, problem.h0)
+    np.testing.assert_array_equal(backend.to_host(h)[1:, 0], [[0, 0, 0, -1.5], [0, 0, 0, -2.0]])
+    assert_same(problem, 1e-15)
+    np.testing.assert_array_equal(backend.to_host(problem.gradients(fused)["h0"])[0], [0, 0, 0, 3])
+
+
+def test_saturated_gates():
+    """Pre-activations of +-60: the tanh form of the sigmoid agrees with the exact one to 1e-12 of the largest entry."""
+    problem = random_problem(GRUResetBefore("tanh"), np.random.default_rng(8), T=6, scale=2.0)
+    w = problem.weights | {"b_r": np.array([60.0, -60, 60, -60, 0]), "b_u": np.array([60.0, 60, -60, -60, 0])}
+    assert_same(Problem(problem.cell, w, problem.x, problem.h0, problem.dh, problem.dh_T))
+
+
+def test_nan_goes_through(device):
+    """A NaN in x reaches the states and is not turned into a number by an activation."""
+    for cell in CELLS.values():
+        problem = random_problem(cell, np.random.default_rng(9))
+        problem.x[1, 0, 0] = np.nan
+        p = problem.on(device)
+        h = backend.to_host(fused.forward(cell, p.weights, p.x, p.h0)[0])
+        h = h[0] if isinstance(h, tuple) else h
+        assert np.isnan(h[2:, 0]).any()
+        assert not np.isnan(h[:, 1:]).any()
+
+
+def test_a_cell_without_a_fused_form():
+    """The error says which cells have one, and what to use instead."""
+    with pytest.raises(TypeError, match="cell is a object; fused forms: GRUResetBefore, LSTM, Elman; use scan"):
+        fused.forward(object(), {}, np.zeros((1, 1, 1)))

@@ -1,0 +1,299 @@
+"""Cayley and Neumann-Cayley [ncgru:2] [ncgru:5] [ncgru:6] [ncgru:16-18] [ncgru:alg1] [ncgru:init-A]."""
+
+import numpy as np
+import pytest
+import scipy.linalg
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gradients.finite_difference import check
+from gradients.problem import relative_error
+from ortho_ref.backend import to_device, to_host
+from ortho_ref.optimizers import Adam
+from ortho_ref.parametrizations import Free, NeumannCayley, ScaledCayley, defect
+from ortho_ref.parametrizations.cayley import exact_state, initial_A, inverse, signs
+
+MAPS = {"cayley": ScaledCayley, "neumann": NeumannCayley}
+sizes = {"seed": st.integers(0, 2**32 - 1), "n": st.integers(1, 8), "log_scale": st.floats(-2, 2)}
+
+
+def random_skew(rng, n, scale=1.0):
+    X = np.triu(rng.standard_normal((n, n)), 1) * scale
+    return X - X.T
+
+
+@pytest.mark.parametrize("kind", MAPS)
+@settings(max_examples=50)
+@given(**sizes)
+def test_value_of_U(device, kind, seed, n, log_scale):
+    """ncgru:2 against an explicit inverse and an explicit D, not only U^T U = I; det U = (-1)^k."""
+    rng = np.random.default_rng(seed)
+    k = int(rng.integers(0, n + 1))
+    A = random_skew(rng, n, 10**log_scale)
+    p = MAPS[kind](negative_ones=k)
+    _, state = p.init(rng, n, np.float64)
+    U = to_host(p.rebuild(to_device({"A": A}, device), to_device(state, device)))["U"]
+    I, D = np.eye(n), np.diag([1.0] * (n - k) + [-1.0] * k)
+    np.testing.assert_allclose(U, np.linalg.inv(I + A) @ (I - A) @ D, atol=1e-11)
+    np.testing.assert_allclose(U, (I - A) @ np.linalg.inv(I + A) @ D, atol=1e-11)
+    assert defect(U) < 1e-12
+    assert np.linalg.det(U) == pytest.approx((-1.0) ** k)
+
+
+def test_value_by_hand():
+    """A = (0, -s; s, 0), s = tan(t/2), gives the rotation (cos t, sin t; -sin t, cos t); D flips the last column."""
+    t = 0.7
+    s = np.tan(t / 2)
+    A = np.array([[0, -s], [s, 0]])
+    rotation = np.array([[np.cos(t), np.sin(t)], [-np.sin(t), np.cos(t)]])
+    np.testing.assert_allclose(exact_state(A, np.array([1.0, 1.0]))["U"], rotation, rtol=1e-15)
+    np.testing.assert_allclose(exact_state(A, np.array([1.0, -1.0]))["U"], rotation * [1, -1], rtol=1e-15)
+
+
+@pytest.mark.parametrize("kind", MAPS)
+@settings(max_examples=30)
+@given(**sizes)
+def test_pullback_against_the_free_upper_entries(device, kind, seed, n, log_scale):
+    """ncgru:5-6: V^T - V is the derivative by a_ij = A_ij = -A_ji, at the exact inverse; exactly skew."""
+    rng = np.random.default_rng(seed)
+    A, dU = random_skew(rng, n, 10 ** min(log_scale, 0.5)), rng.standard_normal((n, n))
+    p = MAPS[kind](negative_ones=n // 2)
+    _, state = p.init(rng, n, np.float64)
+    params, on_device = to_device({"A": A}, device), to_device(state, device)
+    ours = to_host(p.pullback(params, p.rebuild(params, on_device), to_device(dU, device)))
+    assert not np.any(ours["A"] + ours["A"].T)
+    report = check(
+        lambda point: (dU * p.rebuild(point, state)["U"]).sum(),
+        {"A": A},
+        ours,
+        skew=("A",),
+        kink_distance=lambda point: float("inf"),
+        may_vanish=("A",) if n == 1 else (),
+    )
+    assert report.passed, f"\n{report}"
+
+
+def test_gradient_is_twice_the_projection():
+    """E-ncgru-09: V^T - V is twice the Frobenius projection of the unconstrained gradient -V."""
+    rng = np.random.default_rng(0)
+    A, dU = random_skew(rng, 5), rng.standard_normal((5, 5))
+    p = ScaledCayley(2)
+    state = p.rebuild({"A": A}, p.init(rng, 5, np.float64)[1])
+    V = np.linalg.inv(np.eye(5) + A).T @ dU @ (np.diag(state["D"]) + state["U"].T)
+    np.testing.assert_allclose(p.pullback({"A": A}, state, dU)["A"], 2 * (V.T - V) / 2, rtol=1e-12)
+    np.testing.assert_allclose((-V - (-V).T) / 2, p.pullback({"A": A}, state, dU)["A"] / 2, rtol=1e-12)
+
+
+def neumann_by_the_book(A, A_tilde, D, delta, order):
+    """Lines 6 to 8 of Algorithm 1 with the powers written out."""
+    P = A_tilde @ delta
+    A = A - delta
+    A_tilde = sum(np.linalg.matrix_power(P, i) for i in range(order + 1)) @ A_tilde
+    return A, A_tilde, A_tilde @ (np.eye(len(A)) - A) @ np.diag(D)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+@settings(max_examples=20)
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(2, 7))
+def test_algorithm_1_line_by_line(device, order, seed, n):
+    """Five updates without a reset follow the printed lines; A stays exactly skew; V takes A_tilde as it is."""
+    rng = np.random.default_rng(seed)
+    p = NeumannCayley(negative_ones=n // 2, order=order, reset_every=None)
+    params, state = to_device(p.init(rng, n, np.float64), device)
+    A, A_tilde, D, U = to_host((params["A"], state["A_tilde"], state["D"], state["U"]))
+    for _ in range(5):
+        dU = rng.standard_normal((n, n))
+        V = A_tilde.T @ dU @ (np.diag(D) + U.T)
+        ours = to_host(p.pullback(params, state, to_device(dU, device))["A"])
+        np.testing.assert_allclose(ours, V.T - V, rtol=1e-10, atol=1e-12)
+        delta = random_skew(rng, n, 0.05)
+        params, state = p.retract(params, state, to_device({"A": delta}, device))
+        A, A_tilde, U = neumann_by_the_book(A, A_tilde, D, delta, order)
+        for name, theirs in (("A_tilde", A_tilde), ("U", U)):
+            assert relative_error(state[name], theirs) < 1e-13
+        np.testing.assert_array_equal(to_host(params["A"]), A)
+    assert not np.any(A + A.T)
+    assert state["step"] == 5
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_error_law_of_one_step(order):
+    """ncgru:neumann-q: halving the step cuts the error of A_tilde by 2^(order + 1)."""
+    rng = np.random.default_rng(3)
+    A, step = random_skew(rng, 12), random_skew(rng, 12)
+    step /= np.linalg.norm(step, 2)
+    p = NeumannCayley(negative_ones=6, order=order, reset_every=None)
+    state = p.rebuild({"A": A}, p.init(rng, 12, np.float64)[1])
+    errors = []
+    for size in (0.08, 0.04, 0.02, 0.01):
+        params, new = p.retract({"A": A}, state, {"A": size * step})
+        errors.append(np.linalg.norm(new["A_tilde"] - np.linalg.inv(np.eye(12) + params["A"]), 2))
+    ratios = np.array(errors[:-1]) / errors[1:]
+    np.testing.assert_allclose(ratios, 2.0 ** (order + 1), rtol=1e-2)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_defect_law_without_resets(order):
+    """E-ncgru-12: R_k = P^(q+1) + (sum P^i) R_(k-1), U = (I - R_k) U_exact, defect <= 2 ||R|| + ||R||^2."""
+    rng = np.random.default_rng(4)
+    n, p = 10, NeumannCayley(negative_ones=4, order=order, reset_every=None)
+    params, state = p.init(rng, n, np.float64)
+    R, I = np.zeros((n, n)), np.eye(n)
+    for _ in range(30):
+        params, state = p.retract(params, state, {"A": random_skew(rng, n, 0.02)})
+        P = state["P"]
+        R = np.linalg.matrix_power(P, order + 1) + sum(np.linalg.matrix_power(P, i) for i in range(order + 1)) @ R
+        np.testing.assert_allclose(I - state["A_tilde"] @ (I + params["A"]), R, atol=1e-13)
+        norm = np.linalg.norm(R, 2)
+        assert p.health(state)["defect"] <= 2 * norm + norm**2 + 1e-14
+        exact = exact_state(params["A"], state["D"])["U"]
+        np.testing.assert_allclose(state["U"], (I - R) @ exact, atol=1e-13)
+
+
+def test_resets_fall_due_at_the_start_and_every_reset_every(device):
+    """The exact inverse at step 0 and after every third update, and nowhere else."""
+    rng = np.random.default_rng(5)
+    p = NeumannCayley(negative_ones=3, order=1, reset_every=3)
+    params, state = to_device(p.init(rng, 8, np.float64), device)
+    exact = [relative_error(state["A_tilde"], inverse(to_host(params["A"]))) < 1e-14]
+    for _ in range(7):
+        delta = to_device({"A": random_skew(rng, 8, 0.05)}, device)
+        params, state = p.retract(params, state, delta)
+        exact.append(relative_error(state["A_tilde"], inverse(to_host(params["A"]))) < 1e-12)
+    assert exact == [True, False, False, True, False, False, True, False]
+    assert state["forced_resets"] == 0
+
+
+def test_divergence_forces_an_exact_reset_and_is_counted(device):
+    """E-ncgru-10: A = 0, delta = (0, 1.5; -1.5, 0): the series diverges; the update is exact instead."""
+    p = NeumannCayley(negative_ones=0, order=2, reset_every=None)
+    _, state = p.init(np.random.default_rng(0), 2, np.float64)
+    A, delta = np.zeros((2, 2)), np.array([[0, 1.5], [-1.5, 0]])
+    on_device = to_device({"A": A}, device)
+    state = p.rebuild(on_device, to_device(state, device))
+    params, state = p.retract(on_device, state, to_device({"A": delta}, device))
+    np.testing.assert_allclose(to_host(state["U"]), exact_state(-delta, np.ones(2))["U"], atol=1e-15)
+    assert p.health(state) == pytest.approx({"defect": 0, "condition": 1.5, "forced_resets": 1}, abs=1e-14)
+    params, state = p.retract(params, state, to_device({"A": 0.01 * delta}, device))
+    assert p.health(state)["forced_resets"] == 1
+
+
+def test_frobenius_bound_alone_forces_nothing():
+    """||P||_F >= 1 but ||P||_2 < 1: the series converges and is used; the condition reported is the spectral norm."""
+    p = NeumannCayley(negative_ones=0, order=3, reset_every=None)
+    _, state = p.init(np.random.default_rng(0), 8, np.float64)
+    A, delta = np.zeros((8, 8)), 0.4 * np.kron(np.eye(4), [[0, 1], [-1, 0]])
+    state = p.rebuild({"A": A}, state)
+    assert np.linalg.norm(delta) > 1
+    _, state = p.retract({"A": A}, state, {"A": delta})
+    assert p.health(state)["condition"] == pytest.approx(0.4)
+    assert p.health(state)["forced_resets"] == 0
+    assert 0.4**4 / 2 < p.health(state)["defect"] < 2.1 * 0.4**4
+
+
+def test_a_delta_that_is_not_finite():
+    """No silent divergence: the error names the update."""
+    p = NeumannCayley(negative_ones=0)
+    params, state = p.init(np.random.default_rng(0), 4, np.float64)
+    with pytest.raises(FloatingPointError, match="update 1 of A is not finite"):
+        p.retract(params, state, {"A": np.full((4, 4), np.nan)})
+
+
+@pytest.mark.parametrize("kind", MAPS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_long_run_with_adam(kind, dtype):
+    """500 Adam steps of 1e-3 on noise: A bit-exactly skew, U as orthogonal as E-ncgru-12 says, own precision."""
+    rng = np.random.default_rng(6)
+    n, p, adam = 56, MAPS[kind](negative_ones=40), Adam(1e-3)
+    params, state = p.init(rng, n, dtype)
+    worst = 0.0
+    for _ in range(500):
+        gradient = p.pullback(params, state, rng.standard_normal((n, n)).astype(dtype))
+        delta = {"A": adam.delta("A", params["A"], gradient["A"])}
+        params, state = p.retract(params, state, delta)
+        assert not np.any(params["A"] + params["A"].T)
+        worst = max(worst, defect(state["U"]))
+    assert all(value.dtype == dtype for value in (params["A"], state["U"], state["A_tilde"]))
+    limit = {"cayley": 1e-13, "neumann": 1e-5}[kind]
+    assert worst < (limit if dtype == np.float64 else max(limit, 1e-5))
+
+
+def test_series_fed_with_another_step_leaves_the_orthogonal_matrices():
+    """E-ncgru-12, released code: A moved by Adam, the series fed lr * gradient; the test above must not pass for it."""
+    rng = np.random.default_rng(6)
+    n, adam = 56, Adam(1e-3)
+    p = NeumannCayley(negative_ones=40, reset_every=None)
+    params, state = p.init(rng, n, np.float64)
+    for _ in range(48):
+        gradient = p.pullback(params, state, 1e-3 * rng.standard_normal((n, n)))["A"]
+        moved = params["A"] - adam.delta("A", params["A"], gradient)
+        _, state = p.retract(params, state, {"A": 1e-3 * gradient})
+        params = {"A": moved}
+        state = {**state, "U": state["A_tilde"] @ (np.eye(n) - moved) * state["D"]}
+    assert defect(state["U"]) > 1e-2
+
+
+def test_initial_A():
+    """ncgru:init-A: blocks (0, -tan(t/2); tan(t/2), 0), t in [0, pi/2); last row and column 0 for odd n."""
+    A = initial_A(np.random.default_rng(0), 7, np.float64)
+    t = np.random.default_rng(0).uniform(0, np.pi / 2, 3)
+    blocks = [np.tan(s / 2) * np.array([[0, -1], [1, 0]]) for s in t]
+    np.testing.assert_allclose(A, scipy.linalg.block_diag(*blocks, 0), rtol=1e-15)
+    eigenvalues = np.linalg.eigvals(exact_state(A, np.ones(7))["U"])
+    np.testing.assert_allclose(np.sort(np.angle(eigenvalues)), np.sort([*t, *-t, 0]), atol=1e-14)
+    np.testing.assert_array_equal(signs(5, 2, np.float64), [1, 1, 1, -1, -1])
+
+
+@pytest.mark.parametrize("kind", MAPS)
+def test_bad_parameters(device, kind):
+    """Not skew, not finite, complex, not square: errors that say what A is and what is allowed."""
+    p = MAPS[kind](negative_ones=1)
+    _, state = p.init(np.random.default_rng(0), 3, np.float64)
+    state = to_device(state, device)
+    skew = random_skew(np.random.default_rng(0), 3)
+    off, nan = skew.copy(), skew.copy()
+    off[0, 1] += 1e-6
+    nan[1, 0] = np.nan
+    for A, message in (
+        (off, r"A is not skew: max \|A \+ A\^T\| is 1e-06; allowed: exactly 0"),
+        (nan, "A has an entry that is not finite"),
+        (skew * (1 + 0j), r"A is complex128 of shape \(3, 3\); allowed: a real square matrix"),
+        (skew[:2], r"A is float64 of shape \(2, 3\)"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            p.rebuild(to_device({"A": A}, device), state)
+
+
+@pytest.mark.parametrize("kind", MAPS)
+def test_bad_options(kind):
+    """More -1 entries than n, or less than none."""
+    with pytest.raises(ValueError, match="negative_ones is 5; allowed: 0 to n = 4"):
+        MAPS[kind](negative_ones=5).init(np.random.default_rng(0), 4, np.float64)
+    for bad in (-1, 1.5, "2"):
+        with pytest.raises(ValueError, match=r"negative_ones is .*; allowed: an integer from 0 to n"):
+            MAPS[kind](negative_ones=bad)
+
+
+def test_bad_neumann_options():
+    """Orders 1 to 3 and a reset interval of at least 1."""
+    with pytest.raises(ValueError, match="order is 4; allowed: 1, 2, 3"):
+        NeumannCayley(0, order=4)
+    with pytest.raises(ValueError, match="reset_every is 0; allowed: an integer >= 1, or None"):
+        NeumannCayley(0, reset_every=0)
+
+
+def test_counts_and_free():
+    """n (n - 1) / 2 free entries of a skew matrix; Free is the matrix itself."""
+    assert ScaledCayley(0).count(56) == NeumannCayley(0).count(56) == 1540
+    free = Free()
+    params, state = free.init(np.random.default_rng(0), 3, np.float64)
+    new, state = free.retract(params, state, {"": np.ones((3, 3))})
+    np.testing.assert_array_equal(state["U"], params[""] - 1)
+    assert free.pullback(new, state, np.eye(3))[""] is not None
+    assert (free.count(3), free.health(state)) == (9, {})
+
+
+def test_huge_A_is_still_orthogonal():
+    """E-ncgru-13: I + A is never singular for skew A; entries up to 1e6 give a defect of rounding size."""
+    A = random_skew(np.random.default_rng(7), 20, 1e6)
+    assert defect(exact_state(A, np.ones(20))["U"]) < 1e-12

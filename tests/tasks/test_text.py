@@ -1,0 +1,139 @@
+"""Characters of a text file [ncgru:task-lm]."""
+
+import itertools
+import math
+import random
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tasks.text import Text
+
+ALPHABET = "abcde \r\n\té漢😀\u2028\x00"
+
+
+def write(path, length, seed=0):
+    """A file of random characters, each of ALPHABET among them, line ends of all kinds; its text."""
+    characters = random.Random(seed).choices(ALPHABET, k=length - len(ALPHABET))
+    text = "".join(characters) + ALPHABET
+    path.write_bytes(text.encode())
+    return text
+
+
+def decode(task, tokens):
+    """The characters that tokens stand for."""
+    return "".join(map(chr, task.alphabet[tokens]))
+
+
+def a_pass(stream):
+    """The batches up to the next fresh start."""
+    first = next(stream)
+    assert not first.carries_state
+    rest = itertools.takewhile(lambda batch: batch.carries_state, stream)
+    return [first, *rest]
+
+
+@settings(max_examples=20)
+@given(length=st.integers(640, 3000), window=st.integers(1, 30), batch=st.integers(1, 12), seed=st.integers(0, 99))
+def test_windows(tmp_path_factory, length, window, batch, seed):
+    """x and y are one stretch of text shifted by one, columns and windows contiguous; a pass starts with a fresh state,
+    covers all but less than a window of every column, and comes back the same."""
+    file = tmp_path_factory.getbasetemp() / "windows.txt"
+    text = write(file, length, seed)
+    task = Text(file, window)
+    stream = task.batches(np.random.default_rng(seed), batch)
+    one = a_pass(stream)
+    assert all(b.x.shape == b.y.shape == (window, batch) and b.mask is None for b in one)
+    x, y = np.concatenate([b.x for b in one]), np.concatenate([b.y for b in one])
+    rows = (length * 9 // 10) // batch
+    assert rows - 1 - window < len(x) <= rows - 1
+    for column in range(batch):
+        own = text[column * rows : column * rows + len(x) + 1]
+        assert (decode(task, x[:, column]), decode(task, y[:, column])) == (own[:-1], own[1:])
+    stream = task.batches(np.random.default_rng(seed + 1), batch)  # nothing is random
+    for ours, other in zip(one * 3, stream, strict=False):
+        assert ours.carries_state == other.carries_state
+        np.testing.assert_array_equal(ours.x, other.x)
+        np.testing.assert_array_equal(ours.y, other.y)
+
+
+@pytest.mark.parametrize("length", [640, 1000, 2777])
+def test_held_out_tenth(tmp_path, length):
+    """The last tenth, in its order, every window once, the last one short; no character of it is trained on."""
+    text = write(tmp_path / "a.txt", length)
+    task = Text(tmp_path / "a.txt", 7)
+    cut = length * 9 // 10
+    assert (decode(task, task.training), decode(task, task.held_out)) == (text[:cut], text[cut:])
+    batches = list(task.evaluation())
+    assert [b.carries_state for b in batches] == [False] + [True] * (len(batches) - 1)
+    x, y = np.concatenate([b.x for b in batches]), np.concatenate([b.y for b in batches])
+    rows = (length - cut) // 32
+    assert x.shape == y.shape == (rows - 1, 32)
+    for column in range(32):
+        own = text[cut + column * rows : cut + (column + 1) * rows]
+        assert (decode(task, x[:, column]), decode(task, y[:, column])) == (own[:-1], own[1:])
+    for one, other in zip(batches, task.evaluation(), strict=True):
+        np.testing.assert_array_equal(one.x, other.x)
+
+
+def test_every_character_counts(tmp_path):
+    """Non-ASCII, NUL at the end, and \\r\\n as two characters; the alphabet in code-point order, of the whole file."""
+    text = "x\r\ny\rz\n" * 100 + ALPHABET
+    (tmp_path / "a.txt").write_bytes(text.encode())
+    task = Text(tmp_path / "a.txt", 5)
+    assert decode(task, np.concatenate([task.training, task.held_out])) == text
+    assert "".join(map(chr, task.alphabet)) == "".join(sorted(set(text)))
+    assert task.output_size == task.input.size == len(set(text))
+    assert "漢" not in decode(task, task.training)  # in the held-out part only, and still a token
+
+
+def test_baseline_is_a_bigram_model(tmp_path):
+    """Counts of the training part, one added to each pair, over the pairs of the held-out part, in plain Python."""
+    text = write(tmp_path / "a.txt", 1500)
+    cut, K = 1350, len(set(text))
+    pairs, firsts = Counter(itertools.pairwise(text[:cut])), Counter(text[: cut - 1])
+    held_out = list(zip(text[cut:], text[cut + 1 :], strict=False))
+    losses = [-math.log((pairs[pair] + 1) / (firsts[pair[0]] + K)) for pair in held_out]
+    assert math.isclose(Text(tmp_path / "a.txt").baseline, sum(losses) / len(losses), rel_tol=1e-12)
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    """The error of the system, with the file's name; a folder is no file either."""
+    with pytest.raises(FileNotFoundError, match=r"none\.txt"):
+        Text(tmp_path / "none.txt")
+    with pytest.raises(OSError, match=tmp_path.name):
+        Text(tmp_path)
+
+
+def test_a_file_that_is_not_utf_8(tmp_path):
+    """The error names the file, the place and the byte."""
+    (tmp_path / "a.txt").write_bytes(b"x" * 700 + b"\xe9" + b"y" * 700)
+    with pytest.raises(ValueError, match=r"a\.txt is not UTF-8 text: byte 700 is 0xe9$"):
+        Text(tmp_path / "a.txt")
+
+
+@pytest.mark.parametrize("length", [0, 1, 630, 639])
+def test_a_file_that_is_too_short(tmp_path, length):
+    """Characters count, not bytes; what the error asks for is what is enough, and no less is."""
+    (tmp_path / "a.txt").write_text("é" * length, encoding="utf-8")
+    with pytest.raises(ValueError, match=rf"a\.txt has {length} characters; expected at least 640$"):
+        Text(tmp_path / "a.txt")
+    (tmp_path / "b.txt").write_text("é" * 640, encoding="utf-8")
+    assert [batch.x.shape for batch in Text(tmp_path / "b.txt").evaluation()] == [(1, 32)]
+
+
+def test_a_batch_that_is_too_large(tmp_path):
+    """B (length + 1) characters are enough for one window, one less is an error that names all of them."""
+    (tmp_path / "a.txt").write_text("ab" * 350)  # 630 to train on
+    assert len(a_pass(itertools.islice(Text(tmp_path / "a.txt", 62).batches(np.random.default_rng(0), 10), 1))) == 1
+    with pytest.raises(ValueError, match=r"a\.txt has 630 characters to train on; batch 10 and length 63 need 640$"):
+        next(Text(tmp_path / "a.txt", 63).batches(np.random.default_rng(0), 10))
+
+
+def test_bad_length(tmp_path):
+    """Refused before the file is looked at."""
+    with pytest.raises(ValueError, match=r"^length is 0; allowed: at least 1$"):
+        Text(tmp_path / "none.txt", 0)
