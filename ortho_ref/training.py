@@ -68,13 +68,14 @@ class Trainer:
     def run(self, out: Path, on_record: Callable[[Record], None] = lambda record: None) -> list[Record]:
         """Train; write metrics to out/metrics.jsonl; call on_record with each line; return the lines.
 
-        Raises FloatingPointError, naming the iteration and the parameter, when a loss or gradient is not finite.
+        Raises FloatingPointError, naming the iteration and the parameter, when a loss or gradient is not finite;
+        FileExistsError if out holds metrics already.
         """
         records: list[Record] = []
         batches = self.task.batches(self._data_rng, self.batch_size)
         carried: list[Any] | None = None
         total, since, started = 0.0, 0, time.perf_counter()
-        with open(out / "metrics.jsonl", "w") as stream:
+        with open(out / "metrics.jsonl", "x") as stream:
             for iteration in range(1, self.iterations + 1):
                 batch = self._batch(next(batches))
                 h0 = carried if batch.carries_state else None

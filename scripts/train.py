@@ -4,13 +4,16 @@ import enum
 import itertools
 import json
 import math
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import numpy as np
 import typer
-from rich.console import Console
+from rich.console import Console, RenderableType
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.text import Text as Line
 
 from ortho_ref import models
 from ortho_ref.network import Network
@@ -30,7 +33,7 @@ class TaskName(enum.StrEnum):
 
 def fail(message: object) -> NoReturn:
     """One line on stderr, exit code 2."""
-    console.print(f"[red]error:[/red] {message}", highlight=False, soft_wrap=True)
+    console.print(f"[red]error:[/red] {escape(str(message))}", highlight=False, soft_wrap=True)
     raise typer.Exit(2)
 
 
@@ -75,15 +78,27 @@ def show(task: Task, record: Record) -> str:
     return "  ".join(parts)
 
 
+class FiguresUnderBar(Progress):
+    """A progress bar with a line of figures under it, so that both fit a terminal of 80 columns."""
+
+    figures = ""
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        """The bar, then the line."""
+        yield from super().get_renderables()
+        yield Line(self.figures)
+
+
 def train(trainer: Trainer, out: Path, config: dict[str, Any], label: str) -> list[Record]:
     """Run the trainer under a progress bar, into the new run folder `out`."""
     new_run_folder(out, config)
     columns = (TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, TextColumn("{task.fields[figures]}"), console=console) as progress:
-        bar = progress.add_task(label, total=trainer.iterations, figures="")
+    with FiguresUnderBar(*columns, console=console) as progress:
+        bar = progress.add_task(label, total=trainer.iterations)
 
         def on_record(record: Record) -> None:
-            progress.update(bar, completed=record["iteration"], figures=show(trainer.task, record))
+            progress.figures = show(trainer.task, record)
+            progress.update(bar, completed=record["iteration"])
 
         return trainer.run(out, on_record)
 

@@ -81,7 +81,7 @@ class NeumannCayley:
         bound = float(xp.linalg.norm(P))
         if not np.isfinite(bound):
             raise FloatingPointError(f"update {state['step'] + 1} of A is not finite")
-        forced = bound >= 1 and spectral_norm(P) >= 1
+        forced = bound >= 1 and spectral_norm(P) >= 1  # [ncgru:neumann-cond]
         A = params["A"] - delta["A"]  # [ncgru:alg1/6]
         step = state["step"] + 1
         state = {**state, "P": P, "step": step, "forced_resets": state["forced_resets"] + forced}

@@ -112,9 +112,8 @@ def test_cross_entropy(groups, masked):
     mask = rng.random((5, 3)) < 0.6 if masked else None
 
     def loss(leaf):
-        entries = torch.nn.functional.cross_entropy(
-            leaf["o"].reshape(-1, 7), torch.tensor(y.reshape(-1)), reduction="none"
-        )
+        target = torch.tensor(y.reshape(-1))
+        entries = torch.nn.functional.cross_entropy(leaf["o"].reshape(-1, 7), target, reduction="none")
         if mask is None:
             return entries.mean()
         return entries.reshape(5, 3, -1)[torch.tensor(mask)].mean()

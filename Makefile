@@ -1,0 +1,38 @@
+# make test, make demo, make lint and make crosscheck do all the set-up they need in .venv.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+
+# One BLAS thread: at these sizes two are slower as often as faster, and never the same twice.
+export OPENBLAS_NUM_THREADS ?= 1
+export OMP_NUM_THREADS ?= 1
+export MKL_NUM_THREADS ?= 1
+
+.PHONY: test lint crosscheck demo clean
+
+test: $(VENV)/.test
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+crosscheck: $(VENV)/.crosscheck
+	$(BIN)/python -m pytest tests/crosscheck
+	$(BIN)/python -m scripts.check_gradients
+
+demo: $(VENV)/.test
+	$(BIN)/python -m scripts.demo --out runs/demo
+
+clean:
+	rm -rf $(VENV) build dist
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; v = sys.version.split()[0]; sys.exit(f"Python 3.11 or newer is needed; $(PYTHON) is {v}" if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv $(VENV)
+
+# A stamp for each set of extras: the environment follows pyproject.toml.
+$(VENV)/.%: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[$*]'
+	@touch $@

@@ -1,0 +1,164 @@
+"""The project's own rules: equation tags, who imports whom, what the wheel holds, what the README says."""
+
+import ast
+import io
+import re
+import subprocess
+import sys
+import tokenize
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import ortho_ref
+
+ROOT = Path(__file__).parent.parent
+FOLDERS = ("ortho_ref", "gradients", "tasks", "scripts")
+FILES = {str(path.relative_to(ROOT)): path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))}
+CELLS = [name for name in FILES if re.fullmatch(r"ortho_ref/cells/(?!__init__|cell\b).*\.py", name)]
+
+# The one tag form: [id] or [id/part], id as in the list of equations, part a line of it.
+TAG = re.compile(r"\[((?:ncgru|urnn|sgornn|goru|bp|ext):[\w.-]+(?:/\w+)?)\]")
+
+
+def tags_of(text):
+    """Tags in order of first appearance."""
+    return list(dict.fromkeys(TAG.findall(text)))
+
+
+def code_tags(source):
+    """Tags in the comments of a source, in order of first appearance."""
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    return tags_of(" ".join(token.string for token in tokens if token.type == tokenize.COMMENT))
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_tags_match_the_header(name):
+    """Every equation a file's header names is tagged on a line of code, and every tag stands in the header."""
+    source = FILES[name].read_text()
+    header = ast.get_docstring(ast.parse(source)) or ""
+    assert sorted(tags_of(header)) == sorted(code_tags(source))
+
+
+def function(source, name):
+    """The source of the method called `name`, and its statements."""
+    node = next(n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.FunctionDef) and n.name == name)
+    return ast.get_source_segment(source, node), node
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_cells_follow_their_equations_line_by_line(name):
+    """Forward and backward tag the header's equations in the header's order, and leave no computing line untagged."""
+    source = FILES[name].read_text()
+    forward, backward = (ast.get_docstring(ast.parse(source)) or "").split("Backward.")
+    for part, method in ((forward, "step_forward"), (backward, "step_backward")):
+        text, node = function(source, method)
+        assert [tag for tag in code_tags(text) if tag in tags_of(part)] == tags_of(part)
+        lines = source.splitlines()
+        for statement in ast.walk(node):
+            if isinstance(statement, ast.Assign | ast.AugAssign | ast.AnnAssign) and computes(statement):
+                own = "\n".join(lines[statement.lineno - 1 : statement.end_lineno])
+                assert TAG.search(own), f"{name}:{statement.lineno}: no equation tag"
+
+
+def computes(statement):
+    """Arithmetic, or a call but for those that only look something up."""
+    looks_up = {"activation", "xp_of"}
+    for node in ast.walk(statement.value):
+        if isinstance(node, ast.BinOp):
+            return True
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") not in looks_up:
+            return True
+    return False
+
+
+def test_the_tag_test_sees_a_missing_and_a_stray_tag():
+    """The test above can fail."""
+    assert code_tags('"""[ncgru:1/r]"""\nr = 1  # [ncgru:1/u]\n') == ["ncgru:1/u"]
+    assert tags_of("a [bp:gru1/2] b [bp:gru1/2] [goru:2.2] [notes:1] ncgru:3") == ["bp:gru1/2", "goru:2.2"]
+
+
+CORE = {"numpy", "scipy", "safetensors", "ortho_ref"}
+ALLOWED = {
+    "ortho_ref": CORE,
+    "gradients": CORE | {"gradients"},
+    "tasks": CORE | {"tasks", "pooch"},
+    "scripts": CORE
+    | {"gradients", "tasks", "scripts", "typer", "rich", "matplotlib", "pooch", "threadpoolctl", "torch"},
+}
+
+
+def imports(source):
+    """Full names of the modules a source imports, anywhere in it."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "relative import"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_who_imports_whom(name):
+    """ortho_ref stands alone; tasks sees ortho_ref.task and ortho_ref.backend only; nobody imports tests."""
+    folder = name.split("/")[0]
+    allowed = ALLOWED[folder] | ({"rich", "pytest"} if name.startswith("ortho_ref/conformance/") else set())
+    for module in imports(FILES[name].read_text()):
+        root = module.split(".")[0]
+        assert root in sys.stdlib_module_names or root in allowed, f"{name} imports {module}"
+        if folder == "tasks" and root == "ortho_ref":
+            assert module.startswith(("ortho_ref.task.", "ortho_ref.backend.")), f"{name} imports {module}"
+
+
+@pytest.mark.parametrize("name", [n for n in FILES if re.match(r"ortho_ref/(cells|fused|scan|activations)", n)])
+def test_array_code_takes_its_library_from_the_arrays(name):
+    """No np.function in code that runs on device arrays: only NumPy's types and host generators are named."""
+    for node in ast.walk(ast.parse(FILES[name].read_text())):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "np":
+            assert node.attr in {"random", "ndarray", "integer"}, f"{name}:{node.lineno}: np.{node.attr}"
+
+
+@pytest.mark.slow
+def test_the_wheel_holds_ortho_ref_only(tmp_path):
+    """Built as for a release: no other package in it, and only the core dependencies required."""
+    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path), str(ROOT)]
+    subprocess.run(command, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    assert wheel.name.startswith(f"ortho_ref-{ortho_ref.__version__}-")
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        (metadata,) = (archive.read(n).decode() for n in names if n.endswith("dist-info/METADATA"))
+    roots = {name.split("/")[0] for name in names}
+    assert {root for root in roots if not root.endswith(".dist-info")} == {"ortho_ref"}
+    packaged = {name for name in names if name.startswith("ortho_ref/")}
+    assert packaged == {name for name in FILES if name.startswith("ortho_ref/")}
+    required = re.findall(r"^Requires-Dist: ([\w-]+)[^;\n]*$", metadata, re.MULTILINE)
+    assert sorted(required) == ["numpy", "safetensors", "scipy"]
+
+
+def test_version_is_a_literal_and_in_the_changelog():
+    """__version__ can be read without importing; the changelog's newest entry is this version."""
+    assert re.search(r'^__version__ = "(\d+\.\d+\.\d+)"$', FILES["ortho_ref/__init__.py"].read_text(), re.MULTILINE)
+    newest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert newest is not None
+    assert newest[1] == ortho_ref.__version__
+
+
+def test_the_readmes_python_runs():
+    """The README's Python, in the README's order, in a fresh interpreter; warnings are errors."""
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert blocks
+    result = subprocess.run(
+        [sys.executable, "-W", "error", "-c", "\n".join(blocks)], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr
+
+
+def test_the_readme_names_what_exists():
+    """Its pictures, the folders of its layout, and the scripts it runs are there."""
+    readme = (ROOT / "README.md").read_text()
+    for target in re.findall(r"\]\(([^)#:]+)\)", readme):
+        assert (ROOT / target).exists(), target
+    for script in re.findall(r"python -m scripts\.(\w+)", readme):
+        assert (ROOT / "scripts" / f"{script}.py").exists(), script
