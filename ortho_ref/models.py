@@ -20,7 +20,7 @@ def _irnn(m: int, n: int) -> Recurrent:
 
 
 def _lstm(m: int, n: int) -> Recurrent:
-    """LSTM (bp:lstm): the papers' baseline, forget bias 1.  The uRNN paper's code adds a full peephole; this is not it."""
+    """LSTM (bp:lstm): the papers' baseline, forget bias 1; not the one of the uRNN code, which has a full peephole."""
     return Recurrent(LSTM(), sizes=(m, n))
 
 

@@ -38,7 +38,7 @@ def stack(weights: Weights, kind: str, gates: str, halved: int = 0) -> Array:
 
 
 def transposed(U: Array) -> Array:
-    """Contiguous copies of the transposes of U (..., n, n): a product with a transposed view is slower in some BLAS."""
+    """Contiguous copies of the transposes of U (..., n, m): a product with a transposed view is slower in some BLAS."""
     return xp_of(U).ascontiguousarray(U.swapaxes(-1, -2))
 
 
@@ -97,11 +97,12 @@ class InputGradients:
         self.dx[t] = dx.reshape(x.shape)
 
     def sums(self) -> tuple[Array, Array]:
-        """(dW, db) of all that was taken in."""
+        """(dW, db) of all that was taken in, contiguous."""
+        xp = xp_of(self._W)
         if self.dx is None:
             # every row of da went to exactly one token
-            return self._dW_T.swapaxes(1, 2), self._dW_T.sum(axis=1)
-        return self._dW_b[:, :, :-1], self._dW_b[:, :, -1]
+            return transposed(self._dW_T), self._dW_T.sum(axis=1)
+        return xp.ascontiguousarray(self._dW_b[:, :, :-1]), xp.ascontiguousarray(self._dW_b[:, :, -1])
 
 
 def _one_hot(tokens: Array, m: int, dtype: Any) -> Any:

@@ -81,6 +81,7 @@ def test_float32_stays_float32_and_nothing_is_modified(device, name, tokens):
     first, second = (fused.backward(problem.cell, problem.weights, tape, problem.dh, problem.dh_T) for _ in range(2))
     for key, gradient in first.weights.items():
         assert gradient.dtype == np.float32
+        assert gradient.flags.c_contiguous
         np.testing.assert_array_equal(backend.to_host(gradient), backend.to_host(second.weights[key]))
     assert all(relative_error(a, b) == 0 for a, b in zip(before, problem.point.values(), strict=True))
     theirs = exact.gradients(scan)
