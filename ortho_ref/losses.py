@@ -18,8 +18,12 @@ def cross_entropy(outputs: Array, y: Array, mask: Array | None = None) -> tuple[
     its gradient, shaped like outputs.  ValueError if the sizes do not fit or nothing counts.
     """
     xp = xp_of(outputs, y, mask)
-    if y.size == 0 or outputs.size % y.size or y.shape[: outputs.ndim - 1] != outputs.shape[:-1]:
-        raise ValueError(f"y has shape {y.shape}; expected {outputs.shape[:-1]} or {outputs.shape[:-1]} + (groups,)")
+    entries = outputs.shape[:-1]
+    fits = y.shape[: len(entries)] == entries and y.ndim <= len(entries) + 1
+    if not fits or y.size == 0 or outputs.size % y.size:
+        raise ValueError(f"y has shape {y.shape}; expected {entries} or {entries} + (groups,)")
+    if mask is not None and mask.shape != entries:
+        raise ValueError(f"mask has shape {mask.shape}; expected {entries}")
     K = outputs.size // y.size
     rows = outputs.reshape(-1, K)
     N, target = rows.shape[0], y.reshape(-1)
@@ -42,19 +46,19 @@ def cross_entropy(outputs: Array, y: Array, mask: Array | None = None) -> tuple[
     return (losses * weight).sum() / count, p.reshape(outputs.shape)  # [bp:heads/loss]
 
 
-def accuracy(loss: float, outputs: Array, y: Array) -> float:
-    """Share of the entries of y whose class has the largest logit."""
-    guess = outputs.reshape(*y.shape, -1).argmax(axis=-1)
-    return float((guess == y).mean())
+def accuracy(loss: float, outputs: Array, y: Array, mask: Array | None = None) -> float:
+    """Share of the entries of y, of those that count under the mask, whose class has the largest logit."""
+    right = outputs.reshape(*y.shape, -1).argmax(axis=-1) == y
+    return float((right if mask is None else right[mask]).mean())
 
 
-def bits_per_character(loss: float, outputs: Array, y: Array) -> float:
+def bits_per_character(loss: float, outputs: Array, y: Array, mask: Array | None = None) -> float:
     """Cross-entropy in bits: loss / ln 2."""
     return loss / math.log(2)
 
 
 LOSSES: dict[str, Callable[[Array, Array, Array | None], tuple[Array, Array]]] = {"cross_entropy": cross_entropy}
-METRICS: dict[str, Callable[[float, Array, Array], float]] = {
+METRICS: dict[str, Callable[[float, Array, Array, Array | None], float]] = {
     "accuracy": accuracy,
     "bits_per_character": bits_per_character,
 }

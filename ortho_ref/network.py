@@ -3,6 +3,7 @@
 Parameter names are paths: "layer0.U_c.A", "layer0.W_r", "readout.W".
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ from ortho_ref.cells import Weights
 from ortho_ref.layers import Dense
 from ortho_ref.losses import LOSSES
 from ortho_ref.parametrizations import Params
-from ortho_ref.recurrent import Recurrent, RecurrentTape, States
+from ortho_ref.recurrent import NotFiniteError, Recurrent, RecurrentTape, States
 
 
 class Forward(NamedTuple):
@@ -118,9 +119,14 @@ class Network:
         mask: Array | None = None,
         h0: list[CellState] | None = None,
     ) -> tuple[Array, Params, Forward]:
-        """Loss (0-d), gradients under the parameters' names, and the forward pass."""
+        """Loss (0-d), gradients under the parameters' names, and the forward pass.
+
+        NotFiniteError for a loss that is not finite.
+        """
         result = self.forward(params, states, x, h0)
         loss, doutputs = LOSSES[self.loss](result.outputs, y, mask)
+        if not math.isfinite(float(loss)):
+            raise NotFiniteError(f"loss is {float(loss)}")
         return loss, self.backward(params, states, result.tape, doutputs), result
 
     def retract(self, params: Params, states: States, deltas: Params) -> tuple[Params, States]:

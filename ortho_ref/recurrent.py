@@ -255,9 +255,13 @@ def _check_array(argument: str, array: Any, shape: tuple[int, ...], dtype: Any) 
         raise TypeError(f"{argument} is {array.dtype}; expected {dtype}")
 
 
+class NotFiniteError(ValueError):
+    """An array or a loss that is not finite."""
+
+
 def _check_finite(argument: str, array: Array) -> None:
     if not bool(library_of(array).xp.isfinite(array).all()):
-        raise ValueError(f"{argument} has an entry that is not finite")
+        raise NotFiniteError(f"{argument} has an entry that is not finite")
 
 
 def check_input(x: Array, input_size: int, like: Array) -> None:

@@ -21,7 +21,7 @@ from ortho_ref.losses import LOSSES, METRICS
 from ortho_ref.network import Network
 from ortho_ref.optimizers import Optimizer
 from ortho_ref.parametrizations import Params
-from ortho_ref.recurrent import States
+from ortho_ref.recurrent import NotFiniteError, States
 from ortho_ref.task import Batch, Task
 
 Record = dict[str, Any]
@@ -79,11 +79,16 @@ class Trainer:
             for iteration in range(1, self.iterations + 1):
                 batch = self._batch(next(batches))
                 h0 = carried if batch.carries_state else None
-                loss, gradients, result = self.network.loss_and_gradients(
-                    self.params, self.states, batch.x, batch.y, batch.mask, h0
-                )
+                try:
+                    loss, gradients, result = self.network.loss_and_gradients(
+                        self.params, self.states, batch.x, batch.y, batch.mask, h0
+                    )
+                except NotFiniteError as error:
+                    raise _not_finite(iteration, str(error), "parameter", self.params) from error
                 carried = result.last
-                gradient_norm = _checked_norm(iteration, float(loss), gradients)
+                gradient_norm = math.sqrt(sum(float((g.conj() * g).real.sum()) for g in gradients.values()))
+                if not math.isfinite(gradient_norm):
+                    raise _not_finite(iteration, f"gradient norm is {gradient_norm}", "gradient of", gradients)
                 deltas = {name: self.optimizer.delta(name, self.params[name], g) for name, g in gradients.items()}
                 self.params, self.states = self.network.retract(self.params, self.states, deltas)
                 total, since = total + float(loss), since + 1
@@ -91,7 +96,7 @@ class Trainer:
                 if iteration % self.log_every and not last:
                     continue
                 seconds = time.perf_counter() - started
-                record = {
+                record: Record = {
                     "iteration": iteration,
                     "loss": total / since,
                     "gradient_norm": gradient_norm,
@@ -100,6 +105,9 @@ class Trainer:
                 }
                 if last or iteration // self.evaluate_every > (iteration - since) // self.evaluate_every:
                     record |= self.evaluate()
+                    if not math.isfinite(record["evaluation_loss"]):
+                        message = f"evaluation loss is {record['evaluation_loss']}"
+                        raise _not_finite(iteration, message, "parameter", self.params)
                 records.append(record)
                 stream.write(json.dumps(record) + "\n")
                 stream.flush()
@@ -115,9 +123,11 @@ class Trainer:
             result = self.network.forward(self.params, self.states, batch.x, carried if batch.carries_state else None)
             carried = result.last
             own = float(LOSSES[self.task.loss](result.outputs, batch.y, batch.mask)[0])
-            count = int(batch.y.size if batch.mask is None else batch.mask.sum())
+            count = batch.y.size
+            if batch.mask is not None:
+                count = int(batch.mask.sum()) * (batch.y.size // batch.mask.size)
             loss += own * count
-            metric += METRICS[self.task.metric](own, result.outputs, batch.y) * count
+            metric += METRICS[self.task.metric](own, result.outputs, batch.y, batch.mask) * count
             entries += count
         return {"evaluation_loss": loss / entries, self.task.metric: metric / entries}
 
@@ -127,11 +137,7 @@ class Trainer:
         return to_device(batch, self.device)
 
 
-def _checked_norm(iteration: int, loss: float, gradients: Params) -> float:
-    """2-norm of all gradients together; FloatingPointError if it or the loss is not finite."""
-    norm = math.sqrt(sum(float((g.conj() * g).real.sum()) for g in gradients.values()))
-    if not (math.isfinite(loss) and math.isfinite(norm)):
-        bad = [name for name, g in gradients.items() if not np.isfinite(to_host(g)).all()]
-        where = f"; not finite: the gradient of {', '.join(bad)}" if bad else ""
-        raise FloatingPointError(f"iteration {iteration}: loss is {loss}, gradient norm {norm}{where}")
-    return norm
+def _not_finite(iteration: int, what: str, kind: str, arrays: Params) -> FloatingPointError:
+    bad = [name for name, array in arrays.items() if not np.isfinite(to_host(array)).all()]
+    where = f"not finite: the {kind} {', '.join(bad)}" if bad else f"every {kind.removesuffix(' of')} is finite"
+    return FloatingPointError(f"iteration {iteration}: {what}; {where}")

@@ -47,7 +47,7 @@ class Text:
         self.training, self.held_out = tokens[:cut], tokens[cut:]
         self.input = Tokens(len(self.alphabet))
         self.output_size = len(self.alphabet)
-        if len(self.held_out) < 2 * _EVALUATION_COLUMNS:
+        if len(tokens) < 20 * _EVALUATION_COLUMNS:
             raise ValueError(f"{file} has {len(tokens)} characters; expected at least {20 * _EVALUATION_COLUMNS}")
 
     @cached_property

@@ -1,8 +1,10 @@
 """Networks of layers, and the training loop around them [bp:bptt] [bp:heads] [ncgru:alg1]."""
 
 import json
+import tempfile
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -210,6 +212,11 @@ def test_layers_that_cannot_be_drawn(arguments, error, message):
 # The training loop
 
 
+def fresh(folder):
+    """A new folder in it: a run never writes over another's metrics."""
+    return Path(tempfile.mkdtemp(dir=folder))
+
+
 def test_metrics_file(tmp_path):
     """The lines of metrics.jsonl are the records returned and shown: strict JSON, written every log_every and at the
     end; loss is the mean over the interval; evaluation where evaluate_every was passed, and at the end."""
@@ -226,7 +233,7 @@ def test_metrics_file(tmp_path):
         assert set(line["weights"]) == {"layer0.U_c", "layer1.U_c"}
         assert line["steps_per_second"] > 0
         assert line["gradient_norm"] > 0
-    one_by_one = small_trainer(Parenthesis(5), "nc-gru", layers=2, log_every=1).run(tmp_path)
+    one_by_one = small_trainer(Parenthesis(5), "nc-gru", layers=2, log_every=1).run(fresh(tmp_path))
     means = [np.mean([line["loss"] for line in one_by_one[a:b]]) for a, b in ((0, 3), (3, 6), (6, 7))]
     np.testing.assert_allclose([line["loss"] for line in lines], means, rtol=1e-12)
 
@@ -234,7 +241,7 @@ def test_metrics_file(tmp_path):
 def test_the_seed_is_everything(tmp_path, device):
     """The same seed gives the same lines to the bit, another seed others; every device starts from the same bits."""
     first, second, other = (
-        without_speed(small_trainer(Parenthesis(5), "nc-gru", seed=seed, device=device).run(tmp_path))
+        without_speed(small_trainer(Parenthesis(5), "nc-gru", seed=seed, device=device).run(fresh(tmp_path)))
         for seed in (3, 3, 4)
     )
     assert first == second
@@ -242,7 +249,7 @@ def test_the_seed_is_everything(tmp_path, device):
     here, there = small_trainer(Parenthesis(5), seed=3), small_trainer(Parenthesis(5), seed=3, device=device)
     for name, value in here.params.items():
         np.testing.assert_array_equal(value, to_host(there.params[name]))
-    on_host = small_trainer(Parenthesis(5), "nc-gru", seed=3).run(tmp_path)
+    on_host = small_trainer(Parenthesis(5), "nc-gru", seed=3).run(fresh(tmp_path))
     for a, b in zip(first, on_host, strict=True):
         np.testing.assert_allclose(a["loss"], b["loss"], rtol=1e-4)
 
@@ -253,7 +260,7 @@ def test_vectors_and_dtypes(tmp_path):
     chunk = Batch(rng.standard_normal((3, 2, 4)), rng.integers(0, 3, 2))
     for dtype in (np.float32, np.float64):
         own = small_trainer(Fixed([chunk], Vectors(4), 3, readout="last"), "nc-gru", dtype=dtype)
-        own.run(tmp_path)
+        own.run(fresh(tmp_path))
         assert {value.dtype for value in own.params.values()} == {np.dtype(dtype)}
     assert chunk.x.dtype == np.float64
 
@@ -266,6 +273,9 @@ def test_a_folder_that_holds_a_run(tmp_path):
     with pytest.raises(FileExistsError, match="holds a run already; choose another folder or remove it"):
         new_run_folder(out, {"seed": 2})
     assert json.loads((out / "config.json").read_text()) == {"seed": 1}
+    with pytest.raises(FileExistsError):
+        small_trainer(Parenthesis(5)).run(out)
+    assert (out / "metrics.jsonl").read_text() == "{}\n"
 
 
 class Poisoned(Adam):
@@ -285,7 +295,7 @@ def test_a_loss_that_is_not_finite(tmp_path, device):
     """Stops the run, naming the iteration and the parameters; the lines written before stay."""
     task = Fixed([Batch(np.zeros((3, 2), int), np.zeros((3, 2), int))], Tokens(2), 2)
     own = small_trainer(task, optimizer=Poisoned("readout.b", 4), device=device)
-    with pytest.raises(FloatingPointError, match=r"^iteration 5: loss is nan, .*; not finite: .*readout\.b"):
+    with pytest.raises(FloatingPointError, match=r"^iteration 5: loss is nan; not finite: the parameter readout\.b$"):
         own.run(tmp_path)
     assert [json.loads(line)["iteration"] for line in (tmp_path / "metrics.jsonl").read_text().splitlines()] == [3]
 
