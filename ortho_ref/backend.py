@@ -15,6 +15,10 @@ import numpy as np
 Array: TypeAlias = Any  # numpy.ndarray or cupy.ndarray; the two share no base class
 
 
+class NotFiniteError(FloatingPointError, ValueError):
+    """An array or a number that is not finite where only finite ones are allowed."""
+
+
 @dataclass(frozen=True)
 class ArrayLibrary:
     """One array library.

@@ -15,7 +15,7 @@ def cross_entropy(outputs: Array, y: Array, mask: Array | None = None) -> tuple[
 
     outputs (..., G K): logits, G groups of K classes.  y integer (..., G), or (...) for one group; K follows from the
     two sizes.  mask (...): entries that count; None is all.  Returns the mean over the entries that count (0-d), and
-    its gradient, shaped like outputs.  ValueError if the sizes do not fit or nothing counts.
+    its gradient, shaped like outputs.  ValueError if the sizes do not fit, a class is not below K, or nothing counts.
     """
     xp = xp_of(outputs, y, mask)
     entries = outputs.shape[:-1]
@@ -25,6 +25,9 @@ def cross_entropy(outputs: Array, y: Array, mask: Array | None = None) -> tuple[
     if mask is not None and mask.shape != entries:
         raise ValueError(f"mask has shape {mask.shape}; expected {entries}")
     K = outputs.size // y.size
+    low, high = int(y.min()), int(y.max())
+    if low < 0 or high >= K:
+        raise ValueError(f"y holds class {low if low < 0 else high}; allowed: 0 to {K - 1}")
     rows = outputs.reshape(-1, K)
     N, target = rows.shape[0], y.reshape(-1)
     # NumPy takes the maximum over short rows ten times faster along the other axis of a transposed copy

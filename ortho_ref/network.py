@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ortho_ref.backend import Array, xp_of
+from ortho_ref.backend import Array, NotFiniteError, xp_of
 from ortho_ref.cells import State as CellState
 from ortho_ref.cells import Weights
 from ortho_ref.layers import Dense
 from ortho_ref.losses import LOSSES
 from ortho_ref.parametrizations import Params
-from ortho_ref.recurrent import NotFiniteError, Recurrent, RecurrentTape, States
+from ortho_ref.recurrent import Recurrent, RecurrentTape, States
 
 
 class Forward(NamedTuple):

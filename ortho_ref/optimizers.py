@@ -56,6 +56,8 @@ class Adam:
         xp = xp_of(parameter, gradient)
         g = _real(gradient)
         if name not in self._m:
+            if g.dtype.type(self.epsilon) == 0:
+                raise ValueError(f"epsilon is {self.epsilon}, which is 0 in {g.dtype}, the precision of {name}")
             self._m[name], self._v[name], self._step[name] = xp.zeros_like(g), xp.zeros_like(g), 0
         m, v = self._m[name], self._v[name]
         self._step[name] += 1

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ortho_ref import fused, scan
-from ortho_ref.backend import Array, is_array, library_of
+from ortho_ref.backend import Array, NotFiniteError, is_array, library_of
 from ortho_ref.cells import Cell, Weights
 from ortho_ref.cells import State as CellState
 from ortho_ref.cells.cell import is_tokens
@@ -253,10 +253,6 @@ def _check_array(argument: str, array: Any, shape: tuple[int, ...], dtype: Any) 
         raise ValueError(f"{argument} has shape {array.shape}; expected {shape}")
     if array.dtype != dtype:
         raise TypeError(f"{argument} is {array.dtype}; expected {dtype}")
-
-
-class NotFiniteError(ValueError):
-    """An array or a loss that is not finite."""
 
 
 def _check_finite(argument: str, array: Array) -> None:

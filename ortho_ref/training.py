@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from ortho_ref.backend import to_device, to_host
+from ortho_ref.backend import NotFiniteError, to_device, to_host
 from ortho_ref.losses import LOSSES, METRICS
 from ortho_ref.network import Network
 from ortho_ref.optimizers import Optimizer
 from ortho_ref.parametrizations import Params
-from ortho_ref.recurrent import NotFiniteError, States
+from ortho_ref.recurrent import States
 from ortho_ref.task import Batch, Task
 
 Record = dict[str, Any]
@@ -90,7 +90,10 @@ class Trainer:
                 if not math.isfinite(gradient_norm):
                     raise _not_finite(iteration, f"gradient norm is {gradient_norm}", "gradient of", gradients)
                 deltas = {name: self.optimizer.delta(name, self.params[name], g) for name, g in gradients.items()}
-                self.params, self.states = self.network.retract(self.params, self.states, deltas)
+                try:
+                    self.params, self.states = self.network.retract(self.params, self.states, deltas)
+                except NotFiniteError as error:
+                    raise _not_finite(iteration, str(error), "delta of", deltas) from error
                 total, since = total + float(loss), since + 1
                 last = iteration == self.iterations
                 if iteration % self.log_every and not last:

@@ -63,7 +63,7 @@ def main(
         last = records[-1]
         line = f"{label}: held-out loss {last['evaluation_loss']:.4f}, accuracy {last['accuracy']:.4f}"
         console.print(line, highlight=False)
-    console.print(f"picture: {out / 'demo.png'}", highlight=False, soft_wrap=True)
+    console.print(f"picture: {out / 'demo.png'}", markup=False, highlight=False, soft_wrap=True)
 
 
 if __name__ == "__main__":

@@ -100,7 +100,9 @@ def train(trainer: Trainer, out: Path, config: dict[str, Any], label: str) -> li
             progress.figures = show(trainer.task, record)
             progress.update(bar, completed=record["iteration"])
 
-        return trainer.run(out, on_record)
+        # what overflows is reported by the trainer, by name
+        with np.errstate(all="ignore"):
+            return trainer.run(out, on_record)
 
 
 def main(
@@ -145,6 +147,7 @@ def main(
     console.print(
         f"{network.count(trainer.params)} parameters; held out: loss {last['evaluation_loss']:.4f}, "
         f"{the_task.metric} {last[the_task.metric]:.4f}; baseline {the_task.baseline:.4f}; {out / 'metrics.jsonl'}",
+        markup=False,
         highlight=False,
         soft_wrap=True,
     )

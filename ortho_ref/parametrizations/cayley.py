@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from ortho_ref.backend import Array, library_of, xp_of
+from ortho_ref.backend import Array, NotFiniteError, library_of, xp_of
 from ortho_ref.parametrizations.parametrization import Params, State, defect
 
 
@@ -56,7 +56,7 @@ def inverse(A: Array) -> Array:
         raise ValueError(f"A is {A.dtype} of shape {A.shape}; allowed: a real square matrix")
     asymmetry = float(abs(A + A.T).max())
     if not np.isfinite(asymmetry):
-        raise ValueError("A has an entry that is not finite")
+        raise NotFiniteError("A has an entry that is not finite")
     if asymmetry != 0:
         raise ValueError(f"A is not skew: max |A + A^T| is {asymmetry:.3g}; allowed: exactly 0")
     I = xp.eye(A.shape[0], dtype=A.dtype)

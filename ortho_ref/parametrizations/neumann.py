@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from ortho_ref.backend import Array, xp_of
+from ortho_ref.backend import Array, NotFiniteError, xp_of
 from ortho_ref.parametrizations.cayley import cayley_pullback, check_negative_ones, exact_state, initial_A, signs
 from ortho_ref.parametrizations.parametrization import Params, State, defect, spectral_norm
 
@@ -74,13 +74,13 @@ class NeumannCayley:
     def retract(self, params: Params, state: State, delta: Params) -> tuple[Params, State]:
         """Lines 6 to 8 of Algorithm 1, and the exact reset where it is due or forced.
 
-        Raises FloatingPointError if delta is not finite.
+        Raises NotFiniteError if delta is not finite.
         """
         xp = xp_of(params["A"], delta["A"])
         P = state["A_tilde"] @ delta["A"]
         bound = float(xp.linalg.norm(P))
         if not np.isfinite(bound):
-            raise FloatingPointError(f"update {state['step'] + 1} of A is not finite")
+            raise NotFiniteError(f"update {state['step'] + 1} of A is not finite")
         forced = bound >= 1 and spectral_norm(P) >= 1  # [ncgru:neumann-cond]
         A = params["A"] - delta["A"]  # [ncgru:alg1/6]
         step = state["step"] + 1

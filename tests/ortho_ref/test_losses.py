@@ -111,6 +111,13 @@ def test_y_that_does_not_fit(outputs, y):
         cross_entropy(np.zeros(outputs), np.zeros(y, int))
 
 
+@pytest.mark.parametrize(("value", "message"), [(-1, "y holds class -1; allowed: 0 to 5"), (6, "y holds class 6;")])
+def test_classes_that_do_not_exist(device, value, message):
+    """A negative class would read another logit, a class of K another entry's, on some devices."""
+    with pytest.raises(ValueError, match=message):
+        cross_entropy(*to_device((np.zeros((4, 3, 6)), np.full((4, 3), value)), device))
+
+
 @pytest.mark.parametrize("shape", [(3, 4), (4,), (2, 3), (5, 3), (0,)])
 def test_mask_that_does_not_fit(shape):
     """ValueError if the sizes do not fit: a transposed mask would count the wrong entries without a word."""

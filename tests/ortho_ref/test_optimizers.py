@@ -145,3 +145,10 @@ def test_bad_arguments(argument, value):
     """Named with the value; epsilon = 0 is among them, which would make A's zero diagonal 0 / 0 (E-ncgru-11)."""
     with pytest.raises(ValueError, match=rf"^{argument} is {value}; allowed: "):
         Adam(**{argument: value})
+
+
+def test_epsilon_that_vanishes_in_the_parameters_precision():
+    """1e-46 is above 0 but 0 in float32, where the zero diagonal of A would give 0 / 0."""
+    Adam(epsilon=1e-46).delta("A", np.zeros(2), np.zeros(2))
+    with pytest.raises(ValueError, match="epsilon is 1e-46, which is 0 in float32, the precision of A"):
+        Adam(epsilon=1e-46).delta("A", np.zeros(2, np.float32), np.zeros(2, np.float32))
