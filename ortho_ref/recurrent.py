@@ -64,9 +64,10 @@ class Recurrent:
             raise ValueError(f"engine is {self.engine!r}; allowed: {', '.join(map(repr, _ENGINES))}")
         names = self.cell.shapes(1, 1)
         recurrent = [name for name in names if name.startswith("U")]
+        free = [name for name in names if name not in self._constrained]
         for argument, given, allowed in (
             ("parametrizations", self.parametrizations, recurrent),
-            ("initial", self.initial, list(names)),
+            ("initial", self.initial, free),
         ):
             for name in given:
                 if name not in allowed:
@@ -98,16 +99,19 @@ class Recurrent:
         if dtype not in (np.float32, np.float64):
             raise ValueError(f"dtype is {dtype}; allowed: float32, float64")
         m, n = self._sizes(input_size, hidden_size)
-        cell_rng, own_rng, *rngs = rng.spawn(2 + len(self._constrained))
+        names = self.cell.shapes(m, n)
+        cell_rng, *children = rng.spawn(1 + len(names))
         weights = self.cell.init(cell_rng, m, n, dtype)
-        for (name, value), child in zip(self.initial.items(), own_rng.spawn(len(self.initial)), strict=True):
-            weights[name] = value(child, weights[name].shape, dtype)
         params: Params = {}
         states: States = {}
-        for (name, parametrization), child in zip(self._constrained.items(), rngs, strict=True):
-            own, states[name] = parametrization.init(child, n, dtype)
-            params |= {f"{name}.{key}": value for key, value in own.items()}
-        params = {name: value for name, value in weights.items() if name not in states} | params
+        for name, child in zip(names, children, strict=True):
+            if name in self._constrained:
+                own, states[name] = self._constrained[name].init(child, n, dtype)
+                params |= {f"{name}.{key}": value for key, value in own.items()}
+            elif name in self.initial:
+                params[name] = self.initial[name](child, weights[name].shape, dtype)
+            else:
+                params[name] = weights[name]
         return params | {name: np.zeros(n, dtype) for name in self._h0_names}, states
 
     def _sizes(self, input_size: int | None, hidden_size: int | None) -> tuple[int, int]:
@@ -127,15 +131,20 @@ class Recurrent:
         """The dense weights the cell sees.  ValueError or TypeError if parameters and states do not fit this layer."""
         if set(states) != set(self._constrained):
             raise ValueError(f"states are of {sorted(states)}; expected {sorted(self._constrained)}")
-        W = next((value for name, value in params.items() if name.startswith("W")), None)
+        W = _input_weight(params)
         if W is None or not is_array(W) or W.ndim != 2:
             raise ValueError("params holds no input weight W (n, m)")
         library_of(*params.values(), *(state["U"] for state in states.values()))
         n, m = W.shape
-        shapes = self.cell.shapes(m, n) | dict.fromkeys(self._h0_names, (n,))
+        shapes = self.cell.shapes(m, n)
+        for name in params:
+            if name.partition(".")[0] not in (*shapes, *self._h0_names):
+                raise ValueError(f"params holds {name!r}; the weights are {', '.join((*shapes, *self._h0_names))}")
         weights = {name: states[name]["U"] if name in states else params.get(name) for name in shapes}
         for name, shape in shapes.items():
             _check_array(name, weights[name], shape, W.dtype)
+        for name in self._h0_names:
+            _check_array(name, params.get(name), (n,), W.dtype)
         return weights
 
     def rebuild(self, params: Params, states: States) -> States:
@@ -154,15 +163,14 @@ class Recurrent:
         Raises ValueError and TypeError, naming the argument, for wrong shapes, dtypes, devices and values.
         """
         weights = self.weights(params, states)
-        trained = [weights.pop(name) for name in self._h0_names]
-        W = next(value for name, value in weights.items() if name.startswith("W"))
+        W = _input_weight(weights)
         n, m = W.shape
         check_input(x, m, W)
         batch = x.shape[1]
         from_trained_h0 = h0 is None and self.trained_h0
         if from_trained_h0:
             xp = library_of(x).xp
-            parts = tuple(xp.broadcast_to(value, (batch, n)) for value in trained)
+            parts = tuple(xp.broadcast_to(params[name], (batch, n)) for name in self._h0_names)
             h0 = parts if len(parts) > 1 else parts[0]
         elif h0 is not None:
             self._check_state("h0", h0, (batch, n), W)
@@ -177,11 +185,8 @@ class Recurrent:
         Under LSTM dh is for h only, dh_T is a pair.  A trained initial state's gradient is summed over the batch.
         """
         weights = self.weights(params, states)
-        n = next(value for name, value in weights.items() if name.startswith("U")).shape[0]
-        for name in self._h0_names:
-            del weights[name]
-        W = next(iter(weights.values()))
-        T, B = tape.steps_and_batch
+        W = _input_weight(weights)
+        n, (T, B) = W.shape[0], tape.steps_and_batch
         library_of(W, dh)
         _check_array("dh", dh, (T, B, n), W.dtype)
         _check_finite("dh", dh)
@@ -222,7 +227,7 @@ class Recurrent:
         for name, value in params.items():
             if name.partition(".")[0] not in self._constrained:
                 total += value.size * (2 if value.dtype.kind == "c" else 1)
-        n = next(value for name, value in params.items() if name.startswith("W")).shape[0]
+        n = _input_weight(params).shape[0]
         return total + sum(parametrization.count(n) for parametrization in self._constrained.values())
 
     def health(self, states: States) -> dict[str, dict[str, float]]:
@@ -239,6 +244,11 @@ class Recurrent:
             library_of(part, like)
             _check_array(argument, part, shape, like.dtype)
             _check_finite(argument, part)
+
+
+def _input_weight(named: Weights) -> Array:
+    """The first input weight W (n, m), which tells sizes, dtype and device; None if there is none."""
+    return next((value for name, value in named.items() if name.startswith("W")), None)
 
 
 def _own(flat: Params, name: str) -> Params:

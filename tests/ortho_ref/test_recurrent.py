@@ -126,8 +126,10 @@ def test_every_weight_is_drawn_from_its_own_child():
     """A parametrization on U_r changes no other draw; dtype float32 rounds the same numbers."""
     plain, constrained = (models.build("nc-gru", M, N, orthogonal=o) for o in ("c", "rc"))
     a, b = (layer.init(np.random.default_rng(3), dtype=np.float64)[0] for layer in (plain, constrained))
-    shared = set(a) & set(b) - {"U_c.A"}
-    assert {"W_r", "W_c", "b_u"} <= shared
+    assert set(a) & set(b) == set(a) - {"U_r"} == {"W_r", "b_r", "W_u", "U_u", "b_u", "W_c", "U_c.A", "b_c"}
+    assert all(np.array_equal(a[name], b[name]) for name in set(a) & set(b))
+    assert not np.array_equal(b["U_r.A"], b["U_c.A"])
+    assert not np.array_equal(a["W_r"], a["W_u"])
     for layer in (plain, constrained):
         single = layer.init(np.random.default_rng(3), dtype=np.float32)[0]
         double = layer.init(np.random.default_rng(3), dtype=np.float64)[0]
@@ -235,6 +237,7 @@ def test_bad_parameters_states_and_upstream():
         (lambda: layer.forward({**PARAMS, "U_u": PARAMS["U_u"] + 0j}, STATES, X), "U_u is complex128"),
         (lambda: layer.forward({k: v for k, v in PARAMS.items() if k != "b_r"}, STATES, X), "b_r is a NoneType"),
         (lambda: layer.forward(PARAMS, {}, X), "states are of []; expected ['U_c']"),
+        (lambda: layer.forward({**PARAMS, "W_x": X}, STATES, X), "params holds 'W_x'; the weights are W_r, U_r, b_r"),
         (lambda: layer.forward({}, STATES, X), "params holds no input weight W (n, m)"),
         (lambda: layer.backward(PARAMS, STATES, TAPE, DH[:, :, :5]), "dh has shape (4, 3, 5); expected (4, 3, 6)"),
         (lambda: layer.backward(PARAMS, STATES, TAPE, DH[0]), "dh has shape (3, 6); expected (4, 3, 6)"),
@@ -260,6 +263,10 @@ def test_bad_construction():
         (lambda: Recurrent(Elman(), {"U_c": Free()}), "parametrizations names 'U_c'; allowed for Elman: U"),
         (lambda: Recurrent(Elman(), {"W": Free()}), "parametrizations names 'W'; allowed for Elman: U"),
         (lambda: Recurrent(Elman(), initial={"c": None}), "initial names 'c'; allowed for Elman: W, U, b"),
+        (
+            lambda: Recurrent(Elman(), {"U": ScaledCayley(0)}, initial={"U": None}),
+            "initial names 'U'; allowed for Elman: W, b",
+        ),
         (lambda: Recurrent(Elman(), engine="c"), "engine is 'c'; allowed: 'fused', 'scan'"),
         (lambda: Recurrent(Elman()).init(rng, 3), "hidden_size is missing"),
         (lambda: Recurrent(Elman()).init(rng, 3, 0), "hidden_size is 0; allowed: an integer >= 1"),
