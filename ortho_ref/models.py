@@ -3,6 +3,8 @@
 import math
 from collections.abc import Callable
 
+import numpy as np
+
 from ortho_ref.cells import LSTM, Elman, GRUResetBefore
 from ortho_ref.initial import constant, identity, uniform
 from ortho_ref.parametrizations import NeumannCayley, Parametrization, ScaledCayley
@@ -64,7 +66,8 @@ def _nc_gru(
     if orthogonal not in ("c", "rc", "ruc"):
         raise ValueError(f"orthogonal is {orthogonal!r}; allowed: 'c', 'rc', 'ruc'")
     k = n // 2 if negative_ones is None else negative_ones
-    U: Parametrization = ScaledCayley(k) if exact else NeumannCayley(k, order, reset_every)
+    neumann = NeumannCayley(k, order, reset_every)
+    U: Parametrization = ScaledCayley(k) if exact else neumann
     he = uniform(math.sqrt(6 / (m + n)))
     return Recurrent(
         GRUResetBefore("modrelu"),
@@ -97,7 +100,7 @@ def build(name: str, input_size: int, hidden_size: int, **options: object) -> Re
     if name not in _MODELS:
         raise ValueError(f"model is {name!r}; allowed: {', '.join(_MODELS)}")
     for argument, size in (("input_size", input_size), ("hidden_size", hidden_size)):
-        if not isinstance(size, int) or size < 1:
+        if not isinstance(size, int | np.integer) or size < 1:
             raise ValueError(f"{argument} is {size!r}; allowed: an integer >= 1")
     model = _MODELS[name]
     allowed = model.__code__.co_varnames[2 : model.__code__.co_argcount]
@@ -105,7 +108,7 @@ def build(name: str, input_size: int, hidden_size: int, **options: object) -> Re
         if option not in allowed:
             raise TypeError(f"{name} has no option {option!r}; allowed: {', '.join(allowed) or 'none'}")
     k = options.get("negative_ones")
-    if isinstance(k, int) and k > hidden_size:
+    if isinstance(k, int | np.integer) and k > hidden_size:
         raise ValueError(f"negative_ones is {k}; allowed: 0 to n = {hidden_size}")
     return model(input_size, hidden_size, **options)
 

@@ -1,6 +1,7 @@
 """One cell and one parametrization per recurrent weight: the only place that knows both.
 
-Here, at the boundary, shapes, dtypes, devices and finiteness are checked; cells and engines below trust their input.
+Here, at the boundary, shapes, dtypes and devices are checked, and that x, h0, dh and dh_T are finite; cells and engines
+below trust their input.  Parameters that stop being finite show in the loss and the gradients: the trainer looks there.
 """
 
 from collections.abc import Mapping
@@ -23,10 +24,17 @@ _ENGINES: dict[str, ModuleType] = {"fused": fused, "scan": scan}
 
 
 class RecurrentTape(NamedTuple):
-    """What backward needs: the engine's tape, (T, B), and whether the run began from the trained initial state."""
+    """What backward needs.
+
+    engine: the engine's tape; it refers to x and to the states, which must not be changed before backward.
+    cell, name_of_engine, shape: what ran, and (T, B, n).
+    from_trained_h0: whether the run began from the trained initial state.
+    """
 
     engine: Any
-    steps_and_batch: tuple[int, int]
+    cell: Cell
+    name_of_engine: str
+    shape: tuple[int, int, int]
     from_trained_h0: bool
 
 
@@ -50,6 +58,7 @@ class Recurrent:
     sizes: (input_size, hidden_size) that `init` takes when it is given none.
 
     Parameters are a flat dict: "W_r", "b_r", ...; for a parametrized weight "U_c.A".  States: {"U_c": {"U": ..., ...}}.
+    The dense U in a state follows its parameters in `init` and `retract`; after setting parameters by hand, `rebuild`.
     """
 
     cell: Cell
@@ -134,9 +143,18 @@ class Recurrent:
         W = _input_weight(params)
         if W is None or not is_array(W) or W.ndim != 2:
             raise ValueError("params holds no input weight W (n, m)")
+        if W.dtype not in (np.float32, np.float64):
+            raise TypeError(f"the parameters are {W.dtype}; allowed: float32, float64")
         library_of(*params.values(), *(state["U"] for state in states.values()))
         n, m = W.shape
         shapes = self.cell.shapes(m, n)
+        for name in self._constrained:
+            if name in params:
+                raise ValueError(
+                    f"params holds {name!r}, which is built from its own parameters; set these and rebuild"
+                )
+            if not _own(params, name):
+                raise ValueError(f"params holds no parameter of {name}")
         for name in params:
             if name.partition(".")[0] not in (*shapes, *self._h0_names):
                 raise ValueError(f"params holds {name!r}; the weights are {', '.join((*shapes, *self._h0_names))}")
@@ -175,7 +193,7 @@ class Recurrent:
         elif h0 is not None:
             self._check_state("h0", h0, (batch, n), W)
         h, tape = _ENGINES[self.engine].forward(self.cell, weights, x, h0)
-        return h, RecurrentTape(tape, x.shape[:2], from_trained_h0)
+        return h, RecurrentTape(tape, self.cell, self.engine, (*x.shape[:2], n), from_trained_h0)
 
     def backward(
         self, params: Params, states: States, tape: RecurrentTape, dh: Array, dh_T: CellState | None = None
@@ -186,7 +204,14 @@ class Recurrent:
         """
         weights = self.weights(params, states)
         W = _input_weight(weights)
-        n, (T, B) = W.shape[0], tape.steps_and_batch
+        if not isinstance(tape, RecurrentTape):
+            raise TypeError(f"tape is a {type(tape).__name__}; expected what forward returned")
+        T, B, n = tape.shape
+        if (tape.cell, tape.name_of_engine, n) != (self.cell, self.engine, W.shape[0]):
+            raise ValueError(
+                f"tape is of {tape.cell} by {tape.name_of_engine} with n = {n}; this layer is {self.cell} by "
+                f"{self.engine} with n = {W.shape[0]}"
+            )
         library_of(W, dh)
         _check_array("dh", dh, (T, B, n), W.dtype)
         _check_finite("dh", dh)
@@ -217,7 +242,10 @@ class Recurrent:
             if name.partition(".")[0] not in states:
                 new_params[name] = params[name] - deltas[name]
         for name, parametrization in self._constrained.items():
-            own, new_states[name] = parametrization.retract(_own(params, name), states[name], _own(deltas, name))
+            try:
+                own, new_states[name] = parametrization.retract(_own(params, name), states[name], _own(deltas, name))
+            except NotFiniteError as error:
+                raise NotFiniteError(f"{name}: {error}") from error
             new_params |= {f"{name}.{key}": value for key, value in own.items()}
         return {name: new_params[name] for name in params}, new_states
 

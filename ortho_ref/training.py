@@ -28,11 +28,15 @@ Record = dict[str, Any]
 
 
 def new_run_folder(out: Path, config: Record) -> Path:
-    """Create the folder `out` with its config.json.  FileExistsError if it holds a run already."""
-    if (out / "metrics.jsonl").exists():
-        raise FileExistsError(f"out is {out}, which holds a run already; choose another folder or remove it")
-    out.mkdir(parents=True, exist_ok=True)
-    (out / "config.json").write_text(json.dumps(config, indent=2) + "\n")
+    """Create the folder `out` with its config.json.  FileExistsError if it holds a run already; OSError names out."""
+    for name in ("config.json", "metrics.jsonl"):
+        if (out / name).exists():
+            raise FileExistsError(f"out is {out}, which holds a run already ({name}); choose another folder")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        (out / "config.json").write_text(json.dumps(config, indent=2) + "\n")
+    except OSError as error:
+        raise type(error)(f"out is {out}: {error.strerror}") from error
     return out
 
 
@@ -60,6 +64,8 @@ class Trainer:
         for name in ("iterations", "batch_size", "log_every", "evaluate_every"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}; allowed: at least 1")
+        if self.seed < 0:
+            raise ValueError(f"seed is {self.seed}; allowed: at least 0")
         weights_rng, self._data_rng = np.random.default_rng(self.seed).spawn(2)
         params, states = self.network.init(weights_rng, self.dtype)
         self.params: Params = to_device(params, self.device)

@@ -53,7 +53,8 @@ def main(
             network = make_network(task, model, hidden, 1, options)
             trainer = Trainer(network, task, Adam(RATE), iterations, BATCH, seed, evaluate_every=iterations)
             config = {"task": task.name, "length": LENGTH, "batch": BATCH, "model": model, "hidden": hidden, **options}
-            (out / model / "metrics.jsonl").unlink(missing_ok=True)
+            for name in ("config.json", "metrics.jsonl"):
+                (out / model / name).unlink(missing_ok=True)
             runs[label] = train(trainer, out / model, {**config, "iterations": iterations, "seed": seed}, label)
         draw(runs, task.baseline, out / "demo.png")
     except (OSError, FloatingPointError) as error:

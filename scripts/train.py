@@ -31,10 +31,10 @@ class TaskName(enum.StrEnum):
     text = "text"
 
 
-def fail(message: object) -> NoReturn:
-    """One line on stderr, exit code 2."""
+def fail(message: object, code: int = 2) -> NoReturn:
+    """One line on stderr, and the exit code."""
     console.print(f"[red]error:[/red] {escape(str(message))}", highlight=False, soft_wrap=True)
-    raise typer.Exit(2)
+    raise typer.Exit(code)
 
 
 def limit_threads(threads: int) -> None:
@@ -42,6 +42,8 @@ def limit_threads(threads: int) -> None:
     import scipy.linalg  # noqa: F401  loads SciPy's BLAS; a limit holds for what is loaded
     from threadpoolctl import threadpool_limits
 
+    if threads < 1:
+        raise ValueError(f"threads is {threads}; allowed: at least 1")
     threadpool_limits(threads)
 
 
@@ -79,7 +81,7 @@ def show(task: Task, record: Record) -> str:
 
 
 class FiguresUnderBar(Progress):
-    """A progress bar with a line of figures under it, so that both fit a terminal of 80 columns."""
+    """A progress bar with the figures on a line of their own under it."""
 
     figures = ""
 
@@ -109,22 +111,22 @@ def main(
     task: Annotated[TaskName, typer.Argument(help="The task.")],
     out: Annotated[Path, typer.Option(help="Folder for config.json and metrics.jsonl; must not hold a run.")],
     model: Annotated[str, typer.Option(help=f"One of {', '.join(models.names())}.")] = "nc-gru",
-    hidden: Annotated[int, typer.Option(min=1, help="Hidden size n.")] = 56,
-    layers: Annotated[int, typer.Option(min=1, help="Recurrent layers.")] = 1,
-    length: Annotated[int, typer.Option(min=1, help="Time steps T of a sequence or window.")] = 100,
-    batch: Annotated[int, typer.Option(min=1, help="Sequences B in a batch.")] = 16,
-    iterations: Annotated[int, typer.Option(min=1, help="Updates.")] = 4000,
-    lr: Annotated[float, typer.Option(min=0.0, help="Adam's learning rate.")] = 1e-3,
-    lr_a: Annotated[float | None, typer.Option("--lr-A", min=0.0, help="The rate for A; --lr unless given.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of initial weights and data.")] = 0,
+    hidden: Annotated[int, typer.Option(help="Hidden size n.")] = 56,
+    layers: Annotated[int, typer.Option(help="Recurrent layers.")] = 1,
+    length: Annotated[int, typer.Option(help="Time steps T of a sequence or window.")] = 100,
+    batch: Annotated[int, typer.Option(help="Sequences B in a batch.")] = 16,
+    iterations: Annotated[int, typer.Option(help="Updates.")] = 4000,
+    lr: Annotated[float, typer.Option(help="Adam's learning rate.")] = 1e-3,
+    lr_a: Annotated[float | None, typer.Option("--lr-A", help="The rate for A; --lr unless given.")] = None,
+    seed: Annotated[int, typer.Option(help="Of initial weights and data.")] = 0,
     file: Annotated[Path | None, typer.Option(help="text: the UTF-8 text to learn.")] = None,
     orthogonal: Annotated[str | None, typer.Option(help="nc-gru: c, rc or ruc.")] = None,
     order: Annotated[int | None, typer.Option(help="nc-gru: order of the Neumann series, 1 to 3.")] = None,
     reset_every: Annotated[int | None, typer.Option(help="nc-gru: updates between exact inverses.")] = None,
     negative_ones: Annotated[int | None, typer.Option(help="nc-gru, scornn: entries -1 of D.")] = None,
-    log_every: Annotated[int, typer.Option(min=1, help="Iterations per line of metrics.")] = 50,
-    evaluate_every: Annotated[int, typer.Option(min=1, help="Iterations between runs of the held-out set.")] = 1000,
-    threads: Annotated[int, typer.Option(min=1, help="BLAS threads.")] = 1,
+    log_every: Annotated[int, typer.Option(help="Iterations per line of metrics.")] = 50,
+    evaluate_every: Annotated[int, typer.Option(help="Iterations between runs of the held-out set.")] = 1000,
+    threads: Annotated[int, typer.Option(help="BLAS threads.")] = 1,
 ) -> None:
     """Train MODEL on TASK with Adam; metrics go to OUT/metrics.jsonl, one JSON object per line."""
     config = {key: str(value) if isinstance(value, Path) else value for key, value in locals().items()}
@@ -139,14 +141,19 @@ def main(
         trainer = Trainer(
             network, the_task, optimizer, iterations, batch, seed, log_every=log_every, evaluate_every=evaluate_every
         )
-        next(the_task.batches(np.random.default_rng(0), batch))
+        next(the_task.batches(np.random.default_rng(0), batch))  # a batch that cannot be had is said before the folder
         records = train(trainer, out, config, f"{model} {task}")
     except (ValueError, TypeError, OSError, FloatingPointError) as error:
         fail(error)
+    except MemoryError as error:
+        fail(f"out of memory: {error}; a smaller --hidden, --batch or --length needs less")
+    except KeyboardInterrupt:
+        fail(f"interrupted; the metrics so far are in {out / 'metrics.jsonl'}", 130)
     last = records[-1]
     console.print(
         f"{network.count(trainer.params)} parameters; held out: loss {last['evaluation_loss']:.4f}, "
-        f"{the_task.metric} {last[the_task.metric]:.4f}; baseline {the_task.baseline:.4f}; {out / 'metrics.jsonl'}",
+        f"{the_task.metric} {last[the_task.metric]:.4f}; baseline loss {the_task.baseline:.4f}; "
+        f"{out / 'metrics.jsonl'}",
         markup=False,
         highlight=False,
         soft_wrap=True,

@@ -37,6 +37,8 @@ class Text:
             # newline="" keeps the file's own line ends: every character counts
             with open(file, encoding="utf-8", newline="") as stream:
                 text = stream.read()
+        except OSError as error:
+            raise type(error)(f"file is {file}: {error.strerror}") from error
         except UnicodeDecodeError as error:
             raise ValueError(
                 f"{file} is not UTF-8 text: byte {error.start} is {error.object[error.start]:#04x}"

@@ -1,8 +1,9 @@
 """`cells/gru_reset_before.py` for a whole sequence.
 
 Forward
-    P_r, P_u, P_c: W x_t + b for all t                     [bp:bptt/W]
-    r_t, u_t = 0.5 + 0.5 tanh(0.5 (P + U h_{t-1}))         [ncgru:1/r] [ncgru:1/u]
+    P_r, P_u, P_c: W x_t + b for all t, without b_c where
+        Phi takes it inside; W, U, b of r and u are halved [bp:bptt/W]
+    r_t, u_t = 0.5 + 0.5 tanh(P + U h_{t-1})               [ncgru:1/r] [ncgru:1/u]
     s_t = r_t * h_{t-1}                                    [ncgru:1/s]
     a_t = P_c + U_c s_t                                    [ncgru:35]
     c_t = Phi(a_t, b_c)                                    [ncgru:1/c] [ncgru:19/c]
@@ -16,6 +17,7 @@ Backward, g = all of dL/dh_t; F are factors formed chunk by chunk, products of t
     da_r = ds * F_r, F_r = h_prev * r * (1 - r)            [bp:gru1/3] [bp:gru1/4]
     g <- g * (1 - u) + ds * r + U_r^T da_r + U_u^T da_u    [bp:gru1/1] [bp:gru1/3] [bp:gru1/5]
     dU_g = sum over t of da_g (h_prev or s)^T              [bp:gru1/5] [bp:gru1/2]
+    db_c = sum of sgn(c) * da_c where Phi is modrelu       [bp:gru1/2]
     dW_g, db_g, dx                                         [bp:bptt/W]
 """
 

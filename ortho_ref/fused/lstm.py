@@ -1,8 +1,8 @@
 """`cells/lstm.py` for a whole sequence.  The gates are kept in the order o, i, f, g.
 
 Forward
-    P: W x_t + b for all t and gates                       [bp:bptt/W]
-    o, i, f = 0.5 + 0.5 tanh(0.5 (P + U h_{t-1}))          [bp:lstm/o] [bp:lstm/i] [bp:lstm/f]
+    P: W x_t + b for all t; W, U, b of o, i, f are halved  [bp:bptt/W]
+    o, i, f = 0.5 + 0.5 tanh(P + U h_{t-1})                [bp:lstm/o] [bp:lstm/i] [bp:lstm/f]
     g = tanh(P + U h_{t-1})                                [bp:lstm/g]
     c_t = f_t * c_{t-1} + i_t * g_t                        [bp:lstm/c]
     h_t = o_t * y_t,  y_t = tanh(c_t)                      [bp:lstm/h]

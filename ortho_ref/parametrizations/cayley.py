@@ -46,26 +46,31 @@ def check_negative_ones(negative_ones: int) -> None:
         raise ValueError(f"negative_ones is {negative_ones!r}; allowed: an integer from 0 to n")
 
 
+def check_skew(name: str, A: Array, n: int) -> None:
+    """ValueError unless A is real, n x n, finite and exactly skew."""
+    if A.shape != (n, n) or A.dtype.kind != "f":
+        raise ValueError(f"{name} is {A.dtype} of shape {A.shape}; allowed: a real matrix of shape {(n, n)}")
+    asymmetry = float(abs(A + A.T).max())
+    if not np.isfinite(asymmetry):
+        raise NotFiniteError(f"{name} has an entry that is not finite")
+    if asymmetry != 0:
+        raise ValueError(f"{name} is not skew: max |A + A^T| is {asymmetry:.3g}; allowed: exactly 0")
+
+
 def inverse(A: Array) -> Array:
-    """(I + A)^{-1} by LU, in A's own precision.  ValueError unless A is real, square, finite and exactly skew.
+    """(I + A)^{-1} by LU, in A's own precision.
 
     For skew A the matrix I + A is never singular: its eigenvalues are 1 + i w.
     """
     xp, linalg = xp_of(A), library_of(A).linalg
-    if A.ndim != 2 or A.shape[0] != A.shape[1] or A.dtype.kind != "f":
-        raise ValueError(f"A is {A.dtype} of shape {A.shape}; allowed: a real square matrix")
-    asymmetry = float(abs(A + A.T).max())
-    if not np.isfinite(asymmetry):
-        raise NotFiniteError("A has an entry that is not finite")
-    if asymmetry != 0:
-        raise ValueError(f"A is not skew: max |A + A^T| is {asymmetry:.3g}; allowed: exactly 0")
     I = xp.eye(A.shape[0], dtype=A.dtype)
     return linalg.lu_solve(linalg.lu_factor(I + A), I)
 
 
 def exact_state(A: Array, D: Array) -> State:
-    """State of the exact map at A: A_tilde = (I + A)^{-1}, U, and the diagonal D."""
+    """State of the exact map at A: A_tilde = (I + A)^{-1}, U, and the diagonal D.  Errors as `check_skew`."""
     xp = xp_of(A, D)
+    check_skew("A", A, D.shape[0])
     A_tilde = inverse(A)
     U = (2 * A_tilde - xp.eye(A.shape[0], dtype=A.dtype)) * D  # [ncgru:2] [ncgru:4]
     return {"U": U, "A_tilde": A_tilde, "D": D}

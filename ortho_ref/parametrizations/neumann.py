@@ -23,7 +23,14 @@ from typing import Any
 import numpy as np
 
 from ortho_ref.backend import Array, NotFiniteError, xp_of
-from ortho_ref.parametrizations.cayley import cayley_pullback, check_negative_ones, exact_state, initial_A, signs
+from ortho_ref.parametrizations.cayley import (
+    cayley_pullback,
+    check_negative_ones,
+    check_skew,
+    exact_state,
+    initial_A,
+    signs,
+)
 from ortho_ref.parametrizations.parametrization import Params, State, defect, spectral_norm
 
 
@@ -52,7 +59,7 @@ class NeumannCayley:
 
     def __post_init__(self) -> None:
         check_negative_ones(self.negative_ones)
-        if self.order not in (1, 2, 3):
+        if not isinstance(self.order, int) or self.order not in (1, 2, 3):
             raise ValueError(f"order is {self.order!r}; allowed: 1, 2, 3")
         if self.reset_every is not None and (not isinstance(self.reset_every, int) or self.reset_every < 1):
             raise ValueError(f"reset_every is {self.reset_every!r}; allowed: an integer >= 1, or None")
@@ -74,13 +81,14 @@ class NeumannCayley:
     def retract(self, params: Params, state: State, delta: Params) -> tuple[Params, State]:
         """Lines 6 to 8 of Algorithm 1, and the exact reset where it is due or forced.
 
-        Raises NotFiniteError if delta is not finite.
+        Raises ValueError unless delta is exactly skew; NotFiniteError if it or ||P|| is not finite.
         """
         xp = xp_of(params["A"], delta["A"])
+        check_skew("delta of A", delta["A"], state["D"].shape[0])
         P = state["A_tilde"] @ delta["A"]
         bound = float(xp.linalg.norm(P))
         if not np.isfinite(bound):
-            raise NotFiniteError(f"update {state['step'] + 1} of A is not finite")
+            raise NotFiniteError(f"||A_tilde delta|| is {bound} in update {state['step'] + 1} of A")
         forced = bound >= 1 and spectral_norm(P) >= 1  # [ncgru:neumann-cond]
         A = params["A"] - delta["A"]  # [ncgru:alg1/6]
         step = state["step"] + 1

@@ -192,11 +192,26 @@ def test_frobenius_bound_alone_forces_nothing():
 
 
 def test_a_delta_that_is_not_finite():
-    """No silent divergence: the error names the update."""
+    """No silent divergence, neither of a delta that is not finite nor of one whose norm overflows."""
     p = NeumannCayley(negative_ones=0)
     params, state = p.init(np.random.default_rng(0), 4, np.float64)
-    with pytest.raises(FloatingPointError, match="update 1 of A is not finite"):
+    with pytest.raises(FloatingPointError, match="delta of A has an entry that is not finite"):
         p.retract(params, state, {"A": np.full((4, 4), np.nan)})
+    huge = random_skew(np.random.default_rng(0), 4, 1e300)
+    with (
+        np.errstate(over="ignore"),
+        pytest.raises(FloatingPointError, match=r"\|\|A_tilde delta\|\| is inf in update 1"),
+    ):
+        p.retract(params, state, {"A": huge})
+
+
+@pytest.mark.parametrize("kind", MAPS)
+def test_a_delta_that_is_not_skew(device, kind):
+    """Refused at once: A would stop being skew, and U leave the orthogonal matrices, updates before anyone looks."""
+    p = MAPS[kind](negative_ones=2)
+    params, state = to_device(p.init(np.random.default_rng(0), 4, np.float64), device)
+    with pytest.raises(ValueError, match=r"A is not skew: max \|A \+ A\^T\| is 0.02; allowed: exactly 0"):
+        p.retract(params, state, to_device({"A": np.full((4, 4), 0.01)}, device))
 
 
 @pytest.mark.parametrize("kind", MAPS)
@@ -257,7 +272,7 @@ def test_bad_parameters(device, kind):
     for A, message in (
         (off, r"A is not skew: max \|A \+ A\^T\| is 1e-06; allowed: exactly 0"),
         (nan, "A has an entry that is not finite"),
-        (skew * (1 + 0j), r"A is complex128 of shape \(3, 3\); allowed: a real square matrix"),
+        (skew * (1 + 0j), r"A is complex128 of shape \(3, 3\); allowed: a real matrix of shape \(3, 3\)"),
         (skew[:2], r"A is float64 of shape \(2, 3\)"),
     ):
         with pytest.raises(ValueError, match=message):

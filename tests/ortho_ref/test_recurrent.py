@@ -188,6 +188,10 @@ PARAMS, STATES = built(layer)
 X, DH, H0 = arrays(layer)
 TAPE = layer.forward(PARAMS, STATES, X)[1]
 
+WITHOUT_A = {name: value for name, value in PARAMS.items() if name != "U_c.A"}
+HALF = {name: np.float16(value) for name, value in PARAMS.items()}
+GRU = built(LAYERS["gru, trained h0"])
+
 FORWARD_ERRORS = {
     "list": (X.tolist(), None, TypeError, "x is a list; expected an array (T, B, 3) or integer tokens (T, B)"),
     "no batch": (X[:, 0], None, ValueError, "x has shape (4, 3); expected (T, B, 3), T and B at least 1"),
@@ -238,6 +242,14 @@ def test_bad_parameters_states_and_upstream():
         (lambda: layer.forward({k: v for k, v in PARAMS.items() if k != "b_r"}, STATES, X), "b_r is a NoneType"),
         (lambda: layer.forward(PARAMS, {}, X), "states are of []; expected ['U_c']"),
         (lambda: layer.forward({**PARAMS, "W_x": X}, STATES, X), "params holds 'W_x'; the weights are W_r, U_r, b_r"),
+        (
+            lambda: layer.forward(PARAMS | {"U_c": np.eye(N)}, STATES, X),
+            "params holds 'U_c', which is built from its own",
+        ),
+        (lambda: layer.forward(WITHOUT_A, STATES, X), "params holds no parameter of U_c"),
+        (lambda: layer.forward(HALF, STATES, np.float16(X)), "the parameters are float16; allowed: float32, float64"),
+        (lambda: layer.backward(PARAMS, STATES, None, DH), "tape is a NoneType; expected what forward returned"),
+        (lambda: LAYERS["gru, trained h0"].backward(*GRU, TAPE, DH), "tape is of GRUResetBefore(activation='modrelu')"),
         (lambda: layer.forward({}, STATES, X), "params holds no input weight W (n, m)"),
         (lambda: layer.backward(PARAMS, STATES, TAPE, DH[:, :, :5]), "dh has shape (4, 3, 5); expected (4, 3, 6)"),
         (lambda: layer.backward(PARAMS, STATES, TAPE, DH[0]), "dh has shape (3, 6); expected (4, 3, 6)"),

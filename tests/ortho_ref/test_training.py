@@ -270,7 +270,7 @@ def test_a_folder_that_holds_a_run(tmp_path):
     out = new_run_folder(tmp_path / "a" / "b", {"seed": 1})
     assert json.loads((out / "config.json").read_text()) == {"seed": 1}
     (out / "metrics.jsonl").write_text("{}\n")
-    with pytest.raises(FileExistsError, match="holds a run already; choose another folder or remove it"):
+    with pytest.raises(FileExistsError, match=r"holds a run already \(config\.json\); choose another folder$"):
         new_run_folder(out, {"seed": 2})
     assert json.loads((out / "config.json").read_text()) == {"seed": 1}
     with pytest.raises(FileExistsError):
@@ -303,9 +303,8 @@ def test_a_loss_that_is_not_finite(tmp_path, device):
 def test_an_update_of_A_that_is_not_finite(tmp_path):
     """Refused before it reaches U (ncgru:alg1): A could not come back from it."""
     own = small_trainer(Parenthesis(5), "nc-gru", optimizer=Poisoned("layer0.U_c.A", 4))
-    with pytest.raises(
-        FloatingPointError, match=r"^iteration 4: update 4 of A is not finite; not finite: the delta of layer0\.U_c\.A$"
-    ):
+    message = r"^iteration 4: U_c: delta of A has an entry .*; not finite: the delta of layer0\.U_c\.A$"
+    with pytest.raises(FloatingPointError, match=message):
         own.run(tmp_path)
 
 

@@ -96,6 +96,6 @@ def test_a_folder_that_is_used(finished):
     before = {file.name: file.read_bytes() for file in out.iterdir()}
     process = train("parenthesis", "--out", out, *TINY)
     assert (process.returncode, process.stdout) == (2, "")
-    expected = f"error: out is {out}, which holds a run already; choose another folder or remove it\n"
+    expected = f"error: out is {out}, which holds a run already (config.json); choose another folder\n"
     assert process.stderr == expected
     assert {file.name: file.read_bytes() for file in out.iterdir()} == before
