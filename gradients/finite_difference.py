@@ -117,7 +117,8 @@ def _slope(gradient: Array, direction: Array, skew: bool) -> float:
     """What the gradient says the derivative along the direction is."""
     if skew:
         gradient, direction = np.triu(gradient, 1), np.triu(direction, 1)
-    return float((gradient.conj() * direction).real.sum())
+    moved = direction != 0  # entries that do not move say nothing, NaN included
+    return float((gradient[moved].conj() * direction[moved]).real.sum())
 
 
 def check(

@@ -6,9 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gradients.finite_difference import NearKinkError, check
-from gradients.problem import random_problem
-from ortho_ref import scan
+from gradients.problem import Problem, largest_error, network_kink_distance, random_problem, relative_error
+from ortho_ref import models, scan
 from ortho_ref.cells import LSTM, Elman, GRUResetBefore
+from ortho_ref.network import Network
 
 RNG = np.random.default_rng(0)
 W, B = RNG.standard_normal((6, 6)), RNG.standard_normal(6)
@@ -178,3 +179,84 @@ def test_problems_are_off_the_kinks():
         assert problem.kink_distance(problem.point) >= 1e-3
     with pytest.raises(ValueError, match=r"no problem 1e-03 away from every kink in 200 draws"):
         random_problem(Elman("relu"), np.random.default_rng(0), T=50, B=20, n=40)
+
+
+def test_a_numeric_nan_fails_and_is_found():
+    """f is not a number off x[1] = 0: the row names that entry; so it does for a NaN in the analytic gradient."""
+    f_nan = lambda p: p["x"].sum() if p["x"][1] == 0 else np.nan  # noqa: E731
+    for function, gradient in ((f_nan, np.ones(3)), (lambda p: p["x"].sum(), np.array([1, np.nan, 1]))):
+        report = check(function, {"x": np.zeros(3)}, {"x": gradient})
+        assert not report.passed
+        assert report.rows[0].where == "[1]"
+
+
+def test_scales_of_errors():
+    """An entry's: the larger of both gradients' largest entries.  A direction's: at least the gradient's norm."""
+    (row,) = check(lambda p: 0.0, {"x": np.zeros(3)}, {"x": np.ones(3)}).rows
+    assert (row.error, row.vacuous) == (1, False)
+    g, off = np.array([3.0, 4.0]), np.array([0, 1e-3])
+    rng = np.random.default_rng(0)
+    (row,) = check(lambda p: g @ p["x"], {"x": np.zeros(2)}, {"x": g + off}, directions=1, rng=rng).rows
+    d = np.random.default_rng(0).standard_normal(2)
+    scale = max(np.linalg.norm(g + off), abs(d @ (g + off)), abs(d @ g))
+    assert row.error == pytest.approx(1e-3 * abs(d[1]) / scale, rel=1e-3)
+    C = np.zeros((5, 5))
+    C[0, 1] = 1
+    off = C - C.T + 1e-3 * (np.eye(5, k=2) - np.eye(5, k=-2))
+    options = {"skew": ("A",), "directions": 1, "rng": np.random.default_rng(3)}
+    (row,) = check(lambda p: (C * p["A"]).sum(), {"A": np.zeros((5, 5))}, {"A": off}, **options).rows
+    d = np.random.default_rng(3).standard_normal((5, 5))
+    d = np.triu(d - d.T, 1)
+    slope = (off * d).sum()
+    scale = max(abs(slope), abs(d[0, 1]), np.linalg.norm(np.triu(off, 1)))
+    assert row.error == pytest.approx(abs(slope - d[0, 1]) / scale, rel=1e-6)
+
+
+def test_a_skew_matrix_has_n_n_minus_1_halves_entries():
+    """3 of 9 for n = 3; none for n = 1, which is nothing left out."""
+    C = np.triu(np.ones((3, 3)), 1)
+    (row,) = check(lambda p: (C * p["A"]).sum(), {"A": np.zeros((3, 3))}, {"A": C - C.T}, skew=("A",)).rows
+    assert row.checked == 3
+    assert check(lambda p: 0.0, {"A": np.zeros((1, 1))}, {"A": np.zeros((1, 1))}, skew=("A",)).passed
+
+
+def test_relative_errors():
+    """Over the tensor's largest entry, or the floor of sums that cancel; NaN and a wrong zero are infinitely wrong."""
+    one, small = np.ones(2), np.full(2, 1e-6)
+    assert largest_error({"a": one, "b": 2 * small}, {"a": one, "b": small}) == (pytest.approx(1e-3), "b")
+    assert largest_error({"a": 1.5 * one, "b": small}, {"a": one, "b": small}) == (0.5, "a")
+    assert relative_error(np.array([np.nan]), np.ones(1)) == np.inf
+    assert relative_error(np.ones(1), np.zeros(1)) == np.inf
+    assert relative_error(2 * one, one) == 1
+    for wrong in ({"a": one}, {"a": one, "c": one}):
+        with pytest.raises(ValueError, match="gradients of"):
+            largest_error(wrong, {"a": one, "b": one})
+    with pytest.raises(ValueError, match="shapes differ"):
+        relative_error(np.ones(2), np.ones(3))
+
+
+def test_problems_are_generic():
+    """No zero anywhere: weights, biases, inputs, h0, upstream at every step and at the last."""
+    problem = random_problem(LSTM(), np.random.default_rng(0))
+    assert all(np.all(array != 0) for array in (*problem.point.values(), problem.dh, *problem.dh_T))
+
+
+def test_kink_distances_are_the_least_over_all():
+    """Over units, steps and batch of a cell, and over the layers of a network."""
+    w = {"W": np.eye(2), "U": np.zeros((2, 2)), "b": np.zeros(2)}
+    x = np.array([[[0.5, -0.01]], [[-3.0, 2]]])
+    problem = Problem(Elman("relu"), w, x, np.zeros((1, 2)), np.ones((2, 1, 2)), np.ones((1, 2)))
+    assert problem.kink_distance(problem.point) == 0.01
+    rng = np.random.default_rng(0)
+    network = Network((models.build("scornn", 2, 3), models.build("scornn", 3, 3)), 2)
+    params, states = network.init(rng, np.float64)
+    params = {name: value + rng.standard_normal(value.shape) * (value.ndim == 1) for name, value in params.items()}
+    inputs = x = rng.standard_normal((3, 2, 2))
+    distances = []
+    for i, layer in enumerate(network.layers):
+        own = network.layer_weights(i, params, states)
+        h, tape = scan.forward(layer.cell, own, inputs)
+        distances.append(min(np.minimum(abs(c.a), abs(abs(c.a) + own["b"])).min() for c in tape.caches))
+        inputs = h[1:]
+    assert distances[0] != distances[1]
+    assert network_kink_distance(network, params, states, x) == min(distances)

@@ -1,5 +1,7 @@
 """`fused` is `scan`, faster: the same states and gradients to 1e-12 in float64."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
@@ -42,11 +44,17 @@ def test_equals_scan(device, name, seed, T, B, m, n, tokens):
 
 
 @pytest.mark.parametrize("name", CELLS)
-@pytest.mark.parametrize("rows", [1, 7, 10**6])
-def test_equals_scan_however_time_is_cut(monkeypatch, device, name, rows):
-    """Chunks of one step, of several with a shorter one left over, and a single one."""
+@pytest.mark.parametrize("tokens", [False, True])
+@pytest.mark.parametrize(("rows", "cuts"), [(1, [1] * 8), (10, [3, 3, 2]), (10**6, [8])])
+def test_equals_scan_however_time_is_cut(monkeypatch, device, name, tokens, rows, cuts):
+    """Chunks of one step, of several with a shorter one left over, and a single one; a device takes all at once."""
     monkeypatch.setattr(sequence, "_CHUNK_ROWS", rows)
-    assert_same(random_problem(CELLS[name], np.random.default_rng(5), T=8, B=3).on(device))
+    problem = random_problem(CELLS[name], np.random.default_rng(5), T=8, B=3, tokens=tokens).on(device)
+    steps, chunks = sequence.chunks(problem.dh)
+    lengths = [t.stop - t.start for t in chunks]
+    assert lengths == (cuts if device == "cpu" else [8])
+    assert steps == lengths[0]
+    assert_same(problem)
 
 
 @pytest.mark.parametrize("name", CELLS)
@@ -131,3 +139,23 @@ def test_a_cell_without_a_fused_form():
     """The error says which cells have one, and what to use instead."""
     with pytest.raises(TypeError, match="cell is a object; fused forms: GRUResetBefore, LSTM, Elman; use scan"):
         fused.forward(object(), {}, np.zeros((1, 1, 1)))
+
+
+@pytest.mark.parametrize("engine", [scan, fused], ids=["scan", "fused"])
+@pytest.mark.parametrize("name", CELLS)
+def test_defaults_take_the_weights_dtype(engine, name):
+    """Without h0 and dh_T the zeros are float32 too: states, dx and dh0."""
+    problem = random_problem(CELLS[name], np.random.default_rng(0), dtype=np.float32)
+    h, tape = engine.forward(problem.cell, problem.weights, problem.x)
+    gradients = engine.backward(problem.cell, problem.weights, tape, problem.dh)
+    parts = [part if isinstance(part, tuple) else (part,) for part in (h, gradients.x, gradients.h0)]
+    assert {array.dtype for part in parts for array in part} == {np.dtype(np.float32)}
+
+
+@pytest.mark.parametrize("engine", [scan, fused], ids=["scan", "fused"])
+def test_unsigned_tokens_are_tokens(engine):
+    """uint8, as a reader of bytes has them."""
+    problem = random_problem(Elman(), np.random.default_rng(0), tokens=True)
+    ours, theirs = replace(problem, x=problem.x.astype(np.uint8)).gradients(engine), problem.gradients(engine)
+    assert set(ours) == set(theirs)
+    assert all(np.array_equal(ours[name], theirs[name]) for name in theirs)

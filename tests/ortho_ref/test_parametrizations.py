@@ -293,8 +293,11 @@ def test_bad_neumann_options():
     """Orders 1 to 3 and a reset interval of at least 1."""
     with pytest.raises(ValueError, match="order is 4; allowed: 1, 2, 3"):
         NeumannCayley(0, order=4)
-    with pytest.raises(ValueError, match="reset_every is 0; allowed: an integer >= 1, or None"):
-        NeumannCayley(0, reset_every=0)
+    for bad in (0, 2.5):
+        with pytest.raises(ValueError, match=f"reset_every is {bad}; allowed: an integer >= 1, or None"):
+            NeumannCayley(0, reset_every=bad)
+    with pytest.raises(ValueError, match=r"order is 2\.0; allowed: 1, 2, 3"):
+        NeumannCayley(0, order=2.0)
 
 
 def test_counts_and_free():
@@ -312,3 +315,28 @@ def test_huge_A_is_still_orthogonal():
     """E-ncgru-13: I + A is never singular for skew A; entries up to 1e6 give a defect of rounding size."""
     A = random_skew(np.random.default_rng(7), 20, 1e6)
     assert defect(exact_state(A, np.ones(20))["U"]) < 1e-12
+
+
+def test_a_condition_of_exactly_one_is_forced_and_every_one_counts():
+    """||P||_2 = 1 is not below 1; forced resets and steps add up, through rebuilds."""
+    p = NeumannCayley(0, reset_every=None)
+    params = {"A": np.zeros((2, 2))}
+    state = p.rebuild(params, p.init(np.random.default_rng(0), 2, np.float64)[1])
+    for k in (1, 2):
+        _, state = p.retract(params, p.rebuild(params, state), {"A": np.array([[0, 1.0], [-1, 0]])})
+        assert (state["forced_resets"], state["step"]) == (k, k)
+
+
+def test_skew_means_to_the_bit():
+    """One unit in the last place off is refused: element-wise optimizers keep skewness exactly, so it never arises."""
+    with pytest.raises(ValueError, match="A is not skew"):
+        exact_state(np.array([[0, 0.3], [-np.nextafter(0.3, 1), 0]]), np.ones(2))
+
+
+def test_health_at_the_start_and_of_unitary_matrices():
+    """No update yet: condition 0.  The defect of a unitary matrix is ||U^H U - I||, conjugate included."""
+    p = NeumannCayley(1)
+    figures = p.health(p.init(np.random.default_rng(0), 4, np.float64)[1])
+    assert (figures["condition"], figures["forced_resets"]) == (0, 0)
+    rng = np.random.default_rng(0)
+    assert defect(np.linalg.qr(rng.standard_normal((4, 4)) + 1j * rng.standard_normal((4, 4)))[0]) < 1e-14

@@ -9,6 +9,7 @@ from gradients.finite_difference import check
 from gradients.problem import relative_error
 from ortho_ref import backend, models
 from ortho_ref.cells import LSTM, Elman, GRUResetBefore
+from ortho_ref.initial import glorot
 from ortho_ref.parametrizations import Free, NeumannCayley, ScaledCayley, defect
 from ortho_ref.recurrent import Recurrent
 
@@ -295,3 +296,52 @@ def test_bad_construction():
         with pytest.raises((TypeError, ValueError)) as caught:
             call()
         assert message in str(caught.value)
+
+
+def test_options_reach_the_maps_and_cells():
+    """What a model is made of, by name and option; E-goru-02: which of them take their bias inside."""
+
+    def maps(*arguments, **options):
+        return models.build(*arguments, **options).parametrizations
+
+    assert maps("nc-gru", 3, 6) == {"U_c": NeumannCayley(3, 2, 50)}
+    assert maps("nc-gru", 3, 6, order=3, reset_every=7, negative_ones=0) == {"U_c": NeumannCayley(0, 3, 7)}
+    assert maps("nc-gru", 3, 7, exact=True, orthogonal="rc") == dict.fromkeys(("U_r", "U_c"), ScaledCayley(3))
+    assert maps("scornn", 3, 7) == {"U": ScaledCayley(3)}
+    assert maps("scornn", np.int64(3), 6, negative_ones=6) == {"U": ScaledCayley(6)}
+    assert {name: models.build(name, 3, 4).cell for name in models.names()} == {
+        "rnn": Elman("tanh"),
+        "irnn": Elman("relu"),
+        "lstm": LSTM(),
+        "gru": GRUResetBefore("tanh"),
+        "scornn": Elman("modrelu"),
+        "nc-gru": GRUResetBefore("modrelu"),
+    }
+
+
+def test_ranges_of_initial_values():
+    """Glorot +-sqrt(6 / (rows + columns)); NC-GRU's free matrices +-sqrt(6 / (m + n)); scoRNN's W +-0.01: filled."""
+    limit = np.sqrt(6 / 80)
+    w = glorot(np.random.default_rng(0), (50, 30), np.float64)
+    assert -limit <= w.min() < -0.95 * limit < 0.95 * limit < w.max() < limit
+    params, _ = models.build("nc-gru", 3, 50).init(np.random.default_rng(0))
+    for name in ("W_r", "W_u", "W_c", "U_r", "U_u"):
+        assert 0.9 * np.sqrt(6 / 53) < abs(params[name]).max() <= np.sqrt(6 / 53)
+    params, _ = models.build("scornn", 3, 50).init(np.random.default_rng(0))
+    assert 0.009 < abs(params["W"]).max() <= 0.01
+
+
+def test_trained_h0_and_deltas_are_checked_too():
+    """Shape and dtype of the trained initial state; dtype of a delta; a complex parameter counts twice."""
+    own = Recurrent(Elman(), trained_h0=True)
+    params, states = own.init(np.random.default_rng(0), 3, 4)
+    for bad, message in (
+        (np.zeros(3, np.float32), "h0 has shape"),
+        (np.zeros(4), "h0 is float64"),
+        (None, "h0 is a Non"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=message):
+            own.forward(params | {"h0": bad}, states, np.array([[0]]))
+    with pytest.raises(TypeError, match="delta of W is float64; expected float32"):
+        own.retract(params, states, {name: value.astype(np.float64) for name, value in params.items()})
+    assert Recurrent(Elman()).count({"W": np.zeros((4, 3), complex)}) == 24

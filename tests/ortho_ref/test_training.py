@@ -1,5 +1,6 @@
 """Networks of layers, and the training loop around them [bp:bptt] [bp:heads] [ncgru:alg1]."""
 
+import itertools
 import json
 import tempfile
 from dataclasses import dataclass
@@ -14,9 +15,10 @@ from hypothesis import strategies as st
 
 from gradients.finite_difference import check
 from gradients.problem import network_kink_distance
-from ortho_ref import models
+from ortho_ref import models, training
 from ortho_ref.backend import to_device, to_host
 from ortho_ref.cells import LSTM, Elman
+from ortho_ref.losses import cross_entropy
 from ortho_ref.network import Network
 from ortho_ref.optimizers import Adam, ByName
 from ortho_ref.parametrizations import ScaledCayley
@@ -394,3 +396,65 @@ def test_nc_gru_learns_parenthesis(tmp_path):
     assert max(record["weights"]["layer0.U_c"]["defect"] for record in records) < 5e-3
     A = own.params["layer0.U_c.A"]
     np.testing.assert_array_equal(A, -A.T)
+
+
+def test_loss_is_of_the_outputs_under_mask_and_carried_state():
+    """loss_and_gradients is forward from h0, then the masked loss: differences would not see it leave one out."""
+    rng = np.random.default_rng(0)
+    network = network_of("lstm", 3, 4, 5)
+    params, states = generic(network, rng)
+    x, y, mask = rng.standard_normal((3, 2, 3)), rng.integers(0, 5, (3, 2)), np.array([[1, 0], [0, 1], [1, 1]], bool)
+    h0 = network.forward(params, states, x).last
+    loss, _, result = network.loss_and_gradients(params, states, x, y, mask, h0)
+    outputs = network.forward(params, states, x, h0).outputs
+    np.testing.assert_array_equal(result.outputs, outputs)
+    assert loss == cross_entropy(outputs, y, mask)[0]
+
+
+def test_a_layers_draw_does_not_depend_on_the_layer_before():
+    """Every layer draws from its own child of the run's generator."""
+    one, other = (
+        Network((models.build(name, 3, 4), models.build("gru", 4, 4)), 2).init(np.random.default_rng(0))[0]
+        for name in ("rnn", "lstm")
+    )
+    second = [name for name in one if name.startswith("layer1.")]
+    assert all(np.array_equal(one[name], other[name]) for name in second)
+    assert not np.array_equal(one["layer1.W_r"], one["layer1.W_u"])
+
+
+def test_one_record_by_hand(tmp_path):
+    """The masked training loss and the 2-norm of all gradients together."""
+    rng = np.random.default_rng(0)
+    batch = Batch(rng.standard_normal((3, 2, 4)), rng.integers(0, 3, (3, 2)), np.array([[1, 0], [0, 1], [0, 1]], bool))
+    own = small_trainer(Fixed([batch], Vectors(4), 3), iterations=1, dtype=np.float64)
+    loss, gradients, _ = own.network.loss_and_gradients(own.params, own.states, *batch[:3])
+    (record,) = own.run(tmp_path)
+    assert record["loss"] == float(loss)
+    norm = np.linalg.norm(np.concatenate([g.ravel() for g in gradients.values()]))
+    np.testing.assert_allclose(record["gradient_norm"], norm, rtol=1e-12)
+
+
+def test_speed_and_lines_as_they_come(tmp_path, monkeypatch):
+    """Updates per second of each interval, the evaluation not counted; a line is in the file when it is shown."""
+    clock = itertools.count(0.0, 2.0)
+    monkeypatch.setattr(training.time, "perf_counter", lambda: next(clock))
+    lines = []
+    metrics = tmp_path / "metrics.jsonl"
+    records = small_trainer(Parenthesis(5)).run(tmp_path, lambda r: lines.append(len(metrics.read_text().splitlines())))
+    assert [record["steps_per_second"] for record in records] == [1.5, 1.5, 0.5]
+    assert lines == [1, 2, 3]
+
+
+def test_a_gradient_that_is_not_finite(tmp_path, monkeypatch):
+    """A finite loss with an infinite gradient stops the run before the update, and names the parameter."""
+    own = small_trainer(Parenthesis(5))
+    right = Network.backward
+
+    def poisoned(*arguments):
+        gradients = right(*arguments)
+        return gradients | {"readout.b": gradients["readout.b"] * np.inf}
+
+    monkeypatch.setattr(Network, "backward", poisoned)
+    message = r"^iteration 1: gradient norm is (inf|nan); not finite: the gradient of readout\.b$"
+    with np.errstate(all="ignore"), pytest.raises(FloatingPointError, match=message):
+        own.run(tmp_path)

@@ -99,6 +99,7 @@ def test_evaluation_set():
     """The same 1,000 sequences on every call, whatever was trained on; tokens uniform within 5 standard deviations."""
     task = Parenthesis(20)
     first = list(task.evaluation())
+    assert [batch.x.shape for batch in first] == [(20, 100)] * 10
     next(task.batches(np.random.default_rng(0), 3))
     second = list(Parenthesis(20).evaluation())
     for one, other in zip(first, second, strict=True):
