@@ -39,23 +39,23 @@ def forward(cell: GRUResetBefore, weights: Weights, x: Array, h0: Array | None =
     U_ru = sequence.transposed(sequence.stack(weights, "U", "ru", halved=2))
     U_c = sequence.transposed(weights["U_c"])
     h = sequence.initial_state(x, U_c, h0)
-    s = xp.empty_like(P[2])
-    Uh, Us, half = xp.empty_like(P[:2, 0]), xp.empty_like(P[2, 0]), xp.array(0.5, P.dtype)
+    s, Us = xp.empty_like(P[2, 0]), xp.empty_like(P[2, 0])
+    Uh, half = xp.empty_like(P[:2, 0]), xp.array(0.5, P.dtype)
     phi = sequence.in_place(cell.activation, weights["b_c"], xp.empty_like(Us))
-    for h_prev, h_t, ru, c, s_t in zip(h[:-1], h[1:], P[:2].swapaxes(0, 1), P[2], s, strict=True):
+    for h_prev, h_t, ru, c in zip(h[:-1], h[1:], P[:2].swapaxes(0, 1), P[2], strict=True):
         xp.matmul(h_prev, U_ru, out=Uh)  # [ncgru:1/r] [ncgru:1/u]
         xp.add(ru, Uh, out=ru)  # [ncgru:1/r] [ncgru:1/u]
         xp.tanh(ru, out=ru)  # [ncgru:1/r] [ncgru:1/u]
         xp.multiply(ru, half, out=ru)  # [ncgru:1/r] [ncgru:1/u]
         xp.add(ru, half, out=ru)  # [ncgru:1/r] [ncgru:1/u]
-        xp.multiply(ru[0], h_prev, out=s_t)  # [ncgru:1/s]
-        xp.matmul(s_t, U_c, out=Us)  # [ncgru:35]
+        xp.multiply(ru[0], h_prev, out=s)  # [ncgru:1/s]
+        xp.matmul(s, U_c, out=Us)  # [ncgru:35]
         xp.add(c, Us, out=c)  # [ncgru:35]
         phi(c)  # [ncgru:1/c] [ncgru:19/c]
         xp.subtract(c, h_prev, out=h_t)  # [ncgru:1/h]
         xp.multiply(h_t, ru[1], out=h_t)  # [ncgru:1/h]
         xp.add(h_t, h_prev, out=h_t)  # [ncgru:1/h]
-    return h, Tape(x, P, h, None, s)
+    return h, Tape(x, P, h, None, None)
 
 
 def backward(
@@ -63,11 +63,11 @@ def backward(
 ) -> SequenceGradients:
     """Gradients over the sequence; see `fused.backward`."""
     xp = xp_of(dh, dh_T, *weights.values())
-    x, (r, u, c), h, s = tape.x, tape.gates, tape.h, tape.extra
+    x, (r, u, c), h = tape.x, tape.gates, tape.h
     U_ru, U_c = sequence.stack(weights, "U", "ru"), xp.ascontiguousarray(weights["U_c"])
     dU_ru, dU_c, db_c = xp.zeros_like(U_ru), xp.zeros_like(U_c), xp.zeros_like(weights["b_c"])
     inputs = sequence.InputGradients(sequence.stack(weights, "W", "ruc"), x)
-    steps, chunks = sequence.chunks(s)
+    steps, chunks = sequence.chunks(c)
     g = sequence.last_cotangent(dh, dh_T)
     ds, da_chunk = xp.empty_like(g), xp.empty((3, steps, *g.shape), g.dtype)
     Uda = xp.empty_like(da_chunk[:2, 0])
@@ -79,8 +79,9 @@ def backward(
         F_u *= keep  # [bp:gru1/4]
         F_c = sequence.derivative(cell.activation, c[t])  # [bp:gru1/2]
         F_c *= u[t]  # [bp:gru1/1]
+        s = r[t] * h_prev  # [ncgru:1/s]
         F_r = 1 - r[t]
-        F_r *= s[t]  # s = r * h_prev  [bp:gru1/3] [bp:gru1/4]
+        F_r *= s  # [bp:gru1/3] [bp:gru1/4]
         da = da_chunk[:, : len(keep)]
         by_step = zip(dh[t], da.swapaxes(0, 1), F_u, F_c, F_r, r[t], keep, strict=True)
         for dh_t, da_t, F_u_t, F_c_t, F_r_t, r_t, keep_t in reversed(list(by_step)):
@@ -96,7 +97,7 @@ def backward(
             xp.add(g, Uda[0], out=g)  # [bp:gru1/5]
             xp.add(g, Uda[1], out=g)  # [bp:gru1/5]
         dU_ru += sequence.recurrent_gradients(da[:2], h_prev)  # [bp:gru1/5]
-        dU_c += sequence.recurrent_gradients(da[2], s[t])  # [bp:gru1/2]
+        dU_c += sequence.recurrent_gradients(da[2], s)  # [bp:gru1/2]
         if not sequence.bias_before(cell.activation):
             db_c += sequence.inside_bias_gradient(c[t], da[2])  # [bp:gru1/2]
         inputs.add(t, da)  # [bp:bptt/W]

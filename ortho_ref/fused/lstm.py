@@ -59,7 +59,7 @@ def backward(cell: LSTM, weights: Weights, tape: Tape, dh: Array, dh_T: Pair | N
     """Gradients over the sequence; see `fused.backward`."""
     dh_last, dc_last = (None, None) if dh_T is None else dh_T
     xp = xp_of(dh, dh_last, dc_last, *weights.values())
-    x, (o, i, f, g), h, c, y = tape.x, tape.gates, tape.h, tape.c, tape.extra
+    x, (o, i, f, g), h, c, y = tape.x, tape.gates, tape.h, tape.c, tape.y
     U = sequence.stack(weights, "U", GATES)
     dU = xp.zeros_like(U)
     inputs = sequence.InputGradients(sequence.stack(weights, "W", GATES), x)

@@ -18,15 +18,15 @@ _CHUNK_ROWS = 512
 class Tape(NamedTuple):
     """What backward needs; None where a cell has no such thing.
 
-    x: as given.  gates (G, T, B, n): after their activations.  h, c (T+1, B, n): states.  extra (T, B, n): the GRU's s,
-    the LSTM's y.
+    x: as given.  gates (G, T, B, n): after their activations.  h, c (T+1, B, n): states.  y (T, B, n): the LSTM's
+    tanh(c).
     """
 
     x: Array
     gates: Array
     h: Array
     c: Array
-    extra: Array
+    y: Array
 
 
 def stack(weights: Weights, kind: str, gates: str, halved: int = 0) -> Array:
