@@ -1,10 +1,10 @@
 """The cells at sequence level, written for speed: the same two functions as `scan`, the same results.
 
-Methods.  All input products are one GEMM before the time loop, all weight gradients one GEMM each after it.  Gates
-are stored as (gates, T, B, n), so that every element-wise call runs over contiguous memory.  In the loop nothing is
-allocated: results go to `out=`.  A sigmoid is 0.5 + 0.5 tanh(a / 2), the halving folded into the weights.  The
-backward pass keeps in its loop only what the recurrence needs; the factors that multiply the cotangent are formed for
-a cache-sized chunk of time steps at once.
+Methods.  All input products are one GEMM before the time loop.  Gates are stored as (gates, T, B, n), so that every
+element-wise call runs over contiguous memory.  In the loop nothing is allocated: results go to `out=`.  A sigmoid is
+0.5 + 0.5 tanh(a / 2), the halving folded into the weights.  The backward pass goes through time in chunks of some
+hundred rows: the factors that multiply the cotangent are formed for a chunk at once, its loop keeps only what the
+recurrence needs, and each weight's gradient is one GEMM over the chunk, while its cotangents are still in the cache.
 """
 
 from types import ModuleType
