@@ -133,6 +133,8 @@ def main(
     for name in only or ():
         if name not in SIZES:
             raise typer.BadParameter(f"{name!r}; allowed: {', '.join(SIZES)}", param_hint="--only")
+    if report and not report.parent.is_dir():
+        raise typer.BadParameter(f"{report}: there is no folder {report.parent}", param_hint="--report")
     try:
         import torch
 

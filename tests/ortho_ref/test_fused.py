@@ -159,3 +159,12 @@ def test_unsigned_tokens_are_tokens(engine):
     ours, theirs = replace(problem, x=problem.x.astype(np.uint8)).gradients(engine), problem.gradients(engine)
     assert set(ours) == set(theirs)
     assert all(np.array_equal(ours[name], theirs[name]) for name in theirs)
+
+
+def test_cotangents_are_contiguous_whatever_the_upstream():
+    """Fortran-ordered dh and dh_T, and no dh_T: products into `out` and BLAS want rows."""
+    problem = random_problem(Elman(), np.random.default_rng(0))
+    _, tape = fused.forward(problem.cell, problem.weights, problem.x)
+    for last in (None, np.asfortranarray(problem.dh_T)):
+        gradients = fused.backward(problem.cell, problem.weights, tape, np.asfortranarray(problem.dh), last)
+        assert gradients.h0.flags.c_contiguous

@@ -62,6 +62,9 @@ def test_benchmark_reports_figures_and_the_blas_kernel(tmp_path):
     assert all(value > 0 for value in row.values())
     assert report["machine"]["blas"]
     assert all(pool.endswith(" x1") for pool in report["machine"]["blas"])
+    code, output = run(benchmark.main, "--report", f"{tmp_path}/none/b.json")
+    assert code == 2
+    assert "there is no folder" in output
     code, output = run(benchmark.main, "--only", "tiny")
     assert code == 2
     assert "'tiny'; allowed: parenthesis, denoise" in output
