@@ -11,7 +11,7 @@ from ortho_ref import scan
 from ortho_ref.activations import ACTIVATIONS
 from ortho_ref.backend import Array, library_of, to_device, to_host
 from ortho_ref.cells import Cell, State, Weights
-from ortho_ref.cells.cell import is_tokens
+from ortho_ref.cells.cell import is_tokens, parts_of, state_of
 from ortho_ref.network import Network
 from ortho_ref.parametrizations import Params
 from ortho_ref.recurrent import States
@@ -35,8 +35,7 @@ class Problem:
     dh_T: State
 
     def _named(self, state: State) -> dict[str, Array]:
-        parts = state if len(self.cell.states) > 1 else (state,)
-        return {f"{name}0": part for name, part in zip(self.cell.states, parts, strict=True)}
+        return {f"{name}0": part for name, part in zip(self.cell.states, parts_of(self.cell, state), strict=True)}
 
     @property
     def point(self) -> dict[str, Array]:
@@ -47,14 +46,13 @@ class Problem:
         """Weights, x and h0 of a point."""
         h0 = tuple(point[name] for name in self._named(self.h0))
         weights = {name: point[name] for name in self.weights}
-        return weights, point.get("x", self.x), h0 if len(h0) > 1 else h0[0]
+        return weights, point.get("x", self.x), state_of(h0)
 
     def weigh(self, h: State) -> Any:
         """The loss of the states h (T+1, B, n)."""
-        first, *rest = h if len(self.cell.states) > 1 else (h,)
-        last = self.dh_T if len(self.cell.states) > 1 else (self.dh_T,)
-        total = (self.dh * first[1:]).sum()
-        return total + sum((d * part[-1]).sum() for d, part in zip(last, (first, *rest), strict=True))
+        parts = parts_of(self.cell, h)
+        last = zip(parts_of(self.cell, self.dh_T), parts, strict=True)
+        return (self.dh * parts[0][1:]).sum() + sum((d * part[-1]).sum() for d, part in last)
 
     def loss(self, point: Mapping[str, Array]) -> Any:
         """The loss at a point, by `scan`."""
@@ -121,8 +119,7 @@ def random_problem(
             return rng.standard_normal(shape).astype(dtype)
 
         def state() -> State:
-            parts = tuple(normal(B, n) for _ in cell.states)
-            return parts if len(parts) > 1 else parts[0]
+            return state_of(tuple(normal(B, n) for _ in cell.states))
 
         weights = {
             name: (normal(*shape) * (scale / np.sqrt(n) if len(shape) == 2 else 0.5)).astype(dtype)

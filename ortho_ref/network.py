@@ -12,6 +12,7 @@ import numpy as np
 from ortho_ref.backend import Array, NotFiniteError, xp_of
 from ortho_ref.cells import State as CellState
 from ortho_ref.cells import Weights
+from ortho_ref.cells.cell import parts_of, state_of
 from ortho_ref.layers import Dense
 from ortho_ref.losses import LOSSES
 from ortho_ref.parametrizations import Params
@@ -87,10 +88,10 @@ class Network:
         tapes, last = [], []
         for i, layer in enumerate(self.layers):
             state, tape = layer.forward(*self._own(i, params, states), x, None if h0 is None else h0[i])
-            single = len(layer.cell.states) == 1
-            last.append(state[-1] if single else tuple(part[-1] for part in state))
+            parts = parts_of(layer.cell, state)
+            last.append(state_of(tuple(part[-1] for part in parts)))
             tapes.append(tape)
-            x = (state if single else state[0])[1:]
+            x = parts[0][1:]
         read = x if self.readout == "every" else x[-1]
         outputs = self._dense.forward(_without_prefix("readout.", params), read)
         return Forward(outputs, last, NetworkTape(tapes, read, x.shape))
@@ -138,8 +139,9 @@ class Network:
             own, own_states = layer.retract(*self._own(i, params, states), _without_prefix(prefix, deltas))
             new_params |= _with_prefix(prefix, own)
             new_states |= _with_prefix(prefix, own_states)
-        for name in _with_prefix("readout.", _without_prefix("readout.", params)):
-            new_params[name] = params[name] - deltas[name]
+        for name in params:
+            if name.startswith("readout."):
+                new_params[name] = params[name] - deltas[name]
         return {name: new_params[name] for name in params}, new_states
 
     def rebuild(self, params: Params, states: States) -> States:
@@ -155,7 +157,7 @@ class Network:
         return own + sum(value.size for value in _without_prefix("readout.", params).values())
 
     def health(self, states: States) -> dict[str, dict[str, float]]:
-        """ "layer0.U_c" -> the figures its parametrization watches."""
+        """Path of a weight, layer0.U_c, -> the figures its parametrization watches."""
         figures: dict[str, dict[str, float]] = {}
         for i, layer in enumerate(self.layers):
             figures |= _with_prefix(f"layer{i}.", layer.health(_without_prefix(f"layer{i}.", states)))

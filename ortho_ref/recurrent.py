@@ -15,7 +15,7 @@ from ortho_ref import fused, scan
 from ortho_ref.backend import Array, NotFiniteError, is_array, library_of
 from ortho_ref.cells import Cell, Weights
 from ortho_ref.cells import State as CellState
-from ortho_ref.cells.cell import is_tokens
+from ortho_ref.cells.cell import is_tokens, parts_of, state_of
 from ortho_ref.initial import Initial
 from ortho_ref.parametrizations import Free, Parametrization, Params, State
 
@@ -188,8 +188,7 @@ class Recurrent:
         from_trained_h0 = h0 is None and self.trained_h0
         if from_trained_h0:
             xp = library_of(x).xp
-            parts = tuple(xp.broadcast_to(params[name], (batch, n)) for name in self._h0_names)
-            h0 = parts if len(parts) > 1 else parts[0]
+            h0 = state_of(tuple(xp.broadcast_to(params[name], (batch, n)) for name in self._h0_names))
         elif h0 is not None:
             self._check_state("h0", h0, (batch, n), W)
         h, tape = _ENGINES[self.engine].forward(self.cell, weights, x, h0)
@@ -225,8 +224,7 @@ class Recurrent:
                 params_gradients |= {f"{name}.{key}": value for key, value in own.items()}
             else:
                 params_gradients[name] = gradient
-        parts = gradients.h0 if len(self.cell.states) > 1 else (gradients.h0,)
-        for name, part in zip(self._h0_names, parts, strict=False):
+        for name, part in zip(self._h0_names, parts_of(self.cell, gradients.h0), strict=False):
             summed = part.sum(axis=0)
             params_gradients[name] = summed if tape.from_trained_h0 else 0 * summed
         return RecurrentGradients(params_gradients, gradients.x, gradients.h0)

@@ -8,7 +8,7 @@ every weight's gradient is the sum over t of its parts                          
 from typing import Any, NamedTuple
 
 from ortho_ref.backend import Array, xp_of
-from ortho_ref.cells.cell import Cell, State, Weights
+from ortho_ref.cells.cell import Cell, State, Weights, parts_of, state_of
 
 
 class Tape(NamedTuple):
@@ -29,7 +29,7 @@ def zero_state(cell: Cell, weights: Weights, batch: int) -> State:
     """The state of zeros for `batch` sequences, in the weights' precision and on their device."""
     U = next(value for name, value in weights.items() if name.startswith("U"))
     zeros = xp_of(U).zeros((batch, U.shape[0]), U.dtype)
-    return zeros if len(cell.states) == 1 else (zeros,) * len(cell.states)
+    return state_of((zeros,) * len(cell.states))
 
 
 def forward(cell: Cell, weights: Weights, x: Array, h0: State | None = None) -> tuple[State, Tape]:
@@ -44,9 +44,8 @@ def forward(cell: Cell, weights: Weights, x: Array, h0: State | None = None) -> 
         h, cache = cell.step_forward(weights, x_t, h)  # [bp:bptt/forward]
         history.append(h)
         caches.append(cache)
-    if len(cell.states) == 1:
-        return xp.stack(history), Tape(caches)
-    return tuple(xp.stack(list(parts)) for parts in zip(*history, strict=True)), Tape(caches)
+    by_part = zip(*(parts_of(cell, state) for state in history), strict=True)
+    return state_of(tuple(xp.stack(list(steps)) for steps in by_part)), Tape(caches)
 
 
 def backward(cell: Cell, weights: Weights, tape: Tape, dh: Array, dh_T: State | None = None) -> SequenceGradients:
@@ -56,11 +55,11 @@ def backward(cell: Cell, weights: Weights, tape: Tape, dh: Array, dh_T: State | 
     dh_T: a further gradient with respect to the last state, as a state ((dh_T, dc_T) for LSTM); None is 0.
     """
     xp = xp_of(dh, *weights.values())
-    single = len(cell.states) == 1
     g = zero_state(cell, weights, dh.shape[1]) if dh_T is None else dh_T
     dx, dweights = [], {name: xp.zeros_like(weight) for name, weight in weights.items()}
     for dh_t, cache in zip(dh[::-1], reversed(tape.caches), strict=True):
-        g = g + dh_t if single else (g[0] + dh_t, *g[1:])  # [bp:bptt/g]
+        g_h, *rest = parts_of(cell, g)
+        g = state_of((g_h + dh_t, *rest))  # [bp:bptt/g]
         dx_t, g, parts = cell.step_backward(weights, g, cache)  # [bp:bptt/g]
         dx.append(dx_t)
         dweights = {name: dweights[name] + parts[name] for name in dweights}  # [bp:bptt/sum]

@@ -20,7 +20,7 @@ def _phi(name: str, a: Any, b: Any) -> Any:
 
 
 def run(cell: Cell, weights: Mapping[str, Any], x: Any, h0: Any) -> Any:
-    """States after h0 (T, B, n), for LSTM the pair of them, as tensors; x (T, B, m) or integer tokens (T, B)."""
+    """States (T+1, B, n) from h0 on, for LSTM the pair of them, as tensors; x (T, B, m) or integer tokens (T, B)."""
     w = weights
 
     def product(suffix: str, x_t: Any, h: Any) -> Any:
@@ -30,7 +30,7 @@ def run(cell: Cell, weights: Mapping[str, Any], x: Any, h0: Any) -> Any:
     def gate(g: str, x_t: Any, h: Any) -> Any:
         return torch.sigmoid(product(f"_{g}", x_t, h) + w[f"b_{g}"])
 
-    states = []
+    states = [h0]
     if isinstance(cell, GRUResetBefore):
         h = h0
         for x_t in x:
@@ -76,16 +76,9 @@ def gradients(f: Callable[[dict[str, Any]], Any], point: Mapping[str, np.ndarray
 
 def gradients_of(problem: Problem) -> dict[str, np.ndarray]:
     """Autograd's gradient of a problem's loss with respect to its point."""
-    tensors = Problem(problem.cell, {}, *_tensors((problem.x, problem.h0, problem.dh, problem.dh_T)))
-
-    def loss(leaves: dict[str, Any]) -> Any:
-        weights, _, h0 = problem.at(leaves)
-        h = run(problem.cell, weights, leaves.get("x", tensors.x), h0)
-        first, *rest = h if isinstance(h, tuple) else (h,)
-        last = tensors.dh_T if isinstance(tensors.dh_T, tuple) else (tensors.dh_T,)
-        return (tensors.dh * first).sum() + sum((d * p[-1]).sum() for d, p in zip(last, (first, *rest), strict=True))
-
-    return gradients(loss, problem.point)
+    arrays = (problem.x, problem.h0, problem.dh, problem.dh_T)
+    own = Problem(problem.cell, problem.weights, *_tensors(arrays))
+    return gradients(lambda leaves: own.weigh(run(own.cell, *own.at(leaves))), problem.point)
 
 
 def _tensors(tree: Any) -> Any:

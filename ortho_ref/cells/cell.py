@@ -42,6 +42,16 @@ class Cell(Protocol):
         ...
 
 
+def parts_of(cell: Cell, state: State) -> tuple[Array, ...]:
+    """The arrays a state is made of: (h,), or (h, c)."""
+    return (state,) if len(cell.states) == 1 else tuple(state)
+
+
+def state_of(parts: tuple[Array, ...]) -> State:
+    """The inverse of `parts_of`: one array is a state by itself."""
+    return parts[0] if len(parts) == 1 else parts
+
+
 def gate_shapes(gates: tuple[str, ...], input_size: int, hidden_size: int) -> Shapes:
     """W_g (n, m), U_g (n, n), b_g (n,) for each gate g, in that order; "" stands for a cell with one product."""
     n, m = hidden_size, input_size
