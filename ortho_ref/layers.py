@@ -2,6 +2,8 @@
 
 o = W h + b                                   [bp:heads/affine]
 dW = do h^T    db = do    dh = W^T do         [bp:heads/affine]
+
+Dropout: y = s * x and dx = s * dy, each entry of s being 0 with probability `rate`, else 1 / (1 - rate).
 """
 
 from dataclasses import dataclass
@@ -9,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ortho_ref.backend import Array
+from ortho_ref.backend import Array, library_of
 from ortho_ref.cells.cell import Weights, draw
 
 
@@ -34,3 +36,9 @@ class Dense:
         rows, drows = h.reshape(-1, self.input_size), do.reshape(-1, self.output_size)
         dweights = {"W": drows.T @ rows, "b": drows.sum(axis=0)}  # [bp:heads/affine]
         return (drows @ weights["W"]).reshape(h.shape), dweights  # [bp:heads/affine]
+
+
+def dropout_scale(rng: np.random.Generator, rate: float, like: Array) -> Array:
+    """s of dropout, shaped like `like` and beside it; drawn on the host, so that every device gets the same."""
+    kept = rng.random(like.shape, np.float32) >= rate
+    return library_of(like).from_host(kept.astype(like.dtype) / like.dtype.type(1 - rate))

@@ -1,7 +1,12 @@
 """Losses with their gradients, and the metrics reported beside them.
 
-L = mean over entries of log sum_k exp(o_k) - o_y          [bp:heads/loss]
-do = (softmax(o) - 1_y) / entries                          [bp:heads/gradient]
+Cross-entropy from logits, by log-sum-exp
+    L = mean over entries of log sum_k exp(o_k) - o_y          [bp:heads/loss]
+    do = (softmax(o) - 1_y) / entries                          [bp:heads/gradient]
+
+Mean squared error
+    L = mean over numbers of (o - y)^2                         [bp:heads/mse]
+    do = 2 (o - y) / numbers                                   [bp:heads/mse_gradient]
 """
 
 import math
@@ -18,16 +23,8 @@ def cross_entropy(outputs: Array, y: Array, mask: Array | None = None) -> tuple[
     its gradient, shaped like outputs.  ValueError if the sizes do not fit, a class is not below K, or nothing counts.
     """
     xp = xp_of(outputs, y, mask)
-    entries = outputs.shape[:-1]
-    fits = y.shape[: len(entries)] == entries and y.ndim <= len(entries) + 1
-    if not fits or y.size == 0 or outputs.size % y.size:
-        raise ValueError(f"y has shape {y.shape}; expected {entries} or {entries} + (groups,)")
-    if mask is not None and mask.shape != entries:
-        raise ValueError(f"mask has shape {mask.shape}; expected {entries}")
-    K = outputs.size // y.size
-    low, high = int(y.min()), int(y.max())
-    if low < 0 or high >= K:
-        raise ValueError(f"y holds class {low if low < 0 else high}; allowed: 0 to {K - 1}")
+    K = _classes(outputs, y)
+    weight = _weight(outputs, mask)
     rows = outputs.reshape(-1, K)
     N, target = rows.shape[0], y.reshape(-1)
     # NumPy takes the maximum over short rows ten times faster along the other axis of a transposed copy
@@ -38,15 +35,63 @@ def cross_entropy(outputs: Array, y: Array, mask: Array | None = None) -> tuple[
     losses = xp.log(total) - o_y  # [bp:heads/loss]
     p /= total[:, None]
     p[xp.arange(N), target] -= 1  # [bp:heads/gradient]
-    if mask is None:
+    if weight is None:
         p *= 1 / N
         return losses.mean(), p.reshape(outputs.shape)  # [bp:heads/loss]
-    weight = xp.repeat(mask.reshape(-1).astype(p.dtype), N // mask.size)
+    weight = xp.repeat(weight * (weight.size / N), N // weight.size)
+    p *= weight[:, None]
+    return (losses * weight).sum(), p.reshape(outputs.shape)  # [bp:heads/loss]
+
+
+def mean_squared_error(outputs: Array, y: Array, mask: Array | None = None) -> tuple[Array, Array]:
+    """Mean squared error and its gradient, over every number of outputs.
+
+    outputs (..., q).  y: numbers shaped like outputs; or integer classes as `cross_entropy` takes them, which stand for
+    their one-hot vectors.  mask (...): entries that count; None is all.  ValueError if the sizes do not fit, a class is
+    out of range, or nothing counts.
+    """
+    xp = xp_of(outputs, y, mask)
+    if y.dtype.kind in "iu":
+        difference = outputs.copy()
+        rows = difference.reshape(-1, _classes(outputs, y))
+        rows[xp.arange(len(rows)), y.reshape(-1)] -= 1
+    elif y.shape != outputs.shape:
+        raise ValueError(f"y has shape {y.shape}; expected {outputs.shape}, or integer classes")
+    else:
+        difference = outputs - y.astype(outputs.dtype, copy=False)
+    weight = _weight(outputs, mask)
+    if weight is None:
+        loss = (difference * difference).mean()  # [bp:heads/mse]
+        difference *= 2 / difference.size
+        return loss, difference  # [bp:heads/mse_gradient]
+    weighted = difference * (weight / outputs.shape[-1]).reshape(*outputs.shape[:-1], 1)
+    return (weighted * difference).sum(), 2 * weighted  # [bp:heads/mse] [bp:heads/mse_gradient]
+
+
+def _classes(outputs: Array, y: Array) -> int:
+    """K of outputs (..., G K) and classes y (..., G), or (...) for one group; ValueError if they do not fit."""
+    entries = outputs.shape[:-1]
+    fits = y.shape[: len(entries)] == entries and y.ndim <= len(entries) + 1
+    if not fits or y.size == 0 or outputs.size % y.size:
+        raise ValueError(f"y has shape {y.shape}; expected {entries} or {entries} + (groups,)")
+    K: int = outputs.size // y.size
+    low, high = int(y.min()), int(y.max())
+    if low < 0 or high >= K:
+        raise ValueError(f"y holds class {low if low < 0 else high}; allowed: 0 to {K - 1}")
+    return K
+
+
+def _weight(outputs: Array, mask: Array | None) -> Array | None:
+    """mask / how many entries count, flat; None for no mask."""
+    if mask is None:
+        return None
+    if mask.shape != outputs.shape[:-1]:
+        raise ValueError(f"mask has shape {mask.shape}; expected {outputs.shape[:-1]}")
+    weight = mask.reshape(-1).astype(outputs.dtype)
     count = float(weight.sum())
     if count == 0:
         raise ValueError("mask leaves no entry to count")
-    p *= (weight / count)[:, None]
-    return (losses * weight).sum() / count, p.reshape(outputs.shape)  # [bp:heads/loss]
+    return weight / count
 
 
 def accuracy(loss: float, outputs: Array, y: Array, mask: Array | None = None) -> float:
@@ -60,8 +105,18 @@ def bits_per_character(loss: float, outputs: Array, y: Array, mask: Array | None
     return loss / math.log(2)
 
 
-LOSSES: dict[str, Callable[[Array, Array, Array | None], tuple[Array, Array]]] = {"cross_entropy": cross_entropy}
+def within(loss: float, outputs: Array, y: Array, mask: Array | None = None) -> float:
+    """Share of the numbers of y that outputs misses by less than 0.04 (Hochreiter and Schmidhuber 1997, adding)."""
+    right = abs(outputs - y) < 0.04
+    return float((right if mask is None else right[mask]).mean())
+
+
+LOSSES: dict[str, Callable[[Array, Array, Array | None], tuple[Array, Array]]] = {
+    "cross_entropy": cross_entropy,
+    "mean_squared_error": mean_squared_error,
+}
 METRICS: dict[str, Callable[[float, Array, Array, Array | None], float]] = {
     "accuracy": accuracy,
     "bits_per_character": bits_per_character,
+    "within_0.04": within,
 }

@@ -1,12 +1,14 @@
 """The zoo: the papers' models by name, as `Recurrent` layers with the papers' initial values and defaults."""
 
+import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from ortho_ref.cells import LSTM, Elman, GRUResetBefore
 from ortho_ref.initial import constant, identity, uniform
+from ortho_ref.network import Network
 from ortho_ref.parametrizations import NeumannCayley, Parametrization, ScaledCayley
 from ortho_ref.recurrent import Recurrent
 
@@ -111,6 +113,23 @@ def build(name: str, input_size: int, hidden_size: int, **options: object) -> Re
     if isinstance(k, int | np.integer) and k > hidden_size:
         raise ValueError(f"negative_ones is {k}; allowed: 0 to n = {hidden_size}")
     return model(input_size, hidden_size, **options)
+
+
+def network(
+    name: str,
+    input_size: int,
+    hidden_sizes: Sequence[int],
+    output_size: int,
+    *,
+    readout: str = "every",
+    loss: str = "cross_entropy",
+    dropout: float = 0.0,
+    **options: object,
+) -> Network:
+    """Layers of the model called `name`, one for each hidden size, under a dense readout; `build` takes the options."""
+    sizes = itertools.pairwise([input_size, *hidden_sizes])
+    layers = tuple(build(name, m, n, **options) for m, n in sizes)
+    return Network(layers, output_size, readout, loss, dropout)
 
 
 def describe(name: str) -> str:

@@ -13,7 +13,7 @@ from ortho_ref.backend import Array, NotFiniteError, xp_of
 from ortho_ref.cells import State as CellState
 from ortho_ref.cells import Weights
 from ortho_ref.cells.cell import parts_of, state_of
-from ortho_ref.layers import Dense
+from ortho_ref.layers import Dense, dropout_scale
 from ortho_ref.losses import LOSSES
 from ortho_ref.parametrizations import Params
 from ortho_ref.recurrent import Recurrent, RecurrentTape, States
@@ -28,9 +28,10 @@ class Forward(NamedTuple):
 
 
 class NetworkTape(NamedTuple):
-    """What backward needs: the layers' tapes and what the readout read."""
+    """What backward needs: the layers' tapes, their dropout (None without), and what the readout read."""
 
     layers: list[RecurrentTape]
+    scales: list[Array | None]
     read: Array
     shape: tuple[int, ...]
 
@@ -41,12 +42,14 @@ class Network:
 
     layers: each built with its `sizes`; the input size of one is the hidden size of the one before.
     readout: "every" step, or the "last" one only.  loss: a name in `losses.LOSSES`.
+    dropout: the share of every layer's outputs that is dropped before they are read on; the recurrence is left alone.
     """
 
     layers: tuple[Recurrent, ...]
     output_size: int
     readout: str = "every"
     loss: str = "cross_entropy"
+    dropout: float = 0.0
 
     def __post_init__(self) -> None:
         if not self.layers:
@@ -62,6 +65,8 @@ class Network:
             raise ValueError(f"readout is {self.readout!r}; allowed: 'every', 'last'")
         if self.loss not in LOSSES:
             raise ValueError(f"loss is {self.loss!r}; allowed: {', '.join(map(repr, LOSSES))}")
+        if not 0 <= self.dropout < 1:
+            raise ValueError(f"dropout is {self.dropout}; allowed: 0 <= dropout < 1")
 
     def _hidden(self, i: int) -> int:
         sizes = self.layers[i].sizes
@@ -83,18 +88,32 @@ class Network:
             states |= _with_prefix(f"layer{i}.", own_states)
         return params | _with_prefix("readout.", self._dense.init(readout_rng, np.dtype(dtype))), states
 
-    def forward(self, params: Params, states: States, x: Array, h0: list[CellState] | None = None) -> Forward:
-        """Outputs, last states and tape over x; h0: a state for each layer, None for each layer's own start."""
+    def forward(
+        self,
+        params: Params,
+        states: States,
+        x: Array,
+        h0: list[CellState] | None = None,
+        rng: np.random.Generator | None = None,
+    ) -> Forward:
+        """Outputs, last states and tape over x.
+
+        h0: a state for each layer; None for each layer's own start.  rng: draws the dropout; None drops nothing.
+        """
         tapes, last = [], []
+        scales: list[Array | None] = [None] * len(self.layers)
         for i, layer in enumerate(self.layers):
             state, tape = layer.forward(*self._own(i, params, states), x, None if h0 is None else h0[i])
             parts = parts_of(layer.cell, state)
             last.append(state_of(tuple(part[-1] for part in parts)))
             tapes.append(tape)
             x = parts[0][1:]
+            if rng is not None and self.dropout:
+                scales[i] = dropout_scale(rng, self.dropout, x)
+                x = scales[i] * x
         read = x if self.readout == "every" else x[-1]
         outputs = self._dense.forward(_without_prefix("readout.", params), read)
-        return Forward(outputs, last, NetworkTape(tapes, read, x.shape))
+        return Forward(outputs, last, NetworkTape(tapes, scales, read, x.shape))
 
     def backward(self, params: Params, states: States, tape: NetworkTape, doutputs: Array) -> Params:
         """The gradient of every parameter from dL/doutputs."""
@@ -106,7 +125,10 @@ class Network:
             dh = xp_of(dread).zeros(tape.shape, dread.dtype)
             dh[-1] = dread
         for i in reversed(range(len(self.layers))):
-            own = self.layers[i].backward(*self._own(i, params, states), tape.layers[i], dh)
+            scale = tape.scales[i]
+            own = self.layers[i].backward(
+                *self._own(i, params, states), tape.layers[i], dh if scale is None else scale * dh
+            )
             gradients |= _with_prefix(f"layer{i}.", own.params)
             dh = own.x
         return {name: gradients[name] for name in params}
@@ -119,12 +141,13 @@ class Network:
         y: Array,
         mask: Array | None = None,
         h0: list[CellState] | None = None,
+        rng: np.random.Generator | None = None,
     ) -> tuple[Array, Params, Forward]:
-        """Loss (0-d), gradients under the parameters' names, and the forward pass.
+        """Loss (0-d), gradients under the parameters' names, and the forward pass; `forward` tells the arguments.
 
         NotFiniteError for a loss that is not finite.
         """
-        result = self.forward(params, states, x, h0)
+        result = self.forward(params, states, x, h0, rng)
         loss, doutputs = LOSSES[self.loss](result.outputs, y, mask)
         if not math.isfinite(float(loss)):
             raise NotFiniteError(f"loss is {float(loss)}")
