@@ -1,19 +1,37 @@
-"""Optimizers: gradient -> delta, what is to be subtracted.  The only stateful objects of the reference.
+"""Optimizers: gradient -> delta, what is to be subtracted.  The only stateful objects of the reference.  And clipping.
 
-Adam (Kingma and Ba 2015, Algorithm 1), element by element
+Element by element, at update k = 1, 2, ... of a parameter p; rate = learning_rate(k - 1), buffers start as stated
+    g <- g + weight_decay p                                             [bp:opt/g]
+
+SGD, m_0 = 0, so that the first m is g (without momentum m is g throughout)
+    m <- momentum m + g                                                 [bp:opt/momentum]
+    delta = rate m                                                      [bp:opt/sgd]
+
+RMSprop, v_0 = initial
+    v <- decay v + (1 - decay) g^2                                      [bp:opt/square]
+    delta = rate g / (sqrt(v) + epsilon)                                [bp:opt/outside]
+         or rate g / sqrt(v + epsilon)                                  [bp:opt/inside]
+
+Adam (Kingma and Ba 2015, Algorithm 1), m_0 = v_0 = 0
     m <- b1 m + (1 - b1) g                                              [bp:opt/m]
     v <- b2 v + (1 - b2) g^2                                            [bp:opt/v]
     delta = rate * m / (1 - b1^k) / (sqrt(v / (1 - b2^k)) + epsilon)    [bp:opt/delta]
 
-With epsilon > 0 and the same options for every entry, delta is the same odd function of each entry's gradients: a skew
-gradient gives an exactly skew delta (E-ncgru-11).  A complex parameter's v is kept for real and imaginary part apart.
+delta is the same odd function of each entry's own history: a skew parameter with skew gradients gets an exactly skew
+delta (E-ncgru-11), under weight decay and both clippings too.  Its zero diagonal is 0 / epsilon; in RMSprop with
+epsilon = 0, delta is 0 by definition where v = 0.  A complex parameter moves as its real and its imaginary part would
+alone.
 """
 
-from collections.abc import Mapping
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import Any, Protocol
 
 from ortho_ref.backend import Array, xp_of
+from ortho_ref.schedules import Schedule, as_schedule
 
 
 class Optimizer(Protocol):
@@ -31,67 +49,187 @@ class Optimizer(Protocol):
         """Take up a state that `state` gave."""
         ...
 
+    def rates(self, updates: int) -> dict[str, float]:
+        """Name pattern -> learning rate of the update that follows `updates` updates."""
+        ...
 
-class Adam:
+
+class Elementwise(ABC):
+    """What the optimizers share: rate, weight decay, buffers and update counts by name, complex as two reals."""
+
+    def __init__(
+        self,
+        learning_rate: float | Schedule,
+        weight_decay: float,
+        buffers: Mapping[str, float],
+        positive: Mapping[str, float],
+    ) -> None:
+        """buffers: name -> initial value of every entry.  positive: arguments that must not round to 0."""
+        _check_option("weight_decay", weight_decay, 0 <= weight_decay < math.inf, "a finite number >= 0")
+        self.learning_rate = as_schedule(learning_rate)
+        self.weight_decay = float(weight_decay)
+        self._initial, self._positive = dict(buffers), dict(positive)
+        self._buffers: dict[str, dict[str, Array]] = {}
+        self._step: dict[str, int] = {}
+
+    @abstractmethod
+    def _delta(self, rate: float, k: int, g: Array, buffers: dict[str, Array]) -> Array:
+        """The k-th delta for the real array g (weight decay included), fresh; moves the buffers on in place."""
+
+    def delta(self, name: str, parameter: Array, gradient: Array) -> Array:
+        """The step to subtract, shaped like the parameter.
+
+        ValueError if shapes or dtypes of the two differ, or if epsilon is 0 in their precision.
+        """
+        xp = xp_of(parameter, gradient)
+        if (gradient.shape, gradient.dtype) != (parameter.shape, parameter.dtype):
+            raise ValueError(
+                f"the gradient of {name} is {gradient.dtype} of shape {gradient.shape}; "
+                f"expected {parameter.dtype} of shape {parameter.shape}, as the parameter"
+            )
+        g = _real(gradient)
+        if self.weight_decay:
+            g = g + self.weight_decay * _real(parameter)  # [bp:opt/g]
+        if name not in self._step:
+            for argument, value in self._positive.items():
+                if g.dtype.type(value) == 0:
+                    raise ValueError(f"{argument} is {value}, which is 0 in {g.dtype}, the precision of {name}")
+            self._buffers[name] = {buffer: xp.full_like(g, value) for buffer, value in self._initial.items()}
+            self._step[name] = 0
+        self._step[name] += 1
+        k = self._step[name]
+        return _shaped_like(gradient, self._delta(float(self.learning_rate(k - 1)), k, g, self._buffers[name]))
+
+    def state(self) -> dict[str, Any]:
+        """{"step": {name: updates done}, "buffers": {name: {buffer: array}}}, copies."""
+        return {"step": dict(self._step), "buffers": _copied(self._buffers)}
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Take up such a state.  ValueError if it holds other buffers than this optimizer's."""
+        for name, own in state["buffers"].items():
+            if own.keys() != self._initial.keys():
+                raise ValueError(f"state holds buffers {sorted(own)} of {name}; expected {sorted(self._initial)}")
+        self._step, self._buffers = dict(state["step"]), _copied(state["buffers"])
+
+    def rates(self, updates: int) -> dict[str, float]:
+        """{"*": the learning rate of the update that follows `updates` updates}."""
+        return {"*": float(self.learning_rate(updates))}
+
+
+class SGD(Elementwise):
+    """Gradient descent, with momentum as in PyTorch: no dampening, no look-ahead."""
+
+    def __init__(self, learning_rate: float | Schedule, momentum: float = 0.0, weight_decay: float = 0.0) -> None:
+        """ValueError for a negative learning rate or weight decay, or momentum outside [0, 1)."""
+        _check_option("momentum", momentum, 0 <= momentum < 1, "0 <= momentum < 1")
+        super().__init__(learning_rate, weight_decay, buffers={"m": 0.0} if momentum else {}, positive={})
+        self.momentum = float(momentum)
+
+    def _delta(self, rate: float, k: int, g: Array, buffers: dict[str, Array]) -> Array:
+        if not self.momentum:
+            return rate * g  # [bp:opt/sgd]
+        m = buffers["m"]
+        m *= self.momentum
+        m += g  # [bp:opt/momentum]
+        return rate * m  # [bp:opt/sgd]
+
+
+class RMSprop(Elementwise):
+    """Gradient over the root of its running mean square; the defaults are PyTorch's, `OPTIMIZERS` has others'."""
+
+    def __init__(
+        self,
+        learning_rate: float | Schedule = 1e-3,
+        decay: float = 0.99,
+        initial: float = 0.0,
+        epsilon: float = 1e-8,
+        epsilon_inside: bool = False,
+        weight_decay: float = 0.0,
+    ) -> None:
+        """ValueError for a negative learning rate, initial or weight decay, decay outside [0, 1), or epsilon not above
+        0; epsilon may be 0 where initial is above 0."""
+        _check_option("decay", decay, 0 <= decay < 1, "0 <= decay < 1")
+        _check_option("initial", initial, 0 <= initial < math.inf, "a finite number >= 0")
+        allowed = 0 < epsilon < math.inf or (epsilon == 0 and initial > 0)
+        _check_option("epsilon", epsilon, allowed, "a finite number above 0; 0 too where initial is above 0")
+        positive = {"epsilon": epsilon} if epsilon else {"initial": initial}
+        super().__init__(learning_rate, weight_decay, {"v": initial}, positive)
+        self.decay, self.initial, self.epsilon = float(decay), float(initial), float(epsilon)
+        self.epsilon_inside = epsilon_inside
+
+    def _delta(self, rate: float, k: int, g: Array, buffers: dict[str, Array]) -> Array:
+        xp, v = xp_of(g), buffers["v"]
+        v *= self.decay
+        v += (1 - self.decay) * (g * g)  # [bp:opt/square]
+        delta = rate * g
+        if self.epsilon == 0:
+            # Where g stays 0, as on the diagonal of A, v decays to the smallest subnormal numbers, and to 0 where these
+            # are flushed or decay is at most 1/2: 0 / 0
+            root = xp.sqrt(v)
+            moving = root > 0
+            root += ~moving
+            delta /= root  # [bp:opt/outside] [bp:opt/inside]
+            delta *= moving
+        elif self.epsilon_inside:
+            delta /= xp.sqrt(v + self.epsilon)  # [bp:opt/inside]
+        else:
+            delta /= xp.sqrt(v) + self.epsilon  # [bp:opt/outside]
+        return delta
+
+
+class Adam(Elementwise):
     """Adam with bias-corrected moments, epsilon outside the root (as PyTorch)."""
 
     def __init__(
-        self, learning_rate: float = 1e-3, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-8
+        self,
+        learning_rate: float | Schedule = 1e-3,
+        beta1: float = 0.9,
+        beta2: float = 0.999,
+        epsilon: float = 1e-8,
+        weight_decay: float = 0.0,
     ) -> None:
-        """ValueError for a learning rate that is negative, betas outside [0, 1), or epsilon not above 0."""
-        if not 0 <= learning_rate < float("inf"):
-            raise ValueError(f"learning_rate is {learning_rate}; allowed: a finite number >= 0")
+        """ValueError for a negative learning rate or weight decay, betas outside [0, 1), or epsilon not above 0."""
         for argument, beta in (("beta1", beta1), ("beta2", beta2)):
-            if not 0 <= beta < 1:
-                raise ValueError(f"{argument} is {beta}; allowed: 0 <= {argument} < 1")
-        if not epsilon > 0:
-            raise ValueError(f"epsilon is {epsilon}; allowed: above 0 (with 0 the zero diagonal of A would give 0 / 0)")
-        self.learning_rate, self.beta1, self.beta2, self.epsilon = learning_rate, beta1, beta2, epsilon
-        self._m: dict[str, Array] = {}
-        self._v: dict[str, Array] = {}
-        self._step: dict[str, int] = {}
+            _check_option(argument, beta, 0 <= beta < 1, f"0 <= {argument} < 1")
+        allowed = "a finite number above 0 (with 0 the zero diagonal of A would give 0 / 0)"
+        _check_option("epsilon", epsilon, 0 < epsilon < math.inf, allowed)
+        super().__init__(learning_rate, weight_decay, {"m": 0.0, "v": 0.0}, {"epsilon": epsilon})
+        self.beta1, self.beta2, self.epsilon = float(beta1), float(beta2), float(epsilon)
 
-    def delta(self, name: str, parameter: Array, gradient: Array) -> Array:
-        """The step to subtract, shaped like the parameter."""
-        xp = xp_of(parameter, gradient)
-        g = _real(gradient)
-        if name not in self._m:
-            if g.dtype.type(self.epsilon) == 0:
-                raise ValueError(f"epsilon is {self.epsilon}, which is 0 in {g.dtype}, the precision of {name}")
-            self._m[name], self._v[name], self._step[name] = xp.zeros_like(g), xp.zeros_like(g), 0
-        m, v = self._m[name], self._v[name]
-        self._step[name] += 1
-        k = self._step[name]
+    def _delta(self, rate: float, k: int, g: Array, buffers: dict[str, Array]) -> Array:
+        m, v = buffers["m"], buffers["v"]
         m *= self.beta1
         m += (1 - self.beta1) * g  # [bp:opt/m]
         v *= self.beta2
         v += (1 - self.beta2) * (g * g)  # [bp:opt/v]
-        root = xp.sqrt(v / (1 - self.beta2**k))
+        root = xp_of(g).sqrt(v / (1 - self.beta2**k))
         root += self.epsilon
-        delta = m * (self.learning_rate / (1 - self.beta1**k))
+        delta = m * (rate / (1 - self.beta1**k))
         delta /= root  # [bp:opt/delta]
-        return delta.view(gradient.dtype).reshape(gradient.shape)
+        return delta
 
-    def state(self) -> dict[str, Any]:
-        """Moments and step counts by parameter name (copies)."""
-        return {
-            "m": {name: m.copy() for name, m in self._m.items()},
-            "v": {name: v.copy() for name, v in self._v.items()},
-            "step": dict(self._step),
-        }
 
-    def load(self, state: dict[str, Any]) -> None:
-        """Take up such a state."""
-        self._m = {name: m.copy() for name, m in state["m"].items()}
-        self._v = {name: v.copy() for name, v in state["v"].items()}
-        self._step = dict(state["step"])
+# Released code differs in RMSprop's initial v and epsilon, and early in a run that shows.
+OPTIMIZERS: dict[str, Callable[..., Optimizer]] = {
+    "sgd": SGD,
+    "momentum": partial(SGD, momentum=0.9),
+    "adam": Adam,
+    "rmsprop": RMSprop,
+    "rmsprop-tensorflow": partial(RMSprop, decay=0.9, initial=1.0, epsilon=1e-10, epsilon_inside=True),
+    "rmsprop-theano": partial(RMSprop, decay=0.9, initial=1e-3, epsilon=0.0),
+    "rmsprop-keras": partial(RMSprop, decay=0.9, epsilon=1e-7),
+}
 
 
 class ByName:
     """Name patterns -> optimizers; the first pattern that fits a parameter's name takes it ("*.A" before "*")."""
 
     def __init__(self, optimizers: Mapping[str, Optimizer]) -> None:
+        """ValueError for a ByName among the optimizers: one list of patterns decides."""
         self.optimizers = dict(optimizers)
+        for pattern, optimizer in self.optimizers.items():
+            if isinstance(optimizer, ByName):
+                raise ValueError(f"the optimizer of {pattern!r} is a ByName; allowed: one optimizer per pattern")
 
     def optimizer(self, name: str) -> Optimizer:
         """The optimizer of the parameter called `name`.  KeyError if no pattern fits."""
@@ -113,9 +251,77 @@ class ByName:
         for pattern, optimizer in self.optimizers.items():
             optimizer.load(state[pattern])
 
+    def rates(self, updates: int) -> dict[str, float]:
+        """Pattern -> learning rate of the update that follows `updates` updates."""
+        return {pattern: optimizer.rates(updates)["*"] for pattern, optimizer in self.optimizers.items()}
+
+
+def clip_by_value(gradients: Mapping[str, Array], limit: float) -> dict[str, Array]:
+    """Every entry moved to the nearest number in [-limit, limit], real and imaginary part apart.  Fresh arrays.
+
+    ValueError unless limit is finite and above 0.
+    """
+    _check_limit(limit)
+    clipped = {}
+    for name, gradient in gradients.items():
+        g, xp = _real(gradient), xp_of(gradient)
+        bound = min(float(limit), float(xp.finfo(g.dtype).max))
+        clipped[name] = _shaped_like(gradient, xp.clip(g, -bound, bound))
+    return clipped
+
+
+def clip_by_global_norm(gradients: Mapping[str, Array], limit: float) -> tuple[dict[str, Array], float]:
+    """All arrays times limit / norm where their `global_norm` is above limit; and that norm, before clipping.
+
+    Where nothing is to be scaled the arrays come back as they are, also where the norm is not finite: the caller sees
+    it.  ValueError unless limit is finite and above 0.
+    """
+    _check_limit(limit)
+    norm = global_norm(gradients)
+    if not limit < norm < math.inf:
+        return dict(gradients), norm
+    scale = float(limit) / norm
+    return {name: _shaped_like(g, _real(g) * scale) for name, g in gradients.items()}, norm
+
+
+def global_norm(gradients: Mapping[str, Array]) -> float:
+    """The root of the sum of |entry|^2 over all arrays, each as it is (a skew gradient with both its halves).
+
+    Summed in float64, where no finite float32 overflows.
+    """
+    xp_of(*gradients.values())
+    total: Any = 0.0
+    for gradient in gradients.values():
+        g = _real(gradient).astype("float64")
+        total = total + (g * g).sum()
+    return math.sqrt(float(total))
+
+
+def _check_option(argument: str, value: float, allowed: bool, what: str) -> None:
+    if not allowed:
+        raise ValueError(f"{argument} is {value}; allowed: {what}")
+
+
+def _check_limit(limit: float) -> None:
+    _check_option("limit", limit, 0 < limit < math.inf, "a finite number above 0")
+
+
+def _copied(buffers: Mapping[str, Mapping[str, Array]]) -> dict[str, dict[str, Array]]:
+    """In the same order of memory ("K"), which the parameter's next value takes over and a product's rounding shows."""
+    return {name: {buffer: array.copy("K") for buffer, array in own.items()} for name, own in buffers.items()}
+
 
 def _real(array: Array) -> Array:
-    """A complex array as real ones (..., 2 in the last axis' length); a real array as it is."""
+    """A complex array as flat real one (re, im, re, im, ...); a real array as it is, but with one axis at least.
+
+    Arithmetic of arrays without axes gives NumPy scalars, whose dtype does not hold against Python's numbers in
+    NumPy 1.
+    """
     if array.dtype.kind != "c":
-        return array
+        return array if array.ndim else array.reshape(1)
     return xp_of(array).ascontiguousarray(array).reshape(-1).view(array.real.dtype)
+
+
+def _shaped_like(array: Array, real: Array) -> Array:
+    """Undo `_real` for numbers that belong to the entries of `array`."""
+    return real.view(array.dtype).reshape(array.shape)
