@@ -1,32 +1,48 @@
-"""The parenthesis task (ncgru:task-paren), in the form of the NC-GRU paper's text.
+"""The parenthesis task (ncgru:task-paren): how many parentheses are open, by type, in two forms.
 
-10 types of parentheses and 10 noise symbols: 30 input tokens, drawn independently and uniformly.
-    token i in 0..9: opens type i;  10 + i: closes type i;  20..29: noise
-Target at every step and for every type: how many parentheses of that type are open, one of 11 classes.
-    open: count + 1, at most 10;  close: count - 1, at least 0
-Loss: cross-entropy, the mean over types, steps and batch.
+                      paper          released code
+    types of pairs    10             3
+    noise symbols     10             1
+    counts            0..10          0..5
+    loss              cross-entropy  mean squared error against the one-hot count
+Input: tokens, drawn independently and uniformly.  With t types:
+    token i in 0..t-1: opens type i;  t + i: closes type i;  from 2 t on: noise
+Target at every step and for every type: how many parentheses of that type are open, as a class.
+    open: count + 1, at most the cap;  close: count - 1, at least 0
+Loss: the mean over types, steps and batch; of squared errors also over the classes.
+The NC-GRU paper leaves the cap and the noise open (E-all-03); its form here takes them from the GORU authors' code.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from ortho_ref.task import Batch, Tokens
 
-TYPES, NOISE, CAP = 10, 10, 10
+
+class Form(NamedTuple):
+    """Types of parentheses, noise symbols, the largest count, and the loss."""
+
+    types: int
+    noise: int
+    cap: int
+    loss: str
+
+
+FORMS = {"paper": Form(10, 10, 10, "cross_entropy"), "released": Form(3, 1, 5, "mean_squared_error")}
 _EVALUATION_SEED, _EVALUATION_CHUNKS, _EVALUATION_CHUNK = 20180705, 10, 100
 
 
-def open_counts(tokens: np.ndarray) -> np.ndarray:
-    """Open parentheses by type (T, B, TYPES) after each of the tokens (T, B)."""
+def open_counts(tokens: np.ndarray, types: int, cap: int) -> np.ndarray:
+    """Open parentheses by type (T, B, types), int8, after each of the tokens (T, B); cap is at most 126."""
     T, B = tokens.shape
-    types = np.arange(TYPES)
-    change = (tokens[:, :, None] == types).astype(np.int8) - (tokens[:, :, None] == types + TYPES)
-    counts = np.empty((T, B, TYPES), np.int8)
-    count, low, high = np.zeros((B, TYPES), np.int8), np.int8(0), np.int8(CAP)
+    each = np.arange(types)
+    change = (tokens[:, :, None] == each).astype(np.int8) - (tokens[:, :, None] == each + types)
+    counts = np.empty((T, B, types), np.int8)
+    count, low, high = np.zeros((B, types), np.int8), np.int8(0), np.int8(cap)
     for t in range(T):
         np.add(count, change[t], out=count)
         np.maximum(count, low, out=count)
@@ -37,44 +53,64 @@ def open_counts(tokens: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Parenthesis:
-    """Count open parentheses of ten types over `length` tokens."""
+    """Count open parentheses by type over `length` tokens."""
 
     length: int = 100
+    form: str = "paper"
 
     name: ClassVar[str] = "parenthesis"
-    input: ClassVar[Tokens] = Tokens(2 * TYPES + NOISE)
-    output_size: ClassVar[int] = TYPES * (CAP + 1)
-    loss: ClassVar[str] = "cross_entropy"
     metric: ClassVar[str] = "accuracy"
     readout: ClassVar[str] = "every"
 
     def __post_init__(self) -> None:
-        if self.length < 1:
-            raise ValueError(f"length is {self.length}; allowed: at least 1")
+        if isinstance(self.length, bool) or not isinstance(self.length, int | np.integer) or self.length < 1:
+            raise ValueError(f"length is {self.length!r}; allowed: an integer >= 1")
+        if self.form not in FORMS:
+            raise ValueError(f"form is {self.form!r}; allowed: {', '.join(map(repr, FORMS))}")
+
+    @property
+    def input(self) -> Tokens:
+        """Opens, closes and noise."""
+        return Tokens(2 * FORMS[self.form].types + FORMS[self.form].noise)
+
+    @property
+    def output_size(self) -> int:
+        """A class for each count of each type."""
+        return FORMS[self.form].types * (FORMS[self.form].cap + 1)
+
+    @property
+    def loss(self) -> str:
+        """That of the form."""
+        return FORMS[self.form].loss
 
     @cached_property
     def baseline(self) -> float:
-        """The loss of the best constant prediction per step: the entropy of the count's distribution, mean over steps.
+        """The loss of the best constant prediction per step, the count's distribution p there; mean over steps.
 
-        Exact: the count of one type is a Markov chain on 0..10 that goes up and down with probability 1/30 each.
+        Cross-entropy: -sum_k p_k ln p_k; mean squared error: the mean over k of p_k (1 - p_k).  Exact: the count of one
+        type is a Markov chain on 0..cap that goes up and down with probability 1 / vocabulary each.
         """
-        p = 1 / self.input.vocabulary
-        up, down = np.eye(CAP + 1, k=1), np.eye(CAP + 1, k=-1)
-        up[CAP, CAP] = down[0, 0] = 1
-        step = (1 - 2 * p) * np.eye(CAP + 1) + p * up + p * down
-        distribution, entropies = np.eye(CAP + 1)[0], []
+        p, cap = 1 / self.input.vocabulary, FORMS[self.form].cap
+        up, down = np.eye(cap + 1, k=1), np.eye(cap + 1, k=-1)
+        up[cap, cap] = down[0, 0] = 1
+        step = (1 - 2 * p) * np.eye(cap + 1) + p * up + p * down
+        distribution, losses = np.eye(cap + 1)[0], []
         for _ in range(self.length):
             distribution = distribution @ step
-            positive = distribution[distribution > 0]
-            entropies.append(-(positive * np.log(positive)).sum())
-        return float(np.mean(entropies))
+            if self.loss == "cross_entropy":
+                positive = distribution[distribution > 0]
+                losses.append(-(positive * np.log(positive)).sum())
+            else:
+                losses.append((distribution * (1 - distribution)).mean())
+        return float(np.mean(losses))
 
     def _batch(self, rng: np.random.Generator, batch_size: int) -> Batch:
+        types, _, cap, _ = FORMS[self.form]
         tokens = rng.integers(0, self.input.vocabulary, (self.length, batch_size))
-        return Batch(tokens, open_counts(tokens).astype(np.intp))
+        return Batch(tokens, open_counts(tokens, types, cap).astype(np.intp))
 
     def batches(self, rng: np.random.Generator, batch_size: int) -> Iterator[Batch]:
-        """Fresh sequences without end: x (T, B), y (T, B, TYPES)."""
+        """Fresh sequences without end: x (T, B), y (T, B, types)."""
         while True:
             yield self._batch(rng, batch_size)
 

@@ -5,6 +5,7 @@ as the batch has rows, and these into windows; the state is carried from window 
 Target: the next character.  Loss: cross-entropy; in bits per character it is divided by ln 2.
 """
 
+import hashlib
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
@@ -17,10 +18,25 @@ from ortho_ref.task import Batch, Tokens
 _EVALUATION_COLUMNS = 32
 
 
+def _decode(data: bytes, file: Path) -> str:
+    """The text of a file's bytes; ValueError for what is no text, or only the beginning of one."""
+    # NUL is UTF-8, but no text has it; binary files and UTF-16 do
+    if (nul := data.find(0)) >= 0:
+        raise ValueError(f"{file} is binary: byte {nul} is NUL; expected UTF-8 text")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        if error.reason == "unexpected end of data":
+            raise ValueError(
+                f"{file} is cut short: its last character, at byte {error.start}, is incomplete; expected UTF-8 text"
+            ) from None
+        raise ValueError(f"{file} is not UTF-8 text: byte {error.start} is {data[error.start]:#04x}") from None
+
+
 class Text:
     """Predict the next character of the text in `file`, in windows of `length` steps.
 
-    The alphabet is every character of the whole file, in code-point order.
+    The alphabet is every character of the whole file, in code-point order.  sha256: of the file's bytes, in hex.
     """
 
     name: ClassVar[str] = "text"
@@ -30,20 +46,16 @@ class Text:
 
     def __init__(self, file: Path, length: int = 100) -> None:
         """Raises OSError if the file cannot be read; ValueError if it is not UTF-8 text, or too short."""
-        if length < 1:
-            raise ValueError(f"length is {length}; allowed: at least 1")
+        if isinstance(length, bool) or not isinstance(length, int | np.integer) or length < 1:
+            raise ValueError(f"length is {length!r}; allowed: an integer >= 1")
         self.file, self.length = file, length
         try:
-            # newline="" keeps the file's own line ends: every character counts
-            with open(file, encoding="utf-8", newline="") as stream:
-                text = stream.read()
+            # as bytes: the file's own line ends stay, every character counts
+            data = Path(file).read_bytes()
         except OSError as error:
             raise type(error)(f"file is {file}: {error.strerror}") from error
-        except UnicodeDecodeError as error:
-            raise ValueError(
-                f"{file} is not UTF-8 text: byte {error.start} is {error.object[error.start]:#04x}"
-            ) from None
-        points = np.array([text]).view(np.uint32) if text else np.empty(0, np.uint32)
+        self.sha256 = hashlib.sha256(data).hexdigest()
+        points = np.frombuffer(_decode(data, file).encode("utf-32-le"), "<u4")
         self.alphabet, tokens = np.unique(points, return_inverse=True)
         cut = len(tokens) * 9 // 10
         self.training, self.held_out = tokens[:cut], tokens[cut:]

@@ -1,0 +1,87 @@
+"""The adding task (ncgru:task-add): the sum of the two values, of T, that are marked.
+
+Input at every step: a marker and a value, in this order, as the NC-GRU paper prints it; released code has the value
+first.  Values are uniform on [0, 1); two markers are 1, the others 0: one at a step uniform over 0..T/2-1, one at a
+step uniform over T/2..T-1 (T/2 rounded down).
+Target, at the last step only: the sum of the two marked values.  Loss: mean squared error.
+
+Training passes through a fixed set of 100,000 sequences, as in the paper, or sees fresh ones without end.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from ortho_ref.task import Batch, Vectors
+
+_EVALUATION_SEED, _EVALUATION_CHUNKS, _EVALUATION_CHUNK = 19971115, 20, 500
+
+
+@dataclass(frozen=True)
+class Adding:
+    """Add the two marked values of `length`; `training_set` sequences to train on, None for fresh ones each time."""
+
+    length: int = 200
+    training_set: int | None = 100_000
+
+    name: ClassVar[str] = "adding"
+    input: ClassVar[Vectors] = Vectors(2)
+    output_size: ClassVar[int] = 1
+    loss: ClassVar[str] = "mean_squared_error"
+    metric: ClassVar[str] = "within_0.04"
+    readout: ClassVar[str] = "last"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.length, bool) or not isinstance(self.length, int | np.integer) or self.length < 2:
+            raise ValueError(f"length is {self.length!r}; allowed: an integer >= 2")
+        N = self.training_set
+        if N is not None and (isinstance(N, bool) or not isinstance(N, int | np.integer) or N < 1):
+            raise ValueError(f"training_set is {N!r}; allowed: an integer >= 1, or None")
+
+    @property
+    def baseline(self) -> float:
+        """The loss of the best constant, 1: the variance of the sum of two independent uniform numbers, 2 / 12."""
+        return 1 / 6
+
+    def _draw(self, rng: np.random.Generator, N: int) -> tuple[np.ndarray, np.ndarray]:
+        """Values (N, T) and marked steps (N, 2) of N sequences."""
+        half = self.length // 2
+        values = rng.random((N, self.length), np.float32)
+        return values, rng.integers([0, half], [half, self.length], (N, 2))
+
+    def _batch(self, values: np.ndarray, steps: np.ndarray) -> Batch:
+        """The batch of B sequences given as by `_draw`."""
+        B, columns = len(values), np.arange(len(values))
+        x = np.zeros((self.length, B, 2), np.float32)
+        x[steps.T, columns, 0] = 1
+        x[:, :, 1] = values.T
+        y = values[columns, steps[:, 0]] + values[columns, steps[:, 1]]
+        return Batch(x, y[:, None])
+
+    def batches(self, rng: np.random.Generator, batch_size: int) -> Iterator[Batch]:
+        """x (T, B, 2), y (B, 1), without end.
+
+        The training set is drawn from `rng` when iteration begins, and passed through again and again, each time in a
+        new order; what is left at the end of a pass and does not fill a batch is dropped.  ValueError if the set does
+        not fill one.  Without a training set every sequence is fresh.
+        """
+        N = self.training_set
+        if N is None:
+            while True:
+                yield self._batch(*self._draw(rng, batch_size))
+        if not 1 <= batch_size <= N:
+            raise ValueError(f"batch_size is {batch_size}; allowed: 1 to training_set = {N}")
+        values, steps = self._draw(rng, N)
+        while True:
+            order = rng.permutation(N)
+            for start in range(0, N - batch_size + 1, batch_size):
+                chosen = order[start : start + batch_size]
+                yield self._batch(values[chosen], steps[chosen])
+
+    def evaluation(self) -> Iterator[Batch]:
+        """10,000 sequences from a seed of their own, 500 at a time."""
+        rng = np.random.default_rng(_EVALUATION_SEED)
+        for _ in range(_EVALUATION_CHUNKS):
+            yield self._batch(*self._draw(rng, _EVALUATION_CHUNK))

@@ -1,0 +1,80 @@
+"""The copying task (ncgru:task-copy, E-all-02) in its three layouts: recall ten symbols after T steps.
+
+Symbols: 0 blank, 1..8 data, 9 marker.  The ten data symbols are drawn independently and uniformly.
+Every layout has T + 20 steps; steps count from 0.
+    A  input: 10 data, T - 1 blanks, marker, 10 blanks.  The recall begins one step after the marker.
+    B  input: 10 data, T blanks, marker, 9 blanks.  The recall begins on the marker.
+    C  as A, but the marker of each sequence is at a step of its own, uniform over 10..T+9.
+Target: the data in their order during the ten steps of the recall, blank at every other; 9 classes.
+Loss: cross-entropy, the mean over all T + 20 steps and the batch.
+
+A is the layout of the uRNN paper and of most released code, B that of the NC-GRU paper's text, C that of the released
+oRNN code.  In A and B the recall is the last ten steps.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from ortho_ref.task import Batch, Tokens
+
+DATA, COUNT, MARKER = 8, 10, 9
+LAYOUTS = ("A", "B", "C")
+_EVALUATION_SEED, _EVALUATION_CHUNKS, _EVALUATION_CHUNK = 20151120, 20, 50
+
+
+@dataclass(frozen=True)
+class Copying:
+    """Recall ten symbols `length` steps after they were shown."""
+
+    length: int = 1000
+    layout: str = "A"
+
+    name: ClassVar[str] = "copying"
+    input: ClassVar[Tokens] = Tokens(DATA + 2)
+    output_size: ClassVar[int] = DATA + 1
+    loss: ClassVar[str] = "cross_entropy"
+    metric: ClassVar[str] = "accuracy"
+    readout: ClassVar[str] = "every"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.length, bool) or not isinstance(self.length, int | np.integer) or self.length < 1:
+            raise ValueError(f"length is {self.length!r}; allowed: an integer >= 1")
+        if self.layout not in LAYOUTS:
+            raise ValueError(f"layout is {self.layout!r}; allowed: {', '.join(map(repr, LAYOUTS))}")
+
+    @property
+    def baseline(self) -> float:
+        """The loss of a predictor that knows which steps are the recall, and nothing of the data (ncgru:copy-baseline).
+
+        10 ln 8 / (T + 20): ln 8 at the ten steps of the recall, 0 at the others.
+        """
+        return COUNT * math.log(DATA) / (self.length + 2 * COUNT)
+
+    def _batch(self, rng: np.random.Generator, batch_size: int) -> Batch:
+        T, columns = self.length, np.arange(batch_size)
+        data = rng.integers(1, DATA + 1, (COUNT, batch_size))
+        if self.layout == "C":
+            marker = rng.integers(COUNT, COUNT + T, batch_size)
+        else:
+            marker = np.full(batch_size, COUNT + T - (self.layout == "A"))
+        recall = marker if self.layout == "B" else marker + 1
+        x, y = np.zeros((2, T + 2 * COUNT, batch_size), np.intp)
+        x[:COUNT] = data
+        x[marker, columns] = MARKER
+        y[recall + np.arange(COUNT)[:, None], columns] = data
+        return Batch(x, y)
+
+    def batches(self, rng: np.random.Generator, batch_size: int) -> Iterator[Batch]:
+        """Fresh sequences without end: x (T + 20, B), y (T + 20, B)."""
+        while True:
+            yield self._batch(rng, batch_size)
+
+    def evaluation(self) -> Iterator[Batch]:
+        """1,000 sequences from a seed of their own, 50 at a time."""
+        rng = np.random.default_rng(_EVALUATION_SEED)
+        for _ in range(_EVALUATION_CHUNKS):
+            yield self._batch(rng, _EVALUATION_CHUNK)

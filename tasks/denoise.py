@@ -1,0 +1,98 @@
+"""The denoise task (ncgru:task-denoise): pick ten symbols out of noise, remember them, and give them back in order.
+
+Symbols: 0 noise, 1..9 data, 10 marker.  The ten data symbols are drawn independently and uniformly.
+Input, T + 20 steps: T + 9 with the data at ten places in their order and noise elsewhere; the marker; 10 of noise.
+Target: 0 for T + 10 steps, then the ten symbols; 10 classes.
+Loss: cross-entropy, the mean over all T + 20 steps and the batch.
+
+What is left open (E-all-03): the papers give "length T", and state neither the alphabet nor whether T counts the whole
+sequence, the part that holds the data, or the delay.  Here, as in the released code, T is the delay of the copying task
+and the sequence has T + 20 steps, with nine data symbols: of the readings this one has the baseline nearest to the
+losses the NC-GRU paper prints for models that learn nothing.
+
+Two forms:
+    paper     the ten places are drawn without replacement; input of 11 tokens
+    released  the places are drawn with replacement and sorted.  Of two symbols at one place the later overwrites the
+              earlier, but the target lists all ten, so that the answer is not always in the input (T = 200: in 19.6 %
+              of the sequences it is not).  Input of one-hot vectors of 10 numbers; the marker is the zero vector.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from ortho_ref.task import Batch, Tokens, Vectors
+
+DATA, COUNT, MARKER = 9, 10, 10
+FORMS = ("paper", "released")
+_EVALUATION_SEED, _EVALUATION_CHUNKS, _EVALUATION_CHUNK = 20170608, 10, 100
+# one row for each symbol; the released width has no room for the marker's one
+_ONE_HOT = np.eye(DATA + 2, DATA + 1, dtype=np.float32)
+
+
+@dataclass(frozen=True)
+class Denoise:
+    """Recall ten symbols that are scattered over `length` + 9 steps of noise."""
+
+    length: int = 200
+    form: str = "paper"
+
+    name: ClassVar[str] = "denoise"
+    output_size: ClassVar[int] = DATA + 1
+    loss: ClassVar[str] = "cross_entropy"
+    metric: ClassVar[str] = "accuracy"
+    readout: ClassVar[str] = "every"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.length, bool) or not isinstance(self.length, int | np.integer) or self.length < 1:
+            raise ValueError(f"length is {self.length!r}; allowed: an integer >= 1")
+        if self.form not in FORMS:
+            raise ValueError(f"form is {self.form!r}; allowed: {', '.join(map(repr, FORMS))}")
+
+    @property
+    def input(self) -> Tokens | Vectors:
+        """11 tokens; in the released form vectors of 10."""
+        return Tokens(DATA + 2) if self.form == "paper" else Vectors(DATA + 1)
+
+    @property
+    def baseline(self) -> float:
+        """The loss of a predictor that knows which steps are the recall, and nothing of the data.
+
+        10 ln 9 / (T + 20): ln 9 at the last ten steps, 0 at the others.
+        """
+        return COUNT * math.log(DATA) / (self.length + 2 * COUNT)
+
+    def _places(self, rng: np.random.Generator, batch_size: int) -> np.ndarray:
+        """The steps of the ten symbols (10, B), ascending."""
+        slots = self.length + COUNT - 1
+        if self.form == "released":
+            places = rng.integers(0, slots, (COUNT, batch_size))
+        else:
+            # where the ten smallest of independent numbers stand is a uniform set of ten
+            places = np.argpartition(rng.random((batch_size, slots)), COUNT - 1)[:, :COUNT].T
+        return np.sort(places, axis=0)
+
+    def _batch(self, rng: np.random.Generator, batch_size: int) -> Batch:
+        T, columns = self.length, np.arange(batch_size)
+        data = rng.integers(1, DATA + 1, (COUNT, batch_size))
+        x, y = np.zeros((2, T + 2 * COUNT, batch_size), np.intp)
+        # one after the other, so that the later overwrites the earlier
+        for place, symbol in zip(self._places(rng, batch_size), data, strict=True):
+            x[place, columns] = symbol
+        x[T + COUNT - 1] = MARKER
+        y[T + COUNT :] = data
+        return Batch(x if self.form == "paper" else _ONE_HOT[x], y)
+
+    def batches(self, rng: np.random.Generator, batch_size: int) -> Iterator[Batch]:
+        """Fresh sequences without end: x (T + 20, B), in the released form (T + 20, B, 10); y (T + 20, B)."""
+        while True:
+            yield self._batch(rng, batch_size)
+
+    def evaluation(self) -> Iterator[Batch]:
+        """1,000 sequences from a seed of their own, 100 at a time."""
+        rng = np.random.default_rng(_EVALUATION_SEED)
+        for _ in range(_EVALUATION_CHUNKS):
+            yield self._batch(rng, _EVALUATION_CHUNK)
