@@ -1,1 +1,1 @@
-"""The papers' gradient analysis as executable math, and the checks that gradients are held to."""
+"""The checks that gradients are held to; the papers' gradient analysis as executable math is to come here."""

@@ -19,6 +19,10 @@ class NotFiniteError(FloatingPointError, ValueError):
     """An array or a number that is not finite where only finite ones are allowed."""
 
 
+class DeviceError(RuntimeError):
+    """The device asked for cannot be used on this machine."""
+
+
 @dataclass(frozen=True)
 class ArrayLibrary:
     """One array library.
@@ -46,9 +50,13 @@ def _cupy_library() -> ArrayLibrary:
     try:
         cupy = importlib.import_module("cupy")
     except ImportError as error:
-        raise ImportError(
+        raise DeviceError(
             "device 'gpu' needs CuPy: pip install cupy-cuda13x (CUDA 13) or cupy-cuda12x (CUDA 12)"
         ) from error
+    try:
+        cupy.cuda.runtime.getDeviceCount()
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        raise DeviceError(f"device 'gpu' finds no usable GPU: {error}") from error
     linalg, sparse = importlib.import_module("cupyx.scipy.linalg"), importlib.import_module("cupyx.scipy.sparse")
     return ArrayLibrary("gpu", cupy, linalg, sparse, cupy.asarray, cupy.asnumpy)
 
@@ -108,7 +116,7 @@ def _map(tree: Any, move: Callable[[Any], Any]) -> Any:
 def to_device(tree: Any, device: str) -> Any:
     """Move every array in `tree` (an array, or nested dicts, tuples and lists of them) to "cpu" or "gpu".
 
-    Raises ValueError for an unknown device and ImportError when CuPy is missing.
+    Raises ValueError for an unknown device, DeviceError when CuPy or a GPU is missing.
     """
     if device not in _DEVICES:
         raise ValueError(f"device is {device!r}; allowed: {', '.join(map(repr, _DEVICES))}")

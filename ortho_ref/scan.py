@@ -1,8 +1,10 @@
 """Time: any cell over a sequence, forward and backward, by calling its step functions.  The reference for `fused`.
 
 h_t from (x_t, h_{t-1}), t = 1..T, starting at h_0                                [bp:bptt/forward]
-g_T = dh_T + dh[T];  g_{t-1} = dh[t-1] + (adjoint of step t at g_t)               [bp:bptt/g]
+g_T = dh_T + d_T;  g_{t-1} = d_{t-1} + (adjoint of step t at g_t)                 [bp:bptt/g]
 every weight's gradient is the sum over t of its parts                           [bp:bptt/sum]
+
+d_t is the loss's own derivative by h_t, dh[t - 1] in the array dh (T, B, n); dh_T comes on top of d_T.
 """
 
 from typing import Any, NamedTuple

@@ -1,52 +1,64 @@
-"""The training loop: batch -> loss and gradients -> deltas -> retract, with metrics as JSON lines.
+"""The training loop: batch -> loss and gradients -> clip -> deltas -> retract; and the run it leaves in a folder.
 
-A run is a folder: config.json, and metrics.jsonl with one line per logging interval:
-    iteration, loss (mean over the interval), gradient_norm, steps_per_second;
-    weights: for each orthogonal weight its defect, Neumann condition, forced resets;
-    evaluation_loss and the task's metric, where the held-out set was run.
+A run's folder
+    config.json          what the caller says the run is; "network" are the arguments of `models.network`
+    metrics.jsonl        a line per logging interval: iteration, loss (mean over the interval), gradient_norm (before
+                         clipping), learning_rates, steps_per_second; weights: for each orthogonal weight its defect,
+                         Neumann condition, forced resets; on the held-out set, evaluation_loss and the metric
+    last.safetensors     the whole state, every `checkpoint_every` updates and at the end
+    best.safetensors     the same at the smallest evaluation_loss so far
+    summary.json         when the run is finished: `summarize`
+    lock                 held by the process that writes here
+
+A run that stops, by a signal, an error or the loss of power, is resumed from last.safetensors: metrics.jsonl is cut to
+what the checkpoint records, and every later bit of weights and metrics is what it would have been (steps_per_second
+aside).  Data are drawn by the task from the run's seed, so that a resumed run draws the batches behind it again,
+without training on them; the generator must then be where the checkpoint left it.
 """
 
+import contextlib
 import json
 import math
+import os
+import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from ortho_ref.backend import NotFiniteError, to_device, to_host
+from ortho_ref import checkpoint, models
+from ortho_ref.backend import NotFiniteError, library_of, to_device, to_host
 from ortho_ref.losses import LOSSES, METRICS
 from ortho_ref.network import Network
-from ortho_ref.optimizers import Optimizer
+from ortho_ref.optimizers import Optimizer, clip_by_global_norm, clip_by_value, global_norm
 from ortho_ref.parametrizations import Params
 from ortho_ref.recurrent import States
 from ortho_ref.task import Batch, Task
 
 Record = dict[str, Any]
-
-
-def new_run_folder(out: Path, config: Record) -> Path:
-    """Create the folder `out` with its config.json.  FileExistsError if it holds a run already; OSError names out."""
-    for name in ("config.json", "metrics.jsonl"):
-        if (out / name).exists():
-            raise FileExistsError(f"out is {out}, which holds a run already ({name}); choose another folder")
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        (out / "config.json").write_text(json.dumps(config, indent=2) + "\n")
-    except OSError as error:
-        raise type(error)(f"out is {out}: {error.strerror}") from error
-    return out
+CONFIG, METRICS_FILE, LAST, BEST, SUMMARY = (
+    "config.json",
+    "metrics.jsonl",
+    "last.safetensors",
+    "best.safetensors",
+    "summary.json",
+)
 
 
 @dataclass
 class Trainer:
     """Trains a network on a task.
 
-    seed: of everything drawn: initial weights and data.  device: "cpu" or "gpu".  dtype: of parameters.
-    log_every: iterations per line of metrics.  evaluate_every: iterations between runs of the held-out set; the last
-    iteration always evaluates.
+    seed: of everything drawn: initial weights, data, dropout.  device: "cpu" or "gpu".  dtype: of parameters.
+    log_every: updates per line of metrics.  evaluate_every: updates between runs of the held-out set.
+    checkpoint_every: updates between checkpoints.  The last update is followed by all three.
+    clip_value: every entry of the gradients is clipped to +- this.  clip_norm: the gradients are scaled so that their
+    global norm is at most this.  One of the two, or neither.
+
+    iteration: updates done.
     """
 
     network: Network
@@ -57,96 +69,364 @@ class Trainer:
     seed: int = 0
     log_every: int = 50
     evaluate_every: int = 1000
+    checkpoint_every: int = 1000
+    clip_value: float | None = None
+    clip_norm: float | None = None
     device: str = "cpu"
     dtype: Any = np.float32
 
     def __post_init__(self) -> None:
-        for name in ("iterations", "batch_size", "log_every", "evaluate_every"):
+        for name in ("iterations", "batch_size", "log_every", "evaluate_every", "checkpoint_every"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}; allowed: at least 1")
         if self.seed < 0:
             raise ValueError(f"seed is {self.seed}; allowed: at least 0")
-        weights_rng, self._data_rng = np.random.default_rng(self.seed).spawn(2)
+        for name in ("clip_value", "clip_norm"):
+            limit = getattr(self, name)
+            if limit is not None and not 0 < limit < math.inf:
+                raise ValueError(f"{name} is {limit}; allowed: a finite number above 0, or None")
+        if self.clip_value is not None and self.clip_norm is not None:
+            raise ValueError(f"clip_value is {self.clip_value} and clip_norm is {self.clip_norm}; allowed: one of them")
+        weights_rng, _, self._dropout_rng = self._generators()
         params, states = self.network.init(weights_rng, self.dtype)
         self.params: Params = to_device(params, self.device)
         self.states: States = to_device(states, self.device)
+        self.iteration = 0
+        self._carried: list[Any] | None = None
+        self._total, self._since = 0.0, 0
+        self._best: float | None = None
 
-    def run(self, out: Path, on_record: Callable[[Record], None] = lambda record: None) -> list[Record]:
-        """Train; write metrics to out/metrics.jsonl; call on_record with each line; return the lines.
+    def _generators(self) -> list[np.random.Generator]:
+        """Of weights, data, dropout."""
+        return np.random.default_rng(self.seed).spawn(3)
 
-        Raises FloatingPointError, naming the iteration and the parameter, when a loss or gradient is not finite;
-        FileExistsError if out holds metrics already.
+    def run(
+        self,
+        out: Path,
+        config: Record | None = None,
+        *,
+        resume: bool = False,
+        on_record: Callable[[Record], None] = lambda record: None,
+        should_stop: Callable[[], bool] = lambda: False,
+    ) -> list[Record]:
+        """Train in the folder `out`; return the lines of metrics.jsonl.
+
+        config: JSON for config.json.  resume: go on from the folder's last checkpoint.  on_record gets each line as it
+        is written.  should_stop is asked after each update: True saves and returns, with `iteration` < `iterations`.
+
+        FileExistsError if out holds a run and resume is False, FileNotFoundError if it holds none and resume is True,
+        BlockingIOError if another process is at it, ValueError if the run there is another one than this.
+        FloatingPointError, naming the iteration and the parameter, when a loss, gradient or parameter is not finite;
+        the last checkpoint stays as it was.
         """
-        records: list[Record] = []
-        batches = self.task.batches(self._data_rng, self.batch_size)
-        carried: list[Any] | None = None
-        total, since, started = 0.0, 0, time.perf_counter()
-        with open(out / "metrics.jsonl", "x") as stream:
-            for iteration in range(1, self.iterations + 1):
-                batch = self._batch(next(batches))
-                h0 = carried if batch.carries_state else None
-                try:
-                    loss, gradients, result = self.network.loss_and_gradients(
-                        self.params, self.states, batch.x, batch.y, batch.mask, h0
-                    )
-                except NotFiniteError as error:
-                    raise _not_finite(iteration, str(error), "parameter", self.params) from error
-                carried = result.last
-                gradient_norm = math.sqrt(sum(float((g.conj() * g).real.sum()) for g in gradients.values()))
-                if not math.isfinite(gradient_norm):
-                    raise _not_finite(iteration, f"gradient norm is {gradient_norm}", "gradient of", gradients)
-                deltas = {name: self.optimizer.delta(name, self.params[name], g) for name, g in gradients.items()}
-                try:
-                    self.params, self.states = self.network.retract(self.params, self.states, deltas)
-                except NotFiniteError as error:
-                    raise _not_finite(iteration, str(error), "delta of", deltas) from error
-                total, since = total + float(loss), since + 1
-                last = iteration == self.iterations
-                if iteration % self.log_every and not last:
-                    continue
-                seconds = time.perf_counter() - started
+        config = json.loads(json.dumps(config or {}))
+        with _run_folder(out, config, resume):
+            size, data_state = 0, None
+            if resume and (out / LAST).exists():
+                size, data_state = self._restore(out / LAST)
+            batches = self._batches(data_state)
+            with _metrics_file(out / METRICS_FILE, size) as stream:
+                records = [json.loads(line) for line in stream]
+                if data_state is None:
+                    self._save(out / LAST, stream)
+                self._train(out, batches, stream, records, on_record, should_stop)
+            if self.iteration == self.iterations:
+                summary = summarize(records, self.task, self.network.count(self.params))
+                checkpoint.write(out / SUMMARY, _json(summary, 2))
+            return records
+
+    def _train(
+        self,
+        out: Path,
+        batches: Iterator[Batch],
+        stream: BinaryIO,
+        records: list[Record],
+        on_record: Callable[[Record], None],
+        should_stop: Callable[[], bool],
+    ) -> None:
+        timed, started = 0, time.perf_counter()
+        while self.iteration < self.iterations:
+            gradient_norm = self.update(next(batches))
+            timed += 1
+            last, stop = self.iteration == self.iterations, should_stop()
+            evaluates = last or self.iteration % self.evaluate_every == 0
+            if evaluates or self.iteration % self.log_every == 0:
                 record: Record = {
-                    "iteration": iteration,
-                    "loss": total / since,
+                    "iteration": self.iteration,
+                    "loss": self._total / self._since,
                     "gradient_norm": gradient_norm,
-                    "steps_per_second": since / seconds,
+                    "learning_rates": self.optimizer.rates(self.iteration - 1),
+                    "steps_per_second": timed / (time.perf_counter() - started),
                     "weights": self.network.health(self.states),
                 }
-                if last or iteration // self.evaluate_every > (iteration - since) // self.evaluate_every:
+                self._total, self._since = 0.0, 0
+                if evaluates:
                     record |= self.evaluate()
                     if not math.isfinite(record["evaluation_loss"]):
-                        message = f"evaluation loss is {record['evaluation_loss']}"
-                        raise _not_finite(iteration, message, "parameter", self.params)
+                        raise self._not_finite(f"evaluation loss is {record['evaluation_loss']}", self.params)
                 records.append(record)
-                stream.write(json.dumps(record) + "\n")
+                stream.write(_json(record))
                 stream.flush()
+                if evaluates and (self._best is None or record["evaluation_loss"] < self._best):
+                    self._best = record["evaluation_loss"]
+                    self._save(out / BEST, stream)
                 on_record(record)
-                total, since, started = 0.0, 0, time.perf_counter()
-        return records
+            if last or stop or self.iteration % self.checkpoint_every == 0:
+                self._save(out / LAST, stream)
+            if stop:
+                return
+            if not self._since:
+                timed, started = 0, time.perf_counter()
+
+    def update(self, batch: Batch) -> float:
+        """One update on a batch; the norm of its gradients before clipping.  FloatingPointError as `run`."""
+        self.iteration += 1
+        batch = _moved(batch, self.params)
+        h0 = self._carried if batch.carries_state else None
+        try:
+            loss, gradients, result = self.network.loss_and_gradients(
+                self.params, self.states, batch.x, batch.y, batch.mask, h0, self._dropout_rng
+            )
+        except NotFiniteError as error:
+            raise self._not_finite(str(error), self.params) from error
+        self._carried = result.last
+        gradient_norm = global_norm(gradients)
+        if not math.isfinite(gradient_norm):
+            raise self._not_finite(f"gradient norm is {gradient_norm}", gradients, "gradient of")
+        if self.clip_value is not None:
+            gradients = clip_by_value(gradients, self.clip_value)
+        if self.clip_norm is not None:
+            gradients, _ = clip_by_global_norm(gradients, self.clip_norm)
+        deltas = {name: self.optimizer.delta(name, self.params[name], g) for name, g in gradients.items()}
+        try:
+            self.params, self.states = self.network.retract(self.params, self.states, deltas)
+        except NotFiniteError as error:
+            raise self._not_finite(str(error), deltas, "delta of") from error
+        self._total, self._since = self._total + float(loss), self._since + 1
+        return gradient_norm
 
     def evaluate(self) -> Record:
-        """{"evaluation_loss": ..., task.metric: ...}: means over the task's held-out set, each entry alike."""
-        loss, metric, entries = 0.0, 0.0, 0
-        carried: list[Any] | None = None
-        for batch in map(self._batch, self.task.evaluation()):
-            result = self.network.forward(self.params, self.states, batch.x, carried if batch.carries_state else None)
-            carried = result.last
-            own = float(LOSSES[self.task.loss](result.outputs, batch.y, batch.mask)[0])
-            count = batch.y.size
-            if batch.mask is not None:
-                count = int(batch.mask.sum()) * (batch.y.size // batch.mask.size)
-            loss += own * count
-            metric += METRICS[self.task.metric](own, result.outputs, batch.y, batch.mask) * count
-            entries += count
-        return {"evaluation_loss": loss / entries, self.task.metric: metric / entries}
+        """`evaluate` with the weights as they are."""
+        return evaluate(self.network, self.params, self.states, self.task)
 
-    def _batch(self, batch: Batch) -> Batch:
-        if batch.x.dtype.kind == "f":
-            batch = batch._replace(x=batch.x.astype(self.dtype))
-        return to_device(batch, self.device)
+    def _batches(self, state: dict[str, Any] | None) -> Iterator[Batch]:
+        """The task's batches from number `iteration` on; state: where the generator must be then, if that is known."""
+        self._data_rng = self._generators()[1]
+        batches = self.task.batches(self._data_rng, self.batch_size)
+        for _ in range(self.iteration):
+            next(batches)
+        if state not in (None, self._data_rng.bit_generator.state):
+            raise ValueError(f"the task's data are not the run's: {self.iteration} batches took other draws")
+        return batches
+
+    def _save(self, path: Path, stream: BinaryIO) -> None:
+        """Write the whole state to `path`, after the metrics.  FloatingPointError if a parameter or U is not finite."""
+        arrays = self.params | {f"{name}.U": state["U"] for name, state in self.states.items()}
+        if not all(np.isfinite(to_host(array)).all() for array in arrays.values()):
+            raise self._not_finite("the update is not finite", arrays)
+        checkpoint.sync(stream.fileno())
+        state = {
+            "iteration": self.iteration,
+            "params": self.params,
+            "states": self.states,
+            "optimizer": self.optimizer.state(),
+            "carried": self._carried,
+            "generators": {
+                "data": self._data_rng.bit_generator.state,
+                "dropout": self._dropout_rng.bit_generator.state,
+            },
+            "interval": {"total": self._total, "since": self._since},
+            "best": self._best,
+            "metrics_size": stream.tell(),
+        }
+        checkpoint.save(path, state)
+
+    def _restore(self, path: Path) -> tuple[int, dict[str, Any]]:
+        """Take up a checkpoint; the size of metrics.jsonl and the state of the data's generator it records."""
+        state = checkpoint.load(path)
+        _check_same(path, self.params, state["params"])
+        moved = to_device({name: state[name] for name in ("params", "states", "carried", "optimizer")}, self.device)
+        self.params, self.states, self._carried = moved["params"], moved["states"], moved["carried"]
+        self.optimizer.load(moved["optimizer"])
+        self.iteration, self._best = state["iteration"], state["best"]
+        self._total, self._since = state["interval"]["total"], state["interval"]["since"]
+        self._dropout_rng.bit_generator.state = state["generators"]["dropout"]
+        return state["metrics_size"], state["generators"]["data"]
+
+    def _not_finite(self, what: str, arrays: Params, kind: str = "parameter") -> FloatingPointError:
+        bad = [name for name, array in arrays.items() if not np.isfinite(to_host(array)).all()]
+        where = f"not finite: the {kind} {', '.join(bad)}" if bad else f"every {kind.removesuffix(' of')} is finite"
+        return FloatingPointError(f"iteration {self.iteration}: {what}; {where}")
 
 
-def _not_finite(iteration: int, what: str, kind: str, arrays: Params) -> FloatingPointError:
-    bad = [name for name, array in arrays.items() if not np.isfinite(to_host(array)).all()]
-    where = f"not finite: the {kind} {', '.join(bad)}" if bad else f"every {kind.removesuffix(' of')} is finite"
-    return FloatingPointError(f"iteration {iteration}: {what}; {where}")
+def evaluate(network: Network, params: Params, states: States, task: Task) -> Record:
+    """{"evaluation_loss": ..., task.metric: ...}: means over the task's held-out set, each entry alike."""
+    loss, metric, entries = 0.0, 0.0, 0
+    carried: list[Any] | None = None
+    for batch in task.evaluation():
+        x, y, mask, carries_state = _moved(batch, params)
+        result = network.forward(params, states, x, carried if carries_state else None)
+        carried = result.last
+        own = float(LOSSES[task.loss](result.outputs, y, mask)[0])
+        count = y.size if mask is None else int(mask.sum()) * (y.size // mask.size)
+        loss += own * count
+        metric += METRICS[task.metric](own, result.outputs, y, mask) * count
+        entries += count
+    return {"evaluation_loss": loss / entries, task.metric: metric / entries}
+
+
+def _moved(batch: Batch, params: Params) -> Batch:
+    """A batch in the precision and on the device of the parameters."""
+    own = next(iter(params.values()))
+    if batch.x.dtype.kind == "f":
+        batch = batch._replace(x=batch.x.astype(own.real.dtype, copy=False))
+    moved: Batch = to_device(batch, library_of(own).device)
+    return moved
+
+
+class Loaded(NamedTuple):
+    """A network with its parameters and states, on the host: network.forward(params, states, x)."""
+
+    network: Network
+    params: Params
+    states: States
+
+
+def load(run: Path | str, which: str | None = None) -> Loaded:
+    """The network of a run's folder with the weights of its "best" or "last" checkpoint.
+
+    which: None takes the best, or the last where nothing was evaluated yet.  OSError, naming the file, if there is
+    none; ValueError for a run whose config.json names no network, and for a file that is not a checkpoint.
+    """
+    run = Path(run)
+    if which not in (None, "best", "last"):
+        raise ValueError(f"which is {which!r}; allowed: 'best', 'last', None")
+    config = read_config(run)
+    if "network" not in config:
+        raise ValueError(f"{run / CONFIG} names no network; it needs the arguments of models.network under 'network'")
+    path = run / (LAST if which == "last" or (which is None and not (run / BEST).exists()) else BEST)
+    network, state = models.network(**config["network"]), checkpoint.load(path)
+    _check_same(path, network.init(np.random.default_rng(0), _dtype(state["params"]))[0], state["params"])
+    return Loaded(network, state["params"], state["states"])
+
+
+def read_config(run: Path) -> Record:
+    """config.json of a run's folder.  FileNotFoundError if there is none, ValueError if it is not JSON."""
+    try:
+        text = (run / CONFIG).read_text()
+    except (FileNotFoundError, NotADirectoryError):
+        raise FileNotFoundError(f"{run} holds no run: there is no {CONFIG} in it") from None
+    except OSError as error:
+        raise type(error)(f"{run / CONFIG}: {error.strerror}") from error
+    try:
+        config: Record = json.loads(text)
+    except ValueError as error:
+        raise ValueError(f"{run / CONFIG} is not JSON: {error}") from None
+    return config
+
+
+def read_metrics(run: Path) -> list[Record]:
+    """The lines of metrics.jsonl, without one that is being written.  FileNotFoundError if there is none."""
+    try:
+        text = (run / METRICS_FILE).read_text()
+    except (FileNotFoundError, NotADirectoryError):
+        raise FileNotFoundError(f"{run} holds no run: there is no {METRICS_FILE} in it") from None
+    return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
+
+
+def summarize(records: list[Record], task: Task, parameters: int) -> Record:
+    """What is left to say of a finished run.
+
+    evaluation_loss: its minimum and where, the final one, and the median of the last 20 evaluations: a minimum alone
+    hides spikes.  metric: the same way.  worst_defect, worst_condition: over the logged lines.
+    """
+    evaluations = [record for record in records if "evaluation_loss" in record]
+    health = [figures for record in records for figures in record["weights"].values()]
+
+    def over(key: str, best: Callable[..., Record]) -> Record:
+        at = best(evaluations, key=lambda record: record[key])
+        median = statistics.median(record[key] for record in evaluations[-20:])
+        name = "minimum" if best is min else "maximum"
+        return {name: at[key], "at": at["iteration"], "final": evaluations[-1][key], "median_of_last_20": median}
+
+    summary = {
+        "iterations": records[-1]["iteration"],
+        "parameters": parameters,
+        "baseline": task.baseline,
+        "evaluations": len(evaluations),
+        "evaluation_loss": over("evaluation_loss", min),
+        task.metric: over(task.metric, min if task.metric == "bits_per_character" else max),
+        "steps_per_second": statistics.median(record["steps_per_second"] for record in records),
+    }
+    for key, name in (("defect", "worst_defect"), ("condition", "worst_condition")):
+        values = [figures[key] for figures in health if key in figures]
+        if values:
+            summary[name] = max(values)
+    resets = [figures.get("forced_resets") for figures in records[-1]["weights"].values()]
+    if any(count is not None for count in resets):
+        summary["forced_resets"] = sum(count for count in resets if count is not None)
+    return summary
+
+
+@contextlib.contextmanager
+def _run_folder(out: Path, config: Record, resume: bool) -> Iterator[None]:
+    """Hold the folder `out`, with its config.json written or, to resume, compared."""
+
+    def check() -> None:
+        found = [name for name in (CONFIG, METRICS_FILE, LAST) if (out / name).exists()]
+        if found and not resume:
+            raise FileExistsError(
+                f"out is {out}, which holds a run already ({found[0]}); choose another folder, or resume it"
+            )
+        if resume:
+            present = read_config(out)
+            for key in sorted(present.keys() | config.keys()):
+                if present.get(key) != config.get(key):
+                    raise ValueError(f"{key} is {config.get(key)!r}; the run in {out} has {present.get(key)!r}")
+
+    check()
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with checkpoint.locked(out):
+            check()
+            if not resume:
+                checkpoint.write(out / CONFIG, _json(config, 2))
+            yield
+    except OSError as error:
+        if error.errno is None or not error.strerror:  # says all already
+            raise
+        raise type(error)(f"out is {out}: {error.strerror}") from error
+
+
+@contextlib.contextmanager
+def _metrics_file(path: Path, size: int) -> Iterator[BinaryIO]:
+    """metrics.jsonl, cut to its first `size` bytes, to be read and then written on."""
+    with open(path, "r+b" if path.exists() else "w+b") as stream:
+        if stream.seek(0, os.SEEK_END) < size:
+            raise ValueError(f"{path} is shorter than the {size} bytes that the checkpoint records")
+        stream.truncate(size)
+        stream.seek(0)
+        yield stream
+
+
+def _check_same(path: Path, ours: Params, theirs: Params) -> None:
+    """ValueError unless a checkpoint's parameters have the network's names, shapes and dtypes."""
+
+    def form(params: Params) -> dict[str, str]:
+        return {name: f"{value.dtype} {value.shape}" for name, value in params.items()}
+
+    for name in sorted(ours.keys() | theirs.keys()):
+        if form(ours).get(name) != form(theirs).get(name):
+            raise ValueError(
+                f"{path}: {name} is {form(theirs).get(name, 'missing')}; the network's is "
+                f"{form(ours).get(name, 'missing')}"
+            )
+
+
+def _dtype(params: Params) -> np.dtype:
+    """The real precision of parameters."""
+    return np.dtype(next(value.real.dtype for value in params.values()))
+
+
+def _json(value: Record, indent: int | None = None) -> bytes:
+    return (json.dumps(value, indent=indent) + "\n").encode()

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ortho_ref import fused, models, scan
-from scripts.train import limit_threads
+from scripts.program import blas, limit_threads, run
 
 
 class Size(NamedTuple):
@@ -35,17 +35,6 @@ SIZES = {
     "char-PTB layer": Size(32, 100, 200, 430),
     "big layer": Size(32, 100, 430, 1000),
 }
-
-
-def blas() -> list[str]:
-    """Every BLAS in this process: library, version, kernel, threads."""
-    from threadpoolctl import threadpool_info
-
-    return [
-        f"{pool['internal_api']} {pool['version']} {pool.get('architecture', '')} x{pool['num_threads']}"
-        for pool in threadpool_info()
-        if pool["user_api"] == "blas"
-    ]
 
 
 def numpy_step(engine: Any, size: Size) -> Callable[[], None]:
@@ -174,4 +163,4 @@ def main(
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    run(main)

@@ -16,7 +16,7 @@ from ortho_ref.activations import ACTIVATIONS
 from ortho_ref.cells import LSTM, Cell, Elman, GRUResetBefore
 from ortho_ref.network import Network
 from ortho_ref.parametrizations import NeumannCayley, Parametrization, ScaledCayley
-from scripts.train import limit_threads
+from scripts.program import limit_threads, run
 
 TOLERANCE_DIFFERENCES, TOLERANCE_ANALYTIC = 1e-7, 1e-12
 
@@ -148,4 +148,4 @@ def main(
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    run(main)

@@ -1,73 +1,240 @@
-"""Train a model on a task: python -m scripts.train parenthesis --model nc-gru --hidden 56 --out runs/paren"""
+"""Train a model on a task: python -m scripts.train denoise --model nc-gru --out runs/denoise"""
 
+import contextlib
 import enum
-import itertools
 import json
 import math
-from collections.abc import Iterable
+import signal
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.console import Console, RenderableType
-from rich.markup import escape
+from rich.console import RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text as Line
 
+import ortho_ref
 from ortho_ref import models
-from ortho_ref.network import Network
-from ortho_ref.optimizers import Adam, ByName
+from ortho_ref.optimizers import OPTIMIZERS, ByName, Optimizer
+from ortho_ref.schedules import Constant, LinearToZero, Schedule, Step
 from ortho_ref.task import Task
-from ortho_ref.training import Record, Trainer, new_run_folder
+from ortho_ref.training import LAST, Record, Trainer, read_config
+from scripts.defaults import DEFAULTS
+from scripts.program import BAD_INPUT, blas, console, fail, limit_threads, run, say
+from tasks.adding import Adding
+from tasks.copying import Copying
+from tasks.denoise import Denoise
 from tasks.parenthesis import Parenthesis
 from tasks.text import Text
-
-console = Console(stderr=True)
 
 
 class TaskName(enum.StrEnum):
     parenthesis = "parenthesis"
+    denoise = "denoise"
+    adding = "adding"
+    copying = "copying"
     text = "text"
 
 
-def fail(message: object, code: int = 2) -> NoReturn:
-    """One line on stderr, and the exit code."""
-    console.print(f"[red]error:[/red] {escape(str(message))}", highlight=False, soft_wrap=True)
-    raise typer.Exit(code)
-
-
-def limit_threads(threads: int) -> None:
-    """Give every BLAS in this process that many threads: NumPy's, and SciPy's own."""
-    import scipy.linalg  # noqa: F401  loads SciPy's BLAS; a limit holds for what is loaded
-    from threadpoolctl import threadpool_limits
-
-    if threads < 1:
-        raise ValueError(f"threads is {threads}; allowed: at least 1")
-    threadpool_limits(threads)
-
-
-def make_task(name: TaskName, length: int, file: Path | None) -> Task:
-    """The task of that name; ValueError or OSError for a wrong option or file."""
-    if name is TaskName.text:
-        if file is None:
+def make_task(config: Record) -> Task:
+    """The task a config names; ValueError or OSError for a wrong option or file."""
+    name, length = config["task"], config["length"]
+    for option, own in (("file", ("text",)), ("form", ("parenthesis", "denoise")), ("layout", ("copying",))):
+        if config.get(option) is not None and name not in own:
+            raise ValueError(f"--{option} is for {' and '.join(own)}; {name} has none")
+    form = {} if config.get("form") is None else {"form": config["form"]}
+    if name == "text":
+        if config.get("file") is None:
             raise ValueError("text needs --file FILE, a UTF-8 text")
-        return Text(file, length)
-    if file is not None:
-        raise ValueError(f"--file is for text; {name} is generated")
-    return Parenthesis(length)
+        return Text(Path(config["file"]), length)
+    if name == "copying":
+        return Copying(length, **({} if config.get("layout") is None else {"layout": config["layout"]}))
+    if name == "adding":
+        return Adding(length)
+    return Denoise(length, **form) if name == "denoise" else Parenthesis(length, **form)
 
 
-def make_network(task: Task, model: str, hidden: int, layers: int, options: dict[str, Any]) -> Network:
-    """`layers` copies of the model under a readout for the task."""
-    sizes = [task.input.size, *[hidden] * layers]
-    stack = tuple(models.build(model, m, n, **options) for m, n in itertools.pairwise(sizes))
-    return Network(stack, task.output_size, task.readout, task.loss)
+def network_arguments(task: Task, config: Record) -> Record:
+    """The arguments of `models.network` for a config, as JSON."""
+    model, n = config["model"], config["hidden"]
+    options = {name: config[name] for name in ("orthogonal", "negative_ones") if config[name] is not None}
+    if config["order"] == "exact":
+        options["exact"] = True
+    elif config["order"] is not None:
+        options["order"] = _integer("order", config["order"], "1, 2, 3 or exact")
+    if config["reset_every"] is not None:
+        never = config["reset_every"] == "never"
+        options["reset_every"] = None if never else _integer("reset_every", config["reset_every"], "N or never")
+    if config["layers"] < 1:
+        raise ValueError(f"layers is {config['layers']}; allowed: at least 1")
+    return {
+        "name": model,
+        "input_size": task.input.size,
+        "hidden_sizes": [n] * config["layers"],
+        "output_size": task.output_size,
+        "readout": task.readout,
+        "loss": task.loss,
+        "dropout": config["dropout"],
+        **options,
+    }
+
+
+def _integer(option: str, text: str, allowed: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"{option} is {text!r}; allowed: {allowed}") from None
+
+
+def make_schedule(text: str, rate: float, iterations: int) -> Schedule:
+    """ "constant", "linear" (to zero over the run), or "step:EVERY:FACTOR"."""
+    kind, *numbers = text.split(":")
+    if kind == "constant" and not numbers:
+        return Constant(rate)
+    if kind == "linear" and not numbers:
+        return LinearToZero(rate, iterations)
+    if kind == "step" and len(numbers) == 2:
+        with contextlib.suppress(ValueError):
+            every, factor = int(numbers[0]), float(numbers[1])
+            return Step(rate, every, factor)
+    raise ValueError(
+        f"schedule is {text!r}; allowed: constant, linear, or step:EVERY:FACTOR with EVERY >= 1 and 0 < FACTOR <= 1"
+    )
+
+
+def make_optimizer(config: Record) -> Optimizer:
+    """For A one optimizer, for all else another, each with its own rate."""
+
+    def make(kind: str, rate: float, decay: float) -> Optimizer:
+        if kind not in OPTIMIZERS:
+            raise ValueError(f"optimizer is {kind!r}; allowed: {', '.join(OPTIMIZERS)}")
+        return OPTIMIZERS[kind](make_schedule(config["schedule"], rate, config["iterations"]), weight_decay=decay)
+
+    return ByName(
+        {
+            "*.A": make(config["optimizer_skew"], config["lr_skew"], 0.0),
+            "*": make(config["optimizer"], config["lr"], config["weight_decay"]),
+        }
+    )
+
+
+def clipping(text: str | None) -> dict[str, float]:
+    """ "value:LIMIT" or "norm:LIMIT" as the trainer's argument."""
+    if text is None:
+        return {}
+    kind, _, limit = text.partition(":")
+    with contextlib.suppress(ValueError):
+        if kind in ("value", "norm"):
+            return {f"clip_{kind}": float(limit)}
+    raise ValueError(f"clip is {text!r}; allowed: value:LIMIT or norm:LIMIT with LIMIT above 0")
+
+
+def make_trainer(config: Record) -> Trainer:
+    """The trainer a config describes; its network from config["network"]."""
+    return Trainer(
+        models.network(**config["network"]),
+        make_task(config),
+        make_optimizer(config),
+        config["iterations"],
+        config["batch"],
+        config["seed"],
+        log_every=config["log_every"],
+        evaluate_every=config["eval_every"],
+        checkpoint_every=config["checkpoint_every"],
+        device=config["device"],
+        dtype=np.dtype(config["dtype"]),
+        **clipping(config["clip"]),
+    )
+
+
+# None: the task's or the model's own, or none at all
+FIXED: Record = {
+    "model": "nc-gru",
+    "hidden": None,
+    "layers": 1,
+    "length": None,
+    "batch": None,
+    "iterations": None,
+    "lr": None,
+    "lr_skew": None,
+    "optimizer": "adam",
+    "optimizer_skew": None,
+    "weight_decay": 0.0,
+    "schedule": "constant",
+    "clip": None,
+    "dropout": 0.0,
+    "orthogonal": None,
+    "order": None,
+    "reset_every": None,
+    "negative_ones": None,
+    "form": None,
+    "layout": None,
+    "file": None,
+    "seed": 0,
+    "dtype": "float32",
+    "device": "cpu",
+    "threads": 1,
+    "log_every": 50,
+    "eval_every": None,
+    "checkpoint_every": None,
+}
+
+
+def config_of(task: str, **options: Any) -> Record:
+    """Every option of a run: as given, or where None the task's and the model's default; and its network's form."""
+    given = FIXED | {name: value for name, value in options.items() if value is not None}
+    defaults, model = DEFAULTS[task], given["model"]
+    if model not in models.names():
+        raise ValueError(f"model is {model!r}; allowed: {', '.join(models.names())}")
+    if given["dtype"] not in ("float32", "float64"):
+        raise ValueError(f"dtype is {given['dtype']!r}; allowed: float32, float64")
+    config: Record = {"task": task, **given}
+    own: Record = {
+        "length": defaults.length,
+        "batch": defaults.batch,
+        "iterations": defaults.iterations,
+        "hidden": defaults.hidden_of(model),
+        "lr": defaults.lr,
+        "eval_every": defaults.eval_every,
+    }
+    config |= {name: value for name, value in own.items() if config[name] is None}
+    if config["hidden"] == own["hidden"] and config["negative_ones"] is None:
+        config["negative_ones"] = defaults.negative_ones.get(model)
+    if model == "nc-gru" and config["order"] != "exact" and config["reset_every"] is None:
+        config["reset_every"] = str(defaults.reset_every)
+    if config["lr_skew"] is None:
+        config["lr_skew"] = config["lr"] if given["lr"] is not None else (defaults.lr_skew or defaults.lr)
+    config["optimizer_skew"] = config["optimizer_skew"] or config["optimizer"]
+    config["checkpoint_every"] = config["checkpoint_every"] or config["eval_every"]
+    if config["file"] is not None:
+        config["file"] = str(Path(config["file"]).resolve())
+    the_task = make_task(config)
+    config["network"] = network_arguments(the_task, config)
+    config["baseline"] = the_task.baseline
+    config["file_sha256"] = getattr(the_task, "sha256", None)
+    config["made_by"] = {"ortho_ref": ortho_ref.__version__, "numpy": np.__version__, "blas": blas()}
+    next(the_task.batches(np.random.default_rng(0), config["batch"]))  # a batch that cannot be had is said here
+    return config
+
+
+def resumed_config(out: Path, task: str, given: Record) -> Record:
+    """The config of the run in `out`; ValueError where an option that was given is another than the run's."""
+    config = read_config(out)
+    if given["file"] is not None:
+        given["file"] = str(Path(given["file"]).resolve())
+    for option, value in {"task": task, **given}.items():
+        if value is not None and value != config.get(option):
+            raise ValueError(f"{option} is {value!r}; the run in {out} has {config.get(option)!r}")
+    if config["file_sha256"] != getattr(make_task(config), "sha256", None):
+        raise ValueError(f"file is {config['file']}, which has changed since the run in {out} began")
+    return config
 
 
 def show(task: Task, record: Record) -> str:
     """The figures of a metrics line that fit beside a progress bar."""
-    parts = [f"loss {record['loss']:.4f} (baseline {task.baseline:.4f})"]
+    parts = [f"loss {record['loss']:.4g} (baseline {task.baseline:.4g})"]
     if task.metric == "bits_per_character":
         parts.append(f"{record['loss'] / math.log(2):.3f} bits")
     health = record["weights"].values()
@@ -76,8 +243,8 @@ def show(task: Task, record: Record) -> str:
         if values and (key != "forced_resets" or max(values)):
             parts.append(f"{label} {max(values):.1e}" if key != "forced_resets" else f"{label} {sum(values)}")
     if "evaluation_loss" in record:
-        parts.append(f"held out {record['evaluation_loss']:.4f}")
-    return "  ".join(parts)
+        parts.append(f"held out {record['evaluation_loss']:.4g}")
+    return "  ".join([*parts, f"{record['steps_per_second']:.1f} steps/s"])
 
 
 class FiguresUnderBar(Progress):
@@ -91,9 +258,33 @@ class FiguresUnderBar(Progress):
         yield Line(self.figures)
 
 
-def train(trainer: Trainer, out: Path, config: dict[str, Any], label: str) -> list[Record]:
-    """Run the trainer under a progress bar, into the new run folder `out`."""
-    new_run_folder(out, config)
+@contextlib.contextmanager
+def signals() -> Iterator[list[int]]:
+    """SIGINT and SIGTERM are put into a list, for the trainer to stop after its update; a second one interrupts."""
+    received: list[int] = []
+
+    def handler(number: int, frame: object) -> None:
+        if received:
+            raise KeyboardInterrupt
+        received.append(number)
+
+    before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield received
+    finally:
+        for number, old in before.items():
+            signal.signal(number, old)
+
+
+def train(
+    trainer: Trainer,
+    out: Path,
+    config: Record,
+    label: str,
+    resume: bool = False,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> list[Record]:
+    """Run the trainer in the folder `out` under a progress bar."""
     columns = (TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn(), TimeRemainingColumn())
     with FiguresUnderBar(*columns, console=console) as progress:
         bar = progress.add_task(label, total=trainer.iterations)
@@ -104,62 +295,83 @@ def train(trainer: Trainer, out: Path, config: dict[str, Any], label: str) -> li
 
         # what overflows is reported by the trainer, by name
         with np.errstate(all="ignore"):
-            return trainer.run(out, on_record)
+            return trainer.run(out, config, resume=resume, on_record=on_record, should_stop=should_stop)
 
 
 def main(
     task: Annotated[TaskName, typer.Argument(help="The task.")],
-    out: Annotated[Path, typer.Option(help="Folder for config.json and metrics.jsonl; must not hold a run.")],
-    model: Annotated[str, typer.Option(help=f"One of {', '.join(models.names())}.")] = "nc-gru",
-    hidden: Annotated[int, typer.Option(help="Hidden size n.")] = 56,
-    layers: Annotated[int, typer.Option(help="Recurrent layers.")] = 1,
-    length: Annotated[int, typer.Option(help="Time steps T of a sequence or window.")] = 100,
-    batch: Annotated[int, typer.Option(help="Sequences B in a batch.")] = 16,
-    iterations: Annotated[int, typer.Option(help="Updates.")] = 4000,
-    lr: Annotated[float, typer.Option(help="Adam's learning rate.")] = 1e-3,
-    lr_a: Annotated[float | None, typer.Option("--lr-A", help="The rate for A; --lr unless given.")] = None,
-    seed: Annotated[int, typer.Option(help="Of initial weights and data.")] = 0,
-    file: Annotated[Path | None, typer.Option(help="text: the UTF-8 text to learn.")] = None,
-    orthogonal: Annotated[str | None, typer.Option(help="nc-gru: c, rc or ruc.")] = None,
-    order: Annotated[int | None, typer.Option(help="nc-gru: order of the Neumann series, 1 to 3.")] = None,
-    reset_every: Annotated[int | None, typer.Option(help="nc-gru: updates between exact inverses.")] = None,
+    out: Annotated[Path | None, typer.Option(help="The run's folder; runs/TASK-MODEL-SEED unless given.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in OUT, with its own options.")] = False,
+    model: Annotated[str | None, typer.Option(help=f"{', '.join(models.names())}; nc-gru unless given.")] = None,
+    hidden: Annotated[int | None, typer.Option(help="Hidden size n.")] = None,
+    layers: Annotated[int | None, typer.Option(help="Recurrent layers; 1 unless given.")] = None,
+    length: Annotated[int | None, typer.Option(help="T: of a sequence, a delay or a window.")] = None,
+    batch: Annotated[int | None, typer.Option(help="Sequences B in a batch.")] = None,
+    iterations: Annotated[int | None, typer.Option(help="Updates.")] = None,
+    lr: Annotated[float | None, typer.Option(help="Learning rate.")] = None,
+    lr_skew: Annotated[float | None, typer.Option(help="The rate of A.")] = None,
+    optimizer: Annotated[str | None, typer.Option(help=f"{', '.join(OPTIMIZERS)}; adam unless given.")] = None,
+    optimizer_skew: Annotated[str | None, typer.Option(help="A's; as --optimizer unless given.")] = None,
+    weight_decay: Annotated[float | None, typer.Option(help="Of every parameter but A.")] = None,
+    schedule: Annotated[str | None, typer.Option(help="constant (default), linear, step:EVERY:FACTOR.")] = None,
+    clip: Annotated[str | None, typer.Option(help="value:LIMIT or norm:LIMIT.")] = None,
+    dropout: Annotated[float | None, typer.Option(help="Share of each layer's outputs dropped.")] = None,
+    orthogonal: Annotated[str | None, typer.Option(help="nc-gru: c (default), rc or ruc.")] = None,
+    order: Annotated[str | None, typer.Option(help="nc-gru: of the Neumann series, 1, 2 or 3; or exact.")] = None,
+    reset_every: Annotated[str | None, typer.Option(help="nc-gru: updates between exact inverses; or never.")] = None,
     negative_ones: Annotated[int | None, typer.Option(help="nc-gru, scornn: entries -1 of D.")] = None,
-    log_every: Annotated[int, typer.Option(help="Iterations per line of metrics.")] = 50,
-    evaluate_every: Annotated[int, typer.Option(help="Iterations between runs of the held-out set.")] = 1000,
-    threads: Annotated[int, typer.Option(help="BLAS threads.")] = 1,
+    form: Annotated[str | None, typer.Option(help="parenthesis, denoise: paper (default) or released.")] = None,
+    layout: Annotated[str | None, typer.Option(help="copying: A (default), B or C.")] = None,
+    file: Annotated[Path | None, typer.Option(help="text: the UTF-8 text to learn.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Of initial weights, data and dropout; 0 unless given.")] = None,
+    dtype: Annotated[str | None, typer.Option(help="float32 (default) or float64.")] = None,
+    device: Annotated[str | None, typer.Option(help="cpu (default) or gpu.")] = None,
+    threads: Annotated[int | None, typer.Option(help="BLAS threads; 1 unless given.")] = None,
+    log_every: Annotated[int | None, typer.Option(help="Updates per line of metrics; 50 unless given.")] = None,
+    eval_every: Annotated[int | None, typer.Option(help="Updates between runs of the held-out set.")] = None,
+    checkpoint_every: Annotated[int | None, typer.Option(help="Updates between checkpoints.")] = None,
 ) -> None:
-    """Train MODEL on TASK with Adam; metrics go to OUT/metrics.jsonl, one JSON object per line."""
-    config = {key: str(value) if isinstance(value, Path) else value for key, value in locals().items()}
-    options = {"orthogonal": orthogonal, "order": order, "reset_every": reset_every, "negative_ones": negative_ones}
+    """Train a model on a task; what is not given is the NC-GRU paper's for the task and the model.
+
+    The folder gets config.json, metrics.jsonl, summary.json, last.safetensors, best.safetensors and curve.png.  Ctrl-C
+    saves; --resume goes on.
+    """
+    given = {key: str(v) if isinstance(v, Path) else v for key, v in locals().items()}
+    del given["task"], given["out"], given["resume"]
+    out = out or Path("runs") / f"{task}-{model or FIXED['model']}-{FIXED['seed'] if seed is None else seed}"
     try:
-        limit_threads(threads)
-        the_task = make_task(task, length, file)
-        network = make_network(
-            the_task, model, hidden, layers, {name: value for name, value in options.items() if value is not None}
-        )
-        optimizer = ByName({"*.A": Adam(lr if lr_a is None else lr_a), "*": Adam(lr)})
-        trainer = Trainer(
-            network, the_task, optimizer, iterations, batch, seed, log_every=log_every, evaluate_every=evaluate_every
-        )
-        next(the_task.batches(np.random.default_rng(0), batch))  # a batch that cannot be had is said before the folder
-        records = train(trainer, out, config, f"{model} {task}")
-    except (ValueError, TypeError, OSError, FloatingPointError) as error:
+        if resume:
+            config = resumed_config(out, task, given)
+        else:
+            limit_threads(threads or 1)
+            config = config_of(task, **given)
+        limit_threads(config["threads"])
+        trainer = make_trainer(config)
+        with signals() as received:
+            records = train(trainer, out, config, f"{config['model']} {task}", resume, lambda: bool(received))
+        if trainer.iteration < trainer.iterations:
+            name = signal.Signals(received[0]).name
+            say(f"{name}: saved after update {trainer.iteration} of {trainer.iterations}; to go on:")
+            say(f"python -m scripts.train {task} --out {out} --resume")
+            raise typer.Exit(128 + received[0])
+        from scripts.plot import draw, run_of
+
+        draw([run_of(out)], out / "curve.png")
+    except FloatingPointError as error:
+        fail(f"{error}; the last good checkpoint is {out / LAST}", 1)
+    except BAD_INPUT as error:
         fail(error)
     except MemoryError as error:
-        fail(f"out of memory: {error}; a smaller --hidden, --batch or --length needs less")
+        fail(f"out of memory: {error}; a smaller --hidden, --batch or --length needs less", 1)
     except KeyboardInterrupt:
-        fail(f"interrupted; the metrics so far are in {out / 'metrics.jsonl'}", 130)
+        fail(f"interrupted; go on from the last checkpoint: python -m scripts.train {task} --out {out} --resume", 130)
     last = records[-1]
-    console.print(
-        f"{network.count(trainer.params)} parameters; held out: loss {last['evaluation_loss']:.4f}, "
-        f"{the_task.metric} {last[the_task.metric]:.4f}; baseline loss {the_task.baseline:.4f}; "
-        f"{out / 'metrics.jsonl'}",
-        markup=False,
-        highlight=False,
-        soft_wrap=True,
+    say(
+        f"{trainer.network.count(trainer.params)} parameters; held out: loss {last['evaluation_loss']:.4g}, "
+        f"{trainer.task.metric} {last[trainer.task.metric]:.4f}; baseline loss {trainer.task.baseline:.4g}; {out}"
     )
     typer.echo(json.dumps(last))
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    run(main)

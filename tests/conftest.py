@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from ortho_ref import backend
-from scripts.train import limit_threads
+from scripts.program import limit_threads
 from tests import standin
 
 # The same draws on every run; --hypothesis-profile=random looks elsewhere.

@@ -143,11 +143,13 @@ def test_version_is_a_literal_and_in_the_changelog():
     newest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert newest is not None
     assert newest[1] == ortho_ref.__version__
+    assert f"\nversion: {ortho_ref.__version__}\n" in (ROOT / "CITATION.cff").read_text()
 
 
-def test_the_readmes_python_runs():
-    """The README's Python, in the README's order, in a fresh interpreter; warnings are errors."""
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+@pytest.mark.parametrize("page", ["README.md", "docs/reading-guide.md"])
+def test_the_pages_python_runs(page):
+    """A page's Python, in its order, in a fresh interpreter; warnings are errors."""
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
     assert blocks
     result = subprocess.run(
         [sys.executable, "-W", "error", "-c", "\n".join(blocks)], cwd=ROOT, capture_output=True, text=True, check=False
@@ -155,10 +157,14 @@ def test_the_readmes_python_runs():
     assert result.returncode == 0, result.stderr
 
 
-def test_the_readme_names_what_exists():
-    """Its pictures, the folders of its layout, and the scripts it runs are there."""
-    readme = (ROOT / "README.md").read_text()
-    for target in re.findall(r"\]\(([^)#:]+)\)", readme):
-        assert (ROOT / target).exists(), target
-    for script in re.findall(r"python -m scripts\.(\w+)", readme):
+PAGES = ["README.md", "CONTRIBUTING.md", *(str(p.relative_to(ROOT)) for p in [*ROOT.glob("docs/*.md")])]
+
+
+@pytest.mark.parametrize("page", [*PAGES, "results/README.md"])
+def test_pages_name_what_exists(page):
+    """Their pictures and links, and the scripts they run, are there."""
+    text = (ROOT / page).read_text()
+    for target in re.findall(r"\]\(([^)#:]+)\)", text):
+        assert ((ROOT / page).parent / target).exists(), target
+    for script in re.findall(r"python -m scripts\.(\w+)", text):
         assert (ROOT / "scripts" / f"{script}.py").exists(), script

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import types
 from typing import NamedTuple
 
 import numpy as np
@@ -62,7 +63,25 @@ def test_gpu_without_cupy(monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", None)
     monkeypatch.setitem(backend._LOADERS, "cupy", backend._cupy_library)
     monkeypatch.delitem(backend._LOADED, "cupy", raising=False)
-    with pytest.raises(ImportError, match="pip install cupy-cuda13x"):
+    with pytest.raises(backend.DeviceError, match="pip install cupy-cuda13x"):
+        backend.to_device(np.ones(1), "gpu")
+
+
+def test_cupy_without_gpu(monkeypatch):
+    """CuPy installed where there is no driver or no device: the runtime's own words, in one line."""
+
+    class CUDARuntimeError(RuntimeError):
+        pass
+
+    def count():
+        raise CUDARuntimeError("cudaErrorNoDevice: no CUDA-capable device is detected")
+
+    runtime = types.SimpleNamespace(getDeviceCount=count, CUDARuntimeError=CUDARuntimeError)
+    cupy = types.SimpleNamespace(cuda=types.SimpleNamespace(runtime=runtime))
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    monkeypatch.setitem(backend._LOADERS, "cupy", backend._cupy_library)
+    monkeypatch.delitem(backend._LOADED, "cupy", raising=False)
+    with pytest.raises(backend.DeviceError, match=r"^device 'gpu' finds no usable GPU: cudaErrorNoDevice"):
         backend.to_device(np.ones(1), "gpu")
 
 

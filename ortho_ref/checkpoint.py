@@ -1,0 +1,141 @@
+"""Checkpoints: a run's whole state in one safetensors file, which is there whole or not at all.
+
+A tree of dicts, lists, tuples, arrays, numbers, strings, booleans and None becomes one file: every array is a tensor
+named by its path, "params/layer0.U_c.A"; all else is JSON in the file's metadata, under "tree".  Complex arrays have a
+trailing axis of 2, (re, im).  The memory order of an array is kept: BLAS rounds differently on a transposed one.
+
+A file is written under a temporary name, synced, renamed, and its folder synced: a process that is killed, or a machine
+that stops, leaves the old file or the new one.
+"""
+
+import contextlib
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors
+import safetensors.numpy
+
+from ortho_ref.backend import is_array, to_host
+
+FORMAT = "ortho_ref checkpoint 1"
+
+
+def save(path: Path, tree: dict[str, Any]) -> None:
+    """Write the tree to `path`.  Device arrays are moved to the host.  OSError, naming path, if that fails."""
+    tensors: dict[str, np.ndarray] = {}
+    skeleton = _encode(to_host(tree), "", tensors)
+    write(path, safetensors.numpy.save(tensors, {"format": FORMAT, "tree": json.dumps(skeleton)}))
+
+
+def load(path: Path) -> dict[str, Any]:
+    """The tree that `save` wrote, with host arrays.
+
+    OSError, naming path, if it cannot be read; ValueError if it is not a checkpoint.
+    """
+    try:
+        with safetensors.safe_open(str(path), framework="numpy") as stream:
+            metadata = stream.metadata() or {}
+            if metadata.get("format") != FORMAT:
+                raise ValueError(
+                    f"{path} is not a checkpoint: its format is {metadata.get('format')!r}, not {FORMAT!r}"
+                )
+            tensors = {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118  not a dict
+    except safetensors.SafetensorError as error:
+        raise ValueError(f"{path} is not a checkpoint: {error}") from error
+    except OSError as error:
+        raise type(error)(f"{path}: {error.strerror or error}") from error
+    tree = _decode(json.loads(metadata["tree"]), tensors)
+    assert isinstance(tree, dict)
+    return tree
+
+
+def write(path: Path, data: bytes) -> None:
+    """Put `data` into the file `path`, whole or not at all.  OSError, naming path, if that fails."""
+    temporary = path.with_name(f"{path.name}.part")
+    try:
+        with open(temporary, "wb") as stream:
+            stream.write(data)
+            sync(stream.fileno())
+        os.replace(temporary, path)
+        sync_folder(path.parent)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise type(error)(f"{path} cannot be written: {error.strerror}") from error
+
+
+def sync(descriptor: int) -> None:
+    """Wait until what was written is on the disk."""
+    os.fsync(descriptor)
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until the names of the folder are on the disk; only POSIX lets a folder be synced."""
+    if os.name == "posix":
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            sync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold the folder for this process; the system lets go of it when the process ends, however it ends.
+
+    BlockingIOError if another process holds it.  Linux and macOS.
+    """
+    import fcntl
+
+    with open(folder / "lock", "a+") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            stream.seek(0)
+            raise BlockingIOError(f"out is {folder}, which process {stream.read() or '?'} is using") from error
+        stream.truncate(0)
+        stream.write(str(os.getpid()))
+        stream.flush()
+        yield
+
+
+def _encode(value: Any, path: str, tensors: dict[str, np.ndarray]) -> Any:
+    """JSON for a tree; arrays go to `tensors` and leave {"$array": path} behind."""
+    if is_array(value) or isinstance(value, np.generic):
+        is_complex, fortran = value.dtype.kind == "c", value.flags.f_contiguous and not value.flags.c_contiguous
+        plain = np.stack([value.real, value.imag], axis=-1) if is_complex else value
+        tensors[path] = np.array(plain, order="C")
+        scalar = isinstance(value, np.generic)  # not an array of no axes: the two promote differently
+        return {"$array": path, "complex": is_complex, "fortran": fortran, "scalar": scalar}
+    if isinstance(value, dict):
+        if any(not isinstance(key, str) or key.startswith("$") for key in value):
+            raise TypeError(f"{path or 'the tree'} has keys {list(value)}; allowed: strings that do not begin with $")
+        return {key: _encode(item, f"{path}/{key}" if path else key, tensors) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        items = [_encode(item, f"{path}/{i}", tensors) for i, item in enumerate(value)]
+        return {"$tuple": items} if isinstance(value, tuple) else items
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise TypeError(f"{path} is a {type(value).__name__}; allowed: arrays, numbers, strings, None and trees of these")
+
+
+def _decode(value: Any, tensors: dict[str, np.ndarray]) -> Any:
+    if isinstance(value, list):
+        return [_decode(item, tensors) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if "$tuple" in value:
+        return tuple(_decode(item, tensors) for item in value["$tuple"])
+    if "$array" not in value:
+        return {key: _decode(item, tensors) for key, item in value.items()}
+    array = tensors[value["$array"]]
+    if value["complex"]:
+        joined = np.empty(array.shape[:-1], np.result_type(array.dtype, np.complex64))
+        joined.real, joined.imag = array[..., 0], array[..., 1]
+        array = joined
+    array = np.array(array, order="F" if value["fortran"] else "C")
+    return array[()] if value["scalar"] else array

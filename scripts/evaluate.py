@@ -1,0 +1,71 @@
+"""Evaluate a run's weights on its task's held-out set: python -m scripts.evaluate runs/text --sample 300"""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from ortho_ref.backend import to_device
+from ortho_ref.training import Loaded, evaluate, load, read_config
+from scripts.program import BAD_INPUT, fail, limit_threads, run, say
+from scripts.train import make_task
+from tasks.text import Text
+
+
+def sample(loaded: Loaded, task: Text, prompt: str, length: int, temperature: float, seed: int) -> str:
+    """`length` characters drawn one by one after the prompt, from softmax(o / temperature)."""
+    rng = np.random.default_rng(seed)
+    codes = np.array([ord(character) for character in prompt])
+    tokens = np.searchsorted(task.alphabet, codes)
+    known = task.alphabet[np.minimum(tokens, len(task.alphabet) - 1)] == codes
+    if not prompt or not known.all():
+        raise ValueError(f"prompt is {prompt!r}; allowed: characters of the text, at least one")
+    drawn: list[int] = []
+    last = None
+    for _ in range(length):
+        outputs, last, _ = loaded.network.forward(loaded.params, loaded.states, tokens[:, None], last)
+        logits = outputs[-1, 0].astype(np.float64) / temperature
+        p = np.exp(logits - logits.max())
+        drawn.append(int(rng.choice(len(p), p=p / p.sum())))
+        tokens = np.array(drawn[-1:])
+    return prompt + "".join(chr(task.alphabet[token]) for token in drawn)
+
+
+def main(
+    folder: Annotated[Path, typer.Argument(metavar="RUN", help="The run's folder.")],
+    which: Annotated[str | None, typer.Option(help="best or last checkpoint; best unless given.")] = None,
+    characters: Annotated[int, typer.Option("--sample", help="text: characters to write.")] = 400,
+    prompt: Annotated[str | None, typer.Option(help="text: what the sample begins with.")] = None,
+    temperature: Annotated[float, typer.Option(help="text: below 1 more certain, above 1 more varied.")] = 0.8,
+    seed: Annotated[int, typer.Option(help="text: of the sample.")] = 0,
+    device: Annotated[str, typer.Option(help="cpu or gpu.")] = "cpu",
+    threads: Annotated[int, typer.Option(help="BLAS threads.")] = 1,
+) -> None:
+    """Loss and metric on the held-out set, as JSON on stdout; for text also a sample."""
+    try:
+        limit_threads(threads)
+        if characters < 0 or seed < 0:
+            raise ValueError(f"sample is {characters} and seed is {seed}; allowed: at least 0")
+        if not 0 < temperature < float("inf"):
+            raise ValueError(f"temperature is {temperature}; allowed: a finite number above 0")
+        loaded, config = load(folder, which), read_config(folder)
+        task = make_task(config)
+        params, states = to_device((loaded.params, loaded.states), device)
+        figures = evaluate(loaded.network, params, states, task)
+        text = ""
+        if isinstance(task, Text):
+            text = sample(loaded, task, prompt or chr(task.alphabet[task.held_out[0]]), characters, temperature, seed)
+        elif prompt is not None:
+            raise ValueError(f"--prompt is for text; {config['task']} has none")
+    except BAD_INPUT as error:
+        fail(error)
+    say(f"{config['model']}, n = {config['hidden']}, {config['task']}; baseline loss {task.baseline:.4g}")
+    typer.echo(json.dumps(figures))
+    if text:
+        typer.echo(text)
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,112 @@
+"""Draw the losses of runs, and how orthogonal they stayed: python -m scripts.plot runs/a runs/b --out losses.png"""
+
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import matplotlib
+import typer
+
+from ortho_ref.training import Record, read_config, read_metrics
+from scripts.program import BAD_INPUT, fail, run, say
+
+matplotlib.use("agg")
+import matplotlib.pyplot as plt
+
+COLORS = ("#c1272d", "#0f4c81", "#e0a100", "#3a7d44", "#7b4b94", "#d95f0e", "#4d4d4d", "#1b9e9e")
+
+
+class Run(NamedTuple):
+    """What is drawn of a run: its config and the lines of its metrics."""
+
+    label: str
+    config: Record
+    records: list[Record]
+
+
+def run_of(folder: Path) -> Run:
+    """The run in a folder.  OSError if it holds none; ValueError if it has no line of metrics yet."""
+    config, records = read_config(folder), read_metrics(folder)
+    if not records:
+        raise ValueError(f"{folder} has no line of metrics yet")
+    return Run(f"{config.get('model', folder.name)}, n = {config.get('hidden', '?')}", config, records)
+
+
+def draw(runs: list[Run], picture: Path, title: str | None = None) -> None:
+    """Loss of every run over updates, with the baselines; below, defect and Neumann condition where a run has them."""
+    constrained = [one for one in runs if any(one.records[-1]["weights"].values())]
+    figure, axes = plt.subplots(
+        2 if constrained else 1,
+        figsize=(7, 6 if constrained else 4),
+        height_ratios=(3, 2) if constrained else None,
+        sharex=True,
+        squeeze=False,
+        constrained_layout=True,
+    )
+    loss = axes[0, 0]
+    values = []
+    for i, one in enumerate(runs):
+        color = COLORS[i % len(COLORS)]
+        held_out = [r for r in one.records if "evaluation_loss" in r]
+        values += [r["loss"] for r in one.records] + [r["evaluation_loss"] for r in held_out]
+        loss.plot(
+            [r["iteration"] for r in one.records], [r["loss"] for r in one.records], color=color, alpha=0.35, lw=1
+        )
+        loss.plot(
+            [r["iteration"] for r in held_out],
+            [r["evaluation_loss"] for r in held_out],
+            color=color,
+            marker="o" if len(held_out) < 20 else None,
+            ms=3,
+            label=one.label,
+        )
+    for i, baseline in enumerate(sorted({one.config["baseline"] for one in runs if "baseline" in one.config})):
+        loss.axhline(baseline, color="black", linestyle="--", linewidth=1, label=None if i else "baseline")
+    if min(values) > 0 and max(values) > 50 * min(values):
+        loss.set_yscale("log")
+    else:
+        loss.set_ylim(0, None)
+    loss.set(ylabel="loss (pale: training; dark: held out)", title=title or _title(runs))
+    loss.legend(frameon=False)
+    if constrained:
+        for one in constrained:
+            color = COLORS[runs.index(one) % len(COLORS)]
+            for key, style, label in (("defect", "-", "defect"), ("condition", ":", "Neumann condition")):
+                points = [
+                    (r["iteration"], max(own[key] for own in r["weights"].values() if key in own))
+                    for r in one.records
+                    if any(key in own for own in r["weights"].values())
+                ]
+                if points:
+                    axes[1, 0].plot(*zip(*points, strict=True), style, color=color, lw=1, label=f"{one.label}: {label}")
+        axes[1, 0].set_yscale("log")
+        axes[1, 0].set(ylabel="$\\|U^T U - I\\|_2,\\ \\|\\tilde A\\, \\delta A\\|_2$")
+        axes[1, 0].legend(frameon=False, fontsize="small")
+    axes[-1, 0].set_xlabel("update")
+    for axis in axes.flat:
+        axis.spines[["top", "right"]].set_visible(False)
+    figure.savefig(picture, dpi=150)
+    plt.close(figure)
+
+
+def _title(runs: list[Run]) -> str:
+    tasks = sorted({f"{run.config.get('task', '?')}, T = {run.config.get('length', '?')}" for run in runs})
+    return "; ".join(tasks)
+
+
+def main(
+    runs: Annotated[list[Path], typer.Argument(help="Folders of runs.")],
+    out: Annotated[Path, typer.Option(help="The picture, .png, .pdf or .svg.")] = Path("losses.png"),
+) -> None:
+    """Draw the losses of one or more runs into one picture."""
+    try:
+        drawn = [run_of(folder) for folder in runs]
+        if len({run.label for run in drawn}) < len(drawn):
+            drawn = [run._replace(label=f"{folder.name}: {run.label}") for folder, run in zip(runs, drawn, strict=True)]
+        draw(drawn, out)
+    except BAD_INPUT as error:
+        fail(error)
+    say(str(out))
+
+
+if __name__ == "__main__":
+    run(main)

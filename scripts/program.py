@@ -1,0 +1,67 @@
+"""What every program does alike: errors as one line, exit codes, BLAS threads."""
+
+import sys
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from ortho_ref.backend import DeviceError
+
+console = Console(stderr=True)
+
+#: What bad input raises: one line and exit code 2.
+BAD_INPUT = (ValueError, TypeError, OSError, DeviceError)
+
+
+def fail(message: object, code: int = 2) -> NoReturn:
+    """One line on stderr, and the exit code."""
+    line = " ".join(str(message).split())
+    console.print(f"[red]error:[/red] {escape(line)}", highlight=False, soft_wrap=True)
+    raise typer.Exit(code)
+
+
+def say(message: str) -> None:
+    """One line on stderr."""
+    console.print(message, markup=False, highlight=False, soft_wrap=True)
+
+
+def run(main: Callable[..., Any]) -> NoReturn:
+    """Run `main` on the command line; what it cannot parse is one line and exit code 2, as all bad input is."""
+    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    app.command()(main)
+    try:
+        code = app(standalone_mode=False)
+    except typer.Abort:
+        sys.exit(130)
+    except Exception as error:
+        if not hasattr(error, "format_message"):  # click's, which typer carries under changing names
+            raise
+        try:
+            fail(f"{error.format_message()} See --help.")
+        except typer.Exit as end:
+            code = end.exit_code
+    sys.exit(code or 0)
+
+
+def limit_threads(threads: int) -> None:
+    """Give every BLAS in this process that many threads: NumPy's, and SciPy's own."""
+    import scipy.linalg  # noqa: F401  loads SciPy's BLAS; a limit holds for what is loaded
+    from threadpoolctl import threadpool_limits
+
+    if threads < 1:
+        raise ValueError(f"threads is {threads}; allowed: at least 1")
+    threadpool_limits(threads)
+
+
+def blas() -> list[str]:
+    """Every BLAS in this process: library, version, kernel, threads."""
+    from threadpoolctl import threadpool_info
+
+    return [
+        f"{pool['internal_api']} {pool['version']} {pool.get('architecture', '')} x{pool['num_threads']}"
+        for pool in threadpool_info()
+        if pool["user_api"] == "blas"
+    ]
