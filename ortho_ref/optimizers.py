@@ -265,7 +265,8 @@ def clip_by_value(gradients: Mapping[str, Array], limit: float) -> dict[str, Arr
     clipped = {}
     for name, gradient in gradients.items():
         g, xp = _real(gradient), xp_of(gradient)
-        bound = min(float(limit), float(xp.finfo(g.dtype).max))
+        # the largest number has to be of g's dtype: as a Python number it turns float32 into float64 in NumPy 1
+        bound = g.dtype.type(min(float(limit), float(xp.finfo(g.dtype).max)))
         clipped[name] = _shaped_like(gradient, xp.clip(g, -bound, bound))
     return clipped
 

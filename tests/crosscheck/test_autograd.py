@@ -12,7 +12,6 @@ from ortho_ref import fused, models, scan  # noqa: E402
 from ortho_ref.activations import modrelu, modrelu_pullback  # noqa: E402
 from ortho_ref.losses import cross_entropy  # noqa: E402
 from ortho_ref.network import Network  # noqa: E402
-from ortho_ref.optimizers import Adam  # noqa: E402
 from ortho_ref.parametrizations import NeumannCayley, ScaledCayley  # noqa: E402
 from scripts import autograd as oracle  # noqa: E402
 from scripts.check_gradients import cells  # noqa: E402
@@ -122,30 +121,6 @@ def test_cross_entropy(groups, masked):
     value, do = cross_entropy(o, y, mask)
     assert relative_error(do, theirs) < 1e-12
     assert abs(value - float(loss({"o": torch.tensor(o)}).detach())) < 1e-13
-
-
-@pytest.mark.parametrize("options", [{}, {"learning_rate": 0.1, "beta1": 0.8, "beta2": 0.99, "epsilon": 1e-4}])
-@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
-def test_adam(options, dtype):
-    """Twenty updates against torch.optim.Adam; for complex parameters torch too keeps re and im apart."""
-    rng = np.random.default_rng(0)
-
-    def draw():
-        value = rng.standard_normal((4, 3))
-        return value + 1j * rng.standard_normal((4, 3)) if dtype == np.complex128 else value
-
-    p = draw()
-    theirs = torch.tensor(p, requires_grad=True)
-    names = {"learning_rate": "lr", "epsilon": "eps"}
-    betas = (options.get("beta1", 0.9), options.get("beta2", 0.999))
-    rest = {names[key]: value for key, value in options.items() if key in names}
-    optimizer, adam = torch.optim.Adam([theirs], betas=betas, **rest), Adam(**options)
-    for _ in range(20):
-        g = draw()
-        theirs.grad = torch.tensor(g)
-        optimizer.step()
-        p = p - adam.delta("p", p, g)
-        assert relative_error(p, theirs.detach().numpy()) < 1e-12
 
 
 def test_a_network_of_two_nc_grus():
