@@ -3,8 +3,10 @@
 A run's folder
     config.json          what the caller says the run is; "network" are the arguments of `models.network`
     metrics.jsonl        a line per logging interval: iteration, loss (mean over the interval), gradient_norm (before
-                         clipping), learning_rates, steps_per_second; weights: for each orthogonal weight its defect,
-                         Neumann condition, forced resets; on the held-out set, evaluation_loss and the metric
+                         clipping), learning_rates, steps_per_second; on the held-out set, evaluation_loss and the
+                         metric; weights: for each orthogonal weight defect, Neumann condition, forced resets, as they
+                         were before the update: the U that its loss is of.  (After it, intervals of `reset_every`
+                         would show nothing but exact inverses.)
     last.safetensors     the whole state, every `checkpoint_every` updates and at the end
     best.safetensors     the same at the smallest evaluation_loss so far
     summary.json         when the run is finished: `summarize`
@@ -146,18 +148,22 @@ class Trainer:
     ) -> None:
         timed, started = 0, time.perf_counter()
         while self.iteration < self.iterations:
+            k = self.iteration + 1
+            last = k == self.iterations
+            evaluates = last or k % self.evaluate_every == 0
+            logs = evaluates or k % self.log_every == 0
+            health = self.network.health(self.states) if logs else {}
             gradient_norm = self.update(next(batches))
             timed += 1
-            last, stop = self.iteration == self.iterations, should_stop()
-            evaluates = last or self.iteration % self.evaluate_every == 0
-            if evaluates or self.iteration % self.log_every == 0:
+            stop = should_stop()
+            if logs:
                 record: Record = {
                     "iteration": self.iteration,
                     "loss": self._total / self._since,
                     "gradient_norm": gradient_norm,
                     "learning_rates": self.optimizer.rates(self.iteration - 1),
                     "steps_per_second": timed / (time.perf_counter() - started),
-                    "weights": self.network.health(self.states),
+                    "weights": health,
                 }
                 self._total, self._since = 0.0, 0
                 if evaluates:

@@ -364,7 +364,8 @@ def main(
     except MemoryError as error:
         fail(f"out of memory: {error}; a smaller --hidden, --batch or --length needs less", 1)
     except KeyboardInterrupt:
-        fail(f"interrupted; go on from the last checkpoint: python -m scripts.train {task} --out {out} --resume", 130)
+        go_on = f"; go on from the last checkpoint: python -m scripts.train {task} --out {out} --resume"
+        fail(f"interrupted{go_on if (out / LAST).exists() else ''}", 130)
     last = records[-1]
     say(
         f"{trainer.network.count(trainer.params)} parameters; held out: loss {last['evaluation_loss']:.4g}, "
