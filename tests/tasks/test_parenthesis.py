@@ -1,4 +1,4 @@
-"""The parenthesis task [ncgru:task-paren]."""
+"""The parenthesis task [ncgru:task-paren] in its two forms."""
 
 import itertools
 import math
@@ -9,56 +9,84 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from ortho_ref.losses import accuracy, cross_entropy
-from tasks.parenthesis import CAP, NOISE, TYPES, Parenthesis, open_counts
+from ortho_ref.losses import LOSSES, accuracy
+from tasks.parenthesis import Parenthesis, open_counts
+
+# types, noise symbols, cap; the default form first
+SIZES = {"paper": (10, 10, 10), "released": (3, 1, 5)}
+FORMS = list(SIZES)
 
 
-def slow_counts(tokens):
-    """One sequence at a time: token i < 10 opens type i, 10 + i closes it, the rest is noise; 0 <= count <= 10."""
-    counts = np.zeros((*tokens.shape, 10), int)
+def slow_counts(tokens, form="paper"):
+    """One sequence at a time.  Token i below t opens type i, t + i closes it, the rest is noise; 0 <= count <= cap."""
+    types, _, cap = SIZES[form]
+    counts = np.zeros((*tokens.shape, types), int)
     for b in range(tokens.shape[1]):
-        open_now = [0] * 10
+        open_now = [0] * types
         for t, token in enumerate(tokens[:, b]):
-            if token < 10:
-                open_now[token] = min(open_now[token] + 1, 10)
-            elif token < 20:
-                open_now[token - 10] = max(open_now[token - 10] - 1, 0)
+            if token < types:
+                open_now[token] = min(open_now[token] + 1, cap)
+            elif token < 2 * types:
+                open_now[token - types] = max(open_now[token - types] - 1, 0)
             counts[t, b] = open_now
     return counts
 
 
+def tokens_of(form):
+    """Tokens of a form: any, or runs long enough to reach the cap."""
+    types, noise, _ = SIZES[form]
+    runs = st.sampled_from([types - 1] * 3 + [2 * types - 1, 2 * types])
+    return arrays(
+        np.int64,
+        st.tuples(st.integers(1, 40), st.integers(1, 3)),
+        elements=st.integers(0, 2 * types + noise - 1),
+    ) | arrays(np.int64, st.tuples(st.integers(20, 60), st.just(1)), elements=runs)
+
+
 @settings(max_examples=60)
-@given(
-    arrays(np.int64, st.tuples(st.integers(1, 40), st.integers(1, 3)), elements=st.integers(0, 29))
-    | arrays(np.int64, st.tuples(st.integers(20, 60), st.just(1)), elements=st.sampled_from([3, 3, 3, 13, 20]))
-)
-def test_counts_against_a_slow_counter(tokens):
+@given(st.sampled_from(FORMS).flatmap(lambda form: st.tuples(st.just(form), tokens_of(form))))
+def test_counts_against_a_slow_counter(case):
     """ncgru:task-paren, every type, step and sequence."""
-    np.testing.assert_array_equal(open_counts(tokens), slow_counts(tokens))
+    form, tokens = case
+    types, _, cap = SIZES[form]
+    np.testing.assert_array_equal(open_counts(tokens, types, cap), slow_counts(tokens, form))
 
 
 def test_cap_and_floor():
     """An eleventh open changes nothing, nor does a close with none open; other types are not touched."""
     tokens = np.array([19] * 2 + [9] * 12 + [19] * 11 + [9])[:, None]
-    counts = open_counts(tokens)[:, 0]
+    counts = open_counts(tokens, 10, 10)[:, 0]
     assert counts[:, 9].tolist() == [0, 0, *range(1, 11), 10, 10, *range(9, -1, -1), 0, 1]
     assert not counts[:, :9].any()
 
 
+def test_cap_and_floor_of_the_released_form():
+    """0-2 open, 3-5 close, 6 is noise; a sixth open changes nothing, nor does a close with none open."""
+    tokens = np.array([5] * 2 + [2] * 7 + [6] + [5] * 6 + [2])[:, None]
+    counts = open_counts(tokens, 3, 5)[:, 0]
+    assert counts[:, 2].tolist() == [0, 0, 1, 2, 3, 4, 5, 5, 5, 5, 4, 3, 2, 1, 0, 0, 1]
+    assert not counts[:, :2].any()
+
+
 @pytest.mark.parametrize("length", [1, 2, 7])
 def test_baseline_against_every_path(length):
-    """The entropy of the count's distribution, mean over steps: by enumerating all 3^T ups, downs and stays."""
-    entropies = []
-    for T in range(1, length + 1):
-        probability = [0.0] * 11
-        for path in itertools.product((1, -1, 0), repeat=T):
-            count = 0
-            for change in path:
-                count = min(max(count + change, 0), 10)
-            probability[count] += math.prod(28 / 30 if change == 0 else 1 / 30 for change in path)
-        assert math.isclose(sum(probability), 1, rel_tol=1e-12)
-        entropies.append(-sum(p * math.log(p) for p in probability if p))
-    assert math.isclose(Parenthesis(length).baseline, sum(entropies) / length, rel_tol=1e-11)
+    """The entropy of the count's distribution, and the released form's mean of p (1 - p), mean over steps: by
+    enumerating all 3^T ups, downs and stays."""
+    for form, V, cap in (("paper", 30, 10), ("released", 7, 5)):
+        losses = []
+        for T in range(1, length + 1):
+            probability = [0.0] * (cap + 1)
+            for path in itertools.product((1, -1, 0), repeat=T):
+                count = 0
+                for change in path:
+                    count = min(max(count + change, 0), cap)
+                probability[count] += math.prod((V - 2) / V if change == 0 else 1 / V for change in path)
+            assert math.isclose(sum(probability), 1, rel_tol=1e-12)
+            if form == "paper":
+                losses.append(-sum(p * math.log(p) for p in probability if p))
+            else:
+                losses.append(sum(p * (1 - p) for p in probability) / 6)
+        assert math.isclose(Parenthesis(length, form).baseline, sum(losses) / length, rel_tol=1e-11)
 
 
 def test_baseline_of_long_sequences():
@@ -80,48 +108,113 @@ def test_baseline_of_long_sequences():
     assert set(share[1][0]) == set(range(11))  # the cap is reached
 
 
-def test_batches():
-    """x (T, B) holds every token and nothing else, y (T, B, 10) is computed from it; fresh each time, by the seed."""
-    task = Parenthesis(25)
+@pytest.mark.parametrize(("length", "pooled"), [(100, 0.1356), (200, 0.1380)])
+def test_released_baseline_of_long_sequences(length, pooled):
+    """The squared error of the classes' shares at each step is the baseline; no constant does better; one constant for
+    all steps costs more, `pooled`."""
+    task = Parenthesis(length, "released")
+    y = next(task.batches(np.random.default_rng(0), 4000)).y
+    share = np.stack([(y == k).mean(axis=(1, 2)) for k in range(6)], axis=1)
+
+    def error_of(constant):
+        outputs = np.broadcast_to(constant[:, None, None], (length, 4000, 3, 6)).reshape(length, 4000, 18)
+        return LOSSES[task.loss](outputs, y, None)[0]
+
+    assert error_of(share) == pytest.approx(task.baseline, rel=2e-3)
+    assert error_of(np.broadcast_to(share.mean(axis=0), share.shape)) == pytest.approx(pooled, rel=2e-3)
+    assert error_of(np.full_like(share, 1 / 6)) > task.baseline
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_batches(form):
+    """x (T, B) holds every token and no other, y (T, B, types) is computed from it; fresh each time, by the seed."""
+    types, noise, cap = SIZES[form]
+    task = Parenthesis(25, form)
     stream, again = (task.batches(np.random.default_rng(5), 40) for _ in range(2))
     first, second = next(stream), next(stream)
-    assert (first.x.shape, first.y.shape, first.mask, first.carries_state) == ((25, 40), (25, 40, 10), None, False)
+    assert (first.x.shape, first.y.shape, first.mask, first.carries_state) == ((25, 40), (25, 40, types), None, False)
     assert first.x.dtype.kind == first.y.dtype.kind == "i"
-    assert set(first.x.flat) == set(range(30)) == set(range(task.input.size))
-    assert set(first.y.flat) <= set(range(11))
-    np.testing.assert_array_equal(first.y, slow_counts(first.x))
+    assert set(first.x.flat) == set(range(2 * types + noise)) == set(range(task.input.size))
+    assert set(first.y.flat) <= set(range(cap + 1))
+    np.testing.assert_array_equal(first.y, slow_counts(first.x, form))
     np.testing.assert_array_equal(first.x, next(again).x)
     assert not np.array_equal(first.x, second.x)
-    assert (TYPES, NOISE, CAP, task.output_size) == (10, 10, 10, 110)
+    assert task.output_size == types * (cap + 1)
 
 
-def test_evaluation_set():
+@pytest.mark.parametrize("form", FORMS)
+def test_tokens_are_the_generators_next_integers(form):
+    """A batch is one draw of T B integers below the vocabulary: data of a seed stay what they were."""
+    rng, vocabulary = np.random.default_rng(7), {"paper": 30, "released": 7}[form]
+    stream = Parenthesis(9, form).batches(np.random.default_rng(7), 4)
+    for batch in itertools.islice(stream, 3):
+        np.testing.assert_array_equal(batch.x, rng.integers(0, vocabulary, (9, 4)))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_evaluation_set(form):
     """The same 1,000 sequences on every call, whatever was trained on; tokens uniform within 5 standard deviations."""
-    task = Parenthesis(20)
+    task, vocabulary = Parenthesis(20, form), {"paper": 30, "released": 7}[form]
     first = list(task.evaluation())
     assert [batch.x.shape for batch in first] == [(20, 100)] * 10
-    next(task.batches(np.random.default_rng(0), 3))
-    second = list(Parenthesis(20).evaluation())
+    trained = next(task.batches(np.random.default_rng(0), 100))
+    assert not (trained.x == first[0].x).all(axis=0).any()
+    second = list(Parenthesis(20, form).evaluation())
     for one, other in zip(first, second, strict=True):
         np.testing.assert_array_equal(one.x, other.x)
         np.testing.assert_array_equal(one.y, other.y)
     assert sum(batch.x.shape[1] for batch in first) == 1000
     tokens = np.concatenate([batch.x for batch in first], axis=1)
-    np.testing.assert_array_equal(np.concatenate([batch.y for batch in first], axis=1), slow_counts(tokens))
-    times = np.bincount(tokens.ravel(), minlength=30)
-    assert abs(times - 20000 / 30).max() < 5 * math.sqrt(20000 / 30)
+    np.testing.assert_array_equal(np.concatenate([batch.y for batch in first], axis=1), slow_counts(tokens, form))
+    times = np.bincount(tokens.ravel(), minlength=vocabulary)
+    assert abs(times - 20000 / vocabulary).max() < 5 * math.sqrt(20000 / vocabulary)
 
 
 def test_a_solver_that_reads_the_input():
     """The answer is in the input: logits +-1e4 at the recomputed counts give loss 0 and accuracy 1; at others not."""
-    x, y, _, _ = next(Parenthesis(30).batches(np.random.default_rng(2), 8))
+    task = Parenthesis(30)
+    x, y, _, _ = next(task.batches(np.random.default_rng(2), 8))
     right = 1e4 * (2 * np.eye(11, dtype=np.float32)[slow_counts(x)].reshape(30, 8, 110) - 1)
-    assert (cross_entropy(right, y)[0], accuracy(0.0, right, y)) == (0, 1)
+    assert (LOSSES[task.loss](right, y, None)[0], accuracy(0.0, right, y)) == (0, 1)
     by_count_first = right.reshape(30, 8, 10, 11).swapaxes(2, 3).reshape(30, 8, 110)
-    assert cross_entropy(by_count_first, y)[0] > 1
+    assert LOSSES[task.loss](by_count_first, y, None)[0] > 1
 
 
-def test_bad_length():
+def test_a_solver_that_reads_the_released_input():
+    """The one-hot vectors of the recomputed counts have squared error 0 and accuracy 1; with opens and closes
+    exchanged, or types and counts, they have not."""
+    task = Parenthesis(60, "released")
+    for x, y in (next(task.batches(np.random.default_rng(2), 50))[:2], next(task.evaluation())[:2]):
+        T, B = x.shape
+        assert y.max() == 5  # the cap is reached
+        right = np.eye(6, dtype=np.float32)[slow_counts(x, "released")].reshape(T, B, 18)
+        assert (LOSSES[task.loss](right, y, None)[0], accuracy(0.0, right, y)) == (0, 1)
+        exchanged = np.where(x < 6, (x + 3) % 6, x)
+        wrong = np.eye(6, dtype=np.float32)[slow_counts(exchanged, "released")].reshape(T, B, 18)
+        by_count_first = right.reshape(T, B, 3, 6).swapaxes(2, 3).reshape(T, B, 18)
+        assert min(LOSSES[task.loss](outputs, y, None)[0] for outputs in (wrong, by_count_first)) > 0.1
+
+
+def test_attributes():
+    """The paper's form is the default: 30 tokens, 10 types of 11 counts; released: 7 tokens, 3 types of 6 counts."""
+    for task, input_size, output_size, loss in (
+        (Parenthesis(), 30, 110, "cross_entropy"),
+        (Parenthesis(50, "released"), 7, 18, "mean_squared_error"),
+    ):
+        assert (task.input.size, task.output_size, task.loss) == (input_size, output_size, loss)
+        assert (task.name, task.metric, task.readout) == ("parenthesis", "accuracy", "every")
+    assert Parenthesis() == Parenthesis(100, "paper")
+
+
+@pytest.mark.parametrize("length", [0, -1, True, 2.5, "9", None])
+def test_bad_length(length):
     """The error names the argument and what is allowed."""
-    with pytest.raises(ValueError, match=r"^length is 0; allowed: at least 1$"):
-        Parenthesis(0)
+    with pytest.raises(ValueError, match=rf"^length is {length!r}; allowed: an integer >= 1$"):
+        Parenthesis(length)
+
+
+@pytest.mark.parametrize("form", ["Paper", "code", "", None])
+def test_bad_form(form):
+    """The error names the argument and what is allowed."""
+    with pytest.raises(ValueError, match=rf"^form is {form!r}; allowed: 'paper', 'released'$"):
+        Parenthesis(5, form)

@@ -1,5 +1,6 @@
 """Characters of a text file [ncgru:task-lm]."""
 
+import hashlib
 import itertools
 import math
 import random
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from tasks.text import Text
 
-ALPHABET = "abcde \r\n\té漢😀\u2028\x00"
+ALPHABET = "abcde \r\n\té漢😀\u2028\x01\ufeff"
 
 
 def write(path, length, seed=0):
@@ -80,7 +81,8 @@ def test_held_out_tenth(tmp_path, length):
 
 
 def test_every_character_counts(tmp_path):
-    """Non-ASCII, NUL at the end, and \\r\\n as two characters; the alphabet in code-point order, of the whole file."""
+    """Non-ASCII, controls, the byte order mark, and \\r\\n as two characters; the alphabet in code-point order, of the
+    whole file."""
     text = "x\r\ny\rz\n" * 100 + ALPHABET
     (tmp_path / "a.txt").write_bytes(text.encode())
     task = Text(tmp_path / "a.txt", 5)
@@ -115,6 +117,50 @@ def test_a_file_that_is_not_utf_8(tmp_path):
         Text(tmp_path / "a.txt")
 
 
+@pytest.mark.parametrize("character", ["é", "漢", "😀"])
+def test_a_file_that_is_cut_short(tmp_path, character):
+    """Within its last character, after any of its bytes but the last: the error says so, and where it begins."""
+    data = b"x" * 700 + character.encode()
+    for end in range(701, len(data)):
+        (tmp_path / "a.txt").write_bytes(data[:end])
+        with pytest.raises(
+            ValueError,
+            match=r"a\.txt is cut short: its last character, at byte 700, is incomplete; expected UTF-8 text$",
+        ):
+            Text(tmp_path / "a.txt")
+    (tmp_path / "a.txt").write_bytes(data)
+    task = Text(tmp_path / "a.txt")
+    assert decode(task, task.held_out)[-1] == character
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"x" * 700 + b"\0" + b"y" * 700, "is binary: byte 700 is NUL; expected UTF-8 text"),
+        (b"x" * 700 + b"\0", "is binary: byte 700 is NUL; expected UTF-8 text"),
+        (("x" * 700).encode("utf-16"), "is binary: byte 3 is NUL; expected UTF-8 text"),
+        (b"\x89PNG\r\n\x1a\n" * 90, "is not UTF-8 text: byte 0 is 0x89"),
+        (b"\x1f\x8b\x08" * 300, "is not UTF-8 text: byte 1 is 0x8b"),
+    ],
+    ids=["NUL", "NUL at the end", "UTF-16", "PNG", "gzip"],
+)
+def test_a_binary_file(tmp_path, data, message):
+    """One line that names the file, the first byte no text has, and what is expected."""
+    (tmp_path / "a.txt").write_bytes(data)
+    with pytest.raises(ValueError, match=rf"^\S*a\.txt {message}$"):
+        Text(tmp_path / "a.txt")
+
+
+def test_sha256(tmp_path):
+    """Of the bytes as they are on disk, byte order mark and line ends included."""
+    data = b"\xef\xbb\xbf\r\n" + b"abc\r\n" * 200 + b"\n \n"
+    (tmp_path / "a.txt").write_bytes(data)
+    assert Text(tmp_path / "a.txt").sha256 == hashlib.sha256(data).hexdigest()
+    (tmp_path / "b.txt").write_bytes(b"a" * 700)
+    by_sha256sum = "dcdfca8ca3c00b9576f50524178ff4efb8e5548b3bb2d6b8bb85a021d042b518"
+    assert Text(tmp_path / "b.txt").sha256 == by_sha256sum
+
+
 @pytest.mark.parametrize("length", [0, 1, 630, 639])
 def test_a_file_that_is_too_short(tmp_path, length):
     """Characters count, not bytes; what the error asks for is what is enough, and no less is."""
@@ -133,7 +179,8 @@ def test_a_batch_that_is_too_large(tmp_path):
         next(Text(tmp_path / "a.txt", 63).batches(np.random.default_rng(0), 10))
 
 
-def test_bad_length(tmp_path):
+@pytest.mark.parametrize("length", [0, -1, True, 2.5, "9", None])
+def test_bad_length(tmp_path, length):
     """Refused before the file is looked at."""
-    with pytest.raises(ValueError, match=r"^length is 0; allowed: at least 1$"):
-        Text(tmp_path / "none.txt", 0)
+    with pytest.raises(ValueError, match=rf"^length is {length!r}; allowed: an integer >= 1$"):
+        Text(tmp_path / "none.txt", length)

@@ -1,0 +1,175 @@
+"""The copying task [ncgru:task-copy] in its three layouts."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ortho_ref.losses import accuracy, cross_entropy
+from tasks.copying import Copying
+
+LAYOUTS = ["A", "B", "C"]
+
+
+def draw(task, batch_size, seed=0):
+    """One batch: x and y."""
+    batch = next(task.batches(np.random.default_rng(seed), batch_size))
+    assert (batch.mask, batch.carries_state) == (None, False)
+    return batch.x, batch.y
+
+
+def solve(x, layout):
+    """The target, read off the input: the first ten symbols, written on the marker (B) or right after it."""
+    y = np.zeros_like(x)
+    for b in range(x.shape[1]):
+        tokens = x[:, b].tolist()
+        begin = tokens.index(9) + (0 if layout == "B" else 1)
+        y[begin : begin + 10, b] = tokens[:10]
+    return y
+
+
+@given(T=st.integers(1, 40), B=st.integers(1, 4), layout=st.sampled_from(LAYOUTS), seed=st.integers(0, 99))
+def test_sequences_written_out(T, B, layout, seed):
+    """E-all-02: ten data symbols, blanks, one marker, blanks, T + 20 in all; the target step by step."""
+    x, y = draw(Copying(T, layout), B, seed)
+    assert x.shape == y.shape == (T + 20, B)
+    assert x.dtype == y.dtype == np.intp
+    for own_x, own_y in zip(x.T.tolist(), y.T.tolist(), strict=True):
+        data = own_x[:10]
+        assert set(data) <= set(range(1, 9))
+        if layout == "A":
+            assert own_x == data + [0] * (T - 1) + [9] + [0] * 10
+            assert own_y == [0] * (T + 10) + data
+        elif layout == "B":
+            assert own_x == data + [0] * T + [9] + [0] * 9
+            assert own_y == [0] * (T + 10) + data
+        else:
+            marker = own_x.index(9)
+            assert 10 <= marker <= T + 9
+            assert own_x == data + [0] * (marker - 10) + [9] + [0] * (T + 19 - marker)
+            assert own_y == [0] * (marker + 1) + data + [0] * (T + 9 - marker)
+
+
+def test_by_hand():
+    """T = 3, marker and recall at the steps E-all-02 gives them: A 12 and 13, B 13 and 13."""
+    for layout, marker in (("A", 12), ("B", 13)):
+        x, y = draw(Copying(3, layout), 5)
+        assert np.argwhere(x == 9)[:, 0].tolist() == [marker] * 5
+        assert np.argwhere(y > 0)[:, 0].tolist() == [t for t in range(13, 23) for _ in range(5)]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_data_are_independent_and_uniform(layout):
+    """1..8 alike at each of the ten places, and every pair of neighbours, in a sequence and across sequences: within 5
+    standard deviations."""
+    B = 20000
+    x, _ = draw(Copying(2, layout), B)
+    for place in range(10):
+        times = np.bincount(x[place], minlength=9)[1:]
+        assert abs(times - B / 8).max() < 5 * math.sqrt(B / 8)
+    for one, other in ((x[:9], x[1:10]), (x[:10, 1:], x[:10, :-1]), (x[:1], x[9:10])):
+        times = np.bincount((8 * (one - 1) + other - 1).ravel(), minlength=64)
+        assert abs(times - one.size / 64).max() < 5 * math.sqrt(one.size / 64)
+
+
+def test_markers_of_layout_c():
+    """Uniform over 10..T+9, both ends among them, within 5 standard deviations; each sequence has its own."""
+    T, B = 12, 24000
+    x, _ = draw(Copying(T, "C"), B)
+    steps = (x == 9).argmax(axis=0)
+    times = np.bincount(steps, minlength=T + 20)
+    assert np.flatnonzero(times).tolist() == list(range(10, T + 10))
+    assert abs(times[10 : T + 10] - B / T).max() < 5 * math.sqrt(B / T)
+    pairs = np.bincount(T * (steps[1:] - 10) + steps[:-1] - 10, minlength=T * T)
+    assert abs(pairs - B / T**2).max() < 5 * math.sqrt(B / T**2)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("T", [1, 20])
+def test_a_solver_that_reads_the_input(layout, T):
+    """The answer is in the input, in training and held-out data: loss 0 and accuracy 1; not so a step early or
+    late, nor with the order reversed."""
+    task = Copying(T, layout)
+    for x, y in (draw(task, 50), next(task.evaluation())[:2]):
+        answer = solve(x, layout)
+        np.testing.assert_array_equal(answer, y)
+        right = 1e4 * (2 * np.eye(task.output_size, dtype=np.float32)[answer] - 1)
+        assert (cross_entropy(right, y)[0], accuracy(0.0, right, y)) == (0, 1)
+        assert min(cross_entropy(np.roll(right, by, axis=0), y)[0] for by in (-1, 1)) > 1
+        assert not np.array_equal(solve(np.concatenate([x[9::-1], x[10:]]), layout), y)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("T", [1, 100])
+def test_baseline(layout, T):
+    """The cross-entropy of even odds on 1..8 during the recall, and of certainty outside it."""
+    task = Copying(T, layout)
+    _, y = draw(task, 30)
+    even = np.where(np.arange(9) > 0, 0.0, -1e4)
+    outputs = np.where((y > 0)[:, :, None], even, -even)
+    assert math.isclose(cross_entropy(outputs, y)[0], task.baseline, rel_tol=1e-12)
+    assert task.baseline == pytest.approx(math.log(8) / ((T + 20) / 10), rel=1e-12)
+
+
+def test_baselines_of_the_paper():
+    """E-all-02, ncgru:copy-baseline: T = 100, 1000 and 2000."""
+    known = {100: 0.17329, 1000: 0.020387, 2000: 0.010294}
+    for T, value in known.items():
+        assert Copying(T).baseline == pytest.approx(value, rel=5e-5)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_batches(layout):
+    """Fresh each time, by the seed."""
+    task = Copying(5, layout)
+    stream, again = (task.batches(np.random.default_rng(5), 40) for _ in range(2))
+    first, second = next(stream), next(stream)
+    np.testing.assert_array_equal(first.x, next(again).x)
+    assert not (first.x[:10] == second.x[:10]).all(axis=0).any()
+    assert not np.array_equal(first.x, draw(task, 40, 6)[0])
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_evaluation_set(layout):
+    """The same 1,000 sequences on every call, whatever was trained on, 50 at a time, no two alike; none of them in the
+    training data of a small seed."""
+    first = list(Copying(6, layout).evaluation())
+    assert [batch.x.shape for batch in first] == [(26, 50)] * 20
+    seen = {tuple(data) for seed in range(5) for data in draw(Copying(6, layout), 50, seed)[0][:10].T.tolist()}
+    for one, other in zip(first, Copying(6, layout).evaluation(), strict=True):
+        np.testing.assert_array_equal(one.x, other.x)
+        np.testing.assert_array_equal(one.y, other.y)
+    held_out = [tuple(data) for batch in first for data in batch.x[:10].T.tolist()]
+    assert len(set(held_out)) == 1000
+    assert not seen & set(held_out)
+
+
+def test_attributes():
+    """The paper's T; ten tokens in, nine classes out; all ten tokens and all nine classes occur."""
+    task = Copying()
+    assert (task.length, task.layout, task.name, task.loss, task.metric, task.readout) == (
+        1000,
+        "A",
+        "copying",
+        "cross_entropy",
+        "accuracy",
+        "every",
+    )
+    x, y = draw(task, 50)
+    assert (set(x.flat), set(y.flat)) == (set(range(task.input.size)), set(range(task.output_size)))
+
+
+@pytest.mark.parametrize("length", [0, -1, True, 2.5, "9", None])
+def test_bad_length(length):
+    """The error names the argument and what is allowed."""
+    with pytest.raises(ValueError, match=rf"^length is {length!r}; allowed: an integer >= 1$"):
+        Copying(length)
+
+
+@pytest.mark.parametrize("layout", ["D", "a", "", None])
+def test_bad_layout(layout):
+    """The error names the argument and what is allowed."""
+    with pytest.raises(ValueError, match=rf"^layout is {layout!r}; allowed: 'A', 'B', 'C'$"):
+        Copying(5, layout)

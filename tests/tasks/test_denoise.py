@@ -1,0 +1,232 @@
+"""The denoise task [ncgru:task-denoise] in its two forms."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ortho_ref.losses import accuracy, cross_entropy
+from ortho_ref.task import Tokens, Vectors
+from tasks.denoise import Denoise
+
+FORMS = ["paper", "released"]
+
+
+def draw(task, batch_size, seed=0):
+    """One batch: x and y."""
+    batch = next(task.batches(np.random.default_rng(seed), batch_size))
+    assert (batch.mask, batch.carries_state) == (None, False)
+    return batch.x, batch.y
+
+
+def tokens_of(x):
+    """Tokens (T, B); of the released vectors: the place of the one, 10 for the zero vector."""
+    if x.ndim == 2:
+        return x
+    assert set(x.flat) <= {0, 1}
+    assert set(x.sum(axis=2).flat) <= {0, 1}
+    return np.where(x.any(axis=2), x.argmax(axis=2), 10)
+
+
+def solve(x):
+    """The target, read off the input: the symbols that are not noise, in order, written right after the marker."""
+    tokens = tokens_of(x)
+    y = np.zeros_like(tokens)
+    for b in range(tokens.shape[1]):
+        symbols, t = [], 0
+        while tokens[t, b] != 10:
+            if tokens[t, b] != 0:
+                symbols.append(tokens[t, b])
+            t += 1
+        for k, symbol in enumerate(symbols):
+            y[t + 1 + k, b] = symbol
+    return y
+
+
+def symbols_seen(x):
+    """How many data symbols each sequence shows (B,)."""
+    tokens = tokens_of(x)
+    return ((tokens > 0) & (tokens < 10)).sum(axis=0)
+
+
+@given(T=st.integers(1, 40), B=st.integers(1, 4), form=st.sampled_from(FORMS), seed=st.integers(0, 99))
+def test_sequences_written_out(T, B, form, seed):
+    """E-all-03: T + 9 steps of noise and data, one marker at step T + 9, ten of noise; the target: T + 10 zeros, then
+    ten symbols, of which the input shows all (paper), or a part in their order with the last among them."""
+    x, y = draw(Denoise(T, form), B, seed)
+    assert x.shape == ((T + 20, B) if form == "paper" else (T + 20, B, 10))
+    assert (x.dtype, y.dtype, y.shape) == (np.intp if form == "paper" else np.float32, np.intp, (T + 20, B))
+    for own_x, own_y in zip(tokens_of(x).T.tolist(), y.T.tolist(), strict=True):
+        field, marker, rest = own_x[: T + 9], own_x[T + 9], own_x[T + 10 :]
+        assert (marker, rest) == (10, [0] * 10)
+        assert set(field) <= set(range(10))
+        answer = own_y[T + 10 :]
+        assert own_y[: T + 10] == [0] * (T + 10)
+        assert set(answer) <= set(range(1, 10))
+        shown = [symbol for symbol in field if symbol]
+        if form == "paper":
+            assert shown == answer
+        else:
+            left = iter(answer)
+            assert all(symbol in left for symbol in shown)  # in order
+            assert shown[-1] == answer[-1]  # nothing overwrites the last
+
+
+def test_released_collisions_keep_the_later_symbol():
+    """With ten slots almost every sequence has collisions: the first symbol is often lost, the last never."""
+    x, y = draw(Denoise(1, "released"), 4000)
+    tokens, lost_first = tokens_of(x), 0
+    for own_x, own_y in zip(tokens.T.tolist(), y.T.tolist(), strict=True):
+        shown = [symbol for symbol in own_x if 0 < symbol < 10]
+        assert shown[-1] == own_y[-1]
+        lost_first += shown[0] != own_y[11]
+    # the first is lost if the smallest of ten draws is not alone, and another symbol then stands for it (8 in 9)
+    alone = sum(10 * (9 - k) ** 9 for k in range(10)) / 10**10
+    expected = (1 - alone) * 8 / 9
+    assert lost_first / 4000 == pytest.approx(expected, abs=5 * math.sqrt(0.25 / 4000))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_data_are_independent_and_uniform(form):
+    """1..9 alike at each of the ten places of the target, and every pair of neighbours, in a sequence and across
+    sequences: within 5 standard deviations."""
+    B = 20000
+    _, y = draw(Denoise(2, form), B)
+    data = y[-10:]
+    for place in range(10):
+        times = np.bincount(data[place], minlength=10)[1:]
+        assert abs(times - B / 9).max() < 5 * math.sqrt(B / 9)
+    for one, other in ((data[:9], data[1:]), (data[:, 1:], data[:, :-1]), (data[:1], data[9:])):
+        times = np.bincount((9 * (one - 1) + other - 1).ravel(), minlength=81)
+        assert abs(times - one.size / 81).max() < 5 * math.sqrt(one.size / 81)
+
+
+def test_places_of_the_paper_form():
+    """Ten of the T + 9 slots, every set of ten alike: all 66 at T = 3, within 5 standard deviations."""
+    B = 33000
+    x, _ = draw(Denoise(3), B)
+    assert symbols_seen(x).tolist() == [10] * B
+    noise = [tuple(np.flatnonzero(own == 0)) for own in x[:12].T]
+    counts = dict.fromkeys(itertools.combinations(range(12), 2), 0)
+    for pair in noise:
+        counts[pair] += 1
+    assert max(abs(n - B / 66) for n in counts.values()) < 5 * math.sqrt(B / 66)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_slot_alike(form):
+    """Steps 0..T+8 hold data equally often: 10 of n slots, or 1 - (1 - 1/n)^10 of the time (with replacement)."""
+    T, B = 30, 20000
+    tokens = tokens_of(draw(Denoise(T, form), B)[0])[: T + 9]
+    n = T + 9
+    share = 10 / n if form == "paper" else 1 - (1 - 1 / n) ** 10
+    times = (tokens > 0).sum(axis=1)
+    assert abs(times - B * share).max() < 5 * math.sqrt(B * share)
+
+
+def test_share_of_collisions():
+    """Released form: 19.6 % of the sequences at T = 200, 10.5 % at 400 (E-all-03)."""
+    for T, known, B in ((200, 0.196, 2000), (400, 0.105, 2000)):
+        n = T + 9
+        exact = 1 - math.prod(1 - i / n for i in range(10))
+        assert exact == pytest.approx(known, abs=5e-4)
+        share = (symbols_seen(draw(Denoise(T, "released"), B)[0]) < 10).mean()
+        assert share == pytest.approx(exact, abs=5 * math.sqrt(exact / B))
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("T", [1, 60])
+def test_a_solver_that_reads_the_input(form, T):
+    """The answer is in the input, in training and held-out data: loss 0 and accuracy 1 where no symbol was overwritten,
+    which in the paper's form is everywhere and in the released one is not; not so a step late or in reverse."""
+    task = Denoise(T, form)
+    for x, y in (draw(task, 3000), next(task.evaluation())[:2]):
+        whole = symbols_seen(x) == 10
+        assert whole.all() == (form == "paper")
+        if not whole.any():
+            continue
+        answer = solve(x)
+        assert (answer == y).all(axis=0).tolist() == whole.tolist()
+        right = 1e4 * (2 * np.eye(task.output_size, dtype=np.float32)[answer] - 1)
+        own, own_y = right[:, whole], y[:, whole]
+        assert (cross_entropy(own, own_y)[0], accuracy(0.0, own, own_y)) == (0, 1)
+        assert (cross_entropy(right, y)[0] > 0) == (form == "released")
+        assert cross_entropy(np.roll(own, 1, axis=0), own_y)[0] > 1
+        assert cross_entropy(np.concatenate([own[:-10], own[:-11:-1]]), own_y)[0] > 1
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("T", [1, 100])
+def test_baseline(form, T):
+    """The cross-entropy of even odds on 1..9 at the last ten steps, and of certainty before them."""
+    task = Denoise(T, form)
+    _, y = draw(task, 30)
+    even = np.where(np.arange(10) > 0, 0.0, -1e4)
+    outputs = np.where(np.arange(T + 20)[:, None, None] >= T + 10, even, -even) * np.ones((1, 30, 1))
+    assert math.isclose(cross_entropy(outputs, y)[0], task.baseline, rel_tol=1e-12)
+
+
+def test_baselines_of_the_paper():
+    """E-all-03: T = 200 and 400."""
+    assert Denoise(200).baseline == pytest.approx(0.09987, abs=5e-6)
+    assert Denoise(400).baseline == pytest.approx(0.05231, abs=5e-6)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_batches(form):
+    """Fresh each time, by the seed."""
+    task = Denoise(5, form)
+    stream, again = (task.batches(np.random.default_rng(5), 40) for _ in range(2))
+    first, second = next(stream), next(stream)
+    np.testing.assert_array_equal(first.x, next(again).x)
+    assert not (first.y == second.y).all(axis=0).any()
+    assert not np.array_equal(first.x, draw(task, 40, 6)[0])
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_evaluation_set(form):
+    """The same 1,000 sequences on every call, whatever was trained on, 100 at a time, no two alike; none of them in the
+    training data of a small seed."""
+    first = list(Denoise(6, form).evaluation())
+    assert [batch.y.shape for batch in first] == [(26, 100)] * 10
+    seen = {tuple(data) for seed in range(5) for data in draw(Denoise(6, form), 100, seed)[1][-10:].T.tolist()}
+    for one, other in zip(first, Denoise(6, form).evaluation(), strict=True):
+        np.testing.assert_array_equal(one.x, other.x)
+        np.testing.assert_array_equal(one.y, other.y)
+    held_out = [tuple(data) for batch in first for data in batch.y[-10:].T.tolist()]
+    assert len(set(held_out)) == 1000
+    assert not seen & set(held_out)
+
+
+def test_attributes():
+    """The paper's smaller T and form; 11 tokens or vectors of 10 in, ten classes out; all of them occur."""
+    task = Denoise()
+    assert (task.length, task.form, task.name, task.loss, task.metric, task.readout) == (
+        200,
+        "paper",
+        "denoise",
+        "cross_entropy",
+        "accuracy",
+        "every",
+    )
+    assert (task.input, Denoise(200, "released").input) == (Tokens(11), Vectors(10))
+    for own in (task, Denoise(200, "released")):
+        x, y = draw(own, 50)
+        assert (set(tokens_of(x).flat), set(y.flat)) == (set(range(11)), set(range(own.output_size)))
+
+
+@pytest.mark.parametrize("length", [0, -1, True, 2.5, "9", None])
+def test_bad_length(length):
+    """The error names the argument and what is allowed."""
+    with pytest.raises(ValueError, match=rf"^length is {length!r}; allowed: an integer >= 1$"):
+        Denoise(length)
+
+
+@pytest.mark.parametrize("form", ["Paper", "code", "", None])
+def test_bad_form(form):
+    """The error names the argument and what is allowed."""
+    with pytest.raises(ValueError, match=rf"^form is {form!r}; allowed: 'paper', 'released'$"):
+        Denoise(5, form)
