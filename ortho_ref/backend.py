@@ -58,7 +58,8 @@ def _cupy_library() -> ArrayLibrary:
     except cupy.cuda.runtime.CUDARuntimeError as error:
         raise DeviceError(f"device 'gpu' finds no usable GPU: {error}") from error
     linalg, sparse = importlib.import_module("cupyx.scipy.linalg"), importlib.import_module("cupyx.scipy.sparse")
-    return ArrayLibrary("gpu", cupy, linalg, sparse, cupy.asarray, cupy.asnumpy)
+    # order "A": by columns stays by columns, which products round by
+    return ArrayLibrary("gpu", cupy, linalg, sparse, cupy.asarray, lambda array: cupy.asnumpy(array, order="A"))
 
 
 # Root package of an array's type -> how to get its library. `register` adds to it.

@@ -59,6 +59,7 @@ def write(path: Path, data: bytes) -> None:
     try:
         with open(temporary, "wb") as stream:
             stream.write(data)
+            stream.flush()
             sync(stream.fileno())
         os.replace(temporary, path)
         sync_folder(path.parent)
@@ -105,22 +106,25 @@ def locked(folder: Path) -> Iterator[None]:
 
 def _encode(value: Any, path: str, tensors: dict[str, np.ndarray]) -> Any:
     """JSON for a tree; arrays go to `tensors` and leave {"$array": path} behind."""
-    if is_array(value) or isinstance(value, np.generic):
+    if (is_array(value) or isinstance(value, np.generic)) and value.dtype.kind in "biufc":
         is_complex, fortran = value.dtype.kind == "c", value.flags.f_contiguous and not value.flags.c_contiguous
         plain = np.stack([value.real, value.imag], axis=-1) if is_complex else value
         tensors[path] = np.array(plain, order="C")
         scalar = isinstance(value, np.generic)  # not an array of no axes: the two promote differently
         return {"$array": path, "complex": is_complex, "fortran": fortran, "scalar": scalar}
     if isinstance(value, dict):
-        if any(not isinstance(key, str) or key.startswith("$") for key in value):
-            raise TypeError(f"{path or 'the tree'} has keys {list(value)}; allowed: strings that do not begin with $")
+        if any(not isinstance(key, str) or key in ("", "__metadata__") or key[0] == "$" or "/" in key for key in value):
+            raise TypeError(
+                f"{path or 'the tree'} has keys {list(value)}; allowed: strings without /, none with $ first"
+            )
         return {key: _encode(item, f"{path}/{key}" if path else key, tensors) for key, item in value.items()}
     if isinstance(value, list | tuple):
         items = [_encode(item, f"{path}/{i}", tensors) for i, item in enumerate(value)]
         return {"$tuple": items} if isinstance(value, tuple) else items
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    raise TypeError(f"{path} is a {type(value).__name__}; allowed: arrays, numbers, strings, None and trees of these")
+    kind = f"{type(value).__name__} {getattr(value, 'dtype', '')}".strip()
+    raise TypeError(f"{path} is a {kind}; allowed: numbers, arrays of them, strings, None and trees of these")
 
 
 def _decode(value: Any, tensors: dict[str, np.ndarray]) -> Any:

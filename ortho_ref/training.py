@@ -117,10 +117,15 @@ class Trainer:
         is written.  should_stop is asked after each update: True saves and returns, with `iteration` < `iterations`.
 
         FileExistsError if out holds a run and resume is False, FileNotFoundError if it holds none and resume is True,
-        BlockingIOError if another process is at it, ValueError if the run there is another one than this.
+        BlockingIOError if another process is at it, ValueError if the run there is another one than this, or if this
+        trainer has run and resume is False.
         FloatingPointError, naming the iteration and the parameter, when a loss, gradient or parameter is not finite;
         the last checkpoint stays as it was.
         """
+        if self.iteration and not resume:
+            raise ValueError(
+                f"this trainer has done {self.iteration} updates; go on with resume=True, or make a new one"
+            )
         config = json.loads(json.dumps(config or {}))
         with _run_folder(out, config, resume):
             size, data_state = 0, None
@@ -328,6 +333,8 @@ def read_config(run: Path) -> Record:
         config: Record = json.loads(text)
     except ValueError as error:
         raise ValueError(f"{run / CONFIG} is not JSON: {error}") from None
+    if not isinstance(config, dict):
+        raise ValueError(f"{run / CONFIG} holds a {type(config).__name__}; expected a JSON object")
     return config
 
 

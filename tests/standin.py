@@ -526,4 +526,4 @@ linalg = Namespace(
 )
 sparse = Namespace("cupyx.scipy.sparse", scipy.sparse, {"csr_matrix": csr_matrix, "csc_matrix": csc_matrix})
 
-LIBRARY = backend.ArrayLibrary("stand-in", xp, linalg, sparse, _asarray, lambda array: array.get())
+LIBRARY = backend.ArrayLibrary("stand-in", xp, linalg, sparse, _asarray, lambda array: array.get(order="A"))

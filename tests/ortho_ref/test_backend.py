@@ -42,6 +42,15 @@ def test_trees_move_there_and_back(device):
     assert (back["p"].a, back["p"].b[1], back["t"][1:]) == (3, None, ("s", 1))
 
 
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_moves_keep_the_order_of_memory(device, order):
+    """An array by columns stays by columns there and back: products of the other order round differently."""
+    array = np.asarray(np.arange(6.0).reshape(2, 3), order=order)
+    there = backend.to_device(array, device)
+    back = backend.to_host(there)
+    assert there.flags.f_contiguous == back.flags.f_contiguous == (order == "F")
+
+
 def test_moving_home_is_the_only_transfer():
     """to_host makes one copy for each array and nothing else does."""
     array = backend.to_device({"a": np.ones(2), "b": np.ones(3)}, "stand-in")

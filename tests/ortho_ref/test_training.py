@@ -1,49 +1,30 @@
-"""Networks of layers, and the training loop around them [bp:bptt] [bp:heads] [ncgru:alg1]."""
+"""The training loop [ncgru:alg1], what it writes, and that a run that stops goes on to the same bits."""
 
 import itertools
 import json
+import math
+import os
+import shutil
+import statistics
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from gradients.finite_difference import check
-from gradients.problem import network_kink_distance
-from ortho_ref import models, training
-from ortho_ref.backend import to_device, to_host
-from ortho_ref.cells import LSTM, Elman
-from ortho_ref.losses import cross_entropy
+from ortho_ref import checkpoint, models, training
+from ortho_ref.backend import to_host
 from ortho_ref.network import Network
-from ortho_ref.optimizers import Adam, ByName
-from ortho_ref.parametrizations import ScaledCayley
-from ortho_ref.recurrent import Recurrent
+from ortho_ref.optimizers import SGD, Adam, ByName, RMSprop
+from ortho_ref.schedules import LinearToZero, Step
 from ortho_ref.task import Batch, Tokens, Vectors
-from ortho_ref.training import Trainer, new_run_folder
+from ortho_ref.training import Trainer, load, read_config, read_metrics, summarize
+from tasks.adding import Adding
 from tasks.parenthesis import Parenthesis
 from tasks.text import Text
-
-MODELS = ["gru", "lstm", "nc-gru"]
-
-
-def network_of(name, m, n, q, layers=2, readout="every", **options):
-    """`layers` copies of a model under a readout."""
-    sizes = [m] + [n] * layers
-    return Network(tuple(models.build(name, *pair, **options) for pair in pairwise(sizes)), q, readout)
-
-
-def generic(network, rng):
-    """Parameters and states in float64, with no bias left at 0 and A no longer made of blocks."""
-    params, states = network.init(rng, np.float64)
-    for name, value in params.items():
-        noise = 0.5 * rng.standard_normal(value.shape)
-        params[name] = value + (noise - noise.T if name.endswith(".A") else noise)
-    return params, network.rebuild(params, states)
 
 
 @dataclass
@@ -56,6 +37,7 @@ class Fixed:
     metric: str = "accuracy"
     readout: str = "every"
     loss: str = "cross_entropy"
+    baseline: float = 0.0
 
     def batches(self, rng, batch_size):
         while True:
@@ -65,11 +47,65 @@ class Fixed:
         return iter(self.chunks)
 
 
+class Wrapped:
+    """Another task; to be changed in one thing."""
+
+    def __init__(self, task):
+        self.task = task
+
+    def __getattr__(self, name):
+        return getattr(self.task, name)
+
+
+class FirstChunk(Wrapped):
+    """The task with one chunk of its held-out set."""
+
+    def evaluation(self):
+        return itertools.islice(self.task.evaluation(), 1)
+
+
+class Crash(Exception):
+    """What ends a run in the middle of an update."""
+
+
+class Crashing(Wrapped):
+    """The task, with a Crash in place of the batch after so many."""
+
+    def __init__(self, task, after):
+        super().__init__(task)
+        self.after = after
+
+    def batches(self, rng, batch_size) -> Iterator[Batch]:
+        yield from itertools.islice(self.task.batches(rng, batch_size), self.after)
+        raise Crash
+
+
+class Poisoned(Adam):
+    """Adam whose delta of one parameter is `value` at one update of it."""
+
+    def __init__(self, victim, update, value=math.nan):
+        super().__init__()
+        self.victim, self.left, self.value = victim, update, value
+
+    def delta(self, name, parameter, gradient):
+        delta = super().delta(name, parameter, gradient)
+        self.left -= name == self.victim
+        return delta * self.value if name == self.victim and self.left == 0 else delta
+
+
+SCHEDULE = {"iterations": 7, "batch_size": 4, "log_every": 3, "evaluate_every": 4}
+
+
+def network_for(task, model="gru", sizes=(6,), **options):
+    """The arguments of `models.network` for a task."""
+    form = {"input_size": task.input.size, "hidden_sizes": list(sizes), "output_size": task.output_size}
+    return {"name": model, **form, "readout": task.readout, "loss": task.loss, **options}
+
+
 def small_trainer(task, model="gru", n=6, layers=1, optimizer=None, **options):
-    """Seven updates, a line of metrics at 3, 6 and 7, evaluation at 6 and 7."""
-    network = network_of(model, task.input.size, n, task.output_size, layers, task.readout)
-    options = {"iterations": 7, "batch_size": 4, "log_every": 3, "evaluate_every": 4} | options
-    return Trainer(network, task, optimizer or Adam(1e-2), **options)
+    """Seven updates, a line of metrics at 3, 4, 6 and 7, evaluation at 4 and 7."""
+    network = models.network(**network_for(task, model, [n] * layers))
+    return Trainer(network, task, optimizer or Adam(1e-2), **SCHEDULE | options)
 
 
 def without_speed(records):
@@ -77,167 +113,100 @@ def without_speed(records):
     return [{key: value for key, value in record.items() if key != "steps_per_second"} for record in records]
 
 
-# The network
-
-
-@pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("readout", ["every", "last"])
-@settings(max_examples=2)
-@given(seed=st.integers(0, 2**32 - 1), tokens=st.booleans(), masked=st.booleans(), carried=st.booleans())
-def test_gradients_against_finite_differences(device, name, readout, seed, tokens, masked, carried):
-    """Every free entry of every parameter, through readout, two layers and the Cayley pullback; given states too."""
-    rng = np.random.default_rng(seed)
-    T, B, m, n = 3, 3, 3, 4
-    network = network_of(name, m, n, 6, readout=readout)
-    y = rng.integers(0, 3, (T, B, 2) if readout == "every" else (B, 2))
-    mask = np.arange(y.size // 2).reshape(y.shape[:-1]) != 1 if masked else None
-    distance, h0 = 0.0, None
-    while distance < 0.01:  # far enough for a step at which the smallest gradients show
-        params, states = generic(network, rng)
-        x = rng.integers(0, m, (T, B)) if tokens else rng.standard_normal((T, B, m))
-        distance = network_kink_distance(network, params, states, x)
-    if carried and distance == float("inf"):
-        h0 = network.forward(params, states, x).last
-    moved = to_device((params, states, x, y, mask, h0), device)
-    loss, ours, _ = network.loss_and_gradients(*moved)
-
-    def f(point):
-        return network.loss_and_gradients(point, network.rebuild(point, states), x, y, mask, h0)[0]
-
-    skew = [key for key in params if key.endswith(".A")]
-    report = check(f, params, to_host(ours), skew=skew, kink_distance=lambda _: distance)
-    assert report.passed, f"\n{report}"
-    assert list(ours) == list(params)
-    np.testing.assert_allclose(float(loss), f(params), rtol=1e-14)
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_carried_state(device, name):
-    """Two windows, the second from the first's last states, are one long window; forgetting them is not."""
-    rng = np.random.default_rng(0)
-    network = network_of(name, 4, 5, 3)
-    params, states = to_device(generic(network, rng), device)
-    x = to_device(rng.standard_normal((7, 3, 4)), device)
-    whole, first = network.forward(params, states, x), network.forward(params, states, x[:4])
-    second = network.forward(params, states, x[4:], first.last)
-    together = np.concatenate([to_host(first.outputs), to_host(second.outputs)])
-    np.testing.assert_allclose(together, to_host(whole.outputs), rtol=1e-13, atol=1e-14)
-    for ours, theirs in zip(to_host(second.last), to_host(whole.last), strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-13, atol=1e-14)
-    forgotten = to_host(network.forward(params, states, x[4:]).outputs)
-    assert abs(forgotten - together[4:]).max() > 1e-3
-
-
-def test_readout_of_the_last_step():
-    """ "last" gives (B, q), what "every" gives at step T."""
-    every, last = (network_of("lstm", 4, 5, 3, readout=readout) for readout in ("every", "last"))
-    params, states = generic(every, np.random.default_rng(0))
-    x = np.random.default_rng(1).integers(0, 4, (6, 2))
-    np.testing.assert_array_equal(last.forward(params, states, x).outputs, every.forward(params, states, x).outputs[-1])
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_a_layer_more_leaves_the_other_draws_alone(name):
-    """Every layer, and the readout, draws from its own child of the generator; so does every weight of other sizes."""
-    (one, _), (three, _) = (network_of(name, 5, 4, 3, layers).init(np.random.default_rng(7)) for layers in (1, 3))
-    assert set(one) < set(three)
-    for key, value in one.items():
-        assert value.dtype == np.float32
-        np.testing.assert_array_equal(value, three[key])
-    matrix = next(key for key in one if key.startswith("layer0.U"))[len("layer0.") :]
-    assert not np.array_equal(three[f"layer1.{matrix}"], three[f"layer2.{matrix}"])
-
-
-def test_count_and_health():
-    """Free real parameters: n (n - 1) / 2 for a skew A; figures under the path of their weight."""
-    network = network_of("nc-gru", 3, 4, 2)
-    params, states = network.init(np.random.default_rng(0), np.float64)
-    gates, dense = 3 * 4 + 2 * 16 + 6, 2 * 4 + 2
-    assert network.count(params) == (3 * 3 * 4 + gates) + (3 * 4 * 4 + gates) + dense
-    assert set(network.health(states)) == {"layer0.U_c", "layer1.U_c"}
-    assert all(figures["defect"] < 1e-14 for figures in network.health(states).values())
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"layers": ()}, "layers is empty; expected at least one Recurrent"),
-        (
-            {"layers": (Recurrent(LSTM()),)},
-            r"layers\[0\] has no sizes; build it with sizes=\(input_size, hidden_size\)",
-        ),
-        (
-            {"layers": (Recurrent(LSTM(), sizes=(3, 5)), Recurrent(LSTM(), sizes=(4, 5)))},
-            r"layers\[1\] takes 4 inputs; the layer before has 5",
-        ),
-        ({"readout": "first"}, "readout is 'first'; allowed: 'every', 'last'"),
-        ({"loss": "hinge"}, "loss is 'hinge'; allowed: 'cross_entropy'"),
-    ],
-)
-def test_networks_that_cannot_be(arguments, message):
-    """The error names the argument, the value and what is allowed."""
-    with pytest.raises(ValueError, match=f"^{message}$"):
-        Network(**{"layers": (Recurrent(LSTM(), sizes=(3, 5)),), "output_size": 2} | arguments)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"engine": "torch"}, "engine is 'torch'; allowed: 'fused', 'scan'"),
-        ({"parametrizations": {"W": ScaledCayley(1)}}, "parametrizations names 'W'; allowed for Elman: U"),
-        ({"initial": {"U_c": np.zeros}}, "initial names 'U_c'; allowed for Elman: W, U, b"),
-    ],
-)
-def test_layers_that_cannot_be(options, message):
-    """As above; a parametrization is for recurrent weights only."""
-    with pytest.raises(ValueError, match=f"^{message}$"):
-        Recurrent(Elman("tanh"), **options)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        ({"dtype": np.float16}, ValueError, "dtype is float16; allowed: float32, float64"),
-        ({"hidden_size": None}, ValueError, "hidden_size is missing"),
-        ({"input_size": 0}, ValueError, "input_size is 0; allowed: an integer >= 1"),
-        ({"hidden_size": 2.0}, ValueError, "hidden_size is 2.0; allowed: an integer >= 1"),
-    ],
-)
-def test_layers_that_cannot_be_drawn(arguments, error, message):
-    """Sizes and dtype are checked where weights are drawn."""
-    with pytest.raises(error, match=f"^{message}$"):
-        Recurrent(LSTM()).init(np.random.default_rng(0), **{"input_size": 3, "hidden_size": 4} | arguments)
-    with pytest.raises(ValueError, match=r"^hidden_size is 4; this layer was built for 5$"):
-        Recurrent(LSTM(), sizes=(3, 5)).init(np.random.default_rng(0), 3, 4)
-
-
-# The training loop
-
-
 def fresh(folder):
     """A new folder in it: a run never writes over another's metrics."""
     return Path(tempfile.mkdtemp(dir=folder))
 
 
+def contents(folder):
+    """Name -> bytes of every file in it."""
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def tree(path):
+    """A checkpoint without the size of metrics.jsonl, in which wall times stand."""
+    return {key: value for key, value in checkpoint.load(path).items() if key != "metrics_size"}
+
+
+def assert_same(ours, theirs, path=""):
+    """Two trees are the same to the bit: containers, types, dtypes, shapes, memory order."""
+    assert type(ours) is type(theirs), path
+    if isinstance(ours, dict):
+        assert list(ours) == list(theirs), path
+        for key in ours:
+            assert_same(ours[key], theirs[key], f"{path}/{key}")
+    elif isinstance(ours, list | tuple):
+        assert len(ours) == len(theirs), path
+        for i, (a, b) in enumerate(zip(ours, theirs, strict=True)):
+            assert_same(a, b, f"{path}/{i}")
+    elif isinstance(ours, np.ndarray):
+        assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape), path
+        assert ours.tobytes() == theirs.tobytes(), path
+        assert ours.flags.f_contiguous == theirs.flags.f_contiguous, path
+    else:
+        assert ours == theirs, path
+
+
+# The lines it writes
+
+
 def test_metrics_file(tmp_path):
-    """The lines of metrics.jsonl are the records returned and shown: strict JSON, written every log_every and at the
-    end; loss is the mean over the interval; evaluation where evaluate_every was passed, and at the end."""
+    """The lines of metrics.jsonl are the records returned and shown: strict JSON, written every log_every updates, with
+    every evaluation and at the end; loss is the mean since the line before; evaluation exactly every evaluate_every
+    updates and at the end."""
     shown = []
-    records = small_trainer(Parenthesis(5), "nc-gru", layers=2).run(tmp_path, shown.append)
+    records = small_trainer(Parenthesis(5), "nc-gru", layers=2).run(tmp_path, on_record=shown.append)
     strict = {"parse_constant": lambda name: pytest.fail(f"{name} is not JSON")}
     lines = [json.loads(line, **strict) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
-    assert lines == records == shown
-    assert [line["iteration"] for line in lines] == [3, 6, 7]
-    assert (
-        ["evaluation_loss" in line for line in lines] == ["accuracy" in line for line in lines] == [False, True, True]
-    )
+    assert lines == records == shown == read_metrics(tmp_path)
+    assert [line["iteration"] for line in lines] == [3, 4, 6, 7]
+    evaluated = [False, True, False, True]
+    assert ["evaluation_loss" in line for line in lines] == ["accuracy" in line for line in lines] == evaluated
     for line in lines:
         assert set(line["weights"]) == {"layer0.U_c", "layer1.U_c"}
         assert line["steps_per_second"] > 0
         assert line["gradient_norm"] > 0
     one_by_one = small_trainer(Parenthesis(5), "nc-gru", layers=2, log_every=1).run(fresh(tmp_path))
-    means = [np.mean([line["loss"] for line in one_by_one[a:b]]) for a, b in ((0, 3), (3, 6), (6, 7))]
+    means = [np.mean([line["loss"] for line in one_by_one[a:b]]) for a, b in ((0, 3), (3, 4), (4, 6), (6, 7))]
     np.testing.assert_allclose([line["loss"] for line in lines], means, rtol=1e-12)
+    assert [line["gradient_norm"] for line in lines] == [one_by_one[i]["gradient_norm"] for i in (2, 3, 5, 6)]
+
+
+def test_one_record_by_hand(tmp_path):
+    """The masked training loss and the 2-norm of all gradients together."""
+    rng = np.random.default_rng(0)
+    batch = Batch(rng.standard_normal((3, 2, 4)), rng.integers(0, 3, (3, 2)), np.array([[1, 0], [0, 1], [0, 1]], bool))
+    own = small_trainer(Fixed([batch], Vectors(4), 3), iterations=1, dtype=np.float64)
+    loss, gradients, _ = own.network.loss_and_gradients(own.params, own.states, *batch[:3])
+    (record,) = own.run(tmp_path)
+    assert record["loss"] == float(loss)
+    norm = np.linalg.norm(np.concatenate([g.ravel() for g in gradients.values()]))
+    np.testing.assert_allclose(record["gradient_norm"], norm, rtol=1e-12)
+
+
+def test_speed_and_lines_as_they_come(tmp_path, monkeypatch):
+    """Updates per second between lines, the evaluation not counted; a line is in the file when it is shown."""
+    clock = itertools.count(0.0, 2.0)
+    monkeypatch.setattr(training.time, "perf_counter", lambda: next(clock))
+    lines = []
+    metrics = tmp_path / "metrics.jsonl"
+    records = small_trainer(Parenthesis(5)).run(
+        tmp_path, on_record=lambda r: lines.append(len(metrics.read_text().splitlines()))
+    )
+    assert [record["steps_per_second"] for record in records] == [1.5, 0.5, 1.0, 0.5]
+    assert lines == [1, 2, 3, 4]
+
+
+def test_learning_rates_of_the_last_update(tmp_path):
+    """A line tells the rates its last update was done with, by the optimizer's patterns."""
+    optimizer = ByName({"*.A": Adam(Step(0.4, 3, 0.5)), "*": SGD(LinearToZero(0.7, 7))})
+    records = small_trainer(Parenthesis(5), "nc-gru", optimizer=optimizer).run(tmp_path)
+    assert [record["learning_rates"]["*.A"] for record in records] == [0.4, 0.2, 0.2, 0.1]
+    linear = [0.5, 0.4, 0.2, 0.1]  # 0.7 (1 - k / 7) at k = 2, 3, 5, 6
+    np.testing.assert_allclose([record["learning_rates"]["*"] for record in records], linear, rtol=1e-14)
+
+
+# What it computes
 
 
 def test_the_seed_is_everything(tmp_path, device):
@@ -256,6 +225,22 @@ def test_the_seed_is_everything(tmp_path, device):
         np.testing.assert_allclose(a["loss"], b["loss"], rtol=1e-4)
 
 
+def test_weights_data_and_dropout_draw_apart(tmp_path):
+    """Dropout leaves the data and the initial weights as they are, and its draws are another at each update."""
+    task = Parenthesis(5)
+    plain, dropped = (
+        Trainer(models.network(**network_for(task, dropout=rate)), task, SGD(0.0), **SCHEDULE | {"log_every": 1})
+        for rate in (0.0, 0.5)
+    )
+    assert_same(plain.params, dropped.params)
+    losses = [[record["loss"] for record in own.run(fresh(tmp_path))] for own in (plain, dropped)]
+    assert plain._data_rng.bit_generator.state == dropped._data_rng.bit_generator.state
+    assert all(a != b for a, b in zip(*losses, strict=True))
+    repeated = Fixed([next(task.batches(np.random.default_rng(0), 4))], task.input, task.output_size)
+    dropped.iteration, dropped.task = 0, repeated
+    assert len({record["loss"] for record in dropped.run(fresh(tmp_path))}) == 7
+
+
 def test_vectors_and_dtypes(tmp_path):
     """Inputs in float64 are cast to the parameters' dtype, whatever it is, and everything stays in it."""
     rng = np.random.default_rng(0)
@@ -267,54 +252,54 @@ def test_vectors_and_dtypes(tmp_path):
     assert chunk.x.dtype == np.float64
 
 
-def test_a_folder_that_holds_a_run(tmp_path):
-    """Refused, and left as it is; a new folder gets its config.json."""
-    out = new_run_folder(tmp_path / "a" / "b", {"seed": 1})
-    assert json.loads((out / "config.json").read_text()) == {"seed": 1}
-    (out / "metrics.jsonl").write_text("{}\n")
-    with pytest.raises(FileExistsError, match=r"holds a run already \(config\.json\); choose another folder$"):
-        new_run_folder(out, {"seed": 2})
-    assert json.loads((out / "config.json").read_text()) == {"seed": 1}
-    with pytest.raises(FileExistsError):
-        small_trainer(Parenthesis(5)).run(out)
-    assert (out / "metrics.jsonl").read_text() == "{}\n"
+@pytest.mark.parametrize("kind", ["clip_value", "clip_norm"])
+@pytest.mark.parametrize("limit", [0.01, 1e6], ids=["clipped", "left alone"])
+def test_clipping_by_hand(tmp_path, device, kind, limit):
+    """The update is rate times the clipped gradient; gradient_norm is the one before clipping."""
+    task = Parenthesis(5)
+    batch = next(task.batches(np.random.default_rng(0).spawn(3)[1], 4))
+    own = small_trainer(task, optimizer=SGD(0.5), iterations=1, dtype=np.float64, device=device, **{kind: limit})
+    before = to_host(own.params)
+    _, gradients, _ = own.network.loss_and_gradients(before, to_host(own.states), batch.x, batch.y)
+    norm = np.linalg.norm(np.concatenate([g.ravel() for g in gradients.values()]))
+    largest = max(abs(g).max() for g in gradients.values())
+    assert (limit < norm, limit < largest) == ((True, True) if limit == 0.01 else (False, False))
+    (record,) = own.run(tmp_path)
+    np.testing.assert_allclose(record["gradient_norm"], norm, rtol=1e-12)
+    for name, gradient in gradients.items():
+        clipped = np.clip(gradient, -limit, limit) if kind == "clip_value" else gradient * min(1, limit / norm)
+        np.testing.assert_allclose(to_host(own.params[name]), before[name] - 0.5 * clipped, rtol=1e-12, atol=1e-15)
 
 
-class Poisoned(Adam):
-    """Adam whose delta of one parameter is NaN at one update of it."""
+class Recording(Network):
+    """A network that remembers the states its training steps began and ended with."""
 
-    def __init__(self, victim, update):
-        super().__init__()
-        self.victim, self.left = victim, update
-
-    def delta(self, name, parameter, gradient):
-        delta = super().delta(name, parameter, gradient)
-        self.left -= name == self.victim
-        return delta * float("nan") if name == self.victim and self.left == 0 else delta
+    def loss_and_gradients(self, params, states, x, y, mask=None, h0=None, rng=None):
+        result = super().loss_and_gradients(params, states, x, y, mask, h0, rng)
+        self.steps.append((h0, result[2].last))
+        return result
 
 
-def test_a_loss_that_is_not_finite(tmp_path, device):
-    """Stops the run, naming the iteration and the parameters; the lines written before stay."""
-    task = Fixed([Batch(np.zeros((3, 2), int), np.zeros((3, 2), int))], Tokens(2), 2)
-    own = small_trainer(task, optimizer=Poisoned("readout.b", 4), device=device)
-    with pytest.raises(FloatingPointError, match=r"^iteration 5: loss is nan; not finite: the parameter readout\.b$"):
-        own.run(tmp_path)
-    assert [json.loads(line)["iteration"] for line in (tmp_path / "metrics.jsonl").read_text().splitlines()] == [3]
-
-
-def test_an_update_of_A_that_is_not_finite(tmp_path):
-    """Refused before it reaches U (ncgru:alg1): A could not come back from it."""
-    own = small_trainer(Parenthesis(5), "nc-gru", optimizer=Poisoned("layer0.U_c.A", 4))
-    message = r"^iteration 4: U_c: delta of A has an entry .*; not finite: the delta of layer0\.U_c\.A$"
-    with pytest.raises(FloatingPointError, match=message):
-        own.run(tmp_path)
-
-
-def test_an_evaluation_that_is_not_finite(tmp_path):
-    """The last update is seen by the evaluation alone: its loss stops the run too, before a line that is not JSON."""
-    task = Fixed([Batch(np.zeros((3, 2), int), np.zeros((3, 2), int))], Tokens(2), 2)
-    with pytest.raises(FloatingPointError, match="iteration 7"):
-        small_trainer(task, optimizer=Poisoned("readout.b", 7)).run(tmp_path)
+def test_training_carries_the_state(tmp_path):
+    """Window to window within a pass over a text, afresh at its start; the evaluation is the same in windows of any
+    length."""
+    (tmp_path / "a.txt").write_text("abcdefgh" * 100)
+    task = Text(tmp_path / "a.txt", 30)
+    own = small_trainer(task, "lstm")
+    own.network = Recording(own.network.layers, own.network.output_size)
+    object.__setattr__(own.network, "steps", [])
+    own.run(tmp_path)
+    starts, ends = zip(*own.network.steps, strict=True)  # 720 characters in 4 columns: 5 windows of 30 a pass
+    assert [h0 is None for h0 in starts] == [i % 5 == 0 for i in range(7)]
+    assert all(h0 is ends[i - 1] for i, h0 in enumerate(starts) if i % 5)
+    (tmp_path / "b.txt").write_text("abcdefgh" * 1000)
+    evaluations = []
+    for length in (3, 1000):
+        own.task = Text(tmp_path / "b.txt", length)
+        evaluations.append(own.evaluate())
+    np.testing.assert_allclose(evaluations[0]["evaluation_loss"], evaluations[1]["evaluation_loss"], rtol=1e-6)
+    bits = evaluations[0]["evaluation_loss"] / np.log(2)
+    np.testing.assert_allclose(evaluations[0]["bits_per_character"], bits, rtol=1e-12)
 
 
 @pytest.mark.parametrize("groups", [None, 2])
@@ -343,42 +328,30 @@ def test_evaluation_is_the_mean_over_entries(device, groups, masked):
     np.testing.assert_allclose(record["accuracy"], np.mean(right), rtol=1e-12)
 
 
-class Recording(Network):
-    """A network that remembers the states its training steps began and ended with."""
-
-    def loss_and_gradients(self, params, states, x, y, mask=None, h0=None):
-        result = super().loss_and_gradients(params, states, x, y, mask, h0)
-        self.steps.append((h0, result[2].last))
-        return result
-
-
-def test_training_carries_the_state(tmp_path):
-    """Window to window within a pass over a text, afresh at its start; the evaluation is the same in windows of any
-    length."""
-    (tmp_path / "a.txt").write_text("abcdefgh" * 100)
-    task = Text(tmp_path / "a.txt", 30)
-    own = small_trainer(task, "lstm")
-    own.network = Recording(own.network.layers, own.network.output_size)
-    object.__setattr__(own.network, "steps", [])
-    own.run(tmp_path)
-    starts, ends = zip(*own.network.steps, strict=True)  # 720 characters in 4 columns: 5 windows of 30 a pass
-    assert [h0 is None for h0 in starts] == [i % 5 == 0 for i in range(7)]
-    assert all(h0 is ends[i - 1] for i, h0 in enumerate(starts) if i % 5)
-    (tmp_path / "b.txt").write_text("abcdefgh" * 1000)
-    evaluations = []
-    for length in (3, 1000):
-        own.task = Text(tmp_path / "b.txt", length)
-        evaluations.append(own.evaluate())
-    np.testing.assert_allclose(evaluations[0]["evaluation_loss"], evaluations[1]["evaluation_loss"], rtol=1e-6)
-    bits = evaluations[0]["evaluation_loss"] / np.log(2)
-    np.testing.assert_allclose(evaluations[0]["bits_per_character"], bits, rtol=1e-12)
-
-
-@pytest.mark.parametrize("name", ["iterations", "batch_size", "log_every", "evaluate_every"])
-def test_numbers_below_one(name):
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        *(
+            ({name: 0}, f"{name} is 0; allowed: at least 1")
+            for name in ("iterations", "batch_size", "log_every", "evaluate_every", "checkpoint_every")
+        ),
+        ({"seed": -1}, "seed is -1; allowed: at least 0"),
+        *(
+            ({name: value}, f"{name} is {value}; allowed: a finite number above 0, or None")
+            for name in ("clip_value", "clip_norm")
+            for value in (0, -1.0, math.nan, math.inf)
+        ),
+        (
+            {"clip_value": 1.0, "clip_norm": 2.0},
+            "clip_value is 1.0 and clip_norm is 2.0; allowed: one of them",
+        ),
+        ({"device": "tpu"}, "device is 'tpu'; allowed: 'cpu', 'gpu'.*"),
+    ],
+)
+def test_impossible_values(options, message):
     """The error names the argument, the value and what is allowed."""
-    with pytest.raises(ValueError, match=f"^{name} is 0; allowed: at least 1$"):
-        small_trainer(Parenthesis(5), **{name: 0})
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        small_trainer(Parenthesis(5), **options)
 
 
 @pytest.mark.slow
@@ -398,63 +371,628 @@ def test_nc_gru_learns_parenthesis(tmp_path):
     np.testing.assert_array_equal(A, -A.T)
 
 
-def test_loss_is_of_the_outputs_under_mask_and_carried_state():
-    """loss_and_gradients is forward from h0, then the masked loss: differences would not see it leave one out."""
-    rng = np.random.default_rng(0)
-    network = network_of("lstm", 3, 4, 5)
-    params, states = generic(network, rng)
-    x, y, mask = rng.standard_normal((3, 2, 3)), rng.integers(0, 5, (3, 2)), np.array([[1, 0], [0, 1], [1, 1]], bool)
-    h0 = network.forward(params, states, x).last
-    loss, _, result = network.loss_and_gradients(params, states, x, y, mask, h0)
-    outputs = network.forward(params, states, x, h0).outputs
-    np.testing.assert_array_equal(result.outputs, outputs)
-    assert loss == cross_entropy(outputs, y, mask)[0]
+# A run that stops
 
 
-def test_a_layers_draw_does_not_depend_on_the_layer_before():
-    """Every layer draws from its own child of the run's generator."""
-    one, other = (
-        Network((models.build(name, 3, 4), models.build("gru", 4, 4)), 2).init(np.random.default_rng(0))[0]
-        for name in ("rnn", "lstm")
+CONFIG = {"what": "a test", "n": 6}
+
+
+def nc_gru(text, **options):
+    """Two layers, two orthogonal weights each, dropout, resets, two Adams, a schedule, gradients clipped."""
+    task = options.pop("task", Parenthesis(5))
+    network = models.network(**network_for(task, "nc-gru", (6, 5), orthogonal="rc", dropout=0.3, reset_every=3))
+    optimizer = ByName({"*.A": Adam(Step(1e-2, 2, 0.5)), "*": Adam(1e-2, weight_decay=0.01)})
+    return Trainer(network, task, optimizer, clip_norm=0.5, **SCHEDULE | options)
+
+
+def lstm(text, **options):
+    """The state carried along a text, momentum, a rate that falls to 0."""
+    task = options.pop("task", Text(text, 30))
+    optimizer = SGD(LinearToZero(0.1, 7), momentum=0.9)
+    return Trainer(models.network(**network_for(task, "lstm")), task, optimizer, **SCHEDULE | options)
+
+
+def adding(text, **options):
+    """Passes through ten sequences, two batches a pass; the last step read, squared error, float64."""
+    task = options.pop("task", FirstChunk(Adding(5, training_set=10)))
+    network = models.network(**network_for(task, "nc-gru", exact=True))
+    return Trainer(network, task, RMSprop(1e-2, initial=1e-3, epsilon=0), dtype=np.float64, **SCHEDULE | options)
+
+
+def rising(text, **options):
+    """The best weights are not the last ones: after the first evaluation it climbs."""
+    task = options.pop("task", Parenthesis(5))
+    optimizer = Adam(lambda k: 1e-2 if k < 4 else -1e-2)
+    return Trainer(models.network(**network_for(task, "gru")), task, optimizer, seed=1, **SCHEDULE | options)
+
+
+def scornn(text, **options):
+    """The exact scaled Cayley transform, large enough for BLAS to round by the memory order of (I + A)^{-1}."""
+    task = options.pop("task", Parenthesis(5, "released"))
+    optimizer = RMSprop(1e-2, decay=0.9, initial=1.0, epsilon=1e-10, epsilon_inside=True)
+    return Trainer(models.network(**network_for(task, "scornn", (40,))), task, optimizer, **SCHEDULE | options)
+
+
+def irnn(text, **options):
+    """Free weights, plain descent, entries clipped."""
+    task = options.pop("task", Parenthesis(5))
+    return Trainer(models.network(**network_for(task, "irnn")), task, SGD(0.1), clip_value=0.02, **SCHEDULE | options)
+
+
+KINDS = {make.__name__: make for make in (nc_gru, lstm, adding, rising, scornn, irnn)}
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    """A text of 800 characters: five windows of 30 a pass in four columns."""
+    path = tmp_path_factory.mktemp("text") / "text.txt"
+    path.write_text("".join(np.random.default_rng(0).choice(list("abcdefgh"), 800)))
+    return path
+
+
+def end_of(trainer, out, records):
+    """All that a finished run leaves, wall times aside."""
+    summary = json.loads((out / "summary.json").read_text())
+    del summary["steps_per_second"]
+    return {
+        "records": without_speed(records),
+        "metrics": without_speed(read_metrics(out)),
+        "params": {name: np.ascontiguousarray(value) for name, value in to_host(trainer.params).items()},
+        "last": tree(out / "last.safetensors"),
+        "best": tree(out / "best.safetensors"),
+        "summary": summary,
+    }
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(text, tmp_path_factory):
+    """Kind, device -> `end_of` a run that did not stop."""
+    ends = {}
+
+    def end(kind, device):
+        if (kind, device) not in ends:
+            own, out = KINDS[kind](text, device=device), tmp_path_factory.mktemp(kind)
+            ends[kind, device] = end_of(own, out, own.run(out, CONFIG))
+        return ends[kind, device]
+
+    return end
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_stopped_run_goes_on_to_the_same_bits(tmp_path, text, uninterrupted, device, kind):
+    """Stopped after any update, a new trainer goes on: weights, states, moments, generators, carried state, metrics,
+    best and last checkpoint as of the run that did not stop."""
+    for k in range(1, 8):
+        out, first, second = tmp_path / f"{k}", KINDS[kind](text, device=device), KINDS[kind](text, device=device)
+        records = first.run(out, CONFIG, should_stop=lambda own=first, k=k: own.iteration == k)
+        assert first.iteration == k
+        assert (out / "summary.json").exists() == (k == 7)
+        assert [record["iteration"] for record in records] == [i for i in (3, 4, 6, 7) if i <= k]
+        records = second.run(out, CONFIG, resume=True)
+        assert second.iteration == 7
+        assert_same(end_of(second, out, records), uninterrupted(kind, device))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_stopping_after_every_update(tmp_path, text, uninterrupted, device, kind):
+    """Seven trainers of one update each do what one trainer of seven does."""
+    for k in range(1, 8):
+        own = KINDS[kind](text, device=device)
+        records = own.run(tmp_path, CONFIG, resume=k > 1, should_stop=lambda: True)
+        assert own.iteration == k
+    assert_same(end_of(own, tmp_path, records), uninterrupted(kind, device))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_run_that_breaks_off_goes_on_from_its_checkpoint(tmp_path, text, uninterrupted, kind):
+    """What metrics.jsonl has beyond the checkpoint, half a line too, is cut; the best is saved again when it comes."""
+    for k in range(7):
+        out, options = tmp_path / f"{k}", {"checkpoint_every": 3}
+        first = KINDS[kind](text, **options)
+        first.task = Crashing(first.task, k)
+        with pytest.raises(Crash):
+            first.run(out, CONFIG)
+        with open(out / "metrics.jsonl", "ab") as stream:
+            stream.write(b'{"iteration": 99, "loss": 1.0}\n{"iteration": 100, "lo')
+        assert checkpoint.load(out / "last.safetensors")["iteration"] == k // 3 * 3
+        second = KINDS[kind](text, **options)
+        records = second.run(out, CONFIG, resume=True)
+        assert_same(end_of(second, out, records), uninterrupted(kind, "cpu"))
+
+
+def test_the_kinds_have_what_they_are_there_for(text, uninterrupted):
+    """The tests above would see each part of the state left out: it is there, and it is used."""
+    ends = {kind: uninterrupted(kind, "cpu") for kind in KINDS}
+    assert ends["rising"]["best"]["iteration"] == 4
+    assert ends["rising"]["records"][1]["evaluation_loss"] < ends["rising"]["records"][3]["evaluation_loss"]
+    assert ends["nc_gru"]["last"]["states"]["layer0.U_c"]["step"] == 7
+    assert ends["lstm"]["last"]["carried"][0][0].shape == (4, 6)
+    generators = ends["nc_gru"]["last"]["generators"]
+    spawned = [rng.bit_generator.state for rng in np.random.default_rng(0).spawn(3)]
+    assert generators["data"] != spawned[1]
+    assert generators["dropout"] != spawned[2]
+    orders = {
+        value.flags.c_contiguous
+        for end in ends.values()
+        for state in (*end["last"]["states"].values(), end["last"]["params"])
+        for value in state.values()
+        if isinstance(value, np.ndarray)
+    }
+    assert orders == {True, False}
+
+
+def test_on_resume_lines_come_back_and_only_new_ones_are_shown(tmp_path, text):
+    """The records returned are all of the run's; on_record gets those that are written now."""
+    own = nc_gru(text)
+    before = own.run(tmp_path, CONFIG, should_stop=lambda: own.iteration == 5)
+    shown = []
+    records = nc_gru(text).run(tmp_path, CONFIG, resume=True, on_record=shown.append)
+    assert records == [*before, *shown]
+    assert len(shown) == 2
+
+
+def test_the_same_trainer_goes_on(tmp_path, text, uninterrupted):
+    """The trainer that was stopped may resume its run too."""
+    own = nc_gru(text)
+    own.run(tmp_path, CONFIG, should_stop=lambda: own.iteration == 5)
+    records = own.run(tmp_path, CONFIG, resume=True)
+    assert_same(end_of(own, tmp_path, records), uninterrupted("nc_gru", "cpu"))
+
+
+def test_a_run_that_died_before_its_first_checkpoint(tmp_path, text, uninterrupted):
+    """With config.json alone, and with lines of metrics but no last.safetensors, it begins at the beginning."""
+    out = tmp_path / "config"
+    nc_gru(text).run(out, CONFIG, should_stop=lambda: True)
+    for path in [*out.iterdir()]:
+        if path.name != "config.json":
+            path.unlink()
+    own = nc_gru(text)
+    assert_same(end_of(own, out, own.run(out, CONFIG, resume=True)), uninterrupted("nc_gru", "cpu"))
+    (out / "last.safetensors").unlink()
+    own = nc_gru(text)
+    assert_same(end_of(own, out, own.run(out, CONFIG, resume=True)), uninterrupted("nc_gru", "cpu"))
+
+
+def test_a_finished_run_resumed(tmp_path, text):
+    """Returns its records, shows none, and leaves every file as it is."""
+    records = lstm(text).run(tmp_path, CONFIG)
+    before = contents(tmp_path)
+    again = lstm(text).run(tmp_path, CONFIG, resume=True, on_record=lambda record: pytest.fail("a line"))
+    assert again == records
+    assert contents(tmp_path) == before
+
+
+def test_checkpoints_every_so_many_updates(tmp_path, text, monkeypatch):
+    """last: at the start, at multiples of checkpoint_every and at the end; best: where an evaluation is the best."""
+    saved = []
+    right = checkpoint.save
+    monkeypatch.setattr(
+        checkpoint, "save", lambda path, state: (saved.append((path.name, state["iteration"])), right(path, state))
     )
-    second = [name for name in one if name.startswith("layer1.")]
-    assert all(np.array_equal(one[name], other[name]) for name in second)
-    assert not np.array_equal(one["layer1.W_r"], one["layer1.W_u"])
+    rising(text, checkpoint_every=3).run(tmp_path)
+    last = [("last.safetensors", k) for k in (0, 3, 6, 7)]
+    assert saved == [*last[:2], ("best.safetensors", 4), *last[2:]]
 
 
-def test_one_record_by_hand(tmp_path):
-    """The masked training loss and the 2-norm of all gradients together."""
-    rng = np.random.default_rng(0)
-    batch = Batch(rng.standard_normal((3, 2, 4)), rng.integers(0, 3, (3, 2)), np.array([[1, 0], [0, 1], [0, 1]], bool))
-    own = small_trainer(Fixed([batch], Vectors(4), 3), iterations=1, dtype=np.float64)
-    loss, gradients, _ = own.network.loss_and_gradients(own.params, own.states, *batch[:3])
-    (record,) = own.run(tmp_path)
-    assert record["loss"] == float(loss)
-    norm = np.linalg.norm(np.concatenate([g.ravel() for g in gradients.values()]))
-    np.testing.assert_allclose(record["gradient_norm"], norm, rtol=1e-12)
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="names of open files are read from /proc")
+def test_metrics_are_on_the_disk_before_the_checkpoint_that_counts_them(tmp_path, text, monkeypatch):
+    """Otherwise a machine that stops could leave a checkpoint that records more lines than there are."""
+    synced, right = [], os.fsync
+
+    def fsync(descriptor):
+        name = Path(os.readlink(f"/proc/self/fd/{descriptor}"))
+        synced.append((name.name, name.stat().st_size))
+        right(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    rising(text, checkpoint_every=3).run(tmp_path)
+    for i, (name, _) in enumerate(synced):
+        if name in ("last.safetensors.part", "best.safetensors.part"):
+            assert synced[i - 1][0] == "metrics.jsonl"
+    assert synced[-5][0] == "metrics.jsonl"
+    assert synced[-5][1] == (tmp_path / "metrics.jsonl").stat().st_size
+    assert [name for name, _ in synced].count("metrics.jsonl") == 5
 
 
-def test_speed_and_lines_as_they_come(tmp_path, monkeypatch):
-    """Updates per second of each interval, the evaluation not counted; a line is in the file when it is shown."""
-    clock = itertools.count(0.0, 2.0)
-    monkeypatch.setattr(training.time, "perf_counter", lambda: next(clock))
-    lines = []
+# Folders that hold a run, or none, or another
+
+
+def test_a_folder_that_holds_a_run(tmp_path):
+    """Refused, and left as it is; a new folder gets its config.json, with its parents."""
+    out = tmp_path / "a" / "b"
+    small_trainer(Parenthesis(5)).run(out, {"seed": 1, "pair": (1, 2)})
+    assert read_config(out) == {"seed": 1, "pair": [1, 2]}
+    before = contents(out)
+    for config in ({"seed": 1, "pair": [1, 2]}, {"seed": 2}, None):
+        message = r"holds a run already \(config\.json\); choose another folder, or resume it$"
+        with pytest.raises(FileExistsError, match=message):
+            small_trainer(Parenthesis(5)).run(out, config)
+    for name in ("metrics.jsonl", "last.safetensors"):
+        other = fresh(tmp_path)
+        (other / name).write_text("")
+        with pytest.raises(FileExistsError, match=f"holds a run already \\({name}\\)"):
+            small_trainer(Parenthesis(5)).run(other)
+        assert contents(other) == {name: b""}
+    assert contents(out) == before
+
+
+def test_no_run_to_resume(tmp_path):
+    """FileNotFoundError, and nothing is made: no folder, an empty one, a file in its place."""
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file").write_text("")
+    for name in ("none", "empty", "file"):
+        with pytest.raises(FileNotFoundError, match=f"{name} holds no run: there is no config.json in it$"):
+            small_trainer(Parenthesis(5)).run(tmp_path / name, resume=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "file"]
+    assert not [*(tmp_path / "empty").iterdir()]
+
+
+def test_a_folder_that_cannot_be(tmp_path, monkeypatch):
+    """The error names `out` and what the system says."""
+    (tmp_path / "file").write_text("")
+    with pytest.raises(NotADirectoryError, match=f"^out is {tmp_path}/file/run: Not a directory$"):
+        small_trainer(Parenthesis(5)).run(tmp_path / "file" / "run")
+    with pytest.raises(FileExistsError, match=f"^out is {tmp_path}/file: File exists$"):
+        small_trainer(Parenthesis(5)).run(tmp_path / "file")
+
+    def refused(self, **options):
+        raise PermissionError(13, "Permission denied", str(self))
+
+    monkeypatch.setattr(Path, "mkdir", refused)
+    with pytest.raises(PermissionError, match=f"^out is {tmp_path}/run: Permission denied$"):
+        small_trainer(Parenthesis(5)).run(tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        (CONFIG | {"n": 7}, r"n is 7; the run in .* has 6"),
+        ({"what": "a test"}, r"n is None; the run in .* has 6"),
+        (CONFIG | {"new": 1}, r"new is 1; the run in .* has None"),
+    ],
+)
+def test_a_run_of_another_config(tmp_path, text, config, message):
+    """Is not resumed; the error names the key and both values, and the folder stays as it is."""
+    lstm(text).run(tmp_path, CONFIG, should_stop=lambda: True)
+    before = contents(tmp_path)
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        lstm(text).run(tmp_path, config, resume=True)
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"model": "gru", "n": 7}, r"layer0\.U_c is float32 \(6, 6\); the network's is float32 \(7, 7\)"),
+        ({"model": "lstm"}, r"layer0\.U_c is float32 \(6, 6\); the network's is missing"),
+        ({"model": "gru", "layers": 2}, r"layer1\.U_c is missing; the network's is float32 \(6, 6\)"),
+        ({"model": "gru", "dtype": np.float64}, r"layer0\.U_c is float32 \(6, 6\); the network's is float64 \(6, 6\)"),
+    ],
+    ids=["shape", "name", "layers", "dtype"],
+)
+def test_a_checkpoint_of_another_network(tmp_path, options, message):
+    """Is not taken up; the error names the file and the parameter with both forms."""
+    small_trainer(Parenthesis(5)).run(tmp_path, should_stop=lambda: True)
+    before = contents(tmp_path)
+    with pytest.raises(ValueError, match=f"last.safetensors: {message}$"):
+        small_trainer(Parenthesis(5), **options).run(tmp_path, resume=True)
+    assert contents(tmp_path) == before
+
+
+def test_a_task_that_draws_otherwise(tmp_path):
+    """Other data than the run's are noticed before an update is done on them."""
+    small_trainer(Parenthesis(5)).run(tmp_path, should_stop=lambda: True)
+    before = contents(tmp_path)
+    with pytest.raises(ValueError, match=r"the task's data are not the run's: 1 batches took other draws$"):
+        small_trainer(Parenthesis(6)).run(tmp_path, resume=True)
+    with pytest.raises(ValueError, match=r"the task's data are not the run's"):
+        small_trainer(Parenthesis(5), seed=1).run(tmp_path, resume=True)
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_metrics_shorter_than_the_checkpoint_records(tmp_path, gone):
+    """Lines that are lost are an error, not a hole."""
+    own = small_trainer(Parenthesis(5))
+    own.run(tmp_path, should_stop=lambda: own.iteration == 5)
     metrics = tmp_path / "metrics.jsonl"
-    records = small_trainer(Parenthesis(5)).run(tmp_path, lambda r: lines.append(len(metrics.read_text().splitlines())))
-    assert [record["steps_per_second"] for record in records] == [1.5, 1.5, 0.5]
-    assert lines == [1, 2, 3]
+    size = metrics.stat().st_size
+    metrics.unlink() if gone else metrics.write_bytes(metrics.read_bytes()[:-1])
+    with pytest.raises(ValueError, match=f"metrics.jsonl is shorter than the {size} bytes that the checkpoint records"):
+        small_trainer(Parenthesis(5)).run(tmp_path, resume=True)
+
+
+def test_a_checkpoint_that_is_none(tmp_path):
+    """A damaged last.safetensors is an error that names it; the folder stays as it is."""
+    small_trainer(Parenthesis(5)).run(tmp_path, should_stop=lambda: True)
+    last = tmp_path / "last.safetensors"
+    last.write_bytes(last.read_bytes()[:-100])
+    before = contents(tmp_path)
+    with pytest.raises(ValueError, match=r"last\.safetensors is not a checkpoint: "):
+        small_trainer(Parenthesis(5)).run(tmp_path, resume=True)
+    assert contents(tmp_path) == before
+
+
+def test_a_folder_belongs_to_one_trainer(tmp_path, text, uninterrupted):
+    """While a run is on, another in its folder is refused, to resume it too; afterwards, and after an error, the folder
+    is free."""
+
+    def intrude(record):
+        for resume in (True, False):
+            with pytest.raises((BlockingIOError, FileExistsError)) as caught:
+                nc_gru(text).run(tmp_path, CONFIG, resume=resume)
+            assert not resume or caught.type is BlockingIOError
+            assert not resume or str(caught.value).startswith(f"out is {tmp_path}, which process ")
+
+    own = nc_gru(text)
+    own.task = Crashing(own.task, 5)
+    with pytest.raises(Crash):
+        own.run(tmp_path, CONFIG, on_record=intrude)
+    own = nc_gru(text)
+    assert_same(end_of(own, tmp_path, own.run(tmp_path, CONFIG, resume=True)), uninterrupted("nc_gru", "cpu"))
+
+
+# What is not finite
+
+
+def stays_good(out, own, iteration, message, good):
+    """The run stops at this iteration with this message, last.safetensors stays that of iteration `good`, the
+    lines stay JSON, and there is no summary."""
+    last, seen = out / "last.safetensors", {}
+
+    def on_record(record):
+        seen[record["iteration"]] = last.read_bytes()
+
+    with np.errstate(all="ignore"), pytest.raises(FloatingPointError, match=f"^iteration {iteration}: {message}$"):
+        own.run(out, on_record=on_record)
+    assert last.read_bytes() == seen[good + 1]  # a line is shown before the checkpoint of its update
+    assert checkpoint.load(last)["iteration"] == good
+    strict = {"parse_constant": lambda name: pytest.fail(f"{name} is not JSON")}
+    for line in (out / "metrics.jsonl").read_text().splitlines():
+        json.loads(line, **strict)
+    assert not (out / "summary.json").exists()
+
+
+OFTEN = {"log_every": 1, "checkpoint_every": 2, "evaluate_every": 100}
+
+
+def test_a_loss_that_is_not_finite(tmp_path, device):
+    """Stops the run, naming the iteration and the parameters; the lines written before stay."""
+    own = small_trainer(Parenthesis(5), optimizer=Poisoned("readout.b", 3), device=device, **OFTEN)
+    stays_good(tmp_path, own, 4, r"loss is nan; not finite: the parameter readout\.b", 2)
+    assert [json.loads(line)["iteration"] for line in (tmp_path / "metrics.jsonl").read_text().splitlines()] == [
+        1,
+        2,
+        3,
+    ]
+    healthy = small_trainer(Parenthesis(5), optimizer=Adam(), device=device, **OFTEN)
+    reference = small_trainer(Parenthesis(5), optimizer=Adam(), device=device, **OFTEN)
+    ends = [own.run(out, resume=out == tmp_path) for own, out in ((healthy, tmp_path), (reference, fresh(tmp_path)))]
+    assert without_speed(ends[0]) == without_speed(ends[1])
+    assert_same(to_host(healthy.params), to_host(reference.params))
+
+
+def test_a_loss_that_is_not_finite_with_finite_parameters(tmp_path):
+    """A task's own NaN is told apart from a parameter's."""
+    task = Fixed([Batch(np.zeros((3, 2, 4)), np.full((3, 2, 3), np.nan))], Vectors(4), 3, loss="mean_squared_error")
+    with pytest.raises(FloatingPointError, match=r"^iteration 1: loss is nan; every parameter is finite$"):
+        small_trainer(task).run(tmp_path)
+
+
+@pytest.mark.parametrize("value", [math.inf, math.nan])
+def test_parameters_that_overflow_before_a_checkpoint(tmp_path, value):
+    """No later loss sees them: they are found when the checkpoint is written, which is not."""
+    own = small_trainer(Parenthesis(5), optimizer=Poisoned("readout.b", 4, value), **OFTEN)
+    stays_good(tmp_path, own, 4, r"the update is not finite; not finite: the parameter readout\.b", 2)
+
+
+def test_the_last_update(tmp_path):
+    """Is seen by the evaluation alone: its loss stops the run too, before a line that is not JSON."""
+    own = small_trainer(Parenthesis(5), optimizer=Poisoned("readout.b", 7), **OFTEN | {"checkpoint_every": 5})
+    stays_good(tmp_path, own, 7, r"evaluation loss is nan; not finite: the parameter readout\.b", 5)
+    assert not (tmp_path / "best.safetensors").exists()
+
+
+def test_a_weight_that_no_output_shows(tmp_path):
+    """An evaluation does not see a column of W whose token it does not have; best.safetensors is not written either."""
+    batch = Batch(np.zeros((3, 2), int), np.zeros((3, 2), int))
+    task = Fixed([batch], Tokens(3), 2)
+
+    class Column(Adam):
+        def delta(self, name, parameter, gradient):
+            delta = super().delta(name, parameter, gradient)
+            if name == "layer0.W_r":
+                delta[:, 2] = math.inf
+            return delta
+
+    with pytest.raises(FloatingPointError, match=r"^iteration 1: the update is not finite; .*layer0\.W_r$"):
+        small_trainer(task, optimizer=Column(), evaluate_every=1).run(tmp_path)
+    assert not (tmp_path / "best.safetensors").exists()
+    assert checkpoint.load(tmp_path / "last.safetensors")["iteration"] == 0
+
+
+def test_an_update_of_A_that_is_not_finite(tmp_path):
+    """Refused before it reaches U (ncgru:alg1): A could not come back from it."""
+    own = small_trainer(Parenthesis(5), "nc-gru", optimizer=Poisoned("layer0.U_c.A", 4), **OFTEN)
+    message = r"U_c: delta of A has an entry .*; not finite: the delta of layer0\.U_c\.A"
+    stays_good(tmp_path, own, 4, message, 2)
 
 
 def test_a_gradient_that_is_not_finite(tmp_path, monkeypatch):
     """A finite loss with an infinite gradient stops the run before the update, and names the parameter."""
-    own = small_trainer(Parenthesis(5))
+    own = small_trainer(Parenthesis(5), **OFTEN)
     right = Network.backward
 
     def poisoned(*arguments):
         gradients = right(*arguments)
-        return gradients | {"readout.b": gradients["readout.b"] * np.inf}
+        return gradients | {"readout.b": gradients["readout.b"] * (np.inf if own.iteration == 4 else 1)}
 
     monkeypatch.setattr(Network, "backward", poisoned)
-    message = r"^iteration 1: gradient norm is (inf|nan); not finite: the gradient of readout\.b$"
-    with np.errstate(all="ignore"), pytest.raises(FloatingPointError, match=message):
-        own.run(tmp_path)
+    stays_good(tmp_path, own, 4, r"gradient norm is (inf|nan); not finite: the gradient of readout\.b", 2)
+
+
+# The weights of a run
+
+
+def test_load_gives_the_best_weights(tmp_path, device):
+    """best.safetensors is of the smallest evaluation loss; `load` gives its network and weights, the outputs to the
+    bit, on the host; which="last" those of the last update."""
+    task, params = Parenthesis(5), {}
+    arguments = network_for(task, "nc-gru", (6, 5), orthogonal="rc", dropout=0.3)
+    optimizer = Adam(lambda k: 1e-2 if k < 4 else -1e-2)
+    own = Trainer(models.network(**arguments), task, optimizer, device=device, **SCHEDULE)
+
+    def on_record(record):
+        params[record["iteration"]] = to_host(own.params), to_host(own.states)
+
+    records = own.run(tmp_path, {"network": arguments}, on_record=on_record)
+    assert records[1]["evaluation_loss"] < records[3]["evaluation_loss"]
+    x = next(iter(task.evaluation())).x
+    for which, iteration in ((None, 4), ("best", 4), ("last", 7)):
+        loaded = load(tmp_path, which)
+        assert (loaded.network.dropout, len(loaded.network.layers)) == (0.3, 2)
+        assert isinstance(loaded.params["readout.b"], np.ndarray)
+        for name, value in params[iteration][0].items():
+            np.testing.assert_array_equal(loaded.params[name], value)
+        outputs = own.network.forward(*params[iteration], x).outputs
+        np.testing.assert_array_equal(loaded.network.forward(loaded.params, loaded.states, x).outputs, outputs)
+    record = training.evaluate(*load(f"{tmp_path}"), task)
+    if device == "cpu":
+        assert record == {key: records[1][key] for key in ("evaluation_loss", "accuracy")}
+
+
+def test_load_before_the_first_evaluation(tmp_path):
+    """Takes the last checkpoint; the best is not there."""
+    task = Parenthesis(5)
+    own = small_trainer(task)
+    own.run(tmp_path, {"network": network_for(task)}, should_stop=lambda: True)
+    np.testing.assert_array_equal(load(tmp_path).params["readout.W"], own.params["readout.W"])
+    with pytest.raises(FileNotFoundError, match=r"best\.safetensors: "):
+        load(tmp_path, "best")
+
+
+def test_what_cannot_be_loaded(tmp_path):
+    """Each error names the file or the argument."""
+    task, out = Parenthesis(5), tmp_path / "run"
+    small_trainer(task).run(out, {"network": network_for(task)}, should_stop=lambda: True)
+    config, last = out / "config.json", out / "last.safetensors"
+    with pytest.raises(ValueError, match=r"^which is 'first'; allowed: 'best', 'last', None$"):
+        load(out, "first")
+    with pytest.raises(FileNotFoundError, match=r"none holds no run: there is no config\.json in it$"):
+        load(tmp_path / "none")
+    with pytest.raises(FileNotFoundError, match=r"holds no run: there is no metrics\.jsonl in it$"):
+        read_metrics(tmp_path)
+
+    def changed(**arguments):
+        config.write_text(json.dumps({"network": network_for(task) | arguments}))
+
+    changed(hidden_sizes=[7])
+    with pytest.raises(ValueError, match=r"last\.safetensors: .* \(6, 6\); the network's is float32 \(7, 7\)$"):
+        load(out)
+    changed(name="gpt")
+    with pytest.raises(ValueError, match=r"^model is 'gpt'; allowed: "):
+        load(out)
+    config.write_text("{}")
+    with pytest.raises(ValueError, match=r"config\.json names no network; it needs the arguments of models\.network"):
+        load(out)
+    config.write_text('{"network": ')
+    with pytest.raises(ValueError, match=r"config\.json is not JSON: "):
+        load(out)
+    config.write_text("[]")
+    with pytest.raises(ValueError, match=r"config\.json holds a list; expected a JSON object$"):
+        load(out)
+    changed()
+    last.write_bytes(b"")
+    with pytest.raises(ValueError, match=r"last\.safetensors is not a checkpoint: "):
+        load(out)
+    last.unlink()
+    with pytest.raises(FileNotFoundError, match=r"last\.safetensors: "):
+        load(out)
+    config.unlink()
+    config.mkdir()
+    with pytest.raises(IsADirectoryError, match=r"config\.json: Is a directory$"):
+        load(out)
+
+
+def test_load_in_float64(tmp_path):
+    """The dtype is the checkpoint's; the config does not tell it."""
+    task = Parenthesis(5)
+    own = small_trainer(task, dtype=np.float64)
+    own.run(tmp_path, {"network": network_for(task)})
+    assert {value.dtype for value in load(tmp_path, "last").params.values()} == {np.dtype(np.float64)}
+
+
+def test_read_metrics_while_a_line_is_written(tmp_path):
+    """A line without its end is left out."""
+    (tmp_path / "metrics.jsonl").write_text('{"iteration": 1}\n{"iteration": 2')
+    assert read_metrics(tmp_path) == [{"iteration": 1}]
+
+
+# The summary
+
+
+def made_record(i, loss, metric, name="accuracy", **figures):
+    """A line of metrics with an evaluation, where there is a loss."""
+    record = {"iteration": i, "loss": 1.0, "steps_per_second": float(i), "weights": figures}
+    return record if loss is None else record | {"evaluation_loss": loss, name: metric}
+
+
+def test_summary_by_hand():
+    """Minimum and where, final value, median of the last 20 evaluations, not of all; the worst figures of any line; the
+    last line's forced resets, of all weights together."""
+    losses = [9.0, 8.0, 0.5, *(2.0 + 0.1 * i for i in range(20))]
+    records = [
+        made_record(
+            10 * (i + 1),
+            loss,
+            i / 100,
+            a={"defect": 0.1 if i == 3 else 0.01, "condition": 0.2, "forced_resets": i},
+            b={"defect": 0.02, "condition": 0.3 if i == 5 else 0.1, "forced_resets": 1},
+        )
+        for i, loss in enumerate(losses)
+    ]
+    records.insert(0, made_record(5, None, None, a={"defect": 0.7}))
+    task = Fixed([], Tokens(2), 2, baseline=1.25)
+    summary = summarize(records, task, 123)
+    assert summary["iterations"] == 230
+    assert summary["parameters"] == 123
+    assert summary["baseline"] == 1.25
+    assert summary["evaluations"] == 23
+    median = statistics.median(losses[3:])
+    assert summary["evaluation_loss"] == {"minimum": 0.5, "at": 30, "final": losses[-1], "median_of_last_20": median}
+    assert summary["accuracy"] == {"maximum": 0.22, "at": 230, "final": 0.22, "median_of_last_20": 0.125}
+    assert summary["worst_defect"] == 0.7
+    assert summary["worst_condition"] == 0.3
+    assert summary["forced_resets"] == 23
+    assert summary["steps_per_second"] == statistics.median([5.0, *range(10, 240, 10)])
+
+
+def test_summary_of_bits_and_of_free_weights():
+    """Bits per character are best where smallest; a model without orthogonal weights has no figures of them."""
+    task = Fixed([], Tokens(2), 2, metric="bits_per_character")
+    summary = summarize([made_record(i, 1.0 / i, 5.0 - i, task.metric, U={}) for i in (1, 2, 3)], task, 1)
+    assert summary["bits_per_character"] == {"minimum": 2.0, "at": 3, "final": 2.0, "median_of_last_20": 3.0}
+    assert not {"worst_defect", "worst_condition", "forced_resets"} & summary.keys()
+
+
+def test_summary_file(tmp_path, text):
+    """Is the summary of the run's lines, and there when the run is finished only."""
+    own = nc_gru(text)
+    own.run(tmp_path, CONFIG, should_stop=lambda: own.iteration == 6)
+    assert not (tmp_path / "summary.json").exists()
+    records = own.run(tmp_path, CONFIG, resume=True)
+    expected = summarize(records, own.task, own.network.count(own.params))
+    assert json.loads((tmp_path / "summary.json").read_text()) == expected
+    shutil.rmtree(tmp_path)
+
+
+def test_a_trainer_that_has_run(tmp_path):
+    """A second folder would get the end of the first run only: refused before the folder is made."""
+    own = small_trainer(Parenthesis(5))
+    own.run(tmp_path / "a")
+    with pytest.raises(
+        ValueError, match=r"^this trainer has done 7 updates; go on with resume=True, or make a new one$"
+    ):
+        own.run(tmp_path / "b")
+    assert not (tmp_path / "b").exists()
+    own.run(tmp_path / "a", resume=True)

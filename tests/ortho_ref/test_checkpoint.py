@@ -1,0 +1,385 @@
+"""Checkpoints: a tree comes back as it was, and a file is there whole or not at all."""
+
+import errno
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+import safetensors
+import safetensors.numpy
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from ortho_ref import checkpoint
+from ortho_ref.backend import to_device
+
+ROOT = Path(__file__).parents[2]
+
+
+class Pair(NamedTuple):
+    """A tuple with names; they are not kept."""
+
+    a: object
+    b: object
+
+
+def saved(tree):
+    """The tree after a way through a file."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "a.safetensors"
+        checkpoint.save(path, tree)
+        return checkpoint.load(path)
+
+
+def assert_same(ours, theirs, path="tree"):
+    """The same to the bit: containers, types (a named tuple is a tuple), dtypes, shapes, memory order, NaN and -0."""
+    expected = tuple if isinstance(theirs, tuple) else type(theirs)
+    assert type(ours) is expected, path
+    if isinstance(theirs, dict):
+        assert list(ours) == list(theirs), path
+        for key, value in theirs.items():
+            assert_same(ours[key], value, f"{path}/{key}")
+    elif isinstance(theirs, list | tuple):
+        assert len(ours) == len(theirs), path
+        for i, (a, b) in enumerate(zip(ours, theirs, strict=True)):
+            assert_same(a, b, f"{path}/{i}")
+    elif isinstance(theirs, np.ndarray | np.generic):
+        assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape), path
+        assert ours.tobytes() == theirs.tobytes(), path
+        columns = theirs.flags.f_contiguous and not theirs.flags.c_contiguous
+        assert (ours.flags.f_contiguous and not ours.flags.c_contiguous) == columns, path
+    elif isinstance(theirs, float):
+        assert (
+            math.isnan(ours)
+            if math.isnan(theirs)
+            else (ours, math.copysign(1, ours))
+            == (
+                theirs,
+                math.copysign(1, theirs),
+            )
+        ), path
+    else:
+        assert ours == theirs, path
+
+
+DTYPES = st.sampled_from([*"fdFD", "?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2"]).map(np.dtype)
+
+
+@st.composite
+def arrays(draw):
+    """Arrays of 0 to 3 axes, also empty, as they are, transposed, by columns, strided or reversed."""
+    array = draw(hnp.arrays(DTYPES, hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4)))
+    if array.ndim == 0:
+        return array
+    ways = [array, array.T, np.asfortranarray(array), array[::2], array[..., ::-1], array.swapaxes(0, -1)[..., :1]]
+    return ways[draw(st.integers(0, len(ways) - 1))]
+
+
+LEAVES = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**130), 2**130)
+    | st.floats()
+    | st.text()
+    | arrays()
+    | DTYPES.flatmap(lambda dtype: hnp.from_dtype(dtype)).map(np.asarray).map(lambda array: array[()])
+)
+KEYS = st.text(min_size=1).filter(lambda key: not key.startswith("$") and "/" not in key and key != "__metadata__")
+TREES = st.dictionaries(
+    KEYS,
+    st.recursive(
+        LEAVES,
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.lists(inner, max_size=3).map(tuple)
+            | st.builds(Pair, inner, inner)
+            | st.dictionaries(KEYS, inner, max_size=3)
+        ),
+        max_leaves=6,
+    ),
+    max_size=4,
+)
+
+
+@settings(max_examples=150)
+@given(tree=TREES)
+@example(tree={})
+@example(tree={"generators": np.random.default_rng(0).bit_generator.state})
+@example(tree={"a": np.float32(1.5), "b": np.array(1.5, np.float32), "c": 1.5, "d": np.complex64(1 - 2j)})
+@example(tree={"a": [[], (), {}, [()], ((),)], "e": np.empty((0, 3), complex)})
+def test_a_tree_comes_back(tree):
+    """Nested dicts in their order, lists, tuples; None, booleans, integers of any size, floats with infinities, NaN and
+    -0, strings; arrays of every dtype, shape and order; an array without axes is no NumPy scalar, and the reverse."""
+    assert_same(saved(tree), tree)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c8", "c16"])
+@pytest.mark.parametrize("shape", [(3, 4), (4, 4), (2, 3, 4)])
+def test_memory_order(dtype, shape):
+    """By rows stays by rows and by columns by columns; what is neither comes by rows."""
+    rng = np.random.default_rng(0)
+    rows = (rng.standard_normal((*shape, 2)) @ [1, 1j]).astype(dtype) if dtype[0] == "c" else rng.random(shape, dtype)
+    tree = {"rows": rows, "columns": np.asfortranarray(rows), "transposed": rows.T, "strided": rows[:, ::2]}
+    back = saved(tree)
+    for name, value in tree.items():
+        np.testing.assert_array_equal(back[name], value)
+        assert back[name].dtype == value.dtype
+        assert back[name].flags.owndata
+        assert back[name].flags.writeable
+    orders = {name: (value.flags.c_contiguous, value.flags.f_contiguous) for name, value in back.items()}
+    by_rows, by_columns = (True, False), (False, True)
+    assert orders == {"rows": by_rows, "columns": by_columns, "transposed": by_columns, "strided": by_rows}
+
+
+def test_what_stands_in_the_file(tmp_path):
+    """Without this project: tensors under the paths of their arrays, complex with a trailing (re, im), all else as JSON
+    in the metadata."""
+    A, v = np.arange(6.0).reshape(2, 3), np.array([1 + 2j, 3 - 4j], np.complex64)
+    tree = {"params": {"layer0.U_c.A": A.T}, "carried": [v, (np.float64(7), None)], "iteration": 3, "best": math.inf}
+    path = tmp_path / "a.safetensors"
+    checkpoint.save(path, tree)
+    tensors = safetensors.numpy.load_file(path)
+    assert set(tensors) == {"params/layer0.U_c.A", "carried/0", "carried/1/0"}
+    np.testing.assert_array_equal(tensors["params/layer0.U_c.A"], A.T)
+    np.testing.assert_array_equal(tensors["carried/0"], np.array([[1, 2], [3, -4]], np.float32))
+    assert tensors["carried/0"].dtype == np.float32
+    assert tensors["carried/1/0"].shape == ()
+    with safetensors.safe_open(str(path), framework="numpy") as stream:
+        metadata = stream.metadata()
+    assert metadata["format"] == "ortho_ref checkpoint 1"
+    skeleton = json.loads(metadata["tree"])
+    array = {"complex": False, "fortran": False, "scalar": False}
+    assert skeleton == {
+        "params": {"layer0.U_c.A": array | {"$array": "params/layer0.U_c.A", "fortran": True}},
+        "carried": [
+            array | {"$array": "carried/0", "complex": True},
+            {"$tuple": [array | {"$array": "carried/1/0", "scalar": True}, None]},
+        ],
+        "iteration": 3,
+        "best": math.inf,
+    }
+
+
+def test_device_arrays(device):
+    """Are saved as host arrays, in their memory order, wherever they stand in the tree."""
+    host = {"a": np.asfortranarray(np.arange(6.0).reshape(2, 3)), "b": [(np.array([1j, 2]), 5)], "c": np.eye(2)}
+    assert_same(saved(to_device(host, device)), host)
+
+
+# What cannot be saved or loaded
+
+
+@pytest.mark.parametrize(
+    ("tree", "message"),
+    [
+        ({"a": {"b": object()}}, "a/b is a object; allowed: numbers, arrays of them, strings, None and trees of these"),
+        ({"a": [1, {2}]}, "a/1 is a set; allowed: numbers"),
+        ({"a": b"bytes"}, "a is a bytes; allowed: "),
+        ({"a": 1j}, "a is a complex; allowed: "),
+        ({"a": {"b": np.array(["x"])}}, "a/b is a ndarray <U1; allowed: "),
+        ({"a": np.array([None])}, "a is a ndarray object; allowed: "),
+        ({"a": np.array([1], "M8[s]")}, r"a is a ndarray datetime64\[s\]; allowed: "),
+        ({"a": {1: 2}}, r"a has keys \[1\]; allowed: strings without /, none with \$ first"),
+        ({1: 2}, r"the tree has keys \[1\]; allowed: "),
+        ({"a": {"$tuple": 1}}, r"a has keys \['\$tuple'\]; allowed: "),
+        # two arrays could come under one name
+        ({"a/b": np.zeros(1), "a": {"b": np.ones(1)}}, r"the tree has keys \['a/b', 'a'\]; allowed: "),
+        ({"a": {"": np.zeros(1)}}, r"a has keys \[''\]; allowed: "),
+        ({"__metadata__": np.zeros(1)}, r"the tree has keys \['__metadata__'\]; allowed: "),
+    ],
+)
+def test_what_cannot_be_saved(tmp_path, tree, message):
+    """TypeError that names the place, what stands there and what may; an older file stays."""
+    path = tmp_path / "a.safetensors"
+    checkpoint.save(path, {"old": 1})
+    with pytest.raises(TypeError, match=f"^{message}"):
+        checkpoint.save(path, tree)
+    assert checkpoint.load(path) == {"old": 1}
+    assert [*tmp_path.iterdir()] == [path]
+
+
+def test_what_is_no_checkpoint(tmp_path):
+    """ValueError, or OSError, that names the file: cut anywhere, empty, text, of another maker, not there, a folder."""
+    path = tmp_path / "a.safetensors"
+    checkpoint.save(path, {"a": np.arange(50.0), "b": "text"})
+    data = path.read_bytes()
+    header = 8 + int.from_bytes(data[:8], "little")
+    for end in (0, 1, 7, 8, 9, header - 1, header, header + 1, len(data) - 8, len(data) - 1):
+        path.write_bytes(data[:end])
+        with pytest.raises(ValueError, match=f"^{path} is not a checkpoint: "):
+            checkpoint.load(path)
+    for other in (b"{}", b"\x00" * 100, b"\xff" * 100, data + b"more"):
+        path.write_bytes(other)
+        with pytest.raises(ValueError, match=f"^{path} is not a checkpoint: "):
+            checkpoint.load(path)
+    for metadata in (None, {"format": "pt"}, {"format": "ortho_ref checkpoint 2", "tree": "{}"}):
+        safetensors.numpy.save_file({"a": np.zeros(2)}, path, metadata)
+        with pytest.raises(ValueError, match=f"^{path} is not a checkpoint: its format is .*, not 'ortho_ref checkp"):
+            checkpoint.load(path)
+    path.unlink()
+    with pytest.raises(FileNotFoundError, match=f"^{path}: "):
+        checkpoint.load(path)
+    with pytest.raises((OSError, ValueError), match=f"^{tmp_path}"):
+        checkpoint.load(tmp_path)
+
+
+# Whole or not at all
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """What is done to files in the order it is done: write, fsync of a file or folder, rename."""
+    done = []
+    real_open, real_sync, real_replace = open, os.fsync, os.replace
+
+    class Stream:
+        def __init__(self, path, mode):
+            self.inner = real_open(path, mode)
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *exception):
+            self.inner.close()
+
+        def write(self, data):
+            done.append(("write", Path(self.inner.name).name))
+            return self.inner.write(data)
+
+        def __getattr__(self, name):
+            return getattr(self.inner, name)
+
+    def sync(descriptor):
+        name = Path(os.readlink(f"/proc/self/fd/{descriptor}")).name
+        size = os.fstat(descriptor).st_size
+        done.append(("fsync", name, size) if name.endswith(".part") else ("fsync", name))
+        return real_sync(descriptor)
+
+    def replace(source, target):
+        done.append(("rename", Path(source).name, Path(target).name))
+        return real_replace(source, target)
+
+    monkeypatch.setattr(checkpoint, "open", Stream, raising=False)
+    monkeypatch.setattr(os, "fsync", sync)
+    monkeypatch.setattr(os, "replace", replace)
+    return done
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="names of open files are read from /proc")
+def test_synced_before_renamed_and_the_folder_after(tmp_path, calls):
+    """Otherwise a machine that stops could leave an empty file under the right name, or no name.  At the fsync all
+    bytes have left the process."""
+    checkpoint.write(tmp_path / "a", b"x" * 100)
+    assert calls == [
+        ("write", "a.part"),
+        ("fsync", "a.part", 100),
+        ("rename", "a.part", "a"),
+        ("fsync", tmp_path.name),
+    ]
+
+
+class Full:
+    """A stream onto a full disk: half of what is written arrives."""
+
+    def __init__(self, path, mode):
+        self.inner = open(path, mode)  # noqa: SIM115  closed by __exit__
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.inner.close()
+
+    def write(self, data):
+        self.inner.write(data[: len(data) // 2])
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def no_space(*arguments):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.parametrize("stage", ["open", "write", "fsync", "rename", "fsync of the folder"])
+def test_a_full_disk(tmp_path, monkeypatch, stage):
+    """At any stage: an error that names the file, the old file or (after the rename) the new one, no third file."""
+    path = tmp_path / "a.safetensors"
+    checkpoint.save(path, {"old": np.arange(3.0)})
+    old, new = path.read_bytes(), {"new": np.arange(1000.0)}
+    with monkeypatch.context() as patch:
+        if stage in ("open", "write"):
+            patch.setattr(checkpoint, "open", Full if stage == "write" else no_space, raising=False)
+        elif stage == "fsync of the folder":
+            patch.setattr(checkpoint, "sync_folder", no_space)
+        else:
+            patch.setattr(os, "fsync" if stage == "fsync" else "replace", no_space)
+        with pytest.raises(OSError, match=f"^{path} cannot be written: No space left on device$"):
+            checkpoint.save(path, new)
+    assert [*tmp_path.iterdir()] == [path]
+    if stage == "fsync of the folder":
+        assert_same(checkpoint.load(path), new)
+    else:
+        assert path.read_bytes() == old
+    checkpoint.save(path, new)
+    assert_same(checkpoint.load(path), new)
+
+
+def test_a_file_left_half_written(tmp_path):
+    """What a killed process left under the temporary name is no obstacle."""
+    path = tmp_path / "a.safetensors"
+    (tmp_path / "a.safetensors.part").write_bytes(b"half" * 10_000)
+    checkpoint.save(path, {"a": 1})
+    assert checkpoint.load(path) == {"a": 1}
+    assert [*tmp_path.iterdir()] == [path]
+
+
+def test_no_folder_to_write_in(tmp_path):
+    """The error names the file, and is of the system's kind."""
+    with pytest.raises(FileNotFoundError, match=f"^{tmp_path}/none/a cannot be written: No such file or directory$"):
+        checkpoint.write(tmp_path / "none" / "a", b"")
+
+
+# The lock
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from ortho_ref import checkpoint
+with checkpoint.locked(Path(sys.argv[1])):
+    print("held", flush=True)
+    time.sleep(600)
+"""
+
+
+def test_the_lock_of_another_process(tmp_path):
+    """Is respected, with that process in the message, and gone when it was killed."""
+    command = [sys.executable, "-c", HOLDER, str(tmp_path)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as holder:
+        try:
+            assert holder.stdout.readline() == "held\n"
+            for _ in range(2):  # being refused leaves the lock and its number as they are
+                message = f"^out is {tmp_path}, which process {holder.pid} is using$"
+                with pytest.raises(BlockingIOError, match=message), checkpoint.locked(tmp_path):
+                    pytest.fail("two processes hold the folder")
+        finally:
+            holder.send_signal(signal.SIGKILL)
+    with checkpoint.locked(tmp_path):
+        assert (tmp_path / "lock").read_text() == str(os.getpid())
+
+
+def test_the_lock_is_let_go(tmp_path):
+    """By the end of the block, by an error in it too; held once more within the block it is refused."""
+    with pytest.raises(KeyError), checkpoint.locked(tmp_path):
+        raise KeyError
+    with checkpoint.locked(tmp_path), pytest.raises(BlockingIOError), checkpoint.locked(tmp_path):
+        pytest.fail("held twice")
+    with checkpoint.locked(tmp_path):
+        pass
