@@ -105,7 +105,9 @@ class Elementwise(ABC):
         return {"step": dict(self._step), "buffers": _copied(self._buffers)}
 
     def load(self, state: dict[str, Any]) -> None:
-        """Take up such a state.  ValueError if it holds other buffers than this optimizer's."""
+        """Take up such a state.  ValueError if it is another optimizer's."""
+        if state.keys() != {"step", "buffers"}:
+            raise ValueError(f"state holds {sorted(state)}; expected ['buffers', 'step']")
         for name, own in state["buffers"].items():
             if own.keys() != self._initial.keys():
                 raise ValueError(f"state holds buffers {sorted(own)} of {name}; expected {sorted(self._initial)}")
@@ -247,7 +249,9 @@ class ByName:
         return {pattern: optimizer.state() for pattern, optimizer in self.optimizers.items()}
 
     def load(self, state: dict[str, Any]) -> None:
-        """Take up such a state."""
+        """Take up such a state.  ValueError if it is of other patterns."""
+        if state.keys() != self.optimizers.keys():
+            raise ValueError(f"state is of the patterns {sorted(state)}; expected {sorted(self.optimizers)}")
         for pattern, optimizer in self.optimizers.items():
             optimizer.load(state[pattern])
 

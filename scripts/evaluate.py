@@ -10,7 +10,7 @@ import typer
 from ortho_ref.backend import to_device
 from ortho_ref.training import Loaded, evaluate, load, read_config
 from scripts.program import BAD_INPUT, fail, limit_threads, run, say
-from scripts.train import make_task
+from scripts.train import task_of
 from tasks.text import Text
 
 
@@ -51,7 +51,7 @@ def main(
         if not 0 < temperature < float("inf"):
             raise ValueError(f"temperature is {temperature}; allowed: a finite number above 0")
         loaded, config = load(folder, which), read_config(folder)
-        task = make_task(config)
+        task = task_of(folder, config)
         params, states = to_device((loaded.params, loaded.states), device)
         figures = evaluate(loaded.network, params, states, task)
         text = ""

@@ -1,5 +1,6 @@
 """What every program does alike: errors as one line, exit codes, BLAS threads."""
 
+import shlex
 import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
@@ -10,7 +11,7 @@ from rich.markup import escape
 
 from ortho_ref.backend import DeviceError
 
-console = Console(stderr=True)
+console = Console(stderr=True, emoji=False)
 
 #: What bad input raises: one line and exit code 2.
 BAD_INPUT = (ValueError, TypeError, OSError, DeviceError)
@@ -40,7 +41,9 @@ def run(main: Callable[..., Any]) -> NoReturn:
         if not hasattr(error, "format_message"):  # click's, which typer carries under changing names
             raise
         try:
-            fail(f"{error.format_message()} See --help.")
+            fail(
+                f"{error.format_message()} Given: {shlex.join(sys.argv[1:]) or 'nothing'}; --help says what is allowed."
+            )
         except typer.Exit as end:
             code = end.exit_code
     sys.exit(code or 0)

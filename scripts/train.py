@@ -4,6 +4,7 @@ import contextlib
 import enum
 import json
 import math
+import shlex
 import signal
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -207,7 +208,14 @@ def config_of(task: str, **options: Any) -> Record:
     if config["lr_skew"] is None:
         config["lr_skew"] = config["lr"] if given["lr"] is not None else (defaults.lr_skew or defaults.lr)
     config["optimizer_skew"] = config["optimizer_skew"] or config["optimizer"]
-    config["checkpoint_every"] = config["checkpoint_every"] or config["eval_every"]
+    if config["checkpoint_every"] is None:
+        config["checkpoint_every"] = config["eval_every"]
+    for name in ("batch", "iterations", "eval_every", "checkpoint_every"):
+        if config[name] < 1:
+            raise ValueError(f"{name} is {config[name]}; allowed: at least 1")
+    for name in ("lr", "lr_skew"):
+        if not 0 <= config[name] < math.inf:
+            raise ValueError(f"{name} is {config[name]}; allowed: a finite number >= 0")
     if config["file"] is not None:
         config["file"] = str(Path(config["file"]).resolve())
     the_task = make_task(config)
@@ -227,9 +235,18 @@ def resumed_config(out: Path, task: str, given: Record) -> Record:
     for option, value in {"task": task, **given}.items():
         if value is not None and value != config.get(option):
             raise ValueError(f"{option} is {value!r}; the run in {out} has {config.get(option)!r}")
-    if config["file_sha256"] != getattr(make_task(config), "sha256", None):
-        raise ValueError(f"file is {config['file']}, which has changed since the run in {out} began")
+    task_of(out, config)
     return config
+
+
+def task_of(run: Path, config: Record) -> Task:
+    """The task of the run in the folder `run`.  ValueError if the config names none, or if its file has changed."""
+    if "task" not in config:
+        raise ValueError(f"{run}: its config.json names no task")
+    task = make_task(config)
+    if config["file_sha256"] != getattr(task, "sha256", None):
+        raise ValueError(f"file is {config['file']}, which has changed since the run in {run} began")
+    return task
 
 
 def show(task: Task, record: Record) -> str:
@@ -286,16 +303,24 @@ def train(
 ) -> list[Record]:
     """Run the trainer in the folder `out` under a progress bar."""
     columns = (TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn(), TimeRemainingColumn())
-    with FiguresUnderBar(*columns, console=console) as progress:
-        bar = progress.add_task(label, total=trainer.iterations)
+    progress = FiguresUnderBar(*columns, console=console)
+    bar = progress.add_task(label, total=trainer.iterations)
 
-        def on_record(record: Record) -> None:
-            progress.figures = show(trainer.task, record)
-            progress.update(bar, completed=record["iteration"])
+    def on_record(record: Record) -> None:
+        progress.figures = show(trainer.task, record)
+        progress.update(bar, completed=record["iteration"])
 
+    def after_update() -> bool:
+        progress.start()  # not before: an error at the beginning stands alone
+        return should_stop()
+
+    try:
         # what overflows is reported by the trainer, by name
         with np.errstate(all="ignore"):
-            return trainer.run(out, config, resume=resume, on_record=on_record, should_stop=should_stop)
+            return trainer.run(out, config, resume=resume, on_record=on_record, should_stop=after_update)
+    finally:
+        if progress.live.is_started:
+            progress.stop()
 
 
 def main(
@@ -339,6 +364,7 @@ def main(
     given = {key: str(v) if isinstance(v, Path) else v for key, v in locals().items()}
     del given["task"], given["out"], given["resume"]
     out = out or Path("runs") / f"{task}-{model or FIXED['model']}-{FIXED['seed'] if seed is None else seed}"
+    to_go_on = f"python -m scripts.train {task} --out {shlex.quote(str(out))} --resume"
     try:
         if resume:
             config = resumed_config(out, task, given)
@@ -352,7 +378,7 @@ def main(
         if trainer.iteration < trainer.iterations:
             name = signal.Signals(received[0]).name
             say(f"{name}: saved after update {trainer.iteration} of {trainer.iterations}; to go on:")
-            say(f"python -m scripts.train {task} --out {out} --resume")
+            say(to_go_on)
             raise typer.Exit(128 + received[0])
         from scripts.plot import draw, run_of
 
@@ -364,8 +390,7 @@ def main(
     except MemoryError as error:
         fail(f"out of memory: {error}; a smaller --hidden, --batch or --length needs less", 1)
     except KeyboardInterrupt:
-        go_on = f"; go on from the last checkpoint: python -m scripts.train {task} --out {out} --resume"
-        fail(f"interrupted{go_on if (out / LAST).exists() else ''}", 130)
+        fail(f"interrupted{f'; go on from the last checkpoint: {to_go_on}' if (out / LAST).exists() else ''}", 130)
     last = records[-1]
     say(
         f"{trainer.network.count(trainer.params)} parameters; held out: loss {last['evaluation_loss']:.4g}, "

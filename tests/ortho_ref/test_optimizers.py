@@ -545,3 +545,12 @@ def test_bad_limits(clip, limit):
     """Named with the value."""
     with pytest.raises(ValueError, match=rf"^limit is {limit}; allowed: a finite number above 0$"):
         clip({"w": np.ones(2)}, limit)
+
+
+def test_the_state_of_another_optimizer():
+    """Refused by name, before anything is taken up."""
+    plain, named = Adam(), ByName({"*.A": Adam(), "*": Adam()})
+    with pytest.raises(ValueError, match=r"^state holds \['\*', '\*\.A'\]; expected \['buffers', 'step'\]$"):
+        plain.load(named.state())
+    with pytest.raises(ValueError, match=r"^state is of the patterns \['\*'\]; expected \['\*', '\*\.A'\]$"):
+        named.load({"*": plain.state()})

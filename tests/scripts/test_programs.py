@@ -1,15 +1,19 @@
-"""check_gradients, benchmark and demo, run in this process."""
+"""check_gradients, benchmark, demo, evaluate and plot, run in this process."""
 
 import dataclasses
 import json
+import shutil
 
+import numpy as np
 import pytest
 import typer
 from typer.testing import CliRunner
 
 from ortho_ref.cells import Elman, GRUResetBefore
 from ortho_ref.parametrizations import ScaledCayley
-from scripts import benchmark, check_gradients, demo
+from ortho_ref.training import load, read_config, read_metrics
+from scripts import benchmark, check_gradients, demo, evaluate, plot, train
+from tests.scripts.runs import call
 
 
 def run(main, *arguments):
@@ -70,15 +74,234 @@ def test_benchmark_reports_figures_and_the_blas_kernel(tmp_path):
     assert "'tiny'; allowed: parenthesis, denoise" in output
 
 
+PNG = b"\x89PNG"
+TINY = ["--hidden", "6", "--length", "5", "--batch", "2", "--iterations", "6", "--log-every", "2", "--eval-every", "3"]
+
+
 def test_demo_draws_its_picture(tmp_path):
-    """Both runs' metrics and a PNG; a second run replaces the first."""
-    for _ in range(2):
-        code, output = run(demo.main, "--out", str(tmp_path), "--iterations", "2")
-        assert code == 0, output
-    assert (tmp_path / "demo.png").read_bytes().startswith(b"\x89PNG")
-    for model in ("nc-gru", "gru"):
-        assert len((tmp_path / model / "metrics.jsonl").read_text().splitlines()) == 1
-    assert "baseline (best constant prediction per step): 1.26" in output
+    """Two runs in OUT/nc-gru and OUT/gru, as `train` leaves them, and a PNG; a second demo replaces the first."""
+    for seed in (0, 1):
+        code, stdout, stderr = call(demo.main, "--out", tmp_path, "--iterations", "2", "--seed", seed)
+        assert (code, stdout) == (0, ""), stderr
+        for model in ("nc-gru", "gru"):
+            config = read_config(tmp_path / model)
+            assert (config["task"], config["model"], config["length"], config["seed"]) == (
+                "parenthesis",
+                model,
+                100,
+                seed,
+            )
+            (line,) = read_metrics(tmp_path / model)
+            assert f"{model}: held-out loss {line['evaluation_loss']:.4f}, accuracy {line['accuracy']:.4f}" in stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["demo.png", "gru", "nc-gru"]
+    assert (tmp_path / "demo.png").read_bytes().startswith(PNG)
+    assert "baseline (best constant prediction per step): 1.26" in stderr
+    assert stderr.endswith(f"picture: {tmp_path / 'demo.png'}\n")
+
+
+def test_demo_refuses(tmp_path):
+    """Impossible values and folders: one line, exit 2; what stands in the way is left alone."""
+    for arguments, message in (
+        (["--out", tmp_path / "a", "--iterations", "0"], "iterations is 0; allowed: at least 1"),
+        (["--out", tmp_path / "a", "--seed", "-1"], "seed is -1; allowed: at least 0"),
+        ([], "Missing option '--out'"),
+    ):
+        fails(demo.main, *arguments, message=message)
+    assert not (tmp_path / "a").exists()
+    (tmp_path / "gru").write_text("")
+    fails(demo.main, "--out", tmp_path / "gru", message=f"out is {tmp_path / 'gru'}/nc-gru: Not a directory")
+
+
+def fails(main, *arguments, message):
+    """Exit 2, nothing on stdout, and one line with the message."""
+    code, stdout, stderr = call(main, *arguments)
+    assert (code, stdout) == (2, ""), stderr
+    assert stderr.startswith("error: ")
+    assert stderr.count("\n") == 1
+    assert message in stderr
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Name -> folder of a finished run: with an orthogonal weight, without, and of a text."""
+    folder = tmp_path_factory.mktemp("runs")
+    (folder / "text.txt").write_text("All work and no play. " * 40)
+    for name, arguments in {
+        "nc-gru": ["parenthesis", "--model", "nc-gru", "--lr", "0.1"],
+        "gru": ["parenthesis", "--model", "gru"],
+        "text": ["text", "--file", folder / "text.txt", "--model", "lstm", "--lr", "3"],
+    }.items():
+        code, _, stderr = call(train.main, *arguments, "--out", folder / name, *TINY)
+        assert code == 0, stderr
+    return {path.name: path for path in folder.iterdir()}
+
+
+# evaluate
+
+
+def evaluated(line):
+    """What `evaluate` prints, of a line of metrics."""
+    return {key: line[key] for key in ("evaluation_loss", "accuracy", "bits_per_character") if key in line}
+
+
+@pytest.mark.parametrize("name", ["nc-gru", "gru", "text"])
+def test_evaluate_gives_what_training_gave(runs, name):
+    """To the bit: the best evaluation of the run, or with --which last the last; the text's best is its first."""
+    first, last = (line for line in read_metrics(runs[name]) if "evaluation_loss" in line)
+    assert (first["evaluation_loss"] < last["evaluation_loss"]) == (name == "text")
+    for which, line in ((None, min(first, last, key=lambda line: line["evaluation_loss"])), ("last", last)):
+        code, stdout, stderr = call(evaluate.main, runs[name], *(["--which", which] if which else []), "--sample", 0)
+        assert code == 0, stderr
+        assert json.loads(stdout.splitlines()[0]) == evaluated(line)
+        config = read_config(runs[name])
+        assert stderr.startswith(f"{config['model']}, n = 6, {config['task']}; baseline loss ")
+
+
+def sampled(folder, *arguments):
+    """The sample that `evaluate` prints after the line of figures."""
+    code, stdout, stderr = call(evaluate.main, folder, *arguments)
+    assert code == 0, stderr
+    return stdout.partition("\n")[2].removesuffix("\n")
+
+
+def test_a_sample_of_text(runs):
+    """As long as asked, after the prompt, in the text's alphabet; the seed is everything; none of a text task's length
+    0 but the prompt; a cold sample is the most likely text, whatever the seed."""
+    text = runs["text"]
+    alphabet = set((text.parent / "text.txt").read_text())
+    sample = sampled(text, "--sample", 50, "--prompt", "no ")
+    assert sample.startswith("no ")
+    assert len(sample) == 53
+    assert set(sample) <= alphabet
+    assert sampled(text, "--sample", 50, "--prompt", "no ") == sample
+    assert sampled(text, "--sample", 50, "--prompt", "no ", "--seed", 1) != sample
+    assert sampled(text, "--sample", 0, "--prompt", "no ") == "no "
+    assert len(sampled(text)) == 401
+    cold, hot = ({sampled(text, "--temperature", t, "--seed", seed) for seed in (0, 1, 2)} for t in (1e-6, 1e6))
+    assert len(cold) == 1
+    assert set("".join(hot)) == alphabet
+
+
+def test_a_sample_follows_the_network(runs):
+    """Character by character, each from the network's outputs after the whole text before it."""
+    text, T = runs["text"], 12
+    network, params, states = load(text)
+    alphabet = sorted(set((text.parent / "text.txt").read_text()))
+    sample = sampled(text, "--sample", T, "--prompt", "All", "--temperature", 1e-6)
+    tokens = np.array([alphabet.index(character) for character in sample])
+    for i in range(3, 3 + T):
+        outputs = network.forward(params, states, tokens[:i, None]).outputs[-1, 0]
+        assert outputs.argmax() == tokens[i]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "message"),
+    [
+        ("text", "--temperature 0", "temperature is 0.0; allowed: a finite number above 0"),
+        ("text", "--temperature -1", "temperature is -1.0; allowed"),
+        ("text", "--temperature nan", "temperature is nan; allowed"),
+        ("text", "--temperature inf", "temperature is inf; allowed"),
+        ("text", "--prompt Zebra", "prompt is 'Zebra'; allowed: characters of the text, at least one"),
+        ("text", "--prompt 😀", "prompt is '😀'; allowed: characters of the text, at least one"),
+        ("text", "--sample -1", "sample is -1 and seed is 0; allowed: at least 0"),
+        ("text", "--seed -1", "sample is 400 and seed is -1; allowed: at least 0"),
+        ("text", "--which first", "which is 'first'; allowed: 'best', 'last'"),
+        ("text", "--device tpu", "device is 'tpu'; allowed: "),
+        ("text", "--threads 0", "threads is 0; allowed: at least 1"),
+        ("gru", "--prompt x", "--prompt is for text; parenthesis has none"),
+        ("none", "", "none holds no run: there is no config.json in it"),
+        ("text.txt", "", "text.txt holds no run: there is no config.json in it"),
+    ],
+)
+def test_evaluate_refuses(runs, name, arguments, message):
+    """One line, exit 2."""
+    folder = runs.get(name, runs["gru"].parent / name)
+    fails(evaluate.main, folder, *arguments.split(), message=message)
+
+
+def test_evaluate_of_a_damaged_run(runs, tmp_path):
+    """One line that names the file, exit 2."""
+    for name in ("config.json", "best.safetensors"):
+        folder = shutil.copytree(runs["gru"], tmp_path / name)
+        (folder / name).write_bytes((folder / name).read_bytes()[:50])
+        fails(evaluate.main, folder, message=f"{folder / name} is not ")
+    (folder / "best.safetensors").unlink()
+    fails(evaluate.main, folder, "--which", "best", message=f"{folder / 'best.safetensors'}: ")
+    code, stdout, _ = call(evaluate.main, folder)
+    assert (code, json.loads(stdout)) == (0, evaluated(read_metrics(folder)[-1]))
+
+
+def test_evaluate_of_another_text_or_task(runs, tmp_path):
+    """A text that has changed since, to fewer characters or the same ones, and a run that the library made without a
+    task in its config: one line, exit 2."""
+    folder, file = tmp_path / "run", tmp_path / "text.txt"
+    file.write_text("All work and no play. " * 40)
+    assert call(train.main, "text", "--file", file, "--out", folder, *TINY)[0] == 0
+    for text in ("All work." * 100, "No play and all work. " * 40):
+        file.write_text(text)
+        fails(evaluate.main, folder, message=f"file is {file}, which has changed since the run in {folder} began")
+    (folder / "config.json").write_text(json.dumps({"network": read_config(folder)["network"]}))
+    fails(evaluate.main, folder, message=f"{folder}: its config.json names no task")
+
+
+# plot
+
+
+@pytest.mark.parametrize("names", [["nc-gru"], ["gru"], ["nc-gru", "gru", "text"], ["gru", "gru"]])
+def test_plot_draws(runs, tmp_path, names):
+    """A picture of runs with and without orthogonal weights, of one or several tasks, twice the same."""
+    out = tmp_path / "picture.png"
+    code, stdout, stderr = call(plot.main, *(runs[name] for name in names), "--out", out)
+    assert (code, stdout, stderr) == (0, "", f"{out}\n")
+    assert out.read_bytes().startswith(PNG)
+
+
+def test_what_is_drawn(runs, tmp_path, monkeypatch):
+    """Losses at every line, held-out losses where there are some, the baseline; a second panel with the defect and the
+    condition if a run has them, and only then."""
+    figures = []
+    monkeypatch.setattr(plot.plt, "close", figures.append)
+    plot.draw([plot.run_of(runs["nc-gru"]), plot.run_of(runs["gru"])], tmp_path / "a.png")
+    plot.draw([plot.run_of(runs["gru"])], tmp_path / "b.png", "A title")
+    both, free = figures
+    assert (len(both.axes), len(free.axes)) == (2, 1)
+    assert free.axes[0].get_title() == "A title"
+    lines = read_metrics(runs["gru"])
+    training, held_out, baseline = free.axes[0].get_lines()
+    np.testing.assert_array_equal(training.get_xydata(), [(line["iteration"], line["loss"]) for line in lines])
+    evaluations = [(line["iteration"], line["evaluation_loss"]) for line in lines if "evaluation_loss" in line]
+    np.testing.assert_array_equal(held_out.get_xydata(), evaluations)
+    assert {*baseline.get_ydata()} == {read_config(runs["gru"])["baseline"]}
+    health = [(line["iteration"], line["weights"]["layer0.U_c"]) for line in read_metrics(runs["nc-gru"])]
+    for drawn, key in zip(both.axes[1].get_lines(), ("defect", "condition"), strict=True):
+        np.testing.assert_array_equal(drawn.get_xydata(), [(i, figures[key]) for i, figures in health])
+
+
+def test_plot_refuses(runs, tmp_path):
+    """Folders without a run or without a line, pictures that cannot be: one line, exit 2."""
+    (tmp_path / "empty").mkdir()
+    out = tmp_path / "losses.png"
+    for folder in (tmp_path / "none", tmp_path / "empty", runs["text.txt"]):
+        message = f"{folder} holds no run: there is no config.json in it"
+        fails(plot.main, folder, "--out", out, message=message)
+        fails(plot.main, runs["gru"], folder, "--out", out, message=message)
+    young = shutil.copytree(runs["gru"], tmp_path / "young")
+    (young / "metrics.jsonl").write_text('{"iterat')
+    fails(plot.main, young, "--out", out, message=f"{young} has no line of metrics yet")
+    (young / "metrics.jsonl").unlink()
+    fails(plot.main, young, "--out", out, message=f"{young} holds no run: there is no metrics.jsonl in it")
+    fails(plot.main, runs["gru"], "--out", tmp_path / "none" / "a.png", message="No such file or directory")
+    fails(plot.main, runs["gru"], "--out", tmp_path / "a.xyz", message="xyz")
+    fails(plot.main, message="Missing argument 'runs'")
+    assert not out.exists()
+
+
+def test_a_run_that_is_on_is_drawn(runs, tmp_path):
+    """Without the line that is being written, and before its first evaluation."""
+    folder = shutil.copytree(runs["nc-gru"], tmp_path / "run")
+    first, *_ = (folder / "metrics.jsonl").read_text().splitlines(keepends=True)
+    (folder / "metrics.jsonl").write_text(first + '{"iteration": 3, "lo')
+    assert call(plot.main, folder, "--out", tmp_path / "a.png")[0] == 0
 
 
 def test_cells_are_options_only():

@@ -1,20 +1,35 @@
-"""`python -m scripts.train` as a user runs it."""
+"""`python -m scripts.train` as a user runs it, and as a machine ends it."""
 
 import json
+import math
+import shlex
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from ortho_ref import checkpoint
+from ortho_ref.training import read_config, read_metrics
+from scripts import train
+from scripts.train import config_of, make_trainer
+from tests.scripts.runs import POINTS, ROOT, Forks, call
+
 TINY = ["--hidden", "6", "--length", "5", "--batch", "2", "--iterations", "3", "--log-every", "2"]
 
 
-def train(*arguments):
+def process(*arguments):
     """The finished process."""
     command = [sys.executable, "-W", "error", "-m", "scripts.train", *map(str, arguments)]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+
+
+def contents(folder):
+    """Name -> bytes of every file in it."""
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 @pytest.fixture(scope="module")
@@ -27,75 +42,527 @@ def text(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
-    """A run of the parenthesis task: its folder and its process."""
+    """A run of the parenthesis task, as a real process with warnings as errors: its folder, and the process."""
     out = tmp_path_factory.mktemp("runs") / "deep" / "paren"
-    return out, train("parenthesis", "--out", out, "--seed", 5, "--negative-ones", 2, *TINY)
+    return out, process("parenthesis", "--out", out, "--seed", 5, "--negative-ones", 2, *TINY)
 
 
-def check_run(out, process, task, iterations):
-    """Exit 0; config.json and metrics.jsonl; the last line of stdout is the last line of the metrics."""
-    assert process.returncode == 0, process.stderr
-    config = json.loads((out / "config.json").read_text())
-    lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
-    assert (config["task"], config["hidden"], config["out"]) == (task, 6, str(out))
-    assert [line["iteration"] for line in lines] == iterations
-    assert json.loads(process.stdout.splitlines()[-1]) == lines[-1]
+# A run from end to end
+
+
+def test_a_run_and_its_folder(finished):
+    """Exit 0; the options given and the defaults are all in config.json; stdout is the last line of the metrics; the
+    figures on stderr; every file of a finished run, the curve too."""
+    out, end = finished
+    assert end.returncode == 0, end.stderr
+    names = "best.safetensors config.json curve.png last.safetensors lock metrics.jsonl summary.json"
+    assert sorted(contents(out)) == names.split()
+    config, lines = read_config(out), read_metrics(out)
+    given = {"task": "parenthesis", "hidden": 6, "length": 5, "batch": 2, "iterations": 3, "log_every": 2, "seed": 5}
+    own = {"model": "nc-gru", "lr": 1e-3, "lr_skew": 1e-3, "optimizer_skew": "adam", "negative_ones": 2}
+    assert config.items() >= (given | own | {"reset_every": "50", "device": "cpu", "file": None}).items()
+    assert config["network"].items() >= {"name": "nc-gru", "hidden_sizes": [6], "negative_ones": 2}.items()
+    assert config["made_by"]["blas"]
+    assert [line["iteration"] for line in lines] == [2, 3]
+    assert end.stdout.count("\n") == 1
+    assert json.loads(end.stdout) == lines[-1]
     assert "evaluation_loss" in lines[-1]
-    return config
+    assert (out / "curve.png").read_bytes().startswith(b"\x89PNG")
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["evaluation_loss"]["final"] == lines[-1]["evaluation_loss"]
+    assert summary["baseline"] == config["baseline"]
+    assert f"{summary['parameters']} parameters; held out: loss" in end.stderr
 
 
-def test_parenthesis(finished):
-    """The options given and the defaults are all in config.json."""
-    config = check_run(*finished, "parenthesis", [2, 3])
-    assert config["seed"] == 5
-    assert config["model"] == "nc-gru"
-    assert config["negative_ones"] == 2
-    assert config["lr"] == 1e-3
+def test_every_option_reaches_the_run(tmp_path, text, monkeypatch):
+    """Each option of the command line, with values that are not the defaults, is found in the trainer that is run."""
+    seen = []
+
+    def stop(trainer, *arguments):
+        seen.append(trainer)
+        raise ValueError("seen")
+
+    monkeypatch.setattr(train, "train", stop)
+    arguments = shlex.split(
+        "--model nc-gru --layers 2 --hidden 6 --length 5 --batch 3 --iterations 9 --lr 0.1 --lr-skew 0.2 --optimizer "
+        "rmsprop-keras --optimizer-skew momentum --weight-decay 0.3 --schedule step:4:0.5 --clip norm:0.7 --dropout "
+        "0.4 --orthogonal rc --order 3 --reset-every 7 --negative-ones 2 --seed 8 --dtype float64 --log-every 2 "
+        "--eval-every 3 --checkpoint-every 5"
+    )
+    assert call(train.main, "text", "--file", text, "--out", tmp_path / "run", *arguments)[0] == 2
+    (own,) = seen
+    assert (own.iterations, own.batch_size, own.seed) == (9, 3, 8)
+    assert (own.log_every, own.evaluate_every, own.checkpoint_every) == (2, 3, 5)
+    assert (own.clip_value, own.clip_norm, own.dtype) == (None, 0.7, np.dtype("float64"))
+    assert own.optimizer.rates(0) == {"*.A": 0.2, "*": 0.1}
+    assert own.optimizer.rates(4) == {"*.A": 0.1, "*": 0.05}
+    skew, others = own.optimizer.optimizers.values()
+    assert (skew.momentum, skew.weight_decay) == (0.9, 0.0)
+    assert (others.decay, others.epsilon, others.weight_decay) == (0.9, 1e-7, 0.3)
+    assert (own.network.dropout, len(own.network.layers), own.task.length) == (0.4, 2, 5)
+    for layer in own.network.layers:
+        assert sorted(layer.parametrizations) == ["U_c", "U_r"]
+        for p in layer.parametrizations.values():
+            assert (p.negative_ones, p.order, p.reset_every) == (2, 3, 7)
+    others = shlex.split("--reset-every never --clip value:2 --schedule linear --threads 1")
+    assert call(train.main, "denoise", "--form", "released", *others, *TINY)[0] == 2
+    own = seen[-1]
+    assert (own.task.form, own.clip_value, own.clip_norm) == ("released", 2.0, None)
+    assert own.network.layers[0].parametrizations["U_c"].reset_every is None
+    np.testing.assert_allclose([own.optimizer.rates(k)["*"] for k in range(4)], [1e-3, 2e-3 / 3, 1e-3 / 3, 0])
+    assert call(train.main, "copying", "--layout", "C", "--order", "exact", *TINY)[0] == 2
+    assert seen[-1].task.layout == "C"
+    assert type(seen[-1].network.layers[0].parametrizations["U_c"]).__name__ == "ScaledCayley"
+    assert call(train.main, "adding", "--model", "scornn", "--lr", "0.5", *TINY)[0] == 2
+    assert seen[-1].optimizer.rates(0) == {"*.A": 0.5, "*": 0.5}
 
 
-def test_text(tmp_path, text):
-    """Two layers of another model, learning rate of A apart, from a file."""
+@pytest.mark.parametrize("model", ["rnn", "irnn", "lstm", "gru", "scornn", "nc-gru"])
+@pytest.mark.parametrize("task", ["denoise", "copying", "text"])
+def test_every_model_on_a_task_of_each_kind(tmp_path, text, task, model):
+    """Exit 0 and a finished run."""
+    file = ["--file", text] if task == "text" else []
+    code, out, err = call(train.main, task, "--model", model, "--out", tmp_path / "run", *file, *TINY)
+    assert code == 0, err
+    metric = "bits_per_character" if task == "text" else "accuracy"
+    assert json.loads(out)[metric] == read_metrics(tmp_path / "run")[-1][metric]
+    assert ("defect" in err) == (model in ("scornn", "nc-gru"))
+
+
+# hidden sizes; -1 in D where the paper says; sections 4.1 to 4.4 of the NC-GRU paper
+PAPER = {
+    "parenthesis": {"length": 100, "batch": 16, "iterations": 20_000, "lr_skew": 1e-3, "reset": 50},
+    "denoise": {"length": 200, "batch": 128, "iterations": 10_000, "lr_skew": 1e-3, "reset": 50},
+    "adding": {"length": 200, "batch": 50, "iterations": 20_000, "lr_skew": 1e-3, "reset": 50, "eval_every": 100},
+    "copying": {"length": 1000, "batch": 50, "iterations": 10_000, "lr_skew": 1e-4, "reset": 20, "eval_every": 50},
+}
+SIZES = {
+    "parenthesis": {"lstm": 42, "gru": 50, "scornn": 110, "nc-gru": 56},
+    "denoise": {"lstm": 90, "gru": 100, "scornn": 200, "nc-gru": 118},
+    "adding": {"lstm": 68, "gru": 70, "scornn": 190, "nc-gru": 80},
+    "copying": {"lstm": 68, "gru": 78, "scornn": 190, "nc-gru": 96},
+}
+NEGATIVE_ONES = {
+    "parenthesis": {"scornn": 20, "nc-gru": 40},
+    "denoise": {"nc-gru": 50},
+    "adding": {"scornn": 95, "nc-gru": 43},
+    "copying": {"scornn": 95, "nc-gru": 80},
+}
+
+
+@pytest.mark.parametrize("model", ["lstm", "gru", "scornn", "nc-gru"])
+@pytest.mark.parametrize("task", PAPER)
+def test_the_defaults_are_the_papers(task, model):
+    """Length, batch, updates, Adam's rates, sizes, -1s and resets; one layer, U_c alone, the series of order 2."""
+    config, paper = config_of(task, model=model), dict(PAPER[task])
+    reset = paper.pop("reset")
+    expected = {"hidden": SIZES[task][model], "layers": 1, "lr": 1e-3, "optimizer": "adam", "weight_decay": 0.0}
+    assert config.items() >= (expected | paper | {"clip": None, "dropout": 0.0, "schedule": "constant"}).items()
+    own = make_trainer(config)
+    assert own.optimizer.rates(0) == {"*.A": paper["lr_skew"], "*": 1e-3}
+    (layer,) = own.network.layers
+    assert layer.sizes[1] == SIZES[task][model]
+    if model in ("scornn", "nc-gru"):
+        k = NEGATIVE_ONES[task].get(model, SIZES[task][model] // 2)
+        ((name, p),) = layer.parametrizations.items()
+        assert (name, p.negative_ones) == ("U_c" if model == "nc-gru" else "U", k)
+    if model == "nc-gru":
+        assert (p.order, p.reset_every) == (2, reset)
+
+
+def test_the_papers_counts_are_of_its_sizes():
+    """With another hidden size D has n / 2 entries -1, not the paper's count."""
+    assert config_of("parenthesis", hidden=10)["negative_ones"] is None
+    assert config_of("parenthesis", hidden=56)["negative_ones"] == 40
+    assert config_of("copying", lr=0.5)["lr_skew"] == 0.5
+
+
+# Bad input
+
+
+FILES = {
+    "missing": None,
+    "empty": b"",
+    "short": b"x" * 639,
+    "latin": "é".encode("latin-1") * 1000,
+    "binary": b"abc\0" * 300,
+    "folder": None,
+}
+BAD = [
+    # unknown names
+    ("gpt", "'gpt' is not one of 'parenthesis', 'denoise', 'adding', 'copying', 'text'"),
+    ("parenthesis --model gpt", "model is 'gpt'; allowed: rnn, irnn, lstm, gru, scornn, nc-gru"),
+    ("parenthesis --optimizer lion", "optimizer is 'lion'; allowed: sgd, momentum, adam, rmsprop"),
+    ("parenthesis --optimizer-skew lion", "optimizer is 'lion'; allowed: sgd"),
+    ("parenthesis --schedule cosine", "schedule is 'cosine'; allowed: constant, linear, or step:EVERY:FACTOR"),
+    ("parenthesis --clip sign:1", "clip is 'sign:1'; allowed: value:LIMIT or norm:LIMIT"),
+    ("parenthesis --clip value:x", "clip is 'value:x'; allowed: value:LIMIT or norm:LIMIT"),
+    ("parenthesis --orthogonal x", "orthogonal is 'x'; allowed: 'c', 'rc', 'ruc'"),
+    ("parenthesis --order 2.5", "order is '2.5'; allowed: 1, 2, 3 or exact"),
+    ("parenthesis --reset-every often", "reset_every is 'often'; allowed: N or never"),
+    ("parenthesis --form other", "form is 'other'; allowed: 'paper', 'released'"),
+    ("copying --layout D", "layout is 'D'; allowed: 'A', 'B', 'C'"),
+    ("parenthesis --dtype float16", "dtype is 'float16'; allowed: float32, float64"),
+    ("parenthesis --device tpu", "device is 'tpu'; allowed: 'cpu', 'gpu'"),
+    ("parenthesis --depth 3", "No such option: --depth"),
+    ("parenthesis more", "unexpected extra argument"),
+    ("", "Missing argument 'task'"),
+    ("parenthesis --hidden", "Option '--hidden' requires an argument"),
+    # options of another task or model
+    ("parenthesis --file x", "--file is for text; parenthesis has none"),
+    ("adding --form released", "--form is for parenthesis and denoise; adding has none"),
+    ("denoise --layout A", "--layout is for copying; denoise has none"),
+    ("text", "text needs --file FILE, a UTF-8 text"),
+    ("parenthesis --model gru --orthogonal c", "gru has no option 'orthogonal'; allowed: none"),
+    ("parenthesis --model scornn --order 2", "scornn has no option 'order'; allowed: negative_ones"),
+    # numbers that are none
+    *((f"parenthesis --{name} x", f"Invalid value for '--{name}'") for name in ("hidden", "iterations", "lr", "seed")),
+    ("parenthesis --hidden 2.5", "Invalid value for '--hidden'"),
+    # impossible values
+    *(
+        (f"parenthesis --{name} {value}", f"{name.replace('-', '_')} is {value}; allowed: at least 1")
+        for name in ("batch", "iterations", "layers", "threads", "checkpoint-every", "log-every")
+        for value in (0, -1)
+    ),
+    *((f"{task} --batch 0", "batch is 0; allowed: at least 1") for task in ("denoise", "adding", "copying")),
+    ("text --file {good} --batch 0", "batch is 0; allowed: at least 1"),
+    ("parenthesis --eval-every 0", "eval_every is 0; allowed: at least 1"),
+    ("parenthesis --schedule linear --iterations 0", "iterations is 0; allowed: at least 1"),
+    *((f"parenthesis --hidden {n}", f"hidden_size is {n}; allowed: an integer >= 1") for n in (0, -1)),
+    *((f"{task} --length 0", "length is 0; allowed: an integer >= ") for task in ("parenthesis", "adding", "denoise")),
+    ("text --file {good} --length -1", "length is -1; allowed: an integer >= 1"),
+    ("parenthesis --seed -1", "seed is -1; allowed: at least 0"),
+    ("parenthesis --negative-ones 7", "negative_ones is 7; allowed: 0 to n = 6"),
+    ("parenthesis --model scornn --negative-ones 7", "negative_ones is 7; allowed: 0 to n = 6"),
+    ("parenthesis --negative-ones -1", "negative_ones is -1; allowed: an integer from 0 to n"),
+    ("parenthesis --order 7", "order is 7; allowed: 1, 2, 3"),
+    ("parenthesis --reset-every 0", "reset_every is 0; allowed: an integer >= 1"),
+    *((f"parenthesis --lr {v}", f"lr is {v}; allowed: a finite number >= 0") for v in ("nan", "inf", -0.1)),
+    ("parenthesis --lr-skew nan", "lr_skew is nan; allowed: a finite number >= 0"),
+    *((f"parenthesis --dropout {v}", f"dropout is {v}; allowed: 0 <= dropout < 1") for v in ("nan", 1.0, -0.1)),
+    *((f"parenthesis --weight-decay {v}", f"weight_decay is {v}; allowed: a finite") for v in ("nan", -0.1)),
+    *(
+        (f"parenthesis --clip {kind}:{v}", f"clip_{kind} is {float(v)}; allowed: a finite number above 0")
+        for kind in ("value", "norm")
+        for v in ("nan", "0", "-1", "inf")
+    ),
+    *(
+        (f"parenthesis --schedule step:{v}", f"schedule is 'step:{v}'; allowed: constant, linear, or step:EVERY")
+        for v in ("0:0.5", "2:0", "2:1.5", "0:2", "2:nan", "2", "x:0.5", "2.5:0.5", "nan:0.5")
+    ),
+    # files
+    ("text --file {missing}", "file is {missing}: No such file or directory"),
+    ("text --file {folder}", "file is {folder}: Is a directory"),
+    ("text --file {empty}", "{empty} has 0 characters; expected at least 640"),
+    ("text --file {short}", "{short} has 639 characters; expected at least 640"),
+    ("text --file {latin}", "{latin} is not UTF-8 text: byte 0 is 0xe9"),
+    ("text --file {binary}", "{binary} is binary: byte 3 is NUL"),
+    ("text --file {good} --length 300", "{good} has 594 characters to train on; batch 2 and length 300"),
+    ("text --file {good}[draft].txt", "{good}[draft].txt"),
+    # folders
+    ("parenthesis --resume", "{out} holds no run: there is no config.json in it"),
+    ("parenthesis --out {good}/run", "out is {good}/run: Not a directory"),
+    ("parenthesis --out {good}", "out is {good}: File exists"),
+]
+
+
+@pytest.fixture(scope="module")
+def names(tmp_path_factory, text):
+    """Files by what is wrong with them."""
+    folder = tmp_path_factory.mktemp("bad")
+    for name, data in FILES.items():
+        if data is not None:
+            (folder / name).write_bytes(data)
+    (folder / "folder").mkdir()
+    return {name: str(folder / name) for name in FILES} | {"good": str(text)}
+
+
+@pytest.mark.parametrize(("line", "message"), BAD, ids=[line or "nothing" for line, _ in BAD])
+def test_bad_input(tmp_path, names, line, message):
+    """Exit 2, nothing on stdout, one line on stderr that begins with "error: " and says what was given and what is
+    allowed; no folder is left."""
     out = tmp_path / "run"
-    arguments = ("--model", "scornn", "--layers", 2, "--lr-A", 1e-4, "--out", out)
-    process = train("text", "--file", text, *arguments, *TINY)
-    config = check_run(out, process, "text", [2, 3])
-    assert (config["file"], config["lr_a"], config["model"]) == (str(text), 1e-4, "scornn")
-    assert "bits_per_character" in json.loads(process.stdout.splitlines()[-1])
+    words = line.format(**names).split()
+    task, given = words[:1], words[1:]
+    tiny = [word for pair in zip(TINY[::2], TINY[1::2], strict=True) if pair[0] not in given for word in pair]
+    where = [] if "--out" in given else ["--out", str(out)]
+    if line and given != ["--hidden"] and given != ["more"]:
+        words = [*task, *([] if "--resume" in given else tiny), *where, *given]
+    code, stdout, stderr = call(train.main, *words)
+    assert (code, stdout) == (2, ""), stderr
+    assert stderr.startswith("error: ")
+    assert stderr.count("\n") == 1
+    assert message.format(**names, out=out) in stderr
+    assert not out.exists()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["text"], "text needs --file FILE, a UTF-8 text"),
-        (["parenthesis", "--file", "{text}"], "--file is for text; parenthesis is generated"),
-        (["parenthesis", "--model", "gpt"], "model is 'gpt'; allowed: rnn, irnn, lstm, gru, scornn, nc-gru"),
-        (["parenthesis", "--negative-ones", "7"], "negative_ones is 7; allowed: 0 to n = 6"),
-        (["parenthesis", "--order", "7"], "order is 7; allowed: 1, 2, 3"),
-        (
-            ["text", "--file", "{text}", "--length", "300"],
-            "{text} has 594 characters to train on; batch 2 and length 300",
-        ),
-        (["text", "--file", "{text}[draft].txt"], "{text}[draft].txt"),
-    ],
-    ids=["no file", "file for parenthesis", "model", "negative ones", "order", "too short", "brackets in a name"],
-)
-def test_bad_input(tmp_path, text, arguments, message):
-    """Exit 2, one line that begins with "error: " and says what is wrong, and no run folder."""
-    arguments = [argument.format(text=text) for argument in arguments]
-    process = train(arguments[0], "--out", tmp_path / "run", *TINY, *arguments[1:])
-    assert (process.returncode, process.stdout) == (2, "")
-    assert process.stderr.startswith("error: ")
-    assert message.format(text=text) in process.stderr
-    assert process.stderr.count("\n") == 1
+def test_a_gpu_that_is_not_there(tmp_path, monkeypatch):
+    """One line that says what is needed."""
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    code, stdout, stderr = call(train.main, "parenthesis", "--device", "gpu", "--out", tmp_path / "run", *TINY)
+    assert (code, stdout) == (2, "")
+    assert stderr.startswith("error: device 'gpu' needs CuPy: ")
+    assert stderr.count("\n") == 1
     assert not (tmp_path / "run").exists()
 
 
+def test_a_folder_without_permission(tmp_path, monkeypatch):
+    """The system's words, and the folder."""
+
+    def refused(self, **options):
+        raise PermissionError(13, "Permission denied", str(self))
+
+    monkeypatch.setattr(Path, "mkdir", refused)
+    end = call(train.main, "parenthesis", "--out", tmp_path / "run", *TINY)
+    assert end == (2, "", f"error: out is {tmp_path}/run: Permission denied\n")
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("gpt", "'gpt' is not one of 'parenthesis', "),
+        ("parenthesis --hidden x", "Invalid value for '--hidden'"),
+        ("denoise --lr nan", "lr is nan; allowed: a finite number >= 0"),
+    ],
+)
+def test_bad_input_of_a_real_process(tmp_path, line, message):
+    """Exit 2 and one line without a traceback, warnings being errors."""
+    end = process(*line.split(), "--out", tmp_path / "run")
+    assert (end.returncode, end.stdout) == (2, "")
+    assert end.stderr.startswith("error: ")
+    assert end.stderr.count("\n") == 1
+    assert message in end.stderr
+    assert not (tmp_path / "run").exists()
+
+
+# Folders that are used
+
+
 def test_a_folder_that_is_used(finished):
-    """A second run into the same folder is refused, and the first stays as it is."""
+    """A second run into the same folder is refused, in one line, and the first stays as it is."""
     out, _ = finished
-    before = {file.name: file.read_bytes() for file in out.iterdir()}
-    process = train("parenthesis", "--out", out, *TINY)
-    assert (process.returncode, process.stdout) == (2, "")
-    expected = f"error: out is {out}, which holds a run already (config.json); choose another folder\n"
-    assert process.stderr == expected
-    assert {file.name: file.read_bytes() for file in out.iterdir()} == before
+    before = contents(out)
+    end = call(train.main, "parenthesis", "--out", out, *TINY)
+    said = f"error: out is {out}, which holds a run already (config.json); choose another folder, or resume it\n"
+    assert end == (2, "", said)
+    assert contents(out) == before
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "has"),
+    [
+        ("hidden", "7", "6"),
+        ("model", "gru", "'nc-gru'"),
+        ("lr", "0.002", "0.001"),
+        ("seed", "0", "5"),
+        ("clip", "norm:1", "None"),
+        ("iterations", "4", "3"),
+        ("reset-every", "never", "'50'"),
+    ],
+)
+def test_resume_with_another_option(finished, option, value, has):
+    """Refused in one line that names the option and both values; nothing is changed."""
+    out, _ = finished
+    before = contents(out)
+    code, stdout, stderr = call(train.main, "parenthesis", "--out", out, "--resume", f"--{option}", value)
+    assert (code, stdout, stderr.count("\n")) == (2, "", 1)
+    said = rf"error: {option.replace('-', '_')} is '?{value}'?; the run in {out} has {has}"
+    assert stderr.replace("'", "") == said.replace("'?", "").replace("'", "") + "\n"
+    assert contents(out) == before
+
+
+def test_resume_of_another_task(finished):
+    """The task is an option too."""
+    code, _, stderr = call(train.main, "adding", "--out", finished[0], "--resume")
+    assert (code, stderr.count("\n")) == (2, 1)
+    assert "'adding'" in stderr
+    assert stderr.endswith(f"; the run in {finished[0]} has 'parenthesis'\n")
+
+
+def test_resume_with_the_same_options(finished):
+    """Accepted; a finished run says its end again, and no weight or line changes."""
+    out, first = finished
+    before = contents(out)
+    code, stdout, stderr = call(
+        train.main, "parenthesis", "--out", out, "--resume", "--seed", 5, "--lr", 1e-3, "--model", "nc-gru", *TINY
+    )
+    assert (code, stdout) == (0, first.stdout), stderr
+    after = contents(out)
+    for name in ("config.json", "metrics.jsonl", "last.safetensors", "best.safetensors", "summary.json"):
+        assert after[name] == before[name]
+
+
+def test_resume_after_the_text_has_changed(tmp_path):
+    """The file's bytes are the run's: a text of the same length but for one character is refused."""
+    path, out = tmp_path / "text.txt", tmp_path / "run"
+    path.write_text("All work and no play. " * 30)
+    assert call(train.main, "text", "--file", path, "--out", out, *TINY)[0] == 0
+    assert call(train.main, "text", "--file", path, "--out", out, "--resume")[0] == 0
+    path.write_text("All work and no play! " + "All work and no play. " * 29)
+    end = call(train.main, "text", "--out", out, "--resume")
+    assert end == (2, "", f"error: file is {path}, which has changed since the run in {out} began\n")
+    path.unlink()
+    end = call(train.main, "text", "--out", out, "--resume")
+    assert end == (2, "", f"error: file is {path}: No such file or directory\n")
+
+
+def test_a_damaged_run(tmp_path):
+    """Each file that cannot be read is one line that names it."""
+    out = tmp_path / "run"
+    assert call(train.main, "parenthesis", "--out", out, *TINY)[0] == 0
+    for name, message in (
+        ("last.safetensors", "is not a checkpoint: "),
+        ("metrics.jsonl", "is shorter than the "),
+        ("config.json", "is not JSON: "),
+    ):
+        data = (out / name).read_bytes()
+        (out / name).write_bytes(data[: len(data) // 2])
+        code, stdout, stderr = call(train.main, "parenthesis", "--out", out, "--resume")
+        assert (code, stdout, stderr.count("\n")) == (2, "", 1)
+        assert stderr.startswith(f"error: {out / name} {message}")
+        (out / name).write_bytes(data)
+    assert call(train.main, "parenthesis", "--out", out, "--resume")[0] == 0
+
+
+def test_a_run_that_diverges(tmp_path):
+    """Exit 1; the line names the update, what is not finite, and the checkpoint, which is there and good."""
+    out = tmp_path / "run"
+    arguments = ["--model", "irnn", "--optimizer", "sgd", "--lr", "1e30", "--out", out]
+    code, stdout, stderr = call(train.main, "parenthesis", *arguments, *TINY)
+    assert (code, stdout) == (1, "")
+    line = stderr.splitlines()[-1]
+    assert line.startswith("error: iteration ")
+    assert line.endswith(f"; the last good checkpoint is {out / 'last.safetensors'}")
+    assert "Traceback" not in stderr
+    state = checkpoint.load(out / "last.safetensors")
+    assert state["iteration"] == 0
+    assert all(np.isfinite(value).all() for value in state["params"].values())
+
+
+# Runs that are ended
+
+
+RUN = shlex.split(
+    "parenthesis --layers 2 --orthogonal rc --dropout 0.2 --reset-every 3 --hidden 6 --negative-ones 2 --length 5 "
+    "--batch 2 --lr 0.05 --iterations 24 --log-every 3 --eval-every 10 --checkpoint-every 4"
+)
+
+
+def end_of(out):
+    """All that a finished run leaves, wall times aside, with arrays as bytes."""
+
+    def plain(value):
+        if isinstance(value, dict):
+            return {key: plain(item) for key, item in value.items() if key not in ("metrics_size", "steps_per_second")}
+        if isinstance(value, list | tuple):
+            return [*map(plain, value)]
+        if isinstance(value, np.ndarray):
+            return value.dtype, value.shape, value.flags.c_contiguous, value.tobytes()
+        return value
+
+    trees = {name: plain(checkpoint.load(out / f"{name}.safetensors")) for name in ("last", "best")}
+    summary = plain(json.loads((out / "summary.json").read_text()))
+    return trees | {
+        "metrics": plain(read_metrics(out)),
+        "summary": summary,
+        "files": sorted(path.name for path in out.iterdir() if path.name != "curve.png"),
+    }
+
+
+@pytest.fixture(scope="module")
+def forks():
+    """Runs in forks of one process."""
+    own = Forks()
+    yield own
+    own.close()
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(forks, tmp_path_factory):
+    """What a run leaves that was not ended, and how often it passed each point."""
+    out = tmp_path_factory.mktemp("uninterrupted") / "run"
+    end = forks.train(*RUN, "--out", out)
+    assert end["code"] == 0, end
+    assert all(end["calls"][point] for point in POINTS)
+    return end_of(out), end["calls"]
+
+
+@pytest.mark.parametrize("share", [0, 0.5, 1])
+@pytest.mark.parametrize("point", POINTS)
+def test_a_run_that_is_killed_goes_on_to_the_same_bits(tmp_path, forks, uninterrupted, point, share):
+    """SIGKILL at the first, the last and other passes of each point, and again while it is resumed: the run ends as if
+    nothing had been, in weights, metrics, best checkpoint and files."""
+    expected, calls = uninterrupted
+    out, number = tmp_path / "run", 1 + round(share * (calls[point] - 1))
+    end = forks.train(*RUN, "--out", out, at=point, number=number)
+    assert end == {"code": -signal.SIGKILL}
+    for again in (True, False):
+        # killed before it had begun: there is no run yet, and nothing in the way of one
+        arguments = (
+            ["parenthesis", "--out", out, "--resume"] if (out / "config.json").exists() else [*RUN, "--out", out]
+        )
+        end = forks.train(*arguments, **({"at": point, "number": 3} if again else {}))
+        assert end["code"] in ((0, -signal.SIGKILL) if again else (0,)), end
+    assert end_of(out) == expected
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_saves_and_says_how_to_go_on(tmp_path, forks, uninterrupted, number):
+    """Exit 128 + the signal; after the update that was on, whatever checkpoint_every says; the line that it says does
+    go on, to the same bits, in a real process."""
+    out = tmp_path / "a folder" / "run"
+    end = forks.train(*RUN, "--out", out, at="update", number=7, send=[number])
+    assert (end["code"], end["stdout"]) == (128 + number, ""), end
+    *_, said, command = end["stderr"].splitlines()
+    assert said == f"{signal.Signals(number).name}: saved after update 7 of 24; to go on:"
+    assert checkpoint.load(out / "last.safetensors")["iteration"] == 7
+    assert not (out / "summary.json").exists()
+    python, *arguments = shlex.split(command)
+    assert python == "python"
+    resumed = subprocess.run([sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert resumed.returncode == 0, resumed.stderr
+    assert end_of(out) == uninterrupted[0]
+
+
+def test_a_signal_at_the_last_update(tmp_path, forks, uninterrupted):
+    """The run is finished: exit 0."""
+    end = forks.train(*RUN, "--out", tmp_path / "run", at="update", number=24, send=[signal.SIGTERM])
+    assert end["code"] == 0
+    assert end_of(tmp_path / "run") == uninterrupted[0]
+
+
+def test_a_second_signal_interrupts(tmp_path, forks, uninterrupted):
+    """Without a checkpoint, in one line and with exit code 130; the run goes on from the checkpoint before."""
+    out = tmp_path / "run"
+    end = forks.train(*RUN, "--out", out, at="update", number=7, send=[signal.SIGINT, signal.SIGINT])
+    assert (end["code"], end["stdout"]) == (130, "")
+    said = (
+        f"error: interrupted; go on from the last checkpoint: python -m scripts.train parenthesis --out {out} --resume"
+    )
+    assert end["stderr"].splitlines()[-1] == said
+    assert checkpoint.load(out / "last.safetensors")["iteration"] == 4
+    assert forks.train("parenthesis", "--out", out, "--resume")["code"] == 0
+    assert end_of(out) == uninterrupted[0]
+
+
+def test_a_real_process_is_killed(tmp_path, uninterrupted):
+    """From outside, once it has written a line; while it runs its folder is refused to others."""
+    out, options = tmp_path / "run", {"cwd": ROOT, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    arguments = [str(10**6) if word == "24" else word for word in RUN]
+    with subprocess.Popen([sys.executable, "-m", "scripts.train", *arguments, "--out", str(out)], **options) as running:
+        try:
+            end = time.monotonic() + 60
+            while not (out / "metrics.jsonl").exists() or not (out / "metrics.jsonl").read_text():
+                assert running.poll() is None
+                assert time.monotonic() < end
+                time.sleep(0.01)
+            refused = call(train.main, "parenthesis", "--out", out, "--resume")
+        finally:
+            running.kill()
+    assert refused == (2, "", f"error: out is {out}, which process {running.pid} is using\n")
+    assert running.returncode == -signal.SIGKILL
+    first = uninterrupted[0]["metrics"][0]
+    assert {key: read_metrics(out)[0][key] for key in first} == first
+    state = checkpoint.load(out / "last.safetensors")
+    assert state["metrics_size"] <= (out / "metrics.jsonl").stat().st_size
+    assert not math.isnan(state["interval"]["total"])
