@@ -19,8 +19,9 @@ def cross_entropy(outputs: Array, y: Array, mask: Array | None = None) -> tuple[
     """Softmax cross-entropy in nats and its gradient.
 
     outputs (..., G K): logits, G groups of K classes.  y integer (..., G), or (...) for one group; K follows from the
-    two sizes.  mask (...): entries that count; None is all.  Returns the mean over the entries that count (0-d), and
-    its gradient, shaped like outputs.  ValueError if the sizes do not fit, a class is not below K, or nothing counts.
+    two sizes.  mask (...), bool: entries that count; None is all.  Returns the mean over the entries that count (0-d),
+    and its gradient, shaped like outputs.  ValueError if the sizes do not fit, a class is not below K, or nothing
+    counts; TypeError for other dtypes of y and mask.
     """
     xp = xp_of(outputs, y, mask)
     K = _classes(outputs, y)
@@ -47,16 +48,15 @@ def mean_squared_error(outputs: Array, y: Array, mask: Array | None = None) -> t
     """Mean squared error and its gradient, over every number of outputs.
 
     outputs (..., q).  y: numbers shaped like outputs; or integer classes as `cross_entropy` takes them, which stand for
-    their one-hot vectors.  mask (...): entries that count; None is all.  ValueError if the sizes do not fit, a class is
-    out of range, or nothing counts.
+    their one-hot vectors.  mask (...), bool: entries that count; None is all.  Errors as `cross_entropy`'s.
     """
     xp = xp_of(outputs, y, mask)
     if y.dtype.kind in "iu":
         difference = outputs.copy()
         rows = difference.reshape(-1, _classes(outputs, y))
         rows[xp.arange(len(rows)), y.reshape(-1)] -= 1
-    elif y.shape != outputs.shape:
-        raise ValueError(f"y has shape {y.shape}; expected {outputs.shape}, or integer classes")
+    elif y.shape != outputs.shape or y.size == 0:
+        raise ValueError(f"y has shape {y.shape}; expected {outputs.shape} with entries, or integer classes")
     else:
         difference = outputs - y.astype(outputs.dtype, copy=False)
     weight = _weight(outputs, mask)
@@ -70,6 +70,8 @@ def mean_squared_error(outputs: Array, y: Array, mask: Array | None = None) -> t
 
 def _classes(outputs: Array, y: Array) -> int:
     """K of outputs (..., G K) and classes y (..., G), or (...) for one group; ValueError if they do not fit."""
+    if y.dtype.kind not in "iu":
+        raise TypeError(f"y is {y.dtype}; expected integer classes")
     entries = outputs.shape[:-1]
     fits = y.shape[: len(entries)] == entries and y.ndim <= len(entries) + 1
     if not fits or y.size == 0 or outputs.size % y.size:
@@ -87,6 +89,8 @@ def _weight(outputs: Array, mask: Array | None) -> Array | None:
         return None
     if mask.shape != outputs.shape[:-1]:
         raise ValueError(f"mask has shape {mask.shape}; expected {outputs.shape[:-1]}")
+    if mask.dtype.kind != "b":
+        raise TypeError(f"mask is {mask.dtype}; expected bool")
     weight = mask.reshape(-1).astype(outputs.dtype)
     count = float(weight.sum())
     if count == 0:

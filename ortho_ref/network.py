@@ -61,6 +61,8 @@ class Network:
                 raise ValueError(
                     f"layers[{i}] takes {layer.sizes[0]} inputs; the layer before has {self._hidden(i - 1)}"
                 )
+        if not isinstance(self.output_size, int | np.integer) or self.output_size < 1:
+            raise ValueError(f"output_size is {self.output_size!r}; allowed: an integer >= 1")
         if self.readout not in ("every", "last"):
             raise ValueError(f"readout is {self.readout!r}; allowed: 'every', 'last'")
         if self.loss not in LOSSES:
@@ -100,6 +102,8 @@ class Network:
 
         h0: a state for each layer; None for each layer's own start.  rng: draws the dropout; None drops nothing.
         """
+        if h0 is not None and len(h0) != len(self.layers):
+            raise ValueError(f"h0 holds {len(h0)} states; expected one for each of the {len(self.layers)} layers")
         tapes, last = [], []
         scales: list[Array | None] = [None] * len(self.layers)
         for i, layer in enumerate(self.layers):

@@ -28,7 +28,7 @@ class Vectors(NamedTuple):
 class Batch(NamedTuple):
     """One batch, on the host.
 
-    x: tokens (T, B) or vectors (T, B, m).  y: what the loss takes.  mask (T, B): which steps count; None is all.
+    x: tokens (T, B) or vectors (T, B, m).  y: what the loss takes.  mask (T, B), bool: which steps count; None is all.
     carries_state: x continues the previous batch, so the state is carried over (without gradient).
     """
 

@@ -10,7 +10,6 @@ torch = pytest.importorskip("torch", reason="torch is not installed: `make cross
 from gradients.problem import largest_error, random_problem, relative_error  # noqa: E402
 from ortho_ref import fused, models, scan  # noqa: E402
 from ortho_ref.activations import modrelu, modrelu_pullback  # noqa: E402
-from ortho_ref.losses import cross_entropy  # noqa: E402
 from ortho_ref.network import Network  # noqa: E402
 from ortho_ref.parametrizations import NeumannCayley, ScaledCayley  # noqa: E402
 from scripts import autograd as oracle  # noqa: E402
@@ -99,28 +98,6 @@ def test_modrelu_at_its_kinks():
     dz, db = modrelu_pullback(np.ones(5), z, b, modrelu(z, b))
     np.testing.assert_array_equal(dz, theirs["z"])
     np.testing.assert_array_equal(db, theirs["b"])
-
-
-@pytest.mark.parametrize("groups", [(), (4,)])
-@pytest.mark.parametrize("masked", [False, True])
-def test_cross_entropy(groups, masked):
-    """Value and gradient against torch.nn.functional.cross_entropy."""
-    rng = np.random.default_rng(0)
-    o = rng.standard_normal((5, 3, 7 * (groups or (1,))[0]))
-    y = rng.integers(0, 7, (5, 3, *groups))
-    mask = rng.random((5, 3)) < 0.6 if masked else None
-
-    def loss(leaf):
-        target = torch.tensor(y.reshape(-1))
-        entries = torch.nn.functional.cross_entropy(leaf["o"].reshape(-1, 7), target, reduction="none")
-        if mask is None:
-            return entries.mean()
-        return entries.reshape(5, 3, -1)[torch.tensor(mask)].mean()
-
-    theirs = oracle.gradients(loss, {"o": o})["o"]
-    value, do = cross_entropy(o, y, mask)
-    assert relative_error(do, theirs) < 1e-12
-    assert abs(value - float(loss({"o": torch.tensor(o)}).detach())) < 1e-13
 
 
 def test_a_network_of_two_nc_grus():

@@ -1,0 +1,77 @@
+"""The dense readout [bp:heads/affine], and the scale that dropout multiplies by."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gradients.finite_difference import check
+from ortho_ref.backend import library_of, to_device, to_host
+from ortho_ref.layers import Dense, dropout_scale
+
+
+@settings(max_examples=15)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    leading=st.lists(st.integers(1, 4), min_size=1, max_size=2).map(tuple),
+    n=st.integers(1, 4),
+    q=st.integers(1, 4),
+)
+def test_dense(device, seed, leading, n, q):
+    """[bp:heads/affine]: o = W h + b for every leading index, and dW, db, dh against finite differences."""
+    rng, dense = np.random.default_rng(seed), Dense(n, q)
+    point = {"W": rng.standard_normal((q, n)), "b": rng.standard_normal(q), "h": rng.standard_normal((*leading, n))}
+    do = rng.standard_normal((*leading, q))
+    weights, h, given_do = to_device(({"W": point["W"], "b": point["b"]}, point["h"], do), device)
+    expected = np.einsum("qn,...n->...q", point["W"], point["h"]) + point["b"]
+    np.testing.assert_allclose(to_host(dense.forward(weights, h)), expected, rtol=1e-12, atol=1e-14)
+    dh, dweights = to_host(dense.backward(weights, h, given_do))
+
+    def f(p):
+        return (do * dense.forward(p, p["h"])).sum()
+
+    report = check(f, point, {**dweights, "h": dh}, kink_distance=lambda point: float("inf"))
+    assert report.passed, f"\n{report}"
+
+
+def test_dense_start_and_dtype(device):
+    """W Glorot uniform, b = 0; float32 in, float32 out."""
+    dense = Dense(5, 3)
+    weights = dense.init(np.random.default_rng(0), np.float32)
+    assert (weights["W"].shape, weights["b"].tolist()) == ((3, 5), [0, 0, 0])
+    assert 0.5 * math.sqrt(6 / 8) < abs(weights["W"]).max() <= math.sqrt(6 / 8)
+    weights, h, do = to_device((weights, np.ones((2, 5), np.float32), np.ones((2, 3), np.float32)), device)
+    dh, dweights = dense.backward(weights, h, do)
+    arrays = (dense.forward(weights, h), dh, *dweights.values())
+    assert {array.dtype for array in arrays} == {np.dtype(np.float32)}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])
+def test_dropout_scale(device, rate, dtype):
+    """0 or 1 / (1 - rate), in the dtype and beside the array it is for; the same entries on every device and in every
+    dtype; the share that is dropped, and so the mean, within five standard deviations of what is asked for."""
+    shape = (40, 25, 30)
+    like = to_device(np.ones(shape, dtype), device)
+    s = dropout_scale(np.random.default_rng(3), rate, like)
+    assert library_of(s) is library_of(like)
+    assert (s.shape, s.dtype) == (shape, dtype)
+    s = to_host(s)
+    np.testing.assert_array_equal(s == 0, dropout_scale(np.random.default_rng(3), rate, np.ones(shape)) == 0)
+    np.testing.assert_allclose(s[s != 0], 1 / (1 - rate), rtol=2 * np.finfo(dtype).eps)
+    bound = 5 * math.sqrt(rate * (1 - rate) / s.size)
+    assert abs((s == 0).mean() - rate) < bound
+    assert abs(s.mean(dtype=np.float64) - 1) < bound / (1 - rate)
+
+
+def test_dropout_draws_every_entry():
+    """No step, sequence or unit shares the draw of another; the generator moves on, the seed tells all."""
+    like, rng = np.ones((6, 20, 20)), np.random.default_rng(0)
+    first, second, again = (dropout_scale(own, 0.5, like) for own in (rng, rng, np.random.default_rng(0)))
+    np.testing.assert_array_equal(first, again)
+    assert (first != second).mean() > 0.4
+    for axis in range(3):
+        assert (first != np.roll(first, 1, axis)).mean() > 0.4
+    assert like.all()
