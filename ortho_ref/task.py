@@ -1,6 +1,6 @@
 """What a task is: its input and output, its loss and metric by name, its data, its trivial baseline."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -83,3 +83,15 @@ class Task(Protocol):
     def evaluation(self) -> Iterable[Batch]:
         """A fixed held-out set from its own seed, in chunks that fit memory."""
         ...
+
+
+def check_integer(argument: str, value: object, least: int = 1) -> None:
+    """ValueError unless value is an integer >= least; True and False are none."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise ValueError(f"{argument} is {value!r}; allowed: an integer >= {least}")
+
+
+def check_choice(argument: str, value: str, allowed: Collection[str]) -> None:
+    """ValueError unless value is one of those allowed."""
+    if value not in allowed:
+        raise ValueError(f"{argument} is {value!r}; allowed: {', '.join(map(repr, allowed))}")

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ortho_ref.task import Batch, Vectors
+from ortho_ref.task import Batch, Vectors, check_integer
 
 _EVALUATION_SEED, _EVALUATION_CHUNKS, _EVALUATION_CHUNK = 19971115, 20, 500
 
@@ -34,11 +34,9 @@ class Adding:
     readout: ClassVar[str] = "last"
 
     def __post_init__(self) -> None:
-        if isinstance(self.length, bool) or not isinstance(self.length, int | np.integer) or self.length < 2:
-            raise ValueError(f"length is {self.length!r}; allowed: an integer >= 2")
-        N = self.training_set
-        if N is not None and (isinstance(N, bool) or not isinstance(N, int | np.integer) or N < 1):
-            raise ValueError(f"training_set is {N!r}; allowed: an integer >= 1, or None")
+        check_integer("length", self.length, least=2)
+        if self.training_set is not None:
+            check_integer("training_set", self.training_set)
 
     @property
     def baseline(self) -> float:

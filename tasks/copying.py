@@ -19,7 +19,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ortho_ref.task import Batch, Tokens
+from ortho_ref.task import Batch, Tokens, check_choice, check_integer
 
 DATA, COUNT, MARKER = 8, 10, 9
 LAYOUTS = ("A", "B", "C")
@@ -41,10 +41,8 @@ class Copying:
     readout: ClassVar[str] = "every"
 
     def __post_init__(self) -> None:
-        if isinstance(self.length, bool) or not isinstance(self.length, int | np.integer) or self.length < 1:
-            raise ValueError(f"length is {self.length!r}; allowed: an integer >= 1")
-        if self.layout not in LAYOUTS:
-            raise ValueError(f"layout is {self.layout!r}; allowed: {', '.join(map(repr, LAYOUTS))}")
+        check_integer("length", self.length)
+        check_choice("layout", self.layout, LAYOUTS)
 
     @property
     def baseline(self) -> float:

@@ -24,7 +24,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ortho_ref.task import Batch, Tokens, Vectors
+from ortho_ref.task import Batch, Tokens, Vectors, check_choice, check_integer
 
 DATA, COUNT, MARKER = 9, 10, 10
 FORMS = ("paper", "released")
@@ -47,10 +47,8 @@ class Denoise:
     readout: ClassVar[str] = "every"
 
     def __post_init__(self) -> None:
-        if isinstance(self.length, bool) or not isinstance(self.length, int | np.integer) or self.length < 1:
-            raise ValueError(f"length is {self.length!r}; allowed: an integer >= 1")
-        if self.form not in FORMS:
-            raise ValueError(f"form is {self.form!r}; allowed: {', '.join(map(repr, FORMS))}")
+        check_integer("length", self.length)
+        check_choice("form", self.form, FORMS)
 
     @property
     def input(self) -> Tokens | Vectors:

@@ -20,7 +20,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from ortho_ref.task import Batch, Tokens
+from ortho_ref.task import Batch, Tokens, check_choice, check_integer
 
 
 class Form(NamedTuple):
@@ -63,10 +63,8 @@ class Parenthesis:
     readout: ClassVar[str] = "every"
 
     def __post_init__(self) -> None:
-        if isinstance(self.length, bool) or not isinstance(self.length, int | np.integer) or self.length < 1:
-            raise ValueError(f"length is {self.length!r}; allowed: an integer >= 1")
-        if self.form not in FORMS:
-            raise ValueError(f"form is {self.form!r}; allowed: {', '.join(map(repr, FORMS))}")
+        check_integer("length", self.length)
+        check_choice("form", self.form, FORMS)
 
     @property
     def input(self) -> Tokens:

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ortho_ref.task import Batch, Tokens
+from ortho_ref.task import Batch, Tokens, check_integer
 
 _EVALUATION_COLUMNS = 32
 
@@ -46,8 +46,7 @@ class Text:
 
     def __init__(self, file: Path, length: int = 100) -> None:
         """Raises OSError if the file cannot be read; ValueError if it is not UTF-8 text, or too short."""
-        if isinstance(length, bool) or not isinstance(length, int | np.integer) or length < 1:
-            raise ValueError(f"length is {length!r}; allowed: an integer >= 1")
+        check_integer("length", length)
         self.file, self.length = file, length
         try:
             # as bytes: the file's own line ends stay, every character counts
