@@ -323,43 +323,66 @@ def train(
             progress.stop()
 
 
+_MODEL: Any = {"rich_help_panel": "Model"}
+_TASK: Any = {"rich_help_panel": "Task"}
+_TRAINING: Any = {"rich_help_panel": "Training"}
+_RUN: Any = {"rich_help_panel": "Run"}
+
+
 def main(
     task: Annotated[TaskName, typer.Argument(help="The task.")],
-    out: Annotated[Path | None, typer.Option(help="The run's folder; runs/TASK-MODEL-SEED unless given.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in OUT, with its own options.")] = False,
-    model: Annotated[str | None, typer.Option(help=f"{', '.join(models.names())}; nc-gru unless given.")] = None,
-    hidden: Annotated[int | None, typer.Option(help="Hidden size n.")] = None,
-    layers: Annotated[int | None, typer.Option(help="Recurrent layers; 1 unless given.")] = None,
-    length: Annotated[int | None, typer.Option(help="T: of a sequence, a delay or a window.")] = None,
-    batch: Annotated[int | None, typer.Option(help="Sequences B in a batch.")] = None,
-    iterations: Annotated[int | None, typer.Option(help="Updates.")] = None,
-    lr: Annotated[float | None, typer.Option(help="Learning rate.")] = None,
-    lr_skew: Annotated[float | None, typer.Option(help="The rate of A.")] = None,
-    optimizer: Annotated[str | None, typer.Option(help=f"{', '.join(OPTIMIZERS)}; adam unless given.")] = None,
-    optimizer_skew: Annotated[str | None, typer.Option(help="A's; as --optimizer unless given.")] = None,
-    weight_decay: Annotated[float | None, typer.Option(help="Of every parameter but A.")] = None,
-    schedule: Annotated[str | None, typer.Option(help="constant (default), linear, step:EVERY:FACTOR.")] = None,
-    clip: Annotated[str | None, typer.Option(help="value:LIMIT or norm:LIMIT.")] = None,
-    dropout: Annotated[float | None, typer.Option(help="Share of each layer's outputs dropped.")] = None,
-    orthogonal: Annotated[str | None, typer.Option(help="nc-gru: c (default), rc or ruc.")] = None,
-    order: Annotated[str | None, typer.Option(help="nc-gru: of the Neumann series, 1, 2 or 3; or exact.")] = None,
-    reset_every: Annotated[str | None, typer.Option(help="nc-gru: updates between exact inverses; or never.")] = None,
-    negative_ones: Annotated[int | None, typer.Option(help="nc-gru, scornn: entries -1 of D.")] = None,
-    form: Annotated[str | None, typer.Option(help="parenthesis, denoise: paper (default) or released.")] = None,
-    layout: Annotated[str | None, typer.Option(help="copying: A (default), B or C.")] = None,
-    file: Annotated[Path | None, typer.Option(help="text: the UTF-8 text to learn.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Of initial weights, data and dropout; 0 unless given.")] = None,
-    dtype: Annotated[str | None, typer.Option(help="float32 (default) or float64.")] = None,
-    device: Annotated[str | None, typer.Option(help="cpu (default) or gpu.")] = None,
-    threads: Annotated[int | None, typer.Option(help="BLAS threads; 1 unless given.")] = None,
-    log_every: Annotated[int | None, typer.Option(help="Updates per line of metrics; 50 unless given.")] = None,
-    eval_every: Annotated[int | None, typer.Option(help="Updates between runs of the held-out set.")] = None,
-    checkpoint_every: Annotated[int | None, typer.Option(help="Updates between checkpoints.")] = None,
+    model: Annotated[
+        str | None, typer.Option(help=f"{', '.join(models.names())}; nc-gru unless given.", **_MODEL)
+    ] = None,
+    hidden: Annotated[int | None, typer.Option(help="Hidden size n; the task's for the model.", **_MODEL)] = None,
+    layers: Annotated[int | None, typer.Option(help="Recurrent layers; 1 unless given.", **_MODEL)] = None,
+    dropout: Annotated[float | None, typer.Option(help="Share of each layer's outputs dropped; 0.", **_MODEL)] = None,
+    orthogonal: Annotated[str | None, typer.Option(help="nc-gru: c (default), rc or ruc.", **_MODEL)] = None,
+    order: Annotated[
+        str | None, typer.Option(help="nc-gru: Neumann series, 1, 2 (default), 3; exact.", **_MODEL)
+    ] = None,
+    reset_every: Annotated[
+        str | None, typer.Option(help="nc-gru: updates between exact inverses, or never; the task's.", **_MODEL)
+    ] = None,
+    negative_ones: Annotated[
+        int | None, typer.Option(help="nc-gru, scornn: entries -1 of D; the task's, or n/2.", **_MODEL)
+    ] = None,
+    length: Annotated[int | None, typer.Option(help="T: of a sequence, delay or window; the task's.", **_TASK)] = None,
+    batch: Annotated[int | None, typer.Option(help="Sequences B in a batch; the task's.", **_TASK)] = None,
+    form: Annotated[str | None, typer.Option(help="parenthesis, denoise: paper (default), released.", **_TASK)] = None,
+    layout: Annotated[str | None, typer.Option(help="copying: A (default), B or C.", **_TASK)] = None,
+    file: Annotated[Path | None, typer.Option(help="text: the UTF-8 text to learn.", **_TASK)] = None,
+    iterations: Annotated[int | None, typer.Option(help="Updates; the task's.", **_TRAINING)] = None,
+    lr: Annotated[float | None, typer.Option(help="Learning rate; the task's.", **_TRAINING)] = None,
+    lr_skew: Annotated[float | None, typer.Option(help="The rate of A; the task's, or --lr.", **_TRAINING)] = None,
+    optimizer: Annotated[
+        str | None, typer.Option(help=f"{', '.join(OPTIMIZERS)}; adam unless given.", **_TRAINING)
+    ] = None,
+    optimizer_skew: Annotated[str | None, typer.Option(help="A's; as --optimizer unless given.", **_TRAINING)] = None,
+    schedule: Annotated[
+        str | None, typer.Option(help="constant (default), linear (to zero), step:EVERY:FACTOR.", **_TRAINING)
+    ] = None,
+    clip: Annotated[str | None, typer.Option(help="value:LIMIT or norm:LIMIT; none unless given.", **_TRAINING)] = None,
+    weight_decay: Annotated[float | None, typer.Option(help="Of every parameter but A; 0.", **_TRAINING)] = None,
+    seed: Annotated[int | None, typer.Option(help="Of weights, data and dropout; 0 unless given.", **_TRAINING)] = None,
+    dtype: Annotated[str | None, typer.Option(help="float32 (default) or float64.", **_TRAINING)] = None,
+    device: Annotated[str | None, typer.Option(help="cpu (default) or gpu.", **_TRAINING)] = None,
+    threads: Annotated[int | None, typer.Option(help="BLAS threads; 1 unless given.", **_TRAINING)] = None,
+    out: Annotated[Path | None, typer.Option(help="The folder; runs/TASK-MODEL-SEED unless given.", **_RUN)] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the run in the folder, with its own options.", **_RUN)
+    ] = False,
+    log_every: Annotated[int | None, typer.Option(help="Updates per line of metrics; 50.", **_RUN)] = None,
+    eval_every: Annotated[int | None, typer.Option(help="Updates between evaluations; the task's.", **_RUN)] = None,
+    checkpoint_every: Annotated[
+        int | None, typer.Option(help="Updates between checkpoints; --eval-every unless given.", **_RUN)
+    ] = None,
 ) -> None:
-    """Train a model on a task; what is not given is the NC-GRU paper's for the task and the model.
+    """Train a model on a task.  What is not given is the NC-GRU paper's for the task and the model (docs/training.md).
 
-    The folder gets config.json, metrics.jsonl, summary.json, last.safetensors, best.safetensors and curve.png.  Ctrl-C
-    saves; --resume goes on.
+    The folder gets config.json, metrics.jsonl, summary.json, last.safetensors, best.safetensors and curve.png.
+
+    Ctrl-C saves; --resume goes on.
     """
     given = {key: str(v) if isinstance(v, Path) else v for key, v in locals().items()}
     del given["task"], given["out"], given["resume"]
