@@ -219,11 +219,11 @@ def config_of(task: str, **options: Any) -> Record:
     if config["file"] is not None:
         config["file"] = str(Path(config["file"]).resolve())
     the_task = make_task(config)
+    next(the_task.batches(np.random.default_rng(0), config["batch"]))  # a batch that cannot be had is said here
     config["network"] = network_arguments(the_task, config)
     config["baseline"] = the_task.baseline
     config["file_sha256"] = getattr(the_task, "sha256", None)
     config["made_by"] = {"ortho_ref": ortho_ref.__version__, "numpy": np.__version__, "blas": blas()}
-    next(the_task.batches(np.random.default_rng(0), config["batch"]))  # a batch that cannot be had is said here
     return config
 
 

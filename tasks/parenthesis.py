@@ -92,15 +92,15 @@ class Parenthesis:
         up, down = np.eye(cap + 1, k=1), np.eye(cap + 1, k=-1)
         up[cap, cap] = down[0, 0] = 1
         step = (1 - 2 * p) * np.eye(cap + 1) + p * up + p * down
-        distribution, losses = np.eye(cap + 1)[0], []
+        distribution, total = np.eye(cap + 1)[0], 0.0
         for _ in range(self.length):
             distribution = distribution @ step
             if self.loss == "cross_entropy":
                 positive = distribution[distribution > 0]
-                losses.append(-(positive * np.log(positive)).sum())
+                total -= float((positive * np.log(positive)).sum())
             else:
-                losses.append((distribution * (1 - distribution)).mean())
-        return float(np.mean(losses))
+                total += float((distribution * (1 - distribution)).mean())
+        return total / self.length
 
     def _batch(self, rng: np.random.Generator, batch_size: int) -> Batch:
         types, _, cap, _ = FORMS[self.form]
