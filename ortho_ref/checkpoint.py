@@ -11,7 +11,7 @@ that stops, leaves the old file or the new one.
 import contextlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,8 @@ def load(path: Path) -> dict[str, Any]:
     OSError, naming path, if it cannot be read; ValueError if it is not a checkpoint.
     """
     try:
+        with open(path, "rb"):  # safetensors calls every reason that it cannot a missing file
+            pass
         with safetensors.safe_open(str(path), framework="numpy") as stream:
             metadata = stream.metadata() or {}
             if metadata.get("format") != FORMAT:
@@ -48,8 +50,12 @@ def load(path: Path) -> dict[str, Any]:
         raise ValueError(f"{path} is not a checkpoint: {error}") from error
     except OSError as error:
         raise type(error)(f"{path}: {error.strerror or error}") from error
-    tree = _decode(json.loads(metadata["tree"]), tensors)
-    assert isinstance(tree, dict)
+    try:
+        tree = _decode(json.loads(metadata["tree"]), tensors)
+    except (KeyError, ValueError, TypeError) as error:
+        raise ValueError(f"{path} is not a checkpoint: its tree does not fit: {error!r}") from error
+    if not isinstance(tree, dict):
+        raise ValueError(f"{path} is not a checkpoint: its tree is a {type(tree).__name__}")
     return tree
 
 
@@ -85,14 +91,16 @@ def sync_folder(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Hold the folder for this process; the system lets go of it when the process ends, however it ends.
+def locked(folder: Path) -> Iterator[Callable[[], None]]:
+    """Hold the folder for this process and its children; the system lets go of it when they end, however they end.
 
+    Yields a check that it is still held: OSError where the folder or its lock was removed meanwhile.
     BlockingIOError if another process holds it.  Linux and macOS.
     """
     import fcntl
 
-    with open(folder / "lock", "a+") as stream:
+    path = folder / "lock"
+    with open(path, "a+") as stream:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
@@ -101,7 +109,15 @@ def locked(folder: Path) -> Iterator[None]:
         stream.truncate(0)
         stream.write(str(os.getpid()))
         stream.flush()
-        yield
+
+        def check() -> None:
+            with contextlib.suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(stream.fileno()), os.stat(path)):
+                    return
+            raise OSError(f"out is {folder}, which was removed or taken over while this process used it")
+
+        check()
+        yield check
 
 
 def _encode(value: Any, path: str, tensors: dict[str, np.ndarray]) -> Any:

@@ -19,9 +19,9 @@ def cross_entropy(outputs: Array, y: Array, mask: Array | None = None) -> tuple[
     """Softmax cross-entropy in nats and its gradient.
 
     outputs (..., G K): logits, G groups of K classes.  y integer (..., G), or (...) for one group; K follows from the
-    two sizes.  mask (...), bool: entries that count; None is all.  Returns the mean over the entries that count (0-d),
-    and its gradient, shaped like outputs.  ValueError if the sizes do not fit, a class is not below K, or nothing
-    counts; TypeError for other dtypes of y and mask.
+    two sizes.  mask (...), bool: entries that count, None is all; y must be valid at the others too.  Returns the mean
+    over the entries that count (0-d), and its gradient, shaped like outputs.  ValueError if the sizes do not fit, a
+    class is not below K, or nothing counts; TypeError for other dtypes of y and mask.
     """
     xp = xp_of(outputs, y, mask)
     K = _classes(outputs, y)

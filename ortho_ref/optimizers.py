@@ -271,6 +271,8 @@ def clip_by_value(gradients: Mapping[str, Array], limit: float) -> dict[str, Arr
         g, xp = _real(gradient), xp_of(gradient)
         # the largest number has to be of g's dtype: as a Python number it turns float32 into float64 in NumPy 1
         bound = g.dtype.type(min(float(limit), float(xp.finfo(g.dtype).max)))
+        if bound == 0:
+            raise ValueError(f"limit is {limit}, which is 0 in {g.dtype}, the precision of {name}")
         clipped[name] = _shaped_like(gradient, xp.clip(g, -bound, bound))
     return clipped
 

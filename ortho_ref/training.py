@@ -21,7 +21,6 @@ without training on them; the generator must then be where the checkpoint left i
 import contextlib
 import json
 import math
-import os
 import statistics
 import time
 from collections.abc import Callable, Iterator
@@ -32,13 +31,13 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 
 from ortho_ref import checkpoint, models
-from ortho_ref.backend import NotFiniteError, library_of, to_device, to_host
+from ortho_ref.backend import NotFiniteError, is_array, library_of, to_device, to_host
 from ortho_ref.losses import LOSSES, METRICS
 from ortho_ref.network import Network
 from ortho_ref.optimizers import Optimizer, clip_by_global_norm, clip_by_value, global_norm
 from ortho_ref.parametrizations import Params
 from ortho_ref.recurrent import States
-from ortho_ref.task import Batch, Task
+from ortho_ref.task import Batch, Task, check_integer
 
 Record = dict[str, Any]
 CONFIG, METRICS_FILE, LAST, BEST, SUMMARY = (
@@ -47,6 +46,13 @@ CONFIG, METRICS_FILE, LAST, BEST, SUMMARY = (
     "last.safetensors",
     "best.safetensors",
     "summary.json",
+)
+#: In the order in which they are written.
+RUN_FILES = (CONFIG, METRICS_FILE, LAST, BEST, SUMMARY)
+#: What a checkpoint holds.
+STATE = (
+    *("settings", "iteration", "params", "states", "optimizer", "carried"),
+    *("generators", "interval", "best", "metrics_size"),
 )
 
 
@@ -79,16 +85,23 @@ class Trainer:
 
     def __post_init__(self) -> None:
         for name in ("iterations", "batch_size", "log_every", "evaluate_every", "checkpoint_every"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}; allowed: at least 1")
-        if self.seed < 0:
-            raise ValueError(f"seed is {self.seed}; allowed: at least 0")
+            check_integer(name, getattr(self, name))
+        check_integer("seed", self.seed, least=0)
         for name in ("clip_value", "clip_norm"):
             limit = getattr(self, name)
             if limit is not None and not 0 < limit < math.inf:
                 raise ValueError(f"{name} is {limit}; allowed: a finite number above 0, or None")
         if self.clip_value is not None and self.clip_norm is not None:
             raise ValueError(f"clip_value is {self.clip_value} and clip_norm is {self.clip_norm}; allowed: one of them")
+        network, task = self.network, self.task
+        for what, own, its in (
+            ("loss", network.loss, task.loss),
+            ("readout", network.readout, task.readout),
+            ("output size", network.output_size, task.output_size),
+            ("input size", (network.layers[0].sizes or (None,))[0], task.input.size),
+        ):
+            if own != its:
+                raise ValueError(f"the network's {what} is {own!r}; the task's is {its!r}")
         weights_rng, _, self._dropout_rng = self._generators()
         params, states = self.network.init(weights_rng, self.dtype)
         self.params: Params = to_device(params, self.device)
@@ -126,19 +139,21 @@ class Trainer:
             raise ValueError(
                 f"this trainer has done {self.iteration} updates; go on with resume=True, or make a new one"
             )
-        config = json.loads(json.dumps(config or {}))
-        with _run_folder(out, config, resume):
+        config, out = json.loads(json.dumps(config or {})), Path(out)
+        with _run_folder(out, config, resume) as self._check_held:
             size, data_state = 0, None
-            if resume and (out / LAST).exists():
+            if (out / LAST).exists():
                 size, data_state = self._restore(out / LAST)
+            elif resume and (self.iteration or (out / BEST).exists() or _size(out / METRICS_FILE)):
+                raise ValueError(f"{out} has lost its {LAST}, which a run goes on from")
             batches = self._batches(data_state)
-            with _metrics_file(out / METRICS_FILE, size) as stream:
-                records = [json.loads(line) for line in stream]
+            with _metrics_file(out / METRICS_FILE, size) as (stream, records):
                 if data_state is None:
                     self._save(out / LAST, stream)
                 self._train(out, batches, stream, records, on_record, should_stop)
             if self.iteration == self.iterations:
                 summary = summarize(records, self.task, self.network.count(self.params))
+                self._check_held()
                 checkpoint.write(out / SUMMARY, _json(summary, 2))
             return records
 
@@ -157,7 +172,7 @@ class Trainer:
             last = k == self.iterations
             evaluates = last or k % self.evaluate_every == 0
             logs = evaluates or k % self.log_every == 0
-            health = self.network.health(self.states) if logs else {}
+            health = self._health() if logs else {}
             gradient_norm = self.update(next(batches))
             timed += 1
             stop = should_stop()
@@ -172,9 +187,13 @@ class Trainer:
                 }
                 self._total, self._since = 0.0, 0
                 if evaluates:
-                    record |= self.evaluate()
+                    try:
+                        record |= self.evaluate()
+                    except NotFiniteError as error:
+                        raise self._not_finite(f"in the evaluation, {error}") from error
                     if not math.isfinite(record["evaluation_loss"]):
-                        raise self._not_finite(f"evaluation loss is {record['evaluation_loss']}", self.params)
+                        raise self._not_finite(f"evaluation loss is {record['evaluation_loss']}")
+                self._check_held()
                 records.append(record)
                 stream.write(_json(record))
                 stream.flush()
@@ -199,7 +218,7 @@ class Trainer:
                 self.params, self.states, batch.x, batch.y, batch.mask, h0, self._dropout_rng
             )
         except NotFiniteError as error:
-            raise self._not_finite(str(error), self.params) from error
+            raise self._not_finite(str(error)) from error
         self._carried = result.last
         gradient_norm = global_norm(gradients)
         if not math.isfinite(gradient_norm):
@@ -216,6 +235,12 @@ class Trainer:
         self._total, self._since = self._total + float(loss), self._since + 1
         return gradient_norm
 
+    def _health(self) -> dict[str, dict[str, float]]:
+        try:
+            return self.network.health(self.states)
+        except np.linalg.LinAlgError as error:
+            raise self._not_finite(f"after it, {error}") from error
+
     def evaluate(self) -> Record:
         """`evaluate` with the weights as they are."""
         return evaluate(self.network, self.params, self.states, self.task)
@@ -231,12 +256,10 @@ class Trainer:
         return batches
 
     def _save(self, path: Path, stream: BinaryIO) -> None:
-        """Write the whole state to `path`, after the metrics.  FloatingPointError if a parameter or U is not finite."""
-        arrays = self.params | {f"{name}.U": state["U"] for name, state in self.states.items()}
-        if not all(np.isfinite(to_host(array)).all() for array in arrays.values()):
-            raise self._not_finite("the update is not finite", arrays)
-        checkpoint.sync(stream.fileno())
-        state = {
+        """Write the whole state to `path`, after the metrics.  FloatingPointError if a part of it is not finite."""
+        self._check_held()
+        state = {  # as in STATE
+            "settings": self._settings(),
             "iteration": self.iteration,
             "params": self.params,
             "states": self.states,
@@ -250,11 +273,28 @@ class Trainer:
             "best": self._best,
             "metrics_size": stream.tell(),
         }
+        arrays = self._arrays() | _arrays_in(state["optimizer"], "optimizer")
+        if not all(np.isfinite(to_host(array)).all() for array in arrays.values()):
+            raise self._not_finite("the update is not finite", arrays)
+        checkpoint.sync(stream.fileno())
         checkpoint.save(path, state)
+
+    def _settings(self) -> Record:
+        """What a resumed trainer must have alike, for its weights and metrics to be the run's."""
+        names = ("iterations", "batch_size", "seed", "log_every", "evaluate_every", "clip_value", "clip_norm")
+        return {name: getattr(self, name) for name in names}
+
+    def _arrays(self) -> Params:
+        """Parameters, and the U built from them."""
+        return self.params | {f"{name}.U": state["U"] for name, state in self.states.items()}
 
     def _restore(self, path: Path) -> tuple[int, dict[str, Any]]:
         """Take up a checkpoint; the size of metrics.jsonl and the state of the data's generator it records."""
-        state = checkpoint.load(path)
+        state = _load_state(path)
+        present, settings = state.get("settings", {}), self._settings()
+        for name, value in settings.items():
+            if present.get(name) != value:
+                raise ValueError(f"{name} is {value!r}; {path} has {present.get(name)!r}")
         _check_same(path, self.params, state["params"])
         moved = to_device({name: state[name] for name in ("params", "states", "carried", "optimizer")}, self.device)
         self.params, self.states, self._carried = moved["params"], moved["states"], moved["carried"]
@@ -264,7 +304,8 @@ class Trainer:
         self._dropout_rng.bit_generator.state = state["generators"]["dropout"]
         return state["metrics_size"], state["generators"]["data"]
 
-    def _not_finite(self, what: str, arrays: Params, kind: str = "parameter") -> FloatingPointError:
+    def _not_finite(self, what: str, arrays: Params | None = None, kind: str = "parameter") -> FloatingPointError:
+        arrays = self._arrays() if arrays is None else arrays
         bad = [name for name, array in arrays.items() if not np.isfinite(to_host(array)).all()]
         where = f"not finite: the {kind} {', '.join(bad)}" if bad else f"every {kind.removesuffix(' of')} is finite"
         return FloatingPointError(f"iteration {self.iteration}: {what}; {where}")
@@ -316,7 +357,7 @@ def load(run: Path | str, which: str | None = None) -> Loaded:
     if "network" not in config:
         raise ValueError(f"{run / CONFIG} names no network; it needs the arguments of models.network under 'network'")
     path = run / (LAST if which == "last" or (which is None and not (run / BEST).exists()) else BEST)
-    network, state = models.network(**config["network"]), checkpoint.load(path)
+    network, state = models.network(**config["network"]), _load_state(path)
     _check_same(path, network.init(np.random.default_rng(0), _dtype(state["params"]))[0], state["params"])
     return Loaded(network, state["params"], state["states"])
 
@@ -324,13 +365,13 @@ def load(run: Path | str, which: str | None = None) -> Loaded:
 def read_config(run: Path) -> Record:
     """config.json of a run's folder.  FileNotFoundError if there is none, ValueError if it is not JSON."""
     try:
-        text = (run / CONFIG).read_text()
+        data = (run / CONFIG).read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         raise FileNotFoundError(f"{run} holds no run: there is no {CONFIG} in it") from None
     except OSError as error:
         raise type(error)(f"{run / CONFIG}: {error.strerror}") from error
     try:
-        config: Record = json.loads(text)
+        config: Record = json.loads(data)
     except ValueError as error:
         raise ValueError(f"{run / CONFIG} is not JSON: {error}") from None
     if not isinstance(config, dict):
@@ -341,10 +382,10 @@ def read_config(run: Path) -> Record:
 def read_metrics(run: Path) -> list[Record]:
     """The lines of metrics.jsonl, without one that is being written.  FileNotFoundError if there is none."""
     try:
-        text = (run / METRICS_FILE).read_text()
+        data = (run / METRICS_FILE).read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         raise FileNotFoundError(f"{run} holds no run: there is no {METRICS_FILE} in it") from None
-    return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
+    return _lines(run / METRICS_FILE, data[: data.rfind(b"\n") + 1])
 
 
 def summarize(records: list[Record], task: Task, parameters: int) -> Record:
@@ -382,11 +423,11 @@ def summarize(records: list[Record], task: Task, parameters: int) -> Record:
 
 
 @contextlib.contextmanager
-def _run_folder(out: Path, config: Record, resume: bool) -> Iterator[None]:
-    """Hold the folder `out`, with its config.json written or, to resume, compared."""
+def _run_folder(out: Path, config: Record, resume: bool) -> Iterator[Callable[[], None]]:
+    """Hold the folder `out`, with its config.json written or, to resume, compared; yields the lock's check."""
 
     def check() -> None:
-        found = [name for name in (CONFIG, METRICS_FILE, LAST) if (out / name).exists()]
+        found = [name for name in RUN_FILES if (out / name).exists()]
         if found and not resume:
             raise FileExistsError(
                 f"out is {out}, which holds a run already ({found[0]}); choose another folder, or resume it"
@@ -397,29 +438,67 @@ def _run_folder(out: Path, config: Record, resume: bool) -> Iterator[None]:
                 if present.get(key) != config.get(key):
                     raise ValueError(f"{key} is {config.get(key)!r}; the run in {out} has {present.get(key)!r}")
 
-    check()
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        with checkpoint.locked(out):
+    with contextlib.ExitStack() as stack:
+        try:
             check()
-            if not resume:
-                checkpoint.write(out / CONFIG, _json(config, 2))
-            yield
-    except OSError as error:
-        if error.errno is None or not error.strerror:  # says all already
-            raise
-        raise type(error)(f"out is {out}: {error.strerror}") from error
+            out.mkdir(parents=True, exist_ok=True)
+            checkpoint.sync_folder(out.parent)
+            held = stack.enter_context(checkpoint.locked(out))
+        except OSError as error:
+            if error.errno is None:  # says all already
+                raise
+            raise type(error)(f"out is {out}: {error.strerror}") from error
+        check()
+        if not resume:
+            checkpoint.write(out / CONFIG, _json(config, 2))
+        yield held
 
 
 @contextlib.contextmanager
-def _metrics_file(path: Path, size: int) -> Iterator[BinaryIO]:
-    """metrics.jsonl, cut to its first `size` bytes, to be read and then written on."""
+def _metrics_file(path: Path, size: int) -> Iterator[tuple[BinaryIO, list[Record]]]:
+    """metrics.jsonl, cut to its first `size` bytes, to be written on; and the lines in these."""
+    if _size(path) < size:
+        raise ValueError(f"{path} is shorter than the {size} bytes that the checkpoint records")
     with open(path, "r+b" if path.exists() else "w+b") as stream:
-        if stream.seek(0, os.SEEK_END) < size:
-            raise ValueError(f"{path} is shorter than the {size} bytes that the checkpoint records")
+        records = _lines(path, stream.read(size))
         stream.truncate(size)
-        stream.seek(0)
-        yield stream
+        yield stream, records
+
+
+def _size(path: Path) -> int:
+    """Of a file, in bytes; 0 for none."""
+    return path.stat().st_size if path.exists() else 0
+
+
+def _lines(path: Path, data: bytes) -> list[Record]:
+    """The JSON of each line; ValueError, naming the file and the line, for one that is none."""
+    records = []
+    for number, line in enumerate(data.splitlines(), 1):
+        try:
+            records.append(json.loads(line))
+        except ValueError as error:
+            raise ValueError(f"{path}: line {number} is not JSON: {error}") from None
+        if not isinstance(records[-1], dict):
+            raise ValueError(f"{path}: line {number} holds a {type(records[-1]).__name__}; expected a JSON object")
+    return records
+
+
+def _arrays_in(tree: Any, path: str) -> Params:
+    """The arrays of floating-point numbers in nested dicts, by their path."""
+    if isinstance(tree, dict):
+        found: Params = {}
+        for name, value in tree.items():
+            found |= _arrays_in(value, f"{path}/{name}")
+        return found
+    return {path: tree} if is_array(tree) and tree.dtype.kind in "fc" else {}
+
+
+def _load_state(path: Path) -> Record:
+    """A checkpoint of a trainer; ValueError if it is another tree."""
+    state = checkpoint.load(path)
+    if missing := sorted(set(STATE) - state.keys()):
+        raise ValueError(f"{path} is not a trainer's checkpoint: it has no {', '.join(missing)}")
+    return state
 
 
 def _check_same(path: Path, ours: Params, theirs: Params) -> None:
@@ -438,7 +517,7 @@ def _check_same(path: Path, ours: Params, theirs: Params) -> None:
 
 def _dtype(params: Params) -> np.dtype:
     """The real precision of parameters."""
-    return np.dtype(next(value.real.dtype for value in params.values()))
+    return np.dtype(next((value.real.dtype for value in params.values()), np.float32))
 
 
 def _json(value: Record, indent: int | None = None) -> bytes:

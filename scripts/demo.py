@@ -1,16 +1,28 @@
 """NC-GRU(U_c) and GRU on the parenthesis task at the paper's sizes, in one picture: python -m scripts.demo --out DIR"""
 
-import shutil
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from ortho_ref.checkpoint import locked
+from ortho_ref.training import RUN_FILES, read_config
 from scripts.plot import draw, run_of
 from scripts.program import BAD_INPUT, fail, limit_threads, run, say
 from scripts.train import TaskName, config_of, make_trainer, train
 
 MODELS = ("nc-gru", "gru")
+
+
+def remove_demo(folder: Path) -> None:
+    """Remove the run of an earlier demo.  ValueError if the folder holds another run."""
+    if not (folder / "config.json").exists():
+        return
+    with locked(folder):
+        if not read_config(folder).get("demo"):
+            raise ValueError(f"out is {folder.parent}, where {folder.name} holds another run; choose another folder")
+        for name in RUN_FILES:
+            (folder / name).unlink(missing_ok=True)
 
 
 def main(
@@ -22,11 +34,14 @@ def main(
     limit_threads(1)
     lines = []
     try:
+        configs = {
+            model: config_of(TaskName.parenthesis.value, model=model, iterations=iterations, seed=seed) | {"demo": True}
+            for model in MODELS
+        }
         for model in MODELS:
-            config = config_of(TaskName.parenthesis, model=model, iterations=iterations, seed=seed)
+            remove_demo(out / model)
+        for model, config in configs.items():
             trainer = make_trainer(config)
-            if (out / model / "config.json").exists():
-                shutil.rmtree(out / model)
             last = train(trainer, out / model, config, model)[-1]
             lines.append(f"{model}: held-out loss {last['evaluation_loss']:.4f}, accuracy {last['accuracy']:.4f}")
         title = "Parenthesis task, T = 100, batch 16, Adam 0.001: nats per type and step"

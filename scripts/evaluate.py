@@ -8,6 +8,7 @@ import numpy as np
 import typer
 
 from ortho_ref.backend import to_device
+from ortho_ref.task import check_integer
 from ortho_ref.training import Loaded, evaluate, load, read_config
 from scripts.program import BAD_INPUT, fail, limit_threads, run, say
 from scripts.train import task_of
@@ -26,8 +27,8 @@ def sample(loaded: Loaded, task: Text, prompt: str, length: int, temperature: fl
     last = None
     for _ in range(length):
         outputs, last, _ = loaded.network.forward(loaded.params, loaded.states, tokens[:, None], last)
-        logits = outputs[-1, 0].astype(np.float64) / temperature
-        p = np.exp(logits - logits.max())
+        logits = outputs[-1, 0].astype(np.float64)
+        p = np.exp((logits - logits.max()) / temperature)
         drawn.append(int(rng.choice(len(p), p=p / p.sum())))
         tokens = np.array(drawn[-1:])
     return prompt + "".join(chr(task.alphabet[token]) for token in drawn)
@@ -36,7 +37,8 @@ def sample(loaded: Loaded, task: Text, prompt: str, length: int, temperature: fl
 def main(
     folder: Annotated[Path, typer.Argument(metavar="RUN", help="The run's folder.")],
     which: Annotated[str | None, typer.Option(help="best or last checkpoint; best unless given.")] = None,
-    characters: Annotated[int, typer.Option("--sample", help="text: characters to write.")] = 400,
+    file: Annotated[Path | None, typer.Option(help="text: where the file is now, if it was moved.")] = None,
+    characters: Annotated[int | None, typer.Option("--sample", help="text: characters to write; 400.")] = None,
     prompt: Annotated[str | None, typer.Option(help="text: what the sample begins with.")] = None,
     temperature: Annotated[float, typer.Option(help="text: below 1 more certain, above 1 more varied.")] = 0.8,
     seed: Annotated[int, typer.Option(help="text: of the sample.")] = 0,
@@ -46,19 +48,21 @@ def main(
     """Loss and metric on the held-out set, as JSON on stdout; for text also a sample."""
     try:
         limit_threads(threads)
-        if characters < 0 or seed < 0:
-            raise ValueError(f"sample is {characters} and seed is {seed}; allowed: at least 0")
+        check_integer("sample", 400 if characters is None else characters, least=0)
+        check_integer("seed", seed, least=0)
         if not 0 < temperature < float("inf"):
             raise ValueError(f"temperature is {temperature}; allowed: a finite number above 0")
         loaded, config = load(folder, which), read_config(folder)
-        task = task_of(folder, config)
+        task = task_of(folder, config, None if file is None else str(file))
         params, states = to_device((loaded.params, loaded.states), device)
         figures = evaluate(loaded.network, params, states, task)
         text = ""
         if isinstance(task, Text):
-            text = sample(loaded, task, prompt or chr(task.alphabet[task.held_out[0]]), characters, temperature, seed)
-        elif prompt is not None:
-            raise ValueError(f"--prompt is for text; {config['task']} has none")
+            begin = chr(task.alphabet[task.held_out[0]]) if prompt is None else prompt
+            text = sample(loaded, task, begin, 400 if characters is None else characters, temperature, seed)
+        for option, value in (("prompt", prompt), ("sample", characters)):
+            if value is not None and not isinstance(task, Text):
+                raise ValueError(f"--{option} is for text; {config['task']} has none")
     except BAD_INPUT as error:
         fail(error)
     say(f"{config['model']}, n = {config['hidden']}, {config['task']}; baseline loss {task.baseline:.4g}")

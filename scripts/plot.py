@@ -1,11 +1,13 @@
 """Draw the losses of runs, and how orthogonal they stayed: python -m scripts.plot runs/a runs/b --out losses.png"""
 
+import io
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import matplotlib
 import typer
 
+from ortho_ref import checkpoint
 from ortho_ref.training import Record, read_config, read_metrics
 from scripts.program import BAD_INPUT, fail, run, say
 
@@ -33,7 +35,7 @@ def run_of(folder: Path) -> Run:
 
 def draw(runs: list[Run], picture: Path, title: str | None = None) -> None:
     """Loss of every run over updates, with the baselines; below, defect and Neumann condition where a run has them."""
-    constrained = [one for one in runs if any(one.records[-1]["weights"].values())]
+    constrained = [(i, one) for i, one in enumerate(runs) if any(one.records[-1]["weights"].values())]
     figure, axes = plt.subplots(
         2 if constrained else 1,
         figsize=(7, 6 if constrained else 4),
@@ -68,24 +70,27 @@ def draw(runs: list[Run], picture: Path, title: str | None = None) -> None:
     loss.set(ylabel="loss (pale: training; dark: held out)", title=title or _title(runs))
     loss.legend(frameon=False)
     if constrained:
-        for one in constrained:
-            color = COLORS[runs.index(one) % len(COLORS)]
+        for i, one in constrained:
+            color = COLORS[i % len(COLORS)]
             for key, style, label in (("defect", "-", "defect"), ("condition", ":", "Neumann condition")):
                 points = [
                     (r["iteration"], max(own[key] for own in r["weights"].values() if key in own))
                     for r in one.records
-                    if any(key in own for own in r["weights"].values())
+                    if any(own.get(key, 0) > 0 for own in r["weights"].values())
                 ]
                 if points:
+                    axes[1, 0].set_yscale("log")
                     axes[1, 0].plot(*zip(*points, strict=True), style, color=color, lw=1, label=f"{one.label}: {label}")
-        axes[1, 0].set_yscale("log")
         axes[1, 0].set(ylabel="$\\|U^T U - I\\|_2,\\ \\|\\tilde A\\, \\delta A\\|_2$")
-        axes[1, 0].legend(frameon=False, fontsize="small")
+        if axes[1, 0].lines:
+            axes[1, 0].legend(frameon=False, fontsize="small")
     axes[-1, 0].set_xlabel("update")
     for axis in axes.flat:
         axis.spines[["top", "right"]].set_visible(False)
-    figure.savefig(picture, dpi=150)
+    drawn = io.BytesIO()
+    figure.savefig(drawn, format=picture.suffix[1:], dpi=150)
     plt.close(figure)
+    checkpoint.write(picture, drawn.getvalue())
 
 
 def _title(runs: list[Run]) -> str:
@@ -99,6 +104,8 @@ def main(
 ) -> None:
     """Draw the losses of one or more runs into one picture."""
     try:
+        if out.suffix not in (".png", ".pdf", ".svg"):
+            raise ValueError(f"out is {out}; allowed: a name that ends in .png, .pdf or .svg")
         drawn = [run_of(folder) for folder in runs]
         if len({run.label for run in drawn}) < len(drawn):
             drawn = [run._replace(label=f"{folder.name}: {run.label}") for folder, run in zip(runs, drawn, strict=True)]

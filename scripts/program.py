@@ -54,8 +54,8 @@ def limit_threads(threads: int) -> None:
     import scipy.linalg  # noqa: F401  loads SciPy's BLAS; a limit holds for what is loaded
     from threadpoolctl import threadpool_limits
 
-    if threads < 1:
-        raise ValueError(f"threads is {threads}; allowed: at least 1")
+    if not 1 <= threads <= 64:
+        raise ValueError(f"threads is {threads}; allowed: 1 to 64")
     threadpool_limits(threads)
 
 

@@ -4,6 +4,7 @@ import contextlib
 import enum
 import json
 import math
+import os
 import shlex
 import signal
 from collections.abc import Callable, Iterable, Iterator
@@ -20,7 +21,7 @@ import ortho_ref
 from ortho_ref import models
 from ortho_ref.optimizers import OPTIMIZERS, ByName, Optimizer
 from ortho_ref.schedules import Constant, LinearToZero, Schedule, Step
-from ortho_ref.task import Task
+from ortho_ref.task import Task, check_integer
 from ortho_ref.training import LAST, Record, Trainer, read_config
 from scripts.defaults import DEFAULTS
 from scripts.program import BAD_INPUT, blas, console, fail, limit_threads, run, say
@@ -54,7 +55,11 @@ def make_task(config: Record) -> Task:
         return Copying(length, **({} if config.get("layout") is None else {"layout": config["layout"]}))
     if name == "adding":
         return Adding(length)
-    return Denoise(length, **form) if name == "denoise" else Parenthesis(length, **form)
+    if name == "denoise":
+        return Denoise(length, **form)
+    if name == "parenthesis":
+        return Parenthesis(length, **form)
+    raise ValueError(f"task is {name!r}; allowed: {', '.join(TaskName)}")
 
 
 def network_arguments(task: Task, config: Record) -> Record:
@@ -68,8 +73,6 @@ def network_arguments(task: Task, config: Record) -> Record:
     if config["reset_every"] is not None:
         never = config["reset_every"] == "never"
         options["reset_every"] = None if never else _integer("reset_every", config["reset_every"], "N or never")
-    if config["layers"] < 1:
-        raise ValueError(f"layers is {config['layers']}; allowed: at least 1")
     return {
         "name": model,
         "input_size": task.input.size,
@@ -185,6 +188,8 @@ FIXED: Record = {
 
 def config_of(task: str, **options: Any) -> Record:
     """Every option of a run: as given, or where None the task's and the model's default; and its network's form."""
+    if unknown := sorted(options.keys() - FIXED.keys()):
+        raise TypeError(f"there is no option {', '.join(unknown)}; allowed: {', '.join(FIXED)}")
     given = FIXED | {name: value for name, value in options.items() if value is not None}
     defaults, model = DEFAULTS[task], given["model"]
     if model not in models.names():
@@ -201,51 +206,76 @@ def config_of(task: str, **options: Any) -> Record:
         "eval_every": defaults.eval_every,
     }
     config |= {name: value for name, value in own.items() if config[name] is None}
-    if config["hidden"] == own["hidden"] and config["negative_ones"] is None:
-        config["negative_ones"] = defaults.negative_ones.get(model)
-    if model == "nc-gru" and config["order"] != "exact" and config["reset_every"] is None:
-        config["reset_every"] = str(defaults.reset_every)
+    if model in ("nc-gru", "scornn") and config["negative_ones"] is None:
+        paper = defaults.negative_ones.get(model) if config["hidden"] == own["hidden"] else None
+        config["negative_ones"] = config["hidden"] // 2 if paper is None else paper
+    if config["form"] is None and task in ("parenthesis", "denoise"):
+        config["form"] = "paper"
+    if config["layout"] is None and task == "copying":
+        config["layout"] = "A"
+    if model == "nc-gru":
+        if config["order"] == "exact" and config["reset_every"] is not None:
+            raise ValueError(f"reset_every is {config['reset_every']!r}, but order exact has no series to reset")
+        config["orthogonal"] = config["orthogonal"] or "c"
+        config["order"] = config["order"] or "2"
+        if config["order"] != "exact" and config["reset_every"] is None:
+            config["reset_every"] = str(defaults.reset_every)
+    constrained = ("nc-gru", "scornn")
+    for name in ("lr_skew", "optimizer_skew"):
+        if model not in constrained and config[name] is not None:
+            raise ValueError(f"{name} is {config[name]!r}, but {model} has no A; {', '.join(constrained)} have one")
     if config["lr_skew"] is None:
-        config["lr_skew"] = config["lr"] if given["lr"] is not None else (defaults.lr_skew or defaults.lr)
-    config["optimizer_skew"] = config["optimizer_skew"] or config["optimizer"]
+        config["lr_skew"] = config["lr"] * (1 if defaults.lr_skew is None else defaults.lr_skew / defaults.lr)
+    if config["optimizer_skew"] is None:
+        config["optimizer_skew"] = config["optimizer"]
     if config["checkpoint_every"] is None:
         config["checkpoint_every"] = config["eval_every"]
-    for name in ("batch", "iterations", "eval_every", "checkpoint_every"):
-        if config[name] < 1:
-            raise ValueError(f"{name} is {config[name]}; allowed: at least 1")
+    for name in ("hidden", "layers", "batch", "iterations", "eval_every", "checkpoint_every"):
+        check_integer(name, config[name])
     for name in ("lr", "lr_skew"):
         if not 0 <= config[name] < math.inf:
             raise ValueError(f"{name} is {config[name]}; allowed: a finite number >= 0")
     if config["file"] is not None:
-        config["file"] = str(Path(config["file"]).resolve())
+        config["file"] = os.path.abspath(config["file"])
     the_task = make_task(config)
     next(the_task.batches(np.random.default_rng(0), config["batch"]))  # a batch that cannot be had is said here
     config["network"] = network_arguments(the_task, config)
     config["baseline"] = the_task.baseline
     config["file_sha256"] = getattr(the_task, "sha256", None)
-    config["made_by"] = {"ortho_ref": ortho_ref.__version__, "numpy": np.__version__, "blas": blas()}
+    config["made_by"] = made_by()
     return config
+
+
+def made_by() -> Record:
+    """What the bits of a run depend on besides its config."""
+    return {"ortho_ref": ortho_ref.__version__, "numpy": np.__version__, "blas": sorted(blas())}
 
 
 def resumed_config(out: Path, task: str, given: Record) -> Record:
-    """The config of the run in `out`; ValueError where an option that was given is another than the run's."""
+    """The config of the run in `out`; ValueError where an option that was given is another than the run's.
+
+    A text may have been moved: its contents count.
+    """
     config = read_config(out)
-    if given["file"] is not None:
-        given["file"] = str(Path(given["file"]).resolve())
     for option, value in {"task": task, **given}.items():
-        if value is not None and value != config.get(option):
+        if value is not None and value != config.get(option) and option != "file":
             raise ValueError(f"{option} is {value!r}; the run in {out} has {config.get(option)!r}")
-    task_of(out, config)
+    task_of(out, config, given["file"])
+    if config["made_by"] != made_by():
+        say(f"note: the run was begun by {config['made_by']}, this is {made_by()}: its bits may differ from here on")
     return config
 
 
-def task_of(run: Path, config: Record) -> Task:
-    """The task of the run in the folder `run`.  ValueError if the config names none, or if its file has changed."""
-    if "task" not in config:
-        raise ValueError(f"{run}: its config.json names no task")
-    task = make_task(config)
+def task_of(run: Path, config: Record, file: str | None = None) -> Task:
+    """The task of the run in the folder `run`; file: where its text is now, if it was moved.
+
+    ValueError if the config is not one of this program, or if the text has changed.
+    """
+    if missing := sorted((FIXED.keys() | {"task", "network", "file_sha256", "made_by"}) - config.keys()):
+        raise ValueError(f"{run}: its config.json has no {', '.join(missing)}; it is not one that scripts.train wrote")
+    task = make_task(config if file is None else config | {"file": file})
     if config["file_sha256"] != getattr(task, "sha256", None):
-        raise ValueError(f"file is {config['file']}, which has changed since the run in {run} began")
+        raise ValueError(f"file is {file or config['file']}, which is not the text that the run in {run} began with")
     return task
 
 
@@ -275,17 +305,21 @@ class FiguresUnderBar(Progress):
         yield Line(self.figures)
 
 
+STOPS = [signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])]
+
+
 @contextlib.contextmanager
 def signals() -> Iterator[list[int]]:
-    """SIGINT and SIGTERM are put into a list, for the trainer to stop after its update; a second one interrupts."""
+    """SIGINT, SIGTERM and SIGHUP go into a list, for the trainer to stop after its update; a second one interrupts."""
     received: list[int] = []
 
     def handler(number: int, frame: object) -> None:
         if received:
             raise KeyboardInterrupt
         received.append(number)
+        say("stopping after this update; once more to break off")
 
-    before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, handler) for number in STOPS}
     try:
         yield received
     finally:
@@ -309,6 +343,8 @@ def train(
     def on_record(record: Record) -> None:
         progress.figures = show(trainer.task, record)
         progress.update(bar, completed=record["iteration"])
+        if not console.is_terminal:
+            say(f"{record['iteration']}/{trainer.iterations}  {progress.figures}")
 
     def after_update() -> bool:
         progress.start()  # not before: an error at the beginning stands alone
@@ -386,16 +422,18 @@ def main(
     """
     given = {key: str(v) if isinstance(v, Path) else v for key, v in locals().items()}
     del given["task"], given["out"], given["resume"]
+    if out == Path():
+        fail("out is the current folder; name another")
     out = out or Path("runs") / f"{task}-{model or FIXED['model']}-{FIXED['seed'] if seed is None else seed}"
     to_go_on = f"python -m scripts.train {task} --out {shlex.quote(str(out))} --resume"
     try:
         if resume:
-            config = resumed_config(out, task, given)
+            config = resumed_config(out, task.value, given)
         else:
             limit_threads(threads or 1)
-            config = config_of(task, **given)
+            config = config_of(task.value, **given)
         limit_threads(config["threads"])
-        trainer = make_trainer(config)
+        trainer = make_trainer(config if file is None else config | {"file": str(file)})
         with signals() as received:
             records = train(trainer, out, config, f"{config['model']} {task}", resume, lambda: bool(received))
         if trainer.iteration < trainer.iterations:

@@ -332,10 +332,10 @@ def test_evaluation_is_the_mean_over_entries(device, groups, masked):
     ("options", "message"),
     [
         *(
-            ({name: 0}, f"{name} is 0; allowed: at least 1")
+            ({name: 0}, f"{name} is 0; allowed: an integer >= 1")
             for name in ("iterations", "batch_size", "log_every", "evaluate_every", "checkpoint_every")
         ),
-        ({"seed": -1}, "seed is -1; allowed: at least 0"),
+        ({"seed": -1}, "seed is -1; allowed: an integer >= 0"),
         *(
             ({name: value}, f"{name} is {value}; allowed: a finite number above 0, or None")
             for name in ("clip_value", "clip_norm")
@@ -540,17 +540,129 @@ def test_the_same_trainer_goes_on(tmp_path, text, uninterrupted):
 
 
 def test_a_run_that_died_before_its_first_checkpoint(tmp_path, text, uninterrupted):
-    """With config.json alone, and with lines of metrics but no last.safetensors, it begins at the beginning."""
-    out = tmp_path / "config"
-    nc_gru(text).run(out, CONFIG, should_stop=lambda: True)
-    for path in [*out.iterdir()]:
-        if path.name != "config.json":
+    """With config.json alone, and with a metrics.jsonl that is still empty, it begins at the beginning."""
+    for name in ("config", "empty"):
+        out = tmp_path / name
+        nc_gru(text).run(out, CONFIG, should_stop=lambda: True)
+        for path in [*out.iterdir()]:
+            if path.name != "config.json":
+                path.unlink()
+        if name == "empty":
+            (out / "metrics.jsonl").touch()
+        own = nc_gru(text)
+        assert_same(end_of(own, out, own.run(out, CONFIG, resume=True)), uninterrupted("nc_gru", "cpu"))
+
+
+@pytest.mark.parametrize("kept", ["metrics.jsonl", "best.safetensors"])
+def test_a_run_that_lost_its_last_checkpoint(tmp_path, text, kept):
+    """Beginning again would write over what there is: refused, and left as it is."""
+    nc_gru(text).run(tmp_path, CONFIG)
+    for path in [*tmp_path.iterdir()]:
+        if path.name not in ("config.json", kept):
             path.unlink()
-    own = nc_gru(text)
-    assert_same(end_of(own, out, own.run(out, CONFIG, resume=True)), uninterrupted("nc_gru", "cpu"))
-    (out / "last.safetensors").unlink()
-    own = nc_gru(text)
-    assert_same(end_of(own, out, own.run(out, CONFIG, resume=True)), uninterrupted("nc_gru", "cpu"))
+    before = contents(tmp_path)
+    with pytest.raises(ValueError, match=r"has lost its last\.safetensors, which a run goes on from$"):
+        nc_gru(text).run(tmp_path, CONFIG, resume=True)
+    assert {name: data for name, data in contents(tmp_path).items() if name != "lock"} == before
+
+
+def test_files_of_a_run_without_its_config(tmp_path, text):
+    """A folder with anything of a run in it is not a new one: an old best checkpoint would pass for the new run's."""
+    lstm(text).run(tmp_path / "old", CONFIG)
+    for name in training.RUN_FILES:
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / name).write_bytes((tmp_path / "old" / name).read_bytes())
+        with pytest.raises(FileExistsError, match=rf"which holds a run already \({name}\)"):
+            lstm(text).run(folder, CONFIG)
+
+
+@pytest.mark.parametrize("remove", ["folder", "lock"])
+def test_a_folder_that_is_taken_away(tmp_path, remove):
+    """A run whose folder or lock is removed under it stops before it writes over what another run has put there."""
+    own, out = small_trainer(Parenthesis(5), iterations=20, checkpoint_every=2), tmp_path / "run"
+
+    def take_away(record):
+        if remove == "folder":
+            shutil.rmtree(out)
+            small_trainer(Parenthesis(5), seed=1, iterations=4).run(out)
+        else:
+            (out / "lock").unlink()
+        taken.append(contents(out))
+
+    taken = []
+    with pytest.raises(OSError, match="which was removed or taken over while this process used it"):
+        own.run(out, on_record=take_away)
+    assert contents(out) == taken[0]
+
+
+def test_a_network_for_another_task():
+    """The loss trained and the loss evaluated must be one; so must the sizes and the readout."""
+    task = Parenthesis(5, "released")
+    for options, message in (
+        ({}, "the network's loss is 'cross_entropy'; the task's is 'mean_squared_error'"),
+        ({"loss": task.loss, "readout": "last"}, "the network's readout is 'last'; the task's is 'every'"),
+    ):
+        network = models.network("gru", task.input.size, [4], task.output_size, **options)
+        with pytest.raises(ValueError, match=f"^{message}$"):
+            Trainer(network, task, Adam(), 1, 1)
+    for sizes, message in (
+        ((8, 18), "input size is 8; the task's is 7"),
+        ((7, 17), "output size is 17; the task's is 18"),
+    ):
+        network = models.network("gru", sizes[0], [4], sizes[1], loss=task.loss)
+        with pytest.raises(ValueError, match=f"^the network's {message}$"):
+            Trainer(network, task, Adam(), 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("iterations", 8), ("batch_size", 5), ("log_every", 2), ("evaluate_every", 5), ("clip_norm", 1.0)],
+)
+def test_a_trainer_of_other_settings(tmp_path, option, value):
+    """What decides weights and metrics must be the run's, with a config or without."""
+    small_trainer(Parenthesis(5)).run(tmp_path, should_stop=lambda: True)
+    with pytest.raises(ValueError, match=rf"^{option} is {value}; .*last\.safetensors has "):
+        small_trainer(Parenthesis(5), **{option: value}).run(tmp_path, resume=True)
+
+
+def test_a_deep_network_that_diverges_at_an_evaluation(tmp_path):
+    """The second layer refuses what the first gives it; the error still names the update and the parameter."""
+    own = small_trainer(Parenthesis(5), "irnn", layers=2, optimizer=Poisoned("layer0.W", 4), evaluate_every=4)
+    with pytest.raises(
+        FloatingPointError, match=r"^iteration 4: in the evaluation, .*; not finite: the parameter layer0"
+    ):
+        own.run(tmp_path)
+
+
+@pytest.mark.parametrize("log_every", [1, 100])
+def test_a_U_that_is_not_finite(tmp_path, log_every):
+    """A finite A of which no finite U can be built: named, with the update, by whichever looks first."""
+
+    class Huge(Adam):
+        def delta(self, name, parameter, gradient):
+            delta = super().delta(name, parameter, gradient)
+            return np.sign(delta) * np.float32(3e38) if name.endswith(".A") else delta
+
+    own = small_trainer(Parenthesis(5), "scornn", n=40, optimizer=Huge(), log_every=log_every, iterations=50)
+    with np.errstate(all="ignore"), pytest.raises(FloatingPointError, match=r"^iteration \d: .*layer0\.U"):
+        own.run(tmp_path)
+
+
+def test_moments_that_overflow(tmp_path):
+    """A gradient whose square is infinite stops its entry for ever: no checkpoint is written over the good one."""
+    own = small_trainer(Parenthesis(5), checkpoint_every=2)
+    right = own.network.loss_and_gradients
+
+    class Steep(Network):
+        def loss_and_gradients(self, *arguments):
+            loss, gradients, result = right(*arguments)
+            return loss, gradients | {"readout.b": gradients["readout.b"] * np.float32(1e25)}, result
+
+    own.network = Steep(own.network.layers, own.network.output_size)
+    message = r"^iteration 2: the update is not finite; not finite: the parameter optimizer/buffers/readout\.b/v"
+    with np.errstate(all="ignore"), pytest.raises(FloatingPointError, match=message):
+        own.run(tmp_path)
 
 
 def test_a_finished_run_resumed(tmp_path, text):
@@ -685,7 +797,7 @@ def test_a_task_that_draws_otherwise(tmp_path):
     before = contents(tmp_path)
     with pytest.raises(ValueError, match=r"the task's data are not the run's: 1 batches took other draws$"):
         small_trainer(Parenthesis(6)).run(tmp_path, resume=True)
-    with pytest.raises(ValueError, match=r"the task's data are not the run's"):
+    with pytest.raises(ValueError, match=r"^seed is 1; .*last\.safetensors has 0$"):
         small_trainer(Parenthesis(5), seed=1).run(tmp_path, resume=True)
     assert contents(tmp_path) == before
 

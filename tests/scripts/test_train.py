@@ -14,7 +14,7 @@ import pytest
 
 from ortho_ref import checkpoint
 from ortho_ref.training import read_config, read_metrics
-from scripts import train
+from scripts import evaluate, train
 from scripts.train import config_of, make_trainer
 from tests.scripts.runs import POINTS, ROOT, Forks, call
 
@@ -170,11 +170,17 @@ def test_the_defaults_are_the_papers(task, model):
         assert (p.order, p.reset_every) == (2, reset)
 
 
-def test_the_papers_counts_are_of_its_sizes():
-    """With another hidden size D has n / 2 entries -1, not the paper's count."""
-    assert config_of("parenthesis", hidden=10)["negative_ones"] is None
+def test_what_is_not_given_is_written_down():
+    """config.json says what was run: with another hidden size n / 2 entries -1; the rate of A in the paper's ratio."""
+    assert config_of("parenthesis", hidden=10)["negative_ones"] == 5
     assert config_of("parenthesis", hidden=56)["negative_ones"] == 40
-    assert config_of("copying", lr=0.5)["lr_skew"] == 0.5
+    assert config_of("copying", lr=0.5)["lr_skew"] == 0.05
+    assert config_of("copying", lr=1e-3) == config_of("copying")
+    names = ("orthogonal", "order", "reset_every", "layout", "form")
+    assert [config_of("copying")[name] for name in names] == ["c", "2", "20", "A", None]
+    assert [config_of("denoise", model="gru")[name] for name in names] == [None, None, None, None, "paper"]
+    with pytest.raises(TypeError, match="there is no option hiden; allowed: model, hidden"):
+        config_of("copying", hiden=5)
 
 
 # Bad input
@@ -220,18 +226,21 @@ BAD = [
     ("parenthesis --hidden 2.5", "Invalid value for '--hidden'"),
     # impossible values
     *(
-        (f"parenthesis --{name} {value}", f"{name.replace('-', '_')} is {value}; allowed: at least 1")
+        (
+            f"parenthesis --{name} {value}",
+            f"{name.replace('-', '_')} is {value}; allowed: {'1 to 64' if name == 'threads' else 'an integer >= 1'}",
+        )
         for name in ("batch", "iterations", "layers", "threads", "checkpoint-every", "log-every")
         for value in (0, -1)
     ),
-    *((f"{task} --batch 0", "batch is 0; allowed: at least 1") for task in ("denoise", "adding", "copying")),
-    ("text --file {good} --batch 0", "batch is 0; allowed: at least 1"),
-    ("parenthesis --eval-every 0", "eval_every is 0; allowed: at least 1"),
-    ("parenthesis --schedule linear --iterations 0", "iterations is 0; allowed: at least 1"),
-    *((f"parenthesis --hidden {n}", f"hidden_size is {n}; allowed: an integer >= 1") for n in (0, -1)),
+    *((f"{task} --batch 0", "batch is 0; allowed: an integer >= 1") for task in ("denoise", "adding", "copying")),
+    ("text --file {good} --batch 0", "batch is 0; allowed: an integer >= 1"),
+    ("parenthesis --eval-every 0", "eval_every is 0; allowed: an integer >= 1"),
+    ("parenthesis --schedule linear --iterations 0", "iterations is 0; allowed: an integer >= 1"),
+    *((f"parenthesis --hidden {n}", f"hidden is {n}; allowed: an integer >= 1") for n in (0, -1)),
     *((f"{task} --length 0", "length is 0; allowed: an integer >= ") for task in ("parenthesis", "adding", "denoise")),
     ("text --file {good} --length -1", "length is -1; allowed: an integer >= 1"),
-    ("parenthesis --seed -1", "seed is -1; allowed: at least 0"),
+    ("parenthesis --seed -1", "seed is -1; allowed: an integer >= 0"),
     ("parenthesis --negative-ones 7", "negative_ones is 7; allowed: 0 to n = 6"),
     ("parenthesis --model scornn --negative-ones 7", "negative_ones is 7; allowed: 0 to n = 6"),
     ("parenthesis --negative-ones -1", "negative_ones is -1; allowed: an integer from 0 to n"),
@@ -398,9 +407,14 @@ def test_resume_after_the_text_has_changed(tmp_path):
     path.write_text("All work and no play. " * 30)
     assert call(train.main, "text", "--file", path, "--out", out, *TINY)[0] == 0
     assert call(train.main, "text", "--file", path, "--out", out, "--resume")[0] == 0
+    moved = path.rename(path.with_name("moved.txt"))
+    assert call(train.main, "text", "--out", out, "--resume", "--file", moved)[0] == 0
+    assert call(evaluate.main, out, "--file", moved)[0] == 0
+    assert call(train.main, "text", "--out", out, "--resume")[0] == 2
+    moved.rename(path)
     path.write_text("All work and no play! " + "All work and no play. " * 29)
     end = call(train.main, "text", "--out", out, "--resume")
-    assert end == (2, "", f"error: file is {path}, which has changed since the run in {out} began\n")
+    assert end == (2, "", f"error: file is {path}, which is not the text that the run in {out} began with\n")
     path.unlink()
     end = call(train.main, "text", "--out", out, "--resume")
     assert end == (2, "", f"error: file is {path}: No such file or directory\n")
