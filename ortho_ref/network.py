@@ -163,7 +163,10 @@ class Network:
         new_states: States = {}
         for i, layer in enumerate(self.layers):
             prefix = f"layer{i}."
-            own, own_states = layer.retract(*self._own(i, params, states), _without_prefix(prefix, deltas))
+            try:
+                own, own_states = layer.retract(*self._own(i, params, states), _without_prefix(prefix, deltas))
+            except NotFiniteError as error:
+                raise NotFiniteError(f"{prefix}{error}") from error
             new_params |= _with_prefix(prefix, own)
             new_states |= _with_prefix(prefix, own_states)
         for name in params:

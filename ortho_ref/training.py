@@ -31,7 +31,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 
 from ortho_ref import checkpoint, models
-from ortho_ref.backend import NotFiniteError, is_array, library_of, to_device, to_host
+from ortho_ref.backend import NotFiniteError, is_array, library_of, subnormals_as_zero, to_device, to_host
 from ortho_ref.losses import LOSSES, METRICS
 from ortho_ref.network import Network
 from ortho_ref.optimizers import Optimizer, clip_by_global_norm, clip_by_value, global_norm
@@ -115,6 +115,7 @@ class Trainer:
         """Of weights, data, dropout."""
         return np.random.default_rng(self.seed).spawn(3)
 
+    @subnormals_as_zero()
     def run(
         self,
         out: Path,
@@ -208,6 +209,7 @@ class Trainer:
             if not self._since:
                 timed, started = 0, time.perf_counter()
 
+    @subnormals_as_zero()
     def update(self, batch: Batch) -> float:
         """One update on a batch; the norm of its gradients before clipping.  FloatingPointError as `run`."""
         self.iteration += 1
@@ -220,6 +222,7 @@ class Trainer:
         except NotFiniteError as error:
             raise self._not_finite(str(error)) from error
         self._carried = result.last
+        self._kept = result  # until the next is there: memory handed back to the system costs more than the mathematics
         gradient_norm = global_norm(gradients)
         if not math.isfinite(gradient_norm):
             raise self._not_finite(f"gradient norm is {gradient_norm}", gradients, "gradient of")
@@ -311,6 +314,7 @@ class Trainer:
         return FloatingPointError(f"iteration {self.iteration}: {what}; {where}")
 
 
+@subnormals_as_zero()
 def evaluate(network: Network, params: Params, states: States, task: Task) -> Record:
     """{"evaluation_loss": ..., task.metric: ...}: means over the task's held-out set, each entry alike."""
     loss, metric, entries = 0.0, 0.0, 0

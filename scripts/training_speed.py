@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ortho_ref import fused
+from ortho_ref.backend import subnormals_as_zero
 from scripts.benchmark import time_interleaved
 from scripts.defaults import DEFAULTS
 from scripts.program import BAD_INPUT, blas, fail, limit_threads, run
@@ -69,7 +70,8 @@ def main(
             def draw(batches=batches) -> None:  # type: ignore[no-untyped-def]
                 next(batches)
 
-            times = time_interleaved({"bare": bare, "update": update, "batch": draw}, rounds, seconds)
+            with subnormals_as_zero():
+                times = time_interleaved({"bare": bare, "update": update, "batch": draw}, rounds, seconds)
             median = {name: statistics.median(values) for name, values in times.items()}
             ratio = statistics.median(u / b for u, b in zip(times["update"], times["bare"], strict=True))
             memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform != "darwin" else 2**30)

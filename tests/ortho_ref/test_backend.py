@@ -1,5 +1,7 @@
 """The array library follows the arrays; moves are explicit; nothing heavy is imported."""
 
+import contextlib
+import platform
 import subprocess
 import sys
 import types
@@ -103,3 +105,25 @@ def test_importing_ortho_ref_imports_neither_cupy_nor_torch():
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux" or platform.machine() != "x86_64", reason="only x86-64 Linux is slow with subnormal numbers"
+)
+def test_subnormals_as_zero():
+    """Results and operands below the smallest normal number are 0 within, also after an error, and not outside."""
+    smallest = np.finfo(np.float32).tiny
+
+    def results():
+        subnormal = np.array([1], np.int32).view(np.float32)
+        return (np.full(9, smallest) * np.float32(0.5))[-1], (subnormal * np.float32(2**30))[0]
+
+    assert all(result > 0 for result in results())
+    for _ in range(2):
+        with contextlib.suppress(KeyError), backend.subnormals_as_zero():
+            with backend.subnormals_as_zero():
+                pass
+            assert results() == (0, 0)
+            assert np.float32(smallest) * np.float32(1.5) > smallest
+            raise KeyError
+        assert all(result > 0 for result in results())
