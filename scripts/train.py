@@ -153,8 +153,8 @@ def make_trainer(config: Record) -> Trainer:
     )
 
 
-# None: the task's or the model's own, or none at all
-FIXED: Record = {
+# Every option and its default; None: the task's or the model's own, or none at all
+OPTIONS: Record = {
     "model": "nc-gru",
     "hidden": None,
     "layers": 1,
@@ -188,9 +188,9 @@ FIXED: Record = {
 
 def config_of(task: str, **options: Any) -> Record:
     """Every option of a run: as given, or where None the task's and the model's default; and its network's form."""
-    if unknown := sorted(options.keys() - FIXED.keys()):
-        raise TypeError(f"there is no option {', '.join(unknown)}; allowed: {', '.join(FIXED)}")
-    given = FIXED | {name: value for name, value in options.items() if value is not None}
+    if unknown := sorted(options.keys() - OPTIONS.keys()):
+        raise TypeError(f"there is no option {', '.join(unknown)}; allowed: {', '.join(OPTIONS)}")
+    given = OPTIONS | {name: value for name, value in options.items() if value is not None}
     defaults, model = DEFAULTS[task], given["model"]
     if model not in models.names():
         raise ValueError(f"model is {model!r}; allowed: {', '.join(models.names())}")
@@ -252,7 +252,7 @@ def made_by() -> Record:
 
 
 def resumed_config(out: Path, task: str, given: Record) -> Record:
-    """The config of the run in `out`; ValueError where an option that was given is another than the run's.
+    """The config of the run in `out`, its BLAS threads set; ValueError where an option given is another than the run's.
 
     A text may have been moved: its contents count.
     """
@@ -261,6 +261,7 @@ def resumed_config(out: Path, task: str, given: Record) -> Record:
         if value is not None and value != config.get(option) and option != "file":
             raise ValueError(f"{option} is {value!r}; the run in {out} has {config.get(option)!r}")
     task_of(out, config, given["file"])
+    limit_threads(config["threads"])
     if config["made_by"] != made_by():
         say(f"note: the run was begun by {config['made_by']}, this is {made_by()}: its bits may differ from here on")
     return config
@@ -271,7 +272,7 @@ def task_of(run: Path, config: Record, file: str | None = None) -> Task:
 
     ValueError if the config is not one of this program, or if the text has changed.
     """
-    if missing := sorted((FIXED.keys() | {"task", "network", "file_sha256", "made_by"}) - config.keys()):
+    if missing := sorted((OPTIONS.keys() | {"task", "network", "file_sha256", "made_by"}) - config.keys()):
         raise ValueError(f"{run}: its config.json has no {', '.join(missing)}; it is not one that scripts.train wrote")
     task = make_task(config if file is None else config | {"file": file})
     if config["file_sha256"] != getattr(task, "sha256", None):
@@ -424,15 +425,14 @@ def main(
     del given["task"], given["out"], given["resume"]
     if out == Path():
         fail("out is the current folder; name another")
-    out = out or Path("runs") / f"{task}-{model or FIXED['model']}-{FIXED['seed'] if seed is None else seed}"
+    out = out or Path("runs") / f"{task}-{model or OPTIONS['model']}-{OPTIONS['seed'] if seed is None else seed}"
     to_go_on = f"python -m scripts.train {task} --out {shlex.quote(str(out))} --resume"
     try:
         if resume:
             config = resumed_config(out, task.value, given)
         else:
-            limit_threads(threads or 1)
+            limit_threads(1 if threads is None else threads)
             config = config_of(task.value, **given)
-        limit_threads(config["threads"])
         trainer = make_trainer(config if file is None else config | {"file": str(file)})
         with signals() as received:
             records = train(trainer, out, config, f"{config['model']} {task}", resume, lambda: bool(received))

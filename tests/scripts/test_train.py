@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import shlex
 import signal
 import subprocess
@@ -418,6 +419,20 @@ def test_resume_after_the_text_has_changed(tmp_path):
     path.unlink()
     end = call(train.main, "text", "--out", out, "--resume")
     assert end == (2, "", f"error: file is {path}: No such file or directory\n")
+
+
+def test_resume_by_other_libraries(tmp_path):
+    """A note says that the bits may differ, and only then; in processes of their own, where nothing has set BLAS."""
+    out, environment = tmp_path / "run", {k: v for k, v in os.environ.items() if not k.endswith("_NUM_THREADS")}
+    command = [sys.executable, "-m", "scripts.train", "parenthesis", "--out", str(out), *TINY]
+    for other in (None, None, "1.0"):
+        if other:
+            config = json.loads((out / "config.json").read_text())
+            config["made_by"]["numpy"] = other
+            (out / "config.json").write_text(json.dumps(config))
+        end = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
+        assert ("note: the run was begun by" in end.stderr) == (other is not None), end.stderr
+        command = [*command[: -len(TINY)], "--resume"] if "--resume" not in command else command
 
 
 def test_a_damaged_run(tmp_path):
