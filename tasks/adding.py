@@ -15,12 +15,11 @@ from typing import ClassVar
 import numpy as np
 
 from ortho_ref.task import Batch, Vectors, check_integer
-
-_EVALUATION_SEED, _EVALUATION_CHUNKS, _EVALUATION_CHUNK = 19971115, 20, 500
+from tasks.generated import Generated
 
 
 @dataclass(frozen=True)
-class Adding:
+class Adding(Generated):
     """Add the two marked values of `length`; `training_set` sequences to train on, None for fresh ones each time."""
 
     length: int = 200
@@ -32,6 +31,7 @@ class Adding:
     loss: ClassVar[str] = "mean_squared_error"
     metric: ClassVar[str] = "within_0.04"
     readout: ClassVar[str] = "last"
+    held_out: ClassVar[tuple[int, int, int]] = (19971115, 20, 500)
 
     def __post_init__(self) -> None:
         check_integer("length", self.length, least=2)
@@ -58,6 +58,10 @@ class Adding:
         y = values[columns, steps[:, 0]] + values[columns, steps[:, 1]]
         return Batch(x, y[:, None])
 
+    def fresh(self, rng: np.random.Generator, batch_size: int) -> Batch:
+        """x (T, B, 2), y (B, 1)."""
+        return self._batch(*self._draw(rng, batch_size))
+
     def batches(self, rng: np.random.Generator, batch_size: int) -> Iterator[Batch]:
         """x (T, B, 2), y (B, 1), without end.
 
@@ -67,8 +71,8 @@ class Adding:
         """
         N = self.training_set
         if N is None:
-            while True:
-                yield self._batch(*self._draw(rng, batch_size))
+            yield from super().batches(rng, batch_size)
+            return
         if not 1 <= batch_size <= N:
             raise ValueError(f"batch_size is {batch_size}; allowed: 1 to training_set = {N}")
         values, steps = self._draw(rng, N)
@@ -77,9 +81,3 @@ class Adding:
             for start in range(0, N - batch_size + 1, batch_size):
                 chosen = order[start : start + batch_size]
                 yield self._batch(values[chosen], steps[chosen])
-
-    def evaluation(self) -> Iterator[Batch]:
-        """10,000 sequences from a seed of their own, 500 at a time."""
-        rng = np.random.default_rng(_EVALUATION_SEED)
-        for _ in range(_EVALUATION_CHUNKS):
-            yield self._batch(*self._draw(rng, _EVALUATION_CHUNK))

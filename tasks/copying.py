@@ -13,21 +13,20 @@ oRNN code.  In A and B the recall is the last ten steps.
 """
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from ortho_ref.task import Batch, Tokens, check_choice, check_integer
+from tasks.generated import Generated
 
 DATA, COUNT, MARKER = 8, 10, 9
 LAYOUTS = ("A", "B", "C")
-_EVALUATION_SEED, _EVALUATION_CHUNKS, _EVALUATION_CHUNK = 20151120, 20, 50
 
 
 @dataclass(frozen=True)
-class Copying:
+class Copying(Generated):
     """Recall ten symbols `length` steps after they were shown."""
 
     length: int = 1000
@@ -39,6 +38,7 @@ class Copying:
     loss: ClassVar[str] = "cross_entropy"
     metric: ClassVar[str] = "accuracy"
     readout: ClassVar[str] = "every"
+    held_out: ClassVar[tuple[int, int, int]] = (20151120, 20, 50)
 
     def __post_init__(self) -> None:
         check_integer("length", self.length)
@@ -52,7 +52,8 @@ class Copying:
         """
         return COUNT * math.log(DATA) / (self.length + 2 * COUNT)
 
-    def _batch(self, rng: np.random.Generator, batch_size: int) -> Batch:
+    def fresh(self, rng: np.random.Generator, batch_size: int) -> Batch:
+        """x (T + 20, B), y (T + 20, B)."""
         T, columns = self.length, np.arange(batch_size)
         data = rng.integers(1, DATA + 1, (COUNT, batch_size))
         if self.layout == "C":
@@ -65,14 +66,3 @@ class Copying:
         x[marker, columns] = MARKER
         y[recall + np.arange(COUNT)[:, None], columns] = data
         return Batch(x, y)
-
-    def batches(self, rng: np.random.Generator, batch_size: int) -> Iterator[Batch]:
-        """Fresh sequences without end: x (T + 20, B), y (T + 20, B)."""
-        while True:
-            yield self._batch(rng, batch_size)
-
-    def evaluation(self) -> Iterator[Batch]:
-        """1,000 sequences from a seed of their own, 50 at a time."""
-        rng = np.random.default_rng(_EVALUATION_SEED)
-        for _ in range(_EVALUATION_CHUNKS):
-            yield self._batch(rng, _EVALUATION_CHUNK)

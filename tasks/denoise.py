@@ -18,23 +18,22 @@ Two forms:
 """
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from ortho_ref.task import Batch, Tokens, Vectors, check_choice, check_integer
+from tasks.generated import Generated
 
 DATA, COUNT, MARKER = 9, 10, 10
 FORMS = ("paper", "released")
-_EVALUATION_SEED, _EVALUATION_CHUNKS, _EVALUATION_CHUNK = 20170608, 10, 100
 # one row for each symbol; the released width has no room for the marker's one
 _ONE_HOT = np.eye(DATA + 2, DATA + 1, dtype=np.float32)
 
 
 @dataclass(frozen=True)
-class Denoise:
+class Denoise(Generated):
     """Recall ten symbols that are scattered over `length` + 9 steps of noise."""
 
     length: int = 200
@@ -45,6 +44,7 @@ class Denoise:
     loss: ClassVar[str] = "cross_entropy"
     metric: ClassVar[str] = "accuracy"
     readout: ClassVar[str] = "every"
+    held_out: ClassVar[tuple[int, int, int]] = (20170608, 10, 100)
 
     def __post_init__(self) -> None:
         check_integer("length", self.length)
@@ -73,7 +73,8 @@ class Denoise:
             places = np.argpartition(rng.random((batch_size, slots)), COUNT - 1)[:, :COUNT].T
         return np.sort(places, axis=0)
 
-    def _batch(self, rng: np.random.Generator, batch_size: int) -> Batch:
+    def fresh(self, rng: np.random.Generator, batch_size: int) -> Batch:
+        """x (T + 20, B), in the released form (T + 20, B, 10); y (T + 20, B)."""
         T, columns = self.length, np.arange(batch_size)
         data = rng.integers(1, DATA + 1, (COUNT, batch_size))
         x, y = np.zeros((2, T + 2 * COUNT, batch_size), np.intp)
@@ -83,14 +84,3 @@ class Denoise:
         x[T + COUNT - 1] = MARKER
         y[T + COUNT :] = data
         return Batch(x if self.form == "paper" else _ONE_HOT[x], y)
-
-    def batches(self, rng: np.random.Generator, batch_size: int) -> Iterator[Batch]:
-        """Fresh sequences without end: x (T + 20, B), in the released form (T + 20, B, 10); y (T + 20, B)."""
-        while True:
-            yield self._batch(rng, batch_size)
-
-    def evaluation(self) -> Iterator[Batch]:
-        """1,000 sequences from a seed of their own, 100 at a time."""
-        rng = np.random.default_rng(_EVALUATION_SEED)
-        for _ in range(_EVALUATION_CHUNKS):
-            yield self._batch(rng, _EVALUATION_CHUNK)

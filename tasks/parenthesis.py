@@ -13,7 +13,6 @@ Loss: the mean over types, steps and batch; of squared errors also over the clas
 The NC-GRU paper leaves the cap and the noise open (E-all-03); its form here takes them from the GORU authors' code.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, NamedTuple
@@ -21,6 +20,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from ortho_ref.task import Batch, Tokens, check_choice, check_integer
+from tasks.generated import Generated
 
 
 class Form(NamedTuple):
@@ -33,7 +33,6 @@ class Form(NamedTuple):
 
 
 FORMS = {"paper": Form(10, 10, 10, "cross_entropy"), "released": Form(3, 1, 5, "mean_squared_error")}
-_EVALUATION_SEED, _EVALUATION_CHUNKS, _EVALUATION_CHUNK = 20180705, 10, 100
 
 
 def open_counts(tokens: np.ndarray, types: int, cap: int) -> np.ndarray:
@@ -52,7 +51,7 @@ def open_counts(tokens: np.ndarray, types: int, cap: int) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Parenthesis:
+class Parenthesis(Generated):
     """Count open parentheses by type over `length` tokens."""
 
     length: int = 100
@@ -61,6 +60,7 @@ class Parenthesis:
     name: ClassVar[str] = "parenthesis"
     metric: ClassVar[str] = "accuracy"
     readout: ClassVar[str] = "every"
+    held_out: ClassVar[tuple[int, int, int]] = (20180705, 10, 100)
 
     def __post_init__(self) -> None:
         check_integer("length", self.length)
@@ -102,18 +102,8 @@ class Parenthesis:
                 total += float((distribution * (1 - distribution)).mean())
         return total / self.length
 
-    def _batch(self, rng: np.random.Generator, batch_size: int) -> Batch:
+    def fresh(self, rng: np.random.Generator, batch_size: int) -> Batch:
+        """x (T, B), y (T, B, types)."""
         types, _, cap, _ = FORMS[self.form]
         tokens = rng.integers(0, self.input.vocabulary, (self.length, batch_size))
         return Batch(tokens, open_counts(tokens, types, cap).astype(np.intp))
-
-    def batches(self, rng: np.random.Generator, batch_size: int) -> Iterator[Batch]:
-        """Fresh sequences without end: x (T, B), y (T, B, types)."""
-        while True:
-            yield self._batch(rng, batch_size)
-
-    def evaluation(self) -> Iterator[Batch]:
-        """1,000 sequences from a seed of their own, 100 at a time."""
-        rng = np.random.default_rng(_EVALUATION_SEED)
-        for _ in range(_EVALUATION_CHUNKS):
-            yield self._batch(rng, _EVALUATION_CHUNK)
