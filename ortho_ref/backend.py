@@ -139,7 +139,7 @@ def subnormals_as_zero() -> Iterator[None]:
     """Within, numbers too small to be normal count as 0, in this thread and those it starts; also as a decorator.
 
     What decays over a thousand steps, a state whose candidate is 0 or a cotangent, ends in subnormal numbers, and an
-    x86 processor computes with these a hundred times slower.  Linux on x86-64; elsewhere it does nothing.
+    x86 processor computes with these many times slower.  Linux on x86-64; elsewhere it does nothing.
     """
     if sys.platform != "linux" or platform.machine() != "x86_64":
         yield

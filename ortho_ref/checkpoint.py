@@ -66,7 +66,7 @@ def write(path: Path, data: bytes) -> None:
         with open(temporary, "wb") as stream:
             stream.write(data)
             stream.flush()
-            sync(stream.fileno())
+            os.fsync(stream.fileno())
         os.replace(temporary, path)
         sync_folder(path.parent)
     except OSError as error:
@@ -75,17 +75,12 @@ def write(path: Path, data: bytes) -> None:
         raise type(error)(f"{path} cannot be written: {error.strerror}") from error
 
 
-def sync(descriptor: int) -> None:
-    """Wait until what was written is on the disk."""
-    os.fsync(descriptor)
-
-
 def sync_folder(folder: Path) -> None:
     """Wait until the names of the folder are on the disk; only POSIX lets a folder be synced."""
     if os.name == "posix":
         descriptor = os.open(folder, os.O_RDONLY)
         try:
-            sync(descriptor)
+            os.fsync(descriptor)
         finally:
             os.close(descriptor)
 

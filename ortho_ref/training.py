@@ -21,6 +21,7 @@ without training on them; the generator must then be where the checkpoint left i
 import contextlib
 import json
 import math
+import os
 import statistics
 import time
 from collections.abc import Callable, Iterator
@@ -40,13 +41,8 @@ from ortho_ref.recurrent import States
 from ortho_ref.task import Batch, Task, check_integer
 
 Record = dict[str, Any]
-CONFIG, METRICS_FILE, LAST, BEST, SUMMARY = (
-    "config.json",
-    "metrics.jsonl",
-    "last.safetensors",
-    "best.safetensors",
-    "summary.json",
-)
+CONFIG, METRICS_FILE, SUMMARY = "config.json", "metrics.jsonl", "summary.json"
+LAST, BEST = "last.safetensors", "best.safetensors"
 #: In the order in which they are written.
 RUN_FILES = (CONFIG, METRICS_FILE, LAST, BEST, SUMMARY)
 #: What a checkpoint holds.
@@ -279,7 +275,7 @@ class Trainer:
         arrays = self._arrays() | _arrays_in(state["optimizer"], "optimizer")
         if not all(np.isfinite(to_host(array)).all() for array in arrays.values()):
             raise self._not_finite("the update is not finite", arrays)
-        checkpoint.sync(stream.fileno())
+        os.fsync(stream.fileno())
         checkpoint.save(path, state)
 
     def _settings(self) -> Record:
@@ -294,10 +290,9 @@ class Trainer:
     def _restore(self, path: Path) -> tuple[int, dict[str, Any]]:
         """Take up a checkpoint; the size of metrics.jsonl and the state of the data's generator it records."""
         state = _load_state(path)
-        present, settings = state.get("settings", {}), self._settings()
-        for name, value in settings.items():
-            if present.get(name) != value:
-                raise ValueError(f"{name} is {value!r}; {path} has {present.get(name)!r}")
+        for name, value in self._settings().items():
+            if state["settings"].get(name) != value:
+                raise ValueError(f"{name} is {value!r}; {path} has {state['settings'].get(name)!r}")
         _check_same(path, self.params, state["params"])
         moved = to_device({name: state[name] for name in ("params", "states", "carried", "optimizer")}, self.device)
         self.params, self.states, self._carried = moved["params"], moved["states"], moved["carried"]
@@ -444,7 +439,7 @@ def _run_folder(out: Path, config: Record, resume: bool) -> Iterator[Callable[[]
 
     with contextlib.ExitStack() as stack:
         try:
-            check()
+            check()  # before anything is made
             out.mkdir(parents=True, exist_ok=True)
             checkpoint.sync_folder(out.parent)
             held = stack.enter_context(checkpoint.locked(out))
@@ -452,7 +447,7 @@ def _run_folder(out: Path, config: Record, resume: bool) -> Iterator[Callable[[]
             if error.errno is None:  # says all already
                 raise
             raise type(error)(f"out is {out}: {error.strerror}") from error
-        check()
+        check()  # another process may have begun in between
         if not resume:
             checkpoint.write(out / CONFIG, _json(config, 2))
         yield held

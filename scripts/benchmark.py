@@ -5,7 +5,7 @@ import os
 import platform
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -86,7 +86,7 @@ def torch_step(size: Size) -> Callable[[], None]:
     return step
 
 
-def time_interleaved(steps: dict[str, Callable[[], None]], rounds: int, seconds: float) -> dict[str, list[float]]:
+def time_interleaved(steps: Mapping[str, Callable[[], object]], rounds: int, seconds: float) -> dict[str, list[float]]:
     """Milliseconds per call, one figure a round; within a round the contenders take turns.
 
     Each turn begins with two calls that are not timed, as training repeats one step: otherwise a contender would pay

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from ortho_ref.checkpoint import locked
-from ortho_ref.training import RUN_FILES, read_config
+from ortho_ref.training import CONFIG, RUN_FILES, read_config
 from scripts.plot import draw, run_of
 from scripts.program import BAD_INPUT, fail, limit_threads, run, say
 from scripts.train import TaskName, config_of, make_trainer, train
@@ -16,7 +16,7 @@ MODELS = ("nc-gru", "gru")
 
 def remove_demo(folder: Path) -> None:
     """Remove the run of an earlier demo.  ValueError if the folder holds another run."""
-    if not (folder / "config.json").exists():
+    if not (folder / CONFIG).exists():
         return
     with locked(folder):
         if not read_config(folder).get("demo"):

@@ -48,7 +48,8 @@ def main(
     """Loss and metric on the held-out set, as JSON on stdout; for text also a sample."""
     try:
         limit_threads(threads)
-        check_integer("sample", 400 if characters is None else characters, least=0)
+        length = 400 if characters is None else characters
+        check_integer("sample", length, least=0)
         check_integer("seed", seed, least=0)
         if not 0 < temperature < float("inf"):
             raise ValueError(f"temperature is {temperature}; allowed: a finite number above 0")
@@ -59,7 +60,7 @@ def main(
         text = ""
         if isinstance(task, Text):
             begin = chr(task.alphabet[task.held_out[0]]) if prompt is None else prompt
-            text = sample(loaded, task, begin, 400 if characters is None else characters, temperature, seed)
+            text = sample(loaded, task, begin, length, temperature, seed)
         for option, value in (("prompt", prompt), ("sample", characters)):
             if value is not None and not isinstance(task, Text):
                 raise ValueError(f"--{option} is for text; {config['task']} has none")

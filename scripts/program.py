@@ -41,9 +41,8 @@ def run(main: Callable[..., Any]) -> NoReturn:
         if not hasattr(error, "format_message"):  # click's, which typer carries under changing names
             raise
         try:
-            fail(
-                f"{error.format_message()} Given: {shlex.join(sys.argv[1:]) or 'nothing'}; --help says what is allowed."
-            )
+            message = error.format_message().strip().rstrip(".")
+            fail(f"{message}. Given: {shlex.join(sys.argv[1:]) or 'nothing'}; --help says what is allowed.")
         except typer.Exit as end:
             code = end.exit_code
     sys.exit(code or 0)

@@ -41,24 +41,23 @@ class TaskName(enum.StrEnum):
 
 
 def make_task(config: Record) -> Task:
-    """The task a config names; ValueError or OSError for a wrong option or file."""
+    """The task of a config that `config_of` completed; ValueError or OSError for a wrong option or file."""
     name, length = config["task"], config["length"]
     for option, own in (("file", ("text",)), ("form", ("parenthesis", "denoise")), ("layout", ("copying",))):
-        if config.get(option) is not None and name not in own:
+        if config[option] is not None and name not in own:
             raise ValueError(f"--{option} is for {' and '.join(own)}; {name} has none")
-    form = {} if config.get("form") is None else {"form": config["form"]}
     if name == "text":
-        if config.get("file") is None:
+        if config["file"] is None:
             raise ValueError("text needs --file FILE, a UTF-8 text")
         return Text(Path(config["file"]), length)
     if name == "copying":
-        return Copying(length, **({} if config.get("layout") is None else {"layout": config["layout"]}))
+        return Copying(length, config["layout"])
     if name == "adding":
         return Adding(length)
     if name == "denoise":
-        return Denoise(length, **form)
+        return Denoise(length, config["form"])
     if name == "parenthesis":
-        return Parenthesis(length, **form)
+        return Parenthesis(length, config["form"])
     raise ValueError(f"task is {name!r}; allowed: {', '.join(TaskName)}")
 
 
@@ -206,7 +205,8 @@ def config_of(task: str, **options: Any) -> Record:
         "eval_every": defaults.eval_every,
     }
     config |= {name: value for name, value in own.items() if config[name] is None}
-    if model in ("nc-gru", "scornn") and config["negative_ones"] is None:
+    constrained = ("nc-gru", "scornn")
+    if model in constrained and config["negative_ones"] is None:
         paper = defaults.negative_ones.get(model) if config["hidden"] == own["hidden"] else None
         config["negative_ones"] = config["hidden"] // 2 if paper is None else paper
     if config["form"] is None and task in ("parenthesis", "denoise"):
@@ -220,7 +220,6 @@ def config_of(task: str, **options: Any) -> Record:
         config["order"] = config["order"] or "2"
         if config["order"] != "exact" and config["reset_every"] is None:
             config["reset_every"] = str(defaults.reset_every)
-    constrained = ("nc-gru", "scornn")
     for name in ("lr_skew", "optimizer_skew"):
         if model not in constrained and config[name] is not None:
             raise ValueError(f"{name} is {config[name]!r}, but {model} has no A; {', '.join(constrained)} have one")

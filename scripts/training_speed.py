@@ -7,7 +7,8 @@ rounds: the bare forward and backward of the cell on such a batch, and drawing a
 import resource
 import statistics
 import sys
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import typer
@@ -16,12 +17,49 @@ from rich.table import Table
 
 from ortho_ref import fused
 from ortho_ref.backend import subnormals_as_zero
+from ortho_ref.training import Trainer
 from scripts.benchmark import time_interleaved
 from scripts.defaults import DEFAULTS
 from scripts.program import BAD_INPUT, blas, fail, limit_threads, run
 from scripts.train import config_of, make_trainer
 
 TASKS = tuple(task for task in DEFAULTS if task != "text")
+
+
+class Times(NamedTuple):
+    """Milliseconds, a figure for each round: a whole update, the bare forward and backward, drawing the batch.
+
+    shape: (B, T, n).
+    """
+
+    shape: tuple[int, int, int]
+    update: list[float]
+    bare: list[float]
+    batch: list[float]
+
+
+def measure(trainer: Trainer, rounds: int, seconds: float) -> Times:
+    """The times of the trainer's task and its first layer's cell."""
+    batches = trainer.task.batches(np.random.default_rng(0), trainer.batch_size)
+    x = next(batches).x
+    cell = trainer.network.layers[0].cell
+    weights = trainer.network.layer_weights(0, trainer.params, trainer.states)
+    n = next(weight.shape[0] for weight in weights.values())
+    dh = np.random.default_rng(0).standard_normal((*x.shape[:2], n)).astype(np.float32)
+    kept: list[object] = [None]
+
+    def bare() -> None:
+        h, tape = fused.forward(cell, weights, x)
+        fused.backward(cell, weights, tape, dh)
+        kept[0] = h, tape  # as in training, where a tape lives until the next is there
+
+    steps: dict[str, Callable[[], object]] = {
+        "update": lambda: trainer.update(next(batches)),
+        "bare": bare,
+        "batch": lambda: next(batches),
+    }
+    with subnormals_as_zero():
+        return Times((*x.shape[1::-1], n), **time_interleaved(steps, rounds, seconds))
 
 
 def main(
@@ -33,56 +71,25 @@ def main(
     """Milliseconds of an update, of the bare forward and backward in it, and of its batch; one BLAS thread, float32."""
     limit_threads(1)
     table = Table(title=f"{model}: an update, float32, medians of {rounds} rounds")
-    for heading in (
-        "task",
-        "B, T, n",
-        "updates/s",
-        "update, ms",
-        "bare, ms",
-        "update / bare",
-        "batch / update",
-        "memory",
-    ):
+    figures = ("updates/s", "update, ms", "bare, ms", "update / bare", "batch / update", "memory")
+    for heading in ("task", "B, T, n", *figures):
         table.add_column(heading, justify="left" if heading == "task" else "right")
     try:
         for task in only or TASKS:
             if task not in TASKS:
                 raise ValueError(f"only is {task!r}; allowed: {', '.join(TASKS)}")
-            config = config_of(task, model=model)
-            trainer = make_trainer(config)
-            batches = trainer.task.batches(np.random.default_rng(0), trainer.batch_size)
-            batch = next(batches)
-            layer = trainer.network.layers[0]
-            weights = trainer.network.layer_weights(0, trainer.params, trainer.states)
-            T, B = batch.x.shape[:2]
-            n = config["hidden"]
-            dh = np.random.default_rng(0).standard_normal((T, B, n)).astype(np.float32)
-            kept: list[object] = [None]
-
-            def bare(kept=kept, layer=layer, weights=weights, x=batch.x, dh=dh) -> None:  # type: ignore[no-untyped-def]
-                h, tape = fused.forward(layer.cell, weights, x)
-                fused.backward(layer.cell, weights, tape, dh)
-                kept[0] = h, tape  # as in training, where a tape lives until the next is there
-
-            def update(trainer=trainer, batches=batches) -> None:  # type: ignore[no-untyped-def]
-                trainer.update(next(batches))
-
-            def draw(batches=batches) -> None:  # type: ignore[no-untyped-def]
-                next(batches)
-
-            with subnormals_as_zero():
-                times = time_interleaved({"bare": bare, "update": update, "batch": draw}, rounds, seconds)
-            median = {name: statistics.median(values) for name, values in times.items()}
-            ratio = statistics.median(u / b for u, b in zip(times["update"], times["bare"], strict=True))
+            times = measure(make_trainer(config_of(task, model=model)), rounds, seconds)
+            update, bare, batch = map(statistics.median, (times.update, times.bare, times.batch))
+            ratio = statistics.median(u / b for u, b in zip(times.update, times.bare, strict=True))
             memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform != "darwin" else 2**30)
             table.add_row(
                 task,
-                f"{B}, {T}, {n}",
-                f"{1e3 / median['update']:.1f}",
-                f"{median['update']:.1f}",
-                f"{median['bare']:.1f}",
+                ", ".join(map(str, times.shape)),
+                f"{1e3 / update:.1f}",
+                f"{update:.1f}",
+                f"{bare:.1f}",
                 f"{ratio:.2f}",
-                f"{median['batch'] / median['update']:.3f}",
+                f"{batch / update:.3f}",
                 f"{memory:.2f} GiB",
             )
     except BAD_INPUT as error:
