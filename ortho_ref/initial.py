@@ -17,8 +17,20 @@ def constant(value: float) -> Initial:
 
 
 def uniform(limit: float) -> Initial:
-    """Uniform on [-limit, limit)."""
-    return lambda rng, shape, dtype: rng.uniform(-limit, limit, shape).astype(dtype)
+    """Uniform on [-limit, limit); of a complex dtype, real and imaginary part each."""
+
+    def draw(rng: np.random.Generator, shape: tuple[int, ...], dtype: Any) -> Array:
+        values = rng.uniform(-limit, limit, shape)
+        if np.dtype(dtype).kind == "c":
+            values = values + 1j * rng.uniform(-limit, limit, shape)
+        return values.astype(dtype)
+
+    return draw
+
+
+def normal(deviation: float) -> Initial:
+    """Normal with mean 0."""
+    return lambda rng, shape, dtype: (deviation * rng.standard_normal(shape)).astype(dtype)
 
 
 def glorot(rng: np.random.Generator, shape: tuple[int, ...], dtype: Any) -> Array:

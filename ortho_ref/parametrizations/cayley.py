@@ -15,7 +15,7 @@ A_tilde = (I + A)^{-1} is kept in the state: one LU factorisation serves U and V
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -90,6 +90,8 @@ class ScaledCayley:
     """
 
     negative_ones: int
+
+    complex: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_negative_ones(self.negative_ones)

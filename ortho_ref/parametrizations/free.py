@@ -1,7 +1,7 @@
 """An unconstrained matrix, so that every weight is handled alike."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -12,7 +12,12 @@ from ortho_ref.parametrizations.parametrization import Params, State
 
 @dataclass(frozen=True)
 class Free:
-    """U is its own parameter.  The parameter's name is empty: in a model's flat names the weight keeps its own name."""
+    """U is its own parameter.  The parameter's name is empty: in a model's flat names the weight keeps its own name.
+
+    In a layer it says that the cell's own initial value is trained as it is, complex where the cell is.
+    """
+
+    complex: ClassVar[bool] = False
 
     def init(self, rng: np.random.Generator, n: int, dtype: Any) -> tuple[Params, State]:
         """U Glorot uniform."""

@@ -18,7 +18,7 @@ the series is not used: the update is followed by an exact reset, which the stat
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -56,6 +56,8 @@ class NeumannCayley:
     negative_ones: int
     order: int = 2
     reset_every: int | None = 50
+
+    complex: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_negative_ones(self.negative_ones)

@@ -4,14 +4,20 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from ortho_ref.backend import Array, xp_of
+from ortho_ref.backend import Array, NotFiniteError, xp_of
 
 Params: TypeAlias = dict[str, Array]
 State: TypeAlias = dict[str, Any]  # "U", constants, counters
 
 
 class Parametrization(Protocol):
-    """Own parameters <-> one dense matrix U.  Options only, no arrays; every method is pure."""
+    """Own parameters <-> one dense matrix U.  Options only, no arrays; every method is pure.
+
+    complex: whether U is; then it goes with complex cells only, and otherwise with real ones only.
+    """
+
+    @property
+    def complex(self) -> bool: ...
 
     def init(self, rng: np.random.Generator, n: int, dtype: Any) -> tuple[Params, State]:
         """Initial parameters and state (its "U" is built), on the host.  ValueError if n does not suit the options."""
@@ -46,3 +52,17 @@ def spectral_norm(M: Array) -> float:
 def defect(U: Array) -> float:
     """||U^H U - I||_2; 0 for an orthogonal or unitary matrix."""
     return spectral_norm(U.conj().T @ U - xp_of(U).eye(U.shape[0], dtype=U.dtype))
+
+
+def complex_dtype(dtype: Any) -> Any:
+    """complex64 for float32, complex128 for float64."""
+    return np.result_type(dtype, np.complex64)
+
+
+def check_parameter(name: str, value: Array, shape: tuple[int, ...], kind: str = "f") -> None:
+    """ValueError unless the parameter has this shape and kind ("f" real, "c" complex); NotFiniteError if not finite."""
+    if value.shape != shape or value.dtype.kind != kind:
+        needed = {"f": "real", "c": "complex"}[kind]
+        raise ValueError(f"{name} is {value.dtype} of shape {value.shape}; allowed: {needed}, of shape {shape}")
+    if not bool(xp_of(value).isfinite(value).all()):
+        raise NotFiniteError(f"{name} has an entry that is not finite")

@@ -1,0 +1,64 @@
+"""A free unitary matrix, moved along a geodesic by a multiplicative Cayley step (full-capacity uRNN).
+
+    A = G U^H - U G^H,  G = dL/dRe U + i dL/dIm U                               [goru:2.9]
+    U <- (I + (rate/2) A)^{-1} (I - (rate/2) A) U                               [goru:2.10]
+
+A is skew-Hermitian, so that U stays unitary whatever the rate; the slope of the loss at rate 0 is -|A|_F^2 / 2.  As
+printed, A = G^H U - U^H G, the step goes uphill as often as not (E-goru-03).  G is the whole gradient; released code
+takes half of it.  The optimizer's delta stands for rate * G: with SGD it is that, with RMSprop each entry is scaled
+first, and the step is unitary all the same.  Rounding accumulates, some 1e-7 sqrt(steps) in float32; `health` tells.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ortho_ref.backend import Array, library_of, xp_of
+from ortho_ref.parametrizations.parametrization import Params, State, check_parameter, defect
+from ortho_ref.parametrizations.structured import StructuredUnitary
+
+TOLERANCE = 1e-2
+
+
+@dataclass(frozen=True)
+class GeodesicUnitary:
+    """Full-capacity unitary matrix (goru:2.9-2.10, corrected).  Parameter X (n, n), complex, unitary: U itself."""
+
+    complex: ClassVar[bool] = True
+
+    def init(self, rng: np.random.Generator, n: int, dtype: Any) -> tuple[Params, State]:
+        """A random draw of uRNN's factorisation (urnn:6), as in the released code."""
+        X = StructuredUnitary().init(rng, n, dtype)[1]["U"]
+        return {"X": X}, {"U": X}
+
+    def rebuild(self, params: Params, state: State) -> State:
+        """U = X.  ValueError unless X is complex, finite and, to within 1e-2, unitary."""
+        X = params["X"]
+        check_parameter("X", X, state["U"].shape, "c")
+        away = defect(X)
+        if away > TOLERANCE:
+            raise ValueError(f"X is not unitary: ||X^H X - I||_2 is {away:.3g}; allowed: at most {TOLERANCE}")
+        return {**state, "U": X}
+
+    def pullback(self, params: Params, state: State, dU: Array) -> Params:
+        """dL/dU is G."""
+        return {"X": dU}
+
+    def retract(self, params: Params, state: State, delta: Params) -> tuple[Params, State]:
+        """The geodesic step; delta stands for rate * G."""
+        X, G = params["X"], delta["X"]
+        xp, linalg = xp_of(X, G), library_of(X, G).linalg
+        GX = G @ X.conj().T
+        A = GX - GX.conj().T  # [goru:2.9]
+        I = xp.eye(len(X), dtype=X.dtype)
+        X = linalg.lu_solve(linalg.lu_factor(I + A / 2), (I - A / 2) @ X)  # [goru:2.10]
+        return {"X": X}, {**state, "U": X}
+
+    def count(self, n: int) -> int:
+        """n^2, the dimension of the unitary group."""
+        return n * n
+
+    def health(self, state: State) -> dict[str, float]:
+        """Defect ||U^H U - I||_2."""
+        return {"defect": defect(state["U"])}

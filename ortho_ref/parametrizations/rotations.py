@@ -1,0 +1,277 @@
+"""Products of layers of planar rotations: EURNN in tunable and in FFT style, and VPRNN.
+
+One rotation on coordinates (i, j), in place
+    y_i = cos(t) x_i - sin(t) e^{ip} x_j
+    y_j = sin(t) x_i + cos(t) e^{ip} x_j            p = 0 for a real U                      [goru:rot]
+    dt = Re(dy_j^* y_i - dy_i^* y_j);  dx: the rotation by -t of dy                         [bp:rotation]
+    dp = Im(dx_j y^* of the phased x_j), then x_j and dx_j times e^{-ip}                    [bp:phase/phi]
+U = the layers applied to the columns of I, in order; complex: then diag(e^{iw})            [goru:rot/diagonal]
+    dw = Im(dU * U^*) summed over columns                                                   [bp:phase/omega]
+
+The layers and their pairs
+    tunable, L layers A, B, A, B ...: A pairs (0, 1), (2, 3) ...; B pairs (1, 2), (3, 4) ... [goru:tunable]
+    FFT, layer i = 0 .. log2(n) - 1: pairs (q, q + s), s = n / 2^(i+1), bit s of q clear     [goru:fft]
+        angle of the pair: column (q mod 2s) 2^i + floor(q / 2s) of row i
+    volume preserving, layer j = k, k-1 .. 1: y = x[permutation j], then pairs (i, i + n/2)  [sgornn:2]
+        dx[permutation] = dy                                                                 [bp:perm]
+
+The phase multiplies the lower input, as in EURNN's code; the EUNN paper has it on the first row.  Going back, the
+inputs of a layer are its outputs rotated by -t, so that nothing but U is kept.  Real rotations have determinant +1; the
+FFT style does not reach every rotation (E-goru-04), the tunable style with L = n layers does.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from ortho_ref.backend import Array, xp_of
+from ortho_ref.initial import uniform
+from ortho_ref.parametrizations.parametrization import Params, State, check_parameter, complex_dtype, defect
+
+
+class Layer(NamedTuple):
+    """One layer.  Both functions return views, so that what is written to them stays.
+
+    pairs: M (n, columns) -> its upper rows and its lower rows, shapes alike.
+    angles: (parameters or gradients, "theta" or "phi") -> the layer's own, shaped as the pairs without columns.
+    permutation: row i is taken from row permutation[i] first; None for no permutation.
+    """
+
+    pairs: Callable[[Array], tuple[Array, Array]]
+    angles: Callable[[Params, str], Array]
+    permutation: Array | None = None
+
+
+def rotate(upper: Array, lower: Array, theta: Array) -> None:
+    """Rotate the pairs (..., columns) by theta (...), in place."""
+    xp = xp_of(upper, lower, theta)
+    c, s = xp.cos(theta)[..., None], xp.sin(theta)[..., None]
+    turned = c * upper - s * lower  # [goru:rot]
+    lower[...] = s * upper + c * lower  # [goru:rot]
+    upper[...] = turned
+
+
+def phase(angle: Array) -> Array:
+    """e^{i angle}, to multiply rows (..., columns) by."""
+    xp = xp_of(angle)
+    return (xp.cos(angle) + 1j * xp.sin(angle))[..., None]
+
+
+@dataclass(frozen=True)
+class Rotations(ABC):
+    """What the styles share.  Parameters: angles, and for a complex U phases and the final diagonal omega (n,)."""
+
+    @property
+    @abstractmethod
+    def complex(self) -> bool:
+        """Whether U is complex."""
+
+    @abstractmethod
+    def _shapes(self, n: int) -> dict[str, tuple[int, ...]]:
+        """Parameter -> shape.  ValueError if n does not suit the style."""
+
+    @abstractmethod
+    def _layers(self, n: int, state: State) -> Iterator[Layer]:
+        """The layers in the order in which they act."""
+
+    limit: ClassVar[float] = math.pi
+
+    def init(self, rng: np.random.Generator, n: int, dtype: Any) -> tuple[Params, State]:
+        """Every angle uniform on +-pi (VPRNN: +-0.05).  ValueError if n does not suit the style."""
+        shapes = self._shapes(n)
+        children = rng.spawn(1 + len(shapes))
+        params = {
+            name: uniform(self.limit)(child, shape, dtype)
+            for (name, shape), child in zip(shapes.items(), children[1:], strict=True)
+        }
+        state = {"U": np.empty((n, n), dtype), **self._constants(children[0], n)}
+        return params, self.rebuild(params, state)
+
+    def _constants(self, rng: np.random.Generator, n: int) -> State:
+        return {}
+
+    def rebuild(self, params: Params, state: State) -> State:
+        """U from the angles.  ValueError for wrong shapes and for angles that are not finite."""
+        n = state["U"].shape[0]
+        for name, shape in self._shapes(n).items():
+            check_parameter(name, params[name], shape)
+        own = next(iter(params.values()))
+        U = xp_of(own).eye(n, dtype=complex_dtype(own.dtype) if self.complex else own.dtype)
+        for layer in self._layers(n, state):
+            if layer.permutation is not None:
+                U = U[layer.permutation]  # [sgornn:2]
+            upper, lower = layer.pairs(U)
+            if self.complex:
+                lower *= phase(layer.angles(params, "phi"))  # [goru:rot]
+            rotate(upper, lower, layer.angles(params, "theta"))  # [goru:rot]
+        if self.complex:
+            U = phase(params["omega"]) * U  # [goru:rot/diagonal]
+        return {**state, "U": U}
+
+    def pullback(self, params: Params, state: State, dU: Array) -> Params:
+        """dL/dU -> the gradient of every angle; the layers are walked backwards, their inputs recomputed."""
+        xp = xp_of(dU, *params.values())
+        gradients = {name: xp.zeros_like(value) for name, value in params.items()}
+        y, dy = xp.array(state["U"], order="C"), xp.array(dU, order="C")
+        if self.complex:
+            gradients["omega"][...] = (dy * y.conj()).imag.sum(axis=1)  # [bp:phase/omega]
+            y, dy = phase(-params["omega"]) * y, phase(-params["omega"]) * dy  # [bp:phase/omega]
+        for layer in reversed(list(self._layers(len(y), state))):
+            (y_i, y_j), (dy_i, dy_j) = layer.pairs(y), layer.pairs(dy)
+            theta = layer.angles(params, "theta")
+            layer.angles(gradients, "theta")[...] = (dy_j.conj() * y_i - dy_i.conj() * y_j).real.sum(
+                axis=-1
+            )  # [bp:rotation]
+            rotate(y_i, y_j, -theta)  # [bp:rotation]
+            rotate(dy_i, dy_j, -theta)  # [bp:rotation]
+            if self.complex:
+                phi = layer.angles(params, "phi")
+                layer.angles(gradients, "phi")[...] = (dy_j * y_j.conj()).imag.sum(axis=-1)  # [bp:phase/phi]
+                y_j *= phase(-phi)  # [bp:phase/phi]
+                dy_j *= phase(-phi)  # [bp:phase/phi]
+            if layer.permutation is not None:
+                y, dy = _put(y, layer.permutation), _put(dy, layer.permutation)  # [bp:perm]
+        return gradients
+
+    def retract(self, params: Params, state: State, delta: Params) -> tuple[Params, State]:
+        """Angles - delta, and U from them."""
+        params = {name: value - delta[name] for name, value in params.items()}
+        return params, self.rebuild(params, state)
+
+    def count(self, n: int) -> int:
+        """The number of angles, phases and diagonal entries."""
+        return sum(math.prod(shape) for shape in self._shapes(n).values())
+
+    def health(self, state: State) -> dict[str, float]:
+        """Defect ||U^H U - I||_2."""
+        return {"defect": defect(state["U"])}
+
+
+def _put(rows: Array, permutation: Array) -> Array:
+    put = xp_of(rows).empty_like(rows)
+    put[permutation] = rows  # [bp:perm]
+    return put
+
+
+def _check_integer(name: str, value: Any, allowed: str, good: bool) -> None:
+    if not isinstance(value, int | np.integer) or not good:
+        raise ValueError(f"{name} is {value!r}; allowed: {allowed}")
+
+
+@dataclass(frozen=True)
+class TunableRotations(Rotations):
+    """EURNN, tunable style (goru:tunable).  n even.  Parameters theta_A (L/2, n/2), theta_B (L/2, n/2 - 1).
+
+    capacity: L, the number of layers, even, at most n.  complex: with phases phi_A, phi_B and the diagonal omega (n,).
+    """
+
+    capacity: int = 2
+    complex: bool = False
+
+    def __post_init__(self) -> None:
+        good = isinstance(self.capacity, int | np.integer) and self.capacity >= 2 and self.capacity % 2 == 0
+        _check_integer("capacity", self.capacity, "an even number from 2 to n", good)
+
+    def _shapes(self, n: int) -> dict[str, tuple[int, ...]]:
+        if n % 2:
+            raise ValueError(f"n is {n}; allowed for rotations in tunable style: an even number")
+        if self.capacity > n:
+            raise ValueError(f"capacity is {self.capacity}; allowed: an even number from 2 to n = {n}")
+        half = self.capacity // 2
+        kinds = ("theta", "phi") if self.complex else ("theta",)
+        shapes: dict[str, tuple[int, ...]] = {}
+        for kind in kinds:
+            shapes |= {f"{kind}_A": (half, n // 2), f"{kind}_B": (half, n // 2 - 1)}
+        return shapes | ({"omega": (n,)} if self.complex else {})
+
+    def _layers(self, n: int, state: State) -> Iterator[Layer]:
+        for k in range(self.capacity // 2):
+            for style, first in (("A", 0), ("B", 1)):
+                yield self._layer(style, first, n - first, k)
+
+    @staticmethod
+    def _layer(style: str, first: int, stop: int, k: int) -> Layer:
+        def pairs(M: Array) -> tuple[Array, Array]:
+            return M[first:stop:2], M[first + 1 : stop : 2]  # [goru:tunable]
+
+        def angles(own: Params, kind: str) -> Array:
+            return own[f"{kind}_{style}"][k]
+
+        return Layer(pairs, angles)
+
+
+@dataclass(frozen=True)
+class FFTRotations(Rotations):
+    """EURNN, FFT style (goru:fft).  n a power of two.  Parameter theta (log2(n), n/2).
+
+    complex: with phases phi (log2(n), n/2) and the diagonal omega (n,).
+    """
+
+    complex: bool = False
+
+    def _shapes(self, n: int) -> dict[str, tuple[int, ...]]:
+        if n < 2 or n & (n - 1):
+            raise ValueError(f"n is {n}; allowed for rotations in FFT style: a power of two, at least 2")
+        shape = (n.bit_length() - 1, n // 2)
+        return {"theta": shape} | ({"phi": shape, "omega": (n,)} if self.complex else {})
+
+    def _layers(self, n: int, state: State) -> Iterator[Layer]:
+        for i in range(n.bit_length() - 1):
+            yield self._layer(i, n >> (i + 1))
+
+    @staticmethod
+    def _layer(i: int, s: int) -> Layer:
+        def pairs(M: Array) -> tuple[Array, Array]:
+            blocks = M.reshape(-1, 2, s, M.shape[1])
+            return blocks[:, 0], blocks[:, 1]  # [goru:fft]
+
+        def angles(own: Params, kind: str) -> Array:
+            return own[kind][i].reshape(s, -1).T  # block k, offset r: column r 2^i + k  [goru:fft]
+
+        return Layer(pairs, angles)
+
+
+@dataclass(frozen=True)
+class VolumePreserving(Rotations):
+    """VPRNN's product of permutations and paired rotations (sgornn:2).  n even.  Parameter Theta (n/2, k).
+
+    sublayers: k; None for 2 ceil(log2 n).  The permutations (k, n) are drawn with the first angles and never trained.
+    The printed Theta has the input size for n (E-sgornn-05).
+    """
+
+    sublayers: int | None = None
+
+    complex: ClassVar[bool] = False
+    limit: ClassVar[float] = 0.05
+
+    def __post_init__(self) -> None:
+        if self.sublayers is not None:
+            good = isinstance(self.sublayers, int | np.integer) and self.sublayers >= 1
+            _check_integer("sublayers", self.sublayers, "an integer >= 1, or None", good)
+
+    def _shapes(self, n: int) -> dict[str, tuple[int, ...]]:
+        if n % 2:
+            raise ValueError(f"n is {n}; allowed for volume-preserving rotations: an even number")
+        return {"Theta": (n // 2, self.sublayers or 2 * (n - 1).bit_length())}
+
+    def _constants(self, rng: np.random.Generator, n: int) -> State:
+        k = self._shapes(n)["Theta"][1]
+        return {"permutations": np.stack([rng.permutation(n) for _ in range(k)])}
+
+    def _layers(self, n: int, state: State) -> Iterator[Layer]:
+        for j in reversed(range(len(state["permutations"]))):
+            yield self._layer(n // 2, j, state["permutations"][j])
+
+    @staticmethod
+    def _layer(half: int, j: int, permutation: Array) -> Layer:
+        def pairs(M: Array) -> tuple[Array, Array]:
+            return M[:half], M[half:]  # [sgornn:2]
+
+        def angles(own: Params, kind: str) -> Array:
+            return own["Theta"][:, j]
+
+        return Layer(pairs, angles, permutation)

@@ -1,0 +1,124 @@
+"""The structured unitary matrix of the uRNN: seven factors, 7 n parameters.
+
+    U = D_3 R_2 F^{-1} D_2 Pi R_1 F D_1                                         [urnn:6]
+    D_j = diag(e^{i w_j})   R_j = I - 2 v_j v_j^H / |v_j|^2   (Pi z)_k = z[permutation k]   F: the DFT   [urnn:blocks]
+
+Pullback: the factors are walked from the left, s_8 = U; the input of each is had by applying its inverse
+    D_3, D_2, D_1:  dw = Im(ds * s^*) of its output, ds <- D^H ds               [bp:phase]
+    R_2, R_1:  p = v^H s, g = v^H ds of its input s and output's ds;
+               dv = -2 / |v|^2 (ds p^H + s g^H) + 4 / |v|^4 Re(g^H p) v;  ds <- R ds   [bp:householder]
+    F^{-1}: ds <- F ds / n;  F: ds <- n F^{-1} ds;  Pi: ds[permutation] <- ds   [bp:urnnW]
+
+The columns of I go through the factors together, so that U is dense.  F and F^{-1} occur once each: their scale cancels
+(E-urnn-06).  Released code reflects in the conjugate of v.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ortho_ref.backend import Array, xp_of
+from ortho_ref.initial import uniform
+from ortho_ref.parametrizations.parametrization import Params, State, check_parameter, complex_dtype, defect
+from ortho_ref.parametrizations.rotations import phase
+
+
+def reflect(v: Array, s: Array) -> Array:
+    """R s = s - 2 v (v^H s) / |v|^2 for the columns of s (n, columns)."""
+    return s - v[:, None] * (2 / _square(v) * (v.conj() @ s))  # [urnn:blocks]
+
+
+def reflection_gradient(v: Array, s: Array, ds: Array) -> Array:
+    """dL/dv (n,) of R = I - 2 v v^H / |v|^2 from its input s and its output's cotangent ds (n, columns)."""
+    p, g = v.conj() @ s, v.conj() @ ds  # [bp:householder]
+    along = (g.conj() * p).real.sum()
+    return -2 / _square(v) * (ds @ p.conj() + s @ g.conj()) + 4 / _square(v) ** 2 * along * v  # [bp:householder]
+
+
+def _square(v: Array) -> Array:
+    return (v.real**2 + v.imag**2).sum()
+
+
+@dataclass(frozen=True)
+class StructuredUnitary:
+    """uRNN's unitary matrix (urnn:6).  Parameters w_1, w_2, w_3 (n,) real; v_1, v_2 (n,) complex, not 0.
+
+    State: U; the permutation, drawn with the first parameters and never trained.
+    """
+
+    complex: ClassVar[bool] = True
+
+    def init(self, rng: np.random.Generator, n: int, dtype: Any) -> tuple[Params, State]:
+        """w uniform on +-pi, real and imaginary part of v uniform on +-1 (urnn:init); a uniform permutation."""
+        own, *children = rng.spawn(6)
+        params = {f"w_{j}": uniform(np.pi)(child, (n,), dtype) for j, child in zip((1, 2, 3), children, strict=False)}
+        params |= {
+            f"v_{j}": uniform(1)(child, (n,), complex_dtype(dtype))
+            for j, child in zip((1, 2), children[3:], strict=True)
+        }
+        state = {"U": np.empty((n, n), complex_dtype(dtype)), "permutation": own.permutation(n)}
+        return params, self.rebuild(params, state)
+
+    def rebuild(self, params: Params, state: State) -> State:
+        """U from the parameters.  ValueError for wrong shapes, kinds and values."""
+        n = state["U"].shape[0]
+        for name, kind in (("w_1", "f"), ("w_2", "f"), ("w_3", "f"), ("v_1", "c"), ("v_2", "c")):
+            check_parameter(name, params[name], (n,), kind)
+            if kind == "c" and not bool(params[name].any()):
+                raise ValueError(f"{name} is 0, which no reflection belongs to")
+        p, fft = params, xp_of(params["w_1"]).fft
+        dtype = p["v_1"].dtype
+        s = fft.fft(_diagonal(phase(p["w_1"])), axis=0).astype(dtype, copy=False)  # [urnn:6]
+        s = reflect(p["v_1"], s)[state["permutation"]]  # [urnn:6]
+        s = fft.ifft(phase(p["w_2"]) * s, axis=0).astype(dtype, copy=False)  # [urnn:6]
+        return {**state, "U": phase(p["w_3"]) * reflect(p["v_2"], s)}  # [urnn:6]
+
+    def pullback(self, params: Params, state: State, dU: Array) -> Params:
+        """dL/dU -> the gradients of w_1, w_2, w_3 (real) and v_1, v_2 (complex)."""
+        p, n, xp = params, len(dU), xp_of(dU, *params.values())
+        back = state["permutation"].argsort()
+        gradients = {}
+
+        def through_diagonal(name: str, s: Array, ds: Array) -> tuple[Array, Array]:
+            gradients[name] = (ds * s.conj()).imag.sum(axis=1)  # [bp:phase]
+            return phase(-p[name]) * s, phase(-p[name]) * ds  # [bp:phase]
+
+        def through_reflection(name: str, s: Array, ds: Array) -> tuple[Array, Array]:
+            s = reflect(p[name], s)
+            gradients[name] = reflection_gradient(p[name], s, ds)  # [bp:householder]
+            return s, reflect(p[name], ds)  # [bp:householder]
+
+        def fft(s: Array) -> Array:
+            return xp.fft.fft(s, axis=0).astype(dU.dtype, copy=False)
+
+        def ifft(s: Array) -> Array:
+            return xp.fft.ifft(s, axis=0).astype(dU.dtype, copy=False)
+
+        s, ds = through_diagonal("w_3", state["U"], dU)
+        s, ds = through_reflection("v_2", s, ds)
+        s, ds = fft(s), fft(ds) / n  # [bp:urnnW]
+        s, ds = through_diagonal("w_2", s, ds)
+        s, ds = s[back], ds[back]  # [bp:urnnW]
+        s, ds = through_reflection("v_1", s, ds)
+        s, ds = ifft(s), ifft(ds) * n  # [bp:urnnW]
+        through_diagonal("w_1", s, ds)
+        return {name: gradients[name] for name in params}
+
+    def retract(self, params: Params, state: State, delta: Params) -> tuple[Params, State]:
+        """Parameters - delta, and U from them."""
+        params = {name: value - delta[name] for name, value in params.items()}
+        return params, self.rebuild(params, state)
+
+    def count(self, n: int) -> int:
+        """7 n."""
+        return 7 * n
+
+    def health(self, state: State) -> dict[str, float]:
+        """Defect ||U^H U - I||_2."""
+        return {"defect": defect(state["U"])}
+
+
+def _diagonal(column: Array) -> Array:
+    """diag of a column (n, 1)."""
+    return xp_of(column).diag(column[:, 0])
