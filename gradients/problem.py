@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from ortho_ref import scan
-from ortho_ref.activations import ACTIVATIONS
-from ortho_ref.backend import Array, library_of, to_device, to_host
-from ortho_ref.cells import Cell, State, Weights
+from ortho_ref.activations import ACTIVATIONS, sigmoid
+from ortho_ref.backend import Array, complex_dtype, library_of, to_device, to_host
+from ortho_ref.cells import Cell, FastRNN, State, Weights
 from ortho_ref.cells.cell import is_tokens, parts_of, state_of
 from ortho_ref.network import Network
 from ortho_ref.parametrizations import Params
@@ -21,7 +21,7 @@ MARGIN = 1e-3
 
 @dataclass(frozen=True)
 class Problem:
-    """A cell over a sequence, and the scalar loss sum(dh * h[1:]) + sum(dh_T * h_T).
+    """A cell over a sequence, and the scalar loss sum(dh * h[1:]) + sum(dh_T * h_T); of a complex cell, Re(dh^* h).
 
     x (T, B, m) or tokens (T, B); h0 and dh_T: states, (B, n) each; dh (T, B, n).
     As a point for `finite_difference.check` it is flat: the weights, "x" (unless tokens), and "h0" ("c0").
@@ -52,6 +52,8 @@ class Problem:
         """The loss of the states h (T+1, B, n)."""
         parts = parts_of(self.cell, h)
         last = zip(parts_of(self.cell, self.dh_T), parts, strict=True)
+        if self.cell.complex:
+            return (self.dh.conj() * h[1:]).real.sum() + (self.dh_T.conj() * h[-1]).real.sum()
         return (self.dh * parts[0][1:]).sum() + sum((d * part[-1]).sum() for d, part in last)
 
     def loss(self, point: Mapping[str, Array]) -> Any:
@@ -66,10 +68,15 @@ class Problem:
         return {**gradients.weights, **({} if gradients.x is None else {"x": gradients.x}), **self._named(gradients.h0)}
 
     def kink_distance(self, point: Mapping[str, Array]) -> float:
-        """How far the cell's activations are from their kinks: the least over units, steps and batch."""
+        """How far activations (the least over units, steps and batch) and clipped gates are from their kinks."""
         weights, x, h0 = self.at(point)
         _, tape = scan.forward(self.cell, weights, x, h0)
         return _tape_distance(self.cell, weights, tape)
+
+    @property
+    def may_vanish(self) -> tuple[str, ...]:
+        """Names whose gradient may be 0 throughout: scalar gates, where they are clipped."""
+        return ("alpha", "beta") if getattr(self.cell, "constraint", None) is not None else ()
 
     def on(self, device: str) -> "Problem":
         """The same problem on a device."""
@@ -83,11 +90,17 @@ class Problem:
 
 
 def _tape_distance(cell: Cell, weights: Weights, tape: scan.Tape) -> float:
+    distance = float("inf")
+    if isinstance(cell, FastRNN) and cell.constraint is not None:
+        alpha, beta = float(sigmoid(weights["alpha"])), float(sigmoid(weights["beta"]))
+        distance = abs(beta - (1 - 2 * alpha))
+        if cell.constraint == "sgornn":
+            distance = min(abs(alpha - 0.5), distance if alpha < 0.5 else beta)
     name = getattr(cell, "activation", "tanh")
     if name == "tanh":
-        return float("inf")
-    b = next(weights[key] for key in ("b_c", "b") if key in weights)
-    return min(float(ACTIVATIONS[name].kink_distance(cache.a, b).min()) for cache in tape.caches)
+        return distance
+    b = next(weights[key] for key in ("b_c", "b_h", "b") if key in weights)
+    return min(distance, *(float(ACTIVATIONS[name].kink_distance(cache.a, b).min()) for cache in tape.caches))
 
 
 def network_kink_distance(network: Network, params: Params, states: States, x: Array) -> float:
@@ -115,18 +128,23 @@ def random_problem(
     """A problem off the kinks by `MARGIN`, redrawn until it is.  scale: of the weights, 1 / sqrt(n) times this."""
     for _ in range(200):
 
-        def normal(*shape: int) -> Array:
-            return rng.standard_normal(shape).astype(dtype)
+        def normal(*shape: int, as_state: bool = False) -> Array:
+            values = np.asarray(rng.standard_normal(shape))
+            if as_state and cell.complex:
+                return (values + 1j * rng.standard_normal(shape)).astype(complex_dtype(dtype))
+            return values.astype(dtype)
 
         def state() -> State:
-            return state_of(tuple(normal(B, n) for _ in cell.states))
+            return state_of(tuple(normal(B, n, as_state=True) for _ in cell.states))
 
         weights = {
-            name: (normal(*shape) * (scale / np.sqrt(n) if len(shape) == 2 else 0.5)).astype(dtype)
+            name: np.asarray(
+                normal(*shape, as_state=len(shape) == 2) * dtype(scale / np.sqrt(n) if len(shape) == 2 else 0.5)
+            )
             for name, shape in cell.shapes(m, n).items()
         }
         x = rng.integers(0, m, (T, B)) if tokens else normal(T, B, m)
-        problem = Problem(cell, weights, x, state(), normal(T, B, n), state())
+        problem = Problem(cell, weights, x, state(), normal(T, B, n, as_state=True), state())
         if problem.kink_distance(problem.point) >= MARGIN:
             return problem
     raise ValueError(f"no problem {MARGIN:.0e} away from every kink in 200 draws; make T, B or n smaller")

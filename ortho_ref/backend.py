@@ -108,6 +108,11 @@ def xp_of(*values: Any) -> Any:
     return library_of(*values).xp
 
 
+def complex_dtype(dtype: Any) -> Any:
+    """complex64 for float32, complex128 for float64."""
+    return np.result_type(dtype, np.complex64)
+
+
 def _map(tree: Any, move: Callable[[Any], Any]) -> Any:
     if isinstance(tree, dict):
         return {key: _map(value, move) for key, value in tree.items()}

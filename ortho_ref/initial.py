@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ortho_ref.backend import Array
+from ortho_ref.backend import Array, complex_dtype
 
 Initial: TypeAlias = Callable[[np.random.Generator, tuple[int, ...], Any], Array]
 
@@ -26,6 +26,11 @@ def uniform(limit: float) -> Initial:
         return values.astype(dtype)
 
     return draw
+
+
+def of_complex(initial: Initial) -> Initial:
+    """`initial` at the complex dtype of the real one that it is given."""
+    return lambda rng, shape, dtype: initial(rng, shape, complex_dtype(dtype))
 
 
 def normal(deviation: float) -> Initial:

@@ -3,6 +3,9 @@
 o = W h + b                                   [bp:heads/affine]
 dW = do h^T    db = do    dh = W^T do         [bp:heads/affine]
 
+k = [Re h, Im h]                              [urnn:9]
+dh = dk_1 + i dk_2, the halves of dk          [bp:heads/complex]
+
 Dropout: y = s * x and dx = s * dy, each entry of s being 0 with probability `rate`, else 1 / (1 - rate).
 """
 
@@ -11,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ortho_ref.backend import Array, library_of
+from ortho_ref.backend import Array, library_of, xp_of
 from ortho_ref.cells.cell import Weights, draw
 
 
@@ -36,6 +39,21 @@ class Dense:
         rows, drows = h.reshape(-1, self.input_size), do.reshape(-1, self.output_size)
         dweights = {"W": drows.T @ rows, "b": drows.sum(axis=0)}  # [bp:heads/affine]
         return (drows @ weights["W"]).reshape(h.shape), dweights  # [bp:heads/affine]
+
+
+def real_features(h: Array) -> Array:
+    """[Re h, Im h] (..., 2 n) of complex states h (..., n), in which they are read on; real states as they are."""
+    if h.dtype.kind != "c":
+        return h
+    return xp_of(h).concatenate([h.real, h.imag], axis=-1)  # [urnn:9]
+
+
+def real_features_pullback(dfeatures: Array, complex: bool) -> Array:
+    """The states' gradient, dL/dRe + i dL/dIm where they are complex, from that of their real features."""
+    if not complex:
+        return dfeatures
+    n = dfeatures.shape[-1] // 2
+    return dfeatures[..., :n] + 1j * dfeatures[..., n:]  # [bp:heads/complex]
 
 
 def dropout_scale(rng: np.random.Generator, rate: float, like: Array) -> Array:

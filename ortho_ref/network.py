@@ -13,7 +13,7 @@ from ortho_ref.backend import Array, NotFiniteError, xp_of
 from ortho_ref.cells import State as CellState
 from ortho_ref.cells import Weights
 from ortho_ref.cells.cell import parts_of, state_of
-from ortho_ref.layers import Dense, dropout_scale
+from ortho_ref.layers import Dense, dropout_scale, real_features, real_features_pullback
 from ortho_ref.losses import LOSSES
 from ortho_ref.parametrizations import Params
 from ortho_ref.recurrent import Recurrent, RecurrentTape, States
@@ -40,7 +40,8 @@ class NetworkTape(NamedTuple):
 class Network:
     """Recurrent layers and a dense readout.
 
-    layers: each built with its `sizes`; the input size of one is the hidden size of the one before.
+    layers: each built with its `sizes`; the input size of one is the hidden size of the one before, twice that if it
+    is complex: complex states are read on as [Re h, Im h] (urnn:9).
     readout: "every" step, or the "last" one only.  loss: a name in `losses.LOSSES`.
     dropout: the share of every layer's outputs that is dropped before they are read on; the recurrence is left alone.
     """
@@ -57,10 +58,9 @@ class Network:
         for i, layer in enumerate(self.layers):
             if layer.sizes is None:
                 raise ValueError(f"layers[{i}] has no sizes; build it with sizes=(input_size, hidden_size)")
-            if i and layer.sizes[0] != self.layers[i - 1].sizes[1]:  # type: ignore[index]
-                raise ValueError(
-                    f"layers[{i}] takes {layer.sizes[0]} inputs; the layer before has {self._hidden(i - 1)}"
-                )
+            before = self.layers[i - 1].output_size if i else layer.sizes[0]
+            if layer.sizes[0] != before:
+                raise ValueError(f"layers[{i}] takes {layer.sizes[0]} inputs; the layer before gives {before}")
         if not isinstance(self.output_size, int | np.integer) or self.output_size < 1:
             raise ValueError(f"output_size is {self.output_size!r}; allowed: an integer >= 1")
         if self.readout not in ("every", "last"):
@@ -70,14 +70,11 @@ class Network:
         if not 0 <= self.dropout < 1:
             raise ValueError(f"dropout is {self.dropout}; allowed: 0 <= dropout < 1")
 
-    def _hidden(self, i: int) -> int:
-        sizes = self.layers[i].sizes
-        assert sizes is not None
-        return sizes[1]
-
     @property
     def _dense(self) -> Dense:
-        return Dense(self._hidden(-1), self.output_size)
+        size = self.layers[-1].output_size
+        assert size is not None
+        return Dense(size, self.output_size)
 
     def init(self, rng: np.random.Generator, dtype: Any = np.float32) -> tuple[Params, States]:
         """Parameters and states on the host; every layer draws from its own child of `rng`."""
@@ -111,7 +108,7 @@ class Network:
             parts = parts_of(layer.cell, state)
             last.append(state_of(tuple(part[-1] for part in parts)))
             tapes.append(tape)
-            x = parts[0][1:]
+            x = real_features(parts[0][1:])
             if rng is not None and self.dropout:
                 scales[i] = dropout_scale(rng, self.dropout, x)
                 x = scales[i] * x
@@ -129,10 +126,9 @@ class Network:
             dh = xp_of(dread).zeros(tape.shape, dread.dtype)
             dh[-1] = dread
         for i in reversed(range(len(self.layers))):
-            scale = tape.scales[i]
-            own = self.layers[i].backward(
-                *self._own(i, params, states), tape.layers[i], dh if scale is None else scale * dh
-            )
+            scale, layer = tape.scales[i], self.layers[i]
+            dh = real_features_pullback(dh if scale is None else scale * dh, layer.cell.complex)
+            own = layer.backward(*self._own(i, params, states), tape.layers[i], dh)
             gradients |= _with_prefix(f"layer{i}.", own.params)
             dh = own.x
         return {name: gradients[name] for name in params}

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ortho_ref import fused, scan
-from ortho_ref.backend import Array, NotFiniteError, is_array, library_of
+from ortho_ref.backend import Array, NotFiniteError, complex_dtype, is_array, library_of
 from ortho_ref.cells import Cell, Weights
 from ortho_ref.cells import State as CellState
 from ortho_ref.cells.cell import is_tokens, parts_of, state_of
-from ortho_ref.initial import Initial
+from ortho_ref.initial import Initial, constant
 from ortho_ref.parametrizations import Free, Parametrization, Params, State
 
 States = dict[str, State]
@@ -52,7 +52,7 @@ class Recurrent:
 
     cell: from `ortho_ref.cells`.
     parametrizations: recurrent weight -> how it is kept, {"U_c": NeumannCayley(...)}; the others are free.
-    trained_h0: learn the initial state: parameters h0 (and c0) of shape (n,), zero at first.
+    trained_h0: learn the initial state: parameters h0 (and c0) of shape (n,), zero unless `initial` says otherwise.
     engine: "fused", or "scan" for the step-by-step reference.
     initial: weight -> its initial value, where a model departs from the cell's own.
     sizes: (input_size, hidden_size) that `init` takes when it is given none.
@@ -73,7 +73,7 @@ class Recurrent:
             raise ValueError(f"engine is {self.engine!r}; allowed: {', '.join(map(repr, _ENGINES))}")
         names = self.cell.shapes(1, 1)
         recurrent = [name for name in names if name.startswith("U")]
-        free = [name for name in names if name not in self._constrained]
+        free = [name for name in (*names, *self._h0_names) if name not in self._constrained]
         for argument, given, allowed in (
             ("parametrizations", self.parametrizations, recurrent),
             ("initial", self.initial, free),
@@ -83,6 +83,14 @@ class Recurrent:
                     raise ValueError(
                         f"{argument} names {name!r}; allowed for {type(self.cell).__name__}: {', '.join(allowed)}"
                     )
+        kinds = {False: "real", True: "complex"}
+        for name, parametrization in self._constrained.items():
+            if parametrization.complex != self.cell.complex:
+                raise ValueError(
+                    f"parametrizations puts the {kinds[parametrization.complex]} {parametrization} on {name} of the "
+                    f"{kinds[self.cell.complex]} {type(self.cell).__name__}; allowed: one that is "
+                    f"{kinds[self.cell.complex]}"
+                )
 
     @property
     def _constrained(self) -> dict[str, Parametrization]:
@@ -118,10 +126,13 @@ class Recurrent:
                 own, states[name] = self._constrained[name].init(child, n, dtype)
                 params |= {f"{name}.{key}": value for key, value in own.items()}
             elif name in self.initial:
-                params[name] = self.initial[name](child, weights[name].shape, dtype)
+                params[name] = self.initial[name](child, weights[name].shape, weights[name].dtype)
             else:
                 params[name] = weights[name]
-        return params | {name: np.zeros(n, dtype) for name in self._h0_names}, states
+        h0_dtype = complex_dtype(dtype) if self.cell.complex else dtype
+        for name, child in zip(self._h0_names, rng.spawn(len(self._h0_names)), strict=True):
+            params[name] = self.initial.get(name, constant(0.0))(child, (n,), h0_dtype)
+        return params, states
 
     def _sizes(self, input_size: int | None, hidden_size: int | None) -> tuple[int, int]:
         given = (input_size, hidden_size)
@@ -143,8 +154,10 @@ class Recurrent:
         W = _input_weight(params)
         if W is None or not is_array(W) or W.ndim != 2:
             raise ValueError("params holds no input weight W (n, m)")
-        if W.dtype not in (np.float32, np.float64):
-            raise TypeError(f"the parameters are {W.dtype}; allowed: float32, float64")
+        allowed = (np.complex64, np.complex128) if self.cell.complex else (np.float32, np.float64)
+        if W.dtype not in allowed:
+            names = ", ".join(np.dtype(dtype).name for dtype in allowed)
+            raise TypeError(f"the parameters are {W.dtype}; allowed for this layer: {names}")
         library_of(*params.values(), *(state["U"] for state in states.values()))
         n, m = W.shape
         shapes = self.cell.shapes(m, n)
@@ -160,7 +173,7 @@ class Recurrent:
                 raise ValueError(f"params holds {name!r}; the weights are {', '.join((*shapes, *self._h0_names))}")
         weights = {name: states[name]["U"] if name in states else params.get(name) for name in shapes}
         for name, shape in shapes.items():
-            _check_array(name, weights[name], shape, W.dtype)
+            _check_array(name, weights[name], shape, W.dtype if len(shape) == 2 else W.real.dtype)
         for name in self._h0_names:
             _check_array(name, params.get(name), (n,), W.dtype)
         return weights
@@ -183,7 +196,7 @@ class Recurrent:
         weights = self.weights(params, states)
         W = _input_weight(weights)
         n, m = W.shape
-        check_input(x, m, W)
+        check_input(x, m, W.real)
         batch = x.shape[1]
         from_trained_h0 = h0 is None and self.trained_h0
         if from_trained_h0:
@@ -238,7 +251,8 @@ class Recurrent:
         new_params, new_states = {}, dict(states)
         for name in params:
             if name.partition(".")[0] not in states:
-                new_params[name] = params[name] - deltas[name]
+                # asarray: a difference of 0-d arrays is a NumPy scalar
+                new_params[name] = library_of(params[name]).xp.asarray(params[name] - deltas[name])
         for name, parametrization in self._constrained.items():
             try:
                 own, new_states[name] = parametrization.retract(_own(params, name), states[name], _own(deltas, name))
@@ -246,6 +260,11 @@ class Recurrent:
                 raise NotFiniteError(f"{name}: {error}") from error
             new_params |= {f"{name}.{key}": value for key, value in own.items()}
         return {name: new_params[name] for name in params}, new_states
+
+    @property
+    def output_size(self) -> int | None:
+        """How many real numbers a state is read on as: n, or 2 n for a complex cell; None without sizes."""
+        return None if self.sizes is None else self.sizes[1] * (2 if self.cell.complex else 1)
 
     def count(self, params: Params) -> int:
         """Free real parameters: n (n - 1) / 2 for a skew A, two for each complex number."""

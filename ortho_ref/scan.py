@@ -64,5 +64,5 @@ def backward(cell: Cell, weights: Weights, tape: Tape, dh: Array, dh_T: State | 
         g = state_of((g_h + dh_t, *rest))  # [bp:bptt/g]
         dx_t, g, parts = cell.step_backward(weights, g, cache)  # [bp:bptt/g]
         dx.append(dx_t)
-        dweights = {name: dweights[name] + parts[name] for name in dweights}  # [bp:bptt/sum]
+        dweights = {name: xp.asarray(dweights[name] + parts[name]) for name in dweights}  # [bp:bptt/sum]
     return SequenceGradients(dweights, None if dx[0] is None else xp.stack(dx[::-1]), g)

@@ -10,12 +10,12 @@ import numpy as np
 import torch
 
 from gradients.problem import Problem
-from ortho_ref.cells import LSTM, Cell, Elman, GRUResetBefore
+from ortho_ref.cells import LSTM, Cell, Elman, FastRNN, GRUResetAfter, GRUResetBefore
 
 
 def _phi(name: str, a: Any, b: Any) -> Any:
     if name == "modrelu":
-        return torch.sign(a) * torch.relu(torch.abs(a) + b)
+        return torch.sgn(a) * torch.relu(torch.abs(a) + b)
     return {"tanh": torch.tanh, "relu": torch.relu}[name](a + b)
 
 
@@ -24,8 +24,11 @@ def run(cell: Cell, weights: Mapping[str, Any], x: Any, h0: Any) -> Any:
     w = weights
 
     def product(suffix: str, x_t: Any, h: Any) -> Any:
-        W, U = w[f"W{suffix}"], w[f"U{suffix}"]
-        return (x_t @ W.T if x_t.is_floating_point() else W.T[x_t]) + h @ U.T
+        return input_product(suffix, x_t) + h @ w[f"U{suffix}"].T
+
+    def input_product(suffix: str, x_t: Any) -> Any:
+        W = w[f"W{suffix}"]
+        return x_t.to(W.dtype) @ W.T if x_t.is_floating_point() else W.T[x_t]
 
     def gate(g: str, x_t: Any, h: Any) -> Any:
         return torch.sigmoid(product(f"_{g}", x_t, h) + w[f"b_{g}"])
@@ -36,6 +39,25 @@ def run(cell: Cell, weights: Mapping[str, Any], x: Any, h0: Any) -> Any:
         for x_t in x:
             r, u = gate("r", x_t, h), gate("u", x_t, h)
             h = (1 - u) * h + u * _phi(cell.activation, product("_c", x_t, r * h), w["b_c"])
+            states.append(h)
+        return torch.stack(states)
+    if isinstance(cell, GRUResetAfter):
+        h = h0
+        for x_t in x:
+            r = gate("r", x_t, h) if cell.reset_gate else w["r"]
+            z = gate("z", x_t, h) if cell.update_gate else w["z"]
+            p = h @ w["U_h"].T + (w["b_hh"] if cell.recurrent_bias else 0)
+            h = z * h + (1 - z) * _phi(cell.activation, input_product("_h", x_t) + r * p, w["b_h"])
+            states.append(h)
+        return torch.stack(states)
+    if isinstance(cell, FastRNN):
+        h, alpha, beta = h0, torch.sigmoid(w["alpha"]), torch.sigmoid(w["beta"])
+        if cell.constraint == "sgornn":
+            alpha = torch.minimum(alpha, torch.tensor(0.5, dtype=alpha.dtype))
+        if cell.constraint is not None:
+            beta = torch.minimum(beta, 1 - 2 * alpha)
+        for x_t in x:
+            h = alpha * _phi(cell.activation, product("", x_t, h), w["b"]) + beta * h
             states.append(h)
         return torch.stack(states)
     if isinstance(cell, LSTM):

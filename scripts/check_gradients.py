@@ -13,7 +13,7 @@ from gradients.finite_difference import check
 from gradients.problem import MARGIN, largest_error, network_kink_distance, random_problem, relative_error
 from ortho_ref import fused, models, scan
 from ortho_ref.activations import ACTIVATIONS
-from ortho_ref.cells import LSTM, Cell, Elman, GRUResetBefore
+from ortho_ref.cells import LSTM, Cell, Elman, FastRNN, GRUResetAfter, GRUResetBefore
 from ortho_ref.network import Network
 from ortho_ref.parametrizations import NeumannCayley, Parametrization, ScaledCayley
 from scripts.program import limit_threads, run
@@ -37,10 +37,18 @@ class Result(NamedTuple):
 
 
 def cells() -> dict[str, Cell]:
-    """Every cell with every activation."""
-    named: dict[str, Cell] = {"LSTM": LSTM()}
-    for kind in (GRUResetBefore, Elman):
+    """Every cell with every activation and, for one activation each, with every option."""
+    named: dict[str, Cell] = {"LSTM": LSTM(), "Elman modrelu complex": Elman("modrelu", complex=True)}
+    for kind in (GRUResetBefore, GRUResetAfter, Elman, FastRNN):
         named |= {f"{kind.__name__} {activation}": kind(activation) for activation in ACTIVATIONS}
+    named |= {
+        "GRUResetAfter tanh, recurrent bias": GRUResetAfter(recurrent_bias=True),
+        "GRUResetAfter modrelu, no reset gate": GRUResetAfter("modrelu", reset_gate=False),
+        "GRUResetAfter modrelu, no update gate": GRUResetAfter("modrelu", update_gate=False),
+        "GRUResetAfter tanh, no gate, recurrent bias": GRUResetAfter("tanh", False, False, True),
+        "FastRNN relu, sgornn": FastRNN("relu", "sgornn"),
+        "FastRNN relu, sgornn as printed": FastRNN("relu", "sgornn-as-printed"),
+    }
     return named
 
 
@@ -50,7 +58,8 @@ def check_cell(name: str, cell: Cell, rng: np.random.Generator, torch: bool) -> 
     for tokens in (False, True):
         problem = random_problem(cell, rng, T=6, tokens=tokens)
         ours = problem.gradients(scan)
-        report = check(problem.loss, problem.point, ours, kink_distance=problem.kink_distance)
+        options: dict[str, Any] = {"kink_distance": problem.kink_distance, "may_vanish": problem.may_vanish}
+        report = check(problem.loss, problem.point, ours, **options)
         # a token that does not occur leaves its column of W without a gradient, never all of W
         by_differences.append(float("inf") if any(row.vacuous for row in report.rows) else report.largest)
         by_fused.append(largest_error(problem.gradients(fused), ours)[0])

@@ -2,6 +2,7 @@
 
 x integer: W x is the columns of W that x names          [bp:bptt/tokens]
 x float:   W x;  dx = W^T da,  dW = da x^T,  db = da     [bp:bptt/W]
+W complex, x real: dx = Re(W^H da)                       [bp:urnn/x]
 """
 
 from typing import Any, ClassVar, Protocol, TypeAlias
@@ -21,9 +22,13 @@ class Cell(Protocol):
 
     states: names of the arrays a state is made of, ("h",) or ("h", "c"); with one name a state is that array itself,
     with more it is a tuple.
+    complex: whether its states, W and U are; x and biases are real in every cell.
     """
 
     states: ClassVar[tuple[str, ...]]
+
+    @property
+    def complex(self) -> bool: ...
 
     def shapes(self, input_size: int, hidden_size: int) -> Shapes:
         """Name -> shape of every weight, with m = input_size and n = hidden_size: W (n, m), U (n, n), b (n,)."""
@@ -89,4 +94,4 @@ def input_pullback(W: Array, x: Array, da: Array) -> tuple[Array | None, Array]:
         xp = xp_of(W, x, da)
         one_hot = (x[:, None] == xp.arange(W.shape[1])).astype(da.dtype)
         return None, da.T @ one_hot  # [bp:bptt/tokens]
-    return da @ W, da.T @ x  # [bp:bptt/W]
+    return (da @ W.conj()).real, da.T @ x  # [bp:bptt/W] [bp:urnn/x]

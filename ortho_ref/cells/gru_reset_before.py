@@ -52,6 +52,7 @@ class GRUResetBefore:
     activation: str = "tanh"
 
     states: ClassVar[tuple[str, ...]] = ("h",)
+    complex: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         activation(self.activation)

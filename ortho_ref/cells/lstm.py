@@ -46,6 +46,7 @@ class LSTM:
     """Long short-term memory, the form of PyTorch and Keras with one bias.  Weights W_g U_g b_g for g in i, f, g, o."""
 
     states: ClassVar[tuple[str, ...]] = ("h", "c")
+    complex: ClassVar[bool] = False
 
     def shapes(self, input_size: int, hidden_size: int) -> Shapes:
         """Name -> shape of every weight."""

@@ -10,12 +10,18 @@ recurrence needs, and each weight's gradient is one GEMM over the chunk, while i
 from types import ModuleType
 
 from ortho_ref.backend import Array
-from ortho_ref.cells import LSTM, Cell, Elman, GRUResetBefore, State, Weights
-from ortho_ref.fused import elman, gru_reset_before, lstm
+from ortho_ref.cells import LSTM, Cell, Elman, FastRNN, GRUResetAfter, GRUResetBefore, State, Weights
+from ortho_ref.fused import elman, elman_complex, fastrnn, gru_reset_after, gru_reset_before, lstm
 from ortho_ref.fused.sequence import Tape
 from ortho_ref.scan import SequenceGradients
 
-_ENGINES: dict[type, ModuleType] = {GRUResetBefore: gru_reset_before, LSTM: lstm, Elman: elman}
+_ENGINES: dict[type, ModuleType] = {
+    GRUResetBefore: gru_reset_before,
+    GRUResetAfter: gru_reset_after,
+    LSTM: lstm,
+    Elman: elman,
+    FastRNN: fastrnn,
+}
 
 
 def _engine(cell: Cell) -> ModuleType:
@@ -23,7 +29,7 @@ def _engine(cell: Cell) -> ModuleType:
         raise TypeError(
             f"cell is a {type(cell).__name__}; fused forms: {', '.join(c.__name__ for c in _ENGINES)}; use scan"
         )
-    return _ENGINES[type(cell)]
+    return elman_complex if cell.complex else _ENGINES[type(cell)]
 
 
 def forward(cell: Cell, weights: Weights, x: Array, h0: State | None = None) -> tuple[State, Tape]:

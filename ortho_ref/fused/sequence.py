@@ -18,8 +18,8 @@ _CHUNK_ROWS = 512
 class Tape(NamedTuple):
     """What backward needs; None where a cell has no such thing.
 
-    x: as given.  gates (G, T, B, n): after their activations.  h, c (T+1, B, n): states.  y (T, B, n): the LSTM's
-    tanh(c).
+    x: as given.  gates (G, T, B, n): after their activations; of a complex cell the pre-activation z (T, B, n).
+    h, c (T+1, B, n): states.  y (T, B, n): the LSTM's tanh(c), the p = U_h h_prev of a GRU that resets after it.
     """
 
     x: Array

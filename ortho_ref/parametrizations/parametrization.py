@@ -54,11 +54,6 @@ def defect(U: Array) -> float:
     return spectral_norm(U.conj().T @ U - xp_of(U).eye(U.shape[0], dtype=U.dtype))
 
 
-def complex_dtype(dtype: Any) -> Any:
-    """complex64 for float32, complex128 for float64."""
-    return np.result_type(dtype, np.complex64)
-
-
 def check_parameter(name: str, value: Array, shape: tuple[int, ...], kind: str = "f") -> None:
     """ValueError unless the parameter has this shape and kind ("f" real, "c" complex); NotFiniteError if not finite."""
     if value.shape != shape or value.dtype.kind != kind:

@@ -28,9 +28,9 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ortho_ref.backend import Array, xp_of
+from ortho_ref.backend import Array, complex_dtype, xp_of
 from ortho_ref.initial import uniform
-from ortho_ref.parametrizations.parametrization import Params, State, check_parameter, complex_dtype, defect
+from ortho_ref.parametrizations.parametrization import Params, State, check_parameter, defect
 
 
 class Layer(NamedTuple):

@@ -1,0 +1,80 @@
+"""`cells/elman.py` for a whole sequence of complex states.  The real form is in `elman.py`.
+
+Forward
+    P: W x_t for all t, W as the 2 n real rows Re W_1, Im W_1, Re W_2 ...      [bp:bptt/W]
+    z_t = P + U h_{t-1}                                    [urnn:1/z]
+    h_t = z_t max(|z_t| + b, 0) / |z_t|, 0 at z_t = 0      [urnn:8]
+
+Backward, g = all of dL/dh_t; F and G are factors formed chunk by chunk, 0 where the unit is off or z = 0
+    g += dh_t                                              [bp:bptt/g]
+    dz = F g + G g^*,  F = 1 + b / 2|z|,  G = -(b / 2|z|) e^2,  e = z / |z|    [bp:modrelu-complex]
+    g <- U^H dz    dU = sum over t of dz h_prev^H          [bp:rnn/2] [bp:urnn/U]
+    db = sum of Re(e^* dz): the rest of dz is at right angles to e             [bp:modrelu-complex]
+    dW, dx, as of real pairs                               [bp:bptt/W]
+"""
+
+from ortho_ref.backend import Array, xp_of
+from ortho_ref.cells.cell import Weights
+from ortho_ref.cells.elman import Elman
+from ortho_ref.fused import sequence
+from ortho_ref.fused.sequence import Tape
+from ortho_ref.scan import SequenceGradients
+
+
+def _real_rows(W: Array) -> Array:
+    """(2n, m) real from W (n, m) complex: Re and Im of each row in turn."""
+    return sequence.transposed(W).view(W.real.dtype).T
+
+
+def forward(cell: Elman, weights: Weights, x: Array, h0: Array | None = None) -> tuple[Array, Tape]:
+    """States (T+1, B, n) and the tape; see `fused.forward`."""
+    xp = xp_of(x, h0, *weights.values())
+    W, b = _real_rows(weights["W"]), weights["b"]
+    P = sequence.input_products(W[None], xp.zeros((1, len(W)), W.dtype), x)  # [bp:bptt/W]
+    z = P[0].view(weights["W"].dtype)
+    U = sequence.transposed(weights["U"])
+    h = sequence.initial_state(x, U, h0)
+    rho, scale = xp.empty_like(z[0].real, order="C"), xp.empty_like(z[0].real, order="C")
+    zero = xp.array(0, rho.dtype)
+    for h_prev, h_t, z_t in zip(h[:-1], h[1:], z, strict=True):
+        xp.matmul(h_prev, U, out=h_t)  # [urnn:1/z]
+        xp.add(z_t, h_t, out=z_t)  # [urnn:1/z]
+        xp.abs(z_t, out=rho)
+        xp.add(rho, b, out=scale)
+        xp.maximum(scale, zero, out=scale)
+        xp.add(rho, rho == zero, out=rho)
+        xp.divide(scale, rho, out=scale)
+        xp.multiply(z_t, scale, out=h_t)  # [urnn:8]
+    return h, Tape(x, z, h, None, None)
+
+
+def backward(cell: Elman, weights: Weights, tape: Tape, dh: Array, dh_T: Array | None = None) -> SequenceGradients:
+    """Gradients over the sequence; see `fused.backward`."""
+    xp = xp_of(dh, dh_T, *weights.values())
+    x, z, h, b = tape.x, tape.gates, tape.h, weights["b"]
+    W, U = _real_rows(weights["W"]), xp.ascontiguousarray(weights["U"].conj())
+    dU, db = xp.zeros_like(U), xp.zeros_like(b)
+    inputs = sequence.InputGradients(W[None], x)
+    steps, chunks = sequence.chunks(z)
+    g = sequence.last_cotangent(dh, dh_T)
+    dz_chunk, turned = xp.empty((steps, *g.shape), g.dtype), xp.empty_like(g)
+    for t in chunks:
+        rho = xp.abs(z[t])
+        chi = (rho + b > 0) & (rho > 0)
+        rho = xp.where(chi, rho, 1)
+        e = chi * (z[t] / rho)
+        half = chi * b / (2 * rho)
+        F, G = (chi + half).astype(g.dtype), -half * (e * e)  # [bp:modrelu-complex]
+        dz = dz_chunk[: len(F)]
+        for dh_t, dz_t, F_t, G_t in reversed(list(zip(dh[t], dz, F, G, strict=True))):
+            xp.add(g, dh_t, out=g)  # [bp:bptt/g]
+            xp.multiply(g, F_t, out=dz_t)  # [bp:modrelu-complex]
+            xp.conj(g, out=turned)
+            xp.multiply(turned, G_t, out=turned)  # [bp:modrelu-complex]
+            xp.add(dz_t, turned, out=dz_t)  # [bp:modrelu-complex]
+            xp.matmul(dz_t, U, out=g)  # [bp:rnn/2]
+        dU += sequence.recurrent_gradients(dz, h[:-1][t].conj())  # [bp:rnn/2] [bp:urnn/U]
+        db += (e.conj() * dz).real.sum(axis=(0, 1))  # [bp:modrelu-complex]
+        inputs.add(t, dz.view(W.dtype)[None])  # [bp:bptt/W]
+    dW = inputs.sums()[0][0]
+    return SequenceGradients({"W": dW[0::2] + 1j * dW[1::2], "U": dU, "b": db}, inputs.dx, g)

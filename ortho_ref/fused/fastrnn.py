@@ -1,0 +1,83 @@
+"""`cells/fastrnn.py` for a whole sequence.
+
+Forward
+    alpha_t, beta_t, clipped                               [sgornn:1/gates] [sgornn:3]
+    P: W x_t + b for all t                                 [bp:bptt/W]
+    z_t = P + U h_{t-1}                                    [sgornn:1/z]
+    f_t = Phi(z_t, b)                                      [sgornn:1/f]
+    h_t = alpha_t f_t + beta_t h_{t-1}                     [sgornn:1/h]
+
+Backward, g = all of dL/dh_t, kept for a chunk
+    g += dh_t                                              [bp:bptt/g]
+    dz = g * F,  F = alpha_t Phi'(z)                       [bp:fastrnn/1]
+    g <- beta_t g + U^T dz;  dU = sum over t of dz h_prev^T                    [bp:fastrnn/2]
+    dalpha_t = sum of g * f    dbeta_t = sum of g * h_prev [bp:fastrnn/3]
+    the weights alpha and beta                             [bp:fastrnn/4] [bp:fastrnn/5]
+    dW, db, dx                                             [bp:bptt/W]
+"""
+
+from ortho_ref.backend import Array, xp_of
+from ortho_ref.cells.cell import Weights
+from ortho_ref.cells.fastrnn import FastRNN
+from ortho_ref.fused import sequence
+from ortho_ref.fused.sequence import Tape
+from ortho_ref.scan import SequenceGradients
+
+
+def forward(cell: FastRNN, weights: Weights, x: Array, h0: Array | None = None) -> tuple[Array, Tape]:
+    """States (T+1, B, n) and the tape; see `fused.forward`."""
+    xp = xp_of(x, h0, *weights.values())
+    b = weights["b"]
+    before = b if sequence.bias_before(cell.activation) else xp.zeros_like(b)
+    P = sequence.input_products(weights["W"][None], before[None], x)  # [bp:bptt/W]
+    U = sequence.transposed(weights["U"])
+    h = sequence.initial_state(x, U, h0)
+    alpha, beta = cell.gates(weights)  # [sgornn:1/gates] [sgornn:3]
+    Uh = xp.empty_like(P[0, 0])
+    phi = sequence.in_place(cell.activation, b, xp.empty_like(Uh))
+    for h_prev, h_t, f_t in zip(h[:-1], h[1:], P[0], strict=True):
+        xp.matmul(h_prev, U, out=Uh)  # [sgornn:1/z]
+        xp.add(f_t, Uh, out=f_t)  # [sgornn:1/z]
+        phi(f_t)  # [sgornn:1/f]
+        xp.multiply(h_prev, beta, out=h_t)  # [sgornn:1/h]
+        xp.multiply(f_t, alpha, out=Uh)  # [sgornn:1/h]
+        xp.add(h_t, Uh, out=h_t)  # [sgornn:1/h]
+    return h, Tape(x, P, h, None, None)
+
+
+def backward(cell: FastRNN, weights: Weights, tape: Tape, dh: Array, dh_T: Array | None = None) -> SequenceGradients:
+    """Gradients over the sequence; see `fused.backward`."""
+    xp = xp_of(dh, dh_T, *weights.values())
+    x, f, h = tape.x, tape.gates[0], tape.h
+    U = xp.ascontiguousarray(weights["U"])
+    dU, db = xp.zeros_like(U), xp.zeros_like(weights["b"])
+    alpha, beta = cell.gates(weights)  # [sgornn:1/gates] [sgornn:3]
+    dalpha, dbeta = xp.zeros_like(alpha), xp.zeros_like(beta)
+    inputs = sequence.InputGradients(weights["W"][None], x)
+    steps, chunks = sequence.chunks(f)
+    last = sequence.last_cotangent(dh, dh_T)
+    dz_chunk, g_chunk = xp.empty((1, steps, *last.shape), last.dtype), xp.empty((steps, *last.shape), last.dtype)
+    Udz = xp.empty_like(last)
+    for t in chunks:
+        F = sequence.derivative(cell.activation, f[t])
+        F *= alpha  # [bp:fastrnn/1]
+        dz, g = dz_chunk[:, : len(F)], g_chunk[: len(F)]
+        for dh_t, g_t, dz_t, F_t in reversed(list(zip(dh[t], g, dz[0], F, strict=True))):
+            xp.add(last, dh_t, out=g_t)  # [bp:bptt/g]
+            xp.multiply(g_t, F_t, out=dz_t)  # [bp:fastrnn/1]
+            xp.matmul(dz_t, U, out=Udz)  # [bp:fastrnn/2]
+            xp.multiply(g_t, beta, out=last)  # [bp:fastrnn/2]
+            xp.add(last, Udz, out=last)  # [bp:fastrnn/2]
+        dU += sequence.recurrent_gradients(dz[0], h[:-1][t])  # [bp:fastrnn/2]
+        dalpha += (g * f[t]).sum()  # [bp:fastrnn/3]
+        dbeta += (g * h[:-1][t]).sum()  # [bp:fastrnn/3]
+        if not sequence.bias_before(cell.activation):
+            db += sequence.inside_bias_gradient(f[t], dz[0])  # [bp:fastrnn/1]
+        inputs.add(t, dz)  # [bp:bptt/W]
+    dW, db_before = inputs.sums()
+    dweights = {"W": dW[0], "U": dU, "b": db_before[0] if sequence.bias_before(cell.activation) else db}
+    return SequenceGradients(
+        dweights | cell.gates_pullback(weights, dalpha, dbeta),  # [bp:fastrnn/4] [bp:fastrnn/5]
+        inputs.dx,
+        last,
+    )
