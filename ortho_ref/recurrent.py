@@ -73,7 +73,7 @@ class Recurrent:
             raise ValueError(f"engine is {self.engine!r}; allowed: {', '.join(map(repr, _ENGINES))}")
         names = self.cell.shapes(1, 1)
         recurrent = [name for name in names if name.startswith("U")]
-        free = [name for name in (*names, *self._h0_names) if name not in self._constrained]
+        free = [name for name in (*names, *self._h0_names) if name not in self.constrained]
         for argument, given, allowed in (
             ("parametrizations", self.parametrizations, recurrent),
             ("initial", self.initial, free),
@@ -84,7 +84,7 @@ class Recurrent:
                         f"{argument} names {name!r}; allowed for {type(self.cell).__name__}: {', '.join(allowed)}"
                     )
         kinds = {False: "real", True: "complex"}
-        for name, parametrization in self._constrained.items():
+        for name, parametrization in self.constrained.items():
             if parametrization.complex != self.cell.complex:
                 raise ValueError(
                     f"parametrizations puts the {kinds[parametrization.complex]} {parametrization} on {name} of the "
@@ -93,7 +93,8 @@ class Recurrent:
                 )
 
     @property
-    def _constrained(self) -> dict[str, Parametrization]:
+    def constrained(self) -> dict[str, Parametrization]:
+        """The weights that are not free, and how they are kept."""
         return {name: p for name, p in self.parametrizations.items() if not isinstance(p, Free)}
 
     @property
@@ -122,8 +123,8 @@ class Recurrent:
         params: Params = {}
         states: States = {}
         for name, child in zip(names, children, strict=True):
-            if name in self._constrained:
-                own, states[name] = self._constrained[name].init(child, n, dtype)
+            if name in self.constrained:
+                own, states[name] = self.constrained[name].init(child, n, dtype)
                 params |= {f"{name}.{key}": value for key, value in own.items()}
             elif name in self.initial:
                 params[name] = self.initial[name](child, weights[name].shape, weights[name].dtype)
@@ -149,8 +150,8 @@ class Recurrent:
 
     def weights(self, params: Params, states: States) -> Weights:
         """The dense weights the cell sees.  ValueError or TypeError if parameters and states do not fit this layer."""
-        if set(states) != set(self._constrained):
-            raise ValueError(f"states are of {sorted(states)}; expected {sorted(self._constrained)}")
+        if set(states) != set(self.constrained):
+            raise ValueError(f"states are of {sorted(states)}; expected {sorted(self.constrained)}")
         W = _input_weight(params)
         if W is None or not is_array(W) or W.ndim != 2:
             raise ValueError("params holds no input weight W (n, m)")
@@ -161,7 +162,7 @@ class Recurrent:
         library_of(*params.values(), *(state["U"] for state in states.values()))
         n, m = W.shape
         shapes = self.cell.shapes(m, n)
-        for name in self._constrained:
+        for name in self.constrained:
             if name in params:
                 raise ValueError(
                     f"params holds {name!r}, which is built from its own parameters; set these and rebuild"
@@ -182,7 +183,7 @@ class Recurrent:
         """States with every U afresh from the parameters, for parameters that were set by hand."""
         return {
             name: parametrization.rebuild(_own(params, name), states[name])
-            for name, parametrization in self._constrained.items()
+            for name, parametrization in self.constrained.items()
         }
 
     def forward(
@@ -233,7 +234,7 @@ class Recurrent:
         params_gradients: Params = {}
         for name, gradient in gradients.weights.items():
             if name in states:
-                own = self._constrained[name].pullback(_own(params, name), states[name], gradient)
+                own = self.constrained[name].pullback(_own(params, name), states[name], gradient)
                 params_gradients |= {f"{name}.{key}": value for key, value in own.items()}
             else:
                 params_gradients[name] = gradient
@@ -253,7 +254,7 @@ class Recurrent:
             if name.partition(".")[0] not in states:
                 # asarray: a difference of 0-d arrays is a NumPy scalar
                 new_params[name] = library_of(params[name]).xp.asarray(params[name] - deltas[name])
-        for name, parametrization in self._constrained.items():
+        for name, parametrization in self.constrained.items():
             try:
                 own, new_states[name] = parametrization.retract(_own(params, name), states[name], _own(deltas, name))
             except NotFiniteError as error:
@@ -270,14 +271,14 @@ class Recurrent:
         """Free real parameters: n (n - 1) / 2 for a skew A, two for each complex number."""
         total = 0
         for name, value in params.items():
-            if name.partition(".")[0] not in self._constrained:
+            if name.partition(".")[0] not in self.constrained:
                 total += value.size * (2 if value.dtype.kind == "c" else 1)
         n = _input_weight(params).shape[0]
-        return total + sum(parametrization.count(n) for parametrization in self._constrained.values())
+        return total + sum(parametrization.count(n) for parametrization in self.constrained.values())
 
     def health(self, states: States) -> dict[str, dict[str, float]]:
         """Weight -> the figures its parametrization watches: defect, Neumann condition, forced resets."""
-        return {name: parametrization.health(states[name]) for name, parametrization in self._constrained.items()}
+        return {name: parametrization.health(states[name]) for name, parametrization in self.constrained.items()}
 
     def _check_state(self, argument: str, state: CellState, shape: tuple[int, int], like: Array) -> None:
         parts = (state,) if len(self.cell.states) == 1 else state

@@ -10,7 +10,10 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Defaults:
-    """Of one task.  length T, batch B, updates, rates (lr_skew: of A; None: as lr), hidden size and -1s by model."""
+    """Of one task.  length T, batch B, updates, rates, hidden size and -1s by model.
+
+    lr_orthogonal: the rate of a skew A; None: as lr.
+    """
 
     length: int
     batch: int
@@ -18,7 +21,7 @@ class Defaults:
     hidden: dict[str, int]
     negative_ones: dict[str, int] = field(default_factory=dict)
     lr: float = 1e-3
-    lr_skew: float | None = None
+    lr_orthogonal: float | None = None
     reset_every: int = 50
     eval_every: int = 100
 
@@ -56,7 +59,7 @@ DEFAULTS = {
         iterations=10_000,
         hidden={"lstm": 68, "gru": 78, "scornn": 190, "goru": 100, "nc-gru": 96},
         negative_ones={"scornn": 95, "nc-gru": 80},
-        lr_skew=1e-4,
+        lr_orthogonal=1e-4,
         reset_every=20,
         eval_every=50,
     ),

@@ -20,6 +20,8 @@ from rich.text import Text as Line
 import ortho_ref
 from ortho_ref import models
 from ortho_ref.optimizers import OPTIMIZERS, ByName, Optimizer
+from ortho_ref.parametrizations import Exponential, GeodesicUnitary, NeumannCayley, ScaledCayley
+from ortho_ref.parametrizations.by_name import FORMS
 from ortho_ref.schedules import Constant, LinearToZero, Schedule, Step
 from ortho_ref.task import Task, check_integer
 from ortho_ref.training import LAST, Record, Trainer, read_config
@@ -64,7 +66,7 @@ def make_task(config: Record) -> Task:
 def network_arguments(task: Task, config: Record) -> Record:
     """The arguments of `models.network` for a config, as JSON."""
     model, n = config["model"], config["hidden"]
-    options = {name: config[name] for name in ("orthogonal", "negative_ones") if config[name] is not None}
+    options: Record = {name: config[name] for name in ("orthogonal", "negative_ones") if config[name] is not None}
     if config["order"] == "exact":
         options["exact"] = True
     elif config["order"] is not None:
@@ -72,6 +74,11 @@ def network_arguments(task: Task, config: Record) -> Record:
     if config["reset_every"] is not None:
         never = config["reset_every"] == "never"
         options["reset_every"] = None if never else _integer("reset_every", config["reset_every"], "N or never")
+    if twice := sorted(FLAGS & config["model_options"].keys()):
+        raise ValueError(f"model_options has {', '.join(twice)}, which has an option of its own")
+    options |= config["model_options"]
+    if config["parametrize"]:
+        options["parametrize"] = config["parametrize"]
     return {
         "name": model,
         "input_size": task.input.size,
@@ -82,6 +89,10 @@ def network_arguments(task: Task, config: Record) -> Record:
         "dropout": config["dropout"],
         **options,
     }
+
+
+#: Options of models that have an option of their own on the command line.
+FLAGS = {"orthogonal", "order", "reset_every", "negative_ones", "exact", "parametrize"}
 
 
 def _integer(option: str, text: str, allowed: str) -> int:
@@ -108,7 +119,7 @@ def make_schedule(text: str, rate: float, iterations: int) -> Schedule:
 
 
 def make_optimizer(config: Record) -> Optimizer:
-    """For A one optimizer, for all else another, each with its own rate."""
+    """For the parameters of orthogonal weights one optimizer, for all else another, each with its own rate."""
 
     def make(kind: str, rate: float, decay: float) -> Optimizer:
         if kind not in OPTIMIZERS:
@@ -117,10 +128,29 @@ def make_optimizer(config: Record) -> Optimizer:
 
     return ByName(
         {
-            "*.A": make(config["optimizer_skew"], config["lr_skew"], 0.0),
+            "layer*.*.*": make(config["optimizer_orthogonal"], config["lr_orthogonal"], 0.0),
             "*": make(config["optimizer"], config["lr"], config["weight_decay"]),
         }
     )
+
+
+def model_options(texts: list[str]) -> Record:
+    """ "NAME=VALUE" each, the value JSON or, where it is none, a string."""
+    options: Record = {}
+    for name, value in _pairs("model-option", texts):
+        try:
+            options[name] = json.loads(value)
+        except ValueError:
+            options[name] = value
+    return options
+
+
+def _pairs(option: str, texts: list[str]) -> Iterator[tuple[str, str]]:
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (name and equals and value):
+            raise ValueError(f"--{option} is {text!r}; allowed: NAME=VALUE")
+        yield name, value
 
 
 def clipping(text: str | None) -> dict[str, float]:
@@ -161,9 +191,9 @@ OPTIONS: Record = {
     "batch": None,
     "iterations": None,
     "lr": None,
-    "lr_skew": None,
+    "lr_orthogonal": None,
     "optimizer": "adam",
-    "optimizer_skew": None,
+    "optimizer_orthogonal": None,
     "weight_decay": 0.0,
     "schedule": "constant",
     "clip": None,
@@ -172,6 +202,8 @@ OPTIONS: Record = {
     "order": None,
     "reset_every": None,
     "negative_ones": None,
+    "model_options": {},
+    "parametrize": {},
     "form": None,
     "layout": None,
     "file": None,
@@ -205,8 +237,7 @@ def config_of(task: str, **options: Any) -> Record:
         "eval_every": defaults.eval_every,
     }
     config |= {name: value for name, value in own.items() if config[name] is None}
-    constrained = ("nc-gru", "scornn")
-    if model in constrained and config["negative_ones"] is None:
+    if model in ("nc-gru", "scornn") and config["negative_ones"] is None:
         paper = defaults.negative_ones.get(model) if config["hidden"] == own["hidden"] else None
         config["negative_ones"] = config["hidden"] // 2 if paper is None else paper
     if config["form"] is None and task in ("parenthesis", "denoise"):
@@ -220,25 +251,29 @@ def config_of(task: str, **options: Any) -> Record:
         config["order"] = config["order"] or "2"
         if config["order"] != "exact" and config["reset_every"] is None:
             config["reset_every"] = str(defaults.reset_every)
-    for name in ("lr_skew", "optimizer_skew"):
-        if model not in constrained and config[name] is not None:
-            raise ValueError(f"{name} is {config[name]!r}, but {model} has no A; {', '.join(constrained)} have one")
-    if config["lr_skew"] is None:
-        config["lr_skew"] = config["lr"] * (1 if defaults.lr_skew is None else defaults.lr_skew / defaults.lr)
-    if config["optimizer_skew"] is None:
-        config["optimizer_skew"] = config["optimizer"]
     if config["checkpoint_every"] is None:
         config["checkpoint_every"] = config["eval_every"]
     for name in ("hidden", "layers", "batch", "iterations", "eval_every", "checkpoint_every"):
         check_integer(name, config[name])
-    for name in ("lr", "lr_skew"):
-        if not 0 <= config[name] < math.inf:
+    for name in ("lr", "lr_orthogonal"):
+        if config[name] is not None and not 0 <= config[name] < math.inf:
             raise ValueError(f"{name} is {config[name]}; allowed: a finite number >= 0")
     if config["file"] is not None:
         config["file"] = os.path.abspath(config["file"])
     the_task = make_task(config)
     next(the_task.batches(np.random.default_rng(0), config["batch"]))  # a batch that cannot be had is said here
     config["network"] = network_arguments(the_task, config)
+    kept = models.network(**config["network"]).layers[0].constrained.values()
+    for name in ("lr_orthogonal", "optimizer_orthogonal"):
+        if not kept and config[name] is not None:
+            raise ValueError(f"{name} is {config[name]!r}, but {model} has no orthogonal weight")
+    if config["lr_orthogonal"] is None:
+        skew = any(isinstance(p, ScaledCayley | NeumannCayley | Exponential) for p in kept)
+        slower = 1.0 if defaults.lr_orthogonal is None or not skew else defaults.lr_orthogonal / defaults.lr
+        config["lr_orthogonal"] = config["lr"] * slower
+    if config["optimizer_orthogonal"] is None:
+        geodesic = any(isinstance(p, GeodesicUnitary) for p in kept)
+        config["optimizer_orthogonal"] = "sgd" if geodesic else config["optimizer"]
     config["baseline"] = the_task.baseline
     config["file_sha256"] = getattr(the_task, "sha256", None)
     config["made_by"] = made_by()
@@ -383,6 +418,13 @@ def main(
     negative_ones: Annotated[
         int | None, typer.Option(help="nc-gru, scornn: entries -1 of D; the task's, or n/2.", **_MODEL)
     ] = None,
+    model_option: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="An option of the model (docs/models.md): style=fft.", **_MODEL),
+    ] = None,
+    parametrize: Annotated[
+        list[str] | None, typer.Option(metavar="WEIGHT=HOW", help=f"U_h=householder:8; {FORMS}.", **_MODEL)
+    ] = None,
     length: Annotated[int | None, typer.Option(help="T: of a sequence, delay or window; the task's.", **_TASK)] = None,
     batch: Annotated[int | None, typer.Option(help="Sequences B in a batch; the task's.", **_TASK)] = None,
     form: Annotated[str | None, typer.Option(help="parenthesis, denoise: paper (default), released.", **_TASK)] = None,
@@ -390,16 +432,20 @@ def main(
     file: Annotated[Path | None, typer.Option(help="text: the UTF-8 text to learn.", **_TASK)] = None,
     iterations: Annotated[int | None, typer.Option(help="Updates; the task's.", **_TRAINING)] = None,
     lr: Annotated[float | None, typer.Option(help="Learning rate; the task's.", **_TRAINING)] = None,
-    lr_skew: Annotated[float | None, typer.Option(help="The rate of A; the task's, or --lr.", **_TRAINING)] = None,
+    lr_orthogonal: Annotated[
+        float | None, typer.Option(help="The rate of orthogonal weights; the task's, or --lr.", **_TRAINING)
+    ] = None,
     optimizer: Annotated[
         str | None, typer.Option(help=f"{', '.join(OPTIMIZERS)}; adam unless given.", **_TRAINING)
     ] = None,
-    optimizer_skew: Annotated[str | None, typer.Option(help="A's; as --optimizer unless given.", **_TRAINING)] = None,
+    optimizer_orthogonal: Annotated[
+        str | None, typer.Option(help="Theirs; as --optimizer unless given.", **_TRAINING)
+    ] = None,
     schedule: Annotated[
         str | None, typer.Option(help="constant (default), linear (to zero), step:EVERY:FACTOR.", **_TRAINING)
     ] = None,
     clip: Annotated[str | None, typer.Option(help="value:LIMIT or norm:LIMIT; none unless given.", **_TRAINING)] = None,
-    weight_decay: Annotated[float | None, typer.Option(help="Of every parameter but A; 0.", **_TRAINING)] = None,
+    weight_decay: Annotated[float | None, typer.Option(help="Of every parameter but theirs; 0.", **_TRAINING)] = None,
     seed: Annotated[int | None, typer.Option(help="Of weights, data and dropout; 0 unless given.", **_TRAINING)] = None,
     dtype: Annotated[str | None, typer.Option(help="float32 (default) or float64.", **_TRAINING)] = None,
     device: Annotated[str | None, typer.Option(help="cpu (default) or gpu.", **_TRAINING)] = None,
@@ -425,8 +471,12 @@ def main(
     if out == Path():
         fail("out is the current folder; name another")
     out = out or Path("runs") / f"{task}-{model or OPTIONS['model']}-{OPTIONS['seed'] if seed is None else seed}"
+    del given["model_option"]
     to_go_on = f"python -m scripts.train {task} --out {shlex.quote(str(out))} --resume"
     try:
+        # of an option that is given several times
+        given["model_options"] = model_options(model_option) if model_option else None
+        given["parametrize"] = dict(_pairs("parametrize", parametrize)) if parametrize else None
         if resume:
             config = resumed_config(out, task.value, given)
         else:

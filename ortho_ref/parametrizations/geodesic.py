@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ortho_ref.backend import Array, library_of, xp_of
+from ortho_ref.backend import Array, complex_dtype, library_of, xp_of
 from ortho_ref.parametrizations.parametrization import Params, State, check_parameter, defect
 from ortho_ref.parametrizations.structured import StructuredUnitary
 
@@ -29,7 +29,7 @@ class GeodesicUnitary:
 
     def init(self, rng: np.random.Generator, n: int, dtype: Any) -> tuple[Params, State]:
         """A random draw of uRNN's factorisation (urnn:6), as in the released code."""
-        X = StructuredUnitary().init(rng, n, dtype)[1]["U"]
+        X = StructuredUnitary().init(rng, n, np.float64)[1]["U"].astype(complex_dtype(dtype))
         return {"X": X}, {"U": X}
 
     def rebuild(self, params: Params, state: State) -> State:

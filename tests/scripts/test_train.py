@@ -60,7 +60,7 @@ def test_a_run_and_its_folder(finished):
     assert sorted(contents(out)) == names.split()
     config, lines = read_config(out), read_metrics(out)
     given = {"task": "parenthesis", "hidden": 6, "length": 5, "batch": 2, "iterations": 3, "log_every": 2, "seed": 5}
-    own = {"model": "nc-gru", "lr": 1e-3, "lr_skew": 1e-3, "optimizer_skew": "adam", "negative_ones": 2}
+    own = {"model": "nc-gru", "lr": 1e-3, "lr_orthogonal": 1e-3, "optimizer_orthogonal": "adam", "negative_ones": 2}
     assert config.items() >= (given | own | {"reset_every": "50", "device": "cpu", "file": None}).items()
     assert config["network"].items() >= {"name": "nc-gru", "hidden_sizes": [6], "negative_ones": 2}.items()
     assert config["made_by"]["blas"]
@@ -85,9 +85,9 @@ def test_every_option_reaches_the_run(tmp_path, text, monkeypatch):
 
     monkeypatch.setattr(train, "train", stop)
     arguments = shlex.split(
-        "--model nc-gru --layers 2 --hidden 6 --length 5 --batch 3 --iterations 9 --lr 0.1 --lr-skew 0.2 --optimizer "
-        "rmsprop-keras --optimizer-skew momentum --weight-decay 0.3 --schedule step:4:0.5 --clip norm:0.7 --dropout "
-        "0.4 --orthogonal rc --order 3 --reset-every 7 --negative-ones 2 --seed 8 --dtype float64 --log-every 2 "
+        "--model nc-gru --layers 2 --hidden 6 --length 5 --batch 3 --iterations 9 --lr 0.1 --lr-orthogonal 0.2 "
+        "--optimizer rmsprop-keras --optimizer-orthogonal momentum --weight-decay 0.3 --schedule step:4:0.5 --clip "
+        "norm:0.7 --dropout 0.4 --orthogonal rc --order 3 --reset-every 7 --negative-ones 2 --seed 8 --dtype float64 --log-every 2 "
         "--eval-every 3 --checkpoint-every 5"
     )
     assert call(train.main, "text", "--file", text, "--out", tmp_path / "run", *arguments)[0] == 2
@@ -132,10 +132,17 @@ def test_every_model_on_a_task_of_each_kind(tmp_path, text, task, model):
 
 # hidden sizes; -1 in D where the paper says; sections 4.1 to 4.4 of the NC-GRU paper
 PAPER = {
-    "parenthesis": {"length": 100, "batch": 16, "iterations": 20_000, "lr_skew": 1e-3, "reset": 50},
-    "denoise": {"length": 200, "batch": 128, "iterations": 10_000, "lr_skew": 1e-3, "reset": 50},
-    "adding": {"length": 200, "batch": 50, "iterations": 20_000, "lr_skew": 1e-3, "reset": 50, "eval_every": 100},
-    "copying": {"length": 1000, "batch": 50, "iterations": 10_000, "lr_skew": 1e-4, "reset": 20, "eval_every": 50},
+    "parenthesis": {"length": 100, "batch": 16, "iterations": 20_000, "lr_orthogonal": 1e-3, "reset": 50},
+    "denoise": {"length": 200, "batch": 128, "iterations": 10_000, "lr_orthogonal": 1e-3, "reset": 50},
+    "adding": {"length": 200, "batch": 50, "iterations": 20_000, "lr_orthogonal": 1e-3, "reset": 50, "eval_every": 100},
+    "copying": {
+        "length": 1000,
+        "batch": 50,
+        "iterations": 10_000,
+        "lr_orthogonal": 1e-4,
+        "reset": 20,
+        "eval_every": 50,
+    },
 }
 SIZES = {
     "parenthesis": {"lstm": 42, "gru": 50, "scornn": 110, "nc-gru": 56},
@@ -160,7 +167,7 @@ def test_the_defaults_are_the_papers(task, model):
     expected = {"hidden": SIZES[task][model], "layers": 1, "lr": 1e-3, "optimizer": "adam", "weight_decay": 0.0}
     assert config.items() >= (expected | paper | {"clip": None, "dropout": 0.0, "schedule": "constant"}).items()
     own = make_trainer(config)
-    assert own.optimizer.rates(0) == {"*.A": paper["lr_skew"], "*": 1e-3}
+    assert own.optimizer.rates(0) == {"*.A": paper["lr_orthogonal"], "*": 1e-3}
     (layer,) = own.network.layers
     assert layer.sizes[1] == SIZES[task][model]
     if model in ("scornn", "nc-gru"):
@@ -175,7 +182,7 @@ def test_what_is_not_given_is_written_down():
     """config.json says what was run: with another hidden size n / 2 entries -1; the rate of A in the paper's ratio."""
     assert config_of("parenthesis", hidden=10)["negative_ones"] == 5
     assert config_of("parenthesis", hidden=56)["negative_ones"] == 40
-    assert config_of("copying", lr=0.5)["lr_skew"] == 0.05
+    assert config_of("copying", lr=0.5)["lr_orthogonal"] == 0.05
     assert config_of("copying", lr=1e-3) == config_of("copying")
     names = ("orthogonal", "order", "reset_every", "layout", "form")
     assert [config_of("copying")[name] for name in names] == ["c", "2", "20", "A", None]
@@ -200,7 +207,7 @@ BAD = [
     ("gpt", "'gpt' is not one of 'parenthesis', 'denoise', 'adding', 'copying', 'text'"),
     ("parenthesis --model gpt", "model is 'gpt'; allowed: rnn, irnn, lstm, gru, scornn, nc-gru"),
     ("parenthesis --optimizer lion", "optimizer is 'lion'; allowed: sgd, momentum, adam, rmsprop"),
-    ("parenthesis --optimizer-skew lion", "optimizer is 'lion'; allowed: sgd"),
+    ("parenthesis --optimizer-orthogonal lion", "optimizer is 'lion'; allowed: sgd"),
     ("parenthesis --schedule cosine", "schedule is 'cosine'; allowed: constant, linear, or step:EVERY:FACTOR"),
     ("parenthesis --clip sign:1", "clip is 'sign:1'; allowed: value:LIMIT or norm:LIMIT"),
     ("parenthesis --clip value:x", "clip is 'value:x'; allowed: value:LIMIT or norm:LIMIT"),
@@ -248,7 +255,7 @@ BAD = [
     ("parenthesis --order 7", "order is 7; allowed: 1, 2, 3"),
     ("parenthesis --reset-every 0", "reset_every is 0; allowed: an integer >= 1"),
     *((f"parenthesis --lr {v}", f"lr is {v}; allowed: a finite number >= 0") for v in ("nan", "inf", -0.1)),
-    ("parenthesis --lr-skew nan", "lr_skew is nan; allowed: a finite number >= 0"),
+    ("parenthesis --lr-orthogonal nan", "lr_orthogonal is nan; allowed: a finite number >= 0"),
     *((f"parenthesis --dropout {v}", f"dropout is {v}; allowed: 0 <= dropout < 1") for v in ("nan", 1.0, -0.1)),
     *((f"parenthesis --weight-decay {v}", f"weight_decay is {v}; allowed: a finite") for v in ("nan", -0.1)),
     *(
