@@ -78,7 +78,7 @@ class Report:
 
 
 def _move(point: Point, name: str, shift: Array) -> dict[str, Array]:
-    return {**point, name: point[name] + shift}
+    return {**point, name: np.asarray(point[name] + shift)}  # 0-d stays an array
 
 
 def _derivative(f: Callable[[Point], Any], point: Point, name: str, direction: Array, h: float | None) -> float:

@@ -14,7 +14,6 @@ from gradients.problem import MARGIN, largest_error, network_kink_distance, rand
 from ortho_ref import fused, models, scan
 from ortho_ref.activations import ACTIVATIONS
 from ortho_ref.cells import LSTM, Cell, Elman, FastRNN, GRUResetAfter, GRUResetBefore
-from ortho_ref.network import Network
 from ortho_ref.parametrizations import NeumannCayley, Parametrization, ScaledCayley
 from scripts.program import limit_threads, run
 
@@ -92,24 +91,29 @@ def check_parametrization(name: str, p: Parametrization, n: int, rng: np.random.
 
 def check_network(name: str, m: int, n: int, T: int, rng: np.random.Generator, **options: Any) -> Result:
     """A whole network, two layers and cross-entropy, along three random directions of every parameter."""
-    layers = tuple(models.build(name, size, n, **options) for size in (m, n))
-    network = Network(layers, output_size=7)
-    margin = MARGIN if n < 20 else MARGIN / 2  # at real size some unit is always nearer
+    network = models.network(name, m, (n, n), 7, **options)
+    margin = 4 * MARGIN if n < 20 else MARGIN / 2  # at real size some unit is always nearer
     distance = 0.0
     while distance < margin:
         params, states = network.init(rng, np.float64)
         for key, value in params.items():
-            if not key.endswith(".A"):
-                params[key] = value + 0.3 * rng.standard_normal(value.shape) / np.sqrt(value.shape[-1])
+            if not value.ndim:  # scalar gates start almost shut, which leaves gradients of nothing but rounding
+                params[key] = np.asarray(-1 + 0.3 * rng.standard_normal())
+            elif "." not in key.partition(".")[2]:  # orthogonal weights' own parameters stay as they are drawn
+                params[key] = value + 0.6 * rng.standard_normal(value.shape) / np.sqrt(value.shape[-1])
         x, y = rng.standard_normal((T, 3, m)), rng.integers(0, 7, (T, 3))
         distance = network_kink_distance(network, params, states, x)
     _, ours, _ = network.loss_and_gradients(params, states, x, y)
-    loss: Callable[[Any], Any] = lambda p: network.loss_and_gradients(p, network.rebuild(p, states), x, y)[0]  # noqa: E731
+
+    def loss(p: Any) -> Any:
+        p = {key: np.tril(value) if key.endswith(".V") else value for key, value in p.items()}
+        return network.loss_and_gradients(p, network.rebuild(p, states), x, y)[0]
+
     skew = [key for key in params if key.endswith(".A")]
     at_distance = lambda _: distance  # noqa: E731
     report = check(loss, params, ours, directions=3, rng=rng, skew=skew, kink_distance=at_distance, margin=margin)
-    extra = "".join(f" {value}" for value in options.values())
-    return Result(f"network of 2 x {name}{extra}, n = {n}, T = {T}", report.largest, None, None)
+    extra = "".join(f" {key}={value}" for key, value in options.items())
+    return Result(f"2 x {name}{extra}, n = {n}, T = {T}", report.largest, None, None)
 
 
 def results(rng: np.random.Generator, torch: bool) -> list[Result]:
@@ -120,10 +124,24 @@ def results(rng: np.random.Generator, torch: bool) -> list[Result]:
         rows.append(check_parametrization(f"NeumannCayley, n = {n}, {k} x -1", NeumannCayley(k), n, rng, torch))
     for name in models.names():
         rows.append(check_network(name, 4, 6, 5, rng))
-    for orthogonal in ("rc", "ruc"):
-        rows.append(check_network("nc-gru", 4, 6, 5, rng, orthogonal=orthogonal))
+    for name, options in VARIANTS:
+        rows.append(check_network(name, 4, 8, 5, rng, **options))
     rows.append(check_network("nc-gru", 22, 56, 6, rng))
     return rows
+
+
+#: Models with other options than their own.
+VARIANTS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("nc-gru", {"orthogonal": "rc"}),
+    ("nc-gru", {"orthogonal": "ruc"}),
+    ("eurnn", {"style": "fft"}),
+    ("eurnn", {"capacity": 4, "complex": False}),
+    ("goru", {"style": "tunable", "capacity": 4}),
+    ("goru", {"style": "householder", "activation": "tanh"}),
+    ("goru", {"reset_gate": False}),
+    ("goru", {"update_gate": False}),
+    ("sgornn", {"phi": "exp"}),
+)
 
 
 def main(

@@ -87,8 +87,8 @@ def test_every_option_reaches_the_run(tmp_path, text, monkeypatch):
     arguments = shlex.split(
         "--model nc-gru --layers 2 --hidden 6 --length 5 --batch 3 --iterations 9 --lr 0.1 --lr-orthogonal 0.2 "
         "--optimizer rmsprop-keras --optimizer-orthogonal momentum --weight-decay 0.3 --schedule step:4:0.5 --clip "
-        "norm:0.7 --dropout 0.4 --orthogonal rc --order 3 --reset-every 7 --negative-ones 2 --seed 8 --dtype float64 --log-every 2 "
-        "--eval-every 3 --checkpoint-every 5"
+        "norm:0.7 --dropout 0.4 --orthogonal rc --order 3 --reset-every 7 --negative-ones 2 --seed 8 --dtype float64 "
+        "--log-every 2 --eval-every 3 --checkpoint-every 5"
     )
     assert call(train.main, "text", "--file", text, "--out", tmp_path / "run", *arguments)[0] == 2
     (own,) = seen
