@@ -1,4 +1,8 @@
-"""Time NC-GRU forward + backward: `fused`, `scan` and eager PyTorch, interleaved: python -m scripts.benchmark"""
+"""Time a cell forward + backward: `fused`, `scan` and PyTorch, interleaved: python -m scripts.benchmark --model goru
+
+The peer is PyTorch's own module where it has the cell (rnn, lstm, gru-cudnn), and an eager cell where it has not: gate
+products joined into one, input products before the loop, a dense U, autograd.
+"""
 
 import json
 import os
@@ -15,6 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ortho_ref import fused, models, scan
+from ortho_ref.cells.cell import state_of
 from scripts.program import blas, limit_threads, run
 
 
@@ -37,13 +42,19 @@ SIZES = {
 }
 
 
-def numpy_step(engine: Any, size: Size) -> Callable[[], None]:
-    """Forward + backward of the NC-GRU cell by `engine`: gradients of every weight, of x and of h0, float32."""
+MODELS = ("nc-gru", "goru", "urnn", "sgornn", "gru-cudnn", "lstm", "rnn")
+
+
+def numpy_step(engine: Any, size: Size, model: str = "nc-gru") -> Callable[[], None]:
+    """Forward + backward of a model's cell by `engine`: gradients of every dense weight, of x and of h0, float32."""
     B, T, m, n = size
     rng = np.random.default_rng(0)
-    layer = models.build("nc-gru", m, n)
+    layer = models.build(model, m, n)
     weights = layer.weights(*layer.init(rng))
-    x, h0, dh = (rng.normal(size=shape).astype(np.float32) for shape in ((T, B, m), (B, n), (T, B, n)))
+    x = rng.normal(size=(T, B, m)).astype(np.float32)
+    dtype = np.complex64 if layer.cell.complex else np.float32
+    h0 = state_of(tuple(rng.normal(size=(B, n)).astype(dtype) for _ in layer.cell.states))
+    dh = rng.normal(size=(T, B, n)).astype(dtype)
 
     kept: list[Any] = [None]
 
@@ -55,33 +66,54 @@ def numpy_step(engine: Any, size: Size) -> Callable[[], None]:
     return step
 
 
-def torch_step(size: Size) -> Callable[[], None]:
-    """The same in eager PyTorch: gate products joined into one, input products before the loop, autograd."""
+def torch_step(size: Size, model: str = "nc-gru") -> Callable[[], None]:
+    """The same in PyTorch."""
     import torch
 
     B, T, m, n = size
     torch.set_num_threads(1)
     generator = torch.Generator().manual_seed(0)
+    dtype = torch.complex64 if model == "urnn" else torch.float32
 
-    def leaf(*shape: int) -> Any:
-        return (torch.randn(*shape, generator=generator) / n**0.5).requires_grad_()
+    def leaf(*shape: int, dtype: Any = dtype) -> Any:
+        return (torch.randn(shape, generator=generator, dtype=dtype) / n**0.5).requires_grad_()
 
-    W, b, b_c, U_ru, U_c = leaf(3 * n, m), leaf(2 * n), leaf(n), leaf(2 * n, n), leaf(n, n)
-    x, h0, dh = leaf(T, B, m), leaf(B, n), torch.randn(T, B, n, generator=generator)
+    x, h0, dh = leaf(T, B, m, dtype=torch.float32), leaf(B, n), torch.randn(T, B, n, generator=generator, dtype=dtype)
+    modules = {"rnn": torch.nn.RNN, "lstm": torch.nn.LSTM, "gru-cudnn": torch.nn.GRU}
+    if model in modules:
+        module = modules[model](m, n)
+        leaves = [*module.parameters(), x, h0]
+
+        def states() -> Any:
+            return module(x, (h0[None], h0[None]) if model == "lstm" else h0[None])[0]
+    else:
+        gates = 2 if model in ("nc-gru", "goru") else 0
+        W, U_G, U, b_G = leaf((gates + 1) * n, m), leaf(gates * n, n), leaf(n, n), leaf(gates * n)
+        b, alpha, beta = (leaf(*shape, dtype=torch.float32) for shape in ((n,), (), ()))
+        leaves = [W, U_G, U, b_G, b, alpha, beta, x, h0]
+
+        def after(P_G: Any, P: Any, h: Any) -> Any:
+            if not gates:
+                z = P + h @ U.T
+                if model == "urnn":
+                    return torch.sgn(z) * torch.relu(torch.abs(z) + b)
+                return torch.sigmoid(alpha) * torch.relu(z + b) + torch.sigmoid(beta) * h
+            r, u = torch.sigmoid(P_G + h @ U_G.T).chunk(2, dim=1)
+            a = P + ((r * h) @ U.T if model == "nc-gru" else r * (h @ U.T))
+            return h + u * (torch.sign(a) * torch.relu(torch.abs(a) + b) - h)
+
+        def states() -> Any:
+            products, h, history = x.to(dtype) @ W.T, h0, []
+            # unbind: its backward is one stack, where that of P[t] would fill a (T, B, n) array of zeros at every step
+            for P_G, P in zip((products[..., :-n] + b_G).unbind(), products[..., -n:].unbind(), strict=True):
+                h = after(P_G, P, h)
+                history.append(h)
+            return torch.stack(history)
 
     def step() -> None:
-        P = x @ W.T
-        h, states = h0, []
-        # unbind: its backward is one stack, where that of P[t] would fill a (T, B, n) array of zeros at every step
-        for P_ru, P_c in zip((P[..., : 2 * n] + b).unbind(), P[..., 2 * n :].unbind(), strict=True):
-            r, u = torch.sigmoid(P_ru + h @ U_ru.T).chunk(2, dim=1)
-            a = P_c + (r * h) @ U_c.T
-            c = torch.sign(a) * torch.relu(torch.abs(a) + b_c)
-            h = h + u * (c - h)
-            states.append(h)
-        for tensor in (W, b, b_c, U_ru, U_c, x, h0):
+        for tensor in leaves:
             tensor.grad = None
-        torch.stack(states).backward(dh)
+        states().backward(dh)
 
     return step
 
@@ -111,14 +143,17 @@ def time_interleaved(steps: Mapping[str, Callable[[], object]], rounds: int, sec
 
 
 def main(
+    model: Annotated[str, typer.Option(help=", ".join(MODELS) + ".")] = "nc-gru",
     only: Annotated[list[str] | None, typer.Option(help=f"Sizes: {', '.join(SIZES)}.")] = None,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds; medians are reported.")] = 7,
     seconds: Annotated[float, typer.Option(min=0.0, help="Least time for each contender and round.")] = 0.3,
     threads: Annotated[int, typer.Option(min=1, help="BLAS threads (PyTorch always runs one).")] = 1,
     report: Annotated[Path | None, typer.Option(help="Also write the figures to this JSON file.")] = None,
 ) -> None:
-    """NC-GRU forward + backward in float32 at six sizes: medians over rounds in which the contenders take turns."""
+    """Forward + backward of a cell in float32 at six sizes: medians over rounds in which the contenders take turns."""
     console = Console()
+    if model not in MODELS:
+        raise typer.BadParameter(f"{model!r}; allowed: {', '.join(MODELS)}", param_hint="--model")
     for name in only or ():
         if name not in SIZES:
             raise typer.BadParameter(f"{name!r}; allowed: {', '.join(SIZES)}", param_hint="--only")
@@ -134,15 +169,15 @@ def main(
     rows: dict[str, dict[str, float]] = {}
     for name in only or SIZES:
         size = SIZES[name]
-        steps = {"fused": numpy_step(fused, size), "scan": numpy_step(scan, size)}
+        steps = {"fused": numpy_step(fused, size, model), "scan": numpy_step(scan, size, model)}
         if torch_version:
-            steps["torch"] = torch_step(size)
+            steps["torch"] = torch_step(size, model)
         times = time_interleaved(steps, rounds, seconds)
         rows[name] = {contender: statistics.median(values) for contender, values in times.items()}
         console.print(f"{name}: " + ", ".join(f"{k} {v:.2f} ms" for k, v in rows[name].items()), highlight=False)
 
-    table = Table(title="NC-GRU forward + backward, float32, medians")
-    for heading in ("size", "B, T, m, n", "fused, ms", "scan / fused", "eager torch / fused"):
+    table = Table(title=f"{model}: cell forward + backward, float32, medians")
+    for heading in ("size", "B, T, m, n", "fused, ms", "scan / fused", "torch / fused"):
         table.add_column(heading, justify="left" if heading == "size" else "right")
     for name, row in rows.items():
         ratio = f"{row['torch'] / row['fused']:.2f}" if "torch" in row else "torch is not installed"
@@ -159,7 +194,7 @@ def main(
     }
     console.print(machine, highlight=False)
     if report:
-        report.write_text(json.dumps({"machine": machine, "milliseconds": rows}, indent=2) + "\n")
+        report.write_text(json.dumps({"model": model, "machine": machine, "milliseconds": rows}, indent=2) + "\n")
 
 
 if __name__ == "__main__":
