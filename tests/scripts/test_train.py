@@ -1,5 +1,6 @@
 """`python -m scripts.train` as a user runs it, and as a machine ends it."""
 
+import itertools
 import json
 import math
 import os
@@ -13,7 +14,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ortho_ref import checkpoint
+from ortho_ref import checkpoint, models
+from ortho_ref.cells import GRUResetAfter
+from ortho_ref.parametrizations import Householder, ScaledCayley, TunableRotations
 from ortho_ref.training import read_config, read_metrics
 from scripts import evaluate, train
 from scripts.train import config_of, make_trainer
@@ -95,8 +98,8 @@ def test_every_option_reaches_the_run(tmp_path, text, monkeypatch):
     assert (own.iterations, own.batch_size, own.seed) == (9, 3, 8)
     assert (own.log_every, own.evaluate_every, own.checkpoint_every) == (2, 3, 5)
     assert (own.clip_value, own.clip_norm, own.dtype) == (None, 0.7, np.dtype("float64"))
-    assert own.optimizer.rates(0) == {"*.A": 0.2, "*": 0.1}
-    assert own.optimizer.rates(4) == {"*.A": 0.1, "*": 0.05}
+    assert own.optimizer.rates(0) == {"layer*.*.*": 0.2, "*": 0.1}
+    assert own.optimizer.rates(4) == {"layer*.*.*": 0.1, "*": 0.05}
     skew, others = own.optimizer.optimizers.values()
     assert (skew.momentum, skew.weight_decay) == (0.9, 0.0)
     assert (others.decay, others.epsilon, others.weight_decay) == (0.9, 1e-7, 0.3)
@@ -114,12 +117,27 @@ def test_every_option_reaches_the_run(tmp_path, text, monkeypatch):
     assert call(train.main, "copying", "--layout", "C", "--order", "exact", *TINY)[0] == 2
     assert seen[-1].task.layout == "C"
     assert type(seen[-1].network.layers[0].parametrizations["U_c"]).__name__ == "ScaledCayley"
+    words = "--model goru --model-option style=tunable --model-option capacity=4 --model-option reset_gate=false"
+    words += " --parametrize U_h=householder:2 --parametrize U_z=cayley:1"
+    assert call(train.main, "copying", *words.split(), *TINY)[0] == 2
+    layer = seen[-1].network.layers[0]
+    assert layer.cell == GRUResetAfter("modrelu", reset_gate=False)
+    assert layer.parametrizations == {"U_h": Householder(2), "U_z": ScaledCayley(1)}
+    assert call(train.main, "copying", "--model", "eurnn", "--model-option", "capacity=4", *TINY)[0] == 2
+    assert seen[-1].network.layers[0].parametrizations == {"U": TunableRotations(4, complex=True)}
+    assert call(train.main, "copying", "--model", "full-urnn", *TINY)[0] == 2
+    assert [type(optimizer).__name__ for optimizer in seen[-1].optimizer.optimizers.values()] == ["SGD", "Adam"]
     assert call(train.main, "adding", "--model", "scornn", "--lr", "0.5", *TINY)[0] == 2
-    assert seen[-1].optimizer.rates(0) == {"*.A": 0.5, "*": 0.5}
+    assert seen[-1].optimizer.rates(0) == {"layer*.*.*": 0.5, "*": 0.5}
 
 
-@pytest.mark.parametrize("model", ["rnn", "irnn", "lstm", "gru", "scornn", "nc-gru"])
-@pytest.mark.parametrize("task", ["denoise", "copying", "text"])
+@pytest.mark.parametrize(
+    ("task", "model"),
+    [
+        *(("copying", model) for model in models.names()),
+        *itertools.product(("denoise", "text"), ("gru", "nc-gru", "urnn")),
+    ],
+)
 def test_every_model_on_a_task_of_each_kind(tmp_path, text, task, model):
     """Exit 0 and a finished run."""
     file = ["--file", text] if task == "text" else []
@@ -127,7 +145,8 @@ def test_every_model_on_a_task_of_each_kind(tmp_path, text, task, model):
     assert code == 0, err
     metric = "bits_per_character" if task == "text" else "accuracy"
     assert json.loads(out)[metric] == read_metrics(tmp_path / "run")[-1][metric]
-    assert ("defect" in err) == (model in ("scornn", "nc-gru"))
+    orthogonal = models.names()[models.names().index("scornn") :]
+    assert ("defect" in err) == (model in orthogonal and model != "fastrnn")
 
 
 # hidden sizes; -1 in D where the paper says; sections 4.1 to 4.4 of the NC-GRU paper
@@ -164,10 +183,12 @@ def test_the_defaults_are_the_papers(task, model):
     """Length, batch, updates, Adam's rates, sizes, -1s and resets; one layer, U_c alone, the series of order 2."""
     config, paper = config_of(task, model=model), dict(PAPER[task])
     reset = paper.pop("reset")
+    if model not in ("scornn", "nc-gru"):
+        paper["lr_orthogonal"] = 1e-3  # of no weight
     expected = {"hidden": SIZES[task][model], "layers": 1, "lr": 1e-3, "optimizer": "adam", "weight_decay": 0.0}
     assert config.items() >= (expected | paper | {"clip": None, "dropout": 0.0, "schedule": "constant"}).items()
     own = make_trainer(config)
-    assert own.optimizer.rates(0) == {"*.A": paper["lr_orthogonal"], "*": 1e-3}
+    assert own.optimizer.rates(0) == {"layer*.*.*": paper["lr_orthogonal"], "*": 1e-3}
     (layer,) = own.network.layers
     assert layer.sizes[1] == SIZES[task][model]
     if model in ("scornn", "nc-gru"):
@@ -205,7 +226,7 @@ FILES = {
 BAD = [
     # unknown names
     ("gpt", "'gpt' is not one of 'parenthesis', 'denoise', 'adding', 'copying', 'text'"),
-    ("parenthesis --model gpt", "model is 'gpt'; allowed: rnn, irnn, lstm, gru, scornn, nc-gru"),
+    ("parenthesis --model gpt", "model is 'gpt'; allowed: rnn, irnn, lstm, gru, gru-cudnn, "),
     ("parenthesis --optimizer lion", "optimizer is 'lion'; allowed: sgd, momentum, adam, rmsprop"),
     ("parenthesis --optimizer-orthogonal lion", "optimizer is 'lion'; allowed: sgd"),
     ("parenthesis --schedule cosine", "schedule is 'cosine'; allowed: constant, linear, or step:EVERY:FACTOR"),
@@ -229,6 +250,18 @@ BAD = [
     ("text", "text needs --file FILE, a UTF-8 text"),
     ("parenthesis --model gru --orthogonal c", "gru has no option 'orthogonal'; allowed: none"),
     ("parenthesis --model scornn --order 2", "scornn has no option 'order'; allowed: negative_ones"),
+    ("parenthesis --model gru --model-option style=fft", "gru has no option 'style'; allowed: none"),
+    ("parenthesis --model goru --model-option style=fast", "style is 'fast'; allowed: 'fft', 'tunable', 'householder'"),
+    ("parenthesis --model goru --model-option style", "--model-option is 'style'; allowed: NAME=VALUE"),
+    ("parenthesis --model goru --model-option reset_gate=0", "reset_gate is 0; allowed: True, False"),
+    ("parenthesis --model-option order=2", "model_options has order, which has an option of its own"),
+    ("parenthesis --model goru --model-option style=fft", "n is 6; allowed for rotations in FFT style: a power of two"),
+    ("parenthesis --parametrize U_x=fft", "parametrizations names 'U_x'; allowed for GRUResetBefore: U_r, U_u, U_c"),
+    ("parenthesis --parametrize U_c=house:3", "parametrization is 'house:3'; allowed: free, cayley"),
+    ("parenthesis --parametrize U_c=householder:9", "reflections is 9; allowed: 1 to n = 6"),
+    ("parenthesis --parametrize U_c=structured", "puts the complex StructuredUnitary() on U_c of the real GRUReset"),
+    ("parenthesis --parametrize U_c", "--parametrize is 'U_c'; allowed: NAME=VALUE"),
+    ("parenthesis --model gru --lr-orthogonal 1", "lr_orthogonal is 1.0, but gru has no orthogonal weight"),
     # numbers that are none
     *((f"parenthesis --{name} x", f"Invalid value for '--{name}'") for name in ("hidden", "iterations", "lr", "seed")),
     ("parenthesis --hidden 2.5", "Invalid value for '--hidden'"),
