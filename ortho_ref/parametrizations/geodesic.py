@@ -46,9 +46,10 @@ class GeodesicUnitary:
         return {"X": dU}
 
     def retract(self, params: Params, state: State, delta: Params) -> tuple[Params, State]:
-        """The geodesic step; delta stands for rate * G."""
+        """The geodesic step; delta stands for rate * G.  NotFiniteError if it is not finite."""
         X, G = params["X"], delta["X"]
         xp, linalg = xp_of(X, G), library_of(X, G).linalg
+        check_parameter("delta of X", G, X.shape, "c")
         GX = G @ X.conj().T
         A = GX - GX.conj().T  # [goru:2.9]
         I = xp.eye(len(X), dtype=X.dtype)

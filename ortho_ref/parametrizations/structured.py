@@ -65,8 +65,8 @@ class StructuredUnitary:
         n = state["U"].shape[0]
         for name, kind in (("w_1", "f"), ("w_2", "f"), ("w_3", "f"), ("v_1", "c"), ("v_2", "c")):
             check_parameter(name, params[name], (n,), kind)
-            if kind == "c" and not bool(params[name].any()):
-                raise ValueError(f"{name} is 0, which no reflection belongs to")
+            if kind == "c" and not bool(_square(params[name]) > 0):
+                raise ValueError(f"the square of {name} is 0, and no reflection belongs to it")
         p, fft = params, xp_of(params["w_1"]).fft
         dtype = p["v_1"].dtype
         s = fft.fft(_diagonal(phase(p["w_1"])), axis=0).astype(dtype, copy=False)  # [urnn:6]
