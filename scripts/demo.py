@@ -5,24 +5,11 @@ from typing import Annotated
 
 import typer
 
-from ortho_ref.checkpoint import locked
-from ortho_ref.training import CONFIG, RUN_FILES, read_config
 from scripts.plot import draw, run_of
 from scripts.program import BAD_INPUT, fail, limit_threads, run, say
-from scripts.train import TaskName, config_of, make_trainer, train
+from scripts.train import TaskName, config_of, make_trainer, remove_run, train
 
 MODELS = ("nc-gru", "gru")
-
-
-def remove_demo(folder: Path) -> None:
-    """Remove the run of an earlier demo.  ValueError if the folder holds another run."""
-    if not (folder / CONFIG).exists():
-        return
-    with locked(folder):
-        if not read_config(folder).get("demo"):
-            raise ValueError(f"out is {folder.parent}, where {folder.name} holds another run; choose another folder")
-        for name in RUN_FILES:
-            (folder / name).unlink(missing_ok=True)
 
 
 def main(
@@ -39,7 +26,7 @@ def main(
             for model in MODELS
         }
         for model in MODELS:
-            remove_demo(out / model)
+            remove_run(out, model, "demo")
         for model, config in configs.items():
             trainer = make_trainer(config)
             last = train(trainer, out / model, config, model)[-1]

@@ -19,12 +19,13 @@ from rich.text import Text as Line
 
 import ortho_ref
 from ortho_ref import models
+from ortho_ref.checkpoint import locked
 from ortho_ref.optimizers import OPTIMIZERS, ByName, Optimizer
 from ortho_ref.parametrizations import Exponential, GeodesicUnitary, NeumannCayley, ScaledCayley
 from ortho_ref.parametrizations.by_name import FORMS
 from ortho_ref.schedules import Constant, LinearToZero, Schedule, Step
 from ortho_ref.task import Task, check_integer
-from ortho_ref.training import LAST, Record, Trainer, read_config
+from ortho_ref.training import CONFIG, LAST, RUN_FILES, Record, Trainer, read_config
 from scripts.defaults import DEFAULTS
 from scripts.program import BAD_INPUT, blas, console, fail, limit_threads, run, say
 from tasks.adding import Adding
@@ -278,6 +279,21 @@ def config_of(task: str, **options: Any) -> Record:
     config["file_sha256"] = getattr(the_task, "sha256", None)
     config["made_by"] = made_by()
     return config
+
+
+def remove_run(out: Path, name: str, mark: str) -> None:
+    """Remove the run in out/name that an earlier call of the program which sets config[mark] left there.
+
+    ValueError if the folder holds another run.
+    """
+    folder = out / name
+    if not (folder / CONFIG).exists():
+        return
+    with locked(folder):
+        if not read_config(folder).get(mark):
+            raise ValueError(f"out is {out}, where {name} holds another run; choose another folder")
+        for file in RUN_FILES:
+            (folder / file).unlink(missing_ok=True)
 
 
 def made_by() -> Record:
