@@ -1,6 +1,7 @@
 """The cells and maps once more in PyTorch, from the equations alone: an oracle for gradients.  Needs torch.
 
-Nothing here is shared with ortho_ref but the names of the weights; the derivatives are autograd's.
+Nothing here is shared with ortho_ref but the names of the weights, and permutations and signs that are not trained;
+the derivatives are autograd's.
 """
 
 from collections.abc import Callable, Mapping
@@ -9,8 +10,21 @@ from typing import Any
 import numpy as np
 import torch
 
+from gradients.map_problem import MapProblem
 from gradients.problem import Problem
 from ortho_ref.cells import LSTM, Cell, Elman, FastRNN, GRUResetAfter, GRUResetBefore
+from ortho_ref.parametrizations import (
+    Exponential,
+    FFTRotations,
+    GeodesicUnitary,
+    Householder,
+    NeumannCayley,
+    Parametrization,
+    ScaledCayley,
+    StructuredUnitary,
+    TunableRotations,
+    VolumePreserving,
+)
 
 
 def _phi(name: str, a: Any, b: Any) -> Any:
@@ -77,13 +91,81 @@ def run(cell: Cell, weights: Mapping[str, Any], x: Any, h0: Any) -> Any:
     raise TypeError(f"no PyTorch form of {type(cell).__name__}")
 
 
-def cayley(a: Any, negative_ones: int) -> Any:
-    """(I + A)^{-1} (I - A) D from the strictly upper triangle of `a`, A = triu(a) - triu(a)^T."""
+def matrix(p: Parametrization, leaves: Mapping[str, Any], state: Mapping[str, Any]) -> Any:
+    """U (n, n) of a parametrization from its own parameters; of the state only n, D and permutations are read."""
+    n = len(state["U"])
+    if isinstance(p, ScaledCayley | NeumannCayley):
+        A, I = _skew(leaves["A"]), torch.eye(n, dtype=torch.float64)
+        return torch.linalg.solve(I + A, I - A) @ torch.diag(torch.tensor(state["D"]))
+    if isinstance(p, Exponential):
+        return torch.linalg.matrix_exp(_skew(leaves["A"]))
+    if isinstance(p, Householder):
+        V = torch.tril(leaves["V"])
+        factors = [_reflection(V[:, j]) for j in range(min(p.reflections, n - 1))]
+        if p.reflections == n:
+            last = torch.ones(n, dtype=torch.float64)
+            last[-1] = torch.sign(V[-1, -1])
+            factors.append(torch.diag(last))
+        return torch.linalg.multi_dot([torch.eye(n, dtype=torch.float64), *factors])
+    if isinstance(p, TunableRotations):
+        layers = [
+            _rotations(n, [(j, j + 1) for j in range(first, n - 1, 2)], leaves, style, k)
+            for k in range(p.capacity // 2)
+            for style, first in (("_A", 0), ("_B", 1))
+        ]
+        return _product_in_time(layers, leaves)
+    if isinstance(p, FFTRotations):
+        layers = []
+        for i in range(n.bit_length() - 1):
+            s = n >> (i + 1)
+            upper = sorted((q for q in range(n) if not q & s), key=lambda q: (q % (2 * s)) * 2**i + q // (2 * s))
+            layers.append(_rotations(n, [(q, q + s) for q in upper], leaves, "", i))
+        return _product_in_time(layers, leaves)
+    if isinstance(p, VolumePreserving):
+        pairs, Theta = [(i, i + n // 2) for i in range(n // 2)], {"theta": leaves["Theta"].T}
+        layers = []
+        for j in reversed(range(Theta["theta"].shape[0])):
+            Q = torch.eye(n, dtype=torch.float64)[torch.tensor(state["permutations"][j])]
+            layers += [Q, _rotations(n, pairs, Theta, "", j)]
+        return _product_in_time(layers, leaves)
+    if isinstance(p, StructuredUnitary):
+        D_1, D_2, D_3 = (torch.diag(torch.exp(1j * leaves[f"w_{j}"])) for j in (1, 2, 3))
+        k = torch.arange(n, dtype=torch.float64)
+        F = torch.exp(-2j * torch.pi * torch.outer(k, k) / n) / n**0.5
+        Pi = torch.eye(n, dtype=torch.complex128)[torch.tensor(state["permutation"])]
+        R_1, R_2 = _reflection(leaves["v_1"]), _reflection(leaves["v_2"])
+        return torch.linalg.multi_dot([D_3, R_2, F.mH, D_2, Pi, R_1, F, D_1])
+    if isinstance(p, GeodesicUnitary):
+        return leaves["X"]
+    raise TypeError(f"no PyTorch form of {type(p).__name__}")
+
+
+def _skew(a: Any) -> Any:
+    """X - X^T of the strictly upper triangle X: autograd's gradient is that of the free entries."""
     X = torch.triu(a, 1)
-    A, I = X - X.T, torch.eye(len(a), dtype=a.dtype)
-    D = torch.ones(len(a), dtype=a.dtype)
-    D[len(a) - negative_ones :] = -1
-    return torch.linalg.solve(I + A, I - A) @ torch.diag(D)
+    return X - X.T
+
+
+def _reflection(v: Any) -> Any:
+    return torch.eye(len(v), dtype=v.dtype) - 2 * torch.outer(v, v.conj()) / torch.vdot(v, v)
+
+
+def _rotations(n: int, pairs: list[tuple[int, int]], leaves: Mapping[str, Any], style: str, k: int) -> Any:
+    """The dense matrix of one layer: the pairs turned by row k of theta, in the phases' row k if there are any."""
+    theta, i, j = leaves[f"theta{style}"][k], [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    phased = torch.exp(1j * leaves[f"phi{style}"][k]) if "omega" in leaves else torch.ones_like(theta)
+    M = torch.eye(n, dtype=phased.dtype)
+    M[i, i], M[i, j] = torch.cos(theta).to(M.dtype), -torch.sin(theta) * phased
+    M[j, i], M[j, j] = torch.sin(theta).to(M.dtype), torch.cos(theta) * phased
+    return M
+
+
+def _product_in_time(layers: list[Any], leaves: Mapping[str, Any]) -> Any:
+    """The layers, the first one acting first, and the diagonal of a complex matrix."""
+    product = layers[0]
+    for layer in layers[1:]:
+        product = layer @ product
+    return torch.diag(torch.exp(1j * leaves["omega"])) @ product if "omega" in leaves else product
 
 
 def gradients(f: Callable[[dict[str, Any]], Any], point: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -101,6 +183,15 @@ def gradients_of(problem: Problem) -> dict[str, np.ndarray]:
     arrays = (problem.x, problem.h0, problem.dh, problem.dh_T)
     own = Problem(problem.cell, problem.weights, *_tensors(arrays))
     return gradients(lambda leaves: own.weigh(run(own.cell, *own.at(leaves))), problem.point)
+
+
+def gradients_of_map(problem: MapProblem) -> dict[str, np.ndarray]:
+    """Autograd's gradient of a map problem's loss with respect to its parameters, 0 in entries that are not free."""
+
+    def loss(leaves: dict[str, Any]) -> Any:
+        return (torch.tensor(problem.dU).conj() * matrix(problem.p, leaves, problem.state)).real.sum()
+
+    return gradients(loss, problem.params)
 
 
 def _tensors(tree: Any) -> Any:

@@ -45,7 +45,8 @@ FORMS = (
 def by_name(text: str, n: int, complex: bool = False) -> Parametrization:
     """The parametrization that `text` names, for an n x n weight of a real or complex cell.
 
-    ValueError for an unknown name, a wrong number of integers, or a value out of range.
+    ValueError for an unknown name, a wrong number of integers, or a value that no n allows; what this n does not allow
+    is refused by `init`.
     """
     name, *rest = text.split(":")
     if name in _MAKERS:

@@ -56,8 +56,9 @@ class Householder:
         check_parameter("V", V, (n, self.reflections))
         if bool((xp.triu(V, 1) != 0).any()):
             raise ValueError("V has an entry above its diagonal; allowed: 0 there (column j begins at entry j)")
-        if not bool(((V * V).sum(axis=0) > 0).all()):
-            raise ValueError("V has a column whose square is 0, which no reflection belongs to")
+        squares = (V * V).sum(axis=0)
+        if not bool(((squares > 0) & xp.isfinite(squares)).all()):
+            raise ValueError("V has a column whose square is 0 or overflows; allowed: squares between")
         V, signs = self._reflecting(V)
         U = xp.eye(n, dtype=V.dtype)
         if V.shape[1]:

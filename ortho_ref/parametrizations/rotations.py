@@ -263,7 +263,10 @@ class VolumePreserving(Rotations):
         return {"permutations": np.stack([rng.permutation(n) for _ in range(k)])}
 
     def _layers(self, n: int, state: State) -> Iterator[Layer]:
-        for j in reversed(range(len(state["permutations"]))):
+        shape = (self._shapes(n)["Theta"][1], n)
+        if state["permutations"].shape != shape:
+            raise ValueError(f"permutations have the shape {state['permutations'].shape}; expected {shape}")
+        for j in reversed(range(shape[0])):
             yield self._layer(n // 2, j, state["permutations"][j])
 
     @staticmethod

@@ -32,8 +32,9 @@ def reflect(v: Array, s: Array) -> Array:
 def reflection_gradient(v: Array, s: Array, ds: Array) -> Array:
     """dL/dv (n,) of R = I - 2 v v^H / |v|^2 from its input s and its output's cotangent ds (n, columns)."""
     p, g = v.conj() @ s, v.conj() @ ds  # [bp:householder]
-    along = (g.conj() * p).real.sum()
-    return -2 / _square(v) * (ds @ p.conj() + s @ g.conj()) + 4 / _square(v) ** 2 * along * v  # [bp:householder]
+    scale = 2 / _square(v)  # its square would leave the range of the dtype long before U does
+    along = scale * (g.conj() * p).real.sum()
+    return scale * (along * v - ds @ p.conj() - s @ g.conj())  # [bp:householder]
 
 
 def _square(v: Array) -> Array:
@@ -65,8 +66,8 @@ class StructuredUnitary:
         n = state["U"].shape[0]
         for name, kind in (("w_1", "f"), ("w_2", "f"), ("w_3", "f"), ("v_1", "c"), ("v_2", "c")):
             check_parameter(name, params[name], (n,), kind)
-            if kind == "c" and not bool(_square(params[name]) > 0):
-                raise ValueError(f"the square of {name} is 0, and no reflection belongs to it")
+            if kind == "c" and not 0 < (square := float(_square(params[name]))) < np.inf:
+                raise ValueError(f"the square of {name} is {square}; allowed: above 0, finite")
         p, fft = params, xp_of(params["w_1"]).fft
         dtype = p["v_1"].dtype
         s = fft.fft(_diagonal(phase(p["w_1"])), axis=0).astype(dtype, copy=False)  # [urnn:6]

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 torch = pytest.importorskip("torch", reason="torch is not installed: `make crosscheck` installs it")
 
+from gradients.map_problem import free_entries, random_map_problem  # noqa: E402
 from gradients.problem import largest_error, random_problem, relative_error  # noqa: E402
 from ortho_ref import fused, models, scan  # noqa: E402
 from ortho_ref.activations import modrelu, modrelu_pullback  # noqa: E402
@@ -14,6 +15,7 @@ from ortho_ref.network import Network  # noqa: E402
 from ortho_ref.parametrizations import NeumannCayley, ScaledCayley  # noqa: E402
 from scripts import autograd as oracle  # noqa: E402
 from scripts.check_gradients import cells  # noqa: E402
+from tests.ortho_ref.maps import ORTHOGONAL, problems  # noqa: E402
 
 CELLS = cells()
 ENGINES = {"scan": scan, "fused": fused}
@@ -51,18 +53,24 @@ def test_cells_at_real_size(name):
     assert error < 1e-12, key
 
 
-@pytest.mark.parametrize("kind", [ScaledCayley, NeumannCayley])
+@pytest.mark.parametrize("name", ORTHOGONAL)
 @settings(max_examples=25)
-@given(seed=st.integers(0, 2**32 - 1), n=st.integers(2, 20))
-def test_maps(kind, seed, n):
-    """Value and pullback of the scaled Cayley map by torch.linalg.solve and autograd."""
-    rng = np.random.default_rng(seed)
-    X, dU, k = np.triu(rng.standard_normal((n, n)), 1), rng.standard_normal((n, n)), int(rng.integers(0, n + 1))
-    p, A = kind(negative_ones=k), X - X.T
-    state = p.rebuild({"A": A}, p.init(rng, n, np.float64)[1])
-    assert relative_error(state["U"], oracle.cayley(torch.tensor(X), k).numpy()) < 1e-12
-    theirs = oracle.gradients(lambda leaf: (torch.tensor(dU) * oracle.cayley(leaf["X"], k)).sum(), {"X": X})["X"]
-    assert relative_error(np.triu(p.pullback({"A": A}, state, dU)["A"], 1), theirs) < 1e-12
+@given(data=st.data())
+def test_maps(name, data):
+    """Value and pullback of every parametrization against its equations in PyTorch; 1e-11."""
+    problem = data.draw(problems(name))
+    leaves = {key: torch.tensor(value) for key, value in problem.params.items()}
+    assert relative_error(problem.state["U"], oracle.matrix(problem.p, leaves, problem.state).numpy()) < 1e-11
+    error, key = largest_error(free_entries(problem.gradients()), oracle.gradients_of_map(problem))
+    assert error < 1e-11, key
+
+
+@pytest.mark.parametrize("n", [20, 56])
+@pytest.mark.parametrize("kind", [ScaledCayley, NeumannCayley])
+def test_cayley_at_real_size(kind, n):
+    """The scaled Cayley map below 1e-12 at the sizes it is trained at."""
+    problem = random_map_problem(kind(n // 2), n, np.random.default_rng(n))
+    assert largest_error(free_entries(problem.gradients()), oracle.gradients_of_map(problem))[0] < 1e-12
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.complex128])
@@ -115,7 +123,8 @@ def test_a_network_of_two_nc_grus():
         inputs = torch.tensor(x)
         for i, layer in enumerate(network.layers):
             own = {name: leaf[f"layer{i}.{name}"] for name in layer.cell.shapes(1, 1) if f"layer{i}.{name}" in leaf}
-            own |= {f"U_{g}": oracle.cayley(leaf[f"layer{i}.U_{g}.A"], n // 2) for g in "rc"}
+            for name, p in layer.parametrizations.items():
+                own[name] = oracle.matrix(p, {"A": leaf[f"layer{i}.{name}.A"]}, states[f"layer{i}.{name}"])
             inputs = oracle.run(layer.cell, own, inputs, torch.zeros(3, n, dtype=torch.float64))[1:]
         o = inputs @ leaf["readout.W"].T + leaf["readout.b"]
         return torch.nn.functional.cross_entropy(o.reshape(-1, q), torch.tensor(y.reshape(-1)))

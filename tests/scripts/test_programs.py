@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from ortho_ref.cells import Elman, GRUResetBefore
 from ortho_ref.parametrizations import ScaledCayley
+from ortho_ref.parametrizations.by_name import FORMS
 from ortho_ref.training import load, read_config, read_metrics
 from scripts import benchmark, check_gradients, demo, evaluate, plot, train
 from tests.scripts.runs import call
@@ -25,17 +26,19 @@ def run(main, *arguments):
 
 
 def test_check_gradients_passes_and_lists_everything():
-    """Every cell x activation, both maps, every model; exit code 0."""
+    """Every cell x activation, every parametrization, every model; exit code 0."""
     code, output = run(check_gradients.main, "--seed", "1")
     assert code == 0, output
     assert "FAIL" not in output
-    for subject in (*check_gradients.cells(), "ScaledCayley", "NeumannCayley", "scornn", "nc-gru ruc", "irnn"):
+    kinds = {name.split(":")[0] for name, *_ in check_gradients.parametrizations()}
+    assert kinds == {form.split(":")[0].split("[")[0] for form in FORMS.split(", ")} - {"free"}
+    for subject in (*check_gradients.cells(), *kinds, "scornn", "nc-gru orthogonal=ruc", "irnn"):
         assert subject in output
 
 
 @pytest.mark.parametrize(
     ("kind", "method", "subjects"),
-    [(GRUResetBefore, "step_backward", "GRUResetBefore tanh"), (ScaledCayley, "pullback", "ScaledCayley, n = 5")],
+    [(GRUResetBefore, "step_backward", "GRUResetBefore tanh"), (ScaledCayley, "pullback", "cayley:2, n = 5")],
 )
 def test_check_gradients_fails_on_a_wrong_gradient(monkeypatch, kind, method, subjects):
     """A gradient scaled by 1.001 is reported in its row, and the exit code is 1."""

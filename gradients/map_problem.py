@@ -1,0 +1,69 @@
+"""Generic problems to check pullbacks on: a parametrization at a generic point, and a linear loss of its matrix."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gradients.finite_difference import Report, check
+from ortho_ref.backend import Array, to_device
+from ortho_ref.parametrizations import Parametrization, Params, State
+
+
+@dataclass(frozen=True)
+class MapProblem:
+    """A parametrization at a point, and the scalar loss Re sum(dU^* U)."""
+
+    p: Parametrization
+    params: Params
+    state: State
+    dU: Array
+
+    def loss(self, point: Mapping[str, Array]) -> Any:
+        """The loss at a point; entries of V above the diagonal, which are not free, stay 0."""
+        params = {name: np.tril(value) if name == "V" else value for name, value in point.items()}
+        return (self.dU.conj() * self.p.rebuild(params, self.state)["U"]).real.sum()
+
+    def gradients(self) -> Params:
+        """The pullback of dU."""
+        return self.p.pullback(self.params, self.state, self.dU)
+
+    def check(self, analytic: Mapping[str, Array]) -> Report:
+        """`analytic` against finite differences in every free entry."""
+        rigid = ("A", "V") if len(self.dU) == 1 else ()  # a rotation of one dimension is 1, a reflection -1
+        return check(self.loss, self.params, analytic, skew=("A",), may_vanish=rigid, kink_distance=_no_kink)
+
+    def on(self, device: str) -> "MapProblem":
+        """The same problem on a device."""
+        return MapProblem(self.p, *to_device((self.params, self.state, self.dU), device))
+
+
+def _no_kink(point: Mapping[str, Array]) -> float:
+    return float("inf")
+
+
+def free_entries(values: Params) -> Params:
+    """Gradients with 0 below the diagonal of a skew one: autograd's, of a matrix built from the entries above it."""
+    return {name: np.triu(value, 1) if name == "A" else value for name, value in values.items()}
+
+
+def random_map_problem(p: Parametrization, n: int, rng: np.random.Generator) -> MapProblem:
+    """A generic point: skew A and angles of size 1, reflection vectors of length 1/2 to 2; X as `init` draws it."""
+    params, state = p.init(rng, n, np.float64)
+
+    def normal(like: Array) -> Array:
+        draw = rng.standard_normal(like.shape)
+        return draw + 1j * rng.standard_normal(like.shape) if like.dtype.kind == "c" else draw
+
+    for name, value in params.items():
+        if name == "A":
+            X = np.triu(normal(value), 1)
+            params[name] = X - X.T
+        elif name.startswith(("V", "v")):
+            v = np.tril(normal(value)) if name == "V" else normal(value)
+            params[name] = v / np.linalg.norm(v, axis=0) * rng.uniform(0.5, 2, v.shape[1:])
+        elif name != "X":
+            params[name] = value + normal(value)
+    state = p.rebuild(params, state)
+    return MapProblem(p, params, state, normal(state["U"]))

@@ -1,0 +1,268 @@
+"""What holds for every parametrization alike: the `Parametrization` protocol, unitarity, the pullback."""
+
+import copy
+import dataclasses
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gradients.map_problem import random_map_problem
+from gradients.problem import relative_error
+from ortho_ref import checkpoint
+from ortho_ref.backend import NotFiniteError, to_device, to_host
+from ortho_ref.parametrizations import Householder, defect
+from tests.ortho_ref.maps import ALL, ORTHOGONAL, one, problems, pulled_back, rebuilt, updated
+
+
+def same(a, b):
+    """Equal to the bit, dtypes included, in everything a tree of dicts holds."""
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
+    return np.array_equal(a, b, equal_nan=True) and np.asarray(a).dtype == np.asarray(b).dtype
+
+
+def random_delta(problem, rng, size):
+    """A step such as an optimizer takes: a gradient's shape, its zeros and its skewness."""
+    gradient = problem.p.pullback(problem.params, problem.state, rng.standard_normal(problem.dU.shape) + 0 * problem.dU)
+    return {name: size * value for name, value in gradient.items()}
+
+
+@pytest.mark.parametrize("name", ORTHOGONAL)
+@settings(max_examples=25)
+@given(data=st.data())
+def test_U_is_unitary(device, name, data):
+    """||U^H U - I||_2 below 1e-12, and `health` says the same; real for a real one, complex for a complex one."""
+    problem = data.draw(problems(name))
+    U = rebuilt(problem, device)
+    assert U.shape == problem.dU.shape
+    assert U.dtype == (np.complex128 if problem.p.complex else np.float64)
+    assert np.linalg.norm(U.conj().T @ U - np.eye(len(U)), 2) < 1e-12
+    there = problem.on(device)
+    assert there.p.health(there.state)["defect"] == pytest.approx(defect(problem.state["U"]), abs=1e-14)
+
+
+@pytest.mark.parametrize("name", ALL)
+@settings(max_examples=12)
+@given(data=st.data())
+def test_pullback_against_finite_differences(device, name, data):
+    """Every free entry of every parameter below 1e-7, and no parameter that the gradient does not reach."""
+    problem = data.draw(problems(name))
+    ours = pulled_back(problem, device)
+    assert ours.keys() == problem.params.keys()
+    report = problem.check(ours)
+    assert report.passed, f"\n{report}"
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_the_pullback_test_sees_one_wrong_entry(name):
+    """An entry off by a millionth of the largest fails: the test above is not blind to any parameter."""
+    problem = one(name)
+    for key, value in problem.gradients().items():
+        wrong = value.copy()
+        where = np.unravel_index(abs(wrong).argmax(), wrong.shape)
+        wrong[where] *= 1 + 1e-6
+        if key == "A":
+            wrong[where[::-1]] = -wrong[where]
+        assert not problem.check({key: wrong}).passed, key
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_inputs_are_not_modified(device, name):
+    """Parameters, state, dU and delta are the same to the bit after every method; so is the first result after more."""
+    problem = one(name).on(device)
+    p, params, state, dU = problem.p, problem.params, problem.state, problem.dU
+    delta = to_device(random_delta(one(name), np.random.default_rng(1), 0.1), device)
+    before = copy.deepcopy(to_host((params, state, dU, delta)))
+    new_params, new_state = p.retract(params, state, delta)
+    kept = copy.deepcopy(to_host((new_params, new_state)))
+    p.rebuild(params, state)
+    p.pullback(params, state, dU)
+    p.health(state)
+    p.pullback(new_params, new_state, dU)
+    p.retract(new_params, new_state, delta)
+    for was, now in zip(before + kept, to_host((params, state, dU, delta, new_params, new_state)), strict=True):
+        assert same({"": was} if not isinstance(was, dict) else was, {"": now} if not isinstance(now, dict) else now)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_own_precision(device, name):
+    """float32 in, float32 or complex64 out, of `init`, `rebuild`, `pullback` and `retract`; and close to float64."""
+    problem = one(name)
+
+    def single(tree):
+        return {
+            key: value.astype({"f": np.float32, "c": np.complex64}[value.dtype.kind])
+            if isinstance(value, np.ndarray) and value.dtype.kind in "fc"
+            else value
+            for key, value in tree.items()
+        }
+
+    params, state = single(problem.params), single(problem.state)
+    dtype = np.complex64 if problem.p.complex else np.float32
+    drawn, first = problem.p.init(np.random.default_rng(0), len(problem.dU), np.float32)
+    assert first["U"].dtype == dtype
+    assert {key: value.dtype for key, value in drawn.items()} == {key: value.dtype for key, value in params.items()}
+    there = dataclasses.replace(problem, params=params, state=state, dU=problem.dU.astype(dtype)).on(device)
+    rebuilt_state = to_host(there.p.rebuild(there.params, there.state))
+    gradients = to_host(there.p.pullback(there.params, to_device(rebuilt_state, device), there.dU))
+    delta = single(random_delta(problem, np.random.default_rng(1), 0.01))
+    moved, moved_state = to_host(there.p.retract(there.params, there.state, to_device(delta, device)))
+    for key, value in params.items():
+        assert gradients[key].dtype == moved[key].dtype == value.dtype
+        assert relative_error(gradients[key], problem.gradients()[key]) < 1e-4
+    assert rebuilt_state["U"].dtype == moved_state["U"].dtype == dtype
+    assert relative_error(rebuilt_state["U"], problem.state["U"]) < 1e-5
+    if name != "free":
+        assert defect(moved_state["U"]) < 1e-5
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if name != "geodesic"])
+@settings(max_examples=8)
+@given(data=st.data())
+def test_retract_subtracts_delta(device, name, data):
+    """The parameters less delta, to the bit, and U of the new parameters; all else in the state stays as it was."""
+    problem = data.draw(problems(name))
+    delta = random_delta(problem, np.random.default_rng(data.draw(st.integers(0, 99))), 0.1)
+    params, state = updated(problem, delta, device)
+    for key, value in problem.params.items():
+        np.testing.assert_array_equal(params[key], value - delta[key])
+    assert relative_error(state["U"], problem.p.rebuild(params, problem.state)["U"]) < 1e-14
+    assert state.keys() == problem.state.keys()
+    for key in {"permutation", "permutations", "D"} & state.keys():
+        assert same(state[key], problem.state[key])
+
+
+@pytest.mark.parametrize("name", ORTHOGONAL)
+def test_unitary_over_200_updates(device, name):
+    """Random steps of many sizes: the defect stays below 1e-12, and U moves."""
+    problem, rng = one(name).on(device), np.random.default_rng(1)
+    params, state, first = problem.params, problem.state, to_host(problem.state["U"])
+    for _ in range(200):
+        dU = to_device(rng.standard_normal(first.shape) + 0 * first, device)
+        size = 10 ** rng.uniform(-3, -1)
+        delta = {key: size * value for key, value in problem.p.pullback(params, state, dU).items()}
+        params, state = problem.p.retract(params, state, delta)
+    assert problem.p.health(state)["defect"] < 1e-12
+    assert np.abs(to_host(state["U"]) - first).max() > 0.1
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_the_same_generator_draws_the_same(name):
+    """The same seed gives the same parameters and state to the bit; another seed, or the next draw, another U."""
+    problem = one(name)
+    rngs = [np.random.default_rng(seed) for seed in (7, 7, 8)]
+    draws = [problem.p.init(rng, 8, np.float64) for rng in rngs]
+    draws.append(problem.p.init(rngs[0], 8, np.float64))
+    assert same(dict(enumerate(draws[0])), dict(enumerate(draws[1])))
+    for params, state in draws[2:]:
+        assert not np.allclose(state["U"], draws[0][1]["U"])
+        assert not any(np.allclose(params[key], value) for key, value in draws[0][0].items())
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_kept_by_a_checkpoint(tmp_path, name):
+    """Parameters and state come back to the bit, permutations included, and U of them is U."""
+    problem = one(name)
+    checkpoint.save(
+        tmp_path / "a", {"params": {f"U.{k}": v for k, v in problem.params.items()}, "state": problem.state}
+    )
+    tree = checkpoint.load(tmp_path / "a")
+    params = {key.removeprefix("U."): value for key, value in tree["params"].items()}
+    assert same(params, problem.params)
+    assert same(tree["state"], problem.state)
+    assert same(problem.p.rebuild(params, {**tree["state"], "U": np.zeros_like(problem.dU)}), problem.state)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_memory_order_does_not_matter(device, name):
+    """Parameters, U and dU by columns, as a checkpoint or a transposition leaves them, give the same gradient."""
+    problem = one(name)
+    by_columns = {
+        key: {k: np.asfortranarray(v) if isinstance(v, np.ndarray) else v for k, v in getattr(problem, key).items()}
+        for key in ("params", "state")
+    }
+    other = dataclasses.replace(problem, dU=np.asfortranarray(problem.dU), **by_columns)
+    for key, value in pulled_back(other, device).items():
+        np.testing.assert_allclose(value, problem.gradients()[key], atol=1e-13)
+    np.testing.assert_allclose(rebuilt(other, device), problem.state["U"], atol=1e-13)
+
+
+@pytest.mark.parametrize("name", ORTHOGONAL)
+def test_parameters_that_do_not_fit(device, name):
+    """Another shape, complex for real or real for complex, integers: the message names parameter, given and allowed."""
+    there = one(name).on(device)
+    host = one(name).params
+    for key, value in host.items():
+        kind = "complex" if value.dtype.kind == "c" else r"(real|a real matrix)"
+        other = value.real if value.dtype.kind == "c" else value + 0j
+        for wrong in (value[1:], value[None], other, np.ones(value.shape, int)):
+            given, allowed = re.escape(str(wrong.shape)), re.escape(str(value.shape))
+            message = f"^{key} is {wrong.dtype} of shape {given}; allowed: {kind},? of shape {allowed}$"
+            with pytest.raises(ValueError, match=message):
+                there.p.rebuild(to_device({**host, key: wrong}, device), there.state)
+
+
+@pytest.mark.parametrize("name", ORTHOGONAL)
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_parameters_that_are_not_finite(device, name, bad):
+    """NotFiniteError naming the parameter, of `rebuild`, and of `retract` where delta brings it in."""
+    there, host = one(name).on(device), one(name).params
+    for key, value in host.items():
+        wrong = value.copy()
+        wrong[(-1,) * value.ndim] = bad
+        with pytest.raises(NotFiniteError, match=f"^{key} has an entry that is not finite"):
+            there.p.rebuild(to_device({**host, key: wrong}, device), there.state)
+        delta = {other: 0 * v for other, v in host.items()} | {key: wrong}
+        with (
+            pytest.raises(NotFiniteError, match=rf"\b{key} has an entry that is not finite"),
+            np.errstate(all="ignore"),
+        ):
+            there.p.retract(there.params, there.state, to_device(delta, device))
+
+
+COUNTS = [
+    ("free", 12, 1, 144),
+    ("cayley", 12, 1, 66),
+    ("neumann", 12, 1, 66),
+    ("exponential", 12, 0, 66),
+    ("householder", 12, 9, 12 * 3 - 3),  # m = 3
+    ("householder", 12, 0, 12 * 12 - 66),  # m = 12
+    ("tunable", 12, 4, 4 * 11 / 2),  # L = 4
+    ("tunable", 12, 0, 66),  # L = n
+    ("tunable complex", 12, 4, 4 * 11 + 12),
+    ("fft", 16, 0, 8 * 4),
+    ("fft complex", 16, 0, 16 * 4 + 16),
+    ("volume", 12, 5, 5 * 6),  # k = 5
+    ("volume", 128, 0, 14 * 64),  # k = 2 ceil(log2 n), adding's 896 angles
+    ("volume", 256, 0, 16 * 128),
+    ("structured", 12, 0, 84),
+    ("geodesic", 12, 0, 144),
+]
+
+
+@pytest.mark.parametrize(("name", "n", "k", "expected"), COUNTS)
+def test_counts(name, n, k, expected):
+    """The papers' formulae: n (n - 1) / 2; n m - m (m - 1) / 2; L (n - 1) / 2 and L (n - 1) + n; (n / 2) log2 n and
+    n log2 n + n; k n / 2; 7 n; n^2.  Where every entry is free, as many as there are real numbers in the parameters."""
+    p = ALL[name][1](n, k)
+    assert p.count(n) == expected
+    if name not in ("cayley", "neumann", "exponential", "householder", "geodesic"):
+        params, _ = p.init(np.random.default_rng(0), n, np.float64)
+        assert sum(value.size * (1 + (value.dtype.kind == "c")) for value in params.values()) == expected
+
+
+def test_counts_add_up_to_the_dimension():
+    """To the orthogonal group's, n (n - 1) / 2: skew matrices, L = n tunable layers, n - 1 reflections less their
+    lengths.  FFT style has fewer (E-goru-04: 12 of 28 for n = 8)."""
+    assert ALL["exponential"][1](8, 0).count(8) == ALL["tunable"][1](8, 0).count(8) == 28
+    assert Householder(7).count(8) - 7 == 28
+    assert ALL["fft"][1](8, 0).count(8) == 12
+
+
+def test_complex_goes_by_the_options():
+    """`complex` says which cells a parametrization goes with."""
+    is_complex = {name for name in ALL if random_map_problem(ALL[name][1](8, 0), 8, np.random.default_rng(0)).p.complex}
+    assert is_complex == {"tunable complex", "fft complex", "structured", "geodesic"}

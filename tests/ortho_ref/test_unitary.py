@@ -1,0 +1,253 @@
+"""uRNN's structured matrix [urnn:6] [urnn:blocks] [bp:urnnW], and the full-capacity one [goru:2.9] [goru:2.10]."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import scipy.stats
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gradients.map_problem import random_map_problem
+from gradients.problem import relative_error
+from ortho_ref.backend import to_device, to_host
+from ortho_ref.parametrizations import GeodesicUnitary, StructuredUnitary, defect
+from tests.ortho_ref.maps import one, problems, pulled_back, rebuilt, updated
+
+# The structured matrix
+
+
+def factors(params, permutation, conjugate=False, identity=False):
+    """The eight dense factors of urnn:6, the first acting last: D_3, R_2, F^{-1}, D_2, Pi, R_1, F, D_1."""
+    n = len(permutation)
+
+    def D(w):
+        return np.diag(np.exp(1j * w))
+
+    def R(v):
+        v = v.conj() if conjugate else v
+        return np.eye(n) - 2 * np.outer(v, v.conj()) / np.sum(np.abs(v) ** 2)
+
+    F = np.array([[np.exp(-2j * np.pi * j * k / n) for k in range(n)] for j in range(n)])
+    Pi = np.zeros((n, n))
+    for k in range(n):
+        Pi[k, k if identity else permutation[k]] = 1
+    p = params
+    return [D(p["w_3"]), R(p["v_2"]), np.linalg.inv(F), D(p["w_2"]), Pi, R(p["v_1"]), F, D(p["w_1"])]
+
+
+@settings(max_examples=40)
+@given(data=st.data())
+def test_value_of_the_structured_matrix(device, data):
+    """urnn:6 against dense factors multiplied in order; det U = e^{i (sum of all w)} times the sign of Pi."""
+    problem = data.draw(problems("structured"))
+    params, Pi = problem.params, np.eye(len(problem.dU))[problem.state["permutation"]]
+    U = rebuilt(problem, device)
+    np.testing.assert_allclose(U, np.linalg.multi_dot(factors(params, problem.state["permutation"])), atol=1e-12)
+    angle = sum(params[f"w_{j}"].sum() for j in (1, 2, 3))
+    np.testing.assert_allclose(np.linalg.det(U), np.exp(1j * angle) * np.linalg.det(Pi), atol=1e-12)
+
+
+def test_the_structured_matrix_in_one_dimension(device):
+    """n = 1: both reflections are -1 and their gradient is 0 to rounding; U = e^{i (w_1 + w_2 + w_3)}."""
+    problem = random_map_problem(StructuredUnitary(), 1, np.random.default_rng(0))
+    angle = sum(problem.params[f"w_{j}"] for j in (1, 2, 3))
+    np.testing.assert_allclose(rebuilt(problem, device), np.exp(1j * angle)[None], atol=1e-15)
+    ours = pulled_back(problem, device)
+    np.testing.assert_allclose(np.concatenate([ours["v_1"], ours["v_2"]]), 0, atol=1e-14)
+    assert problem.check({name: ours[name] for name in ("w_1", "w_2", "w_3")}).passed
+
+
+def test_the_normalisation_of_the_transform_cancels():
+    """E-urnn-06: F and F^{-1} occur once each; the unitary DFT makes the same U."""
+    problem = one("structured")
+    D_3, R_2, inverse, D_2, Pi, R_1, F, D_1 = factors(problem.params, problem.state["permutation"])
+    n = len(F)
+    unitary = np.linalg.multi_dot([D_3, R_2, inverse * n**0.5, D_2, Pi, R_1, F / n**0.5, D_1])
+    np.testing.assert_allclose(problem.state["U"], unitary, atol=1e-13)
+
+
+def test_the_value_test_sees_wrong_factors():
+    """Another order, the conjugate v of the released code, the printed identity for Pi, the inverse permutation, F for
+    its inverse: each is another matrix."""
+    problem = one("structured")
+    params, permutation, U = problem.params, problem.state["permutation"], problem.state["U"]
+    right = factors(params, permutation)
+    swapped = [right[k] for k in (0, 1, 2, 4, 3, 5, 6, 7)]  # Pi before D_2
+    exchanged = [right[k] for k in (0, 1, 6, 3, 4, 5, 2, 7)]  # F^{-1} first
+    wrong = [right[::-1], swapped, exchanged, factors(params, permutation.argsort())]
+    wrong += [factors(params, permutation, conjugate=True), factors(params, permutation, identity=True)]
+    assert not np.array_equal(permutation, permutation.argsort())
+    np.testing.assert_allclose(U, np.linalg.multi_dot(right), atol=1e-12)
+    for product in wrong:
+        assert np.abs(np.linalg.multi_dot(product) - U).max() > 0.1
+
+
+@settings(max_examples=20)
+@given(data=st.data())
+def test_structured_gradient(device, data):
+    """bp:householder: no component along v or iv, for neither reflection; w real; no entry that is not reached."""
+    problem = data.draw(problems("structured"))
+    gradients = pulled_back(problem, device)
+    for name, value in gradients.items():
+        assert (value != 0).all(), name
+        assert value.dtype == problem.params[name].dtype
+    for name in ("v_1", "v_2"):
+        along = np.vdot(problem.params[name], gradients[name])
+        assert abs(along) < 1e-12 * np.linalg.norm(gradients[name]) * np.linalg.norm(problem.params[name]) + 1e-13
+
+
+@settings(max_examples=15)
+@given(data=st.data(), log_scale=st.floats(-140, 140), angle=st.floats(-3, 3))
+def test_length_and_phase_of_v_do_not_matter(device, data, log_scale, angle):
+    """U is the same for every c v, and the gradient is c dv / |c|^2."""
+    problem, c = data.draw(problems("structured")), 10**log_scale * np.exp(1j * angle)
+    scaled = {name: value * c if name[0] == "v" else value for name, value in problem.params.items()}
+    other = dataclasses.replace(problem, params=scaled)
+    np.testing.assert_allclose(rebuilt(other, device), problem.state["U"], atol=1e-12)
+    ours, theirs = pulled_back(other, device), pulled_back(problem, device)
+    for name, value in theirs.items():
+        factor = c.conjugate() if name[0] == "v" else 1  # |c|^2 / c
+        np.testing.assert_allclose(ours[name] * factor, value, atol=1e-12 * np.abs(value).max(initial=1))
+
+
+def test_initial_structured_parameters():
+    """urnn:init: w uniform on +-pi, both parts of v on +-1; a uniform permutation that is drawn once and kept."""
+    params, state = StructuredUnitary().init(np.random.default_rng(0), 500, np.float64)
+    for name, value in params.items():
+        limit = np.pi if name[0] == "w" else 1
+        for part in (value.real, value.imag) if name[0] == "v" else (value,):
+            assert abs(part).max() <= limit
+            assert scipy.stats.kstest(part, scipy.stats.uniform(-limit, 2 * limit).cdf).pvalue > 0.01, name
+    assert not np.isin(params["w_1"], [params["w_2"], params["w_3"]]).any()
+    assert not np.isin(params["v_1"], params["v_2"]).any()
+    assert abs(np.corrcoef(params["v_1"].real, params["v_1"].imag)[0, 1]) < 0.15
+    np.testing.assert_array_equal(np.sort(state["permutation"]), np.arange(len(state["permutation"])))
+    firsts = [
+        StructuredUnitary().init(np.random.default_rng(s), 4, np.float64)[1]["permutation"][0] for s in range(800)
+    ]
+    assert scipy.stats.chisquare(np.bincount(firsts)).pvalue > 0.01
+
+
+@pytest.mark.parametrize("name", ["v_1", "v_2"])
+def test_v_of_zero(device, name):
+    """No reflection belongs to v = 0, nor to one whose square underflows; of a delta that leads there too."""
+    problem = one("structured").on(device)
+    message = f"^the square of {name} is 0.0; allowed: above 0, finite$"
+    for scale in (0, 1e-170):
+        with pytest.raises(ValueError, match=message):
+            problem.p.rebuild({**problem.params, name: scale * problem.params[name]}, problem.state)
+    delta = {key: value if key == name else 0 * value for key, value in problem.params.items()}
+    with pytest.raises(ValueError, match=message):
+        problem.p.retract(problem.params, problem.state, delta)
+
+
+# The full-capacity matrix
+
+
+def random_G(problem, seed=1):
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal(problem.dU.shape) + 1j * rng.standard_normal(problem.dU.shape)
+
+
+def step(A, X, rate):
+    """goru:2.10 by an explicit inverse."""
+    I = np.eye(len(X))
+    return np.linalg.inv(I + rate / 2 * A) @ (I - rate / 2 * A) @ X
+
+
+@settings(max_examples=30)
+@given(data=st.data(), log_rate=st.floats(-3, 1))
+def test_the_geodesic_step(device, data, log_rate):
+    """goru:2.9-2.10, corrected, against an explicit inverse, and against the form that multiplies from the right."""
+    problem, rate = data.draw(problems("geodesic")), 10**log_rate
+    X, G = problem.params["X"], random_G(problem)
+    params, state = updated(problem, {"X": rate * G}, device)
+    np.testing.assert_array_equal(params["X"], state["U"])
+    A = G @ X.conj().T - X @ G.conj().T
+    assert relative_error(params["X"], step(A, X, rate)) < 1e-11
+    A, I = X.conj().T @ G - G.conj().T @ X, np.eye(len(X))
+    from_the_right = X @ np.linalg.inv(I + rate / 2 * A) @ (I - rate / 2 * A)
+    assert relative_error(params["X"], from_the_right) < 1e-11
+
+
+@settings(max_examples=30)
+@given(data=st.data())
+def test_the_step_descends(data):
+    """E-goru-03: the slope of the loss at rate 0 is -|A|_F^2 / 2."""
+    problem = data.draw(problems("geodesic"))
+    X, G = problem.params["X"], problem.gradients()["X"]
+
+    def loss(rate):
+        return problem.loss({"X": problem.p.retract(problem.params, problem.state, {"X": rate * G})[0]["X"]})
+
+    h = 1e-4
+    slope = (loss(h) - loss(-h)) / (2 * h)
+    A = G @ X.conj().T - X @ G.conj().T
+    assert slope == pytest.approx(-(np.linalg.norm(A) ** 2) / 2, rel=1e-4)
+
+
+def test_the_printed_step_goes_uphill():
+    """E-goru-03: A = G^H U - U^H G is skew-Hermitian too, so that U stays unitary; but in 30 to 70 % of random draws
+    the loss grows, as it does for U = I, L = U_12."""
+    rng, uphill = np.random.default_rng(0), 0
+    for _ in range(200):
+        problem = random_map_problem(GeodesicUnitary(), 5, rng)
+        X, G = problem.params["X"], problem.dU
+        moved = step(G.conj().T @ X - X.conj().T @ G, X, 1e-4)
+        assert defect(moved) < 1e-12
+        uphill += problem.loss({"X": moved}) > problem.loss({"X": X})
+        ours = problem.p.retract(problem.params, problem.state, {"X": 1e-4 * G})[0]
+        assert problem.loss(ours) < problem.loss({"X": X})
+    assert 60 < uphill < 140
+    X, G = np.eye(2), np.array([[0, 1.0], [0, 0]])
+    assert step(G.T @ X - X.T @ G, X, 0.1)[0, 1] == pytest.approx(0.09975, abs=1e-5)
+    ours = GeodesicUnitary().retract({"X": X + 0j}, {"U": X}, {"X": 0.1 * G + 0j})[0]["X"]
+    assert ours[0, 1] == pytest.approx(-0.09975, abs=1e-5)
+
+
+def test_the_step_finds_the_nearest_unitary_matrix():
+    """E-goru-03: of L = -Re tr(S^H U) with S unitary the minimum is -6, at U = S; rate 0.05, 200 steps."""
+    p, S = GeodesicUnitary(), one("geodesic").params["X"]
+    params, state = p.init(np.random.default_rng(5), 6, np.float64)
+    for _ in range(200):
+        params, state = p.retract(params, state, {"X": -0.05 * S})
+    assert -(S.conj() * state["U"]).real.sum() == pytest.approx(-6, abs=1e-4)
+
+
+def test_unitary_at_every_rate(device):
+    """300 steps at rates from 1e-3 to 10 on random gradients: the defect stays below 1e-12."""
+    problem, rng = one("geodesic").on(device), np.random.default_rng(2)
+    params, state = problem.params, problem.state
+    for k in range(300):
+        delta = {"X": to_device(10 ** rng.uniform(-3, 1) * random_G(problem, k), device)}
+        params, state = problem.p.retract(params, state, delta)
+    assert problem.p.health(state)["defect"] < 1e-12
+
+
+def test_the_gradient_is_the_whole_one(device):
+    """goru:2.9: dL/dRe U + i dL/dIm U, not half of it."""
+    problem = one("geodesic")
+    np.testing.assert_array_equal(pulled_back(problem, device)["X"], problem.dU)
+
+
+def test_initial_X():
+    """A draw of urnn:6 by the same generator; U is X."""
+    params, state = GeodesicUnitary().init(np.random.default_rng(0), 6, np.float64)
+    np.testing.assert_array_equal(
+        params["X"], StructuredUnitary().init(np.random.default_rng(0), 6, np.float64)[1]["U"]
+    )
+    np.testing.assert_array_equal(params["X"], state["U"])
+
+
+def test_X_that_is_not_unitary(device):
+    """Refused from a defect of 1e-2 on, with the figure; rounding of float32 passes."""
+    problem = one("geodesic").on(device)
+    for scale, away in ((1.01, "0.0201"), (0.9, "0.19")):
+        message = rf"^X is not unitary: \|\|X\^H X - I\|\|_2 is {away}; allowed: at most 0.01$"
+        with pytest.raises(ValueError, match=message):
+            problem.p.rebuild({"X": scale * problem.params["X"]}, problem.state)
+    X = to_host(problem.params["X"]).astype(np.complex64).astype(complex)
+    np.testing.assert_array_equal(
+        to_host(problem.p.rebuild({"X": to_device(1.004 * X, device)}, problem.state)["U"]), 1.004 * X
+    )
