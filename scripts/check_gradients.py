@@ -5,6 +5,7 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import typer
+from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
@@ -123,7 +124,7 @@ def check_network(name: str, m: int, n: int, T: int, rng: np.random.Generator, *
     at_distance = lambda _: distance  # noqa: E731
     report = check(loss, params, ours, directions=3, rng=rng, skew=skew, kink_distance=at_distance, margin=margin)
     extra = "".join(f" {key}={value}" for key, value in options.items())
-    return Result(f"2 x {name}{extra}, n = {n}, T = {T}", report.largest, None, None)
+    return Result(f"2 x {name}{extra}{f', n = {n}' if n >= 20 else ''}", report.largest, None, None)
 
 
 def results(rng: np.random.Generator, torch: bool) -> list[Result]:
@@ -165,7 +166,7 @@ def main(
         f"against finite differences (allowed: {TOLERANCE_DIFFERENCES:.0e}); "
         f"of fused against scan, and against autograd ({TOLERANCE_ANALYTIC:.0e}, pullbacks {TOLERANCE_PULLBACK:.0e})"
     )
-    table = Table(title=title, caption=caption, padding=(0, 0, 0, 1))
+    table = Table(title=title, caption=caption, padding=(0, 0, 0, 1), box=SIMPLE)  # 80 columns hold all of it
     table.add_column("subject", no_wrap=True)
     for heading in ("differences", "fused", "autograd"):
         table.add_column(heading, justify="right", no_wrap=True)
