@@ -46,10 +46,10 @@ def cells() -> dict[str, Cell]:
     for kind in (GRUResetBefore, GRUResetAfter, Elman, FastRNN):
         named |= {f"{kind.__name__} {activation}": kind(activation) for activation in ACTIVATIONS}
     named |= {
-        "GRUResetAfter tanh, recurrent bias": GRUResetAfter(recurrent_bias=True),
+        "GRUResetAfter tanh, b_hh": GRUResetAfter(recurrent_bias=True),
         "GRUResetAfter modrelu, no reset gate": GRUResetAfter("modrelu", reset_gate=False),
         "GRUResetAfter modrelu, no update gate": GRUResetAfter("modrelu", update_gate=False),
-        "GRUResetAfter tanh, no gate, recurrent bias": GRUResetAfter("tanh", False, False, True),
+        "GRUResetAfter tanh, no gates, b_hh": GRUResetAfter("tanh", False, False, True),
         "FastRNN relu, sgornn": FastRNN("relu", "sgornn"),
         "FastRNN relu, sgornn as printed": FastRNN("relu", "sgornn-as-printed"),
     }
@@ -168,7 +168,7 @@ def main(
     )
     table = Table(title=title, caption=caption, padding=(0, 0, 0, 1), box=SIMPLE)  # 80 columns hold all of it
     table.add_column("subject", no_wrap=True)
-    for heading in ("differences", "fused", "autograd"):
+    for heading in ("numeric", "fused", "autograd"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
     for row in rows:
