@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gradients.finite_difference import Report, check
+from gradients.problem import admissible, standard_normal
 from ortho_ref.backend import Array, to_device
 from ortho_ref.parametrizations import Parametrization, Params, State
 
@@ -21,9 +22,8 @@ class MapProblem:
     dU: Array
 
     def loss(self, point: Mapping[str, Array]) -> Any:
-        """The loss at a point; entries of V above the diagonal, which are not free, stay 0."""
-        params = {name: np.tril(value) if name == "V" else value for name, value in point.items()}
-        return (self.dU.conj() * self.p.rebuild(params, self.state)["U"]).real.sum()
+        """The loss at a point."""
+        return (self.dU.conj() * self.p.rebuild(admissible(point), self.state)["U"]).real.sum()
 
     def gradients(self) -> Params:
         """The pullback of dU."""
@@ -53,8 +53,7 @@ def random_map_problem(p: Parametrization, n: int, rng: np.random.Generator) -> 
     params, state = p.init(rng, n, np.float64)
 
     def normal(like: Array) -> Array:
-        draw = rng.standard_normal(like.shape)
-        return draw + 1j * rng.standard_normal(like.shape) if like.dtype.kind == "c" else draw
+        return standard_normal(rng, like.shape, like.dtype.kind == "c")
 
     for name, value in params.items():
         if name == "A":

@@ -113,6 +113,55 @@ def network_kink_distance(network: Network, params: Params, states: States, x: A
     )
 
 
+def standard_normal(rng: np.random.Generator, shape: tuple[int, ...], complex: bool) -> Array:
+    """Standard normals; of complex numbers both parts."""
+    values = rng.standard_normal(shape)
+    return values + 1j * rng.standard_normal(shape) if complex else values
+
+
+def perturbed(params: Params, rng: np.random.Generator, size: float) -> Params:
+    """Every parameter plus `size` times standard normals, each within its own set.
+
+    A skew A stays skew, Householder's V lower trapezoidal, a unitary X where it is.  Scalars are standard normals: they
+    begin where a gate is all but shut, which few gradients come through.
+    """
+    moved: Params = {}
+    for name, value in params.items():
+        noise = standard_normal(rng, value.shape, value.dtype.kind == "c")
+        if _last(name) == "A":
+            noise = noise - noise.T
+        elif _last(name) == "V":
+            noise = np.tril(noise)
+        elif _last(name) == "X":
+            noise = np.zeros(value.shape)
+        moved[name] = np.asarray(value + size * noise if value.ndim else noise).astype(value.dtype)
+    return moved
+
+
+def admissible(point: Mapping[str, Array]) -> Params:
+    """A point that differences moved, with V lower trapezoidal again: its other entries are no parameters."""
+    return {name: np.tril(value) if _last(name) == "V" else value for name, value in point.items()}
+
+
+def skew(params: Params) -> tuple[str, ...]:
+    """Names of the parameters that are skew matrices."""
+    return tuple(name for name in params if _last(name) == "A")
+
+
+def _last(path: str) -> str:
+    return path.rpartition(".")[2]
+
+
+def single(tree: Any) -> Any:
+    """Nested dicts and tuples with their floats as float32, complex numbers as complex64, integers as they are."""
+    if isinstance(tree, dict):
+        return {key: single(value) for key, value in tree.items()}
+    if isinstance(tree, tuple):
+        return tuple(map(single, tree))
+    kind = getattr(getattr(tree, "dtype", None), "kind", "")
+    return tree.astype({"f": np.float32, "c": np.complex64}[kind]) if kind in ("f", "c") else tree
+
+
 def random_problem(
     cell: Cell,
     rng: np.random.Generator,
@@ -129,10 +178,9 @@ def random_problem(
     for _ in range(200):
 
         def normal(*shape: int, as_state: bool = False) -> Array:
-            values = np.asarray(rng.standard_normal(shape))
-            if as_state and cell.complex:
-                return (values + 1j * rng.standard_normal(shape)).astype(complex_dtype(dtype))
-            return values.astype(dtype)
+            is_complex = as_state and cell.complex
+            values = np.asarray(standard_normal(rng, shape, is_complex))
+            return values.astype(complex_dtype(dtype) if is_complex else dtype)
 
         def state() -> State:
             return state_of(tuple(normal(B, n, as_state=True) for _ in cell.states))

@@ -202,6 +202,8 @@ def _full_urnn(m: int, n: int) -> Recurrent:
 def _ornn(m: int, n: int, reflections: int | None = None, activation: str = "modrelu") -> Recurrent:
     """oRNN (goru:householder): RNN with U a product of `reflections` Householder reflections (n // 2 unless given).
 
+    activation: "tanh", "relu" or "modrelu".
+
     W Glorot uniform, b = 0, h0 trained and uniform on +-sqrt(3 / (2 n)).  Released code has a leaky ReLU of slope 0.1
     by default, projects the reflection vectors to unit length after each update, and takes their length for 1 in the
     gradient; here the gradient has the normalisation in it.
@@ -222,6 +224,8 @@ def _exprnn(m: int, n: int, initial: str = "henaff") -> Recurrent:
 
 def _fastrnn(m: int, n: int, activation: str = "tanh") -> Recurrent:
     """FastRNN (sgornn:1 with a free U and no constraint): W, U normal with deviation 0.1, b = 1, alpha = -3, beta = 3.
+
+    activation: "tanh", "relu" or "modrelu".
 
     As in EdgeML's cell, alpha and beta before the sigmoid.  SGORNN's code starts its FastRNN from -3.75, Glorot uniform
     W, an orthogonal U and b = 0, with ReLU, and clips beta for it too.

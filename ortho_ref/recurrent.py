@@ -247,12 +247,13 @@ class Recurrent:
         """Subtract the optimizer's deltas and update every U.  ValueError where names or shapes do not fit."""
         if set(deltas) != set(params):
             raise ValueError(f"deltas differ from the parameters in {sorted(set(deltas) ^ set(params))}")
+        # a rate times a 0-d array is a NumPy scalar
+        deltas = {name: np.asarray(d) if isinstance(d, np.generic) else d for name, d in deltas.items()}
         for name, delta in deltas.items():
             _check_array(f"delta of {name}", delta, params[name].shape, params[name].dtype)
         new_params, new_states = {}, dict(states)
         for name in params:
             if name.partition(".")[0] not in states:
-                # asarray: a difference of 0-d arrays is a NumPy scalar
                 new_params[name] = library_of(params[name]).xp.asarray(params[name] - deltas[name])
         for name, parametrization in self.constrained.items():
             try:

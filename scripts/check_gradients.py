@@ -11,7 +11,7 @@ from rich.table import Table
 
 from gradients.finite_difference import check
 from gradients.map_problem import free_entries, random_map_problem
-from gradients.problem import MARGIN, largest_error, network_kink_distance, random_problem
+from gradients.problem import MARGIN, admissible, largest_error, network_kink_distance, random_problem, skew
 from ortho_ref import fused, models, scan
 from ortho_ref.activations import ACTIVATIONS
 from ortho_ref.cells import LSTM, Cell, Elman, FastRNN, GRUResetAfter, GRUResetBefore
@@ -117,12 +117,11 @@ def check_network(name: str, m: int, n: int, T: int, rng: np.random.Generator, *
     _, ours, _ = network.loss_and_gradients(params, states, x, y)
 
     def loss(p: Any) -> Any:
-        p = {key: np.tril(value) if key.endswith(".V") else value for key, value in p.items()}
+        p = admissible(p)
         return network.loss_and_gradients(p, network.rebuild(p, states), x, y)[0]
 
-    skew = [key for key in params if key.endswith(".A")]
-    at_distance = lambda _: distance  # noqa: E731
-    report = check(loss, params, ours, directions=3, rng=rng, skew=skew, kink_distance=at_distance, margin=margin)
+    options_of_check: dict[str, Any] = {"skew": skew(params), "kink_distance": lambda _: distance, "margin": margin}
+    report = check(loss, params, ours, directions=3, rng=rng, **options_of_check)
     extra = "".join(f" {key}={value}" for key, value in options.items())
     return Result(f"2 x {name}{extra}{f', n = {n}' if n >= 20 else ''}", report.largest, None, None)
 

@@ -1,5 +1,7 @@
 """Every hand-derived gradient against PyTorch's autograd in float64, below 1e-12."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,9 +10,11 @@ from hypothesis import strategies as st
 torch = pytest.importorskip("torch", reason="torch is not installed: `make crosscheck` installs it")
 
 from gradients.map_problem import free_entries, random_map_problem  # noqa: E402
-from gradients.problem import largest_error, random_problem, relative_error  # noqa: E402
+from gradients.problem import largest_error, perturbed, random_problem, relative_error, standard_normal  # noqa: E402
 from ortho_ref import fused, models, scan  # noqa: E402
 from ortho_ref.activations import modrelu, modrelu_pullback  # noqa: E402
+from ortho_ref.cells import FastRNN, GRUResetAfter  # noqa: E402
+from ortho_ref.cells.cell import state_of  # noqa: E402
 from ortho_ref.network import Network  # noqa: E402
 from ortho_ref.parametrizations import NeumannCayley, ScaledCayley  # noqa: E402
 from scripts import autograd as oracle  # noqa: E402
@@ -39,18 +43,73 @@ def test_cells(engine, name, seed, T, B, m, n, tokens):
     assert error < 1e-12, key
 
 
-@pytest.mark.parametrize("name", ["GRUResetBefore modrelu", "LSTM"])
+REAL_SIZE = ["GRUResetBefore modrelu", "LSTM", "GRUResetAfter modrelu", "FastRNN relu, sgornn", "Elman modrelu complex"]
+
+
+@pytest.mark.parametrize("name", REAL_SIZE)
 def test_cells_at_real_size(name):
     """n = 56, m = 22, T = 100, B = 16; off the kinks by chance, not by a margin."""
-    rng = np.random.default_rng(0)
-    problem = random_problem(CELLS[name], rng, T=2, B=2, m=22, n=56)
+    cell, rng = CELLS[name], np.random.default_rng(0)
+    problem = random_problem(cell, rng, T=2, B=2, m=22, n=56)
     T, B = 100, 16
-    x, dh = rng.standard_normal((T, B, 22)), rng.standard_normal((T, B, 56))
-    state = tuple(rng.standard_normal((B, 56)) for _ in CELLS[name].states)
-    state = state if len(state) > 1 else state[0]
-    problem = type(problem)(problem.cell, problem.weights, x, state, dh, state)
+
+    x, dh = rng.standard_normal((T, B, 22)), standard_normal(rng, (T, B, 56), cell.complex)
+    state = state_of(tuple(standard_normal(rng, (B, 56), cell.complex) for _ in cell.states))
+    problem = type(problem)(cell, problem.weights, x, state, dh, state)
     error, key = largest_error(problem.gradients(fused), oracle.gradients_of(problem))
     assert error < 1e-12, key
+
+
+REGIMES = {"nothing clipped": (-2.0, -1.0), "beta clipped": (-1.0, 3.0), "alpha beyond 1/2": (1.0, -3.0)}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("regime", REGIMES)
+@pytest.mark.parametrize("constraint", ["sgornn", "sgornn-as-printed"])
+def test_fastrnn_clipped_or_not(engine, regime, constraint):
+    """sgornn:3 as torch.minimum in the graph: whatever is clipped, the same gradients of alpha and beta."""
+    problem = random_problem(FastRNN("relu", constraint), np.random.default_rng(0))
+    alpha, beta = REGIMES[regime]
+    problem = replace(problem, weights=problem.weights | {"alpha": np.array(alpha), "beta": np.array(beta)})
+    ours, theirs = problem.gradients(ENGINES[engine]), oracle.gradients_of(problem)
+    error, key = largest_error(ours, theirs)
+    assert error < 1e-12, key
+    zero = {name for name in ("alpha", "beta") if theirs[name] == 0}
+    assert zero == {name for name in ("alpha", "beta") if ours[name] == 0}
+    assert bool(zero) == (regime != "nothing clipped")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("m", "n", "T", "B"), [(3, 5, 7, 4), (1, 1, 1, 1), (6, 8, 30, 2)])
+def test_gru_reset_after_is_torchs_gru(engine, m, n, T, B):
+    """goru:2.2 with b_hh is what PyTorch and cuDNN compute: torch.nn.GRU, its rows in the order r, z, n, its two biases
+    of r and of z added up.  States, and the gradient of every weight, of x and of h0."""
+    cell = GRUResetAfter("tanh", recurrent_bias=True)
+    problem = random_problem(cell, np.random.default_rng(0), T=T, B=B, m=m, n=n)
+    w, rng = problem.weights, np.random.default_rng(1)
+    split = {g: rng.standard_normal(n) for g in "rz"}  # how torch's two biases share ours
+    gru = torch.nn.GRU(m, n).double()
+    values = {f"weight_{at}h_l0": [w[f"{kind}_{g}"] for g in "rzh"] for at, kind in (("i", "W"), ("h", "U"))}
+    values["bias_ih_l0"] = [w["b_r"] - split["r"], w["b_z"] - split["z"], w["b_h"]]
+    values["bias_hh_l0"] = [split["r"], split["z"], w["b_hh"]]
+    with torch.no_grad():
+        for name, blocks in values.items():
+            getattr(gru, name).copy_(torch.tensor(np.concatenate(blocks)))
+    x, h0 = (torch.tensor(value, requires_grad=True) for value in (problem.x, problem.h0[None]))
+    states, last = gru(x, h0)
+    ours, _ = ENGINES[engine].forward(cell, w, problem.x, problem.h0)
+    np.testing.assert_allclose(ours[1:], states.detach().numpy(), rtol=1e-12, atol=1e-13)
+    loss = (torch.tensor(problem.dh) * states).sum() + (torch.tensor(problem.dh_T) * last[0]).sum()
+    loss.backward()
+    blocks = {name: dict(zip("rzh", np.split(getattr(gru, name).grad.numpy(), 3), strict=True)) for name in values}
+    theirs = {"x": x.grad.numpy(), "h0": h0.grad.numpy()[0], "b_hh": blocks["bias_hh_l0"]["h"]}
+    for g in "rzh":
+        theirs |= {f"W_{g}": blocks["weight_ih_l0"][g], f"U_{g}": blocks["weight_hh_l0"][g]}
+        theirs[f"b_{g}"] = blocks["bias_ih_l0"][g]
+    error, key = largest_error(problem.gradients(ENGINES[engine]), theirs)
+    assert error < 1e-12, key
+    other, _ = scan.forward(GRUResetAfter("tanh"), {k: v for k, v in w.items() if k != "b_hh"}, problem.x, problem.h0)
+    assert relative_error(other[1:], states.detach().numpy()) > 0.01  # without b_hh it is not
 
 
 @pytest.mark.parametrize("name", ORTHOGONAL)
@@ -114,7 +173,7 @@ def test_a_network_of_two_nc_grus():
     m, n, q = 4, 6, 5
     network = Network(tuple(models.build("nc-gru", size, n, orthogonal="rc") for size in (m, n)), q)
     params, states = network.init(rng, np.float64)
-    params = {k: v if k.endswith(".A") else v + 0.3 * rng.standard_normal(v.shape) for k, v in params.items()}
+    params = perturbed(params, rng, 0.3)
     states = network.rebuild(params, states)
     x, y = rng.standard_normal((6, 3, m)), rng.integers(0, q, (6, 3))
     value, ours, _ = network.loss_and_gradients(params, states, x, y)
@@ -134,3 +193,29 @@ def test_a_network_of_two_nc_grus():
     for key in params:
         own = np.triu(ours[key], 1) if key.endswith(".A") else ours[key]
         assert relative_error(own, theirs[key]) < 1e-12, key
+
+
+def test_a_network_of_two_complex_layers():
+    """Full-capacity uRNN: complex W, U and trained h0, [Re h, Im h] read on (urnn:9): every gradient by autograd."""
+    rng = np.random.default_rng(0)
+    m, n, q = 4, 5, 3
+    network = models.network("full-urnn", m, [n, n], q)
+    params, states = network.init(rng, np.float64)
+    params = perturbed(params, rng, 0.3)
+    states = network.rebuild(params, states)
+    x, y = rng.integers(0, m, (6, 3)), rng.integers(0, q, (6, 3))
+    value, ours, _ = network.loss_and_gradients(params, states, x, y)
+
+    def loss(leaf):
+        inputs = torch.tensor(x)
+        for i, layer in enumerate(network.layers):
+            own = {name: leaf[f"layer{i}.{name}"] for name in ("W", "b")} | {"U": leaf[f"layer{i}.U.X"]}
+            h = oracle.run(layer.cell, own, inputs, leaf[f"layer{i}.h0"].expand(3, n))[1:]
+            inputs = torch.cat([h.real, h.imag], dim=-1)
+        o = inputs @ leaf["readout.W"].T + leaf["readout.b"]
+        return torch.nn.functional.cross_entropy(o.reshape(-1, q), torch.tensor(y.reshape(-1)))
+
+    theirs = oracle.gradients(loss, params)
+    assert abs(value - float(loss({k: torch.tensor(v) for k, v in params.items()}))) < 1e-13
+    error, key = largest_error(ours, theirs)
+    assert error < 1e-12, key

@@ -6,9 +6,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gradients.finite_difference import NearKinkError, check
-from gradients.problem import Problem, largest_error, network_kink_distance, random_problem, relative_error
+from gradients.problem import (
+    Problem,
+    admissible,
+    largest_error,
+    network_kink_distance,
+    perturbed,
+    random_problem,
+    relative_error,
+    single,
+    skew,
+)
 from ortho_ref import models, scan
-from ortho_ref.cells import LSTM, Elman, GRUResetBefore
+from ortho_ref.cells import LSTM, Elman, FastRNN, GRUResetBefore
 from ortho_ref.network import Network
 
 RNG = np.random.default_rng(0)
@@ -239,6 +249,68 @@ def test_problems_are_generic():
     """No zero anywhere: weights, biases, inputs, h0, upstream at every step and at the last."""
     problem = random_problem(LSTM(), np.random.default_rng(0))
     assert all(np.all(array != 0) for array in (*problem.point.values(), problem.dh, *problem.dh_T))
+
+
+def test_complex_problems_are_generic_in_both_parts():
+    """Weights W and U, h0, dh and dh_T complex, b and x real; the loss is Re of the inner product."""
+    problem = random_problem(Elman("modrelu", complex=True), np.random.default_rng(0))
+    by_kind = {"c": (*(problem.weights[name] for name in "WU"), problem.h0, problem.dh, problem.dh_T)}
+    by_kind["f"] = (problem.weights["b"], problem.x)
+    for kind, arrays in by_kind.items():
+        assert all(array.dtype.kind == kind and (array.real * array.real).all() for array in arrays)
+    assert all(array.imag.all() for array in by_kind["c"])
+    h = 2j * np.ones((5, 3, 5))
+    expected = 2 * (problem.dh.imag.sum() + problem.dh_T.imag.sum())
+    assert problem.weigh(h) == pytest.approx(expected, rel=1e-13)
+
+
+def test_clipped_gates_have_kinks():
+    """alpha_t = 1/2 and beta_t = 1 - 2 alpha_t of the constraints; a gate that no constraint sees has none."""
+    logit = lambda p: np.array(np.log(p / (1 - p)))  # noqa: E731
+    for constraint, alpha, beta, distance in (
+        (None, 0.499, 0.001, np.inf),
+        ("sgornn", 0.2, 0.55, 0.05),
+        ("sgornn", 0.2, 0.63, 0.03),
+        ("sgornn", 0.49, 0.5, 0.01),
+        ("sgornn", 0.7, 0.1, 0.1),
+        ("sgornn", 0.53, 0.1, 0.03),
+        ("sgornn-as-printed", 0.2, 0.55, 0.05),
+        ("sgornn-as-printed", 0.7, 0.1, 0.5),
+    ):
+        problem = random_problem(FastRNN("tanh", constraint), np.random.default_rng(0))
+        point = problem.point | {"alpha": logit(alpha), "beta": logit(beta)}
+        assert problem.kink_distance(point) == pytest.approx(distance)
+    assert random_problem(FastRNN(), np.random.default_rng(0)).may_vanish == ()
+    assert random_problem(FastRNN("tanh", "sgornn"), np.random.default_rng(0)).may_vanish == ("alpha", "beta")
+
+
+def test_perturbed_parameters_stay_in_their_sets():
+    """Skew A, lower trapezoidal V, unitary X, complex W in both parts, scalars anew; all but X move, no input."""
+    rng = np.random.default_rng(0)
+    V, X = np.tril(rng.standard_normal((4, 2))), np.linalg.qr(rng.standard_normal((3, 3)) + 1j)[0]
+    params = {"U.A": np.zeros((3, 3)), "layer0.U.V": V, "U.X": X, "W": np.ones((2, 2), np.complex64)}
+    params |= {"b": np.zeros(3, np.float32), "alpha": np.array(-30.0)}
+    before = {name: value.copy() for name, value in params.items()}
+    moved = perturbed(params, rng, 0.1)
+    for name, value in moved.items():
+        assert (value.shape, value.dtype, type(value)) == (params[name].shape, params[name].dtype, np.ndarray)
+        np.testing.assert_array_equal(params[name], before[name])
+        assert (value != params[name]).any() == (name != "U.X")
+    np.testing.assert_array_equal(moved["U.A"], -moved["U.A"].T)
+    np.testing.assert_array_equal(moved["layer0.U.V"], np.tril(moved["layer0.U.V"]))
+    assert moved["W"].imag.all()
+    assert 0 < abs(moved["alpha"]) < 5
+    assert skew(params) == ("U.A",)
+    upper = admissible({"U.V": np.ones((3, 2)), "W": np.ones((3, 2))})
+    np.testing.assert_array_equal(upper["U.V"], [[1, 0], [1, 1], [1, 1]])
+    assert upper["W"].all()
+
+
+def test_single_precision_of_a_tree():
+    """Floats and complex numbers halve, integers and what is no array stay."""
+    halved = single({"a": (np.ones(1), np.ones(1, complex)), "step": 3, "p": np.arange(2)})
+    assert [value.dtype for value in halved["a"]] == [np.float32, np.complex64]
+    assert (halved["step"], halved["p"].dtype.kind) == (3, "i")
 
 
 def test_kink_distances_are_the_least_over_all():

@@ -1,4 +1,8 @@
-"""The cells' steps and `scan` [ncgru:1] [ncgru:19] [urnn:1] [bp:gru1] [bp:rnn] [bp:lstm] [bp:bptt]."""
+"""The cells' steps and `scan` [ncgru:1] [ncgru:19] [goru:2.2] [goru:3.1] [goru:abl] [urnn:1] [urnn:7] [urnn:8]
+[bp:gru1] [bp:gru2] [bp:rnn] [bp:urnn] [bp:lstm] [bp:bptt]; FastRNN's gates are in test_fastrnn.py."""
+
+import cmath
+import math
 
 import numpy as np
 import pytest
@@ -7,12 +11,14 @@ from hypothesis import strategies as st
 
 from gradients.finite_difference import check
 from gradients.problem import Problem, random_problem, relative_error
-from ortho_ref import backend, scan
-from ortho_ref.cells import LSTM, Elman, GRUResetBefore
+from ortho_ref import backend, fused, scan
+from ortho_ref.cells import LSTM, Elman, FastRNN, GRUResetAfter, GRUResetBefore
+from ortho_ref.cells.cell import parts_of
+from ortho_ref.layers import real_features
 from scripts.check_gradients import cells
 
 CELLS = cells()
-SMOOTH = ["LSTM", "GRUResetBefore tanh", "Elman tanh"]
+SMOOTH = [name for name in CELLS if name == "LSTM" or "tanh" in name]
 
 problems = {
     "seed": st.integers(0, 2**32 - 1),
@@ -82,6 +88,135 @@ def test_gru_gates_at_their_ends():
     np.testing.assert_allclose(new, np.tanh(x @ w["W_c"].T + w["b_c"]), rtol=1e-14)
 
 
+SIGMOID = lambda a: 1 / (1 + math.exp(-a))  # noqa: E731
+# Phi(a, b) of one number
+PHI = {
+    "tanh": lambda a, b: math.tanh(a + b),
+    "relu": lambda a, b: max(a + b, 0),
+    "modrelu": lambda a, b: math.copysign(max(abs(a) + b, 0), a),
+}
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("update_gate", [True, False])
+@pytest.mark.parametrize("reset_gate", [True, False])
+@pytest.mark.parametrize("activation", PHI)
+def test_gru_reset_after_values_by_hand(activation, reset_gate, update_gate, bias):
+    """goru:2.2 and goru:3.1-3.3 with n = m = 1, two steps in plain arithmetic: r on the product and b_hh, z weighs the
+    old state, modReLU's bias inside (E-goru-02), a gate that is off a number of its own (goru:abl)."""
+    cell = GRUResetAfter(activation, reset_gate, update_gate, bias)
+    values = {"W_r": 0.5, "U_r": -1.0, "b_r": 0.3, "W_z": 0.7, "U_z": 0.4, "b_z": -0.2, "W_h": 1.5, "U_h": -0.8}
+    values |= {"b_h": 0.1, "b_hh": 0.25, "r": 1.7, "z": -0.3}
+    w = {name: np.full(shape, values[name]) for name, shape in cell.shapes(1, 1).items()}
+    h, expected = np.array([[0.6]]), 0.6
+    for x in (2.0, -1.5):
+        r = SIGMOID(0.5 * x - 1.0 * expected + 0.3) if reset_gate else 1.7
+        z = SIGMOID(0.7 * x + 0.4 * expected - 0.2) if update_gate else -0.3
+        a = 1.5 * x + r * (-0.8 * expected + (0.25 if bias else 0))
+        expected = z * expected + (1 - z) * PHI[activation](a, 0.1)
+        h, _ = cell.step_forward(w, np.array([[x]]), h)
+        np.testing.assert_allclose(h, expected, rtol=1e-14)
+
+
+def test_gru_reset_after_gates_at_their_ends():
+    """z = 1 keeps all of the old state, z = 0 takes all new content; r = 0 hides h and b_hh from the candidate only; a
+    reset gate that is off is r = 1 unless trained: plain U_h h."""
+    cell = GRUResetAfter("tanh", recurrent_bias=True)
+    problem = random_problem(cell, np.random.default_rng(0))
+    w, x, h = problem.weights, problem.x[0], problem.h0
+    keep, _ = cell.step_forward(w | {"b_z": np.full(5, 800.0)}, x, h)
+    np.testing.assert_array_equal(keep, h)
+    new, _ = cell.step_forward(w | {"b_z": np.full(5, -800.0), "b_r": np.full(5, -800.0)}, x, h)
+    np.testing.assert_allclose(new, np.tanh(x @ w["W_h"].T + w["b_h"]), rtol=1e-13)
+    new, _ = cell.step_forward(w | {"b_z": np.full(5, -800.0), "b_r": np.full(5, 800.0)}, x, h)
+    plain = np.tanh(x @ w["W_h"].T + h @ w["U_h"].T + w["b_hh"] + w["b_h"])
+    np.testing.assert_allclose(new, plain, rtol=1e-13)
+    off = GRUResetAfter("tanh", reset_gate=False, update_gate=False, recurrent_bias=True)
+    own = {name: w[name] for name in ("W_h", "U_h", "b_h", "b_hh")}
+    initial = off.init(np.random.default_rng(0), 3, 5, np.float64)
+    assert (set(initial["r"]), set(initial["z"])) == ({1.0}, {0.5})
+    for z, expected in ((0.0, plain), (1.0, h), (0.5, (h + plain) / 2)):
+        ours, _ = off.step_forward(own | {"r": initial["r"], "z": np.full(5, z)}, x, h)
+        np.testing.assert_allclose(ours, expected, rtol=1e-13)
+
+
+@pytest.mark.parametrize("activation", ["tanh", "modrelu"])
+def test_where_the_reset_stands(activation):
+    """ncgru:1 resets before U, goru:2.2 after: with u = 1 - z the two are one cell for a diagonal U, where U (r * h) is
+    r * (U h), and for no other."""
+    before, after = GRUResetBefore(activation), GRUResetAfter(activation)
+    problem = random_problem(before, np.random.default_rng(0))
+    w = problem.weights
+    for matrix, same in ((np.diag(np.diag(w["U_c"])), True), (w["U_c"], False)):
+        w["U_c"] = matrix
+        theirs, _ = scan.forward(before, w, problem.x, problem.h0)
+        renamed = {"W_z": -w["W_u"], "U_z": -w["U_u"], "b_z": -w["b_u"]}
+        renamed |= {f"{kind}_h": w[f"{kind}_c"] for kind in "WUb"} | {f"{kind}_r": w[f"{kind}_r"] for kind in "WUb"}
+        ours, _ = scan.forward(after, renamed, problem.x, problem.h0)
+        assert (relative_error(ours, theirs) < 1e-13) == same
+        assert same or relative_error(ours, theirs) > 0.01
+
+
+@pytest.mark.parametrize("engine", [scan, fused], ids=["scan", "fused"])
+def test_complex_elman_values_by_hand(engine):
+    """urnn:1 and urnn:8 with n = m = 1 over three steps, in plain complex arithmetic: on, off, and grown by b > 0."""
+    W, U, h = 0.5 - 0.25j, cmath.exp(0.7j), 0.6 - 0.3j
+    for b in (-1.0, 0.3):
+        expected = [h]
+        for x in (2.0, -0.6, 1.0):
+            z = W * x + U * expected[-1]
+            expected.append(z / abs(z) * max(abs(z) + b, 0))
+        w = {"W": np.array([[W]]), "U": np.array([[U]]), "b": np.array([b])}
+        x = np.array([2.0, -0.6, 1.0]).reshape(3, 1, 1)
+        ours, _ = engine.forward(Elman("modrelu", complex=True), w, x, np.array([[h]]))
+        np.testing.assert_allclose(ours[:, 0, 0], expected, rtol=1e-14, atol=1e-15)
+        assert (0 in expected) == (b < 0)
+
+
+@pytest.mark.parametrize("engine", [scan, fused], ids=["scan", "fused"])
+@pytest.mark.parametrize("tokens", [False, True])
+def test_complex_elman_is_a_real_network_of_pairs(engine, tokens):
+    """urnn:7: on (Re h, Im h) of 2 n real numbers U is (Re U, -Im U; Im U, Re U), and modReLU scales pairs by their
+    length.  Values, and every gradient as differences of that real network."""
+    cell = Elman("modrelu", complex=True)
+    problem = random_problem(cell, np.random.default_rng(1), T=4, n=3, tokens=tokens)
+
+    def pairs(point):
+        U, W, h = point["U"], point["W"], point["h0"]
+        U, W = np.block([[U.real, -U.imag], [U.imag, U.real]]), np.concatenate([W.real, W.imag])
+        x, h = point.get("x", problem.x), np.concatenate([h.real, h.imag], axis=1)
+        history = [h]
+        for x_t in np.eye(3)[x] if tokens else x:
+            z = x_t @ W.T + h @ U.T
+            length = np.hypot(z[:, :3], z[:, 3:])
+            h = z * np.tile(np.maximum(length + point["b"], 0) / length, 2)
+            history.append(h)
+        return np.stack(history)
+
+    h, _ = engine.forward(cell, problem.weights, problem.x, problem.h0)
+    np.testing.assert_allclose(real_features(h), pairs(problem.point), rtol=1e-13, atol=1e-14)
+    weights = (real_features(problem.dh), real_features(problem.dh_T))
+
+    def loss(point):
+        h = pairs(point)
+        return (weights[0] * h[1:]).sum() + (weights[1] * h[-1]).sum()
+
+    report = check(loss, problem.point, problem.gradients(engine), kink_distance=problem.kink_distance)
+    assert report.passed, f"\n{report}"
+
+
+def test_complex_modrelu_grows_gradients_for_positive_b():
+    """E-urnn-03: U = 1, W x = -0.1, b = 0.1 keeps h at 0.2, and dL/dIm h_0 = 2^T; with b <= 0 none exceeds dL/dh_T."""
+    cell, T = Elman("modrelu", complex=True), 30
+    x, dh = np.ones((T, 1, 1)), np.zeros((T, 1, 1), complex)
+    for Wx, b, expected in ((-0.1, 0.1, 2.0**T), (0.1, -0.1, (2 / 3) ** T)):
+        w = {"W": np.array([[Wx + 0j]]), "U": np.array([[1 + 0j]]), "b": np.array([b])}
+        h, tape = scan.forward(cell, w, x, np.array([[0.2 + 0j]]))
+        np.testing.assert_allclose(h, 0.2, rtol=1e-7)
+        gradients = scan.backward(cell, w, tape, dh, np.array([[1j]]))
+        np.testing.assert_allclose(gradients.h0, 1j * expected, rtol=1e-6)
+
+
 def test_lstm_and_elman_values_by_hand():
     """bp:lstm and urnn:1 with n = m = 1, in plain arithmetic."""
     sigmoid = lambda a: 1 / (1 + np.exp(-a))  # noqa: E731
@@ -99,26 +234,24 @@ def test_lstm_and_elman_values_by_hand():
 @pytest.mark.parametrize("name", CELLS)
 @pytest.mark.parametrize("tokens", [False, True])
 def test_shapes_dtypes_and_purity(device, name, tokens):
-    """(T+1, B, n) with h[0] = h0; float32 in gives float32 out; nothing given is modified."""
+    """(T+1, B, n) with h[0] = h0; float32 in gives float32 out, complex64 of complex; nothing given is modified."""
     cell = CELLS[name]
     problem = random_problem(cell, np.random.default_rng(1), dtype=np.float32, tokens=tokens)
     given_problem = problem.on(device)
     before = [array.copy() for array in _arrays(given_problem)]
     h, tape = scan.forward(cell, given_problem.weights, given_problem.x, given_problem.h0)
     gradients = scan.backward(cell, given_problem.weights, tape, given_problem.dh, given_problem.dh_T)
-    states, starts = (h, problem.h0) if isinstance(h, tuple) else ((h,), (problem.h0,))
-    for state, start in zip(states, starts, strict=True):
-        assert (state.shape, state.dtype) == ((5, 3, 5), np.float32)
+    for state, start in zip(parts_of(cell, h), parts_of(cell, problem.h0), strict=True):
+        assert (state.shape, state.dtype) == ((5, 3, 5), np.complex64 if cell.complex else np.float32)
         np.testing.assert_array_equal(backend.to_host(state)[0], start)
     for weight, gradient in gradients.weights.items():
-        assert (gradient.shape, gradient.dtype) == (problem.weights[weight].shape, np.float32)
+        assert (gradient.shape, gradient.dtype) == (problem.weights[weight].shape, problem.weights[weight].dtype)
     assert (gradients.x is None) if tokens else (gradients.x.shape, gradients.x.dtype) == ((4, 3, 3), np.float32)
     assert all(relative_error(a, b) == 0 for a, b in zip(before, _arrays(given_problem), strict=True))
 
 
 def _arrays(problem):
-    last = problem.dh_T if isinstance(problem.dh_T, tuple) else (problem.dh_T,)
-    return [*problem.point.values(), problem.x, problem.dh, *last]
+    return [*problem.point.values(), problem.x, problem.dh, *parts_of(problem.cell, problem.dh_T)]
 
 
 @pytest.mark.parametrize("name", CELLS)
@@ -157,11 +290,52 @@ def test_kinks_carry_no_gradient():
     assert not any(np.any(g) for g in (dx, dh_prev, *dw.values()))
 
 
-@pytest.mark.parametrize("kind", [GRUResetBefore, Elman])
+@pytest.mark.parametrize("engine", [scan, fused], ids=["scan", "fused"])
+def test_complex_kinks_carry_no_gradient(engine):
+    """Complex modReLU at z = 0 under b > 0, and at |z| + b = 0, 3 + 4i under -5: value and every derivative 0."""
+    cell = Elman("modrelu", complex=True)
+    w = {"W": np.zeros((2, 1), complex), "U": np.eye(2) + 0j, "b": np.array([0.5, -5])}
+    h, tape = engine.forward(cell, w, np.ones((1, 1, 1)), np.array([[0, 3 + 4j]]))
+    np.testing.assert_array_equal(h[1], 0)
+    gradients = engine.backward(cell, w, tape, np.full((1, 1, 2), 1 - 2j))
+    assert not any(np.any(g) for g in (gradients.x, gradients.h0, *gradients.weights.values()))
+
+
+@pytest.mark.parametrize("kind", [GRUResetBefore, GRUResetAfter, Elman, FastRNN])
 def test_unknown_activation(kind):
     """The error names the argument, the value and what is allowed."""
     with pytest.raises(ValueError, match=r"activation is 'gelu'; allowed: 'tanh', 'relu', 'modrelu'"):
         kind("gelu")
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: Elman("tanh", complex=True), "activation is 'tanh'; allowed for a complex cell: 'modrelu'"),
+        (lambda: Elman(complex=True), "activation is 'tanh'; allowed for a complex cell: 'modrelu'"),
+        (lambda: Elman("gelu", complex=True), "activation is 'gelu'; allowed: 'tanh', 'relu', 'modrelu'"),
+        (lambda: GRUResetAfter(reset_gate=0), "reset_gate is 0; allowed: True, False"),
+        (lambda: GRUResetAfter(update_gate="no"), "update_gate is 'no'; allowed: True, False"),
+        (lambda: GRUResetAfter(recurrent_bias=None), "recurrent_bias is None; allowed: True, False"),
+    ],
+)
+def test_options_that_cannot_be(build, message):
+    """The error names the argument, the value and what is allowed."""
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        build()
+
+
+def test_weights_of_the_gates_that_are_on():
+    """A gate that is off has its vector and no matrices; b_hh only where asked for; each in its order."""
+
+    def names(*options):
+        return " ".join(GRUResetAfter("tanh", *options).shapes(2, 3))
+
+    assert names() == "W_r U_r b_r W_z U_z b_z W_h U_h b_h"
+    assert names(False) == "r W_z U_z b_z W_h U_h b_h"
+    assert names(True, False, True) == "W_r U_r b_r z W_h U_h b_h b_hh"
+    shapes = GRUResetAfter("tanh", False, True, True).shapes(2, 3)
+    assert (shapes["r"], shapes["W_z"], shapes["U_h"], shapes["b_hh"]) == ((3,), (3, 2), (3, 3), (3,))
 
 
 def test_initial_values():
@@ -173,3 +347,26 @@ def test_initial_values():
     assert 0.5 * np.sqrt(6 / 10) < abs(w["W_g"]).max() <= np.sqrt(6 / 10)
     other = LSTM().init(np.random.default_rng(0), 9, 7, np.float32)
     np.testing.assert_array_equal(w["U_o"], other["U_o"])
+
+
+def test_initial_values_of_a_complex_cell():
+    """urnn:init: n complex outputs counted as 2 n, both parts drawn: W on +-sqrt(6 / (m + 2 n)), U on +-sqrt(6 / 4 n);
+    b = 0, real."""
+    w = Elman("modrelu", complex=True).init(np.random.default_rng(0), 30, 50, np.float32)
+    for name, limit in (("W", math.sqrt(6 / 130)), ("U", math.sqrt(6 / 200))):
+        assert w[name].dtype == np.complex64
+        for part in (w[name].real, w[name].imag):
+            assert -limit <= part.min() < -0.98 * limit < 0.98 * limit < part.max() <= limit
+            assert abs(part.mean()) < 0.1 * limit
+        assert abs(np.corrcoef(w[name].real.ravel(), w[name].imag.ravel())[0, 1]) < 0.1
+    assert (w["b"].dtype, w["b"].any()) == (np.float32, False)
+
+
+def test_initial_values_of_gru_reset_after():
+    """Glorot matrices, biases 0, b_hh too; in place of a gate r = 1 or z = 1/2."""
+    w = GRUResetAfter(recurrent_bias=True).init(np.random.default_rng(0), 3, 7, np.float32)
+    assert all(value.dtype == np.float32 for value in w.values())
+    assert all((value.any() > 0) == (value.ndim == 2) for value in w.values())
+    assert 0.5 * math.sqrt(6 / 10) < abs(w["W_z"]).max() <= math.sqrt(6 / 10)
+    w = GRUResetAfter(reset_gate=False, update_gate=False).init(np.random.default_rng(0), 3, 7, np.float32)
+    assert (w["r"].tolist(), w["z"].tolist()) == ([1.0] * 7, [0.5] * 7)

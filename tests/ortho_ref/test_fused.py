@@ -7,9 +7,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gradients.problem import Problem, largest_error, random_problem, relative_error
+from gradients.problem import Problem, largest_error, random_problem, relative_error, single
 from ortho_ref import backend, fused, scan
-from ortho_ref.cells import Elman, GRUResetBefore
+from ortho_ref.cells import Elman, GRUResetAfter, GRUResetBefore
+from ortho_ref.cells.cell import parts_of, state_of
 from ortho_ref.fused import sequence
 from scripts.check_gradients import cells
 
@@ -71,7 +72,8 @@ def test_non_contiguous_input(device, name):
         return xp.repeat(a, 2, axis=-1)[..., ::2]
 
     for change in (view, strided):
-        tree = ({k: change(v) for k, v in p.weights.items()}, change(p.x), p.h0, change(p.dh), p.dh_T)
+        weights = {k: change(v) if v.ndim else v for k, v in p.weights.items()}
+        tree = (weights, change(p.x), p.h0, change(p.dh), p.dh_T)
         problem = Problem(p.cell, *tree)
         ours, theirs = problem.gradients(fused), p.gradients(scan)
         assert all(relative_error(ours[key], theirs[key]) < 1e-12 for key in theirs)
@@ -83,25 +85,18 @@ def test_float32_stays_float32_and_nothing_is_modified(device, name, tokens):
     """dtype in = dtype out within float32's rounding of float64; a tape serves twice; inputs keep their bits."""
     exact = random_problem(CELLS[name], np.random.default_rng(7), T=6, tokens=tokens)
     tree = (exact.weights, exact.x, exact.h0, exact.dh, exact.dh_T)
-    problem = Problem(exact.cell, *_to(np.float32, tree)).on(device)
+    problem = Problem(exact.cell, *single(tree)).on(device)
     before = [a.copy() for a in problem.point.values()]
     _, tape = fused.forward(problem.cell, problem.weights, problem.x, problem.h0)
     first, second = (fused.backward(problem.cell, problem.weights, tape, problem.dh, problem.dh_T) for _ in range(2))
     for key, gradient in first.weights.items():
-        assert gradient.dtype == np.float32
+        assert gradient.dtype == problem.weights[key].dtype
+        assert gradient.real.dtype == np.float32
         assert gradient.flags.c_contiguous
         np.testing.assert_array_equal(backend.to_host(gradient), backend.to_host(second.weights[key]))
     assert all(relative_error(a, b) == 0 for a, b in zip(before, problem.point.values(), strict=True))
     theirs = exact.gradients(scan)
     assert all(relative_error(first.weights[key], theirs[key]) < 1e-4 for key in first.weights)
-
-
-def _to(dtype, tree):
-    if isinstance(tree, dict):
-        return {key: _to(dtype, value) for key, value in tree.items()}
-    if isinstance(tree, tuple):
-        return tuple(_to(dtype, value) for value in tree)
-    return tree if tree.dtype.kind == "i" else tree.astype(dtype)
 
 
 def test_kinks_as_stated(device):
@@ -116,11 +111,30 @@ def test_kinks_as_stated(device):
     np.testing.assert_array_equal(backend.to_host(problem.gradients(fused)["h0"])[0], [0, 0, 0, 3])
 
 
-def test_saturated_gates():
+def test_kinks_of_complex_modrelu_as_stated(device):
+    """urnn:8 at z = 0 with b > 0, -0.0 included, and at |z| + b = 0: value and derivative 0."""
+    cell = Elman("modrelu", complex=True)
+    w = {"W": np.zeros((4, 1), complex), "U": np.eye(4) + 0j, "b": np.array([0.5, 0.5, -5, 0.5])}
+    h0 = np.array([[0, complex(-0.0, -0.0), 3 + 4j, -0.6 + 0.8j]])
+    dh = np.full((2, 1, 4), 1 - 2j)
+    problem = Problem(cell, w, np.zeros((2, 1, 1)), h0, dh, np.ones((1, 4)) + 0j).on(device)
+    h, _ = fused.forward(cell, problem.weights, problem.x, problem.h0)
+    expected = [[0, 0, 0, 1.5 * (-0.6 + 0.8j)], [0, 0, 0, 2 * (-0.6 + 0.8j)]]
+    np.testing.assert_allclose(backend.to_host(h)[1:, 0], expected, rtol=1e-15)
+    assert not backend.to_host(h)[1:, 0, :3].any()
+    assert_same(problem, 1e-15)
+    gradients = backend.to_host(problem.gradients(fused))
+    assert not gradients["h0"][0, :3].any()
+    assert not gradients["b"][:3].any()
+    assert gradients["b"][3] != 0
+
+
+@pytest.mark.parametrize(("cell", "gate"), [(GRUResetBefore("tanh"), "b_u"), (GRUResetAfter("tanh"), "b_z")])
+def test_saturated_gates(cell, gate):
     """Pre-activations of +-60: the tanh form of the sigmoid agrees with the exact one to 1e-12 of the largest entry."""
-    problem = random_problem(GRUResetBefore("tanh"), np.random.default_rng(8), T=6, scale=2.0)
-    w = problem.weights | {"b_r": np.array([60.0, -60, 60, -60, 0]), "b_u": np.array([60.0, 60, -60, -60, 0])}
-    assert_same(Problem(problem.cell, w, problem.x, problem.h0, problem.dh, problem.dh_T))
+    problem = random_problem(cell, np.random.default_rng(8), T=6, scale=2.0)
+    w = problem.weights | {"b_r": np.array([60.0, -60, 60, -60, 0]), gate: np.array([60.0, 60, -60, -60, 0])}
+    assert_same(replace(problem, weights=w))
 
 
 def test_nan_goes_through(device):
@@ -137,34 +151,41 @@ def test_nan_goes_through(device):
 
 def test_a_cell_without_a_fused_form():
     """The error says which cells have one, and what to use instead."""
-    with pytest.raises(TypeError, match="cell is a object; fused forms: GRUResetBefore, LSTM, Elman; use scan"):
+    with pytest.raises(
+        TypeError, match="cell is a object; fused forms: GRUResetBefore, GRUResetAfter, LSTM, Elman, FastRNN; use scan"
+    ):
         fused.forward(object(), {}, np.zeros((1, 1, 1)))
 
 
 @pytest.mark.parametrize("engine", [scan, fused], ids=["scan", "fused"])
 @pytest.mark.parametrize("name", CELLS)
 def test_defaults_take_the_weights_dtype(engine, name):
-    """Without h0 and dh_T the zeros are float32 too: states, dx and dh0."""
+    """Without h0 and dh_T the zeros are single precision too: states, dx and dh0; complex where the states are."""
     problem = random_problem(CELLS[name], np.random.default_rng(0), dtype=np.float32)
     h, tape = engine.forward(problem.cell, problem.weights, problem.x)
     gradients = engine.backward(problem.cell, problem.weights, tape, problem.dh)
-    parts = [part if isinstance(part, tuple) else (part,) for part in (h, gradients.x, gradients.h0)]
-    assert {array.dtype for part in parts for array in part} == {np.dtype(np.float32)}
+    states = [part for state in (h, gradients.h0) for part in parts_of(problem.cell, state)]
+    expected = np.complex64 if problem.cell.complex else np.float32
+    assert {array.dtype for array in states} == {np.dtype(expected)}
+    assert gradients.x.dtype == np.float32
 
 
 @pytest.mark.parametrize("engine", [scan, fused], ids=["scan", "fused"])
-def test_unsigned_tokens_are_tokens(engine):
+@pytest.mark.parametrize("name", CELLS)
+def test_unsigned_tokens_are_tokens(engine, name):
     """uint8, as a reader of bytes has them."""
-    problem = random_problem(Elman(), np.random.default_rng(0), tokens=True)
+    problem = random_problem(CELLS[name], np.random.default_rng(0), tokens=True)
     ours, theirs = replace(problem, x=problem.x.astype(np.uint8)).gradients(engine), problem.gradients(engine)
     assert set(ours) == set(theirs)
     assert all(np.array_equal(ours[name], theirs[name]) for name in theirs)
 
 
-def test_cotangents_are_contiguous_whatever_the_upstream():
+@pytest.mark.parametrize("name", CELLS)
+def test_cotangents_are_contiguous_whatever_the_upstream(name):
     """Fortran-ordered dh and dh_T, and no dh_T: products into `out` and BLAS want rows."""
-    problem = random_problem(Elman(), np.random.default_rng(0))
+    problem = random_problem(CELLS[name], np.random.default_rng(0))
     _, tape = fused.forward(problem.cell, problem.weights, problem.x)
-    for last in (None, np.asfortranarray(problem.dh_T)):
+    by_columns = state_of(tuple(map(np.asfortranarray, parts_of(problem.cell, problem.dh_T))))
+    for last in (None, by_columns):
         gradients = fused.backward(problem.cell, problem.weights, tape, np.asfortranarray(problem.dh), last)
-        assert gradients.h0.flags.c_contiguous
+        assert all(part.flags.c_contiguous for part in parts_of(problem.cell, gradients.h0))

@@ -1,4 +1,5 @@
-"""The dense readout [bp:heads/affine], and the scale that dropout multiplies by."""
+"""The dense readout [bp:heads/affine], the real features of complex states [urnn:9] [bp:heads/complex], and the scale
+that dropout multiplies by."""
 
 import math
 
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from gradients.finite_difference import check
 from ortho_ref.backend import library_of, to_device, to_host
-from ortho_ref.layers import Dense, dropout_scale
+from ortho_ref.layers import Dense, dropout_scale, real_features, real_features_pullback
 
 
 @settings(max_examples=15)
@@ -46,6 +47,26 @@ def test_dense_start_and_dtype(device):
     dh, dweights = dense.backward(weights, h, do)
     arrays = (dense.forward(weights, h), dh, *dweights.values())
     assert {array.dtype for array in arrays} == {np.dtype(np.float32)}
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+@pytest.mark.parametrize("shape", [(3,), (2, 3), (4, 2, 3)])
+def test_real_features(device, shape, dtype):
+    """urnn:9: all real parts, then all imaginary ones; bp:heads/complex is its adjoint, <k, features of h> =
+    Re <pullback of k, h>; every dtype stays; real states are read as they are."""
+    rng = np.random.default_rng(0)
+    h = (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype(dtype)
+    dk = rng.standard_normal((*shape[:-1], 6)).astype(h.real.dtype)
+    on, don = to_device((h, dk), device)
+    features, dh = to_host((real_features(on), real_features_pullback(don, complex=True)))
+    np.testing.assert_array_equal(features[..., :3], h.real)
+    np.testing.assert_array_equal(features[..., 3:], h.imag)
+    np.testing.assert_array_equal(dh, dk[..., :3] + 1j * dk[..., 3:])
+    assert (features.shape, features.dtype, dh.dtype) == ((*shape[:-1], 6), h.real.dtype, dtype)
+    np.testing.assert_allclose((dk * features).sum(), (dh.conj() * h).real.sum(), rtol=1e-5)
+    real = on.real
+    assert real_features(real) is real
+    assert real_features_pullback(real, complex=False) is real
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -421,7 +421,21 @@ def irnn(text, **options):
     return Trainer(models.network(**network_for(task, "irnn")), task, SGD(0.1), clip_value=0.02, **SCHEDULE | options)
 
 
-KINDS = {make.__name__: make for make in (nc_gru, lstm, adding, rising, scornn, irnn)}
+def urnn(text, **options):
+    """Complex states carried along a text, over a complex layer that reads real features; trained h0, permutation."""
+    task = options.pop("task", Text(text, 30))
+    network = models.network(**network_for(task, "urnn", (6, 4), dropout=0.3))
+    return Trainer(network, task, Adam(1e-2), clip_norm=0.5, **SCHEDULE | options)
+
+
+def sgornn(text, **options):
+    """Permutations that are drawn once and kept, and scalars without an axis."""
+    task = options.pop("task", Parenthesis(5))
+    network = models.network(**network_for(task, "sgornn", (6, 4)))
+    return Trainer(network, task, RMSprop(1e-2), clip_value=0.02, **SCHEDULE | options)
+
+
+KINDS = {make.__name__: make for make in (nc_gru, lstm, adding, rising, scornn, irnn, urnn, sgornn)}
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,622 @@
+"""The zoo: what each model is made of, its initial values, its size as the papers have it, and that it trains; other
+parametrizations in place of its own [ncgru:19] [urnn:init] [goru:2.2] [goru:3.1-3.3] [goru:abl] [sgornn:1-3]."""
+
+import math
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from gradients.problem import perturbed, random_problem, relative_error, single
+from ortho_ref import models
+from ortho_ref.backend import complex_dtype, to_device, to_host
+from ortho_ref.cells import LSTM, Elman, FastRNN, GRUResetAfter, GRUResetBefore
+from ortho_ref.cells.cell import parts_of
+from ortho_ref.initial import glorot
+from ortho_ref.network import Network
+from ortho_ref.optimizers import SGD, Adam, ByName
+from ortho_ref.parametrizations import (
+    Exponential,
+    FFTRotations,
+    Free,
+    GeodesicUnitary,
+    Householder,
+    NeumannCayley,
+    ScaledCayley,
+    StructuredUnitary,
+    TunableRotations,
+    VolumePreserving,
+)
+from ortho_ref.recurrent import Recurrent
+from ortho_ref.training import Trainer
+from tasks.parenthesis import Parenthesis
+
+# What they are made of
+
+
+def test_cells():
+    """E-goru-02: which of them take their bias inside; which are complex; which are constrained."""
+    assert {name: models.build(name, 3, 4).cell for name in models.names()} == {
+        "rnn": Elman("tanh"),
+        "irnn": Elman("relu"),
+        "lstm": LSTM(),
+        "gru": GRUResetBefore("tanh"),
+        "gru-cudnn": GRUResetAfter("tanh", recurrent_bias=True),
+        "gru-modrelu": GRUResetAfter("modrelu"),
+        "scornn": Elman("modrelu"),
+        "nc-gru": GRUResetBefore("modrelu"),
+        "urnn": Elman("modrelu", complex=True),
+        "full-urnn": Elman("modrelu", complex=True),
+        "eurnn": Elman("modrelu", complex=True),
+        "ornn": Elman("modrelu"),
+        "exprnn": Elman("modrelu"),
+        "goru": GRUResetAfter("modrelu"),
+        "fastrnn": FastRNN("tanh"),
+        "vprnn": Elman("relu"),
+        "sgornn": FastRNN("relu", "sgornn"),
+    }
+
+
+def test_trained_initial_states():
+    """Those of the uRNN code's line of models; every other starts from 0."""
+    trained = [name for name in models.names() if models.build(name, 3, 4).trained_h0]
+    assert trained == ["urnn", "full-urnn", "ornn"]
+
+
+# model, n, options -> the layer's parametrizations
+MAPS = [
+    ("nc-gru", 6, {}, {"U_c": NeumannCayley(3, 2, 50)}),
+    ("nc-gru", 6, {"order": 3, "reset_every": 7, "negative_ones": 0}, {"U_c": NeumannCayley(0, 3, 7)}),
+    ("nc-gru", 7, {"exact": True, "orthogonal": "rc"}, dict.fromkeys(("U_r", "U_c"), ScaledCayley(3))),
+    ("nc-gru", 6, {"orthogonal": "ruc"}, dict.fromkeys(("U_r", "U_u", "U_c"), NeumannCayley(3))),
+    ("scornn", 7, {}, {"U": ScaledCayley(3)}),
+    ("scornn", 6, {"negative_ones": 6}, {"U": ScaledCayley(6)}),
+    ("urnn", 5, {}, {"U": StructuredUnitary()}),
+    ("full-urnn", 5, {}, {"U": GeodesicUnitary()}),
+    ("eurnn", 6, {}, {"U": TunableRotations(2, complex=True)}),
+    ("eurnn", 8, {}, {"U": TunableRotations(2, complex=True)}),
+    ("eurnn", 6, {"capacity": 4, "complex": False}, {"U": TunableRotations(4)}),
+    ("eurnn", 8, {"style": "fft"}, {"U": FFTRotations(complex=True)}),
+    ("eurnn", 8, {"style": "fft", "complex": False}, {"U": FFTRotations()}),
+    ("ornn", 7, {}, {"U": Householder(3)}),
+    ("ornn", 1, {}, {"U": Householder(1)}),
+    ("ornn", 7, {"reflections": 7}, {"U": Householder(7)}),
+    ("exprnn", 5, {}, {"U": Exponential("henaff")}),
+    ("exprnn", 5, {"initial": "cayley"}, {"U": Exponential("cayley")}),
+    ("goru", 8, {}, {"U_h": FFTRotations()}),
+    ("goru", 6, {}, {"U_h": TunableRotations(2)}),
+    ("goru", 6, {"capacity": 4}, {"U_h": TunableRotations(4)}),
+    ("goru", 8, {"style": "tunable", "capacity": 6}, {"U_h": TunableRotations(6)}),
+    ("goru", 7, {"style": "householder"}, {"U_h": Householder(3)}),
+    ("goru", 1, {"style": "householder"}, {"U_h": Householder(1)}),
+    ("goru", 8, {"style": "householder", "reflections": 8}, {"U_h": Householder(8)}),
+    ("vprnn", 6, {}, {"U": VolumePreserving()}),
+    ("vprnn", 6, {"sublayers": 3}, {"U": VolumePreserving(3)}),
+    ("sgornn", 6, {}, {"U": VolumePreserving()}),
+    ("sgornn", 6, {"sublayers": 3}, {"U": VolumePreserving(3)}),
+    ("sgornn", 5, {"phi": "exp"}, {"U": Exponential()}),
+    *((name, 5, {}, {}) for name in ("rnn", "irnn", "lstm", "gru", "gru-cudnn", "gru-modrelu", "fastrnn")),
+]
+
+
+@pytest.mark.parametrize(("name", "n", "options", "maps"), MAPS)
+def test_options_reach_the_maps(name, n, options, maps):
+    """How every recurrent weight is kept, by model and option; sizes may be NumPy integers."""
+    layer = models.build(name, np.int64(3), n, **options)
+    assert layer.parametrizations == maps
+    assert (layer.sizes, layer.engine) == ((3, n), "fused")
+    _, states = layer.init(np.random.default_rng(0))
+    assert all(figures["defect"] < 1e-5 for figures in layer.health(states).values())
+
+
+def test_options_reach_the_cells():
+    """Activations, gates that are switched off (E-goru-05: reset_gate is r), real in place of complex."""
+    for name, options, cell in (
+        ("goru", {"activation": "tanh"}, GRUResetAfter("tanh")),
+        ("goru", {"activation": "relu"}, GRUResetAfter("relu")),
+        ("goru", {"reset_gate": False}, GRUResetAfter("modrelu", reset_gate=False)),
+        ("goru", {"update_gate": False}, GRUResetAfter("modrelu", update_gate=False)),
+        ("goru", {"reset_gate": False, "update_gate": False}, GRUResetAfter("modrelu", False, False)),
+        ("ornn", {"activation": "relu"}, Elman("relu")),
+        ("eurnn", {"complex": False}, Elman("modrelu")),
+        ("fastrnn", {"activation": "relu"}, FastRNN("relu")),
+        ("sgornn", {"phi": "exp"}, FastRNN("relu", "sgornn")),
+    ):
+        assert models.build(name, 3, 8, **options).cell == cell
+    params, _ = models.build("goru", 3, 8, reset_gate=False, update_gate=False).init(np.random.default_rng(0))
+    assert sorted(params) == ["U_h.theta", "W_h", "b_h", "r", "z"]
+    assert (set(params["r"].tolist()), set(params["z"].tolist())) == ({1.0}, {0.5})
+
+
+# Initial values
+
+M, N = 20, 64
+
+
+def by_glorot(rows, columns):
+    """The limit of Glorot's uniform rule."""
+    return math.sqrt(6 / (rows + columns))
+
+
+ZERO, SMALL = ("constant", 0.0), ("uniform", 0.01)
+INPUT, SQUARE = ("uniform", by_glorot(N, M)), ("uniform", by_glorot(N, N))
+HE, TORCH, H0 = ("uniform", math.sqrt(6 / (M + N))), ("uniform", 1 / 8), ("uniform", math.sqrt(3 / (2 * N)))
+# of GORU's line: all but U_h, which a map of its own keeps
+AFTER = dict.fromkeys(("W_r", "U_r", "W_z", "U_z", "W_h"), SMALL)
+AFTER |= {"b_r": ("constant", 2.0), "b_z": ("uniform", math.sqrt(3 / N)), "b_h": ("constant", 0.01)}
+UNITARY = {"W": ("uniform", by_glorot(2 * N, M)), "b": ZERO, "h0": H0}
+ANGLES = ("uniform", math.pi)
+
+# model -> parameter -> its distribution; None: the parametrization's own, tested with it
+INITIAL = {
+    "rnn": {"W": INPUT, "U": SQUARE, "b": ZERO},
+    "irnn": {"W": INPUT, "U": ("identity", None), "b": ZERO},
+    "lstm": {f"{kind}_{g}": value for g in "ifgo" for kind, value in (("W", INPUT), ("U", SQUARE), ("b", ZERO))}
+    | {"b_f": ("constant", 1.0)},
+    "gru": {f"{kind}_{g}": value for g in "ruc" for kind, value in (("W", INPUT), ("U", SQUARE), ("b", ZERO))}
+    | {"b_r": ("constant", 1.0), "b_u": ("constant", -1.0)},
+    "gru-cudnn": {f"{kind}_{g}": TORCH for g in "rzh" for kind in "WUb"} | {"b_hh": TORCH},
+    "gru-modrelu": AFTER | {"U_h": SQUARE},
+    "scornn": {"W": SMALL, "b": ZERO, "U.A": None},
+    "nc-gru": {f"W_{g}": HE for g in "ruc"} | {f"b_{g}": ZERO for g in "ruc"} | {"U_r": HE, "U_u": HE, "U_c.A": None},
+    "urnn": UNITARY | {f"U.w_{j}": ANGLES for j in (1, 2, 3)} | {f"U.v_{j}": ("uniform", 1.0) for j in (1, 2)},
+    "full-urnn": UNITARY | {"U.X": None},
+    "eurnn": {"W": SMALL, "b": ZERO} | {f"U.{kind}_{g}": ANGLES for kind in ("theta", "phi") for g in "AB"}
+    | {"U.omega": ANGLES},
+    "ornn": {"W": INPUT, "b": ZERO, "h0": H0, "U.V": None},
+    "exprnn": {"W": ("normal", math.sqrt(2 / M)), "b": SMALL, "U.A": None},
+    "goru": AFTER | {"U_h.theta": ANGLES},
+    "fastrnn": {"W": ("normal", 0.1), "U": ("normal", 0.1), "b": ("constant", 1.0)}
+    | {"alpha": ("constant", -3.0), "beta": ("constant", 3.0)},
+    "vprnn": {"W": INPUT, "b": ZERO, "U.Theta": ("uniform", 0.05)},
+    "sgornn": {"W": INPUT, "b": ZERO, "U.Theta": ("uniform", 0.05)}
+    | {"alpha": ("constant", -3.75), "beta": ("constant", 3.0)},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", models.names())
+def test_initial_values(name, dtype):
+    """Each as the model's description says: constants to the bit, ranges filled and not left, deviations; of a complex
+    parameter both parts; and in the precision that was asked for."""
+    layer = models.build(name, M, N)
+    draws = [layer.init(np.random.default_rng(seed), dtype=dtype)[0] for seed in range(3)]
+    assert set(draws[0]) == set(INITIAL[name])
+    for key, kind in INITIAL[name].items():
+        values = np.stack([draw[key] for draw in draws])
+        assert values.dtype == (complex_dtype(dtype) if values.dtype.kind == "c" else dtype)
+        if kind is None:
+            continue
+        rule, size = kind
+        for part in (values.real, values.imag) if values.dtype.kind == "c" else (values,):
+            if rule == "constant":
+                np.testing.assert_array_equal(part, np.array(size, dtype))
+            elif rule == "identity":
+                np.testing.assert_array_equal(part, np.broadcast_to(np.eye(N), part.shape))
+            elif rule == "uniform":
+                assert abs(part).max() <= size * (1 + 1e-6)
+                assert part.max() > 0.9 * size
+                assert part.min() < -0.9 * size
+                assert abs(part.std() * math.sqrt(3) / size - 1) < 0.2
+            else:
+                assert abs(part.std() / size - 1) < 0.05
+                assert abs(part.mean()) < 0.1 * size
+                assert abs(part).max() > 2.5 * size
+        assert rule in ("constant", "identity") or not np.array_equal(values[0], values[1])
+
+
+def test_which_weights_are_complex():
+    """W, h0 and the reflections of a complex model, its biases and angles not; nothing of a real one."""
+    for name in models.names():
+        params, _ = models.build(name, 3, 4).init(np.random.default_rng(0))
+        expected = {"urnn": {"W", "h0", "U.v_1", "U.v_2"}, "full-urnn": {"W", "h0", "U.X"}, "eurnn": {"W"}}
+        assert {key for key, value in params.items() if value.dtype.kind == "c"} == expected.get(name, set())
+    params, _ = models.build("eurnn", 3, 4, complex=False).init(np.random.default_rng(0))
+    assert all(value.dtype.kind == "f" for value in params.values())
+
+
+def test_the_norm_of_h0():
+    """urnn:init, E-urnn-05: E |h0|^2 = 1 of both parts, and 1/2 of oRNN's real one: within 5 standard errors."""
+    for name, expected in (("urnn", 1.0), ("full-urnn", 1.0), ("ornn", 0.5)):
+        layer = models.build(name, 1, 4)
+        squares = []
+        for seed in range(500):
+            h0 = layer.init(np.random.default_rng(seed), dtype=np.float64)[0]["h0"]
+            squares.append((abs(h0) ** 2).sum())
+        assert abs(np.mean(squares) - expected) < 5 * np.std(squares) / math.sqrt(500)
+
+
+def test_initial_values_of_options():
+    """EXPRNN's two starts of A; FastRNN's start is just inside SGORNN's constraint; ranges of Glorot's rule."""
+    for initial, largest in (("henaff", math.pi), ("cayley", 1.0)):
+        params, _ = models.build("exprnn", M, N, initial=initial).init(np.random.default_rng(0))
+        assert 0.9 * largest < abs(params["U.A"]).max() <= largest
+    for name, options, clipped in (("sgornn", {}, False), ("sgornn", {"phi": "exp"}, False), ("fastrnn", {}, True)):
+        layer = models.build(name, 3, 4, **options)
+        params, states = layer.init(np.random.default_rng(0))
+        weights = layer.weights(params, states)
+        gates = [FastRNN("relu", constraint).gates(weights)[1] for constraint in (None, "sgornn")]
+        assert (gates[0] > gates[1]) == clipped
+    limit = math.sqrt(6 / 80)
+    w = glorot(np.random.default_rng(0), (50, 30), np.float64)
+    assert -limit <= w.min() < -0.95 * limit < 0.95 * limit < w.max() < limit
+    params, _ = models.build("nc-gru", 3, 50, orthogonal="rc").init(np.random.default_rng(0))
+    assert 0.9 * math.sqrt(6 / 53) < abs(params["U_u"]).max() <= math.sqrt(6 / 53)
+
+
+# Sizes
+
+# m, outputs, n, model, options, parameters of cell and readout in the papers' tables, with the code's layouts of data
+COUNTS = [
+    # SGORNN, table 1 (addition) and 2 (HAR-2)
+    (2, 1, 128, "vprnn", {}, 1_409),
+    (2, 1, 128, "sgornn", {}, 1_411),
+    (2, 1, 128, "fastrnn", {}, 16_899),
+    (2, 1, 128, "lstm", {}, 67_201),
+    (9, 1, 128, "vprnn", {}, 2_305),
+    (9, 1, 128, "sgornn", {}, 2_307),
+    (9, 1, 128, "fastrnn", {}, 17_795),
+    (9, 1, 64, "lstm", {}, 19_009),
+    # GORU: copying and denoise, characters, TIMIT
+    (10, 9, 90, "lstm", {}, 37_179),
+    (10, 9, 100, "gru", {}, 34_209),
+    (10, 9, 100, "gru-modrelu", {}, 34_209),
+    (10, 9, 128, "goru", {}, 38_601),
+    (10, 9, 512, "urnn", {}, 24_585),
+    (50, 50, 184, "lstm", {}, 182_210),
+    (50, 50, 216, "gru", {}, 183_866),
+    (50, 50, 256, "goru", {}, 184_114),
+    (50, 50, 256, "goru", {"style": "householder", "reflections": 256}, 215_986),
+    (50, 50, 512, "ornn", {"reflections": 510}, 183_599),
+    (50, 50, 1024, "urnn", {}, 215_090),
+    (129, 129, 50, "lstm", {}, 42_579),
+    (129, 129, 60, "gru", {}, 42_069),
+    (129, 129, 64, "goru", {}, 41_729),
+    (129, 129, 128, "ornn", {"reflections": 128}, 41_665),
+    (129, 129, 128, "eurnn", {"style": "fft", "complex": False}, 33_729),
+    (129, 129, 108, "urnn", {}, 56_937),
+    # uRNN: copying, adding, MNIST; the full-capacity one is n^2 + 25 n + 10 there
+    (10, 9, 128, "urnn", {}, 6_153),
+    (10, 10, 128, "urnn", {}, 6_410),
+    (2, 1, 512, "urnn", {}, 8_193),
+    (1, 10, 512, "urnn", {}, 16_394),
+    (1, 10, 116, "full-urnn", {}, 116**2 + 25 * 116 + 10),
+    (10, 9, 40, "lstm", {}, 8_529),
+    # NC-GRU: parenthesis, denoise, adding, copying (E-ncgru-14)
+    (7, 18, 42, "lstm", {}, 9_174),
+    (7, 18, 50, "gru", {}, 9_618),
+    (7, 18, 110, "scornn", {"negative_ones": 20}, 8_873),
+    (7, 18, 64, "goru", {}, 11_090),
+    (7, 18, 60, "goru", {"capacity": 4}, 9_856),
+    (7, 18, 56, "nc-gru", {"negative_ones": 40}, 10_182),
+    (7, 18, 56, "nc-gru", {"negative_ones": 40, "orthogonal": "rc"}, 8_586),
+    (10, 10, 90, "lstm", {}, 37_270),
+    (10, 10, 100, "gru", {}, 34_310),
+    (10, 10, 200, "scornn", {}, 24_110),
+    (10, 10, 128, "goru", {}, 38_730),
+    (10, 10, 120, "goru", {"capacity": 4}, 34_208),
+    (10, 10, 118, "nc-gru", {}, 39_835),
+    (10, 10, 118, "nc-gru", {"orthogonal": "rc"}, 32_814),
+    (2, 1, 68, "lstm", {}, 19_381),
+    (2, 1, 70, "gru", {}, 15_401),
+    (2, 1, 190, "scornn", {}, 18_716),
+    (2, 1, 128, "goru", {}, 34_497),
+    (2, 1, 80, "nc-gru", {}, 16_761),
+    (2, 1, 80, "nc-gru", {"orthogonal": "rc"}, 13_521),
+    (10, 9, 68, "lstm", {}, 22_109),
+    (10, 9, 78, "gru", {}, 21_537),
+    (10, 9, 190, "scornn", {}, 21_764),
+    (10, 9, 100, "goru", {"capacity": 4}, 24_407),
+    (10, 9, 96, "nc-gru", {}, 27_033),
+    (10, 9, 96, "nc-gru", {"orthogonal": "rc"}, 22_377),
+    # others, by hand
+    (2, 1, 128, "rnn", {}, 256 + 128**2 + 128 + 129),
+    (3, 2, 8, "exprnn", {}, 24 + 8 + 28 + 18),
+    (3, 2, 8, "gru-cudnn", {}, 3 * (24 + 64 + 8) + 8 + 18),
+    (3, 2, 8, "goru", {"reset_gate": False}, 2 * 24 + 64 + 3 * 8 + 12 + 18),
+]
+
+
+@pytest.mark.parametrize(("m", "q", "n", "name", "options", "count"), COUNTS)
+def test_parameter_counts_of_the_papers(m, q, n, name, options, count):
+    """Cell and readout; a skew matrix n (n - 1) / 2, a complex number two, permutations none, a reflection without what
+    is 0 by its form.  Shapes alone tell it: nothing large is drawn."""
+    network = models.network(name, m, [n], q, **options)
+    (layer,) = network.layers
+    size = layer.output_size
+    params = {f"layer0.{key}": value for key, value in empty(layer, m, n).items()}
+    params |= {"readout.W": np.empty((q, size)), "readout.b": np.empty(q)}
+    assert network.count(params) == count
+    assert layer.count(empty(layer, m, n)) == count - q * size - q
+
+
+def empty(layer, m, n):
+    """Parameters as `count` reads them: uninitialised, without those of the orthogonal weights."""
+    kind = complex if layer.cell.complex else float
+    shapes = {key: shape for key, shape in layer.cell.shapes(m, n).items() if key not in layer.constrained}
+    params = {key: np.empty(shape, kind if len(shape) == 2 else float) for key, shape in shapes.items()}
+    return params | ({"h0": np.empty(n, kind)} if layer.trained_h0 else {})
+
+
+@pytest.mark.parametrize("name", models.names())
+def test_the_count_is_of_what_init_draws(name):
+    """The same from real parameters; and the count of free entries of every one of them."""
+    network = models.network(name, 3, [8], 2)
+    params, _ = network.init(np.random.default_rng(0))
+    (layer,) = network.layers
+    ours = network.count(params)
+    assert ours == layer.count(empty(layer, 3, 8)) + 2 * layer.output_size + 2
+    n = 8
+    free = {
+        ".A": lambda V: n * (n - 1) // 2,
+        ".X": lambda V: n * n,
+        ".V": lambda V: int(np.tril(np.ones(V.shape)).sum()),
+    }
+    by_hand = sum(
+        free.get(key[-2:], lambda V: V.size * (2 if V.dtype.kind == "c" else 1))(value) for key, value in params.items()
+    )
+    assert ours == by_hand
+
+
+def test_counts_of_layers_alone():
+    """SGORNN's table 3, n = m = 256, cell only; EURNN's public code reads Re h only, n c + c; the uRNN code's RNN has a
+    trained h0."""
+    for name, count in (("vprnn", 67_840), ("sgornn", 67_842), ("fastrnn", 131_330), ("lstm", 525_312)):
+        layer = models.build(name, 256, 256)
+        assert layer.count(empty(layer, 256, 256)) == count
+    for m, n, c, count in ((10, 512, 9, 20_489), (50, 1024, 50, 165_938), (129, 128, 129, 50_817)):
+        layer = models.build("eurnn", m, n, style="fft")
+        assert layer.count(empty(layer, m, n)) + n * c + c == count
+    layer = replace(models.build("rnn", 10, 80), trained_h0=True)
+    assert layer.count(empty(layer, 10, 80)) + 80 * 9 + 9 == 8_089
+
+
+# Names, options, errors
+
+
+def test_names_and_descriptions():
+    """Every description begins with the model's name and its equation, tells every option, and is not indented."""
+    assert len(models.names()) == len(set(models.names())) == 17
+    for name in models.names():
+        text = models.describe(name)
+        assert re.match(r"[^\n]*\((?:ncgru|urnn|bp|goru|sgornn):[^)]*\)", text)
+        plain = name.replace("-", "").replace("cudnn", "").replace("modrelu", "").replace("full", "")
+        assert plain in text.split("(")[0].lower().replace("-", "")
+        assert all(re.search(rf"\b{option}\b", text) for option in models.options_of(name))
+        assert not any(line.startswith(" ") for line in text.splitlines())
+
+
+def test_options_of():
+    """Names and defaults, as `build` takes them."""
+    assert models.options_of("gru") == {}
+    assert models.options_of("scornn") == {"negative_ones": None}
+    defaults = {"orthogonal": "c", "order": 2, "reset_every": 50, "negative_ones": None, "exact": False}
+    assert models.options_of("nc-gru") == defaults
+    assert models.options_of("eurnn") == {"style": "tunable", "capacity": 2, "complex": True}
+    defaults = {"style": None, "capacity": 2, "reflections": None, "activation": "modrelu"}
+    assert models.options_of("goru") == defaults | {"reset_gate": True, "update_gate": True}
+    assert models.options_of("sgornn") == {"phi": "vprnn", "sublayers": None}
+    for name in models.names():
+        layer, given = models.build(name, 3, 8), models.build(name, 3, 8, **models.options_of(name))
+        assert (layer.cell, layer.parametrizations) == (given.cell, given.parametrizations)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "error", "message"),
+    [
+        (
+            ("gruu", 3, 4),
+            {},
+            ValueError,
+            "model is 'gruu'; allowed: rnn, irnn, lstm, gru, gru-cudnn, gru-modrelu, scornn",
+        ),
+        (
+            ("goru", 3, 4),
+            {"order": 2},
+            TypeError,
+            "goru has no option 'order'; allowed: style, capacity, reflections, ",
+        ),
+        (("urnn", 3, 4), {"capacity": 2}, TypeError, "urnn has no option 'capacity'; allowed: none"),
+        (
+            ("goru", 3, 8),
+            {"style": "cayley"},
+            ValueError,
+            "style is 'cayley'; allowed: 'fft', 'tunable', 'householder'",
+        ),
+        (("eurnn", 3, 8), {"style": "householder"}, ValueError, "style is 'householder'; allowed: 'fft', 'tunable'"),
+        (("eurnn", 3, 8), {"style": None}, ValueError, "style is None; allowed: 'fft', 'tunable'"),
+        (("eurnn", 3, 8), {"complex": 1}, ValueError, "complex is 1; allowed: True, False"),
+        (("eurnn", 3, 8), {"capacity": 3}, ValueError, "capacity is 3; allowed: an even number from 2 to n"),
+        (("sgornn", 3, 8), {"phi": "cayley"}, ValueError, "phi is 'cayley'; allowed: 'vprnn', 'exp'"),
+        (("sgornn", 3, 8), {"sublayers": 0}, ValueError, "sublayers is 0; allowed: an integer >= 1, or None"),
+        (("exprnn", 3, 8), {"initial": "zero"}, ValueError, "initial is 'zero'; allowed: 'henaff', 'cayley'"),
+        (("ornn", 3, 8), {"reflections": 0}, ValueError, "reflections is 0; allowed: an integer from 1 to n"),
+        (
+            ("ornn", 3, 8),
+            {"activation": "gelu"},
+            ValueError,
+            "activation is 'gelu'; allowed: 'tanh', 'relu', 'modrelu'",
+        ),
+        (("goru", 3, 8), {"reset_gate": 0}, ValueError, "reset_gate is 0; allowed: True, False"),
+        (("goru", 3, 8), {"parametrize": {"U_c": "free"}}, ValueError, "parametrizations names 'U_c'; allowed for "),
+        (("goru", 3, 8), {"parametrize": {"W_h": "free"}}, ValueError, "parametrizations names 'W_h'; allowed for "),
+        (("goru", 3, 8, {}), {}, TypeError, "takes 3 positional arguments but 4 were given"),
+        (
+            ("gru", 3, 8),
+            {"parametrize": {"U_c": "householder"}},
+            ValueError,
+            "parametrization is 'householder'; allowed: free, cayley[:K], neumann[:K[:ORDER[:RESET]]], exponential, ",
+        ),
+        (("gru", 3, 8), {"parametrize": {"U_c": "tunable:3"}}, ValueError, "capacity is 3; allowed: an even number"),
+        (
+            ("gru", 3, 8),
+            {"parametrize": {"U_c": "structured"}},
+            ValueError,
+            "parametrizations puts the complex StructuredUnitary() on U_c of the real GRUResetBefore; allowed: one",
+        ),
+        (
+            ("urnn", 3, 8),
+            {"parametrize": {"U": "cayley:2"}},
+            ValueError,
+            "parametrizations puts the real ScaledCayley(negative_ones=2) on U of the complex Elman; allowed: one that",
+        ),
+    ],
+)
+def test_what_cannot_be_built(arguments, options, error, message):
+    """The error names the argument, the value and what is allowed."""
+    with pytest.raises(error) as caught:
+        models.build(*arguments, **options)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "n", "options", "message"),
+    [
+        ("goru", 12, {"style": "fft"}, "n is 12; allowed for rotations in FFT style: a power of two, at least 2"),
+        ("goru", 5, {}, "n is 5; allowed for rotations in tunable style: an even number"),
+        ("vprnn", 5, {}, "n is 5; allowed for volume-preserving rotations: an even number"),
+        ("eurnn", 4, {"capacity": 6}, "capacity is 6; allowed: an even number from 2 to n = 4"),
+        ("ornn", 4, {"reflections": 5}, "reflections is 5; allowed: 1 to n = 4"),
+    ],
+)
+def test_what_cannot_be_drawn(name, n, options, message):
+    """Options that do not suit the size are told when the layer draws its weights."""
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        models.build(name, 3, n, **options).init(np.random.default_rng(0))
+
+
+def test_parametrize():
+    """By name or as an object, in place of the model's own way; then the model's initial value of that weight goes, and
+    everything else stays; "free" leaves the cell's own initial value, complex where the cell is."""
+    layer = models.build("gru-cudnn", 3, 8, parametrize={"U_h": "householder:8", "U_r": NeumannCayley(2, 3)})
+    assert layer.parametrizations == {"U_h": Householder(8), "U_r": NeumannCayley(2, 3)}
+    assert set(layer.initial) == {"W_r", "b_r", "W_z", "U_z", "b_z", "W_h", "b_h", "b_hh"}
+    own, _ = layer.init(np.random.default_rng(0))
+    plain, _ = models.build("gru-cudnn", 3, 8).init(np.random.default_rng(0))
+    assert all(np.array_equal(own[key], plain[key]) for key in layer.initial)
+    assert models.build("nc-gru", 3, 8, orthogonal="rc", parametrize={"U_c": "exponential"}).parametrizations == {
+        "U_r": NeumannCayley(4),
+        "U_c": Exponential(),
+    }
+    for n, text, kept in ((7, "cayley", ScaledCayley(3)), (8, "neumann:1:3", NeumannCayley(1, 3, 50))):
+        assert models.build("rnn", 3, n, parametrize={"U": text}).parametrizations == {"U": kept}
+    for name, kept in (("eurnn", FFTRotations(complex=True)), ("rnn", FFTRotations())):
+        assert models.build(name, 3, 8, parametrize={"U": "fft"}).parametrizations == {"U": kept}
+    assert models.build("irnn", 3, 8, parametrize={}).initial.keys() == {"U"}
+    params, states = models.build("irnn", 3, 8, parametrize={"U": "free"}).init(np.random.default_rng(0))
+    assert not np.array_equal(params["U"], np.eye(8))
+    params, states = models.build("urnn", 3, 8, parametrize={"U": Free()}).init(np.random.default_rng(0))
+    assert (params["U"].dtype, states) == (np.complex64, {})
+    network = models.network("gru", 3, [8, 6], 2, parametrize={"U_c": "cayley"})
+    assert [layer.parametrizations["U_c"] for layer in network.layers] == [ScaledCayley(4), ScaledCayley(3)]
+
+
+# Running
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", models.names())
+def test_every_model_on_every_device(device, name, dtype):
+    """Forward, backward and retraction are the host's in float64; kinds and precisions stay; nothing given changes."""
+    layer = models.build(name, 3, 8)
+    rng = np.random.default_rng(0)
+    params, states = layer.init(rng, dtype=np.float64)
+    params = perturbed(params, rng, 0.1)
+    problem = random_problem(layer.cell, rng, m=3, n=8)
+    given = params, layer.rebuild(params, states), problem.x, problem.dh, problem.h0
+    results = []
+    for tree in (given, to_device(given if dtype == np.float64 else single(given), device)):
+        params, states, x, dh, h0 = tree
+        before = to_host((params, states))
+        kept = [np.array(value) for value in before[0].values()]
+        h, tape = layer.forward(params, states, x, h0)
+        gradients = layer.backward(params, states, tape, dh, h0)
+        optimizer = ByName({"*.X": SGD(1e-3), "*": Adam(1e-3)})
+        deltas = {key: optimizer.delta(key, params[key], value) for key, value in gradients.params.items()}
+        new, new_states = layer.retract(params, states, deltas)
+        assert list(new) == list(params)
+        for key, value in new.items():
+            assert (value.shape, value.dtype) == (params[key].shape, params[key].dtype)
+        for old, value in zip(kept, to_host(params).values(), strict=True):
+            np.testing.assert_array_equal(old, value)
+        us = {f"{key} {i}": own[key]["U"] for i, own in enumerate((states, new_states)) for key in own}
+        parts = {f"h {i}": part for i, part in enumerate(parts_of(layer.cell, h))} | {"dx": gradients.x}
+        results.append(to_host({**parts, **gradients.params, **{f"new {key}": v for key, v in new.items()}, **us}))
+    theirs, ours = results
+    assert set(ours) == set(theirs)
+    for key in theirs:
+        assert ours[key].dtype == (theirs[key] if dtype == np.float64 else single(theirs[key])).dtype
+        floor = max(abs(value).max() for value in theirs.values()) * 1e-3
+        assert relative_error(ours[key], theirs[key], floor) < (1e-11 if dtype == np.float64 else 2e-3), key
+
+
+# model, options, what no paper has put together
+COMBINATIONS = {
+    "NC-GRU with reflections for U_c": ("nc-gru", {"parametrize": {"U_c": "householder:3"}}),
+    "NC-GRU with three kinds of U": (
+        "nc-gru",
+        {"orthogonal": "ruc", "parametrize": {"U_r": "fft", "U_u": "exponential"}},
+    ),
+    "GORU by a Neumann series": ("goru", {"parametrize": {"U_h": "neumann:2:2:5"}}),
+    "LSTM, U_f turned, U_g exponential": ("lstm", {"parametrize": {"U_f": "fft", "U_g": "exponential"}}),
+    "LSTM, all four orthogonal": (
+        "lstm",
+        {"parametrize": {"U_i": "cayley", "U_f": "volume:4", "U_g": "householder:8", "U_o": "tunable:4"}},
+    ),
+    "EURNN on a geodesic": ("eurnn", {"parametrize": {"U": "geodesic"}}),
+    "uRNN, tunable": ("urnn", {"parametrize": {"U": "tunable:4"}}),
+    "uRNN, a free complex U": ("urnn", {"parametrize": {"U": "free"}}),
+    "cuDNN's GRU, two maps": ("gru-cudnn", {"parametrize": {"U_h": "volume", "U_r": "cayley"}}),
+    "FastRNN with reflections": ("fastrnn", {"parametrize": {"U": "householder:5"}}),
+    "SGORNN, tunable": ("sgornn", {"parametrize": {"U": "tunable:4"}}),
+    "IRNN by Cayley": ("irnn", {"parametrize": {"U": "cayley:0"}}),
+    "RNN, exponential": ("rnn", {"parametrize": {"U": Exponential("cayley")}}),
+    "GORU without gates, by Cayley": (
+        "goru",
+        {"reset_gate": False, "update_gate": False, "parametrize": {"U_h": "cayley"}},
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [*((name, {}) for name in models.names()), *COMBINATIONS.values()],
+    ids=[*models.names(), *COMBINATIONS],
+)
+def test_training(tmp_path, name, options):
+    """Two layers, updates in float32: the loss falls, every parameter moves, every U stays orthogonal or unitary."""
+    task = Parenthesis(8, "released")
+    network = models.network(
+        name, task.input.size, [8, 8], task.output_size, readout=task.readout, loss=task.loss, **options
+    )
+    optimizer = ByName({"*.X": SGD(1e-2), "layer*.*.*": Adam(1e-3), "*": Adam(1e-2)})
+    own = Trainer(network, task, optimizer, iterations=20, batch_size=16, log_every=20, evaluate_every=20)
+    before, start = dict(own.params), own.evaluate()["evaluation_loss"]
+    (record,) = own.run(tmp_path)
+    assert math.isfinite(record["loss"])
+    assert record["evaluation_loss"] < start
+    for key, value in own.params.items():
+        assert np.isfinite(value).all()
+        assert not np.array_equal(value, before[key]), key
+    health = network.health(own.states)
+    assert set(health) == {f"layer{i}.{key}" for i in (0, 1) for key in network.layers[i].constrained}
+    assert all(figures["defect"] < 1e-5 for figures in health.values())
+
+
+def test_the_networks_of_complex_layers():
+    """urnn:9: what follows a complex layer reads 2 n real features, the readout too; kinds of layers may be mixed."""
+    network = models.network("urnn", 3, [5, 4], 2)
+    assert [layer.sizes for layer in network.layers] == [(3, 5), (10, 4)]
+    params, states = network.init(np.random.default_rng(0), np.float64)
+    assert (params["layer1.W"].shape, params["readout.W"].shape) == ((4, 10), (2, 8))
+    x = np.random.default_rng(1).standard_normal((3, 2, 3))
+    result = network.forward(params, states, x)
+    h = result.last[1]
+    expected = np.concatenate([h.real, h.imag], axis=1) @ params["readout.W"].T + params["readout.b"]
+    np.testing.assert_allclose(result.outputs[-1], expected, rtol=1e-12)
+    mixed = Network((models.build("lstm", 3, 4), models.build("eurnn", 4, 4), models.build("goru", 8, 4)), 2)
+    params, states = mixed.init(np.random.default_rng(0))
+    assert mixed.forward(params, states, np.float32(x)).outputs.shape == (3, 2, 2)
+    with pytest.raises(ValueError, match=r"^layers\[1\] takes 4 inputs; the layer before gives 8$"):
+        Network((models.build("eurnn", 3, 4), Recurrent(LSTM(), sizes=(4, 4))), 2)
