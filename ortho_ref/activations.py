@@ -120,6 +120,6 @@ ACTIVATIONS = {
 
 def activation(name: str) -> Activation:
     """The activation called `name`; ValueError if there is none."""
-    if name not in ACTIVATIONS:
+    if not isinstance(name, str) or name not in ACTIVATIONS:
         raise ValueError(f"activation is {name!r}; allowed: {', '.join(map(repr, ACTIVATIONS))}")
     return ACTIVATIONS[name]

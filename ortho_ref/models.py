@@ -14,6 +14,7 @@ from ortho_ref.network import Network
 from ortho_ref.parametrizations import (
     Exponential,
     FFTRotations,
+    Free,
     GeodesicUnitary,
     Householder,
     NeumannCayley,
@@ -24,6 +25,8 @@ from ortho_ref.parametrizations import (
     VolumePreserving,
     by_name,
 )
+from ortho_ref.parametrizations.by_name import FORMS
+from ortho_ref.parametrizations.parametrization import is_integer
 from ortho_ref.recurrent import Recurrent
 
 
@@ -79,6 +82,8 @@ def _nc_gru(
     neither.  Released code departs in its gate (u keeps the old state), its Neumann step (fed lr * gradient although
     Adam moves A) and, with two orthogonal weights, its gradients (both take that of U_r).
     """
+    if not isinstance(exact, bool):
+        raise ValueError(f"exact is {exact!r}; allowed: True, False")
     if orthogonal not in ("c", "rc", "ruc"):
         raise ValueError(f"orthogonal is {orthogonal!r}; allowed: 'c', 'rc', 'ruc'")
     k = n // 2 if negative_ones is None else negative_ones
@@ -118,7 +123,7 @@ def _goru(
     m: int,
     n: int,
     style: str | None = None,
-    capacity: int = 2,
+    capacity: int | None = None,
     reflections: int | None = None,
     activation: str = "modrelu",
     reset_gate: bool = True,
@@ -126,8 +131,8 @@ def _goru(
 ) -> Recurrent:
     """GORU (goru:3.1-3.3): U_h orthogonal, modReLU, reset after the product; z keeps the old state.
 
-    style: "fft", "tunable" with `capacity` layers, or "householder" with `reflections` (n // 2 unless given); unless
-    given, fft where n is a power of two and tunable where it is not.
+    style: "fft"; "tunable" with `capacity` layers, 2 unless given; or "householder" with `reflections`, n // 2 unless
+    given.  Without a style: fft, or tunable where n is no power of two or a capacity is given.
     activation, reset_gate, update_gate: table 3's ablations; a gate that is off is a trainable vector (goru:abl).  The
     paper's text on them has the two gates swapped (E-goru-05): here r is the reset gate.
 
@@ -135,30 +140,40 @@ def _goru(
     """
     if style not in (None, "fft", "tunable", "householder"):
         raise ValueError(f"style is {style!r}; allowed: 'fft', 'tunable', 'householder'")
-    U: Parametrization
     if style == "householder":
-        U = Householder(_half(n) if reflections is None else reflections)
+        _refuse("capacity", capacity, "style", style)
+        U: Parametrization = Householder(_half(n) if reflections is None else reflections)
     else:
+        _refuse("reflections", reflections, "style", style)
         U = _rotations(n, style, capacity, complex=False)
     cell = GRUResetAfter(activation, reset_gate, update_gate)
     initial = {name: value for name, value in _after_initial(n).items() if name in cell.shapes(1, 1)}
     return Recurrent(cell, {"U_h": U}, initial=initial, sizes=(m, n))
 
 
-def _rotations(n: int, style: str | None, capacity: int, complex: bool) -> Parametrization:
+def _rotations(n: int, style: str | None, capacity: int | None, complex: bool) -> Parametrization:
     if style is None:
-        style = "tunable" if n & (n - 1) else "fft"
-    return FFTRotations(complex) if style == "fft" else TunableRotations(capacity, complex)
+        style = "tunable" if n & (n - 1) or capacity is not None else "fft"
+    if style == "fft":
+        _refuse("capacity", capacity, "style", style)
+        return FFTRotations(complex)
+    return TunableRotations(2 if capacity is None else capacity, complex)
+
+
+def _refuse(option: str, value: object, decided_by: str, choice: object) -> None:
+    """ValueError where an option is given that another makes meaningless."""
+    if value is not None:
+        raise ValueError(f"{option} is {value!r}, which {decided_by} {choice!r} has no use for")
 
 
 def _half(n: int) -> int:
     return max(1, n // 2)
 
 
-def _eurnn(m: int, n: int, style: str = "tunable", capacity: int = 2, complex: bool = True) -> Recurrent:
+def _eurnn(m: int, n: int, style: str = "tunable", capacity: int | None = None, complex: bool = True) -> Recurrent:
     """EURNN (goru:tunable, goru:fft): modReLU RNN, U a product of layers of rotations; W uniform +-0.01, b = 0, h0 = 0.
 
-    style: "tunable" with `capacity` layers, or "fft".  complex: with phases, and complex states.
+    style: "tunable" with `capacity` layers, 2 unless given, or "fft".  complex: with phases, and complex states.
 
     Defaults are the released class's.  Its modReLU adds 0.01 to |z|, and it reads Re(h) only; here modReLU is exact and
     complex states are read as [Re h, Im h] (urnn:9).
@@ -251,6 +266,8 @@ def _sgornn(m: int, n: int, phi: str = "vprnn", sublayers: int | None = None) ->
     """
     if phi not in ("vprnn", "exp"):
         raise ValueError(f"phi is {phi!r}; allowed: 'vprnn', 'exp'")
+    if phi == "exp":
+        _refuse("sublayers", sublayers, "phi", phi)
     U: Parametrization = VolumePreserving(sublayers) if phi == "vprnn" else Exponential()
     return Recurrent(FastRNN("relu", "sgornn"), {"U": U}, sizes=(m, n))
 
@@ -304,8 +321,9 @@ def build(
     """
     model = _model(name)
     for argument, size in (("input_size", input_size), ("hidden_size", hidden_size)):
-        if not isinstance(size, int | np.integer) or size < 1:
+        if not is_integer(size) or size < 1:
             raise ValueError(f"{argument} is {size!r}; allowed: an integer >= 1")
+    input_size, hidden_size = int(input_size), int(hidden_size)
     allowed = options_of(name)
     for option in options:
         if option not in allowed:
@@ -316,11 +334,12 @@ def build(
     layer = model(input_size, hidden_size, **options)
     if not parametrize:
         return layer
-    given = {
-        weight: by_name(kept, hidden_size, layer.cell.complex) if isinstance(kept, str) else kept
-        for weight, kept in parametrize.items()
-    }
-    initial = {weight: value for weight, value in layer.initial.items() if weight not in given}
+    given: dict[str, Parametrization] = {}
+    for weight, kept in parametrize.items():
+        if isinstance(kept, type) or not (isinstance(kept, str) or hasattr(kept, "pullback")):
+            raise ValueError(f"parametrize[{weight!r}] is {kept!r}; allowed: a parametrization, or one of {FORMS}")
+        given[weight] = by_name(kept, hidden_size, layer.cell.complex) if isinstance(kept, str) else kept
+    initial = {w: value for w, value in layer.initial.items() if isinstance(given.get(w, Free()), Free)}
     return replace(layer, parametrizations={**layer.parametrizations, **given}, initial=initial)
 
 

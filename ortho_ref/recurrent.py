@@ -18,6 +18,7 @@ from ortho_ref.cells import State as CellState
 from ortho_ref.cells.cell import is_tokens, parts_of, state_of
 from ortho_ref.initial import Initial, constant
 from ortho_ref.parametrizations import Free, Parametrization, Params, State
+from ortho_ref.parametrizations.parametrization import is_integer
 
 States = dict[str, State]
 _ENGINES: dict[str, ModuleType] = {"fused": fused, "scan": scan}
@@ -144,7 +145,7 @@ class Recurrent:
             if value is not None and own is not None and value != own:
                 raise ValueError(f"{name} is {value}; this layer was built for {own}")
             size = own if value is None else value
-            if not isinstance(size, int | np.integer) or size < 1:
+            if size is None or not is_integer(size) or size < 1:
                 raise ValueError(f"{name} is {size!r}; allowed: an integer >= 1")
         return tuple(own if value is None else value for value, own in zip(given, fixed, strict=True))  # type: ignore[return-value]
 
@@ -172,7 +173,7 @@ class Recurrent:
         for name in params:
             if name.partition(".")[0] not in (*shapes, *self._h0_names):
                 raise ValueError(f"params holds {name!r}; the weights are {', '.join((*shapes, *self._h0_names))}")
-        weights = {name: states[name]["U"] if name in states else params.get(name) for name in shapes}
+        weights = {name: states[name]["U"] if name in states else _array(params.get(name)) for name in shapes}
         for name, shape in shapes.items():
             _check_array(name, weights[name], shape, W.dtype if len(shape) == 2 else W.real.dtype)
         for name in self._h0_names:
@@ -247,8 +248,7 @@ class Recurrent:
         """Subtract the optimizer's deltas and update every U.  ValueError where names or shapes do not fit."""
         if set(deltas) != set(params):
             raise ValueError(f"deltas differ from the parameters in {sorted(set(deltas) ^ set(params))}")
-        # a rate times a 0-d array is a NumPy scalar
-        deltas = {name: np.asarray(d) if isinstance(d, np.generic) else d for name, d in deltas.items()}
+        deltas = {name: _array(delta) for name, delta in deltas.items()}
         for name, delta in deltas.items():
             _check_array(f"delta of {name}", delta, params[name].shape, params[name].dtype)
         new_params, new_states = {}, dict(states)
@@ -301,6 +301,11 @@ def _input_weight(named: Weights) -> Array:
 def _own(flat: Params, name: str) -> Params:
     """The entries of one parametrized weight, under the parametrization's own names."""
     return {key[len(name) + 1 :]: value for key, value in flat.items() if key.startswith(f"{name}.")}
+
+
+def _array(value: Any) -> Any:
+    """What arithmetic makes of a 0-d array, a NumPy scalar, as an array again; anything else as it is."""
+    return np.asarray(value) if isinstance(value, np.generic) else value
 
 
 def _check_array(argument: str, array: Any, shape: tuple[int, ...], dtype: Any) -> None:

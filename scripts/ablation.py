@@ -178,7 +178,9 @@ def norm_condition(study: Study) -> tuple[Record, Figure]:
         axis.set_xlabel("update (exact inverse every 50)")
     axes[0, 0].axhline(1, **BASELINE, label="1: below it the series converges")
     axes[0, 0].legend(frameon=False, loc="center right")
-    worst = {key: max(value for _, value in points(runs["order-2"], key)) for key in ("condition", "defect")}
+    worst = {
+        key: max((value for _, value in points(runs["order-2"], key)), default=None) for key in ("condition", "defect")
+    }
     return {"worst": worst, "runs": numbers_of(runs)}, figure
 
 

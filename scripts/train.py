@@ -75,8 +75,12 @@ def network_arguments(task: Task, config: Record) -> Record:
     if config["reset_every"] is not None:
         never = config["reset_every"] == "never"
         options["reset_every"] = None if never else _integer("reset_every", config["reset_every"], "N or never")
-    if twice := sorted(FLAGS & config["model_options"].keys()):
-        raise ValueError(f"model_options has {', '.join(twice)}, which has an option of its own")
+    own = [option for option in models.options_of(model) if option not in FLAGS]
+    for option in config["model_options"]:
+        if option in FLAGS:
+            raise ValueError(f"--model-option names {option!r}, which is {FLAGS[option]}")
+        if option not in own:
+            raise ValueError(f"--model-option names {option!r}; allowed for {model}: {', '.join(own) or 'none'}")
     options |= config["model_options"]
     if config["parametrize"]:
         options["parametrize"] = config["parametrize"]
@@ -93,7 +97,13 @@ def network_arguments(task: Task, config: Record) -> Record:
 
 
 #: Options of models that have an option of their own on the command line.
-FLAGS = {"orthogonal", "order", "reset_every", "negative_ones", "exact", "parametrize"}
+FLAGS = {
+    "orthogonal": "--orthogonal",
+    "order": "--order",
+    "reset_every": "--reset-every",
+    "negative_ones": "--negative-ones",
+    "exact": "--order exact",
+}
 
 
 def _integer(option: str, text: str, allowed: str) -> int:
@@ -136,22 +146,30 @@ def make_optimizer(config: Record) -> Optimizer:
 
 
 def model_options(texts: list[str]) -> Record:
-    """ "NAME=VALUE" each, the value JSON or, where it is none, a string."""
-    options: Record = {}
-    for name, value in _pairs("model-option", texts):
-        try:
-            options[name] = json.loads(value)
-        except ValueError:
-            options[name] = value
-    return options
+    """ "NAME=VALUE" each: a number, true, false or null, in Python's spelling too, or else a string."""
+    constants = {"true": True, "false": False, "null": None, "none": None}
+
+    def value_of(text: str) -> Any:
+        for read in (lambda text: constants[text.lower()], int, float):
+            with contextlib.suppress(ValueError, KeyError):
+                value = read(text)
+                return value if value is None or math.isfinite(value) else text
+        return text
+
+    return {name: value_of(value) for name, value in pairs("model-option", texts).items()}
 
 
-def _pairs(option: str, texts: list[str]) -> Iterator[tuple[str, str]]:
+def pairs(option: str, texts: list[str]) -> dict[str, str]:
+    """ "NAME=VALUE" each."""
+    found: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not (name and equals and value):
             raise ValueError(f"--{option} is {text!r}; allowed: NAME=VALUE")
-        yield name, value
+        if name in found:
+            raise ValueError(f"--{option} gives {name} twice: {found[name]!r} and {value!r}")
+        found[name] = value
+    return found
 
 
 def clipping(text: str | None) -> dict[str, float]:
@@ -238,7 +256,13 @@ def config_of(task: str, **options: Any) -> Record:
         "eval_every": defaults.eval_every,
     }
     config |= {name: value for name, value in own.items() if config[name] is None}
-    if model in ("nc-gru", "scornn") and config["negative_ones"] is None:
+    own_weights = {"nc-gru": [f"U_{gate}" for gate in config["orthogonal"] or "c"], "scornn": ["U"]}.get(model, [])
+    replaced = bool(own_weights) and set(own_weights) <= config["parametrize"].keys()
+    if replaced:
+        for name in ("negative_ones", "order", "reset_every"):
+            if config[name] is not None:
+                raise ValueError(f"{name} is {config[name]!r}, but --parametrize replaces {', '.join(own_weights)}")
+    elif model in ("nc-gru", "scornn") and config["negative_ones"] is None:
         paper = defaults.negative_ones.get(model) if config["hidden"] == own["hidden"] else None
         config["negative_ones"] = config["hidden"] // 2 if paper is None else paper
     if config["form"] is None and task in ("parenthesis", "denoise"):
@@ -249,8 +273,9 @@ def config_of(task: str, **options: Any) -> Record:
         if config["order"] == "exact" and config["reset_every"] is not None:
             raise ValueError(f"reset_every is {config['reset_every']!r}, but order exact has no series to reset")
         config["orthogonal"] = config["orthogonal"] or "c"
-        config["order"] = config["order"] or "2"
-        if config["order"] != "exact" and config["reset_every"] is None:
+        if not replaced:
+            config["order"] = config["order"] or "2"
+        if config["order"] not in (None, "exact") and config["reset_every"] is None:
             config["reset_every"] = str(defaults.reset_every)
     if config["checkpoint_every"] is None:
         config["checkpoint_every"] = config["eval_every"]
@@ -455,7 +480,7 @@ def main(
         str | None, typer.Option(help=f"{', '.join(OPTIMIZERS)}; adam unless given.", **_TRAINING)
     ] = None,
     optimizer_orthogonal: Annotated[
-        str | None, typer.Option(help="Theirs; as --optimizer unless given.", **_TRAINING)
+        str | None, typer.Option(help="Theirs; as --optimizer (full-urnn: sgd).", **_TRAINING)
     ] = None,
     schedule: Annotated[
         str | None, typer.Option(help="constant (default), linear (to zero), step:EVERY:FACTOR.", **_TRAINING)
@@ -490,9 +515,8 @@ def main(
     del given["model_option"]
     to_go_on = f"python -m scripts.train {task} --out {shlex.quote(str(out))} --resume"
     try:
-        # of an option that is given several times
         given["model_options"] = model_options(model_option) if model_option else None
-        given["parametrize"] = dict(_pairs("parametrize", parametrize)) if parametrize else None
+        given["parametrize"] = pairs("parametrize", parametrize) if parametrize else None
         if resume:
             config = resumed_config(out, task.value, given)
         else:

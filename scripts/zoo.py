@@ -26,6 +26,7 @@ def main(
     try:
         for model in models.names():
             remove_run(out, model, "zoo")
+        for model in models.names():
             config = config_of(TaskName.copying.value, model=model, length=length, iterations=iterations, seed=seed)
             trainer = make_trainer(config)
             last = train(trainer, out / model, config | {"zoo": True}, model)[-1]

@@ -9,6 +9,7 @@ Forward.  alpha and beta are scalars; the weights alpha and beta are what they a
 
 sgornn:3 prints the bound of beta alone, which is empty for alpha_t > 1/2: there beta_t < 0, and gradients can grow
 without bound (E-sgornn-04).  So alpha_t is clipped first; "as printed" is an option, to study it.
+Where alpha_t is clipped beta_t is 0, and no gradient reaches either: the two stay where they are.
 
 Backward.  dh is all of dL/dh_t; d<name> is dL/d<name>; ^ marks a weight before its sigmoid.
     dz, db = pullback of Phi at alpha_t dh                 [bp:fastrnn/1]

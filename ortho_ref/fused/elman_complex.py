@@ -4,12 +4,13 @@ Forward
     P: W x_t for all t, W as the 2 n real rows Re W_1, Im W_1, Re W_2 ...      [bp:bptt/W]
     z_t = P + U h_{t-1}                                    [urnn:1/z]
     h_t = z_t max(|z_t| + b, 0) / |z_t|, 0 at z_t = 0      [urnn:8]
+(|z_t| below the smallest normal number counts as 0 here.)
 
-Backward, g = all of dL/dh_t; F and G are factors formed chunk by chunk, 0 where the unit is off or z = 0
+Backward, g = all of dL/dh_t, kept for a chunk; F, G and e are formed chunk by chunk, 0 where the unit is off or z = 0
     g += dh_t                                              [bp:bptt/g]
     dz = F g + G g^*,  F = 1 + b / 2|z|,  G = -(b / 2|z|) e^2,  e = z / |z|    [bp:modrelu-complex]
     g <- U^H dz    dU = sum over t of dz h_prev^H          [bp:rnn/2] [bp:urnn/U]
-    db = sum of Re(e^* dz): the rest of dz is at right angles to e             [bp:modrelu-complex]
+    db = sum of Re(e^* g)                                  [bp:modrelu-complex]
     dW, dx, as of real pairs                               [bp:bptt/W]
 """
 
@@ -26,6 +27,12 @@ def _real_rows(W: Array) -> Array:
     return sequence.transposed(W).view(W.real.dtype).T
 
 
+def _tiny(rho: Array) -> Array:
+    """The smallest normal number of rho's precision, 0-d."""
+    xp = xp_of(rho)
+    return xp.array(xp.finfo(rho.dtype).tiny, rho.dtype)
+
+
 def forward(cell: Elman, weights: Weights, x: Array, h0: Array | None = None) -> tuple[Array, Tape]:
     """States (T+1, B, n) and the tape; see `fused.forward`."""
     xp = xp_of(x, h0, *weights.values())
@@ -35,14 +42,15 @@ def forward(cell: Elman, weights: Weights, x: Array, h0: Array | None = None) ->
     U = sequence.transposed(weights["U"])
     h = sequence.initial_state(x, U, h0)
     rho, scale = xp.empty_like(z[0].real, order="C"), xp.empty_like(z[0].real, order="C")
-    zero = xp.array(0, rho.dtype)
+    zero, tiny, none = xp.array(0, rho.dtype), _tiny(rho), xp.empty(rho.shape, bool)
     for h_prev, h_t, z_t in zip(h[:-1], h[1:], z, strict=True):
         xp.matmul(h_prev, U, out=h_t)  # [urnn:1/z]
         xp.add(z_t, h_t, out=z_t)  # [urnn:1/z]
         xp.abs(z_t, out=rho)
         xp.add(rho, b, out=scale)
         xp.maximum(scale, zero, out=scale)
-        xp.add(rho, rho == zero, out=rho)
+        xp.less(rho, tiny, out=none)
+        xp.add(rho, none, out=rho)
         xp.divide(scale, rho, out=scale)
         xp.multiply(z_t, scale, out=h_t)  # [urnn:8]
     return h, Tape(x, z, h, None, None)
@@ -57,24 +65,28 @@ def backward(cell: Elman, weights: Weights, tape: Tape, dh: Array, dh_T: Array |
     inputs = sequence.InputGradients(W[None], x)
     steps, chunks = sequence.chunks(z)
     g = sequence.last_cotangent(dh, dh_T)
-    dz_chunk, turned = xp.empty((steps, *g.shape), g.dtype), xp.empty_like(g)
+    dz_chunk, g_chunk, turned = (
+        xp.empty((steps, *g.shape), g.dtype),
+        xp.empty((steps, *g.shape), g.dtype),
+        xp.empty_like(g),
+    )
     for t in chunks:
         rho = xp.abs(z[t])
-        chi = (rho + b > 0) & (rho > 0)
+        chi = (rho + b > 0) & (rho >= _tiny(rho))
         rho = xp.where(chi, rho, 1)
         e = chi * (z[t] / rho)
         half = chi * b / (2 * rho)
         F, G = (chi + half).astype(g.dtype), -half * (e * e)  # [bp:modrelu-complex]
-        dz = dz_chunk[: len(F)]
-        for dh_t, dz_t, F_t, G_t in reversed(list(zip(dh[t], dz, F, G, strict=True))):
-            xp.add(g, dh_t, out=g)  # [bp:bptt/g]
-            xp.multiply(g, F_t, out=dz_t)  # [bp:modrelu-complex]
-            xp.conj(g, out=turned)
-            xp.multiply(turned, G_t, out=turned)  # [bp:modrelu-complex]
-            xp.add(dz_t, turned, out=dz_t)  # [bp:modrelu-complex]
-            xp.matmul(dz_t, U, out=g)  # [bp:rnn/2]
+        dz, g_t = dz_chunk[: len(F)], g_chunk[: len(F)]
+        for dh_now, dz_now, g_now, F_now, G_now in reversed(list(zip(dh[t], dz, g_t, F, G, strict=True))):
+            xp.add(g, dh_now, out=g_now)  # [bp:bptt/g]
+            xp.multiply(g_now, F_now, out=dz_now)  # [bp:modrelu-complex]
+            xp.conj(g_now, out=turned)
+            xp.multiply(turned, G_now, out=turned)  # [bp:modrelu-complex]
+            xp.add(dz_now, turned, out=dz_now)  # [bp:modrelu-complex]
+            xp.matmul(dz_now, U, out=g)  # [bp:rnn/2]
         dU += sequence.recurrent_gradients(dz, h[:-1][t].conj())  # [bp:rnn/2] [bp:urnn/U]
-        db += (e.conj() * dz).real.sum(axis=(0, 1))  # [bp:modrelu-complex]
+        db += (e.conj() * g_t).real.sum(axis=(0, 1))  # [bp:modrelu-complex]
         inputs.add(t, dz.view(W.dtype)[None])  # [bp:bptt/W]
     dW = inputs.sums()[0][0]
     return SequenceGradients({"W": dW[0::2] + 1j * dW[1::2], "U": dU, "b": db}, inputs.dx, g)

@@ -51,6 +51,6 @@ def by_name(text: str, n: int, complex: bool = False) -> Parametrization:
     name, *rest = text.split(":")
     if name in _MAKERS:
         least, most, make = _MAKERS[name]
-        if least <= len(rest) <= most and all(part.isascii() and part.isdigit() for part in rest):
+        if least <= len(rest) <= most and all(part.isascii() and part.isdigit() and len(part) <= 6 for part in rest):
             return make(n, complex, *map(int, rest))
-    raise ValueError(f"parametrization is {text!r}; allowed: {FORMS}, the capitals being integers")
+    raise ValueError(f"parametrization is {text!r}; allowed: {FORMS}, the capitals being integers of at most 6 digits")

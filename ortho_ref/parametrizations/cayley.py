@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ortho_ref.backend import Array, NotFiniteError, library_of, xp_of
-from ortho_ref.parametrizations.parametrization import Params, State, defect
+from ortho_ref.parametrizations.parametrization import Params, State, defect, is_integer
 
 
 def initial_A(rng: np.random.Generator, n: int, dtype: Any) -> Array:
@@ -42,7 +42,7 @@ def signs(n: int, negative_ones: int, dtype: Any) -> Array:
 
 def check_negative_ones(negative_ones: int) -> None:
     """ValueError unless negative_ones is an integer >= 0."""
-    if not isinstance(negative_ones, int | np.integer) or negative_ones < 0:
+    if not is_integer(negative_ones) or negative_ones < 0:
         raise ValueError(f"negative_ones is {negative_ones!r}; allowed: an integer from 0 to n")
 
 

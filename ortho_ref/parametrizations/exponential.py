@@ -55,7 +55,7 @@ class Exponential:
     complex: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        if self.initial not in _INITIAL:
+        if not isinstance(self.initial, str) or self.initial not in _INITIAL:
             raise ValueError(f"initial is {self.initial!r}; allowed: {', '.join(map(repr, _INITIAL))}")
 
     def init(self, rng: np.random.Generator, n: int, dtype: Any) -> tuple[Params, State]:

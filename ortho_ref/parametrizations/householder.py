@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ortho_ref.backend import Array, library_of, xp_of
-from ortho_ref.parametrizations.parametrization import Params, State, check_parameter, defect
+from ortho_ref.parametrizations.parametrization import Params, State, check_parameter, defect, is_integer
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Householder:
     complex: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        if not isinstance(self.reflections, int | np.integer) or self.reflections < 1:
+        if not is_integer(self.reflections) or self.reflections < 1:
             raise ValueError(f"reflections is {self.reflections!r}; allowed: an integer from 1 to n")
 
     def init(self, rng: np.random.Generator, n: int, dtype: Any) -> tuple[Params, State]:
@@ -57,8 +57,8 @@ class Householder:
         if bool((xp.triu(V, 1) != 0).any()):
             raise ValueError("V has an entry above its diagonal; allowed: 0 there (column j begins at entry j)")
         squares = (V * V).sum(axis=0)
-        if not bool(((squares > 0) & xp.isfinite(squares)).all()):
-            raise ValueError("V has a column whose square is 0 or overflows; allowed: squares between")
+        if not bool(((squares >= xp.finfo(V.dtype).tiny) & xp.isfinite(squares)).all()):
+            raise ValueError("V has a column whose square is 0, subnormal or infinite; allowed: squares between")
         V, signs = self._reflecting(V)
         U = xp.eye(n, dtype=V.dtype)
         if V.shape[1]:

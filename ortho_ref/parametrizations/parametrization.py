@@ -13,7 +13,8 @@ State: TypeAlias = dict[str, Any]  # "U", constants, counters
 class Parametrization(Protocol):
     """Own parameters <-> one dense matrix U.  Options only, no arrays; every method is pure.
 
-    complex: whether U is; then it goes with complex cells only, and otherwise with real ones only.
+    complex: whether U is; then it goes with complex cells only, and otherwise with real ones only.  (`Free` goes with
+    both: a layer leaves such a weight to its cell.)
     """
 
     @property
@@ -52,6 +53,11 @@ def spectral_norm(M: Array) -> float:
 def defect(U: Array) -> float:
     """||U^H U - I||_2; 0 for an orthogonal or unitary matrix."""
     return spectral_norm(U.conj().T @ U - xp_of(U).eye(U.shape[0], dtype=U.dtype))
+
+
+def is_integer(value: object) -> bool:
+    """True for Python's and NumPy's integers, False for bool."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def check_parameter(name: str, value: Array, shape: tuple[int, ...], kind: str = "f") -> None:

@@ -4,7 +4,7 @@ One rotation on coordinates (i, j), in place
     y_i = cos(t) x_i - sin(t) e^{ip} x_j
     y_j = sin(t) x_i + cos(t) e^{ip} x_j            p = 0 for a real U                      [goru:rot]
     dt = Re(dy_j^* y_i - dy_i^* y_j);  dx: the rotation by -t of dy                         [bp:rotation]
-    dp = Im(dx_j y^* of the phased x_j), then x_j and dx_j times e^{-ip}                    [bp:phase/phi]
+    of the phased x' = e^{ip} x_j:  dp = Im(dx' x'^*),  dx_j = e^{-ip} dx'                  [bp:phase/phi]
 U = the layers applied to the columns of I, in order; complex: then diag(e^{iw})            [goru:rot/diagonal]
     dw = Im(dU * U^*) summed over columns                                                   [bp:phase/omega]
 
@@ -30,7 +30,7 @@ import numpy as np
 
 from ortho_ref.backend import Array, complex_dtype, xp_of
 from ortho_ref.initial import uniform
-from ortho_ref.parametrizations.parametrization import Params, State, check_parameter, defect
+from ortho_ref.parametrizations.parametrization import Params, State, check_parameter, defect, is_integer
 
 
 class Layer(NamedTuple):
@@ -158,7 +158,7 @@ def _put(rows: Array, permutation: Array) -> Array:
 
 
 def _check_integer(name: str, value: Any, allowed: str, good: bool) -> None:
-    if not isinstance(value, int | np.integer) or not good:
+    if not is_integer(value) or not good:
         raise ValueError(f"{name} is {value!r}; allowed: {allowed}")
 
 

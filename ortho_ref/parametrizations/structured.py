@@ -53,11 +53,9 @@ class StructuredUnitary:
     def init(self, rng: np.random.Generator, n: int, dtype: Any) -> tuple[Params, State]:
         """w uniform on +-pi, real and imaginary part of v uniform on +-1 (urnn:init); a uniform permutation."""
         own, *children = rng.spawn(6)
-        params = {f"w_{j}": uniform(np.pi)(child, (n,), dtype) for j, child in zip((1, 2, 3), children, strict=False)}
-        params |= {
-            f"v_{j}": uniform(1)(child, (n,), complex_dtype(dtype))
-            for j, child in zip((1, 2), children[3:], strict=True)
-        }
+        w, v = children[:3], children[3:]
+        params = {f"w_{j}": uniform(np.pi)(child, (n,), dtype) for j, child in zip((1, 2, 3), w, strict=True)}
+        params |= {f"v_{j}": uniform(1)(child, (n,), complex_dtype(dtype)) for j, child in zip((1, 2), v, strict=True)}
         state = {"U": np.empty((n, n), complex_dtype(dtype)), "permutation": own.permutation(n)}
         return params, self.rebuild(params, state)
 
@@ -66,8 +64,10 @@ class StructuredUnitary:
         n = state["U"].shape[0]
         for name, kind in (("w_1", "f"), ("w_2", "f"), ("w_3", "f"), ("v_1", "c"), ("v_2", "c")):
             check_parameter(name, params[name], (n,), kind)
-            if kind == "c" and not 0 < (square := float(_square(params[name]))) < np.inf:
-                raise ValueError(f"the square of {name} is {square}; allowed: above 0, finite")
+            if kind == "c":
+                square, least = float(_square(params[name])), float(np.finfo(params[name].dtype).tiny)
+                if not least <= square < np.inf:
+                    raise ValueError(f"the square of {name} is {square}; allowed: at least {least}, finite")
         p, fft = params, xp_of(params["w_1"]).fft
         dtype = p["v_1"].dtype
         s = fft.fft(_diagonal(phase(p["w_1"])), axis=0).astype(dtype, copy=False)  # [urnn:6]

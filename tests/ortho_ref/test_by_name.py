@@ -70,7 +70,7 @@ BAD += ["tunable:2:2", "fft:1", "volume:1:2", "structured:1", "geodesic:1", "cay
 @pytest.mark.parametrize("text", BAD)
 def test_bad_names(text):
     """An unknown name, integers too many or too few, what is no integer: the text, and all forms allowed."""
-    message = f"parametrization is {text!r}; allowed: {FORMS}, the capitals being integers"
+    message = f"parametrization is {text!r}; allowed: {FORMS}, the capitals being integers of at most 6 digits"
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         by_name(text, 8)
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gradients.map_problem import random_map_problem
-from gradients.problem import relative_error
+from gradients.problem import relative_error, single
 from ortho_ref import checkpoint
 from ortho_ref.backend import NotFiniteError, to_device, to_host
 from ortho_ref.parametrizations import Householder, defect
@@ -91,15 +91,6 @@ def test_inputs_are_not_modified(device, name):
 def test_own_precision(device, name):
     """float32 in, float32 or complex64 out, of `init`, `rebuild`, `pullback` and `retract`; and close to float64."""
     problem = one(name)
-
-    def single(tree):
-        return {
-            key: value.astype({"f": np.float32, "c": np.complex64}[value.dtype.kind])
-            if isinstance(value, np.ndarray) and value.dtype.kind in "fc"
-            else value
-            for key, value in tree.items()
-        }
-
     params, state = single(problem.params), single(problem.state)
     dtype = np.complex64 if problem.p.complex else np.float32
     drawn, first = problem.p.init(np.random.default_rng(0), len(problem.dU), np.float32)

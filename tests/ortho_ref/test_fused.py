@@ -189,3 +189,17 @@ def test_cotangents_are_contiguous_whatever_the_upstream(name):
     for last in (None, by_columns):
         gradients = fused.backward(problem.cell, problem.weights, tape, np.asfortranarray(problem.dh), last)
         assert all(part.flags.c_contiguous for part in parts_of(problem.cell, gradients.h0))
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-12), (np.float32, 1e-5)])
+@pytest.mark.parametrize("size", [1e-2, 1e-4, 1e-6])
+def test_complex_bias_gradient_where_z_is_small(device, size, dtype, tolerance):
+    """bp:modrelu-complex: across e the slope is 1 + b/|z|, here up to 5e5; db is along e and keeps its digits."""
+    cell, rng = Elman("modrelu", complex=True), np.random.default_rng(0)
+    problem = random_problem(cell, rng, T=1)
+    weights = {"W": 0 * problem.weights["W"], "U": np.eye(5) + 0j, "b": np.full(5, 0.5)}
+    tree = (weights, problem.x, size * problem.h0, problem.dh, problem.dh_T)
+    problem = Problem(cell, *(single(tree) if dtype is np.float32 else tree)).on(device)
+    ours, reference = (backend.to_host(problem.gradients(engine)["b"]) for engine in (fused, scan))
+    assert ours.dtype == dtype
+    assert relative_error(ours, reference) < tolerance

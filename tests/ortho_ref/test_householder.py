@@ -130,10 +130,13 @@ def test_initial_V():
             [[1.0, -1e-9], [1, 1], [1, 1]],
             "V has an entry above its diagonal; allowed: 0 there (column j begins at entry j)",
         ),
-        ([[1.0, 0], [1, 0], [1, 0]], "V has a column whose square is 0 or overflows; allowed: squares between"),
+        (
+            [[1.0, 0], [1, 0], [1, 0]],
+            "V has a column whose square is 0, subnormal or infinite; allowed: squares between",
+        ),
         (
             [[1.0, 0], [1, 1e-170], [1, 1e-170]],
-            "V has a column whose square is 0 or overflows; allowed: squares between",
+            "V has a column whose square is 0, subnormal or infinite; allowed: squares between",
         ),
     ],
 )

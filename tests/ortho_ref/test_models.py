@@ -393,8 +393,8 @@ def test_options_of():
     assert models.options_of("scornn") == {"negative_ones": None}
     defaults = {"orthogonal": "c", "order": 2, "reset_every": 50, "negative_ones": None, "exact": False}
     assert models.options_of("nc-gru") == defaults
-    assert models.options_of("eurnn") == {"style": "tunable", "capacity": 2, "complex": True}
-    defaults = {"style": None, "capacity": 2, "reflections": None, "activation": "modrelu"}
+    assert models.options_of("eurnn") == {"style": "tunable", "capacity": None, "complex": True}
+    defaults = {"style": None, "capacity": None, "reflections": None, "activation": "modrelu"}
     assert models.options_of("goru") == defaults | {"reset_gate": True, "update_gate": True}
     assert models.options_of("sgornn") == {"phi": "vprnn", "sublayers": None}
     for name in models.names():
@@ -417,6 +417,28 @@ def test_options_of():
             TypeError,
             "goru has no option 'order'; allowed: style, capacity, reflections, ",
         ),
+        (
+            ("goru", 3, np.int64(8)),
+            {"style": "fft", "capacity": 4},
+            ValueError,
+            "capacity is 4, which style 'fft' has no",
+        ),
+        (("goru", 3, 8), {"reflections": 4}, ValueError, "reflections is 4, which style None has no use for"),
+        (
+            ("goru", 3, 8),
+            {"style": "householder", "capacity": 4},
+            ValueError,
+            "capacity is 4, which style 'householder'",
+        ),
+        (
+            ("sgornn", 3, 8),
+            {"phi": "exp", "sublayers": 4},
+            ValueError,
+            "sublayers is 4, which phi 'exp' has no use for",
+        ),
+        (("nc-gru", 3, 8), {"exact": "no"}, ValueError, "exact is 'no'; allowed: True, False"),
+        (("rnn", 3, True), {}, ValueError, "hidden_size is True; allowed: an integer >= 1"),
+        (("scornn", 3, 8), {"negative_ones": True}, ValueError, "negative_ones is True; allowed: an integer from 0"),
         (("urnn", 3, 4), {"capacity": 2}, TypeError, "urnn has no option 'capacity'; allowed: none"),
         (
             ("goru", 3, 8),
@@ -488,7 +510,7 @@ def test_what_cannot_be_drawn(name, n, options, message):
 
 def test_parametrize():
     """By name or as an object, in place of the model's own way; then the model's initial value of that weight goes, and
-    everything else stays; "free" leaves the cell's own initial value, complex where the cell is."""
+    everything else stays; "free" leaves the initial value, the model's or the cell's, complex where the cell is."""
     layer = models.build("gru-cudnn", 3, 8, parametrize={"U_h": "householder:8", "U_r": NeumannCayley(2, 3)})
     assert layer.parametrizations == {"U_h": Householder(8), "U_r": NeumannCayley(2, 3)}
     assert set(layer.initial) == {"W_r", "b_r", "W_z", "U_z", "b_z", "W_h", "b_h", "b_hh"}
@@ -505,7 +527,10 @@ def test_parametrize():
         assert models.build(name, 3, 8, parametrize={"U": "fft"}).parametrizations == {"U": kept}
     assert models.build("irnn", 3, 8, parametrize={}).initial.keys() == {"U"}
     params, states = models.build("irnn", 3, 8, parametrize={"U": "free"}).init(np.random.default_rng(0))
-    assert not np.array_equal(params["U"], np.eye(8))
+    assert np.array_equal(params["U"], np.eye(8))
+    for bad in (3, None, Householder):
+        with pytest.raises(ValueError, match=r"parametrize\['U'\] is .*; allowed: a parametrization, or one of free"):
+            models.build("rnn", 3, 8, parametrize={"U": bad})
     params, states = models.build("urnn", 3, 8, parametrize={"U": Free()}).init(np.random.default_rng(0))
     assert (params["U"].dtype, states) == (np.complex64, {})
     network = models.network("gru", 3, [8, 6], 2, parametrize={"U_c": "cayley"})

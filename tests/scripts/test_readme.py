@@ -1,4 +1,4 @@
-"""The commands of the README and of docs/training.md, one after the other, as a reader would give them."""
+"""The commands of the README and of the docs, one after the other, as a reader would give them."""
 
 import os
 import re
@@ -14,6 +14,8 @@ ROOT = Path(__file__).parents[2]
 # What makes a command of minutes one of seconds, and leaves it the same command.
 SHORTER = {
     "train": ["--iterations", "2", "--batch", "2", "--length", "20"],
+    "zoo": ["--iterations", "1", "--length", "5"],
+    "ablation": ["--scale", "1e-4"],
     "benchmark": ["--rounds", "1", "--seconds", "0", "--only", "parenthesis"],
     "training_speed": ["--rounds", "1", "--seconds", "0", "--only", "parenthesis"],
 }
@@ -32,8 +34,15 @@ def commands(page):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", ["README.md", "docs/training.md"])
-def test_commands_run(page, tmp_path):
+@pytest.mark.parametrize(
+    ("page", "programs"),
+    [
+        ("README.md", {"train", "evaluate", "plot"}),
+        ("docs/training.md", {"train", "evaluate", "plot"}),
+        ("docs/models.md", {"train", "zoo", "ablation"}),
+    ],
+)
+def test_commands_run(page, programs, tmp_path):
     """Each exits 0; resume, evaluate and plot take what the commands before them left."""
     (tmp_path / "FILE").write_text("All work and no play. " * 100)
     ran = []
@@ -44,4 +53,4 @@ def test_commands_run(page, tmp_path):
         result = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
         assert result.returncode == 0, f"{shlex.join(command)}\n{result.stderr}"
         ran.append(program)
-    assert {"train", "evaluate", "plot"} <= set(ran)
+    assert programs <= set(ran)

@@ -117,7 +117,7 @@ def test_every_option_reaches_the_run(tmp_path, text, monkeypatch):
     assert call(train.main, "copying", "--layout", "C", "--order", "exact", *TINY)[0] == 2
     assert seen[-1].task.layout == "C"
     assert type(seen[-1].network.layers[0].parametrizations["U_c"]).__name__ == "ScaledCayley"
-    words = "--model goru --model-option style=tunable --model-option capacity=4 --model-option reset_gate=false"
+    words = "--model goru --model-option style=tunable --model-option capacity=4 --model-option reset_gate=False"
     words += " --parametrize U_h=householder:2 --parametrize U_z=cayley:1"
     assert call(train.main, "copying", *words.split(), *TINY)[0] == 2
     layer = seen[-1].network.layers[0]
@@ -250,11 +250,27 @@ BAD = [
     ("text", "text needs --file FILE, a UTF-8 text"),
     ("parenthesis --model gru --orthogonal c", "gru has no option 'orthogonal'; allowed: none"),
     ("parenthesis --model scornn --order 2", "scornn has no option 'order'; allowed: negative_ones"),
-    ("parenthesis --model gru --model-option style=fft", "gru has no option 'style'; allowed: none"),
+    ("parenthesis --model gru --model-option style=fft", "--model-option names 'style'; allowed for gru: none"),
+    ("parenthesis --model urnn --model-option name=gru", "--model-option names 'name'; allowed for urnn: none"),
+    ("parenthesis --model goru --model-option style=fft --model-option style=tunable", "gives style twice: 'fft' and"),
+    ("parenthesis --parametrize U_c=fft --parametrize U_c=volume", "--parametrize gives U_c twice: 'fft' and 'volume'"),
+    ("parenthesis --model goru --model-option capacity=nan", "capacity is 'nan'; allowed: an even number"),
+    (
+        "parenthesis --model goru --model-option activation=[1]",
+        "activation is '[1]'; allowed: 'tanh', 'relu', 'modrelu'",
+    ),
+    (
+        "parenthesis --model goru --model-option style=householder --model-option capacity=4",
+        "capacity is 4, which style",
+    ),
+    ("parenthesis --model ornn --model-option reflections=true", "reflections is True; allowed: an integer"),
+    ("parenthesis --parametrize U_c=volume:99999999", "parametrization is 'volume:99999999'; allowed: free"),
+    ("parenthesis --parametrize U_c=householder:2 --order 3", "order is '3', but --parametrize replaces U_c"),
     ("parenthesis --model goru --model-option style=fast", "style is 'fast'; allowed: 'fft', 'tunable', 'householder'"),
     ("parenthesis --model goru --model-option style", "--model-option is 'style'; allowed: NAME=VALUE"),
     ("parenthesis --model goru --model-option reset_gate=0", "reset_gate is 0; allowed: True, False"),
-    ("parenthesis --model-option order=2", "model_options has order, which has an option of its own"),
+    ("parenthesis --model goru --model-option update_gate=off", "update_gate is 'off'; allowed: True, False"),
+    ("parenthesis --model-option order=2", "--model-option names 'order', which is --order"),
     ("parenthesis --model goru --model-option style=fft", "n is 6; allowed for rotations in FFT style: a power of two"),
     ("parenthesis --parametrize U_x=fft", "parametrizations names 'U_x'; allowed for GRUResetBefore: U_r, U_u, U_c"),
     ("parenthesis --parametrize U_c=house:3", "parametrization is 'house:3'; allowed: free, cayley"),
