@@ -9,9 +9,12 @@ import tokenize
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import ortho_ref
+from ortho_ref import models
+from ortho_ref.parametrizations.by_name import FORMS
 
 ROOT = Path(__file__).parent.parent
 FOLDERS = ("ortho_ref", "gradients", "tasks", "scripts")
@@ -146,7 +149,7 @@ def test_version_is_a_literal_and_in_the_changelog():
     assert f"\nversion: {ortho_ref.__version__}\n" in (ROOT / "CITATION.cff").read_text()
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/reading-guide.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/reading-guide.md", "docs/models.md"])
 def test_the_pages_python_runs(page):
     """A page's Python, in its order, in a fresh interpreter; warnings are errors."""
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
@@ -157,6 +160,27 @@ def test_the_pages_python_runs(page):
     assert result.returncode == 0, result.stderr
 
 
+def rows_of(page, heading):
+    """The cells of each row of the table under a heading, without the head."""
+    table = page.split(f"## {heading}\n")[1].split("\n## ")[0]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in re.findall(r"^\|.*\|$", table, re.M)][2:]
+
+
+def test_the_models_page_lists_every_model():
+    """docs/models.md: every model, in order, with its options and its parameters; every parametrization by name."""
+    page = (ROOT / "docs/models.md").read_text()
+    listed = {row[0].strip("`"): row for row in rows_of(page, "Models")}
+    assert list(listed) == models.names()
+    for name, row in listed.items():
+        assert set(re.findall(r"`(\w+)`", row[4])) == set(models.options_of(name)), name
+    counted = {row[0].strip("`"): row for row in rows_of(page, "All of them on one task")}
+    assert list(counted) == models.names()
+    for name, (_, n, parameters, *_) in counted.items():
+        network = models.network(name, 10, [int(n)], 9)
+        assert f"{network.count(network.init(np.random.default_rng(0))[0]):,}" == parameters, name
+    assert ", ".join(row[0].strip("`") for row in rows_of(page, "Parametrizations")).replace("`, `", ", ") == FORMS
+
+
 PAGES = ["README.md", "CONTRIBUTING.md", *(str(p.relative_to(ROOT)) for p in [*ROOT.glob("docs/*.md")])]
 
 
@@ -164,7 +188,7 @@ PAGES = ["README.md", "CONTRIBUTING.md", *(str(p.relative_to(ROOT)) for p in [*R
 def test_pages_name_what_exists(page):
     """Their pictures and links, and the scripts they run, are there."""
     text = (ROOT / page).read_text()
-    for target in re.findall(r"\]\(([^)#:]+)\)", text):
+    for target in re.findall(r"\]\(([^)#:]+)[^):]*\)", text):
         assert ((ROOT / page).parent / target).exists(), target
     for script in re.findall(r"python -m scripts\.(\w+)", text):
         assert (ROOT / "scripts" / f"{script}.py").exists(), script
