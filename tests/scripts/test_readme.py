@@ -39,7 +39,8 @@ def commands(page):
     [
         ("README.md", {"train", "evaluate", "plot"}),
         ("docs/training.md", {"train", "evaluate", "plot"}),
-        ("docs/models.md", {"train", "zoo", "ablation"}),
+        ("docs/models.md", {"train", "zoo", "benchmark"}),
+        ("docs/ablations.md", {"ablation"}),
     ],
 )
 def test_commands_run(page, programs, tmp_path):
