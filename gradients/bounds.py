@@ -1,0 +1,143 @@
+"""NC-GRU's bounds on ||dh_t/dh_{t-1}||_2: Theorem 1 and Corollaries 1 to 3, as printed, as corrected, and tighter.
+
+    delta_u = max u (1 - u)    delta_r = max r (1 - r)                          [ncgru:11] [ncgru:12]
+    alpha = delta_u (max |h| + max |c|) ||U_u|| + max (1 - u)                   [ncgru:9]
+    beta = max u (delta_r ||U_r|| max |h| + max r)                              [ncgru:10]
+    Theorem 1: ||dh_t/dh|| <= alpha + beta ||U_c||                              [ncgru:8]
+    printed, with max h and max c for max |h| and max |c|: false (E-ncgru-01)
+
+    its proof, step by step
+        ||dr/dh|| <= delta_r ||U_r||,  delta_r <= 1/4                           [ncgru:30] [ncgru:31]
+        ||du/dh|| <= delta_u ||U_u||,  delta_u <= 1/4                           [ncgru:33] [ncgru:34]
+        ||dc/dh|| <= max |Phi'| (delta_r ||U_r|| max |h| + max r) ||U_c||       [ncgru:37]
+                  <= (delta_r ||U_r|| max |h| + max r) ||U_c||, |Phi'| <= 1     [ncgru:38]
+        the four terms of dh_t/dh apart, by the triangle inequality             [ncgru:41]
+
+    tighter: max(u (1 - u) |c - h|) ||U_u|| + sqrt(max (1 - u) + max(u) mu^2),
+             mu = ||U_c|| (delta_r ||U_r|| max |h| + max r)                     [ncgru:thm1-tight]
+
+    Corollary 1, tanh and h_0 = 0: |h| <= 1, |c| <= 1, delta <= 1/4, so that
+        alpha <= ||U_u|| / 2 + 1,  beta <= ||U_r|| / 4 + 1                      [ncgru:13]
+    Corollary 2, every u_i and r_i within eps of 0 or 1, H = max |h|, C = max |c|:
+        alpha + beta <= 2 + eps ((H + C) ||U_u|| + H ||U_r||)                   [ncgru:14]
+        and where all are near the same one: <= 1 + eps ((H + C) ||U_u|| + H ||U_r|| + 1)        [ncgru:15]
+        printed without eps, as "about 2" and "about 1": not independent of U_u (E-ncgru-04)
+    Corollary 3, U_r and U_c orthogonal: the same of dh_t/dh itself             [ncgru:21] [ncgru:22]
+        sharper for mixed gates: eps (H + C) ||U_u|| + sqrt(1 + (1 + eps ||U_r|| H)^2)           [ncgru:cor3]
+
+h is h_{t-1}.  || || is the largest singular value.  A bound is of one step: bounds above 1 compound (E-ncgru-05).
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gradients import gru
+from gradients.bptt import Vector, Weights
+from ortho_ref.cells import GRUResetBefore
+
+
+class Bound(NamedTuple):
+    """bound: of the norm.  actual: the norm.  ratio: actual / bound, at most 1 for a true bound."""
+
+    bound: float
+    actual: float
+
+    @property
+    def ratio(self) -> float:
+        """How tight it is."""
+        return self.actual / self.bound
+
+
+class Constants(NamedTuple):
+    """delta_u, delta_r, alpha, beta of one step, and the norms of U_r, U_u, U_c."""
+
+    delta_u: float
+    delta_r: float
+    alpha: float
+    beta: float
+    U_r: float
+    U_u: float
+    U_c: float
+
+
+def norm(M: Any) -> float:
+    """||M||_2."""
+    return float(np.linalg.norm(M, 2))
+
+
+def constants(cell: GRUResetBefore, w: Weights, x: Vector, h: Vector, printed: bool = False) -> Constants:
+    """Of one step from h = h_{t-1} (n,).  printed: the paper's maxima of h and c without absolute values."""
+    v = gru.values(cell, w, x, h)
+    U_r, U_u, U_c = (norm(w[name]) for name in ("U_r", "U_u", "U_c"))
+    largest_h, largest_c = (float(a.max() if printed else abs(a).max()) for a in (h, v.c))
+    delta_u, delta_r = float((v.u * (1 - v.u)).max()), float((v.r * (1 - v.r)).max())  # [ncgru:11] [ncgru:12]
+    alpha = delta_u * (largest_h + largest_c) * U_u + float((1 - v.u).max())  # [ncgru:9]
+    beta = float(v.u.max()) * (delta_r * U_r * largest_h + float(v.r.max()))  # [ncgru:10]
+    return Constants(delta_u, delta_r, alpha, beta, U_r, U_u, U_c)
+
+
+def theorem_1(cell: GRUResetBefore, w: Weights, x: Vector, h: Vector, printed: bool = False) -> Bound:
+    """alpha + beta ||U_c|| beside the norm of the Jacobian.  printed: the paper's form, which can be too small."""
+    k = constants(cell, w, x, h, printed)
+    return Bound(k.alpha + k.beta * k.U_c, norm(gru.jacobian(cell, w, x, h)))  # [ncgru:8]
+
+
+def theorem_1_tight(cell: GRUResetBefore, w: Weights, x: Vector, h: Vector) -> Bound:
+    """The sharper form: (1 - u_i) x_i + u_i y_i squared is at most (1 - u_i) x_i^2 + u_i y_i^2."""
+    v, k = gru.values(cell, w, x, h), constants(cell, w, x, h)
+    mu = k.U_c * (k.delta_r * k.U_r * float(abs(h).max()) + float(v.r.max()))
+    through_u = float((v.u * (1 - v.u) * abs(v.c - h)).max()) * k.U_u
+    bound = through_u + float(np.sqrt((1 - v.u).max() + v.u.max() * mu**2))  # [ncgru:thm1-tight]
+    return Bound(bound, norm(gru.jacobian(cell, w, x, h)))
+
+
+def proof_of_theorem_1(cell: GRUResetBefore, w: Weights, x: Vector, h: Vector) -> dict[str, Bound]:
+    """The inequalities of the proof, by equation, each with absolute values where the paper leaves them out."""
+    v, k = gru.values(cell, w, x, h), constants(cell, w, x, h)
+    dr, du, dc = gru.dr_dh(w, v.r), gru.du_dh(w, v.u), gru.dc_dh(w, h, v.r, v.slope)
+    inner = k.delta_r * k.U_r * float(abs(h).max()) + float(v.r.max())
+    terms = (np.diag(h) @ du, np.diag(1 - v.u), np.diag(v.c) @ du, np.diag(v.u) @ dc)
+    return {
+        "30": Bound(k.delta_r * k.U_r, norm(dr)),  # [ncgru:30]
+        "31": Bound(0.25, k.delta_r),  # [ncgru:31]
+        "33": Bound(k.delta_u * k.U_u, norm(du)),  # [ncgru:33]
+        "34": Bound(0.25, k.delta_u),  # [ncgru:34]
+        "37": Bound(float(abs(v.slope).max()) * inner * k.U_c, norm(dc)),  # [ncgru:37]
+        "38": Bound(inner * k.U_c, norm(dc)),  # [ncgru:38]
+        "41": Bound(sum(norm(term) for term in terms), norm(gru.jacobian(cell, w, x, h))),  # [ncgru:41]
+    }
+
+
+def corollary_1(w: Weights) -> tuple[float, float]:
+    """Upper bounds of alpha and beta that hold at every step of a tanh GRU from h_0 = 0, or any |h_0| <= 1."""
+    return norm(w["U_u"]) / 2 + 1, norm(w["U_r"]) / 4 + 1  # [ncgru:13]
+
+
+def nearness(gate: Vector) -> float:
+    """eps: how far the gate's entries are from 0 or 1, the nearer of the two for each."""
+    return float(np.minimum(gate, 1 - gate).max())
+
+
+def corollary_2(cell: GRUResetBefore, w: Weights, x: Vector, h: Vector) -> tuple[float, float]:
+    """(alpha + beta, its bound): the uniform one where all of u, and all of r, are near the same of 0 and 1."""
+    v, k = gru.values(cell, w, x, h), constants(cell, w, x, h)
+    eps = max(nearness(v.u), nearness(v.r))
+    H, C = float(abs(h).max()), float(abs(v.c).max())
+    uniform = all((gate < 0.5).all() or (gate > 0.5).all() for gate in (v.u, v.r))
+    more = eps * ((H + C) * k.U_u + H * k.U_r)
+    return k.alpha + k.beta, 1 + more + eps if uniform else 2 + more  # [ncgru:14] [ncgru:15]
+
+
+def corollary_3(cell: GRUResetBefore, w: Weights, x: Vector, h: Vector) -> Bound:
+    """For U_r and U_c orthogonal: the bound of Corollary 2 beside the norm of the Jacobian."""
+    return Bound(corollary_2(cell, w, x, h)[1], norm(gru.jacobian(cell, w, x, h)))  # [ncgru:21] [ncgru:22]
+
+
+def corollary_3_sharper(cell: GRUResetBefore, w: Weights, x: Vector, h: Vector) -> Bound:
+    """For U_r and U_c orthogonal and gates near 0 or 1, mixed or not: the constant is sqrt(2)."""
+    v, k = gru.values(cell, w, x, h), constants(cell, w, x, h)
+    eps = max(nearness(v.u), nearness(v.r))
+    H, C = float(abs(h).max()), float(abs(v.c).max())
+    bound = eps * (H + C) * k.U_u + float(np.sqrt(1 + (1 + eps * k.U_r * H) ** 2))  # [ncgru:cor3]
+    return Bound(bound, norm(gru.jacobian(cell, w, x, h)))

@@ -1,0 +1,79 @@
+"""Backpropagation through time as a product of Jacobians, dense and literal.
+
+    dL/dh_i = dL/dh_T J_T J_{T-1} ... J_{i+1},  J_t = dh_t/dh_{t-1}             [ncgru:7]
+    with losses at every step, l_t = dL/dh_t of the loss alone:
+        g_T = l_T;  g_{t-1} = l_{t-1} + J_t^T g_t                               [bp:bptt/g]
+    dL/dW_g = sum over t of (S_t^T g_t) x_t^T,  S_t = dh_t/da_{g,t}             [bp:bptt/sum]
+
+ncgru:7 is printed without an order of its factors; t decreases from left to right, and the formula is of a loss that
+sees h_T alone (E-ncgru-08).  One sequence, no batch.  A state of several arrays (LSTM's h and c, the real and imaginary
+part of a complex h) is one vector of N numbers, and J is N x N.
+
+Each cell's file here has `step(cell, weights, x, h_prev) -> Step`.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+Vector = np.ndarray
+Matrix = np.ndarray
+Weights = dict[str, np.ndarray]
+
+
+class Step(NamedTuple):
+    """One time step.
+
+    h (N,): the state.  J (N, N) = dh/dh_prev.
+    S: name of a weight -> (dh/da (N, rows), what the weight multiplies); a vector in place of a gate, a bias and a
+    scalar gate multiply 1: None.
+    """
+
+    h: Vector
+    J: Matrix
+    S: dict[str, tuple[Matrix, Vector | None]]
+
+
+class Gradients(NamedTuple):
+    """g (T+1, N): all of dL/dh_t, g[0] that of h_0.  weights: under their names."""
+
+    g: Matrix
+    weights: Weights
+
+
+StepFunction = Callable[[Any, Weights, Vector, Vector], Step]
+
+
+def run(step: StepFunction, cell: Any, weights: Weights, x: Matrix, h0: Vector) -> list[Step]:
+    """The steps over x (T, m) from h0 (N,)."""
+    steps, h = [], h0
+    for x_t in x:
+        steps.append(step(cell, weights, x_t, h))
+        h = steps[-1].h
+    return steps
+
+
+def last_loss(jacobians: Sequence[Matrix], dh_T: Vector) -> Matrix:
+    """dL/dh_i (T+1, N) for i = 0 .. T of a loss of h_T alone: the row dL/dh_T times the Jacobians, the last first."""
+    rows = [dh_T]
+    for J in reversed(jacobians):
+        rows.append(rows[-1] @ J)  # [ncgru:7]
+    return np.array(rows[::-1])
+
+
+def by_jacobians(steps: Sequence[Step], weights: Weights, dh: Matrix) -> Gradients:
+    """Gradients of the loss whose own derivatives by h_1 .. h_T are dh (T, N)."""
+    dweights = {name: np.zeros_like(value) for name, value in weights.items()}
+    g = np.zeros_like(dh[0])
+    history = []
+    for step, l in zip(reversed(steps), dh[::-1], strict=True):
+        g = l + g  # [bp:bptt/g]
+        history.append(g)
+        for name, (S, factor) in step.S.items():
+            da = S.T @ g  # [bp:bptt/sum]
+            dweights[name] = dweights[name] + (da if factor is None else np.outer(da, factor)).reshape(
+                weights[name].shape
+            )
+        g = step.J.T @ g  # [bp:bptt/g]
+    return Gradients(np.array([g, *history[::-1]]), dweights)

@@ -1,0 +1,59 @@
+"""The uRNN paper's bound on gradients through time, and where complex modReLU breaks it.
+
+    column form: dh_t = U^H D_{t+1} ... U^H D_T dh_T                            [urnn:2]
+    U orthogonal or unitary: |dh_t| <= |dh_T| prod_k ||D_k||_2                  [urnn:3]
+    relu: ||D_k||_2 <= 1, hence |dh_t| <= |dh_T|                                [urnn:4]
+    |Phi'| up to tau: |dh_t| <= tau^{T-t} |dh_T|                                [urnn:3-tau]
+    complex modReLU: ||D_k||_2 = max_j max(1, 1 + b_j / |z_{k,j}|) over active units, so that urnn:4 holds if
+        b <= 0 and fails where b > 0                                            [urnn:4/modrelu]
+
+urnn:2 is printed with W^T beside a row gradient, which is the gradient of another network (E-urnn-01), and urnn:3 with
+the "spectral radius norm", which is no norm (E-urnn-02): the largest singular value is meant.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gradients import bptt, elman
+from gradients.bptt import Matrix, Vector, Weights
+from ortho_ref.cells import Elman
+
+
+class Propagation(NamedTuple):
+    """norms (T+1,): |dL/dh_t| for t = 0 .. T of a loss of h_T.  bounds: urnn:3's.  slopes (T,): ||D_t||_2."""
+
+    norms: Vector
+    bounds: Vector
+    slopes: Vector
+
+
+def slope_norm(cell: Elman, w: Weights, z: Vector) -> float:
+    """||D||_2 at the pre-activation z (n,)."""
+    if cell.complex:
+        return modrelu_norm(z, w["b"])
+    step = elman.step(cell, w | {"W": np.eye(len(z)), "U": np.zeros((len(z), len(z)))}, z, np.zeros(len(z)))
+    return float(np.linalg.norm(step.S["U"][0], 2))
+
+
+def modrelu_norm(z: Vector, b: Vector) -> float:
+    """||D||_2 of complex modReLU at z (n,); 0 where every unit is off."""
+    rho = abs(z)
+    on = (rho + b > 0) & (rho > 0)
+    if not on.any():
+        return 0.0
+    return float(np.maximum(1, 1 + b[on] / rho[on]).max())  # [urnn:4/modrelu]
+
+
+def propagate(cell: Elman, w: Weights, x: Matrix, h0: Vector, dh_T: Vector) -> Propagation:
+    """Back from dh_T over x (T, m), with the bound beside it; of a complex cell h0 and dh_T are complex (n,)."""
+    h = elman.real_pairs(h0) if cell.complex else h0
+    g = elman.real_pairs(dh_T) if cell.complex else dh_T
+    steps = bptt.run(elman.step, cell, w, x, h)
+    slopes = [float(np.linalg.norm(step.S["U"][0], 2)) for step in steps]
+    norms, bounds = [float(np.linalg.norm(g))], [float(np.linalg.norm(g))]
+    for step, slope in zip(reversed(steps), reversed(slopes), strict=True):
+        g = step.J.T @ g  # [urnn:2]
+        norms.append(float(np.linalg.norm(g)))
+        bounds.append(bounds[-1] * slope)  # [urnn:3] [urnn:4] [urnn:3-tau]
+    return Propagation(np.array(norms[::-1]), np.array(bounds[::-1]), np.array(slopes))
