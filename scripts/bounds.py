@@ -1,0 +1,126 @@
+"""||dh_t/dh_{t-1}|| and its bounds along a held-out sequence of a trained run: python -m scripts.bounds runs/denoise"""
+
+import statistics
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import typer
+
+from gradients import bounds, elman, fastrnn, gru_reset_after
+from gradients.bounds import Bound, norm
+from gradients.bptt import Matrix, Vector, Weights
+from ortho_ref import scan
+from ortho_ref.backend import Array
+from ortho_ref.cells import Cell, Elman, FastRNN, GRUResetAfter, GRUResetBefore
+from ortho_ref.cells.cell import is_tokens, parts_of, state_of
+from ortho_ref.layers import real_features
+from ortho_ref.training import load, read_config
+from scripts.plot import COLORS, save
+from scripts.program import BAD_INPUT, fail, limit_threads, run, say
+from scripts.train import task_of
+
+StepBounds = Callable[[Any, Weights, Vector, Vector], dict[str, Bound]]
+
+
+def _gru(cell: GRUResetBefore, w: Weights, x: Vector, h: Vector) -> dict[str, Bound]:
+    return {"Theorem 1": bounds.theorem_1(cell, w, x, h), "tighter": bounds.theorem_1_tight(cell, w, x, h)}
+
+
+def _gru_reset_after(cell: GRUResetAfter, w: Weights, x: Vector, h: Vector) -> dict[str, Bound]:
+    return {"goru:jac": Bound(*gru_reset_after.bound(cell, w, x, h))}
+
+
+def _elman(cell: Elman, w: Weights, x: Vector, h: Vector) -> dict[str, Bound]:
+    step = elman.step(cell, w, x, elman.real_pairs(h) if cell.complex else h)
+    return {"urnn:3": Bound(norm(step.S["U"][0]) * norm(w["U"]), norm(step.J))}
+
+
+def _fastrnn(cell: FastRNN, w: Weights, x: Vector, h: Vector) -> dict[str, Bound]:
+    step, beta = fastrnn.step(cell, w, x, h), float(cell.gates(w)[1])
+    return {"alpha ||D|| ||U|| + |beta|": Bound(norm(step.S["U"][0]) * norm(w["U"]) + abs(beta), norm(step.J))}
+
+
+#: Cell -> the bounds of a step from (cell, weights, x (m,), h_{t-1} (n,)), by name.
+BOUNDS: dict[type, StepBounds] = {
+    GRUResetBefore: _gru,
+    GRUResetAfter: _gru_reset_after,
+    Elman: _elman,
+    FastRNN: _fastrnn,
+}
+
+
+def along(cell: Cell, weights: Weights, x: Matrix, h: Matrix) -> dict[str, list[Bound]]:
+    """The bounds at every step of one sequence: x (T, m), states h (T+1, n), float64."""
+    if type(cell) not in BOUNDS:
+        raise ValueError(
+            f"the run's cell is {type(cell).__name__}; bounds are for {', '.join(c.__name__ for c in BOUNDS)}"
+        )
+    found: dict[str, list[Bound]] = {}
+    for x_t, h_prev in zip(x, h[:-1], strict=True):
+        for name, bound in BOUNDS[type(cell)](cell, weights, x_t, h_prev).items():
+            found.setdefault(name, []).append(bound)
+    return found
+
+
+def double(array: Array) -> Array:
+    """In float64 or complex128."""
+    return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
+
+
+def measure(folder: Path, file: str | None, steps: int) -> list[dict[str, list[Bound]]]:
+    """For each layer of a run's best checkpoint, the bounds along the first held-out sequence."""
+    network, params, states = load(folder)
+    task = task_of(folder, read_config(folder), file)
+    x = next(iter(task.evaluation())).x[:steps, :1]
+    x = np.eye(task.input.size)[x] if is_tokens(x) else x.astype(np.float64)
+    found = []
+    for i, layer in enumerate(network.layers):
+        weights = {name: double(value) for name, value in network.layer_weights(i, params, states).items()}
+        own = [double(params[f"layer{i}.{name}0"])[None] for name in layer.cell.states if layer.trained_h0]
+        h = parts_of(layer.cell, scan.forward(layer.cell, weights, x, state_of(tuple(own)) if own else None)[0])[0]
+        found.append(along(layer.cell, weights, x[:, 0], h[:, 0]))
+        x = real_features(h[1:])
+    return found
+
+
+def main(
+    run_folder: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.")],
+    out: Annotated[
+        Path | None, typer.Option(help="The picture, .png, .pdf or .svg; RUN/bounds.png unless given.")
+    ] = None,
+    steps: Annotated[int, typer.Option(min=1, help="Time steps at most.")] = 300,
+    file: Annotated[str | None, typer.Option(help="Where the run's text is now, if it was moved.")] = None,
+) -> None:
+    """Draw the norm of every step's Jacobian, and the bounds on it, over time."""
+    limit_threads(1)
+    out = out or run_folder / "bounds.png"
+    try:
+        if out.suffix not in (".png", ".pdf", ".svg"):
+            raise ValueError(f"out is {out}; allowed: a name that ends in .png, .pdf or .svg")
+        layers = measure(run_folder, file, steps)
+        figure, axes = plt.subplots(
+            len(layers), 1, figsize=(8, 3.5 * len(layers)), squeeze=False, constrained_layout=True
+        )
+        for i, (axis, found) in enumerate(zip(axes[:, 0], layers, strict=True)):
+            actual = [bound.actual for bound in next(iter(found.values()))]
+            t = range(1, len(actual) + 1)
+            for color, (name, values) in zip(COLORS[1:], found.items(), strict=False):
+                axis.plot(t, [value.bound for value in values], color=color, lw=1, label=name)
+                ratios = [value.ratio for value in values if value.bound > 0]
+                middle, most = statistics.median(ratios), max(ratios)
+                say(f"layer {i}, {name}: norm / bound is {middle:.3f} at the median, {most:.3f} at most")
+            axis.plot(t, actual, color=COLORS[0], lw=1.2, label="$\\|\\partial h_t / \\partial h_{t-1}\\|_2$")
+            axis.axhline(1, color="black", linestyle="--", linewidth=1)
+            axis.set(xlabel="t", yscale="log", title=f"layer {i}" if len(layers) > 1 else None)
+            axis.legend(frameon=False)
+        save(figure, out)
+    except BAD_INPUT as error:
+        fail(error)
+    say(str(out))
+
+
+if __name__ == "__main__":
+    run(main)
