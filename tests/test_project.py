@@ -1,11 +1,9 @@
 """The project's own rules: equation tags, who imports whom, what the wheel holds, what the README says."""
 
 import ast
-import io
 import re
 import subprocess
 import sys
-import tokenize
 import zipfile
 from pathlib import Path
 
@@ -15,25 +13,12 @@ import pytest
 import ortho_ref
 from ortho_ref import models
 from ortho_ref.parametrizations.by_name import FORMS
+from scripts.equation_index import TAG, code_tags, tags_of
 
 ROOT = Path(__file__).parent.parent
 FOLDERS = ("ortho_ref", "gradients", "tasks", "scripts")
 FILES = {str(path.relative_to(ROOT)): path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))}
 CELLS = [name for name in FILES if re.fullmatch(r"ortho_ref/cells/(?!__init__|cell\b).*\.py", name)]
-
-# The one tag form: [id] or [id/part], id as in the list of equations, part a line of it.
-TAG = re.compile(r"\[((?:ncgru|urnn|sgornn|goru|bp|ext):[\w.-]+(?:/\w+)?)\]")
-
-
-def tags_of(text):
-    """Tags in order of first appearance."""
-    return list(dict.fromkeys(TAG.findall(text)))
-
-
-def code_tags(source):
-    """Tags in the comments of a source, in order of first appearance."""
-    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
-    return tags_of(" ".join(token.string for token in tokens if token.type == tokenize.COMMENT))
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -1,0 +1,185 @@
+"""docs/equations.md, docs/equation-index.md and the program that writes and checks it."""
+
+import shutil
+
+import pytest
+
+from scripts import equation_index
+from scripts.equation_index import (
+    CODE,
+    INDEX,
+    ROOT,
+    STATED,
+    TESTS,
+    expand,
+    mentions,
+    problems,
+    read_equations,
+    render,
+    rows_of,
+    strays,
+)
+from tests.scripts.runs import call
+
+PAGE = """
+## First
+
+| id | formula | what it says |
+|---|---|---|
+| `goru:2.8-2.10` | `a`; `b` | three |
+| `goru:3.1` = `goru:2.8` | | the first of them |
+| `ncgru:7` | | **prose:** a remark, no formula |
+| `ncgru:8` | | **open:** half of it |
+
+## Second
+
+| id | formula | what it says |
+|---|---|---|
+| `bp:gru1` | `goru:2.9` = `goru:2.10` | two, in parts |
+| `urnn:2` `urnn:4` = `goru:2.9` `goru:2.10` | | each its own |
+| `sgornn:thm1` = `goru:2.9-2.10` `bp:gru1` | | all three |
+"""
+CODE_FILES = {
+    "ortho_ref/a.py": '"""Not urnn:2, nor [goru:2.8]."""\nx = 1  # [bp:gru1/1] [bp:gru1/c-h] [goru:2.9-2.10]\n',
+    "tasks/b.py": '"""The task (ncgru:8)."""\n',
+}
+TEST_FILES = {"tests/c.py": '"""By bp:gru1/2."""\ndef f():\n    """goru:2.10."""\n    "ncgru:7"\n    # [goru:2.8]\n'}
+
+
+def kinds(code=CODE_FILES, tests=TEST_FILES):
+    """The kind of every id of PAGE."""
+    return {name: row.kind for name, row in rows_of(read_equations(PAGE), code, tests).items()}
+
+
+def wrong(code=CODE_FILES, tests=TEST_FILES, page=PAGE, written=None):
+    """What the check says; of an index as it would be written unless one is given."""
+    entries = read_equations(page)
+    return problems(page, code, tests, written or render(entries, rows_of(entries, code, tests)))
+
+
+def test_every_equation_of_the_project_is_held():
+    """Every id has its code and test, or a reason; every tag and every id that a test names is stated; the index is of
+    today.  Where this fails: python -m scripts.equation_index."""
+    assert call(equation_index.main, "--check") == (0, "", "")
+
+
+@pytest.mark.parametrize(
+    ("name", "ids"),
+    [
+        ("ncgru:16-18", ["ncgru:16", "ncgru:17", "ncgru:18"]),
+        ("goru:2.9-2.10", ["goru:2.9", "goru:2.10"]),
+        ("ncgru:1/r", ["ncgru:1"]),
+        ("bp:modrelu-real", ["bp:modrelu-real"]),
+        ("ncgru:1-h0", ["ncgru:1-h0"]),
+        ("sgornn:31a", ["sgornn:31a"]),
+    ],
+)
+def test_ranges_and_parts(name, ids):
+    """A range is every number of it, whichever section it is in; a part is its equation; other hyphens are names."""
+    assert expand(name) == ids
+
+
+def test_mentions():
+    """In brackets or not, before a comma, a colon or a full stop, once each; what only looks alike is none."""
+    text = (
+        "[ncgru:2] urnn:6: goru:2.4. (bp:lstm/c-h, bp:lstm/i) ncgru:5-6, ncgru:2; text:1, file/urnn:1, E-urnn-01, bp: x"
+    )
+    assert mentions(text) == ["ncgru:2", "urnn:6", "goru:2.4", "bp:lstm", "ncgru:5-6"]
+
+
+def test_kinds():
+    """Tags count in the code's comments only, and in the words of tasks; ids in any words of a test, not in its data.
+    What an id is the same as holds it too: one each, or all.  Open stays open."""
+    assert kinds() == {
+        "goru:2.8": "test",
+        "goru:2.9": "code",
+        "goru:2.10": "code + test",
+        "goru:3.1": "test",
+        "ncgru:7": "prose",
+        "ncgru:8": "open",
+        "bp:gru1": "code + test",
+        "urnn:2": "code",
+        "urnn:4": "code + test",
+        "sgornn:thm1": "code + test",
+    }
+    assert kinds(tests={"tests/c.py": '"""ncgru:7, ncgru:8."""'})["ncgru:7"] == "test"
+    assert kinds(tests={"tests/c.py": '"""ncgru:7, ncgru:8."""'})["ncgru:8"] == "open"
+    assert wrong() == []
+
+
+def test_a_tag_of_no_equation():
+    """Named with its file, in the code and in a test; a range that runs out of the stated ones too."""
+    made_up = {"gradients/d.py": "x = 1  # [ncgru:99/a]\ny = 2  # [goru:2.8-2.11]\n"}
+    assert [line.split(" is not")[0] for line in strays(read_equations(PAGE), made_up, {})] == [
+        "gradients/d.py: ncgru:99/a",
+        "gradients/d.py: goru:2.8-2.11",
+    ]
+    assert len(wrong(CODE_FILES | made_up)) == 2
+    (line,) = wrong(tests=TEST_FILES | {"tests/d.py": '"""urnn:77."""'})
+    assert line.startswith("tests/d.py: urnn:77 is not stated")
+
+
+def test_an_equation_that_nothing_holds():
+    """One line for it, and for each that is only the same as it."""
+    lines = wrong(tests={"tests/c.py": '"""bp:gru1, goru:2.10."""'})
+    assert [line.split(":", 2)[:2] for line in lines] == [["goru", "2.8"], ["goru", "3.1"]]
+    assert all("neither computed nor tested" in line for line in lines)
+
+
+def test_an_index_out_of_date():
+    """After a test is gone, and where there is no index."""
+    written = render(read_equations(PAGE), rows_of(read_equations(PAGE), CODE_FILES, TEST_FILES))
+    assert wrong(written=written) == []
+    assert "| `goru:2.10` | code + test | [a.py](../ortho_ref/a.py) | [c.py](../tests/c.py) |" in written
+    assert "| `ncgru:7` | prose: a remark, no formula |  |  |" in written
+    (line,) = wrong(tests={name.replace("c", "d"): text for name, text in TEST_FILES.items()}, written=written)
+    assert "out of date" in line
+    assert len(problems(PAGE, CODE_FILES, TEST_FILES, None)) == 1
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [("| `goru:2.9` | | again |", "states goru:2.9 twice"), ("| `goru:4` = `goru:5` | | |", "goru:5, which is not")],
+)
+def test_a_page_that_contradicts_itself(row, message):
+    """An id twice, or the same as one that is not there."""
+    with pytest.raises(ValueError, match=message):
+        read_equations(PAGE + row + "\n")
+
+
+def test_the_program(tmp_path, monkeypatch):
+    """On a copy: --check writes nothing; a made-up tag, a lost equation and a changed index are one line each and exit
+    code 1; without --check the index is written again, to the byte."""
+    for folder in (*CODE, *TESTS, "docs"):
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__", "*.png"))
+    monkeypatch.setattr(equation_index, "ROOT", tmp_path)
+    index, stated = tmp_path / INDEX, (tmp_path / STATED).read_text()
+    call(equation_index.main)
+    before = call(equation_index.main, "--check")[1].splitlines()
+    first = index.read_text()
+
+    def more():
+        code, out, _ = call(equation_index.main, "--check")
+        assert code == 1
+        return [line for line in out.splitlines() if line not in before]
+
+    index.write_text(first + "\n")
+    (stale,) = more()
+    assert "out of date" in stale
+    assert index.read_text() == first + "\n"
+    call(equation_index.main)
+    assert index.read_text() == first
+
+    (tmp_path / "ortho_ref/extra.py").write_text("x = 1  # [ncgru:100]\n")
+    assert [line.split(" ")[:2] for line in more()] == [["ortho_ref/extra.py:", "ncgru:100"]]
+    (tmp_path / "ortho_ref/extra.py").unlink()
+
+    (tmp_path / STATED).write_text(stated.replace("| `ncgru:40` |", "| `ncgru:90` |"))
+    lines = more()
+    assert any(line.startswith("gradients/gru.py: ncgru:40 is not stated") for line in lines)
+    assert any(line.startswith("ncgru:90: neither") for line in lines)
+
+    (tmp_path / STATED).write_text(stated + "| `ncgru:40` | | |\n")
+    code, _, err = call(equation_index.main, "--check")
+    assert code == 2
+    assert "twice" in err
