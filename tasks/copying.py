@@ -1,4 +1,4 @@
-"""The copying task (ncgru:task-copy, E-all-02) in its three layouts: recall ten symbols after T steps.
+"""The copying task (ncgru:task-copy, urnn:task-copy, E-all-02) in its three layouts: ten symbols after T steps.
 
 Symbols: 0 blank, 1..8 data, 9 marker.  The ten data symbols are drawn independently and uniformly.
 Every layout has T + 20 steps; steps count from 0.

@@ -102,8 +102,8 @@ PHI = {
 @pytest.mark.parametrize("reset_gate", [True, False])
 @pytest.mark.parametrize("activation", PHI)
 def test_gru_reset_after_values_by_hand(activation, reset_gate, update_gate, bias):
-    """goru:2.2 and goru:3.1-3.3 with n = m = 1, two steps in plain arithmetic: r on the product and b_hh, z weighs the
-    old state, modReLU's bias inside (E-goru-02), a gate that is off a number of its own (goru:abl)."""
+    """goru:2.2-2.4 and goru:3.1-3.3 with n = m = 1, two steps in plain arithmetic: r on the product and b_hh, z weighs
+    the old state, modReLU's bias inside (E-goru-02), a gate that is off a number of its own (goru:abl)."""
     cell = GRUResetAfter(activation, reset_gate, update_gate, bias)
     values = {"W_r": 0.5, "U_r": -1.0, "b_r": 0.3, "W_z": 0.7, "U_z": 0.4, "b_z": -0.2, "W_h": 1.5, "U_h": -0.8}
     values |= {"b_h": 0.1, "b_hh": 0.25, "r": 1.7, "z": -0.3}
@@ -159,7 +159,8 @@ def test_where_the_reset_stands(activation):
 
 @pytest.mark.parametrize("engine", [scan, fused], ids=["scan", "fused"])
 def test_complex_elman_values_by_hand(engine):
-    """urnn:1 and urnn:8 with n = m = 1 over three steps, in plain complex arithmetic: on, off, and grown by b > 0."""
+    """urnn:1, goru:2.6 and urnn:8 with n = m = 1 over three steps, in plain complex arithmetic: on, off, and grown by
+    b > 0."""
     W, U, h = 0.5 - 0.25j, cmath.exp(0.7j), 0.6 - 0.3j
     for b in (-1.0, 0.3):
         expected = [h]

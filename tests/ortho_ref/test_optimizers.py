@@ -1,4 +1,4 @@
-"""Optimizers, name patterns and clipping [bp:opt] (E-ncgru-11)."""
+"""Optimizers, name patterns and clipping [bp:opt] [ncgru:skew] (E-ncgru-11)."""
 
 import math
 

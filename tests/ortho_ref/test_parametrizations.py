@@ -151,7 +151,7 @@ def test_defect_law_without_resets(order):
 
 
 def test_resets_fall_due_at_the_start_and_every_reset_every(device):
-    """The exact inverse at step 0 and after every third update, and nowhere else."""
+    """ncgru:reset: the exact inverse at step 0 and after every third update, and nowhere else."""
     rng = np.random.default_rng(5)
     p = NeumannCayley(negative_ones=3, order=1, reset_every=3)
     params, state = to_device(p.init(rng, 8, np.float64), device)

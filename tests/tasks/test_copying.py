@@ -1,4 +1,4 @@
-"""The copying task [ncgru:task-copy] in its three layouts."""
+"""The copying task [ncgru:task-copy] [urnn:task-copy] in its three layouts."""
 
 import math
 
