@@ -84,7 +84,7 @@ def test_complex_modrelu_against_differences(device, rows):
 
 @given(real, real, st.floats(0, 6.3))
 def test_complex_modrelu_values(x, b, angle):
-    """urnn:8: the magnitude is shifted by b and cut at 0, the phase kept; on the real axis it is ncgru:20 and goru:2.7."""
+    """urnn:8: the magnitude is shifted by b and cut at 0, the phase kept; on the real axis ncgru:20, goru:2.7."""
     z = np.array([x * np.exp(1j * angle)])
     y = modrelu(z, np.array([b]))
     np.testing.assert_allclose(abs(y), max(abs(x) + b, 0) if x else 0, atol=1e-14)

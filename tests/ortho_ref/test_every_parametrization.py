@@ -34,7 +34,7 @@ def random_delta(problem, rng, size):
 @settings(max_examples=25)
 @given(data=st.data())
 def test_U_is_unitary(device, name, data):
-    """goru:2.5: ||U^H U - I||_2 below 1e-12, and `health` says the same; real for a real one, complex for a complex one."""
+    """goru:2.5, ||U^H U - I||_2 below 1e-12, as `health` says; real for a real one, complex for a complex one."""
     problem = data.draw(problems(name))
     U = rebuilt(problem, device)
     assert U.shape == problem.dU.shape
