@@ -4,10 +4,11 @@
     c = Phi(a, b_h),  a = W_h x + r * p,  p = U_h h  (+ b_hh)                   [goru:jac/p]
     dc/dh = diag(Phi'(a)) (diag(p) dr/dh + diag(r) U_h)                         [goru:jac/c]
     dh_t/dh = diag(z) + diag(h - c) dz/dh + diag(1 - z) dc/dh                   [goru:jac/h]
-    ||dh_t/dh|| <= max(z (1 - z) |h - c|) ||U_z|| + sqrt(max z + max(1 - z) mu^2),
-        mu = (max(|p| r (1 - r)) ||U_r|| + max r ||U_h||) max |Phi'|            [goru:jac/bound]
+    ||dh_t/dh|| <= max(z (1 - z) |h - c|) ||U_z|| + sqrt(s (max |z| + max |1 - z| mu^2)),
+        mu = (max(|p| r (1 - r)) ||U_r|| + max |r| ||U_h||) max |Phi'|,
+        s = max(|z| + |1 - z|), which is 1 for a gate                           [goru:jac/bound]
 
-A gate that is off is a vector; it has no derivative by h.
+A gate that is off is a vector; it has no derivative by h, and nothing keeps it within [0, 1].
 """
 
 from typing import NamedTuple
@@ -65,7 +66,8 @@ def bound(cell: GRUResetAfter, w: Weights, x: Vector, h: Vector) -> tuple[float,
         mu += float((abs(v.p) * v.r * (1 - v.r)).max()) * size(w["U_r"])
     mu *= float(abs(v.slope).max())
     through_z = float((v.z * (1 - v.z) * abs(h - v.c)).max()) * size(w["U_z"]) if cell.update_gate else 0.0
-    limit = through_z + float(np.sqrt(v.z.max() + (1 - v.z).max() * mu**2))  # [goru:jac/bound]
+    keep, write = abs(v.z), abs(1 - v.z)
+    limit = through_z + float(np.sqrt((keep + write).max() * (keep.max() + write.max() * mu**2)))  # [goru:jac/bound]
     return limit, size(jacobian(cell, w, x, h))
 
 

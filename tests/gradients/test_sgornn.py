@@ -1,0 +1,336 @@
+"""SGORNN's theorems: the value of the generalization bound [sgornn:21-24], the printed gradients [sgornn:25-26], the
+sizes of gradients and states [sgornn:7, 8, 31b, cor1], the Lipschitz constant of its map [sgornn:34]."""
+
+import functools
+import math
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+import scipy.linalg
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gradients import fastrnn, sgornn
+from gradients.problem import random_problem, relative_error
+from ortho_ref import scan
+from ortho_ref.activations import relu
+from ortho_ref.cells import FastRNN
+from ortho_ref.parametrizations import VolumePreserving
+
+SEEDS = st.integers(0, 2**32 - 1)
+ROUNDING = 1 + 1e-12
+
+
+def logit(p):
+    """What a gate of value p is before the sigmoid; +-40 for 1 and 0."""
+    return np.array(np.clip(math.log(p / (1 - p)), -40, 40) if 0 < p < 1 else 80.0 * p - 40)
+
+
+@given(
+    alpha=st.floats(0.01, 0.9),
+    beta=st.floats(0, 0.9),
+    T=st.integers(0, 60),
+    size=st.floats(0.1, 10),
+    M=st.integers(1, 1000),
+)
+def test_the_recursion_ends_at_its_closed_form(alpha, beta, T, size, M):
+    """sgornn:21 iterated is sgornn:22, for kappa below, at and above 1."""
+    assert sgornn.rademacher_closed(alpha, beta, T, size, 2, M) == pytest.approx(
+        sgornn.rademacher(alpha, beta, T, size, 2, M)[-1], rel=1e-7
+    )
+
+
+@pytest.mark.parametrize(
+    ("alpha", "beta", "factor"),
+    [
+        (0.1, 0.8, 50),
+        (0.3, 0.4, 50),
+        (0.1, 0.5, (1 - 0.7**50) / 0.3),
+        (0.5, 0.4, (1.4**50 - 1) / 0.4),
+        (0.1, 0.8 + 2e-13, 50),
+        (0.25, 0.5 - 1e-10, 50),
+    ],
+)
+def test_the_recursion_by_hand(alpha, beta, factor):
+    """E-sgornn-01: T = 50 steps weigh 50 at kappa = 1 and next to it, 3.33 at 0.7, 5.06e7 at 1.4."""
+    unit = 2 * alpha * 3 * 2 / math.sqrt(25)
+    assert sgornn.rademacher_closed(alpha, beta, 50, 3, 2, 25) / unit == pytest.approx(factor, rel=1e-8)
+    bounds = sgornn.rademacher(alpha, beta, 50, 3, 2, 25)
+    assert bounds[-1] / unit == pytest.approx(factor, rel=1e-8)
+    assert bounds[:2] == [0, pytest.approx(unit)]
+
+
+def test_the_gap_is_twice_the_complexity_and_the_tail():
+    """sgornn:13 with R_v R_T of kappa = 1; T, alpha and M go in as printed."""
+    alpha, beta, T, M, R_v, B, delta = 0.1, 0.8, 7, 400, 1.5, 2.0, 0.05
+    complexity = R_v * sgornn.rademacher_closed(alpha, beta, T, 3, 2, M)
+    tail = 3 * B * math.sqrt(math.log(2 / delta) / (2 * M))
+    gap = functools.partial(sgornn.generalization_gap, 3 * 2 * R_v, B=B, delta=delta)
+    assert gap(alpha, T, M) == pytest.approx(2 * complexity + tail, rel=1e-13)
+    assert gap(alpha, T, 4 * M) == pytest.approx(gap(alpha, T, M) / 2, rel=1e-13)
+    assert gap(alpha, 2 * T, M) - tail == pytest.approx(2 * (gap(alpha, T, M) - tail), rel=1e-13)
+    assert gap(alpha, T, M, delta=2.0) == pytest.approx(4 * 9 * alpha * T / 20, rel=1e-13)
+
+
+def last_states(alpha, beta, W, U, X):
+    """h_T of the class sgornn:5 over X (T, M, m) for many members W (K, n, m), U (K, n, n): (K, M, n)."""
+    h = np.zeros((len(W), X.shape[1], W.shape[1]))
+    for x in X:
+        h = alpha * relu(np.einsum("knm,im->kin", W, x) + np.einsum("kpn,kin->kip", U, h), 0.0) + beta * h
+    return h
+
+
+@pytest.mark.parametrize(("alpha", "beta"), [(0.2, 0.6), (0.4, 0.1), (0.5, 0.0)])
+@pytest.mark.parametrize(("n", "M", "T"), [(2, 8, 3), (4, 16, 4)])
+def test_the_complexity_of_a_small_class(alpha, beta, n, M, T):
+    """sgornn:12, 22: E sup |sum eps_i h_T^i| / M over 300 members (W, U) and 400 draws of eps, below the bound at every
+    T, and not by so much that anything would be."""
+    rng, R_W, R_x = np.random.default_rng(n), 2.0, 1.0
+    W = rng.standard_normal((300, n, 2))
+    W *= R_W / np.linalg.norm(W, axis=(1, 2))[:, None, None]
+    U = np.linalg.qr(rng.standard_normal((300, n, n)))[0]
+    X = rng.standard_normal((T, M, 2))
+    X *= R_x / np.linalg.norm(X, axis=2)[..., None]
+    eps = rng.choice([-1.0, 1.0], (400, M))
+    bounds = sgornn.rademacher(alpha, beta, T, R_W, R_x, M)
+    for t in range(1, T + 1):
+        sums = np.einsum("ei,kin->ekn", eps, last_states(alpha, beta, W, U, X[:t]))
+        complexity = np.linalg.norm(sums, axis=2).max(axis=1).mean() / M
+        assert 0.1 * bounds[t] < complexity < bounds[t]
+
+
+def test_the_printed_gradients():
+    """sgornn:25-26 are those of scan for a loss at T; with the product the other way round, or a loss at every step,
+    they are not."""
+    worst = 0.0
+    for seed in range(20):
+        problem = random_problem(FastRNN("relu"), np.random.default_rng(seed), T=6, B=1)
+        w, x, h0, dh_T = problem.weights, problem.x, problem.h0, problem.dh_T
+        dU, dW = fastrnn.printed_gradients(FastRNN("relu"), w, x[:, 0], h0[0], dh_T[0])
+        _, tape = scan.forward(problem.cell, w, x, h0)
+        theirs = scan.backward(problem.cell, w, tape, 0 * problem.dh, dh_T).weights
+        assert relative_error(dU, theirs["U"]) < 1e-12
+        assert relative_error(dW, theirs["W"]) < 1e-12
+        every = scan.backward(problem.cell, w, tape, problem.dh, dh_T).weights
+        assert relative_error(dU, every["U"]) > 1e-3
+        ascending, descending = by_products(problem, lambda factors: factors), by_products(problem, reversed)
+        assert relative_error(ascending, theirs["U"]) < 1e-12
+        worst = max(worst, relative_error(descending, theirs["U"]))
+    assert worst > 0.05
+
+
+def by_products(problem, order):
+    """dL/dU by sgornn:25, the factors k = t .. T-1 multiplied from left to right in the order given."""
+    w, cell = problem.weights, problem.cell
+    alpha, beta = (float(gate) for gate in cell.gates(w))
+    h = scan.forward(cell, w, problem.x, problem.h0)[0][:, 0]
+    a = problem.x[:, 0] @ w["W"].T + h[:-1] @ w["U"].T + w["b"]
+    D, I = [np.diag(1.0 * (a_t > 0)) for a_t in a], np.eye(len(h[0]))
+    total = np.zeros_like(w["U"])
+    for t in range(len(a)):
+        factors = [alpha * w["U"].T @ D[k] + beta * I for k in range(t + 1, len(a))]
+        product = functools.reduce(np.matmul, order(factors), I)
+        total += alpha * D[t] @ product @ np.outer(problem.dh_T[0], h[t])
+    return total
+
+
+class Case(NamedTuple):
+    """A ReLU network without bias from h0 = 0, L = v^T h_T: sizes, states, gradients, and the map U comes from."""
+
+    n: int
+    T: int
+    alpha: float
+    R_W: float
+    R_x: float
+    R_v: float
+    h: np.ndarray
+    dW: np.ndarray
+    dU: np.ndarray
+    dTheta: np.ndarray
+
+    @property
+    def C(self):
+        return self.R_W * self.R_x * self.R_v
+
+    @property
+    def ratios(self):
+        """What is measured over what bounds it; 7 with M_phi = 1, the second 8 in the Frobenius norm."""
+        theta, steps = abs(self.dTheta).max(), np.arange(1, self.T + 1)
+        tight = sgornn.theta_bound_tight(self.C, self.alpha, self.T)
+        W = sgornn.W_bound(self.n, self.C, self.alpha, self.T, self.R_W)
+        states = np.linalg.norm(self.h[1:], axis=1)
+        return {
+            "cor1": theta / sgornn.theta_bound(self.C, sgornn.M_phi_printed(self.n), self.n, self.alpha, self.T),
+            "7": theta / sgornn.theta_bound(self.C, 1, self.n, self.alpha, self.T),
+            "cor1/tight": theta / tight if tight else theta,
+            "8": abs(self.dW).max() / W,
+            "8 without sqrt n": np.linalg.norm(self.dW) / (W / math.sqrt(self.n)),
+            "31b": max(
+                s / sgornn.state_bound(self.alpha, t, self.R_W, self.R_x) for t, s in zip(steps, states, strict=True)
+            ),
+        }
+
+
+def case(alpha, beta, W, params, state, x, v):
+    """Run it.  The map's own U; W (n, m), x (T, m), v (n,)."""
+    cell, n = FastRNN("relu"), len(v)
+    w = {"W": W, "U": state["U"], "b": np.zeros(n), "alpha": logit(alpha), "beta": logit(beta)}
+    h, tape = scan.forward(cell, w, x[:, None])
+    gradients = scan.backward(cell, w, tape, np.zeros((len(x), 1, n)), v[None]).weights
+    dTheta = VolumePreserving(params["Theta"].shape[1]).pullback(params, state, gradients["U"])["Theta"]
+    sizes = (np.linalg.norm(W), np.linalg.norm(x, axis=1).max(), np.linalg.norm(v))
+    return Case(n, len(x), alpha, *sizes, h[:, 0], gradients["W"], gradients["U"], dTheta)
+
+
+def random_case(rng):
+    """alpha + beta <= 1; every other one with data and weights that keep the units on."""
+    n, m, T = int(rng.choice([2, 4, 8])), int(rng.integers(1, 4)), int(rng.integers(1, 9))
+    alpha = rng.uniform(0.01, 0.99)
+    beta = rng.uniform(0, 1 - alpha)
+    p = VolumePreserving(int(rng.integers(1, 5)))
+    params, state = p.init(rng, n, np.float64)
+    params = {"Theta": params["Theta"] * rng.choice([1, 60])}
+    W, x, v = rng.standard_normal((n, m)), rng.standard_normal((T, m)), rng.standard_normal(n)
+    if rng.random() < 0.5:
+        W, x = abs(W), abs(x)
+    return case(alpha, beta, W, params, p.rebuild(params, state), x, v)
+
+
+@functools.cache
+def random_cases():
+    rng = np.random.default_rng(0)
+    return [random_case(rng) for _ in range(600)]
+
+
+@pytest.mark.parametrize("name", ["7", "cor1", "cor1/tight", "8", "8 without sqrt n", "31b"])
+def test_the_bounds_hold(name):
+    """Over 600 random networks with alpha + beta <= 1; of cor1/tight at T = 1 the gradient itself is 0."""
+    ratios = [one.ratios[name] for one in random_cases()]
+    assert max(ratios) <= ROUNDING
+    assert max(ratios) > {"7": 0.05, "cor1": 0.005}.get(name, 0.2)
+
+
+def steady(n, T=8):
+    """U = I, one-dimensional constant input, W and all states along one positive direction, alpha + beta = 1."""
+    u = np.arange(1.0, n + 1)
+    u /= np.linalg.norm(u)
+    state = {"U": np.eye(n), "permutations": np.arange(n)[None]}
+    params = {"Theta": np.zeros((n // 2, 1))}
+    v = np.concatenate(
+        [-u[n // 2 :], u[: n // 2]]
+    )  # of one rotation dU/dtheta u, so that v^T of it is as large as can be
+    return case(
+        0.25, 0.75, 3 * u[:, None], params, VolumePreserving(1).rebuild(params, state), np.full((T, 1), 2.0), 5 * v
+    )
+
+
+def test_the_bounds_that_are_attained():
+    """U = I and a constant input: 31b and 8 without sqrt(n) are equalities, and for n = 2 so is cor1/tight."""
+    for n in (2, 6):
+        ratios = steady(n).ratios
+        for name in ("31b", "8 without sqrt n") + (("cor1/tight",) if n == 2 else ()):
+            assert ratios[name] == pytest.approx(1, rel=1e-12)
+        assert ratios["8"] < 1
+        assert ratios["7"] == pytest.approx(ratios["cor1/tight"] * 7 / 8 / (2 * n), rel=1e-12)
+    np.testing.assert_allclose(
+        np.linalg.norm(steady(2).h, axis=1), [sgornn.state_bound(0.25, t, 3, 2) for t in range(9)]
+    )
+
+
+@pytest.mark.parametrize(("alpha", "beta"), [(0.7, 0.9), (0.9, 0.3)])
+def test_the_bounds_need_the_gates(alpha, beta):
+    """alpha + beta > 1: the state and the gradients of W and Theta outgrow their bounds."""
+    u = np.array([0.6, 0.8])
+    params, state = {"Theta": np.zeros((1, 1))}, {"U": np.eye(2), "permutations": np.arange(2)[None]}
+    grown = case(alpha, beta, u[:, None], params, state, np.ones((30, 1)), np.array([-0.8, 0.6])).ratios
+    assert min(grown[name] for name in ("31b", "8 without sqrt n", "8", "cor1/tight", "7")) > 1.2
+
+
+def test_the_derivative_of_the_map_has_entries_of_at_most_one():
+    """sgornn:cor1: M_phi = 1, attained, where 4 sqrt(n) log2(n) is printed: 316.8 for n = 128."""
+    assert sgornn.M_phi_printed(128) == pytest.approx(316.8, abs=0.05)
+    rng = np.random.default_rng(1)
+    for n in (2, 4, 8):
+        p = VolumePreserving()
+        params, state = p.init(rng, n, np.float64)
+        params = {"Theta": rng.uniform(-np.pi, np.pi, params["Theta"].shape)}
+        state = p.rebuild(params, state)
+        entries = [p.pullback(params, state, E.reshape(n, n))["Theta"] for E in np.eye(n * n)]
+        assert np.max(np.abs(entries)) <= ROUNDING
+        derivatives = np.moveaxis(np.array(entries).reshape(n, n, -1), 2, 0)
+        np.testing.assert_allclose(np.linalg.norm(derivatives, 2, axis=(1, 2)), 1, rtol=1e-12)
+    params, state = {"Theta": np.zeros((1, 1))}, {"U": np.eye(2), "permutations": np.arange(2)[None]}
+    assert VolumePreserving(1).pullback(params, state, np.array([[0, 0], [1.0, 0]]))["Theta"] == 1
+
+
+@given(seed=SEEDS, log_n=st.integers(1, 4), size=st.floats(1e-6, 10))
+def test_the_map_is_lipschitz(seed, log_n, size):
+    """sgornn:34: |phi(Theta) - phi(Theta + D)| <= k |D|, k = 2 ceil(log2 n); so are its entries (35), and so it is
+    between further permutations (A4)."""
+    rng, n = np.random.default_rng(seed), 2**log_n
+    p = VolumePreserving()
+    params, state = p.init(rng, n, np.float64)
+    k = params["Theta"].shape[1]
+    assert k == 2 * math.ceil(math.log2(n)) <= 4 * math.log2(n)
+    Theta = rng.uniform(-np.pi, np.pi, params["Theta"].shape)
+    step = size * rng.standard_normal(Theta.shape)
+    moved = p.rebuild({"Theta": Theta + step}, state)["U"] - p.rebuild({"Theta": Theta}, state)["U"]
+    limit = k * np.linalg.norm(step, 2)
+    assert np.linalg.norm(moved, 2) <= limit + 1e-13
+    assert abs(moved).max() <= math.sqrt(n) * limit + 1e-13
+    Q = rng.permutation(n)
+    np.testing.assert_allclose(np.linalg.norm(moved[Q][:, Q[::-1]], 2), np.linalg.norm(moved, 2), rtol=1e-12)
+
+
+def test_the_lipschitz_constant_grows_with_k():
+    """sgornn:34 with all rotations the same way: sqrt(k) |D| is reached, |D| alone is not enough."""
+    n, k, d = 2, 4, 1e-5
+    p, state = VolumePreserving(k), {"U": np.eye(n), "permutations": np.tile(np.arange(n), (k, 1))}
+    moved = p.rebuild({"Theta": np.full((1, k), d)}, state)["U"] - np.eye(n)
+    step = np.linalg.norm(np.full((1, k), d), 2)
+    assert step < np.linalg.norm(moved, 2) == pytest.approx(k * d, rel=1e-6)
+
+
+def test_the_condition_of_fastrnn():
+    """sgornn:4: the least of three; each of them binds in one of these cases."""
+    rng, T = np.random.default_rng(0), 10
+    U = rng.standard_normal((4, 4))
+    U /= np.linalg.norm(U, 2)
+    F = np.linalg.norm(U)
+    for size, D, R_U, alpha in (
+        (3.0, 2.0, 3 * F, 1 / (4 * T * 5)),
+        (0.5, 1.9, 0.5 * F, 1 / (4 * T * 0.5 * F)),
+        (3.0, 1 / 3, 0.01, 1 / (T * 2)),
+    ):
+        assert sgornn.fastrnn_condition(size * U, R_U, D, T) == pytest.approx(alpha, rel=1e-12)
+    Q = np.linalg.qr(U)[0]
+    assert sgornn.fastrnn_condition(Q, 2.0, 1.0, T) == 1 / (4 * T * 2)
+
+
+@given(seed=SEEDS, n=st.integers(1, 8))
+def test_norms_of_matrices(seed, n):
+    """sgornn:31: |X|_11 <= n |X|_F <= n^{3/2} |X|_2, and of a rank-one matrix n |a| |b|."""
+    rng = np.random.default_rng(seed)
+    X, a, b = rng.standard_normal((n, n)), rng.standard_normal(n), rng.standard_normal(n)
+    assert abs(X).sum() <= n * np.linalg.norm(X) * ROUNDING
+    assert np.linalg.norm(X) <= math.sqrt(n) * np.linalg.norm(X, 2) * ROUNDING
+    assert abs(np.outer(a, b)).sum() <= n * np.linalg.norm(a) * np.linalg.norm(b) * ROUNDING
+
+
+def test_norms_as_printed_are_exceeded():
+    """E-sgornn-02: sqrt(n) |X|_F by the matrix of ones, n |X|_2 by Hadamard's; n |X|_F, n^{3/2} |X|_2 are reached."""
+    for n in (2, 4, 16):
+        ones, hadamard = np.ones((n, n)), scipy.linalg.hadamard(n)
+        assert abs(ones).sum() == n * np.linalg.norm(ones) > math.sqrt(n) * np.linalg.norm(ones)
+        assert abs(hadamard).sum() == pytest.approx(n**1.5 * np.linalg.norm(hadamard, 2))
+        assert abs(hadamard).sum() > 1.1 * n * np.linalg.norm(hadamard, 2)
+
+
+def test_what_carries_the_proof():
+    """sgornn:31 repaired, on the random networks: |dL/dU|_11 <= n C alpha^2 T (T - 1) / 2, |dL/dU|_2 without n."""
+    for one in random_cases():
+        tight = sgornn.theta_bound_tight(one.C, one.alpha, one.T)
+        assert abs(one.dU).sum() <= one.n * tight * ROUNDING
+        assert np.linalg.norm(one.dU, 2) <= tight * ROUNDING
+        assert abs(one.dTheta).max(initial=0) <= abs(one.dU).sum() * ROUNDING
