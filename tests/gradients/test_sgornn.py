@@ -2,6 +2,7 @@
 sizes of gradients and states [sgornn:7, 8, 31b, cor1], the Lipschitz constant of its map [sgornn:34]."""
 
 import functools
+import itertools
 import math
 from typing import NamedTuple
 
@@ -266,8 +267,8 @@ def test_the_derivative_of_the_map_has_entries_of_at_most_one():
 
 @given(seed=SEEDS, log_n=st.integers(1, 4), size=st.floats(1e-6, 10))
 def test_the_map_is_lipschitz(seed, log_n, size):
-    """sgornn:34: |phi(Theta) - phi(Theta + D)| <= k |D|, k = 2 ceil(log2 n); so are its entries (35), and so it is
-    between further permutations (A4)."""
+    """sgornn:34: |phi(Theta) - phi(Theta + D)| <= k |D|, k = 2 ceil(log2 n); its entries are below sqrt(n) times that
+    [sgornn:35, sgornn:36], and further permutations change no norm [sgornn:A4]."""
     rng, n = np.random.default_rng(seed), 2**log_n
     p = VolumePreserving()
     params, state = p.init(rng, n, np.float64)
@@ -328,9 +329,39 @@ def test_norms_as_printed_are_exceeded():
 
 
 def test_what_carries_the_proof():
-    """sgornn:31 repaired, on the random networks: |dL/dU|_11 <= n C alpha^2 T (T - 1) / 2, |dL/dU|_2 without n."""
+    """sgornn:31 repaired, on the random networks: |dL/dU|_11 <= n C alpha^2 T (T - 1) / 2, |dL/dU|_2 without n.
+    sgornn:31a: |dL/dU|_2 <= alpha |dL/dh_T| times the sum of |h_{t-1}|, dL/dh_T = v here; sgornn:33a: |dL/dW|_F."""
     for one in random_cases():
+        states = np.linalg.norm(one.h[:-1], axis=1).sum()
+        assert np.linalg.norm(one.dU, 2) <= one.alpha * one.R_v * states * ROUNDING
+        assert np.linalg.norm(one.dW) <= one.alpha * one.T * one.R_v * one.R_x * ROUNDING
         tight = sgornn.theta_bound_tight(one.C, one.alpha, one.T)
         assert abs(one.dU).sum() <= one.n * tight * ROUNDING
         assert np.linalg.norm(one.dU, 2) <= tight * ROUNDING
         assert abs(one.dTheta).max(initial=0) <= abs(one.dU).sum() * ROUNDING
+
+
+@given(seed=SEEDS, y=st.floats(-3, 3))
+def test_the_loss_passes_on_no_more_than_v(seed, y):
+    """sgornn:32: of a 1-Lipschitz loss of sigma_y(v^T h), sigma_y 1-Lipschitz, |dL/dh_j| <= |v_j|: |tanh(v^T h) - y|."""
+    rng = np.random.default_rng(seed)
+    v, h = 3 * rng.standard_normal((2, 6))
+    slope = np.sign(np.tanh(v @ h) - y) * (1 - np.tanh(v @ h) ** 2)
+    assert (abs(slope * v) <= abs(v)).all()
+    assert np.linalg.norm(slope * v) <= np.linalg.norm(v)
+
+
+@given(seed=SEEDS, M=st.integers(1, 8))
+def test_the_two_expectations(seed, M):
+    """sgornn:20a, over all 2^M signs: E sup |sum e_i W x_i| over |W|_F <= R_W is R_W E |sum e_i x_i|, at most
+    R_W R_x sqrt(M) by Jensen; |sum e_i U h_i| = |sum e_i h_i| for every orthogonal U."""
+    rng = np.random.default_rng(seed)
+    x, h, R_W = rng.standard_normal((M, 3)), rng.standard_normal((M, 4)), rng.uniform(0.1, 5)
+    signs = np.array(list(itertools.product((-1, 1), repeat=M)))
+    sums = np.linalg.norm(signs @ x, axis=1)
+    assert R_W * sums.mean() <= R_W * np.linalg.norm(x, axis=1).max() * math.sqrt(M) * ROUNDING
+    direction = signs[0] @ x
+    W = R_W * np.outer(np.eye(4)[0], direction / np.linalg.norm(direction))  # the W that attains the supremum
+    np.testing.assert_allclose(np.linalg.norm(signs[0] @ x @ W.T), R_W * sums[0], rtol=1e-12)
+    U = np.linalg.qr(rng.standard_normal((4, 4)))[0]
+    np.testing.assert_allclose(np.linalg.norm(signs @ h @ U.T, axis=1), np.linalg.norm(signs @ h, axis=1), atol=1e-12)
