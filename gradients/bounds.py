@@ -46,7 +46,9 @@ class Bound(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """How tight it is."""
+        """How tight it is.  0 of 0 / 0: gates that round to 0 or 1 leave a bound of nothing on nothing."""
+        if self.bound == 0:
+            return 0.0 if self.actual == 0 else float("inf")
         return self.actual / self.bound
 
 
@@ -89,7 +91,8 @@ def theorem_1_tight(cell: GRUResetBefore, w: Weights, x: Vector, h: Vector) -> B
     v, k = gru.values(cell, w, x, h), constants(cell, w, x, h)
     mu = k.U_c * (k.delta_r * k.U_r * float(abs(h).max()) + float(v.r.max()))
     through_u = float((v.u * (1 - v.u) * abs(v.c - h)).max()) * k.U_u
-    bound = through_u + float(np.sqrt((1 - v.u).max() + v.u.max() * mu**2))  # [ncgru:thm1-tight]
+    # hypot: the square of a small mu is 0, and the bound too small
+    bound = through_u + float(np.hypot(np.sqrt((1 - v.u).max()), np.sqrt(v.u.max()) * mu))  # [ncgru:thm1-tight]
     return Bound(bound, norm(gru.jacobian(cell, w, x, h)))
 
 

@@ -53,12 +53,11 @@ def _complex_step(w: Weights, x: Vector, pairs: Vector) -> Step:
     h = re + 1j * im
     z = w["W"] @ x + w["U"] @ h  # [urnn:1]
     value = modrelu(z, w["b"])  # [urnn:1]
-    D, n = modrelu_jacobian(z, w["b"]), len(h)
+    D = modrelu_jacobian(z, w["b"])
     e = np.where(abs(value) > 0, z, 0) / np.where(abs(z) > 0, abs(z), 1)
     S = {
         "W": (D, x),
         "U": (D, pairs),
         "b": (np.vstack([np.diag(e.real), np.diag(e.imag)]), None),
     }
-    assert D.shape == (2 * n, 2 * n)
     return Step(real_pairs(value), D @ real_pairs(w["U"]), S)  # [urnn:2]

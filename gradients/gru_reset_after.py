@@ -67,7 +67,9 @@ def bound(cell: GRUResetAfter, w: Weights, x: Vector, h: Vector) -> tuple[float,
     mu *= float(abs(v.slope).max())
     through_z = float((v.z * (1 - v.z) * abs(h - v.c)).max()) * size(w["U_z"]) if cell.update_gate else 0.0
     keep, write = abs(v.z), abs(1 - v.z)
-    limit = through_z + float(np.sqrt((keep + write).max() * (keep.max() + write.max() * mu**2)))  # [goru:jac/bound]
+    # hypot: the square of a small mu is 0, and the bound too small
+    inner = np.hypot(np.sqrt(keep.max()), np.sqrt(write.max()) * mu)  # [goru:jac/bound]
+    limit = through_z + float(np.sqrt((keep + write).max()) * inner)  # [goru:jac/bound]
     return limit, size(jacobian(cell, w, x, h))
 
 

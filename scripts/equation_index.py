@@ -38,12 +38,14 @@ MARK = re.compile(r"\*\*(prose|open):\*\* ([^|]*[^|\s])")
 KINDS = {
     "code + test": "computed by the code, held by a test",
     "test": "held by a test: a step of a proof, or a statement about what is computed elsewhere",
-    "code": "computed by the code; no test names it",
     "prose": "nothing to compute; the reason is given",
     "open": "not built, or not all of it; what is missing is given",
 }
-#: The one that it does not.
-NONE = {"**none**": "neither computed nor tested, and no reason given"}
+#: Those that it does not.
+UNHELD = {
+    "**code**": "computed by the code, but no test names it",
+    "**none**": "neither computed nor tested, and no reason given",
+}
 
 
 def tags_of(text: str) -> list[str]:
@@ -168,7 +170,7 @@ def rows_of(entries: dict[str, Entry], code: dict[str, str], tests: dict[str, st
         elif own_tests:
             kind = "code + test" if own_code else "test"
         else:
-            kind = "code" if own_code else entry.mark or "**none**"
+            kind = "**code**" if own_code else entry.mark or "**none**"
         rows[name] = Row(kind, entry.reason if kind == entry.mark else "", own_code, own_tests)
     return rows
 
@@ -195,7 +197,7 @@ def render(entries: dict[str, Entry], rows: dict[str, Row]) -> str:
         "",
         "| kind | ids | |",
         "|---|---|---|",
-        *(f"| {kind} | {kinds.count(kind)} | {says} |" for kind, says in {**KINDS, **NONE}.items() if kind in kinds),
+        *(f"| {kind} | {kinds.count(kind)} | {says} |" for kind, says in {**KINDS, **UNHELD}.items() if kind in kinds),
         f"| all | {len(kinds)} | |",
     ]
     heading = ""
@@ -220,9 +222,9 @@ def problems(page: str, code: dict[str, str], tests: dict[str, str], written: st
     rows = rows_of(entries, code, tests)
     found = strays(entries, code, tests)
     found += [
-        f"{name}: neither computed nor tested, and {STATED} marks it neither prose nor open"
+        f"{name}: {UNHELD[row.kind]}, and {STATED} marks it neither prose nor open"
         for name, row in rows.items()
-        if row.kind not in KINDS
+        if row.kind in UNHELD
     ]
     if written != render(entries, rows):
         found.append(f"{INDEX} is out of date; python -m scripts.equation_index writes it")

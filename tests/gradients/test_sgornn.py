@@ -63,7 +63,7 @@ def test_the_recursion_by_hand(alpha, beta, factor):
 
 
 def test_the_gap_is_twice_the_complexity_and_the_tail():
-    """sgornn:13 with R_v R_T of kappa = 1; T, alpha and M go in as printed."""
+    """sgornn:thm1 (sgornn:6, sgornn:14) is sgornn:13 with R_v R_T of kappa = 1; T, alpha and M go in as printed."""
     alpha, beta, T, M, R_v, B, delta = 0.1, 0.8, 7, 400, 1.5, 2.0, 0.05
     complexity = R_v * sgornn.rademacher_closed(alpha, beta, T, 3, 2, M)
     tail = 3 * B * math.sqrt(math.log(2 / delta) / (2 * M))
@@ -206,7 +206,8 @@ def random_cases():
 
 @pytest.mark.parametrize("name", ["7", "cor1", "cor1/tight", "8", "8 without sqrt n", "31b"])
 def test_the_bounds_hold(name):
-    """Over 600 random networks with alpha + beta <= 1; of cor1/tight at T = 1 the gradient itself is 0."""
+    """sgornn:7, sgornn:8, sgornn:28, sgornn:31b and sgornn:cor1 over 600 random networks with alpha + beta <= 1; of
+    cor1/tight at T = 1 the gradient itself is 0."""
     ratios = [one.ratios[name] for one in random_cases()]
     assert max(ratios) <= ROUNDING
     assert max(ratios) > {"7": 0.05, "cor1": 0.005}.get(name, 0.2)
@@ -343,7 +344,7 @@ def test_what_carries_the_proof():
 
 @given(seed=SEEDS, y=st.floats(-3, 3))
 def test_the_loss_passes_on_no_more_than_v(seed, y):
-    """sgornn:32: of a 1-Lipschitz loss of sigma_y(v^T h), sigma_y 1-Lipschitz, |dL/dh_j| <= |v_j|: |tanh(v^T h) - y|."""
+    """sgornn:32: of a 1-Lipschitz loss of sigma_y(v^T h), here |tanh(v^T h) - y|, |dL/dh_j| is at most |v_j|."""
     rng = np.random.default_rng(seed)
     v, h = 3 * rng.standard_normal((2, 6))
     slope = np.sign(np.tanh(v @ h) - y) * (1 - np.tanh(v @ h) ** 2)

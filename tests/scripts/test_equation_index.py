@@ -46,6 +46,9 @@ CODE_FILES = {
 TEST_FILES = {"tests/c.py": '"""By bp:gru1/2."""\ndef f():\n    """goru:2.10."""\n    "ncgru:7"\n    # [goru:2.8]\n'}
 
 
+HELD = TEST_FILES | {"tests/d.py": '"""goru:2.9, urnn:2."""'}
+
+
 def kinds(code=CODE_FILES, tests=TEST_FILES):
     """The kind of every id of PAGE."""
     return {name: row.kind for name, row in rows_of(read_equations(PAGE), code, tests).items()}
@@ -92,19 +95,20 @@ def test_kinds():
     What an id is the same as holds it too: one each, or all.  Open stays open."""
     assert kinds() == {
         "goru:2.8": "test",
-        "goru:2.9": "code",
+        "goru:2.9": "**code**",
         "goru:2.10": "code + test",
         "goru:3.1": "test",
         "ncgru:7": "prose",
         "ncgru:8": "open",
         "bp:gru1": "code + test",
-        "urnn:2": "code",
+        "urnn:2": "**code**",
         "urnn:4": "code + test",
         "sgornn:thm1": "code + test",
     }
     assert kinds(tests={"tests/c.py": '"""ncgru:7, ncgru:8."""'})["ncgru:7"] == "test"
     assert kinds(tests={"tests/c.py": '"""ncgru:7, ncgru:8."""'})["ncgru:8"] == "open"
-    assert wrong() == []
+    assert [line.split(" is not")[0].split(": ")[0] for line in wrong()] == ["goru:2.9", "urnn:2"]
+    assert wrong(tests=HELD) == []
 
 
 def test_a_tag_of_no_equation():
@@ -114,27 +118,28 @@ def test_a_tag_of_no_equation():
         "gradients/d.py: ncgru:99/a",
         "gradients/d.py: goru:2.8-2.11",
     ]
-    assert len(wrong(CODE_FILES | made_up)) == 2
-    (line,) = wrong(tests=TEST_FILES | {"tests/d.py": '"""urnn:77."""'})
-    assert line.startswith("tests/d.py: urnn:77 is not stated")
+    assert len(wrong(CODE_FILES | made_up, HELD)) == 2
+    (line,) = wrong(tests=HELD | {"tests/e.py": '"""urnn:77."""'})
+    assert line.startswith("tests/e.py: urnn:77 is not stated")
 
 
 def test_an_equation_that_nothing_holds():
     """One line for it, and for each that is only the same as it."""
-    lines = wrong(tests={"tests/c.py": '"""bp:gru1, goru:2.10."""'})
+    lines = wrong(tests={"tests/c.py": '"""bp:gru1, goru:2.10, goru:2.9, urnn:2."""'})
     assert [line.split(":", 2)[:2] for line in lines] == [["goru", "2.8"], ["goru", "3.1"]]
     assert all("neither computed nor tested" in line for line in lines)
+    assert wrong()[0].startswith("goru:2.9: computed by the code, but no test names it")
 
 
 def test_an_index_out_of_date():
     """After a test is gone, and where there is no index."""
-    written = render(read_equations(PAGE), rows_of(read_equations(PAGE), CODE_FILES, TEST_FILES))
-    assert wrong(written=written) == []
+    written = render(read_equations(PAGE), rows_of(read_equations(PAGE), CODE_FILES, HELD))
+    assert wrong(tests=HELD, written=written) == []
     assert "| `goru:2.10` | code + test | [a.py](../ortho_ref/a.py) | [c.py](../tests/c.py) |" in written
     assert "| `ncgru:7` | prose: a remark, no formula |  |  |" in written
-    (line,) = wrong(tests={name.replace("c", "d"): text for name, text in TEST_FILES.items()}, written=written)
+    (line,) = wrong(tests={name.replace("c", "e"): text for name, text in HELD.items()}, written=written)
     assert "out of date" in line
-    assert len(problems(PAGE, CODE_FILES, TEST_FILES, None)) == 1
+    assert len(problems(PAGE, CODE_FILES, HELD, None)) == 1
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,179 @@
+"""The scaled Cayley transform and its differentials [ncgru:2-6] [bp:cayley], and the D that keeps A small."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from gradients import cayley
+from gradients.finite_difference import check
+from gradients.problem import relative_error
+from ortho_ref.parametrizations import NeumannCayley, ScaledCayley
+
+
+def skew(rng, n, size=1.0):
+    X = rng.standard_normal((n, n))
+    return size * (X - X.T)
+
+
+def signs(rng, n):
+    return rng.choice([-1.0, 1.0], n)
+
+
+def rotation(angle):
+    return np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 12])
+def test_both_orders_of_the_factors(n):
+    """ncgru:2: (I + A)^{-1} and I - A commute; U is orthogonal; det U = det D.  A that is not skew gives no such U."""
+    rng = np.random.default_rng(n)
+    I = np.eye(n)
+    for _ in range(20):
+        A, D = skew(rng, n), signs(rng, n)
+        U = cayley.transform(A, D)
+        assert relative_error(U, (I - A) @ np.linalg.inv(I + A) @ np.diag(D)) < 1e-12
+        assert relative_error(U, np.linalg.inv(I + A) @ (I - A) @ np.diag(D)) < 1e-12
+        assert abs(U.T @ U - I).max() < 1e-12
+        assert np.linalg.det(U) == pytest.approx(np.prod(D), abs=1e-12)
+    if n > 1:
+        A = np.tril(rng.standard_normal((n, n))) / n
+        U = cayley.transform(A, np.ones(n))
+        assert relative_error(U, (I - A) @ np.linalg.inv(I + A)) < 1e-10
+        assert abs(U.T @ U - I).max() > 1e-2
+
+
+def test_D_multiplies_columns():
+    """ncgru:2: D stands on the right; on the left it is another matrix."""
+    A, D = np.array([[0, 0.5], [-0.5, 0]]), np.array([1.0, -1])
+    expected = np.array([[0.6, 0.8], [0.8, -0.6]])
+    np.testing.assert_allclose(cayley.transform(A, D), expected, rtol=1e-15)
+    assert abs(np.diag(D) @ cayley.transform(A, np.ones(2)) - expected).max() > 1
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 12])
+def test_round_trip(n):
+    """ncgru:2-inv: A -> U -> A, and skew; the wrong D gives another A, or none."""
+    rng = np.random.default_rng(n)
+    for _ in range(20):
+        A, D = skew(rng, n, 0.5), signs(rng, n)
+        U = cayley.transform(A, D)
+        back = cayley.inverse_transform(U, D)
+        np.testing.assert_allclose(back, A, atol=1e-11)
+        np.testing.assert_allclose(back, -back.T, atol=1e-11)
+    if n > 1:
+        assert abs(cayley.inverse_transform(U, D * np.where(np.arange(n) < 2, -1, 1)) - A).max() > 1e-3
+    with pytest.raises(np.linalg.LinAlgError):
+        cayley.inverse_transform(-np.eye(n), np.ones(n))
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4])
+def test_some_D_keeps_every_entry_within_1(n):
+    """ncgru:kahan: by all 2^n of them, for random U and for all signed permutations; D = I alone does not."""
+    rng = np.random.default_rng(n)
+    drawn = [np.linalg.qr(rng.standard_normal((n, n)))[0] * signs(rng, n) for _ in range(60)]
+    signed = [
+        np.eye(n)[list(order)] * np.array(D)
+        for order in itertools.permutations(range(n))
+        for D in itertools.product((1.0, -1.0), repeat=n)
+    ]
+    largest_by_I = 0.0
+    for U in drawn + signed:
+        D, largest = cayley.best_signs(U)
+        assert largest <= 1 + 1e-12
+        A = cayley.inverse_transform(U, D)
+        assert abs(A).max() == largest
+        np.testing.assert_allclose(cayley.transform(A, D), U, atol=1e-12)
+    for U in drawn:
+        if n > 1 and np.linalg.det(U) > 0:
+            largest_by_I = max(largest_by_I, abs(cayley.inverse_transform(U, np.ones(n))).max())
+    assert n == 1 or largest_by_I > 2
+
+
+def test_best_signs_are_the_best():
+    """A half turn in a plane: D = -I there, A = 0; of a quarter turn both are as good, |A_12| = 1."""
+    U = np.diag([-1.0, -1.0, 1.0])
+    D, largest = cayley.best_signs(U)
+    np.testing.assert_array_equal(D, [-1, -1, 1])
+    assert largest == 0
+    assert cayley.best_signs(rotation(np.pi / 2))[1] == pytest.approx(1)
+
+
+@pytest.mark.parametrize("n", [2, 5, 9])
+def test_differentials_against_differences(n):
+    """bp:cayley/dM, bp:cayley/dU for any dA, skew or not, also where A is not skew; errors fall as h^4."""
+    rng = np.random.default_rng(n)
+    I = np.eye(n)
+    for A in (skew(rng, n), skew(rng, n) + 0.1 * rng.standard_normal((n, n))):
+        D = signs(rng, n)
+        for dA in (skew(rng, n), rng.standard_normal((n, n))):
+            M = np.linalg.inv(I + A)
+            for f, ours in (
+                (lambda B: np.linalg.inv(I + B), cayley.inverse_differential(M, dA)),
+                (lambda B, D=D: cayley.transform(B, D), cayley.differential(A, D, dA)),
+            ):
+                at = lambda s, f=f, A=A, dA=dA: f(A + s * dA)  # noqa: E731
+                h = 1e-3
+                numeric = (8 * (at(h) - at(-h)) - (at(2 * h) - at(-2 * h))) / (12 * h)
+                assert relative_error(ours, numeric) < 1e-7
+            # the middle form of bp:cayley/dU
+            assert relative_error(cayley.differential(A, D, dA), -M @ dA @ (M @ (I - A) + I) @ np.diag(D)) < 1e-12
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 9])
+def test_the_adjoint_identity(n):
+    """bp:cayley/Abar: <Ubar, dU> = <Abar, dA> for every dA; it does not hold of V^T - V where dA is not skew."""
+    rng = np.random.default_rng(n)
+    A, D, Ubar = skew(rng, n), signs(rng, n), rng.standard_normal((n, n))
+    Abar, free = cayley.adjoint(A, D, Ubar), cayley.free_gradient(cayley.adjoint(A, D, Ubar))
+    for _ in range(20):
+        dA = rng.standard_normal((n, n))
+        left, right = (Ubar * cayley.differential(A, D, dA)).sum(), (Abar * dA).sum()
+        assert left == pytest.approx(right, rel=1e-12, abs=1e-12)
+        dA = np.triu(dA, 1) - np.triu(dA, 1).T
+        left = (Ubar * cayley.differential(A, D, dA)).sum()
+        assert left == pytest.approx((np.triu(free) * dA).sum(), rel=1e-12, abs=1e-12)
+    dA = rng.standard_normal((n, n))
+    assert (Ubar * cayley.differential(A, D, dA)).sum() != pytest.approx((free * dA).sum(), rel=1e-3)
+
+
+@pytest.mark.parametrize("n", [2, 5, 9])
+def test_gradients_against_differences(n):
+    """-V by every entry of A on its own; V^T - V by the free entries.  Not the other way round."""
+    rng = np.random.default_rng(n)
+    A, D, Ubar = skew(rng, n), signs(rng, n), rng.standard_normal((n, n))
+    V = cayley.V(A, D, Ubar)
+
+    def loss(point):
+        return (Ubar * cayley.transform(point["A"], D)).sum()
+
+    free = cayley.free_gradient(-V)
+    np.testing.assert_allclose(free, V.T - V, rtol=1e-15)
+    assert check(loss, {"A": A}, {"A": -V}).passed
+    assert check(loss, {"A": A}, {"A": free}, skew=("A",)).passed
+    for wrong, options in ((free, {}), (-V, {"skew": ("A",)}), (-free, {"skew": ("A",)})):
+        assert not check(loss, {"A": A}, {"A": wrong}, **options).passed
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 16])
+def test_the_reference_agrees(n):
+    """ortho_ref's U and pullbacks, exact and Neumann with an exact inverse, are these."""
+    rng = np.random.default_rng(n)
+    A, Ubar = skew(rng, n), rng.standard_normal((n, n))
+    for p in (ScaledCayley(n // 2), NeumannCayley(n // 2)):
+        state = p.rebuild({"A": A}, p.init(rng, n, np.float64)[1])
+        assert relative_error(state["U"], cayley.transform(A, state["D"])) < 1e-12
+        ours = cayley.free_gradient(cayley.adjoint(A, state["D"], Ubar))
+        theirs = p.pullback({"A": A}, state, Ubar)["A"]
+        assert np.abs(ours - theirs).max() <= 1e-12 * max(1, np.abs(theirs).max())
+
+
+def test_twice_the_projection():
+    """E-ncgru-09: V^T - V is twice the nearest skew matrix to -V: a free entry moves two entries of A."""
+    rng = np.random.default_rng(0)
+    A, D, Ubar = skew(rng, 6), signs(rng, 6), rng.standard_normal((6, 6))
+    Abar = cayley.adjoint(A, D, Ubar)
+    nearest = cayley.skew_projection(Abar)
+    np.testing.assert_allclose(cayley.free_gradient(Abar), 2 * nearest, rtol=1e-14)
+    for _ in range(50):
+        assert np.linalg.norm(Abar - nearest) < np.linalg.norm(Abar - nearest - skew(rng, 6, 0.1))

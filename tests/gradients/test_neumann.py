@@ -1,0 +1,139 @@
+"""The Neumann series [ncgru:16-18], when it converges, what it leaves out, and the defect that gathers."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from gradients import neumann
+from gradients.cayley import transform
+from gradients.problem import relative_error
+from ortho_ref.parametrizations import NeumannCayley
+
+ORDERS = (1, 2, 3)
+
+
+def skew(rng, n, size=1.0):
+    X = rng.standard_normal((n, n))
+    return size * (X - X.T)
+
+
+def spectral(M):
+    return np.linalg.norm(M, 2)
+
+
+def inverse(A):
+    return np.linalg.inv(np.eye(len(A)) + A)
+
+
+@pytest.mark.parametrize("n", [2, 6, 15])
+def test_the_error_of_the_series(n):
+    """ncgru:16-18: |error| <= ||P||^{q+1} / (1 - ||P||) ||M||, each order better; with +delta it is no inverse."""
+    rng = np.random.default_rng(n)
+    A = skew(rng, n)
+    delta = skew(rng, n)
+    delta *= 0.1 / spectral(inverse(A) @ delta)
+    M, target = inverse(A), inverse(A - delta)
+    errors = []
+    for order in range(6):
+        error = spectral(neumann.series(M, delta, order) - target)
+        assert error <= 0.1 ** (order + 1) / 0.9 * spectral(M) * (1 + 1e-9) + 1e-15
+        errors.append(error)
+    assert all(later < earlier / 5 for earlier, later in itertools.pairwise(errors))
+    assert spectral(neumann.series(M, delta, 5) - inverse(A + delta)) > 1e3 * errors[5]
+
+
+@pytest.mark.parametrize("size", [0.01, 0.3, 3.0])
+def test_the_remainder_is_exact(size):
+    """ncgru:neumann-q: series + remainder = inverse, also where the series diverges (size 3)."""
+    rng = np.random.default_rng(0)
+    for n in (2, 5, 10):
+        A, delta = skew(rng, n), skew(rng, n)
+        M = inverse(A)
+        delta *= size / neumann.spectral_radius(M @ delta)
+        for order in range(6):
+            series, remainder = neumann.series(M, delta, order), neumann.remainder(M, delta, order)
+            scale = max(1.0, np.abs(series).max())
+            assert np.abs(series + remainder - inverse(A - delta)).max() < 1e-12 * scale
+            assert relative_error(neumann.remainder(M, delta, order + 1), remainder) > 1e-2
+
+
+def test_the_condition_both_ways():
+    """ncgru:neumann-cond: radius 0.9 converges, whatever the norm; radius 1.1 diverges."""
+    rng = np.random.default_rng(1)
+    largest_norm = 0.0
+    for n in (3, 4, 5):
+        for _ in range(20):
+            A, delta = skew(rng, n, 3), skew(rng, n)
+            M = inverse(A)
+            delta /= neumann.spectral_radius(M @ delta)
+            largest_norm = max(largest_norm, spectral(M @ delta) * 0.9)
+            assert spectral(neumann.series(M, 0.9 * delta, 400) - inverse(A - 0.9 * delta)) < 1e-9
+            assert spectral(neumann.series(M, 1.1 * delta, 400)) > 1e9
+    assert largest_norm > 2
+
+
+def test_the_norm_is_enough():
+    """||P||_2 < 1 suffices, and ||delta||_2 < 1 for it: ||(I + A)^{-1}||_2 <= 1 for skew A."""
+    rng = np.random.default_rng(2)
+    for _ in range(100):
+        n = int(rng.integers(2, 8))
+        A, delta = skew(rng, n, 10 ** rng.uniform(-2, 2)), skew(rng, n)
+        delta *= 0.99 / spectral(delta)
+        P = inverse(A) @ delta
+        assert neumann.spectral_radius(P) <= spectral(P) + 1e-12
+        assert spectral(P) <= spectral(delta) + 1e-12
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("size", [0.003, 0.02])
+def test_the_law_of_the_defect(order, size):
+    """ncgru:neumann-err over 30 updates: R and U as predicted, the defect within its bound, and no less than a third of
+    it at the end.  With one order more or less the prediction is wrong."""
+    rng = np.random.default_rng(order)
+    n = 8
+    A, D = skew(rng, n, 0.5), rng.choice([-1.0, 1.0], n)
+    deltas = [skew(rng, n, size) for _ in range(30)]
+    steps = neumann.defect_law(A, D, deltas, order)
+    assert len(steps) == 30
+    for step in steps:
+        assert np.abs(step.R - step.R_predicted).max() < 1e-12
+        assert np.abs(step.U - step.U_predicted).max() < 1e-12
+        assert step.defect <= step.bound + 1e-14
+        assert step.defect == pytest.approx(spectral(step.U.T @ step.U - np.eye(n)), rel=1e-12, abs=1e-15)
+    last = steps[-1]
+    if spectral(last.R) > 1e-10:
+        assert last.defect > last.bound / 3 or order == 2
+        assert relative_error(last.R_predicted, last.R) < 1e-2
+    others = [neumann.defect_law(A, D, deltas, other)[-1].R for other in ORDERS if other != order]
+    assert all(relative_error(other, last.R) > 0.1 for other in others)
+
+
+def test_the_exact_map_is_where_R_is_0():
+    """Before any update; and R = P^{q+1} after the first."""
+    rng = np.random.default_rng(3)
+    A, D, delta = skew(rng, 5), np.ones(5), skew(rng, 5, 0.02)
+    assert neumann.defect_law(A, D, [], 2) == []
+    (first,) = neumann.defect_law(A, D, [np.zeros((5, 5))], 2)
+    assert first.bound == 0
+    np.testing.assert_allclose(first.U, transform(A, D), atol=1e-14)
+    (first,) = neumann.defect_law(A, D, [delta], 2)
+    np.testing.assert_allclose(first.R, np.linalg.matrix_power(inverse(A) @ delta, 3), atol=1e-15)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_the_reference_takes_the_same_path(order):
+    """NeumannCayley without resets: U, A_tilde's R and the defect, update by update; with resets R falls to 0."""
+    rng = np.random.default_rng(4)
+    n, p = 7, NeumannCayley(negative_ones=3, order=order, reset_every=None)
+    params, state = p.init(rng, n, np.float64)
+    deltas = [skew(rng, n, 0.02) for _ in range(30)]
+    steps = neumann.defect_law(params["A"], state["D"], deltas, order)
+    for delta, step in zip(deltas, steps, strict=True):
+        params, state = p.retract(params, state, {"A": delta})
+        assert np.abs(state["U"] - step.U).max() < 1e-12
+        R = np.eye(n) - state["A_tilde"] @ (np.eye(n) + params["A"])
+        assert np.abs(R - step.R_predicted).max() < 1e-12
+        assert p.health(state)["defect"] == pytest.approx(step.defect, abs=1e-12)
+    assert steps[-1].defect > 1e-8
+    assert p.health(p.rebuild(params, state))["defect"] < 1e-13
