@@ -166,6 +166,15 @@ def test_the_models_page_lists_every_model():
     assert ", ".join(row[0].strip("`") for row in rows_of(page, "Parametrizations")).replace("`, `", ", ") == FORMS
 
 
+def test_every_erratum_has_its_test():
+    """docs/errata.md lists 44, each by the name of the test that holds it; no test is of one that is not listed."""
+    listed = re.findall(r"^### (E-\w+-\d\d)$", (ROOT / "docs/errata.md").read_text(), re.M)
+    assert len(listed) == len(set(listed)) == 44
+    sources = "".join(path.read_text() for path in ROOT.glob("tests/gradients/test_errata_*.py"))
+    tested = {f"E-{paper}-{number}" for paper, number in re.findall(r"def test_E_([a-z]+)_(\d\d)", sources)}
+    assert tested == set(listed)
+
+
 PAGES = ["README.md", "CONTRIBUTING.md", *(str(p.relative_to(ROOT)) for p in [*ROOT.glob("docs/*.md")])]
 
 
