@@ -29,27 +29,13 @@
 h is h_{t-1}.  || || is the largest singular value.  A bound is of one step: bounds above 1 compound (E-ncgru-05).
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from gradients import gru
-from gradients.bptt import Vector, Weights
+from gradients.bptt import Bound, Vector, Weights, norm
 from ortho_ref.cells import GRUResetBefore
-
-
-class Bound(NamedTuple):
-    """bound: of the norm.  actual: the norm.  ratio: actual / bound, at most 1 for a true bound."""
-
-    bound: float
-    actual: float
-
-    @property
-    def ratio(self) -> float:
-        """How tight it is.  0 of 0 / 0: gates that round to 0 or 1 leave a bound of nothing on nothing."""
-        if self.bound == 0:
-            return 0.0 if self.actual == 0 else float("inf")
-        return self.actual / self.bound
 
 
 class Constants(NamedTuple):
@@ -62,11 +48,6 @@ class Constants(NamedTuple):
     U_r: float
     U_u: float
     U_c: float
-
-
-def norm(M: Any) -> float:
-    """||M||_2."""
-    return float(np.linalg.norm(M, 2))
 
 
 def constants(cell: GRUResetBefore, w: Weights, x: Vector, h: Vector, printed: bool = False) -> Constants:
@@ -124,25 +105,26 @@ def nearness(gate: Vector) -> float:
     return float(np.minimum(gate, 1 - gate).max())
 
 
-def corollary_2(cell: GRUResetBefore, w: Weights, x: Vector, h: Vector) -> tuple[float, float]:
-    """(alpha + beta, its bound): the uniform one where all of u, and all of r, are near the same of 0 and 1."""
+def corollary_2(cell: GRUResetBefore, w: Weights, x: Vector, h: Vector) -> Bound:
+    """Of alpha + beta: the uniform one where all of u, and all of r, are near the same of 0 and 1."""
     v, k = gru.values(cell, w, x, h), constants(cell, w, x, h)
     eps = max(nearness(v.u), nearness(v.r))
     H, C = float(abs(h).max()), float(abs(v.c).max())
     uniform = all((gate < 0.5).all() or (gate > 0.5).all() for gate in (v.u, v.r))
     more = eps * ((H + C) * k.U_u + H * k.U_r)
-    return k.alpha + k.beta, 1 + more + eps if uniform else 2 + more  # [ncgru:14] [ncgru:15]
+    return Bound(1 + more + eps if uniform else 2 + more, k.alpha + k.beta)  # [ncgru:14] [ncgru:15]
 
 
 def corollary_3(cell: GRUResetBefore, w: Weights, x: Vector, h: Vector) -> Bound:
-    """For U_r and U_c orthogonal: the bound of Corollary 2 beside the norm of the Jacobian."""
-    return Bound(corollary_2(cell, w, x, h)[1], norm(gru.jacobian(cell, w, x, h)))  # [ncgru:21] [ncgru:22]
+    """The bound of Corollary 2, for U_r and U_c orthogonal, of the Jacobian; times ||U_c|| where that is above 1."""
+    larger = max(1.0, norm(w["U_c"]))
+    return Bound(larger * corollary_2(cell, w, x, h).bound, norm(gru.jacobian(cell, w, x, h)))  # [ncgru:21] [ncgru:22]
 
 
 def corollary_3_sharper(cell: GRUResetBefore, w: Weights, x: Vector, h: Vector) -> Bound:
-    """For U_r and U_c orthogonal and gates near 0 or 1, mixed or not: the constant is sqrt(2)."""
+    """For gates near 0 or 1, mixed or not: where U_c is orthogonal the constant is sqrt(2)."""
     v, k = gru.values(cell, w, x, h), constants(cell, w, x, h)
     eps = max(nearness(v.u), nearness(v.r))
     H, C = float(abs(h).max()), float(abs(v.c).max())
-    bound = eps * (H + C) * k.U_u + float(np.sqrt(1 + (1 + eps * k.U_r * H) ** 2))  # [ncgru:cor3]
+    bound = eps * (H + C) * k.U_u + float(np.hypot(1, k.U_c * (1 + eps * k.U_r * H)))  # [ncgru:cor3]
     return Bound(bound, norm(gru.jacobian(cell, w, x, h)))

@@ -17,9 +17,50 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ortho_ref.cells import Cell
+
 Vector = np.ndarray
 Matrix = np.ndarray
 Weights = dict[str, np.ndarray]
+
+
+class Bound(NamedTuple):
+    """bound: of a norm.  actual: the norm.  ratio: actual / bound, at most 1 for a true bound, but for rounding."""
+
+    bound: float
+    actual: float
+
+    @property
+    def ratio(self) -> float:
+        """How tight it is.  0 of 0 / 0: gates that round to 0 or 1 leave a bound of nothing on nothing."""
+        if self.bound == 0:
+            return 0.0 if self.actual == 0 else float("inf")
+        return self.actual / self.bound
+
+
+def norm(M: Matrix) -> float:
+    """||M||_2."""
+    return float(np.linalg.norm(M, 2))
+
+
+def double(array: Any) -> np.ndarray:
+    """In float64 or complex128."""
+    array = np.asarray(array)
+    return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
+
+
+def one_step(cell: Cell, weights: Weights, x: Any, h: Any) -> tuple[Weights, Vector, Vector]:
+    """Weights, x (m,) and h (n,) of one step of one sequence, in float64.  ValueError for other names or shapes."""
+    if set(weights) != set(cell.shapes(1, 1)):
+        raise ValueError(
+            f"the weights are {', '.join(sorted(weights))}; {cell} has {', '.join(sorted(cell.shapes(1, 1)))}"
+        )
+    if np.ndim(x) != 1 or np.ndim(h) != 1:
+        raise ValueError(
+            f"x has shape {np.shape(x)} and h {np.shape(h)}; allowed: x (m,) and h (n,) of one sequence, a token as "
+            "its row of np.eye(m)"
+        )
+    return {name: double(value) for name, value in weights.items()}, double(x), double(h)
 
 
 class Step(NamedTuple):
@@ -65,7 +106,7 @@ def last_loss(jacobians: Sequence[Matrix], dh_T: Vector) -> Matrix:
 def by_jacobians(steps: Sequence[Step], weights: Weights, dh: Matrix) -> Gradients:
     """Gradients of the loss whose own derivatives by h_1 .. h_T are dh (T, N)."""
     dweights = {name: np.zeros_like(value) for name, value in weights.items()}
-    g = np.zeros_like(dh[0])
+    g = np.zeros(dh.shape[1:], dh.dtype)
     history = []
     for step, l in zip(reversed(steps), dh[::-1], strict=True):
         g = l + g  # [bp:bptt/g]

@@ -5,12 +5,14 @@
     complex: z as (Re z, Im z), U as (Re U, -Im U; Im U, Re U)                  [urnn:7]
         D of blocks: along e = z/|z| the slope is 1, across it 1 + b/|z|        [bp:modrelu-complex]
 
+||dh_t/dh|| <= ||D|| ||U||                                                  [urnn:3]
+
 urnn:2 is printed with U^T beside a row gradient (E-urnn-01).
 """
 
 import numpy as np
 
-from gradients.bptt import Matrix, Step, Vector, Weights
+from gradients.bptt import Bound, Matrix, Step, Vector, Weights, norm, one_step
 from ortho_ref.activations import activation, modrelu
 from ortho_ref.cells import Elman
 
@@ -37,7 +39,12 @@ def modrelu_jacobian(z: Vector, b: Vector) -> Matrix:
 
 
 def step(cell: Elman, w: Weights, x: Vector, h: Vector) -> Step:
-    """One step for `bptt`; of a complex cell h (2n,) and the weights W (2n, m), U (2n, 2n) are real pairs."""
+    """One step for `bptt`.
+
+    Of a complex cell the state h (2n,) is a real pair and the weights are complex; J and S, and so the gradients of
+    `bptt.by_jacobians`, are of the pairs W (2n, m), U (2n, 2n).
+    """
+    w, x, h = one_step(cell, w, x, h)
     if cell.complex:
         return _complex_step(w, x, h)
     phi = activation(cell.activation)
@@ -46,6 +53,12 @@ def step(cell: Elman, w: Weights, x: Vector, h: Vector) -> Step:
     slope, bias_slope = phi.pullback(np.ones_like(z), z, w["b"], value)
     D = np.diag(slope)
     return Step(value, D @ w["U"], {"W": (D, x), "U": (D, h), "b": (np.diag(bias_slope), None)})  # [urnn:2]
+
+
+def bound(cell: Elman, w: Weights, x: Vector, h: Vector) -> Bound:
+    """Of dh_t/dh_{t-1}: ||D_t|| ||U||; h (n,), complex for a complex cell."""
+    own = step(cell, w, x, real_pairs(h) if cell.complex else h)
+    return Bound(norm(own.S["U"][0]) * norm(w["U"]), norm(own.J))  # [urnn:3]
 
 
 def _complex_step(w: Weights, x: Vector, pairs: Vector) -> Step:

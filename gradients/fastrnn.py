@@ -1,6 +1,7 @@
 """FastRNN and SGORNN: the derivative of a step, and the gradients of U and W as the SGORNN paper prints them.
 
 dh_t/dh = alpha D U + beta I,  D = diag(Phi'(W x_t + U h))                  [sgornn:25/J]
+||dh_t/dh|| <= alpha ||D|| ||U|| + |beta|                                   [sgornn:25/bound]
 of a loss of h_T alone, with dh_T = dL/dh_T, the product's factor k = t leftmost:
 dL/dU = alpha sum_t D_t [prod_{k=t}^{T-1} (alpha U^T D_{k+1} + beta I)] dh_T h_{t-1}^T          [sgornn:25]
 dL/dW = the same with x_t^T for h_{t-1}^T                                   [sgornn:26]
@@ -8,13 +9,14 @@ dL/dW = the same with x_t^T for h_{t-1}^T                                   [sgo
 
 import numpy as np
 
-from gradients.bptt import Matrix, Step, Vector, Weights
+from gradients.bptt import Bound, Matrix, Step, Vector, Weights, norm, one_step
 from ortho_ref.activations import activation
 from ortho_ref.cells import FastRNN
 
 
 def step(cell: FastRNN, w: Weights, x: Vector, h: Vector) -> Step:
     """One step for `bptt`."""
+    w, x, h = one_step(cell, w, x, h)
     phi = activation(cell.activation)
     alpha, beta = (float(gate) for gate in cell.gates(w))
     z = w["W"] @ x + w["U"] @ h
@@ -36,6 +38,13 @@ def step(cell: FastRNN, w: Weights, x: Vector, h: Vector) -> Step:
     for name, (by_alpha, by_beta) in raw.items():
         S[name] = ((f * by_alpha[0] + h * by_beta[0])[:, None], None)
     return Step(alpha * f + beta * h, J, S)
+
+
+def bound(cell: FastRNN, w: Weights, x: Vector, h: Vector) -> Bound:
+    """Of dh_t/dh_{t-1}: alpha ||D|| ||U|| + |beta|."""
+    own = step(cell, w, x, h)
+    limit = norm(own.S["U"][0]) * norm(w["U"]) + abs(float(cell.gates(w)[1]))  # [sgornn:25/bound]
+    return Bound(limit, norm(own.J))
 
 
 def printed_gradients(cell: FastRNN, w: Weights, x: Matrix, h0: Vector, dh_T: Vector) -> tuple[Matrix, Matrix]:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gradients.bptt import Matrix, Step, Vector, Weights
+from gradients.bptt import Matrix, Step, Vector, Weights, one_step
 from ortho_ref.activations import activation, sigmoid
 from ortho_ref.cells import GRUResetBefore
 
@@ -31,6 +31,7 @@ class Values(NamedTuple):
 
 def values(cell: GRUResetBefore, w: Weights, x: Vector, h: Vector) -> Values:
     """One step from h = h_{t-1}."""
+    w, x, h = one_step(cell, w, x, h)
     phi = activation(cell.activation)
     r = sigmoid(w["W_r"] @ x + w["U_r"] @ h + w["b_r"])
     u = sigmoid(w["W_u"] @ x + w["U_u"] @ h + w["b_u"])

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gradients.bptt import Matrix, Step, Vector, Weights
+from gradients.bptt import Bound, Matrix, Step, Vector, Weights, norm, one_step
 from ortho_ref.activations import activation, sigmoid
 from ortho_ref.cells import GRUResetAfter
 
@@ -34,6 +34,7 @@ class Values(NamedTuple):
 
 def values(cell: GRUResetAfter, w: Weights, x: Vector, h: Vector) -> Values:
     """One step from h = h_{t-1}."""
+    w, x, h = one_step(cell, w, x, h)
     phi = activation(cell.activation)
     r = sigmoid(w["W_r"] @ x + w["U_r"] @ h + w["b_r"]) if cell.reset_gate else w["r"]
     z = sigmoid(w["W_z"] @ x + w["U_z"] @ h + w["b_z"]) if cell.update_gate else w["z"]
@@ -54,23 +55,19 @@ def jacobian(cell: GRUResetAfter, w: Weights, x: Vector, h: Vector) -> Matrix:
     return np.diag(v.z) + np.diag(h - v.c) @ dz + np.diag(1 - v.z) @ dc  # [goru:jac/h]
 
 
-def bound(cell: GRUResetAfter, w: Weights, x: Vector, h: Vector) -> tuple[float, float]:
-    """(bound, norm) of dh_t/dh_{t-1}: nothing keeps it below 1 (E-goru-07)."""
+def bound(cell: GRUResetAfter, w: Weights, x: Vector, h: Vector) -> Bound:
+    """Of dh_t/dh_{t-1}: nothing keeps it below 1 (E-goru-07)."""
     v = values(cell, w, x, h)
-
-    def size(M: Matrix) -> float:
-        return float(np.linalg.norm(M, 2))
-
-    mu = float(abs(v.r).max()) * size(w["U_h"])
+    mu = float(abs(v.r).max()) * norm(w["U_h"])
     if cell.reset_gate:
-        mu += float((abs(v.p) * v.r * (1 - v.r)).max()) * size(w["U_r"])
+        mu += float((abs(v.p) * v.r * (1 - v.r)).max()) * norm(w["U_r"])
     mu *= float(abs(v.slope).max())
-    through_z = float((v.z * (1 - v.z) * abs(h - v.c)).max()) * size(w["U_z"]) if cell.update_gate else 0.0
+    through_z = float((v.z * (1 - v.z) * abs(h - v.c)).max()) * norm(w["U_z"]) if cell.update_gate else 0.0
     keep, write = abs(v.z), abs(1 - v.z)
     # hypot: the square of a small mu is 0, and the bound too small
     inner = np.hypot(np.sqrt(keep.max()), np.sqrt(write.max()) * mu)  # [goru:jac/bound]
     limit = through_z + float(np.sqrt((keep + write).max()) * inner)  # [goru:jac/bound]
-    return limit, size(jacobian(cell, w, x, h))
+    return Bound(limit, norm(jacobian(cell, w, x, h)))
 
 
 def step(cell: GRUResetAfter, w: Weights, x: Vector, h: Vector) -> Step:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gradients.bptt import Matrix, Step, Vector, Weights
+from gradients.bptt import Matrix, Step, Vector, Weights, one_step
 from ortho_ref.activations import sigmoid
 from ortho_ref.cells import LSTM
 
@@ -37,6 +37,7 @@ def values(w: Weights, x: Vector, h: Vector, c: Vector) -> Values:
 
 def step(cell: LSTM, w: Weights, x: Vector, state: Vector) -> Step:
     """One step for `bptt`; state (2n,) is h_{t-1} and c_{t-1} one after the other."""
+    w, x, state = one_step(cell, w, x, state)
     h, c = np.split(state, 2)
     v = values(w, x, h, c)
     slopes = {"i": v.i * (1 - v.i), "f": v.f * (1 - v.f), "g": 1 - v.g**2, "o": v.o * (1 - v.o)}

@@ -2,7 +2,7 @@
 
     R_x, R_W, R_v bound |x_t|, ||W||_F, |v|;  C = R_x R_W R_v;  kappa = beta + 2 alpha
 
-Theorem 1, M samples, a loss in [0, B] and 1-Lipschitz, with probability 1 - delta
+Theorem 1, kappa <= 1, M samples, a loss in [0, B] and 1-Lipschitz, with probability 1 - delta
     gap <= 4 C alpha T / sqrt(M) + 3 B sqrt(ln(2 / delta) / (2 M))              [sgornn:thm1]
     by the recursion R_T <= kappa R_{T-1} + 2 alpha R_W R_x / sqrt(M), R_0 = 0  [sgornn:21]
     which ends at 2 alpha T R_W R_x / sqrt(M) for kappa = 1; for kappa not 1 (1 - kappa^T) / (1 - kappa) stands for T
@@ -29,7 +29,7 @@ from gradients.bptt import Matrix
 
 
 def generalization_gap(C: float, alpha: float, T: int, M: int, B: float, delta: float) -> float:
-    """The right-hand side of Theorem 1 without the empirical loss."""
+    """The right-hand side of Theorem 1 without the empirical loss; it supposes |beta| + 2 alpha <= 1 (E-sgornn-04)."""
     return 4 * C * alpha * T / math.sqrt(M) + 3 * B * math.sqrt(math.log(2 / delta) / (2 * M))  # [sgornn:thm1]
 
 

@@ -10,10 +10,8 @@ import numpy as np
 import typer
 
 from gradients import bounds, elman, fastrnn, gru_reset_after
-from gradients.bounds import Bound, norm
-from gradients.bptt import Matrix, Vector, Weights
+from gradients.bptt import Bound, Matrix, Vector, Weights, double
 from ortho_ref import scan
-from ortho_ref.backend import Array
 from ortho_ref.cells import Cell, Elman, FastRNN, GRUResetAfter, GRUResetBefore
 from ortho_ref.cells.cell import is_tokens, parts_of, state_of
 from ortho_ref.layers import real_features
@@ -29,26 +27,16 @@ def _gru(cell: GRUResetBefore, w: Weights, x: Vector, h: Vector) -> dict[str, Bo
     return {"Theorem 1": bounds.theorem_1(cell, w, x, h), "tighter": bounds.theorem_1_tight(cell, w, x, h)}
 
 
-def _gru_reset_after(cell: GRUResetAfter, w: Weights, x: Vector, h: Vector) -> dict[str, Bound]:
-    return {"goru:jac": Bound(*gru_reset_after.bound(cell, w, x, h))}
-
-
-def _elman(cell: Elman, w: Weights, x: Vector, h: Vector) -> dict[str, Bound]:
-    step = elman.step(cell, w, x, elman.real_pairs(h) if cell.complex else h)
-    return {"urnn:3": Bound(norm(step.S["U"][0]) * norm(w["U"]), norm(step.J))}
-
-
-def _fastrnn(cell: FastRNN, w: Weights, x: Vector, h: Vector) -> dict[str, Bound]:
-    step, beta = fastrnn.step(cell, w, x, h), float(cell.gates(w)[1])
-    return {"alpha ||D|| ||U|| + |beta|": Bound(norm(step.S["U"][0]) * norm(w["U"]) + abs(beta), norm(step.J))}
+def _named(name: str, bound: Callable[..., Bound]) -> StepBounds:
+    return lambda cell, w, x, h: {name: bound(cell, w, x, h)}
 
 
 #: Cell -> the bounds of a step from (cell, weights, x (m,), h_{t-1} (n,)), by name.
 BOUNDS: dict[type, StepBounds] = {
     GRUResetBefore: _gru,
-    GRUResetAfter: _gru_reset_after,
-    Elman: _elman,
-    FastRNN: _fastrnn,
+    GRUResetAfter: _named("goru:jac", gru_reset_after.bound),
+    Elman: _named("urnn:3", elman.bound),
+    FastRNN: _named("alpha ||D|| ||U|| + |beta|", fastrnn.bound),
 }
 
 
@@ -63,11 +51,6 @@ def along(cell: Cell, weights: Weights, x: Matrix, h: Matrix) -> dict[str, list[
         for name, bound in BOUNDS[type(cell)](cell, weights, x_t, h_prev).items():
             found.setdefault(name, []).append(bound)
     return found
-
-
-def double(array: Array) -> Array:
-    """In float64 or complex128."""
-    return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
 
 
 def measure(folder: Path, file: str | None, steps: int) -> list[dict[str, list[Bound]]]:
@@ -109,7 +92,7 @@ def main(
             t = range(1, len(actual) + 1)
             for color, (name, values) in zip(COLORS[1:], found.items(), strict=False):
                 axis.plot(t, [value.bound for value in values], color=color, lw=1, label=name)
-                ratios = [value.ratio for value in values if value.bound > 0]
+                ratios = [value.ratio for value in values]
                 middle, most = statistics.median(ratios), max(ratios)
                 say(f"layer {i}, {name}: norm / bound is {middle:.3f} at the median, {most:.3f} at most")
             axis.plot(t, actual, color=COLORS[0], lw=1.2, label="$\\|\\partial h_t / \\partial h_{t-1}\\|_2$")

@@ -1,6 +1,8 @@
 """Every hand-derived gradient against PyTorch's autograd in float64, below 1e-12."""
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -219,3 +221,19 @@ def test_a_network_of_two_complex_layers():
     assert abs(value - float(loss({k: torch.tensor(v) for k, v in params.items()}))) < 1e-13
     error, key = largest_error(ours, theirs)
     assert error < 1e-12, key
+
+
+def test_the_reading_guides_recipe_for_pytorch():
+    """The bound of a step of torch.nn.GRUCell, from its weights as the guide converts them: the norm is autograd's."""
+    page = (Path(__file__).parents[2] / "docs/reading-guide.md").read_text()
+    (recipe,) = re.findall(r"```py\n(.*?)```", page, re.DOTALL)
+    *lines, call = recipe.strip().splitlines()
+    rng = np.random.default_rng(0)
+    gru, x, h = torch.nn.GRUCell(3, 5).double(), rng.standard_normal(3), rng.standard_normal(5)
+    names = {"gru": gru, "x": x, "h": h}
+    exec("\n".join(lines), names)
+    bound = eval(call.split("#")[0], names)
+    step = lambda h: gru(torch.tensor(x)[None], h[None])[0]  # noqa: E731
+    jacobian = torch.autograd.functional.jacobian(step, torch.tensor(h)).numpy()
+    assert bound.actual == pytest.approx(np.linalg.norm(jacobian, 2), rel=1e-12)
+    assert bound.ratio <= 1

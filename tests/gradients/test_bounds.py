@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gradients import bounds, gru, gru_reset_after
+from gradients.bptt import Bound
 from ortho_ref import models
 from ortho_ref.activations import ACTIVATIONS
 from ortho_ref.cells import GRUResetAfter, GRUResetBefore
@@ -73,7 +74,7 @@ def test_a_ratio_of_nothing():
     w |= {"b_r": np.array([60.0]), "b_u": np.zeros(1), "b_c": np.zeros(1)}
     bound = bounds.proof_of_theorem_1(GRUResetBefore(), w, np.zeros(1), np.zeros(1))["30"]
     assert (bound.bound, bound.actual, bound.ratio) == (0, 0, 0)
-    assert bounds.Bound(0.0, 1.0).ratio == math.inf
+    assert Bound(0.0, 1.0).ratio == math.inf
 
 
 def reachable(count, activation):
@@ -132,7 +133,7 @@ def test_corollary_1_needs_its_conditions():
 @given(draw=DRAWS, h_size=st.sampled_from([0.0, 1.0, 100.0]))
 def test_corollaries_2_and_3(draw, h_size):
     """With their eps terms: of alpha + beta for any weights; of the norm for orthogonal U_r and U_c, sharper too."""
-    total, bound = bounds.corollary_2(*drawn(**draw, h_size=h_size))
+    bound, total = bounds.corollary_2(*drawn(**draw, h_size=h_size))
     assert total <= bound * SLACK
     at = drawn(**draw, h_size=h_size, orthogonal_weights="rc")
     for own in (bounds.corollary_3(*at), bounds.corollary_3_sharper(*at)):
@@ -161,7 +162,7 @@ def test_gates_within_eps(seed, n, eps, corner, activation):
     v, k = gru.values(cell, w, x, h), bounds.constants(cell, w, x, h)
     assert bounds.nearness(v.u) == pytest.approx(eps, rel=1e-6)
     assert bounds.nearness(v.r) == pytest.approx(eps, rel=1e-6)
-    total, bound = bounds.corollary_2(cell, w, x, h)
+    bound, total = bounds.corollary_2(cell, w, x, h)
     assert total <= bound * SLACK
     H, C = abs(h).max(), abs(v.c).max()
     constant = 2 if corner == "mixed" and n > 1 else 1 + eps
@@ -171,12 +172,13 @@ def test_gates_within_eps(seed, n, eps, corner, activation):
 
 
 def test_corollary_3_needs_orthogonal_weights():
-    """U_c = 3 I: the norm is 3, whatever the gates."""
+    """U_c = 3 I: the norm is 3, whatever the gates; the bounds hold by ||U_c||, far above the printed 1 and sqrt(2)."""
     w = {f"{kind}_{gate}": np.zeros((2, 2)) for kind in "WU" for gate in "ruc"}
     w |= {"b_r": np.full(2, 60.0), "b_u": np.full(2, 60.0), "b_c": np.zeros(2), "U_c": 3 * np.eye(2)}
     at = (GRUResetBefore("modrelu"), w, np.zeros(2), np.ones(2))
-    assert not holds(bounds.corollary_3(*at))
-    assert not holds(bounds.corollary_3_sharper(*at))
+    assert bounds.corollary_3(*at).actual == pytest.approx(3)
+    assert 2 < bounds.corollary_3(*at).bound == pytest.approx(3)
+    assert holds(bounds.corollary_3_sharper(*at))
     assert bounds.theorem_1(*at).ratio == pytest.approx(1, rel=1e-12)
 
 
@@ -212,7 +214,7 @@ def test_trained_weights(trained):
             own += [
                 bounds.corollary_3(*at),
                 bounds.corollary_3_sharper(*at),
-                bounds.Bound(*bounds.corollary_2(*at)[::-1]),
+                bounds.corollary_2(*at),
             ]
             assert all(bound.ratio <= SLACK for bound in own)
             ratios.append(own[0].ratio)
@@ -257,7 +259,7 @@ def test_the_tighter_form_and_corollary_3_are_attained():
         assert own.bound == pytest.approx(math.sqrt(2))
         assert own.ratio == pytest.approx(1, rel=1e-12)
     assert bounds.theorem_1(*at).bound == pytest.approx(2)
-    total, bound = bounds.corollary_2(*at)
+    bound, total = bounds.corollary_2(*at)
     assert total == pytest.approx(2) == bound
 
 

@@ -154,7 +154,7 @@ def test_E_ncgru_04():
     at, k = (TANH, w, x, h), bounds.constants(TANH, w, x, h)
     assert round(gru.jacobian(*at)[0, 0], 2) == -17.62
     assert (round(k.alpha, 2), round(k.beta, 3)) == (17.83, 0.989)
-    total, bound = bounds.corollary_2(*at)
+    bound, total = bounds.corollary_2(*at)
     assert 1.1 < total <= bound
     assert bounds.corollary_3(*at).ratio <= 1
 
@@ -193,7 +193,7 @@ def test_E_ncgru_04_four_corners(row):
             u, r = (sigmoid(np.full(n, s if side == "1" else -s)) for side in corner)
             set_gates(w, x, h, u, r)
             at = (cell, w, x, h)
-            total, bound = bounds.corollary_2(*at)
+            bound, total = bounds.corollary_2(*at)
             assert total <= bound * SLACK
             assert bounds.corollary_3(*at).ratio <= SLACK
             totals.append(total)

@@ -256,3 +256,20 @@ def test_kinks_and_dead_units():
     ours = by_jacobians(problem)
     assert largest_error(ours, without_x(problem.gradients(scan)))[0] < 1e-12
     assert not ours["U"][:2].any()
+
+
+@pytest.mark.parametrize("name", cells())
+def test_bad_input_is_named(name):
+    """A weight too many, such as a b_hh that the cell would ignore, too few, a batch, a token; float32 is no error."""
+    cell = cells()[name]
+    problem = random_problem(cell, np.random.default_rng(0), B=1, T=1)
+    step, w, x = STEPS[type(cell)], problem.weights, problem.x[0, 0]
+    h = np.zeros(10 if cell.complex or isinstance(cell, LSTM) else 5)
+    for wrong in (w | {"b_x": w[next(iter(w))]}, {k: v for k, v in w.items() if k != next(iter(w))}):
+        with pytest.raises(ValueError, match=r"^the weights are .*; .* has "):
+            step(cell, wrong, x, h)
+    for bad_x, bad_h in ((x[None], h), (x, h[None]), (2, h)):
+        with pytest.raises(ValueError, match=r"^x has shape .*; allowed: x \(m,\) and h \(n,\) of one sequence"):
+            step(cell, w, bad_x, bad_h)
+    rounded = {name: value.astype("c8" if value.dtype.kind == "c" else "f4") for name, value in w.items()}
+    assert step(cell, rounded, x.astype("f4"), h).J.dtype == np.float64

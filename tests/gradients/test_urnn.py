@@ -110,11 +110,12 @@ def test_the_bound_holds(seed, name, sign, T):
 
 @given(seed=SEEDS)
 def test_without_orthogonality_there_is_no_such_bound(seed):
-    """urnn:3 needs ||U|| <= 1: U scaled by 3 grows past the product of the slopes."""
+    """urnn:3 as printed needs ||U|| <= 1: U scaled by 3 grows past the product of the slopes; times ||U|| it holds."""
     w, x, h0, dh_T = network(CELLS["tanh"], np.random.default_rng(seed), T=1)
     w["W"], h0 = 0 * w["W"], 0 * h0
-    norms, bounds, _ = propagate(CELLS["tanh"], w | {"U": 3 * w["U"], "b": 0 * w["b"]}, x, h0, dh_T)
-    assert norms[0] == pytest.approx(3 * bounds[0], rel=1e-13)
+    norms, bounds, slopes = propagate(CELLS["tanh"], w | {"U": 3 * w["U"], "b": 0 * w["b"]}, x, h0, dh_T)
+    assert norms[0] == pytest.approx(3 * slopes[0] * norms[1], rel=1e-13)
+    assert bounds[0] == pytest.approx(norms[0], rel=1e-13)
 
 
 @pytest.mark.parametrize("name", CELLS)
