@@ -25,7 +25,9 @@ import math
 
 import numpy as np
 
-from gradients.bptt import Matrix
+from gradients import bptt, fastrnn
+from gradients.bptt import Bound, Matrix, Vector, Weights, norm
+from ortho_ref.cells import FastRNN
 
 
 def generalization_gap(C: float, alpha: float, T: int, M: int, B: float, delta: float) -> float:
@@ -78,3 +80,28 @@ def fastrnn_condition(U: Matrix, R_U: float, D: float, T: int) -> float:
     size = float(np.linalg.norm(U, 2))
     denominators = (4 * T * abs(D * size - 1), 4 * T * R_U, T * abs(size - 1))
     return min(math.inf if d < 1e-12 else 1 / d for d in denominators)  # [sgornn:4]
+
+
+def of_network(cell: FastRNN, w: Weights, x: Matrix, v: Vector) -> dict[str, Bound]:
+    """The bounds on a network at hand, x (T, m), h_0 = 0, L = v^T h_T: |h_T|, max |dL/dW|, and ||dL/dU||_2.
+
+    ValueError unless its Phi is relu, b is 0, and alpha + |beta| <= 1: of other networks the theorems do not speak.
+    """
+    alpha, beta = (float(gate) for gate in cell.gates(w))
+    if cell.activation != "relu" or np.any(w["b"]) or alpha + abs(beta) > 1:
+        raise ValueError(
+            f"activation is {cell.activation!r}, max |b| is {abs(w['b']).max()}, alpha + |beta| is {alpha + abs(beta)};"
+            " allowed: 'relu', 0, at most 1"
+        )
+    T, n = len(x), len(v)
+    R_W, R_x, R_v = (
+        float(size) for size in (np.linalg.norm(w["W"]), np.linalg.norm(x, axis=1).max(), np.linalg.norm(v))
+    )
+    C, h0 = R_W * R_x * R_v, np.zeros(n)
+    h_T = bptt.run(fastrnn.step, cell, w, x, h0)[-1].h
+    dU, dW = fastrnn.printed_gradients(cell, w, x, h0, v)
+    return {
+        "h_T": Bound(state_bound(alpha, T, R_W, R_x), float(np.linalg.norm(h_T))),
+        "W": Bound(W_bound(n, C, alpha, T, R_W), float(abs(dW).max())),
+        "U": Bound(theta_bound_tight(C, alpha, T), norm(dU)),
+    }

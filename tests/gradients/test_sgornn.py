@@ -366,3 +366,23 @@ def test_the_two_expectations(seed, M):
     np.testing.assert_allclose(np.linalg.norm(signs[0] @ x @ W.T), R_W * sums[0], rtol=1e-12)
     U = np.linalg.qr(rng.standard_normal((4, 4)))[0]
     np.testing.assert_allclose(np.linalg.norm(signs @ h @ U.T, axis=1), np.linalg.norm(signs @ h, axis=1), atol=1e-12)
+
+
+def test_the_bounds_on_a_network_at_hand():
+    """sgornn:8, sgornn:31b and sgornn:31a of weights that someone has: hold with the ratios of the random networks, and
+    are refused where the theorems do not speak."""
+    rng = np.random.default_rng(3)
+    for _ in range(100):
+        n, T, alpha = int(rng.choice([2, 4, 8])), int(rng.integers(2, 9)), rng.uniform(0.05, 0.9)
+        U = np.linalg.qr(rng.standard_normal((n, n)))[0]
+        w = {"W": abs(rng.standard_normal((n, 3))), "U": U, "b": np.zeros(n)}
+        w |= {"alpha": logit(alpha), "beta": logit(rng.uniform(0, 1 - alpha))}
+        found = sgornn.of_network(FastRNN("relu"), w, abs(rng.standard_normal((T, 3))), rng.standard_normal(n))
+        assert all(0 < bound.ratio <= ROUNDING for bound in found.values())
+    for cell, wrong in (
+        (FastRNN("tanh"), w),
+        (FastRNN("relu"), w | {"b": np.ones(n)}),
+        (FastRNN("relu"), w | {"alpha": logit(0.9), "beta": logit(0.9)}),
+    ):
+        with pytest.raises(ValueError, match="allowed: 'relu', 0, at most 1"):
+            sgornn.of_network(cell, wrong, np.ones((2, 3)), np.ones(n))
