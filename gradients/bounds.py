@@ -83,6 +83,7 @@ def proof_of_theorem_1(cell: GRUResetBefore, w: Weights, x: Vector, h: Vector) -
     dr, du, dc = gru.dr_dh(w, v.r), gru.du_dh(w, v.u), gru.dc_dh(w, h, v.r, v.slope)
     inner = k.delta_r * k.U_r * float(abs(h).max()) + float(v.r.max())
     terms = (np.diag(h) @ du, np.diag(1 - v.u), np.diag(v.c) @ du, np.diag(v.u) @ dc)
+    total = sum(norm(term) for term in terms)
     return {
         "30": Bound(k.delta_r * k.U_r, norm(dr)),  # [ncgru:30]
         "31": Bound(0.25, k.delta_r),  # [ncgru:31]
@@ -90,8 +91,8 @@ def proof_of_theorem_1(cell: GRUResetBefore, w: Weights, x: Vector, h: Vector) -
         "34": Bound(0.25, k.delta_u),  # [ncgru:34]
         "37": Bound(float(abs(v.slope).max()) * inner * k.U_c, norm(dc)),  # [ncgru:37]
         "38": Bound(inner * k.U_c, norm(dc)),  # [ncgru:38]
-        "41": Bound(sum(norm(term) for term in terms), norm(gru.jacobian(cell, w, x, h))),  # [ncgru:41]
-        "42-45": Bound(k.alpha + k.beta * k.U_c, sum(norm(term) for term in terms)),  # [ncgru:42-45]
+        "41": Bound(total, norm(gru.jacobian(cell, w, x, h))),  # [ncgru:41]
+        "42-45": Bound(k.alpha + k.beta * k.U_c, total),  # [ncgru:42-45]
     }
 
 

@@ -4,8 +4,7 @@
     dh_t/dh = D U,  D = diag(Phi'(z_t))                                         [urnn:2]
     complex: z as (Re z, Im z), U as (Re U, -Im U; Im U, Re U)                  [urnn:7]
         D of blocks: along e = z/|z| the slope is 1, across it 1 + b/|z|        [bp:modrelu-complex]
-
-||dh_t/dh|| <= ||D|| ||U||                                                  [urnn:3]
+    ||dh_t/dh|| <= ||D|| ||U||                                                  [urnn:3]
 
 urnn:2 is printed with U^T beside a row gradient (E-urnn-01).
 """

@@ -24,19 +24,13 @@ def step(cell: FastRNN, w: Weights, x: Vector, h: Vector) -> Step:
     slope, bias_slope = phi.pullback(np.ones_like(z), z, w["b"], f)
     D = np.diag(slope)
     J = alpha * D @ w["U"] + beta * np.eye(len(h))  # [sgornn:25/J]
-    raw = {
-        name: np.array(
-            [[float(cell.gates_pullback(w, *(np.array(float(k == one)) for one in (0, 1)))[name])] for k in (0, 1)]
-        )
-        for name in ("alpha", "beta")
-    }
     S: dict[str, tuple[Matrix, Vector | None]] = {
         "W": (alpha * D, x),
         "U": (alpha * D, h),
         "b": (alpha * np.diag(bias_slope), None),
     }
-    for name, (by_alpha, by_beta) in raw.items():
-        S[name] = ((f * by_alpha[0] + h * by_beta[0])[:, None], None)
+    # the pullback of the gates is linear: unit by unit, dh_t by the weights alpha and beta
+    S |= {name: (column[:, None], None) for name, column in cell.gates_pullback(w, f, h).items()}
     return Step(alpha * f + beta * h, J, S)
 
 

@@ -34,7 +34,7 @@ def slope_norm(cell: Elman, w: Weights, z: Vector) -> float:
     if cell.complex:
         return modrelu_norm(z, w["b"])
     step = elman.step(cell, w | {"W": np.eye(len(z)), "U": np.zeros((len(z), len(z)))}, z, np.zeros(len(z)))
-    return float(np.linalg.norm(step.S["U"][0], 2))
+    return norm(step.S["U"][0])
 
 
 def modrelu_norm(z: Vector, b: Vector) -> float:
@@ -52,7 +52,7 @@ def propagate(cell: Elman, w: Weights, x: Matrix, h0: Vector, dh_T: Vector) -> P
     g = elman.real_pairs(dh_T) if cell.complex else dh_T
     steps = bptt.run(elman.step, cell, w, x, h)
     size = norm(w["U"])  # 1 for an orthogonal or unitary U, of which urnn:3 is
-    slopes = [float(np.linalg.norm(step.S["U"][0], 2)) for step in steps]
+    slopes = [norm(step.S["U"][0]) for step in steps]
     norms, bounds = [float(np.linalg.norm(g))], [float(np.linalg.norm(g))]
     for step, slope in zip(reversed(steps), reversed(slopes), strict=True):
         g = step.J.T @ g  # [urnn:2]

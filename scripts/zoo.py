@@ -34,12 +34,12 @@ def main(
             rows.append((model, config["hidden"], parameters, last["steps_per_second"], last["evaluation_loss"]))
     except (*BAD_INPUT, FloatingPointError) as error:
         fail(error)
-    slowest = next(speed for model, _, _, speed, _ in rows if model == "lstm")
+    of_lstm = next(speed for model, _, _, speed, _ in rows if model == "lstm")
     typer.echo(
         "| model | n | parameters | updates per second | of the LSTM's | held-out loss |\n|---|---|---|---|---|---|"
     )
     for model, hidden, parameters, speed, loss in rows:
-        typer.echo(f"| `{model}` | {hidden} | {parameters:,} | {speed:.1f} | {speed / slowest:.2f} | {loss:.4f} |")
+        typer.echo(f"| `{model}` | {hidden} | {parameters:,} | {speed:.1f} | {speed / of_lstm:.2f} | {loss:.4f} |")
     say(f"baseline {trainer.task.baseline:.4f}; {', '.join(blas())}")
 
 
