@@ -23,13 +23,11 @@ from ortho_ref.scan import SequenceGradients
 def forward(cell: Elman, weights: Weights, x: Array, h0: Array | None = None) -> tuple[Array, Tape]:
     """States (T+1, B, n) and the tape; see `fused.forward`."""
     xp = xp_of(x, h0, *weights.values())
-    b = weights["b"]
-    before = b if sequence.bias_before(cell.activation) else xp.zeros_like(b)
-    P = sequence.input_products(weights["W"][None], before[None], x)  # [bp:bptt/W]
+    P = sequence.input_product(weights["W"], weights["b"], cell.activation, x)  # [bp:bptt/W]
     U = sequence.transposed(weights["U"])
     h = sequence.initial_state(x, U, h0)
-    phi = sequence.in_place(cell.activation, b, xp.empty_like(P[0, 0]))
-    for h_prev, h_t, P_t in zip(h[:-1], h[1:], P[0], strict=True):
+    phi = sequence.in_place(cell.activation, weights["b"], xp.empty_like(P[0]))
+    for h_prev, h_t, P_t in zip(h[:-1], h[1:], P, strict=True):
         xp.matmul(h_prev, U, out=h_t)  # [urnn:1/z]
         xp.add(h_t, P_t, out=h_t)  # [urnn:1/z]
         phi(h_t)  # [urnn:1/h] [goru:2.6]

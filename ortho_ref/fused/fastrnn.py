@@ -27,22 +27,20 @@ from ortho_ref.scan import SequenceGradients
 def forward(cell: FastRNN, weights: Weights, x: Array, h0: Array | None = None) -> tuple[Array, Tape]:
     """States (T+1, B, n) and the tape; see `fused.forward`."""
     xp = xp_of(x, h0, *weights.values())
-    b = weights["b"]
-    before = b if sequence.bias_before(cell.activation) else xp.zeros_like(b)
-    P = sequence.input_products(weights["W"][None], before[None], x)  # [bp:bptt/W]
+    P = sequence.input_product(weights["W"], weights["b"], cell.activation, x)  # [bp:bptt/W]
     U = sequence.transposed(weights["U"])
     h = sequence.initial_state(x, U, h0)
     alpha, beta = cell.gates(weights)  # [sgornn:1/gates] [sgornn:3]
-    Uh = xp.empty_like(P[0, 0])
-    phi = sequence.in_place(cell.activation, b, xp.empty_like(Uh))
-    for h_prev, h_t, f_t in zip(h[:-1], h[1:], P[0], strict=True):
+    Uh = xp.empty_like(P[0])
+    phi = sequence.in_place(cell.activation, weights["b"], xp.empty_like(Uh))
+    for h_prev, h_t, f_t in zip(h[:-1], h[1:], P, strict=True):
         xp.matmul(h_prev, U, out=Uh)  # [sgornn:1/z]
         xp.add(f_t, Uh, out=f_t)  # [sgornn:1/z]
         phi(f_t)  # [sgornn:1/f]
         xp.multiply(h_prev, beta, out=h_t)  # [sgornn:1/h]
         xp.multiply(f_t, alpha, out=Uh)  # [sgornn:1/h]
         xp.add(h_t, Uh, out=h_t)  # [sgornn:1/h]
-    return h, Tape(x, P, h, None, None)
+    return h, Tape(x, P[None], h, None, None)
 
 
 def backward(cell: FastRNN, weights: Weights, tape: Tape, dh: Array, dh_T: Array | None = None) -> SequenceGradients:

@@ -67,6 +67,12 @@ def input_products(W: Array, b: Array, x: Array) -> Array:
     return P
 
 
+def input_product(W: Array, b: Array, activation: str, x: Array) -> Array:
+    """P (T, B, n) of a cell with one product; without b where the activation takes it inside."""
+    before = b if bias_before(activation) else xp_of(b).zeros_like(b)
+    return input_products(W[None], before[None], x)[0]
+
+
 class InputGradients:
     """dW (G, n, m), db (G, n) and dx (T, B, m), None for tokens, summed up chunk by chunk of time."""
 
