@@ -49,8 +49,8 @@ class Adding(Generated):
         values = rng.random((N, self.length), np.float32)
         return values, rng.integers([0, half], [half, self.length], (N, 2))
 
-    def _batch(self, values: np.ndarray, steps: np.ndarray) -> Batch:
-        """The batch of B sequences given as by `_draw`."""
+    def batch(self, values: np.ndarray, steps: np.ndarray) -> Batch:
+        """The batch of these values (B, T) and marked steps (B, 2); x (T, B, 2), y (B, 1)."""
         B, columns = len(values), np.arange(len(values))
         x = np.zeros((self.length, B, 2), np.float32)
         x[steps.T, columns, 0] = 1
@@ -60,7 +60,7 @@ class Adding(Generated):
 
     def fresh(self, rng: np.random.Generator, batch_size: int) -> Batch:
         """x (T, B, 2), y (B, 1)."""
-        return self._batch(*self._draw(rng, batch_size))
+        return self.batch(*self._draw(rng, batch_size))
 
     def batches(self, rng: np.random.Generator, batch_size: int) -> Iterator[Batch]:
         """x (T, B, 2), y (B, 1), without end.
@@ -80,4 +80,4 @@ class Adding(Generated):
             order = rng.permutation(N)
             for start in range(0, N - batch_size + 1, batch_size):
                 chosen = order[start : start + batch_size]
-                yield self._batch(values[chosen], steps[chosen])
+                yield self.batch(values[chosen], steps[chosen])

@@ -52,17 +52,23 @@ class Copying(Generated):
         """
         return COUNT * math.log(DATA) / (self.length + 2 * COUNT)
 
-    def fresh(self, rng: np.random.Generator, batch_size: int) -> Batch:
-        """x (T + 20, B), y (T + 20, B)."""
-        T, columns = self.length, np.arange(batch_size)
-        data = rng.integers(1, DATA + 1, (COUNT, batch_size))
-        if self.layout == "C":
-            marker = rng.integers(COUNT, COUNT + T, batch_size)
-        else:
-            marker = np.full(batch_size, COUNT + T - (self.layout == "A"))
+    def batch(self, data: np.ndarray, marker: np.ndarray | None = None) -> Batch:
+        """The batch of these data symbols (10, B); layout C: and of these steps of the marker (B,), from 10 to T + 9.
+
+        x (T + 20, B), y (T + 20, B).
+        """
+        T, columns = self.length, np.arange(data.shape[1])
+        if marker is None:
+            marker = np.full(len(columns), COUNT + T - (self.layout == "A"))
         recall = marker if self.layout == "B" else marker + 1
-        x, y = np.zeros((2, T + 2 * COUNT, batch_size), np.intp)
+        x, y = np.zeros((2, T + 2 * COUNT, len(columns)), np.intp)
         x[:COUNT] = data
         x[marker, columns] = MARKER
         y[recall + np.arange(COUNT)[:, None], columns] = data
         return Batch(x, y)
+
+    def fresh(self, rng: np.random.Generator, batch_size: int) -> Batch:
+        """x (T + 20, B), y (T + 20, B)."""
+        data = rng.integers(1, DATA + 1, (COUNT, batch_size))
+        marker = rng.integers(COUNT, COUNT + self.length, batch_size) if self.layout == "C" else None
+        return self.batch(data, marker)

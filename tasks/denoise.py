@@ -73,14 +73,18 @@ class Denoise(Generated):
             places = np.argpartition(rng.random((batch_size, slots)), COUNT - 1)[:, :COUNT].T
         return np.sort(places, axis=0)
 
-    def fresh(self, rng: np.random.Generator, batch_size: int) -> Batch:
-        """x (T + 20, B), in the released form (T + 20, B, 10); y (T + 20, B)."""
-        T, columns = self.length, np.arange(batch_size)
-        data = rng.integers(1, DATA + 1, (COUNT, batch_size))
-        x, y = np.zeros((2, T + 2 * COUNT, batch_size), np.intp)
+    def batch(self, data: np.ndarray, places: np.ndarray) -> Batch:
+        """The batch of these data symbols at these steps, both (10, B); x and y as `fresh` has them."""
+        T, columns = self.length, np.arange(data.shape[1])
+        x, y = np.zeros((2, T + 2 * COUNT, len(columns)), np.intp)
         # one after the other, so that the later overwrites the earlier
-        for place, symbol in zip(self._places(rng, batch_size), data, strict=True):
+        for place, symbol in zip(places, data, strict=True):
             x[place, columns] = symbol
         x[T + COUNT - 1] = MARKER
         y[T + COUNT :] = data
         return Batch(x if self.form == "paper" else _ONE_HOT[x], y)
+
+    def fresh(self, rng: np.random.Generator, batch_size: int) -> Batch:
+        """x (T + 20, B), in the released form (T + 20, B, 10); y (T + 20, B)."""
+        data = rng.integers(1, DATA + 1, (COUNT, batch_size))
+        return self.batch(data, self._places(rng, batch_size))

@@ -102,8 +102,11 @@ class Parenthesis(Generated):
                 total += float((distribution * (1 - distribution)).mean())
         return total / self.length
 
+    def batch(self, tokens: np.ndarray) -> Batch:
+        """The batch of these tokens (T, B); y (T, B, types)."""
+        types, _, cap, _ = FORMS[self.form]
+        return Batch(tokens, open_counts(tokens, types, cap).astype(np.intp))
+
     def fresh(self, rng: np.random.Generator, batch_size: int) -> Batch:
         """x (T, B), y (T, B, types)."""
-        types, _, cap, _ = FORMS[self.form]
-        tokens = rng.integers(0, self.input.vocabulary, (self.length, batch_size))
-        return Batch(tokens, open_counts(tokens, types, cap).astype(np.intp))
+        return self.batch(rng.integers(0, self.input.vocabulary, (self.length, batch_size)))

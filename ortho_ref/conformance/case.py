@@ -1,0 +1,182 @@
+"""What a case is, and the cases that the kit ships: one manifest, and one safetensors file of arrays for each kind.
+
+Complex arrays are stored as real ones with a last axis of 2, real and imaginary part.
+"""
+
+import hashlib
+import json
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load
+
+Arrays: TypeAlias = dict[str, np.ndarray]
+Config: TypeAlias = dict[str, Any]
+
+KINDS = (
+    "cell",
+    "parametrization",
+    "update",
+    "optimizer",
+    "activation",
+    "loss",
+    "jacobian",
+    "task",
+    "train",
+    "invalid",
+)
+DTYPES = ("float64", "float32")
+FORMAT = 1
+VECTORS = Path(__file__).parent / "vectors"
+MANIFEST = "manifest.json"
+
+
+@dataclass(frozen=True)
+class Case:
+    """What an implementation gets.
+
+    config: plain JSON values.  inputs: name -> array, float64 or float32, int64, bool.  outputs: name -> shape of what
+    is expected; empty for a case that is to be refused.
+    """
+
+    id: str
+    kind: str
+    config: Config
+    inputs: Arrays
+    outputs: dict[str, tuple[int, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Vector:
+    """A case and its answer, in float64.
+
+    expected: name -> array.  scales: outputs compared on a scale of their own instead of their largest entry.
+    low, high: outputs that may be anything between the two, entry by entry: at a kink.
+    control: of an invalid case, the inputs with the flaw mended.
+    equations: tags of docs/equations.md.  why: what the case is there for.  kills: names of the mistakes it shows.
+    confirmed: the second route and how far it was from the answer.
+    """
+
+    case: Case
+    expected: Arrays
+    scales: dict[str, float]
+    low: Arrays
+    high: Arrays
+    control: Arrays
+    equations: tuple[str, ...]
+    why: str
+    kills: tuple[str, ...]
+    confirmed: dict[str, Any]
+
+    @property
+    def id(self) -> str:
+        """The case's name."""
+        return self.case.id
+
+    def given(self, dtype: str, control: bool = False) -> Case:
+        """A fresh copy of the case in a precision; control: with the flaw mended."""
+        inputs = self.control if control else self.case.inputs
+        config = json.loads(json.dumps(self.case.config))
+        return replace(self.case, config=config, inputs={name: in_precision(a, dtype) for name, a in inputs.items()})
+
+
+def in_precision(array: np.ndarray, dtype: str) -> np.ndarray:
+    """A copy, of floating-point numbers in that precision."""
+    return array.astype(dtype if array.dtype.kind == "f" else array.dtype)
+
+
+def joined(array: np.ndarray) -> np.ndarray:
+    """(..., 2) real -> (...) complex."""
+    whole = np.empty(array.shape[:-1], np.result_type(array.dtype, np.complex64))
+    whole.real, whole.imag = array[..., 0], array[..., 1]
+    return whole
+
+
+def parted(array: np.ndarray) -> np.ndarray:
+    """(...) complex -> (..., 2) real; a real array as it is."""
+    return np.stack([array.real, array.imag], axis=-1) if array.dtype.kind == "c" else array
+
+
+def file_of(kind: str) -> str:
+    """The file with a kind's arrays."""
+    return f"{kind}.safetensors"
+
+
+def read_manifest(folder: Path = VECTORS) -> dict[str, Any]:
+    """The manifest.  ValueError, naming the file, where it is not one of this format."""
+    path = folder / MANIFEST
+    try:
+        manifest: dict[str, Any] = json.loads(path.read_bytes())
+        found = manifest["format"]
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise ValueError(f"{path} is not a manifest of conformance cases: {error}") from error
+    if found != FORMAT:
+        raise ValueError(f"{path} is of format {found}; this kit reads format {FORMAT}")
+    return manifest
+
+
+@cache
+def vectors(folder: Path = VECTORS) -> tuple[Vector, ...]:
+    """Every case of a folder but those withdrawn, in the manifest's order.
+
+    ValueError, naming the file, for one whose SHA-256 is not the manifest's.  The arrays are read-only.
+    """
+    manifest, stored = read_manifest(folder), {}
+    for name, sha256 in manifest["files"].items():
+        path = folder / name
+        try:
+            data = path.read_bytes()
+            if hashlib.sha256(data).hexdigest() != sha256:
+                raise ValueError("its SHA-256 is not the manifest's; install the kit again")
+            stored[name] = load(data)
+        except (OSError, ValueError, SafetensorError) as error:
+            raise ValueError(f"{path}: {error}") from error
+        for array in stored[name].values():
+            array.flags.writeable = False
+    return tuple(
+        _vector(entry, stored[file_of(entry["kind"])]) for entry in manifest["cases"] if not entry["withdrawn"]
+    )
+
+
+def _vector(entry: dict[str, Any], stored: Arrays) -> Vector:
+    def arrays(role: str) -> Arrays:
+        return {name: stored[key_of(entry["id"], role, name)] for name in entry[role]}
+
+    expected = arrays("expected")
+    outputs = {name: array.shape for name, array in expected.items()}
+    return Vector(
+        Case(entry["id"], entry["kind"], entry["config"], arrays("inputs"), outputs),
+        expected,
+        entry["scales"],
+        arrays("low"),
+        arrays("high"),
+        arrays("control"),
+        tuple(entry["equations"]),
+        entry["why"],
+        tuple(entry["kills"]),
+        entry["confirmed"],
+    )
+
+
+def key_of(id: str, role: str, name: str) -> str:
+    """An array's name in its file; role: inputs, expected, low, high, control."""
+    return f"{id}:{role}:{name}"
+
+
+def select(only: str | None = None, folder: Path = VECTORS) -> list[Vector]:
+    """The cases whose name fits a pattern, with * and ?, from its first character on; every case for None.
+
+    ValueError if none does.
+    """
+    every = vectors(folder)
+    if only is None:
+        return list(every)
+    chosen = [vector for vector in every if fnmatchcase(vector.id, only) or fnmatchcase(vector.id, f"{only}/*")]
+    if not chosen:
+        raise ValueError(f"only is {only!r}, which fits no case; `python -m ortho_ref.conformance list` has them all")
+    return chosen

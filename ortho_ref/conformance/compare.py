@@ -1,0 +1,95 @@
+"""How close is close: every output on its own scale.
+
+    error = max |given - expected| / scale;  passed: error <= tolerance(kind, dtype)
+    scale = max |expected|, or what the vector says; of an output that is 0 throughout, the largest of the case
+
+So a small gradient beside large ones has to be right too, and 0 does not pass for it.  `MINIMUM` keeps vectors away
+whose answers are near noise.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ortho_ref.conformance.case import Arrays, Vector
+
+MINIMUM = 1e-3
+_TOLERANCE = {"float64": 1e-9, "float32": 1e-4}
+_OWN = {  # what compounds over updates
+    ("update", "float64"): 1e-8,
+    ("update", "float32"): 1e-3,
+    ("train", "float64"): 1e-8,
+    ("train", "float32"): 1e-3,
+}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One output.  error: relative to its scale, infinite where it cannot be compared.  remark: what else to say."""
+
+    error: float
+    tolerance: float
+    remark: str = ""
+
+    @property
+    def passed(self) -> bool:
+        """Within tolerance."""
+        return self.error <= self.tolerance
+
+
+def tolerance(kind: str, dtype: str) -> float:
+    """The largest relative error that passes."""
+    return _OWN.get((kind, dtype), _TOLERANCE[dtype])
+
+
+def scales(expected: Arrays, own: dict[str, float]) -> dict[str, float]:
+    """The scale of every output; 1 where all outputs are 0."""
+    largest = {name: float(np.abs(array).max(initial=0)) for name, array in expected.items()}
+    return {name: own.get(name) or size or max(largest.values()) or 1.0 for name, size in largest.items()}
+
+
+def compare(vector: Vector, given: Arrays, dtype: str) -> dict[str, Comparison]:
+    """Output -> comparison, of those that were given."""
+    limit, size = tolerance(vector.case.kind, dtype), scales(vector.expected, vector.scales)
+    return {
+        name: _compared(given[name], expected, size[name], limit, vector.low.get(name), vector.high.get(name))
+        for name, expected in vector.expected.items()
+        if name in given
+    }
+
+
+def _compared(
+    given: np.ndarray,
+    expected: np.ndarray,
+    scale: float,
+    limit: float,
+    low: np.ndarray | None,
+    high: np.ndarray | None,
+) -> Comparison:
+    if not isinstance(given, np.ndarray | np.generic):
+        return Comparison(np.inf, limit, f"is a {type(given).__name__}; expected a NumPy array")
+    if given.dtype.kind not in "fiub":
+        advice = "; a complex array is a last axis of 2" if given.dtype.kind == "c" else ""
+        return Comparison(np.inf, limit, f"is {given.dtype}; expected real numbers{advice}")
+    if given.shape != expected.shape:
+        return Comparison(np.inf, limit, f"has shape {given.shape}; expected {expected.shape}")
+    given = given.astype(np.float64)
+    if not np.isfinite(given).all():
+        return Comparison(np.inf, limit, "is not finite")
+    error = float(np.abs(given - expected).max(initial=0)) / scale
+    if error > limit and low is not None and high is not None:
+        outside = float(np.maximum(low - given, given - high).max(initial=0)) / scale
+        if outside <= limit:
+            return Comparison(max(outside, 0.0), limit, "differs from the reference at a kink: acceptable")
+    return Comparison(error, limit)
+
+
+def matches(given: Arrays, other: Arrays, vector: Vector, dtype: str) -> bool:
+    """Whether every output that was given, and at least one, is `other`'s within tolerance."""
+    names = [name for name in vector.expected if name in given]
+    limit = tolerance(vector.case.kind, dtype)
+    size = scales(other, vector.scales)
+    return bool(names) and all(
+        name in other and _compared(np.asarray(given[name]), other[name], size[name], limit, None, None).passed
+        for name in names
+    )

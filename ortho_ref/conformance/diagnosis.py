@@ -1,0 +1,2 @@
+def diagnose(chosen, results, given, dtype):
+    return results

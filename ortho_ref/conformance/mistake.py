@@ -1,0 +1,162 @@
+"""What a mistake is: a departure from `reference` in one thing, and the few ways to make one.
+
+A mistake takes the case and the right way to compute it, so that two can be combined: the one changes inputs or
+outputs, or replaces a function for the time being, around the other.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from ortho_ref.conformance import reference
+from ortho_ref.conformance.case import Arrays, Case, Vector
+
+Base: TypeAlias = Callable[[Case], Arrays]
+Patch: TypeAlias = tuple[Any, str, Callable[[Any], Any]]  # owner, name, what is there -> what is to be there
+
+
+class Mistake(NamedTuple):
+    """name: as in lists.  says: in words, after "equal the reference with".  applies: to which cases.
+    outputs: of a case and the right way to compute it."""
+
+    name: str
+    says: str
+    applies: Callable[[Case], bool]
+    outputs: Callable[[Case, Base], Arrays]
+
+
+def right(vector: Vector) -> Base:
+    """The right way to compute a vector's case and changed forms of it.  What `reference` does not have is stored."""
+
+    def outputs(case: Case) -> Arrays:
+        if case.kind == "task":
+            return dict(vector.expected)
+        stored = {"bound": vector.expected["bound"]} if "bound" in vector.expected else {}
+        return reference.outputs(case) | stored
+
+    return outputs
+
+
+def made(mistake: Mistake, vector: Vector) -> Arrays:
+    """What an implementation with this mistake gives for a vector's case.  Raises what it raises."""
+    with np.errstate(all="ignore"):
+        return mistake.outputs(vector.case, right(vector))
+
+
+def both(outer: Mistake, inner: Mistake, vector: Vector) -> Arrays:
+    """The same with two mistakes."""
+    base = right(vector)
+    with np.errstate(all="ignore"):
+        return outer.outputs(vector.case, lambda case: inner.outputs(case, base))
+
+
+# The ways: each gives what stands in `outputs`.
+
+
+def configured(**changes: Any) -> Callable[[Case, Base], Arrays]:
+    """Another config."""
+    return lambda case, base: base(replace(case, config={**case.config, **changes}))
+
+
+def fed(change: Callable[[Case], Arrays]) -> Callable[[Case, Base], Arrays]:
+    """Other inputs: `change` gives those that differ."""
+    return lambda case, base: base(replace(case, inputs={**case.inputs, **change(case)}))
+
+
+def altered(change: Callable[[Case, Arrays], Arrays]) -> Callable[[Case, Base], Arrays]:
+    """Other outputs: `change` gives those that differ."""
+
+    def outputs(case: Case, base: Base) -> Arrays:
+        found = base(case)
+        return {**found, **change(case, found)}
+
+    return outputs
+
+
+Change: TypeAlias = Callable[[np.ndarray], np.ndarray]
+
+
+def read_as(change: Change, adjoint: Change, *names: str) -> Callable[[Case, Base], Arrays]:
+    """Inputs of these names (a last * stands for any ending) read as `change` has them; gradients go back by `adjoint`.
+
+    So the gradients are those of the wrong forward pass, as an automatic differentiation of it gives them.
+    """
+
+    def outputs(case: Case, base: Base) -> Arrays:
+        own = [name for name in case.inputs if fits(name, names)]
+        found = base(replace(case, inputs={**case.inputs, **{name: change(case.inputs[name]) for name in own}}))
+        return {**found, **{f"d_{name}": adjoint(found[f"d_{name}"]) for name in own if f"d_{name}" in found}}
+
+    return outputs
+
+
+def exchanged(mapping: Mapping[str, str]) -> Callable[[Case, Base], Arrays]:
+    """The weights of one gate taken for another's: gate -> the gate whose weights stand in its place."""
+
+    def outputs(case: Case, base: Base) -> Arrays:
+        def source(name: str) -> str:
+            kind, _, gate = name.rpartition("_")
+            return f"{kind}_{mapping[gate]}" if name.startswith("weights.") and gate in mapping else name
+
+        found = base(replace(case, inputs={name: case.inputs[source(name)] for name in case.inputs}))
+        back = {f"d_{source(name)}": found[f"d_{name}"] for name in case.inputs if f"d_{name}" in found}
+        return {**found, **back}
+
+    return outputs
+
+
+def patched(*patches: Patch) -> Callable[[Case, Base], Arrays]:
+    """Functions replaced, each made from the one that is there, while the case is computed."""
+
+    def outputs(case: Case, base: Base) -> Arrays:
+        with replaced(*patches):
+            return base(case)
+
+    return outputs
+
+
+@contextlib.contextmanager
+def replaced(*patches: Patch) -> Iterator[None]:
+    """Attributes of modules and classes, or entries of dicts, replaced within."""
+    with contextlib.ExitStack() as stack:
+        for owner, name, make in patches:
+            if isinstance(owner, dict):
+                stack.callback(owner.__setitem__, name, owner[name])
+                owner[name] = make(owner[name])
+            else:
+                stack.callback(setattr, owner, name, vars(owner)[name])
+                setattr(owner, name, make(vars(owner)[name]))
+        yield
+
+
+def fits(name: str, patterns: tuple[str, ...]) -> bool:
+    """Whether a name is one of these, or begins as one of these that ends in *."""
+    return any(name.startswith(p[:-1]) if p.endswith("*") else name == p for p in patterns)
+
+
+def nothing(array: np.ndarray) -> np.ndarray:
+    """Zeros."""
+    return np.zeros_like(array)
+
+
+def negative(array: np.ndarray) -> np.ndarray:
+    """The negative."""
+    return -array
+
+
+def same(array: np.ndarray) -> np.ndarray:
+    """As it is."""
+    return array
+
+
+def times(factor: float) -> Change:
+    """Multiplied."""
+    return lambda array: array * factor
+
+
+def transposed(array: np.ndarray) -> np.ndarray:
+    """The first two axes exchanged; a last axis of real and imaginary part stays."""
+    return np.swapaxes(array, 0, 1)

@@ -1,0 +1,244 @@
+"""The answers: what each kind of case computes, by the cells and `scan`, the parametrizations, optimizers and losses.
+
+The kit's vectors come from here, in float64, and `mistakes` are departures from it.  Of the kinds `task` and, of a
+Jacobian, `bound` the answers are made elsewhere (scripts/make_vectors.py): what is outside this package.
+"""
+
+from collections.abc import Callable
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+
+from ortho_ref import models, scan
+from ortho_ref.activations import ACTIVATIONS, sigmoid, sigmoid_derivative
+from ortho_ref.cells import LSTM, Cell, Elman, FastRNN, GRUResetAfter, GRUResetBefore
+from ortho_ref.cells.cell import parts_of, state_of
+from ortho_ref.conformance.case import Arrays, Case, Config, joined, parted
+from ortho_ref.losses import LOSSES
+from ortho_ref.optimizers import SGD, Adam, ByName, Optimizer, RMSprop
+from ortho_ref.parametrizations import (
+    Exponential,
+    FFTRotations,
+    GeodesicUnitary,
+    Householder,
+    NeumannCayley,
+    Parametrization,
+    ScaledCayley,
+    StructuredUnitary,
+    TunableRotations,
+    VolumePreserving,
+)
+from ortho_ref.parametrizations.cayley import signs as signs
+from ortho_ref.recurrent import Recurrent
+
+CELLS: dict[str, type[Any]] = {
+    "elman": Elman,
+    "fastrnn": FastRNN,
+    "gru_reset_before": GRUResetBefore,
+    "gru_reset_after": GRUResetAfter,
+    "lstm": LSTM,
+}
+PARAMETRIZATIONS: dict[str, type[Any]] = {
+    "scaled_cayley": ScaledCayley,
+    "neumann_cayley": NeumannCayley,
+    "exponential": Exponential,
+    "householder": Householder,
+    "tunable_rotations": TunableRotations,
+    "fft_rotations": FFTRotations,
+    "volume_preserving": VolumePreserving,
+    "structured_unitary": StructuredUnitary,
+    "geodesic_unitary": GeodesicUnitary,
+}
+OPTIMIZERS: dict[str, type[Any]] = {"sgd": SGD, "adam": Adam, "rmsprop": RMSprop}
+CONSTANTS = ("permutations", "permutation")
+
+
+def outputs(case: Case) -> Arrays:
+    """The outputs of a case of any kind but `task`, real, under the kit's names.  Refuses what is to be refused."""
+    inputs = {name: joined(a) if name in complex_inputs(case) else a for name, a in case.inputs.items()}
+    return {name: parted(np.asarray(a)) for name, a in _OUTPUTS[case.kind](case.config, inputs).items()}
+
+
+def complex_inputs(case: Case) -> set[str]:
+    """Names of the inputs that stand for complex arrays."""
+    config, names = case.config, set(case.inputs)
+    if case.config.get("algorithm") == "geodesic_unitary":
+        return {"X0", "dU"}
+    if "parametrization" in config and parametrization_of(config).complex:
+        return {"dU"} | names & {"params.v_1", "params.v_2"}
+    if not config.get("complex"):
+        return set()
+    if "cell" in config:
+        return {"h0", "dh", "dh_T", "weights.W", "weights.U"}
+    return {"activation": {"a", "dy"}, "optimizer": {"parameter0", "gradient"}}[case.kind]
+
+
+def _options(kind: type[Any], config: Config) -> dict[str, Any]:
+    """What of a config is an option of the class."""
+    return {field.name: config[field.name] for field in fields(kind) if field.name in config}
+
+
+def cell_of(config: Config) -> Cell:
+    """The cell of a config."""
+    kind = CELLS[config["cell"]]
+    cell: Cell = kind(**_options(kind, config))
+    return cell
+
+
+def parametrization_of(config: Config) -> Parametrization:
+    """The parametrization of a config, or that of an update."""
+    kind = PARAMETRIZATIONS[config.get("parametrization") or config["algorithm"]]
+    p: Parametrization = kind(**_options(kind, config))
+    return p
+
+
+def optimizer_of(config: Config) -> Optimizer:
+    """The optimizer of {"name": ..., its arguments}."""
+    optimizer: Optimizer = OPTIMIZERS[config["name"]](**{k: v for k, v in config.items() if k != "name"})
+    return optimizer
+
+
+def under(prefix: str, arrays: Arrays) -> Arrays:
+    """The arrays whose names begin with a prefix, without it."""
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
+def _named(prefix: str, arrays: Arrays) -> Arrays:
+    return {f"{prefix}{name}": array for name, array in arrays.items()}
+
+
+def _cell(config: Config, inputs: Arrays) -> Arrays:
+    cell, weights = cell_of(config), under("weights.", inputs)
+    h0 = state_of(tuple(inputs[f"{name}0"] for name in cell.states))
+    dh_T = state_of(tuple(inputs[f"d{name}_T"] for name in cell.states))
+    states, tape = scan.forward(cell, weights, inputs["x"], h0)
+    gradients = scan.backward(cell, weights, tape, inputs["dh"], dh_T)
+    found = dict(zip(cell.states, parts_of(cell, states), strict=True))
+    if gradients.x is not None:
+        found["d_x"] = gradients.x
+    first = zip(cell.states, parts_of(cell, gradients.h0), strict=True)
+    return found | {f"d_{name}0": part for name, part in first} | _named("d_weights.", gradients.weights)
+
+
+def _jacobian(config: Config, inputs: Arrays) -> Arrays:
+    """The adjoint of one step, applied to the identity: row i of J is the gradient of state i."""
+    cell, weights = cell_of(config), under("weights.", inputs)
+    previous = np.concatenate([inputs[f"{name}_prev"] for name in cell.states])
+    sizes = len(previous), len(cell.states)
+
+    def state(rows: np.ndarray) -> Any:
+        return state_of(tuple(np.split(rows, sizes[1], axis=1)))
+
+    def repeated(row: np.ndarray) -> np.ndarray:
+        return np.repeat(row[None], sizes[0], axis=0)
+
+    _, tape = cell.step_forward(weights, repeated(inputs["x"]), state(repeated(previous)))
+    _, dh_prev, _ = cell.step_backward(weights, state(np.eye(sizes[0], dtype=previous.dtype)), tape)
+    return {"J": np.concatenate(parts_of(cell, dh_prev), axis=1)}
+
+
+def _parametrization(config: Config, inputs: Arrays) -> Arrays:
+    p, params, dU = parametrization_of(config), under("params.", inputs), inputs["dU"]
+    state: dict[str, Any] = {"U": dU} | {name: inputs[name] for name in CONSTANTS if name in inputs}
+    if isinstance(p, ScaledCayley | NeumannCayley):
+        state["D"] = signs(len(dU), p.negative_ones, dU.dtype)
+    if isinstance(p, NeumannCayley):  # an update by 0 builds U from A and A_tilde as they are
+        p = replace(p, reset_every=None)
+        state |= {"A_tilde": inputs["A_tilde"], "step": 0, "forced_resets": 0}
+        params, state = p.retract(params, state, {"A": np.zeros_like(params["A"])})
+    else:
+        state = p.rebuild(params, state)
+    return {"U": state["U"]} | _named("d_params.", p.pullback(params, state, dU))
+
+
+def _update(config: Config, inputs: Arrays) -> Arrays:
+    p, optimizer = parametrization_of(config), optimizer_of(config["optimizer"])
+    name = "X" if isinstance(p, GeodesicUnitary) else "A"
+    params = {name: inputs[f"{name}0"]}
+    state: dict[str, Any] = {"U": params[name], "step": 0, "forced_resets": 0}
+    if not isinstance(p, GeodesicUnitary):
+        state["D"] = signs(len(params[name]), config["negative_ones"], params[name].dtype)
+    state = p.rebuild(params, state)
+    history = []
+    for dU in inputs["dU"]:
+        gradient = p.pullback(params, state, dU)[name]
+        delta = optimizer.delta(name, params[name], gradient)
+        params, state = p.retract(params, state, {name: delta})
+        history.append({"U": state["U"]} | ({"A": params["A"], "A_tilde": state["A_tilde"]} if name == "A" else {}))
+    return _stacked(history)
+
+
+def _stacked(history: list[Arrays]) -> Arrays:
+    return {name: np.stack([entry[name] for entry in history]) for name in history[0]}
+
+
+def _optimizer(config: Config, inputs: Arrays) -> Arrays:
+    optimizer, parameter = optimizer_of(config["optimizer"]), inputs["parameter0"]
+    history = []
+    for gradient in inputs["gradient"]:
+        parameter = parameter - optimizer.delta("parameter", parameter, gradient)
+        history.append({"parameter": parameter})
+    return _stacked(history)
+
+
+def _activation(config: Config, inputs: Arrays) -> Arrays:
+    a, dy = inputs["a"], inputs["dy"]
+    if config["activation"] == "sigmoid":
+        y = sigmoid(a)
+        return {"y": y, "d_a": dy * sigmoid_derivative(y)}
+    phi, b = ACTIVATIONS[config["activation"]], inputs["b"]
+    y = phi.value(a, b)
+    d_a, d_b = phi.pullback(dy, a, b, y)
+    return {"y": y, "d_a": d_a, "d_b": d_b.sum(axis=0)}
+
+
+def _loss(config: Config, inputs: Arrays) -> Arrays:
+    loss, d_outputs = LOSSES[config["loss"]](inputs["outputs"], inputs["y"], inputs.get("mask"))
+    return {"loss": loss, "d_outputs": d_outputs}
+
+
+def _train(config: Config, inputs: Arrays) -> Arrays:
+    params, x, y = under("params.", inputs), inputs["x"], inputs["y"]
+    q, n = params["readout.W"].shape
+    options = {key: config[key] for key in ("orthogonal", "negative_ones", "order", "reset_every")}
+    network = models.network("nc-gru", x.shape[-1], [n], q, loss=config["loss"], **options)
+    network = replace(network, layers=tuple(replace(layer, engine="scan") for layer in network.layers))
+    states = network.rebuild(params, network.init(np.random.default_rng(0), x.dtype)[1])
+    optimizer = ByName({"*.A": optimizer_of(config["optimizer_A"]), "*": optimizer_of(config["optimizer"])})
+    history = []
+    for x_k, y_k in zip(x, y, strict=True):
+        loss, gradients = network.loss_and_gradients(params, states, x_k, y_k)[:2]
+        deltas = {name: optimizer.delta(name, params[name], gradient) for name, gradient in gradients.items()}
+        params, states = network.retract(params, states, deltas)
+        entry = {"loss": np.asarray(loss)} | _named("params.", params)
+        for path, figures in network.health(states).items():
+            weight = path.removeprefix("layer0.")
+            entry |= {weight: states[path]["U"], f"defect.{weight}": np.asarray(figures["defect"])}
+        history.append(entry)
+    return _stacked(history)
+
+
+def _invalid(config: Config, inputs: Arrays) -> Arrays:
+    """As the kind that the config names; cells behind the checks of a layer."""
+    if config["of"] != "cell":
+        return _OUTPUTS[config["of"]](config, inputs)
+    cell, weights = cell_of(config), under("weights.", inputs)
+    layer = Recurrent(cell, engine="scan")
+    h0 = state_of(tuple(inputs[f"{name}0"] for name in cell.states))
+    _, tape = layer.forward(weights, {}, inputs["x"], h0)
+    layer.backward(weights, {}, tape, inputs["dh"])
+    return _cell(config, inputs)
+
+
+_OUTPUTS: dict[str, Callable[[Config, Arrays], Arrays]] = {
+    "cell": _cell,
+    "jacobian": _jacobian,
+    "parametrization": _parametrization,
+    "update": _update,
+    "optimizer": _optimizer,
+    "activation": _activation,
+    "loss": _loss,
+    "train": _train,
+    "invalid": _invalid,
+}

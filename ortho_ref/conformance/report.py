@@ -1,0 +1,143 @@
+"""What a run over the cases found: a table, JSON, an exit code."""
+
+import json
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import ortho_ref
+from ortho_ref.conformance.compare import Comparison
+
+PASSED, FAILED, PARTIAL, UNSUPPORTED = "passed", "failed", "partial", "unsupported"
+STATUSES = (PASSED, FAILED, PARTIAL, UNSUPPORTED)
+
+
+@dataclass(frozen=True)
+class Result:
+    """One case.
+
+    outputs: of those given, how far they are off.  missing: those that were not.  message: what happened besides.
+    mistakes: names of those whose outputs these are.  diagnosis: what to look at, in words.
+    """
+
+    id: str
+    status: str
+    outputs: dict[str, Comparison] = field(default_factory=dict)
+    missing: tuple[str, ...] = ()
+    message: str = ""
+    mistakes: tuple[str, ...] = ()
+    diagnosis: str = ""
+
+    @property
+    def worst(self) -> tuple[str, Comparison] | None:
+        """The output that is furthest off; None where none was given."""
+        return max(self.outputs.items(), key=lambda item: item[1].error, default=None)
+
+    @property
+    def remarks(self) -> str:
+        """Everything there is to say, in one line."""
+        own = [f"{name} {c.remark}" for name, c in self.outputs.items() if c.remark]
+        missing = [f"missing: {', '.join(self.missing)}"] if self.missing else []
+        return "; ".join(part for part in (self.message, *own, *missing, self.diagnosis) if part)
+
+
+@dataclass(frozen=True)
+class Report:
+    """The results, in the order of the cases."""
+
+    results: tuple[Result, ...]
+    dtype: str
+    allow_partial: bool = False
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Status -> cases."""
+        found = Counter(result.status for result in self.results)
+        return {status: found[status] for status in STATUSES}
+
+    @property
+    def ok(self) -> bool:
+        """Every supported case passed, and at least one was supported."""
+        counts = self.counts
+        good = counts[PASSED] + (counts[PARTIAL] if self.allow_partial else 0)
+        return good > 0 and good == len(self.results) - counts[UNSUPPORTED]
+
+    @property
+    def exit_code(self) -> int:
+        """0 or 1."""
+        return 0 if self.ok else 1
+
+    def __str__(self) -> str:
+        """The table as plain text."""
+        return "\n".join([*("  ".join(row).rstrip() for row in self._rows()), "", self.summary()])
+
+    def _rows(self) -> list[tuple[str, str, str, str]]:
+        width = max((len(result.id) for result in self.results), default=0)
+        rows = [(name.ljust(width), *rest) for name, *rest in map(cells_of, self.results)]
+        return [(a, b.ljust(max(map(len, STATUSES))), c.ljust(26), d) for a, b, c, d in rows]
+
+    def summary(self) -> str:
+        """The counts in one line."""
+        counted = ", ".join(f"{count} {status}" for status, count in self.counts.items())
+        more = ""
+        if self.ok and self.counts[PARTIAL]:
+            more = " Partial cases were allowed."
+        if self.counts[UNSUPPORTED] == len(self.results):
+            more = " Nothing was supported: run(case) gave None for every case."
+        return f"{counted}; {self.dtype}, ortho_ref {ortho_ref.__version__}.{more}"
+
+    def print(self) -> None:
+        """The table on standard output, by rich where it is installed."""
+        try:
+            from rich.console import Console
+            from rich.table import Table
+            from rich.text import Text
+        except ImportError:
+            print(self)
+            return
+        table = Table("case", "", "worst error", "", box=None, pad_edge=False)
+        colors = {PASSED: "green", FAILED: "red", PARTIAL: "yellow", UNSUPPORTED: "dim"}
+        for result in self.results:
+            name, status, worst, remarks = cells_of(result)
+            table.add_row(name, Text(status, colors[status]), Text(worst), Text(remarks))
+        console = Console()
+        console.print(table)
+        console.print(self.summary(), highlight=False, markup=False)
+
+    def as_json(self) -> str:
+        """The whole report; numbers that are not finite as null."""
+        document = {
+            "kit": ortho_ref.__version__,
+            "dtype": self.dtype,
+            "ok": self.ok,
+            "counts": self.counts,
+            "cases": [_as_dict(result) for result in self.results],
+        }
+        return json.dumps(document, indent=1, allow_nan=False)
+
+
+def cells_of(result: Result) -> tuple[str, str, str, str]:
+    """Name, status, worst error and remarks of a row."""
+    worst = result.worst
+    shown = "" if worst is None else f"{worst[0]} {worst[1].error:.1e}"
+    return result.id, result.status, shown, result.remarks
+
+
+def _as_dict(result: Result) -> dict[str, Any]:
+    return {
+        "id": result.id,
+        "status": result.status,
+        "outputs": {
+            name: {
+                "error": c.error if c.error < float("inf") else None,
+                "tolerance": c.tolerance,
+                "passed": c.passed,
+                "remark": c.remark,
+            }
+            for name, c in result.outputs.items()
+        },
+        "missing": list(result.missing),
+        "message": result.message,
+        "mistakes": list(result.mistakes),
+        "diagnosis": result.diagnosis,
+    }

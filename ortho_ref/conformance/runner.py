@@ -1,0 +1,254 @@
+"""An implementation over the cases: a Python function, or any program.
+
+Whatever an implementation does, short of ending the process, is a result of its case, never an error of the kit.
+"""
+
+import importlib
+import importlib.util
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeAlias
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+
+from ortho_ref.conformance.case import DTYPES, Arrays, Case, Vector, select
+from ortho_ref.conformance.compare import compare
+from ortho_ref.conformance.diagnosis import diagnose
+from ortho_ref.conformance.report import FAILED, PARTIAL, PASSED, UNSUPPORTED, Report, Result
+
+Run: TypeAlias = Callable[[Case], Any]
+
+REFUSED, NOT_SUPPORTED = 3, 77
+
+
+class Refused(Exception):
+    """A program said that its input is invalid."""
+
+
+class Broken(Exception):
+    """What a program did instead of giving outputs."""
+
+
+def check(
+    run: Run,
+    only: str | None = None,
+    dtype: str = "float64",
+    *,
+    allow_partial: bool = False,
+    progress: Callable[[Result], None] | None = None,
+) -> Report:
+    """Run an implementation over the cases and say what is right, what is wrong, and which mistake it looks like.
+
+    run: takes a `Case`, returns a dict of NumPy arrays, or None or NotImplemented where it does not support it.
+    only: a pattern of case names, "cell/lstm*"; None for every case.  dtype: "float64" or "float32", of the inputs.
+    allow_partial: whether cases with outputs missing count as passed.  progress: told each result, undiagnosed.
+    ValueError for a pattern that fits nothing and other dtypes.
+    """
+    if dtype not in DTYPES:
+        raise ValueError(f"dtype is {dtype!r}; allowed: {', '.join(map(repr, DTYPES))}")
+    chosen = select(only)
+    results, given = [], {}
+    for vector in chosen:
+        result, outputs = run_one(run, vector, dtype)
+        if progress is not None:
+            progress(result)
+        results.append(result)
+        given[vector.id] = outputs
+    return Report(tuple(diagnose(chosen, results, given, dtype)), dtype, allow_partial)
+
+
+def run_one(run: Run, vector: Vector, dtype: str) -> tuple[Result, Arrays]:
+    """The result of one case, and what of its outputs was given."""
+    if vector.case.kind == "invalid":
+        return _run_invalid(run, vector, dtype), {}
+    case, id = vector.given(dtype), vector.id
+    try:
+        outputs = run(case)
+    except Exception as error:
+        return Result(id, FAILED, message=_said(error)), {}
+    if outputs is None or outputs is NotImplemented:
+        return Result(id, UNSUPPORTED), {}
+    if problem := _unlike_outputs(outputs) or _modified(case, vector.given(dtype)):
+        return Result(id, FAILED, message=problem), {}
+    compared = compare(vector, outputs, dtype)
+    known = {name: np.asarray(outputs[name]) for name in compared}
+    missing = tuple(name for name in vector.expected if name not in outputs)
+    if not compared:
+        return Result(id, FAILED, missing=missing, message="gave none of the case's outputs"), {}
+    wrong = [name for name, comparison in compared.items() if not comparison.passed]
+    return Result(id, FAILED if wrong else PARTIAL if missing else PASSED, compared, missing), known
+
+
+def _run_invalid(run: Run, vector: Vector, dtype: str) -> Result:
+    """Passed where the flawed inputs are refused and the mended ones are not."""
+    id = vector.id
+    try:
+        if (outputs := run(vector.given(dtype, control=True))) is None or outputs is NotImplemented:
+            return Result(id, UNSUPPORTED)
+    except Exception as error:
+        return Result(id, FAILED, message=f"refused the same inputs without the flaw: {_said(error)}")
+    try:
+        outputs = run(vector.given(dtype))
+    except Broken as error:
+        return Result(id, FAILED, message=_said(error))
+    except Exception:
+        return Result(id, PASSED)
+    if outputs is None or outputs is NotImplemented:
+        return Result(id, UNSUPPORTED)
+    return Result(id, FAILED, message=f"accepted what must be refused: {vector.why}")
+
+
+def _said(error: Exception) -> str:
+    if isinstance(error, Broken):
+        return str(error)
+    lines = str(error).strip().splitlines() or [""]
+    return f"raised {type(error).__name__}: {lines[0]}" if lines[0] else f"raised {type(error).__name__}"
+
+
+def _unlike_outputs(outputs: Any) -> str:
+    if not isinstance(outputs, dict):
+        return f"returned a {type(outputs).__name__}; expected a dict of arrays, or None"
+    return "" if outputs else "returned an empty dict; None says that a case is not supported"
+
+
+def _modified(case: Case, fresh: Case) -> str:
+    def same(name: str) -> bool:
+        a, b = case.inputs.get(name), fresh.inputs[name]
+        return isinstance(a, np.ndarray) and a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes()
+
+    changed = [name for name in fresh.inputs if not same(name)]
+    return f"modified its inputs: {', '.join(changed)}" if changed else ""
+
+
+def load_adapter(name: str) -> Run:
+    """The `run` of FILE.py, or of a module by its dotted name.
+
+    ValueError where there is none; whatever the module raises while it is loaded is passed on in its message.
+    """
+    try:
+        module = _module(name)
+    except Exception as error:
+        raise ValueError(f"adapter is {name}, which cannot be loaded: {_said(error)}") from error
+    run = getattr(module, "run", None)
+    if not callable(run):
+        raise ValueError(f"adapter is {name}, which has no function run(case)")
+    return run  # type: ignore[no-any-return]
+
+
+def _module(name: str) -> ModuleType:
+    path = Path(name)
+    if path.suffix != ".py":
+        sys.path.insert(0, str(Path.cwd()))
+        try:
+            return importlib.import_module(name)
+        finally:
+            sys.path.pop(0)
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}")
+    module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, str(path.resolve().parent))  # what lies beside it, as in `python FILE.py`
+    sys.modules[path.stem] = module
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.pop(0)
+    return module
+
+
+def command_adapter(command: str, timeout: float = 10.0) -> Run:
+    """An adapter that runs a program once for each case: {input} and {output} in the command stand for two files.
+
+    timeout: seconds for each case.  ValueError for a command without these two, or a program that is not there.
+    """
+    words = shlex.split(command)
+    for place in ("{input}", "{output}"):
+        if not any(place in word for word in words):
+            raise ValueError(f"command is {command!r}; it has to name {place}")
+    if not timeout > 0:
+        raise ValueError(f"timeout is {timeout}; allowed: seconds above 0")
+    if not _executable(words[0]):
+        raise ValueError(f"command is {command!r}; there is no program {words[0]}")
+
+    def run(case: Case) -> Any:
+        with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
+            paths = {"{input}": f"{folder}/input.safetensors", "{output}": f"{folder}/output.safetensors"}
+            write_case(case, Path(paths["{input}"]))
+            own = [_filled(word, paths) for word in words]
+            return _outputs_of(own, Path(paths["{output}"]), timeout)
+
+    return run
+
+
+def _executable(program: str) -> bool:
+    from shutil import which
+
+    return which(program) is not None
+
+
+def _filled(word: str, paths: dict[str, str]) -> str:
+    for place, path in paths.items():
+        word = word.replace(place, path)
+    return word
+
+
+def _outputs_of(words: list[str], path: Path, timeout: float) -> Any:
+    with tempfile.TemporaryFile() as errors:
+        process = subprocess.Popen(
+            words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors, start_new_session=True
+        )
+        try:
+            code = process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            raise Broken(f"did not end within {timeout:g} seconds") from None
+        finally:
+            _end(process)
+        errors.seek(0)
+        lines = errors.read(10_000).decode(errors="replace").strip().splitlines()
+    last = f": {lines[-1]}" if lines else ""
+    if code == NOT_SUPPORTED:
+        return None
+    if code == REFUSED:
+        raise Refused(f"exit code 3{last}")
+    if code < 0:
+        raise Broken(f"was ended by signal {signal.Signals(-code).name}{last}")
+    if code != 0:
+        raise Broken(f"ended with exit code {code}{last}")
+    if not path.exists():
+        raise Broken("wrote no output file")
+    try:
+        return load_file(path)
+    except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
+        raise Broken(f"wrote an output file that is not safetensors: {error}") from error
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """The program and what it started."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        process.kill()
+    process.wait()
+
+
+def write_case(case: Case, path: Path) -> None:
+    """A case as a file: its inputs, and id, kind, config, dtype and outputs in the metadata."""
+    floats = sorted({str(array.dtype) for array in case.inputs.values() if array.dtype.kind == "f"})
+    metadata = {
+        "id": case.id,
+        "kind": case.kind,
+        "config": json.dumps(case.config),
+        "dtype": floats[0] if floats else DTYPES[0],
+        "outputs": json.dumps({name: list(shape) for name, shape in case.outputs.items()}),
+    }
+    save_file({name: np.ascontiguousarray(array) for name, array in case.inputs.items()}, path, metadata)
