@@ -73,7 +73,7 @@ ALLOWED = {
     "gradients": CORE | {"gradients"},
     "tasks": CORE | {"tasks", "pooch"},
     "scripts": CORE
-    | {"gradients", "tasks", "scripts", "typer", "rich", "matplotlib", "pooch", "threadpoolctl", "torch"},
+    | {"gradients", "tasks", "scripts", "typer", "rich", "matplotlib", "pooch", "threadpoolctl", "torch", "mpmath"},
 }
 
 

@@ -1,0 +1,415 @@
+"""The second route of every kind of conformance case against ortho_ref, over random cases and every option."""
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("torch", reason="torch is not installed: `make crosscheck` installs it")
+
+from gradients import bounds
+from gradients.map_problem import random_map_problem
+from gradients.problem import perturbed, random_problem, relative_error, standard_normal
+from ortho_ref import models, scan
+from ortho_ref.activations import ACTIVATIONS, modrelu, sigmoid, sigmoid_derivative
+from ortho_ref.cells import LSTM, Elman, FastRNN, GRUResetAfter, GRUResetBefore
+from ortho_ref.cells.cell import parts_of, state_of
+from ortho_ref.losses import LOSSES
+from ortho_ref.optimizers import SGD, Adam, ByName, RMSprop
+from ortho_ref.parametrizations import (
+    Exponential,
+    FFTRotations,
+    GeodesicUnitary,
+    Householder,
+    NeumannCayley,
+    ScaledCayley,
+    StructuredUnitary,
+    TunableRotations,
+    VolumePreserving,
+)
+from ortho_ref.parametrizations.cayley import signs
+from scripts.second_route import second_route
+from tasks.adding import Adding
+from tasks.copying import Copying
+from tasks.denoise import Denoise
+from tasks.parenthesis import FORMS, open_counts
+
+SEEDS = given(seed=st.integers(0, 2**32 - 1))
+BOOLEANS = (False, True)
+
+
+def pairs(array):
+    """An array as the kit stores it."""
+    return np.stack([array.real, array.imag], axis=-1) if np.iscomplexobj(array) else array
+
+
+def compare(kind, config, inputs, expected, tolerance=1e-12):
+    """Every output by its name and shape, to `tolerance` of its largest entry."""
+    before = {name: array.copy() for name, array in inputs.items()}
+    _, outputs = second_route(kind, config, inputs)
+    assert all((inputs[name] == array).all() for name, array in before.items())
+    assert set(outputs) == set(expected)
+    for name, array in expected.items():
+        got = outputs[name]
+        assert (got.shape, got.dtype.kind) == (np.shape(array), np.asarray(array).dtype.kind), name
+        floor = 1e-3 * max(float(np.abs(value).max()) for value in expected.values())
+        assert relative_error(got, array, floor) < tolerance, name
+
+
+CELLS = (
+    *(({"cell": "elman", "activation": phi, "complex": False}, Elman(phi)) for phi in ACTIVATIONS),
+    ({"cell": "elman", "activation": "modrelu", "complex": True}, Elman("modrelu", complex=True)),
+    *(
+        ({"cell": "fastrnn", "activation": phi, "constraint": constraint}, FastRNN(phi, constraint))
+        for phi in ACTIVATIONS
+        for constraint in (None, "sgornn", "sgornn-as-printed")
+    ),
+    *(({"cell": "gru_reset_before", "activation": phi}, GRUResetBefore(phi)) for phi in ACTIVATIONS),
+    *(
+        (
+            {"cell": "gru_reset_after", "activation": phi, "reset_gate": r, "update_gate": z, "recurrent_bias": b},
+            GRUResetAfter(phi, r, z, b),
+        )
+        for phi, r, z, b in itertools.product(ACTIVATIONS, BOOLEANS, BOOLEANS, BOOLEANS)
+    ),
+    ({"cell": "lstm"}, LSTM()),
+)
+IDS = [" ".join(map(str, config.values())) for config, _ in CELLS]
+
+
+def compare_cell(config, problem):
+    """States and every gradient of a problem."""
+    cell = problem.cell
+    inputs = {f"weights.{name}": pairs(value) for name, value in problem.weights.items()}
+    inputs |= {"x": problem.x, "dh": pairs(problem.dh)}
+    inputs |= {f"{name}0": pairs(part) for name, part in zip(cell.states, parts_of(cell, problem.h0), strict=True)}
+    inputs |= {f"d{name}_T": pairs(part) for name, part in zip(cell.states, parts_of(cell, problem.dh_T), strict=True)}
+    states, _ = scan.forward(cell, problem.weights, problem.x, problem.h0)
+    expected = {name: pairs(part) for name, part in zip(cell.states, parts_of(cell, states), strict=True)}
+    for name, gradient in problem.gradients(scan).items():
+        expected[f"d_weights.{name}" if name in problem.weights else f"d_{name}"] = pairs(gradient)
+    compare("cell", config, inputs, expected)
+
+
+@pytest.mark.parametrize(("config", "cell"), CELLS, ids=IDS)
+@settings(max_examples=6)
+@given(seed=st.integers(0, 2**32 - 1), tokens=st.booleans(), T=st.integers(1, 5))
+def test_cell(config, cell, seed, tokens, T):
+    """Every cell with every option."""
+    compare_cell(config, random_problem(cell, np.random.default_rng(seed), T=T, B=2, m=3, n=4, tokens=tokens))
+
+
+@pytest.mark.parametrize(("alpha", "beta"), [(-2.0, -1.0), (-1.0, 3.0), (1.0, -3.0)])
+@pytest.mark.parametrize("constraint", ["sgornn", "sgornn-as-printed"])
+def test_cell_with_clipped_gates(constraint, alpha, beta):
+    """Nothing clipped; beta clipped; alpha beyond 1/2."""
+    problem = random_problem(FastRNN("relu", constraint), np.random.default_rng(0))
+    weights = problem.weights | {"alpha": np.array(alpha), "beta": np.array(beta)}
+    config = {"cell": "fastrnn", "activation": "relu", "constraint": constraint}
+    compare_cell(config, replace(problem, weights=weights))
+
+
+MAPS = {
+    "scaled_cayley": (5, ScaledCayley(2), {"negative_ones": 2}),
+    "neumann_cayley": (5, NeumannCayley(2), {"negative_ones": 2}),
+    "exponential": (5, Exponential(), {}),
+    "householder": (5, Householder(3), {"reflections": 3}),
+    "householder, m = n": (5, Householder(5), {"reflections": 5}),
+    "tunable_rotations": (6, TunableRotations(4), {"capacity": 4, "complex": False}),
+    "tunable_rotations, complex": (6, TunableRotations(4, complex=True), {"capacity": 4, "complex": True}),
+    "fft_rotations": (8, FFTRotations(), {"complex": False}),
+    "fft_rotations, complex": (8, FFTRotations(complex=True), {"complex": True}),
+    "volume_preserving": (6, VolumePreserving(3), {"sublayers": 3}),
+    "structured_unitary": (5, StructuredUnitary(), {}),
+}
+
+
+@pytest.mark.parametrize("name", MAPS)
+@settings(max_examples=10)
+@SEEDS
+def test_parametrization(name, seed):
+    """The matrix and the way back; neumann_cayley where A_tilde is not quite the inverse."""
+    n, p, options = MAPS[name]
+    rng = np.random.default_rng(seed)
+    problem = random_map_problem(p, n, rng)
+    state, constants = problem.state, {}
+    if isinstance(p, NeumannCayley):
+        A_tilde = state["A_tilde"] + 0.01 * rng.standard_normal((n, n))
+        U = A_tilde @ (np.eye(n) - problem.params["A"]) @ np.diag(state["D"])
+        state = {**state, "A_tilde": A_tilde, "U": U}
+        constants = {"A_tilde": A_tilde}
+    constants |= {key: state[key] for key in ("permutation", "permutations") if key in state}
+    inputs = {**{f"params.{k}": pairs(v) for k, v in problem.params.items()}, **constants, "dU": pairs(problem.dU)}
+    gradients = p.pullback(problem.params, state, problem.dU)
+    expected = {"U": pairs(state["U"]), **{f"d_params.{key}": pairs(value) for key, value in gradients.items()}}
+    compare("parametrization", {"parametrization": name.split(",")[0], **options}, inputs, expected)
+
+
+KINDS = {"sgd": SGD, "adam": Adam, "rmsprop": RMSprop}
+OPTIMIZERS = {
+    "sgd": {"momentum": 0.0, "weight_decay": 0.0},
+    "sgd, momentum": {"momentum": 0.9, "weight_decay": 0.1},
+    "adam": {"beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8, "weight_decay": 0.0},
+    "adam, weight decay": {"beta1": 0.8, "beta2": 0.9, "epsilon": 1e-3, "weight_decay": 0.1},
+}
+RMSPROP = {"decay": 0.9, "initial": 0.0, "epsilon": 1e-8, "epsilon_inside": False, "weight_decay": 0.0}
+OPTIMIZERS |= {
+    "rmsprop": RMSPROP,
+    "rmsprop, inside": RMSPROP | {"epsilon": 1e-4, "epsilon_inside": True},
+    "rmsprop, tensorflow": RMSPROP | {"initial": 1.0, "epsilon": 1e-10, "epsilon_inside": True, "weight_decay": 0.1},
+    "rmsprop, theano": RMSPROP | {"initial": 1e-3, "epsilon": 0.0},
+    "rmsprop, theano inside": RMSPROP | {"initial": 1e-3, "epsilon": 0.0, "epsilon_inside": True, "weight_decay": 0.1},
+}
+OPTIMIZERS = {
+    name: {"name": name.split(",")[0], "learning_rate": 0.05 if name.startswith("sgd") else 0.01, **options}
+    for name, options in OPTIMIZERS.items()
+}
+
+
+def optimizer_of(config):
+    """ortho_ref's."""
+    return KINDS[config["name"]](**{key: value for key, value in config.items() if key != "name"})
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+@pytest.mark.parametrize("is_complex", BOOLEANS)
+@pytest.mark.parametrize("shape", [(), (3,), (2, 3)])
+def test_optimizer(name, is_complex, shape):
+    """Parameters after each of six updates."""
+    rng, optimizer = np.random.default_rng(0), optimizer_of(OPTIMIZERS[name])
+    p, gradients = (np.asarray(standard_normal(rng, s, is_complex)) for s in (shape, (6, *shape)))
+    inputs, history = {"parameter0": pairs(p), "gradient": pairs(gradients)}, []
+    for gradient in gradients:
+        p = np.asarray(p - optimizer.delta("p", p, np.asarray(gradient)))
+        history.append(p)
+    config = {"optimizer": OPTIMIZERS[name], "complex": is_complex}
+    compare("optimizer", config, inputs, {"parameter": pairs(np.array(history))})
+
+
+def skew(rng, n):
+    """A random skew matrix."""
+    X = np.triu(rng.standard_normal((n, n)), 1)
+    return X - X.T
+
+
+def follow(p, params, state, gradients, optimizer):
+    """Parameters and state after each update."""
+    for dU in gradients:
+        deltas = {
+            name: optimizer.delta(name, params[name], gradient)
+            for name, gradient in p.pullback(params, state, dU).items()
+        }
+        params, state = p.retract(params, state, deltas)
+        yield params, state
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+@pytest.mark.parametrize(("order", "reset_every", "scale"), [(1, None, 1), (2, 2, 1), (3, 4, 1), (2, None, 200)])
+def test_update_by_the_series(name, order, reset_every, scale):
+    """Algorithm 1 with every order; scale 200: of the learning rate, so that resets are forced."""
+    rng, n, k = np.random.default_rng(order), 5, 6
+    optimizer = OPTIMIZERS[name] | {"learning_rate": scale * OPTIMIZERS[name]["learning_rate"]}
+    p, A, dU = NeumannCayley(2, order, reset_every), skew(rng, n), rng.standard_normal((k, n, n))
+    zero = {"U": A, "D": signs(n, 2, float), "step": 0, "forced_resets": 0}
+    steps = list(follow(p, {"A": A}, p.rebuild({"A": A}, zero), dU, optimizer_of(optimizer)))
+    assert (steps[-1][1]["forced_resets"] > 0) == (scale > 1)
+    expected = {"A": np.array([params["A"] for params, _ in steps])}
+    expected |= {name: np.array([state[name] for _, state in steps]) for name in ("A_tilde", "U")}
+    config = {"algorithm": "neumann_cayley", "negative_ones": 2, "order": order, "reset_every": reset_every}
+    compare("update", config | {"optimizer": optimizer}, {"A0": A, "dU": dU}, expected, 1e-9)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_update_by_the_exact_inverse(name):
+    """scaled_cayley."""
+    rng, n = np.random.default_rng(0), 5
+    p, A, dU = ScaledCayley(3), skew(rng, n), rng.standard_normal((6, n, n))
+    state = p.rebuild({"A": A}, {"U": A, "D": signs(n, 3, float)})
+    steps = list(follow(p, {"A": A}, state, dU, optimizer_of(OPTIMIZERS[name])))
+    expected = {"A": np.array([params["A"] for params, _ in steps])}
+    expected |= {name: np.array([state[name] for _, state in steps]) for name in ("A_tilde", "U")}
+    config = {"algorithm": "scaled_cayley", "negative_ones": 3, "optimizer": OPTIMIZERS[name]}
+    compare("update", config, {"A0": A, "dU": dU}, expected, 1e-9)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_update_along_the_geodesic(name):
+    """geodesic_unitary."""
+    rng, n = np.random.default_rng(0), 5
+    p = GeodesicUnitary()
+    params, state = p.init(rng, n, np.float64)
+    dU = standard_normal(rng, (6, n, n), True)
+    steps = list(follow(p, params, state, dU, optimizer_of(OPTIMIZERS[name])))
+    config = {"algorithm": "geodesic_unitary", "optimizer": OPTIMIZERS[name]}
+    inputs = {"X0": pairs(params["X"]), "dU": pairs(dU)}
+    compare("update", config, inputs, {"U": pairs(np.array([state["U"] for _, state in steps]))}, 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("name", "is_complex"), [(name, False) for name in ("sigmoid", *ACTIVATIONS)] + [("modrelu", True)]
+)
+@settings(max_examples=10)
+@SEEDS
+def test_activation(name, is_complex, seed):
+    """Values and pullbacks."""
+    rng = np.random.default_rng(seed)
+    a, dy, b = *(standard_normal(rng, (4, 3), is_complex) for _ in range(2)), rng.standard_normal(3)
+    inputs = {"a": pairs(a), "dy": pairs(dy)}
+    if name == "sigmoid":
+        expected = {"y": sigmoid(a), "d_a": dy * sigmoid_derivative(sigmoid(a))}
+    else:
+        inputs["b"] = b
+        y = ACTIVATIONS[name].value(a, b)
+        d_a, d_b = ACTIVATIONS[name].pullback(dy, a, b, y)
+        expected = {"y": pairs(y), "d_a": pairs(d_a), "d_b": d_b.sum(axis=0)}
+    compare("activation", {"activation": name, "complex": is_complex, "kinks": False}, inputs, expected)
+
+
+@pytest.mark.parametrize(("name", "is_complex"), [("relu", False), ("modrelu", False), ("modrelu", True)])
+def test_activation_on_its_kinks(name, is_complex):
+    """a at 0 and where |a| + b = 0 or a + b = 0, and off them, for b of every sign."""
+    b = np.array([-0.5, 0.0, 0.5])
+    a = np.array([[0.5, 0.0, -0.5], [-0.5, 0.0, 0.0], [0.0, 0.3, 0.5], [0.8, -0.7, 0.2]])
+    a = a * np.array([1, 1j, -1j, 0.6 + 0.8j])[:, None] if is_complex else a
+    dy = standard_normal(np.random.default_rng(0), a.shape, is_complex)
+    y = ACTIVATIONS[name].value(a, b)
+    d_a, d_b = ACTIVATIONS[name].pullback(dy, a, b, y)
+    expected = {"y": pairs(y), "d_a": pairs(d_a), "d_b": d_b.sum(axis=0)}
+    config = {"activation": name, "complex": is_complex, "kinks": True}
+    compare("activation", config, {"a": pairs(a), "b": b, "dy": pairs(dy)}, expected)
+    assert modrelu(np.zeros(1), np.ones(1)) == 0
+
+
+@pytest.mark.parametrize(
+    ("loss", "targets"),
+    [("cross_entropy", "classes"), ("mean_squared_error", "classes"), ("mean_squared_error", "numbers")],
+)
+@pytest.mark.parametrize("groups", [1, 3])
+@pytest.mark.parametrize("masked", BOOLEANS)
+def test_loss(loss, targets, groups, masked):
+    """Value and gradient."""
+    rng, T, B, K = np.random.default_rng(0), 4, 3, 5
+    outputs = rng.standard_normal((T, B, groups * K))
+    y = rng.integers(0, K, (T, B, groups) if groups > 1 else (T, B))
+    y = rng.standard_normal(outputs.shape) if targets == "numbers" else y
+    mask = rng.random((T, B)) < 0.5 if masked else None
+    value, gradient = LOSSES[loss](outputs, y, mask)
+    inputs = {"outputs": outputs, "y": y, **({"mask": mask} if masked else {})}
+    config = {"loss": loss, "groups": groups, "masked": masked, "targets": targets}
+    compare("loss", config, inputs, {"loss": value, "d_outputs": gradient})
+
+
+@pytest.mark.parametrize(("config", "cell"), CELLS, ids=IDS)
+@settings(max_examples=4)
+@SEEDS
+def test_jacobian(config, cell, seed):
+    """step_backward of every row of the identity, and Theorem 1."""
+    problem = random_problem(cell, np.random.default_rng(seed), T=1, B=1, m=3, n=4)
+    x, w = problem.x[0], problem.weights
+    state = parts_of(cell, problem.h0)
+    inputs = {f"weights.{name}": value for name, value in w.items()} | {"x": x[0]}
+    inputs |= {f"{name}_prev": part[0] for name, part in zip(cell.states, state, strict=True)}
+    if cell.complex:
+        with pytest.raises(ValueError, match="complex"):
+            second_route("jacobian", config, inputs)
+        return
+    _, cache = cell.step_forward(w, x, state_of(state))
+    rows = []
+    for row in np.eye(4 * len(state)):
+        upstream = state_of(tuple(part[None] for part in np.split(row, len(state))))
+        rows.append(np.concatenate(parts_of(cell, cell.step_backward(w, upstream, cache)[1]), axis=1)[0])
+    expected = {"J": np.array(rows)}
+    if isinstance(cell, GRUResetBefore):
+        expected["bound"] = np.array(bounds.theorem_1(cell, w, x[0], state[0][0]).bound)
+    compare("jacobian", config, inputs, expected)
+
+
+@pytest.mark.parametrize("layout", ["A", "B", "C"])
+@pytest.mark.parametrize("T", [1, 7])
+def test_copying(layout, T):
+    """The draws read off the batch that ortho_ref makes of them."""
+    batch = Copying(T, layout).fresh(np.random.default_rng(0), 4)
+    inputs = {"data": batch.x[:10]} | ({"marker": (batch.x == 9).argmax(axis=0)} if layout == "C" else {})
+    compare("task", {"task": "copying", "length": T, "layout": layout}, inputs, {"x": batch.x, "y": batch.y})
+
+
+@pytest.mark.parametrize("form", ["paper", "released"])
+@pytest.mark.parametrize("T", [1, 8])
+def test_denoise(form, T):
+    """Places that coincide in the released form."""
+    task, B = Denoise(T, form), 4
+    batch = task.fresh(np.random.default_rng(0), B)
+    rng = np.random.default_rng(0)
+    inputs = {"data": rng.integers(1, 10, (10, B)), "places": task._places(rng, B)}
+    config = {"task": "denoise", "length": T, "form": form}
+    compare("task", config, inputs, {"x": batch.x, "y": batch.y})
+
+
+@pytest.mark.parametrize("T", [2, 7])
+def test_adding(T):
+    """Marker, value; the sum."""
+    task = Adding(T)
+    values, steps = task._draw(np.random.default_rng(0), 4)
+    batch = task._batch(values, steps)
+    inputs = {"values": values.astype(float), "steps": steps}
+    compare("task", {"task": "adding", "length": T}, inputs, {"x": batch.x, "y": batch.y}, 1e-7)  # batches are float32
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_parenthesis(form):
+    """Long enough to reach the cap, and 0 from above and below."""
+    types, noise, cap, _ = FORMS[form]
+    rng, T = np.random.default_rng(0), 60
+    tokens = rng.integers(0, 2 * types + noise, (T, 3))
+    tokens[20:40, 0] = 1
+    y = open_counts(tokens, types, cap).astype(np.intp)
+    assert y.max() == cap
+    compare("task", {"task": "parenthesis", "length": T, "form": form}, {"tokens": tokens}, {"y": y})
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+@pytest.mark.parametrize(
+    ("orthogonal", "order", "reset_every", "loss", "scale"),
+    [
+        ("c", 2, 2, "cross_entropy", 1),
+        ("rc", 1, None, "cross_entropy", 1),
+        ("rc", 3, 4, "mean_squared_error", 1),
+        ("c", 2, None, "cross_entropy", 100),
+    ],
+)
+def test_train(name, orthogonal, order, reset_every, loss, scale):
+    """Loss, parameters, U and defect of six updates; scale: of A's learning rate."""
+    rng, m, n, q, k, T, B = np.random.default_rng(0), 3, 5, 4, 6, 5, 3
+    options = {"orthogonal": orthogonal, "negative_ones": 2, "order": order, "reset_every": reset_every}
+    network = models.network("nc-gru", m, [n], q, loss=loss, **options)
+    params, states = network.init(rng, np.float64)
+    params = perturbed(params, rng, 0.3)
+    states = network.rebuild(params, states)
+    other = OPTIMIZERS["adam" if name.startswith("sgd") else "sgd"]
+    config = options | {"loss": loss, "optimizer": other, "optimizer_A": dict(OPTIMIZERS[name])}
+    config["optimizer_A"]["learning_rate"] *= scale
+    inputs = {f"params.{key}": value for key, value in params.items()}
+    inputs |= {"x": rng.standard_normal((k, T, B, m)), "y": rng.integers(0, q, (k, T, B))}
+    optimizer = ByName({"*.A": optimizer_of(config["optimizer_A"]), "*": optimizer_of(other)})
+    history = {}
+    for x, y in zip(inputs["x"], inputs["y"], strict=True):
+        value, gradients, _ = network.loss_and_gradients(params, states, x, y)
+        deltas = {key: optimizer.delta(key, params[key], gradient) for key, gradient in gradients.items()}
+        params, states = network.retract(params, states, deltas)
+        record = {"loss": value, **{f"params.{key}": value for key, value in params.items()}}
+        for weight in (f"U_{g}" for g in orthogonal):
+            record[weight] = states[f"layer0.{weight}"]["U"]
+            record[f"defect.{weight}"] = network.health(states)[f"layer0.{weight}"]["defect"]
+        for key, value in record.items():
+            history.setdefault(key, []).append(value)
+    compare("train", config, inputs, {key: np.array(values) for key, values in history.items()}, 1e-9)
+
+
+@pytest.mark.parametrize("kind", ["invalid", "Cell"])
+def test_kinds_without_a_second_route(kind):
+    """What is refused has no outputs."""
+    with pytest.raises(ValueError, match="kind is"):
+        second_route(kind, {}, {})
