@@ -1,12 +1,12 @@
 """The outputs of a conformance case once more, by a second route.  Needs torch and mpmath.
 
-docs/conformance.md says what the kinds of cases hold.  ortho_ref's own values are one route; here is another, which
-shares with it the names of things, and constants that are not computed:
+docs/conformance.md says what the kinds of cases hold.  ortho_ref's own values are one route; this is another, which
+takes from it the names and options of cells and maps, and in `jacobian` the activations.
 
     cell, parametrization, loss, activation   autograd, of the equations in PyTorch (scripts/autograd.py)
     neumann_cayley, update, optimizer         50 digits, the papers' lines and the optimizers' formulas as they stand
     activation on its kinks, task             plain Python, number by number
-    jacobian                                  dense matrices (gradients/); its bound in 50 digits
+    jacobian                                  dense matrices (gradients/); the bound in 50 digits
     train                                     PyTorch: autograd for the dense weights, torch.optim for the steps
 """
 
@@ -133,12 +133,8 @@ def _exact(values: Any) -> np.ndarray:
 
 
 def _floats(values: Any) -> np.ndarray:
-    """mpmath's numbers, real or complex, as rounded pairs or floats."""
-    values = np.asarray(values)
-    parts = [np.vectorize(lambda z, part=part: float(getattr(z, part)), otypes=[float]) for part in ("real", "imag")]
-    if any(isinstance(z, mp.mpc) for z in values.flat):
-        return np.stack([part(values) for part in parts], axis=-1)
-    return parts[0](values)
+    """The inverse of `_exact`, rounded."""
+    return np.vectorize(float, otypes=[float])(values)
 
 
 def _I(n: int) -> np.ndarray:
@@ -259,7 +255,7 @@ def _geodesic(config: Config, inputs: Arrays) -> Arrays:
 
 def _activation(config: Config, inputs: Arrays) -> Route:
     name = config["activation"]
-    if config["kinks"]:
+    if config["kinks"] and name in ("relu", "modrelu"):
         return PLAIN, _on_kinks(name, config["complex"], inputs)
     given = {key: _complex(v) if config["complex"] and key != "b" else v for key, v in inputs.items()}
 
@@ -340,7 +336,7 @@ def _jacobian(config: Config, inputs: Arrays) -> Route:
     outputs = {"J": kinds[config["cell"]](cell, w, x, state).J}
     if config["cell"] == "gru_reset_before":
         outputs["bound"] = _bound(config["activation"], w, x, state)
-    return "Jacobians (gradients/)", outputs
+    return "dense Jacobians (gradients/)", outputs
 
 
 def _bound(activation: str, weights: Arrays, x: np.ndarray, h: np.ndarray) -> np.ndarray:
