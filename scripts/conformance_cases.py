@@ -83,7 +83,7 @@ class Spec:
 def on_grid(array: np.ndarray) -> np.ndarray:
     """Floats to the nearest multiple of 1 / GRID; tokens as int64."""
     if array.dtype.kind == "f":
-        return np.round(array.astype(np.float64) * GRID) / GRID
+        return np.asarray(np.round(array.astype(np.float64) * GRID) / GRID)
     return array if array.dtype.kind == "b" else array.astype(np.int64)
 
 
@@ -189,6 +189,9 @@ def _sequence(variant: str, sizes: dict[str, Any]) -> Callable[[np.random.Genera
 
 
 def _weights(variant: str, weights: Arrays) -> Arrays:
+    if config_of(variant).get("activation") == "modrelu":  # so that units are off as often as on
+        bias = next(name for name in ("b_c", "b_h", "b") if name in weights)
+        weights = weights | {bias: weights[bias] - 0.75}
     if variant in GATES:
         weights = weights | {name: np.array(v) for name, v in zip(("alpha", "beta"), GATES[variant], strict=True)}
     return {f"weights.{name}": value for name, value in weights.items()}
@@ -406,7 +409,8 @@ def _activation(name: str, complex: bool) -> Callable[[np.random.Generator], Arr
         if name == "sigmoid":
             a[:2] *= 8
             return {"a": a, "dy": dy}
-        return {"a": a, "b": rng.standard_normal(5) / 2, "dy": dy}
+        shift = 0.75 if name == "modrelu" else 0.0
+        return {"a": a, "b": rng.standard_normal(5) / 2 - shift, "dy": dy}
 
     return draw
 

@@ -251,4 +251,4 @@ def write_case(case: Case, path: Path) -> None:
         "dtype": floats[0] if floats else DTYPES[0],
         "outputs": json.dumps({name: list(shape) for name, shape in case.outputs.items()}),
     }
-    save_file({name: np.ascontiguousarray(array) for name, array in case.inputs.items()}, path, metadata)
+    save_file({name: np.array(array, order="C") for name, array in case.inputs.items()}, path, metadata)
