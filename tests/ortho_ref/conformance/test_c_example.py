@@ -138,6 +138,8 @@ def test_a_config_with_escapes_and_other_keys(program, pack, tmp_path):
         ("cell", {"cell": "gru_reset_after"}),
         ("cell", {"activation": "sigmoid"}),
         ("cell", {"activation": ""}),
+        ("invalid", {"of": "parametrization", "parametrization": "exponential"}),
+        ("invalid", {"of": "cell", "cell": "lstm"}),
     ],
 )
 def test_other_cases_are_not_supported(program, pack, kind, config):
@@ -160,6 +162,15 @@ def test_inputs_that_are_refused(program, pack, name):
         wrong[-1].flat[-1] = value
     for array in wrong:
         assert program(pack({**arrays, name: array}, config)) == REFUSED
+
+
+def test_a_case_of_kind_invalid_is_run_as_the_kind_it_is_of(program, pack, tmp_path):
+    problem, arrays, config = case()
+    config["of"] = "cell"
+    assert program(pack(arrays, config, "invalid"), tmp_path / "out") == DONE
+    compare(load_file(tmp_path / "out"), expected(problem.cell, arrays))
+    arrays["weights.U_c"] = arrays["weights.U_c"][:, :-1]
+    assert program(pack(arrays, config, "invalid")) == REFUSED
 
 
 @pytest.mark.parametrize("token", [-1, 3, 2**62, -(2**63)])
