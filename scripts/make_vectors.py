@@ -11,7 +11,6 @@ another name.
 import hashlib
 import importlib.util
 import json
-from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -20,11 +19,11 @@ from safetensors.numpy import save
 
 from ortho_ref import checkpoint
 from ortho_ref.conformance import case as stored
-from ortho_ref.conformance.case import FORMAT, KINDS, MANIFEST, VECTORS, Arrays, Vector, file_of, in_precision, key_of
+from ortho_ref.conformance.case import FORMAT, KINDS, MANIFEST, VECTORS, Arrays, Vector, file_of, key_of
 from ortho_ref.conformance.compare import MINIMUM, scales
 from ortho_ref.conformance.kills import kills
 from scripts.conformance_cases import Spec, specs
-from scripts.program import BAD_INPUT, fail, run, say
+from scripts.program import fail, run, say
 
 #: How far a case may be from what is stored, and from the second route, relative to its scale.
 SAME = {"update": 1e-9, "train": 1e-9}
@@ -137,7 +136,9 @@ def compared(made: Vector, old: Vector) -> None:
     theirs = roles(old)
     for role, arrays in roles(made).items():
         if role in ("inputs", "control"):
-            if not all(_equal(arrays.get(name), theirs[role].get(name)) for name in arrays.keys() | theirs[role].keys()):
+            if not all(
+                _equal(arrays.get(name), theirs[role].get(name)) for name in arrays.keys() | theirs[role].keys()
+            ):
                 raise ValueError(f"{made.id}: its {role} are not those stored")
         elif arrays or theirs[role]:
             try:
@@ -149,7 +150,9 @@ def compared(made: Vector, old: Vector) -> None:
 
 
 def _equal(a: np.ndarray | None, b: np.ndarray | None) -> bool:
-    return a is not None and b is not None and a.dtype == b.dtype and np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
+    return (
+        a is not None and b is not None and a.dtype == b.dtype and np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
+    )
 
 
 def write(vectors: list[Vector], withdrawn: list[dict[str, Any]], arrays: dict[str, Arrays]) -> None:

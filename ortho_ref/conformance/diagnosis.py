@@ -1,2 +1,235 @@
-def diagnose(chosen, results, given, dtype):
-    return results
+"""What is wrong with an implementation: the mistake, or the two, whose outputs are its own; else what is right and wrong.
+
+Of mistakes whose outputs are the same on a case those come first that explain most of the failing cases of the same
+cell, map or optimizer.  Pairs are tried where no single one fits: on two such cases, and what is found on the others;
+not for `train`, where each try is ten updates.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+
+from ortho_ref.conformance.case import Arrays, Case, Vector
+from ortho_ref.conformance.compare import compare, matches
+from ortho_ref.conformance.mistake import Mistake, made
+from ortho_ref.conformance.mistakes import MISTAKES
+from ortho_ref.conformance.report import FAILED, Result
+
+Combination: TypeAlias = tuple[Mistake, ...]  # one, or two: the outer and the inner
+
+#: Outputs with one entry for each update, and the inputs they are made from.
+_BY_UPDATE = {"update": ("dU",), "optimizer": ("gradient",)}
+_TRIED, _SHOWN = 2, 3
+
+
+class _Failure:
+    """A failing case, with the outputs that were given for it."""
+
+    def __init__(self, vector: Vector, given: Arrays, dtype: str) -> None:
+        self.vector, self.given, self.dtype = vector, given, dtype
+        self.applicable = [mistake for mistake in MISTAKES if mistake.applies(vector.case)]
+        self.made: dict[str, Arrays] = {}
+        for mistake in self.applicable:
+            if (outputs := _tried((mistake,), vector)) is not None:
+                self.made[mistake.name] = outputs
+
+    @cached_property
+    def singles(self) -> list[Combination]:
+        """Mistakes whose outputs these are."""
+        return [(m,) for m in self.applicable if m.name in self.made and self._are(self.made[m.name])]
+
+    def _are(self, outputs: Arrays) -> bool:
+        return matches(self.given, outputs, self.vector, self.dtype)
+
+    def explained_by(self, combination: Combination) -> bool:
+        """Whether these are the outputs of two mistakes."""
+        outputs = _tried(combination, self.vector)
+        return outputs is not None and self._are(outputs)
+
+    def pairs(self) -> list[Combination]:
+        """Pairs of mistakes whose outputs these are."""
+        short = _Short(self)
+        return [pair for pair in self._candidates() if short.explained_by(pair) and self.explained_by(pair)]
+
+    def _candidates(self) -> Iterable[Combination]:
+        """Pairs that can be: of one that changes the forward pass and one that does not, the first has to have it right."""
+        known = [mistake for mistake in self.applicable if mistake.name in self.made]
+        if self.vector.case.kind in _BY_UPDATE:
+            return [(a, b) for a in known for b in known if a is not b]
+        forward = {name for name in self.given if not name.startswith("d_")}
+        seen = {name: self.given[name] for name in forward}
+
+        def has(outputs: Arrays, like: Arrays) -> bool:
+            return not forward or matches({n: like[n] for n in forward}, outputs, self.vector, self.dtype)
+
+        backward = [m for m in known if has(self.made[m.name], self.vector.expected)]
+        changing = [m for m in known if m not in backward]
+        if not forward or has(self.vector.expected, seen):
+            return [(a, b) for a in backward for b in backward if a is not b]
+        fitting = [m for m in changing if has(self.made[m.name], seen)]
+        mixed = [pair for a in fitting for b in backward for pair in ((a, b), (b, a))]
+        return mixed + [(a, b) for a in changing for b in changing if a is not b]
+
+
+class _Short(_Failure):
+    """The first two updates alone, which are quick to compute; other cases as they are."""
+
+    def __init__(self, whole: _Failure) -> None:
+        self.vector, self.given, self.dtype = whole.vector, whole.given, whole.dtype
+        by_update = _BY_UPDATE.get(whole.vector.case.kind)
+        if by_update is not None:
+            case = whole.vector.case
+            inputs = case.inputs | {name: case.inputs[name][:2] for name in by_update}
+            expected = {name: array[:2] for name, array in whole.vector.expected.items()}
+            self.vector = replace(whole.vector, case=replace(case, inputs=inputs), expected=expected)
+            self.given = {name: array[:2] for name, array in whole.given.items()}
+
+
+def _tried(combination: Combination, vector: Vector) -> Arrays | None:
+    """The outputs with these mistakes; None where they do not go together."""
+    try:
+        return made(combination, vector)
+    except (ValueError, KeyError, TypeError, IndexError, ArithmeticError, np.linalg.LinAlgError):
+        return None
+
+
+def diagnose(chosen: Sequence[Vector], results: Sequence[Result], given: dict[str, Arrays], dtype: str) -> list[Result]:
+    """The results, those that failed with outputs with a diagnosis."""
+    failures = {
+        vector.id: _Failure(vector, _of_right_shape(vector, given[vector.id]), dtype)
+        for vector, result in zip(chosen, results, strict=True)
+        if result.status == FAILED and _of_right_shape(vector, given[vector.id])
+    }
+    found: dict[str, list[Combination]] = {}
+    for group in _by_subject(failures.values()):
+        found |= _explanations(group)
+    return [
+        _diagnosed(result, failures[result.id], found[result.id]) if result.id in failures else result
+        for result in results
+    ]
+
+
+def _of_right_shape(vector: Vector, given: Arrays) -> Arrays:
+    """What can be compared: all of the given outputs, or none where one is not of its shape."""
+    good = all(
+        a.shape == vector.expected[name].shape and a.dtype.kind in "fiub" and np.isfinite(a).all()
+        for name, a in given.items()
+    )
+    return given if good else {}
+
+
+def _by_subject(failures: Iterable[_Failure]) -> list[list[_Failure]]:
+    groups: dict[tuple[str, str], list[_Failure]] = {}
+    for failure in failures:
+        case = failure.vector.case
+        groups.setdefault((case.kind, subject(case)), []).append(failure)
+    return list(groups.values())
+
+
+def _explanations(group: list[_Failure]) -> dict[str, list[Combination]]:
+    """Case -> the combinations that explain it, those first that explain most of the group."""
+    found = {failure.vector.id: list(failure.singles) for failure in group}
+    open_ones = [failure for failure in group if not failure.singles and failure.vector.case.kind != "train"]
+    pairs: list[Combination] = []
+    for failure in sorted(open_ones, key=_size)[:_TRIED]:
+        if not any(failure.explained_by(pair) for pair in pairs):
+            pairs += failure.pairs()
+    for failure in open_ones:
+        found[failure.vector.id] = [pair for pair in pairs if failure.explained_by(pair)]
+    counts = Counter(_names(c) for combinations in found.values() for c in combinations)
+    return {id: _most(combinations, counts) for id, combinations in found.items()}
+
+
+def _size(failure: _Failure) -> int:
+    return sum(array.size for array in failure.vector.case.inputs.values())
+
+
+def _names(combination: Combination) -> tuple[str, ...]:
+    return tuple(sorted(mistake.name for mistake in combination))
+
+
+def _most(combinations: list[Combination], counts: Counter[tuple[str, ...]]) -> list[Combination]:
+    """Those with the highest count, one of each order."""
+    highest = max((counts[_names(c)] for c in combinations), default=0)
+    return list({_names(c): c for c in reversed(combinations) if counts[_names(c)] == highest}.values())[::-1]
+
+
+def subject(case: Case) -> str:
+    """What a case is of: its cell, map, algorithm, optimizer, activation, loss or task."""
+    config = case.config
+    if case.kind == "train":
+        return "the training of NC-GRU"
+    name = next(
+        (
+            config[key]
+            for key in ("cell", "parametrization", "algorithm", "activation", "loss", "task")
+            if key in config
+        ),
+        "",
+    )
+    return str(name or config["optimizer"]["name"])
+
+
+def _diagnosed(result: Result, failure: _Failure, combinations: list[Combination]) -> Result:
+    if not combinations:
+        return replace(result, diagnosis=right_and_wrong(failure.vector, failure.given, failure.dtype))
+    says = [" and with ".join(mistake.says for mistake in c) for c in combinations[:_SHOWN]]
+    more = f", or {len(combinations) - _SHOWN} more" if len(combinations) > _SHOWN else ""
+    names = tuple(dict.fromkeys(mistake.name for c in combinations for mistake in c))
+    text = f"your outputs equal {subject(failure.vector.case)} with {'; or with '.join(says)}{more}"
+    return replace(result, mistakes=names, diagnosis=text)
+
+
+def right_and_wrong(vector: Vector, given: Arrays, dtype: str) -> str:
+    """Which outputs are right and which wrong, and what can be said of the wrong ones."""
+    compared = compare(vector, given, dtype)
+    wrong = [name for name, comparison in compared.items() if not comparison.passed]
+    right = [name for name, comparison in compared.items() if comparison.passed]
+    forward = [name for name in compared if not name.startswith("d_")]
+    parts = []
+    if any(name.startswith("d_") for name in compared) and forward:
+        if set(forward) <= set(right):
+            only = "only " if len(wrong) < len(compared) - len(forward) else ""
+            parts.append(f"forward right; {only}{', '.join(wrong)} wrong")
+        else:
+            parts.append(f"forward wrong: {', '.join(name for name in forward if name in wrong)}")
+    else:
+        parts.append(f"wrong: {', '.join(wrong)}" + (f"; right: {', '.join(right)}" if right else ""))
+    parts += [hint for name in wrong[:_SHOWN] if (hint := _hint(name, vector, given, dtype))]
+    if len(wrong) == 1 and wrong[0].startswith("d_") and set(forward) <= set(right):
+        name = wrong[0].removeprefix("d_").rpartition(".")[2]
+        parts.append(f"look at what multiplies {name} in backward")
+    return "; ".join(parts)
+
+
+def _hint(name: str, vector: Vector, given: Arrays, dtype: str) -> str:
+    """A factor, a transpose, a conjugate, or the first step that is off."""
+    ours, theirs = vector.expected[name], given[name].astype(np.float64)
+
+    def equal(array: np.ndarray) -> bool:
+        return array.shape == ours.shape and compare(vector, {name: array}, dtype)[name].passed
+
+    factor = float((ours * theirs).sum() / (ours * ours).sum()) if ours.any() else 0.0
+    if theirs.any() and factor and equal(theirs / factor):
+        return f"{name} is {factor:.6g} times what is expected"
+    if not theirs.any():
+        return f"{name} is 0"
+    if theirs.ndim >= 2 and equal(np.swapaxes(theirs, 0, 1)):
+        return f"{name} is the transpose of what is expected"
+    if theirs.shape[-1:] == (2,) and equal(theirs * [1, -1]):
+        return f"{name} is the conjugate of what is expected"
+    if theirs.ndim and len(theirs) > 1 and name in ("h", "c", "A", "U", "A_tilde", "parameter", "loss"):
+        off = [i for i in range(len(ours)) if not equal(_only(ours, theirs, i))]
+        return f"{name}[{off[0]}] is the first that is off" if off[0] > 0 else ""
+    return ""
+
+
+def _only(ours: np.ndarray, theirs: np.ndarray, i: int) -> np.ndarray:
+    """What is expected, with entry i as it was given."""
+    mixed = ours.copy()
+    mixed[i] = theirs[i]
+    return mixed

@@ -17,8 +17,8 @@ def kills(vector: Vector) -> list[str]:
 def killed(mistake: Mistake, vector: Vector) -> bool:
     """Whether an implementation with this mistake fails.  Raises what the mistake itself raises."""
     if vector.case.kind == "invalid":
-        return run_one(lambda case: made(mistake, replace(vector, case=case)), vector, "float64")[0].status == FAILED
-    outputs = made(mistake, vector)
+        return run_one(lambda case: made((mistake,), replace(vector, case=case)), vector, "float64")[0].status == FAILED
+    outputs = made((mistake,), vector)
 
     def run(case: Case) -> Arrays:
         return outputs

@@ -5,8 +5,9 @@ outputs, or replaces a function for the time being, around the other.
 """
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -40,17 +41,20 @@ def right(vector: Vector) -> Base:
     return outputs
 
 
-def made(mistake: Mistake, vector: Vector) -> Arrays:
-    """What an implementation with this mistake gives for a vector's case.  Raises what it raises."""
+def made(mistakes: Sequence[Mistake], vector: Vector) -> Arrays:
+    """What an implementation with these mistakes gives for a vector's case, the first around the next.
+
+    Raises what they raise.
+    """
+    run = right(vector)
+    for mistake in reversed(mistakes):
+        run = partial(_around, mistake, run)
     with np.errstate(all="ignore"):
-        return mistake.outputs(vector.case, right(vector))
+        return run(vector.case)
 
 
-def both(outer: Mistake, inner: Mistake, vector: Vector) -> Arrays:
-    """The same with two mistakes."""
-    base = right(vector)
-    with np.errstate(all="ignore"):
-        return outer.outputs(vector.case, lambda case: inner.outputs(case, base))
+def _around(mistake: Mistake, base: Base, case: Case) -> Arrays:
+    return mistake.outputs(case, base)
 
 
 # The ways: each gives what stands in `outputs`.

@@ -5,6 +5,7 @@ it equals (`diagnosis`).  Those of losses, tasks and refusals stand here.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -47,8 +48,6 @@ def _last_step(case: Case) -> Arrays:
 
 def _last_alone(case: Case, base: Base) -> Arrays:
     """The loss of the last step alone."""
-    from dataclasses import replace
-
     found = base(replace(case, inputs=_last_step(case)))
     d_outputs = np.zeros_like(case.inputs["outputs"])
     d_outputs[-1:] = found["d_outputs"]

@@ -570,7 +570,7 @@ def _sigmoid_derivative(derivative: Callable[[Any], Any]) -> tuple[Patch, ...]:
 
 def _first_bias(case: Case, base: Base) -> Arrays:
     """Biases' gradients of the batch's first sequence; the rest is right."""
-    upstream = {name: nothing(case.inputs[name]) for name in ("dh", "dh_T", "dc_T") if name in case.inputs}
+    upstream: Arrays = {name: nothing(case.inputs[name]) for name in ("dh", "dh_T", "dc_T") if name in case.inputs}
     for name, array in upstream.items():
         first = (slice(None), 0) if name == "dh" else (0,)
         array[first] = case.inputs[name][first]

@@ -3,6 +3,7 @@
 import copy
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -292,24 +293,28 @@ def _all_reflections(case: Case) -> bool:
     return of("householder")(case) and case.config["reflections"] == len(case.inputs["params.V"])
 
 
+def _other_way_round(pairs: Any, M: Any) -> Any:
+    return pairs(M)[::-1]
+
+
 def _phase_on_upper(case: Case, base: Base) -> Arrays:
     """With the two rows of every pair exchanged and the angles negative the phase is the upper row's."""
 
     def swapped(layers: Iterator[Layer]) -> list[Layer]:
-        return [layer._replace(pairs=lambda M, own=layer.pairs: own(M)[::-1]) for layer in layers]
+        return [layer._replace(pairs=partial(_other_way_round, layer.pairs)) for layer in layers]
 
     turned = _angles(negative, negative)
     return _layers(swapped, TunableRotations, FFTRotations)(case, lambda inner: turned(inner, base))
 
 
-def _reordered(own: Any, kind: str, angles: Any) -> Any:
+def _reordered(angles: Any, own: Any, kind: str) -> Any:
     row = angles(own, kind)
     return row.T.reshape(-1).reshape(row.shape)
 
 
 def _columns_by_block(layers: Iterator[Layer]) -> list[Layer]:
     """FFT style with the angles of a row taken block by block."""
-    return [layer._replace(angles=lambda own, kind, a=layer.angles: _reordered(own, kind, a)) for layer in layers]
+    return [layer._replace(angles=partial(_reordered, layer.angles)) for layer in layers]
 
 
 def _even_odd(layers: Iterator[Layer]) -> list[Layer]:

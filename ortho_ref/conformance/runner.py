@@ -8,6 +8,7 @@ import importlib.util
 import json
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -142,7 +143,7 @@ def load_adapter(name: str) -> Run:
     run = getattr(module, "run", None)
     if not callable(run):
         raise ValueError(f"adapter is {name}, which has no function run(case)")
-    return run  # type: ignore[no-any-return]
+    return run
 
 
 def _module(name: str) -> ModuleType:
@@ -177,7 +178,7 @@ def command_adapter(command: str, timeout: float = 10.0) -> Run:
             raise ValueError(f"command is {command!r}; it has to name {place}")
     if not timeout > 0:
         raise ValueError(f"timeout is {timeout}; allowed: seconds above 0")
-    if not _executable(words[0]):
+    if shutil.which(words[0]) is None:
         raise ValueError(f"command is {command!r}; there is no program {words[0]}")
 
     def run(case: Case) -> Any:
@@ -188,12 +189,6 @@ def command_adapter(command: str, timeout: float = 10.0) -> Run:
             return _outputs_of(own, Path(paths["{output}"]), timeout)
 
     return run
-
-
-def _executable(program: str) -> bool:
-    from shutil import which
-
-    return which(program) is not None
 
 
 def _filled(word: str, paths: dict[str, str]) -> str:

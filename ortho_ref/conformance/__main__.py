@@ -1,0 +1,131 @@
+"""The kit's command line: python -m ortho_ref.conformance run | list | show | export | schema."""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+import ortho_ref
+from ortho_ref.conformance.case import DTYPES, Vector, select
+from ortho_ref.conformance.export import export
+from ortho_ref.conformance.report import Result
+from ortho_ref.conformance.runner import check, command_adapter, load_adapter
+from ortho_ref.conformance.schema import schema
+
+NAME = "python -m ortho_ref.conformance"
+
+
+def parser() -> argparse.ArgumentParser:
+    """The arguments of every command."""
+    top = argparse.ArgumentParser(prog=NAME, description="Check an implementation of orthogonal and gated RNNs.")
+    top.add_argument("--version", action="version", version=f"ortho_ref {ortho_ref.__version__}")
+    commands = top.add_subparsers(dest="does", required=True, metavar="run | list | show | export | schema")
+    run = commands.add_parser("run", help="run an implementation over the cases")
+    whose = run.add_mutually_exclusive_group(required=True)
+    whose.add_argument("--adapter", metavar="FILE.py|package.module", help="a module that defines run(case)")
+    whose.add_argument("--command", metavar="'PROGRAM {input} {output}'", help="a program, run once for each case")
+    run.add_argument("--only", metavar="PATTERN", help="cases whose names fit, as 'cell/lstm*'")
+    run.add_argument("--dtype", choices=DTYPES, default=DTYPES[0], help="of the inputs (default: float64)")
+    run.add_argument("--allow-partial", action="store_true", help="let cases with outputs missing pass")
+    run.add_argument("--report", type=Path, metavar="OUT.json", help="write the report as JSON")
+    run.add_argument("--timeout", type=float, default=10.0, metavar="SECONDS", help="for each case of --command")
+    listed = commands.add_parser("list", help="the names of the cases")
+    listed.add_argument("--only", metavar="PATTERN")
+    commands.add_parser("show", help="one case: config, shapes, equations, mistakes it shows").add_argument("case")
+    exported = commands.add_parser("export", help="every case as files, for languages without Python")
+    exported.add_argument("folder", type=Path, metavar="DIR")
+    exported.add_argument("--only", metavar="PATTERN")
+    exported.add_argument("--dtype", choices=DTYPES, default=DTYPES[0])
+    commands.add_parser("schema", help="JSON Schemas of the report, the manifest and the exported files' metadata")
+    return top
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; the exit code."""
+    given = parser().parse_args(arguments)
+    try:
+        return {"run": _run, "list": _list, "show": _show, "export": _export, "schema": _schema}[given.does](given)
+    except (ValueError, OSError) as error:
+        _fail(error)
+
+
+def _fail(error: Exception) -> NoReturn:
+    print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
+    sys.exit(2)
+
+
+def _run(given: argparse.Namespace) -> int:
+    chosen = select(given.only)
+    if given.report is not None and not given.report.resolve().parent.is_dir():
+        raise ValueError(f"--report is {given.report}, whose folder does not exist")
+    run = command_adapter(given.command, given.timeout) if given.adapter is None else load_adapter(given.adapter)
+    report = check(run, given.only, given.dtype, allow_partial=given.allow_partial, progress=_progress(len(chosen)))
+    if given.report is not None:
+        given.report.write_text(report.as_json() + "\n")
+    report.print()
+    return report.exit_code
+
+
+class _progress:
+    """A line on a terminal that is written over."""
+
+    def __init__(self, cases: int) -> None:
+        self.cases, self.done = cases, 0
+
+    def __call__(self, result: Result) -> None:
+        self.done += 1
+        if sys.stderr.isatty():
+            end = "\r" if self.done < self.cases else "\r\033[K"
+            print(f"\r\033[K{self.done} of {self.cases}  {result.id}", end=end, file=sys.stderr, flush=True)
+
+
+def _list(given: argparse.Namespace) -> int:
+    chosen = select(given.only)
+    width = max(len(vector.id) for vector in chosen)
+    for vector in chosen:
+        print(f"{vector.id:{width}}  {vector.why}")
+    return 0
+
+
+def _show(given: argparse.Namespace) -> int:
+    named = [vector for vector in select(given.case) if vector.id == given.case]
+    if not named:
+        raise ValueError(f"case is {given.case!r}, which is a pattern; give the name of one case")
+    print("\n".join(described(named[0])))
+    return 0
+
+
+def described(vector: Vector) -> list[str]:
+    """What there is to say of a case, line by line."""
+    case = vector.case
+    lines = [
+        vector.id,
+        f"  kind       {case.kind}",
+        f"  why        {vector.why}",
+        f"  config     {json.dumps(case.config)}",
+    ]
+    for title, arrays in (("inputs", case.inputs), ("outputs", vector.expected)):
+        for i, (name, array) in enumerate(arrays.items()):
+            lines.append(f"  {title if i == 0 else '':10} {name} {array.dtype} {array.shape}")
+    for title, values in (("equations", vector.equations), ("kills", vector.kills)):
+        lines.append(f"  {title:10} {', '.join(values) or 'none'}")
+    route = vector.confirmed
+    lines.append(f"  confirmed  {route['route']}, {route['error']:.1e} away")
+    return lines
+
+
+def _export(given: argparse.Namespace) -> int:
+    count = export(given.folder, given.only, given.dtype)
+    print(f"{count} cases in {given.folder}", file=sys.stderr)
+    return 0
+
+
+def _schema(given: argparse.Namespace) -> int:
+    print(json.dumps(schema(), indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
