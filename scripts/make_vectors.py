@@ -1,4 +1,4 @@
-"""Make, check and withdraw the conformance kit's vectors: python -m scripts.make_vectors [--check] [--withdraw ID --why WHY]
+"""Make the conformance kit's vectors: python -m scripts.make_vectors [--check | --withdraw ID --why WHY]
 
 Every case of scripts/conformance_cases.py is computed in float64 by ortho_ref and, before it is written, once more by a
 second route (scripts/second_route.py; needs torch).  What is stored stays as it is, to the bit: a case that is there

@@ -1,4 +1,4 @@
-"""What is wrong with an implementation: the mistake, or the two, whose outputs are its own; else what is right and wrong.
+"""What is wrong: the mistake, or the two, whose outputs are those given; else which outputs are right and which wrong.
 
 Of mistakes whose outputs are the same on a case those come first that explain most of the failing cases of the same
 cell, map or optimizer.  Pairs are tried where no single one fits: on two such cases, and what is found on the others;
@@ -56,7 +56,7 @@ class _Failure:
         return [pair for pair in self._candidates() if short.explained_by(pair) and self.explained_by(pair)]
 
     def _candidates(self) -> Iterable[Combination]:
-        """Pairs that can be: of one that changes the forward pass and one that does not, the first has to have it right."""
+        """Pairs that can be: of one that changes the forward pass and one that does not, the first has to fit it."""
         known = [mistake for mistake in self.applicable if mistake.name in self.made]
         if self.vector.case.kind in _BY_UPDATE:
             return [(a, b) for a in known for b in known if a is not b]

@@ -87,7 +87,7 @@ class Report:
         return f"{counted}; {self.dtype}, ortho_ref {ortho_ref.__version__}.{more}"
 
     def print(self) -> None:
-        """The table on standard output, by rich where it is installed."""
+        """The table on standard output: on a terminal by rich, where it is installed; else as plain text."""
         try:
             from rich.console import Console
             from rich.table import Table
@@ -95,12 +95,16 @@ class Report:
         except ImportError:
             print(self)
             return
+        console = Console()
+        if not console.is_terminal:
+            print(self)
+            return
         table = Table("case", "", "worst error", "", box=None, pad_edge=False)
+        table.columns[0].no_wrap = table.columns[1].no_wrap = True
         colors = {PASSED: "green", FAILED: "red", PARTIAL: "yellow", UNSUPPORTED: "dim"}
         for result in self.results:
             name, status, worst, remarks = cells_of(result)
             table.add_row(name, Text(status, colors[status]), Text(worst), Text(remarks))
-        console = Console()
         console.print(table)
         console.print(self.summary(), highlight=False, markup=False)
 
