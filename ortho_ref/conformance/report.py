@@ -37,8 +37,15 @@ class Result:
     def remarks(self) -> str:
         """Everything there is to say, in one line."""
         own = [f"{name} {c.remark}" for name, c in self.outputs.items() if c.remark]
-        missing = [f"missing: {', '.join(self.missing)}"] if self.missing else []
-        return "; ".join(part for part in (self.message, *own, *missing, self.diagnosis) if part)
+        missing = f"missing: {', '.join(_shortened(self.missing))}" if self.missing else ""
+        return "; ".join(part for part in (self.message, *own, self.diagnosis, missing) if part)
+
+
+def _shortened(names: tuple[str, ...]) -> list[str]:
+    """Names, of several under one prefix the prefix: d_weights.* for d_weights.U and d_weights.W."""
+    prefixes = Counter(name.partition(".")[0] for name in names)
+    short = (f"{prefix}.*" if prefixes[prefix := name.partition(".")[0]] > 1 else name for name in names)
+    return list(dict.fromkeys(short))
 
 
 @dataclass(frozen=True)
