@@ -1,4 +1,4 @@
-"""Write docs/kill-table.md, which case of the conformance kit shows which mistake: python -m scripts.kill_table [--check]
+"""Which case of the conformance kit shows which mistake, docs/kill-table.md: python -m scripts.kill_table [--check]
 
 Exit code 1 if a mistake passes every case, or with --check if the page is not what would be written.
 """
@@ -49,7 +49,7 @@ def table() -> Table:
 def page(found: Table) -> str:
     """The page."""
     cases = vectors()
-    survivors = found.survivors()
+    shown = len(MISTAKES) - len(found.survivors())
     needed = sum(bool(found.alone(vector.id)) for vector in cases)
     lines = [
         "# Which case shows which mistake",
@@ -57,9 +57,9 @@ def page(found: Table) -> str:
         "Written by `python -m scripts.kill_table`.  A mistake is a named wrong version of the reference",
         "(`ortho_ref/conformance/mistakes*.py`); the kit has to show every one.",
         "",
-        f"{len(MISTAKES)} mistakes, {len(cases)} cases, in float64: {len(MISTAKES) - len(survivors)} of the mistakes are",
-        f'shown.  {needed} cases show something that no other case of the same cell, map or optimizer does ("alone"); the',
-        "others stay for what they are there for: an option, a shape, a convention of their own.",
+        f"{len(MISTAKES)} mistakes, {len(cases)} cases, in float64: {shown} of the mistakes are shown.",
+        f"{needed} cases show something that no other case of the same cell, map or optimizer does (alone); the others",
+        "stay for what they are there for: an option, a shape, a convention of their own.",
         "",
         f"{KILLED} shown, {PASSED} not shown, blank: does not apply.",
     ]

@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeAlias
@@ -57,7 +57,18 @@ def check(
     """
     if dtype not in DTYPES:
         raise ValueError(f"dtype is {dtype!r}; allowed: {', '.join(map(repr, DTYPES))}")
-    chosen = select(only)
+    return check_all(run, select(only), dtype, allow_partial=allow_partial, progress=progress)
+
+
+def check_all(
+    run: Run,
+    chosen: Sequence[Vector],
+    dtype: str,
+    *,
+    allow_partial: bool = False,
+    progress: Callable[[Result], None] | None = None,
+) -> Report:
+    """The same of these cases."""
     results, given = [], {}
     for vector in chosen:
         result, outputs = run_one(run, vector, dtype)

@@ -7,6 +7,7 @@ import numpy as np
 
 from gradients import bounds
 from ortho_ref import fused
+from ortho_ref.cells import GRUResetBefore
 from ortho_ref.cells.cell import parts_of, state_of
 from ortho_ref.conformance import Case, reference
 from ortho_ref.conformance.case import Arrays, joined, parted
@@ -27,8 +28,8 @@ def run(case: Case) -> Arrays:
         return task(case)
     found = reference.outputs(case)
     if "bound" in case.outputs:
-        weights = reference.under("weights.", case.inputs)
-        bound = bounds.theorem_1(reference.cell_of(case.config), weights, case.inputs["x"], case.inputs["h_prev"])
+        weights, own = reference.under("weights.", case.inputs), GRUResetBefore(case.config["activation"])
+        bound = bounds.theorem_1(own, weights, case.inputs["x"], case.inputs["h_prev"])
         found["bound"] = np.array(bound.bound)
     return found
 
