@@ -1,0 +1,304 @@
+"""The converters against the frameworks' own equations, written out here on their own layouts."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ortho_ref import scan
+from ortho_ref.activations import sigmoid
+from ortho_ref.cells import LSTM, Elman, GRUResetAfter, GRUResetBefore
+from ortho_ref.conformance import converters
+
+CELLS = {"elman": Elman, "lstm": LSTM, "gru_reset_after": GRUResetAfter, "gru_reset_before": GRUResetBefore}
+PHI = {"tanh": np.tanh, "relu": lambda a: np.maximum(a, 0)}
+
+
+def configs(framework):
+    """Everything that a framework has."""
+    both = ("tanh", "relu")
+    for activation in both:
+        yield {"cell": "elman", "activation": activation, "complex": False}
+    yield {"cell": "lstm"}
+    for activation in both if framework != "pytorch" else ("tanh",):
+        for recurrent_bias in (False, True):
+            on = {"reset_gate": True, "update_gate": True, "recurrent_bias": recurrent_bias}
+            yield {"cell": "gru_reset_after", "activation": activation, **on}
+        if framework in ("onnx", "keras"):
+            yield {"cell": "gru_reset_before", "activation": activation}
+
+
+FRAMEWORKS = ("pytorch", "onnx", "keras", "flax")
+PAIRS = [(framework, config) for framework in FRAMEWORKS for config in configs(framework)]
+EVERY = pytest.mark.parametrize(
+    ("framework", "config"), PAIRS, ids=[" ".join(map(str, [f, *c.values()])) for f, c in PAIRS]
+)
+SIZES = {"seed": st.integers(0, 2**32 - 1), "m": st.integers(1, 5), "n": st.integers(1, 6)}
+
+
+def of(framework):
+    """from_, to_ and gradients_from_ of a framework."""
+    return [getattr(converters, f"{way}_{framework}") for way in ("from", "to", "gradients_from")]
+
+
+def cell_of(config):
+    """The cell of a config."""
+    return CELLS[config["cell"]](**{option: value for option, value in config.items() if option != "cell"})
+
+
+def draw(config, rng, m, n, dtype=np.float64):
+    """Our weights, all of them random."""
+    return {k: rng.standard_normal(s).astype(dtype) for k, s in cell_of(config).shapes(m, n).items()}
+
+
+def flat(arrays):
+    """Name -> array, of Flax's tree too."""
+    if not any(isinstance(value, dict) for value in arrays.values()):
+        return arrays
+    return {f"{outer}/{inner}": a for outer, leaves in arrays.items() for inner, a in leaves.items()}
+
+
+def nested(arrays):
+    """Flax's tree; undoes `flat`."""
+    tree = {}
+    for name, a in arrays.items():
+        outer, inner = name.split("/")
+        tree.setdefault(outer, {})[inner] = a
+    return tree
+
+
+def like(arrays, value):
+    """The same names, nested alike, with value(array) for every array."""
+    return {k: like(a, value) if isinstance(a, dict) else value(a) for k, a in arrays.items()}
+
+
+def is_gru_after(config):
+    """Whether the candidate has two biases."""
+    return config["cell"] == "gru_reset_after"
+
+
+# One step of each framework as its documentation has it, on its own arrays: products of input and state by gate, each
+# with its bias, in the order of the documentation's names.
+
+
+def pytorch_parts(w, config):
+    k = {"elman": 1, "lstm": 4}.get(config["cell"], 3)
+    W, U, b, b_hh = (np.split(w[name], k) for name in ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0"))
+    return W, U, b, b_hh, {"lstm": "ifgo"}.get(config["cell"], "rzn" if k == 3 else "h")
+
+
+def onnx_parts(w, config):
+    k = {"elman": 1, "lstm": 4}.get(config["cell"], 3)
+    W, U, B = (np.split(w[name][0], parts) for name, parts in (("W", k), ("R", k), ("B", 2 * k)))
+    return W, U, B[:k], B[k:], {"lstm": "iofg"}.get(config["cell"], "zrn" if k == 3 else "h")
+
+
+def keras_parts(w, config):
+    k = {"elman": 1, "lstm": 4}.get(config["cell"], 3)
+    W, U = ([part.T for part in np.split(w[name], k, axis=1)] for name in ("kernel", "recurrent_kernel"))
+    b, b_hh = w["bias"] if is_gru_after(config) else (w["bias"], np.zeros_like(w["bias"]))
+    return W, U, np.split(b, k), np.split(b_hh, k), {"lstm": "ifgo"}.get(config["cell"], "zrn" if k == 3 else "h")
+
+
+def flax_parts(w, config):
+    names = {"elman": [""], "lstm": "ifgo"}.get(config["cell"], "rzn")
+    parts = [(w[f"i{g}"], w[f"h{g}"]) for g in names]
+    n = len(parts[0][1]["kernel"])
+    biases = [[side.get("bias", np.zeros(n)) for side in pair] for pair in parts]
+    W, U = ([pair[s]["kernel"].T for pair in parts] for s in (0, 1))
+    return W, U, [b for b, _ in biases], [b for _, b in biases], "h" if names == [""] else names
+
+
+def framework_states(framework, config, w, x, start):
+    """h (T+1, B, n), of LSTM the pair (h, c), by the framework's equations on its own arrays."""
+    W, U, b, b_hh, names = globals()[f"{framework}_parts"](w, config)
+    phi = PHI[config.get("activation", "tanh")]
+    history = [start]
+    for x_t in x:
+        h = history[-1][0] if config["cell"] == "lstm" else history[-1]
+        i = {g: x_t @ W[k].T + b[k] for k, g in enumerate(names)}
+        r = {g: h @ U[k].T + b_hh[k] for k, g in enumerate(names)}
+        if config["cell"] == "elman":
+            history.append(phi(i["h"] + r["h"]))
+        elif config["cell"] == "lstm":
+            gate = {g: sigmoid(i[g] + r[g]) for g in "ifo"}
+            c = gate["f"] * history[-1][1] + gate["i"] * np.tanh(i["g"] + r["g"])
+            history.append((gate["o"] * np.tanh(c), c))
+        else:
+            reset, z = sigmoid(i["r"] + r["r"]), sigmoid(i["z"] + r["z"])
+            k = names.index("n")
+            inner = reset * r["n"] if is_gru_after(config) else (reset * h) @ U[k].T + b_hh[k]
+            history.append((1 - z) * phi(i["n"] + inner) + z * h)
+    return np.stack(history) if config["cell"] != "lstm" else tuple(np.stack(s) for s in zip(*history, strict=True))
+
+
+def start_and_x(config, rng, m, n, T=3, B=2):
+    """A random initial state and x (T, B, m)."""
+    h0, c0 = rng.standard_normal((2, B, n))
+    return (h0, c0) if config["cell"] == "lstm" else h0, rng.standard_normal((T, B, m))
+
+
+@EVERY
+@settings(max_examples=10)
+@given(**SIZES)
+def test_our_weights_run_in_the_framework(framework, config, seed, m, n):
+    """to_: the framework's equations on what it gives are our cell; from_ undoes it to the bit."""
+    from_, to, _ = of(framework)
+    rng = np.random.default_rng(seed)
+    weights = draw(config, rng, m, n)
+    start, x = start_and_x(config, rng, m, n)
+    arrays = to(config, weights)
+    expected, _ = scan.forward(cell_of(config), weights, x, start)
+    np.testing.assert_allclose(framework_states(framework, config, arrays, x, start), expected, rtol=0, atol=1e-13)
+    back = from_(config, arrays)
+    assert {k: a.tolist() for k, a in back.items()} == {k: a.tolist() for k, a in weights.items()}
+
+
+@EVERY
+@settings(max_examples=10)
+@given(**SIZES)
+def test_the_framework_s_weights_run_here(framework, config, seed, m, n):
+    """from_: with all of the framework's arrays random, both biases among them, our cell is the framework's."""
+    from_, to, _ = of(framework)
+    rng = np.random.default_rng(seed)
+    if is_gru_after(config):
+        config = config | {"recurrent_bias": True}
+    arrays = like(to(config, draw(config, rng, m, n)), lambda a: rng.standard_normal(a.shape))
+    start, x = start_and_x(config, rng, m, n)
+    states, _ = scan.forward(cell_of(config), from_(config, arrays), x, start)
+    np.testing.assert_allclose(states, framework_states(framework, config, arrays, x, start), rtol=0, atol=1e-13)
+
+
+@EVERY
+@settings(max_examples=10)
+@given(**SIZES)
+def test_gradients_are_the_adjoint(framework, config, seed, m, n):
+    """gradients_from_ is the transpose of the linear map to_: <g, to(w)> = <gradients_from(g), w> for any g and w."""
+    _, to, gradients_from = of(framework)
+    rng = np.random.default_rng(seed)
+    weights = draw(config, rng, m, n)
+    arrays = to(config, weights)
+    g = like(arrays, lambda a: rng.standard_normal(a.shape))
+    left = sum((flat(g)[k] * a).sum() for k, a in flat(arrays).items())
+    ours = gradients_from(config, g)
+    assert ours.keys() == weights.keys()
+    assert left == pytest.approx(sum((ours[k] * a).sum() for k, a in weights.items()), abs=1e-11)
+
+
+@EVERY
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_pure(framework, config, dtype):
+    """Precision kept; fresh, contiguous arrays that share no memory with the given ones, which stay as they are."""
+    from_, to, gradients_from = of(framework)
+    weights = draw(config, np.random.default_rng(0), 3, 4, dtype)
+    before = {k: a.copy() for k, a in weights.items()}
+    arrays = to(config, weights)
+    given = {k: a.copy() for k, a in flat(arrays).items()}
+    results = [arrays, from_(config, arrays), gradients_from(config, arrays)]
+    for a in [a for result in results for a in flat(result).values()]:
+        assert a.dtype == dtype
+        assert a.flags.c_contiguous
+        assert a.flags.owndata
+        a += 1
+    for k, a in before.items():
+        assert (weights[k] == a).all()
+    assert all((flat(arrays)[k] == a + 1).all() for k, a in given.items())
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"cell": "fastrnn", "activation": "tanh", "constraint": None},
+        {"cell": "no such"},
+        {},
+        {"cell": "elman", "activation": "modrelu", "complex": False},
+        {"cell": "elman", "activation": "tanh", "complex": True},
+        {"cell": "gru_reset_after", "reset_gate": False},
+        {"cell": "gru_reset_after", "update_gate": False},
+        {"cell": "gru_reset_after", "activation": "modrelu"},
+        {"cell": "gru_reset_before", "activation": "modrelu"},
+    ],
+    ids=str,
+)
+def test_what_no_framework_has(framework, config):
+    """UnsupportedError, both ways, before anything is looked at."""
+    for function in of(framework):
+        with pytest.raises(converters.UnsupportedError):
+            function(config, {})
+
+
+@pytest.mark.parametrize(
+    ("framework", "config", "message"),
+    [
+        ("pytorch", {"cell": "gru_reset_before"}, "PyTorch has: elman, lstm, gru_reset_after"),
+        ("flax", {"cell": "gru_reset_before"}, "Flax has: elman, lstm, gru_reset_after"),
+        ("pytorch", {"cell": "gru_reset_after", "activation": "relu"}, "activation is 'relu'; PyTorch has"),
+    ],
+)
+def test_what_one_framework_lacks(framework, config, message):
+    """And the error says what it has."""
+    for function in of(framework):
+        with pytest.raises(converters.UnsupportedError, match=message):
+            function(config, {})
+
+
+@EVERY
+def test_errors_name_what_is_wrong(framework, config):
+    """A name missing or unknown; a shape; a dtype; of the framework's arrays and of ours."""
+    from_, to, gradients_from = of(framework)
+    weights = draw(config, np.random.default_rng(0), 3, 4)
+    arrays = to(config, weights)
+    theirs = nested if framework == "flax" else dict
+    for source, functions, prepare in ((flat(arrays), (from_, gradients_from), theirs), (weights, (to,), dict)):
+        for function in functions:
+            for name, a in source.items():
+                with pytest.raises(ValueError, match=rf"missing \['{name}'\]"):
+                    function(config, prepare({k: v for k, v in source.items() if k != name}))
+                for wrong in (a[None], np.zeros([s + 1 for s in a.shape]), np.array(0.0)):
+                    with pytest.raises(ValueError, match=r"has shape \(.*\); expected \("):
+                        function(config, prepare(source | {name: wrong}))
+                with pytest.raises(ValueError, match=f"{name} is int64; expected a floating-point"):
+                    function(config, prepare(source | {name: a.astype(int)}))
+            other = "x/y" if prepare is nested else "weight_ih_l1"
+            with pytest.raises(ValueError, match=rf"unknown \['{other}'\]"):
+                function(config, prepare(source | {other: np.zeros(1)}))
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_a_recurrent_bias_that_we_do_not_have(framework):
+    """from_ refuses one of the candidate that is not 0; one of a gate is added."""
+    from_, to, _ = of(framework)
+    config = {"cell": "gru_reset_after", "recurrent_bias": True}
+    arrays = to(config, draw(config, np.random.default_rng(0), 3, 4))
+    with pytest.raises(ValueError, match="recurrent bias is not 0; allowed: recurrent_bias true"):
+        from_(config | {"recurrent_bias": False}, arrays)
+
+
+def test_flax_needs_a_tree():
+    """Two levels deep."""
+    with pytest.raises(ValueError, match="Flax: i is ndarray; expected a dict"):
+        converters.from_flax({"cell": "elman"}, {"i": np.zeros((3, 4))})
+
+
+def test_options_left_out_have_the_cell_s_defaults():
+    """No activation is tanh, no recurrent_bias is none."""
+    weights = draw({"cell": "gru_reset_after"}, np.random.default_rng(0), 3, 4)
+    assert converters.to_keras({"cell": "gru_reset_after"}, weights)["bias"].shape == (2, 12)
+
+
+def test_values_by_hand():
+    """ONNX's GRU, reset before, n = m = 1: the update gate first, its sign changed; Keras's in one row."""
+    config = {"cell": "gru_reset_before", "activation": "tanh"}
+    names = ["W_r", "U_r", "b_r", "W_u", "U_u", "b_u", "W_c", "U_c", "b_c"]
+    weights = {k: np.full((1, 1) if k[0] != "b" else 1, float(v)) for v, k in enumerate(names, 1)}
+    onnx = converters.to_onnx(config, weights)
+    assert onnx["W"].tolist() == [[[-4], [1], [7]]]
+    assert onnx["R"].tolist() == [[[-5], [2], [8]]]
+    assert onnx["B"].tolist() == [[-6, 3, 9, 0, 0, 0]]
+    keras = converters.to_keras(config, weights)
+    assert {k: a.tolist() for k, a in keras.items()} == {
+        "kernel": [[-4, 1, 7]],
+        "recurrent_kernel": [[-5, 2, 8]],
+        "bias": [-6, 3, 9],
+    }
