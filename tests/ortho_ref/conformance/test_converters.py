@@ -102,11 +102,12 @@ def keras_parts(w, config):
 
 def flax_parts(w, config):
     names = {"elman": [""], "lstm": "ifgo"}.get(config["cell"], "rzn")
-    parts = [(w[f"i{g}"], w[f"h{g}"]) for g in names]
-    n = len(parts[0][1]["kernel"])
-    biases = [[side.get("bias", np.zeros(n)) for side in pair] for pair in parts]
-    W, U = ([pair[s]["kernel"].T for pair in parts] for s in (0, 1))
-    return W, U, [b for b, _ in biases], [b for _, b in biases], "h" if names == [""] else names
+    W, U = ([w[f"{side}{g}"]["kernel"].T for g in names] for side in "ih")
+    zero = np.zeros(len(U[0]))
+    if config["cell"] == "lstm":
+        return W, U, [zero] * 4, [w[f"h{g}"]["bias"] for g in names], names
+    b_hh = [w["hn"]["bias"] if g == "n" else zero for g in names]
+    return W, U, [w[f"i{g}"]["bias"] for g in names], b_hh, "h" if names == [""] else names
 
 
 def framework_states(framework, config, w, x, start):
