@@ -1,0 +1,42 @@
+"""The kit on PyTorch itself, by scripts/adapters: what docs/findings.md says of it."""
+
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed: `make crosscheck` installs it")
+
+from ortho_ref.conformance.report import FAILED, PASSED, UNSUPPORTED  # noqa: E402
+from ortho_ref.conformance.runner import check, load_adapter  # noqa: E402
+
+ADAPTERS = Path(__file__).parent.parent.parent / "scripts" / "adapters"
+
+
+def statuses(adapter, only, dtype):
+    """Case -> status, of those supported."""
+    report = check(load_adapter(str(ADAPTERS / f"{adapter}.py")), only, dtype)
+    return {result.id: result.status for result in report.results if result.status != UNSUPPORTED}
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize(
+    ("adapter", "kind", "at_least"),
+    [
+        ("torch_rnn", "cell", 13),
+        ("torch_orthogonal_translated", "parametrization", 8),
+        ("torch_optimizers", "optimizer", 11),
+        ("torch_losses", "loss", 7),
+    ],
+)
+def test_pytorch_passes(adapter, kind, at_least, dtype):
+    """Cells, maps with their parameters translated, optimizers, losses: every case that PyTorch can express."""
+    found = statuses(adapter, f"{kind}/*", dtype)
+    assert len(found) >= at_least
+    assert set(found.values()) == {PASSED}
+
+
+def test_orthogonal_is_not_ours_but_for_the_exponential():
+    """The same parameters in torch.nn.utils.parametrizations.orthogonal: another Cayley map, other reflections."""
+    found = statuses("torch_orthogonal", "parametrization/*", "float64")
+    by_map = {id.split("/")[1]: status for id, status in found.items()}
+    assert by_map == {"scaled_cayley": FAILED, "exponential": PASSED, "householder": FAILED}
