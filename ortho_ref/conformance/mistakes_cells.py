@@ -520,7 +520,9 @@ def _forget_plus_one(case: Case) -> Arrays:
 def _states_swapped(case: Case, base: Base) -> Arrays:
     swapped = {"h0": case.inputs["c0"], "c0": case.inputs["h0"]}
     found = base(replace(case, inputs={**case.inputs, **swapped}))
-    return {**found, "d_h0": found["d_c0"], "d_c0": found["d_h0"]}
+    # What was given as h_0 stands before the states of the steps, whatever the steps began with
+    own = {name: np.concatenate([case.inputs[f"{name}0"][None], found[name][1:]]) for name in ("h", "c")}
+    return {**found, **own, "d_h0": found["d_c0"], "d_c0": found["d_h0"]}
 
 
 def _gates_swapped(case: Case, base: Base) -> Arrays:
