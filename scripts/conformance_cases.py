@@ -232,6 +232,14 @@ def cells() -> Iterator[Spec]:
             for shape, (sizes, reason) in SHAPES.items():
                 id = f"cell/{variant}{joint}{shape}"
                 yield Spec(id, "cell", config, _sequence(variant, sizes), sources, f"{why}; {reason}")
+    sequence = _sequence("lstm", GENERIC)
+
+    def without_dc_T(rng: np.random.Generator) -> Arrays:
+        drawn = sequence(rng)
+        return drawn | {"dc_T": 0 * drawn["dc_T"]}
+
+    why = "dc_T = 0, for those that take no gradient by c_T"
+    yield Spec("cell/lstm/no-dc_T", "cell", config_of("lstm"), without_dc_T, (scan, lstm), why)
     for variant in JACOBIANS:
         answer = _bound(variant)
         sources = (MODULES[variant.partition("/")[0]], *((bounds,) if answer else ()))

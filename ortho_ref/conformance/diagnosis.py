@@ -14,15 +14,17 @@ from typing import TypeAlias
 import numpy as np
 
 from ortho_ref.conformance.case import Arrays, Case, Vector
-from ortho_ref.conformance.compare import compare, matches
+from ortho_ref.conformance.compare import compare, matches, tolerance
 from ortho_ref.conformance.mistake import Mistake, made
 from ortho_ref.conformance.mistakes import MISTAKES
-from ortho_ref.conformance.report import FAILED, Result
+from ortho_ref.conformance.report import FAILED, Result, shortened
 
 Combination: TypeAlias = tuple[Mistake, ...]  # one, or two: the outer and the inner
 
 #: Outputs with one entry for each update, and the inputs they are made from.
 _BY_UPDATE = {"update": ("dU",), "optimizer": ("gradient",)}
+#: Outputs by step or update, and the first entry that is computed.
+_BY_STEP = {"h": 1, "c": 1, "A": 0, "A_tilde": 0, "U": 0, "parameter": 0, "loss": 0}
 _TRIED, _SHOWN = 2, 3
 
 
@@ -44,6 +46,16 @@ class _Failure:
 
     def _are(self, outputs: Arrays) -> bool:
         return matches(self.given, outputs, self.vector, self.dtype)
+
+    @cached_property
+    def of_forward(self) -> list[Combination]:
+        """Mistakes whose forward outputs these are, where those are wrong and there are gradients as well."""
+        forward = {name: array for name, array in self.given.items() if not name.startswith("d_")}
+        compared = compare(self.vector, forward, self.dtype)
+        if len(forward) == len(self.given) or all(comparison.passed for comparison in compared.values()):
+            return []
+        named = [m for m in self.applicable if m.name in self.made]
+        return [(m,) for m in named if matches(forward, self.made[m.name], self.vector, self.dtype)]
 
     def explained_by(self, combination: Combination) -> bool:
         """Whether these are the outputs of two mistakes."""
@@ -175,12 +187,15 @@ def subject(case: Case) -> str:
 
 
 def _diagnosed(result: Result, failure: _Failure, combinations: list[Combination]) -> Result:
-    if not combinations:
+    if not (combinations or failure.of_forward):
         return replace(result, diagnosis=right_and_wrong(failure.vector, failure.given, failure.dtype))
-    says = [" and with ".join(mistake.says for mistake in c) for c in combinations[:_SHOWN]]
-    more = f", or {len(combinations) - _SHOWN} more" if len(combinations) > _SHOWN else ""
-    names = tuple(dict.fromkeys(mistake.name for c in combinations for mistake in c))
-    text = f"your outputs equal {subject(failure.vector.case)} with {'; or with '.join(says)}{more}"
+    own, what, end = combinations, "your outputs equal", ""
+    if not combinations:
+        own, what, end = failure.of_forward, "your forward outputs equal", "; your gradients do not"
+    says = [" and with ".join(mistake.says for mistake in c) for c in own[:_SHOWN]]
+    more = f", or {len(own) - _SHOWN} more" if len(own) > _SHOWN else ""
+    names = tuple(dict.fromkeys(mistake.name for c in own for mistake in c))
+    text = f"{what} {subject(failure.vector.case)} with {'; or with '.join(says)}{more}{end}"
     return replace(result, mistakes=names, diagnosis=text)
 
 
@@ -190,17 +205,22 @@ def right_and_wrong(vector: Vector, given: Arrays, dtype: str) -> str:
     wrong = [name for name, comparison in compared.items() if not comparison.passed]
     right = [name for name, comparison in compared.items() if comparison.passed]
     forward = [name for name in compared if not name.startswith("d_")]
-    parts = []
-    if any(name.startswith("d_") for name in compared) and forward:
-        if set(forward) <= set(right):
-            only = "only " if len(wrong) < len(compared) - len(forward) else ""
-            parts.append(f"forward right; {only}{', '.join(wrong)} wrong")
-        else:
-            parts.append(f"forward wrong: {', '.join(name for name in forward if name in wrong)}")
+    forward_wrong = [name for name in forward if name in wrong]
+    if not forward or len(forward) == len(compared):
+        parts = [f"wrong: {shortened(wrong, compared)}" + (f"; right: {shortened(right, compared)}" if right else "")]
+    elif forward_wrong:
+        parts = [f"forward wrong: {', '.join(forward_wrong)}"]
     else:
-        parts.append(f"wrong: {', '.join(wrong)}" + (f"; right: {', '.join(right)}" if right else ""))
-    parts += [hint for name in wrong[:_SHOWN] if (hint := _hint(name, vector, given, dtype))]
-    if len(wrong) == 1 and wrong[0].startswith("d_") and set(forward) <= set(right):
+        only = "only " if len(right) > len(forward) else ""
+        parts = [f"forward right; {only}{shortened(wrong, compared)} wrong"]
+    if dtype == "float64" and all(compared[name].error <= tolerance(vector.case.kind, "float32") for name in wrong):
+        parts.append("right to single precision: something is computed in float32")
+    hints: dict[str, list[str]] = {}
+    for name in forward_wrong or wrong:
+        if hint := _hint(name, vector, given, dtype):
+            hints.setdefault(hint, []).append(name)
+    parts += [f"{shortened(names, compared)}: {hint}" for hint, names in list(hints.items())[:_SHOWN]]
+    if len(wrong) == 1 and not forward_wrong and forward:
         name = wrong[0].removeprefix("d_").rpartition(".")[2]
         parts.append(f"look at what multiplies {name} in backward")
     return "; ".join(parts)
@@ -215,16 +235,16 @@ def _hint(name: str, vector: Vector, given: Arrays, dtype: str) -> str:
 
     factor = float((ours * theirs).sum() / (ours * ours).sum()) if ours.any() else 0.0
     if theirs.any() and factor and equal(theirs / factor):
-        return f"{name} is {factor:.6g} times what is expected"
+        return f"{factor:.6g} times what is expected"
     if not theirs.any():
-        return f"{name} is 0"
+        return "0"
     if theirs.ndim >= 2 and equal(np.swapaxes(theirs, 0, 1)):
-        return f"{name} is the transpose of what is expected"
+        return "the transpose of what is expected"
     if theirs.shape[-1:] == (2,) and equal(theirs * [1, -1]):
-        return f"{name} is the conjugate of what is expected"
-    if theirs.ndim and len(theirs) > 1 and name in ("h", "c", "A", "U", "A_tilde", "parameter", "loss"):
-        off = [i for i in range(len(ours)) if not equal(_only(ours, theirs, i))]
-        return f"{name}[{off[0]}] is the first that is off" if off[0] > 0 else ""
+        return "the conjugate of what is expected"
+    if name in _BY_STEP and theirs.ndim and vector.case.kind not in ("parametrization", "loss"):
+        first = next(i for i in range(len(ours)) if not equal(_only(ours, theirs, i)))
+        return f"off from entry {first} on" if first > _BY_STEP[name] else ""
     return ""
 
 

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,15 +38,20 @@ class Result:
     def remarks(self) -> str:
         """Everything there is to say, in one line."""
         own = [f"{name} {c.remark}" for name, c in self.outputs.items() if c.remark]
-        missing = f"missing: {', '.join(_shortened(self.missing))}" if self.missing else ""
+        missing = f"missing: {shortened(self.missing, (*self.outputs, *self.missing))}" if self.missing else ""
         return "; ".join(part for part in (self.message, *own, self.diagnosis, missing) if part)
 
 
-def _shortened(names: tuple[str, ...]) -> list[str]:
-    """Names, of several under one prefix the prefix: d_weights.* for d_weights.U and d_weights.W."""
-    prefixes = Counter(name.partition(".")[0] for name in names)
-    short = (f"{prefix}.*" if prefixes[prefix := name.partition(".")[0]] > 1 else name for name in names)
-    return list(dict.fromkeys(short))
+def shortened(names: Iterable[str], every: Iterable[str]) -> str:
+    """Names in one line; of all names under one prefix the prefix: d_weights.* for every one of them."""
+    own, counts = list(names), Counter(name.partition(".")[0] for name in every)
+    found = Counter(name.partition(".")[0] for name in own)
+
+    def short(name: str) -> str:
+        prefix = name.partition(".")[0]
+        return f"{prefix}.*" if found[prefix] == counts[prefix] > 1 else name
+
+    return ", ".join(dict.fromkeys(map(short, own)))
 
 
 @dataclass(frozen=True)

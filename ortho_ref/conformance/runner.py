@@ -165,12 +165,13 @@ def _module(name: str) -> ModuleType:
             return importlib.import_module(name)
         finally:
             sys.path.pop(0)
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+    own = f"conformance adapter {path.stem}"  # under its own name a file torch.py would be taken for torch
+    spec = importlib.util.spec_from_file_location(own, path)
     if spec is None or spec.loader is None or not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
     module = importlib.util.module_from_spec(spec)
     sys.path.insert(0, str(path.resolve().parent))  # what lies beside it, as in `python FILE.py`
-    sys.modules[path.stem] = module
+    sys.modules[own] = module
     try:
         spec.loader.exec_module(module)
     finally:
