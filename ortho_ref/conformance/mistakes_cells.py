@@ -32,7 +32,7 @@ from ortho_ref.conformance.mistake import (
     transposed,
 )
 
-GATES = {"gru_reset_before": "ruc", "gru_reset_after": "rzh", "lstm": "ifgo"}
+BIASES = ("weights.b", "weights.b_*")  # not FastRNN's beta
 
 
 def cell(case: Case) -> str:
@@ -577,7 +577,7 @@ def _first_bias(case: Case, base: Base) -> Arrays:
         first = (slice(None), 0) if name == "dh" else (0,)
         array[first] = case.inputs[name][first]
     one, found = base(replace(case, inputs={**case.inputs, **upstream})), base(case)
-    return {name: one[name] if name.startswith("d_weights.b") else a for name, a in found.items()}
+    return {name: one[name] if fits(name.removeprefix("d_"), BIASES) else a for name, a in found.items()}
 
 
 def _last_alone(case: Case) -> Arrays:
@@ -646,12 +646,12 @@ MISTAKES = (
     # Weights
     M("U-transposed", "every U transposed", step(), read_as(transposed, transposed, "weights.U*")),
     M("W-transposed", "every W transposed, where m = n", _square, read_as(transposed, transposed, "weights.W*")),
-    M("no-bias", "no bias", step(), read_as(nothing, nothing, "weights.b*")),
+    M("no-bias", "no bias", step(), read_as(nothing, nothing, *BIASES)),
     M(
         "bias-twice",
         "the bias added twice (two biases that hold the same)",
         step(),
-        read_as(times(2), same, "weights.b*"),
+        read_as(times(2), same, *BIASES),
     ),
     M("bias-hh-outside", "b_hh outside the reset, one bias with b_h", _with_bias, one_bias),
     M("bias-hh-missing", "no b_hh", _with_bias, read_as(nothing, nothing, "weights.b_hh")),
