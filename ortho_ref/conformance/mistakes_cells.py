@@ -340,6 +340,12 @@ def _gradient_of(name: str, **fields: str) -> Callable[[Case, Base], Arrays]:
     return stepping(change)
 
 
+def _r_gradient_with_s(own: Any, w: Any, dh: Any, cache: Any) -> tuple[Any, Any, dict[str, Any]]:
+    """U_r's gradient from s_t for h_{t-1}: what W_r's would be, were s_t the input."""
+    dx, dh_prev, dweights = own(w, dh, cache)
+    return dx, dh_prev, {**dweights, "U_r": own(w, dh, cache._replace(x=cache.s))[2]["W_r"]}
+
+
 def _r_gradient_to_c(own: Any, w: Any, dh: Any, cache: Any) -> tuple[Any, Any, dict[str, Any]]:
     dx, dh_prev, dweights = own(w, dh, cache)
     return dx, dh_prev, {**dweights, "U_c": dweights["U_r"]}
@@ -824,7 +830,7 @@ MISTAKES = (
         "dU_r-with-reset",
         "U_r's gradient formed with r h_{t-1} in place of h_{t-1}",
         anywhere_of(BEFORE),
-        _gradient_of("U_r", h_prev="s"),
+        stepping(_r_gradient_with_s),
     ),
     M(
         "U_c-fed-U_r",
