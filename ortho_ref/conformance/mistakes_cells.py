@@ -293,6 +293,14 @@ def without_path(*gates: str) -> Callable[[Case, Base], Arrays]:
     return stepping(change)
 
 
+def _s_constant(own: Any, w: Any, dh: Any, cache: Any) -> tuple[Any, Any, dict[str, Any]]:
+    """Without ds * r; the way through r stays."""
+    dx, dh_prev, dweights = own(w, dh, cache)
+    without_r = {**w, "U_r": nothing(w["U_r"])}
+    cut = own({**without_r, "U_c": nothing(w["U_c"])}, dh, cache)[1]
+    return dx, dh_prev - (own(without_r, dh, cache)[1] - cut), dweights
+
+
 def _recurrent(gates: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(f"U_{g}" if g else "U" for g in gates)
 
@@ -799,7 +807,6 @@ MISTAKES = (
             ("r", (BEFORE, AFTER)),
             ("u", (BEFORE,)),
             ("z", (AFTER,)),
-            ("c", (BEFORE,)),
             ("h", (AFTER,)),
             ("i", ("lstm",)),
             ("f", ("lstm",)),
@@ -807,6 +814,7 @@ MISTAKES = (
             ("o", ("lstm",)),
         )
     ),
+    M("path-c", "no way back through h_{t-1} in r h_{t-1}", step(BEFORE), stepping(_s_constant)),
     *(
         M(f"constant-{gate}", f"{gate} a constant in the backward pass", on(gate, *cells), constant_gate(gate))
         for gate, cells in (
