@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ortho_ref.conformance import reference
-from ortho_ref.conformance.case import Arrays, Case
+from ortho_ref.conformance.case import Arrays, Case, joined, parted
 from ortho_ref.conformance.mistake import (
     Base,
     Mistake,
@@ -297,14 +297,25 @@ def _other_way_round(pairs: Any, M: Any) -> Any:
     return pairs(M)[::-1]
 
 
+def _swapped(layers: Iterator[Layer]) -> list[Layer]:
+    return [layer._replace(pairs=partial(_other_way_round, layer.pairs)) for layer in layers]
+
+
 def _phase_on_upper(case: Case, base: Base) -> Arrays:
-    """With the two rows of every pair exchanged and the angles negative the phase is the upper row's."""
-
-    def swapped(layers: Iterator[Layer]) -> list[Layer]:
-        return [layer._replace(pairs=partial(_other_way_round, layer.pairs)) for layer in layers]
-
+    """With the two rows of every pair exchanged and the angles negative the phase is the upper input's."""
     turned = _angles(negative, negative)
-    return _layers(swapped, TunableRotations, FFTRotations)(case, lambda inner: turned(inner, base))
+    return _layers(_swapped, TunableRotations, FFTRotations)(case, lambda inner: turned(inner, base))
+
+
+def _phase_on_row(case: Case, base: Base) -> Arrays:
+    """e^{iw} times the adjoint of: the layers backwards, the rows of every pair exchanged, the phases negative."""
+    D, dU = np.exp(1j * case.inputs["params.omega"])[:, None], joined(case.inputs["dU"])
+    inner = {"params.omega": nothing(case.inputs["params.omega"]), "dU": parted((D.conj() * dU).conj().T)}
+    backwards = _layers(lambda layers: _swapped(layers)[::-1], TunableRotations, FFTRotations)
+    turned = read_as(negative, negative, "params.phi*")
+    found = backwards(replace(case, inputs={**case.inputs, **inner}), lambda c: turned(c, base))
+    U = D * joined(found["U"]).conj().T
+    return {**found, "U": parted(U), "d_params.omega": (dU * U.conj()).imag.sum(axis=1)}
 
 
 def _reordered(angles: Any, own: Any, kind: str) -> Any:
@@ -744,7 +755,8 @@ MISTAKES = (
         fed(_inverse_permutations),
     ),
     M("phase-sign", "phases with their sign flipped", _phased, read_as(negative, negative, "params.phi*")),
-    M("phase-on-upper", "the phase on the upper row of a pair", _phased, _phase_on_upper),
+    M("phase-on-upper", "the phase on the upper input of a pair, not the lower", _phased, _phase_on_upper),
+    M("phase-on-row", "the phase on the first row of a rotation (the EUNN paper)", _phased, _phase_on_row),
     M("no-diagonal", "no final diagonal", _phased, read_as(nothing, nothing, "params.omega")),
     # Complex maps
     M("map-conjugated", "U^* for U", _complex_map, _conjugated_map),
