@@ -14,6 +14,9 @@ from ortho_ref.conformance.case import Arrays, Case
 from ortho_ref.conformance.mistake import Base, Mistake, altered, fed
 
 
+CE, MSE = "cross_entropy", "mean_squared_error"
+
+
 def loss(*names: str, **config: object) -> Callable[[Case], bool]:
     """A case of kind loss, of one of these losses, with such a config."""
     return lambda case: (
@@ -28,10 +31,10 @@ def _scaled(factor: Callable[[Case], float], *names: str) -> Callable[[Case, Bas
 
 
 def _entries(case: Case) -> float:
-    """Over how many entries the mean is."""
-    T, B = case.inputs["outputs"].shape[:2]
+    """Over how many entries, of squared errors numbers, the mean is."""
+    T, B, q = case.inputs["outputs"].shape
     counted = case.inputs["mask"].sum() if "mask" in case.inputs else T * B
-    return float(counted * case.config["groups"])
+    return float(counted * (case.config["groups"] if case.config["loss"] == CE else q))
 
 
 def _share_counted(case: Case) -> float:
@@ -132,7 +135,6 @@ def _refused(case: Case, base: Base) -> Arrays:
 
 
 M = Mistake
-CE, MSE = "cross_entropy", "mean_squared_error"
 MISTAKES: tuple[Mistake, ...] = (
     *mistakes_cells.MISTAKES,
     *mistakes_updates.MISTAKES,
