@@ -37,6 +37,10 @@ def _entries(case: Case) -> float:
     return float(counted * (case.config["groups"] if case.config["loss"] == CE else q))
 
 
+def _bits(case: Case) -> float:
+    return float(1 / np.log(2))
+
+
 def _share_counted(case: Case) -> float:
     return float(case.inputs["mask"].mean())
 
@@ -147,7 +151,8 @@ MISTAKES: tuple[Mistake, ...] = (
         loss(masked=False),
         _scaled(lambda case: float(len(case.inputs["outputs"])), "loss", "d_outputs"),
     ),
-    M("loss-bits", "bits for nats", loss(CE), _scaled(lambda case: float(1 / np.log(2)), "loss")),
+    M("loss-bits", "bits for nats", loss(CE), _scaled(_bits, "loss", "d_outputs")),
+    M("loss-bits-alone", "the loss in bits, its gradient in nats", loss(CE), _scaled(_bits, "loss")),
     M(
         "loss-mask-in-mean",
         "the mean over all entries, masked ones among them",
