@@ -21,7 +21,6 @@ from ortho_ref.conformance.mistake import (
     nothing,
     patched,
     read_as,
-    same,
     times,
 )
 from ortho_ref.optimizers import SGD, Adam, Elementwise, RMSprop
@@ -281,6 +280,17 @@ def _unit_columns(array: np.ndarray) -> np.ndarray:
 
 def _unit_vector(array: np.ndarray) -> np.ndarray:
     return array / np.linalg.norm(array)
+
+
+def _gradient_at(change: Callable[[Any], Any], *names: str) -> Callable[[Case, Base], Arrays]:
+    """The gradients at other parameters; U at these."""
+
+    def outputs(case: Case, base: Base) -> Arrays:
+        changed = {name: change(case.inputs[name]) for name in names}
+        found = base(replace(case, inputs={**case.inputs, **changed}))
+        return {**base(case), **{f"d_{name}": found[f"d_{name}"] for name in names}}
+
+    return outputs
 
 
 def _last_is_reflection(case: Case) -> Arrays:
@@ -719,7 +729,7 @@ MISTAKES = (
         "householder-length",
         "the gradient by v / |v|, not by v",
         of("householder"),
-        read_as(_unit_columns, same, "params.V"),
+        _gradient_at(_unit_columns, "params.V"),
     ),
     M(
         "householder-last",
@@ -771,7 +781,7 @@ MISTAKES = (
         "reflection-length",
         "the gradient by v / |v|, not by v",
         of("structured_unitary"),
-        read_as(_unit_vector, same, "params.v_1", "params.v_2"),
+        _gradient_at(_unit_vector, "params.v_1", "params.v_2"),
     ),
     M(
         "reflection-gradient-conjugated",
