@@ -332,7 +332,7 @@ def _detached(own: Any, w: Any, dh: Any, cache: Any) -> tuple[Any, Any, dict[str
 
 
 def _only_carry(own: Any, w: Any, dh: Any, cache: Any) -> tuple[Any, Any, dict[str, Any]]:
-    """A clipped-off cell state: dc leaves out what reaches c through h."""
+    """dc_{t-1} without what reaches c_t through h_t."""
     dx, (dh_prev, _), dweights = own(w, dh, cache)
     return dx, (dh_prev, dh[1] * cache.f), dweights
 
@@ -442,7 +442,7 @@ def _not_kinks(case: Case) -> bool:
 
 
 def _sigmoids(case: Case) -> bool:
-    """Where a sigmoid is computed that is off the scale of its hard form's corners."""
+    """Where a sigmoid is computed."""
     of_cell = cell(case) in ("gru_reset_before", "gru_reset_after", "lstm", "fastrnn")
     return phi(case) == "sigmoid" or (
         of_cell and (case.config.get("reset_gate", True) or case.config.get("update_gate", True))
@@ -677,7 +677,7 @@ MISTAKES = (
     M("no-bias", "no bias", step(), read_as(nothing, nothing, *BIASES)),
     M(
         "bias-twice",
-        "the bias added twice (two biases that hold the same)",
+        "the bias added twice, as two biases that hold the same, with one's gradient",
         step(),
         read_as(times(2), same, *BIASES),
     ),
@@ -788,7 +788,7 @@ MISTAKES = (
     ),
     M(
         "modrelu-derivative-1",
-        "modReLU's derivative 1 also where |z| + b < 0",
+        "modReLU's derivative by z taken as 1 everywhere, that by b as z / |z|",
         _any_modrelu,
         _pulled(lambda own, dy, a, b, y: (dy, (_phase(a).conj() * dy).real)),
     ),
@@ -903,7 +903,7 @@ MISTAKES = (
     ),
     M("all-halved", "every gradient halved", sequence(), scaled(lambda case: 0.5, "d_*")),
     M("all-negative", "every gradient with its sign flipped", sequence(), scaled(lambda case: -1.0, "d_*")),
-    M("h-shifted", "the states one step early: h[t] holds h_{t+1}", sequence(), altered(_shifted)),
+    M("h-shifted", "the states given one step early, h[t] = h_{t+1}, the last twice", sequence(), altered(_shifted)),
     # Complex
     M(
         "gradient-conjugated",

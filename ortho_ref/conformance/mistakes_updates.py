@@ -470,12 +470,15 @@ def _epsilon_in_root(own: Any, self: Any, rate: Any, k: Any, g: Any, buffers: An
 
 def _square_of_new_moment(own: Any, self: Any, rate: Any, k: Any, g: Any, buffers: Any) -> Any:
     """The second moment of the first moment in place of the gradient."""
-    m = self.beta1 * buffers["m"] + (1 - self.beta1) * g
     v = buffers["v"].copy()
-    delta = own(self, rate, k, g, buffers)
-    buffers["v"][...] = self.beta2 * v + (1 - self.beta2) * m * m
-    del delta
-    return rate * buffers["m"] / (1 - self.beta1**k) / (np.sqrt(buffers["v"] / (1 - self.beta2**k)) + self.epsilon)
+    own(self, rate, k, g, buffers)
+    m = buffers["m"]
+    buffers["v"][...] = v = self.beta2 * v + (1 - self.beta2) * m * m
+    return rate * m / (1 - self.beta1**k) / (np.sqrt(v / (1 - self.beta2**k)) + self.epsilon)
+
+
+def _over_root(self: Any, step: Any, v: Any) -> Any:
+    return step / (np.sqrt(v + self.epsilon) if self.epsilon_inside else np.sqrt(v) + self.epsilon)
 
 
 def _shared_modulus(own: Any, self: Any, rate: Any, k: Any, g: Any, buffers: Any) -> Any:
@@ -484,7 +487,7 @@ def _shared_modulus(own: Any, self: Any, rate: Any, k: Any, g: Any, buffers: Any
     v = np.repeat(buffers["v"].reshape(-1, 2).sum(axis=1), 2)
     if isinstance(self, Adam):
         return rate * buffers["m"] / (1 - self.beta1**k) / (np.sqrt(v / (1 - self.beta2**k)) + self.epsilon)
-    return rate * g / (np.sqrt(v) + self.epsilon)
+    return _over_root(self, rate * g, v)
 
 
 def _complex_moments(name: str) -> Predicate:
@@ -503,15 +506,14 @@ def _old_square(own: Any, self: Any, rate: Any, k: Any, g: Any, buffers: Any) ->
     """The running mean from before this gradient."""
     v = buffers["v"].copy()
     own(self, rate, k, g, buffers)
-    return rate * g / (np.sqrt(v + self.epsilon) if self.epsilon_inside else np.sqrt(v) + self.epsilon)
+    return _over_root(self, rate * g, v)
 
 
 def _centered(own: Any, self: Any, rate: Any, k: Any, g: Any, buffers: Any) -> Any:
     """The variance in place of the mean square (PyTorch's centered)."""
     own(self, rate, k, g, buffers)
     mean = buffers["mean"] = self.decay * buffers.get("mean", 0 * g) + (1 - self.decay) * g
-    v = buffers["v"] - mean * mean
-    return rate * g / (np.sqrt(v + self.epsilon) if self.epsilon_inside else np.sqrt(v) + self.epsilon)
+    return _over_root(self, rate * g, buffers["v"] - mean * mean)
 
 
 def _dampened(own: Any, self: Any, rate: Any, k: Any, g: Any, buffers: Any) -> Any:
@@ -548,6 +550,14 @@ def _has_D(case: Case) -> bool:
 def _mixed_D(case: Case) -> bool:
     n = next((len(case.inputs[name]) for name in ("params.A", "A0", "params.layer0.b_c") if name in case.inputs), 0)
     return CAYLEY(case) and 0 < case.config["negative_ones"] < n
+
+
+def _mixed_scaled(case: Case) -> bool:
+    return of("scaled_cayley")(case) and _mixed_D(case)
+
+
+def _several_reflections(case: Case) -> bool:
+    return of("householder")(case) and case.config["reflections"] > 1
 
 
 def _skew_gradient(case: Case) -> bool:
@@ -589,7 +599,7 @@ MISTAKES = (
     M("cayley-no-D", "no D", _has_D, configured(negative_ones=0)),
     M("cayley-D-first", "D's -1 first, not last", _mixed_D, patched(*_signs(lambda D: D[::-1].copy()))),
     M("cayley-D-negative", "D's signs exchanged", _mixed_D, patched(*_signs(negative))),
-    M("cayley-D-left", "D on the left, D (I + A)^-1 (I - A)", SCALED, D_on_the_left),
+    M("cayley-D-left", "D on the left, D (I + A)^-1 (I - A)", _mixed_scaled, D_on_the_left),
     M("cayley-transposed", "U^T for U", SCALED, transposed_U),
     M("cayley-half", "(I + A/2)^-1 (I - A/2) D, the half-angle form", SCALED, read_as(times(0.5), times(0.5), A)),
     M("cayley-inverse", "(I - A)^-1 (I + A) D", SCALED, read_as(negative, negative, A)),
@@ -724,7 +734,7 @@ MISTAKES = (
         altered(lambda case, found: {"d_params.A": found["d_params.A"] / 2}),
     ),
     # Householder
-    M("householder-order", "H_m ... H_1 for H_1 ... H_m", of("householder"), _transposed_map),
+    M("householder-order", "H_m ... H_1 for H_1 ... H_m", _several_reflections, _transposed_map),
     M(
         "householder-length",
         "the gradient by v / |v|, not by v",
@@ -824,7 +834,7 @@ MISTAKES = (
     M("adam-betas-swapped", "beta1 and beta2 exchanged", optimizing("adam"), stepped(Adam, _betas_swapped)),
     M(
         "adam-shared-modulus",
-        "one second moment for real and imaginary part",
+        "one second moment |g|^2 for real and imaginary part",
         _complex_moments("adam"),
         stepped(Adam, _shared_modulus),
     ),
@@ -890,7 +900,7 @@ MISTAKES = (
     ),
     M(
         "rmsprop-shared-modulus",
-        "one mean square for real and imaginary part",
+        "one mean square |g|^2 for real and imaginary part",
         _complex_moments("rmsprop"),
         stepped(RMSprop, _shared_modulus),
     ),
