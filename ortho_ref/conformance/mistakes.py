@@ -13,7 +13,6 @@ from ortho_ref.conformance import mistakes_cells, mistakes_updates
 from ortho_ref.conformance.case import Arrays, Case
 from ortho_ref.conformance.mistake import Base, Mistake, altered, fed
 
-
 CE, MSE = "cross_entropy", "mean_squared_error"
 
 

@@ -469,6 +469,15 @@ def on(gate: str, *cells: str) -> Callable[[Case], bool]:
     return lambda case: step(*cells)(case) and bool(case.config.get(option, True))
 
 
+def trained(gate: str, *cells: str) -> Callable[[Case], bool]:
+    """The same, or training of one of these cells."""
+    return lambda case: on(gate, *cells)(case) or (case.kind == "train" and cell(case) in cells)
+
+
+def _through_time(case: Case) -> bool:
+    return case.kind in ("cell", "train")
+
+
 def weights_of(*gates: str) -> tuple[str, ...]:
     """The names of W, U and b of gates."""
     return tuple(f"weights.{kind}_{gate}" for gate in gates for kind in "WUb")
@@ -608,6 +617,22 @@ def _last_ignored(case: Case) -> Arrays:
 
 def _shifted(case: Case, found: Arrays) -> Arrays:
     return {name: np.concatenate([found[name][1:], found[name][-1:]]) for name in ("h", "c") if name in found}
+
+
+def _dh_one_early(case: Case, base: Base) -> Arrays:
+    """dh[t] taken for the gradient of h[t], not of h[t + 1]."""
+    dh = case.inputs["dh"]
+    found = base(replace(case, inputs={**case.inputs, "dh": np.concatenate([dh[1:], nothing(dh[:1])])}))
+    return {**found, "d_h0": found["d_h0"] + dh[0]}
+
+
+def _first_step_alone(case: Case, base: Base) -> Arrays:
+    """The weights' gradients less those of the steps after the first."""
+    found = base(case)
+    later = {name: case.inputs[name][1:] for name in ("x", "dh")}
+    later |= {f"{name}0": found[name][1] for name in ("h", "c") if name in found}
+    rest = base(replace(case, inputs={**case.inputs, **later}))
+    return {name: a - rest[name] if name.startswith("d_weights.") else a for name, a in found.items()}
 
 
 def _complex_case(case: Case) -> bool:
@@ -812,11 +837,11 @@ MISTAKES = (
     ),
     M("db-not-summed-over-batch", "the bias's gradient of one sequence alone", _several, _first_bias),
     # The way back through time
-    M("detached", "nothing carried back from a step to the one before", sequence(), stepping(_detached)),
+    M("detached", "nothing carried back from a step to the one before", _through_time, stepping(_detached)),
     M("windows-of-8", "nothing carried back over the boundaries of windows of 8 steps", _long(8), windows(8)),
     M("path-U", "no way back through U", on("", "fastrnn"), without_path("")),
     *(
-        M(f"path-{gate}", f"no way back through U_{gate}", on(gate, *cells), without_path(gate))
+        M(f"path-{gate}", f"no way back through U_{gate}", trained(gate, *cells), without_path(gate))
         for gate, cells in (
             ("r", (BEFORE, AFTER)),
             ("u", (BEFORE,)),
@@ -828,9 +853,9 @@ MISTAKES = (
             ("o", ("lstm",)),
         )
     ),
-    M("path-c", "no way back through h_{t-1} in r h_{t-1}", step(BEFORE), stepping(_s_constant)),
+    M("path-c", "no way back through h_{t-1} in r h_{t-1}", trained("", BEFORE), stepping(_s_constant)),
     *(
-        M(f"constant-{gate}", f"{gate} a constant in the backward pass", on(gate, *cells), constant_gate(gate))
+        M(f"constant-{gate}", f"{gate} a constant in the backward pass", trained(gate, *cells), constant_gate(gate))
         for gate, cells in (
             ("r", (BEFORE, AFTER)),
             ("u", (BEFORE,)),
@@ -900,6 +925,31 @@ MISTAKES = (
         "every gradient averaged over the batch",
         _several,
         scaled(lambda case: 1 / batch(case), "d_*"),
+    ),
+    M(
+        "weights-first-step-alone",
+        "gradients of weights overwritten from step to step, not added",
+        sequence(),
+        _first_step_alone,
+    ),
+    M(
+        "dU-transposed",
+        "the gradient of every U transposed",
+        sequence(),
+        altered(lambda case, found: {n: transposed(a) for n, a in found.items() if n.startswith("d_weights.U")}),
+    ),
+    M(
+        "d_x-reversed",
+        "d_x in the order in which it is computed, the last step first",
+        lambda case: sequence()(case) and not _tokens(case),
+        altered(lambda case, found: {"d_x": found["d_x"][::-1]}),
+    ),
+    M("dh-one-early", "dh[t] taken for dL/dh[t], not for dL/dh[t + 1]", sequence(), _dh_one_early),
+    M(
+        "all-clipped",
+        "every entry of every gradient clipped to [-1, 1]",
+        sequence(),
+        altered(lambda case, found: {n: np.clip(a, -1, 1) for n, a in found.items() if n.startswith("d_")}),
     ),
     M("all-halved", "every gradient halved", sequence(), scaled(lambda case: 0.5, "d_*")),
     M("all-negative", "every gradient with its sign flipped", sequence(), scaled(lambda case: -1.0, "d_*")),

@@ -23,6 +23,7 @@ from ortho_ref.conformance.mistake import (
     read_as,
     times,
 )
+from ortho_ref.network import Network
 from ortho_ref.optimizers import SGD, Adam, Elementwise, RMSprop
 from ortho_ref.parametrizations import (
     GeodesicUnitary,
@@ -182,6 +183,16 @@ def _late(own: Any, self: Any, params: Any, state: Any, delta: Any) -> Any:
     """The reset comes one update late."""
     moved, after = own(params, {**state, "step": state["step"] - 1}, delta)
     return moved, {**after, "step": after["step"] + 1}
+
+
+def _inverse_of_c(own: Any) -> Any:
+    """U_r's series starts from U_c's A_tilde."""
+
+    def retract(self: Any, params: Any, states: Any, deltas: Any) -> Any:
+        r = {**states["layer0.U_r"], "A_tilde": states["layer0.U_c"]["A_tilde"]}
+        return own(self, params, {**states, "layer0.U_r": r}, deltas)
+
+    return retract
 
 
 def _old_A(own: Any, self: Any, params: Any, state: Any, delta: Any) -> Any:
@@ -697,6 +708,12 @@ MISTAKES = (
         _forced,
         patched((neumann, "spectral_norm", lambda own: lambda M: 0.0)),
     ),
+    M(
+        "neumann-A_tilde-of-U_c",
+        "U_r's series from U_c's A_tilde (NC-GRU's code)",
+        lambda case: case.kind == "train" and case.config["orthogonal"] == "rc",
+        patched((Network, "retract", _inverse_of_c)),
+    ),
     M("neumann-old-A", "U from the A before the update", NEUMANN, _retracting(_old_A)),
     # Geodesic steps
     M("geodesic-as-printed", "A = G^H U - U^H G, as printed", GEODESIC, _geodesic(lambda X, G: G.conj().T @ X @ X)),
@@ -819,6 +836,12 @@ MISTAKES = (
     ),
     M("adam-k-late", "Adam's bias correction one update late", optimizing("adam"), stepped(Adam, _k_from_zero)),
     M(
+        "adam-epsilon-1e-7",
+        "Adam's epsilon 1e-7 (Keras)",
+        option("adam", "epsilon", lambda given: given != 1e-7),
+        reconfigured("adam", epsilon=1e-7),
+    ),
+    M(
         "adam-epsilon-hat",
         "Adam's epsilon beside the uncorrected root (TensorFlow 1)",
         optimizing("adam"),
@@ -867,6 +890,12 @@ MISTAKES = (
         "RMSprop's epsilon outside the root",
         _inside,
         reconfigured("rmsprop", epsilon_inside=False),
+    ),
+    M(
+        "rmsprop-epsilon-1e-7",
+        "RMSprop's epsilon 1e-7 (Keras)",
+        _rmsprop_with("epsilon", 1e-7),
+        reconfigured("rmsprop", epsilon=1e-7),
     ),
     M(
         "rmsprop-decay-0.9",
