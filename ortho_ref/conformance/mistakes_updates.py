@@ -392,6 +392,11 @@ def _geodesic(change: Callable[[Any, Any], Any]) -> Callable[[Case, Base], Array
     return patched((GeodesicUnitary, "retract", make))
 
 
+def _as_printed(X: Any, delta: Any) -> Any:
+    """delta X^H is to be G^H U, whatever rounding has left of U^H U = I."""
+    return delta.conj().T @ X @ np.linalg.inv(X.conj().T)
+
+
 def _additive(own: Any) -> Any:
     """X - delta, not unitary any more."""
 
@@ -716,7 +721,7 @@ MISTAKES = (
     ),
     M("neumann-old-A", "U from the A before the update", NEUMANN, _retracting(_old_A)),
     # Geodesic steps
-    M("geodesic-as-printed", "A = G^H U - U^H G, as printed", GEODESIC, _geodesic(lambda X, G: G.conj().T @ X @ X)),
+    M("geodesic-as-printed", "A = G^H U - U^H G, as printed", GEODESIC, _geodesic(_as_printed)),
     M("geodesic-uphill", "A with its sign flipped", GEODESIC, _geodesic(lambda X, G: -G)),
     M("geodesic-twice", "rate A in place of (rate / 2) A", GEODESIC, _geodesic(lambda X, G: 2 * G)),
     M("geodesic-real-gradient", "the real part of the gradient alone", GEODESIC, _geodesic(lambda X, G: G.real + 0j)),
