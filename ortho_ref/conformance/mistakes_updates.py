@@ -181,6 +181,13 @@ def _early(own: Any, self: Any, params: Any, state: Any, delta: Any) -> Any:
 
 def _late(own: Any, self: Any, params: Any, state: Any, delta: Any) -> Any:
     """The reset comes one update late."""
+    late = min(state["step"], 1)
+    moved, after = own(params, {**state, "step": state["step"] - late}, delta)
+    return moved, {**after, "step": after["step"] + late}
+
+
+def _from_zero(own: Any, self: Any, params: Any, state: Any, delta: Any) -> Any:
+    """Updates are counted from 0, and 0 is a multiple."""
     moved, after = own(params, {**state, "step": state["step"] - 1}, delta)
     return moved, {**after, "step": after["step"] + 1}
 
@@ -211,7 +218,7 @@ def _inverse_unused(own: Any, self: Any, params: Any, state: Any, delta: Any) ->
 def _resets(case: Case) -> bool:
     every = case.config.get("reset_every")
     count = len(case.inputs["x" if case.kind == "train" else "dU"]) if NEUMANN(case) else 0
-    return every is not None and every < count
+    return every is not None and 1 < every < count
 
 
 # Householder, rotations, structured
@@ -701,6 +708,12 @@ MISTAKES = (
     M("neumann-always-exact", "the exact inverse at every update", _not_exact, configured(reset_every=1)),
     M("neumann-reset-early", "resets one update early", _resets, _retracting(_early)),
     M("neumann-reset-late", "resets one update late", _resets, _retracting(_late)),
+    M(
+        "neumann-reset-from-0",
+        "updates counted from 0: resets after the first, and then one update late",
+        _resets,
+        _retracting(_from_zero),
+    ),
     M(
         "neumann-reset-not-kept",
         "the inverse of a reset used for U, but not carried on",

@@ -1,0 +1,721 @@
+"""Every named mistake is what its words say; it leaves nothing changed, is seen by a case, and is told by name."""
+
+import sys
+from collections import defaultdict
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from ortho_ref import fused
+from ortho_ref.activations import ACTIVATIONS
+from ortho_ref.conformance import diagnosis, reference
+from ortho_ref.conformance.case import joined, parted, vectors
+from ortho_ref.conformance.compare import matches
+from ortho_ref.conformance.kills import killed
+from ortho_ref.conformance.mistake import made, replaced
+from ortho_ref.conformance.mistakes import MISTAKES
+from ortho_ref.conformance.report import FAILED, PARTIAL, PASSED, Result
+from ortho_ref.conformance.runner import check, run_one
+
+NAMED = {mistake.name: mistake for mistake in MISTAKES}
+VECTORS = {vector.id: vector for vector in vectors()}
+FORWARD_AND_BACK = ("cell", "parametrization", "activation", "loss")
+KINKS = "inputs on the kinks, where a mistake may pass"
+
+#: Mistakes that are no departure from one forward pass, and why: their gradients are not those of their outputs.
+NOT_ITS_GRADIENT = {
+    "bias-twice": "two weights hold the one bias, and the gradient is that of either",
+    "h-shifted": "the states are right where the gradients are made; only what is given back is off",
+    "loss-bits-alone": "the loss is scaled for the report alone",
+}
+
+
+def ordinary():
+    """Every vector with outputs."""
+    return [vector for vector in VECTORS.values() if vector.case.kind != "invalid"]
+
+
+def given_by(name, case_id):
+    """What an implementation with this mistake gives for this case."""
+    return made((NAMED[name],), VECTORS[case_id])
+
+
+def run_once():
+    """(case, mistake) -> outputs, of all that apply."""
+    return {(v.id, m.name): made((m,), v) for v in ordinary() for m in MISTAKES if m.applies(v.case)}
+
+
+@pytest.fixture(scope="module")
+def everything():
+    """`run_once`, which all tests here read and none changes."""
+    return run_once()
+
+
+@pytest.fixture(scope="module")
+def fails(everything):
+    """Mistake -> the cases with outputs that it fails on."""
+    found = defaultdict(list)
+    for (id, name), outputs in everything.items():
+        if run_one(lambda case, outputs=outputs: outputs, VECTORS[id], "float64")[0].status in (FAILED, PARTIAL):
+            found[name].append(id)
+    return found
+
+
+# Which there are
+
+
+def test_names_and_words():
+    """Names are unique, and so are words among the mistakes that apply to one case."""
+    assert len(NAMED) == len(MISTAKES)
+    assert all(mistake.name.strip() and mistake.says.strip() for mistake in MISTAKES)
+    for vector in VECTORS.values():
+        says = [mistake.says for mistake in MISTAKES if mistake.applies(vector.case)]
+        assert len(set(says)) == len(says), vector.id
+
+
+def test_every_mistake_is_seen_and_every_case_sees_one(fails):
+    """And the manifest's kills are these.  On kinks a range of answers is right, and no mistake applies."""
+    seen = {id: {name for name, ids in fails.items() if id in ids} for id in VECTORS}
+    for id, vector in VECTORS.items():
+        if vector.case.kind == "invalid":
+            seen[id] = {m.name for m in MISTAKES if m.applies(vector.case) and killed(m, vector)}
+        assert seen[id] == set(vector.kills), id
+        assert seen[id] or vector.case.config["kinks"], id
+    assert set().union(*seen.values()) == set(NAMED)
+
+
+# What they compute
+
+
+def loss(vector, outputs):
+    """The loss that a case's gradients are those of."""
+    inputs, kind = vector.case.inputs, vector.case.kind
+    if kind == "cell":
+        last = sum((inputs[f"d{s}_T"] * outputs[s][-1]).sum() for s in ("h", "c") if s in outputs)
+        return (inputs["dh"] * outputs["h"][1:]).sum() + last
+    if kind == "loss":
+        return float(outputs["loss"])
+    return (inputs["dU"] * outputs["U"]).sum() if kind == "parametrization" else (inputs["dy"] * outputs["y"]).sum()
+
+
+def free(name, noise):
+    """A direction within the parameters: A stays skew, V trapezoidal."""
+    return noise - noise.T if name == "params.A" else np.tril(noise) if name == "params.V" else noise
+
+
+def slopes(mistake, vector, outputs):
+    """The loss's slope along a random direction by finite differences, and by the gradients given; and its scale."""
+    rng, step, along = np.random.default_rng(0), 1e-6, {}
+    for name in sorted(outputs):
+        if name.startswith("d_"):
+            noise = rng.standard_normal(outputs[name].shape) / max(1.0, np.abs(outputs[name]).max())
+            along[name.removeprefix("d_")] = free(name.removeprefix("d_"), noise)
+    ends = []
+    for sign in (1, -1):
+        moved = {name: vector.case.inputs[name] + sign * step * d for name, d in along.items()}
+        case = replace(vector.case, inputs={**vector.case.inputs, **moved})
+        ends.append(loss(vector, made(mistake, replace(vector, case=case))))
+    # the gradient of a skew A is that by the entries above the diagonal
+    terms = [(1 - 0.5 * (name == "params.A")) * outputs[f"d_{name}"] * d for name, d in along.items()]
+    return (ends[0] - ends[1]) / (2 * step), sum(t.sum() for t in terms), sum(np.abs(t).sum() for t in terms)
+
+
+def forward_of(outputs):
+    """The outputs that are no gradients."""
+    return {name: array for name, array in outputs.items() if not name.startswith("d_")}
+
+
+@pytest.mark.parametrize("kind", FORWARD_AND_BACK)
+def test_either_its_own_gradient_or_the_right_forward_pass(kind, everything, fails):
+    """Off by more than rounding in the forward pass, with the gradients of that; or right there to the bit.
+
+    One mistake is of one sort: where one of the forward pass leaves that as it is, it changes nothing.  Algorithm 1's
+    gradient takes A_tilde as it is given, and is no derivative.
+    """
+    sorts, unlike = defaultdict(set), []
+    for (id, name), outputs in everything.items():
+        vector = VECTORS[id]
+        if vector.case.kind != kind or id == "parametrization/neumann_cayley":
+            continue
+        right, ours = forward_of(made((), vector)), forward_of(outputs)
+        if all(array.tobytes() == ours[n].tobytes() for n, array in right.items()):
+            sorts[name].add("backward" if id in fails[name] else "nothing")
+            continue
+        sorts[name].add("forward")
+        assert not matches(ours, right, vector, "float64"), (name, id)
+        by_difference, by_gradient, scale = slopes((NAMED[name],), vector, outputs)
+        if not abs(by_difference - by_gradient) < 1e-6 * max(scale, 1e-3):
+            unlike.append((name, id))
+    assert all(not {"forward", "backward"} <= found for found in sorts.values()), sorts
+    assert {name for name, _ in unlike} == {name for name in NOT_ITS_GRADIENT if "forward" in sorts[name]}, unlike
+
+
+@pytest.mark.parametrize(
+    ("name", "weights"),
+    [
+        ("no-reset", ["weights.[WUb]_r"]),
+        ("no-bias", ["weights.b", "weights.b_*"]),
+        ("lstm-coupled", ["weights.[WUb]_f"]),
+        ("beta-is-rest", ["weights.beta"]),
+        ("h0-ignored", ["h0", "c0"]),
+        ("no-diagonal", ["params.omega"]),
+        ("bias-hh-missing", ["weights.b_hh"]),
+    ],
+)
+def test_what_is_left_out_has_gradient_0_and_nothing_else_has(name, weights, everything):
+    """no-bias leaves FastRNN's beta alone."""
+    ids = [id for id, other in everything if other == name and VECTORS[id].case.kind in ("cell", "parametrization")]
+    assert ids
+    for id in ids:
+        right, outputs = made((), VECTORS[id]), everything[id, name]
+        lost = {n for n, a in outputs.items() if n.startswith("d_") and not a.any() and right[n].any()}
+        assert lost == {n for n in right if any(fnmatchcase(n, f"d_{w}") for w in weights) and right[n].any()}, id
+
+
+# What they leave alone
+
+
+def changeable():
+    """Everything that a mistake could leave replaced: attributes of our modules and classes, and the activations."""
+    found = {("ACTIVATIONS", name): id(entry) for name, entry in ACTIVATIONS.items()}
+    for module in [m for n, m in sys.modules.items() if n.startswith("ortho_ref") and isinstance(m, ModuleType)]:
+        for name, entry in vars(module).items():
+            found[module.__name__, name] = id(entry)
+            if isinstance(entry, type) and entry.__module__.startswith("ortho_ref"):
+                found |= {(f"{module.__name__}.{name}", n): id(own) for n, own in vars(entry).items()}
+    return found
+
+
+def bytes_of(arrays):
+    return {name: array.tobytes() for name, array in arrays.items()}
+
+
+def test_nothing_is_left_changed():
+    """All mistakes in turn: inputs, stored answers, our functions, the reference's outputs stay as they are."""
+    before = changeable()
+    right = {v.id: bytes_of(made((), v)) for v in ordinary()}
+    stored = {v.id: (bytes_of(v.case.inputs), bytes_of(v.expected)) for v in ordinary()}
+    run_once()
+    assert changeable() == before
+    assert {v.id: (bytes_of(v.case.inputs), bytes_of(v.expected)) for v in ordinary()} == stored
+    assert {v.id: bytes_of(made((), v)) for v in ordinary()} == right
+
+
+def test_inputs_that_can_be_written_are_not():
+    """The stored arrays are read-only; here they are not."""
+    for vector in ordinary():
+        inputs = {name: array.copy() for name, array in vector.case.inputs.items()}
+        own = replace(vector, case=replace(vector.case, inputs=inputs))
+        for mistake in MISTAKES:
+            if mistake.applies(vector.case):
+                made((mistake,), own)
+        assert bytes_of(inputs) == bytes_of(vector.case.inputs), vector.id
+
+
+def test_functions_come_back_after_an_error():
+    """Every mistake around a computation that fails."""
+
+    def fail(case):
+        raise ArithmeticError("within")
+
+    before, first = changeable(), {}
+    for vector in VECTORS.values():
+        for mistake in MISTAKES:
+            if mistake.applies(vector.case):
+                first.setdefault(mistake.name, vector.case)
+    for name, case in first.items():
+        if name.startswith(("accepts", "refuses")):
+            continue
+        with pytest.raises(ArithmeticError, match="within"):
+            NAMED[name].outputs(case, fail)
+        assert changeable() == before, name
+
+
+# The same by other code
+
+
+def sigmoid(a):
+    return 1 / (1 + np.exp(-a))
+
+
+def gru(case, wrong=""):
+    """gru_reset_before with tanh, and its gradients, by a loop: all outputs.  wrong: the name of a mistake."""
+    w = {n.removeprefix("weights."): a for n, a in case.inputs.items() if n.startswith("weights.")}
+    x, h, dhs = case.inputs["x"], case.inputs["h0"], case.inputs["dh"]
+    states, tape = [h], []
+    for x_t in x:
+        a = {g: x_t @ w[f"W_{g}"].T + w[f"b_{g}"] for g in "ruc"}
+        r, u = sigmoid(a["r"] + h @ w["U_r"].T), sigmoid(a["u"] + h @ w["U_u"].T)
+        r = np.ones_like(r) if wrong == "no-reset" else r
+        c = np.tanh(a["c"] + (r * (h @ w["U_c"].T) if wrong == "reset-after" else (r * h) @ w["U_c"].T))
+        tape.append((x_t, h, r, u, c))
+        h = u * h + (1 - u) * c if wrong == "u-keeps" else (1 - u) * h + u * c
+        states.append(h)
+    d = {f"d_weights.{name}": np.zeros_like(a) for name, a in w.items()}
+    dh, d_x = case.inputs["dh_T"], []
+    for t in reversed(range(len(x))):
+        x_t, h, r, u, c = tape[t]
+        dh = dh + dhs[t]
+        sign, keep = (-1, u) if wrong == "u-keeps" else (1, 1 - u)
+        da = {"u": sign * dh * (c - h) * u * (1 - u), "c": dh * (1 - keep) * (1 - c * c)}
+        da["u"] = 0 * da["u"] if wrong == "constant-u" else da["u"]
+        if wrong == "reset-after":
+            p, dp = h @ w["U_c"].T, da["c"] * r
+            dr, straight, dU_c = da["c"] * p, dp @ w["U_c"], dp.T @ h
+        else:
+            ds = da["c"] @ w["U_c"]
+            dr, straight, dU_c = ds * h, ds * r, da["c"].T @ (h if wrong == "dU_c-without-reset" else r * h)
+        da["r"] = 0 * dr if wrong in ("constant-r", "no-reset") else dr * r * (1 - r)
+        back = {"carried": dh * keep, "c": straight, "r": da["r"] @ w["U_r"], "u": da["u"] @ w["U_u"]}
+        dU = {"r": da["r"].T @ (r * h if wrong == "dU_r-with-reset" else h), "u": da["u"].T @ h, "c": dU_c}
+        dU["c"] = dU["r"] if wrong == "U_c-fed-U_r" else dU["c"]
+        for g in "ruc":
+            for name, gradient in ((f"W_{g}", da[g].T @ x_t), (f"U_{g}", dU[g]), (f"b_{g}", da[g].sum(axis=0))):
+                added = d[f"d_weights.{name}"] if wrong != "weights-first-step-alone" else 0
+                d[f"d_weights.{name}"] = added + gradient
+        d_x.append(sum(da[g] @ w[f"W_{g}"] for g in "ruc"))
+        kept = [part for name, part in back.items() if wrong not in ("detached", f"path-{name}")]
+        dh = sum(kept, 0 * dh)
+    return {"h": np.array(states), "d_x": np.array(d_x[::-1]), "d_h0": dh, **d}
+
+
+OF_GRU = (
+    *("reset-after", "u-keeps", "no-reset", "path-r", "path-u", "path-c", "path-carried", "detached", "constant-r"),
+    *("constant-u", "dU_c-without-reset", "dU_r-with-reset", "U_c-fed-U_r", "weights-first-step-alone"),
+)
+
+
+def same(given, expected, tolerance=1e-11):
+    """Both of the same names; every array to `tolerance` of its largest entry."""
+    assert given.keys() == expected.keys()
+    for name, array in expected.items():
+        assert np.abs(given[name] - array).max() <= tolerance * max(np.abs(array).max(), 1e-3), name
+
+
+@pytest.mark.parametrize("name", ["", *OF_GRU])
+def test_gru_with_a_mistake_by_a_loop(name):
+    """And the loop itself without one."""
+    id = "cell/gru_reset_before/tanh"
+    same(given_by(name, id) if name else VECTORS[id].expected, gru(VECTORS[id].case, name))
+
+
+def test_dh_one_early_by_a_loop():
+    """dh[t] goes back over the step to h[t], not over that to h[t + 1]."""
+    case = VECTORS["cell/gru_reset_before/tanh"].case
+    dh = case.inputs["dh"]
+    early = gru(replace(case, inputs={**case.inputs, "dh": np.concatenate([dh[1:], 0 * dh[:1]])}))
+    early["d_h0"] = early["d_h0"] + dh[0]
+    same(given_by("dh-one-early", case.id), early)
+
+
+def size(name, r, b):
+    """|modReLU| at |z| = r > 0, as public code has it."""
+    if name == "modrelu-root":
+        m = np.sqrt(1e-5 + r * r)
+        return r * np.maximum(m + b, 0) / (m + 1e-5)
+    if name in ("modrelu-goru", "modrelu-eurnn"):
+        return np.maximum(r + {"modrelu-goru": 0.001, "modrelu-eurnn": 0.01}[name] + b, 0)
+    if name == "modrelu-eurnn-complex":
+        return r / (r + 0.01) * np.maximum(r + 0.01 + b, 0)
+    if name == "modrelu-leaky":
+        return np.where(r + b > 0, r + b, 0.1 * (r + b))
+    return r * np.maximum(r + b, 0) / (r + float(name.removeprefix("modrelu-epsilon-")))
+
+
+@pytest.mark.parametrize(
+    ("name", "cases"),
+    [
+        *((f"modrelu-epsilon-{epsilon}", 2) for epsilon in ("1e-5", "0.001", "0.01")),
+        *(("modrelu-root", 2), ("modrelu-goru", 2), ("modrelu-leaky", 2)),
+        *(("modrelu-eurnn", 1), ("modrelu-eurnn-complex", 1)),
+    ],
+)
+def test_modrelu_of_public_code(name, cases):
+    """Values; the gradients are compared by differences."""
+    applied = 0
+    for id in ("activation/modrelu", "activation/modrelu/complex"):
+        case = VECTORS[id].case
+        if NAMED[name].applies(case):
+            z = joined(case.inputs["a"]) if case.config["complex"] else case.inputs["a"]
+            y = np.exp(1j * np.angle(z)) * size(name, abs(z), case.inputs["b"])
+            same({"y": given_by(name, id)["y"]}, {"y": parted(y) if case.config["complex"] else y.real})
+            applied += 1
+    assert applied == cases
+
+
+@pytest.mark.parametrize(("name", "slope"), [("hard-sigmoid-0.2", 0.2), ("hard-sigmoid-1/6", 1 / 6)])
+def test_hard_sigmoid(name, slope):
+    """max(0, min(1, slope a + 1/2)), and its slope inside."""
+    inputs = VECTORS["activation/sigmoid"].case.inputs
+    line = slope * inputs["a"] + 0.5
+    expected = {"y": np.clip(line, 0, 1), "d_a": inputs["dy"] * slope * ((line > 0) & (line < 1))}
+    same(given_by(name, "activation/sigmoid"), expected)
+
+
+def skew(V):
+    """V^T - V."""
+    return V.T - V
+
+
+CAYLEY = {
+    "cayley-no-D": lambda I, A, D: np.linalg.inv(I + A) @ (I - A),
+    "cayley-D-first": lambda I, A, D: np.linalg.inv(I + A) @ (I - A) @ D[::-1, ::-1],
+    "cayley-D-negative": lambda I, A, D: -np.linalg.inv(I + A) @ (I - A) @ D,
+    "cayley-D-left": lambda I, A, D: D @ np.linalg.inv(I + A) @ (I - A),
+    "cayley-transposed": lambda I, A, D: (np.linalg.inv(I + A) @ (I - A) @ D).T,
+    "cayley-half": lambda I, A, D: np.linalg.solve(I + A / 2, I - A / 2) @ D,
+    "cayley-inverse": lambda I, A, D: np.linalg.solve(I - A, I + A) @ D,
+    "cayley-half-inverse": lambda I, A, D: np.linalg.solve(I - A / 2, I + A / 2) @ D,
+}
+CAYLEY_BACK = {
+    "cayley-no-projection": lambda S, D, U, dU: (S.T @ dU @ (D + U.T)).T,
+    "cayley-gradient-half": lambda S, D, U, dU: skew(S.T @ dU @ (D + U.T)) / 2,
+    "cayley-gradient-negative": lambda S, D, U, dU: -skew(S.T @ dU @ (D + U.T)),
+    "cayley-V-without-U": lambda S, D, U, dU: skew(S.T @ dU @ D),
+    "cayley-V-without-D": lambda S, D, U, dU: skew(S.T @ dU @ U.T),
+    "cayley-V-only-dU": lambda S, D, U, dU: skew(S.T @ dU),
+    "cayley-V-U": lambda S, D, U, dU: skew(S.T @ dU @ (D + U)),
+    "cayley-V-inverse": lambda S, D, U, dU: skew(S @ dU @ (D + U.T)),
+    "cayley-dU-transposed": lambda S, D, U, dU: skew(S.T @ dU.T @ (D + U.T)),
+    "skew-gradient-upper": lambda S, D, U, dU: np.triu(skew(S.T @ dU @ (D + U.T))),
+}
+
+
+def test_cayley_forms():
+    """By numpy.linalg; cayley-half-inverse is geotorch's.  No mistake of the exact map is left out."""
+    vector = VECTORS["parametrization/scaled_cayley"]
+    A, dU, k = vector.case.inputs["params.A"], vector.case.inputs["dU"], vector.case.config["negative_ones"]
+    I, D = np.eye(len(A)), np.diag([1.0] * (len(A) - k) + [-1.0] * k)
+    assert {m.name for m in MISTAKES if m.applies(vector.case)} == CAYLEY.keys() | CAYLEY_BACK.keys()
+    for name, form in CAYLEY.items():
+        same({"U": given_by(name, vector.id)["U"]}, {"U": form(I, A, D)})
+    for name, form in CAYLEY_BACK.items():
+        d_A = form(np.linalg.inv(I + A), D, vector.expected["U"], dU)
+        same(given_by(name, vector.id), {"U": vector.expected["U"], "d_params.A": d_A})
+
+
+CONFIGURED = {
+    "no-momentum": {"momentum": 0.0},
+    "adam-epsilon-1e-7": {"epsilon": 1e-7},
+    "rmsprop-epsilon-1e-7": {"epsilon": 1e-7},
+    "rmsprop-initial-0": {"initial": 0.0},
+    "rmsprop-initial-1": {"initial": 1.0},
+    "rmsprop-initial-0.001": {"initial": 0.001},
+    "rmsprop-decay-0.9": {"decay": 0.9},
+    "rmsprop-decay-0.99": {"decay": 0.99},
+    "rmsprop-epsilon-inside": {"epsilon_inside": True},
+    "rmsprop-epsilon-outside": {"epsilon_inside": False},
+}
+
+
+def step_of(optimizer, wrong=""):
+    """The step (parameter, gradient) -> delta of an optimizer, with the mistake of that name; reals alone."""
+    o = optimizer | CONFIGURED.get(wrong, {})
+    lr, decay, name = o["learning_rate"], o["weight_decay"], o["name"]
+    m, v, mean, k = 0.0, o.get("initial", 0.0), 0.0, 0
+
+    def square(g):
+        return (g * g).sum(axis=-1, keepdims=True) if wrong.endswith("shared-modulus") else g * g
+
+    def sgd(g):
+        nonlocal m
+        m = o["momentum"] * m + ((1 - o["momentum"]) * g if wrong == "momentum-dampened" else g)
+        return lr * (g + o["momentum"] * m if wrong == "momentum-nesterov" else m)
+
+    def adam(g):
+        nonlocal m, v
+        b1, b2 = (o["beta2"], o["beta1"]) if wrong == "adam-betas-swapped" else (o["beta1"], o["beta2"])
+        m = b1 * m + (1 - b1) * g
+        v = b2 * v + (1 - b2) * square(m if wrong == "adam-square-of-m" else g)
+        j = max(k - 1, 1) if wrong == "adam-k-late" else k
+        if wrong == "adam-epsilon-hat":  # TensorFlow 1
+            return lr * np.sqrt(1 - b2**j) / (1 - b1**j) * m / (np.sqrt(v) + o["epsilon"])
+        m_hat = m if wrong in ("adam-no-correction", "adam-m-uncorrected") else m / (1 - b1**j)
+        v_hat = v if wrong == "adam-no-correction" else v / (1 - b2**j)
+        inside = wrong == "adam-epsilon-inside"
+        return lr * m_hat / (np.sqrt(v_hat + o["epsilon"]) if inside else np.sqrt(v_hat) + o["epsilon"])
+
+    def rmsprop(g):
+        nonlocal v, mean
+        old, d = v, 1 - o["decay"] if wrong == "rmsprop-decay-swapped" else o["decay"]
+        v, mean = d * v + (1 - d) * square(g), d * mean + (1 - d) * g
+        used = {"rmsprop-old-square": old, "rmsprop-centered": v - mean * mean}.get(wrong, v)
+        return lr * g / (np.sqrt(used + o["epsilon"]) if o["epsilon_inside"] else np.sqrt(used) + o["epsilon"])
+
+    def step(p, g):
+        nonlocal k
+        k += 1
+        added = {"no-weight-decay": 0.0, "weight-decay-decoupled": 0.0}.get(wrong, decay * p)
+        beside = lr * decay * p if wrong == "weight-decay-decoupled" else 0.0
+        delta = {"sgd": sgd, "adam": adam, "rmsprop": rmsprop}[name](g + added) + beside
+        return -delta if wrong == "step-ascends" else delta
+
+    return step
+
+
+@pytest.mark.parametrize("id", [id for id in VECTORS if id.startswith("optimizer/")])
+def test_optimizers_by_their_formulas(id, everything):
+    """With every mistake that applies, and without one."""
+    case = VECTORS[id].case
+    names = [name for case_id, name in everything if case_id == id]
+    for name in ("", *names):
+        step, p, history = step_of(case.config["optimizer"], name), case.inputs["parameter0"], []
+        for g in case.inputs["gradient"]:
+            p = p - step(p, g)
+            history.append(p)
+        same(everything[id, name] if name else VECTORS[id].expected, {"parameter": np.array(history)})
+
+
+def algorithm_1(case, wrong=""):
+    """Algorithm 1 line by line, with the mistake of that name."""
+    config, A = case.config, case.inputs["A0"]
+    n, k_D, rate = len(A), config["negative_ones"], config["optimizer"]["learning_rate"]
+    I, D, step = np.eye(n), np.diag([1.0] * (n - k_D) + [-1.0] * k_D), step_of(config["optimizer"])
+    q = config["order"] + {"neumann-order-plus-one": 1, "neumann-order-minus-one": -1}.get(wrong, 0)
+    q = 1 if wrong == "neumann-first-power-alone" else q
+    every = {"neumann-never-reset": None, "neumann-always-exact": 1}.get(wrong, config["reset_every"])
+    moved = {"neumann-reset-early": 1, "neumann-reset-late": -1, "neumann-reset-from-0": -1}.get(wrong, 0)
+    S = np.linalg.inv(I + A)
+    U, history = S @ (I - A) @ D, []
+    for k, dU in enumerate(case.inputs["dU"], start=1):
+        gradient = skew(S.T @ dU @ (D + U.T))
+        delta = step(A, gradient)
+        before, A = A, A - delta
+        P = S @ {"neumann-sign": -delta, "neumann-sgd": rate * gradient}.get(wrong, delta)
+        powers = sum(np.linalg.matrix_power(P, j) for j in range(q + 1))
+        series = S @ powers if wrong == "neumann-factors" else powers @ S
+        due = every is not None and (k + moved) % every == 0 and (k + moved > 0 or wrong == "neumann-reset-from-0")
+        forced = wrong != "neumann-not-forced" and np.linalg.norm(S @ delta, 2) >= 1
+        S = np.linalg.inv(I + A) if due or forced else series
+        U = S @ (I - (before if wrong == "neumann-old-A" else A)) @ D
+        S = series if wrong == "neumann-reset-not-kept" else S
+        history.append({"A": A, "A_tilde": S, "U": U})
+    return {name: np.array([entry[name] for entry in history]) for name in history[0]}
+
+
+@pytest.mark.parametrize("id", [id for id in VECTORS if id.startswith("update/neumann_cayley/")])
+def test_algorithm_1_with_a_mistake_by_a_loop(id, everything):
+    """With every mistake of the series and its resets that applies, and without one."""
+    names = [name for case_id, name in everything if case_id == id and name.startswith("neumann-")]
+    assert "neumann-factors" in names
+    for name in ("", *names):
+        same(everything[id, name] if name else VECTORS[id].expected, algorithm_1(VECTORS[id].case, name), 1e-8)
+
+
+GEODESIC = {
+    "geodesic-as-printed": lambda X, G: G.conj().T @ X - X.conj().T @ G,
+    "geodesic-uphill": lambda X, G: X @ G.conj().T - G @ X.conj().T,
+    "geodesic-twice": lambda X, G: 2 * (G @ X.conj().T - X @ G.conj().T),
+    "geodesic-conjugated": lambda X, G: G.conj() @ X.conj().T - X @ G.T,
+    "geodesic-real-gradient": lambda X, G: G.real @ X.conj().T - X @ G.real.T,
+}
+
+
+@pytest.mark.parametrize("name", GEODESIC)
+def test_geodesic_steps(name):
+    """A as each has it, and (I + rate A / 2)^-1 (I - rate A / 2) U."""
+    case, found = VECTORS["update/geodesic_unitary"].case, []
+    X, rate, I = joined(case.inputs["X0"]), case.config["optimizer"]["learning_rate"], np.eye(5)
+    for G in joined(case.inputs["dU"]):
+        A = rate / 2 * GEODESIC[name](X, G)
+        X = np.linalg.inv(I + A) @ (I - A) @ X
+        found.append(X)
+    same(given_by(name, case.id), {"U": parted(np.array(found))}, 1e-9)
+
+
+BLOCKS = {
+    "": lambda c, s, e: [[c, -s * e], [s, c * e]],
+    "phase-on-upper": lambda c, s, e: [[c * e, -s], [s * e, c]],
+    "phase-on-row": lambda c, s, e: [[e * c, -e * s], [s, c]],
+    "phase-sign": lambda c, s, e: [[c, -s / e], [s, c / e]],
+    "rotation-sign": lambda c, s, e: [[c, s * e], [-s, c * e]],
+}
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_the_phase_of_a_rotation(name):
+    """EURNN's code has it on the second column of a block, the EUNN paper on the first row."""
+    vector = VECTORS["parametrization/tunable_rotations/complex"]
+    i = vector.case.inputs
+    U = np.eye(len(i["params.omega"]), dtype=complex)
+    for k in range(len(i["params.theta_A"])):
+        for style, first in (("A", 0), ("B", 1)):
+            for j, (t, p) in enumerate(zip(i[f"params.theta_{style}"][k], i[f"params.phi_{style}"][k], strict=True)):
+                rows = slice(first + 2 * j, first + 2 * j + 2)
+                U[rows] = np.array(BLOCKS[name](np.cos(t), np.sin(t), np.exp(1j * p))) @ U[rows]
+    U = np.exp(1j * i["params.omega"])[:, None] * U
+    same({"U": (given_by(name, vector.id) if name else vector.expected)["U"]}, {"U": parted(U)})
+
+
+OF_STRUCTURED = ("reflection-conjugate", "structured-F-inverse", "permutation-inverse")
+
+
+@pytest.mark.parametrize("name", ["", *OF_STRUCTURED, "structured-D1-D3", "structured-R1-R2"])
+@pytest.mark.parametrize("id", ["parametrization/structured_unitary", "parametrization/structured_unitary/even"])
+def test_the_structured_matrix_by_its_factors(id, name):
+    """With uRNN's code's reflection, z - 2 v^* (v^T z) / |v|^2, among the mistakes."""
+    i = VECTORS[id].case.inputs
+    n = len(i["params.w_1"])
+    D = {j: np.diag(np.exp(1j * i[f"params.w_{j}"])) for j in (1, 2, 3)}
+    v = {j: joined(i[f"params.v_{j}"]) for j in (1, 2)}
+    v = {j: u.conj() if name == "reflection-conjugate" else u for j, u in v.items()}
+    R = {j: np.eye(n) - 2 * np.outer(u, u.conj()) / np.vdot(u, u).real for j, u in v.items()}
+    F = np.exp(-2j * np.pi * np.outer(np.arange(n), np.arange(n)) / n) / np.sqrt(n)
+    F = F.conj() if name == "structured-F-inverse" else F
+    Pi = np.eye(n)[i["permutation"]]
+    Pi = Pi.T if name == "permutation-inverse" else Pi
+    if name == "structured-D1-D3":
+        D[1], D[3] = D[3], D[1]
+    if name == "structured-R1-R2":
+        R[1], R[2] = R[2], R[1]
+    U = D[3] @ R[2] @ F.conj() @ D[2] @ Pi @ R[1] @ F @ D[1]
+    same({"U": (given_by(name, id) if name else VECTORS[id].expected)["U"]}, {"U": parted(U)})
+
+
+@pytest.mark.parametrize("id", [id for id in VECTORS if id.startswith("loss/")])
+def test_sums_and_means_of_losses(id):
+    """Over entries, over every squared error, over what counts; in bits."""
+    config, i = VECTORS[id].case.config, VECTORS[id].case.inputs
+    o = i["outputs"].reshape(*i["outputs"].shape[:2], config["groups"], -1)
+    y = i["y"].reshape(o.shape if config["targets"] == "numbers" else o.shape[:-1])
+    y = y if config["targets"] == "numbers" else np.eye(o.shape[-1])[y]
+    on = i["mask"] if config["masked"] else np.ones(o.shape[:2], bool)
+    if config["loss"] == "cross_entropy":
+        o = o - o.max(axis=-1, keepdims=True)
+        terms = np.log(np.exp(o).sum(axis=-1)) - (o * y).sum(axis=-1)
+        expected = dict.fromkeys(("loss-bits", "loss-bits-alone"), terms[on].mean() / np.log(2))
+    else:
+        terms = (o - y) ** 2
+        expected = {"mse-half": terms[on].mean() / 2, "mse-sum-over-outputs": terms.sum(axis=-1)[on].mean()}
+    expected |= {"": terms[on].mean(), "loss-summed": terms[on].sum()}
+    if config["masked"]:
+        expected |= {"loss-mask-ignored": terms.mean(), "loss-mask-in-mean": terms[on].sum() / terms.size}
+    else:
+        expected |= {"loss-last-step": terms[-1].mean(), "loss-batch-mean": terms.mean() * len(terms)}
+    for name, value in expected.items():
+        got = (given_by(name, id) if name else VECTORS[id].expected)["loss"]
+        np.testing.assert_allclose(got, value, rtol=1e-12, err_msg=name)
+
+
+# How they are told
+
+#: Mistakes that no case of a subject tells apart, and why.
+ALIKE = {
+    ("train", "the training of NC-GRU"): [{"neumann-first-power-alone", "neumann-order-minus-one"}],  # of order 2
+    ("update", "neumann_cayley"): [
+        {"cayley-gradient-negative", "step-ascends"},  # every optimizer is odd
+        {"cayley-gradient-half", "momentum-dampened"},  # the momentum is 1/2
+    ],
+    ("update", "scaled_cayley"): [{"cayley-gradient-negative", "step-ascends"}],
+    ("update", "geodesic_unitary"): [{"geodesic-uphill", "step-ascends"}],
+    # a Jacobian knows nothing of weights' gradients
+    ("jacobian", "gru_reset_before"): [{"constant-r", "path-r"}, {"constant-u", "path-u"}],
+    ("jacobian", "gru_reset_after"): [
+        {"constant-r", "path-r"},
+        {"constant-z", "path-z"},
+        {"modrelu-is-relu", "reset-before"},  # no unit is on
+    ],
+    ("jacobian", "lstm"): [{f"constant-{gate}", f"path-{gate}"} for gate in "ifo"],
+    ("jacobian", "fastrnn"): [{"J-carried-alone", "path-U"}],
+    ("jacobian", "elman"): [
+        {"modrelu-bias-outside", "modrelu-derivative-1", "no-bias"},  # every unit is on
+        {"bias-twice", "modrelu-is-relu"},  # the same units are on
+    ],
+}
+
+
+@pytest.fixture
+def known(everything, monkeypatch):
+    """The diagnosis does not compute single mistakes again; nor could it change them."""
+    own = diagnosis._tried
+
+    def tried(combination, vector):
+        if len(combination) == 1 and vector is VECTORS[vector.id]:  # not one that is cut short
+            return everything[vector.id, combination[0].name]
+        return own(combination, vector)
+
+    monkeypatch.setattr(diagnosis, "_tried", tried)
+
+
+def told(given, dtype="float64"):
+    """The results of failing cases, with diagnoses."""
+    return diagnosis.diagnose([VECTORS[id] for id in given], [Result(id, FAILED) for id in given], given, dtype)
+
+
+def finite(outputs):
+    """Whether every entry is."""
+    return all(np.isfinite(array).all() for array in outputs.values())
+
+
+def status(id, outputs, dtype="float64"):
+    """Of a case with these outputs."""
+    return run_one(lambda case: outputs, VECTORS[id], dtype)[0].status
+
+
+def test_every_mistake_is_told_on_every_case_that_it_fails_on(everything, fails, known):
+    """Others beside it only as ALIKE has them.  What is not finite has no diagnosis."""
+    alike = defaultdict(list)
+    for name, ids in fails.items():
+        good = {id: everything[id, name] for id in ids if finite(everything[id, name])}
+        assert len(good) == len(ids) or name == "loss-by-probabilities"
+        for result in told(good):
+            assert name in result.mistakes, result
+            case = VECTORS[result.id].case
+            where = (case.kind, diagnosis.subject(case))
+            assert result.diagnosis.startswith(f"your outputs equal {where[1]} with "), result
+            assert NAMED[name].says in result.diagnosis
+            if len(result.mistakes) > 1 and set(result.mistakes) not in alike[where]:
+                alike[where].append(set(result.mistakes))
+    assert alike.keys() == ALIKE.keys()
+    for where, sets in alike.items():
+        assert sorted(map(sorted, sets)) == sorted(map(sorted, ALIKE[where])), where
+
+
+def test_every_mistake_is_told_in_float32(everything, fails, known):
+    """Outputs rounded to float32, where they fail then as well."""
+    for name, ids in fails.items():
+        with np.errstate(over="ignore"):
+            rounded = {id: {n: a.astype(np.float32) for n, a in everything[id, name].items()} for id in ids}
+        failing = {id: o for id, o in rounded.items() if status(id, o, "float32") == FAILED and finite(o)}
+        assert all(name in result.mistakes for result in told(failing, "float32")), name
+
+
+PAIRED = ("cell/elman/tanh", "cell/gru_reset_after/recurrent-bias", "cell/lstm", "optimizer/adam", "loss/cross_entropy")
+
+
+@pytest.mark.parametrize("id", PAIRED)
+def test_pairs_are_told_by_what_gives_their_outputs(id, everything, known):
+    """A seeded sample of ordered pairs."""
+    vector, rng = VECTORS[id], np.random.default_rng(0)
+    names = [name for case_id, name in everything if case_id == id]
+    for a, b in [rng.choice(names, 2, replace=False) for _ in range(6)]:
+        outputs = made((NAMED[a], NAMED[b]), vector)
+        if finite(outputs) and status(id, outputs) == FAILED:
+            found = told({id: outputs})[0].mistakes
+            ways = [(NAMED[m],) for m in found] + [(NAMED[m], NAMED[o]) for m in found for o in found if m != o]
+            assert any(matches(outputs, made(way, vector), vector, "float64") for way in ways), (a, b, found)
+
+
+# No false alarm
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("engine", ["scan", "fused"])
+def test_right_implementations_pass_and_are_told_nothing(dtype, engine):
+    """The reference but for tasks and the Jacobian's bound, which are made elsewhere."""
+
+    def run(case):
+        return None if case.kind == "task" else reference.outputs(case)
+
+    with replaced(*([(reference, "scan", lambda _: fused)] if engine == "fused" else [])):
+        report = check(run, dtype=dtype, allow_partial=True)
+    bound = {id for id, vector in VECTORS.items() if "bound" in vector.expected}
+    assert report.ok
+    assert not [result for result in report.results if result.mistakes or result.diagnosis]
+    assert {r.id for r in report.results if r.status == PARTIAL} == bound
+    assert {r.id for r in report.results if r.status == PASSED} | bound == {
+        id for id, vector in VECTORS.items() if vector.case.kind != "task"
+    }
