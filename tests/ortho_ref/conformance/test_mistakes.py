@@ -600,6 +600,235 @@ def test_sums_and_means_of_losses(id):
         np.testing.assert_allclose(got, value, rtol=1e-12, err_msg=name)
 
 
+def test_reset_before_by_a_loop():
+    """gru_reset_after as gru_reset_before with u = 1 - z."""
+    case = VECTORS["cell/gru_reset_after/tanh"].case
+    other = {"r": ("r", 1), "z": ("u", -1), "h": ("c", 1)}
+    names = {f"weights.{kind}_{g}": (f"weights.{kind}_{o}", s) for kind in "WUb" for g, (o, s) in other.items()}
+    inputs = {name: a for name, a in case.inputs.items() if name not in names}
+    inputs |= {new: sign * case.inputs[old] for old, (new, sign) in names.items()}
+    found = gru(replace(case, inputs=inputs))
+    expected = {name: a for name, a in found.items() if not name.startswith("d_weights.")}
+    expected |= {f"d_{old}": sign * found[f"d_{new}"] for old, (new, sign) in names.items()}
+    same(given_by("reset-before", case.id), expected)
+
+
+def lstm(case, wrong=""):
+    """An LSTM and its gradients by a loop: all outputs.  wrong: the name of a mistake."""
+    w = {n.removeprefix("weights."): a for n, a in case.inputs.items() if n.startswith("weights.")}
+    x, h, c = (case.inputs[name] for name in ("x", "h0", "c0"))
+    hs, cs, tape = [h], [c], []
+    for x_t in x:
+        a = {g: x_t @ w[f"W_{g}"].T + h @ w[f"U_{g}"].T + w[f"b_{g}"] for g in "ifgo"}
+        a["f"] = a["f"] + 1 if wrong == "forget-plus-one" else a["f"]
+        v = {g: np.tanh(a[g]) if g == "g" else sigmoid(a[g]) for g in "ifgo"}
+        v["f"] = 1 - v["i"] if wrong == "lstm-coupled" else v["f"]
+        tape.append((x_t, h, c, v))
+        c = v["f"] * c + v["i"] * v["g"]
+        h = v["o"] * np.tanh(c)
+        hs.append(h)
+        cs.append(c)
+    d = {f"d_weights.{name}": np.zeros_like(a) for name, a in w.items()}
+    dh, dc, d_x = case.inputs["dh_T"], case.inputs["dc_T"], []
+    for t in reversed(range(len(x))):
+        x_t, h, c, v = tape[t]
+        dh, y = dh + case.inputs["dh"][t], np.tanh(cs[t + 1])
+        direct = dc * v["f"]
+        dc = dc + dh * v["o"] * (1 - y * y)
+        dv = {"i": dc * v["g"], "f": dc * c, "g": dc * v["i"], "o": dh * y}
+        da = {g: dv[g] * (1 - v[g] ** 2 if g == "g" else v[g] * (1 - v[g])) for g in "ifgo"}
+        if wrong == "lstm-coupled":
+            da["i"], da["f"] = (dv["i"] - dv["f"]) * v["i"] * (1 - v["i"]), 0 * da["f"]
+        da = {g: 0 * a if wrong == f"constant-{g}" else a for g, a in da.items()}
+        for g in "ifgo":
+            d[f"d_weights.W_{g}"] += da[g].T @ x_t
+            d[f"d_weights.U_{g}"] += da[g].T @ h
+            d[f"d_weights.b_{g}"] += da[g][0] if wrong == "db-not-summed-over-batch" else da[g].sum(axis=0)
+        d_x.append(sum(da[g] @ w[f"W_{g}"] for g in "ifgo"))
+        on = 0.0 if wrong == "detached" or (wrong == "windows-of-8" and t == 8) else 1.0
+        dh = on * sum((da[g] @ w[f"U_{g}"] for g in "ifgo" if wrong != f"path-{g}"), 0 * dh)
+        dc = on * (direct if wrong == "lstm-c-without-h" else 0 * dc if wrong == "path-carried" else dc * v["f"])
+    return {"h": np.array(hs), "c": np.array(cs), "d_x": np.array(d_x[::-1]), "d_h0": dh, "d_c0": dc, **d}
+
+
+OF_LSTM = (
+    *("forget-plus-one", "lstm-coupled", "lstm-c-without-h", "path-carried", "detached", "windows-of-8"),
+    *("db-not-summed-over-batch", *(f"path-{gate}" for gate in "ifgo"), *(f"constant-{gate}" for gate in "ifo")),
+)
+
+
+@pytest.mark.parametrize("name", ["", *OF_LSTM])
+def test_lstm_with_a_mistake_by_a_loop(name):
+    """Over 12 steps, so that a window ends within."""
+    id = "cell/lstm/long"
+    same(given_by(name, id) if name else VECTORS[id].expected, lstm(VECTORS[id].case, name))
+
+
+def test_dU_with_h_by_a_loop():
+    """The tanh RNN's U gets sum dz_t h_t^T."""
+    vector = VECTORS["cell/elman/tanh"]
+    i, h, dh, dU = vector.case.inputs, vector.expected["h"], vector.case.inputs["dh_T"], 0.0
+    for t in reversed(range(len(i["x"]))):
+        dz = (dh + i["dh"][t]) * (1 - h[t + 1] ** 2)
+        dU, dh = dU + dz.T @ h[t + 1], dz @ i["weights.U"]
+    same(given_by("dU-with-h", vector.id), vector.expected | {"d_weights.U": dU})
+
+
+@pytest.mark.parametrize(
+    ("name", "factor", "names"),
+    [
+        ("weights-averaged-over-batch", 1 / 3, "d_weights.*"),
+        ("weights-averaged-over-time", 1 / 5, "d_weights.*"),
+        ("all-averaged-over-batch", 1 / 3, "d_*"),
+        ("all-halved", 1 / 2, "d_*"),
+        ("all-negative", -1, "d_*"),
+        ("h0-gradient-lost", 0, "d_[hc]0"),
+        ("c0-gradient-lost", 0, "d_c0"),
+        ("x-gradient-lost", 0, "d_x"),
+    ],
+)
+def test_factors(name, factor, names):
+    """T = 5, B = 3."""
+    right = VECTORS["cell/lstm"].expected
+    same(given_by(name, "cell/lstm"), {n: a * (factor if fnmatchcase(n, names) else 1) for n, a in right.items()})
+
+
+def test_gradients_of_the_exponential():
+    """By its series: dexp at A along E is the sum over k of the words of k - 1 A and one E, over k!."""
+    vector = VECTORS["parametrization/exponential"]
+    A, dU, U = vector.case.inputs["params.A"], vector.case.inputs["dU"], vector.expected["U"]
+
+    def derivative(A):
+        total, power, along = 0.0, np.eye(len(A)), np.zeros_like(A)
+        for k in range(1, 60):
+            power, along = power @ A / k, (along @ A + power @ dU) / k
+            total = total + along
+        return total
+
+    back, there = derivative(A.T), derivative(A)
+    expected = {
+        "": back - back.T,
+        "exp-gradient-at-0": dU - dU.T,
+        "exp-gradient-tangent": U.T @ dU - dU.T @ U,
+        "exp-derivative-at-A": there - there.T,
+        "exp-no-projection": back,
+        "exp-gradient-half": (back - back.T) / 2,
+        "skew-gradient-upper": np.triu(back - back.T),
+    }
+    for name, d_A in expected.items():
+        same(given_by(name, vector.id) if name else vector.expected, {"U": U, "d_params.A": d_A})
+
+
+def test_gradients_by_unit_vectors():
+    """U does not change with the length of v, so that its gradient is in inverse proportion to that."""
+    vector = VECTORS["parametrization/householder"]
+    V, right = vector.case.inputs["params.V"], vector.expected
+    d_V = right["d_params.V"] * np.sqrt((V * V).sum(axis=0))
+    same(given_by("householder-length", vector.id), right | {"d_params.V": d_V})
+    vector = VECTORS["parametrization/structured_unitary"]
+    expected = dict(vector.expected)
+    for name in ("params.v_1", "params.v_2"):
+        expected[f"d_{name}"] = expected[f"d_{name}"] * np.sqrt((vector.case.inputs[name] ** 2).sum())
+    same(given_by("reflection-length", vector.id), expected)
+
+
+def turned(pairs, angles, n, permutation=None):
+    """One layer (n, n): a permutation, and pairs (upper, lower) turned by their angles."""
+    R = np.eye(n)
+    for (p, q), t in zip(pairs, angles, strict=True):
+        R[p, p], R[p, q], R[q, p], R[q, q] = np.cos(t), -np.sin(t), np.sin(t), np.cos(t)
+    return R if permutation is None else R @ np.eye(n)[permutation]
+
+
+def product(layers):
+    """The first layer acts first."""
+    U = np.eye(len(layers[0]))
+    for layer in layers:
+        U = layer @ U
+    return U
+
+
+def test_layers_of_rotations():
+    """Pairs, angles and orders of all three styles, index by index."""
+
+    def tunable(id, order):
+        i = VECTORS[id].case.inputs
+        n, layers = VECTORS[id].expected["U"].shape[0], []
+        for k in range(len(i["params.theta_A"])):
+            for style in order:
+                pairs = [(j, j + 1) for j in range(style == "B", n - 1, 2)]
+                layers.append(turned(pairs, i[f"params.theta_{style}"][k], n))
+        return layers
+
+    def fft(id, wrong=""):
+        theta, layers = VECTORS[id].case.inputs["params.theta"], []
+        n = 2 * theta.shape[1]
+        for row, angles in enumerate(theta):
+            s = n >> (row + 1)
+            pairs = [(p, p + s) for p in range(n) if not p & s]
+            columns = [p % (2 * s) * 2**row + p // (2 * s) for p, _ in pairs]
+            if wrong == "fft-columns":
+                columns = range(len(pairs))  # the pairs block by block
+            layers.append(turned(pairs, angles[list(columns)], n))
+        return layers
+
+    def volume(id, wrong=""):
+        i = VECTORS[id].case.inputs
+        Theta, permutations = i["params.Theta"], i["permutations"]
+        n = permutations.shape[1]
+        pairs = [(2 * j, 2 * j + 1) if wrong == "volume-even-odd" else (j, j + n // 2) for j in range(n // 2)]
+        order = [np.argsort(p) if wrong == "permutation-inverse" else p for p in permutations]
+        return [turned(pairs, Theta[:, k], n, order[k]) for k in reversed(range(Theta.shape[1]))]
+
+    a, b, c = (f"parametrization/{name}" for name in ("tunable_rotations", "fft_rotations", "volume_preserving"))
+    expected = [
+        *[(a, "", tunable(a, "AB")), (a, "tunable-B-first", tunable(a, "BA"))],
+        *[(b, "", fft(b)), (b, "fft-columns", fft(b, "fft-columns"))],
+        *[(c, name, volume(c, name)) for name in ("", "volume-even-odd", "permutation-inverse")],
+        *[(id, "rotation-layers-reversed", layers[::-1]) for id, layers in ((a, tunable(a, "AB")), (b, fft(b)))],
+        (c, "rotation-layers-reversed", volume(c)[::-1]),
+    ]
+    for id, name, layers in expected:
+        same({"U": (given_by(name, id) if name else VECTORS[id].expected)["U"]}, {"U": product(layers)})
+
+
+def test_the_series_of_U_r_from_the_inverse_of_U_c():
+    """The first update of training, of order 1."""
+    case, found = VECTORS["train/nc_gru/two"].case, given_by("neumann-A_tilde-of-U_c", "train/nc_gru/two")
+    A_c, A_r, after = (
+        case.inputs["params.layer0.U_c.A"],
+        case.inputs["params.layer0.U_r.A"],
+        found["params.layer0.U_r.A"],
+    )
+    I, k = np.eye(len(A_c)), case.config["negative_ones"]
+    S, D = np.linalg.inv(I + A_c), np.diag([1.0] * (len(I) - k) + [-1.0] * k)
+    U = (I + S @ (A_r - after[0])) @ S @ (I - after[0]) @ D
+    same({"U": found["U_r"][0]}, {"U": U})
+
+
+def test_gradients_of_cross_entropy():
+    """-1_y / p and p, over the number of entries that count."""
+    for id in ("loss/cross_entropy", "loss/cross_entropy/masked"):
+        i = VECTORS[id].case.inputs
+        p = np.exp(i["outputs"]) / np.exp(i["outputs"]).sum(axis=-1, keepdims=True)
+        on = i["mask"] if "mask" in i else np.ones(p.shape[:2], bool)
+        same({"d": given_by("loss-no-target", id)["d_outputs"]}, {"d": p * on[..., None] / on.sum()})
+        if "mask" not in i:
+            y = np.eye(p.shape[-1])[i["y"]]
+            same({"d": given_by("loss-by-probabilities", id)["d_outputs"]}, {"d": -y / p / on.sum()})
+
+
+def test_the_adding_task():
+    """The mean of the two values; the value in the first channel."""
+    vector = VECTORS["task/adding"]
+    values, steps = vector.case.inputs["values"], vector.case.inputs["steps"]
+    same(
+        {"y": given_by("adding-mean", vector.id)["y"][:, 0]},
+        {"y": np.take_along_axis(values, steps, axis=1).mean(axis=1)},
+    )
+    same({"x": given_by("adding-value-first", vector.id)["x"][..., 0]}, {"x": values.T})
+
+
 # How they are told
 
 #: Mistakes that no case of a subject tells apart, and why.
