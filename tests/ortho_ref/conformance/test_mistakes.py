@@ -829,6 +829,84 @@ def test_the_adding_task():
     same({"x": given_by("adding-value-first", vector.id)["x"][..., 0]}, {"x": values.T})
 
 
+def unitary_rnn(case, wrong=""):
+    """The complex RNN with modReLU and its gradients by a loop: all outputs.  wrong: the name of a mistake."""
+    i = case.inputs
+    h, dh, dhs, W, U = (joined(i[name]) for name in ("h0", "dh_T", "dh", "weights.W", "weights.U"))
+    x, b = i["x"], i["weights.b"]
+    U = {"U-conjugated": U.conj(), "U-transposed": U.T}.get(wrong, U)
+    states, zs = [h], []
+    for x_t in x:
+        zs.append(x_t @ W.T + h @ U.T)
+        h = zs[-1] / abs(zs[-1]) * np.maximum(abs(zs[-1]) + b, 0)
+        states.append(h)
+    d_W, d_U, d_b, d_x = 0.0, 0.0, 0.0, []
+    for t in reversed(range(len(x))):
+        e, on, dy = zs[t] / abs(zs[t]), abs(zs[t]) + b > 0, dh + dhs[t]
+        along = on * (e.conj() * dy).real
+        across = (
+            0.0 if wrong == "modrelu-phase-constant" else on * (1 + b / abs(zs[t])) * (dy - e * (e.conj() * dy).real)
+        )
+        dz = e * along + across
+        d_W, d_b, d_U = d_W + dz.T @ x[t], d_b + along.sum(axis=0), d_U + dz.T @ states[t].conj()
+        d_x.append((dz @ W.conj()).real)
+        dh = dz @ (U if wrong == "U^T-for-U^H" else U.conj())
+    d_U = {"U-conjugated": d_U.conj(), "U-transposed": d_U.T}.get(wrong, d_U)
+    back = np.conj if wrong == "gradient-conjugated" else np.asarray
+    found = {"h": np.array(states), "d_x": np.array(d_x[::-1]), "d_weights.b": d_b}
+    found |= {"d_h0": back(dh), "d_weights.W": back(d_W), "d_weights.U": back(d_U)}
+    return {name: parted(array) for name, array in found.items()}
+
+
+OF_UNITARY = ("U-conjugated", "U-transposed", "U^T-for-U^H", "gradient-conjugated", "modrelu-phase-constant")
+
+
+@pytest.mark.parametrize("name", ["", *OF_UNITARY])
+def test_complex_rnn_with_a_mistake_by_a_loop(name):
+    """The gradient of a complex array is dL/dRe + i dL/dIm."""
+    id = "cell/elman/complex"
+    same(given_by(name, id) if name else VECTORS[id].expected, unitary_rnn(VECTORS[id].case, name))
+
+
+@pytest.mark.parametrize(("layout", "other", "late"), [("A", "copying-layout-B", 0), ("B", "copying-layout-A", 1)])
+def test_the_copying_task(layout, other, late):
+    """Steps 0 to 9 the data, the marker T + 9 (B: T + 10) or where the other layout has it, the last 10 the recall."""
+    vector = VECTORS[f"task/copying/{layout}"]
+    data, T = vector.case.inputs["data"], vector.case.config["length"]
+    blank = np.zeros((T + 20, data.shape[1]), int)
+
+    def laid(marker=T + 9 + late, recall=T + 10):
+        x, y = blank.copy(), blank.copy()
+        x[:10], x[marker], y[recall : recall + 10] = data, 9, data[: T + 20 - recall]
+        return {"x": x, "y": y}
+
+    same(vector.expected, laid())
+    same(given_by(other, vector.id), laid(marker=T + 10 - late))
+    same(given_by("copying-recall-late", vector.id), laid(recall=T + 11))
+    same(given_by("copying-recall-early", vector.id), laid(recall=T + 9))
+
+
+@pytest.mark.parametrize("form", ["paper", "released"])
+def test_the_parenthesis_task(form):
+    """Token by token."""
+    vector = VECTORS[f"task/parenthesis/{form}"]
+    tokens, y = vector.case.inputs["tokens"], vector.expected["y"]
+    types, limits = (
+        y.shape[-1],
+        {"": (0, y.max()), "parenthesis-no-floor": (-99, y.max()), "parenthesis-no-cap": (0, 99)},
+    )
+    for name, (least, most) in limits.items():
+        counts = np.zeros(y.shape[1:], int)
+        for t, b in np.ndindex(*tokens.shape):
+            k = tokens[t, b]
+            if k < 2 * types:
+                step = 1 if k < types else -1
+                counts[b, k % types] = min(max(counts[b, k % types] + step, least), most)
+            same({"": (given_by(name, vector.id) if name else vector.expected)["y"][t, b]}, {"": counts[b]})
+    late = given_by("parenthesis-before-token", vector.id)["y"]
+    same({"y": late[1:], "first": late[:1]}, {"y": y[:-1], "first": 0 * y[:1]})
+
+
 # How they are told
 
 #: Mistakes that no case of a subject tells apart, and why.
