@@ -302,6 +302,16 @@ def test_gru_with_a_mistake_by_a_loop(name):
     same(given_by(name, id) if name else VECTORS[id].expected, gru(VECTORS[id].case, name))
 
 
+def test_the_first_of_two_mistakes_is_around_the_second():
+    """Gates are exchanged first, under their own names; what is computed then is reset_after."""
+    case = VECTORS["cell/gru_reset_before/tanh"].case
+    swap = {f"weights.{kind}_{g}": f"weights.{kind}_{o}" for kind in "WUb" for g, o in ("ru", "ur")}
+    inputs = {name: case.inputs[swap.get(name, name)] for name in case.inputs}
+    found = gru(replace(case, inputs=inputs), "reset-after")
+    expected = {n: found[f"d_{swap[n[2:]]}"] if n[2:] in swap else a for n, a in found.items()}
+    same(made((NAMED["r-u-swapped"], NAMED["reset-after"]), VECTORS[case.id]), expected)
+
+
 def test_dh_one_early_by_a_loop():
     """dh[t] goes back over the step to h[t], not over that to h[t + 1]."""
     case = VECTORS["cell/gru_reset_before/tanh"].case
