@@ -66,7 +66,7 @@ def _compared(
     low: np.ndarray | None,
     high: np.ndarray | None,
 ) -> Comparison:
-    if not isinstance(given, np.ndarray | np.generic):
+    if isinstance(given, np.ma.MaskedArray) or not isinstance(given, np.ndarray | np.generic):
         return Comparison(np.inf, limit, f"is a {type(given).__name__}; expected a NumPy array")
     if given.dtype.kind not in "fiub":
         advice = "; a complex array is a last axis of 2" if given.dtype.kind == "c" else ""
