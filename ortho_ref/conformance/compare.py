@@ -51,11 +51,12 @@ def scales(expected: Arrays, own: dict[str, float]) -> dict[str, float]:
 def compare(vector: Vector, given: Arrays, dtype: str) -> dict[str, Comparison]:
     """Output -> comparison, of those that were given."""
     limit, size = tolerance(vector.case.kind, dtype), scales(vector.expected, vector.scales)
-    return {
-        name: _compared(given[name], expected, size[name], limit, vector.low.get(name), vector.high.get(name))
-        for name, expected in vector.expected.items()
-        if name in given
-    }
+    with np.errstate(all="ignore"):
+        return {
+            name: _compared(given[name], expected, size[name], limit, vector.low.get(name), vector.high.get(name))
+            for name, expected in vector.expected.items()
+            if name in given
+        }
 
 
 def _compared(

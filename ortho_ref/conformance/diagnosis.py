@@ -111,6 +111,13 @@ def _tried(combination: Combination, vector: Vector) -> Arrays | None:
 
 def diagnose(chosen: Sequence[Vector], results: Sequence[Result], given: dict[str, Arrays], dtype: str) -> list[Result]:
     """The results, those that failed with outputs with a diagnosis."""
+    with np.errstate(all="ignore"):
+        return _diagnoses(chosen, results, given, dtype)
+
+
+def _diagnoses(
+    chosen: Sequence[Vector], results: Sequence[Result], given: dict[str, Arrays], dtype: str
+) -> list[Result]:
     failures = {
         vector.id: _Failure(vector, _of_right_shape(vector, given[vector.id]), dtype)
         for vector, result in zip(chosen, results, strict=True)
