@@ -93,7 +93,7 @@ def run_one(run: Run, vector: Vector, dtype: str) -> tuple[Result, Arrays]:
     if problem := _unlike_outputs(outputs) or _modified(case, vector.given(dtype)):
         return Result(id, FAILED, message=problem), {}
     compared = compare(vector, outputs, dtype)
-    known = {name: np.asarray(outputs[name]) for name in compared}
+    known = {name: np.asarray(outputs[name]) for name in compared if isinstance(outputs[name], np.ndarray | np.generic)}
     missing = tuple(name for name in vector.expected if name not in outputs)
     if not compared:
         return Result(id, FAILED, missing=missing, message="gave none of the case's outputs"), {}
