@@ -138,7 +138,7 @@ def _modified(case: Case, fresh: Case) -> str:
         a, b = case.inputs.get(name), fresh.inputs[name]
         return isinstance(a, np.ndarray) and a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes()
 
-    changed = [name for name in fresh.inputs if not same(name)]
+    changed = [name for name in fresh.inputs if not same(name)] + [str(n) for n in case.inputs if n not in fresh.inputs]
     return f"modified its inputs: {', '.join(changed)}" if changed else ""
 
 
