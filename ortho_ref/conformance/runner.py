@@ -105,10 +105,13 @@ def _run_invalid(run: Run, vector: Vector, dtype: str) -> Result:
     """Passed where the flawed inputs are refused and the mended ones are not."""
     id = vector.id
     try:
-        if (outputs := run(vector.given(dtype, control=True))) is None or outputs is NotImplemented:
-            return Result(id, UNSUPPORTED)
+        outputs = run(vector.given(dtype, control=True))
     except Exception as error:
         return Result(id, FAILED, message=f"refused the same inputs without the flaw: {_said(error)}")
+    if outputs is None or outputs is NotImplemented:
+        return Result(id, UNSUPPORTED)
+    if problem := _unlike_outputs(outputs):
+        return Result(id, FAILED, message=f"without the flaw: {problem}")
     try:
         outputs = run(vector.given(dtype))
     except Broken as error:
