@@ -231,7 +231,7 @@ def _outputs_of(words: list[str], path: Path, timeout: float) -> Any:
     if code == REFUSED:
         raise Refused(f"exit code 3{last}")
     if code < 0:
-        raise Broken(f"was ended by signal {signal.Signals(-code).name}{last}")
+        raise Broken(f"was ended by signal {_name_of(-code)}{last}")
     if code != 0:
         raise Broken(f"ended with exit code {code}{last}")
     if not path.exists():
@@ -240,6 +240,14 @@ def _outputs_of(words: list[str], path: Path, timeout: float) -> Any:
         return load_file(path)
     except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
         raise Broken(f"wrote an output file that is not safetensors: {error}") from error
+
+
+def _name_of(number: int) -> str:
+    """A signal's; real-time signals have none."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return str(number)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
