@@ -223,8 +223,8 @@ def _outputs_of(words: list[str], path: Path, timeout: float) -> Any:
             raise Broken(f"did not end within {timeout:g} seconds") from None
         finally:
             _end(process)
-        errors.seek(0)
-        lines = errors.read(10_000).decode(errors="replace").strip().splitlines()
+        errors.seek(max(0, errors.seek(0, os.SEEK_END) - 10_000))
+        lines = errors.read().decode(errors="replace").strip().splitlines()
     last = f": {lines[-1]}" if lines else ""
     if code == NOT_SUPPORTED:
         return None
