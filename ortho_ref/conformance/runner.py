@@ -86,7 +86,7 @@ def run_one(run: Run, vector: Vector, dtype: str) -> tuple[Result, Arrays]:
     case, id = vector.given(dtype), vector.id
     try:
         outputs = run(case)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         return Result(id, FAILED, message=_said(error)), {}
     if outputs is None or outputs is NotImplemented:
         return Result(id, UNSUPPORTED), {}
@@ -106,7 +106,7 @@ def _run_invalid(run: Run, vector: Vector, dtype: str) -> Result:
     id = vector.id
     try:
         outputs = run(vector.given(dtype, control=True))
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         return Result(id, FAILED, message=f"refused the same inputs without the flaw: {_said(error)}")
     if outputs is None or outputs is NotImplemented:
         return Result(id, UNSUPPORTED)
@@ -114,7 +114,7 @@ def _run_invalid(run: Run, vector: Vector, dtype: str) -> Result:
         return Result(id, FAILED, message=f"without the flaw: {problem}")
     try:
         outputs = run(vector.given(dtype))
-    except Broken as error:
+    except (Broken, SystemExit) as error:
         return Result(id, FAILED, message=_said(error))
     except Exception:
         return Result(id, PASSED)
@@ -123,7 +123,7 @@ def _run_invalid(run: Run, vector: Vector, dtype: str) -> Result:
     return Result(id, FAILED, message=f"accepted what must be refused: {vector.why}")
 
 
-def _said(error: Exception) -> str:
+def _said(error: BaseException) -> str:
     if isinstance(error, Broken):
         return str(error)
     lines = str(error).strip().splitlines() or [""]
@@ -152,7 +152,7 @@ def load_adapter(name: str) -> Run:
     """
     try:
         module = _module(name)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ValueError(f"adapter is {name}, which cannot be loaded: {_said(error)}") from error
     run = getattr(module, "run", None)
     if not callable(run):
