@@ -3,6 +3,7 @@
 Whatever an implementation does, short of ending the process, is a result of its case, never an error of the kit.
 """
 
+import contextlib
 import importlib
 import importlib.util
 import json
@@ -13,7 +14,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeAlias
@@ -163,23 +164,32 @@ def load_adapter(name: str) -> Run:
 def _module(name: str) -> ModuleType:
     path = Path(name)
     if path.suffix != ".py":
-        sys.path.insert(0, str(Path.cwd()))
-        try:
+        with _on_path(str(Path.cwd())):
             return importlib.import_module(name)
-        finally:
-            sys.path.pop(0)
     own = f"conformance adapter {path.stem}"  # under its own name a file torch.py would be taken for torch
     spec = importlib.util.spec_from_file_location(own, path)
     if spec is None or spec.loader is None or not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
     module = importlib.util.module_from_spec(spec)
-    sys.path.insert(0, str(path.resolve().parent))  # what lies beside it, as in `python FILE.py`
     sys.modules[own] = module
     try:
-        spec.loader.exec_module(module)
-    finally:
-        sys.path.pop(0)
+        with _on_path(str(path.resolve().parent)):  # what lies beside it, as in `python FILE.py`
+            spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[own]
+        raise
     return module
+
+
+@contextlib.contextmanager
+def _on_path(folder: str) -> Iterator[None]:
+    """A folder to import from, which stays for imports within `run`; not after an error."""
+    sys.path.insert(0, folder)
+    try:
+        yield
+    except BaseException:
+        sys.path.remove(folder)
+        raise
 
 
 def command_adapter(command: str, timeout: float = 10.0) -> Run:
