@@ -1,0 +1,251 @@
+"""Cases: how a folder of them is read, what is refused, what an implementation is given."""
+
+import hashlib
+import json
+from dataclasses import FrozenInstanceError
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from safetensors.numpy import save
+
+from ortho_ref.conformance.case import (
+    DTYPES,
+    FORMAT,
+    in_precision,
+    joined,
+    parted,
+    read_manifest,
+    select,
+    vectors,
+)
+
+ARRAYS = {
+    "a/one:inputs:x": np.array([[1.5, -2.0]]),
+    "a/one:inputs:steps": np.array([3, 4]),
+    "a/one:inputs:mask": np.array([True, False]),
+    "a/one:expected:h": np.array([0.25, 0.5, 1.0]),
+    "a/one:expected:loss": np.array(2.0),
+    "a/one:low:h": np.array([0.0, 0.0, 0.0]),
+    "a/one:high:h": np.array([1.0, 1.0, 1.0]),
+    "a/two:inputs:x": np.array([np.nan]),
+    "a/two:control:x": np.array([1.0]),
+}
+ONE = {
+    "id": "a/one",
+    "kind": "cell",
+    "config": {"cell": "elman", "deep": {"list": [1, 2]}},
+    "inputs": ["mask", "steps", "x"],
+    "expected": ["h", "loss"],
+    "low": ["h"],
+    "high": ["h"],
+    "control": [],
+    "scales": {"loss": 4.0},
+    "equations": ["ncgru:1"],
+    "why": "a reason",
+    "kills": ["a-mistake"],
+    "confirmed": {"route": "by hand", "error": 0.0},
+    "withdrawn": None,
+}
+TWO = ONE | {"id": "a/two", "inputs": ["x"], "expected": [], "low": [], "high": [], "control": ["x"], "scales": {}}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder of two cases; `write(**changes)` writes it again with other parts of the manifest."""
+
+    def write(**changes):
+        data = save(ARRAYS)
+        (tmp_path / "cell.safetensors").write_bytes(data)
+        files = {"cell.safetensors": hashlib.sha256(data).hexdigest()}
+        manifest = {"format": FORMAT, "files": files, "cases": [ONE, TWO], **changes}
+        (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+        return tmp_path
+
+    tmp_path.joinpath("cell.safetensors").touch()
+    write()
+    vectors.cache_clear()
+    yield tmp_path, write
+    vectors.cache_clear()
+
+
+def test_a_folder_is_read(folder):
+    """Every field of the manifest and every array, under its role, in the manifest's order."""
+    one, two = vectors(folder[0])
+    assert (one.id, one.case.id, one.case.kind, one.case.config) == ("a/one", "a/one", "cell", ONE["config"])
+    assert one.case.outputs == {"h": (3,), "loss": ()}
+    assert one.scales == {"loss": 4.0}
+    assert (one.equations, one.why, one.kills) == (("ncgru:1",), "a reason", ("a-mistake",))
+    assert one.confirmed == {"route": "by hand", "error": 0.0}
+    for role in ("inputs", "expected", "low", "high"):
+        found = one.case.inputs if role == "inputs" else getattr(one, role)
+        assert sorted(found) == ONE[role]
+        for name, array in found.items():
+            np.testing.assert_array_equal(array, ARRAYS[f"a/one:{role}:{name}"], strict=True)
+    assert one.control == {}
+    assert (two.id, two.expected, two.case.outputs) == ("a/two", {}, {})
+    assert np.isnan(two.case.inputs["x"]).all()
+    assert two.control["x"] == 1.0
+
+
+def test_arrays_are_read_only(folder):
+    """So one case cannot spoil another."""
+    for vector in vectors(folder[0]):
+        for arrays in (vector.case.inputs, vector.expected, vector.low, vector.high, vector.control):
+            for array in arrays.values():
+                with pytest.raises(ValueError, match="read-only"):
+                    array[...] = 0
+
+
+def test_shipped_arrays_are_read_only():
+    for vector in vectors():
+        for arrays in (vector.case.inputs, vector.expected, vector.low, vector.high, vector.control):
+            assert not any(array.flags.writeable for array in arrays.values()), vector.id
+
+
+def test_withdrawn_cases_are_left_out(folder):
+    path, write = folder
+    write(cases=[ONE | {"withdrawn": "it was wrong"}, TWO])
+    assert [vector.id for vector in vectors(path)] == ["a/two"]
+    assert [entry["id"] for entry in read_manifest(path)["cases"]] == ["a/one", "a/two"]
+    with pytest.raises(ValueError, match="fits no case"):
+        select("a/one", path)
+
+
+@pytest.mark.parametrize("at", [0, 8, -1])
+def test_a_changed_file_is_refused(folder, at):
+    """One bit, in the length, the header or the last number."""
+    path, _ = folder
+    data = bytearray((path / "cell.safetensors").read_bytes())
+    data[at] ^= 1
+    (path / "cell.safetensors").write_bytes(bytes(data))
+    with pytest.raises(ValueError, match=r"cell\.safetensors: its SHA-256 is not the manifest's; install the kit"):
+        vectors(path)
+
+
+def test_a_missing_file_is_named(folder):
+    path, _ = folder
+    (path / "cell.safetensors").unlink()
+    with pytest.raises(ValueError, match=r"cell\.safetensors: .*No such file"):
+        vectors(path)
+
+
+def test_a_file_that_is_no_safetensors_is_named(folder):
+    """With the right hash."""
+    path, write = folder
+    data = b"no such thing"
+    write(files={"cell.safetensors": hashlib.sha256(data).hexdigest()})
+    (path / "cell.safetensors").write_bytes(data)
+    with pytest.raises(ValueError, match=r"cell\.safetensors: .*[Hh]eader"):
+        vectors(path)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "3", "null", "{}", '"format"', "\xff"])
+def test_what_is_no_manifest_is_named(folder, text):
+    path, _ = folder
+    (path / "manifest.json").write_text(text, encoding="latin-1")
+    with pytest.raises(ValueError, match=r"manifest\.json is not a manifest of conformance cases"):
+        vectors(path)
+
+
+def test_a_missing_manifest_is_named(tmp_path):
+    with pytest.raises(ValueError, match=r"manifest\.json is not a manifest .*No such file"):
+        vectors(tmp_path)
+
+
+@pytest.mark.parametrize("number", [0, 2, "1", None])
+def test_another_format_is_refused(folder, number):
+    path, write = folder
+    write(format=number)
+    with pytest.raises(ValueError, match=rf"manifest\.json is of format {number}; this kit reads format 1"):
+        vectors(path)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_what_is_given_is_fresh(dtype):
+    """Copies of every input that may be written to, and a config of its own, each time."""
+    for vector in vectors():
+        for control in (False, True) if vector.control else (False,):
+            case = vector.given(dtype, control)
+            stored = vector.control if control else vector.case.inputs
+            assert (case.id, case.kind, case.config) == (vector.id, vector.case.kind, vector.case.config)
+            assert case.outputs == {name: array.shape for name, array in vector.expected.items()}
+            assert case.inputs.keys() == stored.keys()
+            for name, array in case.inputs.items():
+                assert array.flags.writeable
+                assert not np.shares_memory(array, stored[name])
+                assert array.dtype == (dtype if stored[name].dtype.kind == "f" else stored[name].dtype)
+                np.testing.assert_array_equal(array, stored[name].astype(array.dtype))
+                array[...] = 0
+            case.config["more"] = 1
+            assert "more" not in vector.given(dtype).config
+            again = vector.given(dtype, control).inputs
+            assert all(np.array_equal(again[n], stored[n], equal_nan=a.dtype.kind == "f") for n, a in stored.items())
+
+
+def test_nested_configs_are_fresh():
+    vector = select("optimizer/adam")[0]
+    vector.given("float64").config["optimizer"]["beta1"] = 7
+    assert vector.given("float64").config["optimizer"]["beta1"] == 0.9
+
+
+def test_a_case_is_frozen():
+    case = select("cell/lstm")[0].given("float64")
+    with pytest.raises(FrozenInstanceError):
+        case.id = "another"
+
+
+@pytest.mark.parametrize("name", ["mask", "steps"])
+def test_integers_and_masks_keep_their_type(folder, name):
+    array = vectors(folder[0])[0].given("float32").inputs[name]
+    assert array.dtype == ARRAYS[f"a/one:inputs:{name}"].dtype
+
+
+PATTERNS = {
+    "cell/lstm": ["cell/lstm", "cell/lstm/square", "cell/lstm/single", "cell/lstm/long", "cell/lstm/tokens"],
+    "*/lstm": ["cell/lstm", "cell/lstm/square", "cell/lstm/single", "cell/lstm/long", "cell/lstm/tokens"]
+    + ["jacobian/lstm"],
+    "cell/lstm/s*": ["cell/lstm/square", "cell/lstm/single"],
+    "optimizer/sg?": ["optimizer/sgd", "optimizer/sgd/momentum", "optimizer/sgd/weight-decay"],
+    "loss/*/large": ["loss/cross_entropy/large"],
+    "task/adding": ["task/adding"],
+}
+
+
+@pytest.mark.parametrize("only", PATTERNS)
+def test_patterns(only):
+    assert sorted(vector.id for vector in select(only)) == sorted(PATTERNS[only])
+
+
+def test_no_pattern_is_every_case_in_order():
+    every = [entry["id"] for entry in read_manifest()["cases"] if entry["withdrawn"] is None]
+    assert [vector.id for vector in select()] == [vector.id for vector in select("*")] == every
+    kept = [vector.id for vector in select("*modrelu*")]
+    assert kept == [id for id in every if "modrelu" in id]
+
+
+@pytest.mark.parametrize("only", ["", "lstm", "cell/lst", "CELL/LSTM", "cell/lstm/", "ell*", "cell/elman/tan", "cell/?"])
+def test_patterns_that_fit_nothing(only):
+    """They hold from the first character to the last, or to a slash."""
+    with pytest.raises(ValueError, match="which fits no case"):
+        select(only)
+
+
+FLOATS = st.floats(-1e3, 1e3, width=32)
+
+
+@given(hnp.arrays(np.float64, hnp.array_shapes(min_dims=0, max_dims=3, min_side=0), elements=FLOATS), st.booleans())
+def test_complex_arrays_in_two_parts(real, single):
+    """joined is parted's inverse; a real array is left as it is; float32 gives complex64."""
+    real = in_precision(real, "float32") if single else real
+    z = real + 1j * real[..., ::-1] if real.ndim else real * (1 + 2j)
+    z = z.astype(np.complex64 if single else np.complex128)
+    parts = parted(z)
+    assert parts.dtype == real.dtype
+    assert parts.shape == (*z.shape, 2)
+    np.testing.assert_array_equal(joined(parts), z, strict=True)
+    np.testing.assert_array_equal(parts[..., 0], z.real)
+    np.testing.assert_array_equal(parts[..., 1], z.imag)
+    assert parted(real) is real

@@ -1,0 +1,245 @@
+"""How close is close: scales, tolerances, what cannot be compared, kinks."""
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from ortho_ref.conformance.case import DTYPES, KINDS, select
+from ortho_ref.conformance.compare import compare, matches, scales, tolerance
+from tests.ortho_ref.conformance.adapters import vector_of
+
+TOLERANCES = {kind: (1e-9, 1e-4) for kind in KINDS} | {kind: (1e-8, 1e-3) for kind in ("update", "train")}
+SHAPES = hnp.array_shapes(min_dims=0, max_dims=3, max_side=4)
+ARRAYS = hnp.arrays(np.float64, SHAPES, elements=st.floats(-100, 100))
+
+
+def one(given_, expected, kind="cell", dtype="float64", **options):
+    """The comparison of a single output."""
+    return compare(vector_of({"h": np.asarray(expected)}, kind, **options), {"h": given_}, dtype)["h"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_tolerances(kind):
+    """By kind and precision; and a comparison is held to its own."""
+    for dtype, limit in zip(DTYPES, TOLERANCES[kind], strict=True):
+        assert tolerance(kind, dtype) == limit
+        expected = np.array([2.0, -1.0])
+        near, far = (one(expected + [0, 2 * limit * by], expected, kind, dtype) for by in (0.9, 1.1))
+        assert (near.passed, far.passed) == (True, False)
+        assert near.tolerance == far.tolerance == limit
+
+
+@given(ARRAYS, st.floats(-1, 1), st.data())
+def test_the_error_is_relative_to_the_largest_entry(expected, off, data):
+    """Whichever entry is off."""
+    size = np.abs(expected).max()
+    assume(size > 1e-3)
+    given_ = expected.copy()
+    at = data.draw(st.integers(0, expected.size - 1))
+    given_.reshape(-1)[at] += off
+    found = one(given_, expected)
+    assert found.error == pytest.approx(abs(off) / size, abs=1e-12)
+    assert found.passed == (found.error <= 1e-9)
+    assert one(expected, expected).error == 0
+
+
+@given(ARRAYS, st.floats(1e-3, 1e3))
+def test_the_scale_does_not_change_what_passes(expected, factor):
+    """Units are free: answer and mistake times a factor."""
+    assume(np.abs(expected).max() > 1e-3)
+    given_ = expected * (1 + 1e-5)
+    a, b = one(given_, expected), one(given_ * factor, expected * factor)
+    assert a.error == pytest.approx(b.error, rel=1e-6)
+    assert not a.passed
+    assert not b.passed
+
+
+def test_each_output_has_its_own_scale():
+    """A small output beside a large one: 0 does not pass for it."""
+    expected = {"large": np.array([1e6, 0.0]), "small": np.array([1e-3, 1e-4])}
+    assert scales(expected, {}) == {"large": 1e6, "small": 1e-3}
+    found = compare(vector_of(expected), {"large": expected["large"], "small": np.zeros(2)}, "float32")
+    assert (found["large"].error, found["small"].error) == (0, 1)
+
+
+def test_an_output_that_is_zero_is_on_the_largest_scale():
+    expected = {"a": np.zeros(3), "b": np.array([-8.0, 2.0]), "c": np.array(4.0)}
+    assert scales(expected, {}) == {"a": 8, "b": 8, "c": 4}
+    found = compare(vector_of(expected), {"a": np.array([0, 8e-3, 0])}, "float64")
+    assert found["a"].error == pytest.approx(1e-3)
+    assert set(found) == {"a"}
+
+
+def test_scales_where_everything_is_zero_or_empty():
+    assert scales({"a": np.zeros(3), "b": np.zeros((0, 2))}, {}) == {"a": 1, "b": 1}
+    assert one(np.full(3, 0.5), np.zeros(3)).error == 0.5
+    assert one(np.zeros((0, 2)), np.zeros((0, 2))).passed
+
+
+def test_a_scale_of_the_vector_s_own_comes_first():
+    expected = {"defect": np.array([1e-9]), "U": np.array([1.0])}
+    assert scales(expected, {"defect": 1e-2}) == {"defect": 1e-2, "U": 1}
+    found = compare(vector_of(expected, scales={"defect": 1e-2}), {"defect": np.array([3e-9])}, "float64")
+    assert found["defect"].error == pytest.approx(2e-7)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
+def test_what_is_not_finite_fails(value, dtype):
+    given_ = np.array([1.0, value, 2.0], dtype)
+    found = one(given_, [1.0, 5.0, 2.0])
+    assert (found.error, found.passed, found.remark) == (np.inf, False, "is not finite")
+
+
+@given(SHAPES, SHAPES)
+def test_another_shape_fails(theirs, ours):
+    """Even one that broadcasts to the right values."""
+    assume(theirs != ours)
+    found = one(np.ones(theirs), np.ones(ours))
+    assert (found.error, found.passed) == (np.inf, False)
+    assert found.remark == f"has shape {theirs}; expected {ours}"
+
+
+@pytest.mark.parametrize("given_", [[1.0, 2.0], (1.0, 2.0), 1.0, 3, None, "text", {"h": 1}, object(), np.zeros])
+def test_what_is_no_array_fails(given_):
+    found = one(given_, [1.0, 2.0])
+    assert (found.error, found.passed) == (np.inf, False)
+    assert found.remark == f"is a {type(given_).__name__}; expected a NumPy array"
+
+
+@pytest.mark.parametrize("dtype", [complex, np.complex64, object, "U3", "S3", "M8[s]", [("a", float)]])
+def test_what_is_no_real_array_fails(dtype):
+    """Complex ones with advice."""
+    given_ = np.zeros(2, dtype)
+    found = one(given_, [0.0, 0.0])
+    assert (found.error, found.passed) == (np.inf, False)
+    assert found.remark.startswith(f"is {given_.dtype}; expected real numbers")
+    assert found.remark.endswith("a complex array is a last axis of 2") == (given_.dtype.kind == "c")
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.int8, np.uint16, np.uint64, np.bool_, np.float16, np.longdouble])
+def test_every_type_of_real_numbers(dtype):
+    """Also for unsigned ones a difference below 0 is one."""
+    expected = np.array([0.0, 1.0, 1.0])
+    assert one(np.array([0, 1, 1], dtype), expected).error == 0
+    assert one(np.array([1, 0, 1], dtype), expected).error == 1
+    assert one(np.array([0, 0, 1], dtype), expected.astype(np.int64)).error == 1
+
+
+def test_scalars():
+    """An output without axes may be a NumPy scalar."""
+    assert one(np.float64(2.0), 2.0).passed
+    assert one(np.array(2.0), 2.0).passed
+    assert not one(np.float64(2.1), 2.0).passed
+    assert not one(np.array([2.0]), 2.0).passed
+
+
+@pytest.mark.parametrize("hidden", [True, [True, False, False]])
+def test_masked_entries_do_not_pass(hidden):
+    given_ = np.ma.array([9.0, 1.0, 2.0], mask=hidden)
+    found = one(given_, [0.5, 1.0, 2.0])
+    assert (found.error, found.remark) == (np.inf, "is a MaskedArray; expected a NumPy array")
+
+
+def test_huge_numbers_are_no_warning():
+    """Beyond double: not finite; a difference that overflows: not passed."""
+    big = np.finfo(np.longdouble).max
+    assert one(np.array([big]), [1.0]).error == np.inf
+    assert one(np.array([1.7e308]), [-1.7e308]).error == np.inf
+    assert one(np.array([1e308]), [1e-3]).error == np.inf
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("theirs", [np.float64, np.float32])
+def test_a_remark_on_float32_for_float64(dtype, theirs):
+    """Only where float32 was given for inputs in float64, and does not do."""
+    expected = np.array([1 / 3, 0.1])
+    found = one(expected.astype(theirs), expected, dtype=dtype)
+    single = theirs is np.float32 and dtype == "float64"
+    assert found.passed == (not single)
+    assert (found.remark == "is float32 for inputs in float64") == single
+    assert one(np.array([0.5, 0.25], np.float32), [0.5, 0.25]).remark == ""
+
+
+def test_outputs_that_the_case_does_not_have_are_left_out():
+    vector = vector_of({"h": np.ones(2), "d_x": np.ones(2)})
+    assert set(compare(vector, {"h": np.ones(2), "other": "text"}, "float64")) == {"h"}
+    assert compare(vector, {}, "float64") == {}
+
+
+KINKS = select("activation/*kinks")
+LIMITED = [(vector, name) for vector in KINKS for name in vector.low]
+
+
+def ids(pair):
+    return f"{pair[0].id}:{pair[1]}"
+
+
+@given(st.sampled_from(LIMITED), st.data())
+def test_on_a_kink_any_one_sided_derivative_passes(pair, data):
+    """Any number between the two limits, entry by entry, with a remark where it is not the reference's."""
+    vector, name = pair
+    low, high = vector.low[name], vector.high[name]
+    share = data.draw(hnp.arrays(np.float64, low.shape, elements=st.sampled_from([0, 0.5, 1]) | st.floats(0, 1)))
+    given_ = low + share * (high - low)
+    for dtype in DTYPES:
+        found = compare(vector, {name: given_}, dtype)[name]
+        assert found.passed
+        size = scales(vector.expected, vector.scales)[name]
+        differs = np.abs(given_ - vector.expected[name]).max() / size > tolerance("activation", dtype)
+        assert found.remark == ("differs from the reference at a kink: acceptable" if differs else "")
+
+
+@pytest.mark.parametrize("side", [-1, 1])
+@pytest.mark.parametrize("pair", LIMITED, ids=ids)
+def test_beyond_a_kink_s_limits_nothing_passes(pair, side):
+    """One entry outside fails, wherever it is, and by how far is the error or above it; NaN fails; one limit is no
+    allowance for the other side."""
+    vector, name = pair
+    edge, size = vector.high[name] if side > 0 else vector.low[name], scales(vector.expected, vector.scales)[name]
+    for at in range(edge.size):
+        given_ = edge.copy()
+        given_.reshape(-1)[at] += side * 1e-3 * size
+        found = compare(vector, {name: given_}, "float32")[name]
+        assert not found.passed
+        assert found.error >= 1e-3 * (1 - 1e-9)
+        given_.reshape(-1)[at] = np.nan
+        assert not compare(vector, {name: given_}, "float32")[name].passed
+        given_.reshape(-1)[at] = side * 1e6
+        assert not compare(vector, {name: given_}, "float32")[name].passed
+
+
+def test_both_limits_hold_the_reference_and_some_differ():
+    for vector, name in LIMITED:
+        assert (vector.low[name] <= vector.expected[name]).all()
+        assert (vector.expected[name] <= vector.high[name]).all()
+    for vector in KINKS:
+        assert any((vector.low[name] < vector.high[name]).any() for name in vector.low), vector.id
+
+
+def test_one_limit_alone_allows_nothing():
+    low = {"h": np.zeros(1)}
+    assert not one(np.array([0.5]), [1.0], low=low).passed
+    assert not one(np.array([1.5]), [1.0], high={"h": np.full(1, 2.0)}).passed
+    assert one(np.array([0.5]), [1.0], low=low, high={"h": np.ones(1)}).passed
+
+
+def test_what_is_within_tolerance_of_a_limit_passes():
+    """With the distance to it as the error."""
+    found = one(np.array([3.0 + 1e-10]), [1.0], low={"h": np.zeros(1)}, high={"h": np.full(1, 3.0)})
+    assert found.passed
+    assert found.error == pytest.approx(1e-10, rel=1e-3)
+
+
+def test_matches_takes_what_was_given_and_at_least_one():
+    vector = vector_of({"h": np.ones(2), "d_x": np.full(2, 5.0)})
+    other = {"h": np.full(2, 2.0), "d_x": np.full(2, 3.0)}
+    assert matches({"h": np.full(2, 2.0)}, other, vector, "float64")
+    assert matches(other, other, vector, "float64")
+    assert not matches({}, other, vector, "float64")
+    assert not matches({"else": np.ones(2)}, other, vector, "float64")
+    assert not matches(other | {"d_x": np.full(2, 3.1)}, other, vector, "float64")
+    assert not matches(other, {"h": other["h"]}, vector, "float64")
+    assert matches({"h": np.full(2, 2.00002)}, other, vector, "float32")

@@ -1,0 +1,772 @@
+"""Whatever an implementation does is a result of its case: Python adapters, and programs."""
+
+import json
+import os
+import shlex
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors import safe_open
+
+from ortho_ref.conformance import check, command_adapter, load_adapter
+from ortho_ref.conformance.case import select
+from ortho_ref.conformance.report import FAILED, PARTIAL, PASSED, UNSUPPORTED
+from ortho_ref.conformance.runner import Broken, Refused, run_one
+from tests.ortho_ref.conformance.adapters import BY_ID, answering, right
+
+ID = "cell/fastrnn/sgornn-square"
+INVALID = "invalid/scaled_cayley/nan"
+ROOT = Path(__file__).parents[3]
+
+
+def result_of(run, id=ID, dtype="float64"):
+    """The result of one case, undiagnosed."""
+    return run_one(run, BY_ID[id], dtype)[0]
+
+
+# Python
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_right_answers_pass(dtype):
+    """Every case, in both precisions; none is diagnosed."""
+    report = check(right, dtype=dtype)
+    assert [result.id for result in report.results] == list(BY_ID)
+    assert {result.status for result in report.results} == {PASSED}
+    assert all(result.remarks == "" for result in report.results)
+    assert report.dtype == dtype
+    for result in report.results:
+        assert result.outputs.keys() == BY_ID[result.id].expected.keys()
+
+
+def test_the_report_has_the_chosen_cases():
+    seen = []
+    report = check(lambda case: seen.append((case.id, case.kind)) or right(case), "loss/*")
+    assert [result.id for result in report.results] == [id for id, _ in seen] == [v.id for v in select("loss/*")]
+    assert {kind for _, kind in seen} == {"loss"}
+
+
+@pytest.mark.parametrize("dtype", ["float16", "double", "", None, np.float64])
+def test_other_dtypes_are_refused(dtype):
+    with pytest.raises(ValueError, match="dtype is .*; allowed: 'float64', 'float32'"):
+        check(right, ID, dtype)
+
+
+def test_a_pattern_that_fits_nothing_is_refused():
+    with pytest.raises(ValueError, match="only is 'nothing', which fits no case"):
+        check(right, "nothing")
+
+
+def test_progress_is_told_each_result():
+    told = []
+    report = check(answering(lambda found: {"loss": found["loss"]}), "loss/*", progress=told.append)
+    assert told == list(report.results)
+
+
+def test_allow_partial_is_kept():
+    half = answering(lambda found: {"loss": found["loss"]})
+    assert check(half, "loss/*").exit_code == 1
+    assert check(half, "loss/*", allow_partial=True).exit_code == 0
+
+
+@pytest.mark.parametrize("value", [None, NotImplemented])
+def test_not_supported(value):
+    result = result_of(lambda case: value)
+    assert (result.status, result.outputs, result.message, result.missing) == (UNSUPPORTED, {}, "", ())
+    assert result_of(lambda case: value, INVALID).status == UNSUPPORTED
+    assert check(lambda case: value, "loss/*").exit_code == 1
+
+
+def test_missing_outputs():
+    """Right ones alone: partial, and which are missing; a wrong one beside them: failed."""
+    result = result_of(answering(lambda found: {"h": found["h"], "d_x": found["d_x"]}))
+    assert result.status == PARTIAL
+    assert result.missing == tuple(name for name in BY_ID[ID].expected if name not in ("h", "d_x"))
+    assert set(result.outputs) == {"h", "d_x"}
+    assert result_of(answering(lambda found: {"h": found["h"], "d_x": -found["d_x"]})).status == FAILED
+
+
+def test_one_wrong_output_of_many():
+    """Each in turn."""
+    for name in BY_ID[ID].expected:
+        result = result_of(answering(lambda found, name=name: found | {name: found[name] * 1.001}))
+        assert result.status == FAILED
+        assert [n for n, c in result.outputs.items() if not c.passed] == [name]
+
+
+def test_outputs_of_no_case_are_ignored():
+    assert result_of(answering(lambda found: found | {"more": "text", 7: None})).status == PASSED
+    result = result_of(lambda case: {"more": np.ones(2)})
+    assert (result.status, result.message) == (FAILED, "gave none of the case's outputs")
+    assert result.missing == tuple(BY_ID[ID].expected)
+
+
+def test_an_empty_dict_fails():
+    result = result_of(lambda case: {})
+    assert (result.status, result.outputs) == (FAILED, {})
+    assert result.message == "returned an empty dict; None says that a case is not supported"
+
+
+@pytest.mark.parametrize("value", [3, "text", [], (), True, False, 0, np.zeros(3), object(), Exception("no"), {1, 2}])
+def test_what_is_no_dict_fails(value):
+    result = result_of(lambda case: value)
+    assert result.status == FAILED
+    assert result.message == f"returned a {type(value).__name__}; expected a dict of arrays, or None"
+
+
+class Stubborn:
+    """Like an array of another library that does not convert."""
+
+    shape, dtype = (2,), np.dtype(float)
+
+    def __array__(self, *arguments, **options):
+        raise RuntimeError("detach it first")
+
+
+@pytest.mark.parametrize(
+    "value", [None, [], [[1.0], [1.0, 2.0]], Stubborn(), "text", 1.5, {"a": 1}, np.array([None, "x"], object)]
+)
+@pytest.mark.parametrize("every", [True, False])
+def test_values_that_are_no_arrays_fail(value, every):
+    """All of them, or one beside right ones; a list of rows of several lengths is not looked into."""
+    names = BY_ID[ID].expected if every else ["d_x"]
+    report = check(answering(lambda found: found | dict.fromkeys(names, value)), ID)
+    (result,) = report.results
+    assert result.status == FAILED
+    assert "d_x" in result.remarks
+    assert report.exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (ValueError("no\nsecond line"), "raised ValueError: no"),
+        (RuntimeError(), "raised RuntimeError"),
+        (NotImplementedError("later"), "raised NotImplementedError: later"),
+        (KeyError("cell"), "raised KeyError: 'cell'"),
+        (AssertionError("\n  indented  "), "raised AssertionError: indented"),
+        (MemoryError(), "raised MemoryError"),
+        (RecursionError("deep"), "raised RecursionError: deep"),
+        (StopIteration(), "raised StopIteration"),
+        (Warning("careful"), "raised Warning: careful"),
+    ],
+)
+def test_an_exception_fails(error, says):
+    def run(case):
+        raise error
+
+    result = result_of(run)
+    assert (result.status, result.message, result.outputs) == (FAILED, says, {})
+
+
+@pytest.mark.parametrize("end", [KeyboardInterrupt, GeneratorExit])
+def test_the_user_s_interrupt_goes_through(end):
+    def run(case):
+        raise end
+
+    with pytest.raises(end):
+        check(run, ID)
+
+
+@pytest.mark.parametrize("end", [SystemExit(), SystemExit(0), SystemExit(1), SystemExit("bye")])
+def test_an_adapter_that_exits_fails(end):
+    """Not with its own exit code, which may be 0."""
+
+    def run(case):
+        raise end
+
+    for id in (ID, INVALID):
+        assert check(run, id).exit_code == 1
+
+
+def _added(case):
+    case.inputs["x"] += 1
+
+
+def _last_bit(case):
+    case.inputs["h0"].flat[-1] = np.nextafter(case.inputs["h0"].flat[-1], 9)
+
+
+def _sign_of_zero(case):
+    case.inputs["h0"] *= -1
+    case.inputs["h0"] *= -1
+    case.inputs["x"][...] = np.where(case.inputs["x"] == 0, -0.0, case.inputs["x"])
+
+
+def _deleted(case):
+    del case.inputs["x"]
+
+
+def _replaced(case):
+    case.inputs["x"] = case.inputs["x"] * 2
+
+
+def _replaced_by_a_list(case):
+    case.inputs["x"] = case.inputs["x"].tolist()
+
+
+def _another_shape(case):
+    case.inputs["x"].shape = (-1,)
+
+
+def _another_dtype(case):
+    case.inputs["weights.U"] = case.inputs["weights.U"].astype(np.float32)
+
+
+def _more(case):
+    case.inputs["cache"] = np.zeros(3)
+
+
+def _exchanged(case):
+    case.inputs["weights.U"], case.inputs["weights.W"] = case.inputs["weights.W"], case.inputs["weights.U"]
+
+
+def _transposed(case):
+    case.inputs["weights.U"][...] = case.inputs["weights.U"].T.copy()
+
+
+def _nan(case):
+    case.inputs["dh"][...] = np.nan
+
+
+WAYS = {
+    _added: "x",
+    _last_bit: "h0",
+    _deleted: "x",
+    _replaced: "x",
+    _replaced_by_a_list: "x",
+    _another_shape: "x",
+    _another_dtype: "weights.U",
+    _more: "cache",
+    _exchanged: "weights.U, weights.W",
+    _transposed: "weights.U",
+    _nan: "dh",
+    lambda case: case.inputs.clear(): ", ".join(sorted(BY_ID[ID].case.inputs)),
+}
+
+
+@pytest.mark.parametrize(("change", "names"), WAYS.items(), ids=lambda value: getattr(value, "__name__", ""))
+@pytest.mark.filterwarnings("ignore:Setting the shape")
+def test_modified_inputs_fail(change, names):
+    """Right answers or not, and which inputs they were; the next run gets fresh ones."""
+
+    def run(case):
+        found = right(case)
+        change(case)
+        return found
+
+    result = result_of(run)
+    said, _, listed = result.message.partition(": ")
+    assert (result.status, said) == (FAILED, "modified its inputs")
+    assert sorted(listed.split(", ")) == sorted(names.split(", "))
+    assert result.outputs == {}
+    assert result_of(right).status == PASSED
+
+
+def test_nan_in_place_of_the_same_nan_is_no_change():
+    """Inputs are compared to the bit."""
+    vector = BY_ID[INVALID]
+    assert np.isnan(vector.case.inputs["params.A"]).any()
+
+    def run(case):
+        case.inputs["params.A"] *= 1
+        return right(case)
+
+    assert run_one(run, vector, "float64")[0].status == PASSED
+
+
+def test_outputs_may_be_the_inputs_themselves():
+    vector = BY_ID["activation/relu"]
+    result, outputs = run_one(lambda case: {"y": case.inputs["a"]}, vector, "float64")
+    assert result.status == FAILED
+    assert result.message == ""
+    assert set(outputs) == {"y"}
+
+
+# Kind invalid
+
+
+INVALIDS = [id for id in BY_ID if id.startswith("invalid/")]
+
+
+@pytest.mark.parametrize("id", INVALIDS)
+def test_invalid_cases_are_run_twice(id):
+    """First with the flaw mended; passed only if that is taken and the flaw is refused."""
+    seen = []
+
+    def run(case):
+        seen.append({name: array.copy() for name, array in case.inputs.items()})
+        return right(case)
+
+    result = result_of(run, id)
+    assert (result.status, result.message, result.outputs) == (PASSED, "", {})
+    for inputs, stored in zip(seen, (BY_ID[id].control, BY_ID[id].case.inputs), strict=True):
+        assert inputs.keys() == stored.keys()
+        assert all(np.array_equal(inputs[n], a, equal_nan=a.dtype.kind == "f") for n, a in stored.items())
+
+
+def accepts(case):
+    return {"U": np.zeros(1)}
+
+
+def refuses(case):
+    raise ValueError("everything")
+
+
+@pytest.mark.parametrize("id", INVALIDS)
+def test_accepting_all_and_refusing_all_fail(id):
+    result = result_of(accepts, id)
+    assert (result.status, result.message) == (FAILED, f"accepted what must be refused: {BY_ID[id].why}")
+    result = result_of(refuses, id)
+    assert result.status == FAILED
+    assert result.message == "refused the same inputs without the flaw: raised ValueError: everything"
+
+
+def flawless(case):
+    return not any(a.dtype.kind == "f" and np.isnan(a).any() for a in case.inputs.values())
+
+
+@pytest.mark.parametrize("value", [{}, "text", 3, []])
+def test_giving_nothing_for_the_mended_inputs_fails(value):
+    """As for any other case: else refusing one of the two were all that is asked."""
+
+    def run(case):
+        if flawless(case):
+            return value
+        raise ValueError("NaN")
+
+    assert result_of(run, INVALID).status == FAILED
+
+
+def test_not_supporting_one_of_the_two():
+    def run(case):
+        return {"U": np.zeros(1)} if flawless(case) else None
+
+    assert result_of(run, INVALID).status == UNSUPPORTED
+    assert result_of(lambda case: None if flawless(case) else refuses(case), INVALID).status == UNSUPPORTED
+
+
+# Loading
+
+
+def written(folder, text, name="mine.py"):
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+@pytest.fixture(autouse=True)
+def modules():
+    """What a test imports and puts on the path is gone after it."""
+    before, path = set(sys.modules), list(sys.path)
+    yield
+    sys.path[:] = path
+    for name in set(sys.modules) - before:
+        if not name.startswith(("numpy", "scipy", "ortho_ref", "hypothesis", "_pytest", "rich")):
+            del sys.modules[name]
+
+
+def test_an_adapter_is_a_file(tmp_path):
+    """With what lies beside it, at its head and later on."""
+    written(tmp_path, "value = 5\n", "h4_beside.py")
+    written(tmp_path, "value = 6\n", "h4_beside_too.py")
+    text = "from h4_beside import value\ndef run(case):\n    import h4_beside_too\n    return value, h4_beside_too.value\n"
+    assert load_adapter(str(written(tmp_path, text)))(None) == (5, 6)
+
+
+def test_an_adapter_may_extend_the_path(tmp_path):
+    """And still finds what is there when it runs."""
+    (tmp_path / "src").mkdir()
+    written(tmp_path / "src", "value = 7\n", "h4_in_src.py")
+    text = f"import sys\nsys.path.insert(0, {str(tmp_path / 'src')!r})\n"
+    text += "def run(case):\n    import h4_in_src\n    return h4_in_src.value\n"
+    assert load_adapter(str(written(tmp_path, text)))(None) == 7
+
+
+def test_an_adapter_with_dataclasses(tmp_path):
+    """Which look their module up."""
+    text = "from __future__ import annotations\nfrom dataclasses import dataclass\n@dataclass\nclass A:\n    x: int\n"
+    assert load_adapter(str(written(tmp_path, text + "def run(case):\n    return A(3).x\n")))(None) == 3
+
+
+def test_an_adapter_called_as_a_module_that_is_there(tmp_path):
+    """Does not take that module's place."""
+    run = load_adapter(str(written(tmp_path, "def run(case):\n    return 8\n", "json.py")))
+    assert run(None) == 8
+    assert sys.modules["json"] is json
+
+
+def test_an_adapter_is_a_module_by_its_dotted_name(tmp_path, monkeypatch):
+    """Of the working folder, and any other that can be imported."""
+    (tmp_path / "h4package").mkdir()
+    written(tmp_path / "h4package", "", "__init__.py")
+    written(tmp_path / "h4package", "def run(case):\n    return 4\n", "module.py")
+    monkeypatch.chdir(tmp_path)
+    assert load_adapter("h4package.module")(None) == 4
+    assert load_adapter("tests.ortho_ref.conformance.as_adapter")(BY_ID[ID].given("float64")) is None
+
+
+@pytest.mark.parametrize("text", ["x = 1\n", "run = 3\n", "", "def runs(case):\n    return None\n"])
+def test_an_adapter_without_run_is_refused(tmp_path, text):
+    path = written(tmp_path, text)
+    with pytest.raises(ValueError, match=r"adapter is .*mine\.py, which has no function run\(case\)"):
+        load_adapter(str(path))
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("def run(case)\n", "SyntaxError: expected ':'"),
+        ("import no_such_module_at_all\n", "ModuleNotFoundError: No module named 'no_such_module_at_all'"),
+        ("1 / 0\n", "ZeroDivisionError"),
+        ("raise Exception\n", "raised Exception"),
+        ("import sys\nsys.exit(0)\n", "SystemExit"),
+    ],
+)
+def test_an_adapter_that_cannot_be_loaded_is_refused(tmp_path, text, says):
+    path = list(sys.path)
+    with pytest.raises(ValueError, match=r"adapter is .*mine\.py, which cannot be loaded") as raised:
+        load_adapter(str(written(tmp_path, text)))
+    assert says in str(raised.value)
+    assert "\n" not in str(raised.value)
+    assert sys.path == path
+    assert "mine" not in sys.modules
+
+
+@pytest.mark.parametrize("name", ["no.py", "no/such/file.py", "no_such_module", "os.no_such", "", ".", "./mine", "a b"])
+def test_an_adapter_that_is_not_there_is_refused(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match="adapter is"):
+        load_adapter(name)
+
+
+def test_a_folder_is_no_adapter(tmp_path):
+    (tmp_path / "mine.py").mkdir()
+    with pytest.raises(ValueError, match="there is no file"):
+        load_adapter(str(tmp_path / "mine.py"))
+
+
+# Programs
+
+
+@pytest.fixture
+def program(tmp_path):
+    """A small Python program as an adapter: of its source, which finds its two files in `input` and `output`."""
+
+    def adapter(source, timeout=10.0, more="", isolated=True):
+        path = tmp_path / "a program.py"
+        path.write_text(f"import sys\n*more, input, output = sys.argv[1:]\n{source}\n")
+        options = ["-S", "-E"] if isolated else []
+        words = shlex.join([sys.executable, *options, str(path)])
+        return command_adapter(f"{words} {more} {{input}} {{output}}", timeout)
+
+    return adapter
+
+
+GOOD = """
+import json
+from pathlib import Path
+import numpy as np
+from safetensors import safe_open
+from safetensors.numpy import save_file
+from ortho_ref.conformance import Case, reference
+with safe_open(input, "numpy") as file:
+    metadata = file.metadata()
+    inputs = {name: file.get_tensor(name) for name in file.keys()}
+case = Case(metadata["id"], metadata["kind"], json.loads(metadata["config"]), inputs)
+try:
+    found = reference.outputs(case)
+except ValueError as error:
+    print(error, file=sys.stderr)
+    sys.exit(3)
+shapes = {name: tuple(shape) for name, shape in json.loads(metadata["outputs"]).items()}
+assert case.kind == "invalid" or {name: a.shape for name, a in found.items()} == shapes
+assert {str(a.dtype) for a in inputs.values() if a.dtype.kind == "f"} <= {metadata["dtype"]}
+print("not read by anybody")
+save_file({name: np.array(a, order="C") for name, a in found.items()}, output)
+"""
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_a_good_program(program, monkeypatch, dtype):
+    """That computes everything again, from the files alone; an input refused by exit code 3."""
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    run = program(GOOD, isolated=False)
+    for id in ("cell/fastrnn/sgornn-tokens", "invalid/loss/class"):
+        result = result_of(run, id, dtype)
+        assert (result.status, result.message) == (PASSED, "")
+
+
+def test_the_input_file_is_the_case(program, tmp_path):
+    """Its inputs by name, and what else it is in the metadata."""
+    case, kept = BY_ID["cell/elman/complex-tokens"].given("float32"), tmp_path / "kept"
+    run = program(f"open({str(kept)!r}, 'wb').write(open(input, 'rb').read())\nsys.exit(77)")
+    assert run(case) is None
+    with safe_open(kept, "numpy") as file:
+        assert sorted(file.keys()) == sorted(case.inputs)
+        for name, array in case.inputs.items():
+            np.testing.assert_array_equal(file.get_tensor(name), array, strict=True)
+        metadata = file.metadata()
+    assert metadata == {
+        "id": case.id,
+        "kind": "cell",
+        "config": metadata["config"],
+        "dtype": "float32",
+        "outputs": metadata["outputs"],
+    }
+    assert json.loads(metadata["config"]) == case.config
+    assert json.loads(metadata["outputs"]) == {name: list(shape) for name, shape in case.outputs.items()}
+
+
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        ("sys.exit(1)", "ended with exit code 1"),
+        ("sys.exit(2)", "ended with exit code 2"),
+        ("sys.exit(78)", "ended with exit code 78"),
+        ("print('first', 'last', sep='\\n', file=sys.stderr)\nsys.exit(4)", "ended with exit code 4: last"),
+        ("1 / 0", "ended with exit code 1: ZeroDivisionError: division by zero"),
+        ("import os; os.abort()", "was ended by signal SIGABRT"),
+        ("import os; os.kill(os.getpid(), 9)", "was ended by signal SIGKILL"),
+        ("import os; os.kill(os.getpid(), 11)", "was ended by signal SIGSEGV"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGRTMIN + 2)", "was ended by signal 36"),
+        ("", "wrote no output file"),
+        ("sys.stdin.read() and 1 / 0", "wrote no output file"),
+        ("open(output, 'wb')", "wrote an output file that is not safetensors"),
+        ("open(output, 'wb').write(b'no such thing' * 9)", "wrote an output file that is not safetensors"),
+        ("open(output, 'wb').write(b'\\xff' * 8 + b'{}')", "wrote an output file that is not safetensors"),
+        ("import os; os.mkdir(output)", "wrote an output file that is not safetensors"),
+        ("import os; os.symlink('/nowhere/at/all', output)", "wrote no output file"),
+    ],
+)
+def test_programs_that_break(program, source, says):
+    """Failed, both as a case and as one to be refused, where a mere crash is no refusal."""
+    with pytest.raises(Broken) as raised:
+        program(source)(BY_ID[ID].given("float64"))
+    assert str(raised.value).startswith(says)
+    result = result_of(program(source))
+    assert (result.status, result.message) == (FAILED, str(raised.value))
+    good = "import os\nif b'NaN' in open(input, 'rb').read(): pass\n"
+    assert result_of(program(good + source), INVALID).status == FAILED
+
+
+def output_of(array, dtype="F64", name="h"):
+    """A Python expression of a safetensors file's bytes, made without the library."""
+    data = array.tobytes()
+    header = f'{{"{name}":{{"dtype":"{dtype}","shape":{list(array.shape)},"data_offsets":[0,{len(data)}]}}}}'.encode()
+    return len(header).to_bytes(8, "little") + header + data
+
+
+@pytest.mark.parametrize("cut", [7, 8, 20, -1])
+def test_truncated_outputs_fail(program, cut):
+    data = output_of(BY_ID[ID].expected["h"])
+    assert result_of(program(f"open(output, 'wb').write({data!r})")).status == PARTIAL
+    result = result_of(program(f"open(output, 'wb').write({data[:cut]!r})"))
+    assert result.status == FAILED
+    assert result.message.startswith("wrote an output file that is not safetensors")
+
+
+@pytest.mark.parametrize("dtype", ["F64", "BF16", "F8_E4M3", "U64"])
+def test_types_of_outputs(program, dtype):
+    """One that NumPy does not have fails; so does one of wrong numbers."""
+    size = {"F64": 8, "U64": 8, "BF16": 2, "F8_E4M3": 1}[dtype]
+    array = BY_ID[ID].expected["h"]
+    data = output_of(array, dtype).replace(f"[0,{array.nbytes}]".encode(), f"[0,{array.size * size}]".encode())
+    (length,) = np.frombuffer(data[:8], "<u8")
+    header = data[8 : 8 + int(length) + 8]
+    header = data[8 : data.index(b"}}") + 2]
+    body = array.tobytes()[: array.size * size]
+    file = len(header).to_bytes(8, "little") + header + body
+    result = result_of(program(f"open(output, 'wb').write({file!r})"))
+    assert result.status == (PARTIAL if dtype == "F64" else FAILED)
+
+
+def test_an_empty_output_file_of_tensors_fails(program):
+    result = result_of(program("open(output, 'wb').write((2).to_bytes(8, 'little') + b'{}')"))
+    assert (result.status, result.message.split(";")[0]) == (FAILED, "returned an empty dict")
+
+
+def test_exit_codes_of_a_program(program):
+    """3: refused; 77: not supported, whatever was written."""
+    with pytest.raises(Refused, match="exit code 3: not for me"):
+        program("print('not for me', file=sys.stderr)\nsys.exit(3)")(BY_ID[ID].given("float64"))
+    result = result_of(program("sys.exit(3)"))
+    assert (result.status, result.message) == (FAILED, "raised Refused: exit code 3")
+    assert result_of(program("open(output, 'w').write('x')\nsys.exit(77)")).status == UNSUPPORTED
+    assert result_of(program("sys.exit(3)"), INVALID).status == FAILED
+    assert result_of(program("sys.exit(77)"), INVALID).status == UNSUPPORTED
+
+
+WRITES = f"open(output, 'wb').write({output_of(np.zeros(1), name='U')!r})\n"
+KNOWS = "import struct\nflawed = struct.pack('<d', float('nan')) in open(input, 'rb').read()\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "status"),
+    [
+        (f"{KNOWS}if flawed: sys.exit(3)\n{WRITES}", PASSED),
+        (f"{KNOWS}if flawed: sys.exit(1)\n{WRITES}", FAILED),
+        (f"{KNOWS}if flawed: sys.exit(77)\n{WRITES}", UNSUPPORTED),
+        (f"{KNOWS}if flawed: import os; os.abort()\n{WRITES}", FAILED),
+        (f"{KNOWS}import os, signal\nif flawed: os.kill(os.getpid(), signal.SIGRTMIN + 2)\n{WRITES}", FAILED),
+        (f"{KNOWS}if not flawed:\n    {WRITES}", FAILED),
+        (WRITES, FAILED),
+    ],
+)
+def test_a_program_refuses_by_its_exit_code_alone(program, source, status):
+    """A crash on flawed inputs is no refusal."""
+    assert result_of(program(source), INVALID).status == status
+
+
+def alive(pid):
+    """Whether there is such a process that has not ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def gone(path, count):
+    """Whether the processes whose numbers stand in a file have ended, or do so at once."""
+    pids = [int(pid) for pid in path.read_text().split()]
+    assert len(pids) == count
+    until = time.monotonic() + 2
+    while any(map(alive, pids)) and time.monotonic() < until:
+        time.sleep(0.01)
+    return not any(map(alive, pids))
+
+
+SPAWNS = """
+import os, subprocess, time
+child = subprocess.Popen([sys.executable, "-S", "-E", "-c", "import time; time.sleep(60)"])
+with open({path!r}, "w") as file:
+    print(os.getpid(), child.pid, file=file)
+"""
+LINUX = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+
+
+@LINUX
+def test_a_program_that_hangs(program, tmp_path):
+    """It and its child are ended at the time limit, though it does not listen to SIGTERM."""
+    pids = tmp_path / "pids"
+    source = SPAWNS.format(path=str(pids)) + "import signal\nsignal.signal(15, signal.SIG_IGN)\ntime.sleep(60)"
+    start = time.monotonic()
+    result = result_of(program(source, timeout=0.5))
+    assert (result.status, result.message) == (FAILED, "did not end within 0.5 seconds")
+    assert time.monotonic() - start < 5
+    assert gone(pids, 2)
+
+
+@LINUX
+def test_a_program_that_leaves_a_child_behind(program, tmp_path):
+    """Which holds stderr: the result does not wait for it, and it is ended."""
+    pids = tmp_path / "pids"
+    start = time.monotonic()
+    result = result_of(program(SPAWNS.format(path=str(pids)) + "sys.exit(5)"))
+    assert result.message.startswith("ended with exit code 5")
+    assert time.monotonic() - start < 5
+    assert gone(pids, 2)
+
+
+def test_a_time_limit_is_for_each_case(program):
+    """Three cases of 0.2 seconds each within a limit of 0.5."""
+    report = check(program("import time; time.sleep(0.2); sys.exit(77)", timeout=0.5), "optimizer/sgd")
+    assert [result.status for result in report.results] == [UNSUPPORTED] * 3
+
+
+def test_much_on_stderr_and_stdout(program):
+    """More than a pipe holds; the last line is told, and not all of a long one."""
+    source = "for f in (sys.stdout, sys.stderr): f.write('line of noise\\n' * 200_000)\n"
+    message = result_of(program(source + "print('the reason', file=sys.stderr)\nsys.exit(1)")).message
+    assert message == "ended with exit code 1: the reason"
+    message = result_of(program("sys.stderr.write('x' * 3_000_000)\nsys.exit(1)")).message
+    assert len(message) < 20_000
+
+
+def test_stderr_that_is_no_text(program):
+    message = result_of(program("sys.stderr.buffer.write(b'\\xff\\xfe no')\nsys.exit(1)")).message
+    assert message.startswith("ended with exit code 1: ")
+    assert message.endswith(" no")
+
+
+def test_no_shell_is_involved(program, tmp_path, monkeypatch):
+    """What a shell would read reaches the program as it stands; quotes group words."""
+    told = tmp_path / "told"
+    monkeypatch.chdir(tmp_path)
+    literal = [";", "touch", "oops", "$HOME", "`touch oops`", "$(touch oops)", "*", "~", "|", "&&", ">", "oops", "a b"]
+    more = " ".join(f"'{word}'" if " " in word else word for word in literal)
+    run = program(f"open({str(told)!r}, 'w').write(repr(more))\nsys.exit(77)", more=more)
+    assert result_of(run).status == UNSUPPORTED
+    assert told.read_text() == repr(literal)
+    assert not (tmp_path / "oops").exists()
+
+
+def test_paths_with_spaces(program, tmp_path, monkeypatch):
+    """Of the program and of the folder for the files, which is empty again after it."""
+    folder = tmp_path / "with spaces; and more $HOME"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    data = output_of(BY_ID[ID].expected["h"])
+    assert result_of(program(f"assert ' ' in input\nopen(output, 'wb').write({data!r})")).status == PARTIAL
+    assert list(folder.iterdir()) == []
+
+
+def test_the_places_may_be_within_words_and_come_twice(tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text("import sys\na, b, c = sys.argv[1:]\nassert a[5:] == b and a[:5] == '--in=' and c != b\nsys.exit(77)")
+    run = command_adapter(f"{sys.executable} -S {path} --in={{input}} {{input}} {{output}}")
+    assert run(BY_ID[ID].given("float64")) is None
+
+
+def test_a_program_runs_where_the_kit_runs(program, tmp_path, monkeypatch):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    told = tmp_path / "told"
+    assert result_of(program(f"import os\nopen({str(told)!r}, 'w').write(os.getcwd())\nsys.exit(77)")).status
+    assert os.path.samefile(told.read_text(), tmp_path / "here")
+
+
+def test_each_case_has_an_output_file_of_its_own(program):
+    """What one wrote is not there for the next."""
+    source = "import os\nif os.path.exists(output): sys.exit(9)\nopen(output, 'w')\nsys.exit(77)"
+    assert {r.status for r in check(program(source), "optimizer/sgd").results} == {UNSUPPORTED}
+
+
+def test_a_program_that_cannot_be_started(tmp_path):
+    """Executable, but no program: failed cases, not an error of the kit."""
+    path = tmp_path / "mine"
+    path.write_bytes(b"\x00\x01")
+    path.chmod(0o755)
+    report = check(command_adapter(f"{path} {{input}} {{output}}"), ID)
+    assert [result.status for result in report.results] == [FAILED]
+    report = check(command_adapter(f"{path} {{input}} {{output}}"), INVALID)
+    assert [result.status for result in report.results] == [FAILED]
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        ("python {input}", r"it has to name \{output\}"),
+        ("python {output}", r"it has to name \{input\}"),
+        ("", r"it has to name \{input\}"),
+        ("/no/such/program {input} {output}", "there is no program /no/such/program"),
+        ("./mine {input} {output}", r"there is no program \./mine"),
+        ("no-such-program-at-all {input} {output}", "there is no program no-such-program-at-all"),
+        ("python 'open {input} {output}", "No closing quotation"),
+    ],
+)
+def test_commands_that_are_refused(tmp_path, monkeypatch, command, says):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine").write_text("not executable")
+    with pytest.raises(ValueError, match=says):
+        command_adapter(command)
+
+
+@pytest.mark.parametrize("timeout", [0, -1, float("nan")])
+def test_time_limits_that_are_refused(timeout):
+    with pytest.raises(ValueError, match="timeout is .*; allowed: seconds above 0"):
+        command_adapter("true {input} {output}", timeout)
