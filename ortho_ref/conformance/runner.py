@@ -56,12 +56,10 @@ def check(
     allow_partial: whether cases with outputs missing count as passed.  progress: told each result, undiagnosed.
     ValueError for a pattern that fits nothing and other dtypes.
     """
-    if dtype not in DTYPES:
-        raise ValueError(f"dtype is {dtype!r}; allowed: {', '.join(map(repr, DTYPES))}")
-    return check_all(run, select(only), dtype, allow_partial=allow_partial, progress=progress)
+    return check_vectors(run, select(only), dtype, allow_partial=allow_partial, progress=progress)
 
 
-def check_all(
+def check_vectors(
     run: Run,
     chosen: Sequence[Vector],
     dtype: str,
@@ -69,7 +67,9 @@ def check_all(
     allow_partial: bool = False,
     progress: Callable[[Result], None] | None = None,
 ) -> Report:
-    """The same of these cases."""
+    """`check` of these cases."""
+    if dtype not in DTYPES:
+        raise ValueError(f"dtype is {dtype!r}; allowed: {', '.join(map(repr, DTYPES))}")
     results, given = [], {}
     for vector in chosen:
         result, outputs = run_one(run, vector, dtype)
