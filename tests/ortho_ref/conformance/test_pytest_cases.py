@@ -1,0 +1,121 @@
+"""The kit in somebody's test suite: one named test for each case."""
+
+import re
+
+import pytest
+
+from ortho_ref.conformance import pytest_cases
+from ortho_ref.conformance.case import select
+from tests.ortho_ref.conformance.adapters import BY_ID, right
+
+pytest_plugins = ["pytester"]
+
+HEAD = """
+import numpy as np
+from ortho_ref.conformance import pytest_cases
+from tests.ortho_ref.conformance.adapters import right
+"""
+
+
+@pytest.fixture
+def suite(pytester):
+    """A run of a test file: of its source."""
+
+    def run(source, *arguments):
+        pytester.makepyfile(test_mine=HEAD + source)
+        return pytester.runpytest_inprocess("-v", "-rs", "-p", "no:cacheprovider", "-W", "error", *arguments)
+
+    return run
+
+
+def test_one_named_test_for_each_case(suite):
+    """Cases whose name begins another's, too: each test runs its own case and no other."""
+    source = """
+seen = []
+def run(case):
+    seen.append(case.id)
+    return right(case)
+test_mine = pytest_cases(run, "cell/lstm")
+def test_each_once():
+    assert seen == ["cell/lstm", "cell/lstm/square", "cell/lstm/single", "cell/lstm/long", "cell/lstm/tokens"]
+"""
+    result = suite(source)
+    result.assert_outcomes(passed=6)
+    names = re.findall(r"test_mine\.py::test_mine\[(\S+)\] PASSED", result.stdout.str())
+    assert names == [vector.id for vector in select("cell/lstm")]
+
+
+def test_every_case(suite):
+    result = suite("test_mine = pytest_cases(right)\n", "-q")
+    result.assert_outcomes(passed=len(BY_ID))
+
+
+def test_one_case_by_its_name(suite):
+    suite("test_mine = pytest_cases(right)\n", "-k", "test_mine[optimizer/sgd]").assert_outcomes(
+        passed=1, deselected=len(BY_ID) - 1
+    )
+
+
+def test_what_is_not_supported_is_skipped(suite):
+    result = suite("test_mine = pytest_cases(lambda case: None, 'loss/*')\n")
+    result.assert_outcomes(skipped=7)
+    result.stdout.fnmatch_lines(["SKIPPED*not supported by the adapter"])
+
+
+def test_a_failing_test_has_the_diagnosis(suite):
+    """One line with what is wrong, and no traceback of the kit."""
+    source = """
+def run(case):
+    found = right(case)
+    if case.id == "loss/mean_squared_error":
+        found["d_outputs"] *= 0.5
+    return found
+test_mine = pytest_cases(run, "loss/*")
+"""
+    result = suite(source)
+    result.assert_outcomes(passed=6, failed=1)
+    result.stdout.fnmatch_lines(
+        ["loss/mean_squared_error failed: your outputs equal mean_squared_error with *without the factor 2*"]
+    )
+    assert "runner.py" not in result.stdout.str()
+    assert "pytest_cases.py" not in result.stdout.str()
+
+
+def test_an_exception_of_the_adapter_is_told(suite):
+    result = suite("test_mine = pytest_cases(lambda case: 1 / 0, 'loss/*/large')\n")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["loss/cross_entropy/large failed: raised ZeroDivisionError: division by zero"])
+
+
+def test_partial_cases_fail_unless_allowed(suite):
+    source = """
+def run(case):
+    return {"loss": right(case)["loss"]}
+test_mine = pytest_cases(run, "loss/*/large")
+test_allowed = pytest_cases(run, "loss/*/large", allow_partial=True)
+def wrong(case):
+    return {"loss": right(case)["loss"] * 2}
+test_wrong = pytest_cases(wrong, "loss/*/large", allow_partial=True)
+"""
+    result = suite(source)
+    result.assert_outcomes(passed=1, failed=2)
+    result.stdout.fnmatch_lines(["loss/cross_entropy/large partial: missing: d_outputs"])
+    assert "test_allowed[loss/cross_entropy/large] PASSED" in result.stdout.str()
+
+
+def test_the_precision_is_passed_on(suite):
+    source = """
+def run(case):
+    assert case.inputs["outputs"].dtype == np.float32
+    return {name: array.astype(np.float32) for name, array in right(case).items()}
+test_mine = pytest_cases(run, "loss/*/groups", "float32")
+"""
+    suite(source).assert_outcomes(passed=1)
+
+
+def test_bad_arguments_are_refused():
+    """A pattern at once, a precision by every test."""
+    with pytest.raises(ValueError, match="fits no case"):
+        pytest_cases(right, "nothing")
+    with pytest.raises(ValueError, match="dtype is 'float16'"):
+        pytest_cases(right, "loss/*", "float16")("loss/cross_entropy")
