@@ -1,0 +1,236 @@
+"""Reports: what is said, in words, as a table, as JSON; the exit code."""
+
+import json
+import sys
+
+import jsonschema
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import ortho_ref
+from ortho_ref.conformance import check
+from ortho_ref.conformance.compare import Comparison
+from ortho_ref.conformance.report import FAILED, PARTIAL, PASSED, STATUSES, UNSUPPORTED, Report, Result, cells_of
+from ortho_ref.conformance.schema import schema
+from tests.ortho_ref.conformance.adapters import right
+
+GOOD, BAD, WILD = Comparison(1e-12, 1e-9), Comparison(0.5, 1e-9), Comparison(float("inf"), 1e-9, "is not finite")
+
+
+def report_of(*statuses, allow_partial=False):
+    return Report(tuple(Result(f"a/{i}", status) for i, status in enumerate(statuses)), "float64", allow_partial)
+
+
+@pytest.mark.parametrize(
+    ("statuses", "code", "allowed"),
+    [
+        ([PASSED], 0, 0),
+        ([PASSED, PASSED], 0, 0),
+        ([PASSED, UNSUPPORTED], 0, 0),
+        ([UNSUPPORTED, PASSED], 0, 0),
+        ([UNSUPPORTED], 1, 1),
+        ([UNSUPPORTED, UNSUPPORTED], 1, 1),
+        ([FAILED], 1, 1),
+        ([PASSED, FAILED], 1, 1),
+        ([FAILED, PASSED, PASSED], 1, 1),
+        ([PARTIAL], 1, 0),
+        ([PASSED, PARTIAL], 1, 0),
+        ([PARTIAL, UNSUPPORTED], 1, 0),
+        ([PARTIAL, FAILED], 1, 1),
+        ([], 1, 1),
+    ],
+)
+def test_exit_codes(statuses, code, allowed):
+    """0 only where every supported case passes and one is supported."""
+    for allow, expected in ((False, code), (True, allowed)):
+        report = report_of(*statuses, allow_partial=allow)
+        assert (report.exit_code, report.ok) == (expected, not expected)
+        assert json.loads(report.as_json())["ok"] is not bool(expected)
+
+
+@given(st.lists(st.sampled_from(STATUSES)))
+def test_counts(statuses):
+    """Of every status, in one order, those of nothing too; the summary has them."""
+    report = report_of(*statuses)
+    assert list(report.counts.items()) == [(status, statuses.count(status)) for status in STATUSES]
+    counted = ", ".join(f"{statuses.count(status)} {status}" for status in STATUSES)
+    assert report.summary().startswith(f"{counted}; float64, ortho_ref {ortho_ref.__version__}.")
+    assert json.loads(report.as_json())["counts"] == report.counts
+
+
+def test_the_summary_says_what_is_special():
+    assert report_of(UNSUPPORTED).summary().endswith("Nothing was supported: run(case) gave None for every case.")
+    assert report_of(PARTIAL, allow_partial=True).summary().endswith("Partial cases were allowed.")
+    for plain in (
+        report_of(PASSED),
+        report_of(PASSED, UNSUPPORTED),
+        report_of(PARTIAL),
+        report_of(PASSED, allow_partial=True),
+        report_of(PARTIAL, FAILED, allow_partial=True),
+    ):
+        assert plain.summary().endswith(f"ortho_ref {ortho_ref.__version__}.")
+
+
+RESULT = Result(
+    "a/case",
+    FAILED,
+    {"h": GOOD, "d_x": BAD, "d_W": WILD},
+    ("d_b", "d_U"),
+    "a [red]message[/red]",
+    ("first", "second"),
+    "look there",
+)
+
+
+def test_the_worst_output():
+    assert RESULT.worst == ("d_W", WILD)
+    assert Result("a", PASSED, {"h": GOOD, "d_x": BAD}).worst == ("d_x", BAD)
+    assert Result("a", PASSED, {"d_x": BAD, "h": GOOD}).worst == ("d_x", BAD)
+    assert Result("a", UNSUPPORTED).worst is None
+
+
+def test_remarks():
+    """In one line: message, remarks of outputs, what is missing, diagnosis; nothing of what there is not."""
+    assert RESULT.remarks == "a [red]message[/red]; d_W is not finite; missing: d_b, d_U; look there"
+    assert Result("a", PASSED, {"h": GOOD}).remarks == ""
+    assert Result("a", FAILED, diagnosis="there").remarks == "there"
+
+
+def test_cells_of_a_row():
+    assert cells_of(RESULT) == ("a/case", FAILED, "d_W inf", RESULT.remarks)
+    assert cells_of(Result("b", PASSED, {"h": Comparison(1.26e-12, 1e-9)})) == ("b", PASSED, "h 1.3e-12", "")
+    assert cells_of(Result("c", UNSUPPORTED)) == ("c", UNSUPPORTED, "", "")
+
+
+REPORT = Report((RESULT, Result("a/longer-name", PASSED, {"h": GOOD}), Result("b", UNSUPPORTED)), "float32")
+
+
+def test_plain_text():
+    """A line for each case, in columns, without blanks at its end; the summary last."""
+    lines = str(REPORT).split("\n")
+    assert lines[0].split() == ["a/case", FAILED, "d_W", "inf", *RESULT.remarks.split()]
+    assert lines[1].split() == ["a/longer-name", PASSED, "h", "1.0e-12"]
+    assert lines[2].split() == ["b", UNSUPPORTED]
+    assert lines[3:] == ["", REPORT.summary()]
+    columns = [line.index(word) for line, word in zip(lines, (FAILED, PASSED, UNSUPPORTED), strict=False)]
+    assert columns == [len("a/longer-name") + 2] * 3
+    assert lines[0].index("d_W") == lines[1].index("h 1.0")
+    assert all(line == line.rstrip() for line in lines)
+    assert str(report_of()).split("\n")[-1] == report_of().summary()
+
+
+def validated(report):
+    """The report's JSON, which its schema has to fit."""
+    document = json.loads(report.as_json(), parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    jsonschema.Draft202012Validator(own_schema()).validate(document)
+    return document
+
+
+def own_schema():
+    whole = schema()
+    return {"$schema": whole["$schema"], **whole["$defs"]["report"]}
+
+
+def test_json():
+    """Everything, with numbers that are not finite as null."""
+    document = validated(REPORT)
+    assert (document["kit"], document["dtype"], document["ok"]) == (ortho_ref.__version__, "float32", False)
+    assert [case["id"] for case in document["cases"]] == ["a/case", "a/longer-name", "b"]
+    first = document["cases"][0]
+    assert first["outputs"] == {
+        "h": {"error": 1e-12, "tolerance": 1e-9, "passed": True, "remark": ""},
+        "d_x": {"error": 0.5, "tolerance": 1e-9, "passed": False, "remark": ""},
+        "d_W": {"error": None, "tolerance": 1e-9, "passed": False, "remark": "is not finite"},
+    }
+    assert {k: v for k, v in first.items() if k not in ("id", "outputs")} == {
+        "status": FAILED,
+        "missing": ["d_b", "d_U"],
+        "message": "a [red]message[/red]",
+        "mistakes": ["first", "second"],
+        "diagnosis": "look there",
+    }
+
+
+@pytest.mark.parametrize("error", [float("inf"), float("nan"), -0.0, 1e300])
+def test_json_of_any_error(error):
+    document = validated(Report((Result("a", FAILED, {"h": Comparison(error, 1e-9)}),), "float64"))
+    assert document["cases"][0]["outputs"]["h"]["error"] == (error if abs(error) < float("inf") else None)
+
+
+def rubbish(case):
+    """Each case in another way."""
+    found = {} if case.kind == "invalid" else right(case)
+    number = len(case.id) % 5
+    if number == 0:
+        return None
+    if number == 1:
+        raise ValueError(case.id)
+    if number == 2:
+        return {name: np.full_like(a, np.nan, float) for name, a in found.items()}
+    if number == 3:
+        return {name: a * 2 for name, a in found.items()}
+    return dict([*found.items()][:1])
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_json_of_real_runs_fits_the_schema(dtype):
+    document = validated(check(rubbish, "[lo][op]*", dtype))
+    assert document["dtype"] == dtype
+    assert {case["status"] for case in document["cases"]} >= {FAILED, PARTIAL, UNSUPPORTED}
+    assert any(case["mistakes"] for case in document["cases"])
+    assert validated(check(right, "loss/*"))["ok"] is True
+
+
+@pytest.mark.parametrize("change", [{"ok": 1}, {"more": 1}, {"dtype": "float16"}, {"cases": [{}]}, {"counts": {}}])
+def test_the_schema_refuses_what_is_no_report(change):
+    document = json.loads(REPORT.as_json()) | change
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.Draft202012Validator(own_schema()).validate(document)
+
+
+def test_schemas_are_schemas():
+    """Each of the four, of the draft they name; every object lists its fields, all of them required."""
+    whole = schema()
+    jsonschema.Draft202012Validator.check_schema(whole)
+    assert whole["$schema"] == jsonschema.Draft202012Validator.META_SCHEMA["$id"]
+    assert list(whole["$defs"]) == ["report", "manifest", "export", "metadata"]
+    for own in whole["$defs"].values():
+        assert own["additionalProperties"] is False
+        assert own["required"] == list(own["properties"])
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    """Standard output taken for a terminal by rich."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "150")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+
+
+def test_rich_on_a_terminal(terminal, capsys):
+    """Colours, and everything said as it stands: brackets are no markup."""
+    REPORT.print()
+    out = capsys.readouterr().out
+    for color, status in (("31", FAILED), ("32", PASSED), ("2", UNSUPPORTED)):
+        assert f"\x1b[{color}m{status}" in out
+    assert "a [red]message[/red]" in out
+    assert REPORT.summary() in out
+    assert "a/longer-name" in out
+    assert "d_W inf" in out
+
+
+def test_plain_text_where_there_is_no_terminal(capsys, monkeypatch):
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    REPORT.print()
+    assert capsys.readouterr().out == f"{REPORT}\n"
+
+
+def test_plain_text_without_rich(terminal, capsys, monkeypatch):
+    for name in [name for name in sys.modules if name.split(".")[0] == "rich"]:
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.setitem(sys.modules, "rich", None)
+    REPORT.print()
+    assert capsys.readouterr().out == f"{REPORT}\n"
