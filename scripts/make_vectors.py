@@ -133,6 +133,8 @@ def compared(made: Vector, old: Vector) -> None:
     """ValueError where a case is not what is stored under its name."""
     if made.case.config != old.case.config:
         raise ValueError(f"{made.id}: its config is not the stored one; give the changed case another name")
+    if made.case.kind != old.case.kind or made.scales != old.scales:
+        raise ValueError(f"{made.id}: its kind or scales are not those stored; give the changed case another name")
     theirs = roles(old)
     for role, arrays in roles(made).items():
         if role in ("inputs", "control"):
