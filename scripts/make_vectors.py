@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from safetensors.numpy import save
+from safetensors.numpy import load, save
 
 from ortho_ref import checkpoint
 from ortho_ref.conformance import case as stored
@@ -30,6 +30,7 @@ SAME = {"update": 1e-9, "train": 1e-9}
 #: Inputs moved by 1e-5 move outputs by less than this: so float32 can pass, and no kink is near.
 MOVED = 1e-3
 ATTEMPTS = 300
+ROLES = ("inputs", "expected", "low", "high", "control")
 
 
 def difference(ours: Arrays, theirs: Arrays, own: dict[str, float]) -> float:
@@ -234,7 +235,11 @@ def main(
     how = f"confirmed to {worst:.1e}" if can_confirm else "not confirmed again: torch is not installed"
     if not check:
         arrays: dict[str, Arrays] = {}
-        for made in [*result, *(v for v in there if v.id == withdraw)]:
+        for e in gone:
+            whole = load((VECTORS / file_of(e["kind"])).read_bytes())
+            keys = [key_of(e["id"], role, name) for role in ROLES for name in e[role]]
+            arrays.setdefault(e["kind"], {}).update({key: whole[key] for key in keys})
+        for made in result:
             own = arrays.setdefault(made.case.kind, {})
             for role, values_of_role in roles(made).items():
                 own |= {key_of(made.id, role, name): np.array(a, order="C") for name, a in values_of_role.items()}
