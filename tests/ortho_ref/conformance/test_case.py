@@ -226,7 +226,9 @@ def test_no_pattern_is_every_case_in_order():
     assert kept == [id for id in every if "modrelu" in id]
 
 
-@pytest.mark.parametrize("only", ["", "lstm", "cell/lst", "CELL/LSTM", "cell/lstm/", "ell*", "cell/elman/tan", "cell/?"])
+@pytest.mark.parametrize(
+    "only", ["", "lstm", "cell/lst", "CELL/LSTM", "cell/lstm/", "ell*", "cell/elman/tan", "cell/?"]
+)
 def test_patterns_that_fit_nothing(only):
     """They hold from the first character to the last, or to a slash."""
     with pytest.raises(ValueError, match="which fits no case"):

@@ -374,7 +374,9 @@ def test_an_adapter_is_a_file(tmp_path):
     """With what lies beside it, at its head and later on."""
     written(tmp_path, "value = 5\n", "h4_beside.py")
     written(tmp_path, "value = 6\n", "h4_beside_too.py")
-    text = "from h4_beside import value\ndef run(case):\n    import h4_beside_too\n    return value, h4_beside_too.value\n"
+    text = (
+        "from h4_beside import value\ndef run(case):\n    import h4_beside_too\n    return value, h4_beside_too.value\n"
+    )
     assert load_adapter(str(written(tmp_path, text)))(None) == (5, 6)
 
 
@@ -717,7 +719,9 @@ def test_paths_with_spaces(program, tmp_path, monkeypatch):
 
 def test_the_places_may_be_within_words_and_come_twice(tmp_path):
     path = tmp_path / "program.py"
-    path.write_text("import sys\na, b, c = sys.argv[1:]\nassert a[5:] == b and a[:5] == '--in=' and c != b\nsys.exit(77)")
+    path.write_text(
+        "import sys\na, b, c = sys.argv[1:]\nassert a[5:] == b and a[:5] == '--in=' and c != b\nsys.exit(77)"
+    )
     run = command_adapter(f"{sys.executable} -S {path} --in={{input}} {{input}} {{output}}")
     assert run(BY_ID[ID].given("float64")) is None
 

@@ -1,0 +1,184 @@
+"""The exported files: what the kit gives, and enough to check an implementation without it."""
+
+import json
+
+import jsonschema
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+import ortho_ref
+from ortho_ref.conformance import reference
+from ortho_ref.conformance.case import DTYPES, Case, select
+from ortho_ref.conformance.compare import scales, tolerance
+from ortho_ref.conformance.export import export
+from ortho_ref.conformance.schema import schema
+from tests.ortho_ref.conformance.adapters import BY_ID
+
+TYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "BOOL": "?"}
+
+
+def read(path):
+    """Arrays and metadata of a safetensors file, by its layout alone."""
+    data = path.read_bytes()
+    length = int.from_bytes(data[:8], "little")
+    header, numbers = json.loads(data[8 : 8 + length]), data[8 + length :]
+    metadata, arrays = header.pop("__metadata__", {}), {}
+    for name, entry in header.items():
+        begin, end = entry["data_offsets"]
+        arrays[name] = np.frombuffer(numbers[begin:end], TYPES[entry["dtype"]]).reshape(entry["shape"])
+    return arrays, metadata
+
+
+@pytest.fixture(scope="module", params=DTYPES)
+def exported(request, tmp_path_factory):
+    """Every case, in a precision; the folder, its manifest and the precision."""
+    folder = tmp_path_factory.mktemp("exported") / "new" / "cases"
+    assert export(folder, dtype=request.param) == len(BY_ID)
+    return folder, json.loads((folder / "manifest.json").read_text()), request.param
+
+
+def test_files_are_what_the_kit_gives(exported):
+    """Inputs as an adapter gets them, answers in float64, limits at kinks, and nothing else in the folder."""
+    folder, _, dtype = exported
+    files = {folder / "manifest.json"}
+    for id, vector in BY_ID.items():
+        given = {"input": vector.given(dtype)}
+        if vector.control:
+            given["control"] = vector.given(dtype, control=True)
+        for name, case in given.items():
+            path = folder / id / f"{name}.safetensors"
+            files.add(path)
+            arrays, metadata = read(path)
+            assert arrays.keys() == case.inputs.keys()
+            for key, array in case.inputs.items():
+                np.testing.assert_array_equal(arrays[key], array, strict=True)
+            assert (metadata["id"], metadata["kind"]) == (id, case.kind)
+            assert json.loads(metadata["config"]) == case.config
+            assert json.loads(metadata["outputs"]) == {key: list(shape) for key, shape in case.outputs.items()}
+            floats = {str(array.dtype) for array in arrays.values() if array.dtype.kind == "f"}
+            assert floats <= {metadata["dtype"]}
+        answers = vector.expected | {f"low:{n}": a for n, a in vector.low.items()}
+        answers |= {f"high:{n}": a for n, a in vector.high.items()}
+        if answers:
+            path = folder / id / "expected.safetensors"
+            files.add(path)
+            arrays = read(path)[0]
+            assert arrays.keys() == answers.keys()
+            for key, array in answers.items():
+                np.testing.assert_array_equal(arrays[key], array, strict=True)
+    assert {path for path in folder.rglob("*") if path.is_file()} == files
+
+
+def test_the_manifest_fits_its_schema(exported):
+    """And says of every case what the kit knows."""
+    _, manifest, dtype = exported
+    jsonschema.validate(manifest, schema()["$defs"]["export"])
+    assert (manifest["kit"], manifest["dtype"]) == (ortho_ref.__version__, dtype)
+    assert [entry["id"] for entry in manifest["cases"]] == list(BY_ID)
+    for entry in manifest["cases"]:
+        vector = BY_ID[entry["id"]]
+        assert (entry["kind"], entry["config"], entry["why"]) == (vector.case.kind, vector.case.config, vector.why)
+        assert (tuple(entry["equations"]), tuple(entry["kills"])) == (vector.equations, vector.kills)
+        assert entry["refuse"] == (not vector.expected)
+        assert entry["tolerance"] == tolerance(vector.case.kind, dtype)
+        assert entry["scales"] == (scales(vector.expected, vector.scales) if vector.expected else {})
+
+
+def test_metadata_fits_its_schema(exported):
+    folder, _, _ = exported
+    for path in folder.rglob("*.safetensors"):
+        if path.name != "expected.safetensors":
+            jsonschema.validate(read(path)[1], schema()["$defs"]["metadata"])
+
+
+def problems(folder, implementation):
+    """Names of what is wrong with an implementation, found by these files alone.
+
+    implementation: (kind, config, inputs) -> outputs; raises ValueError for what it refuses; None: not supported.
+    """
+    found = []
+    for entry in json.loads((folder / "manifest.json").read_text())["cases"]:
+        arrays = read(folder / entry["id"] / "input.safetensors")[0]
+        if entry["refuse"]:
+            implementation(entry["kind"], entry["config"], read(folder / entry["id"] / "control.safetensors")[0])
+            try:
+                implementation(entry["kind"], entry["config"], arrays)
+                found.append(entry["id"])
+            except ValueError:
+                pass
+            continue
+        outputs = implementation(entry["kind"], entry["config"], arrays)
+        if outputs is None:
+            continue
+        expected = read(folder / entry["id"] / "expected.safetensors")[0]
+        for name, scale in entry["scales"].items():
+            low, high = (expected.get(f"{side}:{name}", expected[name]) for side in ("low", "high"))
+            limit = entry["tolerance"] * scale
+            if name in outputs and not ((outputs[name] >= low - limit).all() and (outputs[name] <= high + limit).all()):
+                found.append(f"{entry['id']}:{name}")
+    return found
+
+
+def mine(kind, config, inputs):
+    """The reference; without the kind `task`, which it does not have."""
+    return None if kind == "task" else reference.outputs(Case("", kind, config, inputs))
+
+
+def test_an_implementation_is_checked_by_the_files_alone(exported):
+    """All right; and one output of every case a little too large."""
+    folder, manifest, _ = exported
+    assert problems(folder, mine) == []
+
+    def wrong(kind, config, inputs):
+        found = mine(kind, config, inputs)
+        if found is None or kind == "invalid":
+            return found
+        name = max(found, key=lambda name: np.abs(found[name]).max())
+        return found | {name: found[name] + (np.abs(found[name]).max() or 1.0) * 1e-2}
+
+    seen = {name.partition(":")[0] for name in problems(folder, wrong)}
+    assert seen == {entry["id"] for entry in manifest["cases"] if entry["kind"] not in ("task", "invalid")}
+    accepting = {entry["id"] for entry in manifest["cases"] if entry["refuse"]}
+    assert set(problems(folder, lambda *case: None)) == accepting
+
+
+def test_cases_that_fit(tmp_path):
+    assert export(tmp_path / "some", "cell/lstm") == 5
+    assert (tmp_path / "some" / "cell" / "lstm" / "square" / "input.safetensors").exists()
+    arrays = load_file(tmp_path / "some" / "cell" / "lstm" / "input.safetensors")
+    assert arrays.keys() == BY_ID["cell/lstm"].case.inputs.keys()
+    assert sorted(path.name for path in (tmp_path / "some").iterdir()) == ["cell", "manifest.json"]
+
+
+def test_a_folder_that_holds_something_is_left_alone(tmp_path):
+    (tmp_path / "mine").write_text("mine")
+    with pytest.raises(FileExistsError, match="DIR is .*, which is not empty; choose another"):
+        export(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+    with pytest.raises(FileExistsError):
+        export(tmp_path / "mine")
+    assert (tmp_path / "mine").read_text() == "mine"
+
+
+def test_an_empty_folder_is_used(tmp_path):
+    assert export(tmp_path, "loss/*/large") == len(select("loss/*/large")) == 1
+
+
+def test_a_pattern_that_fits_nothing_makes_no_folder(tmp_path):
+    with pytest.raises(ValueError, match="fits no case"):
+        export(tmp_path / "new", "nothing")
+    assert not (tmp_path / "new").exists()
+
+
+def test_the_manifest_comes_last(tmp_path, monkeypatch):
+    """A folder that was not finished has none."""
+    written = []
+
+    def write(path, data):
+        written.append(path.name)
+
+    monkeypatch.setattr("ortho_ref.conformance.export.checkpoint.write", write)
+    export(tmp_path / "new", "loss/*")
+    assert written[-1] == "manifest.json"
+    assert written.count("manifest.json") == 1
