@@ -205,8 +205,14 @@ def test_integers_and_masks_keep_their_type(folder, name):
 
 PATTERNS = {
     "cell/lstm": ["cell/lstm", "cell/lstm/square", "cell/lstm/single", "cell/lstm/long", "cell/lstm/tokens"],
-    "*/lstm": ["cell/lstm", "cell/lstm/square", "cell/lstm/single", "cell/lstm/long", "cell/lstm/tokens"]
-    + ["jacobian/lstm"],
+    "*/lstm": [
+        "cell/lstm",
+        "cell/lstm/square",
+        "cell/lstm/single",
+        "cell/lstm/long",
+        "cell/lstm/tokens",
+        "jacobian/lstm",
+    ],
     "cell/lstm/s*": ["cell/lstm/square", "cell/lstm/single"],
     "optimizer/sg?": ["optimizer/sgd", "optimizer/sgd/momentum", "optimizer/sgd/weight-decay"],
     "loss/*/large": ["loss/cross_entropy/large"],

@@ -10,7 +10,7 @@ from ortho_ref.conformance.case import DTYPES, KINDS, select
 from ortho_ref.conformance.compare import compare, matches, scales, tolerance
 from tests.ortho_ref.conformance.adapters import vector_of
 
-TOLERANCES = {kind: (1e-9, 1e-4) for kind in KINDS} | {kind: (1e-8, 1e-3) for kind in ("update", "train")}
+TOLERANCES = dict.fromkeys(KINDS, (1e-09, 0.0001)) | dict.fromkeys(("update", "train"), (1e-08, 0.001))
 SHAPES = hnp.array_shapes(min_dims=0, max_dims=3, max_side=4)
 ARRAYS = hnp.arrays(np.float64, SHAPES, elements=st.floats(-100, 100))
 
@@ -26,7 +26,7 @@ def test_tolerances(kind):
     for dtype, limit in zip(DTYPES, TOLERANCES[kind], strict=True):
         assert tolerance(kind, dtype) == limit
         expected = np.array([2.0, -1.0])
-        near, far = (one(expected + [0, 2 * limit * by], expected, kind, dtype) for by in (0.9, 1.1))
+        near, far = (one([*expected, 0, 2 * limit * by], expected, kind, dtype) for by in (0.9, 1.1))
         assert (near.passed, far.passed) == (True, False)
         assert near.tolerance == far.tolerance == limit
 

@@ -153,7 +153,7 @@ def test_cases_that_fit(tmp_path):
 
 def test_a_folder_that_holds_something_is_left_alone(tmp_path):
     (tmp_path / "mine").write_text("mine")
-    with pytest.raises(FileExistsError, match="DIR is .*, which is not empty; choose another"):
+    with pytest.raises(FileExistsError, match=r"DIR is .*, which is not empty; choose another"):
         export(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
     with pytest.raises(FileExistsError):

@@ -52,7 +52,7 @@ def test_the_report_has_the_chosen_cases():
 
 @pytest.mark.parametrize("dtype", ["float16", "double", "", None, np.float64])
 def test_other_dtypes_are_refused(dtype):
-    with pytest.raises(ValueError, match="dtype is .*; allowed: 'float64', 'float32'"):
+    with pytest.raises(ValueError, match=r"dtype is .*; allowed: 'float64', 'float32'"):
         check(right, ID, dtype)
 
 
@@ -772,5 +772,5 @@ def test_commands_that_are_refused(tmp_path, monkeypatch, command, says):
 
 @pytest.mark.parametrize("timeout", [0, -1, float("nan")])
 def test_time_limits_that_are_refused(timeout):
-    with pytest.raises(ValueError, match="timeout is .*; allowed: seconds above 0"):
+    with pytest.raises(ValueError, match=r"timeout is .*; allowed: seconds above 0"):
         command_adapter("true {input} {output}", timeout)

@@ -163,7 +163,8 @@ def test_every_parametrization_occurs():
 
 
 #: Options of optimizers that have one value in all cases of kind optimizer.
-FIXED = {("adam", "beta1"), ("adam", "beta2"), ("rmsprop", "weight_decay")}
+FIXED = {("sgd", "learning_rate"), ("adam", "learning_rate"), ("rmsprop", "learning_rate")}
+FIXED |= {("adam", "beta1"), ("adam", "beta2"), ("rmsprop", "weight_decay")}
 
 
 def test_every_optimizer_activation_loss_and_task_occurs():

@@ -1,0 +1,346 @@
+"""What the kit says of wrong outputs: the mistake, the two, or which outputs are right and which wrong.
+
+Whether each mistake is what it says is tested elsewhere.
+"""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from ortho_ref.conformance import check
+from ortho_ref.conformance.case import DTYPES
+from ortho_ref.conformance.diagnosis import _Failure, subject
+from ortho_ref.conformance.mistake import Mistake, made
+from ortho_ref.conformance.mistakes import MISTAKES
+from ortho_ref.conformance.report import FAILED, PARTIAL, PASSED
+from tests.ortho_ref.conformance.adapters import BY_ID, answering
+
+BY_NAME = {mistake.name: mistake for mistake in MISTAKES}
+ID = "cell/gru_reset_before/tanh"
+SMALL = "loss/mean_squared_error"
+
+
+def mistaken(*names, keep=None, dtype=None):
+    """An adapter with these mistakes, and right where they do not apply; keep: which outputs it gives."""
+
+    def run(case):
+        mistakes = [BY_NAME[name] for name in names if BY_NAME[name].applies(case)]
+        found = made(mistakes, BY_ID[case.id])
+        found = {name: np.array(array, dtype) for name, array in found.items() if keep is None or keep(name)}
+        return found
+
+    return run
+
+
+def one(run, id=ID, dtype="float64"):
+    """The result of a case, diagnosed; of it alone."""
+    return next(result for result in check(run, id, dtype).results if result.id == id)
+
+
+SINGLES = {
+    "cell/gru_reset_before/modrelu": "gru-reset-after",
+    "loss/cross_entropy": "loss-summed",
+    "loss/mean_squared_error": "mse-half",
+    "task/copying/A": "copying-recall-late",
+}
+KINDS = ("optimizer/adam", "update/neumann_cayley/reset", "parametrization/scaled_cayley", "train/nc_gru")
+KINDS += ("jacobian/lstm", "activation/modrelu")
+
+
+def shown(id):
+    """A mistake that the case shows."""
+    return SINGLES[id] if SINGLES.get(id) in BY_NAME else BY_ID[id].kills[0]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("id", [*SINGLES, *KINDS])
+def test_a_mistake_is_named(id, dtype):
+    """With what it says; those it cannot be told from beside it. In float32 too, as far as that can see."""
+    name = shown(id)
+    result = one(mistaken(name, dtype=None if id.startswith("task") else dtype), id, dtype)
+    if dtype == "float32" and result.status == PASSED:
+        pytest.skip("below float32's tolerance")
+    assert result.status == FAILED
+    assert name in result.mistakes
+    assert result.diagnosis.startswith(f"your outputs equal {subject(BY_ID[id].case)} with ")
+    if len(result.mistakes) <= 3:
+        assert BY_NAME[name].says in result.diagnosis
+
+
+def test_a_mistake_is_named_over_many_cases():
+    """On every failing case of its subject; cases of others stay as they are."""
+    name = "loss-gradient-summed"
+    report = check(mistaken(name), "[lo][op]*")
+    for result in report.results:
+        wrong = name in BY_ID[result.id].kills
+        assert (result.status == FAILED) == wrong
+        assert (name in result.mistakes) == wrong
+        assert bool(result.diagnosis) == wrong
+
+
+def added(name, amount):
+    """A made-up mistake: `amount` of a case is added to every output."""
+
+    def outputs(case, base):
+        return {key: array + amount(case) for key, array in base(case).items()}
+
+    return Mistake(name, f"{name} added", lambda case: True, outputs)
+
+
+def test_of_several_mistakes_that_comes_first_that_explains_most(monkeypatch):
+    """Two that agree on one case and differ on another: by cases of the same subject alone."""
+    here = added("here", lambda case: 1.0 if case.id == SMALL else 2.0)
+    elsewhere = added("elsewhere", lambda case: 3.0 if case.id.startswith("loss/mean_squared_error/") else 1.0)
+    always = added("always", lambda case: 1.0)
+    monkeypatch.setattr("ortho_ref.conformance.diagnosis.MISTAKES", (here, elsewhere, always))
+    report = check(answering(lambda found: {name: array + 1 for name, array in found.items()}), "loss/*")
+    found = {result.id: result.mistakes for result in report.results}
+    assert found[SMALL] == found["loss/mean_squared_error/masked"] == ("always",)
+    assert found["loss/cross_entropy"] == ("elsewhere", "always")
+    (alone,) = list(check(answering(lambda found: {n: a + 1 for n, a in found.items()}), SMALL).results)[:1]
+    assert "always" in alone.mistakes
+
+
+def test_two_mistakes_are_named():
+    """Where no single one fits: both, and not each alone."""
+    names = ("loss-mask-ignored", "mse-no-two")
+    id = "loss/mean_squared_error/masked"
+    result = one(mistaken(*names), id)
+    assert set(result.mistakes) >= set(names)
+    assert all(BY_NAME[name].says in result.diagnosis for name in names)
+    assert " and with " in result.diagnosis
+
+
+def test_two_mistakes_are_looked_for_on_two_cases_alone(monkeypatch):
+    """And what is found there is tried on the others."""
+    calls = []
+    original = "ortho_ref.conformance.diagnosis._Failure.pairs"
+    pairs = _Failure.pairs
+    monkeypatch.setattr(original, lambda self: calls.append(self.vector.id) or pairs(self))
+    names = ("loss-gradient-summed", "mse-half")
+    report = check(mistaken(*names), "loss/mean_squared_error")
+    assert 1 <= len(calls) <= 2
+    for result in report.results:
+        assert set(result.mistakes) >= set(names), result.id
+    calls.clear()
+    check(answering(lambda found: {name: a + 1 for name, a in found.items()}), "loss/mean_squared_error")
+    assert len(calls) == 2
+
+
+def test_pairs_are_not_tried_for_training():
+    result = one(answering(lambda found: found | {"loss": found["loss"] + 1}), "train/nc_gru")
+    assert result.mistakes == ()
+    assert result.diagnosis.startswith("wrong: loss; right: ")
+
+
+def test_a_forward_pass_alone_is_diagnosed():
+    """An adapter that gives h only: what is wrong with it is named all the same."""
+    name = next(n for n in BY_ID[ID].kills if not _same_h(n))
+    result = one(mistaken(name, keep=lambda output: output == "h"))
+    assert result.status == FAILED
+    assert name in result.mistakes
+    assert set(result.missing) == set(BY_ID[ID].expected) - {"h"}
+    backward = next(n for n in BY_ID[ID].kills if _same_h(n))
+    assert one(mistaken(backward, keep=lambda output: output == "h")).status == PARTIAL
+
+
+def _same_h(name):
+    return np.allclose(made([BY_NAME[name]], BY_ID[ID])["h"], BY_ID[ID].expected["h"], 1e-12, 1e-12)
+
+
+# Unexplained
+
+
+def changed(**changes):
+    """An adapter that gives the right outputs, some changed: name with __ for a dot -> function."""
+    named = {name.replace("__", "."): change for name, change in changes.items()}
+    return answering(lambda found: found | {name: change(found[name]) for name, change in named.items()})
+
+
+@pytest.fixture
+def unexplained(monkeypatch):
+    """No mistakes to find, so that what is said of outputs comes out."""
+    monkeypatch.setattr("ortho_ref.conformance.diagnosis.MISTAKES", ())
+
+
+def noise(array):
+    return array + np.random.default_rng(0).standard_normal(array.shape)
+
+
+def test_forward_right(unexplained):
+    result = one(changed(d_x=noise, d_weights__U_c=noise))
+    assert result.diagnosis == "forward right; only d_weights.U_c, d_x wrong"
+    every = {name.replace(".", "__"): noise for name in BY_ID[ID].expected if name.startswith("d_")}
+    said = one(changed(**every)).diagnosis
+    assert said.startswith("forward right; d_")
+    assert said.endswith(" wrong")
+    assert "only" not in said
+
+
+def test_one_wrong_gradient_says_where_to_look(unexplained):
+    result = one(changed(d_weights__U_c=noise))
+    assert result.diagnosis == ("forward right; only d_weights.U_c wrong; look at what multiplies U_c in backward")
+    assert one(changed(d_x=noise)).diagnosis.endswith("look at what multiplies x in backward")
+    assert "look at" not in one(changed(h=noise, d_x=noise)).diagnosis
+
+
+def test_forward_wrong(unexplained):
+    result = one(changed(h=noise, d_x=noise))
+    assert result.diagnosis == "forward wrong: h"
+    result = one(changed(c=noise), "cell/lstm")
+    assert result.diagnosis.startswith("forward wrong: c")
+
+
+def test_kinds_without_gradients(unexplained):
+    """And adapters that give the forward pass alone."""
+    result = one(changed(A=noise, U=noise), "update/neumann_cayley/reset")
+    assert result.diagnosis.startswith("wrong: A, U; right: A_tilde")
+    result = one(answering(lambda found: {"h": noise(found["h"])}))
+    assert result.diagnosis.startswith("wrong: h")
+    result = one(answering(lambda found: {"d_x": noise(found["d_x"]), "d_h0": found["d_h0"]}))
+    assert result.diagnosis.startswith("wrong: d_x; right: d_h0")
+
+
+@pytest.mark.parametrize("factor", [2.0, -1.0, 0.5, 1 / 3, -15.0, 1e-6, 1e6])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_factor(unexplained, factor, dtype):
+    result = one(changed(d_weights__b_r=lambda a: a * factor), ID, dtype)
+    assert f"d_weights.b_r is {factor:.6g} times what is expected" in result.diagnosis
+    assert "times" not in one(changed(d_weights__b_r=noise), ID, dtype).diagnosis
+
+
+def test_zero(unexplained):
+    said = one(changed(d_weights__U_c=np.zeros_like)).diagnosis
+    assert "d_weights.U_c is 0" in said
+    assert "times" not in said
+
+
+def test_a_transpose(unexplained):
+    assert "d_weights.U_c is the transpose of what is expected" in one(changed(d_weights__U_c=np.transpose)).diagnosis
+    swapped = one(changed(d_weights__U=lambda a: np.swapaxes(a, 0, 1)), "cell/elman/complex").diagnosis
+    assert "d_weights.U is the transpose of what is expected" in swapped
+
+
+def test_a_conjugate(unexplained):
+    said = one(changed(d_weights__U=lambda a: a * [1, -1]), "cell/elman/complex").diagnosis
+    assert "d_weights.U is the conjugate of what is expected" in said
+
+
+@pytest.mark.parametrize("step", [0, 1, 3])
+@pytest.mark.parametrize(("id", "name"), [(ID, "h"), ("update/neumann_cayley/reset", "A"), ("train/nc_gru", "loss")])
+def test_the_first_step_that_is_off(unexplained, id, name, step):
+    """From there on; one that is off from its first entry on says nothing of steps."""
+
+    def late(array):
+        moved = array.copy()
+        moved[step:] = noise(array)[step:]
+        return moved
+
+    said = one(changed(**{name: late}), id).diagnosis
+    assert (f"{name}[{step}] is the first that is off" in said) == (step > 0)
+    assert "first" not in said or step > 0
+
+
+def test_hints_are_of_three_outputs_at_most(unexplained):
+    every = {name.replace(".", "__"): lambda a: 2 * a for name in BY_ID[ID].expected}
+    assert one(changed(**every)).diagnosis.count("times") == 3
+
+
+def test_no_more_than_three_explanations_are_listed(monkeypatch):
+    five = tuple(added(f"m{i}", lambda case: 1.0) for i in range(5))
+    monkeypatch.setattr("ortho_ref.conformance.diagnosis.MISTAKES", five)
+    result = one(answering(lambda found: {name: a + 1 for name, a in found.items()}), SMALL)
+    assert result.mistakes == ("m0", "m1", "m2", "m3", "m4")
+    assert result.diagnosis == (
+        "your outputs equal mean_squared_error with m0 added; or with m1 added; or with m2 added, or 2 more"
+    )
+
+
+def test_what_did_not_fail_with_outputs_is_not_diagnosed():
+    for run in (
+        lambda case: {},
+        lambda case: 1 / 0,
+        lambda case: None,
+        answering(lambda found: found),
+        answering(lambda found: {"loss": found["loss"]}),
+        answering(lambda found: found | {"loss": np.zeros(3)}),
+        answering(lambda found: found | {"d_outputs": found["d_outputs"] * np.nan}),
+    ):
+        assert one(run, SMALL).diagnosis == ""
+    assert one(lambda case: {"U": np.zeros(1)}, "invalid/scaled_cayley/nan").diagnosis == ""
+
+
+def test_a_mistake_that_breaks_on_a_case_explains_nothing(monkeypatch):
+    def outputs(case, base):
+        raise error
+
+    broken = (Mistake("broken", "it is broken", lambda case: True, outputs),)
+    monkeypatch.setattr("ortho_ref.conformance.diagnosis.MISTAKES", broken)
+    errors = (ValueError("x"), KeyError("x"), TypeError(), IndexError(), ZeroDivisionError(), np.linalg.LinAlgError())
+    for error in errors:
+        result = one(changed(loss=noise), SMALL)
+        assert (result.status, result.mistakes) == (FAILED, ())
+        assert result.diagnosis == "forward wrong: loss"
+
+
+ANYTHING = [
+    "activation/modrelu/complex-kinks",
+    "activation/sigmoid",
+    "cell/elman/complex-single",
+    "cell/gru_reset_after/no-gates",
+    "jacobian/gru_reset_before/tanh",
+    "loss/cross_entropy/groups",
+    "optimizer/sgd",
+    "parametrization/structured_unitary",
+    "task/adding",
+    "update/scaled_cayley",
+]
+FLOATS = st.sampled_from([0.0, 1.0, -1.0, 1e308, -1e308, 1e-308, 5e-324, np.inf, np.nan]) | st.floats()
+VALUES = {
+    np.float64: FLOATS,
+    np.float32: st.floats(width=32),
+    np.int64: st.integers(-(2**63), 2**63 - 1),
+    np.uint8: st.integers(0, 255),
+    np.bool_: st.booleans(),
+}
+
+
+@pytest.mark.parametrize("id", ANYTHING)
+@settings(max_examples=12)
+@given(data=st.data())
+def test_no_garbage_of_the_right_shapes_raises(id, data):
+    """Of any type, all outputs or some, right ones among them: a result, in one line, that JSON can hold."""
+    vector, found = BY_ID[id], {}
+    for name, array in vector.expected.items():
+        how = data.draw(st.sampled_from(["right", "left out", "scaled", "rows", "anything"]))
+        if how == "right":
+            found[name] = array.copy()
+        elif how == "scaled":
+            with np.errstate(all="ignore"):
+                found[name] = array * data.draw(FLOATS)
+        elif how == "rows":
+            found[name] = np.broadcast_to(data.draw(FLOATS), array.shape)
+        elif how == "anything":
+            dtype = data.draw(st.sampled_from([*VALUES]))
+            found[name] = data.draw(hnp.arrays(dtype, array.shape, elements=VALUES[dtype]))
+    report = check(lambda case: found, id, data.draw(st.sampled_from(DTYPES)))
+    assert report.results[0].id == id
+    assert all("\n" not in result.remarks for result in report.results)
+    assert report.as_json()
+    assert str(report)
+
+
+def test_subjects():
+    """What the diagnosis calls a case, one for each of its kind."""
+    names = {id: subject(vector.case) for id, vector in BY_ID.items()}
+    assert names["cell/lstm"] == names["jacobian/lstm"] == "lstm"
+    assert names["parametrization/householder/one"] == "householder"
+    assert names["update/geodesic_unitary"] == "geodesic_unitary"
+    assert names["optimizer/adam/complex"] == "adam"
+    assert names["activation/modrelu/kinks"] == "modrelu"
+    assert names["loss/cross_entropy"] == "cross_entropy"
+    assert names["task/adding"] == "adding"
+    assert names["train/nc_gru"] == "the training of NC-GRU"
+    assert all(names.values())
