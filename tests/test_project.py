@@ -151,7 +151,7 @@ def run(case):
 
 @pytest.mark.slow
 def test_the_conformance_kit_needs_the_wheel_alone(wheel, tmp_path):
-    """In a fresh environment with it and what it requires: list, and an adapter of ten lines, without rich or pytest."""
+    """In a fresh environment with it and what it requires, without rich or pytest: list, and a ten-line adapter."""
     python = tmp_path / "venv" / "bin" / "python"
     subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True, capture_output=True)
     own = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
