@@ -26,7 +26,7 @@ def test_tolerances(kind):
     for dtype, limit in zip(DTYPES, TOLERANCES[kind], strict=True):
         assert tolerance(kind, dtype) == limit
         expected = np.array([2.0, -1.0])
-        near, far = (one([*expected, 0, 2 * limit * by], expected, kind, dtype) for by in (0.9, 1.1))
+        near, far = (one(expected + np.array([0, 2 * limit * by]), expected, kind, dtype) for by in (0.9, 1.1))
         assert (near.passed, far.passed) == (True, False)
         assert near.tolerance == far.tolerance == limit
 
