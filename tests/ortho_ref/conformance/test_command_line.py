@@ -162,6 +162,7 @@ def test_version(call):
 
 BAD = {
     "run --adapter no-such-file.py": "adapter is no-such-file.py, which cannot be loaded",
+    "run --adapter 'no such\nfile.py'": "adapter is no such file.py, which cannot be loaded",
     "run --adapter no.such.module": "adapter is no.such.module, which cannot be loaded",
     "run --adapter {empty}": "which has no function run(case)",
     "run --adapter {broken}": "ZeroDivisionError",

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from ortho_ref.conformance.case import DTYPES, KINDS, select
-from ortho_ref.conformance.compare import compare, matches, scales, tolerance
+from ortho_ref.conformance.compare import Comparison, compare, matches, scales, tolerance
 from tests.ortho_ref.conformance.adapters import vector_of
 
 TOLERANCES = dict.fromkeys(KINDS, (1e-09, 0.0001)) | dict.fromkeys(("update", "train"), (1e-08, 0.001))
@@ -161,6 +161,7 @@ def test_a_remark_on_float32_for_float64(dtype, theirs):
     assert found.passed == (not single)
     assert (found.remark == "is float32 for inputs in float64") == single
     assert one(np.array([0.5, 0.25], np.float32), [0.5, 0.25]).remark == ""
+    assert one(np.array([0.5, 0.5], np.float32), [0.5, 0.25], dtype="float32").remark == ""
 
 
 def test_outputs_that_the_case_does_not_have_are_left_out():
@@ -205,6 +206,7 @@ def test_beyond_a_kink_s_limits_nothing_passes(pair, side):
         found = compare(vector, {name: given_}, "float32")[name]
         assert not found.passed
         assert found.error >= 1e-3 * (1 - 1e-9)
+        assert found.remark == ""
         given_.reshape(-1)[at] = np.nan
         assert not compare(vector, {name: given_}, "float32")[name].passed
         given_.reshape(-1)[at] = side * 1e6
@@ -233,6 +235,11 @@ def test_what_is_within_tolerance_of_a_limit_passes():
     assert found.error == pytest.approx(1e-10, rel=1e-3)
 
 
+def test_no_number_is_no_pass():
+    assert not Comparison(np.nan, 1e-9).passed
+    assert Comparison(1e-9, 1e-9).passed
+
+
 def test_matches_takes_what_was_given_and_at_least_one():
     vector = vector_of({"h": np.ones(2), "d_x": np.full(2, 5.0)})
     other = {"h": np.full(2, 2.0), "d_x": np.full(2, 3.0)}
@@ -242,4 +249,6 @@ def test_matches_takes_what_was_given_and_at_least_one():
     assert not matches({"else": np.ones(2)}, other, vector, "float64")
     assert not matches(other | {"d_x": np.full(2, 3.1)}, other, vector, "float64")
     assert not matches(other, {"h": other["h"]}, vector, "float64")
+    tiny = {"h": np.full(2, 1e-3)}
+    assert not matches({"h": np.full(2, 1e-3 + 1e-10)}, tiny, vector, "float64")
     assert matches({"h": np.full(2, 2.00002)}, other, vector, "float32")

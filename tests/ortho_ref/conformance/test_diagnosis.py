@@ -14,7 +14,7 @@ from ortho_ref.conformance.case import DTYPES
 from ortho_ref.conformance.diagnosis import _Failure, subject
 from ortho_ref.conformance.mistake import Mistake, made
 from ortho_ref.conformance.mistakes import MISTAKES
-from ortho_ref.conformance.report import FAILED, PARTIAL, PASSED
+from ortho_ref.conformance.report import FAILED, PARTIAL
 from tests.ortho_ref.conformance.adapters import BY_ID, answering
 
 BY_NAME = {mistake.name: mistake for mistake in MISTAKES}
@@ -51,7 +51,7 @@ KINDS += ("jacobian/lstm", "activation/modrelu")
 
 def shown(id):
     """A mistake that the case shows."""
-    return SINGLES[id] if SINGLES.get(id) in BY_NAME else BY_ID[id].kills[0]
+    return SINGLES[id] if SINGLES.get(id) in BY_NAME else BY_ID[id].kills[-1]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -60,8 +60,6 @@ def test_a_mistake_is_named(id, dtype):
     """With what it says; those it cannot be told from beside it. In float32 too, as far as that can see."""
     name = shown(id)
     result = one(mistaken(name, dtype=None if id.startswith("task") else dtype), id, dtype)
-    if dtype == "float32" and result.status == PASSED:
-        pytest.skip("below float32's tolerance")
     assert result.status == FAILED
     assert name in result.mistakes
     assert result.diagnosis.startswith(f"your outputs equal {subject(BY_ID[id].case)} with ")
@@ -129,7 +127,8 @@ def test_two_mistakes_are_looked_for_on_two_cases_alone(monkeypatch):
     assert len(calls) == 2
 
 
-def test_pairs_are_not_tried_for_training():
+def test_pairs_are_not_tried_for_training(monkeypatch):
+    monkeypatch.setattr(_Failure, "pairs", lambda self: pytest.fail("tried"))
     result = one(answering(lambda found: found | {"loss": found["loss"] + 1}), "train/nc_gru")
     assert result.mistakes == ()
     assert result.diagnosis.startswith("wrong: loss; right: ")

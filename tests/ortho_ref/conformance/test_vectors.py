@@ -221,10 +221,10 @@ CASES = (ACTIVATION, spec("task/one"), spec("task/two"), REFUSED)
 def make(tmp_path, monkeypatch):
     """The program on a command line, with these cases and a stand-in for the second route; `folder` is where."""
     folder = tmp_path / "vectors"
-    tasks = []
+    tasks, errors = [], [1e-14]
 
     def route(made):
-        return {"route": "a test", "error": 1e-14}
+        return {"route": "a test", "error": errors[-1]}
 
     monkeypatch.setattr(make_vectors, "VECTORS", folder)
     here = {name: getattr(stored, name) for name in ("Case",)}
@@ -240,7 +240,7 @@ def make(tmp_path, monkeypatch):
         monkeypatch.setattr(make_vectors, "specs", lambda: list(cases))
         return call(make_vectors.main, *arguments)
 
-    run.folder, run.torch, run.killed = folder, torch, tasks
+    run.folder, run.torch, run.killed, run.errors = folder, torch, tasks, errors
     yield run
     vectors.cache_clear()
 
@@ -282,8 +282,21 @@ def test_cases_are_made_and_stay(make):
     jsonschema.validate(json.loads(before[MANIFEST]), schema()["$defs"]["manifest"])
     code, _, err = make("--check")
     assert (code, err.split(";")[0]) == (0, "4 cases, 0 new")
-    assert make()[0] == 0
+    make.errors.append(3e-14)
+    code, _, err = make()
+    assert (code, "confirmed to 3.0e-14" in err) == (0, True)
     assert files(make.folder) == before
+
+
+def test_check_writes_nothing(make):
+    """Also where a run without it would: another reason for a case is no change of it."""
+    make()
+    before = files(make.folder)
+    cases = (*CASES[:3], dataclasses.replace(REFUSED, why="another reason"))
+    assert make("--check", cases=cases)[0] == 0
+    assert files(make.folder) == before
+    assert make(cases=cases)[0] == 0
+    assert [n for n, data in files(make.folder).items() if data != before[n]] == [MANIFEST]
 
 
 def test_cases_are_added(make):
