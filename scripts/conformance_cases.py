@@ -6,7 +6,7 @@ They are multiples of 1/4096, which float32 has exactly.
 
 import hashlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import Any
 
@@ -14,9 +14,9 @@ import numpy as np
 
 from gradients import bounds
 from gradients.map_problem import random_map_problem
-from gradients.problem import random_problem, standard_normal
+from gradients.problem import Problem, random_problem, standard_normal
 from ortho_ref import activations, losses, models, optimizers, scan
-from ortho_ref.cells import elman, fastrnn, gru_reset_after, gru_reset_before, lstm
+from ortho_ref.cells import Cell, elman, fastrnn, gru_reset_after, gru_reset_before, lstm
 from ortho_ref.cells.cell import parts_of
 from ortho_ref.conformance import reference
 from ortho_ref.conformance.case import Arrays, Case, Config, parted
@@ -179,8 +179,8 @@ def _sequence(variant: str, sizes: dict[str, Any]) -> Callable[[np.random.Genera
     cell = reference.cell_of(config_of(variant))
 
     def draw(rng: np.random.Generator) -> Arrays:
-        problem = random_problem(cell, rng, **sizes)
-        arrays = _weights(variant, problem.weights) | {"x": problem.x, "dh": problem.dh}
+        problem = _mixed(variant, cell, rng, sizes)
+        arrays = _named(problem.weights) | {"x": problem.x, "dh": problem.dh}
         for role, state in (("{}0", problem.h0), ("d{}_T", problem.dh_T)):
             arrays |= {role.format(name): part for name, part in zip(cell.states, parts_of(cell, state), strict=True)}
         return arrays
@@ -188,12 +188,28 @@ def _sequence(variant: str, sizes: dict[str, Any]) -> Callable[[np.random.Genera
     return draw
 
 
-def _weights(variant: str, weights: Arrays) -> Arrays:
-    if config_of(variant).get("activation") == "modrelu":  # so that units are off as often as on
+def _mixed(variant: str, cell: Cell, rng: np.random.Generator, sizes: dict[str, Any]) -> Problem:
+    """A random problem with the variant's gates, and of units that can be off as many off as on, or nearly so."""
+    for _ in range(1000):
+        problem = random_problem(cell, rng, **sizes)
+        problem = replace(problem, weights=_shifted(variant, problem.weights))
+        _, tape = scan.forward(cell, problem.weights, problem.x, problem.h0)
+        values = np.concatenate([next(getattr(c, v) for v in "cfh" if hasattr(c, v)) for c in tape.caches])
+        if config_of(variant).get("activation", "tanh") == "tanh" or 0.25 <= (values == 0).mean() <= 0.75:
+            return problem
+    raise ValueError(f"{variant}: no draw with units on and off")
+
+
+def _shifted(variant: str, weights: Arrays) -> Arrays:
+    if config_of(variant).get("activation") == "modrelu":
         bias = next(name for name in ("b_c", "b_h", "b") if name in weights)
         weights = weights | {bias: weights[bias] - 0.75}
     if variant in GATES:
         weights = weights | {name: np.array(v) for name, v in zip(("alpha", "beta"), GATES[variant], strict=True)}
+    return weights
+
+
+def _named(weights: Arrays) -> Arrays:
     return {f"weights.{name}": value for name, value in weights.items()}
 
 
@@ -201,10 +217,10 @@ def _one_step(variant: str) -> Callable[[np.random.Generator], Arrays]:
     cell = reference.cell_of(config_of(variant))
 
     def draw(rng: np.random.Generator) -> Arrays:
-        problem = random_problem(cell, rng, T=1, B=1, m=3, n=4)
+        problem = _mixed(variant, cell, rng, {"T": 1, "B": 1, "m": 3, "n": 4})
         before = zip(cell.states, parts_of(cell, problem.h0), strict=True)
         own = {f"{name}_prev": part[0] for name, part in before}
-        return _weights(variant, problem.weights) | own | {"x": problem.x[0, 0]}
+        return _named(problem.weights) | own | {"x": problem.x[0, 0]}
 
     return draw
 

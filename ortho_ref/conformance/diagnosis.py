@@ -15,7 +15,7 @@ import numpy as np
 
 from ortho_ref.conformance.case import Arrays, Case, Vector
 from ortho_ref.conformance.compare import compare, matches, tolerance
-from ortho_ref.conformance.mistake import Mistake, made
+from ortho_ref.conformance.mistake import STORED, Mistake, made
 from ortho_ref.conformance.mistakes import MISTAKES
 from ortho_ref.conformance.report import FAILED, Result, shortened
 
@@ -32,7 +32,8 @@ class _Failure:
     """A failing case, with the outputs that were given for it."""
 
     def __init__(self, vector: Vector, given: Arrays, dtype: str) -> None:
-        self.vector, self.given, self.dtype = vector, given, dtype
+        self.vector, self.dtype = vector, dtype
+        self.given = {name: array for name, array in given.items() if name not in STORED}
         self.applicable = [mistake for mistake in MISTAKES if mistake.applies(vector.case)]
         self.made: dict[str, Arrays] = {}
         for mistake in self.applicable:
@@ -127,7 +128,7 @@ def _diagnoses(
     for group in _by_subject(failures.values()):
         found |= _explanations(group)
     return [
-        _diagnosed(result, failures[result.id], found[result.id]) if result.id in failures else result
+        _diagnosed(result, failures[result.id], given[result.id], found[result.id]) if result.id in failures else result
         for result in results
     ]
 
@@ -193,15 +194,15 @@ def subject(case: Case) -> str:
     return str(name or config["optimizer"]["name"])
 
 
-def _diagnosed(result: Result, failure: _Failure, combinations: list[Combination]) -> Result:
+def _diagnosed(result: Result, failure: _Failure, given: Arrays, combinations: list[Combination]) -> Result:
     if not (combinations or failure.of_forward):
-        return replace(result, diagnosis=right_and_wrong(failure.vector, failure.given, failure.dtype))
+        return replace(result, diagnosis=right_and_wrong(failure.vector, given, failure.dtype))
     own, what, end = combinations, "your outputs equal", ""
     if not combinations:
         own, what, end = failure.of_forward, "your forward outputs equal", "; your gradients do not"
     says = [" and with ".join(mistake.says for mistake in c) for c in own[:_SHOWN]]
     more = f", or {len(own) - _SHOWN} more" if len(own) > _SHOWN else ""
-    names = tuple(dict.fromkeys(mistake.name for c in own for mistake in c))
+    names = tuple(tuple(mistake.name for mistake in c) for c in own)
     text = f"{what} {subject(failure.vector.case)} with {'; or with '.join(says)}{more}{end}"
     return replace(result, mistakes=names, diagnosis=text)
 

@@ -818,6 +818,12 @@ MISTAKES = (
         _pulled(lambda own, dy, a, b, y: (dy, (_phase(a).conj() * dy).real)),
     ),
     M(
+        "tanh-always",
+        "tanh whatever the activation (onnx.reference's GRU)",
+        lambda case: step()(case) and not is_complex(case) and phi(case) in ("relu", "modrelu"),
+        configured(activation="tanh"),
+    ),
+    M(
         "relu-derivative-1",
         "ReLU's derivative 1 everywhere",
         _of_activation("relu"),

@@ -18,7 +18,7 @@ class Result:
     """One case.
 
     outputs: of those given, how far they are off.  missing: those that were not.  message: what happened besides.
-    mistakes: names of those whose outputs these are.  diagnosis: what to look at, in words.
+    mistakes: names of those whose outputs these are, each one or a pair.  diagnosis: what to look at, in words.
     """
 
     id: str
@@ -26,7 +26,7 @@ class Result:
     outputs: dict[str, Comparison] = field(default_factory=dict)
     missing: tuple[str, ...] = ()
     message: str = ""
-    mistakes: tuple[str, ...] = ()
+    mistakes: tuple[tuple[str, ...], ...] = ()
     diagnosis: str = ""
 
     @property
@@ -155,6 +155,6 @@ def _as_dict(result: Result) -> dict[str, Any]:
         },
         "missing": list(result.missing),
         "message": result.message,
-        "mistakes": list(result.mistakes),
+        "mistakes": [list(names) for names in result.mistakes],
         "diagnosis": result.diagnosis,
     }

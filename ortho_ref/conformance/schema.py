@@ -45,7 +45,7 @@ def report() -> dict[str, Any]:
         outputs={"type": "object", "additionalProperties": output},
         missing=TEXTS,
         message=TEXT,
-        mistakes=TEXTS,
+        mistakes=_list(TEXTS),
         diagnosis=TEXT,
     )
     counts = _object(**{status: {"type": "integer"} for status in STATUSES})
