@@ -10,7 +10,7 @@ from ortho_ref.conformance.case import DTYPES, KINDS, select
 from ortho_ref.conformance.compare import Comparison, compare, matches, scales, tolerance
 from tests.ortho_ref.conformance.adapters import vector_of
 
-TOLERANCES = dict.fromkeys(KINDS, (1e-09, 0.0001)) | dict.fromkeys(("update", "train"), (1e-08, 0.001))
+TOLERANCES = dict.fromkeys(KINDS, (1e-9, 5e-5)) | dict.fromkeys(("update", "train"), (1e-8, 5e-4))
 SHAPES = hnp.array_shapes(min_dims=0, max_dims=3, max_side=4)
 ARRAYS = hnp.arrays(np.float64, SHAPES, elements=st.floats(-100, 100))
 

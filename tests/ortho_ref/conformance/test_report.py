@@ -93,7 +93,7 @@ def test_the_worst_output():
 
 def test_remarks():
     """In one line: message, remarks of outputs, what is missing, diagnosis; nothing of what there is not."""
-    assert RESULT.remarks == "a [red]message[/red]; d_W is not finite; missing: d_b, d_U; look there"
+    assert RESULT.remarks == "a [red]message[/red]; d_W is not finite; look there; missing: d_b, d_U"
     assert Result("a", PASSED, {"h": GOOD}).remarks == ""
     assert Result("a", FAILED, diagnosis="there").remarks == "there"
 
