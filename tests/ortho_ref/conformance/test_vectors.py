@@ -196,7 +196,7 @@ def test_upstream_gradients_and_states_are_generic():
         if vector.case.kind in ("cell", "jacobian", "train"):
             for name, array in vector.case.inputs.items():
                 zero = vector.id.endswith(f"/no-{name}")
-                    assert array.size == 1 or (len(np.unique(array)) > 1) != zero, (vector.id, name)
+                assert array.size == 1 or (len(np.unique(array)) > 1) != zero, (vector.id, name)
 
 
 # The program, over three cases of its own in a folder of its own
