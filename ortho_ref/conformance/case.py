@@ -40,8 +40,8 @@ MANIFEST = "manifest.json"
 class Case:
     """What an implementation gets.
 
-    config: plain JSON values.  inputs: name -> array, float64 or float32, int64, bool.  outputs: name -> shape of what
-    is expected; empty for a case that is to be refused.
+    config: plain JSON values.  inputs: name -> array, int64, bool, or floating-point in `dtype`.
+    outputs: name -> shape of what is expected; empty for a case that is to be refused.
     """
 
     id: str
@@ -49,6 +49,7 @@ class Case:
     config: Config
     inputs: Arrays
     outputs: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    dtype: str = "float64"
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,8 @@ class Vector:
         """A fresh copy of the case in a precision; control: with the flaw mended."""
         inputs = self.control if control else self.case.inputs
         config = json.loads(json.dumps(self.case.config))
-        return replace(self.case, config=config, inputs={name: in_precision(a, dtype) for name, a in inputs.items()})
+        own = {name: in_precision(array, dtype) for name, array in inputs.items()}
+        return replace(self.case, config=config, inputs=own, dtype=dtype)
 
 
 def in_precision(array: np.ndarray, dtype: str) -> np.ndarray:
@@ -112,7 +114,7 @@ def read_manifest(folder: Path = VECTORS) -> dict[str, Any]:
     path = folder / MANIFEST
     try:
         manifest: dict[str, Any] = json.loads(path.read_bytes())
-        found = manifest["format"]
+        found, _, _ = (manifest[key] for key in ("format", "files", "cases"))
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise ValueError(f"{path} is not a manifest of conformance cases: {error}") from error
     if found != FORMAT:

@@ -242,7 +242,7 @@ def _hint(name: str, vector: Vector, given: Arrays, dtype: str) -> str:
         return array.shape == ours.shape and compare(vector, {name: array}, dtype)[name].passed
 
     factor = float((ours * theirs).sum() / (ours * ours).sum()) if ours.any() else 0.0
-    if theirs.any() and factor and equal(theirs / factor):
+    if theirs.any() and factor and abs(factor - 1) > 1e-3 and equal(theirs / factor):
         return f"{factor:.6g} times what is expected"
     if not theirs.any():
         return "0"

@@ -39,7 +39,8 @@ class Result:
         """Everything there is to say, in one line."""
         own = [f"{name} {c.remark}" for name, c in self.outputs.items() if c.remark]
         missing = f"missing: {shortened(self.missing, (*self.outputs, *self.missing))}" if self.missing else ""
-        return "; ".join(part for part in (self.message, *own, self.diagnosis, missing) if part)
+        line = "; ".join(part for part in (self.message, *own, self.diagnosis, missing) if part)
+        return "".join(c if c.isprintable() else " " for c in line)  # a program's message may hold escape codes
 
 
 def shortened(names: Iterable[str], every: Iterable[str]) -> str:

@@ -271,12 +271,11 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 def write_case(case: Case, path: Path) -> None:
     """A case as a file: its inputs, and id, kind, config, dtype and outputs in the metadata."""
-    floats = sorted({str(array.dtype) for array in case.inputs.values() if array.dtype.kind == "f"})
     metadata = {
         "id": case.id,
         "kind": case.kind,
         "config": json.dumps(case.config),
-        "dtype": floats[0] if floats else DTYPES[0],
+        "dtype": case.dtype,
         "outputs": json.dumps({name: list(shape) for name, shape in case.outputs.items()}),
     }
     save_file({name: np.array(array, order="C") for name, array in case.inputs.items()}, path, metadata)
