@@ -19,6 +19,7 @@ def pytest_cases(
     """
     import pytest
 
+    check_vectors(run, [], dtype)  # so that a wrong dtype is refused here, not in every test
     chosen = {vector.id: vector for vector in select(only)}
 
     @pytest.mark.parametrize("case", chosen)

@@ -215,8 +215,8 @@ def test_beyond_a_kink_s_limits_nothing_passes(pair, side):
 
 def test_both_limits_hold_the_reference_and_some_differ():
     for vector, name in LIMITED:
-        assert (vector.low[name] <= vector.expected[name]).all()
-        assert (vector.expected[name] <= vector.high[name]).all()
+        assert (vector.low[name] <= vector.expected[name] + 1e-12).all()
+        assert (vector.expected[name] <= vector.high[name] + 1e-12).all()
     for vector in KINKS:
         assert any((vector.low[name] < vector.high[name]).any() for name in vector.low), vector.id
 
@@ -250,5 +250,14 @@ def test_matches_takes_what_was_given_and_at_least_one():
     assert not matches(other | {"d_x": np.full(2, 3.1)}, other, vector, "float64")
     assert not matches(other, {"h": other["h"]}, vector, "float64")
     tiny = {"h": np.full(2, 1e-3)}
-    assert not matches({"h": np.full(2, 1e-3 + 1e-10)}, tiny, vector, "float64")
+    assert not matches({"h": np.full(2, 1e-3 + 1e-8)}, tiny, vector, "float64")
     assert matches({"h": np.full(2, 2.00002)}, other, vector, "float32")
+
+
+def test_matches_takes_what_rounds():
+    """1e-6 away at most, and a thousandth of how far it is from the answer."""
+    vector = vector_of({"h": np.ones(2)})
+    assert matches({"h": np.full(2, 2 + 1e-6)}, {"h": np.full(2, 2.0)}, vector, "float64")
+    assert not matches({"h": np.full(2, 2 + 1e-5)}, {"h": np.full(2, 2.0)}, vector, "float64")
+    assert matches({"h": np.full(2, 1 + 1e-5)}, {"h": np.full(2, 1 + 1.0005e-5)}, vector, "float64")
+    assert not matches({"h": np.full(2, 1 + 1e-5)}, {"h": np.full(2, 1 + 1.3e-5)}, vector, "float64")

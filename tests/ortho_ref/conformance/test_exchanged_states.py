@@ -18,4 +18,4 @@ def test_it_is_named():
     """By h and c, and by h alone, as thinc returns no c."""
     for run in (exchanged, lambda case: {"h": exchanged(case)["h"]}):
         report = check(run, "cell/lstm*")
-        assert {result.mistakes for result in report.results} == {("h0-c0-swapped",)}
+        assert {result.mistakes for result in report.results} == {(("h0-c0-swapped",),)}

@@ -79,7 +79,7 @@ RESULT = Result(
     {"h": GOOD, "d_x": BAD, "d_W": WILD},
     ("d_b", "d_U"),
     "a [red]message[/red]",
-    ("first", "second"),
+    (("first",), ("second", "third")),
     "look there",
 )
 
@@ -148,7 +148,7 @@ def test_json():
         "status": FAILED,
         "missing": ["d_b", "d_U"],
         "message": "a [red]message[/red]",
-        "mistakes": ["first", "second"],
+        "mistakes": [["first"], ["second", "third"]],
         "diagnosis": "look there",
     }
 
