@@ -21,6 +21,7 @@ lint: $(VENV)/.dev
 crosscheck: $(VENV)/.crosscheck
 	$(BIN)/python -m pytest tests/crosscheck
 	$(BIN)/python -m scripts.check_gradients
+	$(BIN)/python -m scripts.make_vectors --check
 
 demo: $(VENV)/.test
 	$(BIN)/python -m scripts.demo --out runs/demo

@@ -13,6 +13,8 @@ import pytest
 
 import ortho_ref
 from ortho_ref import models
+from ortho_ref.conformance.case import vectors
+from ortho_ref.conformance.mistakes import MISTAKES
 from ortho_ref.parametrizations.by_name import FORMS
 from scripts.equation_index import TAG, code_tags, tags_of
 
@@ -185,7 +187,9 @@ def test_version_is_a_literal_and_in_the_changelog():
     assert f"\nversion: {ortho_ref.__version__}\n" in (ROOT / "CITATION.cff").read_text()
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/reading-guide.md", "docs/models.md", "docs/errata.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/reading-guide.md", "docs/models.md", "docs/errata.md", "docs/conformance.md"]
+)
 def test_the_pages_python_runs(page):
     """A page's Python, in its order, in a fresh interpreter; warnings are errors."""
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
@@ -224,6 +228,14 @@ def test_every_erratum_has_its_test():
     sources = "".join(path.read_text() for path in ROOT.glob("tests/gradients/test_errata_*.py"))
     tested = {f"E-{paper}-{number}" for paper, number in re.findall(r"def test_E_([a-z]+)_(\d\d)", sources)}
     assert tested == set(listed)
+
+
+def test_the_readme_counts_cases_and_mistakes():
+    """As the kit has them, and the changelog."""
+    text = " ".join((ROOT / "README.md").read_text().split())
+    assert f"The kit has {len(vectors())} cases" in text
+    assert f"It knows {len(MISTAKES)} wrong versions" in text
+    assert f"{len(vectors())} cases with confirmed answers" in " ".join((ROOT / "CHANGELOG.md").read_text().split())
 
 
 PAGES = ["README.md", "CONTRIBUTING.md", *(str(p.relative_to(ROOT)) for p in [*ROOT.glob("docs/*.md")])]

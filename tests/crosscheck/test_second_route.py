@@ -356,7 +356,7 @@ def test_adding(T):
     task = Adding(T)
     values, steps = task._draw(np.random.default_rng(0), 4)
     values = np.round(values.astype(float) * 2**20) / 2**20
-    batch = task._batch(values, steps)
+    batch = task.batch(values, steps)
     inputs = {"values": values, "steps": steps}
     compare("task", {"task": "adding", "length": T}, inputs, {"x": batch.x, "y": batch.y})
 

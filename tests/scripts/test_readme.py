@@ -3,6 +3,7 @@
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -22,22 +23,27 @@ SHORTER = {
 
 
 def commands(page):
-    """Variables, program and arguments of every `python -m scripts.X` in the page's shell blocks."""
-    text = (ROOT / page).read_text()
-    for block in re.findall(r"```sh\n(.*?)```", text, re.DOTALL):
+    """Variables, module and arguments of every `python -m MODULE` in the page's shell blocks."""
+    for block in blocks(page, "sh"):
         for line in block.splitlines():
             words = shlex.split(line, comments=True)
             if "-m" in words:
                 python = words.index("-m") - 1
-                program, *arguments = words[python + 2 :]
-                yield words[:python], program.removeprefix("scripts."), arguments
+                module, *arguments = words[python + 2 :]
+                yield words[:python], module, arguments
+
+
+def blocks(page, language):
+    """The page's blocks of code in a language."""
+    return re.findall(rf"```{language}\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("page", "programs"),
     [
-        ("README.md", {"train", "evaluate", "plot"}),
+        ("README.md", {"train", "evaluate", "plot", "ortho_ref.conformance"}),
+        ("docs/conformance.md", {"ortho_ref.conformance"}),
         ("docs/training.md", {"train", "evaluate", "plot"}),
         ("docs/models.md", {"train", "zoo", "benchmark"}),
         ("docs/ablations.md", {"ablation"}),
@@ -46,12 +52,26 @@ def commands(page):
 def test_commands_run(page, programs, tmp_path):
     """Each exits 0; resume, evaluate and plot take what the commands before them left."""
     (tmp_path / "FILE").write_text("All work and no play. " * 100)
+    (tmp_path / "docs").symlink_to(ROOT / "docs")
+    (tmp_path / "mine.py").write_text("".join(blocks(page, "python")[:1]))
     ran = []
-    for variables, program, arguments in commands(page):
+    for variables, module, arguments in commands(page):
+        if "--command" in arguments and not compiled(tmp_path / "mine"):
+            continue
+        program = module.removeprefix("scripts.")
         shorter = [] if "--resume" in arguments else SHORTER.get(program, [])
         environment = os.environ | dict(v.split("=") for v in variables) | {"PYTHONPATH": str(ROOT)}
-        command = [sys.executable, "-W", "error", "-m", f"scripts.{program}", *arguments, *shorter]
+        command = [sys.executable, "-W", "error", "-m", module, *arguments, *shorter]
         result = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-        assert result.returncode == 0, f"{shlex.join(command)}\n{result.stderr}"
+        assert result.returncode == 0, f"{shlex.join(command)}\n{result.stdout}{result.stderr}"
         ran.append(program)
     assert programs <= set(ran)
+
+
+def compiled(program):
+    """Whether the C example could be made into the page's ./mine."""
+    compiler = shutil.which("cc")
+    if compiler is not None:
+        source = ROOT / "docs/examples/gru_reset_before.c"
+        subprocess.run([compiler, "-O2", "-o", str(program), str(source), "-lm"], check=True)
+    return compiler is not None
