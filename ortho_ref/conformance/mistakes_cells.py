@@ -218,6 +218,13 @@ def in_root(epsilon: float) -> Radial:
     return radial
 
 
+def leaky(rho: Any, b: Any) -> tuple[Any, Any, Any]:
+    """Slope 0.1 instead of 0 where rho + b < 0."""
+    inside = rho + b
+    slope = np.where(inside > 0, 1.0, 0.1)
+    return slope * inside, slope, slope
+
+
 def _pulled(change: Callable[..., tuple[Any, Any]], name: str = "modrelu") -> Callable[[Case, Base], Arrays]:
     """Another pullback of an activation, made from (right pullback, dy, a, b, y)."""
 
@@ -244,21 +251,6 @@ def _bias_twice(own: Activation) -> Activation:
         return da, db + da.real
 
     return own._replace(value=lambda a, b: own.value(a + b, b), pullback=pullback)
-
-
-def _leaky(own: Activation) -> Activation:
-    """modReLU with slope 0.1 instead of 0 where |a| + b < 0."""
-
-    def radial(a: Any, b: Any) -> tuple[Any, Any]:
-        inside = abs(a) + b
-        return np.where(inside > 0, inside, 0.1 * inside), np.where(inside > 0, 1.0, 0.1)
-
-    def pullback(dy: Any, a: Any, b: Any, y: Any) -> tuple[Any, Any]:
-        (size, slope), e = radial(a, b), _phase(a)
-        along = (e.conj() * dy).real
-        return e * along * slope + size / abs(a) * (dy - e * along), along * slope
-
-    return own._replace(value=lambda a, b: _phase(a) * radial(a, b)[0], pullback=pullback)
 
 
 # Backward alone: the forward pass is right
@@ -786,7 +778,7 @@ MISTAKES = (
         _valued("modrelu", _bias_added),
     ),
     M("modrelu-bias-twice", "modReLU's bias inside and added to z", _any_modrelu, _valued("modrelu", _bias_twice)),
-    M("modrelu-leaky", "modReLU with slope 0.1 where |z| + b < 0", _any_modrelu, _valued("modrelu", _leaky)),
+    M("modrelu-leaky", "modReLU with slope 0.1 where |z| + b < 0", _any_modrelu, patched(*modrelu_as(leaky))),
     M(
         "modrelu-is-relu",
         "max(z + b, 0) for modReLU",
