@@ -11,7 +11,7 @@ export MKL_NUM_THREADS ?= 1
 .PHONY: test lint crosscheck demo clean
 
 test: $(VENV)/.test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 8
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
