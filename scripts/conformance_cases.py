@@ -20,6 +20,7 @@ from ortho_ref.cells import Cell, elman, fastrnn, gru_reset_after, gru_reset_bef
 from ortho_ref.cells.cell import parts_of
 from ortho_ref.conformance import reference
 from ortho_ref.conformance.case import Arrays, Case, Config, joined, parted
+from ortho_ref.conformance.mistake import replaced
 from ortho_ref.parametrizations import (
     GeodesicUnitary,
     cayley,
@@ -149,6 +150,7 @@ SHAPES = {
     "single": ({"T": 5, "B": 1, "m": 3, "n": 4}, "B = 1"),
     "long": ({"T": 12, "B": 2, "m": 2, "n": 4}, "T = 12, beyond windows of 8"),
     "tokens": ({"T": 6, "B": 3, "m": 5, "n": 4, "tokens": True}, "integer tokens for x"),
+    "step": ({"T": 1, "B": 3, "m": 2, "n": 4}, "T = 1, where no error of a step spreads to others"),
 }
 SHAPED = (
     "elman/modrelu",
@@ -337,10 +339,11 @@ def _series(order: int, reset_every: int | None, optimizer: Config, k: int = 2) 
     return own | {"optimizer": optimizer}
 
 
+FORCING = sgd(0.25)
 UPDATES: dict[str, tuple[Config, ModuleType, float, str]] = {
     "neumann_cayley/order-1": (_series(1, None, sgd(0.02)), neumann, 1.0, "order 1, SGD, no resets"),
     "neumann_cayley/order-2": (_series(2, None, adam(0.02)), neumann, 1.0, "order 2, Adam, no resets"),
-    "neumann_cayley/order-3": (_series(3, None, sgd(0.02, momentum=0.5)), neumann, 1.0, "order 3, momentum, no resets"),
+    "neumann_cayley/order-3": (_series(3, None, sgd(0.05, momentum=0.5)), neumann, 1.0, "order 3, momentum, no resets"),
     "neumann_cayley/reset": (_series(2, 3, rmsprop(0.005)), neumann, 1.0, "a reset after every third update"),
     "neumann_cayley/reset-adam": (_series(1, 4, adam(0.02)), neumann, 1.0, "order 1, Adam, resets"),
     "neumann_cayley/tensorflow": (
@@ -349,7 +352,19 @@ UPDATES: dict[str, tuple[Config, ModuleType, float, str]] = {
         1.0,
         "RMSprop as TensorFlow 1 has it",
     ),
-    "neumann_cayley/forced": (_series(2, None, sgd(0.3)), neumann, 1.0, "steps so long that they force resets"),
+    "neumann_cayley/forced": (_series(2, None, FORCING), neumann, 1.0, "steps so long that they force resets"),
+    "neumann_cayley/forced-and-due": (
+        _series(2, 3, FORCING),
+        neumann,
+        1.0,
+        "forced resets between those that are due, whose count goes on",
+    ),
+    "neumann_cayley/weight-decay": (
+        _series(2, None, adam(0.02, weight_decay=0.1)),
+        neumann,
+        1.0,
+        "weight decay of A",
+    ),
     "scaled_cayley": (
         {"algorithm": "scaled_cayley", "negative_ones": 2, "optimizer": adam(0.02)},
         cayley,
@@ -379,7 +394,42 @@ def _updates(config: Config, size: float, n: int = 5, k: int = 8) -> Callable[[n
         (name, value), complex = next(iter(params.items())), isinstance(p, GeodesicUnitary)
         return {f"{name}0": value, "dU": size * standard_normal(rng, (k, n, n), complex)}
 
-    return draw
+    def forcing(rng: np.random.Generator) -> Arrays:
+        """Of ||A_tilde delta||, steps with both norms below 1, with Frobenius' alone above, and with both above."""
+        while True:
+            inputs = {name: on_grid(array) for name, array in draw(rng).items()}
+            norms = _norms(config, inputs)
+            kinds = {(spectral >= 1, frobenius >= 1) for spectral, frobenius in norms}
+            clear = all(abs(norm - 1) > 0.02 for pair in norms for norm in pair)
+            if len(kinds) == 3 and clear and _one_is_due(config["reset_every"], [s >= 1 for s, _ in norms]):
+                return inputs
+
+    return forcing if config.get("optimizer") == FORCING else draw
+
+
+def _one_is_due(every: int | None, forced: list[bool]) -> bool:
+    """Whether a reset is due after a forced one, with none forced in between: a count begun anew would miss it."""
+    if every is None:
+        return True
+    due = range(every, len(forced) + 1, every)
+    return any(forced[k - 1] and not any(forced[k:d]) for d in due for k in range(d - every + 1, d))
+
+
+def _norms(config: Config, inputs: Arrays) -> list[tuple[float, float]]:
+    """The spectral and the Frobenius norm of A_tilde delta in every update."""
+    seen: list[tuple[float, float]] = []
+
+    def retract(own: Any) -> Any:
+        def recorded(self: Any, params: Any, state: Any, delta: Any) -> Any:
+            P = state["A_tilde"] @ delta["A"]
+            seen.append((float(np.linalg.norm(P, 2)), float(np.linalg.norm(P))))
+            return own(self, params, state, delta)
+
+        return recorded
+
+    with replaced((neumann.NeumannCayley, "retract", retract)):
+        reference.outputs(Case("update", "update", config, inputs))
+    return seen
 
 
 def updates() -> Iterator[Spec]:
@@ -441,6 +491,18 @@ def _activation(name: str, complex: bool) -> Callable[[np.random.Generator], Arr
     return draw
 
 
+def _scaled(draw: Callable[[np.random.Generator], Arrays]) -> Callable[[np.random.Generator], Arrays]:
+    """Rows of a thousands, of both signs, beside the others."""
+
+    def large(rng: np.random.Generator) -> Arrays:
+        drawn = draw(rng)
+        a = drawn["a"].copy()
+        a[:2] = np.sign(a[:2]) * 1000 + a[:2]
+        return drawn | {"a": a}
+
+    return large
+
+
 _B = np.array([-0.5, 0.5, 0.25, -1.25, 0.0])
 
 
@@ -497,6 +559,10 @@ def activation_cases() -> Iterator[Spec]:
         config = {"activation": name, "complex": complex, "kinks": False}
         why = "value and derivative off the kinks" if "relu" in name else "value and derivative"
         yield Spec(id, "activation", config, _activation(name, complex), (activations,), why)
+        if name in ("sigmoid", "tanh"):
+            large = _scaled(_activation(name, complex))
+            why = "inputs whose exponential overflows"
+            yield Spec(f"{id}/large", "activation", config, large, (activations,), why)
         if "relu" in name:
             joint = "-" if complex else "/"
             yield Spec(
@@ -754,6 +820,16 @@ def invalid_cases() -> Iterator[Spec]:
         ("loss/shape", "loss", ce, _loss(ce, 5), _flawed("y", lambda y: y[:-1]), "fewer targets than outputs"),
     ):
         yield Spec(f"invalid/{name}", "invalid", {"of": kind, **config}, draw, (), why, flaw=flaw)
+    for variant, U in (("lstm", "U_f"), ("gru_reset_after/recurrent-bias", "U_z")):
+        draw, cell = _sequence(variant, GENERIC), variant.partition("/")[0]
+        for name, flaw, why in (
+            ("x-shape", _flawed("x", _wider), "x is wider than W"),
+            ("h0-shape", _flawed("h0", _wider), "h_0 is wider than U"),
+            ("U-shape", _flawed(f"weights.{U}", _wider), f"{U} is not square"),
+            ("x-nan", _flawed("x", _first(nan)), "x has a NaN"),
+        ):
+            config = {"of": "cell", **config_of(variant)}
+            yield Spec(f"invalid/cell/{cell}/{name}", "invalid", config, draw, (), why, flaw=flaw)
 
 
 def specs() -> list[Spec]:

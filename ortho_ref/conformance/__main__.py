@@ -2,15 +2,17 @@
 
 import argparse
 import json
+import os
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import ortho_ref
 from ortho_ref.conformance.case import DTYPES, Vector, select
 from ortho_ref.conformance.export import export
-from ortho_ref.conformance.report import Result
+from ortho_ref.conformance.report import Report, Result
 from ortho_ref.conformance.runner import check, command_adapter, load_adapter
 from ortho_ref.conformance.schema import schema
 
@@ -24,22 +26,33 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="does", required=True, metavar="run | list | show | export | schema")
     run = commands.add_parser("run", help="run an implementation over the cases")
     whose = run.add_mutually_exclusive_group(required=True)
-    whose.add_argument("--adapter", metavar="FILE.py|package.module", help="a module that defines run(case)")
-    whose.add_argument("--command", metavar="'PROGRAM {input} {output}'", help="a program, run once for each case")
-    run.add_argument("--only", metavar="PATTERN", help="cases whose names fit, as 'cell/lstm*'")
+    whose.add_argument("--adapter", action=_Once, metavar="FILE.py|package.module", help="a module with run(case)")
+    whose.add_argument("--command", action=_Once, metavar="'PROGRAM {input} {output}'", help="a program, run per case")
+    run.add_argument(
+        "--only", action="append", metavar="PATTERN", help="cases whose names fit, as 'cell/lstm*'; again for more"
+    )
     run.add_argument("--dtype", choices=DTYPES, default=DTYPES[0], help="of the inputs (default: float64)")
     run.add_argument("--allow-partial", action="store_true", help="let cases with outputs missing pass")
     run.add_argument("--report", type=Path, metavar="OUT.json", help="write the report as JSON")
     run.add_argument("--timeout", type=float, default=10.0, metavar="SECONDS", help="for each case of --command")
     listed = commands.add_parser("list", help="the names of the cases")
-    listed.add_argument("--only", metavar="PATTERN")
+    listed.add_argument("--only", action="append", metavar="PATTERN")
     commands.add_parser("show", help="one case: config, shapes, equations, mistakes it shows").add_argument("case")
     exported = commands.add_parser("export", help="every case as files, for languages without Python")
     exported.add_argument("folder", type=Path, metavar="DIR")
-    exported.add_argument("--only", metavar="PATTERN")
+    exported.add_argument("--only", action="append", metavar="PATTERN")
     exported.add_argument("--dtype", choices=DTYPES, default=DTYPES[0])
     commands.add_parser("schema", help="JSON Schemas of the report, the manifest and the exported files' metadata")
     return top
+
+
+class _Once(argparse.Action):
+    """An option that cannot be given again: the first would be forgotten."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option: str | None = None) -> None:
+        if getattr(namespace, self.dest) is not None:
+            parser.error(f"{option} is given twice")
+        setattr(namespace, self.dest, values)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -47,6 +60,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser().parse_args(arguments)
     try:
         return {"run": _run, "list": _list, "show": _show, "export": _export, "schema": _schema}[given.does](given)
+    except BrokenPipeError:  # `list | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except (ValueError, OSError) as error:
         _fail(error)
 
@@ -61,24 +77,43 @@ def _run(given: argparse.Namespace) -> int:
     if given.report is not None and not given.report.resolve().parent.is_dir():
         raise ValueError(f"--report is {given.report}, whose folder does not exist")
     run = command_adapter(given.command, given.timeout) if given.adapter is None else load_adapter(given.adapter)
-    report = check(run, given.only, given.dtype, allow_partial=given.allow_partial, progress=_progress(len(chosen)))
+    progress, stopped = _Progress(len(chosen)), 0
+    before = signal.signal(signal.SIGTERM, _terminate)
+    try:
+        report = check(run, given.only, given.dtype, allow_partial=given.allow_partial, progress=progress)
+    except KeyboardInterrupt as end:  # what is done is not lost
+        stopped = 143 if isinstance(end, _Terminated) else 130
+        report = Report(tuple(progress.results), given.dtype, given.allow_partial)
+    finally:
+        signal.signal(signal.SIGTERM, before)
     if given.report is not None:
         given.report.write_text(report.as_json() + "\n")
     report.print()
-    return report.exit_code
+    if stopped:
+        print(f"interrupted after {len(progress.results)} of {len(chosen)} cases", file=sys.stderr)
+    return stopped or report.exit_code
 
 
-class _progress:
-    """A line on a terminal that is written over."""
+class _Terminated(KeyboardInterrupt):
+    """SIGTERM, which is to clean up as Ctrl-C does."""
+
+
+def _terminate(*_: object) -> NoReturn:
+    raise _Terminated
+
+
+class _Progress:
+    """The results so far, and on a terminal a line that is written over."""
 
     def __init__(self, cases: int) -> None:
-        self.cases, self.done = cases, 0
+        self.cases = cases
+        self.results: list[Result] = []
 
     def __call__(self, result: Result) -> None:
-        self.done += 1
+        self.results.append(result)
         if sys.stderr.isatty():
-            end = "\r" if self.done < self.cases else "\r\033[K"
-            print(f"\r\033[K{self.done} of {self.cases}  {result.id}", end=end, file=sys.stderr, flush=True)
+            end = "\r" if len(self.results) < self.cases else "\r\033[K"
+            print(f"\r\033[K{len(self.results)} of {self.cases}  {result.id}", end=end, file=sys.stderr, flush=True)
 
 
 def _list(given: argparse.Namespace) -> int:
@@ -90,9 +125,9 @@ def _list(given: argparse.Namespace) -> int:
 
 
 def _show(given: argparse.Namespace) -> int:
-    named = [vector for vector in select(given.case) if vector.id == given.case]
+    named = [vector for vector in select() if vector.id == given.case]
     if not named:
-        raise ValueError(f"case is {given.case!r}, which is a pattern; give the name of one case")
+        raise ValueError(f"case is {given.case!r}, which is no case; `{NAME} list` has their names")
     print("\n".join(described(named[0])))
     return 0
 

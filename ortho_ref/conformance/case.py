@@ -5,6 +5,7 @@ Complex arrays are stored as real ones with a last axis of 2, real and imaginary
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cache
@@ -170,15 +171,18 @@ def key_of(id: str, role: str, name: str) -> str:
     return f"{id}:{role}:{name}"
 
 
-def select(only: str | None = None, folder: Path = VECTORS) -> list[Vector]:
-    """The cases whose name fits a pattern, with * and ?, from its first character on; every case for None.
+def select(only: str | Sequence[str] | None = None, folder: Path = VECTORS) -> list[Vector]:
+    """The cases whose name, or a folder of it, fits a pattern as of a shell, or one of several; every case for None.
 
-    ValueError if none does.
+    ValueError for a pattern that fits none.
     """
     every = vectors(folder)
     if only is None:
         return list(every)
-    chosen = [vector for vector in every if fnmatchcase(vector.id, only) or fnmatchcase(vector.id, f"{only}/*")]
-    if not chosen:
-        raise ValueError(f"only is {only!r}, which fits no case; `python -m ortho_ref.conformance list` has them all")
-    return chosen
+    patterns, fitting = [only] if isinstance(only, str) else list(only), set()
+    for pattern in patterns:
+        found = {vector.id for vector in every if any(fnmatchcase(vector.id, p) for p in (pattern, f"{pattern}/*"))}
+        if not found:
+            raise ValueError(f"{pattern!r} fits no case; `python -m ortho_ref.conformance list` has them all")
+        fitting |= found
+    return [vector for vector in every if vector.id in fitting]

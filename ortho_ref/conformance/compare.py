@@ -73,6 +73,8 @@ def _compared(
     if given.dtype.kind not in "fiub":
         advice = "; a complex array is a last axis of 2" if given.dtype.kind == "c" else ""
         return Comparison(np.inf, limit, f"is {given.dtype}; expected real numbers{advice}")
+    if expected.dtype.kind == "f" and (given.dtype.kind != "f" or given.dtype.itemsize < 4):
+        return Comparison(np.inf, limit, f"is {given.dtype}; expected float64 or float32")
     if given.shape != expected.shape:
         return Comparison(np.inf, limit, f"has shape {given.shape}; expected {expected.shape}")
     given_dtype, given = given.dtype, given.astype(np.float64)

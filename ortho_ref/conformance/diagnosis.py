@@ -221,7 +221,12 @@ def right_and_wrong(vector: Vector, given: Arrays, dtype: str) -> str:
     else:
         only = "only " if len(right) > len(forward) else ""
         parts = [f"forward right; {only}{shortened(wrong, compared)} wrong"]
-    if dtype == "float64" and all(compared[name].error <= tolerance(vector.case.kind, "float32") for name in wrong):
+    skewed = any(_hint(name, vector, given, dtype) == "not skew" for name in wrong)
+    if (
+        dtype == "float64"
+        and not skewed
+        and all(compared[name].error <= tolerance(vector.case.kind, "float32") for name in wrong)
+    ):
         parts.append("right to single precision: something is computed in float32")
     hints: dict[str, list[str]] = {}
     for name in forward_wrong or wrong:
@@ -245,11 +250,16 @@ def _hint(name: str, vector: Vector, given: Arrays, dtype: str) -> str:
     if theirs.any() and factor and abs(factor - 1) > 1e-3 and equal(theirs / factor):
         return f"{factor:.6g} times what is expected"
     if not theirs.any():
-        return "0"
+        return "all zeros"
+    if name.endswith(".A") and not (ours + ours.T).any() and not np.allclose(theirs, -theirs.T, rtol=0, atol=1e-12):
+        return "not skew"
     if theirs.ndim >= 2 and equal(np.swapaxes(theirs, 0, 1)):
         return "the transpose of what is expected"
     if theirs.shape[-1:] == (2,) and equal(theirs * [1, -1]):
         return "the conjugate of what is expected"
+    if name == "d_x" and equal(_only(ours, theirs, -1)):
+        last = max(i for i in range(len(ours)) if not equal(_only(ours, theirs, i)))
+        return f"right from entry {last + 1} on"
     if name in _BY_STEP and theirs.ndim and vector.case.kind not in ("parametrization", "loss"):
         first = next(i for i in range(len(ours)) if not equal(_only(ours, theirs, i)))
         return f"off from entry {first} on" if first > _BY_STEP[name] else ""

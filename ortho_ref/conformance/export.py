@@ -1,6 +1,7 @@
 """The cases as files, for languages without Python."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from ortho_ref.conformance.runner import write_case
 INPUT, EXPECTED, CONTROL = "input.safetensors", "expected.safetensors", "control.safetensors"
 
 
-def export(folder: Path, only: str | None = None, dtype: str = "float64") -> int:
+def export(folder: Path, only: str | Sequence[str] | None = None, dtype: str = "float64") -> int:
     """Write every case that fits to folder/ID/: input and expected outputs, in float64, and for an invalid case the
     inputs with the flaw mended; and the manifest.  How many they are.
 

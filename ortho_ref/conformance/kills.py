@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from ortho_ref.backend import NotFiniteError
 from ortho_ref.conformance.case import Arrays, Case, Vector
 from ortho_ref.conformance.mistake import Mistake, made
 from ortho_ref.conformance.mistakes import MISTAKES
@@ -15,10 +16,13 @@ def kills(vector: Vector) -> list[str]:
 
 
 def killed(mistake: Mistake, vector: Vector) -> bool:
-    """Whether an implementation with this mistake fails.  Raises what the mistake itself raises."""
+    """Whether an implementation with this mistake fails; one whose numbers blow up does.  Raises what else it raises."""
     if vector.case.kind == "invalid":
         return run_one(lambda case: made((mistake,), replace(vector, case=case)), vector, "float64")[0].status == FAILED
-    outputs = made((mistake,), vector)
+    try:
+        outputs = made((mistake,), vector)
+    except NotFiniteError:
+        return True
 
     def run(case: Case) -> Arrays:
         return outputs

@@ -48,6 +48,12 @@ def _unmasked(case: Case) -> Arrays:
     return {"mask": np.ones_like(case.inputs["mask"])}
 
 
+def _gradient_everywhere(case: Case, base: Base) -> Arrays:
+    """The gradient of the unmasked mean, at the weight that counted entries have."""
+    whole = base(replace(case, inputs={**case.inputs, **_unmasked(case)}))
+    return {**base(case), "d_outputs": whole["d_outputs"] / _share_counted(case)}
+
+
 def _last_step(case: Case) -> Arrays:
     return {name: case.inputs[name][-1:] for name in ("outputs", "y", "mask") if name in case.inputs}
 
@@ -159,6 +165,7 @@ MISTAKES: tuple[Mistake, ...] = (
         _scaled(_share_counted, "loss", "d_outputs"),
     ),
     M("loss-mask-ignored", "no mask", loss(masked=True), fed(_unmasked)),
+    M("loss-gradient-unmasked", "a gradient at masked entries as well", loss(masked=True), _gradient_everywhere),
     M(
         "loss-groups-summed",
         "the sum over groups",
@@ -189,6 +196,7 @@ MISTAKES: tuple[Mistake, ...] = (
         _marker_moved(-1),
     ),
     M("copying-layout-B", "layout B, the recall on the marker", task("copying", layout="A"), _marker_moved(1)),
+    M("copying-x-late", "the input one step late", task("copying"), _moved(1, "x")),
     M("copying-recall-late", "the recall one step late", task("copying"), _moved(1, "y")),
     M("copying-recall-early", "the recall one step early", task("copying"), _moved(-1, "y")),
     M(

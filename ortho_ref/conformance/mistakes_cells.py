@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ortho_ref.activations import ACTIVATIONS, Activation
+from ortho_ref.activations import ACTIVATIONS, Activation, sigmoid
 from ortho_ref.cells import FastRNN
 from ortho_ref.cells import fastrnn as fastrnn_module
 from ortho_ref.cells import gru_reset_after as after_module
@@ -523,6 +523,29 @@ def _carries(case: Case) -> bool:
     return cell(case) in ("gru_reset_before", "gru_reset_after", "lstm", "fastrnn")
 
 
+def _tanh_by_exp(a: Any, b: Any) -> Any:
+    e = np.exp(2 * (a + b))
+    return (e - 1) / (e + 1)
+
+
+def _has_vector(*gates: str) -> Callable[[Case], bool]:
+    """A GRU with a vector in place of one of these gates."""
+    return lambda case: step(AFTER)(case) and any(f"weights.{gate}" in case.inputs for gate in gates)
+
+
+def _vectors_squashed(case: Case, base: Base) -> Arrays:
+    names = [name for name in ("weights.r", "weights.z") if name in case.inputs]
+    squashed: Arrays = {name: sigmoid(case.inputs[name]) for name in names}
+    found = base(replace(case, inputs={**case.inputs, **squashed}))
+    slopes = {name: y * (1 - y) for name, y in squashed.items()}
+    return {**found, **{f"d_{n}": found[f"d_{n}"] * slopes[n] for n in names if f"d_{n}" in found}}
+
+
+def _next_h(own: Any, w: Any, dh: Any, cache: Any) -> tuple[Any, Any, dict[str, Any]]:
+    """h_{t-1} is in nothing but the gradients of the LSTM's U."""
+    return own(w, dh, cache._replace(h_prev=cache.o * cache.y))
+
+
 def _flipped(gate: str) -> Callable[[Case, Base], Arrays]:
     """1 minus a gate: its weights negative, as sigmoid(-a) = 1 - sigmoid(a)."""
     return read_as(negative, negative, *weights_of(gate))
@@ -654,6 +677,13 @@ MISTAKES = (
     M("no-reset", "no reset gate", on("r", BEFORE, AFTER), fed(_reset_gate_open)),
     M("u-keeps", "u the weight of the old state, h = u h + (1 - u) c", on("u", BEFORE), _flipped("u")),
     M("z-writes", "z the weight of the new content, h = (1 - z) h + z c", on("z", AFTER), _flipped("z")),
+    M(
+        "z-vector-writes",
+        "the vector z the weight of the new content, h = (1 - z) h + z c",
+        _has_vector("z"),
+        read_as(lambda z: 1 - z, negative, "weights.z"),
+    ),
+    M("vectors-through-sigmoid", "the vectors r and z through a sigmoid", _has_vector("r", "z"), _vectors_squashed),
     M("r-u-swapped", "the weights of r and u exchanged", step(BEFORE), exchanged({"r": "u", "u": "r"})),
     M("r-z-swapped", "the weights of r and z exchanged", _both_gates(AFTER), exchanged({"r": "z", "z": "r"})),
     M("order-ucr", "r, u, c with the weights of u, c, r", step(BEFORE), exchanged({"r": "u", "u": "c", "c": "r"})),
@@ -822,6 +852,18 @@ MISTAKES = (
         _pulled(lambda own, dy, a, b, y: (dy, dy), "relu"),
     ),
     M(
+        "tanh-by-exp",
+        "(e^2a - 1) / (e^2a + 1) for tanh, which overflows",
+        lambda case: case.kind == "activation" and phi(case) == "tanh",
+        _valued("tanh", lambda own: own._replace(value=_tanh_by_exp)),
+    ),
+    M(
+        "sigmoid-by-exp",
+        "e^a / (1 + e^a) for the sigmoid, which overflows",
+        lambda case: phi(case) == "sigmoid",
+        patched((reference, "sigmoid", lambda own: lambda a: np.exp(a) / (1 + np.exp(a)))),
+    ),
+    M(
         "tanh-derivative-of-input",
         "1 - a^2 for tanh's derivative 1 - tanh(a)^2",
         _of_activation("tanh"),
@@ -889,6 +931,7 @@ MISTAKES = (
         sequence("elman"),
         _gradient_of("U", h_prev="h"),
     ),
+    M("lstm-dU-with-h", "every U's gradient formed with h_t in place of h_{t-1}", sequence("lstm"), stepping(_next_h)),
     M(
         "dh_T-ignored",
         "dL/dh_T ignored",
@@ -927,7 +970,7 @@ MISTAKES = (
     M(
         "weights-first-step-alone",
         "gradients of weights overwritten from step to step, not added",
-        sequence(),
+        _long(1),
         _first_step_alone,
     ),
     M(

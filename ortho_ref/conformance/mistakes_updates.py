@@ -480,6 +480,10 @@ def _k_from_zero(own: Any, self: Any, rate: Any, k: Any, g: Any, buffers: Any) -
     return own(self, rate, max(k - 1, 1), g, buffers)
 
 
+def _k_from_two(own: Any, self: Any, rate: Any, k: Any, g: Any, buffers: Any) -> Any:
+    return own(self, rate, k + 1, g, buffers)
+
+
 def _epsilon_hat(own: Any, self: Any, rate: Any, k: Any, g: Any, buffers: Any) -> Any:
     """epsilon added to the uncorrected root (TensorFlow 1)."""
     return own(_with(self, epsilon=self.epsilon / np.sqrt(1 - self.beta2**k)), rate, k, g, buffers)
@@ -606,8 +610,18 @@ def _not_exact(case: Case) -> bool:
 
 
 def _forced(case: Case) -> bool:
-    """Where the kit has a step that forces a reset."""
-    return case.id == "update/neumann_cayley/forced"
+    """Where the kit has steps that force a reset."""
+    return case.id in ("update/neumann_cayley/forced", "update/neumann_cayley/forced-and-due")
+
+
+def _forced_and_due(case: Case) -> bool:
+    return _forced(case) and case.config["reset_every"] is not None
+
+
+def _restarted(own: Any, self: Any, params: Any, state: Any, delta: Any) -> Any:
+    """A forced reset counts as the one that is due."""
+    moved, after = own(params, state, delta)
+    return moved, {**after, "step": 0} if after["forced_resets"] > state["forced_resets"] else after
 
 
 def _stepping(case: Case) -> bool:
@@ -725,6 +739,18 @@ MISTAKES = (
         "no reset where ||A_tilde delta|| is 1 or more",
         _forced,
         patched((neumann, "spectral_norm", lambda own: lambda M: 0.0)),
+    ),
+    M(
+        "neumann-forced-by-frobenius",
+        "forced resets by the Frobenius norm of A_tilde delta",
+        _forced,
+        patched((neumann, "spectral_norm", lambda own: lambda M: float(np.linalg.norm(M)))),
+    ),
+    M(
+        "neumann-forced-restarts",
+        "updates counted anew after a forced reset",
+        _forced_and_due,
+        _retracting(_restarted),
     ),
     M(
         "neumann-A_tilde-of-U_c",
@@ -853,6 +879,7 @@ MISTAKES = (
         stepped(Adam, _first_moment_uncorrected),
     ),
     M("adam-k-late", "Adam's bias correction one update late", optimizing("adam"), stepped(Adam, _k_from_zero)),
+    M("adam-k-early", "Adam's bias correction one update early", optimizing("adam"), stepped(Adam, _k_from_two)),
     M(
         "adam-epsilon-1e-7",
         "Adam's epsilon 1e-7 (Keras)",

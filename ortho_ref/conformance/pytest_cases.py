@@ -1,6 +1,6 @@
 """The kit in somebody's own test suite."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ortho_ref.conformance.case import select
@@ -9,7 +9,7 @@ from ortho_ref.conformance.runner import Run, check_vectors
 
 
 def pytest_cases(
-    run: Run, only: str | None = None, dtype: str = "float64", *, allow_partial: bool = False
+    run: Run, only: str | Sequence[str] | None = None, dtype: str = "float64", *, allow_partial: bool = False
 ) -> Callable[[str], None]:
     """A test function with one named test for each case; the arguments are those of `check`.
 
@@ -29,6 +29,8 @@ def pytest_cases(
             pytest.skip("not supported by the adapter")
         good: tuple[Any, ...] = (PASSED, PARTIAL) if allow_partial else (PASSED,)
         if result.status not in good:
-            pytest.fail(f"{result.id} {result.status}: {result.remarks}", pytrace=False)
+            worst = "" if result.worst is None else f" ({result.worst[0]} is {result.worst[1].error:.1e} off)"
+            details = f"\n{result.traceback}" if result.traceback else ""
+            pytest.fail(f"{result.id} {result.status}{worst}: {result.remarks}{details}", pytrace=False)
 
     return test

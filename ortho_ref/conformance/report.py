@@ -11,6 +11,7 @@ from ortho_ref.conformance.compare import Comparison
 
 PASSED, FAILED, PARTIAL, UNSUPPORTED = "passed", "failed", "partial", "unsupported"
 STATUSES = (PASSED, FAILED, PARTIAL, UNSUPPORTED)
+_FEW = 10
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,7 @@ class Result:
 
     outputs: of those given, how far they are off.  missing: those that were not.  message: what happened besides.
     mistakes: names of those whose outputs these are, each one or a pair.  diagnosis: what to look at, in words.
+    traceback: of an exception that the implementation raised.
     """
 
     id: str
@@ -28,6 +30,7 @@ class Result:
     message: str = ""
     mistakes: tuple[tuple[str, ...], ...] = ()
     diagnosis: str = ""
+    traceback: str = ""
 
     @property
     def worst(self) -> tuple[str, Comparison] | None:
@@ -37,9 +40,13 @@ class Result:
     @property
     def remarks(self) -> str:
         """Everything there is to say, in one line."""
-        own = [f"{name} {c.remark}" for name, c in self.outputs.items() if c.remark]
-        missing = f"missing: {shortened(self.missing, (*self.outputs, *self.missing))}" if self.missing else ""
-        line = "; ".join(part for part in (self.message, *own, self.diagnosis, missing) if part)
+        remarks: dict[str, list[str]] = {}
+        for name, comparison in self.outputs.items():
+            remarks.setdefault(comparison.remark, []).append(name)
+        every = (*self.outputs, *self.missing)
+        own = [f"{shortened(names, every)} {remark}" for remark, names in remarks.items() if remark]
+        missing = f"missing: {shortened(self.missing, every)}" if self.missing else ""
+        line = "; ".join(part for part in (self.message, self.diagnosis, *own, missing) if part)
         return "".join(c if c.isprintable() else " " for c in line)  # a program's message may hold escape codes
 
 
@@ -85,9 +92,15 @@ class Report:
         """The table as plain text."""
         return "\n".join([*("  ".join(row).rstrip() for row in self._rows()), "", self.summary()])
 
+    @property
+    def shown(self) -> list[Result]:
+        """Those with a row of their own: where many are unsupported, the others."""
+        supported = [result for result in self.results if result.status != UNSUPPORTED]
+        return supported if len(self.results) - len(supported) > _FEW else list(self.results)
+
     def _rows(self) -> list[tuple[str, str, str, str]]:
-        width = max((len(result.id) for result in self.results), default=0)
-        rows = [(name.ljust(width), *rest) for name, *rest in map(cells_of, self.results)]
+        width = max((len(result.id) for result in self.shown), default=0)
+        rows = [(name.ljust(width), *rest) for name, *rest in map(cells_of, self.shown)]
         return [(a, b.ljust(max(map(len, STATUSES))), c.ljust(26), d) for a, b, c, d in rows]
 
     def summary(self) -> str:
@@ -98,6 +111,9 @@ class Report:
             more = " Partial cases were allowed."
         if self.counts[UNSUPPORTED] == len(self.results):
             more = " Nothing was supported: run(case) gave None for every case."
+        elif len(self.shown) < len(self.results):
+            kinds = Counter(r.id.partition("/")[0] for r in self.results if r.status == UNSUPPORTED)
+            more += f" Unsupported: {', '.join(f'{count} {kind}' for kind, count in kinds.items())}."
         return f"{counted}; {self.dtype}, ortho_ref {ortho_ref.__version__}.{more}"
 
     def print(self) -> None:
@@ -116,7 +132,7 @@ class Report:
         table = Table("case", "", "worst error", "", box=None, pad_edge=False)
         table.columns[0].no_wrap = table.columns[1].no_wrap = True
         colors = {PASSED: "green", FAILED: "red", PARTIAL: "yellow", UNSUPPORTED: "dim"}
-        for result in self.results:
+        for result in self.shown:
             name, status, worst, remarks = cells_of(result)
             table.add_row(name, Text(status, colors[status]), Text(worst), Text(remarks))
         console.print(table)
@@ -158,4 +174,5 @@ def _as_dict(result: Result) -> dict[str, Any]:
         "message": result.message,
         "mistakes": [list(names) for names in result.mistakes],
         "diagnosis": result.diagnosis,
+        "traceback": result.traceback,
     }

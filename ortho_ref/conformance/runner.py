@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -43,7 +44,7 @@ class Broken(Exception):
 
 def check(
     run: Run,
-    only: str | None = None,
+    only: str | Sequence[str] | None = None,
     dtype: str = "float64",
     *,
     allow_partial: bool = False,
@@ -52,7 +53,8 @@ def check(
     """Run an implementation over the cases and say what is right, what is wrong, and which mistake it looks like.
 
     run: takes a `Case`, returns a dict of NumPy arrays, or None or NotImplemented where it does not support it.
-    only: a pattern of case names, "cell/lstm*"; None for every case.  dtype: "float64" or "float32", of the inputs.
+    only: a pattern of case names, "cell/lstm*", or several; None for every case.
+    dtype: "float64" or "float32", of the inputs.
     allow_partial: whether cases with outputs missing count as passed.  progress: told each result, undiagnosed.
     ValueError for a pattern that fits nothing and other dtypes.
     """
@@ -88,7 +90,8 @@ def run_one(run: Run, vector: Vector, dtype: str) -> tuple[Result, Arrays]:
     try:
         outputs = run(case)
     except (Exception, SystemExit) as error:
-        return Result(id, FAILED, message=_said(error)), {}
+        return _raised(id, error), {}
+    outputs = _with_numbers(outputs)
     if outputs is None or outputs is NotImplemented:
         return Result(id, UNSUPPORTED), {}
     if problem := _unlike_outputs(outputs) or _modified(case, vector.given(dtype)):
@@ -96,10 +99,13 @@ def run_one(run: Run, vector: Vector, dtype: str) -> tuple[Result, Arrays]:
     compared = compare(vector, outputs, dtype)
     known = {name: np.asarray(outputs[name]) for name in compared if isinstance(outputs[name], np.ndarray | np.generic)}
     missing = tuple(name for name in vector.expected if name not in outputs)
+    others = [str(name) for name in outputs if name not in vector.expected]
+    unknown = f"not outputs of this case: {', '.join(others[:5])}" if missing and others else ""
     if not compared:
-        return Result(id, FAILED, missing=missing, message="gave none of the case's outputs"), {}
+        message = "; ".join(filter(None, ("gave none of the case's outputs", unknown)))
+        return Result(id, FAILED, missing=missing, message=message), {}
     wrong = [name for name, comparison in compared.items() if not comparison.passed]
-    return Result(id, FAILED if wrong else PARTIAL if missing else PASSED, compared, missing), known
+    return Result(id, FAILED if wrong else PARTIAL if missing else PASSED, compared, missing, unknown), known
 
 
 def _run_invalid(run: Run, vector: Vector, dtype: str) -> Result:
@@ -108,7 +114,7 @@ def _run_invalid(run: Run, vector: Vector, dtype: str) -> Result:
     try:
         outputs = run(vector.given(dtype, control=True))
     except (Exception, SystemExit) as error:
-        return Result(id, FAILED, message=f"refused the same inputs without the flaw: {_said(error)}")
+        return _raised(id, error, "refused the same inputs without the flaw: ")
     if outputs is None or outputs is NotImplemented:
         return Result(id, UNSUPPORTED)
     if problem := _unlike_outputs(outputs):
@@ -116,7 +122,7 @@ def _run_invalid(run: Run, vector: Vector, dtype: str) -> Result:
     try:
         outputs = run(vector.given(dtype))
     except (Broken, SystemExit) as error:
-        return Result(id, FAILED, message=_said(error))
+        return _raised(id, error)
     except Exception:
         return Result(id, PASSED)
     if outputs is None or outputs is NotImplemented:
@@ -124,11 +130,28 @@ def _run_invalid(run: Run, vector: Vector, dtype: str) -> Result:
     return Result(id, FAILED, message=f"accepted what must be refused: {vector.why}")
 
 
+def _raised(id: str, error: BaseException, before: str = "") -> Result:
+    """A failed case: what was raised, and where in the implementation."""
+    if isinstance(error, Broken | Refused):
+        return Result(id, FAILED, message=before + _said(error))
+    own = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__]
+    place = f" ({Path(own[-1].filename).name}:{own[-1].lineno} in {own[-1].name})" if own else ""
+    whole = "".join(traceback.format_exception(error))
+    return Result(id, FAILED, message=f"{before}{_said(error)}{place}", traceback=whole)
+
+
 def _said(error: BaseException) -> str:
     if isinstance(error, Broken):
         return str(error)
     lines = str(error).strip().splitlines() or [""]
     return f"raised {type(error).__name__}: {lines[0]}" if lines[0] else f"raised {type(error).__name__}"
+
+
+def _with_numbers(outputs: Any) -> Any:
+    """Python's numbers as 0-d arrays."""
+    if not isinstance(outputs, dict):
+        return outputs
+    return {n: np.asarray(float(v)) if type(v) in (int, float) else v for n, v in outputs.items()}
 
 
 def _unlike_outputs(outputs: Any) -> str:
@@ -204,7 +227,8 @@ def command_adapter(command: str, timeout: float = 10.0) -> Run:
     if not timeout > 0:
         raise ValueError(f"timeout is {timeout}; allowed: seconds above 0")
     if shutil.which(words[0]) is None:
-        raise ValueError(f"command is {command!r}; there is no program {words[0]}")
+        what = "which is not executable" if Path(words[0]).is_file() else "and there is no such program"
+        raise ValueError(f"command is {command!r}; it begins with {words[0]}, {what}")
 
     def run(case: Case) -> Any:
         with tempfile.TemporaryDirectory(prefix="conformance-") as folder:

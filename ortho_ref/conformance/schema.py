@@ -47,6 +47,7 @@ def report() -> dict[str, Any]:
         message=TEXT,
         mistakes=_list(TEXTS),
         diagnosis=TEXT,
+        traceback=TEXT,
     )
     counts = _object(**{status: {"type": "integer"} for status in STATUSES})
     return _object(kit=TEXT, dtype=_one_of(*DTYPES), ok={"type": "boolean"}, counts=counts, cases=_list(case))
