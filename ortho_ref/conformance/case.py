@@ -183,6 +183,8 @@ def select(only: str | Sequence[str] | None = None, folder: Path = VECTORS) -> l
     for pattern in patterns:
         found = {vector.id for vector in every if any(fnmatchcase(vector.id, p) for p in (pattern, f"{pattern}/*"))}
         if not found:
-            raise ValueError(f"{pattern!r} fits no case; `python -m ortho_ref.conformance list` has them all")
+            raise ValueError(
+                f"only is {pattern!r}, which fits no case; `python -m ortho_ref.conformance list` has them all"
+            )
         fitting |= found
     return [vector for vector in every if vector.id in fitting]

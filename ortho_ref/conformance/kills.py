@@ -16,7 +16,10 @@ def kills(vector: Vector) -> list[str]:
 
 
 def killed(mistake: Mistake, vector: Vector) -> bool:
-    """Whether an implementation with this mistake fails; one whose numbers blow up does.  Raises what else it raises."""
+    """Whether an implementation with this mistake fails, as one does whose numbers blow up.
+
+    Raises what else the mistake raises.
+    """
     if vector.case.kind == "invalid":
         return run_one(lambda case: made((mistake,), replace(vector, case=case)), vector, "float64")[0].status == FAILED
     try:
