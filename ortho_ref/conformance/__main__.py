@@ -1,11 +1,12 @@
 """The kit's command line: python -m ortho_ref.conformance run | list | show | export | schema."""
 
 import argparse
+import contextlib
 import json
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -59,9 +60,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit code."""
     given = parser().parse_args(arguments)
     try:
-        return {"run": _run, "list": _list, "show": _show, "export": _export, "schema": _schema}[given.does](given)
-    except BrokenPipeError:  # `list | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        with _read_in_part():
+            return {"run": _run, "list": _list, "show": _show, "export": _export, "schema": _schema}[given.does](given)
         return 0
     except (ValueError, OSError) as error:
         _fail(error)
@@ -88,10 +88,21 @@ def _run(given: argparse.Namespace) -> int:
         signal.signal(signal.SIGTERM, before)
     if given.report is not None:
         given.report.write_text(report.as_json() + "\n")
-    report.print()
+    with _read_in_part():
+        report.print()
     if stopped:
         print(f"interrupted after {len(progress.results)} of {len(chosen)} cases", file=sys.stderr)
     return stopped or report.exit_code
+
+
+@contextlib.contextmanager
+def _read_in_part() -> Iterator[None]:
+    """Whoever reads what is printed within may stop, as in `list | head`: nothing else changes by it."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class _Terminated(KeyboardInterrupt):

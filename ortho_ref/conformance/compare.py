@@ -73,7 +73,7 @@ def _compared(
     if given.dtype.kind not in "fiub":
         advice = "; a complex array is a last axis of 2" if given.dtype.kind == "c" else ""
         return Comparison(np.inf, limit, f"is {given.dtype}; expected real numbers{advice}")
-    if expected.dtype.kind == "f" and (given.dtype.kind != "f" or given.dtype.itemsize < 4):
+    if not fits(given.dtype, expected.dtype):
         return Comparison(np.inf, limit, f"is {given.dtype}; expected float64 or float32")
     if given.shape != expected.shape:
         return Comparison(np.inf, limit, f"has shape {given.shape}; expected {expected.shape}")
@@ -87,6 +87,11 @@ def _compared(
             return Comparison(max(outside, 0.0), limit, "differs from the reference at a kink: acceptable")
     single = given_dtype == np.float32 and error > limit and limit < 1e-6
     return Comparison(error, limit, "is float32 for inputs in float64" if single else "")
+
+
+def fits(given: np.dtype, expected: np.dtype) -> bool:
+    """Whether numbers of a type can be compared: real ones, and where floats are expected those of 4 bytes or more."""
+    return given.kind in "fiub" and (expected.kind != "f" or (given.kind == "f" and given.itemsize >= 4))
 
 
 def matches(given: Arrays, other: Arrays, vector: Vector, dtype: str) -> bool:

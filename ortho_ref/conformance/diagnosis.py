@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 
 from ortho_ref.conformance.case import Arrays, Case, Vector
-from ortho_ref.conformance.compare import compare, matches, tolerance
+from ortho_ref.conformance.compare import compare, fits, matches, tolerance
 from ortho_ref.conformance.mistake import STORED, Mistake, made
 from ortho_ref.conformance.mistakes import MISTAKES
 from ortho_ref.conformance.report import FAILED, Result, shortened
@@ -134,9 +134,9 @@ def _diagnoses(
 
 
 def _of_right_shape(vector: Vector, given: Arrays) -> Arrays:
-    """What can be compared: all of the given outputs, or none where one is not of its shape."""
+    """What can be compared: all of the given outputs, or none where one is not of its shape and type."""
     good = all(
-        a.shape == vector.expected[name].shape and a.dtype.kind in "fiub" and np.isfinite(a).all()
+        a.shape == vector.expected[name].shape and fits(a.dtype, vector.expected[name].dtype) and np.isfinite(a).all()
         for name, a in given.items()
     )
     return given if good else {}
@@ -251,7 +251,7 @@ def _hint(name: str, vector: Vector, given: Arrays, dtype: str) -> str:
         return f"{factor:.6g} times what is expected"
     if not theirs.any():
         return "all zeros"
-    if name.endswith(".A") and not (ours + ours.T).any() and not np.allclose(theirs, -theirs.T, rtol=0, atol=1e-12):
+    if name.endswith(".A") and _skew(ours, 0.0) and not _skew(theirs, tolerance("parametrization", dtype)):
         return "not skew"
     if theirs.ndim >= 2 and equal(np.swapaxes(theirs, 0, 1)):
         return "the transpose of what is expected"
@@ -264,6 +264,11 @@ def _hint(name: str, vector: Vector, given: Arrays, dtype: str) -> str:
         first = next(i for i in range(len(ours)) if not equal(_only(ours, theirs, i)))
         return f"off from entry {first} on" if first > _BY_STEP[name] else ""
     return ""
+
+
+def _skew(A: np.ndarray, limit: float) -> bool:
+    """Whether matrices, one or one for each update, are skew to `limit` of the largest entry."""
+    return bool(np.abs(A + np.swapaxes(A, -1, -2)).max(initial=0) <= limit * np.abs(A).max(initial=0))
 
 
 def _only(ours: np.ndarray, theirs: np.ndarray, i: int) -> np.ndarray:

@@ -109,7 +109,7 @@ class Report:
         more = ""
         if self.ok and self.counts[PARTIAL]:
             more = " Partial cases were allowed."
-        if self.counts[UNSUPPORTED] == len(self.results):
+        if self.results and self.counts[UNSUPPORTED] == len(self.results):
             more = " Nothing was supported: run(case) gave None for every case."
         elif len(self.shown) < len(self.results):
             kinds = Counter(r.id.partition("/")[0] for r in self.results if r.status == UNSUPPORTED)

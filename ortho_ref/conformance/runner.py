@@ -13,6 +13,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -32,6 +33,7 @@ from ortho_ref.conformance.report import FAILED, PARTIAL, PASSED, UNSUPPORTED, R
 Run: TypeAlias = Callable[[Case], Any]
 
 REFUSED, NOT_SUPPORTED = 3, 77
+_LIBRARIES = tuple(sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib"))
 
 
 class Refused(Exception):
@@ -134,7 +136,8 @@ def _raised(id: str, error: BaseException, before: str = "") -> Result:
     """A failed case: what was raised, and where in the implementation."""
     if isinstance(error, Broken | Refused):
         return Result(id, FAILED, message=before + _said(error))
-    own = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__]
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__]
+    own = [frame for frame in frames if not frame.filename.startswith(_LIBRARIES)] or frames
     place = f" ({Path(own[-1].filename).name}:{own[-1].lineno} in {own[-1].name})" if own else ""
     whole = "".join(traceback.format_exception(error))
     return Result(id, FAILED, message=f"{before}{_said(error)}{place}", traceback=whole)
@@ -143,7 +146,10 @@ def _raised(id: str, error: BaseException, before: str = "") -> Result:
 def _said(error: BaseException) -> str:
     if isinstance(error, Broken):
         return str(error)
-    lines = str(error).strip().splitlines() or [""]
+    try:
+        lines = str(error).strip().splitlines() or [""]
+    except Exception:  # it cannot even be said
+        lines = [""]
     return f"raised {type(error).__name__}: {lines[0]}" if lines[0] else f"raised {type(error).__name__}"
 
 
@@ -151,7 +157,14 @@ def _with_numbers(outputs: Any) -> Any:
     """Python's numbers as 0-d arrays."""
     if not isinstance(outputs, dict):
         return outputs
-    return {n: np.asarray(float(v)) if type(v) in (int, float) else v for n, v in outputs.items()}
+    return {name: _number(value) if type(value) in (int, float) else value for name, value in outputs.items()}
+
+
+def _number(value: float) -> np.ndarray:
+    try:
+        return np.asarray(float(value))
+    except OverflowError:
+        return np.asarray(np.inf)
 
 
 def _unlike_outputs(outputs: Any) -> str:
@@ -227,7 +240,8 @@ def command_adapter(command: str, timeout: float = 10.0) -> Run:
     if not timeout > 0:
         raise ValueError(f"timeout is {timeout}; allowed: seconds above 0")
     if shutil.which(words[0]) is None:
-        what = "which is not executable" if Path(words[0]).is_file() else "and there is no such program"
+        there = Path(words[0]).is_file() and not os.access(words[0], os.X_OK)
+        what = "which is not executable" if there else "and there is no such program"
         raise ValueError(f"command is {command!r}; it begins with {words[0]}, {what}")
 
     def run(case: Case) -> Any:
