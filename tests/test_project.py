@@ -173,7 +173,7 @@ def test_the_conformance_kit_needs_the_wheel_alone(wheel, tmp_path):
     (tmp_path / "mine.py").write_text(ADAPTER)
     result = call("-W", "error", "-m", "ortho_ref.conformance", "run", "--adapter", "mine.py", "--only", "activation/*")
     assert (result.returncode, result.stderr) == (0, ""), result.stdout
-    assert "1 passed, 0 failed, 0 partial" in result.stdout
+    assert "2 passed, 0 failed, 0 partial" in result.stdout
     (tmp_path / "mine.py").write_text(ADAPTER.replace("1 - y * y", "1 - y"))
     assert call("-m", "ortho_ref.conformance", "run", "--adapter", "mine.py", "--only", "activation/*").returncode == 1
 

@@ -210,6 +210,7 @@ PATTERNS = {
         "cell/lstm/single",
         "cell/lstm/long",
         "cell/lstm/tokens",
+        "cell/lstm/step",
         "cell/lstm/no-dc_T",
     ],
     "*/lstm": [
@@ -218,10 +219,12 @@ PATTERNS = {
         "cell/lstm/single",
         "cell/lstm/long",
         "cell/lstm/tokens",
+        "cell/lstm/step",
         "cell/lstm/no-dc_T",
         "jacobian/lstm",
+        *(f"invalid/cell/lstm/{flaw}" for flaw in ("x-shape", "h0-shape", "U-shape", "x-nan")),
     ],
-    "cell/lstm/s*": ["cell/lstm/square", "cell/lstm/single"],
+    "cell/lstm/s*": ["cell/lstm/square", "cell/lstm/single", "cell/lstm/step"],
     "optimizer/sg?": ["optimizer/sgd", "optimizer/sgd/momentum", "optimizer/sgd/weight-decay"],
     "loss/*/large": ["loss/cross_entropy/large"],
     "task/adding": ["task/adding"],
@@ -247,6 +250,24 @@ def test_patterns_that_fit_nothing(only):
     """They hold from the first character to the last, or to a slash."""
     with pytest.raises(ValueError, match="which fits no case"):
         select(only)
+
+
+def test_several_patterns():
+    """Their union, each case once, in the order of all; a string is one pattern, and [one] the same."""
+    for only in PATTERNS:
+        assert select([only]) == select(only)
+    both = [vector.id for vector in select(("task/adding", "cell/lstm/*", "cell/lstm", "cell/lstm/step"))]
+    assert both == [*PATTERNS["cell/lstm"], "task/adding"]
+    assert [vector.id for vector in select([*PATTERNS, "*"])] == [vector.id for vector in select()]
+
+
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_of_several_patterns_one_that_fits_nothing_is_named(at):
+    """Wherever it stands, and though it fit a case with another's end."""
+    patterns = ["cell/lstm", "loss/*"]
+    patterns.insert(at, "no/such*")
+    with pytest.raises(ValueError, match=r"^only is 'no/such\*', which fits no case"):
+        select(patterns)
 
 
 FLOATS = st.floats(-1e3, 1e3, width=32)

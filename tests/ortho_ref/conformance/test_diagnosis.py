@@ -212,8 +212,78 @@ def test_a_factor(unexplained, factor, dtype):
 
 def test_zero(unexplained):
     said = one(changed(d_weights__U_c=np.zeros_like)).diagnosis
-    assert "d_weights.U_c: 0" in said
+    assert "d_weights.U_c: all zeros;" in said
     assert "times" not in said
+    every = {name.replace(".", "__"): np.zeros_like for name in BY_ID[ID].expected if name.startswith("d_")}
+    assert one(changed(**every)).diagnosis.endswith(": all zeros")
+
+
+@pytest.mark.parametrize("factor", [1 + 9e-4, 1 - 9e-4, 1 + 1e-6, 1 - 1e-8])
+def test_a_factor_near_1_is_none(unexplained, factor):
+    """It is what rounding looks like."""
+    said = one(changed(d_weights__b_r=lambda a: a * factor)).diagnosis
+    assert "times" not in said
+    assert ("single precision" in said) == (abs(factor - 1) < 5e-5)
+
+
+def unskewed(size):
+    """An array with noise that is not skew, of a size relative to the largest entry."""
+    return lambda array: array + size * np.abs(array).max() * np.random.default_rng(0).standard_normal(array.shape)
+
+
+SKEW = ("parametrization/scaled_cayley", "parametrization/exponential")
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("id", SKEW)
+def test_not_skew(unexplained, id, dtype):
+    """The gradient of a skew A; and then it is not called a matter of precision."""
+    sizes = {"float64": (1e-6, 1.0), "float32": (1e-2, 1.0)}[dtype]
+    for size in sizes:
+        said = one(changed(d_params__A=unskewed(size)), id, dtype).diagnosis
+        assert "d_params.A: not skew" in said
+        assert "single precision" not in said
+    skew = one(changed(d_params__A=lambda a: a + np.triu(np.full_like(a, 3), 1) - np.tril(np.full_like(a, 3), -1)), id)
+    assert "not skew" not in skew.diagnosis
+    rounded = one(changed(d_params__A=lambda a: a.astype(np.float32).astype(float)), id).diagnosis
+    assert "right to single precision: something is computed in float32" in rounded
+    assert "not skew" not in rounded
+
+
+def test_not_skew_of_matrices_by_update(unexplained):
+    """Of training: (updates, n, n)."""
+    said = one(changed(params__layer0__U_c__A=noise), "train/nc_gru").diagnosis
+    assert said.endswith("params.layer0.U_c.A: not skew")
+    skew = one(changed(params__layer0__U_c__A=lambda a: noise(a) - np.swapaxes(noise(a), 1, 2)), "train/nc_gru")
+    assert "not skew" not in skew.diagnosis
+
+
+@pytest.mark.parametrize("wrong", [[0], [1], [0, 1], [2], [0, 3], [-2]])
+def test_the_steps_of_d_x_from_which_it_is_right(unexplained, wrong):
+    """Backward goes from the last to the first."""
+
+    def early(array):
+        moved = array.copy()
+        moved[wrong] = noise(array)[wrong]
+        return moved
+
+    T = len(BY_ID[ID].expected["d_x"])
+    last = max(t % T for t in wrong)
+    assert f"d_x: right from entry {last + 1} on" in one(changed(d_x=early)).diagnosis
+    assert "entry" not in one(changed(d_x=noise)).diagnosis
+    only_last = one(changed(d_x=lambda a: np.concatenate([a[:-1], noise(a)[-1:]]))).diagnosis
+    assert "entry" not in only_last
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.int64, np.bool_])
+@pytest.mark.parametrize("precision", DTYPES)
+@pytest.mark.parametrize("id", ["update/neumann_cayley/reset", "cell/lstm", "loss/cross_entropy", "train/nc_gru"])
+def test_other_types_are_not_diagnosed(id, precision, dtype):
+    """The remark says it; float16 is near enough to pass for updates in float32."""
+    result = one(answering(lambda found: {name: a.astype(dtype) for name, a in found.items()}), id, precision)
+    assert (result.status, result.diagnosis, result.mistakes) == (FAILED, "", ())
+    assert result.remarks.endswith(f" is {np.dtype(dtype)}; expected float64 or float32")
+    assert result.remarks.count("expected") == 1
 
 
 def test_a_transpose(unexplained):

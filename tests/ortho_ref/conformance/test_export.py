@@ -144,11 +144,23 @@ def test_an_implementation_is_checked_by_the_files_alone(exported):
 
 
 def test_cases_that_fit(tmp_path):
-    assert export(tmp_path / "some", "cell/lstm") == 6
+    assert export(tmp_path / "some", "cell/lstm") == 7
     assert (tmp_path / "some" / "cell" / "lstm" / "square" / "input.safetensors").exists()
     arrays = load_file(tmp_path / "some" / "cell" / "lstm" / "input.safetensors")
     assert arrays.keys() == BY_ID["cell/lstm"].case.inputs.keys()
     assert sorted(path.name for path in (tmp_path / "some").iterdir()) == ["cell", "manifest.json"]
+
+
+def test_cases_that_fit_one_of_several_patterns(tmp_path):
+    """In the manifest's order, each once; one that fits nothing leaves no folder."""
+    patterns = ["loss/*/large", "cell/lstm/s*", "cell/lstm/square"]
+    assert export(tmp_path / "some", patterns) == 4
+    manifest = json.loads((tmp_path / "some" / "manifest.json").read_text())
+    names = ["cell/lstm/square", "cell/lstm/single", "cell/lstm/step", "loss/cross_entropy/large"]
+    assert [case["id"] for case in manifest["cases"]] == names
+    with pytest.raises(ValueError, match="only is 'nothing', which fits no case"):
+        export(tmp_path / "none", [*patterns, "nothing"])
+    assert not (tmp_path / "none").exists()
 
 
 def test_a_folder_that_holds_something_is_left_alone(tmp_path):

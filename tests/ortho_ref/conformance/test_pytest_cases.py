@@ -37,11 +37,11 @@ def run(case):
     return right(case)
 test_mine = pytest_cases(run, "cell/lstm")
 def test_each_once():
-    names = ["square", "single", "long", "tokens", "no-dc_T"]
+    names = ["square", "single", "long", "tokens", "step", "no-dc_T"]
     assert seen == ["cell/lstm", *(f"cell/lstm/{name}" for name in names)]
 """
     result = suite(source)
-    result.assert_outcomes(passed=7)
+    result.assert_outcomes(passed=8)
     names = re.findall(r"test_mine\.py::test_mine\[(\S+)\] PASSED", result.stdout.str())
     assert names == [vector.id for vector in select("cell/lstm")]
 
@@ -64,7 +64,7 @@ def test_what_is_not_supported_is_skipped(suite):
 
 
 def test_a_failing_test_has_the_diagnosis(suite):
-    """One line with what is wrong, and no traceback of the kit."""
+    """One line with the worst output and what is wrong, and no traceback of the kit."""
     source = """
 def run(case):
     found = right(case)
@@ -76,16 +76,37 @@ test_mine = pytest_cases(run, "loss/*")
     result = suite(source)
     result.assert_outcomes(passed=6, failed=1)
     result.stdout.fnmatch_lines(
-        ["loss/mean_squared_error failed: your outputs equal mean_squared_error with *without the factor 2*"]
+        [
+            "loss/mean_squared_error failed (d_outputs is 5.0e-01 off): "
+            "your outputs equal mean_squared_error with *without the factor 2*"
+        ]
     )
     assert "runner.py" not in result.stdout.str()
     assert "pytest_cases.py" not in result.stdout.str()
 
 
 def test_an_exception_of_the_adapter_is_told(suite):
-    result = suite("test_mine = pytest_cases(lambda case: 1 / 0, 'loss/*/large')\n")
+    """Where it was, and the whole traceback, of what the adapter calls too."""
+    source = """
+def within(case):
+    return 1 / 0
+def run(case):
+    return within(case)
+test_mine = pytest_cases(run, 'loss/*/large')
+"""
+    result = suite(source)
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["loss/cross_entropy/large failed: raised ZeroDivisionError: division by zero"])
+    line = (HEAD + source).strip().splitlines().index("    return 1 / 0") + 1
+    says = "raised ZeroDivisionError: division by zero"
+    result.stdout.fnmatch_lines(
+        [
+            f"loss/cross_entropy/large failed: {says} (test_mine.py:{line} in within)",
+            "Traceback (most recent call last):",
+            f'  File "*test_mine.py", line {line + 2}, in run',
+            f'  File "*test_mine.py", line {line}, in within',
+            "ZeroDivisionError: division by zero",
+        ],
+    )
 
 
 def test_partial_cases_fail_unless_allowed(suite):
@@ -100,8 +121,18 @@ test_wrong = pytest_cases(wrong, "loss/*/large", allow_partial=True)
 """
     result = suite(source)
     result.assert_outcomes(passed=1, failed=2)
-    result.stdout.fnmatch_lines(["loss/cross_entropy/large partial: missing: d_outputs"])
+    result.stdout.fnmatch_lines(["loss/cross_entropy/large partial (loss is 0.0e+00 off): missing: d_outputs"])
     assert "test_allowed[loss/cross_entropy/large] PASSED" in result.stdout.str()
+
+
+def test_several_patterns(suite):
+    source = "test_mine = pytest_cases(right, ['loss/*/large', 'cell/lstm/step'])\n"
+    result = suite(source)
+    result.assert_outcomes(passed=2)
+    names = re.findall(r"test_mine\[(\S+)\] PASSED", result.stdout.str())
+    assert names == ["cell/lstm/step", "loss/cross_entropy/large"]
+    with pytest.raises(ValueError, match="only is 'nothing', which fits no case"):
+        pytest_cases(right, ["loss/*", "nothing"])
 
 
 def test_the_precision_is_passed_on(suite):

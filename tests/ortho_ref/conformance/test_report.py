@@ -12,7 +12,17 @@ from hypothesis import strategies as st
 import ortho_ref
 from ortho_ref.conformance import check
 from ortho_ref.conformance.compare import Comparison
-from ortho_ref.conformance.report import FAILED, PARTIAL, PASSED, STATUSES, UNSUPPORTED, Report, Result, cells_of
+from ortho_ref.conformance.report import (
+    FAILED,
+    PARTIAL,
+    PASSED,
+    STATUSES,
+    UNSUPPORTED,
+    Report,
+    Result,
+    cells_of,
+    shortened,
+)
 from ortho_ref.conformance.schema import schema
 from tests.ortho_ref.conformance.adapters import right
 
@@ -92,10 +102,22 @@ def test_the_worst_output():
 
 
 def test_remarks():
-    """In one line: message, remarks of outputs, what is missing, diagnosis; nothing of what there is not."""
-    assert RESULT.remarks == "a [red]message[/red]; d_W is not finite; look there; missing: d_b, d_U"
+    """In one line: message, diagnosis, remarks of outputs, what is missing; nothing of what there is not."""
+    assert RESULT.remarks == "a [red]message[/red]; look there; d_W is not finite; missing: d_b, d_U"
     assert Result("a", PASSED, {"h": GOOD}).remarks == ""
     assert Result("a", FAILED, diagnosis="there").remarks == "there"
+
+
+def test_remarks_of_outputs_are_grouped_by_what_they_say():
+    """One sentence for seventeen outputs, another for the rest."""
+    single, off = Comparison(1e-7, 1e-9, "is float32 for inputs in float64"), WILD
+    outputs = {f"d_{i}": single for i in range(17)}
+    every = Result("a", FAILED, outputs | {"h": GOOD})
+    assert every.remarks.count("is float32 for inputs in float64") == 1
+    assert every.remarks == f"{shortened(tuple(outputs), (*outputs, 'h'))} is float32 for inputs in float64"
+    mixed = Result("a", FAILED, {"h": single, "d_W": off, "c": single, "d_x": off, "y": GOOD}, ("z",))
+    said = "h, c is float32 for inputs in float64; d_W, d_x is not finite; missing: z"
+    assert mixed.remarks == said
 
 
 def test_cells_of_a_row():
@@ -119,6 +141,49 @@ def test_plain_text():
     assert lines[0].index("d_W") == lines[1].index("h 1.0")
     assert all(line == line.rstrip() for line in lines)
     assert str(report_of()).split("\n")[-1] == report_of().summary()
+
+
+def some(kinds, *statuses):
+    """A report of unsupported cases of these kinds, and others after them."""
+    left = [Result(f"{kind}/{i}", UNSUPPORTED) for kind, count in kinds.items() for i in range(count)]
+    return Report((*left, *(Result(f"other/{i}", status) for i, status in enumerate(statuses))), "float64")
+
+
+def rows(report):
+    """The table's first column."""
+    *lines, empty, summary = str(report).split("\n")
+    assert (empty, summary) == ("", report.summary())
+    return [line.split()[0] for line in lines]
+
+
+def test_ten_unsupported_cases_have_rows():
+    report = some({"cell": 4, "loss": 6}, PASSED, FAILED)
+    assert rows(report) == [result.id for result in report.results]
+    assert report.summary().endswith(f"ortho_ref {ortho_ref.__version__}.")
+
+
+def test_more_unsupported_cases_are_folded_into_the_summary(terminal, capsys):
+    """By kind; on a terminal as well; JSON has every one."""
+    report = some({"cell": 4, "loss": 7}, PASSED, FAILED, PARTIAL)
+    assert rows(report) == ["other/0", "other/1", "other/2"]
+    said = f"1 passed, 1 failed, 1 partial, 11 unsupported; float64, ortho_ref {ortho_ref.__version__}."
+    assert report.summary() == f"{said} Unsupported: 4 cell, 7 loss."
+    assert [case["id"] for case in validated(report)["cases"]] == [result.id for result in report.results]
+    report.print()
+    out = capsys.readouterr().out
+    assert "other/1" in out
+    assert "loss/" not in out
+    allowed = Report((*some({"cell": 11}).results, Result("b", PARTIAL)), "float64", allow_partial=True)
+    assert allowed.summary().endswith(". Partial cases were allowed. Unsupported: 11 cell.")
+
+
+def test_where_nothing_was_supported_or_nothing_run_there_are_no_rows():
+    """And the summary says the one, of the other nothing."""
+    report = some({"cell": 11})
+    assert str(report) == f"\n{report.summary()}"
+    assert report.summary().endswith(". Nothing was supported: run(case) gave None for every case.")
+    assert rows(some({"cell": 10})) == [f"cell/{i}" for i in range(10)]
+    assert report_of().summary().endswith(f"ortho_ref {ortho_ref.__version__}.")
 
 
 def validated(report):
@@ -150,7 +215,12 @@ def test_json():
         "message": "a [red]message[/red]",
         "mistakes": [["first"], ["second", "third"]],
         "diagnosis": "look there",
+        "traceback": "",
     }
+    traced = validated(
+        Report((Result("a", FAILED, message="raised E", traceback="first\n  \x1b[1m\udcff\n"),), "float64")
+    )
+    assert traced["cases"][0]["traceback"] == "first\n  \x1b[1m\udcff\n"
 
 
 @pytest.mark.parametrize("error", [float("inf"), float("nan"), -0.0, 1e300])

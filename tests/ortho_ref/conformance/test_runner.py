@@ -8,6 +8,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import jsonschema
 import numpy as np
 import pytest
 from safetensors import safe_open
@@ -16,7 +17,8 @@ from ortho_ref.conformance import check, command_adapter, load_adapter
 from ortho_ref.conformance.case import select
 from ortho_ref.conformance.report import FAILED, PARTIAL, PASSED, UNSUPPORTED
 from ortho_ref.conformance.runner import Broken, Refused, run_one
-from tests.ortho_ref.conformance.adapters import BY_ID, answering, right
+from ortho_ref.conformance.schema import schema
+from tests.ortho_ref.conformance.adapters import BY_ID, alive, answering, right, vector_of
 
 ID = "cell/fastrnn/sgornn-square"
 INVALID = "invalid/scaled_cayley/nan"
@@ -67,6 +69,14 @@ def test_progress_is_told_each_result():
     assert told == list(report.results)
 
 
+def test_several_patterns():
+    """Each case once."""
+    report = check(right, ["task/adding", "loss/*", "loss/*/large"])
+    assert [result.id for result in report.results] == [*(v.id for v in select("loss/*")), "task/adding"]
+    with pytest.raises(ValueError, match="only is 'nothing', which fits no case"):
+        check(right, ("loss/*", "nothing"))
+
+
 def test_allow_partial_is_kept():
     half = answering(lambda found: {"loss": found["loss"]})
     assert check(half, "loss/*").exit_code == 1
@@ -99,10 +109,76 @@ def test_one_wrong_output_of_many():
 
 
 def test_outputs_of_no_case_are_ignored():
-    assert result_of(answering(lambda found: found | {"more": "text", 7: None})).status == PASSED
+    """And named where others are missing, five of them at most: they may be meant for those."""
+    result = result_of(answering(lambda found: found | {"more": "text", 7: None}))
+    assert (result.status, result.message) == (PASSED, "")
+    result = result_of(answering(lambda found: found | {"d_x": -found["d_x"], "more": "text"}))
+    assert (result.status, result.message) == (FAILED, "")
     result = result_of(lambda case: {"more": np.ones(2)})
-    assert (result.status, result.message) == (FAILED, "gave none of the case's outputs")
+    said = "gave none of the case's outputs; not outputs of this case: more"
+    assert (result.status, result.message) == (FAILED, said)
     assert result.missing == tuple(BY_ID[ID].expected)
+
+    def renamed(found):
+        return {f"grad_{name}" if name == "d_x" else name: array for name, array in found.items()} | {7: None}
+
+    result = result_of(answering(renamed))
+    assert (result.status, result.missing, result.message) == (
+        PARTIAL,
+        ("d_x",),
+        "not outputs of this case: grad_d_x, 7",
+    )
+    result = result_of(answering(lambda found: {"h": found["h"]} | dict.fromkeys("abcdefg")))
+    assert (result.status, result.message) == (PARTIAL, "not outputs of this case: a, b, c, d, e")
+    assert result_of(answering(lambda found: {"h": found["h"]})).message == ""
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_numbers_are_outputs_without_axes(dtype):
+    """Python's; bool is none, nor is a number the output of a shape."""
+    id = "loss/mean_squared_error"
+    right_loss = BY_ID[id].expected["loss"]
+
+    def of(value):
+        return result_of(answering(lambda found: found | {"loss": value}), id, dtype)
+
+    assert of(float(right_loss)).status == PASSED
+    for value in (float(right_loss) * 1.01, 3, 0, -1.0):
+        result = of(value)
+        assert (result.status, result.outputs["loss"].remark) == (FAILED, "")
+        assert result.outputs["loss"].error == pytest.approx(abs(value - right_loss) / right_loss)
+    for value in (float("nan"), float("inf"), 10**400, -(10**400)):
+        assert (of(value).status, of(value).outputs["loss"].remark) == (FAILED, "is not finite")
+    assert of(True).outputs["loss"].remark == "is a bool; expected a NumPy array"
+    result = result_of(answering(lambda found: found | {"d_outputs": 0.5}), id, dtype)
+    shape = BY_ID[id].expected["d_outputs"].shape
+    assert result.outputs["d_outputs"].remark == f"has shape (); expected {shape}"
+    whole = result_of(lambda case: 3, id)
+    assert whole.message == "returned a int; expected a dict of arrays, or None"
+
+
+def test_an_int_is_an_output_of_whole_value():
+    """2 for 2.0."""
+    vector = vector_of({"loss": np.array(2.0)}, "loss")
+    assert run_one(lambda case: {"loss": 2}, vector, "float64")[0].status == PASSED
+    assert run_one(lambda case: {"loss": 3}, vector, "float64")[0].status == FAILED
+    assert run_one(lambda case: {"loss": np.int64(2)}, vector, "float64")[0].status == FAILED
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.int64, np.bool_])
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+def test_outputs_of_other_types_are_refused(dtype, precision):
+    """Every one, by one sentence; where integers are expected they pass."""
+    report = check(answering(lambda found: {name: a.astype(dtype) for name, a in found.items()}), ID, precision)
+    (result,) = [result for result in report.results if result.id == ID]
+    assert result.status == FAILED
+    assert {c.remark for c in result.outputs.values()} == {f"is {np.dtype(dtype)}; expected float64 or float32"}
+    assert result.remarks.count("expected float64 or float32") == 1
+    for task in ("task/copying/A", "task/parenthesis/paper"):
+        assert {a.dtype.kind for a in BY_ID[task].expected.values()} == {"i"}
+        for kind in (np.int8, np.int64, np.uint8, np.float32):
+            run = answering(lambda found, kind=kind: {name: a.astype(kind) for name, a in found.items()})
+            assert result_of(run, task, precision).status == PASSED
 
 
 def test_an_empty_dict_fails():
@@ -156,11 +232,83 @@ def test_values_that_are_no_arrays_fail(value, every):
     ],
 )
 def test_an_exception_fails(error, says):
+    """Where it was, and the whole of it beside."""
+
     def run(case):
         raise error
 
     result = result_of(run)
-    assert (result.status, result.message, result.outputs) == (FAILED, says, {})
+    place = f" (test_runner.py:{run.__code__.co_firstlineno + 1} in run)"
+    assert (result.status, result.message, result.outputs) == (FAILED, says + place, {})
+    assert result.traceback.startswith("Traceback (most recent call last):\n")
+    assert f'File "{__file__}", line {run.__code__.co_firstlineno + 1}, in run\n    raise error\n' in result.traceback
+    assert type(error).__name__ in result.traceback.splitlines()[-1 - str(error).count("\n")]
+
+
+class Mute(Exception):
+    """Which has no words."""
+
+    def __str__(self):
+        raise RuntimeError("no words")
+
+
+def test_an_exception_that_cannot_be_said_fails():
+    def run(case):
+        raise Mute
+
+    result = result_of(run)
+    assert result.message == f"raised Mute (test_runner.py:{run.__code__.co_firstlineno + 1} in run)"
+    assert "Mute" in result.traceback
+
+
+FRAMES = {
+    "of numpy": ("return np.linalg.inv(np.zeros((2, 2)))", "raised LinAlgError: Singular matrix"),
+    "of the standard library": ("return json.loads('{')", "raised JSONDecodeError: "),
+    "of what it calls": ("return beside.within()", "raised ZeroDivisionError: division by zero"),
+    "of another cause": (
+        "\n    try: {}['x']\n    except KeyError as error: raise ValueError('no x') from error",
+        "raised ValueError: no x",
+    ),
+}
+
+
+@pytest.mark.parametrize("which", FRAMES)
+def test_where_an_exception_came_from(tmp_path, which):
+    """The last line that is the adapter's own, or of what lies beside it, not a library's; in the report as JSON the
+    whole, with its cause."""
+    (tmp_path / "beside.py").write_text("def within():\n    return 1 / 0\n")
+    body, says = FRAMES[which]
+    path = written(tmp_path, f"import json\nimport numpy as np\nimport beside\ndef run(case):\n    {body}\n")
+    report = check(load_adapter(str(path)), ID)
+    (result,) = [result for result in report.results if result.id == ID]
+    place = {"of what it calls": "beside.py:2 in within", "of another cause": "mine.py:7 in run"}.get(
+        which, "mine.py:5 in run"
+    )
+    assert result.message.startswith(says)
+    assert result.message.endswith(f" ({place})")
+    (case,) = [case for case in json.loads(report.as_json())["cases"] if case["id"] == ID]
+    jsonschema.validate(json.loads(report.as_json()), schema()["$defs"]["report"])
+    assert case["traceback"] == result.traceback
+    assert f'File "{path}", line' in case["traceback"]
+    assert ("KeyError: 'x'" in case["traceback"]) == (which == "of another cause")
+    assert "Traceback" not in str(report)
+
+
+def test_only_exceptions_have_a_traceback():
+    """Not wrong answers, what a program does, or a refusal that is asked for."""
+    assert result_of(answering(lambda found: found | {"d_x": -found["d_x"]})).traceback == ""
+    assert result_of(lambda case: None).traceback == ""
+    assert result_of(lambda case: 3).traceback == ""
+    assert result_of(right, INVALID).traceback == ""
+    assert result_of(accepts, INVALID).traceback == ""
+
+    def ends(case):
+        raise SystemExit(3) if not flawless(case) else AssertionError("control")
+
+    assert result_of(ends, INVALID).traceback.endswith("AssertionError: control\n")
+    result = result_of(lambda case: {"U": np.zeros(1)} if flawless(case) else exit(3), INVALID)
+    assert result.message.startswith("raised SystemExit: 3 (")
+    assert result.traceback.endswith("SystemExit: 3\n")
 
 
 @pytest.mark.parametrize("end", [KeyboardInterrupt, GeneratorExit])
@@ -329,7 +477,9 @@ def test_accepting_all_and_refusing_all_fail(id):
     assert (result.status, result.message) == (FAILED, f"accepted what must be refused: {BY_ID[id].why}")
     result = result_of(refuses, id)
     assert result.status == FAILED
-    assert result.message == "refused the same inputs without the flaw: raised ValueError: everything"
+    place = f"(test_runner.py:{refuses.__code__.co_firstlineno + 1} in refuses)"
+    assert result.message == f"refused the same inputs without the flaw: raised ValueError: everything {place}"
+    assert result.traceback.endswith("ValueError: everything\n")
 
 
 def flawless(case):
@@ -557,7 +707,7 @@ def test_programs_that_break(program, source, says):
         program(source)(BY_ID[ID].given("float64"))
     assert str(raised.value).startswith(says)
     result = result_of(program(source))
-    assert (result.status, result.message) == (FAILED, str(raised.value))
+    assert (result.status, result.message, result.traceback) == (FAILED, str(raised.value), "")
     good = "import os\nif b'NaN' in open(input, 'rb').read(): pass\n"
     assert result_of(program(good + source), INVALID).status == FAILED
 
@@ -603,7 +753,7 @@ def test_exit_codes_of_a_program(program):
     with pytest.raises(Refused, match="exit code 3: not for me"):
         program("print('not for me', file=sys.stderr)\nsys.exit(3)")(BY_ID[ID].given("float64"))
     result = result_of(program("sys.exit(3)"))
-    assert (result.status, result.message) == (FAILED, "raised Refused: exit code 3")
+    assert (result.status, result.message, result.traceback) == (FAILED, "raised Refused: exit code 3", "")
     assert result_of(program("open(output, 'w').write('x')\nsys.exit(77)")).status == UNSUPPORTED
     assert result_of(program("sys.exit(3)"), INVALID).status == FAILED
     assert result_of(program("sys.exit(77)"), INVALID).status == UNSUPPORTED
@@ -628,14 +778,6 @@ KNOWS = "import struct\nflawed = struct.pack('<d', float('nan')) in open(input, 
 def test_a_program_refuses_by_its_exit_code_alone(program, source, status):
     """A crash on flawed inputs is no refusal."""
     assert result_of(program(source), INVALID).status == status
-
-
-def alive(pid):
-    """Whether there is such a process that has not ended."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
 
 
 def gone(path, count):
@@ -773,15 +915,22 @@ def test_a_program_that_cannot_be_started(tmp_path):
         ("python {input}", r"it has to name \{output\}"),
         ("python {output}", r"it has to name \{input\}"),
         ("", r"it has to name \{input\}"),
-        ("/no/such/program {input} {output}", "there is no program /no/such/program"),
-        ("./mine {input} {output}", r"there is no program \./mine"),
-        ("no-such-program-at-all {input} {output}", "there is no program no-such-program-at-all"),
+        ("/no/such/program {input} {output}", "it begins with /no/such/program, and there is no such program$"),
+        ("./mine {input} {output}", r"it begins with \./mine, which is not executable$"),
+        ("runs {input} {output}", "it begins with runs, and there is no such program$"),
+        ("./folder {input} {output}", r"it begins with \./folder, and there is no such program$"),
+        (
+            "no-such-program-at-all {input} {output}",
+            "it begins with no-such-program-at-all, and there is no such program$",
+        ),
         ("python 'open {input} {output}", "No closing quotation"),
     ],
 )
 def test_commands_that_are_refused(tmp_path, monkeypatch, command, says):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine").write_text("not executable")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "runs").touch(0o755)  # not without ./
     with pytest.raises(ValueError, match=says):
         command_adapter(command)
 
