@@ -83,7 +83,7 @@ def _run(given: argparse.Namespace) -> int:
         report = check(run, given.only, given.dtype, allow_partial=given.allow_partial, progress=progress)
     except KeyboardInterrupt as end:  # what is done is not lost
         stopped = 143 if isinstance(end, _Terminated) else 130
-        report = Report(tuple(progress.results), given.dtype, given.allow_partial)
+        report = Report(tuple(progress.results), given.dtype, given.allow_partial, interrupted=True)
     finally:
         signal.signal(signal.SIGTERM, before)
     if given.report is not None:

@@ -64,11 +64,12 @@ def shortened(names: Iterable[str], every: Iterable[str]) -> str:
 
 @dataclass(frozen=True)
 class Report:
-    """The results, in the order of the cases."""
+    """The results, in the order of the cases.  interrupted: whether there were more to run."""
 
     results: tuple[Result, ...]
     dtype: str
     allow_partial: bool = False
+    interrupted: bool = False
 
     @property
     def counts(self) -> dict[str, int]:
@@ -78,10 +79,10 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Every supported case passed, and at least one was supported."""
+        """Every case was run, every supported one passed, and at least one was supported."""
         counts = self.counts
         good = counts[PASSED] + (counts[PARTIAL] if self.allow_partial else 0)
-        return good > 0 and good == len(self.results) - counts[UNSUPPORTED]
+        return not self.interrupted and good > 0 and good == len(self.results) - counts[UNSUPPORTED]
 
     @property
     def exit_code(self) -> int:

@@ -414,6 +414,14 @@ def test_an_adapter_that_is_interrupted(tmp_path, number):
     assert {case["id"]: case["status"] for case in document["cases"]} == found
 
 
+def test_what_passed_before_an_interrupt_is_no_pass_of_all(tmp_path):
+    """In the report as JSON."""
+    (tmp_path / "mine.py").write_text(SLEEPS.replace("len(seen) == 1", "True"))
+    code, out, _, document = interrupted(tmp_path, signal.SIGTERM, "--adapter", str(tmp_path / "mine.py"))
+    assert (code, document["ok"], document["counts"]["passed"]) == (143, False, 2)
+    assert statuses(out)[1].startswith("2 passed, 0 failed")
+
+
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
 @pytest.mark.parametrize("number", SIGNALS)
 def test_a_program_that_is_interrupted(tmp_path, number):

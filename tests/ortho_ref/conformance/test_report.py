@@ -60,6 +60,14 @@ def test_exit_codes(statuses, code, allowed):
         assert json.loads(report.as_json())["ok"] is not bool(expected)
 
 
+def test_an_interrupted_run_is_not_ok():
+    """Though every case that was run passed; the rest of the report is as it is."""
+    whole, cut = (Report((Result("a", PASSED),), "float64", interrupted=interrupted) for interrupted in (False, True))
+    assert (whole.ok, whole.exit_code, cut.ok, cut.exit_code) == (True, 0, False, 1)
+    assert validated(cut) == validated(whole) | {"ok": False}
+    assert str(cut) == str(whole)
+
+
 @given(st.lists(st.sampled_from(STATUSES)))
 def test_counts(statuses):
     """Of every status, in one order, those of nothing too; the summary has them."""
