@@ -14,6 +14,7 @@ Import it under one name everywhere, `from tests import standin`: a second impor
 
 import inspect
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -48,11 +49,20 @@ AT_DTYPES = {"add": "iIlLqQefd", "subtract": "iI", "maximum": "iIlLqQfd", "minim
 AT_DTYPES |= dict.fromkeys(["bitwise_and", "bitwise_or", "bitwise_xor"], "iIlLqQ")
 
 transfers = 0  # device -> host copies so far: get, item, float, int, bool ..., boolean masks read, and WAITING
+waits: Counter[str] = Counter()  # those of them that are functions of WAITING, by name
+uploads = 0  # host -> device copies so far: array, asarray, set
 
 
-def _count() -> None:
+def _count(waiting: str | None = None) -> None:
     global transfers
     transfers += 1
+    if waiting:
+        waits[waiting] += 1
+
+
+def _count_upload() -> None:
+    global uploads
+    uploads += 1
 
 
 def _host_array_error() -> TypeError:
@@ -116,7 +126,10 @@ def _checked(label: str, function: Callable[..., Any], parameters: str) -> Calla
     keywords = {word for word in words[words.index("/") + 1 if "/" in words else 0 :] if not word.startswith("*")}
     variadic = any(word.startswith("*") and word.strip("*") and not word.startswith("**") for word in words)
     open_keywords = any(word.startswith("**") for word in words)
-    waits, lists = name in WAITING, name in TAKE_LISTS or positional[:1] == [] or positional[0] not in ARRAY_PARAMETERS
+    waiting, lists = (
+        name in WAITING,
+        name in TAKE_LISTS or positional[:1] == [] or positional[0] not in ARRAY_PARAMETERS,
+    )
     try:
         theirs = list(inspect.signature(function).parameters)
     except ValueError:
@@ -133,8 +146,8 @@ def _checked(label: str, function: Callable[..., Any], parameters: str) -> Calla
             raise TypeError(f"CuPy's {label} has no parameter {', '.join(sorted(kwargs.keys() - keywords))}")
         if args and not lists and isinstance(args[0], list | tuple):
             raise TypeError(f"CuPy's {label} takes an array, not a {type(args[0]).__name__}")
-        if waits:
-            _count()
+        if waiting:
+            _count(name)
         out = kwargs.get("out")
         kwargs = {key: _unwrap(value) for key, value in kwargs.items()}
         if not variadic and len(args) > aligned:
@@ -210,6 +223,7 @@ class DeviceArray:
     def set(self, arr: np.ndarray, stream: Any = None) -> None:
         if arr.shape != self.shape or arr.dtype != self.dtype:
             raise ValueError(f"set needs {self.dtype} of shape {self.shape}, got {arr.dtype} of shape {arr.shape}")
+        _count_upload()
         self._host[...] = arr
 
     # Indexing.
@@ -389,6 +403,8 @@ def _array(
         return obj
     if _holds_device_array(obj):
         obj = _unwrap(obj)
+    else:
+        _count_upload()
     host = np.array(obj, dtype=dtype, order=order or "K", ndmin=ndmin)
     if host.dtype.char not in DTYPES:
         raise ValueError(f"CuPy has no dtype {host.dtype}")
@@ -464,7 +480,7 @@ def _one_matrix(name: str) -> Callable[..., Any]:
 class _Compressed:
     """cupyx.scipy.sparse.csr_matrix or csc_matrix, as far as products with dense arrays need it."""
 
-    __slots__ = ("_host",)
+    __slots__ = ("_canonical", "_host")
     __module__ = "standinx.sparse"  # not an array of the library, as cupyx is not cupy
     __array_ufunc__ = None
     _type: Callable[..., Any]
@@ -473,6 +489,19 @@ class _Compressed:
         self._host = self._type(_unwrap(arg1), shape=shape, dtype=dtype, copy=copy)
         if self._host.dtype.char not in "?fdFD":
             raise ValueError(f"CuPy's sparse matrices hold bool, float and complex numbers, not {self._host.dtype}")
+        self._canonical: bool | None = None
+
+    @property
+    def has_canonical_format(self) -> bool:
+        """Products and transposes ask for it; CuPy looks, and waits, where it was not told."""
+        if self._canonical is None:
+            _count("has_canonical_format")
+            self._canonical = bool(self._host.has_canonical_format)
+        return self._canonical
+
+    @has_canonical_format.setter
+    def has_canonical_format(self, value: bool) -> None:
+        self._canonical = value
 
     shape = property(lambda self: self._host.shape)
     dtype = property(lambda self: self._host.dtype)
@@ -485,7 +514,7 @@ class _Compressed:
     def transpose(self) -> "_Compressed":
         other: type[_Compressed] = csc_matrix if isinstance(self, csr_matrix) else csr_matrix
         matrix = object.__new__(other)
-        matrix._host = self._host.T
+        matrix._host, matrix._canonical = self._host.T, self.has_canonical_format
         return matrix
 
     def toarray(self) -> DeviceArray:
@@ -494,6 +523,8 @@ class _Compressed:
     def __matmul__(self, other: DeviceArray) -> DeviceArray:
         if type(other) is not DeviceArray or other.ndim not in (1, 2):
             raise TypeError("the stand-in multiplies sparse matrices with device arrays of one or two axes only")
+        if not self.has_canonical_format:
+            raise NotImplementedError("the stand-in does not sum up entries that are there twice")
         return _wrap(self._host @ other._host)
 
     def __rmatmul__(self, other: DeviceArray) -> DeviceArray:

@@ -383,10 +383,38 @@ def test_transfers_are_counted(x: DeviceArray) -> None:
         assert counted(waiting) == 1
     for going_on in (lambda: x @ x.T, x.sum, lambda: xp.where(x > 0, x, 0), lambda: x[0], lambda: x[[0, 1]]):
         assert counted(going_on) == 0
+    before = standin.waits.copy()
+    linalg.lu_factor(x[:2, :2])
+    assert standin.waits - before == {"lu_factor": 1}
     with pytest.raises(ValueError, match="size 1"):
         x.item()
     with pytest.raises(ValueError, match="ambiguous"):
         bool(x)
+
+
+def test_uploads_are_counted(x: DeviceArray) -> None:
+    def counted(function: Callable[[], Any]) -> int:
+        before = standin.uploads
+        function()
+        return standin.uploads - before
+
+    host = np.ones(x.shape)
+    for copying in (lambda: xp.asarray(host), lambda: xp.array(0.5), lambda: xp.array([1, 2]), lambda: x.set(host)):
+        assert counted(copying) == 1
+    for there in (lambda: xp.asarray(x), lambda: xp.array(x), lambda: xp.full((), 0.5), lambda: x + 1, lambda: x.sum()):
+        assert counted(there) == 0
+
+
+def test_products_with_sparse_matrices_wait_for_their_format() -> None:
+    entries = (xp.ones(2), xp.arange(2, dtype=xp.int32), xp.arange(3, dtype=xp.int32))
+    for known in (False, True):
+        matrix, before = sparse.csr_matrix(entries, shape=(2, 2)), standin.transfers
+        if known:
+            matrix.has_canonical_format = True
+        product = matrix.T @ xp.ones((2, 2))
+        assert matrix.has_canonical_format
+        assert standin.transfers - before == (0 if known else 1)
+        same(product, np.ones((2, 2)))
 
 
 # SciPy

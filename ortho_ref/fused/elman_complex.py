@@ -30,7 +30,7 @@ def _real_rows(W: Array) -> Array:
 def _tiny(rho: Array) -> Array:
     """The smallest normal number of rho's precision, 0-d."""
     xp = xp_of(rho)
-    return xp.array(xp.finfo(rho.dtype).tiny, rho.dtype)
+    return xp.full((), xp.finfo(rho.dtype).tiny, rho.dtype)
 
 
 def forward(cell: Elman, weights: Weights, x: Array, h0: Array | None = None) -> tuple[Array, Tape]:
@@ -42,7 +42,7 @@ def forward(cell: Elman, weights: Weights, x: Array, h0: Array | None = None) ->
     U = sequence.transposed(weights["U"])
     h = sequence.initial_state(x, U, h0)
     rho, scale = xp.empty_like(z[0].real, order="C"), xp.empty_like(z[0].real, order="C")
-    zero, tiny, none = xp.array(0, rho.dtype), _tiny(rho), xp.empty(rho.shape, bool)
+    zero, tiny, none = xp.zeros((), rho.dtype), _tiny(rho), xp.empty(rho.shape, bool)
     for h_prev, h_t, z_t in zip(h[:-1], h[1:], z, strict=True):
         xp.matmul(h_prev, U, out=h_t)  # [urnn:1/z]
         xp.add(z_t, h_t, out=z_t)  # [urnn:1/z]

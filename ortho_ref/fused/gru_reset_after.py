@@ -47,7 +47,7 @@ def forward(cell: GRUResetAfter, weights: Weights, x: Array, h0: Array | None = 
     U_G = sequence.transposed(sequence.stack(weights, "U", G, halved=len(G))) if G else None
     b_hh = weights["b_hh"] if cell.recurrent_bias else None
     h, p = sequence.initial_state(x, U_h, h0), xp.empty_like(P[0])
-    scratch, Uh, half = xp.empty_like(p[0]), xp.empty_like(P[:-1, 0]), xp.array(0.5, P.dtype)
+    scratch, Uh, half = xp.empty_like(p[0]), xp.empty_like(P[:-1, 0]), xp.full((), 0.5, P.dtype)
     phi = sequence.in_place(cell.activation, weights["b_h"], xp.empty_like(scratch))
     r, z = weights.get("r"), weights.get("z")  # [goru:abl]
     for h_prev, h_t, p_t, gates, c in zip(h[:-1], h[1:], p, P[:-1].swapaxes(0, 1), P[-1], strict=True):

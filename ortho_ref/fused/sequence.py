@@ -116,7 +116,9 @@ def _one_hot(tokens: Array, m: int, dtype: Any) -> Any:
     library = library_of(tokens)
     xp, N = library.xp, tokens.shape[0]
     entries = (xp.ones(N, dtype), tokens.astype(xp.int32), xp.arange(N + 1, dtype=xp.int32))
-    return library.sparse.csr_matrix(entries, shape=(N, m))
+    matrix = library.sparse.csr_matrix(entries, shape=(N, m))
+    matrix.has_canonical_format = True  # each row has one entry; CuPy would look, and wait
+    return matrix
 
 
 def recurrent_gradients(da: Array, h_prev: Array) -> Array:
@@ -168,7 +170,7 @@ def in_place(activation: str, b: Array, scratch: Array) -> Callable[[Array], Non
         xp.maximum(a, zero, out=a)
         xp.multiply(a, scratch, out=a)  # [ncgru:20]
 
-    zero = xp.array(0, scratch.dtype)
+    zero = xp.zeros((), scratch.dtype)
     return {"tanh": tanh, "relu": relu, "modrelu": modrelu}[activation]
 
 
