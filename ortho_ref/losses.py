@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable
 
 from ortho_ref.backend import Array, xp_of
+from ortho_ref.checks import check, check_indices
 
 
 def cross_entropy(outputs: Array, y: Array, mask: Array | None = None) -> tuple[Array, Array]:
@@ -77,9 +78,7 @@ def _classes(outputs: Array, y: Array) -> int:
     if not fits or y.size == 0 or outputs.size % y.size:
         raise ValueError(f"y has shape {y.shape}; expected {entries} or {entries} + (groups,)")
     K: int = outputs.size // y.size
-    low, high = int(y.min()), int(y.max())
-    if low < 0 or high >= K:
-        raise ValueError(f"y holds class {low if low < 0 else high}; allowed: 0 to {K - 1}")
+    check_indices("y", "class", y, K)
     return K
 
 
@@ -92,9 +91,8 @@ def _weight(outputs: Array, mask: Array | None) -> Array | None:
     if mask.dtype.kind != "b":
         raise TypeError(f"mask is {mask.dtype}; expected bool")
     weight = mask.reshape(-1).astype(outputs.dtype)
-    count = float(weight.sum())
-    if count == 0:
-        raise ValueError("mask leaves no entry to count")
+    count = weight.sum()
+    check(count > 0, ValueError("mask leaves no entry to count"))
     return weight / count
 
 

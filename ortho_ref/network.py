@@ -3,7 +3,6 @@
 Parameter names are paths: "layer0.U_c.A", "layer0.W_r", "readout.W".
 """
 
-import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -13,6 +12,7 @@ from ortho_ref.backend import Array, NotFiniteError, xp_of
 from ortho_ref.cells import State as CellState
 from ortho_ref.cells import Weights
 from ortho_ref.cells.cell import parts_of, state_of
+from ortho_ref.checks import check, within
 from ortho_ref.layers import Dense, dropout_scale, real_features, real_features_pullback
 from ortho_ref.losses import LOSSES
 from ortho_ref.parametrizations import Params
@@ -149,8 +149,8 @@ class Network:
         """
         result = self.forward(params, states, x, h0, rng)
         loss, doutputs = LOSSES[self.loss](result.outputs, y, mask)
-        if not math.isfinite(float(loss)):
-            raise NotFiniteError(f"loss is {float(loss)}")
+        finite = xp_of(loss).isfinite(loss)
+        check(finite, NotFiniteError("loss is not finite"), lambda: f"loss is {float(loss)}")
         return loss, self.backward(params, states, result.tape, doutputs), result
 
     def retract(self, params: Params, states: States, deltas: Params) -> tuple[Params, States]:
@@ -159,10 +159,8 @@ class Network:
         new_states: States = {}
         for i, layer in enumerate(self.layers):
             prefix = f"layer{i}."
-            try:
+            with within(prefix):
                 own, own_states = layer.retract(*self._own(i, params, states), _without_prefix(prefix, deltas))
-            except NotFiniteError as error:
-                raise NotFiniteError(f"{prefix}{error}") from error
             new_params |= _with_prefix(prefix, own)
             new_states |= _with_prefix(prefix, own_states)
         for name in params:
@@ -176,6 +174,13 @@ class Network:
         for i, layer in enumerate(self.layers):
             rebuilt |= _with_prefix(f"layer{i}.", layer.rebuild(*self._own(i, params, states)))
         return rebuilt
+
+    def settle(self, params: Params, states: States) -> States:
+        """The states once per logging interval: what `retract` on a device left open is settled."""
+        settled: States = {}
+        for i, layer in enumerate(self.layers):
+            settled |= _with_prefix(f"layer{i}.", layer.settle(*self._own(i, params, states)))
+        return settled
 
     def count(self, params: Params) -> int:
         """Free real parameters of all layers and the readout."""

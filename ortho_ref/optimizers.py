@@ -30,7 +30,8 @@ from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any, Protocol
 
-from ortho_ref.backend import Array, xp_of
+from ortho_ref.backend import Array, is_array, xp_of
+from ortho_ref.checks import number
 from ortho_ref.schedules import Schedule, as_schedule
 
 
@@ -277,7 +278,7 @@ def clip_by_value(gradients: Mapping[str, Array], limit: float) -> dict[str, Arr
     return clipped
 
 
-def clip_by_global_norm(gradients: Mapping[str, Array], limit: float) -> tuple[dict[str, Array], float]:
+def clip_by_global_norm(gradients: Mapping[str, Array], limit: float) -> tuple[dict[str, Array], Any]:
     """All arrays times limit / norm where their `global_norm` is above limit; and that norm, before clipping.
 
     Where nothing is to be scaled the arrays come back as they are, also where the norm is not finite: the caller sees
@@ -285,23 +286,29 @@ def clip_by_global_norm(gradients: Mapping[str, Array], limit: float) -> tuple[d
     """
     _check_limit(limit)
     norm = global_norm(gradients)
+    if is_array(norm):  # nobody waits for it: where nothing is to be scaled the scale is 1
+        scale = limit / xp_of(norm).where((norm > limit) & (norm < math.inf), norm, float(limit))
+        scaled = {name: _real(g) * scale.astype(g.real.dtype) for name, g in gradients.items()}
+        return {name: _shaped_like(g, scaled[name]) for name, g in gradients.items()}, norm
     if not limit < norm < math.inf:
         return dict(gradients), norm
     scale = float(limit) / norm
     return {name: _shaped_like(g, _real(g) * scale) for name, g in gradients.items()}, norm
 
 
-def global_norm(gradients: Mapping[str, Array]) -> float:
+def global_norm(gradients: Mapping[str, Array]) -> Any:
     """The root of the sum of |entry|^2 over all arrays, each as it is (a skew gradient with both its halves).
 
-    Summed in float64, where no finite float32 overflows.
+    Summed in float64, where no finite float32 overflows.  A number as `checks.number` gives it: on a device, while
+    checks are deferred, a 0-d array.
     """
-    xp_of(*gradients.values())
+    xp = xp_of(*gradients.values())
     total: Any = 0.0
     for gradient in gradients.values():
         g = _real(gradient).astype("float64")
         total = total + (g * g).sum()
-    return math.sqrt(float(total))
+    square = number(total)
+    return xp.sqrt(square) if is_array(square) else math.sqrt(square)
 
 
 def _check_option(argument: str, value: float, allowed: bool, what: str) -> None:

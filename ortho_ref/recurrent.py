@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ortho_ref import fused, scan
-from ortho_ref.backend import Array, NotFiniteError, complex_dtype, is_array, library_of
+from ortho_ref.backend import Array, complex_dtype, is_array, library_of
 from ortho_ref.cells import Cell, Weights
 from ortho_ref.cells import State as CellState
 from ortho_ref.cells.cell import is_tokens, parts_of, state_of
+from ortho_ref.checks import check_finite, check_indices, within
 from ortho_ref.initial import Initial, constant
 from ortho_ref.parametrizations import Free, Parametrization, Params, State
 from ortho_ref.parametrizations.parametrization import is_integer
@@ -198,7 +199,7 @@ class Recurrent:
         weights = self.weights(params, states)
         W = _input_weight(weights)
         n, m = W.shape
-        check_input(x, m, W.real)
+        x = check_input(x, m, W.real)
         batch = x.shape[1]
         from_trained_h0 = h0 is None and self.trained_h0
         if from_trained_h0:
@@ -228,7 +229,7 @@ class Recurrent:
             )
         library_of(W, dh)
         _check_array("dh", dh, (T, B, n), W.dtype)
-        _check_finite("dh", dh)
+        check_finite("dh", dh)
         if dh_T is not None:
             self._check_state("dh_T", dh_T, (B, n), W)
         gradients = _ENGINES[self.engine].backward(self.cell, weights, tape.engine, dh, dh_T)
@@ -256,12 +257,17 @@ class Recurrent:
             if name.partition(".")[0] not in states:
                 new_params[name] = library_of(params[name]).xp.asarray(params[name] - deltas[name])
         for name, parametrization in self.constrained.items():
-            try:
+            with within(f"{name}: "):
                 own, new_states[name] = parametrization.retract(_own(params, name), states[name], _own(deltas, name))
-            except NotFiniteError as error:
-                raise NotFiniteError(f"{name}: {error}") from error
             new_params |= {f"{name}.{key}": value for key, value in own.items()}
         return {name: new_params[name] for name in params}, new_states
+
+    def settle(self, params: Params, states: States) -> States:
+        """The states once per logging interval: what `retract` on a device left open is settled."""
+        return {
+            name: parametrization.settle(_own(params, name), states[name])
+            for name, parametrization in self.constrained.items()
+        }
 
     @property
     def output_size(self) -> int | None:
@@ -290,7 +296,7 @@ class Recurrent:
         for part in parts:
             library_of(part, like)
             _check_array(argument, part, shape, like.dtype)
-            _check_finite(argument, part)
+            check_finite(argument, part)
 
 
 def _input_weight(named: Weights) -> Array:
@@ -317,25 +323,21 @@ def _check_array(argument: str, array: Any, shape: tuple[int, ...], dtype: Any) 
         raise TypeError(f"{argument} is {array.dtype}; expected {dtype}")
 
 
-def _check_finite(argument: str, array: Array) -> None:
-    if not bool(library_of(array).xp.isfinite(array).all()):
-        raise NotFiniteError(f"{argument} has an entry that is not finite")
+def check_input(x: Array, input_size: int, like: Array) -> Array:
+    """Errors unless x is (T, B, input_size) of like's dtype and finite, or integer tokens (T, B) below input_size.
 
-
-def check_input(x: Array, input_size: int, like: Array) -> None:
-    """Errors unless x is (T, B, input_size) of like's dtype and finite, or integer tokens (T, B) below input_size."""
+    Returns x, or what `check_indices` makes of it.
+    """
     if not is_array(x):
         raise TypeError(f"x is a {type(x).__name__}; expected an array (T, B, {input_size}) or integer tokens (T, B)")
     library_of(x, like)
     if is_tokens(x):
         if x.ndim != 2 or 0 in x.shape:
             raise ValueError(f"x holds tokens of shape {x.shape}; expected (T, B), both at least 1")
-        low, high = int(x.min()), int(x.max())
-        if low < 0 or high >= input_size:
-            raise ValueError(f"x holds token {low if low < 0 else high}; allowed: 0 to {input_size - 1}")
-        return
+        return check_indices("x", "token", x, input_size)
     if x.ndim != 3 or x.shape[2] != input_size or 0 in x.shape:
         raise ValueError(f"x has shape {x.shape}; expected (T, B, {input_size}), T and B at least 1")
     if x.dtype != like.dtype:
         raise TypeError(f"x is {x.dtype}; expected {like.dtype}, or integer tokens (T, B)")
-    _check_finite("x", x)
+    check_finite("x", x)
+    return x

@@ -16,6 +16,12 @@ A run that stops, by a signal, an error or the loss of power, is resumed from la
 what the checkpoint records, and every later bit of weights and metrics is what it would have been (steps_per_second
 aside).  Data are drawn by the task from the run's seed, so that a resumed run draws the batches behind it again,
 without training on them; the generator must then be where the checkpoint left it.
+
+On a device an update copies its batch there (and what dropout draws), and nothing back: losses, norms and the outcome
+of every check stay there until they are read together, before a line of metrics and before a checkpoint.  An error then
+names the iterations it is about; from the first that failed on, parameters stay as they are.  What CuPy itself waits
+for stays: the error codes of lu_factor and lu_solve, in exact inverses (`ScaledCayley`, `GeodesicUnitary`: every
+update; `NeumannCayley`: its resets), and of expm (`Exponential`).
 """
 
 import contextlib
@@ -32,7 +38,8 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 
 from ortho_ref import checkpoint, models
-from ortho_ref.backend import NotFiniteError, is_array, library_of, subnormals_as_zero, to_device, to_host
+from ortho_ref.backend import NotFiniteError, is_array, library_of, subnormals_as_zero, to_device, to_host, xp_of
+from ortho_ref.checks import Checks, check, number
 from ortho_ref.losses import LOSSES, METRICS
 from ortho_ref.network import Network
 from ortho_ref.optimizers import Optimizer, clip_by_global_norm, clip_by_value, global_norm
@@ -104,7 +111,9 @@ class Trainer:
         self.states: States = to_device(states, self.device)
         self.iteration = 0
         self._carried: list[Any] | None = None
-        self._total, self._since = 0.0, 0
+        self._total: Any = 0.0
+        self._since = 0
+        self._checks, self._settled = Checks(), 0
         self._best: float | None = None
 
     def _generators(self) -> list[np.random.Generator]:
@@ -174,6 +183,9 @@ class Trainer:
             timed += 1
             stop = should_stop()
             if logs:
+                gradient_norm = self.settle(gradient_norm)
+                # not at checkpoints: what a run is stopped at must not change its bits
+                self.states = self.network.settle(self.params, self.states)
                 record: Record = {
                     "iteration": self.iteration,
                     "loss": self._total / self._since,
@@ -206,10 +218,16 @@ class Trainer:
                 timed, started = 0, time.perf_counter()
 
     @subnormals_as_zero()
-    def update(self, batch: Batch) -> float:
-        """One update on a batch; the norm of its gradients before clipping.  FloatingPointError as `run`."""
+    def update(self, batch: Batch) -> Any:
+        """One update on a batch; the norm of its gradients before clipping.  FloatingPointError as `run`.
+
+        On a device the norm is a 0-d array, and `settle` raises the errors of values.
+        """
         self.iteration += 1
-        batch = _moved(batch, self.params)
+        with self._checks.deferred(self.iteration):
+            return self._update(_moved(batch, self.params))
+
+    def _update(self, batch: Batch) -> Any:
         h0 = self._carried if batch.carries_state else None
         try:
             loss, gradients, result = self.network.loss_and_gradients(
@@ -219,22 +237,44 @@ class Trainer:
             raise self._not_finite(str(error)) from error
         self._carried = result.last
         self._kept = result  # until the next is there: memory handed back to the system costs more than the mathematics
-        gradient_norm = global_norm(gradients)
-        if not math.isfinite(gradient_norm):
-            raise self._not_finite(f"gradient norm is {gradient_norm}", gradients, "gradient of")
+        norm = global_norm(gradients)
+        try:
+            finite = xp_of(norm).isfinite(norm)
+            check(finite, NotFiniteError("gradient norm is not finite"), lambda: f"gradient norm is {norm}")
+        except NotFiniteError as error:
+            raise self._not_finite(str(error), gradients, "gradient of") from error
         if self.clip_value is not None:
             gradients = clip_by_value(gradients, self.clip_value)
         if self.clip_norm is not None:
             gradients, _ = clip_by_global_norm(gradients, self.clip_norm)
         deltas = {name: self.optimizer.delta(name, self.params[name], g) for name, g in gradients.items()}
+        if (good := self._checks.good) is not None:  # what has failed is still to be seen in the parameters
+            deltas = {name: xp_of(good).where(good, delta, 0) for name, delta in deltas.items()}
         try:
             self.params, self.states = self.network.retract(self.params, self.states, deltas)
         except NotFiniteError as error:
             raise self._not_finite(str(error), deltas, "delta of") from error
-        self._total, self._since = self._total + float(loss), self._since + 1
-        return gradient_norm
+        self._total, self._since = self._total + number(loss), self._since + 1
+        return norm
+
+    def settle(self, gradient_norm: Any = 0.0) -> float:
+        """Read, in one copy, what updates on a device have left there since the last call, and this norm; return it.
+
+        The first error of `update` that was due is raised, naming the iterations.  On the host nothing is left.
+        """
+        first, self._settled = self._settled + 1, self.iteration
+        (self._total, norm), failure = self._checks.settle(self._total, gradient_norm)
+        if failure is None:
+            return norm
+        where = f"between iterations {first} and {self.iteration}, in {failure.turn}"
+        if first == self.iteration:
+            where = f"iteration {first}"
+        if isinstance(failure.error, NotFiniteError):
+            raise self._not_finite(str(failure.error), where=where) from failure.error
+        raise type(failure.error)(f"{where}: {failure.error}")
 
     def _health(self) -> dict[str, dict[str, float]]:
+        self.settle()
         try:
             return self.network.health(self.states)
         except np.linalg.LinAlgError as error:
@@ -256,6 +296,7 @@ class Trainer:
 
     def _save(self, path: Path, stream: BinaryIO) -> None:
         """Write the whole state to `path`, after the metrics.  FloatingPointError if a part of it is not finite."""
+        self.settle()
         self._check_held()
         state = {  # as in STATE
             "settings": self._settings(),
@@ -299,14 +340,17 @@ class Trainer:
         self.optimizer.load(moved["optimizer"])
         self.iteration, self._best = state["iteration"], state["best"]
         self._total, self._since = state["interval"]["total"], state["interval"]["since"]
+        self._checks, self._settled = Checks(), self.iteration
         self._dropout_rng.bit_generator.state = state["generators"]["dropout"]
         return state["metrics_size"], state["generators"]["data"]
 
-    def _not_finite(self, what: str, arrays: Params | None = None, kind: str = "parameter") -> FloatingPointError:
+    def _not_finite(
+        self, what: str, arrays: Params | None = None, kind: str = "parameter", where: str | None = None
+    ) -> FloatingPointError:
         arrays = self._arrays() if arrays is None else arrays
         bad = [name for name, array in arrays.items() if not np.isfinite(to_host(array)).all()]
-        where = f"not finite: the {kind} {', '.join(bad)}" if bad else f"every {kind.removesuffix(' of')} is finite"
-        return FloatingPointError(f"iteration {self.iteration}: {what}; {where}")
+        found = f"not finite: the {kind} {', '.join(bad)}" if bad else f"every {kind.removesuffix(' of')} is finite"
+        return FloatingPointError(f"{where or f'iteration {self.iteration}'}: {what}; {found}")
 
 
 @subnormals_as_zero()
@@ -472,13 +516,13 @@ def _size(path: Path) -> int:
 def _lines(path: Path, data: bytes) -> list[Record]:
     """The JSON of each line; ValueError, naming the file and the line, for one that is none."""
     records = []
-    for number, line in enumerate(data.splitlines(), 1):
+    for i, line in enumerate(data.splitlines(), 1):
         try:
             records.append(json.loads(line))
         except ValueError as error:
-            raise ValueError(f"{path}: line {number} is not JSON: {error}") from None
+            raise ValueError(f"{path}: line {i} is not JSON: {error}") from None
         if not isinstance(records[-1], dict):
-            raise ValueError(f"{path}: line {number} holds a {type(records[-1]).__name__}; expected a JSON object")
+            raise ValueError(f"{path}: line {i} holds a {type(records[-1]).__name__}; expected a JSON object")
     return records
 
 

@@ -20,6 +20,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ortho_ref.backend import Array, NotFiniteError, library_of, xp_of
+from ortho_ref.checks import check
 from ortho_ref.parametrizations.parametrization import Params, State, defect, is_integer
 
 
@@ -50,11 +51,13 @@ def check_skew(name: str, A: Array, n: int) -> None:
     """ValueError unless A is real, n x n, finite and exactly skew."""
     if A.shape != (n, n) or A.dtype.kind != "f":
         raise ValueError(f"{name} is {A.dtype} of shape {A.shape}; allowed: a real matrix of shape {(n, n)}")
-    asymmetry = float(abs(A + A.T).max())
-    if not np.isfinite(asymmetry):
-        raise NotFiniteError(f"{name} has an entry that is not finite")
-    if asymmetry != 0:
-        raise ValueError(f"{name} is not skew: max |A + A^T| is {asymmetry:.3g}; allowed: exactly 0")
+    asymmetry = abs(A + A.T).max()
+    check(xp_of(A).isfinite(asymmetry), NotFiniteError(f"{name} has an entry that is not finite"))
+    check(
+        asymmetry == 0,
+        ValueError(f"{name} is not skew"),
+        lambda: f"{name} is not skew: max |A + A^T| is {float(asymmetry):.3g}; allowed: exactly 0",
+    )
 
 
 def inverse(A: Array) -> Array:
@@ -113,6 +116,10 @@ class ScaledCayley:
         """A - delta, and U from it.  ValueError if A does not stay finite and skew."""
         params = {"A": params["A"] - delta["A"]}  # [ncgru:3]
         return params, self.rebuild(params, state)  # [ncgru:4]
+
+    def settle(self, params: Params, state: State) -> State:
+        """The state as it is: nothing is left open."""
+        return state
 
     def count(self, n: int) -> int:
         """n (n - 1) / 2."""

@@ -79,6 +79,10 @@ class Exponential:
         params = {"A": params["A"] - delta["A"]}
         return params, self.rebuild(params, state)
 
+    def settle(self, params: Params, state: State) -> State:
+        """The state as it is: nothing is left open."""
+        return state
+
     def count(self, n: int) -> int:
         """n (n - 1) / 2."""
         return n * (n - 1) // 2

@@ -37,6 +37,10 @@ class Free:
         params = {"": params[""] - delta[""]}
         return params, self.rebuild(params, state)
 
+    def settle(self, params: Params, state: State) -> State:
+        """The state as it is: nothing is left open."""
+        return state
+
     def count(self, n: int) -> int:
         """n^2."""
         return n * n

@@ -57,6 +57,10 @@ class GeodesicUnitary:
         X = linalg.lu_solve(linalg.lu_factor(I + A / 2), (I - A / 2) @ X)  # [goru:2.10]
         return {"X": X}, {**state, "U": X.copy()}
 
+    def settle(self, params: Params, state: State) -> State:
+        """The state as it is: nothing is left open."""
+        return state
+
     def count(self, n: int) -> int:
         """n^2, the dimension of the unitary group."""
         return n * n

@@ -23,6 +23,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ortho_ref.backend import Array, library_of, xp_of
+from ortho_ref.checks import check
 from ortho_ref.parametrizations.parametrization import Params, State, check_parameter, defect, is_integer
 
 
@@ -54,11 +55,11 @@ class Householder:
         V, n = params["V"], state["U"].shape[0]
         xp = xp_of(V)
         check_parameter("V", V, (n, self.reflections))
-        if bool((xp.triu(V, 1) != 0).any()):
-            raise ValueError("V has an entry above its diagonal; allowed: 0 there (column j begins at entry j)")
+        below = "V has an entry above its diagonal; allowed: 0 there (column j begins at entry j)"
+        check((xp.triu(V, 1) == 0).all(), ValueError(below))
         squares = (V * V).sum(axis=0)
-        if not bool(((squares >= xp.finfo(V.dtype).tiny) & xp.isfinite(squares)).all()):
-            raise ValueError("V has a column whose square is 0, subnormal or infinite; allowed: squares between")
+        between = "V has a column whose square is 0, subnormal or infinite; allowed: squares between"
+        check(((squares >= xp.finfo(V.dtype).tiny) & xp.isfinite(squares)).all(), ValueError(between))
         V, signs = self._reflecting(V)
         U = xp.eye(n, dtype=V.dtype)
         if V.shape[1]:
@@ -82,6 +83,10 @@ class Householder:
         """V - delta, and U from it."""
         params = {"V": params["V"] - delta["V"]}
         return params, self.rebuild(params, state)
+
+    def settle(self, params: Params, state: State) -> State:
+        """The state as it is: nothing is left open."""
+        return state
 
     def count(self, n: int) -> int:
         """n m - m (m - 1) / 2, the sign of v_n counted for m = n."""

@@ -15,6 +15,10 @@ at the start and every `reset_every` updates [ncgru:reset].
 The series needs spectral radius of P below 1 [ncgru:neumann-cond]; ||P||_2 < 1 suffices.  Every update looks at the
 Frobenius norm, an upper bound of ||P||_2, and at ||P||_2 itself where that bound is 1 or more.  If ||P||_2 >= 1 too,
 the series is not used: the update is followed by an exact reset, which the state counts.
+
+Training on a device waits for no norm (`checks`): the series is used, and the greatest Frobenius norm, which decides
+there, is kept in the state until `settle` at the end of the logging interval: a reset that was forced is made and
+counted then, once.  Resets that `reset_every` asks for need no look.
 """
 
 from dataclasses import dataclass
@@ -22,7 +26,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ortho_ref.backend import Array, NotFiniteError, xp_of
+from ortho_ref.backend import Array, NotFiniteError, is_array, xp_of
+from ortho_ref.checks import check, number
 from ortho_ref.parametrizations.cayley import (
     cayley_pullback,
     check_negative_ones,
@@ -50,7 +55,8 @@ class NeumannCayley:
     order: highest power kept of the series, 1, 2 or 3; the paper's default is 2.
     reset_every: updates between exact inverses; the paper uses 50 (copying: 20).  None: only the one at the start.
 
-    State: U; A_tilde; D; P of the last update; step, the updates so far; forced_resets, those with ||P||_2 >= 1.
+    State: U; A_tilde; D; P of the last update; step, the updates so far; forced_resets, those with ||P||_2 >= 1; and
+    between logging on a device bound, the greatest Frobenius norm of P since.
     """
 
     negative_ones: int
@@ -88,18 +94,31 @@ class NeumannCayley:
         xp = xp_of(params["A"], delta["A"])
         check_skew("delta of A", delta["A"], state["D"].shape[0])
         P = state["A_tilde"] @ delta["A"]
-        bound = float(xp.linalg.norm(P))
-        if not np.isfinite(bound):
-            raise NotFiniteError(f"||A_tilde delta|| is {bound} in update {state['step'] + 1} of A")
-        forced = bound >= 1 and spectral_norm(P) >= 1  # [ncgru:neumann-cond]
+        norm, step = xp.linalg.norm(P), state["step"] + 1
+        check(
+            xp.isfinite(norm),
+            NotFiniteError("||A_tilde delta|| of A is not finite"),
+            lambda: f"||A_tilde delta|| is {float(norm)} in update {step} of A",
+        )
+        bound, forced = number(norm), False
+        if is_array(bound):
+            state = {**state, "bound": xp.maximum(bound, state.get("bound", 0.0))}
+        else:
+            forced = bound >= 1 and spectral_norm(P) >= 1  # [ncgru:neumann-cond]
         A = params["A"] - delta["A"]  # [ncgru:alg1/6]
-        step = state["step"] + 1
         state = {**state, "P": P, "step": step, "forced_resets": state["forced_resets"] + forced}
         if forced or (self.reset_every is not None and step % self.reset_every == 0):
             return {"A": A}, self.rebuild({"A": A}, state)  # [ncgru:reset]
         A_tilde = neumann_inverse(state["A_tilde"], P, self.order)  # [ncgru:alg1/7] [ncgru:16-18]
         U = A_tilde @ (xp.eye(A.shape[0], dtype=A.dtype) - A) * state["D"]  # [ncgru:alg1/8]
         return {"A": A}, {**state, "U": U, "A_tilde": A_tilde}
+
+    def settle(self, params: Params, state: State) -> State:
+        """An exact reset, counted, where on a device an update since the last call had ||P||_F >= 1."""
+        settled = {key: value for key, value in state.items() if key != "bound"}
+        if float(state.get("bound", 0.0)) < 1:
+            return settled
+        return self.rebuild(params, {**settled, "forced_resets": state["forced_resets"] + 1})  # [ncgru:reset]
 
     def count(self, n: int) -> int:
         """n (n - 1) / 2."""

@@ -4,7 +4,8 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from ortho_ref.backend import Array, NotFiniteError, xp_of
+from ortho_ref.backend import Array, xp_of
+from ortho_ref.checks import check_finite
 
 Params: TypeAlias = dict[str, Array]
 State: TypeAlias = dict[str, Any]  # "U", constants, counters
@@ -36,6 +37,10 @@ class Parametrization(Protocol):
         """Subtract the optimizer's delta (learning rate included) and update U."""
         ...
 
+    def settle(self, params: Params, state: State) -> State:
+        """The state, once per logging interval: what retractions on a device did not look at is looked at here."""
+        ...
+
     def count(self, n: int) -> int:
         """Free real parameters."""
         ...
@@ -65,5 +70,4 @@ def check_parameter(name: str, value: Array, shape: tuple[int, ...], kind: str =
     if value.shape != shape or value.dtype.kind != kind:
         needed = {"f": "real", "c": "complex"}[kind]
         raise ValueError(f"{name} is {value.dtype} of shape {value.shape}; allowed: {needed}, of shape {shape}")
-    if not bool(xp_of(value).isfinite(value).all()):
-        raise NotFiniteError(f"{name} has an entry that is not finite")
+    check_finite(name, value)

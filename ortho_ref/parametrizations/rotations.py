@@ -142,6 +142,10 @@ class Rotations(ABC):
         params = {name: value - delta[name] for name, value in params.items()}
         return params, self.rebuild(params, state)
 
+    def settle(self, params: Params, state: State) -> State:
+        """The state as it is: nothing is left open."""
+        return state
+
     def count(self, n: int) -> int:
         """The number of angles, phases and diagonal entries."""
         return sum(math.prod(shape) for shape in self._shapes(n).values())

@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ortho_ref.backend import Array, complex_dtype, xp_of
+from ortho_ref.checks import check
 from ortho_ref.initial import uniform
 from ortho_ref.parametrizations.parametrization import Params, State, check_parameter, defect
 from ortho_ref.parametrizations.rotations import phase
@@ -39,6 +40,16 @@ def reflection_gradient(v: Array, s: Array, ds: Array) -> Array:
 
 def _square(v: Array) -> Array:
     return (v.real**2 + v.imag**2).sum()
+
+
+def _check_square(name: str, v: Array) -> None:
+    square, least = _square(v), float(np.finfo(v.dtype).tiny)
+    allowed = f"allowed: at least {least}, finite"
+    check(
+        (square >= least) & (square < np.inf),
+        ValueError(f"the square of {name} is out of range; {allowed}"),
+        lambda: f"the square of {name} is {float(square)}; {allowed}",
+    )
 
 
 @dataclass(frozen=True)
@@ -65,9 +76,7 @@ class StructuredUnitary:
         for name, kind in (("w_1", "f"), ("w_2", "f"), ("w_3", "f"), ("v_1", "c"), ("v_2", "c")):
             check_parameter(name, params[name], (n,), kind)
             if kind == "c":
-                square, least = float(_square(params[name])), float(np.finfo(params[name].dtype).tiny)
-                if not least <= square < np.inf:
-                    raise ValueError(f"the square of {name} is {square}; allowed: at least {least}, finite")
+                _check_square(name, params[name])
         p, fft = params, xp_of(params["w_1"]).fft
         dtype = p["v_1"].dtype
         s = fft.fft(_diagonal(phase(p["w_1"])), axis=0).astype(dtype, copy=False)  # [urnn:6]
@@ -110,6 +119,10 @@ class StructuredUnitary:
         """Parameters - delta, and U from them."""
         params = {name: value - delta[name] for name, value in params.items()}
         return params, self.rebuild(params, state)
+
+    def settle(self, params: Params, state: State) -> State:
+        """The state as it is: nothing is left open."""
+        return state
 
     def count(self, n: int) -> int:
         """7 n."""

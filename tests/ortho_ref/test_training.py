@@ -905,7 +905,8 @@ OFTEN = {"log_every": 1, "checkpoint_every": 2, "evaluate_every": 100}
 def test_a_loss_that_is_not_finite(tmp_path, device):
     """Stops the run, naming the iteration and the parameters; the lines written before stay."""
     own = small_trainer(Parenthesis(5), optimizer=Poisoned("readout.b", 3), device=device, **OFTEN)
-    stays_good(tmp_path, own, 4, r"loss is nan; not finite: the parameter readout\.b", 2)
+    told = "loss is nan" if device == "cpu" else "loss is not finite"  # on a device no value is read
+    stays_good(tmp_path, own, 4, rf"{told}; not finite: the parameter readout\.b", 2)
     assert [json.loads(line)["iteration"] for line in (tmp_path / "metrics.jsonl").read_text().splitlines()] == [
         1,
         2,

@@ -1,0 +1,123 @@
+"""Checks of values: made at once, or kept on the device and read together.
+
+Whoever looks at a value on a device waits for it, and the device then waits for work.  Within `Checks.deferred` the
+outcome of `check` is noted there for device arrays, `number` leaves numbers there, and `Checks.settle` reads all of it
+in one copy.  Host arrays are looked at at once, as device arrays are everywhere else.
+"""
+
+import contextlib
+import math
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ortho_ref.backend import Array, NotFiniteError, is_array, library_of, to_host, xp_of
+
+
+class Failure(NamedTuple):
+    """The first check that failed: in which turn, and the error it makes."""
+
+    turn: int
+    error: Exception
+
+
+class Checks:
+    """What became of the checks of several turns on a device: for each error, the first turn that it is due to.
+
+    good: whether none has failed so far, 0-d on the device; None where nothing was checked there.
+    """
+
+    def __init__(self) -> None:
+        self._first: dict[tuple[type[Exception], str], Array] = {}
+        self.good: Array | None = None
+
+    @contextlib.contextmanager
+    def deferred(self, turn: int) -> Iterator[None]:
+        """Within, in this thread, device arrays are not waited for; what fails counts as of this turn."""
+        token = _DEFERRED.set((self, turn))
+        try:
+            yield
+        finally:
+            _DEFERRED.reset(token)
+
+    def settle(self, *numbers: Any) -> tuple[list[float], Failure | None]:
+        """What `number` gave, as Python floats, and the first failure; one copy for all of it, none where nothing is.
+
+        Then begins afresh.
+        """
+        first, self._first, self.good = self._first, {}, None
+        kept = [*first.values(), *filter(is_array, numbers)]
+        if not kept:
+            return list(numbers), None
+        read = iter(to_host(xp_of(*kept).stack(kept)).tolist())
+        turns = {kind: next(read) for kind in first}
+        floats = [next(read) if is_array(number) else number for number in numbers]
+        (error, message), turn = min(turns.items(), key=lambda item: item[1], default=((Exception, ""), math.inf))
+        return floats, None if turn == math.inf else Failure(int(turn), error(message))
+
+    def note(self, condition: Array, error: Exception, turn: int) -> None:
+        """Keep the turn, unless the condition (0-d, on the device) holds."""
+        xp, kind = xp_of(condition), (type(error), _PREFIX.get() + str(error))
+        self.good = condition if self.good is None else self.good & condition
+        first = self._first.get(kind, xp.full((), math.inf, "float64"))
+        self._first[kind] = xp.where(condition, first, xp.minimum(first, float(turn)))
+
+
+_DEFERRED: ContextVar[tuple[Checks, int] | None] = ContextVar("deferred", default=None)
+_PREFIX: ContextVar[str] = ContextVar("prefix", default="")
+
+
+def stays(value: Any) -> bool:
+    """Whether this is a device array that nobody looks at now, as checks are deferred."""
+    return _DEFERRED.get() is not None and is_array(value) and library_of(value).device != "cpu"
+
+
+def check(condition: Any, error: Exception, detail: Callable[[], str] | None = None) -> None:
+    """Raise the error, saying `detail()` where that is given, unless the condition holds: a bool or 0-d array.
+
+    Only the error itself can be told where checks are deferred: the same words at every turn, and no value read.
+    """
+    deferred = _DEFERRED.get()
+    if deferred and stays(condition):
+        deferred[0].note(condition, error, deferred[1])
+    elif not bool(condition):
+        raise error if detail is None else type(error)(detail())
+
+
+def check_finite(name: str, array: Array) -> None:
+    """NotFiniteError unless every entry is finite."""
+    check(xp_of(array).isfinite(array).all(), NotFiniteError(f"{name} has an entry that is not finite"))
+
+
+def check_indices(name: str, kind: str, values: Array, stop: int) -> Array:
+    """ValueError unless all of these integers are from 0 to stop - 1, each being a `kind`, "token".
+
+    Returns them; where that is deferred, with those out of range moved into it: a device would read beyond its arrays.
+    """
+    low, high, allowed = values.min(), values.max(), f"allowed: 0 to {stop - 1}"
+    last = min(stop - 1, int(np.iinfo(values.dtype).max))
+    check(
+        (low >= 0) & (high <= last),
+        ValueError(f"{name} holds a {kind} out of range; {allowed}"),
+        lambda: f"{name} holds {kind} {int(low) if low < 0 else int(high)}; {allowed}",
+    )
+    return values.clip(0, last) if stays(values) else values
+
+
+def number(value: Any) -> Any:
+    """A 0-d array as a Python float; where checks are deferred, a device's own stays there, in float64."""
+    return value.astype("float64") if stays(value) else float(value)
+
+
+@contextlib.contextmanager
+def within(prefix: str) -> Iterator[None]:
+    """NotFiniteErrors raised within, and all errors that are deferred, begin with the prefix."""
+    token = _PREFIX.set(_PREFIX.get() + prefix)
+    try:
+        yield
+    except NotFiniteError as error:
+        raise NotFiniteError(f"{prefix}{error}") from error
+    finally:
+        _PREFIX.reset(token)
