@@ -51,25 +51,51 @@ def _numpy_library() -> ArrayLibrary:
 
 
 def _cupy_library() -> ArrayLibrary:
+    install = "pip install cupy-cuda13x (CUDA 13) or cupy-cuda12x (CUDA 12)"
     try:
         cupy = importlib.import_module("cupy")
     except ImportError as error:
-        raise DeviceError(
-            "device 'gpu' needs CuPy: pip install cupy-cuda13x (CUDA 13) or cupy-cuda12x (CUDA 12)"
-        ) from error
+        if getattr(error, "name", None) == "cupy":
+            raise DeviceError(f"device 'gpu' needs CuPy: {install}") from error
+        raise DeviceError(f"device 'gpu': CuPy is installed but cannot be loaded: {_first_line(error)}") from error
+    runtime = cupy.cuda.runtime
     try:
-        cupy.cuda.runtime.getDeviceCount()
-    except cupy.cuda.runtime.CUDARuntimeError as error:
+        count = runtime.getDeviceCount()
+    except runtime.CUDARuntimeError as error:
+        if "InsufficientDriver" in str(error) or "driver version is insufficient" in str(error):
+            raise DeviceError(
+                f"device 'gpu': the NVIDIA driver is too old: it serves CUDA {_cuda_version(runtime, 'driver')}, CuPy "
+                f"needs CUDA {_cuda_version(runtime, 'runtime')}; update the driver, or install the CuPy that fits it: "
+                f"{install}"
+            ) from error
         raise DeviceError(f"device 'gpu' finds no usable GPU: {error}") from error
+    if not count:
+        raise DeviceError("device 'gpu' finds no usable GPU: CUDA counts 0 devices")
     linalg, sparse = importlib.import_module("cupyx.scipy.linalg"), importlib.import_module("cupyx.scipy.sparse")
     # order "A": by columns stays by columns, which products round by
     return ArrayLibrary("gpu", cupy, linalg, sparse, cupy.asarray, lambda array: cupy.asnumpy(array, order="A"))
+
+
+def _first_line(error: Exception) -> str:
+    return next((line.strip() for line in str(error).splitlines() if line.strip(" =")), type(error).__name__)
+
+
+def _cuda_version(runtime: Any, of: str) -> str:
+    """ "13.0" of the "driver" or the "runtime"; the runtime's can be had with a working driver only."""
+    try:
+        version = getattr(runtime, f"{of}GetVersion")()
+    except runtime.CUDARuntimeError:
+        return "of its own version" if of == "runtime" else "unknown"
+    return f"{version // 1000}.{version % 1000 // 10}" if version else "none"
 
 
 # Root package of an array's type -> how to get its library. `register` adds to it.
 _LOADERS: dict[str, Callable[[], ArrayLibrary]] = {"numpy": _numpy_library, "cupy": _cupy_library}
 _LOADED: dict[str, ArrayLibrary] = {}
 _DEVICES: dict[str, str] = {"cpu": "numpy", "gpu": "cupy"}
+# What CuPy has, as NumPy's characters and in words.
+_DTYPES = "?bhilqBHILQefdFD"
+_DTYPE_NAMES = "bool, integers, float16 to float64, complex64, complex128"
 
 
 def register(root: str, library: ArrayLibrary) -> None:
@@ -126,12 +152,21 @@ def _map(tree: Any, move: Callable[[Any], Any]) -> Any:
 def to_device(tree: Any, device: str) -> Any:
     """Move every array in `tree` (an array, or nested dicts, tuples and lists of them) to "cpu" or "gpu".
 
-    Raises ValueError for an unknown device, DeviceError when CuPy or a GPU is missing.
+    Raises ValueError for an unknown device, DeviceError when CuPy, a GPU or a driver new enough for it is missing,
+    TypeError for numbers that devices do not have (objects, strings, longdouble).
     """
     if device not in _DEVICES:
         raise ValueError(f"device is {device!r}; allowed: {', '.join(map(repr, _DEVICES))}")
     target = _load(_DEVICES[device])
-    return _map(tree, lambda a: a if library_of(a) is target else target.from_host(library_of(a).to_host(a)))
+
+    def move(array: Array) -> Array:
+        if library_of(array) is target:
+            return array
+        if array.dtype.char not in _DTYPES:
+            raise TypeError(f"an array of {array.dtype} cannot be on device {device!r}; allowed: {_DTYPE_NAMES}")
+        return target.from_host(library_of(array).to_host(array))
+
+    return _map(tree, move)
 
 
 def to_host(tree: Any) -> Any:

@@ -30,21 +30,20 @@ from typing import Annotated, Any, NamedTuple
 
 import matplotlib.pyplot as plt
 import numpy as np
-import scipy.linalg
 import typer
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ortho_ref import checkpoint
-from ortho_ref.backend import Array
+from ortho_ref.backend import Array, library_of, to_device, xp_of
 from ortho_ref.cells.cell import State, Weights, parts_of
 from ortho_ref.network import Network
 from ortho_ref.parametrizations import NeumannCayley, ScaledCayley
 from ortho_ref.task import check_integer
 from ortho_ref.training import Record, Trainer, read_metrics
-from scripts.benchmark import time_interleaved
+from scripts.benchmark import synchronizer, time_interleaved
 from scripts.plot import COLORS, Run, draw_losses, save
-from scripts.program import BAD_INPUT, fail, limit_threads, run, say
+from scripts.program import BAD_INPUT, check_device, device_option, fail, limit_threads, run, say
 from scripts.train import config_of, made_by, make_trainer, remove_run, train
 from tasks.adding import Adding
 
@@ -64,12 +63,13 @@ class Name(enum.StrEnum):
 
 
 class Study(NamedTuple):
-    """Which ablation, where its files go, its scale S, and its seed."""
+    """Which ablation, where its files go, its scale S, its seed, and where it computes."""
 
     name: Name
     out: Path
     scale: float
     seed: int
+    device: str = "cpu"
 
     def scaled(self, paper: int, power: float = 0.5, least: int = 1) -> int:
         """The paper's number times S^power."""
@@ -80,7 +80,8 @@ class Study(NamedTuple):
         configs = {}
         for variant, options in variants.items():
             N = options["iterations"]
-            own = {"seed": self.seed, "log_every": max(1, N // 100), "eval_every": -(-N // 10)} | options
+            own = {"seed": self.seed, "log_every": max(1, N // 100), "eval_every": -(-N // 10), "device": self.device}
+            own |= options
             configs[variant] = config_of(**own) | {"ablation": self.name.value}
         for variant in configs:
             remove_run(self.out, f"{self.name}/{variant}", "ablation")
@@ -187,22 +188,28 @@ def norm_condition(study: Study) -> tuple[Record, Figure]:
 def least_squares_update(params: Record, state: Record, delta: Record) -> tuple[Record, Record]:
     """`ScaledCayley.retract` with (I + A)^{-1} by least squares, the paper's "inverse"."""
     A = params["A"] - delta["A"]
-    I = np.eye(len(A), dtype=A.dtype)
-    A_tilde = scipy.linalg.lstsq(I + A, I)[0]
+    library = library_of(A)
+    I = library.xp.eye(len(A), dtype=A.dtype)
+    # NumPy's computes in float64; cupyx.scipy.linalg has none
+    lstsq = library.linalg.lstsq if library.device == "cpu" else partial(library.xp.linalg.lstsq, rcond=None)
+    A_tilde = lstsq(I + A, I)[0]
     return {"A": A}, {**state, "U": (2 * A_tilde - I) * state["D"], "A_tilde": A_tilde}
 
 
-def updates_of_U(n: int, rng: np.random.Generator) -> dict[str, Callable[[], tuple[Record, Record]]]:
+def updates_of_U(
+    n: int, rng: np.random.Generator, device: str = "cpu"
+) -> dict[str, Callable[[], tuple[Record, Record]]]:
     """The contenders of neumann-time, float32: all make the same update of A, too small for a forced reset."""
     exact = ScaledCayley(n // 2)
     params, state = NeumannCayley(n // 2).init(rng, n, np.float32)
     X = np.triu(rng.standard_normal((n, n)).astype(np.float32), 1) / (100 * n)
+    params, state, delta = to_device((params, state, X - X.T), device)
     retracts: dict[str, Callable[..., tuple[Record, Record]]] = {
         **{f"order {q}": NeumannCayley(n // 2, q, reset_every=None).retract for q in (1, 2, 3)},
         "exact, LU": exact.retract,
         "exact, least squares": least_squares_update,
     }
-    return {name: partial(retract, params, state, {"A": X - X.T}) for name, retract in retracts.items()}
+    return {name: partial(retract, params, state, {"A": delta}) for name, retract in retracts.items()}
 
 
 def neumann_time(study: Study) -> tuple[Record, Figure]:
@@ -211,7 +218,8 @@ def neumann_time(study: Study) -> tuple[Record, Figure]:
     median: dict[str, list[float]] = {}
     ratio: dict[str, list[float]] = {}
     for n in sizes:
-        times = time_interleaved(updates_of_U(n, np.random.default_rng(study.seed)), rounds=7, seconds=0.1)
+        updates = updates_of_U(n, np.random.default_rng(study.seed), study.device)
+        times = time_interleaved(updates, rounds=7, seconds=0.1, synchronize=synchronizer(study.device))
         for name, own in times.items():
             median.setdefault(name, []).append(statistics.median(own))
             by_round = [t / lu for t, lu in zip(own, times["exact, LU"], strict=True)]
@@ -223,7 +231,9 @@ def neumann_time(study: Study) -> tuple[Record, Figure]:
             axis.loglog(sizes, values, marker="o", ms=4, color=color, label=name)
         axis.minorticks_off()
         axis.set(xlabel="n", ylabel=label, xticks=sizes, xticklabels=sizes)
-    axes[0, 0].set_title("one update of U on one core, float32", fontsize="medium")
+    axes[0, 0].set_title(
+        f"one update of U on {'one core' if study.device == 'cpu' else study.device}, float32", fontsize="medium"
+    )
     axes[0, 0].legend(frameon=False)
     axes[0, 1].axhline(1, **BASELINE)
     return {"sizes": sizes, "milliseconds": median, "ratio_to_lu": ratio}, figure
@@ -295,7 +305,7 @@ class Watched:
 
 def mean_norm(h: Array) -> float:
     """The mean over the batch of |h|, for complex h the norm of (Re h, Im h)."""
-    return float(np.linalg.norm(h, axis=1).mean())
+    return float(xp_of(h).linalg.norm(h, axis=1).mean())
 
 
 def watched(network: Network) -> tuple[Network, Watched]:
@@ -305,23 +315,24 @@ def watched(network: Network) -> tuple[Network, Watched]:
     return replace(network, layers=(replace(layer, cell=cell, engine="scan"),)), cell
 
 
-def held_out(length: int, sequences: int = 20) -> tuple[Array, Array]:
+def held_out(length: int, sequences: int = 20, device: str = "cpu") -> tuple[Array, Array]:
     """The first sequences of the adding task's held-out set, float64."""
     x, y, *_ = next(Adding(length).evaluation())
-    return x[:, :sequences].astype(np.float64), y[:sequences].astype(np.float64)
+    x, y = to_device((x[:, :sequences].astype(np.float64), y[:sequences].astype(np.float64)), device)
+    return x, y
 
 
 def gradient_norms(trainer: Trainer, length: int) -> list[float]:
     """||dL/dh_t|| for t = 1..T, with the trainer's weights."""
     network, cell = watched(trainer.network)
-    network.loss_and_gradients(trainer.params, trainer.states, *held_out(length))
+    network.loss_and_gradients(trainer.params, trainer.states, *held_out(length, device=trainer.device))
     return cell.gradient_norms
 
 
 def hidden_norms(trainer: Trainer, length: int) -> Record:
     """||h_t|| and ||h_t - h_T|| for t = 1..T, with the trainer's weights."""
     network, cell = watched(trainer.network)
-    network.forward(trainer.params, trainer.states, held_out(length)[0])
+    network.forward(trainer.params, trainer.states, held_out(length, device=trainer.device)[0])
     last = cell.history[-1]
     return {"norm": [mean_norm(h) for h in cell.history], "distance": [mean_norm(h - last) for h in cell.history]}
 
@@ -428,6 +439,7 @@ def main(
         Path, typer.Option(help="Folder for NAME.json, NAME.png, and runs in NAME/; an earlier ablation is replaced.")
     ] = Path("runs/ablation"),
     seed: Annotated[int, typer.Option(help="Of weights and data; where there are several seeds, the first.")] = 0,
+    device: Annotated[str, device_option()] = "cpu",
 ) -> None:
     """Repeat one of the papers' ablation studies, at the paper's size or smaller, and draw it."""
     limit_threads(1)
@@ -436,13 +448,22 @@ def main(
         if not 0 < scale <= 1:
             raise ValueError(f"scale is {scale}; allowed: above 0, at most 1")
         check_integer("seed", seed, least=0)
+        check_device(device)
         try:
             out.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise type(error)(f"out is {out}: {error.strerror}") from error
-        numbers, figure = measure(Study(name, out, scale, seed))
+        numbers, figure = measure(Study(name, out, scale, seed, device))
         figure.suptitle(f"{paper} (S = {scale:g})")
-        head = {"ablation": name, "paper": paper, "shows": shows, "scale": scale, "seed": seed, "made_by": made_by()}
+        head: Record = {
+            "ablation": name,
+            "paper": paper,
+            "shows": shows,
+            "scale": scale,
+            "seed": seed,
+            "device": device,
+        }
+        head |= {"made_by": made_by()}
         text = json.dumps(head | numbers, indent=1, allow_nan=False)
         checkpoint.write(out / f"{name}.json", f"{text}\n".encode())
         save(figure, out / f"{name}.png")

@@ -19,8 +19,9 @@ from rich.console import Console
 from rich.table import Table
 
 from ortho_ref import fused, models, scan
+from ortho_ref.backend import library_of, to_device
 from ortho_ref.cells.cell import state_of
-from scripts.program import blas, limit_threads, run
+from scripts.program import BAD_INPUT, blas, check_device, device_option, fail, limit_threads, run
 
 
 class Size(NamedTuple):
@@ -45,7 +46,7 @@ SIZES = {
 MODELS = ("nc-gru", "goru", "urnn", "sgornn", "gru-cudnn", "lstm", "rnn")
 
 
-def numpy_step(engine: Any, size: Size, model: str = "nc-gru") -> Callable[[], None]:
+def numpy_step(engine: Any, size: Size, model: str = "nc-gru", device: str = "cpu") -> Callable[[], None]:
     """Forward + backward of a model's cell by `engine`: gradients of every dense weight, of x and of h0, float32."""
     B, T, m, n = size
     rng = np.random.default_rng(0)
@@ -55,6 +56,7 @@ def numpy_step(engine: Any, size: Size, model: str = "nc-gru") -> Callable[[], N
     dtype = np.complex64 if layer.cell.complex else np.float32
     h0 = state_of(tuple(rng.normal(size=(B, n)).astype(dtype) for _ in layer.cell.states))
     dh = rng.normal(size=(T, B, n)).astype(dtype)
+    weights, x, h0, dh = to_device((weights, x, h0, dh), device)
 
     kept: list[Any] = [None]
 
@@ -66,8 +68,8 @@ def numpy_step(engine: Any, size: Size, model: str = "nc-gru") -> Callable[[], N
     return step
 
 
-def torch_step(size: Size, model: str = "nc-gru") -> Callable[[], None]:
-    """The same in PyTorch."""
+def torch_step(size: Size, model: str = "nc-gru", device: str = "cpu") -> Callable[[], None]:
+    """The same in PyTorch; device: PyTorch's name of it, "cpu" or "cuda"."""
     import torch
 
     B, T, m, n = size
@@ -76,12 +78,13 @@ def torch_step(size: Size, model: str = "nc-gru") -> Callable[[], None]:
     dtype = torch.complex64 if model == "urnn" else torch.float32
 
     def leaf(*shape: int, dtype: Any = dtype) -> Any:
-        return (torch.randn(shape, generator=generator, dtype=dtype) / n**0.5).requires_grad_()
+        return (torch.randn(shape, generator=generator, dtype=dtype) / n**0.5).to(device).requires_grad_()
 
-    x, h0, dh = leaf(T, B, m, dtype=torch.float32), leaf(B, n), torch.randn(T, B, n, generator=generator, dtype=dtype)
+    x, h0 = leaf(T, B, m, dtype=torch.float32), leaf(B, n)
+    dh = torch.randn(T, B, n, generator=generator, dtype=dtype).to(device)
     modules = {"rnn": torch.nn.RNN, "lstm": torch.nn.LSTM, "gru-cudnn": torch.nn.GRU}
     if model in modules:
-        module = modules[model](m, n)
+        module = modules[model](m, n).to(device)
         leaves = [*module.parameters(), x, h0]
 
         def states() -> Any:
@@ -118,8 +121,23 @@ def torch_step(size: Size, model: str = "nc-gru") -> Callable[[], None]:
     return step
 
 
-def time_interleaved(steps: Mapping[str, Callable[[], object]], rounds: int, seconds: float) -> dict[str, list[float]]:
+def synchronizer(device: str) -> Callable[[], object]:
+    """A function that waits until the device has done all it was given; the host waits by itself."""
+    if device != "gpu":
+        return lambda: None
+    wait: Callable[[], object] = library_of(to_device(np.zeros(1), device)).xp.cuda.runtime.deviceSynchronize
+    return wait
+
+
+def time_interleaved(
+    steps: Mapping[str, Callable[[], object]],
+    rounds: int,
+    seconds: float,
+    synchronize: Callable[[], object] = lambda: None,
+) -> dict[str, list[float]]:
     """Milliseconds per call, one figure a round; within a round the contenders take turns.
+
+    synchronize: called before a clock is read; see `synchronizer`.
 
     Each turn begins with two calls that are not timed, as training repeats one step: otherwise a contender would pay
     for memory that the one before gave back (fresh pages: a tenth of the largest size; the allocator takes two calls).
@@ -127,17 +145,21 @@ def time_interleaved(steps: Mapping[str, Callable[[], object]], rounds: int, sec
     repeats = {}
     for name, step in steps.items():
         step()
+        synchronize()
         start = time.perf_counter()
         step()
+        synchronize()
         repeats[name] = max(1, int(seconds / (time.perf_counter() - start)))
     times: dict[str, list[float]] = {name: [] for name in steps}
     for _ in range(rounds):
         for name, step in steps.items():
             step()
             step()
+            synchronize()
             start = time.perf_counter()
             for _ in range(repeats[name]):
                 step()
+            synchronize()
             times[name].append((time.perf_counter() - start) / repeats[name] * 1e3)
     return times
 
@@ -149,9 +171,14 @@ def main(
     seconds: Annotated[float, typer.Option(min=0.0, help="Least time for each contender and round.")] = 0.3,
     threads: Annotated[int, typer.Option(min=1, help="BLAS threads (PyTorch always runs one).")] = 1,
     report: Annotated[Path | None, typer.Option(help="Also write the figures to this JSON file.")] = None,
+    device: Annotated[str, device_option("cpu or gpu; PyTorch runs there too, if it can.")] = "cpu",
 ) -> None:
     """Forward + backward of a cell in float32 at six sizes: medians over rounds in which the contenders take turns."""
     console = Console()
+    try:
+        check_device(device)
+    except BAD_INPUT as error:
+        fail(error)
     if model not in MODELS:
         raise typer.BadParameter(f"{model!r}; allowed: {', '.join(MODELS)}", param_hint="--model")
     for name in only or ():
@@ -162,17 +189,17 @@ def main(
     try:
         import torch
 
-        torch_version = torch.__version__
+        torch_version = torch.__version__ if device != "gpu" or torch.cuda.is_available() else None
     except ImportError:
         torch_version = None
     limit_threads(threads)
     rows: dict[str, dict[str, float]] = {}
     for name in only or SIZES:
         size = SIZES[name]
-        steps = {"fused": numpy_step(fused, size, model), "scan": numpy_step(scan, size, model)}
+        steps = {name: numpy_step(engine, size, model, device) for name, engine in (("fused", fused), ("scan", scan))}
         if torch_version:
-            steps["torch"] = torch_step(size, model)
-        times = time_interleaved(steps, rounds, seconds)
+            steps["torch"] = torch_step(size, model, "cuda" if device == "gpu" else "cpu")
+        times = time_interleaved(steps, rounds, seconds, synchronizer(device))
         rows[name] = {contender: statistics.median(values) for contender, values in times.items()}
         console.print(f"{name}: " + ", ".join(f"{k} {v:.2f} ms" for k, v in rows[name].items()), highlight=False)
 
@@ -180,7 +207,7 @@ def main(
     for heading in ("size", "B, T, m, n", "fused, ms", "scan / fused", "torch / fused"):
         table.add_column(heading, justify="left" if heading == "size" else "right")
     for name, row in rows.items():
-        ratio = f"{row['torch'] / row['fused']:.2f}" if "torch" in row else "torch is not installed"
+        ratio = f"{row['torch'] / row['fused']:.2f}" if "torch" in row else "no torch here"
         cells = (", ".join(map(str, SIZES[name])), f"{row['fused']:.2f}", f"{row['scan'] / row['fused']:.2f}", ratio)
         table.add_row(name, *cells)
     console.print(table)
@@ -191,6 +218,7 @@ def main(
         "torch": torch_version,
         "python": platform.python_version(),
         "machine": platform.machine(),
+        "device": device,
     }
     console.print(machine, highlight=False)
     if report:

@@ -12,12 +12,13 @@ import typer
 from gradients import bounds, elman, fastrnn, gru_reset_after
 from gradients.bptt import Bound, Matrix, Vector, Weights, double
 from ortho_ref import scan
+from ortho_ref.backend import to_device, to_host
 from ortho_ref.cells import Cell, Elman, FastRNN, GRUResetAfter, GRUResetBefore
 from ortho_ref.cells.cell import is_tokens, parts_of, state_of
 from ortho_ref.layers import real_features
 from ortho_ref.training import load, read_config
 from scripts.plot import COLORS, save
-from scripts.program import BAD_INPUT, fail, limit_threads, run, say
+from scripts.program import BAD_INPUT, device_option, fail, limit_threads, run, say
 from scripts.train import task_of
 
 StepBounds = Callable[[Any, Weights, Vector, Vector], dict[str, Bound]]
@@ -53,8 +54,11 @@ def along(cell: Cell, weights: Weights, x: Matrix, h: Matrix) -> dict[str, list[
     return found
 
 
-def measure(folder: Path, file: str | None, steps: int) -> list[dict[str, list[Bound]]]:
-    """For each layer of a run's best checkpoint, the bounds along the first held-out sequence."""
+def measure(folder: Path, file: str | None, steps: int, device: str = "cpu") -> list[dict[str, list[Bound]]]:
+    """For each layer of a run's best checkpoint, the bounds along the first held-out sequence; its states by `device`.
+
+    The Jacobians and their norms are NumPy's, in float64, wherever the states come from.
+    """
     network, params, states = load(folder)
     task = task_of(folder, read_config(folder), file)
     x = next(iter(task.evaluation())).x[:steps, :1]
@@ -63,7 +67,8 @@ def measure(folder: Path, file: str | None, steps: int) -> list[dict[str, list[B
     for i, layer in enumerate(network.layers):
         weights = {name: double(value) for name, value in network.layer_weights(i, params, states).items()}
         own = [double(params[f"layer{i}.{name}0"])[None] for name in layer.cell.states if layer.trained_h0]
-        h = parts_of(layer.cell, scan.forward(layer.cell, weights, x, state_of(tuple(own)) if own else None)[0])[0]
+        given = to_device((weights, x, state_of(tuple(own)) if own else None), device)
+        h = parts_of(layer.cell, to_host(scan.forward(layer.cell, *given)[0]))[0]
         found.append(along(layer.cell, weights, x[:, 0], h[:, 0]))
         x = real_features(h[1:])
     return found
@@ -76,6 +81,9 @@ def main(
     ] = None,
     steps: Annotated[int, typer.Option(min=1, help="Time steps at most.")] = 300,
     file: Annotated[str | None, typer.Option(help="Where the run's text is now, if it was moved.")] = None,
+    device: Annotated[
+        str, device_option("cpu or gpu: where the states are computed; the Jacobians are the host's, in float64.")
+    ] = "cpu",
 ) -> None:
     """Draw the norm of every step's Jacobian, and the bounds on it, over time."""
     limit_threads(1)
@@ -83,7 +91,7 @@ def main(
     try:
         if out.suffix not in (".png", ".pdf", ".svg"):
             raise ValueError(f"out is {out}; allowed: a name that ends in .png, .pdf or .svg")
-        layers = measure(run_folder, file, steps)
+        layers = measure(run_folder, file, steps, device)
         figure, axes = plt.subplots(
             len(layers), 1, figsize=(8, 3.5 * len(layers)), squeeze=False, constrained_layout=True
         )

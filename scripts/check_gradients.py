@@ -14,9 +14,10 @@ from gradients.map_problem import free_entries, random_map_problem
 from gradients.problem import MARGIN, admissible, largest_error, network_kink_distance, random_problem, skew
 from ortho_ref import fused, models, scan
 from ortho_ref.activations import ACTIVATIONS
+from ortho_ref.backend import to_device, to_host
 from ortho_ref.cells import LSTM, Cell, Elman, FastRNN, GRUResetAfter, GRUResetBefore
 from ortho_ref.parametrizations import by_name
-from scripts.program import limit_threads, run
+from scripts.program import BAD_INPUT, check_device, device_option, fail, limit_threads, run
 
 TOLERANCE_DIFFERENCES, TOLERANCE_ANALYTIC, TOLERANCE_PULLBACK = 1e-7, 1e-12, 1e-11
 
@@ -67,17 +68,18 @@ def parametrizations() -> list[tuple[str, int, bool]]:
     return [(*row, False) for row in real + either] + [(*row, True) for row in either + unitary]
 
 
-def check_cell(name: str, cell: Cell, rng: np.random.Generator, torch: bool) -> Result:
+def check_cell(name: str, cell: Cell, rng: np.random.Generator, torch: bool, device: str = "cpu") -> Result:
     """All entries of every weight, of x and h0; T = 6, B = 3, m = 3, n = 5, float64, vectors and tokens."""
     by_differences, by_fused, by_autograd = [], [], []
     for tokens in (False, True):
         problem = random_problem(cell, rng, T=6, tokens=tokens)
-        ours = problem.gradients(scan)
+        there = problem.on(device)
+        ours = to_host(there.gradients(scan))
         options: dict[str, Any] = {"kink_distance": problem.kink_distance, "may_vanish": problem.may_vanish}
         report = check(problem.loss, problem.point, ours, **options)
         # a token that does not occur leaves its column of W without a gradient, never all of W
         by_differences.append(float("inf") if any(row.vacuous for row in report.rows) else report.largest)
-        by_fused.append(largest_error(problem.gradients(fused), ours)[0])
+        by_fused.append(largest_error(to_host(there.gradients(fused)), ours)[0])
         if torch:
             from scripts import autograd as oracle
 
@@ -85,10 +87,12 @@ def check_cell(name: str, cell: Cell, rng: np.random.Generator, torch: bool) -> 
     return Result(name, max(by_differences), max(by_fused), max(by_autograd) if torch else None)
 
 
-def check_parametrization(name: str, n: int, complex: bool, rng: np.random.Generator, torch: bool) -> Result:
+def check_parametrization(
+    name: str, n: int, complex: bool, rng: np.random.Generator, torch: bool, device: str = "cpu"
+) -> Result:
     """Pullback of Re sum(dU^* U) at a generic point, all free entries."""
     problem = random_map_problem(by_name(name, n, complex), n, rng)
-    ours = problem.gradients()
+    ours = to_host(problem.on(device).gradients())
     autograd = None
     if torch:
         from scripts import autograd as oracle
@@ -100,7 +104,9 @@ def check_parametrization(name: str, n: int, complex: bool, rng: np.random.Gener
     return Result(subject, differences, None, autograd, TOLERANCE_PULLBACK)
 
 
-def check_network(name: str, m: int, n: int, T: int, rng: np.random.Generator, **options: Any) -> Result:
+def check_network(
+    name: str, m: int, n: int, T: int, rng: np.random.Generator, device: str = "cpu", **options: Any
+) -> Result:
     """A whole network, two layers and cross-entropy, along three random directions of every parameter."""
     network = models.network(name, m, (n, n), 7, **options)
     margin = 4 * MARGIN if n < 20 else MARGIN / 2  # at real size some unit is always nearer
@@ -114,7 +120,7 @@ def check_network(name: str, m: int, n: int, T: int, rng: np.random.Generator, *
                 params[key] = value + 0.6 * rng.standard_normal(value.shape) / np.sqrt(value.shape[-1])
         x, y = rng.standard_normal((T, 3, m)), rng.integers(0, 7, (T, 3))
         distance = network_kink_distance(network, params, states, x)
-    _, ours, _ = network.loss_and_gradients(params, states, x, y)
+    ours = to_host(network.loss_and_gradients(*to_device((params, states, x, y), device))[1])
 
     def loss(p: Any) -> Any:
         p = admissible(p)
@@ -126,15 +132,15 @@ def check_network(name: str, m: int, n: int, T: int, rng: np.random.Generator, *
     return Result(f"2 x {name}{extra}{f', n = {n}' if n >= 20 else ''}", report.largest, None, None)
 
 
-def results(rng: np.random.Generator, torch: bool) -> list[Result]:
+def results(rng: np.random.Generator, torch: bool, device: str = "cpu") -> list[Result]:
     """All of them."""
-    rows = [check_cell(name, cell, rng, torch) for name, cell in cells().items()]
-    rows += [check_parametrization(*row, rng, torch) for row in parametrizations()]
+    rows = [check_cell(name, cell, rng, torch, device) for name, cell in cells().items()]
+    rows += [check_parametrization(*row, rng, torch, device) for row in parametrizations()]
     for name in models.names():
-        rows.append(check_network(name, 4, 6, 5, rng))
+        rows.append(check_network(name, 4, 6, 5, rng, device))
     for name, options in VARIANTS:
-        rows.append(check_network(name, 4, 8, 5, rng, **options))
-    rows.append(check_network("nc-gru", 22, 56, 6, rng))
+        rows.append(check_network(name, 4, 8, 5, rng, device, **options))
+    rows.append(check_network("nc-gru", 22, 56, 6, rng, device))
     return rows
 
 
@@ -155,12 +161,19 @@ VARIANTS: tuple[tuple[str, dict[str, Any]], ...] = (
 def main(
     seed: Annotated[int, typer.Option(min=0, help="Of weights, inputs and directions.")] = 0,
     threads: Annotated[int, typer.Option(min=1, help="BLAS threads.")] = 1,
+    device: Annotated[
+        str, device_option("cpu or gpu: of the gradients checked; differences and autograd are the host's.")
+    ] = "cpu",
 ) -> None:
     """Largest relative error of every cell, parametrization and model in float64; exit code 1 above tolerance."""
     limit_threads(threads)
+    try:
+        check_device(device)
+    except BAD_INPUT as error:
+        fail(error)
     torch = importlib.util.find_spec("torch") is not None
-    rows = results(np.random.default_rng(seed), torch)
-    title = f"Largest relative error of hand-derived gradients, float64, seed {seed}"
+    rows = results(np.random.default_rng(seed), torch, device)
+    title = f"Largest relative error of hand-derived gradients, float64, seed {seed}, {device}"
     caption = (
         f"against finite differences (allowed: {TOLERANCE_DIFFERENCES:.0e}); "
         f"of fused against scan, and against autograd ({TOLERANCE_ANALYTIC:.0e}, pullbacks {TOLERANCE_PULLBACK:.0e})"

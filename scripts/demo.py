@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
+from ortho_ref.training import Record
 from scripts.plot import draw, run_of
-from scripts.program import BAD_INPUT, fail, limit_threads, run, say
+from scripts.program import BAD_INPUT, check_device, device_option, fail, limit_threads, run, say
 from scripts.train import TaskName, config_of, make_trainer, remove_run, train
 
 MODELS = ("nc-gru", "gru")
@@ -16,14 +17,16 @@ def main(
     out: Annotated[Path, typer.Option(help="Folder for the runs and demo.png; an earlier demo in it is replaced.")],
     iterations: Annotated[int, typer.Option(help="Updates of each model.")] = 4000,
     seed: Annotated[int, typer.Option(help="Of initial weights and data.")] = 0,
+    device: Annotated[str, device_option()] = "cpu",
 ) -> None:
     """Train both models and draw their losses into OUT/demo.png."""
     limit_threads(1)
     lines = []
     try:
+        check_device(device)
+        common: Record = {"iterations": iterations, "seed": seed, "device": device}
         configs = {
-            model: config_of(TaskName.parenthesis.value, model=model, iterations=iterations, seed=seed) | {"demo": True}
-            for model in MODELS
+            model: config_of(TaskName.parenthesis.value, model=model, **common) | {"demo": True} for model in MODELS
         }
         for model in MODELS:
             remove_run(out, model, "demo")

@@ -10,7 +10,7 @@ import typer
 from ortho_ref.backend import to_device
 from ortho_ref.task import check_integer
 from ortho_ref.training import Loaded, evaluate, load, read_config
-from scripts.program import BAD_INPUT, fail, limit_threads, run, say
+from scripts.program import BAD_INPUT, device_option, fail, limit_threads, run, say
 from scripts.train import task_of
 from tasks.text import Text
 
@@ -42,7 +42,7 @@ def main(
     prompt: Annotated[str | None, typer.Option(help="text: what the sample begins with.")] = None,
     temperature: Annotated[float, typer.Option(help="text: below 1 more certain, above 1 more varied.")] = 0.8,
     seed: Annotated[int, typer.Option(help="text: of the sample.")] = 0,
-    device: Annotated[str, typer.Option(help="cpu or gpu.")] = "cpu",
+    device: Annotated[str, device_option()] = "cpu",
     threads: Annotated[int, typer.Option(help="BLAS threads.")] = 1,
 ) -> None:
     """Loss and metric on the held-out set, as JSON on stdout; for text also a sample."""

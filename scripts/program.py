@@ -9,17 +9,35 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from ortho_ref.backend import DeviceError
+from ortho_ref.backend import DeviceError, to_device
 
 console = Console(stderr=True, emoji=False)
 
-#: What bad input raises: one line and exit code 2.
-BAD_INPUT = (ValueError, TypeError, OSError, DeviceError)
+#: What bad input, or more of it than fits in memory, raises: one line and exit code 2.
+BAD_INPUT = (ValueError, TypeError, OSError, DeviceError, MemoryError)
+
+
+def device_option(help: str = "cpu or gpu.", **options: Any) -> Any:
+    """`--device`, alike in every program that computes with arrays; its default is "cpu"."""
+    return typer.Option(help=help, **options)
+
+
+def check_device(device: str) -> None:
+    """ValueError for an unknown device, DeviceError for one that cannot be used here; before anything is removed."""
+    to_device((), device)
+
+
+def one_line(error: object) -> str:
+    """A message on one line; of a MemoryError, NumPy's or CuPy's, with what was asked for and what needs less."""
+    line = " ".join(str(error).split())
+    if isinstance(error, MemoryError):
+        return f"out of memory: {line.rstrip('.') or 'no more said'}; a smaller batch, length or hidden size needs less"
+    return line
 
 
 def fail(message: object, code: int = 2) -> NoReturn:
     """One line on stderr, and the exit code."""
-    line = " ".join(str(message).split())
+    line = one_line(message)
     console.print(f"[red]error:[/red] {escape(line)}", highlight=False, soft_wrap=True)
     raise typer.Exit(code)
 

@@ -27,7 +27,7 @@ from ortho_ref.schedules import Constant, LinearToZero, Schedule, Step
 from ortho_ref.task import Task, check_integer
 from ortho_ref.training import CONFIG, LAST, RUN_FILES, Record, Trainer, read_config
 from scripts.defaults import DEFAULTS
-from scripts.program import BAD_INPUT, blas, console, fail, limit_threads, run, say
+from scripts.program import BAD_INPUT, blas, console, device_option, fail, limit_threads, run, say
 from tasks.adding import Adding
 from tasks.copying import Copying
 from tasks.denoise import Denoise
@@ -489,7 +489,7 @@ def main(
     weight_decay: Annotated[float | None, typer.Option(help="Of every parameter but theirs; 0.", **_TRAINING)] = None,
     seed: Annotated[int | None, typer.Option(help="Of weights, data and dropout; 0 unless given.", **_TRAINING)] = None,
     dtype: Annotated[str | None, typer.Option(help="float32 (default) or float64.", **_TRAINING)] = None,
-    device: Annotated[str | None, typer.Option(help="cpu (default) or gpu.", **_TRAINING)] = None,
+    device: Annotated[str | None, device_option("cpu (default) or gpu.", **_TRAINING)] = None,
     threads: Annotated[int | None, typer.Option(help="BLAS threads; 1 unless given.", **_TRAINING)] = None,
     out: Annotated[Path | None, typer.Option(help="The folder; runs/TASK-MODEL-SEED unless given.", **_RUN)] = None,
     resume: Annotated[
@@ -537,8 +537,6 @@ def main(
         fail(f"{error}; the last good checkpoint is {out / LAST}", 1)
     except BAD_INPUT as error:
         fail(error)
-    except MemoryError as error:
-        fail(f"out of memory: {error}; a smaller --hidden, --batch or --length needs less", 1)
     except KeyboardInterrupt:
         fail(f"interrupted{f'; go on from the last checkpoint: {to_go_on}' if (out / LAST).exists() else ''}", 130)
     last = records[-1]

@@ -16,11 +16,11 @@ from rich.console import Console
 from rich.table import Table
 
 from ortho_ref import fused
-from ortho_ref.backend import subnormals_as_zero
+from ortho_ref.backend import subnormals_as_zero, to_device
 from ortho_ref.training import Trainer
-from scripts.benchmark import time_interleaved
+from scripts.benchmark import synchronizer, time_interleaved
 from scripts.defaults import DEFAULTS
-from scripts.program import BAD_INPUT, blas, fail, limit_threads, run
+from scripts.program import BAD_INPUT, blas, device_option, fail, limit_threads, run
 from scripts.train import config_of, make_trainer
 
 TASKS = tuple(task for task in DEFAULTS if task != "text")
@@ -46,6 +46,7 @@ def measure(trainer: Trainer, rounds: int, seconds: float) -> Times:
     weights = trainer.network.layer_weights(0, trainer.params, trainer.states)
     n = next(weight.shape[0] for weight in weights.values())
     dh = np.random.default_rng(0).standard_normal((*x.shape[:2], n)).astype(np.float32)
+    x, dh = to_device((x, dh), trainer.device)
     kept: list[object] = [None]
 
     def bare() -> None:
@@ -59,7 +60,7 @@ def measure(trainer: Trainer, rounds: int, seconds: float) -> Times:
         "batch": lambda: next(batches),
     }
     with subnormals_as_zero():
-        return Times((*x.shape[1::-1], n), **time_interleaved(steps, rounds, seconds))
+        return Times((*x.shape[1::-1], n), **time_interleaved(steps, rounds, seconds, synchronizer(trainer.device)))
 
 
 def main(
@@ -67,10 +68,11 @@ def main(
     model: Annotated[str, typer.Option(help="A model's name.")] = "nc-gru",
     rounds: Annotated[int, typer.Option(min=1, help="Rounds; medians are reported.")] = 7,
     seconds: Annotated[float, typer.Option(min=0.0, help="Least time for each contender and round.")] = 0.5,
+    device: Annotated[str, device_option("cpu or gpu; the batch is drawn on the host.")] = "cpu",
 ) -> None:
     """Milliseconds of an update, of the bare forward and backward in it, and of its batch; one BLAS thread, float32."""
     limit_threads(1)
-    table = Table(title=f"{model}: an update, float32, medians of {rounds} rounds")
+    table = Table(title=f"{model}: an update, float32, {device}, medians of {rounds} rounds")
     figures = ("updates/s", "update, ms", "bare, ms", "update / bare", "batch / update", "memory")
     for heading in ("task", "B, T, n", *figures):
         table.add_column(heading, justify="left" if heading == "task" else "right")
@@ -78,7 +80,7 @@ def main(
         for task in only or TASKS:
             if task not in TASKS:
                 raise ValueError(f"only is {task!r}; allowed: {', '.join(TASKS)}")
-            times = measure(make_trainer(config_of(task, model=model)), rounds, seconds)
+            times = measure(make_trainer(config_of(task, model=model, device=device)), rounds, seconds)
             update, bare, batch = map(statistics.median, (times.update, times.bare, times.batch))
             ratio = statistics.median(u / b for u, b in zip(times.update, times.bare, strict=True))
             memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform != "darwin" else 2**30)

@@ -10,7 +10,8 @@ from typing import Annotated
 import typer
 
 from ortho_ref import models
-from scripts.program import BAD_INPUT, blas, fail, limit_threads, run, say
+from ortho_ref.training import Record
+from scripts.program import BAD_INPUT, blas, check_device, device_option, fail, limit_threads, run, say
 from scripts.train import TaskName, config_of, make_trainer, remove_run, train
 
 
@@ -19,15 +20,18 @@ def main(
     length: Annotated[int, typer.Option(min=1, help="T of the copying task.")] = 100,
     iterations: Annotated[int, typer.Option(min=1, help="Updates of each model.")] = 200,
     seed: Annotated[int, typer.Option(min=0, help="Of initial weights and data.")] = 0,
+    device: Annotated[str, device_option()] = "cpu",
 ) -> None:
     """Parameters, updates per second and held-out loss of every model, as a Markdown table on stdout."""
     limit_threads(1)
     rows = []
     try:
+        check_device(device)
         for model in models.names():
             remove_run(out, model, "zoo")
         for model in models.names():
-            config = config_of(TaskName.copying.value, model=model, length=length, iterations=iterations, seed=seed)
+            own: Record = {"model": model, "length": length, "iterations": iterations, "seed": seed, "device": device}
+            config = config_of(TaskName.copying.value, **own)
             trainer = make_trainer(config)
             last = train(trainer, out / model, config | {"zoo": True}, model)[-1]
             parameters = trainer.network.count(trainer.params)
@@ -40,7 +44,7 @@ def main(
     )
     for model, hidden, parameters, speed, loss in rows:
         typer.echo(f"| `{model}` | {hidden} | {parameters:,} | {speed:.1f} | {speed / of_lstm:.2f} | {loss:.4f} |")
-    say(f"baseline {trainer.task.baseline:.4f}; {', '.join(blas())}")
+    say(f"baseline {trainer.task.baseline:.4f}; device {device}; {', '.join(blas())}")
 
 
 if __name__ == "__main__":

@@ -18,18 +18,36 @@ settings.register_profile("fixed", derandomize=True, **_COMMON)
 settings.register_profile("random", derandomize=False, **_COMMON)
 
 
+# With --device: a device's arithmetic is what is tested, not the host's search for examples.
+settings.register_profile("device", derandomize=True, max_examples=5, **_COMMON)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--device", choices=("gpu",), help="also run the array tests on a real GPU")
+    help = "run the tests that have the device fixture, and only these, on this device"
+    parser.addoption("--device", choices=("cpu", "stand-in", "gpu"), help=help)
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "device: takes the device fixture (set by itself)")
     limit_threads(1)
     backend.register("standin", standin.LIBRARY)
     if config.getoption("--hypothesis-profile", None) is None:
-        settings.load_profile("fixed")
+        settings.load_profile("device" if config.getoption("--device") else "fixed")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "device" in metafunc.fixturenames:
-        gpu = ["gpu"] if metafunc.config.getoption("--device") == "gpu" else []
-        metafunc.parametrize("device", ["cpu", "stand-in", *gpu], scope="session")
+        chosen = metafunc.config.getoption("--device")
+        metafunc.parametrize("device", [chosen] if chosen else ["cpu", "stand-in"], scope="session")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    own, others = [], []
+    for item in items:
+        has_device = "device" in getattr(item, "fixturenames", ())
+        if has_device:
+            item.add_marker("device")
+        (own if has_device else others).append(item)
+    if config.getoption("--device"):
+        config.hook.pytest_deselected(items=others)
+        items[:] = own

@@ -48,7 +48,7 @@ def quick():
     with pytest.MonkeyPatch.context() as patch:
         for task in (Parenthesis, Copying, Denoise, Adding):
             patch.setattr(task, "held_out", (0, 1, 20))
-        patch.setattr(ablation, "time_interleaved", lambda steps, rounds, seconds: time_interleaved(steps, 3, 0))
+        patch.setattr(ablation, "time_interleaved", lambda steps, **options: time_interleaved(steps, 3, 0))
         yield
 
 
