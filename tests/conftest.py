@@ -18,8 +18,9 @@ settings.register_profile("fixed", derandomize=True, **_COMMON)
 settings.register_profile("random", derandomize=False, **_COMMON)
 
 
-# With --device: a device's arithmetic is what is tested, not the host's search for examples.
-settings.register_profile("device", derandomize=True, max_examples=5, **_COMMON)
+# With --device: a device's arithmetic is what is tested, not the search for an example, which the host has done.
+DEVICE_EXAMPLES = 5
+settings.register_profile("device", derandomize=True, max_examples=DEVICE_EXAMPLES, **_COMMON)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -33,6 +34,8 @@ def pytest_configure(config: pytest.Config) -> None:
     backend.register("standin", standin.LIBRARY)
     if config.getoption("--hypothesis-profile", None) is None:
         settings.load_profile("device" if config.getoption("--device") else "fixed")
+    if config.getoption("--device") == "gpu":
+        config.addinivalue_line("filterwarnings", "default")  # CuPy's own warnings are no failures
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -49,5 +52,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker("device")
         (own if has_device else others).append(item)
     if config.getoption("--device"):
+        for item in own:
+            _fewer_examples(getattr(item, "obj", None))
         config.hook.pytest_deselected(items=others)
         items[:] = own
+
+
+def _fewer_examples(test: object) -> None:
+    """A test's own number of examples goes before the profile's: bring it down to that."""
+    name = "_hypothesis_internal_use_settings"
+    own = getattr(test, name, None)
+    if own is not None and own.max_examples > DEVICE_EXAMPLES:
+        setattr(test, name, settings(own, max_examples=DEVICE_EXAMPLES))

@@ -2,6 +2,7 @@
 
 import contextlib
 import platform
+import re
 import subprocess
 import sys
 import types
@@ -78,22 +79,88 @@ def test_gpu_without_cupy(monkeypatch):
         backend.to_device(np.ones(1), "gpu")
 
 
-def test_cupy_without_gpu(monkeypatch):
-    """CuPy installed where there is no driver or no device: the runtime's own words, in one line."""
+class CUDARuntimeError(RuntimeError):
+    """cupy.cuda.runtime.CUDARuntimeError."""
 
-    class CUDARuntimeError(RuntimeError):
-        pass
 
-    def count():
-        raise CUDARuntimeError("cudaErrorNoDevice: no CUDA-capable device is detected")
+def raising(message):
+    """A function that ends in the runtime's error."""
 
-    runtime = types.SimpleNamespace(getDeviceCount=count, CUDARuntimeError=CUDARuntimeError)
-    cupy = types.SimpleNamespace(cuda=types.SimpleNamespace(runtime=runtime))
-    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    def call():
+        raise CUDARuntimeError(message)
+
+    return call
+
+
+@pytest.fixture
+def with_cupy(monkeypatch):
+    """Puts a module of that name where CuPy would be, with this runtime."""
+
+    def put(**runtime):
+        runtime = types.SimpleNamespace(CUDARuntimeError=CUDARuntimeError, **runtime)
+        cupy = types.SimpleNamespace(cuda=types.SimpleNamespace(runtime=runtime))
+        monkeypatch.setitem(sys.modules, "cupy", cupy)
+        monkeypatch.setitem(backend._LOADERS, "cupy", backend._cupy_library)
+        monkeypatch.delitem(backend._LOADED, "cupy", raising=False)
+
+    return put
+
+
+OLD = "cudaErrorInsufficientDriver: CUDA driver version is insufficient for CUDA runtime version"
+
+
+@pytest.mark.parametrize(
+    ("runtime", "message"),
+    [
+        (
+            {"getDeviceCount": raising("cudaErrorNoDevice: no CUDA-capable device is detected")},
+            "device 'gpu' finds no usable GPU: cudaErrorNoDevice: no CUDA-capable device is detected",
+        ),
+        ({"getDeviceCount": lambda: 0}, "device 'gpu' finds no usable GPU: CUDA counts 0 devices"),
+        (
+            {
+                "getDeviceCount": raising(OLD),
+                "driverGetVersion": lambda: 12040,
+                "runtimeGetVersion": lambda: 13000,
+            },
+            "device 'gpu': the NVIDIA driver is too old: it serves CUDA 12.4, CuPy needs CUDA 13.0; update the driver, "
+            "or install the CuPy that fits it: pip install cupy-cuda13x (CUDA 13) or cupy-cuda12x (CUDA 12)",
+        ),
+        (
+            {"getDeviceCount": raising(OLD), "driverGetVersion": lambda: 0, "runtimeGetVersion": raising(OLD)},
+            "device 'gpu': the NVIDIA driver is too old: it serves CUDA none, CuPy needs CUDA of its own version; .*",
+        ),
+    ],
+    ids=["no device", "count of 0", "old driver", "old driver, no versions"],
+)
+def test_cupy_without_gpu(with_cupy, runtime, message):
+    """CuPy where there is no device, or a driver too old for it: what is there and what is needed, in one line."""
+    with_cupy(**runtime)
+    with pytest.raises(backend.DeviceError) as caught:
+        backend.to_device(np.ones(1), "gpu")
+    assert re.fullmatch(message.replace("(", "\\(").replace(")", "\\)"), str(caught.value)), caught.value
+
+
+def test_cupy_that_cannot_be_loaded(monkeypatch, tmp_path):
+    """Installed, but a library it needs is missing: the first line of what it says, not "install CuPy"."""
+    (tmp_path / "cupy.py").write_text(
+        'raise ImportError("""\\n=====\\nFailed to import CuPy.\\n\\nlibnvrtc.so.13: cannot open""")\n'
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "cupy", raising=False)
     monkeypatch.setitem(backend._LOADERS, "cupy", backend._cupy_library)
     monkeypatch.delitem(backend._LOADED, "cupy", raising=False)
-    with pytest.raises(backend.DeviceError, match=r"^device 'gpu' finds no usable GPU: cudaErrorNoDevice"):
+    message = r"^device 'gpu': CuPy is installed but cannot be loaded: Failed to import CuPy\.$"
+    with pytest.raises(backend.DeviceError, match=message):
         backend.to_device(np.ones(1), "gpu")
+
+
+@pytest.mark.parametrize("array", [np.array([None]), np.array(["a"]), np.ones(1, np.longdouble)], ids=str)
+def test_numbers_that_devices_do_not_have(array):
+    """Objects, strings, longdouble: one line with what is allowed; on the host they stay what they are."""
+    with pytest.raises(TypeError, match=r"cannot be on device 'stand-in'; allowed: bool, integers, float16 to float64"):
+        backend.to_device({"a": array}, "stand-in")
+    assert backend.to_device(array, "cpu") is array
 
 
 def test_importing_ortho_ref_imports_neither_cupy_nor_torch():

@@ -3,17 +3,23 @@
 import dataclasses
 import json
 import shutil
+import sys
 
 import numpy as np
 import pytest
 import typer
 from typer.testing import CliRunner
 
+from ortho_ref import backend, models
 from ortho_ref.cells import Elman, GRUResetBefore
 from ortho_ref.parametrizations import ScaledCayley
 from ortho_ref.parametrizations.by_name import FORMS
-from ortho_ref.training import load, read_config, read_metrics
-from scripts import benchmark, check_gradients, demo, evaluate, plot, train
+from ortho_ref.training import Trainer, load, read_config, read_metrics
+from scripts import ablation, benchmark, bounds, check_gradients, demo, evaluate, plot, train, training_speed, zoo
+from scripts.benchmark import time_interleaved
+from tasks.adding import Adding
+from tasks.parenthesis import Parenthesis
+from tests import standin
 from tests.scripts.runs import call
 
 
@@ -324,3 +330,136 @@ def test_cells_are_options_only():
     assert len({GRUResetBefore(), GRUResetBefore("tanh"), GRUResetBefore("relu")}) == 2
     with pytest.raises(dataclasses.FrozenInstanceError):
         Elman().activation = "relu"
+
+
+# --device
+
+
+class OutOfMemoryError(MemoryError):
+    """As cupy.cuda.memory.OutOfMemoryError says it."""
+
+    def __init__(self, size, total):
+        super().__init__(f"Out of memory allocating {size:,} bytes (allocated so far: {total:,} bytes).")
+
+
+def test_out_of_memory(tmp_path, monkeypatch):
+    """What was asked for and what needs less, one line and exit 2, in a program that trains and in one of many runs."""
+
+    def update(*arguments):
+        raise OutOfMemoryError(2**33, 2**30)
+
+    monkeypatch.setattr(Trainer, "update", update)
+    message = "out of memory: Out of memory allocating 8,589,934,592 bytes (allocated so far: 1,073,741,824 bytes); a "
+    message += "smaller batch, length or hidden size needs less"
+    fails(train.main, "parenthesis", "--out", tmp_path / "a", *TINY, message=message)
+    fails(zoo.main, "--out", tmp_path / "b", "--iterations", "1", "--length", "3", message=message)
+
+
+@pytest.mark.parametrize(
+    ("main", "arguments"),
+    [
+        (demo.main, ["--out", "{out}/a"]),
+        (zoo.main, ["--out", "{out}/a"]),
+        (ablation.main, ["norm-condition", "--out", "{out}/a"]),
+        (train.main, ["parenthesis", "--out", "{out}/a"]),
+        (benchmark.main, []),
+        (training_speed.main, []),
+        (check_gradients.main, []),
+    ],
+    ids=lambda value: getattr(value, "__module__", ""),
+)
+def test_a_device_that_is_not_there(monkeypatch, tmp_path, main, arguments):
+    """Every program says on one line what is missing, exits with 2, and has made and removed nothing."""
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    monkeypatch.delitem(backend._LOADED, "cupy", raising=False)
+    kept = tmp_path / "a" / "gru"
+    kept.mkdir(parents=True)
+    (kept / "config.json").write_text('{"demo": true, "zoo": true, "ablation": "norm-condition"}')
+    arguments = [argument.format(out=tmp_path) for argument in arguments]
+    for device, message in (
+        ("gpu", "device 'gpu' needs CuPy: pip install"),
+        ("tpu", "device is 'tpu'; allowed: 'cpu'"),
+    ):
+        fails(main, *arguments, "--device", device, message=message)
+    assert [path.name for path in tmp_path.rglob("*")] == ["a", "gru", "config.json"]
+
+
+def test_demo_and_zoo_on_a_device(tmp_path, monkeypatch):
+    """The runs' losses are the host's to rounding; the config has the device."""
+    monkeypatch.setattr(demo, "MODELS", ("gru",))
+    monkeypatch.setattr(models, "names", lambda: ["gru", "lstm", "urnn"])
+    for device in ("cpu", "stand-in"):
+        code, _, stderr = call(demo.main, "--out", tmp_path / device, "--iterations", 2, "--device", device)
+        assert code == 0, stderr
+        arguments = ["--out", tmp_path / device / "zoo", "--iterations", 2, "--length", 5, "--device", device]
+        code, stdout, stderr = call(zoo.main, *arguments)
+        assert code == 0, stderr
+        assert stdout.count("\n") == 5
+        assert f"; device {device}; " in stderr
+    for name in ("gru", "zoo/gru", "zoo/lstm", "zoo/urnn"):
+        assert read_config(tmp_path / "stand-in" / name)["device"] == "stand-in"
+        (ours,), (theirs,) = (read_metrics(tmp_path / device / name) for device in ("stand-in", "cpu"))
+        assert ours["evaluation_loss"] == pytest.approx(theirs["evaluation_loss"], rel=1e-5)
+
+
+@pytest.mark.parametrize("name", ["norm-condition", "neumann-time", "urnn-gradients"])
+def test_ablation_on_a_device(tmp_path, monkeypatch, name):
+    """An ablation of each kind: runs, updates of U against the clock, norms of gradients; numbers are the host's."""
+    monkeypatch.setattr(Adding, "held_out", (0, 1, 20))
+    monkeypatch.setattr(Parenthesis, "held_out", (0, 1, 20))
+    monkeypatch.setattr(ablation, "time_interleaved", lambda steps, **options: time_interleaved(steps, 1, 0))
+    numbers = []
+    for device in ("cpu", "stand-in"):
+        before = standin.transfers
+        arguments = [name, "--scale", 1e-5, "--out", tmp_path / device, "--device", device]
+        code, _, stderr = call(ablation.main, *arguments)
+        assert code == 0, stderr
+        assert (standin.transfers > before) == (device == "stand-in")
+        numbers.append(json.loads((tmp_path / device / f"{name}.json").read_text()))
+    assert [own["device"] for own in numbers] == ["cpu", "stand-in"]
+    if name == "urnn-gradients":
+        for model, own in numbers[0]["measured"].items():
+            for key, values in own.items():
+                np.testing.assert_allclose(numbers[1]["measured"][model][key], values, rtol=1e-8, atol=1e-12)
+
+
+def test_measuring_programs_on_a_device(runs, monkeypatch, tmp_path):
+    """benchmark and training_speed time the device's arrays; bounds are the host's, from the device's states."""
+    monkeypatch.setattr(benchmark, "SIZES", {"parenthesis": benchmark.Size(2, 5, 3, 4)})
+    before = standin.transfers
+    arguments = ["--rounds", "1", "--seconds", "0", "--device", "stand-in"]
+    for model in ("nc-gru", "lstm", "urnn"):
+        code, output = run(benchmark.main, *arguments, "--model", model, "--report", f"{tmp_path}/b.json")
+        assert code == 0, output
+        assert json.loads((tmp_path / "b.json").read_text())["machine"]["device"] == "stand-in"
+    code, output = run(training_speed.main, *arguments, "--only", "parenthesis")
+    assert code == 0, output
+    assert standin.transfers > before
+    outputs = []
+    for device in ("cpu", "stand-in"):
+        before = standin.transfers
+        code, _, stderr = call(bounds.main, runs["nc-gru"], "--out", tmp_path / "b.png", "--device", device)
+        assert code == 0, stderr
+        outputs.append(stderr)
+        assert (standin.transfers > before) == (device == "stand-in")
+    assert outputs[0] == outputs[1]
+
+
+def test_check_gradients_on_a_device(monkeypatch):
+    """One subject of each kind: the device's gradients pass; a wrong one that only the device has is seen."""
+    rng = np.random.default_rng(0)
+    for result in (
+        check_gradients.check_cell("LSTM", check_gradients.cells()["LSTM"], rng, False, "stand-in"),
+        check_gradients.check_parametrization("cayley:2", 5, False, rng, False, "stand-in"),
+        check_gradients.check_network("nc-gru", 4, 6, 5, rng, "stand-in"),
+    ):
+        assert result.passed, result
+    right = ScaledCayley.pullback
+
+    def wrong(self, params, state, dU):
+        scale = 1.001 if backend.library_of(dU).device == "stand-in" else 1
+        return {"A": scale * right(self, params, state, dU)["A"]}
+
+    monkeypatch.setattr(ScaledCayley, "pullback", wrong)
+    assert check_gradients.check_parametrization("cayley:2", 5, False, rng, False, "cpu").passed
+    assert not check_gradients.check_parametrization("cayley:2", 5, False, rng, False, "stand-in").passed
