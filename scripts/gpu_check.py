@@ -1,0 +1,164 @@
+"""What a GPU does with ortho_ref, in one command of under nine minutes: python -m scripts.gpu_check --out gpu
+
+Run from a checkout; needs CuPy and a GPU, and for the comparisons PyTorch.  Sections, each timed, each allowed to fail
+without stopping the others:
+
+    versions     of Python, NumPy, SciPy, CuPy, CUDA, PyTorch; the device and its memory
+    suite        pytest --device gpu, in a process of its own, stopped after four minutes
+    agreement    every model against the host: states and every gradient; 100 updates of one model per cell
+    maps         exact Cayley, Neumann-Cayley and exponential, n = 118 and 430: value, pullback, defect, 50 updates
+    tasks        the four synthetic tasks at the paper's sizes, some seconds each: updates per second, loss
+    timings      a training step at six sizes, by device events, beside PyTorch's (scripts/gpu_timing.py)
+    launches     kernels per time step
+
+OUT/gpu-check.json and gpu-check.md are written, whole or not at all, before the first section and after each: of a run
+that was killed they have what was done, and `complete` is false.  Exit code 0 only if nothing failed.
+"""
+
+import json
+import math
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ortho_ref import checkpoint
+from ortho_ref.training import Record
+from scripts import gpu_sections, gpu_timing
+from scripts.gpu_sections import Settings
+from scripts.program import BAD_INPUT, check_device, device_option, fail, limit_threads, one_line, run, say
+
+
+def timings(own: Settings, figures: Record) -> list[str]:
+    """(f) Training steps beside PyTorch's."""
+    return gpu_timing.timings(figures, own.timing_sizes, own.rounds, own.timing_seconds, own.device)
+
+
+def launches(own: Settings, figures: Record) -> list[str]:
+    """(g) Kernels per time step; that they cannot be counted is no failure."""
+    return gpu_timing.launches(figures, own.launch_size, own.device)
+
+
+Section = Callable[[Settings, Record], list[str]]
+SECTIONS: dict[str, Section] = {
+    "versions": gpu_sections.versions,
+    "suite": gpu_sections.suite,
+    "agreement": gpu_sections.agreement,
+    "maps": gpu_sections.maps,
+    "tasks": gpu_sections.tasks,
+    "timings": timings,
+    "launches": launches,
+}
+
+
+def check(own: Settings, only: tuple[str, ...] = ()) -> Record:
+    """Run the sections, all or those in `only`, and leave the report in own.out; the report."""
+    chosen = {name: section for name, section in SECTIONS.items() if not only or name in only}
+    report: Record = {"device": own.device, "complete": False, "failed": [], "not_begun": [*chosen], "sections": {}}
+    began = time.perf_counter()
+    _write(own.out, report)
+    for name, section in chosen.items():
+        figures: Record = {}
+        report["not_begun"].remove(name)
+        report["running"] = name
+        _write(own.out, report)
+        start = time.perf_counter()
+        left = own.seconds - (start - began)
+        try:
+            if left <= 0:
+                raise TimeoutError(f"not begun: {own.seconds:g} s were over")
+            shorter = replace(own, suite_seconds=min(own.suite_seconds, left))
+            messages = section(shorter, figures)
+        except Exception as error:
+            messages = [f"{type(error).__name__}: {one_line(error) or 'no message'}"]
+        took = time.perf_counter() - start
+        report["sections"][name] = {"seconds": took, "failed": messages, "figures": figures}
+        report["failed"] += [{"section": name, "error": message} for message in messages]
+        if name == "versions":
+            report["device"] = figures.get("device", own.device)
+        del report["running"]
+        _write(own.out, report)
+        say(f"{name}: {took:.1f} s, " + (f"{len(messages)} failed" if messages else "nothing failed"))
+    report["complete"], report["seconds"] = True, time.perf_counter() - began
+    _write(own.out, report)
+    return report
+
+
+def _write(out: Path, report: Record) -> None:
+    """Both files, the JSON first."""
+    checkpoint.write(out / "gpu-check.json", (json.dumps(_finite(report), indent=1, allow_nan=False) + "\n").encode())
+    checkpoint.write(out / "gpu-check.md", markdown(report).encode())
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no NaN and no infinity: strings in their place."""
+    if isinstance(value, dict):
+        return {str(key): _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def markdown(report: Record) -> str:
+    """The report as a page: what failed, then the sections with their tables."""
+    state = "complete" if report["complete"] else "NOT COMPLETE"
+    lines = [f"# gpu_check on {report['device']}: {state}, {len(report['failed'])} failed", ""]
+    lines += [f"* FAILED {entry['section']}: {entry['error']}" for entry in report["failed"]]
+    lines += [f"* not finished: {report['running']}"] if "running" in report else []
+    lines += [f"* not begun: {', '.join(report['not_begun'])}"] if report["not_begun"] else []
+    for name, section in report["sections"].items():
+        lines += ["", f"## {name} ({section['seconds']:.1f} s)", ""]
+        tables = {key: value for key, value in section["figures"].items() if isinstance(value, list) and _rows(value)}
+        lines += [f"* {key}: {_cell(value)}" for key, value in section["figures"].items() if key not in tables]
+        for rows in tables.values():
+            heads = list(dict.fromkeys(key for row in rows for key in row))
+            lines += ["", f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+            lines += [f"| {' | '.join(_cell(row.get(head, '')) for head in heads)} |" for row in rows]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _rows(value: list[Any]) -> bool:
+    return bool(value) and all(isinstance(row, dict) for row in value)
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.3g}"
+    if isinstance(value, dict):
+        return "; ".join(f"{key}: {_cell(item)}" for key, item in value.items())
+    return " ".join(str(value).split()).replace("|", "\\|")
+
+
+def main(
+    out: Annotated[Path, typer.Option(help="Folder for gpu-check.json and gpu-check.md; earlier ones are replaced.")],
+    device: Annotated[str, device_option("gpu; it is compared with the host.")] = "gpu",
+    only: Annotated[list[str] | None, typer.Option(help=f"Sections: {', '.join(SECTIONS)}.")] = None,
+    scale: Annotated[float, typer.Option(help="Times updates, rounds and seconds of sections; the suite aside.")] = 1.0,
+    seed: Annotated[int, typer.Option(min=0, help="Of weights and data.")] = 0,
+) -> None:
+    """Check and measure a GPU against the host, section by section; exit code 1 if anything failed, 2 without a GPU."""
+    limit_threads(1)
+    try:
+        if device == "cpu":
+            raise ValueError("device is 'cpu'; allowed: 'gpu', which is compared with the host")
+        if not 0 < scale < math.inf:
+            raise ValueError(f"scale is {scale}; allowed: a finite number above 0")
+        for name in only or ():
+            if name not in SECTIONS:
+                raise ValueError(f"only is {name!r}; allowed: {', '.join(SECTIONS)}")
+        check_device(device)
+        out.mkdir(parents=True, exist_ok=True)
+        report = check(Settings(out=out, device=device, seed=seed).scaled(scale), tuple(only or ()))
+    except BAD_INPUT as error:
+        fail(error)
+    for entry in report["failed"]:
+        say(f"failed: {entry['section']}: {entry['error']}")
+    say(f"{len(report['failed'])} failed; {out / 'gpu-check.md'}")
+    raise typer.Exit(1 if report["failed"] else 0)
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,350 @@
+"""Sections of `scripts.gpu_check`: versions, the test suite, agreement with the host, orthogonal maps, tasks.
+
+A section gets its settings and a dict, which it fills with figures as it goes, and returns what failed, a line each;
+what it raises is a failure too, and the figures so far are kept.
+"""
+
+import os
+import platform
+import re
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import scipy
+
+from gradients.problem import largest_error, perturbed, relative_error
+from ortho_ref import models
+from ortho_ref.backend import Array, library_of, to_device, to_host
+from ortho_ref.cells.cell import parts_of, state_of
+from ortho_ref.parametrizations import Exponential, NeumannCayley, Parametrization, ScaledCayley
+from ortho_ref.parametrizations.parametrization import defect
+from ortho_ref.training import Record
+from scripts.benchmark import SIZES, Size
+from scripts.program import blas, one_line
+from scripts.train import config_of, make_trainer
+
+ROOT = Path(__file__).parent.parent
+TOLERANCE, TOLERANCE_SINGLE, TOLERANCE_UPDATES = 1e-10, 1e-2, 1e-6
+MAP_ERRORS = ("value", "pullback", "value after", "pullback after")
+AGREEMENT_SIZE, LAUNCH_SIZE = Size(4, 20, 5, 16), SIZES["parenthesis"]._replace(length=20)
+#: Cell -> the model that is trained on both devices.
+TRAINED = {
+    "GRUResetBefore": "nc-gru",
+    "GRUResetAfter": "goru",
+    "LSTM": "lstm",
+    "Elman": "scornn",
+    "Elman, complex": "urnn",
+    "FastRNN": "fastrnn",
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Where the sections run and how long, as on a GPU; tests take less.
+
+    size: of the models in `agreement`.  task_options: as of `scripts.train`, beside the task's defaults.
+    """
+
+    out: Path
+    device: str = "gpu"
+    seed: int = 0
+    seconds: float = 520.0
+    suite_seconds: float = 240.0
+    suite: tuple[str, ...] = ()
+    names: tuple[str, ...] = field(default_factory=lambda: tuple(models.names()))
+    size: Size = AGREEMENT_SIZE
+    updates: int = 100
+    trained: tuple[str, ...] = tuple(TRAINED.values())
+    map_sizes: tuple[int, ...] = (118, 430)
+    map_updates: int = 50
+    tasks: tuple[str, ...] = ("parenthesis", "denoise", "adding", "copying")
+    task_seconds: float = 8.0
+    task_log: int = 3
+    task_options: Record = field(default_factory=dict)
+    timing_sizes: dict[str, Size] = field(default_factory=lambda: dict(SIZES))
+    rounds: int = 5
+    timing_seconds: float = 0.2
+    launch_size: Size = LAUNCH_SIZE
+
+    def scaled(self, scale: float) -> "Settings":
+        """With `scale` times the seconds and updates, each at least one round."""
+        return replace(
+            self,
+            updates=max(1, round(scale * self.updates)),
+            map_updates=max(1, round(scale * self.map_updates)),
+            task_seconds=scale * self.task_seconds,
+            timing_seconds=scale * self.timing_seconds,
+            rounds=max(1, round(scale * self.rounds)),
+        )
+
+
+def versions(own: Settings, figures: Record) -> list[str]:
+    """(a) Versions and the device."""
+    failed: list[str] = []
+
+    def note(name: str, read: Callable[[], Any]) -> None:
+        try:
+            figures[name] = read()
+        except Exception as error:
+            failed.append(f"{name}: {type(error).__name__}: {one_line(error)}")
+
+    figures |= {"python": platform.python_version(), "numpy": np.__version__, "scipy": scipy.__version__}
+    figures |= {"blas": ", ".join(blas()), "machine": f"{platform.system()} {platform.machine()}"}
+    figures["commit"] = _commit()
+    if own.device == "gpu":
+        cupy = library_of(to_device(np.zeros(1), own.device)).xp
+        runtime = cupy.cuda.runtime
+        figures["cupy"] = cupy.__version__
+        note("cuda_driver", runtime.driverGetVersion)
+        note("cuda_runtime", runtime.runtimeGetVersion)
+        note("device", lambda: _text(runtime.getDeviceProperties(cupy.cuda.Device().id)["name"]))
+        note("compute_capability", lambda: cupy.cuda.Device().compute_capability)
+        note("memory_free_and_total", lambda: [int(size) for size in runtime.memGetInfo()])
+    try:
+        import torch
+
+        figures["torch"] = torch.__version__
+        figures["torch_cuda"] = str(torch.version.cuda)
+        figures["torch_sees_gpu"] = torch.cuda.is_available()
+        note("cudnn", lambda: torch.backends.cudnn.version())
+    except ImportError:
+        figures["torch"] = "not installed"
+    return failed
+
+
+def _text(name: bytes | str) -> str:
+    return name.decode() if isinstance(name, bytes) else name
+
+
+def _commit() -> str:
+    try:
+        command = ["git", "-C", str(ROOT), "rev-parse", "HEAD"]
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return "unknown"
+
+
+def suite(own: Settings, figures: Record) -> list[str]:
+    """(b) The tests with the device fixture; counts from their JUnit file, or from the log if they were stopped."""
+    with tempfile.TemporaryDirectory() as folder:
+        log, xml = Path(folder) / "log", Path(folder) / "junit.xml"
+        command = [sys.executable, "-m", "pytest", "-v", "--device", own.device, "-p", "no:cacheprovider"]
+        # what else is installed does not take part; hypothesis's own plugin has its options
+        command += [
+            "-p",
+            "_hypothesis_pytestplugin",
+            "--continue-on-collection-errors",
+            f"--junitxml={xml}",
+            *own.suite,
+        ]
+        environment = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(ROOT)}
+        start = time.perf_counter()
+        with open(log, "w") as stream:
+            process = subprocess.Popen(
+                command, cwd=ROOT, env=environment, stdout=stream, stderr=subprocess.STDOUT, start_new_session=True
+            )
+            try:
+                code: int | None = process.wait(own.suite_seconds)
+            except subprocess.TimeoutExpired:
+                code = None
+            finally:
+                if process.poll() is None:
+                    os.killpg(process.pid, signal.SIGKILL)
+                    process.wait()
+        figures["seconds"] = time.perf_counter() - start
+        text = log.read_text(errors="replace")
+        if code is None or not xml.exists():
+            for word in ("PASSED", "FAILED", "ERROR", "SKIPPED"):
+                figures[word.lower()] = len(re.findall(rf"^\S+::.* {word}\b", text, re.M))
+            what = f"stopped after {own.suite_seconds:g} s" if code is None else f"pytest ended with {code}"
+            return [f"{what}; {figures['passed']} passed, {figures['failed']} failed until then; {_last(text)}"]
+        failed = _counted(figures, xml)
+    if code and not failed:
+        return [f"pytest ended with {code}: {_last(text)}"]
+    return failed if figures["tests"] else ["no test ran"]
+
+
+def _last(text: str) -> str:
+    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "no output")
+
+
+def _counted(figures: Record, xml: Path) -> list[str]:
+    """Counts of a JUnit file; its failures, one line each, thirty at most."""
+    suites = list(ElementTree.parse(xml).getroot().iter("testsuite"))
+    for name in ("tests", "failures", "errors", "skipped"):
+        figures[name] = sum(int(one.get(name, 0)) for one in suites)
+    wrong = [
+        f"{case.get('classname')}::{case.get('name')}: {one_line(found.get('message') or found.tag)[:200]}"
+        for one in suites
+        for case in one.iter("testcase")
+        for found in case
+        if found.tag in ("failure", "error")
+    ]
+    return wrong[:30] + ([f"and {len(wrong) - 30} more"] if len(wrong) > 30 else [])
+
+
+def agreement(own: Settings, figures: Record) -> list[str]:
+    """(c) Every model on the host and on the device, from the same bits; float64 must agree to TOLERANCE."""
+    failed = []
+    rows: list[Record] = figures.setdefault("rows", [])
+    for name in own.names:
+        row: Record = {"model": name}
+        for dtype in ("float64", "float32"):
+            try:
+                errors = _compared(own, name, np.dtype(dtype))
+            except Exception as error:
+                failed.append(f"{name}, {dtype}: {type(error).__name__}: {one_line(error)}")
+                continue
+            row |= {f"{key}, {dtype}": value for key, value in errors.items()}
+            if not max(errors.values()) <= (TOLERANCE if dtype == "float64" else np.finfo(float).max):
+                failed.append(f"{name}, {dtype}: {errors}")
+        rows.append(row)
+    updates: list[Record] = figures.setdefault("updates", [])
+    for name in own.trained:
+        try:
+            largest = _trained(own, name)
+        except Exception as error:
+            failed.append(f"{name}, {own.updates} updates: {type(error).__name__}: {one_line(error)}")
+            continue
+        updates.append({"model": name, "updates": own.updates, "largest difference of a parameter": largest})
+        if not largest <= TOLERANCE_UPDATES:
+            failed.append(f"{name}: after {own.updates} updates the parameters differ by {largest:.1e}")
+    return failed
+
+
+def _compared(own: Settings, name: str, dtype: np.dtype) -> dict[str, float]:
+    """Largest relative errors of the states, and of all gradients."""
+    B, T, m, n = own.size
+    layer, rng = models.build(name, m, n), np.random.default_rng(own.seed)
+    params, states = layer.init(rng, dtype=dtype)
+    params = perturbed(params, rng, 0.1)
+    states = layer.rebuild(params, states)
+    state_dtype = np.result_type(dtype, np.complex64) if layer.cell.complex else dtype
+    x = rng.standard_normal((T, B, m)).astype(dtype)
+    dh = rng.standard_normal((T, B, n)).astype(state_dtype)
+    h0 = state_of(tuple(rng.standard_normal((B, n)).astype(state_dtype) for _ in layer.cell.states))
+    found = []
+    for device in ("cpu", own.device):
+        p, s, x_d, dh_d, h0_d = to_device((params, states, x, dh, h0), device)
+        h, tape = layer.forward(p, s, x_d, h0_d)
+        gradients = layer.backward(p, s, tape, dh_d, h0_d)
+        parts = {f"h0 {i}": part for i, part in enumerate(parts_of(layer.cell, gradients.h0))}
+        found.append(to_host((list(parts_of(layer.cell, h)), {**gradients.params, **parts, "x": gradients.x})))
+    (h_host, ours_host), (h_device, ours_device) = found
+    states_error = max(relative_error(a, b) for a, b in zip(h_device, h_host, strict=True))
+    return {"states": states_error, "gradients": largest_error(ours_device, ours_host)[0]}
+
+
+def _trained(own: Settings, name: str) -> float:
+    """The largest difference of a parameter after the same updates on the host and on the device, float64."""
+    B, T, _, n = own.size
+    options: Record = {"model": name, "hidden": n, "length": T, "batch": B, "dtype": "float64", "seed": own.seed}
+    found = []
+    for device in ("cpu", own.device):
+        trainer = make_trainer(config_of("parenthesis", **options, device=device))
+        batches = trainer.task.batches(np.random.default_rng(own.seed), B)
+        for _ in range(own.updates):
+            trainer.update(next(batches))
+        found.append(to_host(trainer.params))
+    return max(float(np.abs(found[0][key] - found[1][key]).max()) for key in found[0])
+
+
+def maps(own: Settings, figures: Record) -> list[str]:
+    """(d) Orthogonal maps on the device against the host: value, pullback, defect, and all of it after updates."""
+    failed = []
+    linalg = library_of(to_device(np.zeros(1), own.device)).linalg
+    figures["expm_frechet"] = (
+        "the library's" if hasattr(linalg, "expm_frechet") else "not there: exponential of a block matrix in its place"
+    )
+    rows: list[Record] = figures.setdefault("rows", [])
+    for n in own.map_sizes:
+        for name, p in (
+            ("Cayley, exact", ScaledCayley(n // 2)),
+            ("Neumann-Cayley, order 2", NeumannCayley(n // 2, reset_every=None)),
+            ("exponential", Exponential()),
+        ):
+            for dtype in ("float64", "float32"):
+                row: Record = {"map": name, "n": n, "dtype": dtype}
+                try:
+                    row |= _mapped(own, p, n, np.dtype(dtype))
+                except Exception as error:
+                    failed.append(f"{name}, n = {n}, {dtype}: {type(error).__name__}: {one_line(error)}")
+                    continue
+                rows.append(row)
+                allowed = TOLERANCE if dtype == "float64" else TOLERANCE_SINGLE
+                failed += [
+                    f"{name}, n = {n}, {dtype}: {key} is {row[key]:.1e}; allowed: {limit:.1e}"
+                    for key, limit in {
+                        **dict.fromkeys(MAP_ERRORS, allowed),
+                        "defect after": 10 * row["defect after, host"] + allowed,
+                    }.items()
+                    if not row[key] <= limit
+                ]
+    return failed
+
+
+def _mapped(own: Settings, p: Parametrization, n: int, dtype: np.dtype) -> Record:
+    """Relative errors of the device against the host, under MAP_ERRORS, and the defects of both after the updates."""
+    rng = np.random.default_rng(own.seed)
+    start, upstream = p.init(rng, n, dtype), rng.standard_normal((n, n)).astype(dtype)
+    steps = [rng.standard_normal((n, n)).astype(dtype) * dtype.type(1e-3) for _ in range(own.map_updates)]
+
+    def course(device: str) -> tuple[tuple[Array, ...], float]:
+        (params, state), dU = to_device((start, upstream), device)
+        state = p.rebuild(params, state)
+        before = state["U"], p.pullback(params, state, dU)["A"]
+        for X in steps:
+            params, state = p.retract(params, state, {"A": to_device(X - X.T, device)})
+        after = state["U"], p.pullback(params, state, dU)["A"]
+        return to_host(before + after), float(defect(state["U"]))
+
+    (theirs, host_defect), (ours, its_defect) = course("cpu"), course(own.device)
+    errors = (relative_error(a, b) for a, b in zip(ours, theirs, strict=True))
+    row: Record = dict(zip(MAP_ERRORS, errors, strict=True))
+    return row | {"defect after": its_defect, "defect after, host": host_defect}
+
+
+def tasks(own: Settings, figures: Record) -> list[str]:
+    """(e) NC-GRU on each task at the paper's size, as `scripts.train` runs it: the loss stays finite and falls."""
+    failed = []
+    rows: list[Record] = figures.setdefault("rows", [])
+    for task in own.tasks:
+        try:
+            records, baseline = _run(own, task)
+        except Exception as error:
+            failed.append(f"{task}: {type(error).__name__}: {one_line(error)}")
+            continue
+        losses = [record["loss"] for record in records]
+        part = max(1, len(losses) // 4)
+        first, last = statistics.fmean(losses[:part]), statistics.fmean(losses[-part:])
+        speed = statistics.median(record["steps_per_second"] for record in records[1:])
+        rows.append({"task": task, "updates": records[-1]["iteration"], "updates per second": speed})
+        rows[-1] |= {"loss, first quarter": first, "loss, last quarter": last, "baseline": baseline}
+        if not last < first:
+            failed.append(f"{task}: the loss does not fall: {first:.4g} in the first quarter, {last:.4g} in the last")
+    return failed
+
+
+def _run(own: Settings, task: str) -> tuple[list[Record], float]:
+    """Lines of the metrics of a run that is stopped after own.task_seconds, its first update not counted."""
+    endless = 10**6
+    options: Record = {"iterations": endless, "eval_every": endless, "log_every": own.task_log, "seed": own.seed}
+    trainer = make_trainer(config_of(task, device=own.device, **(options | own.task_options)))
+    began: list[float] = []
+
+    def over() -> bool:
+        began.append(time.perf_counter())
+        return trainer.iteration >= 4 * own.task_log and began[-1] - began[0] >= own.task_seconds
+
+    with tempfile.TemporaryDirectory() as folder, np.errstate(all="ignore"):
+        return trainer.run(Path(folder) / "run", should_stop=over), trainer.task.baseline

@@ -1,0 +1,189 @@
+"""Sections of `scripts.gpu_check` that time a device: training steps against PyTorch's, and launches per time step.
+
+Times are those of device events (cupy.cuda.Event on the default stream, which PyTorch uses too) around several steps,
+so that they hold all that the device waits for, Python between launches included.  A device without events, the tests'
+stand-in, is timed by the host's clock, and the report says so.
+"""
+
+import json
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ortho_ref import fused
+from ortho_ref.backend import to_device, xp_of
+from ortho_ref.training import Record
+from scripts.benchmark import Size, numpy_step, torch_step
+
+#: ours -> the PyTorch contender beside it, by `benchmark.torch_step`'s names, and what that is.
+PEERS = {
+    "nc-gru": ("nc-gru", "eager PyTorch, autograd"),
+    "gru": ("gru-cudnn", "torch.nn.GRU: cuDNN, which resets after the product"),
+    "lstm": ("lstm", "torch.nn.LSTM: cuDNN"),
+}
+
+
+def has_events(device: str) -> bool:
+    """True for a device whose events can be recorded."""
+    return device == "gpu"
+
+
+def milliseconds(step: Callable[[], object], repeats: int, device: str) -> float:
+    """Of one step, from `repeats` of them between two events, or on the host's clock; one more before is not timed."""
+    step()
+    if not has_events(device):
+        start = time.perf_counter()
+        for _ in range(repeats):
+            step()
+        return (time.perf_counter() - start) / repeats * 1e3
+    cuda = _xp(device).cuda
+    begin, end = cuda.Event(), cuda.Event()
+    begin.record()
+    for _ in range(repeats):
+        step()
+    end.record()
+    end.synchronize()
+    return float(cuda.get_elapsed_time(begin, end)) / repeats
+
+
+def _xp(device: str) -> Any:
+    return xp_of(to_device(np.zeros(1), device))
+
+
+def interleaved(
+    steps: Mapping[str, Callable[[], object]], rounds: int, seconds: float, device: str
+) -> dict[str, list[float]]:
+    """Milliseconds per step, a figure for each round; in a round the contenders take turns of about `seconds`."""
+    repeats = {}
+    for name, step in steps.items():
+        step()  # compiles kernels, picks algorithms
+        repeats[name] = max(1, round(1e3 * seconds / milliseconds(step, 1, device)))
+    times: dict[str, list[float]] = {name: [] for name in steps}
+    for _ in range(rounds):
+        for name, step in steps.items():
+            times[name].append(milliseconds(step, repeats[name], device))
+    return times
+
+
+def torch_device(device: str) -> str | None:
+    """PyTorch's name of the device; None where it is not installed or cannot use it."""
+    try:
+        import torch
+    except ImportError:
+        return None
+    if device != "gpu":
+        return "cpu"
+    return "cuda" if torch.cuda.is_available() else None
+
+
+def plain_float32() -> str:
+    """PyTorch's float32 products in float32, as CuPy's; by itself cuDNN rounds to TF32.  What came of it."""
+    import torch
+
+    try:
+        torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
+    except Exception as error:
+        return f"as PyTorch has it: {error}"
+    return "off"
+
+
+def timings(figures: Record, sizes: Mapping[str, Size], rounds: int, seconds: float, device: str) -> list[str]:
+    """Rows of one training step's median times and their ratios to PyTorch's; what went wrong, size by size."""
+    beside, failed = torch_device(device), []
+    if beside:
+        figures["tf32"] = plain_float32()
+    figures["clock"] = "device events" if has_events(device) else "the host's"
+    figures["torch"] = beside or "not installed, or it finds no GPU: no ratios"
+    figures["step"] = f"forward and backward, every gradient, float32; medians of {rounds} interleaved rounds"
+    figures["peers"] = {ours: what for ours, (_, what) in PEERS.items()}
+    rows: list[Record] = figures.setdefault("rows", [])
+    for name, size in sizes.items():
+        try:
+            steps = {f"{model}, ours": numpy_step(fused, size, model, device) for model in PEERS}
+            if beside:
+                steps |= {f"{model}, torch": torch_step(size, peer, beside) for model, (peer, _) in PEERS.items()}
+            times = interleaved(steps, rounds, seconds, device)
+        except Exception as error:
+            failed.append(f"{name}: {type(error).__name__}: {error}")
+            continue
+        for model in PEERS:
+            ours = times[f"{model}, ours"]
+            row: Record = {"size": name, "B, T, m, n": ", ".join(map(str, size)), "model": model}
+            row |= {"ours, ms": statistics.median(ours)}
+            if beside:
+                theirs = times[f"{model}, torch"]
+                row["torch, ms"] = statistics.median(theirs)
+                row["torch / ours"] = statistics.median(t / o for t, o in zip(theirs, ours, strict=True))
+            rows.append(row)
+    return failed
+
+
+class NotCountedError(Exception):
+    """Launches cannot be counted here, and why."""
+
+
+def kernels(step: Callable[[], object], device: str) -> int:
+    """How many kernels a step launches, as PyTorch's profiler (Kineto, CUPTI) sees those of the whole process.
+
+    NotCountedError where there is no such profiler, or where it does not see ten of ten CuPy kernels.
+    """
+    if torch_device(device) != "cuda":
+        raise NotCountedError("PyTorch with CUDA is needed for its profiler")
+    import torch
+
+    if torch.profiler.ProfilerActivity.CUDA not in torch.profiler.supported_activities():
+        raise NotCountedError("PyTorch's profiler has no CUDA activity here")
+    xp = _xp(device)
+    torch.zeros(1, device="cuda")
+    array = xp.zeros(1024, "f")
+    xp.add(array, array, out=array)  # compiled before it is counted
+
+    def ten() -> None:
+        for _ in range(10):
+            xp.add(array, array, out=array)
+
+    seen = _profiled(ten, xp)
+    if seen != 10:
+        raise NotCountedError(f"PyTorch's profiler sees {seen} of 10 kernels that CuPy launches")
+    return _profiled(step, xp)
+
+
+def _profiled(step: Callable[[], object], xp: Any) -> int:
+    import torch
+
+    xp.cuda.runtime.deviceSynchronize()
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
+        step()
+        xp.cuda.runtime.deviceSynchronize()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "trace.json"
+        profile.export_chrome_trace(str(path))
+        events = json.loads(path.read_text())["traceEvents"]
+    return sum(event.get("cat") == "kernel" for event in events)
+
+
+def launches(figures: Record, size: Size, device: str) -> list[str]:
+    """Rows of the launches per time step, from sequences of T and 2 T steps, forward and backward together."""
+    rows: list[Record] = figures.setdefault("rows", [])
+    for model in PEERS:
+        try:
+            once, twice = (
+                kernels(_warm(numpy_step(fused, size._replace(length=T), model, device)), device)
+                for T in (size.length, 2 * size.length)
+            )
+        except NotCountedError as error:
+            figures["not_counted"] = str(error)
+            return []
+        per_step = (twice - once) / size.length
+        rows.append({"model": model, f"T = {size.length}": once, f"T = {2 * size.length}": twice, "per step": per_step})
+    return []
+
+
+def _warm(step: Callable[[], object]) -> Callable[[], object]:
+    step()
+    return step
