@@ -52,6 +52,7 @@ TRAINED = {
 class Settings:
     """Where the sections run and how long, as on a GPU; tests take less.
 
+    suite: further arguments of pytest.  suite_processes: at once, where pytest-xdist is; below 2: one, without it.
     size: of the models in `agreement`.  task_options: as of `scripts.train`, beside the task's defaults.
     """
 
@@ -61,6 +62,7 @@ class Settings:
     seconds: float = 520.0
     suite_seconds: float = 240.0
     suite: tuple[str, ...] = ()
+    suite_processes: int = 6
     names: tuple[str, ...] = field(default_factory=lambda: tuple(models.names()))
     size: Size = AGREEMENT_SIZE
     updates: int = 100
@@ -104,7 +106,7 @@ def versions(own: Settings, figures: Record) -> list[str]:
     if own.device == "gpu":
         cupy = library_of(to_device(np.zeros(1), own.device)).xp
         runtime = cupy.cuda.runtime
-        figures["cupy"] = cupy.__version__
+        figures |= {"cupy": cupy.__version__, "CUPY_TF32": os.environ.get("CUPY_TF32", "not set")}
         note("cuda_driver", runtime.driverGetVersion)
         note("cuda_runtime", runtime.runtimeGetVersion)
         note("device", lambda: _text(runtime.getDeviceProperties(cupy.cuda.Device().id)["name"]))
@@ -151,7 +153,7 @@ def suite(own: Settings, figures: Record) -> list[str]:
         start = time.perf_counter()
         with open(log, "w") as stream:
             process = subprocess.Popen(
-                command, cwd=ROOT, env=environment, stdout=stream, stderr=subprocess.STDOUT, start_new_session=True
+                command, cwd=ROOT, env=environment, stdout=stream, stderr=subprocess.STDOUT, process_group=0
             )
             try:
                 code: int | None = process.wait(own.suite_seconds)
@@ -165,7 +167,7 @@ def suite(own: Settings, figures: Record) -> list[str]:
         text = log.read_text(errors="replace")
         if code is None or not xml.exists():
             for word in ("PASSED", "FAILED", "ERROR", "SKIPPED"):
-                figures[word.lower()] = len(re.findall(rf"^\S+::.* {word}\b", text, re.M))
+                figures[word.lower()] = len(re.findall(rf"^(?=.*::).*\b{word}\b", text, re.M))
             what = f"stopped after {own.suite_seconds:g} s" if code is None else f"pytest ended with {code}"
             return [f"{what}; {figures['passed']} passed, {figures['failed']} failed until then; {_last(text)}"]
         failed = _counted(figures, xml)

@@ -18,6 +18,7 @@ from ortho_ref.parametrizations import Exponential, ScaledCayley
 from scripts import gpu_check, gpu_sections, gpu_timing
 from scripts.benchmark import SIZES, Size
 from scripts.gpu_sections import MAP_ERRORS, TRAINED, Settings
+from tasks.parenthesis import Parenthesis
 from tests.scripts.runs import ROOT, call
 
 
@@ -29,6 +30,7 @@ def tiny(tmp_path):
         device="stand-in",
         suite=("tests/ortho_ref/test_layers.py",),
         suite_seconds=60,
+        suite_processes=1,
         size=Size(2, 4, 3, 8),
         updates=3,
         map_sizes=(6,),
@@ -215,7 +217,7 @@ def test_maps_see_a_wrong_value_and_a_defect(tiny, monkeypatch, kind):
 
 
 def test_tasks_see_a_loss_that_does_not_fall_and_an_error(tiny, monkeypatch):
-    """One batch again and again at a rate of nothing; a rate that overflows ends in the trainer's words; each task for itself."""
+    """One batch again and again at a rate of nothing; a rate that overflows; a task that is none; each for itself."""
     options = tiny.task_options | {"lr": 1e-30}
     batches = Parenthesis.batches
 
@@ -252,6 +254,24 @@ def test_suite_counts_and_names_failures(tiny, other_suite):
     wrong, broken = sorted(messages, key=lambda message: "test_broken" in message)
     assert wrong.startswith("test_a::test_wrong: AssertionError: here")
     assert "test_broken: " in broken
+
+
+def test_suite_in_two_processes(tiny, other_suite):
+    """The same counts where pytest-xdist is."""
+    pytest.importorskip("xdist")
+    figures = {}
+    assert len(failures("suite", replace(tiny, suite=(), suite_processes=2), figures)) == 2
+    assert [figures[key] for key in ("tests", "failures", "errors", "skipped")] == [4, 1, 1, 0]
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_suite_that_hangs(tiny, other_suite, tmp_path, processes):
+    """What passed and failed before it was stopped is counted."""
+    (tmp_path / "test_broken.py").write_text("import time\ndef test_long(): time.sleep(60)\n")
+    figures = {}
+    (message,) = failures("suite", replace(tiny, suite=(), suite_seconds=6, suite_processes=processes), figures)
+    assert message.startswith("stopped after 6 s; 2 passed, 1 failed until then; ")
+    assert figures["seconds"] < 20
 
 
 def test_suite_is_stopped_after_its_time(tiny):
