@@ -48,7 +48,10 @@ def say(message: str) -> None:
 
 
 def run(main: Callable[..., Any]) -> NoReturn:
-    """Run `main` on the command line; what it cannot parse is one line and exit code 2, as all bad input is."""
+    """Run `main` on the command line.
+
+    What it cannot parse is one line and exit code 2, as all bad input is, and as memory that is not there is.
+    """
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     app.command()(main)
     try:
@@ -56,9 +59,11 @@ def run(main: Callable[..., Any]) -> NoReturn:
     except typer.Abort:
         sys.exit(130)
     except Exception as error:
-        if not hasattr(error, "format_message"):  # click's, which typer carries under changing names
-            raise
         try:
+            if isinstance(error, MemoryError):
+                fail(error)
+            if not hasattr(error, "format_message"):  # click's, which typer carries under changing names
+                raise
             message = error.format_message().strip().rstrip(".")
             fail(f"{message}. Given: {shlex.join(sys.argv[1:]) or 'nothing'}; --help says what is allowed.")
         except typer.Exit as end:

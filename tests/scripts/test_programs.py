@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 import shutil
 import sys
 
@@ -20,7 +21,7 @@ from scripts.benchmark import time_interleaved
 from tasks.adding import Adding
 from tasks.parenthesis import Parenthesis
 from tests import standin
-from tests.scripts.runs import call
+from tests.scripts.runs import ROOT, call
 
 
 def run(main, *arguments):
@@ -353,6 +354,22 @@ def test_out_of_memory(tmp_path, monkeypatch):
     message += "smaller batch, length or hidden size needs less"
     fails(train.main, "parenthesis", "--out", tmp_path / "a", *TINY, message=message)
     fails(zoo.main, "--out", tmp_path / "b", "--iterations", "1", "--length", "3", message=message)
+    monkeypatch.setattr(benchmark, "numpy_step", update)
+    fails(benchmark.main, message=message)
+
+
+def test_every_program_that_computes_has_the_option():
+    """docs/gpu.md lists them; each has one --device, by the shared definition, whose default is the host."""
+    page = (ROOT / "docs/gpu.md").read_text()
+    listed = re.findall(r"`(\w+)`", page.split("`--device gpu` is an option of ")[1].split("; the default is")[0])
+    found = []
+    for path in sorted((ROOT / "scripts").glob("*.py")):
+        source = path.read_text()
+        if "__main__" in source and re.search(r"^    device: Annotated", source, re.M):
+            found.append(path.stem)
+            assert "device_option(" in source, path
+            assert len(re.findall(r"^    device: Annotated", source, re.M)) == 1
+    assert sorted([*listed, "gpu_check"]) == found
 
 
 @pytest.mark.parametrize(
