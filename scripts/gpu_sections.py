@@ -30,6 +30,7 @@ from ortho_ref.parametrizations import Exponential, NeumannCayley, Parametrizati
 from ortho_ref.parametrizations.parametrization import defect
 from ortho_ref.training import Record
 from scripts.benchmark import SIZES, Size
+from scripts.defaults import DEFAULTS
 from scripts.program import blas, one_line
 from scripts.train import config_of, make_trainer
 
@@ -53,7 +54,7 @@ class Settings:
     """Where the sections run and how long, as on a GPU; tests take less.
 
     suite: further arguments of pytest.  suite_processes: at once, where pytest-xdist is; below 2: one, without it.
-    size: of the models in `agreement`.  task_options: as of `scripts.train`, beside the task's defaults.
+    size: of the models in `agreement`.  task_steps: time steps between two lines of a task's metrics.  task_options: as of `scripts.train`, beside the task's defaults.
     """
 
     out: Path
@@ -71,7 +72,7 @@ class Settings:
     map_updates: int = 50
     tasks: tuple[str, ...] = ("parenthesis", "denoise", "adding", "copying")
     task_seconds: float = 8.0
-    task_log: int = 3
+    task_steps: int = 2000
     task_options: Record = field(default_factory=dict)
     timing_sizes: dict[str, Size] = field(default_factory=lambda: dict(SIZES))
     rounds: int = 5
@@ -340,13 +341,15 @@ def tasks(own: Settings, figures: Record) -> list[str]:
 def _run(own: Settings, task: str) -> tuple[list[Record], float]:
     """Lines of the metrics of a run that is stopped after own.task_seconds, its first update not counted."""
     endless = 10**6
-    options: Record = {"iterations": endless, "eval_every": endless, "log_every": own.task_log, "seed": own.seed}
-    trainer = make_trainer(config_of(task, device=own.device, **(options | own.task_options)))
+    options: Record = {"length": DEFAULTS[task].length} | own.task_options
+    log_every = max(1, own.task_steps // options["length"])
+    options |= {"iterations": endless, "eval_every": endless, "log_every": log_every, "seed": own.seed}
+    trainer = make_trainer(config_of(task, device=own.device, **options))
     began: list[float] = []
 
     def over() -> bool:
         began.append(time.perf_counter())
-        return trainer.iteration >= 4 * own.task_log and began[-1] - began[0] >= own.task_seconds
+        return trainer.iteration >= 4 * log_every and began[-1] - began[0] >= own.task_seconds
 
     with tempfile.TemporaryDirectory() as folder, np.errstate(all="ignore"):
         return trainer.run(Path(folder) / "run", should_stop=over), trainer.task.baseline

@@ -38,6 +38,15 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("filterwarnings", "default")  # CuPy's own warnings are no failures
 
 
+def pytest_sessionstart(session: pytest.Session) -> None:
+    device = session.config.getoption("--device")
+    if device and not session.config.getoption("collectonly"):
+        try:
+            backend.to_device((), device)
+        except backend.DeviceError as error:  # one line, not one for each test
+            raise pytest.UsageError(str(error)) from None
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "device" in metafunc.fixturenames:
         chosen = metafunc.config.getoption("--device")

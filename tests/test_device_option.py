@@ -1,5 +1,6 @@
 """pytest --device: only the tests with the device fixture, each once, on that device, with few examples."""
 
+import os
 import re
 import subprocess
 import sys
@@ -48,3 +49,14 @@ def test_few_examples_on_a_device(arguments, fewer):
     counts = [int(count) for count in re.findall(r"- (\d+) passing", statistics)]
     assert counts
     assert (max(counts) <= DEVICE_EXAMPLES) == fewer
+
+
+def test_a_device_that_is_not_there(tmp_path):
+    """One line and pytest's exit code for wrong usage, not an error for each test."""
+    (tmp_path / "cupy.py").write_text("raise ImportError('no CuPy here', name='cupy')\n")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--device", "gpu", *FILES]
+    environment = os.environ | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
+    result = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert result.returncode == 4
+    assert result.stderr.strip().startswith("ERROR: device 'gpu' needs CuPy: pip install cupy-cuda13x")
+    assert "passed" not in result.stdout

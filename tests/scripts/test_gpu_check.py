@@ -36,6 +36,7 @@ def tiny(tmp_path):
         map_sizes=(6,),
         map_updates=3,
         task_seconds=0,
+        task_steps=36,
         task_options={"hidden": 8, "length": 12, "batch": 4},
         timing_sizes={"one": Size(2, 3, 2, 4)},
         rounds=2,
