@@ -54,7 +54,8 @@ class Settings:
     """Where the sections run and how long, as on a GPU; tests take less.
 
     suite: further arguments of pytest.  suite_processes: at once, where pytest-xdist is; below 2: one, without it.
-    size: of the models in `agreement`.  task_steps: time steps between two lines of a task's metrics.  task_options: as of `scripts.train`, beside the task's defaults.
+    size: of the models in `agreement`.  task_steps: time steps between two lines of a task's metrics.
+    task_options: as of `scripts.train`, beside the task's defaults.
     """
 
     out: Path

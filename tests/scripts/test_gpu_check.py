@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 import types
 from dataclasses import replace
 
@@ -15,10 +16,11 @@ from ortho_ref import backend, fused, models
 from ortho_ref.cells import LSTM
 from ortho_ref.optimizers import Adam
 from ortho_ref.parametrizations import Exponential, ScaledCayley
-from scripts import gpu_check, gpu_sections, gpu_timing
+from scripts import benchmark, gpu_check, gpu_sections, gpu_timing
 from scripts.benchmark import SIZES, Size
 from scripts.gpu_sections import MAP_ERRORS, TRAINED, Settings
 from tasks.parenthesis import Parenthesis
+from tests import standin
 from tests.scripts.runs import ROOT, call
 
 
@@ -392,6 +394,38 @@ def test_versions_of_a_gpu(gpu, tiny, monkeypatch):
     (failed,) = report["failed"]
     assert failed["error"] == "memory_free_and_total: RuntimeError: no memory info"
     assert report["device"] == "NVIDIA Imaginary"
+
+
+def test_the_device_is_waited_for_before_a_clock_is_read(gpu, monkeypatch):
+    """benchmark's rounds: once before and once after each timed turn, by the runtime; on the host not at all."""
+    calls = []
+    monkeypatch.setattr(gpu.cuda.runtime, "deviceSynchronize", lambda: calls.append("wait"))
+    wait = benchmark.synchronizer("gpu")
+    benchmark.time_interleaved({"a": lambda: calls.append("step")}, 2, 0, wait)
+    turn = ["step", "step", "wait", "step", "wait"]
+    assert calls == ["step", "wait", "step", "wait", *turn, *turn]
+    calls.clear()
+    benchmark.synchronizer("cpu")()
+    benchmark.synchronizer("stand-in")()
+    assert calls == []
+
+
+def test_timings_and_versions_with_the_standin_as_the_gpu(gpu, tiny, monkeypatch):
+    """What only a device named gpu goes through, on arrays as strict as CuPy's."""
+    monkeypatch.setitem(vars(standin.xp), "cuda", gpu.cuda)
+    monkeypatch.setitem(vars(standin.xp), "__version__", "14.2.0")
+    monkeypatch.setitem(backend._LOADED, "standin", replace(standin.LIBRARY, device="gpu"))
+    monkeypatch.setitem(backend._DEVICES, "gpu", "standin")
+    monkeypatch.setattr(Event, "record", lambda self: setattr(self, "at", 1e3 * time.perf_counter()))
+    monkeypatch.setattr(Event, "synchronize", lambda self: None)
+    names = ("versions", "agreement", "maps", "timings", "launches")
+    report = gpu_check.check(replace(tiny, device="gpu", names=("nc-gru",), trained=("gru",)), names)
+    assert report["failed"] == []
+    assert report["device"] == "NVIDIA Imaginary"
+    figures = report["sections"]["timings"]["figures"]
+    assert figures["clock"] == "device events"
+    assert [row["ours, ms"] > 0 for row in figures["rows"]] == [True] * 3
+    assert report["sections"]["launches"]["figures"]["not_counted"]
 
 
 def test_times_are_between_events(gpu):
