@@ -310,7 +310,8 @@ def test_a_reader_that_stops(tmp_path, arguments):
     line = f"{shlex.quote(sys.executable)} -W error -m ortho_ref.conformance {arguments} 2>{shlex.quote(str(errors))}"
     for reader in ("head -1", "true"):
         shell = ["bash", "-c", f"{{ {line}; echo $? >&2; }} | {{ {reader}; }}"]
-        environment = os.environ | {"PYTHONPATH": str(ROOT)}
+        environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+        environment |= {"PYTHONPATH": str(ROOT)}
         result = subprocess.run(shell, capture_output=True, text=True, check=False, env=environment)
         assert (result.returncode, result.stderr, errors.read_text()) == (0, "0\n", "")
         assert result.stdout.count("\n") == (reader == "head -1")
