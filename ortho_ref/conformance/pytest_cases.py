@@ -29,7 +29,8 @@ def pytest_cases(
             pytest.skip("not supported by the adapter")
         good: tuple[Any, ...] = (PASSED, PARTIAL) if allow_partial else (PASSED,)
         if result.status not in good:
-            worst = "" if result.worst is None else f" ({result.worst[0]} is {result.worst[1].error:.1e} off)"
+            name, comparison = result.worst or ("", None)
+            worst = "" if comparison is None or comparison.passed else f" ({name} is {comparison.error:.1e} off)"
             details = f"\n{result.traceback}" if result.traceback else ""
             pytest.fail(f"{result.id} {result.status}{worst}: {result.remarks}{details}", pytrace=False)
 
