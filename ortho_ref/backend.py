@@ -7,7 +7,9 @@ asked for, never before.
 
 import contextlib
 import ctypes
+import functools
 import importlib
+import os
 import platform
 import sys
 from collections.abc import Callable, Iterator
@@ -35,6 +37,7 @@ class ArrayLibrary:
     xp: its NumPy-like namespace.
     linalg, sparse: its SciPy-like modules (lu_factor, lu_solve; csr_matrix).
     from_host: numpy.ndarray -> its array.  to_host: its array -> numpy.ndarray.
+    fuse: makes one kernel of a Python function of arrays, as cupy.fuse; None where kernels are not launched.
     """
 
     device: str
@@ -43,6 +46,7 @@ class ArrayLibrary:
     sparse: Any
     from_host: Callable[[np.ndarray], Array]
     to_host: Callable[[Array], np.ndarray]
+    fuse: Callable[[Callable[..., None]], Callable[..., None]] | None = None
 
 
 def _numpy_library() -> ArrayLibrary:
@@ -73,7 +77,9 @@ def _cupy_library() -> ArrayLibrary:
         raise DeviceError("device 'gpu' finds no usable GPU: CUDA counts 0 devices")
     linalg, sparse = importlib.import_module("cupyx.scipy.linalg"), importlib.import_module("cupyx.scipy.sparse")
     # order "A": by columns stays by columns, which products round by
-    return ArrayLibrary("gpu", cupy, linalg, sparse, cupy.asarray, lambda array: cupy.asnumpy(array, order="A"))
+    return ArrayLibrary(
+        "gpu", cupy, linalg, sparse, cupy.asarray, lambda array: cupy.asnumpy(array, order="A"), cupy.fuse
+    )
 
 
 def _first_line(error: Exception) -> str:
@@ -132,6 +138,43 @@ def library_of(*values: Any) -> ArrayLibrary:
 def xp_of(*values: Any) -> Any:
     """The NumPy-like namespace of the arrays among `values`; see `library_of`."""
     return library_of(*values).xp
+
+
+#: ORTHO_REF_FUSE=0 in the environment: on a device too, each element-wise operation is a kernel of its own.
+_fusing = os.environ.get("ORTHO_REF_FUSE", "1") != "0"
+
+
+def fuses(library: ArrayLibrary) -> bool:
+    """True where element-wise work is to be done by `kernel`."""
+    return _fusing and library.fuse is not None
+
+
+@contextlib.contextmanager
+def unfused() -> Iterator[None]:
+    """Within, in every thread, nothing is fused, as with ORTHO_REF_FUSE=0."""
+    global _fusing
+    before, _fusing = _fusing, False
+    try:
+        yield
+    finally:
+        _fusing = before
+
+
+@functools.cache
+def kernel(library: ArrayLibrary, stage: Callable[..., None], *options: Any) -> Callable[..., None]:
+    """stage(xp, *options, *arrays) as one kernel of the arrays, made once.
+
+    A stage is element-wise: arithmetic, `xp`'s ufuncs and Python scalars.  It returns nothing and writes its results
+    into arguments, `y[...] = a * b`.  What it writes has the shape that all arguments broadcast to, and shares memory
+    with no other argument.
+    """
+    assert library.fuse is not None
+
+    def call(*arrays: Array) -> None:
+        stage(library.xp, *options, *arrays)
+
+    call.__name__ = call.__qualname__ = f"{stage.__module__.rpartition('.')[2]}_{stage.__name__.strip('_')}"
+    return library.fuse(call)
 
 
 def complex_dtype(dtype: Any) -> Any:

@@ -24,7 +24,7 @@ import scipy
 
 from gradients.problem import largest_error, perturbed, relative_error
 from ortho_ref import models
-from ortho_ref.backend import Array, library_of, to_device, to_host
+from ortho_ref.backend import Array, library_of, to_device, to_host, unfused
 from ortho_ref.cells.cell import parts_of, state_of
 from ortho_ref.parametrizations import Exponential, NeumannCayley, Parametrization, ScaledCayley
 from ortho_ref.parametrizations.parametrization import defect
@@ -227,7 +227,7 @@ def agreement(own: Settings, figures: Record) -> list[str]:
 
 
 def _compared(own: Settings, name: str, dtype: np.dtype) -> dict[str, float]:
-    """Largest relative errors of the states, and of all gradients."""
+    """Largest relative errors of the states, of all gradients, and of both between fused kernels and none."""
     B, T, m, n = own.size
     layer, rng = models.build(name, m, n), np.random.default_rng(own.seed)
     params, states = layer.init(rng, dtype=dtype)
@@ -237,16 +237,26 @@ def _compared(own: Settings, name: str, dtype: np.dtype) -> dict[str, float]:
     x = rng.standard_normal((T, B, m)).astype(dtype)
     dh = rng.standard_normal((T, B, n)).astype(state_dtype)
     h0 = state_of(tuple(rng.standard_normal((B, n)).astype(state_dtype) for _ in layer.cell.states))
-    found = []
-    for device in ("cpu", own.device):
+
+    def course(device: str) -> tuple[list[Array], dict[str, Array]]:
         p, s, x_d, dh_d, h0_d = to_device((params, states, x, dh, h0), device)
         h, tape = layer.forward(p, s, x_d, h0_d)
         gradients = layer.backward(p, s, tape, dh_d, h0_d)
         parts = {f"h0 {i}": part for i, part in enumerate(parts_of(layer.cell, gradients.h0))}
-        found.append(to_host((list(parts_of(layer.cell, h)), {**gradients.params, **parts, "x": gradients.x})))
-    (h_host, ours_host), (h_device, ours_device) = found
-    states_error = max(relative_error(a, b) for a, b in zip(h_device, h_host, strict=True))
-    return {"states": states_error, "gradients": largest_error(ours_device, ours_host)[0]}
+        found: tuple[list[Array], dict[str, Array]] = to_host(
+            (list(parts_of(layer.cell, h)), {**gradients.params, **parts, "x": gradients.x})
+        )
+        return found
+
+    def states_error(ours: list[Array], theirs: list[Array]) -> float:
+        return max(relative_error(a, b) for a, b in zip(ours, theirs, strict=True))
+
+    (h_host, ours_host), (h_device, ours_device) = course("cpu"), course(own.device)
+    with unfused():
+        h_plain, ours_plain = course(own.device)
+    plain_error = max(states_error(h_device, h_plain), largest_error(ours_device, ours_plain)[0])
+    errors = {"states": states_error(h_device, h_host), "gradients": largest_error(ours_device, ours_host)[0]}
+    return errors | {"fused against plain": plain_error}
 
 
 def _trained(own: Settings, name: str) -> float:

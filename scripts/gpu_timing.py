@@ -5,6 +5,7 @@ so that they hold all that the device waits for, Python between launches include
 stand-in, is timed by the host's clock, and the report says so.
 """
 
+import contextlib
 import json
 import statistics
 import tempfile
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ortho_ref import fused
-from ortho_ref.backend import to_device, xp_of
+from ortho_ref.backend import to_device, unfused, xp_of
 from ortho_ref.training import Record
 from scripts.benchmark import Size, numpy_step, torch_step
 
@@ -168,19 +169,31 @@ def _profiled(step: Callable[[], object], xp: Any) -> int:
 
 
 def launches(figures: Record, size: Size, device: str) -> list[str]:
-    """Rows of the launches per time step, from sequences of T and 2 T steps, forward and backward together."""
+    """Rows of the launches per time step, from sequences of T and 2 T steps, forward and backward together.
+
+    Of each model two: with the work between two products in one kernel, and plain, each operation by itself.
+    """
     rows: list[Record] = figures.setdefault("rows", [])
-    for model in PEERS:
+    for model, kind in ((model, kind) for model in PEERS for kind in ("fused", "plain")):
         try:
-            once, twice = (
-                kernels(_warm(numpy_step(fused, size._replace(length=T), model, device)), device)
-                for T in (size.length, 2 * size.length)
-            )
+            with contextlib.nullcontext() if kind == "fused" else unfused():
+                once, twice = (
+                    kernels(_warm(numpy_step(fused, size._replace(length=T), model, device)), device)
+                    for T in (size.length, 2 * size.length)
+                )
         except NotCountedError as error:
             figures["not_counted"] = str(error)
             return []
         per_step = (twice - once) / size.length
-        rows.append({"model": model, f"T = {size.length}": once, f"T = {2 * size.length}": twice, "per step": per_step})
+        rows.append(
+            {
+                "model": model,
+                "kernels": kind,
+                f"T = {size.length}": once,
+                f"T = {2 * size.length}": twice,
+                "per step": per_step,
+            }
+        )
     return []
 
 

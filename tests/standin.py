@@ -6,8 +6,14 @@ any mix of host and device arrays, implicit copies to the host. Where CuPy goes 
 (`out` overlapping a factor of a product, complex right-hand sides of real LU factors); where CuPy leaves memory
 uninitialized, it holds NaN. Where CuPy would forward (np.tanh(device), device[host_index]), the stand-in raises too.
 
+`fuse` makes a fused function, which may do less here than in CuPy: element-wise operations on its arguments and on
+Python scalars, of one dtype, with results written into arguments by `y[...] =`. `launches` counts kernels by name: one
+for each call that computes or copies, "fused" for a fused function, none for views and uninitialized arrays. CuPy may
+need several where this counts one (a product of strided arrays, a sum).
+
 Not imitated: rounding, indices out of bounds (CuPy wraps around, here IndexError), repeated indices in an assignment
-(CuPy stores any of the values), streams, memory, kernels (NotImplementedError), NaN in place of LinAlgError.
+(CuPy stores any of the values), streams, memory, kernels of one's own in CUDA (NotImplementedError), NaN in place of
+LinAlgError.
 
 Import it under one name everywhere, `from tests import standin`: a second import would be a second library.
 """
@@ -44,12 +50,14 @@ ARRAY_PARAMETERS = {"a", "x", "x1", "arr", "ary", "m", "condition"}
 TAKE_LISTS = {"asanyarray", "ascontiguousarray", "asfortranarray", "copy", "ndim", "shape", "size"}
 # NumPy answers with bool or int, CuPy with a 0-d array.
 ZERO_DIMENSIONAL = {"allclose", "array_equal", "array_equiv", "count_nonzero"}
+UNINITIALIZED = {"empty", "empty_like"}
 # Data types for which CuPy has atomic operations. No complex ones: write to .real and .imag separately.
 AT_DTYPES = {"add": "iIlLqQefd", "subtract": "iI", "maximum": "iIlLqQfd", "minimum": "iIlLqQfd"}
 AT_DTYPES |= dict.fromkeys(["bitwise_and", "bitwise_or", "bitwise_xor"], "iIlLqQ")
 
 transfers = 0  # device -> host copies so far: get, item, float, int, bool ..., boolean masks read, and WAITING
 waits: Counter[str] = Counter()  # those of them that are functions of WAITING, by name
+launches: Counter[str] = Counter()  # kernels so far, by the function's name
 uploads = 0  # host -> device copies so far: array, asarray, set
 
 
@@ -97,6 +105,8 @@ def _operand(value: Any) -> Any:
         return value._host
     if isinstance(value, SCALARS):
         return value
+    if type(value) is FusedVariable:
+        raise TypeError("a fused function's variable where an array is needed")
     raise _host_array_error() if isinstance(value, np.ndarray) else TypeError(f"unsupported type {type(value)}")
 
 
@@ -148,6 +158,8 @@ def _checked(label: str, function: Callable[..., Any], parameters: str) -> Calla
             raise TypeError(f"CuPy's {label} takes an array, not a {type(args[0]).__name__}")
         if waiting:
             _count(name)
+        if any(type(value) is FusedVariable for value in (*args, *kwargs.values())):
+            raise TypeError(f"{label} in a fused function, which takes element-wise functions only")
         out = kwargs.get("out")
         kwargs = {key: _unwrap(value) for key, value in kwargs.items()}
         if not variadic and len(args) > aligned:
@@ -155,7 +167,14 @@ def _checked(label: str, function: Callable[..., Any], parameters: str) -> Calla
             args = args[:aligned]
         result = function(*map(_unwrap, args), **kwargs)
         if out is not None:
+            launches[name] += 1
             return out
+        given = (a for a in map(_unwrap, args) if isinstance(a, np.ndarray))
+        if not (
+            name in UNINITIALIZED
+            or any(np.may_share_memory(result, a) for a in given if isinstance(result, np.ndarray))
+        ):
+            launches[name] += 1
         return _wrap(np.asarray(result)) if name in ZERO_DIMENSIONAL else _wrap(result)
 
     call.__name__ = call.__qualname__ = name
@@ -235,6 +254,7 @@ class DeviceArray:
         return _wrap(self._host[host_key])
 
     def __setitem__(self, key: Any, value: Any) -> None:
+        launches["copy"] += 1
         self._host[_key(key)[0]] = _operand(value)
 
     def __len__(self) -> int:
@@ -246,9 +266,11 @@ class DeviceArray:
         return (self[i] for i in range(len(self)))
 
     def __copy__(self) -> "DeviceArray":
+        launches["copy"] += 1
         return _wrap(self._host.copy())
 
     def __deepcopy__(self, memo: Any) -> "DeviceArray":
+        launches["copy"] += 1
         return _wrap(self._host.copy())
 
     # Attributes.
@@ -272,6 +294,7 @@ class DeviceArray:
 
 
 def _set_part(part: np.ndarray, value: Any) -> None:
+    launches["copy"] += 1
     part[...] = _operand(value)
 
 
@@ -284,22 +307,41 @@ def _poison(array: np.ndarray) -> np.ndarray:
 def _add_operators() -> None:
     def forward(ufunc: np.ufunc) -> Callable[[DeviceArray, Any], Any]:
         def operator(self: DeviceArray, other: Any) -> Any:
-            return NotImplemented if isinstance(other, _Compressed) else _wrap(ufunc(self._host, _operand(other)))
+            if isinstance(other, _Compressed | FusedVariable):
+                return NotImplemented
+            launches[ufunc.__name__] += 1
+            return _wrap(ufunc(self._host, _operand(other)))
 
         return operator
 
     def reflected(ufunc: np.ufunc) -> Callable[[DeviceArray, Any], Any]:
-        return lambda self, other: _wrap(ufunc(_operand(other), self._host))
+        def operator(self: DeviceArray, other: Any) -> Any:
+            launches[ufunc.__name__] += 1
+            return _wrap(ufunc(_operand(other), self._host))
+
+        return operator
 
     def in_place(ufunc: np.ufunc) -> Callable[[DeviceArray, Any], DeviceArray]:
         def operator(self: DeviceArray, other: Any) -> DeviceArray:
+            launches[ufunc.__name__] += 1
             ufunc(self._host, _operand(other), out=self._host)
             return self
 
         return operator
 
     def unary(ufunc: np.ufunc) -> Callable[[DeviceArray], DeviceArray]:
-        return lambda self: _wrap(ufunc(self._host))
+        def operator(self: DeviceArray) -> Any:
+            launches[ufunc.__name__] += 1
+            return _wrap(ufunc(self._host))
+
+        return operator
+
+    def fused(ufunc: np.ufunc, swapped: bool = False) -> Callable[[FusedVariable, Any], FusedVariable]:
+        def operator(self: FusedVariable, other: Any) -> FusedVariable:
+            pair = self._host, _fused_operand(other)
+            return FusedVariable(ufunc(*(reversed(pair) if swapped else pair)))
+
+        return operator
 
     binary = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.divide, "floordiv": np.floor_divide}
     binary |= {"mod": np.remainder, "pow": np.power, "lshift": np.left_shift, "rshift": np.right_shift}
@@ -310,6 +352,9 @@ def _add_operators() -> None:
         setattr(DeviceArray, f"__r{name}__", reflected(ufunc))
         if f"__i{name}__" in NAMES["cupy.ndarray"]:  # no __imatmul__: a @= b rebinds a
             setattr(DeviceArray, f"__i{name}__", in_place(ufunc))
+    for name in ("add", "sub", "mul", "truediv"):
+        setattr(FusedVariable, f"__{name}__", fused(binary[name]))
+        setattr(FusedVariable, f"__r{name}__", fused(binary[name], True))
     comparisons = {"lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal}
     for name, ufunc in (comparisons | {"eq": np.equal, "ne": np.not_equal}).items():
         setattr(DeviceArray, f"__{name}__", forward(ufunc))
@@ -331,6 +376,11 @@ class Ufunc:
         self.name, self._function, self._methods = name, function, methods
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if any(type(value) is FusedVariable for value in (*args, *kwargs.values())):
+            if kwargs or len(args) > self._function.nin:
+                raise TypeError("the stand-in's fused functions take no `out`; write y[...] =")
+            return FusedVariable(self._function(*map(_fused_operand, args)))
+        launches[self.name] += 1
         if not kwargs:
             return _wrap(self._function(*map(_operand, args)))
         if not kwargs.keys() <= UFUNC_KEYWORDS:
@@ -356,6 +406,67 @@ class Ufunc:
         if "at" not in self._methods:
             raise NotImplementedError(f"CuPy's ufunc {self.name} has no at")
         return self._at
+
+
+class FusedVariable:
+    """What a fused function sees in place of an argument, and its intermediate results."""
+
+    __slots__ = ("_host", "_written")
+    __array_ufunc__ = None
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, host: Any) -> None:
+        self._host, self._written = host, False
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        raise TypeError("a fused function's variable has no values")
+
+    def __bool__(self) -> bool:
+        raise TypeError("a fused function cannot branch on values")
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if key is not Ellipsis:
+            raise ValueError("a fused function writes whole arrays, y[...] =")
+        own, host = np.asarray(self._host), _fused_operand(value)
+        if isinstance(host, np.ndarray | np.generic) and host.dtype != own.dtype:
+            raise TypeError(f"{host.dtype} written into {own.dtype} in a fused function")
+        own[...] = host
+        self._written = True
+
+
+def _fused_operand(value: Any) -> Any:
+    if type(value) is FusedVariable:
+        return value._host
+    if type(value) in (bool, int, float, complex):  # numpy.float64 would promote
+        return value
+    raise TypeError(f"a {type(value).__name__} in a fused function, which takes its arguments and Python scalars")
+
+
+def _fuse(function: Callable[..., None]) -> Callable[..., None]:
+    """cupy.fuse. What CuPy would answer wrongly, or by several kernels, is refused."""
+
+    def call(*args: Any) -> None:
+        hosts = [_operand(value) for value in args]
+        arrays = [host for host in hosts if isinstance(host, np.ndarray)]
+        shape = np.broadcast_shapes(*(array.shape for array in arrays))
+        variables = [FusedVariable(host) for host in hosts]
+        if function(*variables) is not None:
+            raise TypeError("the stand-in's fused functions write into arguments and return nothing")
+        written = [(i, v._host) for i, v in enumerate(variables) if v._written]
+        if not written:
+            raise TypeError("a fused function that writes nothing")
+        for i, host in written:
+            if not isinstance(host, np.ndarray) or host.shape != shape:
+                raise ValueError(f"argument {i} of a fused function is written, but is not of the whole shape {shape}")
+            if any(
+                j != i and isinstance(other, np.ndarray) and np.may_share_memory(host, other)
+                for j, other in enumerate(hosts)
+            ):
+                raise ValueError(f"argument {i} of a fused function is written and shares memory with another")
+        launches["fused"] += 1
+
+    call.__name__ = function.__name__
+    return call
 
 
 class Namespace:
@@ -402,6 +513,7 @@ def _array(
     if type(obj) is DeviceArray and not copy and dtype in (None, obj.dtype) and ndmin <= obj.ndim:
         return obj
     if _holds_device_array(obj):
+        launches["copy"] += 1
         obj = _unwrap(obj)
     else:
         _count_upload()
@@ -456,6 +568,7 @@ def _product(name: str) -> Callable[..., DeviceArray]:
 def _where(condition: Any, x: Any = None, y: Any = None) -> Any:
     if type(condition) is not DeviceArray:
         raise TypeError(f"CuPy's where needs an array as its condition, not {type(condition)}")
+    launches["where"] += 1
     if x is None and y is None:
         _count()
         return _wrap(np.where(condition._host))
@@ -547,6 +660,7 @@ _add_operators()
 _add_methods()
 
 _OWN = {"ndarray": DeviceArray, "array": _array, "asarray": _asarray, "asnumpy": _asnumpy, "where": _where}
+_OWN["fuse"] = _fuse
 _OWN |= {name: _empty(name) for name in ("empty", "empty_like")} | {name: _product(name) for name in ("dot", "matmul")}
 _OWN |= {name: Namespace(f"cupy.{name}", getattr(np, name), {}) for name in ("linalg", "fft")}
 _OWN["random"] = Namespace("cupy.random", np.random, {"default_rng": _default_rng})
@@ -557,4 +671,4 @@ linalg = Namespace(
 )
 sparse = Namespace("cupyx.scipy.sparse", scipy.sparse, {"csr_matrix": csr_matrix, "csc_matrix": csc_matrix})
 
-LIBRARY = backend.ArrayLibrary("stand-in", xp, linalg, sparse, _asarray, lambda array: array.get(order="A"))
+LIBRARY = backend.ArrayLibrary("stand-in", xp, linalg, sparse, _asarray, lambda array: array.get(order="A"), _fuse)

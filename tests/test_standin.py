@@ -483,3 +483,99 @@ def test_activations(name: str, dtype: Any) -> None:
     da_device, db_device = phi.pullback(device[2], *device[:2], y_device)
     for one, other in [(y_device, y), (da_device, da), (db_device, db)]:
         same(one, other)
+
+
+# Fused functions and launches
+
+
+def fused(function: Callable[..., Any], *arguments: Any) -> None:
+    xp.fuse(function)(*arguments)
+
+
+def test_a_fused_function_writes_into_its_arguments() -> None:
+    """One launch; what is written is read again as it is then; broadcast operands, Python scalars, float32."""
+
+    def stage(y: Any, x: Any, b: Any, z: Any) -> None:
+        y[...] = xp.tanh(x + b) * 0.5 + 1
+        z[...] = xp.sign(y) * xp.maximum(xp.abs(2 - y) / 4 - x, 0)
+
+    x, b = (xp.asarray(np.linspace(-1, 1, n, dtype=np.float32)) for n in (6, 3))
+    y, z = xp.empty((2, 3), np.float32), xp.empty((2, 3), np.float32)
+    before = standin.launches.copy()
+    fused(stage, y, x.reshape(2, 3), b, z)
+    assert standin.launches - before == {"fused": 1}
+    expected = np.tanh(x.get().reshape(2, 3) + b.get()) * np.float32(0.5) + 1
+    np.testing.assert_array_equal(y.get(), expected)
+    np.testing.assert_array_equal(z.get(), np.maximum(np.abs(2 - expected) / 4 - x.get().reshape(2, 3), 0))
+
+
+def _set(y: Any, value: Any) -> None:
+    y[...] = value
+
+
+@pytest.mark.parametrize(
+    ("stage", "message"),
+    [
+        (lambda y, x, b: _set(y, x @ x), "unsupported operand"),
+        (lambda y, x, b: _set(y, x.sum()), "no attribute 'sum'"),
+        (lambda y, x, b: _set(y, x.shape[0]), "no attribute 'shape'"),
+        (lambda y, x, b: _set(y, xp.matmul(x, x)), "element-wise functions only"),
+        (lambda y, x, b: _set(y, xp.sum(x)), "element-wise functions only"),
+        (lambda y, x, b: _set(y, xp.where(x, x, y)), "not <class 'tests.standin.FusedVariable'>"),
+        (lambda y, x, b: _set(y, np.tanh(x)), "NotImplemented|does not support ufuncs"),
+        (lambda y, x, b: xp.tanh(x, out=y), "no `out`"),
+        (lambda y, x, b: xp.add(x, x, y), "no `out`"),
+        (lambda y, x, b: y.__setitem__(0, x), "whole arrays"),
+        (lambda y, x, b: _set(y, x if x else y), "cannot branch"),
+        (lambda y, x, b: _set(y, x * xp.ones((2, 3))), "DeviceArray in a fused function"),
+        (lambda y, x, b: _set(y, x * np.float64(2)), "float64 in a fused function"),
+        (lambda y, x, b: _set(y, xp.add(x, np.ones(3))), "ndarray in a fused function"),
+        (lambda y, x, b: _set(b, b * 2), "argument 2 .* not of the whole shape"),
+        (lambda y, x, b: x * y, "return nothing"),
+        (lambda y, x, b: None, "writes nothing"),
+    ],
+)
+def test_what_a_fused_function_may_not_do(stage: Callable[..., Any], message: str) -> None:
+    x, y, b = xp.ones((2, 3)), xp.ones((2, 3)), xp.ones(3)
+    with pytest.raises((TypeError, ValueError, AttributeError), match=message):
+        fused(stage, y, x, b)
+
+
+def test_what_a_fused_function_may_not_be_given() -> None:
+    """Another dtype than it writes; an argument that it writes, under another name; shapes that do not broadcast."""
+    x = xp.ones((3, 3))
+    with pytest.raises(TypeError, match="float64 written into float32"):
+        fused(_set, xp.ones((3, 3), np.float32), x)
+    with pytest.raises(ValueError, match="shares memory with another"):
+        fused(_set, x[1:], x[:-1])
+    with pytest.raises(ValueError, match="cannot be broadcast"):
+        fused(_set, x, xp.ones(2))
+    with pytest.raises(TypeError, match="a NumPy array where a device array is needed"):
+        fused(_set, x, np.ones((3, 3)))
+    fused(_set, x[:1], x[1:2])
+
+
+def test_launches_are_counted() -> None:
+    """What computes or copies is one; views, uninitialized arrays and attributes none."""
+    x = xp.ones((2, 3))
+
+    def counted(call: Callable[[], Any]) -> dict[str, int]:
+        before = standin.launches.copy()
+        call()
+        return dict(standin.launches - before)
+
+    for none in (lambda: x[0], lambda: x.T, lambda: x.reshape(3, 2), lambda: xp.empty(3), lambda: xp.empty_like(x)):
+        assert counted(none) == {}
+    for none in (lambda: xp.broadcast_to(x, (4, 2, 3)), lambda: xp.ascontiguousarray(x), lambda: x.shape, x.view):
+        assert counted(none) == {}
+    assert counted(lambda: xp.add(x, x, out=x)) == {"add": 1}
+    assert counted(lambda: x * 2 + x) == {"multiply": 1, "add": 1}
+    assert counted(lambda: 1 - x) == {"subtract": 1}
+    assert counted(lambda: -x) == {"negative": 1}
+    assert counted(lambda: x.__imul__(2)) == {"multiply": 1}
+    assert counted(lambda: x.__setitem__(0, 1)) == {"copy": 1}
+    assert counted(lambda: xp.array(x)) == {"copy": 1}
+    assert counted(lambda: xp.matmul(x, x.T)) == {"matmul": 1}
+    assert counted(lambda: xp.sum(x, axis=0, out=xp.empty(3))) == {"sum": 1}
+    assert counted(lambda: xp.ascontiguousarray(x.T)) == {"ascontiguousarray": 1}
+    assert counted(lambda: xp.zeros(3)) == {"zeros": 1}

@@ -5,6 +5,8 @@ element-wise call runs over contiguous memory.  In the loop nothing is allocated
 0.5 + 0.5 tanh(a / 2), the halving folded into the weights.  The backward pass goes through time in chunks of some
 hundred rows: the factors that multiply the cotangent are formed for a chunk at once, its loop keeps only what the
 recurrence needs, and each weight's gradient is one GEMM over the chunk, while its cotangents are still in the cache.
+On a device what stands between two products is one kernel (`backend.kernel`): the functions _gates, _state, _meet and
+_carry of the cells; ORTHO_REF_FUSE=0 or `backend.unfused()` runs the host's lines there instead.
 """
 
 from types import ModuleType

@@ -12,7 +12,9 @@ Backward, g = all of dL/dh_t
     dW, db, dx                                             [bp:bptt/W]
 """
 
-from ortho_ref.backend import Array, xp_of
+from typing import Any
+
+from ortho_ref.backend import Array, fuses, kernel, library_of
 from ortho_ref.cells.cell import Weights
 from ortho_ref.cells.elman import Elman
 from ortho_ref.fused import sequence
@@ -20,12 +22,27 @@ from ortho_ref.fused.sequence import Tape
 from ortho_ref.scan import SequenceGradients
 
 
+def _state(xp: Any, activation: str, h: Array, P: Array, b: Array) -> None:
+    h[...] = sequence.value(xp, activation, h + P, b)  # [urnn:1/z] [urnn:1/h] [goru:2.6]
+
+
+def _meet(xp: Any, g: Array, dh: Array, F: Array, dz: Array) -> None:
+    dz[...] = (g + dh) * F  # [bp:bptt/g] [bp:rnn/1]
+
+
 def forward(cell: Elman, weights: Weights, x: Array, h0: Array | None = None) -> tuple[Array, Tape]:
     """States (T+1, B, n) and the tape; see `fused.forward`."""
-    xp = xp_of(x, h0, *weights.values())
+    library = library_of(x, h0, *weights.values())
+    xp = library.xp
     P = sequence.input_product(weights["W"], weights["b"], cell.activation, x)  # [bp:bptt/W]
     U = sequence.transposed(weights["U"])
     h = sequence.initial_state(x, U, h0)
+    if fuses(library):
+        state = kernel(library, _state, cell.activation)
+        for h_prev, h_t, P_t in zip(h[:-1], h[1:], P, strict=True):
+            xp.matmul(h_prev, U, out=h_t)  # [urnn:1/z]
+            state(h_t, P_t, weights["b"])
+        return h, Tape(x, None, h, None, None)
     phi = sequence.in_place(cell.activation, weights["b"], xp.empty_like(P[0]))
     for h_prev, h_t, P_t in zip(h[:-1], h[1:], P, strict=True):
         xp.matmul(h_prev, U, out=h_t)  # [urnn:1/z]
@@ -36,20 +53,25 @@ def forward(cell: Elman, weights: Weights, x: Array, h0: Array | None = None) ->
 
 def backward(cell: Elman, weights: Weights, tape: Tape, dh: Array, dh_T: Array | None = None) -> SequenceGradients:
     """Gradients over the sequence; see `fused.backward`."""
-    xp = xp_of(dh, dh_T, *weights.values())
+    library = library_of(dh, dh_T, *weights.values())
+    xp = library.xp
     x, h = tape.x, tape.h
     U = xp.ascontiguousarray(weights["U"])
     dU, db = xp.zeros_like(U), xp.zeros_like(weights["b"])
     inputs = sequence.InputGradients(weights["W"][None], x)
     steps, chunks = sequence.chunks(h[1:])
     g = sequence.last_cotangent(dh, dh_T)
+    meet = kernel(library, _meet) if fuses(library) else None
     dz_chunk = xp.empty((1, steps, *g.shape), g.dtype)
     for t in chunks:
         F = sequence.derivative(cell.activation, h[1:][t])  # [bp:rnn/1]
         dz = dz_chunk[:, : len(F)]
         for dh_t, dz_t, F_t in reversed(list(zip(dh[t], dz[0], F, strict=True))):
-            xp.add(g, dh_t, out=g)  # [bp:bptt/g]
-            xp.multiply(g, F_t, out=dz_t)  # [bp:rnn/1]
+            if meet:
+                meet(g, dh_t, F_t, dz_t)
+            else:
+                xp.add(g, dh_t, out=g)  # [bp:bptt/g]
+                xp.multiply(g, F_t, out=dz_t)  # [bp:rnn/1]
             xp.matmul(dz_t, U, out=g)  # [bp:rnn/2]
         dU += sequence.recurrent_gradients(dz[0], h[:-1][t])  # [bp:rnn/2]
         if not sequence.bias_before(cell.activation):

@@ -16,7 +16,9 @@ Backward, g = all of dL/dh_t, kept for a chunk
     dW, db, dx                                             [bp:bptt/W]
 """
 
-from ortho_ref.backend import Array, xp_of
+from typing import Any
+
+from ortho_ref.backend import Array, fuses, kernel, library_of
 from ortho_ref.cells.cell import Weights
 from ortho_ref.cells.fastrnn import FastRNN
 from ortho_ref.fused import sequence
@@ -24,14 +26,37 @@ from ortho_ref.fused.sequence import Tape
 from ortho_ref.scan import SequenceGradients
 
 
+def _state(
+    xp: Any, activation: str, f: Array, Uh: Array, b: Array, alpha: Array, beta: Array, h_prev: Array, h: Array
+) -> None:
+    f[...] = sequence.value(xp, activation, f + Uh, b)  # [sgornn:1/z] [sgornn:1/f]
+    h[...] = h_prev * beta + f * alpha  # [sgornn:1/h]
+
+
+def _meet(xp: Any, last: Array, dh: Array, F: Array, g: Array, dz: Array) -> None:
+    g[...] = last + dh  # [bp:bptt/g]
+    dz[...] = g * F  # [bp:fastrnn/1]
+
+
+def _carry(xp: Any, last: Array, g: Array, beta: Array, Udz: Array) -> None:
+    last[...] = g * beta + Udz  # [bp:fastrnn/2]
+
+
 def forward(cell: FastRNN, weights: Weights, x: Array, h0: Array | None = None) -> tuple[Array, Tape]:
     """States (T+1, B, n) and the tape; see `fused.forward`."""
-    xp = xp_of(x, h0, *weights.values())
+    library = library_of(x, h0, *weights.values())
+    xp = library.xp
     P = sequence.input_product(weights["W"], weights["b"], cell.activation, x)  # [bp:bptt/W]
     U = sequence.transposed(weights["U"])
     h = sequence.initial_state(x, U, h0)
     alpha, beta = cell.gates(weights)  # [sgornn:1/gates] [sgornn:3]
     Uh = xp.empty_like(P[0])
+    if fuses(library):
+        state = kernel(library, _state, cell.activation)
+        for h_prev, h_t, f_t in zip(h[:-1], h[1:], P, strict=True):
+            xp.matmul(h_prev, U, out=Uh)  # [sgornn:1/z]
+            state(f_t, Uh, weights["b"], alpha, beta, h_prev, h_t)
+        return h, Tape(x, P[None], h, None, None)
     phi = sequence.in_place(cell.activation, weights["b"], xp.empty_like(Uh))
     for h_prev, h_t, f_t in zip(h[:-1], h[1:], P, strict=True):
         xp.matmul(h_prev, U, out=Uh)  # [sgornn:1/z]
@@ -45,7 +70,8 @@ def forward(cell: FastRNN, weights: Weights, x: Array, h0: Array | None = None) 
 
 def backward(cell: FastRNN, weights: Weights, tape: Tape, dh: Array, dh_T: Array | None = None) -> SequenceGradients:
     """Gradients over the sequence; see `fused.backward`."""
-    xp = xp_of(dh, dh_T, *weights.values())
+    library = library_of(dh, dh_T, *weights.values())
+    xp = library.xp
     x, f, h = tape.x, tape.gates[0], tape.h
     U = xp.ascontiguousarray(weights["U"])
     dU, db = xp.zeros_like(U), xp.zeros_like(weights["b"])
@@ -56,11 +82,16 @@ def backward(cell: FastRNN, weights: Weights, tape: Tape, dh: Array, dh_T: Array
     last = sequence.last_cotangent(dh, dh_T)
     dz_chunk, g_chunk = xp.empty((1, steps, *last.shape), last.dtype), xp.empty((steps, *last.shape), last.dtype)
     Udz = xp.empty_like(last)
+    kernels = sequence.Backwards(library, _carry, _meet) if fuses(library) else None
     for t in chunks:
         F = sequence.derivative(cell.activation, f[t])
         F *= alpha  # [bp:fastrnn/1]
         dz, g = dz_chunk[:, : len(F)], g_chunk[: len(F)]
         for dh_t, g_t, dz_t, F_t in reversed(list(zip(dh[t], g, dz[0], F, strict=True))):
+            if kernels:
+                kernels.step(last, (dh_t, F_t, g_t, dz_t), (g_t, beta, Udz))
+                xp.matmul(dz_t, U, out=Udz)  # [bp:fastrnn/2]
+                continue
             xp.add(last, dh_t, out=g_t)  # [bp:bptt/g]
             xp.multiply(g_t, F_t, out=dz_t)  # [bp:fastrnn/1]
             xp.matmul(dz_t, U, out=Udz)  # [bp:fastrnn/2]
@@ -72,6 +103,8 @@ def backward(cell: FastRNN, weights: Weights, tape: Tape, dh: Array, dh_T: Array
         if not sequence.bias_before(cell.activation):
             db += sequence.inside_bias_gradient(f[t], dz[0])  # [bp:fastrnn/1]
         inputs.add(t, dz)  # [bp:bptt/W]
+    if kernels:
+        kernels.last(last)
     dW, db_before = inputs.sums()
     dweights = {"W": dW[0], "U": dU, "b": db_before[0] if sequence.bias_before(cell.activation) else db}
     return SequenceGradients(

@@ -23,7 +23,9 @@ Backward, g = all of dL/dh_t; F are factors formed chunk by chunk, products of t
     dW_g, db_g, dx                                         [bp:bptt/W]
 """
 
-from ortho_ref.backend import Array, xp_of
+from typing import Any
+
+from ortho_ref.backend import Array, fuses, kernel, library_of
 from ortho_ref.cells.cell import Weights
 from ortho_ref.cells.gru_reset_after import GRUResetAfter
 from ortho_ref.fused import sequence
@@ -35,9 +37,39 @@ def _gates(cell: GRUResetAfter) -> str:
     return "r" * cell.reset_gate + "z" * cell.update_gate
 
 
+def _state(
+    xp: Any, activation: str, G: str, h_prev: Array, h: Array, p: Array, c: Array, r: Array, z: Array, *others: Array
+) -> None:
+    b_h, *Uh, b_hh = others if len(others) == len(G) + 2 else (*others, None)
+    if "r" in G:
+        r[...] = sequence.sigmoid(xp, r + Uh[0])  # [goru:2.4]
+    if "z" in G:
+        z[...] = sequence.sigmoid(xp, z + Uh[-1])  # [goru:2.3]
+    if b_hh is not None:
+        p[...] = p + b_hh  # [goru:2.2/p]
+    c[...] = sequence.value(xp, activation, c + p * r, b_h)  # [goru:2.2/a] [goru:2.2/c]
+    h[...] = (h_prev - c) * z + c  # [goru:2.2/h]
+
+
+def _meet(xp: Any, g: Array, dh: Array, F_h: Array, F_r: Array, F_z: Array, r: Array, z: Array, *das: Array) -> None:
+    da_h, dp, da_r, da_z = das
+    g[...] = g + dh  # [bp:bptt/g]
+    da_h[...] = g * F_h  # [bp:gru2/1] [bp:gru2/2]
+    dp[...] = da_h * r  # [bp:gru2/3]
+    da_r[...] = da_h * F_r  # [bp:gru2/3] [bp:gru2/4]
+    da_z[...] = g * F_z  # [bp:gru2/1] [bp:gru2/4]
+    g[...] = g * z  # [bp:gru2/1]
+
+
+def _carry(xp: Any, g: Array, *products: Array) -> None:
+    for product in products:
+        g[...] = g + product  # [bp:gru2/3] [bp:gru2/4]
+
+
 def forward(cell: GRUResetAfter, weights: Weights, x: Array, h0: Array | None = None) -> tuple[Array, Tape]:
     """States (T+1, B, n) and the tape; see `fused.forward`."""
-    xp = xp_of(x, h0, *weights.values())
+    library = library_of(x, h0, *weights.values())
+    xp = library.xp
     G = _gates(cell)
     W, b = (sequence.stack(weights, kind, G + "h", halved=len(G)) for kind in "Wb")
     if not sequence.bias_before(cell.activation):
@@ -48,8 +80,18 @@ def forward(cell: GRUResetAfter, weights: Weights, x: Array, h0: Array | None = 
     b_hh = weights["b_hh"] if cell.recurrent_bias else None
     h, p = sequence.initial_state(x, U_h, h0), xp.empty_like(P[0])
     scratch, Uh, half = xp.empty_like(p[0]), xp.empty_like(P[:-1, 0]), xp.full((), 0.5, P.dtype)
-    phi = sequence.in_place(cell.activation, weights["b_h"], xp.empty_like(scratch))
     r, z = weights.get("r"), weights.get("z")  # [goru:abl]
+    if fuses(library):
+        state = kernel(library, _state, cell.activation, G)
+        others = (weights["b_h"], *Uh, *(() if b_hh is None else (b_hh,)))
+        for h_prev, h_t, p_t, *gates, c in zip(h[:-1], h[1:], p, *P, strict=True):
+            if G:
+                xp.matmul(h_prev, U_G, out=Uh)  # [goru:2.4] [goru:2.3]
+            xp.matmul(h_prev, U_h, out=p_t)  # [goru:2.2/p]
+            r_t, z_t = gates[0] if cell.reset_gate else r, gates[-1] if cell.update_gate else z
+            state(h_prev, h_t, p_t, c, r_t, z_t, *others)
+        return h, Tape(x, P, h, None, p)
+    phi = sequence.in_place(cell.activation, weights["b_h"], xp.empty_like(scratch))
     for h_prev, h_t, p_t, gates, c in zip(h[:-1], h[1:], p, P[:-1].swapaxes(0, 1), P[-1], strict=True):
         if G:
             xp.matmul(h_prev, U_G, out=Uh)  # [goru:2.4] [goru:2.3]
@@ -74,7 +116,8 @@ def backward(
     cell: GRUResetAfter, weights: Weights, tape: Tape, dh: Array, dh_T: Array | None = None
 ) -> SequenceGradients:
     """Gradients over the sequence; see `fused.backward`."""
-    xp = xp_of(dh, dh_T, *weights.values())
+    library = library_of(dh, dh_T, *weights.values())
+    xp = library.xp
     x, gates, c, h, p = tape.x, tape.gates[:-1], tape.gates[-1], tape.h, tape.y
     G = _gates(cell)
     U_h = xp.ascontiguousarray(weights["U_h"])
@@ -89,6 +132,7 @@ def backward(
     da_chunk, dp_chunk = xp.empty((len(G) + 1, *chunk), g.dtype), xp.empty(chunk, g.dtype)
     off_chunk = {gate: xp.empty(chunk, g.dtype) for gate in off}
     Udp, Uda = xp.empty_like(g), xp.empty_like(da_chunk[:-1, 0])
+    kernels, carried = sequence.Backwards(library, _carry, _meet) if fuses(library) else None, (Udp, *Uda)
     for t in chunks:
         h_prev = h[:-1][t]
         r_t = gates[0, t] if cell.reset_gate else xp.broadcast_to(weights["r"], h_prev.shape)  # [goru:abl]
@@ -106,6 +150,13 @@ def backward(
         da_z = da[-2] if cell.update_gate else off_chunk["z"][: len(F_h)]
         by_step = zip(dh[t], da.swapaxes(0, 1), dp, da_r, da_z, F_h, F_r, F_z, r_t, z_t, strict=True)
         for dh_t, da_t, dp_t, da_r_t, da_z_t, F_h_t, F_r_t, F_z_t, r_now, z_now in reversed(list(by_step)):
+            if kernels:
+                own = (dh_t, F_h_t, F_r_t, F_z_t, r_now, z_now, da_t[-1], dp_t, da_r_t, da_z_t)
+                kernels.step(g, own, carried)
+                xp.matmul(dp_t, U_h, out=Udp)  # [bp:gru2/3]
+                if G:
+                    xp.matmul(da_t[:-1], U_G, out=Uda)  # [bp:gru2/4]
+                continue
             xp.add(g, dh_t, out=g)  # [bp:bptt/g]
             xp.multiply(g, F_h_t, out=da_t[-1])  # [bp:gru2/1] [bp:gru2/2]
             xp.multiply(da_t[-1], r_now, out=dp_t)  # [bp:gru2/3]
@@ -128,6 +179,8 @@ def backward(
         if cell.recurrent_bias:
             db_hh += dp.sum(axis=(0, 1))  # [bp:gru2/3]
         inputs.add(t, da)  # [bp:bptt/W]
+    if kernels:
+        kernels.last(g)
     dW, db = inputs.sums()
     dweights = sequence.unstack("W", G + "h", dW) | sequence.unstack("b", G + "h", db) | off | {"U_h": dU_h}
     if G:

@@ -1,15 +1,15 @@
-"""What the fused cells share: input products, activations in place, chunks of time.
+"""What the fused cells share: input products, activations in place and in kernels, chunks of time.
 
 P = W x_t + b for all t at once: x gets a column of ones, W the column b          [bp:bptt/W]
 P = columns of W + b, gathered, for integer tokens                                [bp:bptt/tokens]
-value in place:  tanh [bp:tanh]   relu [bp:relu]   modrelu [ncgru:20]
+value:  tanh [bp:tanh]   relu [bp:relu]   modrelu [ncgru:20]
 derivative from the value alone:  tanh [bp:tanh]   relu [bp:relu]   modrelu [bp:modrelu-real]
 """
 
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from ortho_ref.backend import Array, library_of, xp_of
+from ortho_ref.backend import Array, ArrayLibrary, kernel, library_of, xp_of
 from ortho_ref.cells.cell import State, Weights, is_tokens
 
 _CHUNK_ROWS = 512
@@ -174,6 +174,20 @@ def in_place(activation: str, b: Array, scratch: Array) -> Callable[[Array], Non
     return {"tanh": tanh, "relu": relu, "modrelu": modrelu}[activation]
 
 
+def value(xp: Any, activation: str, a: Array, b: Array) -> Array:
+    """Phi(a, b) in a kernel's stage; b is already in a where `bias_before`."""
+    if activation == "tanh":
+        return xp.tanh(a)  # [bp:tanh]
+    if activation == "relu":
+        return xp.maximum(a, 0)  # [bp:relu]
+    return xp.sign(a) * xp.maximum(xp.abs(a) + b, 0)  # [ncgru:20]
+
+
+def sigmoid(xp: Any, halved: Array) -> Array:
+    """sigma(a) in a kernel's stage, from a / 2."""
+    return xp.tanh(halved) * 0.5 + 0.5
+
+
 def derivative(activation: str, y: Array) -> Array:
     """Phi' as a fresh array, from the value y = Phi(a, b) alone."""
     xp = xp_of(y)
@@ -199,3 +213,35 @@ def chunks(h_prev: Array) -> tuple[int, Iterator[slice]]:
     T, B = h_prev.shape[:2]
     steps = min(T, max(1, _CHUNK_ROWS // B)) if library_of(h_prev).device == "cpu" else T
     return steps, (slice(max(0, stop - steps), stop) for stop in range(T, 0, -steps))
+
+
+class Backwards:
+    """A backward loop's kernels where no product stands between a step's last stage and the first of the one before.
+
+    carry(xp, g, *carried): step t + 1 hands g on.  meet(xp, g, *own): step t takes it up.  The two are one kernel; by
+    itself is the first `meet`, and after the loop, by `last`, a `carry`.
+    """
+
+    def __init__(self, library: ArrayLibrary, carry: Callable[..., None], meet: Callable[..., None]) -> None:
+        self._library, self._carry, self._meet = library, carry, meet
+        self._carried: tuple[Array, ...] = ()
+
+    def step(self, g: Array, own: tuple[Array, ...], carried: tuple[Array, ...]) -> None:
+        """`carry` with what the last call left in `carried`, and `meet`."""
+        if self._carried:
+            both = kernel(self._library, _carry_and_meet, self._carry, self._meet, len(self._carried))
+            both(g, *self._carried, *own)
+        else:
+            kernel(self._library, self._meet)(g, *own)
+        self._carried = carried
+
+    def last(self, g: Array) -> None:
+        """`carry` with what the last call of `step` left."""
+        kernel(self._library, self._carry)(g, *self._carried)
+
+
+def _carry_and_meet(
+    xp: Any, carry: Callable[..., None], meet: Callable[..., None], count: int, g: Array, *arrays: Array
+) -> None:
+    carry(xp, g, *arrays[:count])
+    meet(xp, g, *arrays[count:])

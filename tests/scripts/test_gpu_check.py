@@ -73,7 +73,7 @@ def test_every_section_on_the_standin(tiny):
     assert counts["failures"] == counts["errors"] == 0
     assert [row["model"] for row in figures["agreement"]["rows"]] == models.names()
     for row in figures["agreement"]["rows"]:
-        for key in ("states", "gradients"):
+        for key in ("states", "gradients", "fused against plain"):
             assert row[f"{key}, float64"] <= 1e-10
             assert f"{key}, float32" in row
     assert [row["model"] for row in figures["agreement"]["updates"]] == list(TRAINED.values())
@@ -478,7 +478,7 @@ def test_timings_without_torch(tiny, monkeypatch):
 
 def test_launches_per_time_step(gpu, monkeypatch):
     """The slope between T and 2 T steps: what a sequence launches once does not count; zero of ten is "not counted"."""
-    counts = iter([10, 7 + 3 * 20, 10, 7 + 6 * 20] * 3)
+    counts = iter([10, 7 + 3 * 20, 10, 7 + 6 * 20, 10, 7 + 9 * 20, 10, 7 + 18 * 20] * 3)
     torch = types.SimpleNamespace(
         zeros=lambda *a, **k: None,
         profiler=types.SimpleNamespace(
@@ -487,11 +487,14 @@ def test_launches_per_time_step(gpu, monkeypatch):
     )
     monkeypatch.setitem(sys.modules, "torch", torch)
     monkeypatch.setattr(gpu_timing, "torch_device", lambda device: "cuda")
-    monkeypatch.setattr(gpu_timing, "numpy_step", lambda *arguments: lambda: None)
+    seen = []
+    monkeypatch.setattr(gpu_timing, "numpy_step", lambda *a: lambda: seen.append(backend.fuses(standin.LIBRARY)))
     monkeypatch.setattr(gpu_timing, "_profiled", lambda step, xp: next(counts))
     figures = {}
     assert gpu_timing.launches(figures, Size(1, 20, 1, 1), "gpu") == []
-    assert [row["per step"] for row in figures["rows"]] == [3, 3, 3]
+    assert [(row["kernels"], row["per step"]) for row in figures["rows"]] == [("fused", 3), ("plain", 9)] * 3
+    assert [row["model"] for row in figures["rows"][::2]] == list(gpu_timing.PEERS)
+    assert seen == ([True] * 2 + [False] * 2) * 3
     monkeypatch.setattr(gpu_timing, "_profiled", lambda step, xp: 0)
     figures = {}
     assert gpu_timing.launches(figures, Size(1, 20, 1, 1), "gpu") == []

@@ -1,0 +1,207 @@
+"""On a device `fused` has one kernel between two products: counted on the stand-in, held to the plain path, `scan`."""
+
+import contextlib
+import os
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from gradients.problem import Problem, largest_error, random_problem, relative_error, single
+from ortho_ref import backend, fused, scan
+from ortho_ref.cells.cell import parts_of
+from scripts.check_gradients import cells
+from tests import standin
+
+CELLS = cells()
+#: Launches in a time step, (forward, backward), products included: each operation by itself, and fused.
+PLAIN = {
+    "GRUResetBefore tanh": (12, 11),
+    "GRUResetBefore relu": (12, 11),
+    "GRUResetBefore modrelu": (16, 11),
+    "GRUResetAfter tanh": (12, 11),
+    "GRUResetAfter relu": (12, 11),
+    "GRUResetAfter modrelu": (16, 11),
+    "GRUResetAfter tanh, b_hh": (13, 11),
+    "GRUResetAfter modrelu, no reset gate": (16, 10),
+    "GRUResetAfter modrelu, no update gate": (16, 10),
+    "GRUResetAfter tanh, no gates, b_hh": (8, 8),
+    "LSTM": (10, 8),
+    "Elman tanh": (3, 3),
+    "Elman relu": (3, 3),
+    "Elman modrelu": (7, 3),
+    "Elman modrelu complex": (9, 6),
+    "FastRNN tanh": (6, 5),
+    "FastRNN relu": (6, 5),
+    "FastRNN modrelu": (10, 5),
+    "FastRNN relu, sgornn": (6, 5),
+    "FastRNN relu, sgornn as printed": (6, 5),
+}
+FUSED = {name: (3, 3) if name.startswith("GRUResetAfter") else (2, 2) for name in PLAIN}
+FUSED |= {name: (4, 4) for name in PLAIN if name.startswith("GRUResetBefore")}
+FUSED |= {"GRUResetAfter tanh, no gates, b_hh": (2, 2), "Elman modrelu complex": PLAIN["Elman modrelu complex"]}
+
+
+def launches(name, T, tokens):
+    """Of a forward and of a backward pass over T steps, by kernel."""
+    p = random_problem(CELLS[name], np.random.default_rng(0), T=T, tokens=tokens).on("stand-in")
+    start = standin.launches.copy()
+    _, tape = fused.forward(p.cell, p.weights, p.x, p.h0)
+    middle = standin.launches.copy()
+    fused.backward(p.cell, p.weights, tape, p.dh, p.dh_T)
+    return middle - start, standin.launches - middle
+
+
+@pytest.mark.parametrize("tokens", [False, True])
+@pytest.mark.parametrize("name", CELLS)
+def test_launches_per_time_step(name, tokens):
+    """The slope between T and 2 T steps; products, and beside them one kernel for each."""
+    for expected, within in ((FUSED, contextlib.nullcontext), (PLAIN, backend.unfused)):
+        with within():
+            once, twice = launches(name, 5, tokens), launches(name, 10, tokens)
+        per_step = [{key: (b[key] - a[key]) / 5 for key in b} for a, b in zip(once, twice, strict=True)]
+        assert tuple(sum(counts.values()) for counts in per_step) == expected[name]
+        if expected is FUSED and not CELLS[name].complex:
+            for counts in per_step:
+                assert counts["matmul"] >= counts["fused"] + counts.get("multiply", 0) >= 1
+                assert counts["matmul"] + counts["fused"] + counts.get("multiply", 0) == sum(counts.values())
+
+
+def outcome(engine, problem):
+    """States and gradients by name, on the device."""
+    h, _ = engine.forward(problem.cell, problem.weights, problem.x, problem.h0)
+    return {f"states {i}": part for i, part in enumerate(parts_of(problem.cell, h))} | problem.gradients(engine)
+
+
+def assert_same(ours, theirs, tolerance):
+    assert ours.keys() == theirs.keys()
+    assert all(ours[key].dtype == theirs[key].dtype for key in ours)
+    error, name = largest_error(backend.to_host(ours), backend.to_host(theirs))
+    assert error < tolerance, name
+
+
+@pytest.mark.parametrize("tokens", [False, True])
+@pytest.mark.parametrize("name", CELLS)
+@pytest.mark.parametrize(("T", "B"), [(1, 1), (7, 3)])
+def test_equals_the_plain_path_and_scan(device, name, tokens, T, B):
+    """One step, where nothing is carried within the loop, and several."""
+    problem = random_problem(CELLS[name], np.random.default_rng(1), T=T, B=B, tokens=tokens).on(device)
+    ours = outcome(fused, problem)
+    with backend.unfused():
+        assert_same(ours, outcome(fused, problem), 1e-12)
+    assert_same(ours, outcome(scan, problem), 1e-12)
+
+
+@pytest.mark.parametrize("tokens", [False, True])
+@pytest.mark.parametrize("name", CELLS)
+def test_float32_stays_float32(device, name, tokens):
+    """Python scalars in a stage promote nothing; the plain path's numbers within float32's rounding."""
+    p = random_problem(CELLS[name], np.random.default_rng(2), T=6, tokens=tokens)
+    problem = Problem(p.cell, *single((p.weights, p.x, p.h0, p.dh, p.dh_T))).on(device)
+    ours = outcome(fused, problem)
+    assert all(value.real.dtype == np.float32 for value in ours.values())
+    with backend.unfused():
+        assert_same(ours, outcome(fused, problem), 1e-4)
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_kinks_and_nan_as_on_the_plain_path(device, name):
+    """Pre-activations of 0 and -0.0; a NaN goes on into the states."""
+    p = random_problem(CELLS[name], np.random.default_rng(3), T=4, B=3)
+    zeros = {key: np.zeros_like(value) if key[0] in "WUb" else value for key, value in p.weights.items()}
+    p.x[1, 0, 0] = np.nan
+    for weights in (zeros, p.weights):
+        problem = replace(p, weights=weights).on(device)
+        ours = backend.to_host(outcome(fused, problem))
+        with backend.unfused():
+            theirs = backend.to_host(outcome(fused, problem))
+        for key, value in ours.items():
+            np.testing.assert_allclose(value, theirs[key], rtol=1e-12, atol=1e-12, err_msg=key)
+    assert np.isnan(ours["states 0"][2:, 0]).any()
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_the_host_has_no_kernels(name):
+    """There the lines in place run, and nothing is made; `unfused` changes no bit."""
+    problem = random_problem(CELLS[name], np.random.default_rng(4), T=5)
+    assert not backend.fuses(backend.library_of(problem.x))
+    made = backend.kernel.cache_info().misses
+    ours = outcome(fused, problem)
+    assert backend.kernel.cache_info().misses == made
+    with backend.unfused():
+        theirs = outcome(fused, problem)
+    assert all(relative_error(ours[key], theirs[key]) == 0 for key in ours)
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_kernels_are_made_once(monkeypatch, name):
+    """A second pass, of another length and batch, fuses nothing anew; names are those of the cell and the stage."""
+    made = []
+
+    def fuse(function):
+        made.append(function.__name__)
+        return standin.LIBRARY.fuse(function)
+
+    monkeypatch.setitem(backend._LOADED, "standin", replace(standin.LIBRARY, fuse=fuse))
+    outcome(fused, random_problem(CELLS[name], np.random.default_rng(5), T=5, B=2).on("stand-in"))
+    first = list(made)
+    outcome(fused, random_problem(CELLS[name], np.random.default_rng(5), T=3, B=4).on("stand-in"))
+    assert made == first
+    assert bool(made) is not CELLS[name].complex
+    assert all(one.isidentifier() for one in made)
+
+
+def test_what_switches_fusing_off():
+    """The variable for a whole process, the context manager within, also where it raises."""
+    code = "from ortho_ref import backend; from dataclasses import replace; library = backend.library_of()\n"
+    code += "print(backend.fuses(library), backend.fuses(replace(library, fuse=lambda f: f)))"
+    for value, expected in (("0", "False False"), ("1", "False True"), (None, "False True")):
+        environment = {key: own for key, own in os.environ.items() if key != "ORTHO_REF_FUSE"}
+        environment |= {} if value is None else {"ORTHO_REF_FUSE": value}
+        command = [sys.executable, "-c", code]
+        result = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        assert result.stdout.strip() == expected
+    with contextlib.suppress(KeyError), backend.unfused(), backend.unfused():
+        assert not backend.fuses(standin.LIBRARY)
+        raise KeyError
+    assert backend.fuses(standin.LIBRARY)
+
+
+@pytest.mark.parametrize(
+    ("module", "stage"),
+    [
+        ("gru_reset_before", "_gates"),
+        ("gru_reset_before", "_state"),
+        ("gru_reset_before", "_meet"),
+        ("gru_reset_before", "_carry"),
+        ("gru_reset_after", "_state"),
+        ("gru_reset_after", "_meet"),
+        ("gru_reset_after", "_carry"),
+        ("lstm", "_state"),
+        ("lstm", "_meet"),
+        ("lstm", "_carry"),
+        ("elman", "_state"),
+        ("elman", "_meet"),
+        ("fastrnn", "_state"),
+        ("fastrnn", "_meet"),
+        ("fastrnn", "_carry"),
+    ],
+)
+def test_a_wrong_stage_is_seen(monkeypatch, module, stage):
+    """A stage that is off by a part in a billion, in the last it writes, is not the plain path."""
+    engine = getattr(fused, module)
+    right = getattr(engine, stage)
+
+    def wrong(xp, *arguments):
+        right(xp, *arguments)
+        target = [a for a in arguments if type(a) is standin.FusedVariable and a._written][-1]
+        target[...] = target * (1 + 1e-9)
+
+    cell = next(cell for name, cell in CELLS.items() if engine is fused._engine(cell) and "off" not in name)
+    problem = random_problem(cell, np.random.default_rng(6), T=4).on("stand-in")
+    monkeypatch.setattr(engine, stage, wrong)
+    ours = outcome(fused, problem)
+    with backend.unfused(), pytest.raises(AssertionError):
+        assert_same(ours, outcome(fused, problem), 1e-12)
