@@ -14,6 +14,8 @@ from gradients.problem import Problem, random_problem, relative_error, single
 from ortho_ref import scan
 from ortho_ref.activations import ACTIVATIONS
 from ortho_ref.cells import GRUResetBefore
+from ortho_ref.conformance import check, command_adapter, report
+from ortho_ref.conformance.case import select
 
 SOURCE = Path(__file__).parents[3] / "docs" / "examples" / "gru_reset_before.c"
 FLAGS = ("-std=c99", "-O2", "-Wall", "-Wextra", "-Werror")
@@ -22,13 +24,20 @@ NAMES = ("x", "h0", "dh", "dh_T", *(f"weights.{kind}_{gate}" for gate in "ruc" f
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory):
-    """The compiled example: (bytes of an input file, path of the output) -> exit code."""
+def compiled(tmp_path_factory):
+    """The compiled example."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         pytest.skip("no C compiler")
-    folder = tmp_path_factory.mktemp("c")
-    subprocess.run([compiler, *FLAGS, "-o", folder / "mine", SOURCE, "-lm"], check=True)
+    path = tmp_path_factory.mktemp("c") / "mine"
+    subprocess.run([compiler, *FLAGS, "-o", path, SOURCE, "-lm"], check=True)
+    return path
+
+
+@pytest.fixture(scope="module")
+def program(compiled):
+    """The example as a function: (bytes of an input file, path of the output) -> exit code."""
+    folder = compiled.parent
 
     def run(file, output=folder / "refused.safetensors"):
         (folder / "input.safetensors").write_bytes(file)
@@ -332,3 +341,13 @@ def test_random_bytes_are_refused(program, pack):
         codes.add(program(bytes(file)))
     assert codes <= {DONE, REFUSED, UNSUPPORTED}
     assert REFUSED in codes
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_the_kit_s_verdict(compiled, dtype):
+    """`--command`: every case of this cell passes, flaws are refused, all other cases are not supported."""
+    found = check(command_adapter(f"{compiled} {{input}} {{output}}"), dtype=dtype)
+    own = {v.id for v in select() if v.case.config.get("cell") == "gru_reset_before" and v.case.kind != "jacobian"}
+    assert found.ok
+    assert {result.id for result in found.results if result.status == report.PASSED} == own
+    assert {result.status for result in found.results} == {report.PASSED, report.UNSUPPORTED}
