@@ -354,7 +354,7 @@ UPDATES: dict[str, tuple[Config, ModuleType, float, str]] = {
     ),
     "neumann_cayley/forced": (_series(2, None, FORCING), neumann, 1.0, "steps so long that they force resets"),
     "neumann_cayley/forced-and-due": (
-        _series(2, 3, FORCING),
+        _series(2, 4, FORCING),
         neumann,
         1.0,
         "forced resets between those that are due, whose count goes on",
@@ -408,11 +408,12 @@ def _updates(config: Config, size: float, n: int = 5, k: int = 8) -> Callable[[n
 
 
 def _one_is_due(every: int | None, forced: list[bool]) -> bool:
-    """Whether a reset is due after a forced one, with none forced in between: a count begun anew would miss it."""
+    """Whether a reset is forced half-way between two that are due, and none between it and the second: a count begun
+    anew would miss that one, and is neither early nor late by one update."""
     if every is None:
         return True
-    due = range(every, len(forced) + 1, every)
-    return any(forced[k - 1] and not any(forced[k:d]) for d in due for k in range(d - every + 1, d))
+    half = every // 2
+    return any(forced[k - 1] and not any(forced[k : k + half]) for k in range(half, len(forced) - half + 1, every))
 
 
 def _norms(config: Config, inputs: Arrays) -> list[tuple[float, float]]:

@@ -1029,7 +1029,6 @@ ALIKE = {
     ("train", "the training of NC-GRU"): [{"neumann-first-power-alone", "neumann-order-minus-one"}],  # of order 2
     ("update", "neumann_cayley"): [
         {"cayley-gradient-half", "momentum-dampened"},  # the momentum is 1/2
-        {"neumann-forced-restarts", "neumann-reset-early"},  # on the one case of both it is due one update early
     ],
     ("update", "scaled_cayley"): [{"cayley-gradient-negative", "step-ascends"}],  # odd optimizers, no weight decay
     ("update", "geodesic_unitary"): [{"geodesic-uphill", "step-ascends"}],

@@ -171,13 +171,18 @@ def test_a_reset_is_due_though_one_was_forced_before():
     ("every", "forced", "shows"),
     [
         (None, [], True),
-        (3, [0, 0, 0, 0, 0, 0], False),
-        (3, [1, 0, 0, 0, 0, 0], True),
-        (3, [0, 1, 0], True),
-        (3, [0, 0, 1, 0, 0, 0], False),  # forced where it is due
-        (3, [1, 1, 1], False),  # the one that is due is forced
-        (3, [0, 0, 0, 1, 1, 0], True),
-        (3, [0, 0, 0, 1, 0], False),  # ends before it is due
+        (4, [0, 0, 0, 0, 0, 0, 0, 0], False),
+        (4, [0, 1, 0, 0, 0, 0, 0, 0], True),
+        (4, [0, 0, 0, 0, 0, 1, 0, 0], True),
+        (
+            4,
+            [1, 0, 1, 0, 1, 0, 1, 0],
+            False,
+        ),  # an update after or before the half: as a count that is one behind or ahead
+        (4, [0, 0, 0, 1, 0, 0, 0, 1], False),  # forced where it is due
+        (4, [0, 1, 0, 1, 0, 0, 0, 0], False),  # the one that is due is forced
+        (4, [0, 1, 1, 0, 0, 0, 0, 0], False),  # forced again in between
+        (4, [0, 0, 0, 0, 0, 1, 0], False),  # ends before it is due
     ],
 )
 def test_forced_resets_that_tell_a_count_begun_anew(every, forced, shows):
