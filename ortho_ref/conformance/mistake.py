@@ -83,6 +83,11 @@ def altered(change: Callable[[Case, Arrays], Arrays]) -> Callable[[Case, Base], 
     return outputs
 
 
+def scaled(factor: Callable[[Case], float], *names: str) -> Callable[[Case, Base], Arrays]:
+    """Outputs of these names, times a factor that the case gives."""
+    return altered(lambda case, found: {n: a * factor(case) for n, a in found.items() if fits(n, names)})
+
+
 Change: TypeAlias = Callable[[np.ndarray], np.ndarray]
 
 
@@ -167,3 +172,8 @@ def times(factor: float) -> Change:
 def transposed(array: np.ndarray) -> np.ndarray:
     """The first two axes exchanged; a last axis of real and imaginary part stays."""
     return np.swapaxes(array, 0, 1)
+
+
+def conjugate(array: np.ndarray) -> np.ndarray:
+    """The conjugate, of an array with a last axis of real and imaginary part."""
+    return array * [1, -1]

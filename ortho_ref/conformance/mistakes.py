@@ -11,7 +11,7 @@ import numpy as np
 
 from ortho_ref.conformance import mistakes_cells, mistakes_updates
 from ortho_ref.conformance.case import Arrays, Case
-from ortho_ref.conformance.mistake import Base, Mistake, altered, fed
+from ortho_ref.conformance.mistake import Base, Mistake, altered, fed, scaled
 
 CE, MSE = "cross_entropy", "mean_squared_error"
 
@@ -23,10 +23,6 @@ def loss(*names: str, **config: object) -> Callable[[Case], bool]:
         and (not names or case.config["loss"] in names)
         and all(case.config[key] == value for key, value in config.items())
     )
-
-
-def _scaled(factor: Callable[[Case], float], *names: str) -> Callable[[Case, Base], Arrays]:
-    return altered(lambda case, found: {name: found[name] * factor(case) for name in names})
 
 
 def _entries(case: Case) -> float:
@@ -148,21 +144,21 @@ MISTAKES: tuple[Mistake, ...] = (
     *mistakes_cells.MISTAKES,
     *mistakes_updates.MISTAKES,
     # Losses
-    M("loss-summed", "the sum for the mean", loss(), _scaled(_entries, "loss", "d_outputs")),
-    M("loss-gradient-summed", "the gradient of the sum, beside the mean", loss(), _scaled(_entries, "d_outputs")),
+    M("loss-summed", "the sum for the mean", loss(), scaled(_entries, "loss", "d_outputs")),
+    M("loss-gradient-summed", "the gradient of the sum, beside the mean", loss(), scaled(_entries, "d_outputs")),
     M(
         "loss-batch-mean",
         "the mean over the batch of the sum over time",
         loss(masked=False),
-        _scaled(lambda case: float(len(case.inputs["outputs"])), "loss", "d_outputs"),
+        scaled(lambda case: float(len(case.inputs["outputs"])), "loss", "d_outputs"),
     ),
-    M("loss-bits", "bits for nats", loss(CE), _scaled(_bits, "loss", "d_outputs")),
-    M("loss-bits-alone", "the loss in bits, its gradient in nats", loss(CE), _scaled(_bits, "loss")),
+    M("loss-bits", "bits for nats", loss(CE), scaled(_bits, "loss", "d_outputs")),
+    M("loss-bits-alone", "the loss in bits, its gradient in nats", loss(CE), scaled(_bits, "loss")),
     M(
         "loss-mask-in-mean",
         "the mean over all entries, masked ones among them",
         loss(masked=True),
-        _scaled(_share_counted, "loss", "d_outputs"),
+        scaled(_share_counted, "loss", "d_outputs"),
     ),
     M("loss-mask-ignored", "no mask", loss(masked=True), fed(_unmasked)),
     M("loss-gradient-unmasked", "a gradient at masked entries as well", loss(masked=True), _gradient_everywhere),
@@ -170,7 +166,7 @@ MISTAKES: tuple[Mistake, ...] = (
         "loss-groups-summed",
         "the sum over groups",
         lambda c: loss()(c) and c.config["groups"] > 1,
-        _scaled(lambda case: float(case.config["groups"]), "loss", "d_outputs"),
+        scaled(lambda case: float(case.config["groups"]), "loss", "d_outputs"),
     ),
     M("loss-last-step", "the last step alone", loss(masked=False), _last_alone),
     M(
@@ -180,13 +176,13 @@ MISTAKES: tuple[Mistake, ...] = (
         altered(_not_softmax),
     ),
     M("loss-no-target", "the gradient without - 1_y", loss(CE, groups=1), altered(_without_target)),
-    M("mse-half", "half the squared error", loss(MSE), _scaled(lambda case: 0.5, "loss", "d_outputs")),
-    M("mse-no-two", "the gradient without the factor 2", loss(MSE), _scaled(lambda case: 0.5, "d_outputs")),
+    M("mse-half", "half the squared error", loss(MSE), scaled(lambda case: 0.5, "loss", "d_outputs")),
+    M("mse-no-two", "the gradient without the factor 2", loss(MSE), scaled(lambda case: 0.5, "d_outputs")),
     M(
         "mse-sum-over-outputs",
         "the sum over the outputs of an entry, the mean over entries",
         loss(MSE),
-        _scaled(lambda case: case.inputs["outputs"].shape[-1] / case.config["groups"], "loss", "d_outputs"),
+        scaled(lambda case: case.inputs["outputs"].shape[-1] / case.config["groups"], "loss", "d_outputs"),
     ),
     # Tasks
     M(

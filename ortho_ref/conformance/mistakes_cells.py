@@ -20,6 +20,7 @@ from ortho_ref.conformance.mistake import (
     Patch,
     altered,
     configured,
+    conjugate,
     exchanged,
     fed,
     fits,
@@ -28,6 +29,7 @@ from ortho_ref.conformance.mistake import (
     patched,
     read_as,
     same,
+    scaled,
     times,
     transposed,
 )
@@ -385,11 +387,6 @@ def windows(steps: int) -> Callable[[Case, Base], Arrays]:
     return outputs
 
 
-def scaled(factor: Callable[[Case], float], *names: str) -> Callable[[Case, Base], Arrays]:
-    """Outputs of these names, times a factor that the case gives."""
-    return altered(lambda case, found: {n: a * factor(case) for n, a in found.items() if fits(n, names)})
-
-
 def _conjugated(case: Case, found: Arrays) -> Arrays:
     complex_ones = ("d_h0", "d_weights.W", "d_weights.U", "d_a")
     return {name: found[name] * [1, -1] for name in complex_ones if name in found}
@@ -652,10 +649,6 @@ def _first_step_alone(case: Case, base: Base) -> Arrays:
 
 def _complex_case(case: Case) -> bool:
     return is_complex(case) and (case.kind == "cell" or (case.kind == "activation" and _not_kinks(case)))
-
-
-def _conjugate(array: np.ndarray) -> np.ndarray:
-    return array * [1, -1]
 
 
 def _carry_alone(own: Any, w: Any, dh: Any, cache: Any) -> tuple[Any, Any, dict[str, Any]]:
@@ -1012,7 +1005,7 @@ MISTAKES = (
         "U-conjugated",
         "U conjugated",
         lambda case: sequence("elman")(case) and is_complex(case),
-        read_as(_conjugate, _conjugate, "weights.U"),
+        read_as(conjugate, conjugate, "weights.U"),
     ),
     # Jacobian
     M(

@@ -16,11 +16,13 @@ from ortho_ref.conformance.mistake import (
     Patch,
     altered,
     configured,
+    conjugate,
     fed,
     negative,
     nothing,
     patched,
     read_as,
+    scaled,
     times,
 )
 from ortho_ref.network import Network
@@ -375,18 +377,14 @@ def _transforms_exchanged(case: Case, base: Base) -> Arrays:
 
     def at_conjugates(inner: Case) -> Arrays:
         turned = read_as(negative, negative, *w)
-        return read_as(_conjugate, _conjugate, *v)(inner, lambda c: turned(c, base))
+        return read_as(conjugate, conjugate, *v)(inner, lambda c: turned(c, base))
 
     return _conjugated_map(case, at_conjugates)
 
 
-def _conjugate(array: np.ndarray) -> np.ndarray:
-    return array * [1, -1]
-
-
 def _jax_cotangent(case: Case, base: Base) -> Arrays:
     """dL/dU read in JAX's convention."""
-    found = base(replace(case, inputs={**case.inputs, "dU": _conjugate(case.inputs["dU"])}))
+    found = base(replace(case, inputs={**case.inputs, "dU": conjugate(case.inputs["dU"])}))
     return {**found, "U": base(case)["U"]}
 
 
@@ -792,7 +790,7 @@ MISTAKES = (
         "exp-gradient-half",
         "the projection on skew matrices, half the derivative by the free entries",
         EXP,
-        altered(lambda case, found: {"d_params.A": found["d_params.A"] / 2}),
+        scaled(lambda case: 0.5, "d_params.A"),
     ),
     # Householder
     M("householder-order", "H_m ... H_1 for H_1 ... H_m", _several_reflections, _transposed_map),
@@ -846,7 +844,7 @@ MISTAKES = (
         "reflection-conjugate",
         "reflections in the conjugate of v (uRNN's code)",
         of("structured_unitary"),
-        read_as(_conjugate, _conjugate, "params.v_1", "params.v_2"),
+        read_as(conjugate, conjugate, "params.v_1", "params.v_2"),
     ),
     M(
         "reflection-length",
@@ -858,7 +856,7 @@ MISTAKES = (
         "reflection-gradient-conjugated",
         "the gradients of v conjugated",
         of("structured_unitary"),
-        altered(lambda case, found: {f"d_params.v_{j}": _conjugate(found[f"d_params.v_{j}"]) for j in (1, 2)}),
+        altered(lambda case, found: {f"d_params.v_{j}": conjugate(found[f"d_params.v_{j}"]) for j in (1, 2)}),
     ),
     M(
         "reflection-gradient-half",
