@@ -9,7 +9,7 @@ import numpy as np
 from gradients.finite_difference import Report, check
 from gradients.problem import admissible, standard_normal
 from ortho_ref.backend import Array, to_device
-from ortho_ref.parametrizations import Parametrization, Params, State
+from ortho_ref.parametrizations import Buffers, Parametrization, Params
 
 
 @dataclass(frozen=True)
@@ -18,16 +18,16 @@ class MapProblem:
 
     p: Parametrization
     params: Params
-    state: State
+    buffers: Buffers
     dU: Array
 
     def loss(self, point: Mapping[str, Array]) -> Any:
         """The loss at a point."""
-        return (self.dU.conj() * self.p.rebuild(admissible(point), self.state)["U"]).real.sum()
+        return (self.dU.conj() * self.p.rebuild(admissible(point), self.buffers)["U"]).real.sum()
 
     def gradients(self) -> Params:
         """The pullback of dU."""
-        return self.p.pullback(self.params, self.state, self.dU)
+        return self.p.pullback(self.params, self.buffers, self.dU)
 
     def check(self, analytic: Mapping[str, Array]) -> Report:
         """`analytic` against finite differences in every free entry."""
@@ -36,7 +36,7 @@ class MapProblem:
 
     def on(self, device: str) -> "MapProblem":
         """The same problem on a device."""
-        return MapProblem(self.p, *to_device((self.params, self.state, self.dU), device))
+        return MapProblem(self.p, *to_device((self.params, self.buffers, self.dU), device))
 
 
 def _no_kink(point: Mapping[str, Array]) -> float:
@@ -50,7 +50,7 @@ def free_entries(values: Params) -> Params:
 
 def random_map_problem(p: Parametrization, n: int, rng: np.random.Generator) -> MapProblem:
     """A generic point: skew A and angles of size 1, reflection vectors of length 1/2 to 2; X as `init` draws it."""
-    params, state = p.init(rng, n, np.float64)
+    params, buffers = p.init(rng, n, np.float64)
 
     def normal(like: Array) -> Array:
         return standard_normal(rng, like.shape, like.dtype.kind == "c")
@@ -64,5 +64,5 @@ def random_map_problem(p: Parametrization, n: int, rng: np.random.Generator) -> 
             params[name] = v / np.linalg.norm(v, axis=0) * rng.uniform(0.5, 2, v.shape[1:])
         elif name != "X":
             params[name] = value + normal(value)
-    state = p.rebuild(params, state)
-    return MapProblem(p, params, state, normal(state["U"]))
+    buffers = p.rebuild(params, buffers)
+    return MapProblem(p, params, buffers, normal(buffers["U"]))

@@ -14,7 +14,7 @@ from ortho_ref.cells import Cell, FastRNN, State, Weights
 from ortho_ref.cells.cell import is_tokens, parts_of, state_of
 from ortho_ref.network import Network
 from ortho_ref.parametrizations import Params
-from ortho_ref.recurrent import States
+from ortho_ref.recurrent import NamedBuffers
 
 MARGIN = 1e-3
 
@@ -103,12 +103,12 @@ def _tape_distance(cell: Cell, weights: Weights, tape: scan.Tape) -> float:
     return min(distance, *(float(ACTIVATIONS[name].kink_distance(cache.a, b).min()) for cache in tape.caches))
 
 
-def network_kink_distance(network: Network, params: Params, states: States, x: Array) -> float:
+def network_kink_distance(network: Network, params: Params, buffers: NamedBuffers, x: Array) -> float:
     """The same for all recurrent layers of a network over x."""
     layers = tuple(replace(layer, engine="scan") for layer in network.layers)
-    tape = replace(network, layers=layers).forward(params, states, x).tape
+    tape = replace(network, layers=layers).forward(params, buffers, x).tape
     return min(
-        _tape_distance(layer.cell, network.layer_weights(i, params, states), own.engine)
+        _tape_distance(layer.cell, network.layer_weights(i, params, buffers), own.engine)
         for i, (layer, own) in enumerate(zip(layers, tape.layers, strict=True))
     )
 

@@ -21,7 +21,7 @@ import safetensors.numpy
 
 from ortho_ref.backend import is_array, to_host
 
-FORMAT = "ortho_ref checkpoint 1"
+FORMAT = "ortho_ref checkpoint 2"
 
 
 def save(path: Path, tree: dict[str, Any]) -> None:

@@ -9,21 +9,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ortho_ref.backend import Array, NotFiniteError, xp_of
-from ortho_ref.cells import State as CellState
-from ortho_ref.cells import Weights
+from ortho_ref.cells import State, Weights
 from ortho_ref.cells.cell import parts_of, state_of
 from ortho_ref.checks import check, within
 from ortho_ref.layers import Dense, dropout_scale, real_features, real_features_pullback
 from ortho_ref.losses import LOSSES
 from ortho_ref.parametrizations import Params
-from ortho_ref.recurrent import Recurrent, RecurrentTape, States
+from ortho_ref.recurrent import NamedBuffers, Recurrent, RecurrentTape
 
 
 class Forward(NamedTuple):
     """outputs (T, B, q), or (B, q) for readout "last"; last: each layer's state after step T; tape for `backward`."""
 
     outputs: Array
-    last: list[CellState]
+    last: list[State]
     tape: "NetworkTape"
 
 
@@ -76,23 +75,23 @@ class Network:
         assert size is not None
         return Dense(size, self.output_size)
 
-    def init(self, rng: np.random.Generator, dtype: Any = np.float32) -> tuple[Params, States]:
-        """Parameters and states on the host; every layer draws from its own child of `rng`."""
+    def init(self, rng: np.random.Generator, dtype: Any = np.float32) -> tuple[Params, NamedBuffers]:
+        """Parameters and buffers on the host; every layer draws from its own child of `rng`."""
         readout_rng, *rngs = rng.spawn(1 + len(self.layers))
         params: Params = {}
-        states: States = {}
+        buffers: NamedBuffers = {}
         for i, (layer, child) in enumerate(zip(self.layers, rngs, strict=True)):
-            own, own_states = layer.init(child, dtype=dtype)
+            own, own_buffers = layer.init(child, dtype=dtype)
             params |= _with_prefix(f"layer{i}.", own)
-            states |= _with_prefix(f"layer{i}.", own_states)
-        return params | _with_prefix("readout.", self._dense.init(readout_rng, np.dtype(dtype))), states
+            buffers |= _with_prefix(f"layer{i}.", own_buffers)
+        return params | _with_prefix("readout.", self._dense.init(readout_rng, np.dtype(dtype))), buffers
 
     def forward(
         self,
         params: Params,
-        states: States,
+        buffers: NamedBuffers,
         x: Array,
-        h0: list[CellState] | None = None,
+        h0: list[State] | None = None,
         rng: np.random.Generator | None = None,
     ) -> Forward:
         """Outputs, last states and tape over x.
@@ -104,7 +103,7 @@ class Network:
         tapes, last = [], []
         scales: list[Array | None] = [None] * len(self.layers)
         for i, layer in enumerate(self.layers):
-            state, tape = layer.forward(*self._own(i, params, states), x, None if h0 is None else h0[i])
+            state, tape = layer.forward(*self._own(i, params, buffers), x, None if h0 is None else h0[i])
             parts = parts_of(layer.cell, state)
             last.append(state_of(tuple(part[-1] for part in parts)))
             tapes.append(tape)
@@ -116,7 +115,7 @@ class Network:
         outputs = self._dense.forward(_without_prefix("readout.", params), read)
         return Forward(outputs, last, NetworkTape(tapes, scales, read, x.shape))
 
-    def backward(self, params: Params, states: States, tape: NetworkTape, doutputs: Array) -> Params:
+    def backward(self, params: Params, buffers: NamedBuffers, tape: NetworkTape, doutputs: Array) -> Params:
         """The gradient of every parameter from dL/doutputs."""
         dread, dreadout = self._dense.backward(_without_prefix("readout.", params), tape.read, doutputs)
         gradients = _with_prefix("readout.", dreadout)
@@ -128,7 +127,7 @@ class Network:
         for i in reversed(range(len(self.layers))):
             scale, layer = tape.scales[i], self.layers[i]
             dh = real_features_pullback(dh if scale is None else scale * dh, layer.cell.complex)
-            own = layer.backward(*self._own(i, params, states), tape.layers[i], dh)
+            own = layer.backward(*self._own(i, params, buffers), tape.layers[i], dh)
             gradients |= _with_prefix(f"layer{i}.", own.params)
             dh = own.x
         return {name: gradients[name] for name in params}
@@ -136,50 +135,50 @@ class Network:
     def loss_and_gradients(
         self,
         params: Params,
-        states: States,
+        buffers: NamedBuffers,
         x: Array,
         y: Array,
         mask: Array | None = None,
-        h0: list[CellState] | None = None,
+        h0: list[State] | None = None,
         rng: np.random.Generator | None = None,
     ) -> tuple[Array, Params, Forward]:
         """Loss (0-d), gradients under the parameters' names, and the forward pass; `forward` tells the arguments.
 
         NotFiniteError for a loss that is not finite.
         """
-        result = self.forward(params, states, x, h0, rng)
+        result = self.forward(params, buffers, x, h0, rng)
         loss, doutputs = LOSSES[self.loss](result.outputs, y, mask)
         finite = xp_of(loss).isfinite(loss)
         check(finite, NotFiniteError("loss is not finite"), lambda: f"loss is {float(loss)}")
-        return loss, self.backward(params, states, result.tape, doutputs), result
+        return loss, self.backward(params, buffers, result.tape, doutputs), result
 
-    def retract(self, params: Params, states: States, deltas: Params) -> tuple[Params, States]:
+    def retract(self, params: Params, buffers: NamedBuffers, deltas: Params) -> tuple[Params, NamedBuffers]:
         """Subtract the optimizer's deltas; every U follows its parameters."""
         new_params: Params = {}
-        new_states: States = {}
+        new_buffers: NamedBuffers = {}
         for i, layer in enumerate(self.layers):
             prefix = f"layer{i}."
             with within(prefix):
-                own, own_states = layer.retract(*self._own(i, params, states), _without_prefix(prefix, deltas))
+                own, own_buffers = layer.retract(*self._own(i, params, buffers), _without_prefix(prefix, deltas))
             new_params |= _with_prefix(prefix, own)
-            new_states |= _with_prefix(prefix, own_states)
+            new_buffers |= _with_prefix(prefix, own_buffers)
         for name in params:
             if name.startswith("readout."):
                 new_params[name] = params[name] - deltas[name]
-        return {name: new_params[name] for name in params}, new_states
+        return {name: new_params[name] for name in params}, new_buffers
 
-    def rebuild(self, params: Params, states: States) -> States:
-        """States with every U afresh from the parameters, for parameters that were set by hand."""
-        rebuilt: States = {}
+    def rebuild(self, params: Params, buffers: NamedBuffers) -> NamedBuffers:
+        """Buffers with every U afresh from the parameters, for parameters that were set by hand."""
+        rebuilt: NamedBuffers = {}
         for i, layer in enumerate(self.layers):
-            rebuilt |= _with_prefix(f"layer{i}.", layer.rebuild(*self._own(i, params, states)))
+            rebuilt |= _with_prefix(f"layer{i}.", layer.rebuild(*self._own(i, params, buffers)))
         return rebuilt
 
-    def settle(self, params: Params, states: States) -> States:
-        """The states once per logging interval: what `retract` on a device left open is settled."""
-        settled: States = {}
+    def settle(self, params: Params, buffers: NamedBuffers) -> NamedBuffers:
+        """The buffers once per logging interval: what `retract` on a device left open is settled."""
+        settled: NamedBuffers = {}
         for i, layer in enumerate(self.layers):
-            settled |= _with_prefix(f"layer{i}.", layer.settle(*self._own(i, params, states)))
+            settled |= _with_prefix(f"layer{i}.", layer.settle(*self._own(i, params, buffers)))
         return settled
 
     def count(self, params: Params) -> int:
@@ -187,19 +186,19 @@ class Network:
         own = sum(layer.count(_without_prefix(f"layer{i}.", params)) for i, layer in enumerate(self.layers))
         return own + sum(value.size for value in _without_prefix("readout.", params).values())
 
-    def health(self, states: States) -> dict[str, dict[str, float]]:
+    def health(self, buffers: NamedBuffers) -> dict[str, dict[str, float]]:
         """Path of a weight, layer0.U_c, -> the figures its parametrization watches."""
         figures: dict[str, dict[str, float]] = {}
         for i, layer in enumerate(self.layers):
-            figures |= _with_prefix(f"layer{i}.", layer.health(_without_prefix(f"layer{i}.", states)))
+            figures |= _with_prefix(f"layer{i}.", layer.health(_without_prefix(f"layer{i}.", buffers)))
         return figures
 
-    def layer_weights(self, i: int, params: Params, states: States) -> Weights:
+    def layer_weights(self, i: int, params: Params, buffers: NamedBuffers) -> Weights:
         """The dense weights that layer i's cell sees."""
-        return self.layers[i].weights(*self._own(i, params, states))
+        return self.layers[i].weights(*self._own(i, params, buffers))
 
-    def _own(self, i: int, params: Params, states: States) -> tuple[Params, States]:
-        return _without_prefix(f"layer{i}.", params), _without_prefix(f"layer{i}.", states)
+    def _own(self, i: int, params: Params, buffers: NamedBuffers) -> tuple[Params, NamedBuffers]:
+        return _without_prefix(f"layer{i}.", params), _without_prefix(f"layer{i}.", buffers)
 
 
 def _with_prefix(prefix: str, values: dict[str, Any]) -> dict[str, Any]:

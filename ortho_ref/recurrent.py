@@ -13,15 +13,14 @@ import numpy as np
 
 from ortho_ref import fused, scan
 from ortho_ref.backend import Array, complex_dtype, is_array, library_of
-from ortho_ref.cells import Cell, Weights
-from ortho_ref.cells import State as CellState
+from ortho_ref.cells import Cell, State, Weights
 from ortho_ref.cells.cell import is_tokens, parts_of, state_of
 from ortho_ref.checks import check_finite, check_indices, within
 from ortho_ref.initial import Initial, constant
-from ortho_ref.parametrizations import Free, Parametrization, Params, State
+from ortho_ref.parametrizations import Buffers, Free, Parametrization, Params
 from ortho_ref.parametrizations.parametrization import is_integer
 
-States = dict[str, State]
+NamedBuffers = dict[str, Buffers]
 _ENGINES: dict[str, ModuleType] = {"fused": fused, "scan": scan}
 
 
@@ -45,7 +44,7 @@ class RecurrentGradients(NamedTuple):
 
     params: Params
     x: Array | None
-    h0: CellState
+    h0: State
 
 
 @dataclass(frozen=True)
@@ -59,8 +58,9 @@ class Recurrent:
     initial: weight -> its initial value, where a model departs from the cell's own.
     sizes: (input_size, hidden_size) that `init` takes when it is given none.
 
-    Parameters are a flat dict: "W_r", "b_r", ...; for a parametrized weight "U_c.A".  States: {"U_c": {"U": ..., ...}}.
-    The dense U in a state follows its parameters in `init` and `retract`; after setting parameters by hand, `rebuild`.
+    Parameters are a flat dict: "W_r", "b_r", ...; for a parametrized weight "U_c.A".  Buffers are what is no parameter,
+    {"U_c": {"U": ..., ...}}.  The dense U follows its parameters in `init` and `retract`; after setting them by hand,
+    `rebuild`.
     """
 
     cell: Cell
@@ -109,8 +109,8 @@ class Recurrent:
         input_size: int | None = None,
         hidden_size: int | None = None,
         dtype: Any = np.float32,
-    ) -> tuple[Params, States]:
-        """Parameters and states, on the host.  Every weight is drawn from its own child of `rng`.
+    ) -> tuple[Params, NamedBuffers]:
+        """Parameters and buffers, on the host.  Every weight is drawn from its own child of `rng`.
 
         dtype: the real precision, float32 or float64.  Raises ValueError for other dtypes, sizes below 1, and sizes
         that are missing or differ from the layer's own.
@@ -123,10 +123,10 @@ class Recurrent:
         cell_rng, *children = rng.spawn(1 + len(names))
         weights = self.cell.init(cell_rng, m, n, dtype)
         params: Params = {}
-        states: States = {}
+        buffers: NamedBuffers = {}
         for name, child in zip(names, children, strict=True):
             if name in self.constrained:
-                own, states[name] = self.constrained[name].init(child, n, dtype)
+                own, buffers[name] = self.constrained[name].init(child, n, dtype)
                 params |= {f"{name}.{key}": value for key, value in own.items()}
             elif name in self.initial:
                 params[name] = self.initial[name](child, weights[name].shape, weights[name].dtype)
@@ -135,7 +135,7 @@ class Recurrent:
         h0_dtype = complex_dtype(dtype) if self.cell.complex else dtype
         for name, child in zip(self._h0_names, rng.spawn(len(self._h0_names)), strict=True):
             params[name] = self.initial.get(name, constant(0.0))(child, (n,), h0_dtype)
-        return params, states
+        return params, buffers
 
     def _sizes(self, input_size: int | None, hidden_size: int | None) -> tuple[int, int]:
         given = (input_size, hidden_size)
@@ -150,10 +150,10 @@ class Recurrent:
                 raise ValueError(f"{name} is {size!r}; allowed: an integer >= 1")
         return tuple(own if value is None else value for value, own in zip(given, fixed, strict=True))  # type: ignore[return-value]
 
-    def weights(self, params: Params, states: States) -> Weights:
-        """The dense weights the cell sees.  ValueError or TypeError if parameters and states do not fit this layer."""
-        if set(states) != set(self.constrained):
-            raise ValueError(f"states are of {sorted(states)}; expected {sorted(self.constrained)}")
+    def weights(self, params: Params, buffers: NamedBuffers) -> Weights:
+        """The dense weights the cell sees.  ValueError or TypeError if parameters and buffers do not fit this layer."""
+        if set(buffers) != set(self.constrained):
+            raise ValueError(f"buffers are of {sorted(buffers)}; expected {sorted(self.constrained)}")
         W = _input_weight(params)
         if W is None or not is_array(W) or W.ndim != 2:
             raise ValueError("params holds no input weight W (n, m)")
@@ -161,7 +161,7 @@ class Recurrent:
         if W.dtype not in allowed:
             names = ", ".join(np.dtype(dtype).name for dtype in allowed)
             raise TypeError(f"the parameters are {W.dtype}; allowed for this layer: {names}")
-        library_of(*params.values(), *(state["U"] for state in states.values()))
+        library_of(*params.values(), *(own["U"] for own in buffers.values()))
         n, m = W.shape
         shapes = self.cell.shapes(m, n)
         for name in self.constrained:
@@ -174,29 +174,29 @@ class Recurrent:
         for name in params:
             if name.partition(".")[0] not in (*shapes, *self._h0_names):
                 raise ValueError(f"params holds {name!r}; the weights are {', '.join((*shapes, *self._h0_names))}")
-        weights = {name: states[name]["U"] if name in states else _array(params.get(name)) for name in shapes}
+        weights = {name: buffers[name]["U"] if name in buffers else _array(params.get(name)) for name in shapes}
         for name, shape in shapes.items():
             _check_array(name, weights[name], shape, W.dtype if len(shape) == 2 else W.real.dtype)
         for name in self._h0_names:
             _check_array(name, params.get(name), (n,), W.dtype)
         return weights
 
-    def rebuild(self, params: Params, states: States) -> States:
-        """States with every U afresh from the parameters, for parameters that were set by hand."""
+    def rebuild(self, params: Params, buffers: NamedBuffers) -> NamedBuffers:
+        """Buffers with every U afresh from the parameters, for parameters that were set by hand."""
         return {
-            name: parametrization.rebuild(_own(params, name), states[name])
+            name: parametrization.rebuild(_own(params, name), buffers[name])
             for name, parametrization in self.constrained.items()
         }
 
     def forward(
-        self, params: Params, states: States, x: Array, h0: CellState | None = None
-    ) -> tuple[CellState, RecurrentTape]:
+        self, params: Params, buffers: NamedBuffers, x: Array, h0: State | None = None
+    ) -> tuple[State, RecurrentTape]:
         """States (T+1, B, n) over x (T, B, m), or tokens (T, B), and the tape.
 
         h0 (B, n), for LSTM a pair: None starts from the trained initial state, or from zeros.
         Raises ValueError and TypeError, naming the argument, for wrong shapes, dtypes, devices and values.
         """
-        weights = self.weights(params, states)
+        weights = self.weights(params, buffers)
         W = _input_weight(weights)
         n, m = W.shape
         x = check_input(x, m, W.real)
@@ -211,13 +211,13 @@ class Recurrent:
         return h, RecurrentTape(tape, self.cell, self.engine, (*x.shape[:2], n), from_trained_h0)
 
     def backward(
-        self, params: Params, states: States, tape: RecurrentTape, dh: Array, dh_T: CellState | None = None
+        self, params: Params, buffers: NamedBuffers, tape: RecurrentTape, dh: Array, dh_T: State | None = None
     ) -> RecurrentGradients:
         """Gradients of every parameter, of x and of h0, from dh (T, B, n) for h[1:] and dh_T for the last state.
 
         Under LSTM dh is for h only, dh_T is a pair.  A trained initial state's gradient is summed over the batch.
         """
-        weights = self.weights(params, states)
+        weights = self.weights(params, buffers)
         W = _input_weight(weights)
         if not isinstance(tape, RecurrentTape):
             raise TypeError(f"tape is a {type(tape).__name__}; expected what forward returned")
@@ -235,8 +235,8 @@ class Recurrent:
         gradients = _ENGINES[self.engine].backward(self.cell, weights, tape.engine, dh, dh_T)
         params_gradients: Params = {}
         for name, gradient in gradients.weights.items():
-            if name in states:
-                own = self.constrained[name].pullback(_own(params, name), states[name], gradient)
+            if name in buffers:
+                own = self.constrained[name].pullback(_own(params, name), buffers[name], gradient)
                 params_gradients |= {f"{name}.{key}": value for key, value in own.items()}
             else:
                 params_gradients[name] = gradient
@@ -245,27 +245,27 @@ class Recurrent:
             params_gradients[name] = summed if tape.from_trained_h0 else 0 * summed
         return RecurrentGradients(params_gradients, gradients.x, gradients.h0)
 
-    def retract(self, params: Params, states: States, deltas: Params) -> tuple[Params, States]:
+    def retract(self, params: Params, buffers: NamedBuffers, deltas: Params) -> tuple[Params, NamedBuffers]:
         """Subtract the optimizer's deltas and update every U.  ValueError where names or shapes do not fit."""
         if set(deltas) != set(params):
             raise ValueError(f"deltas differ from the parameters in {sorted(set(deltas) ^ set(params))}")
         deltas = {name: _array(delta) for name, delta in deltas.items()}
         for name, delta in deltas.items():
             _check_array(f"delta of {name}", delta, params[name].shape, params[name].dtype)
-        new_params, new_states = {}, dict(states)
+        new_params, new_buffers = {}, dict(buffers)
         for name in params:
-            if name.partition(".")[0] not in states:
+            if name.partition(".")[0] not in buffers:
                 new_params[name] = library_of(params[name]).xp.asarray(params[name] - deltas[name])
         for name, parametrization in self.constrained.items():
             with within(f"{name}: "):
-                own, new_states[name] = parametrization.retract(_own(params, name), states[name], _own(deltas, name))
+                own, new_buffers[name] = parametrization.retract(_own(params, name), buffers[name], _own(deltas, name))
             new_params |= {f"{name}.{key}": value for key, value in own.items()}
-        return {name: new_params[name] for name in params}, new_states
+        return {name: new_params[name] for name in params}, new_buffers
 
-    def settle(self, params: Params, states: States) -> States:
-        """The states once per logging interval: what `retract` on a device left open is settled."""
+    def settle(self, params: Params, buffers: NamedBuffers) -> NamedBuffers:
+        """The buffers once per logging interval: what `retract` on a device left open is settled."""
         return {
-            name: parametrization.settle(_own(params, name), states[name])
+            name: parametrization.settle(_own(params, name), buffers[name])
             for name, parametrization in self.constrained.items()
         }
 
@@ -283,11 +283,11 @@ class Recurrent:
         n = _input_weight(params).shape[0]
         return total + sum(parametrization.count(n) for parametrization in self.constrained.values())
 
-    def health(self, states: States) -> dict[str, dict[str, float]]:
+    def health(self, buffers: NamedBuffers) -> dict[str, dict[str, float]]:
         """Weight -> the figures its parametrization watches: defect, Neumann condition, forced resets."""
-        return {name: parametrization.health(states[name]) for name, parametrization in self.constrained.items()}
+        return {name: parametrization.health(buffers[name]) for name, parametrization in self.constrained.items()}
 
-    def _check_state(self, argument: str, state: CellState, shape: tuple[int, int], like: Array) -> None:
+    def _check_state(self, argument: str, state: State, shape: tuple[int, int], like: Array) -> None:
         parts = (state,) if len(self.cell.states) == 1 else state
         if not isinstance(parts, tuple) or len(parts) != len(self.cell.states):
             raise TypeError(

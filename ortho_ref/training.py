@@ -44,7 +44,7 @@ from ortho_ref.losses import LOSSES, METRICS
 from ortho_ref.network import Network
 from ortho_ref.optimizers import Optimizer, clip_by_global_norm, clip_by_value, global_norm
 from ortho_ref.parametrizations import Params
-from ortho_ref.recurrent import States
+from ortho_ref.recurrent import NamedBuffers
 from ortho_ref.task import Batch, Task, check_integer
 
 Record = dict[str, Any]
@@ -54,7 +54,7 @@ LAST, BEST = "last.safetensors", "best.safetensors"
 RUN_FILES = (CONFIG, METRICS_FILE, LAST, BEST, SUMMARY)
 #: What a checkpoint holds.
 STATE = (
-    *("settings", "iteration", "params", "states", "optimizer", "carried"),
+    *("settings", "iteration", "params", "buffers", "optimizer", "carried"),
     *("generators", "interval", "best", "metrics_size"),
 )
 
@@ -106,9 +106,9 @@ class Trainer:
             if own != its:
                 raise ValueError(f"the network's {what} is {own!r}; the task's is {its!r}")
         weights_rng, _, self._dropout_rng = self._generators()
-        params, states = self.network.init(weights_rng, self.dtype)
+        params, buffers = self.network.init(weights_rng, self.dtype)
         self.params: Params = to_device(params, self.device)
-        self.states: States = to_device(states, self.device)
+        self.buffers: NamedBuffers = to_device(buffers, self.device)
         self.iteration = 0
         self._carried: list[Any] | None = None
         self._total: Any = 0.0
@@ -185,7 +185,7 @@ class Trainer:
             if logs:
                 gradient_norm = self.settle(gradient_norm)
                 # not at checkpoints: what a run is stopped at must not change its bits
-                self.states = self.network.settle(self.params, self.states)
+                self.buffers = self.network.settle(self.params, self.buffers)
                 record: Record = {
                     "iteration": self.iteration,
                     "loss": self._total / self._since,
@@ -231,7 +231,7 @@ class Trainer:
         h0 = self._carried if batch.carries_state else None
         try:
             loss, gradients, result = self.network.loss_and_gradients(
-                self.params, self.states, batch.x, batch.y, batch.mask, h0, self._dropout_rng
+                self.params, self.buffers, batch.x, batch.y, batch.mask, h0, self._dropout_rng
             )
         except NotFiniteError as error:
             raise self._not_finite(str(error)) from error
@@ -251,7 +251,7 @@ class Trainer:
         if (good := self._checks.good) is not None:  # what has failed is still to be seen in the parameters
             deltas = {name: xp_of(good).where(good, delta, 0) for name, delta in deltas.items()}
         try:
-            self.params, self.states = self.network.retract(self.params, self.states, deltas)
+            self.params, self.buffers = self.network.retract(self.params, self.buffers, deltas)
         except NotFiniteError as error:
             raise self._not_finite(str(error), deltas, "delta of") from error
         self._total, self._since = self._total + number(loss), self._since + 1
@@ -276,13 +276,13 @@ class Trainer:
     def _health(self) -> dict[str, dict[str, float]]:
         self.settle()
         try:
-            return self.network.health(self.states)
+            return self.network.health(self.buffers)
         except np.linalg.LinAlgError as error:
             raise self._not_finite(f"after it, {error}") from error
 
     def evaluate(self) -> Record:
         """`evaluate` with the weights as they are."""
-        return evaluate(self.network, self.params, self.states, self.task)
+        return evaluate(self.network, self.params, self.buffers, self.task)
 
     def _batches(self, state: dict[str, Any] | None) -> Iterator[Batch]:
         """The task's batches from number `iteration` on; state: where the generator must be then, if that is known."""
@@ -302,7 +302,7 @@ class Trainer:
             "settings": self._settings(),
             "iteration": self.iteration,
             "params": self.params,
-            "states": self.states,
+            "buffers": self.buffers,
             "optimizer": self.optimizer.state(),
             "carried": self._carried,
             "generators": {
@@ -326,7 +326,7 @@ class Trainer:
 
     def _arrays(self) -> Params:
         """Parameters, and the U built from them."""
-        return self.params | {f"{name}.U": state["U"] for name, state in self.states.items()}
+        return self.params | {f"{name}.U": own["U"] for name, own in self.buffers.items()}
 
     def _restore(self, path: Path) -> tuple[int, dict[str, Any]]:
         """Take up a checkpoint; the size of metrics.jsonl and the state of the data's generator it records."""
@@ -335,8 +335,8 @@ class Trainer:
             if state["settings"].get(name) != value:
                 raise ValueError(f"{name} is {value!r}; {path} has {state['settings'].get(name)!r}")
         _check_same(path, self.params, state["params"])
-        moved = to_device({name: state[name] for name in ("params", "states", "carried", "optimizer")}, self.device)
-        self.params, self.states, self._carried = moved["params"], moved["states"], moved["carried"]
+        moved = to_device({name: state[name] for name in ("params", "buffers", "carried", "optimizer")}, self.device)
+        self.params, self.buffers, self._carried = moved["params"], moved["buffers"], moved["carried"]
         self.optimizer.load(moved["optimizer"])
         self.iteration, self._best = state["iteration"], state["best"]
         self._total, self._since = state["interval"]["total"], state["interval"]["since"]
@@ -354,13 +354,13 @@ class Trainer:
 
 
 @subnormals_as_zero()
-def evaluate(network: Network, params: Params, states: States, task: Task) -> Record:
+def evaluate(network: Network, params: Params, buffers: NamedBuffers, task: Task) -> Record:
     """{"evaluation_loss": ..., task.metric: ...}: means over the task's held-out set, each entry alike."""
     loss, metric, entries = 0.0, 0.0, 0
     carried: list[Any] | None = None
     for batch in task.evaluation():
         x, y, mask, carries_state = _moved(batch, params)
-        result = network.forward(params, states, x, carried if carries_state else None)
+        result = network.forward(params, buffers, x, carried if carries_state else None)
         carried = result.last
         own = float(LOSSES[task.loss](result.outputs, y, mask)[0])
         count = y.size if mask is None else int(mask.sum()) * (y.size // mask.size)
@@ -380,11 +380,11 @@ def _moved(batch: Batch, params: Params) -> Batch:
 
 
 class Loaded(NamedTuple):
-    """A network with its parameters and states, on the host: network.forward(params, states, x)."""
+    """A network with its parameters and buffers, on the host: network.forward(params, buffers, x)."""
 
     network: Network
     params: Params
-    states: States
+    buffers: NamedBuffers
 
 
 def load(run: Path | str, which: str | None = None) -> Loaded:
@@ -402,7 +402,7 @@ def load(run: Path | str, which: str | None = None) -> Loaded:
     path = run / (LAST if which == "last" or (which is None and not (run / BEST).exists()) else BEST)
     network, state = models.network(**config["network"]), _load_state(path)
     _check_same(path, network.init(np.random.default_rng(0), _dtype(state["params"]))[0], state["params"])
-    return Loaded(network, state["params"], state["states"])
+    return Loaded(network, state["params"], state["buffers"])
 
 
 def read_config(run: Path) -> Record:

@@ -185,7 +185,7 @@ def norm_condition(study: Study) -> tuple[Record, Figure]:
     return {"worst": worst, "runs": numbers_of(runs)}, figure
 
 
-def least_squares_update(params: Record, state: Record, delta: Record) -> tuple[Record, Record]:
+def least_squares_update(params: Record, buffers: Record, delta: Record) -> tuple[Record, Record]:
     """`ScaledCayley.retract` with (I + A)^{-1} by least squares, the paper's "inverse"."""
     A = params["A"] - delta["A"]
     library = library_of(A)
@@ -193,7 +193,7 @@ def least_squares_update(params: Record, state: Record, delta: Record) -> tuple[
     # NumPy's computes in float64; cupyx.scipy.linalg has none
     lstsq = library.linalg.lstsq if library.device == "cpu" else partial(library.xp.linalg.lstsq, rcond=None)
     A_tilde = lstsq(I + A, I)[0]
-    return {"A": A}, {**state, "U": (2 * A_tilde - I) * state["D"], "A_tilde": A_tilde}
+    return {"A": A}, {**buffers, "U": (2 * A_tilde - I) * buffers["D"], "A_tilde": A_tilde}
 
 
 def updates_of_U(
@@ -201,15 +201,15 @@ def updates_of_U(
 ) -> dict[str, Callable[[], tuple[Record, Record]]]:
     """The contenders of neumann-time, float32: all make the same update of A, too small for a forced reset."""
     exact = ScaledCayley(n // 2)
-    params, state = NeumannCayley(n // 2).init(rng, n, np.float32)
+    params, buffers = NeumannCayley(n // 2).init(rng, n, np.float32)
     X = np.triu(rng.standard_normal((n, n)).astype(np.float32), 1) / (100 * n)
-    params, state, delta = to_device((params, state, X - X.T), device)
+    params, buffers, delta = to_device((params, buffers, X - X.T), device)
     retracts: dict[str, Callable[..., tuple[Record, Record]]] = {
         **{f"order {q}": NeumannCayley(n // 2, q, reset_every=None).retract for q in (1, 2, 3)},
         "exact, LU": exact.retract,
         "exact, least squares": least_squares_update,
     }
-    return {name: partial(retract, params, state, {"A": delta}) for name, retract in retracts.items()}
+    return {name: partial(retract, params, buffers, {"A": delta}) for name, retract in retracts.items()}
 
 
 def neumann_time(study: Study) -> tuple[Record, Figure]:
@@ -325,14 +325,14 @@ def held_out(length: int, sequences: int = 20, device: str = "cpu") -> tuple[Arr
 def gradient_norms(trainer: Trainer, length: int) -> list[float]:
     """||dL/dh_t|| for t = 1..T, with the trainer's weights."""
     network, cell = watched(trainer.network)
-    network.loss_and_gradients(trainer.params, trainer.states, *held_out(length, device=trainer.device))
+    network.loss_and_gradients(trainer.params, trainer.buffers, *held_out(length, device=trainer.device))
     return cell.gradient_norms
 
 
 def hidden_norms(trainer: Trainer, length: int) -> Record:
     """||h_t|| and ||h_t - h_T|| for t = 1..T, with the trainer's weights."""
     network, cell = watched(trainer.network)
-    network.forward(trainer.params, trainer.states, held_out(length, device=trainer.device)[0])
+    network.forward(trainer.params, trainer.buffers, held_out(length, device=trainer.device)[0])
     last = cell.history[-1]
     return {"norm": [mean_norm(h) for h in cell.history], "distance": [mean_norm(h - last) for h in cell.history]}
 

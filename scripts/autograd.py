@@ -91,12 +91,12 @@ def run(cell: Cell, weights: Mapping[str, Any], x: Any, h0: Any) -> Any:
     raise TypeError(f"no PyTorch form of {type(cell).__name__}")
 
 
-def matrix(p: Parametrization, leaves: Mapping[str, Any], state: Mapping[str, Any]) -> Any:
-    """U (n, n) of a parametrization from its own parameters; of the state only n, D and permutations are read."""
-    n = len(state["U"])
+def matrix(p: Parametrization, leaves: Mapping[str, Any], buffers: Mapping[str, Any]) -> Any:
+    """U (n, n) of a parametrization from its own parameters; of the buffers only n, D and permutations are read."""
+    n = len(buffers["U"])
     if isinstance(p, ScaledCayley | NeumannCayley):
         A, I = _skew(leaves["A"]), torch.eye(n, dtype=torch.float64)
-        return torch.linalg.solve(I + A, I - A) @ torch.diag(torch.tensor(state["D"]))
+        return torch.linalg.solve(I + A, I - A) @ torch.diag(torch.tensor(buffers["D"]))
     if isinstance(p, Exponential):
         return torch.linalg.matrix_exp(_skew(leaves["A"]))
     if isinstance(p, Householder):
@@ -125,14 +125,14 @@ def matrix(p: Parametrization, leaves: Mapping[str, Any], state: Mapping[str, An
         pairs, Theta = [(i, i + n // 2) for i in range(n // 2)], {"theta": leaves["Theta"].T}
         layers = []
         for j in reversed(range(Theta["theta"].shape[0])):
-            Q = torch.eye(n, dtype=torch.float64)[torch.tensor(state["permutations"][j])]
+            Q = torch.eye(n, dtype=torch.float64)[torch.tensor(buffers["permutations"][j])]
             layers += [Q, _rotations(n, pairs, Theta, "", j)]
         return _product_in_time(layers, leaves)
     if isinstance(p, StructuredUnitary):
         D_1, D_2, D_3 = (torch.diag(torch.exp(1j * leaves[f"w_{j}"])) for j in (1, 2, 3))
         k = torch.arange(n, dtype=torch.float64)
         F = torch.exp(-2j * torch.pi * torch.outer(k, k) / n) / n**0.5
-        Pi = torch.eye(n, dtype=torch.complex128)[torch.tensor(state["permutation"])]
+        Pi = torch.eye(n, dtype=torch.complex128)[torch.tensor(buffers["permutation"])]
         R_1, R_2 = _reflection(leaves["v_1"]), _reflection(leaves["v_2"])
         return torch.linalg.multi_dot([D_3, R_2, F.mH, D_2, Pi, R_1, F, D_1])
     if isinstance(p, GeodesicUnitary):
@@ -189,7 +189,7 @@ def gradients_of_map(problem: MapProblem) -> dict[str, np.ndarray]:
     """Autograd's gradient of a map problem's loss with respect to its parameters, 0 in entries that are not free."""
 
     def loss(leaves: dict[str, Any]) -> Any:
-        return (torch.tensor(problem.dU).conj() * matrix(problem.p, leaves, problem.state)).real.sum()
+        return (torch.tensor(problem.dU).conj() * matrix(problem.p, leaves, problem.buffers)).real.sum()
 
     return gradients(loss, problem.params)
 

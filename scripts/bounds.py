@@ -59,13 +59,13 @@ def measure(folder: Path, file: str | None, steps: int, device: str = "cpu") -> 
 
     The Jacobians and their norms are NumPy's, in float64, wherever the states come from.
     """
-    network, params, states = load(folder)
+    network, params, buffers = load(folder)
     task = task_of(folder, read_config(folder), file)
     x = next(iter(task.evaluation())).x[:steps, :1]
     x = np.eye(task.input.size)[x] if is_tokens(x) else x.astype(np.float64)
     found = []
     for i, layer in enumerate(network.layers):
-        weights = {name: double(value) for name, value in network.layer_weights(i, params, states).items()}
+        weights = {name: double(value) for name, value in network.layer_weights(i, params, buffers).items()}
         own = [double(params[f"layer{i}.{name}0"])[None] for name in layer.cell.states if layer.trained_h0]
         given = to_device((weights, x, state_of(tuple(own)) if own else None), device)
         h = parts_of(layer.cell, to_host(scan.forward(layer.cell, *given)[0]))[0]

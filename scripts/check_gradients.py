@@ -112,19 +112,19 @@ def check_network(
     margin = 4 * MARGIN if n < 20 else MARGIN / 2  # at real size some unit is always nearer
     distance = 0.0
     while distance < margin:
-        params, states = network.init(rng, np.float64)
+        params, buffers = network.init(rng, np.float64)
         for key, value in params.items():
             if not value.ndim:  # scalar gates start almost shut, which leaves gradients of nothing but rounding
                 params[key] = np.asarray(-1 + 0.3 * rng.standard_normal())
             elif "." not in key.partition(".")[2]:  # orthogonal weights' own parameters stay as they are drawn
                 params[key] = value + 0.6 * rng.standard_normal(value.shape) / np.sqrt(value.shape[-1])
         x, y = rng.standard_normal((T, 3, m)), rng.integers(0, 7, (T, 3))
-        distance = network_kink_distance(network, params, states, x)
-    ours = to_host(network.loss_and_gradients(*to_device((params, states, x, y), device))[1])
+        distance = network_kink_distance(network, params, buffers, x)
+    ours = to_host(network.loss_and_gradients(*to_device((params, buffers, x, y), device))[1])
 
     def loss(p: Any) -> Any:
         p = admissible(p)
-        return network.loss_and_gradients(p, network.rebuild(p, states), x, y)[0]
+        return network.loss_and_gradients(p, network.rebuild(p, buffers), x, y)[0]
 
     options_of_check: dict[str, Any] = {"skew": skew(params), "kink_distance": lambda _: distance, "margin": margin}
     report = check(loss, params, ours, directions=3, rng=rng, **options_of_check)

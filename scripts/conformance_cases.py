@@ -297,9 +297,9 @@ def _map(config: Config, n: int) -> Callable[[np.random.Generator], Arrays]:
     def draw(rng: np.random.Generator) -> Arrays:
         problem = random_map_problem(p, n, rng)
         arrays = {f"params.{name}": value for name, value in problem.params.items()} | {"dU": problem.dU}
-        arrays |= {name: problem.state[name] for name in reference.CONSTANTS if name in problem.state}
+        arrays |= {name: problem.buffers[name] for name in reference.CONSTANTS if name in problem.buffers}
         if config["parametrization"] == "neumann_cayley":
-            arrays["A_tilde"] = problem.state["A_tilde"] + 0.05 * rng.standard_normal((n, n))
+            arrays["A_tilde"] = problem.buffers["A_tilde"] + 0.05 * rng.standard_normal((n, n))
         return arrays
 
     return draw
@@ -421,10 +421,10 @@ def _norms(config: Config, inputs: Arrays) -> list[tuple[float, float]]:
     seen: list[tuple[float, float]] = []
 
     def retract(own: Any) -> Any:
-        def recorded(self: Any, params: Any, state: Any, delta: Any) -> Any:
-            P = state["A_tilde"] @ delta["A"]
+        def recorded(self: Any, params: Any, buffers: Any, delta: Any) -> Any:
+            P = buffers["A_tilde"] @ delta["A"]
             seen.append((float(np.linalg.norm(P, 2)), float(np.linalg.norm(P))))
-            return own(self, params, state, delta)
+            return own(self, params, buffers, delta)
 
         return recorded
 

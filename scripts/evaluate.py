@@ -26,7 +26,7 @@ def sample(loaded: Loaded, task: Text, prompt: str, length: int, temperature: fl
     drawn: list[int] = []
     last = None
     for _ in range(length):
-        outputs, last, _ = loaded.network.forward(loaded.params, loaded.states, tokens[:, None], last)
+        outputs, last, _ = loaded.network.forward(loaded.params, loaded.buffers, tokens[:, None], last)
         logits = outputs[-1, 0].astype(np.float64)
         p = np.exp((logits - logits.max()) / temperature)
         drawn.append(int(rng.choice(len(p), p=p / p.sum())))
@@ -55,8 +55,8 @@ def main(
             raise ValueError(f"temperature is {temperature}; allowed: a finite number above 0")
         loaded, config = load(folder, which), read_config(folder)
         task = task_of(folder, config, None if file is None else str(file))
-        params, states = to_device((loaded.params, loaded.states), device)
-        figures = evaluate(loaded.network, params, states, task)
+        params, buffers = to_device((loaded.params, loaded.buffers), device)
+        figures = evaluate(loaded.network, params, buffers, task)
         text = ""
         if isinstance(task, Text):
             begin = chr(task.alphabet[task.held_out[0]]) if prompt is None else prompt

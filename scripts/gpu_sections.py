@@ -230,16 +230,16 @@ def _compared(own: Settings, name: str, dtype: np.dtype) -> dict[str, float]:
     """Largest relative errors of the states, of all gradients, and of both between fused kernels and none."""
     B, T, m, n = own.size
     layer, rng = models.build(name, m, n), np.random.default_rng(own.seed)
-    params, states = layer.init(rng, dtype=dtype)
+    params, buffers = layer.init(rng, dtype=dtype)
     params = perturbed(params, rng, 0.1)
-    states = layer.rebuild(params, states)
+    buffers = layer.rebuild(params, buffers)
     state_dtype = np.result_type(dtype, np.complex64) if layer.cell.complex else dtype
     x = rng.standard_normal((T, B, m)).astype(dtype)
     dh = rng.standard_normal((T, B, n)).astype(state_dtype)
     h0 = state_of(tuple(rng.standard_normal((B, n)).astype(state_dtype) for _ in layer.cell.states))
 
     def course(device: str) -> tuple[list[Array], dict[str, Array]]:
-        p, s, x_d, dh_d, h0_d = to_device((params, states, x, dh, h0), device)
+        p, s, x_d, dh_d, h0_d = to_device((params, buffers, x, dh, h0), device)
         h, tape = layer.forward(p, s, x_d, h0_d)
         gradients = layer.backward(p, s, tape, dh_d, h0_d)
         parts = {f"h0 {i}": part for i, part in enumerate(parts_of(layer.cell, gradients.h0))}
@@ -314,13 +314,13 @@ def _mapped(own: Settings, p: Parametrization, n: int, dtype: np.dtype) -> Recor
     steps = [rng.standard_normal((n, n)).astype(dtype) * dtype.type(1e-3) for _ in range(own.map_updates)]
 
     def course(device: str) -> tuple[tuple[Array, ...], float]:
-        (params, state), dU = to_device((start, upstream), device)
-        state = p.rebuild(params, state)
-        before = state["U"], p.pullback(params, state, dU)["A"]
+        (params, buffers), dU = to_device((start, upstream), device)
+        buffers = p.rebuild(params, buffers)
+        before = buffers["U"], p.pullback(params, buffers, dU)["A"]
         for X in steps:
-            params, state = p.retract(params, state, {"A": to_device(X - X.T, device)})
-        after = state["U"], p.pullback(params, state, dU)["A"]
-        return to_host(before + after), float(defect(state["U"]))
+            params, buffers = p.retract(params, buffers, {"A": to_device(X - X.T, device)})
+        after = buffers["U"], p.pullback(params, buffers, dU)["A"]
+        return to_host(before + after), float(defect(buffers["U"]))
 
     (theirs, host_defect), (ours, its_defect) = course("cpu"), course(own.device)
     errors = (relative_error(a, b) for a, b in zip(ours, theirs, strict=True))

@@ -116,9 +116,9 @@ def _parametrization(config: Config, inputs: Arrays) -> Route:
     }
     p = makers[name]()
     given = {k: _complex(v) if p.complex and k in ("dU", "params.v_1", "params.v_2") else v for k, v in inputs.items()}
-    state = {**given, "U": given["dU"], "D": _signs(n, config.get("negative_ones", 0))}  # of this U the size is read
-    problem = MapProblem(p, _under("params.", given), state, given["dU"])
-    U = autograd.matrix(p, {key: torch.tensor(value) for key, value in problem.params.items()}, state)
+    buffers = {**given, "U": given["dU"], "D": _signs(n, config.get("negative_ones", 0))}  # of this U the size is read
+    problem = MapProblem(p, _under("params.", given), buffers, given["dU"])
+    U = autograd.matrix(p, {key: torch.tensor(value) for key, value in problem.params.items()}, buffers)
     outputs = {"U": U.resolve_conj().numpy()}
     for key, gradient in autograd.gradients_of_map(problem).items():
         outputs[f"d_params.{key}"] = gradient - gradient.T if key == "A" else gradient

@@ -43,7 +43,7 @@ def measure(trainer: Trainer, rounds: int, seconds: float) -> Times:
     batches = trainer.task.batches(np.random.default_rng(0), trainer.batch_size)
     x = next(batches).x
     cell = trainer.network.layers[0].cell
-    weights = trainer.network.layer_weights(0, trainer.params, trainer.states)
+    weights = trainer.network.layer_weights(0, trainer.params, trainer.buffers)
     n = next(weight.shape[0] for weight in weights.values())
     dh = np.random.default_rng(0).standard_normal((*x.shape[:2], n)).astype(np.float32)
     x, dh = to_device((x, dh), trainer.device)

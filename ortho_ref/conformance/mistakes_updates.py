@@ -133,11 +133,11 @@ def _series(wrong: Callable[[Any, Any, int, Any], Any]) -> Callable[[Case, Base]
 
 
 def _retracting(change: Callable[..., Any]) -> Callable[[Case, Base], Arrays]:
-    """Another update: change(right, parametrization, params, state, delta)."""
+    """Another update: change(right, parametrization, params, buffers, delta)."""
 
     def make(own: Any) -> Any:
-        def retract(self: Any, params: Any, state: Any, delta: Any) -> Any:
-            return change(lambda *arguments: own(self, *arguments), self, params, state, delta)
+        def retract(self: Any, params: Any, buffers: Any, delta: Any) -> Any:
+            return change(lambda *arguments: own(self, *arguments), self, params, buffers, delta)
 
         return retract
 
@@ -150,21 +150,21 @@ def _sgd_in_the_series(case: Case, base: Base) -> Arrays:
     seen: dict[int, Any] = {}
 
     def pullback(own: Any) -> Any:
-        def outputs(self: Any, params: Any, state: Any, dU: Any) -> Any:
-            gradient = own(self, params, state, dU)
+        def outputs(self: Any, params: Any, buffers: Any, dU: Any) -> Any:
+            gradient = own(self, params, buffers, dU)
             seen[id(params["A"])] = gradient["A"]
             return gradient
 
         return outputs
 
     def retract(own: Any) -> Any:
-        def outputs(self: Any, params: Any, state: Any, delta: Any) -> Any:
+        def outputs(self: Any, params: Any, buffers: Any, delta: Any) -> Any:
             fed_delta = optimizer["learning_rate"] * seen[id(params["A"])]
-            moved, after = own(self, params, state, delta)
+            moved, after = own(self, params, buffers, delta)
             if self.reset_every is not None and after["step"] % self.reset_every == 0:
                 return moved, after
-            by_sgd = own(self, params, state, {"A": fed_delta})[1]["A_tilde"]
-            return moved, {**after, "A_tilde": by_sgd, "U": by_sgd @ (np.eye(len(by_sgd)) - moved["A"]) * state["D"]}
+            by_sgd = own(self, params, buffers, {"A": fed_delta})[1]["A_tilde"]
+            return moved, {**after, "A_tilde": by_sgd, "U": by_sgd @ (np.eye(len(by_sgd)) - moved["A"]) * buffers["D"]}
 
         return outputs
 
@@ -175,45 +175,45 @@ def _adam_like(case: Case) -> bool:
     return NEUMANN(case) and case.config["optimizer_A" if case.kind == "train" else "optimizer"]["name"] != "sgd"
 
 
-def _early(own: Any, self: Any, params: Any, state: Any, delta: Any) -> Any:
+def _early(own: Any, self: Any, params: Any, buffers: Any, delta: Any) -> Any:
     """The reset comes one update early: the counter starts at 1."""
-    moved, after = own(params, {**state, "step": state["step"] + 1}, delta)
+    moved, after = own(params, {**buffers, "step": buffers["step"] + 1}, delta)
     return moved, {**after, "step": after["step"] - 1}
 
 
-def _late(own: Any, self: Any, params: Any, state: Any, delta: Any) -> Any:
+def _late(own: Any, self: Any, params: Any, buffers: Any, delta: Any) -> Any:
     """The reset comes one update late."""
-    late = min(state["step"], 1)
-    moved, after = own(params, {**state, "step": state["step"] - late}, delta)
+    late = min(buffers["step"], 1)
+    moved, after = own(params, {**buffers, "step": buffers["step"] - late}, delta)
     return moved, {**after, "step": after["step"] + late}
 
 
-def _from_zero(own: Any, self: Any, params: Any, state: Any, delta: Any) -> Any:
+def _from_zero(own: Any, self: Any, params: Any, buffers: Any, delta: Any) -> Any:
     """Updates are counted from 0, and 0 is a multiple."""
-    moved, after = own(params, {**state, "step": state["step"] - 1}, delta)
+    moved, after = own(params, {**buffers, "step": buffers["step"] - 1}, delta)
     return moved, {**after, "step": after["step"] + 1}
 
 
 def _inverse_of_c(own: Any) -> Any:
     """U_r's series starts from U_c's A_tilde."""
 
-    def retract(self: Any, params: Any, states: Any, deltas: Any) -> Any:
-        r = {**states["layer0.U_r"], "A_tilde": states["layer0.U_c"]["A_tilde"]}
-        return own(self, params, {**states, "layer0.U_r": r}, deltas)
+    def retract(self: Any, params: Any, buffers: Any, deltas: Any) -> Any:
+        r = {**buffers["layer0.U_r"], "A_tilde": buffers["layer0.U_c"]["A_tilde"]}
+        return own(self, params, {**buffers, "layer0.U_r": r}, deltas)
 
     return retract
 
 
-def _old_A(own: Any, self: Any, params: Any, state: Any, delta: Any) -> Any:
+def _old_A(own: Any, self: Any, params: Any, buffers: Any, delta: Any) -> Any:
     """Line 8 with the A from before the update."""
-    moved, after = own(params, state, delta)
-    return moved, {**after, "U": after["A_tilde"] @ (np.eye(len(params["A"])) - params["A"]) * state["D"]}
+    moved, after = own(params, buffers, delta)
+    return moved, {**after, "U": after["A_tilde"] @ (np.eye(len(params["A"])) - params["A"]) * buffers["D"]}
 
 
-def _inverse_unused(own: Any, self: Any, params: Any, state: Any, delta: Any) -> Any:
+def _inverse_unused(own: Any, self: Any, params: Any, buffers: Any, delta: Any) -> Any:
     """The exact A_tilde of a reset is used for U, but the series goes on from the approximate one."""
-    moved, after = own(params, state, delta)
-    went_on = neumann.neumann_inverse(state["A_tilde"], after["P"], self.order)
+    moved, after = own(params, buffers, delta)
+    went_on = neumann.neumann_inverse(buffers["A_tilde"], after["P"], self.order)
     return moved, {**after, "A_tilde": went_on}
 
 
@@ -246,7 +246,7 @@ def _layers(change: Callable[[Iterator[Layer]], Any], *kinds: type[Rotations]) -
     """Other layers, or in another order."""
 
     def make(own: Any) -> Any:
-        return lambda self, n, state: iter(change(own(self, n, state)))
+        return lambda self, n, buffers: iter(change(own(self, n, buffers)))
 
     return patched(*((kind, "_layers", make) for kind in kinds))
 
@@ -287,7 +287,7 @@ def _derivative_at_A(own: Any) -> Any:
 
 
 def _unprojected(own: Any) -> Any:
-    return lambda self, params, state, dU: {"A": exponential.exponential_derivative(params["A"].T, dU)}
+    return lambda self, params, buffers, dU: {"A": exponential.exponential_derivative(params["A"].T, dU)}
 
 
 def _upper_alone(case: Case, found: Arrays) -> Arrays:
@@ -392,7 +392,7 @@ def _geodesic(change: Callable[[Any, Any], Any]) -> Callable[[Case, Base], Array
     """Another delta of the geodesic step: change(X, delta)."""
 
     def make(own: Any) -> Any:
-        return lambda self, params, state, delta: own(self, params, state, {"X": change(params["X"], delta["X"])})
+        return lambda self, params, buffers, delta: own(self, params, buffers, {"X": change(params["X"], delta["X"])})
 
     return patched((GeodesicUnitary, "retract", make))
 
@@ -405,9 +405,9 @@ def _as_printed(X: Any, delta: Any) -> Any:
 def _additive(own: Any) -> Any:
     """X - delta, not unitary any more."""
 
-    def retract(self: Any, params: Any, state: Any, delta: Any) -> Any:
+    def retract(self: Any, params: Any, buffers: Any, delta: Any) -> Any:
         X = params["X"] - delta["X"]
-        return {"X": X}, {**state, "U": X}
+        return {"X": X}, {**buffers, "U": X}
 
     return retract
 
@@ -616,10 +616,10 @@ def _forced_and_due(case: Case) -> bool:
     return _forced(case) and case.config["reset_every"] is not None
 
 
-def _restarted(own: Any, self: Any, params: Any, state: Any, delta: Any) -> Any:
+def _restarted(own: Any, self: Any, params: Any, buffers: Any, delta: Any) -> Any:
     """A forced reset counts as the one that is due."""
-    moved, after = own(params, state, delta)
-    return moved, {**after, "step": 0} if after["forced_resets"] > state["forced_resets"] else after
+    moved, after = own(params, buffers, delta)
+    return moved, {**after, "step": 0} if after["forced_resets"] > buffers["forced_resets"] else after
 
 
 def _stepping(case: Case) -> bool:

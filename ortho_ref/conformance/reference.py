@@ -140,32 +140,32 @@ def _jacobian(config: Config, inputs: Arrays) -> Arrays:
 
 def _parametrization(config: Config, inputs: Arrays) -> Arrays:
     p, params, dU = parametrization_of(config), under("params.", inputs), inputs["dU"]
-    state: dict[str, Any] = {"U": dU} | {name: inputs[name] for name in CONSTANTS if name in inputs}
+    buffers: dict[str, Any] = {"U": dU} | {name: inputs[name] for name in CONSTANTS if name in inputs}
     if isinstance(p, ScaledCayley | NeumannCayley):
-        state["D"] = signs(len(dU), p.negative_ones, dU.dtype)
+        buffers["D"] = signs(len(dU), p.negative_ones, dU.dtype)
     if isinstance(p, NeumannCayley):  # an update by 0 builds U from A and A_tilde as they are
         p = replace(p, reset_every=None)
-        state |= {"A_tilde": inputs["A_tilde"], "step": 0, "forced_resets": 0}
-        params, state = p.retract(params, state, {"A": np.zeros_like(params["A"])})
+        buffers |= {"A_tilde": inputs["A_tilde"], "step": 0, "forced_resets": 0}
+        params, buffers = p.retract(params, buffers, {"A": np.zeros_like(params["A"])})
     else:
-        state = p.rebuild(params, state)
-    return {"U": state["U"]} | _named("d_params.", p.pullback(params, state, dU))
+        buffers = p.rebuild(params, buffers)
+    return {"U": buffers["U"]} | _named("d_params.", p.pullback(params, buffers, dU))
 
 
 def _update(config: Config, inputs: Arrays) -> Arrays:
     p, optimizer = parametrization_of(config), optimizer_of(config["optimizer"])
     name = "X" if isinstance(p, GeodesicUnitary) else "A"
     params = {name: inputs[f"{name}0"]}
-    state: dict[str, Any] = {"U": params[name], "step": 0, "forced_resets": 0}
+    buffers: dict[str, Any] = {"U": params[name], "step": 0, "forced_resets": 0}
     if not isinstance(p, GeodesicUnitary):
-        state["D"] = signs(len(params[name]), config["negative_ones"], params[name].dtype)
-    state = p.rebuild(params, state)
+        buffers["D"] = signs(len(params[name]), config["negative_ones"], params[name].dtype)
+    buffers = p.rebuild(params, buffers)
     history = []
     for dU in inputs["dU"]:
-        gradient = p.pullback(params, state, dU)[name]
+        gradient = p.pullback(params, buffers, dU)[name]
         delta = optimizer.delta(name, params[name], gradient)
-        params, state = p.retract(params, state, {name: delta})
-        history.append({"U": state["U"]} | ({"A": params["A"], "A_tilde": state["A_tilde"]} if name == "A" else {}))
+        params, buffers = p.retract(params, buffers, {name: delta})
+        history.append({"U": buffers["U"]} | ({"A": params["A"], "A_tilde": buffers["A_tilde"]} if name == "A" else {}))
     return _stacked(history)
 
 
@@ -204,17 +204,17 @@ def _train(config: Config, inputs: Arrays) -> Arrays:
     options = {key: config[key] for key in ("orthogonal", "negative_ones", "order", "reset_every")}
     network = models.network("nc-gru", x.shape[-1], [n], q, loss=config["loss"], **options)
     network = replace(network, layers=tuple(replace(layer, engine="scan") for layer in network.layers))
-    states = network.rebuild(params, network.init(np.random.default_rng(0), x.dtype)[1])
+    buffers = network.rebuild(params, network.init(np.random.default_rng(0), x.dtype)[1])
     optimizer = ByName({"*.A": optimizer_of(config["optimizer_A"]), "*": optimizer_of(config["optimizer"])})
     history = []
     for x_k, y_k in zip(x, y, strict=True):
-        loss, gradients = network.loss_and_gradients(params, states, x_k, y_k)[:2]
+        loss, gradients = network.loss_and_gradients(params, buffers, x_k, y_k)[:2]
         deltas = {name: optimizer.delta(name, params[name], gradient) for name, gradient in gradients.items()}
-        params, states = network.retract(params, states, deltas)
+        params, buffers = network.retract(params, buffers, deltas)
         entry = {"loss": np.asarray(loss)} | _named("params.", params)
-        for path, figures in network.health(states).items():
+        for path, figures in network.health(buffers).items():
             weight = path.removeprefix("layer0.")
-            entry |= {weight: states[path]["U"], f"defect.{weight}": np.asarray(figures["defect"])}
+            entry |= {weight: buffers[path]["U"], f"defect.{weight}": np.asarray(figures["defect"])}
         history.append(entry)
     return _stacked(history)
 

@@ -7,11 +7,12 @@ from ortho_ref.parametrizations.free import Free
 from ortho_ref.parametrizations.geodesic import GeodesicUnitary
 from ortho_ref.parametrizations.householder import Householder
 from ortho_ref.parametrizations.neumann import NeumannCayley
-from ortho_ref.parametrizations.parametrization import Parametrization, Params, State, defect
+from ortho_ref.parametrizations.parametrization import Buffers, Parametrization, Params, defect
 from ortho_ref.parametrizations.rotations import FFTRotations, TunableRotations, VolumePreserving
 from ortho_ref.parametrizations.structured import StructuredUnitary
 
 __all__ = [
+    "Buffers",
     "Exponential",
     "FFTRotations",
     "Free",
@@ -21,7 +22,6 @@ __all__ = [
     "Parametrization",
     "Params",
     "ScaledCayley",
-    "State",
     "StructuredUnitary",
     "TunableRotations",
     "VolumePreserving",

@@ -11,7 +11,7 @@ dA is the derivative by the free entries above the diagonal, A_ij = a_ij = -A_ji
 unconstrained gradient (E-ncgru-09).  D has +1 on the first n - k and -1 on the last k entries of its diagonal.
 NOT this file: (I - A/2)^{-1} (I + A/2), the Cayley map of geotorch.
 
-A_tilde = (I + A)^{-1} is kept in the state: one LU factorisation serves U and V.
+A_tilde = (I + A)^{-1} is kept in the buffers: one LU factorisation serves U and V.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ import numpy as np
 
 from ortho_ref.backend import Array, NotFiniteError, library_of, xp_of
 from ortho_ref.checks import check
-from ortho_ref.parametrizations.parametrization import Params, State, defect, is_integer
+from ortho_ref.parametrizations.parametrization import Buffers, Params, defect, is_integer
 
 
 def initial_A(rng: np.random.Generator, n: int, dtype: Any) -> Array:
@@ -70,8 +70,8 @@ def inverse(A: Array) -> Array:
     return linalg.lu_solve(linalg.lu_factor(I + A), I)
 
 
-def exact_state(A: Array, D: Array) -> State:
-    """State of the exact map at A: A_tilde = (I + A)^{-1}, U, and the diagonal D.  Errors as `check_skew`."""
+def exact_buffers(A: Array, D: Array) -> Buffers:
+    """Buffers of the exact map at A: A_tilde = (I + A)^{-1}, U, and the diagonal D.  Errors as `check_skew`."""
     xp = xp_of(A, D)
     check_skew("A", A, D.shape[0])
     A_tilde = inverse(A)
@@ -99,32 +99,32 @@ class ScaledCayley:
     def __post_init__(self) -> None:
         check_negative_ones(self.negative_ones)
 
-    def init(self, rng: np.random.Generator, n: int, dtype: Any) -> tuple[Params, State]:
+    def init(self, rng: np.random.Generator, n: int, dtype: Any) -> tuple[Params, Buffers]:
         """scoRNN's initial A."""
         A = initial_A(rng, n, dtype)
-        return {"A": A}, exact_state(A, signs(n, self.negative_ones, dtype))
+        return {"A": A}, exact_buffers(A, signs(n, self.negative_ones, dtype))
 
-    def rebuild(self, params: Params, state: State) -> State:
+    def rebuild(self, params: Params, buffers: Buffers) -> Buffers:
         """U from A.  ValueError unless A is real, finite and exactly skew."""
-        return {**state, **exact_state(params["A"], state["D"])}
+        return {**buffers, **exact_buffers(params["A"], buffers["D"])}
 
-    def pullback(self, params: Params, state: State, dU: Array) -> Params:
+    def pullback(self, params: Params, buffers: Buffers, dU: Array) -> Params:
         """dL/dU -> {"A": dL/dA}."""
-        return {"A": cayley_pullback(state["A_tilde"], state["D"], state["U"], dU)}
+        return {"A": cayley_pullback(buffers["A_tilde"], buffers["D"], buffers["U"], dU)}
 
-    def retract(self, params: Params, state: State, delta: Params) -> tuple[Params, State]:
+    def retract(self, params: Params, buffers: Buffers, delta: Params) -> tuple[Params, Buffers]:
         """A - delta, and U from it.  ValueError if A does not stay finite and skew."""
         params = {"A": params["A"] - delta["A"]}  # [ncgru:3]
-        return params, self.rebuild(params, state)  # [ncgru:4]
+        return params, self.rebuild(params, buffers)  # [ncgru:4]
 
-    def settle(self, params: Params, state: State) -> State:
-        """The state as it is: nothing is left open."""
-        return state
+    def settle(self, params: Params, buffers: Buffers) -> Buffers:
+        """The buffers as they are: nothing is left open."""
+        return buffers
 
     def count(self, n: int) -> int:
         """n (n - 1) / 2."""
         return n * (n - 1) // 2
 
-    def health(self, state: State) -> dict[str, float]:
+    def health(self, buffers: Buffers) -> dict[str, float]:
         """Defect ||U^T U - I||_2."""
-        return {"defect": defect(state["U"])}
+        return {"defect": defect(buffers["U"])}

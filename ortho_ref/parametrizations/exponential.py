@@ -18,7 +18,7 @@ import numpy as np
 
 from ortho_ref.backend import Array, library_of, xp_of
 from ortho_ref.parametrizations.cayley import check_skew, initial_A
-from ortho_ref.parametrizations.parametrization import Params, State, defect
+from ortho_ref.parametrizations.parametrization import Buffers, Params, defect
 
 
 def henaff_A(rng: np.random.Generator, n: int, dtype: Any) -> Array:
@@ -58,35 +58,35 @@ class Exponential:
         if not isinstance(self.initial, str) or self.initial not in _INITIAL:
             raise ValueError(f"initial is {self.initial!r}; allowed: {', '.join(map(repr, _INITIAL))}")
 
-    def init(self, rng: np.random.Generator, n: int, dtype: Any) -> tuple[Params, State]:
+    def init(self, rng: np.random.Generator, n: int, dtype: Any) -> tuple[Params, Buffers]:
         """A of random planar rotations, the last row and column 0 for odd n."""
         params = {"A": _INITIAL[self.initial](rng, n, dtype)}
         return params, self.rebuild(params, {"U": params["A"]})
 
-    def rebuild(self, params: Params, state: State) -> State:
+    def rebuild(self, params: Params, buffers: Buffers) -> Buffers:
         """U from A.  ValueError unless A is real, finite and exactly skew."""
         A = params["A"]
-        check_skew("A", A, state["U"].shape[0])
-        return {**state, "U": library_of(A).linalg.expm(A)}  # [sgornn:2-alt]
+        check_skew("A", A, buffers["U"].shape[0])
+        return {**buffers, "U": library_of(A).linalg.expm(A)}  # [sgornn:2-alt]
 
-    def pullback(self, params: Params, state: State, dU: Array) -> Params:
+    def pullback(self, params: Params, buffers: Buffers, dU: Array) -> Params:
         """dL/dU -> {"A": dL/dA}, exactly skew."""
         L = exponential_derivative(params["A"].T, dU)
         return {"A": L - L.T}  # [bp:expm/2]
 
-    def retract(self, params: Params, state: State, delta: Params) -> tuple[Params, State]:
+    def retract(self, params: Params, buffers: Buffers, delta: Params) -> tuple[Params, Buffers]:
         """A - delta, and U from it.  ValueError if A does not stay finite and skew."""
         params = {"A": params["A"] - delta["A"]}
-        return params, self.rebuild(params, state)
+        return params, self.rebuild(params, buffers)
 
-    def settle(self, params: Params, state: State) -> State:
-        """The state as it is: nothing is left open."""
-        return state
+    def settle(self, params: Params, buffers: Buffers) -> Buffers:
+        """The buffers as they are: nothing is left open."""
+        return buffers
 
     def count(self, n: int) -> int:
         """n (n - 1) / 2."""
         return n * (n - 1) // 2
 
-    def health(self, state: State) -> dict[str, float]:
+    def health(self, buffers: Buffers) -> dict[str, float]:
         """Defect ||U^T U - I||_2."""
-        return {"defect": defect(state["U"])}
+        return {"defect": defect(buffers["U"])}

@@ -7,7 +7,7 @@ import numpy as np
 
 from ortho_ref.backend import Array
 from ortho_ref.initial import glorot
-from ortho_ref.parametrizations.parametrization import Params, State
+from ortho_ref.parametrizations.parametrization import Buffers, Params
 
 
 @dataclass(frozen=True)
@@ -19,32 +19,32 @@ class Free:
 
     complex: ClassVar[bool] = False
 
-    def init(self, rng: np.random.Generator, n: int, dtype: Any) -> tuple[Params, State]:
+    def init(self, rng: np.random.Generator, n: int, dtype: Any) -> tuple[Params, Buffers]:
         """U Glorot uniform."""
         U = glorot(rng, (n, n), dtype)
         return {"": U}, {"U": U}
 
-    def rebuild(self, params: Params, state: State) -> State:
+    def rebuild(self, params: Params, buffers: Buffers) -> Buffers:
         """U is the parameter."""
-        return {**state, "U": params[""]}
+        return {**buffers, "U": params[""]}
 
-    def pullback(self, params: Params, state: State, dU: Array) -> Params:
+    def pullback(self, params: Params, buffers: Buffers, dU: Array) -> Params:
         """dL/dU as it is."""
         return {"": dU}
 
-    def retract(self, params: Params, state: State, delta: Params) -> tuple[Params, State]:
+    def retract(self, params: Params, buffers: Buffers, delta: Params) -> tuple[Params, Buffers]:
         """U - delta."""
         params = {"": params[""] - delta[""]}
-        return params, self.rebuild(params, state)
+        return params, self.rebuild(params, buffers)
 
-    def settle(self, params: Params, state: State) -> State:
-        """The state as it is: nothing is left open."""
-        return state
+    def settle(self, params: Params, buffers: Buffers) -> Buffers:
+        """The buffers as they are: nothing is left open."""
+        return buffers
 
     def count(self, n: int) -> int:
         """n^2."""
         return n * n
 
-    def health(self, state: State) -> dict[str, float]:
+    def health(self, buffers: Buffers) -> dict[str, float]:
         """Nothing to watch."""
         return {}

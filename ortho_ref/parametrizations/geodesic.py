@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ortho_ref.backend import Array, complex_dtype, library_of, xp_of
-from ortho_ref.parametrizations.parametrization import Params, State, check_parameter, defect
+from ortho_ref.parametrizations.parametrization import Buffers, Params, check_parameter, defect
 from ortho_ref.parametrizations.structured import StructuredUnitary
 
 TOLERANCE = 1e-2
@@ -28,25 +28,25 @@ class GeodesicUnitary:
 
     complex: ClassVar[bool] = True
 
-    def init(self, rng: np.random.Generator, n: int, dtype: Any) -> tuple[Params, State]:
+    def init(self, rng: np.random.Generator, n: int, dtype: Any) -> tuple[Params, Buffers]:
         """A random draw of uRNN's factorisation (urnn:6), as in the released code."""
         X = StructuredUnitary().init(rng, n, np.float64)[1]["U"].astype(complex_dtype(dtype))
         return {"X": X}, {"U": X.copy()}
 
-    def rebuild(self, params: Params, state: State) -> State:
+    def rebuild(self, params: Params, buffers: Buffers) -> Buffers:
         """U = X.  ValueError unless X is complex, finite and, to within 1e-2, unitary."""
         X = params["X"]
-        check_parameter("X", X, state["U"].shape, "c")
+        check_parameter("X", X, buffers["U"].shape, "c")
         away = defect(X)
         if away > TOLERANCE:
             raise ValueError(f"X is not unitary: ||X^H X - I||_2 is {away:.3g}; allowed: at most {TOLERANCE}")
-        return {**state, "U": X.copy()}
+        return {**buffers, "U": X.copy()}
 
-    def pullback(self, params: Params, state: State, dU: Array) -> Params:
+    def pullback(self, params: Params, buffers: Buffers, dU: Array) -> Params:
         """dL/dU is G."""
         return {"X": dU}
 
-    def retract(self, params: Params, state: State, delta: Params) -> tuple[Params, State]:
+    def retract(self, params: Params, buffers: Buffers, delta: Params) -> tuple[Params, Buffers]:
         """The geodesic step; delta stands for rate * G.  NotFiniteError if it is not finite."""
         X, G = params["X"], delta["X"]
         xp, linalg = xp_of(X, G), library_of(X, G).linalg
@@ -55,16 +55,16 @@ class GeodesicUnitary:
         A = GX - GX.conj().T  # [goru:2.9]
         I = xp.eye(len(X), dtype=X.dtype)
         X = linalg.lu_solve(linalg.lu_factor(I + A / 2), (I - A / 2) @ X)  # [goru:2.10]
-        return {"X": X}, {**state, "U": X.copy()}
+        return {"X": X}, {**buffers, "U": X.copy()}
 
-    def settle(self, params: Params, state: State) -> State:
-        """The state as it is: nothing is left open."""
-        return state
+    def settle(self, params: Params, buffers: Buffers) -> Buffers:
+        """The buffers as they are: nothing is left open."""
+        return buffers
 
     def count(self, n: int) -> int:
         """n^2, the dimension of the unitary group."""
         return n * n
 
-    def health(self, state: State) -> dict[str, float]:
+    def health(self, buffers: Buffers) -> dict[str, float]:
         """Defect ||U^H U - I||_2."""
-        return {"defect": defect(state["U"])}
+        return {"defect": defect(buffers["U"])}

@@ -24,7 +24,7 @@ import numpy as np
 
 from ortho_ref.backend import Array, library_of, xp_of
 from ortho_ref.checks import check
-from ortho_ref.parametrizations.parametrization import Params, State, check_parameter, defect, is_integer
+from ortho_ref.parametrizations.parametrization import Buffers, Params, check_parameter, defect, is_integer
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Householder:
         if not is_integer(self.reflections) or self.reflections < 1:
             raise ValueError(f"reflections is {self.reflections!r}; allowed: an integer from 1 to n")
 
-    def init(self, rng: np.random.Generator, n: int, dtype: Any) -> tuple[Params, State]:
+    def init(self, rng: np.random.Generator, n: int, dtype: Any) -> tuple[Params, Buffers]:
         """Columns of unit length, uniform in direction (oRNN).  ValueError if there are more of them than n."""
         if self.reflections > n:
             raise ValueError(f"reflections is {self.reflections}; allowed: 1 to n = {n}")
@@ -50,9 +50,9 @@ class Householder:
         params = {"V": (V / np.linalg.norm(V, axis=0)).astype(dtype)}
         return params, self.rebuild(params, {"U": np.empty((n, n), dtype)})
 
-    def rebuild(self, params: Params, state: State) -> State:
+    def rebuild(self, params: Params, buffers: Buffers) -> Buffers:
         """U from V.  ValueError unless V is finite, 0 above its diagonal, and has no column 0."""
-        V, n = params["V"], state["U"].shape[0]
+        V, n = params["V"], buffers["U"].shape[0]
         xp = xp_of(V)
         check_parameter("V", V, (n, self.reflections))
         below = "V has an entry above its diagonal; allowed: 0 there (column j begins at entry j)"
@@ -64,9 +64,9 @@ class Householder:
         U = xp.eye(n, dtype=V.dtype)
         if V.shape[1]:
             U -= V @ self._solved(V, V.T)  # [goru:householder]
-        return {**state, "U": U * signs}
+        return {**buffers, "U": U * signs}
 
-    def pullback(self, params: Params, state: State, dU: Array) -> Params:
+    def pullback(self, params: Params, buffers: Buffers, dU: Array) -> Params:
         """dL/dU -> {"V": dL/dV}, 0 above the diagonal."""
         whole = params["V"]
         xp = xp_of(whole, dU)
@@ -79,23 +79,23 @@ class Householder:
             dV[:, : V.shape[1]] = -(dU @ VY_T + dU.T @ VY) + V @ (dS + dS.T)  # [bp:householder/V]
         return {"V": xp.tril(dV)}
 
-    def retract(self, params: Params, state: State, delta: Params) -> tuple[Params, State]:
+    def retract(self, params: Params, buffers: Buffers, delta: Params) -> tuple[Params, Buffers]:
         """V - delta, and U from it."""
         params = {"V": params["V"] - delta["V"]}
-        return params, self.rebuild(params, state)
+        return params, self.rebuild(params, buffers)
 
-    def settle(self, params: Params, state: State) -> State:
-        """The state as it is: nothing is left open."""
-        return state
+    def settle(self, params: Params, buffers: Buffers) -> Buffers:
+        """The buffers as they are: nothing is left open."""
+        return buffers
 
     def count(self, n: int) -> int:
         """n m - m (m - 1) / 2, the sign of v_n counted for m = n."""
         m = self.reflections
         return n * m - m * (m - 1) // 2
 
-    def health(self, state: State) -> dict[str, float]:
+    def health(self, buffers: Buffers) -> dict[str, float]:
         """Defect ||U^T U - I||_2."""
-        return {"defect": defect(state["U"])}
+        return {"defect": defect(buffers["U"])}
 
     def _reflecting(self, V: Array) -> tuple[Array, Array]:
         """The columns that reflect, and the last factor as a diagonal (n,): ones but for m = n."""

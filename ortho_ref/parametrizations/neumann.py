@@ -14,10 +14,10 @@ at the start and every `reset_every` updates [ncgru:reset].
 
 The series needs spectral radius of P below 1 [ncgru:neumann-cond]; ||P||_2 < 1 suffices.  Every update looks at the
 Frobenius norm, an upper bound of ||P||_2, and at ||P||_2 itself where that bound is 1 or more.  If ||P||_2 >= 1 too,
-the series is not used: the update is followed by an exact reset, which the state counts.
+the series is not used: the update is followed by an exact reset, which the buffers count.
 
 Training on a device waits for no norm (`checks`): the series is used, and the greatest Frobenius norm, which decides
-there, is kept in the state until `settle` at the end of the logging interval: a reset that was forced is made and
+there, is kept in the buffers until `settle` at the end of the logging interval: a reset that was forced is made and
 counted then, once.  Resets that `reset_every` asks for need no look.
 """
 
@@ -32,11 +32,11 @@ from ortho_ref.parametrizations.cayley import (
     cayley_pullback,
     check_negative_ones,
     check_skew,
-    exact_state,
+    exact_buffers,
     initial_A,
     signs,
 )
-from ortho_ref.parametrizations.parametrization import Params, State, defect, spectral_norm
+from ortho_ref.parametrizations.parametrization import Buffers, Params, defect, spectral_norm
 
 
 def neumann_inverse(A_tilde: Array, P: Array, order: int) -> Array:
@@ -55,7 +55,7 @@ class NeumannCayley:
     order: highest power kept of the series, 1, 2 or 3; the paper's default is 2.
     reset_every: updates between exact inverses; the paper uses 50 (copying: 20).  None: only the one at the start.
 
-    State: U; A_tilde; D; P of the last update; step, the updates so far; forced_resets, those with ||P||_2 >= 1; and
+    Buffers: U; A_tilde; D; P of the last update; step, the updates so far; forced_resets, those with ||P||_2 >= 1; and
     between logging on a device bound, the greatest Frobenius norm of P since.
     """
 
@@ -72,29 +72,31 @@ class NeumannCayley:
         if self.reset_every is not None and (not isinstance(self.reset_every, int) or self.reset_every < 1):
             raise ValueError(f"reset_every is {self.reset_every!r}; allowed: an integer >= 1, or None")
 
-    def init(self, rng: np.random.Generator, n: int, dtype: Any) -> tuple[Params, State]:
+    def init(self, rng: np.random.Generator, n: int, dtype: Any) -> tuple[Params, Buffers]:
         """scoRNN's initial A, A_tilde and U exact."""
         A = initial_A(rng, n, dtype)
-        state = exact_state(A, signs(n, self.negative_ones, dtype))  # [ncgru:alg1/2]
-        return {"A": A}, {**state, "P": np.zeros_like(A), "step": 0, "forced_resets": 0}
+        buffers = exact_buffers(A, signs(n, self.negative_ones, dtype))  # [ncgru:alg1/2]
+        return {"A": A}, {**buffers, "P": np.zeros_like(A), "step": 0, "forced_resets": 0}
 
-    def rebuild(self, params: Params, state: State) -> State:
+    def rebuild(self, params: Params, buffers: Buffers) -> Buffers:
         """A_tilde and U exactly from A; the counters pass through.  ValueError unless A is finite and exactly skew."""
-        return {**state, **exact_state(params["A"], state["D"])}  # [ncgru:reset]
+        return {**buffers, **exact_buffers(params["A"], buffers["D"])}  # [ncgru:reset]
 
-    def pullback(self, params: Params, state: State, dU: Array) -> Params:
+    def pullback(self, params: Params, buffers: Buffers, dU: Array) -> Params:
         """dL/dU -> {"A": V^T - V}."""
-        return {"A": cayley_pullback(state["A_tilde"], state["D"], state["U"], dU)}  # [ncgru:alg1/4] [ncgru:alg1/5]
+        return {
+            "A": cayley_pullback(buffers["A_tilde"], buffers["D"], buffers["U"], dU)
+        }  # [ncgru:alg1/4] [ncgru:alg1/5]
 
-    def retract(self, params: Params, state: State, delta: Params) -> tuple[Params, State]:
+    def retract(self, params: Params, buffers: Buffers, delta: Params) -> tuple[Params, Buffers]:
         """Lines 6 to 8 of Algorithm 1, and the exact reset where it is due or forced.
 
         Raises ValueError unless delta is exactly skew; NotFiniteError if it or ||P|| is not finite.
         """
         xp = xp_of(params["A"], delta["A"])
-        check_skew("delta of A", delta["A"], state["D"].shape[0])
-        P = state["A_tilde"] @ delta["A"]
-        norm, step = xp.linalg.norm(P), state["step"] + 1
+        check_skew("delta of A", delta["A"], buffers["D"].shape[0])
+        P = buffers["A_tilde"] @ delta["A"]
+        norm, step = xp.linalg.norm(P), buffers["step"] + 1
         check(
             xp.isfinite(norm),
             NotFiniteError("||A_tilde delta|| of A is not finite"),
@@ -102,32 +104,32 @@ class NeumannCayley:
         )
         bound, forced = number(norm), False
         if is_array(bound):
-            state = {**state, "bound": xp.maximum(bound, state.get("bound", 0.0))}
+            buffers = {**buffers, "bound": xp.maximum(bound, buffers.get("bound", 0.0))}
         else:
             forced = bound >= 1 and spectral_norm(P) >= 1  # [ncgru:neumann-cond]
         A = params["A"] - delta["A"]  # [ncgru:alg1/6]
-        state = {**state, "P": P, "step": step, "forced_resets": state["forced_resets"] + forced}
+        buffers = {**buffers, "P": P, "step": step, "forced_resets": buffers["forced_resets"] + forced}
         if forced or (self.reset_every is not None and step % self.reset_every == 0):
-            return {"A": A}, self.rebuild({"A": A}, state)  # [ncgru:reset]
-        A_tilde = neumann_inverse(state["A_tilde"], P, self.order)  # [ncgru:alg1/7] [ncgru:16-18]
-        U = A_tilde @ (xp.eye(A.shape[0], dtype=A.dtype) - A) * state["D"]  # [ncgru:alg1/8]
-        return {"A": A}, {**state, "U": U, "A_tilde": A_tilde}
+            return {"A": A}, self.rebuild({"A": A}, buffers)  # [ncgru:reset]
+        A_tilde = neumann_inverse(buffers["A_tilde"], P, self.order)  # [ncgru:alg1/7] [ncgru:16-18]
+        U = A_tilde @ (xp.eye(A.shape[0], dtype=A.dtype) - A) * buffers["D"]  # [ncgru:alg1/8]
+        return {"A": A}, {**buffers, "U": U, "A_tilde": A_tilde}
 
-    def settle(self, params: Params, state: State) -> State:
+    def settle(self, params: Params, buffers: Buffers) -> Buffers:
         """An exact reset, counted, where on a device an update since the last call had ||P||_F >= 1."""
-        settled = {key: value for key, value in state.items() if key != "bound"}
-        if float(state.get("bound", 0.0)) < 1:
+        settled = {key: value for key, value in buffers.items() if key != "bound"}
+        if float(buffers.get("bound", 0.0)) < 1:
             return settled
-        return self.rebuild(params, {**settled, "forced_resets": state["forced_resets"] + 1})  # [ncgru:reset]
+        return self.rebuild(params, {**settled, "forced_resets": buffers["forced_resets"] + 1})  # [ncgru:reset]
 
     def count(self, n: int) -> int:
         """n (n - 1) / 2."""
         return n * (n - 1) // 2
 
-    def health(self, state: State) -> dict[str, float]:
+    def health(self, buffers: Buffers) -> dict[str, float]:
         """Defect ||U^T U - I||_2, Neumann condition ||P||_2 of the last update, forced resets so far."""
         return {
-            "defect": defect(state["U"]),
-            "condition": spectral_norm(state["P"]),
-            "forced_resets": state["forced_resets"],
+            "defect": defect(buffers["U"]),
+            "condition": spectral_norm(buffers["P"]),
+            "forced_resets": buffers["forced_resets"],
         }

@@ -8,7 +8,7 @@ from ortho_ref.backend import Array, xp_of
 from ortho_ref.checks import check_finite
 
 Params: TypeAlias = dict[str, Array]
-State: TypeAlias = dict[str, Any]  # "U", constants, counters
+Buffers: TypeAlias = dict[str, Any]  # what is no parameter: "U", constants, counters
 
 
 class Parametrization(Protocol):
@@ -21,31 +21,31 @@ class Parametrization(Protocol):
     @property
     def complex(self) -> bool: ...
 
-    def init(self, rng: np.random.Generator, n: int, dtype: Any) -> tuple[Params, State]:
-        """Initial parameters and state (its "U" is built), on the host.  ValueError if n does not suit the options."""
+    def init(self, rng: np.random.Generator, n: int, dtype: Any) -> tuple[Params, Buffers]:
+        """Parameters and buffers to begin with, U built, on the host.  ValueError if n does not suit the options."""
         ...
 
-    def rebuild(self, params: Params, state: State) -> State:
-        """The state with U afresh from the parameters; constants pass through.  ValueError for bad parameters."""
+    def rebuild(self, params: Params, buffers: Buffers) -> Buffers:
+        """The buffers with U afresh from the parameters; constants pass through.  ValueError for bad parameters."""
         ...
 
-    def pullback(self, params: Params, state: State, dU: Array) -> Params:
+    def pullback(self, params: Params, buffers: Buffers, dU: Array) -> Params:
         """dL/dU (n, n) -> dL/dparams, under the parameters' names."""
         ...
 
-    def retract(self, params: Params, state: State, delta: Params) -> tuple[Params, State]:
+    def retract(self, params: Params, buffers: Buffers, delta: Params) -> tuple[Params, Buffers]:
         """Subtract the optimizer's delta (learning rate included) and update U."""
         ...
 
-    def settle(self, params: Params, state: State) -> State:
-        """The state, once per logging interval: what retractions on a device did not look at is looked at here."""
+    def settle(self, params: Params, buffers: Buffers) -> Buffers:
+        """The buffers, once per logging interval: what retractions on a device did not look at is looked at here."""
         ...
 
     def count(self, n: int) -> int:
         """Free real parameters."""
         ...
 
-    def health(self, state: State) -> dict[str, float]:
+    def health(self, buffers: Buffers) -> dict[str, float]:
         """Figures to log: "defect" for an orthogonal U, and what the parametrization itself watches.  Costs O(n^3)."""
         ...
 

@@ -30,7 +30,7 @@ import numpy as np
 
 from ortho_ref.backend import Array, complex_dtype, xp_of
 from ortho_ref.initial import uniform
-from ortho_ref.parametrizations.parametrization import Params, State, check_parameter, defect, is_integer
+from ortho_ref.parametrizations.parametrization import Buffers, Params, check_parameter, defect, is_integer
 
 
 class Layer(NamedTuple):
@@ -75,12 +75,12 @@ class Rotations(ABC):
         """Parameter -> shape.  ValueError if n does not suit the style."""
 
     @abstractmethod
-    def _layers(self, n: int, state: State) -> Iterator[Layer]:
+    def _layers(self, n: int, buffers: Buffers) -> Iterator[Layer]:
         """The layers in the order in which they act."""
 
     limit: ClassVar[float] = math.pi
 
-    def init(self, rng: np.random.Generator, n: int, dtype: Any) -> tuple[Params, State]:
+    def init(self, rng: np.random.Generator, n: int, dtype: Any) -> tuple[Params, Buffers]:
         """Every angle uniform on +-pi (VPRNN: +-0.05).  ValueError if n does not suit the style."""
         shapes = self._shapes(n)
         children = rng.spawn(1 + len(shapes))
@@ -88,20 +88,20 @@ class Rotations(ABC):
             name: uniform(self.limit)(child, shape, dtype)
             for (name, shape), child in zip(shapes.items(), children[1:], strict=True)
         }
-        state = {"U": np.empty((n, n), dtype), **self._constants(children[0], n)}
-        return params, self.rebuild(params, state)
+        buffers = {"U": np.empty((n, n), dtype), **self._constants(children[0], n)}
+        return params, self.rebuild(params, buffers)
 
-    def _constants(self, rng: np.random.Generator, n: int) -> State:
+    def _constants(self, rng: np.random.Generator, n: int) -> Buffers:
         return {}
 
-    def rebuild(self, params: Params, state: State) -> State:
+    def rebuild(self, params: Params, buffers: Buffers) -> Buffers:
         """U from the angles.  ValueError for wrong shapes and for angles that are not finite."""
-        n = state["U"].shape[0]
+        n = buffers["U"].shape[0]
         for name, shape in self._shapes(n).items():
             check_parameter(name, params[name], shape)
         own = next(iter(params.values()))
         U = xp_of(own).eye(n, dtype=complex_dtype(own.dtype) if self.complex else own.dtype)
-        for layer in self._layers(n, state):
+        for layer in self._layers(n, buffers):
             if layer.permutation is not None:
                 U = U[layer.permutation]  # [sgornn:2]
             upper, lower = layer.pairs(U)
@@ -110,17 +110,17 @@ class Rotations(ABC):
             rotate(upper, lower, layer.angles(params, "theta"))  # [goru:rot]
         if self.complex:
             U = phase(params["omega"]) * U  # [goru:rot/diagonal]
-        return {**state, "U": U}
+        return {**buffers, "U": U}
 
-    def pullback(self, params: Params, state: State, dU: Array) -> Params:
+    def pullback(self, params: Params, buffers: Buffers, dU: Array) -> Params:
         """dL/dU -> the gradient of every angle; the layers are walked backwards, their inputs recomputed."""
         xp = xp_of(dU, *params.values())
         gradients = {name: xp.zeros_like(value) for name, value in params.items()}
-        y, dy = xp.array(state["U"], order="C"), xp.array(dU, order="C")
+        y, dy = xp.array(buffers["U"], order="C"), xp.array(dU, order="C")
         if self.complex:
             gradients["omega"][...] = (dy * y.conj()).imag.sum(axis=1)  # [bp:phase/omega]
             y, dy = phase(-params["omega"]) * y, phase(-params["omega"]) * dy  # [bp:phase/omega]
-        for layer in reversed(list(self._layers(len(y), state))):
+        for layer in reversed(list(self._layers(len(y), buffers))):
             (y_i, y_j), (dy_i, dy_j) = layer.pairs(y), layer.pairs(dy)
             theta = layer.angles(params, "theta")
             layer.angles(gradients, "theta")[...] = (dy_j.conj() * y_i - dy_i.conj() * y_j).real.sum(
@@ -137,22 +137,22 @@ class Rotations(ABC):
                 y, dy = _put(y, layer.permutation), _put(dy, layer.permutation)  # [bp:perm]
         return gradients
 
-    def retract(self, params: Params, state: State, delta: Params) -> tuple[Params, State]:
+    def retract(self, params: Params, buffers: Buffers, delta: Params) -> tuple[Params, Buffers]:
         """Angles - delta, and U from them."""
         params = {name: value - delta[name] for name, value in params.items()}
-        return params, self.rebuild(params, state)
+        return params, self.rebuild(params, buffers)
 
-    def settle(self, params: Params, state: State) -> State:
-        """The state as it is: nothing is left open."""
-        return state
+    def settle(self, params: Params, buffers: Buffers) -> Buffers:
+        """The buffers as they are: nothing is left open."""
+        return buffers
 
     def count(self, n: int) -> int:
         """The number of angles, phases and diagonal entries."""
         return sum(math.prod(shape) for shape in self._shapes(n).values())
 
-    def health(self, state: State) -> dict[str, float]:
+    def health(self, buffers: Buffers) -> dict[str, float]:
         """Defect ||U^H U - I||_2."""
-        return {"defect": defect(state["U"])}
+        return {"defect": defect(buffers["U"])}
 
 
 def _put(rows: Array, permutation: Array) -> Array:
@@ -192,7 +192,7 @@ class TunableRotations(Rotations):
             shapes |= {f"{kind}_A": (half, n // 2), f"{kind}_B": (half, n // 2 - 1)}
         return shapes | ({"omega": (n,)} if self.complex else {})
 
-    def _layers(self, n: int, state: State) -> Iterator[Layer]:
+    def _layers(self, n: int, buffers: Buffers) -> Iterator[Layer]:
         for k in range(self.capacity // 2):
             for style, first in (("A", 0), ("B", 1)):
                 yield self._layer(style, first, n - first, k)
@@ -223,7 +223,7 @@ class FFTRotations(Rotations):
         shape = (n.bit_length() - 1, n // 2)
         return {"theta": shape} | ({"phi": shape, "omega": (n,)} if self.complex else {})
 
-    def _layers(self, n: int, state: State) -> Iterator[Layer]:
+    def _layers(self, n: int, buffers: Buffers) -> Iterator[Layer]:
         for i in range(n.bit_length() - 1):
             yield self._layer(i, n >> (i + 1))
 
@@ -262,16 +262,16 @@ class VolumePreserving(Rotations):
             raise ValueError(f"n is {n}; allowed for volume-preserving rotations: an even number")
         return {"Theta": (n // 2, self.sublayers or 2 * (n - 1).bit_length())}
 
-    def _constants(self, rng: np.random.Generator, n: int) -> State:
+    def _constants(self, rng: np.random.Generator, n: int) -> Buffers:
         k = self._shapes(n)["Theta"][1]
         return {"permutations": np.stack([rng.permutation(n) for _ in range(k)])}
 
-    def _layers(self, n: int, state: State) -> Iterator[Layer]:
+    def _layers(self, n: int, buffers: Buffers) -> Iterator[Layer]:
         shape = (self._shapes(n)["Theta"][1], n)
-        if state["permutations"].shape != shape:
-            raise ValueError(f"permutations have the shape {state['permutations'].shape}; expected {shape}")
+        if buffers["permutations"].shape != shape:
+            raise ValueError(f"permutations have the shape {buffers['permutations'].shape}; expected {shape}")
         for j in reversed(range(shape[0])):
-            yield self._layer(n // 2, j, state["permutations"][j])
+            yield self._layer(n // 2, j, buffers["permutations"][j])
 
     @staticmethod
     def _layer(half: int, j: int, permutation: Array) -> Layer:

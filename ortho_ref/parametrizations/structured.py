@@ -21,7 +21,7 @@ import numpy as np
 from ortho_ref.backend import Array, complex_dtype, xp_of
 from ortho_ref.checks import check
 from ortho_ref.initial import uniform
-from ortho_ref.parametrizations.parametrization import Params, State, check_parameter, defect
+from ortho_ref.parametrizations.parametrization import Buffers, Params, check_parameter, defect
 from ortho_ref.parametrizations.rotations import phase
 
 
@@ -56,23 +56,23 @@ def _check_square(name: str, v: Array) -> None:
 class StructuredUnitary:
     """uRNN's unitary matrix (urnn:6).  Parameters w_1, w_2, w_3 (n,) real; v_1, v_2 (n,) complex, not 0.
 
-    State: U; the permutation, drawn with the first parameters and never trained.
+    Buffers: U; the permutation, drawn with the first parameters and never trained.
     """
 
     complex: ClassVar[bool] = True
 
-    def init(self, rng: np.random.Generator, n: int, dtype: Any) -> tuple[Params, State]:
+    def init(self, rng: np.random.Generator, n: int, dtype: Any) -> tuple[Params, Buffers]:
         """w uniform on +-pi, real and imaginary part of v uniform on +-1 (urnn:init); a uniform permutation."""
         own, *children = rng.spawn(6)
         w, v = children[:3], children[3:]
         params = {f"w_{j}": uniform(np.pi)(child, (n,), dtype) for j, child in zip((1, 2, 3), w, strict=True)}
         params |= {f"v_{j}": uniform(1)(child, (n,), complex_dtype(dtype)) for j, child in zip((1, 2), v, strict=True)}
-        state = {"U": np.empty((n, n), complex_dtype(dtype)), "permutation": own.permutation(n)}
-        return params, self.rebuild(params, state)
+        buffers = {"U": np.empty((n, n), complex_dtype(dtype)), "permutation": own.permutation(n)}
+        return params, self.rebuild(params, buffers)
 
-    def rebuild(self, params: Params, state: State) -> State:
+    def rebuild(self, params: Params, buffers: Buffers) -> Buffers:
         """U from the parameters.  ValueError for wrong shapes, kinds and values."""
-        n = state["U"].shape[0]
+        n = buffers["U"].shape[0]
         for name, kind in (("w_1", "f"), ("w_2", "f"), ("w_3", "f"), ("v_1", "c"), ("v_2", "c")):
             check_parameter(name, params[name], (n,), kind)
             if kind == "c":
@@ -80,14 +80,14 @@ class StructuredUnitary:
         p, fft = params, xp_of(params["w_1"]).fft
         dtype = p["v_1"].dtype
         s = fft.fft(_diagonal(phase(p["w_1"])), axis=0).astype(dtype, copy=False)  # [urnn:6]
-        s = reflect(p["v_1"], s)[state["permutation"]]  # [urnn:6]
+        s = reflect(p["v_1"], s)[buffers["permutation"]]  # [urnn:6]
         s = fft.ifft(phase(p["w_2"]) * s, axis=0).astype(dtype, copy=False)  # [urnn:6]
-        return {**state, "U": phase(p["w_3"]) * reflect(p["v_2"], s)}  # [urnn:6]
+        return {**buffers, "U": phase(p["w_3"]) * reflect(p["v_2"], s)}  # [urnn:6]
 
-    def pullback(self, params: Params, state: State, dU: Array) -> Params:
+    def pullback(self, params: Params, buffers: Buffers, dU: Array) -> Params:
         """dL/dU -> the gradients of w_1, w_2, w_3 (real) and v_1, v_2 (complex)."""
         p, n, xp = params, len(dU), xp_of(dU, *params.values())
-        back = state["permutation"].argsort()
+        back = buffers["permutation"].argsort()
         gradients = {}
 
         def through_diagonal(name: str, s: Array, ds: Array) -> tuple[Array, Array]:
@@ -105,7 +105,7 @@ class StructuredUnitary:
         def ifft(s: Array) -> Array:
             return xp.fft.ifft(s, axis=0).astype(dU.dtype, copy=False)
 
-        s, ds = through_diagonal("w_3", state["U"], dU)
+        s, ds = through_diagonal("w_3", buffers["U"], dU)
         s, ds = through_reflection("v_2", s, ds)
         s, ds = fft(s), fft(ds) / n  # [bp:urnnW]
         s, ds = through_diagonal("w_2", s, ds)
@@ -115,22 +115,22 @@ class StructuredUnitary:
         through_diagonal("w_1", s, ds)
         return {name: gradients[name] for name in params}
 
-    def retract(self, params: Params, state: State, delta: Params) -> tuple[Params, State]:
+    def retract(self, params: Params, buffers: Buffers, delta: Params) -> tuple[Params, Buffers]:
         """Parameters - delta, and U from them."""
         params = {name: value - delta[name] for name, value in params.items()}
-        return params, self.rebuild(params, state)
+        return params, self.rebuild(params, buffers)
 
-    def settle(self, params: Params, state: State) -> State:
-        """The state as it is: nothing is left open."""
-        return state
+    def settle(self, params: Params, buffers: Buffers) -> Buffers:
+        """The buffers as they are: nothing is left open."""
+        return buffers
 
     def count(self, n: int) -> int:
         """7 n."""
         return 7 * n
 
-    def health(self, state: State) -> dict[str, float]:
+    def health(self, buffers: Buffers) -> dict[str, float]:
         """Defect ||U^H U - I||_2."""
-        return {"defect": defect(state["U"])}
+        return {"defect": defect(buffers["U"])}
 
 
 def _diagonal(column: Array) -> Array:

@@ -121,7 +121,7 @@ def test_maps(name, data):
     """Value and pullback of every parametrization against its equations in PyTorch; 1e-11."""
     problem = data.draw(problems(name))
     leaves = {key: torch.tensor(value) for key, value in problem.params.items()}
-    assert relative_error(problem.state["U"], oracle.matrix(problem.p, leaves, problem.state).numpy()) < 1e-11
+    assert relative_error(problem.buffers["U"], oracle.matrix(problem.p, leaves, problem.buffers).numpy()) < 1e-11
     error, key = largest_error(free_entries(problem.gradients()), oracle.gradients_of_map(problem))
     assert error < 1e-11, key
 
@@ -174,18 +174,18 @@ def test_a_network_of_two_nc_grus():
     rng = np.random.default_rng(0)
     m, n, q = 4, 6, 5
     network = Network(tuple(models.build("nc-gru", size, n, orthogonal="rc") for size in (m, n)), q)
-    params, states = network.init(rng, np.float64)
+    params, buffers = network.init(rng, np.float64)
     params = perturbed(params, rng, 0.3)
-    states = network.rebuild(params, states)
+    buffers = network.rebuild(params, buffers)
     x, y = rng.standard_normal((6, 3, m)), rng.integers(0, q, (6, 3))
-    value, ours, _ = network.loss_and_gradients(params, states, x, y)
+    value, ours, _ = network.loss_and_gradients(params, buffers, x, y)
 
     def loss(leaf):
         inputs = torch.tensor(x)
         for i, layer in enumerate(network.layers):
             own = {name: leaf[f"layer{i}.{name}"] for name in layer.cell.shapes(1, 1) if f"layer{i}.{name}" in leaf}
             for name, p in layer.parametrizations.items():
-                own[name] = oracle.matrix(p, {"A": leaf[f"layer{i}.{name}.A"]}, states[f"layer{i}.{name}"])
+                own[name] = oracle.matrix(p, {"A": leaf[f"layer{i}.{name}.A"]}, buffers[f"layer{i}.{name}"])
             inputs = oracle.run(layer.cell, own, inputs, torch.zeros(3, n, dtype=torch.float64))[1:]
         o = inputs @ leaf["readout.W"].T + leaf["readout.b"]
         return torch.nn.functional.cross_entropy(o.reshape(-1, q), torch.tensor(y.reshape(-1)))
@@ -202,11 +202,11 @@ def test_a_network_of_two_complex_layers():
     rng = np.random.default_rng(0)
     m, n, q = 4, 5, 3
     network = models.network("full-urnn", m, [n, n], q)
-    params, states = network.init(rng, np.float64)
+    params, buffers = network.init(rng, np.float64)
     params = perturbed(params, rng, 0.3)
-    states = network.rebuild(params, states)
+    buffers = network.rebuild(params, buffers)
     x, y = rng.integers(0, m, (6, 3)), rng.integers(0, q, (6, 3))
-    value, ours, _ = network.loss_and_gradients(params, states, x, y)
+    value, ours, _ = network.loss_and_gradients(params, buffers, x, y)
 
     def loss(leaf):
         inputs = torch.tensor(x)

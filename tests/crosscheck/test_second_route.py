@@ -138,16 +138,16 @@ def test_parametrization(name, seed):
     n, p, options = MAPS[name]
     rng = np.random.default_rng(seed)
     problem = random_map_problem(p, n, rng)
-    state, constants = problem.state, {}
+    buffers, constants = problem.buffers, {}
     if isinstance(p, NeumannCayley):
-        A_tilde = state["A_tilde"] + 0.01 * rng.standard_normal((n, n))
-        U = A_tilde @ (np.eye(n) - problem.params["A"]) @ np.diag(state["D"])
-        state = {**state, "A_tilde": A_tilde, "U": U}
+        A_tilde = buffers["A_tilde"] + 0.01 * rng.standard_normal((n, n))
+        U = A_tilde @ (np.eye(n) - problem.params["A"]) @ np.diag(buffers["D"])
+        buffers = {**buffers, "A_tilde": A_tilde, "U": U}
         constants = {"A_tilde": A_tilde}
-    constants |= {key: state[key] for key in ("permutation", "permutations") if key in state}
+    constants |= {key: buffers[key] for key in ("permutation", "permutations") if key in buffers}
     inputs = {**{f"params.{k}": pairs(v) for k, v in problem.params.items()}, **constants, "dU": pairs(problem.dU)}
-    gradients = p.pullback(problem.params, state, problem.dU)
-    expected = {"U": pairs(state["U"]), **{f"d_params.{key}": pairs(value) for key, value in gradients.items()}}
+    gradients = p.pullback(problem.params, buffers, problem.dU)
+    expected = {"U": pairs(buffers["U"]), **{f"d_params.{key}": pairs(value) for key, value in gradients.items()}}
     compare("parametrization", {"parametrization": name.split(",")[0], **options}, inputs, expected)
 
 
@@ -198,15 +198,15 @@ def skew(rng, n):
     return X - X.T
 
 
-def follow(p, params, state, gradients, optimizer):
+def follow(p, params, buffers, gradients, optimizer):
     """Parameters and state after each update."""
     for dU in gradients:
         deltas = {
             name: optimizer.delta(name, params[name], gradient)
-            for name, gradient in p.pullback(params, state, dU).items()
+            for name, gradient in p.pullback(params, buffers, dU).items()
         }
-        params, state = p.retract(params, state, deltas)
-        yield params, state
+        params, buffers = p.retract(params, buffers, deltas)
+        yield params, buffers
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
@@ -243,12 +243,12 @@ def test_update_along_the_geodesic(name):
     """geodesic_unitary."""
     rng, n = np.random.default_rng(0), 5
     p = GeodesicUnitary()
-    params, state = p.init(rng, n, np.float64)
+    params, buffers = p.init(rng, n, np.float64)
     dU = standard_normal(rng, (6, n, n), True)
-    steps = list(follow(p, params, state, dU, optimizer_of(OPTIMIZERS[name])))
+    steps = list(follow(p, params, buffers, dU, optimizer_of(OPTIMIZERS[name])))
     config = {"algorithm": "geodesic_unitary", "optimizer": OPTIMIZERS[name]}
     inputs = {"X0": pairs(params["X"]), "dU": pairs(dU)}
-    compare("update", config, inputs, {"U": pairs(np.array([state["U"] for _, state in steps]))}, 1e-9)
+    compare("update", config, inputs, {"U": pairs(np.array([buffers["U"] for _, buffers in steps]))}, 1e-9)
 
 
 @pytest.mark.parametrize(
@@ -388,9 +388,9 @@ def test_train(name, orthogonal, order, reset_every, loss, scale):
     rng, m, n, q, k, T, B = np.random.default_rng(0), 3, 5, 4, 6, 5, 3
     options = {"orthogonal": orthogonal, "negative_ones": 2, "order": order, "reset_every": reset_every}
     network = models.network("nc-gru", m, [n], q, loss=loss, **options)
-    params, states = network.init(rng, np.float64)
+    params, buffers = network.init(rng, np.float64)
     params = perturbed(params, rng, 0.3)
-    states = network.rebuild(params, states)
+    buffers = network.rebuild(params, buffers)
     other = OPTIMIZERS["adam" if name.startswith("sgd") else "sgd"]
     config = options | {"loss": loss, "optimizer": other, "optimizer_A": dict(OPTIMIZERS[name])}
     config["optimizer_A"]["learning_rate"] *= scale
@@ -399,13 +399,13 @@ def test_train(name, orthogonal, order, reset_every, loss, scale):
     optimizer = ByName({"*.A": optimizer_of(config["optimizer_A"]), "*": optimizer_of(other)})
     history = {}
     for x, y in zip(inputs["x"], inputs["y"], strict=True):
-        value, gradients, _ = network.loss_and_gradients(params, states, x, y)
+        value, gradients, _ = network.loss_and_gradients(params, buffers, x, y)
         deltas = {key: optimizer.delta(key, params[key], gradient) for key, gradient in gradients.items()}
-        params, states = network.retract(params, states, deltas)
+        params, buffers = network.retract(params, buffers, deltas)
         record = {"loss": value, **{f"params.{key}": value for key, value in params.items()}}
         for weight in (f"U_{g}" for g in orthogonal):
-            record[weight] = states[f"layer0.{weight}"]["U"]
-            record[f"defect.{weight}"] = network.health(states)[f"layer0.{weight}"]["defect"]
+            record[weight] = buffers[f"layer0.{weight}"]["U"]
+            record[f"defect.{weight}"] = network.health(buffers)[f"layer0.{weight}"]["defect"]
         for key, value in record.items():
             history.setdefault(key, []).append(value)
     compare("train", config, inputs, {key: np.array(values) for key, values in history.items()}, 1e-9)

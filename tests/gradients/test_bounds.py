@@ -196,7 +196,7 @@ def trained():
         trainer.update(next(batches))
     assert all(not np.array_equal(value, before[name]) for name, value in trainer.params.items())
     (layer,) = network.layers
-    weights = network.layer_weights(0, trainer.params, trainer.states)
+    weights = network.layer_weights(0, trainer.params, trainer.buffers)
     return layer.cell, weights, next(batches).x[:, :4].astype(np.float64)
 
 

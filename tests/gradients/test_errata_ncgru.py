@@ -547,13 +547,13 @@ def test_E_ncgru_12_first_order():
         total += (I + B) @ np.linalg.matrix_power(P, order + 1)
     assert 0.97 < norm(np.linalg.inv(I + B) @ total) / norm(steps[-1].R) < 1.01
     p = NeumannCayley(0, order, None)
-    params, state = p.init(rng, n, np.float64)
-    state = p.rebuild({"A": A}, state)
+    params, buffers = p.init(rng, n, np.float64)
+    buffers = p.rebuild({"A": A}, buffers)
     params = {"A": A}
     for delta in deltas:
-        params, state = p.retract(params, state, {"A": delta})
-    assert p.health(state)["defect"] == pytest.approx(steps[-1].defect, rel=1e-6)
-    assert p.health(p.rebuild(params, state))["defect"] < 1e-13
+        params, buffers = p.retract(params, buffers, {"A": delta})
+    assert p.health(buffers)["defect"] == pytest.approx(steps[-1].defect, rel=1e-6)
+    assert p.health(p.rebuild(params, buffers))["defect"] < 1e-13
 
 
 def test_E_ncgru_13_overflow():
@@ -587,9 +587,9 @@ def test_E_ncgru_13_the_cost():
     rng = np.random.default_rng(0)
     for order in (1, 2, 3):
         p = NeumannCayley(0, order, None)
-        params, state = p.init(rng, 6, np.float64)
+        params, buffers = p.init(rng, 6, np.float64)
         products.clear()
-        p.retract(params, state | {"A_tilde": state["A_tilde"].view(Counted)}, {"A": skew(rng, 6, 1e-3)})
+        p.retract(params, buffers | {"A_tilde": buffers["A_tilde"].view(Counted)}, {"A": skew(rng, 6, 1e-3)})
         assert products == (order + 1) * [(6, 6)] + [(6, 6)]  # the last one is U = A_tilde (I - A)
 
 
@@ -602,15 +602,15 @@ def test_E_ncgru_13_the_same_result():
     exact, series = ScaledCayley(40), {order: NeumannCayley(40, order, 50) for order in (1, 2)}
     difference = {}
     for order, p in series.items():
-        params, state = p.init(np.random.default_rng(1), n, np.float64)
+        params, buffers = p.init(np.random.default_rng(1), n, np.float64)
         own = params["A"]
         adam = Adam(1e-3)
         worst = 0.0
         for k, g in enumerate(gradients, 1):
-            params, state = p.retract(params, state, {"A": adam.delta("A", params["A"], g)})
+            params, buffers = p.retract(params, buffers, {"A": adam.delta("A", params["A"], g)})
             if k % 50 == 49:
                 U = exact.rebuild(params, exact.init(rng, n, np.float64)[1])["U"]
-                worst = max(worst, spectral_norm(state["U"] - U))
+                worst = max(worst, spectral_norm(buffers["U"] - U))
         assert abs(params["A"] - own).max() > 1e-3
         difference[order] = worst
     assert 1e-8 < difference[2] < 1e-5

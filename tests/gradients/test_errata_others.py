@@ -509,13 +509,13 @@ def test_E_goru_03_minimisation():
     printed one is still near 0 after 2000."""
     rng, rate, I = np.random.default_rng(0), 0.05, np.eye(6)
     S, X = unitary(rng, 6), unitary(rng, 6)
-    params, state, W = {"X": X}, {"U": X}, X
+    params, buffers, W = {"X": X}, {"U": X}, X
     for _ in range(100):
-        params, state = GeodesicUnitary().retract(params, state, {"X": -rate * S})
+        params, buffers = GeodesicUnitary().retract(params, buffers, {"X": -rate * S})
     for _ in range(2000):
         A = -S.conj().T @ W + W.conj().T @ S
         W = np.linalg.solve(I + rate / 2 * A, (I - rate / 2 * A) @ W)
-    assert -(S.conj() * state["U"]).real.sum() == pytest.approx(-6, abs=5e-5)
+    assert -(S.conj() * buffers["U"]).real.sum() == pytest.approx(-6, abs=5e-5)
     assert -(S.conj() * W).real.sum() > -2
 
 
@@ -549,9 +549,9 @@ def test_E_goru_04_not_every_orthogonal_matrix():
     S, rng = np.diag([1.0, 1, 1, -1]), np.random.default_rng(0)
     distances = []
     for p in (FFTRotations(), TunableRotations(4)):
-        params, state = p.init(rng, 4, np.float64)
+        params, buffers = p.init(rng, 4, np.float64)
         still = {name: 0 * value for name, value in params.items()}
-        distances.append(np.linalg.norm(p.rebuild(still, state)["U"] - S))
+        distances.append(np.linalg.norm(p.rebuild(still, buffers)["U"] - S))
         for _ in range(50):
             U = p.init(rng, 4, np.float64)[1]["U"]
             assert np.linalg.det(U) == pytest.approx(1)

@@ -321,14 +321,14 @@ def test_kink_distances_are_the_least_over_all():
     assert problem.kink_distance(problem.point) == 0.01
     rng = np.random.default_rng(0)
     network = Network((models.build("scornn", 2, 3), models.build("scornn", 3, 3)), 2)
-    params, states = network.init(rng, np.float64)
+    params, buffers = network.init(rng, np.float64)
     params = {name: value + rng.standard_normal(value.shape) * (value.ndim == 1) for name, value in params.items()}
     inputs = x = rng.standard_normal((3, 2, 2))
     distances = []
     for i, layer in enumerate(network.layers):
-        own = network.layer_weights(i, params, states)
+        own = network.layer_weights(i, params, buffers)
         h, tape = scan.forward(layer.cell, own, inputs)
         distances.append(min(np.minimum(abs(c.a), abs(abs(c.a) + own["b"])).min() for c in tape.caches))
         inputs = h[1:]
     assert distances[0] != distances[1]
-    assert network_kink_distance(network, params, states, x) == min(distances)
+    assert network_kink_distance(network, params, buffers, x) == min(distances)

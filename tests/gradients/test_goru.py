@@ -49,9 +49,9 @@ def test_one_rotation(theta, phi, w):
     """goru:rot: y_i = cos x_i - sin x_j, y_j = sin x_i + cos x_j; the phase is on x_j, a diagonal follows."""
     one = np.array([[theta]])
     for p in (TunableRotations(2), FFTRotations()):
-        params, state = p.init(np.random.default_rng(0), 2, np.float64)
+        params, buffers = p.init(np.random.default_rng(0), 2, np.float64)
         name = next(iter(params))
-        U = p.rebuild(params | {name: one}, state)["U"]
+        U = p.rebuild(params | {name: one}, buffers)["U"]
         np.testing.assert_allclose(U, dense_rotation(2, 0, 1, theta), rtol=0, atol=1e-15)
     params = {"theta": one, "phi": np.array([[phi]]), "omega": np.array([w, 0])}
     U = FFTRotations(complex=True).rebuild(params, {"U": np.empty((2, 2))})["U"]
@@ -63,19 +63,19 @@ def test_one_rotation(theta, phi, w):
 def test_tunable_layers(n, L):
     """goru:tunable: layers of (0, 1), (2, 3) .. and (1, 2), (3, 4) .. in turn, from dense rotations."""
     p = TunableRotations(L)
-    params, state = p.init(np.random.default_rng(0), n, np.float64)
+    params, buffers = p.init(np.random.default_rng(0), n, np.float64)
     U = np.eye(n)
     for layer in range(L):
         first, own = layer % 2, params["theta_B" if layer % 2 else "theta_A"][layer // 2]
         for angle, i in zip(own, range(first, n - first, 2), strict=True):
             U = dense_rotation(n, i, i + 1, angle) @ U
-    assert relative_error(state["U"], U) < 1e-13
+    assert relative_error(buffers["U"], U) < 1e-13
 
 
 def rank_of(p, n):
     """The dimension of what the angles move U to, to first order, at a random point."""
     problem = random_map_problem(p, n, np.random.default_rng(5))
-    rows = [p.pullback(problem.params, problem.state, E.reshape(n, n)) for E in np.eye(n * n)]
+    rows = [p.pullback(problem.params, problem.buffers, E.reshape(n, n)) for E in np.eye(n * n)]
     return np.linalg.matrix_rank(
         np.array([np.concatenate([v.ravel() for v in row.values()]) for row in rows]), tol=1e-8
     )
@@ -100,11 +100,11 @@ def test_a_rotation_is_reached():
     rng, p = np.random.default_rng(3), TunableRotations(4)
     Q = np.linalg.qr(rng.standard_normal((4, 4)))[0]
     Q[:, 0] *= np.linalg.det(Q)
-    state = p.init(rng, 4, np.float64)[1]
+    buffers = p.init(rng, 4, np.float64)[1]
 
     def residual(x):
         own = {"theta_A": x[:4].reshape(2, 2), "theta_B": x[4:].reshape(2, 1)}
-        return (p.rebuild(own, state)["U"] - Q).ravel()
+        return (p.rebuild(own, buffers)["U"] - Q).ravel()
 
     starts = [rng.uniform(-np.pi, np.pi, 6) for _ in range(6)]
     assert min(np.linalg.norm(scipy.optimize.least_squares(residual, x).fun) for x in starts) < 1e-6
@@ -115,7 +115,7 @@ def test_fft_layers(n):
     """goru:fft: log2(n) layers of strides n/2 .. 1, pairs (q, q + s) with bit s of q clear: every entry is mixed;
     without the first layer n^2 / 2 entries are 0."""
     p = FFTRotations()
-    params, state = p.init(np.random.default_rng(0), n, np.float64)
+    params, buffers = p.init(np.random.default_rng(0), n, np.float64)
     U, left_out, layers = np.eye(n), np.eye(n), n.bit_length() - 1
     for i in range(layers):
         s = n >> (i + 1)
@@ -123,7 +123,7 @@ def test_fft_layers(n):
             R = dense_rotation(n, q, q + s, params["theta"][i, (q % (2 * s)) * 2**i + q // (2 * s)])
             U = R @ U
             left_out = R @ left_out if i else left_out
-    assert relative_error(state["U"], U) < 1e-13
+    assert relative_error(buffers["U"], U) < 1e-13
     assert params["theta"].size == p.count(n) == n // 2 * layers
     assert (U != 0).all()
     assert (left_out == 0).sum() == n * n // 2

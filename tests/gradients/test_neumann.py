@@ -126,14 +126,14 @@ def test_the_reference_takes_the_same_path(order):
     """NeumannCayley without resets: U, A_tilde's R and the defect, update by update; with resets R falls to 0."""
     rng = np.random.default_rng(4)
     n, p = 7, NeumannCayley(negative_ones=3, order=order, reset_every=None)
-    params, state = p.init(rng, n, np.float64)
+    params, buffers = p.init(rng, n, np.float64)
     deltas = [skew(rng, n, 0.02) for _ in range(30)]
-    steps = neumann.defect_law(params["A"], state["D"], deltas, order)
+    steps = neumann.defect_law(params["A"], buffers["D"], deltas, order)
     for delta, step in zip(deltas, steps, strict=True):
-        params, state = p.retract(params, state, {"A": delta})
-        assert np.abs(state["U"] - step.U).max() < 1e-12
-        R = np.eye(n) - state["A_tilde"] @ (np.eye(n) + params["A"])
+        params, buffers = p.retract(params, buffers, {"A": delta})
+        assert np.abs(buffers["U"] - step.U).max() < 1e-12
+        R = np.eye(n) - buffers["A_tilde"] @ (np.eye(n) + params["A"])
         assert np.abs(R - step.R_predicted).max() < 1e-12
-        assert p.health(state)["defect"] == pytest.approx(step.defect, abs=1e-12)
+        assert p.health(buffers)["defect"] == pytest.approx(step.defect, abs=1e-12)
     assert steps[-1].defect > 1e-8
-    assert p.health(p.rebuild(params, state))["defect"] < 1e-13
+    assert p.health(p.rebuild(params, buffers))["defect"] < 1e-13

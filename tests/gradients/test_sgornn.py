@@ -173,13 +173,13 @@ class Case(NamedTuple):
         }
 
 
-def case(alpha, beta, W, params, state, x, v):
+def case(alpha, beta, W, params, buffers, x, v):
     """Run it.  The map's own U; W (n, m), x (T, m), v (n,)."""
     cell, n = FastRNN("relu"), len(v)
-    w = {"W": W, "U": state["U"], "b": np.zeros(n), "alpha": logit(alpha), "beta": logit(beta)}
+    w = {"W": W, "U": buffers["U"], "b": np.zeros(n), "alpha": logit(alpha), "beta": logit(beta)}
     h, tape = scan.forward(cell, w, x[:, None])
     gradients = scan.backward(cell, w, tape, np.zeros((len(x), 1, n)), v[None]).weights
-    dTheta = VolumePreserving(params["Theta"].shape[1]).pullback(params, state, gradients["U"])["Theta"]
+    dTheta = VolumePreserving(params["Theta"].shape[1]).pullback(params, buffers, gradients["U"])["Theta"]
     sizes = (np.linalg.norm(W), np.linalg.norm(x, axis=1).max(), np.linalg.norm(v))
     return Case(n, len(x), alpha, *sizes, h[:, 0], gradients["W"], gradients["U"], dTheta)
 
@@ -190,12 +190,12 @@ def random_case(rng):
     alpha = rng.uniform(0.01, 0.99)
     beta = rng.uniform(0, 1 - alpha)
     p = VolumePreserving(int(rng.integers(1, 5)))
-    params, state = p.init(rng, n, np.float64)
+    params, buffers = p.init(rng, n, np.float64)
     params = {"Theta": params["Theta"] * rng.choice([1, 60])}
     W, x, v = rng.standard_normal((n, m)), rng.standard_normal((T, m)), rng.standard_normal(n)
     if rng.random() < 0.5:
         W, x = abs(W), abs(x)
-    return case(alpha, beta, W, params, p.rebuild(params, state), x, v)
+    return case(alpha, beta, W, params, p.rebuild(params, buffers), x, v)
 
 
 @functools.cache
@@ -217,13 +217,13 @@ def steady(n, T=8):
     """U = I, one-dimensional constant input, W and all states along one positive direction, alpha + beta = 1."""
     u = np.arange(1.0, n + 1)
     u /= np.linalg.norm(u)
-    state = {"U": np.eye(n), "permutations": np.arange(n)[None]}
+    buffers = {"U": np.eye(n), "permutations": np.arange(n)[None]}
     params = {"Theta": np.zeros((n // 2, 1))}
     v = np.concatenate(
         [-u[n // 2 :], u[: n // 2]]
     )  # of one rotation dU/dtheta u, so that v^T of it is as large as can be
     return case(
-        0.25, 0.75, 3 * u[:, None], params, VolumePreserving(1).rebuild(params, state), np.full((T, 1), 2.0), 5 * v
+        0.25, 0.75, 3 * u[:, None], params, VolumePreserving(1).rebuild(params, buffers), np.full((T, 1), 2.0), 5 * v
     )
 
 
@@ -244,8 +244,8 @@ def test_the_bounds_that_are_attained():
 def test_the_bounds_need_the_gates(alpha, beta):
     """alpha + beta > 1: the state and the gradients of W and Theta outgrow their bounds."""
     u = np.array([0.6, 0.8])
-    params, state = {"Theta": np.zeros((1, 1))}, {"U": np.eye(2), "permutations": np.arange(2)[None]}
-    grown = case(alpha, beta, u[:, None], params, state, np.ones((30, 1)), np.array([-0.8, 0.6])).ratios
+    params, buffers = {"Theta": np.zeros((1, 1))}, {"U": np.eye(2), "permutations": np.arange(2)[None]}
+    grown = case(alpha, beta, u[:, None], params, buffers, np.ones((30, 1)), np.array([-0.8, 0.6])).ratios
     assert min(grown[name] for name in ("31b", "8 without sqrt n", "8", "cor1/tight", "7")) > 1.2
 
 
@@ -255,15 +255,15 @@ def test_the_derivative_of_the_map_has_entries_of_at_most_one():
     rng = np.random.default_rng(1)
     for n in (2, 4, 8):
         p = VolumePreserving()
-        params, state = p.init(rng, n, np.float64)
+        params, buffers = p.init(rng, n, np.float64)
         params = {"Theta": rng.uniform(-np.pi, np.pi, params["Theta"].shape)}
-        state = p.rebuild(params, state)
-        entries = [p.pullback(params, state, E.reshape(n, n))["Theta"] for E in np.eye(n * n)]
+        buffers = p.rebuild(params, buffers)
+        entries = [p.pullback(params, buffers, E.reshape(n, n))["Theta"] for E in np.eye(n * n)]
         assert np.max(np.abs(entries)) <= ROUNDING
         derivatives = np.moveaxis(np.array(entries).reshape(n, n, -1), 2, 0)
         np.testing.assert_allclose(np.linalg.norm(derivatives, 2, axis=(1, 2)), 1, rtol=1e-12)
-    params, state = {"Theta": np.zeros((1, 1))}, {"U": np.eye(2), "permutations": np.arange(2)[None]}
-    assert VolumePreserving(1).pullback(params, state, np.array([[0, 0], [1.0, 0]]))["Theta"] == 1
+    params, buffers = {"Theta": np.zeros((1, 1))}, {"U": np.eye(2), "permutations": np.arange(2)[None]}
+    assert VolumePreserving(1).pullback(params, buffers, np.array([[0, 0], [1.0, 0]]))["Theta"] == 1
 
 
 @given(seed=SEEDS, log_n=st.integers(1, 4), size=st.floats(1e-6, 10))
@@ -272,12 +272,12 @@ def test_the_map_is_lipschitz(seed, log_n, size):
     [sgornn:35, sgornn:36], and further permutations change no norm [sgornn:A4]."""
     rng, n = np.random.default_rng(seed), 2**log_n
     p = VolumePreserving()
-    params, state = p.init(rng, n, np.float64)
+    params, buffers = p.init(rng, n, np.float64)
     k = params["Theta"].shape[1]
     assert k == 2 * math.ceil(math.log2(n)) <= 4 * math.log2(n)
     Theta = rng.uniform(-np.pi, np.pi, params["Theta"].shape)
     step = size * rng.standard_normal(Theta.shape)
-    moved = p.rebuild({"Theta": Theta + step}, state)["U"] - p.rebuild({"Theta": Theta}, state)["U"]
+    moved = p.rebuild({"Theta": Theta + step}, buffers)["U"] - p.rebuild({"Theta": Theta}, buffers)["U"]
     limit = k * np.linalg.norm(step, 2)
     assert np.linalg.norm(moved, 2) <= limit + 1e-13
     assert abs(moved).max() <= math.sqrt(n) * limit + 1e-13
@@ -288,8 +288,8 @@ def test_the_map_is_lipschitz(seed, log_n, size):
 def test_the_lipschitz_constant_grows_with_k():
     """sgornn:34 with all rotations the same way: sqrt(k) |D| is reached, |D| alone is not enough."""
     n, k, d = 2, 4, 1e-5
-    p, state = VolumePreserving(k), {"U": np.eye(n), "permutations": np.tile(np.arange(n), (k, 1))}
-    moved = p.rebuild({"Theta": np.full((1, k), d)}, state)["U"] - np.eye(n)
+    p, buffers = VolumePreserving(k), {"U": np.eye(n), "permutations": np.tile(np.arange(n), (k, 1))}
+    moved = p.rebuild({"Theta": np.full((1, k), d)}, buffers)["U"] - np.eye(n)
     step = np.linalg.norm(np.full((1, k), d), 2)
     assert step < np.linalg.norm(moved, 2) == pytest.approx(k * d, rel=1e-6)
 

@@ -236,20 +236,20 @@ def test_every_block_is_unitary():
 def test_the_structured_matrix(n):
     """urnn:6 from dense factors, F with any scale; 7 n parameters; without Pi it is another unitary matrix."""
     p = StructuredUnitary()
-    params, state = p.init(np.random.default_rng(n), n, np.float64)
+    params, buffers = p.init(np.random.default_rng(n), n, np.float64)
     D = {j: np.diag(np.exp(1j * params[f"w_{j}"])) for j in (1, 2, 3)}
     R = {j: reflect(params[f"v_{j}"], np.eye(n, dtype=complex)) for j in (1, 2)}
-    Pi = np.eye(n)[state["permutation"]]
+    Pi = np.eye(n)[buffers["permutation"]]
     F = np.fft.fft(np.eye(n))
     for scale in (1, 1 / np.sqrt(n), 1e-3):
         U = D[3] @ R[2] @ np.linalg.inv(scale * F) @ D[2] @ Pi @ R[1] @ (scale * F) @ D[1]
-        assert relative_error(U, state["U"]) < 1e-12
-    assert defect(state["U"]) < 1e-13
+        assert relative_error(U, buffers["U"]) < 1e-12
+    assert defect(buffers["U"]) < 1e-13
     assert p.count(n) == 7 * n == sum(v.size * (1 + (v.dtype.kind == "c")) for v in params.values())
     if n == 8:
         without = D[3] @ R[2] @ np.linalg.inv(F) @ D[2] @ R[1] @ F @ D[1]
         assert defect(without) < 1e-13
-        assert relative_error(without, state["U"]) > 0.1
+        assert relative_error(without, buffers["U"]) > 0.1
 
 
 @given(seed=SEEDS)

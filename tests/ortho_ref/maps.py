@@ -55,7 +55,7 @@ def one(name):
 def rebuilt(problem, device):
     """U of a problem's parameters as `rebuild` makes it on the device, on the host."""
     there = problem.on(device)
-    return to_host(there.p.rebuild(there.params, there.state)["U"])
+    return to_host(there.p.rebuild(there.params, there.buffers)["U"])
 
 
 def pulled_back(problem, device):
@@ -64,6 +64,6 @@ def pulled_back(problem, device):
 
 
 def updated(problem, delta, device):
-    """Parameters and state after `retract` on the device, on the host."""
+    """Parameters and buffers after `retract` on the device, on the host."""
     there = problem.on(device)
-    return to_host(there.p.retract(there.params, there.state, to_device(delta, device)))
+    return to_host(there.p.retract(there.params, there.buffers, to_device(delta, device)))

@@ -36,8 +36,8 @@ def test_names(text):
     p = by_name(text, 8)
     assert p == NAMED[text]
     assert type(p) is type(NAMED[text])
-    _, state = p.init(np.random.default_rng(0), 8, np.float64)
-    assert state["U"].shape == (8, 8)
+    _, buffers = p.init(np.random.default_rng(0), 8, np.float64)
+    assert buffers["U"].shape == (8, 8)
 
 
 def test_the_default_of_k_follows_n():

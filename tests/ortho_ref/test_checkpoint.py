@@ -155,7 +155,7 @@ def test_what_stands_in_the_file(tmp_path):
     assert tensors["carried/1/0"].shape == ()
     with safetensors.safe_open(str(path), framework="numpy") as stream:
         metadata = stream.metadata()
-    assert metadata["format"] == "ortho_ref checkpoint 1"
+    assert metadata["format"] == "ortho_ref checkpoint 2"
     skeleton = json.loads(metadata["tree"])
     array = {"complex": False, "fortran": False, "scalar": False}
     assert skeleton == {
@@ -221,7 +221,7 @@ def test_what_is_no_checkpoint(tmp_path):
         path.write_bytes(other)
         with pytest.raises(ValueError, match=f"^{path} is not a checkpoint: "):
             checkpoint.load(path)
-    for metadata in (None, {"format": "pt"}, {"format": "ortho_ref checkpoint 2", "tree": "{}"}):
+    for metadata in (None, {"format": "pt"}, {"format": "ortho_ref checkpoint 1", "tree": "{}"}):
         safetensors.numpy.save_file({"a": np.zeros(2)}, path, metadata)
         with pytest.raises(ValueError, match=f"^{path} is not a checkpoint: its format is .*, not 'ortho_ref checkp"):
             checkpoint.load(path)

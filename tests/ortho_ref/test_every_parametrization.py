@@ -26,7 +26,9 @@ def same(a, b):
 
 def random_delta(problem, rng, size):
     """A step such as an optimizer takes: a gradient's shape, its zeros and its skewness."""
-    gradient = problem.p.pullback(problem.params, problem.state, rng.standard_normal(problem.dU.shape) + 0 * problem.dU)
+    gradient = problem.p.pullback(
+        problem.params, problem.buffers, rng.standard_normal(problem.dU.shape) + 0 * problem.dU
+    )
     return {name: size * value for name, value in gradient.items()}
 
 
@@ -41,7 +43,7 @@ def test_U_is_unitary(device, name, data):
     assert U.dtype == (np.complex128 if problem.p.complex else np.float64)
     assert np.linalg.norm(U.conj().T @ U - np.eye(len(U)), 2) < 1e-12
     there = problem.on(device)
-    assert there.p.health(there.state)["defect"] == pytest.approx(defect(problem.state["U"]), abs=1e-14)
+    assert there.p.health(there.buffers)["defect"] == pytest.approx(defect(problem.buffers["U"]), abs=1e-14)
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -71,19 +73,19 @@ def test_the_pullback_test_sees_one_wrong_entry(name):
 
 @pytest.mark.parametrize("name", ALL)
 def test_inputs_are_not_modified(device, name):
-    """Parameters, state, dU and delta are the same to the bit after every method; so is the first result after more."""
+    """Parameters, buffers, dU and delta are the same to the bit after every method, as is its first result."""
     problem = one(name).on(device)
-    p, params, state, dU = problem.p, problem.params, problem.state, problem.dU
+    p, params, buffers, dU = problem.p, problem.params, problem.buffers, problem.dU
     delta = to_device(random_delta(one(name), np.random.default_rng(1), 0.1), device)
-    before = copy.deepcopy(to_host((params, state, dU, delta)))
-    new_params, new_state = p.retract(params, state, delta)
-    kept = copy.deepcopy(to_host((new_params, new_state)))
-    p.rebuild(params, state)
-    p.pullback(params, state, dU)
-    p.health(state)
-    p.pullback(new_params, new_state, dU)
-    p.retract(new_params, new_state, delta)
-    for was, now in zip(before + kept, to_host((params, state, dU, delta, new_params, new_state)), strict=True):
+    before = copy.deepcopy(to_host((params, buffers, dU, delta)))
+    new_params, new_buffers = p.retract(params, buffers, delta)
+    kept = copy.deepcopy(to_host((new_params, new_buffers)))
+    p.rebuild(params, buffers)
+    p.pullback(params, buffers, dU)
+    p.health(buffers)
+    p.pullback(new_params, new_buffers, dU)
+    p.retract(new_params, new_buffers, delta)
+    for was, now in zip(before + kept, to_host((params, buffers, dU, delta, new_params, new_buffers)), strict=True):
         assert same({"": was} if not isinstance(was, dict) else was, {"": now} if not isinstance(now, dict) else now)
 
 
@@ -91,80 +93,80 @@ def test_inputs_are_not_modified(device, name):
 def test_own_precision(device, name):
     """float32 in, float32 or complex64 out, of `init`, `rebuild`, `pullback` and `retract`; and close to float64."""
     problem = one(name)
-    params, state = single(problem.params), single(problem.state)
+    params, buffers = single(problem.params), single(problem.buffers)
     dtype = np.complex64 if problem.p.complex else np.float32
     drawn, first = problem.p.init(np.random.default_rng(0), len(problem.dU), np.float32)
     assert first["U"].dtype == dtype
     assert {key: value.dtype for key, value in drawn.items()} == {key: value.dtype for key, value in params.items()}
-    there = dataclasses.replace(problem, params=params, state=state, dU=problem.dU.astype(dtype)).on(device)
-    rebuilt_state = to_host(there.p.rebuild(there.params, there.state))
-    gradients = to_host(there.p.pullback(there.params, to_device(rebuilt_state, device), there.dU))
+    there = dataclasses.replace(problem, params=params, buffers=buffers, dU=problem.dU.astype(dtype)).on(device)
+    rebuilt_buffers = to_host(there.p.rebuild(there.params, there.buffers))
+    gradients = to_host(there.p.pullback(there.params, to_device(rebuilt_buffers, device), there.dU))
     delta = single(random_delta(problem, np.random.default_rng(1), 0.01))
-    moved, moved_state = to_host(there.p.retract(there.params, there.state, to_device(delta, device)))
+    moved, moved_buffers = to_host(there.p.retract(there.params, there.buffers, to_device(delta, device)))
     for key, value in params.items():
         assert gradients[key].dtype == moved[key].dtype == value.dtype
         assert relative_error(gradients[key], problem.gradients()[key]) < 1e-4
-    assert rebuilt_state["U"].dtype == moved_state["U"].dtype == dtype
-    assert relative_error(rebuilt_state["U"], problem.state["U"]) < 1e-5
+    assert rebuilt_buffers["U"].dtype == moved_buffers["U"].dtype == dtype
+    assert relative_error(rebuilt_buffers["U"], problem.buffers["U"]) < 1e-5
     if name != "free":
-        assert defect(moved_state["U"]) < 1e-5
+        assert defect(moved_buffers["U"]) < 1e-5
 
 
 @pytest.mark.parametrize("name", [name for name in ALL if name != "geodesic"])
 @settings(max_examples=8)
 @given(data=st.data())
 def test_retract_subtracts_delta(device, name, data):
-    """The parameters less delta, to the bit, and U of the new parameters; all else in the state stays as it was."""
+    """The parameters less delta, to the bit, and U of the new parameters; all else in the buffers stays as it was."""
     problem = data.draw(problems(name))
     delta = random_delta(problem, np.random.default_rng(data.draw(st.integers(0, 99))), 0.1)
-    params, state = updated(problem, delta, device)
+    params, buffers = updated(problem, delta, device)
     for key, value in problem.params.items():
         np.testing.assert_array_equal(params[key], value - delta[key])
-    assert relative_error(state["U"], problem.p.rebuild(params, problem.state)["U"]) < 1e-14
-    assert state.keys() == problem.state.keys()
-    for key in {"permutation", "permutations", "D"} & state.keys():
-        assert same(state[key], problem.state[key])
+    assert relative_error(buffers["U"], problem.p.rebuild(params, problem.buffers)["U"]) < 1e-14
+    assert buffers.keys() == problem.buffers.keys()
+    for key in {"permutation", "permutations", "D"} & buffers.keys():
+        assert same(buffers[key], problem.buffers[key])
 
 
 @pytest.mark.parametrize("name", ORTHOGONAL)
 def test_unitary_over_200_updates(device, name):
     """Random steps of many sizes: the defect stays below 1e-12, and U moves."""
     problem, rng = one(name).on(device), np.random.default_rng(1)
-    params, state, first = problem.params, problem.state, to_host(problem.state["U"])
+    params, buffers, first = problem.params, problem.buffers, to_host(problem.buffers["U"])
     for _ in range(200):
         dU = to_device(rng.standard_normal(first.shape) + 0 * first, device)
         size = 10 ** rng.uniform(-3, -1)
-        delta = {key: size * value for key, value in problem.p.pullback(params, state, dU).items()}
-        params, state = problem.p.retract(params, state, delta)
-    assert problem.p.health(state)["defect"] < 1e-12
-    assert np.abs(to_host(state["U"]) - first).max() > 0.1
+        delta = {key: size * value for key, value in problem.p.pullback(params, buffers, dU).items()}
+        params, buffers = problem.p.retract(params, buffers, delta)
+    assert problem.p.health(buffers)["defect"] < 1e-12
+    assert np.abs(to_host(buffers["U"]) - first).max() > 0.1
 
 
 @pytest.mark.parametrize("name", ALL)
 def test_the_same_generator_draws_the_same(name):
-    """The same seed gives the same parameters and state to the bit; another seed, or the next draw, another U."""
+    """The same seed gives the same parameters and buffers to the bit; another seed, or the next draw, another U."""
     problem = one(name)
     rngs = [np.random.default_rng(seed) for seed in (7, 7, 8)]
     draws = [problem.p.init(rng, 8, np.float64) for rng in rngs]
     draws.append(problem.p.init(rngs[0], 8, np.float64))
     assert same(dict(enumerate(draws[0])), dict(enumerate(draws[1])))
-    for params, state in draws[2:]:
-        assert not np.allclose(state["U"], draws[0][1]["U"])
+    for params, buffers in draws[2:]:
+        assert not np.allclose(buffers["U"], draws[0][1]["U"])
         assert not any(np.allclose(params[key], value) for key, value in draws[0][0].items())
 
 
 @pytest.mark.parametrize("name", ALL)
 def test_kept_by_a_checkpoint(tmp_path, name):
-    """Parameters and state come back to the bit, permutations included, and U of them is U."""
+    """Parameters and buffers come back to the bit, permutations included, and U of them is U."""
     problem = one(name)
     checkpoint.save(
-        tmp_path / "a", {"params": {f"U.{k}": v for k, v in problem.params.items()}, "state": problem.state}
+        tmp_path / "a", {"params": {f"U.{k}": v for k, v in problem.params.items()}, "buffers": problem.buffers}
     )
     tree = checkpoint.load(tmp_path / "a")
     params = {key.removeprefix("U."): value for key, value in tree["params"].items()}
     assert same(params, problem.params)
-    assert same(tree["state"], problem.state)
-    assert same(problem.p.rebuild(params, {**tree["state"], "U": np.zeros_like(problem.dU)}), problem.state)
+    assert same(tree["buffers"], problem.buffers)
+    assert same(problem.p.rebuild(params, {**tree["buffers"], "U": np.zeros_like(problem.dU)}), problem.buffers)
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -173,12 +175,12 @@ def test_memory_order_does_not_matter(device, name):
     problem = one(name)
     by_columns = {
         key: {k: np.asfortranarray(v) if isinstance(v, np.ndarray) else v for k, v in getattr(problem, key).items()}
-        for key in ("params", "state")
+        for key in ("params", "buffers")
     }
     other = dataclasses.replace(problem, dU=np.asfortranarray(problem.dU), **by_columns)
     for key, value in pulled_back(other, device).items():
         np.testing.assert_allclose(value, problem.gradients()[key], atol=1e-13)
-    np.testing.assert_allclose(rebuilt(other, device), problem.state["U"], atol=1e-13)
+    np.testing.assert_allclose(rebuilt(other, device), problem.buffers["U"], atol=1e-13)
 
 
 @pytest.mark.parametrize("name", ORTHOGONAL)
@@ -193,7 +195,7 @@ def test_parameters_that_do_not_fit(device, name):
             given, allowed = re.escape(str(wrong.shape)), re.escape(str(value.shape))
             message = f"^{key} is {wrong.dtype} of shape {given}; allowed: {kind},? of shape {allowed}$"
             with pytest.raises(ValueError, match=message):
-                there.p.rebuild(to_device({**host, key: wrong}, device), there.state)
+                there.p.rebuild(to_device({**host, key: wrong}, device), there.buffers)
 
 
 @pytest.mark.parametrize("name", ORTHOGONAL)
@@ -205,13 +207,13 @@ def test_parameters_that_are_not_finite(device, name, bad):
         wrong = value.copy()
         wrong[(-1,) * value.ndim] = bad
         with pytest.raises(NotFiniteError, match=f"^{key} has an entry that is not finite"):
-            there.p.rebuild(to_device({**host, key: wrong}, device), there.state)
+            there.p.rebuild(to_device({**host, key: wrong}, device), there.buffers)
         delta = {other: 0 * v for other, v in host.items()} | {key: wrong}
         with (
             pytest.raises(NotFiniteError, match=rf"\b{key} has an entry that is not finite"),
             np.errstate(all="ignore"),
         ):
-            there.p.retract(there.params, there.state, to_device(delta, device))
+            there.p.retract(there.params, there.buffers, to_device(delta, device))
 
 
 COUNTS = [

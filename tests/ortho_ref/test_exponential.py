@@ -43,10 +43,10 @@ def test_value_by_hand():
     """exp(0, t; -t, 0) = (cos t, sin t; -sin t, cos t), and exp(-A) = exp(A)^T is another matrix."""
     t = 2.5
     A = np.array([[0, t], [-t, 0]])
-    _, state = Exponential().init(np.random.default_rng(0), 2, np.float64)
-    U = Exponential().rebuild({"A": A}, state)["U"]
+    _, buffers = Exponential().init(np.random.default_rng(0), 2, np.float64)
+    U = Exponential().rebuild({"A": A}, buffers)["U"]
     np.testing.assert_allclose(U, [[np.cos(t), np.sin(t)], [-np.sin(t), np.cos(t)]], atol=1e-15)
-    assert np.abs(U - Exponential().rebuild({"A": -A}, state)["U"]).max() > 1
+    assert np.abs(U - Exponential().rebuild({"A": -A}, buffers)["U"]).max() > 1
 
 
 @settings(max_examples=25)
@@ -99,11 +99,11 @@ def test_initial_A():
 def test_bad_values(device):
     """A that is not skew, in `rebuild` and by a delta; an initial value by another name."""
     problem = one("exponential").on(device)
-    p, params, state = problem.p, problem.params, problem.state
+    p, params, buffers = problem.p, problem.params, problem.buffers
     off = to_device(0.01 * np.eye(6), device)
     with pytest.raises(ValueError, match=r"^A is not skew: max \|A \+ A\^T\| is 0.02; allowed: exactly 0$"):
-        p.rebuild({"A": params["A"] + off}, state)
+        p.rebuild({"A": params["A"] + off}, buffers)
     with pytest.raises(ValueError, match=r"^A is not skew"):
-        p.retract(params, state, {"A": off})
+        p.retract(params, buffers, {"A": off})
     with pytest.raises(ValueError, match=r"^initial is 'zero'; allowed: 'henaff', 'cayley'$"):
         Exponential("zero")

@@ -196,14 +196,14 @@ def test_initial_values():
 def test_plain_gradient_descent_on_a_scalar():
     """A rate times the 0-d gradient of alpha is a NumPy scalar, and a delta all the same; alpha stays a 0-d array."""
     layer = models.build("sgornn", 3, 4)
-    params, states = layer.init(np.random.default_rng(0))
+    params, buffers = layer.init(np.random.default_rng(0))
     moved, _ = layer.retract(
         params,
-        states,
+        buffers,
         {name: np.float32(0.5) * np.ones_like(p) for name, p in params.items()}
         | {"U.Theta": np.zeros_like(params["U.Theta"])},
     )
     assert is_array(moved["alpha"])
     assert (moved["alpha"].dtype, float(moved["alpha"])) == (np.float32, -4.25)
     with pytest.raises(TypeError, match="delta of W is float64; expected float32"):
-        layer.retract(params, states, {name: np.float64(0.5) * np.ones_like(p) for name, p in params.items()})
+        layer.retract(params, buffers, {name: np.float64(0.5) * np.ones_like(p) for name, p in params.items()})

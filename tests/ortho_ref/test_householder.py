@@ -49,13 +49,15 @@ def test_value_of_U(device, data):
 
 def test_value_by_hand():
     """One reflection in (1, 1) swaps the axes with a sign; m = n keeps v_n's sign and nothing else of it."""
-    _, state = Householder(1).init(np.random.default_rng(0), 2, np.float64)
-    np.testing.assert_allclose(Householder(1).rebuild({"V": np.array([[3.0], [3.0]])}, state)["U"], [[0, -1], [-1, 0]])
+    _, buffers = Householder(1).init(np.random.default_rng(0), 2, np.float64)
+    np.testing.assert_allclose(
+        Householder(1).rebuild({"V": np.array([[3.0], [3.0]])}, buffers)["U"], [[0, -1], [-1, 0]]
+    )
     for last in (-2.0, 0.1):
-        U = Householder(2).rebuild({"V": np.array([[1.0, 0], [0, last]])}, state)["U"]
+        U = Householder(2).rebuild({"V": np.array([[1.0, 0], [0, last]])}, buffers)["U"]
         np.testing.assert_array_equal(U, np.diag([-1, np.sign(last)]))
-    _, state = Householder(1).init(np.random.default_rng(0), 1, np.float64)
-    np.testing.assert_array_equal(Householder(1).rebuild({"V": np.array([[-0.3]])}, state)["U"], [[-1]])
+    _, buffers = Householder(1).init(np.random.default_rng(0), 1, np.float64)
+    np.testing.assert_array_equal(Householder(1).rebuild({"V": np.array([[-0.3]])}, buffers)["U"], [[-1]])
 
 
 def test_the_order_of_the_reflections_shows():
@@ -88,7 +90,7 @@ def test_length_does_not_matter(device, data, log_scale):
     problem = data.draw(problems("householder"))
     scales = 10 ** (log_scale * np.linspace(-1, 1, problem.params["V"].shape[1]))
     other = dataclasses.replace(problem, params={"V": problem.params["V"] * scales})
-    np.testing.assert_allclose(rebuilt(other, device), problem.state["U"], atol=1e-12)
+    np.testing.assert_allclose(rebuilt(other, device), problem.buffers["U"], atol=1e-12)
     dV, scaled = pulled_back(problem, device)["V"], pulled_back(other, device)["V"] * scales
     np.testing.assert_allclose(scaled, dV, atol=1e-12 * np.abs(dV).max(initial=1))
 
@@ -143,12 +145,12 @@ def test_initial_V():
 def test_bad_V(device, V, message):
     """An entry above the diagonal, however small, and a column 0 or one whose square is; by a delta too."""
     p = Householder(2)
-    _, state = to_device(p.init(np.random.default_rng(0), 3, np.float64), device)
+    _, buffers = to_device(p.init(np.random.default_rng(0), 3, np.float64), device)
     V = to_device(np.array(V), device)
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-        p.rebuild({"V": V}, state)
+        p.rebuild({"V": V}, buffers)
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-        p.retract({"V": V + V}, state, {"V": V})
+        p.retract({"V": V + V}, buffers, {"V": V})
 
 
 def test_bad_options():

@@ -106,8 +106,8 @@ def test_options_reach_the_maps(name, n, options, maps):
     layer = models.build(name, np.int64(3), n, **options)
     assert layer.parametrizations == maps
     assert (layer.sizes, layer.engine) == ((3, n), "fused")
-    _, states = layer.init(np.random.default_rng(0))
-    assert all(figures["defect"] < 1e-5 for figures in layer.health(states).values())
+    _, buffers = layer.init(np.random.default_rng(0))
+    assert all(figures["defect"] < 1e-5 for figures in layer.health(buffers).values())
 
 
 def test_options_reach_the_cells():
@@ -234,8 +234,8 @@ def test_initial_values_of_options():
         assert 0.9 * largest < abs(params["U.A"]).max() <= largest
     for name, options, clipped in (("sgornn", {}, False), ("sgornn", {"phi": "exp"}, False), ("fastrnn", {}, True)):
         layer = models.build(name, 3, 4, **options)
-        params, states = layer.init(np.random.default_rng(0))
-        weights = layer.weights(params, states)
+        params, buffers = layer.init(np.random.default_rng(0))
+        weights = layer.weights(params, buffers)
         gates = [FastRNN("relu", constraint).gates(weights)[1] for constraint in (None, "sgornn")]
         assert (gates[0] > gates[1]) == clipped
     limit = math.sqrt(6 / 80)
@@ -526,13 +526,13 @@ def test_parametrize():
     for name, kept in (("eurnn", FFTRotations(complex=True)), ("rnn", FFTRotations())):
         assert models.build(name, 3, 8, parametrize={"U": "fft"}).parametrizations == {"U": kept}
     assert models.build("irnn", 3, 8, parametrize={}).initial.keys() == {"U"}
-    params, states = models.build("irnn", 3, 8, parametrize={"U": "free"}).init(np.random.default_rng(0))
+    params, buffers = models.build("irnn", 3, 8, parametrize={"U": "free"}).init(np.random.default_rng(0))
     assert np.array_equal(params["U"], np.eye(8))
     for bad in (3, None, Householder):
         with pytest.raises(ValueError, match=r"parametrize\['U'\] is .*; allowed: a parametrization, or one of free"):
             models.build("rnn", 3, 8, parametrize={"U": bad})
-    params, states = models.build("urnn", 3, 8, parametrize={"U": Free()}).init(np.random.default_rng(0))
-    assert (params["U"].dtype, states) == (np.complex64, {})
+    params, buffers = models.build("urnn", 3, 8, parametrize={"U": Free()}).init(np.random.default_rng(0))
+    assert (params["U"].dtype, buffers) == (np.complex64, {})
     network = models.network("gru", 3, [8, 6], 2, parametrize={"U_c": "cayley"})
     assert [layer.parametrizations["U_c"] for layer in network.layers] == [ScaledCayley(4), ScaledCayley(3)]
 
@@ -546,26 +546,26 @@ def test_every_model_on_every_device(device, name, dtype):
     """Forward, backward and retraction are the host's in float64; kinds and precisions stay; nothing given changes."""
     layer = models.build(name, 3, 8)
     rng = np.random.default_rng(0)
-    params, states = layer.init(rng, dtype=np.float64)
+    params, buffers = layer.init(rng, dtype=np.float64)
     params = perturbed(params, rng, 0.1)
     problem = random_problem(layer.cell, rng, m=3, n=8)
-    given = params, layer.rebuild(params, states), problem.x, problem.dh, problem.h0
+    given = params, layer.rebuild(params, buffers), problem.x, problem.dh, problem.h0
     results = []
     for tree in (given, to_device(given if dtype == np.float64 else single(given), device)):
-        params, states, x, dh, h0 = tree
-        before = to_host((params, states))
+        params, buffers, x, dh, h0 = tree
+        before = to_host((params, buffers))
         kept = [np.array(value) for value in before[0].values()]
-        h, tape = layer.forward(params, states, x, h0)
-        gradients = layer.backward(params, states, tape, dh, h0)
+        h, tape = layer.forward(params, buffers, x, h0)
+        gradients = layer.backward(params, buffers, tape, dh, h0)
         optimizer = ByName({"*.X": SGD(1e-3), "*": Adam(1e-3)})
         deltas = {key: optimizer.delta(key, params[key], value) for key, value in gradients.params.items()}
-        new, new_states = layer.retract(params, states, deltas)
+        new, new_buffers = layer.retract(params, buffers, deltas)
         assert list(new) == list(params)
         for key, value in new.items():
             assert (value.shape, value.dtype) == (params[key].shape, params[key].dtype)
         for old, value in zip(kept, to_host(params).values(), strict=True):
             np.testing.assert_array_equal(old, value)
-        us = {f"{key} {i}": own[key]["U"] for i, own in enumerate((states, new_states)) for key in own}
+        us = {f"{key} {i}": own[key]["U"] for i, own in enumerate((buffers, new_buffers)) for key in own}
         parts = {f"h {i}": part for i, part in enumerate(parts_of(layer.cell, h))} | {"dx": gradients.x}
         results.append(to_host({**parts, **gradients.params, **{f"new {key}": v for key, v in new.items()}, **us}))
     theirs, ours = results
@@ -624,7 +624,7 @@ def test_training(tmp_path, name, options):
     for key, value in own.params.items():
         assert np.isfinite(value).all()
         assert not np.array_equal(value, before[key]), key
-    health = network.health(own.states)
+    health = network.health(own.buffers)
     assert set(health) == {f"layer{i}.{key}" for i in (0, 1) for key in network.layers[i].constrained}
     assert all(figures["defect"] < 1e-5 for figures in health.values())
 
@@ -633,15 +633,15 @@ def test_the_networks_of_complex_layers():
     """urnn:9: what follows a complex layer reads 2 n real features, the readout too; kinds of layers may be mixed."""
     network = models.network("urnn", 3, [5, 4], 2)
     assert [layer.sizes for layer in network.layers] == [(3, 5), (10, 4)]
-    params, states = network.init(np.random.default_rng(0), np.float64)
+    params, buffers = network.init(np.random.default_rng(0), np.float64)
     assert (params["layer1.W"].shape, params["readout.W"].shape) == ((4, 10), (2, 8))
     x = np.random.default_rng(1).standard_normal((3, 2, 3))
-    result = network.forward(params, states, x)
+    result = network.forward(params, buffers, x)
     h = result.last[1]
     expected = np.concatenate([h.real, h.imag], axis=1) @ params["readout.W"].T + params["readout.b"]
     np.testing.assert_allclose(result.outputs[-1], expected, rtol=1e-12)
     mixed = Network((models.build("lstm", 3, 4), models.build("eurnn", 4, 4), models.build("goru", 8, 4)), 2)
-    params, states = mixed.init(np.random.default_rng(0))
-    assert mixed.forward(params, states, np.float32(x)).outputs.shape == (3, 2, 2)
+    params, buffers = mixed.init(np.random.default_rng(0))
+    assert mixed.forward(params, buffers, np.float32(x)).outputs.shape == (3, 2, 2)
     with pytest.raises(ValueError, match=r"^layers\[1\] takes 4 inputs; the layer before gives 8$"):
         Network((models.build("eurnn", 3, 4), Recurrent(LSTM(), sizes=(4, 4))), 2)

@@ -48,10 +48,10 @@ def network_of(name, m, n, q, layers=2, readout="every", **options):
 
 
 def generic(network, rng, size=0.5):
-    """Parameters and states in float64, with no bias left at 0 and A no longer made of blocks."""
-    params, states = network.init(rng, np.float64)
+    """Parameters and buffers in float64, with no bias left at 0 and A no longer made of blocks."""
+    params, buffers = network.init(rng, np.float64)
     params = perturbed(params, rng, size)
-    return params, network.rebuild(params, states)
+    return params, network.rebuild(params, buffers)
 
 
 def may_vanish(network, carried):
@@ -66,7 +66,7 @@ def may_vanish(network, carried):
 
 
 def measurable(network, rng, y, mask, tokens, carried, T=3, B=3):
-    """Parameters, states, x, h0, a seed for the dropout, and the distance to the nearest kink.
+    """Parameters, buffers, x, h0, a seed for the dropout, and the distance to the nearest kink.
 
     Drawn until the differences' step, 1/500 of that distance, can measure the gradients: not so small that the loss's
     rounding shows, nor so large that the step reaches the kink.  A squared error's gradients grow with it.
@@ -78,31 +78,31 @@ def measurable(network, rng, y, mask, tokens, carried, T=3, B=3):
         return rng.integers(0, m, (T, B)) if tokens else rng.standard_normal((T, B, m))
 
     for _ in range(500):
-        params, states = generic(network, rng, size)
+        params, buffers = generic(network, rng, size)
         x, seed = inputs(), int(rng.integers(2**32))
-        h0 = network.forward(params, states, inputs()).last if carried else None
+        h0 = network.forward(params, buffers, inputs()).last if carried else None
 
         class Given(Network):
-            def forward(self, params, states, x, h0=h0, seed=seed):
-                return super().forward(params, states, x, h0, np.random.default_rng(seed))
+            def forward(self, params, buffers, x, h0=h0, seed=seed):
+                return super().forward(params, buffers, x, h0, np.random.default_rng(seed))
 
-        distance = network_kink_distance(Given(**vars(network)), params, states, x)
-        loss, gradients, _ = network.loss_and_gradients(params, states, x, y, mask, h0, np.random.default_rng(seed))
+        distance = network_kink_distance(Given(**vars(network)), params, buffers, x)
+        loss, gradients, _ = network.loss_and_gradients(params, buffers, x, y, mask, h0, np.random.default_rng(seed))
         held = [name for name in may_vanish(network, carried) if not gradients[name].any()]
         sizes = [abs(gradient).max() for name, gradient in gradients.items() if name not in held]
         scale = max(1, loss)
         largest = 5 * (scale if network.loss == "mean_squared_error" else 1)
         if distance > 2e-3 and min(distance, 0.1) * min(sizes) > 5e-6 * scale and max(sizes) < largest:
-            return params, states, x, h0, seed, distance
+            return params, buffers, x, h0, seed, distance
     return pytest.fail("no draw off the kinks with gradients large enough")
 
 
-def report_of(network, ours, y, mask, params, states, x, h0, seed, distance, **options):
+def report_of(network, ours, y, mask, params, buffers, x, h0, seed, distance, **options):
     """The gradients against differences of the loss of what `forward` returns, and that loss."""
 
     def f(point):
         point = admissible(point)
-        outputs = network.forward(point, network.rebuild(point, states), x, h0, np.random.default_rng(seed)).outputs
+        outputs = network.forward(point, network.rebuild(point, buffers), x, h0, np.random.default_rng(seed)).outputs
         return LOSSES[network.loss](outputs, y, mask)[0]
 
     options |= {
@@ -124,8 +124,8 @@ def test_gradients_against_finite_differences(device, name, readout, seed):
     tokens, masked, carried = rng.random(3) < 0.5
     y = rng.integers(0, 3, (3, 3, 2) if readout == "every" else (3, 2))
     mask = np.arange(y.size // 2).reshape(y.shape[:-1]) != 1 if masked else None
-    point = params, states, x, h0, *_ = measurable(network, rng, y, mask, tokens, carried)
-    loss, ours, _ = network.loss_and_gradients(*to_device((params, states, x, y, mask, h0), device))
+    point = params, buffers, x, h0, *_ = measurable(network, rng, y, mask, tokens, carried)
+    loss, ours, _ = network.loss_and_gradients(*to_device((params, buffers, x, y, mask, h0), device))
     report, expected = report_of(network, to_host(ours), y, mask, *point)
     assert report.passed, f"{tokens=}, {masked=}, {carried=}\n{report}"
     assert list(ours) == list(params)
@@ -157,11 +157,11 @@ def test_loss_is_of_the_outputs_under_mask_and_carried_state():
     """To the bit, loss_and_gradients is forward from h0, then the masked loss."""
     rng = np.random.default_rng(0)
     network = network_of("lstm", 3, 4, 5)
-    params, states = generic(network, rng)
+    params, buffers = generic(network, rng)
     x, y, mask = rng.standard_normal((3, 2, 3)), rng.integers(0, 5, (3, 2)), np.array([[1, 0], [0, 1], [1, 1]], bool)
-    h0 = network.forward(params, states, x).last
-    loss, _, result = network.loss_and_gradients(params, states, x, y, mask, h0)
-    outputs = network.forward(params, states, x, h0).outputs
+    h0 = network.forward(params, buffers, x).last
+    loss, _, result = network.loss_and_gradients(params, buffers, x, y, mask, h0)
+    outputs = network.forward(params, buffers, x, h0).outputs
     np.testing.assert_array_equal(result.outputs, outputs)
     assert loss == cross_entropy(outputs, y, mask)[0]
 
@@ -171,24 +171,26 @@ def test_carried_state(device, name):
     """Two windows, the second from the first's last states, are one long window; forgetting them is not."""
     rng = np.random.default_rng(0)
     network = network_of(name, 4, 6 if name in EVEN else 5, 3)
-    params, states = to_device(generic(network, rng), device)
+    params, buffers = to_device(generic(network, rng), device)
     x = to_device(rng.standard_normal((7, 3, 4)), device)
-    whole, first = network.forward(params, states, x), network.forward(params, states, x[:4])
-    second = network.forward(params, states, x[4:], first.last)
+    whole, first = network.forward(params, buffers, x), network.forward(params, buffers, x[:4])
+    second = network.forward(params, buffers, x[4:], first.last)
     together = np.concatenate([to_host(first.outputs), to_host(second.outputs)])
     np.testing.assert_allclose(together, to_host(whole.outputs), rtol=1e-13, atol=1e-14)
     for ours, theirs in zip(to_host(second.last), to_host(whole.last), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-13, atol=1e-14)
-    forgotten = to_host(network.forward(params, states, x[4:]).outputs)
+    forgotten = to_host(network.forward(params, buffers, x[4:]).outputs)
     assert abs(forgotten - together[4:]).max() > 1e-3
 
 
 def test_readout_of_the_last_step():
     """ "last" gives (B, q), what "every" gives at step T."""
     every, last = (network_of("lstm", 4, 5, 3, readout=readout) for readout in ("every", "last"))
-    params, states = generic(every, np.random.default_rng(0))
+    params, buffers = generic(every, np.random.default_rng(0))
     x = np.random.default_rng(1).integers(0, 4, (6, 2))
-    np.testing.assert_array_equal(last.forward(params, states, x).outputs, every.forward(params, states, x).outputs[-1])
+    np.testing.assert_array_equal(
+        last.forward(params, buffers, x).outputs, every.forward(params, buffers, x).outputs[-1]
+    )
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -206,11 +208,11 @@ def test_a_layer_more_leaves_the_other_draws_alone(name):
 def test_count_and_health():
     """Free real parameters: n (n - 1) / 2 for a skew A; figures under the path of their weight."""
     network = network_of("nc-gru", 3, 4, 2)
-    params, states = network.init(np.random.default_rng(0), np.float64)
+    params, buffers = network.init(np.random.default_rng(0), np.float64)
     gates, dense = 3 * 4 + 2 * 16 + 6, 2 * 4 + 2
     assert network.count(params) == (3 * 3 * 4 + gates) + (3 * 4 * 4 + gates) + dense
-    assert set(network.health(states)) == {"layer0.U_c", "layer1.U_c"}
-    assert all(figures["defect"] < 1e-14 for figures in network.health(states).values())
+    assert set(network.health(buffers)) == {"layer0.U_c", "layer1.U_c"}
+    assert all(figures["defect"] < 1e-14 for figures in network.health(buffers).values())
 
 
 def test_a_layers_draw_does_not_depend_on_the_layer_before():
@@ -228,15 +230,15 @@ def test_a_layers_draw_does_not_depend_on_the_layer_before():
 
 
 def dropping(name, layers=2, readout="every", dtype=np.float64):
-    """A network that drops 0.4, the same without dropout, parameters, states, and x."""
+    """A network that drops 0.4, the same without dropout, parameters, buffers, and x."""
     rng = np.random.default_rng(0)
     network = network_of(name, 3, 6 if name in EVEN else 5, 4, layers, readout, dropout=0.4)
-    params, states = generic(network, rng)
+    params, buffers = generic(network, rng)
     x = rng.standard_normal((6, 3, 3))
     if dtype == np.float32:
-        params, states, x = single((params, states, x))
-        states = network.rebuild(params, states)
-    return network, replace(network, dropout=0.0), params, states, x
+        params, buffers, x = single((params, buffers, x))
+        buffers = network.rebuild(params, buffers)
+    return network, replace(network, dropout=0.0), params, buffers, x
 
 
 @pytest.mark.parametrize("readout", ["every", "last"])
@@ -267,16 +269,16 @@ def test_no_generator_and_no_rate_drop_nothing(device, name, readout):
 def test_dropout_layer_by_layer(device, name, readout, carried):
     """After every layer, the last one too, s * h is read on, s drawn in the layers' order; the states handed on are
     whole.  Of a complex h it is the real features that are dropped.  The same entries on every device."""
-    network, without, params, states, x = dropping(name, 3, readout)
-    h0 = without.forward(params, states, x[:2]).last if carried else None
-    result = to_host(network.forward(*to_device((params, states, x, h0), device), np.random.default_rng(7)))
+    network, without, params, buffers, x = dropping(name, 3, readout)
+    h0 = without.forward(params, buffers, x[:2]).last if carried else None
+    result = to_host(network.forward(*to_device((params, buffers, x, h0), device), np.random.default_rng(7)))
     rng, read = np.random.default_rng(7), x
     for i, layer in enumerate(network.layers):
-        own, own_states = (
+        own, own_buffers = (
             {key.removeprefix(f"layer{i}."): value for key, value in values.items() if key.startswith(f"layer{i}.")}
-            for values in (params, states)
+            for values in (params, buffers)
         )
-        h = parts_of(layer.cell, layer.forward(own, own_states, read, None if h0 is None else h0[i])[0])
+        h = parts_of(layer.cell, layer.forward(own, own_buffers, read, None if h0 is None else h0[i])[0])
         for ours, theirs in zip(parts_of(layer.cell, result.last[i]), h, strict=True):
             np.testing.assert_allclose(ours, theirs[-1], rtol=1e-12, atol=1e-14)
         dropped = rng.random((6, 3, layer.output_size), np.float32) < 0.4
@@ -292,15 +294,15 @@ def test_dropout_layer_by_layer(device, name, readout, carried):
 def test_dropout_leaves_the_recurrence_alone(name):
     """Layer 0's states are to the bit those without dropout, step by step and window by window; layer 1 reads what was
     dropped."""
-    network, without, params, states, x = dropping(name)
+    network, without, params, buffers, x = dropping(name)
     for t in range(1, len(x) + 1):
-        dropped = network.forward(params, states, x[:t], rng=np.random.default_rng(t)).last
-        expected = without.forward(params, states, x[:t]).last
+        dropped = network.forward(params, buffers, x[:t], rng=np.random.default_rng(t)).last
+        expected = without.forward(params, buffers, x[:t]).last
         np.testing.assert_array_equal(np.array(dropped[0]), np.array(expected[0]))
         assert abs(np.array(dropped[1]) - np.array(expected[1])).max() > 1e-3
     rng = np.random.default_rng(0)
-    first = network.forward(params, states, x[:3], rng=rng)
-    second = network.forward(params, states, x[3:], first.last, rng)
+    first = network.forward(params, buffers, x[:3], rng=rng)
+    second = network.forward(params, buffers, x[3:], first.last, rng)
     np.testing.assert_allclose(np.array(second.last[0]), np.array(expected[0]), rtol=1e-13, atol=1e-14)
 
 
@@ -414,10 +416,10 @@ def test_networks_that_cannot_be(arguments, message):
 def test_states_of_another_network():
     """One state too few or too many is refused: the rest would begin from zero, or be cut, without a word."""
     network = network_of("gru", 3, 4, 2)
-    params, states = network.init(np.random.default_rng(0))
+    params, buffers = network.init(np.random.default_rng(0))
     for count in (1, 3):
         with pytest.raises(ValueError, match=rf"^h0 holds {count} states; expected one for each of the 2 layers$"):
-            network.forward(params, states, np.zeros((2, 1), int), [np.zeros((1, 4), np.float32)] * count)
+            network.forward(params, buffers, np.zeros((2, 1), int), [np.zeros((1, 4), np.float32)] * count)
 
 
 @pytest.mark.parametrize(

@@ -280,12 +280,12 @@ def test_the_form_of_the_state():
         optimizer = OPTIMIZERS[name](0.1)
         assert optimizer.state() == {"step": {}, "buffers": {}}
         optimizer.delta("w", g, g)
-        state = optimizer.state()
-        assert state["step"] == {"w": 1}
-        assert state["buffers"].keys() == {"w"}
-        assert state["buffers"]["w"].keys() == expected.keys()
+        buffers = optimizer.state()
+        assert buffers["step"] == {"w": 1}
+        assert buffers["buffers"].keys() == {"w"}
+        assert buffers["buffers"]["w"].keys() == expected.keys()
         for buffer, value in expected.items():
-            np.testing.assert_allclose(state["buffers"]["w"][buffer], value * np.ones(2), rtol=1e-13)
+            np.testing.assert_allclose(buffers["buffers"]["w"][buffer], value * np.ones(2), rtol=1e-13)
 
 
 def test_load_refuses_another_optimizers_state():

@@ -11,7 +11,7 @@ from gradients.problem import relative_error
 from ortho_ref.backend import to_device, to_host
 from ortho_ref.optimizers import Adam
 from ortho_ref.parametrizations import Free, NeumannCayley, ScaledCayley, defect
-from ortho_ref.parametrizations.cayley import exact_state, initial_A, inverse, signs
+from ortho_ref.parametrizations.cayley import exact_buffers, initial_A, inverse, signs
 
 MAPS = {"cayley": ScaledCayley, "neumann": NeumannCayley}
 sizes = {"seed": st.integers(0, 2**32 - 1), "n": st.integers(1, 8), "log_scale": st.floats(-2, 2)}
@@ -31,8 +31,8 @@ def test_value_of_U(device, kind, seed, n, log_scale):
     k = int(rng.integers(0, n + 1))
     A = random_skew(rng, n, 10**log_scale)
     p = MAPS[kind](negative_ones=k)
-    _, state = p.init(rng, n, np.float64)
-    U = to_host(p.rebuild(to_device({"A": A}, device), to_device(state, device)))["U"]
+    _, buffers = p.init(rng, n, np.float64)
+    U = to_host(p.rebuild(to_device({"A": A}, device), to_device(buffers, device)))["U"]
     I, D = np.eye(n), np.diag([1.0] * (n - k) + [-1.0] * k)
     np.testing.assert_allclose(U, np.linalg.inv(I + A) @ (I - A) @ D, atol=1e-11)
     np.testing.assert_allclose(U, (I - A) @ np.linalg.inv(I + A) @ D, atol=1e-11)
@@ -46,8 +46,8 @@ def test_value_by_hand():
     s = np.tan(t / 2)
     A = np.array([[0, -s], [s, 0]])
     rotation = np.array([[np.cos(t), np.sin(t)], [-np.sin(t), np.cos(t)]])
-    np.testing.assert_allclose(exact_state(A, np.array([1.0, 1.0]))["U"], rotation, rtol=1e-15)
-    np.testing.assert_allclose(exact_state(A, np.array([1.0, -1.0]))["U"], rotation * [1, -1], rtol=1e-15)
+    np.testing.assert_allclose(exact_buffers(A, np.array([1.0, 1.0]))["U"], rotation, rtol=1e-15)
+    np.testing.assert_allclose(exact_buffers(A, np.array([1.0, -1.0]))["U"], rotation * [1, -1], rtol=1e-15)
 
 
 @pytest.mark.parametrize("kind", MAPS)
@@ -58,12 +58,12 @@ def test_pullback_against_the_free_upper_entries(device, kind, seed, n, log_scal
     rng = np.random.default_rng(seed)
     A, dU = random_skew(rng, n, 10 ** min(log_scale, 0.5)), rng.standard_normal((n, n))
     p = MAPS[kind](negative_ones=n // 2)
-    _, state = p.init(rng, n, np.float64)
-    params, on_device = to_device({"A": A}, device), to_device(state, device)
+    _, buffers = p.init(rng, n, np.float64)
+    params, on_device = to_device({"A": A}, device), to_device(buffers, device)
     ours = to_host(p.pullback(params, p.rebuild(params, on_device), to_device(dU, device)))
     assert not np.any(ours["A"] + ours["A"].T)
     report = check(
-        lambda point: (dU * p.rebuild(point, state)["U"]).sum(),
+        lambda point: (dU * p.rebuild(point, buffers)["U"]).sum(),
         {"A": A},
         ours,
         skew=("A",),
@@ -78,10 +78,10 @@ def test_gradient_is_twice_the_projection():
     rng = np.random.default_rng(0)
     A, dU = random_skew(rng, 5), rng.standard_normal((5, 5))
     p = ScaledCayley(2)
-    state = p.rebuild({"A": A}, p.init(rng, 5, np.float64)[1])
-    V = np.linalg.inv(np.eye(5) + A).T @ dU @ (np.diag(state["D"]) + state["U"].T)
-    np.testing.assert_allclose(p.pullback({"A": A}, state, dU)["A"], 2 * (V.T - V) / 2, rtol=1e-12)
-    np.testing.assert_allclose((-V - (-V).T) / 2, p.pullback({"A": A}, state, dU)["A"] / 2, rtol=1e-12)
+    buffers = p.rebuild({"A": A}, p.init(rng, 5, np.float64)[1])
+    V = np.linalg.inv(np.eye(5) + A).T @ dU @ (np.diag(buffers["D"]) + buffers["U"].T)
+    np.testing.assert_allclose(p.pullback({"A": A}, buffers, dU)["A"], 2 * (V.T - V) / 2, rtol=1e-12)
+    np.testing.assert_allclose((-V - (-V).T) / 2, p.pullback({"A": A}, buffers, dU)["A"] / 2, rtol=1e-12)
 
 
 def neumann_by_the_book(A, A_tilde, D, delta, order):
@@ -99,21 +99,21 @@ def test_algorithm_1_line_by_line(device, order, seed, n):
     """Five updates without a reset follow the printed lines; A stays exactly skew; V takes A_tilde as it is."""
     rng = np.random.default_rng(seed)
     p = NeumannCayley(negative_ones=n // 2, order=order, reset_every=None)
-    params, state = to_device(p.init(rng, n, np.float64), device)
-    A, A_tilde, D, U = to_host((params["A"], state["A_tilde"], state["D"], state["U"]))
+    params, buffers = to_device(p.init(rng, n, np.float64), device)
+    A, A_tilde, D, U = to_host((params["A"], buffers["A_tilde"], buffers["D"], buffers["U"]))
     for _ in range(5):
         dU = rng.standard_normal((n, n))
         V = A_tilde.T @ dU @ (np.diag(D) + U.T)
-        ours = to_host(p.pullback(params, state, to_device(dU, device))["A"])
+        ours = to_host(p.pullback(params, buffers, to_device(dU, device))["A"])
         np.testing.assert_allclose(ours, V.T - V, rtol=1e-10, atol=1e-12)
         delta = random_skew(rng, n, 0.05)
-        params, state = p.retract(params, state, to_device({"A": delta}, device))
+        params, buffers = p.retract(params, buffers, to_device({"A": delta}, device))
         A, A_tilde, U = neumann_by_the_book(A, A_tilde, D, delta, order)
         for name, theirs in (("A_tilde", A_tilde), ("U", U)):
-            assert relative_error(state[name], theirs) < 1e-13
+            assert relative_error(buffers[name], theirs) < 1e-13
         np.testing.assert_array_equal(to_host(params["A"]), A)
     assert not np.any(A + A.T)
-    assert state["step"] == 5
+    assert buffers["step"] == 5
 
 
 @pytest.mark.parametrize("order", [1, 2, 3])
@@ -137,81 +137,81 @@ def test_defect_law_without_resets(order):
     """E-ncgru-12: R_k = P^(q+1) + (sum P^i) R_(k-1), U = (I - R_k) U_exact, defect <= 2 ||R|| + ||R||^2."""
     rng = np.random.default_rng(4)
     n, p = 10, NeumannCayley(negative_ones=4, order=order, reset_every=None)
-    params, state = p.init(rng, n, np.float64)
+    params, buffers = p.init(rng, n, np.float64)
     R, I = np.zeros((n, n)), np.eye(n)
     for _ in range(30):
-        params, state = p.retract(params, state, {"A": random_skew(rng, n, 0.02)})
-        P = state["P"]
+        params, buffers = p.retract(params, buffers, {"A": random_skew(rng, n, 0.02)})
+        P = buffers["P"]
         R = np.linalg.matrix_power(P, order + 1) + sum(np.linalg.matrix_power(P, i) for i in range(order + 1)) @ R
-        np.testing.assert_allclose(I - state["A_tilde"] @ (I + params["A"]), R, atol=1e-13)
+        np.testing.assert_allclose(I - buffers["A_tilde"] @ (I + params["A"]), R, atol=1e-13)
         norm = np.linalg.norm(R, 2)
-        assert p.health(state)["defect"] <= 2 * norm + norm**2 + 1e-14
-        exact = exact_state(params["A"], state["D"])["U"]
-        np.testing.assert_allclose(state["U"], (I - R) @ exact, atol=1e-13)
+        assert p.health(buffers)["defect"] <= 2 * norm + norm**2 + 1e-14
+        exact = exact_buffers(params["A"], buffers["D"])["U"]
+        np.testing.assert_allclose(buffers["U"], (I - R) @ exact, atol=1e-13)
 
 
 def test_resets_fall_due_at_the_start_and_every_reset_every(device):
     """ncgru:reset: the exact inverse at step 0 and after every third update, and nowhere else."""
     rng = np.random.default_rng(5)
     p = NeumannCayley(negative_ones=3, order=1, reset_every=3)
-    params, state = to_device(p.init(rng, 8, np.float64), device)
-    exact = [relative_error(state["A_tilde"], inverse(to_host(params["A"]))) < 1e-14]
+    params, buffers = to_device(p.init(rng, 8, np.float64), device)
+    exact = [relative_error(buffers["A_tilde"], inverse(to_host(params["A"]))) < 1e-14]
     for _ in range(7):
         delta = to_device({"A": random_skew(rng, 8, 0.05)}, device)
-        params, state = p.retract(params, state, delta)
-        exact.append(relative_error(state["A_tilde"], inverse(to_host(params["A"]))) < 1e-12)
+        params, buffers = p.retract(params, buffers, delta)
+        exact.append(relative_error(buffers["A_tilde"], inverse(to_host(params["A"]))) < 1e-12)
     assert exact == [True, False, False, True, False, False, True, False]
-    assert state["forced_resets"] == 0
+    assert buffers["forced_resets"] == 0
 
 
 def test_divergence_forces_an_exact_reset_and_is_counted(device):
     """E-ncgru-10: A = 0, delta = (0, 1.5; -1.5, 0): the series diverges; the update is exact instead."""
     p = NeumannCayley(negative_ones=0, order=2, reset_every=None)
-    _, state = p.init(np.random.default_rng(0), 2, np.float64)
+    _, buffers = p.init(np.random.default_rng(0), 2, np.float64)
     A, delta = np.zeros((2, 2)), np.array([[0, 1.5], [-1.5, 0]])
     on_device = to_device({"A": A}, device)
-    state = p.rebuild(on_device, to_device(state, device))
-    params, state = p.retract(on_device, state, to_device({"A": delta}, device))
-    np.testing.assert_allclose(to_host(state["U"]), exact_state(-delta, np.ones(2))["U"], atol=1e-15)
-    assert p.health(state) == pytest.approx({"defect": 0, "condition": 1.5, "forced_resets": 1}, abs=1e-14)
-    params, state = p.retract(params, state, to_device({"A": 0.01 * delta}, device))
-    assert p.health(state)["forced_resets"] == 1
+    buffers = p.rebuild(on_device, to_device(buffers, device))
+    params, buffers = p.retract(on_device, buffers, to_device({"A": delta}, device))
+    np.testing.assert_allclose(to_host(buffers["U"]), exact_buffers(-delta, np.ones(2))["U"], atol=1e-15)
+    assert p.health(buffers) == pytest.approx({"defect": 0, "condition": 1.5, "forced_resets": 1}, abs=1e-14)
+    params, buffers = p.retract(params, buffers, to_device({"A": 0.01 * delta}, device))
+    assert p.health(buffers)["forced_resets"] == 1
 
 
 def test_frobenius_bound_alone_forces_nothing():
     """||P||_F >= 1 but ||P||_2 < 1: the series converges and is used; the condition reported is the spectral norm."""
     p = NeumannCayley(negative_ones=0, order=3, reset_every=None)
-    _, state = p.init(np.random.default_rng(0), 8, np.float64)
+    _, buffers = p.init(np.random.default_rng(0), 8, np.float64)
     A, delta = np.zeros((8, 8)), 0.4 * np.kron(np.eye(4), [[0, 1], [-1, 0]])
-    state = p.rebuild({"A": A}, state)
+    buffers = p.rebuild({"A": A}, buffers)
     assert np.linalg.norm(delta) > 1
-    _, state = p.retract({"A": A}, state, {"A": delta})
-    assert p.health(state)["condition"] == pytest.approx(0.4)
-    assert p.health(state)["forced_resets"] == 0
-    assert 0.4**4 / 2 < p.health(state)["defect"] < 2.1 * 0.4**4
+    _, buffers = p.retract({"A": A}, buffers, {"A": delta})
+    assert p.health(buffers)["condition"] == pytest.approx(0.4)
+    assert p.health(buffers)["forced_resets"] == 0
+    assert 0.4**4 / 2 < p.health(buffers)["defect"] < 2.1 * 0.4**4
 
 
 def test_a_delta_that_is_not_finite():
     """No silent divergence, neither of a delta that is not finite nor of one whose norm overflows."""
     p = NeumannCayley(negative_ones=0)
-    params, state = p.init(np.random.default_rng(0), 4, np.float64)
+    params, buffers = p.init(np.random.default_rng(0), 4, np.float64)
     with pytest.raises(FloatingPointError, match="delta of A has an entry that is not finite"):
-        p.retract(params, state, {"A": np.full((4, 4), np.nan)})
+        p.retract(params, buffers, {"A": np.full((4, 4), np.nan)})
     huge = random_skew(np.random.default_rng(0), 4, 1e300)
     with (
         np.errstate(over="ignore"),
         pytest.raises(FloatingPointError, match=r"\|\|A_tilde delta\|\| is inf in update 1"),
     ):
-        p.retract(params, state, {"A": huge})
+        p.retract(params, buffers, {"A": huge})
 
 
 @pytest.mark.parametrize("kind", MAPS)
 def test_a_delta_that_is_not_skew(device, kind):
     """Refused at once: A would stop being skew, and U leave the orthogonal matrices, updates before anyone looks."""
     p = MAPS[kind](negative_ones=2)
-    params, state = to_device(p.init(np.random.default_rng(0), 4, np.float64), device)
+    params, buffers = to_device(p.init(np.random.default_rng(0), 4, np.float64), device)
     with pytest.raises(ValueError, match=r"A is not skew: max \|A \+ A\^T\| is 0.02; allowed: exactly 0"):
-        p.retract(params, state, to_device({"A": np.full((4, 4), 0.01)}, device))
+        p.retract(params, buffers, to_device({"A": np.full((4, 4), 0.01)}, device))
 
 
 @pytest.mark.parametrize("kind", MAPS)
@@ -220,15 +220,15 @@ def test_long_run_with_adam(kind, dtype):
     """500 Adam steps of 1e-3 on noise: A bit-exactly skew, U as orthogonal as E-ncgru-12 says, own precision."""
     rng = np.random.default_rng(6)
     n, p, adam = 56, MAPS[kind](negative_ones=40), Adam(1e-3)
-    params, state = p.init(rng, n, dtype)
+    params, buffers = p.init(rng, n, dtype)
     worst = 0.0
     for _ in range(500):
-        gradient = p.pullback(params, state, rng.standard_normal((n, n)).astype(dtype))
+        gradient = p.pullback(params, buffers, rng.standard_normal((n, n)).astype(dtype))
         delta = {"A": adam.delta("A", params["A"], gradient["A"])}
-        params, state = p.retract(params, state, delta)
+        params, buffers = p.retract(params, buffers, delta)
         assert not np.any(params["A"] + params["A"].T)
-        worst = max(worst, defect(state["U"]))
-    assert all(value.dtype == dtype for value in (params["A"], state["U"], state["A_tilde"]))
+        worst = max(worst, defect(buffers["U"]))
+    assert all(value.dtype == dtype for value in (params["A"], buffers["U"], buffers["A_tilde"]))
     limit = {"cayley": 1e-13, "neumann": 1e-5}[kind]
     assert worst < (limit if dtype == np.float64 else max(limit, 1e-5))
 
@@ -238,14 +238,14 @@ def test_series_fed_with_another_step_leaves_the_orthogonal_matrices():
     rng = np.random.default_rng(6)
     n, adam = 56, Adam(1e-3)
     p = NeumannCayley(negative_ones=40, reset_every=None)
-    params, state = p.init(rng, n, np.float64)
+    params, buffers = p.init(rng, n, np.float64)
     for _ in range(48):
-        gradient = p.pullback(params, state, 1e-3 * rng.standard_normal((n, n)))["A"]
+        gradient = p.pullback(params, buffers, 1e-3 * rng.standard_normal((n, n)))["A"]
         moved = params["A"] - adam.delta("A", params["A"], gradient)
-        _, state = p.retract(params, state, {"A": 1e-3 * gradient})
+        _, buffers = p.retract(params, buffers, {"A": 1e-3 * gradient})
         params = {"A": moved}
-        state = {**state, "U": state["A_tilde"] @ (np.eye(n) - moved) * state["D"]}
-    assert defect(state["U"]) > 1e-2
+        buffers = {**buffers, "U": buffers["A_tilde"] @ (np.eye(n) - moved) * buffers["D"]}
+    assert defect(buffers["U"]) > 1e-2
 
 
 def test_initial_A():
@@ -254,7 +254,7 @@ def test_initial_A():
     t = np.random.default_rng(0).uniform(0, np.pi / 2, 3)
     blocks = [np.tan(s / 2) * np.array([[0, -1], [1, 0]]) for s in t]
     np.testing.assert_allclose(A, scipy.linalg.block_diag(*blocks, 0), rtol=1e-15)
-    eigenvalues = np.linalg.eigvals(exact_state(A, np.ones(7))["U"])
+    eigenvalues = np.linalg.eigvals(exact_buffers(A, np.ones(7))["U"])
     np.testing.assert_allclose(np.sort(np.angle(eigenvalues)), np.sort([*t, *-t, 0]), atol=1e-14)
     np.testing.assert_array_equal(signs(5, 2, np.float64), [1, 1, 1, -1, -1])
 
@@ -263,8 +263,8 @@ def test_initial_A():
 def test_bad_parameters(device, kind):
     """Not skew, not finite, complex, not square: errors that say what A is and what is allowed."""
     p = MAPS[kind](negative_ones=1)
-    _, state = p.init(np.random.default_rng(0), 3, np.float64)
-    state = to_device(state, device)
+    _, buffers = p.init(np.random.default_rng(0), 3, np.float64)
+    buffers = to_device(buffers, device)
     skew = random_skew(np.random.default_rng(0), 3)
     off, nan = skew.copy(), skew.copy()
     off[0, 1] += 1e-6
@@ -276,7 +276,7 @@ def test_bad_parameters(device, kind):
         (skew[:2], r"A is float64 of shape \(2, 3\)"),
     ):
         with pytest.raises(ValueError, match=message):
-            p.rebuild(to_device({"A": A}, device), state)
+            p.rebuild(to_device({"A": A}, device), buffers)
 
 
 @pytest.mark.parametrize("kind", MAPS)
@@ -304,33 +304,33 @@ def test_counts_and_free():
     """n (n - 1) / 2 free entries of a skew matrix; Free is the matrix itself."""
     assert ScaledCayley(0).count(56) == NeumannCayley(0).count(56) == 1540
     free = Free()
-    params, state = free.init(np.random.default_rng(0), 3, np.float64)
-    new, state = free.retract(params, state, {"": np.ones((3, 3))})
-    np.testing.assert_array_equal(state["U"], params[""] - 1)
-    assert free.pullback(new, state, np.eye(3))[""] is not None
-    assert (free.count(3), free.health(state)) == (9, {})
+    params, buffers = free.init(np.random.default_rng(0), 3, np.float64)
+    new, buffers = free.retract(params, buffers, {"": np.ones((3, 3))})
+    np.testing.assert_array_equal(buffers["U"], params[""] - 1)
+    assert free.pullback(new, buffers, np.eye(3))[""] is not None
+    assert (free.count(3), free.health(buffers)) == (9, {})
 
 
 def test_huge_A_is_still_orthogonal():
     """E-ncgru-13: I + A is never singular for skew A; entries up to 1e6 give a defect of rounding size."""
     A = random_skew(np.random.default_rng(7), 20, 1e6)
-    assert defect(exact_state(A, np.ones(20))["U"]) < 1e-12
+    assert defect(exact_buffers(A, np.ones(20))["U"]) < 1e-12
 
 
 def test_a_condition_of_exactly_one_is_forced_and_every_one_counts():
     """||P||_2 = 1 is not below 1; forced resets and steps add up, through rebuilds."""
     p = NeumannCayley(0, reset_every=None)
     params = {"A": np.zeros((2, 2))}
-    state = p.rebuild(params, p.init(np.random.default_rng(0), 2, np.float64)[1])
+    buffers = p.rebuild(params, p.init(np.random.default_rng(0), 2, np.float64)[1])
     for k in (1, 2):
-        _, state = p.retract(params, p.rebuild(params, state), {"A": np.array([[0, 1.0], [-1, 0]])})
-        assert (state["forced_resets"], state["step"]) == (k, k)
+        _, buffers = p.retract(params, p.rebuild(params, buffers), {"A": np.array([[0, 1.0], [-1, 0]])})
+        assert (buffers["forced_resets"], buffers["step"]) == (k, k)
 
 
 def test_skew_means_to_the_bit():
     """One unit in the last place off is refused: element-wise optimizers keep skewness exactly, so it never arises."""
     with pytest.raises(ValueError, match="A is not skew"):
-        exact_state(np.array([[0, 0.3], [-np.nextafter(0.3, 1), 0]]), np.ones(2))
+        exact_buffers(np.array([[0, 0.3], [-np.nextafter(0.3, 1), 0]]), np.ones(2))
 
 
 def test_health_at_the_start_and_of_unitary_matrices():

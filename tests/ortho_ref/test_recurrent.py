@@ -28,11 +28,11 @@ M, N = 3, 6
 
 
 def built(layer, seed=0, dtype=np.float64):
-    """Parameters moved off their symmetric start (zero biases), and states."""
+    """Parameters moved off their symmetric start (zero biases), and buffers."""
     rng = np.random.default_rng(seed)
-    params, states = layer.init(rng, M, N, dtype)
+    params, buffers = layer.init(rng, M, N, dtype)
     params = perturbed(params, rng, 0.3)
-    return params, layer.rebuild(params, states)
+    return params, layer.rebuild(params, buffers)
 
 
 def arrays(layer, seed=1, T=4, B=3):
@@ -67,9 +67,9 @@ LAYERS = {
 def test_gradient_of_every_parameter(device, name):
     """Through the cell, the dense U and its map to A; the trained initial state included; one dU for each weight."""
     layer = LAYERS[name]
-    params, states = built(layer)
+    params, buffers = built(layer)
     x, dh, last = arrays(layer)
-    on = [backend.to_device(value, device) for value in (params, states, x, dh, last)]
+    on = [backend.to_device(value, device) for value in (params, buffers, x, dh, last)]
     _, tape = layer.forward(*on[:3])
     ours = backend.to_host(layer.backward(*on[:2], tape, *on[3:]).params)
 
@@ -77,7 +77,7 @@ def test_gradient_of_every_parameter(device, name):
 
     def loss(point):
         point = admissible(point)
-        return problem.weigh(layer.forward(point, layer.rebuild(point, states), x)[0])
+        return problem.weigh(layer.forward(point, layer.rebuild(point, buffers), x)[0])
 
     # this seed's pre-activations stay 1e-3 from the kinks; the step of 2e-5 moves them by less
     report = check(loss, params, ours, skew=skew(params), may_vanish=problem.may_vanish)
@@ -89,55 +89,55 @@ def test_gradient_of_every_parameter(device, name):
 def test_each_orthogonal_weight_has_its_own_gradient():
     """Released code drives U_c with U_r's gradient: with the same A in both, ours differ."""
     layer = models.build("nc-gru", M, N, orthogonal="rc")
-    params, states = built(layer)
+    params, buffers = built(layer)
     params["U_r.A"] = params["U_c.A"].copy()
-    states = layer.rebuild(params, states)
+    buffers = layer.rebuild(params, buffers)
     x, dh, _ = arrays(layer)
-    gradients = layer.backward(params, states, layer.forward(params, states, x)[1], dh).params
+    gradients = layer.backward(params, buffers, layer.forward(params, buffers, x)[1], dh).params
     assert relative_error(gradients["U_r.A"], gradients["U_c.A"]) > 0.1
 
 
 def test_retract_follows_algorithm_1_and_leaves_its_input_alone(device):
-    """Free weights move by their delta, orthogonal ones by their map; old params and states keep their values."""
+    """Free weights move by their delta, orthogonal ones by their map; old params and buffers keep their values."""
     layer = models.build("nc-gru", M, N)
-    params, states = backend.to_device(built(layer), device)
-    before = backend.to_host((params, states))
+    params, buffers = backend.to_device(built(layer), device)
+    before = backend.to_host((params, buffers))
     deltas = {
         name: 0.01 * (value if name.endswith(".A") else backend.xp_of(value).ones_like(value))
         for name, value in params.items()
     }
-    new, new_states = layer.retract(params, states, deltas)
+    new, new_buffers = layer.retract(params, buffers, deltas)
     assert list(new) == list(params)
     assert relative_error(new["W_r"], before[0]["W_r"] - 0.01) < 1e-15
     assert relative_error(new["U_c.A"], 0.99 * before[0]["U_c.A"]) < 1e-15
-    assert new_states["U_c"]["step"] == 1
-    assert defect(backend.to_host(new_states["U_c"]["U"])) < 1e-6
-    for old, kept in ((before[0], params), (before[1]["U_c"], states["U_c"])):
+    assert new_buffers["U_c"]["step"] == 1
+    assert defect(backend.to_host(new_buffers["U_c"]["U"])) < 1e-6
+    for old, kept in ((before[0], params), (before[1]["U_c"], buffers["U_c"])):
         assert all(np.array_equal(old[key], backend.to_host(kept[key])) for key in old)
 
 
 def test_given_h0_overrides_the_trained_one():
     """A carried state is used as it is, and the trained initial state gets no gradient then."""
     layer = Recurrent(GRUResetBefore("tanh"), trained_h0=True)
-    params, states = built(layer)
+    params, buffers = built(layer)
     x, dh, h0 = arrays(layer)
-    h, tape = layer.forward(params, states, x, h0)
+    h, tape = layer.forward(params, buffers, x, h0)
     np.testing.assert_array_equal(h[0], h0)
-    assert not layer.backward(params, states, tape, dh).params["h0"].any()
-    h, _ = layer.forward(params, states, x)
+    assert not layer.backward(params, buffers, tape, dh).params["h0"].any()
+    h, _ = layer.forward(params, buffers, x)
     np.testing.assert_array_equal(h[0], np.tile(params["h0"], (3, 1)))
 
 
 def test_engines_agree():
     """engine="scan" and engine="fused" are the same layer."""
     layer = models.build("nc-gru", M, N)
-    params, states = built(layer)
+    params, buffers = built(layer)
     x, dh, _ = arrays(layer)
     results = []
     for engine in ("fused", "scan"):
         own = Recurrent(layer.cell, layer.parametrizations, engine=engine)
-        h, tape = own.forward(params, states, x)
-        results.append((h, own.backward(params, states, tape, dh).params))
+        h, tape = own.forward(params, buffers, x)
+        results.append((h, own.backward(params, buffers, tape, dh).params))
     assert relative_error(results[0][0], results[1][0]) < 1e-13
     assert all(relative_error(results[0][1][key], results[1][1][key]) < 1e-12 for key in params)
 
@@ -208,13 +208,13 @@ def test_devices_may_not_be_mixed():
 
 
 def test_bad_parameters_states_and_upstream():
-    """Missing, misshapen and mistyped parameters; states of another layer; dh of another width; LSTM's pairs."""
+    """Missing, misshapen and mistyped parameters; buffers of another layer; dh of another width; LSTM's pairs."""
     cases = [
         (lambda: layer.forward({**PARAMS, "b_r": PARAMS["b_r"][:5]}, STATES, X), "b_r has shape (5,); expected (6,)"),
         (lambda: layer.forward({**PARAMS, "b_r": np.float32(PARAMS["b_r"])}, STATES, X), "b_r is float32"),
         (lambda: layer.forward({**PARAMS, "U_u": PARAMS["U_u"] + 0j}, STATES, X), "U_u is complex128"),
         (lambda: layer.forward({k: v for k, v in PARAMS.items() if k != "b_r"}, STATES, X), "b_r is a NoneType"),
-        (lambda: layer.forward(PARAMS, {}, X), "states are of []; expected ['U_c']"),
+        (lambda: layer.forward(PARAMS, {}, X), "buffers are of []; expected ['U_c']"),
         (lambda: layer.forward({**PARAMS, "W_x": X}, STATES, X), "params holds 'W_x'; the weights are W_r, U_r, b_r"),
         (
             lambda: layer.forward(PARAMS | {"U_c": np.eye(N)}, STATES, X),
@@ -237,8 +237,8 @@ def test_bad_parameters_states_and_upstream():
         (lambda: layer.retract(PARAMS, STATES, {**PARAMS, "b_r": np.ones(2)}), "delta of b_r has shape (2,)"),
     ]
     lstm = LAYERS["lstm, U_f orthogonal, trained h0 and c0"]
-    params, states = built(lstm)
-    cases.append((lambda: lstm.forward(params, states, X, H0), "h0 is a ndarray; expected the tuple (h, c)"))
+    params, buffers = built(lstm)
+    cases.append((lambda: lstm.forward(params, buffers, X, H0), "h0 is a ndarray; expected the tuple (h, c)"))
     gates, gates_states = built(LAYERS["fastrnn, trained h0"])
     for alpha, message in (
         (1.0, "alpha is a float; expected an array of shape ()"),
@@ -256,24 +256,24 @@ def test_what_is_real_and_what_is_complex():
     """In a complex layer W, U, h0, dh and dh_T are complex, x and b real; a real array in the place of a complex one
     would lose the phase without a word."""
     own = LAYERS["complex, U free, trained h0"]
-    params, states = built(own)
+    params, buffers = built(own)
     x, dh, h0 = arrays(own)
-    _, tape = own.forward(params, states, x, h0)
-    real, complex_h0 = own.forward(params, states, x)[1], "h0 is float64; expected complex128"
+    _, tape = own.forward(params, buffers, x, h0)
+    real, complex_h0 = own.forward(params, buffers, x)[1], "h0 is float64; expected complex128"
     for call, message in (
-        (lambda: own.forward(params, states, x + 0j), "x is complex128; expected float64"),
-        (lambda: own.forward(params, states, x.astype(np.float32)), "x is float32; expected float64"),
-        (lambda: own.forward(params, states, x, h0.real), complex_h0),
-        (lambda: own.forward(params | {"h0": params["h0"].real}, states, x), complex_h0),
-        (lambda: own.forward(params | {"b": params["b"] + 0j}, states, x), "b is complex128; expected float64"),
-        (lambda: own.forward(params | {"U": params["U"].real}, states, x), "U is float64; expected complex128"),
+        (lambda: own.forward(params, buffers, x + 0j), "x is complex128; expected float64"),
+        (lambda: own.forward(params, buffers, x.astype(np.float32)), "x is float32; expected float64"),
+        (lambda: own.forward(params, buffers, x, h0.real), complex_h0),
+        (lambda: own.forward(params | {"h0": params["h0"].real}, buffers, x), complex_h0),
+        (lambda: own.forward(params | {"b": params["b"] + 0j}, buffers, x), "b is complex128; expected float64"),
+        (lambda: own.forward(params | {"U": params["U"].real}, buffers, x), "U is float64; expected complex128"),
         (
-            lambda: own.forward(params | {"W": params["W"].real}, states, x),
+            lambda: own.forward(params | {"W": params["W"].real}, buffers, x),
             "the parameters are float64; allowed for this layer: complex64, complex128",
         ),
-        (lambda: own.backward(params, states, real, dh.real), "dh is float64; expected complex128"),
-        (lambda: own.backward(params, states, tape, dh, h0.real), "dh_T is float64; expected complex128"),
-        (lambda: own.backward(params, states, tape, dh * complex(1, np.inf)), "dh has an entry that is not finite"),
+        (lambda: own.backward(params, buffers, real, dh.real), "dh is float64; expected complex128"),
+        (lambda: own.backward(params, buffers, tape, dh, h0.real), "dh_T is float64; expected complex128"),
+        (lambda: own.backward(params, buffers, tape, dh * complex(1, np.inf)), "dh has an entry that is not finite"),
         (lambda: layer.forward(PARAMS | {"W_r": PARAMS["W_r"] + 0j}, STATES, X), "the parameters are complex128; "),
     ):
         with pytest.raises((TypeError, ValueError)) as caught:
@@ -361,16 +361,16 @@ def test_bad_construction():
 def test_trained_h0_and_deltas_are_checked_too():
     """Shape and dtype of the trained initial state; dtype of a delta; a complex parameter counts twice."""
     own = Recurrent(Elman(), trained_h0=True)
-    params, states = own.init(np.random.default_rng(0), 3, 4)
+    params, buffers = own.init(np.random.default_rng(0), 3, 4)
     for bad, message in (
         (np.zeros(3, np.float32), "h0 has shape"),
         (np.zeros(4), "h0 is float64"),
         (None, "h0 is a Non"),
     ):
         with pytest.raises((TypeError, ValueError), match=message):
-            own.forward(params | {"h0": bad}, states, np.array([[0]]))
+            own.forward(params | {"h0": bad}, buffers, np.array([[0]]))
     with pytest.raises(TypeError, match="delta of W is float64; expected float32"):
-        own.retract(params, states, {name: value.astype(np.float64) for name, value in params.items()})
+        own.retract(params, buffers, {name: value.astype(np.float64) for name, value in params.items()})
     assert Recurrent(Elman()).count({"W": np.zeros((4, 3), complex)}) == 24
 
 
@@ -378,16 +378,16 @@ def test_a_trained_complex_h0():
     """Both its parts are learned: its gradient is the batch's sum of the state's, by finite differences; a given state
     overrides it, and it then gets none."""
     own = LAYERS["complex, U free, trained h0"]
-    params, states = built(own)
+    params, buffers = built(own)
     x, dh, given = arrays(own)
-    h, tape = own.forward(params, states, x)
+    h, tape = own.forward(params, buffers, x)
     np.testing.assert_array_equal(h[0], np.tile(params["h0"], (3, 1)))
-    gradients = own.backward(params, states, tape, dh)
+    gradients = own.backward(params, buffers, tape, dh)
     np.testing.assert_array_equal(gradients.params["h0"], gradients.h0.sum(axis=0))
     assert abs(gradients.params["h0"].imag).min() > 1e-3
-    h, tape = own.forward(params, states, x, given)
+    h, tape = own.forward(params, buffers, x, given)
     np.testing.assert_array_equal(h[0], given)
-    unused = own.backward(params, states, tape, dh).params["h0"]
+    unused = own.backward(params, buffers, tape, dh).params["h0"]
     assert not unused.any()
     assert unused.dtype == np.complex128
 
@@ -403,18 +403,18 @@ def test_a_layers_output_size():
 def test_scalars_and_complex_arrays_keep_their_kind(device, name):
     """Through init, forward, backward and retract a 0-d weight stays an array, a complex one complex, beside x."""
     own = models.build(name, M, N)
-    params, states = backend.to_device(own.init(np.random.default_rng(0)), device)
+    params, buffers = backend.to_device(own.init(np.random.default_rng(0)), device)
     x, dh, _ = (a.astype(np.complex64 if a.dtype.kind == "c" else np.float32) for a in arrays(own))
     x, dh = backend.to_device((x, dh), device)
     optimizer = Adam(1e-3)
     for _ in range(2):
-        tape = own.forward(params, states, x)[1]
-        gradients = own.backward(params, states, tape, dh).params
+        tape = own.forward(params, buffers, x)[1]
+        gradients = own.backward(params, buffers, tape, dh).params
         for key, value in params.items():
             assert backend.is_array(gradients[key])
             assert (gradients[key].shape, gradients[key].dtype) == (value.shape, value.dtype)
         deltas = {key: optimizer.delta(key, value, gradients[key]) for key, value in params.items()}
-        moved, states = own.retract(params, states, deltas)
+        moved, buffers = own.retract(params, buffers, deltas)
         for key, value in params.items():
             assert backend.is_array(moved[key])
             assert (moved[key].shape, moved[key].dtype) == (value.shape, value.dtype)

@@ -74,7 +74,7 @@ def reference(name, problem):
     """The independent construction of a problem's U."""
     n, params = len(problem.dU), problem.params
     if name == "volume":
-        return volume(params, problem.state["permutations"])
+        return volume(params, problem.buffers["permutations"])
     return (tunable if name.startswith("tunable") else fft)(params, n)
 
 
@@ -97,7 +97,7 @@ def test_value_of_U(device, name, data):
     U = rebuilt(problem, device)
     np.testing.assert_allclose(U, reference(name, problem), atol=1e-12)
     phases = sum(value.sum() for key, value in problem.params.items() if not key.lower().startswith("theta"))
-    signs = math.prod(sign_of(permutation) for permutation in problem.state.get("permutations", []))
+    signs = math.prod(sign_of(permutation) for permutation in problem.buffers.get("permutations", []))
     np.testing.assert_allclose(np.linalg.det(U), signs * np.exp(1j * phases), atol=1e-12)
 
 
@@ -109,7 +109,7 @@ def test_values_at_a_real_size(device):
         name = "fft" if isinstance(p, FFTRotations) else "tunable"
         np.testing.assert_allclose(rebuilt(problem, device), reference(name, problem), atol=1e-12)
     problem = random_map_problem(VolumePreserving(), 20, rng)
-    assert problem.state["permutations"].shape == (10, 20)
+    assert problem.buffers["permutations"].shape == (10, 20)
     np.testing.assert_allclose(rebuilt(problem, device), reference("volume", problem), atol=1e-12)
 
 
@@ -130,8 +130,8 @@ def test_the_value_test_sees_a_wrong_pattern(what):
     """Each of these mistakes makes another matrix than the one the value test asks for."""
     name, wrong = WRONG[what]
     problem = one(name)
-    np.testing.assert_allclose(problem.state["U"], reference(name, problem), atol=1e-12)
-    assert np.abs(problem.state["U"] - wrong(problem)).max() > 0.1
+    np.testing.assert_allclose(problem.buffers["U"], reference(name, problem), atol=1e-12)
+    assert np.abs(problem.buffers["U"] - wrong(problem)).max() > 0.1
 
 
 def test_value_by_hand():
@@ -140,11 +140,11 @@ def test_value_by_hand():
     params = {"theta": np.array([[t]]), "phi": np.array([[f]]), "omega": np.array(w)}
     c, s, e = np.cos(t), np.sin(t), np.exp(1j * f)
     expected = np.diag(np.exp(1j * np.array(w))) @ [[c, -s * e], [s, c * e]]
-    state = {"U": np.empty((2, 2))}
-    np.testing.assert_allclose(FFTRotations(complex=True).rebuild(params, state)["U"], expected, atol=1e-15)
+    buffers = {"U": np.empty((2, 2))}
+    np.testing.assert_allclose(FFTRotations(complex=True).rebuild(params, buffers)["U"], expected, atol=1e-15)
     params = {"Theta": np.array([[t]])}
-    state |= {"permutations": np.array([[1, 0]])}
-    U = VolumePreserving(1).rebuild(params, state)["U"]
+    buffers |= {"permutations": np.array([[1, 0]])}
+    U = VolumePreserving(1).rebuild(params, buffers)["U"]
     np.testing.assert_allclose(U, np.array([[c, -s], [s, c]]) @ [[0, 1], [1, 0]], atol=1e-15)
 
 
@@ -166,7 +166,7 @@ def test_each_derivative_by_an_angle_has_norm_one():
     for i, j in np.ndindex(8, 8):
         dU = np.zeros((8, 8))
         dU[i, j] = 1
-        derivatives[..., i, j] = problem.p.pullback(problem.params, problem.state, dU)["Theta"]
+        derivatives[..., i, j] = problem.p.pullback(problem.params, problem.buffers, dU)["Theta"]
     assert abs(derivatives).max() <= 1 + 1e-12
     np.testing.assert_allclose(np.linalg.norm(derivatives, 2, axis=(2, 3)), 1, rtol=1e-12)
     np.testing.assert_array_equal(np.linalg.matrix_rank(derivatives), 2)
@@ -175,7 +175,7 @@ def test_each_derivative_by_an_angle_has_norm_one():
 def nearest(p, target, starts):
     """The least Frobenius distance of p's U to the target that least squares finds."""
     rng = np.random.default_rng(0)
-    params, state = p.init(rng, len(target), np.float64)
+    params, buffers = p.init(rng, len(target), np.float64)
     ends = np.cumsum([value.size for value in params.values()])
 
     def own(x):
@@ -183,7 +183,7 @@ def nearest(p, target, starts):
         return {key: part.reshape(value.shape) for (key, value), part in zip(params.items(), parts, strict=True)}
 
     def residual(x):
-        return (p.rebuild(own(x), state)["U"] - target).ravel()
+        return (p.rebuild(own(x), buffers)["U"] - target).ravel()
 
     starts = [rng.uniform(-np.pi, np.pi, ends[-1]) for _ in range(starts)]
     return min(np.linalg.norm(scipy.optimize.least_squares(residual, x).fun) for x in starts)
@@ -224,12 +224,12 @@ def test_initial_angles(p, limit):
 def test_permutations():
     """Uniformly random, one for every sublayer, k = 2 ceil(log2 n) unless given."""
     for n, k in ((2, 2), (6, 6), (8, 6), (10, 8), (128, 14)):
-        _, state = VolumePreserving().init(np.random.default_rng(0), n, np.float64)
-        assert state["permutations"].shape == (k, n)
-        np.testing.assert_array_equal(np.sort(state["permutations"]), np.arange(n)[None].repeat(k, 0))
-        assert n == 2 or len({tuple(row) for row in state["permutations"]}) == k
-    _, state = VolumePreserving(6000).init(np.random.default_rng(1), 4, np.float64)
-    counts = np.array([np.bincount(column, minlength=4) for column in state["permutations"].T])
+        _, buffers = VolumePreserving().init(np.random.default_rng(0), n, np.float64)
+        assert buffers["permutations"].shape == (k, n)
+        np.testing.assert_array_equal(np.sort(buffers["permutations"]), np.arange(n)[None].repeat(k, 0))
+        assert n == 2 or len({tuple(row) for row in buffers["permutations"]}) == k
+    _, buffers = VolumePreserving(6000).init(np.random.default_rng(1), 4, np.float64)
+    counts = np.array([np.bincount(column, minlength=4) for column in buffers["permutations"].T])
     np.testing.assert_allclose(counts / 6000, 0.25, atol=0.02)
     assert "permutations" not in FFTRotations().init(np.random.default_rng(0), 4, np.float64)[1]
 

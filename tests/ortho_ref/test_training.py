@@ -179,7 +179,7 @@ def test_one_record_by_hand(tmp_path):
     rng = np.random.default_rng(0)
     batch = Batch(rng.standard_normal((3, 2, 4)), rng.integers(0, 3, (3, 2)), np.array([[1, 0], [0, 1], [0, 1]], bool))
     own = small_trainer(Fixed([batch], Vectors(4), 3), iterations=1, dtype=np.float64)
-    loss, gradients, _ = own.network.loss_and_gradients(own.params, own.states, *batch[:3])
+    loss, gradients, _ = own.network.loss_and_gradients(own.params, own.buffers, *batch[:3])
     (record,) = own.run(tmp_path)
     assert record["loss"] == float(loss)
     norm = np.linalg.norm(np.concatenate([g.ravel() for g in gradients.values()]))
@@ -262,7 +262,7 @@ def test_clipping_by_hand(tmp_path, device, kind, limit):
     batch = next(task.batches(np.random.default_rng(0).spawn(3)[1], 4))
     own = small_trainer(task, optimizer=SGD(0.5), iterations=1, dtype=np.float64, device=device, **{kind: limit})
     before = to_host(own.params)
-    _, gradients, _ = own.network.loss_and_gradients(before, to_host(own.states), batch.x, batch.y)
+    _, gradients, _ = own.network.loss_and_gradients(before, to_host(own.buffers), batch.x, batch.y)
     norm = np.linalg.norm(np.concatenate([g.ravel() for g in gradients.values()]))
     largest = max(abs(g).max() for g in gradients.values())
     assert (limit < norm, limit < largest) == ((True, True) if limit == 0.01 else (False, False))
@@ -276,8 +276,8 @@ def test_clipping_by_hand(tmp_path, device, kind, limit):
 class Recording(Network):
     """A network that remembers the states its training steps began and ended with."""
 
-    def loss_and_gradients(self, params, states, x, y, mask=None, h0=None, rng=None):
-        result = super().loss_and_gradients(params, states, x, y, mask, h0, rng)
+    def loss_and_gradients(self, params, buffers, x, y, mask=None, h0=None, rng=None):
+        result = super().loss_and_gradients(params, buffers, x, y, mask, h0, rng)
         self.steps.append((h0, result[2].last))
         return result
 
@@ -317,10 +317,10 @@ def test_evaluation_is_the_mean_over_entries(device, groups, masked):
             mask[0, 0] = True
         chunks.append(Batch(rng.standard_normal((T, B, 2)), y, mask))
     own = small_trainer(Fixed(chunks, Vectors(2), q * (groups or 1)), dtype=np.float64, device=device)
-    params, states = to_host(own.params), to_host(own.states)
+    params, buffers = to_host(own.params), to_host(own.buffers)
     losses, right = [], []
     for x, y, mask, _ in chunks:
-        outputs = own.network.forward(params, states, x).outputs.reshape(*y.shape, q)
+        outputs = own.network.forward(params, buffers, x).outputs.reshape(*y.shape, q)
         of_class = np.take_along_axis(outputs, y[..., None], -1)[..., 0]
         counts = np.ones(y.shape[:2], bool) if mask is None else mask
         losses.extend((np.log(np.exp(outputs).sum(-1)) - of_class)[counts].ravel())
@@ -521,7 +521,7 @@ def test_the_kinds_have_what_they_are_there_for(text, uninterrupted):
     ends = {kind: uninterrupted(kind, "cpu") for kind in KINDS}
     assert ends["rising"]["best"]["iteration"] == 4
     assert ends["rising"]["records"][1]["evaluation_loss"] < ends["rising"]["records"][3]["evaluation_loss"]
-    assert ends["nc_gru"]["last"]["states"]["layer0.U_c"]["step"] == 7
+    assert ends["nc_gru"]["last"]["buffers"]["layer0.U_c"]["step"] == 7
     assert ends["lstm"]["last"]["carried"][0][0].shape == (4, 6)
     generators = ends["nc_gru"]["last"]["generators"]
     spawned = [rng.bit_generator.state for rng in np.random.default_rng(0).spawn(3)]
@@ -530,7 +530,7 @@ def test_the_kinds_have_what_they_are_there_for(text, uninterrupted):
     orders = {
         value.flags.c_contiguous
         for end in ends.values()
-        for state in (*end["last"]["states"].values(), end["last"]["params"])
+        for state in (*end["last"]["buffers"].values(), end["last"]["params"])
         for value in state.values()
         if isinstance(value, np.ndarray)
     }
@@ -657,7 +657,7 @@ def test_a_U_that_is_not_finite(tmp_path, log_every):
     own = small_trainer(Parenthesis(5), "scornn", log_every=log_every, evaluate_every=100, iterations=50)
 
     def break_U():
-        own.states["layer0.U"]["U"][:] = np.nan
+        own.buffers["layer0.U"]["U"][:] = np.nan
         return False
 
     with (
@@ -990,7 +990,7 @@ def test_load_gives_the_best_weights(tmp_path, device):
     own = Trainer(models.network(**arguments), task, optimizer, device=device, **SCHEDULE)
 
     def on_record(record):
-        params[record["iteration"]] = to_host(own.params), to_host(own.states)
+        params[record["iteration"]] = to_host(own.params), to_host(own.buffers)
 
     records = own.run(tmp_path, {"network": arguments}, on_record=on_record)
     assert records[1]["evaluation_loss"] < records[3]["evaluation_loss"]
@@ -1002,7 +1002,7 @@ def test_load_gives_the_best_weights(tmp_path, device):
         for name, value in params[iteration][0].items():
             np.testing.assert_array_equal(loaded.params[name], value)
         outputs = own.network.forward(*params[iteration], x).outputs
-        np.testing.assert_array_equal(loaded.network.forward(loaded.params, loaded.states, x).outputs, outputs)
+        np.testing.assert_array_equal(loaded.network.forward(loaded.params, loaded.buffers, x).outputs, outputs)
     record = training.evaluate(*load(f"{tmp_path}"), task)
     if device == "cpu":
         assert record == {key: records[1][key] for key in ("evaluation_loss", "accuracy")}
@@ -1161,8 +1161,8 @@ def test_subnormal_numbers_count_as_zero(tmp_path):
     own.network = Halving(own.network.layers, own.network.output_size)
     own.run(tmp_path)
     own.evaluate()
-    training.evaluate(own.network, own.params, own.states, own.task)
+    training.evaluate(own.network, own.params, own.buffers, own.task)
     own.update(next(own.task.batches(np.random.default_rng(0), 2)))
     assert set(halves) == {0.0}
-    own.network.forward(own.params, own.states, np.zeros((2, 1), int))
+    own.network.forward(own.params, own.buffers, np.zeros((2, 1), int))
     assert halves[-1] > 0

@@ -177,11 +177,11 @@ def test_an_interval_is_read_in_one_copy():
             norm = own.settle(norm)
         assert (copies.down, type(norm), type(own._total)) == (1, float, float)
         with counted() as copies:
-            own.states = own.network.settle(own.params, own.states)
+            own.buffers = own.network.settle(own.params, own.buffers)
         assert copies.down == 2
         with counted() as copies:
             own.settle()
-            own.network.settle(own.params, own.states)
+            own.network.settle(own.params, own.buffers)
         assert (copies.down, copies.up) == (0, 0)
 
 
@@ -220,7 +220,7 @@ def test_host_and_device_agree(tmp_path, model, make):
             assert there["weights"][name] == pytest.approx(figures, rel=1e-8, abs=1e-10)
     for name, value in ends["cpu"][1].items():
         np.testing.assert_allclose(ends["stand-in"][1][name], value, rtol=1e-10, atol=1e-10)
-    assert all(state.keys() == ends["cpu"][2].states[name].keys() for name, state in ends["stand-in"][2].states.items())
+    assert all(own.keys() == ends["cpu"][2].buffers[name].keys() for name, own in ends["stand-in"][2].buffers.items())
 
 
 # Errors of values
@@ -389,17 +389,19 @@ def test_a_delta_that_is_not_skew(tmp_path, device):
 @pytest.mark.filterwarnings("ignore:invalid value", "ignore:divide by zero")
 def test_parameters_that_no_U_can_be_built_from(p, name, delta, told):
     """What a retraction refuses on the host it notes on a device."""
-    params, state = p.init(np.random.default_rng(10), 6, np.float64)
+    params, buffers = p.init(np.random.default_rng(10), 6, np.float64)
     deltas = {key: np.zeros_like(value) for key, value in params.items()} | {name: delta(params[name])}
     checks = Checks()
     with checks.deferred(4), counted() as copies, contextlib.suppress(ValueError, np.linalg.LinAlgError):
-        p.retract(*to_device((params, state, deltas), "stand-in"))  # CuPy's LU goes on with NaN, the stand-in's raises
+        p.retract(
+            *to_device((params, buffers, deltas), "stand-in")
+        )  # CuPy's LU goes on with NaN, the stand-in's raises
     assert copies.down == 0
     failure = checks.settle()[1]
     assert failure.turn == 4
     assert re.match(told, str(failure.error))
     with pytest.raises(type(failure.error)), np.errstate(all="ignore"):
-        p.retract(params, state, deltas)
+        p.retract(params, buffers, deltas)
 
 
 # Resets of the Neumann series that are forced
@@ -436,9 +438,9 @@ def leaping(device, **options):
 
 def exactness(own):
     """How far the carried inverse is from the exact one."""
-    state = to_host(own.states["layer0.U_c"])
+    buffers = to_host(own.buffers["layer0.U_c"])
     exact = np.linalg.inv(np.eye(8) + to_host(own.params["layer0.U_c.A"]))
-    return abs(state["A_tilde"] - exact).max()
+    return abs(buffers["A_tilde"] - exact).max()
 
 
 def test_a_forced_reset_comes_at_the_end_of_the_interval(tmp_path, device):
@@ -446,11 +448,11 @@ def test_a_forced_reset_comes_at_the_end_of_the_interval(tmp_path, device):
     seen, own = [], leaping(device)
 
     def look():
-        seen.append((own.states["layer0.U_c"]["forced_resets"], exactness(own) < 1e-6))
+        seen.append((own.buffers["layer0.U_c"]["forced_resets"], exactness(own) < 1e-6))
         return False
 
     own.run(tmp_path, on_record=lambda record: look(), should_stop=look)
-    line = own.states["layer0.U_c"].keys()
+    line = own.buffers["layer0.U_c"].keys()
     assert "bound" not in line
     before = [(0, True)] * 2
     if device == "cpu":
@@ -466,29 +468,29 @@ def test_forced_resets_do_not_depend_on_stops(tmp_path):
     for k in (2, 3, 4, 5, 11):
         own, out = leaping("stand-in"), tmp_path / str(k)
         own.run(out, should_stop=lambda own=own, k=k: own.iteration == k)
-        assert ("bound" in own.states["layer0.U_c"]) == (k != 5)
+        assert ("bound" in own.buffers["layer0.U_c"]) == (k != 5)
         own = leaping("stand-in")
         assert without_speed(own.run(out, resume=True)) == records
         assert_same(to_host(own.params), to_host(whole.params))
-        assert_same(to_host(own.states), to_host(whole.states))
+        assert_same(to_host(own.buffers), to_host(whole.buffers))
 
 
 def test_the_greatest_bound_decides(device):
     """A large P followed by small ones; outside of `deferred` a device is as the host, and nothing is open."""
     rng, p = np.random.default_rng(9), NeumannCayley(0, reset_every=None)
-    params, state = to_device(p.init(rng, 4, np.float64), device)
+    params, buffers = to_device(p.init(rng, 4, np.float64), device)
     step = np.triu(rng.standard_normal((4, 4)), 1)
     step = to_device({"A": (step - step.T) / np.linalg.norm(step)}, device)["A"]
     for sizes, forced in (((0.1, 0.1), 0), ((0.1, 3.0, 0.1), 1)):
-        checks, now, own = Checks(), params, state
+        checks, now, own = Checks(), params, buffers
         with checks.deferred(1):
             for size in sizes:
                 now, own = p.retract(now, own, {"A": size * step})
         settled = p.settle(now, own)
         assert settled["forced_resets"] == forced
-        assert settled.keys() == state.keys()
+        assert settled.keys() == buffers.keys()
         assert ("bound" in own) == (device != "cpu")
-    assert p.settle(*p.retract(params, state, {"A": 3 * step}))["forced_resets"] == 1
+    assert p.settle(*p.retract(params, buffers, {"A": 3 * step}))["forced_resets"] == 1
 
 
 # The checks themselves

@@ -41,9 +41,9 @@ def factors(params, permutation, conjugate=False, identity=False):
 def test_value_of_the_structured_matrix(device, data):
     """urnn:6 against dense factors multiplied in order; det U = e^{i (sum of all w)} times the sign of Pi."""
     problem = data.draw(problems("structured"))
-    params, Pi = problem.params, np.eye(len(problem.dU))[problem.state["permutation"]]
+    params, Pi = problem.params, np.eye(len(problem.dU))[problem.buffers["permutation"]]
     U = rebuilt(problem, device)
-    np.testing.assert_allclose(U, np.linalg.multi_dot(factors(params, problem.state["permutation"])), atol=1e-12)
+    np.testing.assert_allclose(U, np.linalg.multi_dot(factors(params, problem.buffers["permutation"])), atol=1e-12)
     angle = sum(params[f"w_{j}"].sum() for j in (1, 2, 3))
     np.testing.assert_allclose(np.linalg.det(U), np.exp(1j * angle) * np.linalg.det(Pi), atol=1e-12)
 
@@ -61,17 +61,17 @@ def test_the_structured_matrix_in_one_dimension(device):
 def test_the_normalisation_of_the_transform_cancels():
     """E-urnn-06: F and F^{-1} occur once each; the unitary DFT makes the same U."""
     problem = one("structured")
-    D_3, R_2, inverse, D_2, Pi, R_1, F, D_1 = factors(problem.params, problem.state["permutation"])
+    D_3, R_2, inverse, D_2, Pi, R_1, F, D_1 = factors(problem.params, problem.buffers["permutation"])
     n = len(F)
     unitary = np.linalg.multi_dot([D_3, R_2, inverse * n**0.5, D_2, Pi, R_1, F / n**0.5, D_1])
-    np.testing.assert_allclose(problem.state["U"], unitary, atol=1e-13)
+    np.testing.assert_allclose(problem.buffers["U"], unitary, atol=1e-13)
 
 
 def test_the_value_test_sees_wrong_factors():
     """Another order, the conjugate v of the released code, the printed identity for Pi, the inverse permutation, F for
     its inverse: each is another matrix."""
     problem = one("structured")
-    params, permutation, U = problem.params, problem.state["permutation"], problem.state["U"]
+    params, permutation, U = problem.params, problem.buffers["permutation"], problem.buffers["U"]
     right = factors(params, permutation)
     swapped = [right[k] for k in (0, 1, 2, 4, 3, 5, 6, 7)]  # Pi before D_2
     exchanged = [right[k] for k in (0, 1, 6, 3, 4, 5, 2, 7)]  # F^{-1} first
@@ -104,7 +104,7 @@ def test_length_and_phase_of_v_do_not_matter(device, data, log_scale, angle):
     problem, c = data.draw(problems("structured")), 10**log_scale * np.exp(1j * angle)
     scaled = {name: value * c if name[0] == "v" else value for name, value in problem.params.items()}
     other = dataclasses.replace(problem, params=scaled)
-    np.testing.assert_allclose(rebuilt(other, device), problem.state["U"], atol=1e-12)
+    np.testing.assert_allclose(rebuilt(other, device), problem.buffers["U"], atol=1e-12)
     ours, theirs = pulled_back(other, device), pulled_back(problem, device)
     for name, value in theirs.items():
         factor = c.conjugate() if name[0] == "v" else 1  # |c|^2 / c
@@ -113,7 +113,7 @@ def test_length_and_phase_of_v_do_not_matter(device, data, log_scale, angle):
 
 def test_initial_structured_parameters():
     """urnn:init: w uniform on +-pi, both parts of v on +-1; a uniform permutation that is drawn once and kept."""
-    params, state = StructuredUnitary().init(np.random.default_rng(0), 500, np.float64)
+    params, buffers = StructuredUnitary().init(np.random.default_rng(0), 500, np.float64)
     for name, value in params.items():
         limit = np.pi if name[0] == "w" else 1
         for part in (value.real, value.imag) if name[0] == "v" else (value,):
@@ -122,7 +122,7 @@ def test_initial_structured_parameters():
     assert not np.isin(params["w_1"], [params["w_2"], params["w_3"]]).any()
     assert not np.isin(params["v_1"], params["v_2"]).any()
     assert abs(np.corrcoef(params["v_1"].real, params["v_1"].imag)[0, 1]) < 0.15
-    np.testing.assert_array_equal(np.sort(state["permutation"]), np.arange(len(state["permutation"])))
+    np.testing.assert_array_equal(np.sort(buffers["permutation"]), np.arange(len(buffers["permutation"])))
     firsts = [
         StructuredUnitary().init(np.random.default_rng(s), 4, np.float64)[1]["permutation"][0] for s in range(800)
     ]
@@ -136,10 +136,10 @@ def test_v_of_zero(device, name):
     message = f"^the square of {name} is 0.0; allowed: at least 2.2250738585072014e-308, finite$"
     for scale in (0, 1e-170):
         with pytest.raises(ValueError, match=message):
-            problem.p.rebuild({**problem.params, name: scale * problem.params[name]}, problem.state)
+            problem.p.rebuild({**problem.params, name: scale * problem.params[name]}, problem.buffers)
     delta = {key: value if key == name else 0 * value for key, value in problem.params.items()}
     with pytest.raises(ValueError, match=message):
-        problem.p.retract(problem.params, problem.state, delta)
+        problem.p.retract(problem.params, problem.buffers, delta)
 
 
 # The full-capacity matrix
@@ -162,8 +162,8 @@ def test_the_geodesic_step(device, data, log_rate):
     """goru:2.9-2.10, corrected, against an explicit inverse, and against the form that multiplies from the right."""
     problem, rate = data.draw(problems("geodesic")), 10**log_rate
     X, G = problem.params["X"], random_G(problem)
-    params, state = updated(problem, {"X": rate * G}, device)
-    np.testing.assert_array_equal(params["X"], state["U"])
+    params, buffers = updated(problem, {"X": rate * G}, device)
+    np.testing.assert_array_equal(params["X"], buffers["U"])
     A = G @ X.conj().T - X @ G.conj().T
     assert relative_error(params["X"], step(A, X, rate)) < 1e-11
     A, I = X.conj().T @ G - G.conj().T @ X, np.eye(len(X))
@@ -179,7 +179,7 @@ def test_the_step_descends(data):
     X, G = problem.params["X"], problem.gradients()["X"]
 
     def loss(rate):
-        return problem.loss({"X": problem.p.retract(problem.params, problem.state, {"X": rate * G})[0]["X"]})
+        return problem.loss({"X": problem.p.retract(problem.params, problem.buffers, {"X": rate * G})[0]["X"]})
 
     h = 1e-4
     slope = (loss(h) - loss(-h)) / (2 * h)
@@ -197,7 +197,7 @@ def test_the_printed_step_goes_uphill():
         moved = step(G.conj().T @ X - X.conj().T @ G, X, 1e-4)
         assert defect(moved) < 1e-12
         uphill += problem.loss({"X": moved}) > problem.loss({"X": X})
-        ours = problem.p.retract(problem.params, problem.state, {"X": 1e-4 * G})[0]
+        ours = problem.p.retract(problem.params, problem.buffers, {"X": 1e-4 * G})[0]
         assert problem.loss(ours) < problem.loss({"X": X})
     assert 60 < uphill < 140
     X, G = np.eye(2), np.array([[0, 1.0], [0, 0]])
@@ -209,20 +209,20 @@ def test_the_printed_step_goes_uphill():
 def test_the_step_finds_the_nearest_unitary_matrix():
     """E-goru-03: of L = -Re tr(S^H U) with S unitary the minimum is -6, at U = S; rate 0.05, 200 steps."""
     p, S = GeodesicUnitary(), one("geodesic").params["X"]
-    params, state = p.init(np.random.default_rng(5), 6, np.float64)
+    params, buffers = p.init(np.random.default_rng(5), 6, np.float64)
     for _ in range(200):
-        params, state = p.retract(params, state, {"X": -0.05 * S})
-    assert -(S.conj() * state["U"]).real.sum() == pytest.approx(-6, abs=1e-4)
+        params, buffers = p.retract(params, buffers, {"X": -0.05 * S})
+    assert -(S.conj() * buffers["U"]).real.sum() == pytest.approx(-6, abs=1e-4)
 
 
 def test_unitary_at_every_rate(device):
     """300 steps at rates from 1e-3 to 10 on random gradients: the defect stays below 1e-12."""
     problem, rng = one("geodesic").on(device), np.random.default_rng(2)
-    params, state = problem.params, problem.state
+    params, buffers = problem.params, problem.buffers
     for k in range(300):
         delta = {"X": to_device(10 ** rng.uniform(-3, 1) * random_G(problem, k), device)}
-        params, state = problem.p.retract(params, state, delta)
-    assert problem.p.health(state)["defect"] < 1e-12
+        params, buffers = problem.p.retract(params, buffers, delta)
+    assert problem.p.health(buffers)["defect"] < 1e-12
 
 
 def test_the_gradient_is_the_whole_one(device):
@@ -233,11 +233,11 @@ def test_the_gradient_is_the_whole_one(device):
 
 def test_initial_X():
     """A draw of urnn:6 by the same generator; U is X."""
-    params, state = GeodesicUnitary().init(np.random.default_rng(0), 6, np.float64)
+    params, buffers = GeodesicUnitary().init(np.random.default_rng(0), 6, np.float64)
     np.testing.assert_array_equal(
         params["X"], StructuredUnitary().init(np.random.default_rng(0), 6, np.float64)[1]["U"]
     )
-    np.testing.assert_array_equal(params["X"], state["U"])
+    np.testing.assert_array_equal(params["X"], buffers["U"])
 
 
 def test_X_that_is_not_unitary(device):
@@ -246,8 +246,8 @@ def test_X_that_is_not_unitary(device):
     for scale, away in ((1.01, "0.0201"), (0.9, "0.19")):
         message = rf"^X is not unitary: \|\|X\^H X - I\|\|_2 is {away}; allowed: at most 0.01$"
         with pytest.raises(ValueError, match=message):
-            problem.p.rebuild({"X": scale * problem.params["X"]}, problem.state)
+            problem.p.rebuild({"X": scale * problem.params["X"]}, problem.buffers)
     X = to_host(problem.params["X"]).astype(np.complex64).astype(complex)
     np.testing.assert_array_equal(
-        to_host(problem.p.rebuild({"X": to_device(1.004 * X, device)}, problem.state)["U"]), 1.004 * X
+        to_host(problem.p.rebuild({"X": to_device(1.004 * X, device)}, problem.buffers)["U"]), 1.004 * X
     )

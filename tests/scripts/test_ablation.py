@@ -180,8 +180,8 @@ def test_least_squares_is_the_exact_update():
     """The contenders of neumann-time arrive at the same U, the series up to their error; LU and least squares to
     rounding."""
     (A, U), *others = (
-        (params["A"], state["U"])
-        for params, state in (
+        (params["A"], buffers["U"])
+        for params, buffers in (
             update() for update in reversed(ablation.updates_of_U(40, np.random.default_rng(0)).values())
         )
     )
@@ -195,30 +195,30 @@ def test_gradient_norms_are_those_of_a_run_from_there(model):
     """||dL/dh_t|| for every t: what backward gives for h0 of a run that begins at step t with h_t."""
     T = 6
     network = models.network(model, 2, [5], 1, readout="last", loss="mean_squared_error")
-    params, states = network.init(np.random.default_rng(0), np.float64)
+    params, buffers = network.init(np.random.default_rng(0), np.float64)
     x, y = ablation.held_out(T, sequences=3)
     scanning, cell = ablation.watched(network)
-    scanning.loss_and_gradients(params, states, x, y)
+    scanning.loss_and_gradients(params, buffers, x, y)
     (layer,) = network.layers
     own = {name.removeprefix("layer0."): value for name, value in params.items() if name.startswith("layer0.")}
-    own_states = {name.removeprefix("layer0."): value for name, value in states.items()}
-    h, _ = layer.forward(own, own_states, x)
+    own_buffers = {name.removeprefix("layer0."): value for name, value in buffers.items()}
+    h, _ = layer.forward(own, own_buffers, x)
     parts = h if isinstance(h, tuple) else (h,)
     np.testing.assert_allclose(np.stack(cell.history), parts[0][1:], rtol=1e-12)
     assert len(cell.gradient_norms) == T
     for t in range(1, T):
         h0 = tuple(part[t] for part in parts)
-        found = tail_gradient(network, params, states, x[t:], y, h0 if len(h0) > 1 else h0[0])
+        found = tail_gradient(network, params, buffers, x[t:], y, h0 if len(h0) > 1 else h0[0])
         assert cell.gradient_norms[t - 1] == pytest.approx(3 * np.linalg.norm(found, axis=1).mean(), rel=1e-7)
 
 
-def tail_gradient(network, params, states, x, y, h0):
+def tail_gradient(network, params, buffers, x, y, h0):
     """dL/dh0, of an LSTM of its h, by central differences of the loss."""
     parts = [part.copy() for part in (h0 if isinstance(h0, tuple) else (h0,))]
 
     def loss():
         state = tuple(parts) if len(parts) > 1 else parts[0]
-        return network.loss_and_gradients(params, states, x, y, h0=[state])[0]
+        return network.loss_and_gradients(params, buffers, x, y, h0=[state])[0]
 
     gradient, step = np.zeros_like(parts[0]), 1e-5
     for index in np.ndindex(gradient.shape):

@@ -207,9 +207,9 @@ def test_maps_see_a_wrong_value_and_a_defect(tiny, monkeypatch, kind):
     """U off by 1e-8 on the device: value and defect of float64, of that map alone."""
     rebuild = kind.rebuild
 
-    def wrong(self, params, state):
-        state = rebuild(self, params, state)
-        return {**state, "U": state["U"] * (1 + 1e-8 * on_standin(params["A"]))}
+    def wrong(self, params, buffers):
+        buffers = rebuild(self, params, buffers)
+        return {**buffers, "U": buffers["U"] * (1 + 1e-8 * on_standin(params["A"]))}
 
     monkeypatch.setattr(kind, "rebuild", wrong)
     messages = failures("maps", tiny)

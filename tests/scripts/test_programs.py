@@ -204,12 +204,12 @@ def test_a_sample_of_text(runs):
 def test_a_sample_follows_the_network(runs):
     """Character by character, each from the network's outputs after the whole text before it."""
     text, T = runs["text"], 12
-    network, params, states = load(text)
+    network, params, buffers = load(text)
     alphabet = sorted(set((text.parent / "text.txt").read_text()))
     sample = sampled(text, "--sample", T, "--prompt", "All", "--temperature", 1e-6)
     tokens = np.array([alphabet.index(character) for character in sample])
     for i in range(3, 3 + T):
-        outputs = network.forward(params, states, tokens[:i, None]).outputs[-1, 0]
+        outputs = network.forward(params, buffers, tokens[:i, None]).outputs[-1, 0]
         assert outputs.argmax() == tokens[i]
 
 
@@ -479,9 +479,9 @@ def test_check_gradients_on_a_device(monkeypatch):
         assert result.passed, result
     right = ScaledCayley.pullback
 
-    def wrong(self, params, state, dU):
+    def wrong(self, params, buffers, dU):
         scale = 1.001 if backend.library_of(dU).device == "stand-in" else 1
-        return {"A": scale * right(self, params, state, dU)["A"]}
+        return {"A": scale * right(self, params, buffers, dU)["A"]}
 
     monkeypatch.setattr(ScaledCayley, "pullback", wrong)
     assert check_gradients.check_parametrization("cayley:2", 5, False, rng, False, "cpu").passed
