@@ -33,7 +33,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gradients import gru
+from gradients import gru_reset_before
 from gradients.bptt import Bound, Vector, Weights, norm
 from ortho_ref.cells import GRUResetBefore
 
@@ -52,7 +52,7 @@ class Constants(NamedTuple):
 
 def constants(cell: GRUResetBefore, w: Weights, x: Vector, h: Vector, printed: bool = False) -> Constants:
     """Of one step from h = h_{t-1} (n,).  printed: the paper's maxima of h and c without absolute values."""
-    v = gru.values(cell, w, x, h)
+    v = gru_reset_before.values(cell, w, x, h)
     U_r, U_u, U_c = (norm(w[name]) for name in ("U_r", "U_u", "U_c"))
     largest_h, largest_c = (float(a.max() if printed else abs(a).max()) for a in (h, v.c))
     delta_u, delta_r = float((v.u * (1 - v.u)).max()), float((v.r * (1 - v.r)).max())  # [ncgru:11] [ncgru:12]
@@ -64,23 +64,27 @@ def constants(cell: GRUResetBefore, w: Weights, x: Vector, h: Vector, printed: b
 def theorem_1(cell: GRUResetBefore, w: Weights, x: Vector, h: Vector, printed: bool = False) -> Bound:
     """alpha + beta ||U_c|| beside the norm of the Jacobian.  printed: the paper's form, which can be too small."""
     k = constants(cell, w, x, h, printed)
-    return Bound(k.alpha + k.beta * k.U_c, norm(gru.jacobian(cell, w, x, h)))  # [ncgru:8]
+    return Bound(k.alpha + k.beta * k.U_c, norm(gru_reset_before.jacobian(cell, w, x, h)))  # [ncgru:8]
 
 
 def theorem_1_tight(cell: GRUResetBefore, w: Weights, x: Vector, h: Vector) -> Bound:
     """The sharper form: (1 - u_i) x_i + u_i y_i squared is at most (1 - u_i) x_i^2 + u_i y_i^2."""
-    v, k = gru.values(cell, w, x, h), constants(cell, w, x, h)
+    v, k = gru_reset_before.values(cell, w, x, h), constants(cell, w, x, h)
     mu = k.U_c * (k.delta_r * k.U_r * float(abs(h).max()) + float(v.r.max()))
     through_u = float((v.u * (1 - v.u) * abs(v.c - h)).max()) * k.U_u
     # hypot: the square of a small mu is 0, and the bound too small
     bound = through_u + float(np.hypot(np.sqrt((1 - v.u).max()), np.sqrt(v.u.max()) * mu))  # [ncgru:thm1-tight]
-    return Bound(bound, norm(gru.jacobian(cell, w, x, h)))
+    return Bound(bound, norm(gru_reset_before.jacobian(cell, w, x, h)))
 
 
 def proof_of_theorem_1(cell: GRUResetBefore, w: Weights, x: Vector, h: Vector) -> dict[str, Bound]:
     """The inequalities of the proof, by equation, each with absolute values where the paper leaves them out."""
-    v, k = gru.values(cell, w, x, h), constants(cell, w, x, h)
-    dr, du, dc = gru.dr_dh(w, v.r), gru.du_dh(w, v.u), gru.dc_dh(w, h, v.r, v.slope)
+    v, k = gru_reset_before.values(cell, w, x, h), constants(cell, w, x, h)
+    dr, du, dc = (
+        gru_reset_before.dr_dh(w, v.r),
+        gru_reset_before.du_dh(w, v.u),
+        gru_reset_before.dc_dh(w, h, v.r, v.slope),
+    )
     inner = k.delta_r * k.U_r * float(abs(h).max()) + float(v.r.max())
     terms = (np.diag(h) @ du, np.diag(1 - v.u), np.diag(v.c) @ du, np.diag(v.u) @ dc)
     total = sum(norm(term) for term in terms)
@@ -91,7 +95,7 @@ def proof_of_theorem_1(cell: GRUResetBefore, w: Weights, x: Vector, h: Vector) -
         "34": Bound(0.25, k.delta_u),  # [ncgru:34]
         "37": Bound(float(abs(v.slope).max()) * inner * k.U_c, norm(dc)),  # [ncgru:37]
         "38": Bound(inner * k.U_c, norm(dc)),  # [ncgru:38]
-        "41": Bound(total, norm(gru.jacobian(cell, w, x, h))),  # [ncgru:41]
+        "41": Bound(total, norm(gru_reset_before.jacobian(cell, w, x, h))),  # [ncgru:41]
         "42-45": Bound(k.alpha + k.beta * k.U_c, total),  # [ncgru:42-45]
     }
 
@@ -108,7 +112,7 @@ def nearness(gate: Vector) -> float:
 
 def corollary_2(cell: GRUResetBefore, w: Weights, x: Vector, h: Vector) -> Bound:
     """Of alpha + beta: the uniform one where all of u, and all of r, are near the same of 0 and 1."""
-    v, k = gru.values(cell, w, x, h), constants(cell, w, x, h)
+    v, k = gru_reset_before.values(cell, w, x, h), constants(cell, w, x, h)
     eps = max(nearness(v.u), nearness(v.r))
     H, C = float(abs(h).max()), float(abs(v.c).max())
     uniform = all((gate < 0.5).all() or (gate > 0.5).all() for gate in (v.u, v.r))
@@ -119,13 +123,15 @@ def corollary_2(cell: GRUResetBefore, w: Weights, x: Vector, h: Vector) -> Bound
 def corollary_3(cell: GRUResetBefore, w: Weights, x: Vector, h: Vector) -> Bound:
     """The bound of Corollary 2, for U_r and U_c orthogonal, of the Jacobian; times ||U_c|| where that is above 1."""
     larger = max(1.0, norm(w["U_c"]))
-    return Bound(larger * corollary_2(cell, w, x, h).bound, norm(gru.jacobian(cell, w, x, h)))  # [ncgru:21] [ncgru:22]
+    return Bound(
+        larger * corollary_2(cell, w, x, h).bound, norm(gru_reset_before.jacobian(cell, w, x, h))
+    )  # [ncgru:21] [ncgru:22]
 
 
 def corollary_3_sharper(cell: GRUResetBefore, w: Weights, x: Vector, h: Vector) -> Bound:
     """For gates near 0 or 1, mixed or not: where U_c is orthogonal the constant is sqrt(2)."""
-    v, k = gru.values(cell, w, x, h), constants(cell, w, x, h)
+    v, k = gru_reset_before.values(cell, w, x, h), constants(cell, w, x, h)
     eps = max(nearness(v.u), nearness(v.r))
     H, C = float(abs(h).max()), float(abs(v.c).max())
     bound = eps * (H + C) * k.U_u + float(np.hypot(1, k.U_c * (1 + eps * k.U_r * H)))  # [ncgru:cor3]
-    return Bound(bound, norm(gru.jacobian(cell, w, x, h)))
+    return Bound(bound, norm(gru_reset_before.jacobian(cell, w, x, h)))

@@ -9,15 +9,17 @@ ncgru:7 is printed without an order of its factors; t decreases from left to rig
 sees h_T alone (E-ncgru-08).  One sequence, no batch.  A state of several arrays (LSTM's h and c, the real and imaginary
 part of a complex h) is one vector of N numbers, and J is N x N.
 
-Each cell's file here has `step(cell, weights, x, h_prev) -> Step`.
+Each cell's file here, called as the cell's own, has `step(cell, weights, x, h_prev) -> Step`; `step_of` finds it.
 """
 
+import importlib
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ortho_ref.cells import Cell
+from ortho_ref.cells.by_name import name_of
 
 Vector = np.ndarray
 Matrix = np.ndarray
@@ -84,6 +86,12 @@ class Gradients(NamedTuple):
 
 
 StepFunction = Callable[[Any, Weights, Vector, Vector], Step]
+
+
+def step_of(cell: Cell) -> Callable[..., Step]:
+    """The function `step` of the cell's file in this folder.  ModuleNotFoundError if it has none."""
+    step: Callable[..., Step] = importlib.import_module(f"gradients.{name_of(cell)}").step
+    return step
 
 
 def run(step: StepFunction, cell: Any, weights: Weights, x: Matrix, h0: Vector) -> list[Step]:

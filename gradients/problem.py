@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from ortho_ref import scan
-from ortho_ref.activations import ACTIVATIONS, sigmoid
 from ortho_ref.backend import Array, complex_dtype, library_of, to_device, to_host
-from ortho_ref.cells import Cell, FastRNN, State, Weights
+from ortho_ref.cells import Cell, State, Weights
 from ortho_ref.cells.cell import is_tokens, parts_of, state_of
 from ortho_ref.network import Network
 from ortho_ref.parametrizations import Params
@@ -71,7 +70,7 @@ class Problem:
         """How far activations (the least over units, steps and batch) and clipped gates are from their kinks."""
         weights, x, h0 = self.at(point)
         _, tape = scan.forward(self.cell, weights, x, h0)
-        return _tape_distance(self.cell, weights, tape)
+        return min(self.cell.kink_distance(weights, cache) for cache in tape.caches)
 
     @property
     def may_vanish(self) -> tuple[str, ...]:
@@ -89,27 +88,14 @@ class Problem:
         return library_of(self.x).device
 
 
-def _tape_distance(cell: Cell, weights: Weights, tape: scan.Tape) -> float:
-    distance = float("inf")
-    if isinstance(cell, FastRNN) and cell.constraint is not None:
-        alpha, beta = float(sigmoid(weights["alpha"])), float(sigmoid(weights["beta"]))
-        distance = abs(beta - (1 - 2 * alpha))
-        if cell.constraint == "sgornn":
-            distance = min(abs(alpha - 0.5), distance if alpha < 0.5 else beta)
-    name = getattr(cell, "activation", "tanh")
-    if name == "tanh":
-        return distance
-    b = next(weights[key] for key in ("b_c", "b_h", "b") if key in weights)
-    return min(distance, *(float(ACTIVATIONS[name].kink_distance(cache.a, b).min()) for cache in tape.caches))
-
-
 def network_kink_distance(network: Network, params: Params, buffers: NamedBuffers, x: Array) -> float:
     """The same for all recurrent layers of a network over x."""
     layers = tuple(replace(layer, engine="scan") for layer in network.layers)
     tape = replace(network, layers=layers).forward(params, buffers, x).tape
     return min(
-        _tape_distance(layer.cell, network.layer_weights(i, params, buffers), own.engine)
+        layer.cell.kink_distance(network.layer_weights(i, params, buffers), cache)
         for i, (layer, own) in enumerate(zip(layers, tape.layers, strict=True))
+        for cache in own.engine.caches
     )
 
 

@@ -29,7 +29,7 @@ class SequenceGradients(NamedTuple):
 
 def zero_state(cell: Cell, weights: Weights, batch: int) -> State:
     """The state of zeros for `batch` sequences, in the weights' precision and on their device."""
-    U = next(value for name, value in weights.items() if name.startswith("U"))
+    U = weights[cell.recurrent_weights[0]]
     zeros = xp_of(U).zeros((batch, U.shape[0]), U.dtype)
     return state_of((zeros,) * len(cell.states))
 

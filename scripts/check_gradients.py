@@ -59,12 +59,14 @@ def cells() -> dict[str, Cell]:
 
 def parametrizations() -> list[tuple[str, int, bool]]:
     """Every parametrization by its name, at sizes n, real or complex: small with all cases, and as large as in use."""
-    real = [("cayley:2", 5), ("neumann:2", 5), ("cayley:0", 8), ("neumann:0", 8), ("cayley:40", 56), ("neumann:40", 56)]
-    real += [("exponential", 5), ("exponential", 30)]
+    cayley = [(f"{kind}:{k}", n) for k, n in ((2, 5), (0, 8), (40, 56)) for kind in ("scaled_cayley", "neumann_cayley")]
+    real = [*cayley, ("exponential", 5), ("exponential", 30)]
     real += [("householder:1", 5), ("householder:4", 5), ("householder:5", 5), ("householder:16", 56)]
-    real += [("volume:1", 6), ("volume", 6), ("volume", 56), ("fft", 64)]
-    either = [("tunable:2", 6), ("tunable:6", 6), ("tunable:6", 20), ("fft", 2), ("fft", 8)]
-    unitary = [("structured", 2), ("structured", 7), ("structured", 57), ("geodesic", 6)]
+    real += [("volume_preserving:1", 6), ("volume_preserving", 6), ("volume_preserving", 56), ("fft_rotations", 64)]
+    either = [("tunable_rotations:2", 6), ("tunable_rotations:6", 6), ("tunable_rotations:6", 20)]
+    either += [("fft_rotations", 2), ("fft_rotations", 8)]
+    unitary = [("structured_unitary", 2), ("structured_unitary", 7), ("structured_unitary", 57)]
+    unitary += [("geodesic_unitary", 6)]
     return [(*row, False) for row in real + either] + [(*row, True) for row in either + unitary]
 
 
@@ -148,9 +150,9 @@ def results(rng: np.random.Generator, torch: bool, device: str = "cpu") -> list[
 VARIANTS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("nc-gru", {"orthogonal": "rc"}),
     ("nc-gru", {"orthogonal": "ruc"}),
-    ("eurnn", {"style": "fft"}),
+    ("eurnn", {"style": "fft_rotations"}),
     ("eurnn", {"capacity": 4, "complex": False}),
-    ("goru", {"style": "tunable", "capacity": 4}),
+    ("goru", {"style": "tunable_rotations", "capacity": 4}),
     ("goru", {"style": "householder", "activation": "tanh"}),
     ("goru", {"reset_gate": False}),
     ("goru", {"update_gate": False}),

@@ -16,7 +16,8 @@ from gradients import bounds
 from gradients.map_problem import random_map_problem
 from gradients.problem import Problem, random_problem, standard_normal
 from ortho_ref import activations, losses, models, optimizers, scan
-from ortho_ref.cells import Cell, elman, fastrnn, gru_reset_after, gru_reset_before, lstm
+from ortho_ref.activations import ACTIVATIONS
+from ortho_ref.cells import CELLS, Cell, elman, fastrnn, gru_reset_after, gru_reset_before, lstm
 from ortho_ref.cells.cell import parts_of
 from ortho_ref.conformance import reference
 from ortho_ref.conformance.case import Arrays, Case, Config, joined, parted
@@ -197,15 +198,19 @@ def _mixed(variant: str, cell: Cell, rng: np.random.Generator, sizes: dict[str, 
         problem = random_problem(cell, rng, **sizes)
         problem = replace(problem, weights=_shifted(variant, problem.weights))
         _, tape = scan.forward(cell, problem.weights, problem.x, problem.h0)
-        values = np.concatenate([next(getattr(c, v) for v in "cfh" if hasattr(c, v)) for c in tape.caches])
-        if config_of(variant).get("activation", "tanh") == "tanh" or 0.25 <= (values == 0).mean() <= 0.75:
+        activation = config_of(variant).get("activation", "tanh")
+        if cell.phi_bias is None or activation == "tanh":
+            return problem
+        b = problem.weights[cell.phi_bias]
+        values = np.concatenate([ACTIVATIONS[activation].value(cache.a, b) for cache in tape.caches])
+        if 0.25 <= (values == 0).mean() <= 0.75:
             return problem
     raise ValueError(f"{variant}: no draw with units on and off")
 
 
 def _shifted(variant: str, weights: Arrays) -> Arrays:
     if config_of(variant).get("activation") == "modrelu":
-        bias = next(name for name in ("b_c", "b_h", "b") if name in weights)
+        bias = str(CELLS[config_of(variant)["cell"]].phi_bias)
         weights = weights | {bias: weights[bias] - 0.75}
     if variant in GATES:
         weights = weights | {name: np.array(v) for name, v in zip(("alpha", "beta"), GATES[variant], strict=True)}

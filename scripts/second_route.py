@@ -19,10 +19,10 @@ import mpmath
 import numpy as np
 import torch
 
-from gradients import elman, fastrnn, gru, gru_reset_after, lstm
+from gradients.bptt import step_of
 from gradients.map_problem import MapProblem
 from gradients.problem import Problem
-from ortho_ref.cells import LSTM, Cell, Elman, FastRNN, GRUResetAfter, GRUResetBefore
+from ortho_ref.cells import Cell, GRUResetBefore, by_name
 from ortho_ref.cells.cell import parts_of, state_of
 from ortho_ref.parametrizations import (
     FFTRotations,
@@ -70,15 +70,7 @@ def _under(prefix: str, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _cell_of(config: Config) -> Cell:
-    options = {key: value for key, value in config.items() if key != "cell"}
-    kinds: dict[str, Callable[..., Cell]] = {
-        "elman": Elman,
-        "fastrnn": FastRNN,
-        "gru_reset_before": GRUResetBefore,
-        "gru_reset_after": GRUResetAfter,
-        "lstm": LSTM,
-    }
-    return kinds[config["cell"]](**options)
+    return by_name(config["cell"], **{key: value for key, value in config.items() if key != "cell"})
 
 
 def _cell(config: Config, inputs: Arrays) -> Route:
@@ -339,14 +331,7 @@ def _jacobian(config: Config, inputs: Arrays) -> Route:
     if cell.complex:
         raise ValueError("complex is True; allowed in a jacobian case: False")
     state = np.concatenate([inputs[f"{name}_prev"] for name in cell.states])
-    kinds: dict[str, Any] = {
-        "elman": elman.step,
-        "fastrnn": fastrnn.step,
-        "gru_reset_before": gru.step,
-        "gru_reset_after": gru_reset_after.step,
-        "lstm": lstm.step,
-    }
-    outputs = {"J": kinds[config["cell"]](cell, w, x, state).J}
+    outputs = {"J": step_of(cell)(cell, w, x, state).J}
     if config["cell"] == "gru_reset_before":
         outputs["bound"] = _bound(config["activation"], w, x, state)
     return "dense Jacobians (gradients/)", outputs

@@ -22,7 +22,7 @@ import numpy as np
 
 from ortho_ref.activations import activation
 from ortho_ref.backend import Array
-from ortho_ref.cells.cell import Shapes, Weights, draw, gate_shapes, input_product, input_pullback
+from ortho_ref.cells.cell import Cell, Shapes, Weights, draw, gate_shapes, input_product, input_pullback
 from ortho_ref.initial import of_complex, uniform
 
 
@@ -36,7 +36,7 @@ class Cache(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Elman:
+class Elman(Cell):
     """Simple recurrent network (urnn:1, goru:2.6).  Weights W U b.
 
     activation: Phi, "tanh", "relu" or "modrelu".
@@ -46,16 +46,21 @@ class Elman:
     activation: str = "tanh"
     complex: bool = False
 
-    states: ClassVar[tuple[str, ...]] = ("h",)
+    products: ClassVar[tuple[str, ...]] = ("",)
+    phi_bias: ClassVar[str | None] = "b"
 
     def __post_init__(self) -> None:
         activation(self.activation)
         if self.complex and self.activation != "modrelu":
             raise ValueError(f"activation is {self.activation!r}; allowed for a complex cell: 'modrelu'")
 
+    def kink_distance(self, weights: Weights, cache: Cache) -> float:
+        """Of Phi's arguments: the least over units and batch."""
+        return float(activation(self.activation).kink_distance(cache.a, weights["b"]).min())
+
     def shapes(self, input_size: int, hidden_size: int) -> Shapes:
         """Name -> shape of every weight."""
-        return gate_shapes(("",), input_size, hidden_size)
+        return gate_shapes(self.products, input_size, hidden_size)
 
     def init(self, rng: np.random.Generator, input_size: int, hidden_size: int, dtype: Any) -> Weights:
         """Matrices Glorot uniform, bias 0 (urnn:init); of complex ones both parts, n complex numbers counted as 2 n."""

@@ -28,7 +28,7 @@ import numpy as np
 
 from ortho_ref.activations import activation, sigmoid, sigmoid_derivative
 from ortho_ref.backend import Array, xp_of
-from ortho_ref.cells.cell import Shapes, Weights, draw, gate_shapes, input_product, input_pullback
+from ortho_ref.cells.cell import Cell, Shapes, Weights, draw, gate_shapes, input_product, input_pullback
 from ortho_ref.initial import constant
 
 CONSTRAINTS = (None, "sgornn", "sgornn-as-printed")
@@ -44,7 +44,7 @@ class Cache(NamedTuple):
 
 
 @dataclass(frozen=True)
-class FastRNN:
+class FastRNN(Cell):
     """FastRNN, or SGORNN (sgornn:1).  Weights W U b, and alpha and beta, 0-d, before the sigmoid.
 
     activation: Phi, "tanh", "relu" or "modrelu".
@@ -55,17 +55,28 @@ class FastRNN:
     activation: str = "tanh"
     constraint: str | None = None
 
-    states: ClassVar[tuple[str, ...]] = ("h",)
-    complex: ClassVar[bool] = False
+    products: ClassVar[tuple[str, ...]] = ("",)
+    phi_bias: ClassVar[str | None] = "b"
 
     def __post_init__(self) -> None:
         activation(self.activation)
         if self.constraint not in CONSTRAINTS:
             raise ValueError(f"constraint is {self.constraint!r}; allowed: {', '.join(map(repr, CONSTRAINTS))}")
 
+    def kink_distance(self, weights: Weights, cache: Cache) -> float:
+        """Of Phi's arguments, the least over units and batch, and of the gates from where they are clipped."""
+        distance = float(activation(self.activation).kink_distance(cache.a, weights["b"]).min())
+        if self.constraint is None:
+            return distance
+        alpha, beta = float(sigmoid(weights["alpha"])), float(sigmoid(weights["beta"]))
+        of_beta = abs(beta - (1 - 2 * alpha))
+        if self.constraint == "sgornn":
+            of_beta = min(abs(alpha - 0.5), of_beta if alpha < 0.5 else beta)
+        return min(distance, of_beta)
+
     def shapes(self, input_size: int, hidden_size: int) -> Shapes:
         """Name -> shape of every weight."""
-        return gate_shapes(("",), input_size, hidden_size) | {"alpha": (), "beta": ()}
+        return gate_shapes(self.products, input_size, hidden_size) | {"alpha": (), "beta": ()}
 
     def init(self, rng: np.random.Generator, input_size: int, hidden_size: int, dtype: Any) -> Weights:
         """Matrices Glorot uniform, b = 0; alpha = -3.75, beta = 3 (SGORNN's code), just inside the constraint."""

@@ -29,7 +29,7 @@ import numpy as np
 
 from ortho_ref.activations import activation, sigmoid, sigmoid_derivative
 from ortho_ref.backend import Array
-from ortho_ref.cells.cell import Shapes, Weights, draw, gate_shapes, input_product, input_pullback
+from ortho_ref.cells.cell import Cell, Shapes, Weights, draw, gate_shapes, input_product, input_pullback
 from ortho_ref.initial import constant
 
 
@@ -46,7 +46,7 @@ class Cache(NamedTuple):
 
 
 @dataclass(frozen=True)
-class GRUResetAfter:
+class GRUResetAfter(Cell):
     """GRU, reset after the recurrent product (goru:2.2, goru:3.1).  Weights W_r U_r b_r  W_z U_z b_z  W_h U_h b_h.
 
     activation: Phi of the candidate, "tanh" (goru:2.2), "modrelu" (goru:3.1) or "relu".
@@ -60,14 +60,22 @@ class GRUResetAfter:
     update_gate: bool = True
     recurrent_bias: bool = False
 
-    states: ClassVar[tuple[str, ...]] = ("h",)
-    complex: ClassVar[bool] = False
+    phi_bias: ClassVar[str | None] = "b_h"
 
     def __post_init__(self) -> None:
         activation(self.activation)
         for name in ("reset_gate", "update_gate", "recurrent_bias"):
             if not isinstance(getattr(self, name), bool):
                 raise ValueError(f"{name} is {getattr(self, name)!r}; allowed: True, False")
+
+    @property
+    def products(self) -> tuple[str, ...]:
+        """Of the gates that are on, and of the candidate."""
+        return ("r",) * self.reset_gate + ("z",) * self.update_gate + ("h",)
+
+    def kink_distance(self, weights: Weights, cache: Cache) -> float:
+        """Of Phi's arguments: the least over units and batch."""
+        return float(activation(self.activation).kink_distance(cache.a, weights["b_h"]).min())
 
     def shapes(self, input_size: int, hidden_size: int) -> Shapes:
         """Name -> shape of every weight."""

@@ -27,7 +27,7 @@ import numpy as np
 
 from ortho_ref.activations import activation, sigmoid, sigmoid_derivative
 from ortho_ref.backend import Array
-from ortho_ref.cells.cell import Shapes, Weights, draw, gate_shapes, input_product, input_pullback
+from ortho_ref.cells.cell import Cell, Shapes, Weights, draw, gate_shapes, input_product, input_pullback
 
 
 class Cache(NamedTuple):
@@ -43,7 +43,7 @@ class Cache(NamedTuple):
 
 
 @dataclass(frozen=True)
-class GRUResetBefore:
+class GRUResetBefore(Cell):
     """GRU, reset before the recurrent product (ncgru:1, ncgru:19).  Weights W_r U_r b_r  W_u U_u b_u  W_c U_c b_c.
 
     activation: Phi of the candidate, "tanh" (ncgru:1), "modrelu" (ncgru:19) or "relu".
@@ -51,15 +51,19 @@ class GRUResetBefore:
 
     activation: str = "tanh"
 
-    states: ClassVar[tuple[str, ...]] = ("h",)
-    complex: ClassVar[bool] = False
+    products: ClassVar[tuple[str, ...]] = ("r", "u", "c")
+    phi_bias: ClassVar[str | None] = "b_c"
 
     def __post_init__(self) -> None:
         activation(self.activation)
 
+    def kink_distance(self, weights: Weights, cache: Cache) -> float:
+        """Of Phi's arguments: the least over units and batch."""
+        return float(activation(self.activation).kink_distance(cache.a, weights["b_c"]).min())
+
     def shapes(self, input_size: int, hidden_size: int) -> Shapes:
         """Name -> shape of every weight."""
-        return gate_shapes(("r", "u", "c"), input_size, hidden_size)
+        return gate_shapes(self.products, input_size, hidden_size)
 
     def init(self, rng: np.random.Generator, input_size: int, hidden_size: int, dtype: Any) -> Weights:
         """Matrices Glorot uniform, biases 0 (the paper leaves them open)."""

@@ -24,7 +24,7 @@ import numpy as np
 
 from ortho_ref.activations import sigmoid, sigmoid_derivative
 from ortho_ref.backend import Array, xp_of
-from ortho_ref.cells.cell import Shapes, Weights, draw, gate_shapes, input_product, input_pullback
+from ortho_ref.cells.cell import Cell, Shapes, Weights, draw, gate_shapes, input_product, input_pullback
 from ortho_ref.initial import constant
 
 
@@ -42,15 +42,15 @@ class Cache(NamedTuple):
 
 
 @dataclass(frozen=True)
-class LSTM:
+class LSTM(Cell):
     """Long short-term memory, the form of PyTorch and Keras with one bias.  Weights W_g U_g b_g for g in i, f, g, o."""
 
     states: ClassVar[tuple[str, ...]] = ("h", "c")
-    complex: ClassVar[bool] = False
+    products: ClassVar[tuple[str, ...]] = ("i", "f", "g", "o")
 
     def shapes(self, input_size: int, hidden_size: int) -> Shapes:
         """Name -> shape of every weight."""
-        return gate_shapes(("i", "f", "g", "o"), input_size, hidden_size)
+        return gate_shapes(self.products, input_size, hidden_size)
 
     def init(self, rng: np.random.Generator, input_size: int, hidden_size: int, dtype: Any) -> Weights:
         """Matrices Glorot uniform, biases 0 but the forget bias 1 (the papers' LSTM baselines)."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ortho_ref.activations import ACTIVATIONS, Activation, sigmoid
-from ortho_ref.cells import FastRNN
+from ortho_ref.cells import CELLS, FastRNN
 from ortho_ref.cells import fastrnn as fastrnn_module
 from ortho_ref.cells import gru_reset_after as after_module
 from ortho_ref.cells import gru_reset_before as before_module
@@ -257,7 +257,6 @@ def _bias_twice(own: Activation) -> Activation:
 
 # Backward alone: the forward pass is right
 
-CLASSES: dict[str, type[Any]] = reference.CELLS
 StepBackward = Callable[..., tuple[Any, Any, dict[str, Any]]]
 
 
@@ -271,7 +270,7 @@ def stepping(change: Callable[..., tuple[Any, Any, dict[str, Any]]]) -> Callable
 
             return step_backward
 
-        return patched((CLASSES[cell(case)], "step_backward", make))(case, base)
+        return patched((CELLS[cell(case)], "step_backward", make))(case, base)
 
     return outputs
 

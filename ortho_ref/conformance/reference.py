@@ -12,44 +12,16 @@ import numpy as np
 
 from ortho_ref import models, scan
 from ortho_ref.activations import ACTIVATIONS, sigmoid, sigmoid_derivative
-from ortho_ref.cells import LSTM, Cell, Elman, FastRNN, GRUResetAfter, GRUResetBefore
+from ortho_ref.cells import CELLS, Cell
 from ortho_ref.cells.cell import parts_of, state_of
 from ortho_ref.conformance.case import Arrays, Case, Config, joined, parted
 from ortho_ref.losses import LOSSES
 from ortho_ref.optimizers import SGD, Adam, ByName, Optimizer, RMSprop
-from ortho_ref.parametrizations import (
-    Exponential,
-    FFTRotations,
-    GeodesicUnitary,
-    Householder,
-    NeumannCayley,
-    Parametrization,
-    ScaledCayley,
-    StructuredUnitary,
-    TunableRotations,
-    VolumePreserving,
-)
+from ortho_ref.parametrizations import GeodesicUnitary, NeumannCayley, Parametrization, ScaledCayley
+from ortho_ref.parametrizations.by_name import PARAMETRIZATIONS
 from ortho_ref.parametrizations.cayley import signs as signs
 from ortho_ref.recurrent import Recurrent
 
-CELLS: dict[str, type[Any]] = {
-    "elman": Elman,
-    "fastrnn": FastRNN,
-    "gru_reset_before": GRUResetBefore,
-    "gru_reset_after": GRUResetAfter,
-    "lstm": LSTM,
-}
-PARAMETRIZATIONS: dict[str, type[Any]] = {
-    "scaled_cayley": ScaledCayley,
-    "neumann_cayley": NeumannCayley,
-    "exponential": Exponential,
-    "householder": Householder,
-    "tunable_rotations": TunableRotations,
-    "fft_rotations": FFTRotations,
-    "volume_preserving": VolumePreserving,
-    "structured_unitary": StructuredUnitary,
-    "geodesic_unitary": GeodesicUnitary,
-}
 OPTIMIZERS: dict[str, type[Any]] = {"sgd": SGD, "adam": Adam, "rmsprop": RMSprop}
 CONSTANTS = ("permutations", "permutation")
 
@@ -82,8 +54,7 @@ def _options(kind: type[Any], config: Config) -> dict[str, Any]:
 def cell_of(config: Config) -> Cell:
     """The cell of a config."""
     kind = CELLS[config["cell"]]
-    cell: Cell = kind(**_options(kind, config))
-    return cell
+    return kind(**_options(kind, config))
 
 
 def parametrization_of(config: Config) -> Parametrization:

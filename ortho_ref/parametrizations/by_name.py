@@ -1,17 +1,18 @@
-"""Parametrizations by name, for command lines and JSON: "householder:8" is Householder(8).
+"""The list of parametrizations, and their names for command lines and JSON: "householder:8" is Householder(8).
 
 free
-cayley[:K]                      ScaledCayley, K entries -1; n // 2 unless given
-neumann[:K[:ORDER[:RESET]]]     NeumannCayley, order 2, resets every 50 updates unless given
-exponential                     Exponential
-householder:M                   Householder, M reflections
-tunable:L                       TunableRotations, L layers; complex on a complex cell
-fft                             FFTRotations; complex on a complex cell
-volume[:K]                      VolumePreserving, K sublayers
-structured, geodesic            StructuredUnitary, GeodesicUnitary
+scaled_cayley[:K]                      K entries -1; n // 2 unless given
+neumann_cayley[:K[:ORDER[:RESET]]]     order 2, resets every 50 updates unless given
+exponential
+householder:M                          M reflections
+tunable_rotations:L                    L layers; complex on a complex cell
+fft_rotations                          complex on a complex cell
+volume_preserving[:K]                  K sublayers
+structured_unitary, geodesic_unitary
 """
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from ortho_ref.parametrizations.cayley import ScaledCayley
 from ortho_ref.parametrizations.exponential import Exponential
@@ -23,23 +24,44 @@ from ortho_ref.parametrizations.parametrization import Parametrization
 from ortho_ref.parametrizations.rotations import FFTRotations, TunableRotations, VolumePreserving
 from ortho_ref.parametrizations.structured import StructuredUnitary
 
-# name -> (least and greatest number of integers after it, maker from (n, complex, *integers))
-_MAKERS: dict[str, tuple[int, int, Callable[..., Parametrization]]] = {
-    "free": (0, 0, lambda n, c: Free()),
-    "cayley": (0, 1, lambda n, c, k=None: ScaledCayley(n // 2 if k is None else k)),
-    "neumann": (0, 3, lambda n, c, k=None, order=2, reset=50: NeumannCayley(n // 2 if k is None else k, order, reset)),
-    "exponential": (0, 0, lambda n, c: Exponential()),
-    "householder": (1, 1, lambda n, c, m: Householder(m)),
-    "tunable": (1, 1, lambda n, c, capacity: TunableRotations(capacity, complex=c)),
-    "fft": (0, 0, lambda n, c: FFTRotations(complex=c)),
-    "volume": (0, 1, lambda n, c, k=None: VolumePreserving(k)),
-    "structured": (0, 0, lambda n, c: StructuredUnitary()),
-    "geodesic": (0, 0, lambda n, c: GeodesicUnitary()),
+
+class Form(NamedTuple):
+    """kind: the class.  integers: those after its name, as the list of forms has them; from `least` to `most` of them.
+    make: from (n, complex, *integers)."""
+
+    kind: type[Parametrization]
+    integers: str
+    least: int
+    most: int
+    make: Callable[..., Parametrization]
+
+
+def _half(k: int | None, n: int) -> int:
+    return n // 2 if k is None else k
+
+
+_FORMS: dict[str, Form] = {
+    "free": Form(Free, "", 0, 0, lambda n, c: Free()),
+    "scaled_cayley": Form(ScaledCayley, "[:K]", 0, 1, lambda n, c, k=None: ScaledCayley(_half(k, n))),
+    "neumann_cayley": Form(
+        NeumannCayley,
+        "[:K[:ORDER[:RESET]]]",
+        0,
+        3,
+        lambda n, c, k=None, order=2, reset=50: NeumannCayley(_half(k, n), order, reset),
+    ),
+    "exponential": Form(Exponential, "", 0, 0, lambda n, c: Exponential()),
+    "householder": Form(Householder, ":M", 1, 1, lambda n, c, m: Householder(m)),
+    "tunable_rotations": Form(TunableRotations, ":L", 1, 1, lambda n, c, capacity: TunableRotations(capacity, c)),
+    "fft_rotations": Form(FFTRotations, "", 0, 0, lambda n, c: FFTRotations(c)),
+    "volume_preserving": Form(VolumePreserving, "[:K]", 0, 1, lambda n, c, k=None: VolumePreserving(k)),
+    "structured_unitary": Form(StructuredUnitary, "", 0, 0, lambda n, c: StructuredUnitary()),
+    "geodesic_unitary": Form(GeodesicUnitary, "", 0, 0, lambda n, c: GeodesicUnitary()),
 }
-FORMS = (
-    "free, cayley[:K], neumann[:K[:ORDER[:RESET]]], exponential, householder:M, tunable:L, fft, volume[:K], "
-    "structured, geodesic"
-)
+#: Name -> class.
+PARAMETRIZATIONS: dict[str, type[Parametrization]] = {name: form.kind for name, form in _FORMS.items()}
+#: How each is written, in words.
+FORMS = ", ".join(f"{name}{form.integers}" for name, form in _FORMS.items())
 
 
 def by_name(text: str, n: int, complex: bool = False) -> Parametrization:
@@ -49,8 +71,9 @@ def by_name(text: str, n: int, complex: bool = False) -> Parametrization:
     is refused by `init`.
     """
     name, *rest = text.split(":")
-    if name in _MAKERS:
-        least, most, make = _MAKERS[name]
-        if least <= len(rest) <= most and all(part.isascii() and part.isdigit() and len(part) <= 6 for part in rest):
-            return make(n, complex, *map(int, rest))
+    if name in _FORMS:
+        form = _FORMS[name]
+        integers = all(part.isascii() and part.isdigit() and len(part) <= 6 for part in rest)
+        if form.least <= len(rest) <= form.most and integers:
+            return form.make(n, complex, *map(int, rest))
     raise ValueError(f"parametrization is {text!r}; allowed: {FORMS}, the capitals being integers of at most 6 digits")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gradients import bounds, gru, gru_reset_after
+from gradients import bounds, gru_reset_after, gru_reset_before
 from gradients.bptt import Bound
 from ortho_ref import models
 from ortho_ref.activations import ACTIVATIONS
@@ -46,7 +46,7 @@ def drawn(seed, n, scale, saturation, activation, steps, h_size=0.0, orthogonal_
         w[f"U_{gate}"] = orthogonal(rng, n)
     h = h_size * rng.standard_normal(n)
     for _ in range(steps):
-        h = gru.values(cell, w, rng.standard_normal(m), h).h
+        h = gru_reset_before.values(cell, w, rng.standard_normal(m), h).h
     return cell, w, rng.standard_normal(m), h
 
 
@@ -109,7 +109,7 @@ def test_corollary_1(draw, start):
     h = start * np.sign(rng.standard_normal(draw["n"]))
     largest_alpha, largest_beta = bounds.corollary_1(w)
     for _ in range(8):
-        k, v = bounds.constants(cell, w, x, h), gru.values(cell, w, x, h)
+        k, v = bounds.constants(cell, w, x, h), gru_reset_before.values(cell, w, x, h)
         assert k.alpha <= largest_alpha * SLACK
         assert k.beta <= largest_beta * SLACK
         assert abs(v.c).max() <= 1
@@ -159,7 +159,7 @@ def test_gates_within_eps(seed, n, eps, corner, activation):
         ones = {"0": np.zeros(n, bool), "1": np.ones(n, bool), "m": np.arange(n) % 2 == 0}[side]
         value = np.where(ones, 1 - near, near)
         w[f"b_{gate}"] = np.log(value / (1 - value)) - w[f"W_{gate}"] @ x - w[f"U_{gate}"] @ h
-    v, k = gru.values(cell, w, x, h), bounds.constants(cell, w, x, h)
+    v, k = gru_reset_before.values(cell, w, x, h), bounds.constants(cell, w, x, h)
     assert bounds.nearness(v.u) == pytest.approx(eps, rel=1e-6)
     assert bounds.nearness(v.r) == pytest.approx(eps, rel=1e-6)
     bound, total = bounds.corollary_2(cell, w, x, h)
@@ -218,7 +218,7 @@ def test_trained_weights(trained):
             ]
             assert all(bound.ratio <= SLACK for bound in own)
             ratios.append(own[0].ratio)
-            h = gru.values(*at).h
+            h = gru_reset_before.values(*at).h
     assert min(ratios) > 1 / 3
 
 

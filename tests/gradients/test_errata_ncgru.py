@@ -9,7 +9,7 @@ import math
 import numpy as np
 import pytest
 
-from gradients import bounds, bptt, cayley, elman, gru, neumann
+from gradients import bounds, bptt, cayley, elman, gru_reset_before, neumann
 from gradients.finite_difference import check
 from ortho_ref import models
 from ortho_ref.activations import modrelu, modrelu_pullback, sigmoid
@@ -53,7 +53,7 @@ def reached(rng, cell):
     w = {name: scale * rng.standard_normal(shape) / math.sqrt(n) for name, shape in cell.shapes(2, n).items()}
     h = np.zeros(n)
     for _ in range(int(rng.integers(0, 11))):
-        h = gru.values(cell, w, rng.standard_normal(2), h).h
+        h = gru_reset_before.values(cell, w, rng.standard_normal(2), h).h
     return w, rng.standard_normal(2), h
 
 
@@ -62,7 +62,7 @@ def test_E_ncgru_01():
     it is 0.8833, and holds."""
     w = gru_weights(1, W_c=[[-3]], U_c=[[1]], b_u=[3], U_u=[[8]], U_r=[[1]])
     x, h = np.ones(1), np.zeros(1)
-    v = gru.values(TANH, w, x, h)
+    v = gru_reset_before.values(TANH, w, x, h)
     np.testing.assert_allclose([v.u[0], v.r[0], v.c[0]], [0.9526, 0.5, -0.9951], atol=5e-5)
     printed, corrected = bounds.theorem_1(TANH, w, x, h, printed=True), bounds.theorem_1(TANH, w, x, h)
     assert (round(printed.actual, 4), round(printed.bound, 4), round(corrected.bound, 4)) == (0.3075, 0.1641, 0.8833)
@@ -88,11 +88,11 @@ def test_E_ncgru_02():
     """Corollary 1's proof takes 0 <= c <= 1.  tanh(-1) = -0.7616, and most states have a negative c_i; what holds, and
     is enough, is |c| < 1, so that |h| <= 1 from |h_0| <= 1."""
     w = gru_weights(1, W_c=[[-1]])
-    assert round(gru.values(TANH, w, np.ones(1), np.zeros(1)).c[0], 4) == -0.7616
+    assert round(gru_reset_before.values(TANH, w, np.ones(1), np.zeros(1)).c[0], 4) == -0.7616
     rng, negative = np.random.default_rng(0), []
     for _ in range(300):
         w, x, h = reached(rng, TANH)
-        v, k = gru.values(TANH, w, x, h), bounds.constants(TANH, w, x, h)
+        v, k = gru_reset_before.values(TANH, w, x, h), bounds.constants(TANH, w, x, h)
         negative.append((v.c < 0).any())
         assert max(abs(h).max(), abs(v.c).max(), abs(v.h).max()) <= 1
         alpha, beta = bounds.corollary_1(w)
@@ -103,7 +103,7 @@ def test_E_ncgru_02():
 
 def run_of(w, x, h, steps):
     for _ in range(steps):
-        h = gru.values(MODRELU, w, x, h).h
+        h = gru_reset_before.values(MODRELU, w, x, h).h
     return h
 
 
@@ -118,7 +118,7 @@ def test_E_ncgru_03():
     set_gates(w, x, h, np.array([0.99]), np.array([1 - 1e-15]))
     w["b_r"] = np.array([60.0])
     at, k = (MODRELU, w, x, h), bounds.constants(MODRELU, w, x, h)
-    assert round(norm(gru.jacobian(*at)), 2) == 20.78
+    assert round(norm(gru_reset_before.jacobian(*at)), 2) == 20.78
     assert round(k.alpha + k.beta, 2) == 20.80
     assert bounds.theorem_1(*at).ratio <= 1
     assert sum(bounds.corollary_1(w)) < 3
@@ -138,7 +138,7 @@ def test_E_ncgru_03_what_bounds_the_candidate():
         w = {name: rng.standard_normal(shape) for name, shape in MODRELU.shapes(2, n).items()}
         w["U_c"] = orthogonal(rng, n)
         x, h = rng.standard_normal(2), 10 * rng.standard_normal(n)
-        v = gru.values(MODRELU, w, x, h)
+        v = gru_reset_before.values(MODRELU, w, x, h)
         limit = np.linalg.norm(w["W_c"] @ x) + v.r.max() * np.linalg.norm(h) + np.linalg.norm(np.maximum(w["b_c"], 0))
         assert np.linalg.norm(v.c) <= limit * SLACK
     assert fails > 50
@@ -152,7 +152,7 @@ def test_E_ncgru_04():
     set_gates(w, x, h, np.array([0.99]), np.array([0.99]))
     w["W_c"] = np.array([[np.arctanh(-0.9) - 0.99 * 0.9]])
     at, k = (TANH, w, x, h), bounds.constants(TANH, w, x, h)
-    assert round(gru.jacobian(*at)[0, 0], 2) == -17.62
+    assert round(gru_reset_before.jacobian(*at)[0, 0], 2) == -17.62
     assert (round(k.alpha, 2), round(k.beta, 3)) == (17.83, 0.989)
     bound, total = bounds.corollary_2(*at)
     assert 1.1 < total <= bound
@@ -197,7 +197,7 @@ def test_E_ncgru_04_four_corners(row):
             assert total <= bound * SLACK
             assert bounds.corollary_3(*at).ratio <= SLACK
             totals.append(total)
-            norms.append(norm(gru.jacobian(*at)))
+            norms.append(norm(gru_reset_before.jacobian(*at)))
         if s == 10:
             assert max(totals) == pytest.approx(largest, abs=1.1e-3)
             assert max(norms) == pytest.approx(most_norm, abs=1e-3)
@@ -238,10 +238,10 @@ def test_E_ncgru_05_bounds_above_1_compound(cell):
     1.2657 per step, ||h_100|| / ||h_0|| 4.8e9, and the gradient's norm grows by 1.17e10."""
     w, x, h0 = alternating()
     np.testing.assert_allclose(w["U_c"].T @ w["U_c"], np.eye(4), atol=1e-15)
-    steps = bptt.run(gru.step, cell, w, x, h0)
+    steps = bptt.run(gru_reset_before.step, cell, w, x, h0)
     for t, step in enumerate(steps):
         assert round(norm(step.J), 4) == 1.3066
-        v = gru.values(cell, w, x[t], h0 if t == 0 else steps[t - 1].h)
+        v = gru_reset_before.values(cell, w, x[t], h0 if t == 0 else steps[t - 1].h)
         assert bounds.nearness(v.u) < 1e-25
     product = np.linalg.multi_dot([step.J for step in steps[::-1]])
     assert norm(product) == pytest.approx(1.74e10, rel=3e-3)
@@ -265,7 +265,7 @@ def test_E_ncgru_05_two_units_suffice(cell):
     w = gru_weights(
         2, 2, U_r=np.eye(2), U_u=np.eye(2), U_c=rotation, b_r=np.full(2, 60), W_u=np.stack([side, -side], 1)
     )
-    steps = bptt.run(gru.step, cell, w, np.eye(2)[np.arange(100) % 2], 1e-16 * np.array([1, 0.3]))
+    steps = bptt.run(gru_reset_before.step, cell, w, np.eye(2)[np.arange(100) % 2], 1e-16 * np.array([1, 0.3]))
     product = np.linalg.multi_dot([step.J for step in steps[::-1]])
     assert max(norm(step.J) for step in steps) <= math.sqrt(2)
     assert norm(product) > 1e10
@@ -285,7 +285,7 @@ def test_E_ncgru_05_uniform_gates_do_not():
     w["W_u"] = np.zeros((4, 2))
     for b_u in (-60, -1, 0, 1, 60):
         w["b_u"], w["U_u"] = np.full(4, b_u), np.zeros((4, 4))
-        steps = bptt.run(gru.step, MODRELU, w, x, h0)
+        steps = bptt.run(gru_reset_before.step, MODRELU, w, x, h0)
         assert norm(np.linalg.multi_dot([step.J for step in steps[::-1]])) <= 1 + 1e-10
 
 
@@ -294,7 +294,7 @@ def test_E_ncgru_06():
     u = 0 keeps 0.2."""
     for b_u, expected in ((60, 0.9), (-60, 0.2)):
         w = gru_weights(1, b_u=[b_u], W_c=[[np.arctanh(0.9)]])
-        assert gru.values(TANH, w, np.ones(1), np.array([0.2])).h[0] == pytest.approx(expected, rel=1e-12)
+        assert gru_reset_before.values(TANH, w, np.ones(1), np.array([0.2])).h[0] == pytest.approx(expected, rel=1e-12)
 
 
 def test_E_ncgru_07_nothing_to_repair():

@@ -22,7 +22,8 @@ CELLS = {
     "-".join(map(str, options)): GRUResetAfter(*options)
     for options in itertools.product(("tanh", "modrelu"), (True, False), (True, False), (False, True))
 }
-NAMES = ["cayley", "neumann", "exponential", "householder:3", "tunable:4", "fft", "volume", "structured", "geodesic"]
+NAMES = ["scaled_cayley", "neumann_cayley", "exponential", "householder:3", "tunable_rotations:4", "fft_rotations"]
+NAMES += ["volume_preserving", "structured_unitary", "geodesic_unitary"]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -4,7 +4,7 @@ derivative [ncgru:7] [ncgru:29-40] [bp:bptt] [bp:lstm] [bp:modrelu-complex] [gor
 import numpy as np
 import pytest
 
-from gradients import bptt, elman, fastrnn, gru, gru_reset_after, lstm
+from gradients import bptt, elman, gru_reset_before, lstm
 from gradients.finite_difference import check
 from gradients.problem import Problem, largest_error, random_problem, relative_error
 from ortho_ref import fused, scan
@@ -13,13 +13,6 @@ from ortho_ref.cells import LSTM, Elman, FastRNN, GRUResetAfter, GRUResetBefore
 from ortho_ref.cells.cell import parts_of
 from scripts.check_gradients import cells
 
-STEPS = {
-    GRUResetBefore: gru.step,
-    GRUResetAfter: gru_reset_after.step,
-    LSTM: lstm.step,
-    Elman: elman.step,
-    FastRNN: fastrnn.step,
-}
 CELLS = cells()
 
 
@@ -34,7 +27,7 @@ def flat(cell, state):
 def steps_of(problem):
     """The problem's steps; a batch of one sequence."""
     cell = problem.cell
-    return bptt.run(STEPS[type(cell)], cell, problem.weights, problem.x[:, 0], flat(cell, problem.h0)[0])
+    return bptt.run(bptt.step_of(cell), cell, problem.weights, problem.x[:, 0], flat(cell, problem.h0)[0])
 
 
 def upstream(problem):
@@ -171,18 +164,18 @@ def test_gates_of_the_gru(activation, seed):
     """ncgru:29, 32, 36 and 40 against differences of r, u, c and h_t themselves."""
     cell = GRUResetBefore(activation)
     w, x, h = point_of(cell, seed)
-    v = gru.values(cell, w, x, h)
+    v = gru_reset_before.values(cell, w, x, h)
     for name, ours in (
-        ("r", gru.dr_dh(w, v.r)),
-        ("u", gru.du_dh(w, v.u)),
-        ("c", gru.dc_dh(w, h, v.r, v.slope)),
-        ("h", gru.jacobian(cell, w, x, h)),
+        ("r", gru_reset_before.dr_dh(w, v.r)),
+        ("u", gru_reset_before.du_dh(w, v.u)),
+        ("c", gru_reset_before.dc_dh(w, h, v.r, v.slope)),
+        ("h", gru_reset_before.jacobian(cell, w, x, h)),
     ):
-        numeric = jacobian_by_differences(lambda p, name=name: getattr(gru.values(cell, w, x, p), name), h)
+        numeric = jacobian_by_differences(lambda p, name=name: getattr(gru_reset_before.values(cell, w, x, p), name), h)
         assert relative_error(ours, numeric) < 1e-7, name
         assert relative_error(ours.T, numeric) > 1e-3, name
     # as if r did not depend on h
-    assert relative_error(np.diag(v.slope) @ w["U_c"] @ np.diag(v.r), gru.dc_dh(w, h, v.r, v.slope)) > 1e-3
+    assert relative_error(np.diag(v.slope) @ w["U_c"] @ np.diag(v.r), gru_reset_before.dc_dh(w, h, v.r, v.slope)) > 1e-3
 
 
 @pytest.mark.parametrize("kind", [GRUResetAfter, Elman, FastRNN])
@@ -192,7 +185,7 @@ def test_jacobians_of_the_others(kind, activation):
     for seed in range(3):
         cell = kind(activation)
         w, x, h = point_of(cell, seed)
-        step = STEPS[kind]
+        step = bptt.step_of(cell)
         numeric = jacobian_by_differences(lambda p, f=step, c=cell, w=w, x=x: f(c, w, x, p).h, h)
         assert relative_error(step(cell, w, x, h).J, numeric) < 1e-7
 
@@ -263,7 +256,7 @@ def test_bad_input_is_named(name):
     """A weight too many, such as a b_hh that the cell would ignore, too few, a batch, a token; float32 is no error."""
     cell = cells()[name]
     problem = random_problem(cell, np.random.default_rng(0), B=1, T=1)
-    step, w, x = STEPS[type(cell)], problem.weights, problem.x[0, 0]
+    step, w, x = bptt.step_of(cell), problem.weights, problem.x[0, 0]
     h = np.zeros(10 if cell.complex or isinstance(cell, LSTM) else 5)
     for wrong in (w | {"b_x": w[next(iter(w))]}, {k: v for k, v in w.items() if k != next(iter(w))}):
         with pytest.raises(ValueError, match=r"^the weights are .*; .* has "):

@@ -12,21 +12,21 @@ from ortho_ref.parametrizations.by_name import FORMS
 
 NAMED = {
     "free": maps.Free(),
-    "cayley": maps.ScaledCayley(4),
-    "cayley:0": maps.ScaledCayley(0),
-    "cayley:3": maps.ScaledCayley(3),
-    "neumann": maps.NeumannCayley(4, 2, 50),
-    "neumann:3": maps.NeumannCayley(3, 2, 50),
-    "neumann:3:1": maps.NeumannCayley(3, 1, 50),
-    "neumann:0:3:20": maps.NeumannCayley(0, 3, 20),
+    "scaled_cayley": maps.ScaledCayley(4),
+    "scaled_cayley:0": maps.ScaledCayley(0),
+    "scaled_cayley:3": maps.ScaledCayley(3),
+    "neumann_cayley": maps.NeumannCayley(4, 2, 50),
+    "neumann_cayley:3": maps.NeumannCayley(3, 2, 50),
+    "neumann_cayley:3:1": maps.NeumannCayley(3, 1, 50),
+    "neumann_cayley:0:3:20": maps.NeumannCayley(0, 3, 20),
     "exponential": maps.Exponential("henaff"),
     "householder:5": maps.Householder(5),
-    "tunable:4": maps.TunableRotations(4),
-    "fft": maps.FFTRotations(),
-    "volume": maps.VolumePreserving(None),
-    "volume:3": maps.VolumePreserving(3),
-    "structured": maps.StructuredUnitary(),
-    "geodesic": maps.GeodesicUnitary(),
+    "tunable_rotations:4": maps.TunableRotations(4),
+    "fft_rotations": maps.FFTRotations(),
+    "volume_preserving": maps.VolumePreserving(None),
+    "volume_preserving:3": maps.VolumePreserving(3),
+    "structured_unitary": maps.StructuredUnitary(),
+    "geodesic_unitary": maps.GeodesicUnitary(),
 }
 
 
@@ -42,15 +42,15 @@ def test_names(text):
 
 def test_the_default_of_k_follows_n():
     """n // 2 entries -1, for odd n too."""
-    assert by_name("cayley", 7) == maps.ScaledCayley(3)
-    assert by_name("neumann", 56) == maps.NeumannCayley(28)
+    assert by_name("scaled_cayley", 7) == maps.ScaledCayley(3)
+    assert by_name("neumann_cayley", 56) == maps.NeumannCayley(28)
 
 
 def test_complex_cells():
     """The rotations become complex; what is real or complex by its nature stays so."""
-    assert by_name("tunable:4", 8, complex=True) == maps.TunableRotations(4, complex=True)
-    assert by_name("fft", 8, complex=True) == maps.FFTRotations(complex=True)
-    for text in NAMED.keys() - {"tunable:4", "fft"}:
+    assert by_name("tunable_rotations:4", 8, complex=True) == maps.TunableRotations(4, complex=True)
+    assert by_name("fft_rotations", 8, complex=True) == maps.FFTRotations(complex=True)
+    for text in NAMED.keys() - {"tunable_rotations:4", "fft_rotations"}:
         assert by_name(text, 8, complex=True) == NAMED[text]
 
 
@@ -62,9 +62,15 @@ def test_every_parametrization_has_a_name():
     assert names == list(dict.fromkeys(text.split(":")[0] for text in NAMED))
 
 
-BAD = ["", "cayly", "Cayley", "cayley:", "cayley:x", "cayley:-1", "cayley:1.5", "cayley:1:2", "cayley: 1", "cayley:٣"]
-BAD += ["neumann:1:2:3:4", "free:1", "exponential:1", "householder", "householder:", "householder:1:2", "tunable"]
-BAD += ["tunable:2:2", "fft:1", "volume:1:2", "structured:1", "geodesic:1", "cayley,2"]
+BAD = [
+    "",
+    "cayley",
+    "Scaled_cayley",
+    *(f"scaled_cayley{k}" for k in (":", ":x", ":-1", ":1.5", ":1:2", ": 1", ":٣", ",2")),
+]
+BAD += ["neumann_cayley:1:2:3:4", "free:1", "exponential:1", "householder", "householder:", "householder:1:2"]
+BAD += ["tunable_rotations", "tunable_rotations:2:2", "fft_rotations:1", "volume_preserving:1:2"]
+BAD += ["structured_unitary:1", "geodesic_unitary:1"]
 
 
 @pytest.mark.parametrize("text", BAD)
@@ -78,11 +84,11 @@ def test_bad_names(text):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("neumann:1:4", "order is 4; allowed: 1, 2, 3"),
-        ("neumann:1:2:0", "reset_every is 0; allowed: an integer >= 1, or None"),
+        ("neumann_cayley:1:4", "order is 4; allowed: 1, 2, 3"),
+        ("neumann_cayley:1:2:0", "reset_every is 0; allowed: an integer >= 1, or None"),
         ("householder:0", "reflections is 0; allowed: an integer from 1 to n"),
-        ("tunable:3", "capacity is 3; allowed: an even number from 2 to n"),
-        ("volume:0", "sublayers is 0; allowed: an integer >= 1, or None"),
+        ("tunable_rotations:3", "capacity is 3; allowed: an even number from 2 to n"),
+        ("volume_preserving:0", "sublayers is 0; allowed: an integer >= 1, or None"),
     ],
 )
 def test_values_out_of_range(text, message):

@@ -468,18 +468,23 @@ def test_options_of():
             ("gru", 3, 8),
             {"parametrize": {"U_c": "householder"}},
             ValueError,
-            "parametrization is 'householder'; allowed: free, cayley[:K], neumann[:K[:ORDER[:RESET]]], exponential, ",
+            "parametrization is 'householder'; allowed: free, scaled_cayley[:K], neumann_cayley[:K[:ORDER[:RESET]]], ",
         ),
-        (("gru", 3, 8), {"parametrize": {"U_c": "tunable:3"}}, ValueError, "capacity is 3; allowed: an even number"),
         (
             ("gru", 3, 8),
-            {"parametrize": {"U_c": "structured"}},
+            {"parametrize": {"U_c": "tunable_rotations:3"}},
+            ValueError,
+            "capacity is 3; allowed: an even number",
+        ),
+        (
+            ("gru", 3, 8),
+            {"parametrize": {"U_c": "structured_unitary"}},
             ValueError,
             "parametrizations puts the complex StructuredUnitary() on U_c of the real GRUResetBefore; allowed: one",
         ),
         (
             ("urnn", 3, 8),
-            {"parametrize": {"U": "cayley:2"}},
+            {"parametrize": {"U": "scaled_cayley:2"}},
             ValueError,
             "parametrizations puts the real ScaledCayley(negative_ones=2) on U of the complex Elman; allowed: one that",
         ),
@@ -521,10 +526,10 @@ def test_parametrize():
         "U_r": NeumannCayley(4),
         "U_c": Exponential(),
     }
-    for n, text, kept in ((7, "cayley", ScaledCayley(3)), (8, "neumann:1:3", NeumannCayley(1, 3, 50))):
+    for n, text, kept in ((7, "scaled_cayley", ScaledCayley(3)), (8, "neumann_cayley:1:3", NeumannCayley(1, 3, 50))):
         assert models.build("rnn", 3, n, parametrize={"U": text}).parametrizations == {"U": kept}
     for name, kept in (("eurnn", FFTRotations(complex=True)), ("rnn", FFTRotations())):
-        assert models.build(name, 3, 8, parametrize={"U": "fft"}).parametrizations == {"U": kept}
+        assert models.build(name, 3, 8, parametrize={"U": "fft_rotations"}).parametrizations == {"U": kept}
     assert models.build("irnn", 3, 8, parametrize={}).initial.keys() == {"U"}
     params, buffers = models.build("irnn", 3, 8, parametrize={"U": "free"}).init(np.random.default_rng(0))
     assert np.array_equal(params["U"], np.eye(8))
@@ -533,7 +538,7 @@ def test_parametrize():
             models.build("rnn", 3, 8, parametrize={"U": bad})
     params, buffers = models.build("urnn", 3, 8, parametrize={"U": Free()}).init(np.random.default_rng(0))
     assert (params["U"].dtype, buffers) == (np.complex64, {})
-    network = models.network("gru", 3, [8, 6], 2, parametrize={"U_c": "cayley"})
+    network = models.network("gru", 3, [8, 6], 2, parametrize={"U_c": "scaled_cayley"})
     assert [layer.parametrizations["U_c"] for layer in network.layers] == [ScaledCayley(4), ScaledCayley(3)]
 
 
@@ -581,25 +586,32 @@ COMBINATIONS = {
     "NC-GRU with reflections for U_c": ("nc-gru", {"parametrize": {"U_c": "householder:3"}}),
     "NC-GRU with three kinds of U": (
         "nc-gru",
-        {"orthogonal": "ruc", "parametrize": {"U_r": "fft", "U_u": "exponential"}},
+        {"orthogonal": "ruc", "parametrize": {"U_r": "fft_rotations", "U_u": "exponential"}},
     ),
-    "GORU by a Neumann series": ("goru", {"parametrize": {"U_h": "neumann:2:2:5"}}),
-    "LSTM, U_f turned, U_g exponential": ("lstm", {"parametrize": {"U_f": "fft", "U_g": "exponential"}}),
+    "GORU by a Neumann series": ("goru", {"parametrize": {"U_h": "neumann_cayley:2:2:5"}}),
+    "LSTM, U_f turned, U_g exponential": ("lstm", {"parametrize": {"U_f": "fft_rotations", "U_g": "exponential"}}),
     "LSTM, all four orthogonal": (
         "lstm",
-        {"parametrize": {"U_i": "cayley", "U_f": "volume:4", "U_g": "householder:8", "U_o": "tunable:4"}},
+        {
+            "parametrize": {
+                "U_i": "scaled_cayley",
+                "U_f": "volume_preserving:4",
+                "U_g": "householder:8",
+                "U_o": "tunable_rotations:4",
+            }
+        },
     ),
-    "EURNN on a geodesic": ("eurnn", {"parametrize": {"U": "geodesic"}}),
-    "uRNN, tunable": ("urnn", {"parametrize": {"U": "tunable:4"}}),
+    "EURNN on a geodesic": ("eurnn", {"parametrize": {"U": "geodesic_unitary"}}),
+    "uRNN, tunable": ("urnn", {"parametrize": {"U": "tunable_rotations:4"}}),
     "uRNN, a free complex U": ("urnn", {"parametrize": {"U": "free"}}),
-    "cuDNN's GRU, two maps": ("gru-cudnn", {"parametrize": {"U_h": "volume", "U_r": "cayley"}}),
+    "cuDNN's GRU, two maps": ("gru-cudnn", {"parametrize": {"U_h": "volume_preserving", "U_r": "scaled_cayley"}}),
     "FastRNN with reflections": ("fastrnn", {"parametrize": {"U": "householder:5"}}),
-    "SGORNN, tunable": ("sgornn", {"parametrize": {"U": "tunable:4"}}),
-    "IRNN by Cayley": ("irnn", {"parametrize": {"U": "cayley:0"}}),
+    "SGORNN, tunable": ("sgornn", {"parametrize": {"U": "tunable_rotations:4"}}),
+    "IRNN by Cayley": ("irnn", {"parametrize": {"U": "scaled_cayley:0"}}),
     "RNN, exponential": ("rnn", {"parametrize": {"U": Exponential("cayley")}}),
     "GORU without gates, by Cayley": (
         "goru",
-        {"reset_gate": False, "update_gate": False, "parametrize": {"U_h": "cayley"}},
+        {"reset_gate": False, "update_gate": False, "parametrize": {"U_h": "scaled_cayley"}},
     ),
 }
 

@@ -56,7 +56,7 @@ LAYERS = {
     "complex, by scan": Recurrent(Elman("modrelu", complex=True), {"U": StructuredUnitary()}, engine="scan"),
     "goru, householder": models.build("goru", M, N, style="householder"),
     "gru-cudnn, all four kinds of map": models.build(
-        "gru-cudnn", M, N, parametrize={"U_r": "cayley", "U_z": Exponential(), "U_h": "volume"}
+        "gru-cudnn", M, N, parametrize={"U_r": "scaled_cayley", "U_z": Exponential(), "U_h": "volume_preserving"}
     ),
     "fastrnn, trained h0": Recurrent(FastRNN("tanh"), trained_h0=True),
     **{name: models.build(name, M, N) for name in ("urnn", "full-urnn", "eurnn", "ornn", "vprnn", "sgornn", "goru")},

@@ -181,7 +181,7 @@ def test_the_program(tmp_path, monkeypatch):
 
     (tmp_path / STATED).write_text(stated.replace("| `ncgru:40` |", "| `ncgru:90` |"))
     lines = more()
-    assert any(line.startswith("gradients/gru.py: ncgru:40 is not stated") for line in lines)
+    assert any(line.startswith("gradients/gru_reset_before.py: ncgru:40 is not stated") for line in lines)
     assert any(line.startswith("ncgru:90: neither") for line in lines)
 
     (tmp_path / STATED).write_text(stated + "| `ncgru:40` | | |\n")

@@ -45,7 +45,7 @@ def test_check_gradients_passes_and_lists_everything():
 
 @pytest.mark.parametrize(
     ("kind", "method", "subjects"),
-    [(GRUResetBefore, "step_backward", "GRUResetBefore tanh"), (ScaledCayley, "pullback", "cayley:2, n = 5")],
+    [(GRUResetBefore, "step_backward", "GRUResetBefore tanh"), (ScaledCayley, "pullback", "scaled_cayley:2, n = 5")],
 )
 def test_check_gradients_fails_on_a_wrong_gradient(monkeypatch, kind, method, subjects):
     """A gradient scaled by 1.001 is reported in its row, and the exit code is 1."""
@@ -473,7 +473,7 @@ def test_check_gradients_on_a_device(monkeypatch):
     rng = np.random.default_rng(0)
     for result in (
         check_gradients.check_cell("LSTM", check_gradients.cells()["LSTM"], rng, False, "stand-in"),
-        check_gradients.check_parametrization("cayley:2", 5, False, rng, False, "stand-in"),
+        check_gradients.check_parametrization("scaled_cayley:2", 5, False, rng, False, "stand-in"),
         check_gradients.check_network("nc-gru", 4, 6, 5, rng, "stand-in"),
     ):
         assert result.passed, result
@@ -484,5 +484,5 @@ def test_check_gradients_on_a_device(monkeypatch):
         return {"A": scale * right(self, params, buffers, dU)["A"]}
 
     monkeypatch.setattr(ScaledCayley, "pullback", wrong)
-    assert check_gradients.check_parametrization("cayley:2", 5, False, rng, False, "cpu").passed
-    assert not check_gradients.check_parametrization("cayley:2", 5, False, rng, False, "stand-in").passed
+    assert check_gradients.check_parametrization("scaled_cayley:2", 5, False, rng, False, "cpu").passed
+    assert not check_gradients.check_parametrization("scaled_cayley:2", 5, False, rng, False, "stand-in").passed

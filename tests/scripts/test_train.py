@@ -118,7 +118,7 @@ def test_every_option_reaches_the_run(tmp_path, text, monkeypatch):
     assert seen[-1].task.layout == "C"
     assert type(seen[-1].network.layers[0].parametrizations["U_c"]).__name__ == "ScaledCayley"
     words = "--model goru --model-option style=tunable --model-option capacity=4 --model-option reset_gate=False"
-    words += " --parametrize U_h=householder:2 --parametrize U_z=cayley:1"
+    words += " --parametrize U_h=householder:2 --parametrize U_z=scaled_cayley:1"
     assert call(train.main, "copying", *words.split(), *TINY)[0] == 2
     layer = seen[-1].network.layers[0]
     assert layer.cell == GRUResetAfter("modrelu", reset_gate=False)
@@ -253,7 +253,10 @@ BAD = [
     ("parenthesis --model gru --model-option style=fft", "--model-option names 'style'; allowed for gru: none"),
     ("parenthesis --model urnn --model-option name=gru", "--model-option names 'name'; allowed for urnn: none"),
     ("parenthesis --model goru --model-option style=fft --model-option style=tunable", "gives style twice: 'fft' and"),
-    ("parenthesis --parametrize U_c=fft --parametrize U_c=volume", "--parametrize gives U_c twice: 'fft' and 'volume'"),
+    (
+        "parenthesis --parametrize U_c=fft_rotations --parametrize U_c=volume_preserving",
+        "--parametrize gives U_c twice: 'fft_rotations' and 'volume_preserving'",
+    ),
     ("parenthesis --model goru --model-option capacity=nan", "capacity is 'nan'; allowed: an even number"),
     (
         "parenthesis --model goru --model-option activation=[1]",
@@ -264,7 +267,10 @@ BAD = [
         "capacity is 4, which style",
     ),
     ("parenthesis --model ornn --model-option reflections=true", "reflections is True; allowed: an integer"),
-    ("parenthesis --parametrize U_c=volume:99999999", "parametrization is 'volume:99999999'; allowed: free"),
+    (
+        "parenthesis --parametrize U_c=volume_preserving:99999999",
+        "parametrization is 'volume_preserving:99999999'; allowed: free",
+    ),
     ("parenthesis --parametrize U_c=householder:2 --order 3", "order is '3', but --parametrize replaces U_c"),
     ("parenthesis --model goru --model-option style=fast", "style is 'fast'; allowed: 'fft', 'tunable', 'householder'"),
     ("parenthesis --model goru --model-option style", "--model-option is 'style'; allowed: NAME=VALUE"),
@@ -272,10 +278,16 @@ BAD = [
     ("parenthesis --model goru --model-option update_gate=off", "update_gate is 'off'; allowed: True, False"),
     ("parenthesis --model-option order=2", "--model-option names 'order', which is --order"),
     ("parenthesis --model goru --model-option style=fft", "n is 6; allowed for rotations in FFT style: a power of two"),
-    ("parenthesis --parametrize U_x=fft", "parametrizations names 'U_x'; allowed for GRUResetBefore: U_r, U_u, U_c"),
-    ("parenthesis --parametrize U_c=house:3", "parametrization is 'house:3'; allowed: free, cayley"),
+    (
+        "parenthesis --parametrize U_x=fft_rotations",
+        "parametrizations names 'U_x'; allowed for GRUResetBefore: U_r, U_u",
+    ),
+    ("parenthesis --parametrize U_c=house:3", "parametrization is 'house:3'; allowed: free, scaled_cayley"),
     ("parenthesis --parametrize U_c=householder:9", "reflections is 9; allowed: 1 to n = 6"),
-    ("parenthesis --parametrize U_c=structured", "puts the complex StructuredUnitary() on U_c of the real GRUReset"),
+    (
+        "parenthesis --parametrize U_c=structured_unitary",
+        "puts the complex StructuredUnitary() on U_c of the real",
+    ),
     ("parenthesis --parametrize U_c", "--parametrize is 'U_c'; allowed: NAME=VALUE"),
     ("parenthesis --model gru --lr-orthogonal 1", "lr_orthogonal is 1.0, but gru has no orthogonal weight"),
     # numbers that are none

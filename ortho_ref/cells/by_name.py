@@ -1,0 +1,48 @@
+"""The list of cells.  Everything else that goes over all of them asks here.
+
+A cell is called as its file: "gru_reset_before" is cells/gru_reset_before.py.  By that name the conformance kit has its
+cases, `fused` its fast form and `gradients` its Jacobian.
+"""
+
+import inspect
+from typing import Any
+
+from ortho_ref.cells.cell import Cell
+from ortho_ref.cells.elman import Elman as Elman
+from ortho_ref.cells.fastrnn import FastRNN as FastRNN
+from ortho_ref.cells.gru_reset_after import GRUResetAfter as GRUResetAfter
+from ortho_ref.cells.gru_reset_before import GRUResetBefore as GRUResetBefore
+from ortho_ref.cells.lstm import LSTM as LSTM
+
+
+def name_of(cell: Cell | type[Cell]) -> str:
+    """The name of a cell or of its class: that of the file it is defined in."""
+    kind = cell if isinstance(cell, type) else type(cell)
+    return kind.__module__.rpartition(".")[2]
+
+
+#: Name -> class, from the imports above.
+CELLS: dict[str, type[Cell]] = {
+    name_of(kind): kind
+    for kind in list(globals().values())
+    if isinstance(kind, type) and issubclass(kind, Cell) and kind is not Cell
+}
+
+
+def options_of(kind: type[Cell]) -> tuple[str, ...]:
+    """Names of a cell's options."""
+    return tuple(inspect.signature(kind).parameters)
+
+
+def by_name(name: str, **options: Any) -> Cell:
+    """The cell called `name` with these options.
+
+    ValueError, for a name that is none, lists those there are; TypeError an option that the cell does not have.
+    """
+    if name not in CELLS:
+        raise ValueError(f"cell is {name!r}; allowed: {', '.join(map(repr, CELLS))}")
+    allowed = options_of(CELLS[name])
+    for option in options:
+        if option not in allowed:
+            raise TypeError(f"{name} has no option {option!r}; allowed: {', '.join(allowed) or 'none'}")
+    return CELLS[name](**options)
