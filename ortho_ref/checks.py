@@ -7,13 +7,49 @@ in one copy.  Host arrays are looked at at once, as device arrays are everywhere
 
 import contextlib
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ortho_ref.backend import Array, NotFiniteError, is_array, library_of, to_host, xp_of
+
+
+class Pending(NamedTuple):
+    """An update that has to know numbers before it goes on.
+
+    numbers: 0-d arrays, where they were computed.  finish: from their values, the update's result.
+    """
+
+    numbers: tuple[Array, ...]
+    finish: Callable[[list[float]], Any]
+
+    def complete(self) -> Any:
+        """The result; the numbers are read in one copy, none where there are none."""
+        return self.finish(read(*self.numbers))
+
+
+def together(pending: Mapping[str, Pending], finish: Callable[[dict[str, Any]], Any], prefix: str = "{}: ") -> Pending:
+    """Several as one, whose result is `finish` of theirs by name; an error of one begins with the name in `prefix`."""
+
+    def finished(numbers: list[float]) -> Any:
+        left, results = iter(numbers), {}
+        for name, own in pending.items():
+            with prefixed(prefix.format(name)):
+                results[name] = own.finish([next(left) for _ in own.numbers])
+        return finish(results)
+
+    return Pending(tuple(number for own in pending.values() for number in own.numbers), finished)
+
+
+def read(*numbers: Any) -> list[float]:
+    """0-d arrays as Python floats; device arrays in one copy."""
+    there = [number for number in numbers if is_array(number) and library_of(number).device != "cpu"]
+    if not there:
+        return [float(number) for number in numbers]
+    xp = xp_of(*there)
+    return list(to_host(xp.stack([number.astype("float64") for number in numbers])).tolist())
 
 
 class Failure(NamedTuple):
@@ -112,7 +148,7 @@ def number(value: Any) -> Any:
 
 
 @contextlib.contextmanager
-def within(prefix: str) -> Iterator[None]:
+def prefixed(prefix: str) -> Iterator[None]:
     """NotFiniteErrors raised within, and all errors that are deferred, begin with the prefix."""
     token = _PREFIX.set(_PREFIX.get() + prefix)
     try:

@@ -11,7 +11,7 @@ import numpy as np
 from ortho_ref.backend import Array, NotFiniteError, xp_of
 from ortho_ref.cells import State, Weights
 from ortho_ref.cells.cell import parts_of, state_of
-from ortho_ref.checks import check, within
+from ortho_ref.checks import Pending, check, prefixed, together
 from ortho_ref.layers import Dense, dropout_scale, real_features, real_features_pullback
 from ortho_ref.losses import LOSSES
 from ortho_ref.parametrizations import Params
@@ -153,19 +153,27 @@ class Network:
         return loss, self.backward(params, buffers, result.tape, doutputs), result
 
     def retract(self, params: Params, buffers: NamedBuffers, deltas: Params) -> tuple[Params, NamedBuffers]:
-        """Subtract the optimizer's deltas; every U follows its parameters."""
-        new_params: Params = {}
-        new_buffers: NamedBuffers = {}
+        """Subtract the optimizer's deltas; every U follows its parameters.
+
+        On a device the numbers that all layers' updates have to know are read in one copy.
+        """
+        pending: dict[str, Pending] = {}
         for i, layer in enumerate(self.layers):
-            prefix = f"layer{i}."
-            with within(prefix):
-                own, own_buffers = layer.retract(*self._own(i, params, buffers), _without_prefix(prefix, deltas))
-            new_params |= _with_prefix(prefix, own)
-            new_buffers |= _with_prefix(prefix, own_buffers)
-        for name in params:
-            if name.startswith("readout."):
-                new_params[name] = params[name] - deltas[name]
-        return {name: new_params[name] for name in params}, new_buffers
+            name = f"layer{i}"
+            with prefixed(f"{name}."):
+                own_deltas = _without_prefix(f"{name}.", deltas)
+                pending[name] = layer.begin_retract(*self._own(i, params, buffers), own_deltas)
+
+        def finish(updated: dict[str, tuple[Params, NamedBuffers]]) -> tuple[Params, NamedBuffers]:
+            new_params = {name: params[name] - deltas[name] for name in params if name.startswith("readout.")}
+            new_buffers: NamedBuffers = {}
+            for name, (own, own_buffers) in updated.items():
+                new_params |= _with_prefix(f"{name}.", own)
+                new_buffers |= _with_prefix(f"{name}.", own_buffers)
+            return {name: new_params[name] for name in params}, new_buffers
+
+        moved: tuple[Params, NamedBuffers] = together(pending, finish, "{}.").complete()
+        return moved
 
     def rebuild(self, params: Params, buffers: NamedBuffers) -> NamedBuffers:
         """Buffers with every U afresh from the parameters, for parameters that were set by hand."""
@@ -173,13 +181,6 @@ class Network:
         for i, layer in enumerate(self.layers):
             rebuilt |= _with_prefix(f"layer{i}.", layer.rebuild(*self._own(i, params, buffers)))
         return rebuilt
-
-    def settle(self, params: Params, buffers: NamedBuffers) -> NamedBuffers:
-        """The buffers once per logging interval: what `retract` on a device left open is settled."""
-        settled: NamedBuffers = {}
-        for i, layer in enumerate(self.layers):
-            settled |= _with_prefix(f"layer{i}.", layer.settle(*self._own(i, params, buffers)))
-        return settled
 
     def count(self, params: Params) -> int:
         """Free real parameters of all layers and the readout."""

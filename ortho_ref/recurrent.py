@@ -15,7 +15,7 @@ from ortho_ref import fused, scan
 from ortho_ref.backend import Array, complex_dtype, is_array, library_of
 from ortho_ref.cells import Cell, State, Weights
 from ortho_ref.cells.cell import is_tokens, parts_of, state_of
-from ortho_ref.checks import check_finite, check_indices, within
+from ortho_ref.checks import Pending, check_finite, check_indices, prefixed, together
 from ortho_ref.initial import Initial, constant
 from ortho_ref.parametrizations import Buffers, Free, Parametrization, Params
 from ortho_ref.parametrizations.parametrization import is_integer
@@ -246,28 +246,37 @@ class Recurrent:
         return RecurrentGradients(params_gradients, gradients.x, gradients.h0)
 
     def retract(self, params: Params, buffers: NamedBuffers, deltas: Params) -> tuple[Params, NamedBuffers]:
-        """Subtract the optimizer's deltas and update every U.  ValueError where names or shapes do not fit."""
+        """Subtract the optimizer's deltas and update every U.  ValueError where names or shapes do not fit.
+
+        On a device the numbers that the weights' updates have to know are read in one copy.
+        """
+        updated: tuple[Params, NamedBuffers] = self.begin_retract(params, buffers, deltas).complete()
+        return updated
+
+    def begin_retract(self, params: Params, buffers: NamedBuffers, deltas: Params) -> Pending:
+        """`retract` up to what has to be read, for layers whose updates are read together."""
         if set(deltas) != set(params):
             raise ValueError(f"deltas differ from the parameters in {sorted(set(deltas) ^ set(params))}")
         deltas = {name: _array(delta) for name, delta in deltas.items()}
         for name, delta in deltas.items():
             _check_array(f"delta of {name}", delta, params[name].shape, params[name].dtype)
-        new_params, new_buffers = {}, dict(buffers)
-        for name in params:
-            if name.partition(".")[0] not in buffers:
-                new_params[name] = library_of(params[name]).xp.asarray(params[name] - deltas[name])
-        for name, parametrization in self.constrained.items():
-            with within(f"{name}: "):
-                own, new_buffers[name] = parametrization.retract(_own(params, name), buffers[name], _own(deltas, name))
-            new_params |= {f"{name}.{key}": value for key, value in own.items()}
-        return {name: new_params[name] for name in params}, new_buffers
-
-    def settle(self, params: Params, buffers: NamedBuffers) -> NamedBuffers:
-        """The buffers once per logging interval: what `retract` on a device left open is settled."""
-        return {
-            name: parametrization.settle(_own(params, name), buffers[name])
-            for name, parametrization in self.constrained.items()
+        moved = {
+            name: library_of(params[name]).xp.asarray(params[name] - deltas[name])
+            for name in params
+            if name.partition(".")[0] not in buffers
         }
+        pending: dict[str, Pending] = {}
+        for name, kept in self.constrained.items():
+            with prefixed(f"{name}: "):
+                pending[name] = kept.begin_retract(_own(params, name), buffers[name], _own(deltas, name))
+
+        def finish(updated: dict[str, tuple[Params, Buffers]]) -> tuple[Params, NamedBuffers]:
+            new_params, new_buffers = dict(moved), dict(buffers)
+            for name, (own, new_buffers[name]) in updated.items():
+                new_params |= {f"{name}.{key}": value for key, value in own.items()}
+            return {name: new_params[name] for name in params}, new_buffers
+
+        return together(pending, finish)
 
     @property
     def output_size(self) -> int | None:

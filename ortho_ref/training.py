@@ -17,8 +17,9 @@ what the checkpoint records, and every later bit of weights and metrics is what 
 aside).  Data are drawn by the task from the run's seed, so that a resumed run draws the batches behind it again,
 without training on them; the generator must then be where the checkpoint left it.
 
-On a device an update copies its batch there (and what dropout draws), and nothing back: losses, norms and the outcome
-of every check stay there until they are read together, before a line of metrics and before a checkpoint.  An error then
+On a device an update copies its batch there (and what dropout draws), and one thing back: the norms that all Neumann
+series have to know, in one copy.  Losses, gradient norms and the outcome of every check stay there until they are read
+together, before a line of metrics and before a checkpoint.  An error then
 names the iterations it is about; from the first that failed on, parameters stay as they are.  What CuPy itself waits
 for stays: the error codes of lu_factor and lu_solve, in exact inverses (`ScaledCayley`, `GeodesicUnitary`: every
 update; `NeumannCayley`: its resets), and of expm (`Exponential`).
@@ -184,8 +185,6 @@ class Trainer:
             stop = should_stop()
             if logs:
                 gradient_norm = self.settle(gradient_norm)
-                # not at checkpoints: what a run is stopped at must not change its bits
-                self.buffers = self.network.settle(self.params, self.buffers)
                 record: Record = {
                     "iteration": self.iteration,
                     "loss": self._total / self._since,

@@ -150,9 +150,9 @@ def results(rng: np.random.Generator, torch: bool, device: str = "cpu") -> list[
 VARIANTS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("nc-gru", {"orthogonal": "rc"}),
     ("nc-gru", {"orthogonal": "ruc"}),
-    ("eurnn", {"style": "fft_rotations"}),
+    ("eurnn", {"style": "fft"}),
     ("eurnn", {"capacity": 4, "complex": False}),
-    ("goru", {"style": "tunable_rotations", "capacity": 4}),
+    ("goru", {"style": "tunable", "capacity": 4}),
     ("goru", {"style": "householder", "activation": "tanh"}),
     ("goru", {"reset_gate": False}),
     ("goru", {"update_gate": False}),

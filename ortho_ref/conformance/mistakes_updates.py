@@ -30,6 +30,7 @@ from ortho_ref.optimizers import SGD, Adam, Elementwise, RMSprop
 from ortho_ref.parametrizations import (
     GeodesicUnitary,
     NeumannCayley,
+    Parametrization,
     VolumePreserving,
     cayley,
     exponential,
@@ -132,6 +133,10 @@ def _series(wrong: Callable[[Any, Any, int, Any], Any]) -> Callable[[Case, Base]
     )
 
 
+#: Layers call `retract` itself, whatever stands there.
+AT_ONCE: Patch = (NeumannCayley, "begin_retract", lambda _: Parametrization.begin_retract)
+
+
 def _retracting(change: Callable[..., Any]) -> Callable[[Case, Base], Arrays]:
     """Another update: change(right, parametrization, params, buffers, delta)."""
 
@@ -141,7 +146,7 @@ def _retracting(change: Callable[..., Any]) -> Callable[[Case, Base], Arrays]:
 
         return retract
 
-    return patched((NeumannCayley, "retract", make))
+    return patched((NeumannCayley, "retract", make), AT_ONCE)
 
 
 def _sgd_in_the_series(case: Case, base: Base) -> Arrays:
@@ -168,7 +173,7 @@ def _sgd_in_the_series(case: Case, base: Base) -> Arrays:
 
         return outputs
 
-    return patched((NeumannCayley, "pullback", pullback), (NeumannCayley, "retract", retract))(case, base)
+    return patched((NeumannCayley, "pullback", pullback), (NeumannCayley, "retract", retract), AT_ONCE)(case, base)
 
 
 def _adam_like(case: Case) -> bool:

@@ -15,13 +15,13 @@ A_tilde = (I + A)^{-1} is kept in the buffers: one LU factorisation serves U and
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from ortho_ref.backend import Array, NotFiniteError, library_of, xp_of
 from ortho_ref.checks import check
-from ortho_ref.parametrizations.parametrization import Buffers, Params, defect, is_integer
+from ortho_ref.parametrizations.parametrization import Buffers, Parametrization, Params, is_integer
 
 
 def initial_A(rng: np.random.Generator, n: int, dtype: Any) -> Array:
@@ -86,15 +86,13 @@ def cayley_pullback(A_tilde: Array, D: Array, U: Array, dU: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class ScaledCayley:
+class ScaledCayley(Parametrization):
     """Scaled Cayley transform, exact (ncgru:2-6; scoRNN).  Parameter A (n, n), skew.
 
     negative_ones: how many of D's diagonal entries are -1; det U = (-1)^negative_ones.
     """
 
     negative_ones: int
-
-    complex: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_negative_ones(self.negative_ones)
@@ -117,14 +115,6 @@ class ScaledCayley:
         params = {"A": params["A"] - delta["A"]}  # [ncgru:3]
         return params, self.rebuild(params, buffers)  # [ncgru:4]
 
-    def settle(self, params: Params, buffers: Buffers) -> Buffers:
-        """The buffers as they are: nothing is left open."""
-        return buffers
-
     def count(self, n: int) -> int:
         """n (n - 1) / 2."""
         return n * (n - 1) // 2
-
-    def health(self, buffers: Buffers) -> dict[str, float]:
-        """Defect ||U^T U - I||_2."""
-        return {"defect": defect(buffers["U"])}

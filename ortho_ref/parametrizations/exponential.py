@@ -12,13 +12,13 @@ that map of E is the same map at A^T.  NOT this file: a base that moves, as in d
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from ortho_ref.backend import Array, library_of, xp_of
 from ortho_ref.parametrizations.cayley import check_skew, initial_A
-from ortho_ref.parametrizations.parametrization import Buffers, Params, defect
+from ortho_ref.parametrizations.parametrization import Buffers, Parametrization, Params
 
 
 def henaff_A(rng: np.random.Generator, n: int, dtype: Any) -> Array:
@@ -44,15 +44,13 @@ _INITIAL = {"henaff": henaff_A, "cayley": initial_A}
 
 
 @dataclass(frozen=True)
-class Exponential:
+class Exponential(Parametrization):
     """U = exp(A) (EXPRNN; sgornn:2-alt).  Parameter A (n, n), skew.  det U = 1.
 
     initial: "henaff", rotations by any angle, or "cayley", scoRNN's A: the two that EXPRNN's code starts from.
     """
 
     initial: str = "henaff"
-
-    complex: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.initial, str) or self.initial not in _INITIAL:
@@ -74,19 +72,6 @@ class Exponential:
         L = exponential_derivative(params["A"].T, dU)
         return {"A": L - L.T}  # [bp:expm/2]
 
-    def retract(self, params: Params, buffers: Buffers, delta: Params) -> tuple[Params, Buffers]:
-        """A - delta, and U from it.  ValueError if A does not stay finite and skew."""
-        params = {"A": params["A"] - delta["A"]}
-        return params, self.rebuild(params, buffers)
-
-    def settle(self, params: Params, buffers: Buffers) -> Buffers:
-        """The buffers as they are: nothing is left open."""
-        return buffers
-
     def count(self, n: int) -> int:
         """n (n - 1) / 2."""
         return n * (n - 1) // 2
-
-    def health(self, buffers: Buffers) -> dict[str, float]:
-        """Defect ||U^T U - I||_2."""
-        return {"defect": defect(buffers["U"])}

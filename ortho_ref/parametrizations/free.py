@@ -1,23 +1,21 @@
 """An unconstrained matrix, so that every weight is handled alike."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from ortho_ref.backend import Array
 from ortho_ref.initial import glorot
-from ortho_ref.parametrizations.parametrization import Buffers, Params
+from ortho_ref.parametrizations.parametrization import Buffers, Parametrization, Params
 
 
 @dataclass(frozen=True)
-class Free:
+class Free(Parametrization):
     """U is its own parameter.  The parameter's name is empty: in a model's flat names the weight keeps its own name.
 
     In a layer it says that the cell's own initial value is trained as it is, complex where the cell is.
     """
-
-    complex: ClassVar[bool] = False
 
     def init(self, rng: np.random.Generator, n: int, dtype: Any) -> tuple[Params, Buffers]:
         """U Glorot uniform."""
@@ -31,15 +29,6 @@ class Free:
     def pullback(self, params: Params, buffers: Buffers, dU: Array) -> Params:
         """dL/dU as it is."""
         return {"": dU}
-
-    def retract(self, params: Params, buffers: Buffers, delta: Params) -> tuple[Params, Buffers]:
-        """U - delta."""
-        params = {"": params[""] - delta[""]}
-        return params, self.rebuild(params, buffers)
-
-    def settle(self, params: Params, buffers: Buffers) -> Buffers:
-        """The buffers as they are: nothing is left open."""
-        return buffers
 
     def count(self, n: int) -> int:
         """n^2."""

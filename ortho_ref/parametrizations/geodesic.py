@@ -16,14 +16,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ortho_ref.backend import Array, complex_dtype, library_of, xp_of
-from ortho_ref.parametrizations.parametrization import Buffers, Params, check_parameter, defect
+from ortho_ref.parametrizations.parametrization import Buffers, Parametrization, Params, check_parameter, defect
 from ortho_ref.parametrizations.structured import StructuredUnitary
 
 TOLERANCE = 1e-2
 
 
 @dataclass(frozen=True)
-class GeodesicUnitary:
+class GeodesicUnitary(Parametrization):
     """Full-capacity unitary matrix (goru:2.9-2.10, corrected).  Parameter X (n, n), complex, unitary: U itself."""
 
     complex: ClassVar[bool] = True
@@ -57,14 +57,6 @@ class GeodesicUnitary:
         X = linalg.lu_solve(linalg.lu_factor(I + A / 2), (I - A / 2) @ X)  # [goru:2.10]
         return {"X": X}, {**buffers, "U": X.copy()}
 
-    def settle(self, params: Params, buffers: Buffers) -> Buffers:
-        """The buffers as they are: nothing is left open."""
-        return buffers
-
     def count(self, n: int) -> int:
         """n^2, the dimension of the unitary group."""
         return n * n
-
-    def health(self, buffers: Buffers) -> dict[str, float]:
-        """Defect ||U^H U - I||_2."""
-        return {"defect": defect(buffers["U"])}

@@ -18,25 +18,23 @@ never changes by training, stands in place of the -1, so that both determinants 
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from ortho_ref.backend import Array, library_of, xp_of
 from ortho_ref.checks import check
-from ortho_ref.parametrizations.parametrization import Buffers, Params, check_parameter, defect, is_integer
+from ortho_ref.parametrizations.parametrization import Buffers, Parametrization, Params, check_parameter, is_integer
 
 
 @dataclass(frozen=True)
-class Householder:
+class Householder(Parametrization):
     """Product of Householder reflections (goru:householder; oRNN).  Parameter V (n, m), lower trapezoidal.
 
     reflections: m, from 1 to n.  det U = (-1)^m for m < n.
     """
 
     reflections: int
-
-    complex: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not is_integer(self.reflections) or self.reflections < 1:
@@ -79,23 +77,10 @@ class Householder:
             dV[:, : V.shape[1]] = -(dU @ VY_T + dU.T @ VY) + V @ (dS + dS.T)  # [bp:householder/V]
         return {"V": xp.tril(dV)}
 
-    def retract(self, params: Params, buffers: Buffers, delta: Params) -> tuple[Params, Buffers]:
-        """V - delta, and U from it."""
-        params = {"V": params["V"] - delta["V"]}
-        return params, self.rebuild(params, buffers)
-
-    def settle(self, params: Params, buffers: Buffers) -> Buffers:
-        """The buffers as they are: nothing is left open."""
-        return buffers
-
     def count(self, n: int) -> int:
         """n m - m (m - 1) / 2, the sign of v_n counted for m = n."""
         m = self.reflections
         return n * m - m * (m - 1) // 2
-
-    def health(self, buffers: Buffers) -> dict[str, float]:
-        """Defect ||U^T U - I||_2."""
-        return {"defect": defect(buffers["U"])}
 
     def _reflecting(self, V: Array) -> tuple[Array, Array]:
         """The columns that reflect, and the last factor as a diagonal (n,): ones but for m = n."""

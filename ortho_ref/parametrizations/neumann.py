@@ -16,18 +16,18 @@ The series needs spectral radius of P below 1 [ncgru:neumann-cond]; ||P||_2 < 1 
 Frobenius norm, an upper bound of ||P||_2, and at ||P||_2 itself where that bound is 1 or more.  If ||P||_2 >= 1 too,
 the series is not used: the update is followed by an exact reset, which the buffers count.
 
-Training on a device waits for no norm (`checks`): the series is used, and the greatest Frobenius norm, which decides
-there, is kept in the buffers until `settle` at the end of the logging interval: a reset that was forced is made and
-counted then, once.  Resets that `reset_every` asks for need no look.
+The Frobenius norm is the one number that an update has to know before it goes on; `begin_retract` leaves it where it
+is, so that all weights' norms are read together.
 """
 
+import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from ortho_ref.backend import Array, NotFiniteError, is_array, xp_of
-from ortho_ref.checks import check, number
+from ortho_ref.backend import Array, NotFiniteError, xp_of
+from ortho_ref.checks import Pending
 from ortho_ref.parametrizations.cayley import (
     cayley_pullback,
     check_negative_ones,
@@ -36,7 +36,7 @@ from ortho_ref.parametrizations.cayley import (
     initial_A,
     signs,
 )
-from ortho_ref.parametrizations.parametrization import Buffers, Params, defect, spectral_norm
+from ortho_ref.parametrizations.parametrization import Buffers, Parametrization, Params, defect, spectral_norm
 
 
 def neumann_inverse(A_tilde: Array, P: Array, order: int) -> Array:
@@ -48,22 +48,19 @@ def neumann_inverse(A_tilde: Array, P: Array, order: int) -> Array:
 
 
 @dataclass(frozen=True)
-class NeumannCayley:
+class NeumannCayley(Parametrization):
     """Neumann-Cayley orthogonal matrix (ncgru:16-18, Algorithm 1).  Parameter A (n, n), skew.
 
     negative_ones: how many of D's diagonal entries are -1.
     order: highest power kept of the series, 1, 2 or 3; the paper's default is 2.
     reset_every: updates between exact inverses; the paper uses 50 (copying: 20).  None: only the one at the start.
 
-    Buffers: U; A_tilde; D; P of the last update; step, the updates so far; forced_resets, those with ||P||_2 >= 1; and
-    between logging on a device bound, the greatest Frobenius norm of P since.
+    Buffers: U; A_tilde; D; P of the last update; step, the updates so far; forced_resets, those with ||P||_2 >= 1.
     """
 
     negative_ones: int
     order: int = 2
     reset_every: int | None = 50
-
-    complex: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_negative_ones(self.negative_ones)
@@ -93,34 +90,31 @@ class NeumannCayley:
 
         Raises ValueError unless delta is exactly skew; NotFiniteError if it or ||P|| is not finite.
         """
-        xp = xp_of(params["A"], delta["A"])
+        moved: tuple[Params, Buffers] = self._begin(params, buffers, delta).complete()
+        return moved
+
+    def begin_retract(self, params: Params, buffers: Buffers, delta: Params) -> Pending:
+        """`retract` up to ||P||_F."""
+        return self._begin(params, buffers, delta)
+
+    def _begin(self, params: Params, buffers: Buffers, delta: Params) -> Pending:
         check_skew("delta of A", delta["A"], buffers["D"].shape[0])
         P = buffers["A_tilde"] @ delta["A"]
-        norm, step = xp.linalg.norm(P), buffers["step"] + 1
-        check(
-            xp.isfinite(norm),
-            NotFiniteError("||A_tilde delta|| of A is not finite"),
-            lambda: f"||A_tilde delta|| is {float(norm)} in update {step} of A",
-        )
-        bound, forced = number(norm), False
-        if is_array(bound):
-            buffers = {**buffers, "bound": xp.maximum(bound, buffers.get("bound", 0.0))}
-        else:
-            forced = bound >= 1 and spectral_norm(P) >= 1  # [ncgru:neumann-cond]
+        norm = xp_of(P).linalg.norm(P)
+        return Pending((norm,), lambda norms: self._finish(params, buffers, delta, P, *norms))
+
+    def _finish(self, params: Params, buffers: Buffers, delta: Params, P: Array, norm: float) -> tuple[Params, Buffers]:
+        step = buffers["step"] + 1
+        if not math.isfinite(norm):
+            raise NotFiniteError(f"||A_tilde delta|| is {norm} in update {step} of A")
+        forced = norm >= 1 and spectral_norm(P) >= 1  # [ncgru:neumann-cond]
         A = params["A"] - delta["A"]  # [ncgru:alg1/6]
         buffers = {**buffers, "P": P, "step": step, "forced_resets": buffers["forced_resets"] + forced}
         if forced or (self.reset_every is not None and step % self.reset_every == 0):
             return {"A": A}, self.rebuild({"A": A}, buffers)  # [ncgru:reset]
         A_tilde = neumann_inverse(buffers["A_tilde"], P, self.order)  # [ncgru:alg1/7] [ncgru:16-18]
-        U = A_tilde @ (xp.eye(A.shape[0], dtype=A.dtype) - A) * buffers["D"]  # [ncgru:alg1/8]
+        U = A_tilde @ (xp_of(A).eye(A.shape[0], dtype=A.dtype) - A) * buffers["D"]  # [ncgru:alg1/8]
         return {"A": A}, {**buffers, "U": U, "A_tilde": A_tilde}
-
-    def settle(self, params: Params, buffers: Buffers) -> Buffers:
-        """An exact reset, counted, where on a device an update since the last call had ||P||_F >= 1."""
-        settled = {key: value for key, value in buffers.items() if key != "bound"}
-        if float(buffers.get("bound", 0.0)) < 1:
-            return settled
-        return self.rebuild(params, {**settled, "forced_resets": buffers["forced_resets"] + 1})  # [ncgru:reset]
 
     def count(self, n: int) -> int:
         """n (n - 1) / 2."""

@@ -21,7 +21,7 @@ FFT style does not reach every rotation (E-goru-04), the tunable style with L = 
 """
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
@@ -30,7 +30,7 @@ import numpy as np
 
 from ortho_ref.backend import Array, complex_dtype, xp_of
 from ortho_ref.initial import uniform
-from ortho_ref.parametrizations.parametrization import Buffers, Params, check_parameter, defect, is_integer
+from ortho_ref.parametrizations.parametrization import Buffers, Parametrization, Params, check_parameter, is_integer
 
 
 class Layer(NamedTuple):
@@ -62,13 +62,8 @@ def phase(angle: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Rotations(ABC):
+class Rotations(Parametrization):
     """What the styles share.  Parameters: angles, and for a complex U phases and the final diagonal omega (n,)."""
-
-    @property
-    @abstractmethod
-    def complex(self) -> bool:
-        """Whether U is complex."""
 
     @abstractmethod
     def _shapes(self, n: int) -> dict[str, tuple[int, ...]]:
@@ -137,22 +132,9 @@ class Rotations(ABC):
                 y, dy = _put(y, layer.permutation), _put(dy, layer.permutation)  # [bp:perm]
         return gradients
 
-    def retract(self, params: Params, buffers: Buffers, delta: Params) -> tuple[Params, Buffers]:
-        """Angles - delta, and U from them."""
-        params = {name: value - delta[name] for name, value in params.items()}
-        return params, self.rebuild(params, buffers)
-
-    def settle(self, params: Params, buffers: Buffers) -> Buffers:
-        """The buffers as they are: nothing is left open."""
-        return buffers
-
     def count(self, n: int) -> int:
         """The number of angles, phases and diagonal entries."""
         return sum(math.prod(shape) for shape in self._shapes(n).values())
-
-    def health(self, buffers: Buffers) -> dict[str, float]:
-        """Defect ||U^H U - I||_2."""
-        return {"defect": defect(buffers["U"])}
 
 
 def _put(rows: Array, permutation: Array) -> Array:
@@ -249,7 +231,6 @@ class VolumePreserving(Rotations):
 
     sublayers: int | None = None
 
-    complex: ClassVar[bool] = False
     limit: ClassVar[float] = 0.05
 
     def __post_init__(self) -> None:

@@ -21,7 +21,7 @@ import numpy as np
 from ortho_ref.backend import Array, complex_dtype, xp_of
 from ortho_ref.checks import check
 from ortho_ref.initial import uniform
-from ortho_ref.parametrizations.parametrization import Buffers, Params, check_parameter, defect
+from ortho_ref.parametrizations.parametrization import Buffers, Parametrization, Params, check_parameter
 from ortho_ref.parametrizations.rotations import phase
 
 
@@ -53,7 +53,7 @@ def _check_square(name: str, v: Array) -> None:
 
 
 @dataclass(frozen=True)
-class StructuredUnitary:
+class StructuredUnitary(Parametrization):
     """uRNN's unitary matrix (urnn:6).  Parameters w_1, w_2, w_3 (n,) real; v_1, v_2 (n,) complex, not 0.
 
     Buffers: U; the permutation, drawn with the first parameters and never trained.
@@ -114,23 +114,6 @@ class StructuredUnitary:
         s, ds = ifft(s), ifft(ds) * n  # [bp:urnnW]
         through_diagonal("w_1", s, ds)
         return {name: gradients[name] for name in params}
-
-    def retract(self, params: Params, buffers: Buffers, delta: Params) -> tuple[Params, Buffers]:
-        """Parameters - delta, and U from them."""
-        params = {name: value - delta[name] for name, value in params.items()}
-        return params, self.rebuild(params, buffers)
-
-    def settle(self, params: Params, buffers: Buffers) -> Buffers:
-        """The buffers as they are: nothing is left open."""
-        return buffers
-
-    def count(self, n: int) -> int:
-        """7 n."""
-        return 7 * n
-
-    def health(self, buffers: Buffers) -> dict[str, float]:
-        """Defect ||U^H U - I||_2."""
-        return {"defect": defect(buffers["U"])}
 
 
 def _diagonal(column: Array) -> Array:

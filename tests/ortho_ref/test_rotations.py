@@ -118,10 +118,10 @@ WRONG = {
     "the diagonal first": ("tunable complex", lambda p: tunable(p.params, 6, diagonal_first=True)),
     "stride 1 first": ("fft", lambda p: fft(p.params, 8, reverse=True)),
     "columns in the order of the pairs": ("fft", lambda p: fft(p.params, 8, column=lambda k, r, s, i: k * s + r)),
-    "rotation before permutation": ("volume", lambda p: volume(p.params, p.state["permutations"], rotate_first=True)),
-    "Q_1 first": ("volume", lambda p: volume(p.params, p.state["permutations"], forwards=True)),
-    "the inverse permutations": ("volume", lambda p: volume(p.params, p.state["permutations"], inverse=True)),
-    "pairs (2i, 2i + 1)": ("volume", lambda p: volume(p.params, p.state["permutations"], stride=1)),
+    "rotation before permutation": ("volume", lambda p: volume(p.params, p.buffers["permutations"], rotate_first=True)),
+    "Q_1 first": ("volume", lambda p: volume(p.params, p.buffers["permutations"], forwards=True)),
+    "the inverse permutations": ("volume", lambda p: volume(p.params, p.buffers["permutations"], inverse=True)),
+    "pairs (2i, 2i + 1)": ("volume", lambda p: volume(p.params, p.buffers["permutations"], stride=1)),
 }
 
 
