@@ -5,14 +5,8 @@ arrays and cupy for device arrays, and a mixture of the two raises. CuPy is impo
 asked for, never before.
 """
 
-import contextlib
-import ctypes
-import functools
 import importlib
-import os
-import platform
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -140,43 +134,6 @@ def xp_of(*values: Any) -> Any:
     return library_of(*values).xp
 
 
-#: ORTHO_REF_FUSE=0 in the environment: on a device too, each element-wise operation is a kernel of its own.
-_fusing = os.environ.get("ORTHO_REF_FUSE", "1") != "0"
-
-
-def fuses(library: ArrayLibrary) -> bool:
-    """True where element-wise work is to be done by `kernel`."""
-    return _fusing and library.fuse is not None
-
-
-@contextlib.contextmanager
-def unfused() -> Iterator[None]:
-    """Within, in every thread, nothing is fused, as with ORTHO_REF_FUSE=0."""
-    global _fusing
-    before, _fusing = _fusing, False
-    try:
-        yield
-    finally:
-        _fusing = before
-
-
-@functools.cache
-def kernel(library: ArrayLibrary, stage: Callable[..., None], *options: Any) -> Callable[..., None]:
-    """stage(xp, *options, *arrays) as one kernel of the arrays, made once.
-
-    A stage is element-wise: arithmetic, `xp`'s ufuncs and Python scalars.  It returns nothing and writes its results
-    into arguments, `y[...] = a * b`.  What it writes has the shape that all arguments broadcast to, and shares memory
-    with no other argument.
-    """
-    assert library.fuse is not None
-
-    def call(*arrays: Array) -> None:
-        stage(library.xp, *options, *arrays)
-
-    call.__name__ = call.__qualname__ = f"{stage.__module__.rpartition('.')[2]}_{stage.__name__.strip('_')}"
-    return library.fuse(call)
-
-
 def complex_dtype(dtype: Any) -> Any:
     """complex64 for float32, complex128 for float64."""
     return np.result_type(dtype, np.complex64)
@@ -215,25 +172,3 @@ def to_device(tree: Any, device: str) -> Any:
 def to_host(tree: Any) -> Any:
     """Move every array in `tree` to the host; the only place where device data comes back."""
     return to_device(tree, "cpu")
-
-
-@contextlib.contextmanager
-def subnormals_as_zero() -> Iterator[None]:
-    """Within, numbers too small to be normal count as 0, in this thread and those it starts; also as a decorator.
-
-    What decays over a thousand steps, a state whose candidate is 0 or a cotangent, ends in subnormal numbers, and an
-    x86 processor computes with these many times slower.  Linux on x86-64; elsewhere it does nothing.
-    """
-    if sys.platform != "linux" or platform.machine() != "x86_64":
-        yield
-        return
-    libm = ctypes.CDLL("libm.so.6")
-    before, within = (ctypes.c_uint32 * 8)(), (ctypes.c_uint32 * 8)()  # C's fenv_t; its last word is MXCSR
-    libm.fegetenv(before)
-    ctypes.memmove(within, before, ctypes.sizeof(before))
-    within[7] |= 1 << 15 | 1 << 6  # results (FTZ), operands (DAZ)
-    libm.fesetenv(within)
-    try:
-        yield
-    finally:
-        libm.fesetenv(before)

@@ -39,13 +39,14 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 
 from ortho_ref import checkpoint, models
-from ortho_ref.backend import NotFiniteError, is_array, library_of, subnormals_as_zero, to_device, to_host, xp_of
+from ortho_ref.backend import NotFiniteError, is_array, library_of, to_device, to_host, xp_of
 from ortho_ref.checks import Checks, check, number
 from ortho_ref.losses import LOSSES, METRICS
 from ortho_ref.network import Network
 from ortho_ref.optimizers import Optimizer, clip_by_global_norm, clip_by_value, global_norm
 from ortho_ref.parametrizations import Params
 from ortho_ref.recurrent import NamedBuffers
+from ortho_ref.subnormals import subnormals_as_zero
 from ortho_ref.task import Batch, Task, check_integer
 
 Record = dict[str, Any]

@@ -24,8 +24,9 @@ import scipy
 
 from gradients.problem import largest_error, perturbed, relative_error
 from ortho_ref import models
-from ortho_ref.backend import Array, library_of, to_device, to_host, unfused
+from ortho_ref.backend import Array, library_of, to_device, to_host
 from ortho_ref.cells.cell import parts_of, state_of
+from ortho_ref.fused.kernels import without_kernels
 from ortho_ref.parametrizations import Exponential, NeumannCayley, Parametrization, ScaledCayley
 from ortho_ref.parametrizations.parametrization import defect
 from ortho_ref.training import Record
@@ -252,7 +253,7 @@ def _compared(own: Settings, name: str, dtype: np.dtype) -> dict[str, float]:
         return max(relative_error(a, b) for a, b in zip(ours, theirs, strict=True))
 
     (h_host, ours_host), (h_device, ours_device) = course("cpu"), course(own.device)
-    with unfused():
+    with without_kernels():
         h_plain, ours_plain = course(own.device)
     plain_error = max(states_error(h_device, h_plain), largest_error(ours_device, ours_plain)[0])
     errors = {"states": states_error(h_device, h_host), "gradients": largest_error(ours_device, ours_host)[0]}

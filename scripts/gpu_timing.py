@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from ortho_ref import fused
-from ortho_ref.backend import to_device, unfused, xp_of
+from ortho_ref.backend import to_device, xp_of
+from ortho_ref.fused.kernels import without_kernels
 from ortho_ref.training import Record
 from scripts.benchmark import Size, numpy_step, torch_step
 
@@ -176,7 +177,7 @@ def launches(figures: Record, size: Size, device: str) -> list[str]:
     rows: list[Record] = figures.setdefault("rows", [])
     for model, kind in ((model, kind) for model in PEERS for kind in ("fused", "plain")):
         try:
-            with contextlib.nullcontext() if kind == "fused" else unfused():
+            with contextlib.nullcontext() if kind == "fused" else without_kernels():
                 once, twice = (
                     kernels(_warm(numpy_step(fused, size._replace(length=T), model, device)), device)
                     for T in (size.length, 2 * size.length)

@@ -16,7 +16,8 @@ from rich.console import Console
 from rich.table import Table
 
 from ortho_ref import fused
-from ortho_ref.backend import subnormals_as_zero, to_device
+from ortho_ref.backend import to_device
+from ortho_ref.subnormals import subnormals_as_zero
 from ortho_ref.training import Trainer
 from scripts.benchmark import synchronizer, time_interleaved
 from scripts.defaults import DEFAULTS

@@ -1,47 +1,61 @@
 """The cells at sequence level, written for speed: the same two functions as `scan`, the same results.
 
+The fast form of cells/NAME.py is fused/NAME.py, that of its complex states fused/NAME_complex.py; a cell that has none
+runs through `scan`, by itself.
+
 Methods.  All input products are one GEMM before the time loop.  Gates are stored as (gates, T, B, n), so that every
 element-wise call runs over contiguous memory.  In the loop nothing is allocated: results go to `out=`.  A sigmoid is
-0.5 + 0.5 tanh(a / 2), the halving folded into the weights.  The backward pass goes through time in chunks of some
-hundred rows: the factors that multiply the cotangent are formed for a chunk at once, its loop keeps only what the
-recurrence needs, and each weight's gradient is one GEMM over the chunk, while its cotangents are still in the cache.
-On a device what stands between two products is one kernel (`backend.kernel`): the functions _gates, _state, _meet and
-_carry of the cells; ORTHO_REF_FUSE=0 or `backend.unfused()` runs the host's lines there instead.
+1 / (1 + exp(-a)), the sign folded into the weights.  The backward pass goes through time in chunks of some hundred
+rows: the factors that multiply the cotangent are formed for a chunk at once, its loop keeps only what the recurrence
+needs, and each weight's gradient is one GEMM over the chunk, while its cotangents are still in the cache.
+
+Each file has set-up, one loop over time each way, and the gradients' products.  On a device that makes kernels the
+loops are those of `fused/kernels/NAME.py`, chosen once before the loop.
 """
 
+import functools
+import importlib
 from types import ModuleType
+from typing import Any
 
+from ortho_ref import scan
 from ortho_ref.backend import Array
-from ortho_ref.cells import LSTM, Cell, Elman, FastRNN, GRUResetAfter, GRUResetBefore, State, Weights
-from ortho_ref.fused import elman, elman_complex, fastrnn, gru_reset_after, gru_reset_before, lstm
-from ortho_ref.fused.sequence import Tape
+from ortho_ref.cells import CELLS, Cell, State, Weights
+from ortho_ref.cells.by_name import name_of
 from ortho_ref.scan import SequenceGradients
 
-_ENGINES: dict[type, ModuleType] = {
-    GRUResetBefore: gru_reset_before,
-    GRUResetAfter: gru_reset_after,
-    LSTM: lstm,
-    Elman: elman,
-    FastRNN: fastrnn,
-}
+
+@functools.cache
+def _form(kind: type[Cell], complex: bool) -> ModuleType | None:
+    """The file with the fast form of this kind of cell."""
+    if kind not in CELLS.values():
+        return None
+    path = f"{__name__}.{name_of(kind)}{'_complex' if complex else ''}"
+    try:
+        return importlib.import_module(path)
+    except ModuleNotFoundError as error:
+        if error.name != path:
+            raise
+        return None
 
 
-def _engine(cell: Cell) -> ModuleType:
-    if type(cell) not in _ENGINES:
-        raise TypeError(
-            f"cell is a {type(cell).__name__}; fused forms: {', '.join(c.__name__ for c in _ENGINES)}; use scan"
-        )
-    return elman_complex if cell.complex else _ENGINES[type(cell)]
+def has_form(cell: Cell) -> bool:
+    """Whether there is a fast form of the cell; otherwise `scan` runs it."""
+    return _form(type(cell), cell.complex) is not None
 
 
-def forward(cell: Cell, weights: Weights, x: Array, h0: State | None = None) -> tuple[State, Tape]:
-    """As `scan.forward`: states (T+1, B, n) and the tape for `backward`.  TypeError for a cell without a fused form."""
-    return _engine(cell).forward(cell, weights, x, h0)
+def forward(cell: Cell, weights: Weights, x: Array, h0: State | None = None) -> tuple[State, Any]:
+    """As `scan.forward`: states (T+1, B, n) and the tape for `backward`."""
+    engine = _form(type(cell), cell.complex) or scan
+    states: tuple[State, Any] = engine.forward(cell, weights, x, h0)
+    return states
 
 
-def backward(cell: Cell, weights: Weights, tape: Tape, dh: Array, dh_T: State | None = None) -> SequenceGradients:
+def backward(cell: Cell, weights: Weights, tape: Any, dh: Array, dh_T: State | None = None) -> SequenceGradients:
     """As `scan.backward`.  The tape is not changed and may be used again."""
-    return _engine(cell).backward(cell, weights, tape, dh, dh_T)
+    engine = _form(type(cell), cell.complex) or scan
+    gradients: SequenceGradients = engine.backward(cell, weights, tape, dh, dh_T)
+    return gradients
 
 
-__all__ = ["backward", "forward"]
+__all__ = ["backward", "forward", "has_form"]

@@ -12,67 +12,52 @@ Backward, g = all of dL/dh_t
     dW, db, dx                                             [bp:bptt/W]
 """
 
-from typing import Any
-
-from ortho_ref.backend import Array, fuses, kernel, library_of
+from ortho_ref.backend import Array, library_of, xp_of
 from ortho_ref.cells.cell import Weights
 from ortho_ref.cells.elman import Elman
 from ortho_ref.fused import sequence
+from ortho_ref.fused.kernels import elman as device
+from ortho_ref.fused.kernels import launches
 from ortho_ref.fused.sequence import Tape
 from ortho_ref.scan import SequenceGradients
-
-
-def _state(xp: Any, activation: str, h: Array, P: Array, b: Array) -> None:
-    h[...] = sequence.value(xp, activation, h + P, b)  # [urnn:1/z] [urnn:1/h] [goru:2.6]
-
-
-def _meet(xp: Any, g: Array, dh: Array, F: Array, dz: Array) -> None:
-    dz[...] = (g + dh) * F  # [bp:bptt/g] [bp:rnn/1]
 
 
 def forward(cell: Elman, weights: Weights, x: Array, h0: Array | None = None) -> tuple[Array, Tape]:
     """States (T+1, B, n) and the tape; see `fused.forward`."""
     library = library_of(x, h0, *weights.values())
-    xp = library.xp
     P = sequence.input_product(weights["W"], weights["b"], cell.activation, x)  # [bp:bptt/W]
     U = sequence.transposed(weights["U"])
     h = sequence.initial_state(x, U, h0)
-    if fuses(library):
-        state = kernel(library, _state, cell.activation)
-        for h_prev, h_t, P_t in zip(h[:-1], h[1:], P, strict=True):
-            xp.matmul(h_prev, U, out=h_t)  # [urnn:1/z]
-            state(h_t, P_t, weights["b"])
-        return h, Tape(x, None, h, None, None)
-    phi = sequence.in_place(cell.activation, weights["b"], xp.empty_like(P[0]))
+    loop = device.forward_loop if launches(library) else forward_loop
+    loop(cell.activation, h, P, U, weights["b"])
+    return h, Tape(x, None, h, None, None)
+
+
+def forward_loop(activation: str, h: Array, P: Array, U: Array, b: Array) -> None:
+    """Over time: h[1:] from h[0]."""
+    xp = xp_of(h)
+    phi = sequence.in_place(activation, b, xp.empty_like(P[0]))
     for h_prev, h_t, P_t in zip(h[:-1], h[1:], P, strict=True):
         xp.matmul(h_prev, U, out=h_t)  # [urnn:1/z]
         xp.add(h_t, P_t, out=h_t)  # [urnn:1/z]
         phi(h_t)  # [urnn:1/h] [goru:2.6]
-    return h, Tape(x, None, h, None, None)
 
 
 def backward(cell: Elman, weights: Weights, tape: Tape, dh: Array, dh_T: Array | None = None) -> SequenceGradients:
     """Gradients over the sequence; see `fused.backward`."""
     library = library_of(dh, dh_T, *weights.values())
-    xp = library.xp
+    xp, loop = library.xp, device.backward_loop if launches(library) else backward_loop
     x, h = tape.x, tape.h
     U = xp.ascontiguousarray(weights["U"])
     dU, db = xp.zeros_like(U), xp.zeros_like(weights["b"])
     inputs = sequence.InputGradients(weights["W"][None], x)
     steps, chunks = sequence.chunks(h[1:])
     g = sequence.last_cotangent(dh, dh_T)
-    meet = kernel(library, _meet) if fuses(library) else None
     dz_chunk = xp.empty((1, steps, *g.shape), g.dtype)
     for t in chunks:
         F = sequence.derivative(cell.activation, h[1:][t])  # [bp:rnn/1]
         dz = dz_chunk[:, : len(F)]
-        for dh_t, dz_t, F_t in reversed(list(zip(dh[t], dz[0], F, strict=True))):
-            if meet:
-                meet(g, dh_t, F_t, dz_t)
-            else:
-                xp.add(g, dh_t, out=g)  # [bp:bptt/g]
-                xp.multiply(g, F_t, out=dz_t)  # [bp:rnn/1]
-            xp.matmul(dz_t, U, out=g)  # [bp:rnn/2]
+        loop(g, dh[t], dz[0], F, U)
         dU += sequence.recurrent_gradients(dz[0], h[:-1][t])  # [bp:rnn/2]
         if not sequence.bias_before(cell.activation):
             db += sequence.inside_bias_gradient(h[1:][t], dz[0])  # [bp:rnn/1]
@@ -80,3 +65,12 @@ def backward(cell: Elman, weights: Weights, tape: Tape, dh: Array, dh_T: Array |
     dW, db_before = inputs.sums()
     dweights = {"W": dW[0], "U": dU, "b": db_before[0] if sequence.bias_before(cell.activation) else db}
     return SequenceGradients(dweights, inputs.dx, g)
+
+
+def backward_loop(g: Array, dh: Array, dz: Array, F: Array, U: Array) -> None:
+    """Back through a chunk of time: dz from the factors F; g is carried on in place."""
+    xp = xp_of(g)
+    for dh_t, dz_t, F_t in reversed(list(zip(dh, dz, F, strict=True))):
+        xp.add(g, dh_t, out=g)  # [bp:bptt/g]
+        xp.multiply(g, F_t, out=dz_t)  # [bp:rnn/1]
+        xp.matmul(dz_t, U, out=g)  # [bp:rnn/2]

@@ -16,48 +16,33 @@ Backward, g = all of dL/dh_t, kept for a chunk
     dW, db, dx                                             [bp:bptt/W]
 """
 
-from typing import Any
-
-from ortho_ref.backend import Array, fuses, kernel, library_of
+from ortho_ref.backend import Array, library_of, xp_of
 from ortho_ref.cells.cell import Weights
 from ortho_ref.cells.fastrnn import FastRNN
 from ortho_ref.fused import sequence
+from ortho_ref.fused.kernels import fastrnn as device
+from ortho_ref.fused.kernels import launches
 from ortho_ref.fused.sequence import Tape
 from ortho_ref.scan import SequenceGradients
-
-
-def _state(
-    xp: Any, activation: str, f: Array, Uh: Array, b: Array, alpha: Array, beta: Array, h_prev: Array, h: Array
-) -> None:
-    f[...] = sequence.value(xp, activation, f + Uh, b)  # [sgornn:1/z] [sgornn:1/f]
-    h[...] = h_prev * beta + f * alpha  # [sgornn:1/h]
-
-
-def _meet(xp: Any, last: Array, dh: Array, F: Array, g: Array, dz: Array) -> None:
-    g[...] = last + dh  # [bp:bptt/g]
-    dz[...] = g * F  # [bp:fastrnn/1]
-
-
-def _carry(xp: Any, last: Array, g: Array, beta: Array, Udz: Array) -> None:
-    last[...] = g * beta + Udz  # [bp:fastrnn/2]
 
 
 def forward(cell: FastRNN, weights: Weights, x: Array, h0: Array | None = None) -> tuple[Array, Tape]:
     """States (T+1, B, n) and the tape; see `fused.forward`."""
     library = library_of(x, h0, *weights.values())
-    xp = library.xp
     P = sequence.input_product(weights["W"], weights["b"], cell.activation, x)  # [bp:bptt/W]
     U = sequence.transposed(weights["U"])
     h = sequence.initial_state(x, U, h0)
     alpha, beta = cell.gates(weights)  # [sgornn:1/gates] [sgornn:3]
+    loop = device.forward_loop if launches(library) else forward_loop
+    loop(cell.activation, h, P, U, weights["b"], alpha, beta)
+    return h, Tape(x, P[None], h, None, None)
+
+
+def forward_loop(activation: str, h: Array, P: Array, U: Array, b: Array, alpha: Array, beta: Array) -> None:
+    """Over time: h[1:] from h[0], and f in place of P."""
+    xp = xp_of(h)
     Uh = xp.empty_like(P[0])
-    if fuses(library):
-        state = kernel(library, _state, cell.activation)
-        for h_prev, h_t, f_t in zip(h[:-1], h[1:], P, strict=True):
-            xp.matmul(h_prev, U, out=Uh)  # [sgornn:1/z]
-            state(f_t, Uh, weights["b"], alpha, beta, h_prev, h_t)
-        return h, Tape(x, P[None], h, None, None)
-    phi = sequence.in_place(cell.activation, weights["b"], xp.empty_like(Uh))
+    phi = sequence.in_place(activation, b, xp.empty_like(Uh))
     for h_prev, h_t, f_t in zip(h[:-1], h[1:], P, strict=True):
         xp.matmul(h_prev, U, out=Uh)  # [sgornn:1/z]
         xp.add(f_t, Uh, out=f_t)  # [sgornn:1/z]
@@ -65,13 +50,12 @@ def forward(cell: FastRNN, weights: Weights, x: Array, h0: Array | None = None) 
         xp.multiply(h_prev, beta, out=h_t)  # [sgornn:1/h]
         xp.multiply(f_t, alpha, out=Uh)  # [sgornn:1/h]
         xp.add(h_t, Uh, out=h_t)  # [sgornn:1/h]
-    return h, Tape(x, P[None], h, None, None)
 
 
 def backward(cell: FastRNN, weights: Weights, tape: Tape, dh: Array, dh_T: Array | None = None) -> SequenceGradients:
     """Gradients over the sequence; see `fused.backward`."""
     library = library_of(dh, dh_T, *weights.values())
-    xp = library.xp
+    xp, loop = library.xp, device.backward_loop if launches(library) else backward_loop
     x, f, h = tape.x, tape.gates[0], tape.h
     U = xp.ascontiguousarray(weights["U"])
     dU, db = xp.zeros_like(U), xp.zeros_like(weights["b"])
@@ -81,30 +65,17 @@ def backward(cell: FastRNN, weights: Weights, tape: Tape, dh: Array, dh_T: Array
     steps, chunks = sequence.chunks(f)
     last = sequence.last_cotangent(dh, dh_T)
     dz_chunk, g_chunk = xp.empty((1, steps, *last.shape), last.dtype), xp.empty((steps, *last.shape), last.dtype)
-    Udz = xp.empty_like(last)
-    kernels = sequence.Backwards(library, _carry, _meet) if fuses(library) else None
     for t in chunks:
         F = sequence.derivative(cell.activation, f[t])
         F *= alpha  # [bp:fastrnn/1]
         dz, g = dz_chunk[:, : len(F)], g_chunk[: len(F)]
-        for dh_t, g_t, dz_t, F_t in reversed(list(zip(dh[t], g, dz[0], F, strict=True))):
-            if kernels:
-                kernels.step(last, (dh_t, F_t, g_t, dz_t), (g_t, beta, Udz))
-                xp.matmul(dz_t, U, out=Udz)  # [bp:fastrnn/2]
-                continue
-            xp.add(last, dh_t, out=g_t)  # [bp:bptt/g]
-            xp.multiply(g_t, F_t, out=dz_t)  # [bp:fastrnn/1]
-            xp.matmul(dz_t, U, out=Udz)  # [bp:fastrnn/2]
-            xp.multiply(g_t, beta, out=last)  # [bp:fastrnn/2]
-            xp.add(last, Udz, out=last)  # [bp:fastrnn/2]
+        loop(last, dh[t], g, dz[0], F, U, beta)
         dU += sequence.recurrent_gradients(dz[0], h[:-1][t])  # [bp:fastrnn/2]
         dalpha += (g * f[t]).sum()  # [bp:fastrnn/3]
         dbeta += (g * h[:-1][t]).sum()  # [bp:fastrnn/3]
         if not sequence.bias_before(cell.activation):
             db += sequence.inside_bias_gradient(f[t], dz[0])  # [bp:fastrnn/1]
         inputs.add(t, dz)  # [bp:bptt/W]
-    if kernels:
-        kernels.last(last)
     dW, db_before = inputs.sums()
     dweights = {"W": dW[0], "U": dU, "b": db_before[0] if sequence.bias_before(cell.activation) else db}
     return SequenceGradients(
@@ -112,3 +83,15 @@ def backward(cell: FastRNN, weights: Weights, tape: Tape, dh: Array, dh_T: Array
         inputs.dx,
         last,
     )
+
+
+def backward_loop(last: Array, dh: Array, g: Array, dz: Array, F: Array, U: Array, beta: Array) -> None:
+    """Back through a chunk of time: g, dz from the factors F; `last` is carried on in place."""
+    xp = xp_of(last)
+    Udz = xp.empty_like(last)
+    for dh_t, g_t, dz_t, F_t in reversed(list(zip(dh, g, dz, F, strict=True))):
+        xp.add(last, dh_t, out=g_t)  # [bp:bptt/g]
+        xp.multiply(g_t, F_t, out=dz_t)  # [bp:fastrnn/1]
+        xp.matmul(dz_t, U, out=Udz)  # [bp:fastrnn/2]
+        xp.multiply(g_t, beta, out=last)  # [bp:fastrnn/2]
+        xp.add(last, Udz, out=last)  # [bp:fastrnn/2]

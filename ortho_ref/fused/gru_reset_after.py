@@ -2,8 +2,8 @@
 
 Forward
     P_G, P_h: W x_t + b for all t, without b_h where Phi
-        takes it inside; W, U, b of r and z are halved     [bp:bptt/W]
-    r_t, z_t = 0.5 + 0.5 tanh(P + U h_{t-1})               [goru:2.4] [goru:2.3]
+        takes it inside; of r and z -W, -U, -b             [bp:bptt/W]
+    r_t, z_t = 1 / (1 + exp(P + U h_{t-1}))                [goru:2.4] [goru:2.3]
     r_t = r, z_t = z, where a gate is off                  [goru:abl]
     p_t = U_h h_{t-1}  (+ b_hh)                            [goru:2.2/p]
     a_t = P_h + r_t * p_t                                  [goru:2.2/a]
@@ -23,93 +23,54 @@ Backward, g = all of dL/dh_t; F are factors formed chunk by chunk, products of t
     dW_g, db_g, dx                                         [bp:bptt/W]
 """
 
-from typing import Any
-
-from ortho_ref.backend import Array, fuses, kernel, library_of
+from ortho_ref.backend import Array, library_of, xp_of
 from ortho_ref.cells.cell import Weights
 from ortho_ref.cells.gru_reset_after import GRUResetAfter
 from ortho_ref.fused import sequence
+from ortho_ref.fused.kernels import gru_reset_after as device
+from ortho_ref.fused.kernels import launches
 from ortho_ref.fused.sequence import Tape
 from ortho_ref.scan import SequenceGradients
-
-
-def _gates(cell: GRUResetAfter) -> str:
-    return "r" * cell.reset_gate + "z" * cell.update_gate
-
-
-def _state(
-    xp: Any, activation: str, G: str, h_prev: Array, h: Array, p: Array, c: Array, r: Array, z: Array, *others: Array
-) -> None:
-    b_h, *Uh, b_hh = others if len(others) == len(G) + 2 else (*others, None)
-    if "r" in G:
-        r[...] = sequence.sigmoid(xp, r + Uh[0])  # [goru:2.4]
-    if "z" in G:
-        z[...] = sequence.sigmoid(xp, z + Uh[-1])  # [goru:2.3]
-    if b_hh is not None:
-        p[...] = p + b_hh  # [goru:2.2/p]
-    c[...] = sequence.value(xp, activation, c + p * r, b_h)  # [goru:2.2/a] [goru:2.2/c]
-    h[...] = (h_prev - c) * z + c  # [goru:2.2/h]
-
-
-def _meet(xp: Any, g: Array, dh: Array, F_h: Array, F_r: Array, F_z: Array, r: Array, z: Array, *das: Array) -> None:
-    da_h, dp, da_r, da_z = das
-    g[...] = g + dh  # [bp:bptt/g]
-    da_h[...] = g * F_h  # [bp:gru2/1] [bp:gru2/2]
-    dp[...] = da_h * r  # [bp:gru2/3]
-    da_r[...] = da_h * F_r  # [bp:gru2/3] [bp:gru2/4]
-    da_z[...] = g * F_z  # [bp:gru2/1] [bp:gru2/4]
-    g[...] = g * z  # [bp:gru2/1]
-
-
-def _carry(xp: Any, g: Array, *products: Array) -> None:
-    for product in products:
-        g[...] = g + product  # [bp:gru2/3] [bp:gru2/4]
 
 
 def forward(cell: GRUResetAfter, weights: Weights, x: Array, h0: Array | None = None) -> tuple[Array, Tape]:
     """States (T+1, B, n) and the tape; see `fused.forward`."""
     library = library_of(x, h0, *weights.values())
-    xp = library.xp
-    G = _gates(cell)
-    W, b = (sequence.stack(weights, kind, G + "h", halved=len(G)) for kind in "Wb")
+    G = "".join(cell.products[:-1])
+    W, b = (sequence.stack(weights, kind, G + "h", negated=len(G)) for kind in "Wb")
     if not sequence.bias_before(cell.activation):
         b[-1] = 0
     P = sequence.input_products(W, b, x)  # [bp:bptt/W]
     U_h = sequence.transposed(weights["U_h"])
-    U_G = sequence.transposed(sequence.stack(weights, "U", G, halved=len(G))) if G else None
-    b_hh = weights["b_hh"] if cell.recurrent_bias else None
-    h, p = sequence.initial_state(x, U_h, h0), xp.empty_like(P[0])
-    scratch, Uh, half = xp.empty_like(p[0]), xp.empty_like(P[:-1, 0]), xp.full((), 0.5, P.dtype)
-    r, z = weights.get("r"), weights.get("z")  # [goru:abl]
-    if fuses(library):
-        state = kernel(library, _state, cell.activation, G)
-        others = (weights["b_h"], *Uh, *(() if b_hh is None else (b_hh,)))
-        for h_prev, h_t, p_t, *gates, c in zip(h[:-1], h[1:], p, *P, strict=True):
-            if G:
-                xp.matmul(h_prev, U_G, out=Uh)  # [goru:2.4] [goru:2.3]
-            xp.matmul(h_prev, U_h, out=p_t)  # [goru:2.2/p]
-            r_t, z_t = gates[0] if cell.reset_gate else r, gates[-1] if cell.update_gate else z
-            state(h_prev, h_t, p_t, c, r_t, z_t, *others)
-        return h, Tape(x, P, h, None, p)
+    U_G = sequence.transposed(sequence.stack(weights, "U", G, negated=len(G))) if G else None
+    h, p = sequence.initial_state(x, U_h, h0), library.xp.empty_like(P[0])
+    loop = device.forward_loop if launches(library) else forward_loop
+    with sequence.overflow():
+        loop(cell, weights, h, p, P, U_G, U_h)
+    return h, Tape(x, P, h, None, p)
+
+
+def forward_loop(cell: GRUResetAfter, weights: Weights, h: Array, p: Array, P: Array, U_G: Array, U_h: Array) -> None:
+    """Over time: h[1:] from h[0], p, and the gates that are on and c in place of their P."""
+    xp = xp_of(h)
+    scratch, Uh, sigmoid = xp.empty_like(p[0]), xp.empty_like(P[:-1, 0]), sequence.sigmoid_in_place(P)
     phi = sequence.in_place(cell.activation, weights["b_h"], xp.empty_like(scratch))
     for h_prev, h_t, p_t, gates, c in zip(h[:-1], h[1:], p, P[:-1].swapaxes(0, 1), P[-1], strict=True):
-        if G:
+        if len(Uh):
             xp.matmul(h_prev, U_G, out=Uh)  # [goru:2.4] [goru:2.3]
             xp.add(gates, Uh, out=gates)  # [goru:2.4] [goru:2.3]
-            xp.tanh(gates, out=gates)  # [goru:2.4] [goru:2.3]
-            xp.multiply(gates, half, out=gates)  # [goru:2.4] [goru:2.3]
-            xp.add(gates, half, out=gates)  # [goru:2.4] [goru:2.3]
-        r_t, z_t = gates[0] if cell.reset_gate else r, gates[-1] if cell.update_gate else z
+            sigmoid(gates)  # [goru:2.4] [goru:2.3]
+        r = gates[0] if cell.reset_gate else weights["r"]  # [goru:abl]
+        z = gates[-1] if cell.update_gate else weights["z"]  # [goru:abl]
         xp.matmul(h_prev, U_h, out=p_t)  # [goru:2.2/p]
-        if b_hh is not None:
-            xp.add(p_t, b_hh, out=p_t)  # [goru:2.2/p]
-        xp.multiply(p_t, r_t, out=scratch)  # [goru:2.2/a]
+        if cell.recurrent_bias:
+            xp.add(p_t, weights["b_hh"], out=p_t)  # [goru:2.2/p]
+        xp.multiply(p_t, r, out=scratch)  # [goru:2.2/a]
         xp.add(c, scratch, out=c)  # [goru:2.2/a]
         phi(c)  # [goru:2.2/c]
         xp.subtract(h_prev, c, out=h_t)  # [goru:2.2/h]
-        xp.multiply(h_t, z_t, out=h_t)  # [goru:2.2/h]
+        xp.multiply(h_t, z, out=h_t)  # [goru:2.2/h]
         xp.add(h_t, c, out=h_t)  # [goru:2.2/h]
-    return h, Tape(x, P, h, None, p)
 
 
 def backward(
@@ -117,9 +78,9 @@ def backward(
 ) -> SequenceGradients:
     """Gradients over the sequence; see `fused.backward`."""
     library = library_of(dh, dh_T, *weights.values())
-    xp = library.xp
+    xp, loop = library.xp, device.backward_loop if launches(library) else backward_loop
     x, gates, c, h, p = tape.x, tape.gates[:-1], tape.gates[-1], tape.h, tape.y
-    G = _gates(cell)
+    G = "".join(cell.products[:-1])
     U_h = xp.ascontiguousarray(weights["U_h"])
     U_G = sequence.stack(weights, "U", G) if G else None
     dU_h, db_h, db_hh = xp.zeros_like(U_h), xp.zeros_like(weights["b_h"]), xp.zeros_like(weights["b_h"])
@@ -131,8 +92,6 @@ def backward(
     chunk = (steps, *g.shape)
     da_chunk, dp_chunk = xp.empty((len(G) + 1, *chunk), g.dtype), xp.empty(chunk, g.dtype)
     off_chunk = {gate: xp.empty(chunk, g.dtype) for gate in off}
-    Udp, Uda = xp.empty_like(g), xp.empty_like(da_chunk[:-1, 0])
-    kernels, carried = sequence.Backwards(library, _carry, _meet) if fuses(library) else None, (Udp, *Uda)
     for t in chunks:
         h_prev = h[:-1][t]
         r_t = gates[0, t] if cell.reset_gate else xp.broadcast_to(weights["r"], h_prev.shape)  # [goru:abl]
@@ -148,27 +107,7 @@ def backward(
         da, dp = da_chunk[:, : len(F_h)], dp_chunk[: len(F_h)]
         da_r = da[0] if cell.reset_gate else off_chunk["r"][: len(F_h)]
         da_z = da[-2] if cell.update_gate else off_chunk["z"][: len(F_h)]
-        by_step = zip(dh[t], da.swapaxes(0, 1), dp, da_r, da_z, F_h, F_r, F_z, r_t, z_t, strict=True)
-        for dh_t, da_t, dp_t, da_r_t, da_z_t, F_h_t, F_r_t, F_z_t, r_now, z_now in reversed(list(by_step)):
-            if kernels:
-                own = (dh_t, F_h_t, F_r_t, F_z_t, r_now, z_now, da_t[-1], dp_t, da_r_t, da_z_t)
-                kernels.step(g, own, carried)
-                xp.matmul(dp_t, U_h, out=Udp)  # [bp:gru2/3]
-                if G:
-                    xp.matmul(da_t[:-1], U_G, out=Uda)  # [bp:gru2/4]
-                continue
-            xp.add(g, dh_t, out=g)  # [bp:bptt/g]
-            xp.multiply(g, F_h_t, out=da_t[-1])  # [bp:gru2/1] [bp:gru2/2]
-            xp.multiply(da_t[-1], r_now, out=dp_t)  # [bp:gru2/3]
-            xp.multiply(da_t[-1], F_r_t, out=da_r_t)  # [bp:gru2/3] [bp:gru2/4]
-            xp.multiply(g, F_z_t, out=da_z_t)  # [bp:gru2/1] [bp:gru2/4]
-            xp.multiply(g, z_now, out=g)  # [bp:gru2/1]
-            xp.matmul(dp_t, U_h, out=Udp)  # [bp:gru2/3]
-            xp.add(g, Udp, out=g)  # [bp:gru2/3]
-            if G:
-                xp.matmul(da_t[:-1], U_G, out=Uda)  # [bp:gru2/4]
-                for own in Uda:
-                    xp.add(g, own, out=g)  # [bp:gru2/4]
+        loop(g, dh[t], da, (dp, da_r, da_z), (F_h, F_r, F_z, r_t, z_t), U_G, U_h)
         dU_h += sequence.recurrent_gradients(dp, h_prev)  # [bp:gru2/3]
         if G:
             dU_G += sequence.recurrent_gradients(da[:-1], h_prev)  # [bp:gru2/4]
@@ -179,8 +118,6 @@ def backward(
         if cell.recurrent_bias:
             db_hh += dp.sum(axis=(0, 1))  # [bp:gru2/3]
         inputs.add(t, da)  # [bp:bptt/W]
-    if kernels:
-        kernels.last(g)
     dW, db = inputs.sums()
     dweights = sequence.unstack("W", G + "h", dW) | sequence.unstack("b", G + "h", db) | off | {"U_h": dU_h}
     if G:
@@ -190,3 +127,28 @@ def backward(
     if cell.recurrent_bias:
         dweights["b_hh"] = db_hh
     return SequenceGradients(dweights, inputs.dx, g)
+
+
+def backward_loop(
+    g: Array, dh: Array, da: Array, others: tuple[Array, ...], F: tuple[Array, ...], U_G: Array, U_h: Array
+) -> None:
+    """Back through a chunk of time; g is carried on in place.
+
+    da: of G and h.  others: dp, da_r, da_z; where a gate is on its own is a part of da.  F: F_h, F_r, F_z, r, z.
+    """
+    xp = xp_of(g)
+    Udp, Uda = xp.empty_like(g), xp.empty_like(da[:-1, 0])
+    by_step = zip(dh, da.swapaxes(0, 1), *others, *F, strict=True)
+    for dh_t, da_t, dp_t, da_r, da_z, F_h, F_r, F_z, r, z in reversed(list(by_step)):
+        xp.add(g, dh_t, out=g)  # [bp:bptt/g]
+        xp.multiply(g, F_h, out=da_t[-1])  # [bp:gru2/1] [bp:gru2/2]
+        xp.multiply(da_t[-1], r, out=dp_t)  # [bp:gru2/3]
+        xp.multiply(da_t[-1], F_r, out=da_r)  # [bp:gru2/3] [bp:gru2/4]
+        xp.multiply(g, F_z, out=da_z)  # [bp:gru2/1] [bp:gru2/4]
+        xp.multiply(g, z, out=g)  # [bp:gru2/1]
+        xp.matmul(dp_t, U_h, out=Udp)  # [bp:gru2/3]
+        xp.add(g, Udp, out=g)  # [bp:gru2/3]
+        if len(Uda):
+            xp.matmul(da_t[:-1], U_G, out=Uda)  # [bp:gru2/4]
+            for own in Uda:
+                xp.add(g, own, out=g)  # [bp:gru2/4]

@@ -1,15 +1,19 @@
-"""What the fused cells share: input products, activations in place and in kernels, chunks of time.
+"""What the fused cells share: input products, activations in place, chunks of time.
 
 P = W x_t + b for all t at once: x gets a column of ones, W the column b          [bp:bptt/W]
 P = columns of W + b, gathered, for integer tokens                                [bp:bptt/tokens]
+sigmoid:  1 / (1 + exp(-a)), three passes over memory; the weights have the sign        [bp:sigmoid]
 value:  tanh [bp:tanh]   relu [bp:relu]   modrelu [ncgru:20]
 derivative from the value alone:  tanh [bp:tanh]   relu [bp:relu]   modrelu [bp:modrelu-real]
 """
 
+import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from ortho_ref.backend import Array, ArrayLibrary, kernel, library_of, xp_of
+import numpy as np
+
+from ortho_ref.backend import Array, library_of, xp_of
 from ortho_ref.cells.cell import State, Weights, is_tokens
 
 _CHUNK_ROWS = 512
@@ -29,11 +33,11 @@ class Tape(NamedTuple):
     y: Array
 
 
-def stack(weights: Weights, kind: str, gates: str, halved: int = 0) -> Array:
-    """weights[kind_g] for g in gates as one array (gates, ...), the first `halved` of them times 0.5."""
+def stack(weights: Weights, kind: str, gates: str, negated: int = 0) -> Array:
+    """weights[kind_g] for g in gates as one array (gates, ...), the first `negated` of them times -1."""
     xp = xp_of(*weights.values())
     stacked = xp.stack([weights[f"{kind}_{gate}"] for gate in gates])
-    stacked[:halved] *= 0.5
+    stacked[:negated] *= -1
     return stacked
 
 
@@ -152,6 +156,27 @@ def bias_before(activation: str) -> bool:
     return activation != "modrelu"
 
 
+def sigmoid_in_place(like: Array) -> Callable[[Array], None]:
+    """The function -a <- sigma(a) on arrays of like's precision, the sign being in the weights already.
+
+    As accurate for shut gates as for others.  exp overflows to infinity, and the gate is 0; `overflow` allows that.
+    """
+    xp = xp_of(like)
+    one = xp.ones((), like.dtype)
+
+    def sigmoid(negative: Array) -> None:
+        xp.exp(negative, out=negative)
+        xp.add(negative, one, out=negative)
+        xp.divide(one, negative, out=negative)  # [bp:sigmoid]
+
+    return sigmoid
+
+
+def overflow() -> contextlib.AbstractContextManager[None]:
+    """Within, what overflows is infinite without a warning: exp(-a) of a gate that is shut."""
+    return np.errstate(over="ignore")
+
+
 def in_place(activation: str, b: Array, scratch: Array) -> Callable[[Array], None]:
     """The function a <- Phi(a, b) on arrays like `scratch`; b is already in a where `bias_before`."""
     xp = xp_of(b, scratch)
@@ -172,20 +197,6 @@ def in_place(activation: str, b: Array, scratch: Array) -> Callable[[Array], Non
 
     zero = xp.zeros((), scratch.dtype)
     return {"tanh": tanh, "relu": relu, "modrelu": modrelu}[activation]
-
-
-def value(xp: Any, activation: str, a: Array, b: Array) -> Array:
-    """Phi(a, b) in a kernel's stage; b is already in a where `bias_before`."""
-    if activation == "tanh":
-        return xp.tanh(a)  # [bp:tanh]
-    if activation == "relu":
-        return xp.maximum(a, 0)  # [bp:relu]
-    return xp.sign(a) * xp.maximum(xp.abs(a) + b, 0)  # [ncgru:20]
-
-
-def sigmoid(xp: Any, halved: Array) -> Array:
-    """sigma(a) in a kernel's stage, from a / 2."""
-    return xp.tanh(halved) * 0.5 + 0.5
 
 
 def derivative(activation: str, y: Array) -> Array:
@@ -213,35 +224,3 @@ def chunks(h_prev: Array) -> tuple[int, Iterator[slice]]:
     T, B = h_prev.shape[:2]
     steps = min(T, max(1, _CHUNK_ROWS // B)) if library_of(h_prev).device == "cpu" else T
     return steps, (slice(max(0, stop - steps), stop) for stop in range(T, 0, -steps))
-
-
-class Backwards:
-    """A backward loop's kernels where no product stands between a step's last stage and the first of the one before.
-
-    carry(xp, g, *carried): step t + 1 hands g on.  meet(xp, g, *own): step t takes it up.  The two are one kernel; by
-    itself is the first `meet`, and after the loop, by `last`, a `carry`.
-    """
-
-    def __init__(self, library: ArrayLibrary, carry: Callable[..., None], meet: Callable[..., None]) -> None:
-        self._library, self._carry, self._meet = library, carry, meet
-        self._carried: tuple[Array, ...] = ()
-
-    def step(self, g: Array, own: tuple[Array, ...], carried: tuple[Array, ...]) -> None:
-        """`carry` with what the last call left in `carried`, and `meet`."""
-        if self._carried:
-            both = kernel(self._library, _carry_and_meet, self._carry, self._meet, len(self._carried))
-            both(g, *self._carried, *own)
-        else:
-            kernel(self._library, self._meet)(g, *own)
-        self._carried = carried
-
-    def last(self, g: Array) -> None:
-        """`carry` with what the last call of `step` left."""
-        kernel(self._library, self._carry)(g, *self._carried)
-
-
-def _carry_and_meet(
-    xp: Any, carry: Callable[..., None], meet: Callable[..., None], count: int, g: Array, *arrays: Array
-) -> None:
-    carry(xp, g, *arrays[:count])
-    meet(xp, g, *arrays[count:])

@@ -1,6 +1,7 @@
 """On a device `fused` has one kernel between two products: counted on the stand-in, held to the plain path, `scan`."""
 
 import contextlib
+import importlib
 import os
 import subprocess
 import sys
@@ -11,7 +12,10 @@ import pytest
 
 from gradients.problem import Problem, largest_error, random_problem, relative_error, single
 from ortho_ref import backend, fused, scan
+from ortho_ref.cells.by_name import name_of
 from ortho_ref.cells.cell import parts_of
+from ortho_ref.fused import kernels
+from ortho_ref.fused.kernels import launch
 from scripts.check_gradients import cells
 from tests import standin
 
@@ -28,7 +32,7 @@ PLAIN = {
     "GRUResetAfter modrelu, no reset gate": (16, 10),
     "GRUResetAfter modrelu, no update gate": (16, 10),
     "GRUResetAfter tanh, no gates, b_hh": (8, 8),
-    "LSTM": (10, 8),
+    "LSTM": (11, 8),
     "Elman tanh": (3, 3),
     "Elman relu": (3, 3),
     "Elman modrelu": (7, 3),
@@ -58,7 +62,7 @@ def launches(name, T, tokens):
 @pytest.mark.parametrize("name", CELLS)
 def test_launches_per_time_step(name, tokens):
     """The slope between T and 2 T steps; products, and beside them one kernel for each."""
-    for expected, within in ((FUSED, contextlib.nullcontext), (PLAIN, backend.unfused)):
+    for expected, within in ((FUSED, contextlib.nullcontext), (PLAIN, kernels.without_kernels)):
         with within():
             once, twice = launches(name, 5, tokens), launches(name, 10, tokens)
         per_step = [{key: (b[key] - a[key]) / 5 for key in b} for a, b in zip(once, twice, strict=True)]
@@ -89,7 +93,7 @@ def test_equals_the_plain_path_and_scan(device, name, tokens, T, B):
     """One step, where nothing is carried within the loop, and several."""
     problem = random_problem(CELLS[name], np.random.default_rng(1), T=T, B=B, tokens=tokens).on(device)
     ours = outcome(fused, problem)
-    with backend.unfused():
+    with kernels.without_kernels():
         assert_same(ours, outcome(fused, problem), 1e-12)
     assert_same(ours, outcome(scan, problem), 1e-12)
 
@@ -102,7 +106,7 @@ def test_float32_stays_float32(device, name, tokens):
     problem = Problem(p.cell, *single((p.weights, p.x, p.h0, p.dh, p.dh_T))).on(device)
     ours = outcome(fused, problem)
     assert all(value.real.dtype == np.float32 for value in ours.values())
-    with backend.unfused():
+    with kernels.without_kernels():
         assert_same(ours, outcome(fused, problem), 1e-4)
 
 
@@ -115,7 +119,7 @@ def test_kinks_and_nan_as_on_the_plain_path(device, name):
     for weights in (zeros, p.weights):
         problem = replace(p, weights=weights).on(device)
         ours = backend.to_host(outcome(fused, problem))
-        with backend.unfused():
+        with kernels.without_kernels():
             theirs = backend.to_host(outcome(fused, problem))
         for key, value in ours.items():
             np.testing.assert_allclose(value, theirs[key], rtol=1e-12, atol=1e-12, err_msg=key)
@@ -126,11 +130,11 @@ def test_kinks_and_nan_as_on_the_plain_path(device, name):
 def test_the_host_has_no_kernels(name):
     """There the lines in place run, and nothing is made; `unfused` changes no bit."""
     problem = random_problem(CELLS[name], np.random.default_rng(4), T=5)
-    assert not backend.fuses(backend.library_of(problem.x))
-    made = backend.kernel.cache_info().misses
+    assert not kernels.launches(backend.library_of(problem.x))
+    made = launch.kernel.cache_info().misses
     ours = outcome(fused, problem)
-    assert backend.kernel.cache_info().misses == made
-    with backend.unfused():
+    assert launch.kernel.cache_info().misses == made
+    with kernels.without_kernels():
         theirs = outcome(fused, problem)
     assert all(relative_error(ours[key], theirs[key]) == 0 for key in ours)
 
@@ -155,43 +159,44 @@ def test_kernels_are_made_once(monkeypatch, name):
 
 def test_what_switches_fusing_off():
     """The variable for a whole process, the context manager within, also where it raises."""
-    code = "from ortho_ref import backend; from dataclasses import replace; library = backend.library_of()\n"
-    code += "print(backend.fuses(library), backend.fuses(replace(library, fuse=lambda f: f)))"
+    code = "from ortho_ref import backend; from ortho_ref.fused import kernels; from dataclasses import replace\n"
+    code += "library = backend.library_of()\n"
+    code += "print(kernels.launches(library), kernels.launches(replace(library, fuse=lambda f: f)))"
     for value, expected in (("0", "False False"), ("1", "False True"), (None, "False True")):
-        environment = {key: own for key, own in os.environ.items() if key != "ORTHO_REF_FUSE"}
-        environment |= {} if value is None else {"ORTHO_REF_FUSE": value}
+        environment = {key: own for key, own in os.environ.items() if key != "ORTHO_REF_KERNELS"}
+        environment |= {} if value is None else {"ORTHO_REF_KERNELS": value}
         command = [sys.executable, "-c", code]
         result = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
         assert result.stdout.strip() == expected
-    with contextlib.suppress(KeyError), backend.unfused(), backend.unfused():
-        assert not backend.fuses(standin.LIBRARY)
+    with contextlib.suppress(KeyError), kernels.without_kernels(), kernels.without_kernels():
+        assert not kernels.launches(standin.LIBRARY)
         raise KeyError
-    assert backend.fuses(standin.LIBRARY)
+    assert kernels.launches(standin.LIBRARY)
 
 
 @pytest.mark.parametrize(
     ("module", "stage"),
     [
-        ("gru_reset_before", "_gates"),
-        ("gru_reset_before", "_state"),
-        ("gru_reset_before", "_meet"),
-        ("gru_reset_before", "_carry"),
-        ("gru_reset_after", "_state"),
-        ("gru_reset_after", "_meet"),
-        ("gru_reset_after", "_carry"),
-        ("lstm", "_state"),
-        ("lstm", "_meet"),
-        ("lstm", "_carry"),
-        ("elman", "_state"),
-        ("elman", "_meet"),
-        ("fastrnn", "_state"),
-        ("fastrnn", "_meet"),
-        ("fastrnn", "_carry"),
+        ("gru_reset_before", "gates"),
+        ("gru_reset_before", "state"),
+        ("gru_reset_before", "meet"),
+        ("gru_reset_before", "carry"),
+        ("gru_reset_after", "state"),
+        ("gru_reset_after", "meet"),
+        ("gru_reset_after", "carry"),
+        ("lstm", "state"),
+        ("lstm", "meet"),
+        ("lstm", "carry"),
+        ("elman", "state"),
+        ("elman", "meet"),
+        ("fastrnn", "state"),
+        ("fastrnn", "meet"),
+        ("fastrnn", "carry"),
     ],
 )
 def test_a_wrong_stage_is_seen(monkeypatch, module, stage):
     """A stage that is off by a part in a billion, in the last it writes, is not the plain path."""
-    engine = getattr(fused, module)
+    engine = importlib.import_module(f"ortho_ref.fused.kernels.{module}")
     right = getattr(engine, stage)
 
     def wrong(xp, *arguments):
@@ -199,9 +204,9 @@ def test_a_wrong_stage_is_seen(monkeypatch, module, stage):
         target = [a for a in arguments if type(a) is standin.FusedVariable and a._written][-1]
         target[...] = target * (1 + 1e-9)
 
-    cell = next(cell for name, cell in CELLS.items() if engine is fused._engine(cell) and "off" not in name)
+    cell = next(cell for cell in CELLS.values() if name_of(cell) == module and not cell.complex)
     problem = random_problem(cell, np.random.default_rng(6), T=4).on("stand-in")
     monkeypatch.setattr(engine, stage, wrong)
     ours = outcome(fused, problem)
-    with backend.unfused(), pytest.raises(AssertionError):
+    with kernels.without_kernels(), pytest.raises(AssertionError):
         assert_same(ours, outcome(fused, problem), 1e-12)

@@ -14,6 +14,7 @@ import pytest
 
 from ortho_ref import backend, fused, models
 from ortho_ref.cells import LSTM
+from ortho_ref.fused import kernels
 from ortho_ref.optimizers import Adam
 from ortho_ref.parametrizations import Exponential, ScaledCayley
 from scripts import benchmark, gpu_check, gpu_sections, gpu_timing
@@ -488,7 +489,7 @@ def test_launches_per_time_step(gpu, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", torch)
     monkeypatch.setattr(gpu_timing, "torch_device", lambda device: "cuda")
     seen = []
-    monkeypatch.setattr(gpu_timing, "numpy_step", lambda *a: lambda: seen.append(backend.fuses(standin.LIBRARY)))
+    monkeypatch.setattr(gpu_timing, "numpy_step", lambda *a: lambda: seen.append(kernels.launches(standin.LIBRARY)))
     monkeypatch.setattr(gpu_timing, "_profiled", lambda step, xp: next(counts))
     figures = {}
     assert gpu_timing.launches(figures, Size(1, 20, 1, 1), "gpu") == []

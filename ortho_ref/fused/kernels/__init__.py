@@ -1,0 +1,12 @@
+"""A device's loops: what stands between two products is one kernel.  `fused` chooses them once, before the loop.
+
+For each cell that has them a file with `forward_loop` and `backward_loop`, the signatures and results of those in
+`fused/NAME.py`, and the stages they are made of.  A stage is a kernel's body: element-wise arithmetic, `xp`'s ufuncs
+and Python scalars; it returns nothing and writes into arguments, `y[...] = a * b`.
+
+ORTHO_REF_KERNELS=0 in the environment, or `without_kernels()`: the host's loops there too, a kernel for each operation.
+"""
+
+from ortho_ref.fused.kernels.launch import launches, without_kernels
+
+__all__ = ["launches", "without_kernels"]

@@ -1,0 +1,33 @@
+"""The loops of `fused/elman.py` on a device; the equations are stated there."""
+
+from typing import Any
+
+from ortho_ref.backend import Array, library_of
+from ortho_ref.fused.kernels.launch import kernel
+from ortho_ref.fused.kernels.stages import value
+
+
+def state(xp: Any, activation: str, h: Array, P: Array, b: Array) -> None:
+    h[...] = value(xp, activation, h + P, b)  # [urnn:1/z] [urnn:1/h] [goru:2.6]
+
+
+def meet(xp: Any, g: Array, dh: Array, F: Array, dz: Array) -> None:
+    dz[...] = (g + dh) * F  # [bp:bptt/g] [bp:rnn/1]
+
+
+def forward_loop(activation: str, h: Array, P: Array, U: Array, b: Array) -> None:
+    """As the host's."""
+    library = library_of(h)
+    launch = kernel(library, state, activation)
+    for h_prev, h_t, P_t in zip(h[:-1], h[1:], P, strict=True):
+        library.xp.matmul(h_prev, U, out=h_t)  # [urnn:1/z]
+        launch(h_t, P_t, b)
+
+
+def backward_loop(g: Array, dh: Array, dz: Array, F: Array, U: Array) -> None:
+    """As the host's."""
+    library = library_of(g)
+    launch = kernel(library, meet)
+    for dh_t, dz_t, F_t in reversed(list(zip(dh, dz, F, strict=True))):
+        launch(g, dh_t, F_t, dz_t)
+        library.xp.matmul(dz_t, U, out=g)  # [bp:rnn/2]

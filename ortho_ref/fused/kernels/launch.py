@@ -1,0 +1,74 @@
+"""Making kernels of stages, and launching them."""
+
+import contextlib
+import functools
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ortho_ref.backend import Array, ArrayLibrary
+
+_allowed = os.environ.get("ORTHO_REF_KERNELS", "1") != "0"
+
+
+def launches(library: ArrayLibrary) -> bool:
+    """True where the loops of this folder run: on devices whose library makes kernels, unless switched off."""
+    return _allowed and library.fuse is not None
+
+
+@contextlib.contextmanager
+def without_kernels() -> Iterator[None]:
+    """Within, in every thread, the host's loops run on devices too, as with ORTHO_REF_KERNELS=0."""
+    global _allowed
+    before, _allowed = _allowed, False
+    try:
+        yield
+    finally:
+        _allowed = before
+
+
+@functools.cache
+def kernel(library: ArrayLibrary, stage: Callable[..., None], *options: Any) -> Callable[..., None]:
+    """stage(xp, *options, *arrays) as one kernel of the arrays, made once.
+
+    What a stage writes has the shape that all arguments broadcast to, and shares memory with no other argument.
+    """
+    assert library.fuse is not None
+
+    def call(*arrays: Array) -> None:
+        stage(library.xp, *options, *arrays)
+
+    call.__name__ = call.__qualname__ = f"{stage.__module__.rpartition('.')[2]}_{stage.__name__}"
+    return library.fuse(call)
+
+
+class Backwards:
+    """A backward loop's kernels where no product stands between a step's last stage and the first of the one before.
+
+    carry(xp, g, *carried): step t + 1 hands g on.  meet(xp, g, *own): step t takes it up.  The two are one kernel; by
+    itself is the first `meet`, and after the loop, by `last`, a `carry`.
+    """
+
+    def __init__(self, library: ArrayLibrary, carry: Callable[..., None], meet: Callable[..., None]) -> None:
+        self._library, self._carry, self._meet = library, carry, meet
+        self._carried: tuple[Array, ...] = ()
+
+    def step(self, g: Array, own: tuple[Array, ...], carried: tuple[Array, ...]) -> None:
+        """`carry` with what the last call left in `carried`, and `meet`."""
+        if self._carried:
+            both = kernel(self._library, carry_and_meet, self._carry, self._meet, len(self._carried))
+            both(g, *self._carried, *own)
+        else:
+            kernel(self._library, self._meet)(g, *own)
+        self._carried = carried
+
+    def last(self, g: Array) -> None:
+        """`carry` with what the last call of `step` left."""
+        kernel(self._library, self._carry)(g, *self._carried)
+
+
+def carry_and_meet(
+    xp: Any, carry: Callable[..., None], meet: Callable[..., None], count: int, g: Array, *arrays: Array
+) -> None:
+    carry(xp, g, *arrays[:count])
+    meet(xp, g, *arrays[count:])
