@@ -9,13 +9,13 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
-from gradients.finite_difference import check
 from gradients.map_problem import free_entries, random_map_problem
 from gradients.problem import MARGIN, admissible, largest_error, network_kink_distance, random_problem, skew
 from ortho_ref import fused, models, scan
 from ortho_ref.activations import ACTIVATIONS
 from ortho_ref.backend import to_device, to_host
 from ortho_ref.cells import LSTM, Cell, Elman, FastRNN, GRUResetAfter, GRUResetBefore
+from ortho_ref.conformance.differences import check
 from ortho_ref.parametrizations import by_name
 from scripts.program import BAD_INPUT, check_device, device_option, fail, limit_threads, run
 
