@@ -1,4 +1,6 @@
-"""NC-GRU's bounds on ||dh_t/dh_{t-1}||_2: Theorem 1 and Corollaries 1 to 3, as printed, as corrected, and tighter.
+"""Bounds on ||dh_t/dh_{t-1}||_2: of every cell that has one, in `BOUNDS`; here NC-GRU's own.
+
+Theorem 1 and Corollaries 1 to 3, as printed, as corrected, and tighter.  Those of other cells are in the cells' files.
 
     delta_u = max u (1 - u)    delta_r = max r (1 - r)                          [ncgru:11] [ncgru:12]
     alpha = delta_u (max |h| + max |c|) ||U_u|| + max (1 - u)                   [ncgru:9]
@@ -29,13 +31,17 @@
 h is h_{t-1}.  || || is the largest singular value.  A bound is of one step: bounds above 1 compound (E-ncgru-05).
 """
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from gradients import gru_reset_before
+from gradients import elman, fastrnn, gru_reset_after, gru_reset_before
 from gradients.bptt import Bound, Vector, Weights, norm
-from ortho_ref.cells import GRUResetBefore
+from ortho_ref.cells import Cell, GRUResetBefore
+from ortho_ref.cells.by_name import name_of
+
+StepBounds: TypeAlias = Callable[[Any, Weights, Vector, Vector], dict[str, Bound]]
 
 
 class Constants(NamedTuple):
@@ -135,3 +141,24 @@ def corollary_3_sharper(cell: GRUResetBefore, w: Weights, x: Vector, h: Vector) 
     H, C = float(abs(h).max()), float(abs(v.c).max())
     bound = eps * (H + C) * k.U_u + float(np.hypot(1, k.U_c * (1 + eps * k.U_r * H)))  # [ncgru:cor3]
     return Bound(bound, norm(gru_reset_before.jacobian(cell, w, x, h)))
+
+
+def _named(name: str, bound: Callable[..., Bound]) -> StepBounds:
+    return lambda cell, w, x, h: {name: bound(cell, w, x, h)}
+
+
+#: Name of a cell -> the bounds of a step from (cell, weights, x (m,), h_{t-1} (n,)), by what they are called.
+BOUNDS: dict[str, StepBounds] = {
+    "gru_reset_before": lambda *step: {"Theorem 1": theorem_1(*step), "tighter": theorem_1_tight(*step)},
+    "gru_reset_after": _named("goru:jac", gru_reset_after.bound),
+    "elman": _named("urnn:3", elman.bound),
+    "fastrnn": _named("alpha ||D|| ||U|| + |beta|", fastrnn.bound),
+}
+
+
+def of_step(cell: Cell, w: Weights, x: Vector, h: Vector) -> dict[str, Bound]:
+    """Every bound of a step from h = h_{t-1} (n,).  ValueError for a cell that has none."""
+    name = name_of(cell)
+    if name not in BOUNDS:
+        raise ValueError(f"the cell is {name}; bounds are for {', '.join(BOUNDS)}")
+    return BOUNDS[name](cell, w, x, h)

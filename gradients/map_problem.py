@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from gradients.finite_difference import Report, check
 from gradients.problem import admissible, standard_normal
 from ortho_ref.backend import Array, to_device
+from ortho_ref.conformance.differences import Report, check
 from ortho_ref.parametrizations import Buffers, Parametrization, Params
 
 

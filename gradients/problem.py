@@ -23,7 +23,7 @@ class Problem:
     """A cell over a sequence, and the scalar loss sum(dh * h[1:]) + sum(dh_T * h_T); of a complex cell, Re(dh^* h).
 
     x (T, B, m) or tokens (T, B); h0 and dh_T: states, (B, n) each; dh (T, B, n).
-    As a point for `finite_difference.check` it is flat: the weights, "x" (unless tokens), and "h0" ("c0").
+    As a point for `differences.check` it is flat: the weights, "x" (unless tokens), and "h0" ("c0").
     """
 
     cell: Cell
@@ -108,8 +108,8 @@ def standard_normal(rng: np.random.Generator, shape: tuple[int, ...], complex: b
 def perturbed(params: Params, rng: np.random.Generator, size: float) -> Params:
     """Every parameter plus `size` times standard normals, each within its own set.
 
-    A skew A stays skew, Householder's V lower trapezoidal, a unitary X where it is.  Scalars are standard normals: they
-    begin where a gate is all but shut, which few gradients come through.
+    A skew A stays skew, Householder's V lower trapezoidal, a unitary X where it is.  Scalars, gates that begin all but
+    shut, go to about -1: gradients come through, and no constraint clips two gates of that size.
     """
     moved: Params = {}
     for name, value in params.items():
@@ -120,7 +120,7 @@ def perturbed(params: Params, rng: np.random.Generator, size: float) -> Params:
             noise = np.tril(noise)
         elif _last(name) == "X":
             noise = np.zeros(value.shape)
-        moved[name] = np.asarray(value + size * noise if value.ndim else noise).astype(value.dtype)
+        moved[name] = np.asarray(value + size * noise if value.ndim else 0.3 * noise - 1).astype(value.dtype)
     return moved
 
 

@@ -13,6 +13,7 @@ import torch
 from gradients.map_problem import MapProblem
 from gradients.problem import Problem
 from ortho_ref.cells import LSTM, Cell, Elman, FastRNN, GRUResetAfter, GRUResetBefore
+from ortho_ref.cells.by_name import name_of as name_of_cell
 from ortho_ref.parametrizations import (
     Exponential,
     FFTRotations,
@@ -25,6 +26,7 @@ from ortho_ref.parametrizations import (
     TunableRotations,
     VolumePreserving,
 )
+from ortho_ref.parametrizations.by_name import name_of as name_of_map
 
 
 def _phi(name: str, a: Any, b: Any) -> Any:
@@ -33,111 +35,163 @@ def _phi(name: str, a: Any, b: Any) -> Any:
     return {"tanh": torch.tanh, "relu": torch.relu}[name](a + b)
 
 
+def _input_product(W: Any, x_t: Any) -> Any:
+    return x_t.to(W.dtype) @ W.T if x_t.is_floating_point() else W.T[x_t]
+
+
+def _product(w: Mapping[str, Any], suffix: str, x_t: Any, h: Any) -> Any:
+    return _input_product(w[f"W{suffix}"], x_t) + h @ w[f"U{suffix}"].T
+
+
+def _gate(w: Mapping[str, Any], g: str, x_t: Any, h: Any) -> Any:
+    return torch.sigmoid(_product(w, f"_{g}", x_t, h) + w[f"b_{g}"])
+
+
+def _gru_reset_before(cell: GRUResetBefore, w: Mapping[str, Any], x_t: Any, h: Any) -> Any:
+    r, u = _gate(w, "r", x_t, h), _gate(w, "u", x_t, h)
+    return (1 - u) * h + u * _phi(cell.activation, _product(w, "_c", x_t, r * h), w["b_c"])
+
+
+def _gru_reset_after(cell: GRUResetAfter, w: Mapping[str, Any], x_t: Any, h: Any) -> Any:
+    r = _gate(w, "r", x_t, h) if cell.reset_gate else w["r"]
+    z = _gate(w, "z", x_t, h) if cell.update_gate else w["z"]
+    p = h @ w["U_h"].T + (w["b_hh"] if cell.recurrent_bias else 0)
+    return z * h + (1 - z) * _phi(cell.activation, _input_product(w["W_h"], x_t) + r * p, w["b_h"])
+
+
+def _fastrnn(cell: FastRNN, w: Mapping[str, Any], x_t: Any, h: Any) -> Any:
+    alpha, beta = torch.sigmoid(w["alpha"]), torch.sigmoid(w["beta"])
+    if cell.constraint == "sgornn":
+        alpha = torch.minimum(alpha, torch.tensor(0.5, dtype=alpha.dtype))
+    if cell.constraint is not None:
+        beta = torch.minimum(beta, 1 - 2 * alpha)
+    return alpha * _phi(cell.activation, _product(w, "", x_t, h), w["b"]) + beta * h
+
+
+def _lstm(cell: LSTM, w: Mapping[str, Any], x_t: Any, state: Any) -> Any:
+    h, c = state
+    i, f, o = (_gate(w, g, x_t, h) for g in "ifo")
+    c = f * c + i * torch.tanh(_product(w, "_g", x_t, h) + w["b_g"])
+    return o * torch.tanh(c), c
+
+
+def _elman(cell: Elman, w: Mapping[str, Any], x_t: Any, h: Any) -> Any:
+    return _phi(cell.activation, _product(w, "", x_t, h), w["b"])
+
+
+#: Name of a cell -> its step, from (cell, weights, x_t, state) to the next state.
+STEPS: dict[str, Callable[..., Any]] = {
+    "elman": _elman,
+    "fastrnn": _fastrnn,
+    "gru_reset_after": _gru_reset_after,
+    "gru_reset_before": _gru_reset_before,
+    "lstm": _lstm,
+}
+
+
 def run(cell: Cell, weights: Mapping[str, Any], x: Any, h0: Any) -> Any:
     """States (T+1, B, n) from h0 on, for LSTM the pair of them, as tensors; x (T, B, m) or integer tokens (T, B)."""
-    w = weights
-
-    def product(suffix: str, x_t: Any, h: Any) -> Any:
-        return input_product(suffix, x_t) + h @ w[f"U{suffix}"].T
-
-    def input_product(suffix: str, x_t: Any) -> Any:
-        W = w[f"W{suffix}"]
-        return x_t.to(W.dtype) @ W.T if x_t.is_floating_point() else W.T[x_t]
-
-    def gate(g: str, x_t: Any, h: Any) -> Any:
-        return torch.sigmoid(product(f"_{g}", x_t, h) + w[f"b_{g}"])
-
-    states = [h0]
-    if isinstance(cell, GRUResetBefore):
-        h = h0
-        for x_t in x:
-            r, u = gate("r", x_t, h), gate("u", x_t, h)
-            h = (1 - u) * h + u * _phi(cell.activation, product("_c", x_t, r * h), w["b_c"])
-            states.append(h)
+    step, states = _form(STEPS, name_of_cell(cell)), [h0]
+    for x_t in x:
+        states.append(step(cell, weights, x_t, states[-1]))
+    if len(cell.states) == 1:
         return torch.stack(states)
-    if isinstance(cell, GRUResetAfter):
-        h = h0
-        for x_t in x:
-            r = gate("r", x_t, h) if cell.reset_gate else w["r"]
-            z = gate("z", x_t, h) if cell.update_gate else w["z"]
-            p = h @ w["U_h"].T + (w["b_hh"] if cell.recurrent_bias else 0)
-            h = z * h + (1 - z) * _phi(cell.activation, input_product("_h", x_t) + r * p, w["b_h"])
-            states.append(h)
-        return torch.stack(states)
-    if isinstance(cell, FastRNN):
-        h, alpha, beta = h0, torch.sigmoid(w["alpha"]), torch.sigmoid(w["beta"])
-        if cell.constraint == "sgornn":
-            alpha = torch.minimum(alpha, torch.tensor(0.5, dtype=alpha.dtype))
-        if cell.constraint is not None:
-            beta = torch.minimum(beta, 1 - 2 * alpha)
-        for x_t in x:
-            h = alpha * _phi(cell.activation, product("", x_t, h), w["b"]) + beta * h
-            states.append(h)
-        return torch.stack(states)
-    if isinstance(cell, LSTM):
-        h, c = h0
-        for x_t in x:
-            i, f, o = (gate(g, x_t, h) for g in "ifo")
-            c = f * c + i * torch.tanh(product("_g", x_t, h) + w["b_g"])
-            h = o * torch.tanh(c)
-            states.append((h, c))
-        return tuple(torch.stack(parts) for parts in zip(*states, strict=True))
-    if isinstance(cell, Elman):
-        h = h0
-        for x_t in x:
-            h = _phi(cell.activation, product("", x_t, h), w["b"])
-            states.append(h)
-        return torch.stack(states)
-    raise TypeError(f"no PyTorch form of {type(cell).__name__}")
+    return tuple(torch.stack(parts) for parts in zip(*states, strict=True))
+
+
+def _cayley(p: ScaledCayley | NeumannCayley, leaves: Mapping[str, Any], buffers: Mapping[str, Any]) -> Any:
+    A = _skew(leaves["A"])
+    I = torch.eye(len(A), dtype=torch.float64)
+    return torch.linalg.solve(I + A, I - A) @ torch.diag(torch.tensor(buffers["D"]))
+
+
+def _exponential(p: Exponential, leaves: Mapping[str, Any], buffers: Mapping[str, Any]) -> Any:
+    return torch.linalg.matrix_exp(_skew(leaves["A"]))
+
+
+def _householder(p: Householder, leaves: Mapping[str, Any], buffers: Mapping[str, Any]) -> Any:
+    V = torch.tril(leaves["V"])
+    n = len(V)
+    factors = [_reflection(V[:, j]) for j in range(min(p.reflections, n - 1))]
+    if p.reflections == n:
+        last = torch.ones(n, dtype=torch.float64)
+        last[-1] = torch.sign(V[-1, -1])
+        factors.append(torch.diag(last))
+    return torch.linalg.multi_dot([torch.eye(n, dtype=torch.float64), *factors])
+
+
+def _tunable_rotations(p: TunableRotations, leaves: Mapping[str, Any], buffers: Mapping[str, Any]) -> Any:
+    n = len(buffers["U"])
+    layers = [
+        _rotations(n, [(j, j + 1) for j in range(first, n - 1, 2)], leaves, style, k)
+        for k in range(p.capacity // 2)
+        for style, first in (("_A", 0), ("_B", 1))
+    ]
+    return _product_in_time(layers, leaves)
+
+
+def _fft_rotations(p: FFTRotations, leaves: Mapping[str, Any], buffers: Mapping[str, Any]) -> Any:
+    n = len(buffers["U"])
+    layers = []
+    for i in range(n.bit_length() - 1):
+        s = n >> (i + 1)
+        upper = sorted((q for q in range(n) if not q & s), key=lambda q: (q % (2 * s)) * 2**i + q // (2 * s))
+        layers.append(_rotations(n, [(q, q + s) for q in upper], leaves, "", i))
+    return _product_in_time(layers, leaves)
+
+
+def _volume_preserving(p: VolumePreserving, leaves: Mapping[str, Any], buffers: Mapping[str, Any]) -> Any:
+    n = len(buffers["U"])
+    pairs, Theta = [(i, i + n // 2) for i in range(n // 2)], {"theta": leaves["Theta"].T}
+    layers = []
+    for j in reversed(range(Theta["theta"].shape[0])):
+        Q = torch.eye(n, dtype=torch.float64)[torch.tensor(buffers["permutations"][j])]
+        layers += [Q, _rotations(n, pairs, Theta, "", j)]
+    return _product_in_time(layers, leaves)
+
+
+def _structured_unitary(p: StructuredUnitary, leaves: Mapping[str, Any], buffers: Mapping[str, Any]) -> Any:
+    n = len(buffers["U"])
+    D_1, D_2, D_3 = (torch.diag(torch.exp(1j * leaves[f"w_{j}"])) for j in (1, 2, 3))
+    k = torch.arange(n, dtype=torch.float64)
+    F = torch.exp(-2j * torch.pi * torch.outer(k, k) / n) / n**0.5
+    Pi = torch.eye(n, dtype=torch.complex128)[torch.tensor(buffers["permutation"])]
+    R_1, R_2 = _reflection(leaves["v_1"]), _reflection(leaves["v_2"])
+    return torch.linalg.multi_dot([D_3, R_2, F.mH, D_2, Pi, R_1, F, D_1])
+
+
+def _geodesic_unitary(p: GeodesicUnitary, leaves: Mapping[str, Any], buffers: Mapping[str, Any]) -> Any:
+    return leaves["X"]
+
+
+#: Name of a parametrization -> its U, from (parametrization, its parameters, buffers).
+MATRICES: dict[str, Callable[..., Any]] = {
+    "scaled_cayley": _cayley,
+    "neumann_cayley": _cayley,
+    "exponential": _exponential,
+    "householder": _householder,
+    "tunable_rotations": _tunable_rotations,
+    "fft_rotations": _fft_rotations,
+    "volume_preserving": _volume_preserving,
+    "structured_unitary": _structured_unitary,
+    "geodesic_unitary": _geodesic_unitary,
+}
 
 
 def matrix(p: Parametrization, leaves: Mapping[str, Any], buffers: Mapping[str, Any]) -> Any:
     """U (n, n) of a parametrization from its own parameters; of the buffers only n, D and permutations are read."""
-    n = len(buffers["U"])
-    if isinstance(p, ScaledCayley | NeumannCayley):
-        A, I = _skew(leaves["A"]), torch.eye(n, dtype=torch.float64)
-        return torch.linalg.solve(I + A, I - A) @ torch.diag(torch.tensor(buffers["D"]))
-    if isinstance(p, Exponential):
-        return torch.linalg.matrix_exp(_skew(leaves["A"]))
-    if isinstance(p, Householder):
-        V = torch.tril(leaves["V"])
-        factors = [_reflection(V[:, j]) for j in range(min(p.reflections, n - 1))]
-        if p.reflections == n:
-            last = torch.ones(n, dtype=torch.float64)
-            last[-1] = torch.sign(V[-1, -1])
-            factors.append(torch.diag(last))
-        return torch.linalg.multi_dot([torch.eye(n, dtype=torch.float64), *factors])
-    if isinstance(p, TunableRotations):
-        layers = [
-            _rotations(n, [(j, j + 1) for j in range(first, n - 1, 2)], leaves, style, k)
-            for k in range(p.capacity // 2)
-            for style, first in (("_A", 0), ("_B", 1))
-        ]
-        return _product_in_time(layers, leaves)
-    if isinstance(p, FFTRotations):
-        layers = []
-        for i in range(n.bit_length() - 1):
-            s = n >> (i + 1)
-            upper = sorted((q for q in range(n) if not q & s), key=lambda q: (q % (2 * s)) * 2**i + q // (2 * s))
-            layers.append(_rotations(n, [(q, q + s) for q in upper], leaves, "", i))
-        return _product_in_time(layers, leaves)
-    if isinstance(p, VolumePreserving):
-        pairs, Theta = [(i, i + n // 2) for i in range(n // 2)], {"theta": leaves["Theta"].T}
-        layers = []
-        for j in reversed(range(Theta["theta"].shape[0])):
-            Q = torch.eye(n, dtype=torch.float64)[torch.tensor(buffers["permutations"][j])]
-            layers += [Q, _rotations(n, pairs, Theta, "", j)]
-        return _product_in_time(layers, leaves)
-    if isinstance(p, StructuredUnitary):
-        D_1, D_2, D_3 = (torch.diag(torch.exp(1j * leaves[f"w_{j}"])) for j in (1, 2, 3))
-        k = torch.arange(n, dtype=torch.float64)
-        F = torch.exp(-2j * torch.pi * torch.outer(k, k) / n) / n**0.5
-        Pi = torch.eye(n, dtype=torch.complex128)[torch.tensor(buffers["permutation"])]
-        R_1, R_2 = _reflection(leaves["v_1"]), _reflection(leaves["v_2"])
-        return torch.linalg.multi_dot([D_3, R_2, F.mH, D_2, Pi, R_1, F, D_1])
-    if isinstance(p, GeodesicUnitary):
-        return leaves["X"]
-    raise TypeError(f"no PyTorch form of {type(p).__name__}")
+    return _form(MATRICES, name_of_map(p))(p, leaves, buffers)
+
+
+def has_form(subject: Cell | Parametrization) -> bool:
+    """Whether the cell or the parametrization is here."""
+    return name_of_cell(subject) in STEPS if isinstance(subject, Cell) else name_of_map(subject) in MATRICES
+
+
+def _form(forms: Mapping[str, Callable[..., Any]], name: str) -> Callable[..., Any]:
+    if name not in forms:
+        raise TypeError(f"no PyTorch form of {name}; there are: {', '.join(forms)}")
+    return forms[name]
 
 
 def _skew(a: Any) -> Any:

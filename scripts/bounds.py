@@ -1,19 +1,18 @@
 """||dh_t/dh_{t-1}|| and its bounds along a held-out sequence of a trained run: python -m scripts.bounds runs/denoise"""
 
 import statistics
-from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import matplotlib.pyplot as plt
 import numpy as np
 import typer
 
-from gradients import bounds, elman, fastrnn, gru_reset_after
-from gradients.bptt import Bound, Matrix, Vector, Weights, double
+from gradients import bounds
+from gradients.bptt import Bound, Matrix, Weights, double
 from ortho_ref import scan
 from ortho_ref.backend import to_device, to_host
-from ortho_ref.cells import Cell, Elman, FastRNN, GRUResetAfter, GRUResetBefore
+from ortho_ref.cells import Cell
 from ortho_ref.cells.cell import is_tokens, parts_of, state_of
 from ortho_ref.layers import real_features
 from ortho_ref.training import load, read_config
@@ -21,35 +20,12 @@ from scripts.plot import COLORS, save
 from scripts.program import BAD_INPUT, device_option, fail, limit_threads, run, say
 from scripts.train import task_of
 
-StepBounds = Callable[[Any, Weights, Vector, Vector], dict[str, Bound]]
-
-
-def _gru(cell: GRUResetBefore, w: Weights, x: Vector, h: Vector) -> dict[str, Bound]:
-    return {"Theorem 1": bounds.theorem_1(cell, w, x, h), "tighter": bounds.theorem_1_tight(cell, w, x, h)}
-
-
-def _named(name: str, bound: Callable[..., Bound]) -> StepBounds:
-    return lambda cell, w, x, h: {name: bound(cell, w, x, h)}
-
-
-#: Cell -> the bounds of a step from (cell, weights, x (m,), h_{t-1} (n,)), by name.
-BOUNDS: dict[type, StepBounds] = {
-    GRUResetBefore: _gru,
-    GRUResetAfter: _named("goru:jac", gru_reset_after.bound),
-    Elman: _named("urnn:3", elman.bound),
-    FastRNN: _named("alpha ||D|| ||U|| + |beta|", fastrnn.bound),
-}
-
 
 def along(cell: Cell, weights: Weights, x: Matrix, h: Matrix) -> dict[str, list[Bound]]:
     """The bounds at every step of one sequence: x (T, m), states h (T+1, n), float64."""
-    if type(cell) not in BOUNDS:
-        raise ValueError(
-            f"the run's cell is {type(cell).__name__}; bounds are for {', '.join(c.__name__ for c in BOUNDS)}"
-        )
     found: dict[str, list[Bound]] = {}
     for x_t, h_prev in zip(x, h[:-1], strict=True):
-        for name, bound in BOUNDS[type(cell)](cell, weights, x_t, h_prev).items():
+        for name, bound in bounds.of_step(cell, weights, x_t, h_prev).items():
             found.setdefault(name, []).append(bound)
     return found
 

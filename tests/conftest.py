@@ -6,10 +6,11 @@ for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
 import pytest
+import scipy.linalg  # noqa: F401  loads SciPy's own BLAS; a limit holds for what is loaded
 from hypothesis import HealthCheck, settings
+from threadpoolctl import threadpool_limits
 
 from ortho_ref import backend
-from scripts.program import limit_threads
 from tests import standin
 
 # The same draws on every run; --hypothesis-profile=random looks elsewhere.
@@ -30,7 +31,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "device: takes the device fixture (set by itself)")
-    limit_threads(1)
+    threadpool_limits(1)
     backend.register("standin", standin.LIBRARY)
     if config.getoption("--hypothesis-profile", None) is None:
         settings.load_profile("device" if config.getoption("--device") else "fixed")

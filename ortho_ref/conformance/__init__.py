@@ -1,16 +1,29 @@
 """The conformance kit: is an implementation right, and if not, which convention did it get wrong?
 
-    from ortho_ref.conformance import check, pytest_cases
+    from ortho_ref.conformance import check, check_function, pytest_cases
 
     print(check(run))                  # run(case) -> dict of arrays, or None where a case is not supported
     test_mine = pytest_cases(run)      # in a test file: one named test for each case
+    print(check_function(forward, backward, inputs))        # gradients of any function of yours, by differences
 
 docs/conformance.md states what each kind of case holds.
 """
 
 from ortho_ref.conformance.case import KINDS, Case
+from ortho_ref.conformance.function import FunctionReport, check_function
 from ortho_ref.conformance.pytest_cases import pytest_cases
 from ortho_ref.conformance.report import Report, Result
 from ortho_ref.conformance.runner import check, command_adapter, load_adapter
 
-__all__ = ["KINDS", "Case", "Report", "Result", "check", "command_adapter", "load_adapter", "pytest_cases"]
+__all__ = [
+    "KINDS",
+    "Case",
+    "FunctionReport",
+    "Report",
+    "Result",
+    "check",
+    "check_function",
+    "command_adapter",
+    "load_adapter",
+    "pytest_cases",
+]

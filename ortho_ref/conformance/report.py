@@ -1,10 +1,11 @@
 """What a run over the cases found: a table, JSON, an exit code."""
 
 import json
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import ortho_ref
 from ortho_ref.conformance.compare import Comparison
@@ -62,10 +63,57 @@ def shortened(names: Iterable[str], every: Iterable[str]) -> str:
     return ", ".join(dict.fromkeys(map(short, own)))
 
 
+class Printed(ABC):
+    """A table with one row a result, (name, status, worst error, remarks), and a line under it.
+
+    what: a row is of.
+    """
+
+    what: ClassVar[str]
+
+    @abstractmethod
+    def rows(self) -> list[tuple[str, str, str, str]]:
+        """The rows, not padded."""
+
+    @abstractmethod
+    def summary(self) -> str:
+        """The line under the table."""
+
+    def __str__(self) -> str:
+        """The table as plain text."""
+        rows = self.rows()
+        width = max((len(name) for name, *_ in rows), default=0)
+        status = max(map(len, STATUSES))
+        lines = [f"{a.ljust(width)}  {b.ljust(status)}  {c.ljust(26)}  {d}".rstrip() for a, b, c, d in rows]
+        return "\n".join([*lines, "", self.summary()])
+
+    def print(self) -> None:
+        """The table on standard output: on a terminal by rich, where it is installed; else as plain text."""
+        try:
+            from rich.console import Console
+            from rich.table import Table
+            from rich.text import Text
+        except ImportError:
+            print(self)
+            return
+        console = Console()
+        if not console.is_terminal:
+            print(self)
+            return
+        table = Table(self.what, "", "worst error", "", box=None, pad_edge=False)
+        table.columns[0].no_wrap = table.columns[1].no_wrap = True
+        colors = {PASSED: "green", FAILED: "red", PARTIAL: "yellow", UNSUPPORTED: "dim"}
+        for name, status, worst, remarks in self.rows():
+            table.add_row(Text(name), Text(status, colors[status]), Text(worst), Text(remarks))
+        console.print(table)
+        console.print(self.summary(), highlight=False, markup=False)
+
+
 @dataclass(frozen=True)
-class Report:
+class Report(Printed):
     """The results, in the order of the cases.  interrupted: whether there were more to run."""
 
+    what: ClassVar[str] = "case"
     results: tuple[Result, ...]
     dtype: str
     allow_partial: bool = False
@@ -89,20 +137,15 @@ class Report:
         """0 or 1."""
         return 0 if self.ok else 1
 
-    def __str__(self) -> str:
-        """The table as plain text."""
-        return "\n".join([*("  ".join(row).rstrip() for row in self._rows()), "", self.summary()])
-
     @property
     def shown(self) -> list[Result]:
         """Those with a row of their own: where many are unsupported, the others."""
         supported = [result for result in self.results if result.status != UNSUPPORTED]
         return supported if len(self.results) - len(supported) > _FEW else list(self.results)
 
-    def _rows(self) -> list[tuple[str, str, str, str]]:
-        width = max((len(result.id) for result in self.shown), default=0)
-        rows = [(name.ljust(width), *rest) for name, *rest in map(cells_of, self.shown)]
-        return [(a, b.ljust(max(map(len, STATUSES))), c.ljust(26), d) for a, b, c, d in rows]
+    def rows(self) -> list[tuple[str, str, str, str]]:
+        """Of those shown."""
+        return [cells_of(result) for result in self.shown]
 
     def summary(self) -> str:
         """The counts in one line."""
@@ -116,28 +159,6 @@ class Report:
             kinds = Counter(r.id.partition("/")[0] for r in self.results if r.status == UNSUPPORTED)
             more += f" Unsupported: {', '.join(f'{count} {kind}' for kind, count in kinds.items())}."
         return f"{counted}; {self.dtype}, ortho_ref {ortho_ref.__version__}.{more}"
-
-    def print(self) -> None:
-        """The table on standard output: on a terminal by rich, where it is installed; else as plain text."""
-        try:
-            from rich.console import Console
-            from rich.table import Table
-            from rich.text import Text
-        except ImportError:
-            print(self)
-            return
-        console = Console()
-        if not console.is_terminal:
-            print(self)
-            return
-        table = Table("case", "", "worst error", "", box=None, pad_edge=False)
-        table.columns[0].no_wrap = table.columns[1].no_wrap = True
-        colors = {PASSED: "green", FAILED: "red", PARTIAL: "yellow", UNSUPPORTED: "dim"}
-        for result in self.shown:
-            name, status, worst, remarks = cells_of(result)
-            table.add_row(name, Text(status, colors[status]), Text(worst), Text(remarks))
-        console.print(table)
-        console.print(self.summary(), highlight=False, markup=False)
 
     def as_json(self) -> str:
         """The whole report; numbers that are not finite as null."""

@@ -27,7 +27,6 @@ from safetensors.numpy import load_file, save_file
 
 from ortho_ref.conformance.case import DTYPES, Arrays, Case, Vector, select
 from ortho_ref.conformance.compare import compare
-from ortho_ref.conformance.diagnosis import diagnose
 from ortho_ref.conformance.report import FAILED, PARTIAL, PASSED, UNSUPPORTED, Report, Result
 
 Run: TypeAlias = Callable[[Case], Any]
@@ -74,6 +73,9 @@ def check_vectors(
     """`check` of these cases."""
     if dtype not in DTYPES:
         raise ValueError(f"dtype is {dtype!r}; allowed: {', '.join(map(repr, DTYPES))}")
+    # here, not above: it loads the mistakes and every model, which importing the kit need not wait for
+    from ortho_ref.conformance.diagnosis import diagnose
+
     results, given = [], {}
     for vector in chosen:
         result, outputs = run_one(run, vector, dtype)

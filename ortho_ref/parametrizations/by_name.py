@@ -60,6 +60,13 @@ _FORMS: dict[str, Form] = {
 }
 #: Name -> class.
 PARAMETRIZATIONS: dict[str, type[Parametrization]] = {name: form.kind for name, form in _FORMS.items()}
+
+
+def name_of(p: Parametrization) -> str:
+    """The name of a parametrization; of one that is not on the list that of its class."""
+    return next((name for name, kind in PARAMETRIZATIONS.items() if type(p) is kind), type(p).__name__)
+
+
 #: How each is written, in words.
 FORMS = ", ".join(f"{name}{form.integers}" for name, form in _FORMS.items())
 

@@ -10,10 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 from flax import linen
 
-from ortho_ref.conformance.converters import UnsupportedError, gradients_from_flax, to_flax
+from ortho_ref import converters
 
 jax.config.update("jax_enable_x64", True)
 
+LAYOUT = converters.by_name("flax")
 LSTM = getattr(linen, os.environ.get("FLAX_LSTM", "LSTMCell"))
 CELLS = {"elman": linen.SimpleCell, "lstm": LSTM, "gru_reset_after": linen.GRUCell}
 ACTIVATIONS = {"tanh": jnp.tanh, "relu": jax.nn.relu}
@@ -26,8 +27,8 @@ def run(case: Any) -> dict[str, np.ndarray] | None:
     config, given = case.config, case.inputs
     try:
         ours = {name.removeprefix("weights."): a for name, a in given.items() if name.startswith("weights.")}
-        weights = to_flax(config, ours)
-    except UnsupportedError:
+        weights = LAYOUT.to_framework(config, ours)
+    except converters.UnsupportedError:
         return None
     n, dtype = given["h0"].shape[1], given["h0"].dtype
     options = {} if config["cell"] == "lstm" else {"activation_fn": ACTIVATIONS[config["activation"]]}
@@ -53,5 +54,5 @@ def run(case: Any) -> dict[str, np.ndarray] | None:
     d_weights, d_x, d_start = jax.grad(loss, argnums=(0, 1, 2))(*point)
     outputs = states(*point) | {f"d_{name}0": d for name, d in zip(names, d_start, strict=True)}
     outputs |= {} if tokens else {"d_x": d_x}
-    outputs |= {f"d_weights.{name}": d for name, d in gradients_from_flax(config, d_weights).items()}
+    outputs |= {f"d_weights.{name}": d for name, d in LAYOUT.gradients_from(config, d_weights).items()}
     return {name: np.asarray(a) for name, a in outputs.items()}

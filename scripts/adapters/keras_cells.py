@@ -13,8 +13,9 @@ import keras
 import numpy as np
 import torch
 
-from ortho_ref.conformance.converters import UnsupportedError, gradients_from_keras, to_keras
+from ortho_ref import converters
 
+LAYOUT = converters.by_name("keras")
 LAYERS = {"elman": "SimpleRNN", "lstm": "LSTM", "gru_reset_before": "GRU", "gru_reset_after": "GRU"}
 
 
@@ -25,8 +26,8 @@ def run(case: Any) -> dict[str, np.ndarray] | None:
     config, given = case.config, case.inputs
     try:
         ours = {name.removeprefix("weights."): a for name, a in given.items() if name.startswith("weights.")}
-        weights = to_keras(config, ours)
-    except UnsupportedError:
+        weights = LAYOUT.to_framework(config, ours)
+    except converters.UnsupportedError:
         return None
     m, n, dtype = weights["kernel"].shape[0], given["h0"].shape[1], str(given["h0"].dtype)
     options: dict[str, Any] = {} if config["cell"] == "lstm" else {"activation": config["activation"]}
@@ -55,5 +56,5 @@ def run(case: Any) -> dict[str, np.ndarray] | None:
             steps.append(current[1])
         outputs["c"] = torch.stack(steps)
     by_name = {name: v.value.grad.numpy() for name, v in zip(weights, layer.trainable_variables, strict=True)}
-    gradients = gradients_from_keras(config, by_name)
+    gradients = LAYOUT.gradients_from(config, by_name)
     return {k: a.detach().numpy() for k, a in outputs.items()} | {f"d_weights.{k}": g for k, g in gradients.items()}

@@ -9,8 +9,9 @@ import numpy as np
 from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
-from ortho_ref.conformance.converters import UnsupportedError, to_onnx
+from ortho_ref import converters
 
+LAYOUT = converters.by_name("onnx")
 OPERATORS = {"elman": "RNN", "lstm": "LSTM", "gru_reset_before": "GRU", "gru_reset_after": "GRU"}
 
 
@@ -21,8 +22,8 @@ def run(case: Any) -> dict[str, np.ndarray] | None:
     given = case.inputs
     try:
         ours = {name.removeprefix("weights."): a for name, a in given.items() if name.startswith("weights.")}
-        weights = to_onnx(case.config, ours)
-    except UnsupportedError:
+        weights = LAYOUT.to_framework(case.config, ours)
+    except converters.UnsupportedError:
         return None
     evaluator = ReferenceEvaluator(_model(case.config, weights["R"]))
     names = ("h", "c") if "c0" in given else ("h",)

@@ -13,8 +13,9 @@ import numpy as np
 from thinc.api import LSTM, NumpyOps, Ops
 from thinc.types import Padded
 
-from ortho_ref.conformance.converters import gradients_from_pytorch, to_pytorch
+from ortho_ref import converters
 
+LAYOUT = converters.by_name("pytorch")
 ORDER = ("weight_ih_l0", "bias_ih_l0", "weight_hh_l0", "bias_hh_l0")
 GATES = [1, 0, 3, 2]  # thinc's f i o g among PyTorch's i f g o, and the other way round
 OPS = {"Ops": Ops, "NumpyOps": NumpyOps}[os.environ.get("THINC_OPS", "NumpyOps")]
@@ -27,7 +28,7 @@ def run(case: Any) -> dict[str, np.ndarray] | None:
         return None
     given, dtype = case.inputs, case.inputs["h0"].dtype
     ours = {name.removeprefix("weights."): a for name, a in given.items() if name.startswith("weights.")}
-    weights = to_pytorch(case.config, ours)
+    weights = LAYOUT.to_framework(case.config, ours)
     shapes = [weights[k].shape for k in ORDER]
     flat = np.concatenate([_permuted(weights[k]).ravel() for k in ORDER]).astype("f")
     tokens, (T, B) = given["x"].dtype.kind == "i", given["x"].shape[:2]
@@ -49,7 +50,7 @@ def run(case: Any) -> dict[str, np.ndarray] | None:
     if not given["dc_T"].any():
         parts = np.split(total, np.cumsum([np.prod(s) for s in shapes])[:-1])
         named = {k: _permuted(p.reshape(s)) for k, p, s in zip(ORDER, parts, shapes, strict=True)}
-        gradients = gradients_from_pytorch(case.config, named)
+        gradients = LAYOUT.gradients_from(case.config, named)
         outputs |= {f"d_weights.{k}": g.astype(dtype) for k, g in gradients.items()}
         outputs |= {"d_x": np.stack(d_x, axis=1).astype(dtype)} if not tokens else {}
     return outputs

@@ -9,8 +9,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from ortho_ref.conformance.converters import UnsupportedError, gradients_from_pytorch, to_pytorch
+from ortho_ref import converters
 
+LAYOUT = converters.by_name("pytorch")
 LAYERS = {"elman": nn.RNN, "lstm": nn.LSTM, "gru_reset_after": nn.GRU}
 
 
@@ -21,8 +22,8 @@ def run(case: Any) -> dict[str, np.ndarray] | None:
     config, given = case.config, case.inputs
     ours = {name.removeprefix("weights."): a for name, a in given.items() if name.startswith("weights.")}
     try:
-        weights = to_pytorch(config, ours)
-    except UnsupportedError:
+        weights = LAYOUT.to_framework(config, ours)
+    except converters.UnsupportedError:
         return None
     (_, m), n = weights["weight_ih_l0"].shape, given["h0"].shape[1]
     options = {"nonlinearity": config["activation"]} if config["cell"] == "elman" else {}
@@ -48,7 +49,7 @@ def run(case: Any) -> dict[str, np.ndarray] | None:
             packed = layer(x[t : t + 1], packed)[1]
             steps.append(packed[1])
         outputs["c"] = torch.cat(steps)
-    gradients = gradients_from_pytorch(config, {name: p.grad.numpy() for name, p in layer.named_parameters()})
+    gradients = LAYOUT.gradients_from(config, {name: p.grad.numpy() for name, p in layer.named_parameters()})
     return {k: v.detach().numpy() for k, v in outputs.items()} | {f"d_weights.{k}": g for k, g in gradients.items()}
 
 

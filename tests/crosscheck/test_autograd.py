@@ -11,19 +11,21 @@ from hypothesis import strategies as st
 
 torch = pytest.importorskip("torch", reason="torch is not installed: `make crosscheck` installs it")
 
+from gradients.checks import cells  # noqa: E402
 from gradients.map_problem import free_entries, random_map_problem  # noqa: E402
 from gradients.problem import largest_error, perturbed, random_problem, relative_error, standard_normal  # noqa: E402
 from ortho_ref import fused, models, scan  # noqa: E402
 from ortho_ref.activations import modrelu, modrelu_pullback  # noqa: E402
-from ortho_ref.cells import FastRNN, GRUResetAfter  # noqa: E402
+from ortho_ref.cells import CELLS as KINDS  # noqa: E402
+from ortho_ref.cells import LSTM, FastRNN, GRUResetAfter  # noqa: E402
 from ortho_ref.cells.cell import state_of  # noqa: E402
 from ortho_ref.network import Network  # noqa: E402
-from ortho_ref.parametrizations import NeumannCayley, ScaledCayley  # noqa: E402
+from ortho_ref.parametrizations import Free, NeumannCayley, ScaledCayley  # noqa: E402
+from ortho_ref.parametrizations.by_name import PARAMETRIZATIONS  # noqa: E402
 from scripts import autograd as oracle  # noqa: E402
-from scripts.check_gradients import cells  # noqa: E402
 from tests.ortho_ref.maps import ORTHOGONAL, problems  # noqa: E402
 
-CELLS = cells()
+CELLS = {name: cell for name, cell in cells().items() if oracle.has_form(cell)}
 ENGINES = {"scan": scan, "fused": fused}
 
 
@@ -237,3 +239,20 @@ def test_the_reading_guides_recipe_for_pytorch():
     jacobian = torch.autograd.functional.jacobian(step, torch.tensor(h)).numpy()
     assert bound.actual == pytest.approx(np.linalg.norm(jacobian, 2), rel=1e-12)
     assert bound.ratio <= 1
+
+
+def test_what_the_oracle_has():
+    """No form of a cell that is not on the list, every parametrization but `Free`, which is no map; others by name."""
+    assert {"elman", "fastrnn", "gru_reset_after", "gru_reset_before", "lstm"} <= set(oracle.STEPS) <= set(KINDS)
+    assert set(oracle.MATRICES) == set(PARAMETRIZATIONS) - {"free"}
+    assert oracle.has_form(ScaledCayley(2))
+    assert not oracle.has_form(Free())
+
+    class Unknown(LSTM):
+        pass
+
+    assert not oracle.has_form(Unknown())
+    with pytest.raises(TypeError, match="no PyTorch form of test_autograd; there are: elman, fastrnn, gru_reset_after"):
+        oracle.run(Unknown(), {}, [], None)
+    with pytest.raises(TypeError, match="no PyTorch form of free; there are: scaled_cayley"):
+        oracle.matrix(Free(), {}, {})

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 torch = pytest.importorskip("torch", reason="torch is not installed: `make crosscheck` installs it")
 
 from gradients.problem import random_problem, relative_error  # noqa: E402
-from ortho_ref import scan  # noqa: E402
+from ortho_ref import converters, scan  # noqa: E402
 from ortho_ref.cells import LSTM, Elman, GRUResetAfter  # noqa: E402
 from ortho_ref.cells.cell import parts_of  # noqa: E402
-from ortho_ref.conformance.converters import from_pytorch, gradients_from_pytorch, to_pytorch  # noqa: E402
 
+PYTORCH = converters.by_name("pytorch")
 CASES = {
     "RNN tanh": ({"cell": "elman", "activation": "tanh"}, Elman("tanh"), torch.nn.RNN),
     "RNN relu": ({"cell": "elman", "activation": "relu"}, Elman("relu"), torch.nn.RNN),
@@ -58,10 +58,12 @@ def test_the_layers_are_our_cells(name, seed, T, B, m, n, theirs):
     problem = random_problem(cell, np.random.default_rng(seed), T=T, B=B, m=m, n=n)
     layer = layer_of(config, module, m, n)
     if theirs and name != "GRU, no b_hh":
-        weights = from_pytorch(config, {k: p.detach().numpy() for k, p in layer.named_parameters()})
+        weights = PYTORCH.from_framework(config, {k: p.detach().numpy() for k, p in layer.named_parameters()})
         problem = type(problem)(cell, weights, problem.x, problem.h0, problem.dh, problem.dh_T)
     else:
-        layer.load_state_dict({k: torch.from_numpy(a) for k, a in to_pytorch(config, problem.weights).items()})
+        layer.load_state_dict(
+            {k: torch.from_numpy(a) for k, a in PYTORCH.to_framework(config, problem.weights).items()}
+        )
     y, last, by_name, own = run(layer, problem)
 
     states = parts_of(cell, scan.forward(cell, problem.weights, problem.x, problem.h0)[0])
@@ -69,7 +71,7 @@ def test_the_layers_are_our_cells(name, seed, T, B, m, n, theirs):
     for part, state in zip(last, states, strict=True):
         assert relative_error(part, state[-1]) < 1e-12
     expected = problem.gradients(scan)
-    gradients = gradients_from_pytorch(config, by_name) | own
+    gradients = PYTORCH.gradients_from(config, by_name) | own
     assert gradients.keys() == expected.keys()
     for key, gradient in gradients.items():
         assert relative_error(gradient, expected[key]) < 1e-12, key
@@ -77,7 +79,7 @@ def test_the_layers_are_our_cells(name, seed, T, B, m, n, theirs):
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_two_biases_of_a_sum_have_one_gradient(name):
-    """What `gradients_from_pytorch` relies on; those of the GRU's candidate differ."""
+    """What `gradients_from` relies on; those of the GRU's candidate differ."""
     config, cell, module = CASES[name]
     problem = random_problem(cell, np.random.default_rng(0), T=3, B=2, m=3, n=4)
     _, _, by_name, _ = run(layer_of(config, module, 3, 4), problem)

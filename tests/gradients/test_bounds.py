@@ -12,7 +12,7 @@ from gradients import bounds, gru_reset_after, gru_reset_before
 from gradients.bptt import Bound
 from ortho_ref import models
 from ortho_ref.activations import ACTIVATIONS
-from ortho_ref.cells import GRUResetAfter, GRUResetBefore
+from ortho_ref.cells import CELLS, LSTM, GRUResetAfter, GRUResetBefore, by_name
 from ortho_ref.optimizers import Adam
 from ortho_ref.training import Trainer
 from tasks.adding import Adding
@@ -319,3 +319,19 @@ def test_gorus_bound_is_nearly_attained():
     limit, norm = gru_reset_after.bound(cell, one | {"U_r": np.full((1, 1), 4.0)}, np.ones(1), np.array([0.3]))
     assert norm == pytest.approx(limit, rel=1e-12)
     assert norm > 0.7
+
+
+def test_bounds_by_the_cell_s_name():
+    """Of every cell on the table at least one, and it holds; of another the error lists those there are."""
+    rng = np.random.default_rng(0)
+    assert set(bounds.BOUNDS) <= set(CELLS)
+    for name in bounds.BOUNDS:
+        cell = by_name(name)
+        w = {key: rng.standard_normal(shape) for key, shape in cell.shapes(2, 3).items()}
+        found = bounds.of_step(cell, w, rng.standard_normal(2), rng.standard_normal(3))
+        assert found
+        assert all(0 < bound.ratio <= SLACK for bound in found.values())
+    with pytest.raises(
+        ValueError, match="the cell is lstm; bounds are for gru_reset_before, gru_reset_after, elman, fastrnn"
+    ):
+        bounds.of_step(LSTM(), {}, np.zeros(2), np.zeros(3))

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from gradients import cayley
-from gradients.finite_difference import check
 from gradients.problem import relative_error
+from ortho_ref.conformance.differences import check
 from ortho_ref.parametrizations import NeumannCayley, ScaledCayley
 
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from gradients import bounds, bptt, cayley, elman, gru_reset_before, neumann
-from gradients.finite_difference import check
 from ortho_ref import models
 from ortho_ref.activations import modrelu, modrelu_pullback, sigmoid
 from ortho_ref.cells import Elman, GRUResetBefore
+from ortho_ref.conformance.differences import check
 from ortho_ref.optimizers import SGD, Adam, RMSprop
 from ortho_ref.parametrizations import NeumannCayley, ScaledCayley
 from ortho_ref.parametrizations.parametrization import spectral_norm

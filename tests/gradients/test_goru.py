@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gradients import gru_reset_after
-from gradients.finite_difference import check
 from gradients.map_problem import random_map_problem
 from gradients.problem import relative_error
 from ortho_ref import scan
 from ortho_ref.cells import GRUResetAfter
+from ortho_ref.conformance.differences import check
 from ortho_ref.parametrizations import FFTRotations, GeodesicUnitary, TunableRotations, by_name
 from ortho_ref.parametrizations.parametrization import defect
 

@@ -1,19 +1,21 @@
 """BPTT by dense Jacobians beside `scan`, `fused` and finite differences, for every cell and option; and each gate's own
 derivative [ncgru:7] [ncgru:29-40] [bp:bptt] [bp:lstm] [bp:modrelu-complex] [goru:jac] [sgornn:25]."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from gradients import bptt, elman, gru_reset_before, lstm
-from gradients.finite_difference import check
+from gradients.checks import cells
 from gradients.problem import Problem, largest_error, random_problem, relative_error
 from ortho_ref import fused, scan
 from ortho_ref.activations import ACTIVATIONS, modrelu
 from ortho_ref.cells import LSTM, Elman, FastRNN, GRUResetAfter, GRUResetBefore
 from ortho_ref.cells.cell import parts_of
-from scripts.check_gradients import cells
+from ortho_ref.conformance.differences import check
 
-CELLS = cells()
+CELLS = {name: cell for name, cell in cells().items() if bptt.has_step(cell)}
 
 
 def flat(cell, state):
@@ -68,14 +70,22 @@ def without_x(gradients):
     return {name: value for name, value in gradients.items() if name != "x"}
 
 
+def drawn(cell, losses):
+    """The first draw with something to check: units of relu that are off at the last step leave nothing before it."""
+    for seed in range(100):
+        problem = random_problem(cell, np.random.default_rng(seed), T=5, B=1)
+        if losses == "the last":
+            problem = replace(problem, dh=np.zeros_like(problem.dh))
+        if all(g.any() for name, g in problem.gradients(scan).items() if name not in problem.may_vanish):
+            return problem
+    return pytest.fail("no draw with every gradient")
+
+
 @pytest.mark.parametrize("losses", ["every step", "the last"])
 @pytest.mark.parametrize("name", CELLS)
 def test_four_ways_agree(name, losses):
     """The product of Jacobians = scan = fused to 1e-12, and = finite differences to 1e-7: every weight, h0 and c0."""
-    seed = list(CELLS).index(name)
-    problem = random_problem(CELLS[name], np.random.default_rng(seed), T=5, B=1)
-    if losses == "the last":
-        problem = Problem(problem.cell, problem.weights, problem.x, problem.h0, np.zeros_like(problem.dh), problem.dh_T)
+    problem = drawn(CELLS[name], losses)
     ours = by_jacobians(problem)
     for engine in (scan, fused):
         theirs = without_x(problem.gradients(engine))

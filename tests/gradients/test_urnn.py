@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gradients import bptt, elman
-from gradients.finite_difference import check
 from gradients.problem import random_problem, relative_error
 from gradients.urnn import modrelu_norm, propagate, slope_norm
 from ortho_ref import models, scan
 from ortho_ref.activations import modrelu
 from ortho_ref.cells import Elman
+from ortho_ref.conformance.differences import check
 from ortho_ref.parametrizations import StructuredUnitary
 from ortho_ref.parametrizations.parametrization import defect
 from ortho_ref.parametrizations.rotations import phase

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from gradients.finite_difference import check
 from ortho_ref.activations import ACTIVATIONS, modrelu, modrelu_pullback, sigmoid, sigmoid_derivative
 from ortho_ref.backend import to_device, to_host
+from ortho_ref.conformance.differences import check
 
 real = st.floats(-2, 2)
 upstream = st.floats(0.1, 2)

@@ -8,7 +8,7 @@ import pytest
 
 from ortho_ref import parametrizations as maps
 from ortho_ref.parametrizations import by_name
-from ortho_ref.parametrizations.by_name import FORMS
+from ortho_ref.parametrizations.by_name import FORMS, name_of
 
 NAMED = {
     "free": maps.Free(),
@@ -95,3 +95,14 @@ def test_values_out_of_range(text, message):
     """The parametrization's own error."""
     with pytest.raises(ValueError, match=f"^{message}$"):
         by_name(text, 8)
+
+
+@pytest.mark.parametrize("text", NAMED)
+def test_the_name_of_a_parametrization(text):
+    """That of the list; of another the name of its class."""
+    assert name_of(NAMED[text]) == text.split(":")[0]
+
+    class Mine(maps.Free):
+        pass
+
+    assert name_of(Mine()) == "Mine"

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gradients.finite_difference import check
+from gradients.checks import cells
 from gradients.problem import Problem, random_problem, relative_error
 from ortho_ref import backend, fused, scan
 from ortho_ref.cells import LSTM, Elman, FastRNN, GRUResetAfter, GRUResetBefore
 from ortho_ref.cells.cell import parts_of
+from ortho_ref.conformance.differences import check
 from ortho_ref.layers import real_features
-from scripts.check_gradients import cells
 
 CELLS = cells()
 SMOOTH = [name for name in CELLS if name == "LSTM" or "tanh" in name]

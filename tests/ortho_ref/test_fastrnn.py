@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gradients.finite_difference import NearKinkError, check
 from gradients.problem import random_problem
 from ortho_ref import fused, models, scan
 from ortho_ref.backend import is_array, to_host
 from ortho_ref.cells import FastRNN
+from ortho_ref.conformance.differences import NearKinkError, check
 
 ENGINES = {"scan": scan, "fused": fused}
 

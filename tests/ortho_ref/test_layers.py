@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gradients.finite_difference import check
 from ortho_ref.backend import library_of, to_device, to_host
+from ortho_ref.conformance.differences import check
 from ortho_ref.layers import Dense, dropout_scale, real_features, real_features_pullback
 
 

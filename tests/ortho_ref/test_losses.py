@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gradients.finite_difference import check
 from ortho_ref.backend import to_device, to_host
+from ortho_ref.conformance.differences import check
 from ortho_ref.losses import (
     LOSSES,
     METRICS,

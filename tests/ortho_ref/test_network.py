@@ -8,18 +8,18 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from gradients.finite_difference import check
+from gradients.checks import VARIANTS
 from gradients.problem import admissible, largest_error, network_kink_distance, perturbed, single, skew
 from ortho_ref import models
 from ortho_ref.backend import complex_dtype, to_device, to_host
 from ortho_ref.cells import LSTM, GRUResetAfter
 from ortho_ref.cells.cell import parts_of
+from ortho_ref.conformance.differences import check
 from ortho_ref.layers import real_features
 from ortho_ref.losses import LOSSES, cross_entropy
 from ortho_ref.network import Network
 from ortho_ref.parametrizations import NeumannCayley
 from ortho_ref.recurrent import Recurrent
-from scripts.check_gradients import VARIANTS
 
 MODELS = ["gru", "lstm", "nc-gru", "goru", "sgornn", "urnn"]
 EVEN = ["goru", "sgornn"]  # their matrices turn pairs of coordinates

@@ -6,9 +6,9 @@ import scipy.linalg
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gradients.finite_difference import check
 from gradients.problem import relative_error
 from ortho_ref.backend import to_device, to_host
+from ortho_ref.conformance.differences import check
 from ortho_ref.optimizers import Adam
 from ortho_ref.parametrizations import Free, NeumannCayley, ScaledCayley, defect
 from ortho_ref.parametrizations.cayley import exact_buffers, initial_A, inverse, signs

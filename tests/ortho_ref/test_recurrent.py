@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from gradients.finite_difference import check
 from gradients.problem import Problem, admissible, perturbed, relative_error, skew, standard_normal
 from ortho_ref import backend, models
 from ortho_ref.cells import LSTM, Elman, FastRNN, GRUResetAfter, GRUResetBefore
 from ortho_ref.cells.cell import state_of
+from ortho_ref.conformance.differences import check
 from ortho_ref.optimizers import Adam
 from ortho_ref.parametrizations import (
     Exponential,

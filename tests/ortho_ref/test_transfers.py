@@ -15,6 +15,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from gradients.checks import cells
 from gradients.problem import random_problem
 from ortho_ref import backend, checkpoint, fused, models, scan
 from ortho_ref.backend import NotFiniteError, to_device, to_host
@@ -31,7 +32,6 @@ from ortho_ref.parametrizations import (
 )
 from ortho_ref.task import Batch, Tokens, Vectors
 from ortho_ref.training import Trainer, read_metrics
-from scripts.check_gradients import cells
 from tests import standin
 from tests.ortho_ref.test_training import Crash, Crashing, Fixed, Poisoned, assert_same
 

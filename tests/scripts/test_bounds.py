@@ -42,7 +42,7 @@ def test_bad_input(runs, tmp_path):
     """No run, a cell without a bound, a picture of no kind: one line, exit code 2."""
     for arguments, message in (
         ([tmp_path / "none"], "holds no run"),
-        ([runs / "lstm"], "the run's cell is LSTM; bounds are for GRUResetBefore, GRUResetAfter, Elman, FastRNN"),
+        ([runs / "lstm"], "the cell is lstm; bounds are for gru_reset_before, gru_reset_after, elman, fastrnn"),
         ([runs / "nc-gru", "--out", tmp_path / "a.jpg"], "allowed: a name that ends in .png, .pdf or .svg"),
         ([runs / "nc-gru", "--steps", "0"], "Invalid value for '--steps'"),
     ):

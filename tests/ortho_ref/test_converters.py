@@ -5,10 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ortho_ref import scan
+from ortho_ref import converters, scan
 from ortho_ref.activations import sigmoid
 from ortho_ref.cells import LSTM, Elman, GRUResetAfter, GRUResetBefore
-from ortho_ref.conformance import converters
 
 CELLS = {"elman": Elman, "lstm": LSTM, "gru_reset_after": GRUResetAfter, "gru_reset_before": GRUResetBefore}
 PHI = {"tanh": np.tanh, "relu": lambda a: np.maximum(a, 0)}
@@ -28,7 +27,7 @@ def configs(framework):
             yield {"cell": "gru_reset_before", "activation": activation}
 
 
-FRAMEWORKS = ("pytorch", "onnx", "keras", "flax")
+FRAMEWORKS = tuple(converters.FRAMEWORKS)
 PAIRS = [(framework, config) for framework in FRAMEWORKS for config in configs(framework)]
 EVERY = pytest.mark.parametrize(
     ("framework", "config"), PAIRS, ids=[" ".join(map(str, [f, *c.values()])) for f, c in PAIRS]
@@ -37,8 +36,9 @@ SIZES = {"seed": st.integers(0, 2**32 - 1), "m": st.integers(1, 5), "n": st.inte
 
 
 def of(framework):
-    """from_, to_ and gradients_from_ of a framework."""
-    return [getattr(converters, f"{way}_{framework}") for way in ("from", "to", "gradients_from")]
+    """from_framework, to_framework and gradients_from of a framework."""
+    own = converters.by_name(framework)
+    return own.from_framework, own.to_framework, own.gradients_from
 
 
 def cell_of(config):
@@ -143,7 +143,7 @@ def start_and_x(config, rng, m, n, T=3, B=2):
 @settings(max_examples=10)
 @given(**SIZES)
 def test_our_weights_run_in_the_framework(framework, config, seed, m, n):
-    """to_: the framework's equations on what it gives are our cell; from_ undoes it to the bit."""
+    """to_framework: the framework's equations on what it gives are our cell; from_framework undoes it to the bit."""
     from_, to, _ = of(framework)
     rng = np.random.default_rng(seed)
     weights = draw(config, rng, m, n)
@@ -159,7 +159,7 @@ def test_our_weights_run_in_the_framework(framework, config, seed, m, n):
 @settings(max_examples=10)
 @given(**SIZES)
 def test_the_framework_s_weights_run_here(framework, config, seed, m, n):
-    """from_: with all of the framework's arrays random, both biases among them, our cell is the framework's."""
+    """from_framework: with all of the framework's arrays random, both biases too, our cell is the framework's."""
     from_, to, _ = of(framework)
     rng = np.random.default_rng(seed)
     if is_gru_after(config):
@@ -174,7 +174,7 @@ def test_the_framework_s_weights_run_here(framework, config, seed, m, n):
 @settings(max_examples=10)
 @given(**SIZES)
 def test_gradients_are_the_adjoint(framework, config, seed, m, n):
-    """gradients_from_ is the transpose of the linear map to_: <g, to(w)> = <gradients_from(g), w> for any g and w."""
+    """gradients_from is the transpose of the linear map to_framework: <g, to(w)> = <gradients_from(g), w>."""
     _, to, gradients_from = of(framework)
     rng = np.random.default_rng(seed)
     weights = draw(config, rng, m, n)
@@ -268,7 +268,7 @@ def test_errors_name_what_is_wrong(framework, config):
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_a_recurrent_bias_that_we_do_not_have(framework):
-    """from_ refuses one of the candidate that is not 0; one of a gate is added."""
+    """from_framework refuses one of the candidate that is not 0; one of a gate is added."""
     from_, to, _ = of(framework)
     config = {"cell": "gru_reset_after", "recurrent_bias": True}
     arrays = to(config, draw(config, np.random.default_rng(0), 3, 4))
@@ -279,13 +279,14 @@ def test_a_recurrent_bias_that_we_do_not_have(framework):
 def test_flax_needs_a_tree():
     """Two levels deep."""
     with pytest.raises(ValueError, match="Flax: i is ndarray; expected a dict"):
-        converters.from_flax({"cell": "elman"}, {"i": np.zeros((3, 4))})
+        converters.by_name("flax").from_framework({"cell": "elman"}, {"i": np.zeros((3, 4))})
 
 
 def test_options_left_out_have_the_cell_s_defaults():
     """No activation is tanh, no recurrent_bias is none."""
     weights = draw({"cell": "gru_reset_after"}, np.random.default_rng(0), 3, 4)
-    assert converters.to_keras({"cell": "gru_reset_after"}, weights)["bias"].shape == (2, 12)
+    keras = converters.by_name("keras").to_framework({"cell": "gru_reset_after"}, weights)
+    assert keras["bias"].shape == (2, 12)
 
 
 def test_values_by_hand():
@@ -293,13 +294,20 @@ def test_values_by_hand():
     config = {"cell": "gru_reset_before", "activation": "tanh"}
     names = ["W_r", "U_r", "b_r", "W_u", "U_u", "b_u", "W_c", "U_c", "b_c"]
     weights = {k: np.full((1, 1) if k[0] != "b" else 1, float(v)) for v, k in enumerate(names, 1)}
-    onnx = converters.to_onnx(config, weights)
+    onnx = converters.by_name("onnx").to_framework(config, weights)
     assert onnx["W"].tolist() == [[[-4], [1], [7]]]
     assert onnx["R"].tolist() == [[[-5], [2], [8]]]
     assert onnx["B"].tolist() == [[-6, 3, 9, 0, 0, 0]]
-    keras = converters.to_keras(config, weights)
+    keras = converters.by_name("keras").to_framework(config, weights)
     assert {k: a.tolist() for k, a in keras.items()} == {
         "kernel": [[-4, 1, 7]],
         "recurrent_kernel": [[-5, 2, 8]],
         "bias": [-6, 3, 9],
     }
+
+
+def test_frameworks_by_name():
+    """The registry's names, and an error that lists them."""
+    assert FRAMEWORKS == ("pytorch", "onnx", "keras", "flax")
+    with pytest.raises(ValueError, match=r"^framework is 'torch'; allowed: 'pytorch', 'onnx', 'keras', 'flax'$"):
+        converters.by_name("torch")

@@ -92,7 +92,7 @@ def _derivative(f: Callable[[Point], Any], point: Point, name: str, direction: A
     return (8 * (at(h) - at(-h)) - (at(2 * h) - at(-2 * h))) / (12 * h)
 
 
-def _entries(tensor: Array, skew: bool) -> Iterator[tuple[str, Array]]:
+def each_entry(tensor: Array, skew: bool) -> Iterator[tuple[str, Array]]:
     """Every free entry: its label, and the direction in which it alone moves."""
     units = (("Re ", 1.0), ("Im ", 1j)) if tensor.dtype.kind == "c" else (("", 1.0),)
     for index in np.ndindex(tensor.shape):
@@ -104,7 +104,7 @@ def _entries(tensor: Array, skew: bool) -> Iterator[tuple[str, Array]]:
             yield f"{label}{list(index)}", direction - direction.T if skew else direction
 
 
-def _directions(tensor: Array, skew: bool, count: int, rng: np.random.Generator) -> Iterator[tuple[str, Array]]:
+def random_directions(tensor: Array, skew: bool, count: int, rng: np.random.Generator) -> Iterator[tuple[str, Array]]:
     """Random directions of standard normal entries."""
     for k in range(count):
         direction = rng.standard_normal(tensor.shape)
@@ -113,7 +113,7 @@ def _directions(tensor: Array, skew: bool, count: int, rng: np.random.Generator)
         yield f"direction {k}", direction - direction.T if skew else direction
 
 
-def _slope(gradient: Array, direction: Array, skew: bool) -> float:
+def slope_along(gradient: Array, direction: Array, skew: bool) -> float:
     """What the gradient says the derivative along the direction is."""
     if skew:
         gradient, direction = np.triu(gradient, 1), np.triu(direction, 1)
@@ -165,9 +165,11 @@ def check(
     rows = []
     for name, gradient in analytic.items():
         is_skew, tensor = name in skew, point[name]
-        moves = _entries(tensor, is_skew) if directions is None else _directions(tensor, is_skew, directions, rng)
+        moves = (
+            each_entry(tensor, is_skew) if directions is None else random_directions(tensor, is_skew, directions, rng)
+        )
         pairs = [
-            (where, _slope(gradient, direction, is_skew), _derivative(f, point, name, direction, h))
+            (where, slope_along(gradient, direction, is_skew), _derivative(f, point, name, direction, h))
             for where, direction in moves
         ]
         scale = max((max(abs(a), abs(n)) for _, a, n in pairs), default=0.0)

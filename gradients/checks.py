@@ -1,0 +1,191 @@
+"""What is checked: every cell, every parametrization and every model, on generic problems, and how close is close.
+
+Finite differences are the judge of all.  Of a cell there is also `fused` beside `scan`, where it has a fused form, and,
+where an oracle is handed in, another form of the equations whose derivatives are not ours.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from gradients.map_problem import MapProblem, free_entries, random_map_problem
+from gradients.problem import (
+    MARGIN,
+    Problem,
+    admissible,
+    largest_error,
+    network_kink_distance,
+    perturbed,
+    random_problem,
+    skew,
+)
+from ortho_ref import fused, models, scan
+from ortho_ref.activations import ACTIVATIONS
+from ortho_ref.backend import to_device, to_host
+from ortho_ref.cells import CELLS, Cell
+from ortho_ref.cells.by_name import options_of
+from ortho_ref.conformance.differences import check
+from ortho_ref.parametrizations import Parametrization, by_name
+
+TOLERANCE_DIFFERENCES, TOLERANCE_ANALYTIC, TOLERANCE_PULLBACK = 1e-7, 1e-12, 1e-11
+
+#: Cells with further options than their activation: name -> what to call it -> its options.
+FURTHER: dict[str, dict[str, dict[str, Any]]] = {
+    "elman": {"modrelu complex": {"activation": "modrelu", "complex": True}},
+    "fastrnn": {
+        "relu, sgornn": {"activation": "relu", "constraint": "sgornn"},
+        "relu, sgornn as printed": {"activation": "relu", "constraint": "sgornn-as-printed"},
+    },
+    "gru_reset_after": {
+        "tanh, b_hh": {"recurrent_bias": True},
+        "modrelu, no reset gate": {"activation": "modrelu", "reset_gate": False},
+        "modrelu, no update gate": {"activation": "modrelu", "update_gate": False},
+        "tanh, no gates, b_hh": {"reset_gate": False, "update_gate": False, "recurrent_bias": True},
+    },
+}
+
+#: Models with other options than their own.
+VARIANTS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("nc-gru", {"orthogonal": "rc"}),
+    ("nc-gru", {"orthogonal": "ruc"}),
+    ("eurnn", {"style": "fft"}),
+    ("eurnn", {"capacity": 4, "complex": False}),
+    ("goru", {"style": "tunable", "capacity": 4}),
+    ("goru", {"style": "householder", "activation": "tanh"}),
+    ("goru", {"reset_gate": False}),
+    ("goru", {"update_gate": False}),
+    ("sgornn", {"phi": "exp"}),
+)
+
+
+class Oracle(Protocol):
+    """Gradients by another way, as of scripts/autograd.py: same names, same convention."""
+
+    def has_form(self, subject: Cell | Parametrization) -> bool:
+        """Whether it knows the cell, or the parametrization."""
+
+    def gradients_of(self, problem: Problem) -> Mapping[str, np.ndarray]:
+        """Of a problem's loss, by its point."""
+
+    def gradients_of_map(self, problem: MapProblem) -> Mapping[str, np.ndarray]:
+        """Of a map problem's loss, by its parameters; 0 in entries that are not free."""
+
+
+class Result(NamedTuple):
+    """Largest relative errors of one subject; None where a comparison does not apply.
+
+    allowed: between two analytic forms.
+    """
+
+    subject: str
+    differences: float
+    fused: float | None
+    autograd: float | None
+    allowed: float = TOLERANCE_ANALYTIC
+
+    @property
+    def passed(self) -> bool:
+        """Every figure is within its tolerance."""
+        analytic = [figure for figure in (self.fused, self.autograd) if figure is not None]
+        return self.differences <= TOLERANCE_DIFFERENCES and all(f <= self.allowed for f in analytic)
+
+
+def cells() -> dict[str, Cell]:
+    """Every cell of the one list: with every activation, or as it is where it has no such option, and `FURTHER`."""
+    named: dict[str, Cell] = {}
+    for name, kind in CELLS.items():
+        if "activation" in options_of(kind):
+            own = {activation: {"activation": activation} for activation in ACTIVATIONS}
+        else:
+            own = {"": {}}
+        for label, options in (own | FURTHER.get(name, {})).items():
+            named[f"{kind.__name__} {label}".rstrip()] = kind(**options)
+    return named
+
+
+def parametrizations() -> list[tuple[str, int, bool]]:
+    """Every parametrization by its name, at sizes n, real or complex: small with all cases, and as large as in use."""
+    cayley = [(f"{kind}:{k}", n) for k, n in ((2, 5), (0, 8), (40, 56)) for kind in ("scaled_cayley", "neumann_cayley")]
+    real = [*cayley, ("exponential", 5), ("exponential", 30)]
+    real += [("householder:1", 5), ("householder:4", 5), ("householder:5", 5), ("householder:16", 56)]
+    real += [("volume_preserving:1", 6), ("volume_preserving", 6), ("volume_preserving", 56), ("fft_rotations", 64)]
+    either = [("tunable_rotations:2", 6), ("tunable_rotations:6", 6), ("tunable_rotations:6", 20)]
+    either += [("fft_rotations", 2), ("fft_rotations", 8)]
+    unitary = [("structured_unitary", 2), ("structured_unitary", 7), ("structured_unitary", 57)]
+    unitary += [("geodesic_unitary", 6)]
+    return [(*row, False) for row in real + either] + [(*row, True) for row in either + unitary]
+
+
+def check_cell(
+    name: str, cell: Cell, rng: np.random.Generator, oracle: Oracle | None = None, device: str = "cpu"
+) -> Result:
+    """All entries of every weight, of x and h0; T = 6, B = 3, m = 3, n = 5, float64, vectors and tokens."""
+    by_differences, by_fused, by_oracle = [], [], []
+    for tokens in (False, True):
+        problem = random_problem(cell, rng, T=6, tokens=tokens)
+        there = problem.on(device)
+        ours = to_host(there.gradients(scan))
+        options: dict[str, Any] = {"kink_distance": problem.kink_distance, "may_vanish": problem.may_vanish}
+        report = check(problem.loss, problem.point, ours, **options)
+        # a token that does not occur leaves its column of W without a gradient, never all of W
+        by_differences.append(float("inf") if any(row.vacuous for row in report.rows) else report.largest)
+        if fused.has_form(cell):
+            by_fused.append(largest_error(to_host(there.gradients(fused)), ours)[0])
+        if oracle is not None and oracle.has_form(cell):
+            by_oracle.append(largest_error(ours, oracle.gradients_of(problem))[0])
+    return Result(name, max(by_differences), max(by_fused, default=None), max(by_oracle, default=None))
+
+
+def check_parametrization(
+    name: str,
+    n: int,
+    complex: bool,
+    rng: np.random.Generator,
+    oracle: Oracle | None = None,
+    device: str = "cpu",
+) -> Result:
+    """Pullback of Re sum(dU^* U) at a generic point, all free entries."""
+    problem = random_map_problem(by_name(name, n, complex), n, rng)
+    ours = to_host(problem.on(device).gradients())
+    by_oracle = None
+    if oracle is not None and oracle.has_form(problem.p):
+        by_oracle = largest_error(free_entries(ours), oracle.gradients_of_map(problem))[0]
+    report = problem.check(ours)
+    differences = float("inf") if any(row.vacuous for row in report.rows) else report.largest
+    subject = f"{name}, n = {n}{', complex' if complex else ''}"
+    return Result(subject, differences, None, by_oracle, TOLERANCE_PULLBACK)
+
+
+def check_network(
+    name: str, m: int, n: int, T: int, rng: np.random.Generator, device: str = "cpu", **options: Any
+) -> Result:
+    """A whole network, two layers and cross-entropy, along three random directions of every parameter."""
+    network = models.network(name, m, (n, n), 7, **options)
+    margin = 4 * MARGIN if n < 20 else MARGIN / 2  # at real size some unit is always nearer
+    distance = 0.0
+    while distance < margin:
+        params, buffers = network.init(rng, np.float64)
+        params = perturbed(params, rng, 0.6 / np.sqrt(n))
+        buffers = network.rebuild(params, buffers)
+        x, y = rng.standard_normal((T, 3, m)), rng.integers(0, 7, (T, 3))
+        distance = network_kink_distance(network, params, buffers, x)
+    ours = to_host(network.loss_and_gradients(*to_device((params, buffers, x, y), device))[1])
+
+    def loss(p: Any) -> Any:
+        p = admissible(p)
+        return network.loss_and_gradients(p, network.rebuild(p, buffers), x, y)[0]
+
+    options_of_check: dict[str, Any] = {"skew": skew(params), "kink_distance": lambda _: distance, "margin": margin}
+    report = check(loss, params, ours, directions=3, rng=rng, **options_of_check)
+    extra = "".join(f" {key}={value}" for key, value in options.items())
+    return Result(f"2 x {name}{extra}{f', n = {n}' if n >= 20 else ''}", report.largest, None, None)
+
+
+def results(rng: np.random.Generator, oracle: Oracle | None = None, device: str = "cpu") -> list[Result]:
+    """All of them."""
+    rows = [check_cell(name, cell, rng, oracle, device) for name, cell in cells().items()]
+    rows += [check_parametrization(*row, rng, oracle, device) for row in parametrizations()]
+    rows += [check_network(name, 4, 6, 5, rng, device) for name in models.names()]
+    rows += [check_network(name, 4, 8, 5, rng, device, **options) for name, options in VARIANTS]
+    return [*rows, check_network("nc-gru", 22, 56, 6, rng, device)]

@@ -1,0 +1,63 @@
+"""Weights of recurrent layers in the layouts of PyTorch, ONNX, Keras 3 and Flax linen, and in ours; gradients too.
+
+    from ortho_ref import converters
+
+    pytorch, config = converters.by_name("pytorch"), {"cell": "lstm"}
+    state = pytorch.to_framework(config, weights)            # as load_state_dict takes them
+    weights = pytorch.from_framework(config, state)
+    gradients = pytorch.gradients_from(config, theirs)       # by weight_ih_l0 ... -> by W_i ...
+
+            PyTorch       ONNX                            Keras                    Flax
+elman       RNN           RNN                             SimpleRNN                SimpleCell
+lstm        LSTM i f g o  LSTM i o f c                    LSTM i f c o             LSTMCell, OptimizedLSTMCell by name
+gru_reset_  GRU r z n     GRU z r h,                      GRU z r h,               GRUCell by name
+  after                     linear_before_reset = 1         reset_after=True
+gru_reset_                GRU z r h,                      GRU z r h,
+  before                    linear_before_reset = 0         reset_after=False
+
+One layer in one direction, with biases; no projection, no peepholes.  Each framework's file describes its arrays.
+
+Where input and recurrent bias are summed they are one bias of ours: `to_framework` puts it first and 0 second,
+`from_framework` adds the two, and its gradient is either's (`gradients_from` takes the first).  Of gru_reset_after's
+candidate the two are b_h and b_hh; without `recurrent_bias` b_hh is 0, and a gradient of it is dropped.  z of ONNX and
+Keras weighs the old state, u of gru_reset_before the new: z = 1 - u, that is sigmoid(-a), so W_u, U_u, b_u and their
+gradients change sign.
+
+`config` is a conformance case's: {"cell": "lstm"}, {"cell": "elman", "activation": "relu", "complex": False}; an option
+left out has its cell's default.  Everything is pure, keeps the dtype, and returns fresh arrays.
+"""
+
+from ortho_ref.converters.flax import Flax
+from ortho_ref.converters.framework import Framework, UnsupportedError
+from ortho_ref.converters.keras import Keras
+from ortho_ref.converters.onnx import ONNX
+from ortho_ref.converters.pytorch import PyTorch
+
+#: Name -> converter.
+FRAMEWORKS: dict[str, Framework] = {"pytorch": PyTorch(), "onnx": ONNX(), "keras": Keras(), "flax": Flax()}
+
+
+def by_name(name: str) -> Framework:
+    """The converter of a framework.
+
+    Parameters
+    ----------
+    name : str
+        "pytorch", "onnx", "keras" or "flax".
+
+    Returns
+    -------
+    Framework
+        With `to_framework`, `from_framework` and `gradients_from`.
+
+    Raises
+    ------
+    ValueError
+        Another name; the message lists those there are.
+    """
+    if name not in FRAMEWORKS:
+        raise ValueError(f"framework is {name!r}; allowed: {', '.join(map(repr, FRAMEWORKS))}")
+    return FRAMEWORKS[name]
+
+
+__all__ = ["FRAMEWORKS", "Framework", "UnsupportedError", "by_name"]

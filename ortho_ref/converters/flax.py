@@ -1,0 +1,69 @@
+"""Flax linen's SimpleCell, LSTMCell, OptimizedLSTMCell and GRUCell: the tree under "params"; n units, m inputs.
+
+{"ir": {"kernel": (m, n), "bias": (n,)}, "hr": {"kernel": (n, n)}, ...}
+"""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ortho_ref.converters.framework import BOTH, Arrays, Blocks, Framework, Layout, Layouts, Shapes
+
+
+class Flax(Framework):
+    """A dense layer for each gate's input, "ir", and state, "hr"; the bias is the input's, of an LSTM the state's."""
+
+    title = "Flax"
+    layouts: ClassVar[Layouts] = {
+        "elman": Layout(("",), BOTH),
+        "lstm": Layout(("i", "f", "g", "o")),
+        "gru_reset_after": Layout(("r", "z", "h"), BOTH),
+    }
+
+    def shapes(self, layout: Layout, n: int, m: int) -> Shapes:
+        shapes: Shapes = {}
+        for kernel, recurrent, bias, inner in _names(layout):
+            shapes |= {kernel: (m, n), recurrent: (n, n), bias: (n,)} | ({inner: (n,)} if inner else {})
+        return shapes
+
+    def sizes(self, layout: Layout) -> tuple[tuple[str, int], tuple[str, int]]:
+        kernel, recurrent, *_ = _names(layout)[0]
+        return (recurrent, 0), (kernel, 0)
+
+    def unpack(self, layout: Layout, w: Arrays) -> Blocks:
+        kernels, recurrents, biases, inners = zip(*_names(layout), strict=True)
+        W, U = (np.stack([w[name].T for name in names]) for names in (kernels, recurrents))
+        b = np.stack([w[name] for name in biases])
+        return Blocks(W, U, b, np.stack([w[name] if name else np.zeros_like(b[0]) for name in inners]))
+
+    def pack(self, layout: Layout, blocks: Blocks) -> Arrays:
+        arrays: Arrays = {}
+        for (kernel, recurrent, bias, inner), W, U, b, b_hh in zip(_names(layout), *blocks, strict=True):
+            arrays |= {kernel: W.T, recurrent: U.T, bias: b} | ({inner: b_hh} if inner else {})
+        return arrays
+
+    def flat(self, tree: Mapping[str, Any]) -> Mapping[str, Any]:
+        """{"ir": {"kernel": ...}} -> {"ir/kernel": ...}.  ValueError if it is not two levels deep."""
+        for dense, leaves in tree.items():
+            if not isinstance(leaves, Mapping):
+                raise ValueError(f"Flax: {dense} is {type(leaves).__name__}; expected a dict of kernel and bias")
+        return {f"{dense}/{leaf}": array for dense, leaves in tree.items() for leaf, array in leaves.items()}
+
+    def nested(self, arrays: Arrays) -> dict[str, Any]:
+        tree: dict[str, Arrays] = {}
+        for path, array in arrays.items():
+            dense, leaf = path.split("/")
+            tree.setdefault(dense, {})[leaf] = array
+        return tree
+
+
+def _names(layout: Layout) -> list[tuple[str, str, str, str]]:
+    """By gate: the paths of the kernel of the input, the recurrent one, the bias, and the inner bias or ""."""
+    lstm = "f" in layout.gates
+    names = []
+    for gate in layout.gates:
+        i, h = (side + ("n" if gate == "h" else gate) for side in "ih")
+        inner = f"{h}/bias" if gate == "h" else ""
+        names.append((f"{i}/kernel", f"{h}/kernel", f"{h if lstm else i}/bias", inner))
+    return names

@@ -1,0 +1,237 @@
+"""What every framework's converter does: blocks by gate in between, checks at both ends."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, NamedTuple, TypeAlias
+
+import numpy as np
+
+from ortho_ref.cells.cell import gate_shapes
+
+Array: TypeAlias = np.ndarray
+Arrays: TypeAlias = dict[str, Array]
+Shapes: TypeAlias = dict[str, tuple[int, ...]]
+Config: TypeAlias = Mapping[str, Any]
+
+BOTH = ("tanh", "relu")
+
+
+class UnsupportedError(ValueError):
+    """The framework has no such layer."""
+
+
+class Layout(NamedTuple):
+    """How a framework has one of our cells.
+
+    gates: ours, in the framework's order.  activations: those it can have, its default first.  flipped: the gate that
+    the framework has as 1 - ours.
+    """
+
+    gates: tuple[str, ...]
+    activations: tuple[str, ...] = ("tanh",)
+    flipped: str = ""
+
+    @property
+    def inner(self) -> int | None:
+        """The row of the candidate whose recurrent bias is a weight of its own, b_hh."""
+        return self.gates.index("h") if "h" in self.gates else None
+
+
+Layouts: TypeAlias = dict[str, Layout]
+
+
+class Blocks(NamedTuple):
+    """All weights, by gate in the framework's order and with its signs: W (G, n, m), U (G, n, n), b and b_hh (G, n)."""
+
+    W: Array
+    U: Array
+    b: Array
+    b_hh: Array
+
+
+class Framework(ABC):
+    """A framework's recurrent layers.  A file for each says how its arrays are laid out; the rest is here.
+
+    title: the framework, in words.  layouts: how it has our cells, by their names.
+    """
+
+    title: ClassVar[str]
+    layouts: ClassVar[Layouts]
+
+    @abstractmethod
+    def shapes(self, layout: Layout, n: int, m: int) -> Shapes:
+        """Name -> shape of every array, with n units and m inputs."""
+
+    @abstractmethod
+    def sizes(self, layout: Layout) -> tuple[tuple[str, int], tuple[str, int]]:
+        """The name and the axis of the array that n is read off, and of that for m."""
+
+    @abstractmethod
+    def unpack(self, layout: Layout, w: Arrays) -> Blocks:
+        """The framework's arrays, which have been checked, as blocks."""
+
+    @abstractmethod
+    def pack(self, layout: Layout, blocks: Blocks) -> Arrays:
+        """The inverse of `unpack`."""
+
+    def flat(self, tree: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Name -> array of what the framework keeps, where that is a tree."""
+        return tree
+
+    def nested(self, arrays: Arrays) -> dict[str, Any]:
+        """The inverse of `flat`."""
+        return arrays
+
+    def to_framework(self, config: Config, weights: Mapping[str, Any]) -> dict[str, Any]:
+        """Our weights in the framework's layout.
+
+        Parameters
+        ----------
+        config : mapping
+            The cell and its options, as of a conformance case: {"cell": "lstm"}.
+        weights : mapping of str to array
+            Ours, W (n, m), U (n, n), b (n,) by gate.
+
+        Returns
+        -------
+        dict
+            Fresh arrays under the framework's names; of Flax a tree of them.
+
+        Raises
+        ------
+        UnsupportedError
+            The framework's layer does not have this cell or one of its options.
+        ValueError
+            A name is missing or unknown, a shape is wrong, an array is not floating-point.
+        """
+        layout = self._layout(config)
+        inner = layout.inner is not None and config.get("recurrent_bias", False)
+
+        def shapes(n: int, m: int) -> Shapes:
+            return gate_shapes(layout.gates, m, n) | ({"b_hh": (n,)} if inner else {})
+
+        first = layout.gates[0]
+        ours = _checked("weights", weights, shapes, (_name("U", first), -1), (_name("W", first), -1))
+        signs = [-1 if gate and gate == layout.flipped else 1 for gate in layout.gates]
+        W, U, b = (
+            np.stack([sign * ours[_name(kind, gate)] for sign, gate in zip(signs, layout.gates, strict=True)])
+            for kind in "WUb"
+        )
+        b_hh = np.zeros_like(b)
+        if inner:
+            b_hh[layout.inner] = ours["b_hh"]
+        packed = self.pack(layout, Blocks(W, U, b, b_hh))
+        return self.nested({name: np.array(a, order="C") for name, a in packed.items()})
+
+    def from_framework(self, config: Config, weights: Mapping[str, Any]) -> Arrays:
+        """The framework's weights in our layout.
+
+        Parameters
+        ----------
+        config : mapping
+            The cell and its options, as of a conformance case.
+        weights : mapping
+            The framework's arrays under its names; of Flax the tree of them.
+
+        Returns
+        -------
+        dict of str to array
+            Fresh arrays under our names.
+
+        Raises
+        ------
+        UnsupportedError
+            The framework's layer does not have this cell or one of its options.
+        ValueError
+            A name is missing or unknown, a shape is wrong, an array is not floating-point, or the candidate of a GRU
+            has a recurrent bias other than 0 and the config no `recurrent_bias`.
+        """
+        return self._ours(config, weights, gradients=False)
+
+    def gradients_from(self, config: Config, gradients: Mapping[str, Any]) -> Arrays:
+        """Gradients by the framework's weights -> gradients by ours.
+
+        Parameters
+        ----------
+        config : mapping
+            The cell and its options, as of a conformance case.
+        gradients : mapping
+            The framework's gradients under its names; of Flax the tree of them.
+
+        Returns
+        -------
+        dict of str to array
+            Fresh arrays under our names.
+
+        Raises
+        ------
+        UnsupportedError
+            The framework's layer does not have this cell or one of its options.
+        ValueError
+            A name is missing or unknown, a shape is wrong, an array is not floating-point.
+        """
+        return self._ours(config, gradients, gradients=True)
+
+    def _ours(self, config: Config, arrays: Mapping[str, Any], gradients: bool) -> Arrays:
+        layout = self._layout(config)
+        given = _checked(self.title, self.flat(arrays), lambda n, m: self.shapes(layout, n, m), *self.sizes(layout))
+        W, U, b, b_hh = self.unpack(layout, given)
+        ours: Arrays = {}
+        for k, gate in enumerate(layout.gates):
+            summed = b[k] if gradients or k == layout.inner else b[k] + b_hh[k]
+            sign = -1 if gate and gate == layout.flipped else 1
+            ours |= {_name(kind, gate): sign * a for kind, a in (("W", W[k]), ("U", U[k]), ("b", summed))}
+        if layout.inner is not None:
+            if config.get("recurrent_bias", False):
+                ours["b_hh"] = b_hh[layout.inner]
+            elif not gradients and b_hh[layout.inner].any():
+                raise ValueError(f"{self.title}: the candidate's recurrent bias is not 0; allowed: recurrent_bias true")
+        return {name: np.array(a, order="C") for name, a in ours.items()}
+
+    def _layout(self, config: Config) -> Layout:
+        """The layout of the config's cell.  UnsupportedError if the framework does not have it with those options."""
+        cell = config.get("cell")
+        if cell not in self.layouts:
+            raise UnsupportedError(f"cell is {cell!r}; {self.title} has: {', '.join(self.layouts)}")
+        layout = self.layouts[cell]
+        options = {"activation": layout.activations, "complex": (False,), "reset_gate": (True,), "update_gate": (True,)}
+        for option, allowed in options.items():
+            if config.get(option, allowed[0]) not in allowed:
+                listed = ", ".join(map(repr, allowed))
+                raise UnsupportedError(f"{option} is {config[option]!r}; {self.title} has, as {cell}: {listed}")
+        return layout
+
+
+def by_gate(layout: Layout, a: Array) -> Array:
+    """(G n, ...) -> (G, n, ...)."""
+    return a.reshape(len(layout.gates), -1, *a.shape[1:])
+
+
+def joined(a: Array) -> Array:
+    """(G, n, ...) -> (G n, ...)."""
+    return a.reshape(-1, *a.shape[2:])
+
+
+def _name(kind: str, gate: str) -> str:
+    return f"{kind}_{gate}" if gate else kind
+
+
+def _checked(
+    what: str, arrays: Mapping[str, Any], shapes: Callable[[int, int], Shapes], n: tuple[str, int], m: tuple[str, int]
+) -> Arrays:
+    """The arrays, by the names and shapes expected of them; n and m are read off where these two say.
+
+    ValueError for other names, shapes, or dtypes.
+    """
+    names = shapes(1, 1).keys()
+    if arrays.keys() != names:
+        missing, unknown = sorted(names - arrays.keys()), sorted(arrays.keys() - names)
+        raise ValueError(f"{what}: missing {missing}, unknown {unknown}; expected {sorted(names)}")
+    given = {name: np.asarray(array) for name, array in arrays.items()}
+    sizes = [np.atleast_1d(given[name]).shape[axis] for name, axis in (n, m)]
+    for name, shape in shapes(*sizes).items():
+        if given[name].shape != shape:
+            raise ValueError(f"{what}: {name} has shape {given[name].shape}; expected {shape}")
+        if given[name].dtype.kind != "f":
+            raise ValueError(f"{what}: {name} is {given[name].dtype}; expected a floating-point array")
+    return given

@@ -1,0 +1,83 @@
+"""The registry of checks: everything of the one list is in it, what a cell lacks stays empty, what is wrong fails."""
+
+import dataclasses
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from gradients import checks
+from ortho_ref import fused, models, scan
+from ortho_ref.activations import ACTIVATIONS
+from ortho_ref.cells import CELLS, LSTM
+from ortho_ref.cells.by_name import options_of
+from ortho_ref.parametrizations.by_name import PARAMETRIZATIONS
+
+
+class Added(LSTM):
+    """A cell that somebody adds."""
+
+
+def oracle(factor=1.0, knows=True):
+    """One that has the gradients of ours, times a factor, by `scan`."""
+    of_cell = lambda problem: {name: factor * g for name, g in problem.gradients(scan).items()}  # noqa: E731
+    of_map = lambda problem: {name: factor * np.triu(g, 1) for name, g in problem.gradients().items()}  # noqa: E731
+    return SimpleNamespace(has_form=lambda subject: knows, gradients_of=of_cell, gradients_of_map=of_map)
+
+
+def test_every_cell_with_every_activation_and_every_option():
+    """All kinds of the list; of a cell's options every value that is True or False, and every activation."""
+    found = checks.cells()
+    assert {type(cell) for cell in found.values()} == set(CELLS.values())
+    for kind in CELLS.values():
+        own = [cell for cell in found.values() if type(cell) is kind]
+        assert kind() in own
+        if "activation" in options_of(kind):
+            assert {cell.activation for cell in own} == set(ACTIVATIONS)
+        for field in dataclasses.fields(kind):
+            if isinstance(field.default, bool):
+                assert {getattr(cell, field.name) for cell in own} == {True, False}, field.name
+
+
+def test_a_cell_that_is_added_is_checked(monkeypatch):
+    """Nothing but its place on the list is needed."""
+    monkeypatch.setitem(CELLS, "added", Added)
+    assert checks.cells()["Added"] == Added()
+
+
+def test_every_parametrization_and_every_model():
+    """By their names; variants are of models that there are."""
+    assert {name.split(":")[0] for name, *_ in checks.parametrizations()} == set(PARAMETRIZATIONS) - {"free"}
+    for name, options in checks.VARIANTS:
+        models.network(name, 4, (8, 8), 7, **options)
+
+
+@pytest.mark.parametrize("is_fused", [True, False])
+@pytest.mark.parametrize("known", [None, True, False])
+def test_what_a_cell_lacks_stays_empty(monkeypatch, is_fused, known):
+    """No fused form, no form of the oracle's, no oracle: no figure, and that is no failure."""
+    monkeypatch.setattr(fused, "has_form", lambda cell: is_fused, raising=False)
+    own = None if known is None else oracle(knows=known)
+    result = checks.check_cell("LSTM", LSTM(), np.random.default_rng(0), own)
+    assert (result.fused is not None, result.autograd is not None) == (is_fused, known is True)
+    assert result.passed
+    result = checks.check_parametrization("scaled_cayley:2", 5, False, np.random.default_rng(0), own)
+    assert (result.autograd is not None) == (known is True)
+    assert result.passed
+
+
+def test_an_oracle_that_disagrees_fails_the_row():
+    """A part in 1e9 off, of a cell and of a pullback."""
+    for check, subject in (
+        (checks.check_cell, ("LSTM", LSTM())),
+        (checks.check_parametrization, ("scaled_cayley:2", 5, False)),
+    ):
+        assert check(*subject, np.random.default_rng(0), oracle()).passed
+        assert not check(*subject, np.random.default_rng(0), oracle(1 + 1e-9)).passed
+
+
+@pytest.mark.parametrize("figures", [(2e-7, None, None), (np.nan, None, None), (0, 2e-12, None), (0, 0, np.nan)])
+def test_figures_above_tolerance_fail(figures):
+    """Of differences, of fused, of the oracle; not a number is above."""
+    assert not checks.Result("made up", *figures).passed
+    assert checks.Result("made up", 1e-8, 1e-13, 1e-13).passed

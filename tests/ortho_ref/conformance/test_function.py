@@ -1,0 +1,449 @@
+"""check_function: right backward passes pass, each wrong one is seen, kinks are left out and counted, nothing is
+modified."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ortho_ref.conformance import FunctionReport, check_function
+from ortho_ref.conformance.differences import NearKinkError
+
+SEEDS = {"seed": st.integers(0, 2**32 - 1)}
+
+
+def layer(inputs):
+    """Two outputs of three inputs, a square matrix among them; one output is integers."""
+    h = np.tanh(inputs["x"] @ inputs["W"].T + inputs["b"])
+    return {"h": h, "energy": (h**2).sum(), "tokens": inputs["tokens"]}
+
+
+def layer_backward(inputs, upstream):
+    h = layer(inputs)["h"]
+    dh = upstream["h"] + 2 * h * upstream["energy"]
+    da = dh * (1 - h**2)
+    return {"W": da.T @ inputs["x"], "b": da.sum(axis=0), "x": da @ inputs["W"]}
+
+
+def layer_inputs(seed, B=4, n=3):
+    rng = np.random.default_rng(seed)
+    own = {"W": rng.standard_normal((n, n)), "b": rng.standard_normal(n), "x": rng.standard_normal((B, n))}
+    return own | {"tokens": np.arange(3)}
+
+
+def unitary(inputs):
+    """A complex function of complex and real inputs."""
+    return (inputs["U"] @ inputs["z"]) * np.exp(1j * inputs["w"])
+
+
+def unitary_backward(inputs, upstream):
+    d = upstream * np.exp(-1j * inputs["w"])
+    dw = (upstream.conj() * 1j * unitary(inputs)).real
+    return {"U": np.outer(d, inputs["z"].conj()), "z": inputs["U"].conj().T @ d, "w": dw}
+
+
+def unitary_inputs(seed, n=3):
+    rng = np.random.default_rng(seed)
+    U, z = (rng.standard_normal(s) + 1j * rng.standard_normal(s) for s in ((n, n), (n,)))
+    return {"U": U, "z": z, "w": rng.standard_normal(n)}
+
+
+def relu(inputs):
+    return np.maximum(inputs["x"] @ inputs["W"].T, 0)
+
+
+def relu_backward(inputs, upstream):
+    da = upstream * (inputs["x"] @ inputs["W"].T > 0)
+    return {"W": da.T @ inputs["x"], "x": da @ inputs["W"]}
+
+
+def of(report, name):
+    """The result of one input."""
+    return next(result for result in report.results if result.name == name)
+
+
+@settings(max_examples=30)
+@given(**SEEDS, entries=st.sampled_from([0, 5, 400]))
+def test_right_functions_pass(seed, entries):
+    """Real and complex, entry by entry and by directions, far below the tolerance; integers are left alone."""
+    for forward, backward, inputs in (
+        (layer, layer_backward, layer_inputs(seed)),
+        (unitary, unitary_backward, unitary_inputs(seed)),
+    ):
+        report = check_function(forward, backward, inputs, entries=entries, seed=seed % 7)
+        assert report.ok, f"\n{report}"
+        assert report.largest < 3e-8
+        assert [result.name for result in report.results] == [n for n, a in inputs.items() if a.dtype.kind in "fc"]
+
+
+def test_how_many_places():
+    """Every entry, a complex one twice; or so many directions; of a skew matrix the free ones."""
+    report = check_function(unitary, unitary_backward, unitary_inputs(0))
+    assert [result.checked for result in report.results] == [18, 6, 3]
+    report = check_function(unitary, unitary_backward, unitary_inputs(0), entries=6, directions=4)
+    assert [(result.checked, result.unit) for result in report.results] == [
+        (4, "directions"),
+        (6, "entries"),
+        (3, "entries"),
+    ]
+    assert (report.checked, report.skipped) == (13, 0)
+
+
+def one_entry(gradient):
+    """Its largest entry is 0.05 % off."""
+    off = gradient.copy()
+    off.flat[abs(off).argmax()] *= 1.0005
+    return off
+
+
+def rename(gradients):
+    return {("weight" if name == "W" else name): g for name, g in gradients.items()}
+
+
+WRONG = {
+    "a missing factor": lambda g: g | {"W": g["W"] / 2},
+    "transposed": lambda g: g | {"W": g["W"].T},
+    "one entry 0.05 % off": lambda g: g | {"W": one_entry(g["W"])},
+    "the sign of one entry": lambda g: g | {"W": np.where(abs(g["W"]) == abs(g["W"]).max(), -1, 1) * g["W"]},
+    "zero": lambda g: g | {"W": np.zeros_like(g["W"])},
+    "missing": lambda g: {name: value for name, value in g.items() if name != "W"},
+    "None": lambda g: g | {"W": None},
+    "another name": rename,
+    "another shape": lambda g: g | {"W": g["W"][None]},
+    "a row too many": lambda g: g | {"W": np.concatenate([g["W"], g["W"][:1]])},
+    "not a number": lambda g: g | {"W": g["W"] * np.where(g["W"] == g["W"].max(), np.nan, 1)},
+    "float32": lambda g: g | {"W": g["W"].astype(np.float32)},
+    "complex": lambda g: g | {"W": g["W"] + 0j},
+    "a list": lambda g: g | {"W": g["W"].tolist()},
+}
+
+
+@pytest.mark.parametrize("entries", [0, 400])
+@pytest.mark.parametrize("kind", WRONG)
+@settings(max_examples=10)
+@given(**SEEDS)
+def test_wrong_backwards_are_seen(kind, entries, seed):
+    """Each in the input that is wrong, and in no other."""
+    backward = lambda inputs, upstream: WRONG[kind](layer_backward(inputs, upstream))  # noqa: E731
+    report = check_function(layer, backward, layer_inputs(seed), entries=entries)
+    assert not report.ok
+    failed = {result.name for result in report.results if result.status == "failed"}
+    assert failed == ({"W", "weight"} if kind == "another name" else {"W"}), f"\n{report}"
+
+
+@pytest.mark.parametrize("entries", [0, 400])
+@settings(max_examples=10)
+@given(**SEEDS)
+def test_conjugates_are_seen(seed, entries):
+    """JAX's convention is not ours; nor is the real part alone."""
+    for change in (np.conj, np.real):
+        backward = lambda i, u, change=change: unitary_backward(i, u) | {"U": change(unitary_backward(i, u)["U"])}  # noqa: E731
+        report = check_function(unitary, backward, unitary_inputs(seed), entries=entries)
+        assert [result.name for result in report.results if result.status == "failed"] == ["U"]
+
+
+@settings(max_examples=20)
+@given(**SEEDS)
+def test_upstream_of_every_output_counts(seed):
+    """A backward that forgets one output is seen in all inputs."""
+    backward = lambda i, u: layer_backward(i, u | {"energy": 0.0})  # noqa: E731
+    report = check_function(layer, backward, layer_inputs(seed))
+    assert {result.status for result in report.results} == {"failed"}
+
+
+@settings(max_examples=30)
+@given(**SEEDS, entries=st.sampled_from([0, 400]))
+def test_kinked_functions_pass_off_their_kinks(seed, entries):
+    """relu at random points, 40 units in all; the step gets shorter until a kink is beyond it."""
+    rng = np.random.default_rng(seed)
+    inputs = {"W": rng.standard_normal((8, 6)), "x": rng.standard_normal((5, 6))}
+    report = check_function(relu, relu_backward, inputs, entries=entries)
+    assert report.ok, f"\n{report}"
+    assert report.largest < 3e-8
+    wrong = lambda i, u: relu_backward(i, u) | {"W": 1.0005 * relu_backward(i, u)["W"]}  # noqa: E731
+    assert not check_function(relu, wrong, inputs, entries=entries).ok
+
+
+@settings(max_examples=50)
+@given(**SEEDS, distance=st.floats(-3e-6, 3e-6), kind=st.sampled_from(["relu", "abs", "clip", "leaky"]))
+def test_places_near_a_kink_are_left_out_and_counted(seed, distance, kind):
+    """One of ten entries so near that no step fits in: whatever is given there, the others decide."""
+    f, slope = {
+        "relu": (lambda a: np.maximum(a, 0), lambda a: 1.0 * (a > 0)),
+        "abs": (np.abs, np.sign),
+        "clip": (lambda a: np.clip(a, -5, 0), lambda a: 1.0 * (a < 0)),
+        "leaky": (lambda a: np.where(a > 0, a, 0.1 * a), lambda a: np.where(a > 0, 1, 0.1)),
+    }[kind]
+    rng = np.random.default_rng(seed)
+    a = rng.uniform(0.1, 1, 10) * rng.choice([-1, 1], 10)
+    a[0], a[1], a[2] = distance / 2, 0.5, -0.5
+
+    def backward(inputs, upstream):
+        return {"a": upstream * slope(inputs["a"])}
+
+    report = check_function(lambda inputs: f(inputs["a"]), backward, {"a": a}, seed=seed % 5)
+    (result,) = report.results
+    assert report.ok, f"{distance}\n{report}"
+    assert result.checked + result.skipped == 10
+    assert result.skipped == (1 if abs(distance) < 1e-6 else result.skipped) <= 1
+    if result.skipped:
+        assert "9 entries, 1 near a kink" in str(report)
+        assert "1 near a kink;" in report.summary()
+
+
+def test_no_wrong_gradient_hides_behind_a_kink():
+    """What backward gives has no part in what is left out."""
+    rng = np.random.default_rng(0)
+    a = np.concatenate([np.zeros(3), rng.uniform(0.5, 1, 7)])
+    for factor in (2, 1e9):
+        report = check_function(
+            lambda i: np.maximum(i["a"], 0), lambda i, u, f=factor: {"a": f * u * (i["a"] > 0)}, {"a": a}
+        )
+        assert (of(report, "a").status, of(report, "a").skipped) == ("failed", 3)
+
+
+def test_more_near_a_kink_than_not_is_a_failure():
+    """So is a function that is not exact to double precision, wherever it is."""
+    report = check_function(lambda i: np.maximum(i["a"], 0), lambda i, u: {"a": 0 * u}, {"a": np.zeros(4)})
+    assert "too many places near a kink" in of(report, "a").remarks
+    forward = lambda i: np.tanh(i["a"].astype(np.float32)).astype(float)  # noqa: E731
+    backward = lambda i, u: {"a": u * (1 - np.tanh(i["a"]) ** 2)}  # noqa: E731
+    report = check_function(forward, backward, {"a": np.linspace(0.1, 1, 10)})
+    assert not report.ok
+    assert "not exact to double precision" in str(report)
+
+
+def test_kink_distance():
+    """With it nothing is left out, and steps stay short; below the margin there is nothing to do."""
+    steps = []
+
+    def forward(inputs):
+        steps.append(abs(inputs["a"] - a).max())
+        return np.maximum(inputs["a"], 0)
+
+    a = np.array([2e-3, -0.5, 0.5])
+    backward = lambda i, u: {"a": u * (i["a"] > 0)}  # noqa: E731
+    report = check_function(forward, backward, {"a": a}, kink_distance=2e-3)
+    assert report.ok
+    assert report.skipped == 0
+    assert max(steps) == pytest.approx(2 * 2e-3 / 500)
+    with pytest.raises(NearKinkError, match=r"kink_distance is 5.00e-04; allowed: at least 1e-03, or None"):
+        check_function(forward, backward, {"a": a}, kink_distance=5e-4)
+
+
+def test_nothing_to_check_is_a_failure():
+    """An input that has no influence, unless that is what is expected; a gradient of it that is not 0 is wrong."""
+    forward = lambda i: np.sin(i["x"])  # noqa: E731
+    inputs = {"x": np.ones(2), "y": np.ones(3)}
+    for dy, allowed, ok in ((0.0, (), False), (0.0, ("y",), True), (1e-9, ("y",), False), (1.0, (), False)):
+        backward = lambda i, u, dy=dy: {"x": u * np.cos(i["x"]), "y": np.full(3, dy)}  # noqa: E731
+        report = check_function(forward, backward, inputs, may_vanish=allowed)
+        assert report.ok == ok, f"\n{report}"
+        if dy == 0:
+            assert "nothing to check, all are 0" in of(report, "y").remarks
+
+
+def test_a_difference_below_the_outputs_rounding_is_no_error():
+    """softmax does not see a number added to all: its gradient is 0 but for rounding, on either side."""
+
+    def forward(inputs):
+        e = np.exp(inputs["a"] + inputs["shift"])
+        return e / e.sum()
+
+    def backward(inputs, upstream):
+        y = forward(inputs)
+        da = y * (upstream - (y * upstream).sum())
+        return {"a": da, "shift": da.sum()}
+
+    inputs = {"a": np.random.default_rng(0).standard_normal(5), "shift": np.array(0.3)}
+    report = check_function(forward, backward, inputs, may_vanish=("shift",))
+    assert report.ok, f"\n{report}"
+    assert not check_function(forward, backward, inputs).ok
+
+
+@settings(max_examples=20)
+@given(**SEEDS)
+def test_inputs_are_not_modified(seed):
+    """Not the caller's, by us nor by what is checked; a function that modifies its own copies is told so."""
+
+    def forward(inputs):
+        inputs["x"] *= 2
+        return layer(inputs)["h"]
+
+    def backward(inputs, upstream):
+        gradients = layer_backward(inputs, {"h": upstream, "energy": 0.0})
+        inputs.clear()
+        upstream *= 0
+        return gradients
+
+    inputs = layer_inputs(seed)
+    before = {name: array.copy() for name, array in inputs.items()}
+    good = lambda i: layer(i)["h"]  # noqa: E731
+    assert check_function(layer, layer_backward, inputs).ok
+    for f, b, who in (
+        (forward, lambda i, u: layer_backward(i, {"h": u, "energy": 0.0}), "forward"),
+        (good, backward, "backward"),
+    ):
+        report = check_function(f, b, inputs)
+        assert not report.ok
+        assert f"was modified by {who}" in of(report, "x").message
+    assert inputs.keys() == before.keys()
+    assert all(np.array_equal(inputs[name], array) for name, array in before.items())
+
+
+def test_a_tape_that_is_written_over_does_no_harm():
+    """A forward that returns the same buffer each time, as fast code does."""
+    buffer = np.zeros((4, 3))
+
+    def forward(inputs):
+        np.tanh(inputs["x"] @ inputs["W"].T + inputs["b"], out=buffer)
+        return buffer
+
+    backward = lambda i, u: layer_backward(i, {"h": u, "energy": 0.0})  # noqa: E731
+    assert check_function(forward, backward, layer_inputs(0)).ok
+
+
+@pytest.mark.parametrize("entries", [0, 400])
+def test_skew_matrices(entries):
+    """The gradient by the free entries passes, its half and that of all entries do not."""
+    rng = np.random.default_rng(0)
+    C, X = rng.standard_normal((2, 5, 5))
+
+    def forward(inputs):
+        assert not (inputs["A"] + inputs["A"].T).any()
+        return np.sin(C * inputs["A"]).sum()
+
+    def gradient(inputs, upstream):
+        return upstream * C * np.cos(C * inputs["A"])
+
+    for change, ok in ((lambda g: g - g.T, True), (lambda g: g, False), (lambda g: (g - g.T) / 2, False)):
+        backward = lambda i, u, change=change: {"A": change(gradient(i, u))}  # noqa: E731
+        assert check_function(forward, backward, {"A": X - X.T}, skew=["A"], entries=entries).ok == ok
+
+
+def test_fixed_inputs_have_no_gradient():
+    """Floats too, if they are named; what backward gives for them is not looked at."""
+    forward = lambda i: i["x"] * i["mask"]  # noqa: E731
+    inputs = {"x": np.ones(3), "mask": np.array([1.0, 0.5, 1.0]), "n": np.array(3)}
+    for more in ({}, {"mask": None}, {"n": np.zeros(())}):
+        backward = lambda i, u, more=more: {"x": u * i["mask"]} | more  # noqa: E731
+        report = check_function(forward, backward, inputs, fixed=["mask"])
+        assert report.ok
+        assert [result.name for result in report.results] == ["x"]
+    assert not check_function(forward, backward, inputs).ok
+
+
+def test_what_is_random_has_a_seed():
+    """The same report twice; another seed, another upstream."""
+    seen = []
+
+    def backward(inputs, upstream):
+        seen.append(upstream["h"].copy())
+        return layer_backward(inputs, upstream)
+
+    reports = [check_function(layer, backward, layer_inputs(0), entries=0, seed=seed) for seed in (3, 3, 4)]
+    assert reports[0] == reports[1] != reports[2]
+    assert np.array_equal(seen[0], seen[1])
+    assert not np.array_equal(seen[0], seen[2])
+
+
+def test_the_report_prints():
+    """A row an input, with the place and both numbers where it fails, and a factor where it is one."""
+    backward = lambda i, u: layer_backward(i, u) | {"b": 2 * layer_backward(i, u)["b"]}  # noqa: E731
+    report = check_function(layer, backward, layer_inputs(0))
+    assert isinstance(report, FunctionReport)
+    rows = str(report).splitlines()
+    assert [row.split()[:2] for row in rows[:3]] == [["W", "passed"], ["b", "failed"], ["x", "passed"]]
+    result = of(report, "b")
+    assert result.error == pytest.approx(0.5)
+    assert result.given == pytest.approx(2 * result.expected)
+    assert f"2 times what it should be; at {result.where} {result.given:.6g}, by differences" in rows[1]
+    assert rows[-1].startswith("2 passed, 1 failed; 24 derivatives; tolerance 1e-07, seed 0, ortho_ref ")
+    assert "all zeros" in str(
+        check_function(layer, lambda i, u: layer_backward(i, u) | {"b": np.zeros(3)}, layer_inputs(0))
+    )
+
+
+def test_printing_needs_no_terminal(capsys):
+    report = check_function(layer, layer_backward, layer_inputs(0))
+    report.print()
+    assert capsys.readouterr().out == f"{report}\n"
+
+
+ROOT = {"forward": lambda i: i["x"], "backward": lambda i, u: {"x": u}, "inputs": {"x": np.ones(2)}}
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"inputs": [np.ones(2)]}, TypeError, "inputs is a list; allowed: a dict of NumPy arrays by name"),
+        ({"inputs": {"x": 1.0}}, TypeError, r"inputs\['x'\] is a float; allowed: a NumPy array"),
+        (
+            {"inputs": {"x": np.ones(2, np.float32)}},
+            ValueError,
+            r"inputs\['x'\] is float32; allowed: float64, complex128",
+        ),
+        ({"inputs": {"x": np.ones(2, np.complex64)}}, ValueError, r"inputs\['x'\] is complex64; allowed"),
+        ({"inputs": {"x": np.array(["a"])}}, ValueError, r"inputs\['x'\] is <U1; allowed"),
+        ({"inputs": {"x": np.array([1, np.nan])}}, ValueError, r"inputs\['x'\] is not finite; allowed: numbers"),
+        ({"inputs": {"x": np.arange(2)}}, ValueError, "inputs has nothing to differentiate by; allowed: at least one"),
+        ({"inputs": {}}, ValueError, "inputs has nothing to differentiate by"),
+        ({"fixed": ["x"]}, ValueError, "inputs has nothing to differentiate by"),
+        ({"fixed": "x"}, ValueError, "fixed is 'x'; allowed: a list of names out of 'x'"),
+        ({"fixed": ["y"]}, ValueError, r"fixed is \['y'\]; allowed: a list of names out of 'x'"),
+        ({"may_vanish": ["y"]}, ValueError, r"may_vanish is \['y'\]; allowed: a list of names out of 'x'"),
+        ({"skew": ["x"]}, ValueError, r"skew names 'x', which is not A = -A\^T; allowed: square matrices that are"),
+        ({"entries": -1}, ValueError, "entries is -1; allowed: an integer from 0 on"),
+        ({"directions": 0}, ValueError, "directions is 0; allowed: an integer from 1 on"),
+        ({"directions": None}, ValueError, "directions is None; allowed: an integer from 1 on"),
+        ({"seed": -1}, ValueError, "seed is -1; allowed: an integer from 0 on"),
+        ({"tolerance": 0}, ValueError, "tolerance is 0; allowed: above 0, below 1"),
+        (
+            {"forward": lambda i: (i["x"], 1)},
+            TypeError,
+            "forward's output is a tuple; allowed: a NumPy array, or a dict",
+        ),
+        ({"forward": lambda i: {"y": None}}, TypeError, "forward's output 'y' is a NoneType; allowed: a NumPy array"),
+        (
+            {"forward": lambda i: i["x"].astype("f")},
+            ValueError,
+            "forward's output is float32; allowed: float64, complex",
+        ),
+        ({"forward": lambda i: np.arange(3)}, ValueError, "forward's outputs are all integers; at least one has to be"),
+        ({"forward": lambda i: i["x"] / 0}, ValueError, "forward's output is not finite at these inputs"),
+        (
+            {"forward": lambda i: np.ones(2 + int(i["x"][0] > 1))},
+            ValueError,
+            r"has shape \(2,\) at one point and not",
+        ),
+        ({"backward": lambda i, u: u}, TypeError, "backward gives a ndarray; allowed: a dict of arrays by the inputs'"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:divide by zero")
+def test_errors_name_what_is_wrong(change, error, message):
+    """The argument, what was given, what is allowed."""
+    with pytest.raises(error, match=message):
+        check_function(**{**ROOT, **change})
+
+
+def test_a_forward_that_draws_is_refused():
+    """Dropout without a seed: no derivative means anything."""
+    rng = np.random.default_rng(0)
+    with pytest.raises(ValueError, match=r"forward gives other outputs when it is called again, .* allowed: the same"):
+        check_function(lambda i: i["x"] * rng.random(2), lambda i, u: {"x": u}, {"x": np.ones(2)})
+
+
+def test_what_a_function_raises_is_passed_on():
+    """With its own traceback."""
+    with pytest.raises(KeyError, match="no such"):
+        check_function(lambda i: i["no such"], lambda i, u: {}, {"x": np.ones(2)})
+
+
+def test_the_kit_is_loaded_without_mistakes_or_models():
+    """Importing it is quick: what only a failing case needs is loaded then."""
+    import subprocess
+    import sys
+
+    code = "import sys, ortho_ref.conformance; print([m for m in sys.modules if m.endswith(('mistakes', 'models'))])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

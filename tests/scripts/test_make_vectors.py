@@ -1,0 +1,388 @@
+"""make_vectors, which makes the kit's vectors, and conformance_cases, which says what they are."""
+
+import dataclasses
+import json
+import shutil
+from functools import partial
+from types import SimpleNamespace
+
+import jsonschema
+import numpy as np
+import pytest
+
+from ortho_ref.conformance import case as stored
+from ortho_ref.conformance import reference
+from ortho_ref.conformance.case import MANIFEST, VECTORS, key_of, read_manifest, vectors
+from ortho_ref.conformance.schema import schema
+from scripts import conformance_cases, make_vectors
+from scripts.conformance_cases import Spec, specs
+from tests.ortho_ref.conformance.adapters import BY_ID
+from tests.scripts.runs import call
+
+
+@pytest.mark.parametrize(
+    ("every", "forced", "shows"),
+    [
+        (None, [], True),
+        (4, [0, 0, 0, 0, 0, 0, 0, 0], False),
+        (4, [0, 1, 0, 0, 0, 0, 0, 0], True),
+        (4, [0, 0, 0, 0, 0, 1, 0, 0], True),
+        (
+            4,
+            [1, 0, 1, 0, 1, 0, 1, 0],
+            False,
+        ),  # an update after or before the half: as a count that is one behind or ahead
+        (4, [0, 0, 0, 1, 0, 0, 0, 1], False),  # forced where it is due
+        (4, [0, 1, 0, 1, 0, 0, 0, 0], False),  # the one that is due is forced
+        (4, [0, 1, 1, 0, 0, 0, 0, 0], False),  # forced again in between
+        (4, [0, 0, 0, 0, 0, 1, 0], False),  # ends before it is due
+    ],
+)
+def test_forced_resets_that_tell_a_count_begun_anew(every, forced, shows):
+    assert conformance_cases._one_is_due(every, [bool(f) for f in forced]) is shows
+
+
+# The program, over three cases of its own in a folder of its own
+
+
+def doubled(inputs):
+    return {"y": 2 * inputs["a"]}
+
+
+def spec(id, kind="task", config=None, answer=doubled, draw=None, **options):
+    """A made-up case whose answer is `answer`."""
+    config = {"task": "copying"} if config is None else config
+    own = draw or (lambda rng: {"a": rng.standard_normal((3, 2))})
+    return Spec(id, kind, config, own, (), "made up", answer=answer, **options)
+
+
+ACTIVATION = next(s for s in specs() if s.id == "activation/tanh")
+REFUSED = next(s for s in specs() if s.id == "invalid/exponential/not-skew")
+CASES = (ACTIVATION, spec("task/one"), spec("task/two"), REFUSED)
+
+
+@pytest.fixture
+def make(tmp_path, monkeypatch):
+    """The program on a command line, with these cases and a stand-in for the second route; `folder` is where."""
+    folder = tmp_path / "vectors"
+    tasks, errors = [], [1e-14]
+
+    def route(made):
+        return {"route": "a test", "error": errors[-1]}
+
+    monkeypatch.setattr(make_vectors, "VECTORS", folder)
+    here = {name: getattr(stored, name) for name in ("Case",)}
+    here |= {name: partial(getattr(stored, name), folder) for name in ("vectors", "read_manifest")}
+    monkeypatch.setattr(make_vectors, "stored", SimpleNamespace(**here))
+    monkeypatch.setattr(make_vectors, "confirmed", route)
+    torch = SimpleNamespace(util=SimpleNamespace(find_spec=lambda name: True))
+    monkeypatch.setattr(make_vectors, "importlib", torch)
+    monkeypatch.setattr(make_vectors, "kills", lambda vector: ["copying-recall-late"] if vector.id in tasks else [])
+
+    def run(*arguments, cases=CASES):
+        vectors.cache_clear()
+        monkeypatch.setattr(make_vectors, "specs", lambda: list(cases))
+        return call(make_vectors.main, *arguments)
+
+    run.folder, run.torch, run.killed, run.errors = folder, torch, tasks, errors
+    yield run
+    vectors.cache_clear()
+
+
+def files(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def refused(make, *says, cases, arguments=()):
+    """The program refuses, by one line that says this, and changes no file, with --check or without."""
+    before = files(make.folder)
+    for more in ([], ["--check"]) if not arguments else ([],):
+        code, out, err = make(*arguments, *more, cases=cases)
+        assert (code, out) == (2, "")
+        assert err.startswith("error: ")
+        assert err.count("\n") == 1
+        assert all(word in err for word in says), err
+    assert files(make.folder) == before
+
+
+def test_cases_are_made_and_stay(make):
+    """Made, read back, and made again: to the byte what they were."""
+    code, _, err = make()
+    assert (code, err.split(";")[0]) == (0, "4 cases, 4 new")
+    assert "confirmed to 1.0e-14" in err
+    before = files(make.folder)
+    assert sorted(before) == ["activation.safetensors", "invalid.safetensors", MANIFEST, "task.safetensors"]
+    made = {vector.id: vector for vector in vectors(make.folder)}
+    assert list(made) == [s.id for s in CASES]
+    inputs = CASES[1].inputs(0)
+    np.testing.assert_array_equal(made["task/one"].case.inputs["a"], inputs["a"])
+    np.testing.assert_array_equal(made["task/one"].expected["y"], 2 * inputs["a"])
+    assert made["task/one"].confirmed == {"route": "a test", "error": 1e-14}
+    assert (made["activation/tanh"].expected["y"] == reference.outputs(made["activation/tanh"].case)["y"]).all()
+    flawed = made["invalid/exponential/not-skew"]
+    np.testing.assert_array_equal(flawed.control["params.A"], REFUSED.inputs(0)["params.A"])
+    assert (flawed.case.inputs["params.A"] != flawed.control["params.A"]).sum() == 1
+    assert flawed.expected == {}
+    jsonschema.validate(json.loads(before[MANIFEST]), schema()["$defs"]["manifest"])
+    code, _, err = make("--check")
+    assert (code, err.split(";")[0]) == (0, "4 cases, 0 new")
+    make.errors.append(3e-14)
+    code, _, err = make()
+    assert (code, "confirmed to 3.0e-14" in err) == (0, True)
+    assert files(make.folder) == before
+
+
+def test_check_writes_nothing(make):
+    """Also where a run without it would: another reason for a case is no change of it."""
+    make()
+    before = files(make.folder)
+    cases = (*CASES[:3], dataclasses.replace(REFUSED, why="another reason"))
+    assert make("--check", cases=cases)[0] == 0
+    assert files(make.folder) == before
+    assert make(cases=cases)[0] == 0
+    assert [n for n, data in files(make.folder).items() if data != before[n]] == [MANIFEST]
+
+
+def test_cases_are_added(make):
+    """Those that are there stay to the bit; order is that of the cases."""
+    make()
+    before = {v.id: v for v in vectors(make.folder)}
+    cases = (CASES[0], spec("task/added"), *CASES[1:])
+    assert make("--check", cases=cases)[::2] == (2, "error: task/added is not stored yet; run without --check\n")
+    code, _, err = make(cases=cases)
+    assert (code, err.split(";")[0]) == (0, "5 cases, 1 new")
+    vectors.cache_clear()
+    assert [v.id for v in vectors(make.folder)] == [s.id for s in cases]
+    for vector in vectors(make.folder):
+        if vector.id in before:
+            for role, arrays in make_vectors.roles(vector).items():
+                for name, array in make_vectors.roles(before[vector.id])[role].items():
+                    assert arrays[name].tobytes() == array.tobytes()
+
+
+def test_a_stored_case_is_kept_to_the_bit(make):
+    """A last digit that another machine computes otherwise is no change, and does not come into the file."""
+    make()
+    before = files(make.folder)
+    near = spec("task/one", answer=lambda inputs: {"y": 2 * inputs["a"] * (1 + 1e-15)})
+    assert make(cases=(CASES[0], near, *CASES[2:]))[0] == 0
+    assert files(make.folder) == before
+
+
+CHANGES = {
+    "config": spec("task/one", config={"task": "adding"}),
+    "away from what is stored": spec("task/one", answer=lambda inputs: {"y": 2 * inputs["a"] + 1e-9}),
+    "outputs": spec("task/one", answer=lambda inputs: {"y": 2 * inputs["a"], "z": inputs["a"]}),
+    "shapes": spec("task/one", answer=lambda inputs: {"y": 2 * inputs["a"].T}),
+    "expected": spec("task/one", answer=lambda inputs: {}),
+    "scales": spec("task/one", scales={"y": 100.0}),
+    "low": spec("task/one", between=lambda inputs: ({"y": inputs["a"] - 9}, {"y": inputs["a"] + 9})),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_a_changed_case_is_refused(make, what):
+    """Its config, its answer or what passes for one, under the name it had."""
+    make()
+    refused(make, "task/one", what, cases=(CASES[0], CHANGES[what], *CASES[2:]))
+
+
+def test_another_kind_under_the_same_name_is_refused(make):
+    make()
+    other = spec("task/one", kind="loss", answer=None, config={"task": "copying"})
+    object.__setattr__(other, "answer", None)
+    made = make_vectors.vector(CASES[1], CASES[1].inputs(0))
+    changed = dataclasses.replace(made, case=dataclasses.replace(made.case, kind="loss"))
+    with pytest.raises(ValueError, match="kind"):
+        make_vectors.compared(changed, made)
+
+
+def test_changed_flaws_are_refused(make):
+    make()
+    flaw = dataclasses.replace(REFUSED, flaw=lambda inputs: {"params.A": inputs["params.A"] + 1, "dU": inputs["dU"]})
+    refused(make, REFUSED.id, "inputs are not those stored", cases=(*CASES[:3], flaw))
+
+
+@pytest.mark.parametrize("role", ["inputs", "control"])
+def test_inputs_are_compared_to_the_bit(make, role):
+    """NaN is NaN's equal; another type, name or number is not."""
+    made = make_vectors.vector(REFUSED, REFUSED.inputs(0))
+
+    def changed(arrays):
+        if role == "control":
+            return dataclasses.replace(made, control=arrays)
+        return dataclasses.replace(made, case=dataclasses.replace(made.case, inputs=arrays))
+
+    own = made.control if role == "control" else made.case.inputs
+    A = own["params.A"]
+    nan = own | {"params.A": np.where(A[0, 1] == A, np.nan, A)}
+    make_vectors.compared(changed(nan), changed({name: array.copy() for name, array in nan.items()}))
+    others = [
+        own | {"params.A": np.nextafter(A, 9)},
+        own | {"params.A": A.astype(np.float32)},
+        own | {"more": A},
+        {name: array for name, array in own.items() if name != "dU"},
+        nan,
+    ]
+    for other in others:
+        with pytest.raises(ValueError, match=f"its {role} are not those stored"):
+            make_vectors.compared(changed(other), changed(own))
+
+
+def test_a_removed_case_is_refused(make):
+    make()
+    refused(
+        make, "stored, but not in scripts/conformance_cases.py: task/two; withdraw them", cases=CASES[:2] + CASES[3:]
+    )
+
+
+def test_a_case_is_withdrawn(make):
+    """It is no longer run; its entry and its arrays stay, through later runs too, and its name is not used again."""
+    make()
+    before = {v.id: v for v in vectors(make.folder)}
+    code, _, err = make("--withdraw", "task/one", "--why", "the sign was wrong")
+    assert (code, err.split(",")[0]) == (0, "3 cases")
+    refused(make, "withdrawn, and in scripts/conformance_cases.py: task/one; give other names", cases=CASES)
+    left = (CASES[0], *CASES[2:])
+    for cases in (left, (*left, spec("task/new"))):
+        assert make(cases=cases)[0] == 0
+        assert make("--check", cases=cases)[0] == 0
+        vectors.cache_clear()
+        assert [v.id for v in vectors(make.folder)] == [s.id for s in cases]
+        manifest = read_manifest(make.folder)
+        jsonschema.validate(manifest, schema()["$defs"]["manifest"])
+        (entry,) = [e for e in manifest["cases"] if e["id"] == "task/one"]
+        assert entry["withdrawn"] == "the sign was wrong"
+        arrays = stored.load((make.folder / "task.safetensors").read_bytes())
+        for role, name, array in (
+            ("inputs", "a", before["task/one"].case.inputs["a"]),
+            ("expected", "y", before["task/one"].expected["y"]),
+        ):
+            np.testing.assert_array_equal(arrays[key_of("task/one", role, name)], array)
+
+
+def test_a_case_may_be_withdrawn_when_it_is_removed(make):
+    make()
+    assert make("--withdraw", "task/two", "--why", "wrong", cases=(*CASES[:2], CASES[3]))[0] == 0
+    assert make("--check", cases=(*CASES[:2], CASES[3]))[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--withdraw", "task/one"], "--withdraw ID and --why WHY go together"),
+        (["--why", "wrong"], "--withdraw ID and --why WHY go together"),
+        (["--check", "--withdraw", "task/one", "--why", "wrong"], "not with --check"),
+        (["--withdraw", "task/three", "--why", "wrong"], "--withdraw task/three is no case of the kit"),
+        (["--withdraw", "task/*", "--why", "wrong"], "is no case of the kit"),
+    ],
+)
+def test_bad_arguments(make, arguments, says):
+    make()
+    refused(make, says, cases=CASES, arguments=arguments)
+
+
+def test_check_sees_other_kills_and_equations(make):
+    """Without --check they are written."""
+    make()
+    make.killed.append("task/one")
+    code, _, err = make("--check")
+    assert (code, "task/one: its kills or equations are not those stored" in err) == (2, True)
+    assert make()[0] == 0
+    assert make("--check")[0] == 0
+    vectors.cache_clear()
+    assert {v.id: v.kills for v in vectors(make.folder)}["task/one"] == ("copying-recall-late",)
+    sourced = dataclasses.replace(CASES[1], sources=ACTIVATION.sources)
+    code, _, err = make("--check", cases=(CASES[0], sourced, *CASES[2:]))
+    assert (code, "kills or equations" in err) == (2, True)
+
+
+def test_a_case_needs_its_second_route(make, monkeypatch):
+    """One that is new is not stored without torch, nor against the second route's answer."""
+    make()
+    make.torch.util.find_spec = lambda name: None
+    code, _, err = make("--check")
+    assert (code, "not confirmed again: torch is not installed" in err) == (0, True)
+    cases = (*CASES, spec("task/new"))
+    code, _, err = make(cases=cases)
+    assert (code, err) == (2, "error: task/new is new and cannot be confirmed: torch is not installed\n")
+
+
+def test_a_file_that_was_changed_is_refused(make):
+    make()
+    path = make.folder / "task.safetensors"
+    path.write_bytes(path.read_bytes()[:-1] + b"\0")
+    with pytest.raises(ValueError, match="SHA-256"):
+        make("--check")
+
+
+def test_a_second_route_that_disagrees_is_refused(monkeypatch):
+    """By more than the kind's limit; the distance is what is stored."""
+    route = pytest.importorskip("scripts.second_route")
+    made = make_vectors.vector(ACTIVATION, ACTIVATION.inputs(0))
+    for factor, good in ((1 + 5e-13, True), (1 + 5e-12, False)):
+        answer = {name: array * factor for name, array in made.expected.items()}
+        monkeypatch.setattr(route, "second_route", lambda *case, answer=answer: ("another", answer))
+        if good:
+            assert make_vectors.confirmed(made) == {"route": "another", "error": 5e-13}
+        else:
+            with pytest.raises(ValueError, match=r"activation/tanh: another is 5\.0e-12 away; allowed: 1e-12"):
+                make_vectors.confirmed(made)
+
+
+def test_badly_conditioned_draws_are_drawn_again():
+    """Below the floor; near a kink; on other scales, and zeros that are to be."""
+    small, good = {"a": np.full((1, 2), 1e-4)}, {"a": np.ones((1, 2))}
+    own = {"kind": "optimizer", "config": {"optimizer": {"name": "sgd"}, "complex": False}}
+    one = spec("optimizer/made", **own)
+    object.__setattr__(one, "answer", None)
+    assert make_vectors.conditioned(_Answering(doubled), good)
+    assert not make_vectors.conditioned(_Answering(doubled), small)
+    assert make_vectors.conditioned(_Answering(doubled, scales={"y": 1e-2}), small)
+    zero = _Answering(lambda inputs: {"y": 0 * inputs["a"]}, zeros=("y",))
+    assert make_vectors.conditioned(zero, good)
+    assert not make_vectors.conditioned(_Answering(lambda inputs: {"y": 0 * inputs["a"]}), good)
+    steep = {"answer": lambda inputs: {"y": 1 + np.tanh(1e4 * (inputs["a"] - 1))}}
+    assert not make_vectors.conditioned(_Answering(**steep), good)
+    assert make_vectors.conditioned(_Answering(**steep, smooth=False), good)
+    assert make_vectors.conditioned(_Answering(doubled, kind="task"), small)
+
+
+class _Answering:
+    """As much of a spec as `conditioned` asks for."""
+
+    def __init__(self, answer, kind="cell", scales=None, zeros=(), smooth=True):
+        self.outputs, self.kind, self.scales, self.zeros, self.smooth = answer, kind, scales or {}, zeros, smooth
+
+
+def test_the_first_good_draw_is_taken(monkeypatch):
+    draws = []
+
+    def draw(rng):
+        draws.append(rng.random())
+        return {"a": np.full((1, 2), 1.0 if len(draws) == 3 else 1e-5)}
+
+    one = spec("cell/made", draw=draw)
+    monkeypatch.setattr(make_vectors, "conditioned", lambda own, inputs: inputs["a"].max() > 0.5)
+    assert make_vectors.drawn(one)["a"].max() == 1
+    assert len(set(draws)) == 3
+    monkeypatch.setattr(make_vectors, "conditioned", lambda own, inputs: False)
+    with pytest.raises(ValueError, match="cell/made: no well-conditioned inputs in 300 draws"):
+        make_vectors.drawn(one)
+
+
+def test_the_kit_s_own_vectors_are_those_of_the_program(monkeypatch, tmp_path):
+    """make_vectors --check: every case computed again, and its kills; over a copy, and without torch, whose second
+    route tests/crosscheck runs."""
+    monkeypatch.setattr(make_vectors, "VECTORS", shutil.copytree(VECTORS, tmp_path / "vectors"))
+    nothing = SimpleNamespace(util=SimpleNamespace(find_spec=lambda name: None))
+    monkeypatch.setattr(make_vectors, "importlib", nothing)
+    counted, kills = {}, make_vectors.kills
+    monkeypatch.setattr(make_vectors, "kills", lambda vector: counted.setdefault(vector.id, kills(vector)))
+    code, out, err = call(make_vectors.main, "--check")
+    assert (code, out) == (0, ""), err
+    assert err.startswith(f"{len(BY_ID)} cases, 0 new; not confirmed again")
+    assert counted == {id: list(vector.kills) for id, vector in BY_ID.items()}
+    assert files(tmp_path / "vectors") == files(VECTORS)
+    assert [s.id for s in specs()] == list(BY_ID)
+    assert all(s.why == BY_ID[s.id].why and s.scales == BY_ID[s.id].scales for s in specs())
