@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings
 
 from ortho_ref import backend
 from scripts.program import limit_threads
-from tests import standin
+from tests.device import standin
 
 # The same draws on every run; --hypothesis-profile=random looks elsewhere.
 _COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.filter_too_much]}

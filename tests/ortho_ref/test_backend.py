@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from ortho_ref import backend
-from tests import standin
+from tests.device import standin
 
 
 class Pair(NamedTuple):

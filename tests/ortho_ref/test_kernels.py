@@ -13,7 +13,7 @@ from gradients.problem import Problem, largest_error, random_problem, relative_e
 from ortho_ref import backend, fused, scan
 from ortho_ref.cells.cell import parts_of
 from scripts.check_gradients import cells
-from tests import standin
+from tests.device import standin
 
 CELLS = cells()
 #: Launches in a time step, (forward, backward), products included: each operation by itself, and fused.

@@ -20,7 +20,7 @@ from scripts import benchmark, gpu_check, gpu_sections, gpu_timing
 from scripts.benchmark import SIZES, Size
 from scripts.gpu_sections import MAP_ERRORS, TRAINED, Settings
 from tasks.parenthesis import Parenthesis
-from tests import standin
+from tests.device import standin
 from tests.scripts.runs import ROOT, call
 
 

@@ -11,8 +11,8 @@ import scipy.linalg
 import scipy.sparse
 
 from ortho_ref import activations, backend
-from tests import standin
-from tests.standin import NAMES, DeviceArray, linalg, sparse, xp
+from tests.device import standin
+from tests.device.standin import NAMES, DeviceArray, linalg, sparse, xp
 
 HOST = np.arange(6.0).reshape(2, 3)
 BINARY = [operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.pow]
@@ -521,7 +521,7 @@ def _set(y: Any, value: Any) -> None:
         (lambda y, x, b: _set(y, x.shape[0]), "no attribute 'shape'"),
         (lambda y, x, b: _set(y, xp.matmul(x, x)), "element-wise functions only"),
         (lambda y, x, b: _set(y, xp.sum(x)), "element-wise functions only"),
-        (lambda y, x, b: _set(y, xp.where(x, x, y)), "not <class 'tests.standin.FusedVariable'>"),
+        (lambda y, x, b: _set(y, xp.where(x, x, y)), "not <class 'tests.device.standin.FusedVariable'>"),
         (lambda y, x, b: _set(y, np.tanh(x)), "NotImplemented|does not support ufuncs"),
         (lambda y, x, b: xp.tanh(x, out=y), "no `out`"),
         (lambda y, x, b: xp.add(x, x, y), "no `out`"),
