@@ -1,6 +1,7 @@
-"""One BLAS thread, the device fixture, and hypothesis settings for all tests."""
+"""One BLAS thread, the device and line fixtures, and hypothesis settings for all tests."""
 
 import os
+from collections.abc import Iterator
 
 for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
@@ -11,6 +12,7 @@ from hypothesis import HealthCheck, settings
 from ortho_ref import backend
 from scripts.program import limit_threads
 from tests.device import standin
+from tests.line import Line
 
 # The same draws on every run; --hypothesis-profile=random looks elsewhere.
 _COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.filter_too_much]}
@@ -65,6 +67,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             _fewer_examples(getattr(item, "obj", None))
         config.hook.pytest_deselected(items=others)
         items[:] = own
+
+
+@pytest.fixture
+def line() -> Iterator[Line]:
+    """A line to the processes that the test starts."""
+    own = Line()
+    yield own
+    own.close()
 
 
 def _fewer_examples(test: object) -> None:
