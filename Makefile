@@ -1,4 +1,4 @@
-# make test, make demo, make lint and make crosscheck do all the set-up they need in .venv.
+# Every target does all the set-up it needs, in .venv.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -8,10 +8,13 @@ export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
 export MKL_NUM_THREADS ?= 1
 
-.PHONY: test lint crosscheck demo clean
+.PHONY: test install-test lint crosscheck demo clean
 
 test: $(VENV)/.test
-	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 8
+	$(BIN)/python -m pytest -m "not install" --numprocesses auto --maxprocesses 8
+
+install-test: $(VENV)/.test
+	$(BIN)/python -m pytest -m install
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
