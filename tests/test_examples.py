@@ -1,0 +1,45 @@
+"""Which examples the profiles draw: fixed ones, or those of a seed."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+DRAWS = """
+from hypothesis import given, settings, strategies as st
+@settings(max_examples=5)
+@given(st.integers(0, 2**60))
+def test_draws(number):
+    print("drawn", number)
+"""
+
+
+@pytest.fixture
+def drawn(tmp_path):
+    """The numbers that a test of these options draws."""
+
+    def of(*options):
+        (tmp_path / "test_draws.py").write_text(DRAWS)
+        command = [sys.executable, "-m", "pytest", "-s", "-p", "tests.conftest", "-p", "no:cacheprovider", *options]
+        command += ["--rootdir", str(tmp_path), "-c", "/dev/null", str(tmp_path / "test_draws.py")]
+        result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+        return [line for line in result.stdout.splitlines() if "drawn" in line]
+
+    return of
+
+
+def test_a_seed_given_back_draws_the_same(drawn):
+    """As in `make fuzz SEED=1`; another seed and the fixed profile draw others."""
+    random = ("--hypothesis-profile=random", "--hypothesis-seed")
+    first, again, other, fixed = (drawn(*options) for options in ((*random, "1"), (*random, "1"), (*random, "2"), ()))
+    assert len(first) == 5
+    assert first == again
+    assert first != other
+    assert fixed not in (first, other)
+
+
+def test_the_fixed_profile_takes_no_seed(drawn):
+    """`make test` is the same on every run."""
+    assert drawn() == drawn("--hypothesis-seed=1")
