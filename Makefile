@@ -1,4 +1,4 @@
-# make test, make demo, make lint and make crosscheck do all the set-up they need in .venv.
+# Every target does all the set-up it needs, in .venv.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -8,10 +8,20 @@ export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
 export MKL_NUM_THREADS ?= 1
 
-.PHONY: test lint crosscheck demo clean
+.PHONY: test install-test fuzz lint crosscheck demo clean
 
 test: $(VENV)/.test
-	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 8
+	$(BIN)/python -m pytest -m "not install" --numprocesses auto --maxprocesses 8
+
+install-test: $(VENV)/.test
+	$(BIN)/python -m pytest -m install
+
+# Other examples than the fixed ones; the seed is said first and, after a failure, last.
+fuzz: $(VENV)/.test
+	@seed=$${SEED:-$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}; \
+	again="the same examples again: make fuzz SEED=$$seed"; echo "$$again"; \
+	$(BIN)/python -m pytest -m "not install" --numprocesses auto --maxprocesses 8 \
+		--hypothesis-profile=random --hypothesis-seed=$$seed || { echo "$$again"; exit 1; }
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

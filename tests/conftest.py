@@ -1,6 +1,7 @@
-"""One BLAS thread, the device fixture, and hypothesis settings for all tests."""
+"""One BLAS thread, the device and line fixtures, and hypothesis settings for all tests."""
 
 import os
+from collections.abc import Iterator
 
 for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
@@ -11,12 +12,14 @@ from hypothesis import HealthCheck, settings
 from threadpoolctl import threadpool_limits
 
 from ortho_ref import backend
-from tests import standin
+from tests.device import standin
+from tests.line import Line
 
-# The same draws on every run; --hypothesis-profile=random looks elsewhere.
+# The same draws on every run; --hypothesis-profile=random looks elsewhere, and with --hypothesis-seed at the same place
+# again: nothing is drawn from what an earlier run left in a folder.
 _COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.filter_too_much]}
 settings.register_profile("fixed", derandomize=True, **_COMMON)
-settings.register_profile("random", derandomize=False, **_COMMON)
+settings.register_profile("random", derandomize=False, database=None, print_blob=True, **_COMMON)
 
 
 # With --device: a device's arithmetic is what is tested, not the search for an example, which the host has done.
@@ -66,6 +69,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             _fewer_examples(getattr(item, "obj", None))
         config.hook.pytest_deselected(items=others)
         items[:] = own
+
+
+@pytest.fixture
+def line() -> Iterator[Line]:
+    """A line to the processes that the test starts."""
+    own = Line()
+    yield own
+    own.close()
 
 
 def _fewer_examples(test: object) -> None:

@@ -342,10 +342,11 @@ def test_copying(layout, T):
 @pytest.mark.parametrize("T", [1, 8])
 def test_denoise(form, T):
     """Places that coincide in the released form."""
-    task, B = Denoise(T, form), 4
-    batch = task.fresh(np.random.default_rng(0), B)
-    rng = np.random.default_rng(0)
-    inputs = {"data": rng.integers(1, 10, (10, B)), "places": task._places(rng, B)}
+    rng, released = np.random.default_rng(0), form == "released"
+    places = np.stack([np.sort(rng.choice(T + 9, 10, replace=released)) for _ in range(4)], axis=1)
+    assert (np.diff(places, axis=0) == 0).any() == released
+    inputs = {"data": rng.integers(1, 10, (10, 4)), "places": places}
+    batch = Denoise(T, form).batch(**inputs)
     config = {"task": "denoise", "length": T, "form": form}
     compare("task", config, inputs, {"x": batch.x, "y": batch.y})
 
@@ -353,11 +354,12 @@ def test_denoise(form, T):
 @pytest.mark.parametrize("T", [2, 7])
 def test_adding(T):
     """Marker, value; the sum.  Values that float32, which batches are made in, holds with their sums."""
-    task = Adding(T)
-    values, steps = task._draw(np.random.default_rng(0), 4)
-    values = np.round(values.astype(float) * 2**20) / 2**20
-    batch = task.batch(values, steps)
-    inputs = {"values": values, "steps": steps}
+    rng, half = np.random.default_rng(0), T // 2
+    inputs = {
+        "values": np.round(rng.random((4, T)) * 2**20) / 2**20,
+        "steps": rng.integers([0, half], [half, T], (4, 2)),
+    }
+    batch = Adding(T).batch(**inputs)
     compare("task", {"task": "adding", "length": T}, inputs, {"x": batch.x, "y": batch.y})
 
 

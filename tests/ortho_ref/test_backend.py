@@ -1,6 +1,7 @@
 """The array library follows the arrays; moves are explicit; nothing heavy is imported."""
 
 import contextlib
+import importlib.util
 import platform
 import re
 import subprocess
@@ -13,7 +14,7 @@ import pytest
 
 from ortho_ref import backend
 from ortho_ref.subnormals import subnormals_as_zero
-from tests import standin
+from tests.device import standin
 
 
 class Pair(NamedTuple):
@@ -71,13 +72,20 @@ def test_unknown_device():
         backend.to_device(np.ones(1), "tpu")
 
 
-def test_gpu_without_cupy(monkeypatch):
+@pytest.fixture
+def anew():
+    """ortho_ref.backend as it is when it has just been imported, with no library loaded."""
+    spec = importlib.util.find_spec("ortho_ref.backend")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_gpu_without_cupy(anew, monkeypatch):
     """A device that cannot be had says what to install."""
     monkeypatch.setitem(sys.modules, "cupy", None)
-    monkeypatch.setitem(backend._LOADERS, "cupy", backend._cupy_library)
-    monkeypatch.delitem(backend._LOADED, "cupy", raising=False)
-    with pytest.raises(backend.DeviceError, match="pip install cupy-cuda13x"):
-        backend.to_device(np.ones(1), "gpu")
+    with pytest.raises(anew.DeviceError, match="pip install cupy-cuda13x"):
+        anew.to_device(np.ones(1), "gpu")
 
 
 class CUDARuntimeError(RuntimeError):
@@ -101,8 +109,6 @@ def with_cupy(monkeypatch):
         runtime = types.SimpleNamespace(CUDARuntimeError=CUDARuntimeError, **runtime)
         cupy = types.SimpleNamespace(cuda=types.SimpleNamespace(runtime=runtime))
         monkeypatch.setitem(sys.modules, "cupy", cupy)
-        monkeypatch.setitem(backend._LOADERS, "cupy", backend._cupy_library)
-        monkeypatch.delitem(backend._LOADED, "cupy", raising=False)
 
     return put
 
@@ -134,26 +140,24 @@ OLD = "cudaErrorInsufficientDriver: CUDA driver version is insufficient for CUDA
     ],
     ids=["no device", "count of 0", "old driver", "old driver, no versions"],
 )
-def test_cupy_without_gpu(with_cupy, runtime, message):
+def test_cupy_without_gpu(anew, with_cupy, runtime, message):
     """CuPy where there is no device, or a driver too old for it: what is there and what is needed, in one line."""
     with_cupy(**runtime)
-    with pytest.raises(backend.DeviceError) as caught:
-        backend.to_device(np.ones(1), "gpu")
+    with pytest.raises(anew.DeviceError) as caught:
+        anew.to_device(np.ones(1), "gpu")
     assert re.fullmatch(message.replace("(", "\\(").replace(")", "\\)"), str(caught.value)), caught.value
 
 
-def test_cupy_that_cannot_be_loaded(monkeypatch, tmp_path):
+def test_cupy_that_cannot_be_loaded(anew, monkeypatch, tmp_path):
     """Installed, but a library it needs is missing: the first line of what it says, not "install CuPy"."""
     (tmp_path / "cupy.py").write_text(
         'raise ImportError("""\\n=====\\nFailed to import CuPy.\\n\\nlibnvrtc.so.13: cannot open""")\n'
     )
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "cupy", raising=False)
-    monkeypatch.setitem(backend._LOADERS, "cupy", backend._cupy_library)
-    monkeypatch.delitem(backend._LOADED, "cupy", raising=False)
     message = r"^device 'gpu': CuPy is installed but cannot be loaded: Failed to import CuPy\.$"
-    with pytest.raises(backend.DeviceError, match=message):
-        backend.to_device(np.ones(1), "gpu")
+    with pytest.raises(anew.DeviceError, match=message):
+        anew.to_device(np.ones(1), "gpu")
 
 
 @pytest.mark.parametrize("array", [np.array([None]), np.array(["a"]), np.ones(1, np.longdouble)], ids=str)

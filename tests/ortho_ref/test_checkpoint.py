@@ -350,19 +350,19 @@ def test_no_folder_to_write_in(tmp_path):
 # The lock
 
 HOLDER = """
-import sys, time
+import sys
 from pathlib import Path
 from ortho_ref import checkpoint
 with checkpoint.locked(Path(sys.argv[1])):
     print("held", flush=True)
-    time.sleep(600)
+    sys.stdin.read()
 """
 
 
 def test_the_lock_of_another_process(tmp_path):
     """Is respected, with that process in the message, and gone when it was killed."""
     command = [sys.executable, "-c", HOLDER, str(tmp_path)]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as holder:
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
         try:
             assert holder.stdout.readline() == "held\n"
             for _ in range(2):  # being refused leaves the lock and its number as they are

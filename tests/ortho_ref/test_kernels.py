@@ -17,7 +17,7 @@ from ortho_ref.cells.by_name import name_of
 from ortho_ref.cells.cell import parts_of
 from ortho_ref.fused import kernels
 from ortho_ref.fused.kernels import launch
-from tests import standin
+from tests.device import standin
 
 CELLS = {name: cell for name, cell in cells().items() if fused.has_form(cell)}
 #: Launches in a time step, (forward, backward), products included: each operation by itself, and fused.

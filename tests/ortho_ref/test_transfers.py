@@ -32,7 +32,7 @@ from ortho_ref.parametrizations import (
 )
 from ortho_ref.task import Batch, Tokens, Vectors
 from ortho_ref.training import Trainer, read_metrics
-from tests import standin
+from tests.device import standin
 from tests.ortho_ref.test_training import Crash, Crashing, Fixed, Poisoned, assert_same
 
 LU = {"lu_factor", "lu_solve"}

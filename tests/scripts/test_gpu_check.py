@@ -5,7 +5,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 import types
 from dataclasses import replace
 
@@ -21,7 +20,8 @@ from scripts import benchmark, gpu_check, gpu_sections, gpu_timing
 from scripts.benchmark import SIZES, Size
 from scripts.gpu_sections import MAP_ERRORS, TRAINED, Settings
 from tasks.parenthesis import Parenthesis
-from tests import standin
+from tests.device import standin
+from tests.line import CHILD, PATIENCE, limits_begin_at
 from tests.scripts.runs import ROOT, call
 
 
@@ -32,7 +32,7 @@ def tiny(tmp_path):
         out=tmp_path,
         device="stand-in",
         suite=("tests/ortho_ref/test_layers.py",),
-        suite_seconds=60,
+        suite_seconds=PATIENCE,
         suite_processes=1,
         size=Size(2, 4, 3, 8),
         updates=3,
@@ -268,22 +268,34 @@ def test_suite_in_two_processes(tiny, other_suite):
     assert [figures[key] for key in ("tests", "failures", "errors", "skipped")] == [4, 1, 1, 0]
 
 
+SAYS = """
+import pytest
+@pytest.hookimpl(trylast=True)  # when it stands in the log
+def pytest_runtest_logreport(report):
+    if report.when == "call" and "PYTEST_XDIST_WORKER" not in os.environ:
+        line.send(f"{report.nodeid} {report.outcome};".encode())
+"""
+
+
 @pytest.mark.parametrize("processes", [1, 2])
-def test_suite_that_hangs(tiny, other_suite, tmp_path, processes):
+def test_suite_that_hangs(tiny, other_suite, tmp_path, line, monkeypatch, processes):
     """What passed and failed before it was stopped is counted."""
-    (tmp_path / "test_broken.py").write_text("import time\ndef test_long(): time.sleep(60)\n")
-    figures = {}
-    (message,) = failures("suite", replace(tiny, suite=(), suite_seconds=6, suite_processes=processes), figures)
-    assert message.startswith("stopped after 6 s; 2 passed, 1 failed until then; ")
-    assert figures["seconds"] < 20
+    with open(tmp_path / "conftest.py", "a") as stream:
+        stream.write(f"import os\n{line.source}{SAYS}")
+    (tmp_path / "test_broken.py").write_text("from conftest import hold\ndef test_long(): hold()\n")
+    words = ("test_1 passed;", "test_2 passed;", "test_wrong failed;")
+    limits_begin_at(monkeypatch, lambda: [line.hears(word) for word in words])
+    (message,) = failures("suite", replace(tiny, suite=(), suite_seconds=0.1, suite_processes=processes))
+    assert message.startswith("stopped after 0.1 s; 2 passed, 1 failed until then; ")
 
 
-def test_suite_is_stopped_after_its_time(tiny):
+def test_suite_is_stopped_after_its_time(tiny, other_suite, tmp_path, line, monkeypatch):
     """Killed with all it started; what passed until then is counted from the log."""
-    figures = {}
-    (message,) = failures("suite", replace(tiny, suite_seconds=0.2), figures)
-    assert message.startswith("stopped after 0.2 s; 0 passed, 0 failed until then; ")
-    assert figures["seconds"] < 10
+    (tmp_path / "conftest.py").write_text(f"{line.source}{CHILD}line.send(b'loading')\nhold()\n")
+    limits_begin_at(monkeypatch, lambda: line.hears("loading"))
+    (message,) = failures("suite", replace(tiny, suite=(), suite_seconds=0.1))
+    assert message.startswith("stopped after 0.1 s; 0 passed, 0 failed until then; ")
+    assert line.ended()
 
 
 def test_suite_without_a_test_is_a_failure(tiny):
@@ -417,7 +429,8 @@ def test_timings_and_versions_with_the_standin_as_the_gpu(gpu, tiny, monkeypatch
     monkeypatch.setitem(vars(standin.xp), "__version__", "14.2.0")
     monkeypatch.setitem(backend._LOADED, "standin", replace(standin.LIBRARY, device="gpu"))
     monkeypatch.setitem(backend._DEVICES, "gpu", "standin")
-    monkeypatch.setattr(Event, "record", lambda self: setattr(self, "at", 1e3 * time.perf_counter()))
+    clock = itertools.count()
+    monkeypatch.setattr(Event, "record", lambda self: setattr(self, "at", next(clock)))
     monkeypatch.setattr(Event, "synchronize", lambda self: None)
     names = ("versions", "agreement", "maps", "timings", "launches")
     report = gpu_check.check(replace(tiny, device="gpu", names=("nc-gru",), trained=("gru",)), names)

@@ -21,7 +21,7 @@ from scripts import ablation, benchmark, bounds, check_gradients, demo, evaluate
 from scripts.benchmark import time_interleaved
 from tasks.adding import Adding
 from tasks.parenthesis import Parenthesis
-from tests import standin
+from tests.device import standin
 from tests.scripts.runs import ROOT, call
 
 

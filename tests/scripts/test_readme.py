@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.line import PATIENCE
+
 ROOT = Path(__file__).parents[2]
 
 # What makes a command of minutes one of seconds, and leaves it the same command.
@@ -56,8 +58,10 @@ def test_commands_run(page, programs, tmp_path):
     (tmp_path / "mine.py").write_text("".join(blocks(page, "python")[:1]))
     ran = []
     for variables, module, arguments in commands(page):
-        if "--command" in arguments and not compiled(tmp_path / "mine"):
-            continue
+        if "--command" in arguments:
+            if not compiled(tmp_path / "mine"):
+                continue
+            arguments += ["--timeout", str(PATIENCE)]
         program = module.removeprefix("scripts.")
         shorter = [] if "--resume" in arguments else SHORTER.get(program, [])
         environment = os.environ | dict(v.split("=") for v in variables) | {"PYTHONPATH": str(ROOT)}

@@ -1,7 +1,5 @@
 """Implementations and vectors that the tests of the conformance kit share."""
 
-from pathlib import Path
-
 from ortho_ref.conformance import reference
 from ortho_ref.conformance.case import Case, Vector, vectors
 
@@ -24,11 +22,3 @@ def vector_of(expected, kind="cell", scales=None, low=None, high=None):
     """A vector made up for a test, with these answers."""
     case = Case("made/up", kind, {}, {}, {name: array.shape for name, array in expected.items()})
     return Vector(case, expected, scales or {}, low or {}, high or {}, {}, (), "made up", (), {})
-
-
-def alive(pid):
-    """Whether there is such a process that has not ended."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False

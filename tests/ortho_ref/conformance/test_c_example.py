@@ -16,6 +16,7 @@ from ortho_ref.activations import ACTIVATIONS
 from ortho_ref.cells import GRUResetBefore
 from ortho_ref.conformance import check, command_adapter, report
 from ortho_ref.conformance.case import select
+from tests.line import PATIENCE
 
 SOURCE = Path(__file__).parents[3] / "docs" / "examples" / "gru_reset_before.c"
 FLAGS = ("-std=c99", "-O2", "-Wall", "-Wextra", "-Werror")
@@ -42,7 +43,7 @@ def program(compiled):
     def run(file, output=folder / "refused.safetensors"):
         (folder / "input.safetensors").write_bytes(file)
         return subprocess.run(
-            [folder / "mine", folder / "input.safetensors", output], timeout=10, stderr=subprocess.DEVNULL
+            [folder / "mine", folder / "input.safetensors", output], timeout=PATIENCE, stderr=subprocess.DEVNULL
         ).returncode
 
     return run
@@ -346,7 +347,7 @@ def test_random_bytes_are_refused(program, pack):
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_the_kit_s_verdict(compiled, dtype):
     """`--command`: every case of this cell passes, flaws are refused, all other cases are not supported."""
-    found = check(command_adapter(f"{compiled} {{input}} {{output}}"), dtype=dtype)
+    found = check(command_adapter(f"{compiled} {{input}} {{output}}", PATIENCE), dtype=dtype)
     own = {v.id for v in select() if v.case.config.get("cell") == "gru_reset_before" and v.case.kind != "jacobian"}
     assert found.ok
     assert {result.id for result in found.results if result.status == report.PASSED} == own

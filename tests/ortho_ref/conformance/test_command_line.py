@@ -6,7 +6,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -17,7 +16,8 @@ import ortho_ref
 from ortho_ref.conformance.__main__ import described, main
 from ortho_ref.conformance.case import select
 from ortho_ref.conformance.schema import schema
-from tests.ortho_ref.conformance.adapters import BY_ID, alive
+from tests.line import CHILD, PATIENCE
+from tests.ortho_ref.conformance.adapters import BY_ID
 
 ROOT = Path(__file__).parents[3]
 ADAPTER = """
@@ -113,16 +113,17 @@ def test_run_writes_a_report(call, adapter, tmp_path, dtype):
     assert limits == {1e-9 if dtype == "float64" else 5e-5}
 
 
-def test_run_of_a_command(call, tmp_path):
+def test_run_of_a_command(call, tmp_path, line):
     """Its time limit is --timeout."""
     program = tmp_path / "mine.py"
-    program.write_text("import sys, time\ntime.sleep(float(sys.argv[3]))\nsys.exit(77)\n")
     words = f"{sys.executable} -S {shlex.quote(str(program))} {{input}} {{output}}"
-    code, out, _ = call("run", "--command", f"{words} 0", "--only", "task/adding")
+    program.write_text("import sys\nsys.exit(77)\n")
+    code, out, _ = call("run", "--command", words, "--only", "task/adding", "--timeout", PATIENCE)
     assert (code, statuses(out)[0]) == (1, {"task/adding": "unsupported"})
-    code, out, _ = call("run", "--command", f"{words} 9", "--only", "task/adding", "--timeout", "0.2")
+    program.write_text(f"{line.source}hold()\n")
+    code, out, _ = call("run", "--command", words, "--only", "task/adding", "--timeout", "0.1")
     assert (code, statuses(out)[0]) == (1, {"task/adding": "failed"})
-    assert "did not end within 0.2 seconds" in out
+    assert "did not end within 0.1 seconds" in out
 
 
 def test_list(call):
@@ -332,51 +333,50 @@ def test_a_reader_that_stops_makes_no_pass(adapter, tmp_path):
 
 # An end by signal
 
-HANGS = """
-import os, subprocess, sys, time
+HANGS = f"""
+import signal
 from pathlib import Path
-input, output = sys.argv[1:]
 told = Path(__file__).parent / "told"
 count = len(told.read_text().splitlines()) if told.exists() else 0
 if count < 2:
     told.write_text("done\\n" * (count + 1))
-    sys.exit(77)
-child = subprocess.Popen([sys.executable, "-S", "-E", "-c", "import time; time.sleep(60)"])
-import signal
+    raise SystemExit(77)
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 signal.signal(signal.SIGINT, signal.SIG_IGN)
-whole = told.with_name("whole")
-whole.write_text(f"{os.getpid()} {child.pid}")
-whole.rename(told.with_name("pids"))
-time.sleep(60)
+%s{CHILD}
+line.send(b"ready")
+hold()
 """
-SLEEPS = """
-import time
-from pathlib import Path
+# In short sleeps: Python looks at a signal between them, at one just before a long wait only after it.
+WAITS = """
+%simport time
 from tests.ortho_ref.conformance.adapters import right
 seen = []
 def run(case):
     seen.append(case.id)
     if len(seen) == 3:
-        Path(__file__).with_name("pids").write_text("")
         try:
-            time.sleep(60)
+            line.send(b"ready")
+            while True:
+                time.sleep(0.01)
         except Exception:
             pass
+        finally:
+            line.close()
     return right(case) if len(seen) == 1 else {name: -array for name, array in right(case).items()}
 """
 
 
-def interrupted(tmp_path, number, *arguments):
+def interrupted(tmp_path, line, number, *arguments):
     """Exit code, stdout, stderr and report of a run that is sent a signal when it says that it is ready; it has no
-    temporary folder left."""
+    temporary folder and no process left."""
     (tmp_path / "tmp").mkdir()
     environment = os.environ | {"PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path / "tmp")}
-    line = [sys.executable, "-W", "error", "-m", "ortho_ref.conformance", "run", *arguments]
-    line += ["--only", "loss/*", "--report", str(tmp_path / "out.json")]
+    command = [sys.executable, "-W", "error", "-m", "ortho_ref.conformance", "run", *arguments]
+    command += ["--only", "loss/*", "--report", str(tmp_path / "out.json")]
     # a signal that the shell ignores for what it starts in the background would be ignored by Python too
     process = subprocess.Popen(
-        line,
+        command,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -384,15 +384,12 @@ def interrupted(tmp_path, number, *arguments):
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     try:
-        until = time.monotonic() + 30
-        while not (tmp_path / "pids").exists():
-            assert process.poll() is None, process.communicate()
-            assert time.monotonic() < until
-            time.sleep(0.01)
+        line.hears("ready")
         process.send_signal(number)
-        out, err = process.communicate(timeout=15)
+        out, err = process.communicate(timeout=PATIENCE)
     finally:
         process.kill()
+    assert line.ended()
     assert list((tmp_path / "tmp").iterdir()) == []
     document = json.loads((tmp_path / "out.json").read_text())
     jsonschema.validate(document, schema()["$defs"]["report"])
@@ -403,10 +400,10 @@ SIGNALS = {signal.SIGINT: 130, signal.SIGTERM: 143}
 
 
 @pytest.mark.parametrize("number", SIGNALS)
-def test_an_adapter_that_is_interrupted(tmp_path, number):
+def test_an_adapter_that_is_interrupted(tmp_path, line, number):
     """What is done is told and written, failed cases too; the exit code says how it ended."""
-    (tmp_path / "mine.py").write_text(SLEEPS)
-    code, out, err, document = interrupted(tmp_path, number, "--adapter", str(tmp_path / "mine.py"))
+    (tmp_path / "mine.py").write_text(WAITS % line.source)
+    code, out, err, document = interrupted(tmp_path, line, number, "--adapter", str(tmp_path / "mine.py"))
     ids = [vector.id for vector in select("loss/*")]
     assert (code, err) == (SIGNALS[number], f"interrupted after 2 of {len(ids)} cases\n")
     found, summary = statuses(out)
@@ -415,31 +412,24 @@ def test_an_adapter_that_is_interrupted(tmp_path, number):
     assert {case["id"]: case["status"] for case in document["cases"]} == found
 
 
-def test_what_passed_before_an_interrupt_is_no_pass_of_all(tmp_path):
+def test_what_passed_before_an_interrupt_is_no_pass_of_all(tmp_path, line):
     """In the report as JSON."""
-    (tmp_path / "mine.py").write_text(SLEEPS.replace("len(seen) == 1", "True"))
-    code, out, _, document = interrupted(tmp_path, signal.SIGTERM, "--adapter", str(tmp_path / "mine.py"))
+    (tmp_path / "mine.py").write_text((WAITS % line.source).replace("len(seen) == 1", "True"))
+    code, out, _, document = interrupted(tmp_path, line, signal.SIGTERM, "--adapter", str(tmp_path / "mine.py"))
     assert (code, document["ok"], document["counts"]["passed"]) == (143, False, 2)
     assert statuses(out)[1].startswith("2 passed, 0 failed")
 
 
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
 @pytest.mark.parametrize("number", SIGNALS)
-def test_a_program_that_is_interrupted(tmp_path, number):
+def test_a_program_that_is_interrupted(tmp_path, line, number):
     """It and its child are ended, though they hear no signal, and its folder is gone."""
-    (tmp_path / "mine.py").write_text(HANGS)
+    (tmp_path / "mine.py").write_text(HANGS % line.source)
     command = f"{sys.executable} -S -E {shlex.quote(str(tmp_path / 'mine.py'))} {{input}} {{output}}"
-    code, out, err, document = interrupted(tmp_path, number, "--command", command, "--timeout", "60")
+    code, out, err, document = interrupted(tmp_path, line, number, "--command", command, "--timeout", str(PATIENCE))
     ids = [vector.id for vector in select("loss/*")]
     assert (code, err) == (SIGNALS[number], f"interrupted after 2 of {len(ids)} cases\n")
     assert statuses(out)[0] == dict.fromkeys(ids[:2], "unsupported")
     assert [case["id"] for case in document["cases"]] == ids[:2]
-    pids = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
-    assert len(pids) == 2
-    until = time.monotonic() + 2
-    while any(map(alive, pids)) and time.monotonic() < until:
-        time.sleep(0.01)
-    assert not any(map(alive, pids))
 
 
 @pytest.mark.parametrize("end", [KeyboardInterrupt, "signal"])

@@ -5,7 +5,6 @@ import os
 import shlex
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import jsonschema
@@ -18,7 +17,8 @@ from ortho_ref.conformance.case import select
 from ortho_ref.conformance.report import FAILED, PARTIAL, PASSED, UNSUPPORTED
 from ortho_ref.conformance.runner import Broken, Refused, run_one
 from ortho_ref.conformance.schema import schema
-from tests.ortho_ref.conformance.adapters import BY_ID, alive, answering, right, vector_of
+from tests.line import CHILD, PATIENCE, limits_begin_at
+from tests.ortho_ref.conformance.adapters import BY_ID, answering, right, vector_of
 
 ID = "cell/fastrnn/sgornn-square"
 INVALID = "invalid/scaled_cayley/nan"
@@ -615,7 +615,7 @@ def test_a_folder_is_no_adapter(tmp_path):
 def program(tmp_path):
     """A small Python program as an adapter: of its source, which finds its two files in `input` and `output`."""
 
-    def adapter(source, timeout=10.0, more="", isolated=True):
+    def adapter(source, timeout=PATIENCE, more="", isolated=True):
         path = tmp_path / "a program.py"
         path.write_text(f"import sys\n*more, input, output = sys.argv[1:]\n{source}\n")
         options = ["-S", "-E"] if isolated else []
@@ -780,52 +780,28 @@ def test_a_program_refuses_by_its_exit_code_alone(program, source, status):
     assert result_of(program(source), INVALID).status == status
 
 
-def gone(path, count):
-    """Whether the processes whose numbers stand in a file have ended, or do so at once."""
-    pids = [int(pid) for pid in path.read_text().split()]
-    assert len(pids) == count
-    until = time.monotonic() + 2
-    while any(map(alive, pids)) and time.monotonic() < until:
-        time.sleep(0.01)
-    return not any(map(alive, pids))
-
-
-SPAWNS = """
-import os, subprocess, time
-child = subprocess.Popen([sys.executable, "-S", "-E", "-c", "import time; time.sleep(60)"])
-with open({path!r}, "w") as file:
-    print(os.getpid(), child.pid, file=file)
-"""
-LINUX = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
-
-
-@LINUX
-def test_a_program_that_hangs(program, tmp_path):
+def test_a_program_that_hangs(program, line, monkeypatch):
     """It and its child are ended at the time limit, though it does not listen to SIGTERM."""
-    pids = tmp_path / "pids"
-    source = SPAWNS.format(path=str(pids)) + "import signal\nsignal.signal(15, signal.SIG_IGN)\ntime.sleep(60)"
-    start = time.monotonic()
-    result = result_of(program(source, timeout=0.5))
-    assert (result.status, result.message) == (FAILED, "did not end within 0.5 seconds")
-    assert time.monotonic() - start < 5
-    assert gone(pids, 2)
+    limits_begin_at(monkeypatch, lambda: line.hears("deaf"))
+    source = f"{line.source}{CHILD}import signal\nsignal.signal(15, signal.SIG_IGN)\nline.send(b'deaf')\nhold()"
+    result = result_of(program(source, timeout=0.1))
+    assert (result.status, result.message) == (FAILED, "did not end within 0.1 seconds")
+    assert line.ended()
 
 
-@LINUX
-def test_a_program_that_leaves_a_child_behind(program, tmp_path):
+def test_a_program_that_leaves_a_child_behind(program, line):
     """Which holds stderr: the result does not wait for it, and it is ended."""
-    pids = tmp_path / "pids"
-    start = time.monotonic()
-    result = result_of(program(SPAWNS.format(path=str(pids)) + "sys.exit(5)"))
+    result = result_of(program(f"{line.source}{CHILD}sys.exit(5)"))
     assert result.message.startswith("ended with exit code 5")
-    assert time.monotonic() - start < 5
-    assert gone(pids, 2)
+    assert line.ended()
 
 
-def test_a_time_limit_is_for_each_case(program):
-    """Three cases of 0.2 seconds each within a limit of 0.5."""
-    report = check(program("import time; time.sleep(0.2); sys.exit(77)", timeout=0.5), "optimizer/sgd")
+def test_a_time_limit_is_for_each_case(program, monkeypatch):
+    """Each of three has the whole of it, whatever the one before took."""
+    limits = limits_begin_at(monkeypatch, lambda: None)
+    report = check(program("sys.exit(77)"), "optimizer/sgd")
     assert [result.status for result in report.results] == [UNSUPPORTED] * 3
+    assert limits == [PATIENCE] * 3
 
 
 def test_much_on_stderr_and_stdout(program):
@@ -842,7 +818,7 @@ def test_a_program_reads_nothing_from_the_kit_s_stdin(program):
     own, (end, other) = os.dup(0), os.pipe()
     os.dup2(end, 0)
     try:
-        assert result_of(program("sys.stdin.read()\nsys.exit(77)", timeout=2)).status == UNSUPPORTED
+        assert result_of(program("sys.stdin.read()\nsys.exit(77)")).status == UNSUPPORTED
     finally:
         os.dup2(own, 0)
         for file in (own, end, other):
@@ -880,7 +856,7 @@ def test_paths_with_spaces(program, tmp_path, monkeypatch):
 def test_the_places_may_be_within_words_and_come_twice(tmp_path):
     path = tmp_path / "program.py"
     path.write_text("import sys\na, b, c = sys.argv[1:]\nassert a == '--in=' + b + ',' + b and c != b\nsys.exit(77)")
-    run = command_adapter(f"{sys.executable} -S {path} --in={{input}},{{input}} {{input}} {{output}}")
+    run = command_adapter(f"{sys.executable} -S {path} --in={{input}},{{input}} {{input}} {{output}}", PATIENCE)
     assert run(BY_ID[ID].given("float64")) is None
 
 

@@ -15,7 +15,7 @@ Not imitated: rounding, indices out of bounds (CuPy wraps around, here IndexErro
 (CuPy stores any of the values), streams, memory, kernels of one's own in CUDA (NotImplementedError), NaN in place of
 LinAlgError.
 
-Import it under one name everywhere, `from tests import standin`: a second import would be a second library.
+Import it under one name everywhere, `from tests.device import standin`: a second import would be a second library.
 """
 
 import inspect

@@ -11,8 +11,8 @@ import scipy.linalg
 import scipy.sparse
 
 from ortho_ref import activations, backend
-from tests import standin
-from tests.standin import NAMES, DeviceArray, linalg, sparse, xp
+from tests.device import standin
+from tests.device.standin import NAMES, DeviceArray, linalg, sparse, xp
 
 HOST = np.arange(6.0).reshape(2, 3)
 BINARY = [operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.pow]
@@ -23,13 +23,6 @@ IN_PLACE = [operator.iadd, operator.isub, operator.imul, operator.itruediv, oper
 @pytest.fixture
 def x() -> DeviceArray:
     return xp.asarray(HOST)
-
-
-@pytest.fixture
-def registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    for table in ("_LOADERS", "_LOADED", "_DEVICES"):
-        monkeypatch.setattr(backend, table, dict(getattr(backend, table)))
-    backend.register("standin", standin.LIBRARY)
 
 
 def same(result: Any, expected: Any) -> None:
@@ -456,7 +449,6 @@ def test_sparse_matrices(name: str, x: DeviceArray) -> None:
 # The backend
 
 
-@pytest.mark.usefixtures("registered")
 def test_backend(x: DeviceArray) -> None:
     assert backend.is_array(x)
     assert backend.xp_of(x, 1.0, None) is xp
@@ -468,7 +460,6 @@ def test_backend(x: DeviceArray) -> None:
     np.testing.assert_array_equal(backend.to_host(moved)["a"], HOST)
 
 
-@pytest.mark.usefixtures("registered")
 @pytest.mark.parametrize("name", activations.ACTIVATIONS)
 @pytest.mark.parametrize("dtype", [np.float32, np.complex128])
 def test_activations(name: str, dtype: Any) -> None:
@@ -521,7 +512,7 @@ def _set(y: Any, value: Any) -> None:
         (lambda y, x, b: _set(y, x.shape[0]), "no attribute 'shape'"),
         (lambda y, x, b: _set(y, xp.matmul(x, x)), "element-wise functions only"),
         (lambda y, x, b: _set(y, xp.sum(x)), "element-wise functions only"),
-        (lambda y, x, b: _set(y, xp.where(x, x, y)), "not <class 'tests.standin.FusedVariable'>"),
+        (lambda y, x, b: _set(y, xp.where(x, x, y)), "not <class 'tests.device.standin.FusedVariable'>"),
         (lambda y, x, b: _set(y, np.tanh(x)), "NotImplemented|does not support ufuncs"),
         (lambda y, x, b: xp.tanh(x, out=y), "no `out`"),
         (lambda y, x, b: xp.add(x, x, y), "no `out`"),

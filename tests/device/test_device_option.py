@@ -10,8 +10,8 @@ import pytest
 
 from tests.conftest import DEVICE_EXAMPLES
 
-ROOT = Path(__file__).parent.parent
-FILES = ("tests/ortho_ref/test_losses.py", "tests/ortho_ref/test_optimizers.py", "tests/test_standin.py")
+ROOT = Path(__file__).parent.parent.parent
+FILES = ("tests/ortho_ref/test_losses.py", "tests/ortho_ref/test_optimizers.py", "tests/device/test_standin.py")
 
 
 def run(*arguments):

@@ -1,9 +1,9 @@
-"""Write cupy_names.json, the names and parameter names that tests/standin.py checks against, from an installed CuPy.
+"""Write cupy_names.json, the names and parameter names that standin.py checks against, from an installed CuPy.
 
 Run by hand when the supported CuPy changes; no GPU is needed, CUDA's libraries are:
 
     pip install "cupy-cuda13x[ctk]==14.2.0" scipy
-    python tests/make_cupy_names.py
+    python tests/device/make_cupy_names.py
 
 Each entry is one of: the parameters of a function, separated by spaces, with `/`, `*`, `*args`, `**kwargs` as Python
 writes them; "ufunc" and the ufunc methods that work; "value" for anything else (dtypes, constants, classes, modules).
