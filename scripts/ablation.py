@@ -41,9 +41,9 @@ from ortho_ref.network import Network
 from ortho_ref.parametrizations import NeumannCayley, ScaledCayley
 from ortho_ref.task import check_integer
 from ortho_ref.training import Record, Trainer, read_metrics
-from scripts.benchmark import synchronizer, time_interleaved
-from scripts.plot import COLORS, Run, draw_losses, save
+from scripts.pictures.losses import COLORS, Run, draw_losses, save
 from scripts.program import BAD_INPUT, check_device, device_option, fail, limit_threads, run, say
+from scripts.timing.rounds import synchronizer, time_interleaved
 from scripts.train import config_of, made_by, make_trainer, remove_run, train
 from tasks.adding import Adding
 

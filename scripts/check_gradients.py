@@ -83,7 +83,7 @@ def check_cell(name: str, cell: Cell, rng: np.random.Generator, torch: bool, dev
         by_differences.append(float("inf") if any(row.vacuous for row in report.rows) else report.largest)
         by_fused.append(largest_error(to_host(there.gradients(fused)), ours)[0])
         if torch:
-            from scripts import autograd as oracle
+            from scripts.oracle import autograd as oracle
 
             by_autograd.append(largest_error(ours, oracle.gradients_of(problem))[0])
     return Result(name, max(by_differences), max(by_fused), max(by_autograd) if torch else None)
@@ -97,7 +97,7 @@ def check_parametrization(
     ours = to_host(problem.on(device).gradients())
     autograd = None
     if torch:
-        from scripts import autograd as oracle
+        from scripts.oracle import autograd as oracle
 
         autograd = largest_error(free_entries(ours), oracle.gradients_of_map(problem))[0]
     report = problem.check(ours)

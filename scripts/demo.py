@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from ortho_ref.training import Record
-from scripts.plot import draw, run_of
+from scripts.pictures.losses import draw, run_of
 from scripts.program import BAD_INPUT, check_device, device_option, fail, limit_threads, run, say
 from scripts.train import TaskName, config_of, make_trainer, remove_run, train
 

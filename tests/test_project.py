@@ -16,7 +16,7 @@ from ortho_ref import models
 from ortho_ref.conformance.case import vectors
 from ortho_ref.conformance.mistakes import MISTAKES
 from ortho_ref.parametrizations.by_name import FORMS
-from scripts.equation_index import TAG, code_tags, tags_of
+from scripts.equations.tags import TAG, code_tags, tags_of
 
 ROOT = Path(__file__).parent.parent
 FOLDERS = ("ortho_ref", "gradients", "tasks", "scripts")

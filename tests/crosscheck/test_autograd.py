@@ -19,8 +19,8 @@ from ortho_ref.cells import FastRNN, GRUResetAfter  # noqa: E402
 from ortho_ref.cells.cell import state_of  # noqa: E402
 from ortho_ref.network import Network  # noqa: E402
 from ortho_ref.parametrizations import NeumannCayley, ScaledCayley  # noqa: E402
-from scripts import autograd as oracle  # noqa: E402
 from scripts.check_gradients import cells  # noqa: E402
+from scripts.oracle import autograd as oracle  # noqa: E402
 from tests.ortho_ref.maps import ORTHOGONAL, problems  # noqa: E402
 
 CELLS = cells()

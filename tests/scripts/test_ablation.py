@@ -10,7 +10,7 @@ from ortho_ref import models
 from ortho_ref.training import read_config, read_metrics
 from scripts import ablation, train
 from scripts.ablation import Name
-from scripts.benchmark import time_interleaved
+from scripts.timing.rounds import time_interleaved
 from tasks.adding import Adding
 from tasks.copying import Copying
 from tasks.denoise import Denoise

@@ -16,9 +16,11 @@ from ortho_ref import backend, fused, models
 from ortho_ref.cells import LSTM
 from ortho_ref.optimizers import Adam
 from ortho_ref.parametrizations import Exponential, ScaledCayley
-from scripts import benchmark, gpu_check, gpu_sections, gpu_timing
-from scripts.benchmark import SIZES, Size
-from scripts.gpu_sections import MAP_ERRORS, TRAINED, Settings
+from scripts import gpu_check
+from scripts.gpu import sections, timing
+from scripts.gpu.sections import MAP_ERRORS, TRAINED, Settings
+from scripts.timing.rounds import synchronizer, time_interleaved
+from scripts.timing.steps import SIZES, Size
 from tasks.parenthesis import Parenthesis
 from tests import standin
 from tests.scripts.runs import ROOT, call
@@ -166,7 +168,7 @@ def test_out_of_time(tiny):
 
 
 def failures(section, own, figures=None):
-    return getattr(gpu_sections, section)(own, {} if figures is None else figures)
+    return getattr(sections, section)(own, {} if figures is None else figures)
 
 
 def test_agreement_sees_a_wrong_gradient(tiny, monkeypatch):
@@ -246,7 +248,7 @@ def other_suite(tmp_path, monkeypatch):
         "def test_1(): pass\ndef test_2(): pass\ndef test_wrong(): assert 1 == 2, 'here'\n"
     )
     (tmp_path / "test_broken.py").write_text("import nothing_of_this_name\n")
-    monkeypatch.setattr(gpu_sections, "ROOT", tmp_path)
+    monkeypatch.setattr(sections, "ROOT", tmp_path)
 
 
 def test_suite_counts_and_names_failures(tiny, other_suite):
@@ -326,7 +328,7 @@ def test_the_real_command_without_a_gpu(tmp_path):
 
 def test_exit_codes(tmp_path, monkeypatch):
     """0 where nothing failed, 1 where something did, which is listed last."""
-    monkeypatch.setattr(gpu_check, "SECTIONS", {"versions": gpu_sections.versions})
+    monkeypatch.setattr(gpu_check, "SECTIONS", {"versions": sections.versions})
     arguments = ["--out", tmp_path / "a", "--device", "stand-in"]
     code, _, stderr = call(gpu_check.main, *arguments)
     assert code == 0, stderr
@@ -400,13 +402,13 @@ def test_the_device_is_waited_for_before_a_clock_is_read(gpu, monkeypatch):
     """benchmark's rounds: once before and once after each timed turn, by the runtime; on the host not at all."""
     calls = []
     monkeypatch.setattr(gpu.cuda.runtime, "deviceSynchronize", lambda: calls.append("wait"))
-    wait = benchmark.synchronizer("gpu")
-    benchmark.time_interleaved({"a": lambda: calls.append("step")}, 2, 0, wait)
+    wait = synchronizer("gpu")
+    time_interleaved({"a": lambda: calls.append("step")}, 2, 0, wait)
     turn = ["step", "step", "wait", "step", "wait"]
     assert calls == ["step", "wait", "step", "wait", *turn, *turn]
     calls.clear()
-    benchmark.synchronizer("cpu")()
-    benchmark.synchronizer("stand-in")()
+    synchronizer("cpu")()
+    synchronizer("stand-in")()
     assert calls == []
 
 
@@ -436,8 +438,8 @@ def test_times_are_between_events(gpu):
     def step():
         Event.clock += next(taken, 3)  # the first compiles
 
-    assert gpu_timing.milliseconds(step, 4, "gpu") == 3
-    times = gpu_timing.interleaved({"a": step, "b": lambda: [step(), step()]}, 3, 0.1, "gpu")
+    assert timing.milliseconds(step, 4, "gpu") == 3
+    times = timing.interleaved({"a": step, "b": lambda: [step(), step()]}, 3, 0.1, "gpu")
     assert times == {"a": [3, 3, 3], "b": [6, 6, 6]}
 
 
@@ -447,31 +449,31 @@ def test_timings_go_on_after_a_size_that_fails(tiny, monkeypatch):
     def fake(steps, rounds, seconds, device):
         return {name: [1.0, 2.0, 9.0] if name.endswith("ours") else [3.0, 8.0, 9.0] for name in steps}
 
-    monkeypatch.setattr(gpu_timing, "interleaved", fake)
-    monkeypatch.setattr(gpu_timing, "torch_device", lambda device: "cpu")
-    monkeypatch.setattr(gpu_timing, "torch_step", lambda *arguments: None)
-    monkeypatch.setattr(gpu_timing, "plain_float32", lambda: "off")  # needs PyTorch
-    right = gpu_timing.numpy_step
+    monkeypatch.setattr(timing, "interleaved", fake)
+    monkeypatch.setattr(timing, "torch_device", lambda device: "cpu")
+    monkeypatch.setattr(timing, "torch_step", lambda *arguments: None)
+    monkeypatch.setattr(timing, "plain_float32", lambda: "off")  # needs PyTorch
+    right = timing.numpy_step
 
     def numpy_step(engine, size, model, device):
         if size.hidden == 5:
             raise MemoryError("Out of memory allocating 8 bytes")
         return right(engine, size, model, device)
 
-    monkeypatch.setattr(gpu_timing, "numpy_step", numpy_step)
+    monkeypatch.setattr(timing, "numpy_step", numpy_step)
     figures, sizes = {}, {"big": Size(1, 1, 1, 5), "small": Size(1, 1, 1, 4)}
-    failed = gpu_timing.timings(figures, sizes, 3, 0, "stand-in")
+    failed = timing.timings(figures, sizes, 3, 0, "stand-in")
     assert failed == ["big: MemoryError: Out of memory allocating 8 bytes"]
-    assert [row["model"] for row in figures["rows"]] == list(gpu_timing.PEERS)
+    assert [row["model"] for row in figures["rows"]] == list(timing.PEERS)
     row = figures["rows"][0]
     assert (row["size"], row["ours, ms"], row["torch, ms"], row["torch / ours"]) == ("small", 2, 8, 3)
 
 
 def test_timings_without_torch(tiny, monkeypatch):
     """No ratios, and why; no failure."""
-    monkeypatch.setattr(gpu_timing, "torch_device", lambda device: None)
+    monkeypatch.setattr(timing, "torch_device", lambda device: None)
     figures = {}
-    assert gpu_timing.timings(figures, tiny.timing_sizes, 1, 0, "stand-in") == []
+    assert timing.timings(figures, tiny.timing_sizes, 1, 0, "stand-in") == []
     assert figures["torch"] == "not installed, or it finds no GPU: no ratios"
     assert "torch, ms" not in figures["rows"][0]
 
@@ -486,18 +488,18 @@ def test_launches_per_time_step(gpu, monkeypatch):
         ),
     )
     monkeypatch.setitem(sys.modules, "torch", torch)
-    monkeypatch.setattr(gpu_timing, "torch_device", lambda device: "cuda")
+    monkeypatch.setattr(timing, "torch_device", lambda device: "cuda")
     seen = []
-    monkeypatch.setattr(gpu_timing, "numpy_step", lambda *a: lambda: seen.append(backend.fuses(standin.LIBRARY)))
-    monkeypatch.setattr(gpu_timing, "_profiled", lambda step, xp: next(counts))
+    monkeypatch.setattr(timing, "numpy_step", lambda *a: lambda: seen.append(backend.fuses(standin.LIBRARY)))
+    monkeypatch.setattr(timing, "kernels_in", lambda step, xp: next(counts))
     figures = {}
-    assert gpu_timing.launches(figures, Size(1, 20, 1, 1), "gpu") == []
+    assert timing.launches(figures, Size(1, 20, 1, 1), "gpu") == []
     assert [(row["kernels"], row["per step"]) for row in figures["rows"]] == [("fused", 3), ("plain", 9)] * 3
-    assert [row["model"] for row in figures["rows"][::2]] == list(gpu_timing.PEERS)
+    assert [row["model"] for row in figures["rows"][::2]] == list(timing.PEERS)
     assert seen == ([True] * 2 + [False] * 2) * 3
-    monkeypatch.setattr(gpu_timing, "_profiled", lambda step, xp: 0)
+    monkeypatch.setattr(timing, "kernels_in", lambda step, xp: 0)
     figures = {}
-    assert gpu_timing.launches(figures, Size(1, 20, 1, 1), "gpu") == []
+    assert timing.launches(figures, Size(1, 20, 1, 1), "gpu") == []
     assert figures == {"rows": [], "not_counted": "PyTorch's profiler sees 0 of 10 kernels that CuPy launches"}
 
 
@@ -521,4 +523,4 @@ def test_kernels_are_read_from_a_trace(gpu, monkeypatch):
                 json.dump({"traceEvents": events}, stream)
 
     monkeypatch.setattr(torch.profiler, "profile", Profile)
-    assert gpu_timing._profiled(lambda: None, gpu) == 2
+    assert timing.kernels_in(lambda: None, gpu) == 2

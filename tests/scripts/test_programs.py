@@ -17,7 +17,9 @@ from ortho_ref.parametrizations import ScaledCayley
 from ortho_ref.parametrizations.by_name import FORMS
 from ortho_ref.training import Trainer, load, read_config, read_metrics
 from scripts import ablation, benchmark, bounds, check_gradients, demo, evaluate, plot, train, training_speed, zoo
-from scripts.benchmark import time_interleaved
+from scripts.pictures import losses
+from scripts.timing.rounds import time_interleaved
+from scripts.timing.steps import Size
 from tasks.adding import Adding
 from tasks.parenthesis import Parenthesis
 from tests import standin
@@ -281,9 +283,9 @@ def test_what_is_drawn(runs, tmp_path, monkeypatch):
     """Losses at every line, held-out losses where there are some, the baseline; a second panel with the defect and the
     condition if a run has them, and only then."""
     figures = []
-    monkeypatch.setattr(plot.plt, "close", figures.append)
-    plot.draw([plot.run_of(runs["nc-gru"]), plot.run_of(runs["gru"])], tmp_path / "a.png")
-    plot.draw([plot.run_of(runs["gru"])], tmp_path / "b.png", "A title")
+    monkeypatch.setattr(losses.plt, "close", figures.append)
+    losses.draw([losses.run_of(runs["nc-gru"]), losses.run_of(runs["gru"])], tmp_path / "a.png")
+    losses.draw([losses.run_of(runs["gru"])], tmp_path / "b.png", "A title")
     both, free = figures
     assert (len(both.axes), len(free.axes)) == (2, 1)
     assert free.axes[0].get_title() == "A title"
@@ -442,7 +444,7 @@ def test_ablation_on_a_device(tmp_path, monkeypatch, name):
 
 def test_measuring_programs_on_a_device(runs, monkeypatch, tmp_path):
     """benchmark and training_speed time the device's arrays; bounds are the host's, from the device's states."""
-    monkeypatch.setattr(benchmark, "SIZES", {"parenthesis": benchmark.Size(2, 5, 3, 4)})
+    monkeypatch.setattr(benchmark, "SIZES", {"parenthesis": Size(2, 5, 3, 4)})
     devices, forward = [], fused.forward
 
     def noted(cell, weights, x, h0=None):

@@ -32,7 +32,7 @@ from ortho_ref.parametrizations import (
     rotations,
     structured,
 )
-from scripts.equation_index import tags_of
+from scripts.equations.tags import tags_of
 from tasks import adding, copying, denoise, parenthesis
 
 GRID = 4096

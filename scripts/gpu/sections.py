@@ -29,12 +29,12 @@ from ortho_ref.cells.cell import parts_of, state_of
 from ortho_ref.parametrizations import Exponential, NeumannCayley, Parametrization, ScaledCayley
 from ortho_ref.parametrizations.parametrization import defect
 from ortho_ref.training import Record
-from scripts.benchmark import SIZES, Size
 from scripts.defaults import DEFAULTS
 from scripts.program import blas, one_line
+from scripts.timing.steps import SIZES, Size
 from scripts.train import config_of, make_trainer
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 TOLERANCE, TOLERANCE_SINGLE, TOLERANCE_UPDATES = 1e-10, 1e-2, 1e-6
 MAP_ERRORS = ("value", "pullback", "value after", "pullback after")
 AGREEMENT_SIZE, LAUNCH_SIZE = Size(4, 20, 5, 16), SIZES["parenthesis"]._replace(length=20)
