@@ -21,7 +21,7 @@ from scripts.equations.tags import TAG, code_tags, tags_of
 ROOT = Path(__file__).parent.parent
 FOLDERS = ("ortho_ref", "gradients", "tasks", "scripts")
 FILES = {str(path.relative_to(ROOT)): path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))}
-CELLS = [name for name in FILES if re.fullmatch(r"ortho_ref/cells/(?!__init__|cell\b).*\.py", name)]
+CELLS = [name for name in FILES if re.fullmatch(r"ortho_ref/cells/(?!__init__|by_name|cell\b).*\.py", name)]
 
 
 @pytest.mark.parametrize("name", FILES)
