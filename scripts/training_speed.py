@@ -13,16 +13,15 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from scripts.defaults import DEFAULTS
+from scripts.grid.build import make_trainer
+from scripts.grid.config import config_of
 from scripts.program import BAD_INPUT, blas, device_option, fail, limit_threads, run
 from scripts.timing.updates import measure
-from scripts.train import config_of, make_trainer
-
-TASKS = tuple(task for task in DEFAULTS if task != "text")
+from tasks.by_name import GENERATED
 
 
 def main(
-    only: Annotated[list[str] | None, typer.Option(help=f"Tasks: {', '.join(TASKS)}.")] = None,
+    only: Annotated[list[str] | None, typer.Option(help=f"Tasks: {', '.join(GENERATED)}.")] = None,
     model: Annotated[str, typer.Option(help="A model's name.")] = "nc-gru",
     rounds: Annotated[int, typer.Option(min=1, help="Rounds; medians are reported.")] = 7,
     seconds: Annotated[float, typer.Option(min=0.0, help="Least time for each contender and round.")] = 0.5,
@@ -35,9 +34,9 @@ def main(
     for heading in ("task", "B, T, n", *figures):
         table.add_column(heading, justify="left" if heading == "task" else "right")
     try:
-        for task in only or TASKS:
-            if task not in TASKS:
-                raise ValueError(f"only is {task!r}; allowed: {', '.join(TASKS)}")
+        for task in only or GENERATED:
+            if task not in GENERATED:
+                raise ValueError(f"only is {task!r}; allowed: {', '.join(GENERATED)}")
             times = measure(make_trainer(config_of(task, model=model, device=device)), rounds, seconds)
             update, bare, batch = map(statistics.median, (times.update, times.bare, times.batch))
             ratio = statistics.median(u / b for u, b in zip(times.update, times.bare, strict=True))

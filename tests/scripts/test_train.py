@@ -19,7 +19,8 @@ from ortho_ref.cells import GRUResetAfter
 from ortho_ref.parametrizations import Householder, ScaledCayley, TunableRotations
 from ortho_ref.training import read_config, read_metrics
 from scripts import evaluate, train
-from scripts.train import config_of, make_trainer
+from scripts.grid.build import make_trainer
+from scripts.grid.config import config_of
 from tests.scripts.runs import POINTS, ROOT, Forks, call
 
 TINY = ["--hidden", "6", "--length", "5", "--batch", "2", "--iterations", "3", "--log-every", "2"]
