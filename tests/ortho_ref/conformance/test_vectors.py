@@ -187,7 +187,7 @@ def test_a_reset_is_due_though_one_was_forced_before():
     ],
 )
 def test_forced_resets_that_tell_a_count_begun_anew(every, forced, shows):
-    assert conformance_cases._one_is_due(every, [bool(f) for f in forced]) is shows
+    assert conformance_cases.one_is_due(every, [bool(f) for f in forced]) is shows
 
 
 def test_no_other_update_forces_a_reset():
