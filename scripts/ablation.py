@@ -41,10 +41,12 @@ from ortho_ref.network import Network
 from ortho_ref.parametrizations import NeumannCayley, ScaledCayley
 from ortho_ref.task import check_integer
 from ortho_ref.training import Record, Trainer, read_metrics
-from scripts.benchmark import synchronizer, time_interleaved
-from scripts.plot import COLORS, Run, draw_losses, save
+from scripts.grid.build import make_trainer
+from scripts.grid.config import config_of, made_by, remove_run
+from scripts.grid.run import train
+from scripts.pictures.losses import COLORS, Run, draw_losses, save
 from scripts.program import BAD_INPUT, check_device, device_option, fail, limit_threads, run, say
-from scripts.train import config_of, made_by, make_trainer, remove_run, train
+from scripts.timing.rounds import synchronizer, time_interleaved
 from tasks.adding import Adding
 
 SIZES = (32, 56, 128, 256, 430, 1000)  # n of neumann-time: 56 is parenthesis; from 128 on, layers of figure 6

@@ -16,9 +16,9 @@ from ortho_ref.cells import Cell
 from ortho_ref.cells.cell import is_tokens, parts_of, state_of
 from ortho_ref.layers import real_features
 from ortho_ref.training import load, read_config
-from scripts.plot import COLORS, save
+from scripts.grid.config import task_of
+from scripts.pictures.losses import COLORS, save
 from scripts.program import BAD_INPUT, device_option, fail, limit_threads, run, say
-from scripts.train import task_of
 
 
 def along(cell: Cell, weights: Weights, x: Matrix, h: Matrix) -> dict[str, list[Bound]]:

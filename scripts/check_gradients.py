@@ -17,7 +17,7 @@ def oracle() -> Oracle | None:
     """The equations once more in PyTorch, where that is installed."""
     if importlib.util.find_spec("torch") is None:
         return None
-    from scripts import autograd
+    from scripts.oracle import autograd
 
     return autograd
 

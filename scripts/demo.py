@@ -6,9 +6,11 @@ from typing import Annotated
 import typer
 
 from ortho_ref.training import Record
-from scripts.plot import draw, run_of
+from scripts.grid.build import make_trainer
+from scripts.grid.config import config_of, remove_run
+from scripts.grid.run import train
+from scripts.pictures.losses import draw, run_of
 from scripts.program import BAD_INPUT, check_device, device_option, fail, limit_threads, run, say
-from scripts.train import TaskName, config_of, make_trainer, remove_run, train
 
 MODELS = ("nc-gru", "gru")
 
@@ -25,9 +27,7 @@ def main(
     try:
         check_device(device)
         common: Record = {"iterations": iterations, "seed": seed, "device": device}
-        configs = {
-            model: config_of(TaskName.parenthesis.value, model=model, **common) | {"demo": True} for model in MODELS
-        }
+        configs = {model: config_of("parenthesis", model=model, **common) | {"demo": True} for model in MODELS}
         for model in MODELS:
             remove_run(out, model, "demo")
         for model, config in configs.items():

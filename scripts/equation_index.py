@@ -10,16 +10,14 @@ in words (tasks, models.py) name it in a docstring.  In tests any comment or doc
 sgornn:1-3 or goru:2.9-2.10, names every number in it.
 """
 
-import ast
-import io
 import re
-import tokenize
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import typer
 
+from scripts.equations.tags import code_tags, comments, docstrings, expand, mentions, tags_of
 from scripts.program import BAD_INPUT, fail, run, say
 
 ROOT = Path(__file__).parents[1]
@@ -27,11 +25,6 @@ STATED, INDEX = "docs/equations.md", "docs/equation-index.md"
 CODE, TESTS = ("ortho_ref", "gradients", "tasks", "scripts"), ("tests",)
 SAYS_IN_WORDS = ("tasks/", "ortho_ref/models.py")
 
-_ID = r"(?:ncgru|urnn|sgornn|goru|bp|ext):\w[\w.-]*"
-# The one tag form: [id] or [id/part], id as in docs/equations.md, part a line of it.
-TAG = re.compile(rf"\[({_ID}(?:/[\w-]+)?)\]")
-MENTION = re.compile(rf"(?<![\w/]){_ID}")
-RANGE = re.compile(r"(\w+:)((?:\d+\.)?)(\d+)-\2(\d+)")
 MARK = re.compile(r"\*\*(prose|open):\*\* ([^|]*[^|\s])")
 
 #: Kinds that --check lets pass, and what the index says of them.
@@ -46,44 +39,6 @@ UNHELD = {
     "**code**": "computed by the code, but no test names it",
     "**none**": "neither computed nor tested, and no reason given",
 }
-
-
-def tags_of(text: str) -> list[str]:
-    """Tags in order of first appearance."""
-    return list(dict.fromkeys(TAG.findall(text)))
-
-
-def comments(source: str) -> str:
-    """The comments of a source, in one line."""
-    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
-    return " ".join(token.string for token in tokens if token.type == tokenize.COMMENT)
-
-
-def code_tags(source: str) -> list[str]:
-    """Tags in the comments of a source, in order of first appearance."""
-    return tags_of(comments(source))
-
-
-def docstrings(source: str) -> str:
-    """The docstrings of a source, of the file, its classes and its functions."""
-    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    nodes = (node for node in ast.walk(ast.parse(source)) if isinstance(node, kinds))
-    return "\n".join(ast.get_docstring(node) or "" for node in nodes)
-
-
-def mentions(text: str) -> list[str]:
-    """Ids that a text names, in brackets or not, in order of first appearance, without the full stop behind one."""
-    return list(dict.fromkeys(name.rstrip(".-") for name in MENTION.findall(text)))
-
-
-def expand(name: str) -> list[str]:
-    """The ids that a tag or a range stands for: of bp:gru1/2 bp:gru1, of ncgru:5-6 ncgru:5 and ncgru:6."""
-    name = name.split("/")[0]
-    found = RANGE.fullmatch(name)
-    if not found:
-        return [name]
-    paper, section, first, last = found.groups()
-    return [f"{paper}{section}{i}" for i in range(int(first), int(last) + 1)]
 
 
 class Entry(NamedTuple):

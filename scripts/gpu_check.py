@@ -8,7 +8,7 @@ without stopping the others:
     agreement    every model against the host: states and every gradient; 100 updates of one model per cell
     maps         exact Cayley, Neumann-Cayley and exponential, n = 118 and 430: value, pullback, defect, 50 updates
     tasks        the four synthetic tasks at the paper's sizes, some seconds each: updates per second, loss
-    timings      a training step at six sizes, by device events, beside PyTorch's (scripts/gpu_timing.py)
+    timings      a training step at six sizes, by device events, beside PyTorch's (scripts/gpu/timing.py)
     launches     kernels per time step
 
 OUT/gpu-check.json and gpu-check.md are written, whole or not at all, before the first section and after each: of a run
@@ -27,28 +27,28 @@ import typer
 
 from ortho_ref import checkpoint
 from ortho_ref.training import Record
-from scripts import gpu_sections, gpu_timing
-from scripts.gpu_sections import Settings
+from scripts.gpu import sections, timing
+from scripts.gpu.sections import Settings
 from scripts.program import BAD_INPUT, check_device, device_option, fail, limit_threads, one_line, run, say
 
 
 def timings(own: Settings, figures: Record) -> list[str]:
     """(f) Training steps beside PyTorch's."""
-    return gpu_timing.timings(figures, own.timing_sizes, own.rounds, own.timing_seconds, own.device)
+    return timing.timings(figures, own.timing_sizes, own.rounds, own.timing_seconds, own.device)
 
 
 def launches(own: Settings, figures: Record) -> list[str]:
     """(g) Kernels per time step; that they cannot be counted is no failure."""
-    return gpu_timing.launches(figures, own.launch_size, own.device)
+    return timing.launches(figures, own.launch_size, own.device)
 
 
 Section = Callable[[Settings, Record], list[str]]
 SECTIONS: dict[str, Section] = {
-    "versions": gpu_sections.versions,
-    "suite": gpu_sections.suite,
-    "agreement": gpu_sections.agreement,
-    "maps": gpu_sections.maps,
-    "tasks": gpu_sections.tasks,
+    "versions": sections.versions,
+    "suite": sections.suite,
+    "agreement": sections.agreement,
+    "maps": sections.maps,
+    "tasks": sections.tasks,
     "timings": timings,
     "launches": launches,
 }

@@ -7,65 +7,21 @@ rounds: the bare forward and backward of the cell on such a batch, and drawing a
 import resource
 import statistics
 import sys
-from collections.abc import Callable
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
-import numpy as np
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from ortho_ref import fused
-from ortho_ref.backend import to_device
-from ortho_ref.subnormals import subnormals_as_zero
-from ortho_ref.training import Trainer
-from scripts.benchmark import synchronizer, time_interleaved
-from scripts.defaults import DEFAULTS
+from scripts.grid.build import make_trainer
+from scripts.grid.config import config_of
 from scripts.program import BAD_INPUT, blas, device_option, fail, limit_threads, run
-from scripts.train import config_of, make_trainer
-
-TASKS = tuple(task for task in DEFAULTS if task != "text")
-
-
-class Times(NamedTuple):
-    """Milliseconds, a figure for each round: a whole update, the bare forward and backward, drawing the batch.
-
-    shape: (B, T, n).
-    """
-
-    shape: tuple[int, int, int]
-    update: list[float]
-    bare: list[float]
-    batch: list[float]
-
-
-def measure(trainer: Trainer, rounds: int, seconds: float) -> Times:
-    """The times of the trainer's task and its first layer's cell."""
-    batches = trainer.task.batches(np.random.default_rng(0), trainer.batch_size)
-    x = next(batches).x
-    cell = trainer.network.layers[0].cell
-    weights = trainer.network.layer_weights(0, trainer.params, trainer.buffers)
-    n = next(weight.shape[0] for weight in weights.values())
-    dh = np.random.default_rng(0).standard_normal((*x.shape[:2], n)).astype(np.float32)
-    x, dh = to_device((x, dh), trainer.device)
-    kept: list[object] = [None]
-
-    def bare() -> None:
-        h, tape = fused.forward(cell, weights, x)
-        fused.backward(cell, weights, tape, dh)
-        kept[0] = h, tape  # as in training, where a tape lives until the next is there
-
-    steps: dict[str, Callable[[], object]] = {
-        "update": lambda: trainer.update(next(batches)),
-        "bare": bare,
-        "batch": lambda: next(batches),
-    }
-    with subnormals_as_zero():
-        return Times((*x.shape[1::-1], n), **time_interleaved(steps, rounds, seconds, synchronizer(trainer.device)))
+from scripts.timing.updates import measure
+from tasks.by_name import GENERATED
 
 
 def main(
-    only: Annotated[list[str] | None, typer.Option(help=f"Tasks: {', '.join(TASKS)}.")] = None,
+    only: Annotated[list[str] | None, typer.Option(help=f"Tasks: {', '.join(GENERATED)}.")] = None,
     model: Annotated[str, typer.Option(help="A model's name.")] = "nc-gru",
     rounds: Annotated[int, typer.Option(min=1, help="Rounds; medians are reported.")] = 7,
     seconds: Annotated[float, typer.Option(min=0.0, help="Least time for each contender and round.")] = 0.5,
@@ -78,9 +34,9 @@ def main(
     for heading in ("task", "B, T, n", *figures):
         table.add_column(heading, justify="left" if heading == "task" else "right")
     try:
-        for task in only or TASKS:
-            if task not in TASKS:
-                raise ValueError(f"only is {task!r}; allowed: {', '.join(TASKS)}")
+        for task in only or GENERATED:
+            if task not in GENERATED:
+                raise ValueError(f"only is {task!r}; allowed: {', '.join(GENERATED)}")
             times = measure(make_trainer(config_of(task, model=model, device=device)), rounds, seconds)
             update, bare, batch = map(statistics.median, (times.update, times.bare, times.batch))
             ratio = statistics.median(u / b for u, b in zip(times.update, times.bare, strict=True))

@@ -11,8 +11,10 @@ import typer
 
 from ortho_ref import models
 from ortho_ref.training import Record
+from scripts.grid.build import make_trainer
+from scripts.grid.config import config_of, remove_run
+from scripts.grid.run import train
 from scripts.program import BAD_INPUT, blas, check_device, device_option, fail, limit_threads, run, say
-from scripts.train import TaskName, config_of, make_trainer, remove_run, train
 
 
 def main(
@@ -31,7 +33,7 @@ def main(
             remove_run(out, model, "zoo")
         for model in models.names():
             own: Record = {"model": model, "length": length, "iterations": iterations, "seed": seed, "device": device}
-            config = config_of(TaskName.copying.value, **own)
+            config = config_of("copying", **own)
             trainer = make_trainer(config)
             last = train(trainer, out / model, config | {"zoo": True}, model)[-1]
             parameters = trainer.network.count(trainer.params)

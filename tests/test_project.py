@@ -14,7 +14,7 @@ from ortho_ref import models
 from ortho_ref.conformance.case import vectors
 from ortho_ref.conformance.mistakes import MISTAKES
 from ortho_ref.parametrizations.by_name import FORMS
-from scripts.equation_index import TAG, code_tags, tags_of
+from scripts.equations.tags import TAG, code_tags, tags_of
 
 ROOT = Path(__file__).parent.parent
 FOLDERS = ("ortho_ref", "gradients", "tasks", "scripts")
@@ -187,3 +187,23 @@ def test_pages_name_what_exists(page):
         assert ((ROOT / page).parent / target).exists(), target
     for script in re.findall(r"python -m scripts\.(\w+)", text):
         assert (ROOT / "scripts" / f"{script}.py").exists(), script
+
+
+PROGRAMS = {path.stem for path in (ROOT / "scripts").glob("*.py")} - {"__init__"}
+
+
+def test_scripts_has_programs_on_top():
+    """What can be run, and what is listed as a program in the README; all else is in folders."""
+    for name in PROGRAMS:
+        source = FILES[f"scripts/{name}.py"].read_text()
+        assert source.rstrip().endswith('if __name__ == "__main__":\n    run(main)'), name
+    layout = (ROOT / "README.md").read_text().split("scripts/       ")[1].split("In folders")[0]
+    assert set(re.findall(r"\w+", layout.removeprefix("the programs:"))) == PROGRAMS
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if name.startswith("scripts/")])
+def test_no_program_imports_another(name):
+    """What two of them need is in a folder."""
+    for module in imports(FILES[name].read_text()):
+        parts = module.split(".")
+        assert not (parts[0] == "scripts" and parts[1] in PROGRAMS), f"{name} imports {module}"

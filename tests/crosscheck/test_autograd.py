@@ -22,7 +22,7 @@ from ortho_ref.cells.cell import state_of  # noqa: E402
 from ortho_ref.network import Network  # noqa: E402
 from ortho_ref.parametrizations import Free, NeumannCayley, ScaledCayley  # noqa: E402
 from ortho_ref.parametrizations.by_name import PARAMETRIZATIONS  # noqa: E402
-from scripts import autograd as oracle  # noqa: E402
+from scripts.oracle import autograd as oracle  # noqa: E402
 from tests.ortho_ref.maps import ORTHOGONAL, problems  # noqa: E402
 
 CELLS = {name: cell for name, cell in cells().items() if oracle.has_form(cell)}

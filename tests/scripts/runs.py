@@ -132,11 +132,12 @@ def _instrument(job, calls):
 
 def _run(job, answer):
     """In the fork: the program; its exit code is the process's."""
-    from scripts import plot, train
+    from scripts import train
+    from scripts.pictures import losses
 
     calls = dict.fromkeys(POINTS, 0)
     _instrument(job, calls)
-    plot.draw = lambda *arguments: None  # slow, and at the end
+    losses.draw = lambda *arguments: None  # slow, and at the end
     code, out, err = call(train.main, *job["arguments"])
     answer.write(json.dumps({"stdout": out, "stderr": err, "calls": calls}))
     answer.flush()
@@ -147,7 +148,8 @@ def _serve():
     """A run for each line of stdin; its end as a line of stdout."""
     import tempfile
 
-    from scripts import plot, train  # noqa: F401  for the forks
+    from scripts import train  # noqa: F401  for the forks
+    from scripts.pictures import losses  # noqa: F401
 
     for line in sys.stdin:
         with tempfile.TemporaryFile("w+") as answer:

@@ -10,7 +10,8 @@ from ortho_ref import models
 from ortho_ref.training import read_config, read_metrics
 from scripts import ablation, train
 from scripts.ablation import Name
-from scripts.benchmark import time_interleaved
+from scripts.grid.config import made_by
+from scripts.timing.rounds import time_interleaved
 from tasks.adding import Adding
 from tasks.copying import Copying
 from tasks.denoise import Denoise
@@ -72,7 +73,7 @@ def test_a_study_leaves_its_numbers_its_picture_and_its_runs(study):
     scale, folders = TINY[name]
     assert numbers["ablation"] == name
     assert (numbers["scale"], numbers["seed"]) == (scale, 5)
-    assert numbers["made_by"] == train.made_by()
+    assert numbers["made_by"] == made_by()
     assert numbers["paper"].split(",")[0] in ("NC-GRU", "GORU", "uRNN")
     assert numbers["shows"]
     assert (out / f"{name}.png").read_bytes().startswith(b"\x89PNG")

@@ -11,14 +11,13 @@ from scripts.equation_index import (
     ROOT,
     STATED,
     TESTS,
-    expand,
-    mentions,
     problems,
     read_equations,
     render,
     rows_of,
     strays,
 )
+from scripts.equations.tags import expand, mentions
 from tests.scripts.runs import call
 
 PAGE = """

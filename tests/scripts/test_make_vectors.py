@@ -14,8 +14,9 @@ from ortho_ref.conformance import case as stored
 from ortho_ref.conformance import reference
 from ortho_ref.conformance.case import MANIFEST, VECTORS, key_of, read_manifest, vectors
 from ortho_ref.conformance.schema import schema
-from scripts import conformance_cases, make_vectors
-from scripts.conformance_cases import Spec, specs
+from scripts import make_vectors
+from scripts.vectors import conformance_cases, making
+from scripts.vectors.conformance_cases import Spec, specs
 from tests.ortho_ref.conformance.adapters import BY_ID
 from tests.scripts.runs import call
 
@@ -39,7 +40,7 @@ from tests.scripts.runs import call
     ],
 )
 def test_forced_resets_that_tell_a_count_begun_anew(every, forced, shows):
-    assert conformance_cases._one_is_due(every, [bool(f) for f in forced]) is shows
+    assert conformance_cases.one_is_due(every, [bool(f) for f in forced]) is shows
 
 
 # The program, over three cases of its own in a folder of its own
@@ -155,8 +156,8 @@ def test_cases_are_added(make):
     assert [v.id for v in vectors(make.folder)] == [s.id for s in cases]
     for vector in vectors(make.folder):
         if vector.id in before:
-            for role, arrays in make_vectors.roles(vector).items():
-                for name, array in make_vectors.roles(before[vector.id])[role].items():
+            for role, arrays in making.roles(vector).items():
+                for name, array in making.roles(before[vector.id])[role].items():
                     assert arrays[name].tobytes() == array.tobytes()
 
 
@@ -191,10 +192,10 @@ def test_another_kind_under_the_same_name_is_refused(make):
     make()
     other = spec("task/one", kind="loss", answer=None, config={"task": "copying"})
     object.__setattr__(other, "answer", None)
-    made = make_vectors.vector(CASES[1], CASES[1].inputs(0))
+    made = making.vector(CASES[1], CASES[1].inputs(0))
     changed = dataclasses.replace(made, case=dataclasses.replace(made.case, kind="loss"))
     with pytest.raises(ValueError, match="kind"):
-        make_vectors.compared(changed, made)
+        making.compared(changed, made)
 
 
 def test_changed_flaws_are_refused(make):
@@ -206,7 +207,7 @@ def test_changed_flaws_are_refused(make):
 @pytest.mark.parametrize("role", ["inputs", "control"])
 def test_inputs_are_compared_to_the_bit(make, role):
     """NaN is NaN's equal; another type, name or number is not."""
-    made = make_vectors.vector(REFUSED, REFUSED.inputs(0))
+    made = making.vector(REFUSED, REFUSED.inputs(0))
 
     def changed(arrays):
         if role == "control":
@@ -216,7 +217,7 @@ def test_inputs_are_compared_to_the_bit(make, role):
     own = made.control if role == "control" else made.case.inputs
     A = own["params.A"]
     nan = own | {"params.A": np.where(A[0, 1] == A, np.nan, A)}
-    make_vectors.compared(changed(nan), changed({name: array.copy() for name, array in nan.items()}))
+    making.compared(changed(nan), changed({name: array.copy() for name, array in nan.items()}))
     others = [
         own | {"params.A": np.nextafter(A, 9)},
         own | {"params.A": A.astype(np.float32)},
@@ -226,13 +227,15 @@ def test_inputs_are_compared_to_the_bit(make, role):
     ]
     for other in others:
         with pytest.raises(ValueError, match=f"its {role} are not those stored"):
-            make_vectors.compared(changed(other), changed(own))
+            making.compared(changed(other), changed(own))
 
 
 def test_a_removed_case_is_refused(make):
     make()
     refused(
-        make, "stored, but not in scripts/conformance_cases.py: task/two; withdraw them", cases=CASES[:2] + CASES[3:]
+        make,
+        "stored, but not in scripts/vectors/conformance_cases.py: task/two; withdraw them",
+        cases=CASES[:2] + CASES[3:],
     )
 
 
@@ -242,7 +245,7 @@ def test_a_case_is_withdrawn(make):
     before = {v.id: v for v in vectors(make.folder)}
     code, _, err = make("--withdraw", "task/one", "--why", "the sign was wrong")
     assert (code, err.split(",")[0]) == (0, "3 cases")
-    refused(make, "withdrawn, and in scripts/conformance_cases.py: task/one; give other names", cases=CASES)
+    refused(make, "withdrawn, and in scripts/vectors/conformance_cases.py: task/one; give other names", cases=CASES)
     left = (CASES[0], *CASES[2:])
     for cases in (left, (*left, spec("task/new"))):
         assert make(cases=cases)[0] == 0
@@ -318,16 +321,16 @@ def test_a_file_that_was_changed_is_refused(make):
 
 def test_a_second_route_that_disagrees_is_refused(monkeypatch):
     """By more than the kind's limit; the distance is what is stored."""
-    route = pytest.importorskip("scripts.second_route")
-    made = make_vectors.vector(ACTIVATION, ACTIVATION.inputs(0))
+    route = pytest.importorskip("scripts.oracle.second_route")
+    made = making.vector(ACTIVATION, ACTIVATION.inputs(0))
     for factor, good in ((1 + 5e-13, True), (1 + 5e-12, False)):
         answer = {name: array * factor for name, array in made.expected.items()}
         monkeypatch.setattr(route, "second_route", lambda *case, answer=answer: ("another", answer))
         if good:
-            assert make_vectors.confirmed(made) == {"route": "another", "error": 5e-13}
+            assert making.confirmed(made) == {"route": "another", "error": 5e-13}
         else:
             with pytest.raises(ValueError, match=r"activation/tanh: another is 5\.0e-12 away; allowed: 1e-12"):
-                make_vectors.confirmed(made)
+                making.confirmed(made)
 
 
 def test_badly_conditioned_draws_are_drawn_again():
@@ -336,16 +339,16 @@ def test_badly_conditioned_draws_are_drawn_again():
     own = {"kind": "optimizer", "config": {"optimizer": {"name": "sgd"}, "complex": False}}
     one = spec("optimizer/made", **own)
     object.__setattr__(one, "answer", None)
-    assert make_vectors.conditioned(_Answering(doubled), good)
-    assert not make_vectors.conditioned(_Answering(doubled), small)
-    assert make_vectors.conditioned(_Answering(doubled, scales={"y": 1e-2}), small)
+    assert making.conditioned(_Answering(doubled), good)
+    assert not making.conditioned(_Answering(doubled), small)
+    assert making.conditioned(_Answering(doubled, scales={"y": 1e-2}), small)
     zero = _Answering(lambda inputs: {"y": 0 * inputs["a"]}, zeros=("y",))
-    assert make_vectors.conditioned(zero, good)
-    assert not make_vectors.conditioned(_Answering(lambda inputs: {"y": 0 * inputs["a"]}), good)
+    assert making.conditioned(zero, good)
+    assert not making.conditioned(_Answering(lambda inputs: {"y": 0 * inputs["a"]}), good)
     steep = {"answer": lambda inputs: {"y": 1 + np.tanh(1e4 * (inputs["a"] - 1))}}
-    assert not make_vectors.conditioned(_Answering(**steep), good)
-    assert make_vectors.conditioned(_Answering(**steep, smooth=False), good)
-    assert make_vectors.conditioned(_Answering(doubled, kind="task"), small)
+    assert not making.conditioned(_Answering(**steep), good)
+    assert making.conditioned(_Answering(**steep, smooth=False), good)
+    assert making.conditioned(_Answering(doubled, kind="task"), small)
 
 
 class _Answering:
@@ -363,12 +366,12 @@ def test_the_first_good_draw_is_taken(monkeypatch):
         return {"a": np.full((1, 2), 1.0 if len(draws) == 3 else 1e-5)}
 
     one = spec("cell/made", draw=draw)
-    monkeypatch.setattr(make_vectors, "conditioned", lambda own, inputs: inputs["a"].max() > 0.5)
-    assert make_vectors.drawn(one)["a"].max() == 1
+    monkeypatch.setattr(making, "conditioned", lambda own, inputs: inputs["a"].max() > 0.5)
+    assert making.drawn(one)["a"].max() == 1
     assert len(set(draws)) == 3
-    monkeypatch.setattr(make_vectors, "conditioned", lambda own, inputs: False)
+    monkeypatch.setattr(making, "conditioned", lambda own, inputs: False)
     with pytest.raises(ValueError, match="cell/made: no well-conditioned inputs in 300 draws"):
-        make_vectors.drawn(one)
+        making.drawn(one)
 
 
 def test_the_kit_s_own_vectors_are_those_of_the_program(monkeypatch, tmp_path):

@@ -1,6 +1,8 @@
 """check_gradients, benchmark, demo, evaluate and plot, run in this process."""
 
 import dataclasses
+import importlib
+import inspect
 import json
 import re
 import shutil
@@ -18,7 +20,10 @@ from ortho_ref.parametrizations import ScaledCayley
 from ortho_ref.parametrizations.by_name import FORMS
 from ortho_ref.training import Trainer, load, read_config, read_metrics
 from scripts import ablation, benchmark, bounds, check_gradients, demo, evaluate, plot, train, training_speed, zoo
-from scripts.benchmark import time_interleaved
+from scripts.grid.options import OPTIONS
+from scripts.pictures import losses
+from scripts.timing.rounds import time_interleaved
+from scripts.timing.steps import Size
 from tasks.adding import Adding
 from tasks.parenthesis import Parenthesis
 from tests.device import standin
@@ -282,9 +287,9 @@ def test_what_is_drawn(runs, tmp_path, monkeypatch):
     """Losses at every line, held-out losses where there are some, the baseline; a second panel with the defect and the
     condition if a run has them, and only then."""
     figures = []
-    monkeypatch.setattr(plot.plt, "close", figures.append)
-    plot.draw([plot.run_of(runs["nc-gru"]), plot.run_of(runs["gru"])], tmp_path / "a.png")
-    plot.draw([plot.run_of(runs["gru"])], tmp_path / "b.png", "A title")
+    monkeypatch.setattr(losses.plt, "close", figures.append)
+    losses.draw([losses.run_of(runs["nc-gru"]), losses.run_of(runs["gru"])], tmp_path / "a.png")
+    losses.draw([losses.run_of(runs["gru"])], tmp_path / "b.png", "A title")
     both, free = figures
     assert (len(both.axes), len(free.axes)) == (2, 1)
     assert free.axes[0].get_title() == "A title"
@@ -360,17 +365,16 @@ def test_out_of_memory(tmp_path, monkeypatch):
 
 
 def test_every_program_that_computes_has_the_option():
-    """docs/gpu.md lists them; each has one --device, by the shared definition, whose default is the host."""
+    """docs/gpu.md lists them; where it is not given each computes on the host, but gpu_check."""
     page = (ROOT / "docs/gpu.md").read_text()
     listed = re.findall(r"`(\w+)`", page.split("`--device gpu` is an option of ")[1].split("; the default is")[0])
-    found = []
-    for path in sorted((ROOT / "scripts").glob("*.py")):
-        source = path.read_text()
-        if "__main__" in source and re.search(r"^    device: Annotated", source, re.M):
-            found.append(path.stem)
-            assert "device_option(" in source, path
-            assert len(re.findall(r"^    device: Annotated", source, re.M)) == 1
-    assert sorted([*listed, "gpu_check"]) == found
+    found = {}
+    for path in (ROOT / "scripts").glob("*.py"):
+        program = importlib.import_module(f"scripts.{path.stem}")
+        if hasattr(program, "main") and "device" in inspect.signature(program.main).parameters:
+            found[path.stem] = inspect.signature(program.main).parameters["device"].default
+    assert found == dict.fromkeys(listed, "cpu") | {"train": None, "gpu_check": "gpu"}
+    assert OPTIONS["device"].default == "cpu"
 
 
 @pytest.mark.parametrize(
@@ -443,7 +447,7 @@ def test_ablation_on_a_device(tmp_path, monkeypatch, name):
 
 def test_measuring_programs_on_a_device(runs, monkeypatch, tmp_path):
     """benchmark and training_speed time the device's arrays; bounds are the host's, from the device's states."""
-    monkeypatch.setattr(benchmark, "SIZES", {"parenthesis": benchmark.Size(2, 5, 3, 4)})
+    monkeypatch.setattr(benchmark, "SIZES", {"parenthesis": Size(2, 5, 3, 4)})
     devices, forward = [], fused.forward
 
     def noted(cell, weights, x, h0=None):

@@ -18,7 +18,8 @@ from ortho_ref.cells import GRUResetAfter
 from ortho_ref.parametrizations import Householder, ScaledCayley, TunableRotations
 from ortho_ref.training import read_config, read_metrics
 from scripts import evaluate, train
-from scripts.train import config_of, make_trainer
+from scripts.grid.build import make_trainer
+from scripts.grid.config import config_of
 from tests.line import PATIENCE
 from tests.scripts.runs import POINTS, ROOT, Forks, call
 

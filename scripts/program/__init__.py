@@ -17,9 +17,9 @@ console = Console(stderr=True, emoji=False)
 BAD_INPUT = (ValueError, TypeError, OSError, DeviceError, MemoryError)
 
 
-def device_option(help: str = "cpu or gpu.", **options: Any) -> Any:
-    """`--device`, alike in every program that computes with arrays; its default is "cpu"."""
-    return typer.Option(help=help, **options)
+def device_option(help: str = "cpu or gpu.") -> Any:
+    """`--device` of a program that computes with arrays; its default is "cpu"."""
+    return typer.Option(help=help)
 
 
 def check_device(device: str) -> None:

@@ -25,29 +25,47 @@ import scipy
 from gradients.problem import largest_error, perturbed, relative_error
 from ortho_ref import models
 from ortho_ref.backend import Array, library_of, to_device, to_host
+from ortho_ref.cells import CELLS
+from ortho_ref.cells.by_name import name_of
 from ortho_ref.cells.cell import parts_of, state_of
 from ortho_ref.fused.kernels import without_kernels
 from ortho_ref.parametrizations import Exponential, NeumannCayley, Parametrization, ScaledCayley
 from ortho_ref.parametrizations.parametrization import defect
 from ortho_ref.training import Record
-from scripts.benchmark import SIZES, Size
-from scripts.defaults import DEFAULTS
+from scripts.grid.build import make_trainer
+from scripts.grid.config import config_of
 from scripts.program import blas, one_line
-from scripts.train import config_of, make_trainer
+from scripts.timing.steps import SIZES, Size
+from tasks import by_name
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 TOLERANCE, TOLERANCE_SINGLE, TOLERANCE_UPDATES = 1e-10, 1e-2, 1e-6
 MAP_ERRORS = ("value", "pullback", "value after", "pullback after")
 AGREEMENT_SIZE, LAUNCH_SIZE = Size(4, 20, 5, 16), SIZES["parenthesis"]._replace(length=20)
-#: Cell -> the model that is trained on both devices.
-TRAINED = {
-    "GRUResetBefore": "nc-gru",
-    "GRUResetAfter": "goru",
-    "LSTM": "lstm",
-    "Elman": "scornn",
-    "Elman, complex": "urnn",
-    "FastRNN": "fastrnn",
-}
+
+
+def model_of_each_cell() -> dict[tuple[str, bool], str]:
+    """A model for each cell, real and complex, where models have it: one that keeps a weight orthogonal, if there is.
+
+    Returns
+    -------
+    dict
+        (name of the cell, whether it is complex) -> name of the model, the first of its kind, in the order of the
+        cells.
+    """
+    found: dict[tuple[str, bool], str] = {}
+    layers = {name: models.build(name, 4, 4) for name in models.names()}
+    by_weights = sorted(layers, key=lambda name: not layers[name].constrained)
+    for cell in CELLS:
+        for name in by_weights:
+            own = layers[name].cell
+            if name_of(own) == cell:
+                found.setdefault((cell, own.complex), name)
+    return found
+
+
+#: (Cell, complex) -> the model that is trained on both devices.
+TRAINED = model_of_each_cell()
 
 
 @dataclass(frozen=True)
@@ -72,7 +90,7 @@ class Settings:
     trained: tuple[str, ...] = tuple(TRAINED.values())
     map_sizes: tuple[int, ...] = (118, 430)
     map_updates: int = 50
-    tasks: tuple[str, ...] = ("parenthesis", "denoise", "adding", "copying")
+    tasks: tuple[str, ...] = by_name.GENERATED
     task_seconds: float = 8.0
     task_steps: int = 2000
     task_options: Record = field(default_factory=dict)
@@ -353,7 +371,7 @@ def tasks(own: Settings, figures: Record) -> list[str]:
 def _run(own: Settings, task: str) -> tuple[list[Record], float]:
     """Lines of the metrics of a run that is stopped after own.task_seconds, its first update not counted."""
     endless = 10**6
-    options: Record = {"length": DEFAULTS[task].length} | own.task_options
+    options: Record = {"length": by_name.options_of(task)["length"]} | own.task_options
     log_every = max(1, own.task_steps // options["length"])
     options |= {"iterations": endless, "eval_every": endless, "log_every": log_every, "seed": own.seed}
     trainer = make_trainer(config_of(task, device=own.device, **options))

@@ -33,7 +33,7 @@ from ortho_ref.parametrizations import (
     rotations,
     structured,
 )
-from scripts.equation_index import tags_of
+from scripts.equations.tags import tags_of
 from tasks import adding, copying, denoise, parenthesis
 
 GRID = 4096
@@ -407,15 +407,29 @@ def _updates(config: Config, size: float, n: int = 5, k: int = 8) -> Callable[[n
             norms = _norms(config, inputs)
             kinds = {(spectral >= 1, frobenius >= 1) for spectral, frobenius in norms}
             clear = all(abs(norm - 1) > 0.02 for pair in norms for norm in pair)
-            if len(kinds) == 3 and clear and _one_is_due(config["reset_every"], [s >= 1 for s, _ in norms]):
+            if len(kinds) == 3 and clear and one_is_due(config["reset_every"], [s >= 1 for s, _ in norms]):
                 return inputs
 
     return forcing if config.get("optimizer") == FORCING else draw
 
 
-def _one_is_due(every: int | None, forced: list[bool]) -> bool:
-    """Whether a reset is forced half-way between two that are due, and none between it and the second: a count begun
-    anew would miss that one, and is neither early nor late by one update."""
+def one_is_due(every: int | None, forced: list[bool]) -> bool:
+    """Whether a reset is forced half-way between two that are due, and none between it and the second.
+
+    A count begun anew would miss that one, and is neither early nor late by one update.
+
+    Parameters
+    ----------
+    every
+        Updates between two resets that are due; None: none is.
+    forced
+        Of each update, whether its reset is forced.
+
+    Returns
+    -------
+    bool
+        True also where none is due.
+    """
     if every is None:
         return True
     half = every // 2

@@ -20,9 +20,9 @@ from ortho_ref import fused
 from ortho_ref.backend import to_device, xp_of
 from ortho_ref.fused.kernels import without_kernels
 from ortho_ref.training import Record
-from scripts.benchmark import Size, numpy_step, torch_step
+from scripts.timing.steps import Size, numpy_step, torch_step
 
-#: ours -> the PyTorch contender beside it, by `benchmark.torch_step`'s names, and what that is.
+#: ours -> the PyTorch contender beside it, by `torch_step`'s names, and what that is.
 PEERS = {
     "nc-gru": ("nc-gru", "eager PyTorch, autograd"),
     "gru": ("gru-cudnn", "torch.nn.GRU: cuDNN, which resets after the product"),
@@ -149,13 +149,14 @@ def kernels(step: Callable[[], object], device: str) -> int:
         for _ in range(10):
             xp.add(array, array, out=array)
 
-    seen = _profiled(ten, xp)
+    seen = kernels_in(ten, xp)
     if seen != 10:
         raise NotCountedError(f"PyTorch's profiler sees {seen} of 10 kernels that CuPy launches")
-    return _profiled(step, xp)
+    return kernels_in(step, xp)
 
 
-def _profiled(step: Callable[[], object], xp: Any) -> int:
+def kernels_in(step: Callable[[], object], xp: Any) -> int:
+    """The kernels in the trace that PyTorch's profiler writes of a step."""
     import torch
 
     xp.cuda.runtime.deviceSynchronize()

@@ -1,0 +1,1 @@
+"""A run: its options and defaults, and what is made of them."""

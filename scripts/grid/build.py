@@ -1,0 +1,220 @@
+"""What a config describes, built: task, network, optimizer, trainer."""
+
+import contextlib
+from typing import Any
+
+import numpy as np
+
+from ortho_ref import models
+from ortho_ref.optimizers import OPTIMIZERS, ByName, Optimizer
+from ortho_ref.schedules import Constant, LinearToZero, Schedule, Step
+from ortho_ref.task import Task
+from ortho_ref.training import Record, Trainer
+from scripts.grid.options import FLAGS, OPTIONS, check_task
+from tasks import by_name
+
+
+def make_task(config: Record) -> Task:
+    """The task of a config.
+
+    Parameters
+    ----------
+    config
+        Every option of a run, and the task.
+
+    Returns
+    -------
+    Task
+        The task.
+
+    Raises
+    ------
+    ValueError
+        For a task that is none, an option of another task, and a value that the task refuses.
+    OSError
+        Where its data cannot be read.
+    """
+    name = config["task"]
+    own = by_name.options_of(name)
+    check_task(config)
+    return by_name.make(name, **{option: config[option] for option in own})
+
+
+def network_arguments(task: Task, config: Record) -> Record:
+    """The arguments of `models.network` for a config.
+
+    Parameters
+    ----------
+    task
+        The config's task.
+    config
+        Every option of a run.
+
+    Returns
+    -------
+    dict
+        The arguments, as JSON.
+
+    Raises
+    ------
+    ValueError
+        For an option that the model does not have, or that has an option of its own on the command line.
+    """
+    model, n = config["model"], config["hidden"]
+    given = [option for option in OPTIONS.values() if option.sets and config[option.name] is not None]
+    options: Record = {option.name: config[option.name] for option in given if option.words is None}
+    for option in given:
+        if option.words is not None:
+            options |= option.words(config[option.name])
+    own = [name for name in models.options_of(model) if name not in FLAGS]
+    for name in config["model_options"]:
+        if name in FLAGS:
+            raise ValueError(f"--model-option names {name!r}, which is {FLAGS[name]}")
+        if name not in own:
+            raise ValueError(f"--model-option names {name!r}; allowed for {model}: {', '.join(own) or 'none'}")
+    options |= config["model_options"]
+    if config["parametrize"]:
+        options["parametrize"] = config["parametrize"]
+    return {
+        "name": model,
+        "input_size": task.input.size,
+        "hidden_sizes": [n] * config["layers"],
+        "output_size": task.output_size,
+        "readout": task.readout,
+        "loss": task.loss,
+        "dropout": config["dropout"],
+        **options,
+    }
+
+
+def make_schedule(text: str, rate: float, iterations: int) -> Schedule:
+    """The schedule that a text names.
+
+    Parameters
+    ----------
+    text
+        "constant", "linear" (to zero over the run), or "step:EVERY:FACTOR".
+    rate
+        The learning rate it begins with.
+    iterations
+        Updates of the run.
+
+    Returns
+    -------
+    Schedule
+        The schedule.
+
+    Raises
+    ------
+    ValueError
+        For another text.
+    """
+    kind, *numbers = text.split(":")
+    if kind == "constant" and not numbers:
+        return Constant(rate)
+    if kind == "linear" and not numbers:
+        return LinearToZero(rate, iterations)
+    if kind == "step" and len(numbers) == 2:
+        with contextlib.suppress(ValueError):
+            every, factor = int(numbers[0]), float(numbers[1])
+            return Step(rate, every, factor)
+    raise ValueError(
+        f"schedule is {text!r}; allowed: constant, linear, or step:EVERY:FACTOR with EVERY >= 1 and 0 < FACTOR <= 1"
+    )
+
+
+def make_optimizer(config: Record) -> Optimizer:
+    """For the parameters of orthogonal weights one optimizer, for all else another, each with its own rate.
+
+    Parameters
+    ----------
+    config
+        Every option of a run.
+
+    Returns
+    -------
+    Optimizer
+        Both.
+
+    Raises
+    ------
+    ValueError
+        For an optimizer or a schedule that is none.
+    """
+
+    def make(kind: str, rate: float, decay: float) -> Optimizer:
+        if kind not in OPTIMIZERS:
+            raise ValueError(f"optimizer is {kind!r}; allowed: {', '.join(OPTIMIZERS)}")
+        return OPTIMIZERS[kind](make_schedule(config["schedule"], rate, config["iterations"]), weight_decay=decay)
+
+    return ByName(
+        {
+            "layer*.*.*": make(config["optimizer_orthogonal"], config["lr_orthogonal"], 0.0),
+            "*": make(config["optimizer"], config["lr"], config["weight_decay"]),
+        }
+    )
+
+
+def clipping(text: str | None) -> dict[str, Any]:
+    """The trainer's argument for a text.
+
+    Parameters
+    ----------
+    text
+        "value:LIMIT" or "norm:LIMIT"; None: no clipping.
+
+    Returns
+    -------
+    dict
+        clip_value or clip_norm, or nothing.
+
+    Raises
+    ------
+    ValueError
+        For another text.
+    """
+    if text is None:
+        return {}
+    kind, _, limit = text.partition(":")
+    with contextlib.suppress(ValueError):
+        if kind in ("value", "norm"):
+            return {f"clip_{kind}": float(limit)}
+    raise ValueError(f"clip is {text!r}; allowed: value:LIMIT or norm:LIMIT with LIMIT above 0")
+
+
+def make_trainer(config: Record) -> Trainer:
+    """The trainer a config describes.
+
+    Parameters
+    ----------
+    config
+        Every option of a run as `config_of` completed it; its network is that of config["network"].
+
+    Returns
+    -------
+    Trainer
+        Before its first update.
+
+    Raises
+    ------
+    ValueError
+        For a value that is not allowed.
+    OSError
+        Where the task's data cannot be read.
+    DeviceError
+        For a device that cannot be used here.
+    """
+    return Trainer(
+        models.network(**config["network"]),
+        make_task(config),
+        make_optimizer(config),
+        config["iterations"],
+        config["batch"],
+        config["seed"],
+        log_every=config["log_every"],
+        evaluate_every=config["eval_every"],
+        checkpoint_every=config["checkpoint_every"],
+        device=config["device"],
+        dtype=np.dtype(config["dtype"]),
+        **clipping(config["clip"]),
+    )

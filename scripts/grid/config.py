@@ -1,0 +1,220 @@
+"""The config of a run: completed, read again when the run goes on, and removed with its run."""
+
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import ortho_ref
+from ortho_ref import models
+from ortho_ref.checkpoint import locked
+from ortho_ref.parametrizations import Exponential, GeodesicUnitary, NeumannCayley, ScaledCayley
+from ortho_ref.task import Task, check_integer
+from ortho_ref.training import CONFIG, RUN_FILES, Record, read_config
+from scripts.grid.build import make_task, network_arguments
+from scripts.grid.defaults import DEFAULTS
+from scripts.grid.options import DEFAULT, moved
+from scripts.program import blas, limit_threads, say
+from tasks import by_name
+
+
+def config_of(task: str, **options: Any) -> Record:
+    """The config of a run.
+
+    Parameters
+    ----------
+    task
+        The task's name.
+    **options
+        Options of a run, by their names in the config; None is as good as not given.
+
+    Returns
+    -------
+    dict
+        Every option, as given, or else the task's and the model's default; the network's arguments; what the run is
+        made by.
+
+    Raises
+    ------
+    TypeError
+        For an option that is none, and for one that the model does not have.
+    ValueError
+        For a value that is not allowed.
+    OSError
+        Where the task's data cannot be read.
+    """
+    if unknown := sorted(options.keys() - DEFAULT.keys()):
+        raise TypeError(f"there is no option {', '.join(unknown)}; allowed: {', '.join(DEFAULT)}")
+    of_task = by_name.options_of(task)
+    given = DEFAULT | {name: value for name, value in options.items() if value is not None}
+    defaults, model = DEFAULTS[task], given["model"]
+    if model not in models.names():
+        raise ValueError(f"model is {model!r}; allowed: {', '.join(models.names())}")
+    if given["dtype"] not in ("float32", "float64"):
+        raise ValueError(f"dtype is {given['dtype']!r}; allowed: float32, float64")
+    config: Record = {"task": task, **given}
+    own: Record = of_task | {
+        "batch": defaults.batch,
+        "iterations": defaults.iterations,
+        "hidden": defaults.hidden_of(model),
+        "lr": defaults.lr,
+        "eval_every": defaults.eval_every,
+    }
+    config |= {name: value for name, value in own.items() if config[name] is None}
+    of_model = models.options_of(model)
+    if "orthogonal" in of_model:
+        own_weights = [f"U_{gate}" for gate in config["orthogonal"] or of_model["orthogonal"]]
+    else:
+        own_weights = ["U"] if "negative_ones" in of_model else []
+    replaced = bool(own_weights) and set(own_weights) <= config["parametrize"].keys()
+    if replaced:
+        for name in ("negative_ones", "order", "reset_every"):
+            if config[name] is not None:
+                raise ValueError(f"{name} is {config[name]!r}, but --parametrize replaces {', '.join(own_weights)}")
+    elif "negative_ones" in of_model and config["negative_ones"] is None:
+        paper = defaults.negative_ones.get(model) if config["hidden"] == own["hidden"] else None
+        config["negative_ones"] = config["hidden"] // 2 if paper is None else paper
+    if "order" in of_model:
+        if config["order"] == "exact" and config["reset_every"] is not None:
+            raise ValueError(f"reset_every is {config['reset_every']!r}, but order exact has no series to reset")
+        config["orthogonal"] = config["orthogonal"] or of_model["orthogonal"]
+        if not replaced:
+            config["order"] = config["order"] or str(of_model["order"])
+        if config["order"] not in (None, "exact") and config["reset_every"] is None:
+            config["reset_every"] = str(defaults.reset_every)
+    if config["checkpoint_every"] is None:
+        config["checkpoint_every"] = config["eval_every"]
+    for name in ("hidden", "layers", "batch", "iterations", "eval_every", "checkpoint_every"):
+        check_integer(name, config[name])
+    for name in ("lr", "lr_orthogonal"):
+        if config[name] is not None and not 0 <= config[name] < math.inf:
+            raise ValueError(f"{name} is {config[name]}; allowed: a finite number >= 0")
+    config |= {name: os.path.abspath(place) for name, place in moved(config).items()}
+    the_task = make_task(config)
+    next(the_task.batches(np.random.default_rng(0), config["batch"]))  # a batch that cannot be had is said here
+    config["network"] = network_arguments(the_task, config)
+    kept = models.network(**config["network"]).layers[0].constrained.values()
+    for name in ("lr_orthogonal", "optimizer_orthogonal"):
+        if not kept and config[name] is not None:
+            raise ValueError(f"{name} is {config[name]!r}, but {model} has no orthogonal weight")
+    if config["lr_orthogonal"] is None:
+        skew = any(isinstance(p, ScaledCayley | NeumannCayley | Exponential) for p in kept)
+        slower = 1.0 if defaults.lr_orthogonal is None or not skew else defaults.lr_orthogonal / defaults.lr
+        config["lr_orthogonal"] = config["lr"] * slower
+    if config["optimizer_orthogonal"] is None:
+        geodesic = any(isinstance(p, GeodesicUnitary) for p in kept)
+        config["optimizer_orthogonal"] = "sgd" if geodesic else config["optimizer"]
+    config["baseline"] = the_task.baseline
+    config["file_sha256"] = getattr(the_task, "sha256", None)
+    config["made_by"] = made_by()
+    return config
+
+
+def remove_run(out: Path, name: str, mark: str) -> None:
+    """Remove the run in out/name that an earlier call of the program which sets config[mark] left there.
+
+    Parameters
+    ----------
+    out
+        The program's folder.
+    name
+        The run's folder in it.
+    mark
+        The key that the program sets.
+
+    Raises
+    ------
+    ValueError
+        If the folder holds another run, or one that a process is using.
+    """
+    folder = out / name
+    if not (folder / CONFIG).exists():
+        return
+    with locked(folder):
+        if not read_config(folder).get(mark):
+            raise ValueError(f"out is {out}, where {name} holds another run; choose another folder")
+        for file in RUN_FILES:
+            (folder / file).unlink(missing_ok=True)
+
+
+def made_by() -> Record:
+    """What the bits of a run depend on besides its config.
+
+    Returns
+    -------
+    dict
+        Versions, and every BLAS.
+    """
+    return {"ortho_ref": ortho_ref.__version__, "numpy": np.__version__, "blas": sorted(blas())}
+
+
+def resumed_config(out: Path, task: str, given: Record) -> Record:
+    """The config of a run that goes on; its BLAS threads are set.
+
+    Data may have been moved: their contents count.
+
+    Parameters
+    ----------
+    out
+        The run's folder.
+    task
+        The task's name.
+    given
+        Options of the config, None where they are not given.
+
+    Returns
+    -------
+    dict
+        As the folder has it.
+
+    Raises
+    ------
+    ValueError
+        Where an option given is another than the run's.
+    OSError
+        If the folder holds no run, or the task's data cannot be read.
+    """
+    config, places = read_config(out), moved(given)
+    for option, value in {"task": task, **given}.items():
+        if value is not None and value != config.get(option) and option not in places:
+            raise ValueError(f"{option} is {value!r}; the run in {out} has {config.get(option)!r}")
+    task_of(out, config | places)
+    limit_threads(config["threads"])
+    if config["made_by"] != made_by():
+        say(f"note: the run was begun by {config['made_by']}, this is {made_by()}: its bits may differ from here on")
+    return config
+
+
+def task_of(run: Path, config: Record, file: str | None = None) -> Task:
+    """The task of a run.
+
+    Parameters
+    ----------
+    run
+        The run's folder.
+    config
+        Its config.
+    file
+        Where its text is now, if it was moved.
+
+    Returns
+    -------
+    Task
+        The task.
+
+    Raises
+    ------
+    ValueError
+        If the config is not one of `scripts.train`, or if the text has changed.
+    OSError
+        Where the task's data cannot be read.
+    """
+    if missing := sorted((DEFAULT.keys() | {"task", "network", "file_sha256", "made_by"}) - config.keys()):
+        raise ValueError(f"{run}: its config.json has no {', '.join(missing)}; it is not one that scripts.train wrote")
+    config = config if file is None else config | {"file": file}
+    task = make_task(config)
+    if config["file_sha256"] != getattr(task, "sha256", None):
+        raise ValueError(f"file is {config['file']}, which is not the text that the run in {run} began with")
+    return task

@@ -1,0 +1,331 @@
+"""The options of a run, in one table; signature, config and checks follow from it.
+
+The order is that of config.json; --help shows them by their panels.  Options of tasks come from tasks/by_name.py.
+"""
+
+import contextlib
+import enum
+import inspect
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ortho_ref import models
+from ortho_ref.optimizers import OPTIMIZERS
+from ortho_ref.parametrizations.by_name import FORMS
+from ortho_ref.training import Record
+from tasks import by_name as tasks
+
+MODEL, TASK, TRAINING, RUN = PANELS = ("Model", "Task", "Training", "Run")
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option of a run.
+
+    name: its key in the config.  parameter: its name on the command line, if it has another there.
+    kind: the type of its value on the command line; a Path says where something is, not what.
+    panel, help, metavar: as --help has them.
+    default: of a run; None: the task's or the model's own, or none at all.
+    read: the config's value from the command line's.
+    tasks: those that take it; None: every one.
+    sets: options of models that it stands for -> how an error calls it then.
+    words: the models' options from its text, where it is not that option itself.
+    kept: whether the config has it.
+    """
+
+    name: str
+    kind: Any
+    panel: str
+    help: str
+    default: Any = None
+    parameter: str = ""
+    metavar: str | None = None
+    read: Callable[[Any], Any] | None = None
+    tasks: tuple[str, ...] | None = None
+    sets: Mapping[str, str] | None = None
+    words: Callable[[str], Record] | None = None
+    kept: bool = True
+
+    @property
+    def flag(self) -> str:
+        """As it is written on the command line."""
+        return f"--{(self.parameter or self.name).replace('_', '-')}"
+
+    @property
+    def place(self) -> bool:
+        """Whether it says where something is; a run that goes on may find it elsewhere."""
+        return self.kept and self.kind is Path
+
+    def on_command_line(self) -> inspect.Parameter:
+        """The parameter of a program's function; where it is not given it is None, a switch False."""
+        declared = [self.flag] if self.kind is bool else []
+        own = typer.Option(*declared, help=self.help, metavar=self.metavar, rich_help_panel=self.panel)
+        annotation: Any = Annotated[self.kind if self.kind is bool else self.kind | None, own]
+        default = False if self.kind is bool else None
+        kind = inspect.Parameter.KEYWORD_ONLY
+        return inspect.Parameter(self.parameter or self.name, kind, default=default, annotation=annotation)
+
+
+def pairs(option: str, texts: list[str]) -> dict[str, str]:
+    """Name and value of each text "NAME=VALUE".
+
+    Parameters
+    ----------
+    option
+        What the texts are given to, for the error.
+    texts
+        The texts.
+
+    Returns
+    -------
+    dict
+        Name -> value.
+
+    Raises
+    ------
+    ValueError
+        For a text of another form, and for a name that is given twice.
+    """
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (name and equals and value):
+            raise ValueError(f"--{option} is {text!r}; allowed: NAME=VALUE")
+        if name in found:
+            raise ValueError(f"--{option} gives {name} twice: {found[name]!r} and {value!r}")
+        found[name] = value
+    return found
+
+
+def model_options(texts: list[str]) -> Record:
+    """The options of a model from texts "NAME=VALUE".
+
+    Parameters
+    ----------
+    texts
+        The texts.
+
+    Returns
+    -------
+    dict
+        Name -> a number, true, false or null, in Python's spelling too, or else the text of the value.
+
+    Raises
+    ------
+    ValueError
+        As `pairs`.
+    """
+    constants = {"true": True, "false": False, "null": None, "none": None}
+
+    def value_of(text: str) -> Any:
+        for read in (lambda text: constants[text.lower()], int, float):
+            with contextlib.suppress(ValueError, KeyError):
+                value = read(text)
+                return value if value is None or math.isfinite(value) else text
+        return text
+
+    return {name: value_of(value) for name, value in pairs("model-option", texts).items()}
+
+
+def _integer(option: str, text: str, allowed: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"{option} is {text!r}; allowed: {allowed}") from None
+
+
+def _order(text: str) -> Record:
+    return {"exact": True} if text == "exact" else {"order": _integer("order", text, "1, 2, 3 or exact")}
+
+
+def _reset_every(text: str) -> Record:
+    return {"reset_every": None if text == "never" else _integer("reset_every", text, "N or never")}
+
+
+def _of_tasks() -> dict[str, Option]:
+    found = {}
+    for name, own in tasks.OPTIONS.items():
+        takers = tasks.takers_of(name)
+        read = str if own.kind is Path else None
+        help = own.help.format(tasks=", ".join(takers))
+        found[name] = Option(name, own.kind, TASK, help, read=read, tasks=takers)
+    return found
+
+
+_TASKS = _of_tasks()
+
+OPTIONS: dict[str, Option] = {
+    option.name: option
+    for option in (
+        Option("model", str, MODEL, f"{', '.join(models.names())}; nc-gru unless given.", "nc-gru"),
+        Option("hidden", int, MODEL, "Hidden size n; the task's for the model."),
+        Option("layers", int, MODEL, "Recurrent layers; 1 unless given.", 1),
+        _TASKS["length"],
+        Option("batch", int, TASK, "Sequences B in a batch; the task's."),
+        Option("iterations", int, TRAINING, "Updates; the task's."),
+        Option("lr", float, TRAINING, "Learning rate; the task's."),
+        Option("lr_orthogonal", float, TRAINING, "The rate of orthogonal weights; the task's, or --lr."),
+        Option("optimizer", str, TRAINING, f"{', '.join(OPTIMIZERS)}; adam unless given.", "adam"),
+        Option("optimizer_orthogonal", str, TRAINING, "Theirs; as --optimizer (full-urnn: sgd)."),
+        Option("weight_decay", float, TRAINING, "Of every parameter but theirs; 0.", 0.0),
+        Option("schedule", str, TRAINING, "constant (default), linear (to zero), step:EVERY:FACTOR.", "constant"),
+        Option("clip", str, TRAINING, "value:LIMIT or norm:LIMIT; none unless given."),
+        Option("dropout", float, MODEL, "Share of each layer's outputs dropped; 0.", 0.0),
+        Option("orthogonal", str, MODEL, "nc-gru: c (default), rc or ruc.", sets={"orthogonal": "--orthogonal"}),
+        Option(
+            "order",
+            str,
+            MODEL,
+            "nc-gru: Neumann series, 1, 2 (default), 3; exact.",
+            sets={"order": "--order", "exact": "--order exact"},
+            words=_order,
+        ),
+        Option(
+            "reset_every",
+            str,
+            MODEL,
+            "nc-gru: updates between exact inverses, or never; the task's.",
+            sets={"reset_every": "--reset-every"},
+            words=_reset_every,
+        ),
+        Option(
+            "negative_ones",
+            int,
+            MODEL,
+            "nc-gru, scornn: entries -1 of D; the task's, or n/2.",
+            sets={"negative_ones": "--negative-ones"},
+        ),
+        Option(
+            "model_options",
+            list[str],
+            MODEL,
+            "An option of the model (docs/models.md): style=fft.",
+            {},
+            parameter="model_option",
+            metavar="NAME=VALUE",
+            read=model_options,
+        ),
+        Option(
+            "parametrize",
+            list[str],
+            MODEL,
+            f"U_h=householder:8; {FORMS}.",
+            {},
+            metavar="WEIGHT=HOW",
+            read=partial(pairs, "parametrize"),
+        ),
+        *(option for name, option in _TASKS.items() if name != "length"),
+        Option("seed", int, TRAINING, "Of weights, data and dropout; 0 unless given.", 0),
+        Option("dtype", str, TRAINING, "float32 (default) or float64.", "float32"),
+        Option("device", str, TRAINING, "cpu (default) or gpu.", "cpu"),
+        Option("threads", int, TRAINING, "BLAS threads; 1 unless given.", 1),
+        Option("out", Path, RUN, "The folder; runs/TASK-MODEL-SEED unless given.", kept=False),
+        Option("resume", bool, RUN, "Go on with the run in the folder, with its own options.", False, kept=False),
+        Option("log_every", int, RUN, "Updates per line of metrics; 50.", 50),
+        Option("eval_every", int, RUN, "Updates between evaluations; the task's."),
+        Option("checkpoint_every", int, RUN, "Updates between checkpoints; --eval-every unless given."),
+    )
+}
+
+#: What the config of a run has where nothing is given; None: the task's or the model's own, or none at all.
+DEFAULT: Record = {option.name: option.default for option in OPTIONS.values() if option.kept}
+
+#: Options of models that have an option of their own on the command line -> that.
+FLAGS: dict[str, str] = {name: flag for option in OPTIONS.values() for name, flag in (option.sets or {}).items()}
+
+TaskName = enum.StrEnum("TaskName", {name: name for name in tasks.NAMES})  # type: ignore[misc]
+
+
+def takes_options(main: Callable[..., None]) -> Callable[..., None]:
+    """Give a program the options of a run.
+
+    Parameters
+    ----------
+    main
+        A function of the task's name and of keywords, one for each option, by its name on the command line.
+
+    Returns
+    -------
+    Callable
+        The same function, whose signature typer reads.
+    """
+    task: Any = Annotated[TaskName, typer.Argument(help="The task.")]
+    by_panel = sorted(OPTIONS.values(), key=lambda option: PANELS.index(option.panel))
+    parameters = [
+        inspect.Parameter("task", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=task),
+        *(option.on_command_line() for option in by_panel),
+    ]
+    main.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    main.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return main
+
+
+def given_in(values: Mapping[str, Any]) -> Record:
+    """What a command line says of the config.
+
+    Parameters
+    ----------
+    values
+        The keywords of a program that `takes_options`.
+
+    Returns
+    -------
+    dict
+        Every option of the config as the config has it; None where it is not given.
+
+    Raises
+    ------
+    ValueError
+        For a text that cannot be read.
+    """
+    given = {}
+    for option in OPTIONS.values():
+        if option.kept:
+            value = values[option.parameter or option.name]
+            nothing = value is None or value == []
+            given[option.name] = None if nothing else option.read(value) if option.read else value
+    return given
+
+
+def moved(given: Mapping[str, Any]) -> Record:
+    """The places among options: what a run that goes on may find elsewhere.
+
+    Parameters
+    ----------
+    given
+        Options of the config, None where they are not given.
+
+    Returns
+    -------
+    dict
+        Those that are given.
+    """
+    return {name: given[name] for name, option in OPTIONS.items() if option.place and given.get(name) is not None}
+
+
+def check_task(config: Mapping[str, Any]) -> None:
+    """Check that a task has its own options, and no other's.
+
+    Parameters
+    ----------
+    config
+        Every option of a run, and the task.
+
+    Raises
+    ------
+    ValueError
+        For an option of another task, and for want of one that the task needs.
+    """
+    task = config["task"]
+    for name, option in OPTIONS.items():
+        if option.tasks is not None and config[name] is not None and task not in option.tasks:
+            raise ValueError(f"{option.flag} is for {' and '.join(option.tasks)}; {task} has none")
+    for name in tasks.needed_by(task):
+        if config[name] is None:
+            raise ValueError(f"{task} needs {OPTIONS[name].flag} {name.upper()}, {tasks.OPTIONS[name].needed}")

@@ -1,0 +1,96 @@
+"""A run under a progress bar, which a signal stops after its update."""
+
+import contextlib
+import math
+import signal
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import numpy as np
+from rich.console import RenderableType
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.text import Text as Line
+
+from ortho_ref.task import Task
+from ortho_ref.training import Record, Trainer
+from scripts.program import console, say
+
+
+def show(task: Task, record: Record) -> str:
+    """The figures of a metrics line that fit beside a progress bar."""
+    parts = [f"loss {record['loss']:.4g} (baseline {task.baseline:.4g})"]
+    if task.metric == "bits_per_character":
+        parts.append(f"{record['loss'] / math.log(2):.3f} bits")
+    health = record["weights"].values()
+    for key, label in (("defect", "defect"), ("condition", "Neumann"), ("forced_resets", "forced resets")):
+        values = [figures[key] for figures in health if key in figures]
+        if values and (key != "forced_resets" or max(values)):
+            parts.append(f"{label} {max(values):.1e}" if key != "forced_resets" else f"{label} {sum(values)}")
+    if "evaluation_loss" in record:
+        parts.append(f"held out {record['evaluation_loss']:.4g}")
+    return "  ".join([*parts, f"{record['steps_per_second']:.1f} steps/s"])
+
+
+class FiguresUnderBar(Progress):
+    """A progress bar with the figures on a line of their own under it."""
+
+    figures = ""
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        """The bar, then the line."""
+        yield from super().get_renderables()
+        yield Line(self.figures)
+
+
+STOPS = [signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])]
+
+
+@contextlib.contextmanager
+def signals() -> Iterator[list[int]]:
+    """SIGINT, SIGTERM and SIGHUP go into a list, for the trainer to stop after its update; a second one interrupts."""
+    received: list[int] = []
+
+    def handler(number: int, frame: object) -> None:
+        if received:
+            raise KeyboardInterrupt
+        received.append(number)
+        say("stopping after this update; once more to break off")
+
+    before = {number: signal.signal(number, handler) for number in STOPS}
+    try:
+        yield received
+    finally:
+        for number, old in before.items():
+            signal.signal(number, old)
+
+
+def train(
+    trainer: Trainer,
+    out: Path,
+    config: Record,
+    label: str,
+    resume: bool = False,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> list[Record]:
+    """Run the trainer in the folder `out` under a progress bar."""
+    columns = (TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn(), TimeRemainingColumn())
+    progress = FiguresUnderBar(*columns, console=console)
+    bar = progress.add_task(label, total=trainer.iterations)
+
+    def on_record(record: Record) -> None:
+        progress.figures = show(trainer.task, record)
+        progress.update(bar, completed=record["iteration"])
+        if not console.is_terminal:
+            say(f"{record['iteration']}/{trainer.iterations}  {progress.figures}")
+
+    def after_update() -> bool:
+        progress.start()  # not before: an error at the beginning stands alone
+        return should_stop()
+
+    try:
+        # what overflows is reported by the trainer, by name
+        with np.errstate(all="ignore"):
+            return trainer.run(out, config, resume=resume, on_record=on_record, should_stop=after_update)
+    finally:
+        if progress.live.is_started:
+            progress.stop()

@@ -1,0 +1,1 @@
+"""The cells, the maps and the kit's answers once more, by routes of their own.  Need torch."""

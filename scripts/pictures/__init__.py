@@ -1,0 +1,1 @@
+"""Pictures of runs, as `scripts.plot` and other programs draw them."""

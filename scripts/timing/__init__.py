@@ -1,0 +1,1 @@
+"""What the programs that measure time are made of."""

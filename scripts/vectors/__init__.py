@@ -1,0 +1,1 @@
+"""The cases of the conformance kit, and how their vectors are made."""

@@ -1,0 +1,161 @@
+"""The list of tasks, and the options of a run that they take.  Everything else that goes over all of them asks here.
+
+A task is one file in this folder and one line of TASKS.  An option that no task had before is one line of OPTIONS.
+"""
+
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ortho_ref.task import Task
+from tasks.adding import Adding
+from tasks.copying import Copying
+from tasks.denoise import Denoise
+from tasks.generated import Generated
+from tasks.parenthesis import Parenthesis
+from tasks.text import Text
+
+
+class Option(NamedTuple):
+    """An option of a run that is a task's.
+
+    kind: the type of its value; a Path says where data are, not which.
+    help: a line for the command line; {tasks} stands for the tasks that take it.
+    needed: what it is, for the error where a task cannot do without it.
+    """
+
+    kind: type
+    help: str
+    needed: str = ""
+
+
+class Entry(NamedTuple):
+    """What makes a task, and which options of a run are its own.
+
+    make: takes the options by name; the defaults in its signature are the run's.
+    """
+
+    make: Callable[..., Task]
+    options: tuple[str, ...]
+
+
+OPTIONS = {
+    "length": Option(int, "T: of a sequence, delay or window; the task's."),
+    "form": Option(str, "{tasks}: paper (default), released."),
+    "layout": Option(str, "{tasks}: A (default), B or C."),
+    "file": Option(Path, "{tasks}: the UTF-8 text to learn.", "a UTF-8 text"),
+}
+
+TASKS = {
+    "parenthesis": Entry(Parenthesis, ("length", "form")),
+    "denoise": Entry(Denoise, ("length", "form")),
+    "adding": Entry(Adding, ("length",)),
+    "copying": Entry(Copying, ("length", "layout")),
+    "text": Entry(Text, ("length", "file")),
+}
+
+NAMES = tuple(TASKS)
+#: Those that draw their sequences: they need no data.
+GENERATED = tuple(n for n, entry in TASKS.items() if isinstance(entry.make, type) and issubclass(entry.make, Generated))
+
+
+def make(name: str, **options: Any) -> Task:
+    """The task called `name`.
+
+    Parameters
+    ----------
+    name
+        One of NAMES.
+    **options
+        Its options of a run, as in `options_of`; None is as good as not given.
+
+    Returns
+    -------
+    Task
+        With its own defaults for what is not given.
+
+    Raises
+    ------
+    ValueError
+        For a name that is none, and for values that the task refuses.
+    TypeError
+        For an option that the task does not have, and for want of one that it needs.
+    OSError
+        Where its data cannot be read.
+    """
+    allowed = options_of(name)
+    given = {option: value for option, value in options.items() if value is not None}
+    for option in given:
+        if option not in allowed:
+            raise TypeError(f"{name} has no option {option!r}; allowed: {', '.join(allowed) or 'none'}")
+    for option in needed_by(name):
+        if option not in given:
+            raise TypeError(f"{name} needs {option}, {OPTIONS[option].needed}")
+    places = {option: Path(value) for option, value in given.items() if OPTIONS[option].kind is Path}
+    return TASKS[name].make(**given | places)
+
+
+def options_of(name: str) -> dict[str, Any]:
+    """The options of a run that a task takes.
+
+    Parameters
+    ----------
+    name
+        One of NAMES.
+
+    Returns
+    -------
+    dict
+        Option -> its default; None also where it must be given, see `needed_by`.
+
+    Raises
+    ------
+    ValueError
+        For a name that is none.
+    """
+    return {option: None if p.default is p.empty else p.default for option, p in _parameters(name).items()}
+
+
+def needed_by(name: str) -> tuple[str, ...]:
+    """The options that a task cannot do without.
+
+    Parameters
+    ----------
+    name
+        One of NAMES.
+
+    Returns
+    -------
+    tuple of str
+        Those of `options_of(name)` that have no default.
+
+    Raises
+    ------
+    ValueError
+        For a name that is none.
+    """
+    return tuple(option for option, p in _parameters(name).items() if p.default is p.empty)
+
+
+def takers_of(option: str) -> tuple[str, ...]:
+    """The tasks that take an option.
+
+    Parameters
+    ----------
+    option
+        One of OPTIONS.
+
+    Returns
+    -------
+    tuple of str
+        Names, in the order of TASKS.
+    """
+    return tuple(name for name, entry in TASKS.items() if option in entry.options)
+
+
+def _parameters(name: str) -> dict[str, inspect.Parameter]:
+    if name not in TASKS:
+        raise ValueError(f"task is {name!r}; allowed: {', '.join(NAMES)}")
+    parameters = inspect.signature(TASKS[name].make).parameters
+    return {option: parameters[option] for option in TASKS[name].options}

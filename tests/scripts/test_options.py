@@ -1,0 +1,151 @@
+"""The table of a run's options, and what follows from it."""
+
+import inspect
+import json
+import re
+import subprocess
+import sys
+from typing import get_args
+
+import pytest
+
+from ortho_ref import models
+from ortho_ref.training import read_config
+from scripts import train
+from scripts.grid.config import config_of
+from scripts.grid.defaults import DEFAULTS
+from scripts.grid.options import FLAGS, OPTIONS, PANELS, check_task, given_in, moved
+from tasks import by_name
+from tests.scripts.runs import ROOT
+
+
+def command_line():
+    """Parameter -> typer's option, of `scripts.train`."""
+    parameters = inspect.signature(train.main).parameters
+    return {name: get_args(parameter.annotation)[1] for name, parameter in parameters.items()}
+
+
+def test_the_signature_is_the_table():
+    """Every row is a parameter, and nothing else but the task is one; by panels; what is not given is None."""
+    own = command_line()
+    assert next(iter(own)) == "task"
+    rows = {option.parameter or option.name: option for option in OPTIONS.values()}
+    assert set(own) == {"task", *rows}
+    for name, option in rows.items():
+        assert (own[name].help, own[name].rich_help_panel) == (option.help, option.panel)
+        assert inspect.signature(train.main).parameters[name].default is (False if name == "resume" else None)
+    panels = [own[name].rich_help_panel for name in list(own)[1:]]
+    assert list(dict.fromkeys(panels)) == list(PANELS)
+    assert sorted(panels, key=PANELS.index) == panels
+
+
+def test_help_shows_every_option(monkeypatch):
+    """In a process of its own, with the metavars."""
+    monkeypatch.setenv("COLUMNS", "200")
+    command = [sys.executable, "-W", "error", "-m", "scripts.train", "--help"]
+    page = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    for option in OPTIONS.values():
+        (line,) = re.findall(rf"^. +{option.flag} .*$", page, re.M)
+        assert (option.metavar or f"<{option.kind.__name__.lower()}>") in line
+    assert f"<{'|'.join(by_name.NAMES)}>" in page
+    assert "text: the UTF-8 text to learn." in page
+    assert "parenthesis, denoise: paper (default), released." in page
+
+
+def test_the_config_has_the_table_in_its_order():
+    """With the task before it and what is made of it behind it."""
+    config = config_of("copying")
+    kept = [name for name, option in OPTIONS.items() if option.kept]
+    assert list(config) == ["task", *kept, "network", "baseline", "file_sha256", "made_by"]
+    own = by_name.options_of("copying")
+    for name in kept:
+        assert config[name] == (OPTIONS[name].default if OPTIONS[name].default is not None else config[name])
+    assert {name: config[name] for name in own} == own
+    for option in OPTIONS.values():
+        assert (option.tasks is None) or (config[option.name] is not None) == ("copying" in option.tasks)
+
+
+def test_help_names_the_defaults_of_the_table():
+    """Where --help says what a run has "unless given" or calls it the default, that is the table's."""
+    for name in ("model", "layers", "optimizer", "schedule", "dtype", "device", "threads", "seed", "log_every"):
+        option = OPTIONS[name]
+        said = re.search(r"(\S+) unless given|(\S+) \(default\)|(\S+)\.$", option.help)
+        assert str(option.default) in said.groups(), name
+
+
+def test_every_task_has_its_sizes():
+    """The table of defaults has the tasks of the list, no others."""
+    assert set(DEFAULTS) == set(by_name.NAMES)
+
+
+def test_every_model_option_is_reached():
+    """By an option of its own, or by --model-option; what an option stands for, some model has."""
+    every = {option for model in models.names() for option in models.options_of(model)}
+    assert set(FLAGS) <= every
+    assert FLAGS["exact"] == "--order exact"
+    for name, option in OPTIONS.items():
+        if option.sets and name in option.sets:
+            assert option.sets[name] == option.flag
+
+
+def test_options_as_the_config_has_them(tmp_path):
+    """Texts are read, files are names, nothing and an empty list are None; what is no option of a run is left out."""
+    values = dict.fromkeys(command_line()) | {"out": tmp_path, "resume": True, "seed": 0}
+    values |= {"model_option": ["a=1", "b=no", "c=None"], "parametrize": [], "file": tmp_path / "x"}
+    given = {name: value for name, value in given_in(values).items() if value is not None}
+    assert given == {"seed": 0, "model_options": {"a": 1, "b": "no", "c": None}, "file": str(tmp_path / "x")}
+    assert json.dumps(given)
+    assert moved(given) == {"file": str(tmp_path / "x")}
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"task": "adding", "form": "released"}, "--form is for parenthesis and denoise; adding has none"),
+        ({"task": "denoise", "layout": "A"}, "--layout is for copying; denoise has none"),
+        ({"task": "adding", "file": "x"}, "--file is for text; adding has none"),
+        ({"task": "text"}, "text needs --file FILE, a UTF-8 text"),
+    ],
+)
+def test_options_of_another_task(config, message):
+    """Refused by their names on the command line; the task's own are not."""
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        check_task(dict.fromkeys(OPTIONS) | config)
+    check_task(dict.fromkeys(OPTIONS) | {"task": "copying", "layout": "A", "length": 5})
+
+
+NEW = """
+import sys
+from scripts.grid import defaults
+from tasks import by_name
+from tasks.adding import Adding
+
+def other(length=6, subset=None):
+    return Adding(length, subset)
+
+by_name.OPTIONS["subset"] = by_name.Option(int, "{tasks}: how many sequences.")
+by_name.TASKS["other"] = by_name.Entry(other, ("length", "subset"))
+by_name.NAMES = (*by_name.NAMES, "other")
+defaults.DEFAULTS["other"] = defaults.DEFAULTS["adding"]
+from scripts import program, train
+program.run(train.main)
+"""
+
+
+def test_a_new_task_is_an_entry_and_its_sizes(tmp_path):
+    """Nothing else is touched: its option is on the command line, in the config and in the checks, and reaches it."""
+
+    def new(*arguments):
+        command = [sys.executable, "-W", "error", "-c", NEW, *map(str, arguments)]
+        end = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        return end.returncode, end.stderr
+
+    tiny = ["--hidden", 4, "--batch", 3, "--iterations", 1, "--out", tmp_path / "run"]
+    assert new("copying", "--subset", 9, *tiny) == (2, "error: --subset is for other; copying has none\n")
+    code, stderr = new("other", "--subset", 2, *tiny)
+    assert (code, stderr) == (2, "error: batch_size is 3; allowed: 1 to training_set = 2\n")
+    code, stderr = new("other", "--subset", 9, *tiny)
+    assert code == 0, stderr
+    config = read_config(tmp_path / "run")
+    assert (config["task"], config["length"], config["subset"]) == ("other", 6, 9)
+    assert list(config)[list(config).index("file") + 1] == "subset"

@@ -1,0 +1,110 @@
+"""tasks.by_name: the one list of tasks, and the options of a run that they take."""
+
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+from tasks import by_name, copying, denoise, parenthesis
+from tasks.adding import Adding
+from tasks.copying import Copying
+from tasks.denoise import Denoise
+from tasks.generated import Generated
+from tasks.parenthesis import Parenthesis
+from tasks.text import Text
+
+FOLDER = Path(inspect.getfile(by_name)).parent
+
+
+@pytest.fixture
+def text(tmp_path):
+    """A text that is just long enough."""
+    path = tmp_path / "text.txt"
+    path.write_text("All work and no play. " * 30)
+    return path
+
+
+def test_every_file_is_a_task_of_the_list():
+    """By the file's name, and as it calls itself."""
+    files = {path.stem for path in FOLDER.glob("*.py")} - {"__init__", "by_name", "generated"}
+    assert files == set(by_name.NAMES) == set(by_name.TASKS)
+    for name, entry in by_name.TASKS.items():
+        assert (entry.make.__module__, entry.make.name) == (f"tasks.{name}", name)
+    assert set(by_name.GENERATED) == {name for name in files if issubclass(by_name.TASKS[name].make, Generated)}
+    assert "text" not in by_name.GENERATED
+
+
+def test_tasks_are_made_with_their_options(text):
+    """By name, with defaults that are the task's own; None is not given; a file may be given as text."""
+    assert by_name.make("parenthesis") == Parenthesis(100, "paper")
+    assert by_name.make("denoise", form="released", length=9) == Denoise(9, "released")
+    assert by_name.make("adding", length=7) == Adding(7)
+    assert by_name.make("copying", layout="C", length=None) == Copying(1000, "C")
+    for file in (text, str(text)):
+        made = by_name.make("text", file=file, length=5)
+        assert (type(made), made.length, made.file) == (Text, 5, text)
+
+
+def test_options():
+    """Their defaults, what must be given, and who takes what; no option is nobody's."""
+    assert by_name.options_of("copying") == {"length": 1000, "layout": "A"}
+    assert by_name.options_of("text") == {"length": 100, "file": None}
+    assert {name: by_name.needed_by(name) for name in by_name.NAMES if by_name.needed_by(name)} == {"text": ("file",)}
+    assert by_name.takers_of("form") == ("parenthesis", "denoise")
+    assert by_name.takers_of("length") == by_name.NAMES
+    assert all(by_name.takers_of(option) for option in by_name.OPTIONS)
+    assert {option for entry in by_name.TASKS.values() for option in entry.options} == set(by_name.OPTIONS)
+
+
+@pytest.mark.parametrize(
+    ("option", "allowed"),
+    [("form", parenthesis.FORMS), ("form", denoise.FORMS), ("layout", copying.LAYOUTS)],
+)
+def test_help_has_every_value_and_the_default(option, allowed):
+    """As the tasks have them; no other word stands there."""
+    line = by_name.OPTIONS[option].help.removeprefix("{tasks}: ").rstrip(".")
+    assert re.split(r", | or ", line.replace(" (default)", "")) == list(allowed)
+    for name in by_name.takers_of(option):
+        assert f"{by_name.options_of(name)[option]} (default)" in line
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "kind", "message"),
+    [
+        ("mnist", {}, ValueError, "task is 'mnist'; allowed: parenthesis, denoise, adding, copying, text"),
+        ("adding", {"form": "paper"}, TypeError, "adding has no option 'form'; allowed: length"),
+        ("adding", {"training_set": 9}, TypeError, "adding has no option 'training_set'; allowed: length"),
+        ("text", {}, TypeError, "text needs file, a UTF-8 text"),
+        ("text", {"file": None}, TypeError, "text needs file, a UTF-8 text"),
+        ("copying", {"layout": "D"}, ValueError, "layout is 'D'; allowed: 'A', 'B', 'C'"),
+        ("denoise", {"length": 0}, ValueError, "length is 0; allowed: an integer >= 1"),
+    ],
+)
+def test_refused(name, options, kind, message):
+    """A task that is none, an option of another or of none, one that is missing, a value that the task refuses."""
+    with pytest.raises(kind, match=f"^{re.escape(message)}$"):
+        by_name.make(name, **options)
+
+
+def test_names_that_are_none():
+    """Wherever a name is asked for."""
+    for function in (by_name.options_of, by_name.needed_by):
+        with pytest.raises(ValueError, match="task is 'mnist'; allowed: parenthesis, "):
+            function("mnist")
+
+
+def test_a_new_task_is_one_entry(monkeypatch, text):
+    """What makes it need not be a class; an option of its own is one more line."""
+
+    def made(file, subset=None, seed=3):
+        return file, subset, seed
+
+    monkeypatch.setitem(by_name.OPTIONS, "subset", by_name.Option(int, "{tasks}: how many."))
+    monkeypatch.setitem(by_name.TASKS, "other", by_name.Entry(made, ("file", "subset")))
+    assert by_name.options_of("other") == {"file": None, "subset": None}
+    assert by_name.needed_by("other") == ("file",)
+    assert by_name.takers_of("file") == ("text", "other")
+    assert by_name.make("other", file=str(text), subset=2) == (text, 2, 3)
+    with pytest.raises(TypeError, match="other needs file, a UTF-8 text"):
+        by_name.make("other")
