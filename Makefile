@@ -1,14 +1,15 @@
-# Every target does all the set-up it needs, in .venv.
+# Every target does all the set-up it needs, in .venv; floors in .venv-floors.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+FLOORS := .venv-floors
 
 # One BLAS thread: at these sizes two are slower as often as faster, and never the same twice.
 export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
 export MKL_NUM_THREADS ?= 1
 
-.PHONY: test install-test fuzz lint crosscheck demo clean
+.PHONY: test install-test fuzz floors lint crosscheck demo clean
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -m "not install" --numprocesses auto --maxprocesses 8
@@ -22,6 +23,10 @@ fuzz: $(VENV)/.test
 	again="the same examples again: make fuzz SEED=$$seed"; echo "$$again"; \
 	$(BIN)/python -m pytest -m "not install" --numprocesses auto --maxprocesses 8 \
 		--hypothesis-profile=random --hypothesis-seed=$$seed || { echo "$$again"; exit 1; }
+
+# With the oldest versions that pyproject.toml promises. PyTorch is not among them: what needs it is skipped.
+floors: $(FLOORS)/.test
+	$(FLOORS)/bin/python -m pytest -m "not install" --numprocesses auto --maxprocesses 8
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -37,7 +42,7 @@ demo: $(VENV)/.test
 	$(BIN)/python -m scripts.demo --out runs/demo
 
 clean:
-	rm -rf $(VENV) build dist
+	rm -rf $(VENV) $(FLOORS) build dist
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; v = sys.version.split()[0]; sys.exit(f"Python 3.11 or newer is needed; $(PYTHON) is {v}" if sys.version_info < (3, 11) else 0)'
@@ -46,4 +51,11 @@ $(BIN)/python:
 # A stamp for each set of extras: the environment follows pyproject.toml.
 $(VENV)/.%: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[$*]'
+	@touch $@
+
+$(FLOORS)/.test: pyproject.toml scripts/floors.py
+	rm -rf $(FLOORS)
+	$(PYTHON) -m venv $(FLOORS)
+	$(PYTHON) -m scripts.floors test > $(FLOORS)/oldest.txt
+	$(FLOORS)/bin/python -m pip install --quiet --constraint $(FLOORS)/oldest.txt --editable '.[test]'
 	@touch $@

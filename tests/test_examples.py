@@ -1,5 +1,6 @@
 """Which examples the profiles draw: fixed ones, or those of a seed."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -25,7 +26,7 @@ def drawn(tmp_path):
         command = [sys.executable, "-m", "pytest", "-s", "-p", "tests.conftest", "-p", "no:cacheprovider", *options]
         command += ["--rootdir", str(tmp_path), "-c", "/dev/null", str(tmp_path / "test_draws.py")]
         result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-        return [line for line in result.stdout.splitlines() if "drawn" in line]
+        return re.findall(r"drawn (\d+)", result.stdout)
 
     return of
 

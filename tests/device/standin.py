@@ -365,8 +365,9 @@ def _add_operators() -> None:
 def _add_methods() -> None:
     unsupported = {"choose", "dump", "dumps", "tofile"}
     for name, parameters in NAMES["cupy.ndarray"].items():
-        if parameters != "value" and name not in {*vars(DeviceArray), *unsupported} and hasattr(np.ndarray, name):
-            setattr(DeviceArray, name, _checked(f"ndarray.{name}", getattr(np.ndarray, name), parameters))
+        method = getattr(np.ndarray, name, None)  # `ptp` of NumPy 2.0 is an attribute that says that it is gone
+        if parameters != "value" and name not in {*vars(DeviceArray), *unsupported} and callable(method):
+            setattr(DeviceArray, name, _checked(f"ndarray.{name}", method, parameters))
 
 
 class Ufunc:

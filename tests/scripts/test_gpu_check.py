@@ -275,10 +275,14 @@ def test_suite_in_two_processes(tiny, other_suite):
 
 SAYS = """
 import pytest
-@pytest.hookimpl(trylast=True)  # when it stands in the log
-def pytest_runtest_logreport(report):
-    if report.when == "call" and "PYTEST_XDIST_WORKER" not in os.environ:
-        line.send(f"{report.nodeid} {report.outcome};".encode())
+class Says:
+    @pytest.hookimpl(trylast=True)  # when it stands in the log
+    def pytest_runtest_logreport(self, report):
+        if report.when == "call":
+            line.send(f"{report.nodeid} {report.outcome};".encode())
+def pytest_configure(config):
+    if not hasattr(config, "workerinput"):  # of pytest-xdist's workers
+        config.pluginmanager.register(Says())
 """
 
 
@@ -286,7 +290,7 @@ def pytest_runtest_logreport(report):
 def test_suite_that_hangs(tiny, other_suite, tmp_path, line, monkeypatch, processes):
     """What passed and failed before it was stopped is counted."""
     with open(tmp_path / "conftest.py", "a") as stream:
-        stream.write(f"import os\n{line.source}{SAYS}")
+        stream.write(line.source + SAYS)
     (tmp_path / "test_broken.py").write_text("from conftest import hold\ndef test_long(): hold()\n")
     words = ("test_1 passed;", "test_2 passed;", "test_wrong failed;")
     limits_begin_at(monkeypatch, lambda: [line.hears(word) for word in words])

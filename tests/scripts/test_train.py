@@ -242,7 +242,7 @@ BAD = [
     ("parenthesis --device tpu", "device is 'tpu'; allowed: 'cpu', 'gpu'"),
     ("parenthesis --depth 3", "No such option: --depth"),
     ("parenthesis more", "unexpected extra argument"),
-    ("", "Missing argument 'task'"),
+    ("", "Missing argument"),
     ("parenthesis --hidden", "Option '--hidden' requires an argument"),
     # options of another task or model
     ("parenthesis --file x", "--file is for text; parenthesis has none"),
