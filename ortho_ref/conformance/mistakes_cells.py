@@ -6,13 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from ortho_ref.activations import ACTIVATIONS, Activation, sigmoid
-from ortho_ref.cells import CELLS, FastRNN
-from ortho_ref.cells import fastrnn as fastrnn_module
-from ortho_ref.cells import gru_reset_after as after_module
-from ortho_ref.cells import gru_reset_before as before_module
-from ortho_ref.cells import lstm as lstm_module
-from ortho_ref.conformance import reference
 from ortho_ref.conformance.case import Arrays, Case
 from ortho_ref.conformance.mistake import (
     Base,
@@ -33,6 +26,12 @@ from ortho_ref.conformance.mistake import (
     times,
     transposed,
 )
+from ortho_ref.conformance.private import private
+
+activations, reference = private("ortho_ref.activations"), private("ortho_ref.conformance.reference")
+fastrnn, lstm = private("ortho_ref.cells.fastrnn"), private("ortho_ref.cells.lstm")
+before, after = private("ortho_ref.cells.gru_reset_before"), private("ortho_ref.cells.gru_reset_after")
+ACTIVATIONS, CELLS = activations.ACTIVATIONS, private("ortho_ref.cells").CELLS
 
 BIASES = ("weights.b", "weights.b_*")  # not FastRNN's beta
 
@@ -139,7 +138,7 @@ def coupled(gate: str, other: str) -> Callable[[Case, Base], Arrays]:
 
 def _sigmoid(value: Callable[[Any], Any], derivative: Callable[[Any], Any]) -> tuple[Patch, ...]:
     """Another sigmoid in every cell and in the activations; its derivative from its value."""
-    modules = (before_module, after_module, lstm_module, fastrnn_module, reference)
+    modules = (before, after, lstm, fastrnn, reference)
     return tuple(
         patch
         for module in modules
@@ -230,22 +229,22 @@ def leaky(rho: Any, b: Any) -> tuple[Any, Any, Any]:
 def _pulled(change: Callable[..., tuple[Any, Any]], name: str = "modrelu") -> Callable[[Case, Base], Arrays]:
     """Another pullback of an activation, made from (right pullback, dy, a, b, y)."""
 
-    def make(own: Activation) -> Activation:
+    def make(own: Any) -> Any:
         return own._replace(pullback=lambda dy, a, b, y: change(own.pullback, dy, a, b, y))
 
     return patched((ACTIVATIONS, name, make))
 
 
-def _valued(name: str, change: Callable[[Activation], Activation]) -> Callable[[Case, Base], Arrays]:
+def _valued(name: str, change: Callable[[Any], Any]) -> Callable[[Case, Base], Arrays]:
     return patched((ACTIVATIONS, name, change))
 
 
-def _bias_added(own: Activation) -> Activation:
+def _bias_added(own: Any) -> Any:
     """modReLU of a + b without a bias of its own, which is a + b."""
     return own._replace(value=lambda a, b: a + b, pullback=lambda dy, a, b, y: (dy, dy.real))
 
 
-def _bias_twice(own: Activation) -> Activation:
+def _bias_twice(own: Any) -> Any:
     """modReLU of a + b, with b inside as well."""
 
     def pullback(dy: Any, a: Any, b: Any, y: Any) -> tuple[Any, Any]:
@@ -531,7 +530,7 @@ def _has_vector(*gates: str) -> Callable[[Case], bool]:
 
 def _vectors_squashed(case: Case, base: Base) -> Arrays:
     names = [name for name in ("weights.r", "weights.z") if name in case.inputs]
-    squashed: Arrays = {name: sigmoid(case.inputs[name]) for name in names}
+    squashed: Arrays = {name: activations.sigmoid(case.inputs[name]) for name in names}
     found = base(replace(case, inputs={**case.inputs, **squashed}))
     slopes = {name: y * (1 - y) for name, y in squashed.items()}
     return {**found, **{f"d_{n}": found[f"d_{n}"] * slopes[n] for n in names if f"d_{n}" in found}}
@@ -567,8 +566,8 @@ def _gates_swapped(case: Case, base: Base) -> Arrays:
 
 
 _RAW_GATES: tuple[Patch, ...] = (
-    (fastrnn_module, "sigmoid", lambda _: lambda a: a),
-    (fastrnn_module, "sigmoid_derivative", lambda _: lambda y: 1.0),
+    (fastrnn, "sigmoid", lambda _: lambda a: a),
+    (fastrnn, "sigmoid_derivative", lambda _: lambda y: 1.0),
 )
 
 
@@ -735,13 +734,13 @@ MISTAKES = (
         "clip-straight-through",
         "gradients of alpha and beta as if nothing were clipped",
         _constrained_sequence,
-        patched((FastRNN, "gates_pullback", _straight)),
+        patched((fastrnn.FastRNN, "gates_pullback", _straight)),
     ),
     M(
         "clip-stops",
         "no gradient to alpha through the bound of beta",
         _constrained_sequence,
-        patched((FastRNN, "gates_pullback", _stopping)),
+        patched((fastrnn.FastRNN, "gates_pullback", _stopping)),
     ),
     # Activations
     M("hard-sigmoid-0.2", "clip(0.2 a + 0.5, 0, 1) for the sigmoid (Keras 2)", _sigmoids, patched(*hard_sigmoid(0.2))),

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from ortho_ref.conformance import reference
 from ortho_ref.conformance.case import Arrays, Case, joined, parted
 from ortho_ref.conformance.mistake import (
     Base,
@@ -25,18 +24,15 @@ from ortho_ref.conformance.mistake import (
     scaled,
     times,
 )
-from ortho_ref.network import Network
-from ortho_ref.optimizers import SGD, Adam, Elementwise, RMSprop
-from ortho_ref.parametrizations import (
-    GeodesicUnitary,
-    NeumannCayley,
-    Parametrization,
-    VolumePreserving,
-    cayley,
-    exponential,
-    neumann,
+from ortho_ref.conformance.private import private
+
+reference, optimizers = private("ortho_ref.conformance.reference"), private("ortho_ref.optimizers")
+cayley, neumann = private("ortho_ref.parametrizations.cayley"), private("ortho_ref.parametrizations.neumann")
+geodesic, exponential = (
+    private("ortho_ref.parametrizations.geodesic"),
+    private("ortho_ref.parametrizations.exponential"),
 )
-from ortho_ref.parametrizations.rotations import FFTRotations, Layer, Rotations, TunableRotations
+rotations, network = private("ortho_ref.parametrizations.rotations"), private("ortho_ref.network")
 
 Predicate = Callable[[Case], bool]
 A = "params.A"
@@ -134,7 +130,7 @@ def _series(wrong: Callable[[Any, Any, int, Any], Any]) -> Callable[[Case, Base]
 
 
 #: Layers call `retract` itself, whatever stands there.
-AT_ONCE: Patch = (NeumannCayley, "begin_retract", lambda _: Parametrization.begin_retract)
+AT_ONCE: Patch = (neumann.NeumannCayley, "begin_retract", lambda _: neumann.Parametrization.begin_retract)
 
 
 def _retracting(change: Callable[..., Any]) -> Callable[[Case, Base], Arrays]:
@@ -146,7 +142,7 @@ def _retracting(change: Callable[..., Any]) -> Callable[[Case, Base], Arrays]:
 
         return retract
 
-    return patched((NeumannCayley, "retract", make), AT_ONCE)
+    return patched((neumann.NeumannCayley, "retract", make), AT_ONCE)
 
 
 def _sgd_in_the_series(case: Case, base: Base) -> Arrays:
@@ -173,7 +169,9 @@ def _sgd_in_the_series(case: Case, base: Base) -> Arrays:
 
         return outputs
 
-    return patched((NeumannCayley, "pullback", pullback), (NeumannCayley, "retract", retract), AT_ONCE)(case, base)
+    return patched((neumann.NeumannCayley, "pullback", pullback), (neumann.NeumannCayley, "retract", retract), AT_ONCE)(
+        case, base
+    )
 
 
 def _adam_like(case: Case) -> bool:
@@ -247,7 +245,7 @@ def _conjugated_map(case: Case, base: Base) -> Arrays:
     return {**found, "U": found["U"] * [1, -1]}
 
 
-def _layers(change: Callable[[Iterator[Layer]], Any], *kinds: type[Rotations]) -> Callable[[Case, Base], Arrays]:
+def _layers(change: Callable[[Iterator[Any]], Any], *kinds: Any) -> Callable[[Case, Base], Arrays]:
     """Other layers, or in another order."""
 
     def make(own: Any) -> Any:
@@ -256,7 +254,7 @@ def _layers(change: Callable[[Iterator[Layer]], Any], *kinds: type[Rotations]) -
     return patched(*((kind, "_layers", make) for kind in kinds))
 
 
-STYLES: tuple[type[Rotations], ...] = (TunableRotations, FFTRotations, VolumePreserving)
+STYLES = (rotations.TunableRotations, rotations.FFTRotations, rotations.VolumePreserving)
 
 
 def _inverse_permutations(case: Case) -> Arrays:
@@ -332,21 +330,23 @@ def _other_way_round(pairs: Any, M: Any) -> Any:
     return pairs(M)[::-1]
 
 
-def _swapped(layers: Iterator[Layer]) -> list[Layer]:
+def _swapped(layers: Iterator[Any]) -> list[Any]:
     return [layer._replace(pairs=partial(_other_way_round, layer.pairs)) for layer in layers]
 
 
 def _phase_on_upper(case: Case, base: Base) -> Arrays:
     """With the two rows of every pair exchanged and the angles negative the phase is the upper input's."""
     turned = _angles(negative, negative)
-    return _layers(_swapped, TunableRotations, FFTRotations)(case, lambda inner: turned(inner, base))
+    return _layers(_swapped, rotations.TunableRotations, rotations.FFTRotations)(
+        case, lambda inner: turned(inner, base)
+    )
 
 
 def _phase_on_row(case: Case, base: Base) -> Arrays:
     """e^{iw} times the adjoint of: the layers backwards, the rows of every pair exchanged, the phases negative."""
     D, dU = np.exp(1j * case.inputs["params.omega"])[:, None], joined(case.inputs["dU"])
     inner = {"params.omega": nothing(case.inputs["params.omega"]), "dU": parted((D.conj() * dU).conj().T)}
-    backwards = _layers(lambda layers: _swapped(layers)[::-1], TunableRotations, FFTRotations)
+    backwards = _layers(lambda layers: _swapped(layers)[::-1], rotations.TunableRotations, rotations.FFTRotations)
     turned = read_as(negative, negative, "params.phi*")
     found = backwards(replace(case, inputs={**case.inputs, **inner}), lambda c: turned(c, base))
     U = D * joined(found["U"]).conj().T
@@ -358,21 +358,21 @@ def _reordered(angles: Any, own: Any, kind: str) -> Any:
     return row.T.reshape(-1).reshape(row.shape)
 
 
-def _columns_by_block(layers: Iterator[Layer]) -> list[Layer]:
+def _columns_by_block(layers: Iterator[Any]) -> list[Any]:
     """FFT style with the angles of a row taken block by block."""
     return [layer._replace(angles=partial(_reordered, layer.angles)) for layer in layers]
 
 
-def _even_odd(layers: Iterator[Layer]) -> list[Layer]:
+def _even_odd(layers: Iterator[Any]) -> list[Any]:
     return [layer._replace(pairs=lambda M: (M[::2], M[1::2])) for layer in layers]
 
 
-def _B_before_A(layers: Iterator[Layer]) -> list[Layer]:
+def _B_before_A(layers: Iterator[Any]) -> list[Any]:
     every = list(layers)
     return [layer for pair in zip(every[1::2], every[::2], strict=True) for layer in pair]
 
 
-def _backwards(layers: Iterator[Layer]) -> list[Layer]:
+def _backwards(layers: Iterator[Any]) -> list[Any]:
     return list(layers)[::-1]
 
 
@@ -399,7 +399,7 @@ def _geodesic(change: Callable[[Any, Any], Any]) -> Callable[[Case, Base], Array
     def make(own: Any) -> Any:
         return lambda self, params, buffers, delta: own(self, params, buffers, {"X": change(params["X"], delta["X"])})
 
-    return patched((GeodesicUnitary, "retract", make))
+    return patched((geodesic.GeodesicUnitary, "retract", make))
 
 
 def _as_printed(X: Any, delta: Any) -> Any:
@@ -420,7 +420,7 @@ def _additive(own: Any) -> Any:
 # Optimizers
 
 
-def stepped(kind: type[Elementwise], change: Callable[..., Any]) -> Callable[[Case, Base], Arrays]:
+def stepped(kind: Any, change: Callable[..., Any]) -> Callable[[Case, Base], Arrays]:
     """Another step: change(right, optimizer, rate, k, g, buffers), where right takes all but the first."""
 
     def make(own: Any) -> Any:
@@ -515,7 +515,7 @@ def _shared_modulus(own: Any, self: Any, rate: Any, k: Any, g: Any, buffers: Any
     """One second moment |g|^2 for real and imaginary part."""
     own(self, rate, k, g, buffers)
     v = np.repeat(buffers["v"].reshape(-1, 2).sum(axis=1), 2)
-    if isinstance(self, Adam):
+    if isinstance(self, optimizers.Adam):
         return rate * buffers["m"] / (1 - self.beta1**k) / (np.sqrt(v / (1 - self.beta2**k)) + self.epsilon)
     return _over_root(self, rate * g, v)
 
@@ -759,7 +759,7 @@ MISTAKES = (
         "neumann-A_tilde-of-U_c",
         "U_r's series from U_c's A_tilde (NC-GRU's code)",
         lambda case: case.kind == "train" and case.config["orthogonal"] == "rc",
-        patched((Network, "retract", _inverse_of_c)),
+        patched((network.Network, "retract", _inverse_of_c)),
     ),
     M("neumann-old-A", "U from the A before the update", NEUMANN, _retracting(_old_A)),
     # Geodesic steps
@@ -772,7 +772,7 @@ MISTAKES = (
         "geodesic-additive",
         "U - delta, not a geodesic step",
         GEODESIC,
-        patched((GeodesicUnitary, "retract", _additive)),
+        patched((geodesic.GeodesicUnitary, "retract", _additive)),
     ),
     # The exponential
     M("exp-transposed", "exp(-A) for exp(A)", EXP, read_as(negative, negative, A)),
@@ -818,19 +818,19 @@ MISTAKES = (
         "tunable-B-first",
         "the layers B A B A ... for A B A B ...",
         of("tunable_rotations"),
-        _layers(_B_before_A, TunableRotations),
+        _layers(_B_before_A, rotations.TunableRotations),
     ),
     M(
         "fft-columns",
         "FFT style with the angles of a row taken block by block",
         of("fft_rotations"),
-        _layers(_columns_by_block, FFTRotations),
+        _layers(_columns_by_block, rotations.FFTRotations),
     ),
     M(
         "volume-even-odd",
         "pairs (0, 1), (2, 3) ... for (i, i + n/2)",
         of("volume_preserving"),
-        _layers(_even_odd, VolumePreserving),
+        _layers(_even_odd, rotations.VolumePreserving),
     ),
     M(
         "permutation-inverse",
@@ -873,16 +873,36 @@ MISTAKES = (
     M("structured-R1-R2", "R_1 and R_2 exchanged", of("structured_unitary"), _exchanged_params("v_1", "v_2")),
     M("structured-F-inverse", "F and F^-1 exchanged", of("structured_unitary"), _transforms_exchanged),
     # Optimizers
-    M("step-ascends", "the step added, not subtracted", _stepping, patched((Elementwise, "delta", _ascending))),
-    M("adam-no-correction", "Adam without bias correction", optimizing("adam"), stepped(Adam, _no_correction)),
+    M(
+        "step-ascends",
+        "the step added, not subtracted",
+        _stepping,
+        patched((optimizers.Elementwise, "delta", _ascending)),
+    ),
+    M(
+        "adam-no-correction",
+        "Adam without bias correction",
+        optimizing("adam"),
+        stepped(optimizers.Adam, _no_correction),
+    ),
     M(
         "adam-m-uncorrected",
         "Adam with the second moment corrected alone",
         optimizing("adam"),
-        stepped(Adam, _first_moment_uncorrected),
+        stepped(optimizers.Adam, _first_moment_uncorrected),
     ),
-    M("adam-k-late", "Adam's bias correction one update late", optimizing("adam"), stepped(Adam, _k_from_zero)),
-    M("adam-k-early", "Adam's bias correction one update early", optimizing("adam"), stepped(Adam, _k_from_two)),
+    M(
+        "adam-k-late",
+        "Adam's bias correction one update late",
+        optimizing("adam"),
+        stepped(optimizers.Adam, _k_from_zero),
+    ),
+    M(
+        "adam-k-early",
+        "Adam's bias correction one update early",
+        optimizing("adam"),
+        stepped(optimizers.Adam, _k_from_two),
+    ),
     M(
         "adam-epsilon-1e-7",
         "Adam's epsilon 1e-7 (Keras)",
@@ -893,21 +913,26 @@ MISTAKES = (
         "adam-epsilon-hat",
         "Adam's epsilon beside the uncorrected root (TensorFlow 1)",
         optimizing("adam"),
-        stepped(Adam, _epsilon_hat),
+        stepped(optimizers.Adam, _epsilon_hat),
     ),
-    M("adam-epsilon-inside", "Adam's epsilon inside the root", optimizing("adam"), stepped(Adam, _epsilon_in_root)),
+    M(
+        "adam-epsilon-inside",
+        "Adam's epsilon inside the root",
+        optimizing("adam"),
+        stepped(optimizers.Adam, _epsilon_in_root),
+    ),
     M(
         "adam-square-of-m",
         "the square of the first moment in Adam's second",
         optimizing("adam"),
-        stepped(Adam, _square_of_new_moment),
+        stepped(optimizers.Adam, _square_of_new_moment),
     ),
-    M("adam-betas-swapped", "beta1 and beta2 exchanged", optimizing("adam"), stepped(Adam, _betas_swapped)),
+    M("adam-betas-swapped", "beta1 and beta2 exchanged", optimizing("adam"), stepped(optimizers.Adam, _betas_swapped)),
     M(
         "adam-shared-modulus",
         "one second moment |g|^2 for real and imaginary part",
         _complex_moments("adam"),
-        stepped(Adam, _shared_modulus),
+        stepped(optimizers.Adam, _shared_modulus),
     ),
     M(
         "rmsprop-initial-0",
@@ -961,44 +986,46 @@ MISTAKES = (
         "rmsprop-decay-swapped",
         "decay and 1 - decay exchanged",
         optimizing("rmsprop"),
-        stepped(RMSprop, _decay_swapped),
+        stepped(optimizers.RMSprop, _decay_swapped),
     ),
     M(
         "rmsprop-old-square",
         "the mean square from before the gradient",
         optimizing("rmsprop"),
-        stepped(RMSprop, _old_square),
+        stepped(optimizers.RMSprop, _old_square),
     ),
     M(
         "rmsprop-centered",
         "the variance for the mean square (PyTorch's centered)",
         optimizing("rmsprop"),
-        stepped(RMSprop, _centered),
+        stepped(optimizers.RMSprop, _centered),
     ),
     M(
         "rmsprop-shared-modulus",
         "one mean square |g|^2 for real and imaginary part",
         _complex_moments("rmsprop"),
-        stepped(RMSprop, _shared_modulus),
+        stepped(optimizers.RMSprop, _shared_modulus),
     ),
     M(
         "momentum-dampened",
         "momentum with dampening, m = b m + (1 - b) g",
         option("sgd", "momentum", bool),
-        stepped(SGD, _dampened),
+        stepped(optimizers.SGD, _dampened),
     ),
-    M("momentum-nesterov", "Nesterov's momentum", option("sgd", "momentum", bool), stepped(SGD, _nesterov)),
+    M("momentum-nesterov", "Nesterov's momentum", option("sgd", "momentum", bool), stepped(optimizers.SGD, _nesterov)),
     M("no-momentum", "no momentum", option("sgd", "momentum", bool), reconfigured("sgd", momentum=0.0)),
     M(
         "weight-decay-decoupled",
         "weight decay beside the step (AdamW)",
         _decays,
-        patched((Elementwise, "delta", _decoupled)),
+        patched((optimizers.Elementwise, "delta", _decoupled)),
     ),
     M(
         "no-weight-decay",
         "no weight decay",
         _decays,
-        patched((Elementwise, "delta", lambda own: lambda self, *rest: own(_with(self, weight_decay=0.0), *rest))),
+        patched(
+            (optimizers.Elementwise, "delta", lambda own: lambda self, *rest: own(_with(self, weight_decay=0.0), *rest))
+        ),
     ),
 )
