@@ -19,6 +19,7 @@ from ortho_ref.conformance.private import LOCK, is_private, private
 reference = private("ortho_ref.conformance.reference")
 
 Base: TypeAlias = Callable[[Case], Arrays]
+Predicate: TypeAlias = Callable[[Case], bool]
 Patch: TypeAlias = tuple[Any, str, Callable[[Any], Any]]  # private owner, name, what is there -> what is to be there
 
 
@@ -28,8 +29,16 @@ class Mistake(NamedTuple):
 
     name: str
     says: str
-    applies: Callable[[Case], bool]
+    applies: Predicate
     outputs: Callable[[Case, Base], Arrays]
+
+
+class Family(list[Mistake]):
+    """Mistakes that go together, in the order in which they are listed."""
+
+    def add(self, name: str, says: str, applies: Predicate, outputs: Callable[[Case, Base], Arrays]) -> None:
+        """One more."""
+        self.append(Mistake(name, says, applies, outputs))
 
 
 #: Outputs that `reference` does not compute: every mistake leaves them as stored.
