@@ -55,7 +55,7 @@ def page(found: Table) -> str:
         "# Which case shows which mistake",
         "",
         "Written by `python -m scripts.kill_table`.  A mistake is a named wrong version of the reference",
-        "(`ortho_ref/conformance/mistakes*.py`); the kit has to show every one.",
+        "(`ortho_ref/conformance/mistakes/`); the kit has to show every one.",
         "",
         f"{len(MISTAKES)} mistakes, {len(cases)} cases, in float64: {shown} of the mistakes are shown.",
         f"{needed} cases show something that no other case of the same cell, map or optimizer does (alone); the others",

@@ -9,11 +9,13 @@
 docs/conformance.md states what each kind of case holds.
 """
 
+from ortho_ref.conformance.adapters import load_adapter
 from ortho_ref.conformance.case import KINDS, Case
 from ortho_ref.conformance.function import FunctionReport, check_function
+from ortho_ref.conformance.programs import command_adapter
 from ortho_ref.conformance.pytest_cases import pytest_cases
 from ortho_ref.conformance.report import Report, Result
-from ortho_ref.conformance.runner import check, command_adapter, load_adapter
+from ortho_ref.conformance.runner import check
 
 __all__ = [
     "KINDS",

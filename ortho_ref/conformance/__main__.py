@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import ortho_ref
+from ortho_ref.conformance.adapters import load_adapter
 from ortho_ref.conformance.case import DTYPES, Vector, select
 from ortho_ref.conformance.export import export
+from ortho_ref.conformance.programs import command_adapter
 from ortho_ref.conformance.report import Report, Result
-from ortho_ref.conformance.runner import check, command_adapter, load_adapter
+from ortho_ref.conformance.runner import check
 from ortho_ref.conformance.schema import schema
 
 NAME = "python -m ortho_ref.conformance"

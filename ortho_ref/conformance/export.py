@@ -12,7 +12,7 @@ import ortho_ref
 from ortho_ref import checkpoint
 from ortho_ref.conformance.case import MANIFEST, Vector, select
 from ortho_ref.conformance.compare import scales, tolerance
-from ortho_ref.conformance.runner import write_case
+from ortho_ref.conformance.programs import write_case
 
 INPUT, EXPECTED, CONTROL = "input.safetensors", "expected.safetensors", "control.safetensors"
 

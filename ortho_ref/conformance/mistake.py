@@ -1,7 +1,8 @@
 """What a mistake is: a departure from `reference` in one thing, and the few ways to make one.
 
 A mistake takes the case and the right way to compute it, so that two can be combined: the one changes inputs or
-outputs, or replaces a function for the time being, around the other.
+outputs, or replaces a function for the time being, around the other.  All of it is computed in the kit's own instance
+of the modules (`private`): what others compute meanwhile is as ever.
 """
 
 import contextlib
@@ -12,11 +13,14 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ortho_ref.conformance import reference
 from ortho_ref.conformance.case import Arrays, Case, Vector
+from ortho_ref.conformance.private import LOCK, is_private, private
+
+reference = private("ortho_ref.conformance.reference")
 
 Base: TypeAlias = Callable[[Case], Arrays]
-Patch: TypeAlias = tuple[Any, str, Callable[[Any], Any]]  # owner, name, what is there -> what is to be there
+Predicate: TypeAlias = Callable[[Case], bool]
+Patch: TypeAlias = tuple[Any, str, Callable[[Any], Any]]  # private owner, name, what is there -> what is to be there
 
 
 class Mistake(NamedTuple):
@@ -25,8 +29,16 @@ class Mistake(NamedTuple):
 
     name: str
     says: str
-    applies: Callable[[Case], bool]
+    applies: Predicate
     outputs: Callable[[Case, Base], Arrays]
+
+
+class Family(list[Mistake]):
+    """Mistakes that go together, in the order in which they are listed."""
+
+    def add(self, name: str, says: str, applies: Predicate, outputs: Callable[[Case, Base], Arrays]) -> None:
+        """One more."""
+        self.append(Mistake(name, says, applies, outputs))
 
 
 #: Outputs that `reference` does not compute: every mistake leaves them as stored.
@@ -52,7 +64,7 @@ def made(mistakes: Sequence[Mistake], vector: Vector) -> Arrays:
     run = right(vector)
     for mistake in reversed(mistakes):
         run = partial(_around, mistake, run)
-    with np.errstate(all="ignore"):
+    with LOCK, np.errstate(all="ignore"):
         return run(vector.case)
 
 
@@ -132,9 +144,14 @@ def patched(*patches: Patch) -> Callable[[Case, Base], Arrays]:
 
 @contextlib.contextmanager
 def replaced(*patches: Patch) -> Iterator[None]:
-    """Attributes of modules and classes, or entries of dicts, replaced within."""
-    with contextlib.ExitStack() as stack:
+    """Attributes of private modules and their classes, or entries of their dicts, replaced within.
+
+    ValueError for what is not private: others compute with it.
+    """
+    with LOCK, contextlib.ExitStack() as stack:
         for owner, name, make in patches:
+            if not is_private(owner):
+                raise ValueError(f"{name} is to be replaced in {owner!r}, which is not private to the kit")
             if isinstance(owner, dict):
                 stack.callback(owner.__setitem__, name, owner[name])
                 owner[name] = make(owner[name])

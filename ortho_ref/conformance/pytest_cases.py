@@ -4,8 +4,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ortho_ref.conformance.case import select
+from ortho_ref.conformance.implementation import Run
 from ortho_ref.conformance.report import PARTIAL, PASSED, UNSUPPORTED
-from ortho_ref.conformance.runner import Run, check_vectors
+from ortho_ref.conformance.runner import check_vectors
 
 
 def pytest_cases(

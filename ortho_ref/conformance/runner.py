@@ -1,46 +1,26 @@
-"""An implementation over the cases: a Python function, or any program.
+"""An implementation over the cases: a result for each.
 
 Whatever an implementation does, short of ending the process, is a result of its case, never an error of the kit.
 """
 
-import contextlib
-import importlib
-import importlib.util
-import json
 import os
-import shlex
-import shutil
-import signal
-import subprocess
-import sys
 import sysconfig
-import tempfile
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import ModuleType
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
 
+from ortho_ref.conformance import programs
 from ortho_ref.conformance.case import DTYPES, Arrays, Case, Vector, select
 from ortho_ref.conformance.compare import compare
+from ortho_ref.conformance.implementation import Broken, Refused, Run, said
 from ortho_ref.conformance.report import FAILED, PARTIAL, PASSED, UNSUPPORTED, Report, Result
 
-Run: TypeAlias = Callable[[Case], Any]
-
-REFUSED, NOT_SUPPORTED = 3, 77
+#: Files that stand between the kit's own call and what an implementation raises.
+_OWN = (__file__, programs.__file__)
 _LIBRARIES = tuple(sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib"))
-
-
-class Refused(Exception):
-    """A program said that its input is invalid."""
-
-
-class Broken(Exception):
-    """What a program did instead of giving outputs."""
 
 
 def check(
@@ -137,22 +117,12 @@ def _run_invalid(run: Run, vector: Vector, dtype: str) -> Result:
 def _raised(id: str, error: BaseException, before: str = "") -> Result:
     """A failed case: what was raised, and where in the implementation."""
     if isinstance(error, Broken | Refused):
-        return Result(id, FAILED, message=before + _said(error))
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__]
+        return Result(id, FAILED, message=before + said(error))
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename not in _OWN]
     own = [frame for frame in frames if not frame.filename.startswith(_LIBRARIES)] or frames
     place = f" ({Path(own[-1].filename).name}:{own[-1].lineno} in {own[-1].name})" if own else ""
     whole = "".join(traceback.format_exception(error))
-    return Result(id, FAILED, message=f"{before}{_said(error)}{place}", traceback=whole)
-
-
-def _said(error: BaseException) -> str:
-    if isinstance(error, Broken):
-        return str(error)
-    try:
-        lines = str(error).strip().splitlines() or [""]
-    except Exception:  # it cannot even be said
-        lines = [""]
-    return f"raised {type(error).__name__}: {lines[0]}" if lines[0] else f"raised {type(error).__name__}"
+    return Result(id, FAILED, message=f"{before}{said(error)}{place}", traceback=whole)
 
 
 def _with_numbers(outputs: Any) -> Any:
@@ -182,140 +152,3 @@ def _modified(case: Case, fresh: Case) -> str:
 
     changed = [name for name in fresh.inputs if not same(name)] + [str(n) for n in case.inputs if n not in fresh.inputs]
     return f"modified its inputs: {', '.join(changed)}" if changed else ""
-
-
-def load_adapter(name: str) -> Run:
-    """The `run` of FILE.py, or of a module by its dotted name.
-
-    ValueError where there is none; whatever the module raises while it is loaded is passed on in its message.
-    """
-    try:
-        module = _module(name)
-    except (Exception, SystemExit) as error:
-        raise ValueError(f"adapter is {name}, which cannot be loaded: {_said(error)}") from error
-    run = getattr(module, "run", None)
-    if not callable(run):
-        raise ValueError(f"adapter is {name}, which has no function run(case)")
-    return run
-
-
-def _module(name: str) -> ModuleType:
-    path = Path(name)
-    if path.suffix != ".py":
-        with _on_path(str(Path.cwd())):
-            return importlib.import_module(name)
-    own = f"conformance adapter {path.stem}"  # under its own name a file torch.py would be taken for torch
-    spec = importlib.util.spec_from_file_location(own, path)
-    if spec is None or spec.loader is None or not path.is_file():
-        raise FileNotFoundError(f"there is no file {path}")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[own] = module
-    try:
-        with _on_path(str(path.resolve().parent)):  # what lies beside it, as in `python FILE.py`
-            spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[own]
-        raise
-    return module
-
-
-@contextlib.contextmanager
-def _on_path(folder: str) -> Iterator[None]:
-    """A folder to import from, which stays for imports within `run`; not after an error."""
-    sys.path.insert(0, folder)
-    try:
-        yield
-    except BaseException:
-        sys.path.remove(folder)
-        raise
-
-
-def command_adapter(command: str, timeout: float = 10.0) -> Run:
-    """An adapter that runs a program once for each case: {input} and {output} in the command stand for two files.
-
-    timeout: seconds for each case.  ValueError for a command without these two, or a program that is not there.
-    """
-    words = shlex.split(command)
-    for place in ("{input}", "{output}"):
-        if not any(place in word for word in words):
-            raise ValueError(f"command is {command!r}; it has to name {place}")
-    if not timeout > 0:
-        raise ValueError(f"timeout is {timeout}; allowed: seconds above 0")
-    if shutil.which(words[0]) is None:
-        there = Path(words[0]).is_file() and not os.access(words[0], os.X_OK)
-        what = "which is not executable" if there else "and there is no such program"
-        raise ValueError(f"command is {command!r}; it begins with {words[0]}, {what}")
-
-    def run(case: Case) -> Any:
-        with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
-            paths = {"{input}": f"{folder}/input.safetensors", "{output}": f"{folder}/output.safetensors"}
-            write_case(case, Path(paths["{input}"]))
-            own = [_filled(word, paths) for word in words]
-            return _outputs_of(own, Path(paths["{output}"]), timeout)
-
-    return run
-
-
-def _filled(word: str, paths: dict[str, str]) -> str:
-    for place, path in paths.items():
-        word = word.replace(place, path)
-    return word
-
-
-def _outputs_of(words: list[str], path: Path, timeout: float) -> Any:
-    with tempfile.TemporaryFile() as errors:
-        process = subprocess.Popen(
-            words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors, start_new_session=True
-        )
-        try:
-            code = process.wait(timeout)
-        except subprocess.TimeoutExpired:
-            raise Broken(f"did not end within {timeout:g} seconds") from None
-        finally:
-            _end(process)
-        errors.seek(max(0, errors.seek(0, os.SEEK_END) - 10_000))
-        lines = errors.read().decode(errors="replace").strip().splitlines()
-    last = f": {lines[-1]}" if lines else ""
-    if code == NOT_SUPPORTED:
-        return None
-    if code == REFUSED:
-        raise Refused(f"exit code 3{last}")
-    if code < 0:
-        raise Broken(f"was ended by signal {_name_of(-code)}{last}")
-    if code != 0:
-        raise Broken(f"ended with exit code {code}{last}")
-    if not path.exists():
-        raise Broken("wrote no output file")
-    try:
-        return load_file(path)
-    except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
-        raise Broken(f"wrote an output file that is not safetensors: {error}") from error
-
-
-def _name_of(number: int) -> str:
-    """A signal's; real-time signals have none."""
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return str(number)
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """The program and what it started."""
-    try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        process.kill()
-    process.wait()
-
-
-def write_case(case: Case, path: Path) -> None:
-    """A case as a file: its inputs, and id, kind, config, dtype and outputs in the metadata."""
-    metadata = {
-        "id": case.id,
-        "kind": case.kind,
-        "config": json.dumps(case.config),
-        "dtype": case.dtype,
-        "outputs": json.dumps({name: list(shape) for name, shape in case.outputs.items()}),
-    }
-    save_file({name: np.array(array, order="C") for name, array in case.inputs.items()}, path, metadata)

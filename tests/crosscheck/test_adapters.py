@@ -6,8 +6,8 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed: `make crosscheck` installs it")
 
+from ortho_ref.conformance import check, load_adapter  # noqa: E402
 from ortho_ref.conformance.report import FAILED, PASSED, UNSUPPORTED  # noqa: E402
-from ortho_ref.conformance.runner import check, load_adapter  # noqa: E402
 
 ADAPTERS = Path(__file__).parent.parent.parent / "scripts" / "adapters"
 

@@ -14,8 +14,9 @@ from safetensors import safe_open
 
 from ortho_ref.conformance import check, command_adapter, load_adapter
 from ortho_ref.conformance.case import select
+from ortho_ref.conformance.implementation import Broken, Refused
 from ortho_ref.conformance.report import FAILED, PARTIAL, PASSED, UNSUPPORTED
-from ortho_ref.conformance.runner import Broken, Refused, run_one
+from ortho_ref.conformance.runner import run_one
 from ortho_ref.conformance.schema import schema
 from tests.line import CHILD, PATIENCE, limits_begin_at
 from tests.ortho_ref.conformance.adapters import BY_ID, answering, right, vector_of

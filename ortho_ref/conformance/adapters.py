@@ -1,0 +1,57 @@
+"""Adapters by their name: the `run` of a file or of a module."""
+
+import contextlib
+import importlib
+import importlib.util
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+from ortho_ref.conformance.implementation import Run, said
+
+
+def load_adapter(name: str) -> Run:
+    """The `run` of FILE.py, or of a module by its dotted name.
+
+    ValueError where there is none; whatever the module raises while it is loaded is passed on in its message.
+    """
+    try:
+        module = _module(name)
+    except (Exception, SystemExit) as error:
+        raise ValueError(f"adapter is {name}, which cannot be loaded: {said(error)}") from error
+    run = getattr(module, "run", None)
+    if not callable(run):
+        raise ValueError(f"adapter is {name}, which has no function run(case)")
+    return run
+
+
+def _module(name: str) -> ModuleType:
+    path = Path(name)
+    if path.suffix != ".py":
+        with _on_path(str(Path.cwd())):
+            return importlib.import_module(name)
+    own = f"conformance adapter {path.stem}"  # under its own name a file torch.py would be taken for torch
+    spec = importlib.util.spec_from_file_location(own, path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[own] = module
+    try:
+        with _on_path(str(path.resolve().parent)):  # what lies beside it, as in `python FILE.py`
+            spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[own]
+        raise
+    return module
+
+
+@contextlib.contextmanager
+def _on_path(folder: str) -> Iterator[None]:
+    """A folder to import from, which stays for imports within `run`; not after an error."""
+    sys.path.insert(0, folder)
+    try:
+        yield
+    except BaseException:
+        sys.path.remove(folder)
+        raise

@@ -1,0 +1,305 @@
+"""Activations and their derivatives, in the cells and alone."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ortho_ref.conformance.case import Arrays, Case
+from ortho_ref.conformance.mistake import Base, Family, Patch, Predicate, configured, patched
+from ortho_ref.conformance.mistakes.applies import cell, is_complex, off_kinks, phi, step
+from ortho_ref.conformance.private import private
+
+reference = private("ortho_ref.conformance.reference")
+ACTIVATIONS = private("ortho_ref.activations").ACTIVATIONS
+GATED = ("gru_reset_before", "gru_reset_after", "lstm", "fastrnn")
+
+MISTAKES = Family()
+M = MISTAKES.add
+
+
+def _sigmoids(case: Case) -> bool:
+    """Where a sigmoid is computed."""
+    gates = case.config.get("reset_gate", True) or case.config.get("update_gate", True)
+    return phi(case) == "sigmoid" or (cell(case) in GATED and bool(gates))
+
+
+def _sigmoid(value: Callable[[Any], Any], derivative: Callable[[Any], Any]) -> tuple[Patch, ...]:
+    """Another sigmoid in every cell and in the activations; its derivative from its value."""
+    modules = (*(private(f"ortho_ref.cells.{name}") for name in GATED), reference)
+    return tuple(
+        patch
+        for module in modules
+        for patch in ((module, "sigmoid", lambda _: value), (module, "sigmoid_derivative", lambda _: derivative))
+    )
+
+
+def hard_sigmoid(slope: float) -> tuple[Patch, ...]:
+    """clip(slope a + 1/2, 0, 1)."""
+    return _sigmoid(lambda a: np.clip(slope * a + 0.5, 0, 1), lambda y: slope * ((y > 0) & (y < 1)))
+
+
+M("hard-sigmoid-0.2", "clip(0.2 a + 0.5, 0, 1) for the sigmoid (Keras 2)", _sigmoids, patched(*hard_sigmoid(0.2)))
+M(
+    "hard-sigmoid-1/6",
+    "clip(a / 6 + 0.5, 0, 1) for the sigmoid (PyTorch, Keras 3)",
+    _sigmoids,
+    patched(*hard_sigmoid(1 / 6)),
+)
+
+
+def _any_modrelu(case: Case) -> bool:
+    return phi(case) == "modrelu" and off_kinks(case)
+
+
+Radial = Callable[[Any, Any], tuple[Any, Any, Any]]
+
+
+def _phase(z: Any) -> Any:
+    return z / abs(z)
+
+
+def modrelu_as(radial: Radial) -> tuple[Patch, ...]:
+    """modReLU with another size: radial(|z|, b) gives it, its derivative by |z| and that by b."""
+
+    def value(z: Any, b: Any) -> Any:
+        return _phase(z) * radial(abs(z), b)[0]
+
+    def pullback(dy: Any, z: Any, b: Any, y: Any) -> tuple[Any, Any]:
+        size, slope, of_b = radial(abs(z), b)
+        e = _phase(z)
+        along = (e.conj() * dy).real
+        return e * along * slope + size / abs(z) * (dy - e * along), along * of_b
+
+    return ((ACTIVATIONS, "modrelu", lambda own: own._replace(value=value, pullback=pullback)),)
+
+
+def in_denominator(epsilon: float) -> Radial:
+    """rho / (rho + epsilon) max(rho + b, 0), as uRNN's code."""
+
+    def radial(rho: Any, b: Any) -> tuple[Any, Any, Any]:
+        on, part = rho + b > 0, rho / (rho + epsilon)
+        return part * on * (rho + b), on * (part + epsilon / (rho + epsilon) ** 2 * (rho + b)), on * part
+
+    return radial
+
+
+M(
+    "modrelu-epsilon-1e-5",
+    "modReLU with |z| + 1e-5 in the denominator (uRNN)",
+    _any_modrelu,
+    patched(*modrelu_as(in_denominator(1e-5))),
+)
+M(
+    "modrelu-epsilon-0.001",
+    "modReLU with |z| + 0.001 in the denominator",
+    _any_modrelu,
+    patched(*modrelu_as(in_denominator(1e-3))),
+)
+M(
+    "modrelu-epsilon-0.01",
+    "modReLU with |z| + 0.01 in the denominator",
+    _any_modrelu,
+    patched(*modrelu_as(in_denominator(1e-2))),
+)
+
+
+def in_relu(epsilon: float) -> Radial:
+    """max(rho + epsilon + b, 0), as GORU's code."""
+
+    def radial(rho: Any, b: Any) -> tuple[Any, Any, Any]:
+        on = rho + epsilon + b > 0
+        return on * (rho + epsilon + b), 1.0 * on, 1.0 * on
+
+    return radial
+
+
+M("modrelu-goru", "modReLU of size max(|z| + 0.001 + b, 0) (GORU)", _any_modrelu, patched(*modrelu_as(in_relu(1e-3))))
+
+
+def _real_modrelu(case: Case) -> bool:
+    return phi(case) == "modrelu" and not is_complex(case) and off_kinks(case)
+
+
+M(
+    "modrelu-eurnn",
+    "modReLU of size max(|z| + 0.01 + b, 0) (EURNN, real)",
+    _real_modrelu,
+    patched(*modrelu_as(in_relu(1e-2))),
+)
+
+
+def _complex_modrelu(case: Case) -> bool:
+    return phi(case) == "modrelu" and is_complex(case) and off_kinks(case)
+
+
+def in_both(epsilon: float) -> Radial:
+    """rho / m max(m + b, 0) with m = rho + epsilon, as EURNN's complex code."""
+
+    def radial(rho: Any, b: Any) -> tuple[Any, Any, Any]:
+        m = rho + epsilon
+        on = m + b > 0
+        return on * rho / m * (m + b), on * (1 + b * epsilon / m**2), on * rho / m
+
+    return radial
+
+
+M(
+    "modrelu-eurnn-complex",
+    "modReLU with |z| + 0.01 for |z|, also below z (EURNN)",
+    _complex_modrelu,
+    patched(*modrelu_as(in_both(1e-2))),
+)
+
+
+def in_root(epsilon: float) -> Radial:
+    """rho / (m + epsilon) max(m + b, 0) with m = sqrt(rho^2 + epsilon), as the full-capacity uRNN's code."""
+
+    def radial(rho: Any, b: Any) -> tuple[Any, Any, Any]:
+        m = np.sqrt(rho**2 + epsilon)
+        on, size = m + b > 0, (m + b) / (m + epsilon)
+        of_m = (epsilon - b) / (m + epsilon) ** 2
+        return on * rho * size, on * (size + rho * of_m * rho / m), on * rho / (m + epsilon)
+
+    return radial
+
+
+M(
+    "modrelu-root",
+    "modReLU with sqrt(|z|^2 + 1e-5) for |z| (full-capacity uRNN)",
+    _any_modrelu,
+    patched(*modrelu_as(in_root(1e-5))),
+)
+
+
+def _valued(name: str, change: Callable[[Any], Any]) -> Callable[[Case, Base], Arrays]:
+    return patched((ACTIVATIONS, name, change))
+
+
+def _bias_added(own: Any) -> Any:
+    """modReLU of a + b without a bias of its own, which is a + b."""
+    return own._replace(value=lambda a, b: a + b, pullback=lambda dy, a, b, y: (dy, dy.real))
+
+
+M("modrelu-bias-outside", "modReLU without its bias, added to z instead", _any_modrelu, _valued("modrelu", _bias_added))
+
+
+def _bias_twice(own: Any) -> Any:
+    """modReLU of a + b, with b inside as well."""
+
+    def pullback(dy: Any, a: Any, b: Any, y: Any) -> tuple[Any, Any]:
+        da, db = own.pullback(dy, a + b, b, y)
+        return da, db + da.real
+
+    return own._replace(value=lambda a, b: own.value(a + b, b), pullback=pullback)
+
+
+M("modrelu-bias-twice", "modReLU's bias inside and added to z", _any_modrelu, _valued("modrelu", _bias_twice))
+
+
+def leaky(rho: Any, b: Any) -> tuple[Any, Any, Any]:
+    """Slope 0.1 instead of 0 where rho + b < 0."""
+    inside = rho + b
+    slope = np.where(inside > 0, 1.0, 0.1)
+    return slope * inside, slope, slope
+
+
+M("modrelu-leaky", "modReLU with slope 0.1 where |z| + b < 0", _any_modrelu, patched(*modrelu_as(leaky)))
+M("modrelu-is-relu", "max(z + b, 0) for modReLU", _real_modrelu, _valued("modrelu", lambda own: ACTIVATIONS["relu"]))
+
+
+def _pulled(change: Callable[..., tuple[Any, Any]], name: str = "modrelu") -> Callable[[Case, Base], Arrays]:
+    """Another pullback of an activation, made from (right pullback, dy, a, b, y)."""
+
+    def make(own: Any) -> Any:
+        return own._replace(pullback=lambda dy, a, b, y: change(own.pullback, dy, a, b, y))
+
+    return patched((ACTIVATIONS, name, make))
+
+
+M(
+    "modrelu-sign-in-dz",
+    "modReLU's derivative by z with a sign(z) too many",
+    _real_modrelu,
+    _pulled(lambda own, dy, a, b, y: (np.sign(a) * own(dy, a, b, y)[0], own(dy, a, b, y)[1])),
+)
+M(
+    "modrelu-no-sign-in-db",
+    "modReLU's derivative by b without sign(z)",
+    _real_modrelu,
+    _pulled(lambda own, dy, a, b, y: (own(dy, a, b, y)[0],) * 2),
+)
+
+
+def _constant_phase(own: Any, dy: Any, a: Any, b: Any, y: Any) -> tuple[Any, Any]:
+    along = own(dy, a, b, y)[1]
+    return _phase(a) * along, along
+
+
+M(
+    "modrelu-phase-constant",
+    "the phase z / |z| a constant in modReLU's derivative",
+    _complex_modrelu,
+    _pulled(_constant_phase),
+)
+M(
+    "modrelu-derivative-1",
+    "modReLU's derivative by z taken as 1 everywhere, that by b as z / |z|",
+    _any_modrelu,
+    _pulled(lambda own, dy, a, b, y: (dy, (_phase(a).conj() * dy).real)),
+)
+M(
+    "tanh-always",
+    "tanh whatever the activation (onnx.reference's GRU)",
+    lambda case: step()(case) and not is_complex(case) and phi(case) in ("relu", "modrelu"),
+    configured(activation="tanh"),
+)
+
+
+def _of_activation(name: str) -> Predicate:
+    return lambda case: phi(case) == name and off_kinks(case)
+
+
+M(
+    "relu-derivative-1",
+    "ReLU's derivative 1 everywhere",
+    _of_activation("relu"),
+    _pulled(lambda own, dy, a, b, y: (dy, dy), "relu"),
+)
+
+
+def _tanh_by_exp(a: Any, b: Any) -> Any:
+    e = np.exp(2 * (a + b))
+    return (e - 1) / (e + 1)
+
+
+M(
+    "tanh-by-exp",
+    "(e^2a - 1) / (e^2a + 1) for tanh, which overflows",
+    lambda case: case.kind == "activation" and phi(case) == "tanh",
+    _valued("tanh", lambda own: own._replace(value=_tanh_by_exp)),
+)
+M(
+    "sigmoid-by-exp",
+    "e^a / (1 + e^a) for the sigmoid, which overflows",
+    lambda case: phi(case) == "sigmoid",
+    patched((reference, "sigmoid", lambda own: lambda a: np.exp(a) / (1 + np.exp(a)))),
+)
+M(
+    "tanh-derivative-of-input",
+    "1 - a^2 for tanh's derivative 1 - tanh(a)^2",
+    _of_activation("tanh"),
+    _pulled(lambda own, dy, a, b, y: own(dy, a, b, a + b), "tanh"),
+)
+
+
+def _sigmoid_derivative(derivative: Callable[[Any], Any]) -> tuple[Patch, ...]:
+    return tuple(p for p in _sigmoid(np.tanh, derivative) if p[1] == "sigmoid_derivative")
+
+
+M(
+    "sigmoid-derivative-1",
+    "no derivative of the sigmoid",
+    _sigmoids,
+    patched(*_sigmoid_derivative(lambda y: 1.0 + 0 * y)),
+)

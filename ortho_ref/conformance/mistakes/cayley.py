@@ -1,0 +1,158 @@
+"""The scaled Cayley transform, D and the gradient by A; what replaces functions reaches Algorithm 1 and `train`."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ortho_ref.conformance.case import Arrays, Case
+from ortho_ref.conformance.mistake import (
+    Base,
+    Family,
+    Patch,
+    altered,
+    configured,
+    fed,
+    negative,
+    patched,
+    read_as,
+    times,
+)
+from ortho_ref.conformance.mistakes.applies import either, of, updates
+from ortho_ref.conformance.private import private
+
+reference = private("ortho_ref.conformance.reference")
+cayley = private("ortho_ref.parametrizations.cayley")
+neumann = private("ortho_ref.parametrizations.neumann")
+
+MISTAKES = Family()
+M = MISTAKES.add
+
+CAYLEY = either(of("scaled_cayley", "neumann_cayley"), updates("scaled_cayley", "neumann_cayley"))
+SCALED = of("scaled_cayley")
+A = "params.A"
+
+
+def _has_D(case: Case) -> bool:
+    return CAYLEY(case) and case.config["negative_ones"] > 0
+
+
+M("cayley-no-D", "no D", _has_D, configured(negative_ones=0))
+
+
+def _mixed_D(case: Case) -> bool:
+    n = next((len(case.inputs[name]) for name in ("params.A", "A0", "params.layer0.b_c") if name in case.inputs), 0)
+    return CAYLEY(case) and 0 < case.config["negative_ones"] < n
+
+
+def _signs(change: Callable[[Any], Any]) -> tuple[Patch, ...]:
+    """Another diagonal D."""
+    return tuple(
+        (module, "signs", lambda own: lambda n, k, dtype: change(own(n, k, dtype)))
+        for module in (reference, cayley, neumann)
+    )
+
+
+M("cayley-D-first", "D's -1 first, not last", _mixed_D, patched(*_signs(lambda D: D[::-1].copy())))
+M("cayley-D-negative", "D's signs exchanged", _mixed_D, patched(*_signs(negative)))
+
+
+def _mixed_scaled(case: Case) -> bool:
+    return of("scaled_cayley")(case) and _mixed_D(case)
+
+
+def _sandwiched(case: Case, base: Base, sign: int) -> Arrays:
+    """With A = sign D A' D: D C(A') is C(D A' D) D, and its transpose C(-D A' D) D."""
+    n = len(case.inputs[A])
+    D = np.diag(reference.signs(n, case.config["negative_ones"], np.float64))
+    return read_as(lambda a: sign * D @ a @ D, lambda d: sign * D @ d @ D, A)(case, base)
+
+
+def D_on_the_left(case: Case, base: Base) -> Arrays:
+    """D (I + A)^-1 (I - A)."""
+    return _sandwiched(case, base, 1)
+
+
+M("cayley-D-left", "D on the left, D (I + A)^-1 (I - A)", _mixed_scaled, D_on_the_left)
+
+
+def transposed_U(case: Case, base: Base) -> Arrays:
+    """U^T in place of U."""
+    return _sandwiched(case, base, -1)
+
+
+M("cayley-transposed", "U^T for U", SCALED, transposed_U)
+M("cayley-half", "(I + A/2)^-1 (I - A/2) D, the half-angle form", SCALED, read_as(times(0.5), times(0.5), A))
+M("cayley-inverse", "(I - A)^-1 (I + A) D", SCALED, read_as(negative, negative, A))
+M("cayley-half-inverse", "(I - A/2)^-1 (I + A/2) D (geotorch)", SCALED, read_as(times(-0.5), times(-0.5), A))
+M("cayley-dU-transposed", "dL/dU transposed", SCALED, fed(lambda case: {"dU": case.inputs["dU"].T}))
+
+
+def _cayley_pullback(wrong: Callable[..., Any]) -> tuple[Patch, ...]:
+    """Another pullback: wrong(right, A_tilde, D, U, dU).  What is not skew any more is not refused."""
+    lenient = tuple((module, "check_skew", lambda _: lambda *_: None) for module in (cayley, neumann))
+    return (
+        tuple(
+            (module, "cayley_pullback", lambda own: lambda *arguments: wrong(own, *arguments))
+            for module in (cayley, neumann)
+        )
+        + lenient
+    )
+
+
+M(
+    "cayley-no-projection",
+    "V^T for V^T - V",
+    CAYLEY,
+    patched(*_cayley_pullback(lambda own, S, D, U, dU: (S.T @ dU @ (np.diag(D) + U.T)).T)),
+)
+M("cayley-gradient-half", "(V^T - V) / 2 for V^T - V", CAYLEY, patched(*_cayley_pullback(lambda own, *a: own(*a) / 2)))
+M("cayley-gradient-negative", "V - V^T for V^T - V", CAYLEY, patched(*_cayley_pullback(lambda own, *a: -own(*a))))
+
+
+def _V(A_tilde: Any, right: Any, dU: Any) -> Any:
+    V = A_tilde.T @ dU @ right
+    return V.T - V
+
+
+M(
+    "cayley-V-without-U",
+    "V without U^T, (I + A)^-T dU D",
+    CAYLEY,
+    patched(*_cayley_pullback(lambda own, S, D, U, dU: _V(S, np.diag(D), dU))),
+)
+M(
+    "cayley-V-without-D",
+    "V without D, (I + A)^-T dU U^T",
+    CAYLEY,
+    patched(*_cayley_pullback(lambda own, S, D, U, dU: _V(S, U.T, dU))),
+)
+M(
+    "cayley-V-only-dU",
+    "V without D + U^T, (I + A)^-T dU",
+    CAYLEY,
+    patched(*_cayley_pullback(lambda own, S, D, U, dU: _V(S, np.eye(len(D)), dU))),
+)
+M(
+    "cayley-V-U",
+    "V with U for U^T",
+    CAYLEY,
+    patched(*_cayley_pullback(lambda own, S, D, U, dU: _V(S, np.diag(D) + U, dU))),
+)
+M(
+    "cayley-V-inverse",
+    "V with (I + A)^-1 for (I + A)^-T",
+    CAYLEY,
+    patched(*_cayley_pullback(lambda own, S, D, U, dU: _V(S.T, np.diag(D) + U.T, dU))),
+)
+
+
+def _skew_gradient(case: Case) -> bool:
+    return of("scaled_cayley", "neumann_cayley", "exponential")(case)
+
+
+def _upper_alone(case: Case, found: Arrays) -> Arrays:
+    return {"d_params.A": np.triu(found["d_params.A"])}
+
+
+M("skew-gradient-upper", "the gradient above the diagonal alone", _skew_gradient, altered(_upper_alone))

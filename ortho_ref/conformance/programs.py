@@ -1,0 +1,111 @@
+"""Programs in any language as adapters: a case goes to them and their outputs come back as files."""
+
+import json
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+
+from ortho_ref.conformance.case import Case
+from ortho_ref.conformance.implementation import Broken, Refused, Run
+
+REFUSED, NOT_SUPPORTED = 3, 77  # exit codes
+
+
+def command_adapter(command: str, timeout: float = 10.0) -> Run:
+    """An adapter that runs a program once for each case: {input} and {output} in the command stand for two files.
+
+    timeout: seconds for each case.  ValueError for a command without these two, or a program that is not there.
+    """
+    words = shlex.split(command)
+    for place in ("{input}", "{output}"):
+        if not any(place in word for word in words):
+            raise ValueError(f"command is {command!r}; it has to name {place}")
+    if not timeout > 0:
+        raise ValueError(f"timeout is {timeout}; allowed: seconds above 0")
+    if shutil.which(words[0]) is None:
+        there = Path(words[0]).is_file() and not os.access(words[0], os.X_OK)
+        what = "which is not executable" if there else "and there is no such program"
+        raise ValueError(f"command is {command!r}; it begins with {words[0]}, {what}")
+
+    def run(case: Case) -> Any:
+        with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
+            paths = {"{input}": f"{folder}/input.safetensors", "{output}": f"{folder}/output.safetensors"}
+            write_case(case, Path(paths["{input}"]))
+            own = [_filled(word, paths) for word in words]
+            return _outputs_of(own, Path(paths["{output}"]), timeout)
+
+    return run
+
+
+def _filled(word: str, paths: dict[str, str]) -> str:
+    for place, path in paths.items():
+        word = word.replace(place, path)
+    return word
+
+
+def _outputs_of(words: list[str], path: Path, timeout: float) -> Any:
+    with tempfile.TemporaryFile() as errors:
+        process = subprocess.Popen(
+            words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors, start_new_session=True
+        )
+        try:
+            code = process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            raise Broken(f"did not end within {timeout:g} seconds") from None
+        finally:
+            _end(process)
+        errors.seek(max(0, errors.seek(0, os.SEEK_END) - 10_000))
+        lines = errors.read().decode(errors="replace").strip().splitlines()
+    last = f": {lines[-1]}" if lines else ""
+    if code == NOT_SUPPORTED:
+        return None
+    if code == REFUSED:
+        raise Refused(f"exit code 3{last}")
+    if code < 0:
+        raise Broken(f"was ended by signal {_name_of(-code)}{last}")
+    if code != 0:
+        raise Broken(f"ended with exit code {code}{last}")
+    if not path.exists():
+        raise Broken("wrote no output file")
+    try:
+        return load_file(path)
+    except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
+        raise Broken(f"wrote an output file that is not safetensors: {error}") from error
+
+
+def _name_of(number: int) -> str:
+    """A signal's; real-time signals have none."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return str(number)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """The program and what it started."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        process.kill()
+    process.wait()
+
+
+def write_case(case: Case, path: Path) -> None:
+    """A case as a file: its inputs, and id, kind, config, dtype and outputs in the metadata."""
+    metadata = {
+        "id": case.id,
+        "kind": case.kind,
+        "config": json.dumps(case.config),
+        "dtype": case.dtype,
+        "outputs": json.dumps({name: list(shape) for name, shape in case.outputs.items()}),
+    }
+    save_file({name: np.array(array, order="C") for name, array in case.inputs.items()}, path, metadata)
