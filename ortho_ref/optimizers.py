@@ -150,7 +150,8 @@ class RMSprop(Elementwise):
         weight_decay: float = 0.0,
     ) -> None:
         """ValueError for a negative learning rate, initial or weight decay, decay outside [0, 1), or epsilon not above
-        0; epsilon may be 0 where initial is above 0."""
+        0; epsilon may be 0 where initial is above 0.
+        """
         _check_option("decay", decay, 0 <= decay < 1, "0 <= decay < 1")
         _check_option("initial", initial, 0 <= initial < math.inf, "a finite number >= 0")
         allowed = 0 < epsilon < math.inf or (epsilon == 0 and initial > 0)

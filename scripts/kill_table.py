@@ -22,7 +22,8 @@ KILLED, PASSED = "●", "·"
 
 class Table(NamedTuple):
     """marks: (mistake, case) -> whether the case shows the mistake; only where the mistake applies.  subjects: case ->
-    kind and cell, map, optimizer or whatever it is of."""
+    kind and cell, map, optimizer or whatever it is of.
+    """
 
     marks: dict[tuple[str, str], bool]
     subjects: dict[str, tuple[str, str]]

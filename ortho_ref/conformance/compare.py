@@ -96,7 +96,8 @@ def fits(given: np.dtype, expected: np.dtype) -> bool:
 
 def matches(given: Arrays, other: Arrays, vector: Vector, dtype: str) -> bool:
     """Whether every output that was given, and at least one, is `other`'s: within tolerance, or, at most `NEARLY` away,
-    within a thousandth of how far it is from the answer.  So a mistake is found in code that rounds as well."""
+    within a thousandth of how far it is from the answer.  So a mistake is found in code that rounds as well.
+    """
     limit, size = tolerance(vector.case.kind, dtype), scales(other, vector.scales)
     off = compare(vector, given, dtype)
 

@@ -104,7 +104,8 @@ def backward_loop(
     dh_t: Array, dc_t: Array, dh: Array, da: Array, F: Array, F_o: Array, F_y: Array, f: Array, U: Array
 ) -> None:
     """Back through a chunk of time: da of o, i, f, g from the factors F (of i, f, g), F_o and F_y; dh_t and dc_t are
-    carried on in place."""
+    carried on in place.
+    """
     xp = xp_of(dh_t)
     dy, Uda = xp.empty_like(dh_t), xp.empty_like(da[:, 0])
     by_step = zip(dh, da.swapaxes(0, 1), F_o, F_y, F.swapaxes(0, 1), f, strict=True)

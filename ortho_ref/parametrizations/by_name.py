@@ -27,7 +27,8 @@ from ortho_ref.parametrizations.structured import StructuredUnitary
 
 class Form(NamedTuple):
     """kind: the class.  integers: those after its name, as the list of forms has them; from `least` to `most` of them.
-    make: from (n, complex, *integers)."""
+    make: from (n, complex, *integers).
+    """
 
     kind: type[Parametrization]
     integers: str
