@@ -25,7 +25,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ortho_ref import checkpoint
+from ortho_ref import files
 from ortho_ref.training import Record
 from scripts.gpu import sections, timing
 from scripts.gpu.sections import Settings
@@ -89,8 +89,8 @@ def check(own: Settings, only: tuple[str, ...] = ()) -> Record:
 
 def _write(out: Path, report: Record) -> None:
     """Both files, the JSON first."""
-    checkpoint.write(out / "gpu-check.json", (json.dumps(_finite(report), indent=1, allow_nan=False) + "\n").encode())
-    checkpoint.write(out / "gpu-check.md", markdown(report).encode())
+    files.write(out / "gpu-check.json", (json.dumps(_finite(report), indent=1, allow_nan=False) + "\n").encode())
+    files.write(out / "gpu-check.md", markdown(report).encode())
 
 
 def _finite(value: Any) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 from safetensors.numpy import save
 
 import ortho_ref
-from ortho_ref import checkpoint
+from ortho_ref import files
 from ortho_ref.conformance.case import MANIFEST, Vector, select
 from ortho_ref.conformance.compare import scales, tolerance
 from ortho_ref.conformance.programs import write_case
@@ -38,9 +38,9 @@ def export(folder: Path, only: str | Sequence[str] | None = None, dtype: str = "
             limits = {f"low:{name}": a for name, a in vector.low.items()}
             limits |= {f"high:{name}": a for name, a in vector.high.items()}
             arrays = {name: np.array(a, order="C") for name, a in (vector.expected | limits).items()}
-            checkpoint.write(own / EXPECTED, save(arrays))
+            files.write(own / EXPECTED, save(arrays))
     manifest = {"kit": ortho_ref.__version__, "dtype": dtype, "cases": [_entry(v, dtype) for v in chosen]}
-    checkpoint.write(folder / MANIFEST, (json.dumps(manifest, indent=1) + "\n").encode())
+    files.write(folder / MANIFEST, (json.dumps(manifest, indent=1) + "\n").encode())
     return len(chosen)
 
 

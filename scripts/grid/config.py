@@ -9,10 +9,11 @@ import numpy as np
 
 import ortho_ref
 from ortho_ref import models
-from ortho_ref.checkpoint import locked
+from ortho_ref.files import locked
 from ortho_ref.parametrizations import Exponential, GeodesicUnitary, NeumannCayley, ScaledCayley
+from ortho_ref.runs import CONFIG, RUN_FILES, read_config
 from ortho_ref.task import Task, check_integer
-from ortho_ref.training import CONFIG, RUN_FILES, Record, read_config
+from ortho_ref.training import Record
 from scripts.grid.build import make_task, network_arguments
 from scripts.grid.defaults import DEFAULTS
 from scripts.grid.options import DEFAULT, moved

@@ -11,8 +11,9 @@ from rich.console import RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text as Line
 
+from ortho_ref.runs import TrainingRun
 from ortho_ref.task import Task
-from ortho_ref.training import Record, Trainer
+from ortho_ref.training import Record
 from scripts.program import console, say
 
 
@@ -65,7 +66,7 @@ def signals() -> Iterator[list[int]]:
 
 
 def train(
-    trainer: Trainer,
+    trainer: TrainingRun,
     out: Path,
     config: Record,
     label: str,
