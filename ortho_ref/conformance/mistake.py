@@ -24,7 +24,9 @@ Patch: TypeAlias = tuple[Any, str, Callable[[Any], Any]]  # private owner, name,
 
 
 class Mistake(NamedTuple):
-    """name: as in lists.  says: in words, after "equal the reference with".  applies: to which cases.
+    """One wrong version.
+
+    name: as in lists.  says: in words, after "equal the reference with".  applies: to which cases.
     outputs: of a case and the right way to compute it.
     """
 
