@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 Array: TypeAlias = Any  # numpy.ndarray or cupy.ndarray; the two share no base class
 
@@ -133,7 +134,7 @@ def is_array(value: object) -> bool:
     return type(value).__module__.partition(".")[0] in _LOADERS and not isinstance(value, np.generic | np.dtype)
 
 
-def library_of(*values: Any) -> ArrayLibrary:
+def library_of(*values: object) -> ArrayLibrary:
     """The library that all arrays among `values` belong to.
 
     Parameters
@@ -159,12 +160,12 @@ def library_of(*values: Any) -> ArrayLibrary:
     return _load(roots.pop() if roots else "numpy")
 
 
-def xp_of(*values: Any) -> Any:
+def xp_of(*values: object) -> Any:
     """The NumPy-like namespace of the arrays among `values`; see `library_of`."""
     return library_of(*values).xp
 
 
-def complex_dtype(dtype: Any) -> Any:
+def complex_dtype(dtype: DTypeLike) -> np.dtype[Any]:
     """complex64 for float32, complex128 for float64."""
     return np.result_type(dtype, np.complex64)
 

@@ -63,7 +63,7 @@ def together(pending: Mapping[str, Pending], finish: Callable[[dict[str, Any]], 
     return Pending(tuple(number for own in pending.values() for number in own.numbers), finished)
 
 
-def read(*numbers: Any) -> list[float]:
+def read(*numbers: Array) -> list[float]:
     """0-d arrays as Python floats; device arrays in one copy.
 
     Parameters
@@ -126,7 +126,7 @@ class Checks:
         finally:
             _DEFERRED.reset(token)
 
-    def settle(self, *numbers: Any) -> tuple[list[float], Failure | None]:
+    def settle(self, *numbers: Array | float) -> tuple[list[float], Failure | None]:
         """Read all that was noted, in one copy, none where there is nothing; then begin afresh.
 
         Parameters
@@ -173,12 +173,12 @@ _DEFERRED: ContextVar[tuple[Checks, int] | None] = ContextVar("deferred", defaul
 _PREFIX: ContextVar[str] = ContextVar("prefix", default="")
 
 
-def stays(value: Any) -> bool:
+def stays(value: object) -> bool:
     """Whether this is a device array that nobody looks at now, as checks are deferred."""
     return _DEFERRED.get() is not None and is_array(value) and library_of(value).device != "cpu"
 
 
-def check(condition: Any, error: Exception, detail: Callable[[], str] | None = None) -> None:
+def check(condition: Array | bool, error: Exception, detail: Callable[[], str] | None = None) -> None:
     """Raise the error, unless the condition holds.
 
     Only the error itself can be told where checks are deferred: the same words at every turn, and no value read.
@@ -252,7 +252,7 @@ def check_indices(name: str, kind: str, values: Array, stop: int) -> Array:
     return values.clip(0, last) if stays(values) else values
 
 
-def number(value: Any) -> Any:
+def number(value: Array) -> Array | float:
     """A 0-d array as a Python float; where checks are deferred, a device's own stays there, in float64.
 
     Parameters

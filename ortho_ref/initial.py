@@ -5,10 +5,11 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ortho_ref.backend import Array, complex_dtype
 
-Initial: TypeAlias = Callable[[np.random.Generator, tuple[int, ...], Any], Array]
+Initial: TypeAlias = Callable[[np.random.Generator, tuple[int, ...], DTypeLike], Array]
 
 
 def constant(value: float) -> Initial:
@@ -30,7 +31,7 @@ def uniform(limit: float) -> Initial:
         (rng, shape, dtype) -> host array.
     """
 
-    def draw(rng: np.random.Generator, shape: tuple[int, ...], dtype: Any) -> Array:
+    def draw(rng: np.random.Generator, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
         values = rng.uniform(-limit, limit, shape)
         if np.dtype(dtype).kind == "c":
             values = values + 1j * rng.uniform(-limit, limit, shape)
@@ -71,7 +72,7 @@ def normal(deviation: float) -> Initial:
     return lambda rng, shape, dtype: (deviation * rng.standard_normal(shape)).astype(dtype)
 
 
-def glorot(rng: np.random.Generator, shape: tuple[int, ...], dtype: Any) -> Array:
+def glorot(rng: np.random.Generator, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
     """Uniform on +-sqrt(6 / (rows + columns)).
 
     Parameters

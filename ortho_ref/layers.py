@@ -10,9 +10,9 @@ Dropout: y = s * x and dx = s * dy, each entry of s being 0 with probability `ra
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ortho_ref.backend import Array, library_of, xp_of
 from ortho_ref.cells.cell import Weights, draw
@@ -33,7 +33,7 @@ class Dense:
     input_size: int
     output_size: int
 
-    def init(self, rng: np.random.Generator, dtype: Any) -> Weights:
+    def init(self, rng: np.random.Generator, dtype: DTypeLike) -> Weights:
         """W Glorot uniform, b = 0.
 
         Parameters

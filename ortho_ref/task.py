@@ -102,14 +102,14 @@ class Task(Protocol):
         Parameters
         ----------
         rng : numpy.random.Generator
-            All that they depend on.
+            What they are drawn from, and all that they depend on.
         batch_size : int
             B.
 
         Returns
         -------
         iterator of Batch
-            A fresh one from the generator as it is.
+            On the host.
         """
         ...
 
