@@ -121,7 +121,7 @@ def slope_along(gradient: Array, direction: Array, skew: bool) -> float:
     return float((gradient[moved].conj() * direction[moved]).real.sum())
 
 
-def check(
+def compare_gradients(
     f: Callable[[Point], Any],
     point: Point,
     analytic: Mapping[str, Array],
