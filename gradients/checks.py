@@ -25,7 +25,7 @@ from ortho_ref.activations import ACTIVATIONS
 from ortho_ref.backend import to_device, to_host
 from ortho_ref.cells import CELLS, Cell
 from ortho_ref.cells.by_name import options_of
-from ortho_ref.conformance.differences import check
+from ortho_ref.conformance.differences import compare_gradients
 from ortho_ref.parametrizations import Parametrization, by_name
 
 TOLERANCE_DIFFERENCES, TOLERANCE_ANALYTIC, TOLERANCE_PULLBACK = 1e-7, 1e-12, 1e-11
@@ -127,7 +127,7 @@ def check_cell(
         there = problem.on(device)
         ours = to_host(there.gradients(scan))
         options: dict[str, Any] = {"kink_distance": problem.kink_distance, "may_vanish": problem.may_vanish}
-        report = check(problem.loss, problem.point, ours, **options)
+        report = compare_gradients(problem.loss, problem.point, ours, **options)
         # a token that does not occur leaves its column of W without a gradient, never all of W
         by_differences.append(float("inf") if any(row.vacuous for row in report.rows) else report.largest)
         if fused.has_form(cell):
@@ -177,7 +177,7 @@ def check_network(
         return network.loss_and_gradients(p, network.rebuild(p, buffers), x, y)[0]
 
     options_of_check: dict[str, Any] = {"skew": skew(params), "kink_distance": lambda _: distance, "margin": margin}
-    report = check(loss, params, ours, directions=3, rng=rng, **options_of_check)
+    report = compare_gradients(loss, params, ours, directions=3, rng=rng, **options_of_check)
     extra = "".join(f" {key}={value}" for key, value in options.items())
     return Result(f"2 x {name}{extra}{f', n = {n}' if n >= 20 else ''}", report.largest, None, None)
 

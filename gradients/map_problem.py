@@ -8,7 +8,7 @@ import numpy as np
 
 from gradients.problem import admissible, standard_normal
 from ortho_ref.backend import Array, to_device
-from ortho_ref.conformance.differences import Report, check
+from ortho_ref.conformance.differences import Report, compare_gradients
 from ortho_ref.parametrizations import Buffers, Parametrization, Params
 
 
@@ -32,7 +32,9 @@ class MapProblem:
     def check(self, analytic: Mapping[str, Array]) -> Report:
         """`analytic` against finite differences in every free entry."""
         rigid = ("A", "V") if len(self.dU) == 1 else ()  # a rotation of one dimension is 1, a reflection -1
-        return check(self.loss, self.params, analytic, skew=("A",), may_vanish=rigid, kink_distance=_no_kink)
+        return compare_gradients(
+            self.loss, self.params, analytic, skew=("A",), may_vanish=rigid, kink_distance=_no_kink
+        )
 
     def on(self, device: str) -> "MapProblem":
         """The same problem on a device."""

@@ -23,7 +23,7 @@ class Problem:
     """A cell over a sequence, and the scalar loss sum(dh * h[1:]) + sum(dh_T * h_T); of a complex cell, Re(dh^* h).
 
     x (T, B, m) or tokens (T, B); h0 and dh_T: states, (B, n) each; dh (T, B, n).
-    As a point for `differences.check` it is flat: the weights, "x" (unless tokens), and "h0" ("c0").
+    As a point for `compare_gradients` it is flat: the weights, "x" (unless tokens), and "h0" ("c0").
     """
 
     cell: Cell

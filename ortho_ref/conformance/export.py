@@ -18,11 +18,32 @@ INPUT, EXPECTED, CONTROL = "input.safetensors", "expected.safetensors", "control
 
 
 def export(folder: Path, only: str | Sequence[str] | None = None, dtype: str = "float64") -> int:
-    """Write every case that fits to folder/ID/: input and expected outputs, in float64, and for an invalid case the
-    inputs with the flaw mended; and the manifest.  How many they are.
+    """Write every case that fits to folder/ID/, and the manifest.
 
-    The manifest, which is written last, has for each case its kind, config, tolerance, and the scale of each output: an
-    output is right where max |given - expected| <= tolerance * scale.  FileExistsError if the folder holds something.
+    A case's files are its input and its expected outputs, in float64, and for an invalid case the inputs with the flaw
+    mended.  The manifest, which is written last, has for each case its kind, config, tolerance, and the scale of each
+    output: an output is right where max |given - expected| <= tolerance * scale.
+
+    Parameters
+    ----------
+    folder : Path
+        Where to; made if it is not there.
+    only : str or sequence of str, optional
+        A pattern of case names, or several; unless given, every case.
+    dtype : str
+        "float64" or "float32", of the inputs.
+
+    Returns
+    -------
+    int
+        How many cases they are.
+
+    Raises
+    ------
+    FileExistsError
+        The folder holds something.
+    ValueError
+        A pattern that fits nothing.
     """
     chosen = select(only)
     folder.mkdir(parents=True, exist_ok=True)
