@@ -236,7 +236,22 @@ def _vector(entry: dict[str, Any], stored: Arrays) -> Vector:
 
 
 def key_of(id: str, role: str, name: str) -> str:
-    """An array's name in its file; role: inputs, expected, low, high, control."""
+    """An array's name in its file.
+
+    Parameters
+    ----------
+    id : str
+        The case's name.
+    role : str
+        "inputs", "expected", "low", "high" or "control".
+    name : str
+        The input's or output's.
+
+    Returns
+    -------
+    str
+        id:role:name.
+    """
     return f"{id}:{role}:{name}"
 
 

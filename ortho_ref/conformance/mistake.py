@@ -117,7 +117,20 @@ def altered(change: Callable[[Case, Arrays], Arrays]) -> Callable[[Case, Base], 
 
 
 def scaled(factor: Callable[[Case], float], *names: str) -> Callable[[Case, Base], Arrays]:
-    """Outputs of these names, times a factor that the case gives."""
+    """Outputs times a factor.
+
+    Parameters
+    ----------
+    factor : callable
+        factor(case) -> a number.
+    *names : str
+        The outputs; a last * stands for any ending.
+
+    Returns
+    -------
+    callable
+        The `outputs` of a mistake.
+    """
     return altered(lambda case, found: {n: a * factor(case) for n, a in found.items() if fits(n, names)})
 
 
@@ -125,7 +138,7 @@ Change: TypeAlias = Callable[[np.ndarray], np.ndarray]
 
 
 def read_as(change: Change, adjoint: Change, *names: str) -> Callable[[Case, Base], Arrays]:
-    """Inputs that are read in another way, forward and backward.
+    """Inputs read in another way, forward and backward.
 
     The gradients are those of the wrong forward pass, as an automatic differentiation of it gives them.
 
@@ -153,7 +166,18 @@ def read_as(change: Change, adjoint: Change, *names: str) -> Callable[[Case, Bas
 
 
 def exchanged(mapping: Mapping[str, str]) -> Callable[[Case, Base], Arrays]:
-    """The weights of one gate taken for another's, by gate -> the gate whose weights stand in its place."""
+    """The weights of one gate taken for another's.
+
+    Parameters
+    ----------
+    mapping : mapping of str to str
+        Gate -> the gate whose weights stand in its place.
+
+    Returns
+    -------
+    callable
+        The `outputs` of a mistake.
+    """
 
     def outputs(case: Case, base: Base) -> Arrays:
         def source(name: str) -> str:

@@ -177,7 +177,7 @@ class Report(Printed):
 
     @property
     def exit_code(self) -> int:
-        """Of a program that ran it: 0 where all is `ok`, or 1."""
+        """0 where it is `ok`, or 1."""
         return 0 if self.ok else 1
 
     @property
@@ -187,7 +187,7 @@ class Report(Printed):
         return supported if len(self.results) - len(supported) > _FEW else list(self.results)
 
     def rows(self) -> list[tuple[str, str, str, str]]:
-        """Of the results that are `shown`."""
+        """One for each of the results `shown`."""
         return [cells_of(result) for result in self.shown]
 
     def summary(self) -> str:
