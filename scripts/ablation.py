@@ -56,6 +56,8 @@ BASELINE: Record = {"color": "black", "linestyle": "--", "linewidth": 1}
 
 
 class Name(enum.StrEnum):
+    """The ablations, as the command line calls them."""
+
     neumann_order = "neumann-order"
     neumann_time = "neumann-time"
     orthogonal_weights = "orthogonal-weights"

@@ -4,7 +4,7 @@ Run from a checkout; needs CuPy and a GPU, and for the comparisons PyTorch.  Sec
 without stopping the others:
 
     versions     of Python, NumPy, SciPy, CuPy, CUDA, PyTorch; the device and its memory
-    suite        pytest --device gpu, in a process of its own, stopped after four minutes
+    suite        pytest --device gpu, in processes of its own, stopped after four minutes
     agreement    every model against the host: states and every gradient; 100 updates of one model per cell
     maps         exact Cayley, Neumann-Cayley and exponential, n = 118 and 430: value, pullback, defect, 50 updates
     tasks        the four synthetic tasks at the paper's sizes, some seconds each: updates per second, loss
