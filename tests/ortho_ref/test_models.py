@@ -5,6 +5,7 @@ import inspect
 import math
 import re
 from dataclasses import replace
+from pathlib import Path
 from types import FunctionType
 from typing import Literal, get_args, get_origin, get_type_hints
 
@@ -734,3 +735,9 @@ def test_the_networks_of_complex_layers():
     assert mixed.forward(params, buffers, np.float32(x)).outputs.shape == (3, 2, 2)
     with pytest.raises(ValueError, match=r"^layers\[1\] takes 4 inputs; the layer before gives 8$"):
         Network((models.build("eurnn", 3, 4), Recurrent(LSTM(), sizes=(4, 4))), 2)
+
+
+def test_the_models_page_shows_what_a_layer_says():
+    """docs/models.md prints the line of the layer in its Python."""
+    page = (Path(__file__).parents[2] / "docs/models.md").read_text()
+    assert f"\n{models.goru(10, 64, style='householder', reset_gate=False)!r}\n" in page

@@ -459,7 +459,8 @@ CELL = "GRUResetBefore(activation='modrelu')"
         (Recurrent(Scanned(), sizes=(3, 4)), "Scanned(), 3 -> 4, by scan, 128 parameters"),
         (  # W and h0 complex, 7 n
             models.urnn(3, 4),
-            "urnn: Elman(activation='modrelu', complex=True), 3 -> 4, U: StructuredUnitary(), trained h0, 64 parameters",
+            "urnn: Elman(activation='modrelu', complex=True), 3 -> 4, U: StructuredUnitary(), trained h0, "
+            "64 parameters",
         ),
         (  # W, U and h0 complex
             Recurrent(Elman("modrelu", complex=True), trained_h0=True, sizes=(3, 4)),
