@@ -210,10 +210,9 @@ def check_parametrization(
     by_oracle = None
     if oracle is not None and oracle.has_form(problem.p):
         by_oracle = largest_error(free_entries(ours), oracle.gradients_of_map(problem))[0]
-    report = problem.check(ours)
+    report = problem.compare(ours)
     differences = float("inf") if any(row.vacuous for row in report.rows) else report.largest
-    subject = f"{name}, n = {n}{', complex' if complex else ''}"
-    return Result(subject, differences, None, by_oracle, TOLERANCE_PULLBACK)
+    return Result(_subject_of_map(name, n, complex), differences, None, by_oracle, TOLERANCE_PULLBACK)
 
 
 def check_network(
@@ -256,11 +255,21 @@ def check_network(
 
     options_of_check: dict[str, Any] = {"skew": skew(params), "kink_distance": lambda _: distance, "margin": margin}
     report = compare_gradients(loss, params, ours, directions=3, rng=rng, **options_of_check)
+    return Result(_subject_of_network(name, n, options), report.largest, None, None)
+
+
+def _subject_of_map(name: str, n: int, complex: bool) -> str:
+    return f"{name}, n = {n}{', complex' if complex else ''}"
+
+
+def _subject_of_network(name: str, n: int, options: Mapping[str, Any]) -> str:
     extra = "".join(f" {key}={value}" for key, value in options.items())
-    return Result(f"2 x {name}{extra}{f', n = {n}' if n >= 20 else ''}", report.largest, None, None)
+    return f"2 x {name}{extra}{f', n = {n}' if n >= 20 else ''}"
 
 
-def results(rng: np.random.Generator, oracle: Oracle | None = None, device: str = "cpu") -> list[Result]:
+def results(
+    rng: np.random.Generator, oracle: Oracle | None = None, device: str = "cpu", only: str = ""
+) -> list[Result]:
     """Every check there is.
 
     Parameters
@@ -271,14 +280,21 @@ def results(rng: np.random.Generator, oracle: Oracle | None = None, device: str 
         Gradients by another way.
     device : str
         Where ours are computed.
+    only : str
+        Those whose subject has this in it.
 
     Returns
     -------
     list of Result
         Cells, parametrizations, models, and models with other options.
     """
-    rows = [check_cell(name, cell, rng, oracle, device) for name, cell in cells().items()]
-    rows += [check_parametrization(*row, rng, oracle, device) for row in parametrizations()]
-    rows += [check_network(name, 4, 6, 5, rng, device) for name in models.names()]
-    rows += [check_network(name, 4, 8, 5, rng, device, **options) for name, options in VARIANTS]
-    return [*rows, check_network("nc-gru", 22, 56, 6, rng, device)]
+    networks: list[tuple[str, int, int, int, dict[str, Any]]] = [(name, 4, 6, 5, {}) for name in models.names()]
+    networks += [(name, 4, 8, 5, options) for name, options in VARIANTS] + [("nc-gru", 22, 56, 6, {})]
+    rows = [check_cell(name, cell, rng, oracle, device) for name, cell in cells().items() if only in name]
+    rows += [
+        check_parametrization(*row, rng, oracle, device) for row in parametrizations() if only in _subject_of_map(*row)
+    ]
+    for name, m, n, T, options in networks:
+        if only in _subject_of_network(name, n, options):
+            rows.append(check_network(name, m, n, T, rng, device, **options))
+    return rows

@@ -39,7 +39,7 @@ class MapProblem:
         """The pullback of dU."""
         return self.p.pullback(self.params, self.buffers, self.dU)
 
-    def check(self, analytic: Mapping[str, Array]) -> Report:
+    def compare(self, analytic: Mapping[str, Array]) -> Report:
         """Check a gradient against finite differences in every free entry.
 
         Parameters

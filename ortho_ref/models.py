@@ -1,10 +1,16 @@
-"""The zoo: the papers' models by name, as `Recurrent` layers with the papers' initial values and defaults."""
+"""The zoo: the papers' models, each a function that makes a `Recurrent` layer, with the paper's initial values.
 
+`nc_gru(10, 56, orthogonal="rc")` and `build("nc-gru", 10, 56, orthogonal="rc")` are the same layer: a model's name is
+its function's, with - for _.  m is the number of inputs, n that of units.
+"""
+
+import functools
 import inspect
 import math
+import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal, ParamSpec, TypeAlias
 
 import numpy as np
 
@@ -29,82 +35,215 @@ from ortho_ref.parametrizations.by_name import FORMS
 from ortho_ref.parametrizations.parametrization import is_integer
 from ortho_ref.recurrent import Recurrent
 
-
-def _rnn(m: int, n: int) -> Recurrent:
-    """tanh RNN (urnn:1): Glorot uniform, bias 0."""
-    return Recurrent(Elman("tanh"), sizes=(m, n))
-
-
-def _irnn(m: int, n: int) -> Recurrent:
-    """IRNN (urnn:1 with relu, U_0 = I): the identity start of Le et al. 2015; W Glorot uniform, bias 0."""
-    return Recurrent(Elman("relu"), initial={"U": identity}, sizes=(m, n))
+Activation: TypeAlias = Literal["tanh", "relu", "modrelu"]
+_P = ParamSpec("_P")
+_MODELS: dict[str, Callable[..., Recurrent]] = {}
 
 
-def _lstm(m: int, n: int) -> Recurrent:
-    """LSTM (bp:lstm): the papers' baseline, forget bias 1; not the one of the uRNN code, which has a full peephole."""
-    return Recurrent(LSTM(), sizes=(m, n))
+def _listed(model: Callable[_P, Recurrent]) -> Callable[_P, Recurrent]:
+    """The model in the list, under its name; what it is called with is checked, and its layers bear the name."""
+    name = model.__name__.replace("_", "-")
+    hints = typing.get_type_hints(model)
+    allowed = list(inspect.signature(model).parameters)[2:]
+
+    @functools.wraps(model)
+    def make(input_size: int, hidden_size: int, **options: Any) -> Recurrent:
+        for argument, size in (("input_size", input_size), ("hidden_size", hidden_size)):
+            if not is_integer(size) or size < 1:
+                raise ValueError(f"{argument} is {size!r}; allowed: an integer >= 1")
+        for option, value in options.items():
+            if option not in allowed:
+                raise TypeError(f"{name} has no option {option!r}; allowed: {', '.join(allowed) or 'none'}")
+            _check_option(option, value, hints[option])
+        k = options.get("negative_ones")
+        if isinstance(k, int | np.integer) and k > hidden_size:
+            raise ValueError(f"negative_ones is {k}; allowed: 0 to n = {hidden_size}")
+        return replace(model(int(input_size), int(hidden_size), **options), name=name)  # type: ignore[arg-type]
+
+    _MODELS[name] = make
+    return typing.cast(Callable[_P, Recurrent], make)
 
 
-def _gru(m: int, n: int) -> Recurrent:
-    """GRU (ncgru:1), tanh.
+def _check_option(option: str, value: object, hint: Any) -> None:
+    """ValueError unless a switch is on or off and a word is one of its type's; what numbers go to checks them."""
+    if hint is bool and not isinstance(value, bool):
+        raise ValueError(f"{option} is {value!r}; allowed: True, False")
+    kinds = typing.get_args(hint) if type(None) in typing.get_args(hint) else (hint,)
+    words = [word for kind in kinds if typing.get_origin(kind) is Literal for word in typing.get_args(kind)]
+    if words and not (isinstance(value, str) and value in words) and not (value is None and type(None) in kinds):
+        raise ValueError(f"{option} is {value!r}; allowed: {', '.join(map(repr, words))}")
 
-    Gate biases as in the TensorFlow cell the NC-GRU paper compares with, which starts both gates at +1; its update gate
-    keeps the old state where ncgru:1 writes the new one, so that here b_r = 1 and b_u = -1.
+
+@_listed
+def rnn(input_size: int, hidden_size: int) -> Recurrent:
+    """tanh RNN (urnn:1): h = tanh(W x + U h + b).
+
+    Parameters
+    ----------
+    input_size : int
+        m, the size of x, or the number of tokens.
+    hidden_size : int
+        n, the number of units.
+
+    Raises
+    ------
+    ValueError
+        For sizes below 1.
+
+    References
+    ----------
+    Arjovsky, Shah, Bengio: Unitary Evolution Recurrent Neural Networks, ICML 2016.
+
+    Notes
+    -----
+    W and U are Glorot uniform, b = 0.
     """
-    return Recurrent(GRUResetBefore("tanh"), initial={"b_r": constant(1.0), "b_u": constant(-1.0)}, sizes=(m, n))
+    return Recurrent(Elman("tanh"), sizes=(input_size, hidden_size))
 
 
-def _scornn(m: int, n: int, negative_ones: int | None = None) -> Recurrent:
-    """scoRNN: h = modrelu(W x + U h, b), U by the exact scaled Cayley transform (ncgru:2-6); W ~ U(+-0.01), b = 0.
+@_listed
+def irnn(input_size: int, hidden_size: int) -> Recurrent:
+    """IRNN (urnn:1 with relu, U_0 = I): h = relu(W x + U h + b), the identity start of Le et al. 2015.
 
-    negative_ones: n // 2 unless given, the ratio of scoRNN's adding and copying scripts.
+    Parameters
+    ----------
+    input_size : int
+        m, the size of x, or the number of tokens.
+    hidden_size : int
+        n, the number of units.
+
+    Raises
+    ------
+    ValueError
+        For sizes below 1.
+
+    References
+    ----------
+    Le, Jaitly, Hinton: A Simple Way to Initialize Recurrent Networks of Rectified Linear Units, arXiv:1504.00941.
+    Arjovsky, Shah, Bengio: Unitary Evolution Recurrent Neural Networks, ICML 2016.
+
+    Notes
+    -----
+    W is Glorot uniform, b = 0.
     """
-    U = ScaledCayley(n // 2 if negative_ones is None else negative_ones)
-    return Recurrent(Elman("modrelu"), {"U": U}, initial={"W": uniform(0.01)}, sizes=(m, n))
+    return Recurrent(Elman("relu"), initial={"U": identity}, sizes=(input_size, hidden_size))
 
 
-def _nc_gru(
-    m: int,
-    n: int,
-    orthogonal: str = "c",
-    order: int = 2,
-    reset_every: int | None = 50,
-    negative_ones: int | None = None,
-    exact: bool = False,
-) -> Recurrent:
-    """NC-GRU (ncgru:19): modReLU, bias inside; the recurrent weights named in `orthogonal` by Algorithm 1.
+@_listed
+def lstm(input_size: int, hidden_size: int) -> Recurrent:
+    """LSTM (bp:lstm), the papers' baseline: forget bias 1, no peepholes.
 
-    orthogonal: "c", "rc" or "ruc": NC-GRU(U_c), (U_r, U_c), (U_r, U_u, U_c).
-    order, reset_every: of the Neumann series.  negative_ones: of D; n // 2 unless given (paper: 40 of 56, 50 of 118).
-    exact: the exact scaled Cayley transform in place of the series.
+    Parameters
+    ----------
+    input_size : int
+        m, the size of x, or the number of tokens.
+    hidden_size : int
+        n, the number of units.
 
-    Free matrices are uniform with variance 2 / (m + n), as in the authors' released cell, biases 0: the paper names
-    neither.  Released code departs in its gate (u keeps the old state), its Neumann step (fed lr * gradient although
-    Adam moves A) and, with two orthogonal weights, its gradients (both take that of U_r).
+    Raises
+    ------
+    ValueError
+        For sizes below 1.
+
+    References
+    ----------
+    Hochreiter, Schmidhuber: Long Short-Term Memory, Neural Computation 1997.
+
+    Notes
+    -----
+    Matrices are Glorot uniform, the other biases 0.  The LSTM of the uRNN code is another: it has a full peephole.
     """
-    if not isinstance(exact, bool):
-        raise ValueError(f"exact is {exact!r}; allowed: True, False")
-    if orthogonal not in ("c", "rc", "ruc"):
-        raise ValueError(f"orthogonal is {orthogonal!r}; allowed: 'c', 'rc', 'ruc'")
-    k = n // 2 if negative_ones is None else negative_ones
-    neumann = NeumannCayley(k, order, reset_every)
-    U: Parametrization = ScaledCayley(k) if exact else neumann
-    he = uniform(math.sqrt(6 / (m + n)))
-    return Recurrent(
-        GRUResetBefore("modrelu"),
-        {f"U_{g}": U for g in orthogonal},
-        initial={"W_r": he, "W_u": he, "W_c": he} | {f"U_{g}": he for g in "ruc" if g not in orthogonal},
-        sizes=(m, n),
-    )
+    return Recurrent(LSTM(), sizes=(input_size, hidden_size))
 
 
-def _gru_cudnn(m: int, n: int) -> Recurrent:
+@_listed
+def gru(input_size: int, hidden_size: int) -> Recurrent:
+    """GRU (ncgru:1): tanh, reset before the product, u the weight of the new content.
+
+    Parameters
+    ----------
+    input_size : int
+        m, the size of x, or the number of tokens.
+    hidden_size : int
+        n, the number of units.
+
+    Raises
+    ------
+    ValueError
+        For sizes below 1.
+
+    References
+    ----------
+    Cho et al.: Learning Phrase Representations using RNN Encoder-Decoder, EMNLP 2014.
+    Mucllari, Zadorozhnyy, Pospisil, Nguyen, Ye: Orthogonal Gated Recurrent Unit with Neumann-Cayley Transformation,
+    arXiv:2208.06496 and Neural Computation 2024.
+
+    Notes
+    -----
+    Gate biases are as in the TensorFlow cell that the NC-GRU paper compares with, which starts both gates at +1.  Its
+    update gate keeps the old state where ncgru:1 writes the new one, so that here b_r = 1 and b_u = -1.  Matrices are
+    Glorot uniform.
+    """
+    initial = {"b_r": constant(1.0), "b_u": constant(-1.0)}
+    return Recurrent(GRUResetBefore("tanh"), initial=initial, sizes=(input_size, hidden_size))
+
+
+@_listed
+def gru_cudnn(input_size: int, hidden_size: int) -> Recurrent:
     """GRU (goru:2.2) with the second bias inside the reset: what cuDNN and PyTorch compute, z keeping the old state.
 
-    Every weight uniform on +-1/sqrt(n), as in PyTorch; b_r and b_z are one vector each where PyTorch adds two.
+    Parameters
+    ----------
+    input_size : int
+        m, the size of x, or the number of tokens.
+    hidden_size : int
+        n, the number of units.
+
+    Raises
+    ------
+    ValueError
+        For sizes below 1.
+
+    References
+    ----------
+    Jing, Gulcehre, Peurifoy, Shen, Tegmark, Soljačić, Bengio: Gated Orthogonal Recurrent Units: On Learning to Forget,
+    Neural Computation 2019.
+
+    Notes
+    -----
+    Every weight is uniform on +-1/sqrt(n), as in PyTorch; b_r and b_z are one vector each where PyTorch adds two.
     """
     cell = GRUResetAfter("tanh", recurrent_bias=True)
-    return Recurrent(cell, initial=dict.fromkeys(cell.shapes(1, 1), uniform(1 / math.sqrt(n))), sizes=(m, n))
+    initial = dict.fromkeys(cell.shapes(1, 1), uniform(1 / math.sqrt(hidden_size)))
+    return Recurrent(cell, initial=initial, sizes=(input_size, hidden_size))
+
+
+@_listed
+def gru_modrelu(input_size: int, hidden_size: int) -> Recurrent:
+    """GRU (goru:2.2) with modReLU for tanh, an ablation of GORU's table 3: GORU with a free U_h.
+
+    Parameters
+    ----------
+    input_size : int
+        m, the size of x, or the number of tokens.
+    hidden_size : int
+        n, the number of units.
+
+    Raises
+    ------
+    ValueError
+        For sizes below 1.
+
+    References
+    ----------
+    Jing, Gulcehre, Peurifoy, Shen, Tegmark, Soljačić, Bengio: Gated Orthogonal Recurrent Units: On Learning to Forget,
+    Neural Computation 2019.
+
+    Notes
+    -----
+    Initial values are those of `goru`; U_h is Glorot uniform.
+    """
+    return Recurrent(GRUResetAfter("modrelu"), initial=_after_initial(hidden_size), sizes=(input_size, hidden_size))
 
 
 def _after_initial(n: int) -> dict[str, Initial]:
@@ -114,41 +253,202 @@ def _after_initial(n: int) -> dict[str, Initial]:
     return matrices | {"b_r": constant(2.0), "b_z": uniform(math.sqrt(3 / n)), "b_h": constant(0.01)}
 
 
-def _gru_modrelu(m: int, n: int) -> Recurrent:
-    """GRU (goru:2.2) with modReLU for tanh, an ablation of GORU's table 3: GORU with a free U_h, Glorot uniform."""
-    return Recurrent(GRUResetAfter("modrelu"), initial=_after_initial(n), sizes=(m, n))
+@_listed
+def scornn(input_size: int, hidden_size: int, *, negative_ones: int | None = None) -> Recurrent:
+    """scoRNN (ncgru:2-6): h = modrelu(W x + U h, b), U by the exact scaled Cayley transform.
 
+    Parameters
+    ----------
+    input_size : int
+        m, the size of x, or the number of tokens.
+    hidden_size : int
+        n, the number of units.
+    negative_ones : int, optional
+        Entries -1 of D; n // 2 unless given, the ratio of scoRNN's adding and copying scripts.
 
-def _goru(
-    m: int,
-    n: int,
-    style: str | None = None,
-    capacity: int | None = None,
-    reflections: int | None = None,
-    activation: str = "modrelu",
-    reset_gate: bool = True,
-    update_gate: bool = True,
-) -> Recurrent:
-    """GORU (goru:3.1-3.3): U_h orthogonal, modReLU, reset after the product; z keeps the old state.
+    Raises
+    ------
+    ValueError
+        For sizes below 1, and unless negative_ones is an integer from 0 to n.
 
-    style: "fft"; "tunable" with `capacity` layers, 2 unless given; or "householder" with `reflections`, n // 2 unless
-    given.  Without a style: fft, or tunable where n is no power of two or a capacity is given.
-    activation, reset_gate, update_gate: table 3's ablations; a gate that is off is a trainable vector (goru:abl).  The
-    paper's text on them has the two gates swapped (E-goru-05): here r is the reset gate.
+    References
+    ----------
+    Helfrich, Willmott, Ye: Orthogonal Recurrent Neural Networks with Scaled Cayley Transform, ICML 2018.
+    Mucllari, Zadorozhnyy, Pospisil, Nguyen, Ye: Orthogonal Gated Recurrent Unit with Neumann-Cayley Transformation,
+    arXiv:2208.06496 and Neural Computation 2024.
 
-    Initial values as in the released code, whose modReLU adds 0.001 to |z|; here it is exact.
+    Notes
+    -----
+    W is uniform on +-0.01, b = 0.
     """
-    if style not in (None, "fft", "tunable", "householder"):
-        raise ValueError(f"style is {style!r}; allowed: 'fft', 'tunable', 'householder'")
-    if style == "householder":
-        _refuse("capacity", capacity, "style", style)
-        U: Parametrization = Householder(_half(n) if reflections is None else reflections)
-    else:
-        _refuse("reflections", reflections, "style", style)
-        U = _rotations(n, style, capacity, complex=False)
-    cell = GRUResetAfter(activation, reset_gate, update_gate)
-    initial = {name: value for name, value in _after_initial(n).items() if name in cell.shapes(1, 1)}
-    return Recurrent(cell, {"U_h": U}, initial=initial, sizes=(m, n))
+    U = ScaledCayley(hidden_size // 2 if negative_ones is None else negative_ones)
+    return Recurrent(Elman("modrelu"), {"U": U}, initial={"W": uniform(0.01)}, sizes=(input_size, hidden_size))
+
+
+@_listed
+def nc_gru(
+    input_size: int,
+    hidden_size: int,
+    *,
+    orthogonal: Literal["c", "rc", "ruc"] = "c",
+    order: int = 2,
+    reset_every: int | None = 50,
+    negative_ones: int | None = None,
+    exact: bool = False,
+) -> Recurrent:
+    """NC-GRU (ncgru:19): GRU with modReLU, bias inside, and recurrent weights kept orthogonal by Algorithm 1.
+
+    Parameters
+    ----------
+    input_size : int
+        m, the size of x, or the number of tokens.
+    hidden_size : int
+        n, the number of units.
+    orthogonal : {"c", "rc", "ruc"}
+        Which recurrent weights are: NC-GRU(U_c), (U_r, U_c) or (U_r, U_u, U_c).
+    order : int
+        Of the Neumann series, 1 to 3.
+    reset_every : int or None
+        Updates after which the inverse is computed afresh; None: never.
+    negative_ones : int, optional
+        Entries -1 of D; n // 2 unless given (paper: 40 of 56, 50 of 118).
+    exact : bool
+        The exact scaled Cayley transform in place of the series.
+
+    Raises
+    ------
+    ValueError
+        For sizes below 1 and values that are not allowed.
+
+    References
+    ----------
+    Mucllari, Zadorozhnyy, Pospisil, Nguyen, Ye: Orthogonal Gated Recurrent Unit with Neumann-Cayley Transformation,
+    arXiv:2208.06496 and Neural Computation 2024.
+
+    Notes
+    -----
+    Free matrices are uniform with variance 2 / (m + n), as in the authors' released cell, biases 0: the paper names
+    neither.  Released code departs in its gate (u keeps the old state), its Neumann step (fed lr * gradient although
+    Adam moves A) and, with two orthogonal weights, its gradients (both take that of U_r).
+    """
+    k = hidden_size // 2 if negative_ones is None else negative_ones
+    neumann = NeumannCayley(k, order, reset_every)  # made in any case: it checks order and reset_every
+    U: Parametrization = ScaledCayley(k) if exact else neumann
+    he = uniform(math.sqrt(6 / (input_size + hidden_size)))
+    return Recurrent(
+        GRUResetBefore("modrelu"),
+        {f"U_{g}": U for g in orthogonal},
+        initial={"W_r": he, "W_u": he, "W_c": he} | {f"U_{g}": he for g in "ruc" if g not in orthogonal},
+        sizes=(input_size, hidden_size),
+    )
+
+
+@_listed
+def urnn(input_size: int, hidden_size: int) -> Recurrent:
+    """uRNN (urnn:6-9): complex states, complex modReLU, U of seven structured factors, trained h0.
+
+    Parameters
+    ----------
+    input_size : int
+        m, the size of x, or the number of tokens.
+    hidden_size : int
+        n, the number of units.
+
+    Raises
+    ------
+    ValueError
+        For sizes below 1.
+
+    References
+    ----------
+    Arjovsky, Shah, Bengio: Unitary Evolution Recurrent Neural Networks, ICML 2016.
+
+    Notes
+    -----
+    Initial values are the paper's (urnn:init): b = 0, E |h0|^2 = 1, W Glorot uniform with n complex outputs counted as
+    2 n.  Released code starts b at +-0.01, divides by |z| + 1e-5 in modReLU, and reflects in the conjugate of v.
+    """
+    return _unitary(input_size, hidden_size, StructuredUnitary())
+
+
+def _unitary(m: int, n: int, U: Parametrization) -> Recurrent:
+    h0 = uniform(math.sqrt(3 / (2 * n)))
+    return Recurrent(Elman("modrelu", complex=True), {"U": U}, trained_h0=True, initial={"h0": h0}, sizes=(m, n))
+
+
+@_listed
+def full_urnn(input_size: int, hidden_size: int) -> Recurrent:
+    """Full-capacity uRNN (goru:2.9-2.10, in the descending form of E-goru-03): as urnn, U any unitary matrix.
+
+    Parameters
+    ----------
+    input_size : int
+        m, the size of x, or the number of tokens.
+    hidden_size : int
+        n, the number of units.
+
+    Raises
+    ------
+    ValueError
+        For sizes below 1.
+
+    References
+    ----------
+    Wisdom, Powers, Hershey, Le Roux, Atlas: Full-Capacity Unitary Recurrent Neural Networks, NIPS 2016.
+    Jing, Gulcehre, Peurifoy, Shen, Tegmark, Soljačić, Bengio: Gated Orthogonal Recurrent Units: On Learning to Forget,
+    Neural Computation 2019.
+
+    Notes
+    -----
+    U starts as a draw of uRNN's factorisation.  Made for SGD on U.  Released code takes half of U's gradient, and has
+    1e-5 inside modReLU's root.
+    """
+    return _unitary(input_size, hidden_size, GeodesicUnitary())
+
+
+@_listed
+def eurnn(
+    input_size: int,
+    hidden_size: int,
+    *,
+    style: Literal["fft", "tunable"] = "tunable",
+    capacity: int | None = None,
+    complex: bool = True,
+) -> Recurrent:
+    """EURNN (goru:tunable, goru:fft): RNN with modReLU, U a product of layers of rotations.
+
+    Parameters
+    ----------
+    input_size : int
+        m, the size of x, or the number of tokens.
+    hidden_size : int
+        n, the number of units.
+    style : {"tunable", "fft"}
+        Rotations of neighbours, `capacity` layers of them, or log2 n layers as in the FFT.
+    capacity : int, optional
+        Layers in tunable style, an even number from 2 to n; 2 unless given.
+    complex : bool
+        With phases, and complex states.
+
+    Raises
+    ------
+    ValueError
+        For sizes below 1 and values that are not allowed.
+
+    References
+    ----------
+    Jing, Shen, Dubček, Peurifoy, Skirlo, LeCun, Tegmark, Soljačić: Tunable Efficient Unitary Neural Networks (EUNN) and
+    their application to RNNs, ICML 2017.
+    Jing, Gulcehre, Peurifoy, Shen, Tegmark, Soljačić, Bengio: Gated Orthogonal Recurrent Units: On Learning to Forget,
+    Neural Computation 2019.
+
+    Notes
+    -----
+    W is uniform on +-0.01, b = 0, h0 = 0.  Defaults are the released class's.  Its modReLU adds 0.01 to |z|, and it
+    reads Re(h) only; here modReLU is exact and complex states are read as [Re h, Im h] (urnn:9).
+    """
+    cell, U = Elman("modrelu", complex), _rotations(hidden_size, style, capacity, complex)
+    return Recurrent(cell, {"U": U}, initial={"W": uniform(0.01)}, sizes=(input_size, hidden_size))
 
 
 def _rotations(n: int, style: str | None, capacity: int | None, complex: bool) -> Parametrization:
@@ -166,131 +466,250 @@ def _refuse(option: str, value: object, decided_by: str, choice: object) -> None
         raise ValueError(f"{option} is {value!r}, which {decided_by} {choice!r} has no use for")
 
 
+@_listed
+def ornn(
+    input_size: int,
+    hidden_size: int,
+    *,
+    reflections: int | None = None,
+    activation: Activation = "modrelu",
+) -> Recurrent:
+    """oRNN (goru:householder): RNN with U a product of Householder reflections, trained h0.
+
+    Parameters
+    ----------
+    input_size : int
+        m, the size of x, or the number of tokens.
+    hidden_size : int
+        n, the number of units.
+    reflections : int, optional
+        How many, 1 to n; n // 2 unless given.
+    activation : {"tanh", "relu", "modrelu"}
+        Phi of the cell.
+
+    Raises
+    ------
+    ValueError
+        For sizes below 1 and values that are not allowed.
+
+    References
+    ----------
+    Mhammedi, Hellicar, Rahman, Bailey: Efficient Orthogonal Parametrisation of Recurrent Neural Networks Using
+    Householder Reflections, ICML 2017.
+    Jing, Gulcehre, Peurifoy, Shen, Tegmark, Soljačić, Bengio: Gated Orthogonal Recurrent Units: On Learning to Forget,
+    Neural Computation 2019.
+
+    Notes
+    -----
+    W is Glorot uniform, b = 0, h0 uniform on +-sqrt(3 / (2 n)).  Released code has a leaky ReLU of slope 0.1 by
+    default, projects the reflection vectors to unit length after each update, and takes their length for 1 in the
+    gradient; here the gradient has the normalisation in it.
+    """
+    U = Householder(_half(hidden_size) if reflections is None else reflections)
+    h0 = uniform(math.sqrt(3 / (2 * hidden_size)))
+    sizes = (input_size, hidden_size)
+    return Recurrent(Elman(activation), {"U": U}, trained_h0=True, initial={"h0": h0}, sizes=sizes)
+
+
 def _half(n: int) -> int:
     return max(1, n // 2)
 
 
-def _eurnn(m: int, n: int, style: str = "tunable", capacity: int | None = None, complex: bool = True) -> Recurrent:
-    """EURNN (goru:tunable, goru:fft): modReLU RNN, U a product of layers of rotations; W uniform +-0.01, b = 0, h0 = 0.
-
-    style: "tunable" with `capacity` layers, 2 unless given, or "fft".  complex: with phases, and complex states.
-
-    Defaults are the released class's.  Its modReLU adds 0.01 to |z|, and it reads Re(h) only; here modReLU is exact and
-    complex states are read as [Re h, Im h] (urnn:9).
-    """
-    if style not in ("fft", "tunable"):
-        raise ValueError(f"style is {style!r}; allowed: 'fft', 'tunable'")
-    if not isinstance(complex, bool):
-        raise ValueError(f"complex is {complex!r}; allowed: True, False")
-    cell, U = Elman("modrelu", complex), _rotations(n, style, capacity, complex)
-    return Recurrent(cell, {"U": U}, initial={"W": uniform(0.01)}, sizes=(m, n))
-
-
-def _unitary(m: int, n: int, U: Parametrization) -> Recurrent:
-    return Recurrent(
-        Elman("modrelu", complex=True),
-        {"U": U},
-        trained_h0=True,
-        initial={"h0": uniform(math.sqrt(3 / (2 * n)))},
-        sizes=(m, n),
-    )
-
-
-def _urnn(m: int, n: int) -> Recurrent:
-    """uRNN (urnn:6-9): complex states, complex modReLU, U of seven structured factors, trained h0.
-
-    Initial values are the paper's (urnn:init): b = 0, E |h0|^2 = 1, W Glorot uniform with n complex outputs counted as
-    2 n.  Released code starts b at +-0.01, divides by |z| + 1e-5 in modReLU, and reflects in the conjugate of v.
-    """
-    return _unitary(m, n, StructuredUnitary())
-
-
-def _full_urnn(m: int, n: int) -> Recurrent:
-    """Full-capacity uRNN (goru:2.9-2.10, in the descending form of E-goru-03): as urnn, U any unitary matrix.
-
-    U starts as a draw of uRNN's factorisation.  Made for SGD on U.  Released code takes half of U's gradient, and has
-    1e-5 inside modReLU's root.
-    """
-    return _unitary(m, n, GeodesicUnitary())
-
-
-def _ornn(m: int, n: int, reflections: int | None = None, activation: str = "modrelu") -> Recurrent:
-    """oRNN (goru:householder): RNN with U a product of `reflections` Householder reflections (n // 2 unless given).
-
-    activation: "tanh", "relu" or "modrelu".
-
-    W Glorot uniform, b = 0, h0 trained and uniform on +-sqrt(3 / (2 n)).  Released code has a leaky ReLU of slope 0.1
-    by default, projects the reflection vectors to unit length after each update, and takes their length for 1 in the
-    gradient; here the gradient has the normalisation in it.
-    """
-    U = Householder(_half(n) if reflections is None else reflections)
-    h0 = uniform(math.sqrt(3 / (2 * n)))
-    return Recurrent(Elman(activation), {"U": U}, trained_h0=True, initial={"h0": h0}, sizes=(m, n))
-
-
-def _exprnn(m: int, n: int, initial: str = "henaff") -> Recurrent:
+@_listed
+def exprnn(input_size: int, hidden_size: int, *, initial: Literal["henaff", "cayley"] = "henaff") -> Recurrent:
     """EXPRNN (sgornn:2-alt): h = modrelu(W x + U h, b), U = exp(A).
 
-    initial: of A, "henaff" (copying, speech) or "cayley" (MNIST).  W normal with variance 2 / m, b uniform on +-0.01.
+    Parameters
+    ----------
+    input_size : int
+        m, the size of x, or the number of tokens.
+    hidden_size : int
+        n, the number of units.
+    initial : {"henaff", "cayley"}
+        Where A starts: rotations by any angle (copying, speech), or scoRNN's A (MNIST).
+
+    Raises
+    ------
+    ValueError
+        For sizes below 1 and values that are not allowed.
+
+    References
+    ----------
+    Lezcano-Casado, Martínez-Rubio: Cheap Orthogonal Constraints in Neural Networks, ICML 2019.
+    SGORNN: Combining Scalar Gates and Orthogonal Constraints in Recurrent Networks, ICLR 2022 submission.
+
+    Notes
+    -----
+    W is normal with variance 2 / m, b uniform on +-0.01.
     """
-    values = {"W": normal(math.sqrt(2 / m)), "b": uniform(0.01)}
-    return Recurrent(Elman("modrelu"), {"U": Exponential(initial)}, initial=values, sizes=(m, n))
+    values = {"W": normal(math.sqrt(2 / input_size)), "b": uniform(0.01)}
+    sizes = (input_size, hidden_size)
+    return Recurrent(Elman("modrelu"), {"U": Exponential(initial)}, initial=values, sizes=sizes)
 
 
-def _fastrnn(m: int, n: int, activation: str = "tanh") -> Recurrent:
-    """FastRNN (sgornn:1 with a free U and no constraint): W, U normal with deviation 0.1, b = 1, alpha = -3, beta = 3.
+@_listed
+def goru(
+    input_size: int,
+    hidden_size: int,
+    *,
+    style: Literal["fft", "tunable", "householder"] | None = None,
+    capacity: int | None = None,
+    reflections: int | None = None,
+    activation: Activation = "modrelu",
+    reset_gate: bool = True,
+    update_gate: bool = True,
+) -> Recurrent:
+    """GORU (goru:3.1-3.3): GRU with U_h orthogonal, modReLU, reset after the product; z keeps the old state.
 
-    activation: "tanh", "relu" or "modrelu".
+    Parameters
+    ----------
+    input_size : int
+        m, the size of x, or the number of tokens.
+    hidden_size : int
+        n, the number of units.
+    style : {"fft", "tunable", "householder"}, optional
+        Of U_h.  Unless given: fft, or tunable where n is no power of two or a capacity is given.
+    capacity : int, optional
+        Layers of rotations in tunable style, an even number from 2 to n; 2 unless given.
+    reflections : int, optional
+        How many in householder style, 1 to n; n // 2 unless given.
+    activation : {"tanh", "relu", "modrelu"}
+        Phi of the candidate; other than modrelu an ablation of table 3.
+    reset_gate : bool
+        False, in table 3's ablation: a trainable vector in place of the gate (goru:abl).
+    update_gate : bool
+        The same of z.
 
-    As in EdgeML's cell, alpha and beta before the sigmoid.  SGORNN's code starts its FastRNN from -3.75, Glorot uniform
-    W, an orthogonal U and b = 0, with ReLU, and clips beta for it too.
+    Raises
+    ------
+    ValueError
+        For sizes below 1, values that are not allowed, and an option that the style has no use for.
+
+    References
+    ----------
+    Jing, Gulcehre, Peurifoy, Shen, Tegmark, Soljačić, Bengio: Gated Orthogonal Recurrent Units: On Learning to Forget,
+    Neural Computation 2019.
+
+    Notes
+    -----
+    The paper's text on the ablations has the two gates swapped (E-goru-05): here r is the reset gate.  Initial values
+    are the released code's, whose modReLU adds 0.001 to |z|; here it is exact.
+    """
+    n = hidden_size
+    if style == "householder":
+        _refuse("capacity", capacity, "style", style)
+        U: Parametrization = Householder(_half(n) if reflections is None else reflections)
+    else:
+        _refuse("reflections", reflections, "style", style)
+        U = _rotations(n, style, capacity, complex=False)
+    cell = GRUResetAfter(activation, reset_gate, update_gate)
+    initial = {name: value for name, value in _after_initial(n).items() if name in cell.shapes(1, 1)}
+    return Recurrent(cell, {"U_h": U}, initial=initial, sizes=(input_size, n))
+
+
+@_listed
+def fastrnn(input_size: int, hidden_size: int, *, activation: Activation = "tanh") -> Recurrent:
+    """FastRNN (sgornn:1 with a free U and no constraint): an RNN with two scalar gates, alpha and beta.
+
+    Parameters
+    ----------
+    input_size : int
+        m, the size of x, or the number of tokens.
+    hidden_size : int
+        n, the number of units.
+    activation : {"tanh", "relu", "modrelu"}
+        Phi of the new content.
+
+    Raises
+    ------
+    ValueError
+        For sizes below 1 and values that are not allowed.
+
+    References
+    ----------
+    Kusupati, Singh, Bhatia, Kumar, Jain, Varma: FastGRNN: A Fast, Accurate, Stable and Tiny Kilobyte Sized Gated
+    Recurrent Neural Network, NeurIPS 2018.
+    SGORNN: Combining Scalar Gates and Orthogonal Constraints in Recurrent Networks, ICLR 2022 submission.
+
+    Notes
+    -----
+    W and U are normal with deviation 0.1, b = 1, and before the sigmoid alpha = -3, beta = 3, as in EdgeML's cell.
+    SGORNN's code starts its FastRNN from -3.75, Glorot uniform W, an orthogonal U and b = 0, with ReLU, and clips beta
+    for it too.
     """
     small = normal(0.1)
     values = {"W": small, "U": small, "b": constant(1.0), "alpha": constant(-3.0)}
-    return Recurrent(FastRNN(activation), initial=values, sizes=(m, n))
+    return Recurrent(FastRNN(activation), initial=values, sizes=(input_size, hidden_size))
 
 
-def _vprnn(m: int, n: int, sublayers: int | None = None) -> Recurrent:
+@_listed
+def vprnn(input_size: int, hidden_size: int, *, sublayers: int | None = None) -> Recurrent:
     """VPRNN (sgornn:1 with alpha = 1, beta = 0): h = relu(W x + U h + b), U of permutations and paired rotations.
 
-    sublayers: k of sgornn:2; 2 ceil(log2 n) unless given.  W Glorot uniform, b = 0.
+    Parameters
+    ----------
+    input_size : int
+        m, the size of x, or the number of tokens.
+    hidden_size : int
+        n, the number of units.
+    sublayers : int, optional
+        k of sgornn:2, permutations and layers of rotations; 2 ceil(log2 n) unless given.
+
+    Raises
+    ------
+    ValueError
+        For sizes below 1 and values that are not allowed.
+
+    References
+    ----------
+    SGORNN: Combining Scalar Gates and Orthogonal Constraints in Recurrent Networks, ICLR 2022 submission.
+
+    Notes
+    -----
+    W is Glorot uniform, b = 0.
     """
-    return Recurrent(Elman("relu"), {"U": VolumePreserving(sublayers)}, sizes=(m, n))
+    return Recurrent(Elman("relu"), {"U": VolumePreserving(sublayers)}, sizes=(input_size, hidden_size))
 
 
-def _sgornn(m: int, n: int, phi: str = "vprnn", sublayers: int | None = None) -> Recurrent:
+@_listed
+def sgornn(
+    input_size: int,
+    hidden_size: int,
+    *,
+    phi: Literal["vprnn", "exp"] = "vprnn",
+    sublayers: int | None = None,
+) -> Recurrent:
     """SGORNN (sgornn:1-3): FastRNN with ReLU, an orthogonal U, alpha_t <= 1/2 and beta_t <= 1 - 2 alpha_t.
 
-    phi: "vprnn" with `sublayers` (2 ceil(log2 n) unless given), or "exp", the matrix exponential.  W Glorot uniform,
-    b = 0, alpha = -3.75, beta = 3 before the sigmoid.  The paper and its code do not clip alpha (E-sgornn-04).
+    Parameters
+    ----------
+    input_size : int
+        m, the size of x, or the number of tokens.
+    hidden_size : int
+        n, the number of units.
+    phi : {"vprnn", "exp"}
+        How U is kept: as in VPRNN, or by the matrix exponential.
+    sublayers : int, optional
+        k of sgornn:2, permutations and layers of rotations; 2 ceil(log2 n) unless given.
+
+    Raises
+    ------
+    ValueError
+        For sizes below 1, values that are not allowed, and sublayers beside "exp".
+
+    References
+    ----------
+    SGORNN: Combining Scalar Gates and Orthogonal Constraints in Recurrent Networks, ICLR 2022 submission.
+
+    Notes
+    -----
+    W is Glorot uniform, b = 0, and before the sigmoid alpha = -3.75, beta = 3.  The paper and its code do not clip
+    alpha (E-sgornn-04).
     """
-    if phi not in ("vprnn", "exp"):
-        raise ValueError(f"phi is {phi!r}; allowed: 'vprnn', 'exp'")
     if phi == "exp":
         _refuse("sublayers", sublayers, "phi", phi)
     U: Parametrization = VolumePreserving(sublayers) if phi == "vprnn" else Exponential()
-    return Recurrent(FastRNN("relu", "sgornn"), {"U": U}, sizes=(m, n))
-
-
-_MODELS: dict[str, Callable[..., Recurrent]] = {
-    "rnn": _rnn,
-    "irnn": _irnn,
-    "lstm": _lstm,
-    "gru": _gru,
-    "gru-cudnn": _gru_cudnn,
-    "gru-modrelu": _gru_modrelu,
-    "scornn": _scornn,
-    "nc-gru": _nc_gru,
-    "urnn": _urnn,
-    "full-urnn": _full_urnn,
-    "eurnn": _eurnn,
-    "ornn": _ornn,
-    "exprnn": _exprnn,
-    "goru": _goru,
-    "fastrnn": _fastrnn,
-    "vprnn": _vprnn,
-    "sgornn": _sgornn,
-}
+    return Recurrent(FastRNN("relu", "sgornn"), {"U": U}, sizes=(input_size, hidden_size))
 
 
 def names() -> list[str]:
@@ -319,26 +738,14 @@ def build(
 
     Raises ValueError for an unknown name and for sizes and option values out of range, TypeError for an unknown option.
     """
-    model = _model(name)
-    for argument, size in (("input_size", input_size), ("hidden_size", hidden_size)):
-        if not is_integer(size) or size < 1:
-            raise ValueError(f"{argument} is {size!r}; allowed: an integer >= 1")
-    input_size, hidden_size = int(input_size), int(hidden_size)
-    allowed = options_of(name)
-    for option in options:
-        if option not in allowed:
-            raise TypeError(f"{name} has no option {option!r}; allowed: {', '.join(allowed) or 'none'}")
-    k = options.get("negative_ones")
-    if isinstance(k, int | np.integer) and k > hidden_size:
-        raise ValueError(f"negative_ones is {k}; allowed: 0 to n = {hidden_size}")
-    layer = model(input_size, hidden_size, **options)
+    layer = _model(name)(input_size, hidden_size, **options)
     if not parametrize:
         return layer
     given: dict[str, Parametrization] = {}
     for weight, kept in parametrize.items():
         if isinstance(kept, type) or not (isinstance(kept, str) or hasattr(kept, "pullback")):
             raise ValueError(f"parametrize[{weight!r}] is {kept!r}; allowed: a parametrization, or one of {FORMS}")
-        given[weight] = by_name(kept, hidden_size, layer.cell.complex) if isinstance(kept, str) else kept
+        given[weight] = by_name(kept, int(hidden_size), layer.cell.complex) if isinstance(kept, str) else kept
     initial = {w: value for w, value in layer.initial.items() if isinstance(given.get(w, Free()), Free)}
     return replace(layer, parametrizations={**layer.parametrizations, **given}, initial=initial)
 
@@ -373,3 +780,13 @@ def _model(name: str) -> Callable[..., Recurrent]:
     if name not in _MODELS:
         raise ValueError(f"model is {name!r}; allowed: {', '.join(_MODELS)}")
     return _MODELS[name]
+
+
+__all__ = [
+    "build",
+    "describe",
+    "names",
+    "network",
+    "options_of",
+    *(model.__name__ for model in _MODELS.values()),
+]

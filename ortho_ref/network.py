@@ -105,6 +105,18 @@ class Network:
         if not 0 <= self.dropout < 1:
             raise ValueError(f"dropout is {self.dropout}; allowed: 0 <= dropout < 1")
 
+    def __repr__(self) -> str:
+        named = [(layer.name or type(layer.cell).__name__, *(layer.sizes or ())) for layer in self.layers]
+        parts = ["{} {} -> {}".format(*layer) for layer in named]
+        parts.append(
+            f"{self.output_size} outputs at {'every' if self.readout == 'every' else 'the last'} step, {self.loss}"
+        )
+        if self.dropout:
+            parts.append(f"dropout {self.dropout}")
+        if self.free_parameters is not None:
+            parts.append(f"{self.free_parameters:,} parameters")
+        return f"{type(self).__name__}({', '.join(parts)})"
+
     @property
     def _dense(self) -> Dense:
         size = self.layers[-1].output_size
@@ -299,6 +311,16 @@ class Network:
         for i, layer in enumerate(self.layers):
             rebuilt |= _with_prefix(f"layer{i}.", layer.rebuild(*self._own(i, params, buffers)))
         return rebuilt
+
+    @property
+    def free_parameters(self) -> int | None:
+        """What `count` counts, from the sizes alone; None where a parametrization refuses its n."""
+        total = (self._dense.input_size + 1) * self.output_size
+        for layer in self.layers:
+            if layer.free_parameters is None:
+                return None
+            total += layer.free_parameters
+        return total
 
     def count(self, params: Params) -> int:
         """Free real parameters of all layers and the readout."""

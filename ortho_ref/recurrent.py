@@ -4,6 +4,7 @@ Here, at the boundary, shapes, dtypes and devices are checked, and that x, h0, d
 below trust their input.  Parameters that stop being finite show in the loss and the gradients: the trainer looks there.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import ModuleType
@@ -84,6 +85,8 @@ class Recurrent:
         Weight -> its initial value, where a model departs from the cell's own.
     sizes : tuple of int, optional
         (input_size, hidden_size) that `init` takes when it is given none.
+    name : str, optional
+        Of the model, where it is one of `models`; two layers that differ in it alone are equal.
 
     Raises
     ------
@@ -103,6 +106,7 @@ class Recurrent:
     engine: str = "fused"
     initial: Mapping[str, Initial] = field(default_factory=dict)
     sizes: tuple[int, int] | None = None
+    name: str | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if self.engine not in _ENGINES:
@@ -126,6 +130,19 @@ class Recurrent:
                     f"{kinds[self.cell.complex]} {type(self.cell).__name__}; allowed: one that is "
                     f"{kinds[self.cell.complex]}"
                 )
+
+    def __repr__(self) -> str:
+        parts = [f"{self.name}: {self.cell}" if self.name else f"{self.cell}"]
+        if self.sizes is not None:
+            parts.append("{} -> {}".format(*self.sizes))
+        parts += [f"{name}: {kept}" for name, kept in self.constrained.items()]
+        if self.trained_h0:
+            parts.append(f"trained {', '.join(self._h0_names)}")
+        if self.engine == "scan" or not fused.has_form(self.cell):
+            parts.append("by scan")
+        if self.free_parameters is not None:
+            parts.append(f"{self.free_parameters:,} parameters")
+        return f"{type(self).__name__}({', '.join(parts)})"
 
     @property
     def constrained(self) -> dict[str, Parametrization]:
@@ -411,6 +428,21 @@ class Recurrent:
     def output_size(self) -> int | None:
         """How many real numbers a state is read on as: n, or 2 n for a complex cell; None without sizes."""
         return None if self.sizes is None else self.sizes[1] * (2 if self.cell.complex else 1)
+
+    @property
+    def free_parameters(self) -> int | None:
+        """What `count` counts, from the sizes alone; None without them, or where a parametrization refuses n."""
+        if self.sizes is None:
+            return None
+        m, n = self.sizes
+        twice = 2 if self.cell.complex else 1
+        shapes = {name: shape for name, shape in self.cell.shapes(m, n).items() if name not in self.constrained}
+        total = sum(math.prod(shape) * (twice if len(shape) == 2 else 1) for shape in shapes.values())
+        total += twice * n * len(self._h0_names)
+        try:
+            return total + sum(parametrization.count(n) for parametrization in self.constrained.values())
+        except ValueError:  # `init` will say why
+            return None
 
     def count(self, params: Params) -> int:
         """Free real parameters: n (n - 1) / 2 for a skew A, two for each complex number."""

@@ -28,6 +28,7 @@ def main(
     device: Annotated[
         str, device_option("cpu or gpu: of the gradients checked; differences and autograd are the host's.")
     ] = "cpu",
+    only: Annotated[str, typer.Option(help="Rows with this in their subject, as LSTM; all unless given.")] = "",
 ) -> None:
     """Largest relative error of every cell, parametrization and model in float64; exit code 1 above tolerance."""
     limit_threads(threads)
@@ -36,7 +37,9 @@ def main(
     except BAD_INPUT as error:
         fail(error)
     by_autograd = oracle()
-    rows = results(np.random.default_rng(seed), by_autograd, device)
+    rows = results(np.random.default_rng(seed), by_autograd, device, only)
+    if not rows:
+        fail(f"only is {only!r}, which no subject has in it")
     title = f"Largest relative error of hand-derived gradients, float64, seed {seed}, {device}"
     caption = (
         f"against finite differences (allowed: {TOLERANCE_DIFFERENCES:.0e}); "

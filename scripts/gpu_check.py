@@ -54,7 +54,7 @@ SECTIONS: dict[str, Section] = {
 }
 
 
-def check(own: Settings, only: tuple[str, ...] = ()) -> Record:
+def report_of(own: Settings, only: tuple[str, ...] = ()) -> Record:
     """Run the sections, all or those in `only`, and leave the report in own.out; the report."""
     chosen = {name: section for name, section in SECTIONS.items() if not only or name in only}
     report: Record = {"device": own.device, "complete": False, "failed": [], "not_begun": [*chosen], "sections": {}}
@@ -151,7 +151,7 @@ def main(
                 raise ValueError(f"only is {name!r}; allowed: {', '.join(SECTIONS)}")
         check_device(device)
         out.mkdir(parents=True, exist_ok=True)
-        report = check(Settings(out=out, device=device, seed=seed).scaled(scale), tuple(only or ()))
+        report = report_of(Settings(out=out, device=device, seed=seed).scaled(scale), tuple(only or ()))
     except BAD_INPUT as error:
         fail(error)
     for entry in report["failed"]:

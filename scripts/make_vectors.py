@@ -78,8 +78,8 @@ def remade(spec: Spec, known: Vector | None, check: bool, can_confirm: bool) -> 
     if check and known is not None and (seen != known.kills or spec.equations != list(known.equations)):
         raise ValueError(f"{spec.id}: its kills or equations are not those stored; run without --check")
     stays = confirmation if known is None else known.confirmed
-    about = {"scales": spec.scales, "equations": tuple(spec.equations), "why": spec.why}
-    return replace(values, **about, kills=seen, confirmed=stays), confirmation["error"]
+    told = replace(values, scales=spec.scales, equations=tuple(spec.equations), why=spec.why)
+    return replace(told, kills=seen, confirmed=stays), confirmation["error"]
 
 
 def arrays_by_kind(vectors: list[Vector], withdrawn: list[dict[str, Any]]) -> dict[str, Arrays]:

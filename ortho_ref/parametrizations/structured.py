@@ -148,6 +148,10 @@ class StructuredUnitary(Parametrization):
         through_diagonal("w_1", s, ds)
         return {name: gradients[name] for name in params}
 
+    def count(self, n: int) -> int:
+        """7 n: three times n phases, two complex vectors."""
+        return 7 * n
+
 
 def _diagonal(column: Array) -> Array:
     """diag of a column (n, 1)."""

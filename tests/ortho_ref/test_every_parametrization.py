@@ -54,7 +54,7 @@ def test_pullback_against_finite_differences(device, name, data):
     problem = data.draw(problems(name))
     ours = pulled_back(problem, device)
     assert ours.keys() == problem.params.keys()
-    report = problem.check(ours)
+    report = problem.compare(ours)
     assert report.passed, f"\n{report}"
 
 
@@ -68,7 +68,7 @@ def test_the_pullback_test_sees_one_wrong_entry(name):
         wrong[where] *= 1 + 1e-6
         if key == "A":
             wrong[where[::-1]] = -wrong[where]
-        assert not problem.check({key: wrong}).passed, key
+        assert not problem.compare({key: wrong}).passed, key
 
 
 @pytest.mark.parametrize("name", ALL)

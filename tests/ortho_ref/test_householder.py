@@ -103,7 +103,7 @@ def test_many_reflections_in_the_same_direction(device):
         V = np.tril(np.ones((40, 10))) + spread * np.tril(rng.standard_normal((40, 10)))
         other = dataclasses.replace(problem, params={"V": V})
         np.testing.assert_allclose(rebuilt(other, device), product(reflections(V)), atol=1e-12)
-        report = other.check(pulled_back(other, device))
+        report = other.compare(pulled_back(other, device))
         assert report.passed, f"\n{report}"
 
 

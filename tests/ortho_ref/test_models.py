@@ -1,15 +1,20 @@
 """The zoo: what each model is made of, its initial values, its size as the papers have it, and that it trains; other
 parametrizations in place of its own [ncgru:19] [urnn:init] [goru:2.2] [goru:3.1-3.3] [goru:abl] [sgornn:1-3]."""
 
+import inspect
 import math
 import re
 from dataclasses import replace
+from pathlib import Path
+from types import FunctionType
+from typing import Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 import pytest
 
 from gradients.problem import perturbed, random_problem, relative_error, single
 from ortho_ref import models
+from ortho_ref.activations import ACTIVATIONS
 from ortho_ref.backend import complex_dtype, to_device, to_host
 from ortho_ref.cells import LSTM, Elman, FastRNN, GRUResetAfter, GRUResetBefore
 from ortho_ref.cells.cell import parts_of
@@ -347,6 +352,7 @@ def test_the_count_is_of_what_init_draws(name):
     (layer,) = network.layers
     ours = network.count(params)
     assert ours == layer.count(empty(layer, 3, 8)) + 2 * layer.output_size + 2
+    assert (network.free_parameters, layer.free_parameters) == (ours, layer.count(params_of(params)))
     n = 8
     free = {
         ".A": lambda V: n * (n - 1) // 2,
@@ -357,6 +363,11 @@ def test_the_count_is_of_what_init_draws(name):
         free.get(key[-2:], lambda V: V.size * (2 if V.dtype.kind == "c" else 1))(value) for key, value in params.items()
     )
     assert ours == by_hand
+
+
+def params_of(params):
+    """Of the first layer, under its own names."""
+    return {key.removeprefix("layer0."): value for key, value in params.items() if key.startswith("layer0.")}
 
 
 def test_counts_of_layers_alone():
@@ -376,15 +387,66 @@ def test_counts_of_layers_alone():
 
 
 def test_names_and_descriptions():
-    """Every description begins with the model's name and its equation, tells every option, and is not indented."""
+    """Every description begins with the model's name and its equation, has a line for every argument and its source,
+    and is not indented."""
     assert len(models.names()) == len(set(models.names())) == 17
     for name in models.names():
         text = models.describe(name)
         assert re.match(r"[^\n]*\((?:ncgru|urnn|bp|goru|sgornn):[^)]*\)", text)
         plain = name.replace("-", "").replace("cudnn", "").replace("modrelu", "").replace("full", "")
         assert plain in text.split("(")[0].lower().replace("-", "")
-        assert all(re.search(rf"\b{option}\b", text) for option in models.options_of(name))
-        assert not any(line.startswith(" ") for line in text.splitlines())
+        parameters, rest = text.split("\nParameters\n----------\n")[1].split("\n\nRaises\n------\nValueError\n", 1)
+        assert re.findall(r"^(\w+) : ", parameters, re.M) == ["input_size", "hidden_size", *models.options_of(name)]
+        assert re.search(r"\nReferences\n-+\n[^\n]+(19|20)\d\d|\nReferences\n-+\n[^\n]+\n[^\n]+(19|20)\d\d", rest)
+
+
+def function(name):
+    """The function of the model called `name`."""
+    return getattr(models, name.replace("-", "_"))
+
+
+def test_every_model_is_a_public_function():
+    """Under its name with _, documented; the module's help lists it; sizes first, options by their names alone, each
+    with a type; a layer of it is the one that `build` makes, and bears the name."""
+    for name in models.names():
+        make = function(name)
+        assert make.__name__ in models.__all__
+        assert (make.__module__, inspect.getdoc(make)) == ("ortho_ref.models", models.describe(name))
+        first, second, *options = inspect.signature(make).parameters.values()
+        assert (first.name, second.name) == ("input_size", "hidden_size")
+        assert {option.name: option.default for option in options} == models.options_of(name)
+        assert all(option.kind is inspect.Parameter.KEYWORD_ONLY for option in options)
+        assert set(get_type_hints(make)) == {"input_size", "hidden_size", *models.options_of(name), "return"}
+        ours, built = make(3, hidden_size=8), models.build(name, 3, 8)
+        drawn = [layer.init(np.random.default_rng(0))[0] for layer in (ours, built)]
+        assert all(np.array_equal(value, drawn[1][key]) for key, value in drawn[0].items())
+        assert ours.name == built.name == name
+    assert {type(getattr(models, public)) for public in models.__all__} == {FunctionType}
+    assert all(hasattr(models, public) for public in models.__all__)
+
+
+def words_of(hint):
+    """The words that a type allows: of a Literal, or of one or None."""
+    return [word for kind in (hint, *get_args(hint)) if get_origin(kind) is Literal for word in get_args(kind)]
+
+
+def test_the_words_of_an_options_type_are_those_that_are_allowed():
+    """Each makes a layer, and the error of any other lists them."""
+    found = set()
+    for name in models.names():
+        for option, hint in get_type_hints(function(name)).items():
+            words = words_of(hint)
+            for word in words:
+                function(name)(3, 8, **{option: word}).init(np.random.default_rng(0))
+            if words:
+                found.add((name, option))
+                with pytest.raises(ValueError, match=rf"^{option} is 3; allowed: {', '.join(map(repr, words))}$"):
+                    function(name)(3, 8, **{option: 3})
+    assert found == {
+        *((name, "activation") for name in ("goru", "ornn", "fastrnn")),
+        *(("goru", "style"), ("eurnn", "style"), ("nc-gru", "orthogonal"), ("exprnn", "initial"), ("sgornn", "phi")),
+    }
+    assert list(words_of(get_type_hints(models.goru)["activation"])) == list(ACTIVATIONS)
 
 
 def test_options_of():
@@ -436,6 +498,15 @@ def test_options_of():
             ValueError,
             "sublayers is 4, which phi 'exp' has no use for",
         ),
+        (("nc-gru", 3, 8), {"order": "2"}, ValueError, "order is '2'; allowed: 1, 2, 3"),
+        (("nc-gru", 3, 8), {"order": "2", "exact": True}, ValueError, "order is '2'; allowed: 1, 2, 3"),
+        (("nc-gru", 3, 8), {"reset_every": 2.5}, ValueError, "reset_every is 2.5; allowed: "),
+        (("nc-gru", 3, 8), {"negative_ones": 9}, ValueError, "negative_ones is 9; allowed: 0 to n = 8"),
+        (("scornn", 3, 8), {"negative_ones": np.int64(9)}, ValueError, "negative_ones is 9; allowed: 0 to n = 8"),
+        (("lstm", 0, 8), {}, ValueError, "input_size is 0; allowed: an integer >= 1"),
+        (("lstm", 3, "8"), {}, ValueError, "hidden_size is '8'; allowed: an integer >= 1"),
+        (("ornn", 3, 8), {"activation": None}, ValueError, "activation is None; allowed: 'tanh', 'relu', 'modrelu'"),
+        (("goru", 3, 8), {"style": ["fft"]}, ValueError, "style is ['fft']; allowed: 'fft', 'tunable', 'householder'"),
         (("nc-gru", 3, 8), {"exact": "no"}, ValueError, "exact is 'no'; allowed: True, False"),
         (("rnn", 3, True), {}, ValueError, "hidden_size is True; allowed: an integer >= 1"),
         (("scornn", 3, 8), {"negative_ones": True}, ValueError, "negative_ones is True; allowed: an integer from 0"),
@@ -495,6 +566,13 @@ def test_what_cannot_be_built(arguments, options, error, message):
     with pytest.raises(error) as caught:
         models.build(*arguments, **options)
     assert message in str(caught.value)
+    name, *sizes = arguments
+    if name in models.names() and "parametrize" not in options:
+        with pytest.raises(error) as caught:
+            function(name)(*sizes, **options)
+        assert message.replace("takes 3 positional arguments but 4", "takes 2 positional arguments but 3") in str(
+            caught.value
+        )
 
 
 @pytest.mark.parametrize(
@@ -657,3 +735,9 @@ def test_the_networks_of_complex_layers():
     assert mixed.forward(params, buffers, np.float32(x)).outputs.shape == (3, 2, 2)
     with pytest.raises(ValueError, match=r"^layers\[1\] takes 4 inputs; the layer before gives 8$"):
         Network((models.build("eurnn", 3, 4), Recurrent(LSTM(), sizes=(4, 4))), 2)
+
+
+def test_the_models_page_shows_what_a_layer_says():
+    """docs/models.md prints the line of the layer in its Python."""
+    page = (Path(__file__).parents[2] / "docs/models.md").read_text()
+    assert f"\n{models.goru(10, 64, style='householder', reset_gate=False)!r}\n" in page

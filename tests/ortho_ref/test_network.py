@@ -437,3 +437,24 @@ def test_layers_that_cannot_be_drawn(arguments, error, message):
         Recurrent(LSTM()).init(np.random.default_rng(0), **{"input_size": 3, "hidden_size": 4} | arguments)
     with pytest.raises(ValueError, match=r"^hidden_size is 4; this layer was built for 5$"):
         Recurrent(LSTM(), sizes=(3, 5)).init(np.random.default_rng(0), 3, 4)
+
+
+@pytest.mark.parametrize(
+    ("network", "text"),
+    [
+        (
+            models.network("goru", 10, [8, 4], 9, dropout=0.3),
+            "goru 10 -> 8, goru 8 -> 4, 9 outputs at every step, cross_entropy, dropout 0.3, 593 parameters",
+        ),
+        (
+            Network((models.urnn(3, 5), Recurrent(LSTM(), sizes=(10, 4))), 2, "last", "mean_squared_error"),
+            "urnn 3 -> 5, LSTM 10 -> 4, 2 outputs at the last step, mean_squared_error, 330 parameters",
+        ),
+        (models.network("goru", 3, [5], 2), "goru 3 -> 5, 2 outputs at every step, cross_entropy"),  # no even number
+    ],
+)
+def test_what_a_network_says_of_itself(network, text):
+    """One line: its layers by their models or cells, outputs, loss, parameters where they can be counted."""
+    assert repr(network) == f"Network({text})"
+    if network.free_parameters is not None:
+        assert network.free_parameters == network.count(network.init(np.random.default_rng(0))[0])

@@ -1,5 +1,7 @@
 """Recurrent and the zoo: dense weights from parametrizations, gradients back to them, errors at the boundary."""
 
+from dataclasses import dataclass, replace
+
 import numpy as np
 import pytest
 
@@ -419,3 +421,72 @@ def test_scalars_and_complex_arrays_keep_their_kind(device, name):
             assert backend.is_array(moved[key])
             assert (moved[key].shape, moved[key].dtype) == (value.shape, value.dtype)
         params = moved
+
+
+class Scanned(LSTM):
+    """A cell without a fused form."""
+
+
+@dataclass(frozen=True)
+class Counted(ScaledCayley):
+    """A map that may be counted, and not drawn."""
+
+    def init(self, rng, n, dtype):
+        raise AssertionError
+
+
+CELL = "GRUResetBefore(activation='modrelu')"
+
+
+@pytest.mark.parametrize(
+    ("layer", "text"),
+    [
+        (
+            models.nc_gru(10, 56, negative_ones=40),
+            f"nc-gru: {CELL}, 10 -> 56, "
+            "U_c: NeumannCayley(negative_ones=40, order=2, reset_every=50), 9,660 parameters",
+        ),
+        (models.lstm(3, 4), "lstm: LSTM(), 3 -> 4, 128 parameters"),
+        (  # 2 n m + n n of matrices, r, b_z, b_h, and 6 * 3 - 3 of the reflections
+            models.goru(2, 6, style="householder", reset_gate=False),
+            "goru: GRUResetAfter(activation='modrelu', reset_gate=False, update_gate=True, recurrent_bias=False), "
+            "2 -> 6, U_h: Householder(reflections=3), 93 parameters",
+        ),
+        (Recurrent(GRUResetBefore("modrelu"), {"U_c": Free()}), CELL),
+        (Recurrent(GRUResetBefore("modrelu"), {"U_r": Counted(1)}), f"{CELL}, U_r: Counted(negative_ones=1)"),
+        (Recurrent(LSTM(), trained_h0=True, engine="scan"), "LSTM(), trained h0, c0, by scan"),
+        (Recurrent(LSTM(), trained_h0=True, sizes=(3, 4)), "LSTM(), 3 -> 4, trained h0, c0, 136 parameters"),
+        (Recurrent(Scanned(), sizes=(3, 4)), "Scanned(), 3 -> 4, by scan, 128 parameters"),
+        (  # W and h0 complex, 7 n
+            models.urnn(3, 4),
+            "urnn: Elman(activation='modrelu', complex=True), 3 -> 4, U: StructuredUnitary(), trained h0, "
+            "64 parameters",
+        ),
+        (  # W, U and h0 complex
+            Recurrent(Elman("modrelu", complex=True), trained_h0=True, sizes=(3, 4)),
+            "Elman(activation='modrelu', complex=True), 3 -> 4, trained h0, 68 parameters",
+        ),
+        (  # 12 is no power of two, which `init` says
+            Recurrent(GRUResetBefore("modrelu"), {"U_c": FFTRotations()}, sizes=(3, 12)),
+            f"{CELL}, 3 -> 12, U_c: FFTRotations(complex=False)",
+        ),
+    ],
+)
+def test_what_a_layer_says_of_itself(layer, text):
+    """Model, cell, sizes, how weights are kept, parameters, in one line; what it does not have is left out."""
+    assert repr(layer) == f"Recurrent({text})"
+
+
+def test_parameters_are_counted_without_a_draw():
+    """From shapes and the maps' own counts; a layer that knows no sizes has none."""
+    layer = Recurrent(Elman("modrelu"), {"U": Counted(1)}, sizes=(10, 10**6))
+    assert repr(layer).endswith(f", {10**7 + 10**6 + 10**6 * (10**6 - 1) // 2:,} parameters)")
+    assert repr(models.urnn(1, 10**6)).endswith(", 12,000,000 parameters)")
+    assert Recurrent(Elman()).free_parameters is None
+
+
+def test_a_layers_name_is_no_part_of_what_it_is():
+    """Two layers that differ in it alone are equal, and their tapes may be exchanged."""
+    layer = models.rnn(3, 4)
+    assert replace(layer, name=None) == layer
+    assert replace(layer, name="mine").name == "mine"

@@ -267,4 +267,4 @@ def test_the_smallest_size(device):
     for name, p in (("tunable", TunableRotations(np.int64(2))), ("volume", VolumePreserving(np.int64(1)))):
         problem = random_map_problem(p, 2, np.random.default_rng(0))
         np.testing.assert_allclose(rebuilt(problem, device), reference(name, problem), atol=1e-12)
-        assert problem.check(pulled_back(problem, device)).passed
+        assert problem.compare(pulled_back(problem, device)).passed

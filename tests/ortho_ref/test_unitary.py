@@ -55,7 +55,7 @@ def test_the_structured_matrix_in_one_dimension(device):
     np.testing.assert_allclose(rebuilt(problem, device), np.exp(1j * angle)[None], atol=1e-15)
     ours = pulled_back(problem, device)
     np.testing.assert_allclose(np.concatenate([ours["v_1"], ours["v_2"]]), 0, atol=1e-14)
-    assert problem.check({name: ours[name] for name in ("w_1", "w_2", "w_3")}).passed
+    assert problem.compare({name: ours[name] for name in ("w_1", "w_2", "w_3")}).passed
 
 
 def test_the_normalisation_of_the_transform_cancels():

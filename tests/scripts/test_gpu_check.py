@@ -63,7 +63,7 @@ def report_in(folder):
 
 def test_every_section_on_the_standin(tiny):
     """All seven in order, nothing failed, every model, size and task in the JSON; the page has the same."""
-    report = gpu_check.check(tiny)
+    report = gpu_check.report_of(tiny)
     assert report_in(tiny.out) == json.loads(json.dumps(report))
     assert (report["complete"], report["failed"], report["not_begun"]) == (True, [], [])
     sections = report["sections"]
@@ -131,7 +131,7 @@ def test_a_section_that_fails_is_recorded_and_the_rest_go_on(tiny, monkeypatch):
         raise RuntimeError("cudaErrorIllegalAddress:\nan illegal memory access")
 
     monkeypatch.setitem(gpu_check.SECTIONS, "agreement", broken)
-    report = gpu_check.check(replace(tiny, map_sizes=(5,)), ("versions", "agreement", "maps"))
+    report = gpu_check.report_of(replace(tiny, map_sizes=(5,)), ("versions", "agreement", "maps"))
     assert report["failed"] == [
         {"section": "agreement", "error": "RuntimeError: cudaErrorIllegalAddress: an illegal memory access"}
     ]
@@ -153,7 +153,7 @@ def test_a_killed_run_leaves_what_it_had(tiny, monkeypatch):
 
     monkeypatch.setitem(gpu_check.SECTIONS, "suite", killed)
     with pytest.raises(KeyboardInterrupt):
-        gpu_check.check(tiny, ("versions", "suite", "maps"))
+        gpu_check.report_of(tiny, ("versions", "suite", "maps"))
     report = report_in(tiny.out)
     assert (report["complete"], report["running"], report["not_begun"]) == (False, "suite", ["maps"])
     assert report["sections"]["versions"]["figures"]["numpy"] == np.__version__
@@ -164,7 +164,7 @@ def test_a_killed_run_leaves_what_it_had(tiny, monkeypatch):
 
 def test_out_of_time(tiny):
     """What no time is left for is a failure that says so."""
-    report = gpu_check.check(replace(tiny, seconds=0), ("versions",))
+    report = gpu_check.report_of(replace(tiny, seconds=0), ("versions",))
     assert report["failed"] == [{"section": "versions", "error": "TimeoutError: not begun: 0 s were over"}]
 
 
@@ -420,7 +420,7 @@ def gpu(monkeypatch):
 
 def test_versions_of_a_gpu(gpu, tiny, monkeypatch):
     """CuPy's, the driver's and the runtime's; the device heads the report; one that cannot be read is named."""
-    report = gpu_check.check(replace(tiny, device="gpu"), ("versions",))
+    report = gpu_check.report_of(replace(tiny, device="gpu"), ("versions",))
     figures = report["sections"]["versions"]["figures"]
     assert report["failed"] == []
     assert report["device"] == figures["device"] == "NVIDIA Imaginary"
@@ -431,7 +431,7 @@ def test_versions_of_a_gpu(gpu, tiny, monkeypatch):
         raise RuntimeError("no memory info")
 
     monkeypatch.setattr(gpu.cuda.runtime, "memGetInfo", broken)
-    report = gpu_check.check(replace(tiny, device="gpu"), ("versions",))
+    report = gpu_check.report_of(replace(tiny, device="gpu"), ("versions",))
     (failed,) = report["failed"]
     assert failed["error"] == "memory_free_and_total: RuntimeError: no memory info"
     assert report["device"] == "NVIDIA Imaginary"
@@ -461,7 +461,7 @@ def test_timings_and_versions_with_the_standin_as_the_gpu(gpu, tiny, monkeypatch
     monkeypatch.setattr(Event, "record", lambda self: setattr(self, "at", next(clock)))
     monkeypatch.setattr(Event, "synchronize", lambda self: None)
     names = ("versions", "agreement", "maps", "timings", "launches")
-    report = gpu_check.check(replace(tiny, device="gpu", names=("nc-gru",), trained=("gru",)), names)
+    report = gpu_check.report_of(replace(tiny, device="gpu", names=("nc-gru",), trained=("gru",)), names)
     assert report["failed"] == []
     assert report["device"] == "NVIDIA Imaginary"
     figures = report["sections"]["timings"]["figures"]

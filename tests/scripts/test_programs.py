@@ -50,6 +50,21 @@ def test_check_gradients_passes_and_lists_everything():
         assert subject in output
 
 
+def test_check_gradients_of_some_rows():
+    """Those whose subject has it: cells, maps, networks; none at all is no success."""
+    for only, subjects in (
+        ("LSTM", ["LSTM"]),
+        ("householder:5", ["householder:5, n = 5"]),
+        ("goru reset", ["2 x goru reset_gate=False"]),
+    ):
+        code, output = run(check_gradients.main, "--only", only)
+        assert code == 0, output
+        assert re.findall(r"^ *(\S.*?)  .* ok", output, re.M) == subjects
+    code, output = run(check_gradients.main, "--only", "lstm, twice")
+    assert code == 2
+    assert "only is 'lstm, twice', which no subject has in it" in output
+
+
 @pytest.mark.parametrize(
     ("kind", "method", "subjects"),
     [(GRUResetBefore, "step_backward", "GRUResetBefore tanh"), (ScaledCayley, "pullback", "scaled_cayley:2, n = 5")],
