@@ -143,7 +143,8 @@ network = Network((own,), task.output_size, task.readout, task.loss)
 
 
 def trainer():
-    return TrainingRun(network, task, Adam(1e-2), 16, iterations=20, log_every=5, evaluate_every=20, checkpoint_every=10)
+    every = {"log_every": 5, "evaluate_every": 20, "checkpoint_every": 10}
+    return TrainingRun(network, task, Adam(1e-2), 16, iterations=20, **every)
 
 
 whole, stopped, resumed = trainer(), trainer(), trainer()
