@@ -11,10 +11,11 @@ import numpy as np
 from ortho_ref.backend import Array, NotFiniteError, xp_of
 from ortho_ref.cells import State, Weights
 from ortho_ref.cells.cell import parts_of, state_of
-from ortho_ref.checks import Pending, check, prefixed, together
+from ortho_ref.checks import check, prefixed
 from ortho_ref.layers import Dense, dropout_scale, real_features, real_features_pullback
 from ortho_ref.losses import LOSSES
 from ortho_ref.parametrizations import Params
+from ortho_ref.pending import Pending, together
 from ortho_ref.recurrent import NamedBuffers, Recurrent, RecurrentTape
 
 

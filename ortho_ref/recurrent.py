@@ -16,10 +16,11 @@ from ortho_ref import fused, scan
 from ortho_ref.backend import Array, complex_dtype, is_array, library_of
 from ortho_ref.cells import Cell, State, Weights
 from ortho_ref.cells.cell import is_tokens, parts_of, state_of
-from ortho_ref.checks import Pending, check_finite, check_indices, prefixed, together
+from ortho_ref.checks import check_finite, check_indices, prefixed
 from ortho_ref.initial import Initial, constant
 from ortho_ref.parametrizations import Buffers, Free, Parametrization, Params
 from ortho_ref.parametrizations.parametrization import is_integer
+from ortho_ref.pending import Pending, together
 
 NamedBuffers = dict[str, Buffers]
 _ENGINES: dict[str, ModuleType] = {"fused": fused, "scan": scan}

@@ -27,7 +27,6 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ortho_ref.backend import Array, NotFiniteError, xp_of
-from ortho_ref.checks import Pending
 from ortho_ref.parametrizations.cayley import (
     cayley_pullback,
     check_negative_ones,
@@ -37,6 +36,7 @@ from ortho_ref.parametrizations.cayley import (
     signs,
 )
 from ortho_ref.parametrizations.parametrization import Buffers, Parametrization, Params, defect, spectral_norm
+from ortho_ref.pending import Pending
 
 
 def neumann_inverse(A_tilde: Array, P: Array, order: int) -> Array:

@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ortho_ref.backend import Array, xp_of
-from ortho_ref.checks import Pending, check_finite
+from ortho_ref.checks import check_finite
+from ortho_ref.pending import Pending
 
 Params: TypeAlias = dict[str, Array]
 Buffers: TypeAlias = dict[str, Any]  # what is no parameter: "U", constants, counters
