@@ -78,8 +78,9 @@ def remade(spec: Spec, known: Vector | None, check: bool, can_confirm: bool) -> 
     if check and known is not None and (seen != known.kills or spec.equations != list(known.equations)):
         raise ValueError(f"{spec.id}: its kills or equations are not those stored; run without --check")
     stays = confirmation if known is None else known.confirmed
-    about = {"scales": spec.scales, "equations": tuple(spec.equations), "why": spec.why}
-    return replace(values, **about, kills=seen, confirmed=stays), confirmation["error"]
+    equations, why = tuple(spec.equations), spec.why
+    result = replace(values, scales=spec.scales, equations=equations, why=why, kills=seen, confirmed=stays)
+    return result, confirmation["error"]
 
 
 def arrays_by_kind(vectors: list[Vector], withdrawn: list[dict[str, Any]]) -> dict[str, Arrays]:
