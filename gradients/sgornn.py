@@ -146,7 +146,7 @@ def fastrnn_condition(U: Matrix, R_U: float, D: float, T: int) -> float:
     R_U : float
         A bound of ||U||_F.
     D : float
-        ||D||.
+        A constant of the activation.
     T : int
         Steps.
 

@@ -37,5 +37,10 @@ def _floor(line: str) -> str:
     return f"{found[1]}=={found[2]}"
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Print the constraints for the extras on the command line."""
     print(*floors(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"], sys.argv[1:]), sep="\n")
+
+
+if __name__ == "__main__":
+    main()
