@@ -193,7 +193,7 @@ def results(
     rng: np.random.Generator, oracle: Oracle | None = None, device: str = "cpu", only: str = ""
 ) -> list[Result]:
     """All of them whose subject has `only` in it."""
-    networks = [(name, 4, 6, 5, {}) for name in models.names()]
+    networks: list[tuple[str, int, int, int, dict[str, Any]]] = [(name, 4, 6, 5, {}) for name in models.names()]
     networks += [(name, 4, 8, 5, options) for name, options in VARIANTS] + [("nc-gru", 22, 56, 6, {})]
     rows = [check_cell(name, cell, rng, oracle, device) for name, cell in cells().items() if only in name]
     rows += [
