@@ -45,7 +45,17 @@ StepBounds: TypeAlias = Callable[[Any, Weights, Vector, Vector], dict[str, Bound
 
 
 class Constants(NamedTuple):
-    """delta_u, delta_r, alpha, beta of one step, and the norms of U_r, U_u, U_c."""
+    """Constants of one step, and the norms of U_r, U_u, U_c.
+
+    Attributes
+    ----------
+    delta_u, delta_r : float
+        max u (1 - u) and max r (1 - r).
+    alpha, beta : float
+        Of Theorem 1.
+    U_r, U_u, U_c : float
+        Their largest singular values.
+    """
 
     delta_u: float
     delta_r: float
@@ -57,7 +67,35 @@ class Constants(NamedTuple):
 
 
 def constants(cell: GRUResetBefore, w: Weights, x: Vector, h: Vector, printed: bool = False) -> Constants:
-    """Of one step from h = h_{t-1} (n,).  printed: the paper's maxima of h and c without absolute values."""
+    """The constants of one step.
+
+    Parameters
+    ----------
+    cell : GRUResetBefore
+        The cell.
+    w : dict
+        The cell's weights by their names.
+    x : ndarray, (m,)
+        The input.
+    h : ndarray, (n,)
+        h_{t-1}.
+    printed : bool
+        The paper's maxima of h and c, without absolute values.
+
+    Returns
+    -------
+    Constants
+        Of the step from h.
+
+    Raises
+    ------
+    ValueError
+        For other names or shapes.
+
+    References
+    ----------
+    ncgru:9 to ncgru:12.
+    """
     v = gru_reset_before.values(cell, w, x, h)
     U_r, U_u, U_c = (norm(w[name]) for name in ("U_r", "U_u", "U_c"))
     largest_h, largest_c = (float(a.max() if printed else abs(a).max()) for a in (h, v.c))
@@ -68,13 +106,67 @@ def constants(cell: GRUResetBefore, w: Weights, x: Vector, h: Vector, printed: b
 
 
 def theorem_1(cell: GRUResetBefore, w: Weights, x: Vector, h: Vector, printed: bool = False) -> Bound:
-    """alpha + beta ||U_c|| beside the norm of the Jacobian.  printed: the paper's form, which can be too small."""
+    """Theorem 1: alpha + beta ||U_c|| beside the norm of the Jacobian.
+
+    Parameters
+    ----------
+    cell : GRUResetBefore
+        The cell.
+    w : dict
+        The cell's weights by their names.
+    x : ndarray, (m,)
+        The input.
+    h : ndarray, (n,)
+        h_{t-1}.
+    printed : bool
+        The paper's form, which can be too small.
+
+    Returns
+    -------
+    Bound
+        Of dh_t/dh_{t-1}.
+
+    Raises
+    ------
+    ValueError
+        For other names or shapes.
+
+    References
+    ----------
+    ncgru:8; printed: E-ncgru-01.
+    """
     k = constants(cell, w, x, h, printed)
     return Bound(k.alpha + k.beta * k.U_c, norm(gru_reset_before.jacobian(cell, w, x, h)))  # [ncgru:8]
 
 
 def theorem_1_tight(cell: GRUResetBefore, w: Weights, x: Vector, h: Vector) -> Bound:
-    """The sharper form: (1 - u_i) x_i + u_i y_i squared is at most (1 - u_i) x_i^2 + u_i y_i^2."""
+    """Theorem 1, sharper: (1 - u_i) x_i + u_i y_i squared is at most (1 - u_i) x_i^2 + u_i y_i^2.
+
+    Parameters
+    ----------
+    cell : GRUResetBefore
+        The cell.
+    w : dict
+        The cell's weights by their names.
+    x : ndarray, (m,)
+        The input.
+    h : ndarray, (n,)
+        h_{t-1}.
+
+    Returns
+    -------
+    Bound
+        Of dh_t/dh_{t-1}.
+
+    Raises
+    ------
+    ValueError
+        For other names or shapes.
+
+    References
+    ----------
+    ncgru:thm1-tight.
+    """
     v, k = gru_reset_before.values(cell, w, x, h), constants(cell, w, x, h)
     mu = k.U_c * (k.delta_r * k.U_r * float(abs(h).max()) + float(v.r.max()))
     through_u = float((v.u * (1 - v.u) * abs(v.c - h)).max()) * k.U_u
@@ -84,7 +176,33 @@ def theorem_1_tight(cell: GRUResetBefore, w: Weights, x: Vector, h: Vector) -> B
 
 
 def proof_of_theorem_1(cell: GRUResetBefore, w: Weights, x: Vector, h: Vector) -> dict[str, Bound]:
-    """The inequalities of the proof, by equation, each with absolute values where the paper leaves them out."""
+    """The inequalities of the proof, each with absolute values where the paper leaves them out.
+
+    Parameters
+    ----------
+    cell : GRUResetBefore
+        The cell.
+    w : dict
+        The cell's weights by their names.
+    x : ndarray, (m,)
+        The input.
+    h : ndarray, (n,)
+        h_{t-1}.
+
+    Returns
+    -------
+    dict
+        Equation -> its Bound.
+
+    Raises
+    ------
+    ValueError
+        For other names or shapes.
+
+    References
+    ----------
+    ncgru:30 to ncgru:45.
+    """
     v, k = gru_reset_before.values(cell, w, x, h), constants(cell, w, x, h)
     dr, du, dc = (
         gru_reset_before.dr_dh(w, v.r),
@@ -107,17 +225,71 @@ def proof_of_theorem_1(cell: GRUResetBefore, w: Weights, x: Vector, h: Vector) -
 
 
 def corollary_1(w: Weights) -> tuple[float, float]:
-    """Upper bounds of alpha and beta that hold at every step of a tanh GRU from h_0 = 0, or any |h_0| <= 1."""
+    """Upper bounds of alpha and beta that hold at every step of a tanh GRU from h_0 = 0, or any |h_0| <= 1.
+
+    Parameters
+    ----------
+    w : dict
+        The weights; U_u and U_r are read.
+
+    Returns
+    -------
+    tuple of float
+        Of alpha, and of beta.
+
+    References
+    ----------
+    ncgru:13.
+    """
     return norm(w["U_u"]) / 2 + 1, norm(w["U_r"]) / 4 + 1  # [ncgru:13]
 
 
 def nearness(gate: Vector) -> float:
-    """eps: how far the gate's entries are from 0 or 1, the nearer of the two for each."""
+    """eps of Corollary 2.
+
+    Parameters
+    ----------
+    gate : ndarray, (n,)
+        u or r.
+
+    Returns
+    -------
+    float
+        How far the gate's entries are from 0 or 1, the nearer of the two for each.
+    """
     return float(np.minimum(gate, 1 - gate).max())
 
 
 def corollary_2(cell: GRUResetBefore, w: Weights, x: Vector, h: Vector) -> Bound:
-    """Of alpha + beta: the uniform one where all of u, and all of r, are near the same of 0 and 1."""
+    """Corollary 2, of alpha + beta.
+
+    The uniform bound is taken where all of u, and all of r, are near the same of 0 and 1.
+
+    Parameters
+    ----------
+    cell : GRUResetBefore
+        The cell.
+    w : dict
+        The cell's weights by their names.
+    x : ndarray, (m,)
+        The input.
+    h : ndarray, (n,)
+        h_{t-1}.
+
+    Returns
+    -------
+    Bound
+        Of alpha + beta.
+
+    Raises
+    ------
+    ValueError
+        For other names or shapes.
+
+    References
+    ----------
+    ncgru:14, ncgru:15; E-ncgru-04.
+    """
     v, k = gru_reset_before.values(cell, w, x, h), constants(cell, w, x, h)
     eps = max(nearness(v.u), nearness(v.r))
     H, C = float(abs(h).max()), float(abs(v.c).max())
@@ -127,7 +299,35 @@ def corollary_2(cell: GRUResetBefore, w: Weights, x: Vector, h: Vector) -> Bound
 
 
 def corollary_3(cell: GRUResetBefore, w: Weights, x: Vector, h: Vector) -> Bound:
-    """The bound of Corollary 2, for U_r and U_c orthogonal, of the Jacobian; times ||U_c|| where that is above 1."""
+    """Corollary 3: the bound of Corollary 2, for U_r and U_c orthogonal, of the Jacobian.
+
+    It is taken times ||U_c|| where that is above 1.
+
+    Parameters
+    ----------
+    cell : GRUResetBefore
+        The cell.
+    w : dict
+        The cell's weights by their names.
+    x : ndarray, (m,)
+        The input.
+    h : ndarray, (n,)
+        h_{t-1}.
+
+    Returns
+    -------
+    Bound
+        Of dh_t/dh_{t-1}.
+
+    Raises
+    ------
+    ValueError
+        For other names or shapes.
+
+    References
+    ----------
+    ncgru:21, ncgru:22.
+    """
     larger = max(1.0, norm(w["U_c"]))
     return Bound(
         larger * corollary_2(cell, w, x, h).bound, norm(gru_reset_before.jacobian(cell, w, x, h))
@@ -135,7 +335,33 @@ def corollary_3(cell: GRUResetBefore, w: Weights, x: Vector, h: Vector) -> Bound
 
 
 def corollary_3_sharper(cell: GRUResetBefore, w: Weights, x: Vector, h: Vector) -> Bound:
-    """For gates near 0 or 1, mixed or not: where U_c is orthogonal the constant is sqrt(2)."""
+    """Corollary 3 for gates near 0 or 1, mixed or not: where U_c is orthogonal the constant is sqrt(2).
+
+    Parameters
+    ----------
+    cell : GRUResetBefore
+        The cell.
+    w : dict
+        The cell's weights by their names.
+    x : ndarray, (m,)
+        The input.
+    h : ndarray, (n,)
+        h_{t-1}.
+
+    Returns
+    -------
+    Bound
+        Of dh_t/dh_{t-1}.
+
+    Raises
+    ------
+    ValueError
+        For other names or shapes.
+
+    References
+    ----------
+    ncgru:cor3.
+    """
     v, k = gru_reset_before.values(cell, w, x, h), constants(cell, w, x, h)
     eps = max(nearness(v.u), nearness(v.r))
     H, C = float(abs(h).max()), float(abs(v.c).max())
@@ -157,7 +383,29 @@ BOUNDS: dict[str, StepBounds] = {
 
 
 def of_step(cell: Cell, w: Weights, x: Vector, h: Vector) -> dict[str, Bound]:
-    """Every bound of a step from h = h_{t-1} (n,).  ValueError for a cell that has none."""
+    """Every bound of a step.
+
+    Parameters
+    ----------
+    cell : Cell
+        The cell.
+    w : dict
+        The cell's weights by their names.
+    x : ndarray, (m,)
+        The input.
+    h : ndarray, (n,)
+        h_{t-1}.
+
+    Returns
+    -------
+    dict
+        What `BOUNDS` calls it -> its Bound.
+
+    Raises
+    ------
+    ValueError
+        For a cell that has none, and for other names or shapes.
+    """
     name = name_of(cell)
     if name not in BOUNDS:
         raise ValueError(f"the cell is {name}; bounds are for {', '.join(BOUNDS)}")

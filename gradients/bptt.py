@@ -28,14 +28,25 @@ Weights = dict[str, np.ndarray]
 
 
 class Bound(NamedTuple):
-    """bound: of a norm.  actual: the norm.  ratio: actual / bound, at most 1 for a true bound, but for rounding."""
+    """A bound of a norm, beside the norm.
+
+    Attributes
+    ----------
+    bound : float
+        Of the norm.
+    actual : float
+        The norm.
+    """
 
     bound: float
     actual: float
 
     @property
     def ratio(self) -> float:
-        """How tight it is.  0 of 0 / 0: gates that round to 0 or 1 leave a bound of nothing on nothing."""
+        """actual / bound: at most 1 for a true bound, but for rounding.
+
+        0 of 0 / 0: gates that round to 0 or 1 leave a bound of nothing on nothing.
+        """
         if self.bound == 0:
             return 0.0 if self.actual == 0 else float("inf")
         return self.actual / self.bound
@@ -47,13 +58,35 @@ def norm(M: Matrix) -> float:
 
 
 def double(array: Any) -> np.ndarray:
-    """In float64 or complex128."""
+    """The array in float64 or complex128."""
     array = np.asarray(array)
     return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
 
 
 def one_step(cell: Cell, weights: Weights, x: Any, h: Any) -> tuple[Weights, Vector, Vector]:
-    """Weights, x (m,) and h (n,) of one step of one sequence, in float64.  ValueError for other names or shapes."""
+    """What one step of one sequence takes, in float64.
+
+    Parameters
+    ----------
+    cell : Cell
+        The cell.
+    weights : dict
+        Its weights by their names.
+    x : array_like, (m,)
+        The input.
+    h : array_like, (N,)
+        The state before.
+
+    Returns
+    -------
+    weights, x, h
+        As given, in float64 or complex128.
+
+    Raises
+    ------
+    ValueError
+        For other names or shapes.
+    """
     if set(weights) != set(cell.shapes(1, 1)):
         raise ValueError(
             f"the weights are {', '.join(sorted(weights))}; {cell} has {', '.join(sorted(cell.shapes(1, 1)))}"
@@ -69,9 +102,15 @@ def one_step(cell: Cell, weights: Weights, x: Any, h: Any) -> tuple[Weights, Vec
 class Step(NamedTuple):
     """One time step.
 
-    h (N,): the state.  J (N, N) = dh/dh_prev.
-    S: name of a weight -> (dh/da (N, rows), what the weight multiplies); a vector in place of a gate, a bias and a
-    scalar gate multiply 1: None.
+    Attributes
+    ----------
+    h : ndarray, (N,)
+        The state.
+    J : ndarray, (N, N)
+        dh/dh_prev.
+    S : dict
+        Name of a weight -> (dh/da (N, rows), what the weight multiplies).  A vector in place of a gate, a bias and a
+        scalar gate multiply 1: None.
     """
 
     h: Vector
@@ -80,7 +119,15 @@ class Step(NamedTuple):
 
 
 class Gradients(NamedTuple):
-    """g (T+1, N): all of dL/dh_t, g[0] that of h_0.  weights: under their names."""
+    """Gradients of one sequence.
+
+    Attributes
+    ----------
+    g : ndarray, (T+1, N)
+        All of dL/dh_t, g[0] that of h_0.
+    weights : dict
+        Those of the weights, under their names.
+    """
 
     g: Matrix
     weights: Weights
@@ -90,7 +137,23 @@ StepFunction = Callable[[Any, Weights, Vector, Vector], Step]
 
 
 def step_of(cell: Cell) -> Callable[..., Step]:
-    """The function `step` of the cell's file in this folder.  ModuleNotFoundError if it has none."""
+    """The function `step` of the cell's file in this folder.
+
+    Parameters
+    ----------
+    cell : Cell
+        The cell.
+
+    Returns
+    -------
+    Callable
+        (cell, weights, x, h_prev) -> Step.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        If the cell has no file here.
+    """
     step: Callable[..., Step] = importlib.import_module(f"gradients.{name_of(cell)}").step
     return step
 
@@ -101,7 +164,26 @@ def has_step(cell: Cell) -> bool:
 
 
 def run(step: StepFunction, cell: Any, weights: Weights, x: Matrix, h0: Vector) -> list[Step]:
-    """The steps over x (T, m) from h0 (N,)."""
+    """The steps of a sequence.
+
+    Parameters
+    ----------
+    step : Callable
+        As of `step_of`.
+    cell : Cell
+        The cell.
+    weights : dict
+        Its weights by their names.
+    x : ndarray, (T, m)
+        The inputs.
+    h0 : ndarray, (N,)
+        The state before the first.
+
+    Returns
+    -------
+    list of Step
+        T of them.
+    """
     steps, h = [], h0
     for x_t in x:
         steps.append(step(cell, weights, x_t, h))
@@ -110,7 +192,24 @@ def run(step: StepFunction, cell: Any, weights: Weights, x: Matrix, h0: Vector) 
 
 
 def last_loss(jacobians: Sequence[Matrix], dh_T: Vector) -> Matrix:
-    """dL/dh_i (T+1, N) for i = 0 .. T of a loss of h_T alone: the row dL/dh_T times the Jacobians, the last first."""
+    """dL/dh_i for i = 0 .. T of a loss of h_T alone: the row dL/dh_T times the Jacobians, the last first.
+
+    Parameters
+    ----------
+    jacobians : sequence of ndarray, (N, N)
+        J_1 .. J_T.
+    dh_T : ndarray, (N,)
+        dL/dh_T.
+
+    Returns
+    -------
+    ndarray, (T+1, N)
+        Its row i is dL/dh_i.
+
+    References
+    ----------
+    ncgru:7.
+    """
     rows = [dh_T]
     for J in reversed(jacobians):
         rows.append(rows[-1] @ J)  # [ncgru:7]
@@ -118,7 +217,26 @@ def last_loss(jacobians: Sequence[Matrix], dh_T: Vector) -> Matrix:
 
 
 def by_jacobians(steps: Sequence[Step], weights: Weights, dh: Matrix) -> Gradients:
-    """Gradients of the loss whose own derivatives by h_1 .. h_T are dh (T, N)."""
+    """Gradients of a loss of all states.
+
+    Parameters
+    ----------
+    steps : sequence of Step
+        As of `run`.
+    weights : dict
+        The weights by their names; of these, the shapes are read.
+    dh : ndarray, (T, N)
+        The loss's own derivatives by h_1 .. h_T.
+
+    Returns
+    -------
+    Gradients
+        By the states and by the weights.
+
+    References
+    ----------
+    bp:bptt/g, bp:bptt/sum.
+    """
     dweights = {name: np.zeros_like(value) for name, value in weights.items()}
     g = np.zeros(dh.shape[1:], dh.dtype)
     history = []

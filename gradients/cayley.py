@@ -23,19 +23,75 @@ Matrix = np.ndarray
 
 
 def transform(A: Matrix, D: Matrix) -> Matrix:
-    """U (n, n) from a skew A (n, n) and the diagonal D (n,) of ones and minus ones."""
+    """U from A, the scaled Cayley transform.
+
+    Parameters
+    ----------
+    A : ndarray, (n, n)
+        Skew.
+    D : ndarray, (n,)
+        The diagonal of ones and minus ones.
+
+    Returns
+    -------
+    ndarray, (n, n)
+        U.
+
+    References
+    ----------
+    ncgru:2.
+    """
     I = np.eye(len(A))
     return np.linalg.solve(I + A, I - A) * D  # [ncgru:2]
 
 
 def inverse_transform(U: Matrix, D: Matrix) -> Matrix:
-    """A from an orthogonal U and D.  LinAlgError if U D has the eigenvalue -1: no A gives that U (E-ncgru-07)."""
+    """A from an orthogonal U.
+
+    Parameters
+    ----------
+    U : ndarray, (n, n)
+        Orthogonal.
+    D : ndarray, (n,)
+        The diagonal of ones and minus ones.
+
+    Returns
+    -------
+    ndarray, (n, n)
+        A.
+
+    Raises
+    ------
+    LinAlgError
+        If U D has the eigenvalue -1: no A gives that U (E-ncgru-07).
+
+    References
+    ----------
+    ncgru:2-inv.
+    """
     I = np.eye(len(U))
     return np.linalg.solve((I + U * D).T, (I - U * D).T).T  # [ncgru:2-inv]
 
 
 def best_signs(U: Matrix) -> tuple[Matrix, float]:
-    """The D for which max |A_ij| is least, by trying all 2^n, and that maximum."""
+    """The D for which max |A_ij| is least, by trying all 2^n.
+
+    Parameters
+    ----------
+    U : ndarray, (n, n)
+        Orthogonal.
+
+    Returns
+    -------
+    D : ndarray, (n,)
+        The signs.
+    least : float
+        max |A_ij| with them.
+
+    References
+    ----------
+    ncgru:kahan.
+    """
     best, least = np.ones(len(U)), np.inf
     for signs in itertools.product((1.0, -1.0), repeat=len(U)):
         D = np.array(signs)
@@ -47,23 +103,42 @@ def best_signs(U: Matrix) -> tuple[Matrix, float]:
 
 
 def inverse_differential(M: Matrix, dA: Matrix) -> Matrix:
-    """dM for the move dA of A, from M (I + A) = I."""
+    """dM (n, n) for the move dA (n, n) of A, from M (I + A) = I."""
     return -M @ dA @ M  # [bp:cayley/dM]
 
 
 def differential(A: Matrix, D: Matrix, dA: Matrix) -> Matrix:
-    """dU for the move dA of A, any matrix."""
+    """dU (n, n) for the move dA of A, any matrix (n, n); D (n,)."""
     M = np.linalg.inv(np.eye(len(A)) + A)
     return -M @ dA @ (transform(A, D) + np.diag(D))  # [bp:cayley/dU]
 
 
 def adjoint(A: Matrix, D: Matrix, Ubar: Matrix) -> Matrix:
-    """Abar with <Ubar, dU> = <Abar, dA> for every dA: the gradient by all n^2 entries of A, each on its own."""
+    """The gradient by all n^2 entries of A, each on its own.
+
+    Parameters
+    ----------
+    A : ndarray, (n, n)
+        Any matrix for which I + A can be inverted.
+    D : ndarray, (n,)
+        The diagonal of ones and minus ones.
+    Ubar : ndarray, (n, n)
+        dL/dU.
+
+    Returns
+    -------
+    ndarray, (n, n)
+        Abar, with <Ubar, dU> = <Abar, dA> for every dA.
+
+    References
+    ----------
+    bp:cayley/Abar.
+    """
     return -V(A, D, Ubar)  # [bp:cayley/Abar]
 
 
 def V(A: Matrix, D: Matrix, Ubar: Matrix) -> Matrix:
-    """The paper's V."""
+    """The paper's V (n, n), of A (n, n), D (n,) and Ubar = dL/dU (n, n)."""
     M = np.linalg.inv(np.eye(len(A)) + A)
     return M.T @ Ubar @ (np.diag(D) + transform(A, D).T)  # [ncgru:6]
 

@@ -25,7 +25,7 @@ from ortho_ref.activations import ACTIVATIONS
 from ortho_ref.backend import to_device, to_host
 from ortho_ref.cells import CELLS, Cell
 from ortho_ref.cells.by_name import options_of
-from ortho_ref.conformance.differences import check
+from ortho_ref.conformance.differences import compare_gradients
 from ortho_ref.parametrizations import Parametrization, by_name
 
 TOLERANCE_DIFFERENCES, TOLERANCE_ANALYTIC, TOLERANCE_PULLBACK = 1e-7, 1e-12, 1e-11
@@ -60,7 +60,7 @@ VARIANTS: tuple[tuple[str, dict[str, Any]], ...] = (
 
 
 class Oracle(Protocol):
-    """Gradients by another way, as of scripts/autograd.py: same names, same convention."""
+    """Gradients by another way, as of scripts/oracle/autograd.py: same names, same convention."""
 
     def has_form(self, subject: Cell | Parametrization) -> bool:
         """Whether it knows the cell, or the parametrization."""
@@ -75,7 +75,14 @@ class Oracle(Protocol):
 class Result(NamedTuple):
     """Largest relative errors of one subject; None where a comparison does not apply.
 
-    allowed: between two analytic forms.
+    Attributes
+    ----------
+    subject : str
+        What was checked.
+    differences, fused, autograd : float or None
+        Of `scan`'s gradients, or the pullback, against finite differences, `fused` and the oracle.
+    allowed : float
+        Between two analytic forms.
     """
 
     subject: str
@@ -92,7 +99,13 @@ class Result(NamedTuple):
 
 
 def cells() -> dict[str, Cell]:
-    """Every cell of the one list: with every activation, or as it is where it has no such option, and `FURTHER`."""
+    """Every cell of the one list: with every activation, or as it is where it has no such option, and `FURTHER`.
+
+    Returns
+    -------
+    dict
+        What to call it -> the cell.
+    """
     named: dict[str, Cell] = {}
     for name, kind in CELLS.items():
         if "activation" in options_of(kind):
@@ -105,7 +118,13 @@ def cells() -> dict[str, Cell]:
 
 
 def parametrizations() -> list[tuple[str, int, bool]]:
-    """Every parametrization by its name, at sizes n, real or complex: small with all cases, and as large as in use."""
+    """Every parametrization at small sizes with all cases, and at sizes as large as in use.
+
+    Returns
+    -------
+    list of tuple
+        (name, n, whether it is complex).
+    """
     cayley = [(f"{kind}:{k}", n) for k, n in ((2, 5), (0, 8), (40, 56)) for kind in ("scaled_cayley", "neumann_cayley")]
     real = [*cayley, ("exponential", 5), ("exponential", 30)]
     real += [("householder:1", 5), ("householder:4", 5), ("householder:5", 5), ("householder:16", 56)]
@@ -120,14 +139,33 @@ def parametrizations() -> list[tuple[str, int, bool]]:
 def check_cell(
     name: str, cell: Cell, rng: np.random.Generator, oracle: Oracle | None = None, device: str = "cpu"
 ) -> Result:
-    """All entries of every weight, of x and h0; T = 6, B = 3, m = 3, n = 5, float64, vectors and tokens."""
+    """Check a cell: all entries of every weight, of x and h0; T = 6, B = 3, m = 3, n = 5, float64, vectors and tokens.
+
+    Parameters
+    ----------
+    name : str
+        What to call it.
+    cell : Cell
+        The cell.
+    rng : numpy.random.Generator
+        Where random numbers come from.
+    oracle : Oracle, optional
+        Gradients by another way.
+    device : str
+        Where ours are computed.
+
+    Returns
+    -------
+    Result
+        The worse of vectors and tokens.
+    """
     by_differences, by_fused, by_oracle = [], [], []
     for tokens in (False, True):
         problem = random_problem(cell, rng, T=6, tokens=tokens)
         there = problem.on(device)
         ours = to_host(there.gradients(scan))
         options: dict[str, Any] = {"kink_distance": problem.kink_distance, "may_vanish": problem.may_vanish}
-        report = check(problem.loss, problem.point, ours, **options)
+        report = compare_gradients(problem.loss, problem.point, ours, **options)
         # a token that does not occur leaves its column of W without a gradient, never all of W
         by_differences.append(float("inf") if any(row.vacuous for row in report.rows) else report.largest)
         if fused.has_form(cell):
@@ -145,7 +183,28 @@ def check_parametrization(
     oracle: Oracle | None = None,
     device: str = "cpu",
 ) -> Result:
-    """Pullback of Re sum(dU^* U) at a generic point, all free entries."""
+    """Check a parametrization: the pullback of Re sum(dU^* U) at a generic point, all free entries.
+
+    Parameters
+    ----------
+    name : str
+        As of `ortho_ref.parametrizations.by_name`.
+    n : int
+        Size of U.
+    complex : bool
+        Whether U is complex.
+    rng : numpy.random.Generator
+        Where random numbers come from.
+    oracle : Oracle, optional
+        Gradients by another way.
+    device : str
+        Where ours are computed.
+
+    Returns
+    -------
+    Result
+        Without `fused`, which maps do not have.
+    """
     problem = random_map_problem(by_name(name, n, complex), n, rng)
     ours = to_host(problem.on(device).gradients())
     by_oracle = None
@@ -159,7 +218,26 @@ def check_parametrization(
 def check_network(
     name: str, m: int, n: int, T: int, rng: np.random.Generator, device: str = "cpu", **options: Any
 ) -> Result:
-    """A whole network, two layers and cross-entropy, along three random directions of every parameter."""
+    """Check a whole network, two layers and cross-entropy, along three random directions of every parameter.
+
+    Parameters
+    ----------
+    name : str
+        The model.
+    m, n, T : int
+        Inputs, hidden size, steps.
+    rng : numpy.random.Generator
+        Where random numbers come from.
+    device : str
+        Where ours are computed.
+    **options
+        Of the model.
+
+    Returns
+    -------
+    Result
+        Against finite differences alone.
+    """
     network = models.network(name, m, (n, n), 7, **options)
     margin = 4 * MARGIN if n < 20 else MARGIN / 2  # at real size some unit is always nearer
     distance = 0.0
@@ -176,7 +254,7 @@ def check_network(
         return network.loss_and_gradients(p, network.rebuild(p, buffers), x, y)[0]
 
     options_of_check: dict[str, Any] = {"skew": skew(params), "kink_distance": lambda _: distance, "margin": margin}
-    report = check(loss, params, ours, directions=3, rng=rng, **options_of_check)
+    report = compare_gradients(loss, params, ours, directions=3, rng=rng, **options_of_check)
     return Result(_subject_of_network(name, n, options), report.largest, None, None)
 
 
@@ -192,7 +270,24 @@ def _subject_of_network(name: str, n: int, options: Mapping[str, Any]) -> str:
 def results(
     rng: np.random.Generator, oracle: Oracle | None = None, device: str = "cpu", only: str = ""
 ) -> list[Result]:
-    """All of them whose subject has `only` in it."""
+    """Every check there is, or those of some subjects.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+        Where random numbers come from.
+    oracle : Oracle, optional
+        Gradients by another way.
+    device : str
+        Where ours are computed.
+    only : str
+        Subjects with this in them; every one has "".
+
+    Returns
+    -------
+    list of Result
+        Cells, parametrizations, models, and models with other options.
+    """
     networks: list[tuple[str, int, int, int, dict[str, Any]]] = [(name, 4, 6, 5, {}) for name in models.names()]
     networks += [(name, 4, 8, 5, options) for name, options in VARIANTS] + [("nc-gru", 22, 56, 6, {})]
     rows = [check_cell(name, cell, rng, oracle, device) for name, cell in cells().items() if only in name]

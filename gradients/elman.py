@@ -17,14 +17,46 @@ from ortho_ref.cells import Elman
 
 
 def real_pairs(M: Matrix) -> Matrix:
-    """A complex matrix (n, m) as the real (2n, 2m) that acts on (Re, Im); a complex vector as (2n,)."""
+    """A complex matrix as the real one that acts on (Re, Im).
+
+    Parameters
+    ----------
+    M : ndarray, (n, m) or (n,)
+        A matrix, or a vector.
+
+    Returns
+    -------
+    ndarray, (2n, 2m) or (2n,)
+        Of a vector, its real part and then its imaginary part.
+
+    References
+    ----------
+    urnn:7.
+    """
     if M.ndim == 1:
         return np.concatenate([M.real, M.imag])
     return np.block([[M.real, -M.imag], [M.imag, M.real]])  # [urnn:7]
 
 
 def modrelu_jacobian(z: Vector, b: Vector) -> Matrix:
-    """D (2n, 2n) of complex modReLU at z (n,) in real pairs; 0 for a unit that is off."""
+    """D of complex modReLU in real pairs; 0 for a unit that is off.
+
+    Parameters
+    ----------
+    z : ndarray, (n,)
+        Complex pre-activations.
+    b : ndarray, (n,)
+        The bias.
+
+    Returns
+    -------
+    ndarray, (2n, 2n)
+        D.
+
+    References
+    ----------
+    bp:modrelu-complex.
+    """
     rho = abs(z)
     on = (rho + b > 0) & (rho > 0)
     rho = np.where(on, rho, 1)
@@ -40,8 +72,29 @@ def modrelu_jacobian(z: Vector, b: Vector) -> Matrix:
 def step(cell: Elman, w: Weights, x: Vector, h: Vector) -> Step:
     """One step for `bptt`.
 
-    Of a complex cell the state h (2n,) is a real pair and the weights are complex; J and S, and so the gradients of
-    `bptt.by_jacobians`, are of the pairs W (2n, m), U (2n, 2n).
+    Of a complex cell the weights are complex; J and S, and so the gradients of `bptt.by_jacobians`, are of the pairs
+    W (2n, m), U (2n, 2n).
+
+    Parameters
+    ----------
+    cell : Elman
+        The cell.
+    w : dict
+        Its weights by their names.
+    x : ndarray, (m,)
+        The input.
+    h : ndarray, (n,) or (2n,)
+        h_{t-1}; of a complex cell as a real pair.
+
+    Returns
+    -------
+    Step
+        Of n numbers, of a complex cell 2n.
+
+    Raises
+    ------
+    ValueError
+        For other names or shapes.
     """
     w, x, h = one_step(cell, w, x, h)
     if cell.complex:
@@ -55,7 +108,33 @@ def step(cell: Elman, w: Weights, x: Vector, h: Vector) -> Step:
 
 
 def bound(cell: Elman, w: Weights, x: Vector, h: Vector) -> Bound:
-    """Of dh_t/dh_{t-1}: ||D_t|| ||U||; h (n,), complex for a complex cell."""
+    """||D_t|| ||U||, of dh_t/dh_{t-1}.
+
+    Parameters
+    ----------
+    cell : Elman
+        The cell.
+    w : dict
+        Its weights by their names.
+    x : ndarray, (m,)
+        The input.
+    h : ndarray, (n,)
+        h_{t-1}; complex for a complex cell.
+
+    Returns
+    -------
+    Bound
+        Of dh_t/dh_{t-1}.
+
+    Raises
+    ------
+    ValueError
+        For other names or shapes.
+
+    References
+    ----------
+    urnn:3.
+    """
     own = step(cell, w, x, real_pairs(h) if cell.complex else h)
     return Bound(norm(own.S["U"][0]) * norm(w["U"]), norm(own.J))  # [urnn:3]
 

@@ -15,7 +15,29 @@ from ortho_ref.cells import FastRNN
 
 
 def step(cell: FastRNN, w: Weights, x: Vector, h: Vector) -> Step:
-    """One step for `bptt`."""
+    """One step for `bptt`.
+
+    Parameters
+    ----------
+    cell : FastRNN
+        The cell.
+    w : dict
+        The cell's weights by their names.
+    x : ndarray, (m,)
+        The input.
+    h : ndarray, (n,)
+        h_{t-1}.
+
+    Returns
+    -------
+    Step
+        Of n numbers.
+
+    Raises
+    ------
+    ValueError
+        For other names or shapes.
+    """
     w, x, h = one_step(cell, w, x, h)
     phi = activation(cell.activation)
     alpha, beta = (float(gate) for gate in cell.gates(w))
@@ -35,14 +57,63 @@ def step(cell: FastRNN, w: Weights, x: Vector, h: Vector) -> Step:
 
 
 def bound(cell: FastRNN, w: Weights, x: Vector, h: Vector) -> Bound:
-    """Of dh_t/dh_{t-1}: alpha ||D|| ||U|| + |beta|."""
+    """alpha ||D|| ||U|| + |beta|, of dh_t/dh_{t-1}.
+
+    Parameters
+    ----------
+    cell : FastRNN
+        The cell.
+    w : dict
+        The cell's weights by their names.
+    x : ndarray, (m,)
+        The input.
+    h : ndarray, (n,)
+        h_{t-1}.
+
+    Returns
+    -------
+    Bound
+        Of dh_t/dh_{t-1}.
+
+    Raises
+    ------
+    ValueError
+        For other names or shapes.
+
+    References
+    ----------
+    sgornn:25/bound.
+    """
     own = step(cell, w, x, h)
     limit = norm(own.S["U"][0]) * norm(w["U"]) + abs(float(cell.gates(w)[1]))  # [sgornn:25/bound]
     return Bound(limit, norm(own.J))
 
 
 def printed_gradients(cell: FastRNN, w: Weights, x: Matrix, h0: Vector, dh_T: Vector) -> tuple[Matrix, Matrix]:
-    """(dL/dU, dL/dW) by sgornn:25 and 26, x (T, m); Phi with its bias added before, as printed."""
+    """The gradients of a loss of h_T as printed; Phi with its bias added before, as there.
+
+    Parameters
+    ----------
+    cell : FastRNN
+        The cell.
+    w : dict
+        Its weights by their names.
+    x : ndarray, (T, m)
+        The inputs.
+    h0, dh_T : ndarray, (n,)
+        The first state, and dL/dh_T.
+
+    Returns
+    -------
+    dU : ndarray, (n, n)
+        dL/dU.
+    dW : ndarray, (n, m)
+        dL/dW.
+
+    References
+    ----------
+    sgornn:25, sgornn:26.
+    """
     alpha, beta = (float(gate) for gate in cell.gates(w))
     phi = activation(cell.activation)
     h, D = [h0], []

@@ -19,7 +19,19 @@ from ortho_ref.cells import GRUResetBefore
 
 
 class Values(NamedTuple):
-    """What one step computes.  slope, bias_slope: Phi's derivatives by a and by b_c, all (n,)."""
+    """What one step computes, all (n,).
+
+    Attributes
+    ----------
+    r, u : ndarray
+        The gates.
+    c : ndarray
+        The candidate.
+    h : ndarray
+        The state.
+    slope, bias_slope : ndarray
+        Phi's derivatives by a and by b_c.
+    """
 
     r: Vector
     u: Vector
@@ -30,7 +42,29 @@ class Values(NamedTuple):
 
 
 def values(cell: GRUResetBefore, w: Weights, x: Vector, h: Vector) -> Values:
-    """One step from h = h_{t-1}."""
+    """What one step computes.
+
+    Parameters
+    ----------
+    cell : GRUResetBefore
+        The cell.
+    w : dict
+        The cell's weights by their names.
+    x : ndarray, (m,)
+        The input.
+    h : ndarray, (n,)
+        h_{t-1}.
+
+    Returns
+    -------
+    Values
+        Of step t.
+
+    Raises
+    ------
+    ValueError
+        For other names or shapes.
+    """
     w, x, h = one_step(cell, w, x, h)
     phi = activation(cell.activation)
     r = sigmoid(w["W_r"] @ x + w["U_r"] @ h + w["b_r"])
@@ -42,29 +76,77 @@ def values(cell: GRUResetBefore, w: Weights, x: Vector, h: Vector) -> Values:
 
 
 def dr_dh(w: Weights, r: Vector) -> Matrix:
-    """Of the reset gate."""
+    """dr/dh (n, n) of the reset gate r (n,)."""
     return np.diag(r * (1 - r)) @ w["U_r"]  # [ncgru:29]
 
 
 def du_dh(w: Weights, u: Vector) -> Matrix:
-    """Of the update gate."""
+    """du/dh (n, n) of the update gate u (n,)."""
     return np.diag(u * (1 - u)) @ w["U_u"]  # [ncgru:32]
 
 
 def dc_dh(w: Weights, h: Vector, r: Vector, slope: Vector) -> Matrix:
-    """Of the candidate; slope = Phi'(a)."""
+    """dc/dh (n, n) of the candidate, at h, r and slope = Phi'(a), all (n,)."""
     return np.diag(slope) @ w["U_c"] @ (np.diag(h) @ dr_dh(w, r) + np.diag(r))  # [ncgru:36]
 
 
 def jacobian(cell: GRUResetBefore, w: Weights, x: Vector, h: Vector) -> Matrix:
-    """dh_t/dh_{t-1} (n, n) at h = h_{t-1}."""
+    """The derivative of the state by the state before.
+
+    Parameters
+    ----------
+    cell : GRUResetBefore
+        The cell.
+    w : dict
+        The cell's weights by their names.
+    x : ndarray, (m,)
+        The input.
+    h : ndarray, (n,)
+        h_{t-1}.
+
+    Returns
+    -------
+    ndarray, (n, n)
+        dh_t/dh_{t-1}.
+
+    Raises
+    ------
+    ValueError
+        For other names or shapes.
+
+    References
+    ----------
+    ncgru:40.
+    """
     v = values(cell, w, x, h)
     du, dc = du_dh(w, v.u), dc_dh(w, h, v.r, v.slope)
     return -np.diag(h) @ du + np.diag(1 - v.u) + np.diag(v.c) @ du + np.diag(v.u) @ dc  # [ncgru:40]
 
 
 def step(cell: GRUResetBefore, w: Weights, x: Vector, h: Vector) -> Step:
-    """One step for `bptt`."""
+    """One step for `bptt`.
+
+    Parameters
+    ----------
+    cell : GRUResetBefore
+        The cell.
+    w : dict
+        The cell's weights by their names.
+    x : ndarray, (m,)
+        The input.
+    h : ndarray, (n,)
+        h_{t-1}.
+
+    Returns
+    -------
+    Step
+        Of n numbers.
+
+    Raises
+    ------
+    ValueError
+        For other names or shapes.
+    """
     v = values(cell, w, x, h)
     of_u = np.diag((v.c - h) * v.u * (1 - v.u))
     of_c = np.diag(v.u * v.slope)

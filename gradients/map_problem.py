@@ -8,13 +8,23 @@ import numpy as np
 
 from gradients.problem import admissible, standard_normal
 from ortho_ref.backend import Array, to_device
-from ortho_ref.conformance.differences import Report, check
+from ortho_ref.conformance.differences import Report, compare_gradients
 from ortho_ref.parametrizations import Buffers, Parametrization, Params
 
 
 @dataclass(frozen=True)
 class MapProblem:
-    """A parametrization at a point, and the scalar loss Re sum(dU^* U)."""
+    """A parametrization at a point, and the scalar loss Re sum(dU^* U).
+
+    Parameters
+    ----------
+    p : Parametrization
+        The parametrization.
+    params, buffers : dict
+        The point, and what it carries there.
+    dU : array, (n, n)
+        dL/dU.
+    """
 
     p: Parametrization
     params: Params
@@ -30,9 +40,22 @@ class MapProblem:
         return self.p.pullback(self.params, self.buffers, self.dU)
 
     def check(self, analytic: Mapping[str, Array]) -> Report:
-        """`analytic` against finite differences in every free entry."""
+        """Check a gradient against finite differences in every free entry.
+
+        Parameters
+        ----------
+        analytic : mapping
+            Gradients by the names of the parameters.
+
+        Returns
+        -------
+        Report
+            A row for each parameter.
+        """
         rigid = ("A", "V") if len(self.dU) == 1 else ()  # a rotation of one dimension is 1, a reflection -1
-        return check(self.loss, self.params, analytic, skew=("A",), may_vanish=rigid, kink_distance=_no_kink)
+        return compare_gradients(
+            self.loss, self.params, analytic, skew=("A",), may_vanish=rigid, kink_distance=_no_kink
+        )
 
     def on(self, device: str) -> "MapProblem":
         """The same problem on a device."""
@@ -44,12 +67,42 @@ def _no_kink(point: Mapping[str, Array]) -> float:
 
 
 def free_entries(values: Params) -> Params:
-    """Gradients with 0 below the diagonal of a skew one: autograd's, of a matrix built from the entries above it."""
+    """Gradients with 0 below the diagonal of a skew one.
+
+    So are autograd's, of a matrix built from the entries above it.
+
+    Parameters
+    ----------
+    values : dict
+        Gradients by the names of the parameters.
+
+    Returns
+    -------
+    dict
+        The same, "A" changed.
+    """
     return {name: np.triu(value, 1) if name == "A" else value for name, value in values.items()}
 
 
 def random_map_problem(p: Parametrization, n: int, rng: np.random.Generator) -> MapProblem:
-    """A generic point: skew A and angles of size 1, reflection vectors of length 1/2 to 2; X as `init` draws it."""
+    """A parametrization at a generic point.
+
+    Skew A and angles are of size 1, reflection vectors of length 1/2 to 2; X is as `init` draws it.
+
+    Parameters
+    ----------
+    p : Parametrization
+        The parametrization.
+    n : int
+        Size of U.
+    rng : numpy.random.Generator
+        Where random numbers come from.
+
+    Returns
+    -------
+    MapProblem
+        In float64.
+    """
     params, buffers = p.init(rng, n, np.float64)
 
     def normal(like: Array) -> Array:

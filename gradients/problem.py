@@ -22,8 +22,20 @@ MARGIN = 1e-3
 class Problem:
     """A cell over a sequence, and the scalar loss sum(dh * h[1:]) + sum(dh_T * h_T); of a complex cell, Re(dh^* h).
 
-    x (T, B, m) or tokens (T, B); h0 and dh_T: states, (B, n) each; dh (T, B, n).
-    As a point for `differences.check` it is flat: the weights, "x" (unless tokens), and "h0" ("c0").
+    As a point for `ortho_ref.conformance.differences` it is flat: the weights, "x" (unless tokens), and "h0" ("c0").
+
+    Parameters
+    ----------
+    cell : Cell
+        The cell.
+    weights : dict
+        Its weights by their names.
+    x : array, (T, B, m) or (T, B)
+        Vectors or tokens.
+    h0, dh_T : State
+        First state, and upstream of the last; (B, n) each.
+    dh : array, (T, B, n)
+        Upstream of every step.
     """
 
     cell: Cell
@@ -42,7 +54,18 @@ class Problem:
         return {**self.weights, **({} if is_tokens(self.x) else {"x": self.x}), **self._named(self.h0)}
 
     def at(self, point: Mapping[str, Array]) -> tuple[Weights, Array, State]:
-        """Weights, x and h0 of a point."""
+        """What the cell takes at a point.
+
+        Parameters
+        ----------
+        point : mapping
+            Arrays by the names of `point`.
+
+        Returns
+        -------
+        weights, x, h0
+            The point's; x is the problem's if the point has none.
+        """
         h0 = tuple(point[name] for name in self._named(self.h0))
         weights = {name: point[name] for name in self.weights}
         return weights, point.get("x", self.x), state_of(h0)
@@ -61,13 +84,35 @@ class Problem:
         return self.weigh(scan.forward(self.cell, weights, x, h0)[0])
 
     def gradients(self, engine: ModuleType) -> dict[str, Array]:
-        """The analytic gradient at `point`, by `scan` or `fused`."""
+        """The analytic gradient at `point`.
+
+        Parameters
+        ----------
+        engine : module
+            `scan` or `fused`.
+
+        Returns
+        -------
+        dict
+            Gradients by the names of `point`.
+        """
         _, tape = engine.forward(self.cell, self.weights, self.x, self.h0)
         gradients = engine.backward(self.cell, self.weights, tape, self.dh, self.dh_T)
         return {**gradients.weights, **({} if gradients.x is None else {"x": gradients.x}), **self._named(gradients.h0)}
 
     def kink_distance(self, point: Mapping[str, Array]) -> float:
-        """How far activations (the least over units, steps and batch) and clipped gates are from their kinks."""
+        """How far activations and clipped gates are from their kinks at a point.
+
+        Parameters
+        ----------
+        point : mapping
+            Arrays by the names of `point`.
+
+        Returns
+        -------
+        float
+            The least over units, steps and batch.
+        """
         weights, x, h0 = self.at(point)
         _, tape = scan.forward(self.cell, weights, x, h0)
         return min(self.cell.kink_distance(weights, cache) for cache in tape.caches)
@@ -89,7 +134,22 @@ class Problem:
 
 
 def network_kink_distance(network: Network, params: Params, buffers: NamedBuffers, x: Array) -> float:
-    """The same for all recurrent layers of a network over x."""
+    """How far all recurrent layers of a network are from their kinks.
+
+    Parameters
+    ----------
+    network : Network
+        The network.
+    params, buffers : dict
+        As of `network.init`.
+    x : array, (T, B, m) or (T, B)
+        The input.
+
+    Returns
+    -------
+    float
+        The least over layers, units, steps and batch.
+    """
     layers = tuple(replace(layer, engine="scan") for layer in network.layers)
     tape = replace(network, layers=layers).forward(params, buffers, x).tape
     return min(
@@ -110,6 +170,20 @@ def perturbed(params: Params, rng: np.random.Generator, size: float) -> Params:
 
     A skew A stays skew, Householder's V lower trapezoidal, a unitary X where it is.  Scalars, gates that begin all but
     shut, go to about -1: gradients come through, and no constraint clips two gates of that size.
+
+    Parameters
+    ----------
+    params : dict
+        Parameters by their names.
+    rng : numpy.random.Generator
+        Where random numbers come from.
+    size : float
+        Of the moves.
+
+    Returns
+    -------
+    dict
+        New arrays, of the same dtypes.
     """
     moved: Params = {}
     for name, value in params.items():
@@ -160,7 +234,33 @@ def random_problem(
     tokens: bool = False,
     scale: float = 1.0,
 ) -> Problem:
-    """A problem off the kinks by `MARGIN`, redrawn until it is.  scale: of the weights, 1 / sqrt(n) times this."""
+    """A problem off the kinks by `MARGIN`, redrawn until it is.
+
+    Parameters
+    ----------
+    cell : Cell
+        The cell.
+    rng : numpy.random.Generator
+        Where random numbers come from.
+    T, B, m, n : int
+        Steps, sequences, inputs (or size of the vocabulary), hidden size.
+    dtype : type
+        np.float64 or np.float32.
+    tokens : bool
+        Tokens as input.
+    scale : float
+        The size of the weights is this by sqrt(n).
+
+    Returns
+    -------
+    Problem
+        Weights, biases, h0 and upstream at random.
+
+    Raises
+    ------
+    ValueError
+        If none of 200 draws is off the kinks.
+    """
     for _ in range(200):
 
         def normal(*shape: int, as_state: bool = False) -> Array:
@@ -185,9 +285,26 @@ def random_problem(
 
 
 def largest_error(ours: Mapping[str, Array], theirs: Mapping[str, Array]) -> tuple[float, str]:
-    """The largest relative error over gradients of the same names, and its tensor.
+    """The largest relative error over gradients of the same names.
 
-    The floor is a thousandth of the largest entry of all.  ValueError if the names differ.
+    The floor is a thousandth of the largest entry of all.
+
+    Parameters
+    ----------
+    ours, theirs : mapping
+        Gradients by their names; errors are relative to theirs.
+
+    Returns
+    -------
+    error : float
+        The largest.
+    name : str
+        Its tensor.
+
+    Raises
+    ------
+    ValueError
+        If the names or the shapes differ.
     """
     if set(ours) != set(theirs):
         raise ValueError(f"gradients of {sorted(ours)} and of {sorted(theirs)}")
@@ -196,9 +313,26 @@ def largest_error(ours: Mapping[str, Array], theirs: Mapping[str, Array]) -> tup
 
 
 def relative_error(a: Array, b: Array, floor: float = 0.0) -> float:
-    """max |a - b| over max |b| or, if that is less, floor; on the host.  0 for equal arrays, infinite for NaN.
+    """max |a - b| over max |b| or, if that is less, over a floor; on the host.
 
     A floor is for sums that cancel: one entry that is the small difference of large terms has lost their digits.
+
+    Parameters
+    ----------
+    a, b : array
+        Of one shape, on any device.
+    floor : float
+        The least size that the error is relative to.
+
+    Returns
+    -------
+    float
+        0 for equal arrays, infinite for NaN.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ.
     """
     a, b = to_host(a), to_host(b)
     if a.shape != b.shape:

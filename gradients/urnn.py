@@ -22,7 +22,17 @@ from ortho_ref.cells import Elman
 
 
 class Propagation(NamedTuple):
-    """norms (T+1,): |dL/dh_t| for t = 0 .. T of a loss of h_T.  bounds: urnn:3's.  slopes (T,): ||D_t||_2."""
+    """Gradients through time of a loss of h_T.
+
+    Attributes
+    ----------
+    norms : ndarray, (T+1,)
+        |dL/dh_t| for t = 0 .. T.
+    bounds : ndarray, (T+1,)
+        Theirs by urnn:3.
+    slopes : ndarray, (T,)
+        ||D_t||_2.
+    """
 
     norms: Vector
     bounds: Vector
@@ -30,7 +40,22 @@ class Propagation(NamedTuple):
 
 
 def slope_norm(cell: Elman, w: Weights, z: Vector) -> float:
-    """||D||_2 at the pre-activation z (n,)."""
+    """||D||_2 at a pre-activation.
+
+    Parameters
+    ----------
+    cell : Elman
+        The cell.
+    w : dict
+        Its weights by their names.
+    z : ndarray, (n,)
+        The pre-activation.
+
+    Returns
+    -------
+    float
+        The largest slope.
+    """
     if cell.complex:
         return modrelu_norm(z, w["b"])
     step = elman.step(cell, w | {"W": np.eye(len(z)), "U": np.zeros((len(z), len(z)))}, z, np.zeros(len(z)))
@@ -38,7 +63,24 @@ def slope_norm(cell: Elman, w: Weights, z: Vector) -> float:
 
 
 def modrelu_norm(z: Vector, b: Vector) -> float:
-    """||D||_2 of complex modReLU at z (n,); 0 where every unit is off."""
+    """||D||_2 of complex modReLU.
+
+    Parameters
+    ----------
+    z : ndarray, (n,)
+        Complex pre-activations.
+    b : ndarray, (n,)
+        The bias.
+
+    Returns
+    -------
+    float
+        0 where every unit is off.
+
+    References
+    ----------
+    urnn:4/modrelu.
+    """
     rho = abs(z)
     on = (rho + b > 0) & (rho > 0)
     if not on.any():
@@ -47,7 +89,33 @@ def modrelu_norm(z: Vector, b: Vector) -> float:
 
 
 def propagate(cell: Elman, w: Weights, x: Matrix, h0: Vector, dh_T: Vector) -> Propagation:
-    """Back from dh_T over x (T, m), with the bound beside it; of a complex cell h0 and dh_T are complex (n,)."""
+    """Back through time from dL/dh_T, with the bound beside it.
+
+    Parameters
+    ----------
+    cell : Elman
+        The cell.
+    w : dict
+        Its weights by their names.
+    x : ndarray, (T, m)
+        The inputs.
+    h0, dh_T : ndarray, (n,)
+        First state and dL/dh_T; complex for a complex cell.
+
+    Returns
+    -------
+    Propagation
+        For every step.
+
+    Raises
+    ------
+    ValueError
+        For other names or shapes of weights and inputs.
+
+    References
+    ----------
+    urnn:2, urnn:3, urnn:4, urnn:3-tau.
+    """
     h = elman.real_pairs(h0) if cell.complex else h0
     g = elman.real_pairs(dh_T) if cell.complex else dh_T
     steps = bptt.run(elman.step, cell, w, x, h)

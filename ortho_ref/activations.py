@@ -23,10 +23,20 @@ from ortho_ref.backend import Array, xp_of
 
 
 def sigmoid(a: Array) -> Array:
-    """Logistic function of `a`, any shape; no overflow for any finite `a`, in float32 either.
+    """Logistic function; no overflow for any finite `a`, in float32 either.
 
     Works for complex `a` near the real axis as well (the sign is taken of the real part), so that complex-step
     derivatives pass through it.
+
+    Parameters
+    ----------
+    a : Array
+        Any shape.
+
+    Returns
+    -------
+    Array
+        Shaped like a.
     """
     xp = xp_of(a)
     positive = a.real >= 0
@@ -45,7 +55,22 @@ def tanh(a: Array, b: Array) -> Array:
 
 
 def tanh_pullback(dy: Array, a: Array, b: Array, y: Array) -> tuple[Array, Array]:
-    """(da, db) from dy, where y = tanh(a + b)."""
+    """The adjoint of `tanh`.
+
+    Parameters
+    ----------
+    dy : Array
+        dL/dy, shaped like y.
+    a, b : Array
+        As given to `tanh`.
+    y : Array
+        tanh(a + b).
+
+    Returns
+    -------
+    da, db : Array
+        Both shaped like a.
+    """
     da = dy * (1 - y * y)  # [bp:tanh]
     return da, da
 
@@ -56,7 +81,22 @@ def relu(a: Array, b: Array) -> Array:
 
 
 def relu_pullback(dy: Array, a: Array, b: Array, y: Array) -> tuple[Array, Array]:
-    """(da, db) from dy, where y = relu(a, b); 0 at the kink."""
+    """The adjoint of `relu`; 0 at the kink.
+
+    Parameters
+    ----------
+    dy : Array
+        dL/dy, shaped like y.
+    a, b : Array
+        As given to `relu`.
+    y : Array
+        relu(a, b).
+
+    Returns
+    -------
+    da, db : Array
+        Both shaped like a.
+    """
     da = dy * (y > 0)  # [bp:relu]
     return da, da
 
@@ -67,7 +107,20 @@ def _phase(z: Array, rho: Array) -> Array:
 
 
 def modrelu(z: Array, b: Array) -> Array:
-    """modReLU of z, real or complex, with real bias b broadcast against it; 0 at z = 0."""
+    """modReLU; 0 at z = 0.
+
+    Parameters
+    ----------
+    z : Array
+        Real or complex.
+    b : Array
+        Real, broadcast against z.
+
+    Returns
+    -------
+    Array
+        Shaped like z.
+    """
     xp = xp_of(z, b)
     if z.dtype.kind != "c":
         return xp.sign(z) * xp.maximum(xp.abs(z) + b, 0)  # [ncgru:20] [goru:2.7]
@@ -77,7 +130,24 @@ def modrelu(z: Array, b: Array) -> Array:
 
 
 def modrelu_pullback(dy: Array, z: Array, b: Array, y: Array) -> tuple[Array, Array]:
-    """(dz, db) from dy, where y = modrelu(z, b); db real, of the shape of z; both 0 at the kinks."""
+    """The adjoint of `modrelu`; 0 at the kinks.
+
+    Parameters
+    ----------
+    dy : Array
+        dL/dy, shaped like y; of complex y dL/dRe + i dL/dIm.
+    z, b : Array
+        As given to `modrelu`.
+    y : Array
+        modrelu(z, b).
+
+    Returns
+    -------
+    dz : Array
+        Shaped like z.
+    db : Array
+        Real, of the shape of z.
+    """
     xp = xp_of(dy, z, b)
     rho = xp.abs(z)
     chi = (rho + b > 0) & (rho > 0)
@@ -104,7 +174,17 @@ def _modrelu_distance(z: Array, b: Array) -> Array:
 
 
 class Activation(NamedTuple):
-    """Phi(a, b).  value(a, b) -> y;  pullback(dy, a, b, y) -> (da, db);  kink_distance(a, b): of a from a kink."""
+    """Phi(a, b).
+
+    Attributes
+    ----------
+    value : callable
+        value(a, b) -> y.
+    pullback : callable
+        pullback(dy, a, b, y) -> (da, db).
+    kink_distance : callable
+        kink_distance(a, b) -> how far each entry of a is from a kink; infinite for a smooth Phi.
+    """
 
     value: Callable[[Array, Array], Array]
     pullback: Callable[[Array, Array, Array, Array], tuple[Array, Array]]
@@ -119,7 +199,23 @@ ACTIVATIONS = {
 
 
 def activation(name: str) -> Activation:
-    """The activation called `name`; ValueError if there is none."""
+    """The activation called `name`.
+
+    Parameters
+    ----------
+    name : str
+        A name in `ACTIVATIONS`: "tanh", "relu" or "modrelu".
+
+    Returns
+    -------
+    Activation
+        Its value, pullback and distance from a kink.
+
+    Raises
+    ------
+    ValueError
+        There is none of that name.
+    """
     if not isinstance(name, str) or name not in ACTIVATIONS:
         raise ValueError(f"activation is {name!r}; allowed: {', '.join(map(repr, ACTIVATIONS))}")
     return ACTIVATIONS[name]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 Array: TypeAlias = Any  # numpy.ndarray or cupy.ndarray; the two share no base class
 
@@ -27,11 +28,20 @@ class DeviceError(RuntimeError):
 class ArrayLibrary:
     """One array library.
 
-    device: the name users write, "cpu" or "gpu".
-    xp: its NumPy-like namespace.
-    linalg, sparse: its SciPy-like modules (lu_factor, lu_solve; csr_matrix).
-    from_host: numpy.ndarray -> its array.  to_host: its array -> numpy.ndarray.
-    fuse: makes one kernel of a Python function of arrays, as cupy.fuse; None where kernels are not launched.
+    Parameters
+    ----------
+    device : str
+        The name users write, "cpu" or "gpu".
+    xp : module
+        Its NumPy-like namespace.
+    linalg, sparse : module
+        Its SciPy-like modules (lu_factor, lu_solve; csr_matrix).
+    from_host : callable
+        numpy.ndarray -> its array.
+    to_host : callable
+        Its array -> numpy.ndarray.
+    fuse : callable, optional
+        Makes one kernel of a Python function of arrays, as cupy.fuse; None where kernels are not launched.
     """
 
     device: str
@@ -81,7 +91,7 @@ def _first_line(error: Exception) -> str:
 
 
 def _cuda_version(runtime: Any, of: str) -> str:
-    """ "13.0" of the "driver" or the "runtime"; the runtime's can be had with a working driver only."""
+    """Such as 13.0, of the "driver" or the "runtime"; the runtime's can be had with a working driver only."""
     try:
         version = getattr(runtime, f"{of}GetVersion")()
     except runtime.CUDARuntimeError:
@@ -99,7 +109,15 @@ _DTYPE_NAMES = "bool, integers, float16 to float64, complex64, complex128"
 
 
 def register(root: str, library: ArrayLibrary) -> None:
-    """Make arrays whose type lives in the package `root` known, under the device name `library.device`."""
+    """Make another library's arrays known, under the device name `library.device`.
+
+    Parameters
+    ----------
+    root : str
+        The package in which the type of its arrays lives.
+    library : ArrayLibrary
+        What serves them.
+    """
     _LOADERS[root] = lambda: library
     _LOADED[root] = library
     _DEVICES[library.device] = root
@@ -116,10 +134,23 @@ def is_array(value: object) -> bool:
     return type(value).__module__.partition(".")[0] in _LOADERS and not isinstance(value, np.generic | np.dtype)
 
 
-def library_of(*values: Any) -> ArrayLibrary:
-    """The library that all arrays among `values` belong to (scalars and None are skipped; none at all: NumPy).
+def library_of(*values: object) -> ArrayLibrary:
+    """The library that all arrays among `values` belong to.
 
-    Raises TypeError when host and device arrays are mixed.
+    Parameters
+    ----------
+    *values : object
+        Arrays; scalars and None are skipped.
+
+    Returns
+    -------
+    ArrayLibrary
+        NumPy's where there is no array at all.
+
+    Raises
+    ------
+    TypeError
+        Host and device arrays are mixed.
     """
     roots = {type(value).__module__.partition(".")[0] for value in values if is_array(value)}
     if len(roots) > 1:
@@ -129,12 +160,12 @@ def library_of(*values: Any) -> ArrayLibrary:
     return _load(roots.pop() if roots else "numpy")
 
 
-def xp_of(*values: Any) -> Any:
+def xp_of(*values: object) -> Any:
     """The NumPy-like namespace of the arrays among `values`; see `library_of`."""
     return library_of(*values).xp
 
 
-def complex_dtype(dtype: Any) -> Any:
+def complex_dtype(dtype: DTypeLike) -> np.dtype[Any]:
     """complex64 for float32, complex128 for float64."""
     return np.result_type(dtype, np.complex64)
 
@@ -150,10 +181,28 @@ def _map(tree: Any, move: Callable[[Any], Any]) -> Any:
 
 
 def to_device(tree: Any, device: str) -> Any:
-    """Move every array in `tree` (an array, or nested dicts, tuples and lists of them) to "cpu" or "gpu".
+    """Move every array in `tree` to a device.
 
-    Raises ValueError for an unknown device, DeviceError when CuPy, a GPU or a driver new enough for it is missing,
-    TypeError for numbers that devices do not have (objects, strings, longdouble).
+    Parameters
+    ----------
+    tree : Array, dict, tuple or list
+        An array, or nested dicts, tuples and lists of them; what is no array stays as it is.
+    device : str
+        "cpu" or "gpu".
+
+    Returns
+    -------
+    Array, dict, tuple or list
+        Built as `tree`; arrays that are on the device already are the same ones.
+
+    Raises
+    ------
+    ValueError
+        There is no such device.
+    DeviceError
+        CuPy, a GPU or a driver new enough for it is missing.
+    TypeError
+        Numbers that devices do not have (objects, strings, longdouble).
     """
     if device not in _DEVICES:
         raise ValueError(f"device is {device!r}; allowed: {', '.join(map(repr, _DEVICES))}")
@@ -170,5 +219,16 @@ def to_device(tree: Any, device: str) -> Any:
 
 
 def to_host(tree: Any) -> Any:
-    """Move every array in `tree` to the host; the only place where device data comes back."""
+    """Move every array in `tree` to the host; the only place where device data comes back.
+
+    Parameters
+    ----------
+    tree : Array, dict, tuple or list
+        As `to_device` takes it.
+
+    Returns
+    -------
+    numpy.ndarray, dict, tuple or list
+        Built as `tree`.
+    """
     return to_device(tree, "cpu")

@@ -3,15 +3,9 @@
 A tree of dicts, lists, tuples, arrays, numbers, strings, booleans and None becomes one file: every array is a tensor
 named by its path, "params/layer0.U_c.A"; all else is JSON in the file's metadata, under "tree".  Complex arrays have a
 trailing axis of 2, (re, im).  The memory order of an array is kept: BLAS rounds differently on a transposed one.
-
-A file is written under a temporary name, synced, renamed, and its folder synced: a process that is killed, or a machine
-that stops, leaves the old file or the new one.
 """
 
-import contextlib
 import json
-import os
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +13,7 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
+from ortho_ref import files
 from ortho_ref.backend import is_array, to_host
 
 FORMAT = "ortho_ref checkpoint 2"
@@ -28,7 +23,7 @@ def save(path: Path, tree: dict[str, Any]) -> None:
     """Write the tree to `path`.  Device arrays are moved to the host.  OSError, naming path, if that fails."""
     tensors: dict[str, np.ndarray] = {}
     skeleton = _encode(to_host(tree), "", tensors)
-    write(path, safetensors.numpy.save(tensors, {"format": FORMAT, "tree": json.dumps(skeleton)}))
+    files.write(path, safetensors.numpy.save(tensors, {"format": FORMAT, "tree": json.dumps(skeleton)}))
 
 
 def load(path: Path) -> dict[str, Any]:
@@ -57,62 +52,6 @@ def load(path: Path) -> dict[str, Any]:
     if not isinstance(tree, dict):
         raise ValueError(f"{path} is not a checkpoint: its tree is a {type(tree).__name__}")
     return tree
-
-
-def write(path: Path, data: bytes) -> None:
-    """Put `data` into the file `path`, whole or not at all.  OSError, naming path, if that fails."""
-    temporary = path.with_name(f"{path.name}.part")
-    try:
-        with open(temporary, "wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(temporary, path)
-        sync_folder(path.parent)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise type(error)(f"{path} cannot be written: {error.strerror}") from error
-
-
-def sync_folder(folder: Path) -> None:
-    """Wait until the names of the folder are on the disk; only POSIX lets a folder be synced."""
-    if os.name == "posix":
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
-@contextlib.contextmanager
-def locked(folder: Path) -> Iterator[Callable[[], None]]:
-    """Hold the folder for this process and its children; the system lets go of it when they end, however they end.
-
-    Yields a check that it is still held: OSError where the folder or its lock was removed meanwhile.
-    BlockingIOError if another process holds it.  Linux and macOS.
-    """
-    import fcntl
-
-    path = folder / "lock"
-    with open(path, "a+") as stream:
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            stream.seek(0)
-            raise BlockingIOError(f"out is {folder}, which process {stream.read() or '?'} is using") from error
-        stream.truncate(0)
-        stream.write(str(os.getpid()))
-        stream.flush()
-
-        def check() -> None:
-            with contextlib.suppress(FileNotFoundError):
-                if os.path.samestat(os.fstat(stream.fileno()), os.stat(path)):
-                    return
-            raise OSError(f"out is {folder}, which was removed or taken over while this process used it")
-
-        check()
-        yield check
 
 
 def _encode(value: Any, path: str, tensors: dict[str, np.ndarray]) -> Any:

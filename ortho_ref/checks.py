@@ -19,7 +19,12 @@ from ortho_ref.backend import Array, NotFiniteError, is_array, library_of, to_ho
 class Pending(NamedTuple):
     """An update that has to know numbers before it goes on.
 
-    numbers: 0-d arrays, where they were computed.  finish: from their values, the update's result.
+    Attributes
+    ----------
+    numbers : tuple of Array ()
+        Where they were computed.
+    finish : callable
+        From the list of their values, the update's result.
     """
 
     numbers: tuple[Array, ...]
@@ -31,7 +36,22 @@ class Pending(NamedTuple):
 
 
 def together(pending: Mapping[str, Pending], finish: Callable[[dict[str, Any]], Any], prefix: str = "{}: ") -> Pending:
-    """Several as one, whose result is `finish` of theirs by name; an error of one begins with the name in `prefix`."""
+    """Several pending updates as one.
+
+    Parameters
+    ----------
+    pending : mapping of str to Pending
+        The updates by name.
+    finish : callable
+        From the dict of their results by name, the result of all.
+    prefix : str
+        What an error of one begins with; its name stands for {}.
+
+    Returns
+    -------
+    Pending
+        Its numbers are those of all.
+    """
 
     def finished(numbers: list[float]) -> Any:
         left, results = iter(numbers), {}
@@ -43,8 +63,19 @@ def together(pending: Mapping[str, Pending], finish: Callable[[dict[str, Any]], 
     return Pending(tuple(number for own in pending.values() for number in own.numbers), finished)
 
 
-def read(*numbers: Any) -> list[float]:
-    """0-d arrays as Python floats; device arrays in one copy."""
+def read(*numbers: Array) -> list[float]:
+    """0-d arrays as Python floats; device arrays in one copy.
+
+    Parameters
+    ----------
+    *numbers : Array () or float
+        Of one device, or all of the host.
+
+    Returns
+    -------
+    list of float
+        In the order given.
+    """
     there = [number for number in numbers if is_array(number) and library_of(number).device != "cpu"]
     if not there:
         return [float(number) for number in numbers]
@@ -53,7 +84,15 @@ def read(*numbers: Any) -> list[float]:
 
 
 class Failure(NamedTuple):
-    """The first check that failed: in which turn, and the error it makes."""
+    """The first check that failed.
+
+    Attributes
+    ----------
+    turn : int
+        In which turn.
+    error : Exception
+        The error it makes.
+    """
 
     turn: int
     error: Exception
@@ -62,7 +101,10 @@ class Failure(NamedTuple):
 class Checks:
     """What became of the checks of several turns on a device: for each error, the first turn that it is due to.
 
-    good: whether none has failed so far, 0-d on the device; None where nothing was checked there.
+    Attributes
+    ----------
+    good : Array () or None
+        Whether none has failed so far, on the device; None where nothing was checked there.
     """
 
     def __init__(self) -> None:
@@ -71,17 +113,33 @@ class Checks:
 
     @contextlib.contextmanager
     def deferred(self, turn: int) -> Iterator[None]:
-        """Within, in this thread, device arrays are not waited for; what fails counts as of this turn."""
+        """Within, in this thread, device arrays are not waited for.
+
+        Parameters
+        ----------
+        turn : int
+            What fails counts as of this turn.
+        """
         token = _DEFERRED.set((self, turn))
         try:
             yield
         finally:
             _DEFERRED.reset(token)
 
-    def settle(self, *numbers: Any) -> tuple[list[float], Failure | None]:
-        """What `number` gave, as Python floats, and the first failure; one copy for all of it, none where nothing is.
+    def settle(self, *numbers: Array | float) -> tuple[list[float], Failure | None]:
+        """Read all that was noted, in one copy, none where there is nothing; then begin afresh.
 
-        Then begins afresh.
+        Parameters
+        ----------
+        *numbers : Array () or float
+            What `number` gave.
+
+        Returns
+        -------
+        floats : list of float
+            These numbers.
+        failure : Failure or None
+            The first one; None where no check failed.
         """
         first, self._first, self.good = self._first, {}, None
         kept = [*first.values(), *filter(is_array, numbers)]
@@ -94,7 +152,17 @@ class Checks:
         return floats, None if turn == math.inf else Failure(int(turn), error(message))
 
     def note(self, condition: Array, error: Exception, turn: int) -> None:
-        """Keep the turn, unless the condition (0-d, on the device) holds."""
+        """Keep the turn, unless the condition holds.
+
+        Parameters
+        ----------
+        condition : Array ()
+            bool, on the device.
+        error : Exception
+            What the check would have raised.
+        turn : int
+            As given to `deferred`.
+        """
         xp, kind = xp_of(condition), (type(error), _PREFIX.get() + str(error))
         self.good = condition if self.good is None else self.good & condition
         first = self._first.get(kind, xp.full((), math.inf, "float64"))
@@ -105,15 +173,24 @@ _DEFERRED: ContextVar[tuple[Checks, int] | None] = ContextVar("deferred", defaul
 _PREFIX: ContextVar[str] = ContextVar("prefix", default="")
 
 
-def stays(value: Any) -> bool:
+def stays(value: object) -> bool:
     """Whether this is a device array that nobody looks at now, as checks are deferred."""
     return _DEFERRED.get() is not None and is_array(value) and library_of(value).device != "cpu"
 
 
-def check(condition: Any, error: Exception, detail: Callable[[], str] | None = None) -> None:
-    """Raise the error, saying `detail()` where that is given, unless the condition holds: a bool or 0-d array.
+def check(condition: Array | bool, error: Exception, detail: Callable[[], str] | None = None) -> None:
+    """Raise the error, unless the condition holds.
 
     Only the error itself can be told where checks are deferred: the same words at every turn, and no value read.
+
+    Parameters
+    ----------
+    condition : Array () or bool
+        What has to hold.
+    error : Exception
+        What is raised, or noted where checks are deferred.
+    detail : callable, optional
+        () -> the words that the error raised has instead, with the values in them.
     """
     deferred = _DEFERRED.get()
     if deferred and stays(condition):
@@ -123,14 +200,47 @@ def check(condition: Any, error: Exception, detail: Callable[[], str] | None = N
 
 
 def check_finite(name: str, array: Array) -> None:
-    """NotFiniteError unless every entry is finite."""
+    """An error unless every entry is finite.
+
+    Parameters
+    ----------
+    name : str
+        What the error calls the array.
+    array : Array
+        Any shape.
+
+    Raises
+    ------
+    NotFiniteError
+        An entry is not finite.
+    """
     check(xp_of(array).isfinite(array).all(), NotFiniteError(f"{name} has an entry that is not finite"))
 
 
 def check_indices(name: str, kind: str, values: Array, stop: int) -> Array:
-    """ValueError unless all of these integers are from 0 to stop - 1, each being a `kind`, "token".
+    """An error unless all of these integers are from 0 to stop - 1.
 
-    Returns them; where that is deferred, with those out of range moved into it: a device would read beyond its arrays.
+    Parameters
+    ----------
+    name : str
+        What the error calls the array.
+    kind : str
+        What it calls an entry, "token".
+    values : Array
+        Integers, any shape.
+    stop : int
+        The first that is too large.
+
+    Returns
+    -------
+    Array
+        The values; where checks are deferred, with those out of range moved into it: a device would read beyond its
+        arrays.
+
+    Raises
+    ------
+    ValueError
+        An entry is out of range.
     """
     low, high, allowed = values.min(), values.max(), f"allowed: 0 to {stop - 1}"
     last = min(stop - 1, int(np.iinfo(values.dtype).max))
@@ -142,14 +252,31 @@ def check_indices(name: str, kind: str, values: Array, stop: int) -> Array:
     return values.clip(0, last) if stays(values) else values
 
 
-def number(value: Any) -> Any:
-    """A 0-d array as a Python float; where checks are deferred, a device's own stays there, in float64."""
+def number(value: Array) -> Array | float:
+    """A 0-d array as a Python float; where checks are deferred, a device's own stays there, in float64.
+
+    Parameters
+    ----------
+    value : Array () or float
+        Of any precision.
+
+    Returns
+    -------
+    float or Array ()
+        See `Checks.settle`, which reads those that stay.
+    """
     return value.astype("float64") if stays(value) else float(value)
 
 
 @contextlib.contextmanager
 def prefixed(prefix: str) -> Iterator[None]:
-    """NotFiniteErrors raised within, and all errors that are deferred, begin with the prefix."""
+    """Errors that are raised or deferred within begin with the prefix.
+
+    Parameters
+    ----------
+    prefix : str
+        For the NotFiniteErrors raised, and for all errors that are deferred; within another prefix it follows that.
+    """
     token = _PREFIX.set(_PREFIX.get() + prefix)
     try:
         yield

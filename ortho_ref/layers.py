@@ -10,9 +10,9 @@ Dropout: y = s * x and dx = s * dy, each entry of s being 0 with probability `ra
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ortho_ref.backend import Array, library_of, xp_of
 from ortho_ref.cells.cell import Weights, draw
@@ -20,36 +20,111 @@ from ortho_ref.cells.cell import Weights, draw
 
 @dataclass(frozen=True)
 class Dense:
-    """Affine readout.  Weights W (output_size, input_size), b (output_size,)."""
+    """Affine readout. Weights W (output_size, input_size), b (output_size,).
+
+    Parameters
+    ----------
+    input_size : int
+        Length of h.
+    output_size : int
+        Length of o.
+    """
 
     input_size: int
     output_size: int
 
-    def init(self, rng: np.random.Generator, dtype: Any) -> Weights:
-        """W Glorot uniform, b = 0."""
+    def init(self, rng: np.random.Generator, dtype: DTypeLike) -> Weights:
+        """W Glorot uniform, b = 0.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Each weight is drawn from its own child.
+        dtype : dtype
+            Of the weights.
+
+        Returns
+        -------
+        Weights
+            On the host.
+        """
         return draw({"W": (self.output_size, self.input_size), "b": (self.output_size,)}, rng, dtype)
 
     def forward(self, weights: Weights, h: Array) -> Array:
-        """h (..., input_size) -> o (..., output_size)."""
+        """o = W h + b.
+
+        Parameters
+        ----------
+        weights : Weights
+            W and b.
+        h : Array (..., input_size)
+            What is read.
+
+        Returns
+        -------
+        Array (..., output_size)
+            o.
+        """
         rows = h.reshape(-1, self.input_size) @ weights["W"].T + weights["b"]  # [bp:heads/affine]
         return rows.reshape(*h.shape[:-1], self.output_size)
 
     def backward(self, weights: Weights, h: Array, do: Array) -> tuple[Array, Weights]:
-        """(dh, dweights) from do (..., output_size)."""
+        """The adjoint of `forward`.
+
+        Parameters
+        ----------
+        weights : Weights
+            W and b.
+        h : Array (..., input_size)
+            As given to `forward`.
+        do : Array (..., output_size)
+            dL/do.
+
+        Returns
+        -------
+        dh : Array (..., input_size)
+            dL/dh.
+        dweights : Weights
+            dL/dW and dL/db, summed over all axes of h but the last.
+        """
         rows, drows = h.reshape(-1, self.input_size), do.reshape(-1, self.output_size)
         dweights = {"W": drows.T @ rows, "b": drows.sum(axis=0)}  # [bp:heads/affine]
         return (drows @ weights["W"]).reshape(h.shape), dweights  # [bp:heads/affine]
 
 
 def real_features(h: Array) -> Array:
-    """[Re h, Im h] (..., 2 n) of complex states h (..., n), in which they are read on; real states as they are."""
+    """[Re h, Im h] of complex states, in which they are read on; real states as they are.
+
+    Parameters
+    ----------
+    h : Array (..., n)
+        States, real or complex.
+
+    Returns
+    -------
+    Array (..., 2 n) or (..., n)
+        Real.
+    """
     if h.dtype.kind != "c":
         return h
     return xp_of(h).concatenate([h.real, h.imag], axis=-1)  # [urnn:9]
 
 
 def real_features_pullback(dfeatures: Array, complex: bool) -> Array:
-    """The states' gradient, dL/dRe + i dL/dIm where they are complex, from that of their real features."""
+    """The states' gradient from that of their real features.
+
+    Parameters
+    ----------
+    dfeatures : Array (..., 2 n) or (..., n)
+        The gradient of what `real_features` gave.
+    complex : bool
+        Whether the states are complex.
+
+    Returns
+    -------
+    Array (..., n)
+        dL/dRe + i dL/dIm where they are; else dfeatures.
+    """
     if not complex:
         return dfeatures
     n = dfeatures.shape[-1] // 2
@@ -57,6 +132,21 @@ def real_features_pullback(dfeatures: Array, complex: bool) -> Array:
 
 
 def dropout_scale(rng: np.random.Generator, rate: float, like: Array) -> Array:
-    """s of dropout, shaped like `like` and beside it; drawn on the host, so that every device gets the same."""
+    """s of dropout; drawn on the host, so that every device gets the same.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+        What it is drawn from.
+    rate : float
+        The probability of a 0.
+    like : Array
+        What is to be dropped out of.
+
+    Returns
+    -------
+    Array
+        Shaped like `like` and beside it.
+    """
     kept = rng.random(like.shape, np.float32) >= rate
     return library_of(like).from_host(kept.astype(like.dtype) / like.dtype.type(1 - rate))

@@ -19,10 +19,28 @@ from ortho_ref.checks import check, check_indices
 def cross_entropy(outputs: Array, y: Array, mask: Array | None = None) -> tuple[Array, Array]:
     """Softmax cross-entropy in nats and its gradient.
 
-    outputs (..., G K): logits, G groups of K classes.  y integer (..., G), or (...) for one group; K follows from the
-    two sizes.  mask (...), bool: entries that count, None is all; y must be valid at the others too.  Returns the mean
-    over the entries that count (0-d), and its gradient, shaped like outputs.  ValueError if the sizes do not fit, a
-    class is not below K, or nothing counts; TypeError for other dtypes of y and mask.
+    Parameters
+    ----------
+    outputs : Array (..., G K)
+        Logits, G groups of K classes; K follows from the sizes of outputs and y.
+    y : Array (..., G), or (...) for one group
+        Integer classes; valid also where the mask is False.
+    mask : Array (...), optional
+        bool: entries that count; None is all.
+
+    Returns
+    -------
+    loss : Array ()
+        The mean over the entries that count.
+    doutputs : Array (..., G K)
+        Its gradient.
+
+    Raises
+    ------
+    ValueError
+        The sizes do not fit, a class is not below K, or nothing counts.
+    TypeError
+        y is not of integers, or the mask not of bool.
     """
     xp = xp_of(outputs, y, mask)
     K = _classes(outputs, y)
@@ -48,8 +66,29 @@ def cross_entropy(outputs: Array, y: Array, mask: Array | None = None) -> tuple[
 def mean_squared_error(outputs: Array, y: Array, mask: Array | None = None) -> tuple[Array, Array]:
     """Mean squared error and its gradient, over every number of outputs.
 
-    outputs (..., q).  y: numbers shaped like outputs; or integer classes as `cross_entropy` takes them, which stand for
-    their one-hot vectors.  mask (...), bool: entries that count; None is all.  Errors as `cross_entropy`'s.
+    Parameters
+    ----------
+    outputs : Array (..., q)
+        What the network gives.
+    y : Array
+        Numbers shaped like outputs; or integer classes as `cross_entropy` takes them, which stand for their one-hot
+        vectors.
+    mask : Array (...), optional
+        bool: entries that count; None is all.
+
+    Returns
+    -------
+    loss : Array ()
+        The mean over the numbers that count.
+    doutputs : Array (..., q)
+        Its gradient.
+
+    Raises
+    ------
+    ValueError
+        The sizes do not fit, a class is out of range, or nothing counts.
+    TypeError
+        The mask is not of bool.
     """
     xp = xp_of(outputs, y, mask)
     if y.dtype.kind in "iu":
@@ -97,18 +136,67 @@ def _weight(outputs: Array, mask: Array | None) -> Array | None:
 
 
 def accuracy(loss: float, outputs: Array, y: Array, mask: Array | None = None) -> float:
-    """Share of the entries of y, of those that count under the mask, whose class has the largest logit."""
+    """Share of the entries of y, of those that count under the mask, whose class has the largest logit.
+
+    Parameters
+    ----------
+    loss : float
+        The loss of these outputs; not needed here.
+    outputs : Array (..., G K)
+        Logits.
+    y : Array (..., G), or (...) for one group
+        Integer classes.
+    mask : Array (...), optional
+        bool: entries that count; None is all.
+
+    Returns
+    -------
+    float
+        From 0 to 1.
+    """
     right = outputs.reshape(*y.shape, -1).argmax(axis=-1) == y
     return float((right if mask is None else right[mask]).mean())
 
 
 def bits_per_character(loss: float, outputs: Array, y: Array, mask: Array | None = None) -> float:
-    """Cross-entropy in bits: loss / ln 2."""
+    """Cross-entropy in bits: loss / ln 2.
+
+    Parameters
+    ----------
+    loss : float
+        Cross-entropy in nats.
+    outputs, y, mask : Array
+        As `accuracy` takes them; not needed here.
+
+    Returns
+    -------
+    float
+        In bits.
+    """
     return loss / math.log(2)
 
 
 def within(loss: float, outputs: Array, y: Array, mask: Array | None = None) -> float:
-    """Share of the numbers of y that outputs misses by less than 0.04 (Hochreiter and Schmidhuber 1997, adding)."""
+    """Share of the numbers of y that outputs misses by less than 0.04.
+
+    Parameters
+    ----------
+    loss : float
+        The loss of these outputs; not needed here.
+    outputs, y : Array
+        Numbers, shaped alike.
+    mask : Array (...), optional
+        bool: entries that count; None is all.
+
+    Returns
+    -------
+    float
+        From 0 to 1.
+
+    References
+    ----------
+    Hochreiter and Schmidhuber 1997, the adding task.
+    """
     right = abs(outputs - y) < 0.04
     return float((right if mask is None else right[mask]).mean())
 

@@ -19,7 +19,17 @@ from ortho_ref.recurrent import NamedBuffers, Recurrent, RecurrentTape
 
 
 class Forward(NamedTuple):
-    """outputs (T, B, q), or (B, q) for readout "last"; last: each layer's state after step T; tape for `backward`."""
+    """What `Network.forward` gives.
+
+    Attributes
+    ----------
+    outputs : Array (T, B, q), or (B, q) for readout "last"
+        Of the readout.
+    last : list
+        Each layer's state after step T.
+    tape : NetworkTape
+        For `backward`.
+    """
 
     outputs: Array
     last: list[State]
@@ -27,7 +37,19 @@ class Forward(NamedTuple):
 
 
 class NetworkTape(NamedTuple):
-    """What backward needs: the layers' tapes, their dropout (None without), and what the readout read."""
+    """What backward needs.
+
+    Attributes
+    ----------
+    layers : list of RecurrentTape
+        The layers' tapes.
+    scales : list of Array or None
+        Their dropout, None without.
+    read : Array
+        What the readout read.
+    shape : tuple of int
+        Of the last layer's features.
+    """
 
     layers: list[RecurrentTape]
     scales: list[Array | None]
@@ -39,10 +61,24 @@ class NetworkTape(NamedTuple):
 class Network:
     """Recurrent layers and a dense readout.
 
-    layers: each built with its `sizes`; the input size of one is the hidden size of the one before, twice that if it
-    is complex: complex states are read on as [Re h, Im h] (urnn:9).
-    readout: "every" step, or the "last" one only.  loss: a name in `losses.LOSSES`.
-    dropout: the share of every layer's outputs that is dropped before they are read on; the recurrence is left alone.
+    Parameters
+    ----------
+    layers : tuple of Recurrent
+        Each built with its `sizes`; the input size of one is the hidden size of the one before, twice that if it is
+        complex: complex states are read on as [Re h, Im h] (urnn:9).
+    output_size : int
+        Width of the readout.
+    readout : str
+        At "every" step, or the "last" one only.
+    loss : str
+        A name in `losses.LOSSES`.
+    dropout : float
+        The share of every layer's outputs that is dropped before they are read on; the recurrence is left alone.
+
+    Raises
+    ------
+    ValueError
+        For layers that do not fit each other, and values out of range.
     """
 
     layers: tuple[Recurrent, ...]
@@ -88,7 +124,22 @@ class Network:
         return Dense(size, self.output_size)
 
     def init(self, rng: np.random.Generator, dtype: Any = np.float32) -> tuple[Params, NamedBuffers]:
-        """Parameters and buffers on the host; every layer draws from its own child of `rng`."""
+        """Parameters and buffers, on the host.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Every layer draws from its own child of it.
+        dtype : dtype
+            The real precision, float32 or float64.
+
+        Returns
+        -------
+        params : dict of Array
+            By path, "layer0.U_c.A", "readout.W".
+        buffers : dict of dict
+            Path of a parametrized weight -> its buffers.
+        """
         readout_rng, *rngs = rng.spawn(1 + len(self.layers))
         params: Params = {}
         buffers: NamedBuffers = {}
@@ -106,9 +157,28 @@ class Network:
         h0: list[State] | None = None,
         rng: np.random.Generator | None = None,
     ) -> Forward:
-        """Outputs, last states and tape over x.
+        """Run over a sequence.
 
-        h0: a state for each layer; None for each layer's own start.  rng: draws the dropout; None drops nothing.
+        Parameters
+        ----------
+        params, buffers : dict
+            As `init` gives them, on any device.
+        x : Array (T, B, m), or integer tokens (T, B)
+            The input.
+        h0 : list, optional
+            A state for each layer; each layer's own start unless given.
+        rng : numpy.random.Generator, optional
+            Draws the dropout; without it nothing is dropped.
+
+        Returns
+        -------
+        Forward
+            Outputs, last states, and the tape.
+
+        Raises
+        ------
+        ValueError, TypeError
+            Naming the argument, for what does not fit.
         """
         if h0 is not None and len(h0) != len(self.layers):
             raise ValueError(f"h0 holds {len(h0)} states; expected one for each of the {len(self.layers)} layers")
@@ -128,7 +198,22 @@ class Network:
         return Forward(outputs, last, NetworkTape(tapes, scales, read, x.shape))
 
     def backward(self, params: Params, buffers: NamedBuffers, tape: NetworkTape, doutputs: Array) -> Params:
-        """The gradient of every parameter from dL/doutputs."""
+        """The gradient of every parameter.
+
+        Parameters
+        ----------
+        params, buffers : dict
+            Those of `forward`.
+        tape : NetworkTape
+            From `forward`.
+        doutputs : Array
+            dL/doutputs, of their shape.
+
+        Returns
+        -------
+        dict of Array
+            Under the parameters' names.
+        """
         dread, dreadout = self._dense.backward(_without_prefix("readout.", params), tape.read, doutputs)
         gradients = _with_prefix("readout.", dreadout)
         if self.readout == "every":
@@ -154,9 +239,30 @@ class Network:
         h0: list[State] | None = None,
         rng: np.random.Generator | None = None,
     ) -> tuple[Array, Params, Forward]:
-        """Loss (0-d), gradients under the parameters' names, and the forward pass; `forward` tells the arguments.
+        """The loss of a batch, and its gradients.
 
-        NotFiniteError for a loss that is not finite.
+        Parameters
+        ----------
+        params, buffers, x, h0, rng
+            As of `forward`.
+        y : Array
+            What the loss takes.
+        mask : Array (T, B) of bool, optional
+            Which steps count; all unless given.
+
+        Returns
+        -------
+        loss : Array
+            0-d.
+        gradients : dict of Array
+            Under the parameters' names.
+        result : Forward
+            The forward pass.
+
+        Raises
+        ------
+        NotFiniteError
+            For a loss that is not finite.
         """
         result = self.forward(params, buffers, x, h0, rng)
         loss, doutputs = LOSSES[self.loss](result.outputs, y, mask)
@@ -168,6 +274,18 @@ class Network:
         """Subtract the optimizer's deltas; every U follows its parameters.
 
         On a device the numbers that all layers' updates have to know are read in one copy.
+
+        Parameters
+        ----------
+        params, buffers : dict
+            As they are.
+        deltas : dict of Array
+            Under the parameters' names: what is subtracted, learning rate included.
+
+        Returns
+        -------
+        params, buffers : dict
+            New ones.
         """
         pending: dict[str, Pending] = {}
         for i, layer in enumerate(self.layers):

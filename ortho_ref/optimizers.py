@@ -39,24 +39,79 @@ class Optimizer(Protocol):
     """Gradient -> delta, with all of the optimizer inside: learning rate, decay, moments."""
 
     def delta(self, name: str, parameter: Array, gradient: Array) -> Array:
-        """What to subtract from the parameter called `name`; one call per update and name.  A fresh array."""
+        """What to subtract from a parameter; one call per update and name.
+
+        Parameters
+        ----------
+        name : str
+            Under which the optimizer keeps what it knows of the parameter.
+        parameter : Array
+            As it is before the update.
+        gradient : Array
+            Shaped like the parameter.
+
+        Returns
+        -------
+        Array
+            Shaped like the parameter; a fresh array.
+        """
         ...
 
     def state(self) -> dict[str, Any]:
-        """Everything the next delta depends on: a dict of arrays, numbers and dicts of these."""
+        """Everything the next delta depends on.
+
+        Returns
+        -------
+        dict
+            Of arrays, numbers and dicts of these; copies.
+        """
         ...
 
     def load(self, state: dict[str, Any]) -> None:
-        """Take up a state that `state` gave."""
+        """Take up a state that `state` gave.
+
+        Parameters
+        ----------
+        state : dict
+            Of an optimizer like this one.
+        """
         ...
 
     def rates(self, updates: int) -> dict[str, float]:
-        """Name pattern -> learning rate of the update that follows `updates` updates."""
+        """The learning rates of the update that follows `updates` updates.
+
+        Parameters
+        ----------
+        updates : int
+            How many are done.
+
+        Returns
+        -------
+        dict of str to float
+            By name pattern.
+        """
         ...
 
 
 class Elementwise(ABC):
-    """What the optimizers share: rate, weight decay, buffers and update counts by name, complex as two reals."""
+    """What the optimizers share: rate, weight decay, buffers and update counts by name, complex as two reals.
+
+    Parameters
+    ----------
+    learning_rate : float or Schedule
+        A number is finite and >= 0.
+    weight_decay : float
+        Finite and >= 0.
+    buffers : mapping of str to float
+        Name -> initial value of every entry.
+    positive : mapping of str to float
+        Arguments that must not round to 0.
+
+    Raises
+    ------
+    ValueError
+        The learning rate or the weight decay is not allowed.
+    """
 
     def __init__(
         self,
@@ -65,7 +120,6 @@ class Elementwise(ABC):
         buffers: Mapping[str, float],
         positive: Mapping[str, float],
     ) -> None:
-        """buffers: name -> initial value of every entry.  positive: arguments that must not round to 0."""
         _check_option("weight_decay", weight_decay, 0 <= weight_decay < math.inf, "a finite number >= 0")
         self.learning_rate = as_schedule(learning_rate)
         self.weight_decay = float(weight_decay)
@@ -78,9 +132,26 @@ class Elementwise(ABC):
         """The k-th delta for the real array g (weight decay included), fresh; moves the buffers on in place."""
 
     def delta(self, name: str, parameter: Array, gradient: Array) -> Array:
-        """The step to subtract, shaped like the parameter.
+        """The step to subtract.
 
-        ValueError if shapes or dtypes of the two differ, or if epsilon is 0 in their precision.
+        Parameters
+        ----------
+        name : str
+            Under which buffers and update count are kept.
+        parameter : Array
+            As it is before the update.
+        gradient : Array
+            Of the parameter's shape and dtype.
+
+        Returns
+        -------
+        Array
+            Shaped like the parameter; a fresh array.
+
+        Raises
+        ------
+        ValueError
+            Shapes or dtypes of the two differ, or epsilon is 0 in their precision.
         """
         xp = xp_of(parameter, gradient)
         if (gradient.shape, gradient.dtype) != (parameter.shape, parameter.dtype):
@@ -102,11 +173,28 @@ class Elementwise(ABC):
         return _shaped_like(gradient, self._delta(float(self.learning_rate(k - 1)), k, g, self._buffers[name]))
 
     def state(self) -> dict[str, Any]:
-        """{"step": {name: updates done}, "buffers": {name: {buffer: array}}}, copies."""
+        """All that the next delta depends on.
+
+        Returns
+        -------
+        dict
+            {"step": {name: updates done}, "buffers": {name: {buffer: array}}}, copies.
+        """
         return {"step": dict(self._step), "buffers": _copied(self._buffers)}
 
     def load(self, state: dict[str, Any]) -> None:
-        """Take up such a state.  ValueError if it is another optimizer's."""
+        """Take up a state that `state` gave.
+
+        Parameters
+        ----------
+        state : dict
+            Of an optimizer with the same buffers.
+
+        Raises
+        ------
+        ValueError
+            It is another optimizer's.
+        """
         if state.keys() != {"step", "buffers"}:
             raise ValueError(f"state holds {sorted(state)}; expected ['buffers', 'step']")
         for name, own in state["buffers"].items():
@@ -120,10 +208,28 @@ class Elementwise(ABC):
 
 
 class SGD(Elementwise):
-    """Gradient descent, with momentum as in PyTorch: no dampening, no look-ahead."""
+    """Gradient descent, with momentum as in PyTorch: no dampening, no look-ahead.
+
+    Parameters
+    ----------
+    learning_rate : float or Schedule
+        A number is finite and >= 0.
+    momentum : float
+        At least 0 and below 1; 0, the default, is none.
+    weight_decay : float
+        Finite and >= 0; 0 unless given.
+
+    Raises
+    ------
+    ValueError
+        One of them is not allowed.
+
+    References
+    ----------
+    [bp:opt], docs/equations.md.
+    """
 
     def __init__(self, learning_rate: float | Schedule, momentum: float = 0.0, weight_decay: float = 0.0) -> None:
-        """ValueError for a negative learning rate or weight decay, or momentum outside [0, 1)."""
         _check_option("momentum", momentum, 0 <= momentum < 1, "0 <= momentum < 1")
         super().__init__(learning_rate, weight_decay, buffers={"m": 0.0} if momentum else {}, positive={})
         self.momentum = float(momentum)
@@ -138,7 +244,32 @@ class SGD(Elementwise):
 
 
 class RMSprop(Elementwise):
-    """Gradient over the root of its running mean square; the defaults are PyTorch's, `OPTIMIZERS` has others'."""
+    """Gradient over the root of its running mean square; the defaults are PyTorch's, `OPTIMIZERS` has others'.
+
+    Parameters
+    ----------
+    learning_rate : float or Schedule
+        A number is finite and >= 0.
+    decay : float
+        Of the mean square, at least 0 and below 1.
+    initial : float
+        v_0, finite and >= 0.
+    epsilon : float
+        Finite and above 0; 0 too where initial is above 0.
+    epsilon_inside : bool
+        Whether epsilon is added under the root instead of to it.
+    weight_decay : float
+        Finite and >= 0; 0 unless given.
+
+    Raises
+    ------
+    ValueError
+        One of them is not allowed.
+
+    References
+    ----------
+    [bp:opt], docs/equations.md.
+    """
 
     def __init__(
         self,
@@ -149,9 +280,6 @@ class RMSprop(Elementwise):
         epsilon_inside: bool = False,
         weight_decay: float = 0.0,
     ) -> None:
-        """ValueError for a negative learning rate, initial or weight decay, decay outside [0, 1), or epsilon not above
-        0; epsilon may be 0 where initial is above 0.
-        """
         _check_option("decay", decay, 0 <= decay < 1, "0 <= decay < 1")
         _check_option("initial", initial, 0 <= initial < math.inf, "a finite number >= 0")
         allowed = 0 < epsilon < math.inf or (epsilon == 0 and initial > 0)
@@ -182,7 +310,30 @@ class RMSprop(Elementwise):
 
 
 class Adam(Elementwise):
-    """Adam with bias-corrected moments, epsilon outside the root (as PyTorch)."""
+    """Adam with bias-corrected moments, epsilon outside the root (as PyTorch).
+
+    Parameters
+    ----------
+    learning_rate : float or Schedule
+        A number is finite and >= 0.
+    beta1 : float
+        Decay of the mean, at least 0 and below 1.
+    beta2 : float
+        Decay of the mean square, at least 0 and below 1.
+    epsilon : float
+        Finite and above 0.
+    weight_decay : float
+        Finite and >= 0; 0 unless given. Added to the gradient, not AdamW's.
+
+    Raises
+    ------
+    ValueError
+        One of them is not allowed.
+
+    References
+    ----------
+    Kingma and Ba 2015, Algorithm 1; [bp:opt], docs/equations.md.
+    """
 
     def __init__(
         self,
@@ -192,7 +343,6 @@ class Adam(Elementwise):
         epsilon: float = 1e-8,
         weight_decay: float = 0.0,
     ) -> None:
-        """ValueError for a negative learning rate or weight decay, betas outside [0, 1), or epsilon not above 0."""
         for argument, beta in (("beta1", beta1), ("beta2", beta2)):
             _check_option(argument, beta, 0 <= beta < 1, f"0 <= {argument} < 1")
         allowed = "a finite number above 0 (with 0 the zero diagonal of A would give 0 / 0)"
@@ -226,17 +376,43 @@ OPTIMIZERS: dict[str, Callable[..., Optimizer]] = {
 
 
 class ByName:
-    """Name patterns -> optimizers; the first pattern that fits a parameter's name takes it ("*.A" before "*")."""
+    """Name patterns -> optimizers; the first pattern that fits a parameter's name takes it ("*.A" before "*").
+
+    Parameters
+    ----------
+    optimizers : mapping of str to Optimizer
+        By pattern, as `fnmatch` reads them.
+
+    Raises
+    ------
+    ValueError
+        A ByName is among the optimizers: one list of patterns decides.
+    """
 
     def __init__(self, optimizers: Mapping[str, Optimizer]) -> None:
-        """ValueError for a ByName among the optimizers: one list of patterns decides."""
         self.optimizers = dict(optimizers)
         for pattern, optimizer in self.optimizers.items():
             if isinstance(optimizer, ByName):
                 raise ValueError(f"the optimizer of {pattern!r} is a ByName; allowed: one optimizer per pattern")
 
     def optimizer(self, name: str) -> Optimizer:
-        """The optimizer of the parameter called `name`.  KeyError if no pattern fits."""
+        """The optimizer of a parameter.
+
+        Parameters
+        ----------
+        name : str
+            The parameter's.
+
+        Returns
+        -------
+        Optimizer
+            That of the first pattern that fits.
+
+        Raises
+        ------
+        KeyError
+            No pattern fits.
+        """
         for pattern, optimizer in self.optimizers.items():
             if fnmatchcase(name, pattern):
                 return optimizer
@@ -251,7 +427,18 @@ class ByName:
         return {pattern: optimizer.state() for pattern, optimizer in self.optimizers.items()}
 
     def load(self, state: dict[str, Any]) -> None:
-        """Take up such a state.  ValueError if it is of other patterns."""
+        """Take up a state that `state` gave.
+
+        Parameters
+        ----------
+        state : dict
+            Pattern -> its optimizer's state.
+
+        Raises
+        ------
+        ValueError
+            It is of other patterns, or one of another optimizer.
+        """
         if state.keys() != self.optimizers.keys():
             raise ValueError(f"state is of the patterns {sorted(state)}; expected {sorted(self.optimizers)}")
         for pattern, optimizer in self.optimizers.items():
@@ -263,9 +450,24 @@ class ByName:
 
 
 def clip_by_value(gradients: Mapping[str, Array], limit: float) -> dict[str, Array]:
-    """Every entry moved to the nearest number in [-limit, limit], real and imaginary part apart.  Fresh arrays.
+    """Every entry moved to the nearest number in [-limit, limit], real and imaginary part apart.
 
-    ValueError unless limit is finite and above 0.
+    Parameters
+    ----------
+    gradients : mapping of str to Array
+        Any shapes.
+    limit : float
+        Finite and above 0.
+
+    Returns
+    -------
+    dict of str to Array
+        Fresh arrays.
+
+    Raises
+    ------
+    ValueError
+        The limit is not allowed, or 0 in the precision of a gradient.
     """
     _check_limit(limit)
     clipped = {}
@@ -279,11 +481,30 @@ def clip_by_value(gradients: Mapping[str, Array], limit: float) -> dict[str, Arr
     return clipped
 
 
-def clip_by_global_norm(gradients: Mapping[str, Array], limit: float) -> tuple[dict[str, Array], Any]:
-    """All arrays times limit / norm where their `global_norm` is above limit; and that norm, before clipping.
+def clip_by_global_norm(gradients: Mapping[str, Array], limit: float) -> tuple[dict[str, Array], Array | float]:
+    """All arrays times limit / norm where their `global_norm` is above limit.
 
     Where nothing is to be scaled the arrays come back as they are, also where the norm is not finite: the caller sees
-    it.  ValueError unless limit is finite and above 0.
+    it.
+
+    Parameters
+    ----------
+    gradients : mapping of str to Array
+        Any shapes.
+    limit : float
+        Finite and above 0.
+
+    Returns
+    -------
+    clipped : dict of str to Array
+        The arrays, scaled or not.
+    norm : float or Array ()
+        Their norm before clipping, as `global_norm` gives it.
+
+    Raises
+    ------
+    ValueError
+        The limit is not allowed.
     """
     _check_limit(limit)
     norm = global_norm(gradients)
@@ -297,14 +518,23 @@ def clip_by_global_norm(gradients: Mapping[str, Array], limit: float) -> tuple[d
     return {name: _shaped_like(g, _real(g) * scale) for name, g in gradients.items()}, norm
 
 
-def global_norm(gradients: Mapping[str, Array]) -> Any:
+def global_norm(gradients: Mapping[str, Array]) -> Array | float:
     """The root of the sum of |entry|^2 over all arrays, each as it is (a skew gradient with both its halves).
 
-    Summed in float64, where no finite float32 overflows.  A number as `checks.number` gives it: on a device, while
-    checks are deferred, a 0-d array.
+    Summed in float64, where no finite float32 overflows.
+
+    Parameters
+    ----------
+    gradients : mapping of str to Array
+        Any shapes.
+
+    Returns
+    -------
+    float or Array ()
+        A number as `checks.number` gives it: on a device, while checks are deferred, a 0-d array.
     """
     xp = xp_of(*gradients.values())
-    total: Any = 0.0
+    total: Array = 0.0
     for gradient in gradients.values():
         g = _real(gradient).astype("float64")
         total = total + (g * g).sum()

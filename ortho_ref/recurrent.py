@@ -28,9 +28,18 @@ _ENGINES: dict[str, ModuleType] = {"fused": fused, "scan": scan}
 class RecurrentTape(NamedTuple):
     """What backward needs.
 
-    engine: the engine's tape; it refers to x and to the states, which must not be changed before backward.
-    cell, name_of_engine, shape: what ran, and (T, B, n).
-    from_trained_h0: whether the run began from the trained initial state.
+    Attributes
+    ----------
+    engine : object
+        The engine's tape; it refers to x and to the states, which must not be changed before backward.
+    cell : Cell
+        What ran.
+    name_of_engine : str
+        By what.
+    shape : tuple of int
+        (T, B, n).
+    from_trained_h0 : bool
+        Whether the run began from the trained initial state.
     """
 
     engine: Any
@@ -41,7 +50,17 @@ class RecurrentTape(NamedTuple):
 
 
 class RecurrentGradients(NamedTuple):
-    """Gradients.  params: as the parameters; x (T, B, m), or None for tokens; h0: as a state, (B, n) each."""
+    """Gradients.
+
+    Attributes
+    ----------
+    params : dict of Array
+        Under the parameters' names.
+    x : Array (T, B, m), or None for tokens
+        Of the input.
+    h0 : Array (B, n), for LSTM a pair
+        Of the initial state.
+    """
 
     params: Params
     x: Array | None
@@ -52,14 +71,30 @@ class RecurrentGradients(NamedTuple):
 class Recurrent:
     """A recurrent layer.
 
-    cell: from `ortho_ref.cells`.
-    parametrizations: recurrent weight -> how it is kept, {"U_c": NeumannCayley(...)}; the others are free.
-    trained_h0: learn the initial state: parameters h0 (and c0) of shape (n,), zero unless `initial` says otherwise.
-    engine: "fused", or "scan" for the step-by-step reference.
-    initial: weight -> its initial value, where a model departs from the cell's own.
-    sizes: (input_size, hidden_size) that `init` takes when it is given none.
-    name: of the model, where it is one of `models`; two layers that differ in it alone are equal.
+    Parameters
+    ----------
+    cell : Cell
+        From `ortho_ref.cells`.
+    parametrizations : mapping of str to Parametrization
+        Recurrent weight -> how it is kept, {"U_c": NeumannCayley(...)}; the others are free.
+    trained_h0 : bool
+        Learn the initial state: parameters h0 (and c0) of shape (n,), zero unless `initial` says otherwise.
+    engine : str
+        "fused", or "scan" for the step-by-step reference, which also runs cells that have no fused form.
+    initial : mapping of str to callable
+        Weight -> its initial value, where a model departs from the cell's own.
+    sizes : tuple of int, optional
+        (input_size, hidden_size) that `init` takes when it is given none.
+    name : str, optional
+        Of the model, where it is one of `models`; two layers that differ in it alone are equal.
 
+    Raises
+    ------
+    ValueError
+        For names that the cell does not have, and a complex parametrization on a real cell or the other way round.
+
+    Notes
+    -----
     Parameters are a flat dict: "W_r", "b_r", ...; for a parametrized weight "U_c.A".  Buffers are what is no parameter,
     {"U_c": {"U": ..., ...}}.  The dense U follows its parameters in `init` and `retract`; after setting them by hand,
     `rebuild`.
@@ -77,10 +112,9 @@ class Recurrent:
         if self.engine not in _ENGINES:
             raise ValueError(f"engine is {self.engine!r}; allowed: {', '.join(map(repr, _ENGINES))}")
         names = self.cell.shapes(1, 1)
-        recurrent = [name for name in names if name.startswith("U")]
         free = [name for name in (*names, *self._h0_names) if name not in self.constrained]
         for argument, given, allowed in (
-            ("parametrizations", self.parametrizations, recurrent),
+            ("parametrizations", self.parametrizations, self.cell.recurrent_weights),
             ("initial", self.initial, free),
         ):
             for name in given:
@@ -126,10 +160,28 @@ class Recurrent:
         hidden_size: int | None = None,
         dtype: Any = np.float32,
     ) -> tuple[Params, NamedBuffers]:
-        """Parameters and buffers, on the host.  Every weight is drawn from its own child of `rng`.
+        """Parameters and buffers, on the host.
 
-        dtype: the real precision, float32 or float64.  Raises ValueError for other dtypes, sizes below 1, and sizes
-        that are missing or differ from the layer's own.
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Every weight is drawn from its own child of it.
+        input_size, hidden_size : int, optional
+            m and n; those of the layer unless given.
+        dtype : dtype
+            The real precision, float32 or float64.
+
+        Returns
+        -------
+        params : dict of Array
+            By name, "W_r", "U_c.A".
+        buffers : dict of dict
+            Parametrized weight -> its buffers.
+
+        Raises
+        ------
+        ValueError
+            For other dtypes, sizes below 1, and sizes that are missing or differ from the layer's own.
         """
         dtype = np.dtype(dtype)
         if dtype not in (np.float32, np.float64):
@@ -167,10 +219,26 @@ class Recurrent:
         return tuple(own if value is None else value for value, own in zip(given, fixed, strict=True))  # type: ignore[return-value]
 
     def weights(self, params: Params, buffers: NamedBuffers) -> Weights:
-        """The dense weights the cell sees.  ValueError or TypeError if parameters and buffers do not fit this layer."""
+        """The dense weights the cell sees.
+
+        Parameters
+        ----------
+        params, buffers : dict
+            As `init` gives them, on any device.
+
+        Returns
+        -------
+        dict of Array
+            Under the cell's names.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If parameters and buffers do not fit this layer.
+        """
         if set(buffers) != set(self.constrained):
             raise ValueError(f"buffers are of {sorted(buffers)}; expected {sorted(self.constrained)}")
-        W = _input_weight(params)
+        W = self._input_weight(params)
         if W is None or not is_array(W) or W.ndim != 2:
             raise ValueError("params holds no input weight W (n, m)")
         allowed = (np.complex64, np.complex128) if self.cell.complex else (np.float32, np.float64)
@@ -180,6 +248,20 @@ class Recurrent:
         library_of(*params.values(), *(own["U"] for own in buffers.values()))
         n, m = W.shape
         shapes = self.cell.shapes(m, n)
+        self._check_names(params, (*shapes, *self._h0_names))
+        weights = {name: buffers[name]["U"] if name in buffers else _array(params.get(name)) for name in shapes}
+        for name, shape in shapes.items():
+            _check_array(name, weights[name], shape, W.dtype if len(shape) == 2 else W.real.dtype)
+        for name in self._h0_names:
+            _check_array(name, params.get(name), (n,), W.dtype)
+        return weights
+
+    def _input_weight(self, named: Weights) -> Array:
+        """The first input weight W (n, m), which tells sizes, dtype and device; None if there is none."""
+        return next((named[name] for name in self.cell.input_weights if name in named), None)
+
+    def _check_names(self, params: Params, names: tuple[str, ...]) -> None:
+        """ValueError unless params holds weights of these names, parametrized ones by their own parameters."""
         for name in self.constrained:
             if name in params:
                 raise ValueError(
@@ -188,14 +270,8 @@ class Recurrent:
             if not _own(params, name):
                 raise ValueError(f"params holds no parameter of {name}")
         for name in params:
-            if name.partition(".")[0] not in (*shapes, *self._h0_names):
-                raise ValueError(f"params holds {name!r}; the weights are {', '.join((*shapes, *self._h0_names))}")
-        weights = {name: buffers[name]["U"] if name in buffers else _array(params.get(name)) for name in shapes}
-        for name, shape in shapes.items():
-            _check_array(name, weights[name], shape, W.dtype if len(shape) == 2 else W.real.dtype)
-        for name in self._h0_names:
-            _check_array(name, params.get(name), (n,), W.dtype)
-        return weights
+            if name.partition(".")[0] not in names:
+                raise ValueError(f"params holds {name!r}; the weights are {', '.join(names)}")
 
     def rebuild(self, params: Params, buffers: NamedBuffers) -> NamedBuffers:
         """Buffers with every U afresh from the parameters, for parameters that were set by hand."""
@@ -207,13 +283,31 @@ class Recurrent:
     def forward(
         self, params: Params, buffers: NamedBuffers, x: Array, h0: State | None = None
     ) -> tuple[State, RecurrentTape]:
-        """States (T+1, B, n) over x (T, B, m), or tokens (T, B), and the tape.
+        """Run over a sequence.
 
-        h0 (B, n), for LSTM a pair: None starts from the trained initial state, or from zeros.
-        Raises ValueError and TypeError, naming the argument, for wrong shapes, dtypes, devices and values.
+        Parameters
+        ----------
+        params, buffers : dict
+            As `init` gives them, on any device.
+        x : Array (T, B, m), or integer tokens (T, B)
+            The input.
+        h0 : Array (B, n), for LSTM a pair, optional
+            Where to begin: the trained initial state, or zeros, unless given.
+
+        Returns
+        -------
+        h : Array (T+1, B, n), for LSTM a pair
+            The states; entry 0 is h0.
+        tape : RecurrentTape
+            For `backward`.
+
+        Raises
+        ------
+        ValueError, TypeError
+            Naming the argument, for wrong shapes, dtypes, devices and values.
         """
         weights = self.weights(params, buffers)
-        W = _input_weight(weights)
+        W = self._input_weight(weights)
         n, m = W.shape
         x = check_input(x, m, W.real)
         batch = x.shape[1]
@@ -229,12 +323,31 @@ class Recurrent:
     def backward(
         self, params: Params, buffers: NamedBuffers, tape: RecurrentTape, dh: Array, dh_T: State | None = None
     ) -> RecurrentGradients:
-        """Gradients of every parameter, of x and of h0, from dh (T, B, n) for h[1:] and dh_T for the last state.
+        """Gradients of every parameter, of x and of h0.
 
-        Under LSTM dh is for h only, dh_T is a pair.  A trained initial state's gradient is summed over the batch.
+        Parameters
+        ----------
+        params, buffers : dict
+            Those of `forward`.
+        tape : RecurrentTape
+            From `forward`.
+        dh : Array (T, B, n)
+            The loss's own gradient by h[1:]; of an LSTM by its h only.
+        dh_T : Array (B, n), for LSTM a pair, optional
+            A further one by the last state.
+
+        Returns
+        -------
+        RecurrentGradients
+            A trained initial state's gradient is summed over the batch.
+
+        Raises
+        ------
+        ValueError, TypeError
+            Naming the argument, for wrong shapes, dtypes, devices and values, and another layer's tape.
         """
         weights = self.weights(params, buffers)
-        W = _input_weight(weights)
+        W = self._input_weight(weights)
         if not isinstance(tape, RecurrentTape):
             raise TypeError(f"tape is a {type(tape).__name__}; expected what forward returned")
         T, B, n = tape.shape
@@ -262,9 +375,26 @@ class Recurrent:
         return RecurrentGradients(params_gradients, gradients.x, gradients.h0)
 
     def retract(self, params: Params, buffers: NamedBuffers, deltas: Params) -> tuple[Params, NamedBuffers]:
-        """Subtract the optimizer's deltas and update every U.  ValueError where names or shapes do not fit.
+        """Subtract the optimizer's deltas and update every U.
 
         On a device the numbers that the weights' updates have to know are read in one copy.
+
+        Parameters
+        ----------
+        params, buffers : dict
+            As they are.
+        deltas : dict of Array
+            Under the parameters' names: what is subtracted, learning rate included.
+
+        Returns
+        -------
+        params, buffers : dict
+            New ones; those given keep their values.
+
+        Raises
+        ------
+        ValueError, TypeError
+            Where names, shapes or dtypes do not fit, or a parametrization refuses its delta.
         """
         updated: tuple[Params, NamedBuffers] = self.begin_retract(params, buffers, deltas).complete()
         return updated
@@ -320,7 +450,7 @@ class Recurrent:
         for name, value in params.items():
             if name.partition(".")[0] not in self.constrained:
                 total += value.size * (2 if value.dtype.kind == "c" else 1)
-        n = _input_weight(params).shape[0]
+        n = self._input_weight(params).shape[0]
         return total + sum(parametrization.count(n) for parametrization in self.constrained.values())
 
     def health(self, buffers: NamedBuffers) -> dict[str, dict[str, float]]:
@@ -337,11 +467,6 @@ class Recurrent:
             library_of(part, like)
             _check_array(argument, part, shape, like.dtype)
             check_finite(argument, part)
-
-
-def _input_weight(named: Weights) -> Array:
-    """The first input weight W (n, m), which tells sizes, dtype and device; None if there is none."""
-    return next((value for name, value in named.items() if name.startswith("W")), None)
 
 
 def _own(flat: Params, name: str) -> Params:
@@ -364,9 +489,26 @@ def _check_array(argument: str, array: Any, shape: tuple[int, ...], dtype: Any) 
 
 
 def check_input(x: Array, input_size: int, like: Array) -> Array:
-    """Errors unless x is (T, B, input_size) of like's dtype and finite, or integer tokens (T, B) below input_size.
+    """Refuse an input that does not fit.
 
-    Returns x, or what `check_indices` makes of it.
+    Parameters
+    ----------
+    x : Array (T, B, input_size), or integer tokens (T, B) below input_size
+        The input.
+    input_size : int
+        m.
+    like : Array
+        Of the dtype and on the device that vectors must have.
+
+    Returns
+    -------
+    Array
+        x, or what `check_indices` makes of it.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For another shape, dtype, device, or a value that is not finite or out of range.
     """
     if not is_array(x):
         raise TypeError(f"x is a {type(x).__name__}; expected an array (T, B, {input_size}) or integer tokens (T, B)")

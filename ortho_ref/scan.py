@@ -14,13 +14,29 @@ from ortho_ref.cells.cell import Cell, State, Weights, parts_of, state_of
 
 
 class Tape(NamedTuple):
-    """What backward needs: one cache per step."""
+    """What backward needs.
+
+    Attributes
+    ----------
+    caches : list
+        The cell's cache of each step, the first step's first.
+    """
 
     caches: list[Any]
 
 
 class SequenceGradients(NamedTuple):
-    """Gradients over a sequence.  weights: as these; x (T, B, m), or None for tokens; h0: as a state, (B, n) each."""
+    """Gradients over a sequence.
+
+    Attributes
+    ----------
+    weights : Weights
+        Under the weights' names and of their shapes.
+    x : Array (T, B, m) or None
+        None for tokens.
+    h0 : State
+        As a state, (B, n) each.
+    """
 
     weights: Weights
     x: Array | None
@@ -28,16 +44,51 @@ class SequenceGradients(NamedTuple):
 
 
 def zero_state(cell: Cell, weights: Weights, batch: int) -> State:
-    """The state of zeros for `batch` sequences, in the weights' precision and on their device."""
+    """The state of zeros, in the weights' precision and on their device.
+
+    Parameters
+    ----------
+    cell : Cell
+        Whose state it is.
+    weights : Weights
+        Its dense weights.
+    batch : int
+        B, the number of sequences.
+
+    Returns
+    -------
+    State
+        (B, n); for LSTM a pair of such arrays.
+    """
     U = weights[cell.recurrent_weights[0]]
     zeros = xp_of(U).zeros((batch, U.shape[0]), U.dtype)
     return state_of((zeros,) * len(cell.states))
 
 
 def forward(cell: Cell, weights: Weights, x: Array, h0: State | None = None) -> tuple[State, Tape]:
-    """Run `cell` over x (T, B, m), or integer tokens (T, B), from h0 (B, n) (zeros if None).
+    """Run `cell` over a sequence.
 
-    Returns the states (T+1, B, n), entry 0 being h0 (for LSTM the pair of such arrays), and the tape for `backward`.
+    Parameters
+    ----------
+    cell : Cell
+        Which recurrence.
+    weights : Weights
+        Its dense weights.
+    x : Array (T, B, m), or integer tokens (T, B)
+        The sequence.
+    h0 : State, optional
+        (B, n), for LSTM a pair; zeros if None.
+
+    Returns
+    -------
+    h : State
+        (T+1, B, n), entry 0 being h0; for LSTM the pair of such arrays.
+    tape : Tape
+        For `backward`.
+
+    References
+    ----------
+    [bp:bptt], docs/equations.md.
     """
     xp = xp_of(x, *weights.values())
     h = zero_state(cell, weights, x.shape[1]) if h0 is None else h0
@@ -53,8 +104,27 @@ def forward(cell: Cell, weights: Weights, x: Array, h0: State | None = None) -> 
 def backward(cell: Cell, weights: Weights, tape: Tape, dh: Array, dh_T: State | None = None) -> SequenceGradients:
     """Backpropagation through time.
 
-    dh (T, B, n): the loss's own gradient with respect to h[1:], step by step (for LSTM: of its h).
-    dh_T: a further gradient with respect to the last state, as a state ((dh_T, dc_T) for LSTM); None is 0.
+    Parameters
+    ----------
+    cell : Cell
+        As given to `forward`.
+    weights : Weights
+        As given to `forward`.
+    tape : Tape
+        What `forward` returned.
+    dh : Array (T, B, n)
+        The loss's own gradient with respect to h[1:], step by step (for LSTM: of its h).
+    dh_T : State, optional
+        A further gradient with respect to the last state, as a state ((dh_T, dc_T) for LSTM); None is 0.
+
+    Returns
+    -------
+    SequenceGradients
+        Of the weights, of x and of h0.
+
+    References
+    ----------
+    [bp:bptt], docs/equations.md.
     """
     xp = xp_of(dh, *weights.values())
     g = zero_state(cell, weights, dh.shape[1]) if dh_T is None else dh_T

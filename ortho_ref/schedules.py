@@ -18,7 +18,23 @@ Schedule: TypeAlias = Callable[[int], float]
 
 
 def as_schedule(learning_rate: float | Schedule) -> Schedule:
-    """A schedule as it is; a number as the constant schedule.  ValueError for a number that is no rate."""
+    """A schedule as it is; a number as the constant schedule.
+
+    Parameters
+    ----------
+    learning_rate : float or Schedule
+        A number is finite and >= 0.
+
+    Returns
+    -------
+    Schedule
+        Updates done so far -> rate.
+
+    Raises
+    ------
+    ValueError
+        The number is no rate.
+    """
     if callable(learning_rate):
         return learning_rate
     _check_rate("learning_rate", learning_rate, " or a schedule")
@@ -27,7 +43,18 @@ def as_schedule(learning_rate: float | Schedule) -> Schedule:
 
 @dataclass(frozen=True)
 class Constant:
-    """The same rate at every update.  ValueError unless rate is finite and >= 0."""
+    """The same rate at every update.
+
+    Parameters
+    ----------
+    rate : float
+        Finite and >= 0.
+
+    Raises
+    ------
+    ValueError
+        rate is not allowed.
+    """
 
     rate: float
 
@@ -43,7 +70,17 @@ class Constant:
 class LinearToZero:
     """From rate at the first update in equal steps to 0 after `updates` of them; 0 from there on.
 
-    ValueError unless rate is finite and >= 0, and updates an integer >= 1.
+    Parameters
+    ----------
+    rate : float
+        Finite and >= 0.
+    updates : int
+        At least 1.
+
+    Raises
+    ------
+    ValueError
+        rate or updates is not allowed.
     """
 
     rate: float
@@ -62,7 +99,19 @@ class LinearToZero:
 class Step:
     """Times factor after every `every` updates.
 
-    ValueError unless rate is finite and >= 0, every an integer >= 1, and factor above 0 and at most 1.
+    Parameters
+    ----------
+    rate : float
+        That of the first updates, finite and >= 0.
+    every : int
+        At least 1.
+    factor : float
+        Above 0 and at most 1; 0.1 unless given.
+
+    Raises
+    ------
+    ValueError
+        One of them is not allowed.
     """
 
     rate: float

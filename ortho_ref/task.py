@@ -9,7 +9,13 @@ from ortho_ref.backend import Array
 
 
 class Tokens(NamedTuple):
-    """Input of integer tokens 0 .. vocabulary - 1: x (T, B)."""
+    """Input of integer tokens, x (T, B).
+
+    Attributes
+    ----------
+    vocabulary : int
+        The tokens are 0 .. vocabulary - 1.
+    """
 
     vocabulary: int
 
@@ -20,7 +26,13 @@ class Tokens(NamedTuple):
 
 
 class Vectors(NamedTuple):
-    """Input of vectors: x (T, B, size)."""
+    """Input of vectors, x (T, B, size).
+
+    Attributes
+    ----------
+    size : int
+        Columns of W.
+    """
 
     size: int
 
@@ -28,8 +40,16 @@ class Vectors(NamedTuple):
 class Batch(NamedTuple):
     """One batch, on the host.
 
-    x: tokens (T, B) or vectors (T, B, m).  y: what the loss takes.  mask (T, B), bool: which steps count; None is all.
-    carries_state: x continues the previous batch, so the state is carried over (without gradient).
+    Attributes
+    ----------
+    x : Array (T, B, m), or integer tokens (T, B)
+        The input.
+    y : Array
+        What the loss takes.
+    mask : Array (T, B) or None
+        bool: which steps count; None is all.
+    carries_state : bool
+        x continues the previous batch, so the state is carried over (without gradient).
     """
 
     x: Array
@@ -77,7 +97,20 @@ class Task(Protocol):
         ...
 
     def batches(self, rng: np.random.Generator, batch_size: int) -> Iterator[Batch]:
-        """Training batches without end."""
+        """Training batches without end.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            What they are drawn from, and all that they depend on.
+        batch_size : int
+            B.
+
+        Returns
+        -------
+        iterator of Batch
+            On the host.
+        """
         ...
 
     def evaluation(self) -> Iterable[Batch]:
@@ -86,12 +119,42 @@ class Task(Protocol):
 
 
 def check_integer(argument: str, value: object, least: int = 1) -> None:
-    """ValueError unless value is an integer >= least; True and False are none."""
+    """An error unless value is an integer >= least; True and False are none.
+
+    Parameters
+    ----------
+    argument : str
+        What the error calls it.
+    value : object
+        What was given.
+    least : int
+        The smallest allowed, 1 unless given.
+
+    Raises
+    ------
+    ValueError
+        It is none.
+    """
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise ValueError(f"{argument} is {value!r}; allowed: an integer >= {least}")
 
 
 def check_choice(argument: str, value: str, allowed: Collection[str]) -> None:
-    """ValueError unless value is one of those allowed."""
+    """An error unless value is one of those allowed.
+
+    Parameters
+    ----------
+    argument : str
+        What the error calls it.
+    value : str
+        What was given.
+    allowed : collection of str
+        The names there are.
+
+    Raises
+    ------
+    ValueError
+        It is none of them.
+    """
     if value not in allowed:
         raise ValueError(f"{argument} is {value!r}; allowed: {', '.join(map(repr, allowed))}")

@@ -34,13 +34,14 @@ import typer
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ortho_ref import checkpoint
+from ortho_ref import files
 from ortho_ref.backend import Array, library_of, to_device, xp_of
 from ortho_ref.cells.cell import State, Weights, parts_of
 from ortho_ref.network import Network
 from ortho_ref.parametrizations import NeumannCayley, ScaledCayley
+from ortho_ref.runs import TrainingRun, read_metrics
 from ortho_ref.task import check_integer
-from ortho_ref.training import Record, Trainer, read_metrics
+from ortho_ref.training import Record
 from scripts.grid.build import make_trainer
 from scripts.grid.config import config_of, made_by, remove_run
 from scripts.grid.run import train
@@ -55,6 +56,8 @@ BASELINE: Record = {"color": "black", "linestyle": "--", "linewidth": 1}
 
 
 class Name(enum.StrEnum):
+    """The ablations, as the command line calls them."""
+
     neumann_order = "neumann-order"
     neumann_time = "neumann-time"
     orthogonal_weights = "orthogonal-weights"
@@ -89,7 +92,7 @@ class Study(NamedTuple):
             remove_run(self.out, f"{self.name}/{variant}", "ablation")
         return configs
 
-    def train(self, variant: str, config: Record, trainer: Trainer, updates: int) -> Run:
+    def train(self, variant: str, config: Record, trainer: TrainingRun, updates: int) -> Run:
         """Train until so many updates are done; what overflows ends there, with the reason as "diverged" in config."""
         folder = self.out / self.name / variant
         try:
@@ -324,14 +327,14 @@ def held_out(length: int, sequences: int = 20, device: str = "cpu") -> tuple[Arr
     return x, y
 
 
-def gradient_norms(trainer: Trainer, length: int) -> list[float]:
+def gradient_norms(trainer: TrainingRun, length: int) -> list[float]:
     """||dL/dh_t|| for t = 1..T, with the trainer's weights."""
     network, cell = watched(trainer.network)
     network.loss_and_gradients(trainer.params, trainer.buffers, *held_out(length, device=trainer.device))
     return cell.gradient_norms
 
 
-def hidden_norms(trainer: Trainer, length: int) -> Record:
+def hidden_norms(trainer: TrainingRun, length: int) -> Record:
     """||h_t|| and ||h_t - h_T|| for t = 1..T, with the trainer's weights."""
     network, cell = watched(trainer.network)
     network.forward(trainer.params, trainer.buffers, held_out(length, device=trainer.device)[0])
@@ -467,7 +470,7 @@ def main(
         }
         head |= {"made_by": made_by()}
         text = json.dumps(head | numbers, indent=1, allow_nan=False)
-        checkpoint.write(out / f"{name}.json", f"{text}\n".encode())
+        files.write(out / f"{name}.json", f"{text}\n".encode())
         save(figure, out / f"{name}.png")
     except BAD_INPUT as error:
         fail(error)

@@ -15,7 +15,7 @@ from ortho_ref.backend import to_device, to_host
 from ortho_ref.cells import Cell
 from ortho_ref.cells.cell import is_tokens, parts_of, state_of
 from ortho_ref.layers import real_features
-from ortho_ref.training import load, read_config
+from ortho_ref.runs import load, read_config
 from scripts.grid.config import task_of
 from scripts.pictures.losses import COLORS, save
 from scripts.program import BAD_INPUT, device_option, fail, limit_threads, run, say

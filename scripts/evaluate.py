@@ -8,8 +8,9 @@ import numpy as np
 import typer
 
 from ortho_ref.backend import to_device
+from ortho_ref.runs import Loaded, load, read_config
 from ortho_ref.task import check_integer
-from ortho_ref.training import Loaded, evaluate, load, read_config
+from ortho_ref.training import evaluate
 from scripts.grid.config import task_of
 from scripts.program import BAD_INPUT, device_option, fail, limit_threads, run, say
 from tasks.text import Text

@@ -4,7 +4,7 @@ Run from a checkout; needs CuPy and a GPU, and for the comparisons PyTorch.  Sec
 without stopping the others:
 
     versions     of Python, NumPy, SciPy, CuPy, CUDA, PyTorch; the device and its memory
-    suite        pytest --device gpu, in a process of its own, stopped after four minutes
+    suite        pytest --device gpu, in processes of its own, stopped after four minutes
     agreement    every model against the host: states and every gradient; 100 updates of one model per cell
     maps         exact Cayley, Neumann-Cayley and exponential, n = 118 and 430: value, pullback, defect, 50 updates
     tasks        the four synthetic tasks at the paper's sizes, some seconds each: updates per second, loss
@@ -25,7 +25,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ortho_ref import checkpoint
+from ortho_ref import files
 from ortho_ref.training import Record
 from scripts.gpu import sections, timing
 from scripts.gpu.sections import Settings
@@ -89,8 +89,8 @@ def check(own: Settings, only: tuple[str, ...] = ()) -> Record:
 
 def _write(out: Path, report: Record) -> None:
     """Both files, the JSON first."""
-    checkpoint.write(out / "gpu-check.json", (json.dumps(_finite(report), indent=1, allow_nan=False) + "\n").encode())
-    checkpoint.write(out / "gpu-check.md", markdown(report).encode())
+    files.write(out / "gpu-check.json", (json.dumps(_finite(report), indent=1, allow_nan=False) + "\n").encode())
+    files.write(out / "gpu-check.md", markdown(report).encode())
 
 
 def _finite(value: Any) -> Any:

@@ -21,8 +21,10 @@ KILLED, PASSED = "●", "·"
 
 
 class Table(NamedTuple):
-    """marks: (mistake, case) -> whether the case shows the mistake; only where the mistake applies.  subjects: case ->
-    kind and cell, map, optimizer or whatever it is of.
+    """Which case shows which mistake.
+
+    marks: (mistake, case) -> whether the case shows the mistake; only where the mistake applies.
+    subjects: case -> kind and cell, map, optimizer or whatever it is of.
     """
 
     marks: dict[tuple[str, str], bool]

@@ -11,18 +11,20 @@ again under another name.
 import hashlib
 import importlib.util
 import json
+from collections.abc import Collection
+from dataclasses import replace
 from typing import Annotated, Any
 
 import numpy as np
 import typer
 from safetensors.numpy import load, save
 
-from ortho_ref import checkpoint
+from ortho_ref import files
 from ortho_ref.conformance import case as stored
 from ortho_ref.conformance.case import FORMAT, KINDS, MANIFEST, VECTORS, Arrays, Vector, file_of, key_of
 from ortho_ref.conformance.kills import kills
 from scripts.program import fail, run, say
-from scripts.vectors.conformance_cases import specs
+from scripts.vectors.conformance_cases import Spec, specs
 from scripts.vectors.making import compared, confirmed, drawn, entry, roles, vector
 
 CASES = "scripts/vectors/conformance_cases.py"
@@ -32,16 +34,66 @@ ROLES = ("inputs", "expected", "low", "high", "control")
 def write(vectors: list[Vector], withdrawn: list[dict[str, Any]], arrays: dict[str, Arrays]) -> None:
     """The manifest and the files it names."""
     VECTORS.mkdir(exist_ok=True)
-    files = {}
+    hashes = {}
     for kind in KINDS:
         own = arrays.get(kind, {})
         if own:
             data = save(dict(sorted(own.items())))
-            checkpoint.write(VECTORS / file_of(kind), data)
-            files[file_of(kind)] = hashlib.sha256(data).hexdigest()
+            files.write(VECTORS / file_of(kind), data)
+            hashes[file_of(kind)] = hashlib.sha256(data).hexdigest()
     entries = [entry(made) for made in vectors] + withdrawn
-    manifest = {"format": FORMAT, "files": files, "cases": entries}
-    checkpoint.write(VECTORS / MANIFEST, (json.dumps(manifest, indent=1) + "\n").encode())
+    manifest = {"format": FORMAT, "files": hashes, "cases": entries}
+    files.write(VECTORS / MANIFEST, (json.dumps(manifest, indent=1) + "\n").encode())
+
+
+def to_make(old: Collection[str], gone: list[dict[str, Any]], withdraw: str | None) -> list[Spec]:
+    """Every case but the one that is to be withdrawn.
+
+    ValueError where one that is stored has gone, and where a withdrawn name is used again.
+    """
+    named = {spec.id: spec for spec in specs()}
+    if lost := sorted(set(old) - set(named) - {withdraw}):
+        raise ValueError(f"stored, but not in {CASES}: {', '.join(lost)}; withdraw them")
+    if again := sorted(set(named) & {e["id"] for e in gone}):
+        raise ValueError(f"withdrawn, and in {CASES}: {', '.join(again)}; give other names")
+    return [spec for spec in named.values() if spec.id != withdraw]
+
+
+def remade(spec: Spec, known: Vector | None, check: bool, can_confirm: bool) -> tuple[Vector, float]:
+    """A case's vector, with the arrays that are stored where it is `known`, and how far the second route is from it.
+
+    ValueError where it is not what is stored, cannot be confirmed, or, with check, would be written otherwise.
+    """
+    # a stored case keeps its inputs: which draw is the first good one may hang on a rounding
+    made = vector(spec, drawn(spec) if known is None else (known.control or known.case.inputs))
+    if known is not None:
+        compared(made, known)
+    elif check:
+        raise ValueError(f"{spec.id} is not stored yet; run without --check")
+    elif not can_confirm:
+        raise ValueError(f"{spec.id} is new and cannot be confirmed: torch is not installed")
+    confirmation = confirmed(made) if can_confirm else known.confirmed if known is not None else {}
+    values = made if known is None else known
+    seen = tuple(kills(values))
+    if check and known is not None and (seen != known.kills or spec.equations != list(known.equations)):
+        raise ValueError(f"{spec.id}: its kills or equations are not those stored; run without --check")
+    stays = confirmation if known is None else known.confirmed
+    about = {"scales": spec.scales, "equations": tuple(spec.equations), "why": spec.why}
+    return replace(values, **about, kills=seen, confirmed=stays), confirmation["error"]
+
+
+def arrays_by_kind(vectors: list[Vector], withdrawn: list[dict[str, Any]]) -> dict[str, Arrays]:
+    """What the files hold: the vectors' arrays, and those that withdrawn cases have there."""
+    arrays: dict[str, Arrays] = {}
+    for e in withdrawn:
+        whole = load((VECTORS / file_of(e["kind"])).read_bytes())
+        keys = [key_of(e["id"], role, name) for role in ROLES for name in e[role]]
+        arrays.setdefault(e["kind"], {}).update({key: whole[key] for key in keys})
+    for made in vectors:
+        own = arrays.setdefault(made.case.kind, {})
+        for role, values_of_role in roles(made).items():
+            own |= {key_of(made.id, role, name): np.array(a, order="C") for name, a in values_of_role.items()}
+    return arrays
 
 
 def main(
@@ -58,63 +110,17 @@ def main(
     if withdraw is not None and withdraw not in old:
         fail(f"--withdraw {withdraw} is no case of the kit; `python -m ortho_ref.conformance list` has them.")
     can_confirm = importlib.util.find_spec("torch") is not None
-    named = {spec.id: spec for spec in specs()}
     try:
-        if lost := sorted(set(old) - set(named) - {withdraw}):
-            raise ValueError(f"stored, but not in {CASES}: {', '.join(lost)}; withdraw them")
-        if again := sorted(set(named) & {e["id"] for e in gone}):
-            raise ValueError(f"withdrawn, and in {CASES}: {', '.join(again)}; give other names")
-        result, worst = [], 0.0
-        for spec in named.values():
-            if spec.id == withdraw:
-                continue
-            # a stored case keeps its inputs: which draw is the first good one may hang on a rounding
-            known = old.get(spec.id)
-            inputs = drawn(spec) if known is None else (known.control or known.case.inputs)
-            made = vector(spec, inputs)
-            if known is not None:
-                compared(made, known)
-            elif check:
-                raise ValueError(f"{spec.id} is not stored yet; run without --check")
-            elif not can_confirm:
-                raise ValueError(f"{spec.id} is new and cannot be confirmed: torch is not installed")
-            confirmation = confirmed(made) if can_confirm else known.confirmed if known is not None else {}
-            worst = max(worst, confirmation["error"])
-            values = made if known is None else known
-            seen = tuple(kills(values))
-            if check and known is not None and (seen != known.kills or spec.equations != list(known.equations)):
-                raise ValueError(f"{spec.id}: its kills or equations are not those stored; run without --check")
-            result.append(
-                Vector(
-                    values.case,
-                    values.expected,
-                    spec.scales,
-                    values.low,
-                    values.high,
-                    values.control,
-                    tuple(spec.equations),
-                    spec.why,
-                    seen,
-                    confirmation if known is None else known.confirmed,
-                )
-            )
+        made = [remade(spec, old.get(spec.id), check, can_confirm) for spec in to_make(old, gone, withdraw)]
     except ValueError as error:
         fail(str(error))
+    result, worst = [v for v, _ in made], max((error for _, error in made), default=0.0)
     if withdraw is not None:
         entry_of = next(e for e in manifest["cases"] if e["id"] == withdraw)
         gone.append({**entry_of, "withdrawn": why})
-    how = f"confirmed to {worst:.1e}" if can_confirm else "not confirmed again: torch is not installed"
     if not check:
-        arrays: dict[str, Arrays] = {}
-        for e in gone:
-            whole = load((VECTORS / file_of(e["kind"])).read_bytes())
-            keys = [key_of(e["id"], role, name) for role in ROLES for name in e[role]]
-            arrays.setdefault(e["kind"], {}).update({key: whole[key] for key in keys})
-        for made in result:
-            own = arrays.setdefault(made.case.kind, {})
-            for role, values_of_role in roles(made).items():
-                own |= {key_of(made.id, role, name): np.array(a, order="C") for name, a in values_of_role.items()}
-        write(result, gone, arrays)
+        write(result, gone, arrays_by_kind(result, gone))
+    how = f"confirmed to {worst:.1e}" if can_confirm else "not confirmed again: torch is not installed"
     size = sum(path.stat().st_size for path in VECTORS.iterdir())
     say(f"{len(result)} cases, {len(result) - len(old) if not check else 0} new; {how}; {size / 1e6:.2f} MB")
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from ortho_ref.training import LAST
+from ortho_ref.runs import LAST
 from scripts.grid.build import make_trainer
 from scripts.grid.config import config_of, resumed_config
 from scripts.grid.options import DEFAULT, given_in, moved, takes_options

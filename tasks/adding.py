@@ -20,7 +20,20 @@ from tasks.generated import Generated
 
 @dataclass(frozen=True)
 class Adding(Generated):
-    """Add the two marked values of `length`; `training_set` sequences to train on, None for fresh ones each time."""
+    """Add the two marked values of a sequence.
+
+    Parameters
+    ----------
+    length : int
+        T, at least 2.
+    training_set : int, optional
+        Sequences to train on; None for fresh ones each time.
+
+    Raises
+    ------
+    ValueError
+        For a number that is not allowed.
+    """
 
     length: int = 200
     training_set: int | None = 100_000
@@ -50,7 +63,20 @@ class Adding(Generated):
         return values, rng.integers([0, half], [half, self.length], (N, 2))
 
     def batch(self, values: np.ndarray, steps: np.ndarray) -> Batch:
-        """The batch of these values (B, T) and marked steps (B, 2); x (T, B, 2), y (B, 1)."""
+        """The batch of given values and marked steps.
+
+        Parameters
+        ----------
+        values : ndarray, (B, T)
+            The values.
+        steps : ndarray, (B, 2)
+            The two steps that are marked.
+
+        Returns
+        -------
+        Batch
+            x (T, B, 2), y (B, 1).
+        """
         B, columns = len(values), np.arange(len(values))
         x = np.zeros((self.length, B, 2), np.float32)
         x[steps.T, columns, 0] = 1
@@ -59,15 +85,45 @@ class Adding(Generated):
         return Batch(x, y[:, None])
 
     def fresh(self, rng: np.random.Generator, batch_size: int) -> Batch:
-        """x (T, B, 2), y (B, 1)."""
+        """A batch of newly drawn sequences.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Where the sequences come from.
+        batch_size : int
+            B.
+
+        Returns
+        -------
+        Batch
+            x (T, B, 2), y (B, 1).
+        """
         return self.batch(*self._draw(rng, batch_size))
 
     def batches(self, rng: np.random.Generator, batch_size: int) -> Iterator[Batch]:
-        """x (T, B, 2), y (B, 1), without end.
+        """Batches to train on, without end.
 
         The training set is drawn from `rng` when iteration begins, and passed through again and again, each time in a
-        new order; what is left at the end of a pass and does not fill a batch is dropped.  ValueError if the set does
-        not fill one.  Without a training set every sequence is fresh.
+        new order; what is left at the end of a pass and does not fill a batch is dropped.  Without a training set every
+        sequence is fresh.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Where sequences and orders come from.
+        batch_size : int
+            B.
+
+        Yields
+        ------
+        Batch
+            x (T, B, 2), y (B, 1).
+
+        Raises
+        ------
+        ValueError
+            If the training set does not fill a batch.
         """
         N = self.training_set
         if N is None:

@@ -20,9 +20,14 @@ from tasks.text import Text
 class Option(NamedTuple):
     """An option of a run that is a task's.
 
-    kind: the type of its value; a Path says where data are, not which.
-    help: a line for the command line; {tasks} stands for the tasks that take it.
-    needed: what it is, for the error where a task cannot do without it.
+    Attributes
+    ----------
+    kind : type
+        Of its value; a Path says where data are, not which.
+    help : str
+        A line for the command line; {tasks} stands for the tasks that take it.
+    needed : str
+        What it is, for the error where a task cannot do without it.
     """
 
     kind: type
@@ -33,7 +38,12 @@ class Option(NamedTuple):
 class Entry(NamedTuple):
     """What makes a task, and which options of a run are its own.
 
-    make: takes the options by name; the defaults in its signature are the run's.
+    Attributes
+    ----------
+    make : Callable
+        Takes the options by name; the defaults in its signature are the run's.
+    options : tuple of str
+        Their names.
     """
 
     make: Callable[..., Task]

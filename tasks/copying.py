@@ -27,7 +27,20 @@ LAYOUTS = ("A", "B", "C")
 
 @dataclass(frozen=True)
 class Copying(Generated):
-    """Recall ten symbols `length` steps after they were shown."""
+    """Recall ten symbols `length` steps after they were shown.
+
+    Parameters
+    ----------
+    length : int
+        T.
+    layout : str
+        A, B or C, as above.
+
+    Raises
+    ------
+    ValueError
+        For a value that is not allowed.
+    """
 
     length: int = 1000
     layout: str = "A"
@@ -53,9 +66,19 @@ class Copying(Generated):
         return COUNT * math.log(DATA) / (self.length + 2 * COUNT)
 
     def batch(self, data: np.ndarray, marker: np.ndarray | None = None) -> Batch:
-        """The batch of these data symbols (10, B); layout C: and of these steps of the marker (B,), from 10 to T + 9.
+        """The batch of given data.
 
-        x (T + 20, B), y (T + 20, B).
+        Parameters
+        ----------
+        data : ndarray, (10, B)
+            Data symbols.
+        marker : ndarray, (B,), optional
+            Layout C: the step of each marker, from 10 to T + 9.
+
+        Returns
+        -------
+        Batch
+            x (T + 20, B), y (T + 20, B).
         """
         T, columns = self.length, np.arange(data.shape[1])
         if marker is None:
@@ -68,7 +91,20 @@ class Copying(Generated):
         return Batch(x, y)
 
     def fresh(self, rng: np.random.Generator, batch_size: int) -> Batch:
-        """x (T + 20, B), y (T + 20, B)."""
+        """A batch of newly drawn sequences.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Where the sequences come from.
+        batch_size : int
+            B.
+
+        Returns
+        -------
+        Batch
+            x (T + 20, B), y (T + 20, B).
+        """
         data = rng.integers(1, DATA + 1, (COUNT, batch_size))
         marker = rng.integers(COUNT, COUNT + self.length, batch_size) if self.layout == "C" else None
         return self.batch(data, marker)

@@ -34,7 +34,20 @@ _ONE_HOT = np.eye(DATA + 2, DATA + 1, dtype=np.float32)
 
 @dataclass(frozen=True)
 class Denoise(Generated):
-    """Recall ten symbols that are scattered over `length` + 9 steps of noise."""
+    """Recall ten symbols that are scattered over `length` + 9 steps of noise.
+
+    Parameters
+    ----------
+    length : int
+        T.
+    form : str
+        paper or released, as above.
+
+    Raises
+    ------
+    ValueError
+        For a value that is not allowed.
+    """
 
     length: int = 200
     form: str = "paper"
@@ -74,7 +87,18 @@ class Denoise(Generated):
         return np.sort(places, axis=0)
 
     def batch(self, data: np.ndarray, places: np.ndarray) -> Batch:
-        """The batch of these data symbols at these steps, both (10, B); x and y as `fresh` has them."""
+        """The batch of given data.
+
+        Parameters
+        ----------
+        data, places : ndarray, (10, B)
+            Data symbols, and their steps.
+
+        Returns
+        -------
+        Batch
+            As of `fresh`.
+        """
         T, columns = self.length, np.arange(data.shape[1])
         x, y = np.zeros((2, T + 2 * COUNT, len(columns)), np.intp)
         # one after the other, so that the later overwrites the earlier
@@ -85,6 +109,19 @@ class Denoise(Generated):
         return Batch(x if self.form == "paper" else _ONE_HOT[x], y)
 
     def fresh(self, rng: np.random.Generator, batch_size: int) -> Batch:
-        """x (T + 20, B), in the released form (T + 20, B, 10); y (T + 20, B)."""
+        """A batch of newly drawn sequences.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Where the sequences come from.
+        batch_size : int
+            B.
+
+        Returns
+        -------
+        Batch
+            x (T + 20, B), in the released form (T + 20, B, 10); y (T + 20, B).
+        """
         data = rng.integers(1, DATA + 1, (COUNT, batch_size))
         return self.batch(data, self._places(rng, batch_size))

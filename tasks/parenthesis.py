@@ -24,7 +24,17 @@ from tasks.generated import Generated
 
 
 class Form(NamedTuple):
-    """Types of parentheses, noise symbols, the largest count, and the loss."""
+    """A form of the task.
+
+    Attributes
+    ----------
+    types, noise : int
+        Types of parentheses, noise symbols.
+    cap : int
+        The largest count.
+    loss : str
+        The loss.
+    """
 
     types: int
     noise: int
@@ -36,7 +46,22 @@ FORMS = {"paper": Form(10, 10, 10, "cross_entropy"), "released": Form(3, 1, 5, "
 
 
 def open_counts(tokens: np.ndarray, types: int, cap: int) -> np.ndarray:
-    """Open parentheses by type (T, B, types), int8, after each of the tokens (T, B); cap is at most 126."""
+    """Open parentheses by type, after each token.
+
+    Parameters
+    ----------
+    tokens : ndarray, (T, B)
+        The input.
+    types : int
+        Types of parentheses.
+    cap : int
+        The largest count, at most 126.
+
+    Returns
+    -------
+    ndarray, (T, B, types)
+        int8.
+    """
     T, B = tokens.shape
     each = np.arange(types)
     change = (tokens[:, :, None] == each).astype(np.int8) - (tokens[:, :, None] == each + types)
@@ -52,7 +77,20 @@ def open_counts(tokens: np.ndarray, types: int, cap: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Parenthesis(Generated):
-    """Count open parentheses by type over `length` tokens."""
+    """Count open parentheses by type.
+
+    Parameters
+    ----------
+    length : int
+        T.
+    form : str
+        paper or released, as above.
+
+    Raises
+    ------
+    ValueError
+        For a value that is not allowed.
+    """
 
     length: int = 100
     form: str = "paper"
@@ -103,10 +141,34 @@ class Parenthesis(Generated):
         return total / self.length
 
     def batch(self, tokens: np.ndarray) -> Batch:
-        """The batch of these tokens (T, B); y (T, B, types)."""
+        """The batch of given tokens.
+
+        Parameters
+        ----------
+        tokens : ndarray, (T, B)
+            The input.
+
+        Returns
+        -------
+        Batch
+            x (T, B), y (T, B, types).
+        """
         types, _, cap, _ = FORMS[self.form]
         return Batch(tokens, open_counts(tokens, types, cap).astype(np.intp))
 
     def fresh(self, rng: np.random.Generator, batch_size: int) -> Batch:
-        """x (T, B), y (T, B, types)."""
+        """A batch of newly drawn sequences.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Where the sequences come from.
+        batch_size : int
+            B.
+
+        Returns
+        -------
+        Batch
+            x (T, B), y (T, B, types).
+        """
         return self.batch(rng.integers(0, self.input.vocabulary, (self.length, batch_size)))

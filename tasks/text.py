@@ -34,9 +34,32 @@ def _decode(data: bytes, file: Path) -> str:
 
 
 class Text:
-    """Predict the next character of the text in `file`, in windows of `length` steps.
+    """Predict the next character of a text, in windows.
 
-    The alphabet is every character of the whole file, in code-point order.  sha256: of the file's bytes, in hex.
+    The alphabet is every character of the whole file, in code-point order.
+
+    Parameters
+    ----------
+    file : Path
+        The text, in UTF-8.
+    length : int
+        Steps of a window.
+
+    Attributes
+    ----------
+    sha256 : str
+        Of the file's bytes, in hex.
+    alphabet : ndarray
+        Code points, by token.
+    training, held_out : ndarray
+        Tokens of the two parts.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be read.
+    ValueError
+        If it is not UTF-8 text, or too short.
     """
 
     name: ClassVar[str] = "text"
@@ -72,7 +95,25 @@ class Text:
         return float(-log_p[self.held_out[:-1], self.held_out[1:]].mean())
 
     def batches(self, rng: np.random.Generator, batch_size: int) -> Iterator[Batch]:
-        """Windows of the training part in order, over and over; the state starts afresh with each pass."""
+        """Windows of the training part in order, over and over; the state starts afresh with each pass.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Not drawn from.
+        batch_size : int
+            B.
+
+        Yields
+        ------
+        Batch
+            x and y, both (length, B).
+
+        Raises
+        ------
+        ValueError
+            If the training part is too short for a window.
+        """
         if len(self.training) // batch_size < self.length + 1:
             raise ValueError(
                 f"{self.file} has {len(self.training)} characters to train on; batch {batch_size} and length "
@@ -84,7 +125,13 @@ class Text:
                     yield batch
 
     def evaluation(self) -> Iterator[Batch]:
-        """The held-out part in order."""
+        """The held-out part in order.
+
+        Returns
+        -------
+        iterator of Batch
+            x and y of 32 columns; the last window may be shorter.
+        """
         return self._windows(self.held_out, _EVALUATION_COLUMNS)
 
     def _windows(self, tokens: np.ndarray, columns: int) -> Iterator[Batch]:

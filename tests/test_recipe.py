@@ -117,12 +117,12 @@ import numpy as np
 import ortho_ref
 from ortho_ref import cells
 from ortho_ref.cells import MinimalGatedUnit
-from ortho_ref.conformance.differences import check
+from ortho_ref.conformance.differences import compare_gradients
 from ortho_ref.network import Network
 from ortho_ref.optimizers import Adam
 from ortho_ref.parametrizations import NeumannCayley
 from ortho_ref.recurrent import Recurrent
-from ortho_ref.training import Trainer
+from ortho_ref.runs import TrainingRun
 from tasks.parenthesis import Parenthesis
 
 layer = Recurrent(MinimalGatedUnit(), {"U_c": NeumannCayley(3)}, sizes=(4, 6))
@@ -131,7 +131,7 @@ params, buffers = layer.init(rng, dtype=np.float64)
 x, dh = rng.standard_normal((5, 3, 4)), rng.standard_normal((5, 3, 6))
 h, tape = layer.forward(params, buffers, x)
 gradients = layer.backward(params, buffers, tape, dh).params
-report = check(
+report = compare_gradients(
     lambda p: (dh * layer.forward(p, layer.rebuild(p, buffers), x)[0][1:]).sum(),
     params, gradients, directions=3, rng=rng, skew=("U_c.A",),
 )
@@ -143,7 +143,8 @@ network = Network((own,), task.output_size, task.readout, task.loss)
 
 
 def trainer():
-    return Trainer(network, task, Adam(1e-2), 20, 16, log_every=5, evaluate_every=20, checkpoint_every=10)
+    every = {"log_every": 5, "evaluate_every": 20, "checkpoint_every": 10}
+    return TrainingRun(network, task, Adam(1e-2), iterations=20, batch_size=16, **every)
 
 
 whole, stopped, resumed = trainer(), trainer(), trainer()

@@ -16,7 +16,18 @@ from ortho_ref.cells.lstm import LSTM as LSTM
 
 
 def name_of(cell: Cell | type[Cell]) -> str:
-    """The name of a cell or of its class: that of the file it is defined in."""
+    """The name of a cell or of its class: that of the file it is defined in.
+
+    Parameters
+    ----------
+    cell : Cell or type
+        One of the list.
+
+    Returns
+    -------
+    str
+        Such as "gru_reset_before".
+    """
     kind = cell if isinstance(cell, type) else type(cell)
     return kind.__module__.rpartition(".")[2]
 
@@ -30,14 +41,42 @@ CELLS: dict[str, type[Cell]] = {
 
 
 def options_of(kind: type[Cell]) -> tuple[str, ...]:
-    """Names of a cell's options."""
+    """Names of a cell's options.
+
+    Parameters
+    ----------
+    kind : type
+        The cell's class.
+
+    Returns
+    -------
+    tuple of str
+        In the order of its signature.
+    """
     return tuple(inspect.signature(kind).parameters)
 
 
 def by_name(name: str, **options: Any) -> Cell:
     """The cell called `name` with these options.
 
-    ValueError, for a name that is none, lists those there are; TypeError an option that the cell does not have.
+    Parameters
+    ----------
+    name : str
+        A name in `CELLS`.
+    **options : object
+        As the cell's class takes them.
+
+    Returns
+    -------
+    Cell
+        A frozen dataclass of these options.
+
+    Raises
+    ------
+    ValueError
+        There is no cell of that name, the message lists those there are; or an option has a value that is not allowed.
+    TypeError
+        The cell has no such option.
     """
     if name not in CELLS:
         raise ValueError(f"cell is {name!r}; allowed: {', '.join(map(repr, CELLS))}")

@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ortho_ref.backend import Array, xp_of
 from ortho_ref.initial import Initial, constant, glorot
@@ -21,9 +22,13 @@ Shapes: TypeAlias = dict[str, tuple[int, ...]]
 class Cell(ABC):
     """One time step, forward and backward: a frozen dataclass of options, without arrays.
 
-    states: names of the arrays a state is made of, ("h",) or ("h", "c"); with one name a state is that array itself,
-    with more it is a tuple.
-    phi_bias: name of the bias that Phi takes, of a cell whose activation is an option.
+    Attributes
+    ----------
+    states : tuple of str
+        Names of the arrays a state is made of, ("h",) or ("h", "c"); with one name a state is that array itself, with
+        more it is a tuple.
+    phi_bias : str or None
+        Name of the bias that Phi takes, of a cell whose activation is an option.
     """
 
     states: ClassVar[tuple[str, ...]] = ("h",)
@@ -50,24 +55,103 @@ class Cell(ABC):
         return tuple(_named("U", g) for g in self.products)
 
     def kink_distance(self, weights: Weights, cache: Any) -> float:
-        """How far a step is from the nearest kink of what it computes; infinite for a smooth one."""
+        """How far a step is from the nearest kink of what it computes.
+
+        Parameters
+        ----------
+        weights : Weights
+            As given to the step.
+        cache : object
+            What `step_forward` returned.
+
+        Returns
+        -------
+        float
+            Infinite for a smooth step.
+        """
         return float("inf")
 
     @abstractmethod
     def shapes(self, input_size: int, hidden_size: int) -> Shapes:
-        """Name -> shape of every weight, with m = input_size and n = hidden_size: W (n, m), U (n, n), b (n,)."""
+        """The shape of every weight: W (n, m), U (n, n), b (n,).
+
+        Parameters
+        ----------
+        input_size : int
+            m.
+        hidden_size : int
+            n.
+
+        Returns
+        -------
+        dict of str to tuple of int
+            Name -> shape.
+        """
 
     @abstractmethod
-    def init(self, rng: np.random.Generator, input_size: int, hidden_size: int, dtype: Any) -> Weights:
-        """Initial weights on the host; each weight from its own child of `rng`."""
+    def init(self, rng: np.random.Generator, input_size: int, hidden_size: int, dtype: DTypeLike) -> Weights:
+        """Initial weights.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Each weight is drawn from its own child.
+        input_size : int
+            m.
+        hidden_size : int
+            n.
+        dtype : dtype
+            The real precision, float32 or float64.
+
+        Returns
+        -------
+        Weights
+            By name, on the host.
+        """
 
     @abstractmethod
     def step_forward(self, weights: Weights, x: Array, h_prev: State) -> tuple[State, Any]:
-        """One step.  x (B, m), or integer tokens (B,); h_prev (B, n) -> h (B, n) and the cache for step_backward."""
+        """One step. Pure: nothing is stored or changed.
+
+        Parameters
+        ----------
+        weights : Weights
+            Under the names and of the shapes that `shapes` gives.
+        x : Array (B, m), or integer tokens (B,)
+            The input at this step.
+        h_prev : State
+            (B, n), for LSTM (h_prev, c_prev).
+
+        Returns
+        -------
+        h : State
+            (B, n), for LSTM (h, c).
+        cache : object
+            For `step_backward`.
+        """
 
     @abstractmethod
     def step_backward(self, weights: Weights, dh: State, cache: Any) -> tuple[Array | None, State, Weights]:
-        """Adjoint of one step.  dh (B, n) is all of dL/dh_t -> dx (None for tokens), dh_prev, dweights (summed)."""
+        """Adjoint of one step.
+
+        Parameters
+        ----------
+        weights : Weights
+            As given to `step_forward`.
+        dh : State
+            (B, n), all of dL/dh_t; for LSTM (dh, dc).
+        cache : object
+            What `step_forward` returned.
+
+        Returns
+        -------
+        dx : Array (B, m) or None
+            None for tokens.
+        dh_prev : State
+            (B, n), for LSTM (dh_prev, dc_prev).
+        dweights : Weights
+            Under the weights' names, summed over the batch.
+        """
 
 
 def _named(kind: str, suffix: str) -> str:
@@ -75,23 +159,81 @@ def _named(kind: str, suffix: str) -> str:
 
 
 def parts_of(cell: Cell, state: State) -> tuple[Array, ...]:
-    """The arrays a state is made of: (h,), or (h, c)."""
+    """The arrays a state is made of.
+
+    Parameters
+    ----------
+    cell : Cell
+        Whose state it is.
+    state : State
+        An array, or a tuple of them.
+
+    Returns
+    -------
+    tuple of Array
+        (h,), or (h, c).
+    """
     return (state,) if len(cell.states) == 1 else tuple(state)
 
 
 def state_of(parts: tuple[Array, ...]) -> State:
-    """The inverse of `parts_of`: one array is a state by itself."""
+    """The inverse of `parts_of`: one array is a state by itself.
+
+    Parameters
+    ----------
+    parts : tuple of Array
+        (h,), or (h, c).
+
+    Returns
+    -------
+    State
+        h, or (h, c).
+    """
     return parts[0] if len(parts) == 1 else parts
 
 
 def gate_shapes(gates: tuple[str, ...], input_size: int, hidden_size: int) -> Shapes:
-    """W_g (n, m), U_g (n, n), b_g (n,) for each gate g, in that order; "" stands for a cell with one product."""
+    """W_g (n, m), U_g (n, n), b_g (n,) for each gate g.
+
+    Parameters
+    ----------
+    gates : tuple of str
+        Suffixes; "" stands for a cell with one product.
+    input_size : int
+        m.
+    hidden_size : int
+        n.
+
+    Returns
+    -------
+    dict of str to tuple of int
+        Name -> shape, in the gates' order.
+    """
     n, m = hidden_size, input_size
     return {_named(kind, g): shape for g in gates for kind, shape in (("W", (n, m)), ("U", (n, n)), ("b", (n,)))}
 
 
-def draw(shapes: Shapes, rng: np.random.Generator, dtype: Any, special: dict[str, Initial] | None = None) -> Weights:
-    """Initial weights: matrices Glorot uniform, biases 0, unless `special` says otherwise; one child of `rng` each."""
+def draw(
+    shapes: Shapes, rng: np.random.Generator, dtype: DTypeLike, special: dict[str, Initial] | None = None
+) -> Weights:
+    """Initial weights: matrices Glorot uniform, biases 0, unless `special` says otherwise.
+
+    Parameters
+    ----------
+    shapes : dict of str to tuple of int
+        Name -> shape.
+    rng : numpy.random.Generator
+        Each weight is drawn from its own child.
+    dtype : dtype
+        Of the weights.
+    special : dict of str to Initial, optional
+        Name -> initial value of those that differ.
+
+    Returns
+    -------
+    Weights
+        By name, on the host.
+    """
     special = special or {}
     return {
         name: special.get(name, glorot if len(shape) == 2 else constant(0.0))(child, shape, dtype)
@@ -105,14 +247,44 @@ def is_tokens(x: Array) -> bool:
 
 
 def input_product(W: Array, x: Array) -> Array:
-    """W x for rows x (B, m), or the columns of W (n, m) named by tokens x (B,) -> (B, n)."""
+    """W x for input vectors, or the columns of W named by tokens.
+
+    Parameters
+    ----------
+    W : Array (n, m)
+        The input weight.
+    x : Array (B, m), or integer tokens (B,)
+        Rows of input.
+
+    Returns
+    -------
+    Array (B, n)
+        A row for each of x.
+    """
     if is_tokens(x):
         return W.T[x]  # [bp:bptt/tokens]
     return x @ W.T  # [bp:bptt/W]
 
 
 def input_pullback(W: Array, x: Array, da: Array) -> tuple[Array | None, Array]:
-    """(dx, dW) from da (B, n); dx is None for tokens."""
+    """The adjoint of `input_product`.
+
+    Parameters
+    ----------
+    W : Array (n, m)
+        The input weight.
+    x : Array (B, m), or integer tokens (B,)
+        As given to `input_product`.
+    da : Array (B, n)
+        The cotangent of the product.
+
+    Returns
+    -------
+    dx : Array (B, m) or None
+        None for tokens.
+    dW : Array (n, m)
+        Summed over the batch.
+    """
     if is_tokens(x):
         xp = xp_of(W, x, da)
         one_hot = (x[:, None] == xp.arange(W.shape[1])).astype(da.dtype)

@@ -1,5 +1,6 @@
-"""The simple recurrent network, h = Phi(W x + U h + b): tanh RNN, IRNN (relu), and with an orthogonal or unitary U
-scoRNN, oRNN, EURNN, EXPRNN, VPRNN, uRNN.
+"""The simple recurrent network, h = Phi(W x + U h + b).
+
+tanh RNN, IRNN (relu), and with an orthogonal or unitary U scoRNN, oRNN, EURNN, EXPRNN, VPRNN, uRNN.
 
 Forward
     z_t = W x_t + U h_{t-1}                                [urnn:1/z]
@@ -16,9 +17,10 @@ Backward.  dh is all of dL/dh_t; d<name> is dL/d<name>; of a complex quantity dL
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ortho_ref.activations import activation
 from ortho_ref.backend import Array
@@ -27,7 +29,17 @@ from ortho_ref.initial import of_complex, uniform
 
 
 class Cache(NamedTuple):
-    """All that step_backward reads.  x (B, m) or (B,); the rest (B, n); a is the pre-activation z without b."""
+    """All that step_backward reads.
+
+    Attributes
+    ----------
+    x : Array (B, m), or integer tokens (B,)
+        The input.
+    h_prev, h : Array (B, n)
+        The states before and after.
+    a : Array (B, n)
+        The pre-activation z without b.
+    """
 
     x: Array
     h_prev: Array
@@ -37,10 +49,23 @@ class Cache(NamedTuple):
 
 @dataclass(frozen=True)
 class Elman(Cell):
-    """Simple recurrent network (urnn:1, goru:2.6).  Weights W U b.
+    """Simple recurrent network. Weights W U b.
 
-    activation: Phi, "tanh", "relu" or "modrelu".
-    complex: h, W and U are complex, x and b real; needs modrelu (urnn:8).
+    Parameters
+    ----------
+    activation : str
+        Phi, "tanh", "relu" or "modrelu".
+    complex : bool
+        h, W and U are complex, x and b real; needs modrelu.
+
+    Raises
+    ------
+    ValueError
+        There is no such activation, or not for a complex cell.
+
+    References
+    ----------
+    [urnn:1], [goru:2.6]; complex [urnn:8]; docs/equations.md.
     """
 
     activation: str = "tanh"
@@ -62,7 +87,7 @@ class Elman(Cell):
         """Name -> shape of every weight."""
         return gate_shapes(self.products, input_size, hidden_size)
 
-    def init(self, rng: np.random.Generator, input_size: int, hidden_size: int, dtype: Any) -> Weights:
+    def init(self, rng: np.random.Generator, input_size: int, hidden_size: int, dtype: DTypeLike) -> Weights:
         """Matrices Glorot uniform, bias 0 (urnn:init); of complex ones both parts, n complex numbers counted as 2 n."""
         shapes, n = self.shapes(input_size, hidden_size), hidden_size
         if not self.complex:

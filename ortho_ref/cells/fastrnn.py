@@ -22,9 +22,10 @@ Backward.  dh is all of dL/dh_t; d<name> is dL/d<name>; ^ marks a weight before 
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ortho_ref.activations import activation, sigmoid, sigmoid_derivative
 from ortho_ref.backend import Array, xp_of
@@ -35,7 +36,19 @@ CONSTRAINTS = (None, "sgornn", "sgornn-as-printed")
 
 
 class Cache(NamedTuple):
-    """All that step_backward reads.  x (B, m) or (B,); the rest (B, n); a is the pre-activation z without b."""
+    """All that step_backward reads.
+
+    Attributes
+    ----------
+    x : Array (B, m), or integer tokens (B,)
+        The input.
+    h_prev : Array (B, n)
+        The state before.
+    a : Array (B, n)
+        The pre-activation z without b.
+    f : Array (B, n)
+        Its activation.
+    """
 
     x: Array
     h_prev: Array
@@ -45,11 +58,23 @@ class Cache(NamedTuple):
 
 @dataclass(frozen=True)
 class FastRNN(Cell):
-    """FastRNN, or SGORNN (sgornn:1).  Weights W U b, and alpha and beta, 0-d, before the sigmoid.
+    """FastRNN, or SGORNN. Weights W U b, and alpha and beta, 0-d, before the sigmoid.
 
-    activation: Phi, "tanh", "relu" or "modrelu".
-    constraint: None for FastRNN; "sgornn": alpha_t <= 1/2 and beta_t <= 1 - 2 alpha_t; "sgornn-as-printed": the second
-    alone.
+    Parameters
+    ----------
+    activation : str
+        Phi, "tanh", "relu" or "modrelu".
+    constraint : str or None
+        None for FastRNN; "sgornn": alpha_t <= 1/2 and beta_t <= 1 - 2 alpha_t; "sgornn-as-printed": the second alone.
+
+    Raises
+    ------
+    ValueError
+        There is no such activation or constraint.
+
+    References
+    ----------
+    [sgornn:1], [sgornn:3], docs/equations.md.
     """
 
     activation: str = "tanh"
@@ -78,13 +103,24 @@ class FastRNN(Cell):
         """Name -> shape of every weight."""
         return gate_shapes(self.products, input_size, hidden_size) | {"alpha": (), "beta": ()}
 
-    def init(self, rng: np.random.Generator, input_size: int, hidden_size: int, dtype: Any) -> Weights:
+    def init(self, rng: np.random.Generator, input_size: int, hidden_size: int, dtype: DTypeLike) -> Weights:
         """Matrices Glorot uniform, b = 0; alpha = -3.75, beta = 3 (SGORNN's code), just inside the constraint."""
         special = {"alpha": constant(-3.75), "beta": constant(3.0)}
         return draw(self.shapes(input_size, hidden_size), rng, dtype, special)
 
     def gates(self, weights: Weights) -> tuple[Array, Array]:
-        """alpha_t and beta_t, 0-d."""
+        """The gates, from the weights alpha and beta.
+
+        Parameters
+        ----------
+        weights : Weights
+            The cell's.
+
+        Returns
+        -------
+        alpha_t, beta_t : Array ()
+            After sigmoid and constraint.
+        """
         xp = xp_of(weights["U"])
         alpha, beta = sigmoid(weights["alpha"]), sigmoid(weights["beta"])  # [sgornn:1/gates]
         if self.constraint == "sgornn":
@@ -94,7 +130,20 @@ class FastRNN(Cell):
         return xp.asarray(alpha), xp.asarray(beta)
 
     def gates_pullback(self, weights: Weights, dalpha: Array, dbeta: Array) -> Weights:
-        """The gradients of the weights alpha and beta from those of alpha_t and beta_t."""
+        """The adjoint of `gates`.
+
+        Parameters
+        ----------
+        weights : Weights
+            The cell's.
+        dalpha, dbeta : Array ()
+            The gradients of alpha_t and beta_t.
+
+        Returns
+        -------
+        Weights
+            Those of the weights alpha and beta.
+        """
         xp = xp_of(weights["U"])
         alpha, beta = sigmoid(weights["alpha"]), sigmoid(weights["beta"])
         alpha_t, _ = self.gates(weights)

@@ -23,9 +23,10 @@ Backward.  dh is all of dL/dh_t; d<name> is dL/d<name>.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ortho_ref.activations import activation, sigmoid, sigmoid_derivative
 from ortho_ref.backend import Array
@@ -34,7 +35,23 @@ from ortho_ref.initial import constant
 
 
 class Cache(NamedTuple):
-    """All that step_backward reads.  x (B, m) or (B,); the rest (B, n), r and z (n,) where off; a is without b_h."""
+    """All that step_backward reads.
+
+    Attributes
+    ----------
+    x : Array (B, m), or integer tokens (B,)
+        The input.
+    h_prev : Array (B, n)
+        The state before.
+    r, z : Array (B, n), or (n,) where off
+        The gates.
+    p : Array (B, n)
+        U_h h_prev, with b_hh where there is one.
+    a : Array (B, n)
+        The pre-activation without b_h.
+    c : Array (B, n)
+        The candidate.
+    """
 
     x: Array
     h_prev: Array
@@ -47,12 +64,25 @@ class Cache(NamedTuple):
 
 @dataclass(frozen=True)
 class GRUResetAfter(Cell):
-    """GRU, reset after the recurrent product (goru:2.2, goru:3.1).  Weights W_r U_r b_r  W_z U_z b_z  W_h U_h b_h.
+    """GRU, reset after the recurrent product. Weights W_r U_r b_r  W_z U_z b_z  W_h U_h b_h.
 
-    activation: Phi of the candidate, "tanh" (goru:2.2), "modrelu" (goru:3.1) or "relu".
-    reset_gate, update_gate: False puts a trainable vector r or z (n,), used as it is, in place of that gate's W U b
-    (goru:abl).
-    recurrent_bias: True adds b_hh (n,) to U_h h, inside the reset, as PyTorch and cuDNN do.
+    Parameters
+    ----------
+    activation : str
+        Phi of the candidate, "tanh" (goru:2.2), "modrelu" (goru:3.1) or "relu".
+    reset_gate, update_gate : bool
+        False puts a trainable vector r or z (n,), used as it is, in place of that gate's W U b (goru:abl).
+    recurrent_bias : bool
+        True adds b_hh (n,) to U_h h, inside the reset, as PyTorch and cuDNN do.
+
+    Raises
+    ------
+    ValueError
+        An option has a value that is not allowed.
+
+    References
+    ----------
+    [goru:2.2], [goru:3.1], docs/equations.md.
     """
 
     activation: str = "tanh"
@@ -85,7 +115,7 @@ class GRUResetAfter(Cell):
         shapes |= gate_shapes(("h",), input_size, hidden_size)
         return shapes | ({"b_hh": (hidden_size,)} if self.recurrent_bias else {})
 
-    def init(self, rng: np.random.Generator, input_size: int, hidden_size: int, dtype: Any) -> Weights:
+    def init(self, rng: np.random.Generator, input_size: int, hidden_size: int, dtype: DTypeLike) -> Weights:
         """Matrices Glorot uniform, biases 0; in place of a gate r = 1 or z = 1/2, which the paper leaves open."""
         special = {"r": constant(1.0), "z": constant(0.5)}
         return draw(self.shapes(input_size, hidden_size), rng, dtype, special)

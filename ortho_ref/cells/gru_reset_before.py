@@ -21,9 +21,10 @@ Backward.  dh is all of dL/dh_t; d<name> is dL/d<name>.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ortho_ref.activations import activation, sigmoid, sigmoid_derivative
 from ortho_ref.backend import Array
@@ -31,7 +32,23 @@ from ortho_ref.cells.cell import Cell, Shapes, Weights, draw, gate_shapes, input
 
 
 class Cache(NamedTuple):
-    """All that step_backward reads.  x (B, m) or (B,); the rest (B, n); a is the pre-activation without b_c."""
+    """All that step_backward reads.
+
+    Attributes
+    ----------
+    x : Array (B, m), or integer tokens (B,)
+        The input.
+    h_prev : Array (B, n)
+        The state before.
+    r, u : Array (B, n)
+        The gates.
+    s : Array (B, n)
+        r * h_prev.
+    a : Array (B, n)
+        The pre-activation without b_c.
+    c : Array (B, n)
+        The candidate.
+    """
 
     x: Array
     h_prev: Array
@@ -44,9 +61,21 @@ class Cache(NamedTuple):
 
 @dataclass(frozen=True)
 class GRUResetBefore(Cell):
-    """GRU, reset before the recurrent product (ncgru:1, ncgru:19).  Weights W_r U_r b_r  W_u U_u b_u  W_c U_c b_c.
+    """GRU, reset before the recurrent product. Weights W_r U_r b_r  W_u U_u b_u  W_c U_c b_c.
 
-    activation: Phi of the candidate, "tanh" (ncgru:1), "modrelu" (ncgru:19) or "relu".
+    Parameters
+    ----------
+    activation : str
+        Phi of the candidate, "tanh" (ncgru:1), "modrelu" (ncgru:19) or "relu".
+
+    Raises
+    ------
+    ValueError
+        There is no such activation.
+
+    References
+    ----------
+    [ncgru:1], [ncgru:19], docs/equations.md.
     """
 
     activation: str = "tanh"
@@ -65,7 +94,7 @@ class GRUResetBefore(Cell):
         """Name -> shape of every weight."""
         return gate_shapes(self.products, input_size, hidden_size)
 
-    def init(self, rng: np.random.Generator, input_size: int, hidden_size: int, dtype: Any) -> Weights:
+    def init(self, rng: np.random.Generator, input_size: int, hidden_size: int, dtype: DTypeLike) -> Weights:
         """Matrices Glorot uniform, biases 0 (the paper leaves them open)."""
         return draw(self.shapes(input_size, hidden_size), rng, dtype)
 

@@ -18,9 +18,10 @@ Backward.  (dh, dc) is all of dL/dh_t and all of dL/dc_t but what reaches c_t th
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ortho_ref.activations import sigmoid, sigmoid_derivative
 from ortho_ref.backend import Array, xp_of
@@ -29,7 +30,19 @@ from ortho_ref.initial import constant
 
 
 class Cache(NamedTuple):
-    """All that step_backward reads.  x (B, m) or (B,); the rest (B, n); y is tanh(c)."""
+    """All that step_backward reads.
+
+    Attributes
+    ----------
+    x : Array (B, m), or integer tokens (B,)
+        The input.
+    h_prev, c_prev : Array (B, n)
+        The state before.
+    i, f, g, o : Array (B, n)
+        The gates.
+    y : Array (B, n)
+        tanh(c).
+    """
 
     x: Array
     h_prev: Array
@@ -52,7 +65,7 @@ class LSTM(Cell):
         """Name -> shape of every weight."""
         return gate_shapes(self.products, input_size, hidden_size)
 
-    def init(self, rng: np.random.Generator, input_size: int, hidden_size: int, dtype: Any) -> Weights:
+    def init(self, rng: np.random.Generator, input_size: int, hidden_size: int, dtype: DTypeLike) -> Weights:
         """Matrices Glorot uniform, biases 0 but the forget bias 1 (the papers' LSTM baselines)."""
         return draw(self.shapes(input_size, hidden_size), rng, dtype, {"b_f": constant(1.0)})
 

@@ -1,4 +1,4 @@
-"""The conformance kit: is an implementation right, and if not, which convention did it get wrong?
+"""The conformance kit: whether an implementation is right, and if not, which convention it got wrong.
 
     from ortho_ref.conformance import check, check_function, pytest_cases
 

@@ -59,7 +59,23 @@ class _Once(argparse.Action):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; the exit code."""
+    """Run one command.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        Those of the command line unless given.
+
+    Returns
+    -------
+    int
+        The exit code: 0; of `run` 1 where the report is not `ok`, and 130 or 143 after Ctrl-C or SIGTERM.
+
+    Raises
+    ------
+    SystemExit
+        Exit code 2 where the command line makes no sense, or a file or folder cannot be read or written.
+    """
     given = parser().parse_args(arguments)
     try:
         with _read_in_part():

@@ -12,9 +12,22 @@ from ortho_ref.conformance.implementation import Run, said
 
 
 def load_adapter(name: str) -> Run:
-    """The `run` of FILE.py, or of a module by its dotted name.
+    """The `run` of a file or of a module.
 
-    ValueError where there is none; whatever the module raises while it is loaded is passed on in its message.
+    Parameters
+    ----------
+    name : str
+        FILE.py, or a module's dotted name.
+
+    Returns
+    -------
+    callable
+        Its `run`, as `check` takes it.
+
+    Raises
+    ------
+    ValueError
+        There is none; whatever the module raises while it is loaded is passed on in the message.
     """
     try:
         module = _module(name)

@@ -41,8 +41,20 @@ MANIFEST = "manifest.json"
 class Case:
     """What an implementation gets.
 
-    config: plain JSON values.  inputs: name -> array, int64, bool, or floating-point in `dtype`.
-    outputs: name -> shape of what is expected; empty for a case that is to be refused.
+    Attributes
+    ----------
+    id : str
+        Its name, "cell/lstm".
+    kind : str
+        One of `KINDS`.
+    config : dict
+        What is to be computed: plain JSON values, one for each option.
+    inputs : dict of str to array
+        int64, bool, or floating-point in `dtype`; complex arrays as real ones with a last axis of 2.
+    outputs : dict of str to tuple of int
+        The shape of what is expected; empty for a case that is to be refused.
+    dtype : str
+        "float64" or "float32".
     """
 
     id: str
@@ -57,11 +69,26 @@ class Case:
 class Vector:
     """A case and its answer, in float64.
 
-    expected: name -> array.  scales: outputs compared on a scale of their own instead of their largest entry.
-    low, high: outputs that may be anything between the two, entry by entry: at a kink.
-    control: of an invalid case, the inputs with the flaw mended.
-    equations: tags of docs/equations.md.  why: what the case is there for.  kills: names of the mistakes it shows.
-    confirmed: the second route and how far it was from the answer.
+    Attributes
+    ----------
+    case : Case
+        What an implementation gets.
+    expected : dict of str to array
+        The answer.
+    scales : dict of str to float
+        Of outputs that are compared on a scale of their own instead of their largest entry.
+    low, high : dict of str to array
+        Of outputs that may be anything between the two, entry by entry: at a kink.
+    control : dict of str to array
+        Of an invalid case, the inputs with the flaw mended.
+    equations : tuple of str
+        Tags of docs/equations.md.
+    why : str
+        What the case is there for.
+    kills : tuple of str
+        Names of the mistakes it shows.
+    confirmed : dict
+        "route", the second route, and "error", how far it was from the answer.
     """
 
     case: Case
@@ -81,7 +108,20 @@ class Vector:
         return self.case.id
 
     def given(self, dtype: str, control: bool = False) -> Case:
-        """A fresh copy of the case in a precision; control: with the flaw mended."""
+        """A fresh copy of the case.
+
+        Parameters
+        ----------
+        dtype : str
+            The precision of its floating-point inputs, "float64" or "float32".
+        control : bool
+            Whether with the flaw mended, of an invalid case.
+
+        Returns
+        -------
+        Case
+            Its arrays may be written to.
+        """
         inputs = self.control if control else self.case.inputs
         config = json.loads(json.dumps(self.case.config))
         own = {name: in_precision(array, dtype) for name, array in inputs.items()}
@@ -111,7 +151,23 @@ def file_of(kind: str) -> str:
 
 
 def read_manifest(folder: Path = VECTORS) -> dict[str, Any]:
-    """The manifest.  ValueError, naming the file, where it is not one of this format."""
+    """The manifest of a folder of cases.
+
+    Parameters
+    ----------
+    folder : Path
+        By default the kit's own.
+
+    Returns
+    -------
+    dict
+        "format", "files" (name -> SHA-256) and "cases"; `schema.manifest` has its JSON Schema.
+
+    Raises
+    ------
+    ValueError
+        It is not one of this format; the message names the file.
+    """
     path = folder / MANIFEST
     try:
         manifest: dict[str, Any] = json.loads(path.read_bytes())
@@ -125,9 +181,22 @@ def read_manifest(folder: Path = VECTORS) -> dict[str, Any]:
 
 @cache
 def vectors(folder: Path = VECTORS) -> tuple[Vector, ...]:
-    """Every case of a folder but those withdrawn, in the manifest's order.
+    """Every case of a folder but those withdrawn.
 
-    ValueError, naming the file, for one whose SHA-256 is not the manifest's.  The arrays are read-only.
+    Parameters
+    ----------
+    folder : Path
+        By default the kit's own.
+
+    Returns
+    -------
+    tuple of Vector
+        In the manifest's order. The arrays are read-only.
+
+    Raises
+    ------
+    ValueError
+        A file that cannot be read, or whose SHA-256 is not the manifest's; the message names it.
     """
     manifest, stored = read_manifest(folder), {}
     for name, sha256 in manifest["files"].items():
@@ -167,14 +236,44 @@ def _vector(entry: dict[str, Any], stored: Arrays) -> Vector:
 
 
 def key_of(id: str, role: str, name: str) -> str:
-    """An array's name in its file; role: inputs, expected, low, high, control."""
+    """An array's name in its file.
+
+    Parameters
+    ----------
+    id : str
+        The case's name.
+    role : str
+        "inputs", "expected", "low", "high" or "control".
+    name : str
+        The input's or output's.
+
+    Returns
+    -------
+    str
+        id:role:name.
+    """
     return f"{id}:{role}:{name}"
 
 
 def select(only: str | Sequence[str] | None = None, folder: Path = VECTORS) -> list[Vector]:
-    """The cases whose name, or a folder of it, fits a pattern as of a shell, or one of several; every case for None.
+    """The cases whose names fit.
 
-    ValueError for a pattern that fits none.
+    Parameters
+    ----------
+    only : str or sequence of str, optional
+        A pattern as of a shell, or several, that the name or a folder of it has to fit; unless given, every case.
+    folder : Path
+        By default the kit's own.
+
+    Returns
+    -------
+    list of Vector
+        In the manifest's order, each once.
+
+    Raises
+    ------
+    ValueError
+        A pattern that fits none, or what `vectors` refuses.
     """
     every = vectors(folder)
     if only is None:

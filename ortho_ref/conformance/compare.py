@@ -26,7 +26,17 @@ _OWN = {  # what compounds over updates
 
 @dataclass(frozen=True)
 class Comparison:
-    """One output.  error: relative to its scale, infinite where it cannot be compared.  remark: what else to say."""
+    """How far one output is off.
+
+    Attributes
+    ----------
+    error : float
+        Relative to the output's scale; infinite where it cannot be compared.
+    tolerance : float
+        The largest error that passes.
+    remark : str
+        What else to say.
+    """
 
     error: float
     tolerance: float
@@ -39,18 +49,46 @@ class Comparison:
 
 
 def tolerance(kind: str, dtype: str) -> float:
-    """The largest relative error that passes."""
+    """The largest relative error that passes, of a kind of case in "float64" or "float32"."""
     return _OWN.get((kind, dtype), _TOLERANCE[dtype])
 
 
 def scales(expected: Arrays, own: dict[str, float]) -> dict[str, float]:
-    """The scale of every output; 1 where all outputs are 0."""
+    """The scale of every output.
+
+    Parameters
+    ----------
+    expected : dict of str to array
+        The outputs that are right.
+    own : dict of str to float
+        Scales that are given, as of a `Vector`.
+
+    Returns
+    -------
+    dict of str to float
+        The output's own scale, or its largest entry; where that is 0 the largest of all, and 1 where all are 0.
+    """
     largest = {name: float(np.abs(array).max(initial=0)) for name, array in expected.items()}
     return {name: own.get(name) or size or max(largest.values()) or 1.0 for name, size in largest.items()}
 
 
 def compare(vector: Vector, given: Arrays, dtype: str) -> dict[str, Comparison]:
-    """Output -> comparison, of those that were given."""
+    """Outputs beside the right ones, each on its own scale.
+
+    Parameters
+    ----------
+    vector : Vector
+        The case with its answer.
+    given : dict of str to array
+        Outputs by name; others than the case's are ignored. What is no array is compared as infinitely far off.
+    dtype : str
+        "float64" or "float32", of the inputs that they were computed from.
+
+    Returns
+    -------
+    dict of str to Comparison
+        Of the outputs that were given.
+    """
     limit, size = tolerance(vector.case.kind, dtype), scales(vector.expected, vector.scales)
     with np.errstate(all="ignore"):
         return {
@@ -95,8 +133,26 @@ def fits(given: np.dtype, expected: np.dtype) -> bool:
 
 
 def matches(given: Arrays, other: Arrays, vector: Vector, dtype: str) -> bool:
-    """Whether every output that was given, and at least one, is `other`'s: within tolerance, or, at most `NEARLY` away,
-    within a thousandth of how far it is from the answer.  So a mistake is found in code that rounds as well.
+    """Whether outputs are those of a mistake.
+
+    Every one that was given, and at least one, has to be `other`'s: within tolerance, or, at most `NEARLY` away, within
+    a thousandth of how far it is from the answer.  So a mistake is found in code that rounds as well.
+
+    Parameters
+    ----------
+    given : dict of str to array
+        The outputs that were given.
+    other : dict of str to array
+        Those of the mistake.
+    vector : Vector
+        The case with its answer.
+    dtype : str
+        "float64" or "float32".
+
+    Returns
+    -------
+    bool
+        False where nothing was given.
     """
     limit, size = tolerance(vector.case.kind, dtype), scales(other, vector.scales)
     off = compare(vector, given, dtype)

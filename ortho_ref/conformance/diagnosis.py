@@ -111,7 +111,24 @@ def _tried(combination: Combination, vector: Vector) -> Arrays | None:
 
 
 def diagnose(chosen: Sequence[Vector], results: Sequence[Result], given: dict[str, Arrays], dtype: str) -> list[Result]:
-    """The results, those that failed with outputs with a diagnosis."""
+    """Say of every failed case what is wrong.
+
+    Parameters
+    ----------
+    chosen : sequence of Vector
+        The cases that were run.
+    results : sequence of Result
+        What was found, in the same order.
+    given : dict of str to dict of str to array
+        The outputs that were given, by the case's name.
+    dtype : str
+        "float64" or "float32".
+
+    Returns
+    -------
+    list of Result
+        The results, those that failed with outputs with a diagnosis.
+    """
     with np.errstate(all="ignore"):
         return _diagnoses(chosen, results, given, dtype)
 
@@ -208,7 +225,22 @@ def _diagnosed(result: Result, failure: _Failure, given: Arrays, combinations: l
 
 
 def right_and_wrong(vector: Vector, given: Arrays, dtype: str) -> str:
-    """Which outputs are right and which wrong, and what can be said of the wrong ones."""
+    """Which outputs are right and which wrong, and what can be said of the wrong ones.
+
+    Parameters
+    ----------
+    vector : Vector
+        The case with its answer.
+    given : dict of str to array
+        The outputs that were given, at least one of them wrong.
+    dtype : str
+        "float64" or "float32".
+
+    Returns
+    -------
+    str
+        In one line.
+    """
     compared = compare(vector, given, dtype)
     wrong = [name for name, comparison in compared.items() if not comparison.passed]
     right = [name for name, comparison in compared.items() if comparison.passed]

@@ -30,9 +30,20 @@ class NearKinkError(ValueError):
 class Row(NamedTuple):
     """The worst place of one tensor.
 
-    tensor: its name.  where: an index, or a direction's number.  analytic, numeric: the two numbers there.
-    error: |analytic - numeric| over the tensor's scale.  checked: how many entries or directions were.
-    vacuous: analytic and numeric gradient are both 0 throughout, so that nothing was checked.
+    Attributes
+    ----------
+    tensor : str
+        Its name.
+    where : str
+        An index, or a direction's number.
+    analytic, numeric : float
+        The two numbers there.
+    error : float
+        |analytic - numeric| over the tensor's scale.
+    checked : int
+        How many entries or directions were.
+    vacuous : bool
+        Analytic and numeric gradient are both 0 throughout, so that nothing was checked.
     """
 
     tensor: str
@@ -46,7 +57,15 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class Report:
-    """One row a tensor."""
+    """What `compare_gradients` found; printed it is one line a tensor.
+
+    Attributes
+    ----------
+    rows : list of Row
+        One a tensor.
+    tolerance : float
+        The largest error that passes.
+    """
 
     rows: list[Row]
     tolerance: float
@@ -93,7 +112,22 @@ def _derivative(f: Callable[[Point], Any], point: Point, name: str, direction: A
 
 
 def each_entry(tensor: Array, skew: bool) -> Iterator[tuple[str, Array]]:
-    """Every free entry: its label, and the direction in which it alone moves."""
+    """Every free entry.
+
+    Parameters
+    ----------
+    tensor : array
+        A complex one moves in real and imaginary part.
+    skew : bool
+        Whether it is a matrix A = -A^T: A_ij and A_ji = -A_ij move together, for i < j.
+
+    Yields
+    ------
+    str
+        The entry's label.
+    array
+        The direction in which it alone moves, of the tensor's shape and dtype.
+    """
     units = (("Re ", 1.0), ("Im ", 1j)) if tensor.dtype.kind == "c" else (("", 1.0),)
     for index in np.ndindex(tensor.shape):
         if skew and index[0] >= index[1]:
@@ -105,7 +139,26 @@ def each_entry(tensor: Array, skew: bool) -> Iterator[tuple[str, Array]]:
 
 
 def random_directions(tensor: Array, skew: bool, count: int, rng: np.random.Generator) -> Iterator[tuple[str, Array]]:
-    """Random directions of standard normal entries."""
+    """Random directions of standard normal entries.
+
+    Parameters
+    ----------
+    tensor : array
+        A complex one moves in real and imaginary part.
+    skew : bool
+        Whether the directions are skew.
+    count : int
+        How many.
+    rng : numpy.random.Generator
+        What they are drawn from.
+
+    Yields
+    ------
+    str
+        The direction's number.
+    array
+        The direction, of the tensor's shape.
+    """
     for k in range(count):
         direction = rng.standard_normal(tensor.shape)
         if tensor.dtype.kind == "c":
@@ -114,14 +167,27 @@ def random_directions(tensor: Array, skew: bool, count: int, rng: np.random.Gene
 
 
 def slope_along(gradient: Array, direction: Array, skew: bool) -> float:
-    """What the gradient says the derivative along the direction is."""
+    """What the gradient says the derivative along the direction is.
+
+    Parameters
+    ----------
+    gradient, direction : array
+        Of one shape; real, or complex as dL/dRe + i dL/dIm.
+    skew : bool
+        Whether both are of a skew matrix; the entries above the diagonal count.
+
+    Returns
+    -------
+    float
+        Re sum(conj(gradient) * direction), over the entries that move.
+    """
     if skew:
         gradient, direction = np.triu(gradient, 1), np.triu(direction, 1)
     moved = direction != 0  # entries that do not move say nothing, NaN included
     return float((gradient[moved].conj() * direction[moved]).real.sum())
 
 
-def check(
+def compare_gradients(
     f: Callable[[Point], Any],
     point: Point,
     analytic: Mapping[str, Array],
@@ -135,31 +201,50 @@ def check(
     kink_distance: Callable[[Point], float] | None = None,
     margin: float = 1e-3,
 ) -> Report:
-    """Compare `analytic`, the gradient of the scalar function f at `point`, with differences.
+    """Compare gradients of a scalar function with differences.
 
-    point: name -> host array in float64 or complex128; analytic: the gradients of those to be checked.
-    directions: None checks every entry; a number checks that many random directions of each tensor, drawn from rng.
-    skew: names of tensors that stay skew.  may_vanish: names whose gradient is allowed to be 0 throughout.
-    kink_distance: how far the point is from the nearest kink of f; infinite for a smooth f.  The step is 1/500 of it,
-    at most 2e-4; 2e-5 where it is not given.
+    Parameters
+    ----------
+    f : callable
+        f(point) -> a scalar. For the complex step holomorphic, and given complex arrays.
+    point : mapping of str to array
+        Where: host arrays in float64 or complex128.
+    analytic : mapping of str to array
+        The gradients of those to be checked, of their shapes.
+    tolerance : float
+        The largest error that passes. An entry's is relative to the largest entry of its tensor's gradient, a
+        direction's to the gradient's 2-norm.
+    directions : int, optional
+        How many random directions of each tensor to check. Unless given, every entry is checked.
+    rng : numpy.random.Generator, optional
+        What they are drawn from; default_rng(0) unless given.
+    complex_step : bool
+        Whether to take the complex step in place of central differences.
+    skew : collection of str
+        Names of tensors that stay skew.
+    may_vanish : collection of str
+        Names whose gradient is allowed to be 0 throughout.
+    kink_distance : callable, optional
+        kink_distance(point) -> how far the point is from the nearest kink of f; infinite for a smooth f. The step is
+        1/500 of it, at most 2e-4; 2e-5 where it is not given.
+    margin : float
+        The least distance that is allowed.
 
-    An entry's error is relative to the largest entry of its tensor's gradient, a direction's to the gradient's 2-norm.
-    Raises NearKinkError below `margin`; ValueError for other dtypes, unknown names and wrong shapes.
+    Returns
+    -------
+    Report
+        One row for each name in `analytic`.
+
+    Raises
+    ------
+    NearKinkError
+        The nearest kink is nearer than `margin`.
+    ValueError
+        Other dtypes, unknown names, wrong shapes.
     """
     rng = np.random.default_rng(0) if rng is None else rng
-    for name, gradient in analytic.items():
-        if name not in point:
-            raise ValueError(f"analytic names {name!r}; the point has {', '.join(point)}")
-        if point[name].dtype not in (np.float64, np.complex128):
-            raise ValueError(f"{name} is {point[name].dtype}; allowed: float64, complex128")
-        if gradient.shape != point[name].shape:
-            raise ValueError(f"the gradient of {name} has shape {gradient.shape}; expected {point[name].shape}")
-    h: float | None = UNKNOWN_STEP
-    if kink_distance is not None:
-        distance = kink_distance(point)
-        if not distance >= margin:
-            raise NearKinkError(f"the nearest kink is {distance:.2e} away; allowed: at least {margin:.0e}")
-        h = min(SMOOTH_STEP, distance / 500)
+    _check_gradients(point, analytic)
+    h: float | None = UNKNOWN_STEP if kink_distance is None else _step(kink_distance(point), margin)
     if complex_step:
         h = None
     rows = []
@@ -172,13 +257,36 @@ def check(
             (where, slope_along(gradient, direction, is_skew), _derivative(f, point, name, direction, h))
             for where, direction in moves
         ]
-        scale = max((max(abs(a), abs(n)) for _, a, n in pairs), default=0.0)
+        norm = 0.0
         if directions is not None:
-            free = np.triu(gradient, 1) if is_skew else gradient
-            scale = max(scale, float(np.linalg.norm(free)))
-        if scale == 0:
-            rows.append(Row(name, "everywhere", 0.0, 0.0, 0.0, len(pairs), bool(pairs) and name not in may_vanish))
-            continue
-        where, a, n = max(pairs, key=lambda pair: np.nan_to_num(abs(pair[1] - pair[2]), nan=np.inf))
-        rows.append(Row(name, where, a, n, abs(a - n) / scale, len(pairs), False))
+            norm = float(np.linalg.norm(np.triu(gradient, 1) if is_skew else gradient))
+        rows.append(_worst(name, pairs, norm, name in may_vanish))
     return Report(rows, tolerance)
+
+
+def _check_gradients(point: Point, analytic: Mapping[str, Array]) -> None:
+    """ValueError for names that the point does not have, other dtypes, and wrong shapes."""
+    for name, gradient in analytic.items():
+        if name not in point:
+            raise ValueError(f"analytic names {name!r}; the point has {', '.join(point)}")
+        if point[name].dtype not in (np.float64, np.complex128):
+            raise ValueError(f"{name} is {point[name].dtype}; allowed: float64, complex128")
+        if gradient.shape != point[name].shape:
+            raise ValueError(f"the gradient of {name} has shape {gradient.shape}; expected {point[name].shape}")
+
+
+def _step(distance: float, margin: float) -> float:
+    """The step at this distance from a kink.  NearKinkError below the margin."""
+    if not distance >= margin:
+        raise NearKinkError(f"the nearest kink is {distance:.2e} away; allowed: at least {margin:.0e}")
+    return min(SMOOTH_STEP, distance / 500)
+
+
+def _worst(name: str, pairs: list[tuple[str, float, float]], norm: float, may_vanish: bool) -> Row:
+    """The row of one tensor, from (where, analytic, numeric).  norm: of its gradient, 0 where places are entries."""
+    scale = max((max(abs(a), abs(n)) for _, a, n in pairs), default=0.0)
+    scale = max(scale, norm)
+    if scale == 0:
+        return Row(name, "everywhere", 0.0, 0.0, 0.0, len(pairs), bool(pairs) and not may_vanish)
+    where, a, n = max(pairs, key=lambda pair: np.nan_to_num(abs(pair[1] - pair[2]), nan=np.inf))
+    return Row(name, where, a, n, abs(a - n) / scale, len(pairs), False)

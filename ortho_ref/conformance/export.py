@@ -9,7 +9,7 @@ import numpy as np
 from safetensors.numpy import save
 
 import ortho_ref
-from ortho_ref import checkpoint
+from ortho_ref import files
 from ortho_ref.conformance.case import MANIFEST, Vector, select
 from ortho_ref.conformance.compare import scales, tolerance
 from ortho_ref.conformance.programs import write_case
@@ -18,11 +18,32 @@ INPUT, EXPECTED, CONTROL = "input.safetensors", "expected.safetensors", "control
 
 
 def export(folder: Path, only: str | Sequence[str] | None = None, dtype: str = "float64") -> int:
-    """Write every case that fits to folder/ID/: input and expected outputs, in float64, and for an invalid case the
-    inputs with the flaw mended; and the manifest.  How many they are.
+    """Write every case that fits to folder/ID/, and the manifest.
 
-    The manifest, which is written last, has for each case its kind, config, tolerance, and the scale of each output: an
-    output is right where max |given - expected| <= tolerance * scale.  FileExistsError if the folder holds something.
+    A case's files are its input and its expected outputs, in float64, and for an invalid case the inputs with the flaw
+    mended.  The manifest, which is written last, has for each case its kind, config, tolerance, and the scale of each
+    output: an output is right where max |given - expected| <= tolerance * scale.
+
+    Parameters
+    ----------
+    folder : Path
+        Where to; made if it is not there.
+    only : str or sequence of str, optional
+        A pattern of case names, or several; unless given, every case.
+    dtype : str
+        "float64" or "float32", of the inputs.
+
+    Returns
+    -------
+    int
+        How many cases they are.
+
+    Raises
+    ------
+    FileExistsError
+        The folder holds something.
+    ValueError
+        A pattern that fits nothing.
     """
     chosen = select(only)
     folder.mkdir(parents=True, exist_ok=True)
@@ -38,9 +59,9 @@ def export(folder: Path, only: str | Sequence[str] | None = None, dtype: str = "
             limits = {f"low:{name}": a for name, a in vector.low.items()}
             limits |= {f"high:{name}": a for name, a in vector.high.items()}
             arrays = {name: np.array(a, order="C") for name, a in (vector.expected | limits).items()}
-            checkpoint.write(own / EXPECTED, save(arrays))
+            files.write(own / EXPECTED, save(arrays))
     manifest = {"kit": ortho_ref.__version__, "dtype": dtype, "cases": [_entry(v, dtype) for v in chosen]}
-    checkpoint.write(folder / MANIFEST, (json.dumps(manifest, indent=1) + "\n").encode())
+    files.write(folder / MANIFEST, (json.dumps(manifest, indent=1) + "\n").encode())
     return len(chosen)
 
 

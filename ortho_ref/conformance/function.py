@@ -34,9 +34,25 @@ _ROUNDING = 16 * float(np.finfo(np.float64).eps)
 class InputResult:
     """One input's gradient.
 
-    error: the largest, relative to the gradient's largest entry, of directions to its norm; None where it could not be
-    compared.  where, given, expected: the place of that error, what backward gave there and what differences say.
-    checked, skipped: places compared, and left out as near a kink.  unit: what a place is.  message: what else to say.
+    Attributes
+    ----------
+    name : str
+        The input's.
+    status : str
+        "passed" or "failed".
+    error : float or None
+        The largest, relative to the gradient's largest entry, of directions to its norm; None where it could not be
+        compared.
+    where : str
+        The place of that error.
+    given, expected : float
+        What backward gave there, and what differences say.
+    checked, skipped : int
+        Places compared, and left out as near a kink.
+    unit : str
+        What a place is: "entries" or "directions".
+    message : str
+        What else to say.
     """
 
     name: str
@@ -64,7 +80,17 @@ class InputResult:
 
 @dataclass(frozen=True)
 class FunctionReport(Printed):
-    """What `check_function` found, one result an input."""
+    """What `check_function` found.
+
+    Attributes
+    ----------
+    results : tuple of InputResult
+        One an input.
+    tolerance : float
+        The largest error that passes.
+    seed : int
+        Of the upstream gradients and the directions.
+    """
 
     what: ClassVar[str] = "gradient of"
     results: tuple[InputResult, ...]
@@ -409,6 +435,13 @@ def _checked_inputs(inputs: Mapping[str, Any]) -> Arrays:
 
 
 def _check_options(point: Arrays, free: list[str], named: dict[str, Collection[str]], numbers: dict[str, Any]) -> None:
+    _check_names(point, free, named)
+    _check_numbers(numbers)
+    if not free:
+        raise ValueError("inputs has nothing to differentiate by; allowed: at least one in float64 or complex128")
+
+
+def _check_names(point: Arrays, free: list[str], named: dict[str, Collection[str]]) -> None:
     for option, names in named.items():
         for name in [names] if isinstance(names, str) else names:
             allowed = point if option == "fixed" else free
@@ -420,6 +453,9 @@ def _check_options(point: Arrays, free: list[str], named: dict[str, Collection[s
         A = point[name]
         if A.ndim != 2 or A.shape[0] != A.shape[1] or not np.array_equal(A, -A.T):
             raise ValueError(f"skew names {name!r}, which is not A = -A^T; allowed: square matrices that are")
+
+
+def _check_numbers(numbers: dict[str, Any]) -> None:
     for option, least in (("entries", 0), ("directions", 1), ("seed", 0)):
         if not isinstance(numbers[option], int) or numbers[option] < least:
             raise ValueError(f"{option} is {numbers[option]!r}; allowed: an integer from {least} on")
@@ -428,8 +464,6 @@ def _check_options(point: Arrays, free: list[str], named: dict[str, Collection[s
     distance = numbers["kink_distance"]
     if distance is not None and not distance >= _MARGIN:
         raise NearKinkError(f"kink_distance is {distance:.2e}; allowed: at least {_MARGIN:.0e}, or None")
-    if not free:
-        raise ValueError("inputs has nothing to differentiate by; allowed: at least one in float64 or complex128")
 
 
 def _called(output: str) -> str:

@@ -18,7 +18,7 @@ class Broken(Exception):
 
 
 def said(error: BaseException) -> str:
-    """What was raised, in one line."""
+    """What was raised, in one line: of `Broken` its message, of others the type as well."""
     if isinstance(error, Broken):
         return str(error)
     try:

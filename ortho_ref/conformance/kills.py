@@ -11,14 +11,24 @@ from ortho_ref.conformance.runner import run_one
 
 
 def kills(vector: Vector) -> list[str]:
-    """The names of the mistakes that do not pass it."""
+    """The names of the mistakes that do not pass a case."""
     return [mistake.name for mistake in MISTAKES if mistake.applies(vector.case) and killed(mistake, vector)]
 
 
 def killed(mistake: Mistake, vector: Vector) -> bool:
-    """Whether an implementation with this mistake fails, as one does whose numbers blow up.
+    """Whether an implementation with a mistake fails.
 
-    Raises what else the mistake raises.
+    Parameters
+    ----------
+    mistake : Mistake
+        One that applies to the case.
+    vector : Vector
+        The case with its answer.
+
+    Returns
+    -------
+    bool
+        True as well where its numbers blow up; what else the mistake raises is raised.
     """
     if vector.case.kind == "invalid":
         return run_one(lambda case: made((mistake,), replace(vector, case=case)), vector, "float64")[0].status == FAILED

@@ -24,8 +24,18 @@ Patch: TypeAlias = tuple[Any, str, Callable[[Any], Any]]  # private owner, name,
 
 
 class Mistake(NamedTuple):
-    """name: as in lists.  says: in words, after "equal the reference with".  applies: to which cases.
-    outputs: of a case and the right way to compute it.
+    """A wrong version.
+
+    Attributes
+    ----------
+    name : str
+        As in lists.
+    says : str
+        In words, after "equal the reference with".
+    applies : callable
+        applies(case) -> whether it is a mistake of this case.
+    outputs : callable
+        outputs(case, base) -> its outputs, of a case and the right way to compute it, base(case).
     """
 
     name: str
@@ -38,7 +48,7 @@ class Family(list[Mistake]):
     """Mistakes that go together, in the order in which they are listed."""
 
     def add(self, name: str, says: str, applies: Predicate, outputs: Callable[[Case, Base], Arrays]) -> None:
-        """One more."""
+        """One more mistake, of these attributes."""
         self.append(Mistake(name, says, applies, outputs))
 
 
@@ -47,7 +57,7 @@ STORED = ("bound",)
 
 
 def right(vector: Vector) -> Base:
-    """The right way to compute a vector's case and changed forms of it.  What `reference` does not have is stored."""
+    """The right way to compute a vector's case and changed forms of it; what `reference` does not have is stored."""
 
     def outputs(case: Case) -> Arrays:
         if case.kind == "task":
@@ -58,9 +68,19 @@ def right(vector: Vector) -> Base:
 
 
 def made(mistakes: Sequence[Mistake], vector: Vector) -> Arrays:
-    """What an implementation with these mistakes gives for a vector's case, the first around the next.
+    """What an implementation with these mistakes gives; raises what they raise.
 
-    Raises what they raise.
+    Parameters
+    ----------
+    mistakes : sequence of Mistake
+        The first around the next.
+    vector : Vector
+        The case with its answer.
+
+    Returns
+    -------
+    dict of str to array
+        The outputs.
     """
     run = right(vector)
     for mistake in reversed(mistakes):
@@ -97,7 +117,20 @@ def altered(change: Callable[[Case, Arrays], Arrays]) -> Callable[[Case, Base], 
 
 
 def scaled(factor: Callable[[Case], float], *names: str) -> Callable[[Case, Base], Arrays]:
-    """Outputs of these names, times a factor that the case gives."""
+    """Outputs times a factor.
+
+    Parameters
+    ----------
+    factor : callable
+        factor(case) -> a number.
+    *names : str
+        The outputs; a last * stands for any ending.
+
+    Returns
+    -------
+    callable
+        The `outputs` of a mistake.
+    """
     return altered(lambda case, found: {n: a * factor(case) for n, a in found.items() if fits(n, names)})
 
 
@@ -105,9 +138,23 @@ Change: TypeAlias = Callable[[np.ndarray], np.ndarray]
 
 
 def read_as(change: Change, adjoint: Change, *names: str) -> Callable[[Case, Base], Arrays]:
-    """Inputs of these names (a last * stands for any ending) read as `change` has them; gradients go back by `adjoint`.
+    """Inputs read in another way, forward and backward.
 
-    So the gradients are those of the wrong forward pass, as an automatic differentiation of it gives them.
+    The gradients are those of the wrong forward pass, as an automatic differentiation of it gives them.
+
+    Parameters
+    ----------
+    change : callable
+        change(array) -> the input as it is read.
+    adjoint : callable
+        adjoint(gradient) -> the gradient by the input as it was given, from that by the input as it was read.
+    *names : str
+        The inputs; a last * stands for any ending.
+
+    Returns
+    -------
+    callable
+        The `outputs` of a mistake.
     """
 
     def outputs(case: Case, base: Base) -> Arrays:
@@ -119,7 +166,18 @@ def read_as(change: Change, adjoint: Change, *names: str) -> Callable[[Case, Bas
 
 
 def exchanged(mapping: Mapping[str, str]) -> Callable[[Case, Base], Arrays]:
-    """The weights of one gate taken for another's: gate -> the gate whose weights stand in its place."""
+    """The weights of one gate taken for another's.
+
+    Parameters
+    ----------
+    mapping : mapping of str to str
+        Gate -> the gate whose weights stand in its place.
+
+    Returns
+    -------
+    callable
+        The `outputs` of a mistake.
+    """
 
     def outputs(case: Case, base: Base) -> Arrays:
         def source(name: str) -> str:
@@ -134,7 +192,7 @@ def exchanged(mapping: Mapping[str, str]) -> Callable[[Case, Base], Arrays]:
 
 
 def patched(*patches: Patch) -> Callable[[Case, Base], Arrays]:
-    """Functions replaced, each made from the one that is there, while the case is computed."""
+    """Functions replaced while the case is computed, as by `replaced`."""
 
     def outputs(case: Case, base: Base) -> Arrays:
         with replaced(*patches):
@@ -147,7 +205,15 @@ def patched(*patches: Patch) -> Callable[[Case, Base], Arrays]:
 def replaced(*patches: Patch) -> Iterator[None]:
     """Attributes of private modules and their classes, or entries of their dicts, replaced within.
 
-    ValueError for what is not private: others compute with it.
+    Parameters
+    ----------
+    *patches : (owner, name, callable)
+        The module, class or dict; the name in it; make(what is there) -> what is to be there.
+
+    Raises
+    ------
+    ValueError
+        What is not private: others compute with it.
     """
     with LOCK, contextlib.ExitStack() as stack:
         for owner, name, make in patches:
@@ -168,7 +234,7 @@ def fits(name: str, patterns: tuple[str, ...]) -> bool:
 
 
 def nothing(array: np.ndarray) -> np.ndarray:
-    """Zeros."""
+    """Zeros in place of an array."""
     return np.zeros_like(array)
 
 
@@ -178,12 +244,12 @@ def negative(array: np.ndarray) -> np.ndarray:
 
 
 def same(array: np.ndarray) -> np.ndarray:
-    """As it is."""
+    """The array as it is."""
     return array
 
 
 def times(factor: float) -> Change:
-    """Multiplied."""
+    """A change: the array times a factor."""
     return lambda array: array * factor
 
 

@@ -26,9 +26,22 @@ _MODULES: dict[str, ModuleType] = {}  # public name -> second instance
 
 
 def private(name: str) -> ModuleType:
-    """The second instance of a module, by its public name.
+    """The second instance of a module.
 
-    KeyError for a module that the reference does not compute with, and for ortho_ref.backend.
+    Parameters
+    ----------
+    name : str
+        Its public name, "ortho_ref.losses".
+
+    Returns
+    -------
+    module
+        Made from the same file, and not in `sys.modules`.
+
+    Raises
+    ------
+    KeyError
+        A module that the reference does not compute with, or ortho_ref.backend.
     """
     return _MODULES[name]
 

@@ -21,9 +21,25 @@ REFUSED, NOT_SUPPORTED = 3, 77  # exit codes
 
 
 def command_adapter(command: str, timeout: float = 10.0) -> Run:
-    """An adapter that runs a program once for each case: {input} and {output} in the command stand for two files.
+    """An adapter that runs a program once for each case.
 
-    timeout: seconds for each case.  ValueError for a command without these two, or a program that is not there.
+    Parameters
+    ----------
+    command : str
+        The program and its arguments; {input} and {output} in them stand for two files. No shell is involved.
+    timeout : float
+        Seconds for each case.
+
+    Returns
+    -------
+    callable
+        The adapter, as `check` takes it. It gives None for exit code 77, and raises `Refused` for exit code 3 and
+        `Broken` for what is neither that nor outputs.
+
+    Raises
+    ------
+    ValueError
+        A command without these two, a program that is not there, a timeout that is not above 0.
     """
     words = shlex.split(command)
     for place in ("{input}", "{output}"):
@@ -100,7 +116,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def write_case(case: Case, path: Path) -> None:
-    """A case as a file: its inputs, and id, kind, config, dtype and outputs in the metadata."""
+    """Write a case as a safetensors file: its inputs, and id, kind, config, dtype and outputs in the metadata."""
     metadata = {
         "id": case.id,
         "kind": case.kind,

@@ -12,11 +12,30 @@ from ortho_ref.conformance.runner import check_vectors
 def pytest_cases(
     run: Run, only: str | Sequence[str] | None = None, dtype: str = "float64", *, allow_partial: bool = False
 ) -> Callable[[str], None]:
-    """A test function with one named test for each case; the arguments are those of `check`.
+    """A test function with one named test for each case.  Needs pytest.
 
-        test_mine = pytest_cases(run, only="cell/lstm")
+    A case that is not supported is skipped; one that fails, fails with its diagnosis.
 
-    A case that is not supported is skipped; one that fails, fails with its diagnosis.  Needs pytest.
+    Parameters
+    ----------
+    run : callable
+        run(case) -> a dict of NumPy arrays, or None or NotImplemented where it does not support the `Case`.
+    only : str or sequence of str, optional
+        A pattern of case names, "cell/lstm*", or several; unless given, every case.
+    dtype : str
+        "float64" or "float32", of the inputs.
+    allow_partial : bool
+        Whether cases with outputs missing pass.
+
+    Returns
+    -------
+    callable
+        For pytest to find, under a name that begins with test: test_mine = pytest_cases(run, only="cell/lstm").
+
+    Raises
+    ------
+    ValueError
+        A pattern that fits nothing, another dtype, or files of cases that are not as the kit ships them.
     """
     import pytest
 

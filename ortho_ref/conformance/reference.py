@@ -27,7 +27,23 @@ CONSTANTS = ("permutations", "permutation")
 
 
 def outputs(case: Case) -> Arrays:
-    """The outputs of a case of any kind but `task`, real, under the kit's names.  Refuses what is to be refused."""
+    """The answer to a case of any kind but `task`.
+
+    Parameters
+    ----------
+    case : Case
+        Its inputs in float64.
+
+    Returns
+    -------
+    dict of str to array
+        The outputs, real, under the kit's names.
+
+    Raises
+    ------
+    ValueError
+        Inputs that are to be refused.
+    """
     inputs = {name: joined(a) if name in complex_inputs(case) else a for name, a in case.inputs.items()}
     return {name: parted(np.asarray(a)) for name, a in _OUTPUTS[case.kind](case.config, inputs).items()}
 
@@ -58,7 +74,7 @@ def cell_of(config: Config) -> Cell:
 
 
 def parametrization_of(config: Config) -> Parametrization:
-    """The parametrization of a config, or that of an update."""
+    """The parametrization of a config, that of an update by its algorithm."""
     kind = PARAMETRIZATIONS[config.get("parametrization") or config["algorithm"]]
     p: Parametrization = kind(**_options(kind, config))
     return p

@@ -17,11 +17,26 @@ _FEW = 10
 
 @dataclass(frozen=True)
 class Result:
-    """One case.
+    """What was found on one case.
 
-    outputs: of those given, how far they are off.  missing: those that were not.  message: what happened besides.
-    mistakes: names of those whose outputs these are, each one or a pair.  diagnosis: what to look at, in words.
-    traceback: of an exception that the implementation raised.
+    Attributes
+    ----------
+    id : str
+        The case's name.
+    status : str
+        "passed", "failed", "partial" or "unsupported".
+    outputs : dict of str to Comparison
+        Of those given, how far they are off.
+    missing : tuple of str
+        Outputs that were not given.
+    message : str
+        What happened besides.
+    mistakes : tuple of tuple of str
+        Names of those whose outputs these are, each one or a pair.
+    diagnosis : str
+        What to look at, in words.
+    traceback : str
+        Of an exception that the implementation raised.
     """
 
     id: str
@@ -52,7 +67,20 @@ class Result:
 
 
 def shortened(names: Iterable[str], every: Iterable[str]) -> str:
-    """Names in one line; of all names under one prefix the prefix: d_weights.* for every one of them."""
+    """Names in one line; of all names under one prefix the prefix: d_weights.* for every one of them.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Those to be listed.
+    every : iterable of str
+        All that there are: "d_weights.*" stands where every one of them that begins so is listed.
+
+    Returns
+    -------
+    str
+        Each once, in their order, commas between.
+    """
     own, counts = list(names), Counter(name.partition(".")[0] for name in every)
     found = Counter(name.partition(".")[0] for name in own)
 
@@ -64,16 +92,19 @@ def shortened(names: Iterable[str], every: Iterable[str]) -> str:
 
 
 class Printed(ABC):
-    """A table with one row a result, (name, status, worst error, remarks), and a line under it.
+    """A table with one row a result and a line under it.
 
-    what: a row is of.
+    Attributes
+    ----------
+    what : str
+        What a row is of: the heading of the names.
     """
 
     what: ClassVar[str]
 
     @abstractmethod
     def rows(self) -> list[tuple[str, str, str, str]]:
-        """The rows, not padded."""
+        """The rows, (name, status, worst error, remarks), not padded."""
 
     @abstractmethod
     def summary(self) -> str:
@@ -111,7 +142,19 @@ class Printed(ABC):
 
 @dataclass(frozen=True)
 class Report(Printed):
-    """The results, in the order of the cases.  interrupted: whether there were more to run."""
+    """What a run over the cases found.
+
+    Attributes
+    ----------
+    results : tuple of Result
+        In the order of the cases.
+    dtype : str
+        "float64" or "float32", of the inputs.
+    allow_partial : bool
+        Whether cases with outputs missing count as passed.
+    interrupted : bool
+        Whether there were more to run.
+    """
 
     what: ClassVar[str] = "case"
     results: tuple[Result, ...]
@@ -134,7 +177,7 @@ class Report(Printed):
 
     @property
     def exit_code(self) -> int:
-        """0 or 1."""
+        """0 where it is `ok`, or 1."""
         return 0 if self.ok else 1
 
     @property
@@ -144,7 +187,7 @@ class Report(Printed):
         return supported if len(self.results) - len(supported) > _FEW else list(self.results)
 
     def rows(self) -> list[tuple[str, str, str, str]]:
-        """Of those shown."""
+        """One for each of the results `shown`."""
         return [cells_of(result) for result in self.shown]
 
     def summary(self) -> str:

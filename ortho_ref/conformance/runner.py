@@ -33,11 +33,29 @@ def check(
 ) -> Report:
     """Run an implementation over the cases and say what is right, what is wrong, and which mistake it looks like.
 
-    run: takes a `Case`, returns a dict of NumPy arrays, or None or NotImplemented where it does not support it.
-    only: a pattern of case names, "cell/lstm*", or several; None for every case.
-    dtype: "float64" or "float32", of the inputs.
-    allow_partial: whether cases with outputs missing count as passed.  progress: told each result, undiagnosed.
-    ValueError for a pattern that fits nothing and other dtypes.
+    Parameters
+    ----------
+    run : callable
+        run(case) -> a dict of NumPy arrays, or None or NotImplemented where it does not support the `Case`.
+    only : str or sequence of str, optional
+        A pattern of case names, "cell/lstm*", or several; unless given, every case.
+    dtype : str
+        "float64" or "float32", of the inputs.
+    allow_partial : bool
+        Whether cases with outputs missing count as passed.
+    progress : callable, optional
+        Told each `Result` as it comes, undiagnosed.
+
+    Returns
+    -------
+    Report
+        `ok`, `results` with one `Result` a case, `counts`; printed it is a table. Whatever the implementation raises
+        is a result of its case.
+
+    Raises
+    ------
+    ValueError
+        A pattern that fits nothing, another dtype, or files of cases that are not as the kit ships them.
     """
     return check_vectors(run, select(only), dtype, allow_partial=allow_partial, progress=progress)
 
@@ -50,7 +68,31 @@ def check_vectors(
     allow_partial: bool = False,
     progress: Callable[[Result], None] | None = None,
 ) -> Report:
-    """`check` of these cases."""
+    """`check` of these cases.
+
+    Parameters
+    ----------
+    run : callable
+        As for `check`, as are `dtype`, `allow_partial` and `progress`.
+    chosen : sequence of Vector
+        The cases with their answers.
+    dtype : str
+        "float64" or "float32".
+    allow_partial : bool
+        Whether cases with outputs missing count as passed.
+    progress : callable, optional
+        Told each `Result`, undiagnosed.
+
+    Returns
+    -------
+    Report
+        Its results in the order of the cases.
+
+    Raises
+    ------
+    ValueError
+        Another dtype.
+    """
     if dtype not in DTYPES:
         raise ValueError(f"dtype is {dtype!r}; allowed: {', '.join(map(repr, DTYPES))}")
     # here, not above: it loads the mistakes and every model, which importing the kit need not wait for
@@ -67,7 +109,24 @@ def check_vectors(
 
 
 def run_one(run: Run, vector: Vector, dtype: str) -> tuple[Result, Arrays]:
-    """The result of one case, and what of its outputs was given."""
+    """Run an implementation on one case.
+
+    Parameters
+    ----------
+    run : callable
+        As for `check`.
+    vector : Vector
+        The case with its answer.
+    dtype : str
+        "float64" or "float32".
+
+    Returns
+    -------
+    Result
+        Without a diagnosis.
+    dict of str to array
+        What of the case's outputs was given; empty of an invalid case.
+    """
     if vector.case.kind == "invalid":
         return _run_invalid(run, vector, dtype), {}
     case, id = vector.given(dtype), vector.id

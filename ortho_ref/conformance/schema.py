@@ -32,7 +32,7 @@ def _one_of(*values: Any) -> dict[str, Any]:
 
 
 def report() -> dict[str, Any]:
-    """Of `run --report`."""
+    """The schema of what `run --report` writes."""
     output = _object(
         error={"type": ["number", "null"], "description": "relative to the output's scale; null: not comparable"},
         tolerance=NUMBER,
@@ -54,7 +54,7 @@ def report() -> dict[str, Any]:
 
 
 def manifest() -> dict[str, Any]:
-    """Of the manifest beside the vectors."""
+    """The schema of the manifest beside the vectors."""
     case = _object(
         id=TEXT,
         kind=_one_of(*KINDS),
@@ -76,7 +76,7 @@ def manifest() -> dict[str, Any]:
 
 
 def exported() -> dict[str, Any]:
-    """Of the manifest that `export` writes."""
+    """The schema of the manifest that `export` writes."""
     case = _object(
         id=TEXT,
         kind=_one_of(*KINDS),
@@ -92,13 +92,13 @@ def exported() -> dict[str, Any]:
 
 
 def metadata() -> dict[str, Any]:
-    """Of a case's input file: safetensors metadata, strings all."""
+    """The schema of an input file's safetensors metadata, strings all."""
     json_text = {"type": "string", "contentMediaType": "application/json"}
     return _object(id=TEXT, kind=_one_of(*KINDS), config=json_text, dtype=_one_of(*DTYPES), outputs=json_text)
 
 
 def schema() -> dict[str, Any]:
-    """All four, under $defs."""
+    """All four, under $defs: "report", "manifest", "export" and "metadata"."""
     return {
         "$schema": DRAFT,
         "title": "ortho_ref conformance kit",

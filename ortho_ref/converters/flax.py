@@ -22,35 +22,56 @@ class Flax(Framework):
     }
 
     def shapes(self, layout: Layout, n: int, m: int) -> Shapes:
+        """Of every gate two kernels, (m, n) and (n, n), and a bias (n,), of a GRU's candidate two."""
         shapes: Shapes = {}
         for kernel, recurrent, bias, inner in _names(layout):
             shapes |= {kernel: (m, n), recurrent: (n, n), bias: (n,)} | ({inner: (n,)} if inner else {})
         return shapes
 
     def sizes(self, layout: Layout) -> tuple[tuple[str, int], tuple[str, int]]:
+        """Off the kernels of the first gate, whose rows are inputs."""
         kernel, recurrent, *_ = _names(layout)[0]
         return (recurrent, 0), (kernel, 0)
 
     def unpack(self, layout: Layout, w: Arrays) -> Blocks:
+        """Kernels transposed; the inner bias is 0 but a GRU's candidate's."""
         kernels, recurrents, biases, inners = zip(*_names(layout), strict=True)
         W, U = (np.stack([w[name].T for name in names]) for names in (kernels, recurrents))
         b = np.stack([w[name] for name in biases])
         return Blocks(W, U, b, np.stack([w[name] if name else np.zeros_like(b[0]) for name in inners]))
 
     def pack(self, layout: Layout, blocks: Blocks) -> Arrays:
+        """The inverse of `unpack`; of inner biases the candidate's alone."""
         arrays: Arrays = {}
         for (kernel, recurrent, bias, inner), W, U, b, b_hh in zip(_names(layout), *blocks, strict=True):
             arrays |= {kernel: W.T, recurrent: U.T, bias: b} | ({inner: b_hh} if inner else {})
         return arrays
 
     def flat(self, tree: Mapping[str, Any]) -> Mapping[str, Any]:
-        """{"ir": {"kernel": ...}} -> {"ir/kernel": ...}.  ValueError if it is not two levels deep."""
+        """{"ir": {"kernel": ...}} -> {"ir/kernel": ...}.
+
+        Parameters
+        ----------
+        tree : mapping of str to mapping
+            By dense layer, its kernel and bias.
+
+        Returns
+        -------
+        dict of str to array
+            By path.
+
+        Raises
+        ------
+        ValueError
+            The tree is not two levels deep.
+        """
         for dense, leaves in tree.items():
             if not isinstance(leaves, Mapping):
                 raise ValueError(f"Flax: {dense} is {type(leaves).__name__}; expected a dict of kernel and bias")
         return {f"{dense}/{leaf}": array for dense, leaves in tree.items() for leaf, array in leaves.items()}
 
     def nested(self, arrays: Arrays) -> dict[str, Any]:
+        """{"ir/kernel": ...} -> {"ir": {"kernel": ...}}."""
         tree: dict[str, Arrays] = {}
         for path, array in arrays.items():
             dense, leaf = path.split("/")

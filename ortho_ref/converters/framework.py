@@ -23,8 +23,14 @@ class UnsupportedError(ValueError):
 class Layout(NamedTuple):
     """How a framework has one of our cells.
 
-    gates: ours, in the framework's order.  activations: those it can have, its default first.  flipped: the gate that
-    the framework has as 1 - ours.
+    Attributes
+    ----------
+    gates : tuple of str
+        Ours, in the framework's order; ("",) for a cell with one W and U.
+    activations : tuple of str
+        Those it can have, its default first.
+    flipped : str
+        The gate that the framework has as 1 - ours; "" for none.
     """
 
     gates: tuple[str, ...]
@@ -41,7 +47,17 @@ Layouts: TypeAlias = dict[str, Layout]
 
 
 class Blocks(NamedTuple):
-    """All weights, by gate in the framework's order and with its signs: W (G, n, m), U (G, n, n), b and b_hh (G, n)."""
+    """All weights, by gate in the framework's order and with its signs.
+
+    Attributes
+    ----------
+    W : array (G, n, m)
+        Of the input.
+    U : array (G, n, n)
+        Of the state.
+    b, b_hh : array (G, n)
+        The bias of the input and the recurrent one.
+    """
 
     W: Array
     U: Array
@@ -52,7 +68,12 @@ class Blocks(NamedTuple):
 class Framework(ABC):
     """A framework's recurrent layers.  A file for each says how its arrays are laid out; the rest is here.
 
-    title: the framework, in words.  layouts: how it has our cells, by their names.
+    Attributes
+    ----------
+    title : str
+        The framework, in words.
+    layouts : dict of str to Layout
+        How it has our cells, by their names.
     """
 
     title: ClassVar[str]
@@ -60,22 +81,59 @@ class Framework(ABC):
 
     @abstractmethod
     def shapes(self, layout: Layout, n: int, m: int) -> Shapes:
-        """Name -> shape of every array, with n units and m inputs."""
+        """The framework's arrays.
+
+        Parameters
+        ----------
+        layout : Layout
+            Of the cell.
+        n, m : int
+            Units and inputs.
+
+        Returns
+        -------
+        dict of str to tuple of int
+            The shape of every array, by its name in `flat`.
+        """
 
     @abstractmethod
     def sizes(self, layout: Layout) -> tuple[tuple[str, int], tuple[str, int]]:
-        """The name and the axis of the array that n is read off, and of that for m."""
+        """Where the sizes are read off.
+
+        Parameters
+        ----------
+        layout : Layout
+            Of the cell.
+
+        Returns
+        -------
+        (str, int), (str, int)
+            The name and the axis of the array that n is read off, and of that for m.
+        """
 
     @abstractmethod
     def unpack(self, layout: Layout, w: Arrays) -> Blocks:
-        """The framework's arrays, which have been checked, as blocks."""
+        """The framework's arrays as blocks.
+
+        Parameters
+        ----------
+        layout : Layout
+            Of the cell.
+        w : dict of str to array
+            The arrays, which have been checked.
+
+        Returns
+        -------
+        Blocks
+            Of recurrent biases that the framework does not have, zeros.
+        """
 
     @abstractmethod
     def pack(self, layout: Layout, blocks: Blocks) -> Arrays:
         """The inverse of `unpack`."""
 
     def flat(self, tree: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Name -> array of what the framework keeps, where that is a tree."""
+        """What the framework keeps as name -> array; here, where it is no tree, as it is."""
         return tree
 
     def nested(self, arrays: Arrays) -> dict[str, Any]:
@@ -203,7 +261,7 @@ class Framework(ABC):
 
 
 def by_gate(layout: Layout, a: Array) -> Array:
-    """(G n, ...) -> (G, n, ...)."""
+    """(G n, ...) -> (G, n, ...), for the G gates of a layout."""
     return a.reshape(len(layout.gates), -1, *a.shape[1:])
 
 

@@ -22,16 +22,20 @@ class ONNX(Framework):
     }
 
     def shapes(self, layout: Layout, n: int, m: int) -> Shapes:
+        """W (1, G n, m), R (1, G n, n) and B (1, 2 G n)."""
         k = len(layout.gates) * n
         return {"W": (1, k, m), "R": (1, k, n), "B": (1, 2 * k)}
 
     def sizes(self, layout: Layout) -> tuple[tuple[str, int], tuple[str, int]]:
+        """Off the last axes of R and W."""
         return ("R", -1), ("W", -1)
 
     def unpack(self, layout: Layout, w: Arrays) -> Blocks:
+        """One direction; B is b, then b_hh."""
         biases = np.split(w["B"][0], 2)
         return Blocks(*(by_gate(layout, a) for a in (w["W"][0], w["R"][0], *biases)))
 
     def pack(self, layout: Layout, blocks: Blocks) -> Arrays:
+        """The inverse of `unpack`."""
         W, R, b, b_hh = map(joined, blocks)
         return {"W": W[None], "R": R[None], "B": np.concatenate([b, b_hh])[None]}

@@ -21,14 +21,18 @@ class PyTorch(Framework):
     }
 
     def shapes(self, layout: Layout, n: int, m: int) -> Shapes:
+        """Weights (G n, m) and (G n, n), and two biases (G n,)."""
         k = len(layout.gates) * n
         return dict(zip(NAMES, ((k, m), (k, n), (k,), (k,)), strict=True))
 
     def sizes(self, layout: Layout) -> tuple[tuple[str, int], tuple[str, int]]:
+        """Off the last axes of the weights."""
         return ("weight_hh_l0", -1), ("weight_ih_l0", -1)
 
     def unpack(self, layout: Layout, w: Arrays) -> Blocks:
+        """Each array cut by gate."""
         return Blocks(*(by_gate(layout, w[name]) for name in NAMES))
 
     def pack(self, layout: Layout, blocks: Blocks) -> Arrays:
+        """The inverse of `unpack`."""
         return dict(zip(NAMES, map(joined, blocks), strict=True))

@@ -40,19 +40,68 @@ def _form(kind: type[Cell], complex: bool) -> ModuleType | None:
 
 
 def has_form(cell: Cell) -> bool:
-    """Whether there is a fast form of the cell; otherwise `scan` runs it."""
+    """Whether there is a fast form of the cell; otherwise `scan` runs it.
+
+    Parameters
+    ----------
+    cell : Cell
+        With its options: complex states have a form of their own.
+
+    Returns
+    -------
+    bool
+        False for a cell that is not on the list, too.
+    """
     return _form(type(cell), cell.complex) is not None
 
 
 def forward(cell: Cell, weights: Weights, x: Array, h0: State | None = None) -> tuple[State, Any]:
-    """As `scan.forward`: states (T+1, B, n) and the tape for `backward`."""
+    """As `scan.forward`.
+
+    Parameters
+    ----------
+    cell : Cell
+        Which recurrence.
+    weights : Weights
+        Its dense weights.
+    x : Array (T, B, m), or integer tokens (T, B)
+        The sequence.
+    h0 : State, optional
+        (B, n), for LSTM a pair; zeros if None.
+
+    Returns
+    -------
+    h : State
+        (T+1, B, n), entry 0 being h0; for LSTM the pair of such arrays.
+    tape : object
+        For `backward`.
+    """
     engine = _form(type(cell), cell.complex) or scan
     states: tuple[State, Any] = engine.forward(cell, weights, x, h0)
     return states
 
 
 def backward(cell: Cell, weights: Weights, tape: Any, dh: Array, dh_T: State | None = None) -> SequenceGradients:
-    """As `scan.backward`.  The tape is not changed and may be used again."""
+    """As `scan.backward`. The tape is not changed and may be used again.
+
+    Parameters
+    ----------
+    cell : Cell
+        As given to `forward`.
+    weights : Weights
+        As given to `forward`.
+    tape : object
+        What `forward` returned.
+    dh : Array (T, B, n)
+        The loss's own gradient with respect to h[1:], step by step (for LSTM: of its h).
+    dh_T : State, optional
+        A further gradient with respect to the last state, as a state; None is 0.
+
+    Returns
+    -------
+    SequenceGradients
+        Of the weights, of x and of h0.
+    """
     engine = _form(type(cell), cell.complex) or scan
     gradients: SequenceGradients = engine.backward(cell, weights, tape, dh, dh_T)
     return gradients

@@ -39,7 +39,23 @@ def forward(cell: FastRNN, weights: Weights, x: Array, h0: Array | None = None) 
 
 
 def forward_loop(activation: str, h: Array, P: Array, U: Array, b: Array, alpha: Array, beta: Array) -> None:
-    """Over time: h[1:] from h[0], and f in place of P."""
+    """Over time: h[1:] from h[0], and f in place of P.
+
+    Parameters
+    ----------
+    activation : str
+        Phi.
+    h : Array (T+1, B, n)
+        Written to.
+    P : Array (T, B, n)
+        W x + b; without b for modrelu. f is written there.
+    U : Array (n, n)
+        The weight's transpose.
+    b : Array (n,)
+        The bias, for modrelu.
+    alpha, beta : Array ()
+        The gates.
+    """
     xp = xp_of(h)
     Uh = xp.empty_like(P[0])
     phi = sequence.in_place(activation, b, xp.empty_like(Uh))
@@ -86,7 +102,23 @@ def backward(cell: FastRNN, weights: Weights, tape: Tape, dh: Array, dh_T: Array
 
 
 def backward_loop(last: Array, dh: Array, g: Array, dz: Array, F: Array, U: Array, beta: Array) -> None:
-    """Back through a chunk of time: g, dz from the factors F; `last` is carried on in place."""
+    """Back through a chunk of time.
+
+    Parameters
+    ----------
+    last : Array (B, n)
+        All of dL/dh at the chunk's end, without dh's; carried on in place.
+    dh : Array (steps, B, n)
+        The loss's own gradient.
+    g, dz : Array (steps, B, n)
+        Written to.
+    F : Array (steps, B, n)
+        alpha Phi'(z).
+    U : Array (n, n)
+        The weight.
+    beta : Array ()
+        The gate.
+    """
     xp = xp_of(last)
     Udz = xp.empty_like(last)
     for dh_t, g_t, dz_t, F_t in reversed(list(zip(dh, g, dz, F, strict=True))):

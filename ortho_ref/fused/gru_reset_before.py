@@ -48,7 +48,23 @@ def forward(cell: GRUResetBefore, weights: Weights, x: Array, h0: Array | None =
 
 
 def forward_loop(activation: str, h: Array, P: Array, U_ru: Array, U_c: Array, b_c: Array) -> None:
-    """Over time: h[1:] from h[0], and r, u, c in place of their P."""
+    """Over time: h[1:] from h[0], and r, u, c in place of their P.
+
+    Parameters
+    ----------
+    activation : str
+        Phi.
+    h : Array (T+1, B, n)
+        Written to.
+    P : Array (3, T, B, n)
+        W x + b of r and u, times -1, and of c; without b_c for modrelu. Written over.
+    U_ru : Array (2, n, n)
+        The transposes of -U_r and -U_u.
+    U_c : Array (n, n)
+        The transpose of U_c.
+    b_c : Array (n,)
+        The bias, for modrelu.
+    """
     xp = xp_of(h)
     s, Us, Uh = xp.empty_like(P[2, 0]), xp.empty_like(P[2, 0]), xp.empty_like(P[:2, 0])
     phi, sigmoid = sequence.in_place(activation, b_c, xp.empty_like(Us)), sequence.sigmoid_in_place(P)
@@ -107,7 +123,27 @@ def backward(
 def backward_loop(
     g: Array, dh: Array, da: Array, F: tuple[Array, ...], r: Array, keep: Array, U_ru: Array, U_c: Array
 ) -> None:
-    """Back through a chunk of time: da of r, u, c from the factors F of u, c, r; g is carried on in place."""
+    """Back through a chunk of time.
+
+    Parameters
+    ----------
+    g : Array (B, n)
+        All of dL/dh at the chunk's end, without dh's; carried on in place.
+    dh : Array (steps, B, n)
+        The loss's own gradient.
+    da : Array (3, steps, B, n)
+        Of r, u, c; written to.
+    F : tuple of Array (steps, B, n)
+        The factors of u, c, r.
+    r : Array (steps, B, n)
+        The reset gate.
+    keep : Array (steps, B, n)
+        1 - u.
+    U_ru : Array (2, n, n)
+        U_r and U_u.
+    U_c : Array (n, n)
+        The weight.
+    """
     xp = xp_of(g)
     ds, Uda = xp.empty_like(g), xp.empty_like(da[:2, 0])
     by_step = zip(dh, da.swapaxes(0, 1), *F, r, keep, strict=True)

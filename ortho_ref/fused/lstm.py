@@ -47,7 +47,19 @@ def forward(cell: LSTM, weights: Weights, x: Array, h0: Pair | None = None) -> t
 
 
 def forward_loop(h: Array, c: Array, y: Array, P: Array, U: Array) -> None:
-    """Over time: h[1:] and c[1:] from h[0] and c[0], y, and o, i, f, g in place of their P."""
+    """Over time: h[1:] and c[1:] from h[0] and c[0], y, and o, i, f, g in place of their P.
+
+    Parameters
+    ----------
+    h, c : Array (T+1, B, n)
+        Written to.
+    y : Array (T, B, n)
+        tanh(c); written to.
+    P : Array (4, T, B, n)
+        W x + b of o, i, f, times -1, and of g. Written over.
+    U : Array (4, n, n)
+        The transposes of -U of o, i, f, and of U of g.
+    """
     xp = xp_of(h)
     Uh, ig, sigmoid = xp.empty_like(P[:, 0]), xp.empty_like(P[0, 0]), sequence.sigmoid_in_place(P)
     for h_prev, c_prev, h_t, c_t, y_t, gates in zip(h[:-1], c[:-1], h[1:], c[1:], y, P.swapaxes(0, 1), strict=True):
@@ -103,8 +115,26 @@ def backward(cell: LSTM, weights: Weights, tape: Tape, dh: Array, dh_T: Pair | N
 def backward_loop(
     dh_t: Array, dc_t: Array, dh: Array, da: Array, F: Array, F_o: Array, F_y: Array, f: Array, U: Array
 ) -> None:
-    """Back through a chunk of time: da of o, i, f, g from the factors F (of i, f, g), F_o and F_y; dh_t and dc_t are
-    carried on in place.
+    """Back through a chunk of time.
+
+    Parameters
+    ----------
+    dh_t : Array (B, n)
+        All of dL/dh at the chunk's end, without dh's; carried on in place.
+    dc_t : Array (B, n)
+        All of dL/dc there but what comes through h; carried on in place.
+    dh : Array (steps, B, n)
+        The loss's own gradient.
+    da : Array (4, steps, B, n)
+        Of o, i, f, g; written to.
+    F : Array (3, steps, B, n)
+        The factors of i, f, g.
+    F_o, F_y : Array (steps, B, n)
+        The factors of o and of y.
+    f : Array (steps, B, n)
+        The forget gate.
+    U : Array (4, n, n)
+        U of o, i, f, g.
     """
     xp = xp_of(dh_t)
     dy, Uda = xp.empty_like(dh_t), xp.empty_like(da[:, 0])

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ortho_ref.backend import Array, library_of, xp_of
 from ortho_ref.cells.cell import State, Weights, is_tokens
@@ -22,8 +23,16 @@ _CHUNK_ROWS = 512
 class Tape(NamedTuple):
     """What backward needs; None where a cell has no such thing.
 
-    x: as given.  gates (G, T, B, n): after their activations; of a complex cell the pre-activation z (T, B, n).
-    h, c (T+1, B, n): states.  y (T, B, n): the LSTM's tanh(c), the p = U_h h_prev of a GRU that resets after it.
+    Attributes
+    ----------
+    x : Array (T, B, m), or integer tokens (T, B)
+        As given.
+    gates : Array (G, T, B, n)
+        After their activations; of a complex cell the pre-activation z (T, B, n).
+    h, c : Array (T+1, B, n)
+        The states.
+    y : Array (T, B, n)
+        The LSTM's tanh(c), the p = U_h h_prev of a GRU that resets after it.
     """
 
     x: Array
@@ -34,7 +43,24 @@ class Tape(NamedTuple):
 
 
 def stack(weights: Weights, kind: str, gates: str, negated: int = 0) -> Array:
-    """weights[kind_g] for g in gates as one array (gates, ...), the first `negated` of them times -1."""
+    """The weights of several gates as one array.
+
+    Parameters
+    ----------
+    weights : Weights
+        The cell's.
+    kind : str
+        "W", "U" or "b".
+    gates : str
+        Their letters, in order.
+    negated : int
+        How many of them, the first, come times -1; 0 unless given.
+
+    Returns
+    -------
+    Array (gates, ...)
+        Fresh.
+    """
     xp = xp_of(*weights.values())
     stacked = xp.stack([weights[f"{kind}_{gate}"] for gate in gates])
     stacked[:negated] *= -1
@@ -42,11 +68,22 @@ def stack(weights: Weights, kind: str, gates: str, negated: int = 0) -> Array:
 
 
 def transposed(U: Array) -> Array:
-    """Contiguous copies of the transposes of U (..., n, m): a product with a transposed view is slower in some BLAS."""
+    """Contiguous copies of transposes: a product with a transposed view is slower in some BLAS.
+
+    Parameters
+    ----------
+    U : Array (..., n, m)
+        One matrix or several.
+
+    Returns
+    -------
+    Array (..., m, n)
+        Contiguous.
+    """
     return xp_of(U).ascontiguousarray(U.swapaxes(-1, -2))
 
 
-def _with_ones(x: Array, dtype: Any) -> Array:
+def _with_ones(x: Array, dtype: DTypeLike) -> Array:
     T, B, m = x.shape
     xp = xp_of(x)
     rows = xp.empty((T * B, m + 1), dtype)
@@ -56,7 +93,22 @@ def _with_ones(x: Array, dtype: Any) -> Array:
 
 
 def input_products(W: Array, b: Array, x: Array) -> Array:
-    """P (G, T, B, n) from W (G, n, m), b (G, n) and x (T, B, m) or tokens (T, B)."""
+    """W x + b of all gates and steps at once.
+
+    Parameters
+    ----------
+    W : Array (G, n, m)
+        The input weights.
+    b : Array (G, n)
+        The biases.
+    x : Array (T, B, m), or integer tokens (T, B)
+        The sequence.
+
+    Returns
+    -------
+    Array (G, T, B, n)
+        P.
+    """
     xp = xp_of(W, b, x)
     G, n, _ = W.shape
     T, B = x.shape[:2]
@@ -72,13 +124,43 @@ def input_products(W: Array, b: Array, x: Array) -> Array:
 
 
 def input_product(W: Array, b: Array, activation: str, x: Array) -> Array:
-    """P (T, B, n) of a cell with one product; without b where the activation takes it inside."""
+    """W x + b at all steps of a cell with one product; without b where the activation takes it inside.
+
+    Parameters
+    ----------
+    W : Array (n, m)
+        The input weight.
+    b : Array (n,)
+        The bias.
+    activation : str
+        Phi.
+    x : Array (T, B, m), or integer tokens (T, B)
+        The sequence.
+
+    Returns
+    -------
+    Array (T, B, n)
+        P.
+    """
     before = b if bias_before(activation) else xp_of(b).zeros_like(b)
     return input_products(W[None], before[None], x)[0]
 
 
 class InputGradients:
-    """dW (G, n, m), db (G, n) and dx (T, B, m), None for tokens, summed up chunk by chunk of time."""
+    """The gradients of W, b and x, summed up chunk by chunk of time.
+
+    Parameters
+    ----------
+    W : Array (G, n, m)
+        The input weights.
+    x : Array (T, B, m), or integer tokens (T, B)
+        The sequence.
+
+    Attributes
+    ----------
+    dx : Array (T, B, m) or None
+        None for tokens.
+    """
 
     def __init__(self, W: Array, x: Array) -> None:
         xp = xp_of(W, x)
@@ -91,7 +173,15 @@ class InputGradients:
             self._dW_b, self.dx = xp.zeros((G, n, m + 1), W.dtype), xp.empty(x.shape, W.dtype)
 
     def add(self, t: slice, da: Array) -> None:
-        """Take in da (G, steps, B, n), the cotangents of W x + b at the time steps t."""
+        """Take in a chunk of time.
+
+        Parameters
+        ----------
+        t : slice
+            Its time steps.
+        da : Array (G, steps, B, n)
+            The cotangents of W x + b there.
+        """
         G, n, m = self._W.shape
         rows, x = da.reshape(G, -1, n), self._x[t]
         N = rows.shape[1]
@@ -107,7 +197,15 @@ class InputGradients:
         self.dx[t] = dx.reshape(x.shape)
 
     def sums(self) -> tuple[Array, Array]:
-        """(dW, db) of all that was taken in, contiguous."""
+        """The sums of all that was taken in.
+
+        Returns
+        -------
+        dW : Array (G, n, m)
+            Contiguous.
+        db : Array (G, n)
+            Contiguous.
+        """
         xp = xp_of(self._W)
         if self.dx is None:
             # every row of da went to exactly one token
@@ -115,7 +213,7 @@ class InputGradients:
         return xp.ascontiguousarray(self._dW_b[:, :, :-1]), xp.ascontiguousarray(self._dW_b[:, :, -1])
 
 
-def _one_hot(tokens: Array, m: int, dtype: Any) -> Any:
+def _one_hot(tokens: Array, m: int, dtype: DTypeLike) -> Any:
     """Sparse (N, m), a 1 in each row at its token."""
     library = library_of(tokens)
     xp, N = library.xp, tokens.shape[0]
@@ -126,19 +224,62 @@ def _one_hot(tokens: Array, m: int, dtype: Any) -> Any:
 
 
 def recurrent_gradients(da: Array, h_prev: Array) -> Array:
-    """dU (..., n, n) = sum over time and batch of da h_prev^T, from da (..., steps, B, n) and h_prev (steps, B, n)."""
+    """dU: the sum over time and batch of da h_prev^T.
+
+    Parameters
+    ----------
+    da : Array (..., steps, B, n)
+        The cotangents of U h_prev.
+    h_prev : Array (steps, B, n)
+        What U was applied to.
+
+    Returns
+    -------
+    Array (..., n, n)
+        dU.
+    """
     n = da.shape[-1]
     rows = da.reshape(*da.shape[:-3], -1, n)
     return xp_of(da).matmul(rows.swapaxes(-1, -2), h_prev.reshape(-1, n))
 
 
 def unstack(kind: str, gates: str, stacked: Array) -> Weights:
-    """The inverse of `stack`."""
+    """The inverse of `stack`.
+
+    Parameters
+    ----------
+    kind : str
+        "W", "U" or "b".
+    gates : str
+        Their letters, in order.
+    stacked : Array (gates, ...)
+        What is taken apart.
+
+    Returns
+    -------
+    Weights
+        Views, by name.
+    """
     return {f"{kind}_{gate}": stacked[g] for g, gate in enumerate(gates)}
 
 
 def initial_state(x: Array, U: Array, h0: State | None) -> Array:
-    """An uninitialised (T+1, B, n) with h0 (or zeros) as its entry 0."""
+    """The array that the states are written to.
+
+    Parameters
+    ----------
+    x : Array (T, B, m), or integer tokens (T, B)
+        The sequence.
+    U : Array (..., n)
+        Tells n and dtype.
+    h0 : State, optional
+        (B, n).
+
+    Returns
+    -------
+    Array (T+1, B, n)
+        Uninitialised, with h0 (or zeros) as its entry 0.
+    """
     xp = xp_of(x, U, h0)
     h = xp.empty((x.shape[0] + 1, x.shape[1], U.shape[-1]), U.dtype)
     h[0] = 0 if h0 is None else h0
@@ -146,7 +287,20 @@ def initial_state(x: Array, U: Array, h0: State | None) -> Array:
 
 
 def last_cotangent(dh: Array, dh_T: State | None) -> Array:
-    """A fresh (B, n) array that starts as dh_T, or as zeros."""
+    """Where the cotangent of the state begins.
+
+    Parameters
+    ----------
+    dh : Array (T, B, n)
+        The loss's own gradient.
+    dh_T : State, optional
+        (B, n).
+
+    Returns
+    -------
+    Array (B, n)
+        Fresh: dh_T, or zeros.
+    """
     xp = xp_of(dh, dh_T)
     return xp.zeros_like(dh[0], order="C") if dh_T is None else xp.array(dh_T, order="C")
 
@@ -157,9 +311,19 @@ def bias_before(activation: str) -> bool:
 
 
 def sigmoid_in_place(like: Array) -> Callable[[Array], None]:
-    """The function -a <- sigma(a) on arrays of like's precision, the sign being in the weights already.
+    """The function -a <- sigma(a), the sign being in the weights already.
 
-    As accurate for shut gates as for others.  exp overflows to infinity, and the gate is 0; `overflow` allows that.
+    As accurate for shut gates as for others. exp overflows to infinity, and the gate is 0; `overflow` allows that.
+
+    Parameters
+    ----------
+    like : Array
+        Tells library and precision.
+
+    Returns
+    -------
+    callable
+        (Array) -> None.
     """
     xp = xp_of(like)
     one = xp.ones((), like.dtype)
@@ -178,7 +342,22 @@ def overflow() -> contextlib.AbstractContextManager[None]:
 
 
 def in_place(activation: str, b: Array, scratch: Array) -> Callable[[Array], None]:
-    """The function a <- Phi(a, b) on arrays like `scratch`; b is already in a where `bias_before`."""
+    """The function a <- Phi(a, b).
+
+    Parameters
+    ----------
+    activation : str
+        Phi.
+    b : Array (n,)
+        The bias; it is already in a where `bias_before`.
+    scratch : Array
+        Shaped like a; written to.
+
+    Returns
+    -------
+    callable
+        (Array) -> None.
+    """
     xp = xp_of(b, scratch)
 
     def tanh(a: Array) -> None:
@@ -200,7 +379,20 @@ def in_place(activation: str, b: Array, scratch: Array) -> Callable[[Array], Non
 
 
 def derivative(activation: str, y: Array) -> Array:
-    """Phi' as a fresh array, from the value y = Phi(a, b) alone."""
+    """Phi' from the value alone.
+
+    Parameters
+    ----------
+    activation : str
+        Phi.
+    y : Array
+        Phi(a, b).
+
+    Returns
+    -------
+    Array
+        Shaped like y; fresh.
+    """
     xp = xp_of(y)
     if activation == "tanh":
         d = y * y
@@ -211,15 +403,40 @@ def derivative(activation: str, y: Array) -> Array:
 
 
 def inside_bias_gradient(y: Array, da: Array) -> Array:
-    """db (n,) of modrelu's own bias from its value y and da, both (steps, B, n)."""
+    """db of modrelu's own bias.
+
+    Parameters
+    ----------
+    y : Array (steps, B, n)
+        modrelu's value.
+    da : Array (steps, B, n)
+        The cotangent of its argument.
+
+    Returns
+    -------
+    Array (n,)
+        Summed over time and batch.
+    """
     return (xp_of(y).sign(y) * da).sum(axis=(0, 1))  # [bp:modrelu-real]
 
 
 def chunks(h_prev: Array) -> tuple[int, Iterator[slice]]:
-    """How many time steps of (T, B, n) make a chunk, and the chunks as slices of time, the last first.
+    """Chunks of time, the last first.
 
     On the host a chunk has some hundred rows: enough for the gradients' GEMMs to run at full speed on it, and few
-    enough to be in the cache still when they do.  On a device it is the whole sequence.
+    enough to be in the cache still when they do. On a device it is the whole sequence.
+
+    Parameters
+    ----------
+    h_prev : Array (T, B, n)
+        Tells T, B and the device.
+
+    Returns
+    -------
+    steps : int
+        How many time steps make a chunk.
+    slices : iterator of slice
+        Of time.
     """
     T, B = h_prev.shape[:2]
     steps = min(T, max(1, _CHUNK_ROWS // B)) if library_of(h_prev).device == "cpu" else T

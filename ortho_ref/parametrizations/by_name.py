@@ -26,8 +26,18 @@ from ortho_ref.parametrizations.structured import StructuredUnitary
 
 
 class Form(NamedTuple):
-    """kind: the class.  integers: those after its name, as the list of forms has them; from `least` to `most` of them.
-    make: from (n, complex, *integers).
+    """How a parametrization is written and made.
+
+    Attributes
+    ----------
+    kind : type
+        The class.
+    integers : str
+        Those after its name, as the list of forms has them.
+    least, most : int
+        How many of them there may be.
+    make : callable
+        make(n, complex, *integers) -> the parametrization.
     """
 
     kind: type[Parametrization]
@@ -64,7 +74,18 @@ PARAMETRIZATIONS: dict[str, type[Parametrization]] = {name: form.kind for name, 
 
 
 def name_of(p: Parametrization) -> str:
-    """The name of a parametrization; of one that is not on the list that of its class."""
+    """The name of a parametrization; of one that is not on the list that of its class.
+
+    Parameters
+    ----------
+    p : Parametrization
+        With any options.
+
+    Returns
+    -------
+    str
+        Without its integers, "householder".
+    """
     return next((name for name, kind in PARAMETRIZATIONS.items() if type(p) is kind), type(p).__name__)
 
 
@@ -73,10 +94,26 @@ FORMS = ", ".join(f"{name}{form.integers}" for name, form in _FORMS.items())
 
 
 def by_name(text: str, n: int, complex: bool = False) -> Parametrization:
-    """The parametrization that `text` names, for an n x n weight of a real or complex cell.
+    """The parametrization that `text` names.
 
-    ValueError for an unknown name, a wrong number of integers, or a value that no n allows; what this n does not allow
-    is refused by `init`.
+    Parameters
+    ----------
+    text : str
+        A name and its integers, "householder:8"; all of them: `FORMS`.
+    n : int
+        Of the n x n weight it is for.
+    complex : bool
+        Whether the cell is complex.
+
+    Returns
+    -------
+    Parametrization
+        What this n does not allow is refused by its `init`.
+
+    Raises
+    ------
+    ValueError
+        An unknown name, a wrong number of integers, or a value that no n allows.
     """
     name, *rest = text.split(":")
     if name in _FORMS:

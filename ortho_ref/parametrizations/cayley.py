@@ -15,17 +15,36 @@ A_tilde = (I + A)^{-1} is kept in the buffers: one LU factorisation serves U and
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ortho_ref.backend import Array, NotFiniteError, library_of, xp_of
 from ortho_ref.checks import check
 from ortho_ref.parametrizations.parametrization import Buffers, Parametrization, Params, is_integer
 
 
-def initial_A(rng: np.random.Generator, n: int, dtype: Any) -> Array:
-    """scoRNN's initial A (n, n): random planar rotations by up to pi / 2; the last row and column 0 for odd n."""
+def initial_A(rng: np.random.Generator, n: int, dtype: DTypeLike) -> Array:
+    """scoRNN's initial A: random planar rotations by up to pi / 2.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+        What the angles are drawn from.
+    n : int
+        A is n x n.
+    dtype : dtype
+        float32 or float64.
+
+    Returns
+    -------
+    Array (n, n)
+        On the host; the last row and column are 0 for odd n.
+
+    References
+    ----------
+    [ncgru:init-A], docs/equations.md.
+    """
     t = rng.uniform(0, np.pi / 2, n // 2)
     s = np.tan(t / 2).astype(dtype)
     A = np.zeros((n, n), dtype)
@@ -34,21 +53,69 @@ def initial_A(rng: np.random.Generator, n: int, dtype: Any) -> Array:
     return A
 
 
-def signs(n: int, negative_ones: int, dtype: Any) -> Array:
-    """The diagonal of D (n,): negative_ones entries -1, the last ones.  ValueError if there are more than n."""
+def signs(n: int, negative_ones: int, dtype: DTypeLike) -> Array:
+    """The diagonal of D.
+
+    Parameters
+    ----------
+    n : int
+        Its length.
+    negative_ones : int
+        How many entries are -1: the last ones.
+    dtype : dtype
+        float32 or float64.
+
+    Returns
+    -------
+    Array (n,)
+        On the host.
+
+    Raises
+    ------
+    ValueError
+        There are more of them than n.
+    """
     if negative_ones > n:
         raise ValueError(f"negative_ones is {negative_ones}; allowed: 0 to n = {n}")
     return np.repeat(np.array([1, -1], dtype), [n - negative_ones, negative_ones])
 
 
 def check_negative_ones(negative_ones: int) -> None:
-    """ValueError unless negative_ones is an integer >= 0."""
+    """An error unless negative_ones is an integer >= 0.
+
+    Parameters
+    ----------
+    negative_ones : int
+        What was given.
+
+    Raises
+    ------
+    ValueError
+        It is none.
+    """
     if not is_integer(negative_ones) or negative_ones < 0:
         raise ValueError(f"negative_ones is {negative_ones!r}; allowed: an integer from 0 to n")
 
 
 def check_skew(name: str, A: Array, n: int) -> None:
-    """ValueError unless A is real, n x n, finite and exactly skew."""
+    """An error unless A is real, n x n, finite and exactly skew.
+
+    Parameters
+    ----------
+    name : str
+        What the error calls it.
+    A : Array
+        What was given.
+    n : int
+        A is to be n x n.
+
+    Raises
+    ------
+    ValueError
+        It is not.
+    NotFiniteError
+        An entry is not finite.
+    """
     if A.shape != (n, n) or A.dtype.kind != "f":
         raise ValueError(f"{name} is {A.dtype} of shape {A.shape}; allowed: a real matrix of shape {(n, n)}")
     asymmetry = abs(A + A.T).max()
@@ -64,6 +131,16 @@ def inverse(A: Array) -> Array:
     """(I + A)^{-1} by LU, in A's own precision.
 
     For skew A the matrix I + A is never singular: its eigenvalues are 1 + i w.
+
+    Parameters
+    ----------
+    A : Array (n, n)
+        Skew.
+
+    Returns
+    -------
+    Array (n, n)
+        A_tilde.
     """
     xp, linalg = xp_of(A), library_of(A).linalg
     I = xp.eye(A.shape[0], dtype=A.dtype)
@@ -71,7 +148,25 @@ def inverse(A: Array) -> Array:
 
 
 def exact_buffers(A: Array, D: Array) -> Buffers:
-    """Buffers of the exact map at A: A_tilde = (I + A)^{-1}, U, and the diagonal D.  Errors as `check_skew`."""
+    """Buffers of the exact map at A.
+
+    Parameters
+    ----------
+    A : Array (n, n)
+        Skew.
+    D : Array (n,)
+        The diagonal.
+
+    Returns
+    -------
+    Buffers
+        U, A_tilde = (I + A)^{-1}, and D.
+
+    Raises
+    ------
+    ValueError
+        As `check_skew`.
+    """
     xp = xp_of(A, D)
     check_skew("A", A, D.shape[0])
     A_tilde = inverse(A)
@@ -80,16 +175,47 @@ def exact_buffers(A: Array, D: Array) -> Buffers:
 
 
 def cayley_pullback(A_tilde: Array, D: Array, U: Array, dU: Array) -> Array:
-    """dL/dA (n, n), exactly skew, from dL/dU."""
+    """dL/dA from dL/dU.
+
+    Parameters
+    ----------
+    A_tilde : Array (n, n)
+        (I + A)^{-1}.
+    D : Array (n,)
+        The diagonal.
+    U : Array (n, n)
+        The matrix.
+    dU : Array (n, n)
+        dL/dU.
+
+    Returns
+    -------
+    Array (n, n)
+        Exactly skew.
+    """
     V = A_tilde.T @ dU @ (xp_of(U).diag(D) + U.T)  # [ncgru:6]
     return V.T - V  # [ncgru:5]
 
 
 @dataclass(frozen=True)
 class ScaledCayley(Parametrization):
-    """Scaled Cayley transform, exact (ncgru:2-6; scoRNN).  Parameter A (n, n), skew.
+    """Scaled Cayley transform, exact (scoRNN). Parameter A (n, n), skew.
 
-    negative_ones: how many of D's diagonal entries are -1; det U = (-1)^negative_ones.
+    Buffers: U; A_tilde; D.
+
+    Parameters
+    ----------
+    negative_ones : int
+        How many of D's diagonal entries are -1; det U = (-1)^negative_ones.
+
+    Raises
+    ------
+    ValueError
+        It is no integer >= 0.
+
+    References
+    ----------
+    [ncgru:2-6], docs/equations.md.
     """
 
     negative_ones: int
@@ -97,7 +223,7 @@ class ScaledCayley(Parametrization):
     def __post_init__(self) -> None:
         check_negative_ones(self.negative_ones)
 
-    def init(self, rng: np.random.Generator, n: int, dtype: Any) -> tuple[Params, Buffers]:
+    def init(self, rng: np.random.Generator, n: int, dtype: DTypeLike) -> tuple[Params, Buffers]:
         """scoRNN's initial A."""
         A = initial_A(rng, n, dtype)
         return {"A": A}, exact_buffers(A, signs(n, self.negative_ones, dtype))

@@ -12,17 +12,36 @@ that map of E is the same map at A^T.  NOT this file: a base that moves, as in d
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ortho_ref.backend import Array, library_of, xp_of
 from ortho_ref.parametrizations.cayley import check_skew, initial_A
 from ortho_ref.parametrizations.parametrization import Buffers, Parametrization, Params
 
 
-def henaff_A(rng: np.random.Generator, n: int, dtype: Any) -> Array:
-    """A (n, n) of 2x2 blocks (0, t; -t, 0), t ~ U[-pi, pi), so that exp(A) turns by any angle (Henaff et al. 2016)."""
+def henaff_A(rng: np.random.Generator, n: int, dtype: DTypeLike) -> Array:
+    """An A of 2x2 blocks (0, t; -t, 0), t ~ U[-pi, pi), so that exp(A) turns by any angle.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+        What the t are drawn from.
+    n : int
+        A is n x n.
+    dtype : dtype
+        float32 or float64.
+
+    Returns
+    -------
+    Array (n, n)
+        On the host; the last row and column are 0 for odd n.
+
+    References
+    ----------
+    Henaff et al. 2016.
+    """
     t = rng.uniform(-np.pi, np.pi, n // 2).astype(dtype)
     A = np.zeros((n, n), dtype)
     i = np.arange(0, n - 1, 2)
@@ -31,7 +50,20 @@ def henaff_A(rng: np.random.Generator, n: int, dtype: Any) -> Array:
 
 
 def exponential_derivative(A: Array, E: Array) -> Array:
-    """Derivative of the matrix exponential at A (n, n) in the direction E (n, n)."""
+    """Derivative of the matrix exponential.
+
+    Parameters
+    ----------
+    A : Array (n, n)
+        Where.
+    E : Array (n, n)
+        In which direction.
+
+    Returns
+    -------
+    Array (n, n)
+        Of A's precision.
+    """
     xp, linalg = xp_of(A, E), library_of(A, E).linalg
     if hasattr(linalg, "expm_frechet"):
         return linalg.expm_frechet(A, E, compute_expm=False).astype(A.dtype, copy=False)  # [bp:expm/1]
@@ -45,9 +77,21 @@ _INITIAL = {"henaff": henaff_A, "cayley": initial_A}
 
 @dataclass(frozen=True)
 class Exponential(Parametrization):
-    """U = exp(A) (EXPRNN; sgornn:2-alt).  Parameter A (n, n), skew.  det U = 1.
+    """U = exp(A) (EXPRNN). Parameter A (n, n), skew. det U = 1.
 
-    initial: "henaff", rotations by any angle, or "cayley", scoRNN's A: the two that EXPRNN's code starts from.
+    Parameters
+    ----------
+    initial : str
+        "henaff", rotations by any angle, or "cayley", scoRNN's A: the two that EXPRNN's code starts from.
+
+    Raises
+    ------
+    ValueError
+        There is no such initial value.
+
+    References
+    ----------
+    [sgornn:2-alt], docs/equations.md.
     """
 
     initial: str = "henaff"
@@ -56,7 +100,7 @@ class Exponential(Parametrization):
         if not isinstance(self.initial, str) or self.initial not in _INITIAL:
             raise ValueError(f"initial is {self.initial!r}; allowed: {', '.join(map(repr, _INITIAL))}")
 
-    def init(self, rng: np.random.Generator, n: int, dtype: Any) -> tuple[Params, Buffers]:
+    def init(self, rng: np.random.Generator, n: int, dtype: DTypeLike) -> tuple[Params, Buffers]:
         """A of random planar rotations, the last row and column 0 for odd n."""
         params = {"A": _INITIAL[self.initial](rng, n, dtype)}
         return params, self.rebuild(params, {"U": params["A"]})

@@ -1,9 +1,9 @@
 """An unconstrained matrix, so that every weight is handled alike."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ortho_ref.backend import Array
 from ortho_ref.initial import glorot
@@ -17,7 +17,7 @@ class Free(Parametrization):
     In a layer it says that the cell's own initial value is trained as it is, complex where the cell is.
     """
 
-    def init(self, rng: np.random.Generator, n: int, dtype: Any) -> tuple[Params, Buffers]:
+    def init(self, rng: np.random.Generator, n: int, dtype: DTypeLike) -> tuple[Params, Buffers]:
         """U Glorot uniform."""
         U = glorot(rng, (n, n), dtype)
         return {"": U}, {"U": U}

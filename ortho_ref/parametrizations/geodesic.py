@@ -11,9 +11,10 @@ for n from 32 to 128; `health` tells.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ortho_ref.backend import Array, complex_dtype, library_of, xp_of
 from ortho_ref.parametrizations.parametrization import Buffers, Parametrization, Params, check_parameter, defect
@@ -24,11 +25,16 @@ TOLERANCE = 1e-2
 
 @dataclass(frozen=True)
 class GeodesicUnitary(Parametrization):
-    """Full-capacity unitary matrix (goru:2.9-2.10, corrected).  Parameter X (n, n), complex, unitary: U itself."""
+    """Full-capacity unitary matrix. Parameter X (n, n), complex, unitary: U itself.
+
+    References
+    ----------
+    [goru:2.9-2.10], corrected; docs/equations.md, docs/errata.md (E-goru-03).
+    """
 
     complex: ClassVar[bool] = True
 
-    def init(self, rng: np.random.Generator, n: int, dtype: Any) -> tuple[Params, Buffers]:
+    def init(self, rng: np.random.Generator, n: int, dtype: DTypeLike) -> tuple[Params, Buffers]:
         """A random draw of uRNN's factorisation (urnn:6), as in the released code."""
         X = StructuredUnitary().init(rng, n, np.float64)[1]["U"].astype(complex_dtype(dtype))
         return {"X": X}, {"U": X.copy()}

@@ -18,9 +18,9 @@ never changes by training, stands in place of the -1, so that both determinants 
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ortho_ref.backend import Array, library_of, xp_of
 from ortho_ref.checks import check
@@ -29,9 +29,21 @@ from ortho_ref.parametrizations.parametrization import Buffers, Parametrization,
 
 @dataclass(frozen=True)
 class Householder(Parametrization):
-    """Product of Householder reflections (goru:householder; oRNN).  Parameter V (n, m), lower trapezoidal.
+    """Product of Householder reflections (oRNN). Parameter V (n, m), lower trapezoidal.
 
-    reflections: m, from 1 to n.  det U = (-1)^m for m < n.
+    Parameters
+    ----------
+    reflections : int
+        m, from 1 to n. det U = (-1)^m for m < n.
+
+    Raises
+    ------
+    ValueError
+        It is no integer >= 1.
+
+    References
+    ----------
+    [goru:householder], docs/equations.md.
     """
 
     reflections: int
@@ -40,7 +52,7 @@ class Householder(Parametrization):
         if not is_integer(self.reflections) or self.reflections < 1:
             raise ValueError(f"reflections is {self.reflections!r}; allowed: an integer from 1 to n")
 
-    def init(self, rng: np.random.Generator, n: int, dtype: Any) -> tuple[Params, Buffers]:
+    def init(self, rng: np.random.Generator, n: int, dtype: DTypeLike) -> tuple[Params, Buffers]:
         """Columns of unit length, uniform in direction (oRNN).  ValueError if there are more of them than n."""
         if self.reflections > n:
             raise ValueError(f"reflections is {self.reflections}; allowed: 1 to n = {n}")

@@ -22,9 +22,9 @@ is, so that all weights' norms are read together.
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ortho_ref.backend import Array, NotFiniteError, xp_of
 from ortho_ref.checks import Pending
@@ -40,7 +40,22 @@ from ortho_ref.parametrizations.parametrization import Buffers, Parametrization,
 
 
 def neumann_inverse(A_tilde: Array, P: Array, order: int) -> Array:
-    """(I + P + ... + P^order) A_tilde, the approximate (I + A - delta)^{-1} for P = A_tilde delta."""
+    """(I + P + ... + P^order) A_tilde, the approximate (I + A - delta)^{-1} for P = A_tilde delta.
+
+    Parameters
+    ----------
+    A_tilde : Array (n, n)
+        (I + A)^{-1}.
+    P : Array (n, n)
+        A_tilde delta.
+    order : int
+        The highest power kept.
+
+    Returns
+    -------
+    Array (n, n)
+        Of the precision of both.
+    """
     F = A_tilde
     for _ in range(order):
         F = A_tilde + P @ F  # [ncgru:alg1/7] [ncgru:16-18]
@@ -49,13 +64,27 @@ def neumann_inverse(A_tilde: Array, P: Array, order: int) -> Array:
 
 @dataclass(frozen=True)
 class NeumannCayley(Parametrization):
-    """Neumann-Cayley orthogonal matrix (ncgru:16-18, Algorithm 1).  Parameter A (n, n), skew.
-
-    negative_ones: how many of D's diagonal entries are -1.
-    order: highest power kept of the series, 1, 2 or 3; the paper's default is 2.
-    reset_every: updates between exact inverses; the paper uses 50 (copying: 20).  None: only the one at the start.
+    """Neumann-Cayley orthogonal matrix (Algorithm 1). Parameter A (n, n), skew.
 
     Buffers: U; A_tilde; D; P of the last update; step, the updates so far; forced_resets, those with ||P||_2 >= 1.
+
+    Parameters
+    ----------
+    negative_ones : int
+        How many of D's diagonal entries are -1.
+    order : int
+        Highest power kept of the series, 1, 2 or 3; the paper's default is 2.
+    reset_every : int or None
+        Updates between exact inverses; the paper uses 50 (copying: 20). None: only the one at the start.
+
+    Raises
+    ------
+    ValueError
+        One of them is not allowed.
+
+    References
+    ----------
+    [ncgru:16-18], [ncgru:alg1], docs/equations.md.
     """
 
     negative_ones: int
@@ -69,7 +98,7 @@ class NeumannCayley(Parametrization):
         if self.reset_every is not None and (not isinstance(self.reset_every, int) or self.reset_every < 1):
             raise ValueError(f"reset_every is {self.reset_every!r}; allowed: an integer >= 1, or None")
 
-    def init(self, rng: np.random.Generator, n: int, dtype: Any) -> tuple[Params, Buffers]:
+    def init(self, rng: np.random.Generator, n: int, dtype: DTypeLike) -> tuple[Params, Buffers]:
         """scoRNN's initial A, A_tilde and U exact."""
         A = initial_A(rng, n, dtype)
         buffers = exact_buffers(A, signs(n, self.negative_ones, dtype))  # [ncgru:alg1/2]
@@ -88,7 +117,22 @@ class NeumannCayley(Parametrization):
     def retract(self, params: Params, buffers: Buffers, delta: Params) -> tuple[Params, Buffers]:
         """Lines 6 to 8 of Algorithm 1, and the exact reset where it is due or forced.
 
-        Raises ValueError unless delta is exactly skew; NotFiniteError if it or ||P|| is not finite.
+        Parameters
+        ----------
+        params, buffers, delta : dict
+            As in `Parametrization.retract`.
+
+        Returns
+        -------
+        params, buffers : dict
+            The new ones.
+
+        Raises
+        ------
+        ValueError
+            delta is not exactly skew.
+        NotFiniteError
+            It or ||P|| is not finite.
         """
         moved: tuple[Params, Buffers] = self._begin(params, buffers, delta).complete()
         return moved

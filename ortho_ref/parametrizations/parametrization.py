@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ortho_ref.backend import Array, xp_of
 from ortho_ref.checks import Pending, check_finite
@@ -32,33 +33,145 @@ class Parametrization(ABC):
         return False
 
     @abstractmethod
-    def init(self, rng: np.random.Generator, n: int, dtype: Any) -> tuple[Params, Buffers]:
-        """Parameters and buffers to begin with, U built, on the host.  ValueError if n does not suit the options."""
+    def init(self, rng: np.random.Generator, n: int, dtype: DTypeLike) -> tuple[Params, Buffers]:
+        """Parameters and buffers to begin with, U built.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            What they are drawn from.
+        n : int
+            U is n x n.
+        dtype : dtype
+            The real precision, float32 or float64.
+
+        Returns
+        -------
+        params : Params
+            The parameters by name, on the host.
+        buffers : Buffers
+            U, constants and counters, on the host.
+
+        Raises
+        ------
+        ValueError
+            n does not suit the options.
+        """
 
     @abstractmethod
     def rebuild(self, params: Params, buffers: Buffers) -> Buffers:
-        """The buffers with U afresh from the parameters; constants pass through.  ValueError for bad parameters."""
+        """The buffers with U afresh from the parameters.
+
+        Parameters
+        ----------
+        params : Params
+            The parameters by name.
+        buffers : Buffers
+            Those they had; constants pass through.
+
+        Returns
+        -------
+        Buffers
+            Fresh.
+
+        Raises
+        ------
+        ValueError
+            A parameter has a wrong shape or kind, or is not what the method allows.
+        NotFiniteError
+            An entry of one is not finite.
+        """
 
     @abstractmethod
     def pullback(self, params: Params, buffers: Buffers, dU: Array) -> Params:
-        """dL/dU (n, n) -> dL/dparams, under the parameters' names."""
+        """The adjoint of `rebuild`.
+
+        Parameters
+        ----------
+        params : Params
+            The parameters by name.
+        buffers : Buffers
+            Those that belong to them.
+        dU : Array (n, n)
+            dL/dU.
+
+        Returns
+        -------
+        Params
+            dL/dparams, under the parameters' names.
+        """
 
     def retract(self, params: Params, buffers: Buffers, delta: Params) -> tuple[Params, Buffers]:
-        """Subtract the optimizer's delta (learning rate included) and update U."""
+        """Subtract the optimizer's delta and update U.
+
+        Parameters
+        ----------
+        params : Params
+            The parameters by name.
+        buffers : Buffers
+            Those that belong to them.
+        delta : Params
+            By the same names, learning rate included.
+
+        Returns
+        -------
+        params : Params
+            The new parameters.
+        buffers : Buffers
+            The new buffers.
+
+        Raises
+        ------
+        ValueError
+            The delta, or what it leads to, is not what the method allows.
+        """
         params = {name: value - delta[name] for name, value in params.items()}
         return params, self.rebuild(params, buffers)
 
     def begin_retract(self, params: Params, buffers: Buffers, delta: Params) -> Pending:
-        """`retract` up to where it has to know a number; several such updates are read in one copy."""
+        """`retract` up to where it has to know a number; several such updates are read in one copy.
+
+        Parameters
+        ----------
+        params, buffers, delta : dict
+            As `retract` takes them.
+
+        Returns
+        -------
+        Pending
+            Its result is that of `retract`.
+        """
         return Pending((), lambda _: self.retract(params, buffers, delta))
 
     def count(self, n: int) -> int:
-        """Free real parameters: every entry, a complex one twice."""
+        """Free real parameters: every entry, a complex one twice.
+
+        Parameters
+        ----------
+        n : int
+            U is n x n.
+
+        Returns
+        -------
+        int
+            How many.
+        """
         params, _ = self.init(np.random.default_rng(0), n, np.float64)
         return sum(value.size * (2 if value.dtype.kind == "c" else 1) for value in params.values())
 
     def health(self, buffers: Buffers) -> dict[str, float]:
-        """Figures to log: the defect ||U^H U - I||_2, and what a method itself watches.  Costs O(n^3)."""
+        """Figures to log: the defect ||U^H U - I||_2, and what a method itself watches. Costs O(n^3).
+
+        Parameters
+        ----------
+        buffers : Buffers
+            With U.
+
+        Returns
+        -------
+        dict of str to float
+            By name.
+        """
         return {"defect": defect(buffers["U"])}
 
 
@@ -78,7 +191,26 @@ def is_integer(value: object) -> bool:
 
 
 def check_parameter(name: str, value: Array, shape: tuple[int, ...], kind: str = "f") -> None:
-    """ValueError unless the parameter has this shape and kind ("f" real, "c" complex); NotFiniteError if not finite."""
+    """An error unless the parameter is what a parametrization takes.
+
+    Parameters
+    ----------
+    name : str
+        What the error calls it.
+    value : Array
+        What was given.
+    shape : tuple of int
+        The one allowed.
+    kind : str
+        "f" real, the default, or "c" complex.
+
+    Raises
+    ------
+    ValueError
+        It has another shape or kind.
+    NotFiniteError
+        It is not finite.
+    """
     if value.shape != shape or value.dtype.kind != kind:
         needed = {"f": "real", "c": "complex"}[kind]
         raise ValueError(f"{name} is {value.dtype} of shape {value.shape}; allowed: {needed}, of shape {shape}")

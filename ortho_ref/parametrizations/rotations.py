@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ortho_ref.backend import Array, complex_dtype, xp_of
 from ortho_ref.initial import uniform
@@ -34,11 +35,16 @@ from ortho_ref.parametrizations.parametrization import Buffers, Parametrization,
 
 
 class Layer(NamedTuple):
-    """One layer.  Both functions return views, so that what is written to them stays.
+    """One layer. Both functions return views, so that what is written to them stays.
 
-    pairs: M (n, columns) -> its upper rows and its lower rows, shapes alike.
-    angles: (parameters or gradients, "theta" or "phi") -> the layer's own, shaped as the pairs without columns.
-    permutation: row i is taken from row permutation[i] first; None for no permutation.
+    Attributes
+    ----------
+    pairs : callable
+        M (n, columns) -> its upper rows and its lower rows, shapes alike.
+    angles : callable
+        (parameters or gradients, "theta" or "phi") -> the layer's own, shaped as the pairs without columns.
+    permutation : Array (n,) or None
+        Row i is taken from row permutation[i] first; None for no permutation.
     """
 
     pairs: Callable[[Array], tuple[Array, Array]]
@@ -47,7 +53,15 @@ class Layer(NamedTuple):
 
 
 def rotate(upper: Array, lower: Array, theta: Array) -> None:
-    """Rotate the pairs (..., columns) by theta (...), in place."""
+    """Rotate pairs of rows, in place.
+
+    Parameters
+    ----------
+    upper, lower : Array (..., columns)
+        The two rows of each pair.
+    theta : Array (...)
+        An angle for each pair.
+    """
     xp = xp_of(upper, lower, theta)
     c, s = xp.cos(theta)[..., None], xp.sin(theta)[..., None]
     turned = c * upper - s * lower  # [goru:rot]
@@ -56,14 +70,31 @@ def rotate(upper: Array, lower: Array, theta: Array) -> None:
 
 
 def phase(angle: Array) -> Array:
-    """e^{i angle}, to multiply rows (..., columns) by."""
+    """e^{i angle}, to multiply rows (..., columns) by.
+
+    Parameters
+    ----------
+    angle : Array (...)
+        Real.
+
+    Returns
+    -------
+    Array (..., 1)
+        Complex.
+    """
     xp = xp_of(angle)
     return (xp.cos(angle) + 1j * xp.sin(angle))[..., None]
 
 
 @dataclass(frozen=True)
 class Rotations(Parametrization):
-    """What the styles share.  Parameters: angles, and for a complex U phases and the final diagonal omega (n,)."""
+    """What the styles share. Parameters: angles, and for a complex U phases and the final diagonal omega (n,).
+
+    Attributes
+    ----------
+    limit : float
+        Angles are drawn from +- this.
+    """
 
     @abstractmethod
     def _shapes(self, n: int) -> dict[str, tuple[int, ...]]:
@@ -75,7 +106,7 @@ class Rotations(Parametrization):
 
     limit: ClassVar[float] = math.pi
 
-    def init(self, rng: np.random.Generator, n: int, dtype: Any) -> tuple[Params, Buffers]:
+    def init(self, rng: np.random.Generator, n: int, dtype: DTypeLike) -> tuple[Params, Buffers]:
         """Every angle uniform on +-pi (VPRNN: +-0.05).  ValueError if n does not suit the style."""
         shapes = self._shapes(n)
         children = rng.spawn(1 + len(shapes))
@@ -150,9 +181,23 @@ def _check_integer(name: str, value: Any, allowed: str, good: bool) -> None:
 
 @dataclass(frozen=True)
 class TunableRotations(Rotations):
-    """EURNN, tunable style (goru:tunable).  n even.  Parameters theta_A (L/2, n/2), theta_B (L/2, n/2 - 1).
+    """EURNN, tunable style. n even. Parameters theta_A (L/2, n/2), theta_B (L/2, n/2 - 1).
 
-    capacity: L, the number of layers, even, at most n.  complex: with phases phi_A, phi_B and the diagonal omega (n,).
+    Parameters
+    ----------
+    capacity : int
+        L, the number of layers, even, at most n; 2 unless given.
+    complex : bool
+        With phases phi_A, phi_B and the diagonal omega (n,).
+
+    Raises
+    ------
+    ValueError
+        The capacity is not an even number >= 2.
+
+    References
+    ----------
+    [goru:tunable], docs/equations.md.
     """
 
     capacity: int = 2
@@ -192,9 +237,16 @@ class TunableRotations(Rotations):
 
 @dataclass(frozen=True)
 class FFTRotations(Rotations):
-    """EURNN, FFT style (goru:fft).  n a power of two.  Parameter theta (log2(n), n/2).
+    """EURNN, FFT style. n a power of two. Parameter theta (log2(n), n/2).
 
-    complex: with phases phi (log2(n), n/2) and the diagonal omega (n,).
+    Parameters
+    ----------
+    complex : bool
+        With phases phi (log2(n), n/2) and the diagonal omega (n,).
+
+    References
+    ----------
+    [goru:fft], docs/equations.md.
     """
 
     complex: bool = False
@@ -223,10 +275,23 @@ class FFTRotations(Rotations):
 
 @dataclass(frozen=True)
 class VolumePreserving(Rotations):
-    """VPRNN's product of permutations and paired rotations (sgornn:2).  n even.  Parameter Theta (n/2, k).
+    """VPRNN's product of permutations and paired rotations. n even. Parameter Theta (n/2, k).
 
-    sublayers: k; None for 2 ceil(log2 n).  The permutations (k, n) are drawn with the first angles and never trained.
-    The printed Theta has the input size for n (E-sgornn-05).
+    The permutations (k, n) are drawn with the first angles and never trained.
+
+    Parameters
+    ----------
+    sublayers : int or None
+        k; None for 2 ceil(log2 n).
+
+    Raises
+    ------
+    ValueError
+        sublayers is neither an integer >= 1 nor None.
+
+    References
+    ----------
+    [sgornn:2], docs/equations.md. The printed Theta has the input size for n (E-sgornn-05).
     """
 
     sublayers: int | None = None

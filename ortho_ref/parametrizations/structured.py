@@ -14,9 +14,10 @@ The columns of I go through the factors together, so that U is dense.  F and F^{
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ortho_ref.backend import Array, complex_dtype, xp_of
 from ortho_ref.checks import check
@@ -26,12 +27,40 @@ from ortho_ref.parametrizations.rotations import phase
 
 
 def reflect(v: Array, s: Array) -> Array:
-    """R s = s - 2 v (v^H s) / |v|^2 for the columns of s (n, columns)."""
+    """R s = s - 2 v (v^H s) / |v|^2.
+
+    Parameters
+    ----------
+    v : Array (n,)
+        Not 0.
+    s : Array (n, columns)
+        What is reflected, column by column.
+
+    Returns
+    -------
+    Array (n, columns)
+        Fresh.
+    """
     return s - v[:, None] * (2 / _square(v) * (v.conj() @ s))  # [urnn:blocks]
 
 
 def reflection_gradient(v: Array, s: Array, ds: Array) -> Array:
-    """dL/dv (n,) of R = I - 2 v v^H / |v|^2 from its input s and its output's cotangent ds (n, columns)."""
+    """dL/dv of R = I - 2 v v^H / |v|^2.
+
+    Parameters
+    ----------
+    v : Array (n,)
+        Not 0.
+    s : Array (n, columns)
+        The input of R.
+    ds : Array (n, columns)
+        The cotangent of its output.
+
+    Returns
+    -------
+    Array (n,)
+        dL/dRe + i dL/dIm.
+    """
     p, g = v.conj() @ s, v.conj() @ ds  # [bp:householder]
     scale = 2 / _square(v)  # its square would leave the range of the dtype long before U does
     along = scale * (g.conj() * p).real.sum()
@@ -54,14 +83,18 @@ def _check_square(name: str, v: Array) -> None:
 
 @dataclass(frozen=True)
 class StructuredUnitary(Parametrization):
-    """uRNN's unitary matrix (urnn:6).  Parameters w_1, w_2, w_3 (n,) real; v_1, v_2 (n,) complex, not 0.
+    """uRNN's unitary matrix. Parameters w_1, w_2, w_3 (n,) real; v_1, v_2 (n,) complex, not 0.
 
     Buffers: U; the permutation, drawn with the first parameters and never trained.
+
+    References
+    ----------
+    [urnn:6], docs/equations.md.
     """
 
     complex: ClassVar[bool] = True
 
-    def init(self, rng: np.random.Generator, n: int, dtype: Any) -> tuple[Params, Buffers]:
+    def init(self, rng: np.random.Generator, n: int, dtype: DTypeLike) -> tuple[Params, Buffers]:
         """w uniform on +-pi, real and imaginary part of v uniform on +-1 (urnn:init); a uniform permutation."""
         own, *children = rng.spawn(6)
         w, v = children[:3], children[3:]

@@ -1,5 +1,6 @@
-"""Flax linen's SimpleCell, LSTMCell, OptimizedLSTMCell (FLAX_LSTM=OptimizedLSTMCell) and GRUCell, forward and by
-jax.grad, step by step.  Tokens are given as one-hot vectors.
+"""Flax linen's recurrent cells, forward and by jax.grad, step by step.  Tokens are given as one-hot vectors.
+
+SimpleCell, LSTMCell or OptimizedLSTMCell (FLAX_LSTM=OptimizedLSTMCell), and GRUCell.
 """
 
 import os

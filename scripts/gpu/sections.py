@@ -4,6 +4,7 @@ A section gets its settings and a dict, which it fills with figures as it goes, 
 what it raises is a failure too, and the figures so far are kept.
 """
 
+import importlib.util
 import os
 import platform
 import re
@@ -163,13 +164,11 @@ def suite(own: Settings, figures: Record) -> list[str]:
         log, xml = Path(folder) / "log", Path(folder) / "junit.xml"
         command = [sys.executable, "-m", "pytest", "-v", "--device", own.device, "-p", "no:cacheprovider"]
         # what else is installed does not take part; hypothesis's own plugin has its options
-        command += [
-            "-p",
-            "_hypothesis_pytestplugin",
-            "--continue-on-collection-errors",
-            f"--junitxml={xml}",
-            *own.suite,
-        ]
+        command += ["-p", "_hypothesis_pytestplugin", "--continue-on-collection-errors", f"--junitxml={xml}"]
+        figures["processes"] = _suite_processes(own)
+        if figures["processes"] > 1:
+            command += ["-p", "xdist.plugin", "--numprocesses", str(figures["processes"])]
+        command += own.suite
         environment = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(ROOT)}
         start = time.perf_counter()
         with open(log, "w") as stream:
@@ -195,6 +194,11 @@ def suite(own: Settings, figures: Record) -> list[str]:
     if code and not failed:
         return [f"pytest ended with {code}: {_last(text)}"]
     return failed if figures["tests"] else ["no test ran"]
+
+
+def _suite_processes(own: Settings) -> int:
+    """How many processes the tests run in: one where pytest-xdist is not."""
+    return max(1, own.suite_processes) if importlib.util.find_spec("xdist") else 1
 
 
 def _last(text: str) -> str:

@@ -7,9 +7,10 @@ import numpy as np
 
 from ortho_ref import models
 from ortho_ref.optimizers import OPTIMIZERS, ByName, Optimizer
+from ortho_ref.runs import TrainingRun
 from ortho_ref.schedules import Constant, LinearToZero, Schedule, Step
 from ortho_ref.task import Task
-from ortho_ref.training import Record, Trainer
+from ortho_ref.training import Record
 from scripts.grid.options import FLAGS, OPTIONS, check_task
 from tasks import by_name
 
@@ -182,7 +183,7 @@ def clipping(text: str | None) -> dict[str, Any]:
     raise ValueError(f"clip is {text!r}; allowed: value:LIMIT or norm:LIMIT with LIMIT above 0")
 
 
-def make_trainer(config: Record) -> Trainer:
+def make_trainer(config: Record) -> TrainingRun:
     """The trainer a config describes.
 
     Parameters
@@ -192,7 +193,7 @@ def make_trainer(config: Record) -> Trainer:
 
     Returns
     -------
-    Trainer
+    TrainingRun
         Before its first update.
 
     Raises
@@ -204,13 +205,13 @@ def make_trainer(config: Record) -> Trainer:
     DeviceError
         For a device that cannot be used here.
     """
-    return Trainer(
+    return TrainingRun(
         models.network(**config["network"]),
         make_task(config),
         make_optimizer(config),
-        config["iterations"],
         config["batch"],
         config["seed"],
+        iterations=config["iterations"],
         log_every=config["log_every"],
         evaluate_every=config["eval_every"],
         checkpoint_every=config["checkpoint_every"],

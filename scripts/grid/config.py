@@ -9,10 +9,11 @@ import numpy as np
 
 import ortho_ref
 from ortho_ref import models
-from ortho_ref.checkpoint import locked
+from ortho_ref.files import locked
 from ortho_ref.parametrizations import Exponential, GeodesicUnitary, NeumannCayley, ScaledCayley
+from ortho_ref.runs import CONFIG, RUN_FILES, read_config
 from ortho_ref.task import Task, check_integer
-from ortho_ref.training import CONFIG, RUN_FILES, Record, read_config
+from ortho_ref.training import Record
 from scripts.grid.build import make_task, network_arguments
 from scripts.grid.defaults import DEFAULTS
 from scripts.grid.options import DEFAULT, moved
@@ -45,71 +46,124 @@ def config_of(task: str, **options: Any) -> Record:
     OSError
         Where the task's data cannot be read.
     """
+    chosen = _chosen(task, options)
+    config = chosen | _defaults(chosen)
+    config |= _weights(config)
+    _check_numbers(config)
+    config |= {name: os.path.abspath(place) for name, place in moved(config).items()}
+    the_task = make_task(config)
+    next(the_task.batches(np.random.default_rng(0), config["batch"]))  # a batch that cannot be had is said here
+    config["network"] = network_arguments(the_task, config)
+    config |= _optimizers(config)
+    config["baseline"] = the_task.baseline
+    config["file_sha256"] = getattr(the_task, "sha256", None)
+    config["made_by"] = made_by()
+    return config
+
+
+def _chosen(task: str, options: Record) -> Record:
+    """The task and every option as given, or what is the default of every task and model; None where there is none."""
     if unknown := sorted(options.keys() - DEFAULT.keys()):
         raise TypeError(f"there is no option {', '.join(unknown)}; allowed: {', '.join(DEFAULT)}")
-    of_task = by_name.options_of(task)
+    by_name.options_of(task)  # a task that is none is said here
     given = DEFAULT | {name: value for name, value in options.items() if value is not None}
-    defaults, model = DEFAULTS[task], given["model"]
-    if model not in models.names():
-        raise ValueError(f"model is {model!r}; allowed: {', '.join(models.names())}")
+    if given["model"] not in models.names():
+        raise ValueError(f"model is {given['model']!r}; allowed: {', '.join(models.names())}")
     if given["dtype"] not in ("float32", "float64"):
         raise ValueError(f"dtype is {given['dtype']!r}; allowed: float32, float64")
-    config: Record = {"task": task, **given}
-    own: Record = of_task | {
+    return {"task": task, **given}
+
+
+def _defaults(config: Record) -> Record:
+    """The task's own values of the options that are not given, at the paper's size for the model."""
+    defaults = DEFAULTS[config["task"]]
+    own: Record = by_name.options_of(config["task"]) | {
         "batch": defaults.batch,
         "iterations": defaults.iterations,
-        "hidden": defaults.hidden_of(model),
+        "hidden": defaults.hidden_of(config["model"]),
         "lr": defaults.lr,
         "eval_every": defaults.eval_every,
     }
-    config |= {name: value for name, value in own.items() if config[name] is None}
-    of_model = models.options_of(model)
-    if "orthogonal" in of_model:
-        own_weights = [f"U_{gate}" for gate in config["orthogonal"] or of_model["orthogonal"]]
-    else:
-        own_weights = ["U"] if "negative_ones" in of_model else []
-    replaced = bool(own_weights) and set(own_weights) <= config["parametrize"].keys()
-    if replaced:
+    missing = {name: value for name, value in own.items() if config[name] is None}
+    if config["checkpoint_every"] is None:
+        missing["checkpoint_every"] = (config | missing)["eval_every"]
+    return missing
+
+
+def _weights(config: Record) -> Record:
+    """The options of the model's orthogonal weights: its own or the task's where none is given.
+
+    Raises ValueError for those of weights that --parametrize replaces, and for a reset of what has no series.
+    """
+    of_model = models.options_of(config["model"])
+    if replaced := _replaced(config, of_model):
         for name in ("negative_ones", "order", "reset_every"):
             if config[name] is not None:
-                raise ValueError(f"{name} is {config[name]!r}, but --parametrize replaces {', '.join(own_weights)}")
-    elif "negative_ones" in of_model and config["negative_ones"] is None:
-        paper = defaults.negative_ones.get(model) if config["hidden"] == own["hidden"] else None
-        config["negative_ones"] = config["hidden"] // 2 if paper is None else paper
+                raise ValueError(f"{name} is {config[name]!r}, but --parametrize replaces {', '.join(replaced)}")
+    completed: Record = {}
+    if "negative_ones" in of_model and config["negative_ones"] is None and not replaced:
+        completed["negative_ones"] = _negative_ones(config)
     if "order" in of_model:
-        if config["order"] == "exact" and config["reset_every"] is not None:
-            raise ValueError(f"reset_every is {config['reset_every']!r}, but order exact has no series to reset")
-        config["orthogonal"] = config["orthogonal"] or of_model["orthogonal"]
-        if not replaced:
-            config["order"] = config["order"] or str(of_model["order"])
-        if config["order"] not in (None, "exact") and config["reset_every"] is None:
-            config["reset_every"] = str(defaults.reset_every)
-    if config["checkpoint_every"] is None:
-        config["checkpoint_every"] = config["eval_every"]
+        completed |= _neumann(config, of_model, replaced=bool(replaced))
+    return completed
+
+
+def _replaced(config: Record, of_model: Record) -> list[str]:
+    """The orthogonal weights of the model's own, if --parametrize replaces them all; else none."""
+    if "orthogonal" in of_model:
+        own = [f"U_{gate}" for gate in config["orthogonal"] or of_model["orthogonal"]]
+    else:
+        own = ["U"] if "negative_ones" in of_model else []
+    return own if set(own) <= config["parametrize"].keys() else []
+
+
+def _negative_ones(config: Record) -> int:
+    """The paper's count of -1s where the hidden size is the paper's, else n/2."""
+    defaults, model, n = DEFAULTS[config["task"]], config["model"], config["hidden"]
+    paper = defaults.negative_ones.get(model) if n == defaults.hidden_of(model) else None
+    return n // 2 if paper is None else paper
+
+
+def _neumann(config: Record, of_model: Record, replaced: bool) -> Record:
+    """Which weights are orthogonal, the series' order, and when it is reset; no order where they are replaced."""
+    order, reset_every = config["order"], config["reset_every"]
+    if order == "exact" and reset_every is not None:
+        raise ValueError(f"reset_every is {reset_every!r}, but order exact has no series to reset")
+    if not replaced:
+        order = order or str(of_model["order"])
+    if order not in (None, "exact") and reset_every is None:
+        reset_every = str(DEFAULTS[config["task"]].reset_every)
+    return {"orthogonal": config["orthogonal"] or of_model["orthogonal"], "order": order, "reset_every": reset_every}
+
+
+def _check_numbers(config: Record) -> None:
+    """ValueError for a count below 1, and for a rate that is none."""
     for name in ("hidden", "layers", "batch", "iterations", "eval_every", "checkpoint_every"):
         check_integer(name, config[name])
     for name in ("lr", "lr_orthogonal"):
         if config[name] is not None and not 0 <= config[name] < math.inf:
             raise ValueError(f"{name} is {config[name]}; allowed: a finite number >= 0")
-    config |= {name: os.path.abspath(place) for name, place in moved(config).items()}
-    the_task = make_task(config)
-    next(the_task.batches(np.random.default_rng(0), config["batch"]))  # a batch that cannot be had is said here
-    config["network"] = network_arguments(the_task, config)
+
+
+def _optimizers(config: Record) -> Record:
+    """Rate and optimizer of the orthogonal weights, where none is given; ValueError where one is, and no such weight.
+
+    A skew A has the task's slower rate, if the paper has one; geodesic steps are SGD.
+    """
     kept = models.network(**config["network"]).layers[0].constrained.values()
     for name in ("lr_orthogonal", "optimizer_orthogonal"):
         if not kept and config[name] is not None:
-            raise ValueError(f"{name} is {config[name]!r}, but {model} has no orthogonal weight")
+            raise ValueError(f"{name} is {config[name]!r}, but {config['model']} has no orthogonal weight")
+    completed: Record = {}
     if config["lr_orthogonal"] is None:
+        defaults = DEFAULTS[config["task"]]
         skew = any(isinstance(p, ScaledCayley | NeumannCayley | Exponential) for p in kept)
         slower = 1.0 if defaults.lr_orthogonal is None or not skew else defaults.lr_orthogonal / defaults.lr
-        config["lr_orthogonal"] = config["lr"] * slower
+        completed["lr_orthogonal"] = config["lr"] * slower
     if config["optimizer_orthogonal"] is None:
         geodesic = any(isinstance(p, GeodesicUnitary) for p in kept)
-        config["optimizer_orthogonal"] = "sgd" if geodesic else config["optimizer"]
-    config["baseline"] = the_task.baseline
-    config["file_sha256"] = getattr(the_task, "sha256", None)
-    config["made_by"] = made_by()
-    return config
+        completed["optimizer_orthogonal"] = "sgd" if geodesic else config["optimizer"]
+    return completed
 
 
 def remove_run(out: Path, name: str, mark: str) -> None:

@@ -11,9 +11,20 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Defaults:
-    """Of one task.  batch B, updates, rates, hidden size and -1s by model.
+    """What one task is trained with.
 
-    lr_orthogonal: the rate of a skew A; None: as lr.
+    Parameters
+    ----------
+    batch, iterations : int
+        B, updates.
+    hidden, negative_ones : dict
+        Hidden size and number of -1s, by model.
+    lr : float
+        The rate.
+    lr_orthogonal : float, optional
+        That of a skew A; None: as lr.
+    reset_every, eval_every : int
+        Updates between exact inverses, and between evaluations.
     """
 
     batch: int

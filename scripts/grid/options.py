@@ -28,15 +28,30 @@ MODEL, TASK, TRAINING, RUN = PANELS = ("Model", "Task", "Training", "Run")
 class Option:
     """An option of a run.
 
-    name: its key in the config.  parameter: its name on the command line, if it has another there.
-    kind: the type of its value on the command line; a Path says where something is, not what.
-    panel, help, metavar: as --help has them.
-    default: of a run; None: the task's or the model's own, or none at all.
-    read: the config's value from the command line's.
-    tasks: those that take it; None: every one.
-    sets: options of models that it stands for -> how an error calls it then.
-    words: the models' options from its text, where it is not that option itself.
-    kept: whether the config has it.
+    Parameters
+    ----------
+    name : str
+        Its key in the config.
+    kind : type
+        Of its value on the command line; a Path says where something is, not what.
+    panel, help : str
+        As --help has them.
+    default : object
+        Of a run; None: the task's or the model's own, or none at all.
+    parameter : str
+        Its name on the command line, if it has another there.
+    metavar : str, optional
+        As --help has it.
+    read : Callable, optional
+        The config's value from the command line's.
+    tasks : tuple of str, optional
+        Those that take it; None: every one.
+    sets : mapping, optional
+        Options of models that it stands for -> how an error calls it then.
+    words : Callable, optional
+        The models' options from its text, where it is not that option itself.
+    kept : bool
+        Whether the config has it.
     """
 
     name: str

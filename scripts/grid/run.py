@@ -11,13 +11,27 @@ from rich.console import RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text as Line
 
+from ortho_ref.runs import TrainingRun
 from ortho_ref.task import Task
-from ortho_ref.training import Record, Trainer
+from ortho_ref.training import Record
 from scripts.program import console, say
 
 
 def show(task: Task, record: Record) -> str:
-    """The figures of a metrics line that fit beside a progress bar."""
+    """The figures of a metrics line that fit beside a progress bar.
+
+    Parameters
+    ----------
+    task : Task
+        What is trained.
+    record : dict
+        A line of the metrics.
+
+    Returns
+    -------
+    str
+        On one line.
+    """
     parts = [f"loss {record['loss']:.4g} (baseline {task.baseline:.4g})"]
     if task.metric == "bits_per_character":
         parts.append(f"{record['loss'] / math.log(2):.3f} bits")
@@ -47,7 +61,13 @@ STOPS = [signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SI
 
 @contextlib.contextmanager
 def signals() -> Iterator[list[int]]:
-    """SIGINT, SIGTERM and SIGHUP go into a list, for the trainer to stop after its update; a second one interrupts."""
+    """SIGINT, SIGTERM and SIGHUP go into a list, for the trainer to stop after its update; a second one interrupts.
+
+    Yields
+    ------
+    list of int
+        The signals received so far, one at most.
+    """
     received: list[int] = []
 
     def handler(number: int, frame: object) -> None:
@@ -65,14 +85,35 @@ def signals() -> Iterator[list[int]]:
 
 
 def train(
-    trainer: Trainer,
+    trainer: TrainingRun,
     out: Path,
     config: Record,
     label: str,
     resume: bool = False,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> list[Record]:
-    """Run the trainer in the folder `out` under a progress bar."""
+    """Run the trainer in a folder under a progress bar.
+
+    Parameters
+    ----------
+    trainer : Trainer
+        The trainer.
+    out : Path
+        The folder.
+    config : dict
+        What is written there as the run's config.
+    label : str
+        Stands before the bar.
+    resume : bool
+        Go on with the run in the folder.
+    should_stop : Callable
+        Asked after each update.
+
+    Returns
+    -------
+    list of dict
+        As of `Trainer.run`.
+    """
     columns = (TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn(), TimeRemainingColumn())
     progress = FiguresUnderBar(*columns, console=console)
     bar = progress.add_task(label, total=trainer.iterations)

@@ -118,8 +118,9 @@ def _parametrization(config: Config, inputs: Arrays) -> Route:
 
 
 def _exponential(inputs: Arrays) -> Arrays:
-    """The series of A^k / k!, and its derivative by the product rule.  torch.matrix_exp is right to 1e-10 only, for A
-    of norm 0.04.
+    """The series of A^k / k!, and its derivative by the product rule.
+
+    torch.matrix_exp is right to 1e-10 only, for A of norm 0.04.
     """
     A, dU = _exact(inputs["params.A"]), _exact(inputs["dU"])
     U, power, L, d_power = _I(len(A)), _I(len(A)), 0 * A, 0 * A

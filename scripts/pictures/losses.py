@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 import matplotlib
 
-from ortho_ref import checkpoint
-from ortho_ref.training import Record, read_config, read_metrics
+from ortho_ref import files
+from ortho_ref.runs import read_config, read_metrics
+from ortho_ref.training import Record
 
 matplotlib.use("agg")
 import matplotlib.pyplot as plt
@@ -104,7 +105,7 @@ def save(figure: Figure, picture: Path) -> None:
     drawn = io.BytesIO()
     figure.savefig(drawn, format=picture.suffix[1:], dpi=150)
     plt.close(figure)
-    checkpoint.write(picture, drawn.getvalue())
+    files.write(picture, drawn.getvalue())
 
 
 def _title(runs: list[Run]) -> str:

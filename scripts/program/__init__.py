@@ -18,17 +18,52 @@ BAD_INPUT = (ValueError, TypeError, OSError, DeviceError, MemoryError)
 
 
 def device_option(help: str = "cpu or gpu.") -> Any:
-    """`--device` of a program that computes with arrays; its default is "cpu"."""
+    """`--device` of a program that computes with arrays; its default is "cpu".
+
+    Parameters
+    ----------
+    help : str
+        As --help has it.
+
+    Returns
+    -------
+    typer.Option
+        For the parameter's annotation.
+    """
     return typer.Option(help=help)
 
 
 def check_device(device: str) -> None:
-    """ValueError for an unknown device, DeviceError for one that cannot be used here; before anything is removed."""
+    """Check that a device can be used, before anything is removed.
+
+    Parameters
+    ----------
+    device : str
+        Its name.
+
+    Raises
+    ------
+    ValueError
+        For a device that is none.
+    DeviceError
+        For one that cannot be used here.
+    """
     to_device((), device)
 
 
 def one_line(error: object) -> str:
-    """A message on one line; of a MemoryError, NumPy's or CuPy's, with what was asked for and what needs less."""
+    """A message on one line.
+
+    Parameters
+    ----------
+    error : object
+        A text or an exception.
+
+    Returns
+    -------
+    str
+        Of a MemoryError, NumPy's or CuPy's, with what was asked for and what needs less.
+    """
     line = " ".join(str(error).split())
     if isinstance(error, MemoryError):
         return f"out of memory: {line.rstrip('.') or 'no more said'}; a smaller batch, length or hidden size needs less"
@@ -36,7 +71,20 @@ def one_line(error: object) -> str:
 
 
 def fail(message: object, code: int = 2) -> NoReturn:
-    """One line on stderr, and the exit code."""
+    """Say one line on stderr, and end the program.
+
+    Parameters
+    ----------
+    message : object
+        A text or an exception.
+    code : int
+        The exit code.
+
+    Raises
+    ------
+    typer.Exit
+        Always.
+    """
     line = one_line(message)
     console.print(f"[red]error:[/red] {escape(line)}", highlight=False, soft_wrap=True)
     raise typer.Exit(code)
@@ -48,9 +96,14 @@ def say(message: str) -> None:
 
 
 def run(main: Callable[..., Any]) -> NoReturn:
-    """Run `main` on the command line.
+    """Run a program's function on the command line, and exit.
 
     What it cannot parse is one line and exit code 2, as all bad input is, and as memory that is not there is.
+
+    Parameters
+    ----------
+    main : Callable
+        Its signature is the command line.
     """
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     app.command()(main)
@@ -72,7 +125,18 @@ def run(main: Callable[..., Any]) -> NoReturn:
 
 
 def limit_threads(threads: int) -> None:
-    """Give every BLAS in this process that many threads: NumPy's, and SciPy's own."""
+    """Give every BLAS in this process that many threads: NumPy's, and SciPy's own.
+
+    Parameters
+    ----------
+    threads : int
+        From 1 to 64.
+
+    Raises
+    ------
+    ValueError
+        For another number.
+    """
     import scipy.linalg  # noqa: F401  loads SciPy's BLAS; a limit holds for what is loaded
     from threadpoolctl import threadpool_limits
 
@@ -82,7 +146,13 @@ def limit_threads(threads: int) -> None:
 
 
 def blas() -> list[str]:
-    """Every BLAS in this process: library, version, kernel, threads."""
+    """Every BLAS in this process.
+
+    Returns
+    -------
+    list of str
+        Library, version, kernel, threads.
+    """
     from threadpoolctl import threadpool_info
 
     return [

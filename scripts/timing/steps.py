@@ -74,34 +74,9 @@ def torch_step(size: Size, model: str = "nc-gru", device: str = "cpu") -> Callab
     dh = torch.randn(T, B, n, generator=generator, dtype=dtype).to(device)
     modules = {"rnn": torch.nn.RNN, "lstm": torch.nn.LSTM, "gru-cudnn": torch.nn.GRU}
     if model in modules:
-        module = modules[model](m, n).to(device)
-        leaves = [*module.parameters(), x, h0]
-
-        def states() -> Any:
-            return module(x, (h0[None], h0[None]) if model == "lstm" else h0[None])[0]
+        leaves, states = _module(modules[model](m, n).to(device), x, h0)
     else:
-        gates = 2 if model in ("nc-gru", "goru") else 0
-        W, U_G, U, b_G = leaf((gates + 1) * n, m), leaf(gates * n, n), leaf(n, n), leaf(gates * n)
-        b, alpha, beta = (leaf(*shape, dtype=torch.float32) for shape in ((n,), (), ()))
-        leaves = [W, U_G, U, b_G, b, alpha, beta, x, h0]
-
-        def after(P_G: Any, P: Any, h: Any) -> Any:
-            if not gates:
-                z = P + h @ U.T
-                if model == "urnn":
-                    return torch.sgn(z) * torch.relu(torch.abs(z) + b)
-                return torch.sigmoid(alpha) * torch.relu(z + b) + torch.sigmoid(beta) * h
-            r, u = torch.sigmoid(P_G + h @ U_G.T).chunk(2, dim=1)
-            a = P + ((r * h) @ U.T if model == "nc-gru" else r * (h @ U.T))
-            return h + u * (torch.sign(a) * torch.relu(torch.abs(a) + b) - h)
-
-        def states() -> Any:
-            products, h, history = x.to(dtype) @ W.T, h0, []
-            # unbind: its backward is one stack, where that of P[t] would fill a (T, B, n) array of zeros at every step
-            for P_G, P in zip((products[..., :-n] + b_G).unbind(), products[..., -n:].unbind(), strict=True):
-                h = after(P_G, P, h)
-                history.append(h)
-            return torch.stack(history)
+        leaves, states = _eager(model, x, h0, leaf)
 
     def step() -> None:
         for tensor in leaves:
@@ -109,3 +84,48 @@ def torch_step(size: Size, model: str = "nc-gru", device: str = "cpu") -> Callab
         states().backward(dh)
 
     return step
+
+
+#: What gradients are taken by, and the function that computes the states (T, B, n).
+_Peer = tuple[list[Any], Callable[[], Any]]
+
+
+def _module(module: Any, x: Any, h0: Any) -> _Peer:
+    """PyTorch's own module; the LSTM's memory begins where its state does."""
+    import torch
+
+    def states() -> Any:
+        return module(x, (h0[None], h0[None]) if isinstance(module, torch.nn.LSTM) else h0[None])[0]
+
+    return [*module.parameters(), x, h0], states
+
+
+def _eager(model: str, x: Any, h0: Any, leaf: Callable[..., Any]) -> _Peer:
+    """The cell from PyTorch's operations, step by step."""
+    import torch
+
+    m, n = x.shape[2], h0.shape[1]
+    gates = 2 if model in ("nc-gru", "goru") else 0
+    W, U_G, U, b_G = leaf((gates + 1) * n, m), leaf(gates * n, n), leaf(n, n), leaf(gates * n)
+    b, alpha, beta = (leaf(*shape, dtype=torch.float32) for shape in ((n,), (), ()))
+
+    def simple(P: Any, h: Any) -> Any:
+        z = P + h @ U.T
+        if model == "urnn":
+            return torch.sgn(z) * torch.relu(torch.abs(z) + b)
+        return torch.sigmoid(alpha) * torch.relu(z + b) + torch.sigmoid(beta) * h
+
+    def gated(P_G: Any, P: Any, h: Any) -> Any:
+        r, u = torch.sigmoid(P_G + h @ U_G.T).chunk(2, dim=1)
+        a = P + ((r * h) @ U.T if model == "nc-gru" else r * (h @ U.T))
+        return h + u * (torch.sign(a) * torch.relu(torch.abs(a) + b) - h)
+
+    def states() -> Any:
+        products, h, history = x.to(W.dtype) @ W.T, h0, []
+        # unbind: its backward is one stack, where that of P[t] would fill a (T, B, n) array of zeros at every step
+        for P_G, P in zip((products[..., :-n] + b_G).unbind(), products[..., -n:].unbind(), strict=True):
+            h = gated(P_G, P, h) if gates else simple(P, h)
+            history.append(h)
+        return torch.stack(history)
+
+    return [W, U_G, U, b_G, b, alpha, beta, x, h0], states

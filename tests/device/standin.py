@@ -127,58 +127,78 @@ def _key(key: Any) -> tuple[tuple[Any, ...], bool]:
     return (*parts, ...) if basic else tuple(parts), masks == 1
 
 
+class _Parameters:
+    """What CuPy's `label` is called with, from its parameters in CuPy's order; `function` is NumPy's or SciPy's."""
+
+    def __init__(self, label: str, function: Callable[..., Any], parameters: str) -> None:
+        words = parameters.split()
+        ends = [i for i, word in enumerate(words) if word.startswith("*")] or [len(words)]
+        self.label, self.name = label, label.rpartition(".")[2]
+        self.positional = [word for word in words[: ends[0]] if word != "/"]
+        by_keyword = words[words.index("/") + 1 if "/" in words else 0 :]
+        self.keywords = {word for word in by_keyword if not word.startswith("*")}
+        self.variadic = any(word.startswith("*") and word.strip("*") and not word.startswith("**") for word in words)
+        self.open_keywords = any(word.startswith("**") for word in words)
+        array_first = self.positional[:1] != [] and self.positional[0] in ARRAY_PARAMETERS
+        self.lists = self.name in TAKE_LISTS or not array_first
+        self.aligned = self._aligned(function)
+
+    def _aligned(self, function: Callable[..., Any]) -> int:
+        """Up to here CuPy's parameters are NumPy's, or NumPy's under another name; later ones go by keyword."""
+        try:
+            theirs = list(inspect.signature(function).parameters)
+        except ValueError:
+            theirs = self.positional
+        pairs = enumerate(zip(self.positional, theirs, strict=False))
+        apart = (i for i, (a, b) in pairs if a != b and (a in theirs or b in self.positional))
+        return next(apart, len(self.positional))
+
+    def check(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """TypeError for what CuPy's function does not take."""
+        if len(args) > len(self.positional) and not self.variadic:
+            raise TypeError(f"CuPy's {self.label} takes {len(self.positional)} positional arguments, {len(args)} given")
+        if kwargs and not self.open_keywords and not kwargs.keys() <= self.keywords:
+            raise TypeError(f"CuPy's {self.label} has no parameter {', '.join(sorted(kwargs.keys() - self.keywords))}")
+        if args and not self.lists and isinstance(args[0], list | tuple):
+            raise TypeError(f"CuPy's {self.label} takes an array, not a {type(args[0]).__name__}")
+
+    def on_host(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """The arguments for NumPy's function."""
+        kwargs = {key: _unwrap(value) for key, value in kwargs.items()}
+        if not self.variadic and len(args) > self.aligned:
+            kwargs.update(zip(self.positional[self.aligned :], map(_unwrap, args[self.aligned :]), strict=False))
+            args = args[: self.aligned]
+        return list(map(_unwrap, args)), kwargs
+
+
 def _checked(label: str, function: Callable[..., Any], parameters: str) -> Callable[..., Any]:
     """`function` of NumPy or SciPy, called with the parameters that CuPy's function has, in CuPy's order."""
-    name = label.rpartition(".")[2]
-    words = parameters.split()
-    ends = [i for i, word in enumerate(words) if word.startswith("*")] or [len(words)]
-    positional = [word for word in words[: ends[0]] if word != "/"]
-    keywords = {word for word in words[words.index("/") + 1 if "/" in words else 0 :] if not word.startswith("*")}
-    variadic = any(word.startswith("*") and word.strip("*") and not word.startswith("**") for word in words)
-    open_keywords = any(word.startswith("**") for word in words)
-    waiting, lists = (
-        name in WAITING,
-        name in TAKE_LISTS or positional[:1] == [] or positional[0] not in ARRAY_PARAMETERS,
-    )
-    try:
-        theirs = list(inspect.signature(function).parameters)
-    except ValueError:
-        theirs = positional
-    # Up to here CuPy's parameters are NumPy's, or NumPy's under another name; later ones are passed by keyword.
-    pairs = zip(positional, theirs, strict=False)
-    apart = (i for i, (ours, other) in enumerate(pairs) if ours != other and (ours in theirs or other in positional))
-    aligned = next(apart, len(positional))
+    own = _Parameters(label, function, parameters)
+    name, waiting = own.name, own.name in WAITING
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        if len(args) > len(positional) and not variadic:
-            raise TypeError(f"CuPy's {label} takes {len(positional)} positional arguments, {len(args)} given")
-        if kwargs and not open_keywords and not kwargs.keys() <= keywords:
-            raise TypeError(f"CuPy's {label} has no parameter {', '.join(sorted(kwargs.keys() - keywords))}")
-        if args and not lists and isinstance(args[0], list | tuple):
-            raise TypeError(f"CuPy's {label} takes an array, not a {type(args[0]).__name__}")
+        own.check(args, kwargs)
         if waiting:
             _count(name)
         if any(type(value) is FusedVariable for value in (*args, *kwargs.values())):
             raise TypeError(f"{label} in a fused function, which takes element-wise functions only")
-        out = kwargs.get("out")
-        kwargs = {key: _unwrap(value) for key, value in kwargs.items()}
-        if not variadic and len(args) > aligned:
-            kwargs.update(zip(positional[aligned:], map(_unwrap, args[aligned:]), strict=False))
-            args = args[:aligned]
-        result = function(*map(_unwrap, args), **kwargs)
-        if out is not None:
+        hosts, host_kwargs = own.on_host(args, kwargs)
+        result = function(*hosts, **host_kwargs)
+        if kwargs.get("out") is not None:
             launches[name] += 1
-            return out
-        given = (a for a in map(_unwrap, args) if isinstance(a, np.ndarray))
-        if not (
-            name in UNINITIALIZED
-            or any(np.may_share_memory(result, a) for a in given if isinstance(result, np.ndarray))
-        ):
+            return kwargs["out"]
+        if name not in UNINITIALIZED and not _is_view(result, hosts):
             launches[name] += 1
         return _wrap(np.asarray(result)) if name in ZERO_DIMENSIONAL else _wrap(result)
 
     call.__name__ = call.__qualname__ = name
     return call
+
+
+def _is_view(result: Any, arguments: list[Any]) -> bool:
+    """Whether a result is memory of an argument: nothing was launched."""
+    arrays = (a for a in arguments if isinstance(a, np.ndarray))
+    return isinstance(result, np.ndarray) and any(np.may_share_memory(result, a) for a in arrays)
 
 
 class DeviceArray:
@@ -304,62 +324,71 @@ def _poison(array: np.ndarray) -> np.ndarray:
     return array
 
 
+def _forward(ufunc: np.ufunc) -> Callable[[DeviceArray, Any], Any]:
+    def operator(self: DeviceArray, other: Any) -> Any:
+        if isinstance(other, _Compressed | FusedVariable):
+            return NotImplemented
+        launches[ufunc.__name__] += 1
+        return _wrap(ufunc(self._host, _operand(other)))
+
+    return operator
+
+
+def _reflected(ufunc: np.ufunc) -> Callable[[DeviceArray, Any], Any]:
+    def operator(self: DeviceArray, other: Any) -> Any:
+        launches[ufunc.__name__] += 1
+        return _wrap(ufunc(_operand(other), self._host))
+
+    return operator
+
+
+def _in_place(ufunc: np.ufunc) -> Callable[[DeviceArray, Any], DeviceArray]:
+    def operator(self: DeviceArray, other: Any) -> DeviceArray:
+        launches[ufunc.__name__] += 1
+        ufunc(self._host, _operand(other), out=self._host)
+        return self
+
+    return operator
+
+
+def _unary(ufunc: np.ufunc) -> Callable[[DeviceArray], DeviceArray]:
+    def operator(self: DeviceArray) -> Any:
+        launches[ufunc.__name__] += 1
+        return _wrap(ufunc(self._host))
+
+    return operator
+
+
+def _of_fused(ufunc: np.ufunc, swapped: bool = False) -> "Callable[[FusedVariable, Any], FusedVariable]":
+    def operator(self: "FusedVariable", other: Any) -> "FusedVariable":
+        pair = self._host, _fused_operand(other)
+        return FusedVariable(ufunc(*(reversed(pair) if swapped else pair)))
+
+    return operator
+
+
+BINARY = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.divide, "floordiv": np.floor_divide}
+BINARY |= {"mod": np.remainder, "pow": np.power, "lshift": np.left_shift, "rshift": np.right_shift}
+BINARY |= {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
+BINARY |= {"matmul": np.matmul, "divmod": np.divmod}
+COMPARISONS = {"lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal}
+COMPARISONS |= {"eq": np.equal, "ne": np.not_equal}
+UNARY = {"neg": np.negative, "pos": np.positive, "abs": np.abs, "invert": np.invert}
+
+
 def _add_operators() -> None:
-    def forward(ufunc: np.ufunc) -> Callable[[DeviceArray, Any], Any]:
-        def operator(self: DeviceArray, other: Any) -> Any:
-            if isinstance(other, _Compressed | FusedVariable):
-                return NotImplemented
-            launches[ufunc.__name__] += 1
-            return _wrap(ufunc(self._host, _operand(other)))
-
-        return operator
-
-    def reflected(ufunc: np.ufunc) -> Callable[[DeviceArray, Any], Any]:
-        def operator(self: DeviceArray, other: Any) -> Any:
-            launches[ufunc.__name__] += 1
-            return _wrap(ufunc(_operand(other), self._host))
-
-        return operator
-
-    def in_place(ufunc: np.ufunc) -> Callable[[DeviceArray, Any], DeviceArray]:
-        def operator(self: DeviceArray, other: Any) -> DeviceArray:
-            launches[ufunc.__name__] += 1
-            ufunc(self._host, _operand(other), out=self._host)
-            return self
-
-        return operator
-
-    def unary(ufunc: np.ufunc) -> Callable[[DeviceArray], DeviceArray]:
-        def operator(self: DeviceArray) -> Any:
-            launches[ufunc.__name__] += 1
-            return _wrap(ufunc(self._host))
-
-        return operator
-
-    def fused(ufunc: np.ufunc, swapped: bool = False) -> Callable[[FusedVariable, Any], FusedVariable]:
-        def operator(self: FusedVariable, other: Any) -> FusedVariable:
-            pair = self._host, _fused_operand(other)
-            return FusedVariable(ufunc(*(reversed(pair) if swapped else pair)))
-
-        return operator
-
-    binary = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.divide, "floordiv": np.floor_divide}
-    binary |= {"mod": np.remainder, "pow": np.power, "lshift": np.left_shift, "rshift": np.right_shift}
-    binary |= {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
-    binary |= {"matmul": np.matmul, "divmod": np.divmod}
-    for name, ufunc in binary.items():
-        setattr(DeviceArray, f"__{name}__", forward(ufunc))
-        setattr(DeviceArray, f"__r{name}__", reflected(ufunc))
+    for name, ufunc in BINARY.items():
+        setattr(DeviceArray, f"__{name}__", _forward(ufunc))
+        setattr(DeviceArray, f"__r{name}__", _reflected(ufunc))
         if f"__i{name}__" in NAMES["cupy.ndarray"]:  # no __imatmul__: a @= b rebinds a
-            setattr(DeviceArray, f"__i{name}__", in_place(ufunc))
+            setattr(DeviceArray, f"__i{name}__", _in_place(ufunc))
     for name in ("add", "sub", "mul", "truediv"):
-        setattr(FusedVariable, f"__{name}__", fused(binary[name]))
-        setattr(FusedVariable, f"__r{name}__", fused(binary[name], True))
-    comparisons = {"lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal}
-    for name, ufunc in (comparisons | {"eq": np.equal, "ne": np.not_equal}).items():
-        setattr(DeviceArray, f"__{name}__", forward(ufunc))
-    for name, ufunc in {"neg": np.negative, "pos": np.positive, "abs": np.abs, "invert": np.invert}.items():
-        setattr(DeviceArray, f"__{name}__", unary(ufunc))
+        setattr(FusedVariable, f"__{name}__", _of_fused(BINARY[name]))
+        setattr(FusedVariable, f"__r{name}__", _of_fused(BINARY[name], True))
+    for name, ufunc in COMPARISONS.items():
+        setattr(DeviceArray, f"__{name}__", _forward(ufunc))
+    for name, ufunc in UNARY.items():
+        setattr(DeviceArray, f"__{name}__", _unary(ufunc))
 
 
 def _add_methods() -> None:

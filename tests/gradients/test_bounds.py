@@ -14,7 +14,7 @@ from ortho_ref import models
 from ortho_ref.activations import ACTIVATIONS
 from ortho_ref.cells import CELLS, LSTM, GRUResetAfter, GRUResetBefore, by_name
 from ortho_ref.optimizers import Adam
-from ortho_ref.training import Trainer
+from ortho_ref.runs import TrainingRun
 from tasks.adding import Adding
 
 SLACK = 1 + 1e-12
@@ -189,7 +189,7 @@ def trained():
     network = models.network(
         "nc-gru", task.input.size, [8], task.output_size, readout=task.readout, loss=task.loss, orthogonal="rc"
     )
-    trainer = Trainer(network, task, Adam(1e-2), iterations=30, batch_size=16, dtype=np.float64)
+    trainer = TrainingRun(network, task, Adam(1e-2), iterations=30, batch_size=16, dtype=np.float64)
     batches = task.batches(np.random.default_rng(0), 16)
     before = {name: value.copy() for name, value in trainer.params.items()}
     for _ in range(30):

@@ -13,7 +13,7 @@ from gradients.map_problem import random_map_problem
 from gradients.problem import relative_error
 from ortho_ref import scan
 from ortho_ref.cells import GRUResetAfter
-from ortho_ref.conformance.differences import check
+from ortho_ref.conformance.differences import compare_gradients
 from ortho_ref.parametrizations import FFTRotations, GeodesicUnitary, TunableRotations, by_name
 from ortho_ref.parametrizations.parametrization import defect
 
@@ -171,7 +171,7 @@ def test_the_jacobian(name):
         return scan.forward(cell, w, x[None, None], state[None])[0][1, 0]
 
     for i, row in enumerate(J):
-        report = check(lambda point, i=i: stepped(point["h"])[i], {"h": h}, {"h": row}, may_vanish=("h",))
+        report = compare_gradients(lambda point, i=i: stepped(point["h"])[i], {"h": h}, {"h": row}, may_vanish=("h",))
         assert report.passed, f"\n{report}"
     assert abs(J).max() > 0
     g = rng.standard_normal(4)

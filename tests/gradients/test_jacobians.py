@@ -13,7 +13,7 @@ from ortho_ref import fused, scan
 from ortho_ref.activations import ACTIVATIONS, modrelu
 from ortho_ref.cells import LSTM, Elman, FastRNN, GRUResetAfter, GRUResetBefore
 from ortho_ref.cells.cell import parts_of
-from ortho_ref.conformance.differences import check
+from ortho_ref.conformance.differences import compare_gradients
 
 CELLS = {name: cell for name, cell in cells().items() if bptt.has_step(cell)}
 
@@ -91,7 +91,7 @@ def test_four_ways_agree(name, losses):
         theirs = without_x(problem.gradients(engine))
         error, where = largest_error(ours, theirs)
         assert error < 1e-12, where
-    report = check(
+    report = compare_gradients(
         problem.loss,
         problem.point,
         ours,
@@ -147,7 +147,7 @@ def test_the_wrong_order_of_the_product():
     problem = Problem(cell, w, x[:, None], np.array([[0.3, -0.4]]), dh[:, None], np.zeros((1, 2)))
     theirs = problem.gradients(scan)
     assert relative_error(own.g[0], theirs["h0"][0]) < 1e-12
-    assert check(problem.loss, problem.point, {"h0": own.g[:1]}).passed
+    assert compare_gradients(problem.loss, problem.point, {"h0": own.g[:1]}).passed
 
 
 def jacobian_by_differences(f, h, size=1e-3):

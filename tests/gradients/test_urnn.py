@@ -12,7 +12,7 @@ from gradients.urnn import modrelu_norm, propagate, slope_norm
 from ortho_ref import models, scan
 from ortho_ref.activations import modrelu
 from ortho_ref.cells import Elman
-from ortho_ref.conformance.differences import check
+from ortho_ref.conformance.differences import compare_gradients
 from ortho_ref.parametrizations import StructuredUnitary
 from ortho_ref.parametrizations.parametrization import defect
 from ortho_ref.parametrizations.rotations import phase
@@ -71,7 +71,7 @@ def test_the_column_form_against_differences_and_scan(name):
             last = scan.forward(cell, w, x[t:], point["h"])[0][-1]
             return (dh_T.conj() * last).real.sum()
 
-        report = check(loss, {"h": h[t]}, {"h": gradients[t][None]})
+        report = compare_gradients(loss, {"h": h[t]}, {"h": gradients[t][None]})
         assert report.passed, f"\n{report}"
     steps = bptt.run(elman.step, cell, w, x[:, 0], elman.real_pairs(h0[0]) if cell.complex else h0[0])
     rows = bptt.last_loss([step.J for step in steps], elman.real_pairs(dh_T[0]) if cell.complex else dh_T[0])

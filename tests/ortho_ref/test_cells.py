@@ -14,7 +14,7 @@ from gradients.problem import Problem, random_problem, relative_error
 from ortho_ref import backend, fused, scan
 from ortho_ref.cells import LSTM, Elman, FastRNN, GRUResetAfter, GRUResetBefore
 from ortho_ref.cells.cell import parts_of, state_of
-from ortho_ref.conformance.differences import check
+from ortho_ref.conformance.differences import compare_gradients
 from ortho_ref.layers import real_features
 
 CELLS = cells()
@@ -42,7 +42,9 @@ def test_every_gradient_against_finite_differences(device, name, seed, T, B, m, 
     problem = random_problem(CELLS[name], np.random.default_rng(seed), T=T, B=B, m=m, n=n, tokens=tokens)
     ours = backend.to_host(problem.on(device).gradients(scan))
     # a relu unit may be off throughout, and with n = 1 all of a weight's gradient with it
-    report = check(problem.loss, problem.point, ours, kink_distance=problem.kink_distance, may_vanish=list(ours))
+    report = compare_gradients(
+        problem.loss, problem.point, ours, kink_distance=problem.kink_distance, may_vanish=list(ours)
+    )
     assert set(ours) == set(problem.point)
     assert report.passed, f"\n{report}"
 
@@ -53,7 +55,7 @@ def test_every_gradient_against_finite_differences(device, name, seed, T, B, m, 
 def test_smooth_cells_against_the_complex_step(name, seed, T, B, m, n, tokens):
     """No cancellation: 1e-12, five digits past what differences can see."""
     problem = random_problem(CELLS[name], np.random.default_rng(seed), T=T, B=B, m=m, n=n, tokens=tokens)
-    report = check(problem.loss, problem.point, problem.gradients(scan), complex_step=True, tolerance=1e-12)
+    report = compare_gradients(problem.loss, problem.point, problem.gradients(scan), complex_step=True, tolerance=1e-12)
     assert report.passed, f"\n{report}"
 
 
@@ -206,7 +208,7 @@ def test_complex_elman_is_a_real_network_of_pairs(engine, tokens):
         h = pairs(point)
         return (weights[0] * h[1:]).sum() + (weights[1] * h[-1]).sum()
 
-    report = check(loss, problem.point, problem.gradients(engine), kink_distance=problem.kink_distance)
+    report = compare_gradients(loss, problem.point, problem.gradients(engine), kink_distance=problem.kink_distance)
     assert report.passed, f"\n{report}"
 
 

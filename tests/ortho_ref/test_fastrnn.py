@@ -12,7 +12,7 @@ from gradients.problem import random_problem
 from ortho_ref import fused, models, scan
 from ortho_ref.backend import is_array, to_host
 from ortho_ref.cells import FastRNN
-from ortho_ref.conformance.differences import NearKinkError, check
+from ortho_ref.conformance.differences import NearKinkError, compare_gradients
 
 ENGINES = {"scan": scan, "fused": fused}
 
@@ -64,7 +64,7 @@ def test_gradients_of_every_regime(device, engine, regime):
     problem = in_regime(regime)
     ours = to_host(problem.on(device).gradients(ENGINES[engine]))
     clipped = {"sgornn, alpha clipped": ("alpha", "beta")}.get(regime, ("beta",) if "beta" in regime else ())
-    report = check(
+    report = compare_gradients(
         problem.loss, problem.point, ours, kink_distance=problem.kink_distance, margin=0.04, may_vanish=clipped
     )
     assert report.passed, f"\n{report}"
@@ -93,7 +93,7 @@ def test_regimes_under_kinked_activations(activation):
         near = replace(problem, weights=w)
         assert near.kink_distance(near.point) < 1e-3
         with pytest.raises(NearKinkError):
-            check(near.loss, near.point, near.gradients(scan), kink_distance=near.kink_distance)
+            compare_gradients(near.loss, near.point, near.gradients(scan), kink_distance=near.kink_distance)
 
 
 @pytest.mark.parametrize("engine", ENGINES)

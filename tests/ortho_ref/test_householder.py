@@ -62,7 +62,7 @@ def test_value_by_hand():
 
 def test_the_order_of_the_reflections_shows():
     """The value test is not blind: the reversed product, and one with 1 for 2 or an unnormalised v, are others."""
-    V, U = one("householder").params["V"], one("householder").state["U"]
+    V, U = one("householder").params["V"], one("householder").buffers["U"]
     assert np.abs(product(reflections(V)[::-1]) - U).max() > 0.1
     unnormalised = product([np.eye(6) - 2 * np.outer(v, v) for v in V.T])
     assert np.abs(unnormalised - U).max() > 0.1

@@ -128,7 +128,7 @@ def test_kinks_and_nan_as_on_the_plain_path(device, name):
 
 @pytest.mark.parametrize("name", CELLS)
 def test_the_host_has_no_kernels(name):
-    """There the lines in place run, and nothing is made; `unfused` changes no bit."""
+    """There the lines in place run, and nothing is made; `without_kernels` changes no bit."""
     problem = random_problem(CELLS[name], np.random.default_rng(4), T=5)
     assert not kernels.launches(backend.library_of(problem.x))
     made = launch.kernel.cache_info().misses

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ortho_ref.backend import library_of, to_device, to_host
-from ortho_ref.conformance.differences import check
+from ortho_ref.conformance.differences import compare_gradients
 from ortho_ref.layers import Dense, dropout_scale, real_features, real_features_pullback
 
 
@@ -33,7 +33,7 @@ def test_dense(device, seed, leading, n, q):
     def f(p):
         return (do * dense.forward(p, p["h"])).sum()
 
-    report = check(f, point, {**dweights, "h": dh}, kink_distance=lambda point: float("inf"))
+    report = compare_gradients(f, point, {**dweights, "h": dh}, kink_distance=lambda point: float("inf"))
     assert report.passed, f"\n{report}"
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ortho_ref.backend import to_device, to_host
-from ortho_ref.conformance.differences import check
+from ortho_ref.conformance.differences import compare_gradients
 from ortho_ref.losses import (
     LOSSES,
     METRICS,
@@ -90,7 +90,7 @@ def test_gradient_against_finite_differences(device, groups, masked, **case):
     """[bp:heads/gradient] every logit, with groups and masks; entries that do not count get exactly 0."""
     outputs, y, mask = draw(groups=groups, masked=masked, **case)
     gradient = to_host(cross_entropy(*to_device((outputs, y, mask), device))[1])
-    report = check(
+    report = compare_gradients(
         lambda point: cross_entropy(point["outputs"], y, mask)[0],
         {"outputs": outputs},
         {"outputs": gradient},
@@ -150,7 +150,7 @@ def test_squared_error_against_finite_differences(device, classes, groups, maske
     """[bp:heads/mse_gradient] every number; entries that do not count get exactly 0."""
     outputs, y, mask, _ = squared_error_case(classes, groups=groups, masked=masked, **case)
     gradient = to_host(mean_squared_error(*to_device((outputs, y, mask), device))[1])
-    report = check(
+    report = compare_gradients(
         lambda point: mean_squared_error(point["outputs"], y, mask)[0],
         {"outputs": outputs},
         {"outputs": gradient},

@@ -34,7 +34,7 @@ from ortho_ref.parametrizations import (
     VolumePreserving,
 )
 from ortho_ref.recurrent import Recurrent
-from ortho_ref.training import Trainer
+from ortho_ref.runs import TrainingRun
 from tasks.parenthesis import Parenthesis
 
 # What they are made of
@@ -706,7 +706,7 @@ def test_training(tmp_path, name, options):
         name, task.input.size, [8, 8], task.output_size, readout=task.readout, loss=task.loss, **options
     )
     optimizer = ByName({"*.X": SGD(1e-2), "layer*.*.*": Adam(1e-3), "*": Adam(1e-2)})
-    own = Trainer(network, task, optimizer, iterations=20, batch_size=16, log_every=20, evaluate_every=20)
+    own = TrainingRun(network, task, optimizer, iterations=20, batch_size=16, log_every=20, evaluate_every=20)
     before, start = dict(own.params), own.evaluate()["evaluation_loss"]
     (record,) = own.run(tmp_path)
     assert math.isfinite(record["loss"])

@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ortho_ref import checkpoint, models, training
+from ortho_ref import checkpoint, models, runs, training
 from ortho_ref.backend import to_host
 from ortho_ref.network import Network
 from ortho_ref.optimizers import SGD, Adam, ByName, RMSprop
+from ortho_ref.runs import TrainingRun, load, read_config, read_metrics, summarize
 from ortho_ref.schedules import LinearToZero, Step
 from ortho_ref.task import Batch, Tokens, Vectors
-from ortho_ref.training import Trainer, load, read_config, read_metrics, summarize
 from tasks.adding import Adding
 from tasks.parenthesis import Parenthesis
 from tasks.text import Text
@@ -107,7 +107,7 @@ def network_for(task, model="gru", sizes=(6,), **options):
 def small_trainer(task, model="gru", n=6, layers=1, optimizer=None, **options):
     """Seven updates, a line of metrics at 3, 4, 6 and 7, evaluation at 4 and 7."""
     network = models.network(**network_for(task, model, [n] * layers))
-    return Trainer(network, task, optimizer or Adam(1e-2), **SCHEDULE | options)
+    return TrainingRun(network, task, optimizer or Adam(1e-2), **SCHEDULE | options)
 
 
 def without_speed(records):
@@ -189,7 +189,7 @@ def test_one_record_by_hand(tmp_path):
 def test_speed_and_lines_as_they_come(tmp_path, monkeypatch):
     """Updates per second between lines, the evaluation not counted; a line is in the file when it is shown."""
     clock = itertools.count(0.0, 2.0)
-    monkeypatch.setattr(training.time, "perf_counter", lambda: next(clock))
+    monkeypatch.setattr(runs.time, "perf_counter", lambda: next(clock))
     lines = []
     metrics = tmp_path / "metrics.jsonl"
     records = small_trainer(Parenthesis(5)).run(
@@ -231,12 +231,12 @@ def test_weights_data_and_dropout_draw_apart(tmp_path):
     """Dropout leaves the data and the initial weights as they are, and its draws are another at each update."""
     task = Parenthesis(5)
     plain, dropped = (
-        Trainer(models.network(**network_for(task, dropout=rate)), task, SGD(0.0), **SCHEDULE | {"log_every": 1})
+        TrainingRun(models.network(**network_for(task, dropout=rate)), task, SGD(0.0), **SCHEDULE | {"log_every": 1})
         for rate in (0.0, 0.5)
     )
     assert_same(plain.params, dropped.params)
     losses = [[record["loss"] for record in own.run(fresh(tmp_path))] for own in (plain, dropped)]
-    assert plain._data_rng.bit_generator.state == dropped._data_rng.bit_generator.state
+    assert plain.state()["generators"]["data"] == dropped.state()["generators"]["data"]
     assert all(a != b for a, b in zip(*losses, strict=True))
     repeated = Fixed([next(task.batches(np.random.default_rng(0), 4))], task.input, task.output_size)
     dropped.iteration, dropped.task = 0, repeated
@@ -384,55 +384,57 @@ def nc_gru(text, **options):
     task = options.pop("task", Parenthesis(5))
     network = models.network(**network_for(task, "nc-gru", (6, 5), orthogonal="rc", dropout=0.3, reset_every=3))
     optimizer = ByName({"*.A": Adam(Step(1e-2, 2, 0.5)), "*": Adam(1e-2, weight_decay=0.01)})
-    return Trainer(network, task, optimizer, clip_norm=0.5, **SCHEDULE | options)
+    return TrainingRun(network, task, optimizer, clip_norm=0.5, **SCHEDULE | options)
 
 
 def lstm(text, **options):
     """The state carried along a text, momentum, a rate that falls to 0."""
     task = options.pop("task", Text(text, 30))
     optimizer = SGD(LinearToZero(0.1, 7), momentum=0.9)
-    return Trainer(models.network(**network_for(task, "lstm")), task, optimizer, **SCHEDULE | options)
+    return TrainingRun(models.network(**network_for(task, "lstm")), task, optimizer, **SCHEDULE | options)
 
 
 def adding(text, **options):
     """Passes through ten sequences, two batches a pass; the last step read, squared error, float64."""
     task = options.pop("task", FirstChunk(Adding(5, training_set=10)))
     network = models.network(**network_for(task, "nc-gru", exact=True))
-    return Trainer(network, task, RMSprop(1e-2, initial=1e-3, epsilon=0), dtype=np.float64, **SCHEDULE | options)
+    return TrainingRun(network, task, RMSprop(1e-2, initial=1e-3, epsilon=0), dtype=np.float64, **SCHEDULE | options)
 
 
 def rising(text, **options):
     """The best weights are not the last ones: after the first evaluation it climbs."""
     task = options.pop("task", Parenthesis(5))
     optimizer = Adam(lambda k: 1e-2 if k < 4 else -1e-2)
-    return Trainer(models.network(**network_for(task, "gru")), task, optimizer, seed=1, **SCHEDULE | options)
+    return TrainingRun(models.network(**network_for(task, "gru")), task, optimizer, seed=1, **SCHEDULE | options)
 
 
 def scornn(text, **options):
     """The exact scaled Cayley transform, large enough for BLAS to round by the memory order of (I + A)^{-1}."""
     task = options.pop("task", Parenthesis(5, "released"))
     optimizer = RMSprop(1e-2, decay=0.9, initial=1.0, epsilon=1e-10, epsilon_inside=True)
-    return Trainer(models.network(**network_for(task, "scornn", (40,))), task, optimizer, **SCHEDULE | options)
+    return TrainingRun(models.network(**network_for(task, "scornn", (40,))), task, optimizer, **SCHEDULE | options)
 
 
 def irnn(text, **options):
     """Free weights, plain descent, entries clipped."""
     task = options.pop("task", Parenthesis(5))
-    return Trainer(models.network(**network_for(task, "irnn")), task, SGD(0.1), clip_value=0.02, **SCHEDULE | options)
+    return TrainingRun(
+        models.network(**network_for(task, "irnn")), task, SGD(0.1), clip_value=0.02, **SCHEDULE | options
+    )
 
 
 def urnn(text, **options):
     """Complex states carried along a text, over a complex layer that reads real features; trained h0, permutation."""
     task = options.pop("task", Text(text, 30))
     network = models.network(**network_for(task, "urnn", (6, 4), dropout=0.3))
-    return Trainer(network, task, Adam(1e-2), clip_norm=0.5, **SCHEDULE | options)
+    return TrainingRun(network, task, Adam(1e-2), clip_norm=0.5, **SCHEDULE | options)
 
 
 def sgornn(text, **options):
     """Permutations that are drawn once and kept, and scalars without an axis."""
     task = options.pop("task", Parenthesis(5))
     network = models.network(**network_for(task, "sgornn", (6, 4)))
-    return Trainer(network, task, RMSprop(1e-2), clip_value=0.02, **SCHEDULE | options)
+    return TrainingRun(network, task, RMSprop(1e-2), clip_value=0.02, **SCHEDULE | options)
 
 
 KINDS = {make.__name__: make for make in (nc_gru, lstm, adding, rising, scornn, irnn, urnn, sgornn)}
@@ -585,7 +587,7 @@ def test_a_run_that_lost_its_last_checkpoint(tmp_path, text, kept):
 def test_files_of_a_run_without_its_config(tmp_path, text):
     """A folder with anything of a run in it is not a new one: an old best checkpoint would pass for the new run's."""
     lstm(text).run(tmp_path / "old", CONFIG)
-    for name in training.RUN_FILES:
+    for name in runs.RUN_FILES:
         folder = tmp_path / name
         folder.mkdir()
         (folder / name).write_bytes((tmp_path / "old" / name).read_bytes())
@@ -621,14 +623,14 @@ def test_a_network_for_another_task():
     ):
         network = models.network("gru", task.input.size, [4], task.output_size, **options)
         with pytest.raises(ValueError, match=f"^{message}$"):
-            Trainer(network, task, Adam(), 1, 1)
+            TrainingRun(network, task, Adam(), 1, iterations=1)
     for sizes, message in (
         ((8, 18), "input size is 8; the task's is 7"),
         ((7, 17), "output size is 17; the task's is 18"),
     ):
         network = models.network("gru", sizes[0], [4], sizes[1], loss=task.loss)
         with pytest.raises(ValueError, match=f"^the network's {message}$"):
-            Trainer(network, task, Adam(), 1, 1)
+            TrainingRun(network, task, Adam(), 1, iterations=1)
 
 
 @pytest.mark.parametrize(
@@ -987,7 +989,7 @@ def test_load_gives_the_best_weights(tmp_path, device):
     task, params = Parenthesis(5), {}
     arguments = network_for(task, "nc-gru", (6, 5), orthogonal="rc", dropout=0.3)
     optimizer = Adam(lambda k: 1e-2 if k < 4 else -1e-2)
-    own = Trainer(models.network(**arguments), task, optimizer, device=device, **SCHEDULE)
+    own = TrainingRun(models.network(**arguments), task, optimizer, device=device, **SCHEDULE)
 
     def on_record(record):
         params[record["iteration"]] = to_host(own.params), to_host(own.buffers)

@@ -30,8 +30,8 @@ from ortho_ref.parametrizations import (
     ScaledCayley,
     StructuredUnitary,
 )
+from ortho_ref.runs import TrainingRun, read_metrics
 from ortho_ref.task import Batch, Tokens, Vectors
-from ortho_ref.training import Trainer, read_metrics
 from tests.device import standin
 from tests.ortho_ref.test_training import Crash, Crashing, Fixed, Poisoned, assert_same
 
@@ -74,7 +74,7 @@ def trainer_for(batches, model="gru", device="stand-in", optimizer=None, n=8, la
     kinds = {key: options.pop(key) for key in ("reset_every", "order", "parametrize", "orthogonal") if key in options}
     network = models.network(model, 5, [n] * layers, 4, loss=task.loss, dropout=dropout, **kinds)
     form = {"iterations": 12, "batch_size": 3, "log_every": 5, "evaluate_every": 100, "dtype": np.float64}
-    return Trainer(network, task, optimizer or Adam(1e-2), device=device, **form | options)
+    return TrainingRun(network, task, optimizer or Adam(1e-2), device=device, **form | options)
 
 
 # What an update copies
@@ -174,10 +174,10 @@ def test_an_interval_is_read_in_one_copy():
     for length in (1, 4):
         for _ in range(length):
             norm = own.update(batch)
-        assert own._total.dtype == norm.dtype == np.float64
+        assert norm.dtype == np.float64
         with counted() as copies:
             norm = own.settle(norm)
-        assert (copies.down, type(norm), type(own._total)) == (1, float, float)
+        assert (copies.down, type(norm), type(own.take_loss())) == (1, float, float)
         with counted() as copies:
             own.settle()
         assert (copies.down, copies.up) == (0, 0)

@@ -96,7 +96,7 @@ class _Half:
 
 def _instrument(job, calls):
     """Count the calls of each point, and send the signals where they are asked for."""
-    from ortho_ref import checkpoint, training
+    from ortho_ref import files, runs, training
     from ortho_ref.network import Network
 
     def reach(point, before=lambda: None):
@@ -127,7 +127,7 @@ def _instrument(job, calls):
         stream = open(path, mode)  # noqa: SIM115  closed by the caller
         return stream if mode == "a+" else _Half(stream, lambda flush: reach(point, flush))
 
-    checkpoint.open, training.open = partial(opened, "file"), partial(opened, "line")
+    files.open, runs.open = partial(opened, "file"), partial(opened, "line")
 
 
 def _run(job, answer):

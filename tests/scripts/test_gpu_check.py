@@ -265,12 +265,31 @@ def test_suite_counts_and_names_failures(tiny, other_suite):
     assert "test_broken: " in broken
 
 
-def test_suite_in_two_processes(tiny, other_suite):
-    """The same counts where pytest-xdist is."""
-    pytest.importorskip("xdist")
+NOTES_ITS_PROCESSES = """
+import pathlib
+def pytest_sessionstart(session):
+    worker = getattr(session.config, "workerinput", {"workerid": "main"})["workerid"]
+    (pathlib.Path(__file__).parent / f"{worker}.process").touch()
+"""
+
+
+@pytest.mark.parametrize(
+    ("processes", "xdist", "runs_in"),
+    [(2, True, ["gw0", "gw1", "main"]), (1, True, ["main"]), (0, True, ["main"]), (2, False, ["main"])],
+)
+def test_suite_in_several_processes(tiny, other_suite, tmp_path, monkeypatch, processes, xdist, runs_in):
+    """The workers that were asked for, where pytest-xdist is, and the same counts; else one process without it."""
+    if xdist:
+        pytest.importorskip("xdist")
+    else:
+        monkeypatch.setitem(sys.modules, "xdist", None)
+    with open(tmp_path / "conftest.py", "a") as stream:
+        stream.write(NOTES_ITS_PROCESSES)
     figures = {}
-    assert len(failures("suite", replace(tiny, suite=(), suite_processes=2), figures)) == 2
+    assert len(failures("suite", replace(tiny, suite=(), suite_processes=processes), figures)) == 2
     assert [figures[key] for key in ("tests", "failures", "errors", "skipped")] == [4, 1, 1, 0]
+    assert sorted(path.stem for path in tmp_path.glob("*.process")) == runs_in
+    assert figures["processes"] == max(1, len(runs_in) - 1)
 
 
 SAYS = """

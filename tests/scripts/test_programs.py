@@ -18,7 +18,8 @@ from ortho_ref import backend, fused, models
 from ortho_ref.cells import Elman, GRUResetBefore
 from ortho_ref.parametrizations import ScaledCayley
 from ortho_ref.parametrizations.by_name import FORMS
-from ortho_ref.training import Trainer, load, read_config, read_metrics
+from ortho_ref.runs import load, read_config, read_metrics
+from ortho_ref.training import Trainer
 from scripts import ablation, benchmark, bounds, check_gradients, demo, evaluate, plot, train, training_speed, zoo
 from scripts.grid.options import OPTIONS
 from scripts.pictures import losses

@@ -16,7 +16,7 @@ import pytest
 from ortho_ref import checkpoint, models
 from ortho_ref.cells import GRUResetAfter
 from ortho_ref.parametrizations import Householder, ScaledCayley, TunableRotations
-from ortho_ref.training import read_config, read_metrics
+from ortho_ref.runs import read_config, read_metrics
 from scripts import evaluate, train
 from scripts.grid.build import make_trainer
 from scripts.grid.config import config_of

@@ -35,7 +35,7 @@ def _sigmoid(value: Callable[[Any], Any], derivative: Callable[[Any], Any]) -> t
 
 
 def hard_sigmoid(slope: float) -> tuple[Patch, ...]:
-    """clip(slope a + 1/2, 0, 1)."""
+    """The sigmoid as clip(slope a + 1/2, 0, 1)."""
     return _sigmoid(lambda a: np.clip(slope * a + 0.5, 0, 1), lambda y: slope * ((y > 0) & (y < 1)))
 
 
@@ -60,7 +60,18 @@ def _phase(z: Any) -> Any:
 
 
 def modrelu_as(radial: Radial) -> tuple[Patch, ...]:
-    """modReLU with another size: radial(|z|, b) gives it, its derivative by |z| and that by b."""
+    """modReLU with another size.
+
+    Parameters
+    ----------
+    radial : callable
+        radial(|z|, b) -> the size, its derivative by |z|, its derivative by b.
+
+    Returns
+    -------
+    tuple of Patch
+        For `patched`.
+    """
 
     def value(z: Any, b: Any) -> Any:
         return _phase(z) * radial(abs(z), b)[0]
@@ -198,7 +209,7 @@ M("modrelu-bias-twice", "modReLU's bias inside and added to z", _any_modrelu, _v
 
 
 def leaky(rho: Any, b: Any) -> tuple[Any, Any, Any]:
-    """Slope 0.1 instead of 0 where rho + b < 0."""
+    """max(rho + b, 0) with slope 0.1 instead of 0 where rho + b < 0."""
     inside = rho + b
     slope = np.where(inside > 0, 1.0, 0.1)
     return slope * inside, slope, slope

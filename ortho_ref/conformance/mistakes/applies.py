@@ -42,17 +42,17 @@ def on(gate: str, *cells: str) -> Predicate:
 
 
 def tokens(case: Case) -> bool:
-    """A sequence of tokens."""
+    """Whether a case is of a sequence of tokens."""
     return case.kind == "cell" and case.inputs["x"].dtype.kind == "i"
 
 
 def off_kinks(case: Case) -> bool:
-    """Where the inputs are off the kinks: on them a range of answers is right."""
+    """Whether the inputs are off the kinks: on them a range of answers is right."""
     return not case.config.get("kinks")
 
 
 def carries(case: Case) -> bool:
-    """A cell that keeps of its old state."""
+    """Whether a case is of a cell that keeps of its old state."""
     return cell(case) in ("gru_reset_before", "gru_reset_after", "lstm", "fastrnn")
 
 

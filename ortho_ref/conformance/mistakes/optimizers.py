@@ -29,7 +29,7 @@ M("step-ascends", "the step added, not subtracted", _stepping, patched((optimize
 
 
 def optimizing(name: str, good: Predicate = lambda case: True) -> Predicate:
-    """Where this optimizer works."""
+    """Cases in which this optimizer works, and which are good."""
 
     def applies(case: Case) -> bool:
         used = [case.config[key] for key in ("optimizer", "optimizer_A") if key in case.config]
@@ -39,7 +39,20 @@ def optimizing(name: str, good: Predicate = lambda case: True) -> Predicate:
 
 
 def stepped(kind: Any, change: Callable[..., Any]) -> Callable[[Case, Base], Arrays]:
-    """Another step: change(right, optimizer, rate, k, g, buffers), where right takes all but the first."""
+    """Another step of an optimizer.
+
+    Parameters
+    ----------
+    kind : class
+        The private class of the optimizer.
+    change : callable
+        change(right, optimizer, rate, k, g, buffers) -> the step, where right takes all but the first.
+
+    Returns
+    -------
+    callable
+        The `outputs` of a mistake.
+    """
 
     def make(own: Any) -> Any:
         return lambda self, rate, k, g, buffers: change(own, self, rate, k, g, buffers)
@@ -81,7 +94,7 @@ M("adam-k-early", "Adam's bias correction one update early", optimizing("adam"),
 
 
 def option(name: str, argument: str, test: Callable[[Any], bool]) -> Predicate:
-    """Where this optimizer works with such a value of an argument."""
+    """Cases in which this optimizer works with a value of an argument that passes a test."""
 
     def applies(case: Case) -> bool:
         used = [case.config[key] for key in ("optimizer", "optimizer_A") if key in case.config]

@@ -54,7 +54,19 @@ StepBackward = Callable[..., tuple[Any, Any, dict[str, Any]]]
 
 
 def stepping(change: Callable[..., tuple[Any, Any, dict[str, Any]]]) -> Callable[[Case, Base], Arrays]:
-    """Another adjoint of a step: change(right, weights, dh, cache), where right takes these three."""
+    """Another adjoint of a step.
+
+    Parameters
+    ----------
+    change : callable
+        change(right, weights, dh, cache) -> (dx, dh_prev, dweights), where right(weights, dh, cache) gives the right
+        ones.
+
+    Returns
+    -------
+    callable
+        The `outputs` of a mistake.
+    """
 
     def outputs(case: Case, base: Base) -> Arrays:
         def make(own: StepBackward) -> StepBackward:
@@ -82,7 +94,7 @@ def _long(length: int) -> Predicate:
 
 
 def steps(case: Case) -> float:
-    """T."""
+    """T, the number of steps."""
     return float(case.inputs["x"].shape[0])
 
 
@@ -136,7 +148,7 @@ M("path-U", "no way back through U", on("", "fastrnn"), without_path(""))
 
 
 def trained(gate: str, *cells: str) -> Predicate:
-    """The same, or training of one of these cells."""
+    """A case as of `on`, or training of one of these cells."""
     return lambda case: on(gate, *cells)(case) or (case.kind == "train" and cell(case) in cells)
 
 
@@ -296,7 +308,7 @@ M("x-gradient-lost", "d_x = 0", lambda case: sequence()(case) and not tokens(cas
 
 
 def batch(case: Case) -> float:
-    """B."""
+    """B, the number of sequences."""
     return float(case.inputs["h0"].shape[0])
 
 

@@ -8,10 +8,12 @@ from ortho_ref.fused.kernels.stages import value
 
 
 def state(xp: Any, activation: str, h: Array, P: Array, b: Array) -> None:
+    """h from U h_prev, which stands in its place, and P."""
     h[...] = value(xp, activation, h + P, b)  # [urnn:1/z] [urnn:1/h] [goru:2.6]
 
 
 def meet(xp: Any, g: Array, dh: Array, F: Array, dz: Array) -> None:
+    """dz where the carried cotangent meets the loss's own."""
     dz[...] = (g + dh) * F  # [bp:bptt/g] [bp:rnn/1]
 
 

@@ -10,16 +10,19 @@ from ortho_ref.fused.kernels.stages import value
 def state(
     xp: Any, activation: str, f: Array, Uh: Array, b: Array, alpha: Array, beta: Array, h_prev: Array, h: Array
 ) -> None:
+    """f in place of P, and h."""
     f[...] = value(xp, activation, f + Uh, b)  # [sgornn:1/z] [sgornn:1/f]
     h[...] = h_prev * beta + f * alpha  # [sgornn:1/h]
 
 
 def meet(xp: Any, last: Array, dh: Array, F: Array, g: Array, dz: Array) -> None:
+    """g and dz where the carried cotangent meets the loss's own."""
     g[...] = last + dh  # [bp:bptt/g]
     dz[...] = g * F  # [bp:fastrnn/1]
 
 
 def carry(xp: Any, last: Array, g: Array, beta: Array, Udz: Array) -> None:
+    """The cotangent handed on to the step before."""
     last[...] = g * beta + Udz  # [bp:fastrnn/2]
 
 

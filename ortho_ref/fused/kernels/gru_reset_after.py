@@ -11,6 +11,7 @@ from ortho_ref.fused.kernels.stages import sigmoid, value
 def state(
     xp: Any, activation: str, G: str, h_prev: Array, h: Array, p: Array, c: Array, r: Array, z: Array, *others: Array
 ) -> None:
+    """r and z where they are on, c and h; others: b_h, U h of the gates that are on, b_hh if there is one."""
     b_h, *Uh, b_hh = others if len(others) == len(G) + 2 else (*others, None)
     if "r" in G:
         r[...] = sigmoid(xp, r + Uh[0])  # [goru:2.4]
@@ -23,6 +24,7 @@ def state(
 
 
 def meet(xp: Any, g: Array, dh: Array, F_h: Array, F_r: Array, F_z: Array, r: Array, z: Array, *das: Array) -> None:
+    """g where it meets the loss's own gradient, das (da_h, dp, da_r, da_z), and what of g skips the products."""
     da_h, dp, da_r, da_z = das
     g[...] = g + dh  # [bp:bptt/g]
     da_h[...] = g * F_h  # [bp:gru2/1] [bp:gru2/2]
@@ -33,6 +35,7 @@ def meet(xp: Any, g: Array, dh: Array, F_h: Array, F_r: Array, F_z: Array, r: Ar
 
 
 def carry(xp: Any, g: Array, *products: Array) -> None:
+    """What came through the products, added to g."""
     for product in products:
         g[...] = g + product  # [bp:gru2/3] [bp:gru2/4]
 

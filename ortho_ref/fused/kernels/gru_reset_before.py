@@ -8,23 +8,27 @@ from ortho_ref.fused.kernels.stages import sigmoid, value
 
 
 def gates(xp: Any, r: Array, u: Array, Uh_r: Array, Uh_u: Array, h_prev: Array, s: Array) -> None:
+    """r and u in place of their P, and s."""
     r[...] = sigmoid(xp, r + Uh_r)  # [ncgru:1/r]
     u[...] = sigmoid(xp, u + Uh_u)  # [ncgru:1/u]
     s[...] = r * h_prev  # [ncgru:1/s]
 
 
 def state(xp: Any, activation: str, c: Array, u: Array, Us: Array, b_c: Array, h_prev: Array, h: Array) -> None:
+    """c in place of its P, and h."""
     c[...] = value(xp, activation, c + Us, b_c)  # [ncgru:35] [ncgru:1/c] [ncgru:19/c]
     h[...] = (c - h_prev) * u + h_prev  # [ncgru:1/h]
 
 
 def meet(xp: Any, g: Array, dh: Array, F_u: Array, F_c: Array, da_u: Array, da_c: Array) -> None:
+    """g where it meets the loss's own gradient, da_u and da_c."""
     g[...] = g + dh  # [bp:bptt/g]
     da_u[...] = g * F_u  # [bp:gru1/1] [bp:gru1/4]
     da_c[...] = g * F_c  # [bp:gru1/1] [bp:gru1/2]
 
 
 def carry(xp: Any, g: Array, keep: Array, ds: Array, r: Array, Uda_r: Array, Uda_u: Array) -> None:
+    """The cotangent handed on to the step before."""
     g[...] = g * keep + ds * r + Uda_r + Uda_u  # [bp:gru1/1] [bp:gru1/3] [bp:gru1/5]
 
 

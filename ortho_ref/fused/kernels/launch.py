@@ -12,7 +12,18 @@ _allowed = os.environ.get("ORTHO_REF_KERNELS", "1") != "0"
 
 
 def launches(library: ArrayLibrary) -> bool:
-    """True where the loops of this folder run: on devices whose library makes kernels, unless switched off."""
+    """Whether the loops of this folder run: on devices whose library makes kernels, unless switched off.
+
+    Parameters
+    ----------
+    library : ArrayLibrary
+        The arrays'.
+
+    Returns
+    -------
+    bool
+        False on the host.
+    """
     return _allowed and library.fuse is not None
 
 
@@ -29,9 +40,23 @@ def without_kernels() -> Iterator[None]:
 
 @functools.cache
 def kernel(library: ArrayLibrary, stage: Callable[..., None], *options: Any) -> Callable[..., None]:
-    """stage(xp, *options, *arrays) as one kernel of the arrays, made once.
+    """A stage as one kernel, made once.
 
     What a stage writes has the shape that all arguments broadcast to, and shares memory with no other argument.
+
+    Parameters
+    ----------
+    library : ArrayLibrary
+        One that makes kernels.
+    stage : callable
+        stage(xp, *options, *arrays) -> None.
+    *options : object
+        The stage's, hashable.
+
+    Returns
+    -------
+    callable
+        (*arrays) -> None.
     """
     assert library.fuse is not None
 
@@ -45,8 +70,16 @@ def kernel(library: ArrayLibrary, stage: Callable[..., None], *options: Any) -> 
 class Backwards:
     """A backward loop's kernels where no product stands between a step's last stage and the first of the one before.
 
-    carry(xp, g, *carried): step t + 1 hands g on.  meet(xp, g, *own): step t takes it up.  The two are one kernel; by
-    itself is the first `meet`, and after the loop, by `last`, a `carry`.
+    The two are one kernel; by itself is the first `meet`, and after the loop, by `last`, a `carry`.
+
+    Parameters
+    ----------
+    library : ArrayLibrary
+        One that makes kernels.
+    carry : callable
+        carry(xp, g, *carried): step t + 1 hands g on.
+    meet : callable
+        meet(xp, g, *own): step t takes it up.
     """
 
     def __init__(self, library: ArrayLibrary, carry: Callable[..., None], meet: Callable[..., None]) -> None:
@@ -54,7 +87,17 @@ class Backwards:
         self._carried: tuple[Array, ...] = ()
 
     def step(self, g: Array, own: tuple[Array, ...], carried: tuple[Array, ...]) -> None:
-        """`carry` with what the last call left in `carried`, and `meet`."""
+        """`carry` with what the last call left, and `meet`.
+
+        Parameters
+        ----------
+        g : Array (B, n)
+            Carried on in place.
+        own : tuple of Array
+            What `meet` takes.
+        carried : tuple of Array
+            What the next `carry` takes.
+        """
         if self._carried:
             both = kernel(self._library, carry_and_meet, self._carry, self._meet, len(self._carried))
             both(g, *self._carried, *own)
@@ -70,5 +113,6 @@ class Backwards:
 def carry_and_meet(
     xp: Any, carry: Callable[..., None], meet: Callable[..., None], count: int, g: Array, *arrays: Array
 ) -> None:
+    """Two stages of `Backwards` as one: `carry` takes the first `count` arrays, `meet` the others."""
     carry(xp, g, *arrays[:count])
     meet(xp, g, *arrays[count:])

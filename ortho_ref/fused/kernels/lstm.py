@@ -10,6 +10,7 @@ from ortho_ref.fused.kernels.stages import sigmoid
 def state(
     xp: Any, o: Array, i: Array, f: Array, g: Array, Uh_o: Array, Uh_i: Array, Uh_f: Array, Uh_g: Array, *states: Array
 ) -> None:
+    """o, i, f, g in place of their P, and c, y, h; states: c_prev, c, y, h."""
     c_prev, c, y, h = states
     o[...] = sigmoid(xp, o + Uh_o)  # [bp:lstm/o]
     i[...] = sigmoid(xp, i + Uh_i)  # [bp:lstm/i]
@@ -21,6 +22,7 @@ def state(
 
 
 def meet(xp: Any, dh: Array, dc: Array, dh_own: Array, f: Array, *of_gates: Array) -> None:
+    """dh where it meets the loss's own gradient, dc, and da of each gate; of_gates: F of o, y, i, f, g, then the da."""
     F_o, F_y, F_i, F_f, F_g, da_o, da_i, da_f, da_g = of_gates
     dh[...] = dh + dh_own  # [bp:bptt/g]
     da_o[...] = dh * F_o  # [bp:lstm/1] [bp:lstm/4]
@@ -32,6 +34,7 @@ def meet(xp: Any, dh: Array, dc: Array, dh_own: Array, f: Array, *of_gates: Arra
 
 
 def carry(xp: Any, dh: Array, Uda_o: Array, Uda_i: Array, Uda_f: Array, Uda_g: Array) -> None:
+    """dh from the products."""
     dh[...] = Uda_o + Uda_i + Uda_f + Uda_g  # [bp:lstm/5]
 
 

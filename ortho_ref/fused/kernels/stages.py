@@ -14,7 +14,24 @@ def sigmoid(xp: Any, negative: Array) -> Array:
 
 
 def value(xp: Any, activation: str, a: Array, b: Array) -> Array:
-    """Phi(a, b); b is already in a where `sequence.bias_before`."""
+    """Phi(a, b).
+
+    Parameters
+    ----------
+    xp : module
+        The arrays' library.
+    activation : str
+        Phi.
+    a : Array
+        With b in it where `sequence.bias_before`.
+    b : Array
+        The bias, for modrelu.
+
+    Returns
+    -------
+    Array
+        Shaped like a.
+    """
     if activation == "tanh":
         return xp.tanh(a)  # [bp:tanh]
     if activation == "relu":

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from gradients.problem import random_problem
 from ortho_ref import scan
 from ortho_ref.cells import LSTM, GRUResetBefore
-from ortho_ref.conformance.differences import NearKinkError, check
+from ortho_ref.conformance.differences import NearKinkError, compare_gradients
 
 RNG = np.random.default_rng(0)
 W, B = RNG.standard_normal((6, 6)), RNG.standard_normal(6)
@@ -50,7 +50,7 @@ KINDS = ["0.05 % off", "one entry", "all zero", "transposed", "sign of one entry
 @pytest.mark.parametrize("mode", MODES)
 def test_a_right_gradient_passes(mode):
     """To 1e-9 by differences, to rounding by the complex step."""
-    report = check(f, POINT, gradient(), **MODES[mode])
+    report = compare_gradients(f, POINT, gradient(), **MODES[mode])
     assert report.passed, f"\n{report}"
     assert report.largest < 1e-9
     assert [row.checked for row in report.rows] == ([3, 3] if mode == "directions" else [36, 6])
@@ -60,13 +60,13 @@ def test_a_right_gradient_passes(mode):
 @pytest.mark.parametrize("kind", KINDS)
 def test_wrong_gradients_are_caught(mode, kind):
     """Each in the tensor that is wrong, and in no other."""
-    report = check(f, POINT, wrong(kind), **MODES[mode])
+    report = compare_gradients(f, POINT, wrong(kind), **MODES[mode])
     assert [row.tensor for row in report.failures] == ["W" if kind in (KINDS[0], KINDS[1], KINDS[3]) else "b"]
 
 
 def test_the_report_says_where_and_by_how_much():
     """Tensor, index, both numbers, relative error."""
-    report = check(f, POINT, wrong("one entry"))
+    report = compare_gradients(f, POINT, wrong("one entry"))
     (row,) = report.failures
     assert (row.tensor, row.where) == ("W", "[2, 4]")
     right = gradient()["W"]
@@ -81,7 +81,7 @@ def test_linear_functions_are_exact(seed, size):
     """A linear function's differences are its coefficients, to rounding."""
     rng = np.random.default_rng(seed)
     c, x = rng.standard_normal(size), rng.standard_normal(size)
-    assert check(lambda p: c @ p["x"], {"x": x}, {"x": c}).largest < 1e-9
+    assert compare_gradients(lambda p: c @ p["x"], {"x": x}, {"x": c}).largest < 1e-9
 
 
 @pytest.mark.parametrize("options", [{}, {"directions": 4}])
@@ -93,9 +93,9 @@ def test_skew_matrices_move_in_their_free_entries(options):
         assert not np.any(p["A"] + p["A"].T)
         return (C * p["A"]).sum()
 
-    assert check(loss, {"A": X - X.T}, {"A": C - C.T}, skew=("A",), **options).passed
-    assert not check(loss, {"A": X - X.T}, {"A": C}, skew=("A",), **options).passed
-    assert not check(loss, {"A": X - X.T}, {"A": (C - C.T) / 2}, skew=("A",), **options).passed
+    assert compare_gradients(loss, {"A": X - X.T}, {"A": C - C.T}, skew=("A",), **options).passed
+    assert not compare_gradients(loss, {"A": X - X.T}, {"A": C}, skew=("A",), **options).passed
+    assert not compare_gradients(loss, {"A": X - X.T}, {"A": (C - C.T) / 2}, skew=("A",), **options).passed
 
 
 @pytest.mark.parametrize("options", [{}, {"directions": 4}])
@@ -103,30 +103,30 @@ def test_complex_convention(options):
     """L = |z|^2 has the gradient 2 z (PyTorch's convention); JAX's and autograd's conjugate fails."""
     z = RNG.standard_normal(4) + 1j * RNG.standard_normal(4)
     loss = lambda p: (abs(p["z"]) ** 2).sum()  # noqa: E731
-    assert check(loss, {"z": z}, {"z": 2 * z}, **options).passed
-    assert not check(loss, {"z": z}, {"z": 2 * z.conj()}, **options).passed
+    assert compare_gradients(loss, {"z": z}, {"z": 2 * z}, **options).passed
+    assert not compare_gradients(loss, {"z": z}, {"z": 2 * z.conj()}, **options).passed
 
 
 def test_nothing_to_check_is_a_failure():
     """Both gradients 0 throughout prove nothing, unless that is what is expected."""
     zero = {"x": np.zeros(3)}
-    report = check(lambda p: 1.0, {"x": np.ones(3)}, zero)
+    report = compare_gradients(lambda p: 1.0, {"x": np.ones(3)}, zero)
     assert not report.passed
     assert "nothing to check, both are 0" in str(report)
-    assert check(lambda p: 1.0, {"x": np.ones(3)}, zero, may_vanish=("x",)).passed
+    assert compare_gradients(lambda p: 1.0, {"x": np.ones(3)}, zero, may_vanish=("x",)).passed
 
 
 def test_points_near_a_kink_are_rejected():
     """Below the margin no number is given; NaN counts as near."""
     for distance in (9e-4, 0.0, np.nan):
         with pytest.raises(NearKinkError, match=r"the nearest kink is .* away; allowed: at least 1e-03"):
-            check(f, POINT, gradient(), kink_distance=lambda p, d=distance: d)
-    assert check(f, POINT, gradient(), kink_distance=lambda p: 2e-3).passed
+            compare_gradients(f, POINT, gradient(), kink_distance=lambda p, d=distance: d)
+    assert compare_gradients(f, POINT, gradient(), kink_distance=lambda p: 2e-3).passed
 
 
 def test_why_kinks_are_rejected():
     """|x| at 1e-6: differences say 0.07 where the derivative is 1."""
-    report = check(lambda p: abs(p["x"]).sum(), {"x": np.array([1e-6])}, {"x": np.ones(1)})
+    report = compare_gradients(lambda p: abs(p["x"]).sum(), {"x": np.array([1e-6])}, {"x": np.ones(1)})
     assert not report.passed
 
 
@@ -138,7 +138,7 @@ def test_bad_arguments():
         ({"x": np.ones(2)}, {"x": np.ones(3)}, r"the gradient of x has shape \(3,\); expected \(2,\)"),
     ):
         with pytest.raises(ValueError, match=message):
-            check(lambda p: 0.0, point, analytic)
+            compare_gradients(lambda p: 0.0, point, analytic)
 
 
 MISTAKES = {
@@ -156,8 +156,8 @@ def test_mistakes_people_make_in_a_gru(mistake):
     problem = random_problem(GRUResetBefore("modrelu"), np.random.default_rng(0))
     options = {"kink_distance": problem.kink_distance}
     right = problem.gradients(scan)
-    assert check(problem.loss, problem.point, right, **options).passed
-    assert not check(problem.loss, problem.point, MISTAKES[mistake](right), **options).passed
+    assert compare_gradients(problem.loss, problem.point, right, **options).passed
+    assert not compare_gradients(problem.loss, problem.point, MISTAKES[mistake](right), **options).passed
 
 
 def test_real_size_by_directions():
@@ -165,28 +165,28 @@ def test_real_size_by_directions():
     problem = random_problem(LSTM(), np.random.default_rng(1), T=10, m=22, n=56)
     right = problem.gradients(scan)
     options = {"directions": 3, "kink_distance": problem.kink_distance}
-    assert check(problem.loss, problem.point, right, **options).passed
+    assert compare_gradients(problem.loss, problem.point, right, **options).passed
     off = right["U_f"].copy()
     off[17, 33] += abs(off).max()
-    assert not check(problem.loss, problem.point, right | {"U_f": off}, **options).passed
+    assert not compare_gradients(problem.loss, problem.point, right | {"U_f": off}, **options).passed
 
 
 def test_a_numeric_nan_fails_and_is_found():
     """f is not a number off x[1] = 0: the row names that entry; so it does for a NaN in the analytic gradient."""
     f_nan = lambda p: p["x"].sum() if p["x"][1] == 0 else np.nan  # noqa: E731
     for function, gradient in ((f_nan, np.ones(3)), (lambda p: p["x"].sum(), np.array([1, np.nan, 1]))):
-        report = check(function, {"x": np.zeros(3)}, {"x": gradient})
+        report = compare_gradients(function, {"x": np.zeros(3)}, {"x": gradient})
         assert not report.passed
         assert report.rows[0].where == "[1]"
 
 
 def test_scales_of_errors():
     """An entry's: the larger of both gradients' largest entries.  A direction's: at least the gradient's norm."""
-    (row,) = check(lambda p: 0.0, {"x": np.zeros(3)}, {"x": np.ones(3)}).rows
+    (row,) = compare_gradients(lambda p: 0.0, {"x": np.zeros(3)}, {"x": np.ones(3)}).rows
     assert (row.error, row.vacuous) == (1, False)
     g, off = np.array([3.0, 4.0]), np.array([0, 1e-3])
     rng = np.random.default_rng(0)
-    (row,) = check(lambda p: g @ p["x"], {"x": np.zeros(2)}, {"x": g + off}, directions=1, rng=rng).rows
+    (row,) = compare_gradients(lambda p: g @ p["x"], {"x": np.zeros(2)}, {"x": g + off}, directions=1, rng=rng).rows
     d = np.random.default_rng(0).standard_normal(2)
     scale = max(np.linalg.norm(g + off), abs(d @ (g + off)), abs(d @ g))
     assert row.error == pytest.approx(1e-3 * abs(d[1]) / scale, rel=1e-3)
@@ -194,7 +194,7 @@ def test_scales_of_errors():
     C[0, 1] = 1
     off = C - C.T + 1e-3 * (np.eye(5, k=2) - np.eye(5, k=-2))
     options = {"skew": ("A",), "directions": 1, "rng": np.random.default_rng(3)}
-    (row,) = check(lambda p: (C * p["A"]).sum(), {"A": np.zeros((5, 5))}, {"A": off}, **options).rows
+    (row,) = compare_gradients(lambda p: (C * p["A"]).sum(), {"A": np.zeros((5, 5))}, {"A": off}, **options).rows
     d = np.random.default_rng(3).standard_normal((5, 5))
     d = np.triu(d - d.T, 1)
     slope = (off * d).sum()
@@ -205,6 +205,6 @@ def test_scales_of_errors():
 def test_a_skew_matrix_has_n_n_minus_1_halves_entries():
     """3 of 9 for n = 3; none for n = 1, which is nothing left out."""
     C = np.triu(np.ones((3, 3)), 1)
-    (row,) = check(lambda p: (C * p["A"]).sum(), {"A": np.zeros((3, 3))}, {"A": C - C.T}, skew=("A",)).rows
+    (row,) = compare_gradients(lambda p: (C * p["A"]).sum(), {"A": np.zeros((3, 3))}, {"A": C - C.T}, skew=("A",)).rows
     assert row.checked == 3
-    assert check(lambda p: 0.0, {"A": np.zeros((1, 1))}, {"A": np.zeros((1, 1))}, skew=("A",)).passed
+    assert compare_gradients(lambda p: 0.0, {"A": np.zeros((1, 1))}, {"A": np.zeros((1, 1))}, skew=("A",)).passed

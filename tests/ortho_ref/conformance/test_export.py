@@ -190,7 +190,7 @@ def test_the_manifest_comes_last(tmp_path, monkeypatch):
     def write(path, data):
         written.append(path.name)
 
-    monkeypatch.setattr("ortho_ref.conformance.export.checkpoint.write", write)
+    monkeypatch.setattr("ortho_ref.conformance.export.files.write", write)
     export(tmp_path / "new", "loss/*")
     assert written[-1] == "manifest.json"
     assert written.count("manifest.json") == 1
