@@ -270,7 +270,7 @@ def _subject_of_network(name: str, n: int, options: Mapping[str, Any]) -> str:
 def results(
     rng: np.random.Generator, oracle: Oracle | None = None, device: str = "cpu", only: str = ""
 ) -> list[Result]:
-    """Every check there is.
+    """Every check there is, or those of some subjects.
 
     Parameters
     ----------
@@ -281,7 +281,7 @@ def results(
     device : str
         Where ours are computed.
     only : str
-        Those whose subject has this in it.
+        Subjects with this in them; every one has "".
 
     Returns
     -------

@@ -144,7 +144,7 @@ network = Network((own,), task.output_size, task.readout, task.loss)
 
 def trainer():
     every = {"log_every": 5, "evaluate_every": 20, "checkpoint_every": 10}
-    return TrainingRun(network, task, Adam(1e-2), 16, iterations=20, **every)
+    return TrainingRun(network, task, Adam(1e-2), iterations=20, batch_size=16, **every)
 
 
 whole, stopped, resumed = trainer(), trainer(), trainer()
