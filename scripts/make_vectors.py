@@ -19,7 +19,7 @@ import numpy as np
 import typer
 from safetensors.numpy import load, save
 
-from ortho_ref import checkpoint
+from ortho_ref import files
 from ortho_ref.conformance import case as stored
 from ortho_ref.conformance.case import FORMAT, KINDS, MANIFEST, VECTORS, Arrays, Vector, file_of, key_of
 from ortho_ref.conformance.kills import kills
@@ -34,16 +34,16 @@ ROLES = ("inputs", "expected", "low", "high", "control")
 def write(vectors: list[Vector], withdrawn: list[dict[str, Any]], arrays: dict[str, Arrays]) -> None:
     """The manifest and the files it names."""
     VECTORS.mkdir(exist_ok=True)
-    files = {}
+    hashes = {}
     for kind in KINDS:
         own = arrays.get(kind, {})
         if own:
             data = save(dict(sorted(own.items())))
-            checkpoint.write(VECTORS / file_of(kind), data)
-            files[file_of(kind)] = hashlib.sha256(data).hexdigest()
+            files.write(VECTORS / file_of(kind), data)
+            hashes[file_of(kind)] = hashlib.sha256(data).hexdigest()
     entries = [entry(made) for made in vectors] + withdrawn
-    manifest = {"format": FORMAT, "files": files, "cases": entries}
-    checkpoint.write(VECTORS / MANIFEST, (json.dumps(manifest, indent=1) + "\n").encode())
+    manifest = {"format": FORMAT, "files": hashes, "cases": entries}
+    files.write(VECTORS / MANIFEST, (json.dumps(manifest, indent=1) + "\n").encode())
 
 
 def to_make(old: Collection[str], gone: list[dict[str, Any]], withdraw: str | None) -> list[Spec]:
