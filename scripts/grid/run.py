@@ -96,8 +96,8 @@ def train(
 
     Parameters
     ----------
-    trainer : Trainer
-        The trainer.
+    trainer : TrainingRun
+        The run.
     out : Path
         The folder.
     config : dict
@@ -112,7 +112,7 @@ def train(
     Returns
     -------
     list of dict
-        As of `Trainer.run`.
+        As of `TrainingRun.run`.
     """
     columns = (TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn(), TimeRemainingColumn())
     progress = FiguresUnderBar(*columns, console=console)
