@@ -75,12 +75,9 @@ class Checks:
             The first one; None where no check failed.
         """
         first, self._first, self.good = self._first, {}, None
-        kept = [*first.values(), *filter(is_array, numbers)]
-        if not kept:
-            return list(numbers), None
-        read = iter(to_host(xp_of(*kept).stack(kept)).tolist())
-        turns = {kind: next(read) for kind in first}
-        floats = [next(read) if is_array(number) else number for number in numbers]
+        kept = iter(read(*first.values(), *filter(is_array, numbers)))
+        turns = {kind: next(kept) for kind in first}
+        floats = [next(kept) if is_array(number) else number for number in numbers]
         (error, message), turn = min(turns.items(), key=lambda item: item[1], default=((Exception, ""), math.inf))
         return floats, None if turn == math.inf else Failure(int(turn), error(message))
 
@@ -199,6 +196,26 @@ def number(value: Array) -> Array | float:
         See `Checks.settle`, which reads those that stay.
     """
     return value.astype("float64") if stays(value) else float(value)
+
+
+def read(*numbers: Array) -> list[float]:
+    """0-d arrays as Python floats; device arrays in one copy.
+
+    Parameters
+    ----------
+    *numbers : Array () or float
+        Of one device, or all of the host.
+
+    Returns
+    -------
+    list of float
+        In the order given.
+    """
+    library = library_of(*numbers)
+    if library.device == "cpu":
+        return [float(number) for number in numbers]
+    there = library.xp.stack([number.astype("float64", copy=False) for number in numbers])
+    return list(to_host(there).tolist())
 
 
 @contextlib.contextmanager

@@ -7,8 +7,8 @@ says what it waits for; a layer and a network put theirs together, so that all a
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from ortho_ref.backend import Array, is_array, library_of, to_host, xp_of
-from ortho_ref.checks import prefixed
+from ortho_ref.backend import Array
+from ortho_ref.checks import prefixed, read
 
 
 class Pending(NamedTuple):
@@ -56,23 +56,3 @@ def together(pending: Mapping[str, Pending], finish: Callable[[dict[str, Any]], 
         return finish(results)
 
     return Pending(tuple(number for own in pending.values() for number in own.numbers), finished)
-
-
-def read(*numbers: Array) -> list[float]:
-    """0-d arrays as Python floats; device arrays in one copy.
-
-    Parameters
-    ----------
-    *numbers : Array () or float
-        Of one device, or all of the host.
-
-    Returns
-    -------
-    list of float
-        In the order given.
-    """
-    there = [number for number in numbers if is_array(number) and library_of(number).device != "cpu"]
-    if not there:
-        return [float(number) for number in numbers]
-    xp = xp_of(*there)
-    return list(to_host(xp.stack([number.astype("float64") for number in numbers])).tolist())

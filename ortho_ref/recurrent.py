@@ -433,26 +433,23 @@ class Recurrent:
     @property
     def free_parameters(self) -> int | None:
         """What `count` counts, from the sizes alone; None without them, or where a parametrization refuses n."""
-        if self.sizes is None:
-            return None
-        m, n = self.sizes
-        twice = 2 if self.cell.complex else 1
-        shapes = {name: shape for name, shape in self.cell.shapes(m, n).items() if name not in self.constrained}
-        total = sum(math.prod(shape) * (twice if len(shape) == 2 else 1) for shape in shapes.values())
-        total += twice * n * len(self._h0_names)
         try:
-            return total + sum(parametrization.count(n) for parametrization in self.constrained.values())
+            return None if self.sizes is None else self._count(*self.sizes)
         except ValueError:  # `init` will say why
             return None
 
     def count(self, params: Params) -> int:
         """Free real parameters: n (n - 1) / 2 for a skew A, two for each complex number."""
-        total = 0
-        for name, value in params.items():
-            if name.partition(".")[0] not in self.constrained:
-                total += value.size * (2 if value.dtype.kind == "c" else 1)
-        n = self._input_weight(params).shape[0]
-        return total + sum(parametrization.count(n) for parametrization in self.constrained.values())
+        n, m = self._input_weight(params).shape
+        return self._count(m, n)
+
+    def _count(self, m: int, n: int) -> int:
+        """Of these sizes; of a complex cell matrices and states are complex, biases are not."""
+        twice = 2 if self.cell.complex else 1
+        shapes = {name: shape for name, shape in self.cell.shapes(m, n).items() if name not in self.constrained}
+        free = sum(math.prod(shape) * (twice if len(shape) == 2 else 1) for shape in shapes.values())
+        free += twice * n * len(self._h0_names)
+        return free + sum(parametrization.count(n) for parametrization in self.constrained.values())
 
     def health(self, buffers: NamedBuffers) -> dict[str, dict[str, float]]:
         """Weight -> the figures its parametrization watches: defect, Neumann condition, forced resets."""

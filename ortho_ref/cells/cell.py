@@ -47,12 +47,12 @@ class Cell(ABC):
     @property
     def input_weights(self) -> tuple[str, ...]:
         """Names of the weights W_g (n, m)."""
-        return tuple(_named("W", g) for g in self.products)
+        return tuple(weight_name("W", g) for g in self.products)
 
     @property
     def recurrent_weights(self) -> tuple[str, ...]:
         """Names of the weights U_g (n, n), which a parametrization can keep orthogonal."""
-        return tuple(_named("U", g) for g in self.products)
+        return tuple(weight_name("U", g) for g in self.products)
 
     def kink_distance(self, weights: Weights, cache: Any) -> float:
         """How far a step is from the nearest kink of what it computes.
@@ -154,7 +154,8 @@ class Cell(ABC):
         """
 
 
-def _named(kind: str, suffix: str) -> str:
+def weight_name(kind: str, suffix: str) -> str:
+    """The name of a product's weight: U_r of U and r, and U where there is no suffix."""
     return f"{kind}_{suffix}" if suffix else kind
 
 
@@ -210,7 +211,7 @@ def gate_shapes(gates: tuple[str, ...], input_size: int, hidden_size: int) -> Sh
         Name -> shape, in the gates' order.
     """
     n, m = hidden_size, input_size
-    return {_named(kind, g): shape for g in gates for kind, shape in (("W", (n, m)), ("U", (n, n)), ("b", (n,)))}
+    return {weight_name(kind, g): shape for g in gates for kind, shape in (("W", (n, m)), ("U", (n, n)), ("b", (n,)))}
 
 
 def draw(

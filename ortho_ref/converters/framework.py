@@ -6,7 +6,7 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ortho_ref.cells.cell import gate_shapes
+from ortho_ref.cells.cell import gate_shapes, weight_name
 
 Array: TypeAlias = np.ndarray
 Arrays: TypeAlias = dict[str, Array]
@@ -41,6 +41,11 @@ class Layout(NamedTuple):
     def inner(self) -> int | None:
         """The row of the candidate whose recurrent bias is a weight of its own, b_hh."""
         return self.gates.index("h") if "h" in self.gates else None
+
+    @property
+    def signs(self) -> tuple[int, ...]:
+        """By gate: -1 for the one that is flipped."""
+        return tuple(-1 if gate and gate == self.flipped else 1 for gate in self.gates)
 
 
 Layouts: TypeAlias = dict[str, Layout]
@@ -169,10 +174,11 @@ class Framework(ABC):
             return gate_shapes(layout.gates, m, n) | ({"b_hh": (n,)} if inner else {})
 
         first = layout.gates[0]
-        ours = _checked("weights", weights, shapes, (_name("U", first), -1), (_name("W", first), -1))
-        signs = [-1 if gate and gate == layout.flipped else 1 for gate in layout.gates]
+        ours = _checked("weights", weights, shapes, (weight_name("U", first), -1), (weight_name("W", first), -1))
         W, U, b = (
-            np.stack([sign * ours[_name(kind, gate)] for sign, gate in zip(signs, layout.gates, strict=True)])
+            np.stack(
+                [sign * ours[weight_name(kind, gate)] for sign, gate in zip(layout.signs, layout.gates, strict=True)]
+            )
             for kind in "WUb"
         )
         b_hh = np.zeros_like(b)
@@ -235,10 +241,9 @@ class Framework(ABC):
         given = _checked(self.title, self.flat(arrays), lambda n, m: self.shapes(layout, n, m), *self.sizes(layout))
         W, U, b, b_hh = self.unpack(layout, given)
         ours: Arrays = {}
-        for k, gate in enumerate(layout.gates):
+        for k, (gate, sign) in enumerate(zip(layout.gates, layout.signs, strict=True)):
             summed = b[k] if gradients or k == layout.inner else b[k] + b_hh[k]
-            sign = -1 if gate and gate == layout.flipped else 1
-            ours |= {_name(kind, gate): sign * a for kind, a in (("W", W[k]), ("U", U[k]), ("b", summed))}
+            ours |= {weight_name(kind, gate): sign * a for kind, a in (("W", W[k]), ("U", U[k]), ("b", summed))}
         if layout.inner is not None:
             if config.get("recurrent_bias", False):
                 ours["b_hh"] = b_hh[layout.inner]
@@ -268,10 +273,6 @@ def by_gate(layout: Layout, a: Array) -> Array:
 def joined(a: Array) -> Array:
     """(G, n, ...) -> (G n, ...)."""
     return a.reshape(-1, *a.shape[2:])
-
-
-def _name(kind: str, gate: str) -> str:
-    return f"{kind}_{gate}" if gate else kind
 
 
 def _checked(

@@ -373,7 +373,9 @@ def test_trained_h0_and_deltas_are_checked_too():
             own.forward(params | {"h0": bad}, buffers, np.array([[0]]))
     with pytest.raises(TypeError, match="delta of W is float64; expected float32"):
         own.retract(params, buffers, {name: value.astype(np.float64) for name, value in params.items()})
-    assert Recurrent(Elman()).count({"W": np.zeros((4, 3), complex)}) == 24
+    complex_cell = Recurrent(Elman("modrelu", complex=True))
+    params, _ = complex_cell.init(np.random.default_rng(0), 3, 4)
+    assert complex_cell.count(params) == 2 * (4 * 3 + 4 * 4) + 4
 
 
 def test_a_trained_complex_h0():
