@@ -64,9 +64,9 @@ class Forks:
         self.process.wait()
 
 
-#: Where a run can be ended: before a sync, before and after a rename, when half of a file or of a line is written,
-#: before an update, before an evaluation.
-POINTS = ("fsync", "rename", "renamed", "file", "line", "update", "evaluation")
+#: Where a run can be ended: before a sync, before and after a rename, before a file gets a second name, when half of a
+#: file or of a line is written, before an update, before an evaluation.
+POINTS = ("fsync", "rename", "renamed", "link", "file", "line", "update", "evaluation")
 
 
 class _Half:
@@ -96,7 +96,7 @@ class _Half:
 
 def _instrument(job, calls):
     """Count the calls of each point, and send the signals where they are asked for."""
-    from ortho_ref import files, runs, training
+    from ortho_ref import files, run_folder, training
     from ortho_ref.network import Network
 
     def reach(point, before=lambda: None):
@@ -120,14 +120,15 @@ def _instrument(job, calls):
 
     wrap(os, "fsync", "fsync")
     wrap(os, "replace", "rename", "renamed")
+    wrap(os, "link", "link")
     wrap(Network, "loss_and_gradients", "update")
     wrap(training, "evaluate", "evaluation")
 
-    def opened(point, path, mode):
-        stream = open(path, mode)  # noqa: SIM115  closed by the caller
-        return stream if mode == "a+" else _Half(stream, lambda flush: reach(point, flush))
+    def opened(point, path, mode, **options):
+        stream = open(path, mode, **options)  # noqa: SIM115  closed by the caller
+        return stream if mode in ("a+", "rb") else _Half(stream, lambda flush: reach(point, flush))
 
-    files.open, runs.open = partial(opened, "file"), partial(opened, "line")
+    files.open, run_folder.open = partial(opened, "file"), partial(opened, "line")
 
 
 def _run(job, answer):
