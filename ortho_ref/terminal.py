@@ -141,6 +141,24 @@ class Stream(io.TextIOBase):
         self.write(f"{text}\n")
         self.flush()
 
+    def give(self, text: str) -> None:
+        """`say` what a program is there for.
+
+        Parameters
+        ----------
+        text : str
+            Without its last line end.
+
+        Raises
+        ------
+        OSError
+            It cannot be written, and not because its reader is gone: the disk is full.
+        """
+        self.error = None
+        self.say(text)
+        if self.error is not None:
+            raise OSError(f"standard output cannot be written: {self.error.strerror}")
+
     def isatty(self) -> bool:
         """Whether a terminal is there."""
         with self._dropping() as stream:

@@ -1,4 +1,4 @@
-"""What every program does alike: errors as one line, exit codes, BLAS threads."""
+"""What every program does alike: errors as one line, what nobody hears, exit codes, BLAS threads."""
 
 import shlex
 import sys
@@ -7,11 +7,16 @@ from typing import Any, NoReturn
 
 import typer
 from rich.console import Console
-from rich.markup import escape
+from rich.text import Text
 
+from ortho_ref import starting
 from ortho_ref.backend import DeviceError, to_device
+from ortho_ref.terminal import STDERR, STDOUT, open_standard_streams, shown
 
-console = Console(stderr=True, emoji=False)
+#: Standard error; what cannot be written there is dropped, and ends no run.
+console = Console(file=STDERR, emoji=False)
+#: Standard output, of programs that print tables, likewise.
+tables = Console(file=STDOUT)
 
 #: What bad input, or more of it than fits in memory, raises: one line and exit code 2.
 BAD_INPUT = (ValueError, TypeError, OSError, DeviceError, MemoryError)
@@ -62,9 +67,9 @@ def one_line(error: object) -> str:
     Returns
     -------
     str
-        Of a MemoryError, NumPy's or CuPy's, with what was asked for and what needs less.
+        As `shown`; of a MemoryError, NumPy's or CuPy's, with what was asked for and what needs less.
     """
-    line = " ".join(str(error).split())
+    line = shown(error)
     if isinstance(error, MemoryError):
         return f"out of memory: {line.rstrip('.') or 'no more said'}; a smaller batch, length or hidden size needs less"
     return line
@@ -85,14 +90,14 @@ def fail(message: object, code: int = 2) -> NoReturn:
     typer.Exit
         Always.
     """
-    line = one_line(message)
-    console.print(f"[red]error:[/red] {escape(line)}", highlight=False, soft_wrap=True)
+    console.print(Text.assemble(("error:", "red"), " ", one_line(message)), highlight=False, soft_wrap=True)
     raise typer.Exit(code)
 
 
-def say(message: str) -> None:
+def say(message: object) -> None:
     """One line on stderr."""
-    console.print(message, markup=False, highlight=False, soft_wrap=True)
+    console.print(Text(shown(message)), highlight=False, soft_wrap=True)
+
 
 
 def run(main: Callable[..., Any]) -> NoReturn:
@@ -105,11 +110,14 @@ def run(main: Callable[..., Any]) -> NoReturn:
     main : Callable
         Its signature is the command line.
     """
+    starting.loaded()
+    open_standard_streams()
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     app.command()(main)
     try:
         code = app(standalone_mode=False)
-    except typer.Abort:
+    except (typer.Abort, KeyboardInterrupt):
+        say("interrupted")
         sys.exit(130)
     except Exception as error:
         try:
