@@ -142,20 +142,13 @@ class Stream(io.TextIOBase):
         self.flush()
 
     def give(self, text: str) -> None:
-        """`say` what a program is there for.
-
-        Parameters
-        ----------
-        text : str
-            Without its last line end.
-
-        Raises
-        ------
-        OSError
-            It cannot be written, and not because its reader is gone: the disk is full.
-        """
+        """`say` what a program is there for, and `check`."""
         self.error = None
         self.say(text)
+        self.check()
+
+    def check(self) -> None:
+        """OSError where something could not be written, and not because its reader is gone: the disk is full."""
         if self.error is not None:
             raise OSError(f"standard output cannot be written: {self.error.strerror}")
 

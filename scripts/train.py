@@ -9,6 +9,7 @@ from typing import Any
 import typer
 
 from ortho_ref.runs import LAST
+from ortho_ref.terminal import STDOUT
 from scripts.grid.build import make_trainer
 from scripts.grid.config import config_of, resumed_config
 from scripts.grid.options import DEFAULT, given_in, moved, takes_options
@@ -59,7 +60,7 @@ def main(task: str, **values: Any) -> None:
         f"{trainer.network.count(trainer.params)} parameters; held out: loss {last['evaluation_loss']:.4g}, "
         f"{trainer.task.metric} {last[trainer.task.metric]:.4f}; baseline loss {trainer.task.baseline:.4g}; {out}"
     )
-    typer.echo(json.dumps(last))
+    STDOUT.say(json.dumps(last))  # the folder has it as well: where it cannot be written, nothing is lost
 
 
 if __name__ == "__main__":

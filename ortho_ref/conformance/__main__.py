@@ -13,7 +13,7 @@ from ortho_ref import files, starting
 from ortho_ref.conformance.adapters import load_adapter
 from ortho_ref.conformance.case import DTYPES, Vector, select
 from ortho_ref.conformance.export import export
-from ortho_ref.conformance.programs import command_adapter
+from ortho_ref.conformance.programs import check_timeout, command_adapter
 from ortho_ref.conformance.report import Report, Result
 from ortho_ref.conformance.runner import check
 from ortho_ref.conformance.schema import schema
@@ -107,6 +107,7 @@ def _fail(error: Exception) -> NoReturn:
 
 def _run(given: argparse.Namespace) -> int:
     chosen = select(given.only)
+    check_timeout(given.timeout)  # of an --adapter too, which has none
     if given.report is not None:
         _check_report(given.report)
     run = command_adapter(given.command, given.timeout) if given.adapter is None else load_adapter(given.adapter)

@@ -18,6 +18,7 @@ from ortho_ref.conformance.case import Case
 from ortho_ref.conformance.implementation import Broken, Refused, Run
 
 REFUSED, NOT_SUPPORTED = 3, 77  # exit codes
+DAY = 86_400
 
 
 def command_adapter(command: str, timeout: float = 10.0) -> Run:
@@ -28,7 +29,7 @@ def command_adapter(command: str, timeout: float = 10.0) -> Run:
     command : str
         The program and its arguments; {input} and {output} in them stand for two files. No shell is involved.
     timeout : float
-        Seconds for each case.
+        Seconds for each case, at most a day.
 
     Returns
     -------
@@ -39,14 +40,13 @@ def command_adapter(command: str, timeout: float = 10.0) -> Run:
     Raises
     ------
     ValueError
-        A command without these two, a program that is not there, a timeout that is not above 0.
+        A command without these two, a program that is not there, a timeout that is not above 0, or more than a day.
     """
     words = shlex.split(command)
     for place in ("{input}", "{output}"):
         if not any(place in word for word in words):
             raise ValueError(f"command is {command!r}; it has to name {place}")
-    if not timeout > 0:
-        raise ValueError(f"timeout is {timeout}; allowed: seconds above 0")
+    check_timeout(timeout)
     if shutil.which(words[0]) is None:
         there = Path(words[0]).is_file() and not os.access(words[0], os.X_OK)
         what = "which is not executable" if there else "and there is no such program"
@@ -60,6 +60,12 @@ def command_adapter(command: str, timeout: float = 10.0) -> Run:
             return _outputs_of(own, Path(paths["{output}"]), timeout)
 
     return run
+
+
+def check_timeout(timeout: float) -> None:
+    """ValueError unless it is above 0, and at most a day."""
+    if not 0 < timeout <= DAY:
+        raise ValueError(f"timeout is {timeout}; allowed: seconds above 0, at most {DAY:,}, a day")
 
 
 def _filled(word: str, paths: dict[str, str]) -> str:

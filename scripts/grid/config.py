@@ -136,10 +136,14 @@ def _neumann(config: Record, of_model: Record, replaced: bool) -> Record:
     return {"orthogonal": config["orthogonal"] or of_model["orthogonal"], "order": order, "reset_every": reset_every}
 
 
+#: What no run has more of: anything that counts sequences, steps or updates.
+MOST, MOST_LAYERS = 1_000_000_000, 1000
+
+
 def _check_numbers(config: Record) -> None:
     """ValueError for a count below 1, and for a rate that is none."""
     for name in ("hidden", "layers", "batch", "iterations", "eval_every", "checkpoint_every"):
-        check_integer(name, config[name])
+        check_integer(name, config[name], most=MOST_LAYERS if name == "layers" else MOST)
     for name in ("lr", "lr_orthogonal"):
         if config[name] is not None and not 0 <= config[name] < math.inf:
             raise ValueError(f"{name} is {config[name]}; allowed: a finite number >= 0")

@@ -6,17 +6,15 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 import typer
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.text import Text
 
 from ortho_ref import starting
 from ortho_ref.backend import DeviceError, to_device
-from ortho_ref.terminal import STDERR, STDOUT, open_standard_streams, shown
+from ortho_ref.terminal import LIMIT, STDERR, STDOUT, open_standard_streams, shown
 
 #: Standard error; what cannot be written there is dropped, and ends no run.
 console = Console(file=STDERR, emoji=False)
-#: Standard output, of programs that print tables, likewise.
-tables = Console(file=STDOUT)
 
 #: What bad input, or more of it than fits in memory, raises: one line and exit code 2.
 BAD_INPUT = (ValueError, TypeError, OSError, DeviceError, MemoryError)
@@ -54,6 +52,25 @@ def check_device(device: str) -> None:
         For one that cannot be used here.
     """
     to_device((), device)
+
+
+def check_number(name: str, value: float, most: float, least: float = 0.0) -> None:
+    """Check a number that is given to a program.
+
+    Parameters
+    ----------
+    name : str
+        What the error calls it.
+    value, most, least : float
+        The number, and what is allowed.
+
+    Raises
+    ------
+    ValueError
+        It is not between the two, or no number.
+    """
+    if not least <= value <= most:
+        raise ValueError(f"{name} is {value}; allowed: {least:g} to {most:g}")
 
 
 def one_line(error: object) -> str:
@@ -99,6 +116,33 @@ def say(message: object) -> None:
     console.print(Text(shown(message)), highlight=False, soft_wrap=True)
 
 
+def give(what: RenderableType, least_width: int = 0) -> None:
+    """Print on stdout what a program is there for, or end the program where it cannot be written.
+
+    Parameters
+    ----------
+    what : str or RenderableType
+        Text as it is, or what rich prints, as a table.
+    least_width : int
+        Columns, where the terminal has fewer or there is none.
+
+    Raises
+    ------
+    typer.Exit
+        The disk is full, or the like: exit code 2.  A reader that has read enough is no error.
+    """
+    try:
+        if isinstance(what, str):
+            STDOUT.give(what)
+        else:
+            STDOUT.error = None
+            own = Console(file=STDOUT)
+            own.width = max(own.width, least_width)
+            own.print(what, highlight=False)
+            STDOUT.check()
+    except OSError as error:
+        fail(error)
+
 
 def run(main: Callable[..., Any]) -> NoReturn:
     """Run a program's function on the command line, and exit.
@@ -121,14 +165,17 @@ def run(main: Callable[..., Any]) -> NoReturn:
         sys.exit(130)
     except Exception as error:
         try:
-            if isinstance(error, MemoryError):
+            if isinstance(error, MemoryError | OSError):
                 fail(error)
             if not hasattr(error, "format_message"):  # click's, which typer carries under changing names
                 raise
-            message = error.format_message().strip().rstrip(".")
-            fail(f"{message}. Given: {shlex.join(sys.argv[1:]) or 'nothing'}; --help says what is allowed.")
+            message = shown(error.format_message(), LIMIT // 3).strip().rstrip(".")
+            given = shown(shlex.join(sys.argv[1:]), LIMIT // 3) or "nothing"
+            fail(f"{message}. Given: {given}; --help says what is allowed.")
         except typer.Exit as end:
             code = end.exit_code
+    STDOUT.flush()  # or Python would, and exit with 120 where it cannot
+    STDERR.flush()
     sys.exit(code or 0)
 
 

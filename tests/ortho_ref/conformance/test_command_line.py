@@ -184,7 +184,13 @@ BAD = {
     "run --command '/no/such {input} {output}'": "it begins with /no/such, and there is no such program",
     "run --command '{mine} {input} {output}'": "mine.py, which is not executable",
     "run --command '{folder} {input} {output}'": "and there is no such program",
-    "run --command 'true {input} {output}' --timeout 0": "timeout is 0.0",
+    "run --command 'true {input} {output}' --timeout 0": "timeout is 0.0; allowed: seconds above 0, at most 86,400",
+    "run --command 'true {input} {output}' --timeout -1": "timeout is -1.0; allowed: ",
+    "run --command 'true {input} {output}' --timeout nan": "timeout is nan; allowed: ",
+    "run --command 'true {input} {output}' --timeout inf": "timeout is inf; allowed: ",
+    "run --command 'true {input} {output}' --timeout 1e400": "timeout is inf; allowed: ",
+    "run --command 'true {input} {output}' --timeout 86401": "timeout is 86401.0; allowed: ",
+    "run --adapter {mine} --timeout nan": "timeout is nan; allowed: ",
     "run --command 'true \"{input} {output}'": "No closing quotation",
     "list --only nothing": "fits no case",
     "list --only loss --only nothing": "only is 'nothing', which fits no case",
@@ -558,7 +564,9 @@ def test_a_hostile_adapter(call, tmp_path):
 
 def test_a_hostile_program(call, tmp_path):
     """5 MB on stderr without a line end, and an escape sequence."""
-    (tmp_path / "mine.py").write_text("import sys\nsys.stderr.write('\\x1b[2J' + 5_000_000 * 'x' + '\\x1b[2J')\nsys.exit(1)\n")
+    (tmp_path / "mine.py").write_text(
+        "import sys\nsys.stderr.write('\\x1b[2J' + 5_000_000 * 'x' + '\\x1b[2J')\nsys.exit(1)\n"
+    )
     words = f"{sys.executable} -S {shlex.quote(str(tmp_path / 'mine.py'))} {{input}} {{output}}"
     code, out, err = call("run", "--command", words, "--only", "task/adding", "--timeout", PATIENCE)
     assert (code, err) == (1, "")
