@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load_file, save
 
 from ortho_ref.conformance.case import Case
 from ortho_ref.conformance.implementation import Broken, Refused, Run
@@ -55,7 +55,7 @@ def command_adapter(command: str, timeout: float = 10.0) -> Run:
     def run(case: Case) -> Any:
         with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
             paths = {"{input}": f"{folder}/input.safetensors", "{output}": f"{folder}/output.safetensors"}
-            write_case(case, Path(paths["{input}"]))
+            Path(paths["{input}"]).write_bytes(case_file(case))
             own = [_filled(word, paths) for word in words]
             return _outputs_of(own, Path(paths["{output}"]), timeout)
 
@@ -121,8 +121,8 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def write_case(case: Case, path: Path) -> None:
-    """Write a case as a safetensors file: its inputs, and id, kind, config, dtype and outputs in the metadata."""
+def case_file(case: Case) -> bytes:
+    """A case as a safetensors file: its inputs, and id, kind, config, dtype and outputs in the metadata."""
     metadata = {
         "id": case.id,
         "kind": case.kind,
@@ -130,4 +130,4 @@ def write_case(case: Case, path: Path) -> None:
         "dtype": case.dtype,
         "outputs": json.dumps({name: list(shape) for name, shape in case.outputs.items()}),
     }
-    save_file({name: np.array(array, order="C") for name, array in case.inputs.items()}, path, metadata)
+    return save({name: np.array(array, order="C") for name, array in case.inputs.items()}, metadata)
