@@ -99,3 +99,18 @@ def test_threads(run, tmp_path, program):
         assert (code, out) == (2, "")
         assert re.search(rf"threads is {threads}; allowed: 1 to 64", err), err
         assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("lr", ["1e5", "1e9", "1e17", "1e30"])
+@pytest.mark.parametrize("model", ["scornn", "exprnn", "nc-gru"])
+def test_a_rate_that_goes_too_far(tmp_path, model, lr):
+    """An A so large that no U comes of it is one line that names it, exit code 1, and the last good checkpoint."""
+    line = ["adding", "--model", model, "--lr", lr, "--out", tmp_path / "own", *SMALL, "--reset-every", "1"]
+    code, _, err = call(train.main, *(line if model == "nc-gru" else line[:-2]))
+    if code == 0:
+        assert (lr, model) != ("1e17", "exprnn")
+        return
+    last = err.splitlines()[-1]
+    assert code == 1
+    assert re.match(r"error: iteration \d: ", last)
+    assert last.endswith("; the last good checkpoint is " + str(tmp_path / "own" / "last.safetensors"))

@@ -3,8 +3,8 @@
 import hashlib
 import itertools
 import math
-import tracemalloc
 import random
+import tracemalloc
 from collections import Counter
 
 import numpy as np
