@@ -593,7 +593,7 @@ def test_a_run_that_is_killed_goes_on_to_the_same_bits(tmp_path, forks, uninterr
     expected, calls = uninterrupted
     out, number = tmp_path / "run", 1 + round(share * (calls[point] - 1))
     end = forks.train(*RUN, "--out", out, at=point, number=number)
-    assert end == {"code": -signal.SIGKILL}
+    assert end["code"] == -signal.SIGKILL, end
     for again in (True, False):
         # killed before it had begun: there is no run yet, and nothing in the way of one
         arguments = (
