@@ -8,6 +8,7 @@ import json
 import os
 import resource
 import runpy
+import shlex
 import signal
 import subprocess
 import sys
@@ -131,53 +132,58 @@ class _Half:
         return getattr(self.stream, name)
 
 
-def _instrument(job, calls):
-    """Count the calls of each point, and do there what is asked for."""
-    from ortho_ref import files, runs, training
-    from ortho_ref.network import Network
+class _Points:
+    """Counts the calls of each point, and does there what the job asks for."""
 
-    def reach(point, before=lambda: None):
-        calls[point] += 1
-        if point != job["at"] or calls[point] < job["number"]:
+    def __init__(self, job):
+        self.job, self.calls = job, dict.fromkeys((*POINTS, "step"), 0)
+
+    def reach(self, point, before=lambda: None):
+        self.calls[point] += 1
+        number, due = self.calls[point], self.job["number"]
+        if point != self.job["at"] or number < due:
             return
-        if calls[point] == job["number"]:
+        if number == due:
             before()
-            for number in job["send"]:
-                os.kill(os.getpid(), number)
-        if job["errno"] and (job["lasting"] or calls[point] == job["number"]):
-            raise OSError(job["errno"], os.strerror(job["errno"]))
+            for sent in self.job["send"]:
+                os.kill(os.getpid(), sent)
+        if self.job["errno"] and (self.job["lasting"] or number == due):
+            raise OSError(self.job["errno"], os.strerror(self.job["errno"]))
 
-    def wrap(owner, name, first, then=None):
+    def wrap(self, owner, name, first, then=None):
         right = getattr(owner, name)
 
         def wrapped(*arguments, **options):
-            reach(first)
+            self.reach(first)
             result = right(*arguments, **options)
             if then:
-                reach(then)
+                self.reach(then)
             return result
 
         setattr(owner, name, wrapped)
 
-    wrap(os, "fsync", "fsync")
-    wrap(os, "replace", "rename", "renamed")
-    wrap(Network, "loss_and_gradients", "update")
-    wrap(training, "evaluate", "evaluation")
-
-    def opened(point, path, mode):
+    def opened(self, point, path, mode):
         stream = open(path, mode)  # noqa: SIM115  closed by the caller
-        return stream if mode == "a+" else _Half(stream, lambda flush: reach(point, flush))
+        return stream if mode == "a+" else _Half(stream, lambda flush: self.reach(point, flush))
 
-    files.open, runs.open = partial(opened, "file"), partial(opened, "line")
-    if job["at"] == "step":
-        own = {str(Path(files.__file__).with_name(name)) for name in STEPS}
+    def traced(self, frame, event, argument):
+        if event == "line":
+            self.reach("step")
+        return self.traced
 
-        def traced(frame, event, argument):
-            if event == "line":
-                reach("step")
-            return traced
+    def instrument(self):
+        """From here on."""
+        from ortho_ref import files, runs, training
+        from ortho_ref.network import Network
 
-        sys.settrace(lambda frame, *_: traced if frame.f_code.co_filename in own else None)
+        self.wrap(os, "fsync", "fsync")
+        self.wrap(os, "replace", "rename", "renamed")
+        self.wrap(Network, "loss_and_gradients", "update")
+        self.wrap(training, "evaluate", "evaluation")
+        files.open, runs.open = partial(self.opened, "file"), partial(self.opened, "line")
+        if self.job["at"] == "step":
+            own = {str(Path(files.__file__).with_name(name)) for name in STEPS}
+            sys.settrace(lambda frame, *_: self.traced if frame.f_code.co_filename in own else None)
 
 
 def _limit(job):
@@ -193,14 +199,14 @@ def _limit(job):
 
 def _run(job, answer):
     """In the fork: the program, as `python -m` runs it, to the end of the process."""
-    calls = dict.fromkeys((*POINTS, "step"), 0)
+    points = _Points(job)
     if job["module"].startswith("scripts."):
-        _instrument(job, calls)
+        points.instrument()
     if not job["picture"]:
         from scripts.pictures import losses
 
         losses.draw = lambda *arguments: None
-    atexit.register(lambda: os.pwrite(answer, json.dumps(calls).encode(), 0))
+    atexit.register(lambda: os.pwrite(answer, json.dumps(points.calls).encode(), 0))
     sys.argv = ["program", *job["arguments"]]
     runpy.run_module(job["module"], run_name="__main__", alter_sys=True)
 
@@ -228,7 +234,8 @@ def _warm():
     import ortho_ref.conformance.diagnosis  # noqa: F401
 
     with tempfile.TemporaryDirectory() as folder, mock.patch.object(sys, "argv", sys.argv):
-        run, tiny = f"{folder}/run", "--hidden 2 --negative-ones 1 --length 2 --batch 1 --iterations 1".split()
+        run = f"{folder}/run"
+        tiny = shlex.split("--hidden 2 --negative-ones 1 --length 2 --batch 1 --iterations 1")
         for module, *arguments in (
             ("train", "parenthesis", "--out", run, *tiny),
             ("evaluate", run),
