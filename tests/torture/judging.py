@@ -10,7 +10,10 @@ SURVIVED, REFUSED, WRONG = "survived", "refused", "wrong"
 #: Characters that a refusal may have.
 LONGEST = 2100
 #: Lines on stderr of a run that goes, before it ends: `scripts.grid.run`, `scripts.train`, `scripts.grid.config`.
-_PROGRESS = re.compile(r"\d+/\d+  loss .*|stopping after this update; .*|SIG\w+: saved after .*|python -m .*|note: .*")
+_PROGRESS = re.compile(
+    r"(\d+/\d+  )?loss .*|[\d.]+ steps/s *|\S+ \S+ [━╸╺ ]+ +\d+/\d+ [-:\d]+ *|"  # a line of metrics; the bar at the end
+    r"stopping after this update; .*|SIG\w+: saved after .*|python -m .*|note: .*|\s*"
+)
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,7 @@ def _refusal(end: dict[str, Any], names: list[str], goes: bool) -> Verdict:
     if not line.startswith("error: ") or not end["stderr"].endswith("\n"):
         return Verdict(WRONG, f"exit code {end['code']} without an error: {_tail(end['stderr'])}")
     if before and not (goes and all(_PROGRESS.fullmatch(own) for own in before)):
-        return Verdict(WRONG, f"{len(before) + 1} lines: {_tail(end['stderr'])}")
+        return Verdict(WRONG, f"{len(before) + 1} lines: {before[0]!r} ... {_tail(end['stderr'])}")
     if len(line) > LONGEST:
         return Verdict(WRONG, f"a line of {len(line)} characters: {line[:300]}")
     if end["stdout"]:
