@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from tests.scripts.test_train import end_of
-from tests.torture.judging import REFUSED, SURVIVED, WRONG, Verdict, judge
+from tests.torture.judging import SURVIVED, Verdict, judge
 from tests.torture.kills import _must_survive, _to_go_on
 from tests.torture.room import Outcome, Room, chosen, differs
 
-COUNT = 200
+COUNT = 120
 ERRORS = (errno.ENOSPC, errno.EIO, errno.EDQUOT)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.torture.room import READERS, RESUMES, Outcome, Room, any_of_the_files, chosen
 
-COUNT = 1200
+COUNT = 800
 #: Each of these is read by some use; curve.png is only drawn.
 FILES = ("config.json", "metrics.jsonl", "last.safetensors", "best.safetensors", "previous.safetensors", "summary.json")
 
@@ -86,7 +86,9 @@ def removed(path: Path, rng: random.Random) -> str:
     return "removed"
 
 
-WITHIN: list[Callable[[Path, random.Random], str]] = [flip] * 8 + [cut] * 4 + [zeros, zeros, longer, longer, empty, removed]
+WITHIN: list[Callable[[Path, random.Random], str]] = (
+    [flip] * 8 + [cut] * 4 + [zeros, zeros, longer, longer, empty, removed]
+)
 
 
 def trial(room: Room, rng: random.Random) -> Outcome:

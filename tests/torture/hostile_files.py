@@ -20,7 +20,7 @@ from tests.torture import sealing
 from tests.torture.judging import WRONG, Verdict, judge
 from tests.torture.room import READERS, RESUMES, USES, Outcome, Room, any_of_the_files, chosen, contents, described
 
-COUNT = 1700
+COUNT, FOLDERS = 1700, 60
 JSON = ("config.json", "metrics.jsonl", "summary.json")
 CHECKPOINTS = ("last.safetensors", "best.safetensors", "previous.safetensors")
 
@@ -193,7 +193,9 @@ def _digits(data: bytes, rng: random.Random) -> tuple[str, bytes]:
 
 
 def _literal(data: bytes, rng: random.Random) -> tuple[str, bytes]:
-    new = rng.choice([b"NaN", b"Infinity", b"-Infinity", b"nan", b"01", b"1e999", b"-1e999", b".5", b"'a'", b"\x1b[31m"])
+    new = rng.choice(
+        [b"NaN", b"Infinity", b"-Infinity", b"nan", b"01", b"1e999", b"-1e999", b".5", b"'a'", b"\x1b[31m"]
+    )
     return f"the literal {new!r}", _value_replaced(data, new, rng)
 
 
@@ -206,7 +208,9 @@ def _twice(data: bytes, rng: random.Random) -> tuple[str, bytes]:
 
 
 def _inserted(data: bytes, rng: random.Random) -> tuple[str, bytes]:
-    own = rng.choice([b"\x00", b"\xff", b"\xc3", b"\xed\xa0\x80", b"\xef\xbb\xbf", b"\x1b[2J", "\u202e".encode(), b"\\ud800"])
+    own = rng.choice(
+        [b"\x00", b"\xff", b"\xc3", b"\xed\xa0\x80", b"\xef\xbb\xbf", b"\x1b[2J", "\u202e".encode(), b"\\ud800"]
+    )
     at = rng.choice([0, rng.randrange(len(data)), len(data) - 1])
     return f"{own!r} at byte {at}", data[:at] + own + data[at:]
 
@@ -219,7 +223,10 @@ def _other_text(data: bytes, rng: random.Random) -> tuple[str, bytes]:
             ("with a comma behind its last value", data.rstrip().removesuffix(b"}") + b",}\n"),
             ("with a comment", b"// a run\n" + data),
             ("with another value behind it", data + b"{}\n"),
-            ("as Python has it", repr(json.loads(data.splitlines()[0]) if data[:2] == b'{"' else json.loads(data)).encode()),
+            (
+                "as Python has it",
+                repr(json.loads(data.splitlines()[0]) if data[:2] == b'{"' else json.loads(data)).encode(),
+            ),
             ("a line of 5 MB", b'{"a": "' + b"x" * 5_000_000 + b'"}\n'),
             ("zip", b"PK\x03\x04" + data),
         ]
@@ -246,7 +253,17 @@ def tree_edit(there: Path, rng: random.Random) -> Edit:
     kind = rng.random()
     if kind < 0.1:
         key = rng.choice([*metadata])
-        new = rng.choice(["", "ortho_ref checkpoint 1", "ortho_ref checkpoint 2", "ortho_ref checkpoint 9", ESCAPES, "x" * 5000, "{}"])
+        new = rng.choice(
+            [
+                "",
+                "ortho_ref checkpoint 1",
+                "ortho_ref checkpoint 2",
+                "ortho_ref checkpoint 9",
+                ESCAPES,
+                "x" * 5000,
+                "{}",
+            ]
+        )
         metadata[key], what, sealable = new, f"{key} is {described(new)}", False
     elif kind < 0.2:
         own = (b"[" * 10**5 + b"]" * 10**5, b"9" * 5000, b'{"a":' * 10**4 + b"0" + b"}" * 10**4)
@@ -338,7 +355,7 @@ def _not_finite(tensors: dict[str, np.ndarray], name: str, rng: random.Random) -
 
 def _huge(tensors: dict[str, np.ndarray], name: str, rng: random.Random) -> tuple[str, bool]:
     array = tensors[name]
-    tensors[name] = np.zeros((2_000_000,) + array.shape[:1], array.dtype)
+    tensors[name] = np.zeros((2000000, *array.shape[:1]), array.dtype)
     return f"has shape {tensors[name].shape}", True
 
 
@@ -417,7 +434,9 @@ def _socket(path: Path) -> None:
 
 def folders(room: Room, rng: random.Random) -> Outcome:
     """A run's folder that is a file, a FIFO or a device, is missing or has a name that is no text; a linked victim."""
-    kind = rng.choice(["missing", "a file", "a FIFO", "a link to itself", "/dev/null", "not UTF-8", "escapes", "victim"])
+    kind = rng.choice(
+        ["missing", "a file", "a FIFO", "a link to itself", "/dev/null", "not UTF-8", "escapes", "victim"]
+    )
     outcome = Outcome(f"a folder: {kind}")
     use = rng.choice([*USES.values()])
     with room.scratch() as aside:
@@ -461,7 +480,9 @@ def _victim(room: Room, rng: random.Random, outcome: Outcome) -> Outcome:
     with room.scratch() as aside:
         folder, victim = aside / "run", aside / "victim"
         shutil.copytree(room.state("run", rng.choice(["early", "killed", "finished"])), folder)
-        file = rng.choice(["lock", "metrics.jsonl", "summary.json", "last.safetensors", "curve.png", "metrics.jsonl.part"])
+        file = rng.choice(
+            ["lock", "metrics.jsonl", "summary.json", "last.safetensors", "curve.png", "metrics.jsonl.part"]
+        )
         file = rng.choice([file, "last.safetensors.part", "config.json.part"])
         victim.write_text("mine\n" * 2000)
         (folder / file).unlink(missing_ok=True)

@@ -2,7 +2,6 @@
 
 import contextlib
 import inspect
-import json
 import os
 import random
 import re
@@ -230,9 +229,8 @@ class Room:
             return other
 
         verdict = judge(end, difference, names)
-        if verdict.kind != SURVIVED or not use.writes:
-            if changed := changes(before, contents(folder)):
-                return worst([verdict, Verdict(WRONG, f"{verdict.kind}, and the folder is not as it was: {changed}")])
+        if (verdict.kind != SURVIVED or not use.writes) and (changed := changes(before, contents(folder))):
+            return worst([verdict, Verdict(WRONG, f"{verdict.kind}, and the folder is not as it was: {changed}")])
         return verdict
 
 
@@ -288,8 +286,8 @@ def any_of_the_files(name: str = "run") -> tuple[str, ...]:
 
 
 def described(value: Any) -> str:
-    """A value in a trial's description, short."""
-    text = value if isinstance(value, str) else json.dumps(value, default=str)
+    """A value in a trial's description: short, in ASCII."""
+    text = ascii(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
