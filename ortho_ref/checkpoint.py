@@ -3,9 +3,12 @@
 A tree of dicts, lists, tuples, arrays, numbers, strings, booleans and None becomes one file: every array is a tensor
 named by its path, "params/layer0.U_c.A"; all else is JSON in the file's metadata, under "tree".  Complex arrays have a
 trailing axis of 2, (re, im).  The memory order of an array is kept: BLAS rounds differently on a transposed one.
+
+The metadata's "tensors" is JSON, tensor -> SHA-256 of its dtype, shape and numbers; "sha256" is that of format, tree
+and tensors.  A file that differs by a bit from what was written is refused.
 """
 
-import json
+import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -13,45 +16,99 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
-from ortho_ref import files
+from ortho_ref import files, schema
 from ortho_ref.backend import is_array, to_host
 
-FORMAT = "ortho_ref checkpoint 2"
+FORMAT = "ortho_ref checkpoint 3"
+METADATA = ("format", "tree", "tensors", "sha256")
+
+#: What stands in the tree where an array was.
+ARRAY = schema.record(
+    {"$array": schema.TEXT, "complex": schema.BOOLEAN, "fortran": schema.BOOLEAN, "scalar": schema.BOOLEAN}
+)
 
 
-def save(path: Path, tree: dict[str, Any]) -> None:
-    """Write the tree to `path`.  Device arrays are moved to the host.  OSError, naming path, if that fails."""
+def tuple_of(items: schema.Schema) -> schema.Schema:
+    """The schema of a tuple, as it stands in a tree."""
+    return schema.record({"$tuple": schema.list_of(items)})
+
+
+def save(path: Path, tree: dict[str, Any], old: Path | None = None) -> None:
+    """Write the tree to `path`; what was there before stays as `old`, if given.  Device arrays are moved to the host.
+
+    OSError, naming path, if that fails; TypeError and ValueError, naming the place in the tree, for what a checkpoint
+    cannot hold: a number that is no array and is not finite, an integer of more than `files.DIGITS` digits.
+    """
     tensors: dict[str, np.ndarray] = {}
     skeleton = _encode(to_host(tree), "", tensors)
-    files.write(path, safetensors.numpy.save(tensors, {"format": FORMAT, "tree": json.dumps(skeleton)}))
+    files.check_depth(skeleton)
+    text = files.to_json(skeleton)
+    hashes = files.to_json({name: _hash(array) for name, array in tensors.items()})
+    metadata = {"format": FORMAT, "tree": text, "tensors": hashes, "sha256": _seal(FORMAT, text, hashes)}
+    files.write(path, safetensors.numpy.save(tensors, metadata), old)
 
 
-def load(path: Path) -> dict[str, Any]:
+def load(path: Path, form: schema.Schema = schema.ANY) -> dict[str, Any]:
     """The tree that `save` wrote, with host arrays.
 
-    OSError, naming path, if it cannot be read; ValueError if it is not a checkpoint.
+    Parameters
+    ----------
+    path : Path
+        The file.
+    form : dict
+        The schema of its tree, with `ARRAY` for arrays; any unless given.
+
+    Returns
+    -------
+    dict
+        The tree.
+
+    Raises
+    ------
+    OSError
+        Naming path, if it cannot be read.
+    ValueError
+        If it is of another format.
+    DamagedFile
+        If it is not what was written, or does not fit the schema.
     """
+    data = files.read(path)
     try:
-        with open(path, "rb"):  # safetensors calls every reason that it cannot a missing file
-            pass
-        with safetensors.safe_open(str(path), framework="numpy") as stream:
-            metadata = stream.metadata() or {}
-            if metadata.get("format") != FORMAT:
-                raise ValueError(
-                    f"{path} is not a checkpoint: its format is {metadata.get('format')!r}, not {FORMAT!r}"
-                )
-            tensors = {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118  not a dict
-    except safetensors.SafetensorError as error:
-        raise ValueError(f"{path} is not a checkpoint: {error}") from error
-    except OSError as error:
-        raise type(error)(f"{path}: {error.strerror or error}") from error
+        # KeyError: a dtype that NumPy has not
+        tensors = dict(safetensors.numpy.load(data))
+        header = files.from_json(data[8 : 8 + int.from_bytes(data[:8], "little")])
+        metadata = header.get("__metadata__", {})
+    except (safetensors.SafetensorError, ValueError, KeyError) as error:
+        raise files.DamagedFile(path, f"it is no safetensors file: {error}") from None
+    if "format" in metadata or "sha256" not in metadata:
+        files.check_format(path, metadata.get("format"), FORMAT)
     try:
-        tree = _decode(json.loads(metadata["tree"]), tensors)
-    except (KeyError, ValueError, TypeError) as error:
-        raise ValueError(f"{path} is not a checkpoint: its tree does not fit: {error!r}") from error
-    if not isinstance(tree, dict):
-        raise ValueError(f"{path} is not a checkpoint: its tree is a {type(tree).__name__}")
-    return tree
+        if sorted(metadata) != sorted(METADATA):
+            raise ValueError(f"its metadata are {', '.join(sorted(metadata))}; expected {', '.join(METADATA)}")
+        if metadata["sha256"] != _seal(metadata["format"], metadata["tree"], metadata["tensors"]):
+            raise ValueError("the SHA-256 of its tree is another")
+        hashes = files.from_json(metadata["tensors"].encode())
+        schema.check(hashes, schema.mapping(schema.SHA256), "tensors")
+        found = {name: _hash(array) for name, array in tensors.items()}
+        if wrong := sorted(name for name, _ in hashes.items() ^ found.items()):
+            raise ValueError(f"the SHA-256 of {schema.short(wrong[0])} is another")
+        tree = files.from_json(metadata["tree"].encode())
+        schema.check(tree, {"type": "object"} | form, "its tree")
+        whole: dict[str, Any] = _decode(tree, tensors)
+        if tensors:
+            raise ValueError(f"its tree has no {', '.join(sorted(map(schema.short, tensors)))}")
+    except ValueError as error:
+        raise files.DamagedFile(path, error) from None
+    return whole
+
+
+def _hash(array: np.ndarray) -> str:
+    form = f"{array.dtype.str} {array.shape}\n".encode()
+    return hashlib.sha256(form + array.tobytes()).hexdigest()
+
+
+def _seal(*texts: str) -> str:
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()
 
 
 def _encode(value: Any, path: str, tensors: dict[str, np.ndarray]) -> Any:
@@ -71,25 +128,38 @@ def _encode(value: Any, path: str, tensors: dict[str, np.ndarray]) -> Any:
     if isinstance(value, list | tuple):
         items = [_encode(item, f"{path}/{i}", tensors) for i, item in enumerate(value)]
         return {"$tuple": items} if isinstance(value, tuple) else items
-    if value is None or isinstance(value, bool | int | float | str):
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, int | float):
+        files.check_number(value, path)
         return value
     kind = f"{type(value).__name__} {getattr(value, 'dtype', '')}".strip()
     raise TypeError(f"{path} is a {kind}; allowed: numbers, arrays of them, strings, None and trees of these")
 
 
 def _decode(value: Any, tensors: dict[str, np.ndarray]) -> Any:
+    """The tree of JSON; each tensor is taken out.  ValueError for what `_encode` does not write."""
     if isinstance(value, list):
         return [_decode(item, tensors) for item in value]
     if not isinstance(value, dict):
         return value
     if "$tuple" in value:
+        schema.check(value, tuple_of(schema.ANY), "a tuple of its tree")
         return tuple(_decode(item, tensors) for item in value["$tuple"])
     if "$array" not in value:
         return {key: _decode(item, tensors) for key, item in value.items()}
-    array = tensors[value["$array"]]
+    schema.check(value, ARRAY, "an array of its tree")
+    name = value["$array"]
+    if name not in tensors:
+        raise ValueError(f"it has no tensor {schema.short(name)}")
+    array = tensors.pop(name)
     if value["complex"]:
+        if array.shape[-1:] != (2,) or array.dtype.kind != "f":
+            raise ValueError(f"{schema.short(name)} is {array.dtype} {array.shape}, which is not complex")
         joined = np.empty(array.shape[:-1], np.result_type(array.dtype, np.complex64))
         joined.real, joined.imag = array[..., 0], array[..., 1]
         array = joined
     array = np.array(array, order="F" if value["fortran"] else "C")
+    if value["scalar"] and array.ndim:
+        raise ValueError(f"{schema.short(name)} has the shape {array.shape}, which is not a number's")
     return array[()] if value["scalar"] else array

@@ -1,52 +1,36 @@
-"""Runs: a trainer with a cadence, and the folder it leaves.
-
-A run's folder
-    config.json          what the caller says the run is; "network" are the arguments of `models.network`
-    metrics.jsonl        a line per logging interval: iteration, loss (mean over the interval), gradient_norm (before
-                         clipping), learning_rates, steps_per_second; on the held-out set, evaluation_loss and the
-                         metric; weights: for each orthogonal weight defect, Neumann condition, forced resets, as they
-                         were before the update: the U that its loss is of.  (After it, intervals of `reset_every`
-                         would show nothing but exact inverses.)
-    last.safetensors     the whole state, every `checkpoint_every` updates and at the end
-    best.safetensors     the same at the smallest evaluation_loss so far
-    summary.json         when the run is finished: `summarize`
-    lock                 held by the process that writes here
+"""Runs: a trainer with a cadence, and the folder it leaves (`run_folder` tells its files).
 
 A run that stops, by a signal, an error or the loss of power, is resumed from last.safetensors: metrics.jsonl is cut to
 what the checkpoint records, and every later bit of weights and metrics is what it would have been (steps_per_second
-aside).  Data are drawn by the task from the run's seed, so that a resumed run draws the batches behind it again,
-without training on them; the generator must then be where the checkpoint left it.
+aside).  So it is from previous.safetensors and best.safetensors, where the last one was damaged.  Data are drawn by the
+task from the run's seed, so that a resumed run draws the batches behind it again, without training on them; the
+generator must then be where the checkpoint left it.
 """
 
 import contextlib
 import json
-import os
 import statistics
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ortho_ref import checkpoint, files, models
+from ortho_ref import files, models, run_folder
+from ortho_ref.backend import is_array
+from ortho_ref.files import GONE, DamagedFile
 from ortho_ref.network import Network
 from ortho_ref.parametrizations import Params
 from ortho_ref.recurrent import NamedBuffers
+from ortho_ref.run_folder import CHECKPOINTS, CONFIG, LAST, RUN_FILES, Metrics, read_config
 from ortho_ref.subnormals import subnormals_as_zero
-from ortho_ref.task import Batch, Task, check_integer
+from ortho_ref.task import Batch, Task, check_choice, check_integer
 from ortho_ref.training import Record, Trainer
 
-CONFIG, METRICS_FILE, SUMMARY = "config.json", "metrics.jsonl", "summary.json"
-LAST, BEST = "last.safetensors", "best.safetensors"
-#: In the order in which they are written.
-RUN_FILES = (CONFIG, METRICS_FILE, LAST, BEST, SUMMARY)
-#: What a checkpoint holds.
-STATE = (
-    *("settings", "iteration", "params", "buffers", "optimizer", "carried"),
-    *("generators", "interval", "best", "metrics_size"),
-)
+#: Seconds that a log's interval takes at least.
+_TICK = 1e-9
 
 
 @dataclass
@@ -88,6 +72,7 @@ class TrainingRun(Trainer):
         config: Record | None = None,
         *,
         resume: bool = False,
+        which: str | None = None,
         on_record: Callable[[Record], None] = lambda record: None,
         should_stop: Callable[[], bool] = lambda: False,
     ) -> list[Record]:
@@ -100,7 +85,9 @@ class TrainingRun(Trainer):
         config : dict, optional
             JSON for config.json.
         resume : bool
-            Go on from the folder's last checkpoint.
+            Go on from a checkpoint of the folder.
+        which : str, optional
+            From "last", "previous" or "best"; the last unless given.  What came after it is trained again.
         on_record : callable
             Gets each line of metrics.jsonl as it is written.
         should_stop : callable
@@ -120,7 +107,8 @@ class TrainingRun(Trainer):
         BlockingIOError
             If another process is at it.
         ValueError
-            If the run there is another one than this, or if this one has run and resume is False.
+            If the run there is another one than this, or if this one has run and resume is False; `DamagedFile`,
+            naming the file and what is whole, if something there is not what was written.
         FloatingPointError
             Naming the iteration and the parameter, when a loss, gradient or parameter is not finite; the last
             checkpoint stays as it was.
@@ -129,30 +117,35 @@ class TrainingRun(Trainer):
             raise ValueError(
                 f"this trainer has done {self.iteration} updates; go on with resume=True, or make a new one"
             )
-        config, out = json.loads(json.dumps(config or {})), Path(out)
+        if which is not None:
+            check_choice("which", which, CHECKPOINTS)
+            if not resume:
+                raise ValueError(f"which is {which!r}, but resume is False")
+        config, out = json.loads(files.to_json(config or {})), Path(out)
         with _run_folder(out, config, resume) as self._still_held:
-            size, data_state = 0, None
-            if (out / LAST).exists():
-                size, data_state = self._restore(out / LAST)
-            elif resume and (self.iteration or (out / BEST).exists() or _size(out / METRICS_FILE)):
-                raise ValueError(f"{out} has lost its {LAST}, which a run goes on from")
-            batches = self.batches(data_state)
-            with _metrics_file(out / METRICS_FILE, size) as (stream, records):
-                if data_state is None:
-                    self._save(out / LAST, stream)
-                self._train(out, batches, stream, records, on_record, should_stop)
-            if self.iteration == self.iterations:
-                summary = summarize(records, self.task, self.network.count(self.params))
-                self._still_held()
-                files.write(out / SUMMARY, _json(summary, 2))
-            return records
+            state = run_folder.state_to_go_on(out, which) if resume else None
+            if state is None and self.iteration:
+                raise DamagedFile(out / LAST, GONE)
+            if state is not None:
+                self._take_up(out / CHECKPOINTS[which or "last"], state)
+            batches = self.batches(state and state["generators"]["data"])
+            if state is not None and which is not None:
+                run_folder.make_last(out, which, state)
+            with run_folder.metrics_file(out, state) as metrics:
+                if state is None:
+                    self._save(out, "last", metrics)
+                self._train(out, batches, metrics, on_record, should_stop)
+                if self.iteration == self.iterations:
+                    summary = summarize(metrics.records, self.task, self.network.count(self.params))
+                    self._still_held()
+                    run_folder.write_summary(out, summary, metrics)
+            return metrics.records
 
     def _train(
         self,
         out: Path,
         batches: Iterator[Batch],
-        stream: BinaryIO,
-        records: list[Record],
+        metrics: Metrics,
         on_record: Callable[[Record], None],
         should_stop: Callable[[], bool],
     ) -> None:
@@ -173,21 +166,20 @@ class TrainingRun(Trainer):
                     "loss": self.take_loss(),
                     "gradient_norm": gradient_norm,
                     "learning_rates": self.optimizer.rates(self.iteration - 1),
-                    "steps_per_second": timed / (time.perf_counter() - started),
+                    # a clock may stand still
+                    "steps_per_second": timed / max(time.perf_counter() - started, _TICK),
                     "weights": health,
                 }
                 if evaluates:
                     record |= self.evaluate()
                 self._still_held()
-                records.append(record)
-                stream.write(_json(record))
-                stream.flush()
+                metrics.write(record)
                 if evaluates and (self._best is None or record["evaluation_loss"] < self._best):
                     self._best = record["evaluation_loss"]
-                    self._save(out / BEST, stream)
+                    self._save(out, "best", metrics)
                 on_record(record)
             if last or stop or self.iteration % self.checkpoint_every == 0:
-                self._save(out / LAST, stream)
+                self._save(out, "last", metrics)
             if stop:
                 return
             if logs:
@@ -198,24 +190,21 @@ class TrainingRun(Trainer):
         """What a resumed run must have alike, for its weights and metrics to be the run's."""
         return super().settings | {name: getattr(self, name) for name in ("iterations", "log_every", "evaluate_every")}
 
-    def _save(self, path: Path, stream: BinaryIO) -> None:
-        """Write the whole state to `path`, after the metrics.  FloatingPointError if a part of it is not finite."""
+    def _save(self, out: Path, name: str, metrics: Metrics) -> None:
+        """Write the whole state, after the metrics.  FloatingPointError if a part of it is not finite."""
         self.settle()
         self._still_held()
-        state = self.state() | {"best": self._best, "metrics_size": stream.tell()}
-        os.fsync(stream.fileno())
-        checkpoint.save(path, state)
+        run_folder.write_state(out, name, self.state() | {"best": self._best}, metrics)
 
-    def _restore(self, path: Path) -> tuple[int, dict[str, Any]]:
-        """Take up a checkpoint; the size of metrics.jsonl and the state of the data's generator it records."""
-        state = _load_state(path)
+    def _take_up(self, path: Path, state: Record) -> None:
+        """Go on from a checkpoint.  ValueError where it is not of this trainer."""
         for name, value in self.settings.items():
             if state["settings"].get(name) != value:
                 raise ValueError(f"{name} is {value!r}; {path} has {state['settings'].get(name)!r}")
-        _check_same(path, self.params, state["params"])
+        _check_same(path, _forms(self.params, self.buffers), _forms(state["params"], state["buffers"]))
+        _check_moments(path, state["optimizer"], state["params"])
         self.load(state)
         self._best = state["best"]
-        return state["metrics_size"], state["generators"]["data"]
 
 
 class Loaded(NamedTuple):
@@ -227,47 +216,61 @@ class Loaded(NamedTuple):
 
 
 def load(run: Path | str, which: str | None = None) -> Loaded:
-    """The network of a run's folder with the weights of its "best" or "last" checkpoint.
+    """The network of a run's folder with the weights of one of its checkpoints.
 
-    which: None takes the best, or the last where nothing was evaluated yet.  OSError, naming the file, if there is
-    none; ValueError for a run whose config.json names no network, and for a file that is not a checkpoint.
+    Parameters
+    ----------
+    run : Path or str
+        The folder.
+    which : str, optional
+        "best", "last" or "previous"; the best unless given, or the last where nothing was evaluated yet.
+
+    Returns
+    -------
+    Loaded
+        Network, parameters and buffers.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is none.
+    ValueError
+        For a run whose config.json names no network, or is of another format; `DamagedFile`, naming the file and what
+        is whole, if one of the files is not what was written.
     """
     run = Path(run)
-    if which not in (None, "best", "last"):
-        raise ValueError(f"which is {which!r}; allowed: 'best', 'last', None")
+    if which is not None:
+        check_choice("which", which, CHECKPOINTS)
     config = read_config(run)
     if "network" not in config:
         raise ValueError(f"{run / CONFIG} names no network; it needs the arguments of models.network under 'network'")
-    path = run / (LAST if which == "last" or (which is None and not (run / BEST).exists()) else BEST)
-    network, state = models.network(**config["network"]), _load_state(path)
-    _check_same(path, network.init(np.random.default_rng(0), _dtype(state["params"]))[0], state["params"])
-    return Loaded(network, state["params"], state["buffers"])
+    which = which or run_folder.best_or_last(run)
+    state, path = run_folder.read_state(run, which), run / CHECKPOINTS[which]
+    params, buffers = state["params"], state["buffers"]
+    network = models.network(**config["network"])
+    _check_sizes(path, network, params)
+    _check_same(path, _forms(*network.init(np.random.default_rng(0), _dtype(params))), _forms(params, buffers))
+    return Loaded(network, params, buffers)
 
 
-def read_config(run: Path) -> Record:
-    """config.json of a run's folder.  FileNotFoundError if there is none, ValueError if it is not JSON."""
-    try:
-        data = (run / CONFIG).read_bytes()
-    except (FileNotFoundError, NotADirectoryError):
-        raise FileNotFoundError(f"{run} holds no run: there is no {CONFIG} in it") from None
-    except OSError as error:
-        raise type(error)(f"{run / CONFIG}: {error.strerror}") from error
-    try:
-        config: Record = json.loads(data)
-    except ValueError as error:
-        raise ValueError(f"{run / CONFIG} is not JSON: {error}") from None
-    if not isinstance(config, dict):
-        raise ValueError(f"{run / CONFIG} holds a {type(config).__name__}; expected a JSON object")
-    return config
+def check_run(run: Path, which: str | None = None) -> None:
+    """Check a run's config and checkpoint before memory is asked for what they describe.
 
+    Parameters
+    ----------
+    run : Path
+        The folder.
+    which : str, optional
+        The checkpoint; the last unless given.
 
-def read_metrics(run: Path) -> list[Record]:
-    """The lines of metrics.jsonl, without one that is being written.  FileNotFoundError if there is none."""
-    try:
-        data = (run / METRICS_FILE).read_bytes()
-    except (FileNotFoundError, NotADirectoryError):
-        raise FileNotFoundError(f"{run} holds no run: there is no {METRICS_FILE} in it") from None
-    return _lines(run / METRICS_FILE, data[: data.rfind(b"\n") + 1])
+    Raises
+    ------
+    OSError, ValueError
+        As `load`.
+    """
+    config = read_config(run)
+    if "network" in config and (state := run_folder.state_to_go_on(run, which)) is not None:
+        _check_sizes(run / CHECKPOINTS[which or "last"], models.network(**config["network"]), state["params"])
 
 
 def summarize(records: list[Record], task: Task, parameters: int) -> Record:
@@ -332,65 +335,55 @@ def _run_folder(out: Path, config: Record, resume: bool) -> Iterator[Callable[[]
             raise type(error)(f"out is {out}: {error.strerror}") from error
         compare()  # another process may have begun in between
         if not resume:
-            files.write(out / CONFIG, _json(config, 2))
+            run_folder.write_config(out, config)
         yield held
 
 
-@contextlib.contextmanager
-def _metrics_file(path: Path, size: int) -> Iterator[tuple[BinaryIO, list[Record]]]:
-    """metrics.jsonl, cut to its first `size` bytes, to be written on; and the lines in these."""
-    if _size(path) < size:
-        raise ValueError(f"{path} is shorter than the {size} bytes that the checkpoint records")
-    with open(path, "r+b" if path.exists() else "w+b") as stream:
-        records = _lines(path, stream.read(size))
-        stream.truncate(size)
-        yield stream, records
+def _check_sizes(path: Path, network: Network, params: Params) -> None:
+    """ValueError unless a checkpoint's free weights have the shapes of the network's, which is not made for it."""
+    for i, layer in enumerate(network.layers):
+        assert layer.sizes is not None
+        for name, shape in layer.cell.shapes(*layer.sizes).items():
+            if name not in layer.constrained:
+                own = params.get(f"layer{i}.{name}")
+                if own is None or own.shape != shape:
+                    found = "missing" if own is None else own.shape
+                    raise ValueError(f"{path}: layer{i}.{name} is {found}; the network's is {shape}")
 
 
-def _size(path: Path) -> int:
-    """Of a file, in bytes; 0 for none."""
-    return path.stat().st_size if path.exists() else 0
-
-
-def _lines(path: Path, data: bytes) -> list[Record]:
-    """The JSON of each line; ValueError, naming the file and the line, for one that is none."""
-    records = []
-    for i, line in enumerate(data.splitlines(), 1):
-        try:
-            records.append(json.loads(line))
-        except ValueError as error:
-            raise ValueError(f"{path}: line {i} is not JSON: {error}") from None
-        if not isinstance(records[-1], dict):
-            raise ValueError(f"{path}: line {i} holds a {type(records[-1]).__name__}; expected a JSON object")
-    return records
-
-
-def _load_state(path: Path) -> Record:
-    """A checkpoint of a trainer; ValueError if it is another tree."""
-    state = checkpoint.load(path)
-    if missing := sorted(set(STATE) - state.keys()):
-        raise ValueError(f"{path} is not a trainer's checkpoint: it has no {', '.join(missing)}")
-    return state
-
-
-def _check_same(path: Path, ours: Params, theirs: Params) -> None:
-    """ValueError unless a checkpoint's parameters have the network's names, shapes and dtypes."""
-
-    def form(params: Params) -> dict[str, str]:
-        return {name: f"{value.dtype} {value.shape}" for name, value in params.items()}
-
+def _check_same(path: Path, ours: dict[str, str], theirs: dict[str, str]) -> None:
+    """ValueError unless a checkpoint has the network's names, shapes and dtypes."""
     for name in sorted(ours.keys() | theirs.keys()):
-        if form(ours).get(name) != form(theirs).get(name):
+        if ours.get(name) != theirs.get(name):
             raise ValueError(
-                f"{path}: {name} is {form(theirs).get(name, 'missing')}; the network's is "
-                f"{form(ours).get(name, 'missing')}"
+                f"{path}: {name} is {theirs.get(name, 'missing')}; the network's is {ours.get(name, 'missing')}"
             )
+
+
+def _forms(params: Params, buffers: NamedBuffers) -> dict[str, str]:
+    """Name -> dtype and shape, or the type of what is no array."""
+    whole = params | {f"{name}/{buffer}": value for name, own in buffers.items() for buffer, value in own.items()}
+    return {name: _form(value) for name, value in whole.items()}
+
+
+def _form(value: Any) -> str:
+    return f"{value.dtype} {value.shape}" if is_array(value) else type(value).__name__
+
+
+def _check_moments(path: Path, tree: Any, params: Params) -> None:
+    """ValueError unless arrays that an optimizer keeps for a parameter have its size."""
+    for name, value in tree.items() if isinstance(tree, dict) else ():
+        if name in params and isinstance(value, dict):
+            size = params[name].size * (2 if params[name].dtype.kind == "c" else 1)
+            for key, own in value.items():
+                if not is_array(own) or own.size != size:
+                    raise ValueError(
+                        f"{path}: the optimizer's {key} of {name} is {_form(own)}; expected {size} numbers"
+                    )
+        else:
+            _check_moments(path, value, params)
 
 
 def _dtype(params: Params) -> np.dtype:
     """The real precision of parameters."""
     return np.dtype(next((value.real.dtype for value in params.values()), np.float32))
-
-
-def _json(value: Record, indent: int | None = None) -> bytes:
-    return (json.dumps(value, indent=indent) + "\n").encode()

@@ -39,7 +39,8 @@ from ortho_ref.backend import Array, library_of, to_device, xp_of
 from ortho_ref.cells.cell import State, Weights, parts_of
 from ortho_ref.network import Network
 from ortho_ref.parametrizations import NeumannCayley, ScaledCayley
-from ortho_ref.runs import TrainingRun, read_metrics
+from ortho_ref.run_folder import read_metrics
+from ortho_ref.runs import TrainingRun
 from ortho_ref.task import check_integer
 from ortho_ref.training import Record
 from scripts.grid.build import make_trainer
@@ -96,9 +97,8 @@ class Study(NamedTuple):
         """Train until so many updates are done; what overflows ends there, with the reason as "diverged" in config."""
         folder = self.out / self.name / variant
         try:
-            records = train(
-                trainer, folder, config, variant, trainer.iteration > 0, lambda: trainer.iteration >= updates
-            )
+            resume = trainer.iteration > 0
+            records = train(trainer, folder, config, variant, resume, should_stop=lambda: trainer.iteration >= updates)
         except FloatingPointError as error:
             say(f"{variant}: {error}")
             return Run(variant, config | {"diverged": str(error)}, read_metrics(folder))

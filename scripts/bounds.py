@@ -15,8 +15,8 @@ from ortho_ref.backend import to_device, to_host
 from ortho_ref.cells import Cell
 from ortho_ref.cells.cell import is_tokens, parts_of, state_of
 from ortho_ref.layers import real_features
-from ortho_ref.runs import load, read_config
-from scripts.grid.config import task_of
+from ortho_ref.runs import load
+from scripts.grid.config import read_run, task_of
 from scripts.pictures.losses import COLORS, save
 from scripts.program import BAD_INPUT, device_option, fail, limit_threads, run, say
 
@@ -36,7 +36,7 @@ def measure(folder: Path, file: str | None, steps: int, device: str = "cpu") -> 
     The Jacobians and their norms are NumPy's, in float64, wherever the states come from.
     """
     network, params, buffers = load(folder)
-    task = task_of(folder, read_config(folder), file)
+    task = task_of(folder, read_run(folder), file)
     x = next(iter(task.evaluation())).x[:steps, :1]
     x = np.eye(task.input.size)[x] if is_tokens(x) else x.astype(np.float64)
     found = []

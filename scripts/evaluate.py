@@ -8,10 +8,11 @@ import numpy as np
 import typer
 
 from ortho_ref.backend import to_device
-from ortho_ref.runs import Loaded, load, read_config
+from ortho_ref.run_folder import DamagedRun
+from ortho_ref.runs import Loaded, load
 from ortho_ref.task import check_integer
 from ortho_ref.training import evaluate
-from scripts.grid.config import task_of
+from scripts.grid.config import read_run, task_of
 from scripts.program import BAD_INPUT, device_option, fail, limit_threads, run, say
 from tasks.text import Text
 
@@ -37,7 +38,7 @@ def sample(loaded: Loaded, task: Text, prompt: str, length: int, temperature: fl
 
 def main(
     folder: Annotated[Path, typer.Argument(metavar="RUN", help="The run's folder.")],
-    which: Annotated[str | None, typer.Option(help="best or last checkpoint; best unless given.")] = None,
+    which: Annotated[str | None, typer.Option(help="best, last or previous checkpoint; best unless given.")] = None,
     file: Annotated[Path | None, typer.Option(help="text: where the file is now, if it was moved.")] = None,
     characters: Annotated[int | None, typer.Option("--sample", help="text: characters to write; 400.")] = None,
     prompt: Annotated[str | None, typer.Option(help="text: what the sample begins with.")] = None,
@@ -54,7 +55,7 @@ def main(
         check_integer("seed", seed, least=0)
         if not 0 < temperature < float("inf"):
             raise ValueError(f"temperature is {temperature}; allowed: a finite number above 0")
-        loaded, config = load(folder, which), read_config(folder)
+        loaded, config = load(folder, which), read_run(folder)
         task = task_of(folder, config, None if file is None else str(file))
         params, buffers = to_device((loaded.params, loaded.buffers), device)
         figures = evaluate(loaded.network, params, buffers, task)
@@ -65,6 +66,9 @@ def main(
         for option, value in (("prompt", prompt), ("sample", characters)):
             if value is not None and not isinstance(task, Text):
                 raise ValueError(f"--{option} is for text; {config['task']} has none")
+    except DamagedRun as error:
+        whole = " | ".join(error.choices)
+        fail(f"{error.damage}; whole: --which {whole}" if whole else error)
     except BAD_INPUT as error:
         fail(error)
     say(f"{config['model']}, n = {config['hidden']}, {config['task']}; baseline loss {task.baseline:.4g}")

@@ -8,12 +8,27 @@ from typing import Any
 
 import typer
 
-from ortho_ref.runs import LAST
+from ortho_ref.run_folder import CHECKPOINTS, LAST, DamagedRun
+from ortho_ref.task import check_choice
+from ortho_ref.training import Record
 from scripts.grid.build import make_trainer
 from scripts.grid.config import config_of, resumed_config
 from scripts.grid.options import DEFAULT, given_in, moved, takes_options
 from scripts.grid.run import signals, train
 from scripts.program import BAD_INPUT, fail, limit_threads, run, say
+
+
+def _config(out: Path, task: str, given: Record, values: Record) -> Record:
+    """The config of a new run, or of the one in the folder; its BLAS threads are set."""
+    resume, which, exact = values["resume"], values["which"], values["exact"]
+    if resume:
+        if which is not None:
+            check_choice("which", which, CHECKPOINTS)
+        return resumed_config(out, task, given, which, exact)
+    if which is not None or exact:
+        raise ValueError(f"--{'exact' if exact else 'which'} is for --resume")
+    limit_threads(DEFAULT["threads"] if values["threads"] is None else values["threads"])
+    return config_of(task, **given)
 
 
 @takes_options
@@ -22,9 +37,9 @@ def main(task: str, **values: Any) -> None:
 
     The folder gets config.json, metrics.jsonl, summary.json, last.safetensors, best.safetensors and curve.png.
 
-    Ctrl-C saves; --resume goes on.
+    Ctrl-C saves; --resume goes on, from an older checkpoint with --which.
     """
-    out, resume, threads = values["out"], values["resume"], values["threads"]
+    out = values["out"]
     if out == Path():
         fail("out is the current folder; name another")
     model, seed = (DEFAULT[name] if values[name] is None else values[name] for name in ("model", "seed"))
@@ -32,14 +47,11 @@ def main(task: str, **values: Any) -> None:
     to_go_on = f"python -m scripts.train {task} --out {shlex.quote(str(out))} --resume"
     try:
         given = given_in(values)
-        if resume:
-            config = resumed_config(out, str(task), given)
-        else:
-            limit_threads(DEFAULT["threads"] if threads is None else threads)
-            config = config_of(str(task), **given)
+        config = _config(out, str(task), given, values)
         trainer = make_trainer(config | moved(given))
         with signals() as received:
-            records = train(trainer, out, config, f"{config['model']} {task}", resume, lambda: bool(received))
+            label, resume, which = f"{config['model']} {task}", values["resume"], values["which"]
+            records = train(trainer, out, config, label, resume, which, lambda: bool(received))
         if trainer.iteration < trainer.iterations:
             name = signal.Signals(received[0]).name
             say(f"{name}: saved after update {trainer.iteration} of {trainer.iterations}; to go on:")
@@ -50,6 +62,9 @@ def main(task: str, **values: Any) -> None:
         draw([run_of(out)], out / "curve.png")
     except FloatingPointError as error:
         fail(f"{error}; the last good checkpoint is {out / LAST}", 1)
+    except DamagedRun as error:
+        how = f"; to go on from a whole checkpoint: {to_go_on} --which {' | '.join(error.choices)}"
+        fail(f"{error.damage}{how if error.choices else ''}")
     except BAD_INPUT as error:
         fail(error)
     except KeyboardInterrupt:

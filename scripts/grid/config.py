@@ -8,17 +8,31 @@ from typing import Any
 import numpy as np
 
 import ortho_ref
-from ortho_ref import models
+from ortho_ref import models, schema
 from ortho_ref.files import locked
 from ortho_ref.parametrizations import Exponential, GeodesicUnitary, NeumannCayley, ScaledCayley
-from ortho_ref.runs import CONFIG, RUN_FILES, read_config
+from ortho_ref.run_folder import CONFIG, NETWORK, RUN_FILES, read_config
+from ortho_ref.runs import check_run
 from ortho_ref.task import Task, check_integer
 from ortho_ref.training import Record
 from scripts.grid.build import make_task, network_arguments
 from scripts.grid.defaults import DEFAULTS
-from scripts.grid.options import DEFAULT, moved
+from scripts.grid.options import DEFAULT, OPTIONS, moved
 from scripts.program import blas, limit_threads, say
 from tasks import by_name
+
+#: The schema of a config: every option that is kept, and what follows from them; the marks of programs that train.
+FORM = schema.record(
+    {name: option.form for name, option in OPTIONS.items() if option.kept}
+    | {
+        "task": schema.one_of(*by_name.NAMES),
+        "network": NETWORK,
+        "baseline": schema.NUMBER,
+        "file_sha256": schema.optional(schema.SHA256),
+        "made_by": schema.record({"ortho_ref": schema.TEXT, "numpy": schema.TEXT, "blas": schema.list_of(schema.TEXT)}),
+    },
+    {"demo": schema.BOOLEAN, "zoo": schema.BOOLEAN, "ablation": schema.TEXT},
+)
 
 
 def config_of(task: str, **options: Any) -> Record:
@@ -58,6 +72,10 @@ def config_of(task: str, **options: Any) -> Record:
     config["baseline"] = the_task.baseline
     config["file_sha256"] = getattr(the_task, "sha256", None)
     config["made_by"] = made_by()
+    try:
+        schema.check(config, FORM)
+    except ValueError as error:
+        raise ValueError(str(error)) from None
     return config
 
 
@@ -138,8 +156,9 @@ def _neumann(config: Record, of_model: Record, replaced: bool) -> Record:
 
 def _check_numbers(config: Record) -> None:
     """ValueError for a count below 1, and for a rate that is none."""
-    for name in ("hidden", "layers", "batch", "iterations", "eval_every", "checkpoint_every"):
+    for name in ("hidden", "layers", "batch", "iterations", "log_every", "eval_every", "checkpoint_every"):
         check_integer(name, config[name])
+    check_integer("seed", config["seed"], least=0)
     for name in ("lr", "lr_orthogonal"):
         if config[name] is not None and not 0 <= config[name] < math.inf:
             raise ValueError(f"{name} is {config[name]}; allowed: a finite number >= 0")
@@ -204,7 +223,35 @@ def made_by() -> Record:
     return {"ortho_ref": ortho_ref.__version__, "numpy": np.__version__, "blas": sorted(blas())}
 
 
-def resumed_config(out: Path, task: str, given: Record) -> Record:
+def read_run(out: Path) -> Record:
+    """The config of a run of `scripts.train`, or of a program that trains as it does.
+
+    Parameters
+    ----------
+    out
+        The run's folder.
+
+    Returns
+    -------
+    dict
+        Every option of the run, the task, the network's arguments, what the run is made by.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is none.
+    ValueError
+        If it is none of these, or is not what was written.
+    """
+    config = read_config(out)
+    try:
+        schema.check(config, FORM)
+    except ValueError as error:
+        raise ValueError(f"{out / CONFIG} is not one that scripts.train wrote: {error}") from None
+    return config
+
+
+def resumed_config(out: Path, task: str, given: Record, which: str | None = None, exact: bool = False) -> Record:
     """The config of a run that goes on; its BLAS threads are set.
 
     Data may have been moved: their contents count.
@@ -217,6 +264,10 @@ def resumed_config(out: Path, task: str, given: Record) -> Record:
         The task's name.
     given
         Options of the config, None where they are not given.
+    which
+        The checkpoint that it goes on from; the last unless given.
+    exact
+        Whether other libraries and BLAS kernels than the run's are refused.
 
     Returns
     -------
@@ -226,17 +277,20 @@ def resumed_config(out: Path, task: str, given: Record) -> Record:
     Raises
     ------
     ValueError
-        Where an option given is another than the run's.
+        Where an option given is another than the run's, and where a file is not what was written.
     OSError
         If the folder holds no run, or the task's data cannot be read.
     """
-    config, places = read_config(out), moved(given)
+    config, places = read_run(out), moved(given)
     for option, value in {"task": task, **given}.items():
         if value is not None and value != config.get(option) and option not in places:
             raise ValueError(f"{option} is {value!r}; the run in {out} has {config.get(option)!r}")
+    check_run(out, which)
     task_of(out, config | places)
     limit_threads(config["threads"])
     if config["made_by"] != made_by():
+        if exact:
+            raise ValueError(f"--exact, but the run was begun by {config['made_by']}, and this is {made_by()}")
         say(f"note: the run was begun by {config['made_by']}, this is {made_by()}: its bits may differ from here on")
     return config
 
@@ -249,7 +303,7 @@ def task_of(run: Path, config: Record, file: str | None = None) -> Task:
     run
         The run's folder.
     config
-        Its config.
+        Its config, as `read_run` gives it.
     file
         Where its text is now, if it was moved.
 
@@ -261,12 +315,10 @@ def task_of(run: Path, config: Record, file: str | None = None) -> Task:
     Raises
     ------
     ValueError
-        If the config is not one of `scripts.train`, or if the text has changed.
+        If the text has changed.
     OSError
         Where the task's data cannot be read.
     """
-    if missing := sorted((DEFAULT.keys() | {"task", "network", "file_sha256", "made_by"}) - config.keys()):
-        raise ValueError(f"{run}: its config.json has no {', '.join(missing)}; it is not one that scripts.train wrote")
     config = config if file is None else config | {"file": file}
     task = make_task(config)
     if config["file_sha256"] != getattr(task, "sha256", None):

@@ -15,9 +15,10 @@ from typing import Annotated, Any
 
 import typer
 
-from ortho_ref import models
+from ortho_ref import files, models, schema
 from ortho_ref.optimizers import OPTIMIZERS
 from ortho_ref.parametrizations.by_name import FORMS
+from ortho_ref.run_folder import MOST
 from ortho_ref.training import Record
 from tasks import by_name as tasks
 
@@ -52,6 +53,8 @@ class Option:
         The models' options from its text, where it is not that option itself.
     kept : bool
         Whether the config has it.
+    most : int
+        The largest integer allowed.
     """
 
     name: str
@@ -66,6 +69,17 @@ class Option:
     sets: Mapping[str, str] | None = None
     words: Callable[[str], Record] | None = None
     kept: bool = True
+    most: int = MOST
+
+    @property
+    def form(self) -> schema.Schema:
+        """The schema of its value in a config."""
+        if self.name == "model_options":
+            return schema.mapping(schema.either(schema.NUMBER, schema.BOOLEAN, schema.NULL, schema.TEXT))
+        if self.kind == list[str]:
+            return schema.mapping(schema.TEXT)
+        own = {int: schema.integer(0, self.most), float: schema.NUMBER}.get(self.kind, schema.TEXT)
+        return schema.optional(own)
 
     @property
     def flag(self) -> str:
@@ -236,12 +250,14 @@ OPTIONS: dict[str, Option] = {
             read=partial(pairs, "parametrize"),
         ),
         *(option for name, option in _TASKS.items() if name != "length"),
-        Option("seed", int, TRAINING, "Of weights, data and dropout; 0 unless given.", 0),
+        Option("seed", int, TRAINING, "Of weights, data and dropout; 0 unless given.", 0, most=10**files.DIGITS - 1),
         Option("dtype", str, TRAINING, "float32 (default) or float64.", "float32"),
         Option("device", str, TRAINING, "cpu (default) or gpu.", "cpu"),
         Option("threads", int, TRAINING, "BLAS threads; 1 unless given.", 1),
         Option("out", Path, RUN, "The folder; runs/TASK-MODEL-SEED unless given.", kept=False),
         Option("resume", bool, RUN, "Go on with the run in the folder, with its own options.", False, kept=False),
+        Option("which", str, RUN, "--resume from last (default), previous or best.", kept=False),
+        Option("exact", bool, RUN, "--resume only where libraries and BLAS are the run's.", False, kept=False),
         Option("log_every", int, RUN, "Updates per line of metrics; 50.", 50),
         Option("eval_every", int, RUN, "Updates between evaluations; the task's."),
         Option("checkpoint_every", int, RUN, "Updates between checkpoints; --eval-every unless given."),

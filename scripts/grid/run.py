@@ -90,6 +90,7 @@ def train(
     config: Record,
     label: str,
     resume: bool = False,
+    which: str | None = None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> list[Record]:
     """Run the trainer in a folder under a progress bar.
@@ -106,6 +107,8 @@ def train(
         Stands before the bar.
     resume : bool
         Go on with the run in the folder.
+    which : str, optional
+        From this checkpoint of it.
     should_stop : Callable
         Asked after each update.
 
@@ -131,7 +134,7 @@ def train(
     try:
         # what overflows is reported by the trainer, by name
         with np.errstate(all="ignore"):
-            return trainer.run(out, config, resume=resume, on_record=on_record, should_stop=after_update)
+            return trainer.run(out, config, resume=resume, which=which, on_record=on_record, should_stop=after_update)
     finally:
         if progress.live.is_started:
             progress.stop()

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import matplotlib
 
 from ortho_ref import files
-from ortho_ref.runs import read_config, read_metrics
+from ortho_ref.run_folder import read_config, read_metrics
 from ortho_ref.training import Record
 
 matplotlib.use("agg")

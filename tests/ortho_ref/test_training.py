@@ -17,11 +17,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ortho_ref import checkpoint, models, runs, training
+from ortho_ref import checkpoint, models, run_folder, runs, training
 from ortho_ref.backend import to_host
+from ortho_ref.files import DamagedFile
 from ortho_ref.network import Network
 from ortho_ref.optimizers import SGD, Adam, ByName, RMSprop
-from ortho_ref.runs import TrainingRun, load, read_config, read_metrics, summarize
+from ortho_ref.run_folder import read_config, read_metrics, read_summary
+from ortho_ref.runs import TrainingRun, load, summarize
 from ortho_ref.schedules import LinearToZero, Step
 from ortho_ref.task import Batch, Tokens, Vectors
 from tasks.adding import Adding
@@ -127,7 +129,7 @@ def contents(folder):
 
 def tree(path):
     """A checkpoint without the size of metrics.jsonl, in which wall times stand."""
-    return {key: value for key, value in checkpoint.load(path).items() if key != "metrics_size"}
+    return {key: value for key, value in checkpoint.load(path).items() if not key.startswith("metrics_")}
 
 
 def assert_same(ours, theirs, path=""):
@@ -160,6 +162,8 @@ def test_metrics_file(tmp_path):
     records = small_trainer(Parenthesis(5), "nc-gru", layers=2).run(tmp_path, on_record=shown.append)
     strict = {"parse_constant": lambda name: pytest.fail(f"{name} is not JSON")}
     lines = [json.loads(line, **strict) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    seals = [line.pop("sha256") for line in lines]
+    assert len({*seals}) == len(seals)
     assert lines == records == shown == read_metrics(tmp_path)
     assert [line["iteration"] for line in lines] == [3, 4, 6, 7]
     evaluated = [False, True, False, True]
@@ -450,7 +454,7 @@ def text(tmp_path_factory):
 
 def end_of(trainer, out, records):
     """All that a finished run leaves, wall times aside."""
-    summary = json.loads((out / "summary.json").read_text())
+    summary = read_summary(out)
     del summary["steps_per_second"]
     return {
         "records": without_speed(records),
@@ -571,15 +575,23 @@ def test_a_run_that_died_before_its_first_checkpoint(tmp_path, text, uninterrupt
         assert_same(end_of(own, out, own.run(out, CONFIG, resume=True)), uninterrupted("nc_gru", "cpu"))
 
 
-@pytest.mark.parametrize("kept", ["metrics.jsonl", "best.safetensors"])
-def test_a_run_that_lost_its_last_checkpoint(tmp_path, text, kept):
+@pytest.mark.parametrize(
+    ("kept", "whole"),
+    [
+        (["metrics.jsonl"], ""),
+        (["best.safetensors"], ""),
+        (["best.safetensors", "metrics.jsonl"], "; whole: which='best'"),
+        (["best.safetensors", "metrics.jsonl", "previous.safetensors"], "; whole: which='previous' and which='best'"),
+    ],
+)
+def test_a_run_that_lost_its_last_checkpoint(tmp_path, text, kept, whole):
     """Beginning again would write over what there is: refused, and left as it is."""
     nc_gru(text).run(tmp_path, CONFIG)
     for path in [*tmp_path.iterdir()]:
-        if path.name not in ("config.json", kept):
+        if path.name not in ("config.json", *kept):
             path.unlink()
     before = contents(tmp_path)
-    with pytest.raises(ValueError, match=r"has lost its last\.safetensors, which a run goes on from$"):
+    with pytest.raises(DamagedFile, match=rf"last\.safetensors is gone{whole}$"):
         nc_gru(text).run(tmp_path, CONFIG, resume=True)
     assert {name: data for name, data in contents(tmp_path).items() if name != "lock"} == before
 
@@ -587,7 +599,7 @@ def test_a_run_that_lost_its_last_checkpoint(tmp_path, text, kept):
 def test_files_of_a_run_without_its_config(tmp_path, text):
     """A folder with anything of a run in it is not a new one: an old best checkpoint would pass for the new run's."""
     lstm(text).run(tmp_path / "old", CONFIG)
-    for name in runs.RUN_FILES:
+    for name in run_folder.RUN_FILES:
         folder = tmp_path / name
         folder.mkdir()
         (folder / name).write_bytes((tmp_path / "old" / name).read_bytes())
@@ -715,7 +727,9 @@ def test_checkpoints_every_so_many_updates(tmp_path, text, monkeypatch):
     saved = []
     right = checkpoint.save
     monkeypatch.setattr(
-        checkpoint, "save", lambda path, state: (saved.append((path.name, state["iteration"])), right(path, state))
+        checkpoint,
+        "save",
+        lambda path, state, old: (saved.append((path.name, state["iteration"])), right(path, state, old)),
     )
     rising(text, checkpoint_every=3).run(tmp_path)
     last = [("last.safetensors", k) for k in (0, 3, 6, 7)]
@@ -846,17 +860,20 @@ def test_metrics_shorter_than_the_checkpoint_records(tmp_path, gone):
     metrics = tmp_path / "metrics.jsonl"
     size = metrics.stat().st_size
     metrics.unlink() if gone else metrics.write_bytes(metrics.read_bytes()[:-1])
-    with pytest.raises(ValueError, match=f"metrics.jsonl is shorter than the {size} bytes that the checkpoint records"):
+    message = (
+        f"metrics.jsonl is damaged: it is shorter than the {size} bytes that the checkpoint records; whole: which="
+    )
+    with pytest.raises(DamagedFile, match=message):
         small_trainer(Parenthesis(5)).run(tmp_path, resume=True)
 
 
 def test_a_checkpoint_that_is_none(tmp_path):
-    """A damaged last.safetensors is an error that names it; the folder stays as it is."""
+    """A damaged last.safetensors is an error that names it, and what is whole; the folder stays as it is."""
     small_trainer(Parenthesis(5)).run(tmp_path, should_stop=lambda: True)
     last = tmp_path / "last.safetensors"
     last.write_bytes(last.read_bytes()[:-100])
     before = contents(tmp_path)
-    with pytest.raises(ValueError, match=r"last\.safetensors is not a checkpoint: "):
+    with pytest.raises(DamagedFile, match=r"last\.safetensors is damaged: .*; whole: which='previous'$"):
         small_trainer(Parenthesis(5)).run(tmp_path, resume=True)
     assert contents(tmp_path) == before
 
@@ -1016,7 +1033,7 @@ def test_load_before_the_first_evaluation(tmp_path):
     own = small_trainer(task)
     own.run(tmp_path, {"network": network_for(task)}, should_stop=lambda: True)
     np.testing.assert_array_equal(load(tmp_path).params["readout.W"], own.params["readout.W"])
-    with pytest.raises(FileNotFoundError, match=r"best\.safetensors: "):
+    with pytest.raises(FileNotFoundError, match=r" has no best\.safetensors: "):
         load(tmp_path, "best")
 
 
@@ -1025,41 +1042,49 @@ def test_what_cannot_be_loaded(tmp_path):
     task, out = Parenthesis(5), tmp_path / "run"
     small_trainer(task).run(out, {"network": network_for(task)}, should_stop=lambda: True)
     config, last = out / "config.json", out / "last.safetensors"
-    with pytest.raises(ValueError, match=r"^which is 'first'; allowed: 'best', 'last', None$"):
+    with pytest.raises(ValueError, match=r"^which is 'first'; allowed: 'last', 'previous', 'best'$"):
         load(out, "first")
     with pytest.raises(FileNotFoundError, match=r"none holds no run: there is no config\.json in it$"):
         load(tmp_path / "none")
+    with pytest.raises(FileNotFoundError, match=r"holds no run: there is no config\.json in it$"):
+        read_metrics(tmp_path)
+    run_folder.write_config(tmp_path, {})
     with pytest.raises(FileNotFoundError, match=r"holds no run: there is no metrics\.jsonl in it$"):
         read_metrics(tmp_path)
 
     def changed(**arguments):
-        config.write_text(json.dumps({"network": network_for(task) | arguments}))
+        """Another config, sealed, and the checkpoint of it."""
+        sha256 = run_folder.write_config(out, arguments)
+        checkpoint.save(last, checkpoint.load(last) | {"config_sha256": sha256})
 
-    changed(hidden_sizes=[7])
-    with pytest.raises(ValueError, match=r"last\.safetensors: .* \(6, 6\); the network's is float32 \(7, 7\)$"):
+    changed(network=network_for(task) | {"hidden_sizes": [7]})
+    with pytest.raises(ValueError, match=r"last\.safetensors: layer0\.W_r is \(6, 30\); the network's is \(7, 30\)$"):
         load(out)
-    changed(name="gpt")
+    changed(network=network_for(task) | {"name": "gpt"})
     with pytest.raises(ValueError, match=r"^model is 'gpt'; allowed: "):
         load(out)
-    config.write_text("{}")
+    changed()
     with pytest.raises(ValueError, match=r"config\.json names no network; it needs the arguments of models\.network"):
         load(out)
-    config.write_text('{"network": ')
-    with pytest.raises(ValueError, match=r"config\.json is not JSON: "):
-        load(out)
-    config.write_text("[]")
-    with pytest.raises(ValueError, match=r"config\.json holds a list; expected a JSON object$"):
-        load(out)
-    changed()
+    changed(network=network_for(task))
+    load(out)
     last.write_bytes(b"")
-    with pytest.raises(ValueError, match=r"last\.safetensors is not a checkpoint: "):
+    with pytest.raises(DamagedFile, match=r"last\.safetensors is damaged: it is no safetensors file: "):
         load(out)
     last.unlink()
-    with pytest.raises(FileNotFoundError, match=r"last\.safetensors: "):
+    with pytest.raises(FileNotFoundError, match=r"run has no last\.safetensors: "):
+        load(out)
+    config.write_text('{"network": ')
+    with pytest.raises(
+        DamagedFile, match=r"config\.json is damaged: Expecting value: .*; put back what was written, or "
+    ):
+        load(out)
+    config.write_text("[]")
+    with pytest.raises(DamagedFile, match=r"config\.json is damaged: it holds a list; expected an object"):
         load(out)
     config.unlink()
     config.mkdir()
-    with pytest.raises(IsADirectoryError, match=r"config\.json: Is a directory$"):
+    with pytest.raises(OSError, match=r"config\.json cannot be read: it is a folder, not a file$"):
         load(out)
 
 
@@ -1073,8 +1098,11 @@ def test_load_in_float64(tmp_path):
 
 def test_read_metrics_while_a_line_is_written(tmp_path):
     """A line without its end is left out."""
-    (tmp_path / "metrics.jsonl").write_text('{"iteration": 1}\n{"iteration": 2')
-    assert read_metrics(tmp_path) == [{"iteration": 1}]
+    own = small_trainer(Parenthesis(5))
+    records = own.run(tmp_path, should_stop=lambda: own.iteration == 5)
+    with open(tmp_path / "metrics.jsonl", "a") as stream:
+        stream.write('{"iteration": 6')
+    assert read_metrics(tmp_path) == records
 
 
 # The summary
@@ -1131,7 +1159,7 @@ def test_summary_file(tmp_path, text):
     assert not (tmp_path / "summary.json").exists()
     records = own.run(tmp_path, CONFIG, resume=True)
     expected = summarize(records, own.task, own.network.count(own.params))
-    assert json.loads((tmp_path / "summary.json").read_text()) == expected
+    assert read_summary(tmp_path) == expected
     shutil.rmtree(tmp_path)
 
 

@@ -30,7 +30,8 @@ from ortho_ref.parametrizations import (
     ScaledCayley,
     StructuredUnitary,
 )
-from ortho_ref.runs import TrainingRun, read_metrics
+from ortho_ref.run_folder import read_metrics
+from ortho_ref.runs import TrainingRun
 from ortho_ref.task import Batch, Tokens, Vectors
 from tests.device import standin
 from tests.ortho_ref.test_training import Crash, Crashing, Fixed, Poisoned, assert_same

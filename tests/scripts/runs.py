@@ -98,11 +98,11 @@ JOB = {
     "picture": True,
 }
 
-#: Where a run can be ended: before a sync, before and after a rename, when half of a file or of a line is written,
-#: before an update, before an evaluation.
-POINTS = ("fsync", "rename", "renamed", "file", "line", "update", "evaluation")
+#: Where a run can be ended: before a sync, before and after a rename, before a file gets a second name, when half of a
+#: file or of a line is written, before an update, before an evaluation.
+POINTS = ("fsync", "rename", "renamed", "link", "file", "line", "update", "evaluation")
 #: The modules whose every line is a "step".
-STEPS = ("files.py", "checkpoint.py", "runs.py")
+STEPS = ("files.py", "checkpoint.py", "run_folder.py", "runs.py")
 #: Characters of each stream that are kept.
 KEPT = 200_000
 
@@ -162,9 +162,9 @@ class _Points:
 
         setattr(owner, name, wrapped)
 
-    def opened(self, point, path, mode):
-        stream = open(path, mode)  # noqa: SIM115  closed by the caller
-        return stream if mode == "a+" else _Half(stream, lambda flush: self.reach(point, flush))
+    def opened(self, point, path, mode, **options):
+        stream = open(path, mode, **options)  # noqa: SIM115  closed by the caller
+        return stream if mode in ("a+", "rb") else _Half(stream, lambda flush: self.reach(point, flush))
 
     def traced(self, frame, event, argument):
         if event == "line":
@@ -173,14 +173,15 @@ class _Points:
 
     def instrument(self):
         """From here on."""
-        from ortho_ref import files, runs, training
+        from ortho_ref import files, run_folder, training
         from ortho_ref.network import Network
 
         self.wrap(os, "fsync", "fsync")
         self.wrap(os, "replace", "rename", "renamed")
+        self.wrap(os, "link", "link")
         self.wrap(Network, "loss_and_gradients", "update")
         self.wrap(training, "evaluate", "evaluation")
-        files.open, runs.open = partial(self.opened, "file"), partial(self.opened, "line")
+        files.open, run_folder.open = partial(self.opened, "file"), partial(self.opened, "line")
         if self.job["at"] == "step":
             own = {str(Path(files.__file__).with_name(name)) for name in STEPS}
             sys.settrace(lambda frame, *_: self.traced if frame.f_code.co_filename in own else None)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ortho_ref import models
-from ortho_ref.runs import read_config, read_metrics
+from ortho_ref.run_folder import read_config, read_metrics
 from scripts import ablation, train
 from scripts.ablation import Name
 from scripts.grid.config import made_by

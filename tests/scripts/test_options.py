@@ -10,7 +10,7 @@ from typing import get_args
 import pytest
 
 from ortho_ref import models
-from ortho_ref.runs import read_config
+from ortho_ref.run_folder import read_config
 from scripts import train
 from scripts.grid.config import config_of
 from scripts.grid.defaults import DEFAULTS
@@ -33,7 +33,9 @@ def test_the_signature_is_the_table():
     assert set(own) == {"task", *rows}
     for name, option in rows.items():
         assert (own[name].help, own[name].rich_help_panel) == (option.help, option.panel)
-        assert inspect.signature(train.main).parameters[name].default is (False if name == "resume" else None)
+        assert inspect.signature(train.main).parameters[name].default is (
+            False if name in ("resume", "exact") else None
+        )
     panels = [own[name].rich_help_panel for name in list(own)[1:]]
     assert list(dict.fromkeys(panels)) == list(PANELS)
     assert sorted(panels, key=PANELS.index) == panels

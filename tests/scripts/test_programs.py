@@ -14,11 +14,12 @@ import typer
 from typer.testing import CliRunner
 
 from gradients import checks
-from ortho_ref import backend, fused, models
+from ortho_ref import backend, checkpoint, fused, models
 from ortho_ref.cells import Elman, GRUResetBefore
 from ortho_ref.parametrizations import ScaledCayley
 from ortho_ref.parametrizations.by_name import FORMS
-from ortho_ref.runs import load, read_config, read_metrics
+from ortho_ref.run_folder import read_config, read_metrics, write_config
+from ortho_ref.runs import load
 from ortho_ref.training import Trainer
 from scripts import ablation, benchmark, bounds, check_gradients, demo, evaluate, plot, train, training_speed, zoo
 from scripts.grid.options import OPTIONS
@@ -246,7 +247,7 @@ def test_a_sample_follows_the_network(runs):
         ("text", "--prompt 😀", "prompt is '😀'; allowed: characters of the text, at least one"),
         ("text", "--sample -1", "sample is -1; allowed: an integer >= 0"),
         ("text", "--seed -1", "seed is -1; allowed: an integer >= 0"),
-        ("text", "--which first", "which is 'first'; allowed: 'best', 'last'"),
+        ("text", "--which first", "which is 'first'; allowed: 'last', 'previous', 'best'"),
         ("text", "--device tpu", "device is 'tpu'; allowed: "),
         ("text", "--threads 0", "threads is 0; allowed: 1 to 64"),
         ("gru", "--prompt x", "--prompt is for text; parenthesis has none"),
@@ -261,14 +262,15 @@ def test_evaluate_refuses(runs, name, arguments, message):
 
 
 def test_evaluate_of_a_damaged_run(runs, tmp_path):
-    """One line that names the file, exit 2."""
+    """One line that names the file, exit 2; the last checkpoint is taken for the best where it is asked for only."""
     for name in ("config.json", "best.safetensors"):
         folder = shutil.copytree(runs["gru"], tmp_path / name)
         (folder / name).write_bytes((folder / name).read_bytes()[:50])
-        fails(evaluate.main, folder, message=f"{folder / name} is not ")
+        fails(evaluate.main, folder, message=f"{folder / name} is damaged: ")
     (folder / "best.safetensors").unlink()
-    fails(evaluate.main, folder, "--which", "best", message=f"{folder / 'best.safetensors'}: ")
-    code, stdout, _ = call(evaluate.main, folder)
+    fails(evaluate.main, folder, "--which", "best", message=f"{folder} has no best.safetensors: ")
+    fails(evaluate.main, folder, message=f"{folder / 'best.safetensors'} is gone; whole: --which last | previous\n")
+    code, stdout, _ = call(evaluate.main, folder, "--which", "last")
     assert (code, json.loads(stdout)) == (0, evaluated(read_metrics(folder)[-1]))
 
 
@@ -283,8 +285,17 @@ def test_evaluate_of_another_text_or_task(runs, tmp_path):
         fails(
             evaluate.main, folder, message=f"file is {file}, which is not the text that the run in {folder} began with"
         )
-    (folder / "config.json").write_text(json.dumps({"network": read_config(folder)["network"]}))
-    fails(evaluate.main, folder, message=f"{folder}: its config.json has no batch, ")
+    network = read_config(folder)["network"]
+    sha256 = write_config(folder, {"network": network})
+    for name in ("best", "last"):
+        path = folder / f"{name}.safetensors"
+        checkpoint.save(path, checkpoint.load(path) | {"config_sha256": sha256})
+    message = f"{folder / 'config.json'} is not one that scripts.train wrote: the document has no model, "
+    fails(evaluate.main, folder, message=message)
+    (folder / "config.json").write_text(json.dumps({"network": network}))
+    fails(
+        evaluate.main, folder, message=f"{folder / 'config.json'} has the format None: written by another version of "
+    )
 
 
 # plot
@@ -330,6 +341,9 @@ def test_plot_refuses(runs, tmp_path):
         fails(plot.main, runs["gru"], folder, "--out", out, message=message)
     young = shutil.copytree(runs["gru"], tmp_path / "young")
     (young / "metrics.jsonl").write_text('{"iterat')
+    fails(plot.main, young, "--out", out, message=f"{young / 'metrics.jsonl'} is damaged: it is shorter than the ")
+    for name in ("last.safetensors", "summary.json"):
+        (young / name).unlink()
     fails(plot.main, young, "--out", out, message=f"{young} has no line of metrics yet")
     (young / "metrics.jsonl").unlink()
     fails(plot.main, young, "--out", out, message=f"{young} holds no run: there is no metrics.jsonl in it")
@@ -344,6 +358,8 @@ def test_a_run_that_is_on_is_drawn(runs, tmp_path):
     folder = shutil.copytree(runs["nc-gru"], tmp_path / "run")
     first, *_ = (folder / "metrics.jsonl").read_text().splitlines(keepends=True)
     (folder / "metrics.jsonl").write_text(first + '{"iteration": 3, "lo')
+    for name in ("last.safetensors", "summary.json"):  # of later
+        (folder / name).unlink()
     assert call(plot.main, folder, "--out", tmp_path / "a.png")[0] == 0
 
 

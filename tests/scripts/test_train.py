@@ -16,7 +16,7 @@ import pytest
 from ortho_ref import checkpoint, models
 from ortho_ref.cells import GRUResetAfter
 from ortho_ref.parametrizations import Householder, ScaledCayley, TunableRotations
-from ortho_ref.runs import read_config, read_metrics
+from ortho_ref.run_folder import RUN_FILES, metrics_file, read_config, read_metrics, read_summary, write_config
 from scripts import evaluate, train
 from scripts.grid.build import make_trainer
 from scripts.grid.config import config_of
@@ -60,8 +60,7 @@ def test_a_run_and_its_folder(finished):
     figures on stderr; every file of a finished run, the curve too."""
     out, end = finished
     assert end.returncode == 0, end.stderr
-    names = "best.safetensors config.json curve.png last.safetensors lock metrics.jsonl summary.json"
-    assert sorted(contents(out)) == names.split()
+    assert sorted(contents(out)) == sorted([*RUN_FILES, "curve.png", "lock"])
     config, lines = read_config(out), read_metrics(out)
     given = {"task": "parenthesis", "hidden": 6, "length": 5, "batch": 2, "iterations": 3, "log_every": 2, "seed": 5}
     own = {"model": "nc-gru", "lr": 1e-3, "lr_orthogonal": 1e-3, "optimizer_orthogonal": "adam", "negative_ones": 2}
@@ -73,7 +72,7 @@ def test_a_run_and_its_folder(finished):
     assert json.loads(end.stdout) == lines[-1]
     assert "evaluation_loss" in lines[-1]
     assert (out / "curve.png").read_bytes().startswith(b"\x89PNG")
-    summary = json.loads((out / "summary.json").read_text())
+    summary = read_summary(out)
     assert summary["evaluation_loss"]["final"] == lines[-1]["evaluation_loss"]
     assert summary["baseline"] == config["baseline"]
     assert f"{summary['parameters']} parameters; held out: loss" in end.stderr
@@ -496,28 +495,51 @@ def test_resume_by_other_libraries(tmp_path):
     command = [sys.executable, "-m", "scripts.train", "parenthesis", "--out", str(out), *TINY]
     for other in (None, None, "1.0"):
         if other:
-            config = json.loads((out / "config.json").read_text())
-            config["made_by"]["numpy"] = other
-            (out / "config.json").write_text(json.dumps(config))
+            begun_by(out, other)
         end = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
         assert ("note: the run was begun by" in end.stderr) == (other is not None), end.stderr
         command = [*command[: -len(TINY)], "--resume"] if "--resume" not in command else command
+    end = subprocess.run([*command, "--exact"], cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert (end.returncode, end.stdout, end.stderr.count("\n")) == (2, "", 1)
+    assert end.stderr.startswith("error: --exact, but the run was begun by {'ortho_ref': ")
+
+
+def begun_by(out, numpy):
+    """The run becomes one of another NumPy: its config, and all that is bound to it, are written anew."""
+    config = read_config(out)
+    config["made_by"]["numpy"] = numpy
+    lines, sha256 = read_metrics(out), write_config(out, config)
+    (out / "summary.json").unlink()
+    states = {name: checkpoint.load(out / f"{name}.safetensors") for name in ("previous", "best", "last")}
+    (out / "metrics.jsonl").unlink()
+    seals = {0: sha256}
+    with metrics_file(out) as metrics:
+        for line in lines:
+            metrics.write(line)
+            seals[line["iteration"]] = metrics.state()
+    for name, state in states.items():
+        own = seals[max(i for i in seals if i <= state["iteration"])]
+        own = own if isinstance(own, dict) else {"metrics_size": 0, "metrics_sha256": own}
+        checkpoint.save(out / f"{name}.safetensors", state | {"config_sha256": sha256} | own)
 
 
 def test_a_damaged_run(tmp_path):
-    """Each file that cannot be read is one line that names it."""
+    """Each file that cannot be read is one line that names it, and what goes on without it, if anything does."""
     out = tmp_path / "run"
     assert call(train.main, "parenthesis", "--out", out, *TINY)[0] == 0
-    for name, message in (
-        ("last.safetensors", "is not a checkpoint: "),
-        ("metrics.jsonl", "is shorter than the "),
-        ("config.json", "is not JSON: "),
+    for name, whole in (
+        ("last.safetensors", "previous | best"),
+        ("best.safetensors", "previous"),
+        ("metrics.jsonl", "previous"),
+        ("config.json", None),
     ):
         data = (out / name).read_bytes()
         (out / name).write_bytes(data[: len(data) // 2])
         code, stdout, stderr = call(train.main, "parenthesis", "--out", out, "--resume")
         assert (code, stdout, stderr.count("\n")) == (2, "", 1)
-        assert stderr.startswith(f"error: {out / name} {message}")
+        assert stderr.startswith(f"error: {out / name} is damaged: ")
+        again = f"; to go on from a whole checkpoint: python -m scripts.train parenthesis --out {out} --resume --which "
+        assert stderr.partition(again)[2] == (f"{whole}\n" if whole else "")
         (out / name).write_bytes(data)
     assert call(train.main, "parenthesis", "--out", out, "--resume")[0] == 0
 
@@ -546,12 +568,16 @@ RUN = shlex.split(
 )
 
 
+#: What is not the same from run to run: speed, and what follows from it.
+SPEED = ("metrics_size", "metrics_sha256", "steps_per_second")
+
+
 def end_of(out):
     """All that a finished run leaves, wall times aside, with arrays as bytes."""
 
     def plain(value):
         if isinstance(value, dict):
-            return {key: plain(item) for key, item in value.items() if key not in ("metrics_size", "steps_per_second")}
+            return {key: plain(item) for key, item in value.items() if key not in SPEED}
         if isinstance(value, list | tuple):
             return [*map(plain, value)]
         if isinstance(value, np.ndarray):
@@ -559,10 +585,9 @@ def end_of(out):
         return value
 
     trees = {name: plain(checkpoint.load(out / f"{name}.safetensors")) for name in ("last", "best")}
-    summary = plain(json.loads((out / "summary.json").read_text()))
     return trees | {
         "metrics": plain(read_metrics(out)),
-        "summary": summary,
+        "summary": plain(read_summary(out)),
         "files": sorted(path.name for path in out.iterdir() if path.name != "curve.png"),
     }
 

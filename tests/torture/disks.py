@@ -11,10 +11,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tests.scripts.test_train import end_of
 from tests.torture.judging import SURVIVED, Verdict, judge
 from tests.torture.kills import _must_survive, _to_go_on
-from tests.torture.room import Outcome, Room, chosen, differs
+from tests.torture.room import Outcome, Room, chosen, differs, end_of
 
 COUNT = 120
 ERRORS = (errno.ENOSPC, errno.EIO, errno.EDQUOT)

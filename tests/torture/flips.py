@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.torture.room import READERS, RESUMES, Outcome, Room, any_of_the_files, chosen
+from tests.torture.room import Outcome, Room, any_of_the_files, chosen
 
 COUNT = 800
 #: Each of these is read by some use; curve.png is only drawn.
@@ -99,7 +99,7 @@ def trial(room: Room, rng: random.Random) -> Outcome:
     damage, what, names, also = _damage(room, rng, name, state, file)
     outcome = Outcome(f"{name}, {state}: {file} {what}")
     with room.scratch() as aside:
-        for use in (*READERS, *RESUMES):
+        for use in room.uses(name, state):
             outcome.add(use, room.use(use, name, state, damage, names, aside, also))
     return outcome
 

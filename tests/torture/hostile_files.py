@@ -18,7 +18,7 @@ from safetensors import safe_open
 
 from tests.torture import sealing
 from tests.torture.judging import WRONG, Verdict, judge
-from tests.torture.room import READERS, RESUMES, USES, Outcome, Room, any_of_the_files, chosen, contents, described
+from tests.torture.room import USES, Outcome, Room, any_of_the_files, chosen, contents, described
 
 COUNT, FOLDERS = 1700, 60
 JSON = ("config.json", "metrics.jsonl", "summary.json")
@@ -50,19 +50,19 @@ def trial(room: Room, rng: random.Random) -> Outcome:
     there = room.state(name, state)
     kind = rng.choices([json_edit, text_edit, tree_edit, tensor_edit, in_place_of], [9, 4, 6, 6, 3])[0]
     edit = kind(there, rng)
-    if kind in (json_edit, tree_edit, tensor_edit) and edit.sealed and sealing.KNOWN and rng.random() < 0.6:
+    if kind in (json_edit, tree_edit, tensor_edit) and edit.sealed and rng.random() < 0.6:
         plain = edit
-        edit = Edit(f"{plain.what}, sealed", lambda folder: _sealed(plain, folder), any_of_the_files(name))
+        edit = Edit(f"{plain.what}, sealed", lambda folder: _sealed(plain, folder, there), any_of_the_files(name))
     outcome = Outcome(f"{name}, {state}: {edit.what}")
     with room.scratch() as aside:
-        for use in (*READERS, *RESUMES):
+        for use in room.uses(name, state):
             outcome.add(use, room.use(use, name, state, edit.do, edit.names, aside))
     return outcome
 
 
-def _sealed(edit: Edit, folder: Path) -> None:
+def _sealed(edit: Edit, folder: Path, there: Path) -> None:
     edit.do(folder)
-    sealing.seal(folder)
+    sealing.seal(folder, there)
 
 
 # trees

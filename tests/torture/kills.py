@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.scripts.runs import POINTS
-from tests.scripts.test_train import end_of
 from tests.torture.judging import REFUSED, SURVIVED, WRONG, Verdict, judge, raw_characters, worst
-from tests.torture.room import READERS, RUNS, Outcome, Room, any_of_the_files, differs
+from tests.torture.room import READERS, RUNS, Outcome, Room, any_of_the_files, differs, end_of
 from tests.torture.room import chosen as chosen_run
 
 COUNT = 150

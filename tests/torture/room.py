@@ -1,7 +1,6 @@
 """The room of the trials: runs that nothing was done to, copies of them, and the uses that a folder is put to."""
 
 import contextlib
-import inspect
 import os
 import random
 import re
@@ -17,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from ortho_ref import checkpoint
-from ortho_ref.runs import LAST, METRICS_FILE, RUN_FILES
-from scripts import train
+from ortho_ref.run_folder import LAST, METRICS_FILE, PREVIOUS, RUN_FILES
 from tests.scripts.runs import Forks
-from tests.scripts.test_train import RUN, end_of
+from tests.scripts.test_train import RUN
+from tests.scripts.test_train import end_of as left_by
 from tests.torture.judging import SURVIVED, WRONG, Verdict, judge, worst
 
 #: Seconds for one use, and bytes that it may ask for on top of what a fork has.
@@ -33,8 +32,8 @@ COMPLEX = shlex.split(
 RUNS = {"run": RUN, "sister": [*RUN, "--seed", "1"], "complex": COMPLEX}
 #: States of a run by the update at which it was ended: stopped early, killed behind its last checkpoint, finished.
 STATES = {"early": (7, signal.SIGTERM), "killed": (15, signal.SIGKILL), "finished": (None, None)}
-#: Which checkpoint to go on from, where it can be said.
-WHICH = ("previous", "best") if "which" in inspect.signature(train.main).parameters else ()
+#: Checkpoints to go on from, beside the last.
+WHICH = ("previous", "best")
 
 
 @dataclass(frozen=True)
@@ -72,7 +71,6 @@ USES = {
     )
 }
 READERS = [use for use in USES.values() if not use.writes]
-RESUMES = [use for use in USES.values() if use.writes]
 
 
 @dataclass
@@ -172,9 +170,14 @@ class Room:
                 folder = aside / name
                 shutil.copytree(self.state(name, state), folder)
                 end = self.run(use.module, *use.arguments(folder, aside))
-                assert end["code"] == 0, (key, end)
-                self.expected[key] = result_of(use, folder, aside, end)
+                self.expected[key] = result_of(use, folder, aside, end) if end["code"] == 0 else None
+                if use.writes and end["code"] == 0:
+                    assert self.expected[key] == self.expected["whole", name], key
         return self.expected[key]
+
+    def uses(self, name: str, state: str) -> list[Use]:
+        """What can be done with the untouched run: an early one has no best checkpoint yet."""
+        return [use for use in USES.values() if self.untouched(name, state, use) is not None]
 
     def lines_of_the_run(self, name: str, state: str, folder: Path) -> bool:
         """Whether the folder's metrics are what a run that was killed could have left: its lines, from the first to one
@@ -234,6 +237,13 @@ class Room:
         return verdict
 
 
+def end_of(folder: Path) -> dict[str, Any]:
+    """All that a finished run leaves, but for the checkpoint before the last: where it is depends on where the run was
+    stopped."""
+    whole: dict[str, Any] = left_by(folder)
+    return whole | {"files": [name for name in whole["files"] if name != PREVIOUS]}
+
+
 def result_of(use: Use, folder: Path, aside: Path, end: dict[str, Any]) -> Any:
     """What counts of a use: all that a finished run leaves, a picture, or the figures on stdout."""
     if use.writes:
@@ -282,7 +292,7 @@ def changes(before: dict[str, Any], after: dict[str, Any]) -> str:
 
 def any_of_the_files(name: str = "run") -> tuple[str, ...]:
     """What a refusal has to name where two files do not fit each other."""
-    return (*RUN_FILES, "previous.safetensors", "lock", f"/{name} ")
+    return (*RUN_FILES, "lock", f"/{name} ")
 
 
 def described(value: Any) -> str:
