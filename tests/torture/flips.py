@@ -116,8 +116,9 @@ def _damage(
     others = [other for other in others if _another(other[0], room.state(name, state), file)]
     if others and rng.random() < 0.2:
         source, run, of = rng.choice(others)
-        # a checkpoint of the same run that is older than its metrics is what a kill leaves
-        also = (of,) if (run, of, file, state) == (name, "early", "last.safetensors", "killed") else ()
+        # a checkpoint that is older than its metrics is what a kill leaves; one that is newer is the last all the same
+        good = run == name and file == "last.safetensors" and state != "finished"
+        also = (of,) if good else ()
         return lambda folder: shutil.copy(source / file, folder / file), f"of {run}, {of}", any_of_the_files(name), also
     if file.endswith(".safetensors") and rng.random() < 0.1:
         other = "best.safetensors" if file == "last.safetensors" else "last.safetensors"

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ortho_ref.runs import load, read_metrics
+from ortho_ref.run_folder import read_metrics
+from ortho_ref.runs import load
 
 
 def weights(folder: Path) -> str:
