@@ -20,6 +20,10 @@ class NotFiniteError(FloatingPointError, ValueError):
     """An array or a number that is not finite where only finite ones are allowed."""
 
 
+class NotOrthogonalError(FloatingPointError, ValueError):
+    """A matrix that is not orthogonal, though its parameter is finite: rounding has the better of it."""
+
+
 class DeviceError(RuntimeError):
     """The device asked for cannot be used on this machine."""
 

@@ -76,6 +76,7 @@ def keep(path: Path, other: Path) -> None:
         write(other, read(path))
         return
     os.replace(temporary, other)
+    temporary.unlink(missing_ok=True)  # where the two were one file already, the renaming has done nothing
 
 
 def read(path: Path) -> bytes:
@@ -258,7 +259,7 @@ def write_sealed(path: Path, format: str, value: dict[str, Any], form: schema.Sc
     """Write a sealed document; its seal.  ValueError, naming path, where it does not fit its schema."""
     try:
         data, sha256 = seal(value, format)
-        schema.check(from_json(data), _whole(format, form))
+        schema.check(from_json(data), sealed_form(format, form))
     except (ValueError, TypeError) as error:
         raise type(error)(f"{path} cannot hold this: {error}") from None
     write(path, data)
@@ -305,7 +306,7 @@ def read_sealed(path: Path, format: str, form: schema.Schema) -> Sealed:
         data_again, sha256 = seal(value, format)
         if data_again != data:
             raise ValueError("its SHA-256 is not that of its text")
-        schema.check(whole, _whole(format, form))
+        schema.check(whole, sealed_form(format, form))
     except ValueError as error:
         raise DamagedFile(path, error) from None
     return Sealed(value, sha256)
@@ -320,7 +321,7 @@ def check_format(path: Path, found: object, format: str) -> None:
         raise ValueError(f"{path} has the format {schema.short(found)}: {why if older else f'not {format!r}'}")
 
 
-def _whole(format: str, form: schema.Schema) -> schema.Schema:
+def sealed_form(format: str, form: schema.Schema) -> schema.Schema:
     """The schema of a sealed document from that of its value."""
     own = {"format": schema.one_of(format), "sha256": schema.SHA256}
     return form | {

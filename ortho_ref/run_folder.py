@@ -345,8 +345,8 @@ def _state(run: Path, which: str) -> Record:
     path, sha256 = run / CHECKPOINTS[which], _config(run).sha256
     try:
         state = checkpoint.load(path, STATE)
-    except FileNotFoundError as error:
-        raise FileNotFoundError(f"{run} has no {path.name}: {error.strerror or error}") from None
+    except FileNotFoundError:
+        raise FileNotFoundError(f"{run} has no {path.name}") from None
     if state["config_sha256"] != sha256:
         raise DamagedFile(path, f"it is of another run than {CONFIG}")
     total = state["settings"].get("iterations")

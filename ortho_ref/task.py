@@ -118,8 +118,8 @@ class Task(Protocol):
         ...
 
 
-def check_integer(argument: str, value: object, least: int = 1) -> None:
-    """An error unless value is an integer >= least; True and False are none.
+def check_integer(argument: str, value: object, least: int = 1, most: int | None = None) -> None:
+    """An error unless value is an integer >= least, and <= most; True and False are none.
 
     Parameters
     ----------
@@ -129,6 +129,8 @@ def check_integer(argument: str, value: object, least: int = 1) -> None:
         What was given.
     least : int
         The smallest allowed, 1 unless given.
+    most : int, optional
+        The largest allowed.
 
     Raises
     ------
@@ -137,6 +139,8 @@ def check_integer(argument: str, value: object, least: int = 1) -> None:
     """
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise ValueError(f"{argument} is {value!r}; allowed: an integer >= {least}")
+    if most is not None and value > most:
+        raise ValueError(f"{argument} is {value!r}; allowed: at most {most:,}")
 
 
 def check_choice(argument: str, value: str, allowed: Collection[str]) -> None:

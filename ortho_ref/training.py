@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ortho_ref.backend import NotFiniteError, is_array, library_of, to_device, to_host, xp_of
+from ortho_ref.backend import NotFiniteError, NotOrthogonalError, is_array, library_of, to_device, to_host, xp_of
 from ortho_ref.checks import Checks, check, number
 from ortho_ref.losses import LOSSES, METRICS
 from ortho_ref.network import Network
@@ -172,6 +172,8 @@ class Trainer:
             self.params, self.buffers = self.network.retract(self.params, self.buffers, deltas)
         except NotFiniteError as error:
             raise self._not_finite(str(error), deltas, "delta of") from error
+        except NotOrthogonalError as error:
+            raise NotOrthogonalError(f"iteration {self.iteration}: {error}") from error
         self._total, self._since = self._total + number(loss), self._since + 1
         return norm
 

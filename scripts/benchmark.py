@@ -12,12 +12,12 @@ from typing import Annotated
 
 import numpy as np
 import typer
-from rich.console import Console
+from rich.pretty import Pretty
 from rich.table import Table
 
 from ortho_ref import fused, scan
-from scripts.program import BAD_INPUT, blas, check_device, device_option, fail, limit_threads, run
-from scripts.timing.rounds import synchronizer, time_interleaved
+from scripts.program import BAD_INPUT, blas, check_device, device_option, fail, give, limit_threads, run
+from scripts.timing.rounds import check_rounds, synchronizer, time_interleaved
 from scripts.timing.steps import MODELS, SIZES, Size, numpy_step, torch_step
 
 Rows = dict[str, dict[str, float]]
@@ -36,6 +36,8 @@ def check_arguments(model: str, only: list[str] | None, report: Path | None, dev
             raise typer.BadParameter(f"{name!r}; allowed: {', '.join(SIZES)}", param_hint="--only")
     if report and not report.parent.is_dir():
         raise typer.BadParameter(f"{report}: there is no folder {report.parent}", param_hint="--report")
+    if report and report.is_dir():
+        raise typer.BadParameter(f"{report}: it is a folder", param_hint="--report")
 
 
 def torch_version(device: str) -> str | None:
@@ -73,19 +75,23 @@ def main(
     only: Annotated[list[str] | None, typer.Option(help=f"Sizes: {', '.join(SIZES)}.")] = None,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds; medians are reported.")] = 7,
     seconds: Annotated[float, typer.Option(min=0.0, help="Least time for each contender and round.")] = 0.3,
-    threads: Annotated[int, typer.Option(min=1, help="BLAS threads (PyTorch always runs one).")] = 1,
+    threads: Annotated[int, typer.Option(help="BLAS threads (PyTorch always runs one).")] = 1,
     report: Annotated[Path | None, typer.Option(help="Also write the figures to this JSON file.")] = None,
     device: Annotated[str, device_option("cpu or gpu; PyTorch runs there too, if it can.")] = "cpu",
 ) -> None:
     """Forward + backward of a cell in float32 at six sizes: medians over rounds in which the contenders take turns."""
     check_arguments(model, only, report, device)
-    torch, console = torch_version(device), Console()
-    limit_threads(threads)
+    try:
+        check_rounds(rounds, seconds)
+        limit_threads(threads)
+    except ValueError as error:
+        fail(error)
+    torch = torch_version(device)
     rows: Rows = {}
     for name in only or SIZES:
         rows[name] = measured(model, SIZES[name], rounds, seconds, device, torch is not None)
-        console.print(f"{name}: " + ", ".join(f"{k} {v:.2f} ms" for k, v in rows[name].items()), highlight=False)
-    console.print(table_of(model, rows))
+        give(f"{name}: " + ", ".join(f"{k} {v:.2f} ms" for k, v in rows[name].items()))
+    give(table_of(model, rows))
     machine = {
         "blas": blas(),
         "OPENBLAS_CORETYPE": os.environ.get("OPENBLAS_CORETYPE", ""),
@@ -95,7 +101,7 @@ def main(
         "machine": platform.machine(),
         "device": device,
     }
-    console.print(machine, highlight=False)
+    give(Pretty(machine))
     if report:
         report.write_text(json.dumps({"model": model, "machine": machine, "milliseconds": rows}, indent=2) + "\n")
 

@@ -38,7 +38,7 @@ def measure(folder: Path, file: str | None, steps: int, device: str = "cpu") -> 
     network, params, buffers = load(folder)
     task = task_of(folder, read_run(folder), file)
     x = next(iter(task.evaluation())).x[:steps, :1]
-    x = np.eye(task.input.size)[x] if is_tokens(x) else x.astype(np.float64)
+    x = (x[..., None] == np.arange(task.input.size) if is_tokens(x) else x).astype(np.float64)
     found = []
     for i, layer in enumerate(network.layers):
         weights = {name: double(value) for name, value in network.layer_weights(i, params, buffers).items()}

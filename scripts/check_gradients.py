@@ -6,11 +6,10 @@ from typing import Annotated
 import numpy as np
 import typer
 from rich.box import SIMPLE
-from rich.console import Console
 from rich.table import Table
 
 from gradients.checks import TOLERANCE_ANALYTIC, TOLERANCE_DIFFERENCES, TOLERANCE_PULLBACK, Oracle, results
-from scripts.program import BAD_INPUT, check_device, device_option, fail, limit_threads, run
+from scripts.program import BAD_INPUT, check_device, device_option, fail, give, limit_threads, run
 
 
 def oracle() -> Oracle | None:
@@ -24,15 +23,15 @@ def oracle() -> Oracle | None:
 
 def main(
     seed: Annotated[int, typer.Option(min=0, help="Of weights, inputs and directions.")] = 0,
-    threads: Annotated[int, typer.Option(min=1, help="BLAS threads.")] = 1,
+    threads: Annotated[int, typer.Option(help="BLAS threads.")] = 1,
     device: Annotated[
         str, device_option("cpu or gpu: of the gradients checked; differences and autograd are the host's.")
     ] = "cpu",
     only: Annotated[str, typer.Option(help="Rows with this in their subject, as LSTM; all unless given.")] = "",
 ) -> None:
     """Largest relative error of every cell, parametrization and model in float64; exit code 1 above tolerance."""
-    limit_threads(threads)
     try:
+        limit_threads(threads)
         check_device(device)
     except BAD_INPUT as error:
         fail(error)
@@ -53,11 +52,10 @@ def main(
     for row in rows:
         figures = ("" if figure is None else f"{figure:.1e}" for figure in row[1:4])
         table.add_row(row.subject, *figures, "[green]ok" if row.passed else "[red]FAIL")
-    console = Console()
-    console.print(table)
+    give(table)
     if by_autograd is None:
         message = "torch is not installed: no comparison with autograd (pip install -e '.[crosscheck]')"
-        console.print(message, markup=False, highlight=False)
+        give(message)
     if not all(row.passed for row in rows):
         raise typer.Exit(1)
 

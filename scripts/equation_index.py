@@ -18,7 +18,7 @@ from typing import Annotated, NamedTuple
 import typer
 
 from scripts.equations.tags import code_tags, comments, docstrings, expand, mentions, tags_of
-from scripts.program import BAD_INPUT, fail, run, say
+from scripts.program import BAD_INPUT, fail, give, run, say
 
 ROOT = Path(__file__).parents[1]
 STATED, INDEX = "docs/equations.md", "docs/equation-index.md"
@@ -207,8 +207,8 @@ def main(
         wrong = problems(page, code, tests, index.read_text(encoding="utf-8") if index.exists() else None)
     except BAD_INPUT as error:
         fail(error)
-    for line in wrong:
-        typer.echo(line)
+    if wrong:
+        give("\n".join(wrong))
     if wrong and check:
         raise typer.Exit(1)
 

@@ -11,9 +11,10 @@ from ortho_ref.backend import to_device
 from ortho_ref.run_folder import DamagedRun
 from ortho_ref.runs import Loaded, load
 from ortho_ref.task import check_integer
+from ortho_ref.terminal import shown_lines
 from ortho_ref.training import evaluate
 from scripts.grid.config import read_run, task_of
-from scripts.program import BAD_INPUT, device_option, fail, limit_threads, run, say
+from scripts.program import BAD_INPUT, device_option, fail, give, limit_threads, run, say
 from tasks.text import Text
 
 
@@ -30,7 +31,8 @@ def sample(loaded: Loaded, task: Text, prompt: str, length: int, temperature: fl
     for _ in range(length):
         outputs, last, _ = loaded.network.forward(loaded.params, loaded.buffers, tokens[:, None], last)
         logits = outputs[-1, 0].astype(np.float64)
-        p = np.exp((logits - logits.max()) / temperature)
+        with np.errstate(over="ignore"):  # to -inf, at a temperature near 0
+            p = np.exp((logits - logits.max()) / temperature)
         drawn.append(int(rng.choice(len(p), p=p / p.sum())))
         tokens = np.array(drawn[-1:])
     return prompt + "".join(chr(task.alphabet[token]) for token in drawn)
@@ -51,7 +53,7 @@ def main(
     try:
         limit_threads(threads)
         length = 400 if characters is None else characters
-        check_integer("sample", length, least=0)
+        check_integer("sample", length, least=0, most=1_000_000)
         check_integer("seed", seed, least=0)
         if not 0 < temperature < float("inf"):
             raise ValueError(f"temperature is {temperature}; allowed: a finite number above 0")
@@ -72,9 +74,9 @@ def main(
     except BAD_INPUT as error:
         fail(error)
     say(f"{config['model']}, n = {config['hidden']}, {config['task']}; baseline loss {task.baseline:.4g}")
-    typer.echo(json.dumps(figures))
+    give(json.dumps(figures))
     if text:
-        typer.echo(text)
+        give(shown_lines(text, None))
 
 
 if __name__ == "__main__":

@@ -144,8 +144,8 @@ def main(
     try:
         if device == "cpu":
             raise ValueError("device is 'cpu'; allowed: 'gpu', which is compared with the host")
-        if not 0 < scale < math.inf:
-            raise ValueError(f"scale is {scale}; allowed: a finite number above 0")
+        if not 0 < scale <= 1000:
+            raise ValueError(f"scale is {scale}; allowed: above 0, at most 1000")
         for name in only or ():
             if name not in SECTIONS:
                 raise ValueError(f"only is {name!r}; allowed: {', '.join(SECTIONS)}")

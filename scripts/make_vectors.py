@@ -10,7 +10,6 @@ again under another name.
 
 import hashlib
 import importlib.util
-import json
 from collections.abc import Collection
 from dataclasses import replace
 from typing import Annotated, Any
@@ -21,7 +20,7 @@ from safetensors.numpy import load, save
 
 from ortho_ref import files
 from ortho_ref.conformance import case as stored
-from ortho_ref.conformance.case import FORMAT, KINDS, MANIFEST, VECTORS, Arrays, Vector, file_of, key_of
+from ortho_ref.conformance.case import FORMAT, KINDS, MANIFEST, MANIFEST_FORM, VECTORS, Arrays, Vector, file_of, key_of
 from ortho_ref.conformance.kills import kills
 from scripts.program import fail, run, say
 from scripts.vectors.conformance_cases import Spec, specs
@@ -42,8 +41,7 @@ def write(vectors: list[Vector], withdrawn: list[dict[str, Any]], arrays: dict[s
             files.write(VECTORS / file_of(kind), data)
             hashes[file_of(kind)] = hashlib.sha256(data).hexdigest()
     entries = [entry(made) for made in vectors] + withdrawn
-    manifest = {"format": FORMAT, "files": hashes, "cases": entries}
-    files.write(VECTORS / MANIFEST, (json.dumps(manifest, indent=1) + "\n").encode())
+    files.write_sealed(VECTORS / MANIFEST, FORMAT, {"files": hashes, "cases": entries}, MANIFEST_FORM)
 
 
 def to_make(old: Collection[str], gone: list[dict[str, Any]], withdraw: str | None) -> list[Spec]:

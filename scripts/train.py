@@ -10,6 +10,7 @@ import typer
 
 from ortho_ref.run_folder import CHECKPOINTS, LAST, DamagedRun
 from ortho_ref.task import check_choice
+from ortho_ref.terminal import STDOUT
 from ortho_ref.training import Record
 from scripts.grid.build import make_trainer
 from scripts.grid.config import config_of, resumed_config
@@ -74,7 +75,7 @@ def main(task: str, **values: Any) -> None:
         f"{trainer.network.count(trainer.params)} parameters; held out: loss {last['evaluation_loss']:.4g}, "
         f"{trainer.task.metric} {last[trainer.task.metric]:.4f}; baseline loss {trainer.task.baseline:.4g}; {out}"
     )
-    typer.echo(json.dumps(last))
+    STDOUT.say(json.dumps(last))  # the folder has it as well: where it cannot be written, nothing is lost
 
 
 if __name__ == "__main__":

@@ -10,12 +10,12 @@ import sys
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from scripts.grid.build import make_trainer
 from scripts.grid.config import config_of
-from scripts.program import BAD_INPUT, blas, device_option, fail, limit_threads, run
+from scripts.program import BAD_INPUT, blas, device_option, fail, give, limit_threads, run
+from scripts.timing.rounds import check_rounds
 from scripts.timing.updates import measure
 from tasks.by_name import GENERATED
 
@@ -34,6 +34,7 @@ def main(
     for heading in ("task", "B, T, n", *figures):
         table.add_column(heading, justify="left" if heading == "task" else "right")
     try:
+        check_rounds(rounds, seconds)
         for task in only or GENERATED:
             if task not in GENERATED:
                 raise ValueError(f"only is {task!r}; allowed: {', '.join(GENERATED)}")
@@ -53,9 +54,8 @@ def main(
             )
     except BAD_INPUT as error:
         fail(error)
-    console = Console(width=max(120, Console().width))
-    console.print(table)
-    console.print(f"memory: the largest of this process so far; BLAS: {', '.join(blas())}", highlight=False)
+    give(table, 120)
+    give(f"memory: the largest of this process so far; BLAS: {', '.join(blas())}")
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from ortho_ref.training import Record
 from scripts.grid.build import make_trainer
 from scripts.grid.config import config_of, remove_run
 from scripts.grid.run import train
-from scripts.program import BAD_INPUT, blas, check_device, device_option, fail, limit_threads, run, say
+from scripts.program import BAD_INPUT, blas, check_device, device_option, fail, give, limit_threads, run, say
 
 
 def main(
@@ -41,11 +41,13 @@ def main(
     except (*BAD_INPUT, FloatingPointError) as error:
         fail(error)
     of_lstm = next(speed for model, _, _, speed, _ in rows if model == "lstm")
-    typer.echo(
-        "| model | n | parameters | updates per second | of the LSTM's | held-out loss |\n|---|---|---|---|---|---|"
-    )
+    lines = [
+        "| model | n | parameters | updates per second | of the LSTM's | held-out loss |",
+        "|---|---|---|---|---|---|",
+    ]
     for model, hidden, parameters, speed, loss in rows:
-        typer.echo(f"| `{model}` | {hidden} | {parameters:,} | {speed:.1f} | {speed / of_lstm:.2f} | {loss:.4f} |")
+        lines.append(f"| `{model}` | {hidden} | {parameters:,} | {speed:.1f} | {speed / of_lstm:.2f} | {loss:.4f} |")
+    give("\n".join(lines))
     say(f"baseline {trainer.task.baseline:.4f}; device {device}; {', '.join(blas())}")
 
 

@@ -90,9 +90,13 @@ class Text:
     def baseline(self) -> float:
         """The held-out loss of a bigram model: counts of the training part, one added to each pair."""
         K = self.output_size
-        pairs = np.bincount(self.training[:-1] * K + self.training[1:], minlength=K * K).reshape(K, K) + 1.0
-        log_p = np.log(pairs / pairs.sum(axis=1, keepdims=True))
-        return float(-log_p[self.held_out[:-1], self.held_out[1:]].mean())
+        # only the pairs that are there: a text may have 20,000 kinds of characters
+        pairs, counts = np.unique(self.training[:-1] * K + self.training[1:], return_counts=True)
+        begun = np.bincount(self.training[:-1], minlength=K)
+        first, asked = self.held_out[:-1], self.held_out[:-1] * K + self.held_out[1:]
+        place = np.minimum(np.searchsorted(pairs, asked), len(pairs) - 1)
+        count = np.where(pairs[place] == asked, counts[place], 0)
+        return float(-np.log((count + 1.0) / (begun[first] + float(K))).mean())
 
     def batches(self, rng: np.random.Generator, batch_size: int) -> Iterator[Batch]:
         """Windows of the training part in order, over and over; the state starts afresh with each pass.

@@ -1,30 +1,30 @@
 """The kit's command line: python -m ortho_ref.conformance run | list | show | export | schema."""
 
 import argparse
-import contextlib
 import json
-import os
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 import ortho_ref
+from ortho_ref import files, starting
 from ortho_ref.conformance.adapters import load_adapter
 from ortho_ref.conformance.case import DTYPES, Vector, select
 from ortho_ref.conformance.export import export
-from ortho_ref.conformance.programs import command_adapter
+from ortho_ref.conformance.programs import check_timeout, command_adapter
 from ortho_ref.conformance.report import Report, Result
 from ortho_ref.conformance.runner import check
 from ortho_ref.conformance.schema import schema
+from ortho_ref.terminal import STDERR, STDOUT, open_standard_streams, shown, shown_lines
 
 NAME = "python -m ortho_ref.conformance"
 
 
 def parser() -> argparse.ArgumentParser:
     """The arguments of every command."""
-    top = argparse.ArgumentParser(prog=NAME, description="Check an implementation of orthogonal and gated RNNs.")
+    top = _Parser(prog=NAME, description="Check an implementation of orthogonal and gated RNNs.")
     top.add_argument("--version", action="version", version=f"ortho_ref {ortho_ref.__version__}")
     commands = top.add_subparsers(dest="does", required=True, metavar="run | list | show | export | schema")
     run = commands.add_parser("run", help="run an implementation over the cases")
@@ -49,6 +49,18 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
+class _Parser(argparse.ArgumentParser):
+    """What it says holds what was given."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(shown(message))
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        stream = STDERR if file is None or file is sys.stderr else STDOUT
+        stream.write(message)
+        stream.flush()
+
+
 class _Once(argparse.Action):
     """An option that cannot be given again: the first would be forgotten."""
 
@@ -69,31 +81,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        The exit code: 0; of `run` 1 where the report is not `ok`, and 130 or 143 after Ctrl-C or SIGTERM.
+        The exit code: 0; of `run` 1 where the report is not `ok`; 130 or 143 after Ctrl-C or SIGTERM.
 
     Raises
     ------
     SystemExit
         Exit code 2 where the command line makes no sense, or a file or folder cannot be read or written.
     """
+    starting.loaded()
+    open_standard_streams()
     given = parser().parse_args(arguments)
     try:
-        with _read_in_part():
-            return {"run": _run, "list": _list, "show": _show, "export": _export, "schema": _schema}[given.does](given)
-        return 0
+        return {"run": _run, "list": _list, "show": _show, "export": _export, "schema": _schema}[given.does](given)
+    except KeyboardInterrupt:
+        STDERR.say("interrupted")
+        return 130
     except (ValueError, OSError) as error:
         _fail(error)
 
 
 def _fail(error: Exception) -> NoReturn:
-    print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
+    STDERR.say(f"error: {shown(error)}")
     sys.exit(2)
 
 
 def _run(given: argparse.Namespace) -> int:
     chosen = select(given.only)
-    if given.report is not None and not given.report.resolve().parent.is_dir():
-        raise ValueError(f"--report is {given.report}, whose folder does not exist")
+    check_timeout(given.timeout)  # of an --adapter too, which has none
+    if given.report is not None:
+        _check_report(given.report)
     run = command_adapter(given.command, given.timeout) if given.adapter is None else load_adapter(given.adapter)
     progress, stopped = _Progress(len(chosen)), 0
     before = signal.signal(signal.SIGTERM, _terminate)
@@ -104,23 +120,36 @@ def _run(given: argparse.Namespace) -> int:
         report = Report(tuple(progress.results), given.dtype, given.allow_partial, interrupted=True)
     finally:
         signal.signal(signal.SIGTERM, before)
-    if given.report is not None:
-        given.report.write_text(report.as_json() + "\n")
-    with _read_in_part():
-        report.print()
+    failed = _written(given.report, report.as_json() + "\n") if given.report is not None else None
+    STDOUT.error = None
+    report.print(STDOUT)
+    if STDOUT.error is not None:
+        STDERR.say(f"the table cannot be written: {STDOUT.error.strerror}")
     if stopped:
-        print(f"interrupted after {len(progress.results)} of {len(chosen)} cases", file=sys.stderr)
+        STDERR.say(f"interrupted after {len(progress.results)} of {len(chosen)} cases")
+    if failed is not None:  # not before the table, which is all that there is of the run then
+        raise failed
     return stopped or report.exit_code
 
 
-@contextlib.contextmanager
-def _read_in_part() -> Iterator[None]:
-    """Whoever reads what is printed within may stop, as in `list | head`: nothing else changes by it."""
+def _check_report(path: Path) -> None:
+    """Before the first case what can be known before it."""
+    if not path.resolve().parent.is_dir():
+        raise ValueError(f"--report is {path}, whose folder does not exist")
+    if path.is_dir():
+        raise ValueError(f"--report is {path}, which is a directory")
+
+
+def _written(path: Path, text: str) -> OSError | None:
+    """Write the report, over an older one; what went wrong."""
     try:
-        yield
-        sys.stdout.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if path.exists() and not path.is_file():  # a pipe, /dev/null: nothing takes its place
+            path.write_text(text)
+        else:
+            files.write(path.resolve(), text.encode())
+    except OSError as error:
+        return type(error)(f"--report is {path}, which cannot be written: {error}")
+    return None
 
 
 class _Terminated(KeyboardInterrupt):
@@ -140,24 +169,28 @@ class _Progress:
 
     def __call__(self, result: Result) -> None:
         self.results.append(result)
-        if sys.stderr.isatty():
+        if STDERR.isatty():
             end = "\r" if len(self.results) < self.cases else "\r\033[K"
-            print(f"\r\033[K{len(self.results)} of {self.cases}  {result.id}", end=end, file=sys.stderr, flush=True)
+            STDERR.write(f"\r\033[K{len(self.results)} of {self.cases}  {shown(result.id)}{end}")
+            STDERR.flush()
 
 
 def _list(given: argparse.Namespace) -> int:
     chosen = select(given.only)
     width = max(len(vector.id) for vector in chosen)
-    for vector in chosen:
-        print(f"{vector.id:{width}}  {vector.why}")
+    _give(f"{vector.id:{width}}  {vector.why}" for vector in chosen)
     return 0
+
+
+def _give(lines: Iterable[str]) -> None:
+    STDOUT.give(shown_lines("\n".join(lines), None))
 
 
 def _show(given: argparse.Namespace) -> int:
     named = [vector for vector in select() if vector.id == given.case]
     if not named:
         raise ValueError(f"case is {given.case!r}, which is no case; `{NAME} list` has their names")
-    print("\n".join(described(named[0])))
+    _give(described(named[0]))
     return 0
 
 
@@ -182,12 +215,12 @@ def described(vector: Vector) -> list[str]:
 
 def _export(given: argparse.Namespace) -> int:
     count = export(given.folder, given.only, given.dtype)
-    print(f"{count} cases in {given.folder}", file=sys.stderr)
+    STDERR.say(shown(f"{count} cases in {given.folder}"))
     return 0
 
 
 def _schema(given: argparse.Namespace) -> int:
-    print(json.dumps(schema(), indent=1))
+    _give([json.dumps(schema(), indent=1)])
     return 0
 
 

@@ -16,6 +16,9 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load
 
+from ortho_ref import files
+from ortho_ref.schema import NUMBER, SHA256, TEXT, list_of, mapping, one_of, optional, record
+
 Arrays: TypeAlias = dict[str, np.ndarray]
 Config: TypeAlias = dict[str, Any]
 
@@ -32,9 +35,33 @@ KINDS = (
     "invalid",
 )
 DTYPES = ("float64", "float32")
-FORMAT = 1
+FORMAT = "ortho_ref conformance cases 2"
 VECTORS = Path(__file__).parent / "vectors"
 MANIFEST = "manifest.json"
+
+_TEXTS = list_of(TEXT)
+#: The manifest: its files with their SHA-256, its cases with the names of their arrays.
+MANIFEST_FORM = record(
+    {
+        "files": mapping(SHA256),
+        "cases": list_of(
+            record(
+                {
+                    "id": TEXT,
+                    "kind": one_of(*KINDS),
+                    "config": {"type": "object"},
+                    **dict.fromkeys(("inputs", "expected", "low", "high", "control"), _TEXTS),
+                    "scales": mapping(NUMBER),
+                    "equations": _TEXTS,
+                    "why": TEXT,
+                    "kills": _TEXTS,
+                    "confirmed": record({"route": TEXT, "error": NUMBER}),
+                    "withdrawn": optional(TEXT) | {"description": "why the case is run no more"},
+                }
+            )
+        ),
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -161,22 +188,16 @@ def read_manifest(folder: Path = VECTORS) -> dict[str, Any]:
     Returns
     -------
     dict
-        "format", "files" (name -> SHA-256) and "cases"; `schema.manifest` has its JSON Schema.
+        "files" (name -> SHA-256) and "cases"; `MANIFEST_FORM` is its schema.
 
     Raises
     ------
+    OSError
+        It cannot be read.
     ValueError
-        It is not one of this format; the message names the file.
+        It is of another format, or not what was written; the message names the file.
     """
-    path = folder / MANIFEST
-    try:
-        manifest: dict[str, Any] = json.loads(path.read_bytes())
-        found, _, _ = (manifest[key] for key in ("format", "files", "cases"))
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise ValueError(f"{path} is not a manifest of conformance cases: {error}") from error
-    if found != FORMAT:
-        raise ValueError(f"{path} is of format {found}; this kit reads format {FORMAT}")
-    return manifest
+    return files.read_sealed(folder / MANIFEST, FORMAT, MANIFEST_FORM).value
 
 
 @cache
@@ -195,29 +216,31 @@ def vectors(folder: Path = VECTORS) -> tuple[Vector, ...]:
 
     Raises
     ------
-    ValueError
+    OSError, ValueError
         A file that cannot be read, or whose SHA-256 is not the manifest's; the message names it.
     """
     manifest, stored = read_manifest(folder), {}
     for name, sha256 in manifest["files"].items():
-        path = folder / name
+        data = files.read(folder / name)
+        if hashlib.sha256(data).hexdigest() != sha256:
+            raise files.DamagedFile(folder / name, "its SHA-256 is not the manifest's; install the kit again")
         try:
-            data = path.read_bytes()
-            if hashlib.sha256(data).hexdigest() != sha256:
-                raise ValueError("its SHA-256 is not the manifest's; install the kit again")
             stored[name] = load(data)
-        except (OSError, ValueError, SafetensorError) as error:
-            raise ValueError(f"{path}: {error}") from error
+        except SafetensorError as error:
+            raise files.DamagedFile(folder / name, error) from None
         for array in stored[name].values():
             array.flags.writeable = False
-    return tuple(
-        _vector(entry, stored[file_of(entry["kind"])]) for entry in manifest["cases"] if not entry["withdrawn"]
-    )
+    try:
+        return tuple(_vector(entry, stored) for entry in manifest["cases"] if entry["withdrawn"] is None)
+    except KeyError as error:
+        raise files.DamagedFile(folder / MANIFEST, f"it names {error}, which its files have not") from None
 
 
-def _vector(entry: dict[str, Any], stored: Arrays) -> Vector:
+def _vector(entry: dict[str, Any], stored: dict[str, Arrays]) -> Vector:
+    own = stored[file_of(entry["kind"])]
+
     def arrays(role: str) -> Arrays:
-        return {name: stored[key_of(entry["id"], role, name)] for name in entry[role]}
+        return {name: own[key_of(entry["id"], role, name)] for name in entry[role]}
 
     expected = arrays("expected")
     outputs = {name: array.shape for name, array in expected.items()}

@@ -12,9 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ortho_ref.conformance.case import Arrays, Vector
+from ortho_ref.terminal import cut
 
 MINIMUM = 1e-3
 NEARLY = 1e-6
+_NAME = 200  # characters of a type: one of many fields has more
 _TOLERANCE = {"float64": 1e-9, "float32": 5e-5}
 _OWN = {  # what compounds over updates
     ("update", "float64"): 1e-8,
@@ -107,10 +109,10 @@ def _compared(
     high: np.ndarray | None,
 ) -> Comparison:
     if isinstance(given, np.ma.MaskedArray) or not isinstance(given, np.ndarray | np.generic):
-        return Comparison(np.inf, limit, f"is a {type(given).__name__}; expected a NumPy array")
+        return Comparison(np.inf, limit, f"is a {cut(type(given).__name__, _NAME)}; expected a NumPy array")
     if given.dtype.kind not in "fiub":
         advice = "; a complex array is a last axis of 2" if given.dtype.kind == "c" else ""
-        return Comparison(np.inf, limit, f"is {given.dtype}; expected real numbers{advice}")
+        return Comparison(np.inf, limit, f"is {cut(str(given.dtype), _NAME)}; expected real numbers{advice}")
     if not fits(given.dtype, expected.dtype):
         return Comparison(np.inf, limit, f"is {given.dtype}; expected float64 or float32")
     if given.shape != expected.shape:

@@ -1,6 +1,8 @@
 """The cases as files, for languages without Python."""
 
 import json
+import os
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ import ortho_ref
 from ortho_ref import files
 from ortho_ref.conformance.case import MANIFEST, Vector, select
 from ortho_ref.conformance.compare import scales, tolerance
-from ortho_ref.conformance.programs import write_case
+from ortho_ref.conformance.programs import case_file
 
 INPUT, EXPECTED, CONTROL = "input.safetensors", "expected.safetensors", "control.safetensors"
 
@@ -21,8 +23,10 @@ def export(folder: Path, only: str | Sequence[str] | None = None, dtype: str = "
     """Write every case that fits to folder/ID/, and the manifest.
 
     A case's files are its input and its expected outputs, in float64, and for an invalid case the inputs with the flaw
-    mended.  The manifest, which is written last, has for each case its kind, config, tolerance, and the scale of each
-    output: an output is right where max |given - expected| <= tolerance * scale.
+    mended.  The manifest has for each case its kind, config, tolerance, and the scale of each output: an output is
+    right where max |given - expected| <= tolerance * scale.
+
+    All of it is there or nothing: it is written into a folder beside, which then takes the name.
 
     Parameters
     ----------
@@ -41,20 +45,51 @@ def export(folder: Path, only: str | Sequence[str] | None = None, dtype: str = "
     Raises
     ------
     FileExistsError
-        The folder holds something.
+        The folder holds something, or is a file.
+    OSError
+        It cannot be written.
     ValueError
         A pattern that fits nothing.
     """
     chosen = select(only)
-    folder.mkdir(parents=True, exist_ok=True)
-    if any(folder.iterdir()):
+    if folder.exists() and not folder.is_dir():
+        raise FileExistsError(f"DIR is {folder}: File exists")
+    if folder.is_dir() and any(folder.iterdir()):
         raise FileExistsError(f"DIR is {folder}, which is not empty; choose another")
+    try:
+        whole = folder.resolve()
+        whole.parent.mkdir(parents=True, exist_ok=True)
+        part = _made_beside(whole)
+        try:
+            _fill(part, chosen, dtype)
+            _take_its_place(part, whole)
+        finally:
+            shutil.rmtree(part, ignore_errors=True)  # after a rename it is not there
+    except OSError as error:
+        why = next((e.strerror for e in (error.__cause__, error) if isinstance(e, OSError) and e.strerror), str(error))
+        raise type(error)(f"DIR is {folder}, which cannot be written: {why}") from error
+    return len(chosen)
+
+
+def _made_beside(folder: Path) -> Path:
+    """A fresh folder beside this one, or within it where only that can be written."""
+    name = f"{folder.name}.part-{os.getpid()}"
+    try:
+        (part := folder.with_name(name)).mkdir()
+    except OSError:
+        if not folder.is_dir():
+            raise
+        (part := folder / name).mkdir()
+    return part
+
+
+def _fill(folder: Path, chosen: Sequence[Vector], dtype: str) -> None:
     for vector in chosen:
         own = folder / vector.id
         own.mkdir(parents=True)
-        write_case(vector.given(dtype), own / INPUT)
+        files.write(own / INPUT, case_file(vector.given(dtype)))
         if vector.control:
-            write_case(vector.given(dtype, control=True), own / CONTROL)
+            files.write(own / CONTROL, case_file(vector.given(dtype, control=True)))
         if vector.expected:
             limits = {f"low:{name}": a for name, a in vector.low.items()}
             limits |= {f"high:{name}": a for name, a in vector.high.items()}
@@ -62,7 +97,29 @@ def export(folder: Path, only: str | Sequence[str] | None = None, dtype: str = "
             files.write(own / EXPECTED, save(arrays))
     manifest = {"kit": ortho_ref.__version__, "dtype": dtype, "cases": [_entry(v, dtype) for v in chosen]}
     files.write(folder / MANIFEST, (json.dumps(manifest, indent=1) + "\n").encode())
-    return len(chosen)
+
+
+def _take_its_place(part: Path, folder: Path) -> None:
+    """The folder becomes what `part` is; the manifest comes last where that takes several steps."""
+    if not (folder.is_dir() and os.path.samefile(folder, os.curdir)):  # whoever is in it would be nowhere
+        try:
+            os.replace(part, folder)
+            files.sync_folder(folder.parent)
+            return
+        except OSError:
+            if not folder.is_dir():
+                raise
+    # the folder we are in, or one that another disk is mounted on
+    moved = []
+    try:
+        for path in sorted(part.iterdir(), key=lambda path: path.name == MANIFEST):
+            moved.append(folder / path.name)
+            shutil.move(path, moved[-1])
+    except BaseException:
+        for path in moved:
+            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+        raise
+    files.sync_folder(folder)
 
 
 def _entry(vector: Vector, dtype: str) -> dict[str, Any]:

@@ -4,6 +4,9 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from ortho_ref.conformance.case import Case
+from ortho_ref.terminal import cut
+
+_SAID = 1000  # characters: there is more to say than that
 
 #: Takes a case, gives a dict of arrays, or None where it does not support it.
 Run: TypeAlias = Callable[[Case], Any]
@@ -20,9 +23,10 @@ class Broken(Exception):
 def said(error: BaseException) -> str:
     """What was raised, in one line: of `Broken` its message, of others the type as well."""
     if isinstance(error, Broken):
-        return str(error)
+        return cut(str(error), _SAID)
+    name = cut(type(error).__name__, 100)
     try:
-        lines = str(error).strip().splitlines() or [""]
+        line = str(error).strip().partition("\n")[0].rstrip()
     except Exception:  # it cannot even be said
-        lines = [""]
-    return f"raised {type(error).__name__}: {lines[0]}" if lines[0] else f"raised {type(error).__name__}"
+        line = ""
+    return f"raised {name}: {cut(line, _SAID)}" if line else f"raised {name}"

@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load_file, save
 
 from ortho_ref.conformance.case import Case
 from ortho_ref.conformance.implementation import Broken, Refused, Run
 
 REFUSED, NOT_SUPPORTED = 3, 77  # exit codes
+DAY = 86_400
 
 
 def command_adapter(command: str, timeout: float = 10.0) -> Run:
@@ -28,7 +29,7 @@ def command_adapter(command: str, timeout: float = 10.0) -> Run:
     command : str
         The program and its arguments; {input} and {output} in them stand for two files. No shell is involved.
     timeout : float
-        Seconds for each case.
+        Seconds for each case, at most a day.
 
     Returns
     -------
@@ -39,14 +40,13 @@ def command_adapter(command: str, timeout: float = 10.0) -> Run:
     Raises
     ------
     ValueError
-        A command without these two, a program that is not there, a timeout that is not above 0.
+        A command without these two, a program that is not there, a timeout that is not above 0, or more than a day.
     """
     words = shlex.split(command)
     for place in ("{input}", "{output}"):
         if not any(place in word for word in words):
             raise ValueError(f"command is {command!r}; it has to name {place}")
-    if not timeout > 0:
-        raise ValueError(f"timeout is {timeout}; allowed: seconds above 0")
+    check_timeout(timeout)
     if shutil.which(words[0]) is None:
         there = Path(words[0]).is_file() and not os.access(words[0], os.X_OK)
         what = "which is not executable" if there else "and there is no such program"
@@ -55,11 +55,17 @@ def command_adapter(command: str, timeout: float = 10.0) -> Run:
     def run(case: Case) -> Any:
         with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
             paths = {"{input}": f"{folder}/input.safetensors", "{output}": f"{folder}/output.safetensors"}
-            write_case(case, Path(paths["{input}"]))
+            Path(paths["{input}"]).write_bytes(case_file(case))
             own = [_filled(word, paths) for word in words]
             return _outputs_of(own, Path(paths["{output}"]), timeout)
 
     return run
+
+
+def check_timeout(timeout: float) -> None:
+    """ValueError unless it is above 0, and at most a day."""
+    if not 0 < timeout <= DAY:
+        raise ValueError(f"timeout is {timeout}; allowed: seconds above 0, at most {DAY:,}, a day")
 
 
 def _filled(word: str, paths: dict[str, str]) -> str:
@@ -115,8 +121,8 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def write_case(case: Case, path: Path) -> None:
-    """Write a case as a safetensors file: its inputs, and id, kind, config, dtype and outputs in the metadata."""
+def case_file(case: Case) -> bytes:
+    """A case as a safetensors file: its inputs, and id, kind, config, dtype and outputs in the metadata."""
     metadata = {
         "id": case.id,
         "kind": case.kind,
@@ -124,4 +130,4 @@ def write_case(case: Case, path: Path) -> None:
         "dtype": case.dtype,
         "outputs": json.dumps({name: list(shape) for name, shape in case.outputs.items()}),
     }
-    save_file({name: np.array(array, order="C") for name, array in case.inputs.items()}, path, metadata)
+    return save({name: np.array(array, order="C") for name, array in case.inputs.items()}, metadata)

@@ -7,6 +7,7 @@ from ortho_ref.conformance.case import select
 from ortho_ref.conformance.implementation import Run
 from ortho_ref.conformance.report import PARTIAL, PASSED, UNSUPPORTED
 from ortho_ref.conformance.runner import check_vectors
+from ortho_ref.terminal import shown_lines
 
 
 def pytest_cases(
@@ -51,7 +52,7 @@ def pytest_cases(
         if result.status not in good:
             name, comparison = result.worst or ("", None)
             worst = "" if comparison is None or comparison.passed else f" ({name} is {comparison.error:.1e} off)"
-            details = f"\n{result.traceback}" if result.traceback else ""
+            details = f"\n{shown_lines(result.traceback, None)}" if result.traceback else ""
             pytest.fail(f"{result.id} {result.status}{worst}: {result.remarks}{details}", pytrace=False)
 
     return test

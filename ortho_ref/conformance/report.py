@@ -1,18 +1,21 @@
 """What a run over the cases found: a table, JSON, an exit code."""
 
 import json
+import sys
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TextIO
 
 import ortho_ref
 from ortho_ref.conformance.compare import Comparison
+from ortho_ref.terminal import cut, shown
 
 PASSED, FAILED, PARTIAL, UNSUPPORTED = "passed", "failed", "partial", "unsupported"
 STATUSES = (PASSED, FAILED, PARTIAL, UNSUPPORTED)
 _FEW = 10
+_TRACEBACK = 10_000  # characters
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,11 @@ class Result:
     diagnosis: str = ""
     traceback: str = ""
 
+    def __post_init__(self) -> None:
+        """What an implementation said may be of any length."""
+        object.__setattr__(self, "message", cut(self.message))
+        object.__setattr__(self, "traceback", cut(self.traceback, _TRACEBACK))
+
     @property
     def worst(self) -> tuple[str, Comparison] | None:
         """The output that is furthest off; None where none was given."""
@@ -62,8 +70,7 @@ class Result:
         every = (*self.outputs, *self.missing)
         own = [f"{shortened(names, every)} {remark}" for remark, names in remarks.items() if remark]
         missing = f"missing: {shortened(self.missing, every)}" if self.missing else ""
-        line = "; ".join(part for part in (self.message, self.diagnosis, *own, missing) if part)
-        return "".join(c if c.isprintable() else " " for c in line)  # a program's message may hold escape codes
+        return shown("; ".join(part for part in (self.message, self.diagnosis, *own, missing) if part))
 
 
 def shortened(names: Iterable[str], every: Iterable[str]) -> str:
@@ -112,32 +119,42 @@ class Printed(ABC):
 
     def __str__(self) -> str:
         """The table as plain text."""
-        rows = self.rows()
+        rows = self._shown_rows()
         width = max((len(name) for name, *_ in rows), default=0)
         status = max(map(len, STATUSES))
         lines = [f"{a.ljust(width)}  {b.ljust(status)}  {c.ljust(26)}  {d}".rstrip() for a, b, c, d in rows]
-        return "\n".join([*lines, "", self.summary()])
+        return "\n".join([*lines, "", shown(self.summary())])
 
-    def print(self) -> None:
-        """The table on standard output: on a terminal by rich, where it is installed; else as plain text."""
+    def _shown_rows(self) -> list[tuple[str, str, str, str]]:
+        return [(shown(a), b, shown(c), shown(d)) for a, b, c, d in self.rows()]
+
+    def print(self, file: TextIO | None = None) -> None:
+        """The table: on a terminal by rich, where it is installed; else as plain text.
+
+        Parameters
+        ----------
+        file : text stream, optional
+            Where to; standard output unless given.
+        """
+        file = sys.stdout if file is None else file
         try:
             from rich.console import Console
             from rich.table import Table
             from rich.text import Text
         except ImportError:
-            print(self)
+            print(self, file=file, flush=True)
             return
-        console = Console()
+        console = Console(file=file)
         if not console.is_terminal:
-            print(self)
+            print(self, file=file, flush=True)
             return
         table = Table(self.what, "", "worst error", "", box=None, pad_edge=False)
         table.columns[0].no_wrap = table.columns[1].no_wrap = True
         colors = {PASSED: "green", FAILED: "red", PARTIAL: "yellow", UNSUPPORTED: "dim"}
-        for name, status, worst, remarks in self.rows():
+        for name, status, worst, remarks in self._shown_rows():
             table.add_row(Text(name), Text(status, colors[status]), Text(worst), Text(remarks))
         console.print(table)
-        console.print(self.summary(), highlight=False, markup=False)
+        console.print(shown(self.summary()), highlight=False, markup=False)
 
 
 @dataclass(frozen=True)

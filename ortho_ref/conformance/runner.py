@@ -17,6 +17,7 @@ from ortho_ref.conformance.case import DTYPES, Arrays, Case, Vector, select
 from ortho_ref.conformance.compare import compare
 from ortho_ref.conformance.implementation import Broken, Refused, Run, said
 from ortho_ref.conformance.report import FAILED, PARTIAL, PASSED, UNSUPPORTED, Report, Result
+from ortho_ref.terminal import cut
 
 #: Files that stand between the kit's own call and what an implementation raises.
 _OWN = (__file__, programs.__file__)
@@ -142,7 +143,7 @@ def run_one(run: Run, vector: Vector, dtype: str) -> tuple[Result, Arrays]:
     compared = compare(vector, outputs, dtype)
     known = {name: np.asarray(outputs[name]) for name in compared if isinstance(outputs[name], np.ndarray | np.generic)}
     missing = tuple(name for name in vector.expected if name not in outputs)
-    others = [str(name) for name in outputs if name not in vector.expected]
+    others = [cut(str(name), 100) for name in outputs if name not in vector.expected]
     unknown = f"not outputs of this case: {', '.join(others[:5])}" if missing and others else ""
     if not compared:
         message = "; ".join(filter(None, ("gave none of the case's outputs", unknown)))

@@ -1,103 +1,67 @@
 """JSON Schemas (draft 2020-12) of what the kit writes, and of the manifest that it ships.  No field but those named."""
 
-from typing import Any
-
-from ortho_ref.conformance.case import DTYPES, FORMAT, KINDS
+from ortho_ref import files
+from ortho_ref.conformance.case import DTYPES, FORMAT, KINDS, MANIFEST_FORM
 from ortho_ref.conformance.report import STATUSES
+from ortho_ref.schema import BOOLEAN, NUMBER, TEXT, Schema, integer, list_of, mapping, one_of, optional, record
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
-TEXT: dict[str, Any] = {"type": "string"}
-NUMBER: dict[str, Any] = {"type": "number"}
-TEXTS: dict[str, Any] = {"type": "array", "items": TEXT}
-NAMED_NUMBERS: dict[str, Any] = {"type": "object", "additionalProperties": NUMBER}
-CONFIG: dict[str, Any] = {"type": "object"}
+MOST = 10**9
+TEXTS = list_of(TEXT)
 
 
-def _object(**properties: Any) -> dict[str, Any]:
-    """An object with these fields, all of them, and no others."""
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
-
-
-def _list(items: Any) -> dict[str, Any]:
-    return {"type": "array", "items": items}
-
-
-def _one_of(*values: Any) -> dict[str, Any]:
-    return {"enum": list(values)}
-
-
-def report() -> dict[str, Any]:
+def report() -> Schema:
     """The schema of what `run --report` writes."""
-    output = _object(
-        error={"type": ["number", "null"], "description": "relative to the output's scale; null: not comparable"},
-        tolerance=NUMBER,
-        passed={"type": "boolean"},
-        remark=TEXT,
+    error = optional(NUMBER) | {"description": "relative to the output's scale; null: not comparable"}
+    output = record({"error": error, "tolerance": NUMBER, "passed": BOOLEAN, "remark": TEXT})
+    case = record(
+        {
+            "id": TEXT,
+            "status": one_of(*STATUSES),
+            "outputs": mapping(output),
+            "missing": TEXTS,
+            "message": TEXT,
+            "mistakes": list_of(TEXTS),
+            "diagnosis": TEXT,
+            "traceback": TEXT,
+        }
     )
-    case = _object(
-        id=TEXT,
-        status=_one_of(*STATUSES),
-        outputs={"type": "object", "additionalProperties": output},
-        missing=TEXTS,
-        message=TEXT,
-        mistakes=_list(TEXTS),
-        diagnosis=TEXT,
-        traceback=TEXT,
-    )
-    counts = _object(**{status: {"type": "integer"} for status in STATUSES})
-    return _object(kit=TEXT, dtype=_one_of(*DTYPES), ok={"type": "boolean"}, counts=counts, cases=_list(case))
+    counts = record({status: integer(0, MOST) for status in STATUSES})
+    return record({"kit": TEXT, "dtype": one_of(*DTYPES), "ok": BOOLEAN, "counts": counts, "cases": list_of(case)})
 
 
-def manifest() -> dict[str, Any]:
+def manifest() -> Schema:
     """The schema of the manifest beside the vectors."""
-    case = _object(
-        id=TEXT,
-        kind=_one_of(*KINDS),
-        config=CONFIG,
-        inputs=TEXTS,
-        expected=TEXTS,
-        low=TEXTS,
-        high=TEXTS,
-        control=TEXTS,
-        scales=NAMED_NUMBERS,
-        equations=TEXTS,
-        why=TEXT,
-        kills=TEXTS,
-        confirmed=_object(route=TEXT, error=NUMBER),
-        withdrawn={"type": ["string", "null"], "description": "why the case is run no more"},
-    )
-    files = {"type": "object", "additionalProperties": {"type": "string", "pattern": "^[0-9a-f]{64}$"}}
-    return _object(format={"const": FORMAT}, files=files, cases=_list(case))
+    return files.sealed_form(FORMAT, MANIFEST_FORM)
 
 
-def exported() -> dict[str, Any]:
+def exported() -> Schema:
     """The schema of the manifest that `export` writes."""
-    case = _object(
-        id=TEXT,
-        kind=_one_of(*KINDS),
-        config=CONFIG,
-        why=TEXT,
-        equations=TEXTS,
-        kills=TEXTS,
-        refuse={"type": "boolean", "description": "whether the input is to be refused"},
-        tolerance=NUMBER,
-        scales=NAMED_NUMBERS,
+    case = record(
+        {
+            "id": TEXT,
+            "kind": one_of(*KINDS),
+            "config": {"type": "object"},
+            "why": TEXT,
+            "equations": TEXTS,
+            "kills": TEXTS,
+            "refuse": BOOLEAN | {"description": "whether the input is to be refused"},
+            "tolerance": NUMBER,
+            "scales": mapping(NUMBER),
+        }
     )
-    return _object(kit=TEXT, dtype=_one_of(*DTYPES), cases=_list(case))
+    return record({"kit": TEXT, "dtype": one_of(*DTYPES), "cases": list_of(case)})
 
 
-def metadata() -> dict[str, Any]:
+def metadata() -> Schema:
     """The schema of an input file's safetensors metadata, strings all."""
-    json_text = {"type": "string", "contentMediaType": "application/json"}
-    return _object(id=TEXT, kind=_one_of(*KINDS), config=json_text, dtype=_one_of(*DTYPES), outputs=json_text)
+    json_text = TEXT | {"contentMediaType": "application/json"}
+    return record(
+        {"id": TEXT, "kind": one_of(*KINDS), "config": json_text, "dtype": one_of(*DTYPES), "outputs": json_text}
+    )
 
 
-def schema() -> dict[str, Any]:
+def schema() -> Schema:
     """All four, under $defs: "report", "manifest", "export" and "metadata"."""
     return {
         "$schema": DRAFT,

@@ -21,7 +21,13 @@ from numpy.typing import DTypeLike
 
 from ortho_ref.backend import Array, NotFiniteError, library_of, xp_of
 from ortho_ref.checks import check
-from ortho_ref.parametrizations.parametrization import Buffers, Parametrization, Params, is_integer
+from ortho_ref.parametrizations.parametrization import (
+    Buffers,
+    Parametrization,
+    Params,
+    check_orthogonal,
+    is_integer,
+)
 
 
 def initial_A(rng: np.random.Generator, n: int, dtype: DTypeLike) -> Array:
@@ -165,12 +171,13 @@ def exact_buffers(A: Array, D: Array) -> Buffers:
     Raises
     ------
     ValueError
-        As `check_skew`.
+        As `check_skew`, and as `check_orthogonal`.
     """
     xp = xp_of(A, D)
     check_skew("A", A, D.shape[0])
     A_tilde = inverse(A)
     U = (2 * A_tilde - xp.eye(A.shape[0], dtype=A.dtype)) * D  # [ncgru:2] [ncgru:4]
+    check_orthogonal("A", A, U)
     return {"U": U, "A_tilde": A_tilde, "D": D}
 
 
@@ -229,7 +236,7 @@ class ScaledCayley(Parametrization):
         return {"A": A}, exact_buffers(A, signs(n, self.negative_ones, dtype))
 
     def rebuild(self, params: Params, buffers: Buffers) -> Buffers:
-        """U from A.  ValueError unless A is real, finite and exactly skew."""
+        """U from A.  ValueError unless A is real, finite, exactly skew, and not too large for its precision."""
         return {**buffers, **exact_buffers(params["A"], buffers["D"])}
 
     def pullback(self, params: Params, buffers: Buffers, dU: Array) -> Params:

@@ -18,7 +18,7 @@ from numpy.typing import DTypeLike
 
 from ortho_ref.backend import Array, library_of, xp_of
 from ortho_ref.parametrizations.cayley import check_skew, initial_A
-from ortho_ref.parametrizations.parametrization import Buffers, Parametrization, Params
+from ortho_ref.parametrizations.parametrization import Buffers, Parametrization, Params, check_orthogonal
 
 
 def henaff_A(rng: np.random.Generator, n: int, dtype: DTypeLike) -> Array:
@@ -106,10 +106,13 @@ class Exponential(Parametrization):
         return params, self.rebuild(params, {"U": params["A"]})
 
     def rebuild(self, params: Params, buffers: Buffers) -> Buffers:
-        """U from A.  ValueError unless A is real, finite and exactly skew."""
+        """U from A.  ValueError unless A is real, finite, exactly skew, and not too large for its precision."""
         A = params["A"]
         check_skew("A", A, buffers["U"].shape[0])
-        return {**buffers, "U": library_of(A).linalg.expm(A)}  # [sgornn:2-alt]
+        with np.errstate(all="ignore"):  # what overflows is told below
+            U = library_of(A).linalg.expm(A)  # [sgornn:2-alt]
+        check_orthogonal("A", A, U)
+        return {**buffers, "U": U}
 
     def pullback(self, params: Params, buffers: Buffers, dU: Array) -> Params:
         """dL/dU -> {"A": dL/dA}, exactly skew."""

@@ -19,7 +19,9 @@ import numpy as np
 from ortho_ref import fused
 from ortho_ref.backend import to_device, xp_of
 from ortho_ref.fused.kernels import without_kernels
+from ortho_ref.terminal import shown
 from ortho_ref.training import Record
+from scripts.timing.rounds import MOST_REPEATS, TICK, since
 from scripts.timing.steps import Size, numpy_step, torch_step
 
 #: ours -> the PyTorch contender beside it, by `torch_step`'s names, and what that is.
@@ -42,7 +44,7 @@ def milliseconds(step: Callable[[], object], repeats: int, device: str) -> float
         start = time.perf_counter()
         for _ in range(repeats):
             step()
-        return (time.perf_counter() - start) / repeats * 1e3
+        return since(start) / repeats * 1e3
     cuda = _xp(device).cuda
     begin, end = cuda.Event(), cuda.Event()
     begin.record()
@@ -50,7 +52,7 @@ def milliseconds(step: Callable[[], object], repeats: int, device: str) -> float
         step()
     end.record()
     end.synchronize()
-    return float(cuda.get_elapsed_time(begin, end)) / repeats
+    return max(float(cuda.get_elapsed_time(begin, end)), TICK * 1e3) / repeats
 
 
 def _xp(device: str) -> Any:
@@ -64,7 +66,7 @@ def interleaved(
     repeats = {}
     for name, step in steps.items():
         step()  # compiles kernels, picks algorithms
-        repeats[name] = max(1, round(1e3 * seconds / milliseconds(step, 1, device)))
+        repeats[name] = min(max(1, round(1e3 * seconds / milliseconds(step, 1, device))), MOST_REPEATS)
     times: dict[str, list[float]] = {name: [] for name in steps}
     for _ in range(rounds):
         for name, step in steps.items():
@@ -111,7 +113,7 @@ def timings(figures: Record, sizes: Mapping[str, Size], rounds: int, seconds: fl
                 steps |= {f"{model}, torch": torch_step(size, peer, beside) for model, (peer, _) in PEERS.items()}
             times = interleaved(steps, rounds, seconds, device)
         except Exception as error:
-            failed.append(f"{name}: {type(error).__name__}: {error}")
+            failed.append(f"{name}: {type(error).__name__}: {shown(error)}")
             continue
         for model in PEERS:
             ours = times[f"{model}, ours"]

@@ -11,7 +11,7 @@ import ortho_ref
 from ortho_ref import models, schema
 from ortho_ref.files import locked
 from ortho_ref.parametrizations import Exponential, GeodesicUnitary, NeumannCayley, ScaledCayley
-from ortho_ref.run_folder import CONFIG, NETWORK, RUN_FILES, read_config
+from ortho_ref.run_folder import CONFIG, MOST, NETWORK, RUN_FILES, read_config
 from ortho_ref.runs import check_run
 from ortho_ref.task import Task, check_integer
 from ortho_ref.training import Record
@@ -154,10 +154,13 @@ def _neumann(config: Record, of_model: Record, replaced: bool) -> Record:
     return {"orthogonal": config["orthogonal"] or of_model["orthogonal"], "order": order, "reset_every": reset_every}
 
 
+MOST_LAYERS = 1000
+
+
 def _check_numbers(config: Record) -> None:
     """ValueError for a count below 1, and for a rate that is none."""
     for name in ("hidden", "layers", "batch", "iterations", "log_every", "eval_every", "checkpoint_every"):
-        check_integer(name, config[name])
+        check_integer(name, config[name], most=MOST_LAYERS if name == "layers" else MOST)
     check_integer("seed", config["seed"], least=0)
     for name in ("lr", "lr_orthogonal"):
         if config[name] is not None and not 0 <= config[name] < math.inf:

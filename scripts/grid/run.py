@@ -3,6 +3,7 @@
 import contextlib
 import math
 import signal
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import numpy as np
 from rich.console import RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text as Line
+from scipy.linalg import LinAlgWarning
 
 from ortho_ref.runs import TrainingRun
 from ortho_ref.task import Task
@@ -132,8 +134,9 @@ def train(
         return should_stop()
 
     try:
-        # what overflows is reported by the trainer, by name
-        with np.errstate(all="ignore"):
+        # what overflows, and what has no inverse, is reported by the trainer, by name
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore", LinAlgWarning)
             return trainer.run(out, config, resume=resume, which=which, on_record=on_record, should_stop=after_update)
     finally:
         if progress.live.is_started:

@@ -8,6 +8,7 @@ import matplotlib
 
 from ortho_ref import files
 from ortho_ref.run_folder import read_config, read_metrics
+from ortho_ref.terminal import shown
 from ortho_ref.training import Record
 
 matplotlib.use("agg")
@@ -34,6 +35,11 @@ def run_of(folder: Path) -> Run:
     return Run(f"{config.get('model', folder.name)}, n = {config.get('hidden', '?')}", config, records)
 
 
+def words(text: object) -> str:
+    """What was read from a file or a folder's name, for a picture: not as a formula, and not longer than a line."""
+    return shown(text, 100).replace("$", r"\$")
+
+
 def draw(runs: list[Run], picture: Path, title: str | None = None) -> None:
     """Loss of every run over updates, with the baselines; below, defect and Neumann condition where a run has them."""
     constrained = [(i, one) for i, one in enumerate(runs) if any(one.records[-1]["weights"].values())]
@@ -58,7 +64,9 @@ def draw(runs: list[Run], picture: Path, title: str | None = None) -> None:
                 ]
                 if points:
                     axes[1, 0].set_yscale("log")
-                    axes[1, 0].plot(*zip(*points, strict=True), style, color=color, lw=1, label=f"{one.label}: {label}")
+                    axes[1, 0].plot(
+                        *zip(*points, strict=True), style, color=color, lw=1, label=words(f"{one.label}: {label}")
+                    )
         axes[1, 0].set(ylabel="$\\|U^T U - I\\|_2,\\ \\|\\tilde A\\, \\delta A\\|_2$")
         if axes[1, 0].lines:
             beside = {"loc": "upper left", "bbox_to_anchor": (1, 1)} if len(runs) > 4 else {}
@@ -83,7 +91,7 @@ def draw_losses(axis: Axes, runs: list[Run]) -> None:
             color=color,
             marker="o" if len(held_out) < 20 else None,
             ms=3,
-            label=one.label,
+            label=words(one.label),
         )
     for i, baseline in enumerate(sorted({one.config["baseline"] for one in runs if "baseline" in one.config})):
         axis.axhline(baseline, color="black", linestyle="--", linewidth=1, label=None if i else "baseline")
@@ -109,5 +117,5 @@ def save(figure: Figure, picture: Path) -> None:
 
 
 def _title(runs: list[Run]) -> str:
-    tasks = sorted({f"{run.config.get('task', '?')}, T = {run.config.get('length', '?')}" for run in runs})
+    tasks = sorted({words(f"{run.config.get('task', '?')}, T = {run.config.get('length', '?')}") for run in runs})
     return "; ".join(tasks)

@@ -1,4 +1,4 @@
-"""What every program does alike: errors as one line, exit codes, BLAS threads."""
+"""What every program does alike: errors as one line, what nobody hears, exit codes, BLAS threads."""
 
 import shlex
 import sys
@@ -6,12 +6,15 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 import typer
-from rich.console import Console
-from rich.markup import escape
+from rich.console import Console, RenderableType
+from rich.text import Text
 
+from ortho_ref import starting
 from ortho_ref.backend import DeviceError, to_device
+from ortho_ref.terminal import LIMIT, STDERR, STDOUT, open_standard_streams, shown
 
-console = Console(stderr=True, emoji=False)
+#: Standard error; what cannot be written there is dropped, and ends no run.
+console = Console(file=STDERR, emoji=False)
 
 #: What bad input, or more of it than fits in memory, raises: one line and exit code 2.
 BAD_INPUT = (ValueError, TypeError, OSError, DeviceError, MemoryError)
@@ -51,6 +54,25 @@ def check_device(device: str) -> None:
     to_device((), device)
 
 
+def check_number(name: str, value: float, most: float, least: float = 0.0) -> None:
+    """Check a number that is given to a program.
+
+    Parameters
+    ----------
+    name : str
+        What the error calls it.
+    value, most, least : float
+        The number, and what is allowed.
+
+    Raises
+    ------
+    ValueError
+        It is not between the two, or no number.
+    """
+    if not least <= value <= most:
+        raise ValueError(f"{name} is {value}; allowed: {least:g} to {most:g}")
+
+
 def one_line(error: object) -> str:
     """A message on one line.
 
@@ -62,9 +84,9 @@ def one_line(error: object) -> str:
     Returns
     -------
     str
-        Of a MemoryError, NumPy's or CuPy's, with what was asked for and what needs less.
+        As `shown`; of a MemoryError, NumPy's or CuPy's, with what was asked for and what needs less.
     """
-    line = " ".join(str(error).split())
+    line = shown(error)
     if isinstance(error, MemoryError):
         return f"out of memory: {line.rstrip('.') or 'no more said'}; a smaller batch, length or hidden size needs less"
     return line
@@ -85,14 +107,41 @@ def fail(message: object, code: int = 2) -> NoReturn:
     typer.Exit
         Always.
     """
-    line = one_line(message)
-    console.print(f"[red]error:[/red] {escape(line)}", highlight=False, soft_wrap=True)
+    console.print(Text.assemble(("error:", "red"), " ", one_line(message)), highlight=False, soft_wrap=True)
     raise typer.Exit(code)
 
 
-def say(message: str) -> None:
+def say(message: object) -> None:
     """One line on stderr."""
-    console.print(message, markup=False, highlight=False, soft_wrap=True)
+    console.print(Text(shown(message)), highlight=False, soft_wrap=True)
+
+
+def give(what: RenderableType, least_width: int = 0) -> None:
+    """Print on stdout what a program is there for, or end the program where it cannot be written.
+
+    Parameters
+    ----------
+    what : str or RenderableType
+        Text as it is, or what rich prints, as a table.
+    least_width : int
+        Columns, where the terminal has fewer or there is none.
+
+    Raises
+    ------
+    typer.Exit
+        The disk is full, or the like: exit code 2.  A reader that has read enough is no error.
+    """
+    try:
+        if isinstance(what, str):
+            STDOUT.give(what)
+        else:
+            STDOUT.error = None
+            own = Console(file=STDOUT)
+            own.width = max(own.width, least_width)
+            own.print(what, highlight=False)
+            STDOUT.check()
+    except OSError as error:
+        fail(error)
 
 
 def run(main: Callable[..., Any]) -> NoReturn:
@@ -105,22 +154,28 @@ def run(main: Callable[..., Any]) -> NoReturn:
     main : Callable
         Its signature is the command line.
     """
+    starting.loaded()
+    open_standard_streams()
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     app.command()(main)
     try:
         code = app(standalone_mode=False)
-    except typer.Abort:
+    except (typer.Abort, KeyboardInterrupt):
+        say("interrupted")
         sys.exit(130)
     except Exception as error:
         try:
-            if isinstance(error, MemoryError):
+            if isinstance(error, MemoryError | OSError):
                 fail(error)
             if not hasattr(error, "format_message"):  # click's, which typer carries under changing names
                 raise
-            message = error.format_message().strip().rstrip(".")
-            fail(f"{message}. Given: {shlex.join(sys.argv[1:]) or 'nothing'}; --help says what is allowed.")
+            message = shown(error.format_message(), LIMIT // 3).strip().rstrip(".")
+            given = shown(shlex.join(sys.argv[1:]), LIMIT // 3) or "nothing"
+            fail(f"{message}. Given: {given}; --help says what is allowed.")
         except typer.Exit as end:
             code = end.exit_code
+    STDOUT.flush()  # or Python would, and exit with 120 where it cannot
+    STDERR.flush()
     sys.exit(code or 0)
 
 

@@ -6,6 +6,23 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from ortho_ref.backend import library_of, to_device
+from ortho_ref.task import check_integer
+from scripts.program import check_number
+
+#: What a clock that has not moved is taken to have seen: ratios of times are numbers.
+TICK = time.get_clock_info("perf_counter").resolution
+MOST_REPEATS = 1000  # of one turn: so that a clock that stands still holds nobody up
+
+
+def check_rounds(rounds: int, seconds: float) -> None:
+    """ValueError unless there is a number of rounds, and an end to each."""
+    check_integer("rounds", rounds, most=10_000)
+    check_number("seconds", seconds, 3600)
+
+
+def since(start: float) -> float:
+    """Seconds since then, at least a tick."""
+    return max(time.perf_counter() - start, TICK)
 
 
 def synchronizer(device: str) -> Callable[[], object]:
@@ -36,7 +53,7 @@ def time_interleaved(
         start = time.perf_counter()
         step()
         synchronize()
-        repeats[name] = max(1, int(seconds / (time.perf_counter() - start)))
+        repeats[name] = min(max(1, int(seconds / since(start))), MOST_REPEATS)
     times: dict[str, list[float]] = {name: [] for name in steps}
     for _ in range(rounds):
         for name, step in steps.items():
@@ -47,5 +64,5 @@ def time_interleaved(
             for _ in range(repeats[name]):
                 step()
             synchronize()
-            times[name].append((time.perf_counter() - start) / repeats[name] * 1e3)
+            times[name].append(since(start) / repeats[name] * 1e3)
     return times

@@ -1,16 +1,21 @@
 """Files that are there whole or not at all, on any disk; folders that one process holds."""
 
 import errno
+import hashlib
+import json
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from ortho_ref import checkpoint, files
+from ortho_ref import checkpoint, files, schema
 from tests.ortho_ref.test_checkpoint import ROOT, assert_same
 
 # Whole or not at all
@@ -128,7 +133,133 @@ def test_no_folder_to_write_in(tmp_path):
         files.write(tmp_path / "none" / "a", b"")
 
 
+def test_what_was_there_stays_under_another_name(tmp_path, monkeypatch):
+    """As it was, and apart from what comes after; on a file system without second names too; nothing where nothing
+    was."""
+    path, old = tmp_path / "a", tmp_path / "b"
+    files.write(path, b"one", old)
+    assert not old.exists()
+    for linked in (True, False):
+        if not linked:
+            monkeypatch.setattr(os, "link", no_space)
+        files.write(path, b"two", old)
+        assert (path.read_bytes(), old.read_bytes()) == (b"two", b"one")
+        files.write(path, b"one")
+        assert old.read_bytes() == b"one"
+    assert sorted(tmp_path.iterdir()) == [path, old]
+
+
+def test_what_was_there_stays_where_the_new_one_cannot_be(tmp_path, monkeypatch):
+    """Both files are as they were: the old one is not given up before the new one is whole."""
+    path, old = tmp_path / "a", tmp_path / "b"
+    files.write(path, b"one")
+    files.write(path, b"two", old)
+    monkeypatch.setattr(os, "fsync", no_space)
+    with pytest.raises(OSError, match=f"^{path} cannot be written: "):
+        files.write(path, b"three", old)
+    assert (path.read_bytes(), old.read_bytes()) == (b"two", b"one")
+    assert sorted(tmp_path.iterdir()) == [path, old]
+
+
+# What is read
+
+
+@pytest.mark.parametrize("kind", ["FIFO", "folder", "device", "link to a FIFO", "nothing"])
+def test_only_files_are_read(tmp_path, kind):
+    """A FIFO that nobody writes to, a device without end: refused at once, by name."""
+    path = tmp_path / "a"
+    made = {
+        "FIFO": lambda: os.mkfifo(path),
+        "folder": path.mkdir,
+        "device": lambda: path.symlink_to("/dev/zero"),
+        "link to a FIFO": lambda: (os.mkfifo(tmp_path / "b"), path.symlink_to("b")),
+        "nothing": lambda: None,
+    }
+    made[kind]()
+    what = {"nothing": "No such file or directory"}.get(kind, f"it is a {kind.split()[-1]}, not a file")
+    with pytest.raises(OSError, match=f"^{path} cannot be read: {what}$"):
+        files.read(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"", "Expecting value"),
+        (b'{"a": 1,}', "Expecting property name|Illegal trailing comma"),
+        (b"\xff", "can't decode byte 0xff"),
+        ("\ufeff{}".encode(), "BOM"),
+        ('{"a": 1}'.encode("utf-16"), "can't decode byte"),
+        (b'{"a": 1, "b": 2, "a": 1}', "it has 'a' twice"),
+        (b"[NaN]", "NaN is no number of JSON"),
+        (b"[-Infinity]", "-Infinity is no number of JSON"),
+        (b"[1e999]", "'1e999' is too large for a number"),
+        (b"[" + b"9" * 41 + b"]", "it has an integer of 41 digits; allowed: 40"),
+        (b"9" * 5000, "it has an integer of 5,000 digits; allowed: 40"),
+        (b"[" * 34 + b"]" * 34, "it is nested deeper than 32 levels"),
+        (b"[" * 100_000 + b"]" * 100_000, "it is nested deeper than 32 levels"),
+    ],
+)
+def test_what_is_no_json(text, message):
+    """And what JSON allows, but nobody means: two of a name, numbers without end, towers."""
+    with pytest.raises(ValueError, match=message):
+        files.from_json(text)
+    assert files.from_json(b'{"a": [1, -1.5e3, null, true, "\\u00e9"]}') == {"a": [1, -1500.0, None, True, "é"]}
+    assert files.from_json(b"-" + b"9" * 40) == -(10**40) + 1
+    assert files.from_json(b"[" * 32 + b"]" * 32)
+
+
+def test_a_sealed_document(tmp_path):
+    """Comes back with its seal; begins with its format, ends with the SHA-256 of what is before, in plain JSON."""
+    path, form = tmp_path / "a.json", schema.record({"n": schema.integer(0, 9), "text": schema.TEXT})
+    value = {"n": 3, "text": "é\x1b"}
+    sha256 = files.write_sealed(path, "ortho_ref test 1", value, form)
+    assert files.read_sealed(path, "ortho_ref test 1", form) == (value, sha256)
+    whole = json.loads(path.read_bytes())
+    assert list(whole) == ["format", "n", "text", "sha256"]
+    text = json.dumps({"format": "ortho_ref test 1", **value})
+    assert sha256 == whole["sha256"] == hashlib.sha256(text.encode()).hexdigest()
+    with pytest.raises(ValueError, match=f"^{path} cannot hold this: n is 10; allowed: an integer from 0 to 9$"):
+        files.write_sealed(path, "ortho_ref test 1", value | {"n": 10}, form)
+    with pytest.raises(ValueError, match="a document has its own format and sha256; name it otherwise"):
+        files.write_sealed(path, "ortho_ref test 1", value | {"format": 1, "sha256": 2}, form)
+    with pytest.raises(TypeError, match=f"^{path} cannot hold this: "):
+        files.write_sealed(path, "ortho_ref test 1", value | {"text": b""}, form)
+    assert files.read_sealed(path, "ortho_ref test 1", form) == (value, sha256)
+    with pytest.raises(ValueError, match=r"has the format 'ortho_ref test 1': written by another version of ortho_ref"):
+        files.read_sealed(path, "ortho_ref test 2", form)
+    with pytest.raises(ValueError, match=r"has the format 'ortho_ref test 1': not 'ortho_ref other 1'$"):
+        files.read_sealed(path, "ortho_ref other 1", form)
+
+
+@settings(max_examples=200)
+@given(st.data())
+def test_a_sealed_document_with_one_bit_changed(data):
+    """Any bit: refused, whether it is still JSON or not."""
+    value = {"rate": 1e-05, "name": "a", "list": [1, 2, None]}
+    text, _ = files.seal(value, "ortho_ref test 1")
+    at = data.draw(st.integers(0, 8 * len(text) - 1))
+    flipped = bytearray(text)
+    flipped[at // 8] ^= 1 << at % 8
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "a.json"
+        path.write_bytes(flipped)
+        with pytest.raises(ValueError, match=r"(is damaged: |has the format )"):
+            files.read_sealed(path, "ortho_ref test 1", schema.ANY)
+
+
 # The lock
+
+
+@pytest.mark.parametrize("kind", ["link", "FIFO", "folder"])
+def test_a_lock_that_is_none(tmp_path, kind):
+    """A link's target is not written to; a FIFO does not hang."""
+    path, other = tmp_path / "lock", tmp_path / "other"
+    other.write_text("mine")
+    {"link": lambda: path.symlink_to("other"), "FIFO": lambda: os.mkfifo(path), "folder": path.mkdir}[kind]()
+    with pytest.raises(OSError, match=f"^{path} cannot be held: "), files.locked(tmp_path):
+        pytest.fail("it is held")
+    assert other.read_text() == "mine"
+
 
 HOLDER = """
 import sys

@@ -7,11 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gradients.problem import relative_error
-from ortho_ref.backend import to_device, to_host
+from ortho_ref.backend import NotFiniteError, NotOrthogonalError, to_device, to_host
+from ortho_ref.checks import Checks
 from ortho_ref.conformance.differences import compare_gradients
 from ortho_ref.optimizers import Adam
-from ortho_ref.parametrizations import Free, NeumannCayley, ScaledCayley, defect
+from ortho_ref.parametrizations import Exponential, Free, NeumannCayley, ScaledCayley, defect
 from ortho_ref.parametrizations.cayley import exact_buffers, initial_A, inverse, signs
+from ortho_ref.parametrizations.parametrization import check_orthogonal
 
 MAPS = {"cayley": ScaledCayley, "neumann": NeumannCayley}
 sizes = {"seed": st.integers(0, 2**32 - 1), "n": st.integers(1, 8), "log_scale": st.floats(-2, 2)}
@@ -340,3 +342,75 @@ def test_health_at_the_start_and_of_unitary_matrices():
     assert (figures["condition"], figures["forced_resets"]) == (0, 0)
     rng = np.random.default_rng(0)
     assert defect(np.linalg.qr(rng.standard_normal((4, 4)) + 1j * rng.standard_normal((4, 4)))[0]) < 1e-14
+
+
+# An A that is finite, and too large
+
+REFUSED = {  # entries of a 3 x 3 A for which U is not orthogonal, by rounding
+    "cayley": {(np.float64, 1e17), (np.float32, 1e10)},
+    "exponential": {(np.float64, 1e17), (np.float64, 1e300), (np.float32, 1e10), (np.float32, 1e38)},
+}
+ENTRIES = [(np.float64, s) for s in (1e3, 1e8, 1e17, 1e300)] + [(np.float32, s) for s in (1e3, 1e10, 1e38)]
+
+
+def large_skew(largest, dtype):
+    a, b, c = (largest * np.array([1.0, 0.6180339887, 0.3678794411])).astype(dtype)
+    return np.array([[0, a, b], [-a, 0, c], [-b, -c, 0]], dtype)
+
+
+@pytest.mark.parametrize(("dtype", "largest"), ENTRIES)
+@pytest.mark.parametrize("p", [ScaledCayley(1), NeumannCayley(1), NeumannCayley(1, 2, 1), Exponential()], ids=repr)
+def test_an_A_that_is_too_large(device, p, dtype, largest):
+    """Refused where rounding leaves a U that is not orthogonal, else U is; told by its entry, what was seen, what may
+    be.  An A that training leads to is never refused."""
+    params, buffers = to_device(p.init(np.random.default_rng(0), 3, dtype), device)
+    A = to_device({"A": large_skew(largest, dtype)}, device)
+    refused = (dtype, largest) in REFUSED["exponential" if isinstance(p, Exponential) else "cayley"]
+    if not refused:
+        assert defect(to_host(p.rebuild(A, buffers)["U"])) < 1e-3
+        return
+    told = r"A is too large: its largest entry is \S+, and U is not .*; allowed: entries for which .* is at most 0.001"
+    with pytest.raises((NotOrthogonalError, NotFiniteError), match=told):
+        p.rebuild(A, buffers)
+    if not isinstance(p, NeumannCayley) or p.reset_every == 1:
+        with pytest.raises(ValueError, match=told):
+            p.retract(params, buffers, {"A": params["A"] - A["A"]})
+
+
+@pytest.mark.parametrize("n", [3, 8, 57, 118])
+@pytest.mark.parametrize("p", [ScaledCayley(1), Exponential()], ids=repr)
+def test_a_legitimate_A_is_never_refused(p, n):
+    """||A||_2 = 1e3 in float32, of any kind."""
+    rng = np.random.default_rng(n)
+    _, buffers = p.init(rng, n, np.float32)
+    for kind in (np.ones((n, n)), rng.standard_normal((n, n)), np.exp(3 * rng.standard_normal((n, n)))):
+        for low_rank in (False, True):
+            A = np.triu(np.outer(kind[0], kind[1]) if low_rank else kind, 1)
+            A = A - A.T
+            A = (1e3 * A / np.linalg.norm(A, 2)).astype(np.float32)
+            assert defect(p.rebuild({"A": A}, buffers)["U"]) < 1e-3
+
+
+@pytest.mark.parametrize("p", [ScaledCayley(1), Exponential()], ids=repr)
+def test_too_large_on_a_device_that_nobody_waits_for(p):
+    """Found with all other checks, in their one copy, and due to its turn."""
+    buffers = to_device(p.init(np.random.default_rng(0), 3, np.float32)[1], "stand-in")
+    checks = Checks()
+    for turn, largest in enumerate((1.0, 1e10, 1.0), 1):
+        with checks.deferred(turn):
+            p.rebuild(to_device({"A": large_skew(largest, np.float32)}, "stand-in"), buffers)
+    _, failure = checks.settle()
+    assert failure.turn == 2
+    assert str(failure.error).startswith("A is too large: U is not ")
+
+
+def test_a_probe_sees_no_more_than_the_defect():
+    """||U^T U v - v|| <= ||U^T U - I||_2: nothing is refused that is less than 1e-3 from orthogonal; and more is."""
+    rng = np.random.default_rng(0)
+    for n in (2, 3, 50, 200):
+        Q = np.linalg.qr(rng.standard_normal((n, n)))[0]
+        for scale in (1 + 4e-4, 1 - 4e-4):
+            check_orthogonal("A", Q, scale * Q)
+        for wrong in (1.01 * Q, np.vstack([Q[:-1], 0 * Q[-1:]]), np.ones((n, n)) / n, 0 * Q):
+            with pytest.raises(NotOrthogonalError, match="A is too large"):
+                check_orthogonal("A", Q, wrong)

@@ -268,7 +268,7 @@ def test_evaluate_of_a_damaged_run(runs, tmp_path):
         (folder / name).write_bytes((folder / name).read_bytes()[:50])
         fails(evaluate.main, folder, message=f"{folder / name} is damaged: ")
     (folder / "best.safetensors").unlink()
-    fails(evaluate.main, folder, "--which", "best", message=f"{folder} has no best.safetensors: ")
+    fails(evaluate.main, folder, "--which", "best", message=f"{folder} has no best.safetensors\n")
     fails(evaluate.main, folder, message=f"{folder / 'best.safetensors'} is gone; whole: --which last | previous\n")
     code, stdout, _ = call(evaluate.main, folder, "--which", "last")
     assert (code, json.loads(stdout)) == (0, evaluated(read_metrics(folder)[-1]))

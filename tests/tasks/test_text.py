@@ -4,6 +4,7 @@ import hashlib
 import itertools
 import math
 import random
+import tracemalloc
 from collections import Counter
 
 import numpy as np
@@ -100,6 +101,39 @@ def test_baseline_is_a_bigram_model(tmp_path):
     held_out = list(zip(text[cut:], text[cut + 1 :], strict=False))
     losses = [-math.log((pairs[pair] + 1) / (firsts[pair[0]] + K)) for pair in held_out]
     assert math.isclose(Text(tmp_path / "a.txt").baseline, sum(losses) / len(losses), rel_tol=1e-12)
+
+
+def dense_baseline(task):
+    """The bigram model by its whole table."""
+    K = task.output_size
+    pairs = np.bincount(task.training[:-1] * K + task.training[1:], minlength=K * K).reshape(K, K) + 1.0
+    log_p = np.log(pairs / pairs.sum(axis=1, keepdims=True))
+    return float(-log_p[task.held_out[:-1], task.held_out[1:]].mean())
+
+
+@pytest.mark.parametrize(("kinds", "length"), [(2, 700), (30, 5000), (300, 20_000), (900, 3000)])
+def test_baseline_to_the_bit(tmp_path, kinds, length):
+    """That of the whole table, also where most pairs never stand in the text."""
+    rng = np.random.default_rng(kinds)
+    points = 0x4E00 + (kinds * rng.random(length) ** 3).astype(int)
+    (tmp_path / "a.txt").write_text("".join(map(chr, points)), encoding="utf-8")
+    task = Text(tmp_path / "a.txt")
+    assert task.baseline == dense_baseline(task)
+
+
+def test_a_large_alphabet_costs_no_table(tmp_path):
+    """20,000 kinds of characters: the pairs that stand in the text, not 20,000 x 20,000, which were 3.2 GB."""
+    points = 0x4E00 + np.random.default_rng(0).integers(0, 20_000, 200_000)
+    (tmp_path / "a.txt").write_text("".join(map(chr, points)), encoding="utf-8")
+    task = Text(tmp_path / "a.txt")
+    tracemalloc.start()
+    try:
+        baseline = task.baseline
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert most < 30e6
+    assert math.isclose(baseline, math.log(20_000), rel_tol=0.01)
 
 
 def test_a_file_that_is_not_there(tmp_path):

@@ -1,7 +1,6 @@
 """Cases: how a folder of them is read, what is refused, what an implementation is given."""
 
 import hashlib
-import json
 from dataclasses import FrozenInstanceError
 
 import numpy as np
@@ -11,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from safetensors.numpy import save
 
+from ortho_ref import files
 from ortho_ref.conformance.case import (
     DTYPES,
     FORMAT,
@@ -56,12 +56,12 @@ TWO = ONE | {"id": "a/two", "inputs": ["x"], "expected": [], "low": [], "high": 
 def folder(tmp_path):
     """A folder of two cases; `write(**changes)` writes it again with other parts of the manifest."""
 
-    def write(**changes):
+    def write(format=FORMAT, **changes):
         data = save(ARRAYS)
         (tmp_path / "cell.safetensors").write_bytes(data)
-        files = {"cell.safetensors": hashlib.sha256(data).hexdigest()}
-        manifest = {"format": FORMAT, "files": files, "cases": [ONE, TWO], **changes}
-        (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+        hashes = {"cell.safetensors": hashlib.sha256(data).hexdigest()}
+        manifest = {"files": hashes, "cases": [ONE, TWO], **changes}
+        (tmp_path / "manifest.json").write_bytes(files.seal(manifest, format)[0])
         return tmp_path
 
     tmp_path.joinpath("cell.safetensors").touch()
@@ -121,14 +121,14 @@ def test_a_changed_file_is_refused(folder, at):
     data = bytearray((path / "cell.safetensors").read_bytes())
     data[at] ^= 1
     (path / "cell.safetensors").write_bytes(bytes(data))
-    with pytest.raises(ValueError, match=r"cell\.safetensors: its SHA-256 is not the manifest's; install the kit"):
+    with pytest.raises(ValueError, match=r"cell\.safetensors is damaged: its SHA-256 is not the manifest's; install"):
         vectors(path)
 
 
 def test_a_missing_file_is_named(folder):
     path, _ = folder
     (path / "cell.safetensors").unlink()
-    with pytest.raises(ValueError, match=r"cell\.safetensors: .*No such file"):
+    with pytest.raises(OSError, match=r"cell\.safetensors cannot be read: No such file"):
         vectors(path)
 
 
@@ -138,7 +138,7 @@ def test_a_file_that_is_no_safetensors_is_named(folder):
     data = b"no such thing"
     write(files={"cell.safetensors": hashlib.sha256(data).hexdigest()})
     (path / "cell.safetensors").write_bytes(data)
-    with pytest.raises(ValueError, match=r"cell\.safetensors: .*[Hh]eader"):
+    with pytest.raises(ValueError, match=r"cell\.safetensors is damaged: .*[Hh]eader"):
         vectors(path)
 
 
@@ -146,20 +146,49 @@ def test_a_file_that_is_no_safetensors_is_named(folder):
 def test_what_is_no_manifest_is_named(folder, text):
     path, _ = folder
     (path / "manifest.json").write_text(text, encoding="latin-1")
-    with pytest.raises(ValueError, match=r"manifest\.json is not a manifest of conformance cases"):
+    with pytest.raises(ValueError, match=r"manifest\.json (is damaged: |has the format None: written by another vers)"):
         vectors(path)
 
 
 def test_a_missing_manifest_is_named(tmp_path):
-    with pytest.raises(ValueError, match=r"manifest\.json is not a manifest .*No such file"):
+    with pytest.raises(OSError, match=r"manifest\.json cannot be read: No such file"):
         vectors(tmp_path)
 
 
-@pytest.mark.parametrize("number", [0, 2, "1", None])
-def test_another_format_is_refused(folder, number):
+@pytest.mark.parametrize("format", ["ortho_ref conformance cases 1", "ortho_ref summary 2", "2"])
+def test_another_format_is_refused(folder, format):
     path, write = folder
-    write(format=number)
-    with pytest.raises(ValueError, match=rf"manifest\.json is of format {number}; this kit reads format 1"):
+    write(format=format)
+    with pytest.raises(ValueError, match=rf"manifest\.json has the format '{format}': .*'{FORMAT}'$"):
+        vectors(path)
+
+
+def test_a_changed_manifest_is_refused(folder):
+    """Every bit of it: a tolerance, a name, a digit of a hash, the seal itself."""
+    path, _ = folder
+    data = (path / "manifest.json").read_bytes()
+    for at in range(len(data)):
+        (path / "manifest.json").write_bytes(data[:at] + bytes([data[at] ^ (1 << at % 8)]) + data[at + 1 :])
+        with pytest.raises(ValueError, match=r"manifest\.json (is damaged|has the format)"):
+            read_manifest(path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"cases": [ONE | {"expected": ["h", "other"]}]}, "it names 'a/one:expected:other', which its files have not"),
+        ({"cases": [ONE | {"kind": "loss"}]}, r"it names 'loss\.safetensors', which its files have not"),
+        ({"cases": [ONE | {"kind": "other"}]}, r"cases\[0\]\.kind is 'other'; allowed: 'cell', "),
+        ({"cases": [ONE | {"more": 1}]}, r"cases\[0\] has 'more'; allowed: id, kind, config, "),
+        ({"cases": {}}, r"cases is {}; allowed: a list$"),
+        ({"files": {"cell.safetensors": "1"}}, r"files\.cell\.safetensors is '1'; allowed: a text like "),
+    ],
+)
+def test_what_a_manifest_can_say(folder, changes, message):
+    """A manifest with a seal of its own still has to fit its schema and its files."""
+    path, write = folder
+    write(**changes)
+    with pytest.raises(ValueError, match=rf"manifest\.json is damaged: {message}"):
         vectors(path)
 
 

@@ -184,7 +184,13 @@ BAD = {
     "run --command '/no/such {input} {output}'": "it begins with /no/such, and there is no such program",
     "run --command '{mine} {input} {output}'": "mine.py, which is not executable",
     "run --command '{folder} {input} {output}'": "and there is no such program",
-    "run --command 'true {input} {output}' --timeout 0": "timeout is 0.0",
+    "run --command 'true {input} {output}' --timeout 0": "timeout is 0.0; allowed: seconds above 0, at most 86,400",
+    "run --command 'true {input} {output}' --timeout -1": "timeout is -1.0; allowed: ",
+    "run --command 'true {input} {output}' --timeout nan": "timeout is nan; allowed: ",
+    "run --command 'true {input} {output}' --timeout inf": "timeout is inf; allowed: ",
+    "run --command 'true {input} {output}' --timeout 1e400": "timeout is inf; allowed: ",
+    "run --command 'true {input} {output}' --timeout 86401": "timeout is 86401.0; allowed: ",
+    "run --adapter {mine} --timeout nan": "timeout is nan; allowed: ",
     "run --command 'true \"{input} {output}'": "No closing quotation",
     "list --only nothing": "fits no case",
     "list --only loss --only nothing": "only is 'nothing', which fits no case",
@@ -443,3 +449,158 @@ def test_an_interrupt_before_any_case(call, tmp_path, end):
     said = f"0 passed, 0 failed, 0 partial, 0 unsupported; float64, ortho_ref {ortho_ref.__version__}."
     assert out == f"\n{said}\n"
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_an_interrupt_while_the_adapter_is_loaded(call, tmp_path):
+    """Nothing has begun: one line, 130."""
+    (tmp_path / "mine.py").write_text("raise KeyboardInterrupt\n")
+    assert call("run", "--adapter", tmp_path / "mine.py") == (130, "", "interrupted\n")
+
+
+# Streams that cannot be written, and text that is not to be shown as it is
+
+
+FULL = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
+NOBODY = ["2>&-", ">&-", ">&- 2>&-", *(pytest.param(end, marks=FULL) for end in (">/dev/full", "2>/dev/full"))]
+
+
+def in_shell(end, *arguments):
+    """The kit by bash, its streams redirected."""
+    line = shlex.join([sys.executable, "-W", "error", "-m", "ortho_ref.conformance", *map(str, arguments)])
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    return subprocess.run(["bash", "-c", f"{line} {end}"], capture_output=True, text=True, check=False, env=environment)
+
+
+@pytest.mark.parametrize("end", NOBODY)
+def test_nobody_hears_a_run(adapter, tmp_path, end):
+    """The report is written and the exit code its own, whatever cannot be said."""
+    path = tmp_path / "out.json"
+    for only, code in (("optimizer/sgd", 1), ("loss/cross_entropy/large", 0)):
+        result = in_shell(end, "run", "--adapter", adapter, "--only", only, "--report", path)
+        lost = "the table cannot be written: No space left on device\n" if end == ">/dev/full" else ""
+        assert (result.returncode, result.stderr) == (code, lost)
+        assert json.loads(path.read_text())["ok"] is (code == 0)
+
+
+@FULL
+def test_what_is_asked_for_on_a_full_disk(tmp_path):
+    """It is not there, which is an error: one line."""
+    for arguments in (["list"], ["show", "cell/lstm"], ["schema"]):
+        result = in_shell(">/dev/full", *arguments)
+        assert result.returncode == 2
+        assert result.stderr == "error: standard output cannot be written: No space left on device\n"
+    result = in_shell(">/dev/full 2>&1", "--help")
+    assert result.returncode == 0
+
+
+@FULL
+def test_a_report_that_cannot_be_written(call, adapter, tmp_path):
+    """The table is printed, as there is nothing else; then one line, exit code 2.  What is no file is left in place."""
+    code, out, err = call("run", "--adapter", adapter, "--only", "loss/cross_entropy/large", "--report", "/dev/full")
+    assert code == 2
+    assert statuses(out)[0] == {"loss/cross_entropy/large": "passed"}
+    assert err.startswith("error: --report is /dev/full, which cannot be written: ")
+    assert err.count("\n") == 1
+    assert not Path("/dev/full").is_file()
+    (tmp_path / "out.json").symlink_to(tmp_path / "there.json")
+    assert call("run", "--adapter", adapter, "--only", "optimizer/sgd", "--report", tmp_path / "out.json")[0] == 1
+    assert (tmp_path / "out.json").is_symlink()
+    assert json.loads((tmp_path / "there.json").read_text())["ok"] is False
+
+
+LONG = "x" * 5000
+HOSTILE = [
+    ["show", "\x1b[2J"],
+    ["show", LONG],
+    ["run", "--adapter", f"/{LONG}.py"],
+    ["run", "--adapter", "\x1b]0;title\x07.py"],
+    ["run", "--command", f"{LONG} {{input}} {{output}}"],
+    ["export", f"/{LONG}"],
+    ["list", "--only", "\u202e\x1b[31m"],
+    ["\x1b[2J"],
+    ["list", "\x9b2J" + LONG],
+    ["run", "--adapter", "a.py", "--timeout", "\x1b[2J" + LONG],
+]
+
+
+def harmless(text):
+    return all(c.isprintable() or c in "\n\t" for c in text)
+
+
+@pytest.mark.parametrize("arguments", HOSTILE, ids=str)
+def test_hostile_arguments(call, arguments):
+    code, out, err = call(*arguments)
+    assert (code, out) == (2, "")
+    assert harmless(err)
+    assert len(err) < 4000
+
+
+SAYS = """
+def run(case):
+    if case.id == "loss/cross_entropy":
+        raise ValueError("\\x1b[2J" + "x" * 10_000_000 + " allowed")
+    if case.id == "loss/cross_entropy/large":
+        return {"\\x1b[2J" + "y" * 5_000_000: case.inputs["y"]}
+    return type("\\x1b[2J" + "z" * 5_000_000, (), {})()
+"""
+
+
+def test_a_hostile_adapter(call, tmp_path):
+    """10 MB of exception, names of 5 MB, escape sequences: a table and a report of some lines."""
+    (tmp_path / "mine.py").write_text(SAYS)
+    path = tmp_path / "out.json"
+    code, out, err = call("run", "--adapter", tmp_path / "mine.py", "--only", "loss", "--report", path)
+    assert (code, err) == (1, "")
+    assert harmless(out)
+    assert len(out) < 20_000
+    assert path.stat().st_size < 100_000
+    rows = out.splitlines()
+    assert "raised ValueError: \\x1b[2Jxxx" in rows[0]
+    assert " allowed (mine.py:4 in run)" in rows[0]
+    traced = json.loads(path.read_text())["cases"][0]["traceback"]
+    assert traced.startswith("Traceback (most recent call last)")
+    assert traced.endswith(" allowed\n")
+
+
+def test_a_hostile_program(call, tmp_path):
+    """5 MB on stderr without a line end, and an escape sequence."""
+    (tmp_path / "mine.py").write_text(
+        "import sys\nsys.stderr.write('\\x1b[2J' + 5_000_000 * 'x' + '\\x1b[2J')\nsys.exit(1)\n"
+    )
+    words = f"{sys.executable} -S {shlex.quote(str(tmp_path / 'mine.py'))} {{input}} {{output}}"
+    code, out, err = call("run", "--command", words, "--only", "task/adding", "--timeout", PATIENCE)
+    assert (code, err) == (1, "")
+    assert harmless(out)
+    assert len(out) < 4000
+    assert "ended with exit code 1: xxx" in out
+    assert "\\x1b[2J" in out
+
+
+def test_no_descriptor_is_left_open(adapter, tmp_path):
+    """Of everything that a command opens; unclosed files are warnings, which are errors here."""
+    if not os.path.isdir("/proc/self/fd"):
+        pytest.skip("descriptors are not to be counted here")
+    counted = f"""
+import os, sys
+from ortho_ref.conformance.__main__ import main
+def run(*arguments):
+    try:
+        main(arguments)
+    except SystemExit:
+        pass
+    return len(os.listdir("/proc/self/fd"))
+words = "{sys.executable} -S -c exit(77) {{input}} {{output}}"
+own = ["run", "--adapter", {adapter!r}, "--only", "loss", "--report", {str(tmp_path / "out.json")!r}]
+lines = [own, ["list"], ["show", "cell/lstm"], ["run", "--command", words, "--only", "loss"], ["show", "nothing"]]
+before = [run(*line) for line in lines][-1]
+after = {{run(*line) for line in lines for _ in range(3)}}
+os._exit(0 if after == {{before}} else 1)
+"""
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    read, write = os.pipe()
+    os.close(read)  # a reader that is gone
+    for out in (subprocess.DEVNULL, write):
+        line = [sys.executable, "-W", "error::ResourceWarning", "-c", counted]
+        result = subprocess.run(line, stdout=out, stderr=subprocess.PIPE, text=True, check=False, env=environment)
+        assert result.returncode == 0, result.stderr
+    os.close(write)

@@ -1,6 +1,12 @@
 """The exported files: what the kit gives, and enough to check an implementation without it."""
 
+import errno
 import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import jsonschema
 import numpy as np
@@ -8,6 +14,7 @@ import pytest
 from safetensors.numpy import load_file
 
 import ortho_ref
+from ortho_ref import files
 from ortho_ref.conformance import reference
 from ortho_ref.conformance.case import DTYPES, Case, select
 from ortho_ref.conformance.compare import scales, tolerance
@@ -15,6 +22,7 @@ from ortho_ref.conformance.export import export
 from ortho_ref.conformance.schema import schema
 from tests.ortho_ref.conformance.adapters import BY_ID
 
+ROOT = Path(__file__).parents[3]
 TYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "BOOL": "?"}
 
 
@@ -194,3 +202,87 @@ def test_the_manifest_comes_last(tmp_path, monkeypatch):
     export(tmp_path / "new", "loss/*")
     assert written[-1] == "manifest.json"
     assert written.count("manifest.json") == 1
+
+
+# All of it or nothing
+
+ENDS = """
+import os, signal, sys
+from pathlib import Path
+from ortho_ref import files
+from ortho_ref.conformance import export
+calls, right = [], files.write
+def write(path, data):
+    calls.append(path)
+    if len(calls) == 10:
+        os.kill(os.getpid(), signal.SIGKILL)
+    right(path, data)
+files.write = write
+export.export(Path(sys.argv[1]), "loss")
+"""
+
+
+def test_an_export_that_is_killed(tmp_path):
+    """The folder is not there, or as empty as it was; the same command then works."""
+    for folder in (tmp_path / "new" / "cases", tmp_path / "there"):
+        if folder.name == "there":
+            folder.mkdir()
+        code = subprocess.run([sys.executable, "-c", ENDS, folder], check=False, cwd=ROOT).returncode
+        assert code == -signal.SIGKILL
+        assert not folder.exists() or list(folder.iterdir()) == []
+        assert export(folder, "loss") == 7
+        assert (folder / "manifest.json").exists()
+
+
+@pytest.mark.parametrize("there", [True, False])
+@pytest.mark.parametrize("number", [1, 9, 16])
+def test_an_export_that_fails(tmp_path, monkeypatch, there, number):
+    """A disk that gets full at any file, or at the end: an error that names DIR, and nothing is left anywhere."""
+    calls, right, folder = [], files.write, tmp_path / "cases"
+    if there:
+        folder.mkdir()
+
+    def write(path, data):
+        calls.append(path)
+        if len(calls) == number:
+            raise OSError(f"{path} cannot be written") from OSError(28, "No space left on device")
+        right(path, data)
+
+    monkeypatch.setattr(files, "write", write)
+    with pytest.raises(OSError, match=r"cases, which cannot be written: No space left on device$"):
+        export(folder, "optimizer/*")
+    assert len(calls) == number
+    assert list(tmp_path.rglob("*")) == ([folder] if there else [])
+
+
+@pytest.mark.parametrize("where", ["here", "a mount", "its folder is closed"])
+def test_into_an_empty_folder_that_keeps_its_place(tmp_path, monkeypatch, where):
+    """The folder we are in, one that nothing can be renamed onto, one whose own folder cannot be written: filled."""
+    folder = tmp_path / "cases"
+    folder.mkdir()
+    before = folder.stat().st_ino
+    if where == "here":
+        monkeypatch.chdir(folder)
+        folder = Path()
+    elif where == "a mount":
+        right = os.replace
+
+        def replace(a, b):
+            if Path(b) == folder:
+                raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+            right(a, b)
+
+        monkeypatch.setattr(os, "replace", replace)
+    else:
+        right_mkdir = Path.mkdir
+
+        def mkdir(path, *arguments, **options):
+            if path.parent == tmp_path and path != folder:
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+            right_mkdir(path, *arguments, **options)
+
+        monkeypatch.setattr(Path, "mkdir", mkdir)
+    assert export(folder, "loss/*") == 7
+    assert sorted(path.name for path in (tmp_path / "cases").iterdir()) == ["loss", "manifest.json"]
+    assert [path.name for path in tmp_path.iterdir()] == ["cases"]
+    assert (tmp_path / "cases").stat().st_ino == before

@@ -2,6 +2,7 @@
 
 import dataclasses
 import inspect
+import json
 
 import jsonschema
 import numpy as np
@@ -22,7 +23,7 @@ from tests.ortho_ref.conformance.adapters import BY_ID
 
 
 def test_the_manifest_fits_its_schema():
-    manifest = read_manifest()
+    manifest = json.loads((VECTORS / MANIFEST).read_bytes())
     jsonschema.validate(manifest, schema()["$defs"]["manifest"])
     ids = [entry["id"] for entry in manifest["cases"]]
     assert len(ids) == len(set(ids))
@@ -31,7 +32,7 @@ def test_the_manifest_fits_its_schema():
 
 @pytest.mark.parametrize("change", [{"more": 1}, {"kind": "other"}, {"withdrawn": False}, {"scales": {"h": "1"}}])
 def test_the_manifest_s_schema_is_strict(change):
-    manifest = read_manifest()
+    manifest = json.loads((VECTORS / MANIFEST).read_bytes())
     manifest["cases"] = [manifest["cases"][0] | change]
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(manifest, schema()["$defs"]["manifest"])

@@ -1,0 +1,385 @@
+"""The files of a run hang together: what is not as it was written is refused wherever it is read; what is whole goes
+on."""
+
+import itertools
+import json
+import os
+import shutil
+
+import numpy as np
+import pytest
+
+from ortho_ref import checkpoint, files, run_folder
+from ortho_ref.files import DamagedFile
+from ortho_ref.run_folder import choices, read_config, read_metrics, read_summary
+from ortho_ref.runs import load
+from tasks.parenthesis import Parenthesis
+from tests.ortho_ref.test_training import contents, network_for, small_trainer
+
+READERS = {
+    "config.json": ("resume", "load", "config", "metrics", "summary"),
+    "metrics.jsonl": ("resume", "metrics", "summary"),
+    "last.safetensors": ("resume", "metrics", "summary"),
+    "best.safetensors": ("resume", "load"),
+    "summary.json": ("metrics", "summary"),
+}
+OPTIONS = {"checkpoint_every": 2, "log_every": 1}
+
+
+def trainer(**options):
+    return small_trainer(Parenthesis(5), "nc-gru", **OPTIONS | options)
+
+
+def config(**changes):
+    return {"network": network_for(Parenthesis(5), "nc-gru")} | changes
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A finished run: its folder."""
+    out = tmp_path_factory.mktemp("finished") / "run"
+    trainer().run(out, config())
+    return out
+
+
+@pytest.fixture(scope="module")
+def half_done(tmp_path_factory):
+    """A run that was stopped after five of seven updates, with a checkpoint before the last and a best one."""
+    out, own = tmp_path_factory.mktemp("half") / "run", trainer()
+    own.run(out, config(), should_stop=lambda: own.iteration == 5)
+    assert sorted(contents(out)) == sorted(set(run_folder.RUN_FILES) - {"summary.json"} | {"lock"})
+    return out
+
+
+def read_by(reader, out):
+    if reader == "resume":
+        return trainer().run(out, config(), resume=True)
+    return {"load": load, "config": read_config, "metrics": read_metrics, "summary": read_summary}[reader](out)
+
+
+def end_of(out):
+    """What a finished run leaves, the speed aside."""
+    lines = [{k: v for k, v in line.items() if k != "steps_per_second"} for line in read_metrics(out)]
+    states = {name: checkpoint.load(out / f"{name}.safetensors") for name in ("last", "best")}
+    weights = {name: {k: v.tobytes() for k, v in state["params"].items()} for name, state in states.items()}
+    return lines, weights, {name: state["generators"] for name, state in states.items()}
+
+
+# Every bit
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_every_flip_is_refused(finished, tmp_path, name):
+    """A bit of every kind of byte of every file: each reader of it says which file it is, and changes nothing."""
+    out = shutil.copytree(finished, tmp_path / "run")
+    data = (out / name).read_bytes()
+    rng = np.random.default_rng(list(name.encode()))
+    for at in {0, len(data) - 1, *rng.integers(len(data), size=60).tolist()}:
+        flipped = bytearray(data)
+        flipped[at] ^= 1 << int(rng.integers(8))
+        (out / name).write_bytes(flipped)
+        before = contents(out)
+        for reader in READERS[name]:
+            with pytest.raises(ValueError, match=rf"{name} (is damaged: |has the format )"):
+                read_by(reader, out)
+        assert contents(out) == before
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_every_cut_is_refused(finished, tmp_path, name):
+    """At every length of a sample, to nothing too, and with bytes added."""
+    out = shutil.copytree(finished, tmp_path / "run")
+    data = (out / name).read_bytes()
+    ends = np.random.default_rng(1).integers(len(data), size=20).tolist()
+    line = data.find(b"\n") + 1 if name == "metrics.jsonl" else 0
+    for other in [*(data[:end] for end in (0, 1, line, len(data) - 1, *ends)), data + b"\n", data + data]:
+        (out / name).write_bytes(other)
+        for reader in READERS[name]:
+            if reader == "resume" and name == "metrics.jsonl" and other.startswith(data):
+                continue  # what a killed run wrote after its checkpoint is cut
+            with pytest.raises(ValueError, match=rf"{name} (is damaged: |has the format )"):
+                read_by(reader, out)
+
+
+@pytest.mark.parametrize(
+    "name", ["config.json", "metrics.jsonl", "last.safetensors", "best.safetensors", "summary.json"]
+)
+def test_files_of_another_run(finished, tmp_path, name):
+    """Each is whole, and does not belong to the others."""
+    out = shutil.copytree(finished, tmp_path / "run")
+    trainer(seed=1).run(tmp_path / "other", config(seed=1))
+    shutil.copy(tmp_path / "other" / name, out / name)
+    for reader in READERS[name]:
+        if (name, reader) in (("config.json", "config"), ("config.json", "resume")):
+            continue  # it is itself whole; the trainer compares it with its own
+        with pytest.raises(ValueError, match=r"is damaged: "):
+            read_by(reader, out)
+
+
+def test_a_best_of_another_time(finished, tmp_path):
+    """An older best checkpoint of the same run is not the best."""
+    out = shutil.copytree(finished, tmp_path / "run")
+    state = checkpoint.load(out / "best.safetensors")
+    checkpoint.save(out / "best.safetensors", state | {"best": state["best"] + 1})
+    with pytest.raises(DamagedFile, match=r"best\.safetensors is damaged: its loss is .*; the smallest so far is "):
+        read_by("resume", out)
+
+
+def test_an_edited_rate(finished, tmp_path):
+    """The config is what the weights were made by: another rate, with a seal of its own, fits no checkpoint."""
+    out = shutil.copytree(finished, tmp_path / "run")
+    run_folder.write_config(out, config(lr=0.5))
+    with pytest.raises(DamagedFile, match=r"last\.safetensors is damaged: it is of another run than config\.json$"):
+        trainer().run(out, config(lr=0.5), resume=True)
+    with pytest.raises(DamagedFile, match=r"best\.safetensors is damaged: it is of another run than config\.json$"):
+        load(out)
+
+
+# What is whole goes on
+
+
+@pytest.mark.parametrize("which", ["last", "previous", "best"])
+@pytest.mark.parametrize("damaged", [(), ("last.safetensors",)], ids=["whole", "damaged"])
+def test_a_run_goes_on_from_any_checkpoint(finished, half_done, tmp_path, which, damaged):
+    """To the same bits, from one before the last too; a damaged last one is not in the way of the others."""
+    out = shutil.copytree(half_done, tmp_path / "run")
+    at = {name: checkpoint.load(out / f"{name}.safetensors")["iteration"] for name in run_folder.CHECKPOINTS}
+    assert at == {"last": 5, "previous": 4, "best": 4}
+    for name in damaged:
+        (out / name).write_bytes(b"")
+    own = trainer()
+    if which == "last" and damaged:
+        with pytest.raises(DamagedFile, match=r"; whole: which='previous' and which='best'$"):
+            own.run(out, config(), resume=True)
+        with pytest.raises(DamagedFile):
+            own.run(out, config(), resume=True, which="last")
+        return
+    begun = []
+    own.run(out, config(), resume=True, which=which, on_record=lambda record: begun.append(record["iteration"]))
+    assert begun[0] == at[which] + 1
+    assert end_of(out) == end_of(finished)
+    assert choices(out) == ("last", "previous", "best")
+
+
+@pytest.mark.parametrize("which", ["previous", "best"])
+def test_a_finished_run_goes_back(finished, tmp_path, which):
+    """And comes to the same end; its summary is away meanwhile."""
+    out, own = shutil.copytree(finished, tmp_path / "run"), trainer()
+    own.run(out, config(), resume=True, which=which, should_stop=lambda: True)
+    assert not (out / "summary.json").exists() or own.iteration == 7
+    trainer().run(out, config(), resume=True)
+    assert end_of(out) == end_of(finished)
+    left = {**read_summary(out), "steps_per_second": 0}
+    assert left == {**read_summary(finished), "steps_per_second": 0}
+
+
+def test_the_one_before_is_kept_until_the_next_is_whole(tmp_path, monkeypatch):
+    """At every moment of a save there is a last checkpoint, and one before it or the same again."""
+    seen, right = [], os.replace
+
+    def replace(source, target):
+        right(source, target)
+        if (tmp_path / "last.safetensors").exists():
+            seen.append(tuple(checkpoint.load(tmp_path / f"{name}.safetensors")["iteration"] for name in there()))
+
+    def there():
+        return [name for name in ("previous", "last") if (tmp_path / f"{name}.safetensors").exists()]
+
+    monkeypatch.setattr(os, "replace", replace)
+    trainer(evaluate_every=100).run(tmp_path, config())
+    pairs = [pair for pair, _ in itertools.groupby(seen)]
+    assert pairs == [(0,), (0, 0), (0, 2), (2, 2), (2, 4), (4, 4), (4, 6), (6, 6), (6, 7)]
+
+
+@pytest.mark.parametrize("damage", ["cut", "gone"])
+def test_a_best_that_is_lost(half_done, finished, tmp_path, damage):
+    """Is said, by a finished run too; asked for by name, a run that is not finished goes on without it."""
+    for source in (half_done, finished):
+        out = shutil.copytree(source, tmp_path / source.parent.name)
+        best = out / "best.safetensors"
+        best.unlink() if damage == "gone" else best.write_bytes(best.read_bytes()[:-1])
+        message = r"best\.safetensors is (gone|damaged: .*); whole: which="
+        with pytest.raises(DamagedFile, match=message):
+            trainer().run(out, config(), resume=True)
+        with pytest.raises(DamagedFile, match=message + "'last' and which='previous'$"):
+            load(out)
+        assert load(out, "last").params.keys() == load(finished).params.keys()
+    with pytest.raises(DamagedFile, match=message + "'previous'$"):
+        trainer().run(out, config(), resume=True, which="last")
+    out = tmp_path / half_done.parent.name
+    own = trainer()
+    own.run(out, config(), resume=True, which="last", should_stop=lambda: own.iteration == 6)
+    assert not (out / "best.safetensors").exists()
+    own.run(out, config(), resume=True)
+    assert checkpoint.load(out / "best.safetensors")["iteration"] == 7
+    assert end_of(out)[0] == end_of(finished)[0]
+
+
+def test_damaged_metrics_after_a_checkpoint(half_done, finished, tmp_path):
+    """A checkpoint whose lines are all before the damage goes on; the others do not."""
+    out = shutil.copytree(half_done, tmp_path / "run")
+    lines = (out / "metrics.jsonl").read_bytes().splitlines(keepends=True)
+    lines[4] = lines[4].replace(b'"loss"', b'"lost"')
+    (out / "metrics.jsonl").write_bytes(b"".join(lines))
+    message = r"metrics\.jsonl is damaged: line 5: .*; whole: which='previous' and which='best'$"
+    with pytest.raises(DamagedFile, match=message):
+        trainer().run(out, config(), resume=True)
+    with pytest.raises(DamagedFile, match=message):
+        read_metrics(out)
+    trainer().run(out, config(), resume=True, which="previous")
+    assert end_of(out) == end_of(finished)
+
+
+def test_which_goes_with_resume(tmp_path):
+    """And is one of three."""
+    with pytest.raises(ValueError, match=r"^which is 'best', but resume is False$"):
+        trainer().run(tmp_path, which="best")
+    with pytest.raises(ValueError, match=r"^which is 'first'; allowed: 'last', 'previous', 'best'$"):
+        trainer().run(tmp_path, resume=True, which="first")
+    own = trainer()
+    own.run(tmp_path, config(), should_stop=lambda: own.iteration == 1)
+    with pytest.raises(FileNotFoundError, match=r" has no best\.safetensors$"):
+        trainer().run(tmp_path, config(), resume=True, which="best")
+
+
+# Hostile files: the seals are right
+
+
+def set_in(tree, path, value):
+    *way, last = path.split(".")
+    for name in way:
+        tree = tree[name]
+    tree[last] = value
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        ("iteration", 10**18, r"its tree\.iteration is 10{18}; allowed: an integer from 0 to 1,000,000,000"),
+        ("iteration", 6, "its iteration is 6 of 5"),
+        ("iteration", -1, r"its tree\.iteration is -1; allowed: "),
+        ("iteration", True, r"its tree\.iteration is True; allowed: an integer"),
+        ("iteration", 5.0, r"its tree\.iteration is 5\.0; allowed: an integer"),
+        ("interval.since", 9, "its iteration is 5 of 5"),
+        ("interval.total", "1", r"its tree\.interval\.total is '1'; allowed: a finite number"),
+        ("generators.data", None, r"its tree\.generators\.data is None; allowed: an object"),
+        ("generators.data.bit_generator", "MT19937", r"bit_generator is 'MT19937'; allowed: 'PCG64'"),
+        ("generators.dropout.state.state", 2**128, r"generators\.dropout\.state\.state is 340282366.*; allowed: "),
+        ("best", "small", r"its tree\.best is 'small'; allowed: a finite number or null"),
+        ("params", [], r"its tree\.params is \[\]; allowed: an object"),
+        (
+            "buffers",
+            {"layer0.U_c": {"U": None}},
+            r"its tree\.buffers\.layer0\.U_c\.U is None; allowed: an object or a",
+        ),
+        ("carried", {}, r"its tree\.carried is {}; allowed: a list or null"),
+        ("more", 1, r"its tree has 'more'; allowed: settings, iteration, "),
+        ("metrics_size", 2**41, r"its tree\.metrics_size is 2199023255552; allowed: an integer from 0 to "),
+        ("metrics_size", 0, "its first 0 bytes are not those that the checkpoint records"),
+        ("config_sha256", "0" * 64, r"it is of another run than config\.json"),
+    ],
+)
+def test_a_checkpoint_that_says_what_cannot_be(half_done, tmp_path, path, value, message):
+    """Sealed as it has to be, and refused by its schema, or by what must agree: before anything is made of it."""
+    out = shutil.copytree(half_done, tmp_path / "run")
+    state = checkpoint.load(out / "last.safetensors")
+    state["settings"]["iterations"] = 5
+    set_in(state, path, value)
+    checkpoint.save(out / "last.safetensors", state)
+    with pytest.raises(DamagedFile, match=rf"(last\.safetensors|metrics\.jsonl) is damaged: .*{message}"):
+        trainer(iterations=5).run(out, config(), resume=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("optimizer", {"*": 1}, "state "),
+        (
+            "params/layer0.W_r",
+            np.zeros((6, 30)),
+            r"layer0\.W_r is float64 \(6, 30\); the network's is float32 \(6, 30\)",
+        ),
+        ("buffers/layer0.U_c/step", 1.0, r"layer0\.U_c/step is float; the network's is int"),
+        ("buffers/layer0.U_c/U", np.zeros((6, 1), np.float32), r"layer0\.U_c/U is float32 \(6, 1\); the network's is "),
+        (
+            "optimizer/buffers/readout.b/m",
+            np.zeros(1, np.float32),
+            r"the optimizer's m of readout\.b is float32 ",
+        ),
+    ],
+)
+def test_a_checkpoint_of_other_arrays(half_done, tmp_path, name, value, message):
+    """Names, shapes, dtypes and types of parameters, buffers and moments are the trainer's."""
+    out = shutil.copytree(half_done, tmp_path / "run")
+    state = checkpoint.load(out / "last.safetensors")
+    *way, last = name.split("/")
+    tree = state
+    for key in way:
+        tree = tree[key]
+    tree[last] = value
+    checkpoint.save(out / "last.safetensors", state)
+    before = contents(out)
+    with pytest.raises(ValueError, match=message):
+        trainer().run(out, config(), resume=True)
+    assert contents(out) == before
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"input_size": 10_000_000}, r"network\.input_size is 10000000; allowed: an integer from 1 to 1,000,000"),
+        ({"input_size": 1_000_000}, r"layer0\.W_r is \(6, 30\); the network's is \(6, 1000000\)"),
+        ({"hidden_sizes": [900_000]}, r"layer0\.W_r is \(6, 30\); the network's is \(900000, 30\)"),
+        ({"hidden_sizes": "6"}, r"network\.hidden_sizes is '6'; allowed: a list"),
+        ({"hidden_sizes": []}, r"network\.hidden_sizes is \[\]; allowed: a list of at least 1"),
+        ({"loss": "none"}, r"network\.loss is 'none'; allowed: "),
+        ({"dropout": "x"}, r"network\.dropout is 'x'; allowed: a finite number"),
+        ({"name": ["gru"]}, r"network\.name is \['gru'\]; allowed: a text"),
+    ],
+)
+def test_a_network_that_is_not_the_checkpoints(finished, tmp_path, changes, message):
+    """Sizes that do not agree are refused before memory is asked for."""
+    out = shutil.copytree(finished, tmp_path / "run")
+    whole = config()
+    whole["network"] |= changes
+    data, sha256 = files.seal(whole, run_folder.CONFIG_FORMAT)
+    (out / "config.json").write_bytes(data)
+    for name in ("best", "last"):
+        path = out / f"{name}.safetensors"
+        checkpoint.save(path, checkpoint.load(path) | {"config_sha256": sha256})
+    with pytest.raises(ValueError, match=message):
+        load(out)
+
+
+@pytest.mark.parametrize(
+    ("record", "message"),
+    [
+        ({"loss": None}, "the line.loss is None; allowed: a finite number"),
+        ({"lost": 1}, "the line has 'lost'; allowed: iteration, loss, "),
+        ({"iteration": 0}, "the line.iteration is 0; allowed: an integer from 1"),
+        ({"iteration": 1}, "iteration 1 comes after 1"),
+        ({"weights": []}, r"the line\.weights is \[\]; allowed: an object"),
+        ({"gradient_norm": -1}, "the line.gradient_norm is -1; allowed: a finite number from 0 on"),
+    ],
+)
+def test_a_line_that_says_what_cannot_be(half_done, tmp_path, record, message):
+    """Chained as it has to be."""
+    out = shutil.copytree(half_done, tmp_path / "run")
+    lines = (out / "metrics.jsonl").read_bytes().splitlines(keepends=True)
+    whole = json.loads(lines[1])
+    before = json.loads(lines[0])["sha256"]
+    del whole["sha256"]
+    line, _ = run_folder._chained(whole | record, before)
+    (out / "metrics.jsonl").write_bytes(lines[0] + line)
+    with pytest.raises(DamagedFile, match=rf"metrics\.jsonl is damaged: line 2: {message}"):
+        read_metrics(out)
+
+
+def test_an_older_folder_is_refused_by_its_version(tmp_path, finished):
+    """As the commit before wrote it: no format in config.json; the error says who can go on with it."""
+    out = shutil.copytree(finished, tmp_path / "run")
+    (out / "config.json").write_text(json.dumps(config(), indent=2) + "\n")
+    message = r"config\.json has the format None: written by another version of ortho_ref, which can go on with it; "
+    for reader in ("resume", "load", "config", "metrics", "summary"):
+        with pytest.raises(ValueError, match=message):
+            read_by(reader, out)

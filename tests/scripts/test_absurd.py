@@ -1,0 +1,116 @@
+"""Every option of every program, at values that make no sense: an answer or one line, never a traceback or a wait."""
+
+import inspect
+import re
+import typing
+
+import pytest
+
+from scripts import (
+    ablation,
+    benchmark,
+    bounds,
+    check_gradients,
+    demo,
+    evaluate,
+    gpu_check,
+    plot,
+    train,
+    training_speed,
+    zoo,
+)
+from tests.scripts.runs import call
+
+LARGE = "1000000000000000000"
+VALUES = ["0", "-1", "nan", "inf", "-inf", "1e400", "1e-300", LARGE, LARGE * 3, "", "\x1b[2J", "x" * 5000, "FOLDER"]
+SMALL = ["--hidden", "6", "--length", "5", "--batch", "2", "--iterations", "2", "--eval-every", "2"]
+#: Program -> arguments with which it ends soon; and what of it takes long, which is not what is tested here.
+PROGRAMS = {
+    ablation: (["neumann-order", "--out", "own"], "make_trainer"),
+    benchmark: (["--only", "parenthesis", "--rounds", "1", "--seconds", "0"], "measured"),
+    bounds: (["run"], None),
+    check_gradients: ([], "results"),
+    demo: (["--out", "own"], "train"),
+    evaluate: (["run", "--sample", "1"], None),
+    gpu_check: (["--out", "own"], None),
+    plot: (["run"], None),
+    train: (["text", "--file", "text.txt", "--out", "own", *SMALL], None),
+    training_speed: (["--only", "parenthesis", "--rounds", "1", "--seconds", "0"], "measure"),
+    zoo: (["--out", "own"], "train"),
+}
+
+
+def options(main):
+    """Each option that takes a value, as it is written."""
+    for parameter in inspect.signature(main).parameters.values():
+        kind, own = typing.get_args(parameter.annotation)[:2]
+        if kind is not bool and type(own).__name__ == "OptionInfo":
+            declared = [*(own.param_decls or ()), *([own.default] if isinstance(own.default, str) else [])]
+            yield declared[0] if declared else f"--{parameter.name.replace('_', '-')}"
+
+
+def reached(*arguments, **others):
+    raise OSError("it begins")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A run of a text, and the text."""
+    folder = tmp_path_factory.mktemp("own")
+    (folder / "text.txt").write_text("All work and no play. " * 40)
+    code, _, err = call(train.main, "text", "--file", folder / "text.txt", "--out", folder / "run", *SMALL)
+    assert code == 0, err
+    return folder
+
+
+CASES = [(program, option) for program in PROGRAMS for option in options(program.main)]
+
+
+@pytest.mark.parametrize(("program", "option"), CASES, ids=[f"{p.__name__[8:]} {o}" for p, o in CASES])
+def test_an_option_at_absurd_values(run, tmp_path, monkeypatch, program, option):
+    monkeypatch.chdir(tmp_path)
+    for name in ("run", "text.txt"):
+        (tmp_path / name).symlink_to(run / name)
+    (tmp_path / "folder").mkdir()
+    base, slow = PROGRAMS[program]
+    if slow:
+        monkeypatch.setattr(program, slow, reached)
+    for i, value in enumerate(VALUES):
+        left = [*base]
+        if option in left:
+            del left[left.index(option) : left.index(option) + 2]
+        left = [f"{part}{i}" if part == "own" else part for part in left]
+        code, out, err = call(program.main, *left, option, "folder" if value == "FOLDER" else value)
+        too_far = code == 1 and re.search(r"^error: iteration [12]: ", err, re.M)  # at a rate of 1e18
+        assert code in (0, 2) or too_far, (value, err)
+        if code == 2:
+            assert err.startswith("error: ")
+            assert out == ""
+            assert err.count("\n") == 1
+        assert all(c.isprintable() or c in "\n\t" for c in err + out), value
+        assert len(err) < 3000
+
+
+@pytest.mark.parametrize("program", [benchmark, check_gradients, evaluate, train])
+def test_threads(run, tmp_path, program):
+    own = {train: ["adding"], evaluate: [run / "run"]}
+    for threads in (100, 0, 65):
+        code, out, err = call(program.main, *own.get(program, []), "--threads", threads)
+        assert (code, out) == (2, "")
+        assert re.search(rf"threads is {threads}; allowed: 1 to 64", err), err
+        assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("lr", ["1e5", "1e9", "1e17", "1e30"])
+@pytest.mark.parametrize("model", ["scornn", "exprnn", "nc-gru"])
+def test_a_rate_that_goes_too_far(tmp_path, model, lr):
+    """An A so large that no U comes of it is one line that names it, exit code 1, and the last good checkpoint."""
+    line = ["adding", "--model", model, "--lr", lr, "--out", tmp_path / "own", *SMALL, "--reset-every", "1"]
+    code, _, err = call(train.main, *(line if model == "nc-gru" else line[:-2]))
+    if code == 0:
+        assert (lr, model) != ("1e17", "exprnn")
+        return
+    last = err.splitlines()[-1]
+    assert code == 1
+    assert re.match(r"error: iteration \d: ", last)
+    assert last.endswith("; the last good checkpoint is " + str(tmp_path / "own" / "last.safetensors"))

@@ -1,0 +1,170 @@
+"""What programs say where nobody hears it, and what they may not say: text that commands a terminal."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from ortho_ref.runs import load
+from scripts import evaluate, plot, train, training_speed
+from scripts.gpu import timing
+from scripts.timing.rounds import time_interleaved
+from tests.scripts.runs import ROOT, call
+
+TINY = [
+    "--hidden",
+    "6",
+    "--length",
+    "5",
+    "--batch",
+    "2",
+    "--iterations",
+    "20",
+    "--log-every",
+    "1",
+    "--eval-every",
+    "10",
+]
+FULL = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
+ENDS = [
+    "2>&-",
+    ">&-",
+    ">&- 2>&-",
+    *(pytest.param(end, marks=FULL) for end in ("2>/dev/full", ">/dev/full", ">/dev/full 2>&1")),
+    "2>&1 | head -1",
+    "2>&1 | true",
+]
+
+
+def in_shell(end, *arguments):
+    """Exit code, stdout and stderr of a program in bash, its streams redirected."""
+    command = '"$0" -W error -m "$@"'
+    line = f"{{ {command}; }} {end}; exit ${{PIPESTATUS[0]}}"
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    return subprocess.run(
+        ["bash", "-c", line, sys.executable, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
+    )
+
+
+def harmless(text):
+    return all(c.isprintable() or c in "\n\t" for c in text)
+
+
+@pytest.fixture(scope="module")
+def heard(tmp_path_factory):
+    """A run that was heard."""
+    folder = tmp_path_factory.mktemp("heard") / "run"
+    assert call(train.main, "adding", "--out", folder, *TINY)[0] == 0
+    return folder
+
+
+def weights(folder):
+    return {name: array.tobytes() for name, array in load(folder, "last").params.items()}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_a_run_that_nobody_hears(heard, tmp_path, end):
+    """It trains to its end, with its own exit code, to the same weights; there is no word of what could not be said."""
+    result = in_shell(end, "scripts.train", "adding", "--out", tmp_path / "run", *TINY)
+    assert result.returncode == 0, result.stderr
+    assert (tmp_path / "run" / "summary.json").exists()
+    assert weights(tmp_path / "run") == weights(heard)
+    assert "Traceback" not in result.stderr
+    assert "Exception" not in result.stderr
+
+
+@pytest.mark.parametrize("end", ["2>&-", "2>&1 | true", pytest.param("2>/dev/full", marks=FULL)])
+def test_an_error_that_nobody_hears(tmp_path, end):
+    """Its exit code is 2 all the same."""
+    result = in_shell(end, "scripts.train", "adding", "--lr", "nan", "--out", tmp_path / "run")
+    assert (result.returncode, result.stdout, result.stderr) == (2, "", "")
+
+
+@FULL
+def test_an_answer_that_cannot_be_written(heard):
+    """What is asked for is not there: one line, exit code 2; a reader that has read enough is no error."""
+    for end, code in ((">/dev/full", 2), (">&-", 0), ("| true", 0)):
+        result = in_shell(end, "scripts.evaluate", heard)
+        said = result.stderr.splitlines()
+        assert (result.returncode, len(said)) == (code, 2 if code else 1)
+        if code:
+            assert said[1] == "error: standard output cannot be written: No space left on device"
+    result = in_shell(">/dev/full", "scripts.check_gradients", "--only", "LSTM")
+    assert (result.returncode, result.stderr.count("\n")) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["\x1b[2J"],
+        ["adding", "--model", "\x1b[2J"],
+        ["adding", "--out", "/" + "x" * 5000],
+        ["adding", "--out", "/\x1b[2J/" + "x" * 5000],
+        ["text", "--file", "\x1b]0;title\x07"],
+        ["adding", "--\x1b[2J"],
+        ["adding", "--parametrize", "\u202e" + "x" * 5000],
+        ["x" * 10_000_000],
+    ],
+    ids=lambda arguments: ascii(arguments)[:40],
+)
+def test_hostile_arguments(arguments):
+    """One line; its end, which says what is allowed, is there."""
+    code, out, err = call(train.main, *arguments)
+    assert (code, out) == (2, "")
+    assert harmless(err)
+    assert err.count("\n") == 1
+    assert len(err) < 3000
+    assert err.startswith("error: ")
+
+
+def test_a_hostile_text(tmp_path):
+    """The sample of a text with escape sequences, line ends kept; it is as long as it should be."""
+    file, folder = tmp_path / "text.txt", tmp_path / "run"
+    file.write_bytes(b"\x1b[2J\x9b\x07\n\t ".replace(b"\x9b", "\x9b\u202e".encode()) * 200)
+    code, _, err = call(train.main, "text", "--file", file, "--out", folder, *TINY[:-4], "--eval-every", "20")
+    assert code == 0
+    assert harmless(err)
+    code, out, err = call(evaluate.main, folder, "--sample", 3000)
+    assert code == 0
+    assert harmless(out)
+    assert harmless(err)
+    sample = out.partition("\n")[2]
+    assert "\n" in sample
+    assert "\\x1b" in sample
+    assert len(sample) > 3000
+
+
+def test_a_hostile_run(heard, tmp_path):
+    """Words of its config in messages and pictures: no formula, no glyph that no font has, no line without end."""
+    for model in ("\x1b[2J", "$\\frac$ $x", "x" * 5_000_000):
+        folder = tmp_path / "$\\no$"
+        folder.mkdir(exist_ok=True)
+        config = json.loads((heard / "config.json").read_text()) | {"model": model, "task": model}
+        (folder / "config.json").write_text(json.dumps(config))
+        (folder / "metrics.jsonl").write_bytes((heard / "metrics.jsonl").read_bytes())
+        code, _, err = call(plot.main, folder, folder, "--out", tmp_path / "p.png")
+        assert code == 0, err
+        code, out, err = call(evaluate.main, folder)
+        assert (code, out) == (2, "")
+        assert harmless(err)
+        assert len(err) < 3000
+
+
+def test_a_clock_that_stands_still(monkeypatch):
+    """Times are numbers, their ratios too, and nobody waits."""
+    monkeypatch.setattr(time, "perf_counter", lambda: 7.0)
+    calls = []
+    times = time_interleaved({"a": lambda: calls.append(1), "b": lambda: None}, 3, 0.3)
+    assert all(value > 0 for values in times.values() for value in values)
+    assert len(calls) < 10_000
+    times = timing.interleaved({"a": lambda: None}, 3, 0.3, "cpu")
+    assert all(value > 0 for value in times["a"])
+    code, _, err = call(training_speed.main, "--only", "parenthesis", "--rounds", "1", "--seconds", "0")
+    assert code == 0, err
