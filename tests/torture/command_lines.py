@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, get_args
 import typer
 
 from ortho_ref.conformance.__main__ import parser
-from tests.torture.judging import judge
+from tests.torture.judging import WRONG, Verdict, judge
 from tests.torture.room import Outcome, Room
 
 COUNT = 640
@@ -154,8 +154,6 @@ def trial(room: Room, rng: random.Random) -> Outcome:
         outcome.add(module, judge(end, lambda: "" if named else "nothing was wrong with it", names))
         left = sorted(path.name for path in aside.iterdir() if path.name not in ("run", "adapter.py", "__pycache__"))
         if end["code"] == 2 and left:
-            from tests.torture.judging import WRONG, Verdict
-
             outcome.add(module, Verdict(WRONG, f"refused, and {', '.join(left)} is left"))
     return outcome
 

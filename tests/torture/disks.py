@@ -6,14 +6,14 @@ import os
 import random
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tests.torture.judging import SURVIVED, Verdict, judge
-from tests.torture.kills import _must_survive, _to_go_on
-from tests.torture.room import Outcome, Room, chosen, differs, end_of
+from tests.torture.judging import SURVIVED, Verdict, judge, must_survive
+from tests.torture.room import Outcome, Room, chosen, differs, end_of, to_go_on
 
 COUNT = 120
 ERRORS = (errno.ENOSPC, errno.EIO, errno.EDQUOT)
@@ -28,9 +28,9 @@ def trial(room: Room, rng: random.Random) -> Outcome:
 
 def _finish(room: Room, outcome: Outcome, name: str, folder: Path) -> Outcome:
     """With room on the disk."""
-    end = room.run("scripts.train", *_to_go_on(name, folder))
+    end = room.run("scripts.train", *to_go_on(name, folder))
     expected = room.expected["whole", name]
-    outcome.add("train to the end", _must_survive(judge(end, lambda: differs(expected, lambda: end_of(folder)))))
+    outcome.add("train to the end", must_survive(judge(end, lambda: differs(expected, lambda: end_of(folder)))))
     return outcome
 
 
@@ -52,9 +52,9 @@ def _call(room: Room, rng: random.Random, name: str) -> Outcome:
     with room.scratch() as aside:
         folder = aside / name
         if rng.random() < 0.3:
-            room.run("scripts.train", *_to_go_on(name, folder), at="update", number=rng.randint(2, 20), send=[9])
+            room.run("scripts.train", *to_go_on(name, folder), at="update", number=rng.randint(2, 20), send=[9])
             outcome.what += ", of a run that goes on"
-        end = room.run("scripts.train", *_to_go_on(name, folder), at=at, number=n, errno=number, lasting=lasting)
+        end = room.run("scripts.train", *to_go_on(name, folder), at=at, number=n, errno=number, lasting=lasting)
         outcome.add(f"train, {words}", _verdict(end, room, name, folder))
         return _finish(room, outcome, name, folder)
 
@@ -66,7 +66,7 @@ def _small_files(room: Room, rng: random.Random, name: str) -> Outcome:
     outcome = Outcome(f"{name}: files of at most {size} bytes")
     with room.scratch() as aside:
         folder = aside / name
-        end = room.run("scripts.train", *_to_go_on(name, folder), file_size=size)
+        end = room.run("scripts.train", *to_go_on(name, folder), file_size=size)
         outcome.add("train", _verdict(end, room, name, folder))
         return _finish(room, outcome, name, folder)
 
@@ -79,11 +79,12 @@ def _stdout(room: Room, rng: random.Random, name: str) -> Outcome:
         return outcome
     with room.scratch() as aside:
         folder = aside / name
-        end = room.run("scripts.train", *_to_go_on(name, folder), stdout="/dev/full")
-        outcome.add("train", judge(end, lambda: "exit code 0 for a result that nobody got", goes=True))
+        end = room.run("scripts.train", *to_go_on(name, folder), stdout="/dev/full")
+        expected = room.expected["whole", name]  # which is in the folder
+        outcome.add("train", judge(end, lambda: differs(expected, lambda: end_of(folder)), goes=True))
         for module, *words in (("scripts.evaluate", folder), ("ortho_ref.conformance", "list")):
             end = room.run(module, *words, stdout="/dev/full")
-            outcome.add(module, judge(end, lambda: "exit code 0 for a result that nobody got"))
+            outcome.add(module, judge(end, lambda: "exit code 0 for a result that nobody got", goes=True))
         return _finish(room, outcome, name, folder)
 
 
@@ -94,10 +95,10 @@ def _real(room: Room, rng: random.Random, name: str) -> Outcome:
     with room.scratch() as aside, mounted(aside / "disk") as disk:
         folder = disk / name
         if rng.random() < 0.3:
-            room.run("scripts.train", *_to_go_on(name, folder), at="update", number=rng.randint(2, 20), send=[9])
+            room.run("scripts.train", *to_go_on(name, folder), at="update", number=rng.randint(2, 20), send=[9])
             outcome.what += ", where a run goes on"
         _fill(disk / "filler", free)
-        end = room.run("scripts.train", *_to_go_on(name, folder))
+        end = room.run("scripts.train", *to_go_on(name, folder))
         outcome.add("train", _verdict(end, room, name, folder))
         (disk / "filler").unlink()
         return _finish(room, outcome, name, folder)
@@ -126,9 +127,9 @@ def can_mount() -> bool:
     """Whether this user may."""
     if sys.platform != "linux" or os.geteuid() != 0:
         return False
-    import tempfile
-
-    with tempfile.TemporaryDirectory() as folder, contextlib.suppress(subprocess.SubprocessError, OSError):
-        with mounted(Path(folder) / "disk"):
-            return True
-    return False
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            with mounted(Path(folder) / "disk"):
+                return True
+        except (subprocess.SubprocessError, OSError):
+            return False

@@ -54,64 +54,44 @@ RAISED = (
     "type('Own', (Exception,), {'__str__': lambda self: sys.exit(0), '__repr__': lambda self: sys.exit(0)})()",
 )
 
-#: What run returns instead; `r` are right answers.
+#: What run returns, with right answers in it: it may pass or not.
+RIGHT_INSIDE = (
+    *(
+        "{None: r['y'], **r}",
+        "{**r, '\\x1b[2J\\x07': 1}",
+        "{**r, 'x' * 10**6: 1}",
+        "Dict(r)",
+        "{Key('y'): r['y'], **r}",
+    ),
+    *("{k: v.astype(object) for k, v in r.items()}", "{k: np.matrix(v) for k, v in r.items()}", "{**r, 1: 2}"),
+    *("{k: v.astype(complex) for k, v in r.items()}", "{k: v.astype('f2') for k, v in r.items()}"),
+    *("{k: v.view([('a', 'f8')]) for k, v in r.items()}", "{k: Array(v) for k, v in r.items()}"),
+    *("{k: v.byteswap().view('>f8') for k, v in r.items()}", "{k: memoryview(v) for k, v in r.items()}"),
+    *("{k: np.asfortranarray(v) for k, v in r.items()}", "{k: v[::-1][::-1] for k, v in r.items()}"),
+    *("{k: Raiser.of(v) for k, v in r.items()}", "{k: v.tolist() for k, v in r.items()}", "{**r, '\\ud800': r['y']}"),
+)
+
+#: What run returns without them, `r` being right answers: it may not pass.
 RETURNED = (
     *("object()", "[]", "42", "'x'", "np.zeros(3)", "(k for k in r)", "iter(r)", "r.items()", "lambda: r", "type(r)"),
-    *(
-        "{}",
-        "{1: 2}",
-        "{None: r['y'], **r}",
-        "{(): 1, 'y': r['y']}",
-        "{**r, '\\x1b[2J\\x07': 1}",
-        "{'\\x1b[2J': r['y']}",
-    ),
-    *("{'\\u202e' * 50: r['y']}", "{**r, 'x' * 10**6: 1}", "{'\\ud800': r['y']}", "dict.fromkeys(r)", "{b'y': r['y']}"),
-    *("{k: v.tolist() for k, v in r.items()}", "{k: v.astype(object) for k, v in r.items()}", "{**r, 'd_a': 'x'}"),
+    *("{}", "{1: 2}", "{(): 1, 'y': r['y']}", "{'\\x1b[2J': r['y']}", "dict.fromkeys(r)", "{b'y': r['y']}"),
+    *("{'\\u202e' * 50: r['y']}", "{'\\ud800': r['y']}", "{**r, 'd_a': 'x'}", "{**r, 'd_a': None}", "NotImplemented"),
     *("{k: np.ma.masked_array(v, True) for k, v in r.items()}", "{**r, 'y': np.ma.masked_array(r['y'] * 2, True)}"),
-    *(
-        "{k: v.astype(complex) for k, v in r.items()}",
-        "{k: v.astype('f2') for k, v in r.items()}",
-        "{**r, 'd_a': None}",
-    ),
     *("{k: v.astype('U') for k, v in r.items()}", "{k: v.astype('S') for k, v in r.items()}", "{**r, 'd_a': np.nan}"),
-    *(
-        "{k: v.astype('m8[s]') for k, v in r.items()}",
-        "{k: v.view('V8') for k, v in r.items()}",
-        "{**r, 'd_a': 10**400}",
-    ),
-    *("{k: v.view([('a', 'f8')]) for k, v in r.items()}", "{k: v[None] for k, v in r.items()}", "{**r, 'd_a': True}"),
-    *("{k: v.T for k, v in r.items()}", "{k: v * np.nan for k, v in r.items()}", "{k: v[:0] for k, v in r.items()}"),
-    *("{k: np.lib.stride_tricks.as_strided(v, (10**6, 10**6), (0, 0)) for k, v in r.items()}", "{**r, 'd_a': np.inf}"),
+    *("{k: v.astype('m8[s]') for k, v in r.items()}", "{k: v.view('V8') for k, v in r.items()}"),
+    *("{**r, 'd_a': 10**400}", "{k: v[None] for k, v in r.items()}", "{**r, 'd_a': True}", "{**r, 'd_a': np.inf}"),
+    *("{k: v.T[..., None] for k, v in r.items()}", "{k: v * np.nan for k, v in r.items()}"),
+    *("{k: v[:0] for k, v in r.items()}", "{k: np.zeros(v.shape) for k, v in r.items()}", "{**r, 'd_a': r['y']}"),
+    "{k: np.lib.stride_tricks.as_strided(v, (10**6, 10**6), (0, 0)) for k, v in r.items()}",
     *("{k: np.broadcast_to(np.float64(0), (10**12,)) for k in r}", "{k: np.broadcast_to(0.0, (3,) * 30) for k in r}"),
+    *("{k: Liar.of(v * 2) for k, v in r.items()}", "{**r, 'd_a': Raiser.of(r['y'])}", "{**r, 'd_a': Everything()}"),
+    *("Dict({k: v * 2 for k, v in r.items()})", "{Key('y'): 0 * r['y']}", "{k: Array(v * 2) for k, v in r.items()}"),
+    *("Everything()", "{k: np.memmap('/dev/zero', v.dtype, 'r', 0, v.shape) for k, v in r.items()}", "Nested()"),
+    *("{**r, 'd_a': [float('nan')] * 10**5}", "case", "case.inputs", "case.outputs", "{**case.inputs, **case.outputs}"),
     *(
-        "{k: np.matrix(v) for k, v in r.items()}",
-        "{k: np.zeros(v.shape) for k, v in r.items()}",
-        "{**r, 'd_a': r['y']}",
-    ),
-    *(
-        "{k: Liar.of(v * 2) for k, v in r.items()}",
-        "{k: Raiser.of(v) for k, v in r.items()}",
-        "{**r, 'd_a': Raiser.of(r['y'])}",
-    ),
-    *("Dict(r)", "Dict({k: v * 2 for k, v in r.items()})", "{Key('y'): 0 * r['y']}", "{Key('y'): r['y'], **r}"),
-    *(
-        "{k: Array(v) for k, v in r.items()}",
-        "{k: Array(v * 2) for k, v in r.items()}",
-        "Everything()",
-        "{**r, 'd_a': Everything()}",
-    ),
-    *(
-        "{k: memoryview(v) for k, v in r.items()}",
-        "{k: np.memmap('/dev/zero', v.dtype, 'r', 0, v.shape) for k, v in r.items()}",
-    ),
-    *("{k: v.newbyteorder() if hasattr(v, 'newbyteorder') else v.byteswap() for k, v in r.items()}", "NotImplemented"),
-    *(
-        "{**r, 'd_a': [float('nan')] * 10**5}",
-        "Nested()",
-        "case",
-        "case.inputs",
-        "case.outputs",
-        "{**case.inputs, **case.outputs}",
+        "{k: v.byteswap() for k, v in r.items()}",
+        "{k: v * (1 + 1e-7) for k, v in r.items()}",
+        "{k: -v for k, v in r.items()}",
     ),
 )
 
@@ -224,7 +204,7 @@ REWRITTEN = (
     *("import ortho_ref.conformance.report as c; c.Report.ok = property(lambda self: True)",),
     *("import ortho_ref.conformance.runner as c; c.FAILED = c.PASSED",),
     *(
-        "import ortho_ref.conformance.case as c; [v.expected.update(a) for v in c.vectors() for a in [wrong(case)] if a and v.id == case.id]",
+        "import ortho_ref.conformance.case as c; [v.expected.update(wrong(case)) for v in c.vectors() if v.id == case.id]",
     ),
     *("sys.modules['ortho_ref.conformance.report'].Report.exit_code = 0", "sys.exit = lambda code=0: os._exit(0)"),
     *(
@@ -265,15 +245,9 @@ def _raises(room: Room, rng: random.Random) -> Outcome:
 
 
 def _returns(room: Room, rng: random.Random) -> Outcome:
-    own = rng.choice(RETURNED)
+    own = rng.choice([*RETURNED, *RIGHT_INSIDE])
     source = f"{BEGIN}{TYPES}\ndef run(case):\n    r = right(case)\n    return r and ({own})\n"
-    return _adapter(room, source, f"returns {own}", honest=None if _harmless(own) else False)
-
-
-def _harmless(own: str) -> bool:
-    """Whether what is returned has the right numbers in it, so that it may pass."""
-    wrong = ("* 2", "0 *", "zeros", "nan", "inf", "[:0]", "None", "d_a", "True", "fromkeys", "(3,)", "Everything")
-    return not any(word in own for word in wrong)
+    return _adapter(room, source, f"returns {own}", honest=None if own in RIGHT_INSIDE else False)
 
 
 def _does(room: Room, rng: random.Random) -> Outcome:

@@ -7,6 +7,7 @@ import json
 import os
 import random
 import shutil
+import socket
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,7 @@ from safetensors import safe_open
 
 from tests.torture import sealing
 from tests.torture.judging import WRONG, Verdict, judge
-from tests.torture.room import USES, Outcome, Room, any_of_the_files, chosen, contents, described
+from tests.torture.room import RUNS, USES, Outcome, Room, any_of_the_files, chosen, contents, described
 
 COUNT, FOLDERS = 1700, 60
 #: Uses of each, beside one more by chance: together they read every file.
@@ -427,8 +428,6 @@ def in_place_of(there: Path, rng: random.Random) -> Edit:
 
 
 def _socket(path: Path) -> None:
-    import socket
-
     with socket.socket(socket.AF_UNIX) as own:
         here = os.open(path.parent, os.O_RDONLY)  # a socket's path may not be long
         try:
@@ -460,8 +459,6 @@ def folders(room: Room, rng: random.Random) -> Outcome:
         end = room.run(use.module, *use.arguments(folder, aside))
         outcome.add(use, judge(end, lambda: "there is no run", (str(folder), name)))
         if kind != "missing" and "resume" in use.name:
-            from tests.torture.room import RUNS
-
             end = room.run("scripts.train", *RUNS["run"], "--out", folder)
             outcome.add("train", judge(end, lambda: "there is no place for a run", (str(folder),)))
     return outcome

@@ -9,10 +9,10 @@ from typing import Any
 SURVIVED, REFUSED, WRONG = "survived", "refused", "wrong"
 #: Characters that a refusal may have.
 LONGEST = 2100
-#: Lines on stderr of a run that goes, before it ends: `scripts.grid.run`, `scripts.train`, `scripts.grid.config`.
-_PROGRESS = re.compile(
-    r"(\d+/\d+  )?loss .*|[\d.]+ steps/s *|\S+ \S+ [━╸╺ ]+ +\d+/\d+ [-:\d]+ *|"  # a line of metrics; the bar at the end
-    r"stopping after this update; .*|SIG\w+: saved after .*|python -m .*|note: .*|\s*"
+#: Lines on stderr that may come before: of a run that goes (`scripts.grid.run`, `scripts.train`), of `evaluate`.
+_GOES = re.compile(
+    r"(\d+/\d+ +)?loss .*|[\d.]+ steps/s *|\S+ \S+ [━╸╺ ]+ +\d+/\d+ [-:\d]+ *|"  # a line of metrics; the bar at its end
+    r"stopping after this update; .*|SIG\w+: saved after .*|python -m .*|note: .*|\S+, n = \d+, .*|\s*"
 )
 
 
@@ -58,6 +58,11 @@ def judge(
     return _refusal(end, [*names], goes)
 
 
+def must_survive(verdict: Verdict) -> Verdict:
+    """Of a run to which nothing was done but that it was ended: to be refused is to have lost it."""
+    return Verdict(WRONG, f"lost: {verdict.why}") if verdict.kind == REFUSED else verdict
+
+
 def _misbehaved(end: dict[str, Any]) -> str:
     """A hang, a traceback, or characters that no program may print."""
     if end["code"] is None:
@@ -74,7 +79,7 @@ def _refusal(end: dict[str, Any], names: list[str], goes: bool) -> Verdict:
     *before, line = end["stderr"].splitlines() or [""]
     if not line.startswith("error: ") or not end["stderr"].endswith("\n"):
         return Verdict(WRONG, f"exit code {end['code']} without an error: {_tail(end['stderr'])}")
-    if before and not (goes and all(_PROGRESS.fullmatch(own) for own in before)):
+    if before and not (goes and all(_GOES.fullmatch(own) for own in before)):
         return Verdict(WRONG, f"{len(before) + 1} lines: {before[0]!r} ... {_tail(end['stderr'])}")
     if len(line) > LONGEST:
         return Verdict(WRONG, f"a line of {len(line)} characters: {line[:300]}")

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.scripts.runs import POINTS
-from tests.torture.judging import REFUSED, SURVIVED, WRONG, Verdict, judge, raw_characters, worst
-from tests.torture.room import READERS, RUNS, Outcome, Room, any_of_the_files, differs, end_of
+from tests.torture.judging import REFUSED, SURVIVED, WRONG, Verdict, judge, must_survive, raw_characters
+from tests.torture.room import READERS, RUNS, Outcome, Room, any_of_the_files, differs, end_of, to_go_on
 from tests.torture.room import chosen as chosen_run
 
 COUNT = 150
@@ -25,21 +25,14 @@ def trial(room: Room, rng: random.Random) -> Outcome:
         for _ in range(rng.choice([1, 1, 2, 3, 4])):
             ending, words = _ending(rng, room.calls[name])
             outcome.what += f"{'; ' if outcome.what else f'{name}: '}{words}"
-            end = room.run("scripts.train", *_to_go_on(name, folder), **ending)
+            end = room.run("scripts.train", *to_go_on(name, folder), **ending)
             outcome.add(f"train, {words}", _ended(end))
             for use in rng.sample(READERS, 2):
                 outcome.add(use, _read_between(room, use, name, folder, aside))
-        end = room.run("scripts.train", *_to_go_on(name, folder))
+        end = room.run("scripts.train", *to_go_on(name, folder))
         expected = room.expected["whole", name]
-        outcome.add("train to the end", _must_survive(judge(end, lambda: differs(expected, lambda: end_of(folder)))))
+        outcome.add("train to the end", must_survive(judge(end, lambda: differs(expected, lambda: end_of(folder)))))
     return outcome
-
-
-def _to_go_on(name: str, folder: Path) -> list[Any]:
-    """The command line that goes on, or begins where nothing has begun."""
-    if (folder / "config.json").exists():
-        return [RUNS[name][0], "--out", folder, "--resume"]
-    return [*RUNS[name], "--out", folder]
 
 
 def _ending(rng: random.Random, calls: dict[str, int]) -> tuple[dict[str, Any], str]:
@@ -84,11 +77,6 @@ def _read_between(room: Room, use: Any, name: str, folder: Path, aside: Path) ->
     return Verdict(SURVIVED, verdict.why) if verdict.kind == REFUSED else verdict
 
 
-def _must_survive(verdict: Verdict) -> Verdict:
-    """Nothing was damaged: to be refused is to have lost the run."""
-    return Verdict(WRONG, f"lost: {verdict.why}") if verdict.kind == REFUSED else verdict
-
-
 def race(room: Room, rng: random.Random) -> Outcome:
     """Three processes at one folder at once, to begin or to go on: each finishes or is refused; the result is right."""
     ways = rng.choice([("begin",) * 3, ("go on",) * 3, ("begin", "begin", "go on"), ("begin", "go on", "go on")])
@@ -100,15 +88,10 @@ def race(room: Room, rng: random.Random) -> Outcome:
         ends = _at_once(room, ways, folder, rng)
         for way, end in zip(ways, ends, strict=True):
             outcome.add(way, judge(end, lambda: "", (str(folder),)))
-        end = room.run("scripts.train", *_to_go_on("run", folder))
+        end = room.run("scripts.train", *to_go_on("run", folder))
         expected = room.expected["whole", "run"]
-        outcome.add("train to the end", _must_survive(judge(end, lambda: differs(expected, lambda: end_of(folder)))))
-    # two of three are refused, as it should be
-    return _as_survived(outcome)
-
-
-def _as_survived(outcome: Outcome) -> Outcome:
-    if worst(verdict for _, verdict in outcome.verdicts).kind == REFUSED:
+        outcome.add("train to the end", must_survive(judge(end, lambda: differs(expected, lambda: end_of(folder)))))
+    if outcome.kind == REFUSED:  # two of three are, as it should be
         outcome.verdicts = [(use, Verdict(SURVIVED, verdict.why)) for use, verdict in outcome.verdicts]
     return outcome
 

@@ -35,5 +35,6 @@ if __name__ == "__main__":
     try:
         print({"load": weights, "metrics": metrics}[sys.argv[1]](Path(sys.argv[2])))
     except (OSError, ValueError) as error:
-        print(f"error: {error}", file=sys.stderr)
+        # a path is said as it is; what is read from a file is not
+        print(f"error: {error}".replace(sys.argv[2], ascii(sys.argv[2])), file=sys.stderr)
         sys.exit(2)

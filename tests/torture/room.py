@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ortho_ref import checkpoint
-from ortho_ref.run_folder import LAST, METRICS_FILE, PREVIOUS, RUN_FILES
+from ortho_ref.run_folder import CONFIG, LAST, METRICS_FILE, PREVIOUS, RUN_FILES
 from tests.scripts.runs import Forks
 from tests.scripts.test_train import RUN
 from tests.scripts.test_train import end_of as left_by
@@ -56,6 +56,13 @@ def _resume(*more: str) -> Callable[[Path, Path], list[Any]]:
 def task_of(folder: Path) -> str:
     """The task of the run whose copy it is, whatever its config says by now."""
     return RUNS[folder.name][0]
+
+
+def to_go_on(name: str, folder: Path) -> list[Any]:
+    """The command line that goes on with a run, or begins it where nothing has begun."""
+    if (folder / CONFIG).exists():
+        return [RUNS[name][0], "--out", folder, "--resume"]
+    return [*RUNS[name], "--out", folder]
 
 
 USES = {
