@@ -195,8 +195,11 @@ class Elementwise(ABC):
         ValueError
             It is another optimizer's.
         """
-        if state.keys() != {"step", "buffers"}:
-            raise ValueError(f"state holds {sorted(state)}; expected ['buffers', 'step']")
+        if not isinstance(state, dict) or state.keys() != {"step", "buffers"}:
+            found = sorted(state) if isinstance(state, dict) else repr(state)
+            raise ValueError(f"state holds {found}; expected ['buffers', 'step']")
+        if unlike := sorted(state["step"].keys() ^ state["buffers"].keys()):
+            raise ValueError(f"state holds step or buffers of {', '.join(unlike)}; expected both")
         for name, own in state["buffers"].items():
             if own.keys() != self._initial.keys():
                 raise ValueError(f"state holds buffers {sorted(own)} of {name}; expected {sorted(self._initial)}")

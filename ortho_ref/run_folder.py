@@ -336,9 +336,25 @@ def read_state(run: Path, which: str) -> Record:
     for this run.
     """
     try:
-        return _state(run, which)
+        state = _state(run, which)
+        _check_time(run, which, state)
     except DamagedFile as error:
         raise DamagedRun(error.path, error.reason, choices(run)) from None
+    return state
+
+
+def _check_time(run: Path, which: str, state: Record) -> None:
+    """DamagedFile where a checkpoint is not the one that a later file, if that is whole, knows of."""
+    if which == "best":
+        last = None
+        with contextlib.suppress(OSError, ValueError):
+            last = _state(run, "last")
+        if last is not None:
+            _check_best(run, last)
+    if which == "last" and (run / SUMMARY).exists():
+        summary = _summary(run)
+        if any(state[name] != summary[name] for name in ("metrics_size", "metrics_sha256")):
+            raise DamagedFile(run / LAST, f"it is not the one that {SUMMARY} is of")
 
 
 def _state(run: Path, which: str) -> Record:

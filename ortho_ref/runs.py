@@ -203,6 +203,7 @@ class TrainingRun(Trainer):
                 raise ValueError(f"{name} is {value!r}; {path} has {state['settings'].get(name)!r}")
         _check_same(path, _forms(self.params, self.buffers), _forms(state["params"], state["buffers"]))
         _check_moments(path, state["optimizer"], state["params"])
+        _check_finite(path, state)
         self.load(state)
         self._best = state["best"]
 
@@ -249,6 +250,7 @@ def load(run: Path | str, which: str | None = None) -> Loaded:
     params, buffers = state["params"], state["buffers"]
     network = models.network(**config["network"])
     _check_sizes(path, network, params)
+    _check_finite(path, {"params": params, "buffers": buffers})
     _check_same(path, _forms(*network.init(np.random.default_rng(0), _dtype(params))), _forms(params, buffers))
     return Loaded(network, params, buffers)
 
@@ -371,17 +373,30 @@ def _form(value: Any) -> str:
 
 
 def _check_moments(path: Path, tree: Any, params: Params) -> None:
-    """ValueError unless arrays that an optimizer keeps for a parameter have its size."""
-    for name, value in tree.items() if isinstance(tree, dict) else ():
-        if name in params and isinstance(value, dict):
-            size = params[name].size * (2 if params[name].dtype.kind == "c" else 1)
-            for key, own in value.items():
-                if not is_array(own) or own.size != size:
-                    raise ValueError(
-                        f"{path}: the optimizer's {key} of {name} is {_form(own)}; expected {size} numbers"
-                    )
-        else:
+    """ValueError unless what an optimizer keeps by parameters' names is of these, in their sizes and precision."""
+    if not isinstance(tree, dict):
+        return
+    if not tree.keys().isdisjoint(params) and (others := sorted(tree.keys() - params.keys())):
+        raise ValueError(f"{path}: the optimizer knows {', '.join(others)}, which the network has not")
+    for name, value in tree.items():
+        if name not in params or not isinstance(value, dict):
             _check_moments(path, value, params)
+            continue
+        parameter = params[name]
+        expected = f"{parameter.size * (2 if parameter.dtype.kind == 'c' else 1)} numbers, {parameter.real.dtype}"
+        for key, own in value.items():
+            found = f"{own.size} numbers, {own.dtype}" if is_array(own) else type(own).__name__
+            if found != expected:
+                raise ValueError(f"{path}: the optimizer's {key} of {name} is {found}; expected {expected}")
+
+
+def _check_finite(path: Path, tree: Any, where: str = "") -> None:
+    """ValueError for an array with an entry that is not finite: none is saved."""
+    if isinstance(tree, dict | list | tuple):
+        for name, value in tree.items() if isinstance(tree, dict) else enumerate(tree):
+            _check_finite(path, value, f"{where}/{name}" if where else f"{name}")
+    elif is_array(tree) and tree.dtype.kind in "fc" and not np.isfinite(tree).all():
+        raise ValueError(f"{path}: {where} has an entry that is not finite")
 
 
 def _dtype(params: Params) -> np.dtype:

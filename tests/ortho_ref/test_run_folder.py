@@ -125,6 +125,18 @@ def test_a_best_of_another_time(finished, tmp_path):
         read_by("resume", out)
 
 
+def test_a_reader_of_the_best_knows_the_last(finished, half_done, tmp_path):
+    """An older best, and an older last beside a summary, are not taken for the run's."""
+    out = shutil.copytree(finished, tmp_path / "run")
+    state = checkpoint.load(out / "best.safetensors")
+    checkpoint.save(out / "best.safetensors", state | {"best": state["best"] + 1})
+    with pytest.raises(DamagedFile, match=r"best\.safetensors is damaged: its loss is .*; the smallest so far is "):
+        load(out)
+    shutil.copy(out / "previous.safetensors", out / "last.safetensors")
+    with pytest.raises(DamagedFile, match=r"last\.safetensors is damaged: it is not the one that summary\.json is of"):
+        load(out, "last")
+
+
 def test_an_edited_rate(finished, tmp_path):
     """The config is what the weights were made by: another rate, with a seal of its own, fits no checkpoint."""
     out = shutil.copytree(finished, tmp_path / "run")
@@ -294,6 +306,10 @@ def test_a_checkpoint_that_says_what_cannot_be(half_done, tmp_path, path, value,
     ("name", "value", "message"),
     [
         ("optimizer", {"*": 1}, "state "),
+        ("optimizer/buffers/readout.c", {}, "the optimizer knows readout.c, which the network has not"),
+        ("optimizer/step", {}, "state holds step or buffers of "),
+        ("optimizer/buffers/readout.b/v", np.zeros(110), r"is 110 numbers, float64; expected 110 numbers, float32"),
+        ("params/readout.b", np.full(110, np.inf, np.float32), r"params/readout\.b has an entry that is not finite"),
         (
             "params/layer0.W_r",
             np.zeros((6, 30)),
@@ -304,7 +320,7 @@ def test_a_checkpoint_that_says_what_cannot_be(half_done, tmp_path, path, value,
         (
             "optimizer/buffers/readout.b/m",
             np.zeros(1, np.float32),
-            r"the optimizer's m of readout\.b is float32 ",
+            r"the optimizer's m of readout\.b is 1 numbers, ",
         ),
     ],
 )
