@@ -190,6 +190,8 @@ class Room:
     def lines_of_the_run(self, name: str, state: str, folder: Path) -> bool:
         """Whether the folder's metrics are what a run that was killed could have left: its lines, from the first to one
         that its checkpoint records or a later one; of a finished run all."""
+        if not (folder / METRICS_FILE).is_file():
+            return False
         try:
             lines = (folder / METRICS_FILE).read_bytes().split(b"\n")[:-1]
             own = (self.state(name, "finished") / METRICS_FILE).read_bytes().split(b"\n")
@@ -248,6 +250,8 @@ class Room:
 def end_of(folder: Path) -> dict[str, Any]:
     """All that a finished run leaves, but for the checkpoint before the last: where it is depends on where the run was
     stopped.  What a checkpoint says of the config goes with the config."""
+    if strange := [path.name for path in folder.iterdir() if not path.is_file()]:  # some would be read for ever
+        raise ValueError(f"{', '.join(strange)} is no file")
     whole: dict[str, Any] = left_by(folder)
     for name in ("last", "best"):
         del whole[name]["config_sha256"]
