@@ -16,6 +16,10 @@ from numpy.typing import DTypeLike
 Array: TypeAlias = Any  # numpy.ndarray or cupy.ndarray; the two share no base class
 
 
+#: Arrays of NumPy that are no plain ones: what is computed of them is something else, without a word.
+NOT_PLAIN = np.ma.MaskedArray | np.matrix
+
+
 class NotFiniteError(FloatingPointError, ValueError):
     """An array or a number that is not finite where only finite ones are allowed."""
 
@@ -122,6 +126,7 @@ def register(root: str, library: ArrayLibrary) -> None:
     library : ArrayLibrary
         What serves them.
     """
+    _ROOTS.clear()
     _LOADERS[root] = lambda: library
     _LOADED[root] = library
     _DEVICES[library.device] = root
@@ -135,7 +140,30 @@ def _load(root: str) -> ArrayLibrary:
 
 def is_array(value: object) -> bool:
     """True for host and device arrays; False for Python and NumPy scalars, None, containers."""
-    return type(value).__module__.partition(".")[0] in _LOADERS and not isinstance(value, np.generic | np.dtype)
+    return _root(type(value)) != ""
+
+
+#: Type -> the package in which it lives, "" where it is no array's; looked up at every step of every cell.
+_ROOTS: dict[type, str] = {}
+
+
+def _root(kind: type) -> str:
+    root = _ROOTS.get(kind)
+    if root is None:
+        root = kind.__module__.partition(".")[0]
+        root = root if root in _LOADERS and not issubclass(kind, np.generic | np.dtype) else ""
+        if issubclass(kind, NOT_PLAIN):
+            return "masked" if issubclass(kind, np.ma.MaskedArray) else "matrix"
+        _ROOTS[kind] = root
+    return root
+
+
+#: What is wrong with them, and what to do.
+_REFUSED = {
+    "masked": "a MaskedArray, whose mask would be ignored; allowed: a plain array, as by .filled(0), and where a "
+    "function has an argument mask that",
+    "matrix": "a numpy.matrix, whose * is another product; allowed: a plain array, as by numpy.asarray",
+}
 
 
 def library_of(*values: object) -> ArrayLibrary:
@@ -154,9 +182,12 @@ def library_of(*values: object) -> ArrayLibrary:
     Raises
     ------
     TypeError
-        Host and device arrays are mixed.
+        Host and device arrays are mixed, or one is a masked array or a numpy.matrix.
     """
-    roots = {type(value).__module__.partition(".")[0] for value in values if is_array(value)}
+    roots = {_root(type(value)) for value in values}
+    roots.discard("")
+    if not roots.isdisjoint(_REFUSED):
+        raise TypeError(f"an array is {next(_REFUSED[root] for root in roots if root in _REFUSED)}")
     if len(roots) > 1:
         raise TypeError(
             f"arrays of different libraries in one call: {', '.join(sorted(roots))}; move them to one device"

@@ -33,15 +33,32 @@ def tuple_of(items: schema.Schema) -> schema.Schema:
     return schema.record({"$tuple": schema.list_of(items)})
 
 
-def save(path: Path, tree: dict[str, Any], old: Path | None = None) -> None:
-    """Write the tree to `path`; what was there before stays as `old`, if given.  Device arrays are moved to the host.
+def save(path: Path, tree: dict[str, Any], form: schema.Schema = schema.ANY, old: Path | None = None) -> None:
+    """Write a tree.
 
-    OSError, naming path, if that fails; TypeError and ValueError, naming the place in the tree, for what a checkpoint
-    cannot hold: a number that is no array and is not finite, an integer of more than `files.DIGITS` digits.
+    Parameters
+    ----------
+    path : Path
+        The file.
+    tree : dict
+        Device arrays are moved to the host.
+    form : dict
+        The schema of the tree, with `ARRAY` for arrays; any unless given.
+    old : Path, optional
+        What was there before stays under this name.
+
+    Raises
+    ------
+    OSError
+        Naming path, if that fails.
+    TypeError, ValueError
+        Naming the place in the tree, for what a checkpoint cannot hold: a number that is no array and is not finite, an
+        integer of more than `files.DIGITS` digits, what does not fit the schema.
     """
     tensors: dict[str, np.ndarray] = {}
     skeleton = _encode(to_host(tree), "", tensors)
     files.check_depth(skeleton)
+    schema.check(skeleton, {"type": "object"} | form, "the tree")
     text = files.to_json(skeleton)
     hashes = files.to_json({name: _hash(array) for name, array in tensors.items()})
     metadata = {"format": FORMAT, "tree": text, "tensors": hashes, "sha256": _seal(FORMAT, text, hashes)}

@@ -154,6 +154,7 @@ def accuracy(loss: float, outputs: Array, y: Array, mask: Array | None = None) -
     float
         From 0 to 1.
     """
+    xp_of(outputs, y, mask)
     right = outputs.reshape(*y.shape, -1).argmax(axis=-1) == y
     return float((right if mask is None else right[mask]).mean())
 
@@ -197,6 +198,7 @@ def within(loss: float, outputs: Array, y: Array, mask: Array | None = None) -> 
     ----------
     Hochreiter and Schmidhuber 1997, the adding task.
     """
+    xp_of(outputs, y, mask)
     right = abs(outputs - y) < 0.04
     return float((right if mask is None else right[mask]).mean())
 

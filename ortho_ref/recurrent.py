@@ -408,7 +408,7 @@ class Recurrent:
         for name, delta in deltas.items():
             _check_array(f"delta of {name}", delta, params[name].shape, params[name].dtype)
         moved = {
-            name: library_of(params[name]).xp.asarray(params[name] - deltas[name])
+            name: library_of(params[name], deltas[name]).xp.asarray(params[name] - deltas[name])
             for name in params
             if name.partition(".")[0] not in buffers
         }
@@ -480,6 +480,7 @@ def _array(value: Any) -> Any:
 def _check_array(argument: str, array: Any, shape: tuple[int, ...], dtype: Any) -> None:
     if not is_array(array):
         raise TypeError(f"{argument} is a {type(array).__name__}; expected an array of shape {shape}")
+    library_of(array)
     if array.shape != shape:
         raise ValueError(f"{argument} has shape {array.shape}; expected {shape}")
     if array.dtype != dtype:

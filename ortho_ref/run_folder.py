@@ -104,7 +104,7 @@ STATE = schema.record(
         "settings": schema.mapping(schema.optional(schema.NUMBER)),
         "iteration": _COUNT,
         "params": schema.mapping(checkpoint.ARRAY),
-        "buffers": schema.mapping(schema.mapping(schema.either(checkpoint.ARRAY, schema.NUMBER))),
+        "buffers": schema.mapping({"type": "object"}),
         "optimizer": {"type": "object"},
         "carried": schema.optional(
             schema.list_of(schema.either(checkpoint.ARRAY, checkpoint.tuple_of(checkpoint.ARRAY)))
@@ -326,7 +326,7 @@ def write_state(run: Path, name: str, state: Record, metrics: Metrics) -> None:
     """Write a checkpoint, after the metrics; what was the last one is the previous one then."""
     whole = state | {"config_sha256": metrics.config_sha256} | metrics.state()
     metrics.sync()
-    checkpoint.save(run / CHECKPOINTS[name], whole, run / PREVIOUS if name == "last" else None)
+    checkpoint.save(run / CHECKPOINTS[name], whole, STATE, run / PREVIOUS if name == "last" else None)
 
 
 def read_state(run: Path, which: str) -> Record:
@@ -335,26 +335,28 @@ def read_state(run: Path, which: str) -> Record:
     FileNotFoundError if there is none; ValueError if it is of another format; DamagedRun if it is not what was written
     for this run.
     """
+    # before the checkpoint: a run that is on may end meanwhile
+    summary = _summary(run) if which == "last" and (run / SUMMARY).exists() else None
     try:
         state = _state(run, which)
-        _check_time(run, which, state)
+        if which == "best":
+            _check_best_by_last(run)
+        if summary is not None and any(state[name] != summary[name] for name in ("metrics_size", "metrics_sha256")):
+            raise DamagedFile(run / LAST, f"it is not the one that {SUMMARY} is of")
+    except DamagedRun:  # of the config; no checkpoint goes on without it
+        raise
     except DamagedFile as error:
         raise DamagedRun(error.path, error.reason, choices(run)) from None
     return state
 
 
-def _check_time(run: Path, which: str, state: Record) -> None:
-    """DamagedFile where a checkpoint is not the one that a later file, if that is whole, knows of."""
-    if which == "best":
-        last = None
-        with contextlib.suppress(OSError, ValueError):
-            last = _state(run, "last")
-        if last is not None:
-            _check_best(run, last)
-    if which == "last" and (run / SUMMARY).exists():
-        summary = _summary(run)
-        if any(state[name] != summary[name] for name in ("metrics_size", "metrics_sha256")):
-            raise DamagedFile(run / LAST, f"it is not the one that {SUMMARY} is of")
+def _check_best_by_last(run: Path) -> None:
+    """DamagedFile where the best checkpoint is not the one that the last, if that is whole, knows of."""
+    try:
+        last = _state(run, "last")
+    except (OSError, ValueError):
+        return
+    _check_best(run, last)
 
 
 def _state(run: Path, which: str) -> Record:
@@ -486,7 +488,3 @@ def _summary(run: Path) -> Record:
     except DamagedFile as error:
         reason = f"{error.reason}; remove it, and resume the run, which writes it again"
         raise DamagedRun(error.path, reason) from None
-
-
-def _size(path: Path) -> int:
-    return path.stat().st_size

@@ -60,7 +60,7 @@ class TrainingRun(Trainer):
 
     def __post_init__(self) -> None:
         for name in ("iterations", "log_every", "evaluate_every", "checkpoint_every"):
-            check_integer(name, getattr(self, name))
+            check_integer(name, getattr(self, name), most=run_folder.MOST)
         super().__post_init__()
         self._best: float | None = None
         self._still_held: Callable[[], None] = lambda: None

@@ -90,8 +90,8 @@ def forward(cell: Cell, weights: Weights, x: Array, h0: State | None = None) -> 
     ----------
     [bp:bptt], docs/equations.md.
     """
-    xp = xp_of(x, *weights.values())
     h = zero_state(cell, weights, x.shape[1]) if h0 is None else h0
+    xp = xp_of(x, *parts_of(cell, h), *weights.values())
     history, caches = [h], []
     for x_t in x:
         h, cache = cell.step_forward(weights, x_t, h)  # [bp:bptt/forward]
@@ -126,8 +126,8 @@ def backward(cell: Cell, weights: Weights, tape: Tape, dh: Array, dh_T: State | 
     ----------
     [bp:bptt], docs/equations.md.
     """
-    xp = xp_of(dh, *weights.values())
     g = zero_state(cell, weights, dh.shape[1]) if dh_T is None else dh_T
+    xp = xp_of(dh, *parts_of(cell, g), *weights.values())
     dx, dweights = [], {name: xp.zeros_like(weight) for name, weight in weights.items()}
     for dh_t, cache in zip(dh[::-1], reversed(tape.caches), strict=True):
         g_h, *rest = parts_of(cell, g)

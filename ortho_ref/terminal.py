@@ -14,6 +14,7 @@ import os
 import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
+from typing import TextIO, cast
 
 #: Characters of a message, unless said otherwise: two screens.
 LIMIT = 2000
@@ -119,6 +120,11 @@ class Stream(io.TextIOBase):
     def __init__(self, name: str) -> None:
         self.name = name
         self.error: OSError | None = None
+
+    @property
+    def file(self) -> TextIO:
+        """Itself, for what asks for an open file."""
+        return cast(TextIO, self)
 
     def write(self, text: str) -> int:
         """Write a text, or drop it; characters that the stream cannot encode are escaped."""

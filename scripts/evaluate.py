@@ -69,8 +69,8 @@ def main(
             if value is not None and not isinstance(task, Text):
                 raise ValueError(f"--{option} is for text; {config['task']} has none")
     except DamagedRun as error:
-        whole = " | ".join(error.choices)
-        fail(f"{error.damage}; whole: --which {whole}" if whole else error)
+        whole = ", ".join(f"--which {name}" for name in error.choices)
+        fail(f"{error.damage}; whole: {whole}" if whole else error)
     except BAD_INPUT as error:
         fail(error)
     say(f"{config['model']}, n = {config['hidden']}, {config['task']}; baseline loss {task.baseline:.4g}")

@@ -64,8 +64,8 @@ def main(task: str, **values: Any) -> None:
     except FloatingPointError as error:
         fail(f"{error}; the last good checkpoint is {out / LAST}", 1)
     except DamagedRun as error:
-        how = f"; to go on from a whole checkpoint: {to_go_on} --which {' | '.join(error.choices)}"
-        fail(f"{error.damage}{how if error.choices else ''}")
+        whole = ", ".join(error.choices)
+        fail(f"{error.damage}; whole: {whole}; to go on: {to_go_on} --which {error.choices[0]}" if whole else error)
     except BAD_INPUT as error:
         fail(error)
     except KeyboardInterrupt:

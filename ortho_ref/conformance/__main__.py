@@ -124,7 +124,7 @@ def _run(given: argparse.Namespace) -> int:
         signal.signal(signal.SIGTERM, before)
     failed = _written(given.report, report.as_json() + "\n") if given.report is not None else None
     STDOUT.error = None
-    report.print(STDOUT)
+    report.print(STDOUT.file)
     if STDOUT.error is not None:
         STDERR.say(f"the table cannot be written: {STDOUT.error.strerror}")
     if stopped:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ortho_ref.backend import NOT_PLAIN
 from ortho_ref.conformance.case import Arrays, Vector
 from ortho_ref.terminal import cut
 
@@ -108,7 +109,7 @@ def _compared(
     low: np.ndarray | None,
     high: np.ndarray | None,
 ) -> Comparison:
-    if isinstance(given, np.ma.MaskedArray) or not isinstance(given, np.ndarray | np.generic):
+    if isinstance(given, NOT_PLAIN) or not isinstance(given, np.ndarray | np.generic):
         return Comparison(np.inf, limit, f"is a {cut(type(given).__name__, _NAME)}; expected a NumPy array")
     if given.dtype.kind not in "fiub":
         advice = "; a complex array is a last axis of 2" if given.dtype.kind == "c" else ""

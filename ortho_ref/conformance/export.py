@@ -16,6 +16,8 @@ from ortho_ref.conformance.case import MANIFEST, Vector, select
 from ortho_ref.conformance.compare import scales, tolerance
 from ortho_ref.conformance.programs import case_file
 
+#: Of the manifest.
+FORMAT = "ortho_ref exported cases 1"
 INPUT, EXPECTED, CONTROL = "input.safetensors", "expected.safetensors", "control.safetensors"
 
 
@@ -95,7 +97,12 @@ def _fill(folder: Path, chosen: Sequence[Vector], dtype: str) -> None:
             limits |= {f"high:{name}": a for name, a in vector.high.items()}
             arrays = {name: np.array(a, order="C") for name, a in (vector.expected | limits).items()}
             files.write(own / EXPECTED, save(arrays))
-    manifest = {"kit": ortho_ref.__version__, "dtype": dtype, "cases": [_entry(v, dtype) for v in chosen]}
+    manifest = {
+        "format": FORMAT,
+        "kit": ortho_ref.__version__,
+        "dtype": dtype,
+        "cases": [_entry(v, dtype) for v in chosen],
+    }
     files.write(folder / MANIFEST, (json.dumps(manifest, indent=1) + "\n").encode())
 
 

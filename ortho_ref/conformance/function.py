@@ -18,6 +18,7 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 import numpy as np
 
 import ortho_ref
+from ortho_ref.backend import NOT_PLAIN
 from ortho_ref.conformance.case import Arrays
 from ortho_ref.conformance.differences import NearKinkError, each_entry, random_directions, slope_along
 from ortho_ref.conformance.report import FAILED, PASSED, Printed
@@ -268,7 +269,7 @@ class _Loss:
         alone = not isinstance(found, Mapping)
         outputs = {}
         for name, value in ({"": found} if alone else found).items():
-            if not isinstance(value, np.ndarray | np.generic | float | int):
+            if not isinstance(value, np.ndarray | np.generic | float | int) or isinstance(value, NOT_PLAIN):
                 raise TypeError(
                     f"{_called(name)} is a {type(value).__name__}; allowed: a NumPy array, or a dict of them"
                 )
@@ -407,7 +408,7 @@ def _gradient(name: str, array: np.ndarray, gradients: Mapping[str, Any]) -> tup
     value = gradients.get(name)
     if value is None:
         return array, "is missing" if name not in gradients else "is None; expected a NumPy array"
-    if not isinstance(value, np.ndarray | np.generic | float | int) or isinstance(value, np.ma.MaskedArray):
+    if not isinstance(value, np.ndarray | np.generic | float | int) or isinstance(value, NOT_PLAIN):
         return array, f"is a {type(value).__name__}; expected a NumPy array"
     value = np.asarray(value)
     allowed = ("float64", "complex128") if array.dtype.kind == "c" else ("float64",)
@@ -425,7 +426,7 @@ def _checked_inputs(inputs: Mapping[str, Any]) -> Arrays:
     if not isinstance(inputs, Mapping):
         raise TypeError(f"inputs is a {type(inputs).__name__}; allowed: a dict of NumPy arrays by name")
     for name, array in inputs.items():
-        if not isinstance(array, np.ndarray) or isinstance(array, np.ma.MaskedArray):
+        if not isinstance(array, np.ndarray) or isinstance(array, NOT_PLAIN):
             raise TypeError(f"inputs[{name!r}] is a {type(array).__name__}; allowed: a NumPy array")
         if array.dtype not in (np.float64, np.complex128) and array.dtype.kind not in "iub":
             raise ValueError(f"inputs[{name!r}] is {array.dtype}; allowed: float64, complex128, integers, bool")

@@ -17,6 +17,8 @@ from safetensors.numpy import load_file, save
 from ortho_ref.conformance.case import Case
 from ortho_ref.conformance.implementation import Broken, Refused, Run
 
+#: Of the file with a case's inputs, in its metadata.
+FORMAT = "ortho_ref conformance case 1"
 REFUSED, NOT_SUPPORTED = 3, 77  # exit codes
 DAY = 86_400
 
@@ -124,6 +126,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 def case_file(case: Case) -> bytes:
     """A case as a safetensors file: its inputs, and id, kind, config, dtype and outputs in the metadata."""
     metadata = {
+        "format": FORMAT,
         "id": case.id,
         "kind": case.kind,
         "config": json.dumps(case.config),

@@ -14,6 +14,8 @@ from ortho_ref.terminal import cut, shown
 
 PASSED, FAILED, PARTIAL, UNSUPPORTED = "passed", "failed", "partial", "unsupported"
 STATUSES = (PASSED, FAILED, PARTIAL, UNSUPPORTED)
+#: Of the report as JSON.
+FORMAT = "ortho_ref conformance report 1"
 _FEW = 10
 _TRACEBACK = 10_000  # characters
 
@@ -223,6 +225,7 @@ class Report(Printed):
     def as_json(self) -> str:
         """The whole report; numbers that are not finite as null."""
         document = {
+            "format": FORMAT,
             "kit": ortho_ref.__version__,
             "dtype": self.dtype,
             "ok": self.ok,

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ortho_ref.backend import NOT_PLAIN
 from ortho_ref.conformance import programs
 from ortho_ref.conformance.case import DTYPES, Arrays, Case, Vector, select
 from ortho_ref.conformance.compare import compare
@@ -142,7 +143,8 @@ def run_one(run: Run, vector: Vector, dtype: str) -> tuple[Result, Arrays]:
     if problem := _unlike_outputs(outputs) or _modified(case, vector.given(dtype)):
         return Result(id, FAILED, message=problem), {}
     compared = compare(vector, outputs, dtype)
-    known = {name: np.asarray(outputs[name]) for name in compared if isinstance(outputs[name], np.ndarray | np.generic)}
+    plain = [name for name in compared if isinstance(outputs[name], np.ndarray | np.generic)]
+    known = {name: np.asarray(outputs[name]) for name in plain if not isinstance(outputs[name], NOT_PLAIN)}
     missing = tuple(name for name in vector.expected if name not in outputs)
     others = [cut(str(name), 100) for name in outputs if name not in vector.expected]
     unknown = f"not outputs of this case: {', '.join(others[:5])}" if missing and others else ""

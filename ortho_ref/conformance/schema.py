@@ -2,6 +2,9 @@
 
 from ortho_ref import files
 from ortho_ref.conformance.case import DTYPES, FORMAT, KINDS, MANIFEST_FORM
+from ortho_ref.conformance.export import FORMAT as export_format
+from ortho_ref.conformance.programs import FORMAT as case_format
+from ortho_ref.conformance.report import FORMAT as report_format
 from ortho_ref.conformance.report import STATUSES
 from ortho_ref.schema import BOOLEAN, NUMBER, TEXT, Schema, integer, list_of, mapping, one_of, optional, record
 
@@ -27,7 +30,8 @@ def report() -> Schema:
         }
     )
     counts = record({status: integer(0, MOST) for status in STATUSES})
-    return record({"kit": TEXT, "dtype": one_of(*DTYPES), "ok": BOOLEAN, "counts": counts, "cases": list_of(case)})
+    own = {"format": one_of(report_format), "kit": TEXT, "dtype": one_of(*DTYPES)}
+    return record(own | {"ok": BOOLEAN, "counts": counts, "cases": list_of(case)})
 
 
 def manifest() -> Schema:
@@ -50,15 +54,15 @@ def exported() -> Schema:
             "scales": mapping(NUMBER),
         }
     )
-    return record({"kit": TEXT, "dtype": one_of(*DTYPES), "cases": list_of(case)})
+    own = {"format": one_of(export_format), "kit": TEXT, "dtype": one_of(*DTYPES)}
+    return record(own | {"cases": list_of(case)})
 
 
 def metadata() -> Schema:
     """The schema of an input file's safetensors metadata, strings all."""
     json_text = TEXT | {"contentMediaType": "application/json"}
-    return record(
-        {"id": TEXT, "kind": one_of(*KINDS), "config": json_text, "dtype": one_of(*DTYPES), "outputs": json_text}
-    )
+    own = {"format": one_of(case_format), "id": TEXT, "kind": one_of(*KINDS), "dtype": one_of(*DTYPES)}
+    return record(own | {"config": json_text, "outputs": json_text})
 
 
 def schema() -> Schema:

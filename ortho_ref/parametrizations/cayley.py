@@ -200,7 +200,7 @@ def cayley_pullback(A_tilde: Array, D: Array, U: Array, dU: Array) -> Array:
     Array (n, n)
         Exactly skew.
     """
-    V = A_tilde.T @ dU @ (xp_of(U).diag(D) + U.T)  # [ncgru:6]
+    V = A_tilde.T @ dU @ (xp_of(U, dU).diag(D) + U.T)  # [ncgru:6]
     return V.T - V  # [ncgru:5]
 
 

@@ -14,7 +14,7 @@ from ortho_ref.backend import DeviceError, to_device
 from ortho_ref.terminal import LIMIT, STDERR, STDOUT, open_standard_streams, shown
 
 #: Standard error; what cannot be written there is dropped, and ends no run.
-console = Console(file=STDERR, emoji=False)
+console = Console(file=STDERR.file, emoji=False)
 
 #: What bad input, or more of it than fits in memory, raises: one line and exit code 2.
 BAD_INPUT = (ValueError, TypeError, OSError, DeviceError, MemoryError)
@@ -136,7 +136,7 @@ def give(what: RenderableType, least_width: int = 0) -> None:
             STDOUT.give(what)
         else:
             STDOUT.error = None
-            own = Console(file=STDOUT)
+            own = Console(file=STDOUT.file)
             own.width = max(own.width, least_width)
             own.print(what, highlight=False)
             STDOUT.check()

@@ -729,7 +729,7 @@ def test_checkpoints_every_so_many_updates(tmp_path, text, monkeypatch):
     monkeypatch.setattr(
         checkpoint,
         "save",
-        lambda path, state, old: (saved.append((path.name, state["iteration"])), right(path, state, old)),
+        lambda path, state, *rest: (saved.append((path.name, state["iteration"])), right(path, state, *rest)),
     )
     rising(text, checkpoint_every=3).run(tmp_path)
     last = [("last.safetensors", k) for k in (0, 3, 6, 7)]

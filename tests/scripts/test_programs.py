@@ -269,7 +269,9 @@ def test_evaluate_of_a_damaged_run(runs, tmp_path):
         fails(evaluate.main, folder, message=f"{folder / name} is damaged: ")
     (folder / "best.safetensors").unlink()
     fails(evaluate.main, folder, "--which", "best", message=f"{folder} has no best.safetensors\n")
-    fails(evaluate.main, folder, message=f"{folder / 'best.safetensors'} is gone; whole: --which last | previous\n")
+    fails(
+        evaluate.main, folder, message=f"{folder / 'best.safetensors'} is gone; whole: --which last, --which previous\n"
+    )
     code, stdout, _ = call(evaluate.main, folder, "--which", "last")
     assert (code, json.loads(stdout)) == (0, evaluated(read_metrics(folder)[-1]))
 

@@ -1,6 +1,5 @@
 """What programs say where nobody hears it, and what they may not say: text that commands a terminal."""
 
-import json
 import os
 import subprocess
 import sys
@@ -8,6 +7,7 @@ import time
 
 import pytest
 
+from ortho_ref.run_folder import metrics_file, read_config, read_metrics, write_config
 from ortho_ref.runs import load
 from scripts import evaluate, plot, train, training_speed
 from scripts.gpu import timing
@@ -146,9 +146,10 @@ def test_a_hostile_run(heard, tmp_path):
     for model in ("\x1b[2J", "$\\frac$ $x", "x" * 5_000_000):
         folder = tmp_path / "$\\no$"
         folder.mkdir(exist_ok=True)
-        config = json.loads((heard / "config.json").read_text()) | {"model": model, "task": model}
-        (folder / "config.json").write_text(json.dumps(config))
-        (folder / "metrics.jsonl").write_bytes((heard / "metrics.jsonl").read_bytes())
+        write_config(folder, read_config(heard) | {"model": model, "task": model})
+        with metrics_file(folder) as metrics:
+            for record in read_metrics(heard):
+                metrics.write(record)
         code, _, err = call(plot.main, folder, folder, "--out", tmp_path / "p.png")
         assert code == 0, err
         code, out, err = call(evaluate.main, folder)
