@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import signal
 import sys
 from collections.abc import Iterable, Sequence
@@ -53,7 +54,8 @@ class _Parser(argparse.ArgumentParser):
     """What it says holds what was given."""
 
     def error(self, message: str) -> NoReturn:
-        super().error(shown(message))
+        STDERR.say(f"error: {shown(message)}; {self.prog} --help says what is allowed")
+        sys.exit(2)
 
     def _print_message(self, message: str, file: Any = None) -> None:
         stream = STDERR if file is None or file is sys.stderr else STDOUT
@@ -224,5 +226,12 @@ def _schema(given: argparse.Namespace) -> int:
     return 0
 
 
+def _end(code: int) -> NoReturn:
+    """End the process with this exit code, whatever threads and exit functions an adapter leaves behind."""
+    STDOUT.flush()
+    STDERR.flush()
+    os._exit(code)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    _end(main())

@@ -31,7 +31,9 @@ def load_adapter(name: str) -> Run:
     """
     try:
         module = _module(name)
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise ValueError(f"adapter is {name}, which cannot be loaded: {said(error)}") from error
     run = getattr(module, "run", None)
     if not callable(run):

@@ -27,6 +27,8 @@ def said(error: BaseException) -> str:
     name = cut(type(error).__name__, 100)
     try:
         line = str(error).strip().partition("\n")[0].rstrip()
-    except Exception:  # it cannot even be said
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # it cannot even be said, or ends the process where it is
         line = ""
     return f"raised {name}: {cut(line, _SAID)}" if line else f"raised {name}"

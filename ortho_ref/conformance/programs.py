@@ -98,8 +98,8 @@ def _outputs_of(words: list[str], path: Path, timeout: float) -> Any:
         raise Broken(f"was ended by signal {_name_of(-code)}{last}")
     if code != 0:
         raise Broken(f"ended with exit code {code}{last}")
-    if not path.exists():
-        raise Broken("wrote no output file")
+    if not path.is_file():  # a FIFO would be waited for
+        raise Broken("made an output that is no file" if path.exists() else "wrote no output file")
     try:
         return load_file(path)
     except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:

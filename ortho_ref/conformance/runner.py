@@ -133,10 +133,11 @@ def run_one(run: Run, vector: Vector, dtype: str) -> tuple[Result, Arrays]:
         return _run_invalid(run, vector, dtype), {}
     case, id = vector.given(dtype), vector.id
     try:
-        outputs = run(case)
-    except (Exception, SystemExit) as error:
+        outputs = _as_arrays(run(case))
+    except KeyboardInterrupt:  # the user's
+        raise
+    except BaseException as error:
         return _raised(id, error), {}
-    outputs = _with_numbers(outputs)
     if outputs is None or outputs is NotImplemented:
         return Result(id, UNSUPPORTED), {}
     if problem := _unlike_outputs(outputs) or _modified(case, vector.given(dtype)):
@@ -158,8 +159,10 @@ def _run_invalid(run: Run, vector: Vector, dtype: str) -> Result:
     """Passed where the flawed inputs are refused and the mended ones are not."""
     id = vector.id
     try:
-        outputs = run(vector.given(dtype, control=True))
-    except (Exception, SystemExit) as error:
+        outputs = _as_arrays(run(vector.given(dtype, control=True)))
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         return _raised(id, error, "refused the same inputs without the flaw: ")
     if outputs is None or outputs is NotImplemented:
         return Result(id, UNSUPPORTED)
@@ -167,10 +170,12 @@ def _run_invalid(run: Run, vector: Vector, dtype: str) -> Result:
         return Result(id, FAILED, message=f"without the flaw: {problem}")
     try:
         outputs = run(vector.given(dtype))
-    except (Broken, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        if isinstance(error, Exception) and not isinstance(error, Broken):
+            return Result(id, PASSED)
         return _raised(id, error)
-    except Exception:
-        return Result(id, PASSED)
     if outputs is None or outputs is NotImplemented:
         return Result(id, UNSUPPORTED)
     return Result(id, FAILED, message=f"accepted what must be refused: {vector.why}")
@@ -187,11 +192,19 @@ def _raised(id: str, error: BaseException, before: str = "") -> Result:
     return Result(id, FAILED, message=f"{before}{said(error)}{place}", traceback=whole)
 
 
-def _with_numbers(outputs: Any) -> Any:
-    """Python's numbers as 0-d arrays."""
+def _as_arrays(outputs: Any) -> Any:
+    """A dict as a plain one: arrays without a class of their own, whose methods could say anything; numbers as 0-d."""
     if not isinstance(outputs, dict):
         return outputs
-    return {name: _number(value) if type(value) in (int, float) else value for name, value in outputs.items()}
+    return {str.__str__(name) if isinstance(name, str) else name: _array(value) for name, value in dict.items(outputs)}
+
+
+def _array(value: Any) -> Any:
+    if type(value) in (int, float):
+        return _number(value)
+    if isinstance(value, np.ndarray) and not isinstance(value, np.ma.MaskedArray | np.matrix):
+        return np.ndarray.view(value, np.ndarray)
+    return value
 
 
 def _number(value: float) -> np.ndarray:

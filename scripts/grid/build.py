@@ -143,17 +143,14 @@ def make_optimizer(config: Record) -> Optimizer:
         For an optimizer or a schedule that is none.
     """
 
-    def make(kind: str, rate: float, decay: float) -> Optimizer:
+    def make(option: str, rate: float, decay: float) -> Optimizer:
+        kind = config[option]
         if kind not in OPTIMIZERS:
-            raise ValueError(f"optimizer is {kind!r}; allowed: {', '.join(OPTIMIZERS)}")
+            raise ValueError(f"{option} is {kind!r}; allowed: {', '.join(OPTIMIZERS)}")
         return OPTIMIZERS[kind](make_schedule(config["schedule"], rate, config["iterations"]), weight_decay=decay)
 
-    return ByName(
-        {
-            "layer*.*.*": make(config["optimizer_orthogonal"], config["lr_orthogonal"], 0.0),
-            "*": make(config["optimizer"], config["lr"], config["weight_decay"]),
-        }
-    )
+    others = make("optimizer", config["lr"], config["weight_decay"])  # whose error comes first: it is the default
+    return ByName({"layer*.*.*": make("optimizer_orthogonal", config["lr_orthogonal"], 0.0), "*": others})
 
 
 def clipping(text: str | None) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import typer
@@ -159,7 +159,11 @@ def run(main: Callable[..., Any]) -> NoReturn:
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     app.command()(main)
     try:
+        if twice := _given_twice(typer.main.get_command(app).params, sys.argv[1:]):
+            fail(f"{twice} is given twice. Given: {shown(shlex.join(sys.argv[1:]), LIMIT // 3)}")
         code = app(standalone_mode=False)
+    except typer.Exit as end:
+        code = end.exit_code
     except (typer.Abort, KeyboardInterrupt):
         say("interrupted")
         sys.exit(130)
@@ -177,6 +181,24 @@ def run(main: Callable[..., Any]) -> NoReturn:
     STDOUT.flush()  # or Python would, and exit with 120 where it cannot
     STDERR.flush()
     sys.exit(code or 0)
+
+
+def _given_twice(options: Sequence[Any], words: list[str]) -> str:
+    """An option of one value that has several on this command line, of which all but the last would be forgotten."""
+    taking = {flag: own for own in options for flag in own.opts if flag.startswith("-") and own.nargs == 1}
+    found: set[str] = set()
+    rest = iter(words)
+    for word in rest:
+        flag, equals, _ = word.partition("=")
+        if word == "--":
+            break
+        if flag in taking and not getattr(taking[flag], "is_flag", False):
+            if flag in found and not taking[flag].multiple:
+                return flag
+            found.add(flag)
+            if not equals:
+                next(rest, None)
+    return ""
 
 
 def limit_threads(threads: int) -> None:

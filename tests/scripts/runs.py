@@ -1,17 +1,25 @@
 """Programs run by the tests: in this process, and in forks that kill themselves."""
 
+import atexit
 import contextlib
+import gc
 import io
 import json
 import os
+import resource
+import runpy
+import shlex
 import signal
 import subprocess
 import sys
+import tempfile
+import time
 from functools import partial
 from pathlib import Path
 from unittest import mock
 
 from scripts import program
+from tests.line import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 
@@ -32,10 +40,10 @@ def call(main, *arguments):
 
 
 class Forks:
-    """`python -m scripts.train` again and again, each time in a process of its own, with the imports done once.
+    """`python -m MODULE` again and again, each time in a process of its own, with the imports done once.
 
-    The process started here forks for each run; the fork can be told to send itself a signal at the n-th call of
-    something.
+    The process started here forks for each run; the fork can be told to send itself a signal, or to have a call fail,
+    at the n-th call of something.
     """
 
     def __init__(self):
@@ -47,13 +55,23 @@ class Forks:
             text=True,
         )
 
-    def train(self, *arguments, at=None, number=1, send=(signal.SIGKILL,)):
-        """Exit code (below 0: the signal that ended it), stdout, stderr and calls of each of POINTS.
+    def train(self, *arguments, send=(signal.SIGKILL,), **options):
+        """`run` of scripts.train, which draws no curve: that is slow, and at the end."""
+        return self.run("scripts.train", *arguments, send=send, picture=False, **options)
 
-        send: what is sent at the call of this number of the point `at`.
+    def run(self, module, *arguments, limit=PATIENCE, send=(), **options):
+        """Exit code (below 0: the signal that ended it; None: it had not ended after `limit` seconds), stdout, stderr
+        and, if it ended by itself, the calls of each of POINTS.
+
+        at, number: what is counted, one of POINTS or "step", and at which call of it something happens.
+        send: signals that are sent then.
+        errno: the error that is raised then; lasting: at every later call of the same as well.
+        file_size: bytes that a file may have, memory: bytes that the process may ask for on top of what it has.
+        stdout: the path that stdout goes to.
+        cwd: the folder that it is run in.
         """
-        job = {"arguments": [*map(str, arguments)], "at": at, "number": number, "send": [*map(int, send)]}
-        self.process.stdin.write(json.dumps(job) + "\n")
+        given = {"module": module, "arguments": [os.fsdecode(_text(word)) for word in arguments], "limit": limit}
+        self.process.stdin.write(json.dumps(JOB | given | {"send": [*map(int, send)]} | options) + "\n")
         self.process.stdin.flush()
         return json.loads(self.process.stdout.readline())
 
@@ -64,9 +82,29 @@ class Forks:
         self.process.wait()
 
 
+def _text(word):
+    return word if isinstance(word, str | bytes | os.PathLike) else str(word)
+
+
+JOB = {
+    "at": None,
+    "number": 1,
+    "errno": None,
+    "lasting": False,
+    "file_size": None,
+    "memory": None,
+    "stdout": None,
+    "cwd": None,
+    "picture": True,
+}
+
 #: Where a run can be ended: before a sync, before and after a rename, before a file gets a second name, when half of a
 #: file or of a line is written, before an update, before an evaluation.
 POINTS = ("fsync", "rename", "renamed", "link", "file", "line", "update", "evaluation")
+#: The modules whose every line is a "step".
+STEPS = ("files.py", "checkpoint.py", "run_folder.py", "runs.py")
+#: Characters of each stream that are kept.
+KEPT = 200_000
 
 
 class _Half:
@@ -94,77 +132,159 @@ class _Half:
         return getattr(self.stream, name)
 
 
-def _instrument(job, calls):
-    """Count the calls of each point, and send the signals where they are asked for."""
-    from ortho_ref import files, run_folder, training
-    from ortho_ref.network import Network
+class _Points:
+    """Counts the calls of each point, and does there what the job asks for."""
 
-    def reach(point, before=lambda: None):
-        calls[point] += 1
-        if point == job["at"] and calls[point] == job["number"]:
+    def __init__(self, job):
+        self.job, self.calls = job, dict.fromkeys((*POINTS, "step"), 0)
+
+    def reach(self, point, before=lambda: None):
+        self.calls[point] += 1
+        number, due = self.calls[point], self.job["number"]
+        if point != self.job["at"] or number < due:
+            return
+        if number == due:
             before()
-            for number in job["send"]:
-                os.kill(os.getpid(), number)
+            for sent in self.job["send"]:
+                os.kill(os.getpid(), sent)
+        if self.job["errno"] and (self.job["lasting"] or number == due):
+            raise OSError(self.job["errno"], os.strerror(self.job["errno"]))
 
-    def wrap(owner, name, first, then=None):
+    def wrap(self, owner, name, first, then=None):
         right = getattr(owner, name)
 
         def wrapped(*arguments, **options):
-            reach(first)
+            self.reach(first)
             result = right(*arguments, **options)
             if then:
-                reach(then)
+                self.reach(then)
             return result
 
         setattr(owner, name, wrapped)
 
-    wrap(os, "fsync", "fsync")
-    wrap(os, "replace", "rename", "renamed")
-    wrap(os, "link", "link")
-    wrap(Network, "loss_and_gradients", "update")
-    wrap(training, "evaluate", "evaluation")
-
-    def opened(point, path, mode, **options):
+    def opened(self, point, path, mode, **options):
         stream = open(path, mode, **options)  # noqa: SIM115  closed by the caller
-        return stream if mode in ("a+", "rb") else _Half(stream, lambda flush: reach(point, flush))
+        return stream if mode in ("a+", "rb") else _Half(stream, lambda flush: self.reach(point, flush))
 
-    files.open, run_folder.open = partial(opened, "file"), partial(opened, "line")
+    def traced(self, frame, event, argument):
+        if event == "line":
+            self.reach("step")
+        return self.traced
+
+    def instrument(self):
+        """From here on."""
+        from ortho_ref import files, run_folder, training
+        from ortho_ref.network import Network
+
+        self.wrap(os, "fsync", "fsync")
+        self.wrap(os, "replace", "rename", "renamed")
+        self.wrap(os, "link", "link")
+        self.wrap(Network, "loss_and_gradients", "update")
+        self.wrap(training, "evaluate", "evaluation")
+        files.open, run_folder.open = partial(self.opened, "file"), partial(self.opened, "line")
+        if self.job["at"] == "step":
+            own = {str(Path(files.__file__).with_name(name)) for name in STEPS}
+            sys.settrace(lambda frame, *_: self.traced if frame.f_code.co_filename in own else None)
+
+
+def _limit(job):
+    """In the fork: its folder, its streams, and what it may ask for."""
+    if job["cwd"]:
+        os.chdir(job["cwd"])
+    if job["file_size"] is not None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (job["file_size"],) * 2)
+    if job["memory"] is not None and sys.platform == "linux":
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + job["memory"],) * 2)
 
 
 def _run(job, answer):
-    """In the fork: the program; its exit code is the process's."""
-    from scripts import train
-    from scripts.pictures import losses
+    """In the fork: the program, as `python -m` runs it, to the end of the process."""
+    points = _Points(job)
+    if job["module"].startswith("scripts."):
+        points.instrument()
+    if not job["picture"]:
+        from scripts.pictures import losses
 
-    calls = dict.fromkeys(POINTS, 0)
-    _instrument(job, calls)
-    losses.draw = lambda *arguments: None  # slow, and at the end
-    code, out, err = call(train.main, *job["arguments"])
-    answer.write(json.dumps({"stdout": out, "stderr": err, "calls": calls}))
-    answer.flush()
-    os._exit(code)
+        losses.draw = lambda *arguments: None
+    atexit.register(lambda: os.pwrite(answer, json.dumps(points.calls).encode(), 0))
+    sys.argv = ["program", *job["arguments"]]
+    runpy.run_module(job["module"], run_name="__main__", alter_sys=True)
 
 
 def _serve():
-    """A run for each line of stdin; its end as a line of stdout."""
-    import tempfile
-
-    from scripts import train  # noqa: F401  for the forks
-    from scripts.pictures import losses  # noqa: F401
-
+    """A run for each line of stdin; its end as a line of stdout. In a fork: its job, and where it answers."""
+    _warm()
     for line in sys.stdin:
-        with tempfile.TemporaryFile("w+") as answer:
+        job = json.loads(line)
+        with contextlib.ExitStack() as stack:
+            streams = [stack.enter_context(tempfile.TemporaryFile()) for _ in range(3)]
             child = os.fork()
             if not child:
-                try:
-                    _run(json.loads(line), answer)
-                finally:
-                    os._exit(70)  # not reached but by an error, which is on stderr
-            code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-            answer.seek(0)
-            end = json.loads(answer.read() or "{}")
-        print(json.dumps({"code": code} | end), flush=True)
+                stack.pop_all()
+                return _begin(job, streams)
+            code, seconds = _end_of(child, job["limit"])
+            out, err, calls = map(_contents, streams)
+        end = {"code": code, "stdout": out, "stderr": err, "calls": json.loads(calls or "{}"), "seconds": seconds}
+        print(json.dumps(end), flush=True)
+    return None
+
+
+def _warm():
+    """A small run and its readers, here: whatever they load at their first use is there in every fork."""
+    import ortho_ref.conformance.diagnosis  # noqa: F401
+
+    with tempfile.TemporaryDirectory() as folder, mock.patch.object(sys, "argv", sys.argv):
+        run = f"{folder}/run"
+        tiny = shlex.split("--hidden 2 --negative-ones 1 --length 2 --batch 1 --iterations 1")
+        for module, *arguments in (
+            ("train", "parenthesis", "--out", run, *tiny),
+            ("evaluate", run),
+            ("plot", run, "--out", f"{folder}/run.png"),
+        ):
+            sys.argv = ["program", *arguments]
+            quiet = io.StringIO()
+            with contextlib.suppress(SystemExit), contextlib.redirect_stdout(quiet), contextlib.redirect_stderr(quiet):
+                runpy.run_module(f"scripts.{module}", run_name="__main__", alter_sys=True)
+    gc.collect()
+    gc.freeze()
+
+
+def _begin(job, streams):
+    """In the fork: a session of its own, its streams instead of the server's."""
+    os.setsid()
+    out, err, answer = (os.dup(stream.fileno()) for stream in streams)
+    if job["stdout"] is not None:
+        out = os.open(job["stdout"], os.O_WRONLY)
+    for number, target in ((os.open(os.devnull, os.O_RDONLY), 0), (out, 1), (err, 2)):
+        os.dup2(number, target)
+        os.close(number)
+    _limit(job)
+    return job, answer
+
+
+def _end_of(child, limit):
+    """The child's exit code, or None where it had to be ended; what it leaves of its session is ended too."""
+    begun, pause = time.monotonic(), 0.001
+    while True:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        seconds = time.monotonic() - begun
+        if ended or seconds > limit:
+            break
+        time.sleep(pause)
+        pause = min(2 * pause, 0.02)
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(child, signal.SIGKILL)
+    if not ended:
+        os.waitpid(child, 0)
+    return (os.waitstatus_to_exitcode(status) if ended else None), seconds
+
+
+def _contents(stream):
+    stream.seek(0)
+    return stream.read(KEPT).decode(errors="surrogateescape")
 
 
 if __name__ == "__main__":
-    _serve()
+    if begun := _serve():
+        _run(*begun)

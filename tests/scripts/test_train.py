@@ -228,7 +228,7 @@ BAD = [
     ("gpt", "'gpt' is not one of 'parenthesis', 'denoise', 'adding', 'copying', 'text'"),
     ("parenthesis --model gpt", "model is 'gpt'; allowed: rnn, irnn, lstm, gru, gru-cudnn, "),
     ("parenthesis --optimizer lion", "optimizer is 'lion'; allowed: sgd, momentum, adam, rmsprop"),
-    ("parenthesis --optimizer-orthogonal lion", "optimizer is 'lion'; allowed: sgd"),
+    ("parenthesis --optimizer-orthogonal lion", "optimizer_orthogonal is 'lion'; allowed: sgd"),
     ("parenthesis --schedule cosine", "schedule is 'cosine'; allowed: constant, linear, or step:EVERY:FACTOR"),
     ("parenthesis --clip sign:1", "clip is 'sign:1'; allowed: value:LIMIT or norm:LIMIT"),
     ("parenthesis --clip value:x", "clip is 'value:x'; allowed: value:LIMIT or norm:LIMIT"),
@@ -243,6 +243,7 @@ BAD = [
     ("parenthesis more", "unexpected extra argument"),
     ("", "Missing argument"),
     ("parenthesis --hidden", "Option '--hidden' requires an argument"),
+    ("parenthesis --seed 1 --seed=2", "--seed is given twice"),
     # options of another task or model
     ("parenthesis --file x", "--file is for text; parenthesis has none"),
     ("adding --form released", "--form is for parenthesis and denoise; adding has none"),
@@ -618,7 +619,7 @@ def test_a_run_that_is_killed_goes_on_to_the_same_bits(tmp_path, forks, uninterr
     expected, calls = uninterrupted
     out, number = tmp_path / "run", 1 + round(share * (calls[point] - 1))
     end = forks.train(*RUN, "--out", out, at=point, number=number)
-    assert end == {"code": -signal.SIGKILL}
+    assert end["code"] == -signal.SIGKILL, end
     for again in (True, False):
         # killed before it had begun: there is no run yet, and nothing in the way of one
         arguments = (

@@ -312,24 +312,65 @@ def test_only_exceptions_have_a_traceback():
     assert result.traceback.endswith("SystemExit: 3\n")
 
 
-@pytest.mark.parametrize("end", [KeyboardInterrupt, GeneratorExit])
-def test_the_user_s_interrupt_goes_through(end):
+def test_the_user_s_interrupt_goes_through():
     def run(case):
-        raise end
+        raise KeyboardInterrupt
 
-    with pytest.raises(end):
+    with pytest.raises(KeyboardInterrupt):
         check(run, ID)
 
 
-@pytest.mark.parametrize("end", [SystemExit(), SystemExit(0), SystemExit(1), SystemExit("bye")])
+class Unsayable(Exception):
+    """Whoever says it ends the process."""
+
+    def __str__(self):
+        raise SystemExit(0)
+
+
+ENDS = [SystemExit(), SystemExit(0), SystemExit(1), SystemExit("bye"), GeneratorExit(), BaseException("x"), Unsayable()]
+
+
+@pytest.mark.parametrize("end", ENDS, ids=repr)
 def test_an_adapter_that_exits_fails(end):
-    """Not with its own exit code, which may be 0."""
+    """Not with its own exit code, which may be 0; nor is it the kit that ends."""
 
     def run(case):
         raise end
 
     for id in (ID, INVALID):
         assert check(run, id).exit_code == 1
+
+
+class Strange(dict):
+    """A dict whose methods raise."""
+
+    def items(self):
+        raise KeyError("items")
+
+    __iter__ = __contains__ = items
+
+
+class Liar(np.ndarray):
+    """An array that is right whatever it is compared with."""
+
+    def __array_ufunc__(self, *arguments, **options):
+        return np.zeros(())
+
+    def astype(self, *arguments, **options):
+        return self
+
+    def __sub__(self, other):
+        return np.zeros(())
+
+    __rsub__ = __sub__
+
+
+@pytest.mark.parametrize("wrong", [1.0, 1.01])
+@pytest.mark.parametrize("dress", [Strange, lambda found: {k: v.view(Liar) for k, v in found.items()}])
+def test_outputs_with_methods_of_their_own(wrong, dress):
+    """What is in them counts: right numbers pass, wrong ones do not."""
+    report = check(lambda case: dress({name: wrong * array for name, array in right(case).items()}), ID)
+    assert report.ok == (wrong == 1.0)
 
 
 def _added(case):
@@ -698,7 +739,9 @@ def test_the_input_file_is_the_case(program, tmp_path):
         ("open(output, 'wb')", "wrote an output file that is not safetensors"),
         ("open(output, 'wb').write(b'no such thing' * 9)", "wrote an output file that is not safetensors"),
         ("open(output, 'wb').write(b'\\xff' * 8 + b'{}')", "wrote an output file that is not safetensors"),
-        ("import os; os.mkdir(output)", "wrote an output file that is not safetensors"),
+        ("import os; os.mkdir(output)", "made an output that is no file"),
+        ("import os; os.mkfifo(output)", "made an output that is no file"),
+        ("import os; os.symlink('/dev/zero', output)", "made an output that is no file"),
         ("import os; os.symlink('/nowhere/at/all', output)", "wrote no output file"),
     ],
 )
