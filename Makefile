@@ -9,7 +9,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
 export MKL_NUM_THREADS ?= 1
 
-.PHONY: test install-test fuzz floors lint crosscheck demo clean
+.PHONY: test install-test fuzz floors mutants lint crosscheck demo clean
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -m "not install" --numprocesses auto --maxprocesses 8
@@ -27,6 +27,11 @@ fuzz: $(VENV)/.test
 # With the oldest versions that pyproject.toml promises. PyTorch is not among them: what needs it is skipped.
 floors: $(FLOORS)/.test
 	$(FLOORS)/bin/python -m pytest -m "not install" --numprocesses auto --maxprocesses 8
+
+# Whether the tests tell the code from the code with a mistake in it; two hours at most.
+mutants: $(VENV)/.mutants
+	$(BIN)/python -m pytest tests/mutation
+	$(BIN)/python -m scripts.mutants --page
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
