@@ -49,9 +49,10 @@ def copy(root: Path, to: Path) -> None:
 
 
 def environment() -> dict[str, str]:
-    """One BLAS thread, and no bytecode that could be of a mutant."""
+    """One BLAS thread, no bytecode that could be of a mutant, and no test of which this process is part."""
+    own = {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
     threads = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    return {**os.environ, **threads, "PYTHONDONTWRITEBYTECODE": "1"}
+    return {**own, **threads, "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def pytest_command(*arguments: str) -> list[str]:
