@@ -7,8 +7,9 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import coverage
 
@@ -23,6 +24,7 @@ _SETTINGS = """[run]
 parallel = true
 data_file = {data}
 source = {source}
+omit = */scripts/mutation/*
 context = ${{PYTEST_CURRENT_TEST-}}
 disable_warnings = no-data-collected,module-not-imported,module-not-measured,already-imported,couldnt-parse,\
 trace-changed,include-ignored,dynamic-conflict,no-contexts,no-ctracer,no-sysmon,context-conflict
@@ -64,34 +66,32 @@ def pytest_command(*arguments: str) -> list[str]:
 class Lines:
     """What the tests execute, measured in the copy `tree` and kept in the folder `kept` for as long as it holds.
 
-    A test file is measured again when its text has changed, and all are when that of a measured file has.
+    A test file is measured again when its text has changed, or that of a file of which it executes a line.
     """
 
     def __init__(self, tree: Path, kept: Path) -> None:
         self.tree, self.kept = tree, kept
         self.seconds: dict[str, float] = {}
         self.failed: set[str] = set()
-        self._shared: dict[str, list[str]] = {}
         self._lines: dict[str, dict[int, set[str]]] = {}
         self._imported: set[tuple[str, int]] = set()
 
-    def measure(self, tests: Iterable[str], say: object = print) -> None:
+    def measure(self, tests: Iterable[str], say: Callable[[str], object] = print) -> None:
         """Measure the test files that are not, and read all."""
         self.kept.mkdir(parents=True, exist_ok=True)
         everywhere = (path for folder in MEASURED for path in (self.tree / folder).rglob("*.py"))
-        code = self._texts(path for path in everywhere if "muta" not in path.relative_to(self.tree).as_posix())
+        code = self._texts(path for path in everywhere if path.parent.name != "mutation")
         wanted = self._texts(self.tree / name for name in tests)
         there = {path: json.loads(path.read_text()) for path in sorted(self.kept.glob("*.json"))}
         owner = {
             name: path
             for path, one in there.items()
-            if one["code"] == code
             for name, text in one["tests"].items()
-            if wanted.get(name) == text
+            if wanted.get(name) == text and all(code.get(file) == one["code"][file] for file in one["executes"][name])
         }
         missing = sorted(set(wanted) - set(owner))
         if missing:
-            say(f"measuring what {len(missing)} test files execute")  # type: ignore[operator]
+            say(f"measuring what {len(missing)} test files execute")
             new = self.kept / f"{len(there)}.json"
             self._run(new, missing, {name: wanted[name] for name in missing}, code)
             there[new] = json.loads(new.read_text())
@@ -127,30 +127,32 @@ class Lines:
             one.read()
             whole.update(one)
         whole.write()
-        new.write_text(json.dumps({"code": code, "tests": texts, **json.loads(seconds.read_text())}))
+        found = json.loads(seconds.read_text())
+        executes: dict[str, set[str]] = {name: set() for name in files}
+        for file, _, names in self._measured(new, found["shared"]):
+            for name in names:
+                executes.setdefault(name.split("::")[0], set()).add(file)
+        found["executes"] = {name: sorted(own) for name, own in executes.items()}
+        new.write_text(json.dumps({"code": code, "tests": texts, **found}))
         shutil.rmtree(parts)
 
-    def _read(self, path: Path, one: dict[str, dict[str, float]], own: set[str]) -> None:
-        self.seconds |= {name: s for name, s in one["seconds"].items() if name.split("::")[0] in own}
-        self.failed |= set(one["failed"])
-        self._shared |= one["shared"]  # type: ignore[arg-type]
+    def _measured(self, path: Path, shared: dict[str, list[str]]) -> Iterator[tuple[str, int, list[str]]]:
+        """Each line that was executed, with the tests that did; "" stands for an import."""
         data = coverage.CoverageData(str(path.with_suffix(".lines")))
         data.read()
         for file in data.measured_files():
             name = Path(file).relative_to(self.tree).as_posix()
             for line, contexts in data.contexts_by_lineno(file).items():
-                tests = self._lines.setdefault(name, {}).setdefault(line, set())
-                if "" in contexts:
-                    self._imported.add((name, line))
-                for context in contexts:
-                    tests |= {test for test in self._tests_of(context) if test.split("::")[0] in own}
+                yield name, line, [test for context in contexts for test in _tests_of(context, shared)]
 
-    def _tests_of(self, context: str) -> list[str]:
-        if context.startswith("fixture "):
-            return self._shared.get(context, [])
-        if context.endswith((" (call)", " (setup)", " (teardown)")):  # a process that a test has started
-            context = context.rpartition(" ")[0]
-        return [context] if "::" in context else []
+    def _read(self, path: Path, one: dict[str, Any], own: set[str]) -> None:
+        self.seconds |= {name: s for name, s in one["seconds"].items() if name.split("::")[0] in own}
+        self.failed |= set(one["failed"])
+        for file, line, names in self._measured(path, one["shared"]):
+            if "" in names:
+                self._imported.add((file, line))
+            tests = self._lines.setdefault(file, {}).setdefault(line, set())
+            tests |= {name for name in names if name.split("::")[0] in own}
 
     def for_line(self, file: str, source: str, line: int) -> set[str]:
         """The tests that a mutant on this line may fail.
@@ -163,8 +165,8 @@ class Lines:
             return self._of(file, [line]) or self._of(file, range(spans[0][0], spans[0][1] + 1))
         for first, last in spans:
             later = [one for one in range(first, last + 1) if (file, one) not in self._imported]
-            if tests := self._of(file, later):
-                return tests | self._of(file, [line])
+            if self._of(file, later):
+                return self._of(file, range(first, last + 1))
         return self._of(file, [line])
 
     def _of(self, file: str, lines: Iterable[int]) -> set[str]:
@@ -187,6 +189,15 @@ class Lines:
                 chosen.append((test, seconds))
                 total += seconds
         return chosen, len(chosen) < len(turns)
+
+
+def _tests_of(context: str, shared: dict[str, list[str]]) -> list[str]:
+    """The tests that a context of coverage's stands for."""
+    if context.startswith("fixture "):
+        return shared.get(context, [])
+    if context.endswith((" (call)", " (setup)", " (teardown)")):  # a process that a test has started
+        context = context.rpartition(" ")[0]
+    return [context] if "::" in context or not context else []
 
 
 def first_of_each(tests: list[tuple[str, float]]) -> list[tuple[str, float]]:

@@ -31,6 +31,8 @@ SECONDS, TESTS, SERVE = "MUTANTS_SECONDS", "MUTANTS_TESTS", "MUTANTS_SERVE"
 
 #: More memory than any test takes.
 MEMORY = 8 * 2**30
+#: A test that waits for another process may take this many times its limit, which is of the time that it computes.
+WAITING = 10
 #: What a process that is stopped for its time ends with.
 TIMED_OUT = 124
 
@@ -112,6 +114,9 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
         return True
     if TESTS in os.environ:
         tests, answer = json.loads(Path(os.environ[TESTS]).read_text()), Path(os.environ[TESTS] + ".answer")
+        if session.testsfailed:  # a file of tests that cannot be imported
+            answer.write_text("collecting")
+            os._exit(1)
         failed = _first_failure({item.nodeid: item for item in session.items}, tests, answer.write_text)
         os._exit(int(failed))
     return None
@@ -126,12 +131,15 @@ def _first_failure(items: Items, tests: list[tuple[str, float]], tell: Callable[
         os._exit(TIMED_OUT)
 
     signal.signal(signal.SIGALRM, stop)
+    signal.signal(signal.SIGPROF, stop)
     for name, limit in tests:
         if name not in items:
             continue
         running = name
-        signal.setitimer(signal.ITIMER_REAL, limit)
+        signal.setitimer(signal.ITIMER_PROF, limit)
+        signal.setitimer(signal.ITIMER_REAL, WAITING * limit)
         reports = runtestprotocol(items[name], log=False, nextitem=None)
+        signal.setitimer(signal.ITIMER_PROF, 0)
         signal.setitimer(signal.ITIMER_REAL, 0)
         if any(report.failed for report in reports):
             tell(name)

@@ -17,6 +17,9 @@ from scripts.mutation.reasons import Reason, name_of
 from scripts.mutation.score import Score
 from scripts.mutation.trial import Outcome, Server
 
+#: Seconds of tests that have to pass before any mutant is tried.
+CONTROL = 10.0
+
 
 class Session:
     """Copies of a tree, what its tests execute, and the notes of earlier sessions in a folder.
@@ -82,6 +85,7 @@ class Session:
         def work(tree: Path) -> None:
             server = Server(tree, self.tests)
             try:
+                self._control(server)
                 while not left.empty() and time.monotonic() < self.until and not errors:
                     mutant = left.get_nowait()
                     self._try(server, mutant, name_of(mutant) in equivalent)
@@ -100,6 +104,13 @@ class Session:
                 thread.join()
         if errors:
             raise errors[0]
+
+    def _control(self, server: Server) -> None:
+        """ValueError where the tests do not pass without a mutant."""
+        good = set(self.lines.seconds) - self.lines.failed
+        outcome = server.cold(None, first_of_each(self.lines.in_order(good, CONTROL)[0]))
+        if outcome.outcome != "survived":
+            raise ValueError(f"{outcome.by} does not pass in the copy of the tree as it is")
 
     @staticmethod
     def _holds(note: dict[str, Any] | None, mutant: Mutant) -> bool:

@@ -60,13 +60,15 @@ class Server:
         answer = json.loads(line)
         return None if answer["outcome"] == "cold" else Outcome(**answer)
 
-    def cold(self, mutant: Mutant, tests: list[tuple[str, float]]) -> Outcome:
-        """With everything imported anew from the mutant."""
+    def cold(self, mutant: Mutant | None, tests: list[tuple[str, float]]) -> Outcome:
+        """With everything imported anew, from the mutant if there is one."""
+        if mutant is None:
+            return _in_its_own_process(self.tree, tests)
         path = self.tree / mutant.place.file
         original = path.read_bytes()
         path.write_text(mutant.source)
         try:
-            return cold(self.tree, tests)
+            return _in_its_own_process(self.tree, tests)
         finally:
             path.write_bytes(original)
 
@@ -78,7 +80,7 @@ class Server:
         self._log.close()
 
 
-def cold(tree: Path, tests: list[tuple[str, float]]) -> Outcome:
+def _in_its_own_process(tree: Path, tests: list[tuple[str, float]]) -> Outcome:
     """Run tests of a tree in a process of its own, up to the first that fails."""
     listed = tree.parent / f"{tree.name}-tests.json"
     answer = Path(f"{listed}.answer")

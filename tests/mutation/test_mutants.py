@@ -20,6 +20,7 @@ SOURCE = '''"""A package."""
 import functools
 
 LIMIT = 3
+TABLE = {"one": 1}
 
 
 def add(a, b):
@@ -52,7 +53,7 @@ import pytest
 
 from ortho_ref import tiny
 
-EARLY = tiny.remembered()
+EARLY, ONE = tiny.remembered(), tiny.TABLE["one"]
 
 
 @pytest.fixture(scope="module")
@@ -109,9 +110,12 @@ def tree(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_what_is_killed_and_what_survives(tree, tmp_path):
-    """A line that no test executes survives, and so do a bound that none reaches and a cache; what is computed on import, in
-    another process, or by a fixture that several tests share is seen; a loop without end is timed out. A listed reason
-    ends it; what is noted is not tried again, until a test changes."""
+    """A line that no test executes survives, and so do a bound that none reaches, a cache, a number that none reads.
+
+    What is computed on import, in another process, or by a fixture that several tests share is seen, and so is an
+    import that fails; a loop without end is timed out. A listed reason ends it; what is noted is not tried again, until
+    a test changes.
+    """
     arguments = ("tiny", "--jobs", 1, "--work", tmp_path / "work")
     code, out, err = call(mutants.main, *arguments)
     notes = [json.loads(line) for line in (tmp_path / "work/results.jsonl").read_text().splitlines()]
@@ -124,6 +128,8 @@ def test_what_is_killed_and_what_survives(tree, tmp_path):
         ("return a - 1", "return None"),
         ("return a > LIMIT", "return a >= LIMIT"),
         ("@functools.cache", ""),
+        ('TABLE = {"one": 1}', 'TABLE = {"one": 2}'),
+        ('TABLE = {"one": 1}', 'TABLE = {"one": 0}'),
     }
     timed_out = {note["before"] for note in notes if note["outcome"] == "timed out"}
     assert timed_out & {"a += 1", "while a < LIMIT:"}
@@ -131,6 +137,7 @@ def test_what_is_killed_and_what_survives(tree, tmp_path):
     by = {note["before"]: note["by"] for note in notes if note["outcome"] == "killed"}
     assert by["return 2 * 3"] == "tests/test_tiny.py::test_process"
     assert by["LIMIT = 3"].startswith("tests/test_tiny.py::")
+    assert by['TABLE = {"one": 1}'] == "collecting"
     assert by["return a > LIMIT"] == "tests/test_tiny.py::test_second"
     assert err.count("survived: ") == len(survived)
 
