@@ -259,3 +259,14 @@ def test_complex_goes_by_the_options():
     """`complex` says which cells a parametrization goes with."""
     is_complex = {name for name in ALL if random_map_problem(ALL[name][1](8, 0), 8, np.random.default_rng(0)).p.complex}
     assert is_complex == {"tunable complex", "fft complex", "structured", "geodesic"}
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_parametrization_is_its_options(name):
+    """Two of the same options are equal and can be keys; none can be changed."""
+    p = one(name).p
+    assert dataclasses.replace(p) == p
+    assert hash(dataclasses.replace(p)) == hash(p)
+    for option in [*(field.name for field in dataclasses.fields(p)), "more"]:
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(p, option, None)
