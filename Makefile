@@ -47,7 +47,7 @@ demo: $(VENV)/.test
 	$(BIN)/python -m scripts.demo --out runs/demo
 
 clean:
-	rm -rf $(VENV) $(FLOORS) build dist
+	rm -rf $(VENV) $(FLOORS) .mutants build dist
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; v = sys.version.split()[0]; sys.exit(f"Python 3.11 or newer is needed; $(PYTHON) is {v}" if sys.version_info < (3, 11) else 0)'

@@ -116,7 +116,7 @@ def test_what_is_killed_and_what_survives(tree, tmp_path):
     import that fails; a loop without end is timed out. A listed reason ends it; what is noted is not tried again, until
     a test changes.
     """
-    arguments = ("tiny", "--jobs", 1, "--work", tmp_path / "work")
+    arguments = ("tiny", "--jobs", 2, "--work", tmp_path / "work")
     code, out, err = call(mutants.main, *arguments)
     notes = [json.loads(line) for line in (tmp_path / "work/results.jsonl").read_text().splitlines()]
     survived = {(note["before"], note["after"]) for note in notes if note["outcome"] == "survived"}

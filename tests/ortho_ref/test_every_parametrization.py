@@ -13,7 +13,7 @@ from gradients.map_problem import random_map_problem
 from gradients.problem import relative_error, single
 from ortho_ref import checkpoint
 from ortho_ref.backend import NotFiniteError, to_device, to_host
-from ortho_ref.parametrizations import Householder, defect
+from ortho_ref.parametrizations import Free, GeodesicUnitary, Householder, Parametrization, StructuredUnitary, defect
 from tests.ortho_ref.maps import ALL, ORTHOGONAL, one, problems, pulled_back, rebuilt, updated
 
 
@@ -270,3 +270,10 @@ def test_a_parametrization_is_its_options(name):
     for option in [*(field.name for field in dataclasses.fields(p)), "more"]:
         with pytest.raises(dataclasses.FrozenInstanceError):
             setattr(p, option, None)
+
+
+def test_the_count_that_a_parametrization_has_by_itself():
+    """Every entry of every parameter, a complex one twice."""
+    assert Parametrization.count(Free(), 3) == 9
+    assert Parametrization.count(GeodesicUnitary(), 3) == 18
+    assert Parametrization.count(StructuredUnitary(), 3) == 3 * 3 + 2 * 2 * 3
