@@ -22,6 +22,7 @@ from ortho_ref import files, models, run_folder
 from ortho_ref.backend import is_array
 from ortho_ref.files import GONE, DamagedFile
 from ortho_ref.network import Network
+from ortho_ref.optimizers import as_real
 from ortho_ref.parametrizations import Params
 from ortho_ref.recurrent import NamedBuffers
 from ortho_ref.run_folder import CHECKPOINTS, CONFIG, LAST, RUN_FILES, Metrics, read_config
@@ -373,7 +374,7 @@ def _form(value: Any) -> str:
 
 
 def _check_moments(path: Path, tree: Any, params: Params) -> None:
-    """ValueError unless what an optimizer keeps by parameters' names is of these, in their sizes and precision."""
+    """ValueError unless what an optimizer keeps by parameters' names is of these, in their shapes and precision."""
     if not isinstance(tree, dict):
         return
     if not tree.keys().isdisjoint(params) and (others := sorted(tree.keys() - params.keys())):
@@ -382,12 +383,10 @@ def _check_moments(path: Path, tree: Any, params: Params) -> None:
         if name not in params or not isinstance(value, dict):
             _check_moments(path, value, params)
             continue
-        parameter = params[name]
-        expected = f"{parameter.size * (2 if parameter.dtype.kind == 'c' else 1)} numbers, {parameter.real.dtype}"
+        expected = _form(as_real(params[name]))
         for key, own in value.items():
-            found = f"{own.size} numbers, {own.dtype}" if is_array(own) else type(own).__name__
-            if found != expected:
-                raise ValueError(f"{path}: the optimizer's {key} of {name} is {found}; expected {expected}")
+            if _form(own) != expected:
+                raise ValueError(f"{path}: the optimizer's {key} of {name} is {_form(own)}; expected {expected}")
 
 
 def _check_finite(path: Path, tree: Any, where: str = "") -> None:
