@@ -15,7 +15,7 @@ from ortho_ref.conformance.__main__ import parser
 from tests.torture.judging import WRONG, Verdict, judge
 from tests.torture.room import Outcome, Room
 
-COUNT = 640
+COUNT = 500
 
 
 class Option(NamedTuple):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.torture.room import Outcome, Room, any_of_the_files, chosen
 
-COUNT = 800
+COUNT = 500
 #: Each of these is read by some use; curve.png is only drawn.
 FILES = ("config.json", "metrics.jsonl", "last.safetensors", "best.safetensors", "previous.safetensors", "summary.json")
 
