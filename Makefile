@@ -9,7 +9,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
 export MKL_NUM_THREADS ?= 1
 
-.PHONY: test install-test fuzz floors lint crosscheck demo clean
+.PHONY: test install-test fuzz floors mutants lint crosscheck demo clean
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -m "not install" --numprocesses auto --maxprocesses 8
@@ -28,6 +28,11 @@ fuzz: $(VENV)/.test
 floors: $(FLOORS)/.test
 	$(FLOORS)/bin/python -m pytest -m "not install" --numprocesses auto --maxprocesses 8
 
+# Whether the tests tell the code from the code with a mistake in it; two hours at most.
+mutants: $(VENV)/.mutants
+	$(BIN)/python -m pytest tests/mutation
+	$(BIN)/python -m scripts.mutants --page
+
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -42,7 +47,7 @@ demo: $(VENV)/.test
 	$(BIN)/python -m scripts.demo --out runs/demo
 
 clean:
-	rm -rf $(VENV) $(FLOORS) build dist
+	rm -rf $(VENV) $(FLOORS) .mutants build dist
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; v = sys.version.split()[0]; sys.exit(f"Python 3.11 or newer is needed; $(PYTHON) is {v}" if sys.version_info < (3, 11) else 0)'

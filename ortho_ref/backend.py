@@ -5,6 +5,7 @@ arrays and cupy for device arrays, and a mixture of the two raises. CuPy is impo
 asked for, never before.
 """
 
+import functools
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -126,7 +127,7 @@ def register(root: str, library: ArrayLibrary) -> None:
     library : ArrayLibrary
         What serves them.
     """
-    _ROOTS.clear()
+    _root.cache_clear()
     _LOADERS[root] = lambda: library
     _LOADED[root] = library
     _DEVICES[library.device] = root
@@ -140,22 +141,16 @@ def _load(root: str) -> ArrayLibrary:
 
 def is_array(value: object) -> bool:
     """True for host and device arrays; False for Python and NumPy scalars, None, containers."""
-    return _root(type(value)) != ""
+    return _root(type(value)) != ""  # type: ignore[arg-type]  # mypy takes a type for not hashable
 
 
-#: Type -> the package in which it lives, "" where it is no array's; looked up at every step of every cell.
-_ROOTS: dict[type, str] = {}
-
-
+@functools.cache  # it is asked at every step of every cell
 def _root(kind: type) -> str:
-    root = _ROOTS.get(kind)
-    if root is None:
-        root = kind.__module__.partition(".")[0]
-        root = root if root in _LOADERS and not issubclass(kind, np.generic | np.dtype) else ""
-        if issubclass(kind, NOT_PLAIN):
-            return "masked" if issubclass(kind, np.ma.MaskedArray) else "matrix"
-        _ROOTS[kind] = root
-    return root
+    """The package in which an array's type lives, "" for what is no array's; or a key of `_REFUSED`."""
+    if issubclass(kind, NOT_PLAIN):
+        return "masked" if issubclass(kind, np.ma.MaskedArray) else "matrix"
+    root = kind.__module__.partition(".")[0]
+    return root if root in _LOADERS and not issubclass(kind, np.generic | np.dtype) else ""
 
 
 #: What is wrong with them, and what to do.
@@ -184,7 +179,7 @@ def library_of(*values: object) -> ArrayLibrary:
     TypeError
         Host and device arrays are mixed, or one is a masked array or a numpy.matrix.
     """
-    roots = {_root(type(value)) for value in values}
+    roots = {_root(type(value)) for value in values}  # type: ignore[arg-type]
     roots.discard("")
     if not roots.isdisjoint(_REFUSED):
         raise TypeError(f"an array is {next(_REFUSED[root] for root in roots if root in _REFUSED)}")

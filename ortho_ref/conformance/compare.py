@@ -7,6 +7,7 @@ So a small gradient beside large ones has to be right too, and 0 does not pass f
 whose answers are near noise.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -71,8 +72,16 @@ def scales(expected: Arrays, own: dict[str, float]) -> dict[str, float]:
     dict of str to float
         The output's own scale, or its largest entry; where that is 0 the largest of all, and 1 where all are 0.
     """
-    largest = {name: float(np.abs(array).max(initial=0)) for name, array in expected.items()}
-    return {name: own.get(name) or size or max(largest.values()) or 1.0 for name, size in largest.items()}
+    return {name: _scale(name, expected, own) for name in expected}
+
+
+def _scale(name: str, expected: Arrays, own: dict[str, float]) -> float:
+    """The scale of one output; the largest of all is looked for only where its own is 0."""
+    return own.get(name) or _largest(expected[name]) or max(map(_largest, expected.values())) or 1.0
+
+
+def _largest(array: np.ndarray) -> float:
+    return float(np.abs(array).max(initial=0))
 
 
 def compare(vector: Vector, given: Arrays, dtype: str) -> dict[str, Comparison]:
@@ -157,11 +166,36 @@ def matches(given: Arrays, other: Arrays, vector: Vector, dtype: str) -> bool:
     bool
         False where nothing was given.
     """
-    limit, size = tolerance(vector.case.kind, dtype), scales(other, vector.scales)
-    off = compare(vector, given, dtype)
+    return matching(given, vector, dtype)(other)
 
-    def equal(name: str) -> bool:
-        near = max(limit, min(NEARLY, off[name].error / 1000))
-        return name in other and _compared(np.asarray(given[name]), other[name], size[name], near, None, None).passed
 
-    return bool(off) and all(map(equal, off))
+def matching(given: Arrays, vector: Vector, dtype: str) -> Callable[[Arrays], bool]:
+    """`matches` of the same outputs with those of many mistakes: how far they are off is computed once.
+
+    Parameters
+    ----------
+    given : dict of str to array
+        As for `matches`, as are `vector` and `dtype`.
+    vector : Vector
+        The case with its answer.
+    dtype : str
+        "float64" or "float32".
+
+    Returns
+    -------
+    callable
+        matches(other) -> bool.
+    """
+    limit, off = tolerance(vector.case.kind, dtype), compare(vector, given, dtype)
+    near = {name: max(limit, min(NEARLY, comparison.error / 1000)) for name, comparison in off.items()}
+
+    def are(other: Arrays) -> bool:
+        def equal(name: str) -> bool:
+            if name not in other:
+                return False
+            size = _scale(name, other, vector.scales)
+            return _compared(np.asarray(given[name]), other[name], size, near[name], None, None).passed
+
+        return bool(near) and all(map(equal, near))
+
+    return are

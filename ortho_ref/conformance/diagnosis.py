@@ -6,7 +6,7 @@ not for `train`, where each try is ten updates.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TypeAlias
@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 
 from ortho_ref.conformance.case import Arrays, Case, Vector
-from ortho_ref.conformance.compare import compare, fits, matches, tolerance
+from ortho_ref.conformance.compare import compare, fits, matches, matching, tolerance
 from ortho_ref.conformance.mistake import STORED, Mistake, made
 from ortho_ref.conformance.mistakes import MISTAKES
 from ortho_ref.conformance.report import FAILED, Result, shortened
@@ -45,8 +45,9 @@ class _Failure:
         """Mistakes whose outputs these are."""
         return [(m,) for m in self.applicable if m.name in self.made and self._are(self.made[m.name])]
 
-    def _are(self, outputs: Arrays) -> bool:
-        return matches(self.given, outputs, self.vector, self.dtype)
+    @cached_property
+    def _are(self) -> Callable[[Arrays], bool]:
+        return matching(self.given, self.vector, self.dtype)
 
     @cached_property
     def of_forward(self) -> list[Combination]:

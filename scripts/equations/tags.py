@@ -1,12 +1,14 @@
 """Tags in comments, and mentions of equations in words.
 
 A tag is prefix:id or prefix:id/part in brackets.  A range, sgornn:1-3 or goru:2.9-2.10, names every number in it.
+A text is parsed once in a process, however often it is asked about.
 """
 
 import ast
 import io
 import re
 import tokenize
+from functools import cache
 
 _ID = r"(?:ncgru|urnn|sgornn|goru|bp|ext):\w[\w.-]*"
 # The one tag form: [id] or [id/part], id as in docs/equations.md, part a line of it.
@@ -20,6 +22,7 @@ def tags_of(text: str) -> list[str]:
     return list(dict.fromkeys(TAG.findall(text)))
 
 
+@cache
 def comments(source: str) -> str:
     """The comments of a source, in one line."""
     tokens = tokenize.generate_tokens(io.StringIO(source).readline)
@@ -31,6 +34,7 @@ def code_tags(source: str) -> list[str]:
     return tags_of(comments(source))
 
 
+@cache
 def docstrings(source: str) -> str:
     """The docstrings of a source, of the file, its classes and its functions."""
     kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)

@@ -11,6 +11,7 @@ from ortho_ref import fused, models, scan
 from ortho_ref.activations import ACTIVATIONS
 from ortho_ref.cells import CELLS, LSTM
 from ortho_ref.cells.by_name import options_of
+from ortho_ref.network import Network
 from ortho_ref.parametrizations.by_name import PARAMETRIZATIONS
 
 
@@ -81,3 +82,30 @@ def test_figures_above_tolerance_fail(figures):
     """Of differences, of fused, of the oracle; not a number is above."""
     assert not checks.Result("made up", *figures).passed
     assert checks.Result("made up", 1e-8, 1e-13, 1e-13).passed
+
+
+def test_a_network_is_checked_as_a_whole(monkeypatch):
+    """Two layers of a model against differences, under the model's name, its options and a size of 20 or more; a
+    gradient that is off by a part in a million fails."""
+    rng = np.random.default_rng(0)
+    result = checks.check_network("nc-gru", 4, 6, 3, rng, "cpu", orthogonal="rc")
+    assert (result.subject, result.fused, result.autograd) == ("2 x nc-gru orthogonal=rc", None, None)
+    assert result.passed
+    assert checks.check_network("rnn", 2, 20, 2, rng, "cpu").subject == "2 x rnn, n = 20"
+    right = Network.loss_and_gradients
+
+    def wrong(self, params, *rest):
+        loss, gradients, *more = right(self, params, *rest)
+        return loss, {name: (1 + 1e-6) * gradient for name, gradient in gradients.items()}, *more
+
+    monkeypatch.setattr(Network, "loss_and_gradients", wrong)
+    assert not checks.check_network("rnn", 4, 6, 3, rng, "cpu").passed
+
+
+def test_results_of_some_subjects():
+    """Cells, maps and networks whose name has the words, and no others."""
+    found = checks.results(np.random.default_rng(0), only="lstm")
+    assert [result.subject for result in found] == ["2 x lstm"]
+    found = checks.results(np.random.default_rng(0), only="householder:")
+    assert found
+    assert all("householder:" in result.subject for result in found)

@@ -135,7 +135,7 @@ def test_subnormal_numbers_keep_their_phase():
 
 
 def test_kink_distances():
-    """relu: |a + b|; modReLU: the nearer of z = 0 and |z| + b = 0; tanh has no kink."""
+    """relu: |a + b|; modReLU: the nearer of z = 0 and |z| + b = 0; tanh has no kink, and of a complex a neither."""
     a, b = np.array([0.5]), np.array([-0.25])
     assert {name: float(phi.kink_distance(a, b)[0]) for name, phi in ACTIVATIONS.items()} == {
         "tanh": float("inf"),
@@ -143,3 +143,5 @@ def test_kink_distances():
         "modrelu": 0.25,
     }
     assert float(ACTIVATIONS["modrelu"].kink_distance(np.array([-0.1]), b)[0]) == 0.1
+    far = ACTIVATIONS["tanh"].kink_distance(a + 1j, b)
+    assert (far.dtype, float(far[0])) == (np.float64, float("inf"))

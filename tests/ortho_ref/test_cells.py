@@ -2,6 +2,7 @@
 [bp:gru1] [bp:gru2] [bp:rnn] [bp:urnn] [bp:lstm] [bp:bptt]; FastRNN's gates are in test_fastrnn.py."""
 
 import cmath
+import dataclasses
 import math
 
 import numpy as np
@@ -12,7 +13,8 @@ from hypothesis import strategies as st
 from gradients.checks import cells
 from gradients.problem import Problem, random_problem, relative_error
 from ortho_ref import backend, fused, scan
-from ortho_ref.cells import LSTM, Elman, FastRNN, GRUResetAfter, GRUResetBefore
+from ortho_ref.cells import LSTM, Cell, Elman, FastRNN, GRUResetAfter, GRUResetBefore
+from ortho_ref.cells.by_name import by_name, options_of
 from ortho_ref.cells.cell import parts_of, state_of
 from ortho_ref.conformance.differences import compare_gradients
 from ortho_ref.layers import real_features
@@ -386,3 +388,59 @@ def test_initial_values_of_gru_reset_after():
     assert 0.5 * math.sqrt(6 / 10) < abs(w["W_z"]).max() <= math.sqrt(6 / 10)
     w = GRUResetAfter(reset_gate=False, update_gate=False).init(np.random.default_rng(0), 3, 7, np.float32)
     assert (w["r"].tolist(), w["z"].tolist()) == ([1.0] * 7, [0.5] * 7)
+
+
+@pytest.mark.parametrize("name", [name for name in CELLS if name not in SMOOTH])
+def test_the_kink_distance_is_the_least_of_a_batch(name):
+    """That of the nearest sequence; their distances differ, unless a clipped gate, which all share, is nearer."""
+    problem = random_problem(CELLS[name], np.random.default_rng(0), B=4)
+    w, x, h = problem.weights, problem.x[0], problem.h0
+    parts = [(x[i : i + 1], h[i : i + 1]) for i in range(4)]
+    alone = [problem.cell.kink_distance(w, problem.cell.step_forward(w, *part)[1]) for part in parts]
+    assert problem.cell.kink_distance(w, problem.cell.step_forward(w, x, h)[1]) == min(alone)
+    assert len(set(alone)) > 1 or problem.cell.constraint == "sgornn"
+
+
+@pytest.mark.parametrize("kind", [Elman, FastRNN, GRUResetBefore, GRUResetAfter])
+def test_phi_bias_names_the_bias_of_phi(kind):
+    """All weights 0 but this one: relu is as far from its kink as that is from 0."""
+    cell = kind("relu")
+    zeros = {name: np.zeros(shape) for name, shape in cell.shapes(2, 3).items()}
+    _, cache = cell.step_forward(zeros | {cell.phi_bias: np.full(3, 0.3)}, np.zeros((2, 2)), np.zeros((2, 3)))
+    assert cell.kink_distance(zeros | {cell.phi_bias: np.full(3, 0.3)}, cache) == 0.3
+    assert LSTM().phi_bias is None
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_a_cell_is_its_options(name):
+    """Two of the same options are equal and can be keys; none can be changed."""
+    cell = CELLS[name]
+    assert dataclasses.replace(cell) == cell
+    assert hash(dataclasses.replace(cell)) == hash(cell)
+    for option in [*(field.name for field in dataclasses.fields(cell)), "more"]:
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(cell, option, None)
+
+
+@pytest.mark.parametrize("missing", ["products", "shapes", "init", "step_forward", "step_backward"])
+def test_a_cell_that_is_not_whole(missing):
+    """It cannot be made, and the error names what it lacks; whole it can."""
+    members = dict.fromkeys(("products", "shapes", "init", "step_forward", "step_backward"))
+    assert type("Whole", (Cell,), members)() is not None
+    with pytest.raises(TypeError, match=f"abstract method '?{missing}'?$"):
+        type("Half", (Cell,), {name: None for name in members if name != missing})()
+
+
+def test_cells_by_name():
+    """Under the names of their files, with their options; the errors list what there is."""
+    assert by_name("elman", activation="relu", complex=False) == Elman("relu")
+    assert by_name("lstm") == LSTM()
+    assert options_of(FastRNN) == ("activation", "constraint")
+    listed = "'gru_reset_before', 'gru_reset_after', 'fastrnn', 'lstm', 'elman'"
+    with pytest.raises(ValueError, match=r"^cell is 'gru'; allowed: ") as refused:
+        by_name("gru")
+    assert sorted(str(refused.value).split("allowed: ")[1].split(", ")) == sorted(listed.split(", "))
+    with pytest.raises(TypeError, match=r"^elman has no option 'order'; allowed: activation, complex$"):
+        by_name("elman", order=2)
+    with pytest.raises(TypeError, match=r"^lstm has no option 'activation'; allowed: none$"):
+        by_name("lstm", activation="relu")

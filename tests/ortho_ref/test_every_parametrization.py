@@ -13,7 +13,7 @@ from gradients.map_problem import random_map_problem
 from gradients.problem import relative_error, single
 from ortho_ref import checkpoint
 from ortho_ref.backend import NotFiniteError, to_device, to_host
-from ortho_ref.parametrizations import Householder, defect
+from ortho_ref.parametrizations import Free, GeodesicUnitary, Householder, Parametrization, StructuredUnitary, defect
 from tests.ortho_ref.maps import ALL, ORTHOGONAL, one, problems, pulled_back, rebuilt, updated
 
 
@@ -259,3 +259,21 @@ def test_complex_goes_by_the_options():
     """`complex` says which cells a parametrization goes with."""
     is_complex = {name for name in ALL if random_map_problem(ALL[name][1](8, 0), 8, np.random.default_rng(0)).p.complex}
     assert is_complex == {"tunable complex", "fft complex", "structured", "geodesic"}
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_parametrization_is_its_options(name):
+    """Two of the same options are equal and can be keys; none can be changed."""
+    p = one(name).p
+    assert dataclasses.replace(p) == p
+    assert hash(dataclasses.replace(p)) == hash(p)
+    for option in [*(field.name for field in dataclasses.fields(p)), "more"]:
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(p, option, None)
+
+
+def test_the_count_that_a_parametrization_has_by_itself():
+    """Every entry of every parameter, a complex one twice."""
+    assert Parametrization.count(Free(), 3) == 9
+    assert Parametrization.count(GeodesicUnitary(), 3) == 18
+    assert Parametrization.count(StructuredUnitary(), 3) == 3 * 3 + 2 * 2 * 3

@@ -1,5 +1,6 @@
 """`fused` is `scan`, faster: the same states and gradients to 1e-12 in float64."""
 
+import importlib
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +12,7 @@ from gradients.checks import cells
 from gradients.problem import Problem, largest_error, random_problem, relative_error, single
 from ortho_ref import backend, fused, scan
 from ortho_ref.backend import to_device, to_host
-from ortho_ref.cells import LSTM, Elman, GRUResetAfter, GRUResetBefore
+from ortho_ref.cells import LSTM, Elman, FastRNN, GRUResetAfter, GRUResetBefore
 from ortho_ref.fused import sequence
 from ortho_ref.recurrent import Recurrent
 
@@ -236,3 +237,17 @@ def test_open_gates_lose_what_one_minus_y_loses(engine, cell, bias, seed):
     assume(problem.kink_distance(problem.point) > 1e-3)
     # pre-activations are within 4 of the bias: 1 - y is e^-(bias + 4) at the least
     assert worst(problem, engine) < 1e-4 + 4 * np.finfo(np.float32).eps * np.exp(bias + 4)
+
+
+def test_a_listed_cell_without_a_fast_form(monkeypatch):
+    """Of complex states the LSTM has none: `scan` runs it. A form that is there and lacks something is an error."""
+    monkeypatch.setattr(LSTM, "complex", True)
+    assert not fused.has_form(LSTM())
+
+    def lacking(path):
+        raise ModuleNotFoundError(f"No module named 'made_up', from {path}", name="made_up")
+
+    monkeypatch.setattr(FastRNN, "complex", True)
+    monkeypatch.setattr(importlib, "import_module", lacking)
+    with pytest.raises(ModuleNotFoundError, match=r"'made_up', from ortho_ref\.fused\.fastrnn_complex"):
+        fused.has_form(FastRNN())

@@ -554,3 +554,10 @@ def test_the_state_of_another_optimizer():
         plain.load(named.state())
     with pytest.raises(ValueError, match=r"^state is of the patterns \['\*'\]; expected \['\*', '\*\.A'\]$"):
         named.load({"*": plain.state()})
+
+
+def test_a_limit_that_is_0_in_a_gradients_precision():
+    """1e-60 clips float64; float32 cannot hold it, and the error names the gradient."""
+    np.testing.assert_array_equal(clip_by_value({"w": np.ones(2)}, 1e-60)["w"], [1e-60, 1e-60])
+    with pytest.raises(ValueError, match=r"^limit is 1e-60, which is 0 in float32, the precision of w$"):
+        clip_by_value({"w": np.ones(2, np.float32)}, 1e-60)

@@ -126,6 +126,7 @@ def test_given_h0_overrides_the_trained_one():
     h, tape = layer.forward(params, buffers, x, h0)
     np.testing.assert_array_equal(h[0], h0)
     assert not layer.backward(params, buffers, tape, dh).params["h0"].any()
+    assert not layer.backward(params, buffers, tape, 0 * dh).params["h0"].any()  # nor where none arrives
     h, _ = layer.forward(params, buffers, x)
     np.testing.assert_array_equal(h[0], np.tile(params["h0"], (3, 1)))
 
@@ -228,7 +229,11 @@ def test_bad_parameters_states_and_upstream():
             "the parameters are float16; allowed for this layer: float32, float64",
         ),
         (lambda: layer.backward(PARAMS, STATES, None, DH), "tape is a NoneType; expected what forward returned"),
-        (lambda: LAYERS["gru, trained h0"].backward(*GRU, TAPE, DH), "tape is of GRUResetBefore(activation='modrelu')"),
+        (
+            lambda: LAYERS["gru, trained h0"].backward(*GRU, TAPE, DH),
+            "tape is of GRUResetBefore(activation='modrelu') by fused with n = 6; this layer is "
+            "GRUResetBefore(activation='tanh') by fused with n = 6",
+        ),
         (lambda: layer.forward({}, STATES, X), "params holds no input weight W (n, m)"),
         (lambda: layer.backward(PARAMS, STATES, TAPE, DH[:, :, :5]), "dh has shape (4, 3, 5); expected (4, 3, 6)"),
         (lambda: layer.backward(PARAMS, STATES, TAPE, DH[0]), "dh has shape (3, 6); expected (4, 3, 6)"),

@@ -268,3 +268,13 @@ def test_the_smallest_size(device):
         problem = random_map_problem(p, 2, np.random.default_rng(0))
         np.testing.assert_allclose(rebuilt(problem, device), reference(name, problem), atol=1e-12)
         assert problem.compare(pulled_back(problem, device)).passed
+
+
+def test_permutations_that_do_not_fit():
+    """One for each of the sublayers, of n entries."""
+    p = VolumePreserving(2)
+    params, buffers = p.init(np.random.default_rng(0), 4, np.float64)
+    for bad in (buffers["permutations"][:1], buffers["permutations"][:, :3]):
+        shape = rf"\({bad.shape[0]}, {bad.shape[1]}\)"
+        with pytest.raises(ValueError, match=rf"^permutations have the shape {shape}; expected \(2, 4\)$"):
+            p.rebuild(params, {**buffers, "permutations": bad})

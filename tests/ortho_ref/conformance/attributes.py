@@ -33,7 +33,8 @@ def attributes(modules):
             if isinstance(entry, dict) and name != "__builtins__":
                 found |= {(f"{where}.{name}", key): own for key, own in list(entry.items())}
             if isinstance(entry, type) and entry.__module__.startswith("ortho_ref"):
-                found |= {(f"{where}.{name}", key): own for key, own in list(vars(entry).items())}
+                own_entries = [(key, own) for key, own in vars(entry).items() if key != "__slotnames__"]
+                found |= {(f"{where}.{name}", key): own for key, own in own_entries}  # that is noted at a first copy
     return found
 
 

@@ -1,0 +1,1 @@
+"""Mutation testing: which mutants there are, which tests run their lines, and whether one of these fails."""
