@@ -58,6 +58,8 @@ def trial(room: Room, rng: random.Random) -> Outcome:
         edit = Edit(f"{plain.what}, sealed", lambda folder: _sealed(plain, folder, there), any_of_the_files(name))
     outcome = Outcome(f"{name}, {state}: {edit.what}")
     uses = [use for use in room.uses(name, state) if use.name not in ALWAYS]
+    if "previous" in edit.what:
+        uses = [USES["train --resume --which previous"]]
     with room.scratch() as aside:
         for use in (*(USES[own] for own in ALWAYS), rng.choice(uses)):
             outcome.add(use, room.use(use, name, state, edit.do, edit.names, aside))
