@@ -30,7 +30,6 @@ MINUTE = {
     "folders": 5,
     "adapters": 14,
     "lines": 24,
-    "inside": 1,
 }
 
 
