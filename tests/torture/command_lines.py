@@ -15,7 +15,7 @@ from ortho_ref.conformance.__main__ import parser
 from tests.torture.judging import WRONG, Verdict, judge
 from tests.torture.room import Outcome, Room
 
-COUNT = 640
+COUNT = 500
 
 
 class Option(NamedTuple):
@@ -35,7 +35,7 @@ BASES = {
     "scripts.bounds": "{run} --out out.png --steps 2",
     "scripts.demo": "--out out --iterations 1",
     "scripts.zoo": "--out out --iterations 1 --length 1",
-    "scripts.ablation": "sgornn --scale 0.0001 --out out",
+    "scripts.ablation": "norm-condition --scale 0.0001 --out out",
     "scripts.check_gradients": "--only householder:5",
     "scripts.benchmark": "--only parenthesis --rounds 1 --seconds 0",
     "scripts.training_speed": "--only adding --rounds 1 --seconds 0",
