@@ -1,7 +1,7 @@
 """Optimizers, name patterns and clipping [bp:opt] [ncgru:skew] (E-ncgru-11)."""
 
 import math
-import re
+from re import escape
 
 import numpy as np
 import pytest
@@ -416,7 +416,7 @@ def test_bad_arguments(make, argument, value):
     """Named with the value and with what is allowed; epsilon = 0, which would make A's zero diagonal 0 / 0, is among
     them (E-ncgru-11)."""
     allowed = ALLOWED.get(argument) or ALLOWED[make, argument]
-    with pytest.raises(ValueError, match=f"^{re.escape(f'{argument} is {value}; allowed: {allowed}')}$"):
+    with pytest.raises(ValueError, match=f"^{escape(f'{argument} is {value}; allowed: {allowed}')}$"):
         make(**{"learning_rate": 0.1, argument: value})
 
 
