@@ -17,6 +17,8 @@ from scripts.mutation.reasons import Reason, name_of
 from scripts.mutation.score import Score
 from scripts.mutation.trial import Outcome, Server
 
+#: Seconds of tests for a mutant that is listed as equivalent: enough to find that one is not.
+LISTED = 5.0
 #: Seconds of tests that have to pass before any mutant is tried.
 CONTROL = 10.0
 
@@ -123,7 +125,8 @@ class Session:
         """
         place = mutant.place
         source = (self.root / place.file).read_text()
-        tests, left_out = self.lines.in_order(self.lines.for_line(place.file, source, place.line), self.budget)
+        budget = min(LISTED, self.budget) if listed else self.budget
+        tests, left_out = self.lines.in_order(self.lines.for_line(place.file, source, place.line), budget)
         how = "no test"
         outcome = Outcome("survived", "", 0.0)
         if tests:
