@@ -14,7 +14,6 @@ import typer
 from scripts.mutation.folders import FOLDERS, files_of
 from scripts.mutation.reasons import read, write_entry
 from scripts.mutation.score import HEADING, render, replace, row, rows
-from scripts.mutation.session import Session, score, survivors
 from scripts.program import BAD_INPUT, fail, run, say
 
 ROOT = Path(__file__).parents[1]
@@ -45,6 +44,10 @@ def main(
 ) -> None:
     """Try mutants, say what survives, and exit with 1 if a survivor has no reason."""
     until = time.monotonic() + 3600 * hours
+    try:  # here: what it stands on is an extra of its own
+        from scripts.mutation.session import Session, score, survivors
+    except ModuleNotFoundError as error:
+        fail(f"{error.name} is not installed; `make mutants` installs what is needed")
     try:
         names = folders or [*FOLDERS]
         if unknown := [name for name in names if name not in FOLDERS]:
