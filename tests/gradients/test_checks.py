@@ -172,3 +172,10 @@ def test_the_worse_of_the_differences_counts(monkeypatch, wrong):
 
     monkeypatch.setattr(Problem, "gradients", by)
     assert checks.check_cell("LSTM", LSTM(), np.random.default_rng(0)).differences > 1e-7
+
+
+def test_a_maps_row_says_its_size_and_its_field():
+    """The name, n, and whether it is complex."""
+    rng = np.random.default_rng(0)
+    for complex, subject in ((True, "fft_rotations, n = 4, complex"), (False, "fft_rotations, n = 4")):
+        assert checks.check_parametrization("fft_rotations", 4, complex, rng).subject == subject
