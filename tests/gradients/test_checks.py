@@ -54,7 +54,9 @@ def test_every_parametrization_and_every_model():
         _, buffers = by_name(name, n, complex).init(np.random.default_rng(0), n, np.float64)
         assert buffers["U"].shape == (n, n)
     for name, options in checks.VARIANTS:
-        models.network(name, 4, (8, 8), 7, **options)
+        assert models.network(name, 4, (8, 8), 7, **options) != models.network(name, 4, (8, 8), 7)
+    any_size = {"scaled_cayley", "neumann_cayley", "exponential", "householder", "structured_unitary"}
+    assert any_size <= {name.split(":")[0] for name, n, _ in checks.parametrizations() if n % 2}
 
 
 @pytest.mark.parametrize("is_fused", [True, False])
