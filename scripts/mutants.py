@@ -53,6 +53,7 @@ def main(
         if unknown := [name for name in names if name not in FOLDERS]:
             raise ValueError(f"no folder is called {unknown[0]}; there are {', '.join(FOLDERS)}")
         reasons = read()
+        listed = {reason.mutant for reason in reasons}
         files = [
             name
             for name in files_of(ROOT, tests or ["tests"])
@@ -64,8 +65,8 @@ def main(
         scores, unlisted = {}, []
         for name in names:
             everywhere, mutants = session.sampled(name, seed, size)
-            session.run(mutants, {reason.mutant for reason in reasons if reason.equivalent})
-            noted = session.noted()
+            session.run(mutants, listed)
+            noted = session.noted(mutants, listed)
             scores[name] = score(everywhere, mutants, noted, reasons)
             unlisted += survivors(mutants, noted, reasons)
             typer.echo(row(name, scores[name]))

@@ -54,7 +54,9 @@ def test_every_parametrization_and_every_model():
         _, buffers = by_name(name, n, complex).init(np.random.default_rng(0), n, np.float64)
         assert buffers["U"].shape == (n, n)
     for name, options in checks.VARIANTS:
-        models.network(name, 4, (8, 8), 7, **options)
+        assert models.network(name, 4, (8, 8), 7, **options) != models.network(name, 4, (8, 8), 7)
+    any_size = {"scaled_cayley", "neumann_cayley", "exponential", "householder", "structured_unitary"}
+    assert any_size <= {name.split(":")[0] for name, n, _ in checks.parametrizations() if n % 2}
 
 
 @pytest.mark.parametrize("is_fused", [True, False])
@@ -172,3 +174,10 @@ def test_the_worse_of_the_differences_counts(monkeypatch, wrong):
 
     monkeypatch.setattr(Problem, "gradients", by)
     assert checks.check_cell("LSTM", LSTM(), np.random.default_rng(0)).differences > 1e-7
+
+
+def test_a_maps_row_says_its_size_and_its_field():
+    """The name, n, and whether it is complex."""
+    rng = np.random.default_rng(0)
+    for complex, subject in ((True, "fft_rotations, n = 4, complex"), (False, "fft_rotations, n = 4")):
+        assert checks.check_parametrization("fft_rotations", 4, complex, rng).subject == subject

@@ -20,7 +20,7 @@ from gradients.problem import (
 from ortho_ref import models, scan
 from ortho_ref.cells import LSTM, Elman, FastRNN
 from ortho_ref.network import Network
-from ortho_ref.parametrizations import ScaledCayley
+from ortho_ref.parametrizations import Householder, ScaledCayley
 
 
 def test_problems_are_off_the_kinks():
@@ -160,3 +160,11 @@ def test_map_problems_are_generic():
     assert 0.7 < above.std() < 1.3
     with pytest.raises(dataclasses.FrozenInstanceError):
         problem.dU = None
+
+
+def test_reflections_of_map_problems_are_of_many_lengths():
+    """Each vector's is between 1/2 and 2, and they differ."""
+    V = random_map_problem(Householder(6), 8, np.random.default_rng(0)).params["V"]
+    lengths = np.linalg.norm(V, axis=0)
+    assert ((lengths >= 0.5) & (lengths <= 2)).all()
+    assert len(set(lengths)) == 6
