@@ -712,6 +712,7 @@ def test_the_input_file_is_the_case(program, tmp_path):
             np.testing.assert_array_equal(file.get_tensor(name), array, strict=True)
         metadata = file.metadata()
     assert metadata == {
+        "format": "ortho_ref conformance case 1",
         "id": case.id,
         "kind": "cell",
         "config": metadata["config"],
