@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from ortho_ref import schema
+from ortho_ref.terminal import shown
 
 #: No document is nested deeper, has longer integers (the states of generators have 39 digits), or is larger.
 DEPTH, DIGITS, LARGEST = 32, 40, 1 << 30
@@ -41,7 +42,7 @@ class DamagedFile(ValueError):
     """
 
     def __init__(self, path: Path, reason: object) -> None:
-        self.path, self.reason = path, str(reason)
+        self.path, self.reason = path, shown(reason)  # it may quote the file
         super().__init__(f"{path} is gone" if self.reason == GONE else f"{path} is damaged: {reason}")
 
 

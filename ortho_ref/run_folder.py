@@ -144,6 +144,13 @@ class DamagedRun(DamagedFile):
             self.args = (f"{self.damage}; whole: {' and '.join(f'which={name!r}' for name in choices)}",)
 
 
+def check_places(run: Path) -> None:
+    """OSError where a folder is in the place of a run's file: no file can take it."""
+    for name in RUN_FILES:
+        if (run / name).is_dir() and not (run / name).is_symlink():
+            raise OSError(f"{run / name} is a folder, not a file; remove it")
+
+
 def write_config(run: Path, config: Record) -> str:
     """Write config.json; its seal."""
     return files.write_sealed(run / CONFIG, CONFIG_FORMAT, config, CONFIG_FORM)

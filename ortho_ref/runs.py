@@ -258,7 +258,7 @@ def load(run: Path | str, which: str | None = None) -> Loaded:
     which = which or run_folder.best_or_last(run)
     state, path = run_folder.read_state(run, which), run / CHECKPOINTS[which]
     params, buffers = state["params"], state["buffers"]
-    network = models.network(**config["network"])
+    network = network_of(run, config)
     _check_sizes(path, network, params)
     _check_finite(path, {"params": params, "buffers": buffers})
     _check_same(path, _forms(*network.init(np.random.default_rng(0), _dtype(params))), _forms(params, buffers))
@@ -282,7 +282,15 @@ def check_run(run: Path, which: str | None = None) -> None:
     """
     config = read_config(run)
     if "network" in config and (state := run_folder.state_to_go_on(run, which)) is not None:
-        _check_sizes(run / CHECKPOINTS[which or "last"], models.network(**config["network"]), state["params"])
+        _check_sizes(run / CHECKPOINTS[which or "last"], network_of(run, config), state["params"])
+
+
+def network_of(run: Path, config: Record) -> Network:
+    """The network that a run's config names.  ValueError, naming the file, for arguments that it cannot have."""
+    try:
+        return models.network(**config["network"])
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{run / CONFIG}: network: {error}") from error
 
 
 def summarize(records: list[Record], task: Task, parameters: int) -> Record:
@@ -339,6 +347,7 @@ def _run_folder(out: Path, config: Record, resume: bool) -> Iterator[Callable[[]
         try:
             compare()  # before anything is made
             out.mkdir(parents=True, exist_ok=True)
+            run_folder.check_places(out)
             files.sync_folder(out.parent)
             held = stack.enter_context(files.locked(out))
         except OSError as error:

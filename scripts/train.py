@@ -8,7 +8,8 @@ from typing import Any
 
 import typer
 
-from ortho_ref.run_folder import CHECKPOINTS, LAST, DamagedRun
+from ortho_ref.run_folder import CHECKPOINTS, CONFIG, LAST, DamagedRun
+from ortho_ref.runs import TrainingRun
 from ortho_ref.task import check_choice
 from ortho_ref.terminal import STDOUT
 from ortho_ref.training import Record
@@ -32,6 +33,14 @@ def _config(out: Path, task: str, given: Record, values: Record) -> Record:
     return config_of(task, **given)
 
 
+def _trainer(config: Record, run: Path | None) -> TrainingRun:
+    """The trainer of a config; ValueError names the file where that is a run's."""
+    try:
+        return make_trainer(config)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{run / CONFIG}: {error}") if run else error from None
+
+
 @takes_options
 def main(task: str, **values: Any) -> None:
     """Train a model on a task.  What is not given is the NC-GRU paper's for the task and the model (docs/training.md).
@@ -49,7 +58,7 @@ def main(task: str, **values: Any) -> None:
     try:
         given = given_in(values)
         config = _config(out, str(task), given, values)
-        trainer = make_trainer(config | moved(given))
+        trainer = _trainer(config | moved(given), out if values["resume"] else None)
         with signals() as received:
             label, resume, which = f"{config['model']} {task}", values["resume"], values["which"]
             records = train(trainer, out, config, label, resume, which, lambda: bool(received))

@@ -318,12 +318,18 @@ def task_of(run: Path, config: Record, file: str | None = None) -> Task:
     Raises
     ------
     ValueError
-        If the text has changed.
+        If the config has what no run can have, or the text has changed.
     OSError
         Where the task's data cannot be read.
     """
     config = config if file is None else config | {"file": file}
-    task = make_task(config)
+    try:
+        task = make_task(config)
+        network = network_arguments(task, config)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{run / CONFIG}: {error}") from error
     if config["file_sha256"] != getattr(task, "sha256", None):
         raise ValueError(f"file is {config['file']}, which is not the text that the run in {run} began with")
+    if network != config["network"]:
+        raise ValueError(f"{run / CONFIG}: network is {config['network']}; its other options say {network}")
     return task

@@ -371,6 +371,8 @@ def test_a_checkpoint_of_other_arrays(half_done, tmp_path, which, name, value, m
         ({"hidden_sizes": []}, r"network\.hidden_sizes is \[\]; allowed: a list of at least 1"),
         ({"loss": "none"}, r"network\.loss is 'none'; allowed: "),
         ({"dropout": "x"}, r"network\.dropout is 'x'; allowed: a finite number"),
+        ({"order": -0.5}, r"config\.json: network: order is -0\.5; allowed: "),
+        ({"more": 1}, r"config\.json: network: .*'more'"),
         ({"name": ["gru"]}, r"network\.name is \['gru'\]; allowed: a text"),
     ],
 )
@@ -410,6 +412,31 @@ def test_a_line_that_says_what_cannot_be(half_done, tmp_path, record, message):
     (out / "metrics.jsonl").write_bytes(lines[0] + line)
     with pytest.raises(DamagedFile, match=rf"metrics\.jsonl is damaged: line 2: {message}"):
         read_metrics(out)
+
+
+def test_a_folder_in_the_place_of_a_file(half_done, tmp_path):
+    """Is said before the first update, not when a checkpoint is to be written."""
+    out = shutil.copytree(half_done, tmp_path / "run")
+    (out / "previous.safetensors").unlink()
+    (out / "previous.safetensors").mkdir()
+    before = sorted(out.iterdir())
+    with pytest.raises(OSError, match=r"previous\.safetensors is a folder, not a file; remove it$"):
+        trainer().run(out, config(), resume=True)
+    assert sorted(out.iterdir()) == before
+
+
+def test_what_a_damaged_file_says_is_shown(half_done, tmp_path):
+    """An escape sequence in a file does not reach who prints the error."""
+    out = shutil.copytree(half_done, tmp_path / "run")
+    (out / "config.json").write_bytes(b'{"format": "ortho_ref config 2", "a": 1, "a\\u001b[2J": 1, "a\\u001b[2J": 2}')
+    with pytest.raises(DamagedFile) as caught:
+        read_config(out)
+    assert str(caught.value).isprintable()
+    data = (out / "last.safetensors").read_bytes()
+    (out / "last.safetensors").write_bytes(data.replace(b'"F32"', b'"\x1b[m"', 1))
+    with pytest.raises(ValueError, match="config") as caught:
+        load(out, "last")
+    assert str(caught.value).isprintable()
 
 
 def test_an_older_folder_is_refused_by_its_version(tmp_path, finished):
