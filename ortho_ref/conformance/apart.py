@@ -13,7 +13,7 @@ import sys
 import time
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
 from ortho_ref.conformance import line
 from ortho_ref.conformance.case import Case
@@ -25,8 +25,8 @@ from ortho_ref.terminal import cut
 #: Seconds for a case, for loading an adapter at least, and between two looks at a process.
 TIMEOUT, LOADING = 60.0, 300.0
 _TICK = 0.02
-#: Processes in a row that may end while the adapter is loaded, and cases of a kind in a row that may hang.
-_DEATHS, _HANGS = 3, 3
+#: Processes in a row that may end while the adapter is loaded; cases of a kind in a row that may hang, or end it.
+_UNLOADABLE, _HANGS, _DEATHS = 3, 3, 5
 GIB = 1 << 30
 _TAIL = 10_000  # bytes of standard error
 
@@ -57,8 +57,8 @@ class Apart(Elsewhere):
         check_memory(memory)
         self.adapter, self.timeout, self.memory = adapter, timeout, memory
         self._process: _Process | None = None
-        self._deaths = 0
-        self._hangs: tuple[str, int] = ("", 0)
+        self._unloadable = 0
+        self._lost = _Lost("", 0, 0)
         self._number = 0
         self._process = self._started()
 
@@ -78,9 +78,11 @@ class Apart(Elsewhere):
 
     def __call__(self, case: Case) -> Any:
         """The outputs, or None; `Raised` and `Broken` otherwise."""
-        kind, hangs = self._hangs
-        if kind == case.kind and hangs >= _HANGS:
+        lost = self._lost if self._lost.kind == case.kind else _Lost(case.kind, 0, 0)
+        if lost.hangs >= _HANGS:
             raise Broken(f"was not tried: {_HANGS} of this kind in a row did not end within {self.timeout:g} seconds")
+        if lost.deaths >= _DEATHS:
+            raise Broken(f"was not tried: {_DEATHS} of this kind in a row lost the adapter's process")
         if self._process is None or not self._process.is_idle():
             self.close()
             self._process = self._restarted()
@@ -93,33 +95,33 @@ class Apart(Elsewhere):
             "config": case.config,
             "outputs": {name: list(shape) for name, shape in case.outputs.items()},
         }
-        hanging, well = 0, False
+        now, well = lost._replace(hangs=0, deaths=lost.deaths + 1), False
         try:
             answer = self._process.heard(self.timeout, _most(case), line.packed(header, case.inputs))
             outputs = _outcome(answer, case, self._number)
             well = True
             return outputs
         except _Hanging:
-            hanging = hangs + 1 if kind == case.kind else 1
+            now = lost._replace(hangs=lost.hangs + 1, deaths=lost.deaths + 1)
             raise
         except (Raised, _Said):
             well = True
             raise
         finally:
-            self._hangs = (case.kind, hanging)
+            self._lost = _Lost(case.kind, 0, 0) if well else now
             if not well:
                 self.close()
 
     def _restarted(self) -> "_Process":
-        """Another process; not after as many as `_DEATHS` in a row that could not load the adapter."""
-        if self._deaths >= _DEATHS:
-            raise Broken(f"was not tried: the adapter could not be loaded again, {_DEATHS} times in a row")
+        """Another process; not after as many as `_UNLOADABLE` in a row that could not load the adapter."""
+        if self._unloadable >= _UNLOADABLE:
+            raise Broken(f"was not tried: the adapter could not be loaded again, {_UNLOADABLE} times in a row")
         try:
             process = self._started()
         except ValueError as error:
-            self._deaths += 1
+            self._unloadable += 1
             raise Broken(str(error)) from None
-        self._deaths = 0
+        self._unloadable = 0
         return process
 
     def _started(self) -> "_Process":
@@ -138,6 +140,14 @@ class Apart(Elsewhere):
         raise ValueError(problem)
 
 
+class _Lost(NamedTuple):
+    """How many cases of a kind, one after the other, have hung, or ended the process in any way."""
+
+    kind: str
+    hangs: int
+    deaths: int
+
+
 class _Hanging(Broken):
     """It did not answer in time."""
 
@@ -147,7 +157,7 @@ class _Said(Broken):
 
 
 class _Process:
-    """A process and this end of the line to it.
+    """A process, and the kit's end of the line to it.
 
     Parameters
     ----------

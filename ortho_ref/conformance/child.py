@@ -74,7 +74,7 @@ def _end_with(parent: int) -> None:
 
 
 class _Socket:
-    """This end of the line.
+    """The adapter's end of the line.
 
     Parameters
     ----------

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 _STREAMS = {"stdout": 1, "stderr": 2}
+_HIGH = 200
 _SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGALRM", "SIGHUP") if hasattr(signal, name)]
 
 
@@ -39,19 +40,21 @@ def kept_streams() -> Iterator[list[str]]:
 
 
 class _Copy:
-    """A second descriptor of what a standard descriptor is open on; None where it is closed."""
+    """A standard descriptor as it is now, and a second one on the same, high up: some close all the low ones."""
 
     def __init__(self, number: int) -> None:
         self.number, self.copy = number, -1
+        self.was: os.stat_result | None = None
         with contextlib.suppress(OSError):
-            self.copy = os.dup(number)
+            self.was = os.fstat(number)
+            self.copy = _high_copy(number)
 
     def is_there(self) -> bool:
         """Whether the standard descriptor is what it was."""
-        if self.copy < 0:
+        if self.was is None:
             return True
         try:
-            return os.path.samestat(os.fstat(self.number), os.fstat(self.copy))
+            return os.path.samestat(os.fstat(self.number), self.was)
         except OSError:
             return False
 
@@ -65,6 +68,15 @@ class _Copy:
         if self.copy >= 0:
             with contextlib.suppress(OSError):
                 os.close(self.copy)
+
+
+def _high_copy(number: int) -> int:
+    try:
+        import fcntl
+
+        return fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, _HIGH)
+    except (ImportError, OSError):  # not POSIX; no descriptors so high
+        return os.dup(number)
 
 
 def _put_back(name: str, stream: Any, copy: _Copy) -> list[str]:
