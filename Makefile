@@ -9,7 +9,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
 export MKL_NUM_THREADS ?= 1
 
-.PHONY: test install-test fuzz floors mutants lint crosscheck demo clean
+.PHONY: test install-test fuzz floors mutants torture lint crosscheck demo clean
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -m "not install" --numprocesses auto --maxprocesses 8
@@ -32,6 +32,10 @@ floors: $(FLOORS)/.test
 mutants: $(VENV)/.mutants
 	$(BIN)/python -m pytest tests/mutation
 	$(BIN)/python -m scripts.mutants --page
+
+# Kills, cuts, flips, full disks, hostile files and adapters, bad command lines; an hour. The seed is said first.
+torture: $(VENV)/.test
+	@$(BIN)/python -m tests.torture --seed $${SEED:-$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

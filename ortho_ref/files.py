@@ -52,7 +52,8 @@ def write(path: Path, data: bytes, old: Path | None = None) -> None:
     """
     temporary = path.with_name(f"{path.name}.part")
     try:
-        with open(temporary, "wb") as stream:
+        temporary.unlink(missing_ok=True)  # half of an older one; or a link, which is not to be written through
+        with open(temporary, "xb") as stream:
             stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())

@@ -159,9 +159,9 @@ class Elementwise(ABC):
                 f"the gradient of {name} is {gradient.dtype} of shape {gradient.shape}; "
                 f"expected {parameter.dtype} of shape {parameter.shape}, as the parameter"
             )
-        g = _real(gradient)
+        g = as_real(gradient)
         if self.weight_decay:
-            g = g + self.weight_decay * _real(parameter)  # [bp:opt/g]
+            g = g + self.weight_decay * as_real(parameter)  # [bp:opt/g]
         if name not in self._step:
             for argument, value in self._positive.items():
                 if g.dtype.type(value) == 0:
@@ -475,7 +475,7 @@ def clip_by_value(gradients: Mapping[str, Array], limit: float) -> dict[str, Arr
     _check_limit(limit)
     clipped = {}
     for name, gradient in gradients.items():
-        g, xp = _real(gradient), xp_of(gradient)
+        g, xp = as_real(gradient), xp_of(gradient)
         # the largest number has to be of g's dtype: as a Python number it turns float32 into float64 in NumPy 1
         bound = g.dtype.type(min(float(limit), float(xp.finfo(g.dtype).max)))
         if bound == 0:
@@ -513,12 +513,12 @@ def clip_by_global_norm(gradients: Mapping[str, Array], limit: float) -> tuple[d
     norm = global_norm(gradients)
     if is_array(norm):  # nobody waits for it: where nothing is to be scaled the scale is 1
         scale = limit / xp_of(norm).where((norm > limit) & (norm < math.inf), norm, float(limit))
-        scaled = {name: _real(g) * scale.astype(g.real.dtype) for name, g in gradients.items()}
+        scaled = {name: as_real(g) * scale.astype(g.real.dtype) for name, g in gradients.items()}
         return {name: _shaped_like(g, scaled[name]) for name, g in gradients.items()}, norm
     if not limit < norm < math.inf:
         return dict(gradients), norm
     scale = float(limit) / norm
-    return {name: _shaped_like(g, _real(g) * scale) for name, g in gradients.items()}, norm
+    return {name: _shaped_like(g, as_real(g) * scale) for name, g in gradients.items()}, norm
 
 
 def global_norm(gradients: Mapping[str, Array]) -> Array | float:
@@ -539,7 +539,7 @@ def global_norm(gradients: Mapping[str, Array]) -> Array | float:
     xp = xp_of(*gradients.values())
     total: Array = 0.0
     for gradient in gradients.values():
-        g = _real(gradient).astype("float64")
+        g = as_real(gradient).astype("float64")
         total = total + (g * g).sum()
     square = number(total)
     return xp.sqrt(square) if is_array(square) else math.sqrt(square)
@@ -559,7 +559,7 @@ def _copied(buffers: Mapping[str, Mapping[str, Array]]) -> dict[str, dict[str, A
     return {name: {buffer: array.copy("K") for buffer, array in own.items()} for name, own in buffers.items()}
 
 
-def _real(array: Array) -> Array:
+def as_real(array: Array) -> Array:
     """A complex array as flat real one (re, im, re, im, ...); a real array as it is, but with one axis at least.
 
     Arithmetic of arrays without axes gives NumPy scalars, whose dtype does not hold against Python's numbers in

@@ -267,7 +267,7 @@ def _recorded(run: Path) -> list[Record]:
     if (run / SUMMARY).exists():
         found.append(_summary(run))
     if (run / LAST).exists():
-        found.append(read_state(run, "last"))
+        found.append(_state_in_time(run, "last"))
     return found
 
 
@@ -305,9 +305,9 @@ def _check_recorded(path: Path, lines: list[Line], sha256: str, state: Record) -
     """DamagedFile unless, up to the size recorded, the lines are those recorded."""
     seals, size = {0: sha256} | {line.end: line.sha256 for line in lines}, state["metrics_size"]
     if max(seals) < size:
-        raise DamagedFile(path, f"it is shorter than the {size} bytes that the checkpoint records")
+        raise DamagedFile(path, f"it is shorter than the {size} bytes that are recorded")
     if seals.get(size) != state["metrics_sha256"]:
-        raise DamagedFile(path, f"its first {size} bytes are not those that the checkpoint records")
+        raise DamagedFile(path, f"its first {size} bytes are not those that are recorded")
 
 
 def _chained(record: Record, before: str) -> tuple[bytes, str]:
@@ -335,6 +335,15 @@ def read_state(run: Path, which: str) -> Record:
     FileNotFoundError if there is none; ValueError if it is of another format; DamagedRun if it is not what was written
     for this run.
     """
+    state, path = _state_in_time(run, which), run / METRICS_FILE
+    if path.exists() and path.stat().st_size < state["metrics_size"]:  # without its metrics it can be loaded
+        reason = f"it is shorter than the {state['metrics_size']} bytes that {CHECKPOINTS[which]} records"
+        raise DamagedRun(path, reason, choices(run))
+    return state
+
+
+def _state_in_time(run: Path, which: str) -> Record:
+    """A checkpoint that is the one which later files know of.  Errors as of `read_state`."""
     # before the checkpoint: a run that is on may end meanwhile
     summary = _summary(run) if which == "last" and (run / SUMMARY).exists() else None
     try:

@@ -22,9 +22,10 @@ from ortho_ref import files, models, run_folder
 from ortho_ref.backend import is_array
 from ortho_ref.files import GONE, DamagedFile
 from ortho_ref.network import Network
+from ortho_ref.optimizers import as_real
 from ortho_ref.parametrizations import Params
 from ortho_ref.recurrent import NamedBuffers
-from ortho_ref.run_folder import CHECKPOINTS, CONFIG, LAST, RUN_FILES, Metrics, read_config
+from ortho_ref.run_folder import BEST, CHECKPOINTS, CONFIG, LAST, RUN_FILES, Metrics, read_config
 from ortho_ref.subnormals import subnormals_as_zero
 from ortho_ref.task import Batch, Task, check_choice, check_integer
 from ortho_ref.training import Record, Trainer
@@ -128,6 +129,8 @@ class TrainingRun(Trainer):
                 raise DamagedFile(out / LAST, GONE)
             if state is not None:
                 self._take_up(out / CHECKPOINTS[which or "last"], state)
+                if state["best"] is not None:
+                    self._check_arrays(out / BEST, run_folder.read_state(out, "best"))
             batches = self.batches(state and state["generators"]["data"])
             if state is not None and which is not None:
                 run_folder.make_last(out, which, state)
@@ -201,11 +204,15 @@ class TrainingRun(Trainer):
         for name, value in self.settings.items():
             if state["settings"].get(name) != value:
                 raise ValueError(f"{name} is {value!r}; {path} has {state['settings'].get(name)!r}")
+        self._check_arrays(path, state)
+        self.load(state)
+        self._best = state["best"]
+
+    def _check_arrays(self, path: Path, state: Record) -> None:
+        """ValueError unless the arrays of a checkpoint are as this trainer's, and finite."""
         _check_same(path, _forms(self.params, self.buffers), _forms(state["params"], state["buffers"]))
         _check_moments(path, state["optimizer"], state["params"])
         _check_finite(path, state)
-        self.load(state)
-        self._best = state["best"]
 
 
 class Loaded(NamedTuple):
@@ -373,7 +380,7 @@ def _form(value: Any) -> str:
 
 
 def _check_moments(path: Path, tree: Any, params: Params) -> None:
-    """ValueError unless what an optimizer keeps by parameters' names is of these, in their sizes and precision."""
+    """ValueError unless what an optimizer keeps by parameters' names is of these, in their shapes and precision."""
     if not isinstance(tree, dict):
         return
     if not tree.keys().isdisjoint(params) and (others := sorted(tree.keys() - params.keys())):
@@ -382,12 +389,10 @@ def _check_moments(path: Path, tree: Any, params: Params) -> None:
         if name not in params or not isinstance(value, dict):
             _check_moments(path, value, params)
             continue
-        parameter = params[name]
-        expected = f"{parameter.size * (2 if parameter.dtype.kind == 'c' else 1)} numbers, {parameter.real.dtype}"
+        expected = _form(as_real(params[name]))
         for key, own in value.items():
-            found = f"{own.size} numbers, {own.dtype}" if is_array(own) else type(own).__name__
-            if found != expected:
-                raise ValueError(f"{path}: the optimizer's {key} of {name} is {found}; expected {expected}")
+            if _form(own) != expected:
+                raise ValueError(f"{path}: the optimizer's {key} of {name} is {_form(own)}; expected {expected}")
 
 
 def _check_finite(path: Path, tree: Any, where: str = "") -> None:

@@ -14,7 +14,6 @@ import typer
 from scripts.mutation.folders import FOLDERS, files_of
 from scripts.mutation.reasons import read, write_entry
 from scripts.mutation.score import HEADING, render, replace, row, rows
-from scripts.mutation.session import Session, score, survivors
 from scripts.program import BAD_INPUT, fail, run, say
 
 ROOT = Path(__file__).parents[1]
@@ -45,11 +44,16 @@ def main(
 ) -> None:
     """Try mutants, say what survives, and exit with 1 if a survivor has no reason."""
     until = time.monotonic() + 3600 * hours
+    try:  # here: what it stands on is an extra of its own
+        from scripts.mutation.session import Session, score, survivors
+    except ModuleNotFoundError as error:
+        fail(f"{error.name} is not installed; `make mutants` installs what is needed")
     try:
         names = folders or [*FOLDERS]
         if unknown := [name for name in names if name not in FOLDERS]:
             raise ValueError(f"no folder is called {unknown[0]}; there are {', '.join(FOLDERS)}")
         reasons = read()
+        listed = {reason.mutant for reason in reasons}
         files = [
             name
             for name in files_of(ROOT, tests or ["tests"])
@@ -61,8 +65,8 @@ def main(
         scores, unlisted = {}, []
         for name in names:
             everywhere, mutants = session.sampled(name, seed, size)
-            session.run(mutants, {reason.mutant for reason in reasons if reason.equivalent})
-            noted = session.noted()
+            session.run(mutants, listed)
+            noted = session.noted(mutants, listed)
             scores[name] = score(everywhere, mutants, noted, reasons)
             unlisted += survivors(mutants, noted, reasons)
             typer.echo(row(name, scores[name]))

@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-import coverage
-
 from scripts.mutation.plugin import SECONDS
 
 MEASURED = ("ortho_ref", "gradients", "tasks", "scripts")
@@ -29,6 +27,13 @@ context = ${{PYTEST_CURRENT_TEST-}}
 disable_warnings = no-data-collected,module-not-imported,module-not-measured,already-imported,couldnt-parse,\
 trace-changed,include-ignored,dynamic-conflict,no-contexts,no-ctracer,no-sysmon,context-conflict
 """
+
+
+def _coverage() -> Any:
+    """The library; here, as a program that only says what its options are does not need it."""
+    import coverage
+
+    return coverage
 
 
 def copy(root: Path, to: Path) -> None:
@@ -120,10 +125,10 @@ class Lines:
         )
         if not seconds.exists():
             raise ValueError(f"the tests could not be measured: {(done.stdout + done.stderr)[-300:]}")
-        whole = coverage.CoverageData(str(new.with_suffix(".lines")))
+        whole = _coverage().CoverageData(str(new.with_suffix(".lines")))
         whole.erase()
         for part in sorted(parts.glob("lines.*")):
-            one = coverage.CoverageData(str(part))
+            one = _coverage().CoverageData(str(part))
             one.read()
             whole.update(one)
         whole.write()
@@ -138,7 +143,7 @@ class Lines:
 
     def _measured(self, path: Path, shared: dict[str, list[str]]) -> Iterator[tuple[str, int, list[str]]]:
         """Each line that was executed, with the tests that did; "" stands for an import."""
-        data = coverage.CoverageData(str(path.with_suffix(".lines")))
+        data = _coverage().CoverageData(str(path.with_suffix(".lines")))
         data.read()
         for file in data.measured_files():
             name = Path(file).relative_to(self.tree).as_posix()

@@ -35,7 +35,19 @@ _PAIRS = (
 NAMES = {"tanh": "sinh", "sqrt": "square"} | dict(_PAIRS) | {new: old for old, new in _PAIRS}
 
 #: What takes its first two arguments in either order.
-SYMMETRIC = ("xp_of", "max", "min", "maximum", "minimum", "result_type", "hypot", "array_equal", "isclose")
+SYMMETRIC = (
+    "xp_of",
+    "add",
+    "multiply",
+    "max",
+    "min",
+    "maximum",
+    "minimum",
+    "result_type",
+    "hypot",
+    "array_equal",
+    "isclose",
+)
 
 Positions = Iterator[tuple[tuple[int, int], tuple[int, int]]]
 

@@ -17,6 +17,8 @@ from scripts.mutation.reasons import Reason, name_of
 from scripts.mutation.score import Score
 from scripts.mutation.trial import Outcome, Server
 
+#: Seconds of tests for a mutant that has its reason: to find a wrong one.
+LISTED = 3.0
 #: Seconds of tests that have to pass before any mutant is tried.
 CONTROL = 10.0
 
@@ -44,21 +46,42 @@ class Session:
             copy(root, tree)
         self.lines = Lines(self._trees[0], work / "lines")
         self.lines.measure(tests, say)
-        texts = [(root / name).read_bytes() for name in sorted(tests)]
-        self._of_tests = hashlib.sha256(b"\0".join([*texts, str(budget).encode()])).hexdigest()
+        self._texts = {name: (root / name).read_text() for name in tests}
         self._notes = work / "results.jsonl"
         self._lock = threading.Lock()
 
-    def noted(self) -> dict[str, dict[str, Any]]:
-        """The last note of each mutant that still holds: its file is as it was, and so are the tests if it survived."""
-        found: dict[str, dict[str, Any]] = {}
+    def noted(self, mutants: list[Mutant], listed: set[tuple[str, ...]]) -> dict[str, dict[str, Any]]:
+        """The last note of each mutant that still holds.
+
+        Its file is as it was; if it survived so are the tests that could fail, and it was tried for as long as now.
+        """
+        last: dict[str, dict[str, Any]] = {}
         if self._notes.exists():
             for line in self._notes.read_text().splitlines():
                 note = json.loads(line)
-                found[note["key"]] = note
-        return {
-            key: note for key, note in found.items() if note["outcome"] != "survived" or note["tests"] == self._of_tests
-        }
+                last[note["key"]] = note
+        found = {}
+        for mutant in mutants:
+            key = mutant.place.key
+            if key in last and last[key]["text"] == _digest(mutant.source):
+                killed = last[key]["outcome"] != "survived"
+                if killed or self._tried_as_now(last[key], mutant, name_of(mutant) in listed):
+                    found[key] = last[key]
+        return found
+
+    def _tried_as_now(self, note: dict[str, Any], mutant: Mutant, listed: bool) -> bool:
+        tests, budget = self._tests_of(mutant, listed)
+        return bool(note["tests"] == self._digest_of(tests) and note.get("budget", 0.0) >= budget)
+
+    def _tests_of(self, mutant: Mutant, listed: bool) -> tuple[set[str], float]:
+        """The tests that a mutant may fail, and for how many seconds it is tried."""
+        source = (self.root / mutant.place.file).read_text()
+        budget = min(LISTED, self.budget) if listed else self.budget
+        return self.lines.for_line(mutant.place.file, source, mutant.place.line), budget
+
+    def _digest_of(self, tests: set[str]) -> str:
+        files = sorted({test.split("::")[0] for test in tests})
+        return _digest("\0".join([*sorted(tests), *(self._texts[file] for file in files)]))
 
     def sampled(self, folder: str, seed: int, number: int) -> tuple[int, list[Mutant]]:
         """How many mutants a folder has, and those of the sample."""
@@ -73,11 +96,11 @@ class Session:
                 chosen.append(mutant)
         return len(everywhere), chosen
 
-    def run(self, mutants: list[Mutant], equivalent: set[tuple[str, ...]]) -> None:
-        """Try those that have no note yet, in every copy at once."""
-        noted = self.noted()
+    def run(self, mutants: list[Mutant], listed: set[tuple[str, ...]]) -> None:
+        """Try those that have no note that holds, in every copy at once; those that are listed for less time."""
+        noted = self.noted(mutants, listed)
         left: queue.SimpleQueue[Mutant] = queue.SimpleQueue()
-        todo = [mutant for mutant in mutants if not self._holds(noted.get(mutant.place.key), mutant)]
+        todo = [mutant for mutant in mutants if mutant.place.key not in noted]
         for mutant in todo:
             left.put(mutant)
         errors: list[BaseException] = []
@@ -88,7 +111,7 @@ class Session:
                 self._control(server)
                 while not left.empty() and time.monotonic() < self.until and not errors:
                     mutant = left.get_nowait()
-                    self._try(server, mutant, name_of(mutant) in equivalent)
+                    self._try(server, mutant, name_of(mutant) in listed)
             except queue.Empty:
                 pass
             except BaseException as error:
@@ -112,18 +135,14 @@ class Session:
         if outcome.outcome != "survived":
             raise ValueError(f"{outcome.by} does not pass in the copy of the tree as it is")
 
-    @staticmethod
-    def _holds(note: dict[str, Any] | None, mutant: Mutant) -> bool:
-        return note is not None and note["text"] == _digest(mutant.source)
-
     def _try(self, server: Server, mutant: Mutant, listed: bool) -> None:
         """One mutant: in a fork first; with everything imported anew where that cannot be.
 
         What survives in a fork is tried with everything imported anew by one test of each function.
         """
         place = mutant.place
-        source = (self.root / place.file).read_text()
-        tests, left_out = self.lines.in_order(self.lines.for_line(place.file, source, place.line), self.budget)
+        able, budget = self._tests_of(mutant, listed)
+        tests, left_out = self.lines.in_order(able, budget)
         how = "no test"
         outcome = Outcome("survived", "", 0.0)
         if tests:
@@ -135,7 +154,7 @@ class Session:
             elif warm.outcome == "survived" and not listed:
                 outcome, how = server.cold(mutant, first_of_each(tests)), "cold"
         what = {"key": place.key, "line": place.line, "before": mutant.before, "after": mutant.after}
-        by = {"number": len(tests), "left_out": left_out, "how": how, "tests": self._of_tests}
+        by = {"number": len(tests), "left_out": left_out, "how": how, "budget": budget, "tests": self._digest_of(able)}
         note = {**what, **outcome._asdict(), **by, "text": _digest(mutant.source)}
         with self._lock, self._notes.open("a") as file:
             print(json.dumps(note), file=file, flush=True)
@@ -153,7 +172,7 @@ def score(everywhere: int, mutants: list[Mutant], noted: dict[str, dict[str, Any
     counts = dict.fromkeys(("killed", "timed out", "survived", "equivalent"), 0)
     for mutant in mutants:
         note = noted.get(mutant.place.key)
-        if note is None or note["text"] != _digest(mutant.source):
+        if note is None:
             continue
         listed = name_of(mutant) in equivalent
         if listed and note["outcome"] != "survived":

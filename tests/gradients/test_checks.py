@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 
 from gradients import checks
+from gradients.problem import Problem
 from ortho_ref import fused, models, scan
 from ortho_ref.activations import ACTIVATIONS
 from ortho_ref.cells import CELLS, LSTM
 from ortho_ref.cells.by_name import options_of
 from ortho_ref.network import Network
-from ortho_ref.parametrizations.by_name import PARAMETRIZATIONS
+from ortho_ref.parametrizations.by_name import PARAMETRIZATIONS, by_name
 
 
 class Added(LSTM):
@@ -49,8 +50,13 @@ def test_a_cell_that_is_added_is_checked(monkeypatch):
 def test_every_parametrization_and_every_model():
     """By their names; variants are of models that there are."""
     assert {name.split(":")[0] for name, *_ in checks.parametrizations()} == set(PARAMETRIZATIONS) - {"free"}
+    for name, n, complex in checks.parametrizations():
+        _, buffers = by_name(name, n, complex).init(np.random.default_rng(0), n, np.float64)
+        assert buffers["U"].shape == (n, n)
     for name, options in checks.VARIANTS:
-        models.network(name, 4, (8, 8), 7, **options)
+        assert models.network(name, 4, (8, 8), 7, **options) != models.network(name, 4, (8, 8), 7)
+    any_size = {"scaled_cayley", "neumann_cayley", "exponential", "householder", "structured_unitary"}
+    assert any_size <= {name.split(":")[0] for name, n, _ in checks.parametrizations() if n % 2}
 
 
 @pytest.mark.parametrize("is_fused", [True, False])
@@ -109,3 +115,69 @@ def test_results_of_some_subjects():
     found = checks.results(np.random.default_rng(0), only="householder:")
     assert found
     assert all("householder:" in result.subject for result in found)
+
+
+@pytest.mark.parametrize("has_oracle", [True, False])
+def test_a_cell_is_checked_with_vectors_and_with_tokens(monkeypatch, has_oracle):
+    """Six steps of each, through `scan` as through `fused`, and by the oracle where there is one."""
+    asked = []
+
+    def gradients_of(problem):
+        asked.append((problem.x.dtype.kind, len(problem.x)))
+        return problem.gradients(scan)
+
+    own = SimpleNamespace(has_form=lambda subject: has_oracle, gradients_of=gradients_of)
+    assert checks.check_cell("LSTM", LSTM(), np.random.default_rng(0), own).passed
+    assert asked == ([("f", 6), ("i", 6)] if has_oracle else [])
+
+
+def test_a_cells_row_says_its_options():
+    """Its class, its activation, and what is off."""
+    for name, cell in checks.cells().items():
+        kind, _, options = name.partition(" ")
+        assert kind == type(cell).__name__
+        if hasattr(cell, "activation"):
+            assert options.split(",")[0].split(" ")[0] == cell.activation
+        for gate in ("reset", "update"):
+            assert (f"no {gate} gate" in options or "no gates" in options) == (not getattr(cell, f"{gate}_gate", True))
+
+
+@pytest.mark.parametrize("wrong", ["f", "i"])
+def test_the_worse_of_vectors_and_tokens_counts(monkeypatch, wrong):
+    """An oracle that disagrees on the one, and a fast form that is off on the one, fail the row."""
+
+    def off(problem, engine=scan):
+        factor = 1 + 1e-9 if problem.x.dtype.kind == wrong else 1
+        return {name: factor * g for name, g in problem.gradients(engine).items()}
+
+    own = SimpleNamespace(has_form=lambda subject: True, gradients_of=off)
+    result = checks.check_cell("LSTM", LSTM(), np.random.default_rng(0), own)
+    assert result.autograd > 1e-10 > result.fused
+    right = Problem.gradients
+
+    def by(problem, engine):
+        factor = 1 + 1e-9 if engine is fused and problem.x.dtype.kind == wrong else 1
+        return {name: factor * g for name, g in right(problem, engine).items()}
+
+    monkeypatch.setattr(Problem, "gradients", by)
+    assert checks.check_cell("LSTM", LSTM(), np.random.default_rng(0)).fused > 1e-10
+
+
+@pytest.mark.parametrize("wrong", ["f", "i"])
+def test_the_worse_of_the_differences_counts(monkeypatch, wrong):
+    """A gradient that is off by a part in a million, of vectors or of tokens alone."""
+    right = Problem.gradients
+
+    def by(problem, engine):
+        factor = 1 + 1e-6 if problem.x.dtype.kind == wrong else 1
+        return {name: factor * g for name, g in right(problem, engine).items()}
+
+    monkeypatch.setattr(Problem, "gradients", by)
+    assert checks.check_cell("LSTM", LSTM(), np.random.default_rng(0)).differences > 1e-7
+
+
+def test_a_maps_row_says_its_size_and_its_field():
+    """The name, n, and whether it is complex."""
+    rng = np.random.default_rng(0)
+    for complex, subject in ((True, "fft_rotations, n = 4, complex"), (False, "fft_rotations, n = 4")):
+        assert checks.check_parametrization("fft_rotations", 4, complex, rng).subject == subject

@@ -1,8 +1,11 @@
 """Problems to check gradients on are generic and off the kinks; how errors are measured."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
+from gradients.map_problem import random_map_problem
 from gradients.problem import (
     Problem,
     admissible,
@@ -17,6 +20,7 @@ from gradients.problem import (
 from ortho_ref import models, scan
 from ortho_ref.cells import LSTM, Elman, FastRNN
 from ortho_ref.network import Network
+from ortho_ref.parametrizations import Householder, ScaledCayley
 
 
 def test_problems_are_off_the_kinks():
@@ -130,3 +134,37 @@ def test_kink_distances_are_the_least_over_all():
         inputs = h[1:]
     assert distances[0] != distances[1]
     assert network_kink_distance(network, params, buffers, x) == min(distances)
+
+
+def test_how_often_a_problem_is_drawn():
+    """As the error says: 200 times."""
+    asked = []
+
+    class Near(Elman):
+        def kink_distance(self, weights, cache):
+            asked.append(cache)
+            return 0.0
+
+    with pytest.raises(ValueError, match="in 200 draws"):
+        random_problem(Near("relu"), np.random.default_rng(0), T=1)
+    assert len(asked) == 200
+
+
+def test_map_problems_are_generic():
+    """Every entry of a skew A but its diagonal is drawn, of size 1, where `init` has blocks; none can be changed."""
+    problem = random_map_problem(ScaledCayley(3), 8, np.random.default_rng(0))
+    A = problem.params["A"]
+    np.testing.assert_array_equal(A, -A.T)
+    above = A[np.triu_indices(8, 1)]
+    assert above.all()
+    assert 0.7 < above.std() < 1.3
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        problem.dU = None
+
+
+def test_reflections_of_map_problems_are_of_many_lengths():
+    """Each vector's is between 1/2 and 2, and they differ."""
+    V = random_map_problem(Householder(6), 8, np.random.default_rng(0)).params["V"]
+    lengths = np.linalg.norm(V, axis=0)
+    assert ((lengths >= 0.5) & (lengths <= 2)).all()
+    assert len(set(lengths)) == 6

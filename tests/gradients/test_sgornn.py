@@ -121,6 +121,18 @@ def test_the_printed_gradients():
     assert worst > 0.05
 
 
+@pytest.mark.parametrize("activation", ["tanh", "modrelu"])
+def test_the_printed_gradients_of_other_activations(activation):
+    """sgornn:25-26 hold whatever Phi is, under a bias that Phi takes inside."""
+    for seed in range(5):
+        problem = random_problem(FastRNN(activation), np.random.default_rng(seed), T=4, B=1)
+        w, x, h0, dh_T = problem.weights, problem.x, problem.h0, problem.dh_T
+        dU, dW = fastrnn.printed_gradients(problem.cell, w, x[:, 0], h0[0], dh_T[0])
+        theirs = scan.backward(problem.cell, w, scan.forward(problem.cell, w, x, h0)[1], 0 * problem.dh, dh_T).weights
+        assert relative_error(dU, theirs["U"]) < 1e-12
+        assert relative_error(dW, theirs["W"]) < 1e-12
+
+
 def by_products(problem, order):
     """dL/dU by sgornn:25, the factors k = t .. T-1 multiplied from left to right in the order given."""
     w, cell = problem.weights, problem.cell

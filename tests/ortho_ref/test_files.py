@@ -161,6 +161,15 @@ def test_what_was_there_stays_where_the_new_one_cannot_be(tmp_path, monkeypatch)
     assert sorted(tmp_path.iterdir()) == [path, old]
 
 
+def test_a_link_is_not_written_through(tmp_path):
+    """Where the temporary file would be: what it points to stays, and the file is written."""
+    (tmp_path / "other").write_text("mine")
+    (tmp_path / "a.part").symlink_to("other")
+    files.write(tmp_path / "a", b"one")
+    assert ((tmp_path / "other").read_text(), (tmp_path / "a").read_bytes()) == ("mine", b"one")
+    assert not (tmp_path / "a.part").is_symlink()
+
+
 # What is read
 
 

@@ -1,6 +1,7 @@
 """Optimizers, name patterns and clipping [bp:opt] [ncgru:skew] (E-ncgru-11)."""
 
 import math
+from re import escape
 
 import numpy as np
 import pytest
@@ -400,12 +401,22 @@ BAD += [(make, "epsilon", v) for make in (RMSprop, Adam) for v in (0, 0.0, -1e-8
 BAD += [(SGD, "momentum", v) for v in (-0.1, 1.0, math.nan)]
 BAD += [(RMSprop, "decay", v) for v in (-0.1, 1.0, math.nan)]
 BAD += [(RMSprop, "initial", v) for v in (-1e-3, math.inf, math.nan)]
+#: What the errors say is allowed.
+ALLOWED = {
+    **{name: f"0 <= {name} < 1" for name in ("beta1", "beta2", "momentum", "decay")},
+    **dict.fromkeys(("weight_decay", "initial"), "a finite number >= 0"),
+    "learning_rate": "a finite number >= 0 or a schedule",
+    (RMSprop, "epsilon"): "a finite number above 0; 0 too where initial is above 0",
+    (Adam, "epsilon"): "a finite number above 0 (with 0 the zero diagonal of A would give 0 / 0)",
+}
 
 
 @pytest.mark.parametrize(("make", "argument", "value"), BAD)
 def test_bad_arguments(make, argument, value):
-    """Named with the value; epsilon = 0 is among them, which would make A's zero diagonal 0 / 0 (E-ncgru-11)."""
-    with pytest.raises(ValueError, match=rf"^{argument} is {value}; allowed: "):
+    """Named with the value and with what is allowed; epsilon = 0, which would make A's zero diagonal 0 / 0, is among
+    them (E-ncgru-11)."""
+    allowed = ALLOWED.get(argument) or ALLOWED[make, argument]
+    with pytest.raises(ValueError, match=f"^{escape(f'{argument} is {value}; allowed: {allowed}')}$"):
         make(**{"learning_rate": 0.1, argument: value})
 
 

@@ -1,5 +1,6 @@
 """Learning-rate schedules: their values at the corners, and what they refuse."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -74,3 +75,12 @@ def test_bad_factors(bad):
     """(0, 1]."""
     with pytest.raises(ValueError, match=rf"^factor is {bad}; allowed: 0 < factor <= 1$"):
         Step(0.1, 3, bad)
+
+
+@pytest.mark.parametrize("schedule", [Constant(0.1), LinearToZero(0.1, 3), Step(0.1, 3)])
+def test_a_schedule_is_its_numbers(schedule):
+    """Two of the same numbers are equal and can be keys; none can be changed."""
+    assert dataclasses.replace(schedule) == schedule
+    assert hash(dataclasses.replace(schedule)) == hash(schedule)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        schedule.rate = 0.2

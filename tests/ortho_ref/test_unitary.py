@@ -251,3 +251,15 @@ def test_X_that_is_not_unitary(device):
     np.testing.assert_array_equal(
         to_host(problem.p.rebuild({"X": to_device(1.004 * X, device)}, problem.buffers)["U"]), 1.004 * X
     )
+
+
+def test_U_of_the_geodesic_is_in_memory_of_its_own():
+    """goru:2.9-2.10: X and U are equal after each of the three that make U; who overwrites the one has the other."""
+    p, rng = GeodesicUnitary(), np.random.default_rng(0)
+    made = [p.init(rng, 4, np.float64)]
+    params, buffers = made[0]
+    made.append((params, p.rebuild(params, buffers)))
+    made.append(p.retract(params, buffers, {"X": 0.1 * rng.standard_normal((4, 4)) + 0j}))
+    for own, kept in made:
+        np.testing.assert_array_equal(own["X"], kept["U"])
+        assert not np.shares_memory(own["X"], kept["U"])

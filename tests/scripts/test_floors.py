@@ -35,6 +35,6 @@ def test_a_dependency_without_an_oldest_version(extra):
 
 def test_the_command():
     """A line for each, for `pip install --constraint`; every extra of pyproject.toml has them."""
-    command = [sys.executable, "-S", "-m", "scripts.floors", "test", "crosscheck", "dev", "gpu"]
+    command = [sys.executable, "-S", "-m", "scripts.floors", "test", "crosscheck", "dev", "gpu", "mutants"]
     lines = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
     assert {line.split("==")[0] for line in lines} >= {"numpy", "scipy", "safetensors", "typer", "pytest", "ruff"}

@@ -15,7 +15,7 @@ from ortho_ref.conformance.__main__ import parser
 from tests.torture.judging import WRONG, Verdict, judge
 from tests.torture.room import Outcome, Room
 
-COUNT = 640
+COUNT = 500
 
 
 class Option(NamedTuple):
@@ -35,7 +35,7 @@ BASES = {
     "scripts.bounds": "{run} --out out.png --steps 2",
     "scripts.demo": "--out out --iterations 1",
     "scripts.zoo": "--out out --iterations 1 --length 1",
-    "scripts.ablation": "sgornn --scale 0.0001 --out out",
+    "scripts.ablation": "norm-condition --scale 0.0001 --out out",
     "scripts.check_gradients": "--only householder:5",
     "scripts.benchmark": "--only parenthesis --rounds 1 --seconds 0",
     "scripts.training_speed": "--only adding --rounds 1 --seconds 0",
@@ -93,8 +93,9 @@ BAD = {
     "path": ("/dev/null/x", "/proc/x/y", "x" * 300, "missing/none", "/dev/full", "", "\x1b[31m/x", "\udcff/none"),
     "flag": ("=1", "=x", "=", "="),
 }
-#: Values that a folder may have for its name.
-NAMES = ("\x1b[31m/x", "\udcff/none")
+#: Ends of words that are right after all: a folder may have such a name, the empty one is where one is, and any subject
+#: has the empty text in it.
+RIGHT = ("\x1b[31m/x", "\udcff/none", "--out=", "--only=")
 
 
 @cache
@@ -150,8 +151,8 @@ def trial(room: Room, rng: random.Random) -> Outcome:
         words = ([command] if command else []) + words
         outcome = Outcome(f"{module} {' '.join(map(ascii, words))}"[:300])
         end = room.run(module, *words, cwd=str(aside), picture=False)
-        named = any(word.endswith(NAMES) for word in words)
-        outcome.add(module, judge(end, lambda: "" if named else "nothing was wrong with it", names))
+        right = any(word.endswith(RIGHT) for word in words)
+        outcome.add(module, judge(end, lambda: "" if right else "nothing was wrong with it", names))
         left = sorted(path.name for path in aside.iterdir() if path.name not in ("run", "adapter.py", "__pycache__"))
         if end["code"] == 2 and left:
             outcome.add(module, Verdict(WRONG, f"refused, and {', '.join(left)} is left"))
@@ -196,7 +197,7 @@ def _more(options: tuple[Option, ...], base: list[str], rng: random.Random) -> A
     arguments = sum(not option.flag for option in options)
     given = rng.choice(["more", "\x1b[31m", "x" * 5000, ""])
     more = [given] * (1 + max(0, arguments - (1 if base and not base[0].startswith("-") else 0)))
-    return [*base, *more], ("unexpected", "unrecognized", "extra")
+    return [*base, *more], ("unexpected", "unrecognized", "extra", "Missing")
 
 
 def _nothing(options: tuple[Option, ...], base: list[str], rng: random.Random) -> Any:

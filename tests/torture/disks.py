@@ -15,7 +15,7 @@ from typing import Any
 from tests.torture.judging import SURVIVED, Verdict, judge, must_survive
 from tests.torture.room import Outcome, Room, chosen, differs, end_of, to_go_on
 
-COUNT = 120
+COUNT = 100
 ERRORS = (errno.ENOSPC, errno.EIO, errno.EDQUOT)
 
 

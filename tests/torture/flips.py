@@ -9,9 +9,9 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.torture.room import Outcome, Room, any_of_the_files, chosen
+from tests.torture.room import STATES, Outcome, Room, any_of_the_files, chosen
 
-COUNT = 800
+COUNT = 500
 #: Each of these is read by some use; curve.png is only drawn.
 FILES = ("config.json", "metrics.jsonl", "last.safetensors", "best.safetensors", "previous.safetensors", "summary.json")
 
@@ -116,8 +116,13 @@ def _damage(
     others = [other for other in others if _another(other[0], room.state(name, state), file)]
     if others and rng.random() < 0.2:
         source, run, of = rng.choice(others)
-        # a checkpoint that is older than its metrics is what a kill leaves; one that is newer is the last all the same
-        good = run == name and file == "last.safetensors" and state != "finished"
+        # a checkpoint that is older than its metrics is what a kill leaves; one that is newer is the run's all the same
+        newer = [*STATES].index(of) > [*STATES].index(state)
+        good = (
+            run == name
+            and state != "finished"
+            and (file == "last.safetensors" or (file == "best.safetensors" and newer))
+        )
         also = (of,) if good else ()
         return lambda folder: shutil.copy(source / file, folder / file), f"of {run}, {of}", any_of_the_files(name), also
     if file.endswith(".safetensors") and rng.random() < 0.1:

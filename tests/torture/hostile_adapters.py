@@ -14,7 +14,7 @@ import safetensors.numpy
 
 from ortho_ref.conformance.case import select
 from tests.torture.judging import REFUSED, SURVIVED, WRONG, Verdict, judge, raw_characters
-from tests.torture.room import Outcome, Room
+from tests.torture.room import LIMIT, Outcome, Room
 
 COUNT = 240
 INSIDE = 40
@@ -203,9 +203,7 @@ REWRITTEN = (
     *("import ortho_ref.conformance.runner as c; c.compare = lambda v, o, d: {}",),
     *("import ortho_ref.conformance.report as c; c.Report.ok = property(lambda self: True)",),
     *("import ortho_ref.conformance.runner as c; c.FAILED = c.PASSED",),
-    *(
-        "import ortho_ref.conformance.case as c; [v.expected.update(wrong(case)) for v in c.vectors() if v.id == case.id]",
-    ),
+    *("import ortho_ref.conformance.case as c; [v.expected.update(wrong(case)) for v in c.vectors()]",),
     *("sys.modules['ortho_ref.conformance.report'].Report.exit_code = 0", "sys.exit = lambda code=0: os._exit(0)"),
     *(
         "os._exit(0)",
@@ -233,7 +231,8 @@ def trial(room: Room, rng: random.Random) -> Outcome:
 def inside(room: Room, rng: random.Random) -> Outcome:
     """An adapter with wrong answers that rewrites or ends the process that it is in."""
     own = rng.choice(REWRITTEN)
-    return _adapter(room, f"{BEGIN}\ndef run(case):\n    {own}\n    return wrong(case)\n", own, honest=False)
+    source = f"{BEGIN}\ndef run(case):\n    {own}\n    return wrong(case)\n"
+    return _adapter(room, source, own, honest=False, limit=10.0)  # what hangs is no news
 
 
 def _raises(room: Room, rng: random.Random) -> Outcome:
@@ -264,21 +263,27 @@ def _does(room: Room, rng: random.Random) -> Outcome:
     )
 
 
-def _adapter(room: Room, source: str, what: str, honest: bool | None) -> Outcome:
+def _adapter(room: Room, source: str, what: str, honest: bool | None, limit: float = LIMIT) -> Outcome:
     outcome = Outcome(f"an adapter: {what}"[:300])
     with room.scratch() as aside:
         (aside / "adapter.py").write_text(source, errors="surrogatepass")
         words = ["run", "--adapter", aside / "adapter.py", "--only", CASE, "--only", OTHERS]
         prints = "print" in source.split("def run")[-1] or "write" in source
-        return _checked(room, outcome, words, aside, honest, prints)
+        return _checked(room, outcome, words, aside, honest, prints, limit)
 
 
 def _checked(
-    room: Room, outcome: Outcome, words: list[Any], aside: Path, honest: bool | None, prints: bool = False
+    room: Room,
+    outcome: Outcome,
+    words: list[Any],
+    aside: Path,
+    honest: bool | None,
+    prints: bool = False,
+    limit: float = LIMIT,
 ) -> Outcome:
     """The kit's run: honest adapters may pass, None either way, others may not."""
     report = aside / "report.json"
-    end = room.run("ortho_ref.conformance", *words, "--report", report, cwd=str(aside))
+    end = room.run("ortho_ref.conformance", *words, "--report", report, cwd=str(aside), limit=min(limit, room.limit))
     outcome.add("the kit", _verdict(end, report, honest, prints))
     return outcome
 

@@ -12,8 +12,8 @@ from tests.torture.judging import REFUSED, SURVIVED, WRONG, Verdict, judge, must
 from tests.torture.room import READERS, RUNS, Outcome, Room, any_of_the_files, differs, end_of, to_go_on
 from tests.torture.room import chosen as chosen_run
 
-COUNT = 150
-RACES = 26
+COUNT = 100
+RACES = 20
 
 
 def trial(room: Room, rng: random.Random) -> Outcome:

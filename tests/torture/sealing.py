@@ -80,6 +80,8 @@ def _checkpoint(path: Path, untouched: Path, config: str, ends: list[tuple[int, 
             tree["config_sha256"] = config
         tree |= _metrics(tree, before, ends, metrics)
     metadata["tree"] = json.dumps(tree)
+    with contextlib.suppress(ValueError, TypeError):
+        tensors = {name: tensors.pop(name) for name in json.loads(metadata["tensors"]) if name in tensors} | tensors
     metadata["tensors"] = json.dumps({name: _hash(array) for name, array in tensors.items()})
     metadata["sha256"] = _sha256(metadata["format"], metadata["tree"], metadata["tensors"])
     path.write_bytes(safetensors.numpy.save(tensors, metadata))
