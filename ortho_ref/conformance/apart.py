@@ -4,9 +4,11 @@ One process (`child`) answers all cases; one that dies, hangs, takes too much me
 its process group, and the next case gets another.  Linux and macOS; memory is limited on Linux alone.
 """
 
+import contextlib
 import math
 import os
 import selectors
+import signal
 import socket
 import subprocess
 import sys
@@ -27,6 +29,7 @@ TIMEOUT, LOADING = 60.0, 300.0
 _TICK = 0.02
 #: Processes in a row that may end while the adapter is loaded; cases of a kind in a row that may hang, or end it.
 _UNLOADABLE, _HANGS, _DEATHS = 3, 3, 5
+_ROUNDS = 100  # of ending what a process has started: some start more meanwhile
 GIB = 1 << 30
 _TAIL = 10_000  # bytes of standard error
 
@@ -208,7 +211,19 @@ class _Process:
         return False
 
     def close(self) -> None:
-        """End it, with all of its group."""
+        """End it, with all of its group, and on Linux with what it has started in others."""
+        if self._process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.send_signal(signal.SIGSTOP)  # it starts no more, and forgets none that has ended
+            killed: set[int] = set()
+            for _ in range(_ROUNDS):
+                more = descendants(self._process.pid) - killed
+                for pid in more:
+                    with contextlib.suppress(ProcessLookupError, PermissionError):
+                        os.kill(pid, signal.SIGKILL)
+                killed |= more
+                if not more:
+                    break
         end(self._process)
         self._line.close()
         self._stderr.close()
@@ -359,6 +374,22 @@ def check_memory(memory: float) -> None:
     """ValueError unless it is above 0, and finite."""
     if not 0 < memory < 1 << 20:
         raise ValueError(f"memory is {memory}; allowed: GiB above 0, below {1 << 20:,}")
+
+
+def descendants(pid: int) -> set[int]:
+    """The processes that one has started, and these in turn; none where the system does not say it as Linux does."""
+    children: dict[int, list[int]] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError, ValueError, IndexError):  # it has ended
+            parent = int(path.read_text(errors="replace").rpartition(")")[2].split()[1])
+            children.setdefault(parent, []).append(int(path.parent.name))
+    found: set[int] = set()
+    open_ones = [pid]
+    while open_ones:
+        own = set(children.get(open_ones.pop(), ())) - found
+        found |= own
+        open_ones += own
+    return found
 
 
 def resident(pid: int) -> int:

@@ -23,7 +23,7 @@ from ortho_ref.conformance.surroundings import kept_streams
 #: Inputs of a case, at most: the kit is no stranger.
 _MOST = 1 << 40
 _HIGH = 200  # a descriptor out of the way of who closes all the low ones
-_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG
+_DEATH_SIGNAL, _REAPER = 1, 36  # PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER
 
 
 def main(arguments: list[str]) -> int:
@@ -62,11 +62,16 @@ def main(arguments: list[str]) -> int:
 
 
 def _end_with(parent: int) -> None:
-    """Die with the kit, even where it is killed, and before it where memory runs out.  On Linux."""
+    """Die with the kit, even where it is killed, and before it where memory runs out; on Linux.
+
+    What loses its parent becomes a child of this process, so that the kit finds it.
+    """
     with contextlib.suppress(Exception):
         import ctypes
 
-        ctypes.CDLL(None).prctl(_DEATH_SIGNAL, int(signal.SIGKILL))
+        prctl = ctypes.CDLL(None).prctl
+        prctl(_DEATH_SIGNAL, int(signal.SIGKILL))
+        prctl(_REAPER, 1)
         with open("/proc/self/oom_score_adj", "w") as file:
             file.write("1000")
     if os.getppid() != parent:

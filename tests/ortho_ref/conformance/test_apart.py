@@ -238,6 +238,17 @@ def test_nothing_is_left(tmp_path, line):
 
 
 @LINUX
+def test_nothing_is_left_in_other_sessions(tmp_path, line):
+    """Nor of a process whose parent has ended."""
+    away = CHILD.replace("pass_fds", "start_new_session=True, pass_fds")
+    source = f"{line.source}import os\nif os.fork() == 0:\n    os.setsid()\n"
+    source += "".join(f"    {row}\n" for row in away.strip().splitlines()) + "    os._exit(0)\nos.wait()\n"
+    (tmp_path / "mine.py").write_text(f"{source}\nfrom tests.ortho_ref.conformance.adapters import right as run\n")
+    assert {case["status"] for case in results_of(tmp_path / "mine.py").values()} == {PASSED}
+    assert line.ended()
+
+
+@LINUX
 def test_a_kit_that_is_killed_leaves_nothing(tmp_path, line):
     """Not even where it cannot clean up."""
     (tmp_path / "mine.py").write_text(f"{line.source}\ndef run(case):\n    line.send(b'ready')\n    hold()\n")
@@ -336,6 +347,15 @@ def test_rounding_that_differs_passes(tmp_path):
     found = results_of(adapter_of(tmp_path, act, head="seen = []\n"))
     assert {case["status"] for case in found.values()} == {PASSED}
     assert found[CASE]["message"] == "a second run on the same case differs within tolerance: d_outputs, loss"
+
+
+@pytest.mark.parametrize(("more", "says"), [("1e-15", "differs within tolerance: "), ("1e-3", "gave other outputs: ")])
+def test_wrong_outputs_that_differ(tmp_path, more, says):
+    """By rounding, or by more, which is state."""
+    act = f"seen.append(1); return {{n: a * (2 + {more} * len(seen)) for n, a in right(case).items()}}"
+    message = one_failed(results_of(adapter_of(tmp_path, act, head="seen = []\n")))
+    assert f"a second run on the same case {says}d_outputs, loss" in message
+    assert ("keeps state" in message) == (more == "1e-3")
 
 
 @pytest.mark.parametrize("where", [[], ["--in-process"]])
