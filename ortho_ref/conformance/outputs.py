@@ -4,6 +4,7 @@ Arrays lose a class of their own, whose methods could say anything.  Tensors of 
 offer, without importing the library; what cannot be taken is refused by the name of its type.
 """
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -124,10 +125,10 @@ def _of_tensor(value: Any, kind: type) -> Any:
         return np.from_dlpack(value)
     try:
         return np.asarray(value)
-    except Exception:
-        if not hasattr(type(value), "__dlpack__"):
-            raise
-        return np.from_dlpack(value)
+    except Exception as error:
+        with contextlib.suppress(Exception):
+            return np.from_dlpack(value)
+        raise error  # of the two it says more
 
 
 def _words(error: Exception) -> str:

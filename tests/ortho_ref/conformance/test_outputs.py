@@ -101,6 +101,7 @@ def test_what_cannot_be_taken_is_refused_by_name():
     here = "tests.ortho_ref.conformance.test_outputs"
     assert result.status == "failed"
     assert result.outputs["y"].passed
+    assert result.diagnosis == ""
     assert result.outputs["d_a"].remark == f"is a {here}.Stubborn, which gives no NumPy array: not on this machine"
     assert result.outputs["d_b"].remark == f"is a {here}.Objects, which gives no NumPy array"
 
