@@ -64,6 +64,8 @@ def write(path: Path, data: bytes, old: Path | None = None) -> None:
     except OSError as error:
         with contextlib.suppress(OSError):
             temporary.unlink()
+        if error.errno is None:  # says all already
+            raise
         raise type(error)(f"{path} cannot be written: {error.strerror}") from error
 
 
@@ -72,12 +74,19 @@ def keep(path: Path, other: Path) -> None:
     temporary = other.with_name(f"{other.name}.part")
     try:
         temporary.unlink(missing_ok=True)
-        os.link(path, temporary)
-    except OSError:  # no second names on this file system
-        write(other, read(path))
-        return
-    os.replace(temporary, other)
-    temporary.unlink(missing_ok=True)  # where the two were one file already, the renaming has done nothing
+        try:
+            os.link(path, temporary)
+        except OSError:  # no second names on this file system
+            write(other, read(path))
+            return
+        os.replace(temporary, other)
+        temporary.unlink(missing_ok=True)  # where the two were one file already, the renaming has done nothing
+    except OSError as error:
+        if error.errno is None:  # says all already
+            raise
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise type(error)(f"{other} cannot be written: {error.strerror}") from error
 
 
 def read(path: Path) -> bytes:

@@ -30,6 +30,7 @@ from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any, Protocol
 
+from ortho_ref import schema
 from ortho_ref.backend import Array, is_array, xp_of
 from ortho_ref.checks import number
 from ortho_ref.schedules import Schedule, as_schedule
@@ -91,6 +92,15 @@ class Optimizer(Protocol):
             By name pattern.
         """
         ...
+
+
+#: What `Elementwise.state` gives; arrays are not looked at.
+_STATE = schema.record(
+    {
+        "step": schema.mapping(schema.integer(0, 10**12)),
+        "buffers": schema.mapping({"type": "object"}),
+    }
+)
 
 
 class Elementwise(ABC):
@@ -195,9 +205,7 @@ class Elementwise(ABC):
         ValueError
             It is another optimizer's.
         """
-        if not isinstance(state, dict) or state.keys() != {"step", "buffers"}:
-            found = sorted(state) if isinstance(state, dict) else repr(state)
-            raise ValueError(f"state holds {found}; expected ['buffers', 'step']")
+        schema.check(state, _STATE, "state")
         if unlike := sorted(state["step"].keys() ^ state["buffers"].keys()):
             raise ValueError(f"state holds step or buffers of {', '.join(unlike)}; expected both")
         for name, own in state["buffers"].items():

@@ -205,7 +205,10 @@ class TrainingRun(Trainer):
             if state["settings"].get(name) != value:
                 raise ValueError(f"{name} is {value!r}; {path} has {state['settings'].get(name)!r}")
         self._check_arrays(path, state)
-        self.load(state)
+        try:
+            self.load(state)
+        except (ValueError, TypeError, KeyError) as error:
+            raise ValueError(f"{path}: {error}") from error
         self._best = state["best"]
 
     def _check_arrays(self, path: Path, state: Record) -> None:

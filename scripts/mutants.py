@@ -27,7 +27,7 @@ test` that execute its line, up to the first that fails; a mutant whose tests ta
 quickest of every test function first, and no more. What no test can tell is listed below with its reason and left out
 of the score; the interval is Wilson's. A mutant that makes a test run ten times as long counts as killed (timed out).
 The operators are cosmic-ray's and those of `scripts/mutation/operators.py`; annotations, documentation and the words
-of errors are left alone. Sample {sample}, seed {seed}; PyTorch's tests are not among those that kill.
+of errors are left alone. Sample {sample}, seed {seed}; {files} test files, PyTorch's not among them.
 """
 
 
@@ -76,7 +76,7 @@ def main(
         typer.echo(f"\n# {mutant.place.file}:{mutant.place.line}\n{write_entry(mutant)}")
     if page:
         text = PAGE.read_text(encoding="utf-8") if PAGE.exists() else "# Reliability\n"
-        words = WORDS.format(budget=budget, sample=size or "all", seed=seed)
+        words = WORDS.format(budget=budget, sample=size or "all", seed=seed, files=len(files))
         of_folders = {name: files_of(ROOT, targets) for name, targets in FOLDERS.items()}
         PAGE.write_text(replace(text, render(rows(text) | scores, reasons, words, of_folders)), encoding="utf-8")
         say(f"docs/reliability.md: {HEADING}")

@@ -274,4 +274,7 @@ def _end(code: int) -> NoReturn:
 
 
 if __name__ == "__main__":
-    _end(main())
+    exit_code = main()
+    if sys.argv[1] == "run":  # whose adapter was in this process
+        _end(exit_code)
+    sys.exit(exit_code)

@@ -54,7 +54,8 @@ def test_every_parametrization_and_every_model():
         _, buffers = by_name(name, n, complex).init(np.random.default_rng(0), n, np.float64)
         assert buffers["U"].shape == (n, n)
     for name, options in checks.VARIANTS:
-        assert models.network(name, 4, (8, 8), 7, **options) != models.network(name, 4, (8, 8), 7)
+        own, plain = (models.network(name, 4, (8, 8), 7, **given).layers[0] for given in (options, {}))
+        assert (own.cell, own.parametrizations) != (plain.cell, plain.parametrizations), options
     any_size = {"scaled_cayley", "neumann_cayley", "exponential", "householder", "structured_unitary"}
     assert any_size <= {name.split(":")[0] for name, n, _ in checks.parametrizations() if n % 2}
 
@@ -98,6 +99,7 @@ def test_a_network_is_checked_as_a_whole(monkeypatch):
     assert (result.subject, result.fused, result.autograd) == ("2 x nc-gru orthogonal=rc", None, None)
     assert result.passed
     assert checks.check_network("rnn", 2, 20, 2, rng, "cpu").subject == "2 x rnn, n = 20"
+    assert checks.check_network("ornn", 4, 6, 3, rng, "cpu").passed  # V has entries that are no parameters
     right = Network.loss_and_gradients
 
     def wrong(self, params, *rest):
@@ -112,6 +114,8 @@ def test_results_of_some_subjects():
     """Cells, maps and networks whose name has the words, and no others."""
     found = checks.results(np.random.default_rng(0), only="lstm")
     assert [result.subject for result in found] == ["2 x lstm"]
+    found = checks.results(np.random.default_rng(0), only="LSTM")
+    assert [result.subject for result in found] == ["LSTM"]
     found = checks.results(np.random.default_rng(0), only="householder:")
     assert found
     assert all("householder:" in result.subject for result in found)

@@ -154,6 +154,7 @@ def test_map_problems_are_generic():
     """Every entry of a skew A but its diagonal is drawn, of size 1, where `init` has blocks; none can be changed."""
     problem = random_map_problem(ScaledCayley(3), 8, np.random.default_rng(0))
     A = problem.params["A"]
+    assert problem.gradients().keys() == {"A"}
     np.testing.assert_array_equal(A, -A.T)
     above = A[np.triu_indices(8, 1)]
     assert above.all()

@@ -161,6 +161,17 @@ def test_what_was_there_stays_where_the_new_one_cannot_be(tmp_path, monkeypatch)
     assert sorted(tmp_path.iterdir()) == [path, old]
 
 
+def test_the_file_that_cannot_be_written_is_named(tmp_path):
+    """What is kept beside, where that is what fails; the file itself stays as it was."""
+    path, old = tmp_path / "a", tmp_path / "b"
+    files.write(path, b"one")
+    old.mkdir()
+    with pytest.raises(OSError, match=f"^{old} cannot be written: Is a directory$"):
+        files.write(path, b"two", old)
+    assert path.read_bytes() == b"one"
+    assert sorted(tmp_path.iterdir()) == [path, old]
+
+
 def test_a_link_is_not_written_through(tmp_path):
     """Where the temporary file would be: what it points to stays, and the file is written."""
     (tmp_path / "other").write_text("mine")

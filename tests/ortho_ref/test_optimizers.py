@@ -561,7 +561,7 @@ def test_bad_limits(clip, limit):
 def test_the_state_of_another_optimizer():
     """Refused by name, before anything is taken up."""
     plain, named = Adam(), ByName({"*.A": Adam(), "*": Adam()})
-    with pytest.raises(ValueError, match=r"^state holds \['\*', '\*\.A'\]; expected \['buffers', 'step'\]$"):
+    with pytest.raises(ValueError, match=r"^state has no step, buffers$"):
         plain.load(named.state())
     with pytest.raises(ValueError, match=r"^state is of the patterns \['\*'\]; expected \['\*', '\*\.A'\]$"):
         named.load({"*": plain.state()})

@@ -95,7 +95,7 @@ BAD = {
 }
 #: Ends of words that are right after all: a folder may have such a name, the empty one is where one is, and any subject
 #: has the empty text in it.
-RIGHT = ("\x1b[31m/x", "\udcff/none", "--out=", "--only=")
+RIGHT = ("\x1b[31m/x", "\udcff/none", "--out=", "--only=", "--out=missing/none")
 
 
 @cache

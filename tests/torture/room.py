@@ -250,7 +250,8 @@ class Room:
 def end_of(folder: Path) -> dict[str, Any]:
     """All that a finished run leaves, but for the checkpoint before the last: where it is depends on where the run was
     stopped.  What a checkpoint says of the config goes with the config."""
-    if strange := [path.name for path in folder.iterdir() if not path.is_file()]:  # some would be read for ever
+    # some would be read for ever
+    if strange := [path.name for path in folder.iterdir() if not path.is_file() and path.name != PREVIOUS]:
         raise ValueError(f"{', '.join(strange)} is no file")
     whole: dict[str, Any] = left_by(folder)
     for name in ("last", "best"):
