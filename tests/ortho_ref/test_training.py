@@ -860,7 +860,7 @@ def test_metrics_shorter_than_the_checkpoint_records(tmp_path, gone):
     metrics = tmp_path / "metrics.jsonl"
     size = metrics.stat().st_size
     metrics.unlink() if gone else metrics.write_bytes(metrics.read_bytes()[:-1])
-    message = f"metrics.jsonl is damaged: it is shorter than the {size} bytes that (are|last.safetensors) record(ed|s); whole: "
+    message = f"metrics.jsonl is damaged: it is shorter than the {size} bytes that .* record(s|ed); whole: "
     with pytest.raises(DamagedFile, match=message):
         small_trainer(Parenthesis(5)).run(tmp_path, resume=True)
 
