@@ -10,6 +10,7 @@ docs/conformance.md states what each kind of case holds.
 """
 
 from ortho_ref.conformance.adapters import load_adapter
+from ortho_ref.conformance.apart import Apart
 from ortho_ref.conformance.case import KINDS, Case
 from ortho_ref.conformance.function import FunctionReport, check_function
 from ortho_ref.conformance.programs import command_adapter
@@ -19,6 +20,7 @@ from ortho_ref.conformance.runner import check
 
 __all__ = [
     "KINDS",
+    "Apart",
     "Case",
     "FunctionReport",
     "Report",

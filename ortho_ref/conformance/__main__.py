@@ -1,6 +1,7 @@
 """The kit's command line: python -m ortho_ref.conformance run | list | show | export | schema."""
 
 import argparse
+import contextlib
 import json
 import os
 import signal
@@ -12,12 +13,15 @@ from typing import Any, NoReturn
 import ortho_ref
 from ortho_ref import files, starting
 from ortho_ref.conformance.adapters import load_adapter
+from ortho_ref.conformance.apart import TIMEOUT, Apart, check_memory
 from ortho_ref.conformance.case import DTYPES, Vector, select
 from ortho_ref.conformance.export import export
+from ortho_ref.conformance.implementation import Run
 from ortho_ref.conformance.programs import check_timeout, command_adapter
 from ortho_ref.conformance.report import Report, Result
 from ortho_ref.conformance.runner import check
 from ortho_ref.conformance.schema import schema
+from ortho_ref.conformance.surroundings import kept_streams
 from ortho_ref.terminal import STDERR, STDOUT, open_standard_streams, shown, shown_lines
 
 NAME = "python -m ortho_ref.conformance"
@@ -38,7 +42,9 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--dtype", choices=DTYPES, default=DTYPES[0], help="of the inputs (default: float64)")
     run.add_argument("--allow-partial", action="store_true", help="let cases with outputs missing pass")
     run.add_argument("--report", type=Path, metavar="OUT.json", help="write the report as JSON")
-    run.add_argument("--timeout", type=float, default=10.0, metavar="SECONDS", help="for each case of --command")
+    run.add_argument("--timeout", type=float, metavar="SECONDS", help="for each case (default: 60, of --command 10)")
+    run.add_argument("--memory", type=float, metavar="GIB", help="of an adapter's process (default: half of all)")
+    run.add_argument("--in-process", action="store_true", help="run an adapter in the kit's own process, to debug it")
     listed = commands.add_parser("list", help="the names of the cases")
     listed.add_argument("--only", action="append", metavar="PATTERN")
     commands.add_parser("show", help="one case: config, shapes, equations, mistakes it shows").add_argument("case")
@@ -95,9 +101,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser().parse_args(arguments)
     try:
         return {"run": _run, "list": _list, "show": _show, "export": _export, "schema": _schema}[given.does](given)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as end:
         STDERR.say("interrupted")
-        return 130
+        return _code_of(end)
     except (ValueError, OSError) as error:
         _fail(error)
 
@@ -109,19 +115,49 @@ def _fail(error: Exception) -> NoReturn:
 
 def _run(given: argparse.Namespace) -> int:
     chosen = select(given.only)
-    check_timeout(given.timeout)  # of an --adapter too, which has none
+    _check_limits(given)
     if given.report is not None:
         _check_report(given.report)
-    run = command_adapter(given.command, given.timeout) if given.adapter is None else load_adapter(given.adapter)
+    with contextlib.ExitStack() as stack:
+        stack.callback(signal.signal, signal.SIGTERM, signal.signal(signal.SIGTERM, _terminate))
+        return _run_of(_implementation(given, stack), chosen, given)
+
+
+def _check_limits(given: argparse.Namespace) -> None:
+    """Those that are allowed, and those alone that somebody keeps."""
+    if given.timeout is not None:
+        check_timeout(given.timeout)
+    if given.memory is not None:
+        check_memory(given.memory)
+        if given.command is not None:
+            raise ValueError("--memory is of --adapter; a program's is not limited")
+    if given.in_process:
+        if given.command is not None:
+            raise ValueError("--in-process is of --adapter; a program has its own process")
+        if given.timeout is not None or given.memory is not None:
+            raise ValueError("--in-process has no limits; leave out --timeout and --memory")
+
+
+def _implementation(given: argparse.Namespace, stack: contextlib.ExitStack) -> Run:
+    """What is to be run, which ends with the stack."""
+    if given.adapter is None:
+        return (
+            command_adapter(given.command) if given.timeout is None else command_adapter(given.command, given.timeout)
+        )
+    if given.in_process:
+        with kept_streams():
+            return load_adapter(given.adapter)
+    return stack.enter_context(Apart(given.adapter, given.timeout or TIMEOUT, given.memory))
+
+
+def _run_of(run: Run, chosen: Sequence[Vector], given: argparse.Namespace) -> int:
+    """Run it, and say and write what was found."""
     progress, stopped = _Progress(len(chosen)), 0
-    before = signal.signal(signal.SIGTERM, _terminate)
     try:
         report = check(run, given.only, given.dtype, allow_partial=given.allow_partial, progress=progress)
     except KeyboardInterrupt as end:  # what is done is not lost
-        stopped = 143 if isinstance(end, _Terminated) else 130
+        stopped = _code_of(end)
         report = Report(tuple(progress.results), given.dtype, given.allow_partial, interrupted=True)
-    finally:
-        signal.signal(signal.SIGTERM, before)
     failed = _written(given.report, report.as_json() + "\n") if given.report is not None else None
     STDOUT.error = None
     report.print(STDOUT.file)
@@ -156,6 +192,10 @@ def _written(path: Path, text: str) -> OSError | None:
 
 class _Terminated(KeyboardInterrupt):
     """SIGTERM, which is to clean up as Ctrl-C does."""
+
+
+def _code_of(end: KeyboardInterrupt) -> int:
+    return 143 if isinstance(end, _Terminated) else 130
 
 
 def _terminate(*_: object) -> NoReturn:

@@ -64,6 +64,26 @@ MANIFEST_FORM = record(
 )
 
 
+class Precision(str):
+    """The name of a dtype, which equals NumPy's dtype and scalar type as well as the name.
+
+    `case.dtype == np.float32` were silently False for a plain str.  It hashes as the name, so a dict is asked by names.
+    """
+
+    __slots__ = ()
+    __hash__ = str.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        """Equal to the name, to numpy.dtype of it, and to its scalar type."""
+        if isinstance(other, type):
+            return other is np.dtype(str(self)).type
+        return other == np.dtype(str(self)) if isinstance(other, np.dtype) else str.__eq__(self, other) is True
+
+    def __ne__(self, other: object) -> bool:
+        """As ==."""
+        return not self == other
+
+
 @dataclass(frozen=True)
 class Case:
     """What an implementation gets.
@@ -80,8 +100,8 @@ class Case:
         int64, bool, or floating-point in `dtype`; complex arrays as real ones with a last axis of 2.
     outputs : dict of str to tuple of int
         The shape of what is expected; empty for a case that is to be refused.
-    dtype : str
-        "float64" or "float32".
+    dtype : Precision
+        "float64" or "float32"; equal to NumPy's dtypes of these names as well.
     """
 
     id: str
@@ -90,6 +110,10 @@ class Case:
     inputs: Arrays
     outputs: dict[str, tuple[int, ...]] = field(default_factory=dict)
     dtype: str = "float64"
+
+    def __post_init__(self) -> None:
+        """A name that dtypes can be compared with."""
+        object.__setattr__(self, "dtype", Precision(self.dtype))
 
 
 @dataclass(frozen=True)

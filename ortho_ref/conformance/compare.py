@@ -7,13 +7,14 @@ So a small gradient beside large ones has to be right too, and 0 does not pass f
 whose answers are near noise.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from ortho_ref.backend import NOT_PLAIN
 from ortho_ref.conformance.case import Arrays, Vector
+from ortho_ref.conformance.outputs import NoArray
 from ortho_ref.terminal import cut
 
 MINIMUM = 1e-3
@@ -84,14 +85,14 @@ def _largest(array: np.ndarray) -> float:
     return float(np.abs(array).max(initial=0))
 
 
-def compare(vector: Vector, given: Arrays, dtype: str) -> dict[str, Comparison]:
+def compare(vector: Vector, given: Mapping[str, np.ndarray | NoArray], dtype: str) -> dict[str, Comparison]:
     """Outputs beside the right ones, each on its own scale.
 
     Parameters
     ----------
     vector : Vector
         The case with its answer.
-    given : dict of str to array
+    given : dict of str to array or NoArray
         Outputs by name; others than the case's are ignored. What is no array is compared as infinitely far off.
     dtype : str
         "float64" or "float32", of the inputs that they were computed from.
@@ -111,13 +112,15 @@ def compare(vector: Vector, given: Arrays, dtype: str) -> dict[str, Comparison]:
 
 
 def _compared(
-    given: np.ndarray,
+    given: np.ndarray | NoArray,
     expected: np.ndarray,
     scale: float,
     limit: float,
     low: np.ndarray | None,
     high: np.ndarray | None,
 ) -> Comparison:
+    if isinstance(given, NoArray):
+        return Comparison(np.inf, limit, given.remark)
     if isinstance(given, NOT_PLAIN) or not isinstance(given, np.ndarray | np.generic):
         return Comparison(np.inf, limit, f"is a {cut(type(given).__name__, _NAME)}; expected a NumPy array")
     if given.dtype.kind not in "fiub":

@@ -1,15 +1,43 @@
 """What an implementation is, and what it can do instead of giving outputs."""
 
+import sysconfig
+import traceback
+from abc import ABC, abstractmethod
 from collections.abc import Callable
+from os import sep
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from ortho_ref.conformance.case import Case
 from ortho_ref.terminal import cut
 
 _SAID = 1000  # characters: there is more to say than that
+_TRACEBACK = 10_000
+#: Files of the kit that stand between its own call and what an implementation raises.
+_OWN = tuple(
+    str(Path(__file__).with_name(f"{name}.py"))
+    for name in ("runner", "programs", "apart", "child", "outputs", "surroundings")
+)
+_LIBRARIES = tuple(sysconfig.get_path(name) + sep for name in ("stdlib", "platstdlib", "purelib", "platlib"))
 
 #: Takes a case, gives a dict of arrays, or None where it does not support it.
 Run: TypeAlias = Callable[[Case], Any]
+
+
+class Elsewhere(ABC):
+    """An implementation that runs in another process: nothing of this one has to be put back after it.
+
+    Attributes
+    ----------
+    fresh : bool
+        Whether every case has a process of its own, which keeps nothing from the one before.
+    """
+
+    fresh: bool = False
+
+    @abstractmethod
+    def __call__(self, case: Case) -> Any:
+        """What `Run` gives."""
 
 
 class Refused(Exception):
@@ -17,7 +45,40 @@ class Refused(Exception):
 
 
 class Broken(Exception):
-    """What a program did instead of giving outputs."""
+    """What an implementation did instead of giving outputs."""
+
+
+class Raised(Exception):
+    """What an implementation raised.
+
+    Attributes
+    ----------
+    said : str
+        In one line: its type and message.
+    place : str
+        Where in the implementation, " (mine.py:3 in run)"; "" where that is not known.
+    traceback : str
+        The whole of it.
+    refuses : bool
+        Whether it can be the refusal of an invalid input: an exception, nothing that ends a process.
+    """
+
+    def __init__(self, said: str, place: str, traceback: str, refuses: bool) -> None:
+        super().__init__(said)
+        self.said, self.place, self.traceback, self.refuses = said, place, traceback, refuses
+
+    @classmethod
+    def of(cls, error: BaseException) -> "Raised":
+        """An exception, told."""
+        if isinstance(error, Raised):
+            return error
+        if isinstance(error, Broken | Refused):
+            return cls(said(error), "", "", isinstance(error, Refused))
+        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename not in _OWN]
+        own = [frame for frame in frames if not frame.filename.startswith(_LIBRARIES)] or frames
+        place = f" ({Path(own[-1].filename).name}:{own[-1].lineno} in {own[-1].name})" if own else ""
+        whole = cut("".join(traceback.format_exception(error)), _TRACEBACK)
+        return cls(said(error), place, whole, isinstance(error, Exception))
 
 
 def said(error: BaseException) -> str:

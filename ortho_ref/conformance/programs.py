@@ -15,7 +15,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save
 
 from ortho_ref.conformance.case import Case
-from ortho_ref.conformance.implementation import Broken, Refused, Run
+from ortho_ref.conformance.implementation import Broken, Elsewhere, Refused, Run
 
 #: Of the file with a case's inputs, in its metadata.
 FORMAT = "ortho_ref conformance case 1"
@@ -54,14 +54,23 @@ def command_adapter(command: str, timeout: float = 10.0) -> Run:
         what = "which is not executable" if there else "and there is no such program"
         raise ValueError(f"command is {command!r}; it begins with {words[0]}, {what}")
 
-    def run(case: Case) -> Any:
+    return _Command(words, timeout)
+
+
+class _Command(Elsewhere):
+    """A program, its {input} and {output} not yet filled in."""
+
+    fresh = True
+
+    def __init__(self, words: list[str], timeout: float) -> None:
+        self.words, self.timeout = words, timeout
+
+    def __call__(self, case: Case) -> Any:
         with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
             paths = {"{input}": f"{folder}/input.safetensors", "{output}": f"{folder}/output.safetensors"}
             Path(paths["{input}"]).write_bytes(case_file(case))
-            own = [_filled(word, paths) for word in words]
-            return _outputs_of(own, Path(paths["{output}"]), timeout)
-
-    return run
+            own = [_filled(word, paths) for word in self.words]
+            return _outputs_of(own, Path(paths["{output}"]), self.timeout)
 
 
 def check_timeout(timeout: float) -> None:
@@ -86,7 +95,7 @@ def _outputs_of(words: list[str], path: Path, timeout: float) -> Any:
         except subprocess.TimeoutExpired:
             raise Broken(f"did not end within {timeout:g} seconds") from None
         finally:
-            _end(process)
+            end(process)
         errors.seek(max(0, errors.seek(0, os.SEEK_END) - 10_000))
         lines = errors.read().decode(errors="replace").strip().splitlines()
     last = f": {lines[-1]}" if lines else ""
@@ -95,7 +104,7 @@ def _outputs_of(words: list[str], path: Path, timeout: float) -> Any:
     if code == REFUSED:
         raise Refused(f"exit code 3{last}")
     if code < 0:
-        raise Broken(f"was ended by signal {_name_of(-code)}{last}")
+        raise Broken(f"was ended by signal {name_of(-code)}{last}")
     if code != 0:
         raise Broken(f"ended with exit code {code}{last}")
     if not path.is_file():  # a FIFO would be waited for
@@ -106,15 +115,15 @@ def _outputs_of(words: list[str], path: Path, timeout: float) -> Any:
         raise Broken(f"wrote an output file that is not safetensors: {error}") from error
 
 
-def _name_of(number: int) -> str:
-    """A signal's; real-time signals have none."""
+def name_of(number: int) -> str:
+    """A signal's name, or its number: real-time signals have none."""
     try:
         return signal.Signals(number).name
     except ValueError:
         return str(number)
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def end(process: subprocess.Popen[bytes]) -> None:
     """The program and what it started."""
     try:
         os.killpg(process.pid, signal.SIGKILL)

@@ -1,28 +1,23 @@
 """An implementation over the cases: a result for each.
 
-Whatever an implementation does, short of ending the process, is a result of its case, never an error of the kit.
+Whatever an implementation does, short of ending the process or never coming back, is a result of its case, never an
+error of the kit.  `apart` runs it in a process of its own, where these are results too.
+
+Each case runs twice: an implementation that keeps something from one call to the next gives other outputs.
 """
 
-import os
-import sysconfig
-import traceback
+import contextlib
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
-from ortho_ref.backend import NOT_PLAIN
-from ortho_ref.conformance import programs
 from ortho_ref.conformance.case import DTYPES, Arrays, Case, Vector, select
-from ortho_ref.conformance.compare import compare
-from ortho_ref.conformance.implementation import Broken, Refused, Run, said
-from ortho_ref.conformance.report import FAILED, PARTIAL, PASSED, UNSUPPORTED, Report, Result
-from ortho_ref.terminal import cut
-
-#: Files that stand between the kit's own call and what an implementation raises.
-_OWN = (__file__, programs.__file__)
-_LIBRARIES = tuple(sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib"))
+from ortho_ref.conformance.compare import Comparison, compare
+from ortho_ref.conformance.implementation import Broken, Elsewhere, Raised, Run
+from ortho_ref.conformance.outputs import NoArray, Outputs, modified, outputs_of
+from ortho_ref.conformance.report import FAILED, PARTIAL, PASSED, UNSUPPORTED, Report, Result, shortened
+from ortho_ref.conformance.surroundings import kept, kept_streams
 
 
 def check(
@@ -129,101 +124,136 @@ def run_one(run: Run, vector: Vector, dtype: str) -> tuple[Result, Arrays]:
     dict of str to array
         What of the case's outputs was given; empty of an invalid case.
     """
-    if vector.case.kind == "invalid":
-        return _run_invalid(run, vector, dtype), {}
-    case, id = vector.given(dtype), vector.id
-    try:
-        outputs = _as_arrays(run(case))
-    except KeyboardInterrupt:  # the user's
-        raise
-    except BaseException as error:
-        return _raised(id, error), {}
-    if outputs is None or outputs is NotImplemented:
-        return Result(id, UNSUPPORTED), {}
-    if problem := _unlike_outputs(outputs) or _modified(case, vector.given(dtype)):
-        return Result(id, FAILED, message=problem), {}
+    with contextlib.nullcontext() if isinstance(run, Elsewhere) else kept():
+        if vector.case.kind == "invalid":
+            return _run_invalid(run, vector, dtype), {}
+        try:
+            outputs = _given(run, vector.given(dtype))
+        except KeyboardInterrupt:  # the user's
+            raise
+        except BaseException as error:
+            return _failed(vector.id, error), {}
+        if outputs is None:
+            return Result(vector.id, UNSUPPORTED), {}
+        result, known = _compared(vector, outputs, dtype)
+        if not result.outputs or (isinstance(run, Elsewhere) and run.fresh):
+            return result, known
+        return _run_again(run, vector, dtype, result, outputs, known)
+
+
+def _given(run: Run, case: Case) -> Outputs | None:
+    """What an implementation gives for a case; what it raises, and `Broken`, is raised."""
+    fresh = {name: array.copy() for name, array in case.inputs.items()} if case.outputs else {}
+    expected = dict(case.outputs)
+    if isinstance(run, Elsewhere):
+        return outputs_of(run(case), expected)
+    with kept_streams() as complaints:
+        outputs = outputs_of(run(case), expected)
+    if complaints:
+        raise Broken("; ".join(complaints))
+    if outputs is not None and fresh and (problem := modified(case.inputs, fresh)):
+        raise Broken(problem)
+    return outputs
+
+
+def _compared(vector: Vector, outputs: Outputs, dtype: str) -> tuple[Result, Arrays]:
     compared = compare(vector, outputs, dtype)
-    plain = [name for name in compared if isinstance(outputs[name], np.ndarray | np.generic)]
-    known = {name: np.asarray(outputs[name]) for name in plain if not isinstance(outputs[name], NOT_PLAIN)}
+    known = {name: value for name in compared if not isinstance(value := outputs[name], NoArray)}
     missing = tuple(name for name in vector.expected if name not in outputs)
-    others = [cut(str(name), 100) for name in outputs if name not in vector.expected]
-    unknown = f"not outputs of this case: {', '.join(others[:5])}" if missing and others else ""
+    others = [name for name in outputs if name not in vector.expected]
+    unknown = f"not outputs of this case: {', '.join(others)}" if missing and others else ""
     if not compared:
         message = "; ".join(filter(None, ("gave none of the case's outputs", unknown)))
-        return Result(id, FAILED, missing=missing, message=message), {}
+        return Result(vector.id, FAILED, missing=missing, message=message), {}
     wrong = [name for name, comparison in compared.items() if not comparison.passed]
-    return Result(id, FAILED if wrong else PARTIAL if missing else PASSED, compared, missing, unknown), known
+    if not set(wrong) & set(known):  # what is wrong is no array: numbers that are right say nothing of it
+        known = {} if wrong else known
+    return Result(vector.id, FAILED if wrong else PARTIAL if missing else PASSED, compared, missing, unknown), known
+
+
+def _run_again(
+    run: Run, vector: Vector, dtype: str, first: Result, outputs: Outputs, known: Arrays
+) -> tuple[Result, Arrays]:
+    """The same case once more: the outputs have to be the same, but for rounding."""
+    try:
+        again = _given(run, vector.given(dtype))
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        failed = _failed(vector.id, error, "run a second time on the same case it ")
+        return _joined(first, FAILED, failed.message, failed.traceback), {}
+    if again is None:
+        return _joined(first, FAILED, "run a second time on the same case it gave None; it keeps state"), {}
+    names = [name for name in vector.expected if not _same(outputs.get(name), again.get(name))]
+    if not names:
+        return first, known
+    second, _ = _compared(vector, again, dtype)
+    listed = shortened(names, vector.expected)
+    both_right = first.status != FAILED and second.status == first.status
+    if both_right or (first.status == FAILED and not _far(vector, outputs, again, names, dtype)):
+        return _joined(first, first.status, f"a second run on the same case differs within tolerance: {listed}"), known
+    message = f"a second run on the same case gave other outputs: {listed}; it keeps state, or is random"
+    if first.status == FAILED:
+        return _joined(first, FAILED, message), known
+    worse = {name: _worse(comparison, second.outputs.get(name)) for name, comparison in first.outputs.items()}
+    return _joined(replace(first, outputs=worse), FAILED, message), {}
+
+
+def _far(vector: Vector, first: Outputs, second: Outputs, names: Sequence[str], dtype: str) -> bool:
+    """Whether one of these outputs differs by more than rounding."""
+    arrays = {name: value for name in names if isinstance(value := first.get(name), np.ndarray)}
+    if len(arrays) < len(names):
+        return True
+    compared = compare(replace(vector, expected=arrays, low={}, high={}), second, dtype)
+    return len(compared) < len(names) or not all(comparison.passed for comparison in compared.values())
+
+
+def _same(a: np.ndarray | NoArray | None, b: np.ndarray | NoArray | None) -> bool:
+    """To the bit; what is not a number is not looked into."""
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        if a.shape != b.shape or a.dtype != b.dtype:
+            return False
+        return a.tobytes() == b.tobytes() or np.array_equal(a, b, equal_nan=True)
+    return a == b if isinstance(a, NoArray) and isinstance(b, NoArray) else a is b
+
+
+def _worse(a: Comparison, b: Comparison | None) -> Comparison:
+    return a if b is None or b.error <= a.error else b
+
+
+def _joined(result: Result, status: str, message: str, traceback: str = "") -> Result:
+    whole = "; ".join(filter(None, (result.message, message)))
+    return replace(result, status=status, message=whole, traceback=traceback or result.traceback)
 
 
 def _run_invalid(run: Run, vector: Vector, dtype: str) -> Result:
     """Passed where the flawed inputs are refused and the mended ones are not."""
     id = vector.id
     try:
-        outputs = _as_arrays(run(vector.given(dtype, control=True)))
+        outputs = _given(run, vector.given(dtype, control=True))
     except KeyboardInterrupt:
         raise
+    except Broken as error:
+        return _failed(id, error, "without the flaw: ")
     except BaseException as error:
-        return _raised(id, error, "refused the same inputs without the flaw: ")
-    if outputs is None or outputs is NotImplemented:
+        return _failed(id, error, "refused the same inputs without the flaw: ")
+    if outputs is None:
         return Result(id, UNSUPPORTED)
-    if problem := _unlike_outputs(outputs):
-        return Result(id, FAILED, message=f"without the flaw: {problem}")
     try:
-        outputs = run(vector.given(dtype))
+        outputs = _given(run, vector.given(dtype))
     except KeyboardInterrupt:
         raise
+    except Broken as error:
+        return _failed(id, error)
     except BaseException as error:
-        if isinstance(error, Exception) and not isinstance(error, Broken):
-            return Result(id, PASSED)
-        return _raised(id, error)
-    if outputs is None or outputs is NotImplemented:
+        raised = Raised.of(error)
+        return Result(id, PASSED) if raised.refuses else _failed(id, raised)
+    if outputs is None:
         return Result(id, UNSUPPORTED)
     return Result(id, FAILED, message=f"accepted what must be refused: {vector.why}")
 
 
-def _raised(id: str, error: BaseException, before: str = "") -> Result:
+def _failed(id: str, error: BaseException, before: str = "") -> Result:
     """A failed case: what was raised, and where in the implementation."""
-    if isinstance(error, Broken | Refused):
-        return Result(id, FAILED, message=before + said(error))
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename not in _OWN]
-    own = [frame for frame in frames if not frame.filename.startswith(_LIBRARIES)] or frames
-    place = f" ({Path(own[-1].filename).name}:{own[-1].lineno} in {own[-1].name})" if own else ""
-    whole = "".join(traceback.format_exception(error))
-    return Result(id, FAILED, message=f"{before}{said(error)}{place}", traceback=whole)
-
-
-def _as_arrays(outputs: Any) -> Any:
-    """A dict as a plain one: arrays without a class of their own, whose methods could say anything; numbers as 0-d."""
-    if not isinstance(outputs, dict):
-        return outputs
-    return {str.__str__(name) if isinstance(name, str) else name: _array(value) for name, value in dict.items(outputs)}
-
-
-def _array(value: Any) -> Any:
-    if type(value) in (int, float):
-        return _number(value)
-    if isinstance(value, np.ndarray) and not isinstance(value, np.ma.MaskedArray | np.matrix):
-        return np.ndarray.view(value, np.ndarray)
-    return value
-
-
-def _number(value: float) -> np.ndarray:
-    try:
-        return np.asarray(float(value))
-    except OverflowError:
-        return np.asarray(np.inf)
-
-
-def _unlike_outputs(outputs: Any) -> str:
-    if not isinstance(outputs, dict):
-        return f"returned a {type(outputs).__name__}; expected a dict of arrays, or None"
-    return "" if outputs else "returned an empty dict; None says that a case is not supported"
-
-
-def _modified(case: Case, fresh: Case) -> str:
-    def same(name: str) -> bool:
-        a, b = case.inputs.get(name), fresh.inputs[name]
-        return isinstance(a, np.ndarray) and a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes()
-
-    changed = [name for name in fresh.inputs if not same(name)] + [str(n) for n in case.inputs if n not in fresh.inputs]
-    return f"modified its inputs: {', '.join(changed)}" if changed else ""
+    raised = Raised.of(error)
+    return Result(id, FAILED, message=f"{before}{raised.said}{raised.place}", traceback=raised.traceback)

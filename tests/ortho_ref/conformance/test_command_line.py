@@ -191,6 +191,13 @@ BAD = {
     "run --command 'true {input} {output}' --timeout 1e400": "timeout is inf; allowed: ",
     "run --command 'true {input} {output}' --timeout 86401": "timeout is 86401.0; allowed: ",
     "run --adapter {mine} --timeout nan": "timeout is nan; allowed: ",
+    "run --adapter {mine} --memory 0": "memory is 0.0; allowed: GiB above 0",
+    "run --adapter {mine} --memory nan": "memory is nan; allowed: GiB above 0",
+    "run --adapter {mine} --in-process --timeout 5": "--in-process has no limits; leave out --timeout and --memory",
+    "run --adapter {mine} --in-process --memory 5": "--in-process has no limits; leave out --timeout and --memory",
+    "run --command 'true {input} {output}' --memory 5": "--memory is of --adapter; a program's is not limited",
+    "run --command 'true {input} {output}' --in-process": "--in-process is of --adapter; a program has its own process",
+    "run --adapter {exits}": "exits.py, which cannot be loaded: its process ended with exit code 0 without an answer",
     "run --command 'true \"{input} {output}'": "No closing quotation",
     "list --only nothing": "fits no case",
     "list --only loss --only nothing": "only is 'nothing', which fits no case",
@@ -210,8 +217,10 @@ def test_bad_arguments(call, adapter, tmp_path, line):
     """One line on stderr and exit code 2; nothing on stdout, and no file."""
     (tmp_path / "empty.py").write_text("")
     (tmp_path / "broken.py").write_text("1 / 0")
+    (tmp_path / "exits.py").write_text("import os; os._exit(0)")
     before = sorted(tmp_path.iterdir())
     places = {"mine": adapter, "folder": tmp_path, "empty": tmp_path / "empty.py", "broken": tmp_path / "broken.py"}
+    places["exits"] = tmp_path / "exits.py"
     filled = line
     for name, path in places.items():
         filled = filled.replace(f"{{{name}}}", str(path))
@@ -362,7 +371,7 @@ from tests.ortho_ref.conformance.adapters import right
 seen = []
 def run(case):
     seen.append(case.id)
-    if len(seen) == 3:
+    if len(set(seen)) == 3:
         try:
             line.send(b"ready")
             while True:
@@ -371,7 +380,7 @@ def run(case):
             pass
         finally:
             line.close()
-    return right(case) if len(seen) == 1 else {name: -array for name, array in right(case).items()}
+    return right(case) if len(set(seen)) == 1 else {name: -array for name, array in right(case).items()}
 """
 
 
@@ -407,11 +416,12 @@ def interrupted(tmp_path, line, number, *arguments):
 SIGNALS = {signal.SIGINT: 130, signal.SIGTERM: 143}
 
 
+@pytest.mark.parametrize("where", [[], ["--in-process"]])
 @pytest.mark.parametrize("number", SIGNALS)
-def test_an_adapter_that_is_interrupted(tmp_path, line, number):
+def test_an_adapter_that_is_interrupted(tmp_path, line, number, where):
     """What is done is told and written, failed cases too; the exit code says how it ended."""
     (tmp_path / "mine.py").write_text(WAITS % line.source)
-    code, out, err, document = interrupted(tmp_path, line, number, "--adapter", str(tmp_path / "mine.py"))
+    code, out, err, document = interrupted(tmp_path, line, number, "--adapter", str(tmp_path / "mine.py"), *where)
     ids = [vector.id for vector in select("loss/*")]
     assert (code, err) == (SIGNALS[number], f"interrupted after 2 of {len(ids)} cases\n")
     found, summary = statuses(out)
@@ -422,7 +432,7 @@ def test_an_adapter_that_is_interrupted(tmp_path, line, number):
 
 def test_what_passed_before_an_interrupt_is_no_pass_of_all(tmp_path, line):
     """In the report as JSON."""
-    (tmp_path / "mine.py").write_text((WAITS % line.source).replace("len(seen) == 1", "True"))
+    (tmp_path / "mine.py").write_text((WAITS % line.source).replace("len(set(seen)) == 1", "True"))
     code, out, _, document = interrupted(tmp_path, line, signal.SIGTERM, "--adapter", str(tmp_path / "mine.py"))
     assert (code, document["ok"], document["counts"]["passed"]) == (143, False, 2)
     assert statuses(out)[1].startswith("2 passed, 0 failed")
@@ -442,11 +452,11 @@ def test_a_program_that_is_interrupted(tmp_path, line, number):
 
 @pytest.mark.parametrize("end", [KeyboardInterrupt, "signal"])
 def test_an_interrupt_before_any_case(call, tmp_path, end):
-    """Nothing is done, nothing is said of what is supported; SIGTERM is as it was afterwards."""
+    """In the kit's own process: nothing is done, or said of what is supported; SIGTERM is as it was afterwards."""
     before = signal.getsignal(signal.SIGTERM)
     stop = "raise KeyboardInterrupt" if end is KeyboardInterrupt else "os.kill(os.getpid(), signal.SIGTERM)"
     (tmp_path / "mine.py").write_text(f"import os, signal\ndef run(case):\n    {stop}\n")
-    code, out, err = call("run", "--adapter", tmp_path / "mine.py", "--only", "loss")
+    code, out, err = call("run", "--adapter", tmp_path / "mine.py", "--only", "loss", "--in-process")
     assert (code, err) == (130 if end is KeyboardInterrupt else 143, "interrupted after 0 of 7 cases\n")
     said = f"0 passed, 0 failed, 0 partial, 0 unsupported; float64, ortho_ref {ortho_ref.__version__}."
     assert out == f"\n{said}\n"
@@ -454,9 +464,12 @@ def test_an_interrupt_before_any_case(call, tmp_path, end):
 
 
 def test_an_interrupt_while_the_adapter_is_loaded(call, tmp_path):
-    """Nothing has begun: one line, 130."""
+    """Nothing has begun: one line, 130.  In a process of its own it is the adapter's, not the user's."""
     (tmp_path / "mine.py").write_text("raise KeyboardInterrupt\n")
-    assert call("run", "--adapter", tmp_path / "mine.py") == (130, "", "interrupted\n")
+    assert call("run", "--adapter", tmp_path / "mine.py", "--in-process") == (130, "", "interrupted\n")
+    code, out, err = call("run", "--adapter", tmp_path / "mine.py")
+    assert (code, out) == (2, "")
+    assert err.endswith("mine.py, which cannot be loaded: raised KeyboardInterrupt\n")
 
 
 # Streams that cannot be written, and text that is not to be shown as it is

@@ -49,7 +49,8 @@ def test_right_answers_pass(dtype):
 def test_the_report_has_the_chosen_cases():
     seen = []
     report = check(lambda case: seen.append((case.id, case.kind)) or right(case), "loss/*")
-    assert [result.id for result in report.results] == [id for id, _ in seen] == [v.id for v in select("loss/*")]
+    assert [result.id for result in report.results] == [v.id for v in select("loss/*")]
+    assert [id for id, _ in seen] == [v.id for v in select("loss/*") for _ in range(2)]
     assert {kind for _, kind in seen} == {"loss"}
 
 

@@ -1,0 +1,171 @@
+"""What an implementation returned, as plain arrays: copies, which nothing that it does later can change.
+
+Arrays lose a class of their own, whose methods could say anything.  Tensors of other libraries are taken by what they
+offer, without importing the library; what cannot be taken is refused by the name of its type.
+"""
+
+import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ortho_ref.backend import NOT_PLAIN
+from ortho_ref.conformance.implementation import Broken
+from ortho_ref.terminal import cut
+
+_NAME = 200  # characters of a type: one of many fields has more
+_OTHERS = 5  # names of outputs that the case does not have: as many as are said
+
+
+@dataclass(frozen=True)
+class NoArray:
+    """What stands where an array was expected.
+
+    Attributes
+    ----------
+    remark : str
+        What it is, as after the output's name: "is a list; expected a NumPy array".
+    """
+
+    remark: str
+
+
+Outputs: TypeAlias = dict[str, np.ndarray | NoArray]
+
+
+def outputs_of(returned: Any, expected: Mapping[str, tuple[int, ...]]) -> Outputs | None:
+    """What an implementation returned, looked into.
+
+    Parameters
+    ----------
+    returned : object
+        Anything.
+    expected : mapping of str to tuple of int
+        The case's outputs with their shapes; of none: nothing is looked into.
+
+    Returns
+    -------
+    dict of str to array or NoArray
+        Of each output that was given a copy, or what it is instead; of others a few names. None: not supported.
+
+    Raises
+    ------
+    Broken
+        It is no dict, or an empty one.
+    """
+    if returned is None or returned is NotImplemented:
+        return None
+    if not isinstance(returned, dict):
+        kind = cut(type(returned).__name__, _NAME)
+        raise Broken(f"returned a {kind}; expected a dict of arrays, or None")
+    items = [(str.__str__(name) if isinstance(name, str) else name, value) for name, value in dict.items(returned)]
+    if not items:
+        raise Broken("returned an empty dict; None says that a case is not supported")
+    own = {name: value for name, value in items if isinstance(name, str) and name in expected}
+    others = [cut(str(name), 100) for name, _ in items if not (isinstance(name, str) and name in expected)]
+    found: Outputs = {name: _taken(value, expected[name]) for name, value in own.items()}
+    return found | {name: NoArray("is no output of this case") for name in others[:_OTHERS] if name not in expected}
+
+
+def _taken(value: Any, shape: tuple[int, ...]) -> np.ndarray | NoArray:
+    """A copy of an array, or why there is none."""
+    array = view(value)
+    if isinstance(array, NoArray):
+        return array
+    if array.dtype.kind not in "fiubc":
+        return NoArray(f"is {cut(str(array.dtype), _NAME)}; expected real numbers")
+    if array.size > 2 * np.prod(shape, dtype=int) + 1000:  # one that is broadcast may have no end
+        return NoArray(f"has shape {array.shape}; expected {shape}")
+    return np.array(array, order="C")
+
+
+def view(value: Any) -> np.ndarray | NoArray:
+    """An array of NumPy's own class for what is one, or can be taken for one: the same memory, where there is any.
+
+    Parameters
+    ----------
+    value : object
+        An array, a number, or a tensor that has `__array__` or `__dlpack__`, perhaps after `detach`, `cpu` or `get`.
+
+    Returns
+    -------
+    array or NoArray
+        With the type of what cannot be taken.
+    """
+    if isinstance(value, NoArray):
+        return value
+    if type(value) in (int, float):
+        return _number(value)
+    kind = type(value)
+    if isinstance(value, np.ndarray | np.generic) and not isinstance(value, NOT_PLAIN):
+        return np.asarray(value) if isinstance(value, np.generic) else np.ndarray.view(value, np.ndarray)
+    name = cut(kind.__name__, _NAME)
+    if isinstance(value, NOT_PLAIN) or not (hasattr(kind, "__array__") or hasattr(kind, "__dlpack__")):
+        return NoArray(f"is a {name}; expected a NumPy array")
+    name = cut(f"{kind.__module__}.{kind.__qualname__}", _NAME)
+    try:
+        array = _of_tensor(value, kind)
+    except Exception as error:
+        line = " ".join(_words(error).split())
+        return NoArray(f"is a {name}, which gives no NumPy array: {cut(line, _NAME)}")
+    if type(array) is not np.ndarray or array.dtype.kind == "O":
+        return NoArray(f"is a {name}, which gives no NumPy array")
+    return array
+
+
+def _of_tensor(value: Any, kind: type) -> Any:
+    """PyTorch has to be detached and moved to the host, CuPy says `get`; of others the first that works."""
+    if hasattr(kind, "detach") and hasattr(kind, "cpu"):
+        value = value.detach().cpu()
+    elif hasattr(kind, "__cuda_array_interface__") and hasattr(kind, "get"):
+        value = value.get()
+    if not hasattr(type(value), "__array__"):
+        return np.from_dlpack(value)
+    try:
+        return np.asarray(value)
+    except Exception as error:
+        with contextlib.suppress(Exception):
+            return np.from_dlpack(value)
+        raise error  # of the two it says more
+
+
+def _words(error: Exception) -> str:
+    try:
+        return str(error)
+    except Exception:
+        return type(error).__name__
+
+
+def _number(value: float) -> np.ndarray:
+    try:
+        return np.asarray(float(value))
+    except OverflowError:
+        return np.asarray(np.inf)
+
+
+def modified(now: Any, fresh: Mapping[str, np.ndarray]) -> str:
+    """What to say of inputs that an implementation changed; "" where it changed none.
+
+    Parameters
+    ----------
+    now : object
+        The inputs as it left them.
+    fresh : mapping of str to array
+        As they were.
+
+    Returns
+    -------
+    str
+        "modified its inputs: " and their names.
+    """
+    if not isinstance(now, dict):
+        return "modified its inputs: all"
+
+    def same(name: str) -> bool:
+        a, b = now.get(name), fresh[name]
+        return isinstance(a, np.ndarray) and a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes()
+
+    changed = [name for name in fresh if not same(name)] + [cut(str(n), 100) for n in now if n not in fresh]
+    return f"modified its inputs: {', '.join(changed[:50])}" if changed else ""

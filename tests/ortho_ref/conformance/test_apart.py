@@ -1,0 +1,403 @@
+"""Adapters that do their worst, each in a process of its own: a failed case that says what happened, and the others
+go on.  By the real command line, but where a test says otherwise."""
+
+import contextlib
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from ortho_ref.conformance import check
+from ortho_ref.conformance.__main__ import main
+from ortho_ref.conformance.apart import Apart, check_memory, default_memory, resident
+from ortho_ref.conformance.case import select
+from ortho_ref.conformance.implementation import Broken
+from ortho_ref.conformance.report import FAILED, PASSED
+from ortho_ref.conformance.schema import schema
+from tests.line import CHILD, PATIENCE
+
+ROOT = Path(__file__).parents[3]
+#: The case on which an adapter does its worst, between two that it answers.
+CASE, BEFORE, AFTER = "loss/cross_entropy/large", "loss/cross_entropy/groups", "loss/mean_squared_error/masked"
+LINUX = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is limited on Linux alone")
+
+HEAD = """
+import ctypes, io, os, signal, subprocess, sys, threading, time
+import numpy as np
+from tests.ortho_ref.conformance.adapters import right
+
+def wrong(case):
+    return {name: 1.01 * array for name, array in right(case).items()}
+"""
+
+# What an adapter does instead of an answer, and what is said of it.
+INSTEAD = {
+    "os._exit(0)": "ended with exit code 0 without an answer",
+    "os._exit(7)": "ended with exit code 7 without an answer",
+    "sys.stderr.write('last words'); sys.stderr.flush(); os._exit(1)": "with exit code 1 without an answer: last words",
+    "os.abort()": "was ended by SIGABRT",
+    "ctypes.string_at(0)": "was ended by SIGSEGV",
+    "os.kill(os.getpid(), 9)": "was ended by SIGKILL",
+    "signal.raise_signal(signal.SIGTERM)": "was ended by SIGTERM",
+    "os.execv('/bin/sh', ['sh', '-c', 'exit 0'])": "ended with exit code 0 without an answer",
+    "threading.Thread(target=os._exit, args=(3,)).start(); time.sleep(600)": "ended with exit code 3",
+    "os._exit(0) if os.fork() else time.sleep(600)": "ended with exit code 0 without an answer",
+    "sys.exit(0)": "raised SystemExit: 0 (mine.py:",
+    "raise GeneratorExit": "raised GeneratorExit (mine.py:",
+    "raise KeyboardInterrupt": "raised KeyboardInterrupt (mine.py:",
+    "raise type('Own', (BaseException,), {})('x')": "raised Own: x (mine.py:",
+    "signal.raise_signal(signal.SIGINT)": "raised KeyboardInterrupt (",
+    "return []": "returned a list; expected a dict of arrays, or None",
+    "return {}": "returned an empty dict",
+    "return {1: 2}": "gave none of the case's outputs",
+    "[os.close(n) for n in SOCKETS()]; time.sleep(600)": "closed the descriptor by which it answers",
+    "[os.write(n, b'x' * 100) for n in SOCKETS()]; return right(case)": "spoke no sense to the kit: a header of",
+    "[os.write(n, bytes([255] * 8)) for n in SOCKETS()]": "spoke no sense to the kit: a header of",
+    "[os.write(n, b'\\x02' + bytes(7) + b'{}') for n in SOCKETS()]": "spoke no sense to the kit: the document has no",
+    "[os.write(n, b'\\x01' + bytes(7) + b'\\xff') for n in SOCKETS()]": "spoke no sense to the kit: ",
+    "FORGED(1)": "spoke no sense to the kit: an answer to another question",
+    "FORGED(3, arrays=[{'name': 'loss', 'dtype': '<O8', 'shape': []}])": "spoke no sense to the kit: arrays[0].dtype",
+    "FORGED(3, arrays=[{'name': 'loss', 'dtype': '<f3', 'shape': []}])": "spoke no sense to the kit: an array of dtype",
+    "FORGED(3, arrays=[{'name': 'loss', 'dtype': '<f8', 'shape': [2**40, 2**40]}])": "to the kit: arrays of",
+    "FORGED(3, arrays=[{'name': 'loss', 'dtype': '<f8', 'shape': [-1]}])": "spoke no sense to the kit: ",
+    "FORGED(3, arrays=[{'name': 'x', 'dtype': '<f8', 'shape': [0]}])": "outputs that the case does not have",
+    "FORGED(3, arrays=[{'name': 'loss', 'dtype': '<f8', 'shape': [0]}] * 2)": "two arrays of one name",
+}
+# The line to the kit, where an adapter can find it, and an answer that it makes up itself.
+FORGING = """
+def SOCKETS():
+    found = []
+    for number in map(int, os.listdir("/proc/self/fd")):
+        try:
+            found += [number] * os.readlink(f"/proc/self/fd/{number}").startswith("socket:")
+        except OSError:
+            pass
+    return found
+
+def FORGED(number, arrays=()):
+    import json
+    header = dict(number=number, status="given", said="", place="", traceback="", refuses=False, no_arrays={})
+    text = json.dumps(header | {"arrays": list(arrays)}).encode()
+    for n in SOCKETS():
+        os.write(n, len(text).to_bytes(8, "little") + text)
+    time.sleep(600)
+"""
+
+
+def adapter_of(folder, act, then="return right(case)", head=""):
+    """A file whose adapter does this on `CASE`, and is right on the others."""
+    path = folder / "mine.py"
+    path.write_text(
+        f"{HEAD}{FORGING}{head}\ndef run(case):\n    if case.id == {CASE!r}:\n        {act}\n        {then}\n"
+        "    return right(case)\n"
+    )
+    return path
+
+
+def results_of(path, *more, timeout=PATIENCE):
+    """Case -> its entry in the report of a run of the three cases, by the command line; 1 if one failed.
+
+    Where the adapter is in the kit's process that is one of its own, for the sake of the tests.
+    """
+    report = path.with_name("out.json")
+    words = ["run", "--adapter", str(path), "--report", str(report), *more]
+    words += [word for id in (BEFORE, CASE, AFTER) for word in ("--only", id)]
+    if "--in-process" in more:
+        line = [sys.executable, "-W", "error", "-m", "ortho_ref.conformance", *words]
+        own = os.environ | {"PYTHONPATH": str(ROOT)}
+        end = subprocess.run(line, capture_output=True, text=True, check=False, env=own)
+        code, out, err = end.returncode, end.stdout, end.stderr
+    else:
+        with contextlib.redirect_stdout(io.StringIO()) as said, contextlib.redirect_stderr(io.StringIO()) as errors:
+            code = main([*words, "--timeout", str(timeout)])
+        out, err = said.getvalue(), errors.getvalue()
+    document = json.loads(report.read_text())
+    jsonschema.validate(document, schema()["$defs"]["report"])
+    found = {case["id"]: case for case in document["cases"]}
+    assert list(found) == [vector.id for vector in select([BEFORE, CASE, AFTER])]
+    assert (code, err) == (0 if document["ok"] else 1, "")
+    assert out.count("\n") == 3 + 2
+    return found
+
+
+def one_failed(found):
+    """What is said of `CASE`, which failed; the others passed."""
+    assert {id: case["status"] for id, case in found.items()} == {BEFORE: PASSED, CASE: FAILED, AFTER: PASSED}
+    return found[CASE]["message"]
+
+
+@pytest.mark.parametrize("act", INSTEAD)
+def test_what_is_no_answer_fails(tmp_path, act):
+    """The reason is said, and the cases after it are run."""
+    if ("SOCKETS" in act or "FORGED" in act) and not os.path.isdir("/proc/self/fd"):
+        pytest.skip("descriptors are not to be found here")
+    assert INSTEAD[act] in one_failed(results_of(adapter_of(tmp_path, act)))
+
+
+# What an adapter does besides answering; the case fails for it whether the answer is right or wrong.
+COMPLAINTS = {
+    "sys.stdout = None": "replaced sys.stdout",
+    "sys.stdout = io.StringIO()": "replaced sys.stdout",
+    "sys.stderr = object()": "replaced sys.stderr",
+    "sys.stdout.close()": "closed sys.stdout",
+    "os.close(1)": "closed or replaced file descriptor 1, sys.stdout",
+    "case.inputs['y'] += 1": "modified its inputs: y",
+    "case.inputs.clear()": "modified its inputs: ",
+}
+
+
+@pytest.mark.parametrize("act", COMPLAINTS)
+@pytest.mark.parametrize("where", [[], ["--in-process"]])
+def test_what_is_complained_of(tmp_path, act, where):
+    """Answers are right, and it fails; standard output is there again for the next case, and for the table."""
+    path = adapter_of(tmp_path, f"found = right(case); {act}", "return found")
+    assert COMPLAINTS[act] in one_failed(results_of(path, *where))
+
+
+# What an adapter does to its process and is its own affair: right answers pass, wrong ones do not.
+ASIDE = [
+    "print('x' * 10**7); print('\\x1b[2J')",
+    "sys.stderr.write('x' * 10**7)",
+    "os.write(1, bytes(10**6))",
+    "threading.Thread(target=time.sleep, args=(600,)).start()",
+    "subprocess.Popen(['sleep', '600'])",
+    "import atexit; atexit.register(lambda: os._exit(5))",
+    "signal.signal(signal.SIGTERM, signal.SIG_IGN)",
+    "[os.close(n) for n in range(3, 64) if OPEN(n)]",
+    "os.chdir('/')",
+    "os.environ.clear()",
+    "sys.path.clear()",
+    "np.seterr(all='raise')",
+    "np.abs = lambda *a, **k: np.zeros(1)",
+    "import ortho_ref.conformance.compare as c; c.compare = lambda *a: {}; c.tolerance = lambda *a: 1e9",
+    "import ortho_ref.conformance.runner as c; c.FAILED = c.PASSED; c.check = None",
+    "import ortho_ref.conformance.report as c; c.Report.ok = property(lambda self: True)",
+]
+OPEN = """
+def OPEN(number):
+    try:
+        return os.fstat(number) and True
+    except OSError:
+        return False
+"""
+
+
+@pytest.mark.parametrize("act", ASIDE)
+def test_what_is_its_own_affair(tmp_path, act):
+    """Nothing of it reaches the kit: not what is printed, nor what it makes of the kit's modules in its own process."""
+    found = results_of(adapter_of(tmp_path, act, head=OPEN))
+    assert {case["status"] for case in found.values()} == {PASSED}
+    one_failed(results_of(adapter_of(tmp_path, f"found = wrong(case); {act}", "return found", head=OPEN)))
+
+
+def test_a_case_that_hangs(tmp_path, line):
+    """It is ended with what it has started, and the next case has a process of its own."""
+    path = adapter_of(tmp_path, "hold()", head=line.source + CHILD)
+    with Apart(str(path), timeout=0.2) as run:
+        (result,) = check(run, CASE).results
+        assert (result.status, result.message) == (FAILED, "did not end within 0.2 seconds")
+        assert line.ended()
+        run.adapter = str(adapter_of(tmp_path, "pass"))  # which holds no line
+        run.timeout = PATIENCE
+        assert check(run, AFTER).ok
+
+
+def test_three_that_hang_are_enough(tmp_path):
+    """Of one kind; the others are tried."""
+    (tmp_path / "mine.py").write_text("import time\ndef run(case):\n    while True: time.sleep(600)\n")
+    with Apart(str(tmp_path / "mine.py"), timeout=0.05) as run:
+        said = {result.id: result.message for result in check(run, ["loss", "optimizer/sgd/momentum"]).results}
+    hung, not_tried = (
+        "did not end within 0.05 seconds",
+        "was not tried: 3 of this kind in a row did not end within 0.05",
+    )
+    assert said.pop("optimizer/sgd/momentum") == hung
+    assert list(said.values()) == [hung] * 3 + [f"{not_tried} seconds"] * 4
+
+
+@LINUX
+@pytest.mark.parametrize(
+    "hog", ["x = [bytearray(2**20) for _ in iter(int, 1)]", "x = np.ones(2**27), np.ones(2**27), time.sleep(600)"]
+)
+def test_memory_without_bound(tmp_path, hog):
+    assert one_failed(results_of(adapter_of(tmp_path, hog), "--memory", "0.5")) == "took more than 0.5 GiB of memory"
+
+
+def test_nothing_is_left(tmp_path, line):
+    """Of an adapter that leaves a process behind, after a run that ends well."""
+    (tmp_path / "mine.py").write_text(
+        f"{line.source}{CHILD}\nfrom tests.ortho_ref.conformance.adapters import right as run\n"
+    )
+    assert {case["status"] for case in results_of(tmp_path / "mine.py").values()} == {PASSED}
+    assert line.ended()
+
+
+@LINUX
+def test_nothing_is_left_in_other_sessions(tmp_path, line):
+    """Nor of a process whose parent has ended."""
+    away = CHILD.replace("pass_fds", "start_new_session=True, pass_fds")
+    source = f"{line.source}import os\nif os.fork() == 0:\n    os.setsid()\n"
+    source += "".join(f"    {row}\n" for row in away.strip().splitlines()) + "    os._exit(0)\nos.wait()\n"
+    (tmp_path / "mine.py").write_text(f"{source}\nfrom tests.ortho_ref.conformance.adapters import right as run\n")
+    assert {case["status"] for case in results_of(tmp_path / "mine.py").values()} == {PASSED}
+    assert line.ended()
+
+
+@LINUX
+def test_a_kit_that_is_killed_leaves_nothing(tmp_path, line):
+    """Not even where it cannot clean up."""
+    (tmp_path / "mine.py").write_text(f"{line.source}\ndef run(case):\n    line.send(b'ready')\n    hold()\n")
+    words = [sys.executable, "-m", "ortho_ref.conformance", "run", "--adapter", str(tmp_path / "mine.py")]
+    kit = subprocess.Popen([*words, "--only", CASE], env=os.environ | {"PYTHONPATH": str(ROOT)})
+    line.hears("ready")
+    kit.kill()
+    kit.wait()
+    assert line.ended()
+
+
+def test_an_adapter_that_cannot_be_loaded_again(tmp_path):
+    """Three times in a row, and the others are not tried."""
+    (tmp_path / "mine.py").write_text(
+        "import os\nfrom pathlib import Path\nonce = Path(__file__).with_name('once')\n"
+        "if once.exists(): os._exit(4)\nonce.touch()\ndef run(case): os._exit(0)\n"
+    )
+    with Apart(str(tmp_path / "mine.py")) as run:
+        said = [result.message for result in check(run, "loss").results]
+    again = (
+        f"adapter is {tmp_path}/mine.py, which cannot be loaded: its process ended with exit code 4 without an answer"
+    )
+    assert said[:4] == ["ended with exit code 0 without an answer", *[again] * 3]
+    assert said[4:] == ["was not tried: the adapter could not be loaded again, 3 times in a row"] * 3
+
+
+def test_one_that_ends_every_time(tmp_path):
+    """After five cases of a kind no more of it are tried: each would load the adapter again."""
+    (tmp_path / "mine.py").write_text("import os\ndef run(case): os._exit(0)\n")
+    with Apart(str(tmp_path / "mine.py")) as run:
+        said = [result.message for result in check(run, ["loss", "optimizer/sgd/momentum"]).results]
+    died = "ended with exit code 0 without an answer"
+    not_tried = "was not tried: 5 of this kind in a row lost the adapter's process"
+    assert said.count(died) == 6
+    assert said.count(not_tried) == 2
+
+
+def test_everything_at_once(tmp_path):
+    """One adapter that does something else on every case, by a process; what it answers besides passes."""
+    ids = [vector.id for vector in select(["activation", "optimizer"])]
+    acts = dict(zip(ids[::2], list(INSTEAD)[:9], strict=False))
+    text = f"{HEAD}\ndef run(case):\n"
+    text += "".join(f"    if case.id == {id!r}:\n        {act}\n" for id, act in acts.items())
+    (tmp_path / "mine.py").write_text(f"{text}    return right(case)\n")
+    report = tmp_path / "out.json"
+    words = [sys.executable, "-W", "error", "-m", "ortho_ref.conformance", "run", "--adapter", "mine.py"]
+    words += ["--only", "activation", "--only", "optimizer", "--report", str(report)]
+    own = os.environ | {"PYTHONPATH": str(ROOT)}
+    end = subprocess.run(words, capture_output=True, text=True, check=False, env=own, cwd=tmp_path)
+    assert (end.returncode, end.stderr) == (1, "")
+    found = {case["id"]: case for case in json.loads(report.read_text())["cases"]}
+    assert {id for id, case in found.items() if case["status"] == FAILED} == set(acts)
+    assert all(INSTEAD[act] in found[id]["message"] for id, act in acts.items())
+    assert {case["status"] for case in found.values()} == {PASSED, FAILED}
+
+
+# An adapter that keeps something from one call to the next
+
+KEEPS = {
+    "every second is wrong": ("seen.append(1)", "return right(case) if len(seen) % 2 else wrong(case)"),
+    "gradients add up": (
+        "",
+        "total['d'] = total.get('d', 0) + right(case)['d_outputs']; return right(case) | {'d_outputs': total['d']}",
+    ),
+    "it is random": ("", "return {n: a + np.random.standard_normal(a.shape) for n, a in right(case).items()}"),
+}
+
+
+@pytest.mark.parametrize("which", KEEPS)
+@pytest.mark.parametrize("where", [[], ["--in-process"]])
+def test_kept_state_fails(tmp_path, which, where):
+    act, then = KEEPS[which]
+    path = adapter_of(tmp_path, act or "pass", then, head="seen, total = [], {}\n")
+    message = one_failed(results_of(path, *where))
+    names = "d_outputs" if which == "gradients add up" else "d_outputs, loss"
+    assert message.endswith(f"a second run on the same case gave other outputs: {names}; it keeps state, or is random")
+
+
+@pytest.mark.parametrize(
+    ("second", "says"),
+    [
+        ("raise ValueError('again')", "run a second time on the same case it raised ValueError: again (mine.py:"),
+        ("return None", "run a second time on the same case it gave None; it keeps state"),
+        ("os._exit(0)", "run a second time on the same case it ended with exit code 0 without an answer"),
+        ("return {'loss': right(case)['loss']}", "gave other outputs: d_outputs; it keeps state"),
+    ],
+)
+def test_a_second_run_that_is_none(tmp_path, second, says):
+    path = adapter_of(tmp_path, "seen.append(1)", f"if len(seen) > 1: {second}", head="seen = []\n")
+    assert says in one_failed(results_of(path))
+
+
+def test_rounding_that_differs_passes(tmp_path):
+    """As of sums in another order; it is said."""
+    act = "seen.append(1); return {n: a * (1 + 1e-15 * len(seen)) for n, a in right(case).items()}"
+    found = results_of(adapter_of(tmp_path, act, head="seen = []\n"))
+    assert {case["status"] for case in found.values()} == {PASSED}
+    assert found[CASE]["message"] == "a second run on the same case differs within tolerance: d_outputs, loss"
+
+
+@pytest.mark.parametrize(("more", "says"), [("1e-15", "differs within tolerance: "), ("1e-3", "gave other outputs: ")])
+def test_wrong_outputs_that_differ(tmp_path, more, says):
+    """By rounding, or by more, which is state."""
+    act = f"seen.append(1); return {{n: a * (2 + {more} * len(seen)) for n, a in right(case).items()}}"
+    message = one_failed(results_of(adapter_of(tmp_path, act, head="seen = []\n")))
+    assert f"a second run on the same case {says}d_outputs, loss" in message
+    assert ("keeps state" in message) == (more == "1e-3")
+
+
+@pytest.mark.parametrize("where", [[], ["--in-process"]])
+def test_a_buffer_that_is_used_again(tmp_path, where):
+    """What was in it counts: right outputs pass, wrong ones are named, though the next case has overwritten them."""
+    head = """
+buffers = {}
+def buffered(found):
+    for name, array in found.items():
+        buffers.setdefault(name, np.empty(10**5))[: array.size] = array.ravel()
+    return {name: buffers[name][: array.size].reshape(array.shape) for name, array in found.items()}
+"""
+    act = "return buffered(right(case) | {'d_outputs': -right(case)['d_outputs']})"
+    path = adapter_of(tmp_path, act, head=head)
+    path.write_text(path.read_text().replace("    return right(case)\n", "    return buffered(right(case))\n"))
+    found = results_of(path, *where)
+    assert one_failed(found) == ""
+    assert found[CASE]["outputs"]["d_outputs"]["error"] == pytest.approx(2)
+    assert "d_outputs: -1 times what is expected" in found[CASE]["diagnosis"]
+
+
+# Limits
+
+
+@pytest.mark.parametrize("memory", [0, -1, float("nan"), float("inf")])
+def test_memory_limits_that_are_refused(memory):
+    with pytest.raises(ValueError, match=r"memory is .*; allowed: GiB above 0"):
+        check_memory(memory)
+
+
+def test_the_memory_that_is_allowed():
+    """Some, and of a process that is there."""
+    check_memory(default_memory())
+    assert resident(-1) == 0
+
+
+def test_the_process_is_there_once(tmp_path):
+    """One for all cases; after it is closed a new one."""
+    (tmp_path / "mine.py").write_text("import os\ndef run(case): raise ValueError(str(os.getpid()))\n")
+    with Apart(str(tmp_path / "mine.py")) as run:
+        first = {result.message for result in check(run, "loss").results}
+    assert len(first) == 1
+    with pytest.raises(ValueError, match="timeout is 0"):
+        Apart(str(tmp_path / "mine.py"), timeout=0)
+    assert issubclass(Broken, Exception)
