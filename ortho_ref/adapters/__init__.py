@@ -9,6 +9,8 @@
 You give the forward pass; the framework takes the gradients.  What each returns is a `run(case)`, as
 `conformance.check` takes it and `python -m ortho_ref.conformance run --adapter FILE` looks for it.
 
+`either(run, run, ...)` is several adapters as one.
+
 A framework is imported when its function is called, not before: `ortho_ref` needs none of them.
 
 `cell` says which cell it is: the name of a cell, "gru_reset_before", which has its default options then, of a model,
@@ -24,9 +26,10 @@ zeros.  In a list of lists these are joined along the other axis: a kernel for [
 Tokens are given as one-hot vectors, complex arrays as the kit has them, with a last axis of 2.
 """
 
+from ortho_ref.adapters.either import either
 from ortho_ref.adapters.flax import from_flax
 from ortho_ref.adapters.jax import from_jax
 from ortho_ref.adapters.keras import from_keras
 from ortho_ref.adapters.torch import from_torch
 
-__all__ = ["from_flax", "from_jax", "from_keras", "from_torch"]
+__all__ = ["either", "from_flax", "from_jax", "from_keras", "from_torch"]
