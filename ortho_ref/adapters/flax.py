@@ -77,12 +77,11 @@ def from_flax(
     except ImportError as error:
         raise missing(error, "flax", "pip install flax") from None
     flavours = (_linen(), _nnx())
-    for flavour in flavours:
-        for name, kind in flavour.cells.items():
-            if isinstance(target, type) and issubclass(target, kind):
-                if cell is not None or weights is not None:
-                    raise TypeError(f"from_flax of {name} knows the cell and its weights; leave out cell and weights")
-                return _of_known(target, name, flavour)
+    known = _known(target, flavours)
+    if known is not None:
+        if cell is not None or weights is not None:
+            raise TypeError(f"from_flax of {known[0]} knows the cell and its weights; leave out cell and weights")
+        return _of_known(target, *known)
     if isinstance(target, tuple(flavour.base for flavour in flavours)) or not callable(target):
         raise TypeError(
             f"target is a {type(target).__name__}; allowed: a class of recurrent cells, or a function "
@@ -91,27 +90,37 @@ def from_flax(
     config, layout = one_cell(cell, weights, "from_flax")
     if weights is None:
         raise TypeError("from_flax of a cell of yours needs weights=, its parameters -> the kit's weights")
-
-    def make(m: int, n: int, dtype: str) -> tuple[Any, Flavour]:
-        for flavour in flavours:
-            if isinstance(target, type) and issubclass(target, flavour.base):
-                return flavour.make(target, m, n, dtype, {}), flavour
-        made = target(m, n)
-        for flavour in flavours:
-            if isinstance(made, flavour.base):
-                return made, flavour
-        raise TypeError(f"target made a {type(made).__name__}; expected a module of flax.linen or flax.nnx")
-
-    module, flavour = make(*_TRIAL, "float32")
+    module, flavour = _made(target, flavours, *_TRIAL, "float32")
     check_arrays(type(module).__name__, flavour.shapes(module, *_TRIAL), layout.to_framework(layout.zeros(*_TRIAL)))
 
     def bind(seq: Sequence, dtype: str) -> Any:
-        return make(*seq.sizes, dtype)[0]
+        return _made(target, flavours, *seq.sizes, dtype)[0]
 
     def supports(seq: Sequence) -> Layout | None:
         return _Nested(layout) if whose(seq, config) else None
 
     return _adapter(supports, bind, flavour)
+
+
+def _known(target: Any, flavours: tuple[Flavour, ...]) -> tuple[str, Flavour] | None:
+    """Which of Flax's own cells a target is, or derives from."""
+    for flavour in flavours:
+        for name, kind in flavour.cells.items():
+            if isinstance(target, type) and issubclass(target, kind):
+                return name, flavour
+    return None
+
+
+def _made(target: Any, flavours: tuple[Flavour, ...], m: int, n: int, dtype: str) -> tuple[Any, Flavour]:
+    """A cell of a user's, by its class or by the function that makes it."""
+    for flavour in flavours:
+        if isinstance(target, type) and issubclass(target, flavour.base):
+            return flavour.make(target, m, n, dtype, {}), flavour
+    made = target(m, n)
+    for flavour in flavours:
+        if isinstance(made, flavour.base):
+            return made, flavour
+    raise TypeError(f"target made a {type(made).__name__}; expected a module of flax.linen or flax.nnx")
 
 
 class _Nested(NamedTuple):
@@ -206,7 +215,9 @@ def _linen() -> Flavour:
     def call(cell: Any, tree: Any, carry: Any, x: Any) -> Any:
         return cell.apply({"params": tree}, carry, x)[0]
 
-    return Flavour(linen.Module, {name: getattr(linen, name) for name in CELLS}, make, shapes, call, lambda name: "flax")
+    return Flavour(
+        linen.Module, {name: getattr(linen, name) for name in CELLS}, make, shapes, call, lambda name: "flax"
+    )
 
 
 def _nnx() -> Flavour:

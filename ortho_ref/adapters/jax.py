@@ -74,7 +74,9 @@ def from_jax(
         def call(own: Any, x: Any, state: Any) -> Any:
             return function(x, state, own)
 
-        return outputs_of(taken_by_jax(call, layout.to_framework(seq.weights), seq, Style(step, batch_first)), seq, layout)
+        return outputs_of(
+            taken_by_jax(call, layout.to_framework(seq.weights), seq, Style(step, batch_first)), seq, layout
+        )
 
     return run
 

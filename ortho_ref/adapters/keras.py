@@ -67,12 +67,11 @@ def from_keras(
         raise missing(error, "keras", "pip install keras torch, or keras and jax or tensorflow") from None
     if keras.backend.backend() not in BACKENDS:
         raise ValueError(f"Keras runs on {keras.backend.backend()!r}; allowed: {', '.join(map(repr, BACKENDS))}")
-    for name in CELLS:
-        own = getattr(keras.layers, name)
-        if isinstance(target, own) or (isinstance(target, type) and issubclass(target, own)):
-            if cell is not None or weights is not None:
-                raise TypeError(f"from_keras of {name} knows the cell and its weights; leave out cell and weights")
-            return _of_known(target, name, keras)
+    name = _known(target, keras)
+    if name is not None:
+        if cell is not None or weights is not None:
+            raise TypeError(f"from_keras of {name} knows the cell and its weights; leave out cell and weights")
+        return _of_known(target, name, keras)
     if isinstance(target, keras.layers.Layer) or not (isinstance(target, type) or required(target) == 1):
         raise TypeError(
             f"target is {target!r}; allowed: a recurrent layer of Keras, a class of layers or cells, or a function "
@@ -82,24 +81,12 @@ def from_keras(
     if weights is None:
         raise TypeError("from_keras of a layer of yours needs weights=, its variables -> the kit's weights")
 
-    def make(m: int, n: int, dtype: str) -> Any:
-        before = keras.config.floatx()
-        keras.config.set_floatx(dtype)  # of what the layer makes inside, too
-        try:
-            layer = target(n)
-            if hasattr(layer, "state_size") and not isinstance(layer, keras.layers.RNN):
-                layer = keras.layers.RNN(layer, return_sequences=True, return_state=True)
-            if not layer.built:
-                layer.build((1, 1, m))
-        finally:
-            keras.config.set_floatx(before)
-        return layer
-
-    trial, m = make(*_TRIAL, "float32"), layout.to_framework(layout.zeros(*_TRIAL))
-    check_arrays(type(trial).__name__, {v.name: tuple(v.shape) for v in trial.trainable_variables}, m)
+    trial = _made(target, *_TRIAL, "float32", keras)
+    wanted = {variable.name: tuple(variable.shape) for variable in trial.trainable_variables}
+    check_arrays(type(trial).__name__, wanted, layout.to_framework(layout.zeros(*_TRIAL)))
 
     def bind(seq: Sequence, arrays: Any) -> Any:
-        layer = make(*seq.sizes, seq.dtype)
+        layer = _made(target, *seq.sizes, seq.dtype, keras)
         for variable in layer.trainable_variables:
             variable.assign(arrays[variable.name])
         return layer
@@ -107,16 +94,41 @@ def from_keras(
     return _adapter(lambda seq: layout if whose(seq, config) else None, bind, keras)
 
 
+def _known(target: Any, keras: Any) -> str | None:
+    """Which of Keras's own layers a target is, or derives from."""
+    kind = target if isinstance(target, type) else type(target)
+    return next((name for name in CELLS if issubclass(kind, getattr(keras.layers, name))), None)
+
+
+def _made(target: Any, m: int, n: int, dtype: str, keras: Any) -> Any:
+    """A layer of a user's, built; a cell in a layer."""
+    before = keras.config.floatx()
+    keras.config.set_floatx(dtype)  # of what the layer makes inside, too
+    try:
+        layer = target(n)
+        if hasattr(layer, "state_size") and not isinstance(layer, keras.layers.RNN):
+            layer = keras.layers.RNN(layer, return_sequences=True, return_state=True)
+        if not layer.built:
+            layer.build((1, 1, m))
+    finally:
+        keras.config.set_floatx(before)
+    return layer
+
+
+def _options(target: Any, name: str) -> dict[str, Any]:
+    """An instance's options, but for those of its sizes; none of a class."""
+    if isinstance(target, type):
+        return {}
+    options = target.get_config()
+    for option, allowed in {"use_bias": True, "go_backwards": False, "stateful": False}.items():
+        if options[option] != allowed:
+            raise ValueError(f"{name} has {option}={options[option]!r}; allowed: {allowed!r}")
+    return {option: value for option, value in options.items() if option not in ("name", "dtype", "units")}
+
+
 def _of_known(target: Any, name: str, keras: Any) -> Callable[[Any], dict[str, np.ndarray] | None]:
     """An adapter of a layer of Keras's, by the converters."""
-    kind, options = target if isinstance(target, type) else type(target), {}
-    if not isinstance(target, type):
-        options = target.get_config()
-        for option, allowed in {"use_bias": True, "go_backwards": False, "stateful": False}.items():
-            if options[option] != allowed:
-                raise ValueError(f"{name} has {option}={options[option]!r}; allowed: {allowed!r}")
-        for option in ("name", "dtype", "units"):
-            del options[option]
+    kind, options = target if isinstance(target, type) else type(target), _options(target, name)
 
     def supports(seq: Sequence) -> Layout | None:
         config = seq.config

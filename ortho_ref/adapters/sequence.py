@@ -217,7 +217,9 @@ def _read(given: Any, seq: Sequence, steps: int, swap: Callable[[Any], Any]) -> 
     for name, end, start in zip(seq.names, ends, seq.start, strict=True):
         if _shape(end) not in (start.shape, (1, *start.shape)):
             raise ValueError(f"the last {name} has shape {_shape(end)}; expected {start.shape}")
-    return every, [end[0] if _shape(end) == (1, *start.shape) else end for end, start in zip(ends, seq.start, strict=True)]
+    return every, [
+        end[0] if _shape(end) == (1, *start.shape) else end for end, start in zip(ends, seq.start, strict=True)
+    ]
 
 
 def _shape(a: Any) -> tuple[int, ...]:

@@ -92,7 +92,7 @@ class WeightMap:
 
     def _read(self, array: str, given: Any) -> list[list[Piece]]:
         """An entry as a list of lists."""
-        flat = [given] if isinstance(given, str) else list(given)
+        flat = list(given) if isinstance(given, list | tuple) else [given]
         rows = [[self._piece(array, text) for text in row] for row in (flat if _nested(flat) else [flat])]
         if not rows or not all(rows) or len({piece.transposed for row in rows for piece in row}) > 1:
             raise ValueError(f"weights[{array!r}] is {given!r}; allowed: weights' names, all transposed or none")
@@ -171,7 +171,7 @@ class WeightMap:
 
 
 def _nested(given: list[Any]) -> bool:
-    return bool(given) and all(not isinstance(row, str) for row in given)
+    return bool(given) and all(isinstance(row, list | tuple) for row in given)
 
 
 def _axes(rows: list[list[Piece]]) -> tuple[int, int]:

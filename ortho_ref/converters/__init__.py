@@ -2,7 +2,7 @@
 
     from ortho_ref import converters
 
-    pytorch, config = converters.by_name("pytorch"), "lstm"  # or "gru-cudnn", or {"cell": "elman", "activation": "relu"}
+    pytorch, config = converters.by_name("pytorch"), "lstm"  # or "gru-cudnn", or {"cell": "lstm"}
     state = pytorch.to_framework(config, weights)            # as load_state_dict takes them
     weights = pytorch.from_framework(config, state)
     gradients = pytorch.gradients_from(config, theirs)       # by weight_ih_l0 ... -> by W_i ...
@@ -36,7 +36,9 @@ Keras weighs the old state, u of gru_reset_before the new: z = 1 - u, that is si
 gradients change sign.
 
 `config` is a conformance case's: {"cell": "lstm"}, {"cell": "elman", "activation": "relu", "complex": False}, where an
-option left out has its cell's default; or the name of a cell, or of a model, whose cell it is.  Everything is pure, keeps the dtype, and returns fresh arrays.
+option left out has its cell's default; or the name of a cell, or of a model, whose cell it is.
+
+Everything is pure, keeps the dtype, and returns fresh arrays.
 """
 
 from ortho_ref.converters.config import config_of

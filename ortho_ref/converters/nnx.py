@@ -7,8 +7,7 @@ LSTMCell has the gates apart, {"ii": {"kernel": (m, n)}, "hi": {"kernel": (n, n)
 NNXByGate.
 """
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -40,9 +39,7 @@ class NNX(Flax):
 
     def unpack(self, layout: Layout, w: Arrays) -> Blocks:
         """Kernels transposed; b_hh is 0."""
-        W, U, b = (
-            by_gate(layout, a) for a in (w["dense_i/kernel"].T, w["dense_h/kernel"].T, w[_bias(layout)])
-        )
+        W, U, b = (by_gate(layout, a) for a in (w["dense_i/kernel"].T, w["dense_h/kernel"].T, w[_bias(layout)]))
         return Blocks(W, U, b, np.zeros_like(b))
 
     def pack(self, layout: Layout, blocks: Blocks) -> Arrays:
@@ -56,25 +53,7 @@ class NNXByGate(Flax):
 
     title = "Flax nnx's LSTMCell"
     layouts: ClassVar[Layouts] = {"lstm": Flax.layouts["lstm"]}
-
-    def flat(self, tree: Mapping[str, Any]) -> Mapping[str, Any]:
-        """As linen's, with if for if_.
-
-        Parameters
-        ----------
-        tree : mapping of str to mapping
-            By dense layer, its kernel and bias.
-
-        Returns
-        -------
-        dict of str to array
-            By path.
-        """
-        return super().flat({"if" if dense == "if_" else dense: leaves for dense, leaves in tree.items()})
-
-    def nested(self, arrays: Arrays) -> dict[str, Any]:
-        """The inverse of `flat`."""
-        return {"if_" if dense == "if" else dense: leaves for dense, leaves in super().nested(arrays).items()}
+    input_forget: ClassVar[str] = "if_"
 
 
 def _bias(layout: Layout) -> str:
