@@ -194,7 +194,9 @@ def _adapter(
 
 
 def _linen() -> Flavour:
-    from flax import linen
+    import flax.linen
+
+    linen: Any = flax.linen
 
     jax, jnp = jax_and_numpy()
 
@@ -221,7 +223,9 @@ def _linen() -> Flavour:
 
 
 def _nnx() -> Flavour:
-    from flax import nnx
+    import flax.nnx
+
+    nnx: Any = flax.nnx
 
     def make(kind: Any, m: int, n: int, dtype: str, options: dict[str, Any]) -> Any:
         known = any(issubclass(kind, getattr(nnx, name)) for name in CELLS)

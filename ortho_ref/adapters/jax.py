@@ -109,9 +109,9 @@ def float64() -> Iterator[None]:
     if hasattr(jax, "enable_x64"):
         context = jax.enable_x64(True)
     else:  # before 0.8
-        from jax.experimental import enable_x64
+        import jax.experimental as before_it
 
-        context = enable_x64()
+        context = before_it.enable_x64()  # type: ignore[attr-defined, unused-ignore]
     with context:
         yield
 

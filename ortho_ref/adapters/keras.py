@@ -128,7 +128,8 @@ def _options(target: Any, name: str) -> dict[str, Any]:
 
 def _of_known(target: Any, name: str, keras: Any) -> Callable[[Any], dict[str, np.ndarray] | None]:
     """An adapter of a layer of Keras's, by the converters."""
-    kind, options = target if isinstance(target, type) else type(target), _options(target, name)
+    kind: Any = target if isinstance(target, type) else type(target)
+    options = _options(target, name)
 
     def supports(seq: Sequence) -> Layout | None:
         config = seq.config
