@@ -207,6 +207,8 @@ def _read(given: Any, seq: Sequence, steps: int, swap: Callable[[Any], Any]) -> 
         raise ValueError(f"the forward pass returned {_told(given)}; expected {_and(seq.names)} of every step")
     every = []
     for name, part, start in zip(seq.names, parts, seq.start, strict=False):
+        if not hasattr(part, "shape"):
+            raise ValueError(f"the forward pass returned {_told(given)}; expected {_and(seq.names)} of every step")
         array = swap(part) if len(_shape(part)) > 1 else part
         allowed = [(steps, *start.shape), (steps + 1, *start.shape)]
         if _shape(array) not in allowed:

@@ -112,6 +112,9 @@ from keras.ops import {names}
 from ortho_ref.adapters import from_keras
 
 
+NAMES = "{weights}".split()
+
+
 class Cell(keras.layers.Layer):
     """One step, as keras.layers.RNN takes it."""
 
@@ -121,7 +124,9 @@ class Cell(keras.layers.Layer):
 
     def build(self, shape):
         m, n = shape[-1], self.units
-        shapes = {shapes}
+        shapes = {{
+{shapes}
+        }}
         self.w = {{name: self.add_weight(shape=shape, name=name) for name, shape in shapes.items()}}
         self.built = True
 
@@ -130,7 +135,7 @@ class Cell(keras.layers.Layer):
 {step}
 
 
-run = from_keras(Cell, cell={cell!r}, weights={{name: name for name in {weights}}})  # gradients by the backend
+run = from_keras(Cell, cell={cell!r}, weights={{name: name for name in NAMES}})  # gradients by the backend
 '''
 
 _FUNCTION = '''"""{title}, in NumPy, forward alone.  Put yours in step, and run
@@ -142,6 +147,10 @@ Its cases are partial: a complete adapter also returns {missing} and d_weights.N
 
 import numpy as np
 {imports}
+CONFIG = {{
+{config}
+}}
+
 
 def step(x, state, w):
     """The new state, from x (B, m) and the old one (B, n); w by name, W (n, m), U (n, n), b (n,)."""
@@ -150,7 +159,7 @@ def step(x, state, w):
 
 def run(case):
     """The states (T+1, B, n); None for another cell, and for tokens."""
-    if case.kind != "cell" or case.config != {config!r} or case.inputs["x"].ndim != 3:
+    if case.kind != "cell" or case.config != CONFIG or case.inputs["x"].ndim != 3:
         return None
     w = {{name.removeprefix("weights."): a for name, a in case.inputs.items() if name.startswith("weights.")}}
     states = [{start}]
@@ -221,8 +230,8 @@ def starting_point(framework: str, cell: str, file: str) -> str:
             command=f"{command} --dtype float32",
             names=", ".join(sorted(used)),
             sizes="[units, units]" if pair else "units",
-            shapes="{" + ", ".join(f'"{name}": {shape}' for name, shape in shapes.items()) + "}",
-            weights=list(shapes),
+            shapes=_indented([f'"{name}": {shape},' for name, shape in shapes.items()], 12),
+            weights=" ".join(shapes),
             step=step,
         )
     step = _indented([f"{new} = state", body, f"return {new}"], 4)
@@ -238,9 +247,9 @@ def starting_point(framework: str, cell: str, file: str) -> str:
         **common,
         command=f"{command} --allow-partial",
         missing="d_x, d_h0, d_c0" if pair else "d_x, d_h0",
-        imports=("\n" + lines if lines else "") + functions,
+        imports=("\n" + lines if lines else "") + functions + ("\n" if functions else ""),
         step=step,
-        config=config,
+        config=_indented([f"{key!r}: {value!r}," for key, value in config.items()], 4),
         start='(case.inputs["h0"], case.inputs["c0"])' if pair else 'case.inputs["h0"]',
         outputs='dict(zip("hc", map(np.stack, zip(*states, strict=True)), strict=True))'
         if pair

@@ -89,6 +89,7 @@ class WeightMap:
         if left_out := [name for name in self._shapes if name not in used]:
             has = ", ".join(self._shapes)
             raise ValueError(f"weights leaves out {', '.join(left_out)}; {config['cell']} has {has}")
+        self.to_framework(self.zeros(3, 4))  # what does not fit is said now
 
     def _read(self, array: str, given: Any) -> list[list[Piece]]:
         """An entry as a list of lists."""
@@ -139,8 +140,12 @@ class WeightMap:
         made = {}
         for array, rows in self._rows.items():
             inner, outer = _axes(rows)
-            parts = [_joined([_part(piece, weights) for piece in row], inner) for row in rows]
-            made[array] = np.array(_joined(parts, outer), order="C")
+            like = [[_part(piece, weights) for piece in row] for row in rows]
+            try:
+                made[array] = np.array(_joined([_joined(parts, inner) for parts in like], outer), order="C")
+            except ValueError:
+                shapes = [part.shape for parts in like for part in parts]
+                raise ValueError(f"weights[{array!r}] joins arrays that do not fit: {shapes}") from None
         return made
 
     def gradients_from(self, gradients: Mapping[str, np.ndarray], weights: Arrays) -> Arrays:

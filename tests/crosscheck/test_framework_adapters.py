@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -75,7 +76,11 @@ class TestTorch:
 
         return Mine
 
-    WEIGHTS = {"weight_ih": ["W_r", "W_u", "W_c"], "weight_hh": ["U_r", "U_u", "U_c"], "bias": ["b_r", "b_u", "b_c"]}
+    WEIGHTS: ClassVar = {
+        "weight_ih": ["W_r", "W_u", "W_c"],
+        "weight_hh": ["U_r", "U_u", "U_c"],
+        "bias": ["b_r", "b_u", "b_c"],
+    }
 
     def test_a_module(self):
         """By its class, by a function that makes it, called otherwise; a wrong one is named."""
@@ -193,8 +198,8 @@ def test_flax_cells():
     weights = {"dense_i/kernel": "W.T", "dense_i/bias": "b", "dense_h/kernel": "U.T"}
     make = adapters.from_flax(lambda m, n: nnx.SimpleCell(m, n, rngs=nnx.Rngs(0)), cell="rnn", weights=weights)
     assert passed(make, "cell/elman/tanh", "float32") == 1
+    wrong = {"dense_i/kernel": [["W.T"], ["U.T"]], "dense_i/bias": "b"}
     with pytest.raises(ValueError, match="weights leaves out 'dense_h/kernel' of SimpleCell"):
-        wrong = {"dense_i/kernel": ["W.T", "U.T"], "dense_i/bias": "b"}
         adapters.from_flax(lambda m, n: nnx.SimpleCell(m, n, rngs=nnx.Rngs(0)), cell="rnn", weights=wrong)
 
 

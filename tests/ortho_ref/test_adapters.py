@@ -64,6 +64,10 @@ def test_gradients_by_a_table_are_the_adjoint():
         ({name: name for name in NAMES} | {"x": "W_z"}, r"weights\['x'\] has 'W_z'; allowed: W_r, "),
         ({name: name for name in NAMES} | {"x": ["W_r", "W_u.T"]}, r"weights\['x'\] is .*; allowed: .* all transposed"),
         ({name: name for name in NAMES} | {"x": []}, r"weights\['x'\] is \[\]"),
+        (
+            {name: name for name in NAMES} | {"x": ["W_r", "b_r"]},
+            r"'x'\] joins arrays that do not fit: \[\(4, 3\), \(4,\)",
+        ),
         ({name: name for name in NAMES} | {"b_r": "b_r.T"}, r"weights\['b_r'\] has 'b_r.T'"),
         ({name: name for name in NAMES} | {"x": 3.0}, r"weights\['x'\]"),
     ],
@@ -119,7 +123,7 @@ def test_starting_points_are_tidy(framework, cell):
     """They compile, their lines fit, and the command names the file."""
     text = starting_point(framework, cell, "my cell.py")
     compile(text, "mine.py", "exec")
-    assert max(map(len, text.splitlines())) <= 160
+    assert max(map(len, text.splitlines())) <= 120
     assert "--adapter 'my cell.py'" in text
     assert text.endswith("\n")
 
