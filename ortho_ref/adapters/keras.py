@@ -102,8 +102,9 @@ def _known(target: Any, keras: Any) -> str | None:
 
 def _made(target: Any, m: int, n: int, dtype: str, keras: Any) -> Any:
     """A layer of a user's, built; a cell in a layer."""
-    before = keras.config.floatx()
+    before, policy = keras.config.floatx(), keras.config.dtype_policy()
     keras.config.set_floatx(dtype)  # of what the layer makes inside, too
+    keras.config.set_dtype_policy(dtype)
     try:
         layer = target(n)
         if hasattr(layer, "state_size") and not isinstance(layer, keras.layers.RNN):
@@ -112,6 +113,7 @@ def _made(target: Any, m: int, n: int, dtype: str, keras: Any) -> Any:
             layer.build((1, 1, m))
     finally:
         keras.config.set_floatx(before)
+        keras.config.set_dtype_policy(policy)
     return layer
 
 

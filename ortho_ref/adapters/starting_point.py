@@ -1,9 +1,10 @@
 """What `python -m ortho_ref.conformance new` writes: adapters that run as they are, to put a cell of one's own in.
 
 A file is a frame, by the framework, around a step, by the cell.  The step's lines are the same in every frame: each has
-sigmoid, tanh, relu, sign and minimum by these names, and `@` and `.T` on its arrays.
+sigmoid, tanh, relu and sign by these names.
 """
 
+import re
 import shlex
 from collections.abc import Callable
 from typing import Any
@@ -75,7 +76,7 @@ def step(x, state, w):
 {step}
 
 
-run = from_torch(step, cell={cell!r}, step=True)  # gradients by autograd
+run = from_torch(step, cell="{cell}", step=True)  # gradients by autograd
 '''
 
 _JAX = '''"""{title}, as a scan in JAX.  Put yours in forward, and run
@@ -98,7 +99,7 @@ def forward(x, start, w):
     return jax.lax.scan(step, start, x)[1]
 
 
-run = from_jax(forward, cell={cell!r})  # gradients by jax.grad
+run = from_jax(forward, cell="{cell}")  # gradients by jax.grad
 '''
 
 _KERAS = '''"""{title}, as a Keras cell.  Put yours in Cell, and run
@@ -110,7 +111,6 @@ import keras
 from keras.ops import {names}
 
 from ortho_ref.adapters import from_keras
-
 
 NAMES = "{weights}".split()
 
@@ -131,11 +131,11 @@ class Cell(keras.layers.Layer):
         self.built = True
 
     def call(self, x, states):
-        w = {{name: value + 0 for name, value in self.w.items()}}  # the arrays of the backend, which have @ and .T
+        w = self.w
 {step}
 
 
-run = from_keras(Cell, cell={cell!r}, weights={{name: name for name in NAMES}})  # gradients by the backend
+run = from_keras(Cell, cell="{cell}", weights={{name: name for name in NAMES}})  # gradients by the backend
 '''
 
 _FUNCTION = '''"""{title}, in NumPy, forward alone.  Put yours in step, and run
@@ -224,11 +224,12 @@ def starting_point(framework: str, cell: str, file: str) -> str:
         return _JAX.format(**common, command=command, imports=imports, step=step)
     if framework == "keras":
         shapes = _shapes(config)
-        step = _indented([f"{new} = states" if pair else "(h,) = states", body, f"return h, [{new}]"], 8)
+        turned = re.sub(r'(w\["\w+"\])\.T', r"transpose(\1)", body)  # not every backend's arrays have .T
+        step = _indented([f"{new} = states" if pair else "(h,) = states", turned, f"return h, [{new}]"], 8)
         return _KERAS.format(
             **common,
             command=f"{command} --dtype float32",
-            names=", ".join(sorted(used)),
+            names=", ".join(sorted([*used, "transpose"])),
             sizes="[units, units]" if pair else "units",
             shapes=_indented([f'"{name}": {shape},' for name, shape in shapes.items()], 12),
             weights=" ".join(shapes),
@@ -249,7 +250,7 @@ def starting_point(framework: str, cell: str, file: str) -> str:
         missing="d_x, d_h0, d_c0" if pair else "d_x, d_h0",
         imports=("\n" + lines if lines else "") + functions + ("\n" if functions else ""),
         step=step,
-        config=_indented([f"{key!r}: {value!r}," for key, value in config.items()], 4),
+        config=_indented([f'"{key}": {_quoted(value)},' for key, value in config.items()], 4),
         start='(case.inputs["h0"], case.inputs["c0"])' if pair else 'case.inputs["h0"]',
         outputs='dict(zip("hc", map(np.stack, zip(*states, strict=True)), strict=True))'
         if pair
@@ -259,6 +260,10 @@ def starting_point(framework: str, cell: str, file: str) -> str:
 
 def _indented(parts: list[str], by: int) -> str:
     return "\n".join(" " * by + line for part in parts for line in part.splitlines())
+
+
+def _quoted(value: Any) -> str:
+    return f'"{value}"' if isinstance(value, str) else repr(value)
 
 
 def _shapes(config: dict[str, Any]) -> dict[str, str]:
