@@ -87,11 +87,38 @@ ALLOWED = {
 def imports(source):
     """Full names of the modules a source imports, anywhere in it."""
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, "relative import"
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        yield from imported(node)
+
+
+def imported(node):
+    """What one node imports."""
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        assert node.level == 0, "relative import"
+        yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def imports_at_once(source):
+    """Those that importing the module runs: outside of functions."""
+
+    def outside(node):
+        yield node
+        for child in ast.iter_child_nodes(node):
+            if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+                yield from outside(child)
+
+    for node in outside(ast.parse(source)):
+        yield from imported(node)
+
+
+#: Who may import which framework, inside functions: whose adapter it is.
+FRAMEWORKS = {
+    "ortho_ref/adapters/torch.py": {"torch"},
+    "ortho_ref/adapters/jax.py": {"jax"},
+    "ortho_ref/adapters/flax.py": {"flax"},
+    "ortho_ref/adapters/keras.py": {"keras", "torch", "tensorflow"},
+}
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -101,6 +128,9 @@ def test_who_imports_whom(name):
     allowed = ALLOWED[folder] | ({"rich", "pytest"} if name.startswith("ortho_ref/conformance/") else set())
     if name.startswith("scripts/adapters/"):  # loaded by their path, each where its library is installed
         allowed = CORE | {"gradients", "tasks", "torch", "onnx", "thinc", "jax", "flax", "keras"}
+    allowed |= FRAMEWORKS.get(name, set())
+    if name in FRAMEWORKS:
+        assert not FRAMEWORKS[name] & {module.split(".")[0] for module in imports_at_once(FILES[name].read_text())}
     if name.startswith("scripts/mutation/"):  # the tools that it drives, `make mutants` installs
         allowed = CORE | {"scripts", "pytest", "_pytest", "hypothesis", "coverage", "cosmic_ray", "parso"}
     for module in imports(FILES[name].read_text()):
@@ -108,6 +138,15 @@ def test_who_imports_whom(name):
         assert root in sys.stdlib_module_names or root in allowed, f"{name} imports {module}"
         if folder == "tasks" and root == "ortho_ref":
             assert module.startswith(("ortho_ref.task.", "ortho_ref.backend.")), f"{name} imports {module}"
+
+
+def test_importing_the_adapters_imports_no_framework():
+    """In a fresh interpreter; and the rule sees an import that is not in a function."""
+    frameworks = sorted(set().union(*FRAMEWORKS.values()))
+    program = f"import sys, ortho_ref.adapters; assert not set({frameworks}) & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
+    source = "try:\n    import torch\nexcept ImportError: ...\ndef f():\n    import jax\n"
+    assert list(imports_at_once(source)) == ["torch"]
 
 
 @pytest.mark.parametrize("name", [n for n in FILES if re.match(r"ortho_ref/(cells|fused|scan|activations)", n)])

@@ -1,4 +1,4 @@
-"""The kit's command line: python -m ortho_ref.conformance run | list | show | export | schema."""
+"""The kit's command line: python -m ortho_ref.conformance run | new | list | show | export | schema."""
 
 import argparse
 import contextlib
@@ -31,7 +31,7 @@ def parser() -> argparse.ArgumentParser:
     """The arguments of every command."""
     top = _Parser(prog=NAME, description="Check an implementation of orthogonal and gated RNNs.")
     top.add_argument("--version", action="version", version=f"ortho_ref {ortho_ref.__version__}")
-    commands = top.add_subparsers(dest="does", required=True, metavar="run | list | show | export | schema")
+    commands = top.add_subparsers(dest="does", required=True, metavar="run | new | list | show | export | schema")
     run = commands.add_parser("run", help="run an implementation over the cases")
     whose = run.add_mutually_exclusive_group(required=True)
     whose.add_argument("--adapter", action=_Once, metavar="FILE.py|package.module", help="a module with run(case)")
@@ -45,6 +45,11 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--timeout", type=float, metavar="SECONDS", help="for each case (default: 60, of --command 10)")
     run.add_argument("--memory", type=float, metavar="GIB", help="of an adapter's process (default: half of all)")
     run.add_argument("--in-process", action="store_true", help="run an adapter in the kit's own process, to debug it")
+    new = commands.add_parser("new", help="an adapter to begin from: a cell that is right, to put yours in")
+    frame = new.add_mutually_exclusive_group(required=True)
+    for option, means in {"torch": "PyTorch", "jax": "JAX", "keras": "Keras", "function": "NumPy"}.items():
+        frame.add_argument(f"--{option}", action=_Once, metavar="CELL", help=f"in {means}: a cell's or model's name")
+    new.add_argument("--out", type=Path, metavar="FILE.py", help="where to; not over an existing file")
     listed = commands.add_parser("list", help="the names of the cases")
     listed.add_argument("--only", action="append", metavar="PATTERN")
     commands.add_parser("show", help="one case: config, shapes, equations, mistakes it shows").add_argument("case")
@@ -100,7 +105,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     open_standard_streams()
     given = parser().parse_args(arguments)
     try:
-        return {"run": _run, "list": _list, "show": _show, "export": _export, "schema": _schema}[given.does](given)
+        return _COMMANDS[given.does](given)
     except KeyboardInterrupt as end:
         STDERR.say("interrupted")
         return _code_of(end)
@@ -217,6 +222,26 @@ class _Progress:
             STDERR.flush()
 
 
+def _new(given: argparse.Namespace) -> int:
+    from ortho_ref.adapters.starting_point import FRAMEWORKS, starting_point  # here: it loads every model
+
+    framework = next(name for name in FRAMEWORKS if getattr(given, name) is not None)
+    path: Path | None = given.out
+    text = starting_point(framework, getattr(given, framework), "mine.py" if path is None else str(path))
+    if path is None:
+        _give([text.rstrip("\n")])
+        return 0
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise ValueError(f"--out is {path}, which exists; allowed: a file that does not") from None
+    except OSError as error:
+        raise type(error)(f"--out is {path}, which cannot be written: {error}") from None
+    STDERR.say(shown(f"{path}; its docstring has the command that runs it"))
+    return 0
+
+
 def _list(given: argparse.Namespace) -> int:
     chosen = select(given.only)
     width = max(len(vector.id) for vector in chosen)
@@ -264,6 +289,9 @@ def _export(given: argparse.Namespace) -> int:
 def _schema(given: argparse.Namespace) -> int:
     _give([json.dumps(schema(), indent=1)])
     return 0
+
+
+_COMMANDS = {"run": _run, "new": _new, "list": _list, "show": _show, "export": _export, "schema": _schema}
 
 
 def _end(code: int) -> NoReturn:

@@ -1,8 +1,8 @@
-"""Weights of recurrent layers in the layouts of PyTorch, ONNX, Keras 3 and Flax linen, and in ours; gradients too.
+"""Weights of recurrent layers in the layouts of other libraries, and in ours; gradients too.
 
     from ortho_ref import converters
 
-    pytorch, config = converters.by_name("pytorch"), {"cell": "lstm"}
+    pytorch, config = converters.by_name("pytorch"), "lstm"  # or "gru-cudnn", or {"cell": "lstm"}
     state = pytorch.to_framework(config, weights)            # as load_state_dict takes them
     weights = pytorch.from_framework(config, state)
     gradients = pytorch.gradients_from(config, theirs)       # by weight_ih_l0 ... -> by W_i ...
@@ -15,7 +15,19 @@ gru_reset_  GRU r z n     GRU z r h,                      GRU z r h,            
 gru_reset_                GRU z r h,                      GRU z r h,
   before                    linear_before_reset = 0         reset_after=False
 
+            Equinox       Flax nnx                        MLX                      haste
+elman       -             SimpleCell                      RNN                      -
+lstm        LSTMCell      OptimizedLSTMCell "nnx",        LSTM i f g o             LSTM i g f o
+              i f g o       LSTMCell "nnx-by-gate"
+gru_reset_  GRUCell r z n GRUCell r z n, without b_hh     GRU r z n                GRU z r g
+  after
+
 One layer in one direction, with biases; no projection, no peepholes.  Each framework's file describes its arrays.
+
+A whole network, of one layer or several, goes to nn.RNN, nn.LSTM or nn.GRU and back:
+
+    state = converters.to_torch(network, params, buffers)             # weight_ih_l0 ... weight_ih_l1 ...
+    params = params | converters.from_torch(network, module.state_dict())
 
 Where input and recurrent bias are summed they are one bias of ours: `to_framework` puts it first and 0 second,
 `from_framework` adds the two, and its gradient is either's (`gradients_from` takes the first).  Of gru_reset_after's
@@ -23,18 +35,36 @@ candidate the two are b_h and b_hh; without `recurrent_bias` b_hh is 0, and a gr
 Keras weighs the old state, u of gru_reset_before the new: z = 1 - u, that is sigmoid(-a), so W_u, U_u, b_u and their
 gradients change sign.
 
-`config` is a conformance case's: {"cell": "lstm"}, {"cell": "elman", "activation": "relu", "complex": False}; an option
-left out has its cell's default.  Everything is pure, keeps the dtype, and returns fresh arrays.
+`config` is a conformance case's: {"cell": "lstm"}, {"cell": "elman", "activation": "relu", "complex": False}, where an
+option left out has its cell's default; or the name of a cell, or of a model, whose cell it is.
+
+Everything is pure, keeps the dtype, and returns fresh arrays.
 """
 
+from ortho_ref.converters.config import config_of
+from ortho_ref.converters.equinox import Equinox
 from ortho_ref.converters.flax import Flax
 from ortho_ref.converters.framework import Framework, UnsupportedError
+from ortho_ref.converters.haste import Haste
 from ortho_ref.converters.keras import Keras
+from ortho_ref.converters.mlx import MLX
+from ortho_ref.converters.nnx import NNX, NNXByGate
 from ortho_ref.converters.onnx import ONNX
 from ortho_ref.converters.pytorch import PyTorch
+from ortho_ref.converters.torch_network import from_torch, to_torch
 
 #: Name -> converter.
-FRAMEWORKS: dict[str, Framework] = {"pytorch": PyTorch(), "onnx": ONNX(), "keras": Keras(), "flax": Flax()}
+FRAMEWORKS: dict[str, Framework] = {
+    "pytorch": PyTorch(),
+    "onnx": ONNX(),
+    "keras": Keras(),
+    "flax": Flax(),
+    "nnx": NNX(),
+    "nnx-by-gate": NNXByGate(),
+    "equinox": Equinox(),
+    "mlx": MLX(),
+    "haste": Haste(),
+}
 
 
 def by_name(name: str) -> Framework:
@@ -43,7 +73,7 @@ def by_name(name: str) -> Framework:
     Parameters
     ----------
     name : str
-        "pytorch", "onnx", "keras" or "flax".
+        One of `FRAMEWORKS`.
 
     Returns
     -------
@@ -60,4 +90,4 @@ def by_name(name: str) -> Framework:
     return FRAMEWORKS[name]
 
 
-__all__ = ["FRAMEWORKS", "Framework", "UnsupportedError", "by_name"]
+__all__ = ["FRAMEWORKS", "Framework", "UnsupportedError", "by_name", "config_of", "from_torch", "to_torch"]

@@ -15,6 +15,8 @@ class Flax(Framework):
     """A dense layer for each gate's input, "ir", and state, "hr"; the bias is the input's, of an LSTM the state's."""
 
     title = "Flax"
+    #: What the dense layer of an LSTM's forget gate is called, of the input.
+    input_forget: ClassVar[str] = "if"
     layouts: ClassVar[Layouts] = {
         "elman": Layout(("",), BOTH),
         "lstm": Layout(("i", "f", "g", "o")),
@@ -24,18 +26,18 @@ class Flax(Framework):
     def shapes(self, layout: Layout, n: int, m: int) -> Shapes:
         """Of every gate two kernels, (m, n) and (n, n), and a bias (n,), of a GRU's candidate two."""
         shapes: Shapes = {}
-        for kernel, recurrent, bias, inner in _names(layout):
+        for kernel, recurrent, bias, inner in self._names(layout):
             shapes |= {kernel: (m, n), recurrent: (n, n), bias: (n,)} | ({inner: (n,)} if inner else {})
         return shapes
 
     def sizes(self, layout: Layout) -> tuple[tuple[str, int], tuple[str, int]]:
         """Off the kernels of the first gate, whose rows are inputs."""
-        kernel, recurrent, *_ = _names(layout)[0]
+        kernel, recurrent, *_ = self._names(layout)[0]
         return (recurrent, 0), (kernel, 0)
 
     def unpack(self, layout: Layout, w: Arrays) -> Blocks:
         """Kernels transposed; the inner bias is 0 but a GRU's candidate's."""
-        kernels, recurrents, biases, inners = zip(*_names(layout), strict=True)
+        kernels, recurrents, biases, inners = zip(*self._names(layout), strict=True)
         W, U = (np.stack([w[name].T for name in names]) for names in (kernels, recurrents))
         b = np.stack([w[name] for name in biases])
         return Blocks(W, U, b, np.stack([w[name] if name else np.zeros_like(b[0]) for name in inners]))
@@ -43,7 +45,7 @@ class Flax(Framework):
     def pack(self, layout: Layout, blocks: Blocks) -> Arrays:
         """The inverse of `unpack`; of inner biases the candidate's alone."""
         arrays: Arrays = {}
-        for (kernel, recurrent, bias, inner), W, U, b, b_hh in zip(_names(layout), *blocks, strict=True):
+        for (kernel, recurrent, bias, inner), W, U, b, b_hh in zip(self._names(layout), *blocks, strict=True):
             arrays |= {kernel: W.T, recurrent: U.T, bias: b} | ({inner: b_hh} if inner else {})
         return arrays
 
@@ -78,13 +80,13 @@ class Flax(Framework):
             tree.setdefault(dense, {})[leaf] = array
         return tree
 
-
-def _names(layout: Layout) -> list[tuple[str, str, str, str]]:
-    """By gate: the paths of the kernel of the input, the recurrent one, the bias, and the inner bias or ""."""
-    lstm = "f" in layout.gates
-    names = []
-    for gate in layout.gates:
-        i, h = (side + ("n" if gate == "h" else gate) for side in "ih")
-        inner = f"{h}/bias" if gate == "h" else ""
-        names.append((f"{i}/kernel", f"{h}/kernel", f"{h if lstm else i}/bias", inner))
-    return names
+    def _names(self, layout: Layout) -> list[tuple[str, str, str, str]]:
+        """By gate: the paths of the kernel of the input, the recurrent one, the bias, and the inner bias or ""."""
+        lstm = "f" in layout.gates
+        names = []
+        for gate in layout.gates:
+            i, h = (side + ("n" if gate == "h" else gate) for side in "ih")
+            i = self.input_forget if i == "if" else i
+            inner = f"{h}/bias" if gate == "h" else ""
+            names.append((f"{i}/kernel", f"{h}/kernel", f"{h if lstm else i}/bias", inner))
+        return names

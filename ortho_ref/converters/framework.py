@@ -7,11 +7,11 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 import numpy as np
 
 from ortho_ref.cells.cell import gate_shapes, weight_name
+from ortho_ref.converters.config import Config, config_of
 
 Array: TypeAlias = np.ndarray
 Arrays: TypeAlias = dict[str, Array]
 Shapes: TypeAlias = dict[str, tuple[int, ...]]
-Config: TypeAlias = Mapping[str, Any]
 
 BOTH = ("tanh", "relu")
 
@@ -31,11 +31,14 @@ class Layout(NamedTuple):
         Those it can have, its default first.
     flipped : str
         The gate that the framework has as 1 - ours; "" for none.
+    recurrent_bias : bool
+        Whether its candidate has a recurrent bias of its own, where the cell has that option.
     """
 
     gates: tuple[str, ...]
     activations: tuple[str, ...] = ("tanh",)
     flipped: str = ""
+    recurrent_bias: bool = True
 
     @property
     def inner(self) -> int | None:
@@ -145,13 +148,13 @@ class Framework(ABC):
         """The inverse of `flat`."""
         return arrays
 
-    def to_framework(self, config: Config, weights: Mapping[str, Any]) -> dict[str, Any]:
+    def to_framework(self, config: str | Config, weights: Mapping[str, Any]) -> dict[str, Any]:
         """Our weights in the framework's layout.
 
         Parameters
         ----------
-        config : mapping
-            The cell and its options, as of a conformance case: {"cell": "lstm"}.
+        config : mapping or str
+            The cell and its options, as of a conformance case: {"cell": "lstm"}; or the name of a cell or of a model.
         weights : mapping of str to array
             Ours, W (n, m), U (n, n), b (n,) by gate.
 
@@ -167,6 +170,7 @@ class Framework(ABC):
         ValueError
             A name is missing or unknown, a shape is wrong, an array is not floating-point.
         """
+        config = config_of(config) if isinstance(config, str) else config
         layout = self._layout(config)
         inner = layout.inner is not None and config.get("recurrent_bias", False)
 
@@ -187,13 +191,13 @@ class Framework(ABC):
         packed = self.pack(layout, Blocks(W, U, b, b_hh))
         return self.nested({name: np.array(a, order="C") for name, a in packed.items()})
 
-    def from_framework(self, config: Config, weights: Mapping[str, Any]) -> Arrays:
+    def from_framework(self, config: str | Config, weights: Mapping[str, Any]) -> Arrays:
         """The framework's weights in our layout.
 
         Parameters
         ----------
-        config : mapping
-            The cell and its options, as of a conformance case.
+        config : mapping or str
+            The cell and its options, as of a conformance case; or the name of a cell or of a model.
         weights : mapping
             The framework's arrays under its names; of Flax the tree of them.
 
@@ -212,13 +216,13 @@ class Framework(ABC):
         """
         return self._ours(config, weights, gradients=False)
 
-    def gradients_from(self, config: Config, gradients: Mapping[str, Any]) -> Arrays:
+    def gradients_from(self, config: str | Config, gradients: Mapping[str, Any]) -> Arrays:
         """Gradients by the framework's weights -> gradients by ours.
 
         Parameters
         ----------
-        config : mapping
-            The cell and its options, as of a conformance case.
+        config : mapping or str
+            The cell and its options, as of a conformance case; or the name of a cell or of a model.
         gradients : mapping
             The framework's gradients under its names; of Flax the tree of them.
 
@@ -236,7 +240,8 @@ class Framework(ABC):
         """
         return self._ours(config, gradients, gradients=True)
 
-    def _ours(self, config: Config, arrays: Mapping[str, Any], gradients: bool) -> Arrays:
+    def _ours(self, config: str | Config, arrays: Mapping[str, Any], gradients: bool) -> Arrays:
+        config = config_of(config) if isinstance(config, str) else config
         layout = self._layout(config)
         given = _checked(self.title, self.flat(arrays), lambda n, m: self.shapes(layout, n, m), *self.sizes(layout))
         W, U, b, b_hh = self.unpack(layout, given)
@@ -258,6 +263,8 @@ class Framework(ABC):
             raise UnsupportedError(f"cell is {cell!r}; {self.title} has: {', '.join(self.layouts)}")
         layout = self.layouts[cell]
         options = {"activation": layout.activations, "complex": (False,), "reset_gate": (True,), "update_gate": (True,)}
+        if not layout.recurrent_bias:
+            options["recurrent_bias"] = (False,)
         for option, allowed in options.items():
             if config.get(option, allowed[0]) not in allowed:
                 listed = ", ".join(map(repr, allowed))
@@ -273,6 +280,14 @@ def by_gate(layout: Layout, a: Array) -> Array:
 def joined(a: Array) -> Array:
     """(G, n, ...) -> (G n, ...)."""
     return a.reshape(-1, *a.shape[2:])
+
+
+def inner(layout: Layout, b: Array, of_candidate: Array | None) -> Array:
+    """b_hh (G, n), shaped as b, of a framework that has the candidate's alone; None for one that has none."""
+    b_hh = np.zeros_like(b)
+    if of_candidate is not None:
+        b_hh[layout.inner] = of_candidate
+    return b_hh
 
 
 def _checked(

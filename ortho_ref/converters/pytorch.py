@@ -1,9 +1,13 @@
 """nn.RNN, nn.LSTM and nn.GRU, as a state_dict names their arrays; G gates, n units, m inputs.
 
 weight_ih_l0 (G n, m)   weight_hh_l0 (G n, n)   bias_ih_l0 and bias_hh_l0 (G n,)
+
+The next layer's end in _l1 instead: `joined_layers` and `split_layers`.
 """
 
-from typing import ClassVar
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 from ortho_ref.converters.framework import BOTH, Arrays, Blocks, Framework, Layout, Layouts, Shapes, by_gate, joined
 
@@ -36,3 +40,46 @@ class PyTorch(Framework):
     def pack(self, layout: Layout, blocks: Blocks) -> Arrays:
         """The inverse of `unpack`."""
         return dict(zip(NAMES, map(joined, blocks), strict=True))
+
+    def joined_layers(self, layers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """One state_dict of several layers.
+
+        Parameters
+        ----------
+        layers : sequence of mapping
+            For each layer what `to_framework` gives, names in _l0.
+
+        Returns
+        -------
+        dict of str to array
+            Layer k under names in _lk.
+        """
+        return {name.removesuffix("0") + str(k): own[name] for k, own in enumerate(layers) for name in own}
+
+    def split_layers(self, state: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """The inverse of `joined_layers`.
+
+        Parameters
+        ----------
+        state : mapping of str to array
+            As `state_dict()` of a module of one or more layers in one direction.
+
+        Returns
+        -------
+        list of dict
+            For each layer its arrays, as `from_framework` takes them.
+
+        Raises
+        ------
+        ValueError
+            A name that is none of these: a module with another direction, or with projections; or a layer is missing.
+        """
+        layers: dict[int, dict[str, Any]] = {}
+        for name, array in state.items():
+            found = re.fullmatch(r"((?:weight|bias)_(?:ih|hh)_l)(0|[1-9][0-9]*)", name)
+            if found is None:
+                raise ValueError(f"{self.title}: unknown {name!r}; expected {', '.join(NAMES)}, and so on by layer")
+            layers.setdefault(int(found[2]), {})[f"{found[1]}0"] = array
+        if not layers or sorted(layers) != list(range(len(layers))):
+            raise ValueError(f"{self.title}: the state has layers {sorted(layers)}; expected 0, 1, and so on")
+        return [layers[k] for k in range(len(layers))]

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ortho_ref import converters, scan
+from ortho_ref import converters, models, scan
 from ortho_ref.activations import sigmoid
 from ortho_ref.cells import LSTM, Elman, GRUResetAfter, GRUResetBefore
 
@@ -16,11 +16,13 @@ PHI = {"tanh": np.tanh, "relu": lambda a: np.maximum(a, 0)}
 def configs(framework):
     """Everything that a framework has."""
     both = ("tanh", "relu")
-    for activation in both:
+    for activation in both if framework not in ("equinox", "haste", "nnx-by-gate") else ():
         yield {"cell": "elman", "activation": activation, "complex": False}
     yield {"cell": "lstm"}
-    for activation in both if framework != "pytorch" else ("tanh",):
-        for recurrent_bias in (False, True):
+    if framework == "nnx-by-gate":
+        return
+    for activation in both if framework not in ("pytorch", "equinox", "mlx", "haste") else ("tanh",):
+        for recurrent_bias in (False, True) if framework != "nnx" else (False,):
             on = {"reset_gate": True, "update_gate": True, "recurrent_bias": recurrent_bias}
             yield {"cell": "gru_reset_after", "activation": activation, **on}
         if framework in ("onnx", "keras"):
@@ -28,6 +30,7 @@ def configs(framework):
 
 
 FRAMEWORKS = tuple(converters.FRAMEWORKS)
+TREES = ("flax", "nnx", "nnx-by-gate")
 PAIRS = [(framework, config) for framework in FRAMEWORKS for config in configs(framework)]
 EVERY = pytest.mark.parametrize(
     ("framework", "config"), PAIRS, ids=[" ".join(map(str, [f, *c.values()])) for f, c in PAIRS]
@@ -110,9 +113,47 @@ def flax_parts(w, config):
     return W, U, [w[f"i{g}"]["bias"] for g in names], b_hh, "h" if names == [""] else names
 
 
+def nnx_parts(w, config):
+    k = {"elman": 1, "lstm": 4}.get(config["cell"], 3)
+    names = {"elman": "h", "lstm": "ifgo"}.get(config["cell"], "rzn")
+    W, U = ([part.T for part in np.split(w[f"dense_{side}"]["kernel"], k, axis=1)] for side in "ih")
+    b = np.split(w["dense_h" if names == "ifgo" else "dense_i"]["bias"], k)
+    return W, U, b, [np.zeros_like(part) for part in b], names
+
+
+def nnx_by_gate_parts(w, config):
+    W, U = ([w[name]["kernel"].T for name in names] for names in (("ii", "if_", "ig", "io"), ("hi", "hf", "hg", "ho")))
+    b = [w[name]["bias"] for name in ("hi", "hf", "hg", "ho")]
+    return W, U, b, [np.zeros_like(part) for part in b], "ifgo"
+
+
+def equinox_parts(w, config):
+    k = 4 if config["cell"] == "lstm" else 3
+    W, U, b = (np.split(w[name], k) for name in ("weight_ih", "weight_hh", "bias"))
+    zero = np.zeros_like(b[0])
+    return W, U, b, [zero] * k if k == 4 else [zero, zero, w["bias_n"]], "ifgo" if k == 4 else "rzn"
+
+
+def mlx_parts(w, config):
+    if config["cell"] == "elman":
+        return [w["Wxh"]], [w["Whh"]], [w["bias"]], [np.zeros_like(w["bias"])], "h"
+    k = 4 if config["cell"] == "lstm" else 3
+    W, U, b = (np.split(w[name], k) for name in ("Wx", "Wh", "bias" if k == 4 else "b"))
+    zero = np.zeros_like(b[0])
+    return W, U, b, [zero] * k if k == 4 else [zero, zero, w["bhn"]], "ifgo" if k == 4 else "rzn"
+
+
+def haste_parts(w, config):
+    k = 4 if config["cell"] == "lstm" else 3
+    W, U = ([part.T for part in np.split(w[name], k, axis=1)] for name in ("kernel", "recurrent_kernel"))
+    b = np.split(w["bias"], k)
+    b_hh = [np.zeros_like(b[0])] * k if k == 4 else np.split(w["recurrent_bias"], k)
+    return W, U, b, b_hh, "igfo" if k == 4 else "zrn"
+
+
 def framework_states(framework, config, w, x, start):
     """h (T+1, B, n), of LSTM the pair (h, c), by the framework's equations on its own arrays."""
-    W, U, b, b_hh, names = globals()[f"{framework}_parts"](w, config)
+    W, U, b, b_hh, names = globals()[f"{framework.replace('-', '_')}_parts"](w, config)
     phi = PHI[config.get("activation", "tanh")]
     history = [start]
     for x_t in x:
@@ -162,7 +203,7 @@ def test_the_framework_s_weights_run_here(framework, config, seed, m, n):
     """from_framework: with all of the framework's arrays random, both biases too, our cell is the framework's."""
     from_, to, _ = of(framework)
     rng = np.random.default_rng(seed)
-    if is_gru_after(config):
+    if is_gru_after(config) and framework != "nnx":
         config = config | {"recurrent_bias": True}
     arrays = like(to(config, draw(config, rng, m, n)), lambda a: rng.standard_normal(a.shape))
     start, x = start_and_x(config, rng, m, n)
@@ -235,6 +276,8 @@ def test_what_no_framework_has(framework, config):
         ("pytorch", {"cell": "gru_reset_before"}, "PyTorch has: elman, lstm, gru_reset_after"),
         ("flax", {"cell": "gru_reset_before"}, "Flax has: elman, lstm, gru_reset_after"),
         ("pytorch", {"cell": "gru_reset_after", "activation": "relu"}, "activation is 'relu'; PyTorch has"),
+        ("equinox", {"cell": "elman"}, "Equinox has: lstm, gru_reset_after"),
+        ("nnx", {"cell": "gru_reset_after", "recurrent_bias": True}, "recurrent_bias is True; Flax nnx has"),
     ],
 )
 def test_what_one_framework_lacks(framework, config, message):
@@ -250,7 +293,7 @@ def test_errors_name_what_is_wrong(framework, config):
     from_, to, gradients_from = of(framework)
     weights = draw(config, np.random.default_rng(0), 3, 4)
     arrays = to(config, weights)
-    theirs = nested if framework == "flax" else dict
+    theirs = nested if framework in TREES else dict
     for source, functions, prepare in ((flat(arrays), (from_, gradients_from), theirs), (weights, (to,), dict)):
         for function in functions:
             for name, a in source.items():
@@ -266,7 +309,7 @@ def test_errors_name_what_is_wrong(framework, config):
                 function(config, prepare(source | {other: np.zeros(1)}))
 
 
-@pytest.mark.parametrize("framework", FRAMEWORKS)
+@pytest.mark.parametrize("framework", [name for name in FRAMEWORKS if not name.startswith("nnx")])
 def test_a_recurrent_bias_that_we_do_not_have(framework):
     """from_framework refuses one of the candidate that is not 0; one of a gate is added."""
     from_, to, _ = of(framework)
@@ -308,6 +351,76 @@ def test_values_by_hand():
 
 def test_frameworks_by_name():
     """The registry's names, and an error that lists them."""
-    assert FRAMEWORKS == ("pytorch", "onnx", "keras", "flax")
-    with pytest.raises(ValueError, match=r"^framework is 'torch'; allowed: 'pytorch', 'onnx', 'keras', 'flax'$"):
+    assert FRAMEWORKS == ("pytorch", "onnx", "keras", "flax", "nnx", "nnx-by-gate", "equinox", "mlx", "haste")
+    with pytest.raises(ValueError, match=r"^framework is 'torch'; allowed: 'pytorch', 'onnx', 'keras', 'flax', "):
         converters.by_name("torch")
+
+
+def test_models_by_name():
+    """A model's name stands for its cell, a cell's for its defaults; every option is there."""
+    after = {"cell": "gru_reset_after", "activation": "tanh", "reset_gate": True, "update_gate": True}
+    assert converters.config_of("gru-cudnn") == after | {"recurrent_bias": True}
+    assert converters.config_of("gru_reset_after") == after | {"recurrent_bias": False}
+    assert converters.config_of({"cell": "elman"}) == {"cell": "elman", "activation": "tanh", "complex": False}
+    for name in models.names():
+        assert converters.config_of(name)["cell"] in (*CELLS, "fastrnn")
+    weights = draw({"cell": "gru_reset_after", "recurrent_bias": True}, np.random.default_rng(0), 3, 4)
+    pytorch = converters.by_name("pytorch")
+    arrays = pytorch.to_framework("gru-cudnn", weights)
+    assert (pytorch.from_framework("gru-cudnn", arrays)["b_hh"] == weights["b_hh"]).all()
+    assert (pytorch.gradients_from("gru-cudnn", arrays)["W_r"] == weights["W_r"]).all()
+    with pytest.raises(ValueError, match=r"cell is 'gru-torch'; allowed: elman, .*, gru-cudnn"):
+        pytorch.to_framework("gru-torch", weights)
+
+
+def test_a_network_goes_to_pytorch_s_names_and_back():
+    """Two layers; and one alone."""
+    network = models.network("lstm", 3, [4, 4], 2)
+    params, buffers = network.init(np.random.default_rng(0), np.float64)
+    state = converters.to_torch(network, params, buffers)
+    assert [name for name in state if name.startswith("weight")] == [
+        f"weight_{side}_l{k}" for k in (0, 1) for side in ("ih", "hh")
+    ]
+    assert state["weight_ih_l1"].shape == (16, 4)
+    back = converters.from_torch(network, state)
+    assert back.keys() == {name for name in params if name.startswith("layer")}
+    assert all((params[name] == a).all() for name, a in back.items())
+    alone = models.lstm(3, 4)
+    own = {name.removeprefix("layer0."): a for name, a in params.items() if name.startswith("layer0.")}
+    assert converters.from_torch(alone, converters.to_torch(alone, own)).keys() == own.keys()
+
+
+@pytest.mark.parametrize(
+    ("network", "message"),
+    [
+        (models.network("lstm", 3, [4, 5], 2), r"hidden sizes \[4, 5\]; allowed: one"),
+        (models.network("gru", 3, [4], 2), "cell is 'gru_reset_before'; PyTorch has"),
+        (models.ornn(3, 4, activation="tanh"), "h0 is trained; allowed: none"),
+    ],
+    ids=["sizes", "cell", "trained h0"],
+)
+def test_networks_that_pytorch_does_not_have(network, message):
+    """And which they are."""
+    params, buffers = network.init(np.random.default_rng(0), dtype=np.float64)
+    with pytest.raises(ValueError, match=message):
+        converters.to_torch(network, params, buffers)
+
+
+def test_states_that_do_not_fit_a_network():
+    """Other layers, names, shapes; a weight that is kept orthogonal goes one way."""
+    network = models.network("rnn", 3, [4, 4], 2)
+    state = converters.to_torch(network, *network.init(np.random.default_rng(0), np.float64))
+    first = {name: a for name, a in state.items() if name.endswith("l0")}
+    with pytest.raises(ValueError, match="state has 1 layers; the network has 2"):
+        converters.from_torch(network, first)
+    with pytest.raises(ValueError, match=r"layers \[1\]; expected 0, 1"):
+        converters.from_torch(network, {name: a for name, a in state.items() if name.endswith("l1")})
+    with pytest.raises(ValueError, match="unknown 'weight_ih_l0_reverse'"):
+        converters.from_torch(network, state | {"weight_ih_l0_reverse": np.zeros((4, 3))})
+    with pytest.raises(ValueError, match=r"layer0.W would have shape \(4, 3\); the layer has \(4, 5\)"):
+        converters.from_torch(models.network("rnn", 5, [4, 4], 2), state)
+    kept = models.build("rnn", 3, 4, parametrize={"U": "householder:2"})
+    params, buffers = kept.init(np.random.default_rng(0), dtype=np.float64)
+    assert (converters.to_torch(kept, params, buffers)["weight_hh_l0"] == buffers["U"]["U"]).all()
+    with pytest.raises(ValueError, match="U is kept orthogonal; allowed: free"):
+        converters.from_torch(kept, first)

@@ -1,0 +1,245 @@
+"""Flax's recurrent cells, linen's and nnx's, and cells of a user's in either; gradients by jax.grad, step by step."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ortho_ref import converters
+from ortho_ref.adapters.jax import float64, jax_and_numpy, taken_by_jax
+from ortho_ref.adapters.missing import missing
+from ortho_ref.adapters.sequence import Sequence, Style, arrays_of, one_cell, outputs_of, sequence_of, whose
+from ortho_ref.adapters.weight_map import Converted, Layout, Spec, check_arrays
+
+#: The classes and which cell each is.
+CELLS = {"SimpleCell": "elman", "LSTMCell": "lstm", "OptimizedLSTMCell": "lstm", "GRUCell": "gru_reset_after"}
+_TRIAL = (3, 4)
+
+
+class Flavour(NamedTuple):
+    """linen or nnx: how a cell is made, and how it is called with its parameters.
+
+    Attributes
+    ----------
+    base : type
+        Of every module.
+    cells : dict of str to type
+        Its own recurrent cells.
+    make : callable
+        make(kind, m, n, dtype, options) -> the cell.
+    shapes : callable
+        shapes(cell, m, n) -> path -> shape of its parameters.
+    call : callable
+        call(cell, tree, carry, x) -> the new carry.
+    converter : callable
+        The class's name -> the converter's.
+    """
+
+    base: type
+    cells: dict[str, type]
+    make: Callable[[Any, int, int, str, dict[str, Any]], Any]
+    shapes: Callable[[Any, int, int], dict[str, tuple[int, ...]]]
+    call: Callable[[Any, Any, Any, Any], Any]
+    converter: Callable[[str], str]
+
+
+def from_flax(
+    target: Any, *, cell: str | Mapping[str, Any] | None = None, weights: Spec | None = None
+) -> Callable[[Any], dict[str, np.ndarray] | None]:
+    """An adapter of the conformance kit for a recurrent cell of Flax.
+
+    Parameters
+    ----------
+    target : class or function
+        linen's or nnx's SimpleCell, LSTMCell, OptimizedLSTMCell or GRUCell: nothing more is needed.  A module class of
+        yours, linen's made by target(features=n), nnx's by target(m, n, rngs=...), or a function of two arguments that
+        makes one, (input_size, hidden_size): with `cell` and `weights`.  It is called cell(carry, x) and returns
+        (carry, y); the carry is h, of an LSTM (c, h).
+    cell : str or mapping, optional
+        Which cell it is: a cell's or model's name, or a config.
+    weights : mapping, optional
+        The path of a parameter, "hr/kernel" -> the kit's weights that it is made of.
+
+    Returns
+    -------
+    callable
+        run(case) -> the outputs, or None for what the target is not.
+
+    Raises
+    ------
+    ImportError
+        Flax is not installed.
+    TypeError, ValueError
+        A target, a cell or weights that are not as described; the message names them.
+    """
+    try:
+        import flax  # noqa: F401
+    except ImportError as error:
+        raise missing(error, "flax", "pip install flax") from None
+    flavours = (_linen(), _nnx())
+    known = _known(target, flavours)
+    if known is not None:
+        if cell is not None or weights is not None:
+            raise TypeError(f"from_flax of {known[0]} knows the cell and its weights; leave out cell and weights")
+        return _of_known(target, *known)
+    if isinstance(target, tuple(flavour.base for flavour in flavours)) or not callable(target):
+        raise TypeError(
+            f"target is a {type(target).__name__}; allowed: a class of recurrent cells, or a function "
+            "make(input_size, hidden_size)"
+        )
+    config, layout = one_cell(cell, weights, "from_flax")
+    if weights is None:
+        raise TypeError("from_flax of a cell of yours needs weights=, its parameters -> the kit's weights")
+    module, flavour = _made(target, flavours, *_TRIAL, "float32")
+    check_arrays(type(module).__name__, flavour.shapes(module, *_TRIAL), layout.to_framework(layout.zeros(*_TRIAL)))
+
+    def bind(seq: Sequence, dtype: str) -> Any:
+        return _made(target, flavours, *seq.sizes, dtype)[0]
+
+    def supports(seq: Sequence) -> Layout | None:
+        return _Nested(layout) if whose(seq, config) else None
+
+    return _adapter(supports, bind, flavour)
+
+
+def _known(target: Any, flavours: tuple[Flavour, ...]) -> tuple[str, Flavour] | None:
+    """Which of Flax's own cells a target is, or derives from."""
+    for flavour in flavours:
+        for name, kind in flavour.cells.items():
+            if isinstance(target, type) and issubclass(target, kind):
+                return name, flavour
+    return None
+
+
+def _made(target: Any, flavours: tuple[Flavour, ...], m: int, n: int, dtype: str) -> tuple[Any, Flavour]:
+    """A cell of a user's, by its class or by the function that makes it."""
+    for flavour in flavours:
+        if isinstance(target, type) and issubclass(target, flavour.base):
+            return flavour.make(target, m, n, dtype, {}), flavour
+    made = target(m, n)
+    for flavour in flavours:
+        if isinstance(made, flavour.base):
+            return made, flavour
+    raise TypeError(f"target made a {type(made).__name__}; expected a module of flax.linen or flax.nnx")
+
+
+class _Nested(NamedTuple):
+    """A layout whose names are paths, as a tree."""
+
+    layout: Layout
+
+    def to_framework(self, weights: Any) -> Any:
+        tree: dict[str, Any] = {}
+        for path, array in self.layout.to_framework(weights).items():
+            *folders, leaf = path.split("/")
+            place = tree
+            for folder in folders:
+                place = place.setdefault(folder, {})
+            place[leaf] = array
+        return tree
+
+    def gradients_from(self, gradients: Any, weights: Any) -> Any:
+        return self.layout.gradients_from(_flat(gradients), weights)
+
+
+def _flat(tree: Mapping[str, Any], before: str = "") -> dict[str, Any]:
+    """{"ir": {"kernel": ...}} -> {"ir/kernel": ...}."""
+    flat: dict[str, Any] = {}
+    for name, value in tree.items():
+        path = f"{before}{name}"
+        flat |= _flat(value, f"{path}/") if isinstance(value, Mapping) else {path: value}
+    return flat
+
+
+def _of_known(target: type, name: str, flavour: Flavour) -> Callable[[Any], dict[str, np.ndarray] | None]:
+    """An adapter of Flax's own, by the converters."""
+    jax, jnp = jax_and_numpy()
+    activations = {"tanh": jnp.tanh, "relu": jax.nn.relu}
+
+    def supports(seq: Sequence) -> Layout | None:
+        if seq.config["cell"] != CELLS[name] or seq.config.get("activation") not in (None, *activations):
+            return None
+        return Converted(converters.by_name(flavour.converter(name)), seq.config)
+
+    def bind(seq: Sequence, dtype: str) -> Any:
+        options = {} if CELLS[name] == "lstm" else {"activation_fn": activations[seq.config["activation"]]}
+        return flavour.make(target, *seq.sizes, dtype, options)
+
+    return _adapter(supports, bind, flavour)
+
+
+def _adapter(
+    supports: Callable[[Sequence], Layout | None], bind: Callable[[Sequence, str], Any], flavour: Flavour
+) -> Callable[[Any], dict[str, np.ndarray] | None]:
+    def run(case: Any) -> dict[str, np.ndarray] | None:
+        """The outputs; None for a case of another kind or cell."""
+        seq = sequence_of(case)
+        layout = None if seq is None else supports(seq)
+        if seq is None or layout is None:
+            return None
+        tree = arrays_of(layout, seq)
+        if tree is None:
+            return None
+        with float64():
+            module = bind(seq, seq.dtype)
+
+        def call(own: Any, x: Any, state: Any) -> Any:
+            carry = state[::-1] if isinstance(state, tuple) else state  # Flax has c first
+            new = flavour.call(module, own, carry, x)
+            return new[::-1] if isinstance(new, tuple) else new
+
+        return outputs_of(taken_by_jax(call, tree, seq, Style(step=True)), seq, layout)
+
+    return run
+
+
+def _linen() -> Flavour:
+    import flax.linen
+
+    linen: Any = flax.linen
+
+    jax, jnp = jax_and_numpy()
+
+    def make(kind: Any, m: int, n: int, dtype: str, options: dict[str, Any]) -> Any:
+        known = any(issubclass(kind, getattr(linen, name)) for name in CELLS)
+        return kind(features=n, **({"dtype": dtype, "param_dtype": dtype} if known else {}), **options)
+
+    def shapes(cell: Any, m: int, n: int) -> dict[str, tuple[int, ...]]:
+        def init(carry: Any) -> Any:
+            return cell.init(jax.random.key(0), carry, jnp.zeros((1, m)))["params"]
+
+        try:
+            tree = init(jnp.zeros((1, n)))
+        except (TypeError, ValueError):  # of an LSTM the carry is a pair
+            tree = init((jnp.zeros((1, n)),) * 2)
+        return {path: array.shape for path, array in _flat(tree).items()}
+
+    def call(cell: Any, tree: Any, carry: Any, x: Any) -> Any:
+        return cell.apply({"params": tree}, carry, x)[0]
+
+    return Flavour(
+        linen.Module, {name: getattr(linen, name) for name in CELLS}, make, shapes, call, lambda name: "flax"
+    )
+
+
+def _nnx() -> Flavour:
+    import flax.nnx
+
+    nnx: Any = flax.nnx
+
+    def make(kind: Any, m: int, n: int, dtype: str, options: dict[str, Any]) -> Any:
+        known = any(issubclass(kind, getattr(nnx, name)) for name in CELLS)
+        return kind(m, n, **({"dtype": dtype, "param_dtype": dtype} if known else {}), **options, rngs=nnx.Rngs(0))
+
+    def shapes(cell: Any, m: int, n: int) -> dict[str, tuple[int, ...]]:
+        return {path: a.shape for path, a in _flat(nnx.to_pure_dict(nnx.state(cell, nnx.Param))).items()}
+
+    def call(cell: Any, tree: Any, carry: Any, x: Any) -> Any:
+        graph, state, rest = nnx.split(cell, nnx.Param, ...)
+        nnx.replace_by_pure_dict(state, tree)
+        return nnx.merge(graph, state, rest)(carry, x)[0]
+
+    def converter(name: str) -> str:
+        return "nnx-by-gate" if name == "LSTMCell" else "nnx"
+
+    return Flavour(nnx.Module, {name: getattr(nnx, name) for name in CELLS}, make, shapes, call, converter)

@@ -1,0 +1,149 @@
+"""JAX: a function of a user's; gradients by jax.grad.  Also what Flax's cells, and Keras on JAX, are run by."""
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from ortho_ref.adapters.missing import missing
+from ortho_ref.adapters.sequence import (
+    Library,
+    Sequence,
+    Style,
+    Taken,
+    loss_of,
+    one_cell,
+    outputs_of,
+    sequence_of,
+    states_of,
+    whose,
+)
+from ortho_ref.adapters.weight_map import Spec
+
+
+def from_jax(
+    function: Callable[..., Any],
+    *,
+    cell: str | Mapping[str, Any] | None = None,
+    weights: Spec | None = None,
+    step: bool = False,
+    batch_first: bool = False,
+) -> Callable[[Any], dict[str, np.ndarray] | None]:
+    """An adapter of the conformance kit for a forward pass in JAX, jitted or not.
+
+    float64 is switched on while it runs, and off again after.
+
+    Parameters
+    ----------
+    function : callable
+        function(x, h0, weights) -> h: x (T, B, m), h0 (B, n), h (T, B, n), weights a dict; of an LSTM h0 is the pair
+        (h0, c0), and it returns (h, c) or (h, (h_T, c_T)).
+    cell : str or mapping
+        Which cell it is: a cell's or model's name, or a config.
+    weights : mapping, optional
+        The function's weight -> the kit's weights that it is made of; unless given they are the kit's.
+    step : bool
+        Whether it is one step, x (B, m), and returns the new state.
+    batch_first : bool
+        Whether it takes x (B, T, m) and returns h (B, T, n).
+
+    Returns
+    -------
+    callable
+        run(case) -> the outputs, or None for another cell.
+
+    Raises
+    ------
+    ImportError
+        JAX is not installed.
+    TypeError, ValueError
+        A cell or weights that are not as described; the message names them.
+    """
+    jax_and_numpy()
+    if not callable(function):
+        raise TypeError(f"function is {function!r}; allowed: a function (x, h0, weights)")
+    config, layout = one_cell(cell, weights, "from_jax")
+
+    def run(case: Any) -> dict[str, np.ndarray] | None:
+        """The outputs; None for a case of another kind or cell."""
+        seq = sequence_of(case)
+        if seq is None or not whose(seq, config):
+            return None
+
+        def call(own: Any, x: Any, state: Any) -> Any:
+            return function(x, state, own)
+
+        return outputs_of(
+            taken_by_jax(call, layout.to_framework(seq.weights), seq, Style(step, batch_first)), seq, layout
+        )
+
+    return run
+
+
+def jax_and_numpy() -> tuple[Any, Any]:
+    """The modules jax and jax.numpy.
+
+    Returns
+    -------
+    module, module
+        jax and jax.numpy.
+
+    Raises
+    ------
+    ImportError
+        JAX is not installed.
+    """
+    try:
+        import jax
+        import jax.numpy as jnp
+    except ImportError as error:
+        raise missing(error, "jax", "pip install jax") from None
+    return jax, jnp
+
+
+@contextlib.contextmanager
+def float64() -> Iterator[None]:
+    """Within, JAX keeps float64."""
+    jax, _ = jax_and_numpy()
+    if hasattr(jax, "enable_x64"):
+        context = jax.enable_x64(True)
+    else:  # before 0.8
+        import jax.experimental as before_it
+
+        context = before_it.enable_x64()  # type: ignore[attr-defined, unused-ignore]
+    with context:
+        yield
+
+
+def taken_by_jax(call: Callable[[Any, Any, Any], Any], weights: Any, seq: Sequence, style: Style) -> Taken:
+    """States and gradients of a forward pass.
+
+    Parameters
+    ----------
+    call : callable
+        call(weights, x, state), a layer's or one step's.
+    weights : tree of array
+        The framework's, in NumPy.
+    seq : Sequence
+        What is run.
+    style : Style
+        How it is called.
+
+    Returns
+    -------
+    Taken
+        In NumPy.
+    """
+    jax, jnp = jax_and_numpy()
+    library = Library(jnp.asarray, jnp.stack, lambda a: jnp.swapaxes(a, 0, 1), jnp.sum)
+
+    def loss(own: Any, x: Any, start: Any) -> Any:
+        every, last = states_of(lambda x, state: call(own, x, state), seq, style, library, x, start)
+        return loss_of(every, last, seq, library), every
+
+    with float64():
+        point = jax.tree.map(jnp.asarray, (weights, seq.x, seq.start))
+        gradients, states = jax.grad(loss, argnums=(0, 1, 2), has_aux=True)(*point)
+        d_weights, d_x, d_start = jax.tree.map(np.asarray, gradients)
+        return Taken([np.asarray(a) for a in states], d_weights, d_x, d_start)

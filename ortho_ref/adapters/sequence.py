@@ -1,0 +1,337 @@
+"""A cell's case as a sequence to run, what a forward pass gave for it, and the loss whose gradients the case wants.
+
+Nothing here knows a framework: what has to be done with its arrays is a `Library`.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from ortho_ref.adapters.weight_map import Layout, Spec, WeightMap
+from ortho_ref.cells.by_name import CELLS
+from ortho_ref.converters.config import config_of
+from ortho_ref.converters.framework import Arrays, UnsupportedError
+
+#: forward(x, state) -> the states, with the weights in it.
+Call: TypeAlias = Callable[[Any, Any], Any]
+
+
+class Sequence(NamedTuple):
+    """What a case of a cell gives.
+
+    Attributes
+    ----------
+    config : dict
+        The cell and its options.
+    weights : dict of str to array
+        By the kit's names, without "weights.".
+    x : array (T, B, m)
+        Tokens as one-hot vectors.
+    tokens : bool
+        Whether x was tokens, which have no gradient.
+    names : tuple of str
+        ("h",), of an LSTM ("h", "c").
+    start : tuple of array (B, n)
+        The initial states.
+    dh : array (T, B, n)
+        Upstream, of every step's h.
+    d_last : tuple of array (B, n)
+        Upstream, of the last step's states.
+    """
+
+    config: dict[str, Any]
+    weights: Arrays
+    x: np.ndarray
+    tokens: bool
+    names: tuple[str, ...]
+    start: tuple[np.ndarray, ...]
+    dh: np.ndarray
+    d_last: tuple[np.ndarray, ...]
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """m and n."""
+        return self.x.shape[2], self.start[0].shape[1]
+
+    @property
+    def dtype(self) -> str:
+        """float64 or float32."""
+        return str(self.start[0].dtype)
+
+
+class Library(NamedTuple):
+    """What is done with a framework's arrays.
+
+    Attributes
+    ----------
+    constant : callable
+        A NumPy array as the framework's.
+    stack : callable
+        A list of arrays, along a new first axis.
+    swap : callable
+        An array with its first two axes exchanged.
+    total : callable
+        The sum of all entries.
+    """
+
+    constant: Callable[[np.ndarray], Any]
+    stack: Callable[[list[Any]], Any]
+    swap: Callable[[Any], Any]
+    total: Callable[[Any], Any]
+
+
+class Style(NamedTuple):
+    """How a forward pass is called.
+
+    Attributes
+    ----------
+    step : bool
+        Whether it is one step, x (B, m).
+    batch_first : bool
+        Whether x is (B, T, m) and what it returns alike.
+    """
+
+    step: bool = False
+    batch_first: bool = False
+
+
+def sequence_of(case: Any) -> Sequence | None:
+    """The sequence of a case.
+
+    Parameters
+    ----------
+    case : Case
+        Any.
+
+    Returns
+    -------
+    Sequence or None
+        None for a case of another kind.
+    """
+    if case.kind != "cell":
+        return None
+    given = case.inputs
+    weights = {name.removeprefix("weights."): a for name, a in given.items() if name.startswith("weights.")}
+    tokens = given["x"].dtype.kind == "i"
+    names = CELLS[case.config["cell"]].states
+    x = given["x"]
+    if tokens:
+        m = next(a for name, a in weights.items() if name.startswith("W")).shape[1]
+        x = np.eye(m, dtype=given["h0"].dtype)[x]
+    start, d_last = (tuple(given[name] for name in group) for group in ([f"{s}0" for s in names], _last(names, given)))
+    return Sequence(case.config, weights, x, tokens, names, start, given["dh"], d_last)
+
+
+def _last(names: tuple[str, ...], given: Mapping[str, np.ndarray]) -> list[str]:
+    return [f"d{name}_T" for name in names if f"d{name}_T" in given]
+
+
+def states_of(call: Call, seq: Sequence, style: Style, library: Library, x: Any, start: tuple[Any, ...]) -> Any:
+    """The states of every step, and the last ones, as the framework's arrays.
+
+    Parameters
+    ----------
+    call : callable
+        call(x, state): a layer's, or one step's.
+    seq : Sequence
+        For sizes and names.
+    style : Style
+        How it is called.
+    library : Library
+        The framework.
+    x : array (T, B, m)
+        As the framework's.
+    start : tuple of array (B, n)
+        As the framework's.
+
+    Returns
+    -------
+    list of array (T, B, n) or (T+1, B, n), and list of array (B, n)
+        By name of state.
+
+    Raises
+    ------
+    ValueError
+        What was returned is not states, or of another shape.
+    """
+    if style.step:
+        history = [start]
+        for t in range(len(seq.x)):
+            history.append(_step(call(x[t], _packed(history[-1])), seq))
+        return [library.stack(list(steps)) for steps in zip(*history, strict=True)], list(history[-1])
+
+    def run(x: Any, state: tuple[Any, ...], steps: int) -> tuple[list[Any], list[Any]]:
+        given = call(library.swap(x) if style.batch_first else x, _packed(state))
+        return _read(given, seq, steps, library.swap if style.batch_first else _same)
+
+    every, last = run(x, start, len(seq.x))
+    if len(every) < len(seq.names):  # c of the last step only: of every step by a second run, one step at a time
+        state, steps = start, []
+        for t in range(len(seq.x)):
+            state = tuple(run(x[t : t + 1], state, 1)[1])
+            steps.append(state[1])
+        every.append(library.stack(steps))
+    return every, last
+
+
+def _same(a: Any) -> Any:
+    return a
+
+
+def _packed(state: tuple[Any, ...]) -> Any:
+    """As a call takes it: an array, or the pair (h, c)."""
+    return state[0] if len(state) == 1 else tuple(state)
+
+
+def _step(given: Any, seq: Sequence) -> tuple[Any, ...]:
+    """What a step gave: the new state."""
+    parts = tuple(given) if isinstance(given, tuple | list) else (given,)
+    if len(parts) != len(seq.names):
+        raise ValueError(f"a step returned {len(parts)} arrays; expected {_and(seq.names)}")
+    for name, part, start in zip(seq.names, parts, seq.start, strict=True):
+        if _shape(part) != start.shape:
+            raise ValueError(f"a step returned {name} {_shape(part)}; expected {start.shape}")
+    return parts
+
+
+def _read(given: Any, seq: Sequence, steps: int, swap: Callable[[Any], Any]) -> tuple[list[Any], list[Any]]:
+    """What a layer gave: h; (h, h_T); (h, c); (h, (h_T, c_T)); or (h, h_T, c_T)."""
+    parts, count = list(given) if isinstance(given, tuple | list) else [given], len(seq.names)
+    ends: list[Any] = []
+    if len(parts) == 2 and isinstance(parts[1], tuple | list):
+        parts, ends = parts[:1], list(parts[1])
+    elif len(parts) == 1 + count:
+        parts, ends = parts[:1], parts[1:]
+    if len(parts) > count or (len(parts) < count and not ends) or (ends and len(ends) != count):
+        raise ValueError(f"the forward pass returned {_told(given)}; expected {_and(seq.names)} of every step")
+    every = []
+    for name, part, start in zip(seq.names, parts, seq.start, strict=False):
+        if not hasattr(part, "shape"):
+            raise ValueError(f"the forward pass returned {_told(given)}; expected {_and(seq.names)} of every step")
+        array = swap(part) if len(_shape(part)) > 1 else part
+        allowed = [(steps, *start.shape), (steps + 1, *start.shape)]
+        if _shape(array) not in allowed:
+            raise ValueError(f"{name} has shape {_shape(array)}, time first; expected {allowed[0]}, or h0 too")
+        every.append(array)
+    if not ends:
+        return every, [array[-1] for array in every]
+    for name, end, start in zip(seq.names, ends, seq.start, strict=True):
+        if _shape(end) not in (start.shape, (1, *start.shape)):
+            raise ValueError(f"the last {name} has shape {_shape(end)}; expected {start.shape}")
+    return every, [
+        end[0] if _shape(end) == (1, *start.shape) else end for end, start in zip(ends, seq.start, strict=True)
+    ]
+
+
+def _shape(a: Any) -> tuple[int, ...]:
+    return tuple(int(size) for size in getattr(a, "shape", ()))
+
+
+def _and(names: tuple[str, ...]) -> str:
+    return " and ".join(names)
+
+
+def _told(given: Any) -> str:
+    if isinstance(given, tuple | list):
+        return f"({', '.join(map(_told, given))})"
+    return f"{type(given).__name__} {_shape(given)}" if hasattr(given, "shape") else type(given).__name__
+
+
+def loss_of(every: list[Any], last: list[Any], seq: Sequence, library: Library) -> Any:
+    """L = sum(dh * h[1:]) + sum(dh_T * h[T]) + sum(dc_T * c[T])."""
+    loss = library.total(library.constant(seq.dh) * every[0][-len(seq.x) :])
+    for part, upstream in zip(last, seq.d_last, strict=False):
+        loss = loss + library.total(library.constant(upstream) * part)
+    return loss
+
+
+class Taken(NamedTuple):
+    """What a framework gave for a sequence, as NumPy arrays.
+
+    Attributes
+    ----------
+    states : list of array (T, B, n) or (T+1, B, n)
+        By name of state.
+    weights : dict or tree
+        Gradients, by the framework's names.
+    x : array (T, B, m)
+        Its gradient.
+    start : tuple of array (B, n)
+        Gradients of the initial states.
+    """
+
+    states: list[np.ndarray]
+    weights: Any
+    x: np.ndarray
+    start: tuple[np.ndarray, ...]
+
+
+def outputs_of(taken: Taken, seq: Sequence, layout: Layout) -> Arrays:
+    """The outputs of the case.
+
+    Parameters
+    ----------
+    taken : Taken
+        What the framework gave.
+    seq : Sequence
+        Of the case.
+    layout : Layout
+        Of the weights.
+
+    Returns
+    -------
+    dict of str to array
+        Under the kit's names.
+    """
+    outputs: Arrays = {} if seq.tokens else {"d_x": taken.x}
+    for name, array, start, gradient in zip(seq.names, taken.states, seq.start, taken.start, strict=True):
+        outputs[name] = array if len(array) > len(seq.x) else np.concatenate([start[None], array])
+        outputs[f"d_{name}0"] = gradient
+    gradients = layout.gradients_from(taken.weights, seq.weights)
+    return outputs | {f"d_weights.{name}": gradient for name, gradient in gradients.items()}
+
+
+def arrays_of(layout: Layout, seq: Sequence) -> Any:
+    """The framework's arrays of a sequence's weights; None where the framework has no such layer."""
+    try:
+        return layout.to_framework(seq.weights)
+    except UnsupportedError:
+        return None
+
+
+def one_cell(cell: Any, weights: Spec | None, function: str) -> tuple[dict[str, Any], WeightMap]:
+    """The cell that an implementation is of, and the layout of its weights.
+
+    Parameters
+    ----------
+    cell : str or mapping, or None
+        As given by the user.
+    weights : mapping, optional
+        As given by the user.
+    function : str
+        Which was called, for the message.
+
+    Returns
+    -------
+    dict
+        The config.
+    WeightMap
+        The layout.
+
+    Raises
+    ------
+    ValueError
+        There is no such cell, or the table does not fit it.
+    TypeError
+        None was given.
+    """
+    if cell is None:
+        raise TypeError(f"{function} needs cell=, the name of the cell or model that this is: {', '.join(CELLS)}, ...")
+    config = config_of(cell)
+    return config, WeightMap(weights, config)
+
+
+def whose(seq: Sequence, config: Mapping[str, Any]) -> bool:
+    """Whether a sequence is of that cell, with those options."""
+    return dict(seq.config) == dict(config)

@@ -1,0 +1,276 @@
+"""What `python -m ortho_ref.conformance new` writes: adapters that run as they are, to put a cell of one's own in.
+
+A file is a frame, by the framework, around a step, by the cell.  The step's lines are the same in every frame: each has
+sigmoid, tanh, relu and sign by these names.
+"""
+
+import re
+import shlex
+from collections.abc import Callable
+from typing import Any
+
+from ortho_ref import models
+from ortho_ref.cells.by_name import CELLS, by_name
+from ortho_ref.converters.config import config_of
+
+_PHI = {
+    "tanh": "{new} = tanh({a} + {b})",
+    "relu": "{new} = relu({a} + {b})",
+    "modrelu": "a = {a}\n{new} = sign(a) * relu(abs(a) + {b})",
+}
+
+
+def _phi(new: str, a: str, b: str, config: dict[str, Any]) -> str:
+    return _PHI[config["activation"]].format(new=new, a=a, b=b)
+
+
+def _gates(names: str) -> str:
+    return "\n".join(f'{g} = sigmoid(x @ w["W_{g}"].T + h @ w["U_{g}"].T + w["b_{g}"])' for g in names)
+
+
+def _elman(config: dict[str, Any]) -> str:
+    return _phi("h", 'x @ w["W"].T + h @ w["U"].T', 'w["b"]', config)
+
+
+def _fastrnn(config: dict[str, Any]) -> str:
+    new = _phi("c", 'x @ w["W"].T + h @ w["U"].T', 'w["b"]', config)
+    return f'{new}\nh = sigmoid(w["alpha"]) * c + sigmoid(w["beta"]) * h'
+
+
+def _gru_reset_before(config: dict[str, Any]) -> str:
+    new = _phi("c", 'x @ w["W_c"].T + (r * h) @ w["U_c"].T', 'w["b_c"]', config)
+    return f"{_gates('ru')}\n{new}\nh = (1 - u) * h + u * c"
+
+
+def _gru_reset_after(config: dict[str, Any]) -> str:
+    inner = '(h @ w["U_h"].T + w["b_hh"])' if config["recurrent_bias"] else '(h @ w["U_h"].T)'
+    new = _phi("c", f'x @ w["W_h"].T + r * {inner}', 'w["b_h"]', config)
+    return f"{_gates('rz')}\n{new}\nh = z * h + (1 - z) * c"
+
+
+def _lstm(config: dict[str, Any]) -> str:
+    g = 'g = tanh(x @ w["W_g"].T + h @ w["U_g"].T + w["b_g"])'
+    return f"{_gates('ifo')}\n{g}\nc = f * c + i * g\nh = o * tanh(c)"
+
+
+_STEPS: dict[str, Callable[[dict[str, Any]], str]] = {
+    "elman": _elman,
+    "fastrnn": _fastrnn,
+    "gru_reset_before": _gru_reset_before,
+    "gru_reset_after": _gru_reset_after,
+    "lstm": _lstm,
+}
+
+_TORCH = '''"""{title}, in PyTorch.  Put yours in step, and run
+
+{command}
+"""
+
+from torch import {names}
+
+from ortho_ref.adapters import from_torch
+
+
+def step(x, state, w):
+    """The new state, from x (B, m) and the old one (B, n); w by name, W (n, m), U (n, n), b (n,)."""
+{step}
+
+
+run = from_torch(step, cell="{cell}", step=True)  # gradients by autograd
+'''
+
+_JAX = '''"""{title}, as a scan in JAX.  Put yours in forward, and run
+
+{command}
+"""
+
+import jax
+{imports}
+from ortho_ref.adapters import from_jax
+
+
+@jax.jit
+def forward(x, start, w):
+    """The states of every step (T, B, n), from x (T, B, m); w by name, W (n, m), U (n, n), b (n,)."""
+
+    def step(state, x):
+{step}
+
+    return jax.lax.scan(step, start, x)[1]
+
+
+run = from_jax(forward, cell="{cell}")  # gradients by jax.grad
+'''
+
+_KERAS = '''"""{title}, as a Keras cell.  Put yours in Cell, and run
+
+{command}
+"""
+
+import keras
+from keras.ops import {names}
+
+from ortho_ref.adapters import from_keras
+
+NAMES = "{weights}".split()
+
+
+class Cell(keras.layers.Layer):
+    """One step, as keras.layers.RNN takes it."""
+
+    def __init__(self, units):
+        super().__init__()
+        self.units, self.state_size = units, {sizes}
+
+    def build(self, shape):
+        m, n = shape[-1], self.units
+        shapes = {{
+{shapes}
+        }}
+        self.w = {{name: self.add_weight(shape=shape, name=name) for name, shape in shapes.items()}}
+        self.built = True
+
+    def call(self, x, states):
+        w = self.w
+{step}
+
+
+run = from_keras(Cell, cell="{cell}", weights={{name: name for name in NAMES}})  # gradients by the backend
+'''
+
+_FUNCTION = '''"""{title}, in NumPy, forward alone.  Put yours in step, and run
+
+{command}
+
+Its cases are partial: a complete adapter also returns {missing} and d_weights.NAME for every weight.
+"""
+
+import numpy as np
+{imports}
+CONFIG = {{
+{config}
+}}
+
+
+def step(x, state, w):
+    """The new state, from x (B, m) and the old one (B, n); w by name, W (n, m), U (n, n), b (n,)."""
+{step}
+
+
+def run(case):
+    """The states (T+1, B, n); None for another cell, and for tokens."""
+    if case.kind != "cell" or case.config != CONFIG or case.inputs["x"].ndim != 3:
+        return None
+    w = {{name.removeprefix("weights."): a for name, a in case.inputs.items() if name.startswith("weights.")}}
+    states = [{start}]
+    for x in case.inputs["x"]:
+        states.append(step(x, states[-1], w))
+    return {outputs}
+'''
+
+FRAMEWORKS = ("torch", "jax", "keras", "function")
+
+
+def cells() -> list[str]:
+    """Names that there is a starting point for: cells and models, but for complex ones and SGORNN's gates."""
+    names = dict.fromkeys((*CELLS, *models.names()))
+    return [name for name in names if _plain(config_of(name))]
+
+
+def _plain(config: dict[str, Any]) -> bool:
+    return not config.get("complex") and config.get("constraint") is None
+
+
+def starting_point(framework: str, cell: str, file: str) -> str:
+    """The text of an adapter to begin from.
+
+    Parameters
+    ----------
+    framework : str
+        One of `FRAMEWORKS`; "function" is NumPy.
+    cell : str
+        One of `cells()`.
+    file : str
+        What the file will be called, for the command in it.
+
+    Returns
+    -------
+    str
+        Python.
+
+    Raises
+    ------
+    ValueError
+        Another framework or cell; the message lists those there are.
+    """
+    if framework not in FRAMEWORKS:
+        raise ValueError(f"framework is {framework!r}; allowed: {', '.join(map(repr, FRAMEWORKS))}")
+    if cell not in cells():
+        raise ValueError(f"cell is {cell!r}; allowed: {', '.join(cells())}")
+    config, pair = config_of(cell), config_of(cell)["cell"] == "lstm"
+    body = _STEPS[config["cell"]](config)
+    new = "h, c" if pair else "h"
+    used = [name for name in ("sigmoid", "tanh", "relu", "sign") if f"{name}(" in body]
+    command = f"python -m ortho_ref.conformance run --adapter {shlex.quote(file)} --only 'cell/{config['cell']}*'"
+    common = {"title": f"The kit's {cell}", "cell": cell}
+    if framework == "torch":
+        step = _indented([f"{new} = state", body, f"return {new}"], 4)
+        return _TORCH.format(**common, command=command, names=", ".join(sorted(used)), step=step)
+    if framework == "jax":
+        step = _indented([f"{new} = state", body, f"return ({new}), ({new})" if pair else "return h, h"], 8)
+        nn, jnp = [n for n in used if n in ("relu", "sigmoid")], [n for n in used if n in ("tanh", "sign")]
+        imports = f"from jax.nn import {', '.join(sorted(nn))}\n" if nn else ""
+        imports += f"from jax.numpy import {', '.join(sorted(jnp))}\n" if jnp else ""
+        return _JAX.format(**common, command=command, imports=imports, step=step)
+    if framework == "keras":
+        shapes = _shapes(config)
+        turned = re.sub(r'(w\["\w+"\])\.T', r"transpose(\1)", body)  # not every backend's arrays have .T
+        step = _indented([f"{new} = states" if pair else "(h,) = states", turned, f"return h, [{new}]"], 8)
+        return _KERAS.format(
+            **common,
+            command=f"{command} --dtype float32",
+            names=", ".join(sorted([*used, "transpose"])),
+            sizes="[units, units]" if pair else "units",
+            shapes=_indented([f'"{name}": {shape},' for name, shape in shapes.items()], 12),
+            weights=" ".join(shapes),
+            step=step,
+        )
+    step = _indented([f"{new} = state", body, f"return {new}"], 4)
+    made = {
+        "sigmoid": "def sigmoid(a):\n    return 1 / (1 + np.exp(-a))\n",
+        "relu": "def relu(a):\n    return np.maximum(a, 0)\n",
+        "tanh": "tanh = np.tanh\n",
+        "sign": "sign = np.sign\n",
+    }
+    lines = "".join(made[name] for name in ("tanh", "sign") if name in used)
+    functions = "".join(f"\n\n{made[name]}" for name in ("sigmoid", "relu") if name in used)
+    return _FUNCTION.format(
+        **common,
+        command=f"{command} --allow-partial",
+        missing="d_x, d_h0, d_c0" if pair else "d_x, d_h0",
+        imports=("\n" + lines if lines else "") + functions + ("\n" if functions else ""),
+        step=step,
+        config=_indented([f'"{key}": {_quoted(value)},' for key, value in config.items()], 4),
+        start='(case.inputs["h0"], case.inputs["c0"])' if pair else 'case.inputs["h0"]',
+        outputs='dict(zip("hc", map(np.stack, zip(*states, strict=True)), strict=True))'
+        if pair
+        else '{"h": np.stack(states)}',
+    )
+
+
+def _indented(parts: list[str], by: int) -> str:
+    return "\n".join(" " * by + line for part in parts for line in part.splitlines())
+
+
+def _quoted(value: Any) -> str:
+    return f'"{value}"' if isinstance(value, str) else repr(value)
+
+
+def _shapes(config: dict[str, Any]) -> dict[str, str]:
+    """Name -> how its shape is written, in m and n."""
+    cell = by_name(config["cell"], **{key: value for key, value in config.items() if key != "cell"})
+    words = {2: "m", 3: "n"}
+    return {
+        name: f"({', '.join(words[s] for s in shape)}{',' if len(shape) == 1 else ''})"
+        for name, shape in cell.shapes(2, 3).items()
+    }

@@ -1,0 +1,61 @@
+"""Which cell is meant: by a conformance case's config, a cell's name, or that of a model."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any, TypeAlias
+
+from ortho_ref import models
+from ortho_ref.cells import Cell
+from ortho_ref.cells.by_name import CELLS, by_name, name_of
+
+Config: TypeAlias = Mapping[str, Any]
+
+#: Units and inputs that every model can be built for, to look at its cell.
+_SIZE = 4
+
+
+def config_of_cell(cell: Cell) -> dict[str, Any]:
+    """The config of a cell with its options, as a conformance case has it.
+
+    Parameters
+    ----------
+    cell : Cell
+        One of the list.
+
+    Returns
+    -------
+    dict
+        {"cell": its name} and every option.
+    """
+    return {"cell": name_of(cell), **asdict(cell)}  # type: ignore[call-overload]
+
+
+def config_of(given: str | Config) -> dict[str, Any]:
+    """The config that is meant, with every option.
+
+    Parameters
+    ----------
+    given : str or mapping
+        The name of a cell, "lstm", which has its defaults then, or of a model, "gru-cudnn"; or a cell and options,
+        {"cell": "elman", "activation": "relu"}.
+
+    Returns
+    -------
+    dict
+        {"cell": ...} and every option of the cell.
+
+    Raises
+    ------
+    ValueError
+        There is no such cell or model, the message lists those there are; or an option has a value not allowed.
+    TypeError
+        The cell has no such option.
+    """
+    if isinstance(given, Mapping):
+        return config_of_cell(by_name(str(given.get("cell")), **{k: v for k, v in given.items() if k != "cell"}))
+    if given in CELLS:
+        return config_of_cell(by_name(given))
+    if given in models.names():
+        return config_of_cell(models.build(given, _SIZE, _SIZE).cell)
+    allowed = dict.fromkeys((*CELLS, *models.names()))
+    raise ValueError(f"cell is {given!r}; allowed: {', '.join(allowed)}")

@@ -1,0 +1,276 @@
+"""`ortho_ref.adapters` on the frameworks: their own layers pass, modules of a user's too, wrong ones are named.
+
+Each part is skipped where its framework is not installed.
+"""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from ortho_ref import adapters, converters, models, scan
+from ortho_ref.cells import LSTM, Elman, GRUResetAfter
+from ortho_ref.conformance import check
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def passed(run, only="cell/*", dtype="float64"):
+    """How many cases; none may fail."""
+    report = check(run, only, dtype)
+    assert report.ok, str(report)
+    return report.counts["passed"]
+
+
+class TestTorch:
+    torch = None
+
+    @pytest.fixture(autouse=True)
+    def _torch(self):
+        self.torch = pytest.importorskip("torch", reason="torch is not installed: `make crosscheck` installs it")
+
+    @pytest.mark.parametrize("suffix", ["", "Cell"])
+    def test_its_layers(self, suffix):
+        """Classes, by name alone."""
+        for name, count in {"RNN": 2, "LSTM": 7, "GRU": 7}.items():
+            assert passed(adapters.from_torch(getattr(self.torch.nn, name + suffix))) == count
+
+    def test_instances_keep_their_options(self):
+        """batch_first, the nonlinearity; what the kit has no cases of is refused."""
+        nn = self.torch.nn
+        assert passed(adapters.from_torch(nn.LSTM(2, 3, batch_first=True))) == 7
+        assert passed(adapters.from_torch(nn.RNN(2, 3, nonlinearity="relu"))) == 1
+        for options, message in (
+            ({"num_layers": 2}, "num_layers=2; allowed: 1"),
+            ({"bidirectional": True}, "bidirectional=True; allowed: False"),
+            ({"bias": False}, "bias=False; allowed: True"),
+        ):
+            with pytest.raises(ValueError, match=message):
+                adapters.from_torch(nn.GRU(2, 3, **options))
+
+    def module(self, inner="before"):
+        """A GRU with stacked weights."""
+        torch = self.torch
+
+        class Mine(torch.nn.Module):
+            def __init__(self, m, n):
+                super().__init__()
+                self.weight_ih = torch.nn.Parameter(torch.zeros(3 * n, m))
+                self.weight_hh = torch.nn.Parameter(torch.zeros(3 * n, n))
+                self.bias = torch.nn.Parameter(torch.zeros(3 * n))
+
+            def forward(self, x, h):
+                states = []
+                for x_t in x:
+                    a, b, c = (x_t @ self.weight_ih.T + self.bias).chunk(3, -1)
+                    R, U, C = self.weight_hh.chunk(3)
+                    r, u = torch.sigmoid(a + h @ R.T), torch.sigmoid(b + h @ U.T)
+                    new = (r * h) @ C.T if inner == "before" else r * (h @ C.T)
+                    h = (1 - u) * h + u * torch.tanh(c + new)
+                    states.append(h)
+                return torch.stack(states), h
+
+        return Mine
+
+    WEIGHTS: ClassVar = {
+        "weight_ih": ["W_r", "W_u", "W_c"],
+        "weight_hh": ["U_r", "U_u", "U_c"],
+        "bias": ["b_r", "b_u", "b_c"],
+    }
+
+    def test_a_module(self):
+        """By its class, by a function that makes it, called otherwise; a wrong one is named."""
+        mine = self.module()
+        assert passed(adapters.from_torch(mine, cell="gru", weights=self.WEIGHTS), "cell/gru_reset_before") == 1
+        make = adapters.from_torch(
+            lambda m, n: mine(m, n), cell="gru", weights=self.WEIGHTS, call=lambda module, x, h: module(x, h)[0]
+        )
+        assert passed(make, "cell/gru_reset_before", "float32") == 1
+        wrong = adapters.from_torch(self.module("after"), cell="gru", weights=self.WEIGHTS)
+        (result,) = check(wrong, "cell/gru_reset_before/tanh").results
+        assert "reset gate applied after U_c" in result.diagnosis
+
+    def test_wiring_that_does_not_fit(self):
+        """Said before the first case, with the name, the shape, what there is."""
+        mine, nn = self.module(), self.torch.nn
+        for weights, message in (
+            ({**self.WEIGHTS, "weight_hh": ["U_r", "U_u"]}, "weights leaves out U_c; gru_reset_before has W_r, "),
+            ({**self.WEIGHTS, "bias_hh": "0"}, "weights names 'bias_hh', which Mine does not have; it has 'weight_ih'"),
+            (
+                {**self.WEIGHTS, "weight_ih": ["W_r.T", "W_u.T", "W_c.T"]},
+                r"'weight_ih'\] makes an array \(3, 12\); Mine",
+            ),
+        ):
+            with pytest.raises(ValueError, match=message):
+                adapters.from_torch(mine, cell="gru", weights=weights)
+        for call, message in (
+            (lambda: adapters.from_torch(mine), "from_torch needs cell="),
+            (lambda: adapters.from_torch(mine, cell="gru"), "needs weights="),
+            (lambda: adapters.from_torch(mine(2, 3), cell="gru"), "instance of Mine, whose sizes are fixed"),
+            (lambda: adapters.from_torch(nn.GRU, cell="gru"), "leave out cell"),
+            (lambda: adapters.from_torch(3, cell="gru"), "target is 3; allowed"),
+        ):
+            with pytest.raises(TypeError, match=message):
+                call()
+
+    def test_a_function(self):
+        """One that is detached, one of a wrong shape: clear failures of the case."""
+        for function, message in (
+            (lambda x, h, w: x[..., :1].detach() + h.detach(), "no gradient can be taken"),
+            (lambda x, h, w: h, r"h has shape .* time first; expected"),
+            (lambda x, h, w: {"h": h}, "the forward pass returned dict; expected h of every step"),
+        ):
+            report = check(adapters.from_torch(function, cell="gru"), "cell/gru_reset_before/tanh")
+            assert re.search(message, report.results[0].message), report.results[0].message
+
+    def test_complex_states_as_pairs(self):
+        """uRNN's cell: the gradient's convention is the kit's without a word."""
+        torch = self.torch
+
+        def step(x, h, w):
+            h, W, U = (torch.view_as_complex(a.contiguous()) for a in (h, w["W"], w["U"]))
+            a = x.to(h.dtype) @ W.T + h @ U.T
+            return torch.view_as_real(a / a.abs() * torch.relu(a.abs() + w["b"]))
+
+        assert passed(adapters.from_torch(step, cell="urnn", step=True), "cell/elman") == 6
+
+    @pytest.mark.parametrize(
+        ("model", "module"),
+        [("gru-cudnn", "GRU"), ("gru_after", "GRU"), ("lstm", "LSTM"), ("rnn", "RNN"), ("irnn", "RNN")],
+    )
+    @pytest.mark.parametrize("layers", [1, 3])
+    def test_a_network_runs_in_pytorch_and_back(self, model, module, layers):
+        """to_torch, from_torch: the module's outputs are the layers' states, to 1e-12."""
+        torch, rng = self.torch, np.random.default_rng(0)
+        if model == "gru_after":
+            from ortho_ref.network import Network
+            from ortho_ref.recurrent import Recurrent
+
+            sizes = [(3, 5), *[(5, 5)] * (layers - 1)]
+            network = Network(tuple(Recurrent(GRUResetAfter(), sizes=size) for size in sizes), 2)
+        else:
+            network = models.network(model, 3, [5] * layers, 2)
+        params, buffers = network.init(rng, np.float64)
+        params = {name: a + 0.1 * rng.standard_normal(a.shape) for name, a in params.items()}
+        options = {"nonlinearity": "relu"} if model == "irnn" else {}
+        theirs = getattr(torch.nn, module)(3, 5, layers, dtype=torch.float64, **options)
+        x = rng.standard_normal((6, 2, 3))
+
+        def outputs():
+            return theirs(torch.from_numpy(x))[0].detach().numpy()
+
+        state = converters.to_torch(network, params, buffers)
+        theirs.load_state_dict({name: torch.from_numpy(a) for name, a in state.items()})
+        np.testing.assert_allclose(outputs(), network.forward(params, buffers, x).tape.read, rtol=0, atol=1e-12)
+        if model != "gru_after":  # the module's own start has a recurrent bias of the candidate
+            theirs = getattr(torch.nn, module)(3, 5, layers, dtype=torch.float64, **options)
+        params = params | converters.from_torch(network, theirs.state_dict())
+        np.testing.assert_allclose(outputs(), network.forward(params, buffers, x).tape.read, rtol=0, atol=1e-12)
+
+
+def test_a_scan_in_jax():
+    """Jitted; float64 is on while it runs, and off after; the LSTM as a step."""
+    jax = pytest.importorskip("jax", reason="jax is not installed: pip install jax")
+
+    @jax.jit
+    def step(x, state, w):
+        h, c = state
+        i, f, o = (jax.nn.sigmoid(x @ w[f"W_{g}"].T + h @ w[f"U_{g}"].T + w[f"b_{g}"]) for g in "ifo")
+        c = f * c + i * jax.numpy.tanh(x @ w["W_g"].T + h @ w["U_g"].T + w["b_g"])
+        return o * jax.numpy.tanh(c), c
+
+    assert passed(adapters.from_jax(step, cell="lstm", step=True), "cell/lstm") == 7
+    assert jax.numpy.zeros(1, "float32").dtype == jax.numpy.asarray(np.zeros(1)).dtype
+
+
+def test_flax_cells():
+    """linen's and nnx's; a class of a user's by its parameters."""
+    pytest.importorskip("flax", reason="flax is not installed: pip install flax")
+    from flax import linen, nnx
+
+    for library, gru in ((linen, 8), (nnx, 2)):
+        for name, count in {"SimpleCell": 2, "LSTMCell": 7, "OptimizedLSTMCell": 7, "GRUCell": gru}.items():
+            assert passed(adapters.from_flax(getattr(library, name))) == count
+    weights = {"dense_i/kernel": "W.T", "dense_i/bias": "b", "dense_h/kernel": "U.T"}
+    make = adapters.from_flax(lambda m, n: nnx.SimpleCell(m, n, rngs=nnx.Rngs(0)), cell="rnn", weights=weights)
+    assert passed(make, "cell/elman/tanh", "float32") == 1
+    wrong = {"dense_i/kernel": [["W.T"], ["U.T"]], "dense_i/bias": "b"}
+    with pytest.raises(ValueError, match="weights leaves out 'dense_h/kernel' of SimpleCell"):
+        adapters.from_flax(lambda m, n: nnx.SimpleCell(m, n, rngs=nnx.Rngs(0)), cell="rnn", weights=wrong)
+
+
+def test_keras_layers():
+    """In float32 on any backend."""
+    keras = pytest.importorskip("keras", reason="keras is not installed: pip install keras")
+    for name, count in {"SimpleRNN": 2, "LSTM": 7, "GRU": 10}.items():
+        assert passed(adapters.from_keras(getattr(keras.layers, name)), dtype="float32") == count
+    assert passed(adapters.from_keras(keras.layers.GRU(3, reset_after=False)), dtype="float32") == 1
+    with pytest.raises(ValueError, match="use_bias=False; allowed: True"):
+        adapters.from_keras(keras.layers.GRU(3, use_bias=False))
+
+
+def states_of(config, weights, x, start):
+    """Ours."""
+    cell = {"elman": Elman(), "lstm": LSTM(), "gru_reset_after": GRUResetAfter(recurrent_bias=True)}[config["cell"]]
+    return scan.forward(cell, weights, x, start)[0]
+
+
+@pytest.mark.parametrize("model", ["lstm", "gru-cudnn"])
+def test_equinox_runs_our_weights(model):
+    """Its cells with what the converter gives, in float32."""
+    eqx = pytest.importorskip("equinox", reason="equinox is not installed: pip install equinox")
+    import jax
+
+    config, rng = converters.config_of(model), np.random.default_rng(0)
+    cell = (eqx.nn.LSTMCell if model == "lstm" else eqx.nn.GRUCell)(3, 4, key=jax.random.key(0))
+    weights = {k: rng.standard_normal(s) for k, s in models.build(model, 3, 4).cell.shapes(3, 4).items()}
+    arrays = converters.by_name("equinox").to_framework(config, weights)
+    cell = eqx.tree_at(lambda c: [getattr(c, k) for k in arrays], cell, [jax.numpy.asarray(a) for a in arrays.values()])
+    x, h, c = rng.standard_normal((5, 1, 3)), *rng.standard_normal((2, 1, 4))
+    state, start = ((h[0], c[0]), (h, c)) if model == "lstm" else (h[0], h)
+    for x_t in x:
+        state = cell(x_t[0], state)
+    expected = states_of(config, weights, x, start)
+    for ours, theirs in zip(
+        expected if model == "lstm" else [expected], state if model == "lstm" else [state], strict=True
+    ):
+        np.testing.assert_allclose(theirs, ours[-1, 0], atol=1e-5)
+
+
+@pytest.mark.parametrize("model", ["rnn", "lstm", "gru-cudnn"])
+def test_mlx_runs_our_weights(model):
+    """Its layers with what the converter gives, in float32."""
+    mx = pytest.importorskip("mlx.core", reason="mlx is not installed: pip install mlx")
+    from mlx import nn
+
+    config, rng = converters.config_of(model), np.random.default_rng(0)
+    layer = {"rnn": nn.RNN, "lstm": nn.LSTM, "gru-cudnn": nn.GRU}[model](3, 4)
+    weights = {k: rng.standard_normal(s) for k, s in models.build(model, 3, 4).cell.shapes(3, 4).items()}
+    arrays = converters.by_name("mlx").to_framework(config, weights)
+    assert {k: v.shape for k, v in layer.parameters().items()} == {k: a.shape for k, a in arrays.items()}
+    layer.update({k: mx.array(a.astype(np.float32)) for k, a in arrays.items()})
+    x, h, c = rng.standard_normal((5, 2, 3)), *rng.standard_normal((2, 2, 4))
+    given = [mx.array(a.astype(np.float32)) for a in (x.swapaxes(0, 1), h, c)[: 3 if model == "lstm" else 2]]
+    theirs = layer(*given)
+    expected = states_of(config, weights, x, (h, c) if model == "lstm" else h)
+    for ours, own in zip(
+        expected if model == "lstm" else [expected], theirs if model == "lstm" else [theirs], strict=True
+    ):
+        np.testing.assert_allclose(np.array(own).swapaxes(0, 1), ours[1:], atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("framework", "says"), [("torch", "7 passed, 0"), ("jax", "applied after"), ("keras", "10 passed, 0")]
+)
+def test_the_page_s_three_lines(framework, says):
+    """docs/conformance.md, "Two minutes", as they stand there."""
+    pytest.importorskip(framework, reason=f"{framework} is not installed: pip install {framework}")
+    page = (ROOT / "docs/conformance.md").read_text()
+    (block,) = re.findall(rf"```py\n(import {framework}\b.*?)```", page, re.DOTALL)
+    done = subprocess.run([sys.executable, "-c", block], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert says in done.stdout

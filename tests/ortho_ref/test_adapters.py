@@ -1,0 +1,166 @@
+"""The framework adapters without a framework: the table of weights, what `new` writes, what is missing."""
+
+import importlib.util
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from ortho_ref import adapters, converters
+from ortho_ref.adapters.missing import missing
+from ortho_ref.adapters.starting_point import FRAMEWORKS, cells, starting_point
+from ortho_ref.adapters.weight_map import WeightMap
+from ortho_ref.cells.by_name import by_name
+from ortho_ref.conformance import check, load_adapter
+from ortho_ref.conformance.__main__ import main
+
+GRU = converters.config_of("gru")
+NAMES = [f"{kind}_{gate}" for gate in "ruc" for kind in "WUb"]
+TABLE = {
+    "kernel": ["W_r.T", "-W_u.T", "W_c.T"],
+    "gates": [["U_r", "U_u"], ["W_r", "W_u"]],
+    "candidate": "U_c",
+    "bias": ["b_r", "0", "b_u", "b_c"],
+}
+
+
+def weights_of(config, m, n):
+    """Random."""
+    rng = np.random.default_rng(0)
+    cell = by_name(config["cell"], **{key: value for key, value in config.items() if key != "cell"})
+    return {name: rng.standard_normal(shape) for name, shape in cell.shapes(m, n).items()}
+
+
+def test_a_table_of_weights_by_hand():
+    """Transposed and joined, a sign changed, zeros, a list of lists."""
+    w = weights_of(GRU, 3, 4)
+    made = WeightMap(TABLE, GRU).to_framework(w)
+    assert (made["kernel"] == np.concatenate([w["W_r"].T, -w["W_u"].T, w["W_c"].T], axis=1)).all()
+    assert (made["gates"] == np.block([[w["U_r"], w["W_r"]], [w["U_u"], w["W_u"]]])).all()
+    assert (made["bias"] == np.concatenate([w["b_r"], np.zeros(4), w["b_u"], w["b_c"]])).all()
+    columns = {"all": [["W_r.T", "W_u.T", "W_c.T"], ["U_r.T", "U_u.T", "U_c.T"]], "b": ["b_r", "b_u", "b_c"]}
+    expected = np.block([[w[f"{kind}_{gate}"].T for gate in "ruc"] for kind in "WU"])
+    assert (WeightMap(columns, GRU).to_framework(w)["all"] == expected).all()
+
+
+def test_gradients_by_a_table_are_the_adjoint():
+    """<g, to(w)> = <gradients_from(g), w>; W_r and W_u stand in two places each."""
+    table, w = WeightMap(TABLE, GRU), weights_of(GRU, 3, 4)
+    made = table.to_framework(w)
+    rng = np.random.default_rng(1)
+    g = {name: rng.standard_normal(a.shape) for name, a in made.items()}
+    back = table.gradients_from(g, w)
+    assert back.keys() == w.keys()
+    left = sum((g[name] * made[name]).sum() for name in made)
+    assert left == pytest.approx(sum((back[name] * w[name]).sum() for name in w), abs=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ({name: name for name in NAMES[:-1]}, "weights leaves out b_c; gru_reset_before has W_r, "),
+        ({name: name for name in NAMES} | {"x": "W_z"}, r"weights\['x'\] has 'W_z'; allowed: W_r, "),
+        ({name: name for name in NAMES} | {"x": ["W_r", "W_u.T"]}, r"weights\['x'\] is .*; allowed: .* all transposed"),
+        ({name: name for name in NAMES} | {"x": []}, r"weights\['x'\] is \[\]"),
+        (
+            {name: name for name in NAMES} | {"x": ["W_r", "b_r"]},
+            r"'x'\] joins arrays that do not fit: \[\(4, 3\), \(4,\)",
+        ),
+        ({name: name for name in NAMES} | {"b_r": "b_r.T"}, r"weights\['b_r'\] has 'b_r.T'"),
+        ({name: name for name in NAMES} | {"x": 3.0}, r"weights\['x'\]"),
+    ],
+)
+def test_tables_that_do_not_fit(table, message):
+    """Which entry, what it has, what is allowed."""
+    with pytest.raises((ValueError, TypeError), match=message):
+        WeightMap(table, GRU)
+
+
+def test_either():
+    """The first that supports a case; None where none does."""
+    first, second = (lambda case: {"a": 1} if case == 1 else NotImplemented), (lambda case: {"b": 2} if case else None)
+    run = adapters.either(first, second)
+    assert [run(case) for case in (1, 2, 0)] == [{"a": 1}, {"b": 2}, None]
+
+
+@pytest.mark.parametrize(
+    ("make", "module"),
+    [
+        (adapters.from_torch, "torch"),
+        (adapters.from_jax, "jax"),
+        (adapters.from_keras, "keras"),
+        (adapters.from_flax, "flax"),
+    ],
+)
+def test_a_framework_that_is_not_installed(make, module, monkeypatch):
+    """One line that says what to install."""
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ImportError, match=f"{module} is not installed: pip install {module}") as raised:
+        make(SimpleNamespace)
+    assert "\n" not in str(raised.value)
+
+
+def test_an_error_inside_a_framework_is_told_as_it_is():
+    """Something else is missing, which it needs."""
+    error = ImportError("no libcudnn", name="libcudnn")
+    assert missing(error, "torch", "pip install torch") is error
+
+
+@pytest.mark.parametrize("cell", cells())
+def test_starting_points_in_numpy_run_and_are_right(cell, tmp_path):
+    """Forward alone: partial cases, and none that fails."""
+    path = tmp_path / "mine.py"
+    path.write_text(starting_point("function", cell, "mine.py"))
+    report = check(load_adapter(str(path)), f"cell/{converters.config_of(cell)['cell']}", allow_partial=True)
+    assert report.ok, str(report)
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+@pytest.mark.parametrize("cell", cells())
+def test_starting_points_are_tidy(framework, cell):
+    """They compile, their lines fit, and the command names the file."""
+    text = starting_point(framework, cell, "my cell.py")
+    compile(text, "mine.py", "exec")
+    assert max(map(len, text.splitlines())) <= 120
+    assert "--adapter 'my cell.py'" in text
+    assert text.endswith("\n")
+
+
+def test_new_on_the_command_line(tmp_path, capsys):
+    """To a file, which is not written over; to stdout; unknown names are refused."""
+    path = tmp_path / "mine.py"
+    assert main(["new", "--function", "gru", "--out", str(path)]) == 0
+    assert check(load_adapter(str(path)), "cell/gru_reset_before/tanh", allow_partial=True).ok
+    before = path.read_text()
+    capsys.readouterr()
+    for arguments, message in (
+        (["--torch", "lstm", "--out", str(path)], "which exists; allowed: a file that does not"),
+        (["--torch", "gru-torch"], "cell is 'gru-torch'; allowed: elman, "),
+        (["--torch", "urnn"], "cell is 'urnn'; allowed: "),
+        (["--torch", "gru", "--jax", "gru"], "not allowed with"),
+        (["--torch", "gru", "--out", str(tmp_path / "no" / "mine.py")], "--out is .*, which cannot be written"),
+    ):
+        with pytest.raises(SystemExit) as ended:
+            main(["new", *arguments])
+        assert ended.value.code == 2
+        capsys_err = capsys.readouterr().err
+        assert message.split(".*")[-1] in capsys_err
+    assert path.read_text() == before
+
+
+@pytest.mark.parametrize("framework", ["torch", "jax", "keras"])
+def test_starting_points_in_frameworks_run_and_are_right(framework, tmp_path):
+    """One cell of each kind, by the command in the file."""
+    if importlib.util.find_spec(framework) is None:
+        pytest.skip(f"{framework} is not installed")
+    for cell in ("irnn", "fastrnn", "nc-gru", "gru-cudnn", "lstm"):
+        path = tmp_path / f"{cell}.py"
+        path.write_text(starting_point(framework, cell, path.name))
+        only = f"cell/{converters.config_of(cell)['cell']}*"
+        command = [sys.executable, "-m", "ortho_ref.conformance", "run", "--adapter", str(path), "--only", only]
+        if framework == "keras":
+            command += ["--dtype", "float32"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
