@@ -130,7 +130,7 @@ def _like(old: Any, new: Any) -> bool:
         return isinstance(old, bool) and isinstance(new, bool)
     if isinstance(old, number) and isinstance(new, number):
         return isinstance(old, float) and abs(new) < 1e300 and new == new
-    return old == new or (old is None and isinstance(new, number))
+    return old == new or new is None or (old is None and isinstance(new, number))  # None: never, or the default
 
 
 def _retyped(old: Any) -> Any:
