@@ -40,6 +40,7 @@ def main(arguments: list[str]) -> int:
         0, when the kit's end is closed.
     """
     starting.loaded()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job has it ignored
     adapter, descriptor, parent = arguments
     socket = _Socket(int(descriptor))
     _end_with(int(parent))
