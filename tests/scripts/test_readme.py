@@ -62,8 +62,8 @@ def test_commands_run(page, programs, tmp_path):
             if not compiled(tmp_path / "mine"):
                 continue
             arguments += ["--timeout", str(PATIENCE)]
-        if arguments[:1] == ["new"]:  # the page's own mine.py is there already, and needs no framework
-            arguments[arguments.index("mine.py")] = "new.py"
+        if arguments[:1] == ["new"]:
+            arguments[arguments.index("--torch")] = "--function"  # NumPy is there
         program = module.removeprefix("scripts.")
         shorter = [] if "--resume" in arguments else SHORTER.get(program, [])
         environment = os.environ | dict(v.split("=") for v in variables) | {"PYTHONPATH": str(ROOT)}
