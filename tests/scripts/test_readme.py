@@ -6,6 +6,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -62,8 +63,8 @@ def test_commands_run(page, programs, tmp_path):
             if not compiled(tmp_path / "mine"):
                 continue
             arguments += ["--timeout", str(PATIENCE)]
-        if arguments[:1] == ["new"]:
-            arguments[arguments.index("--torch")] = "--function"  # NumPy is there
+        if "cell.py" in arguments and find_spec("torch") is None:  # which that adapter is of
+            continue
         program = module.removeprefix("scripts.")
         shorter = [] if "--resume" in arguments else SHORTER.get(program, [])
         environment = os.environ | dict(v.split("=") for v in variables) | {"PYTHONPATH": str(ROOT)}
