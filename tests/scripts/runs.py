@@ -265,19 +265,21 @@ def _begin(job, streams):
 
 def _end_of(child, limit):
     """The child's exit code, or None where it had to be ended; what it leaves of its session is ended too."""
-    begun, pause = time.monotonic(), 0.001
-    while True:
-        ended, status = os.waitpid(child, os.WNOHANG)
-        seconds = time.monotonic() - begun
-        if ended or seconds > limit:
-            break
+    begun, pause, ended = time.monotonic(), 0.001, False
+    while not ended and time.monotonic() - begun <= limit:
         time.sleep(pause)
         pause = min(2 * pause, 0.02)
+        ended = _has_ended(child)
+    seconds = time.monotonic() - begun
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(child, signal.SIGKILL)
-    if not ended:
-        os.waitpid(child, 0)
+        os.killpg(child, signal.SIGKILL)  # while its number is still its own
+    status = os.waitpid(child, 0)[1]
     return (os.waitstatus_to_exitcode(status) if ended else None), seconds
+
+
+def _has_ended(child):
+    """Without taking note of it."""
+    return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
 def _contents(stream):

@@ -90,7 +90,9 @@ def main(arguments: list[str] | None = None) -> int:
                 table[kind] = _told(kind, trials, begun, show=given.trial is not None)
         finally:
             room.close()
-    lines = rows({kind.words: counts for kind, counts in table.items()}, given.seed, time.monotonic() - begun)
+    lines = rows(
+        {kind.words: counts for kind, counts in table.items()}, given.seed, time.monotonic() - begun, given.share
+    )
     print("\n".join(lines))
     if given.write:
         PAGE.write_text(replaced(PAGE.read_text(), lines))

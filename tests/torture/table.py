@@ -13,7 +13,7 @@ SECTION = "## Torture"
 HEAD = "| what is done | tried | uses | survived | refused | wrong |"
 
 
-def rows(table: Mapping[str, collections.Counter[str]], seed: int, seconds: float) -> list[str]:
+def rows(table: Mapping[str, collections.Counter[str]], seed: int, seconds: float, share: float = 1.0) -> list[str]:
     """The table, and what it was measured with."""
     lines = [HEAD, "|---|---|---|---|---|---|"]
     for words, counts in table.items():
@@ -24,7 +24,8 @@ def rows(table: Mapping[str, collections.Counter[str]], seed: int, seconds: floa
             + " |"
         )
     libraries = ", ".join(sorted(set(blas())))
-    return [*lines, "", f"Seed {seed}, {seconds / 60:.0f} minutes; {libraries}."]
+    part = f", --share {share:g}" if share != 1 else ""
+    return [*lines, "", f"Seed {seed}{part}, {seconds / 60:.0f} minutes; {libraries}."]
 
 
 def replaced(page: str, lines: list[str]) -> str:
