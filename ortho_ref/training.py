@@ -4,7 +4,8 @@ On a device an update copies its batch there (and what dropout draws), and one t
 series have to know, in one copy.  Losses, gradient norms and the outcome of every check stay there until `settle` reads
 them together.  An error then names the iterations it is about; from the first that failed on, parameters stay as they
 are.  What CuPy itself waits for stays: the error codes of lu_factor and lu_solve, in exact inverses (`ScaledCayley`,
-`GeodesicUnitary`: every update; `NeumannCayley`: its resets), and of expm (`Exponential`).
+`GeodesicUnitary`: every update; `NeumannCayley`: its resets), and of expm, and the norm of A in its derivative
+(`Exponential`).
 
 `runs` drives a trainer through a folder that can be resumed.
 """

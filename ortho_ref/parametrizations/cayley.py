@@ -136,7 +136,8 @@ def check_skew(name: str, A: Array, n: int) -> None:
 def inverse(A: Array) -> Array:
     """(I + A)^{-1} by LU, in A's own precision.
 
-    For skew A the matrix I + A is never singular: its eigenvalues are 1 + i w.
+    For skew A the matrix I + A is never singular: its eigenvalues are 1 + i w.  LAPACK's getri inverts the factors by a
+    quarter fewer operations than solving for I takes; CuPy does not have it.
 
     Parameters
     ----------
@@ -146,11 +147,19 @@ def inverse(A: Array) -> Array:
     Returns
     -------
     Array (n, n)
-        A_tilde.
+        A_tilde; not finite where rounding makes I + A singular.
     """
     xp, linalg = xp_of(A), library_of(A).linalg
     I = xp.eye(A.shape[0], dtype=A.dtype)
-    return linalg.lu_solve(linalg.lu_factor(I + A), I)
+    if not hasattr(linalg, "lapack"):
+        return linalg.lu_solve(linalg.lu_factor(I + A, check_finite=False), I, check_finite=False)
+    getrf, getri, getri_lwork = linalg.get_lapack_funcs(("getrf", "getri", "getri_lwork"), (A,))
+    # LAPACK's columns are our rows: of the transpose nothing is copied, and its inverse is the transpose of ours
+    factors, pivots, singular = getrf((I + A).T, overwrite_a=True)
+    if singular:
+        return xp.full_like(A, np.nan)
+    A_tilde, _ = getri(factors, pivots, lwork=int(getri_lwork(len(A))[0].real), overwrite_lu=True)
+    return A_tilde.T
 
 
 def exact_buffers(A: Array, D: Array) -> Buffers:

@@ -299,10 +299,6 @@ def _trained(own: Settings, name: str) -> float:
 def maps(own: Settings, figures: Record) -> list[str]:
     """(d) Orthogonal maps on the device against the host: value, pullback, defect, and all of it after updates."""
     failed = []
-    linalg = library_of(to_device(np.zeros(1), own.device)).linalg
-    figures["expm_frechet"] = (
-        "the library's" if hasattr(linalg, "expm_frechet") else "not there: exponential of a block matrix in its place"
-    )
     rows: list[Record] = figures.setdefault("rows", [])
     for n in own.map_sizes:
         for name, p in (

@@ -1,6 +1,7 @@
 """The matrix exponential [sgornn:2-alt] [bp:expm]."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -10,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gradients.problem import relative_error
-from ortho_ref.backend import library_of, to_device, to_host
+from ortho_ref.backend import to_device, to_host
 from ortho_ref.parametrizations import Exponential
 from ortho_ref.parametrizations.cayley import initial_A
-from ortho_ref.parametrizations.exponential import exponential_derivative, henaff_A
+from ortho_ref.parametrizations.exponential import _PADE, exponential_derivative, henaff_A
 from tests.ortho_ref.maps import one, problems, pulled_back, rebuilt
 
 
@@ -49,25 +50,61 @@ def test_value_by_hand():
     assert np.abs(U - Exponential().rebuild({"A": -A}, buffers)["U"]).max() > 1
 
 
-@settings(max_examples=25)
-@given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 8))
-def test_derivative_in_both_forms(device, seed, n):
-    """bp:expm/1 where the library has it, the block-triangular form where it has not, against each other and a central
-    difference; for any A, skew or not."""
+@settings(max_examples=60)
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 8), norm=st.floats(-4, 1.5).map(lambda power: 10**power))
+def test_derivative(device, seed, n, norm):
+    """bp:expm: against SciPy's, the block-triangular form and a central difference; for any A, skew or not, of every
+    degree and number of squarings."""
     rng = np.random.default_rng(seed)
-    A, E, h = rng.standard_normal((n, n)), rng.standard_normal((n, n)), 1e-5
+    A, E = rng.standard_normal((n, n)), rng.standard_normal((n, n))
+    A *= norm / np.linalg.norm(A, 1)
     ours = to_host(exponential_derivative(*to_device((A, E), device)))
-    assert relative_error(ours, scipy.linalg.expm_frechet(A, E, compute_expm=False)) < 1e-12
+    assert relative_error(ours, scipy.linalg.expm_frechet(A, E, compute_expm=False)) < 1e-12 * max(1, norm)
     block = scipy.linalg.expm(np.block([[A, E], [np.zeros((n, n)), A]]))[:n, n:]
-    assert relative_error(ours, block) < 1e-12
+    assert relative_error(ours, block) < 1e-12 * max(1, norm)
+    h = 1e-5 * min(1, 1 / norm)
     difference = (scipy.linalg.expm(A + h * E) - scipy.linalg.expm(A - h * E)) / (2 * h)
     assert relative_error(ours, difference) < 1e-7
 
 
-def test_which_form_runs_where():
-    """SciPy has expm_frechet, CuPy has not: the stand-in runs the block form."""
-    assert hasattr(library_of(np.eye(2)).linalg, "expm_frechet")
-    assert not hasattr(library_of(to_device(np.eye(2), "stand-in")).linalg, "expm_frechet")
+@pytest.mark.parametrize(("dtype", "allowed"), [("float32", 1e-6), ("float64", 2e-15)])
+@pytest.mark.parametrize("place", [0.999, 1.001])
+@pytest.mark.parametrize("degree", [3, 5, 7])
+def test_every_degree_is_exact_to_its_bound(degree, place, dtype, allowed):
+    """bp:expm/pade: for 1 x 1 matrices exp(a) is its own derivative; at its bound, and where the next one begins, no
+    degree is off by more than rounding."""
+    a = np.array([[place * _PADE[degree][0 if dtype == "float64" else 1]]], dtype)
+    ours = exponential_derivative(a, np.ones_like(a)).astype(np.float64)
+    assert abs(ours / np.exp(a.astype(np.float64)) - 1) < allowed
+
+
+def test_the_degrees_coefficients_are_pade_s():
+    """bp:expm/pade: c_j = (2m - j)! m! / ((2m)! (m - j)! j!), times what makes the last one 1."""
+    for m, (_, _, coefficients) in _PADE.items():
+        c = [
+            Fraction(math.factorial(2 * m - j), math.factorial(2 * m) * math.factorial(m - j) * math.factorial(j))
+            for j in range(m + 1)
+        ]
+        assert coefficients == tuple(float(own / c[-1]) for own in c)
+
+
+def test_no_digit_is_lost_in_a_large_direction(device):
+    """The derivative is linear in E, to rounding, in float32: of the block form ||E|| = 4e3 left three digits."""
+    rng = np.random.default_rng(0)
+    A = henaff_A(rng, 24, np.float32)
+    E = rng.standard_normal((24, 24)).astype(np.float32)
+    exact = scipy.linalg.expm_frechet(A.astype(np.float64), E.astype(np.float64), compute_expm=False)
+    for scale in (1, 4e3, 4e-3):
+        ours = to_host(exponential_derivative(*to_device((A, np.float32(scale) * E), device)))
+        assert ours.dtype == np.float32
+        assert relative_error(ours.astype(np.float64) / scale, exact) < 1e-6
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_what_is_not_finite_is_answered_so(value):
+    """No error about a logarithm of infinity: the trainer names what is not finite."""
+    with np.errstate(all="ignore"):
+        assert not np.isfinite(exponential_derivative(np.full((2, 2), value), np.eye(2))).any()
 
 
 def test_gradient_is_exactly_skew_and_at_the_transpose(device):
