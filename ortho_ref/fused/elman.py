@@ -74,7 +74,7 @@ def backward(cell: Elman, weights: Weights, tape: Tape, dh: Array, dh_T: Array |
         loop(g, dh[t], dz[0], F, U)
         dU += sequence.recurrent_gradients(dz[0], h[:-1][t])  # [bp:rnn/2]
         if not sequence.bias_before(cell.activation):
-            db += sequence.inside_bias_gradient(h[1:][t], dz[0])  # [bp:rnn/1]
+            db += sequence.inside_bias_gradient(h[1:][t], dz[0]).sum(axis=(0, 1))  # [bp:rnn/1]
         inputs.add(t, dz)  # [bp:bptt/W]
     dW, db_before = inputs.sums()
     dweights = {"W": dW[0], "U": dU, "b": db_before[0] if sequence.bias_before(cell.activation) else db}

@@ -90,7 +90,7 @@ def backward(cell: FastRNN, weights: Weights, tape: Tape, dh: Array, dh_T: Array
         dalpha += (g * f[t]).sum()  # [bp:fastrnn/3]
         dbeta += (g * h[:-1][t]).sum()  # [bp:fastrnn/3]
         if not sequence.bias_before(cell.activation):
-            db += sequence.inside_bias_gradient(f[t], dz[0])  # [bp:fastrnn/1]
+            db += sequence.inside_bias_gradient(f[t], dz[0]).sum(axis=(0, 1))  # [bp:fastrnn/1]
         inputs.add(t, dz)  # [bp:bptt/W]
     dW, db_before = inputs.sums()
     dweights = {"W": dW[0], "U": dU, "b": db_before[0] if sequence.bias_before(cell.activation) else db}

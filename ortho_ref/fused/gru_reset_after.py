@@ -132,7 +132,7 @@ def backward(
         for gate in off:
             off[gate] += off_chunk[gate][: len(F_h)].sum(axis=(0, 1))  # [bp:gru2/5]
         if not sequence.bias_before(cell.activation):
-            db_h += sequence.inside_bias_gradient(c[t], da[-1])  # [bp:gru2/2]
+            db_h += sequence.inside_bias_gradient(c[t], da[-1]).sum(axis=(0, 1))  # [bp:gru2/2]
         if cell.recurrent_bias:
             db_hh += dp.sum(axis=(0, 1))  # [bp:gru2/3]
         inputs.add(t, da)  # [bp:bptt/W]

@@ -21,12 +21,15 @@ Backward, g = all of dL/dh_t; F are factors formed chunk by chunk, products of t
     dW_g, db_g, dx                                         [bp:bptt/W]
 """
 
+import functools
+
 from ortho_ref.backend import Array, library_of, xp_of
 from ortho_ref.cells.cell import Weights
 from ortho_ref.cells.gru_reset_before import GRUResetBefore
 from ortho_ref.fused import sequence
 from ortho_ref.fused.kernels import gru_reset_before as device
 from ortho_ref.fused.kernels import launches
+from ortho_ref.fused.layout import Rows, layout_of
 from ortho_ref.fused.sequence import Tape
 from ortho_ref.scan import SequenceGradients
 
@@ -37,44 +40,43 @@ def forward(cell: GRUResetBefore, weights: Weights, x: Array, h0: Array | None =
     W, b = sequence.stack(weights, "W", "ruc", negated=2), sequence.stack(weights, "b", "ruc", negated=2)
     if not sequence.bias_before(cell.activation):
         b[2] = 0
-    P = sequence.input_products(W, b, x)  # [bp:bptt/W]
-    U_ru = sequence.transposed(sequence.stack(weights, "U", "ru", negated=2))
-    U_c = sequence.transposed(weights["U_c"])
-    h = sequence.initial_state(x, U_c, h0)
-    loop = device.forward_loop if launches(library) else forward_loop
+    U_ru, U_c = sequence.stack(weights, "U", "ru", negated=2), weights["U_c"]
+    layout = layout_of(x, U_c)
+    P = layout.input_products(W, b, x)  # [bp:bptt/W]
+    h = layout.initial_state(x, U_c, h0)
+    loop = device.forward_loop if launches(library) else functools.partial(forward_loop, layout)
     with sequence.overflow():
-        loop(cell.activation, h, P, U_ru, U_c, weights["b_c"])
-    return h, Tape(x, P, h, None, None)
+        loop(cell.activation, h, P, layout.factor(U_ru), layout.factor(U_c), weights["b_c"])
+    return layout.rows(h), Tape(x, P, h, None, None)
 
 
-def forward_loop(activation: str, h: Array, P: Array, U_ru: Array, U_c: Array, b_c: Array) -> None:
+def forward_loop(layout: Rows, activation: str, h: Array, P: Array, U_ru: Array, U_c: Array, b_c: Array) -> None:
     """Over time: h[1:] from h[0], and r, u, c in place of their P.
 
     Parameters
     ----------
+    layout : Rows
+        What a slab is.
     activation : str
         Phi.
-    h : Array (T+1, B, n)
+    h : Array (T+1, slab)
         Written to.
-    P : Array (3, T, B, n)
+    P : Array (3, T, slab)
         W x + b of r and u, times -1, and of c; without b_c for modrelu. Written over.
-    U_ru : Array (2, n, n)
-        The transposes of -U_r and -U_u.
-    U_c : Array (n, n)
-        The transpose of U_c.
+    U_ru, U_c : Array
+        The layout's factors of -U_r and -U_u, and of U_c.
     b_c : Array (n,)
         The bias, for modrelu.
     """
     xp = xp_of(h)
-    s, Us, Uh = xp.empty_like(P[2, 0]), xp.empty_like(P[2, 0]), xp.empty_like(P[:2, 0])
-    phi, sigmoid = sequence.in_place(activation, b_c, xp.empty_like(Us)), sequence.sigmoid_in_place(P)
+    s, scratch, sigmoid = xp.empty_like(h[0]), xp.empty_like(h[0]), sequence.sigmoid_in_place(P)
+    add_U_ru, add_U_c = layout.product(U_ru, P[:2, 0]), layout.product(U_c, s)
+    phi = sequence.in_place(activation, layout.bias(b_c), scratch)
     for h_prev, h_t, ru, c in zip(h[:-1], h[1:], P[:2].swapaxes(0, 1), P[2], strict=True):
-        xp.matmul(h_prev, U_ru, out=Uh)  # [ncgru:1/r] [ncgru:1/u]
-        xp.add(ru, Uh, out=ru)  # [ncgru:1/r] [ncgru:1/u]
+        add_U_ru(h_prev, ru)  # [ncgru:1/r] [ncgru:1/u]
         sigmoid(ru)  # [ncgru:1/r] [ncgru:1/u]
         xp.multiply(ru[0], h_prev, out=s)  # [ncgru:1/s]
-        xp.matmul(s, U_c, out=Us)  # [ncgru:35]
-        xp.add(c, Us, out=c)  # [ncgru:35]
+        add_U_c(s, c)  # [ncgru:35]
         phi(c)  # [ncgru:1/c] [ncgru:19/c]
         xp.subtract(c, h_prev, out=h_t)  # [ncgru:1/h]
         xp.multiply(h_t, ru[1], out=h_t)  # [ncgru:1/h]
@@ -86,14 +88,16 @@ def backward(
 ) -> SequenceGradients:
     """Gradients over the sequence; see `fused.backward`."""
     library = library_of(dh, dh_T, *weights.values())
-    xp, loop = library.xp, device.backward_loop if launches(library) else backward_loop
-    x, (r, u, c), h = tape.x, tape.gates, tape.h
-    U_ru, U_c = sequence.stack(weights, "U", "ru"), xp.ascontiguousarray(weights["U_c"])
+    xp, x, (r, u, c), h = library.xp, tape.x, tape.gates, tape.h
+    U_ru, U_c = sequence.stack(weights, "U", "ru"), weights["U_c"]
+    layout = layout_of(x, U_c)
+    loop = device.backward_loop if launches(library) else functools.partial(backward_loop, layout)
     dU_ru, dU_c, db_c = xp.zeros_like(U_ru), xp.zeros_like(U_c), xp.zeros_like(weights["b_c"])
+    U_ru, U_c = layout.factor_back(U_ru), layout.factor_back(U_c)
     inputs = sequence.InputGradients(sequence.stack(weights, "W", "ruc"), x)
-    steps, chunks = sequence.chunks(c)
-    g = sequence.last_cotangent(dh, dh_T)
-    da_chunk = xp.empty((3, steps, *g.shape), g.dtype)
+    steps, chunks = sequence.chunks(dh)
+    g = layout.slabs(sequence.last_cotangent(dh, dh_T))
+    da_chunk = layout.chunk(3, steps, g)
     for t in chunks:
         h_prev = h[:-1][t]
         keep = 1 - u[t]
@@ -106,56 +110,65 @@ def backward(
         F_r = 1 - r[t]
         F_r *= s  # [bp:gru1/3] [bp:gru1/4]
         da = da_chunk[:, : len(keep)]
-        loop(g, dh[t], da, (F_u, F_c, F_r), r[t], keep, U_ru, U_c)
-        dU_ru += sequence.recurrent_gradients(da[:2], h_prev)  # [bp:gru1/5]
-        dU_c += sequence.recurrent_gradients(da[2], s)  # [bp:gru1/2]
+        loop(g, layout.slabs(dh[t]), da, (F_u, F_c, F_r), r[t], keep, U_ru, U_c)
         if not sequence.bias_before(cell.activation):
-            db_c += sequence.inside_bias_gradient(c[t], da[2])  # [bp:gru1/2]
+            db_c += layout.sum_to_bias(sequence.inside_bias_gradient(c[t], da[2]))  # [bp:gru1/2]
+        da = layout.gathered(da)
+        dU_ru += sequence.recurrent_gradients(da[:2], layout.gathered(h_prev))  # [bp:gru1/5]
+        dU_c += sequence.recurrent_gradients(da[2], layout.gathered(s))  # [bp:gru1/2]
         inputs.add(t, da)  # [bp:bptt/W]
     dW, db = inputs.sums()
     dweights = sequence.unstack("W", "ruc", dW) | sequence.unstack("U", "ru", dU_ru) | sequence.unstack("b", "ruc", db)
     dweights["U_c"] = dU_c
     if not sequence.bias_before(cell.activation):
         dweights["b_c"] = db_c
-    return SequenceGradients(dweights, inputs.dx, g)
+    return SequenceGradients(dweights, inputs.dx, layout.rows(g))
 
 
 def backward_loop(
-    g: Array, dh: Array, da: Array, F: tuple[Array, ...], r: Array, keep: Array, U_ru: Array, U_c: Array
+    layout: Rows,
+    g: Array,
+    dh: Array,
+    da: Array,
+    F: tuple[Array, ...],
+    r: Array,
+    keep: Array,
+    U_ru: Array,
+    U_c: Array,
 ) -> None:
     """Back through a chunk of time.
 
     Parameters
     ----------
-    g : Array (B, n)
+    layout : Rows
+        What a slab is.
+    g : Array (slab)
         All of dL/dh at the chunk's end, without dh's; carried on in place.
-    dh : Array (steps, B, n)
+    dh : Array (steps, slab)
         The loss's own gradient.
-    da : Array (3, steps, B, n)
+    da : Array (3, steps, slab)
         Of r, u, c; written to.
-    F : tuple of Array (steps, B, n)
+    F : tuple of Array (steps, slab)
         The factors of u, c, r.
-    r : Array (steps, B, n)
+    r : Array (steps, slab)
         The reset gate.
-    keep : Array (steps, B, n)
+    keep : Array (steps, slab)
         1 - u.
-    U_ru : Array (2, n, n)
-        U_r and U_u.
-    U_c : Array (n, n)
-        The weight.
+    U_ru, U_c : Array
+        The layout's factors, for the way back, of U_r and U_u, and of U_c.
     """
     xp = xp_of(g)
-    ds, Uda = xp.empty_like(g), xp.empty_like(da[:2, 0])
+    ds, pulled = xp.empty_like(g), xp.empty_like(g)
+    back_ru, back_c = layout.product_back(U_ru, da[:2, 0]), layout.product_back(U_c, g)
     by_step = zip(dh, da.swapaxes(0, 1), *F, r, keep, strict=True)
     for dh_t, da_t, F_u, F_c, F_r, r_t, keep_t in reversed(list(by_step)):
         xp.add(g, dh_t, out=g)  # [bp:bptt/g]
         xp.multiply(g, F_u, out=da_t[1])  # [bp:gru1/1] [bp:gru1/4]
         xp.multiply(g, F_c, out=da_t[2])  # [bp:gru1/1] [bp:gru1/2]
-        xp.matmul(da_t[2], U_c, out=ds)  # [bp:gru1/2]
+        back_c(da_t[2], ds)  # [bp:gru1/2]
         xp.multiply(ds, F_r, out=da_t[0])  # [bp:gru1/3] [bp:gru1/4]
-        xp.matmul(da_t[:2], U_ru, out=Uda)  # [bp:gru1/5]
+        back_ru(da_t[:2], pulled)  # [bp:gru1/5]
         xp.multiply(g, keep_t, out=g)  # [bp:gru1/1]
         xp.multiply(ds, r_t, out=ds)  # [bp:gru1/3]
         xp.add(g, ds, out=g)  # [bp:gru1/3]
-        xp.add(g, Uda[0], out=g)  # [bp:gru1/5]
-        xp.add(g, Uda[1], out=g)  # [bp:gru1/5]
+        xp.add(g, pulled, out=g)  # [bp:gru1/5]

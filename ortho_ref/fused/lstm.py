@@ -18,12 +18,15 @@ Backward, dh and dc = all of dL/dh_t and dL/dc_t; F are factors formed chunk by 
     dW, db, dx                                             [bp:bptt/W]
 """
 
+import functools
+
 from ortho_ref.backend import Array, library_of, xp_of
 from ortho_ref.cells.cell import Weights
 from ortho_ref.cells.lstm import LSTM
 from ortho_ref.fused import sequence
 from ortho_ref.fused.kernels import launches
 from ortho_ref.fused.kernels import lstm as device
+from ortho_ref.fused.layout import Rows, layout_of
 from ortho_ref.fused.sequence import Tape
 from ortho_ref.scan import SequenceGradients
 
@@ -35,36 +38,38 @@ def forward(cell: LSTM, weights: Weights, x: Array, h0: Pair | None = None) -> t
     """States (h, c), each (T+1, B, n), and the tape; see `fused.forward`."""
     h0, c0 = (None, None) if h0 is None else h0
     library = library_of(x, h0, c0, *weights.values())
-    W, b = (sequence.stack(weights, kind, GATES, negated=3) for kind in "Wb")
-    U = sequence.transposed(sequence.stack(weights, "U", GATES, negated=3))
-    P = sequence.input_products(W, b, x)  # [bp:bptt/W]
-    h, c = sequence.initial_state(x, U, h0), sequence.initial_state(x, U, c0)
+    W, b, U = (sequence.stack(weights, kind, GATES, negated=3) for kind in "WbU")
+    layout = layout_of(x, U)
+    P = layout.input_products(W, b, x)  # [bp:bptt/W]
+    h, c = layout.initial_state(x, U, h0), layout.initial_state(x, U, c0)
     y = library.xp.empty_like(P[0])
-    loop = device.forward_loop if launches(library) else forward_loop
+    loop = device.forward_loop if launches(library) else functools.partial(forward_loop, layout)
     with sequence.overflow():
-        loop(h, c, y, P, U)
-    return (h, c), Tape(x, P, h, c, y)
+        loop(h, c, y, P, layout.factor(U))
+    h = layout.rows(h)
+    return (h, layout.rows(c)), Tape(x, P, h, c, y)
 
 
-def forward_loop(h: Array, c: Array, y: Array, P: Array, U: Array) -> None:
+def forward_loop(layout: Rows, h: Array, c: Array, y: Array, P: Array, U: Array) -> None:
     """Over time: h[1:] and c[1:] from h[0] and c[0], y, and o, i, f, g in place of their P.
 
     Parameters
     ----------
-    h, c : Array (T+1, B, n)
+    layout : Rows
+        What a slab is.
+    h, c : Array (T+1, slab)
         Written to.
-    y : Array (T, B, n)
+    y : Array (T, slab)
         tanh(c); written to.
-    P : Array (4, T, B, n)
+    P : Array (4, T, slab)
         W x + b of o, i, f, times -1, and of g. Written over.
-    U : Array (4, n, n)
-        The transposes of -U of o, i, f, and of U of g.
+    U : Array
+        The layout's factor of -U of o, i, f, and U of g.
     """
     xp = xp_of(h)
-    Uh, ig, sigmoid = xp.empty_like(P[:, 0]), xp.empty_like(P[0, 0]), sequence.sigmoid_in_place(P)
+    add_U, ig, sigmoid = layout.product(U, P[:, 0]), xp.empty_like(P[0, 0]), sequence.sigmoid_in_place(P)
     for h_prev, c_prev, h_t, c_t, y_t, gates in zip(h[:-1], c[:-1], h[1:], c[1:], y, P.swapaxes(0, 1), strict=True):
-        xp.matmul(h_prev, U, out=Uh)  # [bp:lstm/o] [bp:lstm/i] [bp:lstm/f] [bp:lstm/g]
-        xp.add(gates, Uh, out=gates)  # [bp:lstm/o] [bp:lstm/i] [bp:lstm/f] [bp:lstm/g]
+        add_U(h_prev, gates)  # [bp:lstm/o] [bp:lstm/i] [bp:lstm/f] [bp:lstm/g]
         o, i, f, g = gates
         sigmoid(gates[:3])  # [bp:lstm/o] [bp:lstm/i] [bp:lstm/f]
         xp.tanh(g, out=g)  # [bp:lstm/g]
@@ -79,17 +84,19 @@ def backward(cell: LSTM, weights: Weights, tape: Tape, dh: Array, dh_T: Pair | N
     """Gradients over the sequence; see `fused.backward`."""
     dh_last, dc_last = (None, None) if dh_T is None else dh_T
     library = library_of(dh, dh_last, dc_last, *weights.values())
-    xp, loop = library.xp, device.backward_loop if launches(library) else backward_loop
     x, (o, i, f, g), h, c, y = tape.x, tape.gates, tape.h, tape.c, tape.y
     U = sequence.stack(weights, "U", GATES)
-    dU = xp.zeros_like(U)
+    xp, layout = library.xp, layout_of(x, U)
+    loop = device.backward_loop if launches(library) else functools.partial(backward_loop, layout)
+    dU, U_back = xp.zeros_like(U), layout.factor_back(U)
     inputs = sequence.InputGradients(sequence.stack(weights, "W", GATES), x)
-    steps, chunks = sequence.chunks(y)
-    dh_t, dc_t = sequence.last_cotangent(dh, dh_last), sequence.last_cotangent(dh, dc_last)
-    da_chunk = xp.empty((4, steps, *dh_t.shape), dh_t.dtype)
+    steps, chunks = sequence.chunks(h[1:])
+    dh_t, dc_t = (layout.slabs(sequence.last_cotangent(dh, last)) for last in (dh_last, dc_last))
+    da_chunk = layout.chunk(4, steps, dh_t)
     for t in chunks:
         F_o = 1 - o[t]
-        F_o *= h[1:][t]  # h = o * y  [bp:lstm/1] [bp:lstm/4]
+        F_o *= o[t]
+        F_o *= y[t]  # [bp:lstm/1] [bp:lstm/4]
         F_y = y[t] * y[t]
         xp.subtract(1, F_y, out=F_y)
         F_y *= o[t]  # [bp:lstm/1]
@@ -102,42 +109,54 @@ def backward(cell: LSTM, weights: Weights, tape: Tape, dh: Array, dh_T: Pair | N
         xp.subtract(1, F[2], out=F[2])
         F[2] *= i[t]  # [bp:lstm/2] [bp:lstm/4]
         da = da_chunk[:, : len(F_o)]
-        loop(dh_t, dc_t, dh[t], da, F, F_o, F_y, f[t], U)
+        loop(dh_t, dc_t, layout.slabs(dh[t]), da, F, F_o, F_y, f[t], U_back)
+        da = layout.gathered(da)
         dU += sequence.recurrent_gradients(da, h[:-1][t])  # [bp:lstm/5]
         inputs.add(t, da)  # [bp:bptt/W]
     dW, db = inputs.sums()
     dweights: Weights = {}
     for kind, stacked in (("W", dW), ("U", dU), ("b", db)):
         dweights |= sequence.unstack(kind, GATES, stacked)
-    return SequenceGradients(dweights, inputs.dx, (dh_t, dc_t))
+    return SequenceGradients(dweights, inputs.dx, (layout.rows(dh_t), layout.rows(dc_t)))
 
 
 def backward_loop(
-    dh_t: Array, dc_t: Array, dh: Array, da: Array, F: Array, F_o: Array, F_y: Array, f: Array, U: Array
+    layout: Rows,
+    dh_t: Array,
+    dc_t: Array,
+    dh: Array,
+    da: Array,
+    F: Array,
+    F_o: Array,
+    F_y: Array,
+    f: Array,
+    U: Array,
 ) -> None:
     """Back through a chunk of time.
 
     Parameters
     ----------
-    dh_t : Array (B, n)
+    layout : Rows
+        What a slab is.
+    dh_t : Array (slab)
         All of dL/dh at the chunk's end, without dh's; carried on in place.
-    dc_t : Array (B, n)
+    dc_t : Array (slab)
         All of dL/dc there but what comes through h; carried on in place.
-    dh : Array (steps, B, n)
+    dh : Array (steps, slab)
         The loss's own gradient.
-    da : Array (4, steps, B, n)
+    da : Array (4, steps, slab)
         Of o, i, f, g; written to.
-    F : Array (3, steps, B, n)
+    F : Array (3, steps, slab)
         The factors of i, f, g.
-    F_o, F_y : Array (steps, B, n)
+    F_o, F_y : Array (steps, slab)
         The factors of o and of y.
-    f : Array (steps, B, n)
+    f : Array (steps, slab)
         The forget gate.
-    U : Array (4, n, n)
-        U of o, i, f, g.
+    U : Array
+        The layout's factor, for the way back, of U of o, i, f, g.
     """
     xp = xp_of(dh_t)
-    dy, Uda = xp.empty_like(dh_t), xp.empty_like(da[:, 0])
+    dy, back = xp.empty_like(dh_t), layout.product_back(U, da[:, 0])
     by_step = zip(dh, da.swapaxes(0, 1), F_o, F_y, F.swapaxes(0, 1), f, strict=True)
     for dh_own, da_t, F_o_t, F_y_t, F_t, f_t in reversed(list(by_step)):
         xp.add(dh_t, dh_own, out=dh_t)  # [bp:bptt/g]
@@ -146,5 +165,4 @@ def backward_loop(
         xp.add(dc_t, dy, out=dc_t)  # [bp:lstm/1]
         xp.multiply(dc_t, F_t, out=da_t[1:])  # [bp:lstm/2] [bp:lstm/4]
         xp.multiply(dc_t, f_t, out=dc_t)  # [bp:lstm/3]
-        xp.matmul(da_t, U, out=Uda)  # [bp:lstm/5]
-        xp.sum(Uda, axis=0, out=dh_t)  # [bp:lstm/5]
+        back(da_t, dh_t)  # [bp:lstm/5]

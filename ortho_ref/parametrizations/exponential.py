@@ -55,12 +55,17 @@ def henaff_A(rng: np.random.Generator, n: int, dtype: DTypeLike) -> Array:
     return A
 
 
-#: Degree of the approximant -> ||A||_1 up to which its backward error, as that of its derivative, is below half a unit
-#: in the last place of float64 and float32 (Al-Mohy and Higham 2009, table 6.1), and the coefficients of its numerator.
+#: Degree of the Pade approximant -> the coefficients of its numerator.
 _PADE = {
-    3: (0.0108, 0.308, (120.0, 60.0, 12.0, 1.0)),
-    5: (0.199, 1.48, (30240.0, 15120.0, 3360.0, 420.0, 30.0, 1.0)),
-    7: (0.783, 3.24, (17297280.0, 8648640.0, 1995840.0, 277200.0, 25200.0, 1512.0, 56.0, 1.0)),
+    3: (120.0, 60.0, 12.0, 1.0),
+    5: (30240.0, 15120.0, 3360.0, 420.0, 30.0, 1.0),
+    7: (17297280.0, 8648640.0, 1995840.0, 277200.0, 25200.0, 1512.0, 56.0, 1.0),
+}
+#: Degree -> ||A||_1 up to which its backward error, and its derivative's, is below half a unit in the last place
+#: (Al-Mohy and Higham 2009, table 6.1, for float64).
+_BOUNDS = {
+    np.dtype(np.float32): {3: 0.308, 5: 1.48, 7: 3.24},
+    np.dtype(np.float64): {3: 0.0108, 5: 0.199, 7: 0.783},
 }
 
 
@@ -84,11 +89,10 @@ def exponential_derivative(A: Array, E: Array) -> Array:
     Al-Mohy and Higham 2009, algorithm 6.4, up to degree 7.
     """
     xp, linalg = xp_of(A, E), library_of(A, E).linalg
-    norm, single = float(to_host(abs(A).sum(axis=0).max())), A.real.dtype == np.float32
-    allowed = {degree: form[1 if single else 0] for degree, form in _PADE.items()}
-    degree = next((degree for degree, most in allowed.items() if norm <= most), 7)
-    halvings = max(0, math.frexp(norm / allowed[degree])[1]) if norm > allowed[degree] else 0
-    A, E, c = A * 0.5**halvings, E * 0.5**halvings, _PADE[degree][-1]  # [bp:expm/halved]
+    norm, bounds = float(to_host(abs(A).sum(axis=0).max())), _BOUNDS[A.real.dtype]
+    degree = next((degree for degree, most in bounds.items() if norm <= most), max(bounds))
+    halvings = max(0, math.frexp(norm / bounds[degree])[1])
+    A, E, c = A * 0.5**halvings, E * 0.5**halvings, _PADE[degree]  # [bp:expm/halved]
     A2 = A @ A
     P, dP = [xp.eye(len(A), dtype=A.dtype), A2], [xp.zeros_like(E), A @ E + E @ A]
     for _ in range(2, degree // 2 + 1):  # P[k] = A^2k, and its derivative

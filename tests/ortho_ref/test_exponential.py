@@ -14,7 +14,7 @@ from gradients.problem import relative_error
 from ortho_ref.backend import to_device, to_host
 from ortho_ref.parametrizations import Exponential
 from ortho_ref.parametrizations.cayley import initial_A
-from ortho_ref.parametrizations.exponential import _PADE, exponential_derivative, henaff_A
+from ortho_ref.parametrizations.exponential import _BOUNDS, _PADE, exponential_derivative, henaff_A
 from tests.ortho_ref.maps import one, problems, pulled_back, rebuilt
 
 
@@ -73,14 +73,14 @@ def test_derivative(device, seed, n, norm):
 def test_every_degree_is_exact_to_its_bound(degree, place, dtype, allowed):
     """bp:expm/pade: for 1 x 1 matrices exp(a) is its own derivative; at its bound, and where the next one begins, no
     degree is off by more than rounding."""
-    a = np.array([[place * _PADE[degree][0 if dtype == "float64" else 1]]], dtype)
+    a = np.array([[place * _BOUNDS[np.dtype(dtype)][degree]]], dtype)
     ours = exponential_derivative(a, np.ones_like(a)).astype(np.float64)
     assert abs(ours / np.exp(a.astype(np.float64)) - 1) < allowed
 
 
 def test_the_degrees_coefficients_are_pade_s():
     """bp:expm/pade: c_j = (2m - j)! m! / ((2m)! (m - j)! j!), times what makes the last one 1."""
-    for m, (_, _, coefficients) in _PADE.items():
+    for m, coefficients in _PADE.items():
         c = [
             Fraction(math.factorial(2 * m - j), math.factorial(2 * m) * math.factorial(m - j) * math.factorial(j))
             for j in range(m + 1)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import assume, example, given, settings
+from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 from gradients.checks import cells
@@ -13,7 +13,7 @@ from gradients.problem import Problem, largest_error, random_problem, relative_e
 from ortho_ref import backend, fused, scan
 from ortho_ref.backend import to_device, to_host
 from ortho_ref.cells import LSTM, Elman, FastRNN, GRUResetAfter, GRUResetBefore
-from ortho_ref.fused import sequence
+from ortho_ref.fused import layout, sequence
 from ortho_ref.recurrent import Recurrent
 
 CELLS = {name: cell for name, cell in cells().items() if fused.has_form(cell)}
@@ -44,6 +44,68 @@ def test_equals_scan(device, name, seed, T, B, m, n, tokens):
     """Any shape, vectors and tokens, nonzero h0, upstream at every step and at the last."""
     rng = np.random.default_rng(seed)
     assert_same(random_problem(CELLS[name], rng, T=T, B=B, m=m, n=n, tokens=tokens).on(device))
+
+
+@pytest.fixture
+def columns(monkeypatch):
+    """Every size by columns."""
+    monkeypatch.setattr(layout, "COLUMNS", {np.dtype(kind): (1, 10**6) for kind in ("f4", "f8")})
+
+
+#: The cells that have both layouts.
+IN_COLUMNS = [name for name, cell in CELLS.items() if isinstance(cell, GRUResetBefore | LSTM)]
+
+
+@pytest.mark.parametrize("name", IN_COLUMNS)
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@example(seed=0, T=1, B=1, m=1, n=1, tokens=False)
+@example(seed=0, T=1, B=4, m=3, n=5, tokens=True)
+@example(seed=0, T=6, B=1, m=3, n=1, tokens=False)
+@given(seed=st.integers(0, 2**32 - 1), tokens=st.booleans(), **sizes)
+def test_equals_scan_by_columns(columns, name, seed, T, B, m, n, tokens):
+    """The layout of large weights, at any size."""
+    rng = np.random.default_rng(seed)
+    problem = random_problem(CELLS[name], rng, T=T, B=B, m=m, n=n, tokens=tokens)
+    U = next(value for weight, value in problem.weights.items() if weight.startswith("U"))
+    assert isinstance(layout.layout_of(problem.x, U), layout.Columns)
+    assert_same(problem)
+
+
+@pytest.mark.parametrize("name", IN_COLUMNS)
+@pytest.mark.parametrize("tokens", [False, True])
+def test_equals_scan_by_columns_however_time_is_cut(monkeypatch, columns, name, tokens):
+    """Chunks of several steps, with a shorter one left over; what comes out is by rows, in one piece."""
+    monkeypatch.setattr(sequence, "_CHUNK_ROWS", 10)
+    problem = random_problem(CELLS[name], np.random.default_rng(5), T=8, B=3, tokens=tokens)
+    assert_same(problem)
+    h, _ = fused.forward(problem.cell, problem.weights, problem.x, problem.h0)
+    for part in h if isinstance(h, tuple) else (h,):
+        assert part.shape[:2] == (9, 3)
+        assert part.flags.c_contiguous
+
+
+def test_which_size_has_which_layout(device):
+    """By columns: float32 on the host, 400 units or more, 64 sequences or fewer."""
+    for B, n, dtype, columns in (
+        (64, 400, "f4", True),
+        (65, 400, "f4", False),
+        (64, 399, "f4", False),
+        (64, 400, "f8", False),
+        (1, 1000, "f4", True),
+    ):
+        x, U = to_device((np.zeros((1, B, 1), dtype), np.broadcast_to(np.zeros((), dtype), (n, n))), device)
+        assert type(layout.layout_of(x, U)) is (layout.Columns if columns and device == "cpu" else layout.Rows)
+
+
+@pytest.mark.parametrize("name", ["GRUResetBefore tanh", "LSTM"])
+def test_the_layouts_agree_at_a_size_that_has_columns(monkeypatch, name):
+    """n = 400, float32: the same results as by rows, to rounding."""
+    p = random_problem(CELLS[name], np.random.default_rng(3), T=3, B=4, m=5, n=400)
+    problem = Problem(p.cell, *single((p.weights, p.x, p.h0, p.dh, p.dh_T)))
+    by_columns = problem.gradients(fused)
+    monkeypatch.setattr(layout, "COLUMNS", {})
+    error, which = largest_error(by_columns, problem.gradients(fused))
+    assert 0 < error < 1e-4, which
 
 
 @pytest.mark.parametrize("name", CELLS)
