@@ -69,6 +69,27 @@ _BOUNDS = {
 }
 
 
+def exponential(A: Array) -> Array:
+    """The matrix exponential: a Pade approximant where one is exact to rounding without squarings, else the library's.
+
+    Parameters
+    ----------
+    A : Array (n, n)
+        Real or complex.
+
+    Returns
+    -------
+    Array (n, n)
+        Of A's precision.
+    """
+    linalg, (degree, halvings) = library_of(A).linalg, _degree(A)
+    if halvings:
+        return linalg.expm(A)  # [sgornn:2-alt]
+    odd, even = _halves(A, _even_powers(A, degree), degree)
+    factors = linalg.lu_factor(even - odd, check_finite=False)
+    return linalg.lu_solve(factors, even + odd, check_finite=False)  # [sgornn:2-alt] [bp:expm/pade]
+
+
 def exponential_derivative(A: Array, E: Array) -> Array:
     """Derivative of the matrix exponential, by the derivative of a Pade approximant, scaled and squared.
 
@@ -88,20 +109,14 @@ def exponential_derivative(A: Array, E: Array) -> Array:
     ----------
     Al-Mohy and Higham 2009, algorithm 6.4, up to degree 7.
     """
-    xp, linalg = xp_of(A, E), library_of(A, E).linalg
-    norm, bounds = float(to_host(abs(A).sum(axis=0).max())), _BOUNDS[A.real.dtype]
-    degree = next((degree for degree, most in bounds.items() if norm <= most), max(bounds))
-    halvings = max(0, math.frexp(norm / bounds[degree])[1])
+    xp, linalg, (degree, halvings) = xp_of(A, E), library_of(A, E).linalg, _degree(A)
     A, E, c = A * 0.5**halvings, E * 0.5**halvings, _PADE[degree]  # [bp:expm/halved]
-    A2 = A @ A
-    P, dP = [xp.eye(len(A), dtype=A.dtype), A2], [xp.zeros_like(E), A @ E + E @ A]
-    for _ in range(2, degree // 2 + 1):  # P[k] = A^2k, and its derivative
-        dP.append(A2 @ dP[-1] + dP[1] @ P[-1])
-        P.append(A2 @ P[-1])
-    odd, d_odd = _combined(c[1::2], P), _combined(c[1::2], dP)
-    even, d_even = _combined(c[::2], P), _combined(c[::2], dP)
-    d_odd = A @ d_odd + E @ odd
-    odd = A @ odd
+    P = _even_powers(A, degree)
+    dP = [xp.zeros_like(E), A @ E + E @ A]
+    for power in P[1:-1]:
+        dP.append(P[1] @ dP[-1] + dP[1] @ power)
+    odd, even = _halves(A, P, degree)
+    d_odd, d_even = A @ _combined(c[1::2], dP) + E @ _combined(c[1::2], P), _combined(c[::2], dP)
     factors = linalg.lu_factor(even - odd, check_finite=False)
     X = linalg.lu_solve(factors, even + odd, check_finite=False)  # [bp:expm/pade]
     L = linalg.lu_solve(factors, d_even + d_odd + (d_odd - d_even) @ X, check_finite=False)  # [bp:expm/pade-derivative]
@@ -110,6 +125,27 @@ def exponential_derivative(A: Array, E: Array) -> Array:
         if k < halvings - 1:
             X = X @ X  # [bp:expm/squared]
     return L
+
+
+def _degree(A: Array) -> tuple[int, int]:
+    """The smallest degree that serves A, and how often A is halved before."""
+    norm, bounds = float(to_host(abs(A).sum(axis=0).max())), _BOUNDS[A.real.dtype]
+    degree = next((degree for degree, most in bounds.items() if norm <= most), max(bounds))
+    return degree, max(0, math.frexp(norm / bounds[degree])[1])
+
+
+def _even_powers(A: Array, degree: int) -> list[Array]:
+    """I, A^2, A^4 ... below the degree."""
+    powers = [xp_of(A).eye(len(A), dtype=A.dtype), A @ A]
+    while 2 * len(powers) < degree:
+        powers.append(powers[1] @ powers[-1])
+    return powers
+
+
+def _halves(A: Array, P: list[Array], degree: int) -> tuple[Array, Array]:
+    """The odd and the even half of the numerator, from the even powers."""
+    c = _PADE[degree]
+    return A @ _combined(c[1::2], P), _combined(c[::2], P)
 
 
 def _combined(coefficients: Sequence[float], powers: list[Array]) -> Array:
@@ -158,7 +194,7 @@ class Exponential(Parametrization):
         A = params["A"]
         check_skew("A", A, buffers["U"].shape[0])
         with np.errstate(all="ignore"):  # what overflows is told below
-            U = library_of(A).linalg.expm(A)  # [sgornn:2-alt]
+            U = exponential(A)  # [sgornn:2-alt]
         check_orthogonal("A", A, U)
         return {**buffers, "U": U}
 

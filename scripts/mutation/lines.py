@@ -165,37 +165,48 @@ class Lines:
         """The tests that a mutant on this line may fail.
 
         Those that execute its statement; of a line that runs on import, those that execute anything of what it is in:
-        the function that it heads, else the class, else the file.
+        the function that it heads, else the class, else the file; and the file's own tests, which may only read it.
         """
         spans = sorted(_spans(ast.parse(source), line), key=lambda span: span[1] - span[0])
         if (file, line) not in self._imported:
             return self._of(file, [line]) or self._of(file, range(spans[0][0], spans[0][1] + 1))
+        own = {test for test in self.seconds if is_own(test, file) and test not in self.failed}
         for first, last in spans:
             later = [one for one in range(first, last + 1) if (file, one) not in self._imported]
             if self._of(file, later):
-                return self._of(file, range(first, last + 1))
-        return self._of(file, [line])
+                return own | self._of(file, range(first, last + 1))
+        return own | self._of(file, [line])
 
     def _of(self, file: str, lines: Iterable[int]) -> set[str]:
         executed = self._lines.get(file, {})
         tests = {test for line in lines for test in executed.get(line, ())}
         return {t for t in tests if t in self.seconds and t not in self.failed and not t.startswith(OF_THE_TEXT)}
 
-    def in_order(self, tests: Iterable[str], budget: float) -> tuple[list[tuple[str, float]], bool]:
-        """Tests with their seconds: the quickest of each function first, within a budget; whether any is left out."""
+    def in_order(self, file: str, tests: Iterable[str], budget: float) -> tuple[list[tuple[str, float]], bool]:
+        """Tests with their seconds, within a budget; whether any is left out.
+
+        Of each function the quickest first, of these the tests of the file's own first.
+        """
         by_function: dict[str, list[str]] = {}
         for test in sorted(tests, key=lambda test: (self.seconds[test], test)):
             by_function.setdefault(test.partition("[")[0], []).append(test)
         turns = sorted(
-            ((number, self.seconds[test], test) for own in by_function.values() for number, test in enumerate(own)),
+            (number, not is_own(test, file), self.seconds[test], test)
+            for own in by_function.values()
+            for number, test in enumerate(own)
         )
         chosen: list[tuple[str, float]] = []
         total = 0.0
-        for _, seconds, test in turns:
+        for _, _, seconds, test in turns:
             if total + seconds <= budget or not chosen:
                 chosen.append((test, seconds))
                 total += seconds
         return chosen, len(chosen) < len(turns)
+
+
+def is_own(test: str, file: str) -> bool:
+    """Whether a test is of the test file that has the name of a file, test_NAME.py."""
+    return test.split("::")[0].endswith(f"/test_{file.rpartition('/')[2]}")
 
 
 def _tests_of(context: str, shared: dict[str, list[str]]) -> list[str]:

@@ -131,7 +131,7 @@ class Session:
     def _control(self, server: Server) -> None:
         """ValueError where the tests do not pass without a mutant."""
         good = set(self.lines.seconds) - self.lines.failed
-        outcome = server.cold(None, first_of_each(self.lines.in_order(good, CONTROL)[0]))
+        outcome = server.cold(None, first_of_each(self.lines.in_order("", good, CONTROL)[0]))
         if outcome.outcome != "survived":
             raise ValueError(f"{outcome.by} does not pass in the copy of the tree as it is")
 
@@ -142,7 +142,7 @@ class Session:
         """
         place = mutant.place
         able, budget = self._tests_of(mutant, listed)
-        tests, left_out = self.lines.in_order(able, budget)
+        tests, left_out = self.lines.in_order(place.file, able, budget)
         how = "no test"
         outcome = Outcome("survived", "", 0.0)
         if tests:

@@ -11,6 +11,7 @@ pytest.importorskip("cosmic_ray", reason="cosmic-ray is not installed: `make mut
 from scripts import mutants
 from scripts.mutation import folders, reasons, session, trial
 from scripts.mutation.folders import FOLDERS, files_of
+from scripts.mutation.lines import Lines
 from scripts.mutation.mutants import make, places
 from scripts.mutation.score import rows
 from tests.scripts.runs import ROOT, call
@@ -162,6 +163,18 @@ def test_what_is_killed_and_what_survives(tree, tmp_path):
     code, _, err = call(mutants.main, *arguments)
     assert code == 2
     assert "is listed as equivalent, but tests/test_tiny.py::test_never kills it" in err
+
+
+def test_a_files_own_tests_come_first_and_see_its_constants(tmp_path):
+    """Of a line that runs on import they are tried though they execute nothing of the file; then the quickest."""
+    own, other, slow = (f"tests/a/test_{name}" for name in ("one.py::test_reads", "two.py::test_a", "two.py::test_b"))
+    lines = Lines(tmp_path, tmp_path)
+    lines.seconds = {own: 2.0, other: 0.1, slow: 1.0, "tests/test_someone.py::test_c": 0.1}
+    assert lines.for_line("pack/one.py", "LIMIT = 3\n", 1) == set()
+    lines._imported.add(("pack/one.py", 1))
+    assert lines.for_line("pack/one.py", "LIMIT = 3\n", 1) == {own}
+    assert lines.in_order("pack/one.py", {own, other, slow}, 60) == ([(own, 2.0), (other, 0.1), (slow, 1.0)], False)
+    assert lines.in_order("pack/one.py", {own, other, slow}, 2.5) == ([(own, 2.0), (other, 0.1)], True)
 
 
 def test_bad_input(tree):
