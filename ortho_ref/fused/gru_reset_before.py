@@ -42,11 +42,11 @@ def forward(cell: GRUResetBefore, weights: Weights, x: Array, h0: Array | None =
         b[2] = 0
     U_ru, U_c = sequence.stack(weights, "U", "ru", negated=2), weights["U_c"]
     layout = layout_of(x, U_c)
-    P = layout.input_products(W, b, x)  # [bp:bptt/W]
-    h = layout.initial_state(x, U_c, h0)
+    h, P = layout.begin(W, b, x, h0)  # [bp:bptt/W]
+    factors = layout.factor(U_ru, W[:2], b[:2]), layout.factor(U_c, W[2], b[2])
     loop = device.forward_loop if launches(library) else functools.partial(forward_loop, layout)
     with sequence.overflow():
-        loop(cell.activation, h, P, layout.factor(U_ru), layout.factor(U_c), weights["b_c"])
+        loop(cell.activation, h, P, *factors, weights["b_c"])
     return layout.rows(h), Tape(x, P, h, None, None)
 
 

@@ -3,12 +3,15 @@
 A slab is one gate, or one state, of one time step.
     Rows      slabs (B, n): a product for each gate, (B, n) @ (G, n, n), and their sum on the way back
     Columns   slabs (n, B): one product for all gates, (G n, n) @ (n, B); that of the way back is the sum as well
+    Inside    columns, and x and 1 beside the state, so that this product has W x + b in it
 
 Columns are for large weights and few sequences, where OpenBLAS spends more on packing the weights than on a product by
-rows.  Which layout a size gets is written down below and never measured: the same size gives the same bits.  Lines that
-are element-wise take slabs of either kind; what the world outside sees is by rows.
+rows; x inside is for small sizes, where calls are what costs.  Which layout a size gets is written down below and never
+measured: the same size gives the same bits.  Lines that are element-wise take slabs of either kind; what the world
+outside sees is by rows.
 """
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -41,20 +44,31 @@ class Rows:
         """The sum of (steps, slab) over time and batch: (n,)."""
         return slabs.sum(axis=(0, 1))
 
-    def input_products(self, W: Array, b: Array, x: Array) -> Array:
-        """W x + b as slabs (G, T, slab), as `sequence.input_products`."""
-        return sequence.input_products(W, b, x)
+    def begin(self, W: Array, b: Array, x: Array, h0: State | None) -> tuple[Array, Array]:
+        """The states h (T+1, slab) to write to, h[0] being h0 or zeros, and P (G, T, slab), where products add U h."""
+        return self.initial_state(x, W, h0), sequence.input_products(W, b, x)  # [bp:bptt/W]
 
-    def initial_state(self, x: Array, U: Array, h0: State | None) -> Array:
-        """The array (T+1, slab) that the states are written to, as `sequence.initial_state`."""
-        return sequence.initial_state(x, U, h0)
+    def reads(self, h: Array) -> Array:
+        """What `product` is given of each h_{t-1}: (T, slab), or more than a slab."""
+        return h[:-1]
+
+    def initial_state(self, x: Array, W: Array, h0: State | None) -> Array:
+        """States (T+1, slab) to write to, the first being h0 or zeros; W (G, n, m) tells n and the precision."""
+        xp, B = xp_of(x, W, h0), x.shape[1]
+        h = xp.empty((len(x) + 1, *self.shape(B, W.shape[-2])), W.dtype)
+        h[0] = 0 if h0 is None else self.slabs(h0)
+        return h
+
+    def shape(self, B: int, n: int) -> tuple[int, int]:
+        """Of a slab."""
+        return B, n
 
     def chunk(self, G: int, steps: int, like: Array) -> Array:
         """Uninitialised slabs (G, steps, slab), in which those of a step are one block where products want that."""
         return xp_of(like).empty((G, steps, *like.shape), like.dtype)
 
-    def factor(self, U: Array) -> Array:
-        """U (G, n, n), or (n, n), as `product` takes it."""
+    def factor(self, U: Array, W: Array, b: Array) -> Array:
+        """U (G, n, n), or (n, n), as `product` takes it; W and b are those of the same gates."""
         return sequence.transposed(U)
 
     def product(self, U: Array, like: Array) -> Callable[[Array, Array], None]:
@@ -109,7 +123,7 @@ class Columns(Rows):
         """As `Rows`."""
         return slabs.sum(axis=(0, 2))
 
-    def input_products(self, W: Array, b: Array, x: Array) -> Array:
+    def begin(self, W: Array, b: Array, x: Array, h0: State | None) -> tuple[Array, Array]:
         """As `Rows`; the slabs of a step are one block."""
         xp = xp_of(W, b, x)
         (G, n, m), (T, B) = W.shape, x.shape[:2]
@@ -122,22 +136,19 @@ class Columns(Rows):
             columns[:, m] = 1
             W_b = xp.concatenate([W.reshape(G * n, m), b.reshape(G * n, 1)], axis=1)
             P = xp.matmul(W_b, columns)  # [bp:bptt/W]
-        return P.reshape(T, G, n, B).swapaxes(0, 1)
+        return self.initial_state(x, W, h0), P.reshape(T, G, n, B).swapaxes(0, 1)
 
-    def initial_state(self, x: Array, U: Array, h0: State | None) -> Array:
+    def shape(self, B: int, n: int) -> tuple[int, int]:
         """As `Rows`."""
-        (T, B), n = x.shape[:2], U.shape[-1]
-        h = xp_of(x, U, h0).empty((T + 1, n, B), U.dtype)
-        h[0] = 0 if h0 is None else h0.T
-        return h
+        return n, B
 
     def chunk(self, G: int, steps: int, like: Array) -> Array:
         """As `Rows`."""
         return xp_of(like).empty((steps, G, *like.shape), like.dtype).swapaxes(0, 1)
 
-    def factor(self, U: Array) -> Array:
+    def factor(self, U: Array, W: Array, b: Array) -> Array:
         """As `Rows`."""
-        return xp_of(U).ascontiguousarray(U).reshape(-1, U.shape[-1])
+        return _joined(U)
 
     def product(self, U: Array, like: Array) -> Callable[[Array, Array], None]:
         """As `Rows`."""
@@ -152,7 +163,7 @@ class Columns(Rows):
 
     def factor_back(self, U: Array) -> Array:
         """As `Rows`."""
-        return sequence.transposed(self.factor(U))
+        return sequence.transposed(_joined(U))
 
     def product_back(self, U: Array, like: Array) -> Callable[[Array, Array], None]:
         """As `Rows`."""
@@ -162,26 +173,71 @@ class Columns(Rows):
         return lambda da, out: xp.matmul(U, da.reshape(len(U[0]), -1), out=out)
 
 
+class Inside(Columns):
+    """Slabs (n, B), and x and 1 beside the state: one product (G n, n + m + 1) @ (n + m + 1, B) has W x + b in it."""
+
+    def begin(self, W: Array, b: Array, x: Array, h0: State | None) -> tuple[Array, Array]:
+        """As `Rows`, of vectors; P is written over by the products."""
+        (G, n, m), (T, B) = W.shape, x.shape[:2]
+        self._read = xp_of(W, b, x).empty((T + 1, n + m + 1, B), W.dtype)
+        self._read[0, :n] = 0 if h0 is None else h0.T
+        self._read[:-1, n:-1] = x.swapaxes(1, 2)
+        self._read[:, -1] = 1
+        return self._read[:, :n], self.chunk(G, T, self._read[0, :n])
+
+    def reads(self, h: Array) -> Array:
+        """As `Rows`."""
+        return self._read[:-1]
+
+    def factor(self, U: Array, W: Array, b: Array) -> Array:
+        """As `Rows`."""
+        return xp_of(U).concatenate([_joined(U), _joined(W), b.reshape(-1, 1)], axis=1)
+
+    def product(self, U: Array, like: Array) -> Callable[[Array, Array], None]:
+        """The function (read, a): a = U h + W x + b, in place of what a held."""
+        matmul, rows = xp_of(U).matmul, len(U)
+
+        def write(read: Array, a: Array) -> None:
+            matmul(U, read, out=a.reshape(rows, -1))  # [bp:bptt/W]
+
+        return write
+
+
+def _joined(U: Array) -> Array:
+    """(G, n, m) as (G n, m), contiguous."""
+    return xp_of(U).ascontiguousarray(U).reshape(-1, U.shape[-1])
+
+
 #: Precision -> columns from so many units on, and up to so many sequences; of others nothing was measured.
 COLUMNS = {np.dtype(np.float32): (400, 64)}
+#: Precision -> x inside up to so many units, and sequences, where a cell has one product a step.
+INSIDE = {np.dtype(np.float32): (64, 32)}
 
 
-def layout_of(x: Array, U: Array) -> Rows:
+def layout_of(x: Array, U: Array, one_product: bool = False) -> Rows:
     """The layout of a size; on a device it is rows.
 
     Parameters
     ----------
-    x : Array (T, B, ...)
+    x : Array (T, B, m), or integer tokens (T, B)
         Tells B and the device.
     U : Array (..., n, n)
         Tells n and the precision.
+    one_product : bool
+        Whether every U of the cell is applied to h_{t-1}; no unless given.
 
     Returns
     -------
     Rows
-        Or `Columns`.
+        Or `Columns`, or `Inside`.
     """
-    if U.dtype not in COLUMNS or library_of(x).device != "cpu":
+    batch, n = x.shape[1], U.shape[-1]
+    if library_of(x).device != "cpu":
         return Rows()
-    least_units, most_sequences = COLUMNS[U.dtype]
-    return Columns() if U.shape[-1] >= least_units and x.shape[1] <= most_sequences else Rows()
+    least_units, most_sequences = COLUMNS.get(U.dtype, (math.inf, 0))
+    if n >= least_units and batch <= most_sequences:
+        return Columns()
+    most_units, most_sequences = INSIDE.get(U.dtype, (0, 0))
+    if one_product and n <= most_units and batch <= most_sequences and not is_tokens(x):
+        return Inside()
+    return Rows()

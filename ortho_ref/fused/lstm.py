@@ -39,13 +39,13 @@ def forward(cell: LSTM, weights: Weights, x: Array, h0: Pair | None = None) -> t
     h0, c0 = (None, None) if h0 is None else h0
     library = library_of(x, h0, c0, *weights.values())
     W, b, U = (sequence.stack(weights, kind, GATES, negated=3) for kind in "WbU")
-    layout = layout_of(x, U)
-    P = layout.input_products(W, b, x)  # [bp:bptt/W]
-    h, c = layout.initial_state(x, U, h0), layout.initial_state(x, U, c0)
+    layout = layout_of(x, U, one_product=True)
+    h, P = layout.begin(W, b, x, h0)  # [bp:bptt/W]
+    c = layout.initial_state(x, W, c0)
     y = library.xp.empty_like(P[0])
     loop = device.forward_loop if launches(library) else functools.partial(forward_loop, layout)
     with sequence.overflow():
-        loop(h, c, y, P, layout.factor(U))
+        loop(h, c, y, P, layout.factor(U, W, b))
     h = layout.rows(h)
     return (h, layout.rows(c)), Tape(x, P, h, c, y)
 
@@ -68,7 +68,8 @@ def forward_loop(layout: Rows, h: Array, c: Array, y: Array, P: Array, U: Array)
     """
     xp = xp_of(h)
     add_U, ig, sigmoid = layout.product(U, P[:, 0]), xp.empty_like(P[0, 0]), sequence.sigmoid_in_place(P)
-    for h_prev, c_prev, h_t, c_t, y_t, gates in zip(h[:-1], c[:-1], h[1:], c[1:], y, P.swapaxes(0, 1), strict=True):
+    by_step = zip(layout.reads(h), c[:-1], h[1:], c[1:], y, P.swapaxes(0, 1), strict=True)
+    for h_prev, c_prev, h_t, c_t, y_t, gates in by_step:
         add_U(h_prev, gates)  # [bp:lstm/o] [bp:lstm/i] [bp:lstm/f] [bp:lstm/g]
         o, i, f, g = gates
         sigmoid(gates[:3])  # [bp:lstm/o] [bp:lstm/i] [bp:lstm/f]
@@ -86,7 +87,7 @@ def backward(cell: LSTM, weights: Weights, tape: Tape, dh: Array, dh_T: Pair | N
     library = library_of(dh, dh_last, dc_last, *weights.values())
     x, (o, i, f, g), h, c, y = tape.x, tape.gates, tape.h, tape.c, tape.y
     U = sequence.stack(weights, "U", GATES)
-    xp, layout = library.xp, layout_of(x, U)
+    xp, layout = library.xp, layout_of(x, U, one_product=True)
     loop = device.backward_loop if launches(library) else functools.partial(backward_loop, layout)
     dU, U_back = xp.zeros_like(U), layout.factor_back(U)
     inputs = sequence.InputGradients(sequence.stack(weights, "W", GATES), x)

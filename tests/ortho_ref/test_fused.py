@@ -1,11 +1,12 @@
 """`fused` is `scan`, faster: the same states and gradients to 1e-12 in float64."""
 
+import contextlib
 import importlib
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, example, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from gradients.checks import cells
@@ -46,65 +47,80 @@ def test_equals_scan(device, name, seed, T, B, m, n, tokens):
     assert_same(random_problem(CELLS[name], rng, T=T, B=B, m=m, n=n, tokens=tokens).on(device))
 
 
-@pytest.fixture
-def columns(monkeypatch):
-    """Every size by columns."""
-    monkeypatch.setattr(layout, "COLUMNS", {np.dtype(kind): (1, 10**6) for kind in ("f4", "f8")})
+#: The cells that have other layouts than rows, and which.
+LAYOUTS = [(name, "columns") for name, cell in CELLS.items() if isinstance(cell, GRUResetBefore | LSTM)]
+LAYOUTS += [("LSTM", "inside")]
 
 
-#: The cells that have both layouts.
-IN_COLUMNS = [name for name, cell in CELLS.items() if isinstance(cell, GRUResetBefore | LSTM)]
+@contextlib.contextmanager
+def everywhere(kind):
+    """A layout at every size; x inside is of vectors."""
+    both = [np.dtype("f4"), np.dtype("f8")]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(layout, "COLUMNS", dict.fromkeys(both, (1, 10**6)) if kind == "columns" else {})
+        patch.setattr(layout, "INSIDE", dict.fromkeys(both, (10**6, 10**6)) if kind == "inside" else {})
+        yield
 
 
-@pytest.mark.parametrize("name", IN_COLUMNS)
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.parametrize(("name", "kind"), LAYOUTS)
+@settings(max_examples=40)
 @example(seed=0, T=1, B=1, m=1, n=1, tokens=False)
 @example(seed=0, T=1, B=4, m=3, n=5, tokens=True)
 @example(seed=0, T=6, B=1, m=3, n=1, tokens=False)
 @given(seed=st.integers(0, 2**32 - 1), tokens=st.booleans(), **sizes)
-def test_equals_scan_by_columns(columns, name, seed, T, B, m, n, tokens):
-    """The layout of large weights, at any size."""
-    rng = np.random.default_rng(seed)
-    problem = random_problem(CELLS[name], rng, T=T, B=B, m=m, n=n, tokens=tokens)
+def test_equals_scan_in_every_layout(name, kind, seed, T, B, m, n, tokens):
+    """Columns, and x inside, at any size."""
+    problem = random_problem(CELLS[name], np.random.default_rng(seed), T=T, B=B, m=m, n=n, tokens=tokens)
     U = next(value for weight, value in problem.weights.items() if weight.startswith("U"))
-    assert isinstance(layout.layout_of(problem.x, U), layout.Columns)
-    assert_same(problem)
+    with everywhere(kind):
+        own = {"columns": layout.Columns, "inside": layout.Rows if tokens else layout.Inside}[kind]
+        assert type(layout.layout_of(problem.x, U, one_product=True)) is own
+        assert_same(problem)
 
 
-@pytest.mark.parametrize("name", IN_COLUMNS)
+@pytest.mark.parametrize(("name", "kind"), LAYOUTS)
 @pytest.mark.parametrize("tokens", [False, True])
-def test_equals_scan_by_columns_however_time_is_cut(monkeypatch, columns, name, tokens):
+def test_every_layout_however_time_is_cut(monkeypatch, name, kind, tokens):
     """Chunks of several steps, with a shorter one left over; what comes out is by rows, in one piece."""
     monkeypatch.setattr(sequence, "_CHUNK_ROWS", 10)
     problem = random_problem(CELLS[name], np.random.default_rng(5), T=8, B=3, tokens=tokens)
-    assert_same(problem)
-    h, _ = fused.forward(problem.cell, problem.weights, problem.x, problem.h0)
+    with everywhere(kind):
+        assert_same(problem)
+        h, _ = fused.forward(problem.cell, problem.weights, problem.x, problem.h0)
     for part in h if isinstance(h, tuple) else (h,):
         assert part.shape[:2] == (9, 3)
         assert part.flags.c_contiguous
 
 
 def test_which_size_has_which_layout(device):
-    """By columns: float32 on the host, 400 units or more, 64 sequences or fewer."""
-    for B, n, dtype, columns in (
-        (64, 400, "f4", True),
-        (65, 400, "f4", False),
-        (64, 399, "f4", False),
-        (64, 400, "f8", False),
-        (1, 1000, "f4", True),
+    """In float32 on the host: columns from 400 units, up to 64 sequences; x inside up to 64 units and 32 sequences, of
+    vectors, where there is one product a step."""
+    for B, n, dtype, one_product, wanted in (
+        (64, 400, "f4", True, layout.Columns),
+        (1, 1000, "f4", False, layout.Columns),
+        (65, 400, "f4", True, layout.Rows),
+        (64, 399, "f4", True, layout.Rows),
+        (64, 400, "f8", True, layout.Rows),
+        (32, 64, "f4", True, layout.Inside),
+        (32, 64, "f4", False, layout.Rows),
+        (33, 64, "f4", True, layout.Rows),
+        (32, 65, "f4", True, layout.Rows),
+        (32, 64, "f8", True, layout.Rows),
     ):
         x, U = to_device((np.zeros((1, B, 1), dtype), np.broadcast_to(np.zeros((), dtype), (n, n))), device)
-        assert type(layout.layout_of(x, U)) is (layout.Columns if columns and device == "cpu" else layout.Rows)
+        assert type(layout.layout_of(x, U, one_product)) is (wanted if device == "cpu" else layout.Rows)
+        if wanted is layout.Inside:
+            assert type(layout.layout_of(x[..., 0].astype(int), U, one_product)) is layout.Rows
 
 
-@pytest.mark.parametrize("name", ["GRUResetBefore tanh", "LSTM"])
-def test_the_layouts_agree_at_a_size_that_has_columns(monkeypatch, name):
-    """n = 400, float32: the same results as by rows, to rounding."""
-    p = random_problem(CELLS[name], np.random.default_rng(3), T=3, B=4, m=5, n=400)
+@pytest.mark.parametrize(("name", "n"), [("GRUResetBefore tanh", 400), ("LSTM", 400), ("LSTM", 20)])
+def test_the_layouts_agree_in_float32(name, n):
+    """At sizes that have others than rows: the same results as by rows, to rounding."""
+    p = random_problem(CELLS[name], np.random.default_rng(3), T=3, B=4, m=5, n=n)
     problem = Problem(p.cell, *single((p.weights, p.x, p.h0, p.dh, p.dh_T)))
-    by_columns = problem.gradients(fused)
-    monkeypatch.setattr(layout, "COLUMNS", {})
-    error, which = largest_error(by_columns, problem.gradients(fused))
+    own = problem.gradients(fused)
+    with everywhere("rows"):
+        error, which = largest_error(own, problem.gradients(fused))
     assert 0 < error < 1e-4, which
 
 

@@ -42,7 +42,7 @@ WAITING = {"scornn": LU, "full-urnn": LU, "exprnn": {"expm"} | LU}
 
 
 def norms_read(model, layers):
-    """How many copies of norms come to the host in an update: of all Neumann series in one, of each exponential's A twice."""
+    """How many copies of norms come to the host in an update: of all Neumann series in one, of each A twice."""
     return {"nc-gru": 1, "exprnn": 2 * layers}.get(model, 0)
 
 
