@@ -4,6 +4,7 @@ It shares the process: jitted code allocates through the same C library, and its
 are limited where they are made, by the environment, before JAX is imported for the first time.
 """
 
+import importlib.util
 import os
 from collections.abc import Callable
 from typing import Any
@@ -20,12 +21,12 @@ ONE_THREAD = {"NPROC": "1", "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false", "
 
 def jax_version() -> str | None:
     """JAX's version, imported with one thread; None where it is not installed."""
+    if not importlib.util.find_spec("jax"):
+        return None
     for name, value in ONE_THREAD.items():
         os.environ.setdefault(name, value)
-    try:
-        import jax
-    except ImportError:
-        return None
+    import jax
+
     jax.config.update("jax_enable_x64", True)  # or float64 would be float32; what is float32 stays so
     jax.config.update("jax_cpu_enable_async_dispatch", False)
     version: str = jax.__version__

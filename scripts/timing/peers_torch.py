@@ -129,16 +129,18 @@ class Eager:
     """A cell's products, its further leaves, and its step."""
 
     def __init__(self, own: CellProblem, form: type[Joined] | type[Hoisted], device: str = "cpu") -> None:
-        self.cell, self.further = own.cell, {}
+        self.cell: Any = own.cell
+        self.further: dict[str, Any] = {}
         weights = own.weights
         make = _CELLS[type(own.cell)]
 
         def leaf(array: Any) -> Any:
             return _tensor(array, device).requires_grad_()
 
-        phi_bias = own.cell.phi_bias if getattr(own.cell, "activation", "") == "modrelu" else None
-        for name in {phi_bias, *(own.cell.shapes(1, 1).keys() & {"alpha", "beta"})} - {None}:
-            self.further[name] = leaf(weights[name])
+        inside = [own.cell.phi_bias] if getattr(own.cell, "activation", "") == "modrelu" else []
+        for name in (*inside, "alpha", "beta"):
+            if name in weights:
+                self.further[name] = leaf(weights[name])
         self.products, self.body = make(self, form, weights, leaf)
 
     def phi(self, a: Any) -> Any:
@@ -169,7 +171,7 @@ class Eager:
 
     def named(self, gradients: Sequence[Any]) -> Gradients:
         """The leaves' gradients by our names."""
-        rest, found = list(gradients), {}
+        rest, found = list(gradients), Gradients()
         for product in self.products:
             own, rest = rest[: len(product.leaves)], rest[len(product.leaves) :]
             found |= product.named(*own)
