@@ -167,9 +167,9 @@ def compared(stored: Report, groups: list[Group]) -> None:
     if not found:
         fail("nothing of what was measured is in the stored file")
     moved = checking.beyond(found)
-    rows = [[*own[:3], f"{own.stored:.2f}", f"{own.now:.2f}", f"× {own.factor:.2f}"] for own in moved]
+    rows = [[*own[:3], f"{own.stored:.2f}", f"{own.now:.2f}", f"{own.factor:.2f}"] for own in moved]
     if rows:
-        head = ["section", "case", "figure", "stored", "now", "change"]
+        head = ["section", "case", "figure", "stored", "now", "now / stored"]
         give(as_shown(Table(f"Moved by more than {100 * checking.LIMIT:.0f} %", head, rows)), 120)
     give(f"{len(found)} figures compared, {len(moved)} moved by more than {100 * checking.LIMIT:.0f} %")
     if moved:

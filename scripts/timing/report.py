@@ -180,8 +180,8 @@ def markdown(report: Report, picture: str = "") -> str:
     """The page beside the file."""
     lines = ["# Benchmark", "", "Written by", "", "```sh", *report["commands"], "```", "", *about(report), ""]
     lines += [
-        "Milliseconds are process CPU time, medians of interleaved rounds; a ratio is the median of the rounds' ratios;",
-        "spread is half of what lies between the quartiles. Where wall time (in the JSON) is longer, something else ran.",
+        "Milliseconds are process CPU time, medians of interleaved rounds; a ratio is the median of those of the rounds;",
+        "spread is half of what lies between the quartiles. Where wall time, in the JSON, is longer, something else ran.",
         "",
     ]
     if picture:
