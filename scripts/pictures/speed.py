@@ -12,6 +12,8 @@ Groups = list[Mapping[str, Any]]
 
 #: Models whose shares are drawn, of those that were measured.
 SHOWN = ("nc-gru", "lstm")
+#: The size whose memory is drawn, where it was measured.
+LONGEST = "copying"
 
 
 def draw(groups: Groups, picture: Path, title: str) -> None:
@@ -72,9 +74,8 @@ def _peers(axis: Any, groups: Groups) -> None:
             points = []
             for group in (group for group in groups if group["case"]["model"] == model):
                 there = [_ratio(group, name) for name in group["contenders"] if name.startswith(library)]
-                points += [(sizes.index(group["case"]["size"]) + 0.09 * (i - len(models) / 2), min(there))] * bool(
-                    there
-                )
+                if there:
+                    points.append((sizes.index(group["case"]["size"]) + 0.09 * (i - len(models) / 2), min(there)))
             if points:
                 label = model if library == "torch" else None
                 color = COLORS[i % len(COLORS)] if i < len(COLORS) else "#999999"
@@ -104,18 +105,17 @@ def _scaling(axis: Any, groups: Groups) -> None:
 
 
 def _memory(axis: Any, groups: Groups) -> None:
-    """The most memory of each contender, at the largest T B n: every case is a group of bars."""
+    """The most memory of each contender at one size: a group of bars for each model."""
     names = list(dict.fromkeys(name for group in groups for name in group["contenders"]))
-    sizes = [group["case"]["size"] for group in groups]
-    shown = [group for group in groups if group["case"]["size"] == max(sizes, key=sizes.count)]
-    largest = next((g["case"]["size"] for g in groups if g["case"]["size"] == "copying"), shown[0]["case"]["size"])
-    shown = [group for group in groups if group["case"]["size"] == largest]
+    sizes = {group["case"]["size"] for group in groups}
+    size = LONGEST if LONGEST in sizes else min(sizes)
+    shown = [group for group in groups if group["case"]["size"] == size]
     for i, name in enumerate(names):
         at = [(k + 0.8 * (i / len(names) - 0.5), g) for k, g in enumerate(shown) if name in g["contenders"]]
         heights = [g["contenders"][name]["median"] for _, g in at]
         axis.bar([x for x, _ in at], heights, 0.8 / len(names), color=COLORS[i % len(COLORS)], label=name, align="edge")
     axis.set_xticks(range(len(shown)), [group["case"]["model"] for group in shown])
-    axis.set(ylabel="T B n numbers", title=f"most memory of forward + backward, {largest}")
+    axis.set(ylabel="T B n numbers", title=f"most memory of forward + backward, {size}")
     axis.legend(frameon=False, fontsize="x-small")
 
 

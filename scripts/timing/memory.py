@@ -9,6 +9,8 @@ from scripts.timing.steps import numpy_contender, problem
 
 #: The models whose tapes differ, of those that are asked for.
 MODELS = ("nc-gru", "gru-cudnn", "lstm", "rnn")
+#: Units from which on a layer's weights are as large as its tape, and say little of it.
+LARGE = 400
 
 
 def memory(own: Settings) -> Iterator[Group]:
@@ -18,6 +20,8 @@ def memory(own: Settings) -> Iterator[Group]:
     for model in (model for model in MODELS if model in own.models):
         for name, size in own.sizes.items():
             B, T, _, n = size
+            if n >= LARGE:
+                continue
             cell = problem(size, model, own.dtype)
             unit = T * B * n * cell.dh.dtype.itemsize
             found = {"fused": traced(numpy_contender(fused, cell, keep=False).step)}

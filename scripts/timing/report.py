@@ -40,8 +40,8 @@ FORM = schema.record(
 
 TITLES = {
     "cells": "Cells: forward + backward with every gradient; a contender's time / ours, and ours / floor",
-    "scaling": "Over T, n and B; a contender's time / ours, and ours / floor",
     "memory": "Memory: the most of one forward + backward, in T B n numbers",
+    "scaling": "Over T, n and B; a contender's time / ours, and ours / floor",
     "maps": "Orthogonal maps: U and dL/dA; a contender's time / the first's",
     "updates": "Whole updates; a contender's time / NC-GRU's update, and update / bare",
 }
@@ -180,8 +180,8 @@ def markdown(report: Report, picture: str = "") -> str:
     """The page beside the file."""
     lines = ["# Benchmark", "", "Written by", "", "```sh", *report["commands"], "```", "", *about(report), ""]
     lines += [
-        "Milliseconds are process CPU time, medians of interleaved rounds; a ratio is the median of those of the rounds;",
-        "spread is half of what lies between the quartiles. Where wall time, in the JSON, is longer, something else ran.",
+        "Milliseconds are process CPU time, medians of interleaved rounds; a ratio is the median of those of rounds;",
+        "spread is half of what lies between the quartiles. Where wall time (in the JSON) is longer, others ran too.",
         "",
     ]
     if picture:
