@@ -135,12 +135,16 @@ def _maps(axis: Any, groups: Groups) -> None:
 
 
 def _updates(axis: Any, groups: Groups) -> None:
-    """Updates per second."""
-    names = [name for name in groups[0]["contenders"] if not name.endswith((" bare", " batch"))]
-    for i, name in enumerate(names):
-        rates = [1e3 / group["contenders"][name]["median"] for group in groups]
-        at = [k + 0.8 * (i / len(names) - 0.5) for k in range(len(groups))]
-        axis.bar(at, rates, 0.8 / len(names), align="edge", color=COLORS[i % len(COLORS)], label=name)
-    axis.set_xticks(range(len(groups)), [group["case"]["task"] for group in groups])
+    """Updates per second of each task: each of our models, and PyTorch beside the first."""
+    tasks = list(dict.fromkeys(group["case"]["task"] for group in groups))
+    models = list(dict.fromkeys(group["case"]["model"] for group in groups))
+    by_case = {(group["case"]["task"], group["case"]["model"]): group["contenders"] for group in groups}
+    bars = [(model, "update", model) for model in models] + [(models[0], "torch nn.GRU", "nn.GRU + Adam")]
+    for i, (model, name, label) in enumerate(bars):
+        there = [(k, by_case[task, model]) for k, task in enumerate(tasks) if name in by_case.get((task, model), {})]
+        rates = [1e3 / contenders[name]["median"] for _, contenders in there]
+        at = [k + 0.8 * (i / len(bars) - 0.5) for k, _ in there]
+        axis.bar(at, rates, 0.8 / len(bars), align="edge", color=COLORS[i % len(COLORS)], label=label)
+    axis.set_xticks(range(len(tasks)), tasks)
     axis.set(yscale="log", ylabel="updates per second", title="whole updates")
     axis.legend(frameon=False, fontsize="small")

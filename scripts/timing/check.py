@@ -28,7 +28,7 @@ class Moved(NamedTuple):
 def compare(stored: Report, groups: Iterable[Group]) -> tuple[list[Moved], list[str]]:
     """Every figure that both have, and what cannot be compared because one lacks it.
 
-    `scan` is neither a floor nor a peer, and is not compared.
+    `scan` is neither a floor nor a peer, and is not compared; nor is the drawing of a batch.
     """
     before = {key(group): group for group in stored["groups"]}
     found, missing = [], []
@@ -51,7 +51,7 @@ def figures(group: Group) -> dict[str, float]:
     return {
         heading(name, reference): 1 / own["ratio"] if is_part(name) else own["ratio"]
         for name, own in group["contenders"].items()
-        if name not in (reference, "scan") and not name.endswith(" batch")
+        if name not in (reference, "scan", "batch")
     }
 
 

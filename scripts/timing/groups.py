@@ -77,7 +77,8 @@ def timed(
     quartiles of the time.
     """
     clocks = (time.process_time, time.perf_counter) if own.device == "cpu" else (time.perf_counter, time.perf_counter)
-    times = time_by_clocks(steps, own.rounds, own.seconds, clocks, synchronizer(own.device))
+    untimed = 2 if own.keep else 1
+    times = time_by_clocks(steps, own.rounds, own.seconds, clocks, synchronizer(own.device), untimed)
     contenders = {}
     for name, figures in times.items():
         main, walls = zip(*figures, strict=True)

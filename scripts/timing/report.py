@@ -43,7 +43,7 @@ TITLES = {
     "memory": "Memory: the most of one forward + backward, in T B n numbers",
     "scaling": "Over T, n and B; a contender's time / ours, and ours / floor",
     "maps": "Orthogonal maps: U and dL/dA; a contender's time / the first's",
-    "updates": "Whole updates; a contender's time / NC-GRU's update, and update / bare",
+    "updates": "Whole updates; a contender's time / ours, and update / bare",
 }
 
 
@@ -136,8 +136,8 @@ def heading(name: str, reference: str) -> str:
 
 
 def is_part(name: str) -> bool:
-    """Whether it is what ours is made of, a floor or a bare pass: its ratio is told the other way."""
-    return name.startswith("floor") or name.endswith(" bare")
+    """Whether it is what ours is made of, a floor or the bare passes: its ratio is told the other way."""
+    return name.startswith("floor") or name == "bare"
 
 
 def ratio(group: Group, name: str) -> str:

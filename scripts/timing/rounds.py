@@ -58,8 +58,12 @@ def time_by_clocks(
     seconds: float,
     clocks: Sequence[Callable[[], float]],
     synchronize: Callable[[], object] = lambda: None,
+    untimed: int = 2,
 ) -> dict[str, list[tuple[float, ...]]]:
-    """As `time_interleaved`, by several clocks at once; the first decides how often a turn repeats its step."""
+    """As `time_interleaved`, by several clocks at once; the first decides how often a turn repeats its step.
+
+    untimed: calls at the beginning of a turn; one is enough, for the caches, where freed memory is kept.
+    """
     repeats = {}
     for name, step in steps.items():
         step()
@@ -71,8 +75,8 @@ def time_by_clocks(
     times: dict[str, list[tuple[float, ...]]] = {name: [] for name in steps}
     for _ in range(rounds):
         for name, step in steps.items():
-            step()
-            step()
+            for _ in range(untimed):
+                step()
             synchronize()
             starts = [clock() for clock in clocks]
             for _ in range(repeats[name]):

@@ -10,23 +10,20 @@ from scripts.timing.peers_updates import torch_update
 from scripts.timing.updates import steps_of
 
 TASKS = ("parenthesis", "denoise", "adding", "copying")
-#: Ours: the paper's model, and PyTorch's own cell.
+#: Ours, of those that are asked for: the paper's model, and PyTorch's own cell.
 MODELS = ("nc-gru", "gru-cudnn")
 
 
 def updates(own: Settings) -> Iterator[Group]:
     """An update of each task at the paper's size, float32; PyTorch's too with subnormal numbers as 0."""
     for task in (task for task in TASKS if task in own.sizes):
-        steps: dict[str, Callable[[], object]] = {}
-        skipped = {} if own.torch else {"torch nn.GRU": "PyTorch is not installed"}
         for model in (model for model in MODELS if model in own.models):
             config, its_task = begun(task, model=model)
-            shape, parts = steps_of(make_trainer(config, its_task), own.keep)
-            steps |= {f"{model} {part}": parts[part] for part in ("update", "bare", "batch")}
-        if not steps:
-            return
-        if own.torch:
-            steps["torch nn.GRU"] = torch_update(its_task, shape[2], shape[0], config["lr"])
-        with subnormals_as_zero():
-            case = {"task": task, "B": shape[0], "T": shape[1], "n": shape[2]}
-            yield timed("updates", case, next(iter(steps)), steps, own, skipped)
+            (B, T, n), parts = steps_of(make_trainer(config, its_task), own.keep)
+            steps: dict[str, Callable[[], object]] = dict(parts)
+            if own.torch:
+                steps["torch nn.GRU"] = torch_update(its_task, n, B, config["lr"])
+            skipped = {} if own.torch else {"torch nn.GRU": "PyTorch is not installed"}
+            with subnormals_as_zero():
+                case = {"task": task, "model": model, "B": B, "T": T, "n": n}
+                yield timed("updates", case, "update", steps, own, skipped)
