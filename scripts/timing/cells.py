@@ -7,10 +7,8 @@ from ortho_ref import fused, scan
 from scripts.timing import peers_compiled, peers_jax, peers_torch
 from scripts.timing.floors import quickest
 from scripts.timing.groups import Group, Settings, timed
+from scripts.timing.peers_torch import EAGER
 from scripts.timing.steps import CellProblem, Contender, Size, numpy_contender, problem
-
-#: Contenders that are not an implementation: what NumPy needs at least.
-FLOORS = ("floor: products", "floor")
 
 #: The models of the scaling section, of those that are asked for.
 SCALED = ("nc-gru", "lstm")
@@ -40,17 +38,14 @@ def scaling(own: Settings) -> Iterator[Group]:
 
 
 def cell_group(section: str, case: dict[str, Any], model: str, size: Size, own: Settings, few: bool = False) -> Group:
-    """All contenders of a model at a size; few: without `scan` and the forms that are seldom the quickest."""
+    """All contenders of a model at a size; few: without `scan`, and without eager cells where there is a module."""
     cell = problem(size, model, own.dtype)
     steps: dict[str, Callable[[], object]] = {"fused": numpy_contender(fused, cell, own.device, own.keep).step}
     if not few:
         steps["scan"] = numpy_contender(scan, cell, own.device, own.keep).step
     found, skipped = peers(cell, own)
-    if few:
-        found.pop("torch hoisted", None)
-        skipped.pop("torch compiled", None)
-        if "torch.nn" in found:
-            found.pop("torch joined")
+    if few and "torch.nn" in found:
+        found = {name: contender for name, contender in found.items() if name not in EAGER}
     steps |= {name: contender.step for name, contender in found.items()}
     note = ""
     if own.device == "cpu":

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from scripts.timing.groups import Group
+from scripts.timing.peers_torch import EAGER
 from scripts.timing.report import Report, Table, about, of_section, ratio, table
 
 ROOT = Path(__file__).parents[2]
@@ -19,7 +20,6 @@ PAGES = ("README.md", "docs/performance.md")
 _BLOCK = re.compile(r"(<!-- figures: )([^/ ]+)(/(\w+) -->\n).*?(<!-- end of figures -->)", re.DOTALL)
 
 #: A model -> its peers of most interest, in words and by the contenders that they are, of which the quickest counts.
-EAGER = ("torch joined", "torch hoisted")
 PEERS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
     ("nc-gru", "NC-GRU", "the better eager PyTorch cell", EAGER),
     ("nc-gru", "NC-GRU", "JAX's scan", ("jax",)),

@@ -1,6 +1,6 @@
 """PyTorch's contenders: its own module where it has the cell, and eager cells in the two forms people write.
 
-    torch.nn        nn.RNN, nn.LSTM (oneDNN on the host), nn.GRU
+    torch.nn        nn.RNN, nn.GRU, nn.LSTM (on the host oneDNN's, in float32)
     torch joined    [x_t, h] @ K: one product a step of all the gates that see h; nothing before the loop
     torch hoisted   x W + b of all steps before the loop, then addmm(P_t, h, U)
 
@@ -18,6 +18,9 @@ from ortho_ref.cells import LSTM, Elman, FastRNN, GRUResetAfter, GRUResetBefore
 from ortho_ref.cells.cell import Weights, weight_name
 from ortho_ref.converters.config import config_of_cell
 from scripts.timing.steps import CellProblem, Contender, Gradients, Size, first_states, problem
+
+#: Names of the eager forms: products with [x, h] joined, and with x's before the loop.
+EAGER = ("torch joined", "torch hoisted")
 
 State = tuple[Any, ...]
 #: From what the products have of a step, and the state, to the next state.
@@ -324,7 +327,7 @@ def contenders(own: CellProblem, device: str = "cpu") -> dict[str, Contender]:
 
     torch.set_num_threads(1)
     own_module = module(own, device)
-    forms = {"torch joined": eager(own, Joined, device), "torch hoisted": eager(own, Hoisted, device)}
+    forms = {name: eager(own, form, device) for name, form in zip(EAGER, (Joined, Hoisted), strict=True)}
     return ({} if own_module is None else {"torch.nn": own_module}) | forms
 
 
