@@ -49,7 +49,7 @@ def cell_group(section: str, case: dict[str, Any], model: str, size: Size, own: 
     steps |= {name: contender.step for name, contender in found.items()}
     note = ""
     if own.device == "cpu":
-        floor = quickest(cell.cell, size, own.dtype)
+        floor = quickest(cell.cell, size, own.dtype, min(own.seconds, 0.05))
         steps |= {"floor: products": floor.products, "floor": floor}
         note = f"products of the floor: {floor.form}"
     return timed(section, case, "fused", steps, own, skipped, note)

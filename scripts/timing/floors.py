@@ -295,8 +295,8 @@ def _at_once(gates: int, size: Size, steps: int, complex: bool, arrays: _Arrays)
     return [partial(np.matmul, a, b, np.empty((a.shape[0], b.shape[1]), a.dtype)) for a, b in products]
 
 
-def quickest(cell: Cell, size: Size, dtype: str) -> Floor:
-    """The floor in the form whose products take least time here."""
+def quickest(cell: Cell, size: Size, dtype: str, seconds: float = 0.05) -> Floor:
+    """The floor in the form whose products take least time here, of three turns of so many seconds."""
     floors = {form: Floor(cell, size, dtype, form) for form in FORMS}
-    times = time_interleaved({form: own.products for form, own in floors.items()}, 3, 0.05, clock=time.process_time)
+    times = time_interleaved({form: own.products for form, own in floors.items()}, 3, seconds, clock=time.process_time)
     return floors[min(times, key=lambda form: statistics.median(times[form]))]

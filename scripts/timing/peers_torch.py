@@ -327,7 +327,8 @@ def contenders(own: CellProblem, device: str = "cpu") -> dict[str, Contender]:
 
     torch.set_num_threads(1)
     own_module = module(own, device)
-    forms = {name: eager(own, form, device) for name, form in zip(EAGER, (Joined, Hoisted), strict=True)}
+    joined, hoisted = EAGER
+    forms = {joined: eager(own, Joined, device), hoisted: eager(own, Hoisted, device)}
     return ({} if own_module is None else {"torch.nn": own_module}) | forms
 
 

@@ -123,10 +123,8 @@ def table(title: str, groups: Sequence[Group]) -> Table:
         return Table(
             title, head, [[*_case(g, cases), *(_median(g, name) for name in (first, *others))] for g in groups]
         )
-    head = [*cases, f"{first}, ms", "spread", *(heading(name, first) for name in others)]
-    rows = [
-        [*_case(g, cases), _median(g, g["reference"]), spread(g), *(ratio(g, name) for name in others)] for g in groups
-    ]
+    head = [*cases, f"{first}, ms", "spread", "wall, ms", *(heading(name, first) for name in others)]
+    rows = [[*_case(g, cases), *_own_time(g), *(ratio(g, name) for name in others)] for g in groups]
     return Table(title, head, rows)
 
 
@@ -148,10 +146,14 @@ def ratio(group: Group, name: str) -> str:
     return f"{1 / value if is_part(name) else value:.2f}"
 
 
-def spread(group: Group) -> str:
-    """Half of what lies between the reference's quartiles, by its median."""
+def _own_time(group: Group) -> tuple[str, str, str]:
+    """The reference's median, half of what lies between its quartiles, by its median, and the wall's clock."""
     own = group["contenders"][group["reference"]]
-    return f"±{50 * (own['high'] - own['low']) / own['median']:.0f} %"
+    return _median(group, group["reference"]), f"±{50 * (own['high'] - own['low']) / own['median']:.0f} %", _wall(own)
+
+
+def _wall(figures: dict[str, float]) -> str:
+    return f"{figures['wall']:.3g}" if "wall" in figures else ""
 
 
 def _case(group: Group, names: Iterable[str]) -> list[str]:
@@ -181,7 +183,7 @@ def markdown(report: Report, picture: str = "") -> str:
     lines = ["# Benchmark", "", "Written by", "", "```sh", *report["commands"], "```", "", *about(report), ""]
     lines += [
         "Milliseconds are process CPU time, medians of interleaved rounds; a ratio is the median of those of rounds;",
-        "spread is half of what lies between the quartiles. Where wall time (in the JSON) is longer, others ran too.",
+        "spread is half of what lies between the quartiles. Where wall time is longer, other programs ran too.",
         "",
     ]
     if picture:

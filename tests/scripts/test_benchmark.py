@@ -496,6 +496,6 @@ def test_contenders_of_a_table():
     one = row | {"case": {"size": "a"}, "contenders": {"fused": figures, "floor": figures | {"ratio": 0.8}}}
     two = row | {"case": {"size": "b"}, "contenders": {"fused": figures, "jax": figures | {"ratio": 1.5}}}
     own = report.table("", [one, two])
-    assert own.head == ["size", "fused, ms", "spread", "fused / floor", "jax"]
-    assert own.rows == [["a", "2", "±50 %", "1.25", ""], ["b", "2", "±50 %", "", "1.50"]]
+    assert own.head == ["size", "fused, ms", "spread", "wall, ms", "fused / floor", "jax"]
+    assert own.rows == [["a", "2", "±50 %", "2", "1.25", ""], ["b", "2", "±50 %", "2", "", "1.50"]]
     assert isinstance(numpy_contender(fused, problem(TINY)), Contender)
