@@ -5,10 +5,11 @@ whole_updates.py.  A whole run writes results/benchmark/MACHINE.json, .md and .p
 --model and --only, and is written where --out says.  --check compares today's ratios with the stored ones.
 """
 
+import contextlib
 import re
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -49,6 +50,17 @@ def measured(sections: Sequence[str], own: Settings) -> Iterator[Group]:
     """The groups of some sections, as they are measured."""
     for section in sections:
         yield from SECTIONS[section](own)
+
+
+def collected(groups: Iterable[Group]) -> list[Group]:
+    """All of them, each told as it comes.  ValueError where there is none."""
+    found = []
+    for group in groups:
+        found.append(group)
+        give(told(group))
+    if not found:
+        raise ValueError("model and only leave nothing of the section; allowed: what docs/performance.md has of it")
+    return found
 
 
 def chosen(option: str, given: list[str] | None, allowed: tuple[str, ...]) -> tuple[str, ...]:
@@ -95,9 +107,19 @@ def checked(name: str) -> str:
     return name
 
 
+@contextlib.contextmanager
+def naming(option: str) -> Iterator[None]:
+    """What a file is refused for says which option named it."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{option}: {error}") from None
+
+
 def stored_for(path: Path, here: dict[str, Any], dtype: str, any_machine: bool) -> Report:
     """The stored report.  ValueError where its ratios are another machine's, or of other numbers."""
-    stored = reports.read(path)
+    with naming("against"):
+        stored = reports.read(path)
     if (other := difference(stored["machine"], here)) and not any_machine:
         raise ValueError(f"{path} is another machine's: {other}; --any-machine compares nevertheless")
     if stored["settings"]["dtype"] != dtype:
@@ -199,7 +221,7 @@ def main(
         bool, typer.Option("--check", help="Compare with stored ratios; exit code 1 beyond 25 %.")
     ] = False,
     against: Annotated[
-        Path | None, typer.Option(help="What --check compares with; results/benchmark/NAME.json.")
+        Path | None, typer.Option(help="Another file to --check with than results/benchmark/NAME.json.")
     ] = None,
     any_machine: Annotated[bool, typer.Option("--any-machine", help="Compare with another machine's, too.")] = False,
     redraw: Annotated[Path | None, typer.Option(help="Page and picture of a stored file; measures nothing.")] = None,
@@ -208,12 +230,14 @@ def main(
     """Cells, maps and updates beside floors, PyTorch and JAX; medians of rounds in which the contenders take turns."""
     try:
         if redraw is not None:
-            stored = reports.read(redraw)
+            with naming("redraw"):
+                stored = reports.read(redraw)
             write(stored, redraw.parent, redraw.stem, True)
             write_pages(stored, redraw.stem, page)
             return
         check_device(device)
         limit_threads(threads)
+        check = check or against is not None
         part = bool(section or model or only or device != "cpu")
         if compile_seconds is None:
             compile_seconds = 0.0 if part or check else COMPILE_SECONDS
@@ -222,11 +246,11 @@ def main(
         here = machine(own.torch is not None)
         folder, name = out or pages.FOLDER, checked(name or name_of(here))
         stored = stored_for(against or folder / f"{name}.json", here, dtype, any_machine) if check else {}
+        if out and not check:
+            with naming("out"):  # before what takes long
+                out.mkdir(parents=True, exist_ok=True)
         own = own._replace(keep=give_back or not keep_freed_memory())
-        groups = []
-        for group in measured(sections, own):
-            groups.append(group)
-            give(told(group))
+        groups = collected(measured(sections, own))
         report = report_of(groups, own, here, threads)
         for table in reports.tables(report):
             give(as_shown(table), 160)

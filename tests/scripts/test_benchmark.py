@@ -376,7 +376,7 @@ def test_check_refuses_another_machine(monkeypatch, whole, tmp_path):
     ):
         other = own | {"machine": own["machine"] | {field: value}}
         (tmp_path / "other.json").write_text(json.dumps(other))
-        line = ["--check", "--against", tmp_path / "other.json"]
+        line = ["--against", tmp_path / "other.json"]
         code, out, err = call(benchmark.main, *line)
         assert (code, out, err.count("\n")) == (2, "", 1)
         assert told in err
@@ -394,9 +394,10 @@ def test_check_refuses_another_machine(monkeypatch, whole, tmp_path):
         (["--dtype", "float16"], "dtype is 'float16'; allowed: float32, float64"),
         (["--name", "../x"], "name is '../x'; allowed: up to 100 letters"),
         (["--compile-seconds", "-1"], "compile_seconds is -1.0; allowed: 0 to 3600"),
-        (["--check", "--against", "nowhere.json"], "nowhere.json"),
+        (["--against", "nowhere.json"], "against: "),
         (["--check", "--against", "{whole}", "--dtype", "float64"], "dtype is float64; allowed: float32, as in"),
-        (["--redraw", "nowhere.json"], "nowhere.json"),
+        (["--redraw", "nowhere.json"], "redraw: "),
+        (["--out", "{whole}"], "out: "),
     ],
 )
 def test_bad_input_is_a_line(monkeypatch, whole, arguments, message):
@@ -407,10 +408,15 @@ def test_bad_input_is_a_line(monkeypatch, whole, arguments, message):
 
 
 def test_nothing_to_compare(monkeypatch, whole):
-    measuring(monkeypatch, [])
+    """Nothing of it was stored, or measured."""
+    measuring(monkeypatch, [stored(whole)["groups"][0] | {"case": {"model": "other", "size": "none"}}])
     code, _, err = call(benchmark.main, "--check", "--against", whole / "here.json")
     assert code == 2
     assert "nothing of what was measured is in the stored file" in err
+    measuring(monkeypatch, [])
+    code, _, err = call(benchmark.main, "--section", "updates", "--model", "lstm")
+    assert code == 2
+    assert "model and only leave nothing of the section" in err
 
 
 @pytest.mark.parametrize(
