@@ -127,12 +127,18 @@ def stored_for(path: Path, here: dict[str, Any], dtype: str, any_machine: bool) 
     return stored
 
 
+def command(words: Sequence[str]) -> str:
+    """How it was measured, without where it is written."""
+    text = shlex.join(["python", "-m", "scripts.benchmark", *words])
+    return re.sub(r" --(out|name)[ =]('[^']*'|\S+)", "", text)
+
+
 def report_of(groups: list[Group], own: Settings, here: dict[str, Any], threads: int) -> Report:
     """What is written."""
     kept = "given back by the allocator's own rules" if own.keep else "kept, of all contenders alike (mallopt)"
     return {
         "format": reports.FORMAT,
-        "commands": [shlex.join(["python", "-m", "scripts.benchmark", *sys.argv[1:]])],
+        "commands": [command(sys.argv[1:])],
         "machine": here,
         "libraries": libraries(own.torch, own.jax),
         "settings": {"dtype": own.dtype, "device": own.device, "threads": threads, "memory": kept},

@@ -100,9 +100,10 @@ def _limits(report: Report, machine: str) -> str:
 
 
 def _machine(report: Report, machine: str) -> str:
-    lines = "\n".join(textwrap.fill(line, 120, break_on_hyphens=False) for line in about(report))
+    lines = [f"[All of it](../results/benchmark/{machine}.md).", *about(report)]
+    wrapped = "\n".join(textwrap.fill(line, 120, break_on_hyphens=False) for line in lines)
     commands = "\n".join(report["commands"])
-    return f"[All of it](../results/benchmark/{machine}.md). {lines}\n\n```sh\n{commands}\n```\n"
+    return f"{wrapped}\n\n```sh\n{commands}\n```\n"
 
 
 def _picture(report: Report, machine: str) -> str:
