@@ -191,7 +191,7 @@ class Floor:
         self._products: list[Callable[[], Any]] = [*(forward * T), *(backward * T)]
         self._all = [call for passes in by_step for call in (*forward, *passes)]
         lengths = {min(steps, T - first) for first in range(0, T, steps)}
-        chunks = {length: _at_once(sum(own.products), size, length, cell.complex, arrays) for length in lengths}
+        chunks = {length: _at_once(sum(own.products), size, length, chunk, arrays) for length in lengths}
         for first in range(0, T, steps):
             length = min(steps, T - first)
             self._products += (at_once := chunks[length])
@@ -285,13 +285,18 @@ def _by_step(
     return forward, backward
 
 
-def _at_once(gates: int, size: Size, steps: int, complex: bool, arrays: _Arrays) -> list[Callable[[], Any]]:
-    """The products of some steps together: P with a column of ones for b, and the gradients of W and b, x, and U."""
+def _at_once(gates: int, size: Size, steps: int, chunk: np.ndarray, arrays: _Arrays) -> list[Callable[[], Any]]:
+    """The products of some steps together: P with a column of ones for b, and the gradients of W and b, x, and U.
+
+    Cotangents are read where the passes left the chunk: in the cache.
+    """
     B, _, m, n = size
-    rows, g = steps * B, 2 * gates * n if complex else gates * n  # of real x a complex W is 2 n real rows
+    rows = steps * B
+    da = chunk.reshape(-1)[: rows * gates * n].reshape(rows, gates * n)
+    reals = da.view(arrays.real)  # of real x a complex W is 2 n real rows
+    g, h = reals.shape[1], arrays.new(rows, n)
     x, W, W_T = (arrays.new(*shape, real=True) for shape in ((rows, m + 1), (m + 1, g), (g, m)))
-    P, h, da = arrays.new(rows, g, real=True), arrays.new(rows, n), arrays.new(rows, gates * n)
-    products = ((x, W), (P.T, x), (P, W_T), (da.T, h))
+    products = ((x, W), (reals.T, x), (reals, W_T), (da.T, h))
     return [partial(np.matmul, a, b, np.empty((a.shape[0], b.shape[1]), a.dtype)) for a, b in products]
 
 
