@@ -15,16 +15,18 @@ from ortho_ref.cells import LSTM, Elman, FastRNN, GRUResetAfter, GRUResetBefore
 from ortho_ref.cells.cell import Weights, weight_name
 from scripts.timing.steps import CellProblem, Contender, Gradients, first_states
 
-#: One thread of XLA's host platform: of its own pool (NPROC), and none of Eigen's.
-ONE_THREAD = {"NPROC": "1", "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false", "JAX_PLATFORMS": "cpu"}
+#: One thread of XLA's host platform: of its own pool (NPROC), and, by a flag, none of Eigen's.
+ONE_THREAD = {"NPROC": "1", "JAX_PLATFORMS": "cpu"}
+_FLAG = "--xla_cpu_multi_thread_eigen=false"
 
 
 def jax_version() -> str | None:
     """JAX's version, imported with one thread; None where it is not installed."""
     if not importlib.util.find_spec("jax"):
         return None
-    for name, value in ONE_THREAD.items():
-        os.environ.setdefault(name, value)
+    os.environ.update(ONE_THREAD)
+    if _FLAG not in (flags := os.environ.get("XLA_FLAGS", "")):
+        os.environ["XLA_FLAGS"] = f"{flags} {_FLAG}".strip()
     import jax
 
     jax.config.update("jax_enable_x64", True)  # or float64 would be float32; what is float32 stays so
