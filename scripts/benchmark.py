@@ -1,43 +1,40 @@
-"""Time a cell forward + backward: `fused`, `scan` and PyTorch, interleaved: python -m scripts.benchmark --model goru
+"""Time cells, maps and updates beside their floors and other libraries, interleaved: python -m scripts.benchmark
 
-What is timed, and what PyTorch's contender is, is in scripts/timing/steps.py.
+What is timed: scripts/timing/cells.py (and floors.py, peers_torch.py, peers_jax.py), memory.py, maps.py and
+whole_updates.py.  A whole run writes results/benchmark/MACHINE.json, .md and .png; a part is chosen with --section,
+--model and --only, and is written where --out says.  --check compares today's ratios with the stored ones.
 """
 
-import json
-import os
-import platform
-import statistics
+import contextlib
+import re
+import shlex
+import sys
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-import numpy as np
 import typer
-from rich.pretty import Pretty
-from rich.table import Table
+from rich.table import Table as Shown
 
-from ortho_ref import fused, scan
-from scripts.program import BAD_INPUT, blas, check_device, device_option, fail, give, limit_threads, run
-from scripts.timing.rounds import check_rounds, synchronizer, time_interleaved
-from scripts.timing.steps import MODELS, SIZES, Size, numpy_step, torch_step
+from ortho_ref import files
+from scripts.program import BAD_INPUT, check_device, check_number, device_option, fail, give, limit_threads, run, say
+from scripts.program.memory import keep_freed_memory
+from scripts.timing import check as checking
+from scripts.timing import pages, peers_jax
+from scripts.timing import report as reports
+from scripts.timing.cells import cells, scaling
+from scripts.timing.groups import Group, Settings, named
+from scripts.timing.machine import difference, libraries, machine, name_of
+from scripts.timing.maps import maps
+from scripts.timing.memory import memory
+from scripts.timing.report import Report, Table
+from scripts.timing.rounds import check_rounds
+from scripts.timing.steps import DTYPES, MODELS, SIZES
+from scripts.timing.whole_updates import updates
 
-Rows = dict[str, dict[str, float]]
-
-
-def check_arguments(model: str, only: list[str] | None, report: Path | None, device: str) -> None:
-    """End the program, exit code 2, on what it cannot run."""
-    try:
-        check_device(device)
-    except BAD_INPUT as error:
-        fail(error)
-    if model not in MODELS:
-        raise typer.BadParameter(f"{model!r}; allowed: {', '.join(MODELS)}", param_hint="--model")
-    for name in only or ():
-        if name not in SIZES:
-            raise typer.BadParameter(f"{name!r}; allowed: {', '.join(SIZES)}", param_hint="--only")
-    if report and not report.parent.is_dir():
-        raise typer.BadParameter(f"{report}: there is no folder {report.parent}", param_hint="--report")
-    if report and report.is_dir():
-        raise typer.BadParameter(f"{report}: it is a folder", param_hint="--report")
+SECTIONS = {"cells": cells, "memory": memory, "scaling": scaling, "maps": maps, "updates": updates}
+#: Most seconds that torch.compile may take for a step, in a whole run.
+COMPILE_SECONDS = 60.0
 
 
 def torch_version(device: str) -> str | None:
@@ -46,64 +43,232 @@ def torch_version(device: str) -> str | None:
         import torch
     except ImportError:
         return None
-    return torch.__version__ if device != "gpu" or torch.cuda.is_available() else None
+    return str(torch.__version__) if device != "gpu" or torch.cuda.is_available() else None
 
 
-def measured(model: str, size: Size, rounds: int, seconds: float, device: str, torch: bool) -> dict[str, float]:
-    """Median milliseconds of every contender."""
-    steps = {name: numpy_step(engine, size, model, device) for name, engine in (("fused", fused), ("scan", scan))}
-    if torch:
-        steps["torch"] = torch_step(size, model, "cuda" if device == "gpu" else "cpu")
-    times = time_interleaved(steps, rounds, seconds, synchronizer(device))
-    return {contender: statistics.median(values) for contender, values in times.items()}
+def measured(sections: Sequence[str], own: Settings) -> Iterator[Group]:
+    """The groups of some sections, as they are measured."""
+    for section in sections:
+        yield from SECTIONS[section](own)
 
 
-def table_of(model: str, rows: Rows) -> Table:
-    """The medians, and their ratios to those of `fused`."""
-    table = Table(title=f"{model}: cell forward + backward, float32, medians")
-    for heading in ("size", "B, T, m, n", "fused, ms", "scan / fused", "torch / fused"):
-        table.add_column(heading, justify="left" if heading == "size" else "right")
-    for name, row in rows.items():
-        ratio = f"{row['torch'] / row['fused']:.2f}" if "torch" in row else "no torch here"
-        cells = (", ".join(map(str, SIZES[name])), f"{row['fused']:.2f}", f"{row['scan'] / row['fused']:.2f}", ratio)
-        table.add_row(name, *cells)
-    return table
+def collected(groups: Iterable[Group]) -> list[Group]:
+    """All of them, each told as it comes.  ValueError where there is none."""
+    found = []
+    for group in groups:
+        found.append(group)
+        give(told(group))
+    if not found:
+        raise ValueError("model and only leave nothing of the section; allowed: what docs/performance.md has of it")
+    return found
+
+
+def chosen(option: str, given: list[str] | None, allowed: tuple[str, ...]) -> tuple[str, ...]:
+    """Names that were given, or all.  ValueError for another."""
+    for name in given or ():
+        if name not in allowed:
+            raise ValueError(f"{option} is {name!r}; allowed: {', '.join(allowed)}")
+    return tuple(dict.fromkeys(given or allowed))
+
+
+def sections_of(given: list[str] | None, device: str) -> tuple[str, ...]:
+    """Those that were given, or all.  ValueError for one that is none, or cannot be measured on a device."""
+    sections = chosen("section", given, tuple(SECTIONS))
+    if device != "cpu" and sections != ("cells",):
+        raise ValueError(f"section is {', '.join(sections)}; allowed on {device}: cells")
+    return sections
+
+
+def settings(
+    model: list[str] | None,
+    only: list[str] | None,
+    rounds: int,
+    seconds: float,
+    dtype: str,
+    device: str,
+    compile_seconds: float,
+) -> Settings:
+    """What is measured.  ValueError for what cannot be."""
+    check_rounds(rounds, seconds)
+    check_number("compile_seconds", compile_seconds, 3600)
+    models, sizes = chosen("model", model, MODELS), chosen("only", only, tuple(SIZES))
+    chosen("dtype", [dtype], DTYPES)
+    jax = peers_jax.jax_version() if device == "cpu" else None
+    shown = {size: SIZES[size] for size in sizes}
+    return Settings(
+        models, shown, rounds, seconds, dtype, device, compile_seconds, torch=torch_version(device), jax=jax
+    )
+
+
+def checked(name: str) -> str:
+    """A name for files.  ValueError for what is none."""
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", name):
+        raise ValueError(f"name is {name[:100]!r}; allowed: up to 100 letters, digits, dots, - and _")
+    return name
+
+
+@contextlib.contextmanager
+def naming(option: str) -> Iterator[None]:
+    """What a file is refused for says which option named it."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{option}: {error}") from None
+
+
+def stored_for(path: Path, here: dict[str, Any], dtype: str, any_machine: bool) -> Report:
+    """The stored report.  ValueError where its ratios are another machine's, or of other numbers."""
+    with naming("against"):
+        stored = reports.read(path)
+    if (other := difference(stored["machine"], here)) and not any_machine:
+        raise ValueError(f"{path} is another machine's: {other}; --any-machine compares nevertheless")
+    if stored["settings"]["dtype"] != dtype:
+        raise ValueError(f"dtype is {dtype}; allowed: {stored['settings']['dtype']}, as in {path}")
+    return stored
+
+
+def command(words: Sequence[str]) -> str:
+    """How it was measured, without where it is written."""
+    text = shlex.join(["python", "-m", "scripts.benchmark", *words])
+    return re.sub(r" --(out|name)[ =]('[^']*'|\S+)", "", text)
+
+
+def report_of(groups: list[Group], own: Settings, here: dict[str, Any], threads: int) -> Report:
+    """What is written."""
+    kept = "given back by the allocator's own rules" if own.keep else "kept, of all contenders alike (mallopt)"
+    return {
+        "format": reports.FORMAT,
+        "commands": [command(sys.argv[1:])],
+        "machine": here,
+        "libraries": libraries(own.torch, own.jax),
+        "settings": {"dtype": own.dtype, "device": own.device, "threads": threads, "memory": kept},
+        "groups": groups,
+    }
+
+
+def told(group: Group) -> str:
+    """A line as a group is measured."""
+    words = ", ".join(f"{name} {own['median']:.3g}" for name, own in group["contenders"].items())
+    return f"{group['section']}: {named(group['case'])}: {words} {group['unit']}"
+
+
+def as_shown(table: Table) -> Shown:
+    """A table for the terminal."""
+    shown = Shown(title=table.title)
+    for i, heading in enumerate(table.head):
+        shown.add_column(heading, justify="right" if i else "left")
+    for row in table.rows:
+        shown.add_row(*row)
+    return shown
+
+
+def write(report: Report, folder: Path, name: str, whole: bool) -> None:
+    """JSON, page and picture.  ValueError where a part does not go with what is there."""
+    from scripts.pictures import speed  # matplotlib takes its time
+
+    path = folder / f"{name}.json"
+    if not whole and path.exists():
+        try:
+            report = reports.merged(reports.read(path), report)
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}; allowed: another --name, or a whole run") from None
+    folder.mkdir(parents=True, exist_ok=True)
+    files.write(path, reports.text_of(report).encode())
+    report = reports.read(path)  # with its figures rounded
+    files.write(path.with_suffix(".md"), reports.markdown(report, f"{name}.png").encode())
+    speed.draw(report["groups"], path.with_suffix(".png"), f"{report['machine']['cpu']}, {report['settings']['dtype']}")
+    give(f"wrote {path}, {name}.md and {name}.png")
+
+
+def write_pages(report: Report, name: str, asked: bool) -> None:
+    """The tables of the README and of docs/performance.md, where it is asked for."""
+    for page in pages.PAGES if asked else ():
+        path = pages.ROOT / page
+        files.write(path, pages.fill(path.read_text(encoding="utf-8"), name, report).encode())
+
+
+def compared(stored: Report, groups: list[Group]) -> None:
+    """Say what moved, and end with exit code 1 where something moved too far."""
+    found, missing = checking.compare(stored, groups)
+    for name in missing:
+        say(f"not compared: {name}")
+    if not found:
+        fail("nothing of what was measured is in the stored file")
+    moved = checking.beyond(found)
+    rows = [[*own[:3], f"{own.stored:.2f}", f"{own.now:.2f}", f"{own.factor:.2f}"] for own in moved]
+    if rows:
+        head = ["section", "case", "figure", "stored", "now", "now / stored"]
+        give(as_shown(Table(f"Moved by more than {100 * checking.LIMIT:.0f} %", head, rows)), 120)
+    give(f"{len(found)} figures compared, {len(moved)} moved by more than {100 * checking.LIMIT:.0f} %")
+    if moved:
+        raise typer.Exit(1)
 
 
 def main(
-    model: Annotated[str, typer.Option(help=", ".join(MODELS) + ".")] = "nc-gru",
+    section: Annotated[
+        list[str] | None, typer.Option(help=f"{', '.join(SECTIONS)}; cells where a model or a size is chosen.")
+    ] = None,
+    model: Annotated[list[str] | None, typer.Option(help=", ".join(MODELS) + ".")] = None,
     only: Annotated[list[str] | None, typer.Option(help=f"Sizes: {', '.join(SIZES)}.")] = None,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds; medians are reported.")] = 7,
-    seconds: Annotated[float, typer.Option(min=0.0, help="Least time for each contender and round.")] = 0.3,
-    threads: Annotated[int, typer.Option(help="BLAS threads (PyTorch always runs one).")] = 1,
-    report: Annotated[Path | None, typer.Option(help="Also write the figures to this JSON file.")] = None,
+    seconds: Annotated[float, typer.Option(min=0.0, help="Least time for each contender and round.")] = 0.2,
+    threads: Annotated[int, typer.Option(help="BLAS threads (PyTorch and JAX always run one).")] = 1,
+    dtype: Annotated[str, typer.Option(help=f"{' or '.join(DTYPES)}; updates are float32.")] = "float32",
     device: Annotated[str, device_option("cpu or gpu; PyTorch runs there too, if it can.")] = "cpu",
+    compile_seconds: Annotated[
+        float | None, typer.Option(help="Most that torch.compile may take for a step; 0: without. 60 in a whole run.")
+    ] = None,
+    give_back: Annotated[
+        bool, typer.Option("--give-back", help="Let the allocator give freed memory back, as it does by itself.")
+    ] = False,
+    out: Annotated[Path | None, typer.Option(help="Folder to write to; results/benchmark of a whole run.")] = None,
+    name: Annotated[str | None, typer.Option(help="The files' name; processor and BLAS kernel unless given.")] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Compare with stored ratios; exit code 1 beyond 25 %.")
+    ] = False,
+    against: Annotated[
+        Path | None, typer.Option(help="Another file to --check with than results/benchmark/NAME.json.")
+    ] = None,
+    any_machine: Annotated[bool, typer.Option("--any-machine", help="Compare with another machine's, too.")] = False,
+    redraw: Annotated[Path | None, typer.Option(help="Page and picture of a stored file; measures nothing.")] = None,
+    page: Annotated[bool, typer.Option("--page", help="Also write README's and docs/performance.md's tables.")] = False,
 ) -> None:
-    """Forward + backward of a cell in float32 at six sizes: medians over rounds in which the contenders take turns."""
-    check_arguments(model, only, report, device)
+    """Cells, maps and updates beside floors, PyTorch and JAX; medians of rounds in which the contenders take turns."""
     try:
-        check_rounds(rounds, seconds)
+        if redraw is not None:
+            with naming("redraw"):
+                stored = reports.read(redraw)
+            write(stored, redraw.parent, redraw.stem, True)
+            write_pages(stored, redraw.stem, page)
+            return
+        check_device(device)
         limit_threads(threads)
-    except ValueError as error:
+        check = check or against is not None
+        part = bool(section or model or only or device != "cpu")
+        if compile_seconds is None:
+            compile_seconds = 0.0 if part or check else COMPILE_SECONDS
+        sections = sections_of(section or (["cells"] if part else None), device)
+        own = settings(model, only, rounds, seconds, dtype, device, compile_seconds)
+        here = machine(own.torch is not None)
+        folder, name = out or pages.FOLDER, checked(name or name_of(here))
+        stored = stored_for(against or folder / f"{name}.json", here, dtype, any_machine) if check else {}
+        if out and not check:
+            with naming("out"):  # before what takes long
+                out.mkdir(parents=True, exist_ok=True)
+        own = own._replace(keep=give_back or not keep_freed_memory())
+        groups = collected(measured(sections, own))
+        report = report_of(groups, own, here, threads)
+        for table in reports.tables(report):
+            give(as_shown(table), 160)
+        for line in reports.about(report):
+            give(line)
+        if check:
+            compared(stored, groups)
+        elif out or not part:
+            write(report, folder, name, not part)
+            write_pages(reports.read(folder / f"{name}.json"), name, page)
+    except BAD_INPUT as error:
         fail(error)
-    torch = torch_version(device)
-    rows: Rows = {}
-    for name in only or SIZES:
-        rows[name] = measured(model, SIZES[name], rounds, seconds, device, torch is not None)
-        give(f"{name}: " + ", ".join(f"{k} {v:.2f} ms" for k, v in rows[name].items()))
-    give(table_of(model, rows))
-    machine = {
-        "blas": blas(),
-        "OPENBLAS_CORETYPE": os.environ.get("OPENBLAS_CORETYPE", ""),
-        "numpy": np.__version__,
-        "torch": torch,
-        "python": platform.python_version(),
-        "machine": platform.machine(),
-        "device": device,
-    }
-    give(Pretty(machine))
-    if report:
-        report.write_text(json.dumps({"model": model, "machine": machine, "milliseconds": rows}, indent=2) + "\n")
 
 
 if __name__ == "__main__":

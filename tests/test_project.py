@@ -112,7 +112,7 @@ def imports_at_once(source):
         yield from imported(node)
 
 
-#: Who may import which framework, inside functions: whose adapter it is; and what only a download needs.
+#: Who may import which framework, inside functions: whose adapter it is, or whom it times; what only a download needs.
 FRAMEWORKS = {
     "ortho_ref/adapters/torch.py": {"torch"},
     "ortho_ref/adapters/jax.py": {"jax"},
@@ -120,6 +120,7 @@ FRAMEWORKS = {
     "ortho_ref/adapters/keras.py": {"keras", "torch", "tensorflow"},
     "tasks/files.py": {"pooch"},
     "ortho_ref/adapters/maps.py": {"torch", "jax"},
+    "scripts/timing/peers_jax.py": {"jax"},
 }
 
 

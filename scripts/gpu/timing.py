@@ -21,8 +21,9 @@ from ortho_ref.backend import to_device, xp_of
 from ortho_ref.fused.kernels import without_kernels
 from ortho_ref.terminal import shown
 from ortho_ref.training import Record
+from scripts.timing.peers_torch import torch_step
 from scripts.timing.rounds import MOST_REPEATS, TICK, since
-from scripts.timing.steps import Size, numpy_step, torch_step
+from scripts.timing.steps import Size, numpy_step
 
 #: ours -> the PyTorch contender beside it, by `torch_step`'s names, and what that is.
 PEERS = {

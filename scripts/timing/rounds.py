@@ -1,7 +1,7 @@
 """Contenders that take turns against the clock."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -48,23 +48,40 @@ def time_interleaved(
     Each turn begins with two calls that are not timed, as training repeats one step: otherwise a contender would pay
     for memory that the one before gave back (fresh pages: a tenth of the largest size; the allocator takes two calls).
     """
-    repeats, clock = {}, clock or time.perf_counter
+    timed = time_by_clocks(steps, rounds, seconds, (clock or time.perf_counter,), synchronize)
+    return {name: [figure for (figure,) in figures] for name, figures in timed.items()}
+
+
+def time_by_clocks(
+    steps: Mapping[str, Callable[[], object]],
+    rounds: int,
+    seconds: float,
+    clocks: Sequence[Callable[[], float]],
+    synchronize: Callable[[], object] = lambda: None,
+    untimed: int = 2,
+) -> dict[str, list[tuple[float, ...]]]:
+    """As `time_interleaved`, by several clocks at once; the first decides how often a turn repeats its step.
+
+    untimed: calls at the beginning of a turn; one is enough, for the caches, where freed memory is kept.
+    """
+    repeats = {}
     for name, step in steps.items():
         step()
         synchronize()
-        start = clock()
+        start = clocks[0]()
         step()
         synchronize()
-        repeats[name] = min(max(1, int(seconds / since(start, clock))), MOST_REPEATS)
-    times: dict[str, list[float]] = {name: [] for name in steps}
+        repeats[name] = min(max(1, int(seconds / since(start, clocks[0]))), MOST_REPEATS)
+    times: dict[str, list[tuple[float, ...]]] = {name: [] for name in steps}
     for _ in range(rounds):
         for name, step in steps.items():
-            step()
-            step()
+            for _ in range(untimed):
+                step()
             synchronize()
-            start = clock()
+            starts = [clock() for clock in clocks]
             for _ in range(repeats[name]):
                 step()
             synchronize()
-            times[name].append(since(start, clock) / repeats[name] * 1e3)
+            taken = (since(start, clock) for start, clock in zip(starts, clocks, strict=True))
+            times[name].append(tuple(seconds / repeats[name] * 1e3 for seconds in taken))
     return times

@@ -1,7 +1,8 @@
-"""A cell forward + backward as one call: `fused`'s or `scan`'s, and PyTorch's beside it.
+"""What is timed of a cell: forward + backward of a whole sequence, and what must be computed by it.
 
-The peer is PyTorch's own module where it has the cell (rnn, lstm, gru-cudnn), and an eager cell where it has not: gate
-products joined into one, input products before the loop, a dense U, autograd.
+A contender is one implementation of that: `numpy_contender` of ours, `peers_torch`, `peers_jax` and `peers_compiled` of
+others.  Every one begins with the same weights, inputs and cotangents, and gives the gradients of every weight, of x
+and of the first state, so that a test can hold one to the other.
 """
 
 from collections.abc import Callable
@@ -10,8 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ortho_ref import models
-from ortho_ref.backend import to_device
-from ortho_ref.cells.cell import state_of
+from ortho_ref.backend import to_device, to_host
+from ortho_ref.cells import Cell
+from ortho_ref.cells.cell import Weights, parts_of, state_of
 
 
 class Size(NamedTuple):
@@ -32,100 +34,66 @@ SIZES = {
     "big layer": Size(32, 100, 430, 1000),
 }
 
-#: The models that have a peer in `torch_step`.
-MODELS = ("nc-gru", "goru", "urnn", "sgornn", "gru-cudnn", "lstm", "rnn")
+#: The models whose cells are timed: every cell, and every form of one that takes another time.
+MODELS = ("nc-gru", "gru", "gru-cudnn", "goru", "lstm", "rnn", "scornn", "urnn", "sgornn")
+DTYPES = ("float32", "float64")
+
+Gradients = dict[str, np.ndarray]
 
 
-def numpy_step(engine: Any, size: Size, model: str = "nc-gru", device: str = "cpu") -> Callable[[], None]:
-    """Forward + backward of a model's cell by `engine`: gradients of every dense weight, of x and of h0, float32."""
+class CellProblem(NamedTuple):
+    """A cell, its weights, x (T, B, m), the parts of the first state (B, n), and the loss's own dh (T, B, n)."""
+
+    model: str
+    cell: Cell
+    weights: Weights
+    x: np.ndarray
+    h0: tuple[np.ndarray, ...]
+    dh: np.ndarray
+
+
+class Contender(NamedTuple):
+    """step: one forward + backward.  gradients: of what it returned, by our names, x and h0 (of an LSTM c0 too)."""
+
+    step: Callable[[], Any]
+    gradients: Callable[[Any], Gradients]
+
+
+def problem(size: Size, model: str = "nc-gru", dtype: str = "float32") -> CellProblem:
+    """A model's cell at a size, its weights dense and drawn as the model's are."""
     B, T, m, n = size
     rng = np.random.default_rng(0)
     layer = models.build(model, m, n)
-    weights = layer.weights(*layer.init(rng))
-    x = rng.normal(size=(T, B, m)).astype(np.float32)
-    dtype = np.complex64 if layer.cell.complex else np.float32
-    h0 = state_of(tuple(rng.normal(size=(B, n)).astype(dtype) for _ in layer.cell.states))
-    dh = rng.normal(size=(T, B, n)).astype(dtype)
-    weights, x, h0, dh = to_device((weights, x, h0, dh), device)
+    weights = layer.weights(*layer.init(rng, dtype=np.dtype(dtype)))
+    x = rng.standard_normal((T, B, m)).astype(dtype)
+    states = np.result_type(dtype, np.complex64) if layer.cell.complex else np.dtype(dtype)
+    h0 = tuple(rng.standard_normal((B, n)).astype(states) for _ in layer.cell.states)
+    return CellProblem(model, layer.cell, weights, x, h0, rng.standard_normal((T, B, n)).astype(states))
 
+
+def numpy_contender(engine: Any, own: CellProblem, device: str = "cpu", keep: bool = True) -> Contender:
+    """`fused` or `scan`.  keep: hold a tape until the next is there, as a trainer does where the allocator does not."""
+    weights, x, h0, dh = to_device((own.weights, own.x, state_of(own.h0), own.dh), device)
     kept: list[Any] = [None]
 
-    def step() -> None:
-        h, tape = engine.forward(layer.cell, weights, x, h0)
-        engine.backward(layer.cell, weights, tape, dh)
-        kept[0] = h, tape  # as the trainer does until the next step's are there: the memory is not handed back between
+    def step() -> Any:
+        h, tape = engine.forward(own.cell, weights, x, h0)
+        kept[0] = (h, tape) if keep else None
+        return engine.backward(own.cell, weights, tape, dh)
 
-    return step
+    def gradients(found: Any) -> Gradients:
+        first = dict(zip(first_states(own), parts_of(own.cell, found.h0), strict=True))
+        on_host: Gradients = to_host({**found.weights, "x": found.x, **first})
+        return on_host
 
-
-def torch_step(size: Size, model: str = "nc-gru", device: str = "cpu") -> Callable[[], None]:
-    """The same in PyTorch; device: PyTorch's name of it, "cpu" or "cuda"."""
-    import torch
-
-    B, T, m, n = size
-    torch.set_num_threads(1)
-    generator = torch.Generator().manual_seed(0)
-    dtype = torch.complex64 if model == "urnn" else torch.float32
-
-    def leaf(*shape: int, dtype: Any = dtype) -> Any:
-        return (torch.randn(shape, generator=generator, dtype=dtype) / n**0.5).to(device).requires_grad_()
-
-    x, h0 = leaf(T, B, m, dtype=torch.float32), leaf(B, n)
-    dh = torch.randn(T, B, n, generator=generator, dtype=dtype).to(device)
-    modules = {"rnn": torch.nn.RNN, "lstm": torch.nn.LSTM, "gru-cudnn": torch.nn.GRU}
-    if model in modules:
-        leaves, states = _module(modules[model](m, n).to(device), x, h0)
-    else:
-        leaves, states = _eager(model, x, h0, leaf)
-
-    def step() -> None:
-        for tensor in leaves:
-            tensor.grad = None
-        states().backward(dh)
-
-    return step
+    return Contender(step, gradients)
 
 
-#: What gradients are taken by, and the function that computes the states (T, B, n).
-_Peer = tuple[list[Any], Callable[[], Any]]
+def numpy_step(engine: Any, size: Size, model: str = "nc-gru", device: str = "cpu") -> Callable[[], Any]:
+    """Forward + backward of a model's cell by `engine`, float32."""
+    return numpy_contender(engine, problem(size, model), device).step
 
 
-def _module(module: Any, x: Any, h0: Any) -> _Peer:
-    """PyTorch's own module; the LSTM's memory begins where its state does."""
-    import torch
-
-    def states() -> Any:
-        return module(x, (h0[None], h0[None]) if isinstance(module, torch.nn.LSTM) else h0[None])[0]
-
-    return [*module.parameters(), x, h0], states
-
-
-def _eager(model: str, x: Any, h0: Any, leaf: Callable[..., Any]) -> _Peer:
-    """The cell from PyTorch's operations, step by step."""
-    import torch
-
-    m, n = x.shape[2], h0.shape[1]
-    gates = 2 if model in ("nc-gru", "goru") else 0
-    W, U_G, U, b_G = leaf((gates + 1) * n, m), leaf(gates * n, n), leaf(n, n), leaf(gates * n)
-    b, alpha, beta = (leaf(*shape, dtype=torch.float32) for shape in ((n,), (), ()))
-
-    def simple(P: Any, h: Any) -> Any:
-        z = P + h @ U.T
-        if model == "urnn":
-            return torch.sgn(z) * torch.relu(torch.abs(z) + b)
-        return torch.sigmoid(alpha) * torch.relu(z + b) + torch.sigmoid(beta) * h
-
-    def gated(P_G: Any, P: Any, h: Any) -> Any:
-        r, u = torch.sigmoid(P_G + h @ U_G.T).chunk(2, dim=1)
-        a = P + ((r * h) @ U.T if model == "nc-gru" else r * (h @ U.T))
-        return h + u * (torch.sign(a) * torch.relu(torch.abs(a) + b) - h)
-
-    def states() -> Any:
-        products, h, history = x.to(W.dtype) @ W.T, h0, []
-        # unbind: its backward is one stack, where that of P[t] would fill a (T, B, n) array of zeros at every step
-        for P_G, P in zip((products[..., :-n] + b_G).unbind(), products[..., -n:].unbind(), strict=True):
-            h = gated(P_G, P, h) if gates else simple(P, h)
-            history.append(h)
-        return torch.stack(history)
-
-    return [W, U_G, U, b_G, b, alpha, beta, x, h0], states
+def first_states(own: CellProblem) -> tuple[str, ...]:
+    """Names of the parts of the first state: h0, of an LSTM c0 too."""
+    return tuple(f"{name}0" for name in own.cell.states)

@@ -89,26 +89,6 @@ def test_check_gradients_fails_on_a_wrong_gradient(monkeypatch, kind, method, su
     assert [line for line in output.splitlines() if "LSTM" in line and "ok" in line]
 
 
-def test_benchmark_reports_figures_and_the_blas_kernel(tmp_path):
-    """One small size: medians, ratios, every BLAS with its kernel and threads; the same in the JSON file."""
-    code, output = run(
-        benchmark.main, "--only", "parenthesis", "--rounds", "1", "--seconds", "0", "--report", f"{tmp_path}/b.json"
-    )
-    assert code == 0, output
-    report = json.loads((tmp_path / "b.json").read_text())
-    row = report["milliseconds"]["parenthesis"]
-    assert {"fused", "scan"} <= set(row)
-    assert all(value > 0 for value in row.values())
-    assert report["machine"]["blas"]
-    assert all(pool.endswith(" x1") for pool in report["machine"]["blas"])
-    code, output = run(benchmark.main, "--report", f"{tmp_path}/none/b.json")
-    assert code == 2
-    assert "there is no folder" in output
-    code, output = run(benchmark.main, "--only", "tiny")
-    assert code == 2
-    assert "'tiny'; allowed: parenthesis, denoise" in output
-
-
 PNG = b"\x89PNG"
 TINY = ["--hidden", "6", "--length", "5", "--batch", "2", "--iterations", "6", "--log-every", "2", "--eval-every", "3"]
 
@@ -405,7 +385,8 @@ def test_out_of_memory(tmp_path, monkeypatch):
     message += "smaller batch, length or hidden size needs less"
     fails(train.main, "parenthesis", "--out", tmp_path / "a", *TINY, message=message)
     fails(zoo.main, "--out", tmp_path / "b", "--iterations", "1", "--length", "3", message=message)
-    monkeypatch.setattr(benchmark, "numpy_step", update)
+    monkeypatch.setattr(benchmark, "measured", update)
+    monkeypatch.setattr(benchmark, "keep_freed_memory", lambda: True)
     fails(benchmark.main, message=message)
 
 
@@ -493,6 +474,7 @@ def test_ablation_on_a_device(tmp_path, monkeypatch, name):
 def test_measuring_programs_on_a_device(runs, monkeypatch, tmp_path):
     """benchmark and training_speed time the device's arrays; bounds are the host's, from the device's states."""
     monkeypatch.setattr(benchmark, "SIZES", {"parenthesis": Size(2, 5, 3, 4)})
+    monkeypatch.setattr(benchmark, "keep_freed_memory", lambda: True)
     devices, forward = [], fused.forward
 
     def noted(cell, weights, x, h0=None):
@@ -502,9 +484,13 @@ def test_measuring_programs_on_a_device(runs, monkeypatch, tmp_path):
     monkeypatch.setattr(fused, "forward", noted)
     arguments = ["--rounds", "1", "--seconds", "0", "--device", "stand-in"]
     for model in ("nc-gru", "lstm", "urnn"):
-        code, output = run(benchmark.main, *arguments, "--model", model, "--report", f"{tmp_path}/b.json")
+        code, output = run(benchmark.main, *arguments, "--model", model, "--out", f"{tmp_path}/{model}", "--name", "b")
         assert code == 0, output
-        assert json.loads((tmp_path / "b.json").read_text())["machine"]["device"] == "stand-in"
+        report = json.loads((tmp_path / model / "b.json").read_text())
+        assert report["settings"]["device"] == "stand-in"
+        assert {"fused", "scan"} <= report["groups"][0]["contenders"].keys()
+    message = "section is maps; allowed on stand-in: cells"
+    fails(benchmark.main, "--device", "stand-in", "--section", "maps", message=message)
     code, output = run(training_speed.main, *arguments, "--only", "parenthesis")
     assert code == 0, output
     assert set(devices) == {"stand-in"}

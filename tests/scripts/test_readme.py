@@ -20,7 +20,7 @@ SHORTER = {
     "train": ["--iterations", "2", "--batch", "2", "--length", "20"],
     "zoo": ["--iterations", "1", "--length", "5"],
     "ablation": ["--scale", "1e-4"],
-    "benchmark": ["--rounds", "1", "--seconds", "0", "--only", "parenthesis"],
+    "benchmark": ["--rounds", "1", "--seconds", "0", "--only", "parenthesis", "--model", "rnn", "--section", "cells"],
     "training_speed": ["--rounds", "1", "--seconds", "0", "--only", "parenthesis"],
 }
 

@@ -38,7 +38,7 @@ BASES = {
     "scripts.zoo": "--out out --iterations 1 --length 1",
     "scripts.ablation": "norm-condition --scale 0.0001 --out out",
     "scripts.check_gradients": "--only householder:5",
-    "scripts.benchmark": "--only parenthesis --rounds 1 --seconds 0",
+    "scripts.benchmark": "--only parenthesis --model rnn --rounds 1 --seconds 0",
     "scripts.training_speed": "--only adding --rounds 1 --seconds 0",
 }
 #: Those that write in the checkout, or need a GPU before all else, get nothing that could be taken.

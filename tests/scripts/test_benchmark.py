@@ -1,0 +1,510 @@
+"""`scripts.benchmark`: what is timed is one computation, told by several libraries; and what becomes of the figures."""
+
+import copy
+import importlib.util
+import json
+import signal
+
+import numpy as np
+import pytest
+
+from gradients.problem import largest_error
+from ortho_ref import fused, scan
+from ortho_ref.losses import LOSSES
+from ortho_ref.models import build
+from scripts import benchmark
+from scripts.grid.build import make_trainer
+from scripts.grid.config import begun
+from scripts.pictures import speed
+from scripts.timing import (
+    cells,
+    floors,
+    machine,
+    maps,
+    memory,
+    pages,
+    peak,
+    peers_compiled,
+    peers_jax,
+    peers_torch,
+    peers_updates,
+    report,
+)
+from scripts.timing.groups import quartiles
+from scripts.timing.steps import DTYPES, MODELS, Contender, Size, numpy_contender, problem
+from tests.scripts.runs import ROOT, call
+
+TINY = Size(batch=3, length=5, inputs=4, hidden=6)
+PARTS = ["--rounds", 1, "--seconds", 0]
+HAS_JAX = importlib.util.find_spec("jax") is not None
+
+
+# what is timed
+
+
+def with_biases(model, dtype):
+    """A tiny problem with biases that are not 0, or a contender could forget them."""
+    own, rng = problem(TINY, model, dtype), np.random.default_rng(1)
+    for name, value in own.weights.items():
+        if name.startswith("b") and value.ndim:
+            value[:] = 0.1 * rng.standard_normal(value.shape)
+    return own
+
+
+def gradients(contender):
+    return contender.gradients(contender.step())
+
+
+def agree(ours, theirs, dtype):
+    """To rounding, under the same names, in the same shapes and precision."""
+    assert ours.keys() == theirs.keys()
+    assert {name: (a.shape, a.dtype) for name, a in ours.items()} == {n: (a.shape, a.dtype) for n, a in theirs.items()}
+    return largest_error(ours, theirs)[0] < {"float64": 1e-12, "float32": 1e-4}[dtype]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("model", MODELS)
+def test_numpy_and_torch_compute_the_same(model, dtype):
+    """Gradients of every weight, of x and of the first state: both engines, PyTorch's module, and both eager cells."""
+    own = with_biases(model, dtype)
+    ours = gradients(numpy_contender(fused, own))
+    assert {"x", "h0", *own.weights} <= ours.keys()
+    assert agree(ours, gradients(numpy_contender(scan, own, keep=False)), dtype)
+    wrong = {name: value * own.dh.dtype.type(1.01) if name == "x" else value for name, value in ours.items()}
+    if not own.cell.complex:
+        assert not agree(ours, wrong, dtype)
+    pytest.importorskip("torch")
+    theirs = peers_torch.contenders(own)
+    assert ("torch.nn" in theirs) == (model in ("rnn", "lstm", "gru-cudnn"))
+    for name, contender in theirs.items():
+        assert agree(ours, gradients(contender), dtype), name
+
+
+@pytest.mark.skipif(not HAS_JAX, reason="JAX is not installed")
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("model", MODELS)
+def test_jax_computes_the_same(model, dtype):
+    assert peers_jax.jax_version()
+    own = with_biases(model, dtype)
+    assert agree(gradients(numpy_contender(fused, own)), gradients(peers_jax.contender(own)), dtype)
+
+
+def test_without_jax(monkeypatch):
+    """It is skipped by name, and the environment is as it was."""
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    monkeypatch.delenv("NPROC", raising=False)
+    assert peers_jax.jax_version() is None
+    assert "NPROC" not in peers_jax.os.environ
+
+
+def test_torch_step_is_the_module_or_the_hoisted_cell():
+    """As gpu_check times it."""
+    pytest.importorskip("torch")
+    for model, leaves in (("lstm", 4 + 1 + 2), ("nc-gru", 2 * 3 + 2)):  # nc-gru: W, U, b; W, U; b of modReLU; x, h0
+        assert len(peers_torch.torch_step(TINY, model)()) == leaves
+
+
+@pytest.mark.parametrize("model", ["nc-gru", "lstm"])
+def test_a_compiled_step(monkeypatch, model):
+    """Compiled or not, the same computation; the compiler itself takes half a minute, and is not what is tested."""
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(torch, "compile", lambda body, **options: body)
+    own = with_biases(model, "float64")
+    ours = gradients(numpy_contender(fused, own))
+    assert agree(ours, gradients(peers_compiled.compiled(own, 60)), "float64")
+
+
+def test_why_there_is_no_compiled_step(monkeypatch):
+    """Complex numbers, not asked for, no compiler, an error of it, no end of it."""
+    torch = pytest.importorskip("torch")
+
+    def refused(message, model="rnn", seconds=1.0):
+        with pytest.raises(peers_compiled.NotCompiledError, match=message):
+            peers_compiled.compiled(problem(TINY, model), seconds)
+
+    refused("no code for complex", "urnn")
+    refused("not asked for", seconds=0)
+
+    def broken(inputs, state):
+        raise RuntimeError("no g++\nand more")
+
+    monkeypatch.setattr(torch, "compile", lambda body, **options: broken)
+    refused("^RuntimeError: no g\\+\\+$")
+    if hasattr(signal, "setitimer"):
+
+        def endless(inputs, state):
+            while True:
+                signal.pause()
+
+        monkeypatch.setattr(torch, "compile", lambda body, **options: endless)
+        before = signal.getsignal(signal.SIGALRM)
+        refused("not compiled within 0.01 s", seconds=0.01)
+        assert signal.getsignal(signal.SIGALRM) is before
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    refused("this PyTorch has no compiler")
+
+
+# floors
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("form", floors.FORMS)
+def test_a_floor_can_be_made_again(model, form, monkeypatch):
+    """No warning of any number; recurrent products T each way, and chunks' four; the floor has the products in it."""
+    made = []
+    matmul = np.matmul
+
+    def counted(left, right, out):
+        made.append(2 * out.size * left.shape[-1])
+        return matmul(left, right, out)
+
+    monkeypatch.setattr(np, "matmul", counted)
+    cell = build(model, 4, 6).cell
+    own = floors.Floor(cell, TINY, "float64", form)
+    with np.errstate(all="raise"):
+        for _ in range(3):
+            own()
+    B, T, m, n = TINY
+    each = len(floors.passes(cell).products)
+    assert len(made) == 3 * (2 * T * each + 4)
+    G = sum(floors.passes(cell).products)
+    of_inputs = (2 if cell.complex else 1) * 2 * T * B * n * G * (m + 1 + m + 1 + m)
+    flops = sum(made) / 3
+    assert flops == 2 * (2 * T * B * n * n * G) + 2 * T * B * n * n * G + of_inputs
+    made.clear()
+    own.products()
+    assert sum(made) == flops
+
+
+def test_the_quickest_form_is_the_floor(monkeypatch):
+    monkeypatch.setattr(
+        floors, "time_interleaved", lambda steps, *rest, **clock: {"wide": [3.0], "batched": [1.0], "columns": [2.0]}
+    )
+    assert floors.quickest(build("lstm", 4, 6).cell, TINY, "float32").form == "batched"
+
+
+# maps, memory, updates
+
+
+@pytest.mark.parametrize("kind", ["Cayley", "exponential"])
+def test_maps_compute_the_same(kind):
+    """U and dL/dA of PyTorch's; by the series U is nearly that of A - delta, the nearer the higher its order."""
+    torch = pytest.importorskip("torch")
+    assert torch.get_num_threads() >= 1
+    steps = (
+        maps.cayley_steps(6, "float64", True) if kind == "Cayley" else maps.exponential_steps(6, 2.0, "float64", True)
+    )
+    (U, dA), (theirs, above) = (steps[name].result(steps[name].step()) for name in (next(iter(steps)), list(steps)[-1]))
+    np.testing.assert_allclose(U, theirs, atol=1e-12)
+    np.testing.assert_allclose(np.triu(dA, 1), above, atol=1e-14)  # of ||dL/dU|| = 1e-3
+    if kind == "Cayley":
+        series = [steps[f"Neumann, order {order}"].step()[0] for order in maps.ORDERS]
+        defects = [np.linalg.norm(U.T @ U - np.eye(6)) for U in series]
+        assert 1e-4 > defects[0] > defects[1] > defects[2]
+
+
+def test_skew_has_its_norm():
+    A = maps.skew(7, 0.3, "float64")
+    np.testing.assert_array_equal(A, -A.T)
+    assert np.linalg.norm(A, 2) == pytest.approx(0.3)
+
+
+@pytest.mark.skipif(not peak.can_be_seen(), reason="Linux's and glibc's")
+def test_the_ruler_of_memory():
+    """The largest resident set of a process of its own agrees with what NumPy asked for."""
+    size = Size(64, 100, 10, 64)
+    found = peak.resident("nc-gru", size, ["fused"], "float32")
+    traced = peak.traced(numpy_contender(fused, problem(size, "nc-gru"), keep=False).step)
+    assert found["fused"] == pytest.approx(traced, rel=0.2)
+    assert 3 < traced / (4 * 64 * 100 * 64) < 7
+
+
+def test_memory_that_cannot_be_seen(monkeypatch):
+    assert "ended with 1: " in peak.resident("nc-gru", TINY, ["nobody"], "float32")
+    monkeypatch.setattr(peak, "can_be_seen", lambda: False)
+    assert peak.resident("nc-gru", TINY, ["fused"], "float32") == "no largest resident set here"
+
+
+@pytest.mark.parametrize("name", ["parenthesis", "denoise", "adding", "copying"])
+def test_torch_has_the_tasks_loss(name):
+    """Of the same outputs, ours to rounding."""
+    torch = pytest.importorskip("torch")
+    config, task = begun(name)
+    batch = next(task.batches(np.random.default_rng(0), 3))
+    steps = batch.y.shape[:2] if task.readout == "every" else batch.y.shape[:1]
+    outputs = np.random.default_rng(0).standard_normal((*steps, task.output_size))
+    batch = batch._replace(y=batch.y.astype("float64") if batch.y.dtype.kind == "f" else batch.y)
+    theirs = peers_updates.loss(task, torch.from_numpy(outputs), batch)
+    assert float(theirs) == pytest.approx(float(LOSSES[task.loss](outputs, batch.y, None)[0]), rel=1e-12)
+    assert make_trainer(config, task).task.loss == task.loss
+
+
+def test_torch_trains():
+    """Its loss falls."""
+    pytest.importorskip("torch")
+    _, task = begun("adding", length=5)
+    update = peers_updates.torch_update(task, 8, 20, 1e-2)
+    found = [float(update()) for _ in range(60)]
+    assert np.mean(found[-5:]) < 0.5 * np.mean(found[:5])
+
+
+# the program
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """Everything at tiny sizes, once: the folder that a whole run leaves."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(benchmark, "MODELS", ("nc-gru", "lstm"))
+        patch.setattr(benchmark, "SIZES", {"parenthesis": TINY})
+        patch.setattr(benchmark, "COMPILE_SECONDS", 0.0)
+        patch.setattr(benchmark, "keep_freed_memory", lambda: True)
+        patch.setattr(cells, "SERIES", {"T": (TINY, TINY._replace(length=7)), "B": (TINY, TINY._replace(batch=2))})
+        patch.setattr(maps, "SIZES", (6,))
+        patch.setattr(maps, "NORMS", (0.1, 1.0))
+        patch.setattr(memory, "resident", lambda model, *rest: {"fused": 4000} if model == "lstm" else "not here")
+        folder = tmp_path_factory.mktemp("benchmark")
+        code, out, err = call(benchmark.main, *PARTS, "--out", folder, "--name", "here")
+        assert code == 0, err
+        assert "Whole updates" in out
+    return folder
+
+
+def measuring(monkeypatch, groups):
+    """The program measures these."""
+    monkeypatch.setattr(benchmark, "measured", lambda sections, own: iter(groups))
+    monkeypatch.setattr(benchmark, "keep_freed_memory", lambda: True)
+    monkeypatch.setattr(speed, "draw", lambda groups, picture, title: picture.write_bytes(b"drawn"))
+
+
+def stored(folder):
+    return json.loads((folder / "here.json").read_text())
+
+
+def test_a_whole_run_writes_file_page_and_picture(whole):
+    """Every section, its contenders with CPU and wall time, or why they are not there; machine and libraries."""
+    own = report.read(whole / "here.json")
+    assert [section for section in report.TITLES if report.of_section(own, section)] == list(benchmark.SECTIONS)
+    group = report.of_section(own, "cells")[0]
+    assert {"fused", "scan", "floor", "floor: products"} <= group["contenders"].keys()
+    assert group["contenders"]["fused"]["ratio"] == 1
+    assert all({"median", "low", "high", "ratio", "wall"} == set(figures) for figures in group["contenders"].values())
+    if not HAS_JAX:
+        assert group["skipped"]["jax"] == "JAX is not installed"
+    assert own["machine"]["kernels"]
+    assert own["libraries"]["numpy"] == np.__version__
+    assert own["libraries"]["blas"].count(" x1") == own["libraries"]["blas"].count(",") + 1
+    assert "mallopt" in own["settings"]["memory"]
+    page = (whole / "here.md").read_text()
+    assert "![What limits each size, and peers](here.png)" in page
+    assert page.count("\n## ") == len(benchmark.SECTIONS) + 1
+    assert "* resident, memory: nc-gru, parenthesis: not here" in page
+    assert (whole / "here.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_part_takes_the_place_of_its_own(whole, tmp_path, monkeypatch):
+    """Other groups stay; a part of another machine or other libraries does not go with them."""
+    own = stored(whole)
+    (tmp_path / "here.json").write_text(json.dumps(own))
+    group = copy.deepcopy(own["groups"][0])
+    group["contenders"]["fused"]["median"] = 123.0
+    measuring(monkeypatch, [group])
+    arguments = ["--section", "cells", "--out", tmp_path, "--name", "here"]
+    code, _, err = call(benchmark.main, *arguments)
+    assert code == 0, err
+    now = stored(tmp_path)
+    assert now["groups"][0]["contenders"]["fused"]["median"] == 123
+    assert now["groups"][1:] == own["groups"][1:]
+    assert now["commands"] == [
+        "python -m scripts.benchmark --rounds 1 --seconds 0",
+        "python -m scripts.benchmark --section cells",
+    ]
+    own["libraries"]["numpy"] = "1.0"
+    (tmp_path / "here.json").write_text(json.dumps(own))
+    code, _, err = call(benchmark.main, *arguments)
+    assert code == 2
+    assert "its libraries is " in err
+    assert "allowed: another --name, or a whole run" in err
+    assert stored(tmp_path) == own
+
+
+def test_a_part_by_itself_writes_nothing(monkeypatch, tmp_path, whole):
+    measuring(monkeypatch, stored(whole)["groups"])
+    monkeypatch.setattr(pages, "FOLDER", tmp_path)
+    assert call(benchmark.main, "--model", "lstm")[0] == 0
+    assert list(tmp_path.iterdir()) == []
+    assert call(benchmark.main, "--name", "own")[0] == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["own.json", "own.md", "own.png"]
+
+
+def test_check_passes_against_itself(monkeypatch, whole):
+    """A figure that is not in both is named."""
+    groups = stored(whole)["groups"]
+    del groups[0]["contenders"]["floor"]
+    groups.append(copy.deepcopy(groups[0]) | {"case": {"model": "other", "size": "parenthesis"}})
+    measuring(monkeypatch, groups)
+    code, out, err = call(benchmark.main, "--check", "--out", whole, "--name", "here")
+    assert code == 0, err
+    assert "figures compared, 0 moved" in out
+    assert "not compared: cells: nc-gru, parenthesis: fused / floor\n" in err
+    assert "not compared: cells: other, parenthesis\n" in err
+
+
+@pytest.mark.parametrize(
+    ("contender", "figure"), [("floor", "fused / floor"), ("floor: products", "fused / floor: pro")]
+)
+@pytest.mark.parametrize("factor", [1.3, 0.7])
+def test_check_fails_where_a_ratio_has_moved(monkeypatch, whole, contender, figure, factor):
+    """Up or down by more than 25 %: what is stored is true no longer.  `scan` may move: it is no floor and no peer."""
+    groups = stored(whole)["groups"]
+    for name in (contender, "scan"):
+        groups[0]["contenders"][name]["ratio"] *= factor
+    measuring(monkeypatch, groups)
+    code, out, _ = call(benchmark.main, "--check", "--against", whole / "here.json")
+    assert code == 1
+    assert "1 moved by more than 25 %" in out
+    assert figure in out
+    groups[0]["contenders"][contender]["ratio"] /= factor * 0.9
+    assert call(benchmark.main, "--check", "--against", whole / "here.json")[0] == 0
+
+
+def test_check_refuses_another_machine(monkeypatch, whole, tmp_path):
+    """Its processor, kernels, or the variables that choose them; unless it is asked for."""
+    own = stored(whole)
+    measuring(monkeypatch, own["groups"])
+    for field, value, told in (
+        ("cpu", "abacus", "cpu: abacus there"),
+        ("kernels", ["openblas Haswell"], "kernels: openblas Haswell there"),
+        ("variables", {"MALLOC_ARENA_MAX": "1"}, "variables: MALLOC_ARENA_MAX=1 there, "),
+    ):
+        other = own | {"machine": own["machine"] | {field: value}}
+        (tmp_path / "other.json").write_text(json.dumps(other))
+        line = ["--against", tmp_path / "other.json"]
+        code, out, err = call(benchmark.main, *line)
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert told in err
+        assert "--any-machine compares nevertheless" in err
+        assert call(benchmark.main, *line, "--any-machine")[0] == 0
+    assert machine.difference(own["machine"], own["machine"] | {"cores": 1000}) == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--only", "tiny"], "only is 'tiny'; allowed: parenthesis, denoise"),
+        (["--model", "transformer"], "model is 'transformer'; allowed: nc-gru, gru"),
+        (["--section", "weather"], "section is 'weather'; allowed: cells, memory"),
+        (["--dtype", "float16"], "dtype is 'float16'; allowed: float32, float64"),
+        (["--name", "../x"], "name is '../x'; allowed: up to 100 letters"),
+        (["--compile-seconds", "-1"], "compile_seconds is -1.0; allowed: 0 to 3600"),
+        (["--against", "nowhere.json"], "against: "),
+        (["--check", "--against", "{whole}", "--dtype", "float64"], "dtype is float64; allowed: float32, as in"),
+        (["--redraw", "nowhere.json"], "redraw: "),
+        (["--out", "{whole}"], "out: "),
+    ],
+)
+def test_bad_input_is_a_line(monkeypatch, whole, arguments, message):
+    measuring(monkeypatch, [])
+    code, out, err = call(benchmark.main, *(word.format(whole=whole / "here.json") for word in arguments))
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert message in err
+
+
+def test_nothing_to_compare(monkeypatch, whole):
+    """Nothing of it was stored, or measured."""
+    measuring(monkeypatch, [stored(whole)["groups"][0] | {"case": {"model": "other", "size": "none"}}])
+    code, _, err = call(benchmark.main, "--check", "--against", whole / "here.json")
+    assert code == 2
+    assert "nothing of what was measured is in the stored file" in err
+    measuring(monkeypatch, [])
+    code, _, err = call(benchmark.main, "--section", "updates", "--model", "lstm")
+    assert code == 2
+    assert "model and only leave nothing of the section" in err
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda own: own.pop("groups"), "the document has no groups"),
+        (lambda own: own.update(format="ortho_ref benchmark 0"), "format is 'ortho_ref benchmark 0'"),
+        (lambda own: own["groups"][0].update(reference="x"), r"groups[0].reference is 'x', which is no contender"),
+        (
+            lambda own: own["groups"][0]["contenders"]["fused"].update(median=0),
+            "groups[0] has a time that is not above 0",
+        ),
+        (lambda own: own["groups"][0]["contenders"]["fused"].update(median="1"), "is '1'; allowed: a finite number"),
+    ],
+)
+def test_a_file_that_is_none(whole, tmp_path, change, message):
+    own = stored(whole)
+    change(own)
+    (tmp_path / "own.json").write_text(json.dumps(own))
+    code, _, err = call(benchmark.main, "--redraw", tmp_path / "own.json")
+    assert code == 2
+    assert message in err
+    assert "own.json: " in err
+
+
+def test_names_of_machines():
+    own = {"cpu": "Intel(R) Xeon(R) Processor @ 2.50GHz", "kernels": ["openblas SkylakeX", "torch AVX512"]}
+    assert machine.name_of(own) == "intel-xeon-2-50ghz-skylakex"
+    assert quartiles((3.0,)) == (3.0, 3.0, 3.0)
+
+
+# the pages
+
+
+def test_pages_have_the_stored_figures():
+    """README and docs/performance.md: their tables are those of the report that they name, none by hand."""
+    machines = set()
+    for page in pages.PAGES:
+        text = (ROOT / page).read_text()
+        (name,) = pages.machines_of(text)
+        assert pages.fill(text, name, report.read(pages.FOLDER / f"{name}.json")) == text, (
+            f"{page}: python -m scripts.benchmark --redraw results/benchmark/{name}.json --page"
+        )
+        machines.add(name)
+    assert len(machines) == 1
+
+
+def test_stored_pages_are_of_their_files():
+    """results/benchmark/NAME.md is what NAME.json gives."""
+    found = sorted(pages.FOLDER.glob("*.json"))
+    assert found
+    for path in found:
+        assert report.markdown(report.read(path), f"{path.stem}.png") == path.with_suffix(".md").read_text()
+        assert path.with_suffix(".png").exists()
+
+
+def test_filling_a_page(whole, tmp_path, monkeypatch):
+    """Tables of this report between the comments, the rest as it was; twice is once; --page writes them."""
+    own = report.read(whole / "here.json")
+    blocks = "".join(f"<!-- figures: old/{name} -->\nold\n<!-- end of figures -->\n\n" for name in pages.TABLES)
+    filled = pages.fill(f"before\n{blocks}after\n", "here", own)
+    assert filled.startswith("before\n<!-- figures: here/peers -->\nA peer's time by ours")
+    assert filled.endswith("<!-- end of figures -->\n\nafter\n")
+    assert "old" not in filled
+    assert pages.fill(filled, "here", own) == filled
+    assert pages.machines_of(filled) == {"here"}
+    empty = pages.fill(blocks, "here", own | {"groups": []})
+    assert empty.count("Not measured yet.") == len(pages.TABLES) - 2  # machine and picture
+    with pytest.raises(ValueError, match="a page has a table 'weather'; allowed: peers, limits"):
+        pages.fill("<!-- figures: a/weather -->\n<!-- end of figures -->", "here", own)
+    monkeypatch.setattr(pages, "ROOT", tmp_path)
+    monkeypatch.setattr(pages, "PAGES", ("page.md",))
+    monkeypatch.setattr(speed, "draw", lambda groups, picture, title: None)
+    (tmp_path / "page.md").write_text(blocks)
+    assert call(benchmark.main, "--redraw", whole / "here.json", "--page")[0] == 0
+    assert (tmp_path / "page.md").read_text() == pages.fill(blocks, "here", own)
+
+
+def test_contenders_of_a_table():
+    """A floor's ratio is told as ours by it, a peer's as its by ours; of a contender that is missing nothing."""
+    figures = {"median": 2.0, "low": 1.0, "high": 3.0, "ratio": 1.0, "wall": 2.0}
+    row = {"section": "cells", "unit": "ms", "reference": "fused", "skipped": {}, "note": ""}
+    one = row | {"case": {"size": "a"}, "contenders": {"fused": figures, "floor": figures | {"ratio": 0.8}}}
+    two = row | {"case": {"size": "b"}, "contenders": {"fused": figures, "jax": figures | {"ratio": 1.5}}}
+    own = report.table("", [one, two])
+    assert own.head == ["size", "fused, ms", "spread", "wall, ms", "fused / floor", "jax"]
+    assert own.rows == [["a", "2", "±50 %", "2", "1.25", ""], ["b", "2", "±50 %", "2", "", "1.50"]]
+    assert isinstance(numpy_contender(fused, problem(TINY)), Contender)
