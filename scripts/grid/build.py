@@ -12,6 +12,7 @@ from ortho_ref.schedules import Constant, LinearToZero, Schedule, Step
 from ortho_ref.task import StoryAndQuestion, Task
 from ortho_ref.training import Record
 from scripts.grid.options import FLAGS, OPTIONS, PLACES, REGULARIZERS, check_task
+from scripts.program.memory import keeps_freed_memory
 from tasks import by_name
 
 
@@ -241,5 +242,6 @@ def make_trainer(config: Record, task: Task | None = None) -> TrainingRun:
         dtype=np.dtype(config["dtype"]),
         average_after=config["average"],
         rate_per_window=config["length"] if config["scale_rate"] else None,
+        holds_tape=not keeps_freed_memory(),
         **clipping(config["clip"]),
     )

@@ -12,6 +12,8 @@ import os
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4
 NEVER = -1  # of M_TRIM_THRESHOLD: as a size it is larger than any heap
 
+_kept = False
+
 
 def keep_freed_memory() -> bool:
     """Let this process keep the memory that it frees, for what it allocates next.
@@ -25,10 +27,16 @@ def keep_freed_memory() -> bool:
     bool
         True where the C library is glibc and took both settings; False elsewhere, where nothing has changed.
     """
-    if not is_glibc():
-        return False
-    mallopt = ctypes.CDLL(None).mallopt
-    return bool(mallopt(M_TRIM_THRESHOLD, NEVER)) and bool(mallopt(M_MMAP_MAX, 0))
+    global _kept
+    if is_glibc():
+        mallopt = ctypes.CDLL(None).mallopt
+        _kept = bool(mallopt(M_TRIM_THRESHOLD, NEVER)) and bool(mallopt(M_MMAP_MAX, 0))
+    return _kept
+
+
+def keeps_freed_memory() -> bool:
+    """Whether this process was told to, by `keep_freed_memory`, and does."""
+    return _kept
 
 
 def is_glibc() -> bool:

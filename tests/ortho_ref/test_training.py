@@ -9,6 +9,7 @@ import shutil
 import statistics
 import sys
 import tempfile
+import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -229,6 +230,29 @@ def test_the_seed_is_everything(tmp_path, device):
     on_host = small_trainer(Parenthesis(5), "nc-gru", seed=3).run(fresh(tmp_path))
     for a, b in zip(first, on_host, strict=True):
         np.testing.assert_allclose(a["loss"], b["loss"], rtol=1e-4)
+
+
+@pytest.mark.parametrize("holds", [True, False])
+def test_whether_a_tape_is_held_between_updates(monkeypatch, holds):
+    """Its arrays are there until the next update's, or not; the numbers are the same."""
+    own, other = small_trainer(Parenthesis(5), holds_tape=holds), small_trainer(Parenthesis(5))
+    batches = list(itertools.islice(own.batches(), 2))
+    tapes = []
+    compute = Network.loss_and_gradients
+
+    def noted(*arguments, **options):
+        loss, gradients, result = compute(*arguments, **options)
+        tapes.append(weakref.ref(result.tape.layers[0].engine.gates))
+        return loss, gradients, result
+
+    monkeypatch.setattr(Network, "loss_and_gradients", noted)
+    own.update(batches[0])
+    assert (tapes[0]() is not None) == holds
+    own.update(batches[1])
+    assert tapes[0]() is None
+    for batch in batches:
+        other.update(batch)
+    assert_same(own.params, other.params)
 
 
 def test_weights_data_and_dropout_draw_apart(tmp_path):
