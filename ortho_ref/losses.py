@@ -19,7 +19,7 @@ Binary cross-entropy, y 0 or 1, from one logit: cross-entropy of the logits (0, 
 log(1 + exp(o)) is formed as max(o, 0) + log1p(exp(-|o|)), which overflows for no o.
 
 Each of them takes a `total` too, where its outputs are a part of a sequence's: what it gives is that part of the mean,
-and of its gradient.  `of_sequence` is the sum over the chunks of time of `fused.sequence`, the last first.
+and of its gradient.  Sums over time go through the chunks of `fused.sequence`, the last first.
 """
 
 import math
@@ -30,7 +30,7 @@ from numpy.typing import DTypeLike
 from ortho_ref.activations import sigmoid
 from ortho_ref.backend import Array, xp_of
 from ortho_ref.checks import check, check_indices
-from ortho_ref.fused.sequence import chunks, chunks_of_rows
+from ortho_ref.fused.sequence import chunks_of_rows
 
 #: From this vocabulary on outputs are computed in chunks of rows, and how many numbers one has: 16 MiB in float32.
 LARGE, CHUNK = 2048, 2**22
@@ -69,19 +69,34 @@ def cross_entropy(
     xp = xp_of(outputs, y, mask)
     K = outputs.size // y.size if total is not None else _classes_of(outputs.shape, y)
     weight = _weight(outputs, mask, total)
-    losses, p = _entropies(outputs.reshape(-1, K), y.reshape(-1))
+    parts = _chunks(outputs, y.size)
+    losses, p = _entropies(outputs.reshape(-1, K), y.reshape(-1), parts)
     N = losses.size
     if weight is None:
         entries = _all(outputs, N, total)
         p *= 1 / entries
-        return losses.sum() / entries, p.reshape(outputs.shape)  # [bp:heads/loss]
+        return _sum(losses, parts, entries), p.reshape(outputs.shape)  # [bp:heads/loss]
     weight = xp.repeat(weight * (weight.size / N), N // weight.size)
     p *= weight[:, None]
-    return (losses * weight).sum(), p.reshape(outputs.shape)  # [bp:heads/loss]
+    return _sum(losses * weight, parts), p.reshape(outputs.shape)  # [bp:heads/loss]
 
 
-def _entropies(rows: Array, target: Array) -> tuple[Array, Array]:
-    """The loss of each row (N, K), and its gradient, softmax(o) - 1_y."""
+def _chunks(outputs: Array, entries: int) -> list[slice]:
+    """The chunks of time of outputs that have so many entries, as slices of these; the last first."""
+    if outputs.ndim != 3:
+        return [slice(0, entries)]
+    each = entries * outputs.shape[-1] // outputs.size
+    return [slice(own.start * each, own.stop * each) for own in chunks_of_rows(outputs)]
+
+
+def _sum(values: Array, parts: list[slice], entries: int = 1) -> Array:
+    """The sum of the values / entries, one part after the other."""
+    first, *others = (values[own].sum() / entries for own in parts)
+    return sum(others, first)
+
+
+def _entropies(rows: Array, target: Array, parts: list[slice]) -> tuple[Array, Array]:
+    """The loss of each row (N, K), and its gradient, softmax(o) - 1_y; products are of each part of the rows."""
     xp = xp_of(rows, target)
     N, K = rows.shape
     # NumPy takes the maximum over short rows ten times faster along the other axis of a transposed copy
@@ -89,7 +104,9 @@ def _entropies(rows: Array, target: Array) -> tuple[Array, Array]:
     p = rows - largest[:, None]
     o_y = p[xp.arange(N), target]
     xp.exp(p, out=p)
-    total = p @ xp.ones(K, p.dtype)
+    total, ones = xp.empty(N, p.dtype), xp.ones(K, p.dtype)
+    for own in parts:
+        xp.matmul(p[own], ones, out=total[own])
     losses = xp.log(total) - o_y  # [bp:heads/loss]
     p /= total[:, None]
     p[xp.arange(N), target] -= 1  # [bp:heads/gradient]
@@ -173,7 +190,7 @@ def cross_entropy_of_readout(
     dW, db = (xp.zeros_like(W), xp.zeros_like(b)) if sums is None else sums
     for chunk in _parts_of_rows(h, step):
         o = rows[chunk] @ W.T + b  # [bp:lm-chunks/o]
-        losses, do = _entropies(o.reshape(-1, K), targets[chunk].reshape(-1))
+        losses, do = _entropies(o.reshape(-1, K), targets[chunk].reshape(-1), [slice(0, o.size // K)])
         do = do.reshape(o.shape)
         if weight is None:
             do *= 1 / entries  # [bp:lm-chunks/do]
@@ -241,11 +258,13 @@ def mean_squared_error(
     weight = _weight(outputs, mask, total)
     if weight is None:
         numbers = _all(outputs, difference.size, total)
-        loss = (difference * difference).sum() / numbers  # [bp:heads/mse]
+        squares = (difference * difference).reshape(-1)
+        loss = _sum(squares, _chunks(outputs, squares.size), numbers)  # [bp:heads/mse]
         difference *= 2 / numbers
         return loss, difference  # [bp:heads/mse_gradient]
     weighted = difference * (weight / outputs.shape[-1]).reshape(*outputs.shape[:-1], 1)
-    return (weighted * difference).sum(), 2 * weighted  # [bp:heads/mse] [bp:heads/mse_gradient]
+    squares = (weighted * difference).reshape(-1)
+    return _sum(squares, _chunks(outputs, squares.size)), 2 * weighted  # [bp:heads/mse] [bp:heads/mse_gradient]
 
 
 def binary_cross_entropy(
@@ -282,48 +301,15 @@ def binary_cross_entropy(
     if total is None:
         _check_yes_or_no(outputs.shape, y)
     y = y.reshape(outputs.shape).astype(outputs.dtype)
-    weight = _weight(outputs, mask, total)
+    weight, parts = _weight(outputs, mask, total), _chunks(outputs, y.size)
     losses = xp.maximum(outputs, 0) + xp.log1p(xp.exp(-abs(outputs))) - y * outputs  # [bp:heads/bce]
     difference = sigmoid(outputs) - y  # [bp:heads/bce_gradient]
     if weight is None:
         logits = _all(outputs, difference.size, total)
-        return losses.sum() / logits, difference * (1 / logits)  # [bp:heads/bce] [bp:heads/bce_gradient]
+        # [bp:heads/bce] [bp:heads/bce_gradient]
+        return _sum(losses.reshape(-1), parts, logits), difference * (1 / logits)
     weight = (weight / outputs.shape[-1]).reshape(*outputs.shape[:-1], 1)
-    return (losses * weight).sum(), difference * weight  # [bp:heads/bce] [bp:heads/bce_gradient]
-
-
-def of_sequence(loss: str, outputs: Array, y: Array, mask: Array | None = None) -> tuple[Array, Array]:
-    """A loss and its gradient, by chunks of time where there are several.
-
-    Parameters
-    ----------
-    loss : str
-        A name in `LOSSES`.
-    outputs : Array (T, B, q), or (B, q)
-        What the network gives.
-    y, mask : Array
-        As the loss takes them.
-
-    Returns
-    -------
-    loss : Array ()
-        The mean over what counts.
-    doutputs : Array
-        Its gradient, shaped like outputs.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As of the loss.
-    """
-    if outputs.ndim < 3 or chunks(outputs)[0] == len(outputs):
-        return LOSSES[loss](outputs, y, mask)
-    total = count(loss, outputs.shape, y, mask, outputs.dtype)
-    value, doutputs = 0, xp_of(outputs).empty_like(outputs)
-    for t in chunks(outputs)[1]:
-        own, doutputs[t] = LOSSES[loss](outputs[t], y[t], None if mask is None else mask[t], total)
-        value = value + own
-    return value, doutputs
+    return _sum((losses * weight).reshape(-1), parts), difference * weight  # [bp:heads/bce] [bp:heads/bce_gradient]
 
 
 def count(loss: str, shape: tuple[int, ...], y: Array, mask: Array | None, dtype: DTypeLike) -> Array | int:

@@ -28,7 +28,7 @@ from ortho_ref.cells.cell import parts_of, state_of
 from ortho_ref.checks import check, prefixed
 from ortho_ref.dropout import Dropout, Redrawn
 from ortho_ref.layers import Dense, Embedding, real_features, real_features_pullback
-from ortho_ref.losses import LOSSES, cross_entropy_of_readout, of_sequence, rows_at_a_time
+from ortho_ref.losses import LOSSES, cross_entropy_of_readout, rows_at_a_time
 from ortho_ref.parametrizations import Params
 from ortho_ref.pending import Pending, together
 from ortho_ref.recompute import check_recompute
@@ -588,7 +588,7 @@ class Network:
         step = self.outputs_at_a_time(x)
         if step is None:
             result = self.forward(params, buffers, x, h0, rng)
-            loss, doutputs = of_sequence(self.loss, result.outputs, y, mask)
+            loss, doutputs = LOSSES[self.loss](result.outputs, y, mask)
         else:
             result = Forward(None, *self._features(params, buffers, x, h0, rng))
             own = self.readout_weights(params)

@@ -24,7 +24,7 @@ Sublinear Memory Cost, arXiv:1604.06174.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -62,7 +62,7 @@ def check_recompute(recompute: object) -> None:
         raise ValueError(f"recompute is {recompute!r}; allowed: an integer >= 1, 'auto', or None")
 
 
-def segments(x: Array, recompute: int | str) -> list[slice]:
+def segments(x: Array, recompute: int | str, layers: Sequence[Recurrent]) -> list[slice]:
     """The segments of a sequence, the first one first; it may be shorter.
 
     Parameters
@@ -71,6 +71,8 @@ def segments(x: Array, recompute: int | str) -> list[slice]:
         Tells T, B and the device.
     recompute : int or "auto"
         Steps of a segment, on the host rounded up to whole chunks of time; "auto" is the square root of T.
+    layers : sequence of Recurrent
+        What runs: products with a large W take several chunks at once.
 
     Returns
     -------
@@ -80,9 +82,16 @@ def segments(x: Array, recompute: int | str) -> list[slice]:
     T = len(x)
     steps = math.isqrt(T - 1) + 1 if recompute == "auto" else int(recompute)
     if library_of(x).device == "cpu":
-        chunk = sequence.chunks(x)[0]
+        at_once = max(sequence.chunks_at_once(_real_rows(layer), (layer.sizes or (1, 1))[0]) for layer in layers)
+        chunk = sequence.chunks(x, at_once)[0]
         steps = math.ceil(steps / chunk) * chunk
     return [slice(max(0, stop - steps), stop) for stop in range(T, 0, -steps)][::-1]
+
+
+def _real_rows(layer: Recurrent) -> int:
+    size = layer.output_size
+    assert size is not None
+    return size
 
 
 class Segments:
@@ -116,7 +125,7 @@ class Segments:
     ) -> None:
         self._network, self._params, self._buffers = network, params, buffers
         self.x = check_input(x, network.input_size, next(iter(params.values())).real)
-        self.times = segments(self.x, recompute)
+        self.times = segments(self.x, recompute, network.layers)
         dropout = Dropout(network.dropout, network.regularizers, network.layers, rng)
         self._dropout = self._redrawn(dropout) if rng is not None else dropout
         self._starts: list[list[State] | None] = [h0]

@@ -21,6 +21,8 @@ from ortho_ref.backend import Array, library_of, xp_of
 from ortho_ref.cells.cell import State, Weights, is_tokens
 
 _CHUNK_ROWS = 512
+#: From this size of W on a BLAS spends so long on packing it that its product takes several chunks at once.
+_LARGE, _SEVERAL = 2**16, 4
 
 
 class Tape(NamedTuple):
@@ -123,7 +125,7 @@ def input_products(W: Array, b: Array, x: Array) -> Array:
         return P
     W_b, rows = transposed(xp.concatenate([W, b[:, :, None]], axis=2)), P.reshape(G, T * B, n)
     ones = _with_ones(x, W.dtype)
-    for own in chunks_of_rows(x):
+    for own in chunks_of_rows(x, chunks_at_once(*W.shape[1:])):
         xp.matmul(ones[own], W_b, out=rows[:, own])  # [bp:bptt/W]
     return P
 
@@ -468,7 +470,23 @@ def part(tape: Tape, t: slice) -> Tape:
     )
 
 
-def chunks(h_prev: Array) -> tuple[int, Iterator[slice]]:
+def chunks_at_once(n: int, m: int) -> int:
+    """How many chunks of time one product W x takes at once.
+
+    Parameters
+    ----------
+    n, m : int
+        The shape of W; of a complex one its real rows.
+
+    Returns
+    -------
+    int
+        1, or more for a large W.
+    """
+    return _SEVERAL if n * m >= _LARGE else 1
+
+
+def chunks(h_prev: Array, at_once: int = 1) -> tuple[int, Iterator[slice]]:
     """Chunks of time, the last first.
 
     On the host a chunk has some hundred rows: enough for the gradients' GEMMs to run at full speed on it, and few
@@ -478,6 +496,8 @@ def chunks(h_prev: Array) -> tuple[int, Iterator[slice]]:
     ----------
     h_prev : Array (T, B, ...)
         Tells T, B and the device.
+    at_once : int
+        So many of them are one; 1 unless given.
 
     Returns
     -------
@@ -487,17 +507,19 @@ def chunks(h_prev: Array) -> tuple[int, Iterator[slice]]:
         Of time.
     """
     T, B = h_prev.shape[:2]
-    steps = min(T, max(1, _CHUNK_ROWS // B)) if library_of(h_prev).device == "cpu" else T
+    steps = min(T, at_once * max(1, _CHUNK_ROWS // B)) if library_of(h_prev).device == "cpu" else T
     return steps, (slice(max(0, stop - steps), stop) for stop in range(T, 0, -steps))
 
 
-def chunks_of_rows(h: Array) -> list[slice]:
+def chunks_of_rows(h: Array, at_once: int = 1) -> list[slice]:
     """The chunks of time of a sequence, as slices of its rows, step by step; the last first.
 
     Parameters
     ----------
     h : Array (T, B, n), or (B, n)
         What is read; of one step its rows are one chunk.
+    at_once : int
+        As of `chunks`.
 
     Returns
     -------
@@ -507,4 +529,4 @@ def chunks_of_rows(h: Array) -> list[slice]:
     if h.ndim < 3:
         return [slice(0, len(h))]
     B = h.shape[1]
-    return [slice(t.start * B, t.stop * B) for t in chunks(h)[1]]
+    return [slice(t.start * B, t.stop * B) for t in chunks(h, at_once)[1]]
