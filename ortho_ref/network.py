@@ -16,7 +16,7 @@ Tied readout, o = E k + b with the embedding's E: the two gradients add up
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -31,7 +31,7 @@ from ortho_ref.layers import Dense, Embedding, real_features, real_features_pull
 from ortho_ref.losses import LOSSES, cross_entropy_of_readout, rows_at_a_time
 from ortho_ref.parametrizations import Params
 from ortho_ref.pending import Pending, together
-from ortho_ref.recompute import check_recompute
+from ortho_ref.recompute import Segments, check_recompute
 from ortho_ref.recompute import loss_and_gradients as in_segments
 from ortho_ref.recurrent import NamedBuffers, Recurrent, RecurrentTape, check_input
 from ortho_ref.regularizers import Regularizers
@@ -419,6 +419,7 @@ class Network:
         y: Array,
         mask: Array | None = None,
         h0: list[State] | None = None,
+        recompute: int | str | None = None,
     ) -> tuple[Iterator[tuple[Array, Array, Array | None]], list[State]]:
         """`forward`, with no more outputs at a time than `losses.rows_at_a_time` says.
 
@@ -428,30 +429,47 @@ class Network:
             As of `forward`.
         y, mask : Array
             What the loss takes.
+        recompute : int or "auto", optional
+            As of `loss_and_gradients`: the layers run so many steps at a time.
 
         Returns
         -------
         chunks : iterator
             Of outputs, y and mask; where it is one chunk they have their own shapes, else the steps' axes are one.
         last : list
-            Each layer's state after step T.
+            Each layer's state after step T, there at the latest when the last chunk has been taken.
         """
         step = self.outputs_at_a_time(x)
+        if recompute is not None:
+            self.check_recompute(recompute)
+            segments = Segments(self, params, buffers, x, h0, None, recompute)
+            if step is None:
+                outputs = segments.outputs()
+                return iter([(outputs, y, mask)]), segments.last
+            last: list[State] = []
+            return self._in_chunks(params, segments.reads(last), y, mask, step), last
         if step is None:
             result = self.forward(params, buffers, x, h0)
             return iter([(result.outputs, y, mask)]), result.last
         last, tape = self._features(params, buffers, x, h0, None)
-        rows = tape.read.reshape(-1, tape.read.shape[-1])
-        targets = y.reshape(len(rows), *y.shape[tape.read.ndim - 1 :])
-        counts = None if mask is None else mask.reshape(len(rows))
+        return self._in_chunks(params, [tape.read], y, mask, step), last
 
-        def chunks() -> Iterator[tuple[Array, Array, Array | None]]:
-            for start in range(0, len(rows), step):
-                own = slice(start, start + step)
-                outputs = self.dense.forward(self.readout_weights(params), rows[own])
+    def _in_chunks(
+        self, params: Params, reads: Iterable[Array], y: Array, mask: Array | None, step: int
+    ) -> Iterator[tuple[Array, Array, Array | None]]:
+        """Outputs of so many rows of what is read, wherever it is cut, with y and mask."""
+        shape = y.shape[: 2 if self.readout == "every" else 1]
+        targets = y.reshape(-1, *y.shape[len(shape) :])
+        counts = None if mask is None else mask.reshape(-1)
+        start, waiting = 0, []
+        for read in reads:
+            waiting.append(read.reshape(-1, read.shape[-1]))
+            while (there := sum(map(len, waiting))) >= step or there == len(targets) - start > 0:
+                rows = waiting[0] if len(waiting) == 1 else xp_of(read).concatenate(waiting)
+                own, waiting = slice(start, start + step), [rows[step:]]
+                outputs = self.dense.forward(self.readout_weights(params), rows[:step])
                 yield outputs, targets[own], None if counts is None else counts[own]
-
-        return chunks(), last
+                start += step
 
     def outputs_at_a_time(self, x: Array) -> int | None:
         """Of outputs, where that is not all of them."""
@@ -485,9 +503,7 @@ class Network:
         self, params: Params, buffers: NamedBuffers, tape: NetworkTape, dread: Array, dreadout: Weights
     ) -> Params:
         """From the gradients by what the readout read and by its weights."""
-        return self.tie(
-            params, _with_prefix("readout.", dreadout) | self._below_readout(params, buffers, tape, dread)
-        )
+        return self.tie(params, _with_prefix("readout.", dreadout) | self._below_readout(params, buffers, tape, dread))
 
     def tie(self, params: Params, gradients: Params) -> Params:
         """The gradients of the parameters, in their order; a tied W's is a part of E's."""
@@ -670,9 +686,7 @@ class Network:
             figures |= _with_prefix(f"layer{i}.", layer.health(_without_prefix(f"layer{i}.", buffers)))
         return figures
 
-    def layer_weights(
-        self, i: int, params: Params, buffers: NamedBuffers, dropped: Weights | None = None
-    ) -> Weights:
+    def layer_weights(self, i: int, params: Params, buffers: NamedBuffers, dropped: Weights | None = None) -> Weights:
         """The dense weights that layer i's cell sees; dropped is the dropout of recurrent ones, by name."""
         layer_params, layer_buffers = self.own(i, params, buffers)
         return self.layers[i].weights(_scaled(layer_params, dropped or {}), layer_buffers)

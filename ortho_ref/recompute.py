@@ -160,6 +160,26 @@ class Segments:
             self._starts.append([_map(layer, h) for layer, h in zip(self._network.layers, last, strict=True)])
         return tape
 
+    def reads(self, last: list[State]) -> Iterator[Array]:
+        """What the readout reads, segment by segment; "last" alone of the last one.
+
+        Parameters
+        ----------
+        last : list
+            Empty; then the layers' last states.
+        """
+        for s in range(len(self.times)):
+            read = self.run(s).read
+            if self._network.readout == "every" or s + 1 == len(self.times):
+                yield read
+        last += self.last
+
+    def outputs(self) -> Array:
+        """The network's outputs (T, B, q), or (B, q)."""
+        network, own = self._network, self._network.readout_weights(self._params)
+        parts = [network.dense.forward(own, read) for read in self.reads([])]
+        return parts[0] if len(parts) == 1 else xp_of(self.x).concatenate(parts)
+
     @property
     def last(self) -> list[State]:
         """The layers' states after the last segment that has run for the first time."""

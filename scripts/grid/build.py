@@ -241,5 +241,6 @@ def make_trainer(config: Record, task: Task | None = None) -> TrainingRun:
         dtype=np.dtype(config["dtype"]),
         average_after=config["average"],
         rate_per_window=config["length"] if config["scale_rate"] else None,
+        recompute=config.get("recompute"),
         **clipping(config["clip"]),
     )
