@@ -188,31 +188,33 @@ def cross_entropy_of_readout(
     targets, entries = y.reshape(len(rows), -1), _all(h, N, total)
     dh, loss = xp.empty_like(rows), 0
     dW, db = (xp.zeros_like(W), xp.zeros_like(b)) if sums is None else sums
-    for chunk in _parts_of_rows(h, step):
-        o = rows[chunk] @ W.T + b  # [bp:lm-chunks/o]
-        losses, do = _entropies(o.reshape(-1, K), targets[chunk].reshape(-1), [slice(0, o.size // K)])
-        do = do.reshape(o.shape)
-        if weight is None:
-            do *= 1 / entries  # [bp:lm-chunks/do]
-            loss = loss + losses.sum() / entries
-        else:
-            own = weight[chunk] * (len(rows) / N)
-            do *= own[:, None]  # [bp:lm-chunks/do]
-            loss = loss + (losses * xp.repeat(own, N // len(rows))).sum()
-        dh[chunk] = do @ W  # [bp:lm-chunks/dh]
-        dW += do.T @ rows[chunk]  # [bp:lm-chunks/sums]
-        db += do.sum(axis=0)  # [bp:lm-chunks/sums]
-        del o, do  # before there are the next ones
+    for chunk in chunks_of_rows(h):
+        value = 0
+        for part in _parts(chunk, step):
+            o = rows[part] @ W.T + b  # [bp:lm-chunks/o]
+            losses, do = _entropies(o.reshape(-1, K), targets[part].reshape(-1), [slice(0, o.size // K)])
+            do = do.reshape(o.shape)
+            if weight is None:
+                do *= 1 / entries  # [bp:lm-chunks/do]
+                value = value + losses.sum() / entries
+            else:
+                own = weight[part] * (len(rows) / N)
+                do *= own[:, None]  # [bp:lm-chunks/do]
+                value = value + (losses * xp.repeat(own, N // len(rows))).sum()
+            dh[part] = do @ W  # [bp:lm-chunks/dh]
+            dW += do.T @ rows[part]  # [bp:lm-chunks/sums]
+            db += do.sum(axis=0)  # [bp:lm-chunks/sums]
+            del o, do  # before there are the next ones
+        loss = loss + value
     return loss, dh.reshape(h.shape), dW, db
 
 
-def _parts_of_rows(h: Array, step: int) -> Iterator[slice]:
-    """The rows of each chunk of time in parts of about the same size, no larger than `step`."""
-    for chunk in chunks_of_rows(h):
-        rows = chunk.stop - chunk.start
-        size = math.ceil(rows / math.ceil(rows / step))
-        for start in range(chunk.start, chunk.stop, size):
-            yield slice(start, min(start + size, chunk.stop))
+def _parts(rows: slice, step: int) -> Iterator[slice]:
+    """Rows in parts of about the same size, no larger than `step`."""
+    there = rows.stop - rows.start
+    size = math.ceil(there / math.ceil(there / step))
+    for start in range(rows.start, rows.stop, size):
+        yield slice(start, min(start + size, rows.stop))
 
 
 def mean_squared_error(

@@ -287,7 +287,6 @@ class Network:
         self, params: Params, buffers: NamedBuffers, x: Array, h0: list[State] | None, rng: np.random.Generator | None
     ) -> tuple[list[State], NetworkTape]:
         """All but the readout: each layer's last state, and the tape, whose `read` is what the readout reads."""
-        self._check_states(h0)
         return self.features(params, buffers, x, h0, self._dropout(rng))
 
     def features(
@@ -317,6 +316,7 @@ class Network:
         tape : NetworkTape
             Its `read` is what the readout reads.
         """
+        self._check_states(h0)
         x, tokens, words = self._embedded(params, x, dropout)
         inputs = dropout.inputs(x)
         x = x if inputs is None else inputs * x  # [bp:lm-dropout/scale]
@@ -599,8 +599,8 @@ class Network:
             For a network that is not computed again.
         """
         if recompute is not None:
-            own = in_segments(self, params, buffers, x, y, mask, h0, rng, recompute)
-            return own.loss, own.gradients, Forward(None, own.last, None)
+            again = in_segments(self, params, buffers, x, y, mask, h0, rng, recompute)
+            return again.loss, again.gradients, Forward(None, again.last, None)
         step = self.outputs_at_a_time(x)
         if step is None:
             result = self.forward(params, buffers, x, h0, rng)

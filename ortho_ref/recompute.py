@@ -177,8 +177,13 @@ class Segments:
     def outputs(self) -> Array:
         """The network's outputs (T, B, q), or (B, q)."""
         network, own = self._network, self._network.readout_weights(self._params)
-        parts = [network.dense.forward(own, read) for read in self.reads([])]
-        return parts[0] if len(parts) == 1 else xp_of(self.x).concatenate(parts)
+        each = (network.dense.forward(own, read) for read in self.reads([]))
+        if network.readout == "last":
+            return next(each)
+        outputs = xp_of(self.x).empty((*self.x.shape[:2], network.output_size), own["W"].dtype)
+        for t, part in zip(self.times, each, strict=True):
+            outputs[t] = part
+        return outputs
 
     @property
     def last(self) -> list[State]:
@@ -324,6 +329,7 @@ def loss_and_gradients(
                 dx = dx if scale is None else scale * dx  # [bp:lm-dropout/scale_gradient]
                 dx = layers[i].add(tape.layers[i], t, dx)
             if network.embedding is not None:
+                assert dx is not None
                 de = dx if tape.inputs is None else tape.inputs * dx  # [bp:lm-dropout/scale_gradient]
                 network.embedding.add(dE, tape.tokens[t].reshape(-1), de.reshape(-1, de.shape[-1]))
         words, from_trained_h0 = tape.words, [own.from_trained_h0 for own in tape.layers]
