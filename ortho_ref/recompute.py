@@ -17,7 +17,8 @@ through these chunks one by one, the last first, with or without segments: loss,
 the whole pass to the bit, in any number of segments.  On a device a chunk is the whole sequence, and a segment by
 itself: there they are to the bit those of the same pass through chunks of K steps, and of any other K to rounding.
 
-Dropout is drawn before the first step, in the order in which the whole pass draws it.
+Dropout is drawn before the first step, in the order in which the whole pass draws it; it and the embedding are as in
+`network` [bp:lm-dropout/scale_gradient] [bp:lm-embedding/gradient].
 
 Griewank, Walther: Evaluating Derivatives, SIAM 2008, chapter 12; Chen, Xu, Zhang, Guestrin: Training Deep Nets with
 Sublinear Memory Cost, arXiv:1604.06174.
@@ -157,7 +158,7 @@ class Segments:
         last, tape = self._network.features(*arguments)  # [bp:recompute/forward] [bp:recompute/segment]
         if s + 1 == len(self._starts):
             # copies: a view would keep the states of all of the segment's steps
-            self._starts.append([_map(layer, h) for layer, h in zip(self._network.layers, last, strict=True)])
+            self._starts.append([_copy(layer, h) for layer, h in zip(self._network.layers, last, strict=True)])
         return tape
 
     def reads(self, last: list[State]) -> Iterator[Array]:
@@ -193,7 +194,7 @@ class Segments:
         return states
 
 
-def _map(layer: Recurrent, state: State) -> State:
+def _copy(layer: Recurrent, state: State) -> State:
     return state_of(tuple(part.copy() for part in parts_of(layer.cell, state)))
 
 
@@ -247,7 +248,8 @@ class _Layer:
     def add(self, tape: RecurrentTape, t: slice, dfeatures: Array) -> Array | None:
         """The gradient by what it read at the steps t of the tape."""
         dh = real_features_pullback(dfeatures, self._layer.cell.complex)
-        dx, self._dh_T = self._layer.add_gradients(self._sums, self._weights, tape, t, dh, self._dh_T)
+        own = (self._sums, self._weights, tape, t, dh, self._dh_T)
+        dx, self._dh_T = self._layer.add_gradients(*own)  # [bp:recompute/g] [bp:recompute/sum]
         return dx
 
     def gradients(self, from_trained_h0: bool) -> Params:
@@ -310,19 +312,19 @@ def loss_and_gradients(
         For a loss that is not finite.
     """
     network.check_recompute(recompute)
-    segments = Segments(network, params, buffers, x, h0, rng, recompute)
-    readout = _Readout(network, params, segments.x, y, mask)
+    run = Segments(network, params, buffers, x, h0, rng, recompute)
+    readout = _Readout(network, params, run.x, y, mask)
     tape = None
-    for s in range(len(segments.times)):
+    for s in range(len(run.times)):
         del tape  # before there is the next one
-        tape = segments.run(s)  # [bp:recompute/forward]
+        tape = run.run(s)  # [bp:recompute/forward]
     assert tape is not None
     layers = [_Layer(network, i, params, buffers, dropped) for i, dropped in enumerate(tape.weights)]
     dE = None if network.embedding is None else xp_of(x).zeros_like(params["embedding.E"])
-    for s in reversed(range(len(segments.times))):
+    for s in reversed(range(len(run.times))):
         if tape is None:
-            tape = segments.run(s)  # [bp:recompute/segment]
-        for t, dx in _upstream(network, readout, tape, segments.times[s], s + 1 == len(segments.times)):
+            tape = run.run(s)  # [bp:recompute/segment]
+        for t, dx in _upstream(network, readout, tape, run.times[s], s + 1 == len(run.times)):
             for i in reversed(range(len(layers))):
                 scale = tape.scales[i]
                 scale = scale if scale is None or len(scale) == 1 else scale[t]
@@ -339,7 +341,7 @@ def loss_and_gradients(
         gradients |= own.gradients(trained)
     if dE is not None:
         gradients["embedding.E"] = dE if words is None else words * dE  # [bp:lm-embedding/gradient]
-    return Recomputed(readout.loss, network.tie(params, gradients), segments.last)
+    return Recomputed(readout.loss, network.tie(params, gradients), run.last)
 
 
 def _upstream(

@@ -2,6 +2,10 @@
 
 Here, at the boundary, shapes, dtypes and devices are checked, and that x, h0, dh and dh_T are finite; cells and engines
 below trust their input.  Parameters that stop being finite show in the loss and the gradients: the trainer looks there.
+
+A stretch s of a sequence alone, from the cotangent d_s of its last state
+    d_{s-1} = (adjoint of its steps at d_s)                        [bp:recompute/g]
+    a weight's gradient is the sum of the stretches' parts         [bp:recompute/sum]
 """
 
 import math
