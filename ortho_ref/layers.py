@@ -187,30 +187,38 @@ class Embedding:
         Weights
             dL/dE.
         """
-        dE = xp_of(de).zeros((self.vocabulary, self.size), de.dtype)
-        for own in chunks_of_rows(de):
-            self.add(dE, tokens.reshape(-1)[own], de.reshape(-1, self.size)[own])
+        words, rows = tokens.reshape(-1), de.reshape(-1, self.size)
+        if library_of(de).device == "cpu":
+            dE = one_hot(words[::-1], self.vocabulary, de.dtype).T @ rows[::-1]
+        else:
+            dE = xp_of(de).zeros((self.vocabulary, self.size), de.dtype)
+            for own in chunks_of_rows(de):
+                self.add(dE, words[own], rows[own])
         return {"E": dE if scale is None else scale * dE}  # [bp:lm-embedding/gradient]
 
     def add(self, dE: Array, tokens: Array, de: Array) -> None:
-        """Take in a chunk of time.
+        """Take in some steps of a sequence, those after them being in already.
+
+        On the host a row is summed entry by entry, from the last step on: to the bit the gradient of all of them.
 
         Parameters
         ----------
         dE : Array (vocabulary, size)
-            Of what was taken in before; added to.
+            Of the steps after them; added to.
         tokens : Array (N,)
             Integers.
         de : Array (N, size)
             dL/de.
         """
         library = library_of(dE, tokens, de)
+        xp = library.xp
         if library.device != "cpu":
             dE += one_hot(tokens, self.vocabulary, de.dtype).T @ de  # [bp:lm-embedding/gradient]
             return
-        # of a large vocabulary a chunk has few words; a device would have to wait for how many
-        words, which = library.xp.unique(tokens, return_inverse=True)
-        dE[words] += one_hot(which, len(words), de.dtype).T @ de  # [bp:lm-embedding/gradient]
+        # of a large vocabulary few words are here; a device would have to wait for how many
+        words, which = xp.unique(tokens[::-1], return_inverse=True)
+        entries, rows = xp.concatenate([xp.arange(len(words)), which]), xp.concatenate([dE[words], de[::-1]])
+        dE[words] = one_hot(entries, len(words), de.dtype).T @ rows  # [bp:lm-embedding/gradient]
 
 
 def real_features(h: Array) -> Array:

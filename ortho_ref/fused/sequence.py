@@ -193,9 +193,9 @@ class InputGradients:
         rows, x = da.reshape(G, -1, n), self._x[t]
         N = rows.shape[1]
         if is_tokens(x):
-            rows_of_W = one_hot(x.reshape(N), m, da.dtype)
+            tokens = one_hot(x.reshape(N), m, da.dtype).T
             for g in range(G):
-                own = rows_of_W.T @ rows[g]  # [bp:bptt/tokens]
+                own = tokens @ rows[g]  # [bp:bptt/tokens]
                 self._dW_T[g] += own
                 # every row of da went to exactly one token: the fewer of the two add up to db
                 self._db[g] += (own if m < N else rows[g]).sum(axis=0)  # [bp:bptt/tokens]
