@@ -76,8 +76,8 @@ class Dense:
         o = xp.empty((len(rows), self.output_size), W.dtype)
         for own in chunks_of_rows(h):
             xp.matmul(rows[own], W.T, out=o[own])  # [bp:heads/affine]
-            o[own] += weights["b"]  # [bp:heads/affine]
-        return o.reshape(*h.shape[:-1], self.output_size)
+        # not in place: the loss finds the memory of the first o, which would else come from the system anew
+        return (o + weights["b"]).reshape(*h.shape[:-1], self.output_size)  # [bp:heads/affine]
 
     def backward(self, weights: Weights, h: Array, do: Array) -> tuple[Array, Weights]:
         """The adjoint of `forward`.
