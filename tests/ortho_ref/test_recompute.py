@@ -17,6 +17,7 @@ from ortho_ref.recurrent import Recurrent
 from ortho_ref.regularizers import Regularizers
 from ortho_ref.runs import TrainingRun
 from ortho_ref.task import Padded
+from scripts.timing.long import measure_long
 from tasks.adding import Adding
 from tasks.copying import Copying
 
@@ -220,6 +221,15 @@ def test_memory(monkeypatch, readout):
 
     for step in (update, evaluation):
         assert most(lambda step=step: step("auto")) < 0.1 * most(lambda step=step: step(None))
+
+
+@pytest.mark.parametrize("readout", ["every", "last"])
+def test_the_programs_figures(monkeypatch, readout):
+    """What scripts.training_speed --long measures: less memory than with all of the states."""
+    monkeypatch.setattr(sequence, "_CHUNK_ROWS", 8)
+    own = measure_long(readout, 100, 4, 8, 1, 0.0)
+    assert 0 < own.segments < own.kept
+    assert own.slower > 0
 
 
 @pytest.mark.parametrize("large", [False, True])
