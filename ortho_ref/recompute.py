@@ -332,6 +332,7 @@ def loss_and_gradients(
                 dx = layers[i].add(tape.layers[i], t, dx)
             if network.embedding is not None:
                 assert dx is not None
+                assert tape.tokens is not None
                 de = dx if tape.inputs is None else tape.inputs * dx  # [bp:lm-dropout/scale_gradient]
                 network.embedding.add(dE, tape.tokens[t].reshape(-1), de.reshape(-1, de.shape[-1]))
         words, from_trained_h0 = tape.words, [own.from_trained_h0 for own in tape.layers]

@@ -41,4 +41,4 @@ def measure_long(readout: str, T: int, B: int, n: int, rounds: int, seconds: flo
     contenders = {"kept": step(None), "segments": step("auto")}
     times = time_interleaved(contenders, rounds, seconds, lambda: None, time.process_time)
     ratio = statistics.median(b / a for a, b in zip(times["kept"], times["segments"], strict=True))
-    return Long(*map(most, contenders.values()), ratio)
+    return Long(most(contenders["kept"]), most(contenders["segments"]), ratio)
