@@ -2,6 +2,7 @@
 
 o = W h + b                                   [bp:heads/affine]
 dW = do h^T    db = do    dh = W^T do         [bp:heads/affine]
+(of a sequence chunk by chunk of time, the last first, as in `fused.sequence`)
 
 k = [Re h, Im h]                              [urnn:9]
 dh = dk_1 + i dk_2, the halves of dk          [bp:heads/complex]
@@ -19,7 +20,7 @@ from numpy.typing import DTypeLike
 
 from ortho_ref.backend import Array, library_of, xp_of
 from ortho_ref.cells.cell import Weights, draw
-from ortho_ref.fused.sequence import one_hot
+from ortho_ref.fused.sequence import chunks_of_rows, one_hot
 from ortho_ref.initial import uniform
 
 
@@ -70,8 +71,13 @@ class Dense:
         Array (..., output_size)
             o.
         """
-        rows = h.reshape(-1, self.input_size) @ weights["W"].T + weights["b"]  # [bp:heads/affine]
-        return rows.reshape(*h.shape[:-1], self.output_size)
+        rows, W = h.reshape(-1, self.input_size), weights["W"]
+        xp = xp_of(rows, W)
+        o = xp.empty((len(rows), self.output_size), W.dtype)
+        for own in chunks_of_rows(h):
+            xp.matmul(rows[own], W.T, out=o[own])  # [bp:heads/affine]
+        # not in place: the loss finds the memory of the first o, which would else come from the system anew
+        return (o + weights["b"]).reshape(*h.shape[:-1], self.output_size)  # [bp:heads/affine]
 
     def backward(self, weights: Weights, h: Array, do: Array) -> tuple[Array, Weights]:
         """The adjoint of `forward`.
@@ -92,9 +98,14 @@ class Dense:
         dweights : Weights
             dL/dW and dL/db, summed over all axes of h but the last.
         """
-        rows, drows = h.reshape(-1, self.input_size), do.reshape(-1, self.output_size)
-        dweights = {"W": drows.T @ rows, "b": drows.sum(axis=0)}  # [bp:heads/affine]
-        return (drows @ weights["W"]).reshape(h.shape), dweights  # [bp:heads/affine]
+        rows, drows, W = h.reshape(-1, self.input_size), do.reshape(-1, self.output_size), weights["W"]
+        xp = xp_of(rows, drows, W)
+        dh, dW, db = xp.empty(rows.shape, W.dtype), xp.zeros_like(W), xp.zeros_like(weights["b"])
+        for own in chunks_of_rows(h):
+            dW += drows[own].T @ rows[own]  # [bp:heads/affine]
+            db += drows[own].sum(axis=0)  # [bp:heads/affine]
+            xp.matmul(drows[own], W, out=dh[own])  # [bp:heads/affine]
+        return dh.reshape(h.shape), {"W": dW, "b": db}
 
 
 @dataclass(frozen=True)
@@ -176,9 +187,38 @@ class Embedding:
         Weights
             dL/dE.
         """
-        rows = de.reshape(-1, self.size)
-        dE = one_hot(tokens.reshape(-1), self.vocabulary, de.dtype).T @ rows
+        words, rows = tokens.reshape(-1), de.reshape(-1, self.size)
+        if library_of(de).device == "cpu":
+            dE = one_hot(words[::-1], self.vocabulary, de.dtype).T @ rows[::-1]
+        else:
+            dE = xp_of(de).zeros((self.vocabulary, self.size), de.dtype)
+            for own in chunks_of_rows(de):
+                self.add(dE, words[own], rows[own])
         return {"E": dE if scale is None else scale * dE}  # [bp:lm-embedding/gradient]
+
+    def add(self, dE: Array, tokens: Array, de: Array) -> None:
+        """Take in some steps of a sequence, those after them being in already.
+
+        On the host a row is summed entry by entry, from the last step on: to the bit the gradient of all of them.
+
+        Parameters
+        ----------
+        dE : Array (vocabulary, size)
+            Of the steps after them; added to.
+        tokens : Array (N,)
+            Integers.
+        de : Array (N, size)
+            dL/de.
+        """
+        library = library_of(dE, tokens, de)
+        xp = library.xp
+        if library.device != "cpu":
+            dE += one_hot(tokens, self.vocabulary, de.dtype).T @ de  # [bp:lm-embedding/gradient]
+            return
+        # of a large vocabulary few words are here; a device would have to wait for how many
+        words, which = xp.unique(tokens[::-1], return_inverse=True)
+        entries, rows = xp.concatenate([xp.arange(len(words)), which]), xp.concatenate([dE[words], de[::-1]])
+        dE[words] = one_hot(entries, len(words), de.dtype).T @ rows  # [bp:lm-embedding/gradient]
 
 
 def real_features(h: Array) -> Array:
@@ -231,7 +271,6 @@ def dropout_scale(rng: np.random.Generator, rate: float, like: Array, shape: tup
         The probability of a 0.
     like : Array
         What is to be dropped out of.
-
     shape : tuple of int, optional
         Of s, to be broadcast; that of `like` unless given.
 
@@ -240,5 +279,44 @@ def dropout_scale(rng: np.random.Generator, rate: float, like: Array, shape: tup
     Array
         s, of the dtype of `like` and beside it.
     """
-    kept = rng.random(like.shape if shape is None else shape, np.float32) >= rate
+    return scale_of(dropout_kept(rng, rate, like.shape if shape is None else shape), rate, like)
+
+
+def dropout_kept(rng: np.random.Generator, rate: float, shape: tuple[int, ...]) -> np.ndarray:
+    """Which entries dropout leaves; of a sequence drawn in stretches of time they are those drawn at once.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+        What it is drawn from.
+    rate : float
+        The probability of False.
+    shape : tuple of int
+        Of what is dropped out of.
+
+    Returns
+    -------
+    numpy.ndarray
+        bool.
+    """
+    return rng.random(shape, np.float32) >= rate
+
+
+def scale_of(kept: np.ndarray, rate: float, like: Array) -> Array:
+    """s of dropout that leaves these entries.
+
+    Parameters
+    ----------
+    kept : numpy.ndarray
+        bool.
+    rate : float
+        The probability that one was dropped.
+    like : Array
+        What is to be dropped out of.
+
+    Returns
+    -------
+    Array
+        0 or 1 / (1 - rate), of the dtype of `like` and beside it.
+    """
     return library_of(like).from_host(kept.astype(like.dtype) / like.dtype.type(1 - rate))

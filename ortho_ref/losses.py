@@ -17,20 +17,28 @@ Binary cross-entropy, y 0 or 1, from one logit: cross-entropy of the logits (0, 
     L = mean over entries of log(1 + exp(o)) - y o             [bp:heads/bce]
     do = (sigmoid(o) - y) / entries                            [bp:heads/bce_gradient]
 log(1 + exp(o)) is formed as max(o, 0) + log1p(exp(-|o|)), which overflows for no o.
+
+Each of them takes a `total` too, where its outputs are a part of a sequence's: what it gives is that part of the mean,
+and of its gradient.  Sums over time go through the chunks of `fused.sequence`, the last first.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+
+from numpy.typing import DTypeLike
 
 from ortho_ref.activations import sigmoid
 from ortho_ref.backend import Array, xp_of
 from ortho_ref.checks import check, check_indices
+from ortho_ref.fused.sequence import chunks_of_rows
 
 #: From this vocabulary on outputs are computed in chunks of rows, and how many numbers one has: 16 MiB in float32.
 LARGE, CHUNK = 2048, 2**22
 
 
-def cross_entropy(outputs: Array, y: Array, mask: Array | None = None) -> tuple[Array, Array]:
+def cross_entropy(
+    outputs: Array, y: Array, mask: Array | None = None, total: Array | int | None = None
+) -> tuple[Array, Array]:
     """Softmax cross-entropy in nats and its gradient.
 
     Parameters
@@ -41,6 +49,8 @@ def cross_entropy(outputs: Array, y: Array, mask: Array | None = None) -> tuple[
         Integer classes; valid also where the mask is False.
     mask : Array (...), optional
         bool: entries that count; None is all.
+    total : Array () or int, optional
+        As `count` gives it, where these are a part of what it was given; y is not looked at again.
 
     Returns
     -------
@@ -57,20 +67,36 @@ def cross_entropy(outputs: Array, y: Array, mask: Array | None = None) -> tuple[
         y is not of integers, or the mask not of bool.
     """
     xp = xp_of(outputs, y, mask)
-    K = _classes(outputs, y)
-    weight = _weight(outputs, mask)
-    losses, p = _entropies(outputs.reshape(-1, K), y.reshape(-1))
+    K = outputs.size // y.size if total is not None else _classes_of(outputs.shape, y)
+    weight = _weight(outputs, mask, total)
+    parts = _chunks(outputs, y.size)
+    losses, p = _entropies(outputs.reshape(-1, K), y.reshape(-1), parts)
     N = losses.size
     if weight is None:
-        p *= 1 / N
-        return losses.mean(), p.reshape(outputs.shape)  # [bp:heads/loss]
+        entries = _all(outputs, N, total)
+        p *= 1 / entries
+        return _sum(losses, parts, entries), p.reshape(outputs.shape)  # [bp:heads/loss]
     weight = xp.repeat(weight * (weight.size / N), N // weight.size)
     p *= weight[:, None]
-    return (losses * weight).sum(), p.reshape(outputs.shape)  # [bp:heads/loss]
+    return _sum(losses * weight, parts), p.reshape(outputs.shape)  # [bp:heads/loss]
 
 
-def _entropies(rows: Array, target: Array) -> tuple[Array, Array]:
-    """The loss of each row (N, K), and its gradient, softmax(o) - 1_y."""
+def _chunks(outputs: Array, entries: int) -> list[slice]:
+    """The chunks of time of outputs that have so many entries, as slices of these; the last first."""
+    if outputs.ndim != 3:
+        return [slice(0, entries)]
+    each = entries * outputs.shape[-1] // outputs.size
+    return [slice(own.start * each, own.stop * each) for own in chunks_of_rows(outputs)]
+
+
+def _sum(values: Array, parts: list[slice], entries: int = 1) -> Array:
+    """The sum of the values / entries, one part after the other."""
+    first, *others = (values[own].sum() / entries for own in parts)
+    return sum(others, first)
+
+
+def _entropies(rows: Array, target: Array, parts: list[slice]) -> tuple[Array, Array]:
+    """The loss of each row (N, K), and its gradient, softmax(o) - 1_y; products are of each part of the rows."""
     xp = xp_of(rows, target)
     N, K = rows.shape
     # NumPy takes the maximum over short rows ten times faster along the other axis of a transposed copy
@@ -78,7 +104,9 @@ def _entropies(rows: Array, target: Array) -> tuple[Array, Array]:
     p = rows - largest[:, None]
     o_y = p[xp.arange(N), target]
     xp.exp(p, out=p)
-    total = p @ xp.ones(K, p.dtype)
+    total, ones = xp.empty(N, p.dtype), xp.ones(K, p.dtype)
+    for own in parts:
+        xp.matmul(p[own], ones, out=total[own])
     losses = xp.log(total) - o_y  # [bp:heads/loss]
     p /= total[:, None]
     p[xp.arange(N), target] -= 1  # [bp:heads/gradient]
@@ -104,9 +132,18 @@ def rows_at_a_time(rows: int, output_size: int) -> int:
 
 
 def cross_entropy_of_readout(
-    h: Array, W: Array, b: Array, y: Array, mask: Array | None, step: int
+    h: Array,
+    W: Array,
+    b: Array,
+    y: Array,
+    mask: Array | None,
+    step: int,
+    total: Array | int | None = None,
+    sums: tuple[Array, Array] | None = None,
 ) -> tuple[Array, Array, Array, Array]:
     """`cross_entropy` of o = W h + b and its gradients; at no time are there more than `step` rows of o.
+
+    Of a sequence it goes through chunks of time, the last first, and in each through its rows.
 
     Parameters
     ----------
@@ -122,6 +159,10 @@ def cross_entropy_of_readout(
         As of `cross_entropy`.
     step : int
         Rows at a time.
+    total : Array () or int, optional
+        As of `cross_entropy`.
+    sums : tuple of Array, optional
+        dW and db of other parts of the sequence, which these are added to; zeros unless given.
 
     Returns
     -------
@@ -140,32 +181,45 @@ def cross_entropy_of_readout(
         As of `cross_entropy`.
     """
     xp = xp_of(h, W, b, y, mask)
-    K = _classes_of((*h.shape[:-1], len(b)), y)
-    weight = _weight(h, mask)
+    shape = (*h.shape[:-1], len(b))
+    K = math.prod(shape) // y.size if total is not None else _classes_of(shape, y)
+    weight = _weight(h, mask, total)
     rows, N = h.reshape(-1, h.shape[-1]), y.size
-    targets = y.reshape(len(rows), -1)
-    dh, dW, db, losses = xp.empty_like(rows), xp.zeros_like(W), xp.zeros_like(b), []
-    for start in range(0, len(rows), step):
-        chunk = slice(start, start + step)
-        o = rows[chunk] @ W.T + b  # [bp:lm-chunks/o]
-        own, do = _entropies(o.reshape(-1, K), targets[chunk].reshape(-1))
-        losses.append(own)
-        do = do.reshape(o.shape)
-        if weight is None:
-            do *= 1 / N  # [bp:lm-chunks/do]
-        else:
-            do *= (weight[chunk] * (len(rows) / N))[:, None]  # [bp:lm-chunks/do]
-        dh[chunk] = do @ W  # [bp:lm-chunks/dh]
-        dW += do.T @ rows[chunk]  # [bp:lm-chunks/sums]
-        db += do.sum(axis=0)  # [bp:lm-chunks/sums]
-        del o, do  # before there are the next ones
-    every = xp.concatenate(losses)
-    if weight is not None:
-        every *= xp.repeat(weight * len(rows), N // len(rows))
-    return every.mean(), dh.reshape(h.shape), dW, db
+    targets, entries = y.reshape(len(rows), -1), _all(h, N, total)
+    dh, loss = xp.empty_like(rows), 0
+    dW, db = (xp.zeros_like(W), xp.zeros_like(b)) if sums is None else sums
+    for chunk in chunks_of_rows(h):
+        value = 0
+        for part in _parts(chunk, step):
+            o = rows[part] @ W.T + b  # [bp:lm-chunks/o]
+            losses, do = _entropies(o.reshape(-1, K), targets[part].reshape(-1), [slice(0, o.size // K)])
+            do = do.reshape(o.shape)
+            if weight is None:
+                do *= 1 / entries  # [bp:lm-chunks/do]
+                value = value + losses.sum() / entries
+            else:
+                own = weight[part] * (len(rows) / N)
+                do *= own[:, None]  # [bp:lm-chunks/do]
+                value = value + (losses * xp.repeat(own, N // len(rows))).sum()
+            dh[part] = do @ W  # [bp:lm-chunks/dh]
+            dW += do.T @ rows[part]  # [bp:lm-chunks/sums]
+            db += do.sum(axis=0)  # [bp:lm-chunks/sums]
+            del o, do  # before there are the next ones
+        loss = loss + value
+    return loss, dh.reshape(h.shape), dW, db
 
 
-def mean_squared_error(outputs: Array, y: Array, mask: Array | None = None) -> tuple[Array, Array]:
+def _parts(rows: slice, step: int) -> Iterator[slice]:
+    """Rows in parts of about the same size, no larger than `step`."""
+    there = rows.stop - rows.start
+    size = math.ceil(there / math.ceil(there / step))
+    for start in range(rows.start, rows.stop, size):
+        yield slice(start, min(start + size, rows.stop))
+
+
+def mean_squared_error(
+    outputs: Array, y: Array, mask: Array | None = None, total: Array | int | None = None
+) -> tuple[Array, Array]:
     """Mean squared error and its gradient, over every number of outputs.
 
     Parameters
@@ -177,6 +231,8 @@ def mean_squared_error(outputs: Array, y: Array, mask: Array | None = None) -> t
         vectors.
     mask : Array (...), optional
         bool: entries that count; None is all.
+    total : Array () or int, optional
+        As of `cross_entropy`.
 
     Returns
     -------
@@ -193,24 +249,29 @@ def mean_squared_error(outputs: Array, y: Array, mask: Array | None = None) -> t
         The mask is not of bool.
     """
     xp = xp_of(outputs, y, mask)
+    if total is None:
+        _check_numbers(outputs.shape, y)
     if y.dtype.kind in "iu":
         difference = outputs.copy()
-        rows = difference.reshape(-1, _classes(outputs, y))
+        rows = difference.reshape(y.size, -1)
         rows[xp.arange(len(rows)), y.reshape(-1)] -= 1
-    elif y.shape != outputs.shape or y.size == 0:
-        raise ValueError(f"y has shape {y.shape}; expected {outputs.shape} with entries, or integer classes")
     else:
         difference = outputs - y.astype(outputs.dtype, copy=False)
-    weight = _weight(outputs, mask)
+    weight = _weight(outputs, mask, total)
     if weight is None:
-        loss = (difference * difference).mean()  # [bp:heads/mse]
-        difference *= 2 / difference.size
+        numbers = _all(outputs, difference.size, total)
+        squares = (difference * difference).reshape(-1)
+        loss = _sum(squares, _chunks(outputs, squares.size), numbers)  # [bp:heads/mse]
+        difference *= 2 / numbers
         return loss, difference  # [bp:heads/mse_gradient]
     weighted = difference * (weight / outputs.shape[-1]).reshape(*outputs.shape[:-1], 1)
-    return (weighted * difference).sum(), 2 * weighted  # [bp:heads/mse] [bp:heads/mse_gradient]
+    squares = (weighted * difference).reshape(-1)
+    return _sum(squares, _chunks(outputs, squares.size)), 2 * weighted  # [bp:heads/mse] [bp:heads/mse_gradient]
 
 
-def binary_cross_entropy(outputs: Array, y: Array, mask: Array | None = None) -> tuple[Array, Array]:
+def binary_cross_entropy(
+    outputs: Array, y: Array, mask: Array | None = None, total: Array | int | None = None
+) -> tuple[Array, Array]:
     """Cross-entropy of yes or no from one logit each, in nats, and its gradient.
 
     Parameters
@@ -221,6 +282,8 @@ def binary_cross_entropy(outputs: Array, y: Array, mask: Array | None = None) ->
         Integers, 0 for no and 1 for yes; valid also where the mask is False.
     mask : Array (...), optional
         bool: entries that count; None is all.
+    total : Array () or int, optional
+        As of `cross_entropy`.
 
     Returns
     -------
@@ -237,28 +300,68 @@ def binary_cross_entropy(outputs: Array, y: Array, mask: Array | None = None) ->
         y is not of integers, or the mask not of bool.
     """
     xp = xp_of(outputs, y, mask)
-    y = _yes_or_no(outputs, y).astype(outputs.dtype)
-    weight = _weight(outputs, mask)
+    if total is None:
+        _check_yes_or_no(outputs.shape, y)
+    y = y.reshape(outputs.shape).astype(outputs.dtype)
+    weight, parts = _weight(outputs, mask, total), _chunks(outputs, y.size)
     losses = xp.maximum(outputs, 0) + xp.log1p(xp.exp(-abs(outputs))) - y * outputs  # [bp:heads/bce]
     difference = sigmoid(outputs) - y  # [bp:heads/bce_gradient]
     if weight is None:
-        return losses.mean(), difference * (1 / difference.size)  # [bp:heads/bce] [bp:heads/bce_gradient]
+        logits = _all(outputs, difference.size, total)
+        # [bp:heads/bce] [bp:heads/bce_gradient]
+        return _sum(losses.reshape(-1), parts, logits), difference * (1 / logits)
     weight = (weight / outputs.shape[-1]).reshape(*outputs.shape[:-1], 1)
-    return (losses * weight).sum(), difference * weight  # [bp:heads/bce] [bp:heads/bce_gradient]
+    return _sum((losses * weight).reshape(-1), parts), difference * weight  # [bp:heads/bce] [bp:heads/bce_gradient]
 
 
-def _yes_or_no(outputs: Array, y: Array) -> Array:
-    """y shaped like outputs; TypeError or ValueError unless it is of 0 and 1, one for each logit."""
+def count(loss: str, shape: tuple[int, ...], y: Array, mask: Array | None, dtype: DTypeLike) -> Array | int:
+    """How many rows of outputs count, once targets and mask have been looked at.
+
+    Parameters
+    ----------
+    loss : str
+        A name in `LOSSES`.
+    shape : tuple of int
+        Of all outputs, (..., q).
+    y, mask : Array
+        As the loss takes them.
+    dtype : dtype
+        Of the outputs.
+
+    Returns
+    -------
+    Array () or int
+        For the loss of a part of them.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As of the loss.
+    """
+    _CHECKS[loss](shape, y)
+    return math.prod(shape[:-1]) if mask is None else _counting(shape, mask, dtype)[1]
+
+
+def _all(outputs: Array, own: int, total: Array | int | None) -> int:
+    """How many entries the mean is over, without a mask: `own` of these outputs, or of all `total` rows."""
+    return own if total is None else int(total) * (own * outputs.shape[-1] // outputs.size)
+
+
+def _check_yes_or_no(shape: tuple[int, ...], y: Array) -> None:
+    """TypeError or ValueError unless y is of 0 and 1, one for each logit of outputs of this shape."""
     if y.dtype.kind not in "iu":
         raise TypeError(f"y is {y.dtype}; expected integers, 0 or 1")
-    if (y.shape != outputs.shape and (*y.shape, 1) != outputs.shape) or y.size == 0:
-        raise ValueError(f"y has shape {y.shape}; expected {outputs.shape} with entries, one for each logit")
+    if (y.shape != shape and (*y.shape, 1) != shape) or y.size == 0:
+        raise ValueError(f"y has shape {y.shape}; expected {shape} with entries, one for each logit")
     check_indices("y", "class", y, 2)
-    return y.reshape(outputs.shape)
 
 
-def _classes(outputs: Array, y: Array) -> int:
-    return _classes_of(outputs.shape, y)
+def _check_numbers(shape: tuple[int, ...], y: Array) -> None:
+    """ValueError unless y is of numbers shaped like this, or of integer classes."""
+    if y.dtype.kind in "iu":
+        _classes_of(shape, y)
+    elif y.shape != shape or y.size == 0:
+        raise ValueError(f"y has shape {y.shape}; expected {shape} with entries, or integer classes")
 
 
 def _classes_of(shape: tuple[int, ...], y: Array) -> int:
@@ -274,18 +377,26 @@ def _classes_of(shape: tuple[int, ...], y: Array) -> int:
     return K
 
 
-def _weight(outputs: Array, mask: Array | None) -> Array | None:
-    """mask / how many entries count, flat; None for no mask."""
+def _weight(outputs: Array, mask: Array | None, total: Array | int | None) -> Array | None:
+    """mask / how many entries count, of these or in all, flat; None for no mask."""
     if mask is None:
         return None
-    if mask.shape != outputs.shape[:-1]:
-        raise ValueError(f"mask has shape {mask.shape}; expected {outputs.shape[:-1]}")
+    if total is not None:
+        return mask.reshape(-1).astype(outputs.dtype) / total
+    weight, own = _counting(outputs.shape, mask, outputs.dtype)
+    return weight / own
+
+
+def _counting(shape: tuple[int, ...], mask: Array, dtype: DTypeLike) -> tuple[Array, Array]:
+    """The mask of outputs of this shape in their precision, flat, and its sum."""
+    if mask.shape != shape[:-1]:
+        raise ValueError(f"mask has shape {mask.shape}; expected {shape[:-1]}")
     if mask.dtype.kind != "b":
         raise TypeError(f"mask is {mask.dtype}; expected bool")
-    weight = mask.reshape(-1).astype(outputs.dtype)
-    count = weight.sum()
-    check(count > 0, ValueError("mask leaves no entry to count"))
-    return weight / count
+    weight = mask.reshape(-1).astype(dtype)
+    total = weight.sum()
+    check(total > 0, ValueError("mask leaves no entry to count"))
+    return weight, total
 
 
 def accuracy(loss: float, outputs: Array, y: Array, mask: Array | None = None) -> float:
@@ -447,10 +558,16 @@ def within(loss: float, outputs: Array, y: Array, mask: Array | None = None) -> 
     return float((right if mask is None else right[mask]).mean())
 
 
-LOSSES: dict[str, Callable[[Array, Array, Array | None], tuple[Array, Array]]] = {
+LOSSES: dict[str, Callable[..., tuple[Array, Array]]] = {
     "cross_entropy": cross_entropy,
     "mean_squared_error": mean_squared_error,
     "binary_cross_entropy": binary_cross_entropy,
+}
+#: What each of them asks of y, for outputs of a shape.
+_CHECKS: dict[str, Callable[[tuple[int, ...], Array], object]] = {
+    "cross_entropy": _classes_of,
+    "mean_squared_error": _check_numbers,
+    "binary_cross_entropy": _check_yes_or_no,
 }
 METRICS: dict[str, Callable[[float, Array, Array, Array | None], float]] = {
     "accuracy": accuracy,

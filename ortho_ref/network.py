@@ -16,7 +16,7 @@ Tied readout, o = E k + b with the embedding's E: the two gradients add up
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -26,12 +26,15 @@ from ortho_ref.backend import Array, NotFiniteError, is_array, xp_of
 from ortho_ref.cells import State, Weights
 from ortho_ref.cells.cell import parts_of, state_of
 from ortho_ref.checks import check, prefixed
-from ortho_ref.layers import Dense, Embedding, dropout_scale, real_features, real_features_pullback
+from ortho_ref.dropout import Dropout, Redrawn
+from ortho_ref.layers import Dense, Embedding, real_features, real_features_pullback
 from ortho_ref.losses import LOSSES, cross_entropy_of_readout, rows_at_a_time
 from ortho_ref.parametrizations import Params
 from ortho_ref.pending import Pending, together
+from ortho_ref.recompute import Segments, check_recompute
+from ortho_ref.recompute import loss_and_gradients as in_segments
 from ortho_ref.recurrent import NamedBuffers, Recurrent, RecurrentTape, check_input
-from ortho_ref.regularizers import Regularizers, locked_scale
+from ortho_ref.regularizers import Regularizers
 
 
 class Forward(NamedTuple):
@@ -44,12 +47,12 @@ class Forward(NamedTuple):
     last : list
         Each layer's state after step T.
     tape : NetworkTape
-        For `backward`.
+        For `backward`; with `recompute` None, as the outputs.
     """
 
     outputs: Array
     last: list[State]
-    tape: "NetworkTape"
+    tape: Any
 
 
 class NetworkTape(NamedTuple):
@@ -201,7 +204,8 @@ class Network:
         return ("",) * len(self.layers)
 
     @property
-    def _dense(self) -> Dense:
+    def dense(self) -> Dense:
+        """The readout."""
         size = self.layers[-1].output_size
         assert size is not None
         return Dense(size, self.output_size)
@@ -232,7 +236,7 @@ class Network:
             Path of a parametrized weight -> its buffers.
         """
         readout_rng, *rngs = rng.spawn(1 + len(self.layers))
-        readout = self._dense.init(readout_rng, np.dtype(dtype))
+        readout = self.dense.init(readout_rng, np.dtype(dtype))
         params: Params = {}
         buffers: NamedBuffers = {}
         if self.embedding is not None:
@@ -277,38 +281,55 @@ class Network:
             Naming the argument, for what does not fit.
         """
         last, tape = self._features(params, buffers, x, h0, rng)
-        return Forward(self._dense.forward(self._readout(params), tape.read), last, tape)
+        return Forward(self.dense.forward(self.readout_weights(params), tape.read), last, tape)
 
     def _features(
         self, params: Params, buffers: NamedBuffers, x: Array, h0: list[State] | None, rng: np.random.Generator | None
     ) -> tuple[list[State], NetworkTape]:
         """All but the readout: each layer's last state, and the tape, whose `read` is what the readout reads."""
+        return self.features(params, buffers, x, h0, self._dropout(rng))
+
+    def features(
+        self,
+        params: Params,
+        buffers: NamedBuffers,
+        x: Array,
+        h0: list[State] | None,
+        dropout: Dropout | Redrawn,
+        go_on: bool = False,
+    ) -> tuple[list[State], NetworkTape]:
+        """Embedding and layers over a sequence or a stretch of it.
+
+        Parameters
+        ----------
+        params, buffers, x, h0
+            As of `forward`.
+        dropout : Dropout or Redrawn
+            What is dropped.
+        go_on : bool
+            Whether h0 is what this gave for the stretch before; it is not looked at then.
+
+        Returns
+        -------
+        last : list
+            Each layer's state after the last step; views.
+        tape : NetworkTape
+            Its `read` is what the readout reads.
+        """
         self._check_states(h0)
-        own = self.regularizers
-        x, tokens, words = self._embedded(params, x, rng)
-        inputs = None
-        if rng is not None and own.inputs:
-            if x.dtype.kind in "iu":
-                raise TypeError(
-                    "x holds tokens, and dropout of inputs is of vectors; allowed: vectors, or an embedding"
-                )
-            inputs = locked_scale(rng, own.inputs, x)
-            x = inputs * x  # [bp:lm-dropout/scale]
+        x, tokens, words = self._embedded(params, x, dropout)
+        inputs = dropout.inputs(x)
+        x = x if inputs is None else inputs * x  # [bp:lm-dropout/scale]
         tapes, last, weights = [], [], []
-        scales: list[Array | None] = [None] * len(self.layers)
+        scales: list[Array | None] = []
         for i in range(len(self.layers)):
-            parts, tape, dropped = self._run_layer(i, params, buffers, x, h0, rng)
+            parts, tape, dropped = self._run_layer(i, params, buffers, x, h0, dropout, go_on)
             weights.append(dropped)
             last.append(state_of(tuple(part[-1] for part in parts)))
             tapes.append(tape)
             x = features = real_features(parts[0][1:])
-            if rng is not None:
-                locked = own.outputs if i == len(self.layers) - 1 else own.hidden
-                drawn = [dropout_scale(rng, self.dropout, x)] if self.dropout else []
-                drawn += [locked_scale(rng, locked, x)] if locked else []
-                if drawn:
-                    scales[i] = drawn[0] if len(drawn) == 1 else drawn[0] * drawn[1]
-                    x = scales[i] * x  # [bp:lm-dropout/scale]
+            scales.append(dropout.outputs(i, x))
+            x = x if scales[i] is None else scales[i] * x  # [bp:lm-dropout/scale]
         read = x if self.readout == "every" else x[-1]
         return last, NetworkTape(tapes, scales, read, x.shape, features, tokens, words, inputs, weights)
 
@@ -317,10 +338,9 @@ class Network:
         if h0 is not None and len(h0) != len(self.layers):
             raise ValueError(f"h0 holds {len(h0)} states; expected one for each of the {len(self.layers)} layers")
 
-    def _dropped_words(self, E: Array, rng: np.random.Generator | None) -> Array | None:
-        """The dropout of the embedding's words (vocabulary, 1); None where there is none."""
-        rate = self.regularizers.words
-        return dropout_scale(rng, rate, E, (len(E), 1)) if rng is not None and rate else None
+    def _dropout(self, rng: np.random.Generator | None) -> Dropout:
+        """What this generator drops; nothing without one."""
+        return Dropout(self.dropout, self.regularizers, self.layers, rng)
 
     def _run_layer(
         self,
@@ -329,17 +349,16 @@ class Network:
         buffers: NamedBuffers,
         x: Array,
         h0: list[State] | None,
-        rng: np.random.Generator | None,
+        dropout: Dropout | Redrawn,
+        go_on: bool = False,
     ) -> tuple[tuple[Array, ...], RecurrentTape, Weights]:
         """The parts of layer i's states (T+1, B, n), its tape, and the dropout of its recurrent weights."""
         layer = self.layers[i]
-        layer_params, layer_buffers = self._own(i, params, buffers)
-        dropped: Weights = {}
-        if rng is not None:
-            names = self.regularizers.dropped_weights(layer)
-            dropped = {name: dropout_scale(rng, self.regularizers.weights, layer_params[name]) for name in names}
+        layer_params, layer_buffers = self.own(i, params, buffers)
+        dropped = dropout.weights(i, layer_params)
         layer_params = _scaled(layer_params, dropped)  # [bp:lm-dropout/weights]
-        state, tape = layer.forward(layer_params, layer_buffers, x, None if h0 is None else h0[i])
+        run = layer.go_on if go_on else layer.forward
+        state, tape = run(layer_params, layer_buffers, x, None if h0 is None else h0[i])
         return parts_of(layer.cell, state), tape, dropped
 
     def _run_layer_back(
@@ -347,15 +366,35 @@ class Network:
     ) -> tuple[Params, Array | None]:
         """The gradients of layer i's parameters, and of what it read, from that of its features (T, B, n)."""
         layer = self.layers[i]
-        layer_params, layer_buffers = self._own(i, params, buffers)
+        layer_params, layer_buffers = self.own(i, params, buffers)
         layer_params = _scaled(layer_params, dropped)  # [bp:lm-dropout/weights]
         dh = real_features_pullback(dfeatures, layer.cell.complex)
         own = layer.backward(layer_params, layer_buffers, tape, dh)
-        own_params = _scaled(own.params, dropped)  # [bp:lm-dropout/weights_gradient]
-        return _with_prefix(f"layer{i}.", own_params), own.x
+        return self._named(i, own.params, dropped), own.x
+
+    def pulled_back(
+        self,
+        i: int,
+        params: Params,
+        buffers: NamedBuffers,
+        dropped: Weights,
+        dweights: Weights,
+        dh0: State,
+        from_trained_h0: bool,
+    ) -> Params:
+        """The gradients of layer i's parameters from those of its dense weights; see `Recurrent.pullback`."""
+        layer_params, layer_buffers = self.own(i, params, buffers)
+        layer_params = _scaled(layer_params, dropped)  # [bp:lm-dropout/weights]
+        own = self.layers[i].pullback(layer_params, layer_buffers, dweights, dh0, from_trained_h0)
+        return self._named(i, own, dropped)
+
+    @staticmethod
+    def _named(i: int, gradients: Params, dropped: Weights) -> Params:
+        """Layer i's gradients by the network's names, of the recurrent weights before dropout."""
+        return _with_prefix(f"layer{i}.", _scaled(gradients, dropped))  # [bp:lm-dropout/weights_gradient]
 
     def _embedded(
-        self, params: Params, x: Array, rng: np.random.Generator | None
+        self, params: Params, x: Array, dropout: Dropout | Redrawn
     ) -> tuple[Array, Array | None, Array | None]:
         """What the first layer reads; the tokens, and the dropout of words."""
         if self.embedding is None:
@@ -364,10 +403,10 @@ class Network:
         x = check_input(x, self.embedding.vocabulary, E)
         if x.dtype.kind not in "iu":
             raise TypeError(f"x is {x.dtype}; expected integer tokens (T, B): the network has an embedding")
-        words = self._dropped_words(E, rng)
+        words = dropout.words(E)
         return self.embedding.forward({"E": E}, x, words), x, words
 
-    def _readout(self, params: Params) -> Weights:
+    def readout_weights(self, params: Params) -> Weights:
         """W and b of the readout."""
         own = _without_prefix("readout.", params)
         return own | {"W": params["embedding.E"]} if self.tied else own
@@ -380,6 +419,7 @@ class Network:
         y: Array,
         mask: Array | None = None,
         h0: list[State] | None = None,
+        recompute: int | str | None = None,
     ) -> tuple[Iterator[tuple[Array, Array, Array | None]], list[State]]:
         """`forward`, with no more outputs at a time than `losses.rows_at_a_time` says.
 
@@ -389,32 +429,49 @@ class Network:
             As of `forward`.
         y, mask : Array
             What the loss takes.
+        recompute : int or "auto", optional
+            As of `loss_and_gradients`: the layers run so many steps at a time.
 
         Returns
         -------
         chunks : iterator
             Of outputs, y and mask; where it is one chunk they have their own shapes, else the steps' axes are one.
         last : list
-            Each layer's state after step T.
+            Each layer's state after step T, there at the latest when the last chunk has been taken.
         """
-        step = self._rows_at_a_time(x)
+        step = self.outputs_at_a_time(x)
+        if recompute is not None:
+            self.check_recompute(recompute)
+            segments = Segments(self, params, buffers, x, h0, None, recompute)
+            if step is None:
+                outputs = segments.outputs()
+                return iter([(outputs, y, mask)]), segments.last
+            last: list[State] = []
+            return self._in_chunks(params, segments.reads(last), y, mask, step), last
         if step is None:
             result = self.forward(params, buffers, x, h0)
             return iter([(result.outputs, y, mask)]), result.last
         last, tape = self._features(params, buffers, x, h0, None)
-        rows = tape.read.reshape(-1, tape.read.shape[-1])
-        targets = y.reshape(len(rows), *y.shape[tape.read.ndim - 1 :])
-        counts = None if mask is None else mask.reshape(len(rows))
+        return self._in_chunks(params, [tape.read], y, mask, step), last
 
-        def chunks() -> Iterator[tuple[Array, Array, Array | None]]:
-            for start in range(0, len(rows), step):
-                own = slice(start, start + step)
-                outputs = self._dense.forward(self._readout(params), rows[own])
+    def _in_chunks(
+        self, params: Params, reads: Iterable[Array], y: Array, mask: Array | None, step: int
+    ) -> Iterator[tuple[Array, Array, Array | None]]:
+        """Outputs of so many rows of what is read, wherever it is cut, with y and mask."""
+        shape = y.shape[: 2 if self.readout == "every" else 1]
+        targets = y.reshape(-1, *y.shape[len(shape) :])
+        counts = None if mask is None else mask.reshape(-1)
+        start, waiting = 0, []
+        for read in reads:
+            waiting.append(read.reshape(-1, read.shape[-1]))
+            while (there := sum(map(len, waiting))) >= step or there == len(targets) - start > 0:
+                rows = waiting[0] if len(waiting) == 1 else xp_of(read).concatenate(waiting)
+                own, waiting = slice(start, start + step), [rows[step:]]
+                outputs = self.dense.forward(self.readout_weights(params), rows[:step])
                 yield outputs, targets[own], None if counts is None else counts[own]
+                start += step
 
-        return chunks(), last
-
-    def _rows_at_a_time(self, x: Array) -> int | None:
+    def outputs_at_a_time(self, x: Array) -> int | None:
         """Of outputs, where that is not all of them."""
         if not is_array(x) or self.loss != "cross_entropy":
             return None
@@ -439,17 +496,41 @@ class Network:
         dict of Array
             Under the parameters' names.
         """
-        dread, dreadout = self._dense.backward(self._readout(params), tape.read, doutputs)
+        dread, dreadout = self.dense.backward(self.readout_weights(params), tape.read, doutputs)
         return self._backward(params, buffers, tape, dread, dreadout)
 
     def _backward(
         self, params: Params, buffers: NamedBuffers, tape: NetworkTape, dread: Array, dreadout: Weights
     ) -> Params:
         """From the gradients by what the readout read and by its weights."""
-        gradients = _with_prefix("readout.", dreadout) | self._below_readout(params, buffers, tape, dread)
+        return self.tie(params, _with_prefix("readout.", dreadout) | self._below_readout(params, buffers, tape, dread))
+
+    def tie(self, params: Params, gradients: Params) -> Params:
+        """The gradients of the parameters, in their order; a tied W's is a part of E's."""
         if self.tied:
             gradients["embedding.E"] = gradients["embedding.E"] + gradients["readout.W"]  # [bp:lm-embedding/tied]
         return {name: gradients[name] for name in params}
+
+    def check_recompute(self, recompute: int | str | None) -> None:
+        """An error where `recompute` is none, or this network is not computed again.
+
+        Parameters
+        ----------
+        recompute : int or "auto" or None
+            As `loss_and_gradients` takes it.
+
+        Raises
+        ------
+        ValueError
+            Naming both options.
+        """
+        check_recompute(recompute)
+        own = [f"{name} {getattr(self.regularizers, name)}" for name in ("alpha", "beta")]
+        if recompute is not None and (self.regularizers.alpha or self.regularizers.beta):
+            raise ValueError(
+                f"recompute is {recompute!r}, but the network has the regularizers {', '.join(own)}, which are of all "
+                f"steps at once; allowed: None, or alpha 0 and beta 0"
+            )
 
     def _below_readout(self, params: Params, buffers: NamedBuffers, tape: NetworkTape, dread: Array) -> Params:
         """The gradients of layers and embedding."""
@@ -484,6 +565,7 @@ class Network:
         mask: Array | None = None,
         h0: list[State] | None = None,
         rng: np.random.Generator | None = None,
+        recompute: int | str | None = None,
     ) -> tuple[Array, Params, Forward]:
         """The loss of a batch, and the gradients of it and of the regularizers' penalty.
 
@@ -497,6 +579,8 @@ class Network:
             What the loss takes.
         mask : Array (T, B) of bool, optional
             Which steps count; all unless given.
+        recompute : int or "auto", optional
+            Keep the states of every so many steps alone and compute the others again, see `recompute`; None: keep all.
 
         Returns
         -------
@@ -505,20 +589,25 @@ class Network:
         gradients : dict of Array
             Of the sum of both, under the parameters' names.
         result : Forward
-            The forward pass.
+            The forward pass; with `recompute` its last states alone.
 
         Raises
         ------
         NotFiniteError
             For a loss that is not finite.
+        ValueError
+            For a network that is not computed again.
         """
-        step = self._rows_at_a_time(x)
+        if recompute is not None:
+            again = in_segments(self, params, buffers, x, y, mask, h0, rng, recompute)
+            return again.loss, again.gradients, Forward(None, again.last, None)
+        step = self.outputs_at_a_time(x)
         if step is None:
             result = self.forward(params, buffers, x, h0, rng)
             loss, doutputs = LOSSES[self.loss](result.outputs, y, mask)
         else:
             result = Forward(None, *self._features(params, buffers, x, h0, rng))
-            own = self._readout(params)
+            own = self.readout_weights(params)
             loss, dread, dW, db = cross_entropy_of_readout(result.tape.read, own["W"], own["b"], y, mask, step)
         finite = xp_of(loss).isfinite(loss)
         check(finite, NotFiniteError("loss is not finite"), lambda: f"loss is {float(loss)}")
@@ -551,7 +640,7 @@ class Network:
             name = f"layer{i}"
             with prefixed(f"{name}."):
                 own_deltas = _without_prefix(f"{name}.", deltas)
-                pending[name] = layer.begin_retract(*self._own(i, params, buffers), own_deltas)
+                pending[name] = layer.begin_retract(*self.own(i, params, buffers), own_deltas)
 
         def finish(updated: dict[str, tuple[Params, NamedBuffers]]) -> tuple[Params, NamedBuffers]:
             new_params = {
@@ -570,13 +659,13 @@ class Network:
         """Buffers with every U afresh from the parameters, for parameters that were set by hand."""
         rebuilt: NamedBuffers = {}
         for i, layer in enumerate(self.layers):
-            rebuilt |= _with_prefix(f"layer{i}.", layer.rebuild(*self._own(i, params, buffers)))
+            rebuilt |= _with_prefix(f"layer{i}.", layer.rebuild(*self.own(i, params, buffers)))
         return rebuilt
 
     @property
     def free_parameters(self) -> int | None:
         """What `count` counts, from the sizes alone; None where a parametrization refuses its n."""
-        total = self.output_size * (1 if self.tied else self._dense.input_size + 1)
+        total = self.output_size * (1 if self.tied else self.dense.input_size + 1)
         if self.embedding is not None:
             total += self.embedding.vocabulary * self.embedding.size
         for layer in self.layers:
@@ -597,11 +686,13 @@ class Network:
             figures |= _with_prefix(f"layer{i}.", layer.health(_without_prefix(f"layer{i}.", buffers)))
         return figures
 
-    def layer_weights(self, i: int, params: Params, buffers: NamedBuffers) -> Weights:
-        """The dense weights that layer i's cell sees."""
-        return self.layers[i].weights(*self._own(i, params, buffers))
+    def layer_weights(self, i: int, params: Params, buffers: NamedBuffers, dropped: Weights | None = None) -> Weights:
+        """The dense weights that layer i's cell sees; dropped is the dropout of recurrent ones, by name."""
+        layer_params, layer_buffers = self.own(i, params, buffers)
+        return self.layers[i].weights(_scaled(layer_params, dropped or {}), layer_buffers)
 
-    def _own(self, i: int, params: Params, buffers: NamedBuffers) -> tuple[Params, NamedBuffers]:
+    def own(self, i: int, params: Params, buffers: NamedBuffers) -> tuple[Params, NamedBuffers]:
+        """Layer i's parameters and buffers, by its own names."""
         return _without_prefix(f"layer{i}.", params), _without_prefix(f"layer{i}.", buffers)
 
 

@@ -101,6 +101,12 @@ class Reader(Network):
         if third != both:
             raise ValueError(f"layers[2] takes {third} inputs; the two before give {both} together")
 
+    def check_recompute(self, recompute: int | str | None) -> None:
+        """An error but for None: texts of different lengths are not computed again."""
+        super().check_recompute(recompute)
+        if recompute is not None:
+            raise ValueError(f"recompute is {recompute!r}, but the network is a reader of two texts; allowed: None")
+
     @property
     def _roles(self) -> tuple[str, ...]:
         return "story ", "question ", f"both ({self.join}) "
@@ -111,13 +117,13 @@ class Reader(Network):
         self._check_states(h0)
         assert self.embedding is not None
         E = params["embedding.E"]
-        texts = self._checked(x, E)
-        words = self._dropped_words(E, rng)
+        texts, drawn = self._checked(x, E), self._dropout(rng)
+        words = drawn.words(E)
         rows = xp_of(E).arange(texts[STORY].tokens.shape[1])
         last, tapes, weights, features = [], [], [], []
         for i, own in enumerate(texts):
             e = self.embedding.forward({"E": E}, own.tokens, words)
-            parts, tape, dropped = self._run_layer(i, params, buffers, e, h0, rng)
+            parts, tape, dropped = self._run_layer(i, params, buffers, e, h0, drawn)
             tapes.append(tape)
             weights.append(dropped)
             last.append(state_of(tuple(part[own.lengths, rows] for part in parts)))
@@ -125,7 +131,7 @@ class Reader(Network):
         v = self._joined(features, texts, rows)
         scales = [dropout_scale(rng, self.dropout, v) if rng is not None and self.dropout else None]
         v = v if scales[0] is None else scales[0] * v  # [bp:lm-dropout/scale]
-        parts, tape, dropped = self._run_layer(THIRD, params, buffers, v, h0, rng)
+        parts, tape, dropped = self._run_layer(THIRD, params, buffers, v, h0, drawn)
         length = texts[STORY].lengths if self.join == "steps" else 1
         k = real_features(parts[0][1:])
         read = k[length - 1, rows]  # [bp:reader/last]

@@ -2,6 +2,10 @@
 
 Here, at the boundary, shapes, dtypes and devices are checked, and that x, h0, dh and dh_T are finite; cells and engines
 below trust their input.  Parameters that stop being finite show in the loss and the gradients: the trainer looks there.
+
+A stretch s of a sequence alone, from the cotangent d_s of its last state
+    d_{s-1} = (adjoint of its steps at d_s)                        [bp:recompute/g]
+    a weight's gradient is the sum of the stretches' parts         [bp:recompute/sum]
 """
 
 import math
@@ -318,8 +322,29 @@ class Recurrent:
             h0 = state_of(tuple(xp.broadcast_to(params[name], (batch, n)) for name in self._h0_names))
         elif h0 is not None:
             self._check_state("h0", h0, (batch, n), W)
+        return self._run(weights, x, h0, from_trained_h0)
+
+    def go_on(self, params: Params, buffers: NamedBuffers, x: Array, h: State) -> tuple[State, RecurrentTape]:
+        """`forward` over the next stretch of a sequence; neither x nor the state is looked at again.
+
+        Parameters
+        ----------
+        params, buffers, x
+            As of `forward`.
+        h : Array (B, n), for LSTM a pair
+            The state that `forward`, or this, ended with.
+
+        Returns
+        -------
+        h, tape
+            As of `forward`.
+        """
+        return self._run(self.weights(params, buffers), x, h, False)
+
+    def _run(self, weights: Weights, x: Array, h0: State | None, from_trained_h0: bool) -> tuple[State, RecurrentTape]:
         h, tape = _ENGINES[self.engine].forward(self.cell, weights, x, h0)
-        return h, RecurrentTape(tape, self.cell, self.engine, (*x.shape[:2], n), from_trained_h0)
+        shape = (*x.shape[:2], self._input_weight(weights).shape[0])
+        return h, RecurrentTape(tape, self.cell, self.engine, shape, from_trained_h0)
 
     def backward(
         self, params: Params, buffers: NamedBuffers, tape: RecurrentTape, dh: Array, dh_T: State | None = None
@@ -362,18 +387,84 @@ class Recurrent:
         check_finite("dh", dh)
         if dh_T is not None:
             self._check_state("dh_T", dh_T, (B, n), W)
-        gradients = _ENGINES[self.engine].backward(self.cell, weights, tape.engine, dh, dh_T)
-        params_gradients: Params = {}
-        for name, gradient in gradients.weights.items():
+        own = _ENGINES[self.engine].backward(self.cell, weights, tape.engine, dh, dh_T)
+        pulled_back = self.pullback(params, buffers, own.weights, own.h0, tape.from_trained_h0)
+        return RecurrentGradients(pulled_back, own.x, own.h0)
+
+    def pullback(
+        self, params: Params, buffers: NamedBuffers, dweights: Weights, dh0: State, from_trained_h0: bool
+    ) -> Params:
+        """The gradients of the parameters from those of the dense weights, summed over all of a sequence.
+
+        Parameters
+        ----------
+        params, buffers : dict
+            Those of `forward`.
+        dweights : dict of Array
+            Under the cell's names.
+        dh0 : Array (B, n), for LSTM a pair
+            Of the initial state.
+        from_trained_h0 : bool
+            Whether the run began from the trained one.
+
+        Returns
+        -------
+        dict of Array
+            Under the parameters' names.
+        """
+        gradients: Params = {}
+        for name, gradient in dweights.items():
             if name in buffers:
                 own = self.constrained[name].pullback(_own(params, name), buffers[name], gradient)
-                params_gradients |= {f"{name}.{key}": value for key, value in own.items()}
+                gradients |= {f"{name}.{key}": value for key, value in own.items()}
             else:
-                params_gradients[name] = gradient
-        for name, part in zip(self._h0_names, parts_of(self.cell, gradients.h0), strict=False):
+                gradients[name] = gradient
+        for name, part in zip(self._h0_names, parts_of(self.cell, dh0), strict=False):
             summed = part.sum(axis=0)
-            params_gradients[name] = summed if tape.from_trained_h0 else 0 * summed
-        return RecurrentGradients(params_gradients, gradients.x, gradients.h0)
+            gradients[name] = summed if from_trained_h0 else 0 * summed
+        return gradients
+
+    def add_gradients(
+        self, sums: Weights, weights: Weights, tape: RecurrentTape, t: slice, dh: Array, dh_T: State | None
+    ) -> tuple[Array | None, State]:
+        """Backward through some steps of a sequence, whose gradients are added to those of the steps after them.
+
+        Taken over the chunks of `fused`, the last first, the sums are the dense weights' gradients to the bit.
+
+        Parameters
+        ----------
+        sums : dict of Array
+            By the names of the dense weights; added to.
+        weights : dict of Array
+            The dense weights.
+        tape : RecurrentTape
+            From `forward` or `go_on`.
+        t : slice
+            The steps, in what the tape is of.
+        dh : Array (steps, B, n)
+            The loss's own gradient there.
+        dh_T : Array (B, n), for LSTM a pair, or None
+            That of the state after them, from the steps that follow.
+
+        Returns
+        -------
+        dx : Array (steps, B, m), or None for tokens
+            The gradient by x.
+        dh_0 : Array (B, n), for LSTM a pair
+            By the state before them: the next dh_T.
+        """
+        check_finite("dh", dh)
+        engine, dx = _ENGINES[self.engine], []
+        for own in engine.chunks(self.cell, dh):
+            part = engine.part(self.cell, tape.engine, slice(t.start + own.start, t.start + own.stop))
+            gradients = engine.backward(self.cell, weights, part, dh[own], dh_T)  # [bp:recompute/g]
+            for name, gradient in gradients.weights.items():
+                sums[name] += gradient  # [bp:recompute/sum]
+            dx.append(gradients.x)
+            dh_T = gradients.h0
+        if dx[0] is None or len(dx) == 1:
+            return dx[0], dh_T
+        return library_of(dh).xp.concatenate(dx[::-1]), dh_T
 
     def retract(self, params: Params, buffers: NamedBuffers, deltas: Params) -> tuple[Params, NamedBuffers]:
         """Subtract the optimizer's deltas and update every U.

@@ -7,6 +7,7 @@ every weight's gradient is the sum over t of its parts                          
 d_t is the loss's own derivative by h_t, dh[t - 1] in the array dh (T, B, n); dh_T comes on top of d_T.
 """
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from ortho_ref.backend import Array, xp_of
@@ -136,3 +137,44 @@ def backward(cell: Cell, weights: Weights, tape: Tape, dh: Array, dh_T: State | 
         dx.append(dx_t)
         dweights = {name: xp.asarray(dweights[name] + parts[name]) for name in dweights}  # [bp:bptt/sum]
     return SequenceGradients(dweights, None if dx[0] is None else xp.stack(dx[::-1]), g)
+
+
+def chunks(cell: Cell, dh: Array) -> Iterator[slice]:
+    """Stretches of time, the last first, whose gradients `backward` adds up: single steps.
+
+    The gradients of a sequence are to the bit the sums, from zero on and in this order, of those of its stretches, each
+    of `backward` with the `part` of the tape, and the state's gradient from the stretch after it.
+
+    Parameters
+    ----------
+    cell : Cell
+        As given to `forward`.
+    dh : Array (T, B, n)
+        Tells T.
+
+    Returns
+    -------
+    iterator of slice
+        Of time.
+    """
+    return (slice(t, t + 1) for t in reversed(range(len(dh))))
+
+
+def part(cell: Cell, tape: Tape, t: slice) -> Tape:
+    """The tape of some of the steps.
+
+    Parameters
+    ----------
+    cell : Cell
+        As given to `forward`.
+    tape : Tape
+        What `forward` returned.
+    t : slice
+        The steps, start and stop.
+
+    Returns
+    -------
+    Tape
+        For `backward`.
+    """
+    return Tape(tape.caches[t])

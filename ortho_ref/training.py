@@ -64,6 +64,8 @@ class Trainer:
         Evaluations n of `averaging`; the mean is what is evaluated then.  None: no averaging.
     rate_per_window : int, optional
         Learning rates are for windows of so many steps, and proportional to a batch's own number of them.
+    recompute : int or "auto", optional
+        Of a sequence only the states of every so many steps are kept; the rest is computed again (`recompute`).
     device : str
         "cpu" or "gpu".
     dtype : dtype
@@ -98,6 +100,7 @@ class Trainer:
     clip_norm: float | None = None
     average_after: int | None = None
     rate_per_window: int | None = None
+    recompute: int | str | None = None
     device: str = "cpu"
     dtype: Any = np.float32
     holds_tape: bool = True
@@ -121,6 +124,7 @@ class Trainer:
             )
         if self.average_after is not None:
             check_averages(self.network)
+        self.network.check_recompute(self.recompute)
         weights_rng, self._data_rng, self._dropout_rng = self._generators()
         params, buffers = self.network.init(weights_rng, self.dtype)
         self.params: Params = to_device(params, self.device)
@@ -182,7 +186,7 @@ class Trainer:
         h0 = self._carried if batch.carries_state else None
         try:
             loss, gradients, result = self.network.loss_and_gradients(
-                self.params, self.buffers, batch.x, batch.y, batch.mask, h0, self._dropout_rng
+                self.params, self.buffers, batch.x, batch.y, batch.mask, h0, self._dropout_rng, self.recompute
             )
         except NotFiniteError as error:
             raise self._not_finite(str(error)) from error
@@ -280,7 +284,7 @@ class Trainer:
             When the held-out loss is not finite.
         """
         try:
-            record = evaluate(self.network, *self.evaluated(), self.task)
+            record = evaluate(self.network, *self.evaluated(), self.task, self.recompute)
         except NotFiniteError as error:
             raise self._not_finite(f"in the evaluation, {error}") from error
         if not math.isfinite(record["evaluation_loss"]):
@@ -349,7 +353,9 @@ class Trainer:
 
 
 @subnormals_as_zero()
-def evaluate(network: Network, params: Params, buffers: NamedBuffers, task: Task) -> Record:
+def evaluate(
+    network: Network, params: Params, buffers: NamedBuffers, task: Task, recompute: int | str | None = None
+) -> Record:
     """The loss and the metric on the task's held-out set.
 
     Parameters
@@ -360,6 +366,8 @@ def evaluate(network: Network, params: Params, buffers: NamedBuffers, task: Task
         As `Network.init` gives them, on any device.
     task : Task
         Its `evaluation` is run.
+    recompute : int or "auto", optional
+        As of `Trainer`.
 
     Returns
     -------
@@ -371,7 +379,8 @@ def evaluate(network: Network, params: Params, buffers: NamedBuffers, task: Task
     carried: list[Any] | None = None
     for batch in task.evaluation():
         x, y, mask, carries_state = _moved(batch, params)
-        chunks, carried = network.forward_in_chunks(params, buffers, x, y, mask, carried if carries_state else None)
+        h0 = carried if carries_state else None
+        chunks, carried = network.forward_in_chunks(params, buffers, x, y, mask, h0, recompute)
         for outputs, own_y, own_mask in chunks:
             count = own_y.size if own_mask is None else int(own_mask.sum()) * (own_y.size // own_mask.size)
             if count == 0:

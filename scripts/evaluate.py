@@ -66,7 +66,7 @@ def main(
                 raise ValueError(f"--part is for tasks on a data set with parts; {config['task']} has none")
             task = task.on(part)
         params, buffers = to_device((loaded.params, loaded.buffers), device)
-        figures = evaluate(loaded.network, params, buffers, task)
+        figures = evaluate(loaded.network, params, buffers, task, config.get("recompute"))
         text = ""
         if isinstance(task, Text):
             begin = chr(task.alphabet[task.held_out[0]]) if prompt is None else prompt

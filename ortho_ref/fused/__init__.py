@@ -3,7 +3,7 @@
 The fast form of cells/NAME.py is fused/NAME.py, that of its complex states fused/NAME_complex.py; a cell that has none
 runs through `scan`, by itself.
 
-Methods.  All input products are one GEMM before the time loop.  Gates are stored as (gates, T, B, n), so that every
+Methods.  All input products are GEMMs before the time loop.  Gates are stored as (gates, T, B, n), so that every
 element-wise call runs over contiguous memory.  In the loop nothing is allocated: results go to `out=`.  A sigmoid is
 1 / (1 + exp(-a)), the sign folded into the weights.  The backward pass goes through time in chunks of some hundred
 rows: the factors that multiply the cotangent are formed for a chunk at once, its loop keeps only what the recurrence
@@ -15,6 +15,7 @@ loops are those of `fused/kernels/NAME.py`, chosen once before the loop.
 
 import functools
 import importlib
+from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
@@ -22,6 +23,7 @@ from ortho_ref import scan
 from ortho_ref.backend import Array
 from ortho_ref.cells import CELLS, Cell, State, Weights
 from ortho_ref.cells.by_name import name_of
+from ortho_ref.fused import sequence
 from ortho_ref.scan import SequenceGradients
 
 
@@ -107,4 +109,42 @@ def backward(cell: Cell, weights: Weights, tape: Any, dh: Array, dh_T: State | N
     return gradients
 
 
-__all__ = ["backward", "forward", "has_form"]
+def chunks(cell: Cell, dh: Array) -> Iterator[slice]:
+    """As `scan.chunks`: stretches of time, the last first, whose gradients `backward` adds up.
+
+    Parameters
+    ----------
+    cell : Cell
+        As given to `forward`.
+    dh : Array (T, B, n)
+        Tells T, B and the device.
+
+    Returns
+    -------
+    iterator of slice
+        Of time.
+    """
+    return sequence.chunks(dh)[1] if has_form(cell) else scan.chunks(cell, dh)
+
+
+def part(cell: Cell, tape: Any, t: slice) -> Any:
+    """As `scan.part`: the tape of some of the steps.
+
+    Parameters
+    ----------
+    cell : Cell
+        As given to `forward`.
+    tape : object
+        What `forward` returned.
+    t : slice
+        The steps, start and stop.
+
+    Returns
+    -------
+    object
+        For `backward`.
+    """
+    return sequence.part(tape, t) if has_form(cell) else scan.part(cell, tape, t)
+
+
+__all__ = ["backward", "chunks", "forward", "has_form", "part"]

@@ -76,7 +76,7 @@ def backward(cell: FastRNN, weights: Weights, tape: Tape, dh: Array, dh_T: Array
     U = xp.ascontiguousarray(weights["U"])
     dU, db = xp.zeros_like(U), xp.zeros_like(weights["b"])
     alpha, beta = cell.gates(weights)  # [sgornn:1/gates] [sgornn:3]
-    dalpha, dbeta = xp.zeros_like(alpha), xp.zeros_like(beta)
+    dgates: list[tuple[Array, Array]] = []
     inputs = sequence.InputGradients(weights["W"][None], x)
     steps, chunks = sequence.chunks(f)
     last = sequence.last_cotangent(dh, dh_T)
@@ -87,18 +87,16 @@ def backward(cell: FastRNN, weights: Weights, tape: Tape, dh: Array, dh_T: Array
         dz, g = dz_chunk[:, : len(F)], g_chunk[: len(F)]
         loop(last, dh[t], g, dz[0], F, U, beta)
         dU += sequence.recurrent_gradients(dz[0], h[:-1][t])  # [bp:fastrnn/2]
-        dalpha += (g * f[t]).sum()  # [bp:fastrnn/3]
-        dbeta += (g * h[:-1][t]).sum()  # [bp:fastrnn/3]
+        dgates.append(((g * f[t]).sum(), (g * h[:-1][t]).sum()))  # [bp:fastrnn/3]
         if not sequence.bias_before(cell.activation):
             db += sequence.inside_bias_gradient(f[t], dz[0]).sum(axis=(0, 1))  # [bp:fastrnn/1]
         inputs.add(t, dz)  # [bp:bptt/W]
     dW, db_before = inputs.sums()
     dweights = {"W": dW[0], "U": dU, "b": db_before[0] if sequence.bias_before(cell.activation) else db}
-    return SequenceGradients(
-        dweights | cell.gates_pullback(weights, dalpha, dbeta),  # [bp:fastrnn/4] [bp:fastrnn/5]
-        inputs.dx,
-        last,
-    )
+    dalpha, dbeta = (xp.stack(parts) for parts in zip(*dgates, strict=True))
+    for name, parts in cell.gates_pullback(weights, dalpha, dbeta).items():  # [bp:fastrnn/4] [bp:fastrnn/5]
+        dweights[name] = xp.asarray(sum(parts[1:], parts[0]))  # chunk by chunk, as the others
+    return SequenceGradients(dweights, inputs.dx, last)
 
 
 def backward_loop(last: Array, dh: Array, g: Array, dz: Array, F: Array, U: Array, beta: Array) -> None:

@@ -1,10 +1,13 @@
 """What the fused cells share: input products, activations in place, chunks of time.
 
-P = W x_t + b for all t at once: x gets a column of ones, W the column b          [bp:bptt/W]
+P = W x_t + b before the loop, a chunk of time at once: x gets a column of ones, W the column b          [bp:bptt/W]
 P = columns of W + b, gathered, for integer tokens                                [bp:bptt/tokens]
 sigmoid:  1 / (1 + exp(-a)), three passes over memory; the weights have the sign        [bp:sigmoid]
 value:  tanh [bp:tanh]   relu [bp:relu]   modrelu [ncgru:20]
 derivative from the value alone:  tanh [bp:tanh]   relu [bp:relu]   modrelu [bp:modrelu-real]
+
+Every product over time is one for each chunk of `chunks`, and a weight's gradient the sum over chunks from the last on:
+a BLAS rounds a row by how many rows there are, so a stretch of whole chunks has the same bits by itself (`recompute`).
 """
 
 import contextlib
@@ -18,6 +21,8 @@ from ortho_ref.backend import Array, library_of, xp_of
 from ortho_ref.cells.cell import State, Weights, is_tokens
 
 _CHUNK_ROWS = 512
+#: From this size of W on a BLAS spends so long on packing it that its product takes several chunks at once.
+_LARGE, _SEVERAL = 2**16, 4
 
 
 class Tape(NamedTuple):
@@ -93,7 +98,7 @@ def _with_ones(x: Array, dtype: DTypeLike) -> Array:
 
 
 def input_products(W: Array, b: Array, x: Array) -> Array:
-    """W x + b of all gates and steps at once.
+    """W x + b of all gates, a chunk of time at once.
 
     Parameters
     ----------
@@ -118,8 +123,10 @@ def input_products(W: Array, b: Array, x: Array) -> Array:
         for g in range(G):
             xp.take(table[g], x, axis=0, out=P[g])  # [bp:bptt/tokens]
         return P
-    W_b = xp.concatenate([W, b[:, :, None]], axis=2)
-    xp.matmul(_with_ones(x, W.dtype), transposed(W_b), out=P.reshape(G, T * B, n))  # [bp:bptt/W]
+    W_b, rows = transposed(xp.concatenate([W, b[:, :, None]], axis=2)), P.reshape(G, T * B, n)
+    ones = _with_ones(x, W.dtype)
+    for own in chunks_of_rows(x, chunks_at_once(*W.shape[1:])):
+        xp.matmul(ones[own], W_b, out=rows[:, own])  # [bp:bptt/W]
     return P
 
 
@@ -168,7 +175,7 @@ class InputGradients:
         self._W, self._x = W, x
         self.dx: Array = None
         if is_tokens(x):
-            self._dW_T = xp.zeros((G, m, n), W.dtype)
+            self._dW_T, self._db = xp.zeros((G, m, n), W.dtype), xp.zeros((G, n), W.dtype)
         else:
             self._dW_b, self.dx = xp.zeros((G, n, m + 1), W.dtype), xp.empty(x.shape, W.dtype)
 
@@ -186,9 +193,12 @@ class InputGradients:
         rows, x = da.reshape(G, -1, n), self._x[t]
         N = rows.shape[1]
         if is_tokens(x):
-            rows_of_W = one_hot(x.reshape(N), m, da.dtype)
+            tokens = one_hot(x.reshape(N), m, da.dtype).T
             for g in range(G):
-                self._dW_T[g] += rows_of_W.T @ rows[g]  # [bp:bptt/tokens]
+                own = tokens @ rows[g]  # [bp:bptt/tokens]
+                self._dW_T[g] += own
+                # every row of da went to exactly one token: the fewer of the two add up to db
+                self._db[g] += (own if m < N else rows[g]).sum(axis=0)  # [bp:bptt/tokens]
             return
         self._dW_b += xp_of(da).matmul(rows.swapaxes(1, 2), _with_ones(x, da.dtype))  # [bp:bptt/W]
         dx = rows[0] @ self._W[0]  # [bp:bptt/W]
@@ -208,8 +218,7 @@ class InputGradients:
         """
         xp = xp_of(self._W)
         if self.dx is None:
-            # every row of da went to exactly one token
-            return transposed(self._dW_T), self._dW_T.sum(axis=1)
+            return transposed(self._dW_T), self._db
         return xp.ascontiguousarray(self._dW_b[:, :, :-1]), xp.ascontiguousarray(self._dW_b[:, :, -1])
 
 
@@ -435,7 +444,49 @@ def inside_bias_gradient(y: Array, da: Array) -> Array:
     return xp_of(y).sign(y) * da  # [bp:modrelu-real]
 
 
-def chunks(h_prev: Array) -> tuple[int, Iterator[slice]]:
+def part(tape: Tape, t: slice) -> Tape:
+    """The tape of some of the steps.
+
+    Parameters
+    ----------
+    tape : Tape
+        Of a sequence.
+    t : slice
+        The steps, start and stop.
+
+    Returns
+    -------
+    Tape
+        Views.
+    """
+    states = slice(t.start, t.stop + 1)
+    gates, h, c, y = tape.gates, tape.h, tape.c, tape.y
+    return Tape(
+        tape.x[t],
+        None if gates is None else gates[..., t, :, :],
+        h[states],
+        None if c is None else c[states],
+        None if y is None else y[t],
+    )
+
+
+def chunks_at_once(n: int, m: int) -> int:
+    """How many chunks of time one product W x takes at once.
+
+    Parameters
+    ----------
+    n, m : int
+        The shape of W; of a complex one its real rows.
+
+    Returns
+    -------
+    int
+        1, or more for a large W.
+    """
+    return _SEVERAL if n * m >= _LARGE else 1
+
+
+def chunks(h_prev: Array, at_once: int = 1) -> tuple[int, Iterator[slice]]:
     """Chunks of time, the last first.
 
     On the host a chunk has some hundred rows: enough for the gradients' GEMMs to run at full speed on it, and few
@@ -443,8 +494,10 @@ def chunks(h_prev: Array) -> tuple[int, Iterator[slice]]:
 
     Parameters
     ----------
-    h_prev : Array (T, B, n)
+    h_prev : Array (T, B, ...)
         Tells T, B and the device.
+    at_once : int
+        So many of them are one; 1 unless given.
 
     Returns
     -------
@@ -454,5 +507,26 @@ def chunks(h_prev: Array) -> tuple[int, Iterator[slice]]:
         Of time.
     """
     T, B = h_prev.shape[:2]
-    steps = min(T, max(1, _CHUNK_ROWS // B)) if library_of(h_prev).device == "cpu" else T
+    steps = min(T, at_once * max(1, _CHUNK_ROWS // B)) if library_of(h_prev).device == "cpu" else T
     return steps, (slice(max(0, stop - steps), stop) for stop in range(T, 0, -steps))
+
+
+def chunks_of_rows(h: Array, at_once: int = 1) -> list[slice]:
+    """The chunks of time of a sequence, as slices of its rows, step by step; the last first.
+
+    Parameters
+    ----------
+    h : Array (T, B, n), or (B, n)
+        What is read; of one step its rows are one chunk.
+    at_once : int
+        As of `chunks`.
+
+    Returns
+    -------
+    list of slice
+        Of the rows of h.reshape(-1, n).
+    """
+    if h.ndim < 3:
+        return [slice(0, len(h))]
+    B = h.shape[1]
+    return [slice(t.start * B, t.stop * B) for t in chunks(h, at_once)[1]]

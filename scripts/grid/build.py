@@ -243,5 +243,6 @@ def make_trainer(config: Record, task: Task | None = None) -> TrainingRun:
         average_after=config["average"],
         rate_per_window=config["length"] if config["scale_rate"] else None,
         holds_tape=not keeps_freed_memory(),
+        recompute=config.get("recompute"),
         **clipping(config["clip"]),
     )

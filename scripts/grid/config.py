@@ -28,7 +28,7 @@ DATA = schema.record(
 )
 #: The schema of a config: every option that is kept, and what follows from them; the marks of programs that train.
 FORM = schema.record(
-    {name: option.form for name, option in OPTIONS.items() if option.kept and option.tasks is None}
+    {name: option.form for name, option in OPTIONS.items() if option.kept and not option.later}
     | {
         "task": schema.one_of(*by_name.NAMES),
         "network": NETWORK,
@@ -36,8 +36,7 @@ FORM = schema.record(
         "data": schema.optional(DATA),
         "made_by": schema.record({"ortho_ref": schema.TEXT, "numpy": schema.TEXT, "blas": schema.list_of(schema.TEXT)}),
     },
-    # a task's own options came with it: a config from before has none
-    {name: option.form for name, option in OPTIONS.items() if option.kept and option.tasks is not None}
+    {name: option.form for name, option in OPTIONS.items() if option.kept and option.later}
     | {"demo": schema.BOOLEAN, "zoo": schema.BOOLEAN, "ablation": schema.TEXT},
 )
 

@@ -57,6 +57,8 @@ class Option:
         The largest integer allowed.
     values : schema, optional
         Of its value in a config, where it is not its kind's.
+    new : bool
+        Whether a config may be from before there was such an option.
     """
 
     name: str
@@ -73,6 +75,12 @@ class Option:
     kept: bool = True
     most: int = MOST
     values: schema.Schema | None = None
+    new: bool = False
+
+    @property
+    def later(self) -> bool:
+        """Whether a config need not have it: a task's own options came with the task."""
+        return self.new or self.tasks is not None
 
     @property
     def form(self) -> schema.Schema:
@@ -238,6 +246,14 @@ def integers(option: str, text: str) -> int | list[int]:
     except ValueError:
         raise ValueError(f"{option} is {text!r}; allowed: an integer, or one for each layer: 430,1000,430") from None
     return numbers if len(numbers) > 1 else numbers[0]
+
+
+def steps(option: str, text: str) -> int | str:
+    """A number of steps of at least 1, or "auto"; ValueError, naming the option, for another text."""
+    with contextlib.suppress(ValueError):
+        if text == "auto" or 1 <= int(text) <= MOST:
+            return text if text == "auto" else int(text)
+    raise ValueError(f"{option} is {schema.short(text)}; allowed: auto, or an integer from 1 to {MOST}")
 
 
 def _integer(option: str, text: str, allowed: str) -> int:
@@ -424,6 +440,16 @@ OPTIONS: dict[str, Option] = {
         *(option for name, option in _TASKS.items() if name != "length"),
         Option("seed", int, TRAINING, "Of weights, data and dropout; 0 unless given.", 0, most=10**files.DIGITS - 1),
         Option("dtype", str, TRAINING, "float32 (default) or float64.", "float32"),
+        Option(
+            "recompute",
+            str,
+            TRAINING,
+            "Keep states every N steps, compute the rest again: long sequences in little memory; keep all.",
+            metavar="N|auto",
+            read=partial(steps, "recompute"),
+            values=schema.optional(schema.either(schema.integer(1, MOST), schema.one_of("auto"))),
+            new=True,
+        ),
         Option("device", str, TRAINING, "cpu (default) or gpu.", "cpu"),
         Option("threads", int, TRAINING, "BLAS threads; 1 unless given.", 1),
         Option("out", Path, RUN, "The folder; runs/TASK-MODEL-SEED unless given.", kept=False),

@@ -41,7 +41,7 @@ def measure_readout(words: int, n: int, T: int, B: int, rounds: int, seconds: fl
 
     contenders: dict[str, Callable[[], object]] = {"whole": whole, "chunks": step}
     times = time_interleaved(contenders, rounds, seconds, lambda: None)
-    return Readout(*(statistics.median(times[name]) for name in contenders), *map(_most, contenders.values()))
+    return Readout(*(statistics.median(times[name]) for name in contenders), *map(most, contenders.values()))
 
 
 @contextmanager
@@ -53,8 +53,19 @@ def _all_at_once() -> Iterator[None]:
         losses.LARGE = before
 
 
-def _most(step: Callable[[], object]) -> float:
-    """MiB that NumPy had at most while it ran, over what was there."""
+def most(step: Callable[[], object]) -> float:
+    """MiB that NumPy had at most while it ran, over what was there.
+
+    Parameters
+    ----------
+    step : callable
+        What is run, once.
+
+    Returns
+    -------
+    float
+        MiB.
+    """
     tracemalloc.start()
     try:
         step()

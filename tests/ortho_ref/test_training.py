@@ -304,8 +304,8 @@ def test_clipping_by_hand(tmp_path, device, kind, limit):
 class Recording(Network):
     """A network that remembers the states its training steps began and ended with."""
 
-    def loss_and_gradients(self, params, buffers, x, y, mask=None, h0=None, rng=None):
-        result = super().loss_and_gradients(params, buffers, x, y, mask, h0, rng)
+    def loss_and_gradients(self, params, buffers, x, y, mask=None, h0=None, rng=None, recompute=None):
+        result = super().loss_and_gradients(params, buffers, x, y, mask, h0, rng, recompute)
         self.steps.append((h0, result[2].last))
         return result
 

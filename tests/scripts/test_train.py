@@ -13,14 +13,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ortho_ref import checkpoint, models
+from ortho_ref import checkpoint, models, schema
 from ortho_ref.cells import GRUResetAfter
 from ortho_ref.parametrizations import Householder, ScaledCayley, TunableRotations
 from ortho_ref.regularizers import Regularizers
 from ortho_ref.run_folder import RUN_FILES, metrics_file, read_config, read_metrics, read_summary, write_config
+from ortho_ref.runs import load
 from scripts import evaluate, train
 from scripts.grid.build import make_trainer
-from scripts.grid.config import config_of
+from scripts.grid.config import FORM, config_of, read_run
 from tests.line import PATIENCE
 from tests.scripts.runs import POINTS, ROOT, Forks, call
 
@@ -396,6 +397,11 @@ BAD = [
         (f"parenthesis --schedule step:{v}", f"schedule is 'step:{v}'; allowed: constant, linear, or step:EVERY")
         for v in ("0:0.5", "2:0", "2:1.5", "0:2", "2:nan", "2", "x:0.5", "2.5:0.5", "nan:0.5")
     ),
+    *(
+        (f"parenthesis --recompute {v}", f"recompute is '{v}'; allowed: auto, or an integer from 1 to 1000000000")
+        for v in ("0", "2.5", "sqrt")
+    ),
+    ("parenthesis --alpha 1 --recompute 5", "recompute is 5, but the network has the regularizers alpha 1.0, beta 0.0"),
     # files
     ("text --data {missing}", "data is {missing}: No such file or directory"),
     ("text --data {folder}", "data is {folder}: Is a directory"),
@@ -440,6 +446,22 @@ def test_bad_input(tmp_path, names, line, message):
     assert stderr.count("\n") == 1
     assert message.format(**names, out=out) in stderr
     assert not out.exists()
+
+
+def test_a_run_in_segments(tmp_path):
+    """--recompute reaches the trainer and the config; the weights are those of a run without it, to the bit; a config
+    from before there was such an option is one still."""
+    weights = []
+    for name, given in (("kept", []), ("again", ["--recompute", "auto"])):
+        assert call(train.main, "copying", *TINY, *given, "--out", str(tmp_path / name))[0] == 0
+        config = read_run(tmp_path / name)
+        assert config["recompute"] == (given[1] if given else None)
+        assert make_trainer(config).recompute == config["recompute"]
+        weights.append(load(tmp_path / name).params)
+    assert all(value.tobytes() == weights[1][name].tobytes() for name, value in weights[0].items())
+    del config["recompute"]
+    schema.check(config, FORM)
+    assert make_trainer(config).recompute is None
 
 
 def test_a_gpu_that_is_not_there(tmp_path, monkeypatch):
