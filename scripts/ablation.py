@@ -48,7 +48,6 @@ from scripts.grid.config import config_of, made_by, remove_run
 from scripts.grid.run import train
 from scripts.pictures.losses import COLORS, Run, draw_losses, save
 from scripts.program import BAD_INPUT, check_device, device_option, fail, limit_threads, run, say
-from scripts.program.memory import keep_freed_memory
 from scripts.timing.rounds import synchronizer, time_interleaved
 from tasks.adding import Adding
 
@@ -480,5 +479,4 @@ def main(
 
 
 if __name__ == "__main__":
-    keep_freed_memory()
-    run(main)
+    run(main, keeps_memory=True)

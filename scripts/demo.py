@@ -11,7 +11,6 @@ from scripts.grid.config import config_of, remove_run
 from scripts.grid.run import train
 from scripts.pictures.losses import draw, run_of
 from scripts.program import BAD_INPUT, check_device, device_option, fail, limit_threads, run, say
-from scripts.program.memory import keep_freed_memory
 
 MODELS = ("nc-gru", "gru")
 
@@ -46,5 +45,4 @@ def main(
 
 
 if __name__ == "__main__":
-    keep_freed_memory()
-    run(main)
+    run(main, keeps_memory=True)

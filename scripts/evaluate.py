@@ -15,7 +15,6 @@ from ortho_ref.terminal import shown_lines
 from ortho_ref.training import evaluate
 from scripts.grid.config import read_run, task_of
 from scripts.program import BAD_INPUT, device_option, fail, give, limit_threads, run, say
-from scripts.program.memory import keep_freed_memory
 from tasks.text import Text
 
 
@@ -87,5 +86,4 @@ def main(
 
 
 if __name__ == "__main__":
-    keep_freed_memory()
-    run(main)
+    run(main, keeps_memory=True)

@@ -18,7 +18,6 @@ from scripts.grid.config import begun, resumed, tell
 from scripts.grid.options import DEFAULT, given_in, places_in, takes_options
 from scripts.grid.run import preparing, signals, train
 from scripts.program import BAD_INPUT, fail, limit_threads, run, say
-from scripts.program.memory import keep_freed_memory
 
 
 def _begun(out: Path, task: str, given: Record, values: Record) -> tuple[Record, Task]:
@@ -92,5 +91,4 @@ def main(task: str, **values: Any) -> None:
 
 
 if __name__ == "__main__":
-    keep_freed_memory()
-    run(main)
+    run(main, keeps_memory=True)

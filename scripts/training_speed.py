@@ -21,7 +21,6 @@ from rich.table import Table
 from scripts.grid.build import make_trainer
 from scripts.grid.config import begun
 from scripts.program import BAD_INPUT, blas, device_option, fail, give, limit_threads, run
-from scripts.program.memory import keep_freed_memory
 from scripts.timing import long
 from scripts.timing.readout import SIZES, measure_readout
 from scripts.timing.rounds import check_rounds
@@ -108,5 +107,4 @@ def main(
 
 
 if __name__ == "__main__":
-    keep_freed_memory()
-    run(main)
+    run(main, keeps_memory=True)

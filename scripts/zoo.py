@@ -15,7 +15,6 @@ from scripts.grid.build import make_trainer
 from scripts.grid.config import config_of, remove_run
 from scripts.grid.run import train
 from scripts.program import BAD_INPUT, blas, check_device, device_option, fail, give, limit_threads, run, say
-from scripts.program.memory import keep_freed_memory
 
 
 def main(
@@ -53,5 +52,4 @@ def main(
 
 
 if __name__ == "__main__":
-    keep_freed_memory()
-    run(main)
+    run(main, keeps_memory=True)

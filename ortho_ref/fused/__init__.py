@@ -10,7 +10,8 @@ rows: the factors that multiply the cotangent are formed for a chunk at once, it
 needs, and each weight's gradient is one GEMM over the chunk, while its cotangents are still in the cache.
 
 Each file has set-up, one loop over time each way, and the gradients' products.  On a device that makes kernels the
-loops are those of `fused/kernels/NAME.py`, chosen once before the loop.
+loops are those of `fused/kernels/NAME.py`, chosen once before the loop.  LSTM and the GRU that resets before keep a
+step's numbers by rows or by columns, as `fused/layout.py` says for their size; their loops are the same for both.
 """
 
 import functools

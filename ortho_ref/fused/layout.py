@@ -5,6 +5,9 @@ A slab is one gate, or one state, of one time step.
     Columns   slabs (n, B): one product for all gates, (G n, n) @ (n, B); that of the way back is the sum as well
     Inside    columns, and x and 1 beside the state, so that this product has W x + b in it
 
+P = W x_t + b by columns: x gets a row of ones                                              [bp:bptt/W]
+P = columns of W + b, gathered, for integer tokens                                          [bp:bptt/tokens]
+
 Columns are for large weights and few sequences, where OpenBLAS spends more on packing the weights than on a product by
 rows; x inside is for small sizes, where calls are what costs.  Which layout a size gets is written down below and never
 measured: the same size gives the same bits.  Lines that are element-wise take slabs of either kind; what the world
@@ -13,8 +16,6 @@ outside sees is by rows.
 
 import math
 from collections.abc import Callable
-
-import numpy as np
 
 from ortho_ref.backend import Array, library_of, xp_of
 from ortho_ref.cells.cell import State, is_tokens
@@ -209,9 +210,9 @@ def _joined(U: Array) -> Array:
 
 
 #: Precision -> columns from so many units on, and up to so many sequences; of others nothing was measured.
-COLUMNS = {np.dtype(np.float32): (400, 64)}
+COLUMNS = {"float32": (400, 64)}
 #: Precision -> x inside up to so many units, and sequences, where a cell has one product a step.
-INSIDE = {np.dtype(np.float32): (64, 32)}
+INSIDE = {"float32": (64, 32)}
 
 
 def layout_of(x: Array, U: Array, one_product: bool = False) -> Rows:
@@ -234,10 +235,10 @@ def layout_of(x: Array, U: Array, one_product: bool = False) -> Rows:
     batch, n = x.shape[1], U.shape[-1]
     if library_of(x).device != "cpu":
         return Rows()
-    least_units, most_sequences = COLUMNS.get(U.dtype, (math.inf, 0))
+    least_units, most_sequences = COLUMNS.get(U.dtype.name, (math.inf, 0))
     if n >= least_units and batch <= most_sequences:
         return Columns()
-    most_units, most_sequences = INSIDE.get(U.dtype, (0, 0))
+    most_units, most_sequences = INSIDE.get(U.dtype.name, (0, 0))
     if one_product and n <= most_units and batch <= most_sequences and not is_tokens(x):
         return Inside()
     return Rows()

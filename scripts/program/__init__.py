@@ -12,6 +12,7 @@ from rich.text import Text
 from ortho_ref import starting
 from ortho_ref.backend import DeviceError, to_device
 from ortho_ref.terminal import LIMIT, STDERR, STDOUT, open_standard_streams, shown
+from scripts.program.memory import keep_freed_memory
 
 #: Standard error; what cannot be written there is dropped, and ends no run.
 console = Console(file=STDERR.file, emoji=False)
@@ -144,7 +145,7 @@ def give(what: RenderableType, least_width: int = 0) -> None:
         fail(error)
 
 
-def run(main: Callable[..., Any]) -> NoReturn:
+def run(main: Callable[..., Any], keeps_memory: bool = False) -> NoReturn:
     """Run a program's function on the command line, and exit.
 
     What it cannot parse is one line and exit code 2, as all bad input is, and as memory that is not there is.
@@ -153,8 +154,12 @@ def run(main: Callable[..., Any]) -> NoReturn:
     ----------
     main : Callable
         Its signature is the command line.
+    keeps_memory : bool
+        Whether the process holds on to what it frees, as `memory` has it; no unless given.
     """
     starting.loaded()
+    if keeps_memory:
+        keep_freed_memory()
     open_standard_streams()
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     app.command()(main)

@@ -55,7 +55,7 @@ LAYOUTS += [("LSTM", "inside")]
 @contextlib.contextmanager
 def everywhere(kind):
     """A layout at every size; x inside is of vectors."""
-    both = [np.dtype("f4"), np.dtype("f8")]
+    both = ["float32", "float64"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(layout, "COLUMNS", dict.fromkeys(both, (1, 10**6)) if kind == "columns" else {})
         patch.setattr(layout, "INSIDE", dict.fromkeys(both, (10**6, 10**6)) if kind == "inside" else {})

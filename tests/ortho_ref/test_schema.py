@@ -95,3 +95,13 @@ def test_a_word_that_nobody_checks():
 def test_every_schema_is_one(form):
     """Of JSON Schema's draft 2020-12, as other tools read it."""
     jsonschema.Draft202012Validator.check_schema(form)
+
+
+def test_long_values_are_shown_by_their_beginning():
+    """Four items of a list or an object, two levels, sixty characters of a string."""
+    assert schema.short([1, 2, 3, 4]) == "[1, 2, 3, 4]"
+    assert schema.short([1, 2, 3, 4, 5]) == "[1, 2, 3, 4, ...]"
+    assert schema.short({"a": [[[1]]]}) == "{'a': [[...]]}"
+    assert schema.short(dict.fromkeys("abcde", 0)) == "{'a': 0, 'b': 0, 'c': 0, 'd': 0, ...}"
+    assert len(schema.short("x" * 61)) == 60
+    assert schema.short("x" * 58) == repr("x" * 58)
