@@ -23,6 +23,8 @@ from ortho_ref.cells.cell import State, Weights, is_tokens
 _CHUNK_ROWS = 512
 #: From this size of W on a BLAS spends so long on packing it that its product takes several chunks at once.
 _LARGE, _SEVERAL = 2**16, 4
+#: Up to this size of W tokens are dense one-hot rows in its gradient: a sparse matrix costs more to make.
+_DENSE = 2**11
 
 
 class Tape(NamedTuple):
@@ -88,11 +90,11 @@ def transposed(U: Array) -> Array:
     return xp_of(U).ascontiguousarray(U.swapaxes(-1, -2))
 
 
-def _with_ones(x: Array, dtype: DTypeLike) -> Array:
-    T, B, m = x.shape
-    xp = xp_of(x)
-    rows = xp.empty((T * B, m + 1), dtype)
-    rows[:, :m] = x.reshape(T * B, m)
+def _with_ones(x: Array, m: int, dtype: DTypeLike) -> Array:
+    """The rows of x, of m numbers each or one-hot for tokens below m, and a column of ones."""
+    xp, N = xp_of(x), x.shape[0] * x.shape[1]
+    rows = xp.empty((N, m + 1), dtype)
+    rows[:, :m] = x.reshape(N, 1) == xp.arange(m) if is_tokens(x) else x.reshape(N, m)
     rows[:, m] = 1
     return rows
 
@@ -124,7 +126,7 @@ def input_products(W: Array, b: Array, x: Array) -> Array:
             xp.take(table[g], x, axis=0, out=P[g])  # [bp:bptt/tokens]
         return P
     W_b, rows = transposed(xp.concatenate([W, b[:, :, None]], axis=2)), P.reshape(G, T * B, n)
-    ones = _with_ones(x, W.dtype)
+    ones = _with_ones(x, W.shape[2], W.dtype)
     for own in chunks_of_rows(x, chunks_at_once(*W.shape[1:])):
         xp.matmul(ones[own], W_b, out=rows[:, own])  # [bp:bptt/W]
     return P
@@ -173,11 +175,12 @@ class InputGradients:
         xp = xp_of(W, x)
         G, n, m = W.shape
         self._W, self._x = W, x
-        self.dx: Array = None
-        if is_tokens(x):
+        self.dx: Array = None if is_tokens(x) else xp.empty(x.shape, W.dtype)
+        self._sparse = is_tokens(x) and m * n > _DENSE
+        if self._sparse:
             self._dW_T, self._db = xp.zeros((G, m, n), W.dtype), xp.zeros((G, n), W.dtype)
         else:
-            self._dW_b, self.dx = xp.zeros((G, n, m + 1), W.dtype), xp.empty(x.shape, W.dtype)
+            self._dW_b = xp.zeros((G, n, m + 1), W.dtype)
 
     def add(self, t: slice, da: Array) -> None:
         """Take in a chunk of time.
@@ -192,7 +195,7 @@ class InputGradients:
         G, n, m = self._W.shape
         rows, x = da.reshape(G, -1, n), self._x[t]
         N = rows.shape[1]
-        if is_tokens(x):
+        if self._sparse:
             tokens = one_hot(x.reshape(N), m, da.dtype).T
             for g in range(G):
                 own = tokens @ rows[g]  # [bp:bptt/tokens]
@@ -200,7 +203,9 @@ class InputGradients:
                 # every row of da went to exactly one token: the fewer of the two add up to db
                 self._db[g] += (own if m < N else rows[g]).sum(axis=0)  # [bp:bptt/tokens]
             return
-        self._dW_b += xp_of(da).matmul(rows.swapaxes(1, 2), _with_ones(x, da.dtype))  # [bp:bptt/W]
+        self._dW_b += xp_of(da).matmul(rows.swapaxes(1, 2), _with_ones(x, m, da.dtype))  # [bp:bptt/W] [bp:bptt/tokens]
+        if self.dx is None:
+            return
         dx = rows[0] @ self._W[0]  # [bp:bptt/W]
         for g in range(1, G):
             dx += rows[g] @ self._W[g]  # [bp:bptt/W]
@@ -217,7 +222,7 @@ class InputGradients:
             Contiguous.
         """
         xp = xp_of(self._W)
-        if self.dx is None:
+        if self._sparse:
             return transposed(self._dW_T), self._db
         return xp.ascontiguousarray(self._dW_b[:, :, :-1]), xp.ascontiguousarray(self._dW_b[:, :, -1])
 

@@ -139,6 +139,14 @@ def test_equals_scan_however_time_is_cut(monkeypatch, device, name, tokens, rows
 
 
 @pytest.mark.parametrize("name", CELLS)
+def test_tokens_of_many_words(monkeypatch, device, name):
+    """bp:bptt/tokens by a sparse product, as of large vocabularies; more words than rows, and fewer."""
+    monkeypatch.setattr(sequence, "_DENSE", 0)
+    for m in (3, 40):
+        assert_same(random_problem(CELLS[name], np.random.default_rng(7), T=8, B=3, m=m, tokens=True).on(device))
+
+
+@pytest.mark.parametrize("name", CELLS)
 def test_non_contiguous_input(device, name):
     """Transposed and strided views of every array, as a caller with batch-first data has them."""
     p = random_problem(CELLS[name], np.random.default_rng(6), T=6, B=4).on(device)
