@@ -127,8 +127,6 @@ def described(schema: Schema) -> str:
     """What a schema allows, in a few words."""
     if "anyOf" in schema:
         return " or ".join(map(described, schema["anyOf"]))
-    if "const" in schema:
-        return repr(schema["const"])
     if "enum" in schema:
         return _listed(map(repr, schema["enum"]))
     words = {
@@ -191,7 +189,6 @@ def _matches(value: Any, pattern: str) -> bool:
 
 _CHECKS: dict[str, Callable[[Any, Any], bool]] = {
     "type": _is,
-    "const": _equal,
     "enum": lambda value, wanted: any(_equal(value, one) for one in wanted),
     "anyOf": lambda value, wanted: any(_fits(value, one) for one in wanted),
     "minimum": lambda value, wanted: not _is(value, "number") or value >= wanted,

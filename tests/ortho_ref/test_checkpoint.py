@@ -181,6 +181,7 @@ def test_device_arrays(device):
         ({"a": 10**40}, "a is an integer of more than 40 digits"),
         ({1: 2}, r"the tree has keys \[1\]; allowed: "),
         ({"a": {"$tuple": 1}}, r"a has keys \['\$tuple'\]; allowed: "),
+        ({"a": {"$of_ours": 1}}, r"a has keys \['\$of_ours'\]; allowed: "),
         # two arrays could come under one name
         ({"a/b": np.zeros(1), "a": {"b": np.ones(1)}}, r"the tree has keys \['a/b', 'a'\]; allowed: "),
         ({"a": {"": np.zeros(1)}}, r"a has keys \[''\]; allowed: "),
@@ -195,6 +196,34 @@ def test_what_cannot_be_saved(tmp_path, tree, message):
         checkpoint.save(path, tree)
     assert checkpoint.load(path) == {"old": 1}
     assert [*tmp_path.iterdir()] == [path]
+
+
+PLACE = {"$array": "a", "complex": False, "fortran": False, "scalar": False}
+
+
+@pytest.mark.parametrize(
+    ("tree", "message"),
+    [
+        ({}, "its tree has no 'a'"),
+        ({"a": PLACE, "b": PLACE}, "it has no tensor 'a'"),
+        ({"a": PLACE | {"$array": "b"}}, "it has no tensor 'b'"),
+        ({"a": {"$array": "a"}}, "an array of its tree has no complex, fortran, scalar"),
+        ({"a": PLACE | {"more": 1}}, "an array of its tree has 'more'"),
+        ({"a": PLACE | {"scalar": 1}}, "an array of its tree.scalar is 1; allowed: true or false"),
+        ({"a": PLACE, "b": {"$tuple": 1}}, r"a tuple of its tree.\$tuple is 1; allowed: a list"),
+        ({"a": PLACE | {"complex": True}}, r"'a' is float64 \(3,\), which is not complex"),
+        ([PLACE], "its tree is "),
+    ],
+)
+def test_a_sealed_tree_that_nobody_writes(tmp_path, tree, message):
+    """With hashes that are right: one line that names the file, and where."""
+    path, tensors = tmp_path / "a.safetensors", {"a": np.arange(3.0)}
+    text, hashes = json.dumps(tree), json.dumps({name: checkpoint._hash(array) for name, array in tensors.items()})
+    seal = checkpoint._seal(checkpoint.FORMAT, text, hashes)
+    metadata = {"format": checkpoint.FORMAT, "tree": text, "tensors": hashes, "sha256": seal}
+    path.write_bytes(safetensors.numpy.save(tensors, metadata))
+    with pytest.raises(ValueError, match=f"^{path} is damaged: {message}"):
+        checkpoint.load(path)
 
 
 def test_what_is_no_checkpoint(tmp_path):

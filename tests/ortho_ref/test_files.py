@@ -210,6 +210,7 @@ def test_only_files_are_read(tmp_path, kind):
         ("\ufeff{}".encode(), "BOM"),
         ('{"a": 1}'.encode("utf-16"), "can't decode byte"),
         (b'{"a": 1, "b": 2, "a": 1}', "it has 'a' twice"),
+        (b'{"b": 1, "a": 2, "a": 1}', "it has 'a' twice"),
         (b"[NaN]", "NaN is no number of JSON"),
         (b"[-Infinity]", "-Infinity is no number of JSON"),
         (b"[1e999]", "'1e999' is too large for a number"),
