@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
 
 from scripts.pictures.losses import COLORS, save
 
@@ -14,6 +15,12 @@ Groups = list[Mapping[str, Any]]
 SHOWN = ("nc-gru", "lstm")
 #: The size whose memory is drawn, where it was measured.
 LONGEST = "copying"
+
+
+def _legend(axis: Axes, **options: Any) -> None:
+    """A legend, where something has a label: without PyTorch there may be nothing."""
+    if axis.get_legend_handles_labels()[1]:
+        axis.legend(frameon=False, **options)
 
 
 def draw(groups: Groups, picture: Path, title: str) -> None:
@@ -62,7 +69,7 @@ def _limits(axis: Any, groups: Groups) -> None:
     axis.axhline(1, color="black", lw=1)
     axis.set(ylabel="share of our time", title=f"what limits {model}", ylim=(0, 1.35))
     axis.tick_params(axis="x", rotation=20)
-    axis.legend(frameon=False, ncols=3, fontsize="small", loc="upper center")
+    _legend(axis, ncols=3, fontsize="small", loc="upper center")
 
 
 def _peers(axis: Any, groups: Groups) -> None:
@@ -86,7 +93,7 @@ def _peers(axis: Any, groups: Groups) -> None:
     axis.minorticks_off()
     axis.set_xticks(range(len(sizes)), sizes, rotation=20)
     axis.set(ylabel="peer's time / ours", title="quickest of PyTorch (o) and JAX (^)")
-    axis.legend(frameon=False, fontsize="x-small", loc="upper left", bbox_to_anchor=(1, 1))
+    _legend(axis, fontsize="x-small", loc="upper left", bbox_to_anchor=(1, 1))
 
 
 def _scaling(axis: Any, groups: Groups) -> None:
@@ -101,7 +108,7 @@ def _scaling(axis: Any, groups: Groups) -> None:
         if floors:
             axis.plot(*zip(*floors, strict=True), ":", lw=1, color=color)
     axis.set(xscale="log", yscale="log", xlabel="T, n or B", ylabel="ms (dotted: floor)", title="scaling")
-    axis.legend(frameon=False, fontsize="small")
+    _legend(axis, fontsize="small")
 
 
 def _memory(axis: Any, groups: Groups) -> None:
@@ -116,7 +123,7 @@ def _memory(axis: Any, groups: Groups) -> None:
         axis.bar([x for x, _ in at], heights, 0.8 / len(names), color=COLORS[i % len(COLORS)], label=name, align="edge")
     axis.set_xticks(range(len(shown)), [group["case"]["model"] for group in shown])
     axis.set(ylabel="T B n numbers", title=f"most memory of forward + backward, {size}")
-    axis.legend(frameon=False, fontsize="x-small")
+    _legend(axis, fontsize="x-small")
 
 
 def _maps(axis: Any, groups: Groups) -> None:
@@ -131,7 +138,7 @@ def _maps(axis: Any, groups: Groups) -> None:
     )
     axis.set_ylim(0, None)
     if own:
-        axis.legend(frameon=False, fontsize="small")
+        _legend(axis, fontsize="small")
 
 
 def _updates(axis: Any, groups: Groups) -> None:
@@ -147,4 +154,4 @@ def _updates(axis: Any, groups: Groups) -> None:
         axis.bar(at, rates, 0.8 / len(bars), align="edge", color=COLORS[i % len(COLORS)], label=label)
     axis.set_xticks(range(len(tasks)), tasks)
     axis.set(yscale="log", ylabel="updates per second", title="whole updates")
-    axis.legend(frameon=False, fontsize="small")
+    _legend(axis, fontsize="small")

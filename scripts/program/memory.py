@@ -28,9 +28,10 @@ def keep_freed_memory() -> bool:
         True where the C library is glibc and took both settings; False elsewhere, where nothing has changed.
     """
     global _kept
-    if is_glibc():
-        mallopt = ctypes.CDLL(None).mallopt
-        _kept = bool(mallopt(M_TRIM_THRESHOLD, NEVER)) and bool(mallopt(M_MMAP_MAX, 0))
+    if not is_glibc():
+        return False
+    mallopt = ctypes.CDLL(None).mallopt
+    _kept = bool(mallopt(M_TRIM_THRESHOLD, NEVER)) and bool(mallopt(M_MMAP_MAX, 0))
     return _kept
 
 
