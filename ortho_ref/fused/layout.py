@@ -133,13 +133,13 @@ class Columns(Rows):
         xp = xp_of(W, b, x)
         (G, n, m), (T, B) = W.shape, x.shape[:2]
         if is_tokens(x):
-            table = sequence.transposed(W.reshape(G * n, m)) + b.reshape(G * n)  # [bp:bptt/tokens]
+            table = sequence.transposed(_joined(W)) + b.reshape(G * n)  # [bp:bptt/tokens]
             P = self.slabs(table[x])  # [bp:bptt/tokens]
         else:
             columns = xp.empty((T, m + 1, B), W.dtype)
             columns[:, :m] = x.swapaxes(1, 2)
             columns[:, m] = 1
-            W_b = xp.concatenate([W.reshape(G * n, m), b.reshape(G * n, 1)], axis=1)
+            W_b = xp.concatenate([_joined(W), b.reshape(-1, 1)], axis=1)
             P = xp.matmul(W_b, columns)  # [bp:bptt/W]
         return self.initial_state(x, W, h0), P.reshape(T, G, n, B).swapaxes(0, 1)
 

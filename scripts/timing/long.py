@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ortho_ref import models
-from scripts.timing.readout import most
 from scripts.timing.rounds import time_interleaved
+from scripts.timing.traced import traced
 
 #: Readout, T, B, n: adding's and copying's, of a length at which they are seldom run.
 SIZES = (("last", 10_000, 8, 118), ("last", 10_000, 16, 118), ("every", 10_000, 8, 118), ("every", 10_000, 16, 118))
@@ -41,4 +41,4 @@ def measure_long(readout: str, T: int, B: int, n: int, rounds: int, seconds: flo
     contenders = {"kept": step(None), "segments": step("auto")}
     times = time_interleaved(contenders, rounds, seconds, lambda: None, time.process_time)
     ratio = statistics.median(b / a for a, b in zip(times["kept"], times["segments"], strict=True))
-    return Long(most(contenders["kept"]), most(contenders["segments"]), ratio)
+    return Long(traced(contenders["kept"]) / 2**20, traced(contenders["segments"]) / 2**20, ratio)

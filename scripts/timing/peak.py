@@ -9,7 +9,6 @@ import ctypes
 import json
 import subprocess
 import sys
-import tracemalloc
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -30,17 +29,6 @@ MAKERS: Mapping[str, Callable[[CellProblem], Contender | None]] = {
     "torch hoisted": lambda own: peers_torch.eager(own, peers_torch.Hoisted),
     "jax": peers_jax.contender,
 }
-
-
-def traced(step: Callable[[], object]) -> int:
-    """Bytes that NumPy had at most while it ran, over what was there."""
-    step()
-    tracemalloc.start()
-    try:
-        step()
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
 
 
 def can_be_seen() -> bool:

@@ -1,7 +1,6 @@
 """A word-level update with all outputs at once, and in chunks: time and memory."""
 
 import statistics
-import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -10,6 +9,7 @@ import numpy as np
 
 from ortho_ref import losses, models
 from scripts.timing.rounds import time_interleaved
+from scripts.timing.traced import traced
 
 
 class Readout(NamedTuple):
@@ -41,7 +41,8 @@ def measure_readout(words: int, n: int, T: int, B: int, rounds: int, seconds: fl
 
     contenders: dict[str, Callable[[], object]] = {"whole": whole, "chunks": step}
     times = time_interleaved(contenders, rounds, seconds, lambda: None)
-    return Readout(*(statistics.median(times[name]) for name in contenders), *map(most, contenders.values()))
+    most = (traced(contender) / 2**20 for contender in contenders.values())
+    return Readout(*(statistics.median(times[name]) for name in contenders), *most)
 
 
 @contextmanager
@@ -51,24 +52,3 @@ def _all_at_once() -> Iterator[None]:
         yield
     finally:
         losses.LARGE = before
-
-
-def most(step: Callable[[], object]) -> float:
-    """MiB that NumPy had at most while it ran, over what was there.
-
-    Parameters
-    ----------
-    step : callable
-        What is run, once.
-
-    Returns
-    -------
-    float
-        MiB.
-    """
-    tracemalloc.start()
-    try:
-        step()
-        return tracemalloc.get_traced_memory()[1] / 2**20
-    finally:
-        tracemalloc.stop()

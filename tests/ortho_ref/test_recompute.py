@@ -1,6 +1,5 @@
 """Sequences in segments (bp:recompute): the same gradients, to the bit, in a fraction of the memory."""
 
-import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -18,6 +17,7 @@ from ortho_ref.regularizers import Regularizers
 from ortho_ref.runs import TrainingRun
 from ortho_ref.task import Padded
 from scripts.timing.long import measure_long
+from scripts.timing.traced import traced
 from tasks.adding import Adding
 from tasks.copying import Copying
 
@@ -193,16 +193,6 @@ def test_an_update_on_a_device(device):
         np.testing.assert_allclose(updated[1][name], value, rtol=1e-9, atol=1e-12)
 
 
-def most(step):
-    """Bytes that NumPy had at most while it ran, over what was there."""
-    tracemalloc.start()
-    try:
-        step()
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-
-
 @pytest.mark.parametrize("readout", ["every", "last"])
 def test_memory(monkeypatch, readout):
     """Below a tenth, of loss and gradients and of an evaluation, where T is 30 times a segment."""
@@ -220,7 +210,7 @@ def test_memory(monkeypatch, readout):
             pass
 
     for step in (update, evaluation):
-        assert most(lambda step=step: step("auto")) < 0.1 * most(lambda step=step: step(None))
+        assert traced(lambda step=step: step("auto")) < 0.1 * traced(lambda step=step: step(None))
 
 
 @pytest.mark.parametrize("readout", ["every", "last"])
