@@ -5,6 +5,7 @@ file is read and what other tools can take.  `check` knows just the words that t
 that does not fit where it is, what it is, and what is allowed.
 """
 
+import difflib
 import math
 import re
 import reprlib
@@ -26,6 +27,22 @@ NULL: Schema = {"type": "null"}
 NUMBER: Schema = {"type": "number"}
 TEXT: Schema = {"type": "string"}
 SHA256: Schema = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
+
+
+class Misfit(ValueError):
+    """A value that does not fit.
+
+    Parameters
+    ----------
+    message : str
+        Where it is, what it is, and what is allowed.
+    where : str
+        Its place in the document, with the name of a field that is unknown.
+    """
+
+    def __init__(self, message: str, where: str) -> None:
+        super().__init__(message)
+        self.where = where
 
 
 def short(value: Any) -> str:
@@ -92,15 +109,15 @@ def check(value: Any, schema: Schema, where: str = "") -> None:
 
     Raises
     ------
-    ValueError
-        It does not fit; the message says where, what is there, and what is allowed.
+    Misfit
+        It does not fit: a ValueError that says where, what is there, and what is allowed.
     """
     for word, wanted in schema.items():
         if word not in _NOTES and not _CHECKS[word](value, wanted):
             meant = [one for one in schema.get("anyOf", ()) if "type" in one and _is(value, one["type"])]
             if len(meant) == 1:  # what is wrong lies deeper
                 check(value, meant[0], where)
-            raise ValueError(f"{where or 'the document'} is {short(value)}; allowed: {described(schema)}")
+            raise Misfit(f"{where or 'the document'} is {short(value)}; allowed: {described(schema)}", where)
     if isinstance(value, dict):
         _check_fields(value, schema, where)
     elif isinstance(value, list) and "items" in schema:
@@ -113,14 +130,21 @@ def _check_fields(value: dict[str, Any], schema: Schema, where: str) -> None:
     properties, others = schema.get("properties", {}), schema.get("additionalProperties", True)
     inside = f"{where}." if where else ""
     if missing := [name for name in schema.get("required", ()) if name not in value]:
-        raise ValueError(f"{where or 'the document'} has no {', '.join(missing)}")
+        raise Misfit(f"{where or 'the document'} has no {', '.join(missing)}", where)
     for name, item in value.items():
         if name in properties:
             check(item, properties[name], f"{inside}{name}")
         elif others is False:
-            raise ValueError(f"{where or 'the document'} has {short(name)}; allowed: {_listed(properties)}")
+            has = f"{where or 'the document'} has {short(name)}"
+            raise Misfit(f"{has}{nearest(name, properties)}; allowed: {_listed(properties)}", f"{inside}{name}")
         elif others is not True:
             check(item, others, f"{inside}{name}")
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """ " (did you mean 'X'?)" where one of the names is near; else nothing."""
+    close = difflib.get_close_matches(name, names, 1)
+    return f" (did you mean {close[0]!r}?)" if close else ""
 
 
 def described(schema: Schema) -> str:

@@ -1,0 +1,363 @@
+"""The file of an experiment: rows and columns of a table, what is trained for each, and the paper's numbers.
+
+TOML, in one format, which `SCHEMA` tells and docs/experiments.md explains.  Options are those of `scripts.train`, by
+the names that a run's config has, written as there or as on the command line; a list of values is an axis of the grid.
+"""
+
+import hashlib
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ortho_ref import files, schema
+from ortho_ref.losses import METRICS
+from ortho_ref.run_folder import MOST
+from ortho_ref.training import Record
+from scripts.grid.experiment.toml_lines import line_of, lines_of
+from scripts.grid.options import OPTIONS
+from tasks import by_name
+
+FORMAT = "ortho_ref experiment 1"
+#: What a table may show: of a run's evaluations, and, of which there is one number a run, of its lines of metrics.
+OF_EVALUATIONS = ("evaluation_loss", *METRICS)
+OF_A_RUN = ("steps_per_second", "worst_defect", "worst_condition", "forced_resets")
+#: Of all evaluations of a run, which number.
+STATISTICS = ("minimum", "maximum", "final", "median_of_last_20")
+#: What may be measured of a run's weights besides: after so many updates, or at the end; of sequences `times` as long.
+MEASURES = ("gradient_norms", "hidden_norms", "correlation", "training_metric")
+#: Options that a grid sets itself, cell by cell, or that its command does.
+OWN = ("seed", "device")
+
+_SCALAR = schema.either(schema.NUMBER, schema.BOOLEAN, schema.TEXT)
+_TABLE = schema.mapping(_SCALAR)
+
+
+def _option(name: str) -> schema.Schema:
+    """What a file may give an option: its value in a config, the text of the command line, or a list of these."""
+    if OPTIONS[name].kind == list[str]:
+        return _TABLE
+    kinds = {int: schema.NUMBER, float: schema.NUMBER, bool: schema.BOOLEAN}
+    kind = kinds.get(OPTIONS[name].kind, schema.either(schema.NUMBER, schema.TEXT))
+    return schema.either(kind, schema.list_of(kind, 1, 1000)) | {"description": OPTIONS[name].help}
+
+
+_OPTIONS = schema.record(
+    {},
+    {"task": schema.either(schema.one_of(*by_name.NAMES), schema.list_of(schema.one_of(*by_name.NAMES), 1))}
+    | {name: _option(name) for name, option in OPTIONS.items() if option.kept and name not in OWN},
+)
+_NUMBER = schema.either(schema.NUMBER, schema.list_of(schema.NUMBER, 2, 2))
+_NUMBERS = schema.mapping(_NUMBER)
+_POWER = schema.record({"power": schema.number(0)}, {"least": schema.integer(1, MOST), "power_of_two": schema.BOOLEAN})
+_NAMES = schema.list_of(schema.TEXT, 2, 50)
+_CLAIM = schema.record(
+    {"text": schema.TEXT},
+    {
+        "below": _NAMES,
+        "above": _NAMES,
+        "at_baseline": schema.TEXT,
+        "beats_baseline": schema.TEXT,
+        "columns": schema.list_of(schema.TEXT, 1),
+        "why": schema.TEXT,
+    },
+)
+_MEASURE = schema.record(
+    {"what": schema.one_of(*MEASURES)}, {"after": schema.integer(0, MOST), "times": schema.integer(1, 100)}
+)
+
+#: The schema of a file, for editors too: scripts/experiments/schema.json.
+SCHEMA = schema.record(
+    {"format": schema.one_of(FORMAT), "title": schema.TEXT},
+    {
+        "paper": schema.one_of("ncgru", "urnn", "sgornn", "goru"),
+        "place": schema.TEXT,
+        "shows": schema.TEXT,
+        "left_open": schema.list_of(schema.TEXT),
+        "seeds": schema.either(schema.integer(1, 1000), schema.list_of(schema.integer(0, MOST), 1, 1000)),
+        "metric": schema.one_of(*OF_EVALUATIONS, *OF_A_RUN),
+        "statistic": schema.one_of(*STATISTICS),
+        "unit": schema.NUMBER,
+        "unit_name": schema.TEXT,
+        "scale": schema.mapping(schema.either(schema.number(0), _POWER)),
+        "options": _OPTIONS,
+        "column": schema.list_of(
+            schema.record({"name": schema.TEXT}, {"options": _OPTIONS, "of": schema.TEXT, "note": schema.TEXT}), 1, 100
+        ),
+        "row": schema.list_of(
+            schema.record(
+                {"name": schema.TEXT},
+                {
+                    "options": _OPTIONS,
+                    "paper": schema.mapping(_NUMBERS),
+                    "others": schema.mapping(_NUMBERS),
+                    "quoted": schema.BOOLEAN,
+                    "note": schema.TEXT,
+                },
+            ),
+            1,
+            100,
+        ),
+        "claim": schema.list_of(_CLAIM),
+        "measure": schema.list_of(_MEASURE),
+    },
+)
+
+
+class Power(NamedTuple):
+    """How an option follows the scale S: its value times S^power, no less than `least`.
+
+    Attributes
+    ----------
+    power : float
+        Of S.
+    least : int
+        The smallest value.
+    power_of_two : bool
+        Whether it is then rounded down to a power of two.
+    """
+
+    power: float
+    least: int = 1
+    power_of_two: bool = False
+
+
+class Column(NamedTuple):
+    """A column of the table: what its cells have in common, and which of the paper's columns stands beside it."""
+
+    name: str
+    options: Record
+    of: str
+    note: str
+
+
+class Row(NamedTuple):
+    """A row of the table.
+
+    Attributes
+    ----------
+    name : str
+        As the paper calls it.
+    options : dict
+        Of all its cells.
+    paper, others : dict
+        Source ("v1", "v2"; a third party) -> the paper's column -> number, or mean and standard deviation.
+    quoted : bool
+        Whether there is nothing to run: the paper, too, has the number from elsewhere.
+    note : str
+        What a reader should know of it.
+    """
+
+    name: str
+    options: Record
+    paper: Record
+    others: Record
+    quoted: bool
+    note: str
+
+
+class Experiment(NamedTuple):
+    """What a file says; its fields are those of `SCHEMA`.
+
+    Attributes
+    ----------
+    path : Path
+        The file.
+    sha256 : str
+        Of its bytes.
+    name : str
+        Paper's folder and file, "ncgru/table-1", or the file's name alone.
+    """
+
+    path: Path
+    sha256: str
+    name: str
+    title: str
+    paper: str | None
+    place: str | None
+    shows: str
+    left_open: tuple[str, ...]
+    seeds: tuple[int, ...]
+    metric: str
+    statistic: str
+    unit: float
+    unit_name: str
+    scaling: Mapping[str, Power]
+    options: Record
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+    claims: tuple[Record, ...]
+    measures: tuple[Record, ...]
+
+    @property
+    def run_rows(self) -> tuple[Row, ...]:
+        """The rows that are run."""
+        return tuple(row for row in self.rows if not row.quoted)
+
+
+def read(path: Path) -> Experiment:
+    """An experiment's file.
+
+    Parameters
+    ----------
+    path
+        The file.
+
+    Returns
+    -------
+    Experiment
+        With what is left out filled in; every option is as a config has it.
+
+    Raises
+    ------
+    OSError
+        If it cannot be read.
+    ValueError
+        For one that is no such file, naming the file and the line.
+    """
+    data = files.read(path)
+    try:
+        text = data.decode()
+        document = tomllib.loads(text)
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not UTF-8: {error.reason} at byte {error.start}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"{path} is no TOML: {error}") from None
+    try:
+        schema.check(document, SCHEMA)
+        return _experiment(path, hashlib.sha256(data).hexdigest(), document)
+    except schema.Misfit as error:
+        raise ValueError(f"{path}, line {line_of(lines_of(text), error.where)}: {error}") from None
+
+
+def _experiment(path: Path, sha256: str, document: Record) -> Experiment:
+    columns = [_column(i, own) for i, own in enumerate(document.get("column", [{"name": "all"}]))]
+    rows = [_row(i, own) for i, own in enumerate(document.get("row", [{"name": "all"}]))]
+    for what, names in (("column", [c.name for c in columns]), ("row", [r.name for r in rows])):
+        for i, name in enumerate(names):
+            if name in names[:i]:
+                raise schema.Misfit(f"{what}[{i}].name is {name!r}, as of another {what}", f"{what}[{i}].name")
+    seeds = document.get("seeds", 1)
+    experiment = Experiment(
+        path=path,
+        sha256=sha256,
+        name=f"{document['paper']}/{path.stem}" if "paper" in document else path.stem,
+        title=document["title"],
+        paper=document.get("paper"),
+        place=document.get("place"),
+        shows=document.get("shows", ""),
+        left_open=tuple(document.get("left_open", ())),
+        seeds=tuple(seeds if isinstance(seeds, list) else range(seeds)),
+        metric=document.get("metric", "evaluation_loss"),
+        statistic=document.get("statistic", "minimum"),
+        unit=document.get("unit", 1.0),
+        unit_name=document.get("unit_name", ""),
+        scaling=_scaling(document.get("scale", {"iterations": 1})),
+        options=_options("options", document.get("options", {})),
+        columns=tuple(columns),
+        rows=tuple(rows),
+        claims=tuple(document.get("claim", ())),
+        measures=tuple(document.get("measure", ())),
+    )
+    _check_names(experiment)
+    return experiment
+
+
+def _column(i: int, own: Record) -> Column:
+    name = own["name"]
+    return Column(
+        name, _options(f"column[{i}].options", own.get("options", {})), own.get("of", name), own.get("note", "")
+    )
+
+
+def _row(i: int, own: Record) -> Row:
+    options = _options(f"row[{i}].options", own.get("options", {}))
+    note = own.get("note", "")
+    return Row(own["name"], options, own.get("paper", {}), own.get("others", {}), own.get("quoted", False), note)
+
+
+def _scaling(document: Record) -> dict[str, Power]:
+    found = {}
+    for name, own in document.items():
+        if name not in OPTIONS:
+            raise schema.Misfit(
+                f"scale has {name!r}{schema.nearest(name, OPTIONS)}, which is no option", f"scale.{name}"
+            )
+        found[name] = Power(**own) if isinstance(own, dict) else Power(own)
+    return found
+
+
+def _options(where: str, given: Record) -> Record:
+    """Options as a config has them; a list stays one, of such values."""
+    found: Record = {}
+    for name, value in given.items():
+        place = f"{where}.{name}"
+        if name == "task":
+            found[name] = value
+        elif isinstance(value, list):
+            found[name] = [option_value(place, name, one) for one in value]
+        else:
+            found[name] = option_value(place, name, value)
+    return found
+
+
+def option_value(where: str, name: str, value: Any) -> Any:
+    """The config's value of an option.
+
+    Parameters
+    ----------
+    where
+        Its place in the file.
+    name
+        The option.
+    value
+        As a config has it, or as the command line.
+
+    Returns
+    -------
+    object
+        As a config has it.
+
+    Raises
+    ------
+    schema.Misfit
+        For a value that the option cannot have.
+    """
+    option = OPTIONS[name]
+    if option.kind is str:
+        value = str(value)
+    try:
+        if option.read is not None and not isinstance(value, dict):
+            value = option.read(value)
+        schema.check(value, option.form, where)
+    except schema.Misfit:
+        raise
+    except ValueError as error:
+        raise schema.Misfit(f"{where}: {error}", where) from None
+    return value
+
+
+def _check_names(experiment: Experiment) -> None:
+    """Misfit for a number beside no column, and a claim about no row."""
+    columns, rows = {column.of for column in experiment.columns}, [row.name for row in experiment.rows]
+    for i, row in enumerate(experiment.rows):
+        for kind, sources in (("paper", row.paper), ("others", row.others)):
+            for source, numbers in sources.items():
+                _check_known(f"row[{i}].{kind}.{source}", numbers, columns, "column")
+    for i, claim in enumerate(experiment.claims):
+        own = [key for key in ("below", "above", "at_baseline", "beats_baseline") if key in claim]
+        if len(own) > 1:
+            raise schema.Misfit(f"claim[{i}] has {' and '.join(own)}; allowed: one of them", f"claim[{i}].{own[1]}")
+        for key in own:
+            _check_known(f"claim[{i}].{key}", [claim[key]] if isinstance(claim[key], str) else claim[key], rows, "row")
+        _check_known(f"claim[{i}].columns", claim.get("columns", ()), [c.name for c in experiment.columns], "column")
+
+
+def _check_known(where: str, names: Any, known: Any, what: str) -> None:
+    for name in names:
+        if name not in known:
+            allowed = ", ".join(sorted(known))
+            near = schema.nearest(name, known)
+            raise schema.Misfit(
+                f"{where} names {name!r}{near}, which is no {what}; allowed: {allowed}", f"{where}.{name}"
+            )
