@@ -26,6 +26,11 @@ from tasks import by_name
 DATA = schema.record(
     {"set": schema.TEXT, "published": schema.optional(schema.BOOLEAN), "sha256": schema.mapping(schema.SHA256)}
 )
+#: Of a run of a grid: which, at which scale, under which commit of this code.
+EXPERIMENT = schema.record(
+    dict.fromkeys(("name", "row", "column"), schema.TEXT)
+    | {"scale": schema.number(0), "commit": schema.optional(schema.TEXT)}
+)
 #: The schema of a config: every option that is kept, and what follows from them; the marks of programs that train.
 FORM = schema.record(
     {name: option.form for name, option in OPTIONS.items() if option.kept and not option.later}
@@ -37,7 +42,7 @@ FORM = schema.record(
         "made_by": schema.record({"ortho_ref": schema.TEXT, "numpy": schema.TEXT, "blas": schema.list_of(schema.TEXT)}),
     },
     {name: option.form for name, option in OPTIONS.items() if option.kept and option.later}
-    | {"demo": schema.BOOLEAN, "zoo": schema.BOOLEAN, "ablation": schema.TEXT},
+    | {"demo": schema.BOOLEAN, "zoo": schema.BOOLEAN, "ablation": schema.TEXT, "experiment": EXPERIMENT},
 )
 
 

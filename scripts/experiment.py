@@ -1,0 +1,158 @@
+"""The papers' tables, or a grid of yours: python -m scripts.experiment run scripts/experiments/ncgru/table-1.toml"""
+
+import enum
+import shlex
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ortho_ref import files
+from ortho_ref.task import check_integer
+from scripts.grid.experiment.cells import cells_of
+from scripts.grid.experiment.file import SCHEMA, Experiment, read
+from scripts.grid.experiment.grid import Grid, orders_of
+from scripts.grid.experiment.pool import Pool, free_memory
+from scripts.grid.experiment.running import GIB, Runner, Telling, say_estimates
+from scripts.grid.experiment.states import overview, states_of
+from scripts.grid.experiment.table import FORMS, lines_of
+from scripts.grid.run import signals
+from scripts.program import BAD_INPUT, check_device, check_number, device_option, fail, give, run, say
+
+
+class Action(enum.StrEnum):
+    """What is done."""
+
+    run = "run"
+    status = "status"
+    table = "table"
+    plot = "plot"
+    schema = "schema"
+
+
+class Form(enum.StrEnum):
+    """Of a table."""
+
+    markdown = "markdown"
+    csv = "csv"
+    json = "json"
+
+
+def main(
+    action: Annotated[Action, typer.Argument(help="What to do with the grid; schema: the JSON Schema of the files.")],
+    file: Annotated[
+        Path | None, typer.Argument(metavar="FILE", help="scripts/experiments/PAPER/TABLE.toml, or yours.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder of the runs; runs/experiments/NAME unless given.")] = None,
+    row: Annotated[list[str] | None, typer.Option(help="Only this row; several may be given.")] = None,
+    column: Annotated[list[str] | None, typer.Option(help="Only this column; several may be given.")] = None,
+    seeds: Annotated[str | None, typer.Option(help="How many, 3, or which, 0,4,5; the file's.")] = None,
+    scale: Annotated[float, typer.Option(help="S: 1 is the paper's size; what follows it is in the file.")] = 1.0,
+    data: Annotated[Path | None, typer.Option(help="Where the data are: a folder, of text the file.")] = None,
+    device: Annotated[str, device_option("run: cpu or gpu; on a GPU one run at a time, or --per-device.")] = "cpu",
+    per_device: Annotated[int, typer.Option(min=1, max=64, help="run: runs at a time on a GPU.")] = 1,
+    jobs: Annotated[int, typer.Option(min=1, max=1024, help="run: worker processes.")] = 1,
+    threads: Annotated[int, typer.Option(min=1, max=64, help="run: BLAS threads of each run.")] = 1,
+    memory: Annotated[float | None, typer.Option(help="run: GiB for all workers; nine tenths of what is free.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="run: only say what it will take.")] = False,
+    retry: Annotated[bool, typer.Option("--retry", help="run: those that failed, too.")] = False,
+    other_commit: Annotated[bool, typer.Option("--other-commit", help="run: go on under another commit.")] = False,
+    scheduler: Annotated[str | None, typer.Option(help="run: address of a Dask scheduler, on whose workers.")] = None,
+    form: Annotated[Form, typer.Option(help="table: how it is written.")] = Form.markdown,
+    picture: Annotated[Path | None, typer.Option(help="plot: .png, .pdf or .svg; OUT/curves.png unless given.")] = None,
+) -> None:
+    """Run the grid that a file describes, say how far it is, write its table, draw its curves.
+
+    run skips what is done and goes on where it stopped; Ctrl-C saves.  Its exit code is 1 where a run failed.
+    """
+    try:
+        if action is Action.schema:
+            give(files.to_json({"$schema": "https://json-schema.org/draft/2020-12/schema"} | SCHEMA, 1))
+            return
+        if file is None:
+            raise ValueError(f"{action} needs a FILE, as scripts/experiments/ncgru/table-1.toml")
+        check_number("scale", scale, 1.0, 1e-6)
+        experiment = read(file)
+        out = out or default_out(experiment, scale)
+        cells = tuple(cells_of(experiment, row or (), column or (), _seeds(seeds)))
+        grid = Grid(experiment, cells, out, scale, device, threads, {} if data is None else {"data": data})
+        if action is Action.run:
+            at_a_time = per_device if device == "gpu" else jobs
+            free = free_memory()
+            limit = int(memory * GIB) if memory is not None else None if free is None else free * 9 // 10
+            _run(grid, at_a_time, limit, scheduler, dry_run=dry_run, retry=retry, other_commit=other_commit)
+        elif action is Action.status:
+            give(overview(states_of(cells, out)))
+        elif action is Action.table:
+            give(FORMS[form](experiment, lines_of(experiment, states_of(cells, out)), scale))
+        else:
+            from scripts.pictures.curves import draw_experiment
+
+            picture = picture or out / "curves.png"
+            draw_experiment(experiment, states_of(cells, out), scale, picture)
+            say(str(picture))
+    except BAD_INPUT as error:
+        fail(error)
+
+
+def default_out(experiment: Experiment, scale: float) -> Path:
+    """The folder of an experiment's runs unless another is named: one for each scale."""
+    return Path("runs/experiments") / (experiment.name + ("" if scale == 1 else f"-scale-{scale:g}"))
+
+
+def _seeds(text: str | None) -> Sequence[int] | None:
+    """How many seeds, "3", or which, "0,4,5"."""
+    if text is None:
+        return None
+    try:
+        numbers = [int(part) for part in text.split(",")]
+    except ValueError:
+        raise ValueError(f"seeds is {text!r}; allowed: how many, 3, or which, 0,4,5") from None
+    if len(numbers) == 1:
+        check_integer("seeds", numbers[0], most=1000)
+        return range(numbers[0])
+    for number in numbers:
+        check_integer("seeds", number, least=0)
+    if len(set(numbers)) < len(numbers):
+        raise ValueError(f"seeds is {text!r}, where one comes twice")
+    return numbers
+
+
+def _run(
+    grid: Grid, jobs: int, memory: int | None, scheduler: str | None, *, dry_run: bool, retry: bool, other_commit: bool
+) -> None:
+    check_device(grid.device)
+    orders = orders_of(grid, retry, other_commit)
+    done = len(grid.cells) - len(orders)
+    say(f"{grid.experiment.title}: {len(grid.cells)} runs, {done} of them done or failed; in {grid.out}")
+    if orders:
+        say_estimates(orders, jobs, memory)
+    if dry_run:
+        return
+    with signals() as received, Telling(grid, jobs) as telling:
+        runner: Runner = Pool(orders, jobs, telling.on_end, memory)
+        if scheduler is not None:
+            from scripts.grid.experiment.cluster import Cluster
+
+            runner = Cluster(scheduler, grid.out, orders, telling.on_end)
+        runner.run(lambda: bool(received), telling.on_tick)
+    states = states_of(grid.cells, grid.out)
+    for state in states:
+        if state.how == "failed":
+            say(f"failed: {state.cell.name}: {state.reason}")
+    done = sum(state.how == "done" for state in states)
+    if received:
+        name = signal.Signals(received[0]).name
+        say(f"{name}: {done} of {len(states)} runs are done, what was begun is saved; to go on:")
+        say(f"python -m scripts.experiment {shlex.join(sys.argv[1:])}")
+        raise typer.Exit(128 + received[0])
+    say(f"{done} of {len(states)} runs are done; python -m scripts.experiment table FILE gives the table")
+    if done < len(states):
+        raise typer.Exit(1)
+
+
+if __name__ == "__main__":
+    run(main)

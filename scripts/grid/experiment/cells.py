@@ -1,0 +1,166 @@
+"""The cells of a grid: every row in every column, for every value of what is a list, for every seed."""
+
+import itertools
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ortho_ref import schema
+from ortho_ref.training import Record
+from scripts.grid.config import config_of
+from scripts.grid.experiment.file import Column, Experiment, Power, Row
+
+#: Of a run's updates, at a scale below 1: a tenth lies between evaluations at most, a hundredth between lines.
+EVALUATIONS, LINES = 10, 100
+
+
+class Cell(NamedTuple):
+    """One run of a grid.
+
+    Attributes
+    ----------
+    row, column : Row, Column
+        Of the file.
+    chosen : dict
+        The values of what is a list there, in this cell.
+    seed : int
+        Its seed.
+    options : dict
+        Every option that is given, the task among them; not the seed.
+    """
+
+    row: Row
+    column: Column
+    chosen: Record
+    seed: int
+    options: Record
+
+    @property
+    def line(self) -> str:
+        """What a line of the table is called: the row, with the values of its lists."""
+        return ", ".join([self.row.name, *(f"{name} = {_shown(value)}" for name, value in self.chosen.items())])
+
+    @property
+    def name(self) -> str:
+        """For messages."""
+        return f"{self.line}; {self.column.name}; seed {self.seed}"
+
+    @property
+    def folder(self) -> Path:
+        """Where the run is, in the grid's folder."""
+        return Path(_slug(self.line), _slug(self.column.name), f"seed-{self.seed}")
+
+
+def cells_of(
+    experiment: Experiment, rows: Sequence[str] = (), columns: Sequence[str] = (), seeds: Iterable[int] | None = None
+) -> list[Cell]:
+    """The cells of an experiment, one seed after the other.
+
+    Parameters
+    ----------
+    experiment
+        The file.
+    rows, columns
+        Only these, by name; all unless given.
+    seeds
+        Instead of the file's.
+
+    Returns
+    -------
+    list of Cell
+        In the order in which they are run.
+
+    Raises
+    ------
+    ValueError
+        For a row or column that is none, for a cell without a task, and for two cells of one folder.
+    """
+    chosen_rows = _named("row", rows, experiment.run_rows)
+    chosen_columns = _named("column", columns, experiment.columns)
+    found = []
+    for seed in experiment.seeds if seeds is None else seeds:
+        for row, column in itertools.product(chosen_rows, chosen_columns):
+            options = experiment.options | column.options | row.options
+            if "task" not in options:
+                raise ValueError(f"{experiment.path}: {row.name}, {column.name} has no task; options need one")
+            axes = {name: value for name, value in options.items() if isinstance(value, list)}
+            for values in itertools.product(*axes.values()):
+                own = dict(zip(axes, values, strict=True))
+                found.append(Cell(row, column, own, seed, options | own))
+    folders: dict[Path, Cell] = {}
+    for cell in found:
+        other = folders.setdefault(cell.folder, cell)
+        if other is not cell:
+            raise ValueError(f"{experiment.path}: {cell.name} and {other.name} would be in one folder, {cell.folder}")
+    return found
+
+
+def _named(what: str, names: Sequence[str], among: Sequence[Any]) -> list[Any]:
+    known = [one.name for one in among]
+    for name in names:
+        if name not in known:
+            near = schema.nearest(name, known)
+            raise ValueError(f"{what} is {name!r}{near}; allowed: {'; '.join(known)}")
+    return [one for one in among if not names or one.name in names]
+
+
+def given(cell: Cell, experiment: Experiment, scale: float, places: Mapping[str, Path]) -> Record:
+    """The options that a cell's run is given, at a scale.
+
+    Parameters
+    ----------
+    cell
+        The cell.
+    experiment
+        Whose file says what follows the scale.
+    scale
+        S; 1 is the paper's size.
+    places
+        Where its data are, by option.
+
+    Returns
+    -------
+    dict
+        For `scripts.grid.config.begun`, the seed among them.
+
+    Raises
+    ------
+    ValueError, TypeError, OSError
+        As `config_of`, naming the cell.
+    """
+    options = cell.options | {"seed": cell.seed}
+    if scale == 1:
+        return options
+    try:
+        full = config_of(**options, **places)
+    except (ValueError, TypeError) as error:
+        raise type(error)(f"{cell.name}: {error}") from None
+    scaled = {name: _scaled(full[name], power, scale) for name, power in experiment.scaling.items()}
+    options |= {name: value for name, value in scaled.items() if value is not None}
+    N, before = options.get("iterations", full["iterations"]), full["iterations"]
+    options["eval_every"] = min(full["eval_every"], max(1, -(-N // EVALUATIONS)))
+    options["checkpoint_every"] = min(full["checkpoint_every"], options["eval_every"])
+    options["log_every"] = min(full["log_every"], max(1, -(-N // LINES)))
+    kind, *numbers = full["schedule"].split(":")
+    if kind == "step":
+        options["schedule"] = f"step:{max(1, round(int(numbers[0]) * N / before))}:{numbers[1]}"
+    return options
+
+
+def _scaled(value: Any, power: Power, scale: float) -> Any:
+    if isinstance(value, list):
+        return [_scaled(one, power, scale) for one in value]
+    if value is None:
+        return None
+    number = max(power.least, round(value * scale**power.power))
+    return 2 ** (number.bit_length() - 1) if power.power_of_two else number
+
+
+def _shown(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _slug(text: str) -> str:
+    """A text as a folder's name: small letters, digits, dots and hyphens."""
+    return re.sub(r"[^a-z0-9.=+]+", "-", text.lower().replace(" = ", "=")).strip("-.") or "x"

@@ -1,0 +1,133 @@
+"""A grid as it is run: its folder, its scale, where it computes; and what each worker is told."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
+
+from ortho_ref.run_folder import CONFIG, SUMMARY, read_config
+from ortho_ref.training import Record
+from scripts.grid.config import config_of
+from scripts.grid.experiment import sessions
+from scripts.grid.experiment.cells import Cell, given
+from scripts.grid.experiment.file import Experiment
+from scripts.grid.experiment.worker import Order
+
+
+class Grid(NamedTuple):
+    """An experiment that is run.
+
+    Attributes
+    ----------
+    experiment : Experiment
+        Its file.
+    cells : tuple of Cell
+        Those that are wanted.
+    out : Path
+        The folder of all runs.
+    scale : float
+        S; 1 is the paper's size.
+    device : str
+        Where it computes.
+    threads : int
+        BLAS threads of each run.
+    places : dict
+        Where the data are, by option.
+    """
+
+    experiment: Experiment
+    cells: tuple[Cell, ...]
+    out: Path
+    scale: float = 1.0
+    device: str = "cpu"
+    threads: int = 1
+    places: Mapping[str, Path] = MappingProxyType({})
+
+    def given(self, cell: Cell) -> Record:
+        """Every option that a cell's run is given."""
+        own = given(cell, self.experiment, self.scale, self.places)
+        return {"threads": self.threads} | own | {"device": self.device}
+
+    def order(self, cell: Cell) -> Order:
+        """What a worker is told."""
+        options = self.given(cell)
+        task = options.pop("task")
+        mark = {
+            "name": self.experiment.name,
+            "row": cell.line,
+            "column": cell.column.name,
+            "scale": self.scale,
+            "commit": sessions.commit(),
+        }
+        places = {name: str(place.absolute()) for name, place in self.places.items()}
+        folder = str((self.out / cell.folder).absolute())
+        return Order(folder, task, options, places, mark, list(self.experiment.measures), sessions.commit())
+
+
+def orders_of(grid: Grid, retry: bool = False, other_commit: bool = False) -> list[Order]:
+    """What is left to do of a grid, checked before anything is begun.
+
+    Parameters
+    ----------
+    grid
+        The grid.
+    retry
+        Whether runs that failed are begun again.
+    other_commit
+        Whether a run may go on under another commit than it began with.
+
+    Returns
+    -------
+    list of Order
+        One for each run that is not done.
+
+    Raises
+    ------
+    ValueError, TypeError
+        Naming the cell, for options that it cannot have, and for a run in its folder that is another.
+    OSError
+        Where data cannot be read.
+    """
+    found, checked = [], set[str]()
+    for cell in grid.cells:
+        folder = grid.out / cell.folder
+        if not retry and sessions.failure(folder) is not None:
+            continue
+        order = grid.order(cell)
+        kind = json.dumps([order.task, order.given | {"seed": 0}], sort_keys=True, default=str)
+        if kind not in checked:  # another seed changes nothing of what is allowed
+            checked.add(kind)
+            try:
+                config_of(order.task, **order.given, **grid.places)
+            except (ValueError, TypeError) as error:
+                raise type(error)(f"{grid.experiment.path}: {cell.name}: {error}") from None
+        if (folder / CONFIG).exists():
+            _check_begun(folder, order, other_commit)
+        if not (folder / SUMMARY).exists():
+            found.append(order)
+    return found
+
+
+def _check_begun(folder: Path, order: Order, other_commit: bool) -> None:
+    """ValueError unless the run in a cell's folder is the cell's."""
+    config = read_config(folder)
+    mark = config.get("experiment")
+    if mark is None:
+        raise ValueError(f"{folder} holds a run that is of no experiment; choose another --out")
+    for name in ("name", "row", "column", "scale"):
+        if mark[name] != order.mark[name]:
+            raise ValueError(f"{name} is {order.mark[name]!r}; the run in {folder} has {mark[name]!r}")
+    for name, value in {"task": order.task, **order.given}.items():
+        if name != "threads" and value is not None and config.get(name) != value:
+            raise ValueError(
+                f"{name} is {value!r}; the run in {folder} has {config.get(name)!r}: the file was changed since; "
+                "choose another --out, or remove that run"
+            )
+    if (folder / SUMMARY).exists() or other_commit:
+        return
+    if mark["commit"] != order.commit:
+        raise ValueError(
+            f"{folder} was begun under commit {mark['commit']}, and this is {order.commit}: go on in a worktree of "
+            "that commit, or say --other-commit"
+        )

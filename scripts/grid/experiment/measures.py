@@ -1,0 +1,182 @@
+"""What an experiment measures of a run besides its metrics: of the weights that it has after so many updates.
+
+measured.json in the run's folder has the numbers.  A run pauses, with a checkpoint, where something is measured: one
+that is killed meanwhile measures it when it goes on.
+"""
+
+import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+from ortho_ref import files, schema
+from ortho_ref.backend import Array
+from ortho_ref.run_folder import LAST, read_state
+from ortho_ref.runs import Loaded, load
+from ortho_ref.task import Batch, Task
+from ortho_ref.training import Record, evaluate
+from scripts.grid.experiment.watched import mean_norm, watched
+from tasks import by_name
+
+MEASURED = "measured.json"
+#: Of a held-out set, the sequences whose norms are taken; of the training data, the batches that are evaluated.
+SEQUENCES, BATCHES = 20, 20
+_FORMAT = "ortho_ref measured 1"
+_VALUES = schema.mapping(schema.either(schema.NUMBER, schema.list_of(schema.NUMBER)))
+_FORM = schema.record(
+    {
+        "measured": schema.list_of(
+            schema.record(
+                {
+                    "what": schema.TEXT,
+                    "after": schema.integer(0, 10**9),
+                    "times": schema.integer(1, 100),
+                    "values": _VALUES,
+                }
+            )
+        )
+    }
+)
+
+
+def read_measured(folder: Path) -> list[Record]:
+    """What was measured of a run so far.
+
+    Parameters
+    ----------
+    folder
+        The run's.
+
+    Returns
+    -------
+    list of dict
+        what, after, times, values.
+
+    Raises
+    ------
+    ValueError
+        Where the file is not what was written.
+    """
+    if not (folder / MEASURED).exists():
+        return []
+    measured: list[Record] = files.read_sealed(folder / MEASURED, _FORMAT, _FORM).value["measured"]
+    return measured
+
+
+class Measures:
+    """What is to be measured of a run, and what was.
+
+    Parameters
+    ----------
+    folder : Path
+        The run's.
+    wanted : list of dict
+        As an experiment's file has them; `after` is the end unless given, and no later.
+    task : Task
+        What is trained.
+    config : dict
+        The run's.
+    """
+
+    def __init__(self, folder: Path, wanted: list[Record], task: Task, config: Record) -> None:
+        self.folder, self.task, self.config = folder, task, config
+        last = config["iterations"]
+        self.wanted = [
+            {"what": own["what"], "after": min(own.get("after", last), last), "times": own.get("times", 1)}
+            for own in wanted
+        ]
+
+    def _missing(self) -> list[Record]:
+        found = [{key: own[key] for key in ("what", "after", "times")} for own in read_measured(self.folder)]
+        return [own for own in self.wanted if own not in found]
+
+    def next_after(self, iteration: int) -> int | None:
+        """The next update after which something is measured; None where that is nothing more."""
+        return min((own["after"] for own in self._missing() if own["after"] > iteration), default=None)
+
+    def take_due(self) -> None:
+        """Measure what is due at the last checkpoint."""
+        if not self._missing() or not (self.folder / LAST).exists():
+            return
+        iteration = read_state(self.folder, "last")["iteration"]
+        for own in self._missing():
+            if own["after"] == iteration:
+                values = OF[own["what"]](load(self.folder, "last"), self._task(own["times"]))
+                whole = [*read_measured(self.folder), own | {"values": values}]
+                files.write_sealed(self.folder / MEASURED, _FORMAT, {"measured": whole}, _FORM)
+
+    def _task(self, times: int) -> Task:
+        """The task, of sequences so many times as long."""
+        if times == 1:
+            return self.task
+        options = {name: self.config[name] for name in by_name.options_of(self.config["task"])}
+        return by_name.make(self.config["task"], **options | {"length": times * self.config["length"]})
+
+
+def _held_out(task: Task) -> tuple[Array, Array, Array | None]:
+    """The first sequences of the held-out set, in float64: in float32 a vanishing gradient is soon 0."""
+    batch = next(iter(task.evaluation()))
+    x, mask = batch.x[:, :SEQUENCES], None if batch.mask is None else batch.mask[:, :SEQUENCES]
+    y = batch.y[:SEQUENCES] if task.readout == "last" else batch.y[:, :SEQUENCES]
+    return _double(x), _double(y), mask
+
+
+def _double(values: Array) -> Array:
+    return values if np.issubdtype(values.dtype, np.integer) else values.astype(np.float64)
+
+
+def gradient_norms(run: Loaded, task: Task) -> Record:
+    """||dL/dh_t||, t = 1..T [uRNN, figure 4]."""
+    network, cell = watched(run.network)
+    network.loss_and_gradients(run.params, run.buffers, *_held_out(task))
+    return {"norm": cell.gradient_norms}
+
+
+def hidden_norms(run: Loaded, task: Task) -> Record:
+    """||h_t|| and ||h_t - h_T||, t = 1..T [uRNN, figure 4]."""
+    network, cell = watched(run.network)
+    network.forward(run.params, run.buffers, _held_out(task)[0])
+    last = cell.history[-1]
+    return {"norm": [mean_norm(h) for h in cell.history], "distance": [mean_norm(h - last) for h in cell.history]}
+
+
+def correlation(run: Loaded, task: Task) -> Record:
+    """Pearson's correlation of the output of `adding` and the first of its two values [uRNN, 5.4]."""
+    outputs, first, second = [], [], []
+    for batch in task.evaluation():
+        outputs.append(run.network.forward(run.params, run.buffers, batch.x)[0][..., 0])
+        marks, values = batch.x[..., 0], batch.x[..., 1]
+        steps = np.argsort(-marks, axis=0, kind="stable")[:2]
+        for own, step in ((first, steps[:1]), (second, steps[1:])):
+            own.append(np.take_along_axis(values, step, 0)[0])
+    y, a, b = (np.concatenate(own) for own in (outputs, first, second))
+    return {"with_first": float(np.corrcoef(y, a)[0, 1]), "with_second": float(np.corrcoef(y, b)[0, 1])}
+
+
+class _OnTraining:
+    """A task that is evaluated on its training data."""
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._task, name)
+
+    def evaluation(self) -> Iterator[Batch]:
+        """The first batches."""
+        return itertools.islice(self._task.batches(np.random.default_rng(0), 100), BATCHES)
+
+
+def training_metric(run: Loaded, task: Task) -> Record:
+    """Loss and metric on training data, beside those held out: how far the training is learned by heart."""
+    on_training, held_out = (evaluate(*run, own) for own in (_OnTraining(task), task))
+    return {f"training_{name}": value for name, value in on_training.items()} | held_out
+
+
+OF: dict[str, Callable[[Loaded, Task], Record]] = {
+    "gradient_norms": gradient_norms,
+    "hidden_norms": hidden_norms,
+    "correlation": correlation,
+    "training_metric": training_metric,
+}

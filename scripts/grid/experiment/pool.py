@@ -1,0 +1,197 @@
+"""Workers on this machine: so many processes, each of which does one run; none of them takes another with it."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from scripts.grid.experiment import sessions
+from scripts.grid.experiment.worker import DONE, FAILED, STOPPED, Order, command
+
+#: What a worker says goes here, in its run's folder.
+LOG = "worker.log"
+#: Runs that a worker died of are resumed so often.
+RESUMED = 1
+#: Seconds between looks at the workers.
+TICK = 0.1
+
+
+class Worker(NamedTuple):
+    """A process and its order."""
+
+    order: Order
+    process: "subprocess.Popen[bytes]"
+
+
+def start(order: Order) -> Worker:
+    """A worker, begun.
+
+    Parameters
+    ----------
+    order
+        What it does.
+
+    Returns
+    -------
+    Worker
+        In a session of its own: Ctrl-C at the terminal is for the program alone, which then tells it.
+    """
+    folder = Path(order.folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / LOG, "ab") as log:
+        process = subprocess.Popen(
+            command(), stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True, env=environment(order)
+        )
+    assert process.stdin is not None
+    with contextlib.suppress(BrokenPipeError):  # it is dead already, as its exit code tells
+        process.stdin.write(json.dumps(order._asdict()).encode())
+        process.stdin.close()
+    return Worker(order, process)
+
+
+def environment(order: Order) -> dict[str, str]:
+    """The environment of a process: BLAS makes its threads when it is loaded, no more than the run has."""
+    names = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+    return dict(os.environ) | dict.fromkeys(names, str(order.given["threads"]))
+
+
+def why(code: int) -> str:
+    """What an exit code of a worker says."""
+    if code < 0:
+        try:
+            return f"killed by {signal.Signals(-code).name}"
+        except ValueError:
+            return f"killed by signal {-code}"
+    return f"exit code {code}"
+
+
+class Pool:
+    """Workers, and the runs that wait for one.
+
+    Parameters
+    ----------
+    orders : iterable of Order
+        In the order in which they are begun.
+    jobs : int
+        Workers at a time.
+    on_end : Callable
+        Gets each order with "done", "failed" or "stopped"; with "again" where a worker died and its run is resumed;
+        with "waits" where it was stopped for want of memory.
+    memory : int, optional
+        Bytes that the workers may hold together; above it the youngest is stopped, and goes on when another has ended.
+
+    Attributes
+    ----------
+    ended : dict
+        Folder -> "done", "failed" or "stopped", of the runs that were begun.
+    """
+
+    def __init__(
+        self,
+        orders: Iterable[Order],
+        jobs: int,
+        on_end: Callable[[Order, str], None] = lambda order, how: None,
+        memory: int | None = None,
+    ) -> None:
+        self.ended: dict[str, str] = {}
+        self._waiting, self._working = deque(orders), list[Worker]()
+        self._room, self._on_end, self._memory = jobs, on_end, memory
+        self._deaths: Counter[str] = Counter()
+        self._yielding: set[str] = set()
+
+    def run(
+        self, should_stop: Callable[[], bool] = lambda: False, on_tick: Callable[[], None] = lambda: None
+    ) -> dict[str, str]:
+        """Do the runs.
+
+        Parameters
+        ----------
+        should_stop
+            Asked all the time: True tells the workers to save and end.
+        on_tick
+            Called all the time.
+
+        Returns
+        -------
+        dict
+            `ended`.
+        """
+        told = False
+        try:
+            while self._waiting or self._working:
+                if should_stop() and not told:
+                    told = True
+                    self._waiting.clear()
+                    _tell(self._working)
+                while self._waiting and len(self._working) < self._room:
+                    self._working.append(start(self._waiting.popleft()))
+                for worker in [own for own in self._working if own.process.poll() is not None]:
+                    self._working.remove(worker)
+                    self._on_end(worker.order, self._end_of(worker, told))
+                self._watch_memory()
+                on_tick()
+                time.sleep(TICK)
+        finally:
+            _tell(self._working)  # none, unless this was broken off
+            for worker in self._working:
+                worker.process.wait()
+        return self.ended
+
+    def _end_of(self, worker: Worker, told: bool) -> str:
+        """How a run's worker ended; a run that is not at its end waits again."""
+        order, code = worker.order, worker.process.returncode
+        how = {DONE: "done", STOPPED: "stopped", FAILED: "failed"}.get(code)
+        if how is None:
+            self._deaths[order.folder] += 1
+            if self._deaths[order.folder] > RESUMED:
+                how = "failed"
+                sessions.mark_failed(Path(order.folder), f"its workers died, the last {why(code)}; see {LOG}")
+            elif not told:
+                self._waiting.appendleft(order)
+                return "again"
+        if how == "stopped" and order.folder in self._yielding and not told:
+            self._yielding.remove(order.folder)
+            self._waiting.append(order)
+            return "waits"
+        self.ended[order.folder] = how or "stopped"
+        return self.ended[order.folder]
+
+    def _watch_memory(self) -> None:
+        """Above the limit, tell the youngest worker to make room; from then on there is one fewer at a time."""
+        if self._memory is None or len(self._working) < 2 or sum(map(resident, self._working)) <= self._memory:
+            return
+        youngest = self._working[-1]
+        if youngest.order.folder not in self._yielding:
+            self._yielding.add(youngest.order.folder)
+            self._room = len(self._working) - 1
+            _tell([youngest])
+
+
+def _tell(workers: Iterable[Worker]) -> None:
+    for worker in workers:
+        if worker.process.poll() is None:
+            worker.process.send_signal(signal.SIGTERM)
+
+
+def resident(worker: Worker) -> int:
+    """Bytes that a worker holds; 0 where the system does not tell."""
+    try:
+        with open(f"/proc/{worker.process.pid}/statm") as stream:
+            return int(stream.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, IndexError, ValueError):
+        return 0
+
+
+def free_memory() -> int | None:
+    """Bytes that this machine can give to programs; None where it does not tell."""
+    try:
+        with open("/proc/meminfo") as stream:
+            return next(int(line.split()[1]) * 1024 for line in stream if line.startswith("MemAvailable:"))
+    except (OSError, StopIteration, ValueError):
+        return None

@@ -1,0 +1,111 @@
+"""A grid under a progress bar: what it will take, what ended how, and how to go on."""
+
+import math
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from rich.progress import BarColumn, Progress, TextColumn
+
+from scripts.grid.experiment.grid import Grid
+from scripts.grid.experiment.states import clock, seconds_left, states_of
+from scripts.grid.experiment.trial import Estimate, estimates
+from scripts.grid.experiment.worker import Order
+from scripts.program import console, say
+
+#: Seconds between looks at the runs' folders.
+LOOK = 5.0
+GIB = 2**30
+
+
+class Runner(Protocol):
+    """What does the runs of a grid: workers here, or a cluster's."""
+
+    def run(self, should_stop: Callable[[], bool], on_tick: Callable[[], None]) -> dict[str, str]:
+        """Do them: folder -> how each ended."""
+
+
+def say_estimates(orders: list[Order], jobs: int, memory: int | None) -> None:
+    """Say what the runs that are left will take, from a trial of one of each line and column.
+
+    Parameters
+    ----------
+    orders
+        What is left to do.
+    jobs
+        Runs at a time.
+    memory
+        Bytes that they may hold together.
+    """
+    kinds: dict[tuple[str, str], list[Order]] = {}
+    for order in orders:
+        kinds.setdefault((order.mark["row"], order.mark["column"]), []).append(order)
+    say(f"what it takes, from a few updates of each of {len(kinds)} kinds of run:")
+    found = estimates([own[0] for own in kinds.values()], jobs)
+    whole: list[tuple[Estimate, int]] = []
+    for (row, column), estimate in zip(kinds, found, strict=True):
+        if isinstance(estimate, str):
+            say(f"  {row}; {column}: cannot be had: {estimate}")
+            continue
+        whole.append((estimate, len(kinds[row, column])))
+        each = f"{clock(estimate.seconds)}, {estimate.memory / GIB:.2f} GiB, {estimate.disk / 1e6:.1f} MB on the disk"
+        say(f"  {row}; {column}: {each}; {len(kinds[row, column])} runs")
+    if not whole:
+        return
+    seconds = sum(own.seconds * number for own, number in whole)
+    together = jobs * max(own.memory for own, _ in whole)
+    disk = sum(own.disk * number for own, number in whole) / 1e6
+    say(
+        f"together {clock(seconds)} of one worker, {clock(seconds / jobs)} with {jobs}; {together / GIB:.2f} GiB at "
+        f"most, {disk:.0f} MB on the disk; runs that were begun need less"
+    )
+    if memory is not None and together > memory:
+        say(f"note: {jobs} at a time may need more than {memory / GIB:.2f} GiB; then fewer run at a time")
+
+
+class Telling:
+    """Says how each run ends, and shows a bar on a terminal.
+
+    Parameters
+    ----------
+    grid : Grid
+        The grid.
+    jobs : int
+        Runs at a time.
+    """
+
+    def __init__(self, grid: Grid, jobs: int) -> None:
+        self.grid, self.jobs, self._looked = grid, jobs, 0.0
+        self._names = {str((grid.out / cell.folder).absolute()): cell.name for cell in grid.cells}
+        columns = (TextColumn("{task.description}", markup=False), BarColumn(30), TextColumn("{task.fields[left]}"))
+        self._progress = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+        self._bar = self._progress.add_task("updates", total=None, left="")
+
+    def __enter__(self) -> "Telling":
+        self._progress.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._progress.stop()
+
+    def on_end(self, order: Order, how: str) -> None:
+        """A run's worker ended."""
+        words = {
+            "again": "its worker died; it is resumed",
+            "waits": "stopped for want of memory; it goes on later",
+            "stopped": "saved",
+        }
+        say(f"{self._names[order.folder]}: {words.get(how, how)}")
+
+    def on_tick(self) -> None:
+        """Look at the folders now and then."""
+        if not console.is_terminal or time.monotonic() < self._looked + LOOK:
+            return
+        self._looked = time.monotonic()
+        states = states_of(self.grid.cells, self.grid.out)
+        done = sum(own.how in ("done", "failed") for own in states)
+        most = max((own.iterations for own in states), default=0)
+        left = seconds_left(states) / self.jobs
+        text = f"{done} of {len(states)} runs" + ("" if math.isnan(left) else f", {clock(left)} left")
+        updates = sum(own.iterations if own.how in ("done", "failed") else own.iteration for own in states)
+        self._progress.update(self._bar, completed=updates, total=most * len(states) or None, left=text)

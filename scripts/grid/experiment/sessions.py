@@ -1,0 +1,130 @@
+"""sessions.json: who worked on a run of a grid, when, under which commit, how long, and how each of these ended."""
+
+import datetime
+import platform
+import resource
+import subprocess
+import time
+from functools import cache
+from pathlib import Path
+
+from ortho_ref import files, schema
+from ortho_ref.training import Record
+
+SESSIONS = "sessions.json"
+_FORMAT = "ortho_ref sessions 1"
+_SESSION = schema.record(
+    {
+        "commit": schema.optional(schema.TEXT),
+        "machine": schema.TEXT,
+        "began": schema.TEXT,
+        "end": schema.optional(schema.one_of("done", "stopped", "failed")),
+    },
+    {
+        "seconds": schema.number(0),
+        "cpu_seconds": schema.number(0),
+        "peak_bytes": schema.integer(0, 2**50),
+        "reason": schema.TEXT,
+    },
+)
+_FORM = schema.record({"sessions": schema.list_of(_SESSION)})
+
+
+def read_sessions(folder: Path) -> list[Record]:
+    """The sessions of a run, the first one first.
+
+    Parameters
+    ----------
+    folder
+        The run's folder.
+
+    Returns
+    -------
+    list of dict
+        None where nobody was there yet.  One that has no end goes on, or was killed.
+
+    Raises
+    ------
+    ValueError
+        Where the file is not what was written.
+    """
+    if not (folder / SESSIONS).exists():
+        return []
+    sessions: list[Record] = files.read_sealed(folder / SESSIONS, _FORMAT, _FORM).value["sessions"]
+    return sessions
+
+
+def _write(folder: Path, sessions: list[Record]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    files.write_sealed(folder / SESSIONS, _FORMAT, {"sessions": sessions}, _FORM)
+
+
+class Session:
+    """A session of this process on a run, noted from its beginning.
+
+    Parameters
+    ----------
+    folder : Path
+        The run's.
+    commit : str, optional
+        Of the code that runs.
+    """
+
+    def __init__(self, folder: Path, commit: str | None) -> None:
+        self.folder, self._started, self._cpu = folder, time.monotonic(), time.process_time()
+        began = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        self._before = read_sessions(folder)
+        self._own: Record = {"commit": commit, "machine": machine(), "began": began, "end": None}
+        _write(folder, [*self._before, self._own])
+
+    def end(self, how: str, reason: str | None = None) -> None:
+        """Note how it ended: "done", "stopped" or "failed", and why."""
+        own = self._own | {
+            "end": how,
+            "seconds": time.monotonic() - self._started,
+            "cpu_seconds": time.process_time() - self._cpu,
+            "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        }
+        _write(self.folder, [*self._before, own | ({} if reason is None else {"reason": reason})])
+
+
+def mark_failed(folder: Path, reason: str) -> None:
+    """Note that the last session, which cannot say so itself, is the end of the run."""
+    sessions = read_sessions(folder)
+    last = sessions[-1] if sessions else {"commit": None, "machine": machine(), "began": "", "end": None}
+    _write(folder, [*sessions[:-1], last | {"end": "failed", "reason": reason}])
+
+
+def failure(folder: Path) -> str | None:
+    """Why a run failed; None where it did not."""
+    sessions = read_sessions(folder)
+    return sessions[-1].get("reason", "") if sessions and sessions[-1]["end"] == "failed" else None
+
+
+@cache
+def machine() -> str:
+    """The processor's name, without what would tell a person's machine from another."""
+    try:
+        with open("/proc/cpuinfo") as stream:
+            names = [line.partition(":")[2].strip() for line in stream if line.startswith("model name")]
+    except OSError:
+        names = []
+    return names[0] if names else platform.machine()
+
+
+@cache
+def commit() -> str | None:
+    """The commit of this code, with "+" where files of it were changed since; None outside of a repository."""
+    root = Path(__file__).resolve().parents[3]
+
+    def git(*words: str) -> str:
+        done = subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True, check=True, timeout=30)
+        return done.stdout.strip()
+
+    try:
+        if Path(git("rev-parse", "--show-toplevel")).resolve() != root:
+            return None
+        changed = git("status", "--porcelain", "--untracked-files=no", "--", "ortho_ref", "tasks", "scripts/grid")
+        return git("rev-parse", "HEAD") + ("+" if changed else "")
+    except (OSError, subprocess.SubprocessError):
+        return None

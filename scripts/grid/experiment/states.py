@@ -1,0 +1,186 @@
+"""How far the runs of a grid are, from their folders."""
+
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from ortho_ref.run_folder import CONFIG, SUMMARY, read_config, read_metrics, read_summary
+from ortho_ref.training import Record
+from scripts.grid.experiment.cells import Cell
+from scripts.grid.experiment.sessions import failure, read_sessions
+
+
+class State(NamedTuple):
+    """How far one run is.
+
+    Attributes
+    ----------
+    cell : Cell
+        Which.
+    folder : Path
+        Where.
+    how : str
+        "waiting", "running", "stopped", "done" or "failed".
+    iteration, iterations : int
+        Updates as of its last line of metrics, and of all; 0 where it was not begun.
+    seconds_left : float
+        By its own speed; NaN where that is not known.
+    config, records : dict, list of dict
+        Of the run.
+    summary : dict, optional
+        Of one that is done.
+    reason : str
+        Why it failed.
+    seconds : float
+        Of all sessions that ended.
+    """
+
+    cell: Cell
+    folder: Path
+    how: str
+    iteration: int = 0
+    iterations: int = 0
+    seconds_left: float = math.nan
+    config: Mapping[str, Any] = MappingProxyType({})
+    records: Sequence[Record] = ()
+    summary: Record | None = None
+    reason: str = ""
+    seconds: float = 0.0
+
+
+def states_of(cells: Iterable[Cell], out: Path) -> list[State]:
+    """How far each cell's run is.
+
+    Parameters
+    ----------
+    cells
+        Of the grid.
+    out
+        Its folder.
+
+    Returns
+    -------
+    list of State
+        One for each cell.
+
+    Raises
+    ------
+    ValueError
+        Where a file of a run is not what was written.
+    """
+    return [state_of(cell, out / cell.folder) for cell in cells]
+
+
+def state_of(cell: Cell, folder: Path) -> State:
+    """How far a run is.
+
+    Parameters
+    ----------
+    cell
+        Which.
+    folder
+        Its folder.
+
+    Returns
+    -------
+    State
+        From the files that are there.
+    """
+    if not (folder / CONFIG).exists():
+        reason = failure(folder)
+        return State(cell, folder, "waiting" if reason is None else "failed", reason=reason or "")
+    config, records, reason = read_config(folder), read_metrics(folder), failure(folder)
+    seconds = sum(own.get("seconds", 0.0) for own in read_sessions(folder))
+    N, done = config["iterations"], records[-1]["iteration"] if records else 0
+    summary = read_summary(folder) if (folder / SUMMARY).exists() else None
+    if summary is not None:
+        how = "done"
+    elif reason is not None:
+        how = "failed"
+    else:
+        how = "running" if _held(folder) else "stopped"
+    speed = statistics.median(own["steps_per_second"] for own in records) if records else math.nan
+    left = 0.0 if how in ("done", "failed") else (N - done) / speed
+    return State(cell, folder, how, done, N, left, config, records, summary, reason or "", seconds)
+
+
+def _held(folder: Path) -> bool:
+    """Whether a process holds the run's folder; `ortho_ref.files.locked` would write into its lock."""
+    import fcntl
+
+    try:
+        with open(folder / "lock", "rb") as stream:
+            fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def seconds_left(states: Iterable[State]) -> float:
+    """What is left to compute, one run after the other: those not begun take as long as others of their line.
+
+    Parameters
+    ----------
+    states
+        Of a grid.
+
+    Returns
+    -------
+    float
+        NaN where nothing of some line was run yet.
+    """
+    states = list(states)
+    whole: dict[tuple[str, str], list[float]] = {}
+    for own in states:
+        if own.records:
+            speed = statistics.median(record["steps_per_second"] for record in own.records)
+            whole.setdefault((own.cell.line, own.cell.column.name), []).append(own.iterations / speed)
+    return sum(_left(own, whole) for own in states)
+
+
+def _left(state: State, whole: Mapping[tuple[str, str], list[float]]) -> float:
+    if state.how != "waiting":
+        return state.seconds_left
+    own = whole.get((state.cell.line, state.cell.column.name))
+    return statistics.mean(own) if own else math.nan
+
+
+def overview(states: Sequence[State]) -> str:
+    """How far a grid is, a line for each row and column, in Markdown.
+
+    Parameters
+    ----------
+    states
+        Of its runs.
+
+    Returns
+    -------
+    str
+        With the time that is left at one run at a time, where it can be told.
+    """
+    ways = ("done", "running", "stopped", "waiting", "failed")
+    lines = [f"| row | column | {' | '.join(ways)} | updates |", "|" + "---|" * (len(ways) + 3)]
+    for row, column in dict.fromkeys((own.cell.line, own.cell.column.name) for own in states):
+        own = [state for state in states if (state.cell.line, state.cell.column.name) == (row, column)]
+        counts = [str(number) if (number := sum(s.how == way for s in own)) else "" for way in ways]
+        N = max(state.iterations for state in own)
+        updates = ", ".join(f"{s.iteration:,}" for s in own if s.how in ("running", "stopped", "failed"))
+        lines.append(f"| {row} | {column} | {' | '.join(counts)} | {f'{updates} of {N:,}' if updates else ''} |")
+    left = seconds_left(states)
+    done = sum(state.how == "done" for state in states)
+    text = "nothing is left" if left == 0 else "not known yet" if math.isnan(left) else f"{clock(left)} of one worker"
+    lines += ["", f"{done} of {len(states)} runs done; time left: {text}"]
+    lines += [f"failed: {state.cell.name}: {state.reason}" for state in states if state.how == "failed"]
+    return "\n".join(lines)
+
+
+def clock(seconds: float) -> str:
+    """A time: hours, minutes or seconds."""
+    if seconds >= 5400:
+        return f"{seconds / 3600:.1f} h"
+    return f"{seconds / 60:.0f} min" if seconds >= 90 else f"{seconds:.0f} s"

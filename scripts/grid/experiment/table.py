@@ -1,0 +1,245 @@
+"""The table of a grid: over the seeds of each cell, what came out, beside what was published."""
+
+import csv
+import io
+import json
+import math
+import statistics
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from ortho_ref.training import Record
+from scripts.grid.experiment.file import OF_A_RUN, STATISTICS, Experiment
+from scripts.grid.experiment.states import State, clock
+
+
+class Line(NamedTuple):
+    """A line of a table: a row in a column.
+
+    Attributes
+    ----------
+    row, column : str
+        Which; the row with the values of its lists.
+    values : dict
+        Statistic -> one number for each seed that is done, in the file's unit.
+    seeds : tuple of int
+        Those.
+    wanted : int
+        Seeds that are to be run.
+    failed : tuple of str
+        "seed 2: why".
+    parameters : int, optional
+        Of the network.
+    seconds : float
+        A run, on average; 0 where that was not noted.
+    paper, others : dict
+        Source -> mean, or mean and standard deviation.
+    """
+
+    row: str
+    column: str
+    values: dict[str, list[float]]
+    seeds: tuple[int, ...]
+    wanted: int
+    failed: tuple[str, ...]
+    parameters: int | None
+    seconds: float
+    paper: Record
+    others: Record
+
+
+def lines_of(experiment: Experiment, states: Sequence[State]) -> list[Line]:
+    """The lines of an experiment's table.
+
+    Parameters
+    ----------
+    experiment
+        The file.
+    states
+        How far its runs are.
+
+    Returns
+    -------
+    list of Line
+        Row by row, in each the columns; rows that are only quoted have no values.
+    """
+    found = []
+    for row in experiment.rows:
+        own = [state for state in states if state.cell.row is row]
+        for column in experiment.columns:
+            paper, others = (
+                {source: numbers[column.of] for source, numbers in kind.items() if column.of in numbers}
+                for kind in (row.paper, row.others)
+            )
+            lines = dict.fromkeys(state.cell.line for state in own)
+            for line in lines or ([row.name] if row.quoted else []):
+                cells = [s for s in own if s.cell.line == line and s.cell.column is column]
+                found.append(_line(experiment, line, column.name, cells, paper, others))
+    return [line for line in found if line.wanted or line.paper or line.others]
+
+
+def _line(experiment: Experiment, row: str, column: str, cells: Sequence[State], paper: Record, others: Record) -> Line:
+    done = [state for state in cells if state.summary is not None]
+    values: dict[str, list[float]] = {}
+    for state in done:
+        assert state.summary is not None
+        own = state.summary.get(experiment.metric)
+        if experiment.metric in OF_A_RUN:
+            own = {} if own is None else {experiment.statistic: own}
+        for name in STATISTICS:
+            if own is not None and name in own:
+                values.setdefault(name, []).append(own[name] / experiment.unit)
+    summaries = [state.summary for state in done if state.summary is not None]
+    seconds = [state.seconds for state in done if state.seconds]
+    return Line(
+        row,
+        column,
+        values,
+        tuple(state.cell.seed for state in done),
+        len(cells),
+        tuple(f"seed {state.cell.seed}: {state.reason}" for state in cells if state.how == "failed"),
+        summaries[0]["parameters"] if summaries else None,
+        statistics.mean(seconds) if seconds else 0.0,
+        paper,
+        others,
+    )
+
+
+def spread(values: Sequence[float]) -> tuple[float, float]:
+    """Mean and standard deviation, of a sample; the deviation of one value is NaN."""
+    return statistics.mean(values), statistics.stdev(values) if len(values) > 1 else math.nan
+
+
+def number(value: float) -> str:
+    """Four digits."""
+    return f"{value:.4g}"
+
+
+def with_spread(mean: float, deviation: float) -> str:
+    """'1.234 ± 0.056', or the mean alone."""
+    return number(mean) if math.isnan(deviation) else f"{number(mean)} ± {number(deviation)}"
+
+
+def published(value: Any) -> str:
+    """A published number, with its deviation where there is one."""
+    return f"{value[0]:g} ± {value[1]:g}" if isinstance(value, list) else f"{value:g}"
+
+
+def cells_of_line(line: Line, statistic: str) -> list[str]:
+    """What stands in a line of the Markdown table."""
+    seeds = f"{len(line.seeds)} of {line.wanted}" if len(line.seeds) < line.wanted else str(line.wanted)
+    failed = f", {len(line.failed)} failed" if line.failed else ""
+    own = [with_spread(*spread(line.values[name])) if name in line.values else "" for name in _columns(statistic)]
+    parameters = "" if line.parameters is None else f"{line.parameters:,}"
+    return [
+        line.row,
+        line.column,
+        f"{seeds}{failed}" if line.wanted else "quoted",
+        *([f"**{own[0]}**" if own[0] else "", *own[1:]]),
+        parameters,
+        clock(line.seconds) if line.seconds else "",
+    ]
+
+
+def _columns(statistic: str) -> list[str]:
+    others = [name for name in ("minimum", "final", "median_of_last_20") if name != statistic]
+    return [statistic, *(name for name in others if statistic != "maximum" or name != "minimum")]
+
+
+def markdown(experiment: Experiment, lines: Sequence[Line], scale: float) -> str:
+    """The table in Markdown: mean ± standard deviation over the seeds that are done.
+
+    Parameters
+    ----------
+    experiment
+        The file.
+    lines
+        As of `lines_of`.
+    scale
+        Of the runs.
+
+    Returns
+    -------
+    str
+        With a line above it that says what it is, and of what size.
+    """
+    unit = "" if experiment.unit == 1 else f"in units of {experiment.unit:g}"
+    what = ", ".join(filter(None, [experiment.metric.replace("_", " "), unit, experiment.unit_name]))
+    size = "" if scale == 1 else f"; scale {scale:g}: **not the paper's size**"
+    paper, others = (list(dict.fromkeys(s for line in lines for s in kind(line))) for kind in (_paper, _others))
+    head = ["row", "column", "seeds", *(name.replace("_", " ") for name in _columns(experiment.statistic))]
+    head += ["parameters", "time of a run", *(s if s == "paper" else f"paper {s}" for s in paper), *others]
+    rows = [
+        [
+            *cells_of_line(line, experiment.statistic),
+            *(published(line.paper[source]) if source in line.paper else "" for source in paper),
+            *(published(line.others[source]) if source in line.others else "" for source in others),
+        ]
+        for line in lines
+    ]
+    text = [f"{experiment.title}: {what}{size}.", "", _row(head), _row(["---"] * len(head)), *map(_row, rows)]
+    failures = [f"* {line.row}, {line.column}, {reason}" for line in lines for reason in line.failed]
+    return "\n".join(text + (["", "Failed:", "", *failures] if failures else []))
+
+
+def _paper(line: Line) -> Record:
+    return line.paper
+
+
+def _others(line: Line) -> Record:
+    return line.others
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _flat(experiment: Experiment, lines: Sequence[Line], scale: float) -> list[Record]:
+    """One record for each line and statistic, of plain values."""
+    found = []
+    for line in lines:
+        own: Record = {
+            "experiment": experiment.name,
+            "row": line.row,
+            "column": line.column,
+            "scale": scale,
+            "metric": experiment.metric,
+            "unit": experiment.unit,
+            "seeds": " ".join(map(str, line.seeds)),
+            "wanted": line.wanted,
+            "failed": len(line.failed),
+            "parameters": line.parameters,
+            "seconds": round(line.seconds, 1),
+        }
+        for name in STATISTICS:
+            values = line.values.get(name, [])
+            mean, deviation = spread(values) if values else (None, None)
+            own[f"{name}_mean"] = mean
+            own[f"{name}_sd"] = None if deviation is None or math.isnan(deviation) else deviation
+        for kind, sources in (("paper", line.paper), ("others", line.others)):
+            for source, value in sources.items():
+                mean, deviation = value if isinstance(value, list) else (value, None)
+                own |= {f"{kind}: {source}": mean, f"{kind}: {source}, sd": deviation}
+        found.append(own)
+    return found
+
+
+def as_json(experiment: Experiment, lines: Sequence[Line], scale: float) -> str:
+    """The table as JSON: a list of records, with each seed's value."""
+    records = _flat(experiment, lines, scale)
+    for record, line in zip(records, lines, strict=True):
+        record["values"] = line.values
+    return json.dumps(records, indent=1, allow_nan=False)
+
+
+def as_csv(experiment: Experiment, lines: Sequence[Line], scale: float) -> str:
+    """The table as CSV, a header first."""
+    records = _flat(experiment, lines, scale)
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, list(dict.fromkeys(name for own in records for name in own)), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(records)
+    return stream.getvalue().rstrip("\n")
+
+
+FORMS = {"markdown": markdown, "csv": as_csv, "json": as_json}

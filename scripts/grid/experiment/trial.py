@@ -1,0 +1,128 @@
+"""What a run will take, from a few of its updates: a process of its own, whose order comes on its standard input.
+
+python -m scripts.grid.experiment.trial < order.json
+"""
+
+import itertools
+import json
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ortho_ref.subnormals import subnormals_as_zero
+from ortho_ref.task import Batch, Task
+from ortho_ref.terminal import shown
+from ortho_ref.training import evaluate
+from scripts.grid.build import make_trainer
+from scripts.grid.config import begun
+from scripts.grid.experiment.pool import environment
+from scripts.grid.experiment.worker import Order
+from scripts.program import limit_threads
+from scripts.program.memory import keep_freed_memory
+
+#: Seconds for updates, and for an evaluation's batches, once the first ones are done.
+UPDATES, EVALUATION = 1.0, 1.0
+#: Bytes of a line of metrics, about.
+_LINE = 500
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a run takes: seconds, the most bytes of memory, bytes on the disk."""
+
+    seconds: float
+    memory: int
+    disk: int
+
+
+class _Few:
+    """A task of which the first batches are held out, and how many that were."""
+
+    def __init__(self, task: Task, seconds: float) -> None:
+        self._task, self._seconds, self.taken = task, seconds, 0
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._task, name)
+
+    def evaluation(self) -> Iterator[Batch]:
+        """Batches, until the time is over."""
+        end = time.perf_counter() + self._seconds
+        for batch in self._task.evaluation():
+            self.taken += 1
+            yield batch
+            if time.perf_counter() > end:
+                return
+
+
+def measure(order: Order) -> Estimate:
+    """What a run takes, from a few updates of it in this process."""
+    limit_threads(order.given["threads"])
+    places = {name: Path(place) for name, place in order.places.items()}
+    config, task = begun(order.task, **order.given, **places)
+    trainer = make_trainer(config, task)
+    batches = trainer.batches()
+    with np.errstate(all="ignore"), subnormals_as_zero():
+        trainer.settle(trainer.update(next(batches)))
+        started, updates = time.perf_counter(), 0
+        while updates < 50 and (not updates or time.perf_counter() < started + UPDATES):
+            trainer.settle(trainer.update(next(batches)))
+            updates += 1
+        update = (time.perf_counter() - started) / updates
+        few = _Few(task, EVALUATION)
+        started = time.perf_counter()
+        evaluate(trainer.network, *trainer.evaluated(), few, trainer.recompute)
+        batch = (time.perf_counter() - started) / few.taken
+    evaluations = -(-config["iterations"] // config["eval_every"])
+    lines = config["iterations"] // config["log_every"] + evaluations
+    arrays = sum(value.nbytes for value in trainer.params.values())
+    held_out = sum(1 for _ in itertools.islice(task.evaluation(), 100_000))
+    return Estimate(
+        seconds=config["iterations"] * update + evaluations * held_out * batch,
+        memory=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        disk=3 * 4 * arrays + lines * _LINE,  # three checkpoints, each with moments and buffers
+    )
+
+
+def estimates(orders: list[Order], jobs: int) -> list[Estimate | str]:
+    """What runs take, each from a process of its own.
+
+    Parameters
+    ----------
+    orders
+        Of the runs.
+    jobs
+        Processes at a time.
+
+    Returns
+    -------
+    list of Estimate or str
+        One for each; of one that cannot be had, why.
+    """
+
+    def one(order: Order) -> Estimate | str:
+        command = [sys.executable, "-m", "scripts.grid.experiment.trial"]
+        text = json.dumps(order._asdict())
+        end = subprocess.run(command, input=text, capture_output=True, text=True, env=environment(order))
+        if end.returncode:
+            return shown(end.stderr.strip().rpartition("\n")[2], 300)
+        return Estimate(**json.loads(end.stdout))
+
+    with ThreadPoolExecutor(jobs) as threads:
+        return list(threads.map(one, orders))
+
+
+def main() -> None:
+    """In the process of its own."""
+    keep_freed_memory()
+    print(json.dumps(measure(Order(**json.load(sys.stdin))).__dict__))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,162 @@
+"""A process that does one run of a grid: what to do comes on its standard input, as JSON.
+
+It ends after an update, with its state saved, when it is told to by a signal and when the process that began it is
+gone.  Exit codes: 0 done, STOPPED saved before its end, FAILED with the reason in sessions.json; any other is a crash.
+"""
+
+import json
+import os
+import signal
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+from scipy.linalg import LinAlgWarning
+
+from ortho_ref.files import locked
+from ortho_ref.run_folder import CONFIG, SUMMARY
+from ortho_ref.runs import TrainingRun
+from ortho_ref.training import Record
+from scripts.grid.build import make_trainer
+from scripts.grid.config import begun, resumed
+from scripts.grid.experiment import sessions
+from scripts.grid.experiment.measures import Measures
+from scripts.program import BAD_INPUT, limit_threads
+from scripts.program.memory import keep_freed_memory
+
+T = TypeVar("T")
+
+DONE, STOPPED, FAILED = 0, 75, 76
+#: Seconds to wait for a folder that a process holds which is about to end.
+PATIENCE = 60.0
+
+
+class Order(NamedTuple):
+    """One run, for a worker.
+
+    Attributes
+    ----------
+    folder : str
+        The run's.
+    task : str
+        The task's name.
+    given : dict
+        Options of the run, those of the machine among them.
+    places : dict
+        Where its data are, by option.
+    mark : dict
+        What its config says of the grid that it is of.
+    measures : list of dict
+        What is measured besides.
+    commit : str, optional
+        Of the code; a run goes on under no other.
+    """
+
+    folder: str
+    task: str
+    given: Record
+    places: Record
+    mark: Record
+    measures: list[Record]
+    commit: str | None
+
+
+def command() -> list[str]:
+    """The command line of a worker."""
+    return [sys.executable, "-m", "scripts.grid.experiment.worker"]
+
+
+def work(order: Order) -> int:
+    """Do a run, from its beginning or from its last checkpoint.
+
+    Parameters
+    ----------
+    order
+        Which.
+
+    Returns
+    -------
+    int
+        The exit code.
+    """
+    told: list[int] = []
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda received, frame: told.append(received))
+    parent = os.getppid()
+    folder = Path(order.folder)
+    patiently(lambda: _wait_for(folder))
+    session = sessions.Session(folder, order.commit)
+    try:
+        finished = _train(order, folder, lambda: bool(told) or os.getppid() != parent)
+    except (*BAD_INPUT, FloatingPointError) as error:
+        session.end("failed", str(error))
+        print(f"failed: {error}", file=sys.stderr)
+        return FAILED
+    session.end("done" if finished else "stopped")
+    return DONE if finished else STOPPED
+
+
+def patiently(action: Callable[[], T]) -> T:
+    """What an action returns; while another process holds the folder, which is about to end, it is tried again."""
+    end = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return action()
+        except BlockingIOError:
+            if time.monotonic() > end:
+                raise
+        time.sleep(0.1)
+
+
+def _wait_for(folder: Path) -> None:
+    """Until no process holds the folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with locked(folder):
+        return
+
+
+def _train(order: Order, folder: Path, should_stop: Callable[[], bool]) -> bool:
+    """Whether the run came to its end, with everything measured."""
+    places = {name: Path(place) for name, place in order.places.items()}
+    resume = (folder / CONFIG).exists()
+    if resume:  # with the threads that it was begun with
+        own = {name: value for name, value in order.given.items() if name != "threads"}
+        config, task = resumed(folder, order.task, own, places)
+    else:
+        limit_threads(order.given["threads"])
+        config, task = begun(order.task, **order.given, **places)
+        config |= {"experiment": order.mark}
+    measures = Measures(folder, order.measures, task, config)
+    trainer = make_trainer(config, task)
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", LinAlgWarning)
+        while not (folder / SUMMARY).exists():
+            if resume:
+                measures.take_due()
+            pause = measures.next_after(trainer.iteration)
+            stops = partial(_stops, trainer, should_stop, pause)
+            patiently(partial(trainer.run, folder, config, resume=resume, should_stop=stops))
+            resume = True
+            if should_stop():
+                break
+        measures.take_due()
+    return (folder / SUMMARY).exists()
+
+
+def _stops(trainer: TrainingRun, should_stop: Callable[[], bool], pause: int | None) -> bool:
+    return should_stop() or trainer.iteration == pause
+
+
+def main() -> int:
+    """Read the order, and work."""
+    keep_freed_memory()
+    return work(Order(**json.load(sys.stdin)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
