@@ -128,7 +128,7 @@ class Pool:
                 if should_stop() and not told:
                     told = True
                     self._waiting.clear()
-                    _tell(self._working)
+                    tell(self._working)
                 while self._waiting and len(self._working) < self._room:
                     self._working.append(start(self._waiting.popleft()))
                 for worker in [own for own in self._working if own.process.poll() is not None]:
@@ -138,7 +138,7 @@ class Pool:
                 on_tick()
                 time.sleep(TICK)
         finally:
-            _tell(self._working)  # none, unless this was broken off
+            tell(self._working)  # none, unless this was broken off
             for worker in self._working:
                 worker.process.wait()
         return self.ended
@@ -170,10 +170,11 @@ class Pool:
         if youngest.order.folder not in self._yielding:
             self._yielding.add(youngest.order.folder)
             self._room = len(self._working) - 1
-            _tell([youngest])
+            tell([youngest])
 
 
-def _tell(workers: Iterable[Worker]) -> None:
+def tell(workers: Iterable[Worker]) -> None:
+    """Tell workers to save, and to end after their update."""
     for worker in workers:
         if worker.process.poll() is None:
             worker.process.send_signal(signal.SIGTERM)

@@ -1,0 +1,193 @@
+"""A grid on the workers of a Dask cluster: each run is a task there, that goes on elsewhere when its worker is lost.
+
+The grid's folder is on a file system that all of them see, under the same path.  A task begins the same process as a
+worker on this machine has (`pool.start`); that process ends, saved, when the Dask worker that began it is gone.
+"""
+
+import secrets
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from ortho_ref import files
+from ortho_ref.terminal import shown
+from scripts.grid.experiment import sessions
+from scripts.grid.experiment.pool import RESUMED, TICK, start, tell, why
+from scripts.grid.experiment.worker import DONE, FAILED, STOPPED, Order
+
+try:
+    from distributed import Client, Future
+except ImportError as error:
+    raise ValueError(f"--scheduler needs Dask ({error.name} is missing): pip install 'ortho-ref[cluster]'") from None
+
+#: Seconds to wait for the scheduler, and for what a worker writes to be seen here.
+PATIENCE = 30.0
+
+
+class Cluster:
+    """Runs as tasks of a Dask cluster.
+
+    Parameters
+    ----------
+    address : str
+        The scheduler's, tcp://host:8786.
+    out : Path
+        The grid's folder.
+    orders : sequence of Order
+        In the order in which they are begun.
+    on_end : Callable
+        Gets each order with "done", "failed" or "stopped".
+
+    Attributes
+    ----------
+    ended : dict
+        Folder -> how.
+    """
+
+    def __init__(
+        self, address: str, out: Path, orders: Sequence[Order], on_end: Callable[[Order, str], None]
+    ) -> None:
+        self.address, self.orders, self.ended = address, orders, dict[str, str]()
+        self._on_end = on_end
+        self._own = out.absolute() / f".cluster-{secrets.token_hex(8)}"  # a stop, and what the workers prove
+
+    def run(
+        self, should_stop: Callable[[], bool] = lambda: False, on_tick: Callable[[], None] = lambda: None
+    ) -> dict[str, str]:
+        """Do the runs.
+
+        Parameters
+        ----------
+        should_stop
+            Asked all the time: True tells the runs to save and end.
+        on_tick
+            Called all the time.
+
+        Returns
+        -------
+        dict
+            `ended`.
+
+        Raises
+        ------
+        ValueError
+            Where there is no scheduler or no worker, and where a worker does not see the grid's folder.
+        """
+        try:
+            client = Client(self.address, timeout=PATIENCE)
+        except (OSError, ValueError) as error:
+            raise ValueError(f"scheduler is {self.address}: {error}") from error
+        self._own.mkdir(parents=True)
+        try:
+            with client:
+                check_shared(client, self._own)
+                self._do(client, should_stop, on_tick)
+        finally:
+            files.write(self._own / "stop", b"")  # for a task that the cluster still begins
+            time.sleep(2 * TICK)
+            shutil.rmtree(self._own, ignore_errors=True)
+        return self.ended
+
+    def _do(self, client: Client, should_stop: Callable[[], bool], on_tick: Callable[[], None]) -> None:
+        name = self._own.name
+        left: dict[Future, Order] = {
+            client.submit(work, order._asdict(), str(self._own), key=f"{name}-{i}", retries=RESUMED, priority=-i): order
+            for i, order in enumerate(self.orders)
+        }
+        told = False
+        while left:
+            if should_stop() and not told:
+                told = True
+                files.write(self._own / "stop", b"")
+            for future in [own for own in left if own.done()]:
+                order = left.pop(future)
+                how = self._end_of(future, order)
+                self.ended[order.folder] = how
+                self._on_end(order, how)
+            on_tick()
+            time.sleep(TICK)
+
+    def _end_of(self, future: Future, order: Order) -> str:
+        if future.status == "finished":
+            return {DONE: "done", STOPPED: "stopped", FAILED: "failed"}[future.result()]
+        sessions.mark_failed(Path(order.folder), shown(f"its workers died: {future.exception()}", 500))
+        return "failed"
+
+
+def work(order: dict[str, object], own: str) -> int:
+    """A task: one run, in a process of its own.
+
+    Parameters
+    ----------
+    order
+        An `Order`.
+    own
+        The folder where a stop is told.
+
+    Returns
+    -------
+    int
+        DONE, STOPPED or FAILED.
+
+    Raises
+    ------
+    RuntimeError
+        If the process died.
+    """
+    if (Path(own) / "stop").exists() or not Path(own).is_dir():
+        return STOPPED
+    worker = start(Order(**order))  # type: ignore[arg-type]
+    told = False
+    while worker.process.poll() is None:
+        if not told and ((Path(own) / "stop").exists() or not Path(own).is_dir()):
+            told = True
+            tell([worker])
+        time.sleep(TICK)
+    if worker.process.returncode not in (DONE, STOPPED, FAILED) and not told:
+        raise RuntimeError(why(worker.process.returncode))
+    return worker.process.returncode if worker.process.returncode in (DONE, FAILED) else STOPPED
+
+
+def check_shared(client: Client, own: Path) -> None:
+    """Check that every worker sees a folder, and that what it writes there is seen here.
+
+    Parameters
+    ----------
+    client
+        Of the cluster.
+    own
+        The folder.
+
+    Raises
+    ------
+    ValueError
+        Naming the worker that does not, or where there is none.
+    """
+    workers = list(client.scheduler_info(n_workers=-1)["workers"])
+    if not workers:
+        raise ValueError(f"the scheduler at {client.scheduler.address} has no workers")
+    token = secrets.token_bytes(16)
+    files.write(own / "asked", token)
+    answers = client.run(answer, str(own))
+    deadline = time.monotonic() + PATIENCE
+    for worker, name in answers.items():
+        path = own / name
+        while not (path.exists() and path.read_bytes() == token):
+            if time.monotonic() > deadline:
+                raise ValueError(f"out is {own.parent}, which worker {worker} does not see; choose a shared folder")
+            time.sleep(TICK)
+
+
+def answer(own: str) -> str:
+    """On a worker: write what stands in the folder into a file of another name; that name."""
+    name = f"answer-{secrets.token_hex(8)}"
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            files.write(Path(own) / name, (Path(own) / "asked").read_bytes())
+            return name
+        except OSError:
+            if time.monotonic() > deadline:
+                return name
+            time.sleep(TICK)
