@@ -26,6 +26,8 @@ OF_A_RUN = ("steps_per_second", "worst_defect", "worst_condition", "forced_reset
 STATISTICS = ("minimum", "maximum", "final", "median_of_last_20")
 #: What may be measured of a run's weights besides: after so many updates, or at the end; of sequences `times` as long.
 MEASURES = ("gradient_norms", "hidden_norms", "correlation", "training_metric")
+#: Of these, one number a run, which a table may show.
+OF_WEIGHTS = ("correlation",)
 #: Options that a grid sets itself, cell by cell, or that its command does.
 OWN = ("seed", "device")
 
@@ -75,7 +77,7 @@ SCHEMA = schema.record(
         "shows": schema.TEXT,
         "left_open": schema.list_of(schema.TEXT),
         "seeds": schema.either(schema.integer(1, 1000), schema.list_of(schema.integer(0, MOST), 1, 1000)),
-        "metric": schema.one_of(*OF_EVALUATIONS, *OF_A_RUN),
+        "metric": schema.one_of(*OF_EVALUATIONS, *OF_A_RUN, *OF_WEIGHTS),
         "statistic": schema.one_of(*STATISTICS),
         "unit": schema.NUMBER,
         "unit_name": schema.TEXT,
@@ -338,7 +340,9 @@ def option_value(where: str, name: str, value: Any) -> Any:
 
 
 def _check_names(experiment: Experiment) -> None:
-    """Misfit for a number beside no column, and a claim about no row."""
+    """Misfit for a number beside no column, a claim about no row, and a metric that would have to be measured."""
+    if experiment.metric in OF_WEIGHTS and experiment.metric not in [own["what"] for own in experiment.measures]:
+        raise schema.Misfit(f"metric is {experiment.metric!r}, which no measure is of", "metric")
     columns, rows = {column.of for column in experiment.columns}, [row.name for row in experiment.rows]
     for i, row in enumerate(experiment.rows):
         for kind, sources in (("paper", row.paper), ("others", row.others)):
