@@ -464,6 +464,17 @@ def state_to_go_on(run: Path, which: str | None = None) -> Record | None:
     return state
 
 
+def iterations_of(run: Path) -> int | None:
+    """How many updates a run is to have, as its last checkpoint knows it: it may have been lengthened.
+
+    None where the run died before that, or its checkpoint is of no `runs.TrainingRun`.  Errors as of `read_state`.
+    """
+    if not (run / LAST).exists():
+        return None
+    total: int | None = read_state(run, "last")["settings"].get("iterations")
+    return total
+
+
 def _check_best(run: Path, state: Record) -> None:
     """DamagedFile unless the best checkpoint is there if it should be, and is the one that another one knows of."""
     path = run / BEST

@@ -20,14 +20,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ortho_ref import files, models, run_folder
-from ortho_ref.backend import is_array
+from ortho_ref.backend import is_array, to_device
 from ortho_ref.files import GONE, DamagedFile
 from ortho_ref.losses import OF_THE_LOSS
 from ortho_ref.network import Network
 from ortho_ref.optimizers import as_real
 from ortho_ref.parametrizations import Params
 from ortho_ref.recurrent import NamedBuffers
-from ortho_ref.run_folder import BEST, CHECKPOINTS, CONFIG, LAST, RUN_FILES, Metrics, read_config
+from ortho_ref.run_folder import BEST, CHECKPOINTS, CONFIG, LAST, RUN_FILES, SUMMARY, Metrics, read_config
 from ortho_ref.subnormals import subnormals_as_zero
 from ortho_ref.task import Batch, Task, check_choice, check_integer
 from ortho_ref.training import Record, Trainer
@@ -76,6 +76,7 @@ class TrainingRun(Trainer):
         *,
         resume: bool = False,
         which: str | None = None,
+        lengthen: bool = False,
         on_record: Callable[[Record], None] = lambda record: None,
         should_stop: Callable[[], bool] = lambda: False,
     ) -> list[Record]:
@@ -91,6 +92,10 @@ class TrainingRun(Trainer):
             Go on from a checkpoint of the folder.
         which : str, optional
             From "last", "previous" or "best"; the last unless given.  What came after it is trained again.
+        lengthen : bool
+            Whether the run may have fewer `iterations` than this: it goes on to these, finished or not.  Weights and
+            metrics are those of a run that was begun with them, but for a schedule that depends on the length, which
+            is the caller's to refuse, and the evaluation at the earlier end.
         on_record : callable
             Gets each line of metrics.jsonl as it is written.
         should_stop : callable
@@ -124,21 +129,20 @@ class TrainingRun(Trainer):
             check_choice("which", which, CHECKPOINTS)
             if not resume:
                 raise ValueError(f"which is {which!r}, but resume is False")
+        if lengthen and not resume:
+            raise ValueError("lengthen is True, but resume is False")
         config, out = json.loads(files.to_json(config or {})), Path(out)
         with _run_folder(out, config, resume) as self._still_held:
-            state = run_folder.state_to_go_on(out, which) if resume else None
-            if state is None and self.iteration:
-                raise DamagedFile(out / LAST, GONE)
-            if state is not None:
-                self._take_up(out / CHECKPOINTS[which or "last"], state)
-                if state["best"] is not None:
-                    self._check_best(out / BEST, run_folder.read_state(out, "best"))
+            state = self._go_on(out, which, lengthen) if resume else None
             batches = self.batches(state and state["generators"]["data"])
             if state is not None and which is not None:
                 run_folder.make_last(out, which, state)
             with run_folder.metrics_file(out, state) as metrics:
                 if state is None:
                     self._save(out, "last", metrics)
+                elif state["settings"]["iterations"] < self.iterations:
+                    self._save(out, "last", metrics)  # it knows of the new end before the summary of the old one goes
+                    (out / SUMMARY).unlink(missing_ok=True)
                 self._train(out, batches, metrics, on_record, should_stop)
                 if self.iteration == self.iterations:
                     summary = summarize(metrics.records, self.task, self.network.count(self.params))
@@ -203,15 +207,50 @@ class TrainingRun(Trainer):
         self._still_held()
         run_folder.write_state(out, name, self.state() | {"best": self._best}, metrics)
 
-    def _take_up(self, path: Path, state: Record) -> None:
+    def _go_on(self, out: Path, which: str | None, lengthen: bool) -> Record | None:
+        """The checkpoint that this goes on from, taken up; None where the run died before its first one."""
+        state = run_folder.state_to_go_on(out, which)
+        if state is None:
+            if self.iteration:
+                raise DamagedFile(out / LAST, GONE)
+            return None
+        self._take_up(out / CHECKPOINTS[which or "last"], state, lengthen)
+        if state["best"] is not None:
+            self._check_best(out / BEST, run_folder.read_state(out, "best"))
+        return state
+
+    def _take_up(self, path: Path, state: Record, lengthen: bool) -> None:
         """Go on from a checkpoint.  ValueError where it is not of this trainer."""
         for name, value in self.settings.items():
-            if state["settings"].get(name) != value:
-                raise ValueError(f"{name} is {value!r}; {path} has {state['settings'].get(name)!r}")
+            theirs = state["settings"].get(name)
+            longer = name == "iterations" and lengthen and isinstance(theirs, int) and theirs < value
+            if theirs != value and not longer:
+                raise ValueError(f"{name} is {value!r}; {path} has {theirs!r}")
         self._check_arrays(path, state)
         with _of_this_trainer(path):
             self.load(state)
         self._best = state["best"]
+
+    def begin_with(self, run: Path | str, which: str | None = None) -> None:
+        """Begin with the weights of another run, in place of the initial ones.
+
+        Parameters
+        ----------
+        run : Path or str
+            Its folder.
+        which : str, optional
+            The checkpoint, as of `load`.
+
+        Raises
+        ------
+        FileNotFoundError, ValueError
+            As `load`; if this has done updates already, or the weights there have other names, shapes or dtypes.
+        """
+        if self.iteration:
+            raise ValueError(f"this trainer has done {self.iteration} updates; make a new one")
+        _, params, buffers = load(run, which)
+        _check_same(Path(run), _forms(self.params, self.buffers), _forms(params, buffers))
+        self.params, self.buffers = to_device((params, buffers), self.device)
 
     def _check_best(self, path: Path, state: Record) -> None:
         """ValueError unless the best checkpoint could be gone on from, too."""

@@ -40,7 +40,7 @@ class Misfit(ValueError):
         Its place in the document, with the name of a field that is unknown.
     """
 
-    def __init__(self, message: str, where: str) -> None:
+    def __init__(self, message: str, where: str = "") -> None:
         super().__init__(message)
         self.where = where
 
@@ -142,7 +142,7 @@ def _check_fields(value: dict[str, Any], schema: Schema, where: str) -> None:
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """ " (did you mean 'X'?)" where one of the names is near; else nothing."""
+    """What a message says where one of the names is near: (did you mean 'X'?); else nothing."""
     close = difflib.get_close_matches(name, names, 1)
     return f" (did you mean {close[0]!r}?)" if close else ""
 
@@ -167,8 +167,6 @@ def described(schema: Schema) -> str:
         text += f" from {schema['minimum']:,}" + (f" to {schema['maximum']:,}" if "maximum" in schema else " on")
     if "pattern" in schema:
         text += f" like {schema['pattern']}"
-    if "maxLength" in schema:
-        text += f" of at most {schema['maxLength']:,} characters"
     if schema.get("minItems"):
         text += f" of at least {schema['minItems']}"
     if "maxItems" in schema:
@@ -218,7 +216,6 @@ _CHECKS: dict[str, Callable[[Any, Any], bool]] = {
     "minimum": lambda value, wanted: not _is(value, "number") or value >= wanted,
     "maximum": lambda value, wanted: not _is(value, "number") or value <= wanted,
     "pattern": _matches,
-    "maxLength": lambda value, wanted: not isinstance(value, str) or len(value) <= wanted,
     "minItems": lambda value, wanted: not isinstance(value, list) or len(value) >= wanted,
     "maxItems": lambda value, wanted: not isinstance(value, list) or len(value) <= wanted,
     "properties": _later,

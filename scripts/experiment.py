@@ -18,9 +18,12 @@ from scripts.grid.experiment.grid import Grid, orders_of
 from scripts.grid.experiment.pool import Pool, free_memory
 from scripts.grid.experiment.running import GIB, Runner, Telling, say_estimates
 from scripts.grid.experiment.states import overview, states_of
+from scripts.grid.experiment.storing import store
 from scripts.grid.experiment.table import FORMS, lines_of
 from scripts.grid.run import signals
 from scripts.program import BAD_INPUT, check_device, check_number, device_option, fail, give, run, say
+
+ROOT = Path(__file__).parents[1]
 
 
 class Action(enum.StrEnum):
@@ -30,6 +33,7 @@ class Action(enum.StrEnum):
     status = "status"
     table = "table"
     plot = "plot"
+    store = "store"
     schema = "schema"
 
 
@@ -42,7 +46,10 @@ class Form(enum.StrEnum):
 
 
 def main(
-    action: Annotated[Action, typer.Argument(help="What to do with the grid; schema: the JSON Schema of the files.")],
+    action: Annotated[
+        Action,
+        typer.Argument(help="What to do with the grid; store: into results/; schema: the JSON Schema of the files."),
+    ],
     file: Annotated[
         Path | None, typer.Argument(metavar="FILE", help="scripts/experiments/PAPER/TABLE.toml, or yours.")
     ] = None,
@@ -88,6 +95,12 @@ def main(
             give(overview(states_of(cells, out)))
         elif action is Action.table:
             give(FORMS[form](experiment, lines_of(experiment, states_of(cells, out)), scale))
+        elif action is Action.store:
+            to = ROOT / "results" / "experiments" / experiment.name
+            if scale != 1 or experiment.paper is None:
+                raise ValueError("store is for experiments of the papers at scale 1")
+            for state in store(states_of(cells, out), to):
+                say(f"{state.cell.name}: stored")
         else:
             from scripts.pictures.curves import draw_experiment
 

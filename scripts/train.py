@@ -14,7 +14,7 @@ from ortho_ref.task import Task, check_choice
 from ortho_ref.terminal import STDOUT
 from ortho_ref.training import Record
 from scripts.grid.build import make_trainer
-from scripts.grid.config import begun, resumed, tell
+from scripts.grid.config import begun, length_of, resumed, tell, weights_of
 from scripts.grid.options import DEFAULT, given_in, places_in, takes_options
 from scripts.grid.run import preparing, signals, train
 from scripts.program import BAD_INPUT, fail, limit_threads, run, say
@@ -26,19 +26,29 @@ def _begun(out: Path, task: str, given: Record, values: Record) -> tuple[Record,
     if resume:
         if which is not None:
             check_choice("which", which, CHECKPOINTS)
+        if values["init_from"] is not None:
+            raise ValueError("--init-from is for a new run; one that goes on has its own weights")
         return resumed(out, task, given, places, which, exact)
     if which is not None or exact:
         raise ValueError(f"--{'exact' if exact else 'which'} is for --resume")
     limit_threads(DEFAULT["threads"] if values["threads"] is None else values["threads"])
-    return begun(task, **given, **places)
+    config, its_task = begun(task, **given, **places)
+    return config | ({} if values["init_from"] is None else weights_of(values["init_from"])), its_task
 
 
-def _trainer(config: Record, task: Task, run: Path | None) -> TrainingRun:
+def _trainer(config: Record, task: Task, out: Path, given: Record, values: Record) -> TrainingRun:
     """The trainer of a config; ValueError names the file where that is a run's."""
+    length = length_of(out, config, given["iterations"]) if values["resume"] else None
     try:
-        return make_trainer(config, task)
+        trainer = make_trainer(config, task, length)
     except (ValueError, TypeError) as error:
-        raise ValueError(f"{run / CONFIG}: {error}") if run else error from None
+        raise ValueError(f"{out / CONFIG}: {error}") if values["resume"] else error from None
+    if values["init_from"] is not None:
+        try:
+            trainer.begin_with(values["init_from"], config["init_from"]["checkpoint"])
+        except (ValueError, OSError) as error:
+            raise type(error)(f"init_from is {values['init_from']}: {error}") from error
+    return trainer
 
 
 @takes_options
@@ -47,7 +57,7 @@ def main(task: str, **values: Any) -> None:
 
     The folder gets config.json, metrics.jsonl, summary.json, last.safetensors, best.safetensors and curve.png.
 
-    Ctrl-C saves; --resume goes on, from an older checkpoint with --which.
+    Ctrl-C saves; --resume goes on, from an older checkpoint with --which, to a later end with --iterations.
     """
     out = values["out"]
     if out == Path():
@@ -61,7 +71,7 @@ def main(task: str, **values: Any) -> None:
         with preparing(f"{model} {task}"):
             config, its_task = _begun(out, str(task), given, values)
         tell(its_task)
-        trainer = _trainer(config, its_task, out if values["resume"] else None)
+        trainer = _trainer(config, its_task, out, given, values)
         with signals() as received:
             label, resume, which = f"{config['model']} {task}", values["resume"], values["which"]
             records = train(trainer, out, config, label, resume, which, lambda: bool(received))

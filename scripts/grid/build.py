@@ -204,7 +204,7 @@ def clipping(text: str | None) -> dict[str, Any]:
     raise ValueError(f"clip is {text!r}; allowed: value:LIMIT or norm:LIMIT with LIMIT above 0")
 
 
-def make_trainer(config: Record, task: Task | None = None) -> TrainingRun:
+def make_trainer(config: Record, task: Task | None = None, iterations: int | None = None) -> TrainingRun:
     """The trainer a config describes.
 
     Parameters
@@ -213,6 +213,8 @@ def make_trainer(config: Record, task: Task | None = None) -> TrainingRun:
         Every option of a run as `config_of` completed it; its network is that of config["network"].
     task
         The config's task, where it is made already; it need not be read twice.
+    iterations
+        Updates, where the run was lengthened.
 
     Returns
     -------
@@ -234,7 +236,7 @@ def make_trainer(config: Record, task: Task | None = None) -> TrainingRun:
         make_optimizer(config),
         config["batch"],
         config["seed"],
-        iterations=config["iterations"],
+        iterations=iterations or config["iterations"],
         log_every=config["log_every"],
         evaluate_every=config["eval_every"],
         checkpoint_every=config["checkpoint_every"],

@@ -1,6 +1,7 @@
 """The config of a run: completed, read again when the run goes on, and removed with its run."""
 
 import copy
+import hashlib
 import math
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -9,10 +10,20 @@ from typing import Any
 import numpy as np
 
 import ortho_ref
-from ortho_ref import models, schema
+from ortho_ref import files, models, schema
 from ortho_ref.files import locked
 from ortho_ref.parametrizations import Exponential, GeodesicUnitary, NeumannCayley, ScaledCayley
-from ortho_ref.run_folder import CONFIG, MOST, NETWORK, RUN_FILES, WIDEST, read_config
+from ortho_ref.run_folder import (
+    CHECKPOINTS,
+    CONFIG,
+    MOST,
+    NETWORK,
+    RUN_FILES,
+    WIDEST,
+    best_or_last,
+    iterations_of,
+    read_config,
+)
 from ortho_ref.runs import check_run
 from ortho_ref.task import Task, Vectors, check_integer
 from ortho_ref.training import Record
@@ -42,6 +53,7 @@ FORM = schema.record(
         "made_by": schema.record({"ortho_ref": schema.TEXT, "numpy": schema.TEXT, "blas": schema.list_of(schema.TEXT)}),
     },
     {name: option.form for name, option in OPTIONS.items() if option.kept and option.later}
+    | {"init_from": schema.record({"checkpoint": schema.one_of("best", "last"), "sha256": schema.SHA256})}
     | {"demo": schema.BOOLEAN, "zoo": schema.BOOLEAN, "ablation": schema.TEXT, "experiment": EXPERIMENT},
 )
 
@@ -390,7 +402,8 @@ def resumed(
     """
     config = read_run(out)
     for option, value in {"task": task, **given}.items():
-        if value is not None and value != config.get(option):
+        longer = option == "iterations" and value is not None and value > config["iterations"]
+        if value is not None and value != config.get(option) and not longer:
             raise ValueError(f"{option} is {value!r}; the run in {out} has {config.get(option)!r}")
     check_run(out, which)
     the_task = task_of(out, config, places)
@@ -400,6 +413,67 @@ def resumed(
             raise ValueError(f"--exact, but the run was begun by {config['made_by']}, and this is {made_by()}")
         say(f"note: the run was begun by {config['made_by']}, this is {made_by()}: its bits may differ from here on")
     return config, the_task
+
+
+def weights_of(run: Path) -> Record:
+    """Which weights of a run another begins with, for its config: the checkpoint, and the SHA-256 of the file.
+
+    Parameters
+    ----------
+    run
+        The run's folder.
+
+    Returns
+    -------
+    dict
+        "init_from": checkpoint and sha256.
+
+    Raises
+    ------
+    OSError, ValueError
+        Where there is none.
+    """
+    try:
+        which = best_or_last(run)
+        data = files.read(run / CHECKPOINTS[which])
+    except (OSError, ValueError) as error:
+        raise type(error)(f"init_from is {run}: {error}") from error
+    return {"init_from": {"checkpoint": which, "sha256": hashlib.sha256(data).hexdigest()}}
+
+
+def length_of(out: Path, config: Record, wanted: int | None) -> int:
+    """How many updates a run that goes on is to have.
+
+    Parameters
+    ----------
+    out
+        Its folder.
+    config
+        As the folder has it.
+    wanted
+        As given; None: as many as it has, by its config or since it was lengthened.
+
+    Returns
+    -------
+    int
+        The number.
+
+    Raises
+    ------
+    ValueError
+        For fewer than it has, and for more where its schedule depends on their number.
+    """
+    has = iterations_of(out) or config["iterations"]
+    if wanted is None or wanted == has:
+        return has
+    if wanted < has:
+        raise ValueError(f"iterations is {wanted}; the run in {out} has {has}: it can be made longer, not shorter")
+    if config["schedule"] == "linear":
+        raise ValueError(
+            f"iterations is {wanted}; the run in {out} has {has}, and its schedule, linear, goes to zero over them: "
+            "rates of a longer run would have been others from the first update on"
+        )
+    return wanted
 
 
 def task_of(run: Path, config: Record, places: Record) -> Task:

@@ -454,6 +454,7 @@ OPTIONS: dict[str, Option] = {
         Option("threads", int, TRAINING, "BLAS threads; 1 unless given.", 1),
         Option("out", Path, RUN, "The folder; runs/TASK-MODEL-SEED unless given.", kept=False),
         Option("resume", bool, RUN, "Go on with the run in the folder, with its own options.", False, kept=False),
+        Option("init_from", Path, RUN, "Begin with the weights of the run in this folder.", metavar="RUN", kept=False),
         Option("which", str, RUN, "--resume from last (default), previous or best.", kept=False),
         Option("exact", bool, RUN, "--resume only where libraries and BLAS are the run's.", False, kept=False),
         Option("log_every", int, RUN, "Updates per line of metrics; 50.", 50),

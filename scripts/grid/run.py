@@ -158,7 +158,15 @@ def train(
         # what overflows, and what has no inverse, is reported by the trainer, by name
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore", LinAlgWarning)
-            return trainer.run(out, config, resume=resume, which=which, on_record=on_record, should_stop=after_update)
+            return trainer.run(
+                out,
+                config,
+                resume=resume,
+                which=which,
+                lengthen=resume,
+                on_record=on_record,
+                should_stop=after_update,
+            )
     finally:
         if progress.live.is_started:
             progress.stop()

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -103,7 +103,7 @@ def draw_curves(axis: Axes, curves: Sequence[Curve], key: str, baseline: float |
     high = max((float(curve.high.max()) for curve in curves), default=1.0)
     if low > 0 and high > _DECADES * low:
         axis.set_yscale("log")
-    elif key not in OF_THE_LOSS and key not in ("evaluation_loss", "loss") and 0 <= low and high <= 1:
+    elif key not in OF_THE_LOSS and key not in ("evaluation_loss", "loss") and low >= 0 and high <= 1:
         axis.set_ylim(0, 1.02)
 
 
@@ -113,7 +113,9 @@ def keys_of(states: Sequence[State]) -> list[str]:
     return [key for key in UNITS if key in found and key != "loss"]
 
 
-def draw_experiment(experiment: Experiment, states: Sequence[State], scale: float, picture: Path) -> None:
+def draw_experiment(
+    experiment: Experiment, states: Sequence[State], scale: float, picture: Path, about: str | None = None
+) -> None:
     """Draw a grid: a column of panels for each column of its table, a row for the loss and for the metric.
 
     Where the table has more lines than there are colours, each row of it has a panel of its own, in small.
@@ -128,6 +130,8 @@ def draw_experiment(experiment: Experiment, states: Sequence[State], scale: floa
         Of these.
     picture
         .png, .pdf or .svg.
+    about
+        What it is of, for its metadata.
 
     Raises
     ------
@@ -167,13 +171,15 @@ def draw_experiment(experiment: Experiment, states: Sequence[State], scale: floa
                 axis.set_xlabel("update")
                 if j == 0:
                     axis.set_ylabel(UNITS[key])
-        handles = {}
+        handles: dict[Any, Any] = {}
         for axis in axes[g * len(keys) : (g + 1) * len(keys)].flat:
             handles |= dict(zip(*reversed(axis.get_legend_handles_labels()), strict=True))
         if len(groups) == 1:
             room = int(figure.get_figwidth() / (0.7 + 0.085 * max(map(len, handles))))
-            below = {"loc": "outside lower center", "ncols": max(1, min(room, len(handles))), "frameon": False}
-            figure.legend(handles.values(), handles.keys(), **below)
+            columns_of_it = max(1, min(room, len(handles)))
+            figure.legend(
+                handles.values(), handles.keys(), loc="outside lower center", ncols=columns_of_it, frameon=False
+            )
         else:
             axes[g * len(keys), -1].legend(
                 handles.values(), handles.keys(), loc="upper left", bbox_to_anchor=(1, 1), frameon=False
@@ -182,4 +188,4 @@ def draw_experiment(experiment: Experiment, states: Sequence[State], scale: floa
     seeds = max(len({s.cell.seed for s in begun if s.cell.line == line}) for line in lines)
     band = f"mean of {seeds} seeds, band from least to largest" if seeds > 1 else "one seed"
     figure.suptitle(words(f"{experiment.title} ({band}{size})"), fontsize="medium")
-    save(figure, picture)
+    save(figure, picture, about)

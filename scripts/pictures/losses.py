@@ -106,12 +106,13 @@ def draw_losses(axis: Axes, runs: list[Run]) -> None:
         axis.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
 
 
-def save(figure: Figure, picture: Path) -> None:
-    """Write a figure, whole or not at all, and close it."""
+def save(figure: Figure, picture: Path, about: str | None = None) -> None:
+    """Write a figure, whole or not at all, and close it; what it is of goes into its metadata."""
     for axis in figure.axes:
         axis.spines[["top", "right"]].set_visible(False)
     drawn = io.BytesIO()
-    figure.savefig(drawn, format=picture.suffix[1:], dpi=150)
+    metadata = None if about is None else {"Title" if picture.suffix == ".png" else "Keywords": about}
+    figure.savefig(drawn, format=picture.suffix[1:], dpi=150, metadata=metadata)
     plt.close(figure)
     files.write(picture, drawn.getvalue())
 

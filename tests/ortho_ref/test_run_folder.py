@@ -394,7 +394,7 @@ def test_a_network_that_is_not_the_checkpoints(finished, tmp_path, changes, mess
     ("record", "message"),
     [
         ({"loss": None}, "the line.loss is None; allowed: a finite number"),
-        ({"lost": 1}, "the line has 'lost'; allowed: iteration, loss, "),
+        ({"lost": 1}, r"the line has 'lost' \(did you mean 'loss'\?\); allowed: iteration, loss, "),
         ({"iteration": 0}, "the line.iteration is 0; allowed: an integer from 1"),
         ({"iteration": 1}, "iteration 1 comes after 1"),
         ({"weights": []}, r"the line\.weights is \[\]; allowed: an object"),

@@ -133,12 +133,14 @@ def given(cell: Cell, experiment: Experiment, scale: float, places: Mapping[str,
     if scale == 1:
         return options
     try:
-        full = config_of(**options, **places)
+        full = config_of(**options | dict(places))
     except (ValueError, TypeError) as error:
         raise type(error)(f"{cell.name}: {error}") from None
     scaled = {name: _scaled(full[name], power, scale) for name, power in experiment.scaling.items()}
     options |= {name: value for name, value in scaled.items() if value is not None}
-    N, before = options.get("iterations", full["iterations"]), full["iterations"]
+    before: int = full["iterations"]
+    N: int = options.get("iterations", before)
+    full |= options
     options["eval_every"] = min(full["eval_every"], max(1, -(-N // EVALUATIONS)))
     options["checkpoint_every"] = min(full["checkpoint_every"], options["eval_every"])
     options["log_every"] = min(full["log_every"], max(1, -(-N // LINES)))

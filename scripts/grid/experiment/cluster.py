@@ -45,9 +45,7 @@ class Cluster:
         Folder -> how.
     """
 
-    def __init__(
-        self, address: str, out: Path, orders: Sequence[Order], on_end: Callable[[Order, str], None]
-    ) -> None:
+    def __init__(self, address: str, out: Path, orders: Sequence[Order], on_end: Callable[[Order, str], None]) -> None:
         self.address, self.orders, self.ended = address, orders, dict[str, str]()
         self._on_end = on_end
         self._own = out.absolute() / f".cluster-{secrets.token_hex(8)}"  # a stop, and what the workers prove

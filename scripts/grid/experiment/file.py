@@ -266,7 +266,7 @@ def _experiment(path: Path, sha256: str, document: Record) -> Experiment:
 
 
 def _column(i: int, own: Record) -> Column:
-    name = own["name"]
+    name: str = own["name"]
     return Column(
         name, _options(f"column[{i}].options", own.get("options", {})), own.get("of", name), own.get("note", "")
     )

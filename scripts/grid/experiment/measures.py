@@ -7,6 +7,7 @@ that is killed meanwhile measures it when it goes on.
 import itertools
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -143,7 +144,7 @@ def hidden_norms(run: Loaded, task: Task) -> Record:
 
 def correlation(run: Loaded, task: Task) -> Record:
     """Pearson's correlation of the output of `adding` and the first of its two values [uRNN, 5.4]."""
-    outputs, first, second = [], [], []
+    outputs, first, second = list[Array](), list[Array](), list[Array]()
     for batch in task.evaluation():
         outputs.append(run.network.forward(run.params, run.buffers, batch.x)[0][..., 0])
         marks, values = batch.x[..., 0], batch.x[..., 1]
@@ -170,7 +171,8 @@ class _OnTraining:
 
 def training_metric(run: Loaded, task: Task) -> Record:
     """Loss and metric on training data, beside those held out: how far the training is learned by heart."""
-    on_training, held_out = (evaluate(*run, own) for own in (_OnTraining(task), task))
+    of_training: Any = _OnTraining(task)
+    on_training, held_out = evaluate(*run, of_training), evaluate(*run, task)
     return {f"training_{name}": value for name, value in on_training.items()} | held_out
 
 

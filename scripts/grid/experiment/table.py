@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ortho_ref.training import Record
-from scripts.grid.experiment.file import OF_A_RUN, STATISTICS, Experiment
+from scripts.grid.experiment.file import OF_A_RUN, OF_WEIGHTS, STATISTICS, Experiment
+from scripts.grid.experiment.measures import read_measured
+from scripts.grid.experiment.sessions import read_sessions
 from scripts.grid.experiment.states import State, clock
 
 
@@ -84,7 +86,9 @@ def _line(experiment: Experiment, row: str, column: str, cells: Sequence[State],
     for state in done:
         assert state.summary is not None
         own = state.summary.get(experiment.metric)
-        if experiment.metric in OF_A_RUN:
+        if experiment.metric in OF_WEIGHTS:
+            own = _measured(state, experiment.metric)
+        if experiment.metric in (*OF_A_RUN, *OF_WEIGHTS):
             own = {} if own is None else {experiment.statistic: own}
         for name in STATISTICS:
             if own is not None and name in own:
@@ -103,6 +107,12 @@ def _line(experiment: Experiment, row: str, column: str, cells: Sequence[State],
         paper,
         others,
     )
+
+
+def _measured(state: State, what: str) -> float | None:
+    """The first of the numbers that were measured last of a run."""
+    found = [own["values"] for own in read_measured(state.folder) if own["what"] == what]
+    return next(iter(found[-1].values())) if found else None
 
 
 def spread(values: Sequence[float]) -> tuple[float, float]:
@@ -165,7 +175,7 @@ def markdown(experiment: Experiment, lines: Sequence[Line], scale: float) -> str
     """
     unit = "" if experiment.unit == 1 else f"in units of {experiment.unit:g}"
     what = ", ".join(filter(None, [experiment.metric.replace("_", " "), unit, experiment.unit_name]))
-    size = "" if scale == 1 else f"; scale {scale:g}: **not the paper's size**"
+    size = "; scale 1" if scale == 1 else f"; scale {scale:g}: **not the paper's size**"
     paper, others = (list(dict.fromkeys(s for line in lines for s in kind(line))) for kind in (_paper, _others))
     head = ["row", "column", "seeds", *(name.replace("_", " ") for name in _columns(experiment.statistic))]
     head += ["parameters", "time of a run", *(s if s == "paper" else f"paper {s}" for s in paper), *others]
@@ -240,6 +250,17 @@ def as_csv(experiment: Experiment, lines: Sequence[Line], scale: float) -> str:
     writer.writeheader()
     writer.writerows(records)
     return stream.getvalue().rstrip("\n")
+
+
+def made_by(states: Sequence[State]) -> str:
+    """Under which commits, by which BLAS kernels and on which processors runs were made."""
+    commits = {(own.config.get("experiment") or {}).get("commit") for own in states if own.config}
+    kernels = {blas for own in states if own.config for blas in own.config["made_by"]["blas"]}
+    machines = {own["machine"] for state in states for own in read_sessions(state.folder)}
+    short = sorted(commit[:7] for commit in commits if commit)
+    return "; ".join(
+        [f"commit {', '.join(short) or 'not known'}", ", ".join(sorted(kernels)), ", ".join(sorted(machines))]
+    )
 
 
 FORMS = {"markdown": markdown, "csv": as_csv, "json": as_json}

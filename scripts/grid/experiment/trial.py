@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -75,7 +76,7 @@ def measure(order: Order) -> Estimate:
             trainer.settle(trainer.update(next(batches)))
             updates += 1
         update = (time.perf_counter() - started) / updates
-        few = _Few(task, EVALUATION)
+        few: Any = _Few(task, EVALUATION)
         started = time.perf_counter()
         evaluate(trainer.network, *trainer.evaluated(), few, trainer.recompute)
         batch = (time.perf_counter() - started) / few.taken

@@ -1,0 +1,52 @@
+"""What is kept of a grid under results/: the small files of its finished runs."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from ortho_ref.files import write
+from ortho_ref.run_folder import CONFIG, METRICS_FILE, SUMMARY, read_summary
+from scripts.grid.experiment.measures import MEASURED
+from scripts.grid.experiment.sessions import SESSIONS
+from scripts.grid.experiment.states import State
+
+KEPT = (CONFIG, METRICS_FILE, SUMMARY, SESSIONS, MEASURED)
+#: A run under results/ has no more lines of metrics.
+LINES = 300
+
+
+def store(states: Iterable[State], out: Path) -> list[State]:
+    """Copy the files of finished runs that are not there yet; checkpoints stay where they are.
+
+    Parameters
+    ----------
+    states
+        Of a grid.
+    out
+        The folder of that experiment under results/.
+
+    Returns
+    -------
+    list of State
+        Those that were copied.
+
+    Raises
+    ------
+    ValueError
+        For a run of more lines than a stored one may have.
+    """
+    copied = []
+    for state in states:
+        folder = out / state.cell.folder
+        if state.how != "done" or (folder / SUMMARY).exists():
+            continue
+        if len(state.records) > LINES:
+            raise ValueError(
+                f"{state.folder} has {len(state.records)} lines of metrics; allowed: {LINES}; log less often"
+            )
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in KEPT:  # the summary, which says that it is whole, after the metrics that it seals
+            if (state.folder / name).exists():
+                write(folder / name, (state.folder / name).read_bytes())
+        read_summary(folder)
+        copied.append(state)
+    return copied
