@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from ortho_ref import files
-from ortho_ref.task import check_integer
+from ortho_ref.task import check_choice, check_integer
 from scripts.grid.experiment.cells import cells_of
 from scripts.grid.experiment.file import SCHEMA, Experiment, read
 from scripts.grid.experiment.grid import Grid, orders_of
@@ -21,6 +21,7 @@ from scripts.grid.experiment.states import overview, states_of
 from scripts.grid.experiment.storing import store
 from scripts.grid.experiment.table import FORMS, lines_of
 from scripts.grid.run import signals
+from scripts.grid.track import TRACKERS
 from scripts.program import BAD_INPUT, check_device, check_number, device_option, fail, give, run, say
 
 ROOT = Path(__file__).parents[1]
@@ -68,6 +69,7 @@ def main(
     retry: Annotated[bool, typer.Option("--retry", help="run: those that failed, too.")] = False,
     other_commit: Annotated[bool, typer.Option("--other-commit", help="run: go on under another commit.")] = False,
     scheduler: Annotated[str | None, typer.Option(help="run: address of a Dask scheduler, on whose workers.")] = None,
+    track: Annotated[str | None, typer.Option(help=f"run: also for other programs: {', '.join(TRACKERS)}.")] = None,
     form: Annotated[Form, typer.Option(help="table: how it is written.")] = Form.markdown,
     picture: Annotated[Path | None, typer.Option(help="plot: .png, .pdf or .svg; OUT/curves.png unless given.")] = None,
 ) -> None:
@@ -85,30 +87,37 @@ def main(
         experiment = read(file)
         out = out or default_out(experiment, scale)
         cells = tuple(cells_of(experiment, row or (), column or (), _seeds(seeds)))
-        grid = Grid(experiment, cells, out, scale, device, threads, {} if data is None else {"data": data})
+        if track is not None:
+            check_choice("track", track, TRACKERS)
+        places = {} if data is None else {"data": data}
+        grid = Grid(experiment, cells, out, scale, device, threads, places, track)
         if action is Action.run:
             at_a_time = per_device if device == "gpu" else jobs
             free = free_memory()
             limit = int(memory * GIB) if memory is not None else None if free is None else free * 9 // 10
             _run(grid, at_a_time, limit, scheduler, dry_run=dry_run, retry=retry, other_commit=other_commit)
-        elif action is Action.status:
-            give(overview(states_of(cells, out)))
-        elif action is Action.table:
-            give(FORMS[form](experiment, lines_of(experiment, states_of(cells, out)), scale))
-        elif action is Action.store:
-            to = ROOT / "results" / "experiments" / experiment.name
-            if scale != 1 or experiment.paper is None:
-                raise ValueError("store is for experiments of the papers at scale 1")
-            for state in store(states_of(cells, out), to):
-                say(f"{state.cell.name}: stored")
         else:
-            from scripts.pictures.curves import draw_experiment
-
-            picture = picture or out / "curves.png"
-            draw_experiment(experiment, states_of(cells, out), scale, picture)
-            say(str(picture))
+            _show(action, grid, form, picture or out / "curves.png")
     except BAD_INPUT as error:
         fail(error)
+
+
+def _show(action: Action, grid: Grid, form: Form, picture: Path) -> None:
+    experiment, states = grid.experiment, states_of(grid.cells, grid.out)
+    if action is Action.status:
+        give(overview(states))
+    elif action is Action.table:
+        give(FORMS[form](experiment, lines_of(experiment, states), grid.scale))
+    elif action is Action.store:
+        if grid.scale != 1 or experiment.paper is None:
+            raise ValueError("store is for experiments of the papers at scale 1")
+        for state in store(states, ROOT / "results" / "experiments" / experiment.name):
+            say(f"{state.cell.name}: stored")
+    else:
+        from scripts.pictures.curves import draw_experiment
+
+        draw_experiment(experiment, states, grid.scale, picture)
+        say(str(picture))
 
 
 def default_out(experiment: Experiment, scale: float) -> Path:

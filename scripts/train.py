@@ -74,7 +74,7 @@ def main(task: str, **values: Any) -> None:
         trainer = _trainer(config, its_task, out, given, values)
         with signals() as received:
             label, resume, which = f"{config['model']} {task}", values["resume"], values["which"]
-            records = train(trainer, out, config, label, resume, which, lambda: bool(received))
+            records = train(trainer, out, config, label, resume, which, lambda: bool(received), values["track"])
         if trainer.iteration < trainer.iterations:
             name = signal.Signals(received[0]).name
             say(f"{name}: saved after update {trainer.iteration} of {trainer.iterations}; to go on:")

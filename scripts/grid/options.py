@@ -20,6 +20,7 @@ from ortho_ref.optimizers import OPTIMIZERS
 from ortho_ref.parametrizations.by_name import FORMS
 from ortho_ref.run_folder import MOST
 from ortho_ref.training import Record
+from scripts.grid.track import TRACKERS
 from tasks import by_name as tasks
 
 MODEL, TASK, TRAINING, RUN = PANELS = ("Model", "Task", "Training", "Run")
@@ -452,6 +453,7 @@ OPTIONS: dict[str, Option] = {
         ),
         Option("device", str, TRAINING, "cpu (default) or gpu.", "cpu"),
         Option("threads", int, TRAINING, "BLAS threads; 1 unless given.", 1),
+        Option("track", str, RUN, f"Also for other programs: {', '.join(TRACKERS)}.", kept=False),
         Option("out", Path, RUN, "The folder; runs/TASK-MODEL-SEED unless given.", kept=False),
         Option("resume", bool, RUN, "Go on with the run in the folder, with its own options.", False, kept=False),
         Option("init_from", Path, RUN, "Begin with the weights of the run in this folder.", metavar="RUN", kept=False),

@@ -15,6 +15,7 @@ from rich.text import Text as Line
 from ortho_ref.runs import TrainingRun
 from ortho_ref.task import Task
 from ortho_ref.training import Record
+from scripts.grid.track import tracked
 from scripts.program import console, say
 
 
@@ -110,6 +111,7 @@ def train(
     resume: bool = False,
     which: str | None = None,
     should_stop: Callable[[], bool] = lambda: False,
+    track: str | None = None,
 ) -> list[Record]:
     """Run the trainer in a folder under a progress bar.
 
@@ -129,6 +131,8 @@ def train(
         From this checkpoint of it.
     should_stop : Callable
         Asked after each update.
+    track : str, optional
+        Of `tracked`.
 
     Returns
     -------
@@ -140,6 +144,7 @@ def train(
     bar = progress.add_task(label, total=trainer.iterations)
 
     def on_record(record: Record) -> None:
+        note(record)
         progress.figures = show(trainer.task, record)
         progress.update(bar, completed=record["iteration"])
         if not console.is_terminal:
@@ -156,7 +161,7 @@ def train(
 
     try:
         # what overflows, and what has no inverse, is reported by the trainer, by name
-        with np.errstate(all="ignore"), warnings.catch_warnings():
+        with np.errstate(all="ignore"), warnings.catch_warnings(), tracked(track, out) as note:
             warnings.simplefilter("ignore", LinAlgWarning)
             return trainer.run(
                 out,

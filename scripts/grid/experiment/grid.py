@@ -34,6 +34,8 @@ class Grid(NamedTuple):
         BLAS threads of each run.
     places : dict
         Where the data are, by option.
+    track : str, optional
+        For which other programs lines of metrics are written too.
     """
 
     experiment: Experiment
@@ -43,6 +45,7 @@ class Grid(NamedTuple):
     device: str = "cpu"
     threads: int = 1
     places: Mapping[str, Path] = MappingProxyType({})
+    track: str | None = None
 
     def given(self, cell: Cell) -> Record:
         """Every option that a cell's run is given."""
@@ -62,7 +65,8 @@ class Grid(NamedTuple):
         }
         places = {name: str(place.absolute()) for name, place in self.places.items()}
         folder = str((self.out / cell.folder).absolute())
-        return Order(folder, task, options, places, mark, list(self.experiment.measures), sessions.commit())
+        measures = list(self.experiment.measures)
+        return Order(folder, task, options, places, mark, measures, sessions.commit(), self.track)
 
 
 def orders_of(grid: Grid, retry: bool = False, other_commit: bool = False) -> list[Order]:

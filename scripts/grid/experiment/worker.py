@@ -26,6 +26,7 @@ from scripts.grid.build import make_trainer
 from scripts.grid.config import begun, resumed
 from scripts.grid.experiment import sessions
 from scripts.grid.experiment.measures import Measures
+from scripts.grid.track import tracked
 from scripts.program import BAD_INPUT, limit_threads
 from scripts.program.memory import keep_freed_memory
 
@@ -55,6 +56,8 @@ class Order(NamedTuple):
         What is measured besides.
     commit : str, optional
         Of the code; a run goes on under no other.
+    track : str, optional
+        For which other programs.
     """
 
     folder: str
@@ -64,6 +67,7 @@ class Order(NamedTuple):
     mark: Record
     measures: list[Record]
     commit: str | None
+    track: str | None
 
 
 def command() -> list[str]:
@@ -138,9 +142,9 @@ def _train(order: Order, folder: Path, should_stop: Callable[[], bool]) -> bool:
         while not (folder / SUMMARY).exists():
             if resume:
                 measures.take_due()
-            pause = measures.next_after(trainer.iteration)
-            stops = partial(_stops, trainer, should_stop, pause)
-            patiently(partial(trainer.run, folder, config, resume=resume, should_stop=stops))
+            stops = partial(_stops, trainer, should_stop, measures.next_after(trainer.iteration))
+            with tracked(order.track, folder) as note:
+                patiently(partial(trainer.run, folder, config, resume=resume, on_record=note, should_stop=stops))
             resume = True
             if should_stop():
                 break
