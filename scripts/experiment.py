@@ -20,6 +20,7 @@ from scripts.grid.experiment.running import GIB, Runner, Telling, say_estimates
 from scripts.grid.experiment.states import overview, states_of
 from scripts.grid.experiment.storing import store
 from scripts.grid.experiment.table import FORMS, lines_of
+from scripts.grid.experiment.worker import Order
 from scripts.grid.run import signals
 from scripts.grid.track import TRACKERS
 from scripts.program import BAD_INPUT, check_device, check_number, device_option, fail, give, run, say
@@ -65,6 +66,7 @@ def main(
     jobs: Annotated[int, typer.Option(min=1, max=1024, help="run: worker processes.")] = 1,
     threads: Annotated[int, typer.Option(min=1, max=64, help="run: BLAS threads of each run.")] = 1,
     memory: Annotated[float | None, typer.Option(help="run: GiB for all workers; nine tenths of what is free.")] = None,
+    no_estimate: Annotated[bool, typer.Option("--no-estimate", help="run: without trying what it takes.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="run: only say what it will take.")] = False,
     retry: Annotated[bool, typer.Option("--retry", help="run: those that failed, too.")] = False,
     other_commit: Annotated[bool, typer.Option("--other-commit", help="run: go on under another commit.")] = False,
@@ -95,7 +97,14 @@ def main(
             at_a_time = per_device if device == "gpu" else jobs
             free = free_memory()
             limit = int(memory * GIB) if memory is not None else None if free is None else free * 9 // 10
-            _run(grid, at_a_time, limit, scheduler, dry_run=dry_run, retry=retry, other_commit=other_commit)
+            check_device(device)
+            orders = orders_of(grid, retry, other_commit)
+            done = len(cells) - len(orders)
+            say(f"{experiment.title}: {len(cells)} runs, {done} of them done or failed; in {out}")
+            if orders and not (no_estimate and not dry_run):
+                say_estimates(orders, at_a_time, limit)
+            if not dry_run:
+                _run(grid, orders, at_a_time, limit, scheduler)
         else:
             _show(action, grid, form, picture or out / "curves.png")
     except BAD_INPUT as error:
@@ -143,17 +152,7 @@ def _seeds(text: str | None) -> Sequence[int] | None:
     return numbers
 
 
-def _run(
-    grid: Grid, jobs: int, memory: int | None, scheduler: str | None, *, dry_run: bool, retry: bool, other_commit: bool
-) -> None:
-    check_device(grid.device)
-    orders = orders_of(grid, retry, other_commit)
-    done = len(grid.cells) - len(orders)
-    say(f"{grid.experiment.title}: {len(grid.cells)} runs, {done} of them done or failed; in {grid.out}")
-    if orders:
-        say_estimates(orders, jobs, memory)
-    if dry_run:
-        return
+def _run(grid: Grid, orders: list[Order], jobs: int, memory: int | None, scheduler: str | None) -> None:
     with signals() as received, Telling(grid, jobs) as telling:
         runner: Runner = Pool(orders, jobs, telling.on_end, memory)
         if scheduler is not None:

@@ -13,6 +13,7 @@ import numpy as np
 
 from ortho_ref import files, schema
 from ortho_ref.backend import Array
+from ortho_ref.parametrizations import Params
 from ortho_ref.run_folder import LAST, read_state
 from ortho_ref.runs import Loaded, load
 from ortho_ref.task import Batch, Task
@@ -96,14 +97,14 @@ class Measures:
         """The next update after which something is measured; None where that is nothing more."""
         return min((own["after"] for own in self._missing() if own["after"] > iteration), default=None)
 
-    def take_due(self) -> None:
-        """Measure what is due at the last checkpoint."""
-        if not self._missing() or not (self.folder / LAST).exists():
+    def take_due(self, initial: Loaded | None = None) -> None:
+        """Measure what is due at the last checkpoint, or of the initial weights of a run that has none yet."""
+        if not self._missing() or (initial is None and not (self.folder / LAST).exists()):
             return
-        iteration = read_state(self.folder, "last")["iteration"]
+        iteration = 0 if initial else read_state(self.folder, "last")["iteration"]
         for own in self._missing():
             if own["after"] == iteration:
-                values = OF[own["what"]](load(self.folder, "last"), self._task(own["times"]))
+                values = OF[own["what"]](initial or load(self.folder, "last"), self._task(own["times"]))
                 whole = [*read_measured(self.folder), own | {"values": values}]
                 files.write_sealed(self.folder / MEASURED, _FORMAT, {"measured": whole}, _FORM)
 
@@ -115,29 +116,28 @@ class Measures:
         return by_name.make(self.config["task"], **options | {"length": times * self.config["length"]})
 
 
-def _held_out(task: Task) -> tuple[Array, Array, Array | None]:
-    """The first sequences of the held-out set, in float64: in float32 a vanishing gradient is soon 0."""
-    batch = next(iter(task.evaluation()))
-    x, mask = batch.x[:, :SEQUENCES], None if batch.mask is None else batch.mask[:, :SEQUENCES]
+def held_out(task: Task, params: Params) -> tuple[Array, Array, Array | None]:
+    """The first sequences of the held-out set: x, y and mask, in the precision of the parameters."""
+    batch, dtype = next(iter(task.evaluation())), params["readout.b"].dtype
+
+    def cast(values: Array) -> Array:
+        return values if np.issubdtype(values.dtype, np.integer) else values.astype(dtype)
+
     y = batch.y[:SEQUENCES] if task.readout == "last" else batch.y[:, :SEQUENCES]
-    return _double(x), _double(y), mask
-
-
-def _double(values: Array) -> Array:
-    return values if np.issubdtype(values.dtype, np.integer) else values.astype(np.float64)
+    return cast(batch.x[:, :SEQUENCES]), cast(y), None if batch.mask is None else batch.mask[:, :SEQUENCES]
 
 
 def gradient_norms(run: Loaded, task: Task) -> Record:
     """||dL/dh_t||, t = 1..T [uRNN, figure 4]."""
     network, cell = watched(run.network)
-    network.loss_and_gradients(run.params, run.buffers, *_held_out(task))
+    network.loss_and_gradients(run.params, run.buffers, *held_out(task, run.params))
     return {"norm": cell.gradient_norms}
 
 
 def hidden_norms(run: Loaded, task: Task) -> Record:
     """||h_t|| and ||h_t - h_T||, t = 1..T [uRNN, figure 4]."""
     network, cell = watched(run.network)
-    network.forward(run.params, run.buffers, _held_out(task)[0])
+    network.forward(run.params, run.buffers, held_out(task, run.params)[0])
     last = cell.history[-1]
     return {"norm": [mean_norm(h) for h in cell.history], "distance": [mean_norm(h - last) for h in cell.history]}
 
@@ -146,7 +146,8 @@ def correlation(run: Loaded, task: Task) -> Record:
     """Pearson's correlation of the output of `adding` and the first of its two values [uRNN, 5.4]."""
     outputs, first, second = list[Array](), list[Array](), list[Array]()
     for batch in task.evaluation():
-        outputs.append(run.network.forward(run.params, run.buffers, batch.x)[0][..., 0])
+        x = batch.x.astype(run.params["readout.b"].dtype)
+        outputs.append(run.network.forward(run.params, run.buffers, x)[0][..., 0])
         marks, values = batch.x[..., 0], batch.x[..., 1]
         steps = np.argsort(-marks, axis=0, kind="stable")[:2]
         for own, step in ((first, steps[:1]), (second, steps[1:])):

@@ -147,6 +147,8 @@ class Pool:
         """How a run's worker ended; a run that is not at its end waits again."""
         order, code = worker.order, worker.process.returncode
         how = {DONE: "done", STOPPED: "stopped", FAILED: "failed"}.get(code)
+        if code == -signal.SIGTERM and (told or order.folder in self._yielding):
+            how = "stopped"  # before it could hear of it
         if how is None:
             self._deaths[order.folder] += 1
             if self._deaths[order.folder] > RESUMED:

@@ -20,7 +20,7 @@ from scipy.linalg import LinAlgWarning
 
 from ortho_ref.files import locked
 from ortho_ref.run_folder import CONFIG, SUMMARY
-from ortho_ref.runs import TrainingRun
+from ortho_ref.runs import Loaded, TrainingRun
 from ortho_ref.training import Record
 from scripts.grid.build import make_trainer
 from scripts.grid.config import begun, resumed
@@ -140,8 +140,7 @@ def _train(order: Order, folder: Path, should_stop: Callable[[], bool]) -> bool:
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore", LinAlgWarning)
         while not (folder / SUMMARY).exists():
-            if resume:
-                measures.take_due()
+            measures.take_due(None if resume else Loaded(trainer.network, trainer.params, trainer.buffers))
             stops = partial(_stops, trainer, should_stop, measures.next_after(trainer.iteration))
             with tracked(order.track, folder) as note:
                 patiently(partial(trainer.run, folder, config, resume=resume, on_record=note, should_stop=stops))

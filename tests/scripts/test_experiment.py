@@ -1,0 +1,574 @@
+"""`python -m scripts.experiment`: grids that are killed, that fail in part, on a cluster; their tables and curves."""
+
+import csv
+import io
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from ortho_ref import models
+from ortho_ref.run_folder import read_config, read_metrics, read_summary
+from ortho_ref.runs import load
+from scripts import experiment as program
+from scripts.grid.experiment import measures, pool, sessions, watched
+from scripts.grid.experiment.cells import cells_of
+from scripts.grid.experiment.claims import FAILS, HOLDS, OPEN, verdicts_of
+from scripts.grid.experiment.file import read
+from scripts.grid.experiment.states import overview, seconds_left, states_of
+from scripts.grid.experiment.table import lines_of
+from scripts.pictures import curves
+from tasks.adding import Adding
+from tests.line import PATIENCE
+from tests.scripts.runs import ROOT, call
+
+TINY = """format = "ortho_ref experiment 1"
+title = "Tiny"
+seeds = {seeds}
+
+[options]
+task = "adding"
+length = 6
+batch = 4
+hidden = 4
+iterations = {iterations}
+eval_every = {iterations}
+log_every = 5
+checkpoint_every = 1
+
+[[row]]
+name = "GRU"
+options = {{ model = "gru" }}
+paper.v1 = {{ all = 0.1 }}
+paper.v2 = {{ all = [0.2, 0.01] }}
+
+[[row]]
+name = "NC-GRU"
+options = {{ model = "nc-gru" }}
+others."a README" = {{ all = 0.3 }}
+"""
+
+
+def tiny(folder, seeds=2, iterations=10, more=""):
+    """A file of 2 `seeds` short runs."""
+    path = folder / "tiny.toml"
+    path.write_text(TINY.format(seeds=seeds, iterations=iterations) + more)
+    return path
+
+
+def process(*arguments, **options):
+    """The program, begun."""
+    command = [sys.executable, "-W", "error", "-m", "scripts.experiment", *map(str, arguments)]
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
+
+
+def run(*arguments):
+    """Exit code, stdout and stderr of the program in a process of its own."""
+    own = process(*arguments)
+    out, err = own.communicate(timeout=PATIENCE)
+    return own.returncode, out, err
+
+
+def bits(out):
+    """Run's folder -> the bytes of its weights, and its metrics but for the speeds."""
+    found = {}
+    for folder in sorted(path.parent for path in out.rglob("summary.json")):
+        lines = [{k: v for k, v in line.items() if k != "steps_per_second"} for line in read_metrics(folder)]
+        weights = {name: value.tobytes() for name, value in sorted(load(folder, "last").params.items())}
+        found[str(folder.relative_to(out))] = (weights, lines)
+    return found
+
+
+@pytest.fixture(scope="module")
+def grid(tmp_path_factory):
+    """A grid of four runs that was left alone: its file, its folder."""
+    folder = tmp_path_factory.mktemp("grid")
+    path = tiny(folder)
+    code, stdout, stderr = run("run", path, "--out", folder / "runs", "--jobs", 2)
+    assert (code, stdout) == (0, ""), stderr
+    assert "4 of 4 runs are done" in stderr
+    return path, folder / "runs"
+
+
+def test_a_run_of_a_grid_is_a_run_of_train(grid, tmp_path):
+    """To the bit; its config says of which grid, row, column, scale and commit it is."""
+    _, out = grid
+    own = out / "nc-gru" / "all" / "seed-1"
+    options = "--model nc-gru --length 6 --batch 4 --hidden 4 --iterations 10 --eval-every 10 --log-every 5 --seed 1"
+    command = [sys.executable, "-m", "scripts.train", "adding", *options.split(), "--out", tmp_path / "a"]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=PATIENCE)
+    assert bits(tmp_path)["a"] == bits(own)["."]
+    mark = read_config(own)["experiment"]
+    assert mark == {"name": "tiny", "row": "NC-GRU", "column": "all", "scale": 1.0, "commit": sessions.commit()}
+    (session,) = sessions.read_sessions(own)
+    assert session["end"] == "done"
+    assert session["cpu_seconds"] > 0
+    assert session["peak_bytes"] > 0
+
+
+def test_what_is_done_is_skipped(grid):
+    """Nothing of it is touched."""
+    path, out = grid
+    before = {file: file.stat().st_mtime_ns for file in out.rglob("*") if file.name != "lock"}
+    code, _, stderr = call(program.main, "run", path, "--out", out)
+    assert code == 0
+    assert "4 runs, 4 of them done or failed" in stderr
+    assert {file: file.stat().st_mtime_ns for file in out.rglob("*") if file.name != "lock"} == before
+
+
+def test_the_table_has_the_summaries(grid):
+    """Mean and deviation over the seeds, the paper's numbers beside, in three forms; the state of each run."""
+    path, out = grid
+    summaries = [read_summary(out / "gru" / "all" / f"seed-{k}") for k in range(2)]
+    least = [own["evaluation_loss"]["minimum"] for own in summaries]
+    code, stdout, _ = call(program.main, "table", path, "--out", out, "--form", "json")
+    assert code == 0
+    gru, nc_gru = json.loads(stdout)
+    assert gru["values"]["minimum"] == least
+    assert gru["minimum_mean"] == np.mean(least)
+    assert gru["minimum_sd"] == pytest.approx(np.std(least, ddof=1))
+    assert (gru["paper: v1"], gru["paper: v2"], gru["paper: v2, sd"]) == (0.1, 0.2, 0.01)
+    assert (gru["parameters"], gru["wanted"], gru["failed"]) == (summaries[0]["parameters"], 2, 0)
+    assert nc_gru["others: a README"] == 0.3
+    rows = list(csv.DictReader(io.StringIO(call(program.main, "table", path, "--out", out, "--form", "csv")[1])))
+    assert [float(row["minimum_mean"]) for row in rows] == [gru["minimum_mean"], nc_gru["minimum_mean"]]
+    text = call(program.main, "table", path, "--out", out)[1]
+    assert f"| GRU | all | 2 | **{np.mean(least):.4g} ± {np.std(least, ddof=1):.4g}** |" in text
+    assert "| paper v1 | paper v2 | a README |" in text
+    assert text.startswith("Tiny: evaluation loss; scale 1.\n")
+    assert "4 of 4 runs done; time left: nothing is left" in call(program.main, "status", path, "--out", out)[1]
+
+
+def test_the_curves_are_the_metrics(grid, tmp_path):
+    """The mean over the seeds at every evaluation, the band from the least to the largest; a panel for the metric."""
+    path, out = grid
+    states = states_of(cells_of(read(path)), out)
+    runs = [state.records for state in states if state.cell.line == "GRU"]
+    curve = curves.curve_of("GRU", runs, "evaluation_loss")
+    values = [[line["evaluation_loss"] for line in records if "evaluation_loss" in line] for records in runs]
+    np.testing.assert_array_equal(curve.mean, np.mean(values, axis=0))
+    np.testing.assert_array_equal(curve.low, np.min(values, axis=0))
+    np.testing.assert_array_equal(curve.high, np.max(values, axis=0))
+    assert curves.curve_of("GRU", runs, "perplexity") is None
+    assert curves.keys_of(states) == ["evaluation_loss", "within_0.04"]
+    picture = tmp_path / "a.png"
+    code, _, stderr = call(program.main, "plot", path, "--out", out, "--picture", picture)
+    assert (code, stderr) == (0, f"{picture}\n")
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert call(program.main, "plot", path, "--out", out, "--picture", tmp_path / "a.jpg")[0] == 2
+
+
+def test_no_more_lines_in_a_panel_than_colours(tmp_path, monkeypatch):
+    """A grid of more lines has more panels; no two curves of one panel have one colour."""
+    import matplotlib.pyplot as plt
+
+    with pytest.raises(ValueError, match="9 curves in one picture; allowed: 8"):
+        curves.draw_curves(None, [None] * 9, "loss")
+    path = tiny(tmp_path, seeds=1, iterations=2, more="")
+    rates = ", ".join(f"{k}e-3" for k in range(1, 6))
+    path.write_text(path.read_text().replace('task = "adding"', f'task = "adding"\nlr = [{rates}]'))
+    assert call(program.main, "run", path, "--out", tmp_path / "runs", "--row", "GRU")[0] == 0
+    shutil.copytree(tmp_path / "runs", tmp_path / "more")
+    figures = []
+    monkeypatch.setattr(curves, "save", lambda figure, *rest: figures.append(figure))
+    monkeypatch.setattr(curves, "COLORS", curves.COLORS[:2])
+    states = states_of(cells_of(read(path), ["GRU"]), tmp_path / "runs")
+    curves.draw_experiment(read(path), states, 0.5, tmp_path / "x.png")
+    (figure,) = figures
+    colours = [[line.get_color() for line in axis.lines if line.get_linestyle() == "-"] for axis in figure.axes]
+    assert [len(own) for own in colours] == [2, 2, 2, 2, 1, 1]
+    assert all(len(set(own)) == len(own) for own in colours)
+    assert "scale 0.5: not the paper's size" in figure.get_suptitle()
+    plt.close(figure)
+
+
+def test_the_failure_of_one_cell(tmp_path):
+    """The others go on; exit code 1; status and table name it, and why; `run` leaves it alone, --retry does not."""
+    wild = '[[row]]\nname = "wild"\noptions = { model = "rnn", lr = 1e38 }\n'
+    path = tiny(tmp_path, seeds=1, iterations=4, more=wild)
+    code, _, stderr = run("run", path, "--out", tmp_path / "runs", "--jobs", 3)
+    assert code == 1, stderr
+    assert "failed: wild; all; seed 0: iteration 1: " in stderr
+    assert "2 of 3 runs are done" in stderr
+    table = call(program.main, "table", path, "--out", tmp_path / "runs")[1]
+    assert "* wild, all, seed 0: iteration 1: " in table
+    assert "| wild | all | 0 of 1, 1 failed |  |" in table
+    assert "failed: wild; all; seed 0: iteration 1" in call(program.main, "status", path, "--out", tmp_path / "runs")[1]
+    folder = tmp_path / "runs" / "wild" / "all" / "seed-0"
+    for again, times in (([], 1), (["--retry"], 2)):
+        assert run("run", path, "--out", tmp_path / "runs", *again)[0] == 1
+        assert len(sessions.read_sessions(folder)) == times
+
+
+def children(pid):
+    """Process ids of a process's children."""
+    found = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True).stdout.split()
+    return [int(own) for own in found]
+
+
+def kill_at_random(path, out, kills, seed, jobs=2):
+    """Run a grid, killing the program or one of its workers, so many times; then let it end."""
+    draw = random.Random(seed)
+    killed = {"program": 0, "worker": 0}
+    while sum(killed.values()) < kills:
+        own = process("run", path, "--out", out, "--jobs", jobs, "--retry", "--no-estimate")
+        while own.poll() is None and sum(killed.values()) < kills:
+            time.sleep(draw.uniform(0.2, 1.5))
+            workers = children(own.pid)
+            if draw.random() < 0.5 and workers:
+                os.kill(draw.choice(workers), signal.SIGKILL)
+                killed["worker"] += 1
+            elif own.poll() is None:
+                own.kill()
+                killed["program"] += 1
+                break
+        if own.poll() is None:
+            own.kill()
+        own.communicate()
+        if all((out / folder / "summary.json").exists() for folder in folders(path)):
+            break
+    code, _, stderr = run("run", path, "--out", out, "--jobs", jobs, "--retry", "--no-estimate")
+    assert code == 0, stderr
+    return killed
+
+
+def folders(path):
+    """Of every run of a grid."""
+    return [cell.folder for cell in cells_of(read(path))]
+
+
+def test_a_grid_that_is_killed_again_and_again(tmp_path):
+    """SIGKILL of workers and of the program: the table and the bits of an undisturbed one; `make torture` has more."""
+    path = tiny(tmp_path, seeds=1, iterations=60)
+    assert run("run", path, "--out", tmp_path / "left-alone", "--jobs", 2)[0] == 0
+    kill_at_random(path, tmp_path / "killed", kills=4, seed=0)
+    assert bits(tmp_path / "killed") == bits(tmp_path / "left-alone")
+    whole = bits(tmp_path / "killed")
+    assert len(whole) == 2
+    assert table_of(path, tmp_path / "killed") == table_of(path, tmp_path / "left-alone")
+
+
+def table_of(path, out):
+    """The lines of a grid's table, but for the time that it took."""
+    rows = json.loads(call(program.main, "table", path, "--out", out, "--form", "json")[1])
+    return [{name: value for name, value in row.items() if name != "seconds"} for row in rows]
+
+
+def test_a_worker_that_dies_is_replaced_once(tmp_path, monkeypatch):
+    """Its run is resumed; dead twice, it is marked failed, with what killed it."""
+    path = tiny(tmp_path, seeds=1, iterations=3)
+    monkeypatch.setattr(pool, "command", lambda: [sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"])
+    code, _, stderr = call(program.main, "run", path, "--out", tmp_path / "runs", "--row", "GRU", "--no-estimate")
+    assert code == 1
+    assert stderr.count("GRU; all; seed 0: its worker died; it is resumed\n") == 1
+    assert "failed: GRU; all; seed 0: its workers died, the last killed by SIGKILL; see worker.log" in stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_saves_what_was_begun(tmp_path, number):
+    """The program says how to go on; so run, the grid has the bits of an undisturbed one."""
+    path = tiny(tmp_path, seeds=1, iterations=400)
+    own = process("run", path, "--out", tmp_path / "runs", "--jobs", 2, "--no-estimate")
+    deadline = time.monotonic() + PATIENCE
+    metrics = [tmp_path / "runs" / folder / "metrics.jsonl" for folder in folders(path)]
+    while not all(one.exists() and one.stat().st_size for one in metrics):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    own.send_signal(number)
+    _, stderr = own.communicate(timeout=PATIENCE)
+    assert own.returncode == 128 + number, stderr
+    assert f"{number.name}: 0 of 2 runs are done, what was begun is saved; to go on:" in stderr
+    assert f"python -m scripts.experiment run {path} --out {tmp_path / 'runs'} --jobs 2 --no-estimate" in stderr
+    states = states_of(cells_of(read(path)), tmp_path / "runs")
+    assert [state.how for state in states] == ["stopped", "stopped"]
+    assert seconds_left(states) > 0
+    assert "0 of 2 runs done" in overview(states)
+
+
+def test_another_commit_does_not_go_on(tmp_path, monkeypatch):
+    """The message names both; --other-commit goes on; a run that is done stays."""
+    path = tiny(tmp_path, seeds=1, iterations=3)
+    out = tmp_path / "runs"
+    cell = cells_of(read(path))[0]
+    monkeypatch.setattr(sessions, "commit", lambda: "a" * 40)
+    assert call(program.main, "run", path, "--out", out, "--row", "GRU", "--no-estimate")[0] == 0
+    (out / cell.folder / "summary.json").unlink()
+    monkeypatch.setattr(sessions, "commit", lambda: "b" * 40)
+    code, _, stderr = call(program.main, "run", path, "--out", out, "--row", "GRU", "--no-estimate")
+    assert code == 2
+    assert f"was begun under commit {'a' * 40}, and this is {'b' * 40}" in stderr
+    again = ["run", path, "--out", out, "--row", "GRU", "--no-estimate", "--other-commit"]
+    assert call(program.main, *again)[0] == 0
+    assert [own["commit"][0] for own in sessions.read_sessions(out / cell.folder)] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ("batch = 4", "batch = 5", "batch is 5; the run in "),
+        ("hidden = 4", "hidden = 0", "tiny.toml: GRU; all; seed 0: hidden is 0; allowed: "),
+        ('"gru"', '"grue"', "tiny.toml: GRU; all; seed 0: model is 'grue'; allowed: "),
+    ],
+)
+def test_a_file_that_does_not_fit(grid, tmp_path, before, after, message):
+    """Nothing is begun where a cell cannot be, or where its folder holds what another file made."""
+    path, out = grid
+    other = tmp_path / "tiny.toml"
+    other.write_text(path.read_text().replace(before, after, 1))
+    code, stdout, stderr = call(program.main, "run", other, "--out", out if "batch" in before else tmp_path / "x")
+    assert (code, stdout) == (2, "")
+    assert message in stderr
+    assert stderr.count("\n") == 1
+    assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run"], "run needs a FILE, as scripts/experiments/ncgru/table-1.toml"),
+        (["run", "FILE", "--seeds", "x"], "seeds is 'x'; allowed: how many, 3, or which, 0,4,5"),
+        (["run", "FILE", "--seeds", "1,1"], "seeds is '1,1', where one comes twice"),
+        (["run", "FILE", "--seeds", "0"], "seeds is 0; allowed: an integer >= 1"),
+        (["run", "FILE", "--scale", "0"], "scale is 0.0; allowed: 1e-06 to 1"),
+        (["run", "FILE", "--scale", "nan"], "scale is nan; allowed: 1e-06 to 1"),
+        (["run", "FILE", "--track", "x"], "track is 'x'; allowed: 'tensorboard'"),
+        (["run", "FILE", "--column", "x"], "column is 'x'; allowed: all"),
+        (["run", "FILE", "--device", "tpu"], "device is 'tpu'"),
+        (["plot", "FILE"], "no run has been evaluated yet"),
+        (["run", "FILE", "--scheduler", "tcp://127.0.0.1:1"], "scheduler is tcp://127.0.0.1:1"),
+    ],
+)
+def test_bad_input(tmp_path, arguments, message, monkeypatch):
+    """One line, exit code 2, and no folder."""
+    from scripts.grid.experiment import cluster
+
+    monkeypatch.setattr(cluster, "PATIENCE", 0.5)
+    path = tiny(tmp_path, seeds=1, iterations=2)
+    given = [path if own == "FILE" else own for own in arguments]
+    code, stdout, stderr = call(program.main, *given, "--out", tmp_path / "x", "--no-estimate")
+    assert (code, stdout) == (2, ""), stderr
+    assert message in stderr
+    assert not list((tmp_path / "x").rglob("config.json"))
+
+
+def test_what_a_grid_takes_is_said_first(tmp_path):
+    """--dry-run says time, memory and disk of each kind of run, and begins none."""
+    path = tiny(tmp_path)
+    more = ["--dry-run", "--jobs", 2, "--memory", 0.01]
+    code, _, stderr = call(program.main, "run", path, "--out", tmp_path / "x", *more)
+    assert code == 0, stderr
+    assert "Tiny: 4 runs, 0 of them done or failed" in stderr
+    lines = [line for line in stderr.splitlines() if line.strip().startswith(("GRU; all: ", "NC-GRU; all: "))]
+    assert len(lines) == 2
+    assert all("GiB" in line and "MB on the disk; 2 runs" in line for line in lines)
+    assert "note: 2 at a time may need more than 0.01 GiB" in stderr
+    assert not (tmp_path / "x").exists()
+
+
+def test_workers_over_the_limit_make_room(tmp_path, monkeypatch):
+    """The youngest saves and goes on later; all runs are done in the end."""
+    path = tiny(tmp_path, seeds=1, iterations=300)
+    code, _, stderr = run("run", path, "--out", tmp_path / "x", "--jobs", 2, "--memory", 0.01, "--no-estimate")
+    assert code == 0, stderr
+    assert "stopped for want of memory; it goes on later" in stderr
+    assert "2 of 2 runs are done" in stderr
+
+
+def test_a_cluster_of_two_workers_one_of_which_is_killed(tmp_path):
+    """SIGKILL of a Dask worker in the middle: every run has the bits of an undisturbed one."""
+    path = tiny(tmp_path, seeds=1, iterations=300)
+    assert run("run", path, "--out", tmp_path / "left-alone", "--jobs", 2, "--no-estimate")[0] == 0
+    dask, address = [sys.executable, "-m", "dask"], tmp_path / "scheduler.json"
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": ROOT}
+    leader = [*dask, "scheduler", "--port", "0", "--no-dashboard", "--scheduler-file", address]
+    scheduler = subprocess.Popen(leader, **quiet)
+    worker = [*dask, "worker", "--scheduler-file", address, "--nthreads", "1", "--no-nanny", "--no-dashboard"]
+    workers = [subprocess.Popen([*worker, "--local-directory", tmp_path / f"w{k}"], **quiet) for k in range(2)]
+    out, grid = tmp_path / "clustered", None
+    try:
+        deadline = time.monotonic() + PATIENCE
+        while not address.exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        where = json.loads(address.read_text())["address"]
+        grid = process("run", path, "--out", out, "--scheduler", where, "--no-estimate")
+        while not all((out / folder / "last.safetensors").exists() for folder in folders(path)):
+            assert time.monotonic() < deadline
+            assert grid.poll() is None, grid.communicate()[1]
+            time.sleep(0.05)
+        workers[0].send_signal(signal.SIGKILL)
+        _, stderr = grid.communicate(timeout=PATIENCE)
+        assert grid.returncode == 0, stderr
+    finally:
+        for own in (*workers, scheduler, *([grid] if grid else [])):
+            own.kill()
+            own.wait()
+    assert bits(out) == bits(tmp_path / "left-alone")
+    assert sorted(len(sessions.read_sessions(out / folder)) for folder in folders(path)) == [1, 2]
+    assert not list(out.glob(".cluster-*"))
+
+
+def test_a_folder_that_workers_do_not_see(tmp_path, monkeypatch):
+    """Said before anything is begun."""
+    from distributed import Client, LocalCluster
+
+    from scripts.grid.experiment import cluster
+
+    monkeypatch.setattr(cluster, "PATIENCE", 1.0)
+    monkeypatch.setattr(cluster, "answer", lambda own: "elsewhere")
+    (tmp_path / "own").mkdir()
+    with LocalCluster(n_workers=1, processes=False, dashboard_address=None) as local, Client(local) as client:
+        with pytest.raises(ValueError, match=r"which worker inproc.* does not see; choose a shared folder"):
+            cluster.check_shared(client, tmp_path / "own")
+        monkeypatch.undo()
+        cluster.check_shared(client, tmp_path / "own")
+
+
+# Claims
+
+
+@pytest.mark.parametrize(
+    ("claim", "scale", "word"),
+    [
+        ({"below": ["NC-GRU", "GRU"]}, 1, HOLDS),
+        ({"below": ["GRU", "NC-GRU"]}, 1, FAILS),
+        ({"above": ["GRU", "NC-GRU"]}, 1, HOLDS),
+        ({"below": ["NC-GRU", "GRU"]}, 0.5, OPEN),
+        ({"below": ["NC-GRU", "near"]}, 1, OPEN),
+        ({"below": ["NC-GRU", "one seed"]}, 1, OPEN),
+        ({"below": ["NC-GRU", "near", "far"]}, 1, OPEN),
+        ({"at_baseline": "GRU"}, 1, HOLDS),
+        ({"at_baseline": "NC-GRU"}, 1, FAILS),
+        ({"beats_baseline": "NC-GRU"}, 1, HOLDS),
+        ({"beats_baseline": "half"}, 1, OPEN),
+        ({"beats_baseline": "one seed"}, 1, OPEN),
+    ],
+)
+def test_verdicts(grid, claim, scale, word):
+    """Every seed better: holds; every seed worse: does not; else, or of one seed, or below scale 1: open."""
+    path, out = grid
+    experiment = read(path)
+    states = states_of(cells_of(experiment), out)
+    line = lines_of(experiment, states)[0]
+    values = {
+        "GRU": [0.166, 0.165],
+        "NC-GRU": [0.01, 0.02],
+        "near": [0.015, 0.03],
+        "one seed": [0.3],
+        "far": [0.5, 0.6],
+        "half": [0.1, 0.165],
+    }
+    lines = [line._replace(row=name, values={"minimum": own}) for name, own in values.items()]
+    rows = tuple(experiment.rows[0]._replace(name=name) for name in values)
+    own = experiment._replace(rows=rows, claims=({"text": "x", "why": "y"} | claim,))
+    (verdict,) = verdicts_of(own, lines, states, scale)
+    assert (verdict.word, verdict.why, verdict.column) == (word, "y", "all")
+
+
+# What is measured besides
+
+
+@pytest.mark.parametrize("model", ["rnn", "lstm", "urnn"])
+def test_gradient_norms_are_those_of_a_run_from_there(model):
+    """||dL/dh_t|| for every t: what backward gives for h0 of a run that begins at step t with h_t."""
+    T = 6
+    network = models.network(model, 2, [5], 1, readout="last", loss="mean_squared_error")
+    params, buffers = network.init(np.random.default_rng(0), np.float64)
+    x, y, _ = measures.held_out(Adding(T), params)
+    x, y = x[:, :3], y[:3]
+    scanning, cell = watched.watched(network)
+    scanning.loss_and_gradients(params, buffers, x, y)
+    (layer,) = network.layers
+    own = {name.removeprefix("layer0."): value for name, value in params.items() if name.startswith("layer0.")}
+    own_buffers = {name.removeprefix("layer0."): value for name, value in buffers.items()}
+    h, _ = layer.forward(own, own_buffers, x)
+    parts = h if isinstance(h, tuple) else (h,)
+    np.testing.assert_allclose(np.stack(cell.history), parts[0][1:], rtol=1e-12)
+    assert len(cell.gradient_norms) == T
+    for t in range(1, T):
+        h0 = tuple(part[t] for part in parts)
+        found = tail_gradient(network, params, buffers, x[t:], y, h0 if len(h0) > 1 else h0[0])
+        assert cell.gradient_norms[t - 1] == pytest.approx(3 * np.linalg.norm(found, axis=1).mean(), rel=1e-7)
+
+
+def tail_gradient(network, params, buffers, x, y, h0):
+    """dL/dh0, of an LSTM of its h, by central differences of the loss."""
+    parts = [part.copy() for part in (h0 if isinstance(h0, tuple) else (h0,))]
+
+    def loss():
+        state = tuple(parts) if len(parts) > 1 else parts[0]
+        return network.loss_and_gradients(params, buffers, x, y, h0=[state])[0]
+
+    gradient, step = np.zeros_like(parts[0]), 1e-5
+    for index in np.ndindex(gradient.shape):
+        for unit in (1, 1j) if np.iscomplexobj(gradient) else (1,):
+            at = parts[0][index]
+            parts[0][index] = at + step * unit
+            up = loss()
+            parts[0][index] = at - step * unit
+            gradient[index] += unit * (up - loss()) / (2 * step)
+            parts[0][index] = at
+    return gradient
+
+
+def test_what_is_measured_of_a_run(tmp_path):
+    """At the start, in the middle and at the end, with the weights that the run has then; the run's bits stay."""
+    wanted = [("gradient_norms", 0), ("gradient_norms", 3), ("hidden_norms", None), ("correlation", None)]
+    text = "".join(
+        f'[[measure]]\nwhat = "{what}"\n' + ("" if after is None else f"after = {after}\n") for what, after in wanted
+    )
+    path = tiny(tmp_path, seeds=1, iterations=8, more=f'{text}[[measure]]\nwhat = "training_metric"\n')
+    bare = tiny(tmp_path / "a" if (tmp_path / "a").mkdir() is None else tmp_path, seeds=1, iterations=8)
+    for file, out in ((path, "with"), (bare, "without")):
+        code, _, stderr = run("run", file, "--out", tmp_path / out, "--row", "NC-GRU", "--no-estimate")
+        assert code == 0, stderr
+    assert bits(tmp_path / "with") == bits(tmp_path / "without")
+    folder = tmp_path / "with" / "nc-gru" / "all" / "seed-0"
+    found = {(own["what"], own["after"]): own["values"] for own in measures.read_measured(folder)}
+    assert list(found) == [(what, 8 if after is None else after) for what, after in wanted] + [("training_metric", 8)]
+    assert found["gradient_norms", 0] != found["gradient_norms", 3]
+    assert len(found["hidden_norms", 8]["norm"]) == 6
+    assert found["hidden_norms", 8]["distance"][-1] == 0
+    last = load(folder, "last")
+    outputs, y = [], []
+    for batch in Adding(6).evaluation():
+        outputs.append(last.network.forward(last.params, last.buffers, batch.x)[0][..., 0])
+        marked = [np.flatnonzero(batch.x[:, b, 0])[0] for b in range(batch.x.shape[1])]
+        y.append(batch.x[marked, np.arange(len(marked)), 1])
+    expected = np.corrcoef(np.concatenate(outputs), np.concatenate(y))[0, 1]
+    assert found["correlation", 8]["with_first"] == pytest.approx(expected, rel=1e-6)
+    of_training, final = found["training_metric", 8], read_summary(folder)["evaluation_loss"]["final"]
+    assert of_training["evaluation_loss"] == pytest.approx(final, rel=1e-6)
+    assert of_training["training_evaluation_loss"] > 0
+
+
+def test_tracked_by_tensorboard(tmp_path):
+    """What TensorBoard reads there are the run's metrics, each once, after a run that was resumed too."""
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+    from tensorboard.util.tensor_util import make_ndarray
+
+    from scripts import train
+
+    options = ["adding", "--length", 6, "--hidden", 4, "--batch", 4, "--log-every", 2, "--eval-every", 4]
+    out = tmp_path / "run"
+    assert call(train.main, *options, "--iterations", 6, "--out", out, "--track", "tensorboard")[0] == 0
+    again = ["adding", "--out", out, "--resume", "--iterations", 12, "--track", "tensorboard"]
+    assert call(train.main, *again)[0] == 0
+    events = EventAccumulator(str(out / "tensorboard"))
+    events.Reload()
+    lines = read_metrics(out)
+    for key in ("loss", "evaluation_loss", "weights/layer0.U_c/defect"):
+        tensors = [(own.step, float(make_ndarray(own.tensor_proto))) for own in events.Tensors(key)]
+        wanted = []
+        for line in lines:
+            value = line["weights"]["layer0.U_c"]["defect"] if "/" in key else line.get(key)
+            if value is not None:
+                wanted.append((line["iteration"], pytest.approx(value, rel=1e-6)))
+        assert tensors == wanted

@@ -1,0 +1,219 @@
+"""The files of experiments: every one that is here can be run, and what is wrong with one is said with its line."""
+
+import json
+from pathlib import Path
+
+import jsonschema
+import numpy as np
+import pytest
+
+from ortho_ref import schema
+from scripts import experiment as program
+from scripts.grid.config import config_of
+from scripts.grid.experiment import table
+from scripts.grid.experiment.cells import cells_of, given
+from scripts.grid.experiment.file import SCHEMA, Power, read
+from scripts.grid.experiment.storing import LINES
+from scripts.grid.experiment.toml_lines import line_of, lines_of
+from tasks import by_name
+from tests.scripts.runs import ROOT, call
+
+FILES = sorted((ROOT / "scripts" / "experiments").rglob("*.toml"))
+SMALL = """format = "ortho_ref experiment 1"
+title = "Small"
+seeds = [4, 7]
+unit = 1e-3
+
+[options]
+task = "adding"
+length = 8
+lr = [1e-3, 1e-2]
+
+[[column]]
+name = "one"
+
+[[row]]
+name = "GRU"
+options = { model = "gru", hidden = 3 }
+paper.v1 = { one = 5 }
+
+[[row]]
+name = "NC-GRU, bare"
+[row.options]
+model = "nc-gru"
+hidden = 6
+order = 2
+"""
+
+
+@pytest.fixture
+def small(tmp_path):
+    """The file of a small experiment."""
+    path = tmp_path / "small.toml"
+    path.write_text(SMALL)
+    return path
+
+
+def kinds(experiment):
+    """One cell of each line and column."""
+    return {(cell.line, cell.column.name): cell for cell in reversed(cells_of(experiment))}.values()
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_every_file_can_be_run(path):
+    """Each of its cells is a run of `train`, with no more lines of metrics than a stored run may have."""
+    experiment = read(path)
+    assert experiment.name == f"{path.parent.name}/{path.stem}" or experiment.paper is None
+    for cell in kinds(experiment):
+        options = given(cell, experiment, 1, {})
+        if options["task"] not in by_name.GENERATED:  # a config is of data, which are not here
+            continue
+        config = config_of(**options)
+        N = config["iterations"]
+        lines = {
+            *range(config["log_every"], N, config["log_every"]),
+            *range(config["eval_every"], N, config["eval_every"]),
+        }
+        assert len(lines) + 1 <= LINES, cell.name
+        for name, value in cell.options.items():
+            assert config[name] == value or (name == "embedding" and not value)
+
+
+def test_the_schema_for_editors_is_the_one_that_is_checked():
+    """scripts/experiments/schema.json, by which JSON Schema's own checker takes every file too."""
+    import tomllib
+
+    code, stdout, stderr = call(program.main, "schema")
+    assert (code, stderr) == (0, "")
+    assert stdout == (ROOT / "scripts" / "experiments" / "schema.json").read_text()
+    jsonschema.Draft202012Validator.check_schema(json.loads(stdout))
+    validator = jsonschema.Draft202012Validator(SCHEMA)
+    for path in FILES:
+        assert path.read_text().startswith("#:schema "), path
+        validator.validate(tomllib.loads(path.read_text()))
+
+
+def test_every_option_of_a_run_is_in_the_schema():
+    """And those that a grid sets are not."""
+    from scripts.grid.options import OPTIONS
+
+    allowed = SCHEMA["properties"]["options"]["properties"]
+    assert {"seed", "device"}.isdisjoint(allowed)
+    assert set(allowed) == {"task", *(o.name for o in OPTIONS.values() if o.kept)} - {"seed", "device"}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "line", "message"),
+    [
+        ("lr = [", "lrr = [", 9, "options has 'lrr' (did you mean 'lr'?); allowed: "),
+        ("hidden = 3", "hiden = 3", 16, "row[0].options has 'hiden' (did you mean 'hidden'?)"),
+        ("{ one = 5 }", "{ on = 5 }", 17, "row[0].paper.v1 names 'on' (did you mean 'one'?), which is no column"),
+        ("hidden = 6", "hidden = true", 23, "row[1].options.hidden is True; allowed: a finite number or a text"),
+        ("hidden = 6", 'hidden = "x"', 23, "hidden is 'x'; allowed: an integer, or one for each layer"),
+        ("[4, 7]", "[4, -7]", 3, "seeds[1] is -7; allowed: an integer from 0"),
+        ('name = "NC-GRU, bare"', 'name = "GRU"', 20, "row[1].name is 'GRU', as of another row"),
+        ("unit = 1e-3", "scale = { iteration = 1 }", 4, "scale has 'iteration' (did you mean 'iterations'?)"),
+        ("title", "titel", 1, "the document has no title"),
+        ("unit = 1e-3", 'metric = "correlation"', 4, "metric is 'correlation', which no measure is of"),
+        ("[[column]]", '[[claim]]\ntext = "x"\nabove = ["GRU", "LSTM"]\n[[column]]', 13, "claim[0].above names 'LSTM'"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_line(small, before, after, line, message):
+    """File, line, what is there, what is allowed."""
+    assert before in SMALL
+    small.write_text(SMALL.replace(before, after, 1))
+    code, stdout, stderr = call(program.main, "status", small)
+    assert (code, stdout) == (2, "")
+    assert stderr.startswith(f"error: {small}, line {line}: ")
+    assert message in stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [(b"\xff", "is not UTF-8"), (b"a = ", "is no TOML"), (b"[[row]]\n[row]\n", "is no TOML")],
+)
+def test_what_is_no_toml(small, text, message):
+    """One line, whatever it is."""
+    small.write_bytes(text)
+    code, _, stderr = call(program.main, "status", small)
+    assert code == 2
+    assert message in stderr
+    assert stderr.count("\n") == 1
+
+
+def test_cells_are_rows_times_columns_times_lists_times_seeds(small):
+    """One seed after the other; each has a folder of its own, and the options that it says."""
+    cells = cells_of(read(small))
+    assert [cell.seed for cell in cells] == [4] * 4 + [7] * 4
+    assert [cell.line for cell in cells[:4]] == [
+        "GRU, lr = 0.001",
+        "GRU, lr = 0.01",
+        "NC-GRU, bare, lr = 0.001",
+        "NC-GRU, bare, lr = 0.01",
+    ]
+    assert cells[1].folder == Path("gru-lr=0.01/one/seed-4")
+    assert cells[1].options == {"task": "adding", "length": 8, "lr": 0.01, "model": "gru", "hidden": 3}
+    assert len({cell.folder for cell in cells}) == 8
+    assert [c.seed for c in cells_of(read(small), ["GRU"], seeds=[9])] == [9, 9]
+    with pytest.raises(ValueError, match=r"row is 'GRUU' \(did you mean 'GRU'\?\); allowed: GRU; NC-GRU, bare"):
+        cells_of(read(small), ["GRUU"])
+
+
+def test_two_cells_of_one_folder_are_refused(small):
+    """Names that differ in nothing that a folder's name has."""
+    small.write_text(SMALL.replace('"NC-GRU, bare"', '"gru"'))
+    with pytest.raises(ValueError, match="would be in one folder"):
+        cells_of(read(small))
+
+
+def test_a_cell_without_a_task_is_refused(small):
+    """A task may be a list, but there is one."""
+    small.write_text(SMALL.replace('task = "adding"', ""))
+    with pytest.raises(ValueError, match=r"small.toml: GRU, one has no task"):
+        cells_of(read(small))
+
+
+def test_a_scale_shrinks_what_the_file_says(small):
+    """Each option by its power of S, no less than its least; what follows updates follows them."""
+    small.write_text(
+        SMALL.replace(
+            "[options]",
+            "[scale]\niterations = 1\nlength = { power = 0.5, least = 3 }\n"
+            "hidden = { power = 1, power_of_two = true }\n"
+            '[options]\niterations = 1000\nschedule = "step:500:0.1"\neval_every = 700\nlog_every = 90\n',
+        )
+    )
+    experiment = read(small)
+    assert experiment.scaling["length"] == Power(0.5, 3)
+    cell = cells_of(experiment)[-1]
+    own = given(cell, experiment, 0.25, {})
+    assert (own["iterations"], own["length"], own["hidden"]) == (250, 4, 2)  # 6 / 4 = 1.5, rounded to 2
+    assert (own["eval_every"], own["log_every"], own["schedule"]) == (25, 3, "step:125:0.1")
+    assert given(cell, experiment, 1, {}) == cell.options | {"seed": 7}
+    assert given(cell, experiment, 0.01, {})["length"] == 3
+
+
+def test_lines_of_toml():
+    """Of keys, of tables, of lists of tables, dotted and quoted; not of what looks like one within a text."""
+    text = 'a = 1\n[b]\nc.d = 2\n"e f" = """\nx = 1\n"""\n[[g]]\nh = 1\n[[g]]\nh = [\n1]\n[g.i]\nj = 2\n'
+    lines = lines_of(text)
+    assert {"a": 1, "b": 2, "b.c.d": 3, "b.e f": 4, "g[0]": 7, "g[0].h": 8, "g[1].h": 10, "g[1].i.j": 13}.items() <= (
+        lines.items()
+    )
+    assert "b.x" not in lines
+    assert line_of(lines, "g[1].i.k[3]") == 12
+    assert line_of(lines, "z") == 1
+
+
+def test_a_misfit_says_where():
+    """`where` is the place, for messages with lines."""
+    with pytest.raises(schema.Misfit) as error:
+        schema.check({"a": [1, "x"]}, schema.record({"a": schema.list_of(schema.NUMBER)}))
+    assert error.value.where == "a[1]"
+
+
+def test_numbers_of_a_table():
+    """A mean without a deviation is one number; a deviation is a sample's."""
+    assert table.with_spread(*table.spread([1.0])) == "1"
+    assert table.with_spread(*table.spread([1.0, 3.0])) == f"2 ± {np.sqrt(2):.4g}"
+    assert table.published([0.5, 0.01]) == "0.5 ± 0.01"
