@@ -1,9 +1,6 @@
 """The papers' tables, or a grid of yours: python -m scripts.experiment run scripts/experiments/ncgru/table-1.toml"""
 
 import enum
-import shlex
-import signal
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -15,13 +12,11 @@ from ortho_ref.task import check_choice, check_integer
 from scripts.grid.experiment.cells import cells_of
 from scripts.grid.experiment.file import SCHEMA, Experiment, read
 from scripts.grid.experiment.grid import Grid, orders_of
-from scripts.grid.experiment.pool import Pool, free_memory
-from scripts.grid.experiment.running import GIB, Runner, Telling, say_estimates
+from scripts.grid.experiment.pool import free_memory
+from scripts.grid.experiment.running import GIB, run_grid, say_estimates
 from scripts.grid.experiment.states import overview, states_of
 from scripts.grid.experiment.storing import store
 from scripts.grid.experiment.table import FORMS, lines_of
-from scripts.grid.experiment.worker import Order
-from scripts.grid.run import signals
 from scripts.grid.track import TRACKERS
 from scripts.program import BAD_INPUT, check_device, check_number, device_option, fail, give, run, say
 
@@ -104,7 +99,7 @@ def main(
             if orders and not (no_estimate and not dry_run):
                 say_estimates(orders, at_a_time, limit)
             if not dry_run:
-                _run(grid, orders, at_a_time, limit, scheduler)
+                run_grid(grid, orders, at_a_time, limit, scheduler)
         else:
             _show(action, grid, form, picture or out / "curves.png")
     except BAD_INPUT as error:
@@ -150,29 +145,6 @@ def _seeds(text: str | None) -> Sequence[int] | None:
     if len(set(numbers)) < len(numbers):
         raise ValueError(f"seeds is {text!r}, where one comes twice")
     return numbers
-
-
-def _run(grid: Grid, orders: list[Order], jobs: int, memory: int | None, scheduler: str | None) -> None:
-    with signals() as received, Telling(grid, jobs) as telling:
-        runner: Runner = Pool(orders, jobs, telling.on_end, memory)
-        if scheduler is not None:
-            from scripts.grid.experiment.cluster import Cluster
-
-            runner = Cluster(scheduler, grid.out, orders, telling.on_end)
-        runner.run(lambda: bool(received), telling.on_tick)
-    states = states_of(grid.cells, grid.out)
-    for state in states:
-        if state.how == "failed":
-            say(f"failed: {state.cell.name}: {state.reason}")
-    done = sum(state.how == "done" for state in states)
-    if received:
-        name = signal.Signals(received[0]).name
-        say(f"{name}: {done} of {len(states)} runs are done, what was begun is saved; to go on:")
-        say(f"python -m scripts.experiment {shlex.join(sys.argv[1:])}")
-        raise typer.Exit(128 + received[0])
-    say(f"{done} of {len(states)} runs are done; python -m scripts.experiment table FILE gives the table")
-    if done < len(states):
-        raise typer.Exit(1)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The config of a run: completed, read again when the run goes on, and removed with its run."""
+"""The config of a run: completed, and read again when the run goes on."""
 
 import copy
 import hashlib
@@ -11,14 +11,12 @@ import numpy as np
 
 import ortho_ref
 from ortho_ref import files, models, schema
-from ortho_ref.files import locked
 from ortho_ref.parametrizations import Exponential, GeodesicUnitary, NeumannCayley, ScaledCayley
 from ortho_ref.run_folder import (
     CHECKPOINTS,
     CONFIG,
     MOST,
     NETWORK,
-    RUN_FILES,
     WIDEST,
     best_or_last,
     iterations_of,
@@ -54,7 +52,7 @@ FORM = schema.record(
     },
     {name: option.form for name, option in OPTIONS.items() if option.kept and option.later}
     | {"init_from": schema.record({"checkpoint": schema.one_of("best", "last"), "sha256": schema.SHA256})}
-    | {"demo": schema.BOOLEAN, "zoo": schema.BOOLEAN, "ablation": schema.TEXT, "experiment": EXPERIMENT},
+    | {"experiment": EXPERIMENT},
 )
 
 
@@ -298,33 +296,6 @@ def _check_groups(config: Record) -> None:
     for pattern in config["rates"]:
         if not any(fnmatchcase(name, pattern) for name in names):
             raise ValueError(f"--rates names {pattern!r}, which no free parameter has: {', '.join(names)}")
-
-
-def remove_run(out: Path, name: str, mark: str) -> None:
-    """Remove the run in out/name that an earlier call of the program which sets config[mark] left there.
-
-    Parameters
-    ----------
-    out
-        The program's folder.
-    name
-        The run's folder in it.
-    mark
-        The key that the program sets.
-
-    Raises
-    ------
-    ValueError
-        If the folder holds another run, or one that a process is using.
-    """
-    folder = out / name
-    if not (folder / CONFIG).exists():
-        return
-    with locked(folder):
-        if not read_config(folder).get(mark):
-            raise ValueError(f"out is {out}, where {name} holds another run; choose another folder")
-        for file in RUN_FILES:
-            (folder / file).unlink(missing_ok=True)
 
 
 def made_by() -> Record:

@@ -1,7 +1,8 @@
 """The section of the benchmark of orthogonal maps: U from A, and dL/dA from dL/dU, beside PyTorch's autograd.
 
-    Cayley        U = (I + A)^-1 (I - A) D exactly; the Neumann series, an update of A from a delta;
-                  torch: linalg.solve, and its backward
+    Cayley        U = (I + A)^-1 (I - A) D exactly, by LU; with the inverse by least squares, which figure 6 of the
+                  NC-GRU paper compares with; the Neumann series, an update of A from a delta; torch: linalg.solve,
+                  and its backward
     exponential   U = exp(A) at spectral norms of A; torch: matrix_exp, and its backward
 
 PyTorch's parameter is the part of A above the diagonal, as its users keep it, and A = X - X^T.  dL/dU is small, as the
@@ -12,6 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.linalg
 
 from ortho_ref.parametrizations import Exponential, NeumannCayley, Parametrization, ScaledCayley
 from scripts.timing.groups import Group, Settings, timed
@@ -61,7 +63,7 @@ def cayley_steps(n: int, dtype: str, torch: bool) -> dict[str, MapStep]:
     own = ScaledCayley(n // 2)
     params, buffers = own.init(np.random.default_rng(0), n, np.dtype(dtype))
     dU = _upstream(n, dtype)
-    steps = {"exact": _step(own, params, buffers, dU)}
+    steps = {"exact": _step(own, params, buffers, dU), "least squares": _least_squares(own, params, buffers, dU)}
     for order in ORDERS:
         steps[f"Neumann, order {order}"] = _neumann(NeumannCayley(n // 2, order, None), n, dtype, dU)
     if torch:
@@ -87,6 +89,18 @@ def _upstream(n: int, dtype: str) -> np.ndarray:
 def _step(own: Parametrization, params: Any, buffers: Any, dU: np.ndarray) -> MapStep:
     def step() -> Any:
         rebuilt = own.rebuild(params, buffers)
+        return rebuilt["U"], own.pullback(params, rebuilt, dU)["A"]
+
+    return MapStep(step, lambda found: found)
+
+
+def _least_squares(own: ScaledCayley, params: Any, buffers: Any, dU: np.ndarray) -> MapStep:
+    """U = (2 (I + A)^-1 - I) D, the inverse by SVD."""
+    I = np.eye(len(dU), dtype=dU.dtype)
+
+    def step() -> Any:
+        A_tilde = scipy.linalg.lstsq(I + params["A"], I)[0]
+        rebuilt = buffers | {"A_tilde": A_tilde, "U": (2 * A_tilde - I) * buffers["D"]}
         return rebuilt["U"], own.pullback(params, rebuilt, dU)["A"]
 
     return MapStep(step, lambda found: found)

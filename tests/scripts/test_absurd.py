@@ -7,17 +7,16 @@ import typing
 import pytest
 
 from scripts import (
-    ablation,
     benchmark,
     bounds,
     check_gradients,
     demo,
     evaluate,
+    experiment,
     gpu_check,
     plot,
     train,
     training_speed,
-    zoo,
 )
 from tests.scripts.runs import call
 
@@ -26,17 +25,16 @@ VALUES = ["0", "-1", "nan", "inf", "-inf", "1e400", "1e-300", LARGE, LARGE * 3, 
 SMALL = ["--hidden", "6", "--length", "5", "--batch", "2", "--iterations", "2", "--eval-every", "2"]
 #: Program -> arguments with which it ends soon; and what of it takes long, which is not what is tested here.
 PROGRAMS = {
-    ablation: (["neumann-order", "--out", "own"], "make_trainer"),
     benchmark: (["--only", "parenthesis", "--rounds", "1", "--seconds", "0"], "measured"),
     bounds: (["run"], None),
     check_gradients: ([], "results"),
-    demo: (["--out", "own"], "train"),
+    demo: (["--out", "own"], "run_grid"),
     evaluate: (["run", "--sample", "1"], None),
+    experiment: (["run", str(demo.FILE), "--out", "own", "--no-estimate"], "run_grid"),
     gpu_check: (["--out", "own"], None),
     plot: (["run"], None),
     train: (["text", "--data", "text.txt", "--out", "own", *SMALL], None),
     training_speed: (["--only", "parenthesis", "--rounds", "1", "--seconds", "0"], "measure"),
-    zoo: (["--out", "own"], "train"),
 }
 
 

@@ -14,20 +14,23 @@ import typer
 from typer.testing import CliRunner
 
 from gradients import checks
-from ortho_ref import backend, checkpoint, fused, models
+from ortho_ref import backend, checkpoint, fused
 from ortho_ref.cells import Elman, GRUResetBefore
 from ortho_ref.parametrizations import ScaledCayley
 from ortho_ref.parametrizations.by_name import FORMS
 from ortho_ref.run_folder import read_config, read_metrics, write_config
 from ortho_ref.runs import load
 from ortho_ref.training import Trainer
-from scripts import ablation, benchmark, bounds, check_gradients, demo, evaluate, plot, train, training_speed, zoo
+from scripts import benchmark, bounds, check_gradients, demo, evaluate, experiment, plot, train, training_speed
+from scripts.grid.experiment.cells import cells_of
+from scripts.grid.experiment.file import read
+from scripts.grid.experiment.grid import Grid
+from scripts.grid.experiment.measures import read_measured
+from scripts.grid.experiment.sessions import read_sessions
+from scripts.grid.experiment.worker import DONE, work
 from scripts.grid.options import OPTIONS
 from scripts.pictures import losses
-from scripts.timing.rounds import time_interleaved
 from scripts.timing.steps import Size
-from tasks.adding import Adding
-from tasks.parenthesis import Parenthesis
 from tests.device import standin
 from tests.scripts.runs import ROOT, call
 
@@ -94,33 +97,22 @@ TINY = ["--hidden", "6", "--length", "5", "--batch", "2", "--iterations", "6", "
 
 
 def test_demo_draws_its_picture(tmp_path):
-    """Two runs in OUT/nc-gru and OUT/gru, as `train` leaves them, and a PNG; a second demo replaces the first."""
-    for seed in (0, 1):
-        code, stdout, stderr = call(demo.main, "--out", tmp_path, "--iterations", "2", "--seed", seed)
+    """Two runs as `train` leaves them, and a PNG; what is done is not done again; another demo is refused."""
+    command = ["--out", tmp_path, "--iterations", 2, "--jobs", 2]
+    for _ in range(2):
+        code, stdout, stderr = call(demo.main, *command)
         assert (code, stdout) == (0, ""), stderr
-        for model in ("nc-gru", "gru"):
-            config = read_config(tmp_path / model)
-            assert (config["task"], config["model"], config["length"], config["seed"]) == (
-                "parenthesis",
-                model,
-                100,
-                seed,
-            )
-            (line,) = read_metrics(tmp_path / model)
+        for model, folder in (("NC-GRU(U_c), n = 56", "nc-gru-u-c-n=56"), ("GRU, n = 50", "gru-n=50")):
+            run = tmp_path / folder / "all" / "seed-0"
+            assert (read_config(run)["task"], read_config(run)["length"]) == ("parenthesis", 100)
+            (line,) = read_metrics(run)
             assert f"{model}: held-out loss {line['evaluation_loss']:.4f}, accuracy {line['accuracy']:.4f}" in stderr
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["demo.png", "gru", "nc-gru"]
+            assert len(read_sessions(run)) == 1
     assert (tmp_path / "demo.png").read_bytes().startswith(PNG)
     assert "baseline (best constant prediction per step): 1.26" in stderr
     assert stderr.endswith(f"picture: {tmp_path / 'demo.png'}\n")
-
-
-def test_demo_leaves_other_runs_alone(tmp_path):
-    """A run that is no demo's is refused, with all that is in its folder."""
-    assert call(train.main, "parenthesis", "--model", "gru", "--out", tmp_path / "gru", *TINY)[0] == 0
-    (tmp_path / "gru" / "notes.txt").write_text("mine")
-    before = {path.name: path.read_bytes() for path in (tmp_path / "gru").iterdir()}
-    fails(demo.main, "--out", tmp_path, "--iterations", 2, message="where gru holds another run; choose another folder")
-    assert {path.name: path.read_bytes() for path in (tmp_path / "gru").iterdir()} == before
+    message = "iterations is 3; the run in "
+    fails(demo.main, "--out", tmp_path, "--iterations", 3, message=message)
 
 
 def test_demo_refuses(tmp_path):
@@ -133,7 +125,7 @@ def test_demo_refuses(tmp_path):
         fails(demo.main, *arguments, message=message)
     assert not (tmp_path / "a").exists()
     (tmp_path / "gru").write_text("")
-    fails(demo.main, "--out", tmp_path / "gru", message=f"out is {tmp_path / 'gru'}/nc-gru: Not a directory")
+    fails(demo.main, "--out", tmp_path / "gru", "--iterations", 1, message="Not a directory")
 
 
 def fails(main, *arguments, message):
@@ -375,7 +367,7 @@ class OutOfMemoryError(MemoryError):
 
 
 def test_out_of_memory(tmp_path, monkeypatch):
-    """What was asked for and what needs less, one line and exit 2, in a program that trains and in one of many runs."""
+    """What was asked for and what needs less, one line and exit 2, of a program that trains and one that measures."""
 
     def update(*arguments):
         raise OutOfMemoryError(2**33, 2**30)
@@ -384,7 +376,6 @@ def test_out_of_memory(tmp_path, monkeypatch):
     message = "out of memory: Out of memory allocating 8,589,934,592 bytes (allocated so far: 1,073,741,824 bytes); a "
     message += "smaller batch, length or hidden size needs less"
     fails(train.main, "parenthesis", "--out", tmp_path / "a", *TINY, message=message)
-    fails(zoo.main, "--out", tmp_path / "b", "--iterations", "1", "--length", "3", message=message)
     monkeypatch.setattr(benchmark, "measured", update)
     monkeypatch.setattr(benchmark, "keep_freed_memory", lambda: True)
     fails(benchmark.main, message=message)
@@ -407,8 +398,7 @@ def test_every_program_that_computes_has_the_option():
     ("main", "arguments"),
     [
         (demo.main, ["--out", "{out}/a"]),
-        (zoo.main, ["--out", "{out}/a"]),
-        (ablation.main, ["norm-condition", "--out", "{out}/a"]),
+        (experiment.main, ["run", str(demo.FILE), "--out", "{out}/a"]),
         (train.main, ["parenthesis", "--out", "{out}/a"]),
         (benchmark.main, []),
         (training_speed.main, []),
@@ -422,7 +412,7 @@ def test_a_device_that_is_not_there(monkeypatch, tmp_path, main, arguments):
     monkeypatch.delitem(backend._LOADED, "cupy", raising=False)
     kept = tmp_path / "a" / "gru"
     kept.mkdir(parents=True)
-    (kept / "config.json").write_text('{"demo": true, "zoo": true, "ablation": "norm-condition"}')
+    (kept / "config.json").write_text("{}")
     arguments = [argument.format(out=tmp_path) for argument in arguments]
     for device, message in (
         ("gpu", "device 'gpu' needs CuPy: pip install"),
@@ -432,43 +422,27 @@ def test_a_device_that_is_not_there(monkeypatch, tmp_path, main, arguments):
     assert [path.name for path in tmp_path.rglob("*")] == ["a", "gru", "config.json"]
 
 
-def test_demo_and_zoo_on_a_device(tmp_path, monkeypatch):
-    """The runs' losses are the host's to rounding; the config has the device."""
-    monkeypatch.setattr(demo, "MODELS", ("gru",))
-    monkeypatch.setattr(models, "names", lambda: ["gru", "lstm", "urnn"])
+def test_a_worker_on_a_device(tmp_path):
+    """A run of a grid with what is measured of it: the host's numbers to rounding; the config has the device."""
+    path = tmp_path / "own.toml"
+    path.write_text(
+        'format = "ortho_ref experiment 1"\ntitle = "x"\n[options]\ntask = "adding"\nlength = 4\nbatch = 3\n'
+        'iterations = 3\nmodel = "urnn"\nhidden = 4\ndtype = "float64"\n'
+        '[[measure]]\nwhat = "gradient_norms"\nafter = 0\n'[[measure]]\nwhat = "hidden_norms"\n'
+    )
+    own = read(path)
+    (cell,) = cells_of(own)
+    found = []
     for device in ("cpu", "stand-in"):
-        code, _, stderr = call(demo.main, "--out", tmp_path / device, "--iterations", 2, "--device", device)
-        assert code == 0, stderr
-        arguments = ["--out", tmp_path / device / "zoo", "--iterations", 2, "--length", 5, "--device", device]
-        code, stdout, stderr = call(zoo.main, *arguments)
-        assert code == 0, stderr
-        assert stdout.count("\n") == 5
-        assert f"; device {device}; " in stderr
-    for name in ("gru", "zoo/gru", "zoo/lstm", "zoo/urnn"):
-        assert read_config(tmp_path / "stand-in" / name)["device"] == "stand-in"
-        (ours,), (theirs,) = (read_metrics(tmp_path / device / name) for device in ("stand-in", "cpu"))
-        assert ours["evaluation_loss"] == pytest.approx(theirs["evaluation_loss"], rel=1e-5)
-
-
-@pytest.mark.parametrize("name", ["norm-condition", "neumann-time", "urnn-gradients"])
-def test_ablation_on_a_device(tmp_path, monkeypatch, name):
-    """An ablation of each kind: runs, updates of U against the clock, norms of gradients; numbers are the host's."""
-    monkeypatch.setattr(Adding, "held_out", (0, 1, 20))
-    monkeypatch.setattr(Parenthesis, "held_out", (0, 1, 20))
-    monkeypatch.setattr(ablation, "time_interleaved", lambda steps, **options: time_interleaved(steps, 1, 0))
-    numbers = []
-    for device in ("cpu", "stand-in"):
-        before = standin.transfers
-        arguments = [name, "--scale", 1e-5, "--out", tmp_path / device, "--device", device]
-        code, _, stderr = call(ablation.main, *arguments)
-        assert code == 0, stderr
-        assert (standin.transfers > before) == (device == "stand-in")
-        numbers.append(json.loads((tmp_path / device / f"{name}.json").read_text()))
-    assert [own["device"] for own in numbers] == ["cpu", "stand-in"]
-    if name == "urnn-gradients":
-        for model, own in numbers[0]["measured"].items():
-            for key, values in own.items():
-                np.testing.assert_allclose(numbers[1]["measured"][model][key], values, rtol=1e-8, atol=1e-12)
+        grid = Grid(own, (cell,), tmp_path / device, device=device)
+        assert work(grid.order(cell)) == DONE
+        folder = tmp_path / device / cell.folder
+        assert read_config(folder)["device"] == device
+        found.append((read_metrics(folder)[-1]["evaluation_loss"], read_measured(folder)))
+    assert found[1][0] == pytest.approx(found[0][0], rel=1e-9)
+    for ours, theirs in zip(found[1][1], found[0][1], strict=True):
+        for name, values in theirs["values"].items():
+            np.testing.assert_allclose(ours["values"][name], values, rtol=1e-8, atol=1e-12)
 
 
 def test_measuring_programs_on_a_device(runs, monkeypatch, tmp_path):

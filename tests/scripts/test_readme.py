@@ -18,8 +18,7 @@ ROOT = Path(__file__).parents[2]
 # What makes a command of minutes one of seconds, and leaves it the same command.
 SHORTER = {
     "train": ["--iterations", "2", "--batch", "2", "--length", "20"],
-    "zoo": ["--iterations", "1", "--length", "5"],
-    "ablation": ["--scale", "1e-4"],
+    "experiment": ["--scale", "1e-3", "--seeds", "1"],
     "benchmark": ["--rounds", "1", "--seconds", "0", "--only", "parenthesis", "--model", "rnn", "--section", "cells"],
     "training_speed": ["--rounds", "1", "--seconds", "0", "--only", "parenthesis"],
 }
@@ -48,8 +47,8 @@ def blocks(page, language):
         ("README.md", {"train", "evaluate", "plot", "ortho_ref.conformance"}),
         ("docs/conformance.md", {"ortho_ref.conformance"}),
         ("docs/training.md", {"train", "evaluate", "plot"}),
-        ("docs/models.md", {"train", "zoo", "benchmark"}),
-        ("docs/ablations.md", {"ablation"}),
+        ("docs/models.md", {"train", "experiment", "benchmark"}),
+        ("docs/experiments.md", {"experiment"}),
     ],
 )
 def test_commands_run(page, programs, tmp_path):

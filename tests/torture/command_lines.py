@@ -35,14 +35,19 @@ BASES = {
     "scripts.plot": "{run} --out out.png",
     "scripts.bounds": "{run} --out out.png --steps 2",
     "scripts.demo": "--out out --iterations 1",
-    "scripts.zoo": "--out out --iterations 1 --length 1",
-    "scripts.ablation": "norm-condition --scale 0.0001 --out out",
+    "scripts.experiment": f"table {ROOT}/scripts/experiments/demo.toml --out out",
     "scripts.check_gradients": "--only householder:5",
     "scripts.benchmark": "--only parenthesis --model rnn --rounds 1 --seconds 0",
     "scripts.training_speed": "--only adding --rounds 1 --seconds 0",
 }
 #: Those that write in the checkout, or need a GPU before all else, get nothing that could be taken.
-WRITERS = ("scripts.equation_index", "scripts.kill_table", "scripts.make_vectors", "scripts.gpu_check")
+WRITERS = (
+    "scripts.equation_index",
+    "scripts.kill_table",
+    "scripts.make_vectors",
+    "scripts.claims",
+    "scripts.gpu_check",
+)
 #: matplotlib cannot be imported by two threads at a time through two programs.
 IMPORTING = threading.Lock()
 KIT = "ortho_ref.conformance"

@@ -1,16 +1,23 @@
 """A grid under a progress bar: what it will take, what ended how, and how to go on."""
 
 import math
+import shlex
+import signal
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Protocol
 
+import typer
 from rich.progress import BarColumn, Progress, TextColumn
 
 from scripts.grid.experiment.grid import Grid
+from scripts.grid.experiment.pool import Pool
 from scripts.grid.experiment.states import clock, seconds_left, states_of
 from scripts.grid.experiment.trial import Estimate, estimates
 from scripts.grid.experiment.worker import Order
+from scripts.grid.run import signals
 from scripts.program import console, say
 
 #: Seconds between looks at the runs' folders.
@@ -109,3 +116,48 @@ class Telling:
         text = f"{done} of {len(states)} runs" + ("" if math.isnan(left) else f", {clock(left)} left")
         updates = sum(own.iterations if own.how in ("done", "failed") else own.iteration for own in states)
         self._progress.update(self._bar, completed=updates, total=most * len(states) or None, left=text)
+
+
+def run_grid(
+    grid: Grid, orders: list[Order], jobs: int, memory: int | None = None, scheduler: str | None = None
+) -> None:
+    """Do the runs of a grid, and say how each ended.
+
+    Parameters
+    ----------
+    grid
+        The grid.
+    orders
+        What is left to do.
+    jobs
+        Workers at a time, on this machine.
+    memory
+        Bytes for all of them.
+    scheduler
+        A Dask scheduler's address, on whose workers instead.
+
+    Raises
+    ------
+    typer.Exit
+        With 1 where a run failed or is not done; with 128 and the signal's number where one has ended this.
+    """
+    with signals() as received, Telling(grid, jobs) as telling:
+        runner: Runner = Pool(orders, jobs, telling.on_end, memory)
+        if scheduler is not None:
+            from scripts.grid.experiment.cluster import Cluster
+
+            runner = Cluster(scheduler, grid.out, orders, telling.on_end)
+        runner.run(lambda: bool(received), telling.on_tick)
+    states = states_of(grid.cells, grid.out)
+    for state in states:
+        if state.how == "failed":
+            say(f"failed: {state.cell.name}: {state.reason}")
+    done = sum(state.how == "done" for state in states)
+    if received:
+        name = signal.Signals(received[0]).name
+        say(f"{name}: {done} of {len(states)} runs are done, what was begun is saved; to go on:")
+        say(f"python -m scripts.{Path(sys.argv[0]).stem} {shlex.join(sys.argv[1:])}")
+        raise typer.Exit(128 + received[0])
+    say(f"{done} of {len(states)} runs are done")
+    if done < len(states):
+        raise typer.Exit(1)

@@ -18,8 +18,9 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from scipy.linalg import LinAlgWarning
 
+from ortho_ref.backend import to_host
 from ortho_ref.files import locked
-from ortho_ref.run_folder import CONFIG, SUMMARY
+from ortho_ref.run_folder import CONFIG, LAST, SUMMARY
 from ortho_ref.runs import Loaded, TrainingRun
 from ortho_ref.training import Record
 from scripts.grid.build import make_trainer
@@ -140,7 +141,8 @@ def _train(order: Order, folder: Path, should_stop: Callable[[], bool]) -> bool:
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore", LinAlgWarning)
         while not (folder / SUMMARY).exists():
-            measures.take_due(None if resume else Loaded(trainer.network, trainer.params, trainer.buffers))
+            initial = to_host((trainer.params, trainer.buffers))
+            measures.take_due(None if (folder / LAST).exists() else Loaded(trainer.network, *initial))
             stops = partial(_stops, trainer, should_stop, measures.next_after(trainer.iteration))
             with tracked(order.track, folder) as note:
                 patiently(partial(trainer.run, folder, config, resume=resume, on_record=note, should_stop=stops))
