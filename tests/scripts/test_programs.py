@@ -428,7 +428,7 @@ def test_a_worker_on_a_device(tmp_path):
     path.write_text(
         'format = "ortho_ref experiment 1"\ntitle = "x"\n[options]\ntask = "adding"\nlength = 4\nbatch = 3\n'
         'iterations = 3\nmodel = "urnn"\nhidden = 4\ndtype = "float64"\n'
-        '[[measure]]\nwhat = "gradient_norms"\nafter = 0\n'[[measure]]\nwhat = "hidden_norms"\n'
+        '[[measure]]\nwhat = "gradient_norms"\nafter = 0\n[[measure]]\nwhat = "hidden_norms"\n'
     )
     own = read(path)
     (cell,) = cells_of(own)

@@ -35,7 +35,7 @@ BASES = {
     "scripts.plot": "{run} --out out.png",
     "scripts.bounds": "{run} --out out.png --steps 2",
     "scripts.demo": "--out out --iterations 1",
-    "scripts.experiment": f"table {ROOT}/scripts/experiments/demo.toml --out out",
+    "scripts.experiment": f"table {Path(__file__).parents[2]}/scripts/experiments/demo.toml --out out",
     "scripts.check_gradients": "--only householder:5",
     "scripts.benchmark": "--only parenthesis --model rnn --rounds 1 --seconds 0",
     "scripts.training_speed": "--only adding --rounds 1 --seconds 0",
