@@ -82,7 +82,7 @@ def main(task: str, **values: Any) -> None:
             raise typer.Exit(128 + received[0])
         from scripts.pictures.losses import draw, run_of
 
-        draw([run_of(out)], out / "curve.png")
+        draw(run_of(out), out / "curve.png")
     except FloatingPointError as error:
         fail(f"{error}; the last good checkpoint is {out / LAST}", 1)
     except DamagedRun as error:

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
-from ortho_ref.losses import OF_THE_LOSS
 from ortho_ref.training import Record
 from scripts.grid.experiment.file import Experiment
 from scripts.grid.experiment.states import State
@@ -25,15 +25,20 @@ UNITS = {
     "bits_per_character": "bits per character",
     "perplexity": "perplexity",
     "root_mean_squared_error": "root mean squared error",
-    "updates": "update",
+    "defect": r"$\|U^T U - I\|_2$",
+    "condition": r"$\|\tilde A\, \delta A\|_2$",
 }
+#: Of these, those between 0 and 1; those that have a baseline.
+SHARES = ("accuracy", "binary_accuracy", "sequence_accuracy", "within_0.04")
+LOSSES = ("evaluation_loss", "loss")
 _DECADES = 30  # the largest value over the smallest from which an axis is logarithmic
 
 
 class Curve(NamedTuple):
-    """A line over its seeds: updates, mean, least and largest; how many seeds there are at each update."""
+    """A line over its seeds: its colour's number; updates, mean, least and largest; the most seeds at an update."""
 
     label: str
+    color: int
     updates: np.ndarray
     mean: np.ndarray
     low: np.ndarray
@@ -41,13 +46,13 @@ class Curve(NamedTuple):
     seeds: int
 
 
-def curve_of(label: str, runs: Sequence[Sequence[Record]], key: str) -> Curve | None:
-    """The curve of some runs' lines of metrics that have a key: where all of them have come to, and all that one has.
+def curve_of(label: str, color: int, runs: Sequence[Sequence[Record]], key: str) -> Curve | None:
+    """The curve of some runs' lines of metrics that have a key: at each update the mean of those that have come there.
 
     Parameters
     ----------
-    label
-        Its name.
+    label, color
+        Its name, and the number of its colour.
     runs
         The lines of metrics of each seed.
     key
@@ -68,7 +73,7 @@ def curve_of(label: str, runs: Sequence[Sequence[Record]], key: str) -> Curve | 
     updates = sorted(by_update)
     values = [by_update[update] for update in updates]
     mean, low, high = (np.array([of(own) for own in values]) for of in (np.mean, min, max))
-    return Curve(label, np.array(updates), mean, low, high, max(map(len, values)))
+    return Curve(label, color, np.array(updates), mean, low, high, max(map(len, values)))
 
 
 def draw_curves(axis: Axes, curves: Sequence[Curve], key: str, baseline: float | None = None) -> None:
@@ -79,7 +84,7 @@ def draw_curves(axis: Axes, curves: Sequence[Curve], key: str, baseline: float |
     axis
         Where.
     curves
-        At most as many as there are colours.
+        Each of another colour.
     key
         What they are of.
     baseline
@@ -88,11 +93,12 @@ def draw_curves(axis: Axes, curves: Sequence[Curve], key: str, baseline: float |
     Raises
     ------
     ValueError
-        For more curves than colours.
+        For two curves of one colour.
     """
-    if len(curves) > len(COLORS):
-        raise ValueError(f"{len(curves)} curves in one picture; allowed: {len(COLORS)}")
-    for color, curve in zip(COLORS, curves, strict=False):
+    if len({curve.color for curve in curves}) < len(curves) or len(curves) > len(COLORS):
+        raise ValueError(f"{len(curves)} curves in one panel; allowed: {len(COLORS)}, each of another colour")
+    for curve in curves:
+        color = COLORS[curve.color]
         marker = "o" if len(curve.updates) < 3 else None
         axis.plot(curve.updates, curve.mean, color=color, lw=1.3, marker=marker, ms=3, label=words(curve.label))
         if curve.seeds > 1:
@@ -101,15 +107,24 @@ def draw_curves(axis: Axes, curves: Sequence[Curve], key: str, baseline: float |
         axis.axhline(baseline, color="black", linestyle="--", linewidth=1, label="knowing nothing")
     low = min((float(curve.low.min()) for curve in curves), default=0.0)
     high = max((float(curve.high.max()) for curve in curves), default=1.0)
-    if low > 0 and high > _DECADES * low:
+    if key not in SHARES and low > 0 and high > _DECADES * low:
         axis.set_yscale("log")
-    elif key not in OF_THE_LOSS and key not in ("evaluation_loss", "loss") and low >= 0 and high <= 1:
+    elif key in SHARES:
         axis.set_ylim(0, 1.02)
 
 
-def keys_of(states: Sequence[State]) -> list[str]:
+class Drawn(NamedTuple):
+    """A run to be drawn: the line it belongs to with runs of other seeds, its column of panels, its metrics."""
+
+    line: str
+    column: str
+    records: Sequence[Record]
+    baseline: float | None
+
+
+def keys_of(runs: Sequence[Drawn]) -> list[str]:
     """The held-out loss and the task's own metric, of what was evaluated."""
-    found = {key for state in states for record in state.records if "evaluation_loss" in record for key in record}
+    found = {key for run in runs for record in run.records if "evaluation_loss" in record for key in record}
     return [key for key in UNITS if key in found and key != "loss"]
 
 
@@ -117,8 +132,6 @@ def draw_experiment(
     experiment: Experiment, states: Sequence[State], scale: float, picture: Path, about: str | None = None
 ) -> None:
     """Draw a grid: a column of panels for each column of its table, a row for the loss and for the metric.
-
-    Where the table has more lines than there are colours, each row of it has a panel of its own, in small.
 
     Parameters
     ----------
@@ -138,14 +151,42 @@ def draw_experiment(
     ValueError
         Where nothing was evaluated yet, and for another kind of picture.
     """
-    if picture.suffix not in (".png", ".pdf", ".svg"):
-        raise ValueError(f"picture is {picture}; allowed: a name that ends in .png, .pdf or .svg")
     begun = [state for state in states if state.records]
-    keys = keys_of(begun)
-    if not keys:
+    runs = [Drawn(own.cell.line, own.cell.column.name, own.records, own.config["baseline"]) for own in begun]
+    if not keys_of(runs):
         raise ValueError(f"{experiment.path}: no run has been evaluated yet")
-    columns = list(dict.fromkeys(state.cell.column.name for state in begun))
-    lines = list(dict.fromkeys(state.cell.line for state in begun))
+    seeds = max(len({s.cell.seed for s in begun if s.cell.line == line}) for line in {s.cell.line for s in begun})
+    band = f"mean of {seeds} seeds, band from least to largest" if seeds > 1 else "one seed"
+    size = "" if scale == 1 else f", scale {scale:g}: not the paper's size"
+    draw_runs(runs, keys_of(runs), f"{experiment.title} ({band}{size})", picture, about)
+
+
+def draw_runs(runs: Sequence[Drawn], keys: Sequence[str], title: str, picture: Path, about: str | None = None) -> None:
+    """Draw runs: a column of panels for each column, a row for each key.
+
+    Where there are more lines than colours, the panels are repeated for the next ones.
+
+    Parameters
+    ----------
+    runs
+        What is drawn; those of one line and column are one curve.
+    keys
+        Of UNITS.
+    title
+        Over it.
+    picture
+        .png, .pdf or .svg.
+    about
+        What it is of, for its metadata.
+
+    Raises
+    ------
+    ValueError
+        For another kind of picture.
+    """
+    check_picture(picture)
+    columns = list(dict.fromkeys(run.column for run in runs))
+    lines = list(dict.fromkeys(run.line for run in runs))
     groups = [lines[i : i + len(COLORS)] for i in range(0, len(lines), len(COLORS))]
     figure, axes = plt.subplots(
         len(keys) * len(groups),
@@ -155,37 +196,43 @@ def draw_experiment(
         constrained_layout=True,
     )
     for g, group in enumerate(groups):
-        for i, key in enumerate(keys):
-            for j, column in enumerate(columns):
-                own = [state for state in begun if state.cell.column.name == column and state.cell.line in group]
-                axis = axes[g * len(keys) + i, j]
-                curves = [
-                    curve
-                    for line in group
-                    if (curve := curve_of(line, [s.records for s in own if s.cell.line == line], key)) is not None
-                ]
-                baselines = {state.config["baseline"] for state in own}
-                alone = baselines.pop() if key == "evaluation_loss" and len(baselines) == 1 else None
-                draw_curves(axis, curves, key, alone)
+        own_axes = axes[g * len(keys) : (g + 1) * len(keys)]
+        for key, row in zip(keys, own_axes, strict=True):
+            row[0].set_ylabel(UNITS[key])
+            for column, axis in zip(columns, row, strict=True):
+                _panel(axis, [run for run in runs if run.column == column and run.line in group], group, key)
                 axis.set_title(words(column) if len(columns) > 1 else "", fontsize="medium")
-                axis.set_xlabel("update")
-                if j == 0:
-                    axis.set_ylabel(UNITS[key])
-        handles: dict[Any, Any] = {}
-        for axis in axes[g * len(keys) : (g + 1) * len(keys)].flat:
-            handles |= dict(zip(*reversed(axis.get_legend_handles_labels()), strict=True))
-        if len(groups) == 1:
-            room = int(figure.get_figwidth() / (0.7 + 0.085 * max(map(len, handles))))
-            columns_of_it = max(1, min(room, len(handles)))
-            figure.legend(
-                handles.values(), handles.keys(), loc="outside lower center", ncols=columns_of_it, frameon=False
-            )
-        else:
-            axes[g * len(keys), -1].legend(
-                handles.values(), handles.keys(), loc="upper left", bbox_to_anchor=(1, 1), frameon=False
-            )
-    size = "" if scale == 1 else f", scale {scale:g}: not the paper's size"
-    seeds = max(len({s.cell.seed for s in begun if s.cell.line == line}) for line in lines)
-    band = f"mean of {seeds} seeds, band from least to largest" if seeds > 1 else "one seed"
-    figure.suptitle(words(f"{experiment.title} ({band}{size})"), fontsize="medium")
+        _legend(figure, own_axes, alone=len(groups) == 1)
+    figure.suptitle(words(title), fontsize="medium")
     save(figure, picture, about)
+
+
+def _panel(axis: Axes, runs: Sequence[Drawn], lines: Sequence[str], key: str) -> None:
+    curves = [
+        curve
+        for color, line in enumerate(lines)
+        if (curve := curve_of(line, color, [run.records for run in runs if run.line == line], key)) is not None
+    ]
+    baselines = {run.baseline for run in runs}
+    draw_curves(axis, curves, key, baselines.pop() if key in LOSSES and len(baselines) == 1 else None)
+    axis.set_xlabel("update")
+
+
+def _legend(figure: Figure, axes: Any, alone: bool) -> None:
+    """Beside or below the panels, where it hides nothing."""
+    handles: dict[Any, Any] = {}
+    for axis in axes.flat:
+        handles |= dict(zip(*reversed(axis.get_legend_handles_labels()), strict=True))
+    if not alone:
+        beside = {"loc": "upper left", "bbox_to_anchor": (1, 1), "frameon": False}
+        axes[0, -1].legend(handles.values(), handles.keys(), **beside)
+        return
+    room = int(figure.get_figwidth() / (0.7 + 0.085 * max(map(len, handles))))
+    ncols = max(1, min(room, len(handles)))
+    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=ncols, frameon=False)
+
+
+def check_picture(picture: Path) -> None:
+    """ValueError for a kind of picture that is not drawn."""
+    if picture.suffix not in (".png", ".pdf", ".svg"):
+        raise ValueError(f"out is {picture}; allowed: a name that ends in .png, .pdf or .svg")

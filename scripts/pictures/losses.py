@@ -1,6 +1,7 @@
 """The losses of runs over updates, and how orthogonal they stayed."""
 
 import io
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -40,70 +41,67 @@ def words(text: object) -> str:
     return shown(text, 100).replace("$", r"\$")
 
 
-def draw(runs: list[Run], picture: Path, title: str | None = None) -> None:
-    """Loss of every run over updates, with the baselines; below, defect and Neumann condition where a run has them."""
-    constrained = [(i, one) for i, one in enumerate(runs) if any(one.records[-1]["weights"].values())]
+def draw(run: Run, picture: Path) -> None:
+    """A run's loss over updates, and the baseline; below, defect and Neumann condition where it has them."""
+    constrained = any(run.records[-1]["weights"].values())
     figure, axes = plt.subplots(
         2 if constrained else 1,
-        figsize=(7 if len(runs) <= 4 else 10, 6 if constrained else 4),
+        figsize=(7, 6 if constrained else 4),
         height_ratios=(3, 2) if constrained else None,
         sharex=True,
         squeeze=False,
         constrained_layout=True,
     )
-    draw_losses(axes[0, 0], runs)
-    axes[0, 0].set_title(title or _title(runs))
+    draw_losses(axes[0, 0], run)
+    axes[0, 0].set_title(words(f"{run.config.get('task', '?')}, T = {run.config.get('length', '?')}"))
     if constrained:
-        for i, one in constrained:
-            color = COLORS[i % len(COLORS)]
-            for key, style, label in (("defect", "-", "defect"), ("condition", ":", "Neumann condition")):
-                points = [
-                    (r["iteration"], max(own[key] for own in r["weights"].values() if key in own))
-                    for r in one.records
-                    if any(own.get(key, 0) > 0 for own in r["weights"].values())
-                ]
-                if points:
-                    axes[1, 0].set_yscale("log")
-                    axes[1, 0].plot(
-                        *zip(*points, strict=True), style, color=color, lw=1, label=words(f"{one.label}: {label}")
-                    )
-        axes[1, 0].set(ylabel="$\\|U^T U - I\\|_2,\\ \\|\\tilde A\\, \\delta A\\|_2$")
+        for key, style, label in (("defect", "-", "defect"), ("condition", ":", "Neumann condition")):
+            points = [(record["iteration"], record[key]) for record in health_of(run.records) if key in record]
+            if points:
+                axes[1, 0].set_yscale("log")
+                axes[1, 0].plot(*zip(*points, strict=True), style, color=COLORS[0], lw=1, label=label)
+        axes[1, 0].set(ylabel="$\\|U^T U - I\\|_2,\\ \\|\tilde A\\, \\delta A\\|_2$")
         if axes[1, 0].lines:
-            beside = {"loc": "upper left", "bbox_to_anchor": (1, 1)} if len(runs) > 4 else {}
-            axes[1, 0].legend(frameon=False, fontsize="small", **beside)
+            axes[1, 0].legend(frameon=False, fontsize="small")
     axes[-1, 0].set_xlabel("update")
     save(figure, picture)
 
 
-def draw_losses(axis: Axes, runs: list[Run]) -> None:
-    """Loss of every run over updates, while training and held out, with the baselines."""
-    values = []
-    for i, one in enumerate(runs):
-        color = COLORS[i % len(COLORS)]
-        held_out = [r for r in one.records if "evaluation_loss" in r]
-        values += [r["loss"] for r in one.records] + [r["evaluation_loss"] for r in held_out]
-        axis.plot(
-            [r["iteration"] for r in one.records], [r["loss"] for r in one.records], color=color, alpha=0.35, lw=1
-        )
-        axis.plot(
-            [r["iteration"] for r in held_out],
-            [r["evaluation_loss"] for r in held_out],
-            color=color,
-            marker="o" if len(held_out) < 20 else None,
-            ms=3,
-            label=words(one.label),
-        )
-    for i, baseline in enumerate(sorted({one.config["baseline"] for one in runs if "baseline" in one.config})):
-        axis.axhline(baseline, color="black", linestyle="--", linewidth=1, label=None if i else "baseline")
+def health_of(records: Sequence[Record]) -> list[Record]:
+    """Lines of metrics with the worst figures of their weights on top: "defect" and "condition", where above 0."""
+    found = []
+    for record in records:
+        own = {}
+        for key in ("defect", "condition"):
+            values = [figures[key] for figures in record["weights"].values() if figures.get(key, 0) > 0]
+            if values:
+                own[key] = max(values)
+        found.append(record | own)
+    return found
+
+
+def draw_losses(axis: Axes, run: Run) -> None:
+    """A run's loss over updates, while training and held out, with the baseline."""
+    held_out = [record for record in run.records if "evaluation_loss" in record]
+    values = [record["loss"] for record in run.records] + [record["evaluation_loss"] for record in held_out]
+    updates = [record["iteration"] for record in run.records]
+    axis.plot(updates, [record["loss"] for record in run.records], color=COLORS[0], alpha=0.35, lw=1)
+    axis.plot(
+        [record["iteration"] for record in held_out],
+        [record["evaluation_loss"] for record in held_out],
+        color=COLORS[0],
+        marker="o" if len(held_out) < 20 else None,
+        ms=3,
+        label=words(run.label),
+    )
+    if "baseline" in run.config:
+        axis.axhline(run.config["baseline"], color="black", linestyle="--", linewidth=1, label="baseline")
     if min(values) > 0 and max(values) > 50 * min(values):
         axis.set_yscale("log")
     else:
         axis.set_ylim(0, None)
     axis.set_ylabel("loss (pale: training; dark: held out)")
-    if len(runs) <= 4:
-        axis.legend(frameon=False)
-    else:  # more would hide the curves
-        axis.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+    axis.legend(frameon=False)
 
 
 def save(figure: Figure, picture: Path, about: str | None = None) -> None:
@@ -115,8 +113,3 @@ def save(figure: Figure, picture: Path, about: str | None = None) -> None:
     figure.savefig(drawn, format=picture.suffix[1:], dpi=150, metadata=metadata)
     plt.close(figure)
     files.write(picture, drawn.getvalue())
-
-
-def _title(runs: list[Run]) -> str:
-    tasks = sorted({words(f"{run.config.get('task', '?')}, T = {run.config.get('length', '?')}") for run in runs})
-    return "; ".join(tasks)

@@ -151,13 +151,14 @@ def test_the_curves_are_the_metrics(grid, tmp_path):
     path, out = grid
     states = states_of(cells_of(read(path)), out)
     runs = [state.records for state in states if state.cell.line == "GRU"]
-    curve = curves.curve_of("GRU", runs, "evaluation_loss")
+    curve = curves.curve_of("GRU", 3, runs, "evaluation_loss")
     values = [[line["evaluation_loss"] for line in records if "evaluation_loss" in line] for records in runs]
     np.testing.assert_array_equal(curve.mean, np.mean(values, axis=0))
     np.testing.assert_array_equal(curve.low, np.min(values, axis=0))
     np.testing.assert_array_equal(curve.high, np.max(values, axis=0))
-    assert curves.curve_of("GRU", runs, "perplexity") is None
-    assert curves.keys_of(states) == ["evaluation_loss", "within_0.04"]
+    assert curves.curve_of("GRU", 3, runs, "perplexity") is None
+    drawn = [curves.Drawn(state.cell.line, "all", state.records, None) for state in states]
+    assert curves.keys_of(drawn) == ["evaluation_loss", "within_0.04"]
     picture = tmp_path / "a.png"
     code, _, stderr = call(program.main, "plot", path, "--out", out, "--picture", picture)
     assert (code, stderr) == (0, f"{picture}\n")
@@ -169,8 +170,9 @@ def test_no_more_lines_in_a_panel_than_colours(tmp_path, monkeypatch):
     """A grid of more lines has more panels; no two curves of one panel have one colour."""
     import matplotlib.pyplot as plt
 
-    with pytest.raises(ValueError, match="9 curves in one picture; allowed: 8"):
-        curves.draw_curves(None, [None] * 9, "loss")
+    one = curves.Curve("a", 0, *[np.zeros(1)] * 4, 1)
+    with pytest.raises(ValueError, match="2 curves in one panel; allowed: 8, each of another colour"):
+        curves.draw_curves(None, [one, one], "loss")
     path = tiny(tmp_path, seeds=1, iterations=2, more="")
     rates = ", ".join(f"{k}e-3" for k in range(1, 6))
     path.write_text(path.read_text().replace('task = "adding"', f'task = "adding"\nlr = [{rates}]'))

@@ -300,11 +300,10 @@ def test_what_is_drawn(runs, tmp_path, monkeypatch):
     condition if a run has them, and only then."""
     figures = []
     monkeypatch.setattr(losses.plt, "close", figures.append)
-    losses.draw([losses.run_of(runs["nc-gru"]), losses.run_of(runs["gru"])], tmp_path / "a.png")
-    losses.draw([losses.run_of(runs["gru"])], tmp_path / "b.png", "A title")
+    losses.draw(losses.run_of(runs["nc-gru"]), tmp_path / "a.png")
+    losses.draw(losses.run_of(runs["gru"]), tmp_path / "b.png")
     both, free = figures
     assert (len(both.axes), len(free.axes)) == (2, 1)
-    assert free.axes[0].get_title() == "A title"
     lines = read_metrics(runs["gru"])
     training, held_out, baseline = free.axes[0].get_lines()
     np.testing.assert_array_equal(training.get_xydata(), [(line["iteration"], line["loss"]) for line in lines])
@@ -314,6 +313,20 @@ def test_what_is_drawn(runs, tmp_path, monkeypatch):
     health = [(line["iteration"], line["weights"]["layer0.U_c"]) for line in read_metrics(runs["nc-gru"])]
     for drawn, key in zip(both.axes[1].get_lines(), ("defect", "condition"), strict=True):
         np.testing.assert_array_equal(drawn.get_xydata(), [(i, figures[key]) for i, figures in health])
+
+
+def test_runs_in_one_picture(runs, tmp_path):
+    """Runs that differ in the seed are one line; where something else differs, the line says what."""
+    same, other = tmp_path / "same", tmp_path / "other"
+    for out, options in ((same, ["--seed", 7]), (other, ["--lr", 0.5])):
+        assert call(train.main, "parenthesis", "--model", "gru", "--out", out, *TINY, *options)[0] == 0
+    found = plot.drawn([runs["gru"], same, runs["nc-gru"]])
+    assert [own.line for own in found] == ["gru, n = 6", "gru, n = 6", "nc-gru, n = 6"]
+    assert found[0].baseline == read_config(runs["gru"])["baseline"]
+    worst = [line["weights"]["layer0.U_c"]["defect"] for line in read_metrics(runs["nc-gru"])]
+    assert [line["defect"] for line in found[2].records] == worst
+    apart = [own.line for own in plot.drawn([runs["gru"], other])]
+    assert apart == ["gru, n = 6, lr = 0.001, lr_orthogonal = 0.001", "gru, n = 6, lr = 0.5, lr_orthogonal = 0.5"]
 
 
 def test_plot_refuses(runs, tmp_path):
