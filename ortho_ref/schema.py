@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 Schema: TypeAlias = dict[str, Any]
 
 #: Words that say nothing that could be checked.
-_NOTES = frozenset({"$schema", "$id", "title", "description", "contentMediaType"})
+_NOTES = frozenset({"$schema", "$id", "description", "contentMediaType"})
 _REPR = reprlib.Repr()
 _REPR.maxstring = _REPR.maxother = 60
 _REPR.maxlist = _REPR.maxdict = 4

@@ -3,6 +3,7 @@
 import errno
 import hashlib
 import json
+import math
 import os
 import signal
 import subprocess
@@ -328,3 +329,23 @@ def test_the_lock_is_let_go(tmp_path):
         pytest.fail("held twice")
     with files.locked(tmp_path):
         pass
+
+
+def test_kept_where_a_file_has_one_name(tmp_path, monkeypatch):
+    """On a file system without second names the file is copied; both are there."""
+
+    def link(*arguments):
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", link)
+    (tmp_path / "a").write_bytes(b"one")
+    (tmp_path / "b").write_bytes(b"two")
+    files.keep(tmp_path / "a", tmp_path / "b")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"a": b"one", "b": b"one"}
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, {"a": [-math.inf]}])
+def test_json_of_what_is_no_number(value):
+    """JSON has none of these, Python's reader of it would take them."""
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        files.to_json(value)

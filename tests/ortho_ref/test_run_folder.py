@@ -508,3 +508,26 @@ def test_an_older_folder_is_refused_by_its_version(tmp_path, finished):
     for reader in ("resume", "load", "config", "metrics", "summary"):
         with pytest.raises(ValueError, match=message):
             read_by(reader, out)
+
+
+def test_no_finished_run(half_done, tmp_path):
+    """Of a run that is on, and of a folder that is none: there is no summary, and the message says so."""
+    for folder in (half_done, tmp_path / "none"):
+        with pytest.raises(FileNotFoundError, match=r"holds no finished run: there is no summary\.json in it"):
+            read_summary(folder)
+
+
+def test_a_line_that_cannot_be_written(half_done, tmp_path):
+    """The error names the file, and is of the kind it was."""
+    out = shutil.copytree(half_done, tmp_path / "run")
+    record = read_metrics(out)[-1] | {"iteration": 6}
+    with run_folder.metrics_file(out, run_folder.read_state(out, "last")) as metrics:
+
+        class Full:
+            def write(self, data):
+                raise OSError(errno.ENOSPC, "No space left on device")
+
+        metrics._stream = Full()
+        with pytest.raises(OSError, match=r"metrics\.jsonl cannot be written: No space left on device$"):
+            metrics.write(record)
+        assert len(metrics.records) == len(read_metrics(out))

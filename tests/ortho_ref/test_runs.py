@@ -1,0 +1,276 @@
+"""`runs`: what `load` and a resumed run refuse of arrays, lengthened runs, runs that begin with another's weights."""
+
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ortho_ref import checkpoint, files, runs
+from ortho_ref.files import GONE, DamagedFile
+from ortho_ref.run_folder import iterations_of, read_metrics, read_summary
+from ortho_ref.runs import TrainingRun, check_run, load
+from tasks.parenthesis import Parenthesis
+from tests.ortho_ref.test_training import contents, network_for, small_trainer
+
+OPTIONS = {"iterations": 6, "checkpoint_every": 2, "log_every": 1, "evaluate_every": 3}
+
+
+def trainer(model="nc-gru", **options):
+    return small_trainer(Parenthesis(5), model, **OPTIONS | options)
+
+
+def config(model="nc-gru"):
+    return {"network": network_for(Parenthesis(5), model)}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A finished run: its folder."""
+    out = tmp_path_factory.mktemp("finished") / "run"
+    trainer().run(out, config())
+    return out
+
+
+@pytest.fixture(scope="module")
+def averaged(tmp_path_factory):
+    """A finished run whose parameters are averaged, as the loss that is held out rises: its folder."""
+    out = tmp_path_factory.mktemp("averaged") / "run"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TrainingRun, "evaluate", lambda own: {"evaluation_loss": own.iteration, "accuracy": 0.0})
+        trainer(average_after=1, evaluate_every=1).run(out, config())
+    return out
+
+
+def changed(finished, tmp_path, name, change, which="best"):
+    """A copy of a run, one entry of a checkpoint of which is changed and sealed as it has to be."""
+    out = shutil.copytree(finished, tmp_path / "run")
+    path = out / f"{which}.safetensors"
+    state = checkpoint.load(path)
+    *way, last = name.split("/")
+    tree = state
+    for key in way:
+        tree = tree[key]
+    tree[last] = change(tree.get(last))
+    checkpoint.save(path, state)
+    return out
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("params/readout.b", lambda a: a * np.nan, "params/readout.b has an entry that is not finite"),
+        ("params/layer0.W_r", lambda a: np.where(a == a.max(), np.inf, a), "params/layer0.W_r has an entry that"),
+        ("buffers/layer0.U_c/U", lambda a: a * np.inf, "buffers/layer0.U_c/U has an entry that is not finite"),
+        (
+            "params/readout.b",
+            lambda a: a.astype(np.float64),
+            "readout.b is float64 (110,); the network's is float32",
+        ),
+        ("params/more", lambda a: np.zeros(2, np.float32), "more is float32 (2,); the network's is missing"),
+        ("buffers/layer0.U_c/U", lambda a: a[:1], "layer0.U_c/U is float32 (1, 6); the network's is float32 (6, 6)"),
+        ("params/readout.b", lambda a: a[:3], "readout.b is (3,); the network's is (110,)"),
+        ("params/layer0.W_c", lambda a: a.T, "layer0.W_c is (30, 6); the network's is (6, 30)"),
+    ],
+)
+def test_load_takes_no_other_arrays(finished, tmp_path, name, change, message):
+    """Names, shapes, dtypes are the network's, and every entry is finite; the message names the file."""
+    out = changed(finished, tmp_path, name, change)
+    with pytest.raises(ValueError, match=re.escape(f"{out / 'best.safetensors'}: {message}")):
+        load(out)
+
+
+def test_a_parameter_that_is_missing(finished, tmp_path):
+    """It is called so."""
+    out = shutil.copytree(finished, tmp_path / "run")
+    state = checkpoint.load(out / "best.safetensors")
+    del state["params"]["layer0.W_r"]
+    checkpoint.save(out / "best.safetensors", state)
+    with pytest.raises(ValueError, match=r"best.safetensors: layer0\.W_r is missing; the network's is \(6, 30\)"):
+        load(out)
+
+
+@pytest.mark.parametrize("change", [lambda a: a * np.nan, lambda a: a[:3]])
+def test_load_takes_no_other_mean(averaged, tmp_path, change):
+    """The mean of the parameters is looked at as they are."""
+    assert load(averaged, "last").params["readout.b"].shape == (110,)
+    out = changed(averaged, tmp_path, "average/params/readout.b", change, "last")
+    message = r"average/readout\.b has an entry that is not finite|readout\.b is float32 \(3,\); the network's is"
+    with pytest.raises(ValueError, match=rf"last\.safetensors: ({message})"):
+        load(out, "last")
+
+
+def test_load_of_float64_and_of_complex_weights(tmp_path):
+    """The precision is that of the real parts."""
+    for model, dtype in (("nc-gru", np.float64), ("urnn", np.float32), ("urnn", np.float64)):
+        out = tmp_path / f"{model}-{np.dtype(dtype)}"
+        trainer(model, dtype=dtype, iterations=1).run(out, config(model))
+        assert {a.real.dtype for a in load(out).params.values()} == {np.dtype(dtype)}
+
+
+def test_check_run_looks_at_sizes(finished, tmp_path):
+    """Before memory is asked for; a run that names no network, or has no checkpoint, has nothing to look at."""
+    check_run(finished)
+    out = changed(finished, tmp_path, "params/readout.b", lambda a: a[:3], "last")
+    with pytest.raises(ValueError, match=r"last\.safetensors: readout\.b is \(3,\); the network's is \(110,\)"):
+        check_run(out)
+    trainer(iterations=1).run(tmp_path / "bare")
+    check_run(tmp_path / "bare")
+
+
+def test_the_cadence_of_a_run_by_default():
+    """A line every 50 updates, an evaluation and a checkpoint every 1,000; given by name alone."""
+    own = small_trainer(Parenthesis(5), iterations=10)
+    other = {"network": own.network, "task": own.task, "optimizer": own.optimizer, "batch_size": 4, "iterations": 10}
+    assert [getattr(TrainingRun(**other), f"{n}_every") for n in ("log", "evaluate", "checkpoint")] == [50, 1000, 1000]
+    for name in ("iterations", "log_every", "evaluate_every", "checkpoint_every"):
+        with pytest.raises(ValueError, match=f"{name} is 1000000001; allowed: at most 1,000,000,000"):
+            TrainingRun(**other | {name: 10**9 + 1})
+    with pytest.raises(TypeError, match="positional"):
+        TrainingRun(
+            own.network, own.task, own.optimizer, 4, 0, None, None, None, None, None, "cpu", np.float32, True, 10
+        )
+
+
+def test_a_last_checkpoint_that_is_gone(tmp_path):
+    """A trainer that has done updates cannot go on without it."""
+    own = trainer()
+    own.run(tmp_path / "run", config(), should_stop=lambda: own.iteration == 2)
+    for name in ("last.safetensors", "previous.safetensors", "best.safetensors", "metrics.jsonl"):
+        (tmp_path / "run" / name).unlink(missing_ok=True)
+    with pytest.raises(DamagedFile, match=re.escape(f"{tmp_path / 'run' / 'last.safetensors'} {GONE}"[:20])) as error:
+        own.run(tmp_path / "run", config(), resume=True)
+    assert str(error.value).startswith(f"{tmp_path / 'run' / 'last.safetensors'} ")
+
+
+def test_another_process_that_begins_in_between(tmp_path, monkeypatch):
+    """A folder that was empty before it was held is looked at again when it is held."""
+    out, right = tmp_path / "run", files.locked
+
+    def late(folder):
+        (folder / "config.json").write_text("{}")
+        return right(folder)
+
+    monkeypatch.setattr(files, "locked", late)
+    with pytest.raises(FileExistsError, match=r"which holds a run already \(config\.json\)"):
+        trainer().run(out, config())
+    assert (out / "config.json").read_text() == "{}"
+
+
+def test_a_folder_that_is_taken_over_before_the_summary(tmp_path, monkeypatch):
+    """What is no longer held is not written."""
+    own, out = trainer(), tmp_path / "run"
+    right = runs.summarize
+
+    def removed(*arguments):
+        (out / "lock").unlink()
+        return right(*arguments)
+
+    monkeypatch.setattr(runs, "summarize", removed)
+    with pytest.raises(OSError, match="which was removed or taken over while this process used it"):
+        own.run(out, config())
+    assert not (out / "summary.json").exists()
+
+
+def test_forced_resets_of_some_weights(tmp_path):
+    """They are summed over the weights that count them; of none there is no sum."""
+    records = [
+        {"iteration": 1, "loss": 1.0, "evaluation_loss": 1.0, "accuracy": 0.5, "steps_per_second": 1.0, "weights": own}
+        for own in ({}, {"a": {"defect": 0.5}}, {"a": {"defect": 0.1}, "b": {"forced_resets": 3}})
+    ]
+    task = Parenthesis(5)
+    assert "forced_resets" not in runs.summarize(records[:1], task, 7)
+    assert "forced_resets" not in runs.summarize(records[:2], task, 7)
+    assert runs.summarize(records, task, 7)["forced_resets"] == 3
+    assert runs.summarize(records, task, 7)["worst_defect"] == 0.5
+
+
+# Lengthened, and begun with another's weights
+
+
+def lines(out):
+    """Of metrics, the speed aside."""
+    return {line["iteration"]: {k: v for k, v in line.items() if k != "steps_per_second"} for line in read_metrics(out)}
+
+
+@pytest.mark.parametrize("stopped_after", [None, 4])
+def test_a_longer_run(tmp_path, stopped_after):
+    """The weights and lines of a run that was begun with as many updates; only the earlier end was evaluated too."""
+    out, own = tmp_path / "run", trainer(iterations=5)
+    own.run(out, config(), should_stop=lambda: own.iteration == stopped_after)
+    assert iterations_of(out) == 5
+    trainer(iterations=11).run(out, config(), resume=True, lengthen=True)
+    trainer(iterations=11).run(tmp_path / "other", config())
+    assert iterations_of(out) == 11
+    ours, theirs = load(out, "last"), load(tmp_path / "other", "last")
+    for name, value in theirs.params.items():
+        np.testing.assert_array_equal(ours.params[name], value)
+    extra = [] if stopped_after else [5]
+    assert {i: line for i, line in lines(out).items() if i not in extra} == {
+        i: line for i, line in lines(tmp_path / "other").items() if i not in extra
+    }
+    assert read_summary(out)["iterations"] == 11
+
+
+def test_a_longer_run_that_is_killed_at_once(finished, tmp_path, monkeypatch):
+    """After its checkpoint that knows of the new end, with the old summary there or not: it goes on."""
+    whole = shutil.copytree(finished, tmp_path / "whole")
+    trainer(iterations=9).run(whole, config(), resume=True, lengthen=True)
+    for name in ("_train", "unlink"):
+        out = shutil.copytree(finished, tmp_path / name)
+
+        def killed(own, *arguments, right=Path.unlink, of=name, **options):
+            if of == "_train" or own.name == "summary.json":
+                raise KeyboardInterrupt
+            right(own, *arguments, **options)
+
+        monkeypatch.setattr(TrainingRun if name == "_train" else Path, name, killed)
+        with pytest.raises(KeyboardInterrupt):
+            trainer(iterations=9).run(out, config(), resume=True, lengthen=True)
+        monkeypatch.undo()
+        assert iterations_of(out) == 9
+        assert (out / "summary.json").exists() == (name == "unlink")
+        trainer(iterations=9).run(out, config(), resume=True)
+        assert lines(out) == lines(whole)
+        assert read_summary(out)["iterations"] == 9
+
+
+def test_what_is_not_lengthened(finished, tmp_path):
+    """Shorter; without being told to; a new run; other settings."""
+    before = contents(finished)
+    for options, arguments, message in (
+        ({"iterations": 4}, {"resume": True, "lengthen": True}, "iterations is 4; .*last.safetensors has 6"),
+        ({"iterations": 8}, {"resume": True}, "iterations is 8; .*last.safetensors has 6"),
+        ({"iterations": 8, "log_every": 2}, {"resume": True, "lengthen": True}, "log_every is 2; .* has 1"),
+        ({"iterations": 8}, {"lengthen": True}, "lengthen is True, but resume is False"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            trainer(**options).run(finished, config(), **arguments)
+    assert contents(finished) == before
+    assert iterations_of(tmp_path) is None
+
+
+def test_begun_with_another_runs_weights(finished, tmp_path):
+    """Its best ones unless told otherwise; the first line's loss is of these."""
+    own = trainer(seed=3)
+    own.begin_with(finished)
+    best = load(finished)
+    for name, value in best.params.items():
+        np.testing.assert_array_equal(own.params[name], value)
+    np.testing.assert_array_equal(own.buffers["layer0.U_c"]["U"], best.buffers["layer0.U_c"]["U"])
+    own.begin_with(finished, "last")
+    np.testing.assert_array_equal(own.params["readout.W"], load(finished, "last").params["readout.W"])
+    own.run(tmp_path / "run", config())
+    with pytest.raises(ValueError, match="this trainer has done 6 updates; make a new one"):
+        own.begin_with(finished)
+
+
+def test_weights_that_are_not_the_networks(finished):
+    """Another model's, another precision's: the message names the run and the first that differs."""
+    for own in (trainer("gru"), trainer(dtype=np.float64)):
+        before = {name: value.copy() for name, value in own.params.items()}
+        with pytest.raises(ValueError, match=re.escape(f"{finished}: ") + r"\S+ is .*; the network's is "):
+            own.begin_with(finished)
+        for name, value in before.items():
+            np.testing.assert_array_equal(own.params[name], value)
