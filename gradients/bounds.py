@@ -36,7 +36,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from gradients import elman, fastrnn, gru_reset_after, gru_reset_before
+from gradients import elman, fastrnn, gru_reset_after, gru_reset_before, lstm
 from gradients.bptt import Bound, Vector, Weights, norm
 from ortho_ref.cells import Cell, GRUResetBefore
 from ortho_ref.cells.by_name import name_of
@@ -373,12 +373,14 @@ def _named(name: str, bound: Callable[..., Bound]) -> StepBounds:
     return lambda cell, w, x, h: {name: bound(cell, w, x, h)}
 
 
-#: Name of a cell -> the bounds of a step from (cell, weights, x (m,), h_{t-1} (n,)), by what they are called.
+#: Name of a cell -> the bounds of a step from (cell, weights, x (m,), h_{t-1} (n,); of an LSTM h and c, (2n,)), by what
+#: they are called.
 BOUNDS: dict[str, StepBounds] = {
     "gru_reset_before": lambda *step: {"Theorem 1": theorem_1(*step), "tighter": theorem_1_tight(*step)},
     "gru_reset_after": _named("goru:jac", gru_reset_after.bound),
     "elman": _named("urnn:3", elman.bound),
     "fastrnn": _named("alpha ||D|| ||U|| + |beta|", fastrnn.bound),
+    "lstm": _named("block by block", lstm.bound),
 }
 
 
@@ -394,7 +396,7 @@ def of_step(cell: Cell, w: Weights, x: Vector, h: Vector) -> dict[str, Bound]:
     x : ndarray, (m,)
         The input.
     h : ndarray, (n,)
-        h_{t-1}.
+        h_{t-1}; of an LSTM h_{t-1} and c_{t-1} one after the other, (2n,).
 
     Returns
     -------

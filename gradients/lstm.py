@@ -5,13 +5,19 @@ dc_t/dh = diag(c_{t-1}) df/dh + diag(g) di/dh + diag(i) dg/dh               [bp:
 dc_t/dc = diag(f)                                                           [bp:lstm/c-c]
 dh_t/dh = diag(tanh c_t) do/dh + diag(o (1 - tanh^2 c_t)) dc_t/dh           [bp:lstm/h-h]
 dh_t/dc = diag(o (1 - tanh^2 c_t)) dc_t/dc                                  [bp:lstm/h-c]
+
+No paper here bounds it.  Block by block, and a matrix of blocks is no larger than the matrix of bounds on their norms:
+    ||dc_t/dh|| <= max|c_{t-1} f (1 - f)| ||U_f|| + max|g i (1 - i)| ||U_i|| + max(i (1 - g^2)) ||U_g|| = gamma
+    ||d(h_t, c_t)/d(h, c)|| <= || a  max(o (1 - tanh^2 c_t) f) ||
+                               || gamma            max f       ||
+    a = max|tanh(c_t) o (1 - o)| ||U_o|| + max(o (1 - tanh^2 c_t)) gamma    [bp:lstm/bound]
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from gradients.bptt import Matrix, Step, Vector, Weights, one_step
+from gradients.bptt import Bound, Matrix, Step, Vector, Weights, norm, one_step
 from ortho_ref.activations import sigmoid
 from ortho_ref.cells import LSTM
 
@@ -103,3 +109,38 @@ def step(cell: LSTM, w: Weights, x: Vector, state: Vector) -> Step:
             matrix = np.vstack([to_h, np.eye(len(h))]) @ np.diag(through[k] * slope)
         S |= {f"W_{k}": (matrix, x), f"U_{k}": (matrix, h), f"b_{k}": (matrix, None)}
     return Step(np.concatenate([v.o * v.y, v.c]), np.block([[h_h, h_c], [c_h, c_c]]), S)
+
+
+def bound(cell: LSTM, w: Weights, x: Vector, state: Vector) -> Bound:
+    """||d(h_t, c_t)/d(h, c)|| and what it is at most.
+
+    Parameters
+    ----------
+    cell : LSTM
+        The cell.
+    w : dict
+        Its weights by their names.
+    x : ndarray, (m,)
+        The input.
+    state : ndarray, (2n,)
+        h_{t-1} and c_{t-1} one after the other.
+
+    Returns
+    -------
+    Bound
+        Of bp:lstm/bound.
+
+    Raises
+    ------
+    ValueError
+        For other names or shapes.
+    """
+    actual = norm(step(cell, w, x, state).J)
+    w, x, state = one_step(cell, w, x, state)
+    h, c = np.split(state, 2)
+    v = values(w, x, h, c)
+    to_h = v.o * (1 - v.y**2)
+    through = {"f": c * v.f * (1 - v.f), "i": v.g * v.i * (1 - v.i), "g": v.i * (1 - v.g**2)}
+    gamma = sum(abs(own).max() * norm(w[f"U_{k}"]) for k, own in through.items())  # [bp:lstm/bound]
+    a = abs(v.y * v.o * (1 - v.o)).max() * norm(w["U_o"]) + to_h.max() * gamma  # [bp:lstm/bound]
+    return Bound(norm(np.array([[a, (to_h * v.f).max()], [gamma, v.f.max()]])), actual)  # [bp:lstm/bound]

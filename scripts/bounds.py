@@ -7,6 +7,7 @@ from typing import Annotated
 import matplotlib.pyplot as plt
 import numpy as np
 import typer
+from matplotlib.axes import Axes
 
 from gradients import bounds
 from gradients.bptt import Bound, Matrix, Weights, double
@@ -18,12 +19,16 @@ from ortho_ref.layers import real_features
 from ortho_ref.reader import Reader
 from ortho_ref.runs import load
 from scripts.grid.config import read_run, task_of
-from scripts.pictures.losses import COLORS, save
+from scripts.pictures.curves import check_picture
+from scripts.pictures.losses import COLORS, save, words
 from scripts.program import BAD_INPUT, device_option, fail, limit_threads, run, say
+
+#: A bound whose norm is this share of it at every step lies on it.
+ON_IT = 0.99
 
 
 def along(cell: Cell, weights: Weights, x: Matrix, h: Matrix) -> dict[str, list[Bound]]:
-    """The bounds at every step of one sequence: x (T, m), states h (T+1, n), float64."""
+    """The bounds at every step of one sequence: x (T, m), states (T+1, n), of an LSTM h and c (T+1, 2n), float64."""
     found: dict[str, list[Bound]] = {}
     for x_t, h_prev in zip(x, h[:-1], strict=True):
         for name, bound in bounds.of_step(cell, weights, x_t, h_prev).items():
@@ -49,10 +54,28 @@ def measure(folder: Path, data: Path | None, steps: int, device: str = "cpu") ->
         weights = {name: double(value) for name, value in network.layer_weights(i, params, buffers).items()}
         own = [double(params[f"layer{i}.{name}0"])[None] for name in layer.cell.states if layer.trained_h0]
         given = to_device((weights, x, state_of(tuple(own)) if own else None), device)
-        h = parts_of(layer.cell, to_host(scan.forward(layer.cell, *given)[0]))[0]
-        found.append(along(layer.cell, weights, x[:, 0], h[:, 0]))
-        x = real_features(h[1:])
+        parts = parts_of(layer.cell, to_host(scan.forward(layer.cell, *given)[0]))
+        found.append(along(layer.cell, weights, x[:, 0], np.concatenate(parts, axis=-1)[:, 0]))
+        x = real_features(parts[0][1:])
     return found
+
+
+def draw(axis: Axes, found: dict[str, list[Bound]]) -> None:
+    """The norm at every step, and its bounds; one that is the norm itself is dashed on it, and says so."""
+    actual = [bound.actual for bound in next(iter(found.values()))]
+    t = range(1, len(actual) + 1)
+    axis.plot(t, actual, color=COLORS[0], lw=1.2, label="norm of the Jacobian")
+    for color, (name, values) in zip(COLORS[1:], found.items(), strict=False):
+        on_it = min(value.ratio for value in values) > ON_IT
+        style = (
+            {"linestyle": (0, (4, 4)), "label": f"bound: {name} (on the norm)"}
+            if on_it
+            else {"label": f"bound: {name}"}
+        )
+        axis.plot(t, [value.bound for value in values], color=color, lw=1.2 if on_it else 1, **style)
+    axis.axhline(1, color="black", linestyle="--", linewidth=1)
+    axis.set(xlabel="step t", ylabel=r"$\|\partial h_t / \partial h_{t-1}\|_2$", yscale="log")
+    axis.legend(frameon=False)
 
 
 def main(
@@ -70,24 +93,22 @@ def main(
     limit_threads(1)
     out = out or run_folder / "bounds.png"
     try:
-        if out.suffix not in (".png", ".pdf", ".svg"):
-            raise ValueError(f"out is {out}; allowed: a name that ends in .png, .pdf or .svg")
+        check_picture(out)
+        config = read_run(run_folder)
         layers = measure(run_folder, data, steps, device)
         figure, axes = plt.subplots(
-            len(layers), 1, figsize=(8, 3.5 * len(layers)), squeeze=False, constrained_layout=True
+            len(layers), 1, figsize=(8, 3.5 * len(layers) + 0.4), squeeze=False, constrained_layout=True
         )
         for i, (axis, found) in enumerate(zip(axes[:, 0], layers, strict=True)):
-            actual = [bound.actual for bound in next(iter(found.values()))]
-            t = range(1, len(actual) + 1)
-            for color, (name, values) in zip(COLORS[1:], found.items(), strict=False):
-                axis.plot(t, [value.bound for value in values], color=color, lw=1, label=name)
+            draw(axis, found)
+            axis.set_title(f"layer {i}" if len(layers) > 1 else "")
+            for name, values in found.items():
                 ratios = [value.ratio for value in values]
                 middle, most = statistics.median(ratios), max(ratios)
                 say(f"layer {i}, {name}: norm / bound is {middle:.3f} at the median, {most:.3f} at most")
-            axis.plot(t, actual, color=COLORS[0], lw=1.2, label="$\\|\\partial h_t / \\partial h_{t-1}\\|_2$")
-            axis.axhline(1, color="black", linestyle="--", linewidth=1)
-            axis.set(xlabel="t", yscale="log", title=f"layer {i}" if len(layers) > 1 else None)
-            axis.legend(frameon=False)
+        sizes, length = config["network"]["hidden_sizes"], config.get("length")
+        title = f"{run_folder.resolve().name}: {config['model']}, n = {', '.join(map(str, sizes))}, {config['task']}"
+        figure.suptitle(words(title + (f", T = {length}" if length else "")), fontsize="medium")
         save(figure, out)
     except BAD_INPUT as error:
         fail(error)

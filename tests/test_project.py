@@ -121,6 +121,8 @@ FRAMEWORKS = {
     "tasks/files.py": {"pooch"},
     "ortho_ref/adapters/maps.py": {"torch", "jax"},
     "scripts/timing/peers_jax.py": {"jax"},
+    "scripts/grid/experiment/cluster.py": {"distributed"},
+    "scripts/grid/track.py": {"tensorboard"},
 }
 
 

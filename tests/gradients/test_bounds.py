@@ -1,5 +1,5 @@
-"""NC-GRU's bounds on the norm of one step's Jacobian, as corrected and tighter, and GORU's: they hold, and are attained
-[ncgru:8-15] [ncgru:21-22] [ncgru:thm1-tight] [ncgru:30-41] [goru:jac/bound]."""
+"""Bounds on the norm of one step's Jacobian, NC-GRU's as corrected and tighter, GORU's, the LSTM's: they hold, and are
+attained [ncgru:8-15] [ncgru:21-22] [ncgru:thm1-tight] [ncgru:30-41] [goru:jac/bound] [bp:lstm/bound]."""
 
 import math
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gradients import bounds, gru_reset_after, gru_reset_before
+from gradients import bounds, gru_reset_after, gru_reset_before, lstm
 from gradients.bptt import Bound
 from ortho_ref import models
 from ortho_ref.activations import ACTIVATIONS
@@ -321,19 +321,34 @@ def test_gorus_bound_is_nearly_attained():
     assert norm > 0.7
 
 
-def test_bounds_by_the_cell_s_name():
+def test_bounds_by_the_cell_s_name(monkeypatch):
     """Of every cell on the table at least one, and it holds; of another the error lists those there are."""
     rng = np.random.default_rng(0)
     assert set(bounds.BOUNDS) <= set(CELLS)
     for name in bounds.BOUNDS:
         cell = by_name(name)
         w = {key: rng.standard_normal(shape) for key, shape in cell.shapes(2, 3).items()}
-        found = bounds.of_step(cell, w, rng.standard_normal(2), rng.standard_normal(3))
+        state = rng.standard_normal(3 * len(cell.states))
+        found = bounds.of_step(cell, w, rng.standard_normal(2), state)
         assert found
         assert all(0 < bound.ratio <= SLACK for bound in found.values())
         if name == "gru_reset_before":  # as the pictures have them
             assert set(found) == {"Theorem 1", "tighter"}
+    monkeypatch.delitem(bounds.BOUNDS, "lstm")
     with pytest.raises(
-        ValueError, match="the cell is lstm; bounds are for gru_reset_before, gru_reset_after, elman, fastrnn"
+        ValueError, match=r"the cell is lstm; bounds are for gru_reset_before, gru_reset_after, elman, fastrnn$"
     ):
-        bounds.of_step(LSTM(), {}, np.zeros(2), np.zeros(3))
+        bounds.of_step(LSTM(), {}, np.zeros(2), np.zeros(6))
+
+
+@given(st.integers(1, 6), st.integers(0, 10**6), st.sampled_from([0.3, 1.0, 4.0, 20.0]))
+def test_the_bound_of_an_lstm(n, seed, scale):
+    """bp:lstm/bound: of any weights and states, and reached where the gates are such that one block is all there is."""
+    rng = np.random.default_rng(seed)
+    w = {key: scale * rng.standard_normal(shape) for key, shape in LSTM().shapes(2, n).items()}
+    found = lstm.bound(LSTM(), w, rng.standard_normal(2), scale * rng.standard_normal(2 * n))
+    assert found.ratio <= SLACK
+    open_ = {key: np.zeros_like(value) for key, value in w.items()} | {f"b_{k}": np.full(n, 40.0) for k in "ifo"}
+    limit, norm = lstm.bound(LSTM(), open_, np.zeros(2), np.zeros(2 * n))  # h_t = tanh(c), c_t = c: sqrt(2)
+    assert norm == pytest.approx(limit, rel=1e-12)
+    assert norm == pytest.approx(2**0.5, rel=1e-12)

@@ -2,8 +2,10 @@
 
 import re
 
+import matplotlib.pyplot as plt
 import pytest
 
+from gradients.bptt import Bound
 from scripts import bounds, train
 from tests.scripts.runs import call
 
@@ -13,7 +15,7 @@ RUNS = {
     "two layers": ("copying --model urnn --layers 2", ["urnn:3", "urnn:3"]),
     "vectors": ("adding --model goru", ["goru:jac"]),
     "scalar gates": ("copying --model sgornn", ["alpha ||D|| ||U|| + |beta|"]),
-    "lstm": ("copying --model lstm", []),
+    "lstm": ("copying --model lstm", ["block by block"]),
 }
 
 
@@ -27,7 +29,7 @@ def runs(tmp_path_factory):
     return out
 
 
-@pytest.mark.parametrize("name", [name for name in RUNS if name != "lstm"])
+@pytest.mark.parametrize("name", RUNS)
 def test_no_norm_is_above_its_bound(runs, name):
     """The lines name each layer's bounds; the ratios are at most 1; the picture is one."""
     code, _, stderr = call(bounds.main, runs / name)
@@ -39,13 +41,38 @@ def test_no_norm_is_above_its_bound(runs, name):
 
 
 def test_bad_input(runs, tmp_path):
-    """No run, a cell without a bound, a picture of no kind: one line, exit code 2."""
+    """No run, a picture of no kind: one line, exit code 2."""
     for arguments, message in (
         ([tmp_path / "none"], "holds no run"),
-        ([runs / "lstm"], "the cell is lstm; bounds are for gru_reset_before, gru_reset_after, elman, fastrnn"),
         ([runs / "nc-gru", "--out", tmp_path / "a.jpg"], "allowed: a name that ends in .png, .pdf or .svg"),
         ([runs / "nc-gru", "--steps", "0"], "Invalid value for '--steps'"),
     ):
         code, stdout, stderr = call(bounds.main, *arguments)
         assert (code, stdout, stderr.count("\n")) == (2, "", 1), stderr
         assert message in stderr
+
+
+def test_what_is_drawn(runs, tmp_path, monkeypatch):
+    """The run in the title, names at the axes, the norm and each bound; one that is the norm is dashed, and says so."""
+    figures = []
+    monkeypatch.setattr(bounds, "save", lambda figure, out: figures.append(figure))
+    for name in ("lstm", "scalar gates"):
+        assert call(bounds.main, runs / name)[0] == 0
+    for figure, title in zip(
+        figures, ("lstm: lstm, n = 6, copying, T = 5", "scalar gates: sgornn, n = 6"), strict=True
+    ):
+        assert figure.get_suptitle().startswith(title)
+        (axis,) = figure.axes
+        assert axis.get_xlabel() == "step t"
+        assert "partial h_t" in axis.get_ylabel()
+    norm, bound, one = figures[0].axes[0].get_lines()
+    assert (bound.get_linestyle(), bound.get_label()) == ("-", "bound: block by block")
+    assert (bound.get_ydata() >= norm.get_ydata()).all()
+    assert set(one.get_ydata()) == {1}
+    found = {"x": [Bound(2.0, 2.0)] * 3, "y": [Bound(4.0, 2.0)] * 3}
+    axis = plt.figure().add_subplot()
+    bounds.draw(axis, found)
+    on_it, above = axis.get_lines()[1:3]
+    assert (on_it.get_label(), above.get_label()) == ("bound: x (on the norm)", "bound: y")
+    assert on_it.get_linestyle() == "--"
+    plt.close("all")

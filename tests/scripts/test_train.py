@@ -1,5 +1,6 @@
 """`python -m scripts.train` as a user runs it, and as a machine ends it."""
 
+import hashlib
 import itertools
 import json
 import math
@@ -779,3 +780,59 @@ def test_a_real_process_is_killed(tmp_path, uninterrupted):
     state = checkpoint.load(out / "last.safetensors")
     assert state["metrics_size"] <= (out / "metrics.jsonl").stat().st_size
     assert not math.isnan(state["interval"]["total"])
+
+
+# Longer runs, and runs that begin with another's weights
+
+
+def test_a_run_is_lengthened(tmp_path):
+    """--resume --iterations N goes on to N, finished or not; later --resume goes on to there."""
+    base = ["adding", "--length", 5, "--hidden", 4, "--batch", 2, "--log-every", 2, "--eval-every", 3]
+    out, other = tmp_path / "run", tmp_path / "other"
+    assert call(train.main, *base, "--iterations", 4, "--out", out)[0] == 0
+    code, _, stderr = call(train.main, "adding", "--out", out, "--resume", "--iterations", 9)
+    assert code == 0, stderr
+    assert call(train.main, "adding", "--out", out, "--resume")[0] == 0
+    assert call(train.main, *base, "--iterations", 9, "--out", other)[0] == 0
+    for name, value in load(other, "last").params.items():
+        np.testing.assert_array_equal(load(out, "last").params[name], value)
+    assert read_config(out)["iterations"] == 4
+    assert read_summary(out)["iterations"] == 9
+    for iterations, message in ((6, "has 9: it can be made longer, not shorter"), (4, "has 9: it can be made longer")):
+        code, _, stderr = call(train.main, "adding", "--out", out, "--resume", "--iterations", iterations)
+        assert (code, stderr.count("\n")) == (2, 1)
+        assert f"iterations is {iterations}; the run in {out} {message}" in stderr
+
+
+def test_a_schedule_of_the_length_is_not_lengthened(tmp_path):
+    """Its rates would have been others from the first update on; steps of so many updates are none of these."""
+    base = ["adding", "--length", 5, "--hidden", 4, "--batch", 2, "--iterations", 2]
+    for schedule, code in (("linear", 2), ("step:1:0.5", 0)):
+        out = tmp_path / schedule[:4]
+        assert call(train.main, *base, "--schedule", schedule, "--out", out)[0] == 0
+        found, _, stderr = call(train.main, "adding", "--out", out, "--resume", "--iterations", 3)
+        assert found == code, stderr
+        assert ("its schedule, linear, goes to zero over them" in stderr) == (code == 2)
+
+
+def test_a_run_begins_with_another_runs_weights(tmp_path):
+    """The best ones; the config says which, and --resume needs them no more."""
+    base = ["adding", "--length", 5, "--hidden", 4, "--batch", 2, "--iterations", 3, "--eval-every", 1]
+    first, second = tmp_path / "first", tmp_path / "second"
+    assert call(train.main, *base, "--out", first)[0] == 0
+    assert call(train.main, *base, "--lr", 0, "--lr-orthogonal", 0, "--init-from", first, "--out", second)[0] == 0
+    for name, value in load(first).params.items():
+        np.testing.assert_array_equal(load(second, "last").params[name], value)
+    sha256 = hashlib.sha256((first / "best.safetensors").read_bytes()).hexdigest()
+    assert read_config(second)["init_from"] == {"checkpoint": "best", "sha256": sha256}
+    assert call(train.main, "adding", "--out", second, "--resume", "--iterations", 4)[0] == 0
+    for arguments, message in (
+        ([*base, "--init-from", tmp_path / "none"], f"init_from is {tmp_path / 'none'}: "),
+        ([*base, "--model", "gru", "--init-from", first], "the network's is "),
+        (["adding", "--resume", "--init-from", first], "--init-from is for a new run; one that goes on has its own"),
+    ):
+        out = second if "--resume" in arguments else tmp_path / "third"
+        code, _, stderr = call(train.main, *arguments, "--out", out)
+        assert (code, stderr.count("\n")) == (2, 1), stderr
+        assert message in stderr
+    assert not (tmp_path / "third").exists()

@@ -9,17 +9,13 @@ import shutil
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from ortho_ref import files
 from ortho_ref.terminal import shown
 from scripts.grid.experiment import sessions
 from scripts.grid.experiment.pool import RESUMED, TICK, start, tell, why
 from scripts.grid.experiment.worker import DONE, FAILED, STOPPED, Order
-
-try:
-    from distributed import Client, Future
-except ImportError as error:
-    raise ValueError(f"--scheduler needs Dask ({error.name} is missing): pip install 'ortho-ref[cluster]'") from None
 
 #: Seconds to wait for the scheduler, and for what a worker writes to be seen here.
 PATIENCE = 30.0
@@ -72,10 +68,7 @@ class Cluster:
         ValueError
             Where there is no scheduler or no worker, and where a worker does not see the grid's folder.
         """
-        try:
-            client = Client(self.address, timeout=PATIENCE)
-        except (OSError, ValueError) as error:
-            raise ValueError(f"scheduler is {self.address}: {error}") from error
+        client = connect(self.address)
         self._own.mkdir(parents=True)
         try:
             with client:
@@ -87,9 +80,9 @@ class Cluster:
             shutil.rmtree(self._own, ignore_errors=True)
         return self.ended
 
-    def _do(self, client: Client, should_stop: Callable[[], bool], on_tick: Callable[[], None]) -> None:
+    def _do(self, client: Any, should_stop: Callable[[], bool], on_tick: Callable[[], None]) -> None:
         name = self._own.name
-        left: dict[Future, Order] = {
+        left: dict[Any, Order] = {
             client.submit(work, order._asdict(), str(self._own), key=f"{name}-{i}", retries=RESUMED, priority=-i): order
             for i, order in enumerate(self.orders)
         }
@@ -106,11 +99,40 @@ class Cluster:
             on_tick()
             time.sleep(TICK)
 
-    def _end_of(self, future: Future, order: Order) -> str:
+    def _end_of(self, future: Any, order: Order) -> str:
         if future.status == "finished":
             return {DONE: "done", STOPPED: "stopped", FAILED: "failed"}[future.result()]
         sessions.mark_failed(Path(order.folder), shown(f"its workers died: {future.exception()}", 500))
         return "failed"
+
+
+def connect(address: str) -> Any:
+    """A client of a scheduler.
+
+    Parameters
+    ----------
+    address
+        The scheduler's.
+
+    Returns
+    -------
+    distributed.Client
+        Open.
+
+    Raises
+    ------
+    ValueError
+        Where Dask is not installed, and where nobody answers.
+    """
+    try:
+        from distributed import Client
+    except ImportError as error:
+        needs = "pip install 'ortho-ref[cluster]'"
+        raise ValueError(f"--scheduler needs Dask ({error.name} is missing): {needs}") from None
+    try:
+        return Client(address, timeout=PATIENCE)
+    except (OSError, ValueError) as error:
+        raise ValueError(f"scheduler is {address}: {error}") from error
 
 
 def work(order: dict[str, object], own: str) -> int:
@@ -147,7 +169,7 @@ def work(order: dict[str, object], own: str) -> int:
     return worker.process.returncode if worker.process.returncode in (DONE, FAILED) else STOPPED
 
 
-def check_shared(client: Client, own: Path) -> None:
+def check_shared(client: Any, own: Path) -> None:
     """Check that every worker sees a folder, and that what it writes there is seen here.
 
     Parameters
