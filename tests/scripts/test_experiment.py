@@ -3,8 +3,6 @@
 import csv
 import io
 import json
-import os
-import random
 import shutil
 import signal
 import subprocess
@@ -27,63 +25,8 @@ from scripts.grid.experiment.table import lines_of
 from scripts.pictures import curves
 from tasks.adding import Adding
 from tests.line import PATIENCE
+from tests.scripts.grids import bits, folders, kill_at_random, process, run, table_of, tiny
 from tests.scripts.runs import ROOT, call
-
-TINY = """format = "ortho_ref experiment 1"
-title = "Tiny"
-seeds = {seeds}
-
-[options]
-task = "adding"
-length = 6
-batch = 4
-hidden = 4
-iterations = {iterations}
-eval_every = {iterations}
-log_every = 5
-checkpoint_every = 1
-
-[[row]]
-name = "GRU"
-options = {{ model = "gru" }}
-paper.v1 = {{ all = 0.1 }}
-paper.v2 = {{ all = [0.2, 0.01] }}
-
-[[row]]
-name = "NC-GRU"
-options = {{ model = "nc-gru" }}
-others."a README" = {{ all = 0.3 }}
-"""
-
-
-def tiny(folder, seeds=2, iterations=10, more=""):
-    """A file of 2 `seeds` short runs."""
-    path = folder / "tiny.toml"
-    path.write_text(TINY.format(seeds=seeds, iterations=iterations) + more)
-    return path
-
-
-def process(*arguments, **options):
-    """The program, begun."""
-    command = [sys.executable, "-W", "error", "-m", "scripts.experiment", *map(str, arguments)]
-    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
-
-
-def run(*arguments):
-    """Exit code, stdout and stderr of the program in a process of its own."""
-    own = process(*arguments)
-    out, err = own.communicate(timeout=PATIENCE)
-    return own.returncode, out, err
-
-
-def bits(out):
-    """Run's folder -> the bytes of its weights, and its metrics but for the speeds."""
-    found = {}
-    for folder in sorted(path.parent for path in out.rglob("summary.json")):
-        lines = [{k: v for k, v in line.items() if k != "steps_per_second"} for line in read_metrics(folder)]
-        weights = {name: value.tobytes() for name, value in sorted(load(folder, "last").params.items())}
-        found[str(folder.relative_to(out))] = (weights, lines)
-    return found
 
 
 @pytest.fixture(scope="module")
@@ -209,43 +152,6 @@ def test_the_failure_of_one_cell(tmp_path):
         assert len(sessions.read_sessions(folder)) == times
 
 
-def children(pid):
-    """Process ids of a process's children."""
-    found = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True).stdout.split()
-    return [int(own) for own in found]
-
-
-def kill_at_random(path, out, kills, seed, jobs=2):
-    """Run a grid, killing the program or one of its workers, so many times; then let it end."""
-    draw = random.Random(seed)
-    killed = {"program": 0, "worker": 0}
-    while sum(killed.values()) < kills:
-        own = process("run", path, "--out", out, "--jobs", jobs, "--retry", "--no-estimate")
-        while own.poll() is None and sum(killed.values()) < kills:
-            time.sleep(draw.uniform(0.2, 1.5))
-            workers = children(own.pid)
-            if draw.random() < 0.5 and workers:
-                os.kill(draw.choice(workers), signal.SIGKILL)
-                killed["worker"] += 1
-            elif own.poll() is None:
-                own.kill()
-                killed["program"] += 1
-                break
-        if own.poll() is None:
-            own.kill()
-        own.communicate()
-        if all((out / folder / "summary.json").exists() for folder in folders(path)):
-            break
-    code, _, stderr = run("run", path, "--out", out, "--jobs", jobs, "--retry", "--no-estimate")
-    assert code == 0, stderr
-    return killed
-
-
-def folders(path):
-    """Of every run of a grid."""
-    return [cell.folder for cell in cells_of(read(path))]
-
-
 def test_a_grid_that_is_killed_again_and_again(tmp_path):
     """SIGKILL of workers and of the program: the table and the bits of an undisturbed one; `make torture` has more."""
     path = tiny(tmp_path, seeds=1, iterations=60)
@@ -255,12 +161,6 @@ def test_a_grid_that_is_killed_again_and_again(tmp_path):
     whole = bits(tmp_path / "killed")
     assert len(whole) == 2
     assert table_of(path, tmp_path / "killed") == table_of(path, tmp_path / "left-alone")
-
-
-def table_of(path, out):
-    """The lines of a grid's table, but for the time that it took."""
-    rows = json.loads(call(program.main, "table", path, "--out", out, "--form", "json")[1])
-    return [{name: value for name, value in row.items() if name != "seconds"} for row in rows]
 
 
 def test_a_worker_that_dies_is_replaced_once(tmp_path, monkeypatch):

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.torture import command_lines, disks, flips, hostile_adapters, hostile_files, kills
+from tests.torture import command_lines, disks, flips, grids, hostile_adapters, hostile_files, kills
 from tests.torture.judging import REFUSED, SURVIVED, WRONG
 from tests.torture.room import Outcome, Room
 from tests.torture.table import PAGE, replaced, rows
@@ -33,6 +33,7 @@ class Kind(NamedTuple):
 KINDS = (
     Kind("kills", "runs killed and stopped, up to four times each", kills.COUNT, kills.trial),
     Kind("races", "three writers at one folder", kills.RACES, kills.race),
+    Kind("grids", "grids of runs whose workers and program are killed", grids.COUNT, grids.trial),
     Kind("flips", "flips and cuts; files of other runs or days", flips.COUNT, flips.trial),
     Kind("disks", "full and broken disks", disks.COUNT, disks.trial),
     Kind("files", "hostile files", hostile_files.COUNT, hostile_files.trial),

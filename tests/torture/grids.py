@@ -1,0 +1,26 @@
+"""A grid of runs, of which workers and program are killed again and again."""
+
+import random
+
+from tests.scripts.grids import bits, kill_at_random, run, table_of, tiny
+from tests.torture.judging import SURVIVED, WRONG, Verdict
+from tests.torture.room import Outcome, Room
+
+COUNT = 1
+RUNS, KILLS = 12, 20
+
+
+def trial(room: Room, rng: random.Random) -> Outcome:
+    """Twelve runs and twenty SIGKILLs: the table and the bits of a grid that was left alone."""
+    outcome = Outcome(f"{RUNS} runs, {KILLS} times SIGKILL")
+    with room.scratch() as aside:
+        path = tiny(aside, seeds=RUNS // 2, iterations=120)
+        code, _, stderr = run("run", path, "--out", aside / "left-alone", "--jobs", 2, "--no-estimate")
+        outcome.add("left alone", Verdict(WRONG, stderr) if code else Verdict(SURVIVED))
+        killed = kill_at_random(path, aside / "killed", KILLS, rng.getrandbits(32))
+        outcome.what += f": {killed['worker']} of workers, {killed['program']} of the program"
+        same = bits(aside / "killed") == bits(aside / "left-alone")
+        same = same and table_of(path, aside / "killed") == table_of(path, aside / "left-alone")
+        whole = len(bits(aside / "killed")) == RUNS
+        outcome.add("killed", Verdict(SURVIVED) if same and whole else Verdict(WRONG, "other bits, or fewer runs"))
+    return outcome
