@@ -19,10 +19,12 @@ from scripts.grid.options import OPTIONS
 from tasks import by_name
 
 FORMAT = "ortho_ref experiment 1"
-#: What a table may show: of a run's evaluations, and, of which there is one number a run, of its lines of metrics.
+#: What a table may show: of a run's evaluations; of its lines of metrics, the training loss, a mean of the updates since
+#: the line before; and of which there is one number a run.
 OF_EVALUATIONS = ("evaluation_loss", *METRICS)
+OF_LINES = ("loss",)
 OF_A_RUN = ("steps_per_second", "worst_defect", "worst_condition", "forced_resets")
-#: Of all evaluations of a run, which number.
+#: Of all evaluations of a run, or of all its lines, which number.
 STATISTICS = ("minimum", "maximum", "final", "median_of_last_20")
 #: What may be measured of a run's weights besides: after so many updates, or at the end; of sequences `times` as long.
 MEASURES = ("gradient_norms", "hidden_norms", "correlation", "training_metric")
@@ -60,6 +62,7 @@ _CLAIM = schema.record(
         "above": _NAMES,
         "at_baseline": schema.TEXT,
         "beats_baseline": schema.TEXT,
+        "less_than": schema.NUMBER,
         "columns": schema.list_of(schema.TEXT, 1),
         "why": schema.TEXT,
     },
@@ -77,7 +80,7 @@ SCHEMA = schema.record(
         "shows": schema.TEXT,
         "left_open": schema.list_of(schema.TEXT),
         "seeds": schema.either(schema.integer(1, 1000), schema.list_of(schema.integer(0, MOST), 1, 1000)),
-        "metric": schema.one_of(*OF_EVALUATIONS, *OF_A_RUN, *OF_WEIGHTS),
+        "metric": schema.one_of(*OF_EVALUATIONS, *OF_LINES, *OF_A_RUN, *OF_WEIGHTS),
         "statistic": schema.one_of(*STATISTICS),
         "unit": schema.NUMBER,
         "unit_name": schema.TEXT,
@@ -290,14 +293,14 @@ def _scaling(document: Record) -> dict[str, Power]:
 
 
 def _options(where: str, given: Record) -> Record:
-    """Options as a config has them; a list stays one, of such values."""
+    """Options as a config has them; of an axis the tuple of such values (sizes by layer are one value, a list)."""
     found: Record = {}
     for name, value in given.items():
         place = f"{where}.{name}"
         if name == "task":
-            found[name] = value
+            found[name] = tuple(value) if isinstance(value, list) else value
         elif isinstance(value, list):
-            found[name] = [option_value(place, name, one) for one in value]
+            found[name] = tuple(option_value(place, name, one) for one in value)
         else:
             found[name] = option_value(place, name, value)
     return found
@@ -349,10 +352,12 @@ def _check_names(experiment: Experiment) -> None:
             for source, numbers in sources.items():
                 _check_known(f"row[{i}].{kind}.{source}", numbers, columns, "column")
     for i, claim in enumerate(experiment.claims):
-        own = [key for key in ("below", "above", "at_baseline", "beats_baseline") if key in claim]
+        own = [key for key in ("below", "above", "at_baseline", "beats_baseline", "less_than") if key in claim]
         if len(own) > 1:
             raise schema.Misfit(f"claim[{i}] has {' and '.join(own)}; allowed: one of them", f"claim[{i}].{own[1]}")
         for key in own:
+            if key == "less_than":  # every row's number, in the table's unit
+                continue
             _check_known(f"claim[{i}].{key}", [claim[key]] if isinstance(claim[key], str) else claim[key], rows, "row")
         _check_known(f"claim[{i}].columns", claim.get("columns", ()), [c.name for c in experiment.columns], "column")
 
