@@ -19,8 +19,8 @@ from scripts.grid.options import OPTIONS
 from tasks import by_name
 
 FORMAT = "ortho_ref experiment 1"
-#: What a table may show: of a run's evaluations; of its lines of metrics, the training loss, a mean of the updates since
-#: the line before; and of which there is one number a run.
+#: What a table may show: of a run's evaluations; of its lines of metrics, the training loss, a mean over the updates
+#: since the line before; and of which there is one number a run.
 OF_EVALUATIONS = ("evaluation_loss", *METRICS)
 OF_LINES = ("loss",)
 OF_A_RUN = ("steps_per_second", "worst_defect", "worst_condition", "forced_resets")
