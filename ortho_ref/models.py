@@ -160,7 +160,7 @@ def lstm(input_size: int, hidden_size: int) -> Recurrent:
 
 
 @_listed
-def gru(input_size: int, hidden_size: int) -> Recurrent:
+def gru(input_size: int, hidden_size: int, *, reset_bias: float = 1.0, update_bias: float = -1.0) -> Recurrent:
     """GRU (ncgru:1): tanh, reset before the product, u the weight of the new content.
 
     Parameters
@@ -169,11 +169,13 @@ def gru(input_size: int, hidden_size: int) -> Recurrent:
         m, the size of x, or the number of tokens.
     hidden_size : int
         n, the number of units.
+    reset_bias, update_bias : float
+        What b_r and b_u start with.
 
     Raises
     ------
     ValueError
-        For sizes below 1.
+        For sizes below 1, and a bias that is no finite number.
 
     References
     ----------
@@ -184,10 +186,13 @@ def gru(input_size: int, hidden_size: int) -> Recurrent:
     Notes
     -----
     Gate biases are as in the TensorFlow cell that the NC-GRU paper compares with, which starts both gates at +1.  Its
-    update gate keeps the old state where ncgru:1 writes the new one, so that here b_r = 1 and b_u = -1.  Matrices are
-    Glorot uniform.
+    update gate keeps the old state where ncgru:1 writes the new one, so that here b_r = 1 and b_u = -1 unless given.
+    Matrices are Glorot uniform.
     """
-    initial = {"b_r": constant(1.0), "b_u": constant(-1.0)}
+    for option, bias in (("reset_bias", reset_bias), ("update_bias", update_bias)):
+        if isinstance(bias, bool) or not isinstance(bias, int | float) or not math.isfinite(bias):
+            raise ValueError(f"{option} is {bias!r}; allowed: a finite number")
+    initial = {"b_r": constant(reset_bias), "b_u": constant(update_bias)}
     return Recurrent(GRUResetBefore("tanh"), initial=initial, sizes=(input_size, hidden_size))
 
 

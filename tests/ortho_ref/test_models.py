@@ -232,7 +232,13 @@ def test_the_norm_of_h0():
 
 
 def test_initial_values_of_options():
-    """EXPRNN's two starts of A; FastRNN's start is just inside SGORNN's constraint; ranges of Glorot's rule."""
+    """EXPRNN's two starts of A; FastRNN's start, just inside SGORNN's constraint; Glorot's rule; gate biases that are
+    given."""
+    zero = {"reset_bias": 0, "update_bias": 0.0}
+    biases, default = (models.build("gru", M, N, **own).init(np.random.default_rng(0))[0] for own in (zero, {}))
+    assert not biases["b_r"].any()
+    assert not biases["b_u"].any()
+    assert all(np.array_equal(value, default[key]) for key, value in biases.items() if key not in ("b_r", "b_u"))
     for initial, largest in (("henaff", math.pi), ("cayley", 1.0)):
         params, _ = models.build("exprnn", M, N, initial=initial).init(np.random.default_rng(0))
         assert 0.9 * largest < abs(params["U.A"]).max() <= largest
@@ -317,7 +323,8 @@ def test_the_words_of_an_options_type_are_those_that_are_allowed():
 
 def test_options_of():
     """Names and defaults, as `build` takes them."""
-    assert models.options_of("gru") == {}
+    assert models.options_of("lstm") == {}
+    assert models.options_of("gru") == {"reset_bias": 1.0, "update_bias": -1.0}
     assert models.options_of("scornn") == {"negative_ones": None}
     defaults = {"orthogonal": "c", "order": 2, "reset_every": 50, "negative_ones": None, "exact": False}
     assert models.options_of("nc-gru") == defaults
@@ -398,6 +405,9 @@ def test_options_of():
             "activation is 'gelu'; allowed: 'tanh', 'relu', 'modrelu'",
         ),
         (("goru", 3, 8), {"reset_gate": 0}, ValueError, "reset_gate is 0; allowed: True, False"),
+        (("gru", 3, 8), {"reset_bias": "1"}, ValueError, "reset_bias is '1'; allowed: a finite number"),
+        (("gru", 3, 8), {"reset_bias": True}, ValueError, "reset_bias is True; allowed: a finite number"),
+        (("gru", 3, 8), {"update_bias": math.nan}, ValueError, "update_bias is nan; allowed: a finite number"),
         (("goru", 3, 8), {"parametrize": {"U_c": "free"}}, ValueError, "parametrizations names 'U_c'; allowed for "),
         (("goru", 3, 8), {"parametrize": {"W_h": "free"}}, ValueError, "parametrizations names 'W_h'; allowed for "),
         (("goru", 3, 8, {}), {}, TypeError, "takes 3 positional arguments but 4 were given"),

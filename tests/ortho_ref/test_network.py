@@ -366,7 +366,7 @@ def test_options_reach_every_layer():
         (("gru", 3, [4, 0], 2), {}, ValueError, "hidden_size is 0; allowed: an integer >= 1"),
         (("gru", 3, [4, 2.5], 2), {}, ValueError, "hidden_size is 2.5; allowed: an integer >= 1"),
         (("gru", 0, [4], 2), {}, ValueError, "input_size is 0; allowed: an integer >= 1"),
-        (("gru", 3, [4], 2), {"orthogonal": "c"}, TypeError, "gru has no option 'orthogonal'; allowed: none"),
+        (("lstm", 3, [4], 2), {"orthogonal": "c"}, TypeError, "lstm has no option 'orthogonal'; allowed: none"),
         (("scornn", 3, [4], 2), {"order": 2}, TypeError, "scornn has no option 'order'; allowed: negative_ones"),
         (("scornn", 3, [9, 4], 2), {"negative_ones": 5}, ValueError, "negative_ones is 5; allowed: 0 to n = 4"),
         (("gru", 3, [4], 2), {"readout": "first"}, ValueError, "readout is 'first'; allowed: 'every', 'last'"),

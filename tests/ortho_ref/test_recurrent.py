@@ -356,7 +356,7 @@ def test_bad_construction():
         ),
         (lambda: models.build("nc-gru", 3, 4, orthogonal="u"), "orthogonal is 'u'; allowed: 'c', 'rc', 'ruc'"),
         (lambda: models.build("nc-gru", 3, 4, negative_ones=5), "negative_ones is 5; allowed: 0 to n = 4"),
-        (lambda: models.build("gru", 3, 4, order=2), "gru has no option 'order'; allowed: none"),
+        (lambda: models.build("lstm", 3, 4, order=2), "lstm has no option 'order'; allowed: none"),
         (lambda: models.build("gru", 3, 0), "hidden_size is 0; allowed: an integer >= 1"),
     ]
     for call, message in cases:
