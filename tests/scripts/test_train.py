@@ -318,9 +318,9 @@ BAD = [
     ("adding --form released", "--form is for parenthesis, denoise and speech; adding has none"),
     ("denoise --layout A", "--layout is for copying; denoise has none"),
     ("text", "text needs --data DATA, a UTF-8 text"),
-    ("parenthesis --model gru --orthogonal c", "gru has no option 'orthogonal'; allowed: none"),
+    ("parenthesis --model lstm --orthogonal c", "lstm has no option 'orthogonal'; allowed: none"),
     ("parenthesis --model scornn --order 2", "scornn has no option 'order'; allowed: negative_ones"),
-    ("parenthesis --model gru --model-option style=fft", "--model-option names 'style'; allowed for gru: none"),
+    ("parenthesis --model lstm --model-option style=fft", "--model-option names 'style'; allowed for lstm: none"),
     ("parenthesis --model urnn --model-option name=gru", "--model-option names 'name'; allowed for urnn: none"),
     ("parenthesis --model goru --model-option style=fft --model-option style=tunable", "gives style twice: 'fft' and"),
     (
