@@ -84,7 +84,7 @@ def cells_of(
             options = experiment.options | column.options | row.options
             if "task" not in options:
                 raise ValueError(f"{experiment.path}: {row.name}, {column.name} has no task; options need one")
-            axes = {name: value for name, value in options.items() if isinstance(value, list)}
+            axes = {name: value for name, value in options.items() if isinstance(value, tuple)}
             for values in itertools.product(*axes.values()):
                 own = dict(zip(axes, values, strict=True))
                 found.append(Cell(row, column, own, seed, options | own))

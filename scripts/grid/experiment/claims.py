@@ -103,6 +103,11 @@ def _judge(claim: Record, values: dict[str, list[float]], baseline: float | None
             if len(own) < 2:
                 return OPEN, f"{because}; one seed"
             return (HOLDS if all(wanted) else FAILS if not any(wanted) else OPEN), because
+    if "less_than" in claim:
+        rows = claim.get("rows", values)
+        below = [value < claim["less_than"] for name in rows for value in values[name]]
+        word = OPEN if any(len(values[name]) < 2 for name in rows) else HOLDS if all(below) else FAILS
+        return word, "; ".join(f"{name} {_numbers(values[name])}" for name in rows if values[name])
     return OPEN, ""
 
 

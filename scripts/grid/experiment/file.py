@@ -63,6 +63,7 @@ _CLAIM = schema.record(
         "at_baseline": schema.TEXT,
         "beats_baseline": schema.TEXT,
         "less_than": schema.NUMBER,
+        "rows": schema.list_of(schema.TEXT, 1),
         "columns": schema.list_of(schema.TEXT, 1),
         "why": schema.TEXT,
     },
@@ -346,7 +347,7 @@ def _check_names(experiment: Experiment) -> None:
     """Misfit for a number beside no column, a claim about no row, and a metric that would have to be measured."""
     if experiment.metric in OF_WEIGHTS and experiment.metric not in [own["what"] for own in experiment.measures]:
         raise schema.Misfit(f"metric is {experiment.metric!r}, which no measure is of", "metric")
-    columns, rows = {column.of for column in experiment.columns}, [row.name for row in experiment.rows]
+    columns, rows = {column.of for column in experiment.columns}, [row.name for row in experiment.run_rows]
     for i, row in enumerate(experiment.rows):
         for kind, sources in (("paper", row.paper), ("others", row.others)):
             for source, numbers in sources.items():
@@ -355,10 +356,11 @@ def _check_names(experiment: Experiment) -> None:
         own = [key for key in ("below", "above", "at_baseline", "beats_baseline", "less_than") if key in claim]
         if len(own) > 1:
             raise schema.Misfit(f"claim[{i}] has {' and '.join(own)}; allowed: one of them", f"claim[{i}].{own[1]}")
-        for key in own:
-            if key == "less_than":  # every row's number, in the table's unit
-                continue
-            _check_known(f"claim[{i}].{key}", [claim[key]] if isinstance(claim[key], str) else claim[key], rows, "row")
+        if "rows" in claim and own != ["less_than"]:
+            raise schema.Misfit(f"claim[{i}] has rows; allowed: with less_than alone", f"claim[{i}].rows")
+        for key in [key for key in (*own, "rows") if key in claim and key != "less_than"]:
+            names = [claim[key]] if isinstance(claim[key], str) else claim[key]
+            _check_known(f"claim[{i}].{key}", names, rows, "row that is run")
         _check_known(f"claim[{i}].columns", claim.get("columns", ()), [c.name for c in experiment.columns], "column")
 
 

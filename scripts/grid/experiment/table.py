@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ortho_ref.training import Record
-from scripts.grid.experiment.file import OF_A_RUN, OF_WEIGHTS, STATISTICS, Experiment
+from scripts.grid.experiment.file import OF_A_RUN, OF_LINES, OF_WEIGHTS, STATISTICS, Experiment
 from scripts.grid.experiment.measures import read_measured
 from scripts.grid.experiment.sessions import read_sessions
 from scripts.grid.experiment.states import State, clock
@@ -86,6 +86,8 @@ def _line(experiment: Experiment, row: str, column: str, cells: Sequence[State],
     for state in done:
         assert state.summary is not None
         own = state.summary.get(experiment.metric)
+        if experiment.metric in OF_LINES:
+            own = _of_lines([record[experiment.metric] for record in state.records])
         if experiment.metric in OF_WEIGHTS:
             own = _measured(state, experiment.metric)
         if experiment.metric in (*OF_A_RUN, *OF_WEIGHTS):
@@ -107,6 +109,12 @@ def _line(experiment: Experiment, row: str, column: str, cells: Sequence[State],
         paper,
         others,
     )
+
+
+def _of_lines(values: Sequence[float]) -> dict[str, float]:
+    """Statistics of a number that every line of metrics has."""
+    numbers = (min(values), max(values), values[-1], statistics.median(values[-20:]))
+    return dict(zip(STATISTICS, numbers, strict=True))
 
 
 def _measured(state: State, what: str) -> float | None:
