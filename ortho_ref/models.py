@@ -169,8 +169,10 @@ def gru(input_size: int, hidden_size: int, *, reset_bias: float = 1.0, update_bi
         m, the size of x, or the number of tokens.
     hidden_size : int
         n, the number of units.
-    reset_bias, update_bias : float
-        What b_r and b_u start with.
+    reset_bias : float
+        What b_r starts with.
+    update_bias : float
+        What b_u starts with.
 
     Raises
     ------
