@@ -86,6 +86,12 @@ def test_the_table_has_the_summaries(grid):
     assert f"| GRU | all | 2 | **{np.mean(least):.4g} ± {np.std(least, ddof=1):.4g}** |" in text
     assert "| paper v1 | paper v2 | a README |" in text
     assert text.startswith("Tiny: evaluation loss; scale 1.\n")
+    experiment = read(path)._replace(metric="loss")
+    losses = [record["loss"] for record in read_metrics(out / "gru" / "all" / "seed-0")]
+    first = lines_of(experiment, states_of(cells_of(experiment), out))[0]
+    expected = {"minimum": min(losses), "maximum": max(losses), "final": losses[-1]}
+    expected["median_of_last_20"] = np.median(losses[-20:])
+    assert {name: values[0] for name, values in first.values.items()} == expected
     assert "4 of 4 runs done; time left: nothing is left" in call(program.main, "status", path, "--out", out)[1]
 
 
@@ -351,6 +357,9 @@ def test_a_folder_that_workers_do_not_see(tmp_path, monkeypatch):
         ({"beats_baseline": "NC-GRU"}, 1, HOLDS),
         ({"beats_baseline": "half"}, 1, OPEN),
         ({"beats_baseline": "one seed"}, 1, OPEN),
+        ({"less_than": 0.2, "rows": ["GRU", "NC-GRU"]}, 1, HOLDS),
+        ({"less_than": 0.1, "rows": ["GRU", "NC-GRU"]}, 1, FAILS),
+        ({"less_than": 1}, 1, OPEN),
     ],
 )
 def test_verdicts(grid, claim, scale, word):

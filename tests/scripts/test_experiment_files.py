@@ -116,6 +116,18 @@ def test_every_option_of_a_run_is_in_the_schema():
         ("title", "titel", 1, "the document has no title"),
         ("unit = 1e-3", 'metric = "correlation"', 4, "metric is 'correlation', which no measure is of"),
         ("[[column]]", '[[claim]]\ntext = "x"\nabove = ["GRU", "LSTM"]\n[[column]]', 13, "claim[0].above names 'LSTM'"),
+        (
+            "[[column]]",
+            '[[claim]]\ntext = "x"\nrows = ["GRU"]\n[[column]]',
+            13,
+            "claim[0] has rows; allowed: with less_",
+        ),
+        (
+            "[[column]]",
+            '[[claim]]\ntext = "x"\nat_baseline = "b"\n[[row]]\nname = "b"\nquoted = true\n[[column]]',
+            13,
+            "claim[0].at_baseline names 'b', which is no row that is run",
+        ),
     ],
 )
 def test_what_is_wrong_is_said_with_its_line(small, before, after, line, message):
@@ -157,6 +169,15 @@ def test_cells_are_rows_times_columns_times_lists_times_seeds(small):
     assert [c.seed for c in cells_of(read(small), ["GRU"], seeds=[9])] == [9, 9]
     with pytest.raises(ValueError, match=r"row is 'GRUU' \(did you mean 'GRU'\?\); allowed: GRU; NC-GRU, bare"):
         cells_of(read(small), ["GRUU"])
+
+
+def test_sizes_of_several_layers_are_one_value(small):
+    """A text of them is no axis; a list of texts is one of sizes by layer."""
+    small.write_text(SMALL.replace("hidden = 3", 'hidden = ["3,4", 5]'))
+    cells = cells_of(read(small), ["GRU"], seeds=[0])
+    assert {str(cell.options["hidden"]) for cell in cells} == {"[3, 4]", "5"}
+    small.write_text(SMALL.replace("hidden = 3", 'hidden = "3,4"'))
+    assert [cell.options["hidden"] for cell in cells_of(read(small), ["GRU"], seeds=[0])] == [[3, 4]] * 2
 
 
 def test_two_cells_of_one_folder_are_refused(small):
