@@ -526,7 +526,7 @@ def test_a_folder_that_is_used(finished):
         ("lr", "0.002", "0.001"),
         ("seed", "0", "5"),
         ("clip", "norm:1", "None"),
-        ("iterations", "4", "3"),
+        ("iterations", "2", "3"),
         ("reset-every", "never", "'50'"),
     ],
 )
