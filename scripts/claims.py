@@ -56,9 +56,11 @@ def stored() -> list[Stored]:
         out = RESULTS / experiment.name
         if not out.is_dir():
             continue
-        states = [state for state in states_of(cells_of(experiment), out) if state.how == "done"]
-        if states:
-            found.append(Stored(experiment, states, lines_of(experiment, states)))
+        states = states_of(cells_of(experiment), out)
+        lines = [line for line in lines_of(experiment, states) if line.seeds or not line.wanted]
+        done = [state for state in states if state.how == "done"]
+        if done:
+            found.append(Stored(experiment, done, lines))
     return found
 
 

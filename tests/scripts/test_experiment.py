@@ -376,7 +376,7 @@ def test_verdicts(grid, claim, scale, word):
         "far": [0.5, 0.6],
         "half": [0.1, 0.165],
     }
-    lines = [line._replace(row=name, values={"minimum": own}) for name, own in values.items()]
+    lines = [line._replace(name=name, row=name, values={"minimum": own}) for name, own in values.items()]
     rows = tuple(experiment.rows[0]._replace(name=name) for name in values)
     own = experiment._replace(rows=rows, claims=({"text": "x", "why": "y"} | claim,))
     (verdict,) = verdicts_of(own, lines, states, scale)

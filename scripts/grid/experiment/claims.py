@@ -79,9 +79,7 @@ def _best(experiment: Experiment, lines: Sequence[Line], row: str, column: str) 
     of_row = [
         line.values[experiment.statistic]
         for line in lines
-        if (line.row == row or line.row.startswith(f"{row}, "))
-        and line.column == column
-        and experiment.statistic in line.values
+        if (line.name, line.column) == (row, column) and experiment.statistic in line.values
     ]
     pick = max if experiment.statistic == "maximum" else min
     return pick(of_row, key=statistics.mean) if of_row else []

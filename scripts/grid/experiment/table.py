@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ortho_ref.training import Record
-from scripts.grid.experiment.file import OF_A_RUN, OF_LINES, OF_WEIGHTS, STATISTICS, Experiment
+from scripts.grid.experiment.file import OF_A_RUN, OF_LINES, OF_WEIGHTS, STATISTICS, Column, Experiment, Row
 from scripts.grid.experiment.measures import read_measured
 from scripts.grid.experiment.sessions import read_sessions
 from scripts.grid.experiment.states import State, clock
@@ -20,6 +20,8 @@ class Line(NamedTuple):
 
     Attributes
     ----------
+    name : str
+        The row's, in the file.
     row, column : str
         Which; the row with the values of its lists.
     values : dict
@@ -38,6 +40,7 @@ class Line(NamedTuple):
         Source -> mean, or mean and standard deviation.
     """
 
+    name: str
     row: str
     column: str
     values: dict[str, list[float]]
@@ -69,18 +72,18 @@ def lines_of(experiment: Experiment, states: Sequence[State]) -> list[Line]:
     for row in experiment.rows:
         own = [state for state in states if state.cell.row is row]
         for column in experiment.columns:
-            paper, others = (
-                {source: numbers[column.of] for source, numbers in kind.items() if column.of in numbers}
-                for kind in (row.paper, row.others)
-            )
             lines = dict.fromkeys(state.cell.line for state in own)
             for line in lines or ([row.name] if row.quoted else []):
                 cells = [s for s in own if s.cell.line == line and s.cell.column is column]
-                found.append(_line(experiment, line, column.name, cells, paper, others))
+                found.append(_line(experiment, row, line, column, cells))
     return [line for line in found if line.wanted or line.paper or line.others]
 
 
-def _line(experiment: Experiment, row: str, column: str, cells: Sequence[State], paper: Record, others: Record) -> Line:
+def _line(experiment: Experiment, row: Row, line: str, column: Column, cells: Sequence[State]) -> Line:
+    paper, others = (
+        {source: numbers[column.of] for source, numbers in kind.items() if column.of in numbers}
+        for kind in (row.paper, row.others)
+    )
     done = [state for state in cells if state.summary is not None]
     values: dict[str, list[float]] = {}
     for state in done:
@@ -98,8 +101,9 @@ def _line(experiment: Experiment, row: str, column: str, cells: Sequence[State],
     summaries = [state.summary for state in done if state.summary is not None]
     seconds = [state.seconds for state in done if state.seconds]
     return Line(
-        row,
-        column,
+        row.name,
+        line,
+        column.name,
         values,
         tuple(state.cell.seed for state in done),
         len(cells),
