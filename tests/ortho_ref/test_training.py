@@ -358,6 +358,46 @@ def test_evaluation_is_the_mean_over_entries(device, groups, masked):
     np.testing.assert_allclose(record["accuracy"], np.mean(right), rtol=1e-12)
 
 
+def test_evaluation_of_what_counts_nowhere():
+    """A batch of which nothing counts weighs nothing; a batch that carries a state, the first one, begins as any."""
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((2, 3, 2)), rng.integers(0, 3, (2, 3))
+    whole = Batch(x, y, None, carries_state=True)
+    nothing = Batch(x, y, np.zeros((2, 3), bool))
+    first, *others = (
+        small_trainer(Fixed(chunks, Vectors(2), 3), dtype=np.float64).evaluate()
+        for chunks in ([whole], [whole, nothing], [nothing, Batch(x, y)])
+    )
+    assert others == [first, first]
+
+
+def test_each_sequence_weighs_the_same():
+    """A metric of sequences is a mean over these, whatever their length and number in a batch."""
+    rng = np.random.default_rng(1)
+    chunks = [
+        Batch(
+            rng.standard_normal((T, B, 2)),
+            rng.integers(0, 2, (T, B)),
+            np.arange(T)[:, None] >= T - 2 + 0 * np.arange(B),
+        )
+        for T, B in ((4, 7), (2, 3), (9, 1))
+    ]
+    own = small_trainer(Fixed(chunks, Vectors(2), 2, metric="sequence_accuracy"), dtype=np.float64)
+    right = []
+    for x, y, mask, _ in chunks:
+        found = own.network.forward(own.params, own.buffers, x).outputs.argmax(-1) == y
+        right.extend((found | ~mask).all(axis=0))
+    assert own.evaluate()["sequence_accuracy"] == pytest.approx(np.mean(right), rel=1e-12)
+    assert 0 < np.mean(right) < 1
+
+
+@pytest.mark.parametrize("name", ["average_after", "rate_per_window"])
+def test_counts_of_a_trainer(name):
+    """From 1 on."""
+    with pytest.raises(ValueError, match=f"{name} is 0; allowed: an integer >= 1"):
+        small_trainer(Parenthesis(5), **{name: 0})
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
