@@ -16,7 +16,7 @@ from scripts.grid.experiment.table import Line, as_json, lines_of, made_by, mark
 from scripts.pictures.curves import draw_experiment
 from scripts.program import BAD_INPUT, fail, run, say
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).resolve().parents[1]
 FILES, RESULTS = ROOT / "scripts" / "experiments", ROOT / "results" / "experiments"
 PAGE = ROOT / "docs" / "claims.md"
 
@@ -51,7 +51,7 @@ class Stored(NamedTuple):
 def stored() -> list[Stored]:
     """The experiments of which runs are stored."""
     found = []
-    for path in sorted(FILES.glob("*/*.toml")):
+    for path in sorted(FILES.rglob("*.toml")):
         experiment = read(path)
         out = RESULTS / experiment.name
         if not out.is_dir():

@@ -20,7 +20,8 @@ from scripts.grid.experiment.table import FORMS, lines_of
 from scripts.grid.track import TRACKERS
 from scripts.program import BAD_INPUT, check_device, check_number, device_option, fail, give, run, say
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).resolve().parents[1]
+FILES = ROOT / "scripts" / "experiments"
 
 
 class Action(enum.StrEnum):
@@ -113,8 +114,8 @@ def _show(action: Action, grid: Grid, form: Form, picture: Path) -> None:
     elif action is Action.table:
         give(FORMS[form](experiment, lines_of(experiment, states), grid.scale))
     elif action is Action.store:
-        if grid.scale != 1 or experiment.paper is None:
-            raise ValueError("store is for experiments of the papers at scale 1")
+        if grid.scale != 1 or FILES not in experiment.path.resolve().parents:
+            raise ValueError("store is for files in scripts/experiments, at scale 1")
         for state in store(states, ROOT / "results" / "experiments" / experiment.name):
             say(f"{state.cell.name}: stored")
     else:

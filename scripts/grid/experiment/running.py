@@ -20,8 +20,8 @@ from scripts.grid.experiment.worker import Order
 from scripts.grid.run import signals
 from scripts.program import console, say
 
-#: Seconds between looks at the runs' folders.
-LOOK = 5.0
+#: Seconds between looks at the runs' folders, at least; and of the time at most this share.
+LOOK, SHARE = 5.0, 0.02
 GIB = 2**30
 
 
@@ -82,7 +82,7 @@ class Telling:
     """
 
     def __init__(self, grid: Grid, jobs: int) -> None:
-        self.grid, self.jobs, self._looked = grid, jobs, 0.0
+        self.grid, self.jobs, self._next = grid, jobs, 0.0
         self._names = {str((grid.out / cell.folder).absolute()): cell.name for cell in grid.cells}
         columns = (TextColumn("{task.description}", markup=False), BarColumn(30), TextColumn("{task.fields[left]}"))
         self._progress = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
@@ -106,9 +106,9 @@ class Telling:
 
     def on_tick(self) -> None:
         """Look at the folders now and then."""
-        if not console.is_terminal or time.monotonic() < self._looked + LOOK:
+        began = time.monotonic()
+        if not console.is_terminal or began < self._next:
             return
-        self._looked = time.monotonic()
         states = states_of(self.grid.cells, self.grid.out)
         done = sum(own.how in ("done", "failed") for own in states)
         most = max((own.iterations for own in states), default=0)
@@ -116,6 +116,8 @@ class Telling:
         text = f"{done} of {len(states)} runs" + ("" if math.isnan(left) else f", {clock(left)} left")
         updates = sum(own.iterations if own.how in ("done", "failed") else own.iteration for own in states)
         self._progress.update(self._bar, completed=updates, total=most * len(states) or None, left=text)
+        now = time.monotonic()
+        self._next = now + max(LOOK, (now - began) / SHARE)
 
 
 def run_grid(

@@ -26,8 +26,6 @@ class State(NamedTuple):
         "waiting", "running", "stopped", "done" or "failed".
     iteration, iterations : int
         Updates as of its last line of metrics, and of all; 0 where it was not begun.
-    seconds_left : float
-        By its own speed; NaN where that is not known.
     config, records : dict, list of dict
         Of the run.
     summary : dict, optional
@@ -43,7 +41,6 @@ class State(NamedTuple):
     how: str
     iteration: int = 0
     iterations: int = 0
-    seconds_left: float = math.nan
     config: Mapping[str, Any] = MappingProxyType({})
     records: Sequence[Record] = ()
     summary: Record | None = None
@@ -102,9 +99,7 @@ def state_of(cell: Cell, folder: Path) -> State:
         how = "failed"
     else:
         how = "running" if _held(folder) else "stopped"
-    speed = statistics.median(own["steps_per_second"] for own in records) if records else math.nan
-    left = 0.0 if how in ("done", "failed") else (N - done) / speed
-    return State(cell, folder, how, done, N, left, config, records, summary, reason or "", seconds)
+    return State(cell, folder, how, done, N, config, records, summary, reason or "", seconds)
 
 
 def _held(folder: Path) -> bool:
@@ -122,7 +117,7 @@ def _held(folder: Path) -> bool:
 
 
 def seconds_left(states: Iterable[State]) -> float:
-    """What is left to compute, one run after the other: those not begun take as long as others of their line.
+    """What is left to compute, one run after the other.
 
     Parameters
     ----------
@@ -132,22 +127,25 @@ def seconds_left(states: Iterable[State]) -> float:
     Returns
     -------
     float
-        NaN where nothing of some line was run yet.
+        By what runs of the same row and column took, with their evaluations; by the speed of their updates where none
+        of them is done; NaN where none was begun.
     """
     states = list(states)
-    whole: dict[tuple[str, str], list[float]] = {}
+    whole: dict[tuple[str, str], float] = {}
     for own in states:
-        if own.records:
-            speed = statistics.median(record["steps_per_second"] for record in own.records)
-            whole.setdefault((own.cell.line, own.cell.column.name), []).append(own.iterations / speed)
-    return sum(_left(own, whole) for own in states)
+        kind = own.cell.line, own.cell.column.name
+        alike = [other for other in states if (other.cell.line, other.cell.column.name) == kind]
+        took = [other.seconds for other in alike if other.how == "done" and other.seconds]
+        speeds = [other.iterations * _seconds_of_an_update(other) for other in alike if other.records]
+        whole[kind] = statistics.mean(took or speeds or [math.nan])
+    left = [own for own in states if own.how not in ("done", "failed")]
+    return sum(
+        whole[own.cell.line, own.cell.column.name] * (1 - own.iteration / max(own.iterations, 1)) for own in left
+    )
 
 
-def _left(state: State, whole: Mapping[tuple[str, str], list[float]]) -> float:
-    if state.how != "waiting":
-        return state.seconds_left
-    own = whole.get((state.cell.line, state.cell.column.name))
-    return statistics.mean(own) if own else math.nan
+def _seconds_of_an_update(state: State) -> float:
+    return 1 / statistics.median(record["steps_per_second"] for record in state.records)
 
 
 def overview(states: Sequence[State]) -> str:
