@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[2]
 # What makes a command of minutes one of seconds, and leaves it the same command.
 SHORTER = {
     "train": ["--iterations", "2", "--batch", "2", "--length", "20"],
+    "check_gradients": ["--only", "LSTM"],  # tests/scripts/test_programs.py runs all of it
     "experiment": ["--scale", "1e-3", "--seeds", "1"],
     "benchmark": ["--rounds", "1", "--seconds", "0", "--only", "parenthesis", "--model", "rnn", "--section", "cells"],
     "training_speed": ["--rounds", "1", "--seconds", "0", "--only", "parenthesis"],
