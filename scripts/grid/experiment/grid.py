@@ -93,28 +93,27 @@ def orders_of(grid: Grid, retry: bool = False, other_commit: bool = False) -> li
     OSError
         Where data cannot be read.
     """
-    found, checked = [], set[str]()
+    found, configs = [], dict[str, Record]()
     for cell in grid.cells:
         folder = grid.out / cell.folder
         if not retry and sessions.failure(folder) is not None:
             continue
         order = grid.order(cell)
         kind = json.dumps([order.task, order.given | {"seed": 0}], sort_keys=True, default=str)
-        if kind not in checked:  # another seed changes nothing of what is allowed
-            checked.add(kind)
+        if kind not in configs:  # another seed changes nothing of what is allowed
             try:
-                config_of(order.task, **order.given, **grid.places)
+                configs[kind] = config_of(order.task, **order.given, **grid.places)
             except (ValueError, TypeError) as error:
                 raise type(error)(f"{grid.experiment.path}: {cell.name}: {error}") from None
         if (folder / CONFIG).exists():
-            _check_begun(folder, order, other_commit)
+            _check_begun(folder, order, configs[kind] | {"seed": cell.seed}, other_commit)
         if not (folder / SUMMARY).exists():
             found.append(order)
     return found
 
 
-def _check_begun(folder: Path, order: Order, other_commit: bool) -> None:
-    """ValueError unless the run in a cell's folder is the cell's."""
+def _check_begun(folder: Path, order: Order, wanted: Record, other_commit: bool) -> None:
+    """ValueError unless the run in a cell's folder is the cell's, whose config is wanted."""
     config = read_config(folder)
     mark = config.get("experiment")
     if mark is None:
@@ -122,11 +121,11 @@ def _check_begun(folder: Path, order: Order, other_commit: bool) -> None:
     for name in ("name", "row", "column", "scale"):
         if mark[name] != order.mark[name]:
             raise ValueError(f"{name} is {order.mark[name]!r}; the run in {folder} has {mark[name]!r}")
-    for name, value in {"task": order.task, **order.given}.items():
-        if name != "threads" and value is not None and config.get(name) != value:
+    for name in ("task", *order.given):
+        if name != "threads" and config.get(name) != wanted[name]:
             raise ValueError(
-                f"{name} is {value!r}; the run in {folder} has {config.get(name)!r}: the file was changed since; "
-                "choose another --out, or remove that run"
+                f"{name} is {wanted[name]!r}; the run in {folder} has {config.get(name)!r}: the file was changed "
+                "since; choose another --out, or remove that run"
             )
     if (folder / SUMMARY).exists() or other_commit:
         return

@@ -129,9 +129,8 @@ def _train(order: Order, folder: Path, should_stop: Callable[[], bool]) -> bool:
     """Whether the run came to its end, with everything measured."""
     places = {name: Path(place) for name, place in order.places.items()}
     resume = (folder / CONFIG).exists()
-    if resume:  # with the threads that it was begun with
-        own = {name: value for name, value in order.given.items() if name != "threads"}
-        config, task = resumed(folder, order.task, own, places)
+    if resume:  # with its own options: whoever gave the order has compared them
+        config, task = resumed(folder, order.task, {}, places)
     else:
         limit_threads(order.given["threads"])
         config, task = begun(order.task, **order.given, **places)
