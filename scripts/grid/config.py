@@ -374,7 +374,8 @@ def resumed(
     config = read_run(out)
     for option, value in {"task": task, **given}.items():
         longer = option == "iterations" and value is not None and value > config["iterations"]
-        if value is not None and value != config.get(option) and not longer:
+        none = option == "embedding" and value == 0 and config[option] is None
+        if value is not None and value != config.get(option) and not (longer or none):
             raise ValueError(f"{option} is {value!r}; the run in {out} has {config.get(option)!r}")
     check_run(out, which)
     the_task = task_of(out, config, places)
