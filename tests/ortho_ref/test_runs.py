@@ -12,6 +12,7 @@ from ortho_ref.files import GONE, DamagedFile
 from ortho_ref.run_folder import iterations_of, read_metrics, read_summary
 from ortho_ref.runs import TrainingRun, check_run, load
 from tasks.parenthesis import Parenthesis
+from tests.ortho_ref.test_run_folder import config
 from tests.ortho_ref.test_training import contents, network_for, small_trainer
 
 OPTIONS = {"iterations": 6, "checkpoint_every": 2, "log_every": 1, "evaluate_every": 3}
@@ -19,10 +20,6 @@ OPTIONS = {"iterations": 6, "checkpoint_every": 2, "log_every": 1, "evaluate_eve
 
 def trainer(model="nc-gru", **options):
     return small_trainer(Parenthesis(5), model, **OPTIONS | options)
-
-
-def config(model="nc-gru"):
-    return {"network": network_for(Parenthesis(5), model)}
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +102,7 @@ def test_load_of_float64_and_of_complex_weights(tmp_path):
     """The precision is that of the real parts."""
     for model, dtype in (("nc-gru", np.float64), ("urnn", np.float32), ("urnn", np.float64)):
         out = tmp_path / f"{model}-{np.dtype(dtype)}"
-        trainer(model, dtype=dtype, iterations=1).run(out, config(model))
+        trainer(model, dtype=dtype, iterations=1).run(out, config(network=network_for(Parenthesis(5), model)))
         assert {a.real.dtype for a in load(out).params.values()} == {np.dtype(dtype)}
 
 
