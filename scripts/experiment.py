@@ -82,6 +82,8 @@ def main(
         if file is None:
             raise ValueError(f"{action} needs a FILE, as scripts/experiments/ncgru/table-1.toml")
         check_number("scale", scale, 1.0, 1e-6)
+        if memory is not None:
+            check_number("memory", memory, 2**20)
         experiment = read(file)
         out = out or default_out(experiment, scale)
         cells = tuple(cells_of(experiment, row or (), column or (), _seeds(seeds)))

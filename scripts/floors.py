@@ -24,14 +24,16 @@ def floors(project: dict[str, Any], extras: Sequence[str]) -> list[str]:
 def _listed(project: dict[str, Any], extra: str) -> Iterator[str]:
     """An extra's dependencies, with those of the extras that it includes."""
     for line in project["optional-dependencies"][extra]:
-        if included := re.fullmatch(rf"{project['name']}\[(\w+)\]", line):
-            yield from _listed(project, included[1])
+        if included := re.fullmatch(rf"{project['name']}\[([\w,]+)\]", line):
+            for one in included[1].split(","):
+                yield from _listed(project, one)
         else:
             yield line
 
 
 def _floor(line: str) -> str:
-    found = re.fullmatch(r"([\w-]+)(?:>=|==)([\w.]+)(?:,<[\w.]+)?", line)
+    # a constraint names no extras of what it constrains
+    found = re.fullmatch(r"([\w-]+)(?:\[[\w,]+\])?(?:>=|==)([\w.]+)(?:,<[\w.]+)?", line)
     if found is None:
         raise ValueError(f"{line!r} in pyproject.toml has no oldest version; expected name>=version")
     return f"{found[1]}=={found[2]}"

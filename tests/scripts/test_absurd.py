@@ -30,7 +30,7 @@ PROGRAMS = {
     check_gradients: ([], "results"),
     demo: (["--out", "own"], "run_grid"),
     evaluate: (["run", "--sample", "1"], None),
-    experiment: (["run", str(demo.FILE), "--out", "own", "--no-estimate"], "run_grid"),
+    experiment: (["run", str(demo.FILE), "--out", "own", "--no-estimate"], "orders_of"),
     gpu_check: (["--out", "own"], None),
     plot: (["run"], None),
     train: (["text", "--data", "text.txt", "--out", "own", *SMALL], None),

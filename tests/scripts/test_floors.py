@@ -16,6 +16,8 @@ PROJECT = {
         "b": ["ruff>=0.17,<0.18", "torch==2.1.0", "mine[a]"],
         "c": ["pooch"],
         "d": ["pooch<2"],
+        "e": ["mine[a,f]"],
+        "f": ["dask[distributed]>=2024.8"],
     },
 }
 
@@ -23,6 +25,7 @@ PROJECT = {
 def test_floors():
     """Of the core and the extras asked for, with those they include; each once."""
     assert floors(PROJECT, []) == ["numpy==2.0"]
+    assert floors(PROJECT, ["e"]) == ["numpy==2.0", "rich==13.1", "dask==2024.8"]
     assert floors(PROJECT, ["b"]) == ["numpy==2.0", "ruff==0.17", "torch==2.1.0", "rich==13.1"]
 
 

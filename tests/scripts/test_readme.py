@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 SHORTER = {
     "train": ["--iterations", "2", "--batch", "2", "--length", "20"],
     "check_gradients": ["--only", "LSTM"],  # tests/scripts/test_programs.py runs all of it
-    "experiment": ["--scale", "1e-3", "--seeds", "1"],
+    "experiment": ["--scale", "1e-3", "--seeds", "1", "--jobs", "2"],
     "benchmark": ["--rounds", "1", "--seconds", "0", "--only", "parenthesis", "--model", "rnn", "--section", "cells"],
     "training_speed": ["--rounds", "1", "--seconds", "0", "--only", "parenthesis"],
 }
@@ -56,6 +56,7 @@ def test_commands_run(page, programs, tmp_path):
     """Each exits 0; resume, evaluate and plot take what the commands before them left."""
     (tmp_path / "FILE").write_text("All work and no play. " * 100)
     (tmp_path / "docs").symlink_to(ROOT / "docs")
+    (tmp_path / "scripts").symlink_to(ROOT / "scripts")
     (tmp_path / "mine.py").write_text("".join(blocks(page, "python")[:1]))
     (tmp_path / "required.txt").write_text("activation/tanh\n")
     (tmp_path / "xfail.txt").write_text("# nothing\n")
@@ -71,7 +72,11 @@ def test_commands_run(page, programs, tmp_path):
         if "--assume" in arguments:  # what is right is no departure: on cases that know none of them
             arguments += ["--only", "activation"]
         program = module.removeprefix("scripts.")
-        shorter = [] if "--resume" in arguments else SHORTER.get(program, [])
+        shorter = SHORTER.get(program, [])
+        if "--resume" in arguments:
+            shorter = ["--iterations", "4"] if "--iterations" in arguments else []
+        if "scripts/experiments/zoo.toml" in arguments:
+            shorter = [*shorter, "--row", "lstm"]
         environment = os.environ | dict(v.split("=") for v in variables) | {"PYTHONPATH": str(ROOT)}
         command = [sys.executable, "-W", "error", "-m", module, *shortened(arguments, shorter)]
         result = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
