@@ -7,10 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ortho_ref import checkpoint, files, runs
+from ortho_ref import checkpoint, files, models, runs
 from ortho_ref.files import GONE, DamagedFile
 from ortho_ref.run_folder import iterations_of, read_metrics, read_summary
 from ortho_ref.runs import TrainingRun, check_run, load
+from ortho_ref.subnormals import subnormals_as_zero
 from tasks.parenthesis import Parenthesis
 from tests.ortho_ref.test_run_folder import config
 from tests.ortho_ref.test_training import contents, network_for, small_trainer
@@ -271,3 +272,60 @@ def test_weights_that_are_not_the_networks(finished):
             own.begin_with(finished)
         for name, value in before.items():
             np.testing.assert_array_equal(own.params[name], value)
+
+
+def test_an_average_that_one_of_them_has(finished, averaged):
+    """A run that averages goes on as one, any other as none; the message says which it is."""
+    for run, average_after, has in ((finished, 1, "no"), (averaged, None, "an")):
+        own = trainer(average_after=average_after, evaluate_every=3 if run is finished else 1)
+        object.__setattr__(own, "average_after", None if run is finished else 1)  # else the settings differ first
+        message = f"last.safetensors has {has} average; average_after says otherwise"
+        with pytest.raises(ValueError, match=message):
+            own.run(run, config(), resume=True)
+
+
+def test_load_gives_the_mean(averaged):
+    """Where there is one: it is what was evaluated; and every U is built from it."""
+    last = checkpoint.load(averaged / "last.safetensors")
+    loaded = load(averaged, "last")
+    for name, value in last["average"]["params"].items():
+        np.testing.assert_array_equal(loaded.params[name], value)
+    assert any((loaded.params[name] != value).any() for name, value in last["params"].items())
+    U = loaded.network.rebuild(loaded.params, loaded.buffers)["layer0.U_c"]["U"]
+    np.testing.assert_array_equal(loaded.buffers["layer0.U_c"]["U"], U)
+
+
+def test_sizes_of_every_layer(tmp_path):
+    """Of a network of several, each layer's own are looked at."""
+    network = config()["network"] | {"hidden_sizes": [6, 4]}
+    own = trainer(iterations=1)
+    deep = models.network(**network)
+    own = TrainingRun(deep, own.task, own.optimizer, 4, iterations=1)
+    own.run(tmp_path / "run", {"network": network})
+    check_run(tmp_path / "run")
+    for name in ("layer0.W_r", "layer1.W_r"):
+        out = changed(tmp_path / "run", tmp_path / name, f"params/{name}", lambda a: a[:1], "last")
+        with pytest.raises(ValueError, match=rf"last\.safetensors: {name} is \(1, \d+\); the network's is \("):
+            check_run(out)
+
+
+def test_options_of_a_run_are_given_by_name(tmp_path):
+    """So that a truth value says of what."""
+    with pytest.raises(TypeError, match="positional"):
+        trainer().run(tmp_path, config(), True)
+    trainer(iterations=1).run(out=tmp_path, config=config())
+
+
+def test_a_run_has_no_subnormal_numbers(tmp_path, monkeypatch):
+    """From its first batch to its summary they are counted as 0; what the process does besides is as it was."""
+    tiny, found = np.float32(1e-38), []
+    monkeypatch.setattr(runs, "summarize", lambda *own, right=runs.summarize: found.append(tiny / np.float32(3)) or right(*own))
+    trainer(iterations=1).run(tmp_path, config())
+    assert (found[0] == 0) == switches_here()
+    assert tiny / np.float32(3) != 0
+
+
+def switches_here():
+    """Whether this processor can be told to."""
+    with subnormals_as_zero():
+        return np.float32(1e-38) / np.float32(3) == 0
