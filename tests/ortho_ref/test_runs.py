@@ -318,8 +318,8 @@ def test_options_of_a_run_are_given_by_name(tmp_path):
 
 def test_a_run_has_no_subnormal_numbers(tmp_path, monkeypatch):
     """From its first batch to its summary they are counted as 0; what the process does besides is as it was."""
-    tiny, found = np.float32(1e-38), []
-    monkeypatch.setattr(runs, "summarize", lambda *own, right=runs.summarize: found.append(tiny / np.float32(3)) or right(*own))
+    tiny, found, right = np.float32(1e-38), [], runs.summarize
+    monkeypatch.setattr(runs, "summarize", lambda *own: found.append(tiny / np.float32(3)) or right(*own))
     trainer(iterations=1).run(tmp_path, config())
     assert (found[0] == 0) == switches_here()
     assert tiny / np.float32(3) != 0
