@@ -14,7 +14,7 @@ from ortho_ref import checkpoint, files, run_folder
 from ortho_ref.files import DamagedFile
 from ortho_ref.losses import METRICS
 from ortho_ref.run_folder import choices, read_config, read_metrics, read_summary
-from ortho_ref.runs import load
+from ortho_ref.runs import TrainingRun, load
 from tasks.parenthesis import Parenthesis
 from tests.ortho_ref.test_training import contents, network_for, small_trainer
 
@@ -531,3 +531,18 @@ def test_a_line_that_cannot_be_written(half_done, tmp_path):
         with pytest.raises(OSError, match=r"metrics\.jsonl cannot be written: No space left on device$"):
             metrics.write(record)
         assert len(metrics.records) == len(read_metrics(out))
+
+
+@pytest.mark.parametrize("which", ["best", "previous", "last"])
+def test_a_checkpoint_that_is_gone_on_from_is_the_last_one(half_done, tmp_path, monkeypatch, which):
+    """From then on, before the first update: whoever is killed in it goes on from there."""
+    out = shutil.copytree(half_done, tmp_path / "run")
+    wanted = (out / f"{which}.safetensors").read_bytes()
+
+    def killed(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(TrainingRun, "_train", killed)
+    with pytest.raises(KeyboardInterrupt):
+        trainer().run(out, config(), resume=True, which=which)
+    assert (out / "last.safetensors").read_bytes() == wanted

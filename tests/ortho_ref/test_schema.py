@@ -105,3 +105,11 @@ def test_long_values_are_shown_by_their_beginning():
     assert schema.short(dict.fromkeys("abcde", 0)) == "{'a': 0, 'b': 0, 'c': 0, 'd': 0, ...}"
     assert len(schema.short("x" * 61)) == 60
     assert schema.short("x" * 58) == repr("x" * 58)
+
+
+@pytest.mark.parametrize("note", ["$schema", "$id", "description", "contentMediaType"])
+def test_notes_allow_everything(note):
+    """Words that say nothing that could be checked are passed over; any other word is none that is known."""
+    schema.check(1, {note: "what a reader may want to know"})
+    with pytest.raises(KeyError):
+        schema.check(1, {f"{note}s": "x"})
