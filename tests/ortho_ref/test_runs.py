@@ -99,6 +99,14 @@ def test_load_takes_no_other_mean(averaged, tmp_path, change):
         load(out, "last")
 
 
+def test_a_run_goes_on_with_no_other_mean(averaged, tmp_path):
+    """As `load`."""
+    out = changed(averaged, tmp_path, "average/params/readout.b", lambda a: a[:3], "last")
+    own = trainer(average_after=1, evaluate_every=1)
+    with pytest.raises(ValueError, match=r"last\.safetensors: readout\.b is float32 \(3,\); the network's is "):
+        own.run(out, config(), resume=True)
+
+
 def test_load_of_float64_and_of_complex_weights(tmp_path):
     """The precision is that of the real parts."""
     for model, dtype in (("nc-gru", np.float64), ("urnn", np.float32), ("urnn", np.float64)):
