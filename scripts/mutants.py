@@ -24,12 +24,12 @@ WORDS = """
 A mutant is the code with one small change: a sign, a bound, a number, a transpose, a statement that is not there. The
 tests should tell. `make mutants` tries a sample of each folder, drawn by a seed, each mutant with the tests that
 execute its line, up to the first that fails: of `make test`, or of the test files that a call names, so that other
-tests may kill some that survived. A mutant whose tests take long (the last call: {budget:g} seconds) is tried with the file's
-own first, then the quickest of every test function, and no more. What no test can tell is listed below with its reason
-and left out of the score; the interval is Wilson's. A mutant that makes a test run ten times as long counts as killed
-(timed out). The operators are cosmic-ray's and those of `scripts/mutation/operators.py`; annotations, documentation and
-the words of errors are left alone. Sample {sample}, seed {seed}; the last call had {files} test files, PyTorch's never among
-them.
+tests may kill some that survived. A mutant whose tests take long (the last call: {budget:g} seconds) is tried with the
+file's own first, then the quickest of every test function, and no more. What no test can tell is listed below with its
+reason and left out of the score; the interval is Wilson's. A mutant that makes a test run ten times as long counts as
+killed (timed out). The operators are cosmic-ray's and those of `scripts/mutation/operators.py`; annotations,
+documentation and the words of errors are left alone. Sample {sample}, seed {seed}; the last call had {files} test files,
+PyTorch's never among them.
 """
 
 
