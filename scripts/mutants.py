@@ -28,8 +28,8 @@ tests may kill some that survived. A mutant whose tests take long (the last call
 file's own first, then the quickest of every test function, and no more. What no test can tell is listed below with its
 reason and left out of the score; the interval is Wilson's. A mutant that makes a test run ten times as long counts as
 killed (timed out). The operators are cosmic-ray's and those of `scripts/mutation/operators.py`; annotations,
-documentation and the words of errors are left alone. Sample {sample}, seed {seed}; the last call had {files} test files,
-PyTorch's never among them.
+documentation and the words of errors are left alone. Sample {sample}, seed {seed}; the last call had {files} test
+files, PyTorch's never among them.
 """
 
 
