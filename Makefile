@@ -48,7 +48,7 @@ crosscheck: $(VENV)/.crosscheck
 	$(BIN)/python -m scripts.make_vectors --check
 
 demo: $(VENV)/.test
-	$(BIN)/python -m scripts.demo --out runs/demo
+	$(BIN)/python -m scripts.demo --out runs/demo --jobs 2
 
 clean:
 	rm -rf $(VENV) $(FLOORS) .mutants build dist
