@@ -67,12 +67,8 @@ def draw(axis: Axes, found: dict[str, list[Bound]]) -> None:
     axis.plot(t, actual, color=COLORS[0], lw=1.2, label="norm of the Jacobian")
     for color, (name, values) in zip(COLORS[1:], found.items(), strict=False):
         on_it = min(value.ratio for value in values) > ON_IT
-        style = (
-            {"linestyle": (0, (4, 4)), "label": f"bound: {name} (on the norm)"}
-            if on_it
-            else {"label": f"bound: {name}"}
-        )
-        axis.plot(t, [value.bound for value in values], color=color, lw=1.2 if on_it else 1, **style)
+        label, style = (f"bound: {name} (on the norm)", "--") if on_it else (f"bound: {name}", "-")
+        axis.plot(t, [value.bound for value in values], style, color=color, lw=1.2, label=label)
     axis.axhline(1, color="black", linestyle="--", linewidth=1)
     axis.set(xlabel="step t", ylabel=r"$\|\partial h_t / \partial h_{t-1}\|_2$", yscale="log")
     axis.legend(frameon=False)
@@ -93,7 +89,7 @@ def main(
     limit_threads(1)
     out = out or run_folder / "bounds.png"
     try:
-        check_picture(out)
+        check_picture("out", out)
         config = read_run(run_folder)
         layers = measure(run_folder, data, steps, device)
         figure, axes = plt.subplots(

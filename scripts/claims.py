@@ -10,7 +10,7 @@ import typer
 from ortho_ref import files
 from scripts.grid.experiment.cells import cells_of
 from scripts.grid.experiment.claims import verdicts_of
-from scripts.grid.experiment.file import Experiment, read
+from scripts.grid.experiment.file import Column, Experiment, Row, read
 from scripts.grid.experiment.states import State, states_of
 from scripts.grid.experiment.table import Line, as_json, lines_of, made_by, markdown
 from scripts.pictures.curves import draw_experiment
@@ -73,6 +73,9 @@ def section(own: Stored) -> str:
     if experiment.shows:
         parts.append(f"The paper: {experiment.shows}.")
     parts.append(markdown(experiment, own.lines, 1.0))
+    named: list[Column | Row] = [*experiment.columns, *experiment.rows]
+    if notes := [f"* {one.name}: {one.note}" for one in named if one.note]:
+        parts.append("\n".join(notes))
     parts.append(f"`python -m scripts.experiment run {path}`; {made_by(own.states)}.")
     parts.append(f"![Curves](../{own.picture.relative_to(ROOT)})")
     verdicts = verdicts_of(experiment, own.lines, own.states, 1.0)

@@ -121,8 +121,9 @@ def _show(action: Action, grid: Grid, form: Form, picture: Path) -> None:
         for state in store(states, ROOT / "results" / "experiments" / experiment.name):
             say(f"{state.cell.name}: stored")
     else:
-        from scripts.pictures.curves import draw_experiment
+        from scripts.pictures.curves import check_picture, draw_experiment
 
+        check_picture("picture", picture)
         draw_experiment(experiment, states, grid.scale, picture)
         say(str(picture))
 

@@ -17,7 +17,7 @@ def main(
 ) -> None:
     """Draw losses, metric, defects and Neumann conditions of runs: the mean, and a band from least to largest seed."""
     try:
-        check_picture(out)
+        check_picture("out", out)
         found = drawn(runs)
         keys = [key for key in UNITS if any(key in record for own in found for record in own.records)]
         draw_runs(found, keys, "; ".join(sorted({own.column for own in found})), out)

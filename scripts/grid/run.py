@@ -75,6 +75,16 @@ def preparing(what: str) -> Iterator[None]:
         yield
 
 
+@contextlib.contextmanager
+def quiet_arithmetic() -> Iterator[None]:
+    """Within, nobody warns: what overflows, and what has no inverse, is reported by the trainer, by name."""
+    from scipy.linalg import LinAlgWarning  # a third of a program's start: not before there is something to see
+
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", LinAlgWarning)
+        yield
+
+
 STOPS = [signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])]
 
 
@@ -157,12 +167,8 @@ def train(
 
     if console.is_terminal:
         progress.start()
-    from scipy.linalg import LinAlgWarning  # a third of a program's start: not before there is something to see
-
     try:
-        # what overflows, and what has no inverse, is reported by the trainer, by name
-        with np.errstate(all="ignore"), warnings.catch_warnings(), tracked(track, out) as note:
-            warnings.simplefilter("ignore", LinAlgWarning)
+        with quiet_arithmetic(), tracked(track, out) as note:
             return trainer.run(
                 out,
                 config,

@@ -149,7 +149,7 @@ def draw_experiment(
     Raises
     ------
     ValueError
-        Where nothing was evaluated yet, and for another kind of picture.
+        Where nothing was evaluated yet.
     """
     begun = [state for state in states if state.records]
     runs = [Drawn(own.cell.line, own.cell.column.name, own.records, own.config["baseline"]) for own in begun]
@@ -178,13 +178,7 @@ def draw_runs(runs: Sequence[Drawn], keys: Sequence[str], title: str, picture: P
         .png, .pdf or .svg.
     about
         What it is of, for its metadata.
-
-    Raises
-    ------
-    ValueError
-        For another kind of picture.
     """
-    check_picture(picture)
     columns = list(dict.fromkeys(run.column for run in runs))
     lines = list(dict.fromkeys(run.line for run in runs))
     groups = [lines[i : i + len(COLORS)] for i in range(0, len(lines), len(COLORS))]
@@ -232,7 +226,7 @@ def _legend(figure: Figure, axes: Any, alone: bool) -> None:
     figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=ncols, frameon=False)
 
 
-def check_picture(picture: Path) -> None:
-    """ValueError for a kind of picture that is not drawn."""
+def check_picture(name: str, picture: Path) -> None:
+    """ValueError, naming the option, for a kind of picture that is not drawn."""
     if picture.suffix not in (".png", ".pdf", ".svg"):
-        raise ValueError(f"out is {picture}; allowed: a name that ends in .png, .pdf or .svg")
+        raise ValueError(f"{name} is {picture}; allowed: a name that ends in .png, .pdf or .svg")

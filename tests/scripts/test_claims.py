@@ -41,6 +41,7 @@ def own_claims(tmp_path, monkeypatch):
     files.mkdir(parents=True)
     (tmp_path / "docs").mkdir()
     path = tiny(files, seeds=1, iterations=3, more='[[claim]]\ntext = "less"\nbelow = ["GRU", "NC-GRU"]\n')
+    path.write_text(path.read_text().replace('name = "GRU"', 'name = "GRU"\nnote = "reset before"'))
     for module in (claims, experiment):
         monkeypatch.setattr(module, "ROOT", tmp_path)
         monkeypatch.setattr(module, "FILES", files)
@@ -63,6 +64,7 @@ def test_stored_and_written(own_claims, tmp_path):
     assert call(claims.main)[0] == 0
     page = (tmp_path / "docs" / "claims.md").read_text()
     assert "## Own: Tiny" in page
+    assert "\n* GRU: reset before\n" in page
     assert "| less | all | **too small to tell** |" in page
     assert "`python -m scripts.experiment run scripts/experiments/tiny.toml`; commit " in page
     table = call(experiment.main, "table", path, "--out", stored)[1]

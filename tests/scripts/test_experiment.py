@@ -20,8 +20,10 @@ from scripts.grid.experiment import measures, pool, sessions, watched
 from scripts.grid.experiment.cells import cells_of
 from scripts.grid.experiment.claims import FAILS, HOLDS, OPEN, verdicts_of
 from scripts.grid.experiment.file import read
+from scripts.grid.experiment.grid import Grid
 from scripts.grid.experiment.states import overview, seconds_left, states_of
 from scripts.grid.experiment.table import lines_of
+from scripts.grid.experiment.worker import STOPPED, command
 from scripts.pictures import curves
 from tasks.adding import Adding
 from tests.line import PATIENCE
@@ -112,7 +114,11 @@ def test_the_curves_are_the_metrics(grid, tmp_path):
     code, _, stderr = call(program.main, "plot", path, "--out", out, "--picture", picture)
     assert (code, stderr) == (0, f"{picture}\n")
     assert picture.read_bytes().startswith(b"\x89PNG")
-    assert call(program.main, "plot", path, "--out", out, "--picture", tmp_path / "a.jpg")[0] == 2
+    code, _, stderr = call(program.main, "plot", path, "--out", out, "--picture", tmp_path / "a.jpg")
+    assert (code, stderr) == (
+        2,
+        f"error: picture is {tmp_path / 'a.jpg'}; allowed: a name that ends in .png, .pdf or .svg\n",
+    )
 
 
 def test_no_more_lines_in_a_panel_than_colours(tmp_path, monkeypatch):
@@ -177,6 +183,19 @@ def test_a_worker_that_dies_is_replaced_once(tmp_path, monkeypatch):
     assert code == 1
     assert stderr.count("GRU; all; seed 0: its worker died; it is resumed\n") == 1
     assert "failed: GRU; all; seed 0: its workers died, the last killed by SIGKILL; see worker.log" in stderr
+
+
+def test_a_worker_whose_program_was_gone_before_it_began(tmp_path):
+    """SIGKILL of the program while a worker starts: the worker knows from whom its order was, saves, and ends."""
+    path = tiny(tmp_path, seeds=1, iterations=400)
+    (cell, _) = cells_of(read(path))
+    order = Grid(read(path), (cell,), tmp_path / "runs").order(cell)
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    sent = json.dumps({"order": order._asdict(), "parent": gone.pid})
+    end = subprocess.run(command(), cwd=ROOT, input=sent, text=True, timeout=PATIENCE)
+    assert end.returncode == STOPPED
+    assert [own["end"] for own in sessions.read_sessions(tmp_path / "runs" / cell.folder)] == ["stopped"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -4,7 +4,6 @@ TOML, in one format, which `SCHEMA` tells and docs/experiments.md explains.  Opt
 the names that a run's config has, written as there or as on the command line; a list of values is an axis of the grid.
 """
 
-import hashlib
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -169,14 +168,11 @@ class Experiment(NamedTuple):
     ----------
     path : Path
         The file.
-    sha256 : str
-        Of its bytes.
     name : str
         Paper's folder and file, "ncgru/table-1", or the file's name alone.
     """
 
     path: Path
-    sha256: str
     name: str
     title: str
     paper: str | None
@@ -231,12 +227,12 @@ def read(path: Path) -> Experiment:
         raise ValueError(f"{path} is no TOML: {error}") from None
     try:
         schema.check(document, SCHEMA)
-        return _experiment(path, hashlib.sha256(data).hexdigest(), document)
+        return _experiment(path, document)
     except schema.Misfit as error:
         raise ValueError(f"{path}, line {line_of(lines_of(text), error.where)}: {error}") from None
 
 
-def _experiment(path: Path, sha256: str, document: Record) -> Experiment:
+def _experiment(path: Path, document: Record) -> Experiment:
     columns = [_column(i, own) for i, own in enumerate(document.get("column", [{"name": "all"}]))]
     rows = [_row(i, own) for i, own in enumerate(document.get("row", [{"name": "all"}]))]
     for what, names in (("column", [c.name for c in columns]), ("row", [r.name for r in rows])):
@@ -246,7 +242,6 @@ def _experiment(path: Path, sha256: str, document: Record) -> Experiment:
     seeds = document.get("seeds", 1)
     experiment = Experiment(
         path=path,
-        sha256=sha256,
         name=f"{document['paper']}/{path.stem}" if "paper" in document else path.stem,
         title=document["title"],
         paper=document.get("paper"),

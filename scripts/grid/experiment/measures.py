@@ -5,7 +5,7 @@ that is killed meanwhile measures it when it goes on.
 """
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -156,23 +156,32 @@ def correlation(run: Loaded, task: Task) -> Record:
     return {"with_first": float(np.corrcoef(y, a)[0, 1]), "with_second": float(np.corrcoef(y, b)[0, 1])}
 
 
-class _OnTraining:
-    """A task that is evaluated on its training data."""
+class EvaluatedOn:
+    """A task that is evaluated on other batches.
 
-    def __init__(self, task: Task) -> None:
-        self._task = task
+    Parameters
+    ----------
+    task : Task
+        In all else.
+    batches : Iterable of Batch
+        In place of its held-out set.
+    """
 
-    def __getattr__(self, name: str) -> object:
+    def __init__(self, task: Task, batches: Iterable[Batch]) -> None:
+        self._task, self._batches = task, batches
+
+    def __getattr__(self, name: str) -> Any:
         return getattr(self._task, name)
 
     def evaluation(self) -> Iterator[Batch]:
-        """The first batches."""
-        return itertools.islice(self._task.batches(np.random.default_rng(0), 100), BATCHES)
+        """These."""
+        return iter(self._batches)
 
 
 def training_metric(run: Loaded, task: Task) -> Record:
     """Loss and metric on training data, beside those held out: how far the training is learned by heart."""
-    of_training: Any = _OnTraining(task)
+    batches = itertools.islice(task.batches(np.random.default_rng(0), 100), BATCHES)
+    of_training: Any = EvaluatedOn(task, batches)
     on_training, held_out = evaluate(*run, of_training), evaluate(*run, task)
     return {f"training_{name}": value for name, value in on_training.items()} | held_out
 

@@ -50,7 +50,7 @@ def start(order: Order) -> Worker:
         )
     assert process.stdin is not None
     with contextlib.suppress(BrokenPipeError):  # it is dead already, as its exit code tells
-        process.stdin.write(json.dumps(order._asdict()).encode())
+        process.stdin.write(json.dumps({"order": order._asdict(), "parent": os.getpid()}).encode())
         process.stdin.close()
     return Worker(order, process)
 

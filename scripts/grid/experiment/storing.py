@@ -9,7 +9,7 @@ from scripts.grid.experiment.measures import MEASURED
 from scripts.grid.experiment.sessions import SESSIONS
 from scripts.grid.experiment.states import State
 
-KEPT = (CONFIG, METRICS_FILE, SUMMARY, SESSIONS, MEASURED)
+KEPT = (CONFIG, METRICS_FILE, SESSIONS, MEASURED, SUMMARY)
 #: A run under results/ has no more lines of metrics.
 LINES = 300
 
@@ -44,7 +44,7 @@ def store(states: Iterable[State], out: Path) -> list[State]:
                 f"{state.folder} has {len(state.records)} lines of metrics; allowed: {LINES}; log less often"
             )
         folder.mkdir(parents=True, exist_ok=True)
-        for name in KEPT:  # the summary, which says that it is whole, after the metrics that it seals
+        for name in KEPT:  # the summary, by which a run counts as stored, after all else
             if (state.folder / name).exists():
                 write(folder / name, (state.folder / name).read_bytes())
         read_summary(folder)

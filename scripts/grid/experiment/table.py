@@ -6,6 +6,7 @@ import json
 import math
 import statistics
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from ortho_ref.training import Record
@@ -188,7 +189,10 @@ def markdown(experiment: Experiment, lines: Sequence[Line], scale: float) -> str
     unit = "" if experiment.unit == 1 else f"in units of {experiment.unit:g}"
     what = ", ".join(filter(None, [experiment.metric.replace("_", " "), unit, experiment.unit_name]))
     size = "; scale 1" if scale == 1 else f"; scale {scale:g}: **not the paper's size**"
-    paper, others = (list(dict.fromkeys(s for line in lines for s in kind(line))) for kind in (_paper, _others))
+    paper, others = (
+        list(dict.fromkeys(s for line in lines for s in kind(line)))
+        for kind in (attrgetter("paper"), attrgetter("others"))
+    )
     head = ["row", "column", "seeds", *(name.replace("_", " ") for name in _columns(experiment.statistic))]
     head += ["parameters", "time of a run", *(s if s == "paper" else f"paper {s}" for s in paper), *others]
     rows = [
@@ -202,14 +206,6 @@ def markdown(experiment: Experiment, lines: Sequence[Line], scale: float) -> str
     text = [f"{experiment.title}: {what}{size}.", "", _row(head), _row(["---"] * len(head)), *map(_row, rows)]
     failures = [f"* {line.row}, {line.column}, {reason}" for line in lines for reason in line.failed]
     return "\n".join(text + (["", "Failed:", "", *failures] if failures else []))
-
-
-def _paper(line: Line) -> Record:
-    return line.paper
-
-
-def _others(line: Line) -> Record:
-    return line.others
 
 
 def _row(cells: Sequence[str]) -> str:

@@ -9,22 +9,22 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ortho_ref.subnormals import subnormals_as_zero
-from ortho_ref.task import Batch, Task
+from ortho_ref.task import Batch
 from ortho_ref.terminal import shown
 from ortho_ref.training import evaluate
 from scripts.grid.build import make_trainer
 from scripts.grid.config import begun
+from scripts.grid.experiment.measures import EvaluatedOn
 from scripts.grid.experiment.pool import environment
 from scripts.grid.experiment.worker import Order
+from scripts.grid.run import quiet_arithmetic
 from scripts.program import limit_threads
 from scripts.program.memory import keep_freed_memory
 
@@ -43,23 +43,14 @@ class Estimate:
     disk: int
 
 
-class _Few:
-    """A task of which the first batches are held out, and how many that were."""
-
-    def __init__(self, task: Task, seconds: float) -> None:
-        self._task, self._seconds, self.taken = task, seconds, 0
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._task, name)
-
-    def evaluation(self) -> Iterator[Batch]:
-        """Batches, until the time is over."""
-        end = time.perf_counter() + self._seconds
-        for batch in self._task.evaluation():
-            self.taken += 1
-            yield batch
-            if time.perf_counter() > end:
-                return
+def _in_time(batches: Iterable[Batch], seconds: float, taken: list[int]) -> Iterator[Batch]:
+    """Batches until the time is over, each counted in `taken`."""
+    end = time.perf_counter() + seconds
+    for batch in batches:
+        taken[0] += 1
+        yield batch
+        if time.perf_counter() > end:
+            return
 
 
 def measure(order: Order) -> Estimate:
@@ -69,17 +60,18 @@ def measure(order: Order) -> Estimate:
     config, task = begun(order.task, **order.given, **places)
     trainer = make_trainer(config, task)
     batches = trainer.batches()
-    with np.errstate(all="ignore"), subnormals_as_zero():
+    with quiet_arithmetic(), subnormals_as_zero():
         trainer.settle(trainer.update(next(batches)))
         started, updates = time.perf_counter(), 0
         while updates < 50 and (not updates or time.perf_counter() < started + UPDATES):
             trainer.settle(trainer.update(next(batches)))
             updates += 1
         update = (time.perf_counter() - started) / updates
-        few: Any = _Few(task, EVALUATION)
+        taken = [0]
+        few: Any = EvaluatedOn(task, _in_time(task.evaluation(), EVALUATION, taken))
         started = time.perf_counter()
         evaluate(trainer.network, *trainer.evaluated(), few, trainer.recompute)
-        batch = (time.perf_counter() - started) / few.taken
+        batch = (time.perf_counter() - started) / taken[0]
     evaluations = -(-config["iterations"] // config["eval_every"])
     lines = config["iterations"] // config["log_every"] + evaluations
     arrays = sum(value.nbytes for value in trainer.params.values())

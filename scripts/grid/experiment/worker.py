@@ -9,14 +9,10 @@ import os
 import signal
 import sys
 import time
-import warnings
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TypeVar
-
-import numpy as np
-from scipy.linalg import LinAlgWarning
 
 from ortho_ref.backend import to_host
 from ortho_ref.files import locked
@@ -27,6 +23,7 @@ from scripts.grid.build import make_trainer
 from scripts.grid.config import begun, resumed
 from scripts.grid.experiment import sessions
 from scripts.grid.experiment.measures import Measures
+from scripts.grid.run import quiet_arithmetic
 from scripts.grid.track import tracked
 from scripts.program import BAD_INPUT, limit_threads
 from scripts.program.memory import keep_freed_memory
@@ -76,13 +73,15 @@ def command() -> list[str]:
     return [sys.executable, "-m", "scripts.grid.experiment.worker"]
 
 
-def work(order: Order) -> int:
+def work(order: Order, parent: int | None = None) -> int:
     """Do a run, from its beginning or from its last checkpoint.
 
     Parameters
     ----------
     order
         Which.
+    parent
+        The process without which it saves and ends; the one that it has now unless given.
 
     Returns
     -------
@@ -92,7 +91,7 @@ def work(order: Order) -> int:
     told: list[int] = []
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda received, frame: told.append(received))
-    parent = os.getppid()
+    parent = parent or os.getppid()
     folder = Path(order.folder)
     patiently(lambda: _wait_for(folder))
     session = sessions.Session(folder, order.commit)
@@ -137,8 +136,7 @@ def _train(order: Order, folder: Path, should_stop: Callable[[], bool]) -> bool:
         config |= {"experiment": order.mark}
     measures = Measures(folder, order.measures, task, config)
     trainer = make_trainer(config, task)
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore", LinAlgWarning)
+    with quiet_arithmetic():
         while not (folder / SUMMARY).exists():
             initial = to_host((trainer.params, trainer.buffers))
             measures.take_due(None if (folder / LAST).exists() else Loaded(trainer.network, *initial))
@@ -159,7 +157,8 @@ def _stops(trainer: TrainingRun, should_stop: Callable[[], bool], pause: int | N
 def main() -> int:
     """Read the order, and work."""
     keep_freed_memory()
-    return work(Order(**json.load(sys.stdin)))
+    sent = json.load(sys.stdin)
+    return work(Order(**sent["order"]), sent["parent"])  # which may be gone since: a worker takes a second to start
 
 
 if __name__ == "__main__":
