@@ -21,7 +21,6 @@ from types import CodeType, FunctionType
 from typing import Any
 
 import pytest
-from _pytest.runner import runtestprotocol
 
 from scripts.mutation.codes import inner, own_part, same
 
@@ -138,10 +137,11 @@ def _first_failure(items: Items, tests: list[tuple[str, float]], tell: Callable[
         running = name
         signal.setitimer(signal.ITIMER_PROF, limit)
         signal.setitimer(signal.ITIMER_REAL, WAITING * limit)
-        reports = runtestprotocol(items[name], log=False, nextitem=None)
+        failed = items[name].session.testsfailed
+        items[name].ihook.pytest_runtest_protocol(item=items[name], nextitem=None)  # the marks of a test hold, too
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.setitimer(signal.ITIMER_REAL, 0)
-        if any(report.failed for report in reports):
+        if items[name].session.testsfailed > failed:
             tell(name)
             return True
     return False

@@ -50,6 +50,7 @@ TESTS = '''"""Tests of it."""
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -65,7 +66,9 @@ def shared():
 
 
 @pytest.mark.parametrize("b", [0, 1])
+@pytest.mark.filterwarnings("ignore:a mark")  # which holds where a mutant is tried, too
 def test_add(b):
+    warnings.warn("a mark")
     assert tiny.add(1, b) == 1 + b
 
 
@@ -101,7 +104,8 @@ def tree(tmp_path, monkeypatch):
         (root / name / "__init__.py").touch()
     (root / "ortho_ref/tiny.py").write_text(SOURCE)
     (root / "tests/test_tiny.py").write_text(TESTS)
-    (root / "pyproject.toml").write_text('[tool.pytest.ini_options]\nmarkers = ["install"]\n')
+    settings = '[tool.pytest.ini_options]\nmarkers = ["install"]\nfilterwarnings = ["error"]\n'
+    (root / "pyproject.toml").write_text(settings)
     (root / ".gitignore").write_text("__pycache__\n")
     shutil.copytree(ROOT / "scripts/mutation", root / "scripts/mutation", ignore=shutil.ignore_patterns("__pycache__"))
     (root / "scripts/__init__.py").touch()  # its own: the project's imports the project
