@@ -1,6 +1,7 @@
 """`python -m scripts.experiment`: grids that are killed, that fail in part, on a cluster; their tables and curves."""
 
 import csv
+import functools
 import io
 import json
 import shutil
@@ -15,10 +16,11 @@ import pytest
 from ortho_ref import models
 from ortho_ref.run_folder import read_config, read_metrics, read_summary
 from ortho_ref.runs import load
+from scripts import evaluate
 from scripts import experiment as program
 from scripts.grid.experiment import measures, pool, sessions, watched
 from scripts.grid.experiment.cells import cells_of
-from scripts.grid.experiment.claims import FAILS, HOLDS, OPEN, verdicts_of
+from scripts.grid.experiment.claims import FAILS, HOLDS, MEAN, OPEN, verdicts_of
 from scripts.grid.experiment.file import read
 from scripts.grid.experiment.grid import Grid
 from scripts.grid.experiment.states import overview, seconds_left, states_of
@@ -477,6 +479,69 @@ def test_what_is_measured_of_a_run(tmp_path):
     of_training, final = found["training_metric", 8], read_summary(folder)["evaluation_loss"]["final"]
     assert of_training["evaluation_loss"] == pytest.approx(final, rel=1e-6)
     assert of_training["training_evaluation_loss"] > 0
+
+
+def test_the_best_weights_on_the_test_part(tmp_path):
+    """What `evaluate --part test` says of the best checkpoint is what the table shows, and what a claim is about."""
+    options = {'"adding"': '"shortest-path"', "length = 6\n": "", "eval_every = 4": "eval_every = 2"}
+    more = '[[claim]]\ntext = "x"\nabove = ["GRU", "NC-GRU"]\nmean_of_columns = true\n[[measure]]\nwhat = "on_test"\n'
+    path = tiny(tmp_path, seeds=1, iterations=4, more=more)
+    text = functools.reduce(lambda text, pair: text.replace(*pair), options.items(), path.read_text())
+    path.write_text(text.replace("seeds =", 'metric = "sequence_accuracy"\nstatistic = "on_test"\nseeds ='))
+    out = tmp_path / "runs"
+    code, _, stderr = call(program.main, "run", path, "--out", out, "--no-estimate")
+    assert code == 0, stderr
+    lines = json.loads(call(program.main, "table", path, "--out", out, "--form", "json")[1])
+    assert len(lines) == 2
+    for line, folder in zip(lines, ("gru", "nc-gru"), strict=True):
+        said = json.loads(call(evaluate.main, out / folder / "all" / "seed-0", "--part", "test")[1])
+        assert line["on_test_mean"] == pytest.approx(said["sequence_accuracy"], abs=1e-12)
+        assert line["values"]["on_test"] == [line["on_test_mean"]]
+    table = call(program.main, "table", path, "--out", out)[1]
+    assert "| seeds | on test | minimum | final | median of last 20 |" in table
+    experiment = read(path)
+    states = states_of(cells_of(experiment), out)
+    (verdict,) = verdicts_of(experiment, lines_of(experiment, states), states, 1.0)
+    assert (verdict.column, verdict.word) == (MEAN, OPEN)
+
+
+def test_a_test_part_that_a_task_does_not_have(tmp_path):
+    """Said before anything is trained."""
+    path = tiny(tmp_path, seeds=1, more='[[measure]]\nwhat = "on_test"\n')
+    code, _, stderr = call(program.main, "run", path, "--out", tmp_path / "runs", "--no-estimate")
+    assert code == 1
+    assert "measure 'on_test' is for tasks that have a test part; adding has none" in stderr
+    assert not list(tmp_path.rglob("last.safetensors"))
+
+
+def test_a_claim_about_the_mean_of_the_columns(grid):
+    """Seed by seed; of seeds that every column has."""
+    path, out = grid
+    experiment = read(path)
+    states = states_of(cells_of(experiment), out)
+    line = lines_of(experiment, states)[0]
+    columns = tuple(experiment.columns[0]._replace(name=name) for name in "ab")
+    rows = tuple(experiment.rows[0]._replace(name=name) for name in ("better", "worse", "one column"))
+
+    def made(row, column, seeds, values):
+        return line._replace(name=row, row=row, column=column, seeds=seeds, values={"minimum": values})
+
+    lines = [
+        made("better", "a", (0, 1), [5.0, 4.0]),  # in this column alone it is the worse
+        made("better", "b", (1, 0, 2), [1.0, 2.0, 90.0]),
+        made("worse", "a", (0, 1), [4.0, 3.0]),
+        made("worse", "b", (0, 1), [6.0, 7.0]),
+        made("one column", "a", (0, 1), [0.0, 0.0]),
+    ]
+    for above, word in ((["worse", "better"], HOLDS), (["better", "worse"], FAILS), (["worse", "one column"], "")):
+        own = experiment._replace(columns=columns, rows=rows)
+        own = own._replace(claims=({"text": "x", "above": above, "mean_of_columns": True},))
+        verdicts = verdicts_of(own, lines, states, 1.0)
+        assert [(verdict.word, verdict.because, verdict.column) for verdict in verdicts] == (
+            [(word, "; ".join({"better": "better 2.5 3.5", "worse": "worse 5 5"}[name] for name in above), MEAN)]
+            if word
+            else []
+        )
 
 
 def test_tracked_by_tensorboard(tmp_path):

@@ -114,7 +114,20 @@ def test_every_option_of_a_run_is_in_the_schema():
         ('name = "NC-GRU, bare"', 'name = "GRU"', 20, "row[1].name is 'GRU', as of another row"),
         ("unit = 1e-3", "scale = { iteration = 1 }", 4, "scale has 'iteration' (did you mean 'iterations'?)"),
         ("title", "titel", 1, "the document has no title"),
-        ("unit = 1e-3", 'metric = "correlation"', 4, "metric is 'correlation', which no measure is of"),
+        ("unit = 1e-3", 'metric = "correlation"', 4, "metric is 'correlation', which needs a measure of 'correlation'"),
+        ("unit = 1e-3", 'statistic = "on_test"', 4, "statistic is 'on_test'; allowed: with a measure of 'on_test'"),
+        (
+            "[[column]]",
+            '[[measure]]\nwhat = "on_test"\nafter = 3\n[[column]]',
+            11,
+            "measure[0] has more than what; allowed: 'on_test' is of the best checkpoint, at the end",
+        ),
+        (
+            "[[column]]",
+            '[[claim]]\ntext = "x"\nat_baseline = "GRU"\ncolumns = ["one"]\nmean_of_columns = true\n[[column]]',
+            14,
+            "claim[0] has columns and mean_of_columns; allowed: one",
+        ),
         ("[[column]]", '[[claim]]\ntext = "x"\nabove = ["GRU", "LSTM"]\n[[column]]', 13, "claim[0].above names 'LSTM'"),
         (
             "[[column]]",

@@ -12,6 +12,8 @@ from scripts.grid.experiment.table import Line, number
 HOLDS, FAILS, OPEN = "holds", "does not hold", "too small to tell"
 #: A loss within this share below the baseline is at the baseline.
 AT = 0.05
+#: In place of a column: the mean over all of them.
+MEAN = "mean of all columns"
 
 
 class Verdict(NamedTuple):
@@ -62,16 +64,33 @@ def verdicts_of(experiment: Experiment, lines: Sequence[Line], states: Sequence[
     """
     found = []
     for claim in experiment.claims:
-        for column in claim.get("columns", [column.name for column in experiment.columns]):
+        everywhere = [column.name for column in experiment.columns]
+        for column in [MEAN] if claim.get("mean_of_columns") else claim.get("columns", everywhere):
             baselines = {s.config["baseline"] for s in states if s.cell.column.name == column and s.config}
             baseline = baselines.pop() / experiment.unit if len(baselines) == 1 else None
-            values = {row.name: _best(experiment, lines, row.name, column) for row in experiment.run_rows}
+            values = {
+                row.name: _mean(experiment, lines, row.name)
+                if column == MEAN
+                else _best(experiment, lines, row.name, column)
+                for row in experiment.run_rows
+            }
             word, because = _judge(claim, values, baseline)
             if because:
                 if scale != 1 and word != OPEN:
                     word, because = OPEN, f"scale {scale:g}; {because}"
                 found.append(Verdict(claim["text"], column, word, because, claim.get("why", "")))
     return found
+
+
+def _mean(experiment: Experiment, lines: Sequence[Line], row: str) -> list[float]:
+    """For each seed that a row has in every column, the mean over the columns; a row of several lines has none."""
+    own = [line for line in lines if line.name == row and experiment.statistic in line.values]
+    if sorted(line.column for line in own) != sorted(column.name for column in experiment.columns):
+        return []
+    by_seed = [dict(zip(line.seeds, line.values[experiment.statistic], strict=True)) for line in own]
+    return [
+        statistics.mean(values[seed] for values in by_seed) for seed in by_seed[0] if all(seed in v for v in by_seed)
+    ]
 
 
 def _best(experiment: Experiment, lines: Sequence[Line], row: str, column: str) -> list[float]:
@@ -81,7 +100,7 @@ def _best(experiment: Experiment, lines: Sequence[Line], row: str, column: str) 
         for line in lines
         if (line.name, line.column) == (row, column) and experiment.statistic in line.values
     ]
-    pick = max if experiment.statistic == "maximum" else min
+    pick = max if experiment.larger_is_better else min
     return pick(of_row, key=statistics.mean) if of_row else []
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ortho_ref import files, schema
-from ortho_ref.losses import METRICS
+from ortho_ref.losses import METRICS, OF_THE_LOSS
 from ortho_ref.run_folder import MOST
 from ortho_ref.training import Record
 from scripts.grid.experiment.toml_lines import line_of, lines_of
@@ -23,12 +23,13 @@ FORMAT = "ortho_ref experiment 1"
 OF_EVALUATIONS = ("evaluation_loss", *METRICS)
 OF_LINES = ("loss",)
 OF_A_RUN = ("steps_per_second", "worst_defect", "worst_condition", "forced_resets")
-#: Of all evaluations of a run, or of all its lines, which number.
+#: Of all evaluations of a run, or of all its lines, which number; of its best checkpoint, on the test part.
 STATISTICS = ("minimum", "maximum", "final", "median_of_last_20")
+ON_TEST = "on_test"
 #: What may be measured of a run's weights besides: after so many updates, or at the end; of sequences `times` as long.
-MEASURES = ("gradient_norms", "hidden_norms", "correlation", "training_metric")
-#: Of these, one number a run, which a table may show.
-OF_WEIGHTS = ("correlation",)
+MEASURES = ("gradient_norms", "hidden_norms", "correlation", "training_metric", ON_TEST)
+#: One number a run that a table may show: of which measure, and its name there.
+OF_WEIGHTS = {"correlation": ("correlation", "with_first"), "gradient_decay": ("gradient_norms", "first_over_last")}
 #: Options that a grid sets itself, cell by cell, or that its command does.
 OWN = ("seed", "device")
 
@@ -64,6 +65,7 @@ _CLAIM = schema.record(
         "less_than": schema.NUMBER,
         "rows": schema.list_of(schema.TEXT, 1),
         "columns": schema.list_of(schema.TEXT, 1),
+        "mean_of_columns": schema.BOOLEAN,
         "why": schema.TEXT,
     },
 )
@@ -81,7 +83,7 @@ SCHEMA = schema.record(
         "left_open": schema.list_of(schema.TEXT),
         "seeds": schema.either(schema.integer(1, 1000), schema.list_of(schema.integer(0, MOST), 1, 1000)),
         "metric": schema.one_of(*OF_EVALUATIONS, *OF_LINES, *OF_A_RUN, *OF_WEIGHTS),
-        "statistic": schema.one_of(*STATISTICS),
+        "statistic": schema.one_of(*STATISTICS, ON_TEST),
         "unit": schema.NUMBER,
         "unit_name": schema.TEXT,
         "scale": schema.mapping(schema.either(schema.number(0), _POWER)),
@@ -192,6 +194,13 @@ class Experiment(NamedTuple):
     measures: tuple[Record, ...]
 
     @property
+    def larger_is_better(self) -> bool:
+        """Whether of two rows the one with the larger number is the better."""
+        return self.statistic == "maximum" or (
+            self.statistic == ON_TEST and self.metric in METRICS.keys() - OF_THE_LOSS
+        )
+
+    @property
     def run_rows(self) -> tuple[Row, ...]:
         """The rows that are run."""
         return tuple(row for row in self.rows if not row.quoted)
@@ -261,6 +270,7 @@ def _experiment(path: Path, document: Record) -> Experiment:
         measures=tuple(document.get("measure", ())),
     )
     _check_names(experiment)
+    _check_measures(experiment)
     return experiment
 
 
@@ -339,9 +349,7 @@ def option_value(where: str, name: str, value: Any) -> Any:
 
 
 def _check_names(experiment: Experiment) -> None:
-    """Misfit for a number beside no column, a claim about no row, and a metric that would have to be measured."""
-    if experiment.metric in OF_WEIGHTS and experiment.metric not in [own["what"] for own in experiment.measures]:
-        raise schema.Misfit(f"metric is {experiment.metric!r}, which no measure is of", "metric")
+    """Misfit for a number beside no column, and a claim about no row."""
     columns, rows = {column.of for column in experiment.columns}, [row.name for row in experiment.run_rows]
     for i, row in enumerate(experiment.rows):
         for kind, sources in (("paper", row.paper), ("others", row.others)):
@@ -351,12 +359,33 @@ def _check_names(experiment: Experiment) -> None:
         own = [key for key in ("below", "above", "at_baseline", "beats_baseline", "less_than") if key in claim]
         if len(own) > 1:
             raise schema.Misfit(f"claim[{i}] has {' and '.join(own)}; allowed: one of them", f"claim[{i}].{own[1]}")
+        if "columns" in claim and claim.get("mean_of_columns"):
+            raise schema.Misfit(f"claim[{i}] has columns and mean_of_columns; allowed: one", f"claim[{i}].columns")
         if "rows" in claim and own != ["less_than"]:
             raise schema.Misfit(f"claim[{i}] has rows; allowed: with less_than alone", f"claim[{i}].rows")
         for key in [key for key in (*own, "rows") if key in claim and key != "less_than"]:
             names = [claim[key]] if isinstance(claim[key], str) else claim[key]
             _check_known(f"claim[{i}].{key}", names, rows, "row that is run")
         _check_known(f"claim[{i}].columns", claim.get("columns", ()), [c.name for c in experiment.columns], "column")
+
+
+def _check_measures(experiment: Experiment) -> None:
+    """Misfit for a metric or a statistic that would have to be measured, and for one of another time."""
+    measured = [own["what"] for own in experiment.measures]
+    if experiment.metric in OF_WEIGHTS and OF_WEIGHTS[experiment.metric][0] not in measured:
+        wanted = OF_WEIGHTS[experiment.metric][0]
+        raise schema.Misfit(f"metric is {experiment.metric!r}, which needs a measure of {wanted!r}", "metric")
+    if experiment.statistic == ON_TEST and (ON_TEST not in measured or experiment.metric not in OF_EVALUATIONS):
+        raise schema.Misfit(
+            f"statistic is {ON_TEST!r}; allowed: with a measure of {ON_TEST!r}, and a metric of evaluations",
+            "statistic",
+        )
+    for i, own in enumerate(experiment.measures):
+        if own["what"] == ON_TEST and own.keys() != {"what"}:
+            raise schema.Misfit(
+                f"measure[{i}] has more than what; allowed: {ON_TEST!r} is of the best checkpoint, at the end",
+                f"measure[{i}]",
+            )
 
 
 def _check_known(where: str, names: Any, known: Any, what: str) -> None:

@@ -18,6 +18,7 @@ from ortho_ref.run_folder import LAST, read_state
 from ortho_ref.runs import Loaded, load
 from ortho_ref.task import Batch, Task
 from ortho_ref.training import Record, evaluate
+from scripts.grid.experiment.file import ON_TEST
 from scripts.grid.experiment.watched import mean_norm, watched
 from tasks import by_name
 
@@ -79,9 +80,16 @@ class Measures:
         What is trained.
     config : dict
         The run's.
+
+    Raises
+    ------
+    ValueError
+        For a measure on the test part of a task that has none.
     """
 
     def __init__(self, folder: Path, wanted: list[Record], task: Task, config: Record) -> None:
+        if ON_TEST in [own["what"] for own in wanted] and not hasattr(task, "on"):
+            raise ValueError(f"measure {ON_TEST!r} is for tasks that have a test part; {config['task']} has none")
         self.folder, self.task, self.config = folder, task, config
         last = config["iterations"]
         self.wanted = [
@@ -104,7 +112,8 @@ class Measures:
         iteration = 0 if initial else read_state(self.folder, "last")["iteration"]
         for own in self._missing():
             if own["after"] == iteration:
-                values = OF[own["what"]](initial or load(self.folder, "last"), self._task(own["times"]))
+                run = load(self.folder, "best") if own["what"] == ON_TEST else initial or load(self.folder, "last")
+                values = OF[own["what"]](run, self._task(own["times"]))
                 whole = [*read_measured(self.folder), own | {"values": values}]
                 files.write_sealed(self.folder / MEASURED, _FORMAT, {"measured": whole}, _FORM)
 
@@ -128,10 +137,11 @@ def held_out(task: Task, params: Params) -> tuple[Array, Array, Array | None]:
 
 
 def gradient_norms(run: Loaded, task: Task) -> Record:
-    """||dL/dh_t||, t = 1..T [uRNN, figure 4]."""
+    """||dL/dh_t||, t = 1..T, and the first of them over the last [uRNN, figure 4]."""
     network, cell = watched(run.network)
     network.loss_and_gradients(run.params, run.buffers, *held_out(task, run.params))
-    return {"norm": cell.gradient_norms}
+    norms = cell.gradient_norms
+    return {"norm": norms, "first_over_last": norms[0] / norms[-1]}
 
 
 def hidden_norms(run: Loaded, task: Task) -> Record:
@@ -186,9 +196,15 @@ def training_metric(run: Loaded, task: Task) -> Record:
     return {f"training_{name}": value for name, value in on_training.items()} | held_out
 
 
+def on_test(run: Loaded, task: Any) -> Record:
+    """Loss and metric on the test part of the task's data set."""
+    return dict(evaluate(*run, task.on("test")))
+
+
 OF: dict[str, Callable[[Loaded, Task], Record]] = {
     "gradient_norms": gradient_norms,
     "hidden_norms": hidden_norms,
     "correlation": correlation,
     "training_metric": training_metric,
+    ON_TEST: on_test,
 }

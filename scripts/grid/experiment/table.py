@@ -10,7 +10,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from ortho_ref.training import Record
-from scripts.grid.experiment.file import OF_A_RUN, OF_LINES, OF_WEIGHTS, STATISTICS, Column, Experiment, Row
+from scripts.grid.experiment.file import OF_A_RUN, OF_LINES, OF_WEIGHTS, ON_TEST, STATISTICS, Column, Experiment, Row
 from scripts.grid.experiment.measures import read_measured
 from scripts.grid.experiment.sessions import read_sessions
 from scripts.grid.experiment.states import State, clock
@@ -93,12 +93,15 @@ def _line(experiment: Experiment, row: Row, line: str, column: Column, cells: Se
         if experiment.metric in OF_LINES:
             own = _of_lines([record[experiment.metric] for record in state.records])
         if experiment.metric in OF_WEIGHTS:
-            own = _measured(state, experiment.metric)
+            own = _measured(state, *OF_WEIGHTS[experiment.metric])
         if experiment.metric in (*OF_A_RUN, *OF_WEIGHTS):
             own = {} if own is None else {experiment.statistic: own}
         for name in STATISTICS:
             if own is not None and name in own:
                 values.setdefault(name, []).append(own[name] / experiment.unit)
+        tested = _measured(state, ON_TEST, experiment.metric)
+        if tested is not None:
+            values.setdefault(ON_TEST, []).append(tested / experiment.unit)
     summaries = [state.summary for state in done if state.summary is not None]
     seconds = [state.seconds for state in done if state.seconds]
     return Line(
@@ -122,10 +125,10 @@ def _of_lines(values: Sequence[float]) -> dict[str, float]:
     return dict(zip(STATISTICS, numbers, strict=True))
 
 
-def _measured(state: State, what: str) -> float | None:
-    """The first of the numbers that were measured last of a run."""
+def _measured(state: State, what: str, name: str) -> float | None:
+    """One of the numbers that were measured last of a run."""
     found = [own["values"] for own in read_measured(state.folder) if own["what"] == what]
-    return next(iter(found[-1].values())) if found else None
+    return found[-1].get(name) if found else None
 
 
 def spread(values: Sequence[float]) -> tuple[float, float]:
@@ -148,11 +151,11 @@ def published(value: Any) -> str:
     return f"{value[0]:g} ± {value[1]:g}" if isinstance(value, list) else f"{value:g}"
 
 
-def cells_of_line(line: Line, statistic: str) -> list[str]:
-    """What stands in a line of the Markdown table."""
+def cells_of_line(line: Line, shown: Sequence[str]) -> list[str]:
+    """What stands in a line of the Markdown table, of statistics."""
     seeds = f"{len(line.seeds)} of {line.wanted}" if len(line.seeds) < line.wanted else str(line.wanted)
     failed = f", {len(line.failed)} failed" if line.failed else ""
-    own = [with_spread(*spread(line.values[name])) if name in line.values else "" for name in _columns(statistic)]
+    own = [with_spread(*spread(line.values[name])) if name in line.values else "" for name in shown]
     parameters = "" if line.parameters is None else f"{line.parameters:,}"
     return [
         line.row,
@@ -164,9 +167,15 @@ def cells_of_line(line: Line, statistic: str) -> list[str]:
     ]
 
 
-def _columns(statistic: str) -> list[str]:
-    others = [name for name in ("minimum", "final", "median_of_last_20") if name != statistic]
-    return [statistic, *(name for name in others if statistic != "maximum" or name != "minimum")]
+def _columns(experiment: Experiment) -> list[str]:
+    """The statistics that a table shows, its own first."""
+    statistic = experiment.statistic
+    others = [] if experiment.metric in (*OF_A_RUN, *OF_WEIGHTS) else ["minimum", "final", "median_of_last_20"]
+    if statistic == "maximum":
+        others.remove("minimum")
+    if ON_TEST in [own["what"] for own in experiment.measures]:
+        others.append(ON_TEST)
+    return [statistic, *(name for name in others if name != statistic)]
 
 
 def markdown(experiment: Experiment, lines: Sequence[Line], scale: float) -> str:
@@ -193,11 +202,12 @@ def markdown(experiment: Experiment, lines: Sequence[Line], scale: float) -> str
         list(dict.fromkeys(s for line in lines for s in kind(line)))
         for kind in (attrgetter("paper"), attrgetter("others"))
     )
-    head = ["row", "column", "seeds", *(name.replace("_", " ") for name in _columns(experiment.statistic))]
+    shown = _columns(experiment)
+    head = ["row", "column", "seeds", *(name.replace("_", " ") for name in shown)]
     head += ["parameters", "time of a run", *(s if s == "paper" else f"paper {s}" for s in paper), *others]
     rows = [
         [
-            *cells_of_line(line, experiment.statistic),
+            *cells_of_line(line, shown),
             *(published(line.paper[source]) if source in line.paper else "" for source in paper),
             *(published(line.others[source]) if source in line.others else "" for source in others),
         ]
@@ -229,7 +239,7 @@ def _flat(experiment: Experiment, lines: Sequence[Line], scale: float) -> list[R
             "parameters": line.parameters,
             "seconds": round(line.seconds, 1),
         }
-        for name in STATISTICS:
+        for name in (*STATISTICS, *([ON_TEST] if ON_TEST in line.values else [])):
             values = line.values.get(name, [])
             mean, deviation = spread(values) if values else (None, None)
             own[f"{name}_mean"] = mean
