@@ -10,8 +10,10 @@ from tests.scripts.runs import call
 
 @pytest.fixture(scope="module")
 def found():
-    """The whole table."""
-    return kill_table.table()
+    """The whole table, by the kills that are stored, which test_mistakes.py counts again."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kill_table, "killed", lambda mistake, vector: mistake.name in vector.kills)
+        return kill_table.table()
 
 
 def test_every_mistake_is_shown(found):
