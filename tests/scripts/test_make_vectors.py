@@ -377,7 +377,7 @@ def test_the_first_good_draw_is_taken(monkeypatch):
 
 def test_the_kit_s_own_vectors_are_those_of_the_program(monkeypatch, tmp_path):
     """make_vectors --check: every case computed again; over a copy, and without torch, whose second route
-    tests/crosscheck runs.  Its kills are asked for and not counted: test_mistakes.py and `make crosscheck` count them."""
+    tests/crosscheck runs.  Kills are asked for, not counted: test_mistakes.py and `make crosscheck` do that."""
     monkeypatch.setattr(make_vectors, "VECTORS", shutil.copytree(VECTORS, tmp_path / "vectors"))
     nothing = SimpleNamespace(util=SimpleNamespace(find_spec=lambda name: None))
     monkeypatch.setattr(make_vectors, "importlib", nothing)
