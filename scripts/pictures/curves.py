@@ -164,7 +164,7 @@ def draw_experiment(
 def draw_runs(runs: Sequence[Drawn], keys: Sequence[str], title: str, picture: Path, about: str | None = None) -> None:
     """Draw runs: a column of panels for each column, a row for each key.
 
-    Where there are more lines than colours, the panels are repeated for the next ones.
+    Where there are more lines than colours, the panels are repeated for the next ones, on the same axes.
 
     Parameters
     ----------
@@ -189,6 +189,9 @@ def draw_runs(runs: Sequence[Drawn], keys: Sequence[str], title: str, picture: P
         squeeze=False,
         constrained_layout=True,
     )
+    for i, j in np.ndindex(axes.shape):  # before anything is drawn: an axis that is shared later keeps its own scale
+        if i >= len(keys):
+            axes[i, j].sharey(axes[i % len(keys), j])
     for g, group in enumerate(groups):
         own_axes = axes[g * len(keys) : (g + 1) * len(keys)]
         for key, row in zip(keys, own_axes, strict=True):

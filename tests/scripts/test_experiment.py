@@ -145,6 +145,8 @@ def test_no_more_lines_in_a_panel_than_colours(tmp_path, monkeypatch):
     assert [len(own) for own in colours] == [2, 2, 2, 2, 1, 1]
     assert all(len(set(own)) == len(own) for own in colours)
     assert "scale 0.5: not the paper's size" in figure.get_suptitle()
+    losses, metrics = figure.axes[::2], figure.axes[1::2]
+    assert all(len({axis.get_ylim() for axis in own}) == 1 for own in (losses, metrics))
     plt.close(figure)
 
 
