@@ -182,6 +182,7 @@ def draw_runs(runs: Sequence[Drawn], keys: Sequence[str], title: str, picture: P
     columns = list(dict.fromkeys(run.column for run in runs))
     lines = list(dict.fromkeys(run.line for run in runs))
     groups = [lines[i : i + len(COLORS)] for i in range(0, len(lines), len(COLORS))]
+    axes: Any
     figure, axes = plt.subplots(
         len(keys) * len(groups),
         len(columns),
