@@ -9,7 +9,7 @@ from tests.gradients.derivations.pairing import as_differences, drawn, paired, s
 
 @drawn
 def test_the_pairing_is_the_change_of_the_loss(draw, n):
-    """dy = dL/dRe y + i dL/dIm y, of L = sum |y|^2 + 3 Re y: a change of y changes L by the pairing, not by tr(dy^T ydot)
+    """dy = dL/dRe y + i dL/dIm y, of L = sum of abs(y)^2 + 3 Re y: L changes by the pairing, not by tr(dy^T ydot)
     alone."""
     y, change = draw.complex(n), draw.complex(n)
     dy = 2 * y + 3
