@@ -13,8 +13,8 @@ def paired(gradient, change):
     return float((np.conj(gradient) * change).real.sum())
 
 
-def change_of(f, h=1e-3):
-    """f'(0) of f(s), an array or a number, by differences of fourth order."""
+def change_of(f, h=2e-5):
+    """f'(0) of f(s), an array or a number, by differences of fourth order; h is less than any distance from a kink."""
     return (8 * (f(h) - f(-h)) - (f(2 * h) - f(-2 * h))) / (12 * h)
 
 
@@ -28,6 +28,14 @@ def as_differences(ours, f):
     return relative_error(np.asarray(ours), np.asarray(change_of(f)), 1e-3) < 1e-7
 
 
+def cotangents_hold(loss, cotangents, draw):
+    """Each cotangent, by its name, pairs with a change of that quantity alone as the loss changes; loss(shift) takes
+    what is added to the quantities, by their names."""
+    for name, cotangent in cotangents.items():
+        change = draw.like(cotangent)
+        assert as_differences(paired(cotangent, change), lambda s, name=name, by=change: loss({name: s * by})), name
+
+
 class Draw:
     """Standard normals by their shape, from one seed."""
 
@@ -39,6 +47,9 @@ class Draw:
 
     def complex(self, *shape):
         return np.asarray(standard_normal(self.rng, shape, True))
+
+    def like(self, array):
+        return np.asarray(standard_normal(self.rng, np.shape(array), np.iscomplexobj(array)))
 
     def skew(self, n):
         X = self.real(n, n)
