@@ -56,7 +56,7 @@ def test_reset_before_cotangent_by_cotangent(name, seed):
     without_gates, dh = dh, dh + w["U_r"].T @ da_r + w["U_u"].T @ da_u
     own = {"u": du, "c": dc, "a_c": da_c, "b_c": db_c, "s": ds, "r": dr, "a_r": da_r, "a_u": da_u, "h": dh}
     cotangents_hold(lambda shift: paired(g, before(cell, w, x, h, shift)), own, Draw(seed))
-    with pytest.raises(AssertionError, match="^h"):
+    with pytest.raises(AssertionError, match=r"^h"):
         cotangents_hold(lambda shift: paired(g, before(cell, w, x, h, shift)), {"h": without_gates}, Draw(seed))
     dx, theirs, dw = by_the_cell(cell, w, x, h, g)
     assert same(theirs, dh)
@@ -120,7 +120,7 @@ def after(cell, w, x, h, shift):
 
 @every
 def test_reset_after_cotangent_by_cotangent(name, seed):
-    """bp:gru2/1 to bp:gru2/4: each cotangent is the derivative by its quantity alone; dh, dU_h, db_hh are the cell's."""
+    """bp:gru2/1 to bp:gru2/4: a cotangent is the derivative by its quantity alone; dh, dU_h, db_hh as of the cell."""
     cell = GRUResetAfter(name, recurrent_bias=True)
     w, x, h, g = one_step(cell, seed)
     v, phi = gru_reset_after.values(cell, w, x, h), activation(name)
