@@ -63,4 +63,4 @@ class Draw:
 def drawn(test):
     """Runs a test on draws, with n from 1 to 6."""
     arguments = given(draw=st.builds(Draw, st.integers(0, 2**32 - 1)), n=st.integers(1, 6))
-    return settings(max_examples=20)(arguments(test))
+    return settings(max_examples=12)(arguments(test))
