@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gradients.problem import relative_error, standard_normal
+from gradients.problem import random_problem, relative_error, standard_normal
 
 
 def paired(gradient, change):
@@ -34,6 +34,17 @@ def cotangents_hold(loss, cotangents, draw):
     for name, cotangent in cotangents.items():
         change = draw.like(cotangent)
         assert as_differences(paired(cotangent, change), lambda s, name=name, by=change: loss({name: s * by})), name
+
+
+def moved(shift):
+    """A function that gives a quantity of a name with its shift added, if there is one."""
+    return lambda name, value: value + shift.get(name, 0)
+
+
+def one_step(cell, seed):
+    """A step of one sequence at a point off the kinks: weights, x, h_{t-1}, and g, all of dL/dh_t."""
+    problem = random_problem(cell, np.random.default_rng(seed), T=1, B=1)
+    return problem.weights, problem.x[0, 0], problem.h0[0], problem.dh[0, 0]
 
 
 class Draw:

@@ -9,15 +9,24 @@ from gradients.problem import random_problem
 from ortho_ref import scan
 from ortho_ref.activations import activation
 from ortho_ref.cells import FastRNN
-from tests.gradients.derivations.pairing import Draw, as_differences, cotangents_hold, drawn, paired, same
+from tests.gradients.derivations.pairing import (
+    Draw,
+    as_differences,
+    cotangents_hold,
+    drawn,
+    moved,
+    one_step,
+    paired,
+    same,
+)
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_cotangent_by_cotangent(seed):
     """bp:fastrnn/1 to bp:fastrnn/3: each cotangent is the derivative by its quantity alone; the cell's own."""
-    problem = random_problem(FastRNN("modrelu"), np.random.default_rng(seed), T=1, B=1)
-    w, x, h, g = problem.weights, problem.x[0, 0], problem.h0[0], problem.dh[0, 0]
-    alpha, beta = problem.cell.gates(w)
+    cell = FastRNN("modrelu")
+    w, x, h, g = one_step(cell, seed)
+    alpha, beta = cell.gates(w)
     phi, z = activation("modrelu"), w["W"] @ x + w["U"] @ h
     f = phi.value(z, w["b"])
     dz, db = phi.pullback(alpha * g, z, w["b"], f)
@@ -25,16 +34,16 @@ def test_cotangent_by_cotangent(seed):
     own = {"f": alpha * g, "z": dz, "b": db, "h": dh, "alpha": (g * f).sum(), "beta": (g * h).sum()}
 
     def loss(shift):
-        at = {name: shift.get(name, 0) for name in own}
-        old = h + at["h"]
-        f = phi.value(w["W"] @ x + w["U"] @ old + at["z"], w["b"] + at["b"]) + at["f"]
-        return paired(g, (alpha + at["alpha"]) * f + (beta + at["beta"]) * old)
+        at = moved(shift)
+        old = at("h", h)
+        f = at("f", phi.value(at("z", w["W"] @ x + w["U"] @ old), at("b", w["b"])))
+        return paired(g, at("alpha", alpha) * f + at("beta", beta) * old)
 
     cotangents_hold(loss, own, Draw(seed))
     with pytest.raises(AssertionError, match=r"^h"):
         cotangents_hold(loss, {"h": w["U"].T @ dz}, Draw(seed))
-    _, cache = problem.cell.step_forward(w, x[None], h[None])
-    _, theirs, dw = problem.cell.step_backward(w, g[None], cache)
+    _, cache = cell.step_forward(w, x[None], h[None])
+    _, theirs, dw = cell.step_backward(w, g[None], cache)
     assert same(theirs[0], dh)
     assert same(dw["U"], np.outer(dz, h))
     assert same(dw["b"], db)

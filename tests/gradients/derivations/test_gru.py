@@ -9,15 +9,18 @@ from ortho_ref import scan
 from ortho_ref.activations import activation, sigmoid
 from ortho_ref.cells import GRUResetAfter, GRUResetBefore
 from ortho_ref.conformance.differences import compare_gradients
-from tests.gradients.derivations.pairing import Draw, as_differences, cotangents_hold, drawn, paired, same
+from tests.gradients.derivations.pairing import (
+    Draw,
+    as_differences,
+    cotangents_hold,
+    drawn,
+    moved,
+    one_step,
+    paired,
+    same,
+)
 
 every = pytest.mark.parametrize(("name", "seed"), [(name, seed) for name in ("tanh", "modrelu") for seed in range(3)])
-
-
-def one_step(cell, seed):
-    """A step at a point off the kinks: weights, x, h and g of one sequence."""
-    problem = random_problem(cell, np.random.default_rng(seed), T=1, B=1)
-    return problem.weights, problem.x[0, 0], problem.h0[0], problem.dh[0, 0]
 
 
 def by_the_cell(cell, w, x, h, g):
@@ -29,10 +32,7 @@ def by_the_cell(cell, w, x, h, g):
 
 def before(cell, w, x, h, shift):
     """ncgru:1, every quantity moved by its shift."""
-
-    def at(name, value):
-        return value + shift.get(name, 0)
-
+    at = moved(shift)
     h = at("h", h)
     r, u = (sigmoid(at(f"a_{k}", w[f"W_{k}"] @ x + w[f"U_{k}"] @ h + w[f"b_{k}"])) for k in "ru")
     r, u = at("r", r), at("u", u)
@@ -106,10 +106,7 @@ def test_reset_before_norms(name, seed):
 
 def after(cell, w, x, h, shift):
     """goru:2.2 or goru:3.1, every quantity moved by its shift."""
-
-    def at(name, value):
-        return value + shift.get(name, 0)
-
+    at = moved(shift)
     h = at("h", h)
     r, z = (sigmoid(at(f"a_{k}", w[f"W_{k}"] @ x + w[f"U_{k}"] @ h + w[f"b_{k}"])) for k in "rz")
     r, z = at("r", r), at("z", z)

@@ -7,7 +7,7 @@ from gradients import lstm
 from gradients.problem import random_problem
 from ortho_ref.activations import sigmoid
 from ortho_ref.cells import LSTM
-from tests.gradients.derivations.pairing import Draw, as_differences, cotangents_hold, paired, same
+from tests.gradients.derivations.pairing import Draw, as_differences, cotangents_hold, moved, paired, same
 
 seeds = pytest.mark.parametrize("seed", range(4))
 
@@ -21,10 +21,7 @@ def one_step(seed):
 
 def forward(w, x, h, c, shift):
     """bp:lstm/i to bp:lstm/h, every quantity moved by its shift."""
-
-    def at(name, value):
-        return value + shift.get(name, 0)
-
+    at = moved(shift)
     h, c = at("h", h), at("c_prev", c)
     a = {k: at(f"a_{k}", w[f"W_{k}"] @ x + w[f"U_{k}"] @ h + w[f"b_{k}"]) for k in "ifog"}
     i, f, o = (at(k, sigmoid(a[k])) for k in "ifo")

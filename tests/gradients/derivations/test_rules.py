@@ -51,6 +51,20 @@ def test_transpose_conjugate_and_real(draw, n):
 
 
 @drawn
+def test_what_is_used_twice(draw, n):
+    """R5: x in A x and in x * x; the gradients add up, and neither is all of it."""
+    A, x, change, one, two = draw.real(n, n), draw.real(n), draw.real(n), draw.real(n), draw.real(n)
+
+    def loss(s):
+        moved = x + s * change
+        return paired(one, A @ moved) + paired(two, moved * moved)
+
+    assert as_differences(paired(A.T @ one + 2 * x * two, change), loss)
+    assert not as_differences(paired(A.T @ one, change), loss)
+    assert not as_differences(paired(2 * x * two, change), loss)
+
+
+@drawn
 def test_inverses(draw, n):
     """R6: the change of X^-1 is -M dotX M; dX = -M^H dM M^H."""
     X = draw.complex(n, n) + 4 * n * np.eye(n)
