@@ -239,7 +239,7 @@ def test_the_readme_counts_cases_and_mistakes():
     assert f"{len(vectors())} cases with confirmed answers" in " ".join((ROOT / "CHANGELOG.md").read_text().split())
 
 
-PAGES = ["README.md", "CONTRIBUTING.md", *(str(p.relative_to(ROOT)) for p in [*ROOT.glob("docs/*.md")])]
+PAGES = ["README.md", "CONTRIBUTING.md", *(str(p.relative_to(ROOT)) for p in sorted(ROOT.glob("docs/**/*.md")))]
 
 
 @pytest.mark.parametrize("page", [*PAGES, "results/README.md"])

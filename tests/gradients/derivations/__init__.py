@@ -1,0 +1,1 @@
+"""The steps of docs/derivations, each on arrays drawn at random."""

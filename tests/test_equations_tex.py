@@ -1,0 +1,67 @@
+"""The TeX of docs/equations.md and of docs/derivations is one that a program renders and that Markdown leaves alone."""
+
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from scripts.equations.tex import Formula, formulas, problems
+
+ROOT = Path(__file__).parents[1]
+PAGES = ["docs/equations.md", *(str(path.relative_to(ROOT)) for path in sorted(ROOT.glob("docs/derivations/*.md")))]
+
+
+CHILDREN = {"mfrac": 2, "msub": 2, "msup": 2, "mover": 2, "munder": 2, "mroot": 2, "msubsup": 3, "munderover": 3}
+
+
+def rendered(formula):
+    """What is wrong with a formula's MathML: an error, a command of TeX left as text, an argument that is missing."""
+    converter = pytest.importorskip("latex2mathml.converter", reason="latex2mathml is not installed")
+    try:
+        tree = ET.fromstring(converter.convert(formula.tex, display="block" if formula.block else "inline"))
+    except Exception as error:  # whatever it raises, the page is wrong
+        return f"{type(error).__name__} {error}"
+    kinds = [(node.tag.rpartition("}")[2], len(node)) for node in tree.iter()]
+    lacking = [kind for kind, children in kinds if children != CHILDREN.get(kind, children)]
+    return " ".join([text for text in tree.itertext() if "\\" in text or "&" in text] + lacking)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_formula_renders(page):
+    """By latex2mathml, to the end."""
+    found = formulas((ROOT / page).read_text(encoding="utf-8"))
+    assert found
+    assert {formula.tex: wrong for formula in found if (wrong := rendered(formula))} == {}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_markdown_leaves_every_formula_alone(page):
+    """No bar in a row, no backslash that Markdown takes away, no dollar that ends nothing."""
+    assert problems((ROOT / page).read_text(encoding="utf-8")) == []
+
+
+def test_every_row_has_three_cells():
+    """The id, the formula, what it says; and a formula's cell has TeX, or no sign that only TeX would need."""
+    rows = [line for line in (ROOT / PAGES[0]).read_text(encoding="utf-8").splitlines() if line.startswith("| `")]
+    assert len(rows) > 150
+    for row in rows:
+        _, _, formula, _, end = row.split("|")
+        assert end == ""
+        words = "".join(formula.split("$")[::2])
+        assert not any(sign in words for sign in ("^", "_", "*", "‖", "abs(", "sqrt", "<=")), row
+
+
+@pytest.mark.parametrize("tex", [r"\nosuchcommand x", r"\frac{a}", r"\begin{pmatrix} a", r"a \cr b"])
+def test_a_formula_that_does_not_render(tex):
+    """An unknown command, an argument that is missing, what is begun and not ended: each is seen."""
+    assert rendered(Formula(tex, False))
+
+
+def test_what_is_a_formula():
+    """Between lines and within one; not in code. What Markdown would change is found."""
+    page = "$a$ and `$b$`, $c_1$\n\n$$\nd\n$$\n\n```sh\necho $HOME $x\n```\n"
+    assert formulas(page) == [Formula("d", True), Formula("a", False), Formula("c_1", False)]
+    assert problems(page) == []
+    assert problems("costs $3") == ["a dollar that ends nothing: costs $3"]
+    assert problems(r"$\{a\}$") == [r"a backslash that Markdown takes away: \{a\}"]
+    assert problems("$|a|$") == ["a bar, which ends the cell of a table: |a|"]
