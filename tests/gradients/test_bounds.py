@@ -352,3 +352,12 @@ def test_the_bound_of_an_lstm(n, seed, scale):
     limit, norm = lstm.bound(LSTM(), open_, np.zeros(2), np.zeros(2 * n))  # h_t = tanh(c), c_t = c: sqrt(2)
     assert norm == pytest.approx(limit, rel=1e-12)
     assert norm == pytest.approx(2**0.5, rel=1e-12)
+
+
+@given(st.integers(0, 10**6), st.floats(0.1, 2))
+def test_the_bound_of_an_lstm_of_one_unit_is_its_norm(seed, scale):
+    """bp:lstm/bound: where every term is a positive number nothing is lost between the sum and its bound."""
+    rng = np.random.default_rng(seed)
+    w = {key: abs(scale * rng.standard_normal(shape)) for key, shape in LSTM().shapes(2, 1).items()}
+    limit, norm = lstm.bound(LSTM(), w, abs(rng.standard_normal(2)), abs(rng.standard_normal(2)))
+    assert limit == pytest.approx(norm, rel=1e-12)
