@@ -187,11 +187,12 @@ def test_a_grid_barrier_needs_a_cooperative_launch_with_room(cupy):
     arguments = (cupy.zeros(500), cupy.zeros(500), np.int32(500))
     with pytest.raises(cupy.cuda.driver.CUDADriverError, match=r"grid.sync\(\) in a launch that is not cooperative"):
         cupy.RawModule(code=STENCIL).get_function("stencil")((5,), (64,), arguments)
-    with pytest.warns(UserWarning, match="reduced from 265 to 264"):  # CuPy asks the device
-        cooperative = cupy.RawModule(code=STENCIL, enable_cooperative_groups=True).get_function("stencil")
-        cooperative((132 * 2 + 1,), (1024,), arguments)
+    cooperative = cupy.RawModule(code=STENCIL, enable_cooperative_groups=True).get_function("stencil")
     by_hand = cupy.RawModule(code=f"// more\n{BY_HAND}").get_function("stencil")
-    by_hand.max_dynamic_shared_size_bytes = 200 << 10  # one block on a multiprocessor
+    for kernel in (cooperative, by_hand):
+        kernel.max_dynamic_shared_size_bytes = 200 << 10  # one block on a multiprocessor
+    with pytest.warns(UserWarning, match="reduced from 133 to 132"):  # CuPy asks the device
+        cooperative((132 + 1,), (32,), arguments, shared_mem=200 << 10)
     with pytest.raises(cupy.cuda.driver.CUDADriverError, match="the others for what does not come"):
         by_hand((132 + 1,), (32,), arguments, shared_mem=200 << 10)
 
