@@ -15,7 +15,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -51,7 +51,7 @@ def _installed(pattern: str) -> Path:
     for entry in sys.path:
         if found := sorted(Path(entry).glob(f"nvidia/*/{pattern}")):
             return found[0]
-    raise SystemExit(f"{pattern} is not installed: make nvrtc, or pip install nvidia-cuda-nvrtc nvidia-cuda-cuobjdump nvidia-cuda-nvdisasm")
+    raise SystemExit(f"{pattern} of NVIDIA's wheels is not installed: make nvrtc")
 
 
 class Compiler:
@@ -89,18 +89,16 @@ def kernels_of(cubin: bytes, precision: str) -> list[Kernel]:
         file.write(cubin)
         file.flush()
         usage, code = (
-            subprocess.run([tool, option, file.name], env=environment, check=True, capture_output=True, text=True).stdout
+            subprocess.check_output([tool, option, file.name], env=environment, text=True)
             for option in ("-res-usage", "-sass")
         )
     bodies = dict(re.findall(r"Function : (\S+)\n(.*?)(?=Function :|\Z)", code, re.S))
-    rows = re.findall(r"Function (\S+):\s*REG:(\d+) STACK:(\d+) SHARED:(\d+)", usage)
-    return [
-        Kernel(
-            name, precision, int(registers), int(stack), int(shared),
-            len(re.findall(r"\b(?:STL|LDL)\b", bodies.get(name, ""))), len(DOUBLE.findall(bodies.get(name, ""))),
-        )  # fmt: skip
-        for name, registers, stack, shared in rows
-    ]
+    found = []
+    for name, *numbers in re.findall(r"Function (\S+):\s*REG:(\d+) STACK:(\d+) SHARED:(\d+)", usage):
+        body = bodies.get(name, "")
+        spills = len(re.findall(r"\b(?:STL|LDL)\b", body))
+        found.append(Kernel(name, precision, *map(int, numbers), spills, len(DOUBLE.findall(body))))
+    return found
 
 
 def precision_of(source: str) -> str:
@@ -126,10 +124,11 @@ def compiled(paths: Iterable[Path]) -> tuple[dict[str, list[Kernel]], list[str]]
             own = kernels_of(cubin, precision_of(source))
             kernels += own
             for kernel in own:
-                if kernel.spills and kernel.precision != "both":
-                    wrong.append(f"{path.name}, {architecture}: {kernel.name} has {kernel.spills} local loads and stores")
+                where = f"{path.name}, {architecture}: {kernel.name}"
+                if kernel.spills:
+                    wrong.append(f"{where} has {kernel.spills} local loads and stores")
                 if kernel.doubles and kernel.precision == "float32":
-                    wrong.append(f"{path.name}, {architecture}: {kernel.name} has {kernel.doubles} double instructions")
+                    wrong.append(f"{where} has {kernel.doubles} double instructions")
         print(f"{path.name}: {'; '.join(f'{k.name} {k.registers} registers' for k in own)}", flush=True)
     return found, wrong
 
@@ -137,10 +136,13 @@ def compiled(paths: Iterable[Path]) -> tuple[dict[str, list[Kernel]], list[str]]
 def table(found: dict[str, list[Kernel]]) -> str:
     """Markdown: each kernel of one's own by name and precision, the largest of its variants; all of CuPy's in a row."""
     names = {(k.name, k.precision) for kernels in found.values() for k in kernels}
-    own = sorted(pair for pair in names if not CUPYS.match(pair[0]))
     head = f"| kernel | precision | variants | {' | '.join(ARCHITECTURES)} | stack | shared | occupancy |"
     lines = [head, "|---" * (head.count("|") - 1) + "|"]
-    groups = [(f"`{name}`", precision, lambda k, pair=(name, precision): (k.name, k.precision) == pair) for name, precision in own]
+    groups: list[tuple[str, str, Callable[[Kernel], bool]]] = [
+        (f"`{name}`", precision, lambda k, pair=(name, precision): (k.name, k.precision) == pair)
+        for name, precision in sorted(names)
+        if not CUPYS.match(name)
+    ]
     for name, precision, belongs in [*groups, ("CuPy's own", "all", lambda k: bool(CUPYS.match(k.name)))]:
         chosen = {architecture: [k for k in kernels if belongs(k)] for architecture, kernels in found.items()}
         every = [kernel for kernels in chosen.values() for kernel in kernels]
@@ -177,4 +179,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(1 if main() else 0)
+    sys.exit(bool(main()))
