@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from types import ModuleType
 
 for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
@@ -13,7 +14,7 @@ from hypothesis import HealthCheck, settings
 from threadpoolctl import threadpool_limits
 
 from ortho_ref import backend
-from tests.device import standin
+from tests.device import hostcuda, standin
 from tests.line import Line
 
 # The same draws on every run; --hypothesis-profile=random looks elsewhere, and with --hypothesis-seed at the same place
@@ -34,7 +35,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "device: takes the device fixture (set by itself)")
+    config.addinivalue_line("markers", "device: takes the fixture device or gpu (set by itself)")
     threadpool_limits(1)
     backend.register("standin", standin.LIBRARY)
     if config.getoption("--hypothesis-profile", None) is None:
@@ -52,6 +53,22 @@ def pytest_sessionstart(session: pytest.Session) -> None:
             raise pytest.UsageError(str(error)) from None
 
 
+@pytest.fixture
+def gpu(request: pytest.FixtureRequest) -> str:
+    """The name of the device where it runs CuPy: with --device gpu, on a GPU or on the host device."""
+    if request.config.getoption("--device") != "gpu":
+        pytest.skip("CuPy: pytest --device gpu")
+    return "gpu"
+
+
+@pytest.fixture
+def host_device(gpu: str) -> ModuleType:
+    """CuPy's device made of host memory, tests.device.hostcuda, where it is installed: `make device`."""
+    if not hostcuda.installed():
+        pytest.skip("the host device: pytest -p tests.device.hostcuda.plugin --device gpu")
+    return hostcuda
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "device" in metafunc.fixturenames:
         chosen = metafunc.config.getoption("--device")
@@ -61,7 +78,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     own, others = [], []
     for item in items:
-        has_device = "device" in getattr(item, "fixturenames", ())
+        has_device = not {"device", "gpu"}.isdisjoint(getattr(item, "fixturenames", ()))
         if has_device:
             item.add_marker("device")
         (own if has_device else others).append(item)

@@ -1,0 +1,171 @@
+"""CuPy's real wheel on a machine without a GPU: a device made of the host's memory, whose kernels g++ compiles.
+
+    python -m pytest -p tests.device.hostcuda.plugin ...      # a suite on it
+    python -m tests.device.hostcuda.run MODULE ...            # a program on it
+    install()                                                 # before cupy is imported for the first time
+
+Real are CuPy's Python and Cython, its kernel generator (ufuncs, fuse, reductions), its headers (CArray, complex,
+float16), how it packs arguments and shapes launches, its memory pool, its copies and waits. Replaced are the driver,
+NVRTC (by g++), the runtime, cuBLAS, cuSOLVER, cuSPARSE and cuFFT (by SciPy's BLAS and LAPACK and plain loops, as far as
+they go: what is not there says its name) and Thrust's sorts. Not imitated: streams and races between launches, memory
+order, CUB and NCCL, the rounding of NVIDIA's mathematical functions, time.
+
+Fresh memory is NaN. Reads and writes outside of an allocation are errors that name the kernel; `guarded` makes each
+array an allocation. Float32 kernels flush subnormal numbers; products and sums are contracted.
+
+In the environment: HOSTCUDA_CACHE, a folder; HOSTCUDA_MEMORY, the device's bytes; HOSTCUDA_GUARD=1, `guarded` always;
+HOSTCUDA_ORDER and HOSTCUDA_SEED, as `ordered` takes them; HOSTCUDA_SHUFFLED_SUMS=1; HOSTCUDA_DUMP, a folder for the
+source of every kernel; HOSTCUDA_TRACE=1, the Python stack of each copy to the host; HOSTCUDA_FLAGS, of g++.
+"""
+
+import importlib
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .state import State
+
+__all__ = [
+    *("ORDERS", "Counts", "UnavailableError", "counted", "executed", "guarded", "install", "installed", "ordered"),
+    "shuffled_sums",
+]
+
+ORDERS = ("in order", "reversed", "shuffled")
+
+
+class UnavailableError(RuntimeError):
+    """The host device cannot be had on this machine; the message says why."""
+
+
+@dataclass
+class Counts:
+    """What was asked of the device."""
+
+    kernels: int = 0
+    products: int = 0  #: calls of cuBLAS
+    libraries: int = 0  #: calls of cuSOLVER, cuSPARSE and cuFFT
+    to_host: int = 0
+    to_device: int = 0
+    waits: int = 0
+
+
+_state: State | None = None
+
+
+def installed() -> bool:
+    """Whether CuPy is on this device."""
+    return _state is not None
+
+
+def install() -> None:
+    """Put CuPy on this device, before it is imported for the first time.
+
+    Raises
+    ------
+    UnavailableError
+        No compiler, no CuPy, another kind of machine, or a CuPy whose private parts are not the expected ones.
+    """
+    global _state
+    if installed():
+        return
+    if "cupy" in sys.modules:
+        raise RuntimeError("hostcuda.install() comes before the first import of cupy")
+    from . import build, compiler, libraries, parts, replace
+
+    build.check_machine()
+    site = build.site_packages()
+    folder = build.folder_for(site, compiler.FLAGS)
+    os.environ["CUPY_ACCELERATORS"] = ""  # no CUB: device code within the wheel
+    os.environ["CUPY_CACHE_DIR"] = str(Path(os.environ.get("HOSTCUDA_DUMP", folder)) / "kernels")
+    version = importlib.import_module("cupy_backends.cuda.api.driver").get_build_version()
+    parts.check(parts.BEFORE_IMPORT)
+    device, found = build.load_libraries(site, folder, version)
+    replace.runtime(device, version)
+    replace.loader(found)
+    parts.check(parts.AFTER_IMPORT)
+    replace.compiler(compiler.Compiler(folder, site), version)
+    replace.sorts()
+    _state = State.in_dll(device, "hc_state")
+    given = os.environ.get
+    _state.executed, _state.memory = 1, int(given("HOSTCUDA_MEMORY", 1 << 34))
+    _state.order, _state.seed = ORDERS.index(given("HOSTCUDA_ORDER", ORDERS[0])), int(given("HOSTCUDA_SEED", 0))
+    libraries.shuffled_sums = lambda: _device().shuffled_sums
+    _state.shuffled_sums, _state.traced = (int(given(f"HOSTCUDA_{n}", 0)) for n in ("SHUFFLED_SUMS", "TRACE"))
+    if int(given("HOSTCUDA_GUARD", 0)):
+        importlib.import_module("cupy").cuda.set_allocator(_own_allocation)
+
+
+def _device() -> State:
+    if _state is None:
+        raise RuntimeError("hostcuda.install() has not been called")
+    return _state
+
+
+@contextmanager
+def _set(**values: int) -> Iterator[None]:
+    state = _device()
+    before = {name: getattr(state, name) for name in values}
+    for name, value in values.items():
+        setattr(state, name, value)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(state, name, value)
+
+
+@contextmanager
+def counted() -> Iterator[Counts]:
+    """Count what is asked of the device; what was yielded has the counts when the block is left."""
+    state, counts = _device(), Counts()
+    before = {name: getattr(state, name) for name in vars(counts)}
+    try:
+        yield counts
+    finally:
+        for name, value in before.items():
+            setattr(counts, name, getattr(state, name) - value)
+
+
+def ordered(kind: str, seed: int = 0) -> AbstractContextManager[None]:
+    """Threads, warps and blocks run "in order", "reversed", or "shuffled", by a seed, again at every barrier."""
+    if kind not in ORDERS:
+        raise ValueError(f"kind is {kind!r}; allowed: {', '.join(map(repr, ORDERS))}")
+    return _set(order=ORDERS.index(kind), seed=seed, turn=0)
+
+
+def executed(on: bool) -> AbstractContextManager[None]:
+    """False: kernels and libraries do nothing, which leaves the host's part of the time."""
+    return _set(executed=int(on))
+
+
+def shuffled_sums() -> AbstractContextManager[None]:
+    """Transposed sparse products add in another order each time, as NVIDIA's documentation allows."""
+    return _set(shuffled_sums=1)
+
+
+def memory(size: int) -> AbstractContextManager[None]:
+    """The device has so many bytes, those that are in use included."""
+    return _set(memory=size)
+
+
+def _own_allocation(size: int) -> Any:
+    """For CuPy's set_allocator: no pool."""
+    import cupy
+
+    try:
+        return cupy.cuda.MemoryPointer(cupy.cuda.Memory(size), 0)
+    except cupy.cuda.runtime.CUDARuntimeError:
+        raise cupy.cuda.memory.OutOfMemoryError(size, _device().allocated, _device().memory) from None
+
+
+@contextmanager
+def guarded() -> Iterator[None]:
+    """Every array is an allocation of its own, whose end is guarded, and which is gone when it is freed: no pool."""
+    import cupy
+
+    with cupy.cuda.using_allocator(_own_allocation):
+        yield
