@@ -139,7 +139,8 @@ def test_an_update_waits_in_cupy_as_on_the_stand_in(host_device, inside, model, 
         inside.clear()
         with host_device.counted() as count:
             own.update(batch)
-        for _, theirs in inside:
+        for name, theirs in inside:
+            assert theirs.waits == {"lu_factor": 2, "lu_solve": 1, "expm": 2}[name]
             for kind in ("waits", "to_host", "to_device"):
                 setattr(count, kind, getattr(count, kind) - getattr(theirs, kind))
         assert count.waits == count.to_host == norms_read(model, 2)
