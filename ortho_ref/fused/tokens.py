@@ -67,6 +67,7 @@ def sums(tokens: Array, rows: Array, m: int) -> Iterator[Array]:
     elif m <= FEW:
         matrix = (tokens == xp.arange(m)[:, None]).astype(rows.dtype)
     else:
+        assert library.sum_segments is not None
         tokens = tokens.astype(xp.int64, copy=False)  # m may be more than their own type holds
         order = xp.argsort(tokens, kind="stable")
         first = xp.searchsorted(tokens[order], xp.arange(m + 1))
