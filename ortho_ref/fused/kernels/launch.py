@@ -9,6 +9,7 @@ from typing import Any
 from ortho_ref.backend import Array, ArrayLibrary
 
 _allowed = os.environ.get("ORTHO_REF_KERNELS", "1") != "0"
+_made: list[Callable[..., None]] = []
 
 
 def launches(library: ArrayLibrary) -> bool:
@@ -64,7 +65,19 @@ def kernel(library: ArrayLibrary, stage: Callable[..., None], *options: Any) -> 
         stage(library.xp, *options, *arrays)
 
     call.__name__ = call.__qualname__ = f"{stage.__module__.rpartition('.')[2]}_{stage.__name__}"
-    return library.fuse(call)
+    _made.append(library.fuse(call))
+    return _made[-1]
+
+
+def fallen_back() -> list[str]:
+    """Stages launched so far that are not one kernel each: where one raises, cupy.fuse goes another way, silently.
+
+    Returns
+    -------
+    list of str
+        The kernels' names; there should be none.
+    """
+    return sorted({own.__name__ for own in _made if getattr(own, "new_fusion", None) is not None})
 
 
 class Backwards:
@@ -83,7 +96,8 @@ class Backwards:
     """
 
     def __init__(self, library: ArrayLibrary, carry: Callable[..., None], meet: Callable[..., None]) -> None:
-        self._library, self._carry, self._meet = library, carry, meet
+        self._launch, self._last = kernel(library, meet), kernel(library, carry)
+        self._both = functools.partial(kernel, library, carry_and_meet, carry, meet)
         self._carried: tuple[Array, ...] = ()
 
     def step(self, g: Array, own: tuple[Array, ...], carried: tuple[Array, ...]) -> None:
@@ -98,16 +112,14 @@ class Backwards:
         carried : tuple of Array
             What the next `carry` takes.
         """
-        if self._carried:
-            both = kernel(self._library, carry_and_meet, self._carry, self._meet, len(self._carried))
-            both(g, *self._carried, *own)
-        else:
-            kernel(self._library, self._meet)(g, *own)
+        self._launch(g, *self._carried, *own)
+        if not self._carried:
+            self._launch = self._both(len(carried))
         self._carried = carried
 
     def last(self, g: Array) -> None:
         """`carry` with what the last call of `step` left."""
-        kernel(self._library, self._carry)(g, *self._carried)
+        self._last(g, *self._carried)
 
 
 def carry_and_meet(
