@@ -23,6 +23,7 @@ Backward, g = all of dL/dh_t; F are factors formed chunk by chunk, products of t
     dW_g, db_g, dx                                         [bp:bptt/W]
 """
 
+import functools
 from types import ModuleType
 
 from ortho_ref.backend import Array, library_of, xp_of
@@ -105,9 +106,9 @@ def backward(
 ) -> SequenceGradients:
     """Gradients over the sequence; see `fused.backward`."""
     library = library_of(dh, dh_T, *weights.values())
-    xp, loop = library.xp, loops.backward_loop if launches(library) else backward_loop
-    x, gates, c, h, p = tape.x, tape.gates[:-1], tape.gates[-1], tape.h, tape.y
+    xp, x, gates, c, h, p = library.xp, tape.x, tape.gates[:-1], tape.gates[-1], tape.h, tape.y
     G = "".join(cell.products[:-1])
+    loop = functools.partial(loops.backward_loop, G) if launches(library) else backward_loop
     U_h = xp.ascontiguousarray(weights["U_h"])
     U_G = sequence.stack(weights, "U", G) if G else None
     dU_h, db_h, db_hh = xp.zeros_like(U_h), xp.zeros_like(weights["b_h"]), xp.zeros_like(weights["b_h"])

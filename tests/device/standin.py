@@ -20,6 +20,7 @@ Import it under one name everywhere, `from tests.device import standin`: a secon
 
 import inspect
 import json
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -329,6 +330,8 @@ def _forward(ufunc: np.ufunc) -> Callable[[DeviceArray, Any], Any]:
         if isinstance(other, _Compressed | FusedVariable):
             return NotImplemented
         launches[ufunc.__name__] += 1
+        if ufunc is np.matmul:
+            _count_around_product(self, other)
         return _wrap(ufunc(self._host, _operand(other)))
 
     return operator
@@ -489,7 +492,7 @@ def _fuse(function: Callable[..., None]) -> Callable[..., None]:
             if not isinstance(host, np.ndarray) or host.shape != shape:
                 raise ValueError(f"argument {i} of a fused function is written, but is not of the whole shape {shape}")
             if any(
-                j != i and isinstance(other, np.ndarray) and np.may_share_memory(host, other)
+                j != i and isinstance(other, np.ndarray) and np.shares_memory(host, other)
                 for j, other in enumerate(hosts)
             ):
                 raise ValueError(f"argument {i} of a fused function is written and shares memory with another")
@@ -582,6 +585,15 @@ def _empty(name: str) -> Callable[..., DeviceArray]:
     return call
 
 
+def _count_around_product(*arrays: Any) -> None:
+    """CuPy's kernels beside cuBLAS's, of factors and `out`: copies of what is strided, pointers for unequal stacks."""
+    hosts = [_operand(array) for array in arrays if array is not None]
+    stacked, stacks = max(host.ndim for host in hosts[:2]) > 2, {host.shape[:-2] for host in hosts[:2]}
+    launches["copy"] += sum(not (host.flags.c_contiguous if stacked else host.flags.forc) for host in hosts[:2])
+    launches["copy"] += sum(not host.flags.c_contiguous for host in hosts[2:])
+    launches["pointers"] += 3 * (len(stacks) > 1 and max(map(math.prod, stacks)) > 1)
+
+
 def _product(name: str) -> Callable[..., DeviceArray]:
     """matmul or dot. cuBLAS writes to `out` while it reads the factors."""
     function = _checked(f"cupy.{name}", getattr(np, name), NAMES["cupy"][name])
@@ -590,7 +602,11 @@ def _product(name: str) -> Callable[..., DeviceArray]:
         out = kwargs.get("out", args[2] if len(args) > 2 else None)
         if out is not None and any(np.shares_memory(_operand(out), _operand(factor)) for factor in args[:2]):
             raise ValueError(f"`out` of {name} overlaps a factor")
-        return function(*args, **kwargs)
+        if name == "dot" and out is not None and not _operand(out).flags.c_contiguous:
+            raise ValueError("CuPy's dot needs an `out` that is C-contiguous")
+        result: DeviceArray = function(*args, **kwargs)
+        _count_around_product(*args[:2], out)
+        return result
 
     return call
 

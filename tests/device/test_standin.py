@@ -567,6 +567,12 @@ def test_launches_are_counted() -> None:
     assert counted(lambda: x.__setitem__(0, 1)) == {"copy": 1}
     assert counted(lambda: xp.array(x)) == {"copy": 1}
     assert counted(lambda: xp.matmul(x, x.T)) == {"matmul": 1}
+    assert counted(lambda: x[:, :2] @ x[:, :2]) == {"matmul": 1, "copy": 2}
+    stacked = xp.ones((4, 3, 2))
+    assert counted(lambda: xp.matmul(x, stacked)) == {"matmul": 1, "pointers": 3}
+    assert counted(lambda: xp.matmul(stacked, stacked.swapaxes(1, 2))) == {"matmul": 1, "copy": 1}
+    with pytest.raises(ValueError, match="C-contiguous"):
+        xp.dot(x, x.T, out=xp.empty((2, 3))[:, :2])
     assert counted(lambda: xp.sum(x, axis=0, out=xp.empty(3))) == {"sum": 1}
     assert counted(lambda: xp.ascontiguousarray(x.T)) == {"ascontiguousarray": 1}
     assert counted(lambda: xp.zeros(3)) == {"zeros": 1}

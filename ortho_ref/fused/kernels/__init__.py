@@ -7,6 +7,6 @@ and Python scalars; it returns nothing and writes into arguments, `y[...] = a * 
 ORTHO_REF_KERNELS=0 in the environment, or `without_kernels()`: the host's loops there too, a kernel for each operation.
 """
 
-from ortho_ref.fused.kernels.launch import launches, without_kernels
+from ortho_ref.fused.kernels.launch import fallen_back, launches, without_kernels
 
-__all__ = ["launches", "without_kernels"]
+__all__ = ["fallen_back", "launches", "without_kernels"]

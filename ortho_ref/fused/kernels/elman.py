@@ -20,9 +20,9 @@ def meet(xp: Any, g: Array, dh: Array, F: Array, dz: Array) -> None:
 def forward_loop(activation: str, h: Array, P: Array, U: Array, b: Array) -> None:
     """As the host's."""
     library = library_of(h)
-    launch = kernel(library, state, activation)
-    for h_prev, h_t, P_t in zip(h[:-1], h[1:], P, strict=True):
-        library.xp.matmul(h_prev, U, out=h_t)  # [urnn:1/z]
+    launch, states = kernel(library, state, activation), list(h)
+    for h_prev, h_t, P_t in zip(states[:-1], states[1:], P, strict=True):
+        library.xp.dot(h_prev, U, out=h_t)  # [urnn:1/z]
         launch(h_t, P_t, b)
 
 
@@ -32,4 +32,4 @@ def backward_loop(g: Array, dh: Array, dz: Array, F: Array, U: Array) -> None:
     launch = kernel(library, meet)
     for dh_t, dz_t, F_t in reversed(list(zip(dh, dz, F, strict=True))):
         launch(g, dh_t, F_t, dz_t)
-        library.xp.matmul(dz_t, U, out=g)  # [bp:rnn/2]
+        library.xp.dot(dz_t, U, out=g)  # [bp:rnn/2]

@@ -30,9 +30,9 @@ def forward_loop(activation: str, h: Array, P: Array, U: Array, b: Array, alpha:
     """As the host's."""
     library = library_of(h)
     xp, Uh = library.xp, library.xp.empty_like(P[0])
-    launch = kernel(library, state, activation)
-    for h_prev, h_t, f_t in zip(h[:-1], h[1:], P, strict=True):
-        xp.matmul(h_prev, U, out=Uh)  # [sgornn:1/z]
+    launch, states = kernel(library, state, activation), list(h)
+    for h_prev, h_t, f_t in zip(states[:-1], states[1:], P, strict=True):
+        xp.dot(h_prev, U, out=Uh)  # [sgornn:1/z]
         launch(f_t, Uh, b, alpha, beta, h_prev, h_t)
 
 
@@ -42,5 +42,5 @@ def backward_loop(last: Array, dh: Array, g: Array, dz: Array, F: Array, U: Arra
     Udz, kernels = library.xp.empty_like(last), Backwards(library, carry, meet)
     for dh_t, g_t, dz_t, F_t in reversed(list(zip(dh, g, dz, F, strict=True))):
         kernels.step(last, (dh_t, F_t, g_t, dz_t), (g_t, beta, Udz))
-        library.xp.matmul(dz_t, U, out=Udz)  # [bp:fastrnn/2]
+        library.xp.dot(dz_t, U, out=Udz)  # [bp:fastrnn/2]
     kernels.last(last)

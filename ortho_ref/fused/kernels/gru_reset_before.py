@@ -27,21 +27,22 @@ def meet(xp: Any, g: Array, dh: Array, F_u: Array, F_c: Array, da_u: Array, da_c
     da_c[...] = g * F_c  # [bp:gru1/1] [bp:gru1/2]
 
 
-def carry(xp: Any, g: Array, keep: Array, ds: Array, r: Array, Uda_r: Array, Uda_u: Array) -> None:
+def carry(xp: Any, g: Array, keep: Array, ds: Array, r: Array, Uda: Array) -> None:
     """The cotangent handed on to the step before."""
-    g[...] = g * keep + ds * r + Uda_r + Uda_u  # [bp:gru1/1] [bp:gru1/3] [bp:gru1/5]
+    g[...] = g * keep + ds * r + Uda  # [bp:gru1/1] [bp:gru1/3] [bp:gru1/5]
 
 
 def forward_loop(activation: str, h: Array, P: Array, U_ru: Array, U_c: Array, b_c: Array) -> None:
     """As the host's."""
     library = library_of(h)
-    xp = library.xp
-    s, Us, (Uh_r, Uh_u) = xp.empty_like(h[0]), xp.empty_like(h[0]), (Uh := xp.empty_like(P[:2, 0]))
+    xp, states = library.xp, list(h)
+    s, Us, U_ru = xp.empty_like(h[0]), xp.empty_like(h[0]), xp.concatenate(list(U_ru), axis=1)
+    Uh_r, Uh_u = xp.split(Uh := xp.empty((len(s), U_ru.shape[1]), h.dtype), 2, axis=1)
     of_gates, of_state = kernel(library, gates), kernel(library, state, activation)
-    for h_prev, h_t, r, u, c in zip(h[:-1], h[1:], *P, strict=True):
-        xp.matmul(h_prev, U_ru, out=Uh)  # [ncgru:1/r] [ncgru:1/u]
+    for h_prev, h_t, r, u, c in zip(states[:-1], states[1:], *P, strict=True):
+        xp.dot(h_prev, U_ru, out=Uh)  # [ncgru:1/r] [ncgru:1/u]
         of_gates(r, u, Uh_r, Uh_u, h_prev, s)
-        xp.matmul(s, U_c, out=Us)  # [ncgru:35]
+        xp.dot(s, U_c, out=Us)  # [ncgru:35]
         of_state(c, u, Us, b_c, h_prev, h_t)
 
 
@@ -51,11 +52,14 @@ def backward_loop(
     """As the host's."""
     library = library_of(g)
     xp = library.xp
-    ds, Uda, kernels = xp.empty_like(g), xp.empty_like(da[:2, 0]), Backwards(library, carry, meet)
-    by_step = zip(dh, da.swapaxes(0, 1), *F, r, keep, strict=True)
-    for dh_t, da_t, F_u, F_c, F_r, r_t, keep_t in reversed(list(by_step)):
-        kernels.step(g, (dh_t, F_u, F_c, da_t[1], da_t[2]), (keep_t, ds, r_t, Uda[0], Uda[1]))
-        xp.matmul(da_t[2], U_c, out=ds)  # [bp:gru1/2]
-        xp.multiply(ds, F_r, out=da_t[0])  # [bp:gru1/3] [bp:gru1/4]
-        xp.matmul(da_t[:2], U_ru, out=Uda)  # [bp:gru1/5]
+    ds, Uda, kernels = xp.empty_like(g), xp.empty_like(g), Backwards(library, carry, meet)
+    U_ru, beside = U_ru.reshape(-1, U_ru.shape[-1]), xp.empty((*dh.shape[:2], 2, dh.shape[2]), g.dtype)
+    da_r, da_u, da_ru = beside[:, :, 0], beside[:, :, 1], beside.reshape(*dh.shape[:2], -1)
+    by_step = zip(dh, da_r, da_u, da_ru, da[2], *F, r, keep, strict=True)
+    for dh_t, da_r_t, da_u_t, da_ru_t, da_c_t, F_u, F_c, F_r, r_t, keep_t in reversed(list(by_step)):
+        kernels.step(g, (dh_t, F_u, F_c, da_u_t, da_c_t), (keep_t, ds, r_t, Uda))
+        xp.dot(da_c_t, U_c, out=ds)  # [bp:gru1/2]
+        xp.multiply(ds, F_r, out=da_r_t)  # [bp:gru1/3] [bp:gru1/4]
+        xp.dot(da_ru_t, U_ru, out=Uda)  # [bp:gru1/5]
     kernels.last(g)
+    da[:2] = xp.moveaxis(beside, 2, 0)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from ortho_ref.backend import Array, library_of
-from ortho_ref.fused.kernels.launch import Backwards, kernel
+from ortho_ref.fused.kernels.launch import kernel
 from ortho_ref.fused.kernels.stages import sigmoid
 
 
@@ -22,9 +22,9 @@ def state(
 
 
 def meet(xp: Any, dh: Array, dc: Array, dh_own: Array, f: Array, *of_gates: Array) -> None:
-    """dh where it meets the loss's own gradient, dc, and da of each gate; of_gates: F of o, y, i, f, g, then the da."""
+    """dc and da of each gate, where dh meets the loss's own gradient; of_gates: F of o, y, i, f, g, then the da."""
     F_o, F_y, F_i, F_f, F_g, da_o, da_i, da_f, da_g = of_gates
-    dh[...] = dh + dh_own  # [bp:bptt/g]
+    dh = dh + dh_own  # [bp:bptt/g]
     da_o[...] = dh * F_o  # [bp:lstm/1] [bp:lstm/4]
     dc[...] = dc + dh * F_y  # [bp:lstm/1]
     da_i[...] = dc * F_i  # [bp:lstm/2] [bp:lstm/4]
@@ -33,18 +33,14 @@ def meet(xp: Any, dh: Array, dc: Array, dh_own: Array, f: Array, *of_gates: Arra
     dc[...] = dc * f  # [bp:lstm/3]
 
 
-def carry(xp: Any, dh: Array, Uda_o: Array, Uda_i: Array, Uda_f: Array, Uda_g: Array) -> None:
-    """dh from the products."""
-    dh[...] = Uda_o + Uda_i + Uda_f + Uda_g  # [bp:lstm/5]
-
-
 def forward_loop(h: Array, c: Array, y: Array, P: Array, U: Array) -> None:
     """As the host's."""
     library = library_of(h)
-    Uh = library.xp.empty_like(P[:, 0])
-    launch, Uh_of = kernel(library, state), tuple(Uh)
-    for h_prev, h_t, *gates, c_prev, c_t, y_t in zip(h[:-1], h[1:], *P, c[:-1], c[1:], y, strict=True):
-        library.xp.matmul(h_prev, U, out=Uh)  # [bp:lstm/o] [bp:lstm/i] [bp:lstm/f] [bp:lstm/g]
+    xp, h_of, c_of, U = library.xp, list(h), list(c), library.xp.concatenate(list(U), axis=1)
+    Uh, launch = xp.empty((len(h_of[0]), U.shape[1]), h.dtype), kernel(library, state)
+    Uh_of, by_step = xp.split(Uh, len(P), axis=1), zip(h_of[:-1], h_of[1:], *P, c_of[:-1], c_of[1:], y, strict=True)
+    for h_prev, h_t, *gates, c_prev, c_t, y_t in by_step:
+        xp.dot(h_prev, U, out=Uh)  # [bp:lstm/o] [bp:lstm/i] [bp:lstm/f] [bp:lstm/g]
         launch(*gates, *Uh_of, c_prev, c_t, y_t, h_t)
 
 
@@ -53,9 +49,10 @@ def backward_loop(
 ) -> None:
     """As the host's."""
     library = library_of(dh_t)
-    Uda, kernels = library.xp.empty_like(da[:, 0]), Backwards(library, carry, meet)
-    Uda_of, by_step = tuple(Uda), zip(dh, da.swapaxes(0, 1), F_o, F_y, F.swapaxes(0, 1), f, strict=True)
-    for dh_own, da_t, F_o_t, F_y_t, F_t, f_t in reversed(list(by_step)):
-        kernels.step(dh_t, (dc_t, dh_own, f_t, F_o_t, F_y_t, *F_t, *da_t), Uda_of)
-        library.xp.matmul(da_t, U, out=Uda)  # [bp:lstm/5]
-    kernels.last(dh_t)
+    xp, launch, U = library.xp, kernel(library, meet), U.reshape(-1, U.shape[-1])
+    beside = xp.empty((*dh.shape[:2], len(da), dh.shape[2]), dh_t.dtype)
+    by_step = zip(beside.reshape(*dh.shape[:2], -1), dh, f, F_o, F_y, *F, *xp.moveaxis(beside, 2, 0), strict=True)
+    for da_t, *own in reversed(list(by_step)):
+        launch(dh_t, dc_t, *own)
+        xp.dot(da_t, U, out=dh_t)  # [bp:lstm/5]
+    da[...] = xp.moveaxis(beside, 2, 0)

@@ -15,6 +15,7 @@ from typing import Any
 from ortho_ref import fused
 from ortho_ref.backend import Array, library_of
 from ortho_ref.cells import Cell, State, Weights
+from ortho_ref.fused.kernels import launches
 from ortho_ref.scan import SequenceGradients
 
 
@@ -109,11 +110,16 @@ def backward(cell: Cell, weights: Weights, tape: Any, dh: Array, dh_T: State | N
 def _loops_of(cell: Cell, x: Array) -> ModuleType:
     if not has_form(cell):
         raise ValueError(refusal(cell))
-    device = library_of(x).device
-    if device != "gpu":
+    library = library_of(x)
+    if library.device != "gpu":
         raise ValueError(
-            f"engine is 'persistent', which is for device 'gpu', and the arrays are on {device!r}; allowed there: "
-            "'fused', 'scan'"
+            "engine is 'persistent', which is for device 'gpu', and the arrays are on device "
+            f"{library.device!r}; allowed there: 'fused', 'scan'"
+        )
+    if not launches(library):
+        raise ValueError(
+            "engine is 'persistent', and kernels are switched off, by ORTHO_REF_KERNELS=0 or without_kernels(); allowed "
+            "then: 'fused', 'scan'"
         )
     loops = _loops(fused.form_of(cell).__name__)
     assert loops is not None
