@@ -130,12 +130,16 @@ __device__ void products(const Factor& U, const REAL* v, int width, REAL* part, 
   else products_of<4>(U, v, width, part, z);
 }
 
-// One gate's entry of a product, of the thread's own row and unit
-__device__ REAL total(const REAL* part, const Factor& U, int gate, const Own& own, const Sizes& z) {
+// An entry of a product, of the thread's own row: of a gate, and of one of the block's units
+__device__ REAL total_of(const REAL* part, const Factor& U, int gate, int local, const Own& own, const Sizes& z) {
   int outputs = U.gates * z.units;
   REAL sum = 0;
   for (int slice = 0; slice < U.slices; ++slice) {
-    sum += part[(slice * z.rows + own.row) * outputs + gate * z.units + own.local];
+    sum += part[(slice * z.rows + own.row) * outputs + gate * z.units + local];
   }
   return sum;
+}
+// ... of the thread's own unit
+__device__ REAL total(const REAL* part, const Factor& U, int gate, const Own& own, const Sizes& z) {
+  return total_of(part, U, gate, own.local, own, z);
 }

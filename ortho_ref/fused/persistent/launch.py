@@ -127,7 +127,14 @@ def limits_of(xp: Any, device: int) -> Limits:
 
 
 def launch(
-    cell: str, way: str, like: Array, slots: int, factors: tuple[Factor, ...], read: tuple[Any, ...], *others: Any
+    cell: str,
+    way: str,
+    like: Array,
+    slots: int,
+    factors: tuple[Factor, ...],
+    read: tuple[Array, ...],
+    *others: Any,
+    together: int = 1,
 ) -> None:
     """A whole recurrence, in one cooperative launch.
 
@@ -136,7 +143,7 @@ def launch(
     cell, way : str
         The name of its file; "forward" or "backward".
     like : Array (T, B, n)
-        Tells the sizes, the precision and the device.
+        Tells the sizes, the precision and the device; real.
     slots : int
         Vectors (n,) of a row that products read and that are kept at once.
     factors : tuple of Factor
@@ -145,6 +152,8 @@ def launch(
         Those that follow and are read alone.
     *others : Array or scalar
         Those that follow; arrays, written to, are contiguous.
+    together : int
+        As of `plan`.
 
     Raises
     ------
@@ -154,10 +163,9 @@ def launch(
     xp = library_of(like).xp
     T, B, n = like.shape
     device = xp.cuda.Device().id
-    real, limits = np.empty((), like.dtype).real.dtype, limits_of(xp, device)
-    products = tuple((factor.slots, factor.gates) for factor in factors)
-    chosen = plan(B, n, real.itemsize, slots, products, limits)
-    own = kernel(xp, device, cell, way, real.name)
+    limits, products = limits_of(xp, device), tuple((factor.slots, factor.gates) for factor in factors)
+    chosen = plan(B, n, like.itemsize, slots, products, limits, together)
+    own = kernel(xp, device, cell, way, like.dtype.name)
     check_resident(xp, own, chosen, limits)
     sizes = np.array((T, B, n, *(getattr(chosen, name) for name in _SIZES.names[3:])), _SIZES)[()]
     assert all(array.flags.c_contiguous for array in others if isinstance(array, xp.ndarray))

@@ -78,7 +78,13 @@ def padded(n: int) -> int:
 
 
 def plan(
-    batch: int, n: int, itemsize: int, slots: int, products: tuple[tuple[int, int], ...], limits: Limits
+    batch: int,
+    n: int,
+    itemsize: int,
+    slots: int,
+    products: tuple[tuple[int, int], ...],
+    limits: Limits,
+    together: int = 1,
 ) -> Plan:
     """The plan of a recurrence.
 
@@ -94,6 +100,8 @@ def plan(
         Of each product in a step: slots that it sums over, gates that it makes.
     limits : Limits
         The device's.
+    together : int
+        So many units, side by side, stay in a block; 1 unless given.
 
     Returns
     -------
@@ -130,7 +138,7 @@ def plan(
     for own in (True, False) if each_unit * n <= limits.through_L2 else (True,):
         if found := most_rows(wanted, n, own):
             return replace(found, blocks=min(limits.blocks, -(-batch // found.rows)))
-    units = -(-n // limits.blocks)
+    units = -(-n // (together * limits.blocks)) * together
     spread = [found for own in (True, False) if (found := most_rows(batch, units, own))]
     if not spread:
         raise ValueError(
