@@ -1,0 +1,142 @@
+"""NVRTC's part: CUDA C++ to an image that the driver loads, which is a shared object of g++."""
+
+import os
+import re
+import struct
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from .build import HERE, output_of
+
+#: As NVIDIA's compiler does, products and sums are contracted.
+FLAGS = os.environ.get("HOSTCUDA_FLAGS", "-O1 -ffp-contract=fast -mfma").split()
+ALWAYS = ["-std=gnu++17", "-w", "-fPIC", "-fno-strict-aliasing", "-D__CUDACC_VER_MAJOR__=12", f"-I{HERE / 'include'}"]
+#: Headers that are compiled once: without CuPy's own for code that does not include them, so that this code shows it.
+HEADERS = {
+    "plain.h": ["device.h"],
+    "cupy.h": ["device.h"]
+    + [f"cupy/{name}" for name in ("complex.cuh", "carray.cuh", "atomics.cuh", "math_constants.h")],
+}
+KERNEL = re.compile(
+    r'extern\s+"C"\s+__global__\s+(?:__launch_bounds__\s*\([^)]*\)\s*)?void\s+(?:__launch_bounds__\s*\([^)]*\)\s*)?(\w+)\s*\('
+)
+DYNAMIC_SHARED = re.compile(r"extern\s+__shared__\s+(?:__align__\(\d+\)\s+)?([\w:<> ]+?)\s+(\w+)\s*\[\s*\]\s*;")
+#: What a kernel calls or has whose threads take turns; and double arithmetic, in the words of objdump.
+TAKES_TURNS = re.compile(r"\bhc_(?:sync_\w+|yield|exchange|dynamic_shared)\b|\bhcshared\b")
+DOUBLE = re.compile(r"\tv?(?:(?:add|sub|mul|div|sqrt|min|max|u?comi)[sp]d|fn?m(?:add|sub)\w*[sp]d|cvt\w*2[sp]d)\s")
+
+
+def kernels_of(source: str) -> list[str]:
+    """The names of a source's kernels."""
+    return KERNEL.findall(source)
+
+
+def translate(source: str, expressions: dict[str, str]) -> str:
+    """CUDA C++ as device.h takes it, line for line, and behind it what exports its kernels."""
+    source = DYNAMIC_SHARED.sub(r"\1* \2 = reinterpret_cast<\1*>(hc_dynamic_shared);", source)
+    source = re.sub(r"#pragma unroll.*", "", source)
+    exports = {name: name for name in kernels_of(source)} | {name: kernel for kernel, name in expressions.items()}
+    lines = [f"HC_EXPORT({name}, ({kernel}))" for name, kernel in exports.items()]
+    return "\n".join([source, *lines, "HC_EXPORT_SHARED", ""])
+
+
+def _own_options(options: tuple[str, ...]) -> list[str]:
+    """NVRTC's options that g++ takes: definitions, and folders but for those of CUDA's own headers."""
+    own = [option for option in options if option.startswith("-D")]
+    for option in options:
+        folder = Path(option[2:])
+        if option.startswith("-I") and "_cccl" not in folder.parts and not (folder / "cuda_runtime.h").exists():
+            own.append(option)
+    own += ["-ffp-contract=off"] if {"-fmad=false", "--fmad=false"} & set(options) else []
+    return own
+
+
+class Compiler:
+    """g++ with the device's headers, compiled once.
+
+    Parameters
+    ----------
+    folder : Path
+        For the headers; the cache's.
+    site : Path
+        Where CuPy is installed.
+    """
+
+    def __init__(self, folder: Path, site: Path):
+        self.folder = folder
+        self.include = f"-I{site / 'cupy' / '_core' / 'include'}"
+
+    def prepare(self) -> None:
+        """Compile the headers, if they are not there yet."""
+        for name, headers in HEADERS.items():
+            header, target = self.folder / name, self.folder / f"{name}.gch"
+            if not target.exists():
+                header.write_text("".join(f"#include <{own}>\n" for own in headers))
+                unfinished = self.folder / "unfinished.gch"
+                self._run("-x", "c++-header", str(header), "-o", str(unfinished))
+                unfinished.rename(target)
+
+    def _run(self, *arguments: str, source: str | None = None) -> None:
+        command = ["g++", *ALWAYS, *FLAGS, self.include, *arguments]
+        result = subprocess.run(command, input=source, capture_output=True, text=True, check=False)
+        if result.returncode:
+            raise RuntimeError(f"{' '.join(command)}\n{result.stderr[:6000]}")
+
+    def image(self, source: str, options: tuple[str, ...], expressions: dict[str, str]) -> bytes:
+        """What the driver loads: a head, which driver.cpp describes, and the shared object."""
+        header = self.folder / ("cupy.h" if "<cupy/" in source else "plain.h")
+        with tempfile.TemporaryDirectory() as folder:
+            target = Path(folder) / "kernel.so"
+            own = ["-include", str(header), *_own_options(options), "-shared", "-x", "c++", "-", "-o", str(target)]
+            self._run(*own, source=translate(source, expressions))
+            found = output_of("objdump", "-dhR", "--no-show-raw-insn", str(target))
+            content = target.read_bytes()
+        flush = "-ftz=true" in options and not DOUBLE.search(found)
+        return struct.pack("<8sIIQ", b"HOSTCUDA", bool(TAKES_TURNS.search(found)), flush, len(content)) + content
+
+
+def program_class(compiler: Compiler, error: type[Exception]) -> type:
+    """What takes the place of CuPy's _NVRTCProgram.
+
+    Parameters
+    ----------
+    compiler : Compiler
+        Compiles.
+    error : type
+        CuPy's CompileException.
+    """
+
+    class Program:
+        def __init__(
+            self,
+            src: str | bytes,
+            name: str = "default_program",
+            headers: Any = (),
+            include_names: Any = (),
+            name_expressions: Any = None,
+            method: str = "ptx",
+        ):
+            self.src, self.name = src if isinstance(src, str) else src.decode(), name
+            self.expressions = {kernel: f"expression_{i}" for i, kernel in enumerate(name_expressions or ())}
+
+        def compile(self, options: tuple[str, ...] = (), log_stream: Any = None) -> tuple[bytes, dict[str, str] | None]:
+            if not self.src.strip():
+                return b"// the host device\n", None  # CuPy asks for the compiler's version so
+            if dump := os.environ.get("HOSTCUDA_DUMP"):
+                keep(Path(dump), self.src, options)
+            try:
+                return compiler.image(self.src, options, self.expressions), self.expressions or None
+            except RuntimeError as failed:
+                raise error(str(failed), self.src, self.name, options, "g++") from None
+
+    return Program
+
+
+def keep(folder: Path, source: str, options: tuple[str, ...]) -> None:
+    """Keep a source and, in its first line, its options, under its kernels' names and a number."""
+    folder.mkdir(parents=True, exist_ok=True)
+    name = "-".join(kernels_of(source))[:100] or "kernel"
+    number = len(list(folder.glob(f"{name}.*.cu")))
+    (folder / f"{name}.{number}.cu").write_text(f"// {' '.join(options)}\n{source}")
