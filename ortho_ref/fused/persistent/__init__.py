@@ -73,7 +73,8 @@ def forward(cell: Cell, weights: Weights, x: Array, h0: State | None = None) -> 
     ValueError
         For arrays that are not on a GPU, a cell without kernels, and an n that does not fit the device.
     """
-    states: tuple[State, Any] = fused.form_of(cell).forward(cell, weights, x, h0, _loops_of(cell, x))
+    loops = _loops_of(cell, x)
+    states: tuple[State, Any] = fused.form_of(cell).forward(cell, weights, x, h0, loops)
     return states
 
 
@@ -103,7 +104,8 @@ def backward(cell: Cell, weights: Weights, tape: Any, dh: Array, dh_T: State | N
     ValueError
         As `forward`.
     """
-    gradients: SequenceGradients = fused.form_of(cell).backward(cell, weights, tape, dh, dh_T, _loops_of(cell, dh))
+    loops = _loops_of(cell, dh)
+    gradients: SequenceGradients = fused.form_of(cell).backward(cell, weights, tape, dh, dh_T, loops)
     return gradients
 
 

@@ -1,6 +1,8 @@
 """Compiling the CUDA sources of this folder, once for each cell and precision, and launching a recurrence."""
 
+import contextlib
 import functools
+from collections.abc import Iterator
 from importlib import resources
 from typing import Any, NamedTuple
 
@@ -13,6 +15,20 @@ ACTIVATIONS = {"tanh": np.int32(0), "relu": np.int32(1), "modrelu": np.int32(2)}
 #: Of REAL: its name, and its smallest normal number.
 _REALS = {"float32": ("float", "1.17549435e-38f"), "float64": ("double", "2.2250738585072014e-308")}
 _SIZES = np.dtype([(name, "i4") for name in ("T", "B", "n", "rows", "units", "tile", "partial", "own", "spread")])
+
+
+_form: str | None = None
+
+
+@contextlib.contextmanager
+def using(form: str) -> Iterator[None]:
+    """Within, in every thread, recurrences take this form of `plan.FORMS`, to compare them; where it does not fit they raise."""
+    global _form
+    before, _form = _form, form
+    try:
+        yield
+    finally:
+        _form = before
 
 
 class Factor(NamedTuple):
@@ -164,7 +180,7 @@ def launch(
     T, B, n = like.shape
     device = xp.cuda.Device().id
     limits, products = limits_of(xp, device), tuple((factor.slots, factor.gates) for factor in factors)
-    chosen = plan(B, n, like.itemsize, slots, products, limits, together)
+    chosen = plan(B, n, like.itemsize, slots, products, limits, together, _form)
     own = kernel(xp, device, cell, way, like.dtype.name)
     check_resident(xp, own, chosen, limits)
     sizes = np.array((T, B, n, *(getattr(chosen, name) for name in _SIZES.names[3:])), _SIZES)[()]

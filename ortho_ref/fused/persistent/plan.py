@@ -1,14 +1,15 @@
 """How a recurrence is laid over a device's multiprocessors: one function of its sizes and the device's limits.
 
-    rows, own weights    a block has all n units of some rows of the batch; its weights lie in shared memory
-    rows through L2      the same where they do not fit there, as long as L2 gives them in the time of the other's barriers
-    spread               a block has some units of all rows, and two barriers of the grid a step, or one, in between
+    "own"       a block has all n units of some rows of the batch; its weights lie in shared memory
+    "L2"        the same where they do not fit there, as long as L2 gives them in the time of the other's barriers
+    "spread"    a block has some units of all rows, and barriers of the grid, one or two a step, stand in between
 
 No more blocks than multiprocessors, so that all of them are on the device at once; rows that are left are done after.
 """
 
 from dataclasses import dataclass, replace
 
+FORMS = ("own", "L2", "spread")
 #: Numbers that a product reads from shared memory at once; the sums are padded to a multiple.
 FOUR = 4
 #: Rows that a thread makes one output of at once, where a block has more than one.
@@ -30,13 +31,10 @@ class Limits:
         Multiprocessors: blocks that are there at once.
     shared : int
         Bytes of shared memory that a block may have.
-    through_L2 : int
-        Bytes of weights up to which all of them are read from L2 at every step rather than spread.
     """
 
     blocks: int
     shared: int
-    through_L2: int = THROUGH_L2
 
 
 @dataclass(frozen=True)
@@ -85,6 +83,7 @@ def plan(
     products: tuple[tuple[int, int], ...],
     limits: Limits,
     together: int = 1,
+    form: str | None = None,
 ) -> Plan:
     """The plan of a recurrence.
 
@@ -102,16 +101,18 @@ def plan(
         The device's.
     together : int
         So many units, side by side, stay in a block; 1 unless given.
+    form : str, optional
+        One of `FORMS`; the first that fits unless given.
 
     Returns
     -------
     Plan
-        The first of the three forms that fits.
+        With as many rows to a block as are wanted, or as fit.
 
     Raises
     ------
     ValueError
-        For an n that no form takes.
+        For an n that no form takes, or not the one that is asked for.
     """
     each_unit = sum(summed * gates for summed, gates in products) * padded(n) * itemsize
     gates_at_once = max(gates for _, gates in products)
@@ -135,15 +136,16 @@ def plan(
         return next((found for rows in counts if (found := block(rows, units, own))), None)
 
     wanted = -(-batch // limits.blocks)
-    for own in (True, False) if each_unit * n <= limits.through_L2 else (True,):
-        if found := most_rows(wanted, n, own):
+    for own, chosen in ((True, form in (None, "own")), (False, form == "L2" or not form and each_unit * n <= THROUGH_L2)):
+        if chosen and (found := most_rows(wanted, n, own)):
             return replace(found, blocks=min(limits.blocks, -(-batch // found.rows)))
     units = -(-n // (together * limits.blocks)) * together
     spread = [found for own in (True, False) if (found := most_rows(batch, units, own))]
-    if not spread:
+    if not spread or form not in (None, "spread"):
         raise ValueError(
-            f"engine is 'persistent' with n = {n}: a row of the batch does not fit the {limits.shared:,} bytes of shared "
-            f"memory and the {_MOST_THREADS} threads of each of {limits.blocks} blocks; allowed for it: 'fused', 'scan'"
+            f"engine is 'persistent' with n = {n}: {form or 'a row of the batch'} does not fit the {limits.shared:,} "
+            f"bytes of shared memory and the {_MOST_THREADS} threads of each of {limits.blocks} blocks; allowed for it: "
+            "'fused', 'scan'"
         )
     fewest = min(spread, key=lambda found: -(-batch // found.rows))  # of as many passes the one with its own weights
     return replace(fewest, blocks=-(-n // units), spread=True)
