@@ -19,6 +19,8 @@ from scripts.equations.tags import TAG, code_tags, tags_of
 ROOT = Path(__file__).parent.parent
 FOLDERS = ("ortho_ref", "gradients", "tasks", "scripts")
 FILES = {str(path.relative_to(ROOT)): path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))}
+CUDA = {path.name: path for path in sorted((ROOT / "ortho_ref" / "fused" / "persistent").glob("*.cu*"))}
+LOOPS = ("forward_loop", "backward_loop")
 CELLS = [name for name in FILES if re.fullmatch(r"ortho_ref/cells/(?!__init__|by_name|cell\b).*\.py", name)]
 
 
@@ -27,13 +29,31 @@ def test_tags_match_the_header(name):
     """Every equation a file's header names is tagged on a line of code, and every tag stands in the header."""
     source = FILES[name].read_text()
     header = ast.get_docstring(ast.parse(source)) or ""
-    host = FILES.get(name.replace("/kernels/", "/")) if "/kernels/" in name else None
+    host = FILES.get(re.sub("/(kernels|persistent)/", "/", name)) if "/fused/" in name else None
+    host = None if host == FILES[name] else host
     if host is None:
         assert sorted(tags_of(header)) == sorted(code_tags(source))
     else:  # a device's loops follow the equations in the header of the host's file
         stated = ast.get_docstring(ast.parse(host.read_text())) or ""
         assert not tags_of(header)
         assert set(code_tags(source)) <= set(tags_of(stated))
+
+
+@pytest.mark.parametrize("name", CUDA)
+def test_tags_of_cuda_match_what_is_stated(name):
+    """A cell's kernels follow the header of the host's file: no other tags, and every one of the host's loops.
+
+    What the kernels share states its own in its head.
+    """
+    head, _, lines = CUDA[name].read_text().partition("\n\n")
+    if name == "common.cuh":
+        assert sorted(tags_of(head)) == sorted(tags_of(lines))
+        return
+    host = FILES[f"ortho_ref/fused/{name.removesuffix('.cu')}.py"].read_text()
+    stated = tags_of(ast.get_docstring(ast.parse(host)))
+    loops = "".join(function(host, way)[0] for way in LOOPS)
+    assert not tags_of(head)
+    assert set(code_tags(loops)) <= set(tags_of(lines)) <= set(stated)
 
 
 def function(source, name):

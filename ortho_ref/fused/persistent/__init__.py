@@ -1,9 +1,9 @@
 """A cell's whole recurrence in one launch forward and one backward, on a GPU: the engine "persistent".
 
 It is `fused` with other loops over time.  For each cell that has them NAME.py has `forward_loop` and `backward_loop`,
-the signatures and results of those in `fused/kernels/NAME.py`, and NAME.cu what they launch; `plan.py` lays a size over the
-device, `launch.py` compiles and launches.  docs/gpu.md has what such a launch costs on paper, and what is verified by
-what.
+the signatures and results of those in `fused/kernels/NAME.py`, and NAME.cu what they launch; `plan.py` lays a size over
+the device, `launch.py` compiles and launches.  docs/gpu.md has what such a launch costs on paper, and what is verified
+by what.
 """
 
 import functools
@@ -120,8 +120,8 @@ def _loops_of(cell: Cell, x: Array) -> ModuleType:
         )
     if not launches(library):
         raise ValueError(
-            "engine is 'persistent', and kernels are switched off, by ORTHO_REF_KERNELS=0 or without_kernels(); allowed "
-            "then: 'fused', 'scan'"
+            "engine is 'persistent', and kernels are switched off, by ORTHO_REF_KERNELS=0 or without_kernels(); "
+            "allowed then: 'fused', 'scan'"
         )
     loops = _loops(fused.form_of(cell).__name__)
     assert loops is not None

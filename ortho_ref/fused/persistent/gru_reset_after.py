@@ -1,4 +1,4 @@
-"""The loops of `fused/gru_reset_after.py`, each in one launch of gru_reset_after.cu; the equations are stated there."""
+"""The loops of `fused/gru_reset_after.py`, each a launch of gru_reset_after.cu; the equations are stated there."""
 
 from typing import Any
 
@@ -16,9 +16,7 @@ def _options(G: str, recurrent_bias: bool) -> Any:
     return np.array(("r" in G, "z" in G, recurrent_bias), _OPTIONS)[()]
 
 
-def forward_loop(
-    cell: GRUResetAfter, weights: Weights, h: Array, p: Array, P: Array, U_G: Array, U_h: Array
-) -> None:
+def forward_loop(cell: GRUResetAfter, weights: Weights, h: Array, p: Array, P: Array, U_G: Array, U_h: Array) -> None:
     """As the host's."""
     G, b_h = "".join(cell.products[:-1]), weights["b_h"]
     read = (b_h, *(weights.get(name, b_h) for name in ("b_hh", "r", "z")))  # one that there is for one that is not

@@ -14,7 +14,8 @@ from ortho_ref.fused.persistent.plan import Limits, Plan, padded, plan
 ACTIVATIONS = {"tanh": np.int32(0), "relu": np.int32(1), "modrelu": np.int32(2)}
 #: Of REAL: its name, and its smallest normal number.
 _REALS = {"float32": ("float", "1.17549435e-38f"), "float64": ("double", "2.2250738585072014e-308")}
-_SIZES = np.dtype([(name, "i4") for name in ("T", "B", "n", "rows", "units", "tile", "partial", "own", "spread")])
+_OF_PLAN = ("rows", "units", "tile", "partial", "own", "spread")
+_SIZES = np.dtype([(name, "i4") for name in ("T", "B", "n", *_OF_PLAN)])
 
 
 _form: str | None = None
@@ -22,7 +23,7 @@ _form: str | None = None
 
 @contextlib.contextmanager
 def using(form: str) -> Iterator[None]:
-    """Within, in every thread, recurrences take this form of `plan.FORMS`, to compare them; where it does not fit they raise."""
+    """Within, in every thread, recurrences take this form of `plan.FORMS`, to compare them, or raise."""
     global _form
     before, _form = _form, form
     try:
@@ -103,7 +104,7 @@ def source(cell: str) -> str:
     str
         Two kernels, CELL_forward and CELL_backward.
     """
-    folder = resources.files(__package__)
+    folder = resources.files("ortho_ref.fused.persistent")
     return "\n".join(folder.joinpath(name).read_text(encoding="utf-8") for name in ("common.cuh", f"{cell}.cu"))
 
 
@@ -183,7 +184,7 @@ def launch(
     chosen = plan(B, n, like.itemsize, slots, products, limits, together, _form)
     own = kernel(xp, device, cell, way, like.dtype.name)
     check_resident(xp, own, chosen, limits)
-    sizes = np.array((T, B, n, *(getattr(chosen, name) for name in _SIZES.names[3:])), _SIZES)[()]
+    sizes = np.array((T, B, n, *(getattr(chosen, name) for name in _OF_PLAN)), _SIZES)[()]
     assert all(array.flags.c_contiguous for array in others if isinstance(array, xp.ndarray))
     arguments = (*(factor.W for factor in factors), *map(xp.ascontiguousarray, read), *others, sizes)
     own((chosen.blocks,), (chosen.threads,), arguments, shared_mem=chosen.shared)

@@ -136,7 +136,10 @@ def plan(
         return next((found for rows in counts if (found := block(rows, units, own))), None)
 
     wanted = -(-batch // limits.blocks)
-    for own, chosen in ((True, form in (None, "own")), (False, form == "L2" or not form and each_unit * n <= THROUGH_L2)):
+    for own, chosen in (
+        (True, form in (None, "own")),
+        (False, form == "L2" or (not form and each_unit * n <= THROUGH_L2)),
+    ):
         if chosen and (found := most_rows(wanted, n, own)):
             return replace(found, blocks=min(limits.blocks, -(-batch // found.rows)))
     units = -(-n // (together * limits.blocks)) * together
