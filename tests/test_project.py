@@ -186,10 +186,16 @@ def test_importing_the_adapters_imports_no_framework():
 
 @pytest.mark.parametrize("name", [n for n in FILES if re.match(r"ortho_ref/(cells|fused|scan|activations)", n)])
 def test_array_code_takes_its_library_from_the_arrays(name):
-    """No np.function in code that runs on device arrays: only NumPy's types and host generators are named."""
+    """No np.function in code that runs on device arrays: only NumPy's types and host generators are named.
+
+    What a kernel is told by value is the host's.
+    """
+    by_value = {"array", "int32"} if name == "ortho_ref/fused/persistent/launch.py" else set()
     for node in ast.walk(ast.parse(FILES[name].read_text())):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "np":
-            assert node.attr in {"random", "ndarray", "integer", "errstate"}, f"{name}:{node.lineno}: np.{node.attr}"
+            assert node.attr in {"random", "ndarray", "integer", "errstate"} | by_value, (
+                f"{name}:{node.lineno}: np.{node.attr}"
+            )
 
 
 def test_version_is_a_literal_and_in_the_changelog():

@@ -1,7 +1,7 @@
 """Persistent kernels: a recurrence in one launch each way gives what `fused` gives on the host.
 
-float64 to 1e-12 of the largest entry, float32 to 1e-5, in every form of `plan`: rows with weights of a block's own, rows
-with weights through L2, units spread over blocks.
+float64 to 1e-12 of the largest entry, float32 to 1e-5, in every form of `plan`: rows with weights of a block's own,
+rows with weights through L2, units spread over blocks.
 """
 
 import contextlib

@@ -14,8 +14,8 @@ from ortho_ref.fused.persistent.plan import Limits, Plan, padded, plan
 ACTIVATIONS = {"tanh": np.int32(0), "relu": np.int32(1), "modrelu": np.int32(2)}
 #: Of REAL: its name, and its smallest normal number.
 _REALS = {"float32": ("float", "1.17549435e-38f"), "float64": ("double", "2.2250738585072014e-308")}
+#: Of a plan, what a kernel is told.
 _OF_PLAN = ("rows", "units", "tile", "partial", "own", "spread")
-_SIZES = np.dtype([(name, "i4") for name in ("T", "B", "n", *_OF_PLAN)])
 
 
 _form: str | None = None
@@ -88,6 +88,11 @@ def backward_factor(*U: Array) -> Factor:
     W = xp.zeros((len(gates), padded(n), n), gates.dtype)
     W[:, :n] = gates
     return Factor(W.reshape(-1, n), len(gates), 1)
+
+
+def by_value(**fields: int) -> Any:
+    """A struct of int, in this order, as a kernel takes it by value."""
+    return np.array(tuple(fields.values()), [(name, "i4") for name in fields])[()]
 
 
 @functools.cache
@@ -184,7 +189,7 @@ def launch(
     chosen = plan(B, n, like.itemsize, slots, products, limits, together, _form)
     own = kernel(xp, device, cell, way, like.dtype.name)
     check_resident(xp, own, chosen, limits)
-    sizes = np.array((T, B, n, *(getattr(chosen, name) for name in _OF_PLAN)), _SIZES)[()]
+    sizes = by_value(T=T, B=B, n=n, **{name: getattr(chosen, name) for name in _OF_PLAN})
     assert all(array.flags.c_contiguous for array in others if isinstance(array, xp.ndarray))
     arguments = (*(factor.W for factor in factors), *map(xp.ascontiguousarray, read), *others, sizes)
     own((chosen.blocks,), (chosen.threads,), arguments, shared_mem=chosen.shared)

@@ -147,8 +147,8 @@ def plan(
     if not spread or form not in (None, "spread"):
         raise ValueError(
             f"engine is 'persistent' with n = {n}: {form or 'a row of the batch'} does not fit the {limits.shared:,} "
-            f"bytes of shared memory and the {_MOST_THREADS} threads of each of {limits.blocks} blocks; allowed for it: "
-            "'fused', 'scan'"
+            f"bytes of shared memory and the {_MOST_THREADS} threads of each of {limits.blocks} blocks; allowed for "
+            "it: 'fused', 'scan'"
         )
     fewest = min(spread, key=lambda found: -(-batch // found.rows))  # of as many passes the one with its own weights
     return replace(fewest, blocks=-(-n // units), spread=True)
