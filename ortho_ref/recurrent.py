@@ -28,7 +28,7 @@ from ortho_ref.parametrizations.parametrization import is_integer
 from ortho_ref.pending import Pending, together
 
 NamedBuffers = dict[str, Buffers]
-_ENGINES: dict[str, ModuleType] = {"fused": fused, "scan": scan, "persistent": persistent}
+ENGINES: dict[str, ModuleType] = {"fused": fused, "scan": scan, "persistent": persistent}
 
 
 class RecurrentTape(NamedTuple):
@@ -117,8 +117,8 @@ class Recurrent:
     name: str | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
-        if self.engine not in _ENGINES:
-            raise ValueError(f"engine is {self.engine!r}; allowed: {', '.join(map(repr, _ENGINES))}")
+        if self.engine not in ENGINES:
+            raise ValueError(f"engine is {self.engine!r}; allowed: {', '.join(map(repr, ENGINES))}")
         if self.engine == "persistent" and not persistent.has_form(self.cell):
             raise ValueError(persistent.refusal(self.cell))
         names = self.cell.shapes(1, 1)
@@ -349,7 +349,7 @@ class Recurrent:
         return self._run(self.weights(params, buffers), x, h, False)
 
     def _run(self, weights: Weights, x: Array, h0: State | None, from_trained_h0: bool) -> tuple[State, RecurrentTape]:
-        h, tape = _ENGINES[self.engine].forward(self.cell, weights, x, h0)
+        h, tape = ENGINES[self.engine].forward(self.cell, weights, x, h0)
         shape = (*x.shape[:2], self._input_weight(weights).shape[0])
         return h, RecurrentTape(tape, self.cell, self.engine, shape, from_trained_h0)
 
@@ -394,7 +394,7 @@ class Recurrent:
         check_finite("dh", dh)
         if dh_T is not None:
             self._check_state("dh_T", dh_T, (B, n), W)
-        own = _ENGINES[self.engine].backward(self.cell, weights, tape.engine, dh, dh_T)
+        own = ENGINES[self.engine].backward(self.cell, weights, tape.engine, dh, dh_T)
         pulled_back = self.pullback(params, buffers, own.weights, own.h0, tape.from_trained_h0)
         return RecurrentGradients(pulled_back, own.x, own.h0)
 
@@ -461,7 +461,7 @@ class Recurrent:
             By the state before them: the next dh_T.
         """
         check_finite("dh", dh)
-        engine, dx = _ENGINES[self.engine], []
+        engine, dx = ENGINES[self.engine], []
         for own in engine.chunks(self.cell, dh):
             part = engine.part(self.cell, tape.engine, slice(t.start + own.start, t.start + own.stop))
             gradients = engine.backward(self.cell, weights, part, dh[own], dh_T)  # [bp:recompute/g]
