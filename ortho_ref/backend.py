@@ -14,6 +14,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import DTypeLike
 
+from ortho_ref import segments
+
 Array: TypeAlias = Any  # numpy.ndarray or cupy.ndarray; the two share no base class
 
 
@@ -43,28 +45,30 @@ class ArrayLibrary:
         The name users write, "cpu" or "gpu".
     xp : module
         Its NumPy-like namespace.
-    linalg, sparse : module
-        Its SciPy-like modules (lu_factor, lu_solve; csr_matrix).
+    linalg : module
+        Its SciPy-like module (lu_factor, lu_solve, expm).
     from_host : callable
         numpy.ndarray -> its array.
     to_host : callable
         Its array -> numpy.ndarray.
     fuse : callable, optional
         Makes one kernel of a Python function of arrays, as cupy.fuse; None where kernels are not launched.
+    sum_segments : callable, optional
+        (rows (N, n), order (N,), first (m + 1,)) -> (m, n): of rows[order], the sums from first[v] to first[v + 1], in
+        this order on every run; None on the host.
     """
 
     device: str
     xp: Any
     linalg: Any
-    sparse: Any
     from_host: Callable[[np.ndarray], Array]
     to_host: Callable[[Array], np.ndarray]
     fuse: Callable[[Callable[..., None]], Callable[..., None]] | None = None
+    sum_segments: Callable[[Array, Array, Array], Array] | None = None
 
 
 def _numpy_library() -> ArrayLibrary:
-    linalg, sparse = importlib.import_module("scipy.linalg"), importlib.import_module("scipy.sparse")
-    return ArrayLibrary("cpu", np, linalg, sparse, lambda array: array, lambda array: array)
+    return ArrayLibrary("cpu", np, importlib.import_module("scipy.linalg"), lambda array: array, lambda array: array)
 
 
 def _cupy_library() -> ArrayLibrary:
@@ -88,11 +92,10 @@ def _cupy_library() -> ArrayLibrary:
         raise DeviceError(f"device 'gpu' finds no usable GPU: {error}") from error
     if not count:
         raise DeviceError("device 'gpu' finds no usable GPU: CUDA counts 0 devices")
-    linalg, sparse = importlib.import_module("cupyx.scipy.linalg"), importlib.import_module("cupyx.scipy.sparse")
+    linalg = importlib.import_module("cupyx.scipy.linalg")
     # order "A": by columns stays by columns, which products round by
-    return ArrayLibrary(
-        "gpu", cupy, linalg, sparse, cupy.asarray, lambda array: cupy.asnumpy(array, order="A"), cupy.fuse
-    )
+    moves = (cupy.asarray, lambda array: cupy.asnumpy(array, order="A"))
+    return ArrayLibrary("gpu", cupy, linalg, *moves, cupy.fuse, segments.of_cupy(cupy))
 
 
 def _first_line(error: Exception) -> str:

@@ -20,7 +20,8 @@ from numpy.typing import DTypeLike
 
 from ortho_ref.backend import Array, library_of, xp_of
 from ortho_ref.cells.cell import Weights, draw
-from ortho_ref.fused.sequence import chunks_of_rows, one_hot
+from ortho_ref.fused.sequence import chunks_of_rows
+from ortho_ref.fused.tokens import one_hot, sums
 from ortho_ref.initial import uniform
 
 
@@ -213,7 +214,7 @@ class Embedding:
         library = library_of(dE, tokens, de)
         xp = library.xp
         if library.device != "cpu":
-            dE += one_hot(tokens, self.vocabulary, de.dtype).T @ de  # [bp:lm-embedding/gradient]
+            dE += next(sums(tokens, de[None], self.vocabulary))  # [bp:lm-embedding/gradient]
             return
         # of a large vocabulary few words are here; a device would have to wait for how many
         words, which = xp.unique(tokens[::-1], return_inverse=True)

@@ -12,18 +12,19 @@ a BLAS rounds a row by how many rows there are, so a stretch of whole chunks has
 
 import contextlib
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from ortho_ref.backend import Array, library_of, xp_of
 from ortho_ref.cells.cell import State, Weights, is_tokens
+from ortho_ref.fused import tokens
 
 _CHUNK_ROWS = 512
 #: From this size of W on a BLAS spends so long on packing it that its product takes several chunks at once.
 _LARGE, _SEVERAL = 2**16, 4
-#: Up to this size of W tokens are dense one-hot rows in its gradient: a sparse matrix costs more to make.
+#: Up to this size of W tokens are dense one-hot rows in its gradient: `tokens.sums` costs more to begin.
 _DENSE = 2**11
 
 
@@ -176,8 +177,8 @@ class InputGradients:
         G, n, m = W.shape
         self._W, self._x = W, x
         self.dx: Array = None if is_tokens(x) else xp.empty(x.shape, W.dtype)
-        self._sparse = is_tokens(x) and m * n > _DENSE
-        if self._sparse:
+        self._by_token = is_tokens(x) and m * n > _DENSE
+        if self._by_token:
             self._dW_T, self._db = xp.zeros((G, m, n), W.dtype), xp.zeros((G, n), W.dtype)
         else:
             self._dW_b = xp.zeros((G, n, m + 1), W.dtype)
@@ -195,11 +196,9 @@ class InputGradients:
         G, n, m = self._W.shape
         rows, x = da.reshape(G, -1, n), self._x[t]
         N = rows.shape[1]
-        if self._sparse:
-            tokens = one_hot(x.reshape(N), m, da.dtype).T
-            for g in range(G):
-                own = tokens @ rows[g]  # [bp:bptt/tokens]
-                self._dW_T[g] += own
+        if self._by_token:
+            for g, own in enumerate(tokens.sums(x.reshape(N), rows, m)):
+                self._dW_T[g] += own  # [bp:bptt/tokens]
                 # every row of da went to exactly one token: the fewer of the two add up to db
                 self._db[g] += (own if m < N else rows[g]).sum(axis=0)  # [bp:bptt/tokens]
             return
@@ -222,34 +221,9 @@ class InputGradients:
             Contiguous.
         """
         xp = xp_of(self._W)
-        if self._sparse:
+        if self._by_token:
             return transposed(self._dW_T), self._db
         return xp.ascontiguousarray(self._dW_b[:, :, :-1]), xp.ascontiguousarray(self._dW_b[:, :, -1])
-
-
-def one_hot(tokens: Array, m: int, dtype: DTypeLike) -> Any:
-    """The sparse matrix whose product adds up rows by their tokens.
-
-    Parameters
-    ----------
-    tokens : Array (N,)
-        Integers below m.
-    m : int
-        Size of the vocabulary.
-    dtype : dtype
-        Of the ones.
-
-    Returns
-    -------
-    csr_matrix (N, m)
-        A 1 in each row at its token.
-    """
-    library = library_of(tokens)
-    xp, N = library.xp, tokens.shape[0]
-    entries = (xp.ones(N, dtype), tokens.astype(xp.int32), xp.arange(N + 1, dtype=xp.int32))
-    matrix = library.sparse.csr_matrix(entries, shape=(N, m))
-    matrix.has_canonical_format = True  # each row has one entry; CuPy would look, and wait
-    return matrix
 
 
 def recurrent_gradients(da: Array, h_prev: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Sections of `scripts.gpu_check`: versions, the test suite, agreement with the host, orthogonal maps, tasks.
+"""Sections of `scripts.gpu_check`: versions, warm-up, the test suite, agreement with the host, orthogonal maps, tasks.
 
 A section gets its settings and a dict, which it fills with figures as it goes, and returns what failed, a line each;
 what it raises is a failure too, and the figures so far are kept.
@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -29,10 +30,11 @@ from ortho_ref.backend import Array, library_of, to_device, to_host
 from ortho_ref.cells import CELLS
 from ortho_ref.cells.by_name import name_of
 from ortho_ref.cells.cell import parts_of, state_of
-from ortho_ref.fused.kernels import without_kernels
+from ortho_ref.fused.kernels import fallen_back, without_kernels
 from ortho_ref.parametrizations import Exponential, NeumannCayley, Parametrization, ScaledCayley
 from ortho_ref.parametrizations.parametrization import defect
 from ortho_ref.training import Record
+from scripts.gpu.watching import watched
 from scripts.grid.build import make_trainer
 from scripts.grid.config import config_of
 from scripts.program import blas, one_line
@@ -40,6 +42,7 @@ from scripts.timing.steps import SIZES, Size
 from tasks import by_name
 
 ROOT = Path(__file__).parents[2]
+LOG, XML = "log", "junit.xml"
 TOLERANCE, TOLERANCE_SINGLE, TOLERANCE_UPDATES = 1e-10, 1e-2, 1e-6
 MAP_ERRORS = ("value", "pullback", "value after", "pullback after")
 AGREEMENT_SIZE, LAUNCH_SIZE = Size(4, 20, 5, 16), SIZES["parenthesis"]._replace(length=20)
@@ -73,7 +76,8 @@ TRAINED = model_of_each_cell()
 class Settings:
     """Where the sections run and how long, as on a GPU; tests take less.
 
-    suite: further arguments of pytest.  suite_processes: at once, where pytest-xdist is; below 2: one, without it.
+    seconds: all sections but the warm-up.  suite: further arguments of pytest.
+    suite_processes: at once, where pytest-xdist is; below 2: one, without it.
     size: of the models in `agreement`.  task_steps: time steps between two lines of a task's metrics.
     task_options: as of `scripts.train`, beside the task's defaults.
     """
@@ -82,6 +86,7 @@ class Settings:
     device: str = "gpu"
     seed: int = 0
     seconds: float = 520.0
+    warm_up_seconds: float = 1200.0
     suite_seconds: float = 240.0
     suite: tuple[str, ...] = ()
     suite_processes: int = 6
@@ -158,32 +163,18 @@ def _commit() -> str:
         return "unknown"
 
 
-def suite(own: Settings, figures: Record) -> list[str]:
-    """(b) The tests with the device fixture; counts from their JUnit file, or from the log if they were stopped."""
+def warm_up(own: Settings, figures: Record) -> list[str]:
+    """(b) The suite once, its outcome not looked at: what CuPy compiles, some 450 kernels, is in its cache after it."""
     with tempfile.TemporaryDirectory() as folder:
-        log, xml = Path(folder) / "log", Path(folder) / "junit.xml"
-        command = [sys.executable, "-m", "pytest", "-v", "--device", own.device, "-p", "no:cacheprovider"]
-        # what else is installed does not take part; hypothesis's own plugin has its options
-        command += ["-p", "_hypothesis_pytestplugin", "--continue-on-collection-errors", f"--junitxml={xml}"]
-        figures["processes"] = _suite_processes(own)
-        if figures["processes"] > 1:
-            command += ["-p", "xdist.plugin", "--numprocesses", str(figures["processes"])]
-        command += own.suite
-        environment = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(ROOT)}
-        start = time.perf_counter()
-        with open(log, "w") as stream:
-            process = subprocess.Popen(
-                command, cwd=ROOT, env=environment, stdout=stream, stderr=subprocess.STDOUT, process_group=0
-            )
-            try:
-                code: int | None = process.wait(own.suite_seconds)
-            except subprocess.TimeoutExpired:
-                code = None
-            finally:
-                if process.poll() is None:
-                    os.killpg(process.pid, signal.SIGKILL)
-                    process.wait()
-        figures["seconds"] = time.perf_counter() - start
+        code = _run_suite(own, figures, Path(folder), own.warm_up_seconds, watched)
+    return [f"stopped after {own.warm_up_seconds:g} s"] if code is None else []
+
+
+def suite(own: Settings, figures: Record) -> list[str]:
+    """(c) The tests with the device fixture; counts from their JUnit file, or from the log if they were stopped."""
+    with tempfile.TemporaryDirectory() as folder:
+        code = _run_suite(own, figures, Path(folder), own.suite_seconds)
+        log, xml = Path(folder) / LOG, Path(folder) / XML
         text = log.read_text(errors="replace")
         if code is None or not xml.exists():
             for word in ("PASSED", "FAILED", "ERROR", "SKIPPED"):
@@ -194,6 +185,39 @@ def suite(own: Settings, figures: Record) -> list[str]:
     if code and not failed:
         return [f"pytest ended with {code}: {_last(text)}"]
     return failed if figures["tests"] else ["no test ran"]
+
+
+def _run_suite(
+    own: Settings,
+    figures: Record,
+    folder: Path,
+    seconds: float,
+    watching: Callable[[Path], AbstractContextManager[Any]] = nullcontext,
+) -> int | None:
+    """The exit code of pytest, which leaves its log and its JUnit file in the folder; None where it was stopped."""
+    command = [sys.executable, "-m", "pytest", "-v", "--device", own.device, "-p", "no:cacheprovider"]
+    # what else is installed does not take part; hypothesis's own plugin has its options
+    command += ["-p", "_hypothesis_pytestplugin", "--continue-on-collection-errors", f"--junitxml={folder / XML}"]
+    figures["processes"] = _suite_processes(own)
+    if figures["processes"] > 1:
+        command += ["-p", "xdist.plugin", "--numprocesses", str(figures["processes"])]
+    command += own.suite
+    environment = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(ROOT)}
+    start = time.perf_counter()
+    with open(folder / LOG, "w") as stream, watching(folder / LOG):
+        process = subprocess.Popen(
+            command, cwd=ROOT, env=environment, stdout=stream, stderr=subprocess.STDOUT, process_group=0
+        )
+        try:
+            code: int | None = process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            code = None
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+    figures["seconds"] = time.perf_counter() - start
+    return code
 
 
 def _suite_processes(own: Settings) -> int:
@@ -221,7 +245,7 @@ def _counted(figures: Record, xml: Path) -> list[str]:
 
 
 def agreement(own: Settings, figures: Record) -> list[str]:
-    """(c) Every model on the host and on the device, from the same bits; float64 must agree to TOLERANCE."""
+    """(d) Every model on the host and on the device, from the same bits; float64 must agree to TOLERANCE."""
     failed = []
     rows: list[Record] = figures.setdefault("rows", [])
     for name in own.names:
@@ -246,7 +270,7 @@ def agreement(own: Settings, figures: Record) -> list[str]:
         updates.append({"model": name, "updates": own.updates, "largest difference of a parameter": largest})
         if not largest <= TOLERANCE_UPDATES:
             failed.append(f"{name}: after {own.updates} updates the parameters differ by {largest:.1e}")
-    return failed
+    return failed + [f"{name} is more than one kernel: cupy.fuse fell back from it" for name in fallen_back()]
 
 
 def _compared(own: Settings, name: str, dtype: np.dtype) -> dict[str, float]:
@@ -297,7 +321,7 @@ def _trained(own: Settings, name: str) -> float:
 
 
 def maps(own: Settings, figures: Record) -> list[str]:
-    """(d) Orthogonal maps on the device against the host: value, pullback, defect, and all of it after updates."""
+    """(e) Orthogonal maps on the device against the host: value, pullback, defect, and all of it after updates."""
     failed = []
     rows: list[Record] = figures.setdefault("rows", [])
     for n in own.map_sizes:
@@ -348,7 +372,7 @@ def _mapped(own: Settings, p: Parametrization, n: int, dtype: np.dtype) -> Recor
 
 
 def tasks(own: Settings, figures: Record) -> list[str]:
-    """(e) NC-GRU on each task at the paper's size, as `scripts.train` runs it: the loss stays finite and falls."""
+    """(f) NC-GRU on each task at the paper's size, as `scripts.train` runs it: the loss stays finite and falls."""
     failed = []
     rows: list[Record] = figures.setdefault("rows", [])
     for task in own.tasks:

@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import cupy
-import cupyx.scipy.sparse
 
-NAMESPACES = ["cupy", "cupy.linalg", "cupy.fft", "cupy.random", "cupyx.scipy.linalg", "cupyx.scipy.sparse"]
+NAMESPACES = ["cupy", "cupy.linalg", "cupy.fft", "cupy.random", "cupyx.scipy.linalg"]
 # Functions that take **kwargs and refuse most of them.
 OVERRIDES = {"einsum": "*operands * dtype optimize"}
 # cupy._core._kernel.ufunc is compiled without a signature; these are what its __call__ takes from **kwargs.
@@ -73,9 +72,6 @@ def main() -> None:
         names[namespace] = {n: describe(n, getattr(module, n)) for n in public(module) if n != "annotations"}
     methods = {n: getattr(cupy.ndarray, n) for n in public(cupy.ndarray)}
     names["cupy.ndarray"] = {n: "value" if n.startswith("__") else describe(n, v) for n, v in methods.items()}
-    # data, indices and indptr are set by the constructor.
-    attributes = sorted({*public(cupyx.scipy.sparse.csr_matrix), "data", "indices", "indptr"})
-    names["cupyx.scipy.sparse.csr_matrix"] = dict.fromkeys(attributes, "value")
     content = {"cupy": cupy.__version__, "ufunc_keywords": UFUNC_KEYWORDS, "names": names}
     Path(__file__).with_name("cupy_names.json").write_text(json.dumps(content, indent=1) + "\n")
 

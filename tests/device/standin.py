@@ -1,15 +1,16 @@
 """A strict stand-in for a GPU array library, backed by NumPy, so that code for devices is tested where there is no GPU.
 
-`DeviceArray` is cupy.ndarray, `xp` is cupy, `linalg` and `sparse` are cupyx.scipy.linalg and cupyx.scipy.sparse. What
-CuPy refuses is refused: names and keywords that CuPy does not have (cupy_names.json, written by make_cupy_names.py),
-any mix of host and device arrays, implicit copies to the host. Where CuPy goes wrong silently, the stand-in raises
-(`out` overlapping a factor of a product, complex right-hand sides of real LU factors); where CuPy leaves memory
-uninitialized, it holds NaN. Where CuPy would forward (np.tanh(device), device[host_index]), the stand-in raises too.
+`DeviceArray` is cupy.ndarray, `xp` is cupy, `linalg` is cupyx.scipy.linalg. What CuPy refuses is refused: names and
+keywords that CuPy does not have (cupy_names.json, written by make_cupy_names.py), any mix of host and device arrays,
+implicit copies to the host. Where CuPy goes wrong silently, the stand-in raises (`out` overlapping a factor of a
+product, complex right-hand sides of real LU factors); where CuPy leaves memory uninitialized, it holds NaN. Where CuPy
+would forward (np.tanh(device), device[host_index]), the stand-in raises too.
 
 `fuse` makes a fused function, which may do less here than in CuPy: element-wise operations on its arguments and on
 Python scalars, of one dtype, with results written into arguments by `y[...] =`. `launches` counts kernels by name: one
-for each call that computes or copies, "fused" for a fused function, none for views and uninitialized arrays. CuPy may
-need several where this counts one (a product of strided arrays, a sum).
+for each call that computes or copies, "fused" for a fused function, "copy" and "pointers" for what CuPy launches beside
+a product, none for views and uninitialized arrays. Elsewhere CuPy may need several where this counts one (a sum, a
+concatenation), or none (zeros).
 
 Not imitated: rounding, indices out of bounds (CuPy wraps around, here IndexError), repeated indices in an assignment
 (CuPy stores any of the values), streams, memory, kernels of one's own in CUDA (NotImplementedError), NaN in place of
@@ -29,7 +30,6 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
-import scipy.sparse
 
 from ortho_ref import backend
 
@@ -327,7 +327,7 @@ def _poison(array: np.ndarray) -> np.ndarray:
 
 def _forward(ufunc: np.ufunc) -> Callable[[DeviceArray, Any], Any]:
     def operator(self: DeviceArray, other: Any) -> Any:
-        if isinstance(other, _Compressed | FusedVariable):
+        if isinstance(other, FusedVariable):
             return NotImplemented
         launches[ufunc.__name__] += 1
         if ufunc is np.matmul:
@@ -636,70 +636,12 @@ def _one_matrix(name: str) -> Callable[..., Any]:
     return call
 
 
-class _Compressed:
-    """cupyx.scipy.sparse.csr_matrix or csc_matrix, as far as products with dense arrays need it."""
-
-    __slots__ = ("_canonical", "_host")
-    __module__ = "standinx.sparse"  # not an array of the library, as cupyx is not cupy
-    __array_ufunc__ = None
-    _type: Callable[..., Any]
-
-    def __init__(self, arg1: Any, shape: Any = None, dtype: Any = None, copy: bool = False) -> None:
-        self._host = self._type(_unwrap(arg1), shape=shape, dtype=dtype, copy=copy)
-        if self._host.dtype.char not in "?fdFD":
-            raise ValueError(f"CuPy's sparse matrices hold bool, float and complex numbers, not {self._host.dtype}")
-        self._canonical: bool | None = None
-
-    @property
-    def has_canonical_format(self) -> bool:
-        """Products and transposes ask for it; CuPy looks, and waits, where it was not told."""
-        if self._canonical is None:
-            _count("has_canonical_format")
-            self._canonical = bool(self._host.has_canonical_format)
-        return self._canonical
-
-    @has_canonical_format.setter
-    def has_canonical_format(self, value: bool) -> None:
-        self._canonical = value
-
-    shape = property(lambda self: self._host.shape)
-    dtype = property(lambda self: self._host.dtype)
-    nnz = property(lambda self: self._host.nnz)
-    data = property(lambda self: _wrap(self._host.data))
-    indices = property(lambda self: _wrap(self._host.indices))
-    indptr = property(lambda self: _wrap(self._host.indptr))
-    T = property(lambda self: self.transpose())
-
-    def transpose(self) -> "_Compressed":
-        other: type[_Compressed] = csc_matrix if isinstance(self, csr_matrix) else csr_matrix
-        matrix = object.__new__(other)
-        matrix._host, matrix._canonical = self._host.T, self.has_canonical_format
-        return matrix
-
-    def toarray(self) -> DeviceArray:
-        return _wrap(self._host.toarray())
-
-    def __matmul__(self, other: DeviceArray) -> DeviceArray:
-        if type(other) is not DeviceArray or other.ndim not in (1, 2):
-            raise TypeError("the stand-in multiplies sparse matrices with device arrays of one or two axes only")
-        if not self.has_canonical_format:
-            raise NotImplementedError("the stand-in does not sum up entries that are there twice")
-        return _wrap(self._host @ other._host)
-
-    def __rmatmul__(self, other: DeviceArray) -> DeviceArray:
-        return (self.T @ other.T).T
-
-
-class csr_matrix(_Compressed):
-    __slots__ = ()
-    __module__ = "standinx.sparse"
-    _type = staticmethod(scipy.sparse.csr_matrix)
-
-
-class csc_matrix(_Compressed):
-    __slots__ = ()
-    __module__ = "standinx.sparse"
-    _type = staticmethod(scipy.sparse.csc_matrix)
+def _sum_segments(rows: DeviceArray, order: DeviceArray, first: DeviceArray) -> DeviceArray:
+    """`segments.of_cupy`, one launch."""
+    launches["sum_segments"] += 1
+    sums = np.zeros((len(first) - 1, rows.shape[1]), rows.dtype)
+    np.add.at(sums, np.repeat(np.arange(len(sums)), np.diff(first._host)), rows._host[order._host])
+    return _wrap(sums)
 
 
 _add_operators()
@@ -715,6 +657,5 @@ xp = Namespace("cupy", np, _OWN)
 linalg = Namespace(
     "cupyx.scipy.linalg", scipy.linalg, {name: _one_matrix(name) for name in ("lu_factor", "lu_solve", "lu", "expm")}
 )
-sparse = Namespace("cupyx.scipy.sparse", scipy.sparse, {"csr_matrix": csr_matrix, "csc_matrix": csc_matrix})
-
-LIBRARY = backend.ArrayLibrary("stand-in", xp, linalg, sparse, _asarray, lambda array: array.get(order="A"), _fuse)
+_MOVES = (_asarray, lambda array: array.get(order="A"))
+LIBRARY = backend.ArrayLibrary("stand-in", xp, linalg, *_MOVES, _fuse, _sum_segments)

@@ -122,7 +122,9 @@ def test_retract_subtracts_delta(device, name, data):
     params, buffers = updated(problem, delta, device)
     for key, value in problem.params.items():
         np.testing.assert_array_equal(params[key], value - delta[key])
-    assert relative_error(buffers["U"], problem.p.rebuild(params, problem.buffers)["U"]) < 1e-14
+    # two programs' exp: at ||A||_1 = 8, near two halvings and squarings, SciPy's is off by 500 eps, CuPy's by 10
+    allowed = 1e-12 if name == "exponential" and device != "cpu" else 1e-14
+    assert relative_error(buffers["U"], problem.p.rebuild(params, problem.buffers)["U"]) < allowed
     assert buffers.keys() == problem.buffers.keys()
     for key in {"permutation", "permutations", "D"} & buffers.keys():
         assert same(buffers[key], problem.buffers[key])

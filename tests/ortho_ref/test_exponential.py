@@ -88,16 +88,29 @@ def test_the_degrees_coefficients_are_pade_s():
         assert coefficients == tuple(float(own / c[-1]) for own in c)
 
 
-def test_no_digit_is_lost_in_a_large_direction(device):
-    """The derivative is linear in E, to rounding, in float32: of the block form ||E|| = 4e3 left three digits."""
+@pytest.mark.parametrize(("dtype", "allowed"), [("float32", 1e-6), ("float64", 1e-12)])
+@pytest.mark.parametrize("halved", [False, True])
+def test_no_digit_is_lost_in_a_large_direction(device, halved, dtype, allowed):
+    """The derivative is linear in E, to rounding, whatever its size; of the block form digits are lost."""
     rng = np.random.default_rng(0)
-    A = henaff_A(rng, 24, np.float32)
-    E = rng.standard_normal((24, 24)).astype(np.float32)
+    A = (henaff_A(rng, 24, np.float64) * (1 if halved else 0.2)).astype(dtype)
+    E = rng.standard_normal((24, 24)).astype(dtype)
     exact = scipy.linalg.expm_frechet(A.astype(np.float64), E.astype(np.float64), compute_expm=False)
-    for scale in (1, 4e3, 4e-3):
-        ours = to_host(exponential_derivative(*to_device((A, np.float32(scale) * E), device)))
-        assert ours.dtype == np.float32
-        assert relative_error(ours.astype(np.float64) / scale, exact) < 1e-6
+    for scale in 10.0 ** np.arange(-6, 7, 2):
+        ours = to_host(exponential_derivative(*to_device((A, E.dtype.type(scale) * E), device)))
+        assert ours.dtype == dtype
+        assert relative_error(ours.astype(np.float64) / scale, exact) < allowed
+
+
+def test_the_block_form_loses_digits():
+    """The case that must fail: exp((A, E; 0, A)) in float32, of which the derivative is the block on the right."""
+    rng, errors = np.random.default_rng(0), []
+    A, E = henaff_A(rng, 24, np.float32), rng.standard_normal((24, 24))
+    for scale in (1, 1e6):
+        block = np.block([[A, scale * E], [np.zeros_like(A), A]])
+        exact, lost = (scipy.linalg.expm(block.astype(dtype))[:24, 24:] for dtype in (np.float64, np.float32))
+        errors.append(relative_error(lost.astype(np.float64), exact))
+    assert errors[1] > 10 * errors[0]
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])

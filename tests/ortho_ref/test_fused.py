@@ -14,7 +14,7 @@ from gradients.problem import Problem, largest_error, random_problem, relative_e
 from ortho_ref import backend, fused, scan
 from ortho_ref.backend import to_device, to_host
 from ortho_ref.cells import LSTM, Elman, FastRNN, GRUResetAfter, GRUResetBefore
-from ortho_ref.fused import layout, sequence
+from ortho_ref.fused import layout, sequence, tokens
 from ortho_ref.recurrent import Recurrent
 
 CELLS = {name: cell for name, cell in cells().items() if fused.has_form(cell)}
@@ -138,10 +138,12 @@ def test_equals_scan_however_time_is_cut(monkeypatch, device, name, tokens, rows
     assert_same(problem)
 
 
+@pytest.mark.parametrize("few", [0, tokens.FEW])
 @pytest.mark.parametrize("name", CELLS)
-def test_tokens_of_many_words(monkeypatch, device, name):
-    """bp:bptt/tokens by a sparse product, as of large vocabularies; more words than rows, and fewer."""
+def test_tokens_of_many_words(monkeypatch, device, name, few):
+    """bp:bptt/tokens as of large vocabularies, few and many on a device; more words than rows, and fewer."""
     monkeypatch.setattr(sequence, "_DENSE", 0)
+    monkeypatch.setattr(tokens, "FEW", few)
     for m in (3, 40):
         assert_same(random_problem(CELLS[name], np.random.default_rng(7), T=8, B=3, m=m, tokens=True).on(device))
 

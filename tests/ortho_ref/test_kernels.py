@@ -3,9 +3,11 @@
 import contextlib
 import importlib
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,6 +21,7 @@ from ortho_ref.fused import kernels
 from ortho_ref.fused.kernels import launch
 from tests.device import standin
 
+ROOT = Path(__file__).parents[2]
 CELLS = {name: cell for name, cell in cells().items() if fused.has_form(cell)}
 #: Launches in a time step, (forward, backward), products included: each operation by itself, and fused.
 PLAIN = {
@@ -69,6 +72,23 @@ def test_launches_per_time_step(name, tokens):
         if expected is FUSED and not CELLS[name].complex:
             for counts in per_step:
                 assert counts["dot"] == counts["fused"] + counts.get("multiply", 0) == sum(counts.values()) / 2
+
+
+def test_the_table_of_the_docs():
+    """docs/gpu.md has the numbers that the tests above and below hold, of every cell with every activation."""
+    row = re.compile(
+        r"^\| `(\w+)`(?:, ([^(|]+?))?(?: \(`.+?`\))? \| (\d+) and (\d+) \| (.+?) \| (\d+) and (\d+) \|$", re.M
+    )
+    named = set()
+    for cell, which, *plain, loop, there, back in row.findall((ROOT / "docs" / "gpu.md").read_text()):
+        for name in [f"{cell} {one}".strip() for one in which.split(" or ")]:
+            named.add(name)
+            assert tuple(map(int, plain)) == PLAIN[name]
+            fused_ones = PLAIN[name] if loop == "not fused" else tuple(map(int, loop.split(" and ")))
+            assert fused_ones == FUSED[name]
+            products = 1 if CELLS[name].complex else FUSED[name][0] // 2
+            assert (int(there), int(back)) == (products, products)
+    assert named >= {name for name in CELLS if "no " not in name and "sgornn" not in name and "FastRNN mod" not in name}
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

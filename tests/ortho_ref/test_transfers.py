@@ -1,7 +1,8 @@
 """What training copies between host and device: batches there; back, once per logging interval, what is to be told,
 and once per update the norms that Neumann series have to know.
 
-Counted on the stand-in.  What CuPy waits for in its own functions is counted by name, apart.
+Counted on the stand-in, and by the real CuPy on the host device.  What CuPy waits for in its own functions is counted
+by name, apart.
 """
 
 import contextlib
@@ -18,7 +19,7 @@ import pytest
 from gradients.checks import cells
 from gradients.problem import random_problem
 from ortho_ref import backend, checkpoint, fused, models, scan
-from ortho_ref.backend import NotFiniteError, to_device, to_host
+from ortho_ref.backend import NotFiniteError, library_of, to_device, to_host
 from ortho_ref.checks import Checks, check, check_finite, check_indices, number, prefixed
 from ortho_ref.network import Network
 from ortho_ref.optimizers import SGD, Adam, clip_by_global_norm, global_norm
@@ -30,6 +31,7 @@ from ortho_ref.parametrizations import (
     ScaledCayley,
     StructuredUnitary,
 )
+from ortho_ref.parametrizations.cayley import inverse
 from ortho_ref.run_folder import read_metrics
 from ortho_ref.runs import TrainingRun
 from ortho_ref.task import JOINS, Batch, Padded, StoryAndQuestion, Tokens, Vectors
@@ -101,6 +103,65 @@ def test_an_update_copies_its_batch_and_nothing_back(model, make):
             assert (copies.down, copies.up) == (norms_read(model, 2), 2 + masked)
             assert copies.by_name.keys() == WAITING.get(model, set())
         own.settle()
+
+
+@pytest.fixture
+def inside(monkeypatch, host_device):
+    """Names of CuPy's functions of linear algebra that wait, call by call, and what was asked of the device in each."""
+    linalg, counts, names = library_of(to_device(np.zeros(1), "gpu")).linalg, [], {"expm"} | LU
+
+    def counting(name, function):
+        def call(*args, **kwargs):
+            if within:  # CuPy's expm solves
+                return function(*args, **kwargs)
+            within.append(name)
+            try:
+                with host_device.counted() as count:
+                    return function(*args, **kwargs)
+            finally:
+                counts.append((within.pop(), count))
+
+        return call
+
+    within = []
+    for name in names:
+        monkeypatch.setattr(linalg, name, counting(name, getattr(linalg, name)))
+    return counts
+
+
+@pytest.mark.parametrize("make", [tokens, vectors])
+@pytest.mark.parametrize("model", models.names())
+def test_an_update_waits_in_cupy_as_on_the_stand_in(host_device, inside, model, make):
+    """The real CuPy: the same copies as above, a wait for each that comes back, and no other."""
+    batch = make(np.random.default_rng(0), True)
+    own = trainer_for([batch], model, "gpu", layers=2)
+    for _ in range(3):
+        inside.clear()
+        with host_device.counted() as count:
+            own.update(batch)
+        for name, theirs in inside:
+            assert theirs.waits == {"lu_factor": 2, "lu_solve": 1, "expm": 2}[name]
+            for kind in ("waits", "to_host", "to_device"):
+                setattr(count, kind, getattr(count, kind) - getattr(theirs, kind))
+        assert count.waits == count.to_host == norms_read(model, 2)
+        assert count.to_device == 3
+        assert {name for name, _ in inside} == WAITING.get(model, set())
+    own.settle()
+
+
+def test_an_exact_inverse_waits_three_times(host_device):
+    """For the codes of factorization and solution; CuPy's own looks for what is not finite, in A and in I, are off.
+    What is not finite is found by name."""
+    A, buffers = ScaledCayley(2).init(np.random.default_rng(0), 6, np.float64)
+    A, buffers = to_device((A["A"], buffers), "gpu")
+    for _ in range(2):
+        with host_device.counted() as count:
+            inverse(A)
+    assert count.waits == count.to_host == 3
+    A[0, 1], A[1, 0] = np.nan, np.nan
+    assert not np.isfinite(to_host(inverse(A))).all()
+    with pytest.raises(NotFiniteError, match=r"^A has an entry that is not finite$"):
+        ScaledCayley(2).rebuild({"A": A}, buffers)
 
 
 def stories(rng):

@@ -20,6 +20,7 @@ from ortho_ref.parametrizations import Exponential, ScaledCayley
 from scripts import gpu_check
 from scripts.gpu import sections, timing
 from scripts.gpu.sections import MAP_ERRORS, TRAINED, Settings
+from scripts.gpu.watching import percent
 from scripts.timing.rounds import synchronizer, time_interleaved
 from scripts.timing.steps import SIZES, Size
 from tasks.parenthesis import Parenthesis
@@ -62,12 +63,12 @@ def report_in(folder):
 
 
 def test_every_section_on_the_standin(tiny):
-    """All seven in order, nothing failed, every model, size and task in the JSON; the page has the same."""
+    """All eight in order, nothing failed, every model, size and task in the JSON; the page has the same."""
     report = gpu_check.report_of(tiny)
     assert report_in(tiny.out) == json.loads(json.dumps(report))
     assert (report["complete"], report["failed"], report["not_begun"]) == (True, [], [])
     sections = report["sections"]
-    assert list(sections) == ["versions", "suite", "agreement", "maps", "tasks", "timings", "launches"]
+    assert list(sections) == ["versions", "warm-up", "suite", "agreement", "maps", "tasks", "timings", "launches"]
     assert all(section["seconds"] >= 0 for section in sections.values())
     figures = {name: section["figures"] for name, section in sections.items()}
     assert figures["versions"]["numpy"] == np.__version__
@@ -327,6 +328,39 @@ def test_suite_is_stopped_after_its_time(tiny, other_suite, tmp_path, line, monk
     assert line.ended()
 
 
+def test_the_warm_up_is_the_suite_apart(tiny, other_suite, monkeypatch):
+    """Its failures are the suite's to tell, and its time is not taken from the others'."""
+    figures, now = {}, [0.0]
+    assert failures("warm_up", replace(tiny, suite=()), figures) == []
+    assert figures["seconds"] > 0
+
+    def takes_long(own, figures):
+        now[0] += 1000
+        return []
+
+    monkeypatch.setattr(gpu_check.time, "perf_counter", lambda: now[0])
+    for name, told in (("warm-up", []), ("versions", ["maps"])):
+        monkeypatch.setattr(gpu_check, "SECTIONS", {name: takes_long, "maps": lambda own, figures: []})
+        report = gpu_check.report_of(replace(tiny, seconds=350))
+        assert [entry["section"] for entry in report["failed"]] == told
+
+
+def test_a_warm_up_that_hangs_is_stopped(tiny, other_suite, tmp_path, line, monkeypatch):
+    """After its own time, with all it started."""
+    (tmp_path / "conftest.py").write_text(f"{line.source}{CHILD}line.send(b'loading')\nhold()\n")
+    limits_begin_at(monkeypatch, lambda: line.hears("loading"))
+    assert failures("warm_up", replace(tiny, suite=(), warm_up_seconds=0.1)) == ["stopped after 0.1 s"]
+    assert line.ended()
+
+
+def test_how_far_the_warm_up_is():
+    """pytest's last per cent, of one process and of several; 0 before the first."""
+    one = "collected 3 items\n\ntest_a.py::test_1 PASSED         [ 33%]\ntest_a.py::test_2 FAILED         [ 66%]\n"
+    assert percent(one) == 66
+    assert percent("[gw0] [ 50%] PASSED test_a.py::test_1\n[gw1] [100%] PASSED test_a.py::test_2\n") == 100
+    assert percent("collected 3 items\n") == 0
+
+
 def test_suite_without_a_test_is_a_failure(tiny):
     """A selection of nothing, exit code 5, is not a success."""
     (message,) = failures("suite", replace(tiny, suite=("tests/test_project.py",)))
@@ -344,7 +378,7 @@ def test_without_a_gpu(tmp_path, monkeypatch):
         ([], "error: device 'gpu' needs CuPy: pip install"),
         (["--device", "cpu"], "error: device is 'cpu'; allowed: 'gpu', which is compared with the host"),
         (["--device", "tpu"], "error: device is 'tpu'; allowed: "),
-        (["--only", "maps", "--only", "all"], "error: only is 'all'; allowed: versions, suite, agreement, maps"),
+        (["--only", "maps", "--only", "all"], "error: only is 'all'; allowed: versions, warm-up, suite, agreement"),
         (["--scale", "0"], "error: scale is 0.0; allowed: "),
     ):
         code, stdout, stderr = call(gpu_check.main, "--out", tmp_path / "a", *arguments)
@@ -401,7 +435,7 @@ class Event:
 
 
 @pytest.fixture
-def gpu(monkeypatch):
+def imaginary(monkeypatch):
     """A library on device "gpu" whose arrays are the host's, with the runtime's functions that are used."""
     runtime = types.SimpleNamespace(
         driverGetVersion=lambda: 13000,
@@ -414,12 +448,12 @@ def gpu(monkeypatch):
     device = lambda: types.SimpleNamespace(id=0, compute_capability="90")  # noqa: E731
     cuda = types.SimpleNamespace(runtime=runtime, Event=Event, get_elapsed_time=elapsed, Device=device)
     xp = types.SimpleNamespace(__version__="14.2.0", cuda=cuda, zeros=np.zeros, add=np.add)
-    library = backend.ArrayLibrary("gpu", xp, None, None, lambda a: a.view(FakeArray), lambda a: a.view(np.ndarray))
+    library = backend.ArrayLibrary("gpu", xp, None, lambda a: a.view(FakeArray), lambda a: a.view(np.ndarray))
     monkeypatch.setitem(backend._LOADED, "cupy", library)
     return xp
 
 
-def test_versions_of_a_gpu(gpu, tiny, monkeypatch):
+def test_versions_of_a_gpu(imaginary, tiny, monkeypatch):
     """CuPy's, the driver's and the runtime's; the device heads the report; one that cannot be read is named."""
     report = gpu_check.report_of(replace(tiny, device="gpu"), ("versions",))
     figures = report["sections"]["versions"]["figures"]
@@ -431,17 +465,17 @@ def test_versions_of_a_gpu(gpu, tiny, monkeypatch):
     def broken():
         raise RuntimeError("no memory info")
 
-    monkeypatch.setattr(gpu.cuda.runtime, "memGetInfo", broken)
+    monkeypatch.setattr(imaginary.cuda.runtime, "memGetInfo", broken)
     report = gpu_check.report_of(replace(tiny, device="gpu"), ("versions",))
     (failed,) = report["failed"]
     assert failed["error"] == "memory_free_and_total: RuntimeError: no memory info"
     assert report["device"] == "NVIDIA Imaginary"
 
 
-def test_the_device_is_waited_for_before_a_clock_is_read(gpu, monkeypatch):
+def test_the_device_is_waited_for_before_a_clock_is_read(imaginary, monkeypatch):
     """benchmark's rounds: once before and once after each timed turn, by the runtime; on the host not at all."""
     calls = []
-    monkeypatch.setattr(gpu.cuda.runtime, "deviceSynchronize", lambda: calls.append("wait"))
+    monkeypatch.setattr(imaginary.cuda.runtime, "deviceSynchronize", lambda: calls.append("wait"))
     wait = synchronizer("gpu")
     time_interleaved({"a": lambda: calls.append("step")}, 2, 0, wait)
     turn = ["step", "step", "wait", "step", "wait"]
@@ -452,9 +486,9 @@ def test_the_device_is_waited_for_before_a_clock_is_read(gpu, monkeypatch):
     assert calls == []
 
 
-def test_timings_and_versions_with_the_standin_as_the_gpu(gpu, tiny, monkeypatch):
+def test_timings_and_versions_with_the_standin_as_the_gpu(imaginary, tiny, monkeypatch):
     """What only a device named gpu goes through, on arrays as strict as CuPy's."""
-    monkeypatch.setitem(vars(standin.xp), "cuda", gpu.cuda)
+    monkeypatch.setitem(vars(standin.xp), "cuda", imaginary.cuda)
     monkeypatch.setitem(vars(standin.xp), "__version__", "14.2.0")
     monkeypatch.setitem(backend._LOADED, "standin", replace(standin.LIBRARY, device="gpu"))
     monkeypatch.setitem(backend._DEVICES, "gpu", "standin")
@@ -471,7 +505,7 @@ def test_timings_and_versions_with_the_standin_as_the_gpu(gpu, tiny, monkeypatch
     assert report["sections"]["launches"]["figures"]["not_counted"]
 
 
-def test_times_are_between_events(gpu):
+def test_times_are_between_events(imaginary):
     """The warm-up before the first event and the wait after the last are not in it."""
 
     taken = iter([100])
@@ -519,7 +553,7 @@ def test_timings_without_torch(tiny, monkeypatch):
     assert "torch, ms" not in figures["rows"][0]
 
 
-def test_launches_per_time_step(gpu, monkeypatch):
+def test_launches_per_time_step(imaginary, monkeypatch):
     """The slope between T and 2 T steps: what a sequence launches once does not count; zero of ten is "not counted"."""
     counts = iter([10, 7 + 3 * 20, 10, 7 + 6 * 20, 10, 7 + 9 * 20, 10, 7 + 18 * 20] * 3)
     torch = types.SimpleNamespace(
@@ -544,7 +578,7 @@ def test_launches_per_time_step(gpu, monkeypatch):
     assert figures == {"rows": [], "not_counted": "PyTorch's profiler sees 0 of 10 kernels that CuPy launches"}
 
 
-def test_kernels_are_read_from_a_trace(gpu, monkeypatch):
+def test_kernels_are_read_from_a_trace(imaginary, monkeypatch):
     """Events of the category kernel; copies and host calls are none."""
     torch = pytest.importorskip("torch")
     events = [{"cat": "kernel"}, {"cat": "gpu_memcpy"}, {"cat": "cuda_runtime"}, {"ph": "X"}, {"cat": "kernel"}]
@@ -564,4 +598,4 @@ def test_kernels_are_read_from_a_trace(gpu, monkeypatch):
                 json.dump({"traceEvents": events}, stream)
 
     monkeypatch.setattr(torch.profiler, "profile", Profile)
-    assert timing.kernels_in(lambda: None, gpu) == 2
+    assert timing.kernels_in(lambda: None, imaginary) == 2

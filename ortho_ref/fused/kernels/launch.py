@@ -96,7 +96,8 @@ class Backwards:
     """
 
     def __init__(self, library: ArrayLibrary, carry: Callable[..., None], meet: Callable[..., None]) -> None:
-        self._library, self._carry, self._meet = library, carry, meet
+        self._launch, self._last = kernel(library, meet), kernel(library, carry)
+        self._both = functools.partial(kernel, library, carry_and_meet, carry, meet)
         self._carried: tuple[Array, ...] = ()
 
     def step(self, g: Array, own: tuple[Array, ...], carried: tuple[Array, ...]) -> None:
@@ -111,16 +112,14 @@ class Backwards:
         carried : tuple of Array
             What the next `carry` takes.
         """
-        if self._carried:
-            both = kernel(self._library, carry_and_meet, self._carry, self._meet, len(self._carried))
-            both(g, *self._carried, *own)
-        else:
-            kernel(self._library, self._meet)(g, *own)
+        self._launch(g, *self._carried, *own)
+        if not self._carried:
+            self._launch = self._both(len(carried))
         self._carried = carried
 
     def last(self, g: Array) -> None:
         """`carry` with what the last call of `step` left."""
-        kernel(self._library, self._carry)(g, *self._carried)
+        self._last(g, *self._carried)
 
 
 def carry_and_meet(

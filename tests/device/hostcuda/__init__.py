@@ -18,7 +18,6 @@ HOSTCUDA_ORDER and HOSTCUDA_SEED, as `ordered` takes them; HOSTCUDA_SHUFFLED_SUM
 source of every kernel; HOSTCUDA_TRACE=1, the Python stack of each copy to the host; HOSTCUDA_FLAGS, of g++.
 """
 
-import ctypes
 import importlib
 import os
 import sys
@@ -28,8 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .build import UnavailableError, check_machine, folder_for, libraries, site_packages
-from .compiler import FLAGS, Compiler
+from .state import State
 
 __all__ = [
     *("ORDERS", "Counts", "UnavailableError", "counted", "executed", "guarded", "install", "installed", "ordered"),
@@ -39,14 +37,8 @@ __all__ = [
 ORDERS = ("in order", "reversed", "shuffled")
 
 
-class State(ctypes.Structure):
-    """The device's switches and counters: `hc_State` of state.h."""
-
-    _fields_ = [
-        (name, ctypes.c_int64)
-        for name in "order seed turn executed shuffled_sums traced memory allocated kernels products libraries to_host "
-        "to_device waits".split()
-    ]
+class UnavailableError(RuntimeError):
+    """The host device cannot be had on this machine; the message says why."""
 
 
 @dataclass
@@ -82,25 +74,26 @@ def install() -> None:
         return
     if "cupy" in sys.modules:
         raise RuntimeError("hostcuda.install() comes before the first import of cupy")
-    check_machine()
-    site = site_packages()
-    folder = folder_for(site, FLAGS)
+    from . import build, compiler, libraries, parts, replace
+
+    build.check_machine()
+    site = build.site_packages()
+    folder = build.folder_for(site, compiler.FLAGS)
     os.environ["CUPY_ACCELERATORS"] = ""  # no CUB: device code within the wheel
     os.environ["CUPY_CACHE_DIR"] = str(Path(os.environ.get("HOSTCUDA_DUMP", folder)) / "kernels")
     version = importlib.import_module("cupy_backends.cuda.api.driver").get_build_version()
-    device, found = libraries(site, folder, version)
-    parts, replace = (importlib.import_module(f".{name}", __name__) for name in ("parts", "replace"))
-    replace.libraries(found)
+    parts.check(parts.BEFORE_IMPORT)
+    device, found = build.load_libraries(site, folder, version)
     replace.runtime(device, version)
-    replace.fortran(device)
-    compiler = Compiler(folder, site)
-    compiler.prepare()
-    replace.compiler(compiler, version)
+    replace.loader(found)
+    parts.check(parts.AFTER_IMPORT)
+    replace.compiler(compiler.Compiler(folder, site), version)
     replace.sorts()
     _state = State.in_dll(device, "hc_state")
     given = os.environ.get
     _state.executed, _state.memory = 1, int(given("HOSTCUDA_MEMORY", 1 << 34))
     _state.order, _state.seed = ORDERS.index(given("HOSTCUDA_ORDER", ORDERS[0])), int(given("HOSTCUDA_SEED", 0))
+    libraries.shuffled_sums = lambda: _device().shuffled_sums
     _state.shuffled_sums, _state.traced = (int(given(f"HOSTCUDA_{n}", 0)) for n in ("SHUFFLED_SUMS", "TRACE"))
     if int(given("HOSTCUDA_GUARD", 0)):
         importlib.import_module("cupy").cuda.set_allocator(_own_allocation)

@@ -18,27 +18,23 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from . import UnavailableError, libraries
+from .state import State
+
 HERE = Path(__file__).resolve().parent
-SOURCES = ("scheduler", "memory", "driver", "runtime", "cublas", "cusolver", "cusparse", "cufft")
-#: NVIDIA's libraries -> CuPy's module that is linked to it, relative to site-packages, and how its symbols begin.
-LIBRARIES = {
-    "libcublas": ("cupy_backends/cuda/libs/cublas", "cublas"),
-    "libcusolver": ("cupy_backends/cuda/libs/cusolver", "cusolver"),
-    "libcusparse": ("cupy_backends/cuda/libs/cusparse", "cusparse"),
-    "libcurand": ("cupy_backends/cuda/libs/curand", "curand"),
-    "libcufft": ("cupy/cuda/cufft", "cufft"),
-}
+SOURCES = ("scheduler", "memory", "driver", "runtime")
+#: NVIDIA's libraries -> CuPy's module that is linked to it, relative to site-packages.
+LIBRARIES = {name: f"cupy_backends/cuda/libs/{name}" for name in ("cublas", "cusolver", "cusparse", "curand")}
+LIBRARIES["cufft"] = "cupy/cuda/cufft"
+#: Their functions that do nothing here, and those that only prepare.
+NOTHING, NO_WORK = re.compile("Destroy|Set"), re.compile("Create|Get|bufferSize|MakePlan")
 TOOLS = ("g++", "nm", "readelf", "objdump")
-
-
-class UnavailableError(RuntimeError):
-    """The host device cannot be had on this machine; the message says why."""
 
 
 def check_machine() -> None:
     """Raise UnavailableError where there is no compiler, or a processor of another kind."""
     if sys.platform != "linux" or platform.machine() != "x86_64":
-        raise UnavailableError(f"the host device is for Linux on x86-64; this is {sys.platform} on {platform.machine()}")
+        raise UnavailableError(f"the host device is for Linux on x86-64, not {sys.platform} on {platform.machine()}")
     missing = [tool for tool in TOOLS if shutil.which(tool) is None]
     if missing:
         raise UnavailableError(f"the host device needs a compiler: {', '.join(missing)} not found")
@@ -61,9 +57,9 @@ def output_of(*command: str) -> str:
 
 def folder_for(site: Path, flags: Iterable[str]) -> Path:
     """The cache's folder for this package, this CuPy, this compiler with these flags; it exists."""
-    parts = [path.read_bytes() for path in sorted(HERE.rglob("*")) if path.suffix in (".py", ".h", ".cpp")]
+    parts = [path.read_bytes() for path in sorted(HERE.rglob("*")) if path.suffix in (".py", ".h", ".cpp", ".s")]
     parts += [path.name.encode() for path in sorted(site.glob("cupy_cuda*.dist-info"))]
-    parts += [str(site).encode(), sys.version.encode(), output_of("g++", "--version").encode(), " ".join(flags).encode()]
+    parts += [text.encode() for text in (str(site), sys.version, output_of("g++", "--version"), *flags)]
     digest = hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
     folder = Path(os.environ.get("HOSTCUDA_CACHE", Path.home() / ".cache" / "hostcuda")) / digest
     folder.mkdir(parents=True, exist_ok=True)
@@ -106,28 +102,32 @@ def device_library(folder: Path, cuda_version: int) -> ctypes.CDLL:
     return ctypes.PyDLL(str(target), mode=ctypes.RTLD_GLOBAL)
 
 
-def named_library(folder: Path, soname: str, wanted: Iterable[str]) -> ctypes.CDLL:
-    """A library under NVIDIA's name: the device's own functions, and for every other one a stub that says its name."""
+def named_library(folder: Path, soname: str, wanted: Iterable[str], counter: str) -> ctypes.CDLL:
+    """A library under NVIDIA's name with an entry for each function; those that compute count."""
     target = folder / soname
     if not target.exists():
-        text = '#include <stdio.h>\nstatic int missing(const char* name) {\n  fprintf(stderr, "hostcuda: %s is not there\\n", name);\n  return 15;\n}\n'
-        text += "".join(f'int {name}(void) {{ return missing("{name}"); }}\n' for name in sorted(wanted))
-        stubs = folder / f"{soname}.c"
-        stubs.write_text(text)
-        own = ["-L", str(folder), "-Wl,--no-as-needed", "-l:libhostcuda.so"]
-        compiled(target, "-x", "c", "-std=gnu11", "-fPIC", "-shared", f"-Wl,-soname,{soname}", str(stubs), *own)
+        counts = f"1, {getattr(State, counter).offset}, {State.executed.offset}"
+        lines = [
+            f"NOTHING {name}\n" if NOTHING.search(name) else f"ENTRY {name}, {0 if NO_WORK.search(name) else counts}\n"
+            for name in sorted(wanted)
+        ]
+        own = folder / f"{soname}.s"
+        own.write_text((HERE / "entry.s").read_text() + "".join(lines))
+        flags = ["-shared", f"-Wl,-soname,{soname}", "-Wl,--default-symver,--no-as-needed,-rpath,$ORIGIN"]
+        compiled(target, *flags, str(own), str(folder / "libhostcuda.so"))
     return ctypes.CDLL(str(target), mode=ctypes.RTLD_GLOBAL)
 
 
-def libraries(site: Path, folder: Path, cuda_version: int) -> tuple[ctypes.CDLL, dict[str, ctypes.CDLL]]:
+def load_libraries(site: Path, folder: Path, cuda_version: int) -> tuple[ctypes.CDLL, dict[str, ctypes.CDLL]]:
     """The device's library, and those under NVIDIA's names by CuPy's name for them ("cublas"), all of them loaded."""
     with only_one(folder):
         device = device_library(folder, cuda_version)
-        ours = symbols(folder / "libhostcuda.so", "--defined-only")
-        named_library(folder, "libcuda.so.1", ())
+        named_library(folder, "libcuda.so.1", (), "libraries")
         found = {}
-        for stem, (module, prefix) in LIBRARIES.items():
+        for name, module in LIBRARIES.items():
             extension = next(site.glob(f"{module}.cpython-*.so"))
-            wanted = {name for name in symbols(extension, "--undefined-only") if name.startswith(prefix)}
-            found[prefix] = named_library(folder, needed(extension, stem), wanted - ours)
+            wanted = {symbol for symbol in symbols(extension, "--undefined-only") if symbol.startswith(name)}
+            counter = "products" if name == "cublas" else "libraries"
+            found[name] = named_library(folder, needed(extension, f"lib{name}"), wanted, counter)
+            libraries.fill(found[name], wanted)
         return device, found

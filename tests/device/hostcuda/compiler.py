@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from .build import HERE, output_of
+from .build import HERE, only_one, output_of
 
 #: As NVIDIA's compiler does, products and sums are contracted.
 FLAGS = os.environ.get("HOSTCUDA_FLAGS", "-O1 -ffp-contract=fast -mfma").split()
@@ -19,9 +19,8 @@ HEADERS = {
     "cupy.h": ["device.h"]
     + [f"cupy/{name}" for name in ("complex.cuh", "carray.cuh", "atomics.cuh", "math_constants.h")],
 }
-KERNEL = re.compile(
-    r'extern\s+"C"\s+__global__\s+(?:__launch_bounds__\s*\([^)]*\)\s*)?void\s+(?:__launch_bounds__\s*\([^)]*\)\s*)?(\w+)\s*\('
-)
+_BOUNDS = r"(?:__launch_bounds__\s*\([^)]*\)\s*)?"
+KERNEL = re.compile(rf'extern\s+"C"\s+__global__\s+{_BOUNDS}void\s+{_BOUNDS}(\w+)\s*\(')
 DYNAMIC_SHARED = re.compile(r"extern\s+__shared__\s+(?:__align__\(\d+\)\s+)?([\w:<> ]+?)\s+(\w+)\s*\[\s*\]\s*;")
 #: What a kernel calls or has whose threads take turns; and double arithmetic, in the words of objdump.
 TAKES_TURNS = re.compile(r"\bhc_(?:sync_\w+|yield|exchange|dynamic_shared)\b|\bhcshared\b")
@@ -54,7 +53,7 @@ def _own_options(options: tuple[str, ...]) -> list[str]:
 
 
 class Compiler:
-    """g++ with the device's headers, compiled once.
+    """g++ with the device's headers, which it compiles once.
 
     Parameters
     ----------
@@ -67,16 +66,14 @@ class Compiler:
     def __init__(self, folder: Path, site: Path):
         self.folder = folder
         self.include = f"-I{site / 'cupy' / '_core' / 'include'}"
-
-    def prepare(self) -> None:
-        """Compile the headers, if they are not there yet."""
         for name, headers in HEADERS.items():
-            header, target = self.folder / name, self.folder / f"{name}.gch"
-            if not target.exists():
-                header.write_text("".join(f"#include <{own}>\n" for own in headers))
-                unfinished = self.folder / "unfinished.gch"
-                self._run("-x", "c++-header", str(header), "-o", str(unfinished))
-                unfinished.rename(target)
+            header, target = folder / name, folder / f"{name}.gch"
+            with only_one(folder):
+                if not target.exists():
+                    header.write_text("".join(f"#include <{own}>\n" for own in headers))
+                    unfinished = folder / "unfinished"
+                    self._run("-x", "c++-header", str(header), "-o", str(unfinished))
+                    unfinished.rename(target)
 
     def _run(self, *arguments: str, source: str | None = None) -> None:
         command = ["g++", *ALWAYS, *FLAGS, self.include, *arguments]

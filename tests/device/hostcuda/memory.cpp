@@ -133,3 +133,9 @@ void describe(const void* address, char* text, size_t size) {
 }
 
 }  // namespace hostcuda
+
+// entry.s: a function of NVIDIA's that is not there was called.
+extern "C" int hc_missing(const char* name) {
+  fprintf(stderr, "hostcuda: %s is not there\n", name);
+  return 15;  // "not supported" of cuBLAS; an error of the others too
+}

@@ -1,0 +1,77 @@
+"""Sums of rows by their tokens: the gradients of W and of E, of which a token names a column or a row.
+
+    S_v = sum of the rows k with token_k = v, in the order of k         [bp:bptt/tokens] [bp:lm-embedding/gradient]
+
+On the host a product with a sparse matrix.  On a device sums have the same bits on every run, and nobody waits:
+    few words     the product with dense one-hot rows
+    many words    tokens are sorted, equal ones staying in order; a thread adds up one column of one word's rows
+NOT on a device: sums by atomic additions, or cuSPARSE's product with a transpose, whose order differs from run to run.
+"""
+
+import importlib
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from ortho_ref.backend import Array, library_of
+
+#: Up to so many words a device multiplies by dense one-hot rows.
+FEW = 2**8
+
+
+def one_hot(tokens: np.ndarray, m: int, dtype: DTypeLike) -> Any:
+    """The sparse matrix whose transpose adds up rows by their tokens, on the host.
+
+    Parameters
+    ----------
+    tokens : numpy.ndarray (N,)
+        Integers below m.
+    m : int
+        Size of the vocabulary.
+    dtype : dtype
+        Of the ones.
+
+    Returns
+    -------
+    scipy.sparse.csr_matrix (N, m)
+        A 1 in each row at its token.
+    """
+    N = len(tokens)
+    entries = (np.ones(N, dtype), tokens.astype(np.int32), np.arange(N + 1, dtype=np.int32))
+    return importlib.import_module("scipy.sparse").csr_matrix(entries, shape=(N, m))
+
+
+def sums(tokens: Array, rows: Array, m: int) -> Iterator[Array]:
+    """S of each of several arrays of rows, one after the other.
+
+    Parameters
+    ----------
+    tokens : Array (N,)
+        Integers below m.
+    rows : Array (G, N, n)
+        What is added up.
+    m : int
+        Size of the vocabulary.
+
+    Yields
+    ------
+    Array (m, n)
+        S of rows[g].
+    """
+    library = library_of(tokens, rows)
+    xp = library.xp
+    if library.device == "cpu":
+        matrix = one_hot(tokens, m, rows.dtype).T
+    elif m <= FEW:
+        matrix = (tokens == xp.arange(m)[:, None]).astype(rows.dtype)
+    else:
+        tokens = tokens.astype(np.int64, copy=False)  # m may be more than their own type holds
+        order = xp.argsort(tokens, kind="stable")
+        first = xp.searchsorted(tokens[order], xp.arange(m + 1))
+        for own in rows:
+            yield library.sum_segments(own, order, first)
+        return
+    for own in rows:
+        yield matrix @ own
