@@ -26,7 +26,11 @@ from ortho_ref.fused.persistent import launch
 from ortho_ref.fused.persistent.plan import FORMS, Limits, padded, plan
 from ortho_ref.network import Network
 from ortho_ref.recurrent import Recurrent
+from scripts import gpu_check
 from scripts.adapters import ortho_ref_persistent
+from scripts.gpu import repeated
+from scripts.gpu.sections import Settings
+from scripts.timing.steps import Size
 
 CELLS = {name: cell for name, cell in cells().items() if persistent.has_form(cell)}
 #: A cell of each source: modrelu, or what there is.
@@ -222,6 +226,39 @@ def test_a_network_with_a_mask_and_in_segments(gpu):
         own, ours, _ = device.loss_and_gradients(*moved, **options)
         assert abs(float(own) - float(loss)) < 1e-12
         assert largest_error(backend.to_host(ours), theirs)[0] < 1e-12
+
+
+def test_gpu_check_compares_engines_and_repeats(host_device, monkeypatch, tmp_path):
+    """Every form in its agreement; timings and tasks of both engines; a barrier of the grid that is not one is found."""
+    own = Settings(
+        out=tmp_path,
+        names=("nc-gru",),
+        trained=(),
+        size=Size(2, 3, 2, 8),
+        tasks=("parenthesis",),
+        task_seconds=0,
+        task_steps=36,
+        task_options={"hidden": 8, "length": 12, "batch": 4},
+        timing_sizes={"one": Size(5, 3, 2, 38)},
+        rounds=1,
+        timing_seconds=0,
+        repeats=2,
+    )
+    report = gpu_check.report_of(own, ("agreement", "tasks", "timings", "persistent"))
+    assert report["failed"] == []
+    figures = {name: section["figures"] for name, section in report["sections"].items()}
+    assert all(figures["agreement"]["rows"][0][f"persistent, {form}, float64"] < 1e-12 for form in FORMS)
+    assert [row["engine"] for row in figures["tasks"]["rows"]] == ["fused", "persistent"]
+    assert all(row["persistent, ms"] > 0 for row in figures["timings"]["rows"])
+    assert {row["form"] for row in figures["persistent"]["rows"]} == set(FORMS)
+    broken = without(launch.source("lstm"), "across_blocks();", 0)
+    monkeypatch.setattr(launch, "source", lambda cell: broken)
+    monkeypatch.setattr(repeated, "MODELS", ("lstm",))
+    launch.kernel.cache_clear()
+    with host_device.ordered("shuffled"), host_device.guarded():
+        (failure,) = repeated.persistent(own, {})
+    launch.kernel.cache_clear()
+    assert failure.startswith("lstm, one, spread: ")
 
 
 def test_what_is_refused(gpu):

@@ -68,7 +68,7 @@ def test_every_section_on_the_standin(tiny):
     assert report_in(tiny.out) == json.loads(json.dumps(report))
     assert (report["complete"], report["failed"], report["not_begun"]) == (True, [], [])
     sections = report["sections"]
-    assert list(sections) == ["versions", "warm-up", "suite", "agreement", "maps", "tasks", "timings", "launches"]
+    assert list(sections) == ["versions", "warm-up", "suite", "agreement", "maps", "tasks", "timings", "launches", "persistent"]
     assert all(section["seconds"] >= 0 for section in sections.values())
     figures = {name: section["figures"] for name, section in sections.items()}
     assert figures["versions"]["numpy"] == np.__version__
@@ -91,6 +91,7 @@ def test_every_section_on_the_standin(tiny):
     assert all(row["ours, ms"] > 0 for row in figures["timings"]["rows"])
     assert figures["timings"]["clock"] == "the host's"
     assert figures["launches"]["not_counted"]
+    assert figures["persistent"] == {"not_run": "device 'stand-in' has no persistent kernels"}
     page = (tiny.out / "gpu-check.md").read_text()
     assert page.startswith("# gpu_check on stand-in: complete, 0 failed\n")
     for name in sections:
