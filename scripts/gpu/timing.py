@@ -98,7 +98,14 @@ def plain_float32() -> str:
     return "off"
 
 
-def timings(figures: Record, sizes: Mapping[str, Size], rounds: int, seconds: float, device: str) -> list[str]:
+def timings(
+    figures: Record,
+    sizes: Mapping[str, Size],
+    rounds: int,
+    seconds: float,
+    device: str,
+    engines: tuple[str, ...] = ("fused",),
+) -> list[str]:
     """Rows of one training step's median times and their ratios to PyTorch's; what went wrong, size by size."""
     beside, failed = torch_device(device), []
     if beside:
@@ -111,7 +118,7 @@ def timings(figures: Record, sizes: Mapping[str, Size], rounds: int, seconds: fl
     for name, size in sizes.items():
         try:
             steps = {f"{model}, ours": numpy_step(fused, size, model, device) for model in PEERS}
-            if device == "gpu":
+            if "persistent" in engines:
                 steps |= {f"{model}, persistent": numpy_step(persistent, size, model, device) for model in PEERS}
             if beside:
                 steps |= {f"{model}, torch": torch_step(size, peer, beside) for model, (peer, _) in PEERS.items()}

@@ -229,7 +229,7 @@ def test_a_network_with_a_mask_and_in_segments(gpu):
 
 
 def test_gpu_check_compares_engines_and_repeats(host_device, monkeypatch, tmp_path):
-    """Every form in its agreement; timings and tasks of both engines; a barrier of the grid that is not one is found."""
+    """Every form in its agreement; timings and tasks of both engines; a missing barrier of the grid is found."""
     own = Settings(
         out=tmp_path,
         names=("nc-gru",),
@@ -344,6 +344,9 @@ def test_the_plans_of_the_papers_sizes():
         assert [form(n, 50, way=way) for n in (56, 96, 118, 128, 136)] == ["own"] * 5
         assert [form(n, 50, way=way) for n in (148, 170, 430, 1000)] == ["L2", "spread", "spread", "spread"]
         assert [form(n, 50, 8, way) for n in (90, 97, 118)] == ["own", "L2", "spread"]
+    for itemsize, largest in ((4, 136), (8, 96)):  # docs/gpu.md
+        fit = [n for n in range(1, 300) if form(n, 1, itemsize) == form(n, 1, itemsize, BACKWARD) == "own"]
+        assert fit == list(range(1, largest + 1))
 
 
 def test_an_n_that_does_not_fit_is_refused():
