@@ -1,6 +1,6 @@
 """Sums of rows over segments on a device, always in the same order, which CuPy has no function for.
 
-    S_v = sum over k from first_v to first_{v+1} - 1 of row order_k     [bp:bptt/tokens]
+    S_v = sum over k from first_v to first_{v+1} - 1 of row order_k
 
 Its own ways are atomic additions, whose order differs from run to run, and differences of running sums, which lose
 digits.  Here each entry of S has a thread, which adds up one column: neighbours read neighbouring numbers.

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ortho_ref.backend import Array, library_of
+from ortho_ref.backend import Array, library_of, xp_of
 
 #: Up to so many words a device multiplies by dense one-hot rows.
 FEW = 2**8
@@ -38,8 +38,8 @@ def one_hot(tokens: np.ndarray, m: int, dtype: DTypeLike) -> Any:
     scipy.sparse.csr_matrix (N, m)
         A 1 in each row at its token.
     """
-    N = len(tokens)
-    entries = (np.ones(N, dtype), tokens.astype(np.int32), np.arange(N + 1, dtype=np.int32))
+    xp, N = xp_of(tokens), len(tokens)
+    entries = (xp.ones(N, dtype), tokens.astype(xp.int32), xp.arange(N + 1, dtype=xp.int32))
     return importlib.import_module("scipy.sparse").csr_matrix(entries, shape=(N, m))
 
 
@@ -67,11 +67,12 @@ def sums(tokens: Array, rows: Array, m: int) -> Iterator[Array]:
     elif m <= FEW:
         matrix = (tokens == xp.arange(m)[:, None]).astype(rows.dtype)
     else:
-        tokens = tokens.astype(np.int64, copy=False)  # m may be more than their own type holds
+        assert library.sum_segments is not None
+        tokens = tokens.astype(xp.int64, copy=False)  # m may be more than their own type holds
         order = xp.argsort(tokens, kind="stable")
         first = xp.searchsorted(tokens[order], xp.arange(m + 1))
         for own in rows:
-            yield library.sum_segments(own, order, first)
+            yield library.sum_segments(own, order, first)  # [bp:bptt/tokens] [bp:lm-embedding/gradient]
         return
     for own in rows:
-        yield matrix @ own
+        yield matrix @ own  # [bp:bptt/tokens] [bp:lm-embedding/gradient]
