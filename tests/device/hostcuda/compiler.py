@@ -11,8 +11,11 @@ from typing import Any
 from .build import HERE, only_one, output_of
 
 #: As NVIDIA's compiler does, products and sums are contracted.
-FLAGS = os.environ.get("HOSTCUDA_FLAGS", "-O1 -ffp-contract=fast -mfma").split()
+FLAGS = os.environ.get("HOSTCUDA_FLAGS", "-O1 -fexpensive-optimizations -ffp-contract=fast -mfma").split()
 ALWAYS = ["-std=gnu++17", "-w", "-fPIC", "-fno-strict-aliasing", "-D__CUDACC_VER_MAJOR__=12", f"-I{HERE / 'include'}"]
+#: What no kernel of a source uses is left out: what it does is no property of the kernels.
+ALWAYS += ["-fvisibility=hidden", "-ffunction-sections"]
+LINK = ["-shared", "-Wl,--gc-sections,-Bsymbolic"]
 #: Headers that are compiled once: without CuPy's own for code that does not include them, so that this code shows it.
 HEADERS = {
     "plain.h": ["device.h"],
@@ -86,7 +89,7 @@ class Compiler:
         header = self.folder / ("cupy.h" if "<cupy/" in source else "plain.h")
         with tempfile.TemporaryDirectory() as folder:
             target = Path(folder) / "kernel.so"
-            own = ["-include", str(header), *_own_options(options), "-shared", "-x", "c++", "-", "-o", str(target)]
+            own = ["-include", str(header), *_own_options(options), *LINK, "-x", "c++", "-", "-o", str(target)]
             self._run(*own, source=translate(source, expressions))
             found = output_of("objdump", "-dhR", "--no-show-raw-insn", str(target))
             content = target.read_bytes()

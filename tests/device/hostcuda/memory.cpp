@@ -1,6 +1,7 @@
 // An allocation is pages of its own, between two pages that nobody may touch.  It ends with them, but for less than 16
 // bytes, which keep it aligned; so an index too large is a fault at once, one below 0 where it leaves the first page.
-// What lies between is known bytes, which are looked at when the host waits and when the memory is given back.
+// What lies between is known bytes, which are looked at when the host waits and when the memory is given back.  All of
+// them lie in one stretch of addresses, none of which is used twice: what is freed is a fault too.
 #include "memory.h"
 
 #include <signal.h>
@@ -20,8 +21,11 @@ namespace hostcuda {
 namespace {
 
 constexpr size_t PAGE = 4096, ALIGNMENT = 16, LOOKED_AT = 64;
+constexpr int UNUSED = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 constexpr char POISON = char(0xff);
 
+constexpr size_t ADDRESSES = size_t(1) << 44;
+char *next, *last;  // addresses that are left
 std::map<char*, size_t> allocations;
 std::string message, released_overrun;
 
@@ -66,10 +70,16 @@ const char* last_message() { return message.c_str(); }
 void* allocate(size_t size) {
   if (hc_state.allocated + int64_t(size) > hc_state.memory) return nullptr;
   size_t pages = up(std::max(size, size_t(1)), PAGE);
-  void* mapped = mmap(nullptr, pages + 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (mapped == MAP_FAILED) return nullptr;
-  char* first = static_cast<char*>(mapped) + PAGE;
-  mprotect(first, pages, PROT_READ | PROT_WRITE);
+  if (!next) {
+    void* all = mmap(nullptr, ADDRESSES, PROT_NONE, UNUSED, -1, 0);
+    if (all == MAP_FAILED) return nullptr;
+    next = static_cast<char*>(all);
+    last = next + ADDRESSES;
+  }
+  if (size_t(last - next) < pages + 2 * PAGE) return nullptr;
+  char* first = next + PAGE;
+  next = first + pages;
+  if (mprotect(first, pages, PROT_READ | PROT_WRITE)) return nullptr;
   memset(first, POISON, pages);
   hc_state.allocated += int64_t(size);
   char* memory = first + before(size);
@@ -83,7 +93,7 @@ bool release(void* pointer) {
   auto [memory, size] = *found;
   if (!intact(memory, size)) released_overrun = words(size);
   hc_state.allocated -= int64_t(size);
-  munmap(memory - before(size) - PAGE, up(std::max(size, size_t(1)), PAGE) + 2 * PAGE);
+  mmap(memory - before(size), up(std::max(size, size_t(1)), PAGE), PROT_NONE, UNUSED | MAP_FIXED, -1, 0);
   allocations.erase(found);
   return true;
 }
@@ -129,7 +139,7 @@ void describe(const void* address, char* text, size_t size) {
     if (at >= memory + bytes && at < memory + up(bytes, ALIGNMENT) + PAGE)
       return void(snprintf(text, size, "%td bytes behind the end of an allocation of %zu bytes", at - memory - bytes, bytes));
   }
-  snprintf(text, size, "address %p, which is no device memory", address);
+  snprintf(text, size, at >= last - ADDRESSES && at < next ? "freed memory" : "address %p, which is no memory", address);
 }
 
 }  // namespace hostcuda

@@ -45,7 +45,7 @@ namespace {
 
 constexpr size_t STACK = 64 << 10, EXCHANGE = 16, RED_ZONE = 256;
 constexpr uint64_t CANARY = 0x5afe57ac4babe000;
-constexpr int64_t PATIENCE = 20000000;  // turns without a thread that gets to a barrier or to its end
+constexpr int64_t PATIENCE = 4000000;  // turns without a thread that gets to a barrier or to its end
 constexpr char POISON = char(0xff);     // a NaN, of either precision
 
 using Random = std::minstd_rand;
@@ -64,6 +64,7 @@ struct Block {
   uint3 index;
   std::vector<Fiber> fibers;
   std::vector<char> static_shared, dynamic_shared, exchange;
+  std::vector<bool> slow;  // warps that seldom get their turn, in the shuffled order
 };
 
 std::vector<char*> free_stacks;
@@ -153,6 +154,8 @@ std::unique_ptr<Block> Grid::start(uint64_t number) {
   block->static_shared.assign(launch_.static_shared(), POISON);
   block->dynamic_shared.assign(launch_.dynamic_shared + RED_ZONE, POISON);
   block->exchange.assign(EXCHANGE * (launch_.threads() + WARP), POISON);
+  for (unsigned i = 0; i < launch_.threads(); i += WARP)
+    block->slow.push_back(hc_state.order == shuffled && random_() % 4 == 0);
   block->fibers.resize(launch_.threads());
   for (Fiber& fiber : block->fibers) {
     fiber.stack = new_stack();
@@ -241,11 +244,12 @@ void Grid::advance(Block& block) {
   hc_blockIdx = block.index;
   hc_dynamic_shared = block.dynamic_shared.data();
   std::copy(block.static_shared.begin(), block.static_shared.end(), kernel_.shared_begin);
-  unsigned warps = (block.fibers.size() + WARP - 1) / WARP;
   for (bool on = true; on && error_ == success;) {
-    for (unsigned warp : arranged(warps, random_)) run_warp(block, warp);
+    for (unsigned warp : arranged(block.slow.size(), random_))
+      if (!block.slow[warp] || random_() % 16 == 0) run_warp(block, warp);
     size_t in[done + 1] = {};
     for (const Fiber& fiber : block.fibers) ++in[fiber.state];
+    if (in[ready] && hc_state.order == shuffled && random_() % 2) break;  // other blocks come in between
     if (error_ != success || in[ready]) continue;
     if (in[at_warp]) fault("a warp's barrier is not reached by all threads of its mask");
     else on = !in[yielded] && release_block(block);
@@ -284,7 +288,7 @@ Error Grid::run() {
     else if (all && waiting == threads)
       for (auto& block : resident_)
         for (Fiber& fiber : block->fibers) fiber.state = fiber.state == at_grid ? ready : fiber.state;
-    else if (idle_ > PATIENCE)
+    else if (idle_ > PATIENCE || (!all && resident_.size() == room && idle_ > int64_t(1000 * threads)))
       fault("%zu of %zu threads wait for the grid, the others for what does not come", waiting, threads);
     for (unsigned i : arranged(resident_.size(), random_)) {
       if (error_ == success) advance(*resident_[i]);

@@ -12,10 +12,11 @@
 #include <type_traits>
 #include <utility>
 
+#define HC_VISIBLE __attribute__((visibility("default")))
 #define __global__
 #define __device__
 #define __host__
-#define __constant__
+#define __constant__ HC_VISIBLE
 #define __managed__
 #define __noinline__
 #define __grid_constant__
@@ -184,10 +185,10 @@ template <class... A, size_t... I> inline void hc_call(void (*kernel)(A...), voi
 template <class... A> inline void hc_call(void (*kernel)(A...), void** at) {
   hc_call(kernel, at, std::index_sequence_for<A...>());
 }
-#define HC_EXPORT(NAME, KERNEL) extern "C" void hc_launch_##NAME(void** at) { hc_call(KERNEL, at); }
+#define HC_EXPORT(NAME, KERNEL) extern "C" HC_VISIBLE void hc_launch_##NAME(void** at) { hc_call(KERNEL, at); }
 #define HC_EXPORT_SHARED \
   extern "C" { \
   extern char __start_hcshared[] __attribute__((weak, visibility("hidden"))); \
   extern char __stop_hcshared[] __attribute__((weak, visibility("hidden"))); \
-  char *hc_shared_begin = __start_hcshared, *hc_shared_end = __stop_hcshared; \
+  HC_VISIBLE char *hc_shared_begin = __start_hcshared, *hc_shared_end = __stop_hcshared; \
   }
