@@ -267,8 +267,8 @@ def test_pages_name_what_exists(page):
     text = (ROOT / page).read_text()
     for target in re.findall(r"\]\(([^)#:]+)[^):]*\)", text):
         assert ((ROOT / page).parent / target).exists(), target
-    for script in re.findall(r"python -m scripts\.(\w+)", text):
-        assert (ROOT / "scripts" / f"{script}.py").exists(), script
+    for script in re.findall(r"python -m scripts\.([\w.]*\w)", text):
+        assert (ROOT / "scripts" / f"{script.replace('.', '/')}.py").exists(), script
 
 
 PROGRAMS = {path.stem for path in (ROOT / "scripts").glob("*.py")} - {"__init__"}
