@@ -1,21 +1,36 @@
-# Every target does all the set-up it needs, in .venv; floors in .venv-floors.
+# Every target does all the set-up it needs, in .venv; floors in .venv-floors, device and nvrtc in .venv-device.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 FLOORS := .venv-floors
+CUPY   ?= device
+DEVICE := .venv-$(CUPY)
 
 # One BLAS thread: at these sizes two are slower as often as faster, and never the same twice.
 export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
 export MKL_NUM_THREADS ?= 1
 
-.PHONY: test install-test fuzz floors mutants torture lint crosscheck demo clean
+.PHONY: test install-test device nvrtc fuzz floors mutants torture lint crosscheck demo clean
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -m "not install" --numprocesses auto --maxprocesses 8
 
 install-test: $(VENV)/.test
 	$(BIN)/python -m pytest -m install
+
+# The device's tests under the real CuPy, on a device made of the host's memory (tests/device/hostcuda), and what
+# gpu_check does not time. `make device CUPY=device-cuda12`: CuPy for CUDA 12.
+device: $(DEVICE)/.$(CUPY)
+	$(DEVICE)/bin/python -m pytest -p tests.device.hostcuda.plugin --device gpu --numprocesses auto --maxprocesses 8
+	$(DEVICE)/bin/python -m tests.device.hostcuda.run scripts.gpu_check --out runs/device --scale 0.03 \
+		--only versions --only agreement --only maps --only tasks
+
+# NVIDIA's own compiler on every kernel, for three kinds of device; the table of docs/gpu.md.
+nvrtc: $(DEVICE)/.nvrtc
+	rm -rf runs/kernels
+	HOSTCUDA_DUMP=runs/kernels $(DEVICE)/bin/python -m tests.device.hostcuda.run tests.device.stages
+	$(DEVICE)/bin/python -m tests.device.nvrtc runs/kernels --page docs/gpu.md
 
 # Other examples than the fixed ones; the seed is said first and, after a failure, last.
 fuzz: $(VENV)/.test
@@ -51,7 +66,7 @@ demo: $(VENV)/.test
 	$(BIN)/python -m scripts.demo --out runs/demo --jobs 2
 
 clean:
-	rm -rf $(VENV) $(FLOORS) .mutants build dist
+	rm -rf $(VENV) $(FLOORS) .venv-device .venv-device-cuda12 .mutants build dist
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; v = sys.version.split()[0]; sys.exit(f"Python 3.11 or newer is needed; $(PYTHON) is {v}" if sys.version_info < (3, 11) else 0)'
@@ -60,6 +75,11 @@ $(BIN)/python:
 # A stamp for each set of extras: the environment follows pyproject.toml.
 $(VENV)/.%: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[$*]'
+	@touch $@
+
+$(DEVICE)/.%: pyproject.toml
+	[ -x $(DEVICE)/bin/python ] || $(PYTHON) -m venv $(DEVICE)
+	$(DEVICE)/bin/python -m pip install --quiet --editable '.[$*]'
 	@touch $@
 
 $(FLOORS)/.test: pyproject.toml scripts/floors.py

@@ -67,6 +67,8 @@ _BOUNDS = {
     np.dtype(np.float32): {3: 0.308, 5: 1.48, 7: 3.24},
     np.dtype(np.float64): {3: 0.0108, 5: 0.199, 7: 0.783},
 }
+#: So many halvings are far beyond those after which squarings have lost every digit.
+_LOST = 60
 
 
 def exponential(A: Array) -> Array:
@@ -80,9 +82,12 @@ def exponential(A: Array) -> Array:
     Returns
     -------
     Array (n, n)
-        Of A's precision.
+        Of A's precision; on a device NaN where ||A||_1 is above 2^60, of which no digit is known.
     """
-    linalg, (degree, halvings) = library_of(A).linalg, _degree(A)
+    library, (degree, halvings) = library_of(A), _degree(A)
+    linalg = library.linalg
+    if halvings > _LOST and library.device != "cpu":  # CuPy's raises: it has 2^s as an integer
+        return library.xp.full_like(A, np.nan)
     if halvings:
         return linalg.expm(A)  # [sgornn:2-alt]
     odd, even = _halves(A, _even_powers(A, degree), degree)

@@ -304,7 +304,6 @@ def plan(out):
     put(number_of_plan, out)
 
 
-
 @provides("cufftMakePlan1d", "iiiip")
 def plan_of_rows(plan, n, type_, batch, size):
     _handles[plan] = batch, n

@@ -41,7 +41,7 @@ CAPSULES = {
     for name in names.split()
 } | {"_ensure_context": "PyObject *(void)"}
 
-#: "module:name" -> what is there: of a capsule its C function, of Cython's functions the docstring, else the parameters.
+#: "module:name" -> what is there: a capsule's C function, the docstring of a function of Cython's, else parameters.
 BEFORE_IMPORT = {f"{RUNTIME}:{name}": signature for name, signature in CAPSULES.items()}
 _POINTERS = "intptr_t data_start, intptr_t keys_start, vector[ptrdiff_t] shape)"
 AFTER_IMPORT = {

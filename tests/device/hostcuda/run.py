@@ -3,9 +3,12 @@
 import runpy
 import sys
 
-from . import install
+from . import UnavailableError, install
 
 if __name__ == "__main__":
-    install()
+    try:
+        install()
+    except UnavailableError as error:
+        sys.exit(print(f"skipped: {error}"))
     sys.argv = sys.argv[1:]
     runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
