@@ -110,13 +110,7 @@ def program_class(compiler: Compiler, error: type[Exception]) -> type:
 
     class Program:
         def __init__(
-            self,
-            src: str | bytes,
-            name: str = "default_program",
-            headers: Any = (),
-            include_names: Any = (),
-            name_expressions: Any = None,
-            method: str = "ptx",
+            self, src, name="default_program", headers=(), include_names=(), name_expressions=None, method="ptx"
         ):
             self.src, self.name = src if isinstance(src, str) else src.decode(), name
             self.expressions = {kernel: f"expression_{i}" for i, kernel in enumerate(name_expressions or ())}

@@ -4,9 +4,9 @@
 #include <link.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <mutex>
 #include <string>
 
@@ -36,17 +36,20 @@ Error launch(const Launch& asked) {
   std::lock_guard<std::mutex> lock(one_kernel_at_a_time);
   const Kernel& kernel = *asked.kernel;
   ++hc_state.kernels;
-  if (!asked.threads() || asked.threads() > THREADS_PER_BLOCK || !asked.blocks())
-    return fail(invalid_value, "kernel %s: %u threads in each of %lu blocks", kernel.name, asked.threads(), asked.blocks());
+  unsigned threads = asked.threads();
+  if (!threads || threads > THREADS_PER_BLOCK || !asked.blocks())
+    return fail(invalid_value, "kernel %s: %u threads in each of %lu blocks", kernel.name, threads, asked.blocks());
   if (asked.dynamic_shared > kernel.dynamic_limit)
-    return fail(invalid_value, "kernel %s: %u bytes of dynamic shared memory; allowed: %ld, and up to %u by "
-                "max_dynamic_shared_size_bytes", kernel.name, asked.dynamic_shared, kernel.dynamic_limit, SHARED_PER_BLOCK);
-  if (!blocks_per_multiprocessor(asked.threads(), asked.static_shared() + asked.dynamic_shared))
+    return fail(invalid_value, "kernel %s: %u bytes of dynamic shared memory; allowed: %ld (attribute "
+                "max_dynamic_shared_size_bytes)", kernel.name, asked.dynamic_shared, kernel.dynamic_limit);
+  if (!blocks_per_multiprocessor(threads, asked.static_shared() + asked.dynamic_shared))
     return fail(invalid_value, "kernel %s: too much shared memory", kernel.name);
   return hc_state.executed ? run(asked) : success;
 }
 
-template <class T> T symbol(void* object, const std::string& name) { return reinterpret_cast<T>(dlsym(object, name.c_str())); }
+template <class T> T symbol(void* object, const std::string& name) {
+  return reinterpret_cast<T>(dlsym(object, name.c_str()));
+}
 
 }  // namespace
 
@@ -55,18 +58,13 @@ extern "C" {
 int cuInit(unsigned) { return success; }
 int cuDriverGetVersion(int* version) { return *version = HC_CUDA_VERSION, success; }
 int cuGetErrorName(int error, const char** name) {
-  switch (error) {
-    case success: *name = "CUDA_SUCCESS"; break;
-    case invalid_value: *name = "CUDA_ERROR_INVALID_VALUE"; break;
-    case invalid_image: *name = "CUDA_ERROR_INVALID_IMAGE"; break;
-    case not_found: *name = "CUDA_ERROR_NOT_FOUND"; break;
-    case illegal_address: *name = "CUDA_ERROR_ILLEGAL_ADDRESS"; break;
-    case launch_failed: *name = "CUDA_ERROR_LAUNCH_FAILED"; break;
-    case cooperative_launch_too_large: *name = "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE"; break;
-    case not_supported: *name = "CUDA_ERROR_NOT_SUPPORTED"; break;
-    default: *name = "CUDA_ERROR_UNKNOWN";
-  }
-  return success;
+  static const std::map<int, const char*> names = {
+      {success, "CUDA_SUCCESS"}, {invalid_value, "CUDA_ERROR_INVALID_VALUE"}, {not_found, "CUDA_ERROR_NOT_FOUND"},
+      {invalid_image, "CUDA_ERROR_INVALID_IMAGE"}, {illegal_address, "CUDA_ERROR_ILLEGAL_ADDRESS"},
+      {launch_failed, "CUDA_ERROR_LAUNCH_FAILED"},
+      {cooperative_launch_too_large, "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE"}};
+  auto found = names.find(error);
+  return *name = found == names.end() ? "CUDA_ERROR_UNKNOWN" : found->second, success;
 }
 int cuGetErrorString(int, const char** text) { return *text = last_message(), success; }
 

@@ -137,9 +137,10 @@ void describe(const void* address, char* text, size_t size) {
     if (at >= memory - before(bytes) - PAGE && at < memory)
       return void(snprintf(text, size, "%td bytes before an allocation of %zu bytes", memory - at, bytes));
     if (at >= memory + bytes && at < memory + up(bytes, ALIGNMENT) + PAGE)
-      return void(snprintf(text, size, "%td bytes behind the end of an allocation of %zu bytes", at - memory - bytes, bytes));
+      return void(snprintf(text, size, "%td bytes behind an allocation of %zu bytes", at - memory - bytes, bytes));
   }
-  snprintf(text, size, at >= last - ADDRESSES && at < next ? "freed memory" : "address %p, which is no memory", address);
+  bool once = at >= last - ADDRESSES && at < next;
+  snprintf(text, size, once ? "freed memory" : "address %p, which is no memory", address);
 }
 
 }  // namespace hostcuda

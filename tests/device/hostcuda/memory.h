@@ -1,4 +1,4 @@
-// The device's memory: allocations of the host with pages around them that nobody may touch, and what is told of faults.
+// The device's memory, whose allocations have pages around them that nobody may touch, and what is told of faults.
 #pragma once
 #include <setjmp.h>
 

@@ -1,8 +1,7 @@
-// Runs a kernel's threads on one thread of the host: one after the other, or, where they wait for each other, as fibers.
-//
-// A fiber runs until it waits at a barrier or yields (atomics, __nanosleep, __threadfence).  A warp runs as far as it can
-// before the next one does, and a block before the next block, so that a barrier that is missing shows.  Blocks that wait
-// for each other stay, as many as the device has room for.
+// Runs a kernel's threads on one thread of the host: one after the other, or, where they wait for each other, as
+// fibers.  A fiber runs until it waits at a barrier or yields (atomics, __nanosleep, __threadfence).  A warp runs as
+// far as it can before the next one does, and a block before the next block, so that a barrier that is missing shows.
+// Blocks that wait for each other stay, as many as the device has room for.
 #include "scheduler.h"
 
 #include "memory.h"
@@ -24,7 +23,7 @@ extern "C" {
 uint3 hc_threadIdx, hc_blockIdx;
 dim3 hc_blockDim, hc_gridDim;
 char* hc_dynamic_shared;
-// Keeps the callee-saved registers on the stack that is left, whose pointer goes to *save, and goes on on another stack.
+// Keeps the callee-saved registers on the stack that is left, its pointer in *save, and goes on on another stack.
 void hc_switch(void** save, void* to);
 }
 
@@ -195,7 +194,7 @@ bool Grid::release_warp(Block& block, size_t begin, size_t end) {
       bool there = other.state == done || (other.state == at_warp && other.mask == mask);
       if (mask >> (j - begin) & 1 && !there) all = false;
     }
-    if (!(mask >> (i - begin) & 1)) return fault("a thread waits at a warp's barrier whose mask does not name it"), false;
+    if (!(mask >> (i - begin) & 1)) return fault("a thread is at a warp's barrier whose mask does not name it"), false;
     for (size_t j = begin; all && j < end; ++j)
       if (mask >> (j - begin) & 1 && block.fibers[j].state == at_warp) block.fibers[j].state = ready, released = true;
   }
@@ -212,7 +211,8 @@ void Grid::run_warp(Block& block, unsigned warp) {
       if (fiber_->state != ready && fiber_->state != yielded) continue;
       set_thread(begin + lane);
       hc_switch(&scheduler_, fiber_->stack_pointer);
-      if (memcmp(fiber_->stack, &CANARY, sizeof CANARY)) return fault("a thread has more than %zu KiB of local memory", STACK >> 10);
+      if (memcmp(fiber_->stack, &CANARY, sizeof CANARY))
+        return fault("a thread has more than %zu KiB of local memory", STACK >> 10);
       if (fiber_->state == yielded) ++idle_;
       else idle_ = 0, moved = true;
     }
@@ -232,7 +232,8 @@ bool Grid::release_block(Block& block) {
   }
   size_t n = block.fibers.size();
   if (!waiting) return false;
-  if (waiting + gone < n) fault("__syncthreads() of line %d is reached by %zu of %zu threads", first, waiting, n - gone);
+  if (waiting + gone < n)
+    fault("__syncthreads() of line %d is reached by %zu of %zu threads", first, waiting, n - gone);
   else if (first != last) fault("threads wait at different __syncthreads(), of lines %d and %d", first, last);
   else for (Fiber& fiber : block.fibers) if (fiber.state == at_block) fiber.state = ready;
   return true;
@@ -288,7 +289,7 @@ Error Grid::run() {
     else if (all && waiting == threads)
       for (auto& block : resident_)
         for (Fiber& fiber : block->fibers) fiber.state = fiber.state == at_grid ? ready : fiber.state;
-    else if (idle_ > PATIENCE || (!all && resident_.size() == room && idle_ > int64_t(1000 * threads)))
+    else if (idle_ > PATIENCE || (!all && resident_.size() == room && idle_ > int64_t(1000 * room)))
       fault("%zu of %zu threads wait for the grid, the others for what does not come", waiting, threads);
     for (unsigned i : arranged(resident_.size(), random_)) {
       if (error_ == success) advance(*resident_[i]);

@@ -143,7 +143,7 @@ inline long long __double_as_longlong(double x) { return hc_bits<long long>(x); 
 inline double __longlong_as_double(long long x) { return hc_bits<double>(x); }
 inline int __double2hiint(double x) { return int(__double_as_longlong(x) >> 32); }
 inline int __double2loint(double x) { return int(__double_as_longlong(x)); }
-inline double __hiloint2double(int high, int low) { return __longlong_as_double((long long)high << 32 | unsigned(low)); }
+inline double __hiloint2double(int high, int low) { return hc_bits<double>((long long)high << 32 | unsigned(low)); }
 inline unsigned short __float2half_rn(float x) { return hc_bits<unsigned short>(_Float16(x)); }
 inline float __half2float(unsigned short x) { return hc_bits<_Float16>(x); }
 inline int __popc(unsigned x) { return __builtin_popcount(x); }
