@@ -74,8 +74,8 @@ def step(size: Size, way: Way) -> Step:
     streamed = way.streamed * size.batch * n * _REAL / HBM
     at_once = own.rows if own.spread else own.rows * own.blocks
     passes = -(-size.batch // at_once)
-    seconds = [passes * value for value in (shared, l2, arithmetic)]
-    return Step(*seconds, streamed, passes * latency, max(passes * (together + latency), streamed))
+    shared, l2, arithmetic, latency = (passes * seconds for seconds in (shared, l2, arithmetic, latency))
+    return Step(shared, l2, arithmetic, streamed, latency, max(passes * together + latency, streamed))
 
 
 def rows() -> list[str]:
