@@ -21,13 +21,14 @@ from ortho_ref.backend import Array, complex_dtype, is_array, library_of
 from ortho_ref.cells import Cell, State, Weights
 from ortho_ref.cells.cell import is_tokens, parts_of, state_of
 from ortho_ref.checks import check_finite, check_indices, prefixed
+from ortho_ref.fused import persistent
 from ortho_ref.initial import Initial, constant
 from ortho_ref.parametrizations import Buffers, Free, Parametrization, Params
 from ortho_ref.parametrizations.parametrization import is_integer
 from ortho_ref.pending import Pending, together
 
 NamedBuffers = dict[str, Buffers]
-_ENGINES: dict[str, ModuleType] = {"fused": fused, "scan": scan}
+ENGINES: dict[str, ModuleType] = {"fused": fused, "scan": scan, "persistent": persistent}
 
 
 class RecurrentTape(NamedTuple):
@@ -85,7 +86,8 @@ class Recurrent:
     trained_h0 : bool
         Learn the initial state: parameters h0 (and c0) of shape (n,), zero unless `initial` says otherwise.
     engine : str
-        "fused", or "scan" for the step-by-step reference, which also runs cells that have no fused form.
+        "fused"; "scan" for the step-by-step reference, which also runs cells that have no fused form; "persistent" on
+        a GPU, a launch for all steps, of cells that have such kernels (docs/gpu.md).
     initial : mapping of str to callable
         Weight -> its initial value, where a model departs from the cell's own.
     sizes : tuple of int, optional
@@ -96,7 +98,8 @@ class Recurrent:
     Raises
     ------
     ValueError
-        For names that the cell does not have, and a complex parametrization on a real cell or the other way round.
+        For names that the cell does not have, a complex parametrization on a real cell or the other way round, and an
+        engine that is none or has nothing for the cell.
 
     Notes
     -----
@@ -114,8 +117,10 @@ class Recurrent:
     name: str | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
-        if self.engine not in _ENGINES:
-            raise ValueError(f"engine is {self.engine!r}; allowed: {', '.join(map(repr, _ENGINES))}")
+        if self.engine not in ENGINES:
+            raise ValueError(f"engine is {self.engine!r}; allowed: {', '.join(map(repr, ENGINES))}")
+        if self.engine == "persistent" and not persistent.has_form(self.cell):
+            raise ValueError(persistent.refusal(self.cell))
         names = self.cell.shapes(1, 1)
         free = [name for name in (*names, *self._h0_names) if name not in self.constrained]
         for argument, given, allowed in (
@@ -145,6 +150,8 @@ class Recurrent:
             parts.append(f"trained {', '.join(self._h0_names)}")
         if self.engine == "scan" or not fused.has_form(self.cell):
             parts.append("by scan")
+        elif self.engine != "fused":
+            parts.append(f"by {self.engine}")
         if self.free_parameters is not None:
             parts.append(f"{self.free_parameters:,} parameters")
         return f"{type(self).__name__}({', '.join(parts)})"
@@ -342,7 +349,7 @@ class Recurrent:
         return self._run(self.weights(params, buffers), x, h, False)
 
     def _run(self, weights: Weights, x: Array, h0: State | None, from_trained_h0: bool) -> tuple[State, RecurrentTape]:
-        h, tape = _ENGINES[self.engine].forward(self.cell, weights, x, h0)
+        h, tape = ENGINES[self.engine].forward(self.cell, weights, x, h0)
         shape = (*x.shape[:2], self._input_weight(weights).shape[0])
         return h, RecurrentTape(tape, self.cell, self.engine, shape, from_trained_h0)
 
@@ -387,7 +394,7 @@ class Recurrent:
         check_finite("dh", dh)
         if dh_T is not None:
             self._check_state("dh_T", dh_T, (B, n), W)
-        own = _ENGINES[self.engine].backward(self.cell, weights, tape.engine, dh, dh_T)
+        own = ENGINES[self.engine].backward(self.cell, weights, tape.engine, dh, dh_T)
         pulled_back = self.pullback(params, buffers, own.weights, own.h0, tape.from_trained_h0)
         return RecurrentGradients(pulled_back, own.x, own.h0)
 
@@ -454,7 +461,7 @@ class Recurrent:
             By the state before them: the next dh_T.
         """
         check_finite("dh", dh)
-        engine, dx = _ENGINES[self.engine], []
+        engine, dx = ENGINES[self.engine], []
         for own in engine.chunks(self.cell, dh):
             part = engine.part(self.cell, tape.engine, slice(t.start + own.start, t.start + own.stop))
             gradients = engine.backward(self.cell, weights, part, dh[own], dh_T)  # [bp:recompute/g]

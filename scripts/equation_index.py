@@ -17,7 +17,7 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from scripts.equations.tags import code_tags, comments, docstrings, expand, mentions, tags_of
+from scripts.equations.tags import code_tags, comments, cuda_comments, docstrings, expand, mentions, tags_of
 from scripts.program import BAD_INPUT, fail, give, run, say
 
 ROOT = Path(__file__).parents[1]
@@ -188,9 +188,13 @@ def problems(page: str, code: dict[str, str], tests: dict[str, str], written: st
 
 
 def sources(root: Path, folders: Iterable[str]) -> dict[str, str]:
-    """The Python files in folders, by name from the root: their text."""
-    files = [path for folder in folders for path in sorted((root / folder).rglob("*.py"))]
-    return {path.relative_to(root).as_posix(): path.read_text(encoding="utf-8") for path in files}
+    """The Python files in folders, by name from the root: their text; and of CUDA files the comments."""
+    files = [path for folder in folders for path in sorted((root / folder).rglob("*"))]
+    texts = {path: path.read_text(encoding="utf-8") for path in files if path.suffix in (".py", ".cu", ".cuh")}
+    return {
+        path.relative_to(root).as_posix(): text if path.suffix == ".py" else cuda_comments(text)
+        for path, text in texts.items()
+    }
 
 
 def main(

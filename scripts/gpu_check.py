@@ -1,6 +1,6 @@
 """What a GPU does with ortho_ref, in one command: python -m scripts.gpu_check --out gpu
 
-Under nine minutes, and before them, where CuPy's cache is cold, what it takes to compile every kernel.
+Under eleven minutes, and before them, where CuPy's cache is cold, what it takes to compile every kernel.
 
 Run from a checkout; needs CuPy and a GPU, and for the comparisons PyTorch.  Sections, each timed, each allowed to fail
 without stopping the others:
@@ -13,6 +13,9 @@ without stopping the others:
     tasks        the four synthetic tasks at the paper's sizes, some seconds each: updates per second, loss
     timings      a training step at six sizes, by device events, beside PyTorch's (scripts/gpu/timing.py)
     launches     kernels per time step
+    persistent   the persistent kernels at six sizes, in every form that fits, many times: the same bits each time
+
+Agreement, tasks and timings have the persistent kernels beside the others, where the device has them.
 
 OUT/gpu-check.json and gpu-check.md are written, whole or not at all, before the first section and after each: of a run
 that was killed they have what was done, and `complete` is false.  Exit code 0 only if nothing failed.
@@ -30,14 +33,14 @@ import typer
 
 from ortho_ref import files
 from ortho_ref.training import Record
-from scripts.gpu import sections, timing
+from scripts.gpu import repeated, sections, timing
 from scripts.gpu.sections import Settings
 from scripts.program import BAD_INPUT, check_device, device_option, fail, limit_threads, one_line, run, say
 
 
 def timings(own: Settings, figures: Record) -> list[str]:
     """(g) Training steps beside PyTorch's."""
-    return timing.timings(figures, own.timing_sizes, own.rounds, own.timing_seconds, own.device)
+    return timing.timings(figures, own.timing_sizes, own.rounds, own.timing_seconds, own.device, own.engines)
 
 
 def launches(own: Settings, figures: Record) -> list[str]:
@@ -55,6 +58,7 @@ SECTIONS: dict[str, Section] = {
     "tasks": sections.tasks,
     "timings": timings,
     "launches": launches,
+    "persistent": repeated.persistent,
 }
 
 

@@ -21,6 +21,8 @@ from scripts.grid.experiment.file import read
 ROOT = Path(__file__).parent.parent
 FOLDERS = ("ortho_ref", "gradients", "tasks", "scripts")
 FILES = {str(path.relative_to(ROOT)): path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))}
+CUDA = {path.name: path for path in sorted((ROOT / "ortho_ref" / "fused" / "persistent").glob("*.cu*"))}
+LOOPS = ("forward_loop", "backward_loop")
 CELLS = [name for name in FILES if re.fullmatch(r"ortho_ref/cells/(?!__init__|by_name|cell\b).*\.py", name)]
 
 
@@ -29,13 +31,31 @@ def test_tags_match_the_header(name):
     """Every equation a file's header names is tagged on a line of code, and every tag stands in the header."""
     source = FILES[name].read_text()
     header = ast.get_docstring(ast.parse(source)) or ""
-    host = FILES.get(name.replace("/kernels/", "/")) if "/kernels/" in name else None
+    host = FILES.get(re.sub("/(kernels|persistent)/", "/", name)) if "/fused/" in name else None
+    host = None if host == FILES[name] else host
     if host is None:
         assert sorted(tags_of(header)) == sorted(code_tags(source))
     else:  # a device's loops follow the equations in the header of the host's file
         stated = ast.get_docstring(ast.parse(host.read_text())) or ""
         assert not tags_of(header)
         assert set(code_tags(source)) <= set(tags_of(stated))
+
+
+@pytest.mark.parametrize("name", CUDA)
+def test_tags_of_cuda_match_what_is_stated(name):
+    """A cell's kernels follow the header of the host's file: no other tags, and every one of the host's loops.
+
+    What the kernels share states its own in its head.
+    """
+    head, _, lines = CUDA[name].read_text().partition("\n\n")
+    if name == "common.cuh":
+        assert sorted(tags_of(head)) == sorted(tags_of(lines))
+        return
+    host = FILES[f"ortho_ref/fused/{name.removesuffix('.cu')}.py"].read_text()
+    stated = tags_of(ast.get_docstring(ast.parse(host)))
+    loops = "".join(function(host, way)[0] for way in LOOPS)
+    assert not tags_of(head)
+    assert set(code_tags(loops)) <= set(tags_of(lines)) <= set(stated)
 
 
 def function(source, name):
@@ -168,10 +188,16 @@ def test_importing_the_adapters_imports_no_framework():
 
 @pytest.mark.parametrize("name", [n for n in FILES if re.match(r"ortho_ref/(cells|fused|scan|activations)", n)])
 def test_array_code_takes_its_library_from_the_arrays(name):
-    """No np.function in code that runs on device arrays: only NumPy's types and host generators are named."""
+    """No np.function in code that runs on device arrays: only NumPy's types and host generators are named.
+
+    What a kernel is told by value is the host's.
+    """
+    by_value = {"array", "int32"} if name == "ortho_ref/fused/persistent/launch.py" else set()
     for node in ast.walk(ast.parse(FILES[name].read_text())):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "np":
-            assert node.attr in {"random", "ndarray", "integer", "errstate"}, f"{name}:{node.lineno}: np.{node.attr}"
+            assert node.attr in {"random", "ndarray", "integer", "errstate"} | by_value, (
+                f"{name}:{node.lineno}: np.{node.attr}"
+            )
 
 
 def test_version_is_a_literal_and_in_the_changelog():
@@ -248,8 +274,8 @@ def test_pages_name_what_exists(page):
     text = (ROOT / page).read_text()
     for target in re.findall(r"\]\(([^)#:]+)[^):]*\)", text):
         assert ((ROOT / page).parent / target).exists(), target
-    for script in re.findall(r"python -m scripts\.(\w+)", text):
-        assert (ROOT / "scripts" / f"{script}.py").exists(), script
+    for script in re.findall(r"python -m scripts\.([\w.]*\w)", text):
+        assert (ROOT / "scripts" / f"{script.replace('.', '/')}.py").exists(), script
 
 
 PROGRAMS = {path.stem for path in (ROOT / "scripts").glob("*.py")} - {"__init__"}

@@ -31,7 +31,7 @@ def wheel(tmp_path_factory):
 
 
 def test_the_wheel_holds_ortho_ref_only(wheel):
-    """Its modules and the conformance kit's vectors, no other package; only the core dependencies are required."""
+    """Its modules, CUDA sources and the conformance kit's vectors, no other package; only the core is required."""
     assert wheel.name.startswith(f"ortho_ref-{ortho_ref.__version__}-")
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
@@ -39,7 +39,11 @@ def test_the_wheel_holds_ortho_ref_only(wheel):
     roots = {name.split("/")[0] for name in names}
     assert {root for root in roots if not root.endswith(".dist-info")} == {"ortho_ref"}
     packaged = {name for name in names if name.startswith("ortho_ref/")}
-    modules = {str(path.relative_to(ROOT)) for path in (ROOT / "ortho_ref").rglob("*.py")}
+    modules = {
+        str(path.relative_to(ROOT))
+        for path in (ROOT / "ortho_ref").rglob("*")
+        if path.suffix in (".py", ".cu", ".cuh")
+    }
     vectors = {str(path.relative_to(ROOT)) for path in (ROOT / "ortho_ref/conformance/vectors").iterdir()}
     assert len(vectors) > 1
     assert packaged == modules | vectors

@@ -42,6 +42,13 @@ def _form(kind: type[Cell], complex: bool) -> ModuleType | None:
         return None
 
 
+def form_of(cell: Cell) -> ModuleType:
+    """The file with the fast form of a cell that `has_form`."""
+    form = _form(type(cell), cell.complex)
+    assert form is not None
+    return form
+
+
 def has_form(cell: Cell) -> bool:
     """Whether there is a fast form of the cell; otherwise `scan` runs it.
 
@@ -148,4 +155,4 @@ def part(cell: Cell, tape: Any, t: slice) -> Any:
     return sequence.part(tape, t) if has_form(cell) else scan.part(cell, tape, t)
 
 
-__all__ = ["backward", "chunks", "forward", "has_form", "part"]
+__all__ = ["backward", "chunks", "form_of", "forward", "has_form", "part"]

@@ -12,6 +12,8 @@ Backward, g = all of dL/dh_t
     dW, db, dx                                             [bp:bptt/W]
 """
 
+from types import ModuleType
+
 from ortho_ref.backend import Array, library_of, xp_of
 from ortho_ref.cells.cell import Weights
 from ortho_ref.cells.elman import Elman
@@ -22,13 +24,15 @@ from ortho_ref.fused.sequence import Tape
 from ortho_ref.scan import SequenceGradients
 
 
-def forward(cell: Elman, weights: Weights, x: Array, h0: Array | None = None) -> tuple[Array, Tape]:
+def forward(
+    cell: Elman, weights: Weights, x: Array, h0: Array | None = None, loops: ModuleType = device
+) -> tuple[Array, Tape]:
     """States (T+1, B, n) and the tape; see `fused.forward`."""
     library = library_of(x, h0, *weights.values())
     P = sequence.input_product(weights["W"], weights["b"], cell.activation, x)  # [bp:bptt/W]
     U = sequence.transposed(weights["U"])
     h = sequence.initial_state(x, U, h0)
-    loop = device.forward_loop if launches(library) else forward_loop
+    loop = loops.forward_loop if launches(library) else forward_loop
     loop(cell.activation, h, P, U, weights["b"])
     return h, Tape(x, None, h, None, None)
 
@@ -57,10 +61,17 @@ def forward_loop(activation: str, h: Array, P: Array, U: Array, b: Array) -> Non
         phi(h_t)  # [urnn:1/h] [goru:2.6]
 
 
-def backward(cell: Elman, weights: Weights, tape: Tape, dh: Array, dh_T: Array | None = None) -> SequenceGradients:
+def backward(
+    cell: Elman,
+    weights: Weights,
+    tape: Tape,
+    dh: Array,
+    dh_T: Array | None = None,
+    loops: ModuleType = device,
+) -> SequenceGradients:
     """Gradients over the sequence; see `fused.backward`."""
     library = library_of(dh, dh_T, *weights.values())
-    xp, loop = library.xp, device.backward_loop if launches(library) else backward_loop
+    xp, loop = library.xp, loops.backward_loop if launches(library) else backward_loop
     x, h = tape.x, tape.h
     U = xp.ascontiguousarray(weights["U"])
     dU, db = xp.zeros_like(U), xp.zeros_like(weights["b"])

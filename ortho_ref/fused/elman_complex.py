@@ -14,6 +14,8 @@ Backward, g = all of dL/dh_t, kept for a chunk; F, G and e are formed chunk by c
     dW, dx, as of real pairs                               [bp:bptt/W]
 """
 
+from types import ModuleType
+
 from ortho_ref.backend import Array, xp_of
 from ortho_ref.cells.cell import Weights
 from ortho_ref.cells.elman import Elman
@@ -33,7 +35,9 @@ def _tiny(rho: Array) -> Array:
     return xp.full((), xp.finfo(rho.dtype).tiny, rho.dtype)
 
 
-def forward(cell: Elman, weights: Weights, x: Array, h0: Array | None = None) -> tuple[Array, Tape]:
+def forward(
+    cell: Elman, weights: Weights, x: Array, h0: Array | None = None, loops: ModuleType | None = None
+) -> tuple[Array, Tape]:
     """States (T+1, B, n) and the tape; see `fused.forward`."""
     xp = xp_of(x, h0, *weights.values())
     W, b = _real_rows(weights["W"]), weights["b"]
@@ -41,6 +45,26 @@ def forward(cell: Elman, weights: Weights, x: Array, h0: Array | None = None) ->
     z = P[0].view(weights["W"].dtype)
     U = sequence.transposed(weights["U"])
     h = sequence.initial_state(x, U, h0)
+    loop = loops.forward_loop if loops else forward_loop
+    loop(h, z, U, b)
+    return h, Tape(x, z, h, None, None)
+
+
+def forward_loop(h: Array, z: Array, U: Array, b: Array) -> None:
+    """Over time: h[1:] from h[0], and z in place of P.
+
+    Parameters
+    ----------
+    h : Array (T+1, B, n)
+        Written to.
+    z : Array (T, B, n)
+        W x. Written over.
+    U : Array (n, n)
+        The weight's transpose.
+    b : Array (n,)
+        The bias.
+    """
+    xp = xp_of(h)
     rho, scale = xp.empty_like(z[0].real, order="C"), xp.empty_like(z[0].real, order="C")
     zero, tiny, none = xp.zeros((), rho.dtype), _tiny(rho), xp.empty(rho.shape, bool)
     for h_prev, h_t, z_t in zip(h[:-1], h[1:], z, strict=True):
@@ -53,10 +77,16 @@ def forward(cell: Elman, weights: Weights, x: Array, h0: Array | None = None) ->
         xp.add(rho, none, out=rho)
         xp.divide(scale, rho, out=scale)
         xp.multiply(z_t, scale, out=h_t)  # [urnn:8]
-    return h, Tape(x, z, h, None, None)
 
 
-def backward(cell: Elman, weights: Weights, tape: Tape, dh: Array, dh_T: Array | None = None) -> SequenceGradients:
+def backward(
+    cell: Elman,
+    weights: Weights,
+    tape: Tape,
+    dh: Array,
+    dh_T: Array | None = None,
+    loops: ModuleType | None = None,
+) -> SequenceGradients:
     """Gradients over the sequence; see `fused.backward`."""
     xp = xp_of(dh, dh_T, *weights.values())
     x, z, h, b = tape.x, tape.gates, tape.h, weights["b"]
@@ -65,11 +95,8 @@ def backward(cell: Elman, weights: Weights, tape: Tape, dh: Array, dh_T: Array |
     inputs = sequence.InputGradients(W[None], x)
     steps, chunks = sequence.chunks(z)
     g = sequence.last_cotangent(dh, dh_T)
-    dz_chunk, g_chunk, turned = (
-        xp.empty((steps, *g.shape), g.dtype),
-        xp.empty((steps, *g.shape), g.dtype),
-        xp.empty_like(g),
-    )
+    dz_chunk, g_chunk = xp.empty((steps, *g.shape), g.dtype), xp.empty((steps, *g.shape), g.dtype)
+    loop = loops.backward_loop if loops else backward_loop
     for t in chunks:
         rho = xp.abs(z[t])
         chi = (rho + b > 0) & (rho >= _tiny(rho))
@@ -78,15 +105,36 @@ def backward(cell: Elman, weights: Weights, tape: Tape, dh: Array, dh_T: Array |
         half = chi * b / (2 * rho)
         F, G = (chi + half).astype(g.dtype), -half * (e * e)  # [bp:modrelu-complex]
         dz, g_t = dz_chunk[: len(F)], g_chunk[: len(F)]
-        for dh_now, dz_now, g_now, F_now, G_now in reversed(list(zip(dh[t], dz, g_t, F, G, strict=True))):
-            xp.add(g, dh_now, out=g_now)  # [bp:bptt/g]
-            xp.multiply(g_now, F_now, out=dz_now)  # [bp:modrelu-complex]
-            xp.conj(g_now, out=turned)
-            xp.multiply(turned, G_now, out=turned)  # [bp:modrelu-complex]
-            xp.add(dz_now, turned, out=dz_now)  # [bp:modrelu-complex]
-            xp.matmul(dz_now, U, out=g)  # [bp:rnn/2]
+        loop(g, dh[t], dz, g_t, F, G, U)
         dU += sequence.recurrent_gradients(dz, h[:-1][t].conj())  # [bp:rnn/2] [bp:urnn/U]
         db += (e.conj() * g_t).real.sum(axis=(0, 1))  # [bp:modrelu-complex]
         inputs.add(t, dz.view(W.dtype)[None])  # [bp:bptt/W]
     dW = inputs.sums()[0][0]
     return SequenceGradients({"W": dW[0::2] + 1j * dW[1::2], "U": dU, "b": db}, inputs.dx, g)
+
+
+def backward_loop(g: Array, dh: Array, dz: Array, g_t: Array, F: Array, G: Array, U: Array) -> None:
+    """Back through a chunk of time.
+
+    Parameters
+    ----------
+    g : Array (B, n)
+        All of dL/dh at the chunk's end, without dh's; carried on in place.
+    dh : Array (steps, B, n)
+        The loss's own gradient.
+    dz, g_t : Array (steps, B, n)
+        Written to.
+    F, G : Array (steps, B, n)
+        The factors of g and of its conjugate.
+    U : Array (n, n)
+        The weight's conjugate.
+    """
+    xp = xp_of(g)
+    turned = xp.empty_like(g)
+    for dh_now, dz_now, g_now, F_now, G_now in reversed(list(zip(dh, dz, g_t, F, G, strict=True))):
+        xp.add(g, dh_now, out=g_now)  # [bp:bptt/g]
+        xp.multiply(g_now, F_now, out=dz_now)  # [bp:modrelu-complex]
+        xp.conj(g_now, out=turned)
+        xp.multiply(turned, G_now, out=turned)  # [bp:modrelu-complex]
+        xp.add(dz_now, turned, out=dz_now)  # [bp:modrelu-complex]
+        xp.matmul(dz_now, U, out=g)  # [bp:rnn/2]

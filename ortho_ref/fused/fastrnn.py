@@ -16,6 +16,8 @@ Backward, g = all of dL/dh_t, kept for a chunk
     dW, db, dx                                             [bp:bptt/W]
 """
 
+from types import ModuleType
+
 from ortho_ref.backend import Array, library_of, xp_of
 from ortho_ref.cells.cell import Weights
 from ortho_ref.cells.fastrnn import FastRNN
@@ -26,14 +28,16 @@ from ortho_ref.fused.sequence import Tape
 from ortho_ref.scan import SequenceGradients
 
 
-def forward(cell: FastRNN, weights: Weights, x: Array, h0: Array | None = None) -> tuple[Array, Tape]:
+def forward(
+    cell: FastRNN, weights: Weights, x: Array, h0: Array | None = None, loops: ModuleType = device
+) -> tuple[Array, Tape]:
     """States (T+1, B, n) and the tape; see `fused.forward`."""
     library = library_of(x, h0, *weights.values())
     P = sequence.input_product(weights["W"], weights["b"], cell.activation, x)  # [bp:bptt/W]
     U = sequence.transposed(weights["U"])
     h = sequence.initial_state(x, U, h0)
     alpha, beta = cell.gates(weights)  # [sgornn:1/gates] [sgornn:3]
-    loop = device.forward_loop if launches(library) else forward_loop
+    loop = loops.forward_loop if launches(library) else forward_loop
     loop(cell.activation, h, P, U, weights["b"], alpha, beta)
     return h, Tape(x, P[None], h, None, None)
 
@@ -68,10 +72,17 @@ def forward_loop(activation: str, h: Array, P: Array, U: Array, b: Array, alpha:
         xp.add(h_t, Uh, out=h_t)  # [sgornn:1/h]
 
 
-def backward(cell: FastRNN, weights: Weights, tape: Tape, dh: Array, dh_T: Array | None = None) -> SequenceGradients:
+def backward(
+    cell: FastRNN,
+    weights: Weights,
+    tape: Tape,
+    dh: Array,
+    dh_T: Array | None = None,
+    loops: ModuleType = device,
+) -> SequenceGradients:
     """Gradients over the sequence; see `fused.backward`."""
     library = library_of(dh, dh_T, *weights.values())
-    xp, loop = library.xp, device.backward_loop if launches(library) else backward_loop
+    xp, loop = library.xp, loops.backward_loop if launches(library) else backward_loop
     x, f, h = tape.x, tape.gates[0], tape.h
     U = xp.ascontiguousarray(weights["U"])
     dU, db = xp.zeros_like(U), xp.zeros_like(weights["b"])

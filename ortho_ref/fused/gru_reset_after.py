@@ -24,6 +24,7 @@ Backward, g = all of dL/dh_t; F are factors formed chunk by chunk, products of t
 """
 
 import functools
+from types import ModuleType
 
 from ortho_ref.backend import Array, library_of, xp_of
 from ortho_ref.cells.cell import Weights
@@ -35,7 +36,9 @@ from ortho_ref.fused.sequence import Tape
 from ortho_ref.scan import SequenceGradients
 
 
-def forward(cell: GRUResetAfter, weights: Weights, x: Array, h0: Array | None = None) -> tuple[Array, Tape]:
+def forward(
+    cell: GRUResetAfter, weights: Weights, x: Array, h0: Array | None = None, loops: ModuleType = device
+) -> tuple[Array, Tape]:
     """States (T+1, B, n) and the tape; see `fused.forward`."""
     library = library_of(x, h0, *weights.values())
     G = "".join(cell.products[:-1])
@@ -46,7 +49,7 @@ def forward(cell: GRUResetAfter, weights: Weights, x: Array, h0: Array | None = 
     U_h = sequence.transposed(weights["U_h"])
     U_G = sequence.transposed(sequence.stack(weights, "U", G, negated=len(G))) if G else None
     h, p = sequence.initial_state(x, U_h, h0), library.xp.empty_like(P[0])
-    loop = device.forward_loop if launches(library) else forward_loop
+    loop = loops.forward_loop if launches(library) else forward_loop
     with sequence.overflow():
         loop(cell, weights, h, p, P, U_G, U_h)
     return h, Tape(x, P, h, None, p)
@@ -94,13 +97,18 @@ def forward_loop(cell: GRUResetAfter, weights: Weights, h: Array, p: Array, P: A
 
 
 def backward(
-    cell: GRUResetAfter, weights: Weights, tape: Tape, dh: Array, dh_T: Array | None = None
+    cell: GRUResetAfter,
+    weights: Weights,
+    tape: Tape,
+    dh: Array,
+    dh_T: Array | None = None,
+    loops: ModuleType = device,
 ) -> SequenceGradients:
     """Gradients over the sequence; see `fused.backward`."""
     library = library_of(dh, dh_T, *weights.values())
     xp, x, gates, c, h, p = library.xp, tape.x, tape.gates[:-1], tape.gates[-1], tape.h, tape.y
     G = "".join(cell.products[:-1])
-    loop = functools.partial(device.backward_loop, G) if launches(library) else backward_loop
+    loop = functools.partial(loops.backward_loop, G) if launches(library) else backward_loop
     U_h = xp.ascontiguousarray(weights["U_h"])
     U_G = sequence.stack(weights, "U", G) if G else None
     dU_h, db_h, db_hh = xp.zeros_like(U_h), xp.zeros_like(weights["b_h"]), xp.zeros_like(weights["b_h"])

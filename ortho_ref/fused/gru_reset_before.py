@@ -22,6 +22,7 @@ Backward, g = all of dL/dh_t; F are factors formed chunk by chunk, products of t
 """
 
 import functools
+from types import ModuleType
 
 from ortho_ref.backend import Array, library_of, xp_of
 from ortho_ref.cells.cell import Weights
@@ -34,7 +35,9 @@ from ortho_ref.fused.sequence import Tape
 from ortho_ref.scan import SequenceGradients
 
 
-def forward(cell: GRUResetBefore, weights: Weights, x: Array, h0: Array | None = None) -> tuple[Array, Tape]:
+def forward(
+    cell: GRUResetBefore, weights: Weights, x: Array, h0: Array | None = None, loops: ModuleType = device
+) -> tuple[Array, Tape]:
     """States (T+1, B, n) and the tape; see `fused.forward`."""
     library = library_of(x, h0, *weights.values())
     W, b = sequence.stack(weights, "W", "ruc", negated=2), sequence.stack(weights, "b", "ruc", negated=2)
@@ -44,7 +47,7 @@ def forward(cell: GRUResetBefore, weights: Weights, x: Array, h0: Array | None =
     layout = layout_of(x, U_c)
     h, P = layout.begin(W, b, x, h0)  # [bp:bptt/W]
     factors = layout.factor(U_ru, W[:2], b[:2]), layout.factor(U_c, W[2], b[2])
-    loop = device.forward_loop if launches(library) else functools.partial(forward_loop, layout)
+    loop = loops.forward_loop if launches(library) else functools.partial(forward_loop, layout)
     with sequence.overflow():
         loop(cell.activation, h, P, *factors, weights["b_c"])
     return layout.rows(h), Tape(x, P, h, None, None)
@@ -84,14 +87,19 @@ def forward_loop(layout: Rows, activation: str, h: Array, P: Array, U_ru: Array,
 
 
 def backward(
-    cell: GRUResetBefore, weights: Weights, tape: Tape, dh: Array, dh_T: Array | None = None
+    cell: GRUResetBefore,
+    weights: Weights,
+    tape: Tape,
+    dh: Array,
+    dh_T: Array | None = None,
+    loops: ModuleType = device,
 ) -> SequenceGradients:
     """Gradients over the sequence; see `fused.backward`."""
     library = library_of(dh, dh_T, *weights.values())
     xp, x, (r, u, c), h = library.xp, tape.x, tape.gates, tape.h
     U_ru, U_c = sequence.stack(weights, "U", "ru"), weights["U_c"]
     layout = layout_of(x, U_c)
-    loop = device.backward_loop if launches(library) else functools.partial(backward_loop, layout)
+    loop = loops.backward_loop if launches(library) else functools.partial(backward_loop, layout)
     dU_ru, dU_c, db_c = xp.zeros_like(U_ru), xp.zeros_like(U_c), xp.zeros_like(weights["b_c"])
     U_ru, U_c = layout.factor_back(U_ru), layout.factor_back(U_c)
     inputs = sequence.InputGradients(sequence.stack(weights, "W", "ruc"), x)

@@ -19,6 +19,7 @@ Backward, dh and dc = all of dL/dh_t and dL/dc_t; F are factors formed chunk by 
 """
 
 import functools
+from types import ModuleType
 
 from ortho_ref.backend import Array, library_of, xp_of
 from ortho_ref.cells.cell import Weights
@@ -34,7 +35,9 @@ Pair = tuple[Array, Array]
 GATES = "oifg"
 
 
-def forward(cell: LSTM, weights: Weights, x: Array, h0: Pair | None = None) -> tuple[Pair, Tape]:
+def forward(
+    cell: LSTM, weights: Weights, x: Array, h0: Pair | None = None, loops: ModuleType = device
+) -> tuple[Pair, Tape]:
     """States (h, c), each (T+1, B, n), and the tape; see `fused.forward`."""
     h0, c0 = (None, None) if h0 is None else h0
     library = library_of(x, h0, c0, *weights.values())
@@ -43,7 +46,7 @@ def forward(cell: LSTM, weights: Weights, x: Array, h0: Pair | None = None) -> t
     h, P = layout.begin(W, b, x, h0)  # [bp:bptt/W]
     c = layout.initial_state(x, W, c0)
     y = library.xp.empty_like(P[0])
-    loop = device.forward_loop if launches(library) else functools.partial(forward_loop, layout)
+    loop = loops.forward_loop if launches(library) else functools.partial(forward_loop, layout)
     with sequence.overflow():
         loop(h, c, y, P, layout.factor(U, W, b))
     h = layout.rows(h)
@@ -81,14 +84,21 @@ def forward_loop(layout: Rows, h: Array, c: Array, y: Array, P: Array, U: Array)
         xp.multiply(o, y_t, out=h_t)  # [bp:lstm/h]
 
 
-def backward(cell: LSTM, weights: Weights, tape: Tape, dh: Array, dh_T: Pair | None = None) -> SequenceGradients:
+def backward(
+    cell: LSTM,
+    weights: Weights,
+    tape: Tape,
+    dh: Array,
+    dh_T: Pair | None = None,
+    loops: ModuleType = device,
+) -> SequenceGradients:
     """Gradients over the sequence; see `fused.backward`."""
     dh_last, dc_last = (None, None) if dh_T is None else dh_T
     library = library_of(dh, dh_last, dc_last, *weights.values())
     x, (o, i, f, g), h, c, y = tape.x, tape.gates, tape.h, tape.c, tape.y
     U = sequence.stack(weights, "U", GATES)
     xp, layout = library.xp, layout_of(x, U, one_product=True)
-    loop = device.backward_loop if launches(library) else functools.partial(backward_loop, layout)
+    loop = loops.backward_loop if launches(library) else functools.partial(backward_loop, layout)
     dU, U_back = xp.zeros_like(U), layout.factor_back(U)
     inputs = sequence.InputGradients(sequence.stack(weights, "W", GATES), x)
     steps, chunks = sequence.chunks(h[1:])

@@ -34,6 +34,11 @@ def code_tags(source: str) -> list[str]:
     return tags_of(comments(source))
 
 
+def cuda_comments(source: str) -> str:
+    """The comments of a CUDA source, a line each, as Python has them."""
+    return "\n".join(f"# {comment}" for comment in re.findall(r"//(.*)", source))
+
+
 @cache
 def docstrings(source: str) -> str:
     """The docstrings of a source, of the file, its classes and its functions."""

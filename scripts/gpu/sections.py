@@ -5,6 +5,7 @@ what it raises is a failure too, and the figures so far are kept.
 """
 
 import importlib.util
+import itertools
 import os
 import platform
 import re
@@ -30,9 +31,13 @@ from ortho_ref.backend import Array, library_of, to_device, to_host
 from ortho_ref.cells import CELLS
 from ortho_ref.cells.by_name import name_of
 from ortho_ref.cells.cell import parts_of, state_of
+from ortho_ref.fused import persistent
 from ortho_ref.fused.kernels import fallen_back, without_kernels
+from ortho_ref.fused.persistent import launch
+from ortho_ref.fused.persistent.plan import FORMS
 from ortho_ref.parametrizations import Exponential, NeumannCayley, Parametrization, ScaledCayley
 from ortho_ref.parametrizations.parametrization import defect
+from ortho_ref.recurrent import Recurrent
 from ortho_ref.training import Record
 from scripts.gpu.watching import watched
 from scripts.grid.build import make_trainer
@@ -42,6 +47,7 @@ from scripts.timing.steps import SIZES, Size
 from tasks import by_name
 
 ROOT = Path(__file__).parents[2]
+PERSISTENT = "persistent"
 LOG, XML = "log", "junit.xml"
 TOLERANCE, TOLERANCE_SINGLE, TOLERANCE_UPDATES = 1e-10, 1e-2, 1e-6
 MAP_ERRORS = ("value", "pullback", "value after", "pullback after")
@@ -85,7 +91,7 @@ class Settings:
     out: Path
     device: str = "gpu"
     seed: int = 0
-    seconds: float = 520.0
+    seconds: float = 640.0
     warm_up_seconds: float = 1200.0
     suite_seconds: float = 240.0
     suite: tuple[str, ...] = ()
@@ -104,6 +110,12 @@ class Settings:
     rounds: int = 5
     timing_seconds: float = 0.2
     launch_size: Size = LAUNCH_SIZE
+    repeats: int = 20
+
+    @property
+    def engines(self) -> tuple[str, ...]:
+        """Those that the device has."""
+        return ("fused", PERSISTENT) if self.device == "gpu" else ("fused",)
 
     def scaled(self, scale: float) -> "Settings":
         """With `scale` times the seconds and updates, each at least one round."""
@@ -114,6 +126,7 @@ class Settings:
             task_seconds=scale * self.task_seconds,
             timing_seconds=scale * self.timing_seconds,
             rounds=max(1, round(scale * self.rounds)),
+            repeats=max(2, round(scale * self.repeats)),
         )
 
 
@@ -274,7 +287,10 @@ def agreement(own: Settings, figures: Record) -> list[str]:
 
 
 def _compared(own: Settings, name: str, dtype: np.dtype) -> dict[str, float]:
-    """Largest relative errors of the states, of all gradients, and of both between fused kernels and none."""
+    """Largest relative errors of the states, of all gradients, and of both between fused kernels and none.
+
+    And of both by persistent kernels, in each form that fits, on a device that has them.
+    """
     B, T, m, n = own.size
     layer, rng = models.build(name, m, n), np.random.default_rng(own.seed)
     params, buffers = layer.init(rng, dtype=dtype)
@@ -285,7 +301,7 @@ def _compared(own: Settings, name: str, dtype: np.dtype) -> dict[str, float]:
     dh = rng.standard_normal((T, B, n)).astype(state_dtype)
     h0 = state_of(tuple(rng.standard_normal((B, n)).astype(state_dtype) for _ in layer.cell.states))
 
-    def course(device: str) -> tuple[list[Array], dict[str, Array]]:
+    def course(device: str, layer: Recurrent = layer) -> tuple[list[Array], dict[str, Array]]:
         p, s, x_d, dh_d, h0_d = to_device((params, buffers, x, dh, h0), device)
         h, tape = layer.forward(p, s, x_d, h0_d)
         gradients = layer.backward(p, s, tape, dh_d, h0_d)
@@ -303,7 +319,13 @@ def _compared(own: Settings, name: str, dtype: np.dtype) -> dict[str, float]:
         h_plain, ours_plain = course(own.device)
     plain_error = max(states_error(h_device, h_plain), largest_error(ours_device, ours_plain)[0])
     errors = {"states": states_error(h_device, h_host), "gradients": largest_error(ours_device, ours_host)[0]}
-    return errors | {"fused against plain": plain_error}
+    errors["fused against plain"] = plain_error
+    if PERSISTENT in own.engines and persistent.has_form(layer.cell):
+        for form in FORMS:
+            with launch.using(form):
+                h_own, ours_own = course(own.device, replace(layer, engine=PERSISTENT))
+            errors[f"persistent, {form}"] = max(states_error(h_own, h_host), largest_error(ours_own, ours_host)[0])
+    return errors
 
 
 def _trained(own: Settings, name: str) -> float:
@@ -372,27 +394,32 @@ def _mapped(own: Settings, p: Parametrization, n: int, dtype: np.dtype) -> Recor
 
 
 def tasks(own: Settings, figures: Record) -> list[str]:
-    """(f) NC-GRU on each task at the paper's size, as `scripts.train` runs it: the loss stays finite and falls."""
+    """(f) NC-GRU on each task at the paper's size, as `scripts.train` runs it: the loss stays finite and falls.
+
+    By each engine: updates per second.
+    """
     failed = []
     rows: list[Record] = figures.setdefault("rows", [])
-    for task in own.tasks:
+    for task, engine in itertools.product(own.tasks, own.engines):
         try:
-            records, baseline = _run(own, task)
+            records, baseline = _run(own, task, engine)
         except Exception as error:
-            failed.append(f"{task}: {type(error).__name__}: {one_line(error)}")
+            failed.append(f"{task}, {engine}: {type(error).__name__}: {one_line(error)}")
             continue
         losses = [record["loss"] for record in records]
         part = max(1, len(losses) // 4)
         first, last = statistics.fmean(losses[:part]), statistics.fmean(losses[-part:])
         speed = statistics.median(record["steps_per_second"] for record in records[1:])
-        rows.append({"task": task, "updates": records[-1]["iteration"], "updates per second": speed})
+        rows.append({"task": task, "engine": engine, "updates": records[-1]["iteration"], "updates per second": speed})
         rows[-1] |= {"loss, first quarter": first, "loss, last quarter": last, "baseline": baseline}
         if not last < first:
-            failed.append(f"{task}: the loss does not fall: {first:.4g} in the first quarter, {last:.4g} in the last")
+            failed.append(
+                f"{task}, {engine}: the loss does not fall: {first:.4g} in the first quarter, {last:.4g} in the last"
+            )
     return failed
 
 
-def _run(own: Settings, task: str) -> tuple[list[Record], float]:
+def _run(own: Settings, task: str, engine: str) -> tuple[list[Record], float]:
     """Lines of the metrics of a run that is stopped after own.task_seconds, its first update not counted."""
     endless = 10**6
     of_task = by_name.options_of(task)
@@ -401,6 +428,7 @@ def _run(own: Settings, task: str) -> tuple[list[Record], float]:
     if "length" not in of_task:
         del options["length"]
     options |= {"iterations": endless, "eval_every": endless, "log_every": log_every, "seed": own.seed}
+    options["engine"] = engine
     trainer = make_trainer(config_of(task, device=own.device, **options))
     began: list[float] = []
 

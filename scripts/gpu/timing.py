@@ -18,6 +18,7 @@ import numpy as np
 
 from ortho_ref import fused
 from ortho_ref.backend import to_device, xp_of
+from ortho_ref.fused import persistent
 from ortho_ref.fused.kernels import without_kernels
 from ortho_ref.terminal import shown
 from ortho_ref.training import Record
@@ -97,7 +98,14 @@ def plain_float32() -> str:
     return "off"
 
 
-def timings(figures: Record, sizes: Mapping[str, Size], rounds: int, seconds: float, device: str) -> list[str]:
+def timings(
+    figures: Record,
+    sizes: Mapping[str, Size],
+    rounds: int,
+    seconds: float,
+    device: str,
+    engines: tuple[str, ...] = ("fused",),
+) -> list[str]:
     """Rows of one training step's median times and their ratios to PyTorch's; what went wrong, size by size."""
     beside, failed = torch_device(device), []
     if beside:
@@ -110,6 +118,8 @@ def timings(figures: Record, sizes: Mapping[str, Size], rounds: int, seconds: fl
     for name, size in sizes.items():
         try:
             steps = {f"{model}, ours": numpy_step(fused, size, model, device) for model in PEERS}
+            if "persistent" in engines:
+                steps |= {f"{model}, persistent": numpy_step(persistent, size, model, device) for model in PEERS}
             if beside:
                 steps |= {f"{model}, torch": torch_step(size, peer, beside) for model, (peer, _) in PEERS.items()}
             times = interleaved(steps, rounds, seconds, device)
@@ -124,6 +134,12 @@ def timings(figures: Record, sizes: Mapping[str, Size], rounds: int, seconds: fl
                 theirs = times[f"{model}, torch"]
                 row["torch, ms"] = statistics.median(theirs)
                 row["torch / ours"] = statistics.median(t / o for t, o in zip(theirs, ours, strict=True))
+            if own := times.get(f"{model}, persistent"):
+                row["persistent, ms"] = statistics.median(own)
+                row["persistent, us a time step"] = 1e3 * row["persistent, ms"] / size.length
+                row["ours / persistent"] = statistics.median(o / p for o, p in zip(ours, own, strict=True))
+                if beside:
+                    row["torch / persistent"] = statistics.median(t / p for t, p in zip(theirs, own, strict=True))
             rows.append(row)
     return failed
 

@@ -1,11 +1,13 @@
 """What a config describes, built: task, network, optimizer, trainer."""
 
 import contextlib
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ortho_ref import models, schema
+from ortho_ref.network import Network
 from ortho_ref.optimizers import OPTIMIZERS, ByName, Optimizer
 from ortho_ref.runs import TrainingRun
 from ortho_ref.schedules import Constant, LinearToZero, Schedule, Step
@@ -204,6 +206,35 @@ def clipping(text: str | None) -> dict[str, Any]:
     raise ValueError(f"clip is {text!r}; allowed: value:LIMIT or norm:LIMIT with LIMIT above 0")
 
 
+def make_network(config: Record) -> Network:
+    """The network that a config trains, by the engine that it names.
+
+    Parameters
+    ----------
+    config
+        Every option of a run; its network is that of config["network"].
+
+    Returns
+    -------
+    Network
+        By `fused` where the config names no engine.
+
+    Raises
+    ------
+    ValueError
+        For an engine that is none, or not for the cell or the device.
+    """
+    network, engine = models.network(**config["network"]), config.get("engine")
+    if engine is None:
+        return network
+    if engine == "persistent" and config["device"] != "gpu":
+        raise ValueError(
+            f"engine is 'persistent', which is for device 'gpu', and device is {config['device']!r}; allowed there: "
+            "'fused', 'scan'"
+        )
+    return replace(network, layers=tuple(replace(layer, engine=engine) for layer in network.layers))
+
+
 def make_trainer(config: Record, task: Task | None = None, iterations: int | None = None) -> TrainingRun:
     """The trainer a config describes.
 
@@ -231,7 +262,7 @@ def make_trainer(config: Record, task: Task | None = None, iterations: int | Non
         For a device that cannot be used here.
     """
     return TrainingRun(
-        models.network(**config["network"]),
+        make_network(config),
         task or make_task(config),
         make_optimizer(config),
         config["batch"],

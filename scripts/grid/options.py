@@ -18,6 +18,7 @@ import typer
 from ortho_ref import files, models, schema
 from ortho_ref.optimizers import OPTIMIZERS
 from ortho_ref.parametrizations.by_name import FORMS
+from ortho_ref.recurrent import ENGINES
 from ortho_ref.run_folder import MOST
 from ortho_ref.training import Record
 from scripts.grid.track import TRACKERS
@@ -449,6 +450,14 @@ OPTIONS: dict[str, Option] = {
             metavar="N|auto",
             read=partial(steps, "recompute"),
             values=schema.optional(schema.either(schema.integer(1, MOST), schema.one_of("auto"))),
+            new=True,
+        ),
+        Option(
+            "engine",
+            str,
+            TRAINING,
+            "fused (default), scan, or persistent: all steps in one launch, on a GPU.",
+            values=schema.optional(schema.one_of(*ENGINES)),
             new=True,
         ),
         Option("device", str, TRAINING, "cpu (default) or gpu.", "cpu"),

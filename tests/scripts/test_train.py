@@ -402,6 +402,11 @@ BAD = [
         (f"parenthesis --recompute {v}", f"recompute is '{v}'; allowed: auto, or an integer from 1 to 1000000000")
         for v in ("0", "2.5", "sqrt")
     ),
+    ("parenthesis --engine quick", "engine is 'quick'; allowed: 'fused', 'scan', 'persistent' or null"),
+    (
+        "parenthesis --engine persistent",
+        "engine is 'persistent', which is for device 'gpu', and device is 'cpu'; allowed there: 'fused', 'scan'",
+    ),
     ("parenthesis --alpha 1 --recompute 5", "recompute is 5, but the network has the regularizers alpha 1.0, beta 0.0"),
     # files
     ("text --data {missing}", "data is {missing}: No such file or directory"),
@@ -463,6 +468,19 @@ def test_a_run_in_segments(tmp_path):
     del config["recompute"]
     schema.check(config, FORM)
     assert make_trainer(config).recompute is None
+
+
+def test_a_run_by_another_engine(tmp_path):
+    """--engine reaches the layers and the config; what the run leaves is read by `fused`; a config from before there
+    was such an option is one still."""
+    assert call(train.main, "copying", *TINY, "--engine", "scan", "--out", str(tmp_path / "run"))[0] == 0
+    config = read_run(tmp_path / "run")
+    assert config["engine"] == "scan"
+    assert [layer.engine for layer in make_trainer(config).network.layers] == ["scan"]
+    assert [layer.engine for layer in load(tmp_path / "run").network.layers] == ["fused"]
+    del config["engine"]
+    schema.check(config, FORM)
+    assert [layer.engine for layer in make_trainer(config).network.layers] == ["fused"]
 
 
 def test_a_gpu_that_is_not_there(tmp_path, monkeypatch):

@@ -1,0 +1,146 @@
+"""A cell's whole recurrence in one launch forward and one backward, on a GPU: the engine "persistent".
+
+It is `fused` with other loops over time.  For each cell that has them NAME.py has `forward_loop` and `backward_loop`,
+the signatures and results of those in `fused/kernels/NAME.py`, and NAME.cu what they launch; `plan.py` lays a size over
+the device, `launch.py` compiles and launches.  docs/gpu.md has what such a launch costs on paper, and what is verified
+by what.
+"""
+
+import functools
+import importlib
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+from ortho_ref import fused
+from ortho_ref.backend import Array, library_of
+from ortho_ref.cells import Cell, State, Weights
+from ortho_ref.fused.kernels import launches
+from ortho_ref.scan import SequenceGradients
+
+
+def has_form(cell: Cell) -> bool:
+    """Whether there are kernels of the cell.
+
+    Parameters
+    ----------
+    cell : Cell
+        With its options.
+
+    Returns
+    -------
+    bool
+        False for a cell that is not on the list, too.
+    """
+    return fused.has_form(cell) and _loops(fused.form_of(cell).__name__) is not None
+
+
+@functools.cache
+def _loops(form: str) -> ModuleType | None:
+    """The loops that stand in for those of a file of `fused`."""
+    path = f"{__name__}.{form.rpartition('.')[2]}"
+    try:
+        return importlib.import_module(path)
+    except ModuleNotFoundError as error:
+        if error.name != path:
+            raise
+        return None
+
+
+def forward(cell: Cell, weights: Weights, x: Array, h0: State | None = None) -> tuple[State, Any]:
+    """As `fused.forward`.
+
+    Parameters
+    ----------
+    cell : Cell
+        One that `has_form`.
+    weights : Weights
+        Its dense weights, on a GPU.
+    x : Array (T, B, m), or integer tokens (T, B)
+        The sequence.
+    h0 : State, optional
+        (B, n), for LSTM a pair; zeros if None.
+
+    Returns
+    -------
+    h : State
+        (T+1, B, n), entry 0 being h0; for LSTM the pair of such arrays.
+    tape : object
+        For `backward`, this one's or that of `fused`.
+
+    Raises
+    ------
+    ValueError
+        For arrays that are not on a GPU, a cell without kernels, and an n that does not fit the device.
+    """
+    loops = _loops_of(cell, x)
+    states: tuple[State, Any] = fused.form_of(cell).forward(cell, weights, x, h0, loops)
+    return states
+
+
+def backward(cell: Cell, weights: Weights, tape: Any, dh: Array, dh_T: State | None = None) -> SequenceGradients:
+    """As `fused.backward`. The tape is not changed and may be used again.
+
+    Parameters
+    ----------
+    cell : Cell
+        As given to `forward`.
+    weights : Weights
+        As given to `forward`.
+    tape : object
+        What `forward` returned.
+    dh : Array (T, B, n)
+        The loss's own gradient with respect to h[1:], step by step (for LSTM: of its h).
+    dh_T : State, optional
+        A further gradient with respect to the last state, as a state; None is 0.
+
+    Returns
+    -------
+    SequenceGradients
+        Of the weights, of x and of h0.
+
+    Raises
+    ------
+    ValueError
+        As `forward`.
+    """
+    loops = _loops_of(cell, dh)
+    gradients: SequenceGradients = fused.form_of(cell).backward(cell, weights, tape, dh, dh_T, loops)
+    return gradients
+
+
+def _loops_of(cell: Cell, x: Array) -> ModuleType:
+    if not has_form(cell):
+        raise ValueError(refusal(cell))
+    library = library_of(x)
+    if library.device != "gpu":
+        raise ValueError(
+            "engine is 'persistent', which is for device 'gpu', and the arrays are on device "
+            f"{library.device!r}; allowed there: 'fused', 'scan'"
+        )
+    if not launches(library):
+        raise ValueError(
+            "engine is 'persistent', and kernels are switched off, by ORTHO_REF_KERNELS=0 or without_kernels(); "
+            "allowed then: 'fused', 'scan'"
+        )
+    loops = _loops(fused.form_of(cell).__name__)
+    assert loops is not None
+    return loops
+
+
+def refusal(cell: Cell) -> str:
+    """What is said of a cell without kernels."""
+    return f"engine is 'persistent', which has no kernels of {cell}; allowed for it: 'fused', 'scan'"
+
+
+def chunks(cell: Cell, dh: Array) -> Iterator[slice]:
+    """As `fused.chunks`."""
+    return fused.chunks(cell, dh)
+
+
+def part(cell: Cell, tape: Any, t: slice) -> Any:
+    """As `fused.part`."""
+    return fused.part(cell, tape, t)
+
+
+__all__ = ["backward", "chunks", "forward", "has_form", "part", "refusal"]

@@ -1,0 +1,84 @@
+// The two loops over time of fused/fastrnn.py, a launch each; the equations are stated there.
+
+// U (padded n, n): the weight's transpose.  f (T, B, n): P = W x + b in, f out.  h (T+1, B, n): h[0] in, the others out.
+extern "C" __global__ void __launch_bounds__(512, 1) fastrnn_forward(
+    const REAL* __restrict__ U, const REAL* __restrict__ b, const REAL* __restrict__ alpha,
+    const REAL* __restrict__ beta, REAL* f, REAL* h, int activation, Sizes z) {
+  extern __shared__ __align__(16) REAL memory[];
+  int depth = padded(z.n);
+  REAL *v = memory, *part = v + z.rows * depth, *rest = part + z.partial;
+  Factor all = factor(U, 1, 1, &rest, z);
+  long long step = (long long)z.B * z.n;
+  for (int first = first_row(z); first < z.B; first += to_next_rows(z)) {
+    Own own = own_of(first, z);
+    REAL* own_v = v + own.row * depth + own.unit;
+    REAL own_b = own.there ? b[own.unit] : REAL(0), h_t = own.there ? h[own.at] : REAL(0);
+    gather(v, 1, 0, h, first, z);
+    __syncthreads();
+    for (int t = 0; t < z.T; ++t) {
+      long long at = t * step + own.at;
+      REAL P_t = own.there ? f[at] : REAL(0);  // asked for before the products, which take as long as it does
+      products(all, v, depth, part, z);        // [sgornn:1/z]
+      __syncthreads();
+      if (own.there) {
+        REAL f_t = value(activation, P_t + total(part, all, 0, own, z), own_b);  // [sgornn:1/z] [sgornn:1/f]
+        h_t = h_t * *beta + f_t * *alpha;                                        // [sgornn:1/h]
+        f[at] = f_t;
+        *own_v = h_t;
+        __stcg(h + step + at, h_t);
+      }
+      if (z.spread) {
+        across_blocks();
+        gather(v, 1, 0, h + (t + 1) * step, first, z);
+      }
+      __syncthreads();
+    }
+  }
+}
+
+// U (padded n, n): the weight.  dh, F (T, B, n) in; g, dz (T, B, n) out.  last (B, n): all of dL/dh_T but dh's in, dL/dh_0
+// out.
+extern "C" __global__ void __launch_bounds__(512, 1) fastrnn_backward(
+    const REAL* __restrict__ U, const REAL* __restrict__ dh, const REAL* __restrict__ F, const REAL* __restrict__ beta,
+    REAL* g, REAL* dz, REAL* last, Sizes z) {
+  extern __shared__ __align__(16) REAL memory[];
+  int depth = padded(z.n);
+  REAL *v = memory, *part = v + z.rows * depth, *rest = part + z.partial;
+  Factor all = factor(U, 1, 1, &rest, z);
+  long long step = (long long)z.B * z.n;
+  for (int first = first_row(z); first < z.B; first += to_next_rows(z)) {
+    Own own = own_of(first, z);
+    REAL* own_v = v + own.row * depth + own.unit;
+    long long at = (z.T - 1) * step + own.at;
+    REAL g_t = 0, dh_t = 0, F_t = 0;
+    clear(v, 1, z);
+    if (own.there) {
+      g_t = last[own.at];
+      dh_t = dh[at];
+      F_t = F[at];
+    }
+    __syncthreads();
+    for (int t = z.T - 1; t >= 0; --t, at -= step) {
+      if (own.there) {
+        g_t = g_t + dh_t;        // [bp:bptt/g]
+        REAL dz_t = g_t * F_t;   // [bp:fastrnn/1]
+        *own_v = dz_t;
+        g[at] = g_t;
+        __stcg(dz + at, dz_t);
+        if (t) {  // the next step's, asked for before the products
+          dh_t = dh[at - step];
+          F_t = F[at - step];
+        }
+      }
+      if (z.spread) {
+        across_blocks();
+        gather(v, 1, 0, dz + t * step, first, z);
+      }
+      __syncthreads();
+      products(all, v, depth, part, z);  // [bp:fastrnn/2]
+      __syncthreads();
+      if (own.there) g_t = g_t * *beta + total(part, all, 0, own, z);  // [bp:fastrnn/2]
+    }
+    if (own.there) last[own.at] = g_t;
+  }
+}

@@ -1,0 +1,205 @@
+"""Compiling the CUDA sources of this folder, once for each cell and precision, and launching a recurrence."""
+
+import contextlib
+import functools
+from collections.abc import Iterator
+from importlib import resources
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ortho_ref.backend import Array, library_of
+from ortho_ref.fused.persistent.plan import Limits, Plan, padded, plan
+
+ACTIVATIONS = {"tanh": np.int32(0), "relu": np.int32(1), "modrelu": np.int32(2)}
+#: Of REAL: its name, and its smallest normal number.
+_REALS = {"float32": ("float", "1.17549435e-38f"), "float64": ("double", "2.2250738585072014e-308")}
+#: Of a plan, what a kernel is told.
+_OF_PLAN = ("rows", "units", "tile", "partial", "own", "spread")
+
+
+_form: str | None = None
+
+
+@contextlib.contextmanager
+def using(form: str) -> Iterator[None]:
+    """Within, in every thread, recurrences take this form of `plan.FORMS`, to compare them, or raise."""
+    global _form
+    before, _form = _form, form
+    try:
+        yield
+    finally:
+        _form = before
+
+
+class Factor(NamedTuple):
+    """The weights of a product.
+
+    Attributes
+    ----------
+    W : Array (slots padded n, gates n)
+        As the kernels take it, zeros where n is padded.
+    slots, gates : int
+        Vectors (n,) that it sums over, and makes.
+    """
+
+    W: Array
+    slots: int
+    gates: int
+
+
+def forward_factor(*U: Array) -> Factor:
+    """U h of several gates in one product.
+
+    Parameters
+    ----------
+    *U : Array (n, n), or (G, n, n)
+        Transposes of the gates' weights.
+
+    Returns
+    -------
+    Factor
+        Of one slot.
+    """
+    xp = library_of(*U).xp
+    n = U[0].shape[-1]
+    gates = xp.concatenate([own.reshape(-1, n, n) for own in U])
+    W = xp.zeros((padded(n), len(gates), n), gates.dtype)
+    W[:n] = gates.swapaxes(0, 1)
+    return Factor(W.reshape(padded(n), -1), 1, len(gates))
+
+
+def backward_factor(*U: Array) -> Factor:
+    """The sum over gates of U^T da in one product.
+
+    Parameters
+    ----------
+    *U : Array (n, n), or (G, n, n)
+        The gates' weights.
+
+    Returns
+    -------
+    Factor
+        Of one gate, and a slot for each weight.
+    """
+    xp = library_of(*U).xp
+    n = U[0].shape[-1]
+    gates = xp.concatenate([own.reshape(-1, n, n) for own in U])
+    W = xp.zeros((len(gates), padded(n), n), gates.dtype)
+    W[:, :n] = gates
+    return Factor(W.reshape(-1, n), len(gates), 1)
+
+
+def by_value(**fields: int) -> Any:
+    """A struct of int, in this order, as a kernel takes it by value."""
+    return np.array(tuple(fields.values()), [(name, "i4") for name in fields])[()]
+
+
+@functools.cache
+def source(cell: str) -> str:
+    """The CUDA source of a cell, behind what all cells share; without REAL.
+
+    Parameters
+    ----------
+    cell : str
+        The name of its file.
+
+    Returns
+    -------
+    str
+        Two kernels, CELL_forward and CELL_backward.
+    """
+    folder = resources.files("ortho_ref.fused.persistent")
+    return "\n".join(folder.joinpath(name).read_text(encoding="utf-8") for name in ("common.cuh", f"{cell}.cu"))
+
+
+@functools.cache
+def kernel(xp: Any, device: int, cell: str, way: str, dtype: str) -> Any:
+    """A kernel, compiled once in a process; CuPy keeps what it compiled for other processes.
+
+    Parameters
+    ----------
+    xp : module
+        CuPy.
+    device : int
+        The current one, of which the kernel is.
+    cell, way : str
+        The name of its file; "forward" or "backward".
+    dtype : str
+        "float32" or "float64".
+
+    Returns
+    -------
+    cupy.RawKernel
+        May take all of a block's shared memory.
+    """
+    real, tiny = _REALS[dtype]
+    code = f"#define REAL {real}\n#define TINY {tiny}\n{source(cell)}"
+    module = xp.RawModule(code=code, options=("--std=c++17",), enable_cooperative_groups=True)
+    found = module.get_function(f"{cell}_{way}")
+    found.max_dynamic_shared_size_bytes = limits_of(xp, device).shared
+    return found
+
+
+@functools.cache
+def limits_of(xp: Any, device: int) -> Limits:
+    """What `plan` has to know of a device."""
+    attributes = xp.cuda.Device(device).attributes
+    return Limits(attributes["MultiProcessorCount"], attributes["MaxSharedMemoryPerBlockOptin"])
+
+
+def launch(
+    cell: str,
+    way: str,
+    like: Array,
+    slots: int,
+    factors: tuple[Factor, ...],
+    read: tuple[Array, ...],
+    *others: Any,
+    together: int = 1,
+) -> None:
+    """A whole recurrence, in one cooperative launch.
+
+    Parameters
+    ----------
+    cell, way : str
+        The name of its file; "forward" or "backward".
+    like : Array (T, B, n)
+        Tells the sizes, the precision and the device; real.
+    slots : int
+        Vectors (n,) of a row that products read and that are kept at once.
+    factors : tuple of Factor
+        The kernel's first arguments.
+    read : tuple of Array
+        Those that follow and are read alone.
+    *others : Array or scalar
+        Those that follow; arrays, written to, are contiguous.
+    together : int
+        As of `plan`.
+
+    Raises
+    ------
+    ValueError
+        For an n that does not fit the device.
+    """
+    xp = library_of(like).xp
+    T, B, n = like.shape
+    device = xp.cuda.Device().id
+    limits, products = limits_of(xp, device), tuple((factor.slots, factor.gates) for factor in factors)
+    chosen = plan(B, n, like.itemsize, slots, products, limits, together, _form)
+    own = kernel(xp, device, cell, way, like.dtype.name)
+    check_resident(xp, own, chosen, limits)
+    sizes = by_value(T=T, B=B, n=n, **{name: getattr(chosen, name) for name in _OF_PLAN})
+    assert all(array.flags.c_contiguous for array in others if isinstance(array, xp.ndarray))
+    arguments = (*(factor.W for factor in factors), *map(xp.ascontiguousarray, read), *others, sizes)
+    own((chosen.blocks,), (chosen.threads,), arguments, shared_mem=chosen.shared)
+
+
+def check_resident(xp: Any, own: Any, chosen: Plan, limits: Limits) -> None:
+    """RuntimeError unless all blocks can be on the device at once, as barriers of the grid want them."""
+    each = xp.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(own.kernel.ptr, chosen.threads, chosen.shared)
+    if chosen.blocks > each * limits.blocks:
+        raise RuntimeError(
+            f"engine 'persistent': {chosen.blocks} blocks of {chosen.threads} threads and {chosen.shared:,} bytes of "
+            f"shared memory, of which the device holds {each * limits.blocks} at once; allowed here: 'fused', 'scan'"
+        )
