@@ -40,9 +40,7 @@ def test_the_wheel_holds_ortho_ref_only(wheel):
     assert {root for root in roots if not root.endswith(".dist-info")} == {"ortho_ref"}
     packaged = {name for name in names if name.startswith("ortho_ref/")}
     modules = {
-        str(path.relative_to(ROOT))
-        for path in (ROOT / "ortho_ref").rglob("*")
-        if path.suffix in (".py", ".cu", ".cuh")
+        str(path.relative_to(ROOT)) for path in (ROOT / "ortho_ref").rglob("*") if path.suffix in (".py", ".cu", ".cuh")
     }
     vectors = {str(path.relative_to(ROOT)) for path in (ROOT / "ortho_ref/conformance/vectors").iterdir()}
     assert len(vectors) > 1
