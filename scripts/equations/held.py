@@ -60,21 +60,22 @@ def named_in_tests(sources: dict[str, str]) -> Iterator[tuple[str, list[str]]]:
         yield file, mentions(docstrings(source) + "\n" + comments(source))
 
 
+def closure(entries: dict[str, Entry], name: str) -> list[str]:
+    """An id, those it is the same as, those they are ..."""
+    names = [name]
+    for one in names:
+        names += [other for other in entries[one].same if other not in names]
+    return names
+
+
 def rows_of(entries: dict[str, Entry], code: dict[str, str], tests: dict[str, str]) -> dict[str, Row]:
     """The kind of every id and the files it is found in; code and tests: the text of every file, by its name."""
     in_code, in_tests = found_in(named_in_code(code)), found_in(named_in_tests(tests))
 
-    def all_of(name: str) -> list[str]:
-        """The id, those it is the same as, those they are ..."""
-        names = [name]
-        for one in names:
-            names += [other for other in entries[one].same if other not in names]
-        return names
-
     rows = {}
     for name, entry in entries.items():
         own_code, own_tests = (
-            sorted({file for one in all_of(name) for file in files.get(one, [])}) for files in (in_code, in_tests)
+            sorted({file for one in closure(entries, name) for file in files.get(one, [])}) for files in (in_code, in_tests)
         )
         if entry.mark == "open":
             kind = "open"
