@@ -8,7 +8,7 @@ author = "The ortho_ref authors"
 project_copyright = "the ortho_ref authors, MIT licence"
 language = "en"
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc", "scripts.book.extension"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "scripts.book.extension"]
 templates_path = ["templates"]
 exclude_patterns = ["templates/**"]
 
@@ -16,11 +16,13 @@ exclude_patterns = ["templates/**"]
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 4
 
-# Docstrings: numpydoc's sections; the words of a type are no references.
+# Docstrings in numpydoc's form; the words of a type are no references.  numpydoc itself compiles a template for each.
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
-numpydoc_show_class_members = False
-numpydoc_xref_param_type = False
+napoleon_google_docstring = False
+napoleon_use_param = False
+napoleon_use_rtype = False
+napoleon_use_ivar = True
 # Types in signatures, of this project and of others, have no page of their own.
 nitpick_ignore_regex = [("py:.*", ".*")]
 

@@ -14,7 +14,7 @@ _LITERAL = re.compile(r"(``.*?``|`[^`\n]+`)")
 def setup(app: Sphinx) -> dict[str, Any]:
     """Called by Sphinx."""
     app.add_html_math_renderer("mathml", (_inline, None), (_display, None))
-    app.connect("autodoc-process-docstring", docstring, priority=1)  # before numpydoc reads it
+    app.connect("autodoc-process-docstring", docstring, priority=1)  # before napoleon reads it
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
