@@ -12,8 +12,9 @@ ROOT = Path(__file__).parents[1]
 
 
 def main(
-    out: Annotated[Path, typer.Option(help="The folder that is written; what it had is removed.")] = Path("build/site"),
-    jobs: Annotated[str, typer.Option(help="How many processes render pages: a number, or auto.")] = "auto",
+    out: Annotated[Path, typer.Option(help="The folder that is written; a site that it has is removed.")] = Path(
+        "build/site"
+    ),
 ) -> None:
     """Build the site as static pages; a warning is an error."""
     try:
@@ -22,17 +23,39 @@ def main(
         from scripts.book.material import read
         from scripts.book.stage import Stage
 
-        source = out.parent / f"{out.name}-source"
+        source, doctrees = (out.with_name(f"{out.name}-{kind}") for kind in ("source", "doctrees"))
+        clear(out, ".buildinfo")
+        clear(source, "conf.py")
+        clear(doctrees, "environment.pickle")
         Stage(read(ROOT), source).fill()
     except ModuleNotFoundError as error:
         fail(f"{error}; pip install -e '.[docs]' installs what the site is built with")
     except BAD_INPUT as error:
         fail(error)
-    shutil.rmtree(out, ignore_errors=True)
-    code = build_main(["-q", "-W", "-n", "--keep-going", "-j", jobs, "-b", "html", "-d", f"{source}-read", str(source), str(out)])
-    if code:
+    quiet, strict = ["-q"], ["--fail-on-warning", "--nitpicky"]
+    if build_main([*quiet, *strict, "-j", "auto", "-b", "html", "-d", str(doctrees), str(source), str(out)]):
         raise typer.Exit(1)
     say(f"{out}: {sum(1 for _ in out.rglob('*.html'))} pages; open {out / 'index.html'}")
+
+
+def clear(folder: Path, sign: str) -> None:
+    """Remove what an earlier build left.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder; one that is not there, or is empty, will do.
+    sign : str
+        The file that an earlier build has left in it.
+
+    Raises
+    ------
+    ValueError
+        It has something, and not that file: it is somebody's.
+    """
+    if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not (folder / sign).is_file())):
+        raise ValueError(f"--out: {folder} is there and was not built by this program; give another folder")
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":

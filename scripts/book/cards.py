@@ -10,7 +10,7 @@ from scripts.book.material import Material
 from scripts.book.order import neighbours, number_of
 from scripts.book.places import ERRATA, anchor, href, page_of, resolved
 from scripts.book.prose import Prose
-from scripts.equations.stated import STATED
+from scripts.equations.stated import MARK, STATED
 from scripts.equations.tags import expand
 
 
@@ -43,8 +43,8 @@ class Card(NamedTuple):
     says: Markup
     lines: tuple[tuple[int, str], ...]
     short: bool
-    reason: str
-    errata: tuple[tuple[Link, str], ...]
+    reason: Markup
+    errata: tuple[tuple[Link, Markup], ...]
     derivations: tuple[Derived, ...]
     tests: tuple[Link, ...]
     elsewhere: tuple[Link, ...]
@@ -58,7 +58,7 @@ def title_of(names: tuple[str, ...]) -> str:
     if number_of(names[0]) is None:
         return ", ".join(name.partition(":")[2] for name in names)
     first, last = (f"({name.partition(':')[2]})" for name in (names[0], names[-1]))
-    return first if first == last else f"{first}–{last}"
+    return first if first == last else f"{first}-{last}"
 
 
 class Maker:
@@ -97,14 +97,16 @@ class Maker:
 
     def link(self, file: str, fragment: str = "", text: str = "") -> Link:
         """To a file's page."""
-        return Link(text or file, href(self.page, page_of(file), fragment))
+        return Link(text or file.removeprefix("ortho_ref/"), href(self.page, page_of(file), fragment))
 
     def card(self, name: str, short: bool = False) -> Card:
         """Of the row that an id stands in."""
         entry, m = self.material.entries[name], self.material
         names = entry.together
         lines = tuple(dict.fromkeys(place for one in names for place in where(one, self.tagged)))
-        formula, says = (Markup(self.prose.inline(text, STATED)) for text in (entry.formula, entry.says))
+        reason = entry.reason if m.rows[name].kind == entry.mark else ""
+        said = MARK.sub("", entry.says).rstrip() if reason else entry.says
+        formula, says = (Markup(self.prose.inline(text, STATED)) for text in (entry.formula, said))
         before, after = self.beside[names[0]][0], self.beside[names[-1]][1]
         kits = [m.kit[one] for one in names if one in m.kit]
         return Card(
@@ -115,7 +117,7 @@ class Maker:
             says=says,
             lines=lines,
             short=short,
-            reason=entry.reason if m.rows[name].kind == entry.mark else "",
+            reason=Markup(self.prose.inline(reason, STATED)),
             errata=tuple(self._errata(entry.formula + entry.says)),
             derivations=tuple(self._derived(names)),
             tests=tuple(dict.fromkeys(self._test(one) for n in names for one in m.holders.get(n, []))),
@@ -140,8 +142,12 @@ class Maker:
             return None
         return Link(title_of((name,)), self.find(self.page, name) or "")
 
-    def _errata(self, text: str) -> list[tuple[Link, str]]:
-        return [(self.link(ERRATA, name.lower(), name), says) for name, says in self.material.errata.items() if name in text]
+    def _errata(self, text: str) -> list[tuple[Link, Markup]]:
+        return [
+            (self.link(ERRATA, name.lower(), name), Markup(self.prose.inline(says, ERRATA)))
+            for name, says in self.material.errata.items()
+            if name in text
+        ]
 
     def _derived(self, names: tuple[str, ...]) -> list[Derived]:
         found = dict.fromkeys(one for name in names for one in self.material.derived.get(name, []))

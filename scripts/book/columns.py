@@ -32,7 +32,10 @@ def breaks(file: str, source: str) -> list[int]:
     """The lines that begin something: a function, a method, what stands between them, with the comments above."""
     lines = source.splitlines()
     if not file.endswith(".py"):
-        return [1, *(k for k, line in enumerate(lines, 1) if k > 1 and line and not lines[k - 2] and line[0] not in " })")]
+        return [
+            1,
+            *(k for k, line in enumerate(lines, 1) if k > 1 and line and not lines[k - 2] and line[0] not in " })"),
+        ]
 
     def starts(body: list[ast.stmt]) -> Iterator[int]:
         last = False
@@ -59,7 +62,11 @@ def parts(file: str, source: str, tagged: dict[int, list[str]]) -> list[Part]:
     found: list[Part] = []
     seen: set[str] = set()
     for first, end in zip(at, [*(line - 1 for line in at[1:]), last], strict=True):
-        names = tuple(dict.fromkeys(one for line in sorted(tagged) if first <= line <= end for tag in tagged[line] for one in expand(tag)))
+        names = tuple(
+            dict.fromkeys(
+                one for line in sorted(tagged) if first <= line <= end for tag in tagged[line] for one in expand(tag)
+            )
+        )
         if found and not names:
             found[-1] = found[-1]._replace(last=end)
         else:
@@ -77,15 +84,14 @@ def lines(file: str, source: str, tagged: dict[int, list[str]]) -> list[Line]:
         own = [one for tag in tags for one in anchors(tag)]
         new = tuple(one for one in dict.fromkeys(own) if one not in used)
         used |= set(new)
-        found.append(Line(number, html, tuple(tags), tuple(dict.fromkeys(one for tag in tags for one in expand(tag))), new))
+        found.append(
+            Line(number, html, tuple(tags), tuple(dict.fromkeys(one for tag in tags for one in expand(tag))), new)
+        )
     return found
 
 
 def where(name: str, tagged: dict[int, list[str]]) -> list[tuple[int, str]]:
     """The lines of an equation, each with the part of it that the tag names, or ""."""
     return [
-        (line, tag.partition("/")[2])
-        for line, tags in sorted(tagged.items())
-        for tag in tags
-        if name in expand(tag)
+        (line, tag.partition("/")[2]) for line, tags in sorted(tagged.items()) for tag in tags if name in expand(tag)
     ]

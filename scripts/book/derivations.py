@@ -38,6 +38,6 @@ def by_id(derivations: list[Derivation]) -> dict[str, list[Derivation]]:
     """Of each equation those that derive it or a part of it."""
     found: dict[str, list[Derivation]] = {}
     for derivation in derivations:
-        for name in dict.fromkeys(one for name in derivation.names for one in expand(name)):
-            found.setdefault(name, []).append(derivation)
+        for one in dict.fromkeys(one for name in derivation.names for one in expand(name)):
+            found.setdefault(one, []).append(derivation)
     return found

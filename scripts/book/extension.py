@@ -8,6 +8,7 @@ from sphinx.application import Sphinx
 
 from scripts.book.mathml import mathml
 
+_TOGETHER = re.compile(r"^\w+(?:, \w+)+(?= : )", re.M)  # r, u : Array; napoleon takes the first name for a type
 _LITERAL = re.compile(r"(``.*?``|`[^`\n]+`)")
 
 
@@ -15,6 +16,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     """Called by Sphinx."""
     app.add_html_math_renderer("mathml", (_inline, None), (_display, None))
     app.connect("autodoc-process-docstring", docstring, priority=1)  # before napoleon reads it
+    app.connect("autodoc-skip-member", skipped)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
@@ -35,7 +37,12 @@ def docstring(app: Any, what: str, name: str, thing: Any, options: Any, lines: l
         body = "\n".join(f"   {line}".rstrip() for line in rest[0].splitlines()) if rest else ""
         lines[:] = [*escaped(head).splitlines(), "", *(["::", "", *body.splitlines(), ""] if body else [])]
     else:
-        lines[:] = escaped("\n".join(lines)).splitlines()
+        lines[:] = escaped(_TOGETHER.sub(lambda names: names[0].replace(", ", "/"), "\n".join(lines))).splitlines()
+
+
+def skipped(app: Any, what: str, name: str, thing: Any, skip: bool, options: Any) -> bool | None:
+    """A field of a NamedTuple, which its class describes, is not listed once more."""
+    return True if (getattr(thing, "__doc__", None) or "").startswith("Alias for field number") else None
 
 
 def escaped(text: str) -> str:

@@ -39,7 +39,9 @@ def found(material: Material) -> list[dict[str, object]]:
             }
         )
     for name, says in material.errata.items():
-        entries.append({"id": name, "title": "Erratum", "words": plain(says), "to": href(ROOT_PAGE, page_of(ERRATA), name.lower())})
+        entries.append(
+            {"id": name, "title": "Erratum", "words": plain(says), "to": href(ROOT_PAGE, page_of(ERRATA), name.lower())}
+        )
     for file in material.columns:
         entries.append({"id": file, "title": "Code", "words": "", "to": href(ROOT_PAGE, page_of(file))})
     return entries

@@ -53,7 +53,6 @@ def of_file(material: Material, file: str, source: str) -> str:
 
 def _card_of(maker: Maker, tag: str, here: set[str]) -> str:
     """Where a tag in a line leads: to its card on this page, else to where the equation stands."""
-
     own = [name for name in expand(tag) if name in here]
     return f"#eq-{anchor(own[0])}" if own else maker.find(maker.page, tag) or ""
 
@@ -112,7 +111,6 @@ def papers(material: Material) -> dict[str, tuple[str, list[str]]]:
 
 def of_folder(folder: str, files: list[str], known: set[str]) -> str:
     """A list of a folder's files; those with a page are links."""
-
     page = folder_page(folder)
     items = [(file.removeprefix(f"{folder}/"), href(page, page_of(file)) if file in known else "") for file in files]
     return framed(f"`{folder}/`", _TEMPLATES.get_template("folder.html").render(items=items))

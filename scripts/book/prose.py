@@ -1,4 +1,4 @@
-"""Markdown as HTML: formulas as MathML, ids and errata as links.  For what stands beside the code; pages are Sphinx's."""
+"""Markdown as HTML: formulas as MathML, ids and errata as links.  For what stands beside code; pages are Sphinx's."""
 
 import re
 from collections.abc import Callable

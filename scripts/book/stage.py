@@ -4,16 +4,25 @@ import re
 import shutil
 from pathlib import Path
 
-from scripts.book import finder, pages, reference
+from scripts.book import derivations, finder, pages, reference
+from scripts.book.cards import Maker
 from scripts.book.material import Material
 from scripts.book.order import chapters
 from scripts.book.places import folder_page, page_of, resolved
 
 #: The pages of prose, beside docs/*.md and docs/derivations/*.md.
-PROSE = ("CONTRIBUTING.md", "CHANGELOG.md", "results/README.md", "results/benchmark/*.md", "docs/*.md", "docs/derivations/*.md")
+PROSE = (
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "results/README.md",
+    "results/benchmark/*.md",
+    "docs/*.md",
+    "docs/derivations/*.md",
+)
 SETUP = "docs/site"
 _LINK = re.compile(r"(\]\()([^)\s#:]+)((?:#[^)\s]*)?\))")
 _ANCHOR = re.compile(r'^<a name="([\w-]+)"></a>$', re.M)  # as GitHub needs it
+_ID = re.compile(r"(?<!\[)`([a-z]+:[\w./-]+)`(?!\])")
 _FENCE = re.compile(r"(^```.*?^```$)", re.M | re.S)
 
 
@@ -25,17 +34,17 @@ class Stage:
     material : Material
         What stands in the repository.
     out : Path
-        The folder; what it has is removed.
+        The folder; there is none yet.
     """
 
     def __init__(self, material: Material, out: Path) -> None:
         self.material, self.root, self.out = material, material.root, out
         self.prose = sorted({path.relative_to(self.root).as_posix() for one in PROSE for path in self.root.glob(one)})
         self.listed: set[str] = set()
+        self.maker = Maker(material, finder.ROOT_PAGE)
 
     def fill(self) -> None:
         """Everything.  ValueError for a link that leads nowhere."""
-        shutil.rmtree(self.out, ignore_errors=True)
         shutil.copytree(self.root / SETUP, self.out)
         for file in self.prose:
             self._write(file, self._led(file))
@@ -49,8 +58,9 @@ class Stage:
         papers = pages.papers(self.material)
         for page, (heading, names) in papers.items():
             self._write(f"{page}.md", pages.of_paper(self.material, heading, names))
-        listed = "\n".join(Path(page).name for page in papers)
-        self._write("papers/index.md", f"# Equations, paper by paper\n\n```{{toctree}}\n\n{listed}\n```\n")
+        derived = [f"/{page_of(file)}" for file in self.prose if file.startswith(derivations.FOLDER)]
+        text = "# Equations, paper by paper\n\n" + _contents([Path(page).name for page in papers])
+        self._write("papers/index.md", text + (f"\n## Derivations\n\n{_contents(derived)}" if derived else ""))
 
     def _code(self) -> None:
         """A page for every file of two columns, and for each that any page links to."""
@@ -73,7 +83,15 @@ class Stage:
         """A page whose links to code, to folders and to what is no page of prose lead to pages."""
         text = (self.root / file).read_text(encoding="utf-8")
         pieces = _FENCE.split(_ANCHOR.sub(r"(\1)=", text))
-        return "".join(_LINK.sub(lambda found: self._link(file, found), piece) if k % 2 == 0 else piece for k, piece in enumerate(pieces))
+        for k in range(0, len(pieces), 2):
+            pieces[k] = _LINK.sub(lambda found: self._link(file, found), pieces[k])
+            pieces[k] = _ID.sub(lambda found: self._id(page_of(file), found), pieces[k])
+        return "".join(pieces)
+
+    def _id(self, page: str, found: re.Match[str]) -> str:
+        """The id of an equation in backticks leads to its first line."""
+        address = self.maker.find(page, found[1])
+        return f'<a href="{address}"><code>{found[1]}</code></a>' if address else found[0]
 
     def _link(self, file: str, found: re.Match[str]) -> str:
         target = resolved(file, found[2])
@@ -94,3 +112,9 @@ class Stage:
         path = self.out / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
+
+
+def _contents(names: list[str]) -> str:
+    """A table of contents of pages."""
+    listed = "\n".join(names)
+    return f"```{{toctree}}\n:maxdepth: 1\n\n{listed}\n```\n"

@@ -75,7 +75,8 @@ def rows_of(entries: dict[str, Entry], code: dict[str, str], tests: dict[str, st
     rows = {}
     for name, entry in entries.items():
         own_code, own_tests = (
-            sorted({file for one in closure(entries, name) for file in files.get(one, [])}) for files in (in_code, in_tests)
+            sorted({file for one in closure(entries, name) for file in files.get(one, [])})
+            for files in (in_code, in_tests)
         )
         if entry.mark == "open":
             kind = "open"

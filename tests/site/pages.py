@@ -39,26 +39,32 @@ class Page(HTMLParser):
             self.ids.append(given["id"])
         if tag == "a" and "name" in given:
             self.ids.append(given["name"])
+        self._address(tag, given)
+        classes = given.get("class", "").split()
+        if tag == "span" and "line" in classes:
+            self.lines.append(Line(int(given["id"][1:]), tags=given.get("data-tags", "").split()))
+            self._depth = 1
+        elif self._depth:
+            self._in_line(tag, given, classes)
+        if tag == "article" and "equation" in classes:
+            self.cards.append(given["data-ids"].split())
+        if tag == "tr" and "data-ids" in given:
+            self.row_ids += given["data-ids"].split()
+
+    def _address(self, tag: str, given: dict[str, str]) -> None:
         if tag == "a" and "href" in given:
             self.links.append(given["href"])
         elif tag in {"link", "script", "img", "source", "iframe"} and (given.get("src") or given.get("href")):
             self.loads.append(given.get("src") or given["href"])
         if tag == "script":
             self.types.append(given.get("type", ""))
-        classes = given.get("class", "").split()
-        if tag == "span" and "line" in classes:
-            self.lines.append(Line(int(given["id"][1:]), tags=given.get("data-tags", "").split()))
-            self._depth = 1
-        elif self._depth:
-            self._depth += tag == "span"
-            if "id" in given:
-                self.lines[-1].ids.append(given["id"])
-            if tag == "a" and "n" in classes:
-                self.lines[-1].shown = int(given["data-n"])
-        if tag == "article" and "equation" in classes:
-            self.cards.append(given["data-ids"].split())
-        if tag == "tr" and "data-ids" in given:
-            self.row_ids += given["data-ids"].split()
+
+    def _in_line(self, tag: str, given: dict[str, str], classes: list[str]) -> None:
+        self._depth += tag == "span"
+        if "id" in given:
+            self.lines[-1].ids.append(given["id"])
+        if tag == "a" and "ln" in classes:
+            self.lines[-1].shown = int(given["data-n"])
 
     def handle_endtag(self, tag: str) -> None:
         if self._depth and tag == "span":

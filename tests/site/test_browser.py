@@ -122,14 +122,16 @@ def test_an_equation_lights_its_line_and_a_line_its_equation(opened):
     assert lit(opened) == ([], [])
     opened.hover("#eq-ncgru-35 .formula")
     lines, equations = lit(opened)
-    tagged = opened.eval_on_selector_all('.line[data-ids~="ncgru:35"]', "all => all.map((one) => Number(one.id.slice(1)))")
+    tagged = opened.eval_on_selector_all(
+        '.line[data-ids~="ncgru:35"]', "all => all.map((one) => Number(one.id.slice(1)))"
+    )
     assert lines == tagged != []
     assert equations == ["ncgru:35"]
     opened.hover(f"#L{tagged[0]} .tag")
     assert lit(opened) == (tagged, ["ncgru:35"])
     opened.hover("h1")
     assert lit(opened) == ([], [])
-    opened.focus(f"#L{tagged[0]} .n")
+    opened.focus(f"#L{tagged[0]} .ln")
     assert lit(opened) == (tagged, ["ncgru:35"])
     opened.focus("#eq-ncgru-35 .number")
     assert lit(opened) == (tagged, ["ncgru:35"])

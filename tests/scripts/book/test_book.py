@@ -60,13 +60,13 @@ class C:
     def h(self):
         return 2  # [ncgru:3-4]
 '''
-TAGGED = {12: ["ncgru:2/a", "bp:gru1/1"], 23: ["ncgru:3-4"]}
+TAGGED = {13: ["ncgru:2/a", "bp:gru1/1"], 24: ["ncgru:3-4"]}
 
 
 def test_lines_with_tags():
     """Those of comments, by their line; a word in a docstring is none. In CUDA a comment begins with //."""
     assert tagged_lines("a.py", SOURCE) == TAGGED
-    assert tagged_lines("a.cu", "x = 1;\nh = u * c;  // [ncgru:1/h]\nchar s[] = \"[ncgru:2]\";\n") == {2: ["ncgru:1/h"]}
+    assert tagged_lines("a.cu", 'x = 1;\nh = u * c;  // [ncgru:1/h]\nchar s[] = "[ncgru:2]";\n') == {2: ["ncgru:1/h"]}
 
 
 def test_a_row_is_read_whole():
@@ -97,14 +97,14 @@ def test_print_order():
 
 def test_parts_of_a_file():
     """One for each function with equations, with its decorators and comments; every line is in one, once."""
-    assert breaks("a.py", SOURCE) == [1, 8, 16, 19, 22]
+    assert breaks("a.py", SOURCE) == [1, 9, 17, 20, 23]
     found = parts("a.py", SOURCE, TAGGED)
-    assert [(part.first, part.last) for part in found] == [(1, 7), (8, 21), (22, 23)]
+    assert [(part.first, part.last) for part in found] == [(1, 8), (9, 22), (23, 24)]
     assert [part.names for part in found] == [(), ("ncgru:2", "bp:gru1"), ("ncgru:3", "ncgru:4")]
-    again = parts("a.py", SOURCE, TAGGED | {20: ["bp:gru1/2"]})
-    assert [(part.first, part.new) for part in again][-2:] == [(19, ()), (22, ("ncgru:3", "ncgru:4"))]
-    assert where("ncgru:4", TAGGED) == [(23, "")]
-    assert where("bp:gru1", TAGGED) == [(12, "1")]
+    again = parts("a.py", SOURCE, TAGGED | {21: ["bp:gru1/2"]})
+    assert [(part.first, part.new) for part in again][-2:] == [(20, ()), (23, ("ncgru:3", "ncgru:4"))]
+    assert where("ncgru:4", TAGGED) == [(24, "")]
+    assert where("bp:gru1", TAGGED) == [(13, "1")]
 
 
 def test_places():
@@ -121,7 +121,12 @@ def test_places():
 
 def test_anchors_of_all_tags_differ():
     """No two tags of the project come to one anchor."""
-    tags = {tag for path in (ROOT / "ortho_ref").rglob("*.py") for found in tagged_lines(path.name, path.read_text()).values() for tag in found}
+    tags = {
+        tag
+        for path in (ROOT / "ortho_ref").rglob("*.py")
+        for found in tagged_lines(path.name, path.read_text()).values()
+        for tag in found
+    }
     assert len({anchor(tag) for tag in tags}) == len(tags) > 100
 
 
@@ -143,7 +148,9 @@ def test_who_holds_an_equation():
 
 def test_derivations_are_read():
     """A section by its ids, with their parts; one without ids is refused."""
-    page = "# Title\n\nWords.\n\n## dU\n\nIds: `bp:cayley/dM`, `ncgru:5-6`.\n\n$$\na\n$$\n\nChecked by `tests/a.py::b`.\n"
+    page = (
+        "# Title\n\nWords.\n\n## dU\n\nIds: `bp:cayley/dM`, `ncgru:5-6`.\n\n$$\na\n$$\n\nChecked by `tests/a.py::b`.\n"
+    )
     (found,) = derivations.read("docs/derivations/cayley.md", page)
     assert (found.heading, found.names) == ("dU", ("bp:cayley/dM", "ncgru:5-6"))
     assert "Ids" not in found.text

@@ -50,7 +50,7 @@ def test_code_keeps_its_lines():
     source = '"""Head\n\n    a  [ncgru:5]\n"""\n\nx = "<a>"  # [ncgru:5] [ncgru:6]\n'
     lines = coloured("a.py", source)
     assert len(lines) == 6
-    assert re.sub("<[^>]*>", "", lines[5]) == "x = &quot;&lt;a&gt;&quot;  # [ncgru:5] [ncgru:6]"
+    assert re.sub("<[^>]*>", "", lines[5]) == 'x = "&lt;a&gt;"  # [ncgru:5] [ncgru:6]'
     made = linked(lines[5], {"ncgru:5": "#eq-ncgru-5"})
     assert made.count("<a ") == 1
     assert 'href="#eq-ncgru-5">[ncgru:5]</a> [ncgru:6]' in made
