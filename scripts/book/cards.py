@@ -79,7 +79,12 @@ class Maker:
         self.beside = neighbours(material.entries)
 
     def find(self, page: str, tag: str) -> str | None:
-        """The address of an equation, or of a part of it: its first line, else its row on its paper's page."""
+        """The address of an equation, or of a part of it: its first line, else its row on its paper's page.
+
+        Of a test, `tests/FILE.py::NAME`, its line.
+        """
+        if "::" in tag:
+            return self._find_test(page, *tag.split("::", 1))
         names = [name for name in expand(tag) if name in self.material.entries]
         if not names or not tag:
             return None
@@ -89,6 +94,10 @@ class Maker:
         file = self.file if self.file in carriers else carriers[0]
         on_line = {one for tags in self.material.lines[file].values() for one in tags}
         return href(page, page_of(file), anchor(tag if tag in on_line else names[0]))
+
+    def _find_test(self, page: str, file: str, function: str) -> str | None:
+        line = self.material.test_lines.get((file, function))
+        return None if line is None else href(page, page_of(file), f"L{line}")
 
     def follow(self, page: str, file: str, target: str) -> str:
         """The address of what a link in a file names."""

@@ -1,5 +1,6 @@
 """All that the pages are made of, read once."""
 
+import ast
 import re
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,7 +11,7 @@ from scripts.book import derivations
 from scripts.book.derivations import Derivation
 from scripts.book.kit import InKit, in_kit
 from scripts.book.places import ERRATA
-from scripts.book.tests import Holder, holders
+from scripts.book.tests import Holder, functions, holders
 from scripts.equations.held import CODE, TESTS, Row, closure, rows_of, sources
 from scripts.equations.stated import STATED, Entry, read_equations
 from scripts.equations.tags import expand, tagged_lines
@@ -87,6 +88,15 @@ class Material:
         own = holders(self.tests)
         every = {name: [h for one in closure(self.entries, name) for h in own.get(one, [])] for name in self.entries}
         return {name: list(dict.fromkeys(found)) for name, found in every.items() if found}
+
+    @cached_property
+    def test_lines(self) -> dict[tuple[str, str], int]:
+        """The line of every function of the tests, by its file and its name."""
+        return {
+            (file, name): node.lineno
+            for file, source in self.tests.items()
+            for name, node in functions(ast.parse(source))
+        }
 
     @cached_property
     def derived(self) -> dict[str, list[Derivation]]:

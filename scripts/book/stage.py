@@ -22,7 +22,7 @@ PROSE = (
 SETUP = "docs/site"
 _LINK = re.compile(r"(\]\()([^)\s#:]+)((?:#[^)\s]*)?\))")
 _ANCHOR = re.compile(r'^<a name="([\w-]+)"></a>$', re.M)  # as GitHub needs it
-_ID = re.compile(r"(?<!\[)`([a-z]+:[\w./-]+)`(?!\])")
+_ID = re.compile(r"(?<!\[)`([a-z][\w/.]*:[\w.:/-]+)`(?!\])")
 _FENCE = re.compile(r"(^```.*?^```$)", re.M | re.S)
 
 
@@ -91,6 +91,8 @@ class Stage:
     def _id(self, page: str, found: re.Match[str]) -> str:
         """The id of an equation in backticks leads to its first line."""
         address = self.maker.find(page, found[1])
+        if address and "::" in found[1]:
+            self.listed.add(found[1].partition("::")[0])
         return f'<a href="{address}"><code>{found[1]}</code></a>' if address else found[0]
 
     def _link(self, file: str, found: re.Match[str]) -> str:

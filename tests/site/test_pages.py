@@ -69,7 +69,7 @@ def test_every_equation_of_a_line_stands_beside_it(site, material):
 def test_every_equation_has_a_line_or_a_reason(site, material):
     """Each id is on its paper's page, once, with code, a test or a reason; the numbers stand in the papers' order."""
     listed = Counter(one for path in (site / "papers").glob("*.html") for one in read(path).row_ids)
-    assert listed == Counter(material.entries)
+    assert listed == Counter(list(material.entries))
     for name, row in material.rows.items():
         assert row.code or row.tests or row.reason, name
         if row.code and not row.reason:

@@ -10,7 +10,7 @@ pytest.importorskip("latex2mathml", reason="latex2mathml is not installed")
 pytest.importorskip("mdit_py_plugins", reason="mdit-py-plugins is not installed")
 
 from scripts.book.extension import docstring, escaped
-from scripts.book.mathml import mathml
+from scripts.book.mathml import mathml, styled
 from scripts.book.prose import Prose
 
 
@@ -21,6 +21,21 @@ def test_formulas():
     for tex in (r"\nosuchcommand x", r"\frac{a}"):
         with pytest.raises(ValueError, match="TeX that cannot be shown: "):
             mathml(tex)
+
+
+def test_formulas_are_mended():
+    """Letters of a style are Unicode's, a sign has no space behind it, a function's name is a word."""
+    assert "\U0001d5b3" in mathml(r"A^{\mathsf T}")
+    assert [styled("R", "double-struck"), styled("U", "script"), styled("L", "script")] == ["\u211d", "\U0001d4b0", "\u2112"]
+    assert [styled("h", "script"), styled("1", "sans-serif")] == ["\U0001d4bd", "1"]
+    assert mathml("A = -B").count('form="prefix"') == 1
+    assert mathml("(-B, -A)").count('form="prefix"') == 2
+    assert 'form="prefix"' not in mathml("A - B")
+    assert 'form="prefix"' not in mathml("(A) - B")
+    assert "<mi>diag</mi><mo" in mathml(r"\operatorname{diag}(a)")
+    assert '<mi>a</mi><mspace width="0.167em" /><mi>tr</mi><mspace width="0.167em" /><mi>X</mi>' in mathml(
+        r"a \operatorname{tr} X"
+    )
 
 
 @pytest.fixture
