@@ -10,6 +10,7 @@ from scripts.book.material import Material
 from scripts.book.order import neighbours, number_of
 from scripts.book.places import ERRATA, anchor, href, page_of, resolved
 from scripts.book.prose import Prose
+from scripts.book.tests import Holder
 from scripts.equations.stated import MARK, STATED
 from scripts.equations.tags import expand
 
@@ -22,11 +23,12 @@ class Link(NamedTuple):
 
 
 class Derived(NamedTuple):
-    """A derivation: its heading, its own page, its steps."""
+    """A derivation: its heading, its own page, its steps, the tests that hold them."""
 
     heading: str
     address: str
     steps: Markup
+    tests: tuple[Link, ...]
 
 
 class Card(NamedTuple):
@@ -159,13 +161,18 @@ class Maker:
         ]
 
     def _derived(self, names: tuple[str, ...]) -> list[Derived]:
-        found = dict.fromkeys(one for name in names for one in self.material.derived.get(name, []))
+        found = {(one.file, one.section.heading): one for n in names for one in self.material.derived.get(n, [])}
         return [
-            Derived(one.heading, href(self.page, page_of(one.file)), Markup(self.prose.block(one.text, one.file)))
-            for one in found
+            Derived(
+                section.heading,
+                href(self.page, page_of(file)),
+                Markup(self.prose.block(section.text, file)),
+                tuple(self._test(Holder(*at, self.material.test_lines[at])) for at in section.checks),
+            )
+            for file, section in found.values()
         ]
 
-    def _test(self, holder: tuple[str, str, int]) -> Link:
+    def _test(self, holder: Holder) -> Link:
         file, function, line = holder
         name = file.removeprefix("tests/")
         return self.link(file, f"L{line}", f"{name}:{line} {function}" if function else name)

@@ -5,13 +5,13 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 from ortho_ref.conformance.case import vectors
-from scripts.book import derivations
-from scripts.book.derivations import Derivation
 from scripts.book.kit import InKit, in_kit
-from scripts.book.places import ERRATA
+from scripts.book.places import DERIVATIONS, ERRATA
 from scripts.book.tests import Holder, functions, holders
+from scripts.equations.derivations import Section, sections
 from scripts.equations.held import CODE, TESTS, Row, closure, rows_of, sources
 from scripts.equations.stated import STATED, Entry, read_equations
 from scripts.equations.tags import expand, tagged_lines
@@ -29,6 +29,13 @@ COLUMNS = (
     "gradients/*",
 )
 LANGUAGES = (".py", ".cu")
+
+
+class Derivation(NamedTuple):
+    """A section of docs/derivations, and its file."""
+
+    file: str
+    section: Section
 
 
 @dataclass(frozen=True)
@@ -100,8 +107,12 @@ class Material:
 
     @cached_property
     def derived(self) -> dict[str, list[Derivation]]:
-        """The derivations of an equation."""
-        return derivations.by_id(list(self.derivations))
+        """The derivations of an equation, or of a part of it."""
+        found: dict[str, list[Derivation]] = {}
+        for one in self.derivations:
+            for name in dict.fromkeys(id for tag in one.section.ids for id in expand(tag)):
+                found.setdefault(name, []).append(one)
+        return found
 
     def carried(self, name: str) -> list[str]:
         """The files with an equation's lines, or with those of what it is the same as."""
@@ -133,7 +144,6 @@ def read(root: Path) -> Material:
         if path.suffix in LANGUAGES and path.stat().st_size > 0
     )
     other = {file: (root / file).read_text(encoding="utf-8") for file in columns if not file.endswith(".py")}
-    pages = sorted((root / derivations.FOLDER).glob("[a-z]*.md"))
     return Material(
         root=root,
         entries=read_equations((root / STATED).read_text(encoding="utf-8")),
@@ -142,9 +152,9 @@ def read(root: Path) -> Material:
         columns=columns,
         errata=read_errata((root / ERRATA).read_text(encoding="utf-8")),
         derivations=tuple(
-            one
-            for path in pages
-            for one in derivations.read(path.relative_to(root).as_posix(), path.read_text(encoding="utf-8"))
+            Derivation(path.relative_to(root).as_posix(), section)
+            for path in sorted((root / DERIVATIONS).glob("*.md"))
+            for section in sections(path.read_text(encoding="utf-8"))
         ),
         kit=in_kit(vectors()),
     )

@@ -4,11 +4,11 @@ import re
 import shutil
 from pathlib import Path
 
-from scripts.book import derivations, finder, pages, reference
+from scripts.book import finder, pages, reference
 from scripts.book.cards import Maker
 from scripts.book.material import Material
 from scripts.book.order import chapters
-from scripts.book.places import folder_page, page_of, resolved
+from scripts.book.places import DERIVATIONS, folder_page, page_of, resolved
 
 #: The pages of prose, beside docs/*.md and docs/derivations/*.md.
 PROSE = (
@@ -48,6 +48,7 @@ class Stage:
         shutil.copytree(self.root / SETUP, self.out)
         for file in self.prose:
             self._write(file, self._led(file))
+        self._write("index.md", self._led(f"{SETUP}/index.md"))
         self._papers()
         self._code()
         for name, text in reference.pages(self.root).items():
@@ -58,7 +59,7 @@ class Stage:
         papers = pages.papers(self.material)
         for page, (heading, names) in papers.items():
             self._write(f"{page}.md", pages.of_paper(self.material, heading, names))
-        derived = [f"/{page_of(file)}" for file in self.prose if file.startswith(derivations.FOLDER)]
+        derived = [f"/{page_of(file)}" for file in self.prose if file.startswith(DERIVATIONS)]
         text = "# Equations, paper by paper\n\n" + _contents([Path(page).name for page in papers])
         self._write("papers/index.md", text + (f"\n## Derivations\n\n{_contents(derived)}" if derived else ""))
 
@@ -101,7 +102,7 @@ class Stage:
         if not path.exists():
             raise ValueError(f"{file} links to {found[2]}, which is not there")
         if target in self.prose:
-            return found[0]
+            return found[0] if file in self.prose else f"{found[1]}/{target}{found[3]}"
         if path.suffix in {".png", ".svg"}:
             (self.out / target).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, self.out / target)

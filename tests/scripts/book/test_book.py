@@ -4,7 +4,6 @@ import re
 
 import pytest
 
-from scripts.book import derivations
 from scripts.book.columns import breaks, parts, where
 from scripts.book.kit import in_kit
 from scripts.book.material import read_errata
@@ -144,20 +143,6 @@ def test_who_holds_an_equation():
         "bp:gru1": [("test_a", 6)],
         "ncgru:10": [("", 1)],
     }
-
-
-def test_derivations_are_read():
-    """A section by its ids, with their parts; one without ids is refused."""
-    page = (
-        "# Title\n\nWords.\n\n## dU\n\nIds: `bp:cayley/dM`, `ncgru:5-6`.\n\n$$\na\n$$\n\nChecked by `tests/a.py::b`.\n"
-    )
-    (found,) = derivations.read("docs/derivations/cayley.md", page)
-    assert (found.heading, found.names) == ("dU", ("bp:cayley/dM", "ncgru:5-6"))
-    assert "Ids" not in found.text
-    assert "Checked by" in found.text
-    assert set(derivations.by_id([found])) == {"bp:cayley", "ncgru:5", "ncgru:6"}
-    with pytest.raises(ValueError, match="'dU' has no line that begins with 'Ids: '"):
-        derivations.read("a.md", "## dU\n\nNothing.\n")
 
 
 def test_errata_are_read():
