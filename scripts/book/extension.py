@@ -17,6 +17,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_html_math_renderer("mathml", (_inline, None), (_display, None))
     app.connect("autodoc-process-docstring", docstring, priority=1)  # before napoleon reads it
     app.connect("autodoc-skip-member", skipped)
+    app.connect("html-page-context", reachable, priority=900)  # after furo has made its navigation
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
@@ -28,6 +29,21 @@ def _inline(writer: Any, node: nodes.math) -> None:
 def _display(writer: Any, node: nodes.math_block) -> None:
     writer.body.append(f'<div class="display" tabindex="0">{mathml(node.astext(), display=True)}</div>')
     raise nodes.SkipNode
+
+
+#: What furo and docutils write, and what a keyboard or a reader of the screen needs beside.
+_REACHABLE = {
+    'role="heading">': 'role="heading" aria-level="2">',
+    '<div class="highlight"><pre>': '<div class="highlight"><pre tabindex="0">',
+    '<div class="table-wrapper docutils container">': '<div class="table-wrapper docutils container" tabindex="0">',
+}
+
+
+def reachable(app: Any, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
+    """What is scrolled can be reached by the keyboard; a heading of the navigation has a level."""
+    for name in ("body", "furo_navigation_tree"):
+        for plain, own in _REACHABLE.items():
+            context[name] = context.get(name, "").replace(plain, own)
 
 
 def docstring(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:

@@ -47,6 +47,13 @@
       light(linked());
     });
     light(linked());
+    // The mathematics font, once it is there, moves what a link has led to.
+    document.fonts.ready.then(function () {
+      var target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+      if (target && book.contains(target)) {
+        target.scrollIntoView({ block: target.closest(".line") ? "center" : "start" });
+      }
+    });
   }
 
   // A printed page has nothing folded away.
