@@ -2,12 +2,10 @@
 
 import os
 import shutil
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-SITE = ROOT / "build" / "site"
+from tests.site.pages import SITE
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,9 @@ from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 
+ROOT = Path(__file__).parents[2]
+SITE = ROOT / "build" / "site"
+
 
 @dataclass
 class Line:

@@ -4,7 +4,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.site.conftest import SITE
+from tests.site.pages import SITE
 from tests.site.test_pages import PAGES
 
 pytestmark = pytest.mark.site

@@ -10,8 +10,7 @@ import pytest
 from scripts.book.material import read as read_material
 from scripts.book.places import anchors, page_of
 from scripts.equations.tags import expand, tagged_lines
-from tests.site.conftest import ROOT, SITE
-from tests.site.pages import read
+from tests.site.pages import ROOT, SITE, read
 
 pytestmark = pytest.mark.site
 PAGES = sorted(SITE.rglob("*.html"))

@@ -13,7 +13,7 @@ from scripts.book.reference import modules
 from scripts.book.tests import holders
 from scripts.equations.stated import read_equations
 from scripts.equations.tags import tagged_lines
-from tests.site.conftest import ROOT
+from tests.site.pages import ROOT
 
 PAGE = """
 ## First
