@@ -1,5 +1,6 @@
 """An equation as it stands beside its code: formula, words, tests, and where else it is met."""
 
+import re
 from typing import NamedTuple
 
 from markupsafe import Markup
@@ -13,6 +14,9 @@ from scripts.book.prose import Prose
 from scripts.book.tests import Holder
 from scripts.equations.stated import MARK, STATED
 from scripts.equations.tags import expand
+
+#: Where the next part of a formula begins: "; 2: ".
+_PART = re.compile(r"; (\d: )")
 
 
 class Link(NamedTuple):
@@ -118,6 +122,7 @@ class Maker:
         reason = entry.reason if m.rows[name].kind == entry.mark else ""
         said = MARK.sub("", entry.says).rstrip() if reason else entry.says
         formula, says = (Markup(self.prose.inline(text, STATED)) for text in (entry.formula, said))
+        formula = Markup(_PART.sub(r";<br>\1", formula))
         before, after = self.beside[names[0]][0], self.beside[names[-1]][1]
         kits = [m.kit[one] for one in names if one in m.kit]
         return Card(

@@ -34,7 +34,7 @@ def found(material: Material) -> list[dict[str, object]]:
                 "id": name,
                 "number": number,
                 "title": f"{entry.heading} {title_of((name,))}",
-                "words": plain(f"{entry.says} {entry.section}"),
+                "words": plain(f"{entry.says} · {entry.section}"),
                 "to": maker.find(ROOT_PAGE, name),
             }
         )
@@ -49,7 +49,7 @@ def found(material: Material) -> list[dict[str, object]]:
 
 def plain(text: str) -> str:
     """Words of Markdown, without its signs."""
-    return " ".join(re.sub(r"\*\*|`|\$|\[([^]]*)\]\([^)]*\)", r"\1", text).split())
+    return " ".join(re.sub(r"\*|`|\$|\[([^]]*)\]\([^)]*\)", r"\1", text).split())
 
 
 def script(material: Material) -> str:

@@ -12,6 +12,7 @@ ElementTree.register_namespace("", _NAMESPACE)
 
 _CHILDREN = {"mfrac": 2, "msub": 2, "msup": 2, "mover": 2, "munder": 2, "mroot": 2, "msubsup": 3, "munderover": 3}
 _MINUS = ("\u2212", "-", "±")
+_BARS, _ACCENTS = ("|", "\u2016"), ("\u02d9", "~", "^", "\u02dc", "\u02c6")
 _CLOSED = ")]}⟩"
 #: Letters of a style, which browsers take from Unicode alone: its name there, and what it is called where it is older.
 _STYLES = {"sans-serif": ("SANS-SERIF", ""), "script": ("SCRIPT", "SCRIPT"), "double-struck": ("DOUBLE-STRUCK",) * 2}
@@ -75,6 +76,10 @@ def _mend(parent: Element) -> None:
         if child.get("mathvariant") in _STYLES:
             child.text = "".join(styled(letter, child.attrib["mathvariant"]) for letter in text)
             del child.attrib["mathvariant"]
+        if _kind(child) == "mo" and text in _BARS:
+            child.set("stretchy", "false")  # else an index stands as low as the bar could reach
+        if _kind(child) == "mo" and text in _ACCENTS and _kind(parent) == "mover":
+            parent.set("accent", "true")
         if _kind(child) == "mo" and text in _MINUS and (before is None or _opens(before)):
             child.set("form", "prefix")  # a sign, not a difference: no space behind it
         elif _kind(child) == "mo" and len(text) > 1 and text.isalpha():

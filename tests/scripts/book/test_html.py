@@ -33,6 +33,8 @@ def test_formulas_are_mended():
     assert mathml("(-B, -A)").count('form="prefix"') == 2
     assert 'form="prefix"' not in mathml("A - B")
     assert 'form="prefix"' not in mathml("(A) - B")
+    assert mathml(r"\lVert x \rVert_F").count('stretchy="false"') == 2
+    assert 'accent="true"' in mathml(r"\dot X")
     assert "<mi>diag</mi><mo" in mathml(r"\operatorname{diag}(a)")
     assert '<mi>a</mi><mspace width="0.167em" /><mi>tr</mi><mspace width="0.167em" /><mi>X</mi>' in mathml(
         r"a \operatorname{tr} X"
