@@ -67,7 +67,7 @@ CUT = """() => {
   };
   return [...document.querySelectorAll('article *')]
     .filter((one) => { const at = one.getBoundingClientRect(); return at.width > 1 && at.right > width + 1; })
-    .filter((one) => !one.closest('pre, math, svg') && !scrolled(one))
+    .filter((one) => !one.closest('pre, math, svg, .table-wrapper table') && !scrolled(one))
     .slice(0, 3).map((one) => one.tagName + '.' + one.className + ' ' + one.textContent.slice(0, 40));
 }"""
 
