@@ -29,23 +29,29 @@
     if (!book) {
       return;
     }
+    // What is pointed at comes first, then what is in focus, then what a link led to.
+    var pointed = [];
+    var focused = [];
+    function relight() {
+      light(pointed.length ? pointed : focused.length ? focused : linked());
+    }
     book.addEventListener("mouseover", function (event) {
-      var ids = idsOf(event.target);
-      light(ids.length ? ids : linked());
+      pointed = idsOf(event.target);
+      relight();
     });
     book.addEventListener("mouseleave", function () {
-      light(linked());
+      pointed = [];
+      relight();
     });
     book.addEventListener("focusin", function (event) {
-      var ids = idsOf(event.target);
-      light(ids.length ? ids : linked());
+      focused = idsOf(event.target);
+      relight();
     });
     book.addEventListener("focusout", function () {
-      light(linked());
+      focused = [];
+      relight();
     });
-    window.addEventListener("hashchange", function () {
-      light(linked());
-    });
+    window.addEventListener("hashchange", relight);
     light(linked());
     // The mathematics font, once it is there, moves what a link has led to.
     document.fonts.ready.then(function () {
