@@ -10,12 +10,11 @@ from scripts.equations.tags import expand
 
 
 class Part(NamedTuple):
-    """Lines first to last of a file; the ids that they carry, in their order; which of them no earlier part has."""
+    """Lines first to last of a file; the ids that they carry, in their order."""
 
     first: int
     last: int
     names: tuple[str, ...]
-    new: tuple[str, ...]
 
 
 class Line(NamedTuple):
@@ -60,7 +59,6 @@ def parts(file: str, source: str, tagged: dict[int, list[str]]) -> list[Part]:
     at = breaks(file, source)
     last = len(source.splitlines())
     found: list[Part] = []
-    seen: set[str] = set()
     for first, end in zip(at, [*(line - 1 for line in at[1:]), last], strict=True):
         names = tuple(
             dict.fromkeys(
@@ -70,8 +68,7 @@ def parts(file: str, source: str, tagged: dict[int, list[str]]) -> list[Part]:
         if found and not names:
             found[-1] = found[-1]._replace(last=end)
         else:
-            found.append(Part(first, end, names, tuple(name for name in names if name not in seen)))
-        seen |= set(names)
+            found.append(Part(first, end, names))
     return found
 
 

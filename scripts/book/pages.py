@@ -37,12 +37,13 @@ def of_file(material: Material, file: str, source: str) -> str:
     lines = columns.lines(file, source, tagged)
     cut = columns.parts(file, source, tagged) if file in material.columns else []
     if not any(part.names for part in cut):
-        cut = [columns.Part(1, len(lines), (), ())] if lines else []
+        cut = [columns.Part(1, len(lines), ())] if lines else []
     here = {name for part in cut for name in part.names}
     targets = {tag: _card_of(maker, tag, here) for tag in tags_of(source)}
+    shown: set[tuple[str, ...]] = set()
     html = _TEMPLATES.get_template("columns.html").render(
         file=file,
-        parts=[(part, _cards(maker, part), lines[part.first - 1 : part.last]) for part in cut],
+        parts=[(part, _cards(maker, part, shown), lines[part.first - 1 : part.last]) for part in cut],
         code=lambda line: Markup(linked(line.html, targets)),
         kills=href(page, page_of(KILLS)),
         wide=any(part.names for part in cut),
@@ -57,14 +58,12 @@ def _card_of(maker: Maker, tag: str, here: set[str]) -> str:
     return f"#eq-{anchor(own[0])}" if own else maker.find(maker.page, tag) or ""
 
 
-def _cards(maker: Maker, part: columns.Part) -> list[Card]:
-    """Of a part's equations, one for each row of docs/equations.md; in short where it stands above."""
-    found: dict[tuple[str, ...], Card] = {}
-    for name in part.names:
-        row = maker.material.entries[name].together
-        if row not in found:
-            found[row] = maker.card(name, short=name not in part.new)
-    return list(found.values())
+def _cards(maker: Maker, part: columns.Part, shown: set[tuple[str, ...]]) -> list[Card]:
+    """Of a part's equations, one for each row of docs/equations.md; in short where it is shown above, as is noted."""
+    rows = dict.fromkeys(maker.material.entries[name].together for name in part.names)
+    cards = [maker.card(row[0], short=row in shown) for row in rows]
+    shown.update(rows)
+    return cards
 
 
 def of_paper(material: Material, heading: str, names: list[str]) -> str:

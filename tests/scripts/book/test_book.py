@@ -101,7 +101,7 @@ def test_parts_of_a_file():
     assert [(part.first, part.last) for part in found] == [(1, 8), (9, 22), (23, 24)]
     assert [part.names for part in found] == [(), ("ncgru:2", "bp:gru1"), ("ncgru:3", "ncgru:4")]
     again = parts("a.py", SOURCE, TAGGED | {21: ["bp:gru1/2"]})
-    assert [(part.first, part.new) for part in again][-2:] == [(20, ()), (23, ("ncgru:3", "ncgru:4"))]
+    assert [(part.first, part.names) for part in again][-2:] == [(20, ("bp:gru1",)), (23, ("ncgru:3", "ncgru:4"))]
     assert where("ncgru:4", TAGGED) == [(24, "")]
     assert where("bp:gru1", TAGGED) == [(13, "1")]
 
