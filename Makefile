@@ -11,10 +11,10 @@ export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
 export MKL_NUM_THREADS ?= 1
 
-.PHONY: test install-test device nvrtc fuzz floors mutants torture lint crosscheck demo clean
+.PHONY: test install-test device nvrtc fuzz floors mutants torture lint crosscheck demo site serve site-test clean
 
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -m "not install" --numprocesses auto --maxprocesses 8
+	$(BIN)/python -m pytest -m "not install and not site" --numprocesses auto --maxprocesses 8
 
 install-test: $(VENV)/.test
 	$(BIN)/python -m pytest -m install
@@ -36,12 +36,12 @@ nvrtc: $(DEVICE)/.nvrtc
 fuzz: $(VENV)/.test
 	@seed=$${SEED:-$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}; \
 	again="the same examples again: make fuzz SEED=$$seed"; echo "$$again"; \
-	$(BIN)/python -m pytest -m "not install" --numprocesses auto --maxprocesses 8 \
+	$(BIN)/python -m pytest -m "not install and not site" --numprocesses auto --maxprocesses 8 \
 		--hypothesis-profile=random --hypothesis-seed=$$seed || { echo "$$again"; exit 1; }
 
 # With the oldest versions that pyproject.toml promises. PyTorch is not among them: what needs it is skipped.
 floors: $(FLOORS)/.test
-	$(FLOORS)/bin/python -m pytest -m "not install" --numprocesses auto --maxprocesses 8
+	$(FLOORS)/bin/python -m pytest -m "not install and not site" --numprocesses auto --maxprocesses 8
 
 # Whether the tests tell the code from the code with a mistake in it; two hours at most.
 mutants: $(VENV)/.mutants
@@ -64,6 +64,18 @@ crosscheck: $(VENV)/.crosscheck
 
 demo: $(VENV)/.test
 	$(BIN)/python -m scripts.demo --out runs/demo --jobs 2
+
+# The pages of formula and code, and the docs around them, in build/site; a warning is an error.
+site: $(VENV)/.docs
+	$(BIN)/python -m scripts.site
+
+serve: site
+	$(BIN)/python -m http.server --bind 127.0.0.1 --directory build/site $${PORT:-8000}
+
+# The built site, held to the code and opened in a browser: ORTHO_REF_BROWSER, or one on the path.
+site-test: $(VENV)/.site site
+	$(BIN)/python -m pytest -m site tests/site
+	$(BIN)/python -m pytest tests/scripts/book
 
 clean:
 	rm -rf $(VENV) $(FLOORS) .venv-device .venv-device-cuda12 .mutants build dist

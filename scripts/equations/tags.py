@@ -23,10 +23,24 @@ def tags_of(text: str) -> list[str]:
 
 
 @cache
+def commented(source: str) -> tuple[tuple[int, str], ...]:
+    """The comments of a source, each with its line."""
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    return tuple((token.start[0], token.string) for token in tokens if token.type == tokenize.COMMENT)
+
+
 def comments(source: str) -> str:
     """The comments of a source, in one line."""
-    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
-    return " ".join(token.string for token in tokens if token.type == tokenize.COMMENT)
+    return " ".join(text for _, text in commented(source))
+
+
+def tagged_lines(file: str, source: str) -> dict[int, list[str]]:
+    """The lines of a file whose comments have tags, and those; of one that is not Python: of C, behind `//`."""
+    if file.endswith(".py"):
+        pairs = commented(source)
+    else:
+        pairs = tuple((k, line.partition("//")[2]) for k, line in enumerate(source.splitlines(), 1))
+    return {line: tags for line, text in pairs if (tags := tags_of(text))}
 
 
 def code_tags(source: str) -> list[str]:
@@ -35,8 +49,9 @@ def code_tags(source: str) -> list[str]:
 
 
 def cuda_comments(source: str) -> str:
-    """The comments of a CUDA source, a line each, as Python has them."""
-    return "\n".join(f"# {comment}" for comment in re.findall(r"//(.*)", source))
+    """The comments of a CUDA source as Python has them, each in its own line."""
+    found = (line.partition("//") for line in source.splitlines())
+    return "\n".join(f"# {comment}" if slashes else "" for _, slashes, comment in found)
 
 
 @cache

@@ -1,0 +1,77 @@
+// Lights an equation and its lines together: under the pointer, in focus, and when a link leads to one of them.
+(function () {
+  "use strict";
+
+  function idsOf(element) {
+    var holder = element && element.closest && element.closest("[data-ids]");
+    return holder ? holder.dataset.ids.split(" ") : [];
+  }
+
+  function light(ids) {
+    document.querySelectorAll(".book [data-ids]").forEach(function (holder) {
+      var own = holder.dataset.ids.split(" ");
+      var lit = ids.some(function (id) {
+        return own.indexOf(id) >= 0;
+      });
+      holder.classList.toggle("lit", lit);
+    });
+  }
+
+  // What a link led to stays lit while nothing else is pointed at.
+  function linked() {
+    var name = decodeURIComponent(location.hash.slice(1));
+    var target = name && document.getElementById(name);
+    return target ? idsOf(target) : [];
+  }
+
+  function start() {
+    var book = document.querySelector(".book.columns");
+    if (!book) {
+      return;
+    }
+    // What is pointed at comes first, then what is in focus, then what a link led to.
+    var pointed = [];
+    var focused = [];
+    function relight() {
+      light(pointed.length ? pointed : focused.length ? focused : linked());
+    }
+    book.addEventListener("mouseover", function (event) {
+      pointed = idsOf(event.target);
+      relight();
+    });
+    book.addEventListener("mouseleave", function () {
+      pointed = [];
+      relight();
+    });
+    book.addEventListener("focusin", function (event) {
+      focused = idsOf(event.target);
+      relight();
+    });
+    book.addEventListener("focusout", function () {
+      focused = [];
+      relight();
+    });
+    window.addEventListener("hashchange", relight);
+    light(linked());
+    // The mathematics font, once it is there, moves what a link has led to.
+    document.fonts.ready.then(function () {
+      var target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+      if (target && book.contains(target)) {
+        target.scrollIntoView({ block: target.closest(".line") ? "center" : "start" });
+      }
+    });
+  }
+
+  // A printed page has nothing folded away.
+  window.addEventListener("beforeprint", function () {
+    document.querySelectorAll("article details").forEach(function (details) {
+      details.open = true;
+    });
+  });
+
+  if (document.readyState === "loading") {
+    document.addEventListener("DOMContentLoaded", start);
+  } else {
+    start();
+  }
+})();

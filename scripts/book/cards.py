@@ -1,0 +1,183 @@
+"""An equation as it stands beside its code: formula, words, tests, and where else it is met."""
+
+import re
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+from scripts.book.columns import where
+from scripts.book.kit import InKit
+from scripts.book.material import Material
+from scripts.book.order import neighbours, number_of
+from scripts.book.places import ERRATA, anchor, href, page_of, resolved
+from scripts.book.prose import Prose
+from scripts.book.tests import Holder
+from scripts.equations.stated import MARK, STATED
+from scripts.equations.tags import expand
+
+#: Where the next part of a formula begins: "; 2: ".
+_PART = re.compile(r"; (\d: )")
+
+
+class Link(NamedTuple):
+    """What is read, and where it leads."""
+
+    text: str
+    address: str
+
+
+class Derived(NamedTuple):
+    """A derivation: its heading, its own page, its steps, the tests that hold them."""
+
+    heading: str
+    address: str
+    steps: Markup
+    tests: tuple[Link, ...]
+
+
+class Card(NamedTuple):
+    """One row of docs/equations.md, on a page.
+
+    title: the number in print, or the name.  names: the ids of the row.  formula, says: HTML.  lines: number and part.
+    short: whether an earlier card of the page has said the rest.
+    """
+
+    title: str
+    names: tuple[str, ...]
+    ids: tuple[str, ...]
+    formula: Markup
+    says: Markup
+    lines: tuple[tuple[int, str], ...]
+    short: bool
+    reason: Markup
+    errata: tuple[tuple[Link, Markup], ...]
+    derivations: tuple[Derived, ...]
+    tests: tuple[Link, ...]
+    elsewhere: tuple[Link, ...]
+    kit: InKit
+    before: Link | None
+    after: Link | None
+
+
+def title_of(names: tuple[str, ...]) -> str:
+    """(19) of an equation with a number, (42)-(45) of a range, the name of any other."""
+    if number_of(names[0]) is None:
+        return ", ".join(name.partition(":")[2] for name in names)
+    first, last = (f"({name.partition(':')[2]})" for name in (names[0], names[-1]))
+    return first if first == last else f"{first}-{last}"
+
+
+class Maker:
+    """Makes the cards of one page.
+
+    Parameters
+    ----------
+    material : Material
+        What stands in the repository.
+    page, file : str
+        The page, and the file that it shows, "" for a page of no file.
+    """
+
+    def __init__(self, material: Material, page: str, file: str = "") -> None:
+        self.material, self.page, self.file = material, page, file
+        self.tagged = material.lines.get(file, {})
+        self.prose = Prose(page, self.find, self.follow)
+        self.beside = neighbours(material.entries)
+
+    def find(self, page: str, tag: str) -> str | None:
+        """The address of an equation, or of a part of it: its first line, else its row on its paper's page.
+
+        Of a test, `tests/FILE.py::NAME`, its line.
+        """
+        if "::" in tag:
+            return self._find_test(page, *tag.split("::", 1))
+        names = [name for name in expand(tag) if name in self.material.entries]
+        if not names or not tag:
+            return None
+        carriers = self.material.carriers.get(names[0], [])
+        if not carriers:
+            return href(page, f"papers/{names[0].split(':')[0]}", anchor(names[0]))
+        file = self.file if self.file in carriers else carriers[0]
+        on_line = {one for tags in self.material.lines[file].values() for one in tags}
+        return href(page, page_of(file), anchor(tag if tag in on_line else names[0]))
+
+    def _find_test(self, page: str, file: str, function: str) -> str | None:
+        line = self.material.test_lines.get((file, function))
+        return None if line is None else href(page, page_of(file), f"L{line}")
+
+    def follow(self, page: str, file: str, target: str) -> str:
+        """The address of what a link in a file names."""
+        path, _, fragment = target.partition("#")
+        return href(page, page_of(resolved(file, path) if path else file), fragment)
+
+    def link(self, file: str, fragment: str = "", text: str = "") -> Link:
+        """To a file's page."""
+        return Link(text or file.removeprefix("ortho_ref/"), href(self.page, page_of(file), fragment))
+
+    def card(self, name: str, short: bool = False) -> Card:
+        """Of the row that an id stands in."""
+        entry, m = self.material.entries[name], self.material
+        names = entry.together
+        lines = tuple(dict.fromkeys(place for one in names for place in where(one, self.tagged)))
+        reason = entry.reason if m.rows[name].kind == entry.mark else ""
+        said = MARK.sub("", entry.says).rstrip() if reason else entry.says
+        formula, says = (Markup(self.prose.inline(text, STATED)) for text in (entry.formula, said))
+        formula = Markup(_PART.sub(r";<br>\1", formula))
+        before, after = self.beside[names[0]][0], self.beside[names[-1]][1]
+        kits = [m.kit[one] for one in names if one in m.kit]
+        return Card(
+            title=title_of(names),
+            names=names,
+            ids=tuple(f"eq-{anchor(one)}" for one in names),
+            formula=formula,
+            says=says,
+            lines=lines,
+            short=short,
+            reason=Markup(self.prose.inline(reason, STATED)),
+            errata=tuple(self._errata(entry.formula + entry.says)),
+            derivations=tuple(self._derived(names)),
+            tests=tuple(dict.fromkeys(self._test(one) for n in names for one in m.holders.get(n, []))),
+            elsewhere=tuple(
+                dict.fromkeys(
+                    self.link(file, self._first(n, file)) for n in names for file in m.carried(n) if file != self.file
+                )
+            ),
+            kit=InKit(*(tuple(dict.fromkeys(x for kit in kits for x in kit[k])) for k in (0, 1))),
+            before=self._neighbour(before),
+            after=self._neighbour(after),
+        )
+
+    def _first(self, name: str, file: str) -> str:
+        """The anchor of an equation in a file, or of the first of those that it is the same as."""
+        names = {one for tags in self.material.lines[file].values() for tag in tags for one in expand(tag)}
+        own = [one for one in [name, *self.material.entries[name].same] if one in names]
+        return anchor(own[0]) if own else ""
+
+    def _neighbour(self, name: str | None) -> Link | None:
+        if name is None:
+            return None
+        return Link(title_of((name,)), self.find(self.page, name) or "")
+
+    def _errata(self, text: str) -> list[tuple[Link, Markup]]:
+        return [
+            (self.link(ERRATA, name.lower(), name), Markup(self.prose.inline(says, ERRATA)))
+            for name, says in self.material.errata.items()
+            if name in text
+        ]
+
+    def _derived(self, names: tuple[str, ...]) -> list[Derived]:
+        found = {(one.file, one.section.heading): one for n in names for one in self.material.derived.get(n, [])}
+        return [
+            Derived(
+                section.heading,
+                href(self.page, page_of(file)),
+                Markup(self.prose.block(section.text, file)),
+                tuple(self._test(Holder(*at, self.material.test_lines[at])) for at in section.checks),
+            )
+            for file, section in found.values()
+        ]
+
+    def _test(self, holder: Holder) -> Link:
+        file, function, line = holder
+        name = file.removeprefix("tests/")
+        return self.link(file, f"L{line}", f"{name}:{line} {function}" if function else name)

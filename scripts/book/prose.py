@@ -1,0 +1,77 @@
+"""Markdown as HTML: formulas as MathML, ids and errata as links.  For what stands beside code; pages are Sphinx's."""
+
+import re
+from collections.abc import Callable
+from html import escape
+
+from markdown_it import MarkdownIt
+from markdown_it.rules_core import StateCore
+from markdown_it.token import Token
+from mdit_py_plugins.dollarmath import dollarmath_plugin
+
+from scripts.book.mathml import mathml
+from scripts.book.places import ERRATA, href, page_of
+
+_ERRATUM = re.compile(r"\bE-[a-z]+-\d\d\b")
+
+
+class Prose:
+    """Renders Markdown for a page.
+
+    Parameters
+    ----------
+    page : str
+        The page that it will stand on.
+    find : callable
+        find(page, id) -> the address of an equation from that page, or None.
+    follow : callable
+        follow(page, file, target) -> the address, from that page, of what a link in a file names.
+    """
+
+    def __init__(
+        self, page: str, find: Callable[[str, str], str | None], follow: Callable[[str, str, str], str]
+    ) -> None:
+        self.page, self.find, self.follow = page, find, follow
+        self.file = ""
+        self.markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
+        self.markdown.use(
+            dollarmath_plugin, renderer=lambda tex, how: mathml(tex, display=bool(how.get("display_mode")))
+        )
+        self.markdown.core.ruler.push("links", self._links)
+
+    def inline(self, text: str, file: str) -> str:
+        """A line of a file, without a paragraph around it."""
+        self.file = file
+        return self.markdown.renderInline(text)
+
+    def block(self, text: str, file: str) -> str:
+        """Paragraphs of a file."""
+        self.file = file
+        return self.markdown.render(text)
+
+    def _links(self, state: StateCore) -> None:
+        for token in state.tokens:
+            within, made = False, []
+            for child in token.children or []:
+                if child.type == "link_open":
+                    target = str(child.attrs["href"])
+                    if not re.match(r"\w+:", target):
+                        child.attrs["href"] = self.follow(self.page, self.file, target)
+                    within = True
+                within = within and child.type != "link_close"
+                made.append(child if within else self._named(child))
+            token.children = made
+
+    def _named(self, token: Token) -> Token:
+        """An id in backticks, or errata in words, as links; any other token as it is."""
+        html = ""
+        if token.type == "code_inline" and (address := self.find(self.page, token.content)):
+            html = f'<a href="{escape(address)}"><code>{escape(token.content)}</code></a>'
+        elif token.type == "text" and _ERRATUM.search(token.content):
+            html = _ERRATUM.sub(lambda found: erratum(self.page, found[0]), escape(token.content))
+        return Token("html_inline", "", 0, content=html) if html else token
+
+
+def erratum(page: str, name: str) -> str:
+    """A link to an erratum."""
+    return f'<a class="erratum" href="{escape(href(page, page_of(ERRATA), name.lower()))}">{name}</a>'

@@ -1,0 +1,53 @@
+"""Which test function holds an equation: the one whose docstring or comments name it."""
+
+import ast
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from scripts.equations.tags import commented, expand, mentions
+
+
+class Holder(NamedTuple):
+    """A test, or a file of tests that names the equation at its head: then function is "" and line 1."""
+
+    file: str
+    function: str
+    line: int
+
+
+def functions(tree: ast.Module) -> Iterator[tuple[str, ast.FunctionDef]]:
+    """Those of a module and of its classes, by their names."""
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef):
+            yield node.name, node
+        elif isinstance(node, ast.ClassDef):
+            yield from ((f"{node.name}.{own.name}", own) for own in node.body if isinstance(own, ast.FunctionDef))
+
+
+def named(file: str, source: str) -> Iterator[tuple[str, Holder]]:
+    """Every id that a file of tests names, and the function that does; its line is that of its `def`."""
+    tree = ast.parse(source)
+    left = list(commented(source))
+    for name, node in functions(tree):
+        first, last = min([node.lineno, *(one.lineno for one in node.decorator_list)]), node.end_lineno or node.lineno
+        inside = [text for line, text in left if first <= line <= last]
+        left = [(line, text) for line, text in left if not first <= line <= last]
+        nested = [ast.get_docstring(own) or "" for own in ast.walk(node) if isinstance(own, ast.FunctionDef)]
+        for mention in mentions("\n".join([*nested, *inside])):
+            yield from ((one, Holder(file, name, node.lineno)) for one in expand(mention))
+    classes = [ast.get_docstring(node) or "" for node in tree.body if isinstance(node, ast.ClassDef)]
+    for mention in mentions("\n".join([ast.get_docstring(tree) or "", *classes, *(text for _, text in left)])):
+        yield from ((one, Holder(file, "", 1)) for one in expand(mention))
+
+
+def holders(tests: dict[str, str]) -> dict[str, list[Holder]]:
+    """For every id its tests: functions before files, and of a file with functions only those."""
+    found: dict[str, list[Holder]] = {}
+    for file, source in tests.items():
+        for name, holder in named(file, source):
+            found.setdefault(name, []).append(holder)
+    for name, own in found.items():
+        with_functions = {holder.file for holder in own if holder.function}
+        kept = [holder for holder in dict.fromkeys(own) if holder.function or holder.file not in with_functions]
+        found[name] = sorted(kept, key=lambda holder: (not holder.function, holder.file, holder.line))
+    return found

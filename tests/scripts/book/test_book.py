@@ -1,0 +1,171 @@
+"""What the pages of formula and code are made of: parts of files, anchors, tests, derivations, words for the box."""
+
+import re
+
+import pytest
+
+from scripts.book.columns import breaks, parts, where
+from scripts.book.kit import in_kit
+from scripts.book.material import read_errata
+from scripts.book.order import chapters, neighbours, number_of, printed
+from scripts.book.places import anchor, anchors, href, page_of, resolved
+from scripts.book.reference import modules
+from scripts.book.tests import holders
+from scripts.equations.stated import read_equations
+from scripts.equations.tags import tagged_lines
+from tests.site.pages import ROOT
+
+PAGE = """
+## First
+
+### Part
+
+| id | formula | what it says |
+|---|---|---|
+| `ncgru:10` | $a$ | the tenth |
+| `ncgru:2-inv` | | inverse |
+| `ncgru:kahan` | | a name |
+| `ncgru:2` | `b` | the second, E-ncgru-01 |
+| `ncgru:3-4` = `ncgru:2` | | two in one row |
+
+## Second
+
+| id | formula | what it says |
+|---|---|---|
+| `bp:gru1` | 1: $c$; 2: $d$ | in parts |
+"""
+SOURCE = '''"""Head.
+
+    a = b    [ncgru:2/a]
+"""
+
+X = 1
+
+
+# above f
+@decorated
+def f(a):
+    """Of [ncgru:10], in words."""
+    b = a  # [ncgru:2/a] [bp:gru1/1]
+    return b
+
+
+class C:
+    y = 2
+
+    def g(self):
+        return 1
+
+    def h(self):
+        return 2  # [ncgru:3-4]
+'''
+TAGGED = {13: ["ncgru:2/a", "bp:gru1/1"], 24: ["ncgru:3-4"]}
+
+
+def test_lines_with_tags():
+    """Those of comments, by their line; a word in a docstring is none. In CUDA a comment begins with //."""
+    assert tagged_lines("a.py", SOURCE) == TAGGED
+    assert tagged_lines("a.cu", 'x = 1;\nh = u * c;  // [ncgru:1/h]\nchar s[] = "[ncgru:2]";\n') == {2: ["ncgru:1/h"]}
+
+
+def test_a_row_is_read_whole():
+    """Its cells, its headings, and the ids that share it; a row with a bar too many is refused."""
+    entries = read_equations(PAGE)
+    assert entries["ncgru:10"][:6] == ("First", "Part", ("ncgru:10",), (), "$a$", "the tenth")
+    assert entries["ncgru:4"].together == ("ncgru:3", "ncgru:4")
+    assert entries["bp:gru1"].section == ""
+    with pytest.raises(ValueError, match="a row has 4 cells"):
+        read_equations("| `ncgru:1` | a | b | c |")
+
+
+def test_print_order():
+    """By number, not by word: (2) before (10), what has no number behind; each id has its neighbours."""
+    entries = read_equations(PAGE)
+    assert printed(entries)["First"] == ["ncgru:2", "ncgru:2-inv", "ncgru:3", "ncgru:4", "ncgru:10", "ncgru:kahan"]
+    assert neighbours(entries)["ncgru:4"] == ("ncgru:3", "ncgru:10")
+    assert neighbours(entries)["ncgru:2"] == (None, "ncgru:2-inv")
+    assert [number_of(name) for name in ("goru:2.10", "sgornn:31a", "ncgru:thm1", "bp:gru1")] == [
+        (2, 10, ""),
+        (0, 31, "a"),
+        None,
+        None,
+    ]
+    files, lines = ("z.py", "late.py", "early.py"), {"late.py": {1: ["ncgru:10"]}, "early.py": {3: ["ncgru:2/a"]}}
+    assert chapters(files, lines, entries) == {"First": ["early.py", "late.py"], "": ["z.py"]}
+
+
+def test_parts_of_a_file():
+    """One for each function with equations, with its decorators and comments; every line is in one, once."""
+    assert breaks("a.py", SOURCE) == [1, 9, 17, 20, 23]
+    found = parts("a.py", SOURCE, TAGGED)
+    assert [(part.first, part.last) for part in found] == [(1, 8), (9, 22), (23, 24)]
+    assert [part.names for part in found] == [(), ("ncgru:2", "bp:gru1"), ("ncgru:3", "ncgru:4")]
+    again = parts("a.py", SOURCE, TAGGED | {21: ["bp:gru1/2"]})
+    assert [(part.first, part.names) for part in again][-2:] == [(20, ("bp:gru1",)), (23, ("ncgru:3", "ncgru:4"))]
+    assert where("ncgru:4", TAGGED) == [(24, "")]
+    assert where("bp:gru1", TAGGED) == [(13, "1")]
+
+
+def test_places():
+    """Anchors of tags, of their equations and of ranges; addresses are relative."""
+    assert anchors("ncgru:1/r") == ["ncgru-1-r", "ncgru-1"]
+    assert anchors("ncgru:16-18") == ["ncgru-16-18", "ncgru-16", "ncgru-17", "ncgru-18"]
+    assert page_of("docs/errata.md") == "docs/errata"
+    assert href("code/a/b.py", "docs/errata", "e-ncgru-01") == "../../docs/errata.html#e-ncgru-01"
+    assert href("index", "papers/ncgru") == "papers/ncgru.html"
+    assert href("papers/ncgru", "papers/ncgru", "ncgru-5") == "#ncgru-5"
+    assert resolved("docs/models.md", "../tasks/denoise.py") == "tasks/denoise.py"
+    assert resolved("CHANGELOG.md", "docs/models.md") == "docs/models.md"
+
+
+def test_anchors_of_all_tags_differ():
+    """No two tags of the project come to one anchor."""
+    tags = {
+        tag
+        for path in (ROOT / "ortho_ref").rglob("*.py")
+        for found in tagged_lines(path.name, path.read_text()).values()
+        for tag in found
+    }
+    assert len({anchor(tag) for tag in tags}) == len(tags) > 100
+
+
+def test_who_holds_an_equation():
+    """The function whose docstring, comment or decorator names it; a file where only its head does."""
+    source = (
+        '"""Of ncgru:2 and ncgru:10."""\nimport pytest\n\n\n@pytest.mark.x([1])  # ncgru:3-4\ndef test_a():\n'
+        '    """By bp:gru1/2."""\n    b = 1  # [ncgru:2]\n    b = "ncgru:kahan"\n'
+    )
+    found = holders({"tests/t.py": source})
+    assert {name: [(one.function, one.line) for one in own] for name, own in found.items()} == {
+        "ncgru:2": [("test_a", 6)],
+        "ncgru:3": [("test_a", 6)],
+        "ncgru:4": [("test_a", 6)],
+        "bp:gru1": [("test_a", 6)],
+        "ncgru:10": [("", 1)],
+    }
+
+
+def test_errata_are_read():
+    """The sentence that says where each stands."""
+    page = "# Errata\n\n### E-ncgru-01\n\nTheorem 1: (9).\n*False.* Printed: max h.\n* n = 1.\n\n`t`.\n\n## Next\n"
+    assert read_errata(page) == {"E-ncgru-01": "Theorem 1: (9). *False.* Printed: max h."}
+
+
+class Case:
+    """A vector, as far as it is asked."""
+
+    def __init__(self, id, equations, kills):
+        self.id, self.equations, self.kills = id, equations, kills
+
+
+def test_what_the_kit_shows():
+    """Of an equation, or any part of it: the cases that go through it, and all that they show, once."""
+    found = in_kit([Case("a", ("ncgru:1/r", "ncgru:1/u"), ("x", "y")), Case("b", ("ncgru:1/h",), ("y", "z"))])
+    assert found == {"ncgru:1": (("a", "b"), ("x", "y", "z"))}
+
+
+def test_public_modules():
+    """With a page in the reference: no program, nothing with an underscore, the kit as one."""
+    found = modules(ROOT)
+    assert {"ortho_ref", "ortho_ref.cells.lstm", "gradients.cayley", "ortho_ref.conformance"} <= set(found)
+    assert not [name for name in found if re.search(r"__|\._|conformance\.", name)]

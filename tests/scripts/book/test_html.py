@@ -1,0 +1,82 @@
+"""Formulas, Markdown and code as HTML."""
+
+import re
+
+import pytest
+
+from scripts.book.listing import coloured, linked
+
+pytest.importorskip("latex2mathml", reason="latex2mathml is not installed")
+pytest.importorskip("mdit_py_plugins", reason="mdit-py-plugins is not installed")
+
+from scripts.book.extension import docstring, escaped
+from scripts.book.mathml import mathml, styled
+from scripts.book.prose import Prose
+
+
+def test_formulas():
+    """A `math` element, in a line or on its own; TeX that is none is refused with what it is."""
+    assert mathml(r"U^{\mathsf T} U = I").startswith("<math ")
+    assert 'display="block"' in mathml("a", display=True)
+    for tex in (r"\nosuchcommand x", r"\frac{a}"):
+        with pytest.raises(ValueError, match="TeX that cannot be shown: "):
+            mathml(tex)
+
+
+def test_formulas_are_mended():
+    """Letters of a style are Unicode's, a sign has no space behind it, a function's name is a word."""
+    assert "\U0001d5b3" in mathml(r"A^{\mathsf T}")
+    found = [styled("R", "double-struck"), styled("U", "script"), styled("L", "script")]
+    assert found == ["\u211d", "\U0001d4b0", "\u2112"]
+    assert [styled("h", "script"), styled("1", "sans-serif")] == ["\U0001d4bd", "1"]
+    assert mathml("A = -B").count('form="prefix"') == 1
+    assert mathml("(-B, -A)").count('form="prefix"') == 2
+    assert 'form="prefix"' not in mathml("A - B")
+    assert 'form="prefix"' not in mathml("(A) - B")
+    assert mathml(r"\lVert x \rVert_F").count('stretchy="false"') == 2
+    assert 'accent="true"' in mathml(r"\dot X")
+    assert "<mi>diag</mi><mo" in mathml(r"\operatorname{diag}(a)")
+    assert '<mi>a</mi><mspace width="0.167em" /><mi>tr</mi><mspace width="0.167em" /><mi>X</mi>' in mathml(
+        r"a \operatorname{tr} X"
+    )
+
+
+@pytest.fixture
+def prose():
+    """Ids lead to #ID; links to what they name, in brackets."""
+    return Prose("page", lambda page, name: f"#{name}" if name == "ncgru:5" else None, lambda *given: f"<{given[1:]}>")
+
+
+def test_markdown(prose):
+    """Formulas, ids in backticks and errata are made what they are; what is code stays code."""
+    html = prose.inline("$a_1$ by `ncgru:5`, `b`, E-ncgru-01; <b>", "docs/equations.md")
+    assert "<math " in html
+    assert '<a href="#ncgru:5"><code>ncgru:5</code></a>, <code>b</code>' in html
+    assert ">E-ncgru-01</a>; &lt;b&gt;" in html
+    html = prose.inline("[E-ncgru-01 and `ncgru:5`](models.md#a)", "docs/equations.md")
+    assert html.count("<a ") == 1
+    assert "models.md#a" in html
+
+
+def test_a_display_is_on_its_own(prose):
+    """Between $$ of their own lines."""
+    assert 'display="block"' in prose.block("So\n\n$$\na = b\n$$\n\nand `c`.", "docs/derivations/a.md")
+
+
+def test_code_keeps_its_lines():
+    """As many as the source has, with its text, though a string goes over several; tags are links."""
+    source = '"""Head\n\n    a  [ncgru:5]\n"""\n\nx = "<a>"  # [ncgru:5] [ncgru:6]\n'
+    lines = coloured("a.py", source)
+    assert len(lines) == 6
+    assert re.sub("<[^>]*>", "", lines[5]) == 'x = "&lt;a&gt;"  # [ncgru:5] [ncgru:6]'
+    made = linked(lines[5], {"ncgru:5": "#eq-ncgru-5"})
+    assert made.count("<a ") == 1
+    assert 'href="#eq-ncgru-5">[ncgru:5]</a> [ncgru:6]' in made
+
+
+def test_docstrings_are_words():
+    """A star is a star, a single backtick code; a module's header stands as it is."""
+    assert escaped("r * h, |v|, W_ and `a * b`, ``c``, d_x") == r"r \* h, \|v\|, W\_ and ``a * b``, ``c``, d_x"
+    lines = ["Head of r * h.", "", "    a = b    [x:1]", "more"]
+    docstring(None, "module", "m", None, None, lines)
+    assert lines == [r"Head of r \* h.", "", "::", "", "       a = b    [x:1]", "   more", ""]
