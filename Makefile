@@ -20,11 +20,11 @@ install-test: $(VENV)/.test
 	$(BIN)/python -m pytest -m install
 
 # The device's tests under the real CuPy, on a device made of the host's memory (tests/device/hostcuda), and what
-# gpu_check does not time. `make device CUPY=device-cuda12`: CuPy for CUDA 12.
+# gpu_check compares with the host. `make device CUPY=device-cuda12`: CuPy for CUDA 12.
 device: $(DEVICE)/.$(CUPY)
 	$(DEVICE)/bin/python -m pytest -p tests.device.hostcuda.plugin --device gpu --numprocesses auto --maxprocesses 8
 	$(DEVICE)/bin/python -m tests.device.hostcuda.run scripts.gpu_check --out runs/device --scale 0.03 \
-		--only versions --only agreement --only maps --only tasks
+		--only versions --only agreement --only maps
 
 # NVIDIA's own compiler on every kernel, for three kinds of device; the table of docs/gpu.md.
 nvrtc: $(DEVICE)/.nvrtc
