@@ -3,6 +3,7 @@
 import contextlib
 import functools
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib import resources
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ from ortho_ref.fused.persistent.plan import Limits, Plan, padded, plan
 ACTIVATIONS = {"tanh": np.int32(0), "relu": np.int32(1), "modrelu": np.int32(2)}
 #: Of REAL: its name, and its smallest normal number.
 _REALS = {"float32": ("float", "1.17549435e-38f"), "float64": ("double", "2.2250738585072014e-308")}
+_SHARED = "MaxSharedMemoryPerBlockOptin"
 #: Of a plan, what a kernel is told.
 _OF_PLAN = ("rows", "units", "tile", "partial", "own", "spread")
 
@@ -137,7 +139,7 @@ def kernel(xp: Any, device: int, cell: str, way: str, dtype: str) -> Any:
     code = f"#define REAL {real}\n#define TINY {tiny}\n{source(cell)}"
     module = xp.RawModule(code=code, options=("--std=c++17",), enable_cooperative_groups=True)
     found = module.get_function(f"{cell}_{way}")
-    found.max_dynamic_shared_size_bytes = limits_of(xp, device).shared
+    found.max_dynamic_shared_size_bytes = xp.cuda.Device(device).attributes[_SHARED] - found.shared_size_bytes
     return found
 
 
@@ -145,7 +147,7 @@ def kernel(xp: Any, device: int, cell: str, way: str, dtype: str) -> Any:
 def limits_of(xp: Any, device: int) -> Limits:
     """What `plan` has to know of a device."""
     attributes = xp.cuda.Device(device).attributes
-    return Limits(attributes["MultiProcessorCount"], attributes["MaxSharedMemoryPerBlockOptin"])
+    return Limits(attributes["MultiProcessorCount"], attributes[_SHARED])
 
 
 def launch(
@@ -185,9 +187,10 @@ def launch(
     xp = library_of(like).xp
     T, B, n = like.shape
     device = xp.cuda.Device().id
-    limits, products = limits_of(xp, device), tuple((factor.slots, factor.gates) for factor in factors)
+    own, limits = kernel(xp, device, cell, way, like.dtype.name), limits_of(xp, device)
+    limits = replace(limits, shared=limits.shared - own.shared_size_bytes)  # what a compiler takes for itself
+    products = tuple((factor.slots, factor.gates) for factor in factors)
     chosen = plan(B, n, like.itemsize, slots, products, limits, together, _form)
-    own = kernel(xp, device, cell, way, like.dtype.name)
     check_resident(xp, own, chosen, limits)
     sizes = by_value(T=T, B=B, n=n, **{name: getattr(chosen, name) for name in _OF_PLAN})
     assert all(array.flags.c_contiguous for array in others if isinstance(array, xp.ndarray))
