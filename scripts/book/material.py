@@ -82,9 +82,10 @@ class Material:
 
     @cached_property
     def carriers(self) -> dict[str, list[str]]:
-        """The files with a tag of an equation on a line: those with two columns first."""
+        """The files with a tag of an equation on a line: those with two columns first, in their order."""
         found: dict[str, list[str]] = {}
-        for file in sorted(self.lines, key=lambda name: (name not in self.columns, name)):
+        places = {file: k for k, file in enumerate(self.columns)}
+        for file in sorted(self.lines, key=lambda name: (places.get(name, len(places)), name)):
             for name in dict.fromkeys(one for tags in self.lines[file].values() for tag in tags for one in expand(tag)):
                 found.setdefault(name, []).append(file)
         return found

@@ -47,8 +47,8 @@ class Stage:
         """Everything.  ValueError for a link that leads nowhere."""
         shutil.copytree(self.root / SETUP, self.out)
         for file in self.prose:
-            self._write(file, self._led(file))
-        self._write("index.md", self._led(f"{SETUP}/index.md"))
+            self._write(file, self._led(file, page_of(file)))
+        self._write("index.md", self._led(f"{SETUP}/index.md", finder.ROOT_PAGE))
         self._papers()
         self._code()
         for name, text in reference.pages(self.root).items():
@@ -80,13 +80,13 @@ class Stage:
     def _files(self, folder: Path) -> list[Path]:
         return [path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
 
-    def _led(self, file: str) -> str:
-        """A page whose links to code, to folders and to what is no page of prose lead to pages."""
+    def _led(self, file: str, page: str) -> str:
+        """A page of prose, from its file: ids, and links to what is no page of prose, lead to generated pages."""
         text = (self.root / file).read_text(encoding="utf-8")
         pieces = _FENCE.split(_ANCHOR.sub(r"(\1)=", text))
         for k in range(0, len(pieces), 2):
             pieces[k] = _LINK.sub(lambda found: self._link(file, found), pieces[k])
-            pieces[k] = _ID.sub(lambda found: self._id(page_of(file), found), pieces[k])
+            pieces[k] = _ID.sub(lambda found: self._id(page, found), pieces[k])
         return "".join(pieces)
 
     def _id(self, page: str, found: re.Match[str]) -> str:

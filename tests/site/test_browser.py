@@ -50,6 +50,7 @@ def leaves(url):
 
 def go(page, name, fragment=""):
     page.goto((SITE / name).as_uri() + fragment, wait_until="load")
+    page.evaluate("() => document.fonts.ready.then(() => true)")  # or it is given up as the next page opens
 
 
 # What of the page stands further right than the window, and in nothing that is scrolled.
@@ -143,7 +144,6 @@ def test_an_equation_lights_its_line_and_a_line_its_equation(opened):
 def test_links_land_on_lines(opened, name, tag):
     """The line is in view, and lit with its equation; so is that of the tag's link, and of the equation's."""
     go(opened, name, f"#{tag}")
-    opened.evaluate("() => document.fonts.ready")
     line = opened.locator(".line", has=opened.locator(f'[id="{tag}"]'))
     assert "lit" in line.get_attribute("class")
     box = line.bounding_box()
