@@ -39,9 +39,14 @@ def watched(page):
     complaints = []
     page.on("console", lambda said: complaints.append(said.text) if said.type in {"error", "warning"} else None)
     page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("requestfailed", lambda request: complaints.append(f"failed: {request.url}"))
+    # what was still asked for as the next page opened is given up, which is no fault; a file that is not there is one
+    page.on("requestfailed", lambda request: complaints.append(request.url) if missing(request) else None)
     page.on("request", lambda request: complaints.append(request.url) if leaves(request.url) else None)
     return complaints
+
+
+def missing(request):
+    return request.failure != "net::ERR_ABORTED"
 
 
 def leaves(url):
@@ -50,7 +55,7 @@ def leaves(url):
 
 def go(page, name, fragment=""):
     page.goto((SITE / name).as_uri() + fragment, wait_until="load")
-    page.evaluate("() => document.fonts.ready.then(() => true)")  # or it is given up as the next page opens
+    page.evaluate("() => document.fonts.ready.then(() => true)")
 
 
 # What of the page stands further right than the window, and in nothing that is scrolled.
