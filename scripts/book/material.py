@@ -28,7 +28,7 @@ COLUMNS = (
     "ortho_ref/losses.py",
     "gradients/*",
 )
-LANGUAGES = (".py", ".cu")
+LANGUAGES = (".py", ".cu", ".cuh")
 
 
 class Derivation(NamedTuple):
@@ -144,11 +144,12 @@ def read(root: Path) -> Material:
         for path in sorted(root.glob(pattern))
         if path.suffix in LANGUAGES and path.stat().st_size > 0
     )
-    other = {file: (root / file).read_text(encoding="utf-8") for file in columns if not file.endswith(".py")}
+    code = sources(root, CODE)
+    whole = {file: (root / file).read_text(encoding="utf-8") for file in code if not file.endswith(".py")}
     return Material(
         root=root,
         entries=read_equations((root / STATED).read_text(encoding="utf-8")),
-        code=sources(root, CODE) | other,
+        code=code | whole,
         tests=sources(root, TESTS),
         columns=columns,
         errata=read_errata((root / ERRATA).read_text(encoding="utf-8")),

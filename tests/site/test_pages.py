@@ -38,7 +38,7 @@ def test_every_line_is_the_sources(site):
         assert [line.text.rstrip("\n") for line in page.lines] == source.splitlines(), name
         assert [line.number for line in page.lines] == [line.shown for line in page.lines], name
         assert [line.number for line in page.lines] == list(range(1, len(page.lines) + 1)), name
-        if name.endswith((".py", ".cu")):
+        if name.endswith((".py", ".cu", ".cuh")):
             tagged = {line.number: line.tags for line in page.lines if line.tags}
             assert tagged == tagged_lines(name, source), name
 
