@@ -19,7 +19,7 @@ INDEX = "docs/equation-index.md"
 
 def strays(entries: dict[str, Entry], code: dict[str, str], tests: dict[str, str]) -> list[str]:
     """One line for every tag of the code, and every id that a test names, that docs/equations.md does not state."""
-    in_heads = [(file, tags_of(docstrings(source))) for file, source in code.items()]
+    in_heads = [(file, tags_of(docstrings(source))) for file, source in code.items() if file.endswith(".py")]
     return [
         f"{file}: {name} is not stated in {STATED}"
         for file, names in [*named_in_code(code), *in_heads, *named_in_tests(tests)]

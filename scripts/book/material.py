@@ -12,7 +12,7 @@ from scripts.book.kit import InKit, in_kit
 from scripts.book.places import DERIVATIONS, ERRATA
 from scripts.book.tests import Holder, functions, holders
 from scripts.equations.derivations import Section, sections
-from scripts.equations.held import CODE, TESTS, Row, closure, rows_of, sources
+from scripts.equations.held import CODE, LANGUAGES, TESTS, Row, closure, rows_of, sources
 from scripts.equations.stated import STATED, Entry, read_equations
 from scripts.equations.tags import expand, tagged_lines
 
@@ -28,7 +28,6 @@ COLUMNS = (
     "ortho_ref/losses.py",
     "gradients/*",
 )
-LANGUAGES = (".py", ".cu", ".cuh")
 
 
 class Derivation(NamedTuple):
@@ -144,12 +143,10 @@ def read(root: Path) -> Material:
         for path in sorted(root.glob(pattern))
         if path.suffix in LANGUAGES and path.stat().st_size > 0
     )
-    code = sources(root, CODE)
-    whole = {file: (root / file).read_text(encoding="utf-8") for file in code if not file.endswith(".py")}
     return Material(
         root=root,
         entries=read_equations((root / STATED).read_text(encoding="utf-8")),
-        code=code | whole,
+        code=sources(root, CODE),
         tests=sources(root, TESTS),
         columns=columns,
         errata=read_errata((root / ERRATA).read_text(encoding="utf-8")),

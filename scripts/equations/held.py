@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from scripts.equations.stated import Entry
-from scripts.equations.tags import code_tags, comments, cuda_comments, docstrings, expand, mentions
+from scripts.equations.tags import comments, docstrings, expand, mentions, tagged_lines
 
 CODE, TESTS = ("ortho_ref", "gradients", "tasks", "scripts"), ("tests",)
+LANGUAGES = (".py", ".cu", ".cuh")
 SAYS_IN_WORDS = ("tasks/", "ortho_ref/models.py")
 
 #: Kinds that --check lets pass, and what the index says of them.
@@ -51,7 +52,7 @@ def named_in_code(sources: dict[str, str]) -> Iterator[tuple[str, list[str]]]:
     """Each file of the code with the tags of its comments, and what it names where it says in words what it is."""
     for file, source in sources.items():
         words = mentions(docstrings(source)) if file.startswith(SAYS_IN_WORDS) else []
-        yield file, code_tags(source) + words
+        yield file, [*dict.fromkeys(tag for tags in tagged_lines(file, source).values() for tag in tags), *words]
 
 
 def named_in_tests(sources: dict[str, str]) -> Iterator[tuple[str, list[str]]]:
@@ -89,10 +90,6 @@ def rows_of(entries: dict[str, Entry], code: dict[str, str], tests: dict[str, st
 
 
 def sources(root: Path, folders: Iterable[str]) -> dict[str, str]:
-    """The Python files in folders, by name from the root: their text; and of CUDA files the comments, line by line."""
-    files = [path for folder in folders for path in sorted((root / folder).rglob("*"))]
-    texts = {path: path.read_text(encoding="utf-8") for path in files if path.suffix in (".py", ".cu", ".cuh")}
-    return {
-        path.relative_to(root).as_posix(): text if path.suffix == ".py" else cuda_comments(text)
-        for path, text in texts.items()
-    }
+    """The Python and CUDA files in folders, by name from the root: their text."""
+    files = [path for folder in folders for path in sorted((root / folder).rglob("*")) if path.suffix in LANGUAGES]
+    return {path.relative_to(root).as_posix(): path.read_text(encoding="utf-8") for path in files}

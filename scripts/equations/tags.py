@@ -48,12 +48,6 @@ def code_tags(source: str) -> list[str]:
     return tags_of(comments(source))
 
 
-def cuda_comments(source: str) -> str:
-    """The comments of a CUDA source as Python has them, each in its own line."""
-    found = (line.partition("//") for line in source.splitlines())
-    return "\n".join(f"# {comment}" if slashes else "" for _, slashes, comment in found)
-
-
 @cache
 def docstrings(source: str) -> str:
     """The docstrings of a source, of the file, its classes and its functions."""

@@ -8,7 +8,7 @@ import pytest
 
 from scripts.equation_index import CODE, STATED, read_equations, sources
 from scripts.equations.derivations import Section, sections
-from scripts.equations.tags import code_tags, expand
+from scripts.equations.tags import expand, tagged_lines
 
 ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "docs/derivations"
@@ -16,7 +16,7 @@ PAGES = {path.name: sections(path.read_text(encoding="utf-8")) for path in sorte
 FAMILIES = {name: found for name, found in PAGES.items() if name != "README.md"}
 DERIVED = [name for found in FAMILIES.values() for section in found for name in section.ids]
 ENTRIES = read_equations((ROOT / STATED).read_text(encoding="utf-8"))
-TAGS = {tag for source in sources(ROOT, CODE).values() for tag in code_tags(source)}
+TAGS = {tag for own in sources(ROOT, CODE).items() for tags in tagged_lines(*own).values() for tag in tags}
 
 
 def wanted():
