@@ -150,9 +150,10 @@ def test_the_page_is_published_as_it_is_built():
 
 def test_ci_runs_every_target_that_must_pass():
     """`.ci/run` has the targets that CONTRIBUTING says must pass, ci.yml runs it, and the Makefile has them."""
-    targets = re.findall(r"^make ([\w-]+)$", (ROOT / ".ci" / "run").read_text(), re.M)
+    lines = re.findall(r"^make (.*)$", (ROOT / ".ci" / "run").read_text(), re.M)
+    targets = [word for line in lines for word in line.split() if not word.startswith(("-", ".venv"))]
     (first,) = re.findall(r"^(`make lint`.*)must pass", (ROOT / "CONTRIBUTING.md").read_text(), re.M)
-    assert targets == re.findall(r"`make ([\w-]+)`", first)
+    assert sorted(targets) == sorted(re.findall(r"`make ([\w-]+)`", first))
     assert "site-test" in targets
     (job,) = read(ROOT / ".github" / "workflows" / "ci.yml")["jobs"].values()
     assert job["steps"][-1] == {"run": "bash .ci/run"}
