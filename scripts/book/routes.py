@@ -1,0 +1,168 @@
+"""Pages whose code is run: words and blocks in turn, what each block prints, exercises with answers; as a notebook.
+
+A block is Python that runs behind the page's first one, which imports, and behind nothing else; what it prints stands
+below it.  A line that ends in `# your line` is to be filled in: the answers, in order, are the blocks of `py` at the
+page's end.
+"""
+
+import posixpath
+import re
+from typing import NamedTuple
+
+import nbformat
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+from scripts.book.places import resolved
+from scripts.equations.stated import Entry
+
+#: Pages of blocks: the papers' reading routes, and the theorems.
+ROUTES, THEOREMS = "docs/routes", "docs/theorems"
+HOLE, ANSWERS = "# your line", "<summary>Answers</summary>"
+
+_BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:```text\n(.*?)^```\n)?", re.M | re.S)
+_ANSWER = re.compile(r"^```py\n(.*?)^```$", re.M | re.S)
+_STATED = re.compile(r"^Equations?: (.*?)$", re.M)
+_LINK = re.compile(r"\[([^]]+)\]\(([^)\s#:]+)(?:#[^)\s]*)?\)")
+
+
+class Block(NamedTuple):
+    """A block of code.
+
+    Attributes
+    ----------
+    code : str
+        Python.
+    printed : str
+        What the page shows below it; "" for nothing.
+    """
+
+    code: str
+    printed: str
+
+
+def pieces(page: str) -> list[str | Block]:
+    """The words and blocks of a page in their order.
+
+    Parameters
+    ----------
+    page : str
+        Markdown.
+
+    Returns
+    -------
+    list of str or Block
+        No words are empty.
+    """
+    words = _BLOCK.split(page)
+    found: list[str | Block] = [words[0]]
+    for code, printed, after in zip(words[1::3], words[2::3], words[3::3], strict=True):
+        found += [Block(code, printed or ""), after]
+    return [piece for piece in found if isinstance(piece, Block) or piece.strip()]
+
+
+def blocks(page: str) -> list[Block]:
+    """The blocks of a page; the first imports what the others need."""
+    return [piece for piece in pieces(page) if isinstance(piece, Block)]
+
+
+def answered(page: str) -> list[tuple[Block, str]]:
+    """The exercises of a page.
+
+    Parameters
+    ----------
+    page : str
+        Markdown.
+
+    Returns
+    -------
+    list of (Block, str)
+        The block with a line to fill in, and its code with the answer in place of that line.
+
+    Raises
+    ------
+    ValueError
+        There are not as many answers as lines to fill in.
+    """
+    holes, answers = [block for block in blocks(page) if HOLE in block.code], _ANSWER.findall(page.partition(ANSWERS)[2])
+    if len(holes) != len(answers):
+        raise ValueError(f"{len(holes)} exercises and {len(answers)} answers; allowed: as many of each")
+    return [(hole, _filled(hole.code, answer)) for hole, answer in zip(holes, answers, strict=True)]
+
+
+def _filled(code: str, answer: str) -> str:
+    """The code with the answer's lines, indented alike, in place of its hole."""
+    lines: list[str] = []
+    for line in code.splitlines():
+        indent = line[: len(line) - len(line.lstrip())]
+        lines += [indent + own for own in answer.splitlines()] if line.endswith(HOLE) else [line]
+    return "\n".join(lines) + "\n"
+
+
+def with_formulas(page: str, entries: dict[str, Entry]) -> str:
+    """A page with the formula of each equation that a line `Equations: ...` names below that line.
+
+    The formula stands once in the repository, in docs/equations.md.
+
+    Parameters
+    ----------
+    page : str
+        Markdown.
+    entries : dict of str to Entry
+        docs/equations.md.
+
+    Returns
+    -------
+    str
+        Markdown.
+
+    Raises
+    ------
+    ValueError
+        An equation is not stated there.
+    """
+
+    def stated(line: re.Match[str]) -> str:
+        names = re.findall("`(.*?)`", line[1])
+        if unknown := [name for name in names if name not in entries]:
+            raise ValueError(f"a page of {ROUTES} names {', '.join(unknown)}; docs/equations.md states no such equation")
+        rows = {entries[name].together: name for name in reversed(names) if entries[name].formula}
+        own = [f"* `{name}`: {entries[name].formula}" for name in reversed(rows.values())]
+        return "\n".join([line[0], "", *own]) if own else line[0]
+
+    return _STATED.sub(stated, page)
+
+
+def notebook(page: str, file: str) -> nbformat.NotebookNode:
+    """A page as a notebook, with what each block prints.
+
+    Parameters
+    ----------
+    page : str
+        Markdown, with its formulas.
+    file : str
+        Where it stands in the repository; its links, which lead nowhere from a notebook, become names of files.
+
+    Returns
+    -------
+    nbformat.NotebookNode
+        Valid; the same for the same page.
+    """
+    cells = []
+    for k, piece in enumerate(pieces(page)):
+        if isinstance(piece, Block):
+            cell = new_code_cell(piece.code.strip(), id=f"cell-{k}")
+            if piece.printed:
+                cell.outputs = [new_output("stream", name="stdout", text=piece.printed)]
+        else:
+            cell = new_markdown_cell(_LINK.sub(lambda link: _named(file, link), piece.strip()), id=f"cell-{k}")
+        cells.append(cell)
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    made = new_notebook(cells=cells, metadata={"kernelspec": kernel, "language_info": {"name": "python"}})
+    nbformat.validate(made)
+    return made
+
+
+def _named(file: str, link: re.Match[str]) -> str:
+    """A link's words, and the file that it leads to."""
+    target = resolved(file, link[2])
+    return f"`{target}`" if posixpath.basename(target) in link[1] else f"{link[1]} (`{target}`)"
