@@ -1,7 +1,7 @@
 """Pages whose code is run: words and blocks in turn, what each block prints, exercises with answers; as a notebook.
 
-A block is Python that runs behind the page's first one, which imports, and behind nothing else; what it prints stands
-below it.  A line that ends in `# your line` is to be filled in: the answers, in order, are the blocks of `py` at the
+A block is Python that runs behind nothing else, or behind the page's first one if that prints nothing; what it prints
+stands below it.  A line that ends in `# your line` is to be filled in: the answers, in order, are the blocks of `py` at the
 page's end.
 """
 
@@ -61,8 +61,21 @@ def pieces(page: str) -> list[str | Block]:
 
 
 def blocks(page: str) -> list[Block]:
-    """The blocks of a page; the first imports what the others need."""
-    return [piece for piece in pieces(page) if isinstance(piece, Block)]
+    """The blocks of a page, each with all that it needs.
+
+    Parameters
+    ----------
+    page : str
+        Markdown.
+
+    Returns
+    -------
+    list of Block
+        The code of each runs alone: the page's first block, if that prints nothing, stands in front of the others'.
+    """
+    first, *others = (piece for piece in pieces(page) if isinstance(piece, Block))
+    start = "" if first.printed else first.code
+    return [first, *(Block(start + own.code, own.printed) for own in others)]
 
 
 def answered(page: str) -> list[tuple[Block, str]]:
