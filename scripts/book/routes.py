@@ -13,15 +13,17 @@ import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from scripts.book.places import resolved
-from scripts.equations.stated import Entry
+from scripts.equations.stated import STATED, Entry
+from scripts.equations.tags import expand
 
 #: Pages of blocks: the papers' reading routes, and the theorems.
 ROUTES, THEOREMS = "docs/routes", "docs/theorems"
 HOLE, ANSWERS = "# your line", "<summary>Answers</summary>"
+#: What a stop says its equations are, up to an empty line.
+EQUATIONS = re.compile(r"^Equations: (.+(?:\n.+)*)$", re.M)
 
 _BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:```text\n(.*?)^```\n)?", re.M | re.S)
 _ANSWER = re.compile(r"^```py\n(.*?)^```$", re.M | re.S)
-_STATED = re.compile(r"^Equations?: (.*?)$", re.M)
 _LINK = re.compile(r"\[([^]]+)\]\(([^)\s#:]+)(?:#[^)\s]*)?\)")
 
 
@@ -96,7 +98,10 @@ def answered(page: str) -> list[tuple[Block, str]]:
     ValueError
         There are not as many answers as lines to fill in.
     """
-    holes, answers = [block for block in blocks(page) if HOLE in block.code], _ANSWER.findall(page.partition(ANSWERS)[2])
+    holes, answers = (
+        [block for block in blocks(page) if HOLE in block.code],
+        _ANSWER.findall(page.partition(ANSWERS)[2]),
+    )
     if len(holes) != len(answers):
         raise ValueError(f"{len(holes)} exercises and {len(answers)} answers; allowed: as many of each")
     return [(hole, _filled(hole.code, answer)) for hole, answer in zip(holes, answers, strict=True)]
@@ -114,7 +119,7 @@ def _filled(code: str, answer: str) -> str:
 def with_formulas(page: str, entries: dict[str, Entry]) -> str:
     """A page with the formula of each equation that a line `Equations: ...` names below that line.
 
-    The formula stands once in the repository, in docs/equations.md.
+    It stands once in the repository, in docs/equations.md.
 
     Parameters
     ----------
@@ -135,14 +140,16 @@ def with_formulas(page: str, entries: dict[str, Entry]) -> str:
     """
 
     def stated(line: re.Match[str]) -> str:
-        names = re.findall("`(.*?)`", line[1])
-        if unknown := [name for name in names if name not in entries]:
-            raise ValueError(f"a page of {ROUTES} names {', '.join(unknown)}; docs/equations.md states no such equation")
-        rows = {entries[name].together: name for name in reversed(names) if entries[name].formula}
-        own = [f"* `{name}`: {entries[name].formula}" for name in reversed(rows.values())]
-        return "\n".join([line[0], "", *own]) if own else line[0]
+        rows: dict[tuple[str, ...], str] = {}
+        for name in re.findall("`(.*?)`", line[1]):
+            if unknown := [one for one in expand(name) if one not in entries]:
+                raise ValueError(f"a page of {ROUTES} names {', '.join(unknown)}, which {STATED} does not state")
+            entry = entries[expand(name)[0]]
+            if entry.formula:
+                rows.setdefault(entry.together, f"* `{name}`: {entry.formula}")
+        return "\n".join([line[0], "", *rows.values()])
 
-    return _STATED.sub(stated, page)
+    return EQUATIONS.sub(stated, page)
 
 
 def notebook(page: str, file: str) -> nbformat.NotebookNode:
