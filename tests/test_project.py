@@ -178,6 +178,7 @@ def test_who_imports_whom(name):
             "jinja2",
             "markupsafe",
             "pygments",
+            "nbformat",
         }
     if name.startswith("scripts/mutation/"):  # the tools that it drives, `make mutants` installs
         allowed = CORE | {"scripts", "pytest", "_pytest", "hypothesis", "coverage", "cosmic_ray", "parso"}

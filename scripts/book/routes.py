@@ -1,8 +1,8 @@
 """Pages whose code is run: words and blocks in turn, what each block prints, exercises with answers; as a notebook.
 
 A block is Python that runs behind nothing else, or behind the page's first one if that prints nothing; what it prints
-stands below it.  A line that ends in `# your line` is to be filled in: the answers, in order, are the blocks of `py` at the
-page's end.
+stands below it.  A line that ends in `# your line` is to be filled in: the answers, in order, are the blocks of `py` at
+the page's end.
 """
 
 import posixpath
