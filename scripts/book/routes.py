@@ -146,8 +146,8 @@ def with_formulas(page: str, entries: dict[str, Entry]) -> str:
                 raise ValueError(f"a page of {ROUTES} names {', '.join(unknown)}, which {STATED} does not state")
             entry = entries[expand(name)[0]]
             if entry.formula:
-                rows.setdefault(entry.together, f"* `{name}`: {entry.formula}")
-        return "\n".join([line[0], "", *rows.values()])
+                rows.setdefault(entry.together, f"| `{name}` | {entry.formula} |")
+        return "\n".join([line[0], "", "| id | formula |", "|---|---|", *rows.values()] if rows else [line[0]])
 
     return EQUATIONS.sub(stated, page)
 
