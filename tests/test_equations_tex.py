@@ -1,4 +1,4 @@
-"""The TeX of docs/equations.md and of docs/derivations is one that a program renders and that Markdown leaves alone."""
+"""The TeX of equations, derivations and theorems is one that a program renders and that Markdown leaves alone."""
 
 from pathlib import Path
 
@@ -7,7 +7,8 @@ import pytest
 from scripts.equations.tex import Formula, formulas, problems
 
 ROOT = Path(__file__).parents[1]
-PAGES = ["docs/equations.md", *(str(path.relative_to(ROOT)) for path in sorted(ROOT.glob("docs/derivations/*.md")))]
+FOLDERS = [*sorted(ROOT.glob("docs/derivations/*.md")), *sorted(ROOT.glob("docs/theorems/*-*.md"))]
+PAGES = ["docs/equations.md", *(str(path.relative_to(ROOT)) for path in FOLDERS)]
 
 
 def rendered(formula):

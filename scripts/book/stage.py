@@ -4,13 +4,15 @@ import re
 import shutil
 from pathlib import Path
 
-from scripts.book import finder, pages, reference
+import nbformat
+
+from scripts.book import finder, pages, reference, routes
 from scripts.book.cards import Maker
 from scripts.book.material import Material
 from scripts.book.order import chapters
 from scripts.book.places import DERIVATIONS, folder_page, page_of, resolved
 
-#: The pages of prose, beside docs/*.md and docs/derivations/*.md.
+#: The pages of prose.
 PROSE = (
     "CONTRIBUTING.md",
     "CHANGELOG.md",
@@ -18,6 +20,8 @@ PROSE = (
     "results/benchmark/*.md",
     "docs/*.md",
     "docs/derivations/*.md",
+    f"{routes.ROUTES}/*.md",
+    f"{routes.THEOREMS}/*.md",
 )
 SETUP = "docs/site"
 _LINK = re.compile(r"(\]\()([^)\s#:]+)((?:#[^)\s]*)?\))")
@@ -83,11 +87,24 @@ class Stage:
     def _led(self, file: str, page: str) -> str:
         """A page of prose, from its file: ids, and links to what is no page of prose, lead to generated pages."""
         text = (self.root / file).read_text(encoding="utf-8")
+        if file.startswith(f"{routes.ROUTES}/"):
+            text = self._route(file, text)
+        if file == f"{routes.THEOREMS}/README.md":
+            found = [Path(one).stem for one in self.prose if one.startswith(f"{routes.THEOREMS}/") and one != file]
+            text += "\n" + _contents(found, "hidden:")
         pieces = _FENCE.split(_ANCHOR.sub(r"(\1)=", text))
         for k in range(0, len(pieces), 2):
             pieces[k] = _LINK.sub(lambda found: self._link(file, found), pieces[k])
             pieces[k] = _ID.sub(lambda found: self._id(page, found), pieces[k])
         return "".join(pieces)
+
+    def _route(self, file: str, text: str) -> str:
+        """A route with its formulas; beside it, and linked from below its title, the notebook."""
+        text = routes.with_formulas(text, self.material.entries)
+        name = Path(file).with_suffix(".ipynb")
+        self._write(str(name), nbformat.writes(routes.notebook(text, file)))
+        title, rest = text.split("\n", 1)
+        return f"{title}\n\n{{download}}`This route as a notebook <{name.name}>`\n{rest}"
 
     def _id(self, page: str, found: re.Match[str]) -> str:
         """The id of an equation in backticks leads to its first line."""
@@ -117,7 +134,7 @@ class Stage:
         path.write_text(text, encoding="utf-8")
 
 
-def _contents(names: list[str]) -> str:
-    """A table of contents of pages."""
+def _contents(names: list[str], how: str = "maxdepth: 1") -> str:
+    """A table of contents of pages; hidden, it is in the navigation alone."""
     listed = "\n".join(names)
-    return f"```{{toctree}}\n:maxdepth: 1\n\n{listed}\n```\n"
+    return f"```{{toctree}}\n:{how}\n\n{listed}\n```\n"

@@ -226,10 +226,10 @@ def test_a_network_of_two_complex_layers():
     assert error < 1e-12, key
 
 
-def test_the_reading_guides_recipe_for_pytorch():
-    """The bound of a step of torch.nn.GRUCell, from its weights as the guide converts them: the norm is autograd's."""
-    page = (Path(__file__).parents[2] / "docs/reading-guide.md").read_text()
-    (recipe,) = re.findall(r"```py\n(.*?)```", page, re.DOTALL)
+def test_the_routes_recipe_for_pytorch():
+    """The bound of a step of torch.nn.GRUCell, from its weights as the route converts them: the norm is autograd's."""
+    page = (Path(__file__).parents[2] / "docs/routes/ncgru.md").read_text()
+    recipe, *_ = re.findall(r"```py\n(.*?)```", page, re.DOTALL)
     *lines, call = recipe.strip().splitlines()
     rng = np.random.default_rng(0)
     gru, x, h = torch.nn.GRUCell(3, 5).double(), rng.standard_normal(3), rng.standard_normal(5)

@@ -17,6 +17,8 @@ KINDS = [
     CELL,
     "papers/ncgru.html",
     "docs/reading-guide.html",
+    "docs/routes/urnn.html",
+    "docs/theorems/ncgru-theorem-1.html",
     "docs/errata.html",
     "api/ortho_ref.cells.gru_reset_before.html",
     "code/tests/gradients/test_cayley.py.html",

@@ -1,0 +1,187 @@
+"""docs/routes and docs/theorems: every block prints what stands below it, alone and in turn; exercises are graded."""
+
+import contextlib
+import io
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+from scripts.book.order import number_of
+from scripts.book.routes import (
+    EQUATIONS,
+    HOLE,
+    ROUTES,
+    THEOREMS,
+    Block,
+    answered,
+    blocks,
+    notebook,
+    pieces,
+    with_formulas,
+)
+from scripts.equations.stated import STATED, read_equations
+from scripts.equations.tags import expand
+
+ROOT = Path(__file__).parents[1]
+ROUTE_PAGES = sorted(path.stem for path in (ROOT / ROUTES).glob("*.md"))
+THEOREM_PAGES = sorted(path.stem for path in (ROOT / THEOREMS).glob("*-*.md"))
+TEXTS = {name: (ROOT / ROUTES / f"{name}.md").read_text(encoding="utf-8") for name in ROUTE_PAGES}
+TEXTS |= {name: (ROOT / THEOREMS / f"{name}.md").read_text(encoding="utf-8") for name in THEOREM_PAGES}
+ENTRIES = read_equations((ROOT / STATED).read_text(encoding="utf-8"))
+
+
+def run(code):
+    """What a block prints, and the names that it leaves."""
+    names, printed = {}, io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(code, "<block>", "exec"), names)
+    return printed.getvalue(), names
+
+
+def steady(text):
+    """Without what another machine or a later version prints otherwise: errors that are rounding, the version."""
+    return re.sub(r"\d\.\de-1\d|(?<=ortho_ref )\d+\.\d+\.\d+", "...", text)
+
+
+def test_what_is_steady():
+    """Rounding and the version; no other digit."""
+    assert steady("x 1.2e-13 1.2e-03 0.5, ortho_ref 0.1.0.") == "x ... 1.2e-03 0.5, ortho_ref ...."
+
+
+@pytest.mark.parametrize(("name", "k"), [(name, k) for name, text in TEXTS.items() for k in range(len(blocks(text)))])
+def test_a_block_alone_prints_what_stands_below_it(name, k):
+    """Behind the page's imports, and nothing else."""
+    block = blocks(TEXTS[name])[k]
+    assert steady(run(block.code)[0]) == steady(block.printed)
+
+
+@pytest.mark.parametrize("name", ROUTE_PAGES)
+def test_a_notebook_prints_what_the_page_prints(name, monkeypatch):
+    """All blocks of a route in turn, by a kernel: nothing that one leaves behind changes another."""
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("PYDEVD_DISABLE_FILE_VALIDATION", "1")
+    made = notebook(with_formulas(TEXTS[name], ENTRIES), f"{ROUTES}/{name}.md")
+    expected = [steady(cell.outputs[0].text) if cell.outputs else "" for cell in made.cells if cell.cell_type == "code"]
+    assert sum(map(bool, expected)) > 10
+    ran = NotebookClient(made, resources={"metadata": {"path": str(ROOT)}}).execute()
+    outputs = ["".join(one.text for one in cell.outputs) for cell in ran.cells if cell.cell_type == "code"]
+    assert [steady(text) for text in outputs] == expected
+
+
+@pytest.mark.parametrize("name", THEOREM_PAGES)
+def test_a_theorem_has_its_parts(name):
+    """Statement, fault, correction, proof and check; an erratum and a test of it that exist."""
+    headings = re.findall(r"^## (.*)$", TEXTS[name], re.M)
+    assert headings == ["As printed", "What is wrong", "What holds", "Proof", "The check"]
+    assert r"\square" in TEXTS[name]
+    tests = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests/gradients").glob("test_*.py"))
+    held = re.findall(r"`(test_\w+)`", TEXTS[name])
+    assert held
+    assert [one for one in held if f"def {one}(" not in tests] == []
+
+
+@pytest.mark.parametrize("name", ROUTE_PAGES)
+def test_exercises_are_graded(name):
+    """Three a route: as they stand they fail, of the missing line alone; with the answer they pass."""
+    found = answered(TEXTS[name])
+    assert len(found) == 3
+    for hole, filled in found:
+        empty, right = (run(code)[1]["report"] for code in (hole.code, filled))
+        assert not empty.ok
+        assert any("all zeros" in result.message for result in empty.results)
+        assert right.ok
+        assert right.checked > right.skipped
+        assert HOLE not in filled
+
+
+@pytest.mark.parametrize("name", ["ncgru", "urnn", "sgornn", "goru"])
+def test_a_route_is_in_print_order_and_leaves_nothing_out(name):
+    """Numbers rise from stop to stop; each that is stated for itself, and can be computed, is in one."""
+    named = [i for line in EQUATIONS.findall(TEXTS[name]) for i in re.findall("`(.*?)`", line)]
+    names = [one for i in named for one in expand(i)]
+    numbers = [number_of(one) for one in names if one.startswith(f"{name}:") and number_of(one) is not None]
+    assert numbers == sorted(numbers)
+    own = [i for i, e in ENTRIES.items() if i.startswith(f"{name}:") and number_of(i) and not e.same and not e.mark]
+    assert [i for i in own if i not in names] == []
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_errata_and_ids_exist(name):
+    """Every id in backticks is stated in docs/equations.md, every erratum in docs/errata.md."""
+    for tag in re.findall(r"`((?:ncgru|urnn|sgornn|goru|bp):[\w./-]+)`", TEXTS[name]):
+        assert all(one in ENTRIES for one in expand(tag.partition("/")[0])), tag
+    errata = re.findall(r"^### (E-\w+-\d\d)$", (ROOT / "docs/errata.md").read_text(encoding="utf-8"), re.M)
+    assert set(re.findall(r"E-[a-z]+-\d\d", TEXTS[name])) <= set(errata)
+
+
+def test_every_erratum_of_a_paper_is_on_its_routes():
+    """A stop says what is wrong in print where it stands."""
+    for name in ("ncgru", "urnn", "sgornn", "goru"):
+        text = "".join(TEXTS[route] for route in ROUTE_PAGES if route.startswith(name))
+        listed = re.findall(rf"^### (E-{name}-\d\d)$", (ROOT / "docs/errata.md").read_text(encoding="utf-8"), re.M)
+        assert [one for one in listed if f"[{one}](" not in text] == []
+
+
+PAGE = """# A page
+
+```python
+import math
+```
+
+Equations: `x:1`, see [a file](a.py).
+
+```python
+print(math.pi > 3)
+```
+```text
+True
+```
+
+```python
+y = 0   # your line
+```
+
+<details>
+<summary>Answers</summary>
+
+```py
+y = 1
+z = 2
+```
+
+</details>
+"""
+
+
+def test_a_page_is_read():
+    """Words and blocks in turn; blocks with what they need; an answer, several lines of it, in place of the hole."""
+    assert [type(piece) for piece in pieces(PAGE)] == [str, Block, str, Block, Block, str]
+    assert [block.printed for block in blocks(PAGE)] == ["", "True\n", ""]
+    assert blocks(PAGE)[1].code == "import math\nprint(math.pi > 3)\n"
+    assert answered(PAGE)[0][1] == "import math\ny = 1\nz = 2\n"
+    printing = PAGE.replace("import math\n", "print(1)\n", 1).replace("```\n\nEq", "```\n```text\n1\n```\n\nEq", 1)
+    assert blocks(printing)[1].code == "print(math.pi > 3)\n"
+    with pytest.raises(ValueError, match="1 exercises and 0 answers"):
+        answered(PAGE.partition("<details>")[0])
+
+
+def test_formulas_are_put_in():
+    """From docs/equations.md, below the line; an equation that is not stated there is refused."""
+    made = with_formulas("Equations: `urnn:1`, `ncgru:42-45`\n\nWords.\n", ENTRIES)
+    assert made.splitlines()[4].startswith("| `urnn:1` | $z_t = W x_t")
+    assert made.count("\n| `") == 2
+    assert with_formulas("Equations: `ncgru:thm1`\n", ENTRIES) == "Equations: `ncgru:thm1`\n"
+    with pytest.raises(ValueError, match=r"x:1, which docs/equations\.md does not state"):
+        with_formulas(PAGE, ENTRIES)
+
+
+def test_a_notebook_is_the_page():
+    """Valid, the same each time, its outputs the page's, its links names of files."""
+    made = notebook(PAGE, "docs/routes/page.md")
+    assert nbformat.writes(made) == nbformat.writes(notebook(PAGE, "docs/routes/page.md"))
+    assert [cell.cell_type for cell in made.cells] == ["markdown", "code", "markdown", "code", "code", "markdown"]
+    assert made.cells[3].outputs[0].text == "True\n"
+    assert "see a file (`docs/routes/a.py`)" in made.cells[2].source
