@@ -11,7 +11,7 @@ from scripts.book.listing import linked
 from scripts.book.material import Material
 from scripts.book.order import chapters, number_of, printed
 from scripts.book.places import KILLS, anchor, folder_page, href, page_of
-from scripts.equations.tags import expand, tags_of
+from scripts.equations.tags import id_of, tags_of
 
 _TEMPLATES = Environment(
     loader=FileSystemLoader(Path(__file__).parent / "templates"),
@@ -54,8 +54,8 @@ def of_file(material: Material, file: str, source: str) -> str:
 
 def _card_of(maker: Maker, tag: str, here: set[str]) -> str:
     """Where a tag in a line leads: to its card on this page, else to where the equation stands."""
-    own = [name for name in expand(tag) if name in here]
-    return f"#eq-{anchor(own[0])}" if own else maker.find(maker.page, tag) or ""
+    name = id_of(tag)
+    return f"#eq-{anchor(name)}" if name in here else maker.find(maker.page, tag) or ""
 
 
 def _cards(maker: Maker, part: columns.Part, shown: set[tuple[str, ...]]) -> list[Card]:
