@@ -11,6 +11,7 @@ from scripts.book.listing import linked
 from scripts.book.material import Material
 from scripts.book.order import chapters, number_of, printed
 from scripts.book.places import KILLS, anchor, folder_page, href, page_of
+from scripts.equations.held import UNHELD
 from scripts.equations.tags import id_of, tags_of
 
 _TEMPLATES = Environment(
@@ -20,6 +21,15 @@ _TEMPLATES = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
+
+
+#: A kind of docs/equation-index.md, as a paper's page says it; where there is no line of code, why.
+_KINDS = {
+    "code + test": "code and test",
+    "test": "no line of code: a step of a proof, or of what is computed elsewhere; a test holds it",
+    "prose": "no line of code: nothing to compute",
+    "open": "not built, or not all of it",
+}
 
 
 def framed(title: str, html: str, listed: bool = False) -> str:
@@ -81,7 +91,12 @@ def of_paper(material: Material, heading: str, names: list[str]) -> str:
         if number_of(row[0]) is None:
             sections.setdefault(material.entries[row[0]].section, []).append(card)
     html = _TEMPLATES.get_template("paper.html").render(
-        numbered=numbered, sections=sections, rows=material.rows, same=_same(maker, rows), page=page
+        numbered=numbered,
+        sections=sections,
+        rows=material.rows,
+        words=UNHELD | _KINDS,
+        same=_same(maker, rows),
+        page=page,
     )
     return framed(heading, html, listed=True)
 
