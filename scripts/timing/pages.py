@@ -71,16 +71,15 @@ def _peers(report: Report, machine: str) -> str:
     for model, ours, peer, names in PEERS:
         figures = [best(by_case[model, size], names) if (model, size) in by_case else None for size in sizes]
         if any(figures):
-            told = ("" if figure is None else f"{figure:.2f}" for figure in figures)
-            rows.append([f"{ours} against {peer}", *told])
+            rows.append([f"{ours} against {peer}", *("" if one is None else f"{one:.2f}" for one in figures)])
     if not rows:
         return "Not measured yet.\n"
     own, versions = report["machine"], report["libraries"]
     how = f"Forward and backward with every gradient; {report['settings']['dtype']}, one thread, process CPU time; "
     how += f"{own['cpu']} ({', '.join(own['kernels'])}); PyTorch {versions.get('torch', '-')}, JAX "
     how += f"{versions.get('jax', '-')}."
-    figures = Table("", ["a peer's time by ours", *sizes], rows).markdown()
-    return f"{figures}\n{textwrap.fill(how, 120, break_on_hyphens=False)}\n"
+    told = Table("", ["a peer's time by ours", *sizes], rows).markdown()
+    return f"{told}\n{textwrap.fill(how, 120, break_on_hyphens=False)}\n"
 
 
 def _limits(report: Report, machine: str) -> str:
