@@ -14,7 +14,7 @@ Theorem 1 and Corollaries 1 to 3, as printed, as corrected, and tighter.  Those 
         ||dc/dh|| <= max |Phi'| (delta_r ||U_r|| max |h| + max r) ||U_c||       [ncgru:37]
                   <= (delta_r ||U_r|| max |h| + max r) ||U_c||, |Phi'| <= 1     [ncgru:38]
         the four terms of dh_t/dh apart, by the triangle inequality             [ncgru:41]
-        their norms' sum <= alpha + beta ||U_c||                                [ncgru:42-45]
+        their norms' sum <= alpha + beta ||U_c||            [ncgru:42] [ncgru:43] [ncgru:44] [ncgru:45]
 
     tighter: max(u (1 - u) |c - h|) ||U_u|| + sqrt(max (1 - u) + max(u) mu^2),
              mu = ||U_c|| (delta_r ||U_r|| max |h| + max r)                     [ncgru:thm1-tight]
@@ -220,7 +220,7 @@ def proof_of_theorem_1(cell: GRUResetBefore, w: Weights, x: Vector, h: Vector) -
         "37": Bound(float(abs(v.slope).max()) * inner * k.U_c, norm(dc)),  # [ncgru:37]
         "38": Bound(inner * k.U_c, norm(dc)),  # [ncgru:38]
         "41": Bound(total, norm(gru_reset_before.jacobian(cell, w, x, h))),  # [ncgru:41]
-        "42-45": Bound(k.alpha + k.beta * k.U_c, total),  # [ncgru:42-45]
+        "42-45": Bound(k.alpha + k.beta * k.U_c, total),  # [ncgru:42] [ncgru:43] [ncgru:44] [ncgru:45]
     }
 
 

@@ -1,7 +1,7 @@
 """The Neumann series for (I + A - delta)^{-1}, its remainder, its condition, and the defect it leaves.
 
     M = (I + A)^{-1}, P = M delta
-    (I + A - delta)^{-1} = (I - P)^{-1} M = (I + P + P^2 + ...) M               [ncgru:16-18]
+    (I + A - delta)^{-1} = (I - P)^{-1} M = (I + P + P^2 + ...) M               [ncgru:16] [ncgru:17] [ncgru:18]
     converges if and only if the spectral radius of P is below 1;
         ||P||_2 < 1 suffices                                                    [ncgru:neumann-cond]
     what order q leaves out:  P^{q+1} (I - P)^{-1} M                            [ncgru:neumann-q]
@@ -42,10 +42,10 @@ def series(M: Matrix, delta: Matrix, order: int) -> Matrix:
 
     References
     ----------
-    ncgru:16-18.
+    ncgru:16, ncgru:17, ncgru:18.
     """
     P = M @ delta
-    return sum(np.linalg.matrix_power(P, i) for i in range(order + 1)) @ M  # [ncgru:16-18]
+    return sum(np.linalg.matrix_power(P, i) for i in range(order + 1)) @ M  # [ncgru:16] [ncgru:17] [ncgru:18]
 
 
 def remainder(M: Matrix, delta: Matrix, order: int) -> Matrix:

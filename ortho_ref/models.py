@@ -265,7 +265,9 @@ def _after_initial(n: int) -> dict[str, Initial]:
 
 @_listed
 def scornn(input_size: int, hidden_size: int, *, negative_ones: int | None = None) -> Recurrent:
-    """scoRNN (ncgru:2-6): h = modrelu(W x + U h, b), U by the exact scaled Cayley transform.
+    """scoRNN: h = modrelu(W x + U h, b), U by the exact scaled Cayley transform.
+
+    ncgru:2, ncgru:3, ncgru:4, ncgru:5, ncgru:6.
 
     Parameters
     ----------
@@ -355,7 +357,9 @@ def nc_gru(
 
 @_listed
 def urnn(input_size: int, hidden_size: int) -> Recurrent:
-    """uRNN (urnn:6-9): complex states, complex modReLU, U of seven structured factors, trained h0.
+    """uRNN: complex states, complex modReLU, U of seven structured factors, trained h0.
+
+    urnn:6, urnn:7, urnn:8, urnn:9.
 
     Parameters
     ----------
@@ -388,7 +392,7 @@ def _unitary(m: int, n: int, U: Parametrization) -> Recurrent:
 
 @_listed
 def full_urnn(input_size: int, hidden_size: int) -> Recurrent:
-    """Full-capacity uRNN (goru:2.9-2.10, in the descending form of E-goru-03): as urnn, U any unitary matrix.
+    """Full-capacity uRNN (goru:2.9 and goru:2.10, in the descending form of E-goru-03): as urnn, U any unitary matrix.
 
     Parameters
     ----------
@@ -569,7 +573,9 @@ def goru(
     reset_gate: bool = True,
     update_gate: bool = True,
 ) -> Recurrent:
-    """GORU (goru:3.1-3.3): GRU with U_h orthogonal, modReLU, reset after the product; z keeps the old state.
+    """GORU: GRU with U_h orthogonal, modReLU, reset after the product; z keeps the old state.
+
+    goru:3.1, goru:3.2, goru:3.3.
 
     Parameters
     ----------
@@ -689,7 +695,9 @@ def sgornn(
     phi: Literal["vprnn", "exp"] = "vprnn",
     sublayers: int | None = None,
 ) -> Recurrent:
-    """SGORNN (sgornn:1-3): FastRNN with ReLU, an orthogonal U, alpha_t <= 1/2 and beta_t <= 1 - 2 alpha_t.
+    """SGORNN: FastRNN with ReLU, an orthogonal U, alpha_t <= 1/2 and beta_t <= 1 - 2 alpha_t.
+
+    sgornn:1, sgornn:2, sgornn:3.
 
     Parameters
     ----------

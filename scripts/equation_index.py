@@ -10,7 +10,7 @@ import typer
 
 from scripts.equations.held import CODE, KINDS, TESTS, UNHELD, Row, named_in_code, named_in_tests, rows_of, sources
 from scripts.equations.stated import STATED, Entry, read_equations
-from scripts.equations.tags import docstrings, expand, tags_of
+from scripts.equations.tags import docstrings, id_of, tags_of
 from scripts.program import BAD_INPUT, fail, give, run, say
 
 ROOT = Path(__file__).parents[1]
@@ -24,7 +24,7 @@ def strays(entries: dict[str, Entry], code: dict[str, str], tests: dict[str, str
         f"{file}: {name} is not stated in {STATED}"
         for file, names in [*named_in_code(code), *in_heads, *named_in_tests(tests)]
         for name in names
-        if any(one not in entries for one in expand(name))
+        if id_of(name) not in entries
     ]
 
 

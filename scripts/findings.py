@@ -30,7 +30,7 @@ def main(check: Annotated[bool, typer.Option(help="Compare with the page; write 
         fail("docs/findings.md is not what `python -m scripts.findings` writes", 1)
     if not check:
         PAGE.write_text(found)
-    say(found.split("\n\n")[3].strip())
+    say(next(part for part in found.split("\n\n") if " implementations, " in part))
 
 
 if __name__ == "__main__":

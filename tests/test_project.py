@@ -221,7 +221,9 @@ def test_version_is_a_literal_and_in_the_changelog():
     assert f"\nversion: {ortho_ref.__version__}\n" in (ROOT / "CITATION.cff").read_text()
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/models.md", "docs/errata.md", "docs/conformance.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/models.md", "docs/errata.md", "docs/conformance.md", "docs/which-gru.md"]
+)
 def test_the_pages_python_runs(page):
     """A page's Python, in its order, in a fresh interpreter; warnings are errors."""
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)

@@ -231,7 +231,7 @@ class ScaledCayley(Parametrization):
 
     References
     ----------
-    [ncgru:2-6], docs/equations.md.
+    [ncgru:2] [ncgru:3] [ncgru:4] [ncgru:5] [ncgru:6], docs/equations.md.
     """
 
     negative_ones: int

@@ -29,7 +29,7 @@ class GeodesicUnitary(Parametrization):
 
     References
     ----------
-    [goru:2.9-2.10], corrected; docs/equations.md, docs/errata.md (E-goru-03).
+    [goru:2.9] [goru:2.10], corrected; docs/equations.md, docs/errata.md (E-goru-03).
     """
 
     complex: ClassVar[bool] = True

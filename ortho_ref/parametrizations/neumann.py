@@ -4,7 +4,7 @@
     V = A_tilde^T dU (D + U^T)                                              [ncgru:alg1/4]
     delta = optimizer(V^T - V), learning rate included                      [ncgru:alg1/5]
     A <- A - delta                                                          [ncgru:alg1/6]
-    A_tilde <- (I + P + ... + P^q) A_tilde,  P = A_tilde delta              [ncgru:alg1/7] [ncgru:16-18]
+    A_tilde <- (I + P + ... + P^q) A_tilde,  P = A_tilde delta    [ncgru:alg1/7] [ncgru:16] [ncgru:17] [ncgru:18]
     U <- A_tilde (I - A) D                                                  [ncgru:alg1/8]
 
 Line 7 is printed for q = 2; it is evaluated in Horner form, F <- A_tilde + P F, q times.  The delta of line 7 is the
@@ -58,7 +58,7 @@ def neumann_inverse(A_tilde: Array, P: Array, order: int) -> Array:
     """
     F = A_tilde
     for _ in range(order):
-        F = A_tilde + P @ F  # [ncgru:alg1/7] [ncgru:16-18]
+        F = A_tilde + P @ F  # [ncgru:alg1/7] [ncgru:16] [ncgru:17] [ncgru:18]
     return F
 
 
@@ -84,7 +84,7 @@ class NeumannCayley(Parametrization):
 
     References
     ----------
-    [ncgru:16-18], [ncgru:alg1], docs/equations.md.
+    [ncgru:16] [ncgru:17] [ncgru:18], [ncgru:alg1], docs/equations.md.
     """
 
     negative_ones: int
@@ -156,7 +156,7 @@ class NeumannCayley(Parametrization):
         buffers = {**buffers, "P": P, "step": step, "forced_resets": buffers["forced_resets"] + forced}
         if forced or (self.reset_every is not None and step % self.reset_every == 0):
             return {"A": A}, self.rebuild({"A": A}, buffers)  # [ncgru:reset]
-        A_tilde = neumann_inverse(buffers["A_tilde"], P, self.order)  # [ncgru:alg1/7] [ncgru:16-18]
+        A_tilde = neumann_inverse(buffers["A_tilde"], P, self.order)  # [ncgru:alg1/7] [ncgru:16] [ncgru:17] [ncgru:18]
         U = A_tilde @ (xp_of(A).eye(A.shape[0], dtype=A.dtype) - A) * buffers["D"]  # [ncgru:alg1/8]
         return {"A": A}, {**buffers, "U": U, "A_tilde": A_tilde}
 

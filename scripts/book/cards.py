@@ -13,7 +13,7 @@ from scripts.book.places import ERRATA, anchor, href, page_of, resolved
 from scripts.book.prose import Prose
 from scripts.book.tests import Holder
 from scripts.equations.stated import MARK, STATED
-from scripts.equations.tags import expand
+from scripts.equations.tags import id_of
 
 #: Where the next part of a formula begins: "; 2: ".
 _PART = re.compile(r"; (\d: )")
@@ -60,7 +60,7 @@ class Card(NamedTuple):
 
 
 def title_of(names: tuple[str, ...]) -> str:
-    """(19) of an equation with a number, (42)-(45) of a range, the name of any other."""
+    """(19) of an equation with a number, (42)-(45) of several, the name of any other."""
     if number_of(names[0]) is None:
         return ", ".join(name.partition(":")[2] for name in names)
     first, last = (f"({name.partition(':')[2]})" for name in (names[0], names[-1]))
@@ -91,15 +91,15 @@ class Maker:
         """
         if "::" in tag:
             return self._find_test(page, *tag.split("::", 1))
-        names = [name for name in expand(tag) if name in self.material.entries]
-        if not names or not tag:
+        name = id_of(tag)
+        if name not in self.material.entries:
             return None
-        carriers = self.material.carriers.get(names[0], [])
+        carriers = self.material.carriers.get(name, [])
         if not carriers:
-            return href(page, f"papers/{names[0].split(':')[0]}", anchor(names[0]))
+            return href(page, f"papers/{name.split(':')[0]}", anchor(name))
         file = self.file if self.file in carriers else carriers[0]
         on_line = {one for tags in self.material.lines[file].values() for one in tags}
-        return href(page, page_of(file), anchor(tag if tag in on_line else names[0]))
+        return href(page, page_of(file), anchor(tag if tag in on_line else name))
 
     def _find_test(self, page: str, file: str, function: str) -> str | None:
         line = self.material.test_lines.get((file, function))
@@ -149,7 +149,7 @@ class Maker:
 
     def _first(self, name: str, file: str) -> str:
         """The anchor of an equation in a file, or of the first of those that it is the same as."""
-        names = {one for tags in self.material.lines[file].values() for tag in tags for one in expand(tag)}
+        names = {id_of(tag) for tags in self.material.lines[file].values() for tag in tags}
         own = [one for one in [name, *self.material.entries[name].same] if one in names]
         return anchor(own[0]) if own else ""
 

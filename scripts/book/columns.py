@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from scripts.book.listing import coloured
 from scripts.book.places import anchors
-from scripts.equations.tags import expand
+from scripts.equations.tags import id_of
 
 
 class Part(NamedTuple):
@@ -61,9 +61,7 @@ def parts(file: str, source: str, tagged: dict[int, list[str]]) -> list[Part]:
     found: list[Part] = []
     for first, end in zip(at, [*(line - 1 for line in at[1:]), last], strict=True):
         names = tuple(
-            dict.fromkeys(
-                one for line in sorted(tagged) if first <= line <= end for tag in tagged[line] for one in expand(tag)
-            )
+            dict.fromkeys(id_of(tag) for line in sorted(tagged) if first <= line <= end for tag in tagged[line])
         )
         if found and not names:
             found[-1] = found[-1]._replace(last=end)
@@ -81,14 +79,12 @@ def lines(file: str, source: str, tagged: dict[int, list[str]]) -> list[Line]:
         own = [one for tag in tags for one in anchors(tag)]
         new = tuple(one for one in dict.fromkeys(own) if one not in used)
         used |= set(new)
-        found.append(
-            Line(number, html, tuple(tags), tuple(dict.fromkeys(one for tag in tags for one in expand(tag))), new)
-        )
+        found.append(Line(number, html, tuple(tags), tuple(dict.fromkeys(map(id_of, tags))), new))
     return found
 
 
 def where(name: str, tagged: dict[int, list[str]]) -> list[tuple[int, str]]:
     """The lines of an equation, each with the part of it that the tag names, or ""."""
     return [
-        (line, tag.partition("/")[2]) for line, tags in sorted(tagged.items()) for tag in tags if name in expand(tag)
+        (line, tag.partition("/")[2]) for line, tags in sorted(tagged.items()) for tag in tags if name == id_of(tag)
     ]

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from ortho_ref.conformance.case import Vector
-from scripts.equations.tags import expand
+from scripts.equations.tags import id_of
 
 
 class InKit(NamedTuple):
@@ -18,7 +18,7 @@ def in_kit(vectors: Iterable[Vector]) -> dict[str, InKit]:
     """For every id that a case names."""
     cases: dict[str, dict[str, tuple[str, ...]]] = {}
     for vector in vectors:
-        for name in dict.fromkeys(one for tag in vector.equations for one in expand(tag)):
+        for name in dict.fromkeys(map(id_of, vector.equations)):
             cases.setdefault(name, {})[vector.id] = vector.kills
     return {
         name: InKit(tuple(own), tuple(dict.fromkeys(mistake for kills in own.values() for mistake in kills)))

@@ -14,7 +14,7 @@ from scripts.book.tests import Holder, functions, holders
 from scripts.equations.derivations import Section, sections
 from scripts.equations.held import CODE, LANGUAGES, TESTS, Row, closure, rows_of, sources
 from scripts.equations.stated import STATED, Entry, read_equations
-from scripts.equations.tags import expand, tagged_lines
+from scripts.equations.tags import id_of, tagged_lines
 
 #: Files with a page of two columns.  What is not Python beside them, a kernel in CUDA, belongs to them.
 COLUMNS = (
@@ -85,7 +85,7 @@ class Material:
         found: dict[str, list[str]] = {}
         places = {file: k for k, file in enumerate(self.columns)}
         for file in sorted(self.lines, key=lambda name: (places.get(name, len(places)), name)):
-            for name in dict.fromkeys(one for tags in self.lines[file].values() for tag in tags for one in expand(tag)):
+            for name in dict.fromkeys(id_of(tag) for tags in self.lines[file].values() for tag in tags):
                 found.setdefault(name, []).append(file)
         return found
 
@@ -110,7 +110,7 @@ class Material:
         """The derivations of an equation, or of a part of it."""
         found: dict[str, list[Derivation]] = {}
         for one in self.derivations:
-            for name in dict.fromkeys(id for tag in one.section.ids for id in expand(tag)):
+            for name in dict.fromkeys(map(id_of, one.section.ids)):
                 found.setdefault(name, []).append(one)
         return found
 

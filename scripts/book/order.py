@@ -3,7 +3,7 @@
 import re
 
 from scripts.equations.stated import Entry
-from scripts.equations.tags import expand
+from scripts.equations.tags import id_of
 
 _NUMBER = re.compile(r"\w+:(?:(\d+)\.)?(\d+)([\w.-]*)")
 
@@ -58,7 +58,7 @@ def chapters(
     order = {name: k for k, name in enumerate(name for names in printed(entries).values() for name in names)}
 
     def first(file: str) -> int:
-        names = [one for tags in lines.get(file, {}).values() for tag in tags for one in expand(tag)]
+        names = [id_of(tag) for tags in lines.get(file, {}).values() for tag in tags]
         return min((order[name] for name in names if name in order), default=len(order))
 
     names = list(order)

@@ -11,7 +11,8 @@ from scripts.book.listing import linked
 from scripts.book.material import Material
 from scripts.book.order import chapters, number_of, printed
 from scripts.book.places import KILLS, anchor, folder_page, href, page_of
-from scripts.equations.tags import expand, tags_of
+from scripts.equations.held import UNHELD
+from scripts.equations.tags import id_of, tags_of
 
 _TEMPLATES = Environment(
     loader=FileSystemLoader(Path(__file__).parent / "templates"),
@@ -20,6 +21,15 @@ _TEMPLATES = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
+
+
+#: A kind of docs/equation-index.md, as a paper's page says it; where there is no line of code, why.
+_KINDS = {
+    "code + test": "code and test",
+    "test": "no line of code: a step of a proof, or of what is computed elsewhere; a test holds it",
+    "prose": "no line of code: nothing to compute",
+    "open": "not built, or not all of it",
+}
 
 
 def framed(title: str, html: str, listed: bool = False) -> str:
@@ -54,8 +64,8 @@ def of_file(material: Material, file: str, source: str) -> str:
 
 def _card_of(maker: Maker, tag: str, here: set[str]) -> str:
     """Where a tag in a line leads: to its card on this page, else to where the equation stands."""
-    own = [name for name in expand(tag) if name in here]
-    return f"#eq-{anchor(own[0])}" if own else maker.find(maker.page, tag) or ""
+    name = id_of(tag)
+    return f"#eq-{anchor(name)}" if name in here else maker.find(maker.page, tag) or ""
 
 
 def _cards(maker: Maker, part: columns.Part, shown: set[tuple[str, ...]]) -> list[Card]:
@@ -81,7 +91,12 @@ def of_paper(material: Material, heading: str, names: list[str]) -> str:
         if number_of(row[0]) is None:
             sections.setdefault(material.entries[row[0]].section, []).append(card)
     html = _TEMPLATES.get_template("paper.html").render(
-        numbered=numbered, sections=sections, rows=material.rows, same=_same(maker, rows), page=page
+        numbered=numbered,
+        sections=sections,
+        rows=material.rows,
+        words=UNHELD | _KINDS,
+        same=_same(maker, rows),
+        page=page,
     )
     return framed(heading, html, listed=True)
 

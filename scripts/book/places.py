@@ -3,7 +3,7 @@
 import re
 from posixpath import dirname, normpath, relpath
 
-from scripts.equations.tags import expand
+from scripts.equations.tags import id_of
 
 ERRATA, KILLS, DERIVATIONS = "docs/errata.md", "docs/kill-table.md", "docs/derivations"
 
@@ -32,8 +32,8 @@ def anchor(tag: str) -> str:
 
 
 def anchors(tag: str) -> list[str]:
-    """A tag's own, and those of the equations that it is a part or a range of."""
-    return list(dict.fromkeys(anchor(name) for name in [tag, *expand(tag)]))
+    """A tag's own, and that of the equation that it is a part of."""
+    return list(dict.fromkeys(map(anchor, (tag, id_of(tag)))))
 
 
 def resolved(file: str, target: str) -> str:

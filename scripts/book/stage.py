@@ -123,7 +123,7 @@ class Stage:
         if path.suffix in {".png", ".svg"}:
             (self.out / target).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, self.out / target)
-            return found[0]
+            return found[0] if file in self.prose else f"{found[1]}/{target}{found[3]}"
         self.listed.add(target)
         page = folder_page(target) if path.is_dir() else page_of(target)
         return f"{found[1]}/{page}.md{found[3]}"

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from scripts.equations.tags import commented, expand, mentions
+from scripts.equations.tags import commented, mentions
 
 
 class Holder(NamedTuple):
@@ -34,10 +34,10 @@ def named(file: str, source: str) -> Iterator[tuple[str, Holder]]:
         left = [(line, text) for line, text in left if not first <= line <= last]
         nested = [ast.get_docstring(own) or "" for own in ast.walk(node) if isinstance(own, ast.FunctionDef)]
         for mention in mentions("\n".join([*nested, *inside])):
-            yield from ((one, Holder(file, name, node.lineno)) for one in expand(mention))
+            yield mention, Holder(file, name, node.lineno)
     classes = [ast.get_docstring(node) or "" for node in tree.body if isinstance(node, ast.ClassDef)]
     for mention in mentions("\n".join([ast.get_docstring(tree) or "", *classes, *(text for _, text in left)])):
-        yield from ((one, Holder(file, "", 1)) for one in expand(mention))
+        yield mention, Holder(file, "", 1)
 
 
 def holders(tests: dict[str, str]) -> dict[str, list[Holder]]:

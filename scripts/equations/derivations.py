@@ -16,7 +16,7 @@ class Section(NamedTuple):
     heading : str
         As it stands.
     ids : list of str
-        What it derives, in its order: ids, ranges of them, and parts, as tags have them.
+        What it derives, in its order: ids, and parts, as tags have them.
     text : str
         The steps, in Markdown.
     checks : list of tuple

@@ -1,8 +1,7 @@
 """Which files compute an equation, and which tests hold it.
 
 An id is found in the code as a tag, prefix:id or prefix:id/part in brackets, in a comment; files that say what they are
-in words (tasks, models.py) name it in a docstring.  In tests any comment or docstring that names it counts.  A range,
-sgornn:1-3 or goru:2.9-2.10, names every number in it.
+in words (tasks, models.py) name it in a docstring.  In tests any comment or docstring that names it counts.
 """
 
 from collections.abc import Iterable, Iterator
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from scripts.equations.stated import Entry
-from scripts.equations.tags import comments, docstrings, expand, mentions, tagged_lines
+from scripts.equations.tags import comments, docstrings, id_of, mentions, tagged_lines
 
 CODE, TESTS = ("ortho_ref", "gradients", "tasks", "scripts"), ("tests",)
 LANGUAGES = (".py", ".cu", ".cuh")
@@ -43,7 +42,7 @@ def found_in(named: Iterable[tuple[str, list[str]]]) -> dict[str, list[str]]:
     """For every id the files that name it, from the names of each file."""
     files: dict[str, list[str]] = {}
     for file, names in named:
-        for one in dict.fromkeys(i for name in names for i in expand(name)):
+        for one in dict.fromkeys(id_of(name) for name in names):
             files.setdefault(one, []).append(file)
     return files
 

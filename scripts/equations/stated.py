@@ -1,14 +1,12 @@
 """docs/equations.md, read: the tables under one `##` heading a paper, whose rows are `| id | formula | what it says |`.
 
-The first cell of a row is one id or more, in backticks, or a range of them; behind `=`, if there is one, those that say
+The first cell of a row is one id or more, in backticks; behind `=`, if there is one, those that say
 the same or that it is made of, whose code and tests are its own.  Of as many ids on both sides each goes with its own,
 else each with all.  A cell may say **prose:** or **open:** and why.
 """
 
 import re
 from typing import NamedTuple
-
-from scripts.equations.tags import expand
 
 STATED = "docs/equations.md"
 
@@ -46,7 +44,7 @@ def read_equations(page: str) -> dict[str, Entry]:
         elif line.startswith("| `"):
             first, formula, says = cells_of(line)
             own, _, same = first.partition("=")
-            names, others = ([i for name in re.findall("`(.*?)`", part) for i in expand(name)] for part in (own, same))
+            names, others = (re.findall("`(.*?)`", part) for part in (own, same))
             mark, reason = found.groups() if (found := MARK.search(line)) else ("", "")
             for k, name in enumerate(names):
                 if name in entries:

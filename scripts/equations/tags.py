@@ -1,6 +1,7 @@
 """Tags in comments, and mentions of equations in words.
 
-A tag is prefix:id or prefix:id/part in brackets.  A range, sgornn:1-3 or goru:2.9-2.10, names every number in it.
+A tag is prefix:id or prefix:id/part in brackets, and names one id, so that a plain search for an id finds every place
+of it: `hidden` finds the ranges and the numbers that stand without their paper.
 A text is parsed once in a process, however often it is asked about.
 """
 
@@ -14,7 +15,10 @@ _ID = r"(?:ncgru|urnn|sgornn|goru|bp|ext):\w[\w.-]*"
 # The one tag form: [id] or [id/part], id as in docs/equations.md, part a line of it.
 TAG = re.compile(rf"\[({_ID}(?:/[\w-]+)?)\]")
 MENTION = re.compile(rf"(?<![\w/]){_ID}")
-RANGE = re.compile(r"(\w+:)((?:\d+\.)?)(\d+)-\2(\d+)")
+# A number, and behind it more of them that a search would not find.
+_HIDDEN = re.compile(
+    r"(?:ncgru|urnn|sgornn|goru):\d[\d.]*[a-z]?(?:\s?[-\u2013]\s?|, | and | to )\(?\d[\d.]*\b(?! ?[=<*])"
+)
 
 
 def tags_of(text: str) -> list[str]:
@@ -61,11 +65,11 @@ def mentions(text: str) -> list[str]:
     return list(dict.fromkeys(name.rstrip(".-") for name in MENTION.findall(text)))
 
 
-def expand(name: str) -> list[str]:
-    """The ids that a tag or a range stands for: of bp:gru1/2 bp:gru1, of ncgru:5-6 ncgru:5 and ncgru:6."""
-    name = name.split("/")[0]
-    found = RANGE.fullmatch(name)
-    if not found:
-        return [name]
-    paper, section, first, last = found.groups()
-    return [f"{paper}{section}{i}" for i in range(int(first), int(last) + 1)]
+def id_of(tag: str) -> str:
+    """The id that a tag is of: bp:gru1 of bp:gru1/2."""
+    return tag.partition("/")[0]
+
+
+def hidden(text: str) -> list[str]:
+    """What a text says of several equations in a way that hides all but the first from a search, such as a range."""
+    return _HIDDEN.findall(text)

@@ -259,7 +259,7 @@ def _norm(M: np.ndarray) -> Any:
 
 
 def _skew_gradient(A_tilde: Any, D: Any, U: Any, dU: Any) -> Any:
-    """V^T - V of ncgru:5-6, of arrays or tensors."""
+    """V^T - V of ncgru:5 and ncgru:6, of arrays or tensors."""
     V = A_tilde.T @ dU @ (D + U.T)
     return V.T - V
 
@@ -356,7 +356,7 @@ def _rebased(config: Config, inputs: Arrays) -> Arrays:
 
 
 def _geodesic(config: Config, inputs: Arrays) -> Arrays:
-    """goru:2.9-2.10 with delta for the rate times G."""
+    """goru:2.9 and goru:2.10 with delta for the rate times G."""
     pairs = _exact(inputs["X0"])
     optimizer, history = _Optimizer(config, pairs.shape), []
     I = _I(len(pairs))
@@ -452,7 +452,7 @@ def _jacobian(config: Config, inputs: Arrays) -> Route:
 
 
 def _bound(activation: str, weights: Arrays, x: np.ndarray, h: np.ndarray) -> np.ndarray:
-    """ncgru:8-12, with absolute values."""
+    """ncgru:8, ncgru:9, ncgru:10, ncgru:11, ncgru:12, with absolute values."""
     w, x, h = {name: _exact(value) for name, value in weights.items()}, _exact(x), _exact(h)
     r, u = (
         np.array([1 / (1 + mp.exp(-a)) for a in w[f"W_{g}"] @ x + w[f"U_{g}"] @ h + w[f"b_{g}"]], object) for g in "ru"

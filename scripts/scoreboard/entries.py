@@ -37,6 +37,7 @@ _THREAD = record(
 _NOT_RUN = record({"title": TEXT, "why": TEXT})
 FORM = record(
     {
+        "opening": list_of(record({"text": TEXT, "implementations": TEXTS}), 1),
         "implementations": mapping(_IMPLEMENTATION),
         "maps": mapping(_MAP),
         "findings": list_of(_FINDING),
@@ -140,12 +141,15 @@ class Audit:
         By name, in the page's order.
     maps : dict of str to Map
         By name; no implementation has the same.
+    opening : list of dict
+        The sentences that the page begins with, and whose reports each is of.
     findings, threads, not_run : list of dict
         What the page says, in words.
     """
 
     implementations: dict[str, Implementation]
     maps: dict[str, Map]
+    opening: list[dict[str, Any]]
     findings: list[dict[str, Any]]
     threads: list[dict[str, Any]]
     not_run: list[dict[str, Any]]
@@ -182,13 +186,13 @@ def read(path: Path = FILE) -> Audit:
     for own in found.values():
         select(own.cases)
         _check_known(f"{path.name}: conventions of {own.name}", own.conventions, mistakes)
-    for said in (*value["findings"], *value["threads"]):
-        where = f"{path.name}: {said.get('title', said.get('name'))}"
+    for said in (*value["opening"], *value["findings"], *value["threads"]):
+        where = f"{path.name}: {said.get('title', said.get('name', 'opening'))}"
         _check_known(where, said.get("implementations", ()), found | maps)
         _check_known(where, said.get("mistakes", ()), mistakes)
     if both := found.keys() & maps.keys():
         raise ValueError(f"{path.name}: {', '.join(sorted(both))} names two things")
-    return Audit(found, maps, value["findings"], value["threads"], value["not_run"])
+    return Audit(found, maps, value["opening"], value["findings"], value["threads"], value["not_run"])
 
 
 def _implementation(name: str, entry: dict[str, Any]) -> Implementation:

@@ -63,25 +63,23 @@ def best(group: Group, names: Iterable[str]) -> float | None:
 
 
 def _peers(report: Report, machine: str) -> str:
-    """Lines of the README: ratios to each peer, over sizes."""
+    """The README's table: ratios to each peer, a column for each size."""
     groups = _of(report, "cells")
     sizes = list(dict.fromkeys(group["case"]["size"] for group in groups))
     by_case = {(group["case"]["model"], group["case"]["size"]): group for group in groups}
-    told = []
+    rows = []
     for model, ours, peer, names in PEERS:
         figures = [best(by_case[model, size], names) if (model, size) in by_case else None for size in sizes]
         if any(figures):
-            values = ", ".join("-" if figure is None else f"{figure:.2f}" for figure in figures)
-            told.append(f"{ours} against {peer} {values}")
-    if not told:
+            rows.append([f"{ours} against {peer}", *("" if one is None else f"{one:.2f}" for one in figures)])
+    if not rows:
         return "Not measured yet.\n"
     own, versions = report["machine"], report["libraries"]
-    head = (
-        f"A peer's time by ours, forward and backward with every gradient, {report['settings']['dtype']}, one thread, "
-    )
-    head += f"process CPU time, at {', '.join(sizes)}, on {own['cpu']} ({', '.join(own['kernels'])}; PyTorch "
-    head += f"{versions.get('torch', '-')}, JAX {versions.get('jax', '-')}): "
-    return "\n".join(textwrap.wrap(head + "; ".join(told) + ".", 120, break_on_hyphens=False)) + "\n"
+    how = f"Forward and backward with every gradient; {report['settings']['dtype']}, one thread, process CPU time; "
+    how += f"{own['cpu']} ({', '.join(own['kernels'])}); PyTorch {versions.get('torch', '-')}, JAX "
+    how += f"{versions.get('jax', '-')}."
+    told = Table("", ["a peer's time by ours", *sizes], rows).markdown()
+    return f"{told}\n{textwrap.fill(how, 120, break_on_hyphens=False)}\n"
 
 
 def _limits(report: Report, machine: str) -> str:

@@ -1,5 +1,7 @@
 """Bounds on the norm of one step's Jacobian, NC-GRU's as corrected and tighter, GORU's, the LSTM's: they hold, and are
-attained [ncgru:8-15] [ncgru:21-22] [ncgru:thm1-tight] [ncgru:30-41] [goru:jac/bound] [bp:lstm/bound]."""
+attained [ncgru:8] [ncgru:9] [ncgru:10] [ncgru:11] [ncgru:12] [ncgru:13] [ncgru:14] [ncgru:15] [ncgru:21] [ncgru:22]
+[ncgru:thm1-tight] [ncgru:30] [ncgru:31] [ncgru:32] [ncgru:33] [ncgru:34] [ncgru:35] [ncgru:36] [ncgru:37] [ncgru:38]
+[ncgru:39] [ncgru:40] [ncgru:41] [goru:jac/bound] [bp:lstm/bound]."""
 
 import math
 
@@ -58,8 +60,9 @@ def holds(bound):
 @settings(max_examples=400)
 @given(draw=DRAWS, h_size=st.sampled_from([0.0, 1.0, 100.0]))
 def test_theorem_1_its_proof_and_the_tighter_form(draw, h_size):
-    """ncgru:8 and ncgru:30-45, every inequality, with absolute values; any activation, saturated gates, weights and
-    states of any size."""
+    """ncgru:8 and ncgru:30, ncgru:31, ncgru:32, ncgru:33, ncgru:34, ncgru:35, ncgru:36, ncgru:37, ncgru:38, ncgru:39,
+    ncgru:40, ncgru:41, ncgru:42, ncgru:43, ncgru:44 and ncgru:45, every inequality, with absolute values; any
+    activation, saturated gates, weights and states of any size."""
     at = drawn(**draw, h_size=h_size)
     for bound in (bounds.theorem_1(*at), bounds.theorem_1_tight(*at), *bounds.proof_of_theorem_1(*at).values()):
         assert holds(bound)
@@ -102,8 +105,8 @@ def test_the_printed_form_can_be_too_small(activation):
 @settings(max_examples=300)
 @given(draw=DRAWS, start=st.sampled_from([0.0, 0.3, 1.0]))
 def test_corollary_1(draw, start):
-    """ncgru:13, tanh and |h_0| <= 1: |h| <= 1, |c| <= 1 step by step [ncgru:47-52], and the bounds of alpha and beta
-    from U_u and U_r alone."""
+    """ncgru:13, tanh and |h_0| <= 1: |h| <= 1, |c| <= 1 step by step [ncgru:47] [ncgru:48] [ncgru:49] [ncgru:50]
+    [ncgru:51] [ncgru:52], and the bounds of alpha and beta from U_u and U_r alone."""
     cell, w, x, _ = drawn(**(draw | {"activation": "tanh", "steps": 0}))
     rng = np.random.default_rng(draw["seed"])
     h = start * np.sign(rng.standard_normal(draw["n"]))
@@ -150,7 +153,7 @@ def test_corollaries_2_and_3(draw, h_size):
     activation=st.sampled_from(["tanh", "modrelu"]),
 )
 def test_gates_within_eps(seed, n, eps, corner, activation):
-    """ncgru:14, 15: nearness is what was asked for, and the uniform bound is used in the four corners alone."""
+    """ncgru:14, ncgru:15: nearness is what was asked for, and the uniform bound is used in the four corners alone."""
     cell, w, x, h = drawn(seed, n, 1.0, 0.0, activation, 0, 1.0, "rc")
     rng = np.random.default_rng(seed)
     for gate, side in zip("ur", corner if corner != "mixed" else "mm", strict=True):

@@ -1,4 +1,5 @@
-"""The scaled Cayley transform and its differentials [ncgru:2-6] [bp:cayley], and the D that keeps A small."""
+"""The scaled Cayley transform and its differentials [ncgru:2] [ncgru:3] [ncgru:4] [ncgru:5] [ncgru:6] [bp:cayley], and
+the D that keeps A small."""
 
 import itertools
 

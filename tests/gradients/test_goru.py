@@ -1,4 +1,5 @@
-"""GORU's rotations [goru:2.5, rot, tunable, fft], the full-capacity step [goru:2.9-2.10], the Jacobian [goru:jac]."""
+"""GORU's rotations [goru:2.5] [goru:rot] [goru:tunable] [goru:fft], the full-capacity step [goru:2.9] [goru:2.10], the
+Jacobian [goru:jac]."""
 
 import itertools
 
@@ -132,7 +133,7 @@ def test_fft_layers(n):
 
 @given(seed=SEEDS, complex=st.booleans(), n=st.integers(2, 6))
 def test_the_slope_of_the_full_capacity_step(seed, complex, n):
-    """goru:2.9-2.10: -|A|^2 / 2 at rate 0; the printed A (E-goru-03) has another one from n = 3 on."""
+    """goru:2.9 and goru:2.10: -|A|^2 / 2 at rate 0; the printed A (E-goru-03) has another one from n = 3 on."""
     rng = np.random.default_rng(seed)
     G = rng.standard_normal((n, n)) + 1j * rng.standard_normal((n, n))
     X = np.linalg.qr(rng.standard_normal((n, n)) + 1j * rng.standard_normal((n, n)))[0]

@@ -1,5 +1,6 @@
 """BPTT by dense Jacobians beside `scan`, `fused` and finite differences, for every cell and option; and each gate's own
-derivative [ncgru:7] [ncgru:29-40] [bp:bptt] [bp:lstm] [bp:modrelu-complex] [goru:jac] [sgornn:25]."""
+derivative [ncgru:7] [ncgru:29] [ncgru:30] [ncgru:31] [ncgru:32] [ncgru:33] [ncgru:34] [ncgru:35] [ncgru:36] [ncgru:37]
+[ncgru:38] [ncgru:39] [ncgru:40] [bp:bptt] [bp:lstm] [bp:modrelu-complex] [goru:jac] [sgornn:25]."""
 
 from dataclasses import replace
 
@@ -171,7 +172,7 @@ def point_of(cell, seed, n=5):
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_gates_of_the_gru(activation, seed):
-    """ncgru:29, 32, 36 and 40 against differences of r, u, c and h_t themselves."""
+    """ncgru:29, ncgru:32, ncgru:36 and ncgru:40 against differences of r, u, c and h_t themselves."""
     cell = GRUResetBefore(activation)
     w, x, h = point_of(cell, seed)
     v = gru_reset_before.values(cell, w, x, h)

@@ -1,4 +1,5 @@
-"""The Neumann series [ncgru:16-18], when it converges, what it leaves out, and the defect that gathers."""
+"""The Neumann series [ncgru:16] [ncgru:17] [ncgru:18], when it converges, what it leaves out, and the defect that
+gathers."""
 
 import itertools
 
@@ -28,7 +29,8 @@ def inverse(A):
 
 @pytest.mark.parametrize("n", [2, 6, 15])
 def test_the_error_of_the_series(n):
-    """ncgru:16-18: |error| <= ||P||^{q+1} / (1 - ||P||) ||M||, each order better; with +delta it is no inverse."""
+    """ncgru:16, ncgru:17, ncgru:18: |error| <= ||P||^{q+1} / (1 - ||P||) ||M||, each order better; with +delta it is no
+    inverse."""
     rng = np.random.default_rng(n)
     A = skew(rng, n)
     delta = skew(rng, n)

@@ -1,5 +1,6 @@
-"""SGORNN's theorems: the value of the generalization bound [sgornn:21-24], the printed gradients [sgornn:25-26], the
-sizes of gradients and states [sgornn:7, 8, 31b, cor1], the Lipschitz constant of its map [sgornn:34]."""
+"""SGORNN's theorems: the value of the generalization bound [sgornn:21] [sgornn:22] [sgornn:23] [sgornn:24], the printed
+gradients [sgornn:25] [sgornn:26], the sizes of gradients and states [sgornn:7] [sgornn:8] [sgornn:31b] [sgornn:cor1],
+the Lipschitz constant of its map [sgornn:34]."""
 
 import functools
 import itertools
@@ -85,8 +86,8 @@ def last_states(alpha, beta, W, U, X):
 @pytest.mark.parametrize(("alpha", "beta"), [(0.2, 0.6), (0.4, 0.1), (0.5, 0.0)])
 @pytest.mark.parametrize(("n", "M", "T"), [(2, 8, 3), (4, 16, 4)])
 def test_the_complexity_of_a_small_class(alpha, beta, n, M, T):
-    """sgornn:12, 22: E sup |sum eps_i h_T^i| / M over 300 members (W, U) and 400 draws of eps, below the bound at every
-    T, and not by so much that anything would be."""
+    """sgornn:12, sgornn:22: E sup |sum eps_i h_T^i| / M over 300 members (W, U) and 400 draws of eps, below the bound
+    at every T, and not by so much that anything would be."""
     rng, R_W, R_x = np.random.default_rng(n), 2.0, 1.0
     W = rng.standard_normal((300, n, 2))
     W *= R_W / np.linalg.norm(W, axis=(1, 2))[:, None, None]
@@ -102,8 +103,8 @@ def test_the_complexity_of_a_small_class(alpha, beta, n, M, T):
 
 
 def test_the_printed_gradients():
-    """sgornn:25-26 are those of scan for a loss at T; with the product the other way round, or a loss at every step,
-    they are not."""
+    """sgornn:25 and sgornn:26 are those of scan for a loss at T; with the product the other way round, or a loss at
+    every step, they are not."""
     worst = 0.0
     for seed in range(20):
         problem = random_problem(FastRNN("relu"), np.random.default_rng(seed), T=6, B=1)
@@ -123,7 +124,7 @@ def test_the_printed_gradients():
 
 @pytest.mark.parametrize("activation", ["tanh", "modrelu"])
 def test_the_printed_gradients_of_other_activations(activation):
-    """sgornn:25-26 hold whatever Phi is, under a bias that Phi takes inside."""
+    """sgornn:25 and sgornn:26 hold whatever Phi is, under a bias that Phi takes inside."""
     for seed in range(5):
         problem = random_problem(FastRNN(activation), np.random.default_rng(seed), T=4, B=1)
         w, x, h0, dh_T = problem.weights, problem.x, problem.h0, problem.dh_T
@@ -281,7 +282,7 @@ def test_the_derivative_of_the_map_has_entries_of_at_most_one():
 @given(seed=SEEDS, log_n=st.integers(1, 4), size=st.floats(1e-6, 10))
 def test_the_map_is_lipschitz(seed, log_n, size):
     """sgornn:34: |phi(Theta) - phi(Theta + D)| <= k |D|, k = 2 ceil(log2 n); its entries are below sqrt(n) times that
-    [sgornn:35, sgornn:36], and further permutations change no norm [sgornn:A4]."""
+    [sgornn:35] [sgornn:36], and further permutations change no norm [sgornn:A4]."""
     rng, n = np.random.default_rng(seed), 2**log_n
     p = VolumePreserving()
     params, buffers = p.init(rng, n, np.float64)

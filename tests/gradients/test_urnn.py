@@ -1,4 +1,5 @@
-"""uRNN's bound on gradients through time [urnn:2-4], its lemma and matrix [urnn:5-7], its start and reversal."""
+"""uRNN's bound on gradients through time [urnn:2] [urnn:3] [urnn:4], its lemma and matrix [urnn:5] [urnn:6] [urnn:7],
+its start and reversal."""
 
 import numpy as np
 import pytest

@@ -110,8 +110,9 @@ PHI = {
 @pytest.mark.parametrize("reset_gate", [True, False])
 @pytest.mark.parametrize("activation", PHI)
 def test_gru_reset_after_values_by_hand(activation, reset_gate, update_gate, bias):
-    """goru:2.2-2.4 and goru:3.1-3.3 with n = m = 1, two steps in plain arithmetic: r on the product and b_hh, z weighs
-    the old state, modReLU's bias inside (E-goru-02), a gate that is off a number of its own (goru:abl)."""
+    """goru:2.2, goru:2.3, goru:2.4 and goru:3.1, goru:3.2, goru:3.3 with n = m = 1, two steps in plain arithmetic: r on
+    the product and b_hh, z weighs the old state, modReLU's bias inside (E-goru-02), a gate that is off a number of its
+    own (goru:abl)."""
     cell = GRUResetAfter(activation, reset_gate, update_gate, bias)
     values = {"W_r": 0.5, "U_r": -1.0, "b_r": 0.3, "W_z": 0.7, "U_z": 0.4, "b_z": -0.2, "W_h": 1.5, "U_h": -0.8}
     values |= {"b_h": 0.1, "b_hh": 0.25, "r": 1.7, "z": -0.3}

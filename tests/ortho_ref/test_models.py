@@ -1,5 +1,6 @@
 """The zoo: what each model is made of, its initial values, its size as the papers have it, and that it trains; other
-parametrizations in place of its own [ncgru:19] [urnn:init] [goru:2.2] [goru:3.1-3.3] [goru:abl] [sgornn:1-3]."""
+parametrizations in place of its own [ncgru:19] [urnn:init] [goru:2.2] [goru:3.1] [goru:3.2] [goru:3.3] [goru:abl]
+[sgornn:1] [sgornn:2] [sgornn:3]."""
 
 import inspect
 import math

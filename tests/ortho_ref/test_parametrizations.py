@@ -1,4 +1,5 @@
-"""Cayley and Neumann-Cayley [ncgru:2] [ncgru:5] [ncgru:6] [ncgru:16-18] [ncgru:alg1] [ncgru:init-A]."""
+"""Cayley and Neumann-Cayley [ncgru:2] [ncgru:5] [ncgru:6] [ncgru:16] [ncgru:17] [ncgru:18] [ncgru:alg1]
+[ncgru:init-A]."""
 
 import re
 
@@ -58,7 +59,7 @@ def test_value_by_hand():
 @settings(max_examples=30)
 @given(**sizes)
 def test_pullback_against_the_free_upper_entries(device, kind, seed, n, log_scale):
-    """ncgru:5-6: V^T - V is the derivative by a_ij = A_ij = -A_ji, at the exact inverse; exactly skew."""
+    """ncgru:5 and ncgru:6: V^T - V is the derivative by a_ij = A_ij = -A_ji, at the exact inverse; exactly skew."""
     rng = np.random.default_rng(seed)
     A, dU = random_skew(rng, n, 10 ** min(log_scale, 0.5)), rng.standard_normal((n, n))
     p = MAPS[kind](negative_ones=n // 2)

@@ -159,7 +159,8 @@ def step(A, X, rate):
 @settings(max_examples=30)
 @given(data=st.data(), log_rate=st.floats(-3, 1))
 def test_the_geodesic_step(device, data, log_rate):
-    """goru:2.9-2.10, corrected, against an explicit inverse, and against the form that multiplies from the right."""
+    """goru:2.9 and goru:2.10, corrected, against an explicit inverse, and against the form that multiplies from the
+    right."""
     problem, rate = data.draw(problems("geodesic")), 10**log_rate
     X, G = problem.params["X"], random_G(problem)
     params, buffers = updated(problem, {"X": rate * G}, device)
@@ -254,7 +255,8 @@ def test_X_that_is_not_unitary(device):
 
 
 def test_U_of_the_geodesic_is_in_memory_of_its_own():
-    """goru:2.9-2.10: X and U are equal after each of the three that make U; who overwrites the one has the other."""
+    """goru:2.9 and goru:2.10: X and U are equal after each of the three that make U; who overwrites the one has the
+    other."""
     p, rng = GeodesicUnitary(), np.random.default_rng(0)
     made = [p.init(rng, 4, np.float64)]
     params, buffers = made[0]

@@ -487,7 +487,7 @@ def test_filling_a_page(whole, tmp_path, monkeypatch):
     own = report.read(whole / "here.json")
     blocks = "".join(f"<!-- figures: old/{name} -->\nold\n<!-- end of figures -->\n\n" for name in pages.TABLES)
     filled = pages.fill(f"before\n{blocks}after\n", "here", own)
-    peers = "A peer's time by ours" if importlib.util.find_spec("torch") else "Not measured yet."
+    peers = "| a peer's time by ours |" if importlib.util.find_spec("torch") else "Not measured yet."
     assert filled.startswith(f"before\n<!-- figures: here/peers -->\n{peers}")
     assert filled.endswith("<!-- end of figures -->\n\nafter\n")
     assert "old" not in filled

@@ -17,7 +17,7 @@ from scripts.equation_index import (
     rows_of,
     strays,
 )
-from scripts.equations.tags import expand, mentions
+from scripts.equations.tags import hidden, id_of, mentions
 from tests.scripts.runs import call
 
 PAGE = """
@@ -25,7 +25,7 @@ PAGE = """
 
 | id | formula | what it says |
 |---|---|---|
-| `goru:2.8-2.10` | `a`; `b` | three |
+| `goru:2.8` `goru:2.9` `goru:2.10` | `a`; `b` | three |
 | `goru:3.1` = `goru:2.8` | | the first of them |
 | `ncgru:7` | | **prose:** a remark, no formula |
 | `ncgru:8` | | **open:** half of it |
@@ -36,10 +36,10 @@ PAGE = """
 |---|---|---|
 | `bp:gru1` | `goru:2.9` = `goru:2.10` | two, in parts |
 | `urnn:2` `urnn:4` = `goru:2.9` `goru:2.10` | | each its own |
-| `sgornn:thm1` = `goru:2.9-2.10` `bp:gru1` | | all three |
+| `sgornn:thm1` = `goru:2.9` `goru:2.10` `bp:gru1` | | all three |
 """
 CODE_FILES = {
-    "ortho_ref/a.py": '"""Not urnn:2, nor [goru:2.8]."""\nx = 1  # [bp:gru1/1] [bp:gru1/c-h] [goru:2.9-2.10]\n',
+    "ortho_ref/a.py": '"""Not urnn:2, nor [goru:2.8]."""\nx = 1  # [bp:gru1/1] [bp:gru1/c-h] [goru:2.9] [goru:2.10]\n',
     "tasks/b.py": '"""The task (ncgru:8)."""\n',
 }
 TEST_FILES = {"tests/c.py": '"""By bp:gru1/2."""\ndef f():\n    """goru:2.10."""\n    "ncgru:7"\n    # [goru:2.8]\n'}
@@ -66,27 +66,46 @@ def test_every_equation_of_the_project_is_held():
 
 
 @pytest.mark.parametrize(
-    ("name", "ids"),
-    [
-        ("ncgru:16-18", ["ncgru:16", "ncgru:17", "ncgru:18"]),
-        ("goru:2.9-2.10", ["goru:2.9", "goru:2.10"]),
-        ("ncgru:1/r", ["ncgru:1"]),
-        ("bp:modrelu-real", ["bp:modrelu-real"]),
-        ("ncgru:1-h0", ["ncgru:1-h0"]),
-        ("sgornn:31a", ["sgornn:31a"]),
-    ],
+    ("tag", "name"), [("ncgru:1/r", "ncgru:1"), ("bp:modrelu-real", "bp:modrelu-real"), ("ncgru:1-h0/a", "ncgru:1-h0")]
 )
-def test_ranges_and_parts(name, ids):
-    """A range is every number of it, whichever section it is in; a part is its equation; other hyphens are names."""
-    assert expand(name) == ids
+def test_parts(tag, name):
+    """A part is its equation's; a hyphen belongs to the name."""
+    assert id_of(tag) == name
+
+
+def texts():
+    """Every page, source and stored case of the project, but this file and the changelog's history."""
+    yield from (path for path in ROOT.glob("*.md") if path.name != "CHANGELOG.md")
+    for folder in (*CODE, *TESTS, "docs", "results"):
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.suffix in {".py", ".cu", ".cuh", ".md", ".toml", ".json"} and path.name != "test_equation_index.py":
+                yield path
+
+
+def test_a_plain_search_finds_every_id():
+    """No text names several equations in a way that hides all but the first, in brackets or not."""
+    found = {path.relative_to(ROOT).as_posix(): hidden(path.read_text(encoding="utf-8")) for path in texts()}
+    assert len(found) > 500
+    assert {name: ids for name, ids in found.items() if ids} == {}
+
+
+@pytest.mark.parametrize(
+    "text", ["[ncgru:16-18]", "goru:2.9-2.10", "sgornn:7, 8", "ncgru:29, 32 and 40", "urnn:2\u20134", "ncgru:8 to (12)"]
+)
+def test_what_hides_an_id(text):
+    """Ranges and lists; not two ids beside each other, nor a number that is none of an equation."""
+    assert len(hidden(f"x {text} y")) == 1
+    assert (
+        hidden("[ncgru:16] [ncgru:17], ncgru:1-h0, goru:2.9 and goru:2.10, urnn:2 and T = 3; bp:gru1, 2 of them") == []
+    )
 
 
 def test_mentions():
     """In brackets or not, before a comma, a colon or a full stop, once each; what only looks alike is none."""
     text = (
-        "[ncgru:2] urnn:6: goru:2.4. (bp:lstm/c-h, bp:lstm/i) ncgru:5-6, ncgru:2; text:1, file/urnn:1, E-urnn-01, bp: x"
+        "[ncgru:2] urnn:6: goru:2.4. (bp:lstm/c-h, bp:lstm/i) ncgru:5, ncgru:2; text:1, file/urnn:1, E-urnn-01, bp: x"
     )
-    assert mentions(text) == ["ncgru:2", "urnn:6", "goru:2.4", "bp:lstm", "ncgru:5-6"]
+    assert mentions(text) == ["ncgru:2", "urnn:6", "goru:2.4", "bp:lstm", "ncgru:5"]
 
 
 def test_kinds():
@@ -111,11 +130,11 @@ def test_kinds():
 
 
 def test_a_tag_of_no_equation():
-    """Named with its file, in the code and in a test; a range that runs out of the stated ones too."""
-    made_up = {"gradients/d.py": "x = 1  # [ncgru:99/a]\ny = 2  # [goru:2.8-2.11]\n"}
+    """Named with its file, in the code and in a test; so is a range, which is no id."""
+    made_up = {"gradients/d.py": "x = 1  # [ncgru:99/a]\ny = 2  # [goru:2.8-2.10]\n"}
     assert [line.split(" is not")[0] for line in strays(read_equations(PAGE), made_up, {})] == [
         "gradients/d.py: ncgru:99/a",
-        "gradients/d.py: goru:2.8-2.11",
+        "gradients/d.py: goru:2.8-2.10",
     ]
     assert len(wrong(CODE_FILES | made_up, HELD)) == 2
     (line,) = wrong(tests=HELD | {"tests/e.py": '"""urnn:77."""'})

@@ -41,6 +41,16 @@ def blocks(page, language):
     return re.findall(rf"```{language}\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
 
 
+def test_the_readme_shows_lines_of_the_code():
+    """Its first block: four lines of the NC-GRU's step, one after the other, as they stand, each with its tag."""
+    shown = blocks("README.md", "py")[0].splitlines()
+    source = (ROOT / "ortho_ref/cells/gru_reset_before.py").read_text()
+    step = [line.strip() for line in source.split("def step_forward")[1].split("def step_backward")[0].splitlines()]
+    assert len(shown) == 4
+    assert shown == step[step.index(shown[0]) :][:4]
+    assert all(re.search(r"# \[ncgru:[\w/]+\]", line) for line in shown)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("page", "programs"),

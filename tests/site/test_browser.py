@@ -1,10 +1,15 @@
 """The built site in a real browser: from a folder, nothing fetched, equations drawn, lines lit, equations found."""
 
+import random
 from urllib.parse import urlsplit
 
 import pytest
 
-from tests.site.pages import SITE
+from scripts.book.order import number_of
+from scripts.equations.held import CODE, TESTS, closure, rows_of, sources
+from scripts.equations.stated import STATED, read_equations
+from scripts.equations.tags import id_of, tagged_lines
+from tests.site.pages import ROOT, SITE
 from tests.site.test_pages import PAGES
 
 pytestmark = pytest.mark.site
@@ -159,6 +164,103 @@ def test_links_land_on_lines(opened, name, tag):
     opened.click(f'.line:has([id="{tag}"]) a.tag')
     assert urlsplit(opened.url).fragment.startswith("eq-")
     assert opened.locator(".equation:target").count() == 1
+
+
+def here(page):
+    """The line that a link has led to."""
+    return page.eval_on_selector_all(".line.here", "all => all.map((one) => Number(one.id.slice(1)))")
+
+
+def carriers(file, id):
+    """The lines of a file that have an equation, or that part of it: by the source."""
+    tagged = tagged_lines(file, (ROOT / file).read_text(encoding="utf-8"))
+    return [line for line, tags in tagged.items() if any(id in {tag, id_of(tag)} for tag in tags)]
+
+
+@pytest.mark.parametrize("tag", ["bp:gru1/2", "ncgru:1/c", "ncgru:19/c"])
+def test_a_link_to_one_line_lights_all_of_its_equation(opened, tag):
+    """The line is marked, and the equation's others are lit beside it: by the tag its own equation's, and no other's;
+    by the number those of all that the line has.  What is pointed at is lit meanwhile."""
+    file = "ortho_ref/cells/gru_reset_before.py"
+    whole, line = carriers(file, id_of(tag)), carriers(file, tag)[0]
+    go(opened, CELL, f"#{tag.replace(':', '-').replace('/', '-')}")
+    assert (here(opened), lit(opened)) == ([line], (whole, [id_of(tag)]))
+    opened.hover("#eq-ncgru-35 .formula")
+    assert (here(opened), lit(opened)[0]) == ([line], carriers(file, "ncgru:35"))
+    opened.hover("h1")
+    assert lit(opened) == (whole, [id_of(tag)])
+    marked, plain = opened.evaluate(
+        """() => [document.querySelector('.line.here'), document.querySelector('.line:not(.tagged)')]
+          .map((one) => getComputedStyle(one).backgroundColor)"""
+    )
+    others = opened.eval_on_selector_all(
+        ".line.lit:not(.here)", "all => all.map((one) => getComputedStyle(one).backgroundColor)"
+    )
+    assert len({marked, plain, *others}) == 2 + (len(whole) > 1)
+    opened.evaluate(f"() => {{ location.hash = 'L{line}' }}")
+    opened.wait_for_function("() => document.querySelector('.line:target.here')")
+    source = (ROOT / file).read_text(encoding="utf-8")
+    ids = {id_of(one) for one in tagged_lines(file, source)[line]}
+    assert lit(opened)[0] == sorted({one for id in ids for one in carriers(file, id)})
+    assert set(lit(opened)[1]) == ids
+
+
+ENTRIES = read_equations((ROOT / STATED).read_text(encoding="utf-8"))
+ROWS = rows_of(ENTRIES, sources(ROOT, CODE), sources(ROOT, TESTS))
+#: Equations that the papers print with a number, and that have a line: of code, or of a test.
+PRINTED = [name for name in ENTRIES if number_of(name) and (ROWS[name].code or ROWS[name].tests)]
+DRAWN = random.Random(20).sample(PRINTED, 13)
+
+
+def clicked(page, link):
+    """One click, on what is there to be clicked, and the page that it opens."""
+    link.scroll_into_view_if_needed()
+    link.click()
+    page.wait_for_load_state("load")
+
+
+def at_the_line(page, id):
+    """Whether a line is lit, and is in view: one of the equation's, of what it is the same as, or of a test's."""
+    page.evaluate("() => document.fonts.ready.then(() => true)")
+    line = page.locator(".line.here")
+    if line.count() != 1 or not 0 <= line.bounding_box()["y"] <= DESK["height"]:
+        return False
+    held = (line.get_attribute("data-ids") or "").split()
+    return bool({*closure(ENTRIES, id)} & {*held}) or "/code/tests/" in page.url
+
+
+@pytest.mark.parametrize("id", DRAWN)
+def test_three_clicks_by_the_box(opened, id):
+    """Drawn at random from the papers: from the front page to the lit line by the box, at most three clicks."""
+    go(opened, "index.html")
+    clicked(opened, opened.locator(".goto input"))
+    opened.keyboard.type(id)
+    clicked(opened, opened.locator(f".goto-found a:has(> code:text-is('{id}'))"))
+    if not at_the_line(opened, id):  # it has no line of its own: its row on its paper's page
+        clicked(opened, opened.locator(f'tr[data-ids~="{id}"] ul.files a').first)
+    assert at_the_line(opened, id), opened.url
+    assert opened.complaints == []
+
+
+@pytest.mark.parametrize("id", DRAWN)
+def test_three_clicks_by_the_papers_list(opened, id):
+    """The same by the list of its paper's equations."""
+    go(opened, "index.html")
+    clicked(opened, opened.locator(f"article a[href='papers/{id.partition(':')[0]}.html']").first)
+    clicked(opened, opened.locator(f'tr[data-ids~="{id}"] ul.files a').first)
+    assert at_the_line(opened, id), opened.url
+    assert opened.complaints == []
+
+
+def test_a_papers_list_says_why_a_line_is_missing(opened):
+    """Every row of every paper has a line of code, or words that say why not."""
+    for paper in sorted({name.partition(":")[0] for name in PRINTED}):
+        go(opened, f"papers/{paper}.html")
+        for row in opened.locator("tr[data-ids]").all():
+            names = row.get_attribute("data-ids").split()
+            code = any(ROWS[name].code for name in names)
+            said = row.locator(".label").inner_text()
+            assert said.startswith("code and test" if code and not ROWS[names[0]].reason else ("no line", "not built"))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 from scripts.book.material import read as read_material
 from scripts.book.places import anchors, page_of
-from scripts.equations.tags import expand, tagged_lines
+from scripts.equations.tags import id_of, tagged_lines
 from tests.site.pages import ROOT, SITE, read
 
 pytestmark = pytest.mark.site
@@ -59,7 +59,7 @@ def test_every_equation_of_a_line_stands_beside_it(site, material):
     """The equations on the left are those of the lines on the right."""
     for name in material.columns:
         page = read(site / f"{page_of(name)}.html")
-        carried = {one for line in page.lines for tag in line.tags for one in expand(tag)}
+        carried = {id_of(tag) for line in page.lines for tag in line.tags}
         stated = {one for ids in page.cards for one in ids}
         assert carried <= stated, name
         assert all(carried & set(ids) for ids in page.cards), name

@@ -1,4 +1,5 @@
-// Lights an equation and its lines together: under the pointer, in focus, and when a link leads to one of them.
+// Lights an equation and its lines together: under the pointer, in focus, and when a link leads to one of them.  The one
+// line that a link has led to is marked beside the others of its equation.
 (function () {
   "use strict";
 
@@ -17,14 +18,38 @@
     });
   }
 
-  // What a link led to stays lit while nothing else is pointed at.
+  function named() {
+    return decodeURIComponent(location.hash.slice(1));
+  }
+
+  // What a link led to stays lit while nothing else is pointed at: of a link to a tag, #ncgru-1-c, the equation of that
+  // tag alone, whatever else its line has; of a link to a line, #L61, all that it has.
   function linked() {
-    var name = decodeURIComponent(location.hash.slice(1));
-    var target = name && document.getElementById(name);
-    return target ? idsOf(target) : [];
+    var target = named() && document.getElementById(named());
+    var all = target ? idsOf(target) : [];
+    var own = all.filter(function (id) {
+      return (named() + "-").indexOf(id.replace(/[:/]/g, "-") + "-") === 0;
+    });
+    own.sort(function (a, b) {
+      return b.length - a.length;
+    });
+    return own.length ? own.slice(0, 1) : all;
+  }
+
+  function mark() {
+    document.querySelectorAll(".book .line.here").forEach(function (line) {
+      line.classList.remove("here");
+    });
+    var target = named() && document.getElementById(named());
+    var line = target && target.closest(".book .line");
+    if (line) {
+      line.classList.add("here");
+    }
   }
 
   function start() {
+    mark();
+    window.addEventListener("hashchange", mark);
     var book = document.querySelector(".book.columns");
     if (!book) {
       return;
@@ -55,7 +80,7 @@
     light(linked());
     // The mathematics font, once it is there, moves what a link has led to.
     document.fonts.ready.then(function () {
-      var target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+      var target = document.getElementById(named());
       if (target && book.contains(target)) {
         target.scrollIntoView({ block: target.closest(".line") ? "center" : "start" });
       }

@@ -1,4 +1,6 @@
-"""The steps of docs/derivations/gru.md [bp:gru1] [bp:gru2] [ncgru:29-45] [ncgru:thm1-tight] [goru:jac]."""
+"""The steps of docs/derivations/gru.md [bp:gru1] [bp:gru2] [ncgru:29] [ncgru:30] [ncgru:31] [ncgru:32] [ncgru:33]
+[ncgru:34] [ncgru:35] [ncgru:36] [ncgru:37] [ncgru:38] [ncgru:39] [ncgru:40] [ncgru:41] [ncgru:42] [ncgru:43] [ncgru:44]
+[ncgru:45] [ncgru:thm1-tight] [goru:jac]."""
 
 import numpy as np
 import pytest
@@ -90,8 +92,8 @@ def test_reset_before_jacobians(name, seed):
 
 @every
 def test_reset_before_norms(name, seed):
-    """ncgru:30, ncgru:31, ncgru:33, ncgru:34, ncgru:37, ncgru:38, ncgru:41, ncgru:42-45: every inequality, and the norm
-    of a diagonal."""
+    """ncgru:30, ncgru:31, ncgru:33, ncgru:34, ncgru:37, ncgru:38, ncgru:41, ncgru:42, ncgru:43, ncgru:44, ncgru:45:
+    every inequality, and the norm of a diagonal."""
     cell = GRUResetBefore(name)
     w, x, h, _ = one_step(cell, seed)
     proof = bounds.proof_of_theorem_1(cell, w, x, h)

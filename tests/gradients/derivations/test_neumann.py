@@ -1,4 +1,5 @@
-"""The steps of docs/derivations/neumann.md [ncgru:16-18] [ncgru:neumann-q] [ncgru:neumann-cond] [ncgru:neumann-err]."""
+"""The steps of docs/derivations/neumann.md [ncgru:16] [ncgru:17] [ncgru:18] [ncgru:neumann-q] [ncgru:neumann-cond]
+[ncgru:neumann-err]."""
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ def powers(P, q):
 
 @drawn
 def test_the_series(draw, n):
-    """ncgru:16-18: I + A taken out, its inverse, and the product that telescopes."""
+    """ncgru:16, ncgru:17, ncgru:18: I + A taken out, its inverse, and the product that telescopes."""
     A, delta, I = draw.skew(n), draw.skew(n), np.eye(n)
     delta *= 0.5 / max(1, np.linalg.norm(delta, 2))
     M = np.linalg.inv(I + A)

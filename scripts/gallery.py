@@ -1,0 +1,31 @@
+"""The pictures of the pages that show results, docs/gallery.md: python -m scripts.gallery [--check]
+
+Exit code 1 with --check if the page is not what would be written.
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from scripts.pictures.gallery import PAGE, gallery
+from scripts.program import BAD_INPUT, fail, run, say
+
+ROOT = Path(__file__).parents[1]
+
+
+def main(check: Annotated[bool, typer.Option(help="Compare with the page; write nothing.")] = False) -> None:
+    """Write docs/gallery.md."""
+    try:
+        found = gallery(ROOT)
+        if check and (ROOT / PAGE).read_text(encoding="utf-8") != found:
+            fail(f"{PAGE} is not what `python -m scripts.gallery` writes", 1)
+        if not check:
+            (ROOT / PAGE).write_text(found, encoding="utf-8")
+    except BAD_INPUT as error:
+        fail(error)
+    say(f"{PAGE}: {found.count('![')} pictures")
+
+
+if __name__ == "__main__":
+    run(main)

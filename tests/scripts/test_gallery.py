@@ -1,0 +1,81 @@
+"""docs/gallery.md is what its program writes of the pages with pictures, and leaves out no picture of results/."""
+
+import re
+
+import pytest
+
+from scripts import gallery
+from scripts.pictures.gallery import Shown, shown_in
+from tests.scripts.runs import ROOT, call
+
+TEXT = """# Runs
+
+| figure | file |
+|---|---|
+| A, figure 7: gates | [a.toml](../scripts/experiments/a.toml) |
+
+## Nothing to see
+
+Words.
+
+## Gates (A, figure 7)
+
+![Gates](gates.png)
+
+## Two
+
+![One](../results/one.png)
+![Two](two.svg)
+
+```sh
+python -m scripts.plot x --out one.png
+```
+"""
+
+
+def test_the_page_is_up_to_date():
+    """It has every picture below results/, once, each with a page and a command."""
+    code, _, said = call(gallery.main, "--check")
+    assert code == 0
+    text = (ROOT / gallery.PAGE).read_text()
+    listed = re.findall(r"^!\[.+ .+\]\((\S+)\)$", text, re.M)
+    assert said == f"docs/gallery.md: {len(listed)} pictures\n"
+    for path in (path for kind in ("*.png", "*.svg") for path in (ROOT / "results").rglob(kind)):
+        assert listed.count(f"../{path.relative_to(ROOT).as_posix()}") == 1, path
+    for part in text.split("\n## ")[1:]:
+        assert "Explained in [" in part
+        assert "python -m scripts." in part.split("```sh")[1]
+
+
+def test_sections_with_pictures():
+    """The block below a picture is its command; without one the experiment of the row that its heading names."""
+    assert shown_in("docs/runs.md", TEXT) == [
+        Shown(
+            "docs/runs.md",
+            "Gates (A, figure 7)",
+            (("Gates", "docs/gates.png"),),
+            "python -m scripts.experiment run scripts/experiments/a.toml\n",
+        ),
+        Shown(
+            "docs/runs.md",
+            "Two",
+            (("One", "results/one.png"), ("Two", "docs/two.svg")),
+            "python -m scripts.plot x --out one.png\n",
+        ),
+    ]
+    with pytest.raises(ValueError, match=r"docs/runs.md: nothing says how the pictures of 'Gates' are made"):
+        shown_in("docs/runs.md", TEXT.replace(" (A, figure 7)", ""))
+
+
+def test_an_older_page_is_told(monkeypatch, tmp_path):
+    """Exit code 1 with --check, and nothing is written; 0 once it has been."""
+    for folder in ("docs", "results/benchmark"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "docs/claims.md").write_text(TEXT)
+    (tmp_path / gallery.PAGE).write_text("older")
+    monkeypatch.setattr(gallery, "ROOT", tmp_path)
+    code, _, error = call(gallery.main, "--check")
+    assert code == 1
+    assert "is not what `python -m scripts.gallery` writes" in error
+    assert (tmp_path / gallery.PAGE).read_text() == "older"
+    assert call(gallery.main)[0] == call(gallery.main, "--check")[0] == 0
