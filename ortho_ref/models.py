@@ -37,6 +37,7 @@ from ortho_ref.parametrizations.parametrization import is_integer
 from ortho_ref.reader import QUESTION, STORY, Reader
 from ortho_ref.recurrent import Recurrent
 from ortho_ref.regularizers import Regularizers
+from ortho_ref.schema import nearest
 
 Activation: TypeAlias = Literal["tanh", "relu", "modrelu"]
 _P = ParamSpec("_P")
@@ -56,7 +57,8 @@ def _listed(model: Callable[_P, Recurrent]) -> Callable[_P, Recurrent]:
                 raise ValueError(f"{argument} is {size!r}; allowed: an integer >= 1")
         for option, value in options.items():
             if option not in allowed:
-                raise TypeError(f"{name} has no option {option!r}; allowed: {', '.join(allowed) or 'none'}")
+                near = nearest(option, allowed)
+                raise TypeError(f"{name} has no option {option!r}{near}; allowed: {', '.join(allowed) or 'none'}")
             _check_option(option, value, hints[option])
         k = options.get("negative_ones")
         if isinstance(k, int | np.integer) and k > hidden_size:
@@ -74,7 +76,8 @@ def _check_option(option: str, value: object, hint: Any) -> None:
     kinds = typing.get_args(hint) if type(None) in typing.get_args(hint) else (hint,)
     words = [word for kind in kinds if typing.get_origin(kind) is Literal for word in typing.get_args(kind)]
     if words and not (isinstance(value, str) and value in words) and not (value is None and type(None) in kinds):
-        raise ValueError(f"{option} is {value!r}; allowed: {', '.join(map(repr, words))}")
+        near = nearest(value, words) if isinstance(value, str) else ""
+        raise ValueError(f"{option} is {value!r}{near}; allowed: {', '.join(map(repr, words))}")
 
 
 @_listed
@@ -811,7 +814,7 @@ def describe(name: str) -> str:
 
 def _model(name: str) -> Callable[..., Recurrent]:
     if name not in _MODELS:
-        raise ValueError(f"model is {name!r}; allowed: {', '.join(_MODELS)}")
+        raise ValueError(f"model is {name!r}{nearest(name, _MODELS)}; allowed: {', '.join(_MODELS)}")
     return _MODELS[name]
 
 

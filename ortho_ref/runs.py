@@ -21,6 +21,7 @@ import numpy as np
 
 from ortho_ref import files, models, run_folder
 from ortho_ref.backend import is_array, to_device
+from ortho_ref.brief import brief
 from ortho_ref.files import GONE, DamagedFile
 from ortho_ref.losses import OF_THE_LOSS
 from ortho_ref.network import Network
@@ -283,6 +284,8 @@ class Loaded(NamedTuple):
     network: Network
     params: Params
     buffers: NamedBuffers
+
+    __repr__ = brief
 
 
 def load(run: Path | str, which: str | None = None) -> Loaded:

@@ -17,6 +17,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load
 
 from ortho_ref import files
+from ortho_ref.brief import brief
 from ortho_ref.conformance import drawing
 from ortho_ref.schema import NUMBER, SHA256, TEXT, list_of, mapping, one_of, optional, record
 
@@ -118,6 +119,8 @@ class Case:
     inputs: Arrays
     outputs: dict[str, tuple[int, ...]] = field(default_factory=dict)
     dtype: str = "float64"
+
+    __repr__ = brief
 
     def __post_init__(self) -> None:
         """A name that dtypes can be compared with."""

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ortho_ref.activations import sigmoid
+from ortho_ref.brief import brief
 from ortho_ref.cells.cell import Cell, Shapes, Weights, draw, gate_shapes, input_product, input_pullback
 
 Step = tuple[np.ndarray, "Cache"]
@@ -37,6 +38,8 @@ class Cache(NamedTuple):
     h_prev: np.ndarray
     gate: np.ndarray
     c: np.ndarray
+
+    __repr__ = brief
 
 
 @dataclass(frozen=True)
