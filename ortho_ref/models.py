@@ -76,8 +76,7 @@ def _check_option(option: str, value: object, hint: Any) -> None:
     kinds = typing.get_args(hint) if type(None) in typing.get_args(hint) else (hint,)
     words = [word for kind in kinds if typing.get_origin(kind) is Literal for word in typing.get_args(kind)]
     if words and not (isinstance(value, str) and value in words) and not (value is None and type(None) in kinds):
-        near = nearest(value, words) if isinstance(value, str) else ""
-        raise ValueError(f"{option} is {value!r}{near}; allowed: {', '.join(map(repr, words))}")
+        raise ValueError(f"{option} is {value!r}; allowed: {', '.join(map(repr, words))}")
 
 
 @_listed

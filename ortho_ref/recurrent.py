@@ -28,7 +28,6 @@ from ortho_ref.initial import Initial, constant
 from ortho_ref.parametrizations import Buffers, Free, Parametrization, Params
 from ortho_ref.parametrizations.parametrization import is_integer
 from ortho_ref.pending import Pending, together
-from ortho_ref.schema import nearest
 
 NamedBuffers = dict[str, Buffers]
 ENGINES: dict[str, ModuleType] = {"fused": fused, "scan": scan, "persistent": persistent}
@@ -299,7 +298,7 @@ class Recurrent:
                 )
         for name in params:
             if name.partition(".")[0] not in names:
-                raise ValueError(f"params holds {name!r}{nearest(name, names)}; the weights are {', '.join(names)}")
+                raise ValueError(f"params holds {name!r}; the weights are {', '.join(names)}")
         for name in self.lacking(params):
             raise ValueError(f"params holds no {name}; the weights are {', '.join(names)}")
 

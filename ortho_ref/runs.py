@@ -72,7 +72,7 @@ class TrainingRun(Trainer):
     @subnormals_as_zero()
     def run(
         self,
-        out: Path,
+        out: Path | str,
         config: Record | None = None,
         *,
         resume: bool = False,
@@ -85,7 +85,7 @@ class TrainingRun(Trainer):
 
         Parameters
         ----------
-        out : Path
+        out : Path or str
             The folder; it is made.
         config : dict, optional
             JSON for config.json.
@@ -331,12 +331,12 @@ def load(run: Path | str, which: str | None = None) -> Loaded:
     return Loaded(network, params, buffers)
 
 
-def check_run(run: Path, which: str | None = None) -> None:
+def check_run(run: Path | str, which: str | None = None) -> None:
     """Check a run's config and checkpoint before memory is asked for what they describe.
 
     Parameters
     ----------
-    run : Path
+    run : Path or str
         The folder.
     which : str, optional
         The checkpoint; the last unless given.
@@ -346,13 +346,15 @@ def check_run(run: Path, which: str | None = None) -> None:
     OSError, ValueError
         As `load`.
     """
+    run = Path(run)
     config = read_config(run)
     if "network" in config and (state := run_folder.state_to_go_on(run, which)) is not None:
         _check_sizes(run / CHECKPOINTS[which or "last"], network_of(run, config), state["params"])
 
 
-def network_of(run: Path, config: Record) -> Network:
+def network_of(run: Path | str, config: Record) -> Network:
     """The network that a run's config names.  ValueError, naming the file, for arguments that it cannot have."""
+    run = Path(run)
     try:
         return models.network(**config["network"])
     except (ValueError, TypeError) as error:

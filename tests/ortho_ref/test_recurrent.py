@@ -355,7 +355,7 @@ def test_bad_construction():
         (lambda: layer.init(rng, dtype=np.complex128), "dtype is complex128; allowed: float32, float64"),
         (
             lambda: models.build("gruu", 3, 4),
-            "model is 'gruu'; allowed: rnn, irnn, lstm, gru, gru-cudnn, gru-modrelu, ",
+            "model is 'gruu' (did you mean 'gru'?); allowed: rnn, irnn, lstm, gru, gru-cudnn, gru-modrelu, ",
         ),
         (lambda: models.build("nc-gru", 3, 4, orthogonal="u"), "orthogonal is 'u'; allowed: 'c', 'rc', 'ruc'"),
         (lambda: models.build("nc-gru", 3, 4, negative_ones=5), "negative_ones is 5; allowed: 0 to n = 4"),
