@@ -11,7 +11,7 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parents[1]
 
-#: Program -> the modules that it cannot be loaded without, and the extra that installs them; the others' is of all else.
+#: Program -> the extra that it needs, and the modules that it is not loaded without; all others need `_OTHERS`.
 _EXTRAS: dict[str, tuple[str, tuple[str, ...]]] = {
     "floors": ("", ()),
     "site": ("docs", ("typer", "rich", "sphinx", "myst_parser", "furo", "latex2mathml")),
