@@ -56,7 +56,8 @@ class Forward(NamedTuple):
     last: list[State]
     tape: Any
 
-    __repr__ = brief
+    def __repr__(self) -> str:
+        return brief(self)
 
 
 class NetworkTape(NamedTuple):
@@ -94,7 +95,8 @@ class NetworkTape(NamedTuple):
     weights: list[Weights]
     penalty: Array | float | None = None
 
-    __repr__ = brief
+    def __repr__(self) -> str:
+        return brief(self)
 
 
 @dataclass(frozen=True)

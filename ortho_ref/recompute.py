@@ -277,7 +277,8 @@ class Recomputed(NamedTuple):
     gradients: Params
     last: list[State]
 
-    __repr__ = brief
+    def __repr__(self) -> str:
+        return brief(self)
 
 
 def loss_and_gradients(

@@ -56,7 +56,8 @@ class RecurrentTape(NamedTuple):
     shape: tuple[int, int, int]
     from_trained_h0: bool
 
-    __repr__ = brief
+    def __repr__(self) -> str:
+        return brief(self)
 
 
 class RecurrentGradients(NamedTuple):
@@ -76,7 +77,8 @@ class RecurrentGradients(NamedTuple):
     x: Array | None
     h0: State
 
-    __repr__ = brief
+    def __repr__(self) -> str:
+        return brief(self)
 
 
 @dataclass(frozen=True)

@@ -285,7 +285,8 @@ class Loaded(NamedTuple):
     params: Params
     buffers: NamedBuffers
 
-    __repr__ = brief
+    def __repr__(self) -> str:
+        return brief(self)
 
 
 def load(run: Path | str, which: str | None = None) -> Loaded:

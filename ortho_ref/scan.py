@@ -26,7 +26,8 @@ class Tape(NamedTuple):
 
     caches: list[Any]
 
-    __repr__ = brief
+    def __repr__(self) -> str:
+        return brief(self)
 
 
 class SequenceGradients(NamedTuple):
@@ -46,7 +47,8 @@ class SequenceGradients(NamedTuple):
     x: Array | None
     h0: State
 
-    __repr__ = brief
+    def __repr__(self) -> str:
+        return brief(self)
 
 
 def zero_state(cell: Cell, weights: Weights, batch: int) -> State:

@@ -77,7 +77,8 @@ class Padded(NamedTuple):
     tokens: Array
     lengths: Array
 
-    __repr__ = brief
+    def __repr__(self) -> str:
+        return brief(self)
 
 
 class Batch(NamedTuple):
@@ -100,7 +101,8 @@ class Batch(NamedTuple):
     mask: Array | None = None
     carries_state: bool = False
 
-    __repr__ = brief
+    def __repr__(self) -> str:
+        return brief(self)
 
 
 class Task(Protocol):

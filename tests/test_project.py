@@ -289,7 +289,7 @@ def test_pages_name_what_exists(page):
         assert (ROOT / "scripts" / f"{script.replace('.', '/')}.py").exists(), script
 
 
-PROGRAMS = {path.stem for path in (ROOT / "scripts").glob("*.py")} - {"__init__"}
+PROGRAMS = {path.stem for path in (ROOT / "scripts").glob("[!_]*.py")}
 
 
 def test_scripts_has_programs_on_top():

@@ -47,7 +47,8 @@ class Cache(NamedTuple):
     a: Array
     h: Array
 
-    __repr__ = brief
+    def __repr__(self) -> str:
+        return brief(self)
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,8 @@ class Cache(NamedTuple):
     a: Array
     f: Array
 
-    __repr__ = brief
+    def __repr__(self) -> str:
+        return brief(self)
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,8 @@ class Cache(NamedTuple):
     a: Array
     c: Array
 
-    __repr__ = brief
+    def __repr__(self) -> str:
+        return brief(self)
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,8 @@ class Cache(NamedTuple):
     o: Array
     y: Array
 
-    __repr__ = brief
+    def __repr__(self) -> str:
+        return brief(self)
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,8 @@ class Cache(NamedTuple):
     gate: np.ndarray
     c: np.ndarray
 
-    __repr__ = brief
+    def __repr__(self) -> str:
+        return brief(self)
 
 
 @dataclass(frozen=True)

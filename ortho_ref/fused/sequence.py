@@ -50,7 +50,8 @@ class Tape(NamedTuple):
     c: Array
     y: Array
 
-    __repr__ = brief
+    def __repr__(self) -> str:
+        return brief(self)
 
 
 def stack(weights: Weights, kind: str, gates: str, negated: int = 0) -> Array:
