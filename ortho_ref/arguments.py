@@ -31,9 +31,8 @@ def generator(rng: Any) -> np.random.Generator:
     made = "numpy.random.default_rng(0)"
     if isinstance(rng, int | np.integer):
         given, made = f"{rng!r}, a seed" if not isinstance(rng, bool) else repr(rng), f"numpy.random.default_rng({rng})"
-    elif is_dtype(rng):
-        given, made = f"{np.dtype(rng)}, a dtype", f"{made}; a dtype goes by its name, dtype={np.dtype(rng)}"
     else:
+        refuse_dtype("rng", rng, f"a numpy.random.Generator, as {made}")
         given = repr(rng) if rng is None else f"a {type(rng).__name__}"
     raise TypeError(f"rng is {given}; allowed: a numpy.random.Generator, as {made}")
 
@@ -56,19 +55,39 @@ def precision(dtype: Any) -> np.dtype[Any]:
     ValueError
         It is another dtype, or none.
     """
-    own = np.dtype(dtype) if is_dtype(dtype) else None
+    own = _dtype_of(dtype)
     if own not in (np.float32, np.float64):
         raise ValueError(f"dtype is {short(dtype) if own is None else own}; allowed: float32, float64")
     return own
 
 
-def is_dtype(value: object) -> bool:
-    """Whether NumPy takes it for a dtype; None, which it takes for float64, is none."""
+def refuse_dtype(argument: str, value: Any, what: str) -> None:
+    """An error where a dtype stands in the place of another argument.
+
+    Parameters
+    ----------
+    argument : str
+        What the error calls that.
+    value : object
+        What was given.
+    what : str
+        What is allowed there, in words.
+
+    Raises
+    ------
+    TypeError
+        It is a dtype.
+    """
+    if (own := _dtype_of(value)) is not None:
+        raise TypeError(f"{argument} is {own}, a dtype; allowed: {what}; a dtype goes by its name, dtype={own}")
+
+
+def _dtype_of(value: Any) -> np.dtype[Any] | None:
+    """What NumPy reads as a dtype; None, which it reads as float64, is none."""
     try:
-        np.dtype(value)  # type: ignore[call-overload]
+        return None if value is None else np.dtype(value)
     except (TypeError, ValueError):
-        return False
-    return value is not None
+        return None
 
 
 def check_number(argument: str, value: Any, allowed: Callable[[Any], Any], what: str) -> None:

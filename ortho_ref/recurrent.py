@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ortho_ref import fused, scan
-from ortho_ref.arguments import check_has, generator, is_dtype, precision
+from ortho_ref.arguments import check_has, generator, precision, refuse_dtype
 from ortho_ref.backend import Array, complex_dtype, is_array, library_of
 from ortho_ref.brief import Named, brief
 from ortho_ref.cells import Cell, State, Weights
@@ -234,11 +234,8 @@ class Recurrent:
         for name, value, own in zip(("input_size", "hidden_size"), given, fixed, strict=True):
             if value is None and own is None:
                 raise ValueError(f"{name} is missing")
-            if value is not None and not is_integer(value) and is_dtype(value):
-                given = np.dtype(value)
-                raise TypeError(
-                    f"{name} is {given}, a dtype; allowed: an integer >= 1; a dtype goes by its name, dtype={given}"
-                )
+            if value is not None:
+                refuse_dtype(name, value, "an integer >= 1")
             if value is not None and own is not None and value != own:
                 raise ValueError(f"{name} is {value}; this layer was built for {own}")
             size = own if value is None else value

@@ -37,7 +37,9 @@ def as_schedule(learning_rate: float | Schedule) -> Schedule:
     ValueError
         The number is no rate.
     """
-    if callable(learning_rate) and not isinstance(learning_rate, type):
+    if callable(learning_rate):
+        if isinstance(learning_rate, type):  # the class, where one made of it is meant
+            raise ValueError(f"learning_rate is the class {learning_rate.__name__}; allowed: one made of it")
         return learning_rate
     _check_rate("learning_rate", learning_rate, " or a schedule")
     return Constant(learning_rate)

@@ -54,7 +54,9 @@ class FastGRNN(Cell):
         n, m = hidden_size, input_size
         return {"W": (n, m), "U": (n, n), "b_z": (n,), "b_h": (n,), "zeta": (), "nu": ()}
 
-    def init(self, rng: np.random.Generator, input_size: int, hidden_size: int, dtype: DTypeLike) -> Weights:
+    def init(
+        self, rng: np.random.Generator, input_size: int, hidden_size: int, dtype: DTypeLike = np.float32
+    ) -> Weights:
         """Glorot uniform, the rest 0."""
         return draw(self.shapes(input_size, hidden_size), rng, dtype)
 
@@ -90,7 +92,9 @@ class UGRNN(Cell):
         """Name -> shape of every weight."""
         return gate_shapes(self.products, input_size, hidden_size)
 
-    def init(self, rng: np.random.Generator, input_size: int, hidden_size: int, dtype: DTypeLike) -> Weights:
+    def init(
+        self, rng: np.random.Generator, input_size: int, hidden_size: int, dtype: DTypeLike = np.float32
+    ) -> Weights:
         """Glorot uniform, biases 0."""
         return draw(self.shapes(input_size, hidden_size), rng, dtype)
 

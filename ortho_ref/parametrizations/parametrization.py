@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ortho_ref.arguments import generator, is_dtype, precision
+from ortho_ref.arguments import generator, precision, refuse_dtype
 from ortho_ref.backend import Array, NotFiniteError, NotOrthogonalError, xp_of
 from ortho_ref.checks import check, check_finite
 from ortho_ref.pending import Pending
@@ -272,8 +272,8 @@ def check_draw(rng: Any, n: Any, dtype: Any) -> tuple[np.random.Generator, np.dt
     """
     generator(rng)
     if not is_integer(n):
-        given = f"{np.dtype(n)}, a dtype" if is_dtype(n) else repr(n)
-        raise TypeError(f"n is {given}; allowed: an integer >= 1")
+        refuse_dtype("n", n, "an integer >= 1")
+        raise TypeError(f"n is {n!r}; allowed: an integer >= 1")
     if n < 1:
         raise ValueError(f"n is {n}; allowed: an integer >= 1")
     return rng, precision(dtype)

@@ -24,7 +24,7 @@ class Command(TyperCommand):
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Arguments and options."""
-        params = super().get_params(ctx)
+        params: list[Any] = super().get_params(ctx)
         for param in params:
             if param.param_type_name == "argument":  # typer from 0.26 on has a type beside an argument's metavar
                 param.display_type_rich = lambda ctx: None
