@@ -221,7 +221,15 @@ def test_version_is_a_literal_and_in_the_changelog():
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", "docs/reading-guide.md", "docs/models.md", "docs/errata.md", "docs/conformance.md"]
+    "page",
+    [
+        "README.md",
+        "docs/library.md",
+        "docs/reading-guide.md",
+        "docs/models.md",
+        "docs/errata.md",
+        "docs/conformance.md",
+    ],
 )
 def test_the_pages_python_runs(page):
     """A page's Python, in its order, in a fresh interpreter; warnings are errors."""

@@ -146,6 +146,15 @@ def test_an_error_is_one_line(call, error, message):
     assert "\n" not in str(caught.value)
 
 
+def test_the_page_says_what_is_said():
+    """docs/library.md: every message there is one of the list, as far as the page has it."""
+    (block,) = re.findall(r"```text\n(.*?)```", (ROOT / "docs/library.md").read_text(), re.DOTALL)
+    every = [message for _, _, message in ERRORS]
+    for line in block.splitlines():
+        said = line.removesuffix("...").replace("layer0.b_r", "layer1.b_r")
+        assert any(said.startswith(message) or message.startswith(said) for message in every), line
+
+
 @pytest.mark.parametrize("make", [lambda: LAYER, lambda: NETWORK, lambda: Dense(3, 2), lambda: Embedding(3, 2)])
 def test_init_takes_the_same_everywhere(make):
     """A generator first, and a dtype by its name, float32 unless given."""
