@@ -1,7 +1,76 @@
 """ortho_ref: orthogonal and unitary gated recurrent networks, with every backward pass derived by hand."""
 
+from typing import TYPE_CHECKING
+
 from ortho_ref import starting as _starting
 
 __version__ = "0.1.0"
+
+#: What users take from here, `ortho_ref.models` after `import ortho_ref`; each is imported when it is first asked for.
+__all__ = [
+    "adapters",
+    "backend",
+    "cells",
+    "checkpoint",
+    "cite",
+    "conformance",
+    "converters",
+    "fused",
+    "initial",
+    "layers",
+    "losses",
+    "models",
+    "network",
+    "optimizers",
+    "parametrizations",
+    "recurrent",
+    "regularizers",
+    "runs",
+    "scan",
+    "schedules",
+    "task",
+    "training",
+]
+
+if TYPE_CHECKING:
+    from ortho_ref import (
+        adapters,
+        backend,
+        cells,
+        checkpoint,
+        conformance,
+        converters,
+        fused,
+        initial,
+        layers,
+        losses,
+        models,
+        network,
+        optimizers,
+        parametrizations,
+        recurrent,
+        regularizers,
+        runs,
+        scan,
+        schedules,
+        task,
+        training,
+    )
+    from ortho_ref.citations import cite
+else:
+
+    def __getattr__(name):
+        import importlib
+
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        if name == "cite":
+            return importlib.import_module("ortho_ref.citations").cite
+        return importlib.import_module(f"ortho_ref.{name}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
 
 _starting.until_loaded("ortho_ref.conformance")  # the kit's program; nothing where anybody else imports this

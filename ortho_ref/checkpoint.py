@@ -33,18 +33,20 @@ def tuple_of(items: schema.Schema) -> schema.Schema:
     return schema.record({"$tuple": schema.list_of(items)})
 
 
-def save(path: Path, tree: dict[str, Any], form: schema.Schema = schema.ANY, old: Path | None = None) -> None:
+def save(
+    path: Path | str, tree: dict[str, Any], form: schema.Schema = schema.ANY, old: Path | str | None = None
+) -> None:
     """Write a tree.
 
     Parameters
     ----------
-    path : Path
+    path : Path or str
         The file.
     tree : dict
         Device arrays are moved to the host.
     form : dict
         The schema of the tree, with `ARRAY` for arrays; any unless given.
-    old : Path, optional
+    old : Path or str, optional
         What was there before stays under this name.
 
     Raises
@@ -65,12 +67,12 @@ def save(path: Path, tree: dict[str, Any], form: schema.Schema = schema.ANY, old
     files.write(path, safetensors.numpy.save(tensors, metadata), old)
 
 
-def load(path: Path, form: schema.Schema = schema.ANY) -> dict[str, Any]:
+def load(path: Path | str, form: schema.Schema = schema.ANY) -> dict[str, Any]:
     """The tree that `save` wrote, with host arrays.
 
     Parameters
     ----------
-    path : Path
+    path : Path or str
         The file.
     form : dict
         The schema of its tree, with `ARRAY` for arrays; any unless given.

@@ -35,22 +35,24 @@ class DamagedFile(ValueError):
 
     Parameters
     ----------
-    path : Path
+    path : Path or str
         Which.
     reason : str
         What shows it.
     """
 
-    def __init__(self, path: Path, reason: object) -> None:
-        self.path, self.reason = path, shown(reason)  # it may quote the file
+    def __init__(self, path: Path | str, reason: object) -> None:
+        self.path, self.reason = Path(path), shown(reason)  # it may quote the file
         super().__init__(f"{path} is gone" if self.reason == GONE else f"{path} is damaged: {reason}")
 
 
-def write(path: Path, data: bytes, old: Path | None = None) -> None:
+def write(path: Path | str, data: bytes, old: Path | str | None = None) -> None:
     """Put `data` into the file `path`, whole or not at all; what was there before stays as the file `old`, if given.
 
     OSError, naming path, if that fails.
     """
+    path = Path(path)
+    old = None if old is None else Path(old)
     temporary = path.with_name(f"{path.name}.part")
     try:
         temporary.unlink(missing_ok=True)  # half of an older one; or a link, which is not to be written through
@@ -70,8 +72,10 @@ def write(path: Path, data: bytes, old: Path | None = None) -> None:
         raise type(error)(f"{path} cannot be written: {error.strerror}") from error
 
 
-def keep(path: Path, other: Path) -> None:
+def keep(path: Path | str, other: Path | str) -> None:
     """Let the file `other` be what `path` is now; `path` stays.  OSError, naming other, if that fails."""
+    path = Path(path)
+    other = Path(other)
     temporary = other.with_name(f"{other.name}.part")
     try:
         temporary.unlink(missing_ok=True)
@@ -90,7 +94,7 @@ def keep(path: Path, other: Path) -> None:
         raise type(error)(f"{other} cannot be written: {error.strerror}") from error
 
 
-def read(path: Path) -> bytes:
+def read(path: Path | str) -> bytes:
     """What is in the file `path`.  OSError, naming path, if that cannot be read, and for a FIFO, a device, a folder."""
     try:
         with open(path, "rb", opener=_opened) as stream:
@@ -115,7 +119,7 @@ def _opened_itself(path: str, flags: int) -> int:
     return _opened(path, flags | getattr(os, "O_NOFOLLOW", 0))
 
 
-def sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path | str) -> None:
     """Wait until the names of the folder are on the disk; only POSIX lets a folder be synced."""
     if os.name == "posix":
         descriptor = os.open(folder, os.O_RDONLY)
@@ -126,12 +130,13 @@ def sync_folder(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def locked(folder: Path) -> Iterator[Callable[[], None]]:
+def locked(folder: Path | str) -> Iterator[Callable[[], None]]:
     """Hold the folder for this process and its children; the system lets go of it when they end, however they end.
 
     Yields a function that looks whether it is still held: OSError where the folder or its lock was removed meanwhile.
     BlockingIOError if another process holds it; OSError where its lock is no file of its own.  Linux and macOS.
     """
+    folder = Path(folder)
     import fcntl
 
     path = folder / "lock"
@@ -266,7 +271,7 @@ def seal(value: dict[str, Any], format: str) -> tuple[bytes, str]:
     return (to_json(whole | {"sha256": sha256}, 2) + "\n").encode(), sha256
 
 
-def write_sealed(path: Path, format: str, value: dict[str, Any], form: schema.Schema) -> str:
+def write_sealed(path: Path | str, format: str, value: dict[str, Any], form: schema.Schema) -> str:
     """Write a sealed document; its seal.  ValueError, naming path, where it does not fit its schema."""
     try:
         data, sha256 = seal(value, format)
@@ -277,12 +282,12 @@ def write_sealed(path: Path, format: str, value: dict[str, Any], form: schema.Sc
     return sha256
 
 
-def read_sealed(path: Path, format: str, form: schema.Schema) -> Sealed:
+def read_sealed(path: Path | str, format: str, form: schema.Schema) -> Sealed:
     """Read a sealed document.
 
     Parameters
     ----------
-    path : Path
+    path : Path or str
         The file.
     format : str
         Which it has to be of.
@@ -323,7 +328,7 @@ def read_sealed(path: Path, format: str, form: schema.Schema) -> Sealed:
     return Sealed(value, sha256)
 
 
-def check_format(path: Path, found: object, format: str) -> None:
+def check_format(path: Path | str, found: object, format: str) -> None:
     """ValueError unless a file says that it is of this format."""
     if found != format:
         kind, _, _ = format.rpartition(" ")

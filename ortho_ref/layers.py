@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import DTypeLike
 
+from ortho_ref.arguments import generator, precision
 from ortho_ref.backend import Array, library_of, xp_of
 from ortho_ref.cells.cell import Weights, draw
 from ortho_ref.fused.sequence import chunks_of_rows
@@ -40,7 +41,7 @@ class Dense:
     input_size: int
     output_size: int
 
-    def init(self, rng: np.random.Generator, dtype: DTypeLike) -> Weights:
+    def init(self, rng: np.random.Generator, dtype: DTypeLike = np.float32) -> Weights:
         """W Glorot uniform, b = 0.
 
         Parameters
@@ -134,7 +135,7 @@ class Embedding:
             if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
                 raise ValueError(f"{name} of the embedding is {value!r}; allowed: an integer >= 1")
 
-    def init(self, rng: np.random.Generator, dtype: DTypeLike) -> Weights:
+    def init(self, rng: np.random.Generator, dtype: DTypeLike = np.float32) -> Weights:
         """E uniform on +-0.1, as AWD-LSTM's.
 
         Parameters
@@ -149,7 +150,7 @@ class Embedding:
         Weights
             On the host.
         """
-        return {"E": uniform(0.1)(rng, (self.vocabulary, self.size), dtype)}
+        return {"E": uniform(0.1)(generator(rng), (self.vocabulary, self.size), precision(dtype))}
 
     def forward(self, weights: Weights, tokens: Array, scale: Array | None = None) -> Array:
         """The rows of E that the tokens name.

@@ -37,6 +37,7 @@ from ortho_ref.parametrizations.parametrization import is_integer
 from ortho_ref.reader import QUESTION, STORY, Reader
 from ortho_ref.recurrent import Recurrent
 from ortho_ref.regularizers import Regularizers
+from ortho_ref.schema import nearest
 
 Activation: TypeAlias = Literal["tanh", "relu", "modrelu"]
 _P = ParamSpec("_P")
@@ -56,7 +57,8 @@ def _listed(model: Callable[_P, Recurrent]) -> Callable[_P, Recurrent]:
                 raise ValueError(f"{argument} is {size!r}; allowed: an integer >= 1")
         for option, value in options.items():
             if option not in allowed:
-                raise TypeError(f"{name} has no option {option!r}; allowed: {', '.join(allowed) or 'none'}")
+                near = nearest(option, allowed)
+                raise TypeError(f"{name} has no option {option!r}{near}; allowed: {', '.join(allowed) or 'none'}")
             _check_option(option, value, hints[option])
         k = options.get("negative_ones")
         if isinstance(k, int | np.integer) and k > hidden_size:
@@ -819,7 +821,7 @@ def describe(name: str) -> str:
 
 def _model(name: str) -> Callable[..., Recurrent]:
     if name not in _MODELS:
-        raise ValueError(f"model is {name!r}; allowed: {', '.join(_MODELS)}")
+        raise ValueError(f"model is {name!r}{nearest(name, _MODELS)}; allowed: {', '.join(_MODELS)}")
     return _MODELS[name]
 
 

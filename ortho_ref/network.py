@@ -16,13 +16,15 @@ Tied readout, o = E k + b with the embedding's E: the two gradients add up
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ortho_ref.arguments import check_has, generator, precision
 from ortho_ref.backend import Array, NotFiniteError, is_array, xp_of
+from ortho_ref.brief import Named, brief
 from ortho_ref.cells import State, Weights
 from ortho_ref.cells.cell import parts_of, state_of
 from ortho_ref.checks import check, prefixed
@@ -53,6 +55,9 @@ class Forward(NamedTuple):
     outputs: Array
     last: list[State]
     tape: Any
+
+    def __repr__(self) -> str:
+        return brief(self)
 
 
 class NetworkTape(NamedTuple):
@@ -89,6 +94,9 @@ class NetworkTape(NamedTuple):
     inputs: Array | None
     weights: list[Weights]
     penalty: Array | float | None = None
+
+    def __repr__(self) -> str:
+        return brief(self)
 
 
 @dataclass(frozen=True)
@@ -131,8 +139,7 @@ class Network:
     regularizers: Regularizers = field(default_factory=Regularizers)
 
     def __post_init__(self) -> None:
-        if not self.layers:
-            raise ValueError("layers is empty; expected at least one Recurrent")
+        self._check_kinds()
         for i, layer in enumerate(self.layers):
             if layer.sizes is None:
                 raise ValueError(f"layers[{i}] has no sizes; build it with sizes=(input_size, hidden_size)")
@@ -147,6 +154,19 @@ class Network:
             raise ValueError(f"dropout is {self.dropout}; allowed: 0 <= dropout < 1")
         self._check_embedding()
         self._check_dropped_weights()
+
+    def _check_kinds(self) -> None:
+        """An error unless layers is some layers, and embedding one if there is any."""
+        if not isinstance(self.layers, list | tuple):
+            own = f"a {type(self.layers).__name__}"
+            raise TypeError(f"layers is {own}; allowed: a tuple of layers, (layer,) where there is one")
+        if not self.layers:
+            raise ValueError("layers is empty; expected at least one Recurrent")
+        object.__setattr__(self, "layers", tuple(self.layers))
+        for i, layer in enumerate(self.layers):
+            check_has(f"layers[{i}]", layer, "begin_retract", "a Recurrent, as models.gru(10, 56)")
+        if self.embedding is not None:
+            check_has("embedding", self.embedding, "vocabulary", "an Embedding, as Embedding(10_000, 400), or None")
 
     def _check_layers(self) -> None:
         """ValueError unless each layer takes what the one before gives."""
@@ -234,20 +254,29 @@ class Network:
             By path, "layer0.U_c.A", "readout.W".
         buffers : dict of dict
             Path of a parametrized weight -> its buffers.
+
+        Raises
+        ------
+        TypeError
+            rng is no generator, but a seed, say.
+        ValueError
+            For another dtype.
         """
-        readout_rng, *rngs = rng.spawn(1 + len(self.layers))
-        readout = self.dense.init(readout_rng, np.dtype(dtype))
-        params: Params = {}
-        buffers: NamedBuffers = {}
+        own_dtype = precision(dtype)
+        readout_rng, *rngs = generator(rng).spawn(1 + len(self.layers))
+        readout = self.dense.init(readout_rng, own_dtype)
+        params: Params = Named()
+        buffers: NamedBuffers = Named()
         if self.embedding is not None:
-            params |= _with_prefix("embedding.", self.embedding.init(readout_rng.spawn(1)[0], np.dtype(dtype)))
+            params |= _with_prefix("embedding.", self.embedding.init(readout_rng.spawn(1)[0], own_dtype))
         if self.tied:
             del readout["W"]
         for i, (layer, child) in enumerate(zip(self.layers, rngs, strict=True)):
-            own, own_buffers = layer.init(child, dtype=dtype)
+            own, own_buffers = layer.init(child, dtype=own_dtype)
             params |= _with_prefix(f"layer{i}.", own)
             buffers |= _with_prefix(f"layer{i}.", own_buffers)
-        return params | _with_prefix("readout.", readout), buffers
+        params |= _with_prefix("readout.", readout)
+        return params, buffers
 
     def forward(
         self,
@@ -316,6 +345,7 @@ class Network:
         tape : NetworkTape
             Its `read` is what the readout reads.
         """
+        self._check_params(params)
         self._check_states(h0)
         x, tokens, words = self._embedded(params, x, dropout)
         inputs = dropout.inputs(x)
@@ -332,6 +362,17 @@ class Network:
             x = x if scales[i] is None else scales[i] * x  # [bp:lm-dropout/scale]
         read = x if self.readout == "every" else x[-1]
         return last, NetworkTape(tapes, scales, read, x.shape, features, tokens, words, inputs, weights)
+
+    def _check_params(self, params: Params) -> None:
+        """An error unless params is a dict that holds what every part needs, by its path."""
+        if not isinstance(params, Mapping):
+            raise TypeError(f"params is a {type(params).__name__}; expected a dict, as init gives it")
+        needed = (["embedding.E"] if self.embedding else []) + ([] if self.tied else ["readout.W"]) + ["readout.b"]
+        lacking = [name for name in needed if name not in params]
+        for i, layer in enumerate(self.layers):
+            lacking += [f"layer{i}.{name}" for name in layer.lacking(_without_prefix(f"layer{i}.", params))]
+        if lacking:
+            raise ValueError(f"params holds no {', no '.join(lacking)}; expected all that init gives")
 
     def _check_states(self, h0: list[State] | None) -> None:
         """ValueError unless there is one for each layer, or none at all."""
@@ -496,6 +537,8 @@ class Network:
         dict of Array
             Under the parameters' names.
         """
+        if not isinstance(tape, NetworkTape):
+            raise TypeError(f"tape is a {type(tape).__name__}; expected that of what forward returned")
         dread, dreadout = self.dense.backward(self.readout_weights(params), tape.read, doutputs)
         return self._backward(params, buffers, tape, dread, dreadout)
 
@@ -509,7 +552,7 @@ class Network:
         """The gradients of the parameters, in their order; a tied W's is a part of E's."""
         if self.tied:
             gradients["embedding.E"] = gradients["embedding.E"] + gradients["readout.W"]  # [bp:lm-embedding/tied]
-        return {name: gradients[name] for name in params}
+        return Named({name: gradients[name] for name in params})
 
     def check_recompute(self, recompute: int | str | None) -> None:
         """An error where `recompute` is none, or this network is not computed again.
@@ -646,18 +689,18 @@ class Network:
             new_params = {
                 name: params[name] - deltas[name] for name in params if name.startswith(("readout.", "embedding."))
             }
-            new_buffers: NamedBuffers = {}
+            new_buffers: NamedBuffers = Named()
             for name, (own, own_buffers) in updated.items():
                 new_params |= _with_prefix(f"{name}.", own)
                 new_buffers |= _with_prefix(f"{name}.", own_buffers)
-            return {name: new_params[name] for name in params}, new_buffers
+            return Named({name: new_params[name] for name in params}), new_buffers
 
         moved: tuple[Params, NamedBuffers] = together(pending, finish, "{}.").complete()
         return moved
 
     def rebuild(self, params: Params, buffers: NamedBuffers) -> NamedBuffers:
         """Buffers with every U afresh from the parameters, for parameters that were set by hand."""
-        rebuilt: NamedBuffers = {}
+        rebuilt: NamedBuffers = Named()
         for i, layer in enumerate(self.layers):
             rebuilt |= _with_prefix(f"layer{i}.", layer.rebuild(*self.own(i, params, buffers)))
         return rebuilt

@@ -31,9 +31,10 @@ from functools import partial
 from typing import Any, Protocol
 
 from ortho_ref import schema
+from ortho_ref.arguments import check_has, check_number
 from ortho_ref.backend import Array, is_array, xp_of
 from ortho_ref.checks import number
-from ortho_ref.schedules import Schedule, as_schedule
+from ortho_ref.schedules import Constant, Schedule, as_schedule
 
 
 class Optimizer(Protocol):
@@ -130,7 +131,7 @@ class Elementwise(ABC):
         buffers: Mapping[str, float],
         positive: Mapping[str, float],
     ) -> None:
-        _check_option("weight_decay", weight_decay, 0 <= weight_decay < math.inf, "a finite number >= 0")
+        check_number("weight_decay", weight_decay, lambda decay: 0 <= decay < math.inf, "a finite number >= 0")
         self.learning_rate = as_schedule(learning_rate)
         self.weight_decay = float(weight_decay)
         self._initial, self._positive = dict(buffers), dict(positive)
@@ -164,6 +165,9 @@ class Elementwise(ABC):
             Shapes or dtypes of the two differ, or epsilon is 0 in their precision.
         """
         xp = xp_of(parameter, gradient)
+        for what, array in (("parameter", parameter), ("gradient", gradient)):
+            if not hasattr(array, "dtype"):
+                raise TypeError(f"the {what} of {name} is a {type(array).__name__}; expected an array")
         if (gradient.shape, gradient.dtype) != (parameter.shape, parameter.dtype):
             raise ValueError(
                 f"the gradient of {name} is {gradient.dtype} of shape {gradient.shape}; "
@@ -213,6 +217,12 @@ class Elementwise(ABC):
                 raise ValueError(f"state holds buffers {sorted(own)} of {name}; expected {sorted(self._initial)}")
         self._step, self._buffers = dict(state["step"]), _copied(state["buffers"])
 
+    def __repr__(self) -> str:
+        own = {name: value for name, value in vars(self).items() if not name.startswith("_")}
+        rate = own["learning_rate"]
+        own["learning_rate"] = rate.rate if isinstance(rate, Constant) else rate
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in own.items())})"
+
     def rates(self, updates: int) -> dict[str, float]:
         """{"*": the learning rate of the update that follows `updates` updates}."""
         return {"*": float(self.learning_rate(updates))}
@@ -241,7 +251,7 @@ class SGD(Elementwise):
     """
 
     def __init__(self, learning_rate: float | Schedule, momentum: float = 0.0, weight_decay: float = 0.0) -> None:
-        _check_option("momentum", momentum, 0 <= momentum < 1, "0 <= momentum < 1")
+        check_number("momentum", momentum, lambda momentum: 0 <= momentum < 1, "0 <= momentum < 1")
         super().__init__(learning_rate, weight_decay, buffers={"m": 0.0} if momentum else {}, positive={})
         self.momentum = float(momentum)
 
@@ -291,10 +301,10 @@ class RMSprop(Elementwise):
         epsilon_inside: bool = False,
         weight_decay: float = 0.0,
     ) -> None:
-        _check_option("decay", decay, 0 <= decay < 1, "0 <= decay < 1")
-        _check_option("initial", initial, 0 <= initial < math.inf, "a finite number >= 0")
-        allowed = 0 < epsilon < math.inf or (epsilon == 0 and initial > 0)
-        _check_option("epsilon", epsilon, allowed, "a finite number above 0; 0 too where initial is above 0")
+        check_number("decay", decay, lambda decay: 0 <= decay < 1, "0 <= decay < 1")
+        check_number("initial", initial, lambda initial: 0 <= initial < math.inf, "a finite number >= 0")
+        what = "a finite number above 0; 0 too where initial is above 0"
+        check_number("epsilon", epsilon, lambda e: 0 < e < math.inf or (e == 0 and initial > 0), what)
         positive = {"epsilon": epsilon} if epsilon else {"initial": initial}
         super().__init__(learning_rate, weight_decay, {"v": initial}, positive)
         self.decay, self.initial, self.epsilon = float(decay), float(initial), float(epsilon)
@@ -355,9 +365,9 @@ class Adam(Elementwise):
         weight_decay: float = 0.0,
     ) -> None:
         for argument, beta in (("beta1", beta1), ("beta2", beta2)):
-            _check_option(argument, beta, 0 <= beta < 1, f"0 <= {argument} < 1")
-        allowed = "a finite number above 0 (with 0 the zero diagonal of A would give 0 / 0)"
-        _check_option("epsilon", epsilon, 0 < epsilon < math.inf, allowed)
+            check_number(argument, beta, lambda beta: 0 <= beta < 1, f"0 <= {argument} < 1")
+        what = "a finite number above 0 (with 0 the zero diagonal of A would give 0 / 0)"
+        check_number("epsilon", epsilon, lambda epsilon: 0 < epsilon < math.inf, what)
         super().__init__(learning_rate, weight_decay, {"m": 0.0, "v": 0.0}, {"epsilon": epsilon})
         self.beta1, self.beta2, self.epsilon = float(beta1), float(beta2), float(epsilon)
 
@@ -401,10 +411,19 @@ class ByName:
     """
 
     def __init__(self, optimizers: Mapping[str, Optimizer]) -> None:
+        if not isinstance(optimizers, Mapping):
+            own = f"a {type(optimizers).__name__}"
+            raise TypeError(
+                f"optimizers is {own}; allowed: a dict, pattern -> optimizer: {{'*.A': SGD(1e-3), '*': Adam()}}"
+            )
         self.optimizers = dict(optimizers)
         for pattern, optimizer in self.optimizers.items():
+            check_has(f"the optimizer of {pattern!r}", optimizer, "delta", "an optimizer, as Adam(1e-3)")
             if isinstance(optimizer, ByName):
                 raise ValueError(f"the optimizer of {pattern!r} is a ByName; allowed: one optimizer per pattern")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.optimizers!r})"
 
     def optimizer(self, name: str) -> Optimizer:
         """The optimizer of a parameter.
@@ -553,13 +572,8 @@ def global_norm(gradients: Mapping[str, Array]) -> Array | float:
     return xp.sqrt(square) if is_array(square) else math.sqrt(square)
 
 
-def _check_option(argument: str, value: float, allowed: bool, what: str) -> None:
-    if not allowed:
-        raise ValueError(f"{argument} is {value}; allowed: {what}")
-
-
 def _check_limit(limit: float) -> None:
-    _check_option("limit", limit, 0 < limit < math.inf, "a finite number above 0")
+    check_number("limit", limit, lambda limit: 0 < limit < math.inf, "a finite number above 0")
 
 
 def _copied(buffers: Mapping[str, Mapping[str, Array]]) -> dict[str, dict[str, Array]]:

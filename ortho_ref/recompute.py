@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ortho_ref.backend import Array, NotFiniteError, library_of, xp_of
+from ortho_ref.brief import brief
 from ortho_ref.cells import State
 from ortho_ref.cells.cell import Weights, parts_of, state_of
 from ortho_ref.checks import check
@@ -275,6 +276,9 @@ class Recomputed(NamedTuple):
     loss: Array
     gradients: Params
     last: list[State]
+
+    def __repr__(self) -> str:
+        return brief(self)
 
 
 def loss_and_gradients(

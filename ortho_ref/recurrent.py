@@ -17,7 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ortho_ref import fused, scan
+from ortho_ref.arguments import check_has, generator, precision, refuse_dtype
 from ortho_ref.backend import Array, complex_dtype, is_array, library_of
+from ortho_ref.brief import Named, brief
 from ortho_ref.cells import Cell, State, Weights
 from ortho_ref.cells.cell import is_tokens, parts_of, state_of
 from ortho_ref.checks import check_finite, check_indices, prefixed
@@ -54,6 +56,9 @@ class RecurrentTape(NamedTuple):
     shape: tuple[int, int, int]
     from_trained_h0: bool
 
+    def __repr__(self) -> str:
+        return brief(self)
+
 
 class RecurrentGradients(NamedTuple):
     """Gradients.
@@ -71,6 +76,9 @@ class RecurrentGradients(NamedTuple):
     params: Params
     x: Array | None
     h0: State
+
+    def __repr__(self) -> str:
+        return brief(self)
 
 
 @dataclass(frozen=True)
@@ -117,6 +125,7 @@ class Recurrent:
     name: str | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
+        check_has("cell", self.cell, "step_forward", "a cell, as cells.by_name('gru_reset_before')")
         if self.engine not in ENGINES:
             raise ValueError(f"engine is {self.engine!r}; allowed: {', '.join(map(repr, ENGINES))}")
         if self.engine == "persistent" and not persistent.has_form(self.cell):
@@ -132,6 +141,9 @@ class Recurrent:
                     raise ValueError(
                         f"{argument} names {name!r}; allowed for {type(self.cell).__name__}: {', '.join(allowed)}"
                     )
+        for name, kept in self.parametrizations.items():
+            what = "a parametrization, as parametrizations.by_name('householder:8', n)"
+            check_has(f"parametrizations[{name!r}]", kept, "pullback", what)
         kinds = {False: "real", True: "complex"}
         for name, parametrization in self.constrained.items():
             if parametrization.complex != self.cell.complex:
@@ -192,18 +204,17 @@ class Recurrent:
 
         Raises
         ------
+        TypeError
+            rng is no generator, but a seed, say.
         ValueError
             For other dtypes, sizes below 1, and sizes that are missing or differ from the layer's own.
         """
-        dtype = np.dtype(dtype)
-        if dtype not in (np.float32, np.float64):
-            raise ValueError(f"dtype is {dtype}; allowed: float32, float64")
-        m, n = self._sizes(input_size, hidden_size)
+        rng, (m, n), dtype = generator(rng), self._sizes(input_size, hidden_size), precision(dtype)
         names = self.cell.shapes(m, n)
         cell_rng, *children = rng.spawn(1 + len(names))
         weights = self.cell.init(cell_rng, m, n, dtype)
-        params: Params = {}
-        buffers: NamedBuffers = {}
+        params: Params = Named()
+        buffers: NamedBuffers = Named()
         for name, child in zip(names, children, strict=True):
             if name in self.constrained:
                 own, buffers[name] = self.constrained[name].init(child, n, dtype)
@@ -223,6 +234,8 @@ class Recurrent:
         for name, value, own in zip(("input_size", "hidden_size"), given, fixed, strict=True):
             if value is None and own is None:
                 raise ValueError(f"{name} is missing")
+            if value is not None:
+                refuse_dtype(name, value, "an integer >= 1")
             if value is not None and own is not None and value != own:
                 raise ValueError(f"{name} is {value}; this layer was built for {own}")
             size = own if value is None else value
@@ -248,6 +261,9 @@ class Recurrent:
         ValueError, TypeError
             If parameters and buffers do not fit this layer.
         """
+        for argument, given in (("params", params), ("buffers", buffers)):
+            if not isinstance(given, Mapping):
+                raise TypeError(f"{argument} is a {type(given).__name__}; expected a dict, as init gives it")
         if set(buffers) != set(self.constrained):
             raise ValueError(f"buffers are of {sorted(buffers)}; expected {sorted(self.constrained)}")
         W = self._input_weight(params)
@@ -279,18 +295,28 @@ class Recurrent:
                 raise ValueError(
                     f"params holds {name!r}, which is built from its own parameters; set these and rebuild"
                 )
-            if not _own(params, name):
-                raise ValueError(f"params holds no parameter of {name}")
         for name in params:
             if name.partition(".")[0] not in names:
                 raise ValueError(f"params holds {name!r}; the weights are {', '.join(names)}")
+        for name in self.lacking(params):
+            raise ValueError(f"params holds no {name}; the weights are {', '.join(names)}")
+
+    def lacking(self, params: Params) -> list[str]:
+        """What a layer needs and params does not hold: free weights, and "U_c.*" of a parametrized one."""
+        names = (*self.cell.shapes(1, 1), *self._h0_names)
+        kept = {name.partition(".")[0] for name in params if "." in name}
+        return [
+            f"{name}.*" if name in self.constrained else name
+            for name in names
+            if name not in (kept if name in self.constrained else params)
+        ]
 
     def rebuild(self, params: Params, buffers: NamedBuffers) -> NamedBuffers:
         """Buffers with every U afresh from the parameters, for parameters that were set by hand."""
-        return {
-            name: parametrization.rebuild(_own(params, name), buffers[name])
+        return Named(
+            (name, parametrization.rebuild(_own(params, name), buffers[name]))
             for name, parametrization in self.constrained.items()
-        }
+        )
 
     def forward(
         self, params: Params, buffers: NamedBuffers, x: Array, h0: State | None = None
@@ -419,7 +445,7 @@ class Recurrent:
         dict of Array
             Under the parameters' names.
         """
-        gradients: Params = {}
+        gradients: Params = Named()
         for name, gradient in dweights.items():
             if name in buffers:
                 own = self.constrained[name].pullback(_own(params, name), buffers[name], gradient)
@@ -516,10 +542,10 @@ class Recurrent:
                 pending[name] = kept.begin_retract(_own(params, name), buffers[name], _own(deltas, name))
 
         def finish(updated: dict[str, tuple[Params, Buffers]]) -> tuple[Params, NamedBuffers]:
-            new_params, new_buffers = dict(moved), dict(buffers)
+            new_params, new_buffers = dict(moved), Named(buffers)
             for name, (own, new_buffers[name]) in updated.items():
                 new_params |= {f"{name}.{key}": value for key, value in own.items()}
-            return {name: new_params[name] for name in params}, new_buffers
+            return Named({name: new_params[name] for name in params}), new_buffers
 
         return together(pending, finish)
 

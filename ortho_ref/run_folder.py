@@ -144,7 +144,7 @@ class DamagedRun(DamagedFile):
 
     Parameters
     ----------
-    path : Path
+    path : Path or str
         Which.
     reason : str
         What shows it.
@@ -164,23 +164,26 @@ class DamagedRun(DamagedFile):
             self.args = (f"{self.damage}; whole: {' and '.join(f'which={name!r}' for name in choices)}",)
 
 
-def check_places(run: Path) -> None:
+def check_places(run: Path | str) -> None:
     """OSError where a folder is in the place of a run's file: no file can take it."""
+    run = Path(run)
     for name in RUN_FILES:
         if (run / name).is_dir() and not (run / name).is_symlink():
             raise OSError(f"{run / name} is a folder, not a file; remove it")
 
 
-def write_config(run: Path, config: Record) -> str:
+def write_config(run: Path | str, config: Record) -> str:
     """Write config.json; its seal."""
+    run = Path(run)
     return files.write_sealed(run / CONFIG, CONFIG_FORMAT, config, CONFIG_FORM)
 
 
-def read_config(run: Path) -> Record:
+def read_config(run: Path | str) -> Record:
     """config.json of a run's folder.
 
     FileNotFoundError if there is none; ValueError if it is of another format, or damaged.
     """
+    run = Path(run)
     return _config(run).value
 
 
@@ -207,7 +210,7 @@ class Metrics:
 
     Parameters
     ----------
-    path : Path
+    path : Path or str
         The file.
     stream : BinaryIO
         The same, open, at its end.
@@ -252,11 +255,12 @@ class Metrics:
 
 
 @contextlib.contextmanager
-def metrics_file(run: Path, state: Record | None = None) -> Iterator[Metrics]:
+def metrics_file(run: Path | str, state: Record | None = None) -> Iterator[Metrics]:
     """metrics.jsonl, cut to what a checkpoint records, to be written on; without a checkpoint, from its beginning.
 
     DamagedRun where what is left is not what was written.
     """
+    run = Path(run)
     path, sha256 = run / METRICS_FILE, _config(run).sha256
     try:
         lines = [] if state is None else _lines_before(run, state)
@@ -268,11 +272,12 @@ def metrics_file(run: Path, state: Record | None = None) -> Iterator[Metrics]:
         yield Metrics(path, stream, sha256, lines)
 
 
-def read_metrics(run: Path) -> list[Record]:
+def read_metrics(run: Path | str) -> list[Record]:
     """The lines of metrics.jsonl, without one that is being written.
 
     FileNotFoundError if there is none; DamagedRun where they are not what was written, or fewer.
     """
+    run = Path(run)
     recorded = _recorded(run)  # before the lines: a run that is on writes more of them meanwhile
     path, sha256 = run / METRICS_FILE, _config(run).sha256
     try:
@@ -349,19 +354,21 @@ _SEALED = LINE | {
 }
 
 
-def write_state(run: Path, name: str, state: Record, metrics: Metrics) -> None:
+def write_state(run: Path | str, name: str, state: Record, metrics: Metrics) -> None:
     """Write a checkpoint, after the metrics; what was the last one is the previous one then."""
+    run = Path(run)
     whole = state | {"config_sha256": metrics.config_sha256} | metrics.state()
     metrics.sync()
     checkpoint.save(run / CHECKPOINTS[name], whole, STATE, run / PREVIOUS if name == "last" else None)
 
 
-def read_state(run: Path, which: str) -> Record:
+def read_state(run: Path | str, which: str) -> Record:
     """A checkpoint of a run, "last", "previous" or "best".
 
     FileNotFoundError if there is none; ValueError if it is of another format; DamagedRun if it is not what was written
     for this run.
     """
+    run = Path(run)
     state, path = _state_in_time(run, which), run / METRICS_FILE
     if path.exists() and path.stat().st_size < state["metrics_size"]:  # without its metrics it can be loaded
         reason = f"it is shorter than the {state['metrics_size']} bytes that {CHECKPOINTS[which]} records"
@@ -409,8 +416,9 @@ def _state(run: Path, which: str) -> Record:
     return state
 
 
-def choices(run: Path) -> tuple[str, ...]:
+def choices(run: Path | str) -> tuple[str, ...]:
     """Of `CHECKPOINTS`, those that are whole, with the metrics that they record."""
+    run = Path(run)
 
     def whole(which: str) -> bool:
         try:
@@ -422,12 +430,12 @@ def choices(run: Path) -> tuple[str, ...]:
     return tuple(filter(whole, CHECKPOINTS))
 
 
-def state_to_go_on(run: Path, which: str | None = None) -> Record | None:
+def state_to_go_on(run: Path | str, which: str | None = None) -> Record | None:
     """The checkpoint that a run goes on from.
 
     Parameters
     ----------
-    run : Path
+    run : Path or str
         The folder.
     which : str, optional
         Of `CHECKPOINTS`; the last unless given.  With one that is given, a best checkpoint that is damaged or gone is
@@ -447,6 +455,7 @@ def state_to_go_on(run: Path, which: str | None = None) -> Record | None:
     DamagedRun
         If it, the metrics that it records, or the best one, is not what was written, or is gone.
     """
+    run = Path(run)
     if which is None and not (run / LAST).exists():
         if any((run / name).exists() and (run / name).stat().st_size for name in (METRICS_FILE, PREVIOUS, BEST)):
             raise DamagedRun(run / LAST, GONE, choices(run))
@@ -464,11 +473,12 @@ def state_to_go_on(run: Path, which: str | None = None) -> Record | None:
     return state
 
 
-def iterations_of(run: Path) -> int | None:
+def iterations_of(run: Path | str) -> int | None:
     """How many updates a run is to have, as its last checkpoint knows it: it may have been lengthened.
 
     None where the run died before that, or its checkpoint is of no `runs.TrainingRun`.  Errors as of `read_state`.
     """
+    run = Path(run)
     if not (run / LAST).exists():
         return None
     total: int | None = read_state(run, "last")["settings"].get("iterations")
@@ -487,8 +497,9 @@ def _check_best(run: Path, state: Record) -> None:
         raise DamagedFile(path, f"its loss is {best['best']}; the smallest so far is {state['best']}")
 
 
-def make_last(run: Path, which: str, state: Record) -> None:
+def make_last(run: Path | str, which: str, state: Record) -> None:
     """Let a checkpoint, as `state_to_go_on` gave it, be the last; what is later, and a best that is not its, goes."""
+    run = Path(run)
     (run / SUMMARY).unlink(missing_ok=True)
     if which != "last":
         files.keep(run / CHECKPOINTS[which], run / LAST)
@@ -499,11 +510,12 @@ def make_last(run: Path, which: str, state: Record) -> None:
     files.sync_folder(run)
 
 
-def best_or_last(run: Path) -> str:
+def best_or_last(run: Path | str) -> str:
     """The checkpoint with the weights of a run: the best, or the last where nothing was evaluated yet.
 
     DamagedRun where the best is gone.
     """
+    run = Path(run)
     if (run / BEST).exists() or not (run / LAST).exists():
         return "best" if (run / BEST).exists() else "last"
     if read_state(run, "last")["best"] is not None:
@@ -511,17 +523,19 @@ def best_or_last(run: Path) -> str:
     return "last"
 
 
-def write_summary(run: Path, summary: Record, metrics: Metrics) -> None:
+def write_summary(run: Path | str, summary: Record, metrics: Metrics) -> None:
     """Write summary.json."""
+    run = Path(run)
     files.write_sealed(run / SUMMARY, SUMMARY_FORMAT, summary | metrics.state(), SUMMARY_FORM)
 
 
-def read_summary(run: Path) -> Record:
+def read_summary(run: Path | str) -> Record:
     """summary.json of a finished run, as `runs.summarize` made it.
 
     FileNotFoundError if there is none; ValueError if it is of another format; DamagedRun if it is not what was written
     for this run.
     """
+    run = Path(run)
     summary = _summary(run)
     read_metrics(run)
     return {name: value for name, value in summary.items() if not name.startswith("metrics_")}

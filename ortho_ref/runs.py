@@ -21,6 +21,7 @@ import numpy as np
 
 from ortho_ref import files, models, run_folder
 from ortho_ref.backend import is_array, to_device
+from ortho_ref.brief import brief
 from ortho_ref.files import GONE, DamagedFile
 from ortho_ref.losses import OF_THE_LOSS
 from ortho_ref.network import Network
@@ -71,7 +72,7 @@ class TrainingRun(Trainer):
     @subnormals_as_zero()
     def run(
         self,
-        out: Path,
+        out: Path | str,
         config: Record | None = None,
         *,
         resume: bool = False,
@@ -84,7 +85,7 @@ class TrainingRun(Trainer):
 
         Parameters
         ----------
-        out : Path
+        out : Path or str
             The folder; it is made.
         config : dict, optional
             JSON for config.json.
@@ -284,6 +285,9 @@ class Loaded(NamedTuple):
     params: Params
     buffers: NamedBuffers
 
+    def __repr__(self) -> str:
+        return brief(self)
+
 
 def load(run: Path | str, which: str | None = None) -> Loaded:
     """The network of a run's folder with the weights of one of its checkpoints.
@@ -328,12 +332,12 @@ def load(run: Path | str, which: str | None = None) -> Loaded:
     return Loaded(network, params, buffers)
 
 
-def check_run(run: Path, which: str | None = None) -> None:
+def check_run(run: Path | str, which: str | None = None) -> None:
     """Check a run's config and checkpoint before memory is asked for what they describe.
 
     Parameters
     ----------
-    run : Path
+    run : Path or str
         The folder.
     which : str, optional
         The checkpoint; the last unless given.
@@ -343,13 +347,15 @@ def check_run(run: Path, which: str | None = None) -> None:
     OSError, ValueError
         As `load`.
     """
+    run = Path(run)
     config = read_config(run)
     if "network" in config and (state := run_folder.state_to_go_on(run, which)) is not None:
         _check_sizes(run / CHECKPOINTS[which or "last"], network_of(run, config), state["params"])
 
 
-def network_of(run: Path, config: Record) -> Network:
+def network_of(run: Path | str, config: Record) -> Network:
     """The network that a run's config names.  ValueError, naming the file, for arguments that it cannot have."""
+    run = Path(run)
     try:
         return models.network(**config["network"])
     except (ValueError, TypeError) as error:

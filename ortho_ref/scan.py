@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from ortho_ref.backend import Array, xp_of
+from ortho_ref.brief import brief
 from ortho_ref.cells.cell import Cell, State, Weights, parts_of, state_of
 
 
@@ -24,6 +25,9 @@ class Tape(NamedTuple):
     """
 
     caches: list[Any]
+
+    def __repr__(self) -> str:
+        return brief(self)
 
 
 class SequenceGradients(NamedTuple):
@@ -42,6 +46,9 @@ class SequenceGradients(NamedTuple):
     weights: Weights
     x: Array | None
     h0: State
+
+    def __repr__(self) -> str:
+        return brief(self)
 
 
 def zero_state(cell: Cell, weights: Weights, batch: int) -> State:

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import TypeAlias
 
+from ortho_ref.arguments import check_number
+
 Schedule: TypeAlias = Callable[[int], float]
 
 
@@ -36,6 +38,8 @@ def as_schedule(learning_rate: float | Schedule) -> Schedule:
         The number is no rate.
     """
     if callable(learning_rate):
+        if isinstance(learning_rate, type):  # the class, where one made of it is meant
+            raise ValueError(f"learning_rate is the class {learning_rate.__name__}; allowed: one made of it")
         return learning_rate
     _check_rate("learning_rate", learning_rate, " or a schedule")
     return Constant(learning_rate)
@@ -121,8 +125,7 @@ class Step:
     def __post_init__(self) -> None:
         _check_rate("rate", self.rate)
         _check_count("every", self.every)
-        if not 0 < self.factor <= 1:
-            raise ValueError(f"factor is {self.factor}; allowed: 0 < factor <= 1")
+        check_number("factor", self.factor, lambda factor: 0 < factor <= 1, "0 < factor <= 1")
 
     def __call__(self, k: int) -> float:
         """The rate after k updates."""
@@ -130,10 +133,9 @@ class Step:
 
 
 def _check_rate(argument: str, rate: float, others: str = "") -> None:
-    if not 0 <= rate < math.inf:
-        raise ValueError(f"{argument} is {rate}; allowed: a finite number >= 0{others}")
+    check_number(argument, rate, lambda rate: 0 <= rate < math.inf, f"a finite number >= 0{others}")
 
 
 def _check_count(argument: str, count: int) -> None:
     if not isinstance(count, Integral) or count < 1:
-        raise ValueError(f"{argument} is {count}; allowed: an integer >= 1")
+        raise ValueError(f"{argument} is {count!r}; allowed: an integer >= 1")

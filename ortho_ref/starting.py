@@ -21,7 +21,7 @@ def until_loaded(program: str) -> None:
     program : str
         As after python -m; of a package, every program in it.
     """
-    name = _started()
+    name = started()
     if f"{name}.".startswith(f"{program}."):
         with contextlib.suppress(ValueError):  # not in the main thread
             if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
@@ -35,7 +35,7 @@ def loaded() -> None:
             signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def _started() -> str | None:
+def started() -> str | None:
     """NAME, while Python looks for the NAME of python -m NAME; None at any other time."""
     if getattr(sys, "argv", [""])[:1] != ["-m"]:  # so it is then, and never again
         return None

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ortho_ref.backend import Array
+from ortho_ref.brief import brief
+from ortho_ref.schema import nearest
 
 
 class Tokens(NamedTuple):
@@ -75,6 +77,9 @@ class Padded(NamedTuple):
     tokens: Array
     lengths: Array
 
+    def __repr__(self) -> str:
+        return brief(self)
+
 
 class Batch(NamedTuple):
     """One batch, on the host.
@@ -95,6 +100,9 @@ class Batch(NamedTuple):
     y: Array
     mask: Array | None = None
     carries_state: bool = False
+
+    def __repr__(self) -> str:
+        return brief(self)
 
 
 class Task(Protocol):
@@ -200,4 +208,5 @@ def check_choice(argument: str, value: str, allowed: Collection[str]) -> None:
         It is none of them.
     """
     if value not in allowed:
-        raise ValueError(f"{argument} is {value!r}; allowed: {', '.join(map(repr, allowed))}")
+        near = nearest(value, allowed) if isinstance(value, str) else ""
+        raise ValueError(f"{argument} is {value!r}{near}; allowed: {', '.join(map(repr, allowed))}")

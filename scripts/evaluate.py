@@ -42,15 +42,16 @@ def main(
     folder: Annotated[Path, typer.Argument(metavar="RUN", help="The run's folder.")],
     which: Annotated[str | None, typer.Option(help="best, last or previous checkpoint; best unless given.")] = None,
     data: Annotated[Path | None, typer.Option(help="Where its data are: a folder, of text the file.")] = None,
-    part: Annotated[str | None, typer.Option(help="Another part of its data set: test, or test:0-1000.")] = None,
+    eval_part: Annotated[str | None, typer.Option(help="Another part of its data set: test, or test:0-1000.")] = None,
     characters: Annotated[int | None, typer.Option("--sample", help="text: characters to write; 400.")] = None,
     prompt: Annotated[str | None, typer.Option(help="text: what the sample begins with.")] = None,
     temperature: Annotated[float, typer.Option(help="text: below 1 more certain, above 1 more varied.")] = 0.8,
     seed: Annotated[int, typer.Option(help="text: of the sample.")] = 0,
     device: Annotated[str, device_option()] = "cpu",
     threads: Annotated[int, typer.Option(help="BLAS threads.")] = 1,
+    as_json: Annotated[bool, typer.Option("--json", help="The figures as JSON.")] = False,
 ) -> None:
-    """Loss and metric on the held-out set, as JSON on stdout; for text also a sample."""
+    """Loss and metric on the held-out set; for text also a sample."""
     try:
         limit_threads(threads)
         length = 400 if characters is None else characters
@@ -60,10 +61,10 @@ def main(
             raise ValueError(f"temperature is {temperature}; allowed: a finite number above 0")
         loaded, config = load(folder, which), read_run(folder)
         task = task_of(folder, config, {} if data is None else {"data": data})
-        if part is not None:
+        if eval_part is not None:
             if not hasattr(task, "on"):
-                raise ValueError(f"--part is for tasks on a data set with parts; {config['task']} has none")
-            task = task.on(part)
+                raise ValueError(f"--eval-part is for tasks on a data set with parts; {config['task']} has none")
+            task = task.on(eval_part)
         params, buffers = to_device((loaded.params, loaded.buffers), device)
         figures = evaluate(loaded.network, params, buffers, task, config.get("recompute"))
         text = ""
@@ -78,9 +79,9 @@ def main(
         fail(f"{error.damage}; whole: {whole}" if whole else error)
     except BAD_INPUT as error:
         fail(error)
-    on = f" on {part}" if part else ""
+    on = f" on {eval_part}" if eval_part else ""
     say(f"{config['model']}, n = {config['hidden']}, {config['task']}{on}; baseline loss {task.baseline:.4g}")
-    give(json.dumps(figures))
+    give(json.dumps(figures) if as_json else "; ".join(f"{name} {value:.6g}" for name, value in figures.items()))
     if text:
         give(shown_lines(text, None))
 

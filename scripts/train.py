@@ -69,7 +69,7 @@ def main(task: str, **values: Any) -> None:
     try:
         given = given_in(values)
         with preparing(f"{model} {task}"):
-            config, its_task = _begun(out, str(task), given, values)
+            config, its_task = _begun(out, task, given, values)
         tell(its_task)
         trainer = _trainer(config, its_task, out, given, values)
         with signals() as received:
@@ -97,7 +97,11 @@ def main(task: str, **values: Any) -> None:
         f"{trainer.network.count(trainer.params)} parameters; held out: loss {last['evaluation_loss']:.4g}, "
         f"{trainer.task.metric} {last[trainer.task.metric]:.4f}; baseline loss {trainer.task.baseline:.4g}; {out}"
     )
-    STDOUT.say(json.dumps(last))  # the folder has it as well: where it cannot be written, nothing is lost
+    say(f"picture: {out / 'curve.png'}")
+    say(f"its best weights, evaluated: python -m scripts.evaluate {shlex.quote(str(out))}{where}")
+    say(f"longer: {to_go_on} --iterations {2 * trainer.iterations}")
+    if values["json"]:
+        STDOUT.say(json.dumps(last))  # the folder has it as well: where it cannot be written, nothing is lost
 
 
 if __name__ == "__main__":

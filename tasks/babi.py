@@ -196,7 +196,7 @@ class Babi(Examples):
 
     Parameters
     ----------
-    data : Path, optional
+    data : Path or str, optional
         The folder of the files, or the one that the archive unpacks to; None: that of the cache.
     train_part, eval_part : str
         What is trained on and what is held out: train or test, or a stretch of it, train:0-8000; of each task.
@@ -229,7 +229,7 @@ class Babi(Examples):
 
     def __init__(
         self,
-        data: Path | None = None,
+        data: Path | str | None = None,
         train_part: str = "train:0-8000",
         eval_part: str = "train:8000-10000",
         qa: str = "1",

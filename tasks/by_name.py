@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ortho_ref.task import Task
+from ortho_ref.task import Task, check_choice
 from tasks.adding import Adding
 from tasks.babi import Babi
 from tasks.copying import Copying
@@ -195,7 +195,6 @@ def takers_of(option: str) -> tuple[str, ...]:
 
 
 def _parameters(name: str) -> dict[str, inspect.Parameter]:
-    if name not in TASKS:
-        raise ValueError(f"task is {name!r}; allowed: {', '.join(NAMES)}")
+    check_choice("task", name, NAMES)
     parameters = inspect.signature(TASKS[name].make).parameters
     return {option: parameters[option] for option in TASKS[name].options}

@@ -71,14 +71,14 @@ class Folder:
     ----------
     own : DataSet
         The data set.
-    place : Path, optional
+    place : Path or str, optional
         The folder that the user has; None: that of the cache.
     other : bool
         Whether contents may differ from the published ones: a part of the set, or data of one's own in its form.
 
     Attributes
     ----------
-    path : Path
+    path : Path or str
         The folder.
     sha256 : dict
         Of the contents of each file that was read.
@@ -93,7 +93,8 @@ class Folder:
         There is no such folder.
     """
 
-    def __init__(self, own: DataSet, place: Path | None = None, other: bool = False) -> None:
+    def __init__(self, own: DataSet, place: Path | str | None = None, other: bool = False) -> None:
+        place = None if place is None else Path(place)
         self.own, self.other, self.advice = own, other, f"; {how_to_get(own)}"
         self.path = cache() / own.name if place is None else place
         self.sha256: dict[str, str] = {}
@@ -177,12 +178,12 @@ class Folder:
         return f" (nor {', '.join(names[:4])[:200]}{more} in its place)" if names else ", and nothing else"
 
 
-def contents(path: Path, most: int = LARGEST) -> bytes:
+def contents(path: Path | str, most: int = LARGEST) -> bytes:
     """What a file holds, unpacked.
 
     Parameters
     ----------
-    path : Path
+    path : Path or str
         The file; one that ends in .gz is unpacked.
     most : int
         Bytes that it has at most.
@@ -199,6 +200,7 @@ def contents(path: Path, most: int = LARGEST) -> bytes:
     ValueError
         It is damaged, or larger.
     """
+    path = Path(path)
     try:
         with open(path, "rb") as stream:
             return unzipped(stream, most) if path.suffix == ".gz" else _read(stream, most)
@@ -333,14 +335,14 @@ def _fetch_all(own: DataSet, archives: tuple[Archive, ...], aside: Path, progres
             raise ValueError(f"{name} in {', '.join(archive.name for archive in archives)}: {wrong}")
 
 
-def download(archive: Archive, folder: Path, progress: Progress) -> Path:
+def download(archive: Archive, folder: Path | str, progress: Progress) -> Path:
     """Download an archive from the first mirror that has it as it should be.
 
     Parameters
     ----------
     archive : Archive
         Which.
-    folder : Path
+    folder : Path or str
         Where to.
     progress : callable
         As of `fetch`.
@@ -355,6 +357,7 @@ def download(archive: Archive, folder: Path, progress: Progress) -> Path:
     ValueError
         No mirror has; it says what was wrong with each.  `Unreachable` where none of them answers.
     """
+    folder = Path(folder)
     try:
         import pooch
     except ModuleNotFoundError:
@@ -439,14 +442,14 @@ class _Bar:
 # Unpacking
 
 
-def unpack(archive: Archive, path: Path, most: dict[str, int]) -> Iterator[tuple[str, bytes]]:
+def unpack(archive: Archive, path: Path | str, most: dict[str, int]) -> Iterator[tuple[str, bytes]]:
     """The files of an archive that a set declares.
 
     Parameters
     ----------
     archive : Archive
         What is declared of it.
-    path : Path
+    path : Path or str
         Where it is.
     most : dict
         Of the set's files, bytes that each has at most.
@@ -461,6 +464,7 @@ def unpack(archive: Archive, path: Path, most: dict[str, int]) -> Iterator[tuple
     ValueError
         It is damaged, lacks one of them, has one that is larger, or a path that leads out of its folder.
     """
+    path = Path(path)
     try:
         with open(path, "rb") as stream:
             if archive.kind == "file":
@@ -524,14 +528,14 @@ def _check_paths(names: list[str]) -> None:
             raise ValueError(f"it has the path {name!r}, which leads out of its folder")
 
 
-def check(own: DataSet, place: Path) -> dict[str, str]:
+def check(own: DataSet, place: Path | str) -> dict[str, str]:
     """What is wrong with each file of a data set in a folder.
 
     Parameters
     ----------
     own : DataSet
         The data set.
-    place : Path
+    place : Path or str
         The folder.
 
     Returns
@@ -544,6 +548,7 @@ def check(own: DataSet, place: Path) -> dict[str, str]:
     OSError
         There is no such folder.
     """
+    place = Path(place)
     folder = Folder(own, place)
     folder.advice = ""
     fetched = {name for archives in own.ways for archive in archives for name in archive.members.values()}

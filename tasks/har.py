@@ -70,7 +70,7 @@ class Har(Stretches):
 
     Parameters
     ----------
-    data : Path, optional
+    data : Path or str, optional
         The folder, in the set's own layout; None: that of the cache.
     train_part, eval_part : str
         What is trained on and what is held out: train or test, or a stretch of it, train:0-6000.
@@ -101,7 +101,7 @@ class Har(Stretches):
 
     def __init__(
         self,
-        data: Path | None = None,
+        data: Path | str | None = None,
         train_part: str = "train",
         eval_part: str = "test",
         classes: int = 2,

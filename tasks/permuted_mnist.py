@@ -45,7 +45,7 @@ class PermutedMnist(Mnist):
 
     Parameters
     ----------
-    data : Path, optional
+    data : Path or str, optional
         The folder of the files; None: that of the cache.
     train_part, eval_part : str
         What is trained on and what is held out: train or test, or a stretch of it, train:5000-60000.
@@ -66,7 +66,7 @@ class PermutedMnist(Mnist):
 
     def __init__(
         self,
-        data: Path | None = None,
+        data: Path | str | None = None,
         train_part: str = "train:5000-60000",
         eval_part: str = "train:0-5000",
         permutation: str = "full-urnn",

@@ -34,7 +34,7 @@ class PtbChar(SplitText):
 
     def __init__(
         self,
-        data: Path | None = None,
+        data: Path | str | None = None,
         train_part: str = "train",
         eval_part: str = "valid",
         length: int = 100,

@@ -84,7 +84,7 @@ class Speech(Examples):
 
     Parameters
     ----------
-    data : Path, optional
+    data : Path or str, optional
         A folder of recordings; None: that of the cache.
     train_part, eval_part : str
         What is trained on and what is held out: a part of `tasks.utterances`, or a stretch of one, train:0-2400; what
@@ -113,7 +113,11 @@ class Speech(Examples):
     readout: ClassVar[str] = "every"
 
     def __init__(
-        self, data: Path | None = None, train_part: str = "train", eval_part: str | None = None, form: str = "paper"
+        self,
+        data: Path | str | None = None,
+        train_part: str = "train",
+        eval_part: str | None = None,
+        form: str = "paper",
     ) -> None:
         """Raises OSError for a folder that is not there; ValueError for files and options that may not be."""
         check_choice("form", form, FORMS)

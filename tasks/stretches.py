@@ -17,7 +17,7 @@ class Stretches(Examples):
 
     Parameters
     ----------
-    data : Path, optional
+    data : Path or str, optional
         The set's folder, in its own layout; None: that of the cache.
     train_part, eval_part : str
         What is trained on and what is held out: train or test, or a stretch of it, train:5000-60000.
@@ -40,7 +40,7 @@ class Stretches(Examples):
     SET: ClassVar[DataSet]
     PARTS: ClassVar[tuple[str, ...]] = ("train", "test")
 
-    def __init__(self, data: Path | None, train_part: str, eval_part: str, other_data: bool) -> None:
+    def __init__(self, data: Path | str | None, train_part: str, eval_part: str, other_data: bool) -> None:
         """Raises OSError for files that are not there; ValueError for what they may not be."""
         train, held_out = part_of(train_part, self.PARTS, "train_part"), part_of(eval_part, self.PARTS, "eval_part")
         self._folder = Folder(self.SET, data, other_data)

@@ -65,7 +65,7 @@ class Text(Windows):
 
     Parameters
     ----------
-    data : Path
+    data : Path or str
         The text, in UTF-8.
     length : int
         Steps of a window.
@@ -94,8 +94,9 @@ class Text(Windows):
     name: ClassVar[str] = "text"
     metric: ClassVar[str] = "bits_per_character"
 
-    def __init__(self, data: Path, length: int = 100, windows: str = "fixed") -> None:
+    def __init__(self, data: Path | str, length: int = 100, windows: str = "fixed") -> None:
         """Raises OSError if the file cannot be read; ValueError if it is not UTF-8 text, or too short."""
+        data = Path(data)
         check_integer("length", length)
         self.alphabet, tokens, sha256, returns = self._read(data)
         self.data = Named("text", None, {"text": sha256})

@@ -35,12 +35,12 @@ DEVELOPMENT, CORE_TEST = frozenset(_DEVELOPMENT.split()), frozenset(_CORE_TEST.s
 Parts = dict[str, list[Path]]
 
 
-def parts_of(folder: Path) -> Parts:
+def parts_of(folder: Path | str) -> Parts:
     """The recordings of a folder, by part.
 
     Parameters
     ----------
-    folder : Path
+    folder : Path or str
         It, and all folders in it, are looked at.
 
     Returns
@@ -53,6 +53,7 @@ def parts_of(folder: Path) -> Parts:
     ValueError
         There is no recording, or one that is not named as the others are.
     """
+    folder = Path(folder)
     files = {
         path.relative_to(folder).as_posix().lower(): path
         for path in sorted(folder.rglob("*"))

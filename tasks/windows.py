@@ -197,7 +197,7 @@ class SplitText(Windows, ABC):
 
     Parameters
     ----------
-    data : Path, optional
+    data : Path or str, optional
         Its folder; None: that of the cache.
     train_part, eval_part : str
         What is trained on and what is held out: train, valid or test.
@@ -231,7 +231,7 @@ class SplitText(Windows, ABC):
 
     def __init__(
         self,
-        data: Path | None = None,
+        data: Path | str | None = None,
         train_part: str = "train",
         eval_part: str = "valid",
         length: int = 70,

@@ -44,7 +44,7 @@ def test_the_wheel_holds_ortho_ref_only(wheel):
     }
     vectors = {str(path.relative_to(ROOT)) for path in (ROOT / "ortho_ref/conformance/vectors").iterdir()}
     assert len(vectors) > 1
-    assert packaged == modules | vectors
+    assert packaged == modules | vectors | {"ortho_ref/py.typed"}
     required = re.findall(r"^Requires-Dist: ([\w-]+)[^;\n]*$", metadata, re.MULTILINE)
     assert sorted(required) == ["numpy", "safetensors", "scipy"]
 

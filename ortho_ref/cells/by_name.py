@@ -13,6 +13,7 @@ from ortho_ref.cells.fastrnn import FastRNN as FastRNN
 from ortho_ref.cells.gru_reset_after import GRUResetAfter as GRUResetAfter
 from ortho_ref.cells.gru_reset_before import GRUResetBefore as GRUResetBefore
 from ortho_ref.cells.lstm import LSTM as LSTM
+from ortho_ref.schema import nearest
 
 
 def name_of(cell: Cell | type[Cell]) -> str:
@@ -79,9 +80,10 @@ def by_name(name: str, **options: Any) -> Cell:
         The cell has no such option.
     """
     if name not in CELLS:
-        raise ValueError(f"cell is {name!r}; allowed: {', '.join(map(repr, CELLS))}")
+        raise ValueError(f"cell is {name!r}{nearest(name, CELLS)}; allowed: {', '.join(map(repr, CELLS))}")
     allowed = options_of(CELLS[name])
     for option in options:
         if option not in allowed:
-            raise TypeError(f"{name} has no option {option!r}; allowed: {', '.join(allowed) or 'none'}")
+            near = nearest(option, allowed)
+            raise TypeError(f"{name} has no option {option!r}{near}; allowed: {', '.join(allowed) or 'none'}")
     return CELLS[name](**options)

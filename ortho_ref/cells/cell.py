@@ -11,6 +11,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import DTypeLike
 
+from ortho_ref.arguments import generator, precision
 from ortho_ref.backend import Array, xp_of
 from ortho_ref.initial import Initial, constant, glorot
 
@@ -89,7 +90,9 @@ class Cell(ABC):
         """
 
     @abstractmethod
-    def init(self, rng: np.random.Generator, input_size: int, hidden_size: int, dtype: DTypeLike) -> Weights:
+    def init(
+        self, rng: np.random.Generator, input_size: int, hidden_size: int, dtype: DTypeLike = np.float32
+    ) -> Weights:
         """Initial weights.
 
         Parameters
@@ -234,8 +237,15 @@ def draw(
     -------
     Weights
         By name, on the host.
+
+    Raises
+    ------
+    TypeError
+        rng is no generator.
+    ValueError
+        dtype is neither float32 nor float64.
     """
-    special = special or {}
+    special, rng, dtype = special or {}, generator(rng), precision(dtype)
     return {
         name: special.get(name, glorot if len(shape) == 2 else constant(0.0))(child, shape, dtype)
         for (name, shape), child in zip(shapes.items(), rng.spawn(len(shapes)), strict=True)

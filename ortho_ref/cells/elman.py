@@ -24,6 +24,7 @@ from numpy.typing import DTypeLike
 
 from ortho_ref.activations import activation
 from ortho_ref.backend import Array
+from ortho_ref.brief import brief
 from ortho_ref.cells.cell import Cell, Shapes, Weights, draw, gate_shapes, input_product, input_pullback
 from ortho_ref.initial import of_complex, uniform
 
@@ -45,6 +46,9 @@ class Cache(NamedTuple):
     h_prev: Array
     a: Array
     h: Array
+
+    def __repr__(self) -> str:
+        return brief(self)
 
 
 @dataclass(frozen=True)
@@ -87,7 +91,9 @@ class Elman(Cell):
         """Name -> shape of every weight."""
         return gate_shapes(self.products, input_size, hidden_size)
 
-    def init(self, rng: np.random.Generator, input_size: int, hidden_size: int, dtype: DTypeLike) -> Weights:
+    def init(
+        self, rng: np.random.Generator, input_size: int, hidden_size: int, dtype: DTypeLike = np.float32
+    ) -> Weights:
         """Matrices Glorot uniform, bias 0 (urnn:init); of complex ones both parts, n complex numbers counted as 2 n."""
         shapes, n = self.shapes(input_size, hidden_size), hidden_size
         if not self.complex:

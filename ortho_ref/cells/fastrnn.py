@@ -29,6 +29,7 @@ from numpy.typing import DTypeLike
 
 from ortho_ref.activations import activation, sigmoid, sigmoid_derivative
 from ortho_ref.backend import Array, xp_of
+from ortho_ref.brief import brief
 from ortho_ref.cells.cell import Cell, Shapes, Weights, draw, gate_shapes, input_product, input_pullback
 from ortho_ref.initial import constant
 
@@ -54,6 +55,9 @@ class Cache(NamedTuple):
     h_prev: Array
     a: Array
     f: Array
+
+    def __repr__(self) -> str:
+        return brief(self)
 
 
 @dataclass(frozen=True)
@@ -103,7 +107,9 @@ class FastRNN(Cell):
         """Name -> shape of every weight."""
         return gate_shapes(self.products, input_size, hidden_size) | {"alpha": (), "beta": ()}
 
-    def init(self, rng: np.random.Generator, input_size: int, hidden_size: int, dtype: DTypeLike) -> Weights:
+    def init(
+        self, rng: np.random.Generator, input_size: int, hidden_size: int, dtype: DTypeLike = np.float32
+    ) -> Weights:
         """Matrices Glorot uniform, b = 0; alpha = -3.75, beta = 3 (SGORNN's code), just inside the constraint."""
         special = {"alpha": constant(-3.75), "beta": constant(3.0)}
         return draw(self.shapes(input_size, hidden_size), rng, dtype, special)

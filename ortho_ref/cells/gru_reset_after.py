@@ -30,6 +30,7 @@ from numpy.typing import DTypeLike
 
 from ortho_ref.activations import activation, sigmoid, sigmoid_derivative
 from ortho_ref.backend import Array
+from ortho_ref.brief import brief
 from ortho_ref.cells.cell import Cell, Shapes, Weights, draw, gate_shapes, input_product, input_pullback
 from ortho_ref.initial import constant
 
@@ -60,6 +61,9 @@ class Cache(NamedTuple):
     p: Array
     a: Array
     c: Array
+
+    def __repr__(self) -> str:
+        return brief(self)
 
 
 @dataclass(frozen=True)
@@ -115,7 +119,9 @@ class GRUResetAfter(Cell):
         shapes |= gate_shapes(("h",), input_size, hidden_size)
         return shapes | ({"b_hh": (hidden_size,)} if self.recurrent_bias else {})
 
-    def init(self, rng: np.random.Generator, input_size: int, hidden_size: int, dtype: DTypeLike) -> Weights:
+    def init(
+        self, rng: np.random.Generator, input_size: int, hidden_size: int, dtype: DTypeLike = np.float32
+    ) -> Weights:
         """Matrices Glorot uniform, biases 0; in place of a gate r = 1 or z = 1/2, which the paper leaves open."""
         special = {"r": constant(1.0), "z": constant(0.5)}
         return draw(self.shapes(input_size, hidden_size), rng, dtype, special)

@@ -28,6 +28,7 @@ from numpy.typing import DTypeLike
 
 from ortho_ref.activations import activation, sigmoid, sigmoid_derivative
 from ortho_ref.backend import Array
+from ortho_ref.brief import brief
 from ortho_ref.cells.cell import Cell, Shapes, Weights, draw, gate_shapes, input_product, input_pullback
 
 
@@ -57,6 +58,9 @@ class Cache(NamedTuple):
     s: Array
     a: Array
     c: Array
+
+    def __repr__(self) -> str:
+        return brief(self)
 
 
 @dataclass(frozen=True)
@@ -94,7 +98,9 @@ class GRUResetBefore(Cell):
         """Name -> shape of every weight."""
         return gate_shapes(self.products, input_size, hidden_size)
 
-    def init(self, rng: np.random.Generator, input_size: int, hidden_size: int, dtype: DTypeLike) -> Weights:
+    def init(
+        self, rng: np.random.Generator, input_size: int, hidden_size: int, dtype: DTypeLike = np.float32
+    ) -> Weights:
         """Matrices Glorot uniform, biases 0 (the paper leaves them open)."""
         return draw(self.shapes(input_size, hidden_size), rng, dtype)
 

@@ -25,6 +25,7 @@ from numpy.typing import DTypeLike
 
 from ortho_ref.activations import sigmoid, sigmoid_derivative
 from ortho_ref.backend import Array, xp_of
+from ortho_ref.brief import brief
 from ortho_ref.cells.cell import Cell, Shapes, Weights, draw, gate_shapes, input_product, input_pullback
 from ortho_ref.initial import constant
 
@@ -53,6 +54,9 @@ class Cache(NamedTuple):
     o: Array
     y: Array
 
+    def __repr__(self) -> str:
+        return brief(self)
+
 
 @dataclass(frozen=True)
 class LSTM(Cell):
@@ -65,7 +69,9 @@ class LSTM(Cell):
         """Name -> shape of every weight."""
         return gate_shapes(self.products, input_size, hidden_size)
 
-    def init(self, rng: np.random.Generator, input_size: int, hidden_size: int, dtype: DTypeLike) -> Weights:
+    def init(
+        self, rng: np.random.Generator, input_size: int, hidden_size: int, dtype: DTypeLike = np.float32
+    ) -> Weights:
         """Matrices Glorot uniform, biases 0 but the forget bias 1 (the papers' LSTM baselines)."""
         return draw(self.shapes(input_size, hidden_size), rng, dtype, {"b_f": constant(1.0)})
 

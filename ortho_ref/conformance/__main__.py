@@ -255,7 +255,7 @@ def _run_of(run: Run, chosen: Sequence[Vector], contract: Contract | None, given
 def _begun(run: Run, given: argparse.Namespace) -> Origin:
     """Where the report comes from; an adapter in the kit's process is called as it was given, too."""
     begun = Origin.begun(run)
-    return replace(begun, adapter=cut(given.adapter), sha256=sha256_of(Path(given.adapter))) if given.adapter else begun
+    return replace(begun, adapter=cut(given.adapter), sha256=sha256_of(given.adapter)) if given.adapter else begun
 
 
 def _check_place(option: str, path: Path) -> None:

@@ -13,7 +13,7 @@ from ortho_ref.terminal import shown
 MOST = 10
 
 
-def annotations(report: Report, adapter: str | None = None, root: Path | None = None) -> list[str]:
+def annotations(report: Report, adapter: str | None = None, root: Path | str | None = None) -> list[str]:
     """The report's failures, and what breaks the contract, as GitHub's workflow commands.
 
     Parameters
@@ -22,7 +22,7 @@ def annotations(report: Report, adapter: str | None = None, root: Path | None = 
         Of a run.
     adapter : str, optional
         The adapter's file, which is annotated; a module, or a file outside of `root`, is not.
-    root : Path, optional
+    root : Path or str, optional
         Of the checkout; the working directory unless given.
 
     Returns
@@ -31,6 +31,7 @@ def annotations(report: Report, adapter: str | None = None, root: Path | None = 
         A line each, of printable characters: first what breaks the contract, then cases that fail, then one notice of
         those that are expected to.
     """
+    root = None if root is None else Path(root)
     place = _place(adapter, Path.cwd() if root is None else root)
     errors = list(_errors(report))
     if len(errors) > MOST:

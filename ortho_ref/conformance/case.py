@@ -17,6 +17,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load
 
 from ortho_ref import files
+from ortho_ref.brief import brief
 from ortho_ref.conformance import drawing
 from ortho_ref.schema import NUMBER, SHA256, TEXT, list_of, mapping, one_of, optional, record
 
@@ -118,6 +119,8 @@ class Case:
     inputs: Arrays
     outputs: dict[str, tuple[int, ...]] = field(default_factory=dict)
     dtype: str = "float64"
+
+    __repr__ = brief
 
     def __post_init__(self) -> None:
         """A name that dtypes can be compared with."""
@@ -233,12 +236,12 @@ def file_of(kind: str) -> str:
     return f"{kind}.safetensors"
 
 
-def read_manifest(folder: Path = VECTORS) -> dict[str, Any]:
+def read_manifest(folder: Path | str = VECTORS) -> dict[str, Any]:
     """The manifest of a folder of cases.
 
     Parameters
     ----------
-    folder : Path
+    folder : Path or str
         By default the kit's own.
 
     Returns
@@ -253,16 +256,17 @@ def read_manifest(folder: Path = VECTORS) -> dict[str, Any]:
     ValueError
         It is of another format, or not what was written; the message names the file.
     """
+    folder = Path(folder)
     return files.read_sealed(folder / MANIFEST, FORMAT, MANIFEST_FORM).value
 
 
 @cache
-def vectors(folder: Path = VECTORS) -> tuple[Vector, ...]:
+def vectors(folder: Path | str = VECTORS) -> tuple[Vector, ...]:
     """Every case of a folder but those withdrawn.
 
     Parameters
     ----------
-    folder : Path
+    folder : Path or str
         By default the kit's own.
 
     Returns
@@ -275,6 +279,7 @@ def vectors(folder: Path = VECTORS) -> tuple[Vector, ...]:
     OSError, ValueError
         A file that cannot be read, or whose SHA-256 is not the manifest's; the message names it.
     """
+    folder = Path(folder)
     manifest, stored = read_manifest(folder), {}
     for name, sha256 in manifest["files"].items():
         data = files.read(folder / name)
@@ -359,14 +364,14 @@ def key_of(id: str, role: str, name: str) -> str:
     return f"{id}:{role}:{name}"
 
 
-def select(only: str | Sequence[str] | None = None, folder: Path = VECTORS) -> list[Vector]:
+def select(only: str | Sequence[str] | None = None, folder: Path | str = VECTORS) -> list[Vector]:
     """The cases whose names fit.
 
     Parameters
     ----------
     only : str or sequence of str, optional
         A pattern as of a shell, or several, that the name or a folder of it has to fit; unless given, every case.
-    folder : Path
+    folder : Path or str
         By default the kit's own.
 
     Returns
@@ -379,6 +384,7 @@ def select(only: str | Sequence[str] | None = None, folder: Path = VECTORS) -> l
     ValueError
         A pattern that fits none, or what `vectors` refuses.
     """
+    folder = Path(folder)
     every = vectors(folder)
     if only is None:
         return list(every)

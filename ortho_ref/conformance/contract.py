@@ -113,9 +113,9 @@ def _withdrawn() -> dict[str, str]:
 
 
 def read_contract(
-    required: Path | None = None,
-    xfail: Path | None = None,
-    baseline: Path | None = None,
+    required: Path | str | None = None,
+    xfail: Path | str | None = None,
+    baseline: Path | str | None = None,
     dtype: str = DTYPES[0],
     forward: bool = False,
 ) -> Contract:
@@ -123,9 +123,9 @@ def read_contract(
 
     Parameters
     ----------
-    required, xfail : Path, optional
+    required, xfail : Path or str, optional
         Lists of cases that have to pass, and of those that are known to fail.
-    baseline : Path, optional
+    baseline : Path or str, optional
         A report.
     dtype : str
         The precision of the run that is to be held to it.
@@ -156,7 +156,7 @@ def read_contract(
     return Contract(needed, known, _read_baseline(baseline, dtype, forward), dtype)
 
 
-def _read_list(path: Path, reasons: bool) -> dict[str, Entry]:
+def _read_list(path: Path | str, reasons: bool) -> dict[str, Entry]:
     try:
         text = files.read(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -192,7 +192,7 @@ def _fitting(pattern: str, place: str) -> list[str]:
         raise ValueError(f"{place}: {short(pattern)} fits no case; {listed}") from None
 
 
-def _read_baseline(path: Path, dtype: str, forward: bool) -> dict[str, str]:
+def _read_baseline(path: Path | str, dtype: str, forward: bool) -> dict[str, str]:
     document: dict[str, Any] = read_report(path)
     if document["interrupted"]:
         raise ValueError(f"{path} is of a run that was interrupted; allowed as a baseline: whole runs")

@@ -22,7 +22,7 @@ FORMAT = "ortho_ref exported cases 2"
 INPUT, EXPECTED, CONTROL = "input.safetensors", "expected.safetensors", "control.safetensors"
 
 
-def export(folder: Path, only: str | Sequence[str] | None = None, dtype: str = "float64") -> int:
+def export(folder: Path | str, only: str | Sequence[str] | None = None, dtype: str = "float64") -> int:
     """Write every case that fits to folder/ID/, and the manifest.
 
     A case's files are its input and its expected outputs, in float64, and for an invalid case the inputs with the flaw
@@ -33,7 +33,7 @@ def export(folder: Path, only: str | Sequence[str] | None = None, dtype: str = "
 
     Parameters
     ----------
-    folder : Path
+    folder : Path or str
         Where to; made if it is not there.
     only : str or sequence of str, optional
         A pattern of case names, or several; unless given, every case.
@@ -54,6 +54,7 @@ def export(folder: Path, only: str | Sequence[str] | None = None, dtype: str = "
     ValueError
         A pattern that fits nothing.
     """
+    folder = Path(folder)
     chosen = select(only)
     if folder.exists() and not folder.is_dir():
         raise FileExistsError(f"DIR is {folder}: File exists")

@@ -76,7 +76,7 @@ def now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def sha256_of(path: Path) -> str | None:
+def sha256_of(path: Path | str) -> str | None:
     """The hash of a file; None where there is none that can be read."""
     try:
         return hashlib.sha256(files.read(path)).hexdigest()

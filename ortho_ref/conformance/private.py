@@ -100,7 +100,7 @@ def _import(
         return builtins.__import__(name, globals, locals, fromlist or (), level)
     module = _load(name)
     for attribute in fromlist or ():
-        if attribute != "*" and not hasattr(module, attribute):
+        if attribute != "*" and attribute not in vars(module):  # hasattr would have ortho_ref import the public one
             _load(f"{name}.{attribute}")
     return module if fromlist else _load(_PACKAGE)
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ortho_ref.activations import sigmoid
+from ortho_ref.brief import brief
 from ortho_ref.cells.cell import Cell, Shapes, Weights, draw, gate_shapes, input_product, input_pullback
 
 Step = tuple[np.ndarray, "Cache"]
@@ -38,6 +39,9 @@ class Cache(NamedTuple):
     gate: np.ndarray
     c: np.ndarray
 
+    def __repr__(self) -> str:
+        return brief(self)
+
 
 @dataclass(frozen=True)
 class FastGRNN(Cell):
@@ -50,7 +54,9 @@ class FastGRNN(Cell):
         n, m = hidden_size, input_size
         return {"W": (n, m), "U": (n, n), "b_z": (n,), "b_h": (n,), "zeta": (), "nu": ()}
 
-    def init(self, rng: np.random.Generator, input_size: int, hidden_size: int, dtype: DTypeLike) -> Weights:
+    def init(
+        self, rng: np.random.Generator, input_size: int, hidden_size: int, dtype: DTypeLike = np.float32
+    ) -> Weights:
         """Glorot uniform, the rest 0."""
         return draw(self.shapes(input_size, hidden_size), rng, dtype)
 
@@ -86,7 +92,9 @@ class UGRNN(Cell):
         """Name -> shape of every weight."""
         return gate_shapes(self.products, input_size, hidden_size)
 
-    def init(self, rng: np.random.Generator, input_size: int, hidden_size: int, dtype: DTypeLike) -> Weights:
+    def init(
+        self, rng: np.random.Generator, input_size: int, hidden_size: int, dtype: DTypeLike = np.float32
+    ) -> Weights:
         """Glorot uniform, biases 0."""
         return draw(self.shapes(input_size, hidden_size), rng, dtype)
 

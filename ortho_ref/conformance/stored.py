@@ -28,4 +28,4 @@ def read_report(path: str | Path) -> dict[str, Any]:
     ValueError
         It is of another format, or not what was written; the message, one line, names the file.
     """
-    return files.read_sealed(Path(path), FORMAT, report_form()).value
+    return files.read_sealed(path, FORMAT, report_form()).value

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ortho_ref.backend import Array, library_of, xp_of
+from ortho_ref.brief import brief
 from ortho_ref.cells.cell import State, Weights, is_tokens
 from ortho_ref.fused import tokens
 
@@ -48,6 +49,9 @@ class Tape(NamedTuple):
     h: Array
     c: Array
     y: Array
+
+    def __repr__(self) -> str:
+        return brief(self)
 
 
 def stack(weights: Weights, kind: str, gates: str, negated: int = 0) -> Array:

@@ -23,6 +23,7 @@ from ortho_ref.parametrizations.neumann import NeumannCayley
 from ortho_ref.parametrizations.parametrization import Parametrization
 from ortho_ref.parametrizations.rotations import FFTRotations, TunableRotations, VolumePreserving
 from ortho_ref.parametrizations.structured import StructuredUnitary
+from ortho_ref.schema import nearest
 
 
 class Form(NamedTuple):
@@ -121,4 +122,6 @@ def by_name(text: str, n: int, complex: bool = False) -> Parametrization:
         integers = all(part.isascii() and part.isdigit() and len(part) <= 6 for part in rest)
         if form.least <= len(rest) <= form.most and integers:
             return form.make(n, complex, *map(int, rest))
-    raise ValueError(f"parametrization is {text!r}; allowed: {FORMS}, the capitals being integers of at most 6 digits")
+    near = nearest(name, _FORMS) if name not in _FORMS else ""
+    capitals = "the capitals being integers of at most 6 digits"
+    raise ValueError(f"parametrization is {text!r}{near}; allowed: {FORMS}, {capitals}")

@@ -25,6 +25,7 @@ from ortho_ref.parametrizations.parametrization import (
     Buffers,
     Parametrization,
     Params,
+    check_draw,
     check_orthogonal,
     is_integer,
 )
@@ -239,8 +240,9 @@ class ScaledCayley(Parametrization):
     def __post_init__(self) -> None:
         check_negative_ones(self.negative_ones)
 
-    def init(self, rng: np.random.Generator, n: int, dtype: DTypeLike) -> tuple[Params, Buffers]:
+    def init(self, rng: np.random.Generator, n: int, dtype: DTypeLike = np.float32) -> tuple[Params, Buffers]:
         """scoRNN's initial A."""
+        rng, dtype = check_draw(rng, n, dtype)
         A = initial_A(rng, n, dtype)
         return {"A": A}, exact_buffers(A, signs(n, self.negative_ones, dtype))
 

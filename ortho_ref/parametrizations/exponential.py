@@ -24,7 +24,7 @@ from numpy.typing import DTypeLike
 
 from ortho_ref.backend import Array, library_of, to_host, xp_of
 from ortho_ref.parametrizations.cayley import check_skew, initial_A
-from ortho_ref.parametrizations.parametrization import Buffers, Parametrization, Params, check_orthogonal
+from ortho_ref.parametrizations.parametrization import Buffers, Parametrization, Params, check_draw, check_orthogonal
 
 
 def henaff_A(rng: np.random.Generator, n: int, dtype: DTypeLike) -> Array:
@@ -189,8 +189,9 @@ class Exponential(Parametrization):
         if not isinstance(self.initial, str) or self.initial not in _INITIAL:
             raise ValueError(f"initial is {self.initial!r}; allowed: {', '.join(map(repr, _INITIAL))}")
 
-    def init(self, rng: np.random.Generator, n: int, dtype: DTypeLike) -> tuple[Params, Buffers]:
+    def init(self, rng: np.random.Generator, n: int, dtype: DTypeLike = np.float32) -> tuple[Params, Buffers]:
         """A of random planar rotations, the last row and column 0 for odd n."""
+        rng, dtype = check_draw(rng, n, dtype)
         params = {"A": _INITIAL[self.initial](rng, n, dtype)}
         return params, self.rebuild(params, {"U": params["A"]})
 

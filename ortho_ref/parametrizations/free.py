@@ -7,7 +7,7 @@ from numpy.typing import DTypeLike
 
 from ortho_ref.backend import Array
 from ortho_ref.initial import glorot
-from ortho_ref.parametrizations.parametrization import Buffers, Parametrization, Params
+from ortho_ref.parametrizations.parametrization import Buffers, Parametrization, Params, check_draw
 
 
 @dataclass(frozen=True)
@@ -17,8 +17,9 @@ class Free(Parametrization):
     In a layer it says that the cell's own initial value is trained as it is, complex where the cell is.
     """
 
-    def init(self, rng: np.random.Generator, n: int, dtype: DTypeLike) -> tuple[Params, Buffers]:
+    def init(self, rng: np.random.Generator, n: int, dtype: DTypeLike = np.float32) -> tuple[Params, Buffers]:
         """U Glorot uniform."""
+        rng, dtype = check_draw(rng, n, dtype)
         U = glorot(rng, (n, n), dtype)
         return {"": U}, {"U": U}
 

@@ -17,7 +17,14 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ortho_ref.backend import Array, complex_dtype, library_of, xp_of
-from ortho_ref.parametrizations.parametrization import Buffers, Parametrization, Params, check_parameter, defect
+from ortho_ref.parametrizations.parametrization import (
+    Buffers,
+    Parametrization,
+    Params,
+    check_draw,
+    check_parameter,
+    defect,
+)
 from ortho_ref.parametrizations.structured import StructuredUnitary
 
 TOLERANCE = 1e-2
@@ -34,8 +41,9 @@ class GeodesicUnitary(Parametrization):
 
     complex: ClassVar[bool] = True
 
-    def init(self, rng: np.random.Generator, n: int, dtype: DTypeLike) -> tuple[Params, Buffers]:
+    def init(self, rng: np.random.Generator, n: int, dtype: DTypeLike = np.float32) -> tuple[Params, Buffers]:
         """A random draw of uRNN's factorisation (urnn:6), as in the released code."""
+        rng, dtype = check_draw(rng, n, dtype)
         X = StructuredUnitary().init(rng, n, np.float64)[1]["U"].astype(complex_dtype(dtype))
         return {"X": X}, {"U": X.copy()}
 

@@ -24,7 +24,14 @@ from numpy.typing import DTypeLike
 
 from ortho_ref.backend import Array, library_of, xp_of
 from ortho_ref.checks import check
-from ortho_ref.parametrizations.parametrization import Buffers, Parametrization, Params, check_parameter, is_integer
+from ortho_ref.parametrizations.parametrization import (
+    Buffers,
+    Parametrization,
+    Params,
+    check_draw,
+    check_parameter,
+    is_integer,
+)
 
 
 @dataclass(frozen=True)
@@ -52,8 +59,9 @@ class Householder(Parametrization):
         if not is_integer(self.reflections) or self.reflections < 1:
             raise ValueError(f"reflections is {self.reflections!r}; allowed: an integer from 1 to n")
 
-    def init(self, rng: np.random.Generator, n: int, dtype: DTypeLike) -> tuple[Params, Buffers]:
+    def init(self, rng: np.random.Generator, n: int, dtype: DTypeLike = np.float32) -> tuple[Params, Buffers]:
         """Columns of unit length, uniform in direction (oRNN).  ValueError if there are more of them than n."""
+        rng, dtype = check_draw(rng, n, dtype)
         if self.reflections > n:
             raise ValueError(f"reflections is {self.reflections}; allowed: 1 to n = {n}")
         V = np.tril(rng.standard_normal((n, self.reflections)))

@@ -35,7 +35,14 @@ from ortho_ref.parametrizations.cayley import (
     initial_A,
     signs,
 )
-from ortho_ref.parametrizations.parametrization import Buffers, Parametrization, Params, defect, spectral_norm
+from ortho_ref.parametrizations.parametrization import (
+    Buffers,
+    Parametrization,
+    Params,
+    check_draw,
+    defect,
+    spectral_norm,
+)
 from ortho_ref.pending import Pending
 
 
@@ -98,8 +105,9 @@ class NeumannCayley(Parametrization):
         if self.reset_every is not None and (not isinstance(self.reset_every, int) or self.reset_every < 1):
             raise ValueError(f"reset_every is {self.reset_every!r}; allowed: an integer >= 1, or None")
 
-    def init(self, rng: np.random.Generator, n: int, dtype: DTypeLike) -> tuple[Params, Buffers]:
+    def init(self, rng: np.random.Generator, n: int, dtype: DTypeLike = np.float32) -> tuple[Params, Buffers]:
         """scoRNN's initial A, A_tilde and U exact."""
+        rng, dtype = check_draw(rng, n, dtype)
         A = initial_A(rng, n, dtype)
         buffers = exact_buffers(A, signs(n, self.negative_ones, dtype))  # [ncgru:alg1/2]
         return {"A": A}, {**buffers, "P": np.zeros_like(A), "step": 0, "forced_resets": 0}

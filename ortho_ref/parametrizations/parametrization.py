@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import DTypeLike
 
+from ortho_ref.arguments import generator, precision, refuse_dtype
 from ortho_ref.backend import Array, NotFiniteError, NotOrthogonalError, xp_of
 from ortho_ref.checks import check, check_finite
 from ortho_ref.pending import Pending
@@ -39,7 +40,7 @@ class Parametrization(ABC):
         return True
 
     @abstractmethod
-    def init(self, rng: np.random.Generator, n: int, dtype: DTypeLike) -> tuple[Params, Buffers]:
+    def init(self, rng: np.random.Generator, n: int, dtype: DTypeLike = np.float32) -> tuple[Params, Buffers]:
         """Parameters and buffers to begin with, U built.
 
         Parameters
@@ -60,8 +61,10 @@ class Parametrization(ABC):
 
         Raises
         ------
+        TypeError
+            rng is no generator, or n no integer.
         ValueError
-            n does not suit the options.
+            n does not suit the options, or dtype is another.
         """
 
     @abstractmethod
@@ -243,6 +246,37 @@ def check_orthogonal(name: str, parameter: Array, U: Array) -> None:
 def is_integer(value: object) -> bool:
     """True for Python's and NumPy's integers, False for bool."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def check_draw(rng: Any, n: Any, dtype: Any) -> tuple[np.random.Generator, np.dtype[Any]]:
+    """What `init` was given, or an error that names the argument.
+
+    Parameters
+    ----------
+    rng, n, dtype
+        As `Parametrization.init` takes them.
+
+    Returns
+    -------
+    rng : numpy.random.Generator
+        As given.
+    dtype : numpy.dtype
+        float32 or float64.
+
+    Raises
+    ------
+    TypeError
+        rng is no generator, or n no integer.
+    ValueError
+        n is below 1, or dtype is another.
+    """
+    generator(rng)
+    if not is_integer(n):
+        refuse_dtype("n", n, "an integer >= 1")
+        raise TypeError(f"n is {n!r}; allowed: an integer >= 1")
+    if n < 1:
+        raise ValueError(f"n is {n}; allowed: an integer >= 1")
+    return rng, precision(dtype)
 
 
 def check_parameter(name: str, value: Array, shape: tuple[int, ...], kind: str = "f") -> None:

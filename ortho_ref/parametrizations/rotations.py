@@ -31,7 +31,14 @@ from numpy.typing import DTypeLike
 
 from ortho_ref.backend import Array, complex_dtype, xp_of
 from ortho_ref.initial import uniform
-from ortho_ref.parametrizations.parametrization import Buffers, Parametrization, Params, check_parameter, is_integer
+from ortho_ref.parametrizations.parametrization import (
+    Buffers,
+    Parametrization,
+    Params,
+    check_draw,
+    check_parameter,
+    is_integer,
+)
 
 
 class Layer(NamedTuple):
@@ -106,8 +113,9 @@ class Rotations(Parametrization):
 
     limit: ClassVar[float] = math.pi
 
-    def init(self, rng: np.random.Generator, n: int, dtype: DTypeLike) -> tuple[Params, Buffers]:
+    def init(self, rng: np.random.Generator, n: int, dtype: DTypeLike = np.float32) -> tuple[Params, Buffers]:
         """Every angle uniform on +-pi (VPRNN: +-0.05).  ValueError if n does not suit the style."""
+        rng, dtype = check_draw(rng, n, dtype)
         shapes = self._shapes(n)
         children = rng.spawn(1 + len(shapes))
         params = {

@@ -22,7 +22,7 @@ from numpy.typing import DTypeLike
 from ortho_ref.backend import Array, complex_dtype, xp_of
 from ortho_ref.checks import check
 from ortho_ref.initial import uniform
-from ortho_ref.parametrizations.parametrization import Buffers, Parametrization, Params, check_parameter
+from ortho_ref.parametrizations.parametrization import Buffers, Parametrization, Params, check_draw, check_parameter
 from ortho_ref.parametrizations.rotations import phase
 
 
@@ -94,8 +94,9 @@ class StructuredUnitary(Parametrization):
 
     complex: ClassVar[bool] = True
 
-    def init(self, rng: np.random.Generator, n: int, dtype: DTypeLike) -> tuple[Params, Buffers]:
+    def init(self, rng: np.random.Generator, n: int, dtype: DTypeLike = np.float32) -> tuple[Params, Buffers]:
         """w uniform on +-pi, real and imaginary part of v uniform on +-1 (urnn:init); a uniform permutation."""
+        rng, dtype = check_draw(rng, n, dtype)
         own, *children = rng.spawn(6)
         w, v = children[:3], children[3:]
         params = {f"w_{j}": uniform(np.pi)(child, (n,), dtype) for j, child in zip((1, 2, 3), w, strict=True)}

@@ -78,7 +78,8 @@ def network_arguments(task: Task, config: Record) -> Record:
         if name in FLAGS:
             raise ValueError(f"--model-option names {name!r}, which is {FLAGS[name]}")
         if name not in own:
-            raise ValueError(f"--model-option names {name!r}; allowed for {model}: {', '.join(own) or 'none'}")
+            near = schema.nearest(name, own)
+            raise ValueError(f"--model-option names {name!r}{near}; allowed for {model}: {', '.join(own) or 'none'}")
     options |= config["model_options"]
     if config["parametrize"]:
         options["parametrize"] = config["parametrize"]
@@ -169,7 +170,10 @@ def make_optimizer(config: Record) -> Optimizer:
                 own["decay"] = float(square)
         if kind not in OPTIMIZERS or (colon and not own):
             allowed = ", ".join(OPTIMIZERS)
-            raise ValueError(f"{option} is {config[option]!r}; allowed: {allowed}; of rmsprop its decay, rmsprop:0.99")
+            near = "" if kind in OPTIMIZERS else schema.nearest(kind, OPTIMIZERS)
+            raise ValueError(
+                f"{option} is {config[option]!r}{near}; allowed: {allowed}; of rmsprop its decay, rmsprop:0.99"
+            )
         schedule = make_schedule(config["schedule"], rate, config["iterations"])
         return OPTIMIZERS[kind](schedule, weight_decay=decay, **own)
 

@@ -135,7 +135,8 @@ def _given(task: str, options: Record) -> Record:
     given = {name: DEFAULT[name] for name in ("model", "dtype")}
     given |= {name: value for name, value in options.items() if value is not None}
     if given["model"] not in models.names():
-        raise ValueError(f"model is {given['model']!r}; allowed: {', '.join(models.names())}")
+        near = schema.nearest(given["model"], models.names())
+        raise ValueError(f"model is {given['model']!r}{near}; allowed: {', '.join(models.names())}")
     if given["dtype"] not in ("float32", "float64"):
         raise ValueError(f"dtype is {given['dtype']!r}; allowed: float32, float64")
     return given

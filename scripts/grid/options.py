@@ -4,7 +4,6 @@ The order is that of config.json; --help shows them by their panels.  Options of
 """
 
 import contextlib
-import enum
 import inspect
 import math
 from collections.abc import Callable, Mapping
@@ -467,6 +466,7 @@ OPTIONS: dict[str, Option] = {
         Option("resume", bool, RUN, "Go on with the run in the folder, with its own options.", False, kept=False),
         Option("init_from", Path, RUN, "Begin with the weights of the run in this folder.", metavar="RUN", kept=False),
         Option("which", str, RUN, "--resume from last (default), previous or best.", kept=False),
+        Option("json", bool, RUN, "Also print the last line of metrics, as JSON.", False, kept=False),
         Option("exact", bool, RUN, "--resume only where libraries and BLAS are the run's.", False, kept=False),
         Option("log_every", int, RUN, "Updates per line of metrics; 50.", 50),
         Option("eval_every", int, RUN, "Updates between evaluations; the task's."),
@@ -483,8 +483,6 @@ PLACES: tuple[str, ...] = tuple(option.name for option in OPTIONS.values() if op
 #: Options of models that have an option of their own on the command line -> that.
 FLAGS: dict[str, str] = {name: flag for option in OPTIONS.values() for name, flag in (option.sets or {}).items()}
 
-TaskName = enum.StrEnum("TaskName", {name: name for name in tasks.NAMES})  # type: ignore[misc]
-
 
 def takes_options(main: Callable[..., None]) -> Callable[..., None]:
     """Give a program the options of a run.
@@ -499,7 +497,7 @@ def takes_options(main: Callable[..., None]) -> Callable[..., None]:
     Callable
         The same function, whose signature typer reads.
     """
-    task: Any = Annotated[TaskName, typer.Argument(help="The task.")]
+    task: Any = Annotated[str, typer.Argument(metavar="TASK", help=f"{', '.join(tasks.NAMES)}.")]
     by_panel = sorted(OPTIONS.values(), key=lambda option: PANELS.index(option.panel))
     parameters = [
         inspect.Parameter("task", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=task),

@@ -12,6 +12,7 @@ from rich.text import Text
 from ortho_ref import starting
 from ortho_ref.backend import DeviceError, to_device
 from ortho_ref.terminal import LIMIT, STDERR, STDOUT, open_standard_streams, shown
+from scripts.program.help import Command, in_one_style
 from scripts.program.memory import keep_freed_memory
 
 #: Standard error; what cannot be written there is dropped, and ends no run.
@@ -162,7 +163,7 @@ def run(main: Callable[..., Any], keeps_memory: bool = False) -> NoReturn:
         keep_freed_memory()
     open_standard_streams()
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    app.command()(main)
+    app.command(cls=Command)(in_one_style(main, fail))
     try:
         if twice := _given_twice(typer.main.get_command(app).params, sys.argv[1:]):
             fail(f"{twice} is given twice. Given: {shown(shlex.join(sys.argv[1:]), LIMIT // 3)}")
@@ -178,7 +179,7 @@ def run(main: Callable[..., Any], keeps_memory: bool = False) -> NoReturn:
                 fail(error)
             if not hasattr(error, "format_message"):  # click's, which typer carries under changing names
                 raise
-            message = shown(error.format_message(), LIMIT // 3).strip().rstrip(".")
+            message = shown(_message(error), LIMIT // 3).strip().rstrip(".")
             given = shown(shlex.join(sys.argv[1:]), LIMIT // 3) or "nothing"
             fail(f"{message}. Given: {given}; --help says what is allowed.")
         except typer.Exit as end:
@@ -186,6 +187,13 @@ def run(main: Callable[..., Any], keeps_memory: bool = False) -> NoReturn:
     STDOUT.flush()  # or Python would, and exit with 120 where it cannot
     STDERR.flush()
     sys.exit(code or 0)
+
+
+def _message(error: Any) -> str:
+    """What click says; of an option that there is not, which one is near."""
+    if (near := getattr(error, "possibilities", None)) and (option := getattr(error, "option_name", "")):
+        return f"there is no option {option} (did you mean {' or '.join(near[:2])}?)"
+    return str(error.format_message())
 
 
 def _given_twice(options: Sequence[Any], words: list[str]) -> str:

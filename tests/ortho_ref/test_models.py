@@ -345,7 +345,7 @@ def test_options_of():
             ("gruu", 3, 4),
             {},
             ValueError,
-            "model is 'gruu'; allowed: rnn, irnn, lstm, gru, gru-cudnn, gru-modrelu, scornn",
+            "model is 'gruu' (did you mean 'gru'?); allowed: rnn, irnn, lstm, gru, gru-cudnn, gru-modrelu, ",
         ),
         (
             ("goru", 3, 4),

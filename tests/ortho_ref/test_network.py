@@ -362,7 +362,12 @@ def test_options_reach_every_layer():
     ("arguments", "options", "error", "message"),
     [
         (("gru", 3, [], 2), {}, ValueError, "layers is empty; expected at least one Recurrent"),
-        (("gruu", 3, [4], 2), {}, ValueError, f"model is 'gruu'; allowed: {', '.join(models.names())}"),
+        (
+            ("gruu", 3, [4], 2),
+            {},
+            ValueError,
+            f"model is 'gruu' (did you mean 'gru'?); allowed: {', '.join(models.names())}",
+        ),
         (("gru", 3, [4, 0], 2), {}, ValueError, "hidden_size is 0; allowed: an integer >= 1"),
         (("gru", 3, [4, 2.5], 2), {}, ValueError, "hidden_size is 2.5; allowed: an integer >= 1"),
         (("gru", 0, [4], 2), {}, ValueError, "input_size is 0; allowed: an integer >= 1"),

@@ -45,7 +45,7 @@ def test_bad_input(runs, tmp_path):
     for arguments, message in (
         ([tmp_path / "none"], "holds no run"),
         ([runs / "nc-gru", "--out", tmp_path / "a.jpg"], "allowed: a name that ends in .png, .pdf or .svg"),
-        ([runs / "nc-gru", "--steps", "0"], "Invalid value for '--steps'"),
+        ([runs / "nc-gru", "--steps", "0"], "steps is 0; allowed: 1 or more"),
     ):
         code, stdout, stderr = call(bounds.main, *arguments)
         assert (code, stdout, stderr.count("\n")) == (2, "", 1), stderr

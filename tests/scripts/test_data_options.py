@@ -41,7 +41,7 @@ def test_a_run_on_each_set(tmp_path, name):
     another part."""
     made.MAKE[name](tmp_path / "mine")
     out = tmp_path / "run"
-    code, line, err = call(train.main, name, "--data", tmp_path / "mine", "--out", out, *words(name), *TINY)
+    code, line, err = call(train.main, name, "--data", tmp_path / "mine", "--out", out, "--json", *words(name), *TINY)
     assert code == 0, err
     config = read_config(out)
     known = name != "speech"  # nobody has said what a folder of recordings hashes to
@@ -51,9 +51,9 @@ def test_a_run_on_each_set(tmp_path, name):
     (tmp_path / "cache").mkdir()
     (tmp_path / "mine").rename(tmp_path / "cache" / config["data"]["set"])
     figures = {key: value for key, value in json.loads(line).items() if key in ("evaluation_loss", *line_metrics())}
-    code, found, err = call(evaluate.main, out, "--which", "last")
+    code, found, err = call(evaluate.main, out, "--which", "last", "--json")
     assert (code, json.loads(found)) == (0, figures), err
-    code, found, err = call(evaluate.main, out, "--which", "last", "--part", "test")
+    code, found, err = call(evaluate.main, out, "--which", "last", "--eval-part", "test", "--json")
     assert code == 0, err
     assert (json.loads(found) == figures) == (name in ("har", "speech"))  # whose held-out part that is
     assert " on test; baseline loss " in err

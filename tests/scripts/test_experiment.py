@@ -484,7 +484,7 @@ def test_what_is_measured_of_a_run(tmp_path):
 
 
 def test_the_best_weights_on_the_test_part(tmp_path):
-    """What `evaluate --part test` says of the best checkpoint is what the table shows, and what a claim is about."""
+    """What `evaluate --eval-part test` says of the best checkpoint is what the table shows, and what a claim is of."""
     options = {'"adding"': '"shortest-path"', "length = 6\n": "", "eval_every = 4": "eval_every = 2"}
     more = '[[claim]]\ntext = "x"\nabove = ["GRU", "NC-GRU"]\nmean_of_columns = true\n[[measure]]\nwhat = "on_test"\n'
     path = tiny(tmp_path, seeds=1, iterations=4, more=more)
@@ -496,7 +496,7 @@ def test_the_best_weights_on_the_test_part(tmp_path):
     lines = json.loads(call(program.main, "table", path, "--out", out, "--form", "json")[1])
     assert len(lines) == 2
     for line, folder in zip(lines, ("gru", "nc-gru"), strict=True):
-        said = json.loads(call(evaluate.main, out / folder / "all" / "seed-0", "--part", "test")[1])
+        said = json.loads(call(evaluate.main, out / folder / "all" / "seed-0", "--eval-part", "test", "--json")[1])
         assert line["on_test_mean"] == pytest.approx(said["sequence_accuracy"], abs=1e-12)
         assert line["values"]["on_test"] == [line["on_test_mean"]]
     table = call(program.main, "table", path, "--out", out)[1]

@@ -15,6 +15,7 @@ from scripts import train
 from scripts.grid.config import config_of
 from scripts.grid.defaults import DEFAULTS
 from scripts.grid.options import FLAGS, OPTIONS, PANELS, PLACES, check_task, given_in, places_in
+from scripts.program.help import METAVARS
 from tasks import by_name
 from tests.scripts.runs import ROOT
 
@@ -48,8 +49,10 @@ def test_help_shows_every_option(monkeypatch):
     page = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     for option in OPTIONS.values():
         (line,) = re.findall(rf"^. +{option.flag} .*$", page, re.M)
-        assert (option.metavar or f"<{option.kind.__name__.lower()}>") in line
-    assert f"<{'|'.join(by_name.NAMES)}>" in page
+        kind = str if option.kind == list[str] else option.kind
+        assert f" {option.metavar or METAVARS[kind]} " in line
+    assert f"{', '.join(by_name.NAMES)}." in page
+    assert "<" not in page
     assert "of text the file." in page
     assert "parenthesis, denoise, speech: paper (default), released." in page
 

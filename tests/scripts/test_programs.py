@@ -180,7 +180,7 @@ def test_evaluate_gives_what_training_gave(runs, name):
     assert (first["evaluation_loss"] < last["evaluation_loss"]) == (name == "text")
     for which, line in ((None, min(first, last, key=lambda line: line["evaluation_loss"])), ("last", last)):
         code, stdout, stderr = call(
-            evaluate.main, runs[name], *data_of(runs[name]), *(["--which", which] if which else [])
+            evaluate.main, runs[name], "--json", *data_of(runs[name]), *(["--which", which] if which else [])
         )
         assert code == 0, stderr
         assert json.loads(stdout.splitlines()[0]) == evaluated(line)
@@ -240,8 +240,8 @@ def test_a_sample_follows_the_network(runs):
         ("text", "--device tpu", "device is 'tpu'; allowed: "),
         ("text", "--threads 0", "threads is 0; allowed: 1 to 64"),
         ("gru", "--prompt x", "--prompt is for text; parenthesis has none"),
-        ("gru", "--part test", "--part is for tasks on a data set with parts; parenthesis has none"),
-        ("text", "--part test", "--part is for tasks on a data set with parts; text has none"),
+        ("gru", "--eval-part test", "--eval-part is for tasks on a data set with parts; parenthesis has none"),
+        ("text", "--eval-part test", "--eval-part is for tasks on a data set with parts; text has none"),
         ("none", "", "none holds no run: there is no config.json in it"),
         ("text.txt", "", "text.txt holds no run: there is no config.json in it"),
     ],
@@ -263,7 +263,7 @@ def test_evaluate_of_a_damaged_run(runs, tmp_path):
     fails(
         evaluate.main, folder, message=f"{folder / 'best.safetensors'} is gone; whole: --which last, --which previous\n"
     )
-    code, stdout, _ = call(evaluate.main, folder, "--which", "last")
+    code, stdout, _ = call(evaluate.main, folder, "--which", "last", "--json")
     assert (code, json.loads(stdout)) == (0, evaluated(read_metrics(folder)[-1]))
 
 

@@ -52,7 +52,7 @@ def text(tmp_path_factory):
 def finished(tmp_path_factory):
     """A run of the parenthesis task, as a real process with warnings as errors: its folder, and the process."""
     out = tmp_path_factory.mktemp("runs") / "deep" / "paren"
-    return out, process("parenthesis", "--out", out, "--seed", 5, "--negative-ones", 2, *TINY)
+    return out, process("parenthesis", "--out", out, "--json", "--seed", 5, "--negative-ones", 2, *TINY)
 
 
 # A run from end to end
@@ -60,7 +60,7 @@ def finished(tmp_path_factory):
 
 def test_a_run_and_its_folder(finished):
     """Exit 0; the options given and the defaults are all in config.json; stdout is the last line of the metrics; the
-    figures on stderr; every file of a finished run, the curve too."""
+    figures on stderr, and where the picture is and what may come next; every file of a finished run, the curve too."""
     out, end = finished
     assert end.returncode == 0, end.stderr
     assert sorted(contents(out)) == sorted([*RUN_FILES, "curve.png", "lock"])
@@ -79,6 +79,11 @@ def test_a_run_and_its_folder(finished):
     assert summary["evaluation_loss"]["final"] == lines[-1]["evaluation_loss"]
     assert summary["baseline"] == config["baseline"]
     assert f"{summary['parameters']} parameters; held out: loss" in end.stderr
+    assert end.stderr.splitlines()[-3:] == [
+        f"picture: {out / 'curve.png'}",
+        f"its best weights, evaluated: python -m scripts.evaluate {out}",
+        f"longer: python -m scripts.train parenthesis --out {out} --resume --iterations 6",
+    ]
 
 
 def test_every_option_reaches_the_run(tmp_path, text, monkeypatch):
@@ -158,7 +163,7 @@ def test_every_option_reaches_the_run(tmp_path, text, monkeypatch):
 def test_every_model_on_a_task_of_each_kind(tmp_path, text, task, model):
     """Exit 0 and a finished run."""
     file = ["--data", text] if task == "text" else []
-    code, out, err = call(train.main, task, "--model", model, "--out", tmp_path / "run", *file, *TINY)
+    code, out, err = call(train.main, task, "--model", model, "--json", "--out", tmp_path / "run", *file, *TINY)
     assert code == 0, err
     metric = "bits_per_character" if task == "text" else "accuracy"
     assert json.loads(out)[metric] == read_metrics(tmp_path / "run")[-1][metric]
@@ -291,7 +296,7 @@ FILES = {
 }
 BAD = [
     # unknown names
-    ("gpt", "'gpt' is not one of 'parenthesis', 'denoise', 'adding', 'copying', 'text'"),
+    ("gpt", "task is 'gpt'; allowed: 'parenthesis', 'denoise', 'adding', 'copying', 'text'"),
     ("parenthesis --model gpt", "model is 'gpt'; allowed: rnn, irnn, lstm, gru, gru-cudnn, "),
     ("parenthesis --optimizer lion", "optimizer is 'lion'; allowed: sgd, momentum, adam, rmsprop"),
     ("parenthesis --optimizer-orthogonal lion", "optimizer_orthogonal is 'lion'; allowed: sgd"),
@@ -507,7 +512,7 @@ def test_a_folder_without_permission(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("gpt", "'gpt' is not one of 'parenthesis', "),
+        ("gpt", "task is 'gpt'; allowed: 'parenthesis', "),
         ("parenthesis --layers x", "Invalid value for '--layers'"),
         ("parenthesis --hidden x", "hidden is 'x'; allowed: an integer, or one for each layer: 430,1000,430"),
         ("denoise --lr nan", "lr is nan; allowed: a finite number >= 0"),
@@ -572,7 +577,19 @@ def test_resume_with_the_same_options(finished):
     out, first = finished
     before = contents(out)
     code, stdout, stderr = call(
-        train.main, "parenthesis", "--out", out, "--resume", "--seed", 5, "--lr", 1e-3, "--model", "nc-gru", *TINY
+        train.main,
+        "parenthesis",
+        "--out",
+        out,
+        "--resume",
+        "--json",
+        "--seed",
+        5,
+        "--lr",
+        1e-3,
+        "--model",
+        "nc-gru",
+        *TINY,
     )
     assert (code, stdout) == (0, first.stdout), stderr
     after = contents(out)

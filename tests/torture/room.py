@@ -70,8 +70,8 @@ USES = {
     for use in (
         Use("load", "tests.torture.reading", lambda folder, aside: ["load", folder]),
         Use("read_metrics", "tests.torture.reading", lambda folder, aside: ["metrics", folder]),
-        Use("evaluate", "scripts.evaluate", lambda folder, aside: [folder]),
-        Use("evaluate --which last", "scripts.evaluate", lambda folder, aside: [folder, "--which", "last"]),
+        Use("evaluate", "scripts.evaluate", lambda folder, aside: [folder, "--json"]),
+        Use("evaluate --which last", "scripts.evaluate", lambda folder, aside: [folder, "--which", "last", "--json"]),
         Use("plot", "scripts.plot", lambda folder, aside: [folder, "--out", aside / "picture.png"]),
         Use("train --resume", "scripts.train", _resume(), writes=True),
         *(Use(f"train --resume --which {w}", "scripts.train", _resume("--which", w), writes=True) for w in WHICH),

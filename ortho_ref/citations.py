@@ -1,0 +1,233 @@
+"""Whose equations a model uses, as BibTeX: `ortho_ref.cite(layer)`.
+
+The one list of the papers, and of what each is to be cited for.
+"""
+
+from collections.abc import Iterator
+from functools import singledispatch
+
+from ortho_ref.cells import Cell
+from ortho_ref.cells.by_name import name_of as name_of_cell
+from ortho_ref.models import build
+from ortho_ref.network import Network
+from ortho_ref.parametrizations import Parametrization
+from ortho_ref.parametrizations.by_name import name_of
+from ortho_ref.reader import Reader
+from ortho_ref.recurrent import Recurrent
+from ortho_ref.regularizers import Regularizers
+
+#: Key -> BibTeX.  The first four are the keys of equation tags.
+PAPERS: dict[str, str] = {
+    "ncgru": """@article{mucllari2024orthogonal,
+  title   = {Orthogonal Gated Recurrent Unit with {Neumann-Cayley} Transformation},
+  author  = {Mucllari, Edison and Zadorozhnyy, Vasily and Pospisil, Cole and Nguyen, Duc and Ye, Qiang},
+  journal = {Neural Computation},
+  year    = {2024},
+  note    = {arXiv:2208.06496}
+}""",
+    "urnn": """@inproceedings{arjovsky2016unitary,
+  title     = {Unitary Evolution Recurrent Neural Networks},
+  author    = {Arjovsky, Martin and Shah, Amar and Bengio, Yoshua},
+  booktitle = {International Conference on Machine Learning},
+  year      = {2016},
+  note      = {arXiv:1511.06464}
+}""",
+    "goru": r"""@article{jing2019gated,
+  title   = {Gated Orthogonal Recurrent Units: On Learning to Forget},
+  author  = {Jing, Li and Gulcehre, Caglar and Peurifoy, John and Shen, Yichen and Tegmark, Max and
+             Solja{\v{c}}i{\'c}, Marin and Bengio, Yoshua},
+  journal = {Neural Computation},
+  year    = {2019},
+  doi     = {10.1162/neco_a_01174}
+}""",
+    "sgornn": """@misc{sgornn2022,
+  title  = {{SGORNN}: Combining Scalar Gates and Orthogonal Constraints in Recurrent Networks},
+  author = {{Anonymous authors}},
+  year   = {2022},
+  note   = {Submission to the International Conference on Learning Representations}
+}""",
+    "scornn": """@inproceedings{helfrich2018orthogonal,
+  title     = {Orthogonal Recurrent Neural Networks with Scaled {Cayley} Transform},
+  author    = {Helfrich, Kyle and Willmott, Devin and Ye, Qiang},
+  booktitle = {International Conference on Machine Learning},
+  year      = {2018},
+  note      = {arXiv:1707.09520}
+}""",
+    "ornn": """@inproceedings{mhammedi2017efficient,
+  title     = {Efficient Orthogonal Parametrisation of Recurrent Neural Networks Using {Householder} Reflections},
+  author    = {Mhammedi, Zakaria and Hellicar, Andrew and Rahman, Ashfaqur and Bailey, James},
+  booktitle = {International Conference on Machine Learning},
+  year      = {2017},
+  note      = {arXiv:1612.00188}
+}""",
+    "eurnn": r"""@inproceedings{jing2017tunable,
+  title     = {Tunable Efficient Unitary Neural Networks ({EUNN}) and their application to {RNNs}},
+  author    = {Jing, Li and Shen, Yichen and Dub{\v{c}}ek, Tena and Peurifoy, John and Skirlo, Scott and
+               LeCun, Yann and Tegmark, Max and Solja{\v{c}}i{\'c}, Marin},
+  booktitle = {International Conference on Machine Learning},
+  year      = {2017},
+  note      = {arXiv:1612.05231}
+}""",
+    "full-urnn": """@inproceedings{wisdom2016full,
+  title     = {Full-Capacity Unitary Recurrent Neural Networks},
+  author    = {Wisdom, Scott and Powers, Thomas and Hershey, John and {Le Roux}, Jonathan and Atlas, Les},
+  booktitle = {Advances in Neural Information Processing Systems},
+  year      = {2016},
+  note      = {arXiv:1611.00035}
+}""",
+    "exprnn": r"""@inproceedings{lezcano2019cheap,
+  title     = {Cheap Orthogonal Constraints in Neural Networks: A Simple Parametrization of the Orthogonal and
+               Unitary Group},
+  author    = {Lezcano-Casado, Mario and Mart{\'i}nez-Rubio, David},
+  booktitle = {International Conference on Machine Learning},
+  year      = {2019},
+  note      = {arXiv:1901.08428}
+}""",
+    "fastrnn": """@inproceedings{kusupati2018fastgrnn,
+  title     = {{FastGRNN}: A Fast, Accurate, Stable and Tiny Kilobyte Sized Gated Recurrent Neural Network},
+  author    = {Kusupati, Aditya and Singh, Manish and Bhatia, Kush and Kumar, Ashish and Jain, Prateek and
+               Varma, Manik},
+  booktitle = {Advances in Neural Information Processing Systems},
+  year      = {2018},
+  note      = {arXiv:1901.02358}
+}""",
+    "irnn": """@misc{le2015simple,
+  title  = {A Simple Way to Initialize Recurrent Networks of Rectified Linear Units},
+  author = {Le, Quoc V. and Jaitly, Navdeep and Hinton, Geoffrey E.},
+  year   = {2015},
+  note   = {arXiv:1504.00941}
+}""",
+    "lstm": r"""@article{hochreiter1997long,
+  title   = {Long Short-Term Memory},
+  author  = {Hochreiter, Sepp and Schmidhuber, J{\"u}rgen},
+  journal = {Neural Computation},
+  year    = {1997}
+}""",
+    "gru": r"""@inproceedings{cho2014learning,
+  title     = {Learning Phrase Representations using {RNN} Encoder-Decoder for Statistical Machine Translation},
+  author    = {Cho, Kyunghyun and van Merri{\"e}nboer, Bart and Gulcehre, Caglar and Bahdanau, Dzmitry and
+               Bougares, Fethi and Schwenk, Holger and Bengio, Yoshua},
+  booktitle = {Conference on Empirical Methods in Natural Language Processing},
+  year      = {2014},
+  note      = {arXiv:1406.1078}
+}""",
+    "awd-lstm": """@inproceedings{merity2018regularizing,
+  title     = {Regularizing and Optimizing {LSTM} Language Models},
+  author    = {Merity, Stephen and Keskar, Nitish Shirish and Socher, Richard},
+  booktitle = {International Conference on Learning Representations},
+  year      = {2018},
+  note      = {arXiv:1708.02182}
+}""",
+}
+
+#: Name of a cell -> keys.
+CELLS: dict[str, tuple[str, ...]] = {
+    "elman": ("urnn",),
+    "fastrnn": ("sgornn", "fastrnn"),
+    "gru_reset_after": ("goru", "gru"),
+    "gru_reset_before": ("ncgru", "gru"),
+    "lstm": ("lstm",),
+}
+
+#: Name of a parametrization -> keys.
+PARAMETRIZATIONS: dict[str, tuple[str, ...]] = {
+    "free": (),
+    "scaled_cayley": ("ncgru", "scornn"),
+    "neumann_cayley": ("ncgru", "scornn"),
+    "exponential": ("sgornn", "exprnn"),
+    "householder": ("goru", "ornn"),
+    "tunable_rotations": ("goru", "eurnn"),
+    "fft_rotations": ("goru", "eurnn"),
+    "volume_preserving": ("sgornn",),
+    "structured_unitary": ("urnn",),
+    "geodesic_unitary": ("goru", "full-urnn"),
+}
+
+#: Name of a model -> keys of those who are to be cited for it beside its cell's and its parametrizations'.
+MODELS: dict[str, tuple[str, ...]] = {"irnn": ("irnn",), "sgornn": ("sgornn",), "vprnn": ("sgornn",)}
+
+
+def papers_of(model: object) -> tuple[str, ...]:
+    """Keys of the papers whose equations a model uses.
+
+    Parameters
+    ----------
+    model : Recurrent, Network, Cell, Parametrization, or str
+        A layer, a network of them, what they are made of, or a model's name, which has its default options then.
+
+    Returns
+    -------
+    tuple of str
+        Of `PAPERS`, in its order.
+
+    Raises
+    ------
+    TypeError
+        It is none of these.
+    ValueError
+        There is no model of that name.
+    """
+    found = set(_keys(model))
+    return tuple(key for key in PAPERS if key in found)
+
+
+@singledispatch
+def _keys(model: object) -> Iterator[str]:
+    raise TypeError(
+        f"model is a {type(model).__name__}; allowed: a layer, a network, a cell, a parametrization, a model's name"
+    )
+
+
+@_keys.register
+def _of_name(name: str) -> Iterator[str]:
+    return _keys(build(name, 8, 8))
+
+
+@_keys.register
+def _of_cell(cell: Cell) -> Iterator[str]:
+    yield from CELLS.get(name_of_cell(cell), ())
+    if getattr(cell, "activation", None) == "modrelu":
+        yield "urnn"
+
+
+@_keys.register
+def _of_parametrization(kept: Parametrization) -> Iterator[str]:
+    yield from PARAMETRIZATIONS.get(name_of(kept), ())
+
+
+@_keys.register
+def _of_layer(layer: Recurrent) -> Iterator[str]:
+    yield from MODELS.get(layer.name or "", ())
+    for part in (layer.cell, *layer.parametrizations.values()):
+        yield from _keys(part)
+
+
+@_keys.register
+def _of_network(network: Network) -> Iterator[str]:
+    for layer in network.layers:
+        yield from _keys(layer)
+    if network.regularizers != Regularizers():
+        yield "awd-lstm"
+    if isinstance(network, Reader):
+        yield "goru"
+
+
+def cite(model: object) -> str:
+    """BibTeX of the papers whose equations a model uses; of a cell or a parametrization of your own there is none.
+
+    Parameters
+    ----------
+    model : Recurrent, Network, Cell, Parametrization, or str
+        As `papers_of` takes it.
+
+    Returns
+    -------
+    str
+        Entries with an empty line between them; print it.
+
+    Raises
+    ------
+    TypeError, ValueError
+        It is none of these.
+    """
+    return "\n\n".join(PAPERS[key] for key in papers_of(model))

@@ -1,0 +1,354 @@
+"""What the library says: errors in one line by the argument's name, short reprs, completion, types, citations."""
+
+import ast
+import importlib
+import inspect
+import pkgutil
+import re
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ortho_ref
+from ortho_ref import cells, checkpoint, citations, models, parametrizations, training
+from ortho_ref.brief import Named, brief
+from ortho_ref.conformance import Case
+from ortho_ref.layers import Dense, Embedding
+from ortho_ref.network import Network
+from ortho_ref.optimizers import SGD, Adam, ByName, RMSprop
+from ortho_ref.parametrizations.by_name import PARAMETRIZATIONS
+from ortho_ref.recurrent import Recurrent
+from ortho_ref.regularizers import Regularizers
+from ortho_ref.schedules import Step
+from scripts.equations.tags import tags_of
+from tasks.adding import Adding
+
+ROOT = Path(__file__).parents[2]
+LAYER = models.nc_gru(3, 4)
+NETWORK = models.network("nc-gru", 3, [4, 4], 2)
+DRAWN = LAYER.init(np.random.default_rng(0), dtype=np.float64)
+WHOLE = NETWORK.init(np.random.default_rng(0), dtype=np.float64)
+X = np.ones((5, 2, 3))
+
+
+def rng():
+    """A generator."""
+    return np.random.default_rng(0)
+
+
+def without(params, name):
+    """The parameters but one."""
+    return {key: value for key, value in params.items() if key != name}
+
+
+SEED = "rng is 0, a seed; allowed: a numpy.random.Generator, as numpy.random.default_rng(0)"
+LISTED = "allowed: 'elman', 'fastrnn', 'gru_reset_after', 'gru_reset_before', 'lstm'"
+ERRORS = [
+    # a seed, a dtype, nothing where the generator should be
+    (lambda: LAYER.init(0), TypeError, SEED),
+    (lambda: NETWORK.init(0), TypeError, SEED),
+    (lambda: Dense(3, 2).init(0), TypeError, SEED),
+    (lambda: Embedding(3, 2).init(0), TypeError, SEED),
+    *((lambda own=own: own.init(0, 3, 4), TypeError, SEED) for own in (kind() for kind in cells.CELLS.values())),
+    *(
+        (lambda text=text: parametrizations.by_name(text, 4).init(0, 4), TypeError, SEED)
+        for text in ("free", "scaled_cayley", "neumann_cayley", "exponential", "householder:2", "tunable_rotations:2")
+    ),
+    *(
+        (lambda text=text: parametrizations.by_name(text, 4).init(0, 4), TypeError, SEED)
+        for text in ("fft_rotations", "volume_preserving", "structured_unitary", "geodesic_unitary")
+    ),
+    (lambda: LAYER.init(None), TypeError, "rng is None; allowed: a numpy.random.Generator"),
+    (lambda: LAYER.init(np.random), TypeError, "rng is a module; allowed: a numpy.random.Generator"),
+    (lambda: LAYER.init(np.float64), TypeError, "rng is float64, a dtype; allowed: a numpy.random.Generator"),
+    # a dtype in the place of a size; another dtype
+    (
+        lambda: LAYER.init(rng(), np.float64),
+        TypeError,
+        "input_size is float64, a dtype; allowed: an integer >= 1; a dtype goes by its name, dtype=float64",
+    ),
+    (lambda: parametrizations.Free().init(rng(), np.float32), TypeError, "n is float32, a dtype; allowed: an integer"),
+    (lambda: NETWORK.init(rng(), 3), ValueError, "dtype is 3; allowed: float32, float64"),
+    (lambda: NETWORK.init(rng(), "flot"), ValueError, "dtype is 'flot'; allowed: float32, float64"),
+    (lambda: LAYER.init(rng(), dtype=None), ValueError, "dtype is None; allowed: float32, float64"),
+    (lambda: LAYER.init(rng(), dtype=np.int64), ValueError, "dtype is int64; allowed: float32, float64"),
+    # networks and layers of something else
+    (lambda: Network(LAYER, 2), TypeError, "layers is a Recurrent; allowed: a tuple of layers, (layer,) where"),
+    (lambda: Network("gru", 2), TypeError, "layers is a str; allowed: a tuple of layers"),
+    (lambda: Network((LAYER.cell,), 2), TypeError, "layers[0] is a GRUResetBefore; allowed: a Recurrent, as"),
+    (lambda: Network((LAYER,), 2, embedding=7), TypeError, "embedding is 7; allowed: an Embedding, as"),
+    (lambda: Recurrent("gru"), TypeError, "cell is 'gru'; allowed: a cell, as cells.by_name('gru_reset_before')"),
+    (lambda: Recurrent(cells.LSTM), TypeError, "cell is the class LSTM; allowed: a cell, as "),
+    (
+        lambda: Recurrent(LAYER.cell, {"U_c": "householder"}),
+        TypeError,
+        "parametrizations['U_c'] is 'householder'; allowed: a parametrization, as ",
+    ),
+    # optimizers
+    (lambda: Adam("x"), ValueError, "learning_rate is 'x'; allowed: a finite number >= 0 or a schedule"),
+    (lambda: Adam(None), ValueError, "learning_rate is None; allowed: a finite number >= 0 or a schedule"),
+    (lambda: Adam(Step), ValueError, "learning_rate is the class Step; allowed: one made of it"),
+    (lambda: Adam(1e-3, "x"), ValueError, "beta1 is 'x'; allowed: 0 <= beta1 < 1"),
+    (lambda: Adam(epsilon="x"), ValueError, "epsilon is 'x'; allowed: a finite number above 0 (with 0"),
+    (lambda: Adam(weight_decay="x"), ValueError, "weight_decay is 'x'; allowed: a finite number >= 0"),
+    (lambda: SGD(0.1, "x"), ValueError, "momentum is 'x'; allowed: 0 <= momentum < 1"),
+    (lambda: RMSprop(decay=[1, 2]), ValueError, "decay is [1, 2]; allowed: 0 <= decay < 1"),
+    (lambda: Step("x", 3), ValueError, "rate is 'x'; allowed: a finite number >= 0"),
+    (lambda: ByName(Adam()), TypeError, "optimizers is a Adam; allowed: a dict"),
+    (lambda: ByName({"*": 3}), TypeError, "the optimizer of '*' is 3; allowed: an optimizer, as Adam(1e-3)"),
+    (lambda: Adam().delta("W", X, [1.0]), TypeError, "the gradient of W is a list; expected an array"),
+    # parameters and tapes
+    (lambda: LAYER.forward(without(DRAWN[0], "W_r"), DRAWN[1], X), ValueError, "params holds no W_r; the weights are"),
+    (lambda: LAYER.forward(without(DRAWN[0], "U_c.A"), DRAWN[1], X), ValueError, "params holds no U_c.*; the weights"),
+    (
+        lambda: NETWORK.forward(without(WHOLE[0], "layer1.b_r"), WHOLE[1], X),
+        ValueError,
+        "params holds no layer1.b_r; expected all that init gives",
+    ),
+    (
+        lambda: NETWORK.forward(without(WHOLE[0], "readout.b"), WHOLE[1], X),
+        ValueError,
+        "params holds no readout.b; expected all that init gives",
+    ),
+    (lambda: LAYER.forward(None, DRAWN[1], X), TypeError, "params is a NoneType; expected a dict, as init gives it"),
+    (lambda: LAYER.forward(DRAWN[0], None, X), TypeError, "buffers is a NoneType; expected a dict, as init gives it"),
+    (lambda: NETWORK.forward(None, WHOLE[1], X), TypeError, "params is a NoneType; expected a dict, as init gives it"),
+    (lambda: LAYER.backward(*DRAWN, None, X), TypeError, "tape is a NoneType; expected what forward returned"),
+    (lambda: NETWORK.backward(*WHOLE, None, X), TypeError, "tape is a NoneType; expected that of what forward"),
+    # near names
+    (lambda: models.build("ncgru", 3, 4), ValueError, "model is 'ncgru' (did you mean 'nc-gru'?); allowed: rnn, "),
+    (
+        lambda: models.nc_gru(3, 4, negative_one=1),
+        TypeError,
+        "nc-gru has no option 'negative_one' (did you mean 'negative_ones'?); allowed: orthogonal, ",
+    ),
+    (lambda: cells.by_name("lstmm"), ValueError, f"cell is 'lstmm' (did you mean 'lstm'?); {LISTED}"),
+    (
+        lambda: parametrizations.by_name("housholder:2", 4),
+        ValueError,
+        "parametrization is 'housholder:2' (did you mean 'householder'?); allowed: free, ",
+    ),
+    (lambda: citations.cite(3), TypeError, "model is a int; allowed: a layer, a network, a cell, a parametrization"),
+    (lambda: citations.cite("ncgru"), ValueError, "model is 'ncgru' (did you mean 'nc-gru'?); allowed: rnn, "),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "message"), ERRORS)
+def test_an_error_is_one_line(call, error, message):
+    """It names the argument, what was given and what is allowed."""
+    with pytest.raises(error) as caught:
+        call()
+    assert str(caught.value).startswith(message)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_page_says_what_is_said():
+    """docs/library.md: every message there is one of the list, as far as the page has it."""
+    (block,) = re.findall(r"```text\n(.*?)```", (ROOT / "docs/library.md").read_text(), re.DOTALL)
+    every = [message for _, _, message in ERRORS]
+    for line in block.splitlines():
+        said = line.removesuffix("...").replace("layer0.b_r", "layer1.b_r")
+        assert any(said.startswith(message) or message.startswith(said) for message in every), line
+
+
+@pytest.mark.parametrize("make", [lambda: LAYER, lambda: NETWORK, lambda: Dense(3, 2), lambda: Embedding(3, 2)])
+def test_init_takes_the_same_everywhere(make):
+    """A generator first, and a dtype by its name, float32 unless given."""
+    parameters = list(inspect.signature(make().init).parameters.values())
+    assert (parameters[0].name, parameters[-1].name) == ("rng", "dtype")
+    assert parameters[-1].default is np.float32
+    drawn = make().init(rng(), dtype=np.float64)
+    params = drawn[0] if isinstance(drawn, tuple) else drawn
+    assert {value.dtype for value in params.values()} == {np.dtype(np.float64)}
+
+
+def test_a_list_of_layers_is_as_good_as_a_tuple():
+    """And becomes one."""
+    assert Network([LAYER], 2) == Network((LAYER,), 2)
+
+
+# reprs
+
+NUMBERS = re.compile(r"\[ *-?\d+\.|array\(")
+
+
+def test_no_repr_is_of_numbers():
+    """Of layers, networks, parameters, buffers, states, tapes, gradients, batches, optimizers, trainers and cases."""
+    task = Adding(6)
+    batch = next(task.batches(rng(), 2))
+    network = Network((models.lstm(2, 4), LAYER_OF_4), 1, task.readout, task.loss)
+    params, buffers = network.init(rng())
+    loss, gradients, result = network.loss_and_gradients(params, buffers, batch.x, batch.y)
+    h, tape = LAYER.forward(*DRAWN, X)
+    scan = Recurrent(LAYER.cell, LAYER.parametrizations, engine="scan", sizes=(3, 4))
+    shown = [network, params, buffers, gradients, result, result.tape, result.last[0][:0], batch, LAYER, *DRAWN, tape]
+    shown += [LAYER.backward(*DRAWN, tape, h[1:]), scan.forward(*DRAWN, X)[1], Adam(), ByName({"*": SGD(0.1)})]
+    shown += [network.retract(params, buffers, gradients), network.rebuild(params, buffers), LAYER.rebuild(*DRAWN)]
+    shown += [training.Trainer(network, task, Adam(), 2), Case("a", "cell", {}, {"x": X})]
+    assert np.isfinite(loss)
+    for value in shown:
+        text = repr(value)
+        assert not NUMBERS.search(text), text
+        assert "\n" not in text
+        assert len(text) < 3000
+
+
+LAYER_OF_4 = models.nc_gru(4, 4)
+
+
+def test_what_a_repr_says():
+    """Names, shapes, and a dtype once where it is the same."""
+    gradients = LAYER.backward(*DRAWN, LAYER.forward(*DRAWN, X)[1], X[..., :1] * np.ones(4))
+    assert repr(gradients).startswith("RecurrentGradients(params={W_r (4, 3), ")
+    assert repr(gradients).endswith("U_c.A (4, 4): float64}, x=float64 (5, 2, 3), h0=float64 (2, 4))")
+    assert brief({"a": X, "b": np.ones(2, np.float32)}) == "{a: float64 (5, 2, 3), b: float32 (2,)}"
+    assert brief([X] * 9) == "[float64 (5, 2, 3), float64 (5, 2, 3), float64 (5, 2, 3), ... 9]"
+    assert repr(Named(a=X) | {"b": X}) == "{a (5, 2, 3), b (5, 2, 3): float64}"
+    assert repr(Adam(1e-3)).startswith("Adam(learning_rate=0.001, ")
+
+
+def test_every_tuple_of_arrays_is_brief():
+    """Each tape, cache, batch and result of the core."""
+    seen = []
+    for info in pkgutil.walk_packages(ortho_ref.__path__, "ortho_ref."):
+        if info.name.startswith(("ortho_ref.conformance", "ortho_ref.adapters", "ortho_ref.converters")):
+            continue
+        for kind in vars(importlib.import_module(info.name)).values():
+            if isinstance(kind, type) and kind.__module__ == info.name and HOLDS_ARRAYS.search(kind.__name__):
+                seen.append(kind.__name__)
+                assert "brief" in kind.__repr__.__code__.co_names, kind
+    assert {"Tape", "Cache", "Batch", "Forward", "RecurrentGradients", "NetworkTape", "Loaded"} <= set(seen)
+
+
+HOLDS_ARRAYS = re.compile(
+    "^(Recurrent|Network|)Tape$|^(Recurrent|Sequence)Gradients$|^(Cache|Batch|Padded|Forward|Loaded|Recomputed)$"
+)
+
+
+# the package
+
+
+def test_the_package_completes():
+    """`dir` is what users take from it, each can be had, is typed, and is imported only then."""
+    assert dir(ortho_ref) == sorted(ortho_ref.__all__)
+    for name in ortho_ref.__all__:
+        assert getattr(ortho_ref, name) is not None
+    tree = ast.parse((ROOT / "ortho_ref/__init__.py").read_text())
+    (typed,) = (node for node in tree.body if isinstance(node, ast.If))
+    assert {alias.name for node in typed.body for alias in node.names} == set(ortho_ref.__all__)
+    with pytest.raises(AttributeError, match="module 'ortho_ref' has no attribute 'modells'"):
+        ortho_ref.modells  # noqa: B018
+    code = "import sys, ortho_ref; assert 'numpy' not in sys.modules; print(ortho_ref.models.gru(2, 3).name)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "gru\n"
+
+
+def test_weights_are_saved_and_loaded(tmp_path):
+    """Two calls, by a str as by a Path, to the bit; buffers too, so that the run goes on as it would have."""
+    path = f"{tmp_path}/mine.safetensors"
+    checkpoint.save(path, {"params": DRAWN[0], "buffers": DRAWN[1]})
+    tree = checkpoint.load(path)
+    assert np.array_equal(LAYER.forward(tree["params"], tree["buffers"], X)[0], LAYER.forward(*DRAWN, X)[0])
+    with pytest.raises(OSError, match=r"mine2\.safetensors cannot be read: No such file"):
+        checkpoint.load(f"{tmp_path}/mine2.safetensors")
+
+
+USER = """
+from pathlib import Path
+import numpy as np
+import ortho_ref
+from ortho_ref import checkpoint, conformance, converters, models
+from ortho_ref.network import Network
+from ortho_ref.optimizers import SGD, Adam, ByName
+from ortho_ref.task import Task
+
+layer = models.nc_gru(10, 56, orthogonal="rc", negative_ones=40)
+network = Network((layer,), output_size=9, dropout=0.1)
+params, buffers = network.init(np.random.default_rng(0), dtype=np.float64)
+optimizer = ByName({"*.A": SGD(1e-3), "*": Adam(1e-3)})
+x, y = np.zeros((5, 2, 10)), np.zeros((5, 2), int)
+loss, gradients, result = network.loss_and_gradients(params, buffers, x, y)
+deltas = {name: optimizer.delta(name, params[name], gradient) for name, gradient in gradients.items()}
+params, buffers = network.retract(params, buffers, deltas)
+for place in ("mine.safetensors", Path("mine.safetensors")):
+    checkpoint.save(place, {"params": params, "buffers": buffers})
+state = converters.by_name("pytorch").to_framework("lstm", {})
+
+def run(case: conformance.Case) -> dict[str, np.ndarray] | None:
+    return None
+
+report = conformance.check(run, "cell/lstm")
+print(ortho_ref.models.names(), ortho_ref.cite(layer), report, state)
+
+def baseline(task: Task) -> float:
+    return task.baseline
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("mypy") is None, reason="mypy is in the extra dev")
+def test_a_users_program_is_typed(tmp_path):
+    """mypy, strict, on layers, networks, optimizers, tasks, converters and the kit; and on a file with two mistakes."""
+    assert (ROOT / "ortho_ref/py.typed").exists()
+
+    def checked(text):
+        (tmp_path / "mine.py").write_text(text)
+        words = ["--strict", "--follow-imports=silent", "--cache-dir", tmp_path / "cache", tmp_path / "mine.py"]
+        command = [sys.executable, "-m", "mypy", "--config-file=", *map(str, words)]
+        own = {"MYPYPATH": str(ROOT), "PATH": "/usr/bin:/bin"}
+        return subprocess.run(command, cwd=tmp_path, env=own, capture_output=True, text=True, check=False).stdout
+
+    assert "Success" in checked(USER)
+    wrong = checked(USER.replace('orthogonal="rc"', 'orthogonal="x"').replace("delta(name,", "delta(3,"))
+    assert 'Argument "orthogonal" to "nc_gru"' in wrong
+    assert 'Argument 1 to "delta"' in wrong
+
+
+# papers
+
+
+def test_every_cell_and_parametrization_has_its_papers():
+    """Of the one table, those of the tags in its header among them; `free` alone has none."""
+    assert citations.CELLS.keys() == cells.CELLS.keys()
+    assert citations.PARAMETRIZATIONS.keys() == PARAMETRIZATIONS.keys()
+    for name, kind in (cells.CELLS | PARAMETRIZATIONS).items():
+        keys = {**citations.CELLS, **citations.PARAMETRIZATIONS}[name]
+        assert set(keys) <= set(citations.PAPERS)
+        papers = {tag.split(":")[0] for tag in tags_of(inspect.getdoc(sys.modules[kind.__module__]) or "")} - {"bp"}
+        assert bool(papers & set(keys)) == bool(papers)
+        assert bool(keys) == (name != "free")
+
+
+@pytest.mark.parametrize("name", models.names())
+def test_a_model_cites_what_its_description_refers_to(name):
+    """The first word of each author list stands in the BibTeX."""
+    text = citations.cite(name)
+    assert text == "\n\n".join(citations.PAPERS[key] for key in citations.papers_of(name))
+    references = re.search(r"References\n-+\n(.*?)\n\n", models.describe(name) + "\n\n", re.DOTALL)
+    authors = re.findall(r"^(\S+?)(?:,| et al\.)", references[1], re.MULTILINE) if references else []
+    for author in (own for own in authors if f"{own}," in "".join(citations.PAPERS.values())):
+        assert author in text, author
+
+
+def test_a_network_cites_its_regularizers_and_its_reader():
+    """Beside its layers'; what is one's own has no paper."""
+    plain = models.network("lstm", 5, [4], 5)
+    assert citations.papers_of(plain) == ("lstm",)
+    dropped = models.network("lstm", 5, [4], 5, regularizers=Regularizers(alpha=1.0))
+    assert citations.papers_of(dropped) == ("lstm", "awd-lstm")
+    reader = models.network("lstm", 5, [4, 4, 4], 5, readout="last", embedding=3, reader="once")
+    assert citations.papers_of(reader) == ("goru", "lstm")
+    assert citations.papers_of(parametrizations.Free()) == ()
+    assert set(citations.PAPERS) == {k for n in models.names() for k in citations.papers_of(n)} | {"awd-lstm"}
+
+
+def test_bibtex_is_whole():
+    """Every entry has a key of its own, title, author and year, and its braces close."""
+    keys = [re.match(r"@\w+\{(\w+),\n", entry)[1] for entry in citations.PAPERS.values()]
+    assert len(set(keys)) == len(keys)
+    for entry in citations.PAPERS.values():
+        assert {"title", "author", "year"} <= set(re.findall(r"^  (\w+) +=", entry, re.MULTILINE))
+        assert entry.count("{") == entry.count("}")
