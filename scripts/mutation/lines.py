@@ -65,7 +65,7 @@ def environment() -> dict[str, str]:
 
 def pytest_command(*arguments: str) -> list[str]:
     """Pytest with the plugin."""
-    own = ["-p", "scripts.mutation.plugin", "-p", "no:cacheprovider", "-q", "--tb=no", "-m", "not install and not site"]
+    own = ["-p", "scripts.mutation.plugin", "-p", "no:cacheprovider", "-q", "--tb=no", "-m", "not install and not site and not release"]
     return [sys.executable, "-m", "pytest", *own, *arguments]
 
 
