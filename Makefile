@@ -40,6 +40,7 @@ dist-test:
 # The field's list of what a project should have; what is argued away stands in pyproject.toml.
 review: $(VENV)/.release
 	$(BIN)/repo-review .
+	$(BIN)/zizmor --offline .github
 
 # The device's tests under the real CuPy, on a device made of the host's memory (tests/device/hostcuda), and what
 # gpu_check compares with the host. `make device CUPY=device-cuda12`: CuPy for CUDA 12.
