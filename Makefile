@@ -30,7 +30,7 @@ dist: $(VENV)/.release
 	$(BIN)/python -m build --outdir dist .
 	$(BIN)/twine check --strict dist/*
 	$(BIN)/check-wheel-contents dist/*.whl
-	$(BIN)/python -m pytest -m release
+	$(BIN)/python -m pytest -m release -s tests/test_release.py
 
 # The sdist's tests, as who unpacks it runs them: in a folder of its own, outside of any checkout, with its Makefile.
 dist-test:
