@@ -18,6 +18,7 @@ PROSE = (
     "results/benchmark/*.md",
     "docs/*.md",
     "docs/derivations/*.md",
+    "docs/upstream/*.md",
 )
 SETUP = "docs/site"
 _LINK = re.compile(r"(\]\()([^)\s#:]+)((?:#[^)\s]*)?\))")
