@@ -1,9 +1,13 @@
-# Every target does all the set-up it needs, in .venv; floors in .venv-floors, device and nvrtc in .venv-device.
+# Every target does all the set-up it needs, in .venv; floors in .venv-floors, device and nvrtc in .venv-device. Groups of
+# dependencies are what pip knows from 25.1 on.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 FLOORS := .venv-floors
 CUPY   ?= device
+PIP    := pip>=25.1
+SDIST  := ortho_ref-*.tar.gz
+QUICK  := not install and not site and not release
 DEVICE := .venv-$(CUPY)
 
 # One BLAS thread: at these sizes two are slower as often as faster, and never the same twice.
@@ -11,13 +15,32 @@ export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
 export MKL_NUM_THREADS ?= 1
 
-.PHONY: test install-test device nvrtc fuzz floors mutants torture lint crosscheck demo site serve site-test clean
+.PHONY: test install-test dist dist-test review device nvrtc fuzz floors mutants torture lint crosscheck demo site serve \
+	site-test clean
 
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -m "not install and not site" --numprocesses auto --maxprocesses 8
+	$(BIN)/python -m pytest -m "$(QUICK)" --numprocesses auto --maxprocesses 8
 
 install-test: $(VENV)/.test
 	$(BIN)/python -m pytest -m install
+
+# What is released, in dist/: built from the sdist, checked as the index checks it, installed on each Python that is here.
+dist: $(VENV)/.release
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/check-wheel-contents dist/*.whl
+	$(BIN)/python -m pytest -m release -s tests/test_release.py
+
+# The sdist's tests, as who unpacks it runs them: in a folder of its own, outside of any checkout, with its Makefile.
+dist-test:
+	folder=$$(mktemp -d) && tar --extract --gzip --strip-components 1 --directory $$folder --file dist/$(SDIST) && \
+		$(MAKE) -C $$folder test && rm -rf $$folder
+
+# The field's list of what a project should have; what is argued away stands in pyproject.toml.
+review: $(VENV)/.release
+	$(BIN)/repo-review .
+	$(BIN)/zizmor --offline .github
 
 # The device's tests under the real CuPy, on a device made of the host's memory (tests/device/hostcuda), and what
 # gpu_check compares with the host. `make device CUPY=device-cuda12`: CuPy for CUDA 12.
@@ -36,12 +59,12 @@ nvrtc: $(DEVICE)/.nvrtc
 fuzz: $(VENV)/.test
 	@seed=$${SEED:-$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}; \
 	again="the same examples again: make fuzz SEED=$$seed"; echo "$$again"; \
-	$(BIN)/python -m pytest -m "not install and not site" --numprocesses auto --maxprocesses 8 \
+	$(BIN)/python -m pytest -m "$(QUICK)" --numprocesses auto --maxprocesses 8 \
 		--hypothesis-profile=random --hypothesis-seed=$$seed || { echo "$$again"; exit 1; }
 
 # With the oldest versions that pyproject.toml promises. PyTorch is not among them: what needs it is skipped.
 floors: $(FLOORS)/.test
-	$(FLOORS)/bin/python -m pytest -m "not install and not site" --numprocesses auto --maxprocesses 8
+	$(FLOORS)/bin/python -m pytest -m "$(QUICK)" --numprocesses auto --maxprocesses 8
 
 # Whether the tests tell the code from the code with a mistake in it; two hours at most.
 mutants: $(VENV)/.mutants
@@ -84,19 +107,22 @@ $(BIN)/python:
 	@$(PYTHON) -c 'import sys; v = sys.version.split()[0]; sys.exit(f"Python 3.11 or newer is needed; $(PYTHON) is {v}" if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv $(VENV)
 
-# A stamp for each set of extras: the environment follows pyproject.toml.
+# A stamp for each group of dependencies: the environment follows pyproject.toml.
 $(VENV)/.%: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[$*]'
+	$(BIN)/python -m pip install --quiet '$(PIP)'
+	$(BIN)/python -m pip install --quiet --editable . --group $*
 	@touch $@
 
 $(DEVICE)/.%: pyproject.toml
 	[ -x $(DEVICE)/bin/python ] || $(PYTHON) -m venv $(DEVICE)
-	$(DEVICE)/bin/python -m pip install --quiet --editable '.[$*]'
+	$(DEVICE)/bin/python -m pip install --quiet '$(PIP)'
+	$(DEVICE)/bin/python -m pip install --quiet --editable . --group $*
 	@touch $@
 
 $(FLOORS)/.test: pyproject.toml scripts/floors.py
 	rm -rf $(FLOORS)
 	$(PYTHON) -m venv $(FLOORS)
 	$(PYTHON) -m scripts.floors test > $(FLOORS)/oldest.txt
-	$(FLOORS)/bin/python -m pip install --quiet --constraint $(FLOORS)/oldest.txt --editable '.[test]'
+	$(FLOORS)/bin/python -m pip install --quiet '$(PIP)'
+	$(FLOORS)/bin/python -m pip install --quiet --constraint $(FLOORS)/oldest.txt --editable . --group test
 	@touch $@

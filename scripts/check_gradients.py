@@ -58,7 +58,7 @@ def main(
         table.add_row(row.subject, *figures, "[green]ok" if row.passed else "[red]FAIL")
     give(table)
     if by_autograd is None:
-        message = "torch is not installed: no comparison with autograd (pip install -e '.[crosscheck]')"
+        message = "torch is not installed: no comparison with autograd (pip install --group crosscheck)"
         give(message)
     if not all(row.passed for row in rows):
         raise typer.Exit(1)

@@ -1,6 +1,7 @@
 """The oldest versions that pyproject.toml promises, as constraints for pip: python -m scripts.floors test
 
-Of the core dependencies and of the extras that are named. It needs Python alone, as it runs before anything is there.
+Of the core dependencies and of the dependency groups and extras that are named. It needs Python alone, as it runs
+before anything is there.
 """
 
 import re
@@ -13,20 +14,24 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 
 
-def floors(project: dict[str, Any], extras: Sequence[str]) -> list[str]:
+def floors(document: dict[str, Any], names: Sequence[str]) -> list[str]:
     """name==version of each dependency.  ValueError for one that names no oldest version."""
-    lines = [*project["dependencies"]]
-    for extra in extras:
-        lines += _listed(project, extra)
+    lines = [*document["project"]["dependencies"]]
+    for name in names:
+        lines += _listed(document, name)
     return list(dict.fromkeys(_floor(line) for line in lines))
 
 
-def _listed(project: dict[str, Any], extra: str) -> Iterator[str]:
-    """An extra's dependencies, with those of the extras that it includes."""
-    for line in project["optional-dependencies"][extra]:
-        if included := re.fullmatch(rf"{project['name']}\[([\w,]+)\]", line):
+def _listed(document: dict[str, Any], name: str) -> Iterator[str]:
+    """The dependencies of a group or an extra, with those of what it includes."""
+    project = document["project"]
+    lists = {**project["optional-dependencies"], **document["dependency-groups"]}
+    for line in lists[name]:
+        if isinstance(line, dict):
+            yield from _listed(document, line["include-group"])
+        elif included := re.fullmatch(rf"{project['name']}\[([\w,]+)\]", line):
             for one in included[1].split(","):
-                yield from _listed(project, one)
+                yield from _listed(document, one)
         else:
             yield line
 
@@ -40,8 +45,8 @@ def _floor(line: str) -> str:
 
 
 def main() -> None:
-    """Print the constraints for the extras on the command line."""
-    print(*floors(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"], sys.argv[1:]), sep="\n")
+    """Print the constraints for the groups and extras on the command line."""
+    print(*floors(tomllib.loads((ROOT / "pyproject.toml").read_text()), sys.argv[1:]), sep="\n")
 
 
 if __name__ == "__main__":

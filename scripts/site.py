@@ -29,7 +29,7 @@ def main(
         clear(doctrees, "environment.pickle")
         Stage(read(ROOT), source).fill()
     except ModuleNotFoundError as error:
-        fail(f"{error}; pip install -e '.[docs]' installs what the site is built with")
+        fail(f"{error}; pip install --group docs installs what the site is built with")
     except BAD_INPUT as error:
         fail(error)
     quiet, strict = ["-q"], ["--fail-on-warning", "--nitpicky"]

@@ -168,7 +168,7 @@ def test_who_imports_whom(name):
     allowed |= FRAMEWORKS.get(name, set()) | OF_ADAPTERS.get(name, set())
     if name in FRAMEWORKS:
         assert not FRAMEWORKS[name] & {module.split(".")[0] for module in imports_at_once(FILES[name].read_text())}
-    if name.startswith(("scripts/book/", "scripts/site.py")):  # what the extra `docs` installs
+    if name.startswith(("scripts/book/", "scripts/site.py")):  # what the group `docs` installs
         allowed |= {
             "sphinx",
             "docutils",

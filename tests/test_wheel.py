@@ -1,4 +1,4 @@
-"""The wheel: what it holds, and that it is all that the conformance kit needs."""
+"""What is built: the sdist, what the wheel holds, and that it is all that the conformance kit needs."""
 
 import importlib.util
 import os
@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import time
 import zipfile
 from pathlib import Path
@@ -21,13 +22,32 @@ pytestmark = pytest.mark.install
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    """Built as for a release."""
-    folder = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT)]
+def built(tmp_path_factory):
+    """The folder of the sdist and of the wheel, which is built from the sdist: as for a release."""
+    folder = tmp_path_factory.mktemp("dist")
+    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), str(ROOT)]
     subprocess.run(command, check=True, capture_output=True)
-    (path,) = folder.glob("*.whl")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheel(built):
+    """The one that was built."""
+    (path,) = built.glob("*.whl")
     return path
+
+
+def test_the_sdist_holds_every_file(built):
+    """Every file of the checkout that git does not ignore, and PKG-INFO: its tests and pages find what they name."""
+    git = ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a git checkout")
+    listed = subprocess.run(git, check=True, capture_output=True, text=True).stdout.split("\0")
+    (path,) = built.glob("*.tar.gz")
+    root = path.name.removesuffix(".tar.gz")
+    with tarfile.open(path) as archive:
+        held = {member.name.removeprefix(f"{root}/") for member in archive if member.isfile()}
+    assert held == {name for name in listed if name and (ROOT / name).exists()} | {"PKG-INFO"}
 
 
 def test_the_wheel_holds_ortho_ref_only(wheel):

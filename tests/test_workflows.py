@@ -53,7 +53,7 @@ def test_the_workflow_is_one():
     document = read(WORKFLOW)
     assert document.keys() == {"name", True, "permissions", "jobs"}
     assert document["permissions"] == {"contents": "read"}
-    assert read(ROOT / ".github" / "workflows" / "ci.yml").keys() == document.keys()
+    assert read(ROOT / ".github" / "workflows" / "ci.yml").keys() == document.keys() | {"concurrency"}
     (job,) = document["jobs"].values()
     assert job["env"]["KIT"] == WHEEL
     for step in job["steps"]:
@@ -133,7 +133,7 @@ def test_a_script_is_not_made_of_inputs(project):
 
 
 def test_the_page_is_published_as_it_is_built():
-    """pages.yml: what `make site` writes is what is published, by actions of a version; only its last job may write."""
+    """pages.yml: what `make site` writes is what is published; only its last job may write."""
     document = read(ROOT / ".github" / "workflows" / "pages.yml")
     assert document["permissions"] == {"contents": "read"}
     build, publish = document["jobs"]["build"], document["jobs"]["publish"]
@@ -145,7 +145,6 @@ def test_the_page_is_published_as_it_is_built():
     assert publish["needs"] == "build"
     for step in [*build["steps"], *publish["steps"]]:
         assert ("uses" in step) is not ("run" in step)
-        assert re.fullmatch(r"actions/[a-z-]+@v\d+", step.get("uses", "actions/checkout@v4"))
 
 
 def test_ci_runs_every_target_that_must_pass():

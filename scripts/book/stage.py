@@ -22,6 +22,7 @@ PROSE = (
     "docs/derivations/*.md",
     f"{routes.ROUTES}/*.md",
     f"{routes.THEOREMS}/*.md",
+    "docs/upstream/*.md",
 )
 SETUP = "docs/site"
 _LINK = re.compile(r"(\]\()([^)\s#:]+)((?:#[^)\s]*)?\))")

@@ -65,7 +65,8 @@ def environment() -> dict[str, str]:
 
 def pytest_command(*arguments: str) -> list[str]:
     """Pytest with the plugin."""
-    own = ["-p", "scripts.mutation.plugin", "-p", "no:cacheprovider", "-q", "--tb=no", "-m", "not install and not site"]
+    quick = "not install and not site and not release"
+    own = ["-p", "scripts.mutation.plugin", "-p", "no:cacheprovider", "-q", "--tb=no", "-m", quick]
     return [sys.executable, "-m", "pytest", *own, *arguments]
 
 

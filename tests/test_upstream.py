@@ -1,0 +1,60 @@
+"""docs/upstream: each finding's program prints what its page says, where the libraries that it needs are installed."""
+
+import ast
+import os
+import re
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+FOLDER = ROOT / "docs" / "upstream"
+FINDINGS = sorted(path for path in FOLDER.glob("*.md") if path.name != "README.md")
+
+
+def needed(program):
+    """The packages that it imports, in itself or in a program that it starts."""
+    for node in ast.walk(ast.parse(program)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module.partition(".")[0]
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and "import " in node.value:
+            yield from needed(node.value)
+
+
+def parts(path):
+    """Its program, and what it prints."""
+    (found,) = re.findall(r"```python\n(.*?)```\n```text\n(.*?)```", path.read_text(), re.S)
+    return found
+
+
+@pytest.mark.parametrize("path", FINDINGS, ids=lambda path: path.stem)
+def test_the_page_is_ready_to_be_reported(path):
+    """Against what, whether it is known, a program that is one, what it prints, what was expected; listed."""
+    text = path.read_text()
+    for mark in ("**Against** ", "**Known:** ", "\nExpected: "):
+        assert mark in text, mark
+    program, printed = parts(path)
+    ast.parse(program)
+    assert printed.strip()
+    assert f"]({path.name})" in (FOLDER / "README.md").read_text()
+
+
+@pytest.mark.parametrize("path", FINDINGS, ids=lambda path: path.stem)
+def test_the_program_prints_what_the_page_says(path, tmp_path):
+    """As it stands.  A difference is news: mended upstream, or a new version."""
+    program, printed = parts(path)
+    missing = sorted(name for name in set(needed(program)) if find_spec(name) is None)
+    if missing:
+        pytest.skip(f"not installed: {', '.join(missing)}")
+    own = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))}
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, cwd=tmp_path, env=own, capture_output=True, text=True, check=False)
+    if re.search(r"ImportError|cudaErrorNoDevice|CUDARuntimeError", done.stderr):
+        pytest.skip(done.stderr.strip().splitlines()[-1])
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == printed
