@@ -1,4 +1,4 @@
-"""Runs every kernel that CuPy makes of the cells: each cell, both precisions, every engine of a device.
+"""Runs every kernel that CuPy makes of the cells: each cell, both precisions, every engine of a device, and tokens.
 
     HOSTCUDA_DUMP=FOLDER python -m tests.device.hostcuda.run tests.device.stages    # keeps their sources
     python -m tests.device.stages                                                   # on a GPU
@@ -6,8 +6,6 @@
 Each engine's gradients are held to those of `scan` on the host; exit code 1 where one is off.
 """
 
-import importlib
-import importlib.util
 import sys
 
 import numpy as np
@@ -16,26 +14,27 @@ from gradients.checks import cells
 from gradients.problem import Problem, largest_error, random_problem, single
 from ortho_ref import fused, scan
 from ortho_ref.backend import to_host
+from ortho_ref.fused import persistent
+from ortho_ref.fused.tokens import FEW
 
-PERSISTENT = "ortho_ref.fused.persistent"  #: where it is there
 ALLOWED = {"float64": 1e-11, "float32": 2e-4}
 
 
 def main() -> int:
     """Print each cell's largest error by engine; how many are off."""
-    engines = {"fused": fused}
-    if importlib.util.find_spec(PERSISTENT):
-        engines["persistent"] = importlib.import_module(PERSISTENT)
     off = 0
-    for name, cell in cells().items():
+    problems = {name: random_problem(cell, np.random.default_rng(0), T=4, B=3, n=5) for name, cell in cells().items()}
+    many = {"T": 4, "B": 3, "m": FEW + 1, "n": 5, "tokens": True}  # more words than a product with one-hot rows takes
+    problems["LSTM, tokens"] = random_problem(cells()["LSTM"], np.random.default_rng(0), **many)
+    for name, double in problems.items():
         for dtype, allowed in ALLOWED.items():
-            problem = random_problem(cell, np.random.default_rng(0), T=4, B=3, n=5)
+            problem = double
             if dtype == "float32":
                 parts = problem.weights, problem.x, problem.h0, problem.dh, problem.dh_T
                 problem = Problem(problem.cell, *single(parts))
             expected, on_device = problem.gradients(scan), problem.on("gpu")
-            for engine, module in engines.items():
-                if engine == "persistent" and not module.has_form(cell):
+            for engine, module in {"fused": fused, "persistent": persistent}.items():
+                if engine == "persistent" and not persistent.has_form(problem.cell):
                     continue
                 error, where = largest_error(to_host(on_device.gradients(module)), expected)
                 off += not error <= allowed
