@@ -1,8 +1,9 @@
-"""What is made of NVIDIA's compiler's words, and that docs/gpu.md has a row for every stage of every cell."""
+"""What is made of NVIDIA's compiler's words, and that docs/gpu.md has a row for every kernel."""
 
 import importlib
 import inspect
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from tests.device import nvrtc
 ROOT = Path(__file__).parents[2]
 STAGES = {"gates", "state", "meet", "carry"}
 KERNELS = ROOT / "ortho_ref" / "fused" / "kernels"
+PERSISTENT = ROOT / "ortho_ref" / "fused" / "persistent"
 
 
 def stages():
@@ -23,15 +25,15 @@ def stages():
                 yield f"{path.stem}_{name}"
 
 
-def test_the_page_has_a_row_for_every_stage():
+def test_the_page_has_a_row_for_every_kernel():
     """In both precisions, with registers for each architecture; none takes more than a thread may have."""
     page = (ROOT / "docs" / "gpu.md").read_text()
     table = page.partition(nvrtc.MARKS[0])[2].partition(nvrtc.MARKS[1])[0]
     rows = re.findall(r"^\| `(\w+)` \| (\w+) \| \d+ \| (\d+) \| (\d+) \| (\d+) \|", table, re.M)
     named = {(name, precision) for name, precision, *_ in rows}
-    expected = {
-        (name, precision) for name in [*stages(), "launch_carry_and_meet"] for precision in ("float32", "float64")
-    }
+    ways = [f"{path.stem}_{way}" for path in PERSISTENT.glob("*.cu") for way in ("forward", "backward")]
+    names = [*stages(), *ways, "launch_carry_and_meet", "sum_segments"]
+    expected = {(name, precision) for name in names for precision in ("float32", "float64")}
     assert expected <= named, expected - named
     assert all(0 < int(registers) <= 255 for _, _, *row in rows for registers in row)
 
@@ -71,8 +73,32 @@ def test_double_instructions_are_known(line, double):
     assert bool(nvrtc.DOUBLE.search(line)) is double
 
 
-@pytest.mark.parametrize(("registers", "occupancy"), [(32, 1.0), (33, 0.75), (40, 0.75), (64, 0.5), (255, 0.125)])
-def test_occupancy_by_registers(registers, occupancy):
-    """As NVIDIA's table has it for compute capabilities 8.0 to 10.0, in blocks of 128 threads."""
-    kernel = nvrtc.Kernel("k", "float32", registers, 0, 0, 0, 0)
-    assert kernel.occupancy == occupancy
+@pytest.mark.parametrize(
+    ("registers", "threads", "occupancy"),
+    [
+        *((32, 128, 1.0), (33, 128, 0.75), (40, 128, 0.75), (64, 128, 0.5), (255, 128, 0.125)),
+        *((64, 512, 0.5), (72, 512, 0.25), (128, 512, 0.25), (136, 512, 0.0)),
+    ],
+)
+def test_occupancy_by_registers(registers, threads, occupancy):
+    """As NVIDIA's table has it for compute capabilities 8.0 to 10.0; none where a block's registers do not suffice."""
+    assert nvrtc.Kernel("k", "float32", threads, registers, 0, 0).occupancy == occupancy
+
+
+def test_a_kernel_is_launched_in_blocks_as_large_as_it_says():
+    """Every persistent kernel says how large, and no plan has more threads."""
+    for path in sorted(PERSISTENT.glob("*.cu")):
+        assert [int(found[1]) for found in nvrtc.BOUNDS.finditer(path.read_text())] == [512, 512], path.name
+
+
+def test_instructions_are_those_of_their_kernel():
+    """By addresses, in a listing of all of them; also where one begins within what is five digits long."""
+    listing = "\t.headerflags\n /*0000*/  FADD R1 ;\n /*0010*/  @P0 EXIT ;\n /*0020*/  DADD R2 ;\n /*10000*/ NOP;\n"
+    assert nvrtc.by_kernel(listing, [32, 65504, 16]) == ["FADD R1 \n@P0 EXIT ", "DADD R2 ", "NOP"]
+
+
+def test_sections_are_those_of_the_file():
+    """Of this Python's own program, whose sections every tool names."""
+    found = nvrtc.sections(Path(sys.executable).read_bytes())
+    assert {".text", ".shstrtab", ".data"} <= found.keys()
+    assert b".shstrtab" in found[".shstrtab"]

@@ -21,6 +21,8 @@ from gradients.problem import random_problem
 from ortho_ref import backend, checkpoint, fused, models, scan
 from ortho_ref.backend import NotFiniteError, library_of, to_device, to_host
 from ortho_ref.checks import Checks, check, check_finite, check_indices, number, prefixed
+from ortho_ref.fused import persistent
+from ortho_ref.fused.persistent import launch
 from ortho_ref.network import Network
 from ortho_ref.optimizers import SGD, Adam, clip_by_global_norm, global_norm
 from ortho_ref.parametrizations import (
@@ -58,15 +60,15 @@ def counted():
     count.down, count.up = standin.transfers - down - count.by_name.total(), standin.uploads - up
 
 
-def tokens(rng, masked=False):
-    """A batch of tokens below 5 and classes below 4, T = 6, B = 3."""
-    mask = rng.random((6, 3)) < 0.6 if masked else None
-    return Batch(rng.integers(0, 5, (6, 3)), rng.integers(0, 4, (6, 3)), mask, carries_state=True)
+def tokens(rng, masked=False, T=6):
+    """A batch of tokens below 5 and classes below 4, B = 3."""
+    mask = rng.random((T, 3)) < 0.6 if masked else None
+    return Batch(rng.integers(0, 5, (T, 3)), rng.integers(0, 4, (T, 3)), mask, carries_state=True)
 
 
-def vectors(rng, masked=False):
-    """A batch of vectors (6, 3, 5) and numbers (6, 3, 4)."""
-    return tokens(rng, masked)._replace(x=rng.standard_normal((6, 3, 5)), y=rng.standard_normal((6, 3, 4)))
+def vectors(rng, masked=False, T=6):
+    """A batch of vectors (T, 3, 5) and numbers (T, 3, 4)."""
+    return tokens(rng, masked, T)._replace(x=rng.standard_normal((T, 3, 5)), y=rng.standard_normal((T, 3, 4)))
 
 
 def task_of(batches):
@@ -76,11 +78,13 @@ def task_of(batches):
     return Fixed(batches, own, 4, loss=loss, metric="accuracy" if loss == "cross_entropy" else "within_0.04")
 
 
-def trainer_for(batches, model="gru", device="stand-in", optimizer=None, n=8, layers=1, dropout=0.0, **options):
+def trainer_for(batches, model="gru", device="stand-in", optimizer=None, n=8, layers=1, dropout=0.0, engine=None, **options):
     """A trainer on given batches, over and over."""
     task = task_of(batches)
     kinds = {key: options.pop(key) for key in ("reset_every", "order", "parametrize", "orthogonal") if key in options}
     network = models.network(model, 5, [n] * layers, 4, loss=task.loss, dropout=dropout, **kinds)
+    if engine is not None:
+        network = replace(network, layers=tuple(replace(layer, engine=engine) for layer in network.layers))
     form = {"iterations": 12, "batch_size": 3, "log_every": 5, "evaluate_every": 100, "dtype": np.float64}
     return TrainingRun(network, task, optimizer or Adam(1e-2), device=device, **form | options)
 
@@ -129,6 +133,17 @@ def inside(monkeypatch, host_device):
     return counts
 
 
+def assert_waits_for_norms_alone(count, inside, model):
+    """What was asked of the device in an update of two layers, without what CuPy's own functions waited for."""
+    for name, theirs in inside:
+        assert theirs.waits == {"lu_factor": 2, "lu_solve": 1, "expm": 2}[name]
+        for kind in ("waits", "to_host", "to_device"):
+            setattr(count, kind, getattr(count, kind) - getattr(theirs, kind))
+    assert count.waits == count.to_host == norms_read(model, 2)
+    assert count.to_device == 3
+    assert {name for name, _ in inside} == WAITING.get(model, set())
+
+
 @pytest.mark.parametrize("make", [tokens, vectors])
 @pytest.mark.parametrize("model", models.names())
 def test_an_update_waits_in_cupy_as_on_the_stand_in(host_device, inside, model, make):
@@ -139,14 +154,54 @@ def test_an_update_waits_in_cupy_as_on_the_stand_in(host_device, inside, model, 
         inside.clear()
         with host_device.counted() as count:
             own.update(batch)
-        for name, theirs in inside:
-            assert theirs.waits == {"lu_factor": 2, "lu_solve": 1, "expm": 2}[name]
-            for kind in ("waits", "to_host", "to_device"):
-                setattr(count, kind, getattr(count, kind) - getattr(theirs, kind))
-        assert count.waits == count.to_host == norms_read(model, 2)
-        assert count.to_device == 3
-        assert {name for name, _ in inside} == WAITING.get(model, set())
+        assert_waits_for_norms_alone(count, inside, model)
     own.settle()
+
+
+#: Models whose cell has persistent kernels.
+PERSISTENT = [name for name in models.names() if persistent.has_form(models.build(name, 4, 4).cell)]
+
+
+@pytest.fixture
+def recurrences(monkeypatch, host_device):
+    """(cell, way) of every persistent kernel that is launched."""
+    launched, compiled = [], launch.kernel
+
+    class Kernel:
+        def __init__(self, xp, device, cell, way, dtype):
+            self.own, self.name = compiled(xp, device, cell, way, dtype), (cell, way)
+
+        def __getattr__(self, name):
+            return getattr(self.own, name)
+
+        def __call__(self, *args, **kwargs):
+            launched.append(self.name)
+            return self.own(*args, **kwargs)
+
+    monkeypatch.setattr(launch, "kernel", Kernel)
+    return launched
+
+
+@pytest.mark.parametrize("make", [tokens, vectors])
+@pytest.mark.parametrize("model", PERSISTENT)
+def test_an_update_by_persistent_kernels(host_device, inside, recurrences, model, make):
+    """Of two layers: a launch forward and one back for each, whatever T is, and not one launch more of anything for
+    twice the steps; it waits for the norms of Neumann series alone, as with any engine."""
+    asked = []
+    for T in (6, 12):
+        batch = make(np.random.default_rng(0), True, T)
+        own = trainer_for([batch], model, "gpu", layers=2, engine="persistent")
+        own.update(batch)  # compiled, moments made
+        inside.clear()
+        recurrences.clear()
+        with host_device.counted() as count:
+            own.update(batch)
+        assert_waits_for_norms_alone(count, inside, model)
+        (cell,) = {cell for cell, _ in recurrences}
+        assert recurrences == [(cell, "forward")] * 2 + [(cell, "backward")] * 2
+        asked.append((count.kernels, count.products, count.libraries))
+        own.settle()
+    assert asked[0] == asked[1]
 
 
 def test_an_exact_inverse_waits_three_times(host_device):

@@ -23,37 +23,19 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
-from .state import State
-
-__all__ = [
-    *("ORDERS", "Counts", "UnavailableError", "counted", "executed", "guarded", "install", "installed", "ordered"),
-    "shuffled_sums",
-]
-
 ORDERS = ("in order", "reversed", "shuffled")
+#: Of `counted`: calls of cuBLAS are products, those of cuSOLVER, cuSPARSE and cuFFT libraries.
+COUNTERS = ("kernels", "products", "libraries", "to_host", "to_device", "waits")
+
+_state: Any = None  #: build.State, once there is a device
 
 
 class UnavailableError(RuntimeError):
     """The host device cannot be had on this machine; the message says why."""
-
-
-@dataclass
-class Counts:
-    """What was asked of the device."""
-
-    kernels: int = 0
-    products: int = 0  #: calls of cuBLAS
-    libraries: int = 0  #: calls of cuSOLVER, cuSPARSE and cuFFT
-    to_host: int = 0
-    to_device: int = 0
-    waits: int = 0
-
-
-_state: State | None = None
 
 
 def installed() -> bool:
@@ -77,10 +59,10 @@ def install() -> None:
     from . import build, compiler, libraries, parts, replace
 
     build.check_machine()
-    site = build.site_packages()
+    site, given = build.site_packages(), os.environ.get
     folder = build.folder_for(site, compiler.FLAGS)
     os.environ["CUPY_ACCELERATORS"] = ""  # no CUB: device code within the wheel
-    os.environ["CUPY_CACHE_DIR"] = str(Path(os.environ.get("HOSTCUDA_DUMP", folder)) / "kernels")
+    os.environ["CUPY_CACHE_DIR"] = str(Path(given("HOSTCUDA_DUMP", folder)) / "kernels")
     version = importlib.import_module("cupy_backends.cuda.api.driver").get_build_version()
     parts.check(parts.BEFORE_IMPORT)
     device, found = build.load_libraries(site, folder, version)
@@ -89,17 +71,17 @@ def install() -> None:
     parts.check(parts.AFTER_IMPORT)
     replace.compiler(compiler.Compiler(folder, site), version)
     replace.sorts()
-    _state = State.in_dll(device, "hc_state")
-    given = os.environ.get
-    _state.executed, _state.memory = 1, int(given("HOSTCUDA_MEMORY", 1 << 34))
-    _state.order, _state.seed = ORDERS.index(given("HOSTCUDA_ORDER", ORDERS[0])), int(given("HOSTCUDA_SEED", 0))
-    libraries.shuffled_sums = lambda: _device().shuffled_sums
-    _state.shuffled_sums, _state.traced = (int(given(f"HOSTCUDA_{n}", 0)) for n in ("SHUFFLED_SUMS", "TRACE"))
+    state = build.State.in_dll(device, "hc_state")
+    state.executed, state.memory = 1, int(given("HOSTCUDA_MEMORY", 1 << 34))
+    state.order, state.seed = ORDERS.index(given("HOSTCUDA_ORDER", ORDERS[0])), int(given("HOSTCUDA_SEED", 0))
+    state.shuffled_sums, state.traced = (int(given(f"HOSTCUDA_{name}", 0)) for name in ("SHUFFLED_SUMS", "TRACE"))
+    libraries.shuffled_sums = lambda: state.shuffled_sums
+    _state = state
     if int(given("HOSTCUDA_GUARD", 0)):
         importlib.import_module("cupy").cuda.set_allocator(_own_allocation)
 
 
-def _device() -> State:
+def _device() -> Any:
     if _state is None:
         raise RuntimeError("hostcuda.install() has not been called")
     return _state
@@ -109,9 +91,9 @@ def _device() -> State:
 def _set(**values: int) -> Iterator[None]:
     state = _device()
     before = {name: getattr(state, name) for name in values}
-    for name, value in values.items():
-        setattr(state, name, value)
     try:
+        for name, value in values.items():
+            setattr(state, name, value)
         yield
     finally:
         for name, value in before.items():
@@ -119,15 +101,14 @@ def _set(**values: int) -> Iterator[None]:
 
 
 @contextmanager
-def counted() -> Iterator[Counts]:
-    """Count what is asked of the device; what was yielded has the counts when the block is left."""
-    state, counts = _device(), Counts()
-    before = {name: getattr(state, name) for name in vars(counts)}
+def counted() -> Iterator[SimpleNamespace]:
+    """Count what is asked of the device; what was yielded has `COUNTERS` when the block is left."""
+    state, counts = _device(), SimpleNamespace()
+    before = {name: getattr(state, name) for name in COUNTERS}
     try:
         yield counts
     finally:
-        for name, value in before.items():
-            setattr(counts, name, getattr(state, name) - value)
+        vars(counts).update({name: getattr(state, name) - value for name, value in before.items()})
 
 
 def ordered(kind: str, seed: int = 0) -> AbstractContextManager[None]:

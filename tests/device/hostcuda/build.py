@@ -18,17 +18,45 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from . import UnavailableError, libraries
-from .state import State
+from . import COUNTERS, UnavailableError, libraries
 
 HERE = Path(__file__).resolve().parent
-SOURCES = ("scheduler", "memory", "driver", "runtime")
 #: NVIDIA's libraries -> CuPy's module that is linked to it, relative to site-packages.
 LIBRARIES = {name: f"cupy_backends/cuda/libs/{name}" for name in ("cublas", "cusolver", "cusparse", "curand")}
 LIBRARIES["cufft"] = "cupy/cuda/cufft"
-#: Their functions that do nothing here, and those that only prepare.
+#: Their functions that do nothing here, also when Python is gone, and those that only prepare.
 NOTHING, NO_WORK = re.compile("Destroy|Set"), re.compile("Create|Get|bufferSize|MakePlan")
-TOOLS = ("g++", "nm", "readelf", "objdump")
+TOOLS = ("g++", "objdump")
+SWITCHES = ("order", "seed", "turn", "executed", "shuffled_sums", "traced", "memory", "allocated")
+
+
+class State(ctypes.Structure):
+    """The device's switches and counters: `hc_State` of common.h."""
+
+    _fields_ = [(name, ctypes.c_int64) for name in SWITCHES + COUNTERS]
+
+
+#: A function under NVIDIA's name goes on in its slot, which Python fills; what computes is counted before, and does
+#: nothing while nothing is executed.
+ENTRY = """.globl {name}
+.type {name}, @function
+{name}: {first}
+  jmp *table+{slot}(%rip)
+"""
+COUNTED = f"""
+  movq hc_state@GOTPCREL(%rip), %rax
+  incq {{counter}}(%rax)
+  cmpq $0, {State.executed.offset}(%rax)
+  je nothing"""
+LIBRARY = """.text
+{entries}nothing: xorl %eax, %eax
+  ret
+.data
+.globl slots
+slots:
+table: .zero {size}
+.section .note.GNU-stack, "", @progbits
+"""
 
 
 def check_machine() -> None:
@@ -57,7 +85,7 @@ def output_of(*command: str) -> str:
 
 def folder_for(site: Path, flags: Iterable[str]) -> Path:
     """The cache's folder for this package, this CuPy, this compiler with these flags; it exists."""
-    parts = [path.read_bytes() for path in sorted(HERE.rglob("*")) if path.suffix in (".py", ".h", ".cpp", ".s")]
+    parts = [path.read_bytes() for path in sorted(HERE.rglob("*")) if path.suffix in (".py", ".h", ".cpp")]
     parts += [path.name.encode() for path in sorted(site.glob("cupy_cuda*.dist-info"))]
     parts += [text.encode() for text in (str(site), sys.version, output_of("g++", "--version"), *flags)]
     digest = hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
@@ -67,67 +95,57 @@ def folder_for(site: Path, flags: Iterable[str]) -> Path:
 
 
 @contextmanager
-def only_one(folder: Path) -> Iterator[None]:
-    """While one process fills a folder, others wait."""
-    with open(folder / "lock", "w") as lock:
+def made_once(target: Path) -> Iterator[Path | None]:
+    """A file to make for a target, or None where that is there; while one process makes it, others wait."""
+    with open(target.parent / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
-def compiled(target: Path, *arguments: str) -> Path:
-    """Compile with g++ what is not there yet."""
-    if not target.exists():
         unfinished = target.with_suffix(".unfinished")
-        subprocess.run(["g++", "-std=gnu++17", "-w", *arguments, "-o", str(unfinished)], check=True)
-        unfinished.rename(target)
-    return target
+        yield None if target.exists() else unfinished
+        if unfinished.exists():
+            unfinished.rename(target)
 
 
-def symbols(path: Path, kind: str) -> set[str]:
-    """Names that a shared object defines or wants."""
-    return {line.split()[-1].partition("@")[0] for line in output_of("nm", "-D", kind, str(path)).splitlines()}
-
-
-def needed(extension: Path, stem: str) -> str:
-    """The name under which a CuPy extension wants a library: libcublas.so.12 or .13."""
-    return re.search(rf"NEEDED.*\[({stem}\.so[\w.]*)\]", output_of("readelf", "-d", str(extension)))[1]
+def linked(target: Path, *arguments: str, source: str = "") -> str:
+    """A shared object, by g++, where it is not there yet; source: what it reads as its standard input."""
+    with made_once(target) as unfinished:
+        if unfinished:
+            command = ["g++", "-std=gnu++17", "-w", "-O2", "-fPIC", "-shared", f"-Wl,-soname,{target.name}", *arguments]
+            subprocess.run([*command, "-o", str(unfinished)], check=True, input=source, text=True)
+    return str(target)
 
 
 def device_library(folder: Path, cuda_version: int) -> ctypes.CDLL:
-    """The driver, the runtime and the libraries in one."""
-    sources = [str(HERE / f"{name}.cpp") for name in SOURCES]
-    include = f"-I{sysconfig.get_paths()['include']}"
-    flags = ["-O2", "-fPIC", "-shared", "-Wl,-soname,libhostcuda.so", include, f"-DHC_CUDA_VERSION={cuda_version}"]
-    target = compiled(folder / "libhostcuda.so", *flags, *sources, "-ldl")
-    return ctypes.PyDLL(str(target), mode=ctypes.RTLD_GLOBAL)
+    """The driver, the runtime and the scheduler in one."""
+    include, version = f"-I{sysconfig.get_paths()['include']}", f"-DHC_CUDA_VERSION={cuda_version}"
+    path = linked(folder / "libhostcuda.so", include, version, *map(str, sorted(HERE.glob("*.cpp"))), "-ldl")
+    return ctypes.PyDLL(path, mode=ctypes.RTLD_GLOBAL)
 
 
-def named_library(folder: Path, soname: str, wanted: Iterable[str], counter: str) -> ctypes.CDLL:
-    """A library under NVIDIA's name with an entry for each function; those that compute count."""
-    target = folder / soname
-    if not target.exists():
-        counts = f"1, {getattr(State, counter).offset}, {State.executed.offset}"
-        lines = [
-            f"NOTHING {name}\n" if NOTHING.search(name) else f"ENTRY {name}, {0 if NO_WORK.search(name) else counts}\n"
-            for name in sorted(wanted)
-        ]
-        own = folder / f"{soname}.s"
-        own.write_text((HERE / "entry.s").read_text() + "".join(lines))
-        flags = ["-shared", f"-Wl,-soname,{soname}", "-Wl,--default-symver,--no-as-needed,-rpath,$ORIGIN"]
-        compiled(target, *flags, str(own), str(folder / "libhostcuda.so"))
-    return ctypes.CDLL(str(target), mode=ctypes.RTLD_GLOBAL)
+def named_library(folder: Path, soname: str, names: list[str], counter: str = "libraries") -> ctypes.CDLL:
+    """A library under NVIDIA's name, with an entry and a slot for each function, in this order."""
+    counted, entries = COUNTED.format(counter=getattr(State, counter).offset), ""
+    for i, name in enumerate(names):
+        first = "jmp nothing" if NOTHING.search(name) else "" if NO_WORK.search(name) else counted
+        entries += ENTRY.format(name=name, slot=8 * i, first=first)
+    source = LIBRARY.format(entries=entries, size=8 * len(names))
+    inputs = ["-x", "assembler", "-", "-x", "none", str(folder / "libhostcuda.so")]
+    flags = ["-Wl,--default-symver,--no-as-needed,-rpath,$ORIGIN"]
+    return ctypes.CDLL(linked(folder / soname, *flags, *inputs, source=source), mode=ctypes.RTLD_GLOBAL)
+
+
+def wanted(extension: Path, library: str) -> tuple[str, list[str]]:
+    """The name under which a CuPy extension wants a library, libcublas.so.12 or .13, and what it calls of it."""
+    found = output_of("objdump", "-pT", str(extension))
+    (soname,) = re.findall(rf"NEEDED\s+(lib{library}\.so\S*)", found)
+    return soname, sorted(set(re.findall(rf"\*UND\*.*\s({library}\w+)$", found, re.M)))
 
 
 def load_libraries(site: Path, folder: Path, cuda_version: int) -> tuple[ctypes.CDLL, dict[str, ctypes.CDLL]]:
     """The device's library, and those under NVIDIA's names by CuPy's name for them ("cublas"), all of them loaded."""
-    with only_one(folder):
-        device = device_library(folder, cuda_version)
-        named_library(folder, "libcuda.so.1", (), "libraries")
-        found = {}
-        for name, module in LIBRARIES.items():
-            extension = next(site.glob(f"{module}.cpython-*.so"))
-            wanted = {symbol for symbol in symbols(extension, "--undefined-only") if symbol.startswith(name)}
-            counter = "products" if name == "cublas" else "libraries"
-            found[name] = named_library(folder, needed(extension, f"lib{name}"), wanted, counter)
-            libraries.fill(found[name], wanted)
-        return device, found
+    device, found = device_library(folder, cuda_version), {}
+    named_library(folder, "libcuda.so.1", [])
+    for name, module in LIBRARIES.items():
+        soname, names = wanted(next(site.glob(f"{module}.cpython-*.so")), name)
+        found[name] = named_library(folder, soname, names, "products" if name == "cublas" else "libraries")
+        libraries.fill(found[name], names)
+    return device, found

@@ -7,19 +7,19 @@ columns. `fill` puts them into the libraries that build.py makes.
 import ctypes
 import itertools
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from scipy.linalg import lapack, solve_triangular
+from scipy.linalg import blas, lapack
 
 #: Types by the letters of NVIDIA's names, and by cudaDataType.
 LETTERS = {"S": np.dtype("f"), "D": np.dtype("d"), "C": np.dtype("F"), "Z": np.dtype("D")}
 TYPES = {0: np.dtype("f"), 1: np.dtype("d"), 2: np.dtype("e"), 4: np.dtype("F"), 5: np.dtype("D")}
 #: Arguments: an int, a long long, a pointer, a char.
 KINDS = {"i": ctypes.c_int, "q": ctypes.c_longlong, "p": ctypes.c_void_p, "b": ctypes.c_byte}
-FAILED = 14  #: "internal error" of cuBLAS; an error of the others too
 FUNCTIONS: dict[str, tuple[str, Callable[..., Any]]] = {}
 
 shuffled_sums: Callable[[], Any] = bool  #: whether transposed sparse products add in another order each time
@@ -41,37 +41,43 @@ def provides(names: str, arguments: str, letters: dict[str, Any] | None = None) 
     return register
 
 
-def fill(library: ctypes.CDLL, names: Iterable[str]) -> None:
-    """Put what is provided here into a library's slots, for as long as it lives."""
+def fill(library: ctypes.CDLL, names: list[str]) -> None:
+    """Fill the slots of a library's functions: with what is here, else with what says that it is not."""
     library.callbacks = []
-    for name in FUNCTIONS.keys() & set(names):
-        arguments, function = FUNCTIONS[name]
+    slots = (ctypes.c_void_p * len(names)).in_dll(library, "slots")
+    for i, name in enumerate(names):
+        arguments, function = FUNCTIONS.get(name) or ("", partial(_missing, name))
         callback = ctypes.CFUNCTYPE(ctypes.c_int, *map(KINDS.get, arguments))(partial(_status, function))
         library.callbacks.append(callback)
-        ctypes.c_void_p.in_dll(library, f"slot_{name}").value = ctypes.cast(callback, ctypes.c_void_p).value
+        slots[i] = ctypes.cast(callback, ctypes.c_void_p).value
+
+
+def _missing(name: str) -> None:
+    raise NotImplementedError(f"hostcuda: {name} is not there")
 
 
 def _status(function: Callable[..., Any], *arguments: Any) -> int:
     """0, or an error's number where the function raised."""
     try:
         function(*arguments)
-    except Exception:
+    except Exception as error:
         traceback.print_exc()
-        return FAILED
+        return 15 if isinstance(error, NotImplementedError) else 14  # "not supported", "internal error" of cuBLAS
     return 0
-
-
-class _Memory:
-    def __init__(self, interface: dict[str, Any]):
-        self.__array_interface__ = interface
 
 
 def view(pointer: int, dtype: Any, shape: tuple[int, ...], strides: tuple[int, ...] | None = None) -> np.ndarray:
     """Memory as an array; strides are in bytes."""
     if 0 in shape:
         return np.empty(shape, dtype)
-    layout = {"typestr": np.dtype(dtype).str, "shape": shape, "strides": strides}
-    return np.asarray(_Memory({"data": (pointer, False), "version": 3} | layout))
+    layout = {
+        "typestr": np.dtype(dtype).str,
+        "shape": shape,
+        "strides": strides,
+        "data": (pointer, False),
+        "version": 3,
+    }
+    return np.asarray(SimpleNamespace(__array_interface__=layout))
 
 
 def matrix(pointer: int, dtype: np.dtype, rows: int, columns: int, ld: int) -> np.ndarray:
@@ -156,41 +162,37 @@ def product_of_types(handle, ta, tb, m, n, k, alpha, A, type_a, lda, B, type_b, 
 @provides("cublas{}geam", "piiii ppi ppi pi")
 def sum_of_matrices(dtype, handle, ta, tb, m, n, alpha, A, lda, beta, B, ldb, C, ldc):
     """C = alpha op(A) + beta op(B)."""
-    terms = [(number(alpha, dtype), A, lda, ta), (number(beta, dtype), B, ldb, tb)]
-    made = [
-        factor * operated(matrix(pointer, dtype, *((n, m) if t else (m, n)), ld), t)
-        for factor, pointer, ld, t in terms
-        if factor
-    ]
-    matrix(C, dtype, m, n, ldc)[...] = sum(made)
+    total = np.zeros((m, n), dtype)
+    for factor, pointer, ld, t in ((number(alpha, dtype), A, lda, ta), (number(beta, dtype), B, ldb, tb)):
+        if factor:
+            total += factor * operated(matrix(pointer, dtype, *((n, m) if t else (m, n)), ld), t)
+    matrix(C, dtype, m, n, ldc)[...] = total
 
 
 @provides("cublas{}trsm_v2", "piiiiii ppi pi")
 def triangular_solve(dtype, handle, side, uplo, trans, diag, m, n, alpha, A, lda, B, ldb):
     """op(A) X = alpha B, or X op(A) = alpha B, in place of B."""
-    size, b = n if side else m, matrix(B, dtype, m, n, ldb)
-    a = matrix(A, dtype, size, size, lda)
-    a = operated(np.triu(a) if uplo else np.tril(a), trans)
-    lower, right = bool(uplo) == bool(trans), number(alpha, dtype) * b
-    if side:
-        b[...] = solve_triangular(a.T, right.T, lower=not lower, unit_diagonal=diag).T
-    else:
-        b[...] = solve_triangular(a, right, lower=lower, unit_diagonal=diag)
+    a, b = matrix(A, dtype, *[n if side else m] * 2, lda), matrix(B, dtype, m, n, ldb)
+    solve = blas.get_blas_funcs("trsm", dtype=dtype)
+    b[...] = solve(number(alpha, dtype), a, b, side=side, lower=not uplo, trans_a=trans, diag=diag)
 
 
-@provides("cublas{}nrm2_v2", "pipip", {"S": "f", "D": "d", "Sc": "F", "Dz": "D"})
+def vector(pointer, dtype, n, step):
+    return view(pointer, dtype, (n,), (step * dtype.itemsize,))
+
+
+@provides("cublas{}nrm2_v2", "pipip", dict(zip(["S", "D", "Sc", "Dz"], LETTERS.values(), strict=True)))
 def norm(dtype, handle, n, x, step, out):
-    values = view(x, dtype, (n,), (step * np.dtype(dtype).itemsize,))
-    put(np.linalg.norm(values), out, values.real.dtype)
+    put(np.linalg.norm(vector(x, dtype, n, step)), out, np.zeros(0, dtype).real.dtype)
 
 
 def dot(multiply, dtype, handle, n, x, step_x, y, step_y, out):
-    first, second = (view(at, dtype, (n,), (by * np.dtype(dtype).itemsize,)) for at, by in ((x, step_x), (y, step_y)))
-    put(multiply(first, second), out, dtype)
+    put(multiply(vector(x, dtype, n, step_x), vector(y, dtype, n, step_y)), out, dtype)
 
 
-provides("cublas{}_v2", "pipipip", {"Sdot": "f", "Ddot": "d", "Cdotu": "F", "Zdotu": "D"})(partial(dot, np.dot))
-provides("cublas{}_v2", "pipipip", {"Cdotc": "F", "Zdotc": "D"})(partial(dot, np.vdot))
+for _name, _letters, _multiply in (("dot", "SD", np.dot), ("dotu", "CZ", np.dot), ("dotc", "CZ", np.vdot)):
+    _types = {letter: LETTERS[letter] for letter in _letters}
+    provides(f"cublas{{}}{_name}_v2", "pipipip", _types)(partial(dot, _multiply))
 
 
 @provides("cublas{}getrfBatched", "pipippi")

@@ -2,51 +2,50 @@
 // bytes, which keep it aligned; so an index too large is a fault at once, one below 0 where it leaves the first page.
 // What lies between is known bytes, which are looked at when the host waits and when the memory is given back.  All of
 // them lie in one stretch of addresses, none of which is used twice: what is freed is a fault too.
-#include "memory.h"
+#include "common.h"
 
 #include <signal.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
 #include <map>
-#include <string>
+#include <sstream>
 
 hc_State hc_state = {};
 
 namespace hostcuda {
 namespace {
 
-constexpr size_t PAGE = 4096, ALIGNMENT = 16, LOOKED_AT = 64;
+constexpr size_t PAGE = 4096, ALIGNMENT = 16, LOOKED_AT = 64, ADDRESSES = size_t(1) << 44;
 constexpr int UNUSED = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-constexpr char POISON = char(0xff);
 
-constexpr size_t ADDRESSES = size_t(1) << 44;
-char *next, *last;  // addresses that are left
+char* const addresses = static_cast<char*>(mmap(nullptr, ADDRESSES, PROT_NONE, UNUSED, -1, 0));
+size_t used = 0;  // of them
 std::map<char*, size_t> allocations;
-std::string message, released_overrun;
-
-size_t up(size_t size, size_t unit) { return (size + unit - 1) / unit * unit; }
-
-// The distance from the guarding page below to the allocation.
-size_t before(size_t size) { return up(std::max(size, size_t(1)), PAGE) - up(size, ALIGNMENT); }
-
-bool intact(char* memory, size_t size) {
-  auto poison = [](char byte) { return byte == POISON; };
-  return std::all_of(memory - std::min(before(size), LOOKED_AT), memory, poison) &&
-         std::all_of(memory + size, memory + up(size, ALIGNMENT), poison);
-}
-
-std::string words(size_t size) {
-  return "the bytes next to an allocation of " + std::to_string(size) + " bytes were written to";
-}
-
+std::string message, overwritten;
 struct sigaction earlier_segv, earlier_bus;
 sigjmp_buf back;
-volatile const void* faulted;
+const void* volatile faulted;
+
+size_t up(size_t size, size_t unit) { return (size + unit - 1) / unit * unit; }
+size_t pages(size_t size) { return up(std::max(size, size_t(1)), PAGE); }
+// The distance from the guarding page below to the allocation.
+size_t before(size_t size) { return pages(size) - up(size, ALIGNMENT); }
+
+// Looks at the known bytes between begin and end, next to an allocation; what was written there is told once.
+void look(char* begin, char* end, size_t size) {
+  if (std::all_of(begin, end, [](char byte) { return byte == POISON; })) return;
+  std::fill(begin, end, POISON);
+  overwritten = "the bytes next to an allocation of " + std::to_string(size) + " bytes were written to";
+}
+
+void look_around(char* memory, size_t size) {
+  look(memory - std::min(before(size), LOOKED_AT), memory, size);
+  look(memory + size, memory + up(size, ALIGNMENT), size);
+}
 
 void on_fault(int, siginfo_t* info, void*) {
   faulted = info->si_addr;
@@ -68,46 +67,33 @@ Error fail(Error error, const char* format, ...) {
 const char* last_message() { return message.c_str(); }
 
 void* allocate(size_t size) {
-  if (hc_state.allocated + int64_t(size) > hc_state.memory) return nullptr;
-  size_t pages = up(std::max(size, size_t(1)), PAGE);
-  if (!next) {
-    void* all = mmap(nullptr, ADDRESSES, PROT_NONE, UNUSED, -1, 0);
-    if (all == MAP_FAILED) return nullptr;
-    next = static_cast<char*>(all);
-    last = next + ADDRESSES;
-  }
-  if (size_t(last - next) < pages + 2 * PAGE) return nullptr;
-  char* first = next + PAGE;
-  next = first + pages;
-  if (mprotect(first, pages, PROT_READ | PROT_WRITE)) return nullptr;
-  memset(first, POISON, pages);
+  size_t own = pages(size);
+  if (hc_state.allocated + int64_t(size) > hc_state.memory || ADDRESSES - used < own + 2 * PAGE) return nullptr;
+  char* first = addresses + used + PAGE;
+  if (mprotect(first, own, PROT_READ | PROT_WRITE)) return nullptr;
+  used += PAGE + own;
+  memset(first, POISON, own);
   hc_state.allocated += int64_t(size);
-  char* memory = first + before(size);
-  allocations[memory] = size;
-  return memory;
+  allocations[first + before(size)] = size;
+  return first + before(size);
 }
 
 bool release(void* pointer) {
   auto found = allocations.find(static_cast<char*>(pointer));
   if (found == allocations.end()) return false;
   auto [memory, size] = *found;
-  if (!intact(memory, size)) released_overrun = words(size);
+  look_around(memory, size);
   hc_state.allocated -= int64_t(size);
-  mmap(memory - before(size), up(std::max(size, size_t(1)), PAGE), PROT_NONE, UNUSED | MAP_FIXED, -1, 0);
+  mmap(memory - before(size), pages(size), PROT_NONE, UNUSED | MAP_FIXED, -1, 0);
   allocations.erase(found);
   return true;
 }
 
 Error overrun() {
+  for (auto [memory, size] : allocations) look_around(memory, size);
   std::string what;
-  released_overrun.swap(what);
-  for (auto& [memory, size] : allocations) {
-    if (intact(memory, size)) continue;
-    what = words(size);
-    memset(memory - std::min(before(size), LOOKED_AT), POISON, std::min(before(size), LOOKED_AT));  // told once
-    memset(memory + size, POISON, up(size, ALIGNMENT) - size);
-  }
-  return what.empty() ? success : fail(illegal_address, "%s", what.c_str());
+  what.swap(overwritten);
+  return what.empty() ? SUCCESS : fail(ILLEGAL_ADDRESS, "%s", what.c_str());
 }
 
 sigjmp_buf& watch_faults() {
@@ -129,24 +115,21 @@ void unwatch_faults() {
   sigaction(SIGBUS, &earlier_bus, nullptr);
 }
 
-const void* fault_address() { return const_cast<const void*>(faulted); }
+const void* fault_address() { return faulted; }
 
-void describe(const void* address, char* text, size_t size) {
-  const char* at = static_cast<const char*>(address);
-  for (auto& [memory, bytes] : allocations) {
-    if (at >= memory - before(bytes) - PAGE && at < memory)
-      return void(snprintf(text, size, "%td bytes before an allocation of %zu bytes", memory - at, bytes));
-    if (at >= memory + bytes && at < memory + up(bytes, ALIGNMENT) + PAGE)
-      return void(snprintf(text, size, "%td bytes behind an allocation of %zu bytes", at - memory - bytes, bytes));
+std::string described(const void* address) {
+  auto at = static_cast<const char*>(address);
+  std::ostringstream text;
+  for (auto [memory, size] : allocations) {
+    bool is_before = at >= memory - before(size) - PAGE && at < memory;
+    if (!is_before && (at < memory + size || at >= memory + up(size, ALIGNMENT) + PAGE)) continue;
+    text << (is_before ? memory - at : at - memory - size) << (is_before ? " bytes before" : " bytes behind");
+    text << " an allocation of " << size << " bytes";
+    return text.str();
   }
-  bool once = at >= last - ADDRESSES && at < next;
-  snprintf(text, size, once ? "freed memory" : "address %p, which is no memory", address);
+  if (at >= addresses && at < addresses + used) return "freed memory";
+  text << "address " << address << ", which is no memory";
+  return text.str();
 }
 
 }  // namespace hostcuda
-
-// entry.s: a function of NVIDIA's that is not there was called.
-extern "C" int hc_missing(const char* name) {
-  fprintf(stderr, "hostcuda: %s is not there\n", name);
-  return 15;  // "not supported" of cuBLAS; an error of the others too
-}

@@ -3,46 +3,30 @@
 import ctypes
 import importlib
 import inspect
+import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
+HERE = Path(__file__).resolve().parent
 RUNTIME = "cupy_backends.cuda.api.runtime"
-_RESULTS = {  # of the runtime's functions -> these functions -> their arguments
-    "PyObject *": {
-        "deviceSynchronize memGetInfo": "",
-        "getDeviceProperties setDevice": "int, ",
-        "free freeHost eventDestroy eventQuery eventSynchronize": "intptr_t, ",
-        "streamDestroy streamQuery streamSynchronize": "intptr_t, ",
-        "eventRecord": "intptr_t, intptr_t, ",
-        "memcpy": "intptr_t, intptr_t, size_t, int, ",
-        "memcpyAsync": "intptr_t, intptr_t, size_t, int, intptr_t, ",
-        "memset": "intptr_t, int, size_t, ",
-        "memsetAsync": "intptr_t, int, size_t, intptr_t, ",
-    },
-    "int ": {
-        "_getCUDAMajorVersion driverGetVersion runtimeGetVersion getDevice getDeviceCount": "",
-        "deviceCanAccessPeer deviceGetAttribute": "int, int, ",
-        "pointerGetMemoryType streamIsCapturing": "intptr_t, ",
-    },
-    "intptr_t ": {
-        "eventCreate streamCreate": "",
-        "malloc": "size_t, ",
-        "hostAlloc": "size_t, unsigned int, ",
-        "eventCreateWithFlags streamCreateWithFlags": "unsigned int, ",
-        "streamCreateWithPriority": "unsigned int, int, ",
-    },
-    "float ": {"eventElapsedTime": "intptr_t, intptr_t, "},
+_DEFINED = re.findall(r"^(\w+\*?) rt_(\w+)\((.*?)\) \{", (HERE / "runtime.cpp").read_text(), re.M)
+_TYPE = re.compile(r"unsigned int|\w+")
+#: The runtime's functions that runtime.cpp has: name -> result, arguments.
+FUNCTIONS = {
+    name: (result, [_TYPE.match(argument)[0] for argument in arguments.split(", ") if argument])
+    for result, name, arguments in _DEFINED
 }
-#: The runtime's functions, in C: name -> as Cython writes it. runtime.cpp has them.
-CAPSULES = {
-    name: f"{result}({arguments}int __pyx_skip_dispatch)"
-    for result, functions in _RESULTS.items()
-    for names, arguments in functions.items()
-    for name in names.split()
-} | {"_ensure_context": "PyObject *(void)"}
 
-#: "module:name" -> what is there: a capsule's C function, the docstring of a function of Cython's, else parameters.
-BEFORE_IMPORT = {f"{RUNTIME}:{name}": signature for name, signature in CAPSULES.items()}
+
+def _in_cython(result: str, arguments: list[str]) -> str:
+    """A C function's type as Cython writes it: its own argument comes last, and has a name."""
+    own = ", ".join([*arguments[:-1], "int __pyx_skip_dispatch"]) if arguments else "void"
+    return f"{result.replace('*', '')} {'*' * ('*' in result)}({own})"
+
+
+#: "module:name" -> what is there: the type of a C function, the docstring of a function of Cython's, else parameters.
+BEFORE_IMPORT = {f"{RUNTIME}:{name}": _in_cython(*types) for name, types in FUNCTIONS.items()}
 _POINTERS = "intptr_t data_start, intptr_t keys_start, vector[ptrdiff_t] shape)"
 AFTER_IMPORT = {
     f"{RUNTIME}:_getLocalRuntimeVersion": "",
@@ -66,7 +50,7 @@ class MovedError(RuntimeError):
 
 def _found(module: Any, name: str) -> str:
     """How a part looks, in the words of the tables above."""
-    if name in CAPSULES:
+    if name in FUNCTIONS:
         return _name_of(module.__pyx_capi__[name]).decode()
     part = module
     for step in name.split("."):
@@ -89,14 +73,6 @@ def _moved(parts: dict[str, str], load: Callable[[str], Any]) -> Iterator[str]:
 
 
 def check(parts: dict[str, str], load: Callable[[str], Any] = importlib.import_module) -> None:
-    """Raise MovedError that lists every part which is not as expected.
-
-    Parameters
-    ----------
-    parts : dict
-        BEFORE_IMPORT, which is replaced before CuPy is imported, or AFTER_IMPORT.
-    load : callable
-        Name of a module -> the module.
-    """
+    """Raise MovedError that lists every part of a table which is not as expected; load: a module, by its name."""
     if lines := list(_moved(parts, load)):
         raise MovedError("\n  ".join(["hostcuda is not made for this CuPy. What moved:", *lines]))

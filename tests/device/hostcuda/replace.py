@@ -2,7 +2,6 @@
 
 import ctypes
 import importlib
-import re
 import types
 from collections.abc import Callable
 from typing import Any
@@ -11,10 +10,10 @@ import numpy as np
 
 from .compiler import Compiler, program_class
 from .libraries import view
-from .parts import CAPSULES, RUNTIME
+from .parts import BEFORE_IMPORT, FUNCTIONS, RUNTIME
 
 _C_TYPES = {
-    "PyObject *": ctypes.py_object,
+    "PyObject*": ctypes.py_object,
     "int": ctypes.c_int,
     "unsigned int": ctypes.c_uint,
     "intptr_t": ctypes.c_ssize_t,
@@ -25,29 +24,34 @@ _C_TYPES = {
 
 def runtime(device: ctypes.CDLL, version: int) -> None:
     """CUDA's runtime, for Cython by its capsules and for Python by its names; what is not there says so."""
-    module = importlib.import_module(RUNTIME)
+    module: Any = importlib.import_module(RUNTIME)
+
+    def failed(error: int, what: str | None) -> None:
+        raised = module.CUDARuntimeError(error)
+        raised.args = raised.args if what is None else (what,)
+        raise raised
+
+    ctypes.py_object.in_dll(device, "hc_raise").value = failed
+    device.kept = failed
     device.hc_capsule.restype, device.hc_capsule.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p]
-    for name in list(module.__pyx_capi__):
-        if signature := CAPSULES.get(name):
-            function = ctypes.cast(getattr(device, f"rt_{name}"), ctypes.c_void_p)
-            module.__pyx_capi__[name] = device.hc_capsule(function, signature.encode())
-        if hasattr(module, name) and name != "check_status":
-            own = _for_python(f"rt_{name}", signature, device) if signature else _missing(f"the runtime's {name}")
-            setattr(module, name, own)
+    for name in FUNCTIONS.keys() & module.__pyx_capi__.keys():
+        function = ctypes.cast(getattr(device, f"rt_{name}"), ctypes.c_void_p)
+        module.__pyx_capi__[name] = device.hc_capsule(function, BEFORE_IMPORT[f"{RUNTIME}:{name}"].encode())
+    for name in module.__pyx_capi__.keys() & vars(module).keys() - {"check_status"}:
+        setattr(module, name, _for_python(name, device) if name in FUNCTIONS else _missing(name))
     module._getLocalRuntimeVersion = lambda: version
 
 
-def _for_python(symbol: str, signature: str, device: ctypes.CDLL) -> Callable[..., Any]:
+def _for_python(name: str, device: ctypes.CDLL) -> Callable[..., Any]:
     """A C function for Python, without the last argument, which is Cython's; what is left out is 0."""
-    result, arguments = re.fullmatch(r"(.*?) ?\((.*)\)", signature).groups()
-    kinds = [_C_TYPES[kind.strip()] for kind in arguments.split(",")[:-1]]
-    function = ctypes.PYFUNCTYPE(_C_TYPES[result], *kinds, ctypes.c_int)((symbol, device))
-    return lambda *given: function(*given, *[0] * (len(kinds) - len(given)), 0)
+    result, arguments = FUNCTIONS[name]
+    function = ctypes.PYFUNCTYPE(*map(_C_TYPES.get, [result, *arguments]))((f"rt_{name}", device))
+    return lambda *given: function(*given, *[0] * (len(arguments) - len(given)))
 
 
-def _missing(what: str) -> Callable[..., Any]:
+def _missing(name: str) -> Callable[..., Any]:
     def refuse(*_: Any, **__: Any) -> Any:
-        raise NotImplementedError(f"hostcuda: {what} is not there")
+        raise NotImplementedError(f"hostcuda: the runtime's {name} is not there")
 
     return refuse
 

@@ -81,21 +81,14 @@ template <class T> inline T hc_shuffle(unsigned mask, T value, unsigned lane) {
   std::memset(own, 0xff, 16);
   return found;
 }
-template <class T> inline T __shfl_sync(unsigned mask, T value, int source, int width = 32) {
-  return hc_shuffle(mask, value, (hc_lane() & ~(width - 1)) + (source & (width - 1)));
-}
-template <class T> inline T __shfl_xor_sync(unsigned mask, T value, int bits, int width = 32) {
-  unsigned lane = hc_lane(), source = lane ^ bits;
-  return hc_shuffle(mask, value, source < (lane & ~(width - 1)) + width ? source : lane);
-}
-template <class T> inline T __shfl_down_sync(unsigned mask, T value, unsigned by, int width = 32) {
-  unsigned lane = hc_lane();
-  return hc_shuffle(mask, value, (lane & (width - 1)) + by < unsigned(width) ? lane + by : lane);
-}
-template <class T> inline T __shfl_up_sync(unsigned mask, T value, unsigned by, int width = 32) {
-  unsigned lane = hc_lane();
-  return hc_shuffle(mask, value, (lane & (width - 1)) >= by ? lane - by : lane);
-}
+// From which lane: of its group of `width` lanes, or its own where that has none such.
+#define HC_SHUFFLE(NAME, FROM) \
+  template <class T> inline T __shfl##NAME##_sync(unsigned mask, T value, int by, int width = 32) { \
+    int lane = hc_lane(), first = lane & ~(width - 1), from = FROM; \
+    return hc_shuffle(mask, value, from >= first && from < first + width ? from : lane); \
+  }
+HC_SHUFFLE(, first + (by & (width - 1))) HC_SHUFFLE(_xor, lane ^ by) HC_SHUFFLE(_down, lane + by)
+HC_SHUFFLE(_up, lane - by)
 inline unsigned __ballot_sync(unsigned mask, int predicate) {
   unsigned found = 0;
   for (int lane = 0; lane < 32; ++lane) {
@@ -141,9 +134,6 @@ inline unsigned __float_as_uint(float x) { return hc_bits<unsigned>(x); }
 inline float __uint_as_float(unsigned x) { return hc_bits<float>(x); }
 inline long long __double_as_longlong(double x) { return hc_bits<long long>(x); }
 inline double __longlong_as_double(long long x) { return hc_bits<double>(x); }
-inline int __double2hiint(double x) { return int(__double_as_longlong(x) >> 32); }
-inline int __double2loint(double x) { return int(__double_as_longlong(x)); }
-inline double __hiloint2double(int high, int low) { return hc_bits<double>((long long)high << 32 | unsigned(low)); }
 inline unsigned short __float2half_rn(float x) { return hc_bits<unsigned short>(_Float16(x)); }
 inline float __half2float(unsigned short x) { return hc_bits<_Float16>(x); }
 inline int __popc(unsigned x) { return __builtin_popcount(x); }
@@ -155,26 +145,19 @@ inline int __ffs(int x) { return __builtin_ffs(x); }
 inline float rsqrtf(float x) { return 1 / sqrtf(x); }
 inline float rsqrt(float x) { return 1 / sqrtf(x); }
 inline double rsqrt(double x) { return 1 / sqrt(x); }
-inline float __frcp_rn(float x) { return 1 / x; }
-inline float __fdividef(float a, float b) { return a / b; }
-inline float __expf(float x) { return expf(x); }
-inline float __logf(float x) { return logf(x); }
-inline float __fmaf_rn(float a, float b, float c) { return fmaf(a, b, c); }
-inline double __fma_rn(double a, double b, double c) { return fma(a, b, c); }
 using std::abs, std::acos, std::acosh, std::asin, std::asinh, std::atan, std::atan2, std::atanh, std::cbrt, std::ceil;
 using std::copysign, std::cos, std::cosh, std::erf, std::erfc, std::exp, std::exp2, std::expm1, std::fabs, std::floor;
 using std::fma, std::fmax, std::fmin, std::fmod, std::frexp, std::hypot, std::isfinite, std::isinf, std::isnan;
 using std::ldexp, std::log, std::log10, std::log1p, std::log2, std::modf, std::nextafter, std::pow, std::remainder;
 using std::rint, std::round, std::signbit, std::sin, std::sinh, std::sqrt, std::tan, std::tanh, std::trunc;
-#define HC_MINMAX(T) \
-  inline T min(T a, T b) { return b < a ? b : a; } \
-  inline T max(T a, T b) { return a < b ? b : a; }
-HC_MINMAX(int) HC_MINMAX(unsigned) HC_MINMAX(long) HC_MINMAX(unsigned long) HC_MINMAX(long long)
-HC_MINMAX(unsigned long long)
-inline float min(float a, float b) { return fminf(a, b); }
-inline float max(float a, float b) { return fmaxf(a, b); }
-inline double min(double a, double b) { return fmin(a, b); }
-inline double max(double a, double b) { return fmax(a, b); }
+template <class A, class B> inline std::common_type_t<A, B> min(A a, B b) {
+  if constexpr (std::is_floating_point_v<std::common_type_t<A, B>>) return std::fmin(a, b);
+  else return b < a ? b : a;
+}
+template <class A, class B> inline std::common_type_t<A, B> max(A a, B b) {
+  if constexpr (std::is_floating_point_v<std::common_type_t<A, B>>) return std::fmax(a, b);
+  else return a < b ? b : a;
+}
 #define CUDART_INF_F INFINITY
 #define CUDART_NAN_F NAN
 
