@@ -14,7 +14,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 from scripts.book.places import resolved
 from scripts.equations.stated import STATED, Entry
-from scripts.equations.tags import expand
+from scripts.equations.tags import id_of
 
 #: Pages of blocks: the papers' reading routes, and the theorems.
 ROUTES, THEOREMS = "docs/routes", "docs/theorems"
@@ -142,9 +142,9 @@ def with_formulas(page: str, entries: dict[str, Entry]) -> str:
     def stated(line: re.Match[str]) -> str:
         rows: dict[tuple[str, ...], str] = {}
         for name in re.findall("`(.*?)`", line[1]):
-            if unknown := [one for one in expand(name) if one not in entries]:
-                raise ValueError(f"a page of {ROUTES} names {', '.join(unknown)}, which {STATED} does not state")
-            entry = entries[expand(name)[0]]
+            if id_of(name) not in entries:
+                raise ValueError(f"a page of {ROUTES} names {name}, which {STATED} does not state")
+            entry = entries[id_of(name)]
             if entry.formula:
                 rows.setdefault(entry.together, f"| `{name}` | {entry.formula} |")
         return "\n".join([line[0], "", "| id | formula |", "|---|---|", *rows.values()] if rows else [line[0]])

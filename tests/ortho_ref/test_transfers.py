@@ -78,7 +78,9 @@ def task_of(batches):
     return Fixed(batches, own, 4, loss=loss, metric="accuracy" if loss == "cross_entropy" else "within_0.04")
 
 
-def trainer_for(batches, model="gru", device="stand-in", optimizer=None, n=8, layers=1, dropout=0.0, engine=None, **options):
+def trainer_for(
+    batches, model="gru", device="stand-in", optimizer=None, n=8, layers=1, dropout=0.0, engine=None, **options
+):
     """A trainer on given batches, over and over."""
     task = task_of(batches)
     kinds = {key: options.pop(key) for key in ("reset_every", "order", "parametrize", "orthogonal") if key in options}
