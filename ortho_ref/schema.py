@@ -143,7 +143,7 @@ def _check_fields(value: dict[str, Any], schema: Schema, where: str) -> None:
 
 def nearest(name: str, names: Iterable[str]) -> str:
     """What a message says where one of the names is near: (did you mean 'X'?); else nothing."""
-    close = difflib.get_close_matches(name, names, 1)
+    close = [] if name.isdigit() else difflib.get_close_matches(name, names, 1)
     return f" (did you mean {close[0]!r}?)" if close else ""
 
 

@@ -213,7 +213,9 @@ def test_a_language_model_goes_on(tmp_path, text):
     assert call(train.main, "text", *out, "--resume")[0] == 0
     assert call(train.main, "text", *out, "--resume", "--tied", "--hidden", "6,5")[0] == 0
     assert call(train.main, "text", *out, "--resume", "--hidden", "6,6")[0] == 2
-    code, printed, _ = call(evaluate.main, tmp_path / "run", "--data", text, "--sample", "5", "--which", "last")
+    code, printed, _ = call(
+        evaluate.main, tmp_path / "run", "--data", text, "--sample", "5", "--which", "last", "--json"
+    )
     assert code == 0
     assert (
         json.loads(printed.splitlines()[0])["evaluation_loss"] == read_metrics(tmp_path / "run")[-1]["evaluation_loss"]
@@ -310,7 +312,7 @@ BAD = [
     ("copying --layout D", "layout is 'D'; allowed: 'A', 'B', 'C'"),
     ("parenthesis --dtype float16", "dtype is 'float16'; allowed: float32, float64"),
     ("parenthesis --device tpu", "device is 'tpu'; allowed: 'cpu', 'gpu'"),
-    ("parenthesis --depth 3", "No such option: --depth"),
+    ("parenthesis --depth 3", "there is no option --depth (did you mean --length"),
     ("parenthesis more", "unexpected extra argument"),
     ("", "Missing argument"),
     ("parenthesis --hidden", "Option '--hidden' requires an argument"),
@@ -357,7 +359,10 @@ BAD = [
         "parenthesis --parametrize U_x=fft_rotations",
         "parametrizations names 'U_x'; allowed for GRUResetBefore: U_r, U_u",
     ),
-    ("parenthesis --parametrize U_c=house:3", "parametrization is 'house:3'; allowed: free, scaled_cayley"),
+    (
+        "parenthesis --parametrize U_c=house:3",
+        "parametrization is 'house:3' (did you mean 'householder'?); allowed: free, scaled_cayley",
+    ),
     ("parenthesis --parametrize U_c=householder:9", "reflections is 9; allowed: 1 to n = 6"),
     (
         "parenthesis --parametrize U_c=structured_unitary",
