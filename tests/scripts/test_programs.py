@@ -44,7 +44,7 @@ def run(main, *arguments):
 
 
 def test_check_gradients_lists_everything(monkeypatch):
-    """Every cell x activation, every parametrization, every model; exit code 0.  `make crosscheck` computes them all."""
+    """Every cell x activation, every parametrization, every model; exit code 0.  `make crosscheck` computes all."""
 
     def fine(subject_of):
         return lambda *given, **options: checks.Result(subject_of(*given, **options), 0.0, 0.0, None)
