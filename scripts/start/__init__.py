@@ -11,13 +11,13 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parents[1]
 
-#: Program -> the extra that it needs, and the modules that it is not loaded without; all others need `_OTHERS`.
-_EXTRAS: dict[str, tuple[str, tuple[str, ...]]] = {
+#: Program -> what pip installs for it, and the modules that it is not loaded without; all others need `_OTHERS`.
+_NEEDS: dict[str, tuple[str, tuple[str, ...]]] = {
     "floors": ("", ()),
-    "site": ("docs", ("typer", "rich", "sphinx", "myst_parser", "furo", "latex2mathml")),
-    "mutants": ("mutants", ("typer", "rich", "cosmic_ray", "coverage")),
+    "site": ("--group docs", ("typer", "rich", "sphinx", "myst_parser", "furo", "latex2mathml")),
+    "mutants": ("--group mutants", ("typer", "rich", "cosmic_ray", "coverage")),
 }
-_OTHERS = ("scripts", ("typer", "rich", "matplotlib", "threadpoolctl"))
+_OTHERS = ("-e '.[scripts]'", ("typer", "rich", "matplotlib", "threadpoolctl"))
 _CORE = ("numpy", "scipy", "safetensors")
 
 
@@ -58,11 +58,9 @@ def refusal(started: str | None, installed: Callable[[str], object] = find_spec)
         near = difflib.get_close_matches(name, programs(), 1)
         meant = f" (did you mean scripts.{near[0]}?)" if near else ""
         return f"there is no program scripts.{name}{meant}; python -m scripts lists them"
-    extra, modules = _EXTRAS.get(name, _OTHERS)
+    what, modules = _NEEDS.get(name, _OTHERS)
     missing = [module for module in (*(_CORE if modules else ()), *modules) if installed(module) is None]
     if not missing:
         return ""
     are = "is" if len(missing) == 1 else "are"
-    return (
-        f"python -m scripts.{name} needs {', '.join(missing)}, which {are} not installed: pip install -e '.[{extra}]'"
-    )
+    return f"python -m scripts.{name} needs {', '.join(missing)}, which {are} not installed: pip install {what}"
