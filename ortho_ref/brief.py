@@ -52,11 +52,11 @@ def _of_mapping(value: Mapping[str, Any]) -> str:
     return f"{{{', '.join(f'{name}: {brief(item)}' for name, item in value.items())}}}"
 
 
-class Named(dict[str, Any]):
+class ArraysByName(dict[str, Any]):
     """A dict of arrays by name, as parameters, gradients and buffers are; its `repr` is `brief`."""
 
     __repr__ = brief
 
-    def __or__(self, other: Any) -> "Named":  # type: ignore[override]
+    def __or__(self, other: Any) -> "ArraysByName":  # type: ignore[override]
         """The two together, as of dicts."""
-        return Named(super().__or__(other)) if isinstance(other, dict) else NotImplemented
+        return ArraysByName(super().__or__(other)) if isinstance(other, dict) else NotImplemented

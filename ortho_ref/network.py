@@ -24,7 +24,7 @@ import numpy as np
 
 from ortho_ref.arguments import check_has, generator, precision
 from ortho_ref.backend import Array, NotFiniteError, is_array, xp_of
-from ortho_ref.brief import Named, brief
+from ortho_ref.brief import ArraysByName, brief
 from ortho_ref.cells import State, Weights
 from ortho_ref.cells.cell import parts_of, state_of
 from ortho_ref.checks import check, prefixed
@@ -265,8 +265,8 @@ class Network:
         own_dtype = precision(dtype)
         readout_rng, *rngs = generator(rng).spawn(1 + len(self.layers))
         readout = self.dense.init(readout_rng, own_dtype)
-        params: Params = Named()
-        buffers: NamedBuffers = Named()
+        params: Params = ArraysByName()
+        buffers: NamedBuffers = ArraysByName()
         if self.embedding is not None:
             params |= _with_prefix("embedding.", self.embedding.init(readout_rng.spawn(1)[0], own_dtype))
         if self.tied:
@@ -552,7 +552,7 @@ class Network:
         """The gradients of the parameters, in their order; a tied W's is a part of E's."""
         if self.tied:
             gradients["embedding.E"] = gradients["embedding.E"] + gradients["readout.W"]  # [bp:lm-embedding/tied]
-        return Named({name: gradients[name] for name in params})
+        return ArraysByName({name: gradients[name] for name in params})
 
     def check_recompute(self, recompute: int | str | None) -> None:
         """An error where `recompute` is none, or this network is not computed again.
@@ -689,18 +689,18 @@ class Network:
             new_params = {
                 name: params[name] - deltas[name] for name in params if name.startswith(("readout.", "embedding."))
             }
-            new_buffers: NamedBuffers = Named()
+            new_buffers: NamedBuffers = ArraysByName()
             for name, (own, own_buffers) in updated.items():
                 new_params |= _with_prefix(f"{name}.", own)
                 new_buffers |= _with_prefix(f"{name}.", own_buffers)
-            return Named({name: new_params[name] for name in params}), new_buffers
+            return ArraysByName({name: new_params[name] for name in params}), new_buffers
 
         moved: tuple[Params, NamedBuffers] = together(pending, finish, "{}.").complete()
         return moved
 
     def rebuild(self, params: Params, buffers: NamedBuffers) -> NamedBuffers:
         """Buffers with every U afresh from the parameters, for parameters that were set by hand."""
-        rebuilt: NamedBuffers = Named()
+        rebuilt: NamedBuffers = ArraysByName()
         for i, layer in enumerate(self.layers):
             rebuilt |= _with_prefix(f"layer{i}.", layer.rebuild(*self.own(i, params, buffers)))
         return rebuilt

@@ -19,7 +19,7 @@ import numpy as np
 from ortho_ref import fused, scan
 from ortho_ref.arguments import check_has, generator, precision, refuse_dtype
 from ortho_ref.backend import Array, complex_dtype, is_array, library_of
-from ortho_ref.brief import Named, brief
+from ortho_ref.brief import ArraysByName, brief
 from ortho_ref.cells import Cell, State, Weights
 from ortho_ref.cells.cell import is_tokens, parts_of, state_of
 from ortho_ref.checks import check_finite, check_indices, prefixed
@@ -213,8 +213,8 @@ class Recurrent:
         names = self.cell.shapes(m, n)
         cell_rng, *children = rng.spawn(1 + len(names))
         weights = self.cell.init(cell_rng, m, n, dtype)
-        params: Params = Named()
-        buffers: NamedBuffers = Named()
+        params: Params = ArraysByName()
+        buffers: NamedBuffers = ArraysByName()
         for name, child in zip(names, children, strict=True):
             if name in self.constrained:
                 own, buffers[name] = self.constrained[name].init(child, n, dtype)
@@ -313,7 +313,7 @@ class Recurrent:
 
     def rebuild(self, params: Params, buffers: NamedBuffers) -> NamedBuffers:
         """Buffers with every U afresh from the parameters, for parameters that were set by hand."""
-        return Named(
+        return ArraysByName(
             (name, parametrization.rebuild(_own(params, name), buffers[name]))
             for name, parametrization in self.constrained.items()
         )
@@ -445,7 +445,7 @@ class Recurrent:
         dict of Array
             Under the parameters' names.
         """
-        gradients: Params = Named()
+        gradients: Params = ArraysByName()
         for name, gradient in dweights.items():
             if name in buffers:
                 own = self.constrained[name].pullback(_own(params, name), buffers[name], gradient)
@@ -542,10 +542,10 @@ class Recurrent:
                 pending[name] = kept.begin_retract(_own(params, name), buffers[name], _own(deltas, name))
 
         def finish(updated: dict[str, tuple[Params, Buffers]]) -> tuple[Params, NamedBuffers]:
-            new_params, new_buffers = dict(moved), Named(buffers)
+            new_params, new_buffers = dict(moved), ArraysByName(buffers)
             for name, (own, new_buffers[name]) in updated.items():
                 new_params |= {f"{name}.{key}": value for key, value in own.items()}
-            return Named({name: new_params[name] for name in params}), new_buffers
+            return ArraysByName({name: new_params[name] for name in params}), new_buffers
 
         return together(pending, finish)
 

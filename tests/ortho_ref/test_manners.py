@@ -15,7 +15,7 @@ import pytest
 
 import ortho_ref
 from ortho_ref import cells, checkpoint, citations, models, parametrizations, training
-from ortho_ref.brief import Named, brief
+from ortho_ref.brief import ArraysByName, brief
 from ortho_ref.conformance import Case
 from ortho_ref.layers import Dense, Embedding
 from ortho_ref.network import Network
@@ -207,7 +207,7 @@ def test_what_a_repr_says():
     assert repr(gradients).endswith("U_c.A (4, 4): float64}, x=float64 (5, 2, 3), h0=float64 (2, 4))")
     assert brief({"a": X, "b": np.ones(2, np.float32)}) == "{a: float64 (5, 2, 3), b: float32 (2,)}"
     assert brief([X] * 9) == "[float64 (5, 2, 3), float64 (5, 2, 3), float64 (5, 2, 3), ... 9]"
-    assert repr(Named(a=X) | {"b": X}) == "{a (5, 2, 3), b (5, 2, 3): float64}"
+    assert repr(ArraysByName(a=X) | {"b": X}) == "{a (5, 2, 3), b (5, 2, 3): float64}"
     assert repr(Adam(1e-3)).startswith("Adam(learning_rate=0.001, ")
 
 
