@@ -47,7 +47,7 @@ review: $(VENV)/.release
 device: $(DEVICE)/.$(CUPY)
 	$(DEVICE)/bin/python -m pytest -p tests.device.hostcuda.plugin --device gpu --numprocesses auto --maxprocesses 8
 	$(DEVICE)/bin/python -m tests.device.hostcuda.run scripts.gpu_check --out runs/device --scale 0.03 \
-		--only versions --only agreement --only maps
+		--small --only versions --only agreement --only maps --only tasks
 
 # NVIDIA's own compiler on every kernel, for three kinds of device; the table of docs/gpu.md.
 nvrtc: $(DEVICE)/.nvrtc

@@ -147,6 +147,7 @@ def main(
     device: Annotated[str, device_option("gpu; it is compared with the host.")] = "gpu",
     only: Annotated[list[str] | None, typer.Option(help=f"Sections: {', '.join(SECTIONS)}.")] = None,
     scale: Annotated[float, typer.Option(help="Times updates, rounds and seconds of sections; the suite aside.")] = 1.0,
+    small: Annotated[bool, typer.Option("--small", help="Tasks of n = 12 and 12 steps, not the papers' sizes.")] = False,
     seed: Annotated[int, typer.Option(min=0, help="Of weights and data.")] = 0,
 ) -> None:
     """Check and measure a GPU against the host, section by section; exit code 1 if anything failed, 2 without a GPU."""
@@ -161,7 +162,8 @@ def main(
                 raise ValueError(f"only is {name!r}; allowed: {', '.join(SECTIONS)}")
         check_device(device)
         out.mkdir(parents=True, exist_ok=True)
-        report = report_of(Settings(out=out, device=device, seed=seed).scaled(scale), tuple(only or ()))
+        own = Settings(out=out, device=device, seed=seed).scaled(scale)
+        report = report_of(own.small() if small else own, tuple(only or ()))
     except BAD_INPUT as error:
         fail(error)
     for entry in report["failed"]:

@@ -129,6 +129,10 @@ class Settings:
             repeats=max(2, round(scale * self.repeats)),
         )
 
+    def small(self) -> "Settings":
+        """With tasks of n = 12, twelve steps and eight sequences, forty updates: for a device that is slow."""
+        return replace(self, task_options={"hidden": 12, "length": 12, "batch": 8}, task_steps=120)
+
 
 def versions(own: Settings, figures: Record) -> list[str]:
     """(a) Versions and the device."""

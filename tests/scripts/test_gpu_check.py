@@ -133,6 +133,7 @@ def test_the_defaults_are_the_sizes_asked_for(tmp_path):
     half = own.scaled(0.5)
     assert (half.updates, half.map_updates, half.task_seconds, half.rounds) == (50, 25, own.task_seconds / 2, 2)
     assert (half.suite_seconds, half.timing_sizes) == (240, SIZES)
+    assert (own.task_options, own.small().task_options) == ({}, {"hidden": 12, "length": 12, "batch": 8})
     assert own.seconds < 660
 
 
