@@ -257,7 +257,7 @@ def test_tasks_see_a_loss_that_does_not_fall_and_an_error(tiny, monkeypatch):
     messages = failures("tasks", replace(tiny, tasks=("parenthesis", "none"), task_options=options), figures)
     told = "parenthesis, fused: FloatingPointError: iteration 1: layer0.U_c: ||A_tilde delta|| is inf in update 1 of A"
     assert messages[0].startswith(told)
-    assert messages[1].startswith("none, fused: ValueError: task is 'none'; allowed: parenthesis, ")
+    assert messages[1].startswith("none, fused: ValueError: task is 'none'; allowed: 'parenthesis', ")
     assert figures == {"rows": []}
 
 
