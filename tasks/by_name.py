@@ -195,6 +195,6 @@ def takers_of(option: str) -> tuple[str, ...]:
 
 
 def _parameters(name: str) -> dict[str, inspect.Parameter]:
-    check_choice("task", name, NAMES)
+    check_choice("task", name, TASKS)
     parameters = inspect.signature(TASKS[name].make).parameters
     return {option: parameters[option] for option in TASKS[name].options}

@@ -36,6 +36,21 @@ def programs() -> dict[str, str]:
     return found
 
 
+def needed_by(name: str) -> tuple[str, ...]:
+    """The modules that a program is not loaded without, beside the core's.
+
+    Parameters
+    ----------
+    name : str
+        Of a program, without its package; others need nothing.
+
+    Returns
+    -------
+    tuple of str
+    """
+    return _NEEDS.get(name, _OTHERS)[1] if (FOLDER / f"{name}.py").exists() else ()
+
+
 def refusal(started: str | None, installed: Callable[[str], object] = find_spec) -> str:
     """Why a program cannot be started.
 
@@ -58,7 +73,7 @@ def refusal(started: str | None, installed: Callable[[str], object] = find_spec)
         near = difflib.get_close_matches(name, programs(), 1)
         meant = f" (did you mean scripts.{near[0]}?)" if near else ""
         return f"there is no program scripts.{name}{meant}; python -m scripts lists them"
-    what, modules = _NEEDS.get(name, _OTHERS)
+    what, modules = _NEEDS.get(name, _OTHERS)[0], needed_by(name)
     missing = [module for module in (*(_CORE if modules else ()), *modules) if installed(module) is None]
     if not missing:
         return ""

@@ -260,14 +260,15 @@ def test_initial_values_of_options():
 
 
 def test_names_and_descriptions():
-    """Every description begins with the model's name and its equation, has a line for every argument and its source,
+    """Every description begins with the model's name and its equations, has a line for every argument and its source,
     and is not indented."""
     assert len(models.names()) == len(set(models.names())) == 17
     for name in models.names():
         text = models.describe(name)
-        assert re.match(r"[^\n]*\((?:ncgru|urnn|bp|goru|sgornn):[^)]*\)", text)
+        head = text.partition("\nParameters\n")[0]
+        assert re.search(r"\b(?:ncgru|urnn|bp|goru|sgornn):[\w.-]+", head)
         plain = name.replace("-", "").replace("cudnn", "").replace("modrelu", "").replace("full", "")
-        assert plain in text.split("(")[0].lower().replace("-", "")
+        assert plain in re.split(r"[(:]", text)[0].lower().replace("-", "")
         parameters, rest = text.split("\nParameters\n----------\n")[1].split("\n\nRaises\n------\nValueError\n", 1)
         assert re.findall(r"^(\w+) : ", parameters, re.M) == ["input_size", "hidden_size", *models.options_of(name)]
         assert re.search(r"\nReferences\n-+\n[^\n]+(19|20)\d\d|\nReferences\n-+\n[^\n]+\n[^\n]+(19|20)\d\d", rest)

@@ -245,7 +245,7 @@ def test_another_commit_does_not_go_on(tmp_path, monkeypatch):
     [
         ("batch = 4", "batch = 5", "batch is 5; the run in "),
         ("hidden = 4", "hidden = 0", "tiny.toml: GRU; all; seed 0: hidden is 0; allowed: "),
-        ('"gru"', '"grue"', "tiny.toml: GRU; all; seed 0: model is 'grue'; allowed: "),
+        ('"gru"', '"grue"', "tiny.toml: GRU; all; seed 0: model is 'grue' (did you mean 'gru'?); allowed: "),
     ],
 )
 def test_a_file_that_does_not_fit(grid, tmp_path, before, after, message):

@@ -101,7 +101,7 @@ def test_help_has_every_value_and_the_default(option, allowed):
 @pytest.mark.parametrize(
     ("name", "options", "kind", "message"),
     [
-        ("cifar", {}, ValueError, f"task is 'cifar'; allowed: {', '.join(by_name.NAMES)}"),
+        ("cifar", {}, ValueError, f"task is 'cifar'; allowed: {', '.join(map(repr, by_name.NAMES))}"),
         ("adding", {"form": "paper"}, TypeError, "adding has no option 'form'; allowed: length"),
         ("adding", {"training_set": 9}, TypeError, "adding has no option 'training_set'; allowed: length"),
         ("text", {}, TypeError, "text needs data, a UTF-8 text"),
@@ -119,7 +119,7 @@ def test_refused(name, options, kind, message):
 def test_names_that_are_none():
     """Wherever a name is asked for."""
     for function in (by_name.options_of, by_name.needed_by):
-        with pytest.raises(ValueError, match="task is 'cifar'; allowed: parenthesis, "):
+        with pytest.raises(ValueError, match="task is 'cifar'; allowed: 'parenthesis', "):
             function("cifar")
 
 

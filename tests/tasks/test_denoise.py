@@ -225,8 +225,11 @@ def test_bad_length(length):
         Denoise(length)
 
 
+NEAR = {"Paper": r" \(did you mean 'paper'\?\)"}
+
+
 @pytest.mark.parametrize("form", ["Paper", "code", "", None])
 def test_bad_form(form):
     """The error names the argument and what is allowed."""
-    with pytest.raises(ValueError, match=rf"^form is {form!r}; allowed: 'paper', 'released'$"):
+    with pytest.raises(ValueError, match=rf"^form is {form!r}{NEAR.get(form, '')}; allowed: 'paper', 'released'$"):
         Denoise(5, form)
