@@ -1,6 +1,7 @@
 """The project's own rules: equation tags, who imports whom, what the README says."""
 
 import ast
+import os
 import re
 import subprocess
 import sys
@@ -225,12 +226,17 @@ def test_version_is_a_literal_and_in_the_changelog():
     "page",
     ["README.md", "docs/library.md", "docs/models.md", "docs/errata.md", "docs/conformance.md", "docs/which-gru.md"],
 )
-def test_the_pages_python_runs(page):
-    """A page's Python, in its order, in a fresh interpreter; warnings are errors."""
+def test_the_pages_python_runs(page, tmp_path):
+    """A page's Python, in its order, in a fresh interpreter and a folder of its own; warnings are errors."""
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
     assert blocks
     result = subprocess.run(
-        [sys.executable, "-W", "error", "-c", "\n".join(blocks)], cwd=ROOT, capture_output=True, text=True, check=False
+        [sys.executable, "-W", "error", "-c", "\n".join(blocks)],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert result.returncode == 0, result.stderr
 
