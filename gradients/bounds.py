@@ -140,7 +140,7 @@ def theorem_1(cell: GRUResetBefore, w: Weights, x: Vector, h: Vector, printed: b
 
 
 def theorem_1_tight(cell: GRUResetBefore, w: Weights, x: Vector, h: Vector) -> Bound:
-    """Theorem 1, sharper: (1 - u_i) x_i + u_i y_i squared is at most (1 - u_i) x_i^2 + u_i y_i^2.
+    """Theorem 1, in most states sharper: (1 - u_i) x_i + u_i y_i squared is at most (1 - u_i) x_i^2 + u_i y_i^2.
 
     Parameters
     ----------
