@@ -23,6 +23,7 @@ PROSE = (
     f"{routes.ROUTES}/*.md",
     f"{routes.THEOREMS}/*.md",
     "docs/upstream/*.md",
+    "docs/alive/*.md",
 )
 SETUP = "docs/site"
 _LINK = re.compile(r"(\]\()([^)\s#:]+)((?:#[^)\s]*)?\))")
