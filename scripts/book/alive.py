@@ -1,6 +1,6 @@
 """The scripts of a page that moves: it names them, and no other page loads them.
 
-A page of docs/alive has `<div class="picture" id="NAME" data-scripts="matrices maps frame NAME">`: files of
+A page of docs/alive has `<div class="picture" id="picture-NAME" data-scripts="matrices maps frame NAME">`: files of
 docs/site/static/alive, in the order in which they run.
 """
 

@@ -1,6 +1,6 @@
 // What the pages of docs/alive are made of: sliders, choices, a button that plays, charts in SVG, tables of the numbers.
 //
-//     alive.frame.picture("neumann", function (at) {          the element of that id; called when the page is there
+//     alive.frame.picture("neumann", function (at) {          fills the page's <div id="picture-neumann">
 //       const rate = at.slider({name: "rate", label: "Rate", min: -6, max: 0, step: 0.1, value: -3, shown: f});
 //       const chart = at.chart("Defect over updates");
 //       const table = at.table("Defect", ["update", "defect"]);
@@ -268,9 +268,10 @@
   };
 
   // The element of a page's picture, with what can be put into it.
-  function Picture(root) {
+  function Picture(name) {
+    const root = document.getElementById("picture-" + name);
     root.textContent = "";
-    this.root = root;
+    this.name = name;
     this.controls = make("form", { class: "controls", "aria-label": "Settings" }, root);
     this.controls.addEventListener("submit", function (event) {
       event.preventDefault();
@@ -284,14 +285,14 @@
   // A labelled place for a control.
   Picture.prototype.field = function (name, label) {
     const field = make("div", { class: "field" }, this.controls);
-    make("label", { for: this.root.id + "-" + name }, field, label);
+    make("label", { for: this.name + "-" + name }, field, label);
     return field;
   };
 
   // {name, label, min, max, step, value, shown}: `shown` makes words of the value.  `value` is what it stands at.
   Picture.prototype.slider = function (given) {
     const field = this.field(given.name, given.label);
-    const id = this.root.id + "-" + given.name;
+    const id = this.name + "-" + given.name;
     const limits = { min: given.min, max: given.max, step: given.step, value: given.value };
     const input = make("input", Object.assign({ type: "range", id: id, name: given.name }, limits), field);
     const output = make("output", { for: id }, field);
@@ -319,7 +320,7 @@
   // {name, label, options: [[value, words]], value}; values are strings.
   Picture.prototype.choice = function (given) {
     const field = this.field(given.name, given.label);
-    const select = make("select", { id: this.root.id + "-" + given.name, name: given.name }, field);
+    const select = make("select", { id: this.name + "-" + given.name, name: given.name }, field);
     given.options.forEach(function (option) {
       const chosen = option[0] === given.value ? { selected: "" } : {};
       make("option", Object.assign({ value: option[0] }, chosen), select, option[1]);
@@ -414,9 +415,10 @@
     draw();
   };
 
-  function picture(id, build) {
+  // name: of the page, whose element is picture-NAME; build: gets a Picture, and returns what draws.
+  function picture(name, build) {
     function begin() {
-      const at = new Picture(document.getElementById(id));
+      const at = new Picture(name);
       at.run(build(at));
     }
     if (document.readyState === "loading") {
