@@ -1,5 +1,5 @@
 // The scaled Cayley transform and the Neumann-Cayley update of ortho_ref/parametrizations/cayley.py and neumann.py.
-// A state is {A, A_tilde, U, D} and for Neumann-Cayley also the count `step`, with {P, norm, forced} of the last update.
+// A state is {A, A_tilde, U, D}; of Neumann-Cayley also the count `step`, and P, norm and forced of the last update.
 //
 //     U = (I + A)^-1 (I - A) D = (2 (I + A)^-1 - I) D        [ncgru:2]
 //     A <- A - delta, U afresh                               [ncgru:3] [ncgru:4]
@@ -34,6 +34,12 @@
     return { A: A, A_tilde: A_tilde, U: U, D: D };
   }
 
+  // U of an A_tilde that is carried along, about (I + A)^-1.
+  function carried(A, A_tilde, D) {
+    const U = columnsTimes(m.times(A_tilde, m.minus(m.identity(A.length), A)), D); // [ncgru:alg1/8]
+    return { A: A, A_tilde: A_tilde, U: U, D: D };
+  }
+
   // dL/dA from dL/dU: exactly skew.
   function cayleyPullback(state, dU) {
     const both = m.plus(m.diagonal(state.D), m.transposed(state.U));
@@ -64,19 +70,15 @@
     const norm = m.norm(P);
     const forced = options.force !== false && norm >= 1; // [ncgru:neumann-cond]
     const due = options.resetEvery !== null && step % options.resetEvery === 0; // [ncgru:reset]
-    let moved = null;
-    if (forced || due) {
-      moved = exact(A, state.D); // [ncgru:reset]
-    } else {
-      const A_tilde = neumannInverse(state.A_tilde, P, options.order); // [ncgru:alg1/7]
-      const U = columnsTimes(m.times(A_tilde, m.minus(m.identity(A.length), A)), state.D); // [ncgru:alg1/8]
-      moved = { A: A, A_tilde: A_tilde, U: U, D: state.D };
-    }
+    const moved =
+      forced || due
+        ? exact(A, state.D) // [ncgru:reset]
+        : carried(A, neumannInverse(state.A_tilde, P, options.order), state.D); // [ncgru:alg1/7] [ncgru:alg1/8]
     return Object.assign(moved, { step: step, P: P, norm: norm, forced: forced });
   }
 
   const own = {
-    signs, columnsTimes, exact, cayleyPullback, neumannInverse, scaledCayleyRetract, neumannCayleyRetract,
+    signs, columnsTimes, exact, carried, cayleyPullback, neumannInverse, scaledCayleyRetract, neumannCayleyRetract,
   };
   if (inNode) {
     module.exports = own;

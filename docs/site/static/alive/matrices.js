@@ -56,12 +56,33 @@
     });
   }
 
+  // A vector of f(a, b, ...) of the entries of vectors, one by one.
+  function each(f, ...vectors) {
+    return vectors[0].map(function (_, i) {
+      return f.apply(
+        null,
+        vectors.map(function (v) {
+          return v[i];
+        })
+      );
+    });
+  }
+
+  // v + w + ...
+  function sum(...vectors) {
+    return vectors.reduce(function (total, v) {
+      return total.map(function (entry, i) {
+        return entry + v[i];
+      });
+    });
+  }
+
   function dot(v, w) {
-    let sum = 0;
+    let total = 0;
     for (let i = 0; i < v.length; i += 1) {
-      sum += v[i] * w[i];
+      total += v[i] * w[i];
     }
-    return sum;
+    return total;
   }
 
   // M v
@@ -151,7 +172,7 @@
     const pp = dot(p, p);
     const qq = dot(q, q);
     const pq = dot(p, q);
-    if (Math.abs(pq) <= 1e-16 * Math.sqrt(pp * qq)) {
+    if (Math.abs(pq) <= 1e-15 * Math.sqrt(pp * qq)) {
       return false;
     }
     const zeta = (qq - pp) / (2 * pq);
@@ -186,8 +207,8 @@
   }
 
   const own = {
-    zeros, diagonal, identity, entries, transposed, plus, minus, scaled, dot, on, back, outer, times, inverse,
-    singularValues, length, norm, frobenius, defect,
+    zeros, diagonal, identity, entries, transposed, plus, minus, scaled, each, sum, dot, on, back, outer, times,
+    inverse, singularValues, length, norm, frobenius, defect,
   };
   if (typeof module === "object") {
     module.exports = own;
