@@ -1,4 +1,4 @@
-// What the pages of docs/alive are made of: sliders, choices, a button that plays, charts in SVG, tables of the numbers.
+// What the pages of docs/alive are made of: sliders, choices, a button that plays, charts in SVG, tables of numbers.
 //
 //     alive.frame.picture("neumann", function (at) {          fills the page's <div id="picture-neumann">
 //       const rate = at.slider({name: "rate", label: "Rate", min: -6, max: 0, step: 0.1, value: -3, shown: f});
@@ -64,7 +64,8 @@
   }
 
   function tickText(value, log) {
-    return log ? (value >= 0.01 && value <= 100 ? String(value) : value.toExponential(0).replace("+", "")) : shown(value);
+    const plain = !log || (value >= 0.01 && value <= 100);
+    return plain ? shown(value) : value.toExponential(0).replace("+", "");
   }
 
   // An element of HTML, or of SVG, with attributes, in another.
