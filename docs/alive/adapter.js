@@ -3,8 +3,8 @@
 //
 //     python -m ortho_ref.conformance run --command "node docs/alive/adapter.js {input} {output}"
 //
-// It answers the cases of four cells, of the scaled Cayley transform, of the Neumann-Cayley update, of the optimizers and
-// of the activations.  What moves on the pages is computed by the same files.
+// It answers the cases of four cells, of the scaled Cayley transform, of the Neumann-Cayley update, of the optimizers
+// and of the activations.  What moves on the pages is computed by the same files.
 "use strict";
 
 const path = require("path");

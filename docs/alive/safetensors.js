@@ -1,5 +1,5 @@
-// Reads and writes safetensors files in Node: the length of the header, 8 bytes, the lowest first; the header, JSON; the
-// numbers.  A tensor is {shape, data: array of numbers}; what is wrong with a file is thrown.
+// Reads and writes safetensors files in Node: the length of the header, 8 bytes, the lowest first; the header, JSON;
+// the numbers.  A tensor is {shape, data: array of numbers}; what is wrong with a file is thrown.
 "use strict";
 
 const fs = require("fs");

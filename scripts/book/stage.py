@@ -6,7 +6,7 @@ from pathlib import Path
 
 import nbformat
 
-from scripts.book import finder, pages, reference, routes
+from scripts.book import finder, pages, reference, routes, weights
 from scripts.book.cards import Maker
 from scripts.book.material import Material
 from scripts.book.order import chapters
@@ -60,6 +60,7 @@ class Stage:
         for name, text in reference.pages(self.root).items():
             self._write(f"{name}.md", text)
         self._write("static/equations.js", finder.script(self.material))
+        self._write(weights.SCRIPT, weights.script(self.root))
 
     def _papers(self) -> None:
         papers = pages.papers(self.material)

@@ -5,8 +5,8 @@
 //     modrelu(z, b) = z / |z| max(|z| + b, 0), real            [ncgru:20] [goru:2.7], back [bp:modrelu-real]
 //                                              complex         [urnn:8], back [bp:modrelu-complex]
 //
-// A complex vector of n numbers is a real one of 2 n: the real parts, then the imaginary ones.  The derivative at a kink
-// is 0, and modReLU at 0 is 0.
+// A complex vector of n numbers is a real one of 2 n: the real parts, then the imaginary ones.  The derivative at a
+// kink is 0, and modReLU at 0 is 0.
 (function () {
   "use strict";
 

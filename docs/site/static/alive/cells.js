@@ -101,8 +101,8 @@
     };
   }
 
-  // The GRU with the reset gate after the recurrent product: cuDNN's and PyTorch's, and with modReLU the GORU's.  A gate
-  // that w has no weights of is a vector r or z there; b_hh is added where w has it.
+  // The GRU with the reset gate after the recurrent product: cuDNN's and PyTorch's, and with modReLU the GORU's.  A
+  // gate that w has no weights of is a vector r or z there; b_hh is added where w has it.
   function gruResetAfter(phi) {
     return {
       states: ["h"],
@@ -115,7 +115,7 @@
         const p = w.b_hh ? sum(product, w.b_hh) : product; // [goru:2.2/p]
         const a = sum(input(w.W_h, x), each((reset, old) => reset * old, r, p)); // [goru:2.2/a] [goru:3.1/a]
         const c = phi.value(a, w.b_h); // [goru:2.2/c] [goru:3.1/c]
-        const h = each((keep, old, fresh) => keep * old + (1 - keep) * fresh, z, h_prev, c); // [goru:2.2/h] [goru:3.1/h]
+        const h = each((g, old, fresh) => g * old + (1 - g) * fresh, z, h_prev, c); // [goru:2.2/h] [goru:3.1/h]
         return { x, h_prev, r, z, p, a, c, h };
       },
       backward: function (w, { x, h_prev, r, z, p, a, c }, { h: dh }) {
@@ -160,7 +160,8 @@
     },
     backward: function (w, { x, c_prev, i, f, g, o, y }, { h: dh, c: dc_later }) {
       const d_o = each((d, value) => d * value, dh, y); // [bp:lstm/1]
-      const dc = each((later, d, gate, shown) => later + d * gate * (1 - shown * shown), dc_later, dh, o, y); // [bp:lstm/1]
+      const through = each((d, gate, value) => d * gate * (1 - value * value), dh, o, y); // [bp:lstm/1]
+      const dc = sum(dc_later, through); // [bp:lstm/1]
       const di = each((d, fresh) => d * fresh, dc, g); // [bp:lstm/2]
       const dg = each((d, gate) => d * gate, dc, i); // [bp:lstm/2]
       const df = each((d, old) => d * old, dc, c_prev); // [bp:lstm/2]
@@ -185,7 +186,8 @@
 
   // What a complex U and W are in real and imaginary parts, from those of U and of W.
   function realU(re, im) {
-    return re.map((row, i) => row.concat(im[i].map((entry) => -entry))).concat(im.map((row, i) => row.concat(re[i])));
+    const above = re.map((row, i) => row.concat(im[i].map((entry) => -entry))); // [urnn:7]
+    return above.concat(im.map((row, i) => row.concat(re[i]))); // [urnn:7]
   }
 
   function realW(re, im) {

@@ -26,7 +26,8 @@
     const { learning_rate, decay, initial, epsilon } = config;
     let v = null;
     return function (g) {
-      v = m.each((old, fresh) => decay * old + (1 - decay) * fresh * fresh, v || g.map(() => initial), g); // [bp:opt/square]
+      const before = v || g.map(() => initial);
+      v = m.each((old, fresh) => decay * old + (1 - decay) * fresh * fresh, before, g); // [bp:opt/square]
       return m.each(function (entry, square) {
         const root = config.epsilon_inside ? Math.sqrt(square + epsilon) : Math.sqrt(square) + epsilon;
         return root > 0 ? (learning_rate * entry) / root : 0; // [bp:opt/outside] [bp:opt/inside]
