@@ -82,7 +82,7 @@
   }
 
   window.alive.gradients = { numbers, tokens };
-  window.alive.frame.picture("picture-gradients", function (at) {
+  window.alive.frame.picture("gradients", function (at) {
     const when = at.choice({
       name: "when",
       label: "Weights",
@@ -97,7 +97,7 @@
     });
     const T = at.slider({ name: "T", label: "Pause T", min: 1, max: 200, step: 1, value: 30 });
     const gain = at.slider({ name: "gain", label: "Gain: every U times", min: 0.5, max: 1.5, step: 0.01, value: 1 });
-    const bias = at.slider({ name: "bias", label: "Bias: added to one", min: -3, max: 3, step: 0.05, value: 0 });
+    const bias = at.slider({ name: "bias", label: "Bias: what is added", min: -3, max: 3, step: 0.05, value: 0 });
     const chart = at.chart("Gradient by the state of step t");
     const summary = at.table("loss, and how much of the gradient is left at the first step", [
       "model", "loss at the last step", "norm at t = 1", "norm at the last step", "first over last",
