@@ -13,7 +13,7 @@
 
   // What a direction of the walk has: K; an angle for each rotation, layer by layer; V_0 and V_1, v_j beginning at j.
   function direction(seed, reflections) {
-    const draw = random.uniform(seed);
+    const draw = random.uniform(seed + 12);
     const skew = random.skew(draw, N);
     const layers = m.zeros(N, N / 2).map((row, k) => row.slice(k % 2).map(draw));
     const below = () => m.entries(random.matrix(draw, N, N), (entry, j, i) => (i < j ? 0 : entry));
@@ -76,9 +76,13 @@
   function drawOne(chart, own, series) {
     chart.begin(AXES);
     chart.curve("", CIRCLE, 0);
-    chart.curve("", [[-1, -0.12], [-1, 0.12]], 0);
-    chart.words(-1.02, 0.2, "-1");
     chart.points("", own.angles.map(onCircle), series, SHAPES[own.name]);
+    [[0, 1.02], [Math.PI, -1.22]].forEach(function ([angle, left]) {
+      const there = own.angles.filter((found) => found === angle).length;
+      if (there > 1) {
+        chart.words(left, 0.06, "×" + there);
+      }
+    });
     const list = own.angles.map(window.alive.frame.shown).join(", ");
     chart.end("Eigenvalues on the unit circle at the angles " + list + "; det U = " + own.det + ".");
   }
@@ -94,7 +98,7 @@
       : k
         ? "D has an even number of -1: det U = 1, and A can move every eigenvalue off -1. "
         : "D = I: A moves no eigenvalue of the Cayley U to -1, however long it walks. ";
-    return start + forced + cayley.minusOnes + " of its eigenvalues at -1 now. The exponential's widest angle is " +
+    return start + forced + "At -1 now: " + cayley.minusOnes + ". The exponential's widest angle is " +
       window.alive.frame.shown(widest) + "; " + settings.reflections + " reflections: det U = " + reflections.det +
       ", and at least " + (N - settings.reflections) + " eigenvalues at 1.";
   }

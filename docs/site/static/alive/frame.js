@@ -271,6 +271,9 @@
   // The element of a page's picture, with what can be put into it.
   function Picture(name) {
     const root = document.getElementById("picture-" + name);
+    if (!root) {
+      throw new Error("a picture is named " + name + "; allowed: NAME of a <div> whose id is picture-NAME");
+    }
     root.textContent = "";
     this.name = name;
     this.controls = make("form", { class: "controls", "aria-label": "Settings" }, root);
@@ -280,6 +283,7 @@
     this.charts = make("div", { class: "charts" }, root);
     this.said = make("p", { class: "said", role: "status" }, root);
     this.tables = make("div", { class: "tables" }, root);
+    this.buttons = make("div", { class: "buttons" });
     this.resets = [];
   }
 
@@ -296,7 +300,8 @@
     const id = this.name + "-" + given.name;
     const limits = { min: given.min, max: given.max, step: given.step, value: given.value };
     const input = make("input", Object.assign({ type: "range", id: id, name: given.name }, limits), field);
-    const output = make("output", { for: id }, field);
+    // the slider says its value itself, so that the output need not
+    const output = make("output", { for: id, "aria-live": "off" }, field);
     function tell() {
       output.textContent = (given.shown || shown)(Number(input.value));
       input.setAttribute("aria-valuetext", output.textContent);
@@ -333,10 +338,9 @@
     };
   };
 
-  // Buttons that move a slider from its least to its largest value and stop there, and that put all back.
+  // A button that moves a slider from its least to its largest value and stops there.
   Picture.prototype.play = function (slider, label, perSecond) {
-    const own = make("div", { class: "buttons" }, this.controls);
-    const button = make("button", { type: "button", class: "play" }, own);
+    const button = make("button", { type: "button", class: "play" }, this.buttons);
     const still = window.matchMedia("(prefers-reduced-motion: reduce)");
     let since = null;
     function tell() {
@@ -378,7 +382,6 @@
     still.addEventListener("change", pause);
     this.controls.addEventListener("reset", pause);
     tell();
-    make("button", { type: "reset" }, own, "Start values");
   };
 
   Picture.prototype.chart = function (name, square) {
@@ -396,6 +399,8 @@
   // Draws after each input, and when the place has another width.
   Picture.prototype.run = function (draw) {
     const resets = this.resets;
+    this.controls.appendChild(this.buttons);
+    make("button", { type: "reset" }, this.buttons, "Start values");
     let width = this.charts.clientWidth;
     this.controls.addEventListener("input", draw);
     this.controls.addEventListener("reset", function () {

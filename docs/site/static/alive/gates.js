@@ -85,7 +85,7 @@
   function drawGrowth(chart, settings, found) {
     chart.begin({
       x: { label: "angle, degrees", from: 0, to: 180 },
-      y: { label: "growth a step", from: 0.9, to: 1.3 },
+      y: { label: "growth a step", from: 0, to: 1.4 },
     });
     ["rotation", "reflection"].forEach(function (kind, k) {
       const of = (degrees) => growth(pair({ angle: degrees * DEGREE, kind: kind, a: settings.a }, false));
@@ -133,7 +133,8 @@
       const found = numbers(settings);
       drawProduct(product, found);
       drawGrowth(byAngle, settings, found);
-      table.fill(found.norms.map((norm, k) => [k + 1, norm, found.alike[k]]));
+      const rows = found.norms.map((norm, k) => [k + 1, norm, found.alike[k]]);
+      table.fill(rows.filter(([t]) => t <= 10 || t % 10 === 0));
       single.fill([
         ["norm of one step's Jacobian", found.step],
         ["growth a step, in the long run", found.growth],

@@ -36,7 +36,7 @@
       slope: da[0],
       biasSlope: db[0],
       distance: Math.min(Math.abs(z), Math.abs(Math.abs(z) + b)),
-      jump: value(Number.MIN_VALUE, b) - value(-Number.MIN_VALUE, b),
+      jump: 2 * Math.max(b, 0),
       difference: (value(h, b) - value(-h, b)) / (2 * h),
       complexNorm: complexNorm(Math.abs(z), b),
       released: released(z, b),

@@ -107,6 +107,11 @@
     return shown(Math.pow(10, value));
   }
 
+  // Which updates the table has: the first ones, every tenth, and the one before it, which is the last before a reset.
+  function listed(update) {
+    return update <= 5 || update % 10 === 9 || update % 10 === 0;
+  }
+
   function curveOf(rows, name) {
     return rows.map((row, k) => [k + 1, row[name]]);
   }
@@ -125,7 +130,7 @@
     chart.curve("1: the series need not converge", [[0, 1], [UPDATES, 1]], 0);
     chart.curve("Algorithm 1", curveOf(found.paper, "norm"), 1);
     const forced = curveOf(found.paper, "norm").filter((_, k) => found.paper[k].reset === "forced");
-    chart.points("forced resets", forced, 6, "triangle");
+    chart.points(forced.length ? "forced resets" : "", forced, 6, "triangle");
     chart.end(forced.length + " forced resets.");
   }
 
@@ -199,7 +204,8 @@
       drawDefects(defects, found);
       drawNorms(norms, found);
       drawByRate(byRate, settings.rate);
-      updates.fill(found.paper.map((row, k) => [k + 1, row.norm, row.defect, row.reset, found.released[k].defect]));
+      const rows = found.paper.map((row, k) => [k + 1, row.norm, row.defect, row.reset, found.released[k].defect]);
+      updates.fill(rows.filter((row) => listed(row[0])));
       at.say(words(settings, found));
     };
   });
