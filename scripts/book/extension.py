@@ -6,6 +6,7 @@ from typing import Any
 from docutils import nodes
 from sphinx.application import Sphinx
 
+from scripts.book import alive
 from scripts.book.mathml import mathml
 
 _TOGETHER = re.compile(r"^\w+(?:, \w+)+(?= : )", re.M)  # r, u : Array; napoleon takes the first name for a type
@@ -18,6 +19,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("autodoc-process-docstring", docstring, priority=1)  # before napoleon reads it
     app.connect("autodoc-skip-member", skipped)
     app.connect("html-page-context", reachable, priority=900)  # after furo has made its navigation
+    app.connect("html-page-context", alive.load)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import nbformat
 
-from scripts.book import finder, pages, reference, routes
+from scripts.book import finder, pages, reference, routes, weights
 from scripts.book.cards import Maker
 from scripts.book.material import Material
 from scripts.book.order import chapters
@@ -23,6 +23,7 @@ PROSE = (
     f"{routes.ROUTES}/*.md",
     f"{routes.THEOREMS}/*.md",
     "docs/upstream/*.md",
+    "docs/alive/*.md",
 )
 SETUP = "docs/site"
 _LINK = re.compile(r"(\]\()([^)\s#:]+)((?:#[^)\s]*)?\))")
@@ -59,6 +60,7 @@ class Stage:
         for name, text in reference.pages(self.root).items():
             self._write(f"{name}.md", text)
         self._write("static/equations.js", finder.script(self.material))
+        self._write(weights.SCRIPT, weights.script(self.root))
 
     def _papers(self) -> None:
         papers = pages.papers(self.material)

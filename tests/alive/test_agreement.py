@@ -1,0 +1,136 @@
+"""The numbers of the pages on gradients and on a cell of your own are ortho_ref's, to 1e-10, at three settings each."""
+
+import numpy as np
+import pytest
+
+from ortho_ref.cells.cell import parts_of, state_of
+from ortho_ref.cells.elman import Elman
+from ortho_ref.cells.gru_reset_before import GRUResetBefore
+from ortho_ref.cells.lstm import LSTM
+from ortho_ref.losses import cross_entropy
+from ortho_ref.scan import forward, zero_state
+from scripts.book import weights
+from tasks.copying import Copying
+from tests.alive.node import ROOT, answer, needs_node
+
+pytestmark = needs_node
+
+TOLERANCE = 1e-10
+CELLS = {
+    "rnn": Elman("tanh"),
+    "lstm": LSTM(),
+    "gru": GRUResetBefore("tanh"),
+    "nc-gru": GRUResetBefore("modrelu"),
+    "scornn": Elman("modrelu"),
+    "urnn": Elman("modrelu", complex=True),
+}
+#: The bias that the page moves, and which way.
+BIAS = {"rnn": ("b", 1), "lstm": ("b_f", 1), "gru": ("b_u", -1), "nc-gru": ("b_u", -1), "scornn": ("b", 1)}
+BIAS["urnn"] = BIAS["rnn"]
+DATA = np.array([3, 1, 4, 1, 5, 2, 6, 5, 3, 5])
+SETTINGS = [
+    {"when": "before", "T": 30, "gain": 1.0, "bias": 0.0},
+    {"when": "after", "T": 10, "gain": 1.0, "bias": -0.25},
+    {"when": "after", "T": 120, "gain": 0.93, "bias": 0.4},
+]
+GRADIENTS = """
+const gradients = require(scripts + "gradients.js");
+const weights = require(given.weights);
+const found = given.settings.map((settings) => ({
+  ...gradients.numbers(weights[given.model][settings.when], given.model, settings),
+  tokens: gradients.tokens(settings.T),
+}));
+console.log(JSON.stringify(found));
+"""
+
+
+@pytest.fixture(scope="module")
+def script(tmp_path_factory):
+    """The weights, as the page gets them."""
+    path = tmp_path_factory.mktemp("script") / "weights.js"
+    path.write_text(weights.script(ROOT))
+    return str(path)
+
+
+def stored(model, when):
+    """The weights of a file, in double precision and complex where they are."""
+    found = weights.read(ROOT / weights.FOLDER / f"{model}.safetensors")[0][when]
+    double = {name: value.astype(float) for name, value in found.items()}
+    if model == "urnn":
+        double |= {name: double[name][..., 0] + 1j * double[name][..., 1] for name in ("W", "U", "h0")}
+    return double
+
+
+def reference(model, when, T, gain, bias):
+    """Loss of the last step, and the norm of the gradient by each part of the state at every step, t = 1 first."""
+    cell, w = CELLS[model], stored(model, when)
+    readout, h0 = {name: w.pop(f"readout.{name}") for name in "Wb"}, w.pop("h0", None)
+    w |= {name: gain * w[name] for name in cell.recurrent_weights}
+    name, sign = BIAS[model]
+    w[name] = w[name] + sign * bias
+    batch = Copying(T).batch(DATA[:, None])
+    first = zero_state(cell, w, 1) if h0 is None else h0[None]
+    h, tape = forward(cell, w, batch.x, first)
+    last = parts_of(cell, h)[0][-1]
+    features = np.concatenate([last.real, last.imag], axis=1) if cell.complex else last
+    loss, d_o = cross_entropy(features @ readout["W"].T + readout["b"], batch.y[-1])
+    d = d_o @ readout["W"]
+    d = d[:, : d.shape[1] // 2] + 1j * d[:, d.shape[1] // 2 :] if cell.complex else d
+    g = state_of((d, *(np.zeros_like(d) for _ in cell.states[1:])))
+    norms = []
+    for cache in reversed(tape.caches):
+        norms.insert(0, [np.linalg.norm(part) for part in parts_of(cell, g)])
+        _, g, _ = cell.step_backward(w, g, cache)
+    return batch.x[:, 0].tolist(), loss, dict(zip(cell.states, np.transpose(norms), strict=True))
+
+
+def close(found, expected):
+    """Whether every number is within the tolerance of the largest one that is expected."""
+    return bool(np.all(np.abs(np.subtract(found, expected)) <= TOLERANCE * np.max(np.abs(expected))))
+
+
+def norms_of_page(model, script, *settings):
+    """What the page shows of a model, at each of the settings."""
+    return answer(GRADIENTS, {"model": model, "weights": script, "settings": settings})
+
+
+@pytest.mark.parametrize("model", CELLS)
+def test_gradients_over_time(model, script):
+    """[urnn:diag] ||dL/dh_t|| of the page, of each model, before and after training, and the loss."""
+    for settings, found in zip(SETTINGS, norms_of_page(model, script, *SETTINGS), strict=True):
+        tokens, loss, norms = reference(model, **settings)
+        assert found["tokens"] == tokens
+        assert close(found["loss"], loss)
+        assert found["norms"].keys() == norms.keys()
+        for state, expected in norms.items():
+            assert close(found["norms"][state], expected)
+            np.testing.assert_allclose(found["norms"][state], expected, rtol=1e-8)  # the small ones too
+
+
+def test_the_comparison_sees_another_setting(script):
+    """A gain that is off by 1e-9 is seen: the test above can fail."""
+    settings = SETTINGS[0]
+    (found,) = norms_of_page("gru", script, settings | {"gain": 1 + 1e-9})
+    assert not close(found["norms"]["h"], reference("gru", **settings)[2]["h"])
+
+
+def test_the_weights_are_small_and_trained():
+    """At most 56 units and 60 KB a model; training has changed every weight that it may, and the loss."""
+    for model in weights.MODELS:
+        path = ROOT / weights.FOLDER / f"{model}.safetensors"
+        found, facts = weights.read(path)
+        assert path.stat().st_size < 60_000
+        assert len(found["before"]["readout.W"][0]) <= 2 * 56
+        assert found["before"].keys() == found["after"].keys()
+        assert all(np.any(found["before"][name] != found["after"][name]) for name in found["before"])
+        assert float(facts["loss after"]) < float(facts["loss before"])
+
+
+def test_orthogonal_weights_are_orthogonal():
+    """U is orthogonal or unitary in NC-GRU, scoRNN and uRNN, before and after training, as far as float32 goes."""
+    for model, name in (("nc-gru", "U_c"), ("scornn", "U"), ("urnn", "U")):
+        for when in ("before", "after"):
+            U = stored(model, when)[name]
+            assert np.linalg.norm(U.conj().T @ U - np.eye(len(U)), 2) < 1e-5
+    free = stored("gru", "before")["U_c"]
+    assert np.linalg.norm(free.T @ free - np.eye(len(free)), 2) > 0.1
