@@ -31,7 +31,12 @@
     x: "1 0.5 -1",
     dh: "1 -0.5",
     dc: "0 0",
-    W: ["0.2 -0.4 0.1; 0.5 0.3 -0.2", "-0.3 0.1 0.4; 0.2 -0.5 0.3", "0.6 0.2 -0.1; -0.4 0.3 0.5", "0.1 0.3 0.2; -0.2 0.4 0.1"],
+    W: [
+      "0.2 -0.4 0.1; 0.5 0.3 -0.2",
+      "-0.3 0.1 0.4; 0.2 -0.5 0.3",
+      "0.6 0.2 -0.1; -0.4 0.3 0.5",
+      "0.1 0.3 0.2; -0.2 0.4 0.1",
+    ],
     U: ["0.3 -0.5; 0.4 0.1", "-0.2 0.6; 0.5 0.3", "0.8 -0.6; 0.6 0.8", "0.4 0.2; -0.3 0.5"],
     b: ["1 1", "-1 -1", "0.1 -0.1", "0 0.2"],
   };
@@ -58,11 +63,12 @@
     return first.concat(weights);
   }
 
-  // Rows of numbers from a text, as a person, NumPy or PyTorch writes them.
+  // Rows of numbers from a text, as a person, NumPy or PyTorch writes them: in brackets if there are any, else on lines
+  // or between semicolons.
   function rows(name, text) {
-    const plain = text.replace(/^[\s]*(tensor|array)\(/, "").replace(/(, *(dtype|grad_fn|requires_grad)=.*)?\)\s*$/, "");
-    const split = plain.replace(/\]\s*,?\s*\[/g, ";").replace(/[[\]]/g, " ").trim();
-    return split.split(/\s*[;\n]\s*/).map(function (row) {
+    const inBrackets = text.match(/\[[^[\]]*\]/g);
+    const split = inBrackets ? inBrackets.map((row) => row.slice(1, -1)) : text.split(/[;\n]/);
+    const found = split.map(function (row) {
       return row.split(/[\s,]+/).filter(Boolean).map(function (word) {
         const number = Number(word);
         if (!Number.isFinite(number)) {
@@ -70,7 +76,8 @@
         }
         return number;
       });
-    }).filter((row) => row.length);
+    });
+    return found.filter((row) => row.length);
   }
 
   function vector(name, text, length, why) {
@@ -85,14 +92,12 @@
 
   function matrix(name, text, height, width, why) {
     const found = rows(name, text);
-    const counts = found.map((row) => row.length);
-    const whole = height * width === counts.reduce((a, b) => a + b, 0) && counts.length === 1;
-    const made = whole ? Array.from({ length: height }, (_, i) => found[0].slice(i * width, (i + 1) * width)) : found;
-    if (made.length !== height || made.some((row) => row.length !== width)) {
-      const given = "has " + counts.length + " rows, of " + (counts.join(", ") || "no") + " numbers";
+    if (found.length !== height || found.some((row) => row.length !== width)) {
+      const counts = found.map((row) => row.length).join(", ") || "no";
+      const given = "has " + found.length + " rows, of " + counts + " numbers";
       throw new Wrong(name, given, height + " rows of " + width + ", as " + why);
     }
-    return made;
+    return found;
   }
 
   // {state, x, g, w} from the texts of the fields, or what is wrong with one, thrown.
@@ -194,7 +199,8 @@
       const places = document.getElementById(CELLS[name].section).querySelectorAll("[data-line]");
       Object.values(areas).forEach((area) => area.removeAttribute("aria-invalid"));
       try {
-        const found = lines(name, phi.value, Object.fromEntries(Object.keys(areas).map((one) => [one, areas[one].value])));
+        const given = Object.keys(areas).map((one) => [one, areas[one].value]);
+        const found = lines(name, phi.value, Object.fromEntries(given));
         places.forEach((place) => put(place, found[place.dataset.line]));
         at.say("h after the step is " + found.h.map(frame.shown).join(", ") + ". Every line stands below, under " +
           CELLS[name].title + ".");
