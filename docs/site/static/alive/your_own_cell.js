@@ -163,11 +163,12 @@
       Object.keys(areas).forEach((one) => delete areas[one]);
       fields(name).forEach(function (field) {
         const id = "your-own-cell-" + field.name;
-        const holder = frame.make("div", { class: "text" }, texts);
+        const holder = frame.make("div", { class: /^W/.test(field.name) ? "text first" : "text" }, texts);
         frame.make("label", { for: id }, holder, field.label);
         const area = { id: id, rows: /^[WU]/.test(field.name) ? 2 : 1, spellcheck: "false" };
         areas[field.name] = frame.make("textarea", area, holder, field.text.replace(/; /g, "\n"));
       });
+      document.getElementById("your-own-cell-phi").disabled = name === "lstm";
       filled = name;
     }
 
