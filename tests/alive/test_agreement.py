@@ -140,6 +140,44 @@ def test_orthogonal_weights_are_orthogonal():
     assert np.linalg.norm(free.T @ free - np.eye(len(free)), 2) > 0.1
 
 
+def left(model, when, T, gain=1.0, bias=0.0):
+    """How much of the gradient by the last state is left at the first."""
+    norms = reference(model, when, T, gain, bias)[2]["h"]
+    return norms[0] / norms[-1]
+
+
+def test_what_the_page_tells_to_try():
+    """What docs/alive/gradients.md says is to be seen, by ortho_ref."""
+    gated = ("lstm", "gru", "nc-gru")
+    before, after = ({name: left(name, when, 200) for name in CELLS} for when in ("before", "after"))
+    assert before["nc-gru"] < 1e-26 < 1e-10 < before["lstm"] < 1e-8 < 1e-4 < before["gru"] < 1e-2
+    assert before["scornn"] == pytest.approx(1, abs=1e-4)
+    assert before["urnn"] == pytest.approx(1, abs=1e-4)
+    assert all(after[name] > 1e-3 for name in gated)
+    assert before["rnn"] > 0.1
+    assert after["rnn"] < 1e-30
+    assert after["scornn"] == pytest.approx(1, abs=1e-4)
+    assert after["urnn"] > 10
+    for gain in (0.95, 1.05):
+        for name in ("scornn", "urnn"):
+            assert left(name, "before", 30, gain) == pytest.approx(gain**49, rel=1e-4)
+    half = np.log(left("nc-gru", "before", 30)) / 2
+    assert np.log(left("nc-gru", "before", 30, bias=1.0)) == pytest.approx(half, rel=0.15)
+    assert left("scornn", "before", 30, bias=-1.0) == left("urnn", "before", 30, bias=-1.0) == 0
+    for name in ("scornn", "urnn"):
+        assert np.mean(stored(name, "after")["b"] > 0) > 0.5
+
+
+def test_the_losses_of_the_page_are_those_of_the_files():
+    """The table of docs/alive/gradients.md, to three digits, and the baseline."""
+    page = (ROOT / PAGES / "gradients.md").read_text(encoding="utf-8")
+    for when in ("before", "after"):
+        row = [cell.strip() for cell in re.search(rf"^\| {when} \|(.*)\|$", page, re.M)[1].split("|")]
+        files = [weights.read(ROOT / weights.FOLDER / f"{name}.safetensors")[1] for name in weights.MODELS]
+        assert row[:6] == [f"{float(facts[f'loss {when}']):.3f}" for facts in files]
+    assert row[6] == f"{Copying(10).baseline:.3f}"
+
+
 #: The cells of the page "your own cell", by the name and the activation that it has for them.
 STEPS = {
     ("gru_reset_before", "tanh"): GRUResetBefore("tanh"),
