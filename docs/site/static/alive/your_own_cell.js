@@ -52,7 +52,7 @@
   // The fields of a cell, {name, label, text}, in the order in which they stand.
   function fields(name) {
     const { gates, make } = CELLS[name];
-    const labels = { h: "h before", c: "c before", x: "x", dh: "dL/dh after", dc: "dL/dc after, but by h" };
+    const labels = { h: "h before", c: "c before", x: "x", dh: "dL/dh after", dc: "dL/dc after" };
     const states = make(phis.tanh).states;
     const vectors = [...states, "x", ...states.map((state) => "d" + state)];
     const first = vectors.map((one) => ({ name: one, label: labels[one], text: EXAMPLE[one] }));
