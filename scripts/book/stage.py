@@ -26,6 +26,8 @@ PROSE = (
     "docs/alive/*.md",
 )
 SETUP = "docs/site"
+#: Pages that list those of their folder, which stand below them in the navigation.
+LISTING = (f"{routes.THEOREMS}/README.md", "docs/upstream/README.md")
 _LINK = re.compile(r"(\]\()([^)\s#:]+)((?:#[^)\s]*)?\))")
 _ANCHOR = re.compile(r'^<a name="([\w-]+)"></a>$', re.M)  # as GitHub needs it
 _ID = re.compile(r"(?<!\[)`([a-z][\w/.]*:[\w.:/-]+)`(?!\])")
@@ -92,8 +94,9 @@ class Stage:
         text = (self.root / file).read_text(encoding="utf-8")
         if file.startswith(f"{routes.ROUTES}/"):
             text = self._route(file, text)
-        if file == f"{routes.THEOREMS}/README.md":
-            found = [Path(one).stem for one in self.prose if one.startswith(f"{routes.THEOREMS}/") and one != file]
+        if file in LISTING:
+            folder = file.removesuffix("README.md")
+            found = [Path(one).stem for one in self.prose if one.startswith(folder) and one != file]
             text += "\n" + _contents(found, "hidden:")
         pieces = _FENCE.split(_ANCHOR.sub(r"(\1)=", text))
         for k in range(0, len(pieces), 2):

@@ -1,17 +1,21 @@
 """The numbers of the pages on gradients and on a cell of your own are ortho_ref's, to 1e-10, at three settings each."""
 
+import re
+import sys
+
 import numpy as np
 import pytest
 
 from ortho_ref.cells.cell import parts_of, state_of
 from ortho_ref.cells.elman import Elman
+from ortho_ref.cells.gru_reset_after import GRUResetAfter
 from ortho_ref.cells.gru_reset_before import GRUResetBefore
 from ortho_ref.cells.lstm import LSTM
 from ortho_ref.losses import cross_entropy
 from ortho_ref.scan import forward, zero_state
 from scripts.book import weights
 from tasks.copying import Copying
-from tests.alive.node import ROOT, answer, needs_node
+from tests.alive.node import PAGES, ROOT, answer, needs_node
 
 pytestmark = needs_node
 
@@ -134,3 +138,175 @@ def test_orthogonal_weights_are_orthogonal():
             assert np.linalg.norm(U.conj().T @ U - np.eye(len(U)), 2) < 1e-5
     free = stored("gru", "before")["U_c"]
     assert np.linalg.norm(free.T @ free - np.eye(len(free)), 2) > 0.1
+
+
+def left(model, when, T, gain=1.0, bias=0.0):
+    """How much of the gradient by the last state is left at the first."""
+    norms = reference(model, when, T, gain, bias)[2]["h"]
+    return norms[0] / norms[-1]
+
+
+def test_what_the_page_tells_to_try():
+    """What docs/alive/gradients.md says is to be seen, by ortho_ref."""
+    gated = ("lstm", "gru", "nc-gru")
+    before, after = ({name: left(name, when, 200) for name in CELLS} for when in ("before", "after"))
+    assert before["nc-gru"] < 1e-26 < 1e-10 < before["lstm"] < 1e-8 < 1e-4 < before["gru"] < 1e-2
+    assert before["scornn"] == pytest.approx(1, abs=1e-4)
+    assert before["urnn"] == pytest.approx(1, abs=1e-4)
+    assert all(after[name] > 1e-3 for name in gated)
+    assert before["rnn"] > 0.1
+    assert after["rnn"] < 1e-30
+    assert after["scornn"] == pytest.approx(1, abs=1e-4)
+    assert after["urnn"] > 10
+    for gain in (0.95, 1.05):
+        for name in ("scornn", "urnn"):
+            assert left(name, "before", 30, gain) == pytest.approx(gain**49, rel=1e-4)
+    half = np.log(left("nc-gru", "before", 30)) / 2
+    assert np.log(left("nc-gru", "before", 30, bias=1.0)) == pytest.approx(half, rel=0.15)
+    assert left("scornn", "before", 30, bias=-1.0) == left("urnn", "before", 30, bias=-1.0) == 0
+    for name in ("scornn", "urnn"):
+        assert np.mean(stored(name, "after")["b"] > 0) > 0.5
+
+
+def test_the_losses_of_the_page_are_those_of_the_files():
+    """The table of docs/alive/gradients.md, to three digits, and the baseline."""
+    page = (ROOT / PAGES / "gradients.md").read_text(encoding="utf-8")
+    for when in ("before", "after"):
+        row = [cell.strip() for cell in re.search(rf"^\| {when} \|(.*)\|$", page, re.M)[1].split("|")]
+        files = [weights.read(ROOT / weights.FOLDER / f"{name}.safetensors")[1] for name in weights.MODELS]
+        assert row[:6] == [f"{float(facts[f'loss {when}']):.3f}" for facts in files]
+    assert row[6] == f"{Copying(10).baseline:.3f}"
+
+
+#: The cells of the page "your own cell", by the name and the activation that it has for them.
+STEPS = {
+    ("gru_reset_before", "tanh"): GRUResetBefore("tanh"),
+    ("gru_reset_before", "modrelu"): GRUResetBefore("modrelu"),
+    ("gru_reset_after", "tanh"): GRUResetAfter("tanh"),
+    ("gru_reset_after", "modrelu"): GRUResetAfter("modrelu"),
+    ("lstm", "tanh"): LSTM(),
+    ("elman", "tanh"): Elman("tanh"),
+    ("elman", "modrelu"): Elman("modrelu"),
+}
+SIZES = [(2, 3), (3, 1), (5, 5)]  # n and m
+LINES = """
+const { fields, lines } = require(scripts + "your_own_cell.js");
+console.log(JSON.stringify({ fields: fields(given.cell), lines: lines(given.cell, given.phi, given.texts) }));
+"""
+REFUSAL = """
+const { fields, lines } = require(scripts + "your_own_cell.js");
+const texts = Object.fromEntries(fields(given.cell).map(({ name, text }) => [name, text]));
+try {
+  lines(given.cell, "tanh", { ...texts, ...given.texts });
+} catch ({ field, message }) {
+  console.log(JSON.stringify({ field, message }));
+}
+"""
+
+
+def drawn(cell, n, m, seed):
+    """A step's weights, input, state and what comes back to it, of a batch of one."""
+    rng = np.random.default_rng(seed)
+    w = {name: rng.standard_normal(shape) for name, shape in cell.shapes(m, n).items()}
+    x, *states = (rng.standard_normal((1, size)) for size in (m, *[n] * 2 * len(cell.states)))
+    return w, x, states[: len(cell.states)], states[len(cell.states) :]
+
+
+def texts_of(cell, w, x, before, g):
+    """What a person pastes, as NumPy prints it."""
+    with np.printoptions(floatmode="unique"):
+        fields = {name: str(value) for name, value in w.items()} | {"x": str(x[0])}
+        fields |= {name: str(value[0]) for name, value in zip(cell.states, before, strict=True)}
+        return fields | {f"d{name}": str(value[0]) for name, value in zip(cell.states, g, strict=True)}
+
+
+def lines_of(cell, w, x, before, g):
+    """What ortho_ref computes, by the names of the page: its caches and results, and what its lines hold on the way."""
+    h, cache = cell.step_forward(w, x, state_of(tuple(before)))
+    (dx, dh_prev, dweights), held = with_locals(cell.step_backward, w, state_of(tuple(g)), cache)
+    named = {name: held[name] for name in held if name.startswith(("d", "da_", "db_")) and name != "dweights"}
+    named |= cache._asdict() | dict(zip(cell.states, parts_of(cell, h), strict=True)) | {"dx": dx}
+    named |= {f"d{name}_prev": part for name, part in zip(cell.states, parts_of(cell, dh_prev), strict=True)}
+    named |= {f"d{name}": value for name, value in dweights.items()}
+    if isinstance(cell, GRUResetBefore):
+        named["dh_kept"] = g[0] * (1 - named["u"])
+        named["dh_reset"] = named["dh_kept"] + named["ds"] * named["r"]
+    if isinstance(cell, GRUResetAfter):
+        named |= {"dh_kept": g[0] * named["z"], "da_r": named["db_r"], "da_z": named["db_z"]}
+        named["dh_product"] = named["dh_kept"] + named["dp"] @ w["U_h"]
+    if isinstance(cell, Elman):
+        named["z"] = cache.a
+    return named
+
+
+def with_locals(function, *arguments):
+    """What a function returns, and its local variables as it did."""
+    held = {}
+
+    def note(frame, event, argument):
+        if event == "return" and frame.f_code is function.__code__:
+            held.update(frame.f_locals)
+
+    sys.setprofile(note)
+    try:
+        return function(*arguments), held
+    finally:
+        sys.setprofile(None)
+
+
+@pytest.mark.parametrize("name", STEPS, ids="-".join)
+def test_a_step_of_your_own(name):
+    """Every line of a step forward and back, and that no line of the page is without a value."""
+    cell = STEPS[name]
+    page = (ROOT / PAGES / "your-own-cell.md").read_text(encoding="utf-8")
+    (section,) = (part for part in page.split("\n## ") if f"/cells/{name[0]}.py)" in part)
+    shown = re.findall(r'<span data-line="(\w+)"', section)
+    for seed, (n, m) in enumerate(SIZES):
+        step = drawn(cell, n, m, seed)
+        found = answer(LINES, {"cell": name[0], "phi": name[1], "texts": texts_of(cell, *step)})
+        expected = lines_of(cell, *step)
+        asked = {*cell.states, "x", *(f"d{state}" for state in cell.states), *cell.shapes(m, n)}
+        assert {field["name"] for field in found["fields"]} == asked
+        assert set(shown) <= set(found["lines"])
+        for line, value in found["lines"].items():
+            assert close(value, np.reshape(expected[line], np.shape(value))), line
+
+
+@pytest.mark.parametrize(
+    ("texts", "field", "message"),
+    [
+        ({"h": ""}, "h", "h has 0 numbers; allowed: 1 to 16 numbers"),
+        ({"x": "1 two 3"}, "x", "x has 'two'; allowed: numbers, as 0.5 or -1e-3"),
+        ({"x": "1 nan 3"}, "x", "x has 'nan'; allowed: numbers, as 0.5 or -1e-3"),
+        ({"dh": "1 2 3"}, "dh", "dh has 3 numbers; allowed: 2, as h has"),
+        ({"b_u": "1"}, "b_u", "b_u has 1 numbers; allowed: 2, as h has"),
+        ({"U_c": "1 2\n3"}, "U_c", "U_c has 2 rows, of 2, 1 numbers; allowed: 2 rows of 2, as h has"),
+        ({"x": "1 2"}, "W_r", "W_r has 2 rows, of 3, 3 numbers; allowed: 2 rows of 2, as h and x have"),
+    ],
+)
+def test_what_is_pasted_wrong(texts, field, message):
+    """A message names the field, what was given and what is allowed."""
+    assert answer(REFUSAL, {"cell": "gru_reset_before", "texts": texts}) == {"field": field, "message": message}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1 2; 3 4.5",
+        "1, 2\n3, 4.5",
+        "[[1, 2], [3, 4.5]]",
+        "[[1.  2. ]\n [3.  4.5]]",
+        "array([[1. , 2. ],\n       [3. , 4.5]], dtype=float32)",
+        "tensor([[1.0, 2.0],\n        [3.0, 4.5]], dtype=torch.float64, requires_grad=True)",
+        "tensor([[1.0, 2.0],\n        [3.0, 4.5]], grad_fn=<MulBackward0>)",
+        "[[ 1.\n   2.]\n [ 3.\n   4.5]]",
+    ],
+)
+def test_what_is_printed_can_be_pasted(text):
+    """A matrix as people, NumPy and PyTorch write it."""
+    cell = Elman("tanh")
+    w, x, before, g = drawn(cell, 2, 2, seed=0)
+    w["U"] = np.array([[1, 2], [3, 4.5]])
+    texts = texts_of(cell, w, x, before, g) | {"U": text}
+    found = answer(LINES, {"cell": "elman", "phi": "tanh", "texts": texts})
+    assert close(found["lines"]["h"], cell.step_forward(w, x, before[0])[0][0])

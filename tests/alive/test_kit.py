@@ -37,8 +37,8 @@ WRONG = {
     ),
     "a path back through a gate": (
         "cells.js",
-        "const dh_prev = sum(kept, reset, back(w.U_r, da_r), back(w.U_u, da_u));",
-        "const dh_prev = sum(kept, reset, back(w.U_u, da_u));",
+        "const dh_prev = sum(dh_reset, back(w.U_r, da_r), back(w.U_u, da_u));",
+        "const dh_prev = sum(dh_reset, back(w.U_u, da_u));",
         "cell/gru_reset_before/modrelu-s*",
         "1 mistake explains 3 of 3 failing cases: path-r",
     ),

@@ -80,16 +80,16 @@
       backward: function (w, { x, h_prev, r, u, a, c }, { h: dh }) {
         const du = each((d, fresh, old) => d * (fresh - old), dh, c, h_prev); // [bp:gru1/1]
         const dc = each((d, gate) => d * gate, dh, u); // [bp:gru1/1]
-        const kept = each((d, gate) => d * (1 - gate), dh, u); // [bp:gru1/1]
+        const dh_kept = each((d, gate) => d * (1 - gate), dh, u); // [bp:gru1/1]
         const { da: da_c, db: db_c } = phi.pullback(dc, a, w.b_c, c); // [bp:gru1/2]
         const ds = back(w.U_c, da_c); // [bp:gru1/2]
         const dr = each((d, old) => d * old, ds, h_prev); // [bp:gru1/3]
-        const reset = each((d, gate) => d * gate, ds, r); // [bp:gru1/3]
+        const dh_reset = sum(dh_kept, each((d, gate) => d * gate, ds, r)); // [bp:gru1/3]
         const da_r = sigmoidPullback(dr, r); // [bp:gru1/4]
         const da_u = sigmoidPullback(du, u); // [bp:gru1/4]
-        const dh_prev = sum(kept, reset, back(w.U_r, da_r), back(w.U_u, da_u)); // [bp:gru1/5]
+        const dh_prev = sum(dh_reset, back(w.U_r, da_r), back(w.U_u, da_u)); // [bp:gru1/5]
         const dx = inputBack(x, [[w.W_r, da_r], [w.W_u, da_u], [w.W_c, da_c]]); // [bp:bptt/W]
-        return { du, dc, da_c, db_c, ds, dr, da_r, da_u, dh_prev, dx };
+        return { du, dc, dh_kept, da_c, db_c, ds, dr, dh_reset, da_r, da_u, dh_prev, dx };
       },
       weightGradients: function (w, { x, h_prev, s }, { da_r, da_u, da_c, db_c }) {
         return {
@@ -121,17 +121,18 @@
       backward: function (w, { x, h_prev, r, z, p, a, c }, { h: dh }) {
         const dz = each((d, old, fresh) => d * (old - fresh), dh, h_prev, c); // [bp:gru2/1]
         const dc = each((d, gate) => d * (1 - gate), dh, z); // [bp:gru2/1]
-        const kept = each((d, gate) => d * gate, dh, z); // [bp:gru2/1]
+        const dh_kept = each((d, gate) => d * gate, dh, z); // [bp:gru2/1]
         const { da, db: db_h } = phi.pullback(dc, a, w.b_h, c); // [bp:gru2/2]
         const dr = each((d, old) => d * old, da, p); // [bp:gru2/3]
         const dp = each((d, gate) => d * gate, da, r); // [bp:gru2/3]
+        const dh_product = sum(dh_kept, back(w.U_h, dp)); // [bp:gru2/3]
         const da_r = w.r ? null : sigmoidPullback(dr, r); // [bp:gru2/4]
         const da_z = w.z ? null : sigmoidPullback(dz, z); // [bp:gru2/4]
         const gates = [["r", da_r], ["z", da_z]].filter(([, d]) => d);
         const through = gates.map(([gate, d]) => back(w["U_" + gate], d)); // [bp:gru2/4]
-        const dh_prev = sum(kept, back(w.U_h, dp), ...through); // [bp:gru2/3] [bp:gru2/4]
+        const dh_prev = sum(dh_product, ...through); // [bp:gru2/4]
         const dx = inputBack(x, [...gates.map(([gate, d]) => [w["W_" + gate], d]), [w.W_h, da]]); // [bp:bptt/W]
-        return { dz, dc, da, db_h, dr, dp, da_r, da_z, dh_prev, dx };
+        return { dz, dc, dh_kept, da, db_h, dr, dp, dh_product, da_r, da_z, dh_prev, dx };
       },
       weightGradients: function (w, { x, h_prev }, { dz, dr, da_r, da_z, da, db_h, dp }) {
         const ofGate = (gate, da_g) => productGradients(w, gate, x, h_prev, da_g, da_g); // [bp:gru2/4] [bp:bptt/W]

@@ -56,15 +56,10 @@
     });
   }
 
-  // A vector of f(a, b, ...) of the entries of vectors, one by one.
-  function each(f, ...vectors) {
-    return vectors[0].map(function (_, i) {
-      return f.apply(
-        null,
-        vectors.map(function (v) {
-          return v[i];
-        })
-      );
+  // A vector of f(a, b, ...) of the entries of up to four vectors, one by one.
+  function each(f, a, b, c, d) {
+    return a.map(function (entry, i) {
+      return f(entry, b && b[i], c && c[i], d && d[i]);
     });
   }
 

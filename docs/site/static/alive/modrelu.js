@@ -2,7 +2,7 @@
 //
 //     real: sgn(z) max(|z| + b, 0)                         [ncgru:20], derivatives [bp:modrelu-real]
 //     complex: of (Re z, Im z) the derivative has the singular values 1 and 1 + b / |z| where |z| + b > 0
-//                                                          [urnn:8] [bp:modrelu-complex] (E-urnn-03)
+//                                                          [bp:modrelu-complex] (E-urnn-03)
 //     released code: (|z| + b) / (|z| + 1e-5) z where |z| + b > 0          (E-all-01)
 (function () {
   "use strict";
