@@ -32,7 +32,7 @@ dist: $(VENV)/.release
 	$(BIN)/check-wheel-contents dist/*.whl
 	$(BIN)/python -m pytest -m release -s tests/test_release.py
 
-# The sdist's tests, as who unpacks it runs them: in a folder of its own, outside of any checkout, with its Makefile.
+# The sdist's tests, as somebody who unpacks it runs them: in a folder of its own, outside of any checkout, with its Makefile.
 dist-test:
 	folder=$$(mktemp -d) && tar --extract --gzip --strip-components 1 --directory $$folder --file dist/$(SDIST) && \
 		$(MAKE) -C $$folder test && rm -rf $$folder

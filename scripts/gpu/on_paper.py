@@ -55,6 +55,16 @@ def planned(size: Size, way: Way) -> Plan:
     return plan(size.batch, size.hidden, _REAL, way.slots, way.products, LIMITS)
 
 
+def flops(size: Size, way: Way) -> int:
+    """Of the products of one step of all sequences; a multiplication and an addition are two."""
+    return 2 * size.batch * size.hidden**2 * sum(summed * gates for summed, gates in way.products)
+
+
+def streamed(size: Size, way: Way) -> int:
+    """Bytes that one step of all sequences reads from HBM and writes to it."""
+    return way.streamed * size.batch * size.hidden * _REAL
+
+
 def step(size: Size, way: Way) -> Step:
     """Of one time step of all sequences, by the block that has most to do; of as many passes as there are."""
     own, n = planned(size, way), size.hidden
@@ -71,28 +81,29 @@ def step(size: Size, way: Way) -> Step:
         gathered = way.exchanged * own.rows * n * _REAL / of_L2
         l2, together = l2 + gathered, together + gathered
     latency = LATENCY * len(way.products) + (GRID_BARRIER * way.grid_barriers if own.spread else 0)
-    streamed = way.streamed * size.batch * n * _REAL / HBM
+    of_HBM = streamed(size, way) / HBM
     at_once = own.rows if own.spread else own.rows * own.blocks
     passes = -(-size.batch // at_once)
     shared, l2, arithmetic, latency = (passes * seconds for seconds in (shared, l2, arithmetic, latency))
-    return Step(shared, l2, arithmetic, streamed, latency, max(passes * together + latency, streamed))
+    return Step(shared, l2, arithmetic, of_HBM, latency, max(passes * together + latency, of_HBM))
 
 
 def rows() -> list[str]:
     """The table that docs/gpu.md has."""
     lines = [
-        "| size | B, T, n | way | form, blocks | shared | L2 | FMA | HBM | latency | us a step | ms, all steps | "
-        "measured |",
-        "|---|---|---|---|---|---|---|---|---|---|---|---|",
+        "| size | B, T, n | way | form, blocks | MFLOP | KB | shared | L2 | FMA | HBM | latency | us a step | "
+        "ms, all steps | measured |",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for name, size in SIZES.items():
         for which, way in (("forward", FORWARD), ("backward", BACKWARD)):
             own, took = planned(size, way), step(size, way)
             form = "spread" if own.spread else "own" if own.own else "L2"
             of_step = " | ".join(f"{1e6 * value:.2f}" for value in took)
+            work = f"{1e-6 * flops(size, way):.2f} | {1e-3 * streamed(size, way):.0f}"
             lines.append(
-                f"| {name} | {size.batch}, {size.length}, {size.hidden} | {which} | {form}, {own.blocks} | {of_step} | "
-                f"{1e3 * size.length * took.expected:.2f} | |"
+                f"| {name} | {size.batch}, {size.length}, {size.hidden} | {which} | {form}, {own.blocks} | {work} | "
+                f"{of_step} | {1e3 * size.length * took.expected:.2f} | |"
             )
     return lines
 
