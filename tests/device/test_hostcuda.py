@@ -5,6 +5,7 @@
 Kernels are right in every order of their threads, and wrong in some order where a barrier is taken away.
 """
 
+import ast
 import itertools
 import os
 import re
@@ -394,3 +395,24 @@ def test_where_it_cannot_be_had_it_says_why(monkeypatch, what, value, words):
     monkeypatch.setattr(what, value)
     with pytest.raises(UnavailableError, match=words):
         build.check_machine()
+
+
+def lines_of_code(path):
+    """How many lines of a file are neither empty, nor a comment, nor of a docstring."""
+    lines, text = path.read_text().splitlines(), set()
+    if path.suffix == ".py":
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+                text |= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    return sum(
+        bool(line.strip()) and number not in text and not line.strip().startswith(("#!", "# ", "//"))
+        for number, line in enumerate(lines, 1)
+    )
+
+
+def test_it_stays_small_and_knows_nothing_of_this_project():
+    """At most 1,500 lines of code, and none that names ortho_ref: who writes CuPy can take the folder as it is."""
+    found = [path for path in Path(build.__file__).parent.rglob("*") if path.suffix in {".py", ".cpp", ".h"}]
+    assert len(found) > 10
+    assert sum(map(lines_of_code, found)) <= 1500
+    assert [path.name for path in found if "ortho_ref" in path.read_text()] == []
