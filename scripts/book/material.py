@@ -7,8 +7,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from ortho_ref.conformance.case import vectors
-from scripts.book.kit import InKit, in_kit
+from ortho_ref.conformance.case import Vector, vectors
+from scripts.book.kit import by_equation
 from scripts.book.places import DERIVATIONS, ERRATA
 from scripts.book.tests import Holder, functions, holders
 from scripts.equations.derivations import Section, sections
@@ -55,7 +55,7 @@ class Material:
         The first sentence of each.
     derivations : tuple of Derivation
         docs/derivations.
-    kit : dict of str to InKit
+    kit : dict of str to tuple of Vector
         The conformance kit's cases, by equation.
     """
 
@@ -66,7 +66,7 @@ class Material:
     columns: tuple[str, ...]
     errata: dict[str, str]
     derivations: tuple[Derivation, ...]
-    kit: dict[str, InKit]
+    kit: dict[str, tuple[Vector, ...]]
 
     @cached_property
     def rows(self) -> dict[str, Row]:
@@ -155,7 +155,7 @@ def read(root: Path) -> Material:
             for path in sorted((root / DERIVATIONS).glob("*.md"))
             for section in sections(path.read_text(encoding="utf-8"))
         ),
-        kit=in_kit(vectors()),
+        kit=by_equation(vectors()),
     )
 
 

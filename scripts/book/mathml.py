@@ -1,5 +1,6 @@
-"""TeX as MathML, when the site is built, and mended where browsers show it otherwise than TeX does."""
+"""TeX as MathML, when the site is built, and mended where browsers show it otherwise than TeX does; and as plain text."""
 
+import re
 import unicodedata
 from functools import cache
 from xml.etree import ElementTree
@@ -50,6 +51,107 @@ def mathml(tex: str, display: bool = False) -> str:
         _mend(parent)
     tree.set("alttext", tex.strip())
     return ElementTree.tostring(tree, encoding="unicode")
+
+
+#: What stands between two things, with a space on both sides; of a sign that stands before one thing none.
+_BETWEEN = frozenset("=<>+±∼~≤≥≠≈≡←→↦⊙∘·∈:∣") | {"-", "\u2212"}
+_RAISED = str.maketrans("0123456789+-\u2212\U0001d5b3\U0001d5a7", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻ᵀᴴ")
+_SIMPLE = re.compile(r"∂?\w+(?:_\([^()]*\))?")
+
+
+@cache
+def plain(tex: str) -> str:
+    """A formula as text, for where no formula can be drawn.
+
+    Parameters
+    ----------
+    tex : str
+        Between the dollars.
+
+    Returns
+    -------
+    str
+        Unicode without a backslash: "U = (I + A)⁻¹ (I - A) D", "h_(t-1)".
+
+    Raises
+    ------
+    ValueError
+        As `mathml`.
+    """
+    text = unicodedata.normalize("NFC", _text(ElementTree.fromstring(mathml(tex))))
+    return " ".join(re.sub(r"(?<=[(\[]) +| +(?=[)\],;])", "", _barred(text)).split())
+
+
+def _barred(text: str) -> str:
+    """Norms and absolute values with their space outside, not inside."""
+
+    def one(found: re.Match[str]) -> str:
+        before, bar, inside, after = found.groups()
+        left, right = (" " * bool(re.match(r"[\w)⁻ᵀ²]", side)) for side in (before, after))
+        return f"{before}{left}{bar}{_barred(inside.strip())}{bar}{' ' if right and after != '_' else ''}"
+
+    return re.sub(r"(^|.)([|‖])(.+?)\2(?=(.?))", one, text)
+
+
+def _text(node: Element) -> str:
+    kind, parts = _kind(node), [_text(child) for child in node]
+    if kind == "mo":
+        return _sign(node)
+    if kind == "mspace":
+        return " "
+    if kind == "mfrac":
+        return "/".join(map(_grouped, parts))
+    if kind in {"msqrt", "mroot"}:
+        return f"√{_grouped(''.join(parts[:1]))}"
+    if kind in {"msub", "munder"}:
+        return f"{parts[0].rstrip()}_{_index(parts[1])}"
+    if kind == "msup":
+        return parts[0].rstrip() + _power(parts[1])
+    if kind in {"msubsup", "munderover"}:
+        return f"{parts[0].rstrip()}_{_index(parts[1])}{_power(parts[2])}"
+    if kind == "mover":  # a letter with an accent
+        return parts[0] + {"\u02d9": "\u0307", "~": "\u0303", "^": "\u0302"}.get(parts[1].strip(), "\u0304")
+    if kind == "mtable":
+        return "; ".join(parts)
+    if kind == "mtr":
+        return ", ".join(parts)
+    return (node.text or "") + _row(node, parts)
+
+
+def _row(node: Element, parts: list[str]) -> str:
+    """Beside each other: factors with a space between them, what is differentiated without."""
+    made, before = "", None
+    for child, part in zip(node, parts, strict=True):
+        behind = before is None or (_kind(before) == "mo" and (before.text or "") not in _CLOSED) or made[-1:] in "d∂"
+        made += part if behind or _kind(child) in {"mo", "mspace"} else f" {part}"
+        before = child
+    return made
+
+
+def _sign(node: Element) -> str:
+    """An operator, with the spaces that it has in print."""
+    sign = (node.text or "").strip().replace("\u2212", "-")
+    if sign in _BETWEEN and node.get("form") != "prefix":
+        return f" {sign} "
+    return f"{sign} " if sign in {",", ";"} else sign
+
+
+def _index(text: str) -> str:
+    text = text.replace(" ", "")
+    return text if len(text) == 1 or text.isalnum() else f"({text})"
+
+
+def _power(text: str) -> str:
+    text = text.replace(" ", "")
+    raised = text.translate(_RAISED)
+    if text == "\u2032" or not set(raised) & set(text):
+        return raised
+    return f"^{text}" if len(text) == 1 or text[0] == "(" else f"^({text})"
+
+
+def _grouped(text: str) -> str:
+    text = text.strip()
+    return text if _SIMPLE.fullmatch(text) else f"({text})"
 
 
 def problem(tree: Element) -> str:

@@ -9,8 +9,11 @@ from scripts.book.listing import coloured, linked
 pytest.importorskip("latex2mathml", reason="latex2mathml is not installed")
 pytest.importorskip("mdit_py_plugins", reason="mdit-py-plugins is not installed")
 
+from scripts.book.cards import in_lines
 from scripts.book.extension import docstring, escaped
+from scripts.book.finder import greek, plain
 from scripts.book.mathml import mathml, styled
+from scripts.book.mathml import plain as formula
 from scripts.book.prose import Prose
 
 
@@ -39,6 +42,37 @@ def test_formulas_are_mended():
     assert '<mi>a</mi><mspace width="0.167em" /><mi>tr</mi><mspace width="0.167em" /><mi>X</mi>' in mathml(
         r"a \operatorname{tr} X"
     )
+
+
+@pytest.mark.parametrize(
+    ("tex", "text"),
+    [
+        (r"U = (I + A)^{-1} (I - A) D", "U = (I + A)⁻¹(I - A) D"),
+        (r"A^{\mathsf T} = -A", "Aᵀ = -A"),
+        (r"c_t = \tanh(W_c x_t + U_c (r_t \odot h_{t-1}))", "c_t = tanh(W_c x_t + U_c(r_t ⊙ h_(t-1)))"),
+        (r"\beta \le \lVert U_r \rVert / 4 + \vert \Phi'\vert \lVert U \rVert", "β ≤ ‖U_r‖/4 + |Φ′|‖U‖"),
+        (r"\frac{\partial h_t}{\partial h_{t-1}} \ne \frac{1 + a}{2}", "∂h_t/∂h_(t-1) ≠ (1 + a)/2"),
+        (r"\sqrt{a} x^{(i)} + P_k^{q+1} + \kappa^T", "√a x^(i) + P_k^(q+1) + κ^T"),
+        (r"\dot X = \overline z + \widetilde A", "Ẋ = z̄ + Ã"),
+        (r"\begin{pmatrix} 0 & -s \cr s & 0 \end{pmatrix}", "(0, -s; s, 0)"),
+    ],
+)
+def test_formulas_in_words(tex, text):
+    """What the box and the search page show of a formula, who draw none."""
+    assert formula(tex) == text
+
+
+def test_what_the_box_looks_through():
+    """Words without Markdown's signs and without TeX; the names of Greek letters."""
+    assert plain(r"Of `A`, **not** [this](a.md): $\alpha_t \le 1$ at 5 * 3") == "Of A, not this: α_t ≤ 1 at 5 3"
+    assert greek("α β α λ 𝛿 x") == "alpha beta lambda delta"
+
+
+def test_the_lines_of_a_formula():
+    """Numbered parts where it has them, else one for each semicolon, but none within TeX, code or brackets."""
+    assert in_lines("$a$; `x; y` and $b; c$; (d; e)") == ["$a$", "`x; y` and $b; c$", "(d; e)"]
+    assert in_lines("line 2: $a$; $b$; 4: $c$") == ["line 2: $a$; $b$", "4: $c$"]
+    assert in_lines("") == [""]
 
 
 @pytest.fixture
