@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ortho_ref.conformance.case import Vector, vectors
 from scripts.book.kit import by_equation
 from scripts.book.places import DERIVATIONS, ERRATA
-from scripts.book.tests import Holder, functions, holders
+from scripts.book.tests import Holder, functions, holders, weight
 from scripts.equations.derivations import Section, sections
 from scripts.equations.held import CODE, LANGUAGES, TESTS, Row, closure, rows_of, sources
 from scripts.equations.stated import STATED, Entry, read_equations
@@ -94,7 +94,7 @@ class Material:
         """The tests of an equation, those of what it is the same as behind its own."""
         own = holders(self.tests)
         every = {name: [h for one in closure(self.entries, name) for h in own.get(one, [])] for name in self.entries}
-        return {name: list(dict.fromkeys(found)) for name, found in every.items() if found}
+        return {name: sorted(dict.fromkeys(found), key=weight) for name, found in every.items() if found}
 
     @cached_property
     def test_lines(self) -> dict[tuple[str, str], int]:

@@ -1,7 +1,8 @@
-"""TeX as MathML, when the site is built, and mended where browsers show it otherwise than TeX does; and as plain text."""
+"""TeX as MathML, when the site is built, mended where browsers show it otherwise than TeX does; and as plain text."""
 
 import re
 import unicodedata
+from collections.abc import Callable
 from functools import cache
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
@@ -54,7 +55,7 @@ def mathml(tex: str, display: bool = False) -> str:
 
 
 #: What stands between two things, with a space on both sides; of a sign that stands before one thing none.
-_BETWEEN = frozenset("=<>+±∼~≤≥≠≈≡←→↦⊙∘·∈:∣") | {"-", "\u2212"}
+_BETWEEN = frozenset("=<>+-±~≤≥≠≈≡←→↦⊙∘·∈:\u2212\u223c\u2223")
 _RAISED = str.maketrans("0123456789+-\u2212\U0001d5b3\U0001d5a7", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻ᵀᴴ")
 _SIMPLE = re.compile(r"∂?\w+(?:_\([^()]*\))?")
 
@@ -95,27 +96,23 @@ def _barred(text: str) -> str:
 
 def _text(node: Element) -> str:
     kind, parts = _kind(node), [_text(child) for child in node]
+    if kind in _WRITTEN:
+        return _WRITTEN[kind](*parts)
     if kind == "mo":
         return _sign(node)
     if kind == "mspace":
         return " "
-    if kind == "mfrac":
-        return "/".join(map(_grouped, parts))
-    if kind in {"msqrt", "mroot"}:
-        return f"√{_grouped(''.join(parts[:1]))}"
-    if kind in {"msub", "munder"}:
-        return f"{parts[0].rstrip()}_{_index(parts[1])}"
-    if kind == "msup":
-        return parts[0].rstrip() + _power(parts[1])
-    if kind in {"msubsup", "munderover"}:
-        return f"{parts[0].rstrip()}_{_index(parts[1])}{_power(parts[2])}"
-    if kind == "mover":  # a letter with an accent
-        return parts[0] + {"\u02d9": "\u0307", "~": "\u0303", "^": "\u0302"}.get(parts[1].strip(), "\u0304")
-    if kind == "mtable":
-        return "; ".join(parts)
-    if kind == "mtr":
-        return ", ".join(parts)
+    if kind in {"mtable", "mtr"}:
+        return ("; " if kind == "mtable" else ", ").join(parts)
     return (node.text or "") + _row(node, parts)
+
+
+def _accented(letter: str, accent: str) -> str:
+    return letter + {"\u02d9": "\u0307", "~": "\u0303", "^": "\u0302"}.get(accent.strip(), "\u0304")
+
+
+def _below(base: str, index: str) -> str:
+    return f"{base.rstrip()}_{_index(index)}"
 
 
 def _row(node: Element, parts: list[str]) -> str:
@@ -152,6 +149,19 @@ def _power(text: str) -> str:
 def _grouped(text: str) -> str:
     text = text.strip()
     return text if _SIMPLE.fullmatch(text) else f"({text})"
+
+
+#: How each kind of MathML is written, of the texts of its parts.
+_WRITTEN: dict[str, Callable[..., str]] = {
+    "mfrac": lambda over, under: f"{_grouped(over)}/{_grouped(under)}",
+    "msqrt": lambda *inside: f"√{_grouped(''.join(inside))}",
+    "msub": _below,
+    "munder": _below,
+    "msup": lambda base, power: base.rstrip() + _power(power),
+    "msubsup": lambda base, index, power: _below(base, index) + _power(power),
+    "munderover": lambda base, index, power: _below(base, index) + _power(power),
+    "mover": _accented,
+}
 
 
 def problem(tree: Element) -> str:

@@ -146,6 +146,20 @@ def test_who_holds_an_equation():
     }
 
 
+def test_who_holds_it_best():
+    """Tests before the functions that help them, these before files; a picture's test behind those of the cells."""
+    held = '"""ncgru:2."""\n'
+    function = 'def {}():\n    """ncgru:2."""\n'
+    found = holders(
+        {
+            "tests/alive/a.py": function.format("test_drawn"),
+            "tests/gradients/b.py": function.format("helper") + function.format("test_b"),
+            "tests/ortho_ref/c.py": held,
+        }
+    )
+    assert [one.function for one in found["ncgru:2"]] == ["test_b", "test_drawn", "helper", ""]
+
+
 def test_errata_are_read():
     """The sentence that says where each stands."""
     page = "# Errata\n\n### E-ncgru-01\n\nTheorem 1: (9).\n*False.* Printed: max h.\n* n = 1.\n\n`t`.\n\n## Next\n"
