@@ -1,5 +1,5 @@
 """Bounds on the norm of one step's Jacobian, NC-GRU's as corrected and tighter, GORU's, the LSTM's: they hold, and are
-attained [ncgru:9] [ncgru:10] [ncgru:11] [ncgru:12] [ncgru:13] [ncgru:14] [ncgru:15] [ncgru:21] [ncgru:22]
+attained [ncgru:8] [ncgru:9] [ncgru:10] [ncgru:11] [ncgru:12] [ncgru:13] [ncgru:14] [ncgru:15] [ncgru:21] [ncgru:22]
 [ncgru:thm1-tight] [ncgru:30] [ncgru:31] [ncgru:32] [ncgru:33] [ncgru:34] [ncgru:35] [ncgru:36] [ncgru:37] [ncgru:38]
 [ncgru:39] [ncgru:40] [ncgru:41] [goru:jac/bound] [bp:lstm/bound]."""
 
