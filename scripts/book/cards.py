@@ -146,7 +146,8 @@ class Maker:
         reason = entry.reason if m.rows[name].kind == entry.mark else ""
         said = MARK.sub("", entry.says).rstrip() if reason else entry.says
         says = Markup(self.prose.inline(said, STATED))
-        formula = Markup(";<br>").join(Markup(self.prose.inline(one, STATED)) for one in in_lines(entry.formula))
+        set_in = ";\n".join(in_lines(entry.formula)).split("\n")
+        formula = Markup("<br>").join(Markup(self.prose.formula(line, STATED)) for line in set_in)
         before, after = self.beside[names[0]][0], self.beside[names[-1]][1]
         return Card(
             title=title_of(names),

@@ -54,6 +54,62 @@ def mathml(tex: str, display: bool = False) -> str:
     return ElementTree.tostring(tree, encoding="unicode")
 
 
+#: Before which a long formula goes on in the next line, and how long it is then, as text.
+_BREAKS = frozenset("=+-<>≤≥≠≈←→↦\u2212\u223c")
+_LONG = 36
+
+
+@cache
+def broken(tex: str) -> str:
+    """MathML of a formula that may go on in the next line, before a relation or a sum's sign, where it is too wide.
+
+    Parameters
+    ----------
+    tex : str
+        Between the dollars.
+
+    Returns
+    -------
+    str
+        A `math` element, of a long formula one for each piece.
+
+    Raises
+    ------
+    ValueError
+        As `mathml`.
+    """
+    whole = mathml(tex)
+    tree = ElementTree.fromstring(whole)
+    row = tree[0] if len(tree) == 1 and _kind(tree[0]) == "mrow" else tree
+    pieces = _pieces(row)
+    if len(plain(tex)) <= _LONG or len(pieces) == 1:
+        return whole
+    made = []
+    for piece in pieces:
+        math = Element(tree.tag, {**tree.attrib, "alttext": "".join(_text(child) for child in piece).strip()})
+        math.extend(piece)
+        made.append(ElementTree.tostring(math, encoding="unicode"))
+    return "".join(made)
+
+
+def _pieces(row: Element) -> list[list[Element]]:
+    """A row's children, cut before each sign of _BREAKS that stands in no brackets and no bars."""
+    found: list[list[Element]] = [[]]
+    open_: list[str] = []
+    for child in row:
+        base = child[0] if len(child) and _kind(child).startswith("msu") else child
+        sign = (base.text or "").strip() if _kind(base) == "mo" else ""
+        if open_ and (sign == open_[-1] if sign in _BARS else sign and sign in _CLOSED):
+            open_.pop()
+        elif sign in _BARS or (sign and sign in "([{"):
+            open_.append(sign)
+        elif sign in _BREAKS and not open_ and found[-1] and child.get("form") != "prefix":
+            child.set("form", "infix")  # else it has no space around it at the beginning of a piece
+            found.append([])
+        found[-1].append(child)
+    return found
+
+
 #: What stands between two things, with a space on both sides; of a sign that stands before one thing none.
 _BETWEEN = frozenset("=<>+-±~≤≥≠≈≡←→↦⊙∘·∈:\u2212\u223c\u2223")
 _RAISED = str.maketrans("0123456789+-\u2212\U0001d5b3\U0001d5a7", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻ᵀᴴ")
@@ -188,7 +244,7 @@ def _mend(parent: Element) -> None:
         if child.get("mathvariant") in _STYLES:
             child.text = "".join(styled(letter, child.attrib["mathvariant"]) for letter in text)
             del child.attrib["mathvariant"]
-        if _kind(child) == "mo" and text in _BARS:
+        if _kind(child) == "mo" and text in _BARS and child.get("fence") != "true":
             child.set("stretchy", "false")  # else an index stands as low as the bar could reach
         if _kind(child) == "mo" and text in _ACCENTS and _kind(parent) == "mover":
             parent.set("accent", "true")
