@@ -9,6 +9,7 @@ from scripts.book.material import Material
 from scripts.book.mathml import plain as formula_in_words
 from scripts.book.order import number_of
 from scripts.book.places import ERRATA, href, page_of
+from scripts.equations.stated import MARK
 
 ROOT_PAGE = "index"
 
@@ -55,7 +56,7 @@ def found(material: Material) -> list[dict[str, object]]:
 
 def plain(text: str) -> str:
     """Words of Markdown, without its signs; formulas as text."""
-    pieces = re.split(r"\$([^$]+)\$", text)
+    pieces = re.split(r"\$([^$]+)\$", MARK.sub(r"\2", text))
     pieces[::2] = [re.sub(r"\*\*?|`|\[([^]]*)\]\([^)]*\)", r"\1", piece) for piece in pieces[::2]]
     pieces[1::2] = map(formula_in_words, pieces[1::2])
     return " ".join("".join(pieces).split())

@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Callable
 from functools import cache
 from xml.etree import ElementTree
-from xml.etree.ElementTree import Element
+from xml.etree.ElementTree import Element, SubElement
 
 from latex2mathml.converter import convert
 
@@ -87,7 +87,7 @@ def broken(tex: str) -> str:
     made = []
     for piece in pieces:
         math = Element(tree.tag, {**tree.attrib, "alttext": "".join(_text(child) for child in piece).strip()})
-        math.extend(piece)
+        SubElement(math, f"{{{_NAMESPACE}}}mrow").extend(piece)
         made.append(ElementTree.tostring(math, encoding="unicode"))
     return "".join(made)
 

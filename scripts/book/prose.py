@@ -90,5 +90,9 @@ def erratum(page: str, name: str) -> str:
 
 
 def breakable(name: str) -> Markup:
-    """The name of a file or a function as HTML that may go on in the next line behind a slash or an underscore."""
-    return Markup(re.sub(r"([/_])(?=\w)", r"\1<wbr>", escape(name)))
+    """The name of a file, and of a function behind it, as HTML: the next line begins between the two, else within.
+
+    Within means behind a slash or an underscore.
+    """
+    first, *rest = (re.sub(r"([/_])(?=\w)", r"\1<wbr>", escape(part)) for part in name.split(" "))
+    return Markup(" ".join([first, *(f'<span class="name">{part}</span>' for part in rest)]))

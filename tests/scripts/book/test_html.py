@@ -12,9 +12,9 @@ pytest.importorskip("mdit_py_plugins", reason="mdit-py-plugins is not installed"
 from scripts.book.cards import in_lines
 from scripts.book.extension import docstring, escaped
 from scripts.book.finder import greek, plain
-from scripts.book.mathml import mathml, styled
+from scripts.book.mathml import broken, mathml, styled
 from scripts.book.mathml import plain as formula
-from scripts.book.prose import Prose
+from scripts.book.prose import Prose, breakable
 
 
 def test_formulas():
@@ -73,6 +73,24 @@ def test_the_lines_of_a_formula():
     assert in_lines("$a$; `x; y` and $b; c$; (d; e)") == ["$a$", "`x; y` and $b; c$", "(d; e)"]
     assert in_lines("line 2: $a$; $b$; 4: $c$") == ["line 2: $a$; $b$", "4: $c$"]
     assert in_lines("") == [""]
+
+
+def test_a_long_formula_goes_on_in_the_next_line():
+    """Cut before relations and signs outside of brackets and bars, each piece a row of its own; a short one is whole."""
+    made = broken(
+        r"\alpha = \delta_u (\max \vert h + 1\vert + \max \vert c_t\vert) \lVert U_u \rVert + \max(1 - u_t) - w"
+    )
+    assert made.count("<math ") == made.count("</math>") == 4
+    assert made.count('"infix"') == 3
+    assert all(piece.split(">", 1)[1].startswith("<mrow>") for piece in made.split("<math ")[1:])
+    assert broken("a = b") == mathml("a = b")
+    html = Prose("page", lambda *_: None, lambda *_: "").formula("$a$; and $b$", "docs/equations.md")
+    assert re.search(r'<span class="together"><math [^>]*alttext="a".*?</math>;</span></span> and', html)
+
+
+def test_names_of_tests_break_where_words_do():
+    """Between file and function first."""
+    assert breakable("a/test_b.py:3 test_<c") == 'a/<wbr>test_<wbr>b.py:3 <span class="name">test_&lt;c</span>'
 
 
 @pytest.fixture
