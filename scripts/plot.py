@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from scripts.pictures.curves import UNITS, Drawn, check_picture, draw_runs
+from scripts.pictures.curves import UNITS, Drawn, check_picture, draw_runs, loss_of
 from scripts.pictures.losses import Run, health_of, run_of
 from scripts.program import BAD_INPUT, fail, run, say
 
@@ -34,7 +34,7 @@ def drawn(folders: list[Path]) -> list[Drawn]:
         apart = _apart([other for other in runs if other.label == own.label])
         line = ", ".join([own.label, *(f"{name} = {own.config.get(name)}" for name in apart)])
         column = f"{own.config.get('task', '?')}, T = {own.config.get('length', '?')}"
-        found.append(Drawn(line, column, health_of(own.records), own.config.get("baseline")))
+        found.append(Drawn(line, column, health_of(own.records), own.config.get("baseline"), loss_of(own.config)))
     return found
 
 

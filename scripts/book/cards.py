@@ -6,7 +6,7 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from scripts.book.columns import where
-from scripts.book.kit import InKit
+from scripts.book.kit import InKit, in_kit
 from scripts.book.material import Material
 from scripts.book.order import neighbours, number_of
 from scripts.book.places import ERRATA, anchor, href, page_of, resolved
@@ -15,8 +15,9 @@ from scripts.book.tests import Holder
 from scripts.equations.stated import MARK, STATED
 from scripts.equations.tags import id_of
 
-#: Where the next part of a formula begins: "; 2: ".
-_PART = re.compile(r"; (\d: )")
+#: Where the next part of a formula begins, "; 2: "; of one without such parts, what stands whole: TeX, code, brackets.
+_PART = re.compile(r"; (?=\d: )")
+_WHOLE = re.compile(r"(\$[^$]*\$|`[^`]*`|\([^()]*\))")
 
 
 class Link(NamedTuple):
@@ -65,6 +66,29 @@ def title_of(names: tuple[str, ...]) -> str:
         return ", ".join(name.partition(":")[2] for name in names)
     first, last = (f"({name.partition(':')[2]})" for name in (names[0], names[-1]))
     return first if first == last else f"{first}-{last}"
+
+
+def in_lines(formula: str) -> list[str]:
+    """The lines that a formula is set in: its numbered parts, else what stands between its semicolons.
+
+    Parameters
+    ----------
+    formula : str
+        The cell of docs/equations.md, in Markdown.
+
+    Returns
+    -------
+    list of str
+        One at least, without the semicolons between them.
+    """
+    if _PART.search(formula):
+        return _PART.split(formula)
+    lines = [""]
+    for k, piece in enumerate(_WHOLE.split(formula)):
+        first, *others = [piece] if k % 2 else piece.split("; ")
+        lines[-1] += first
+        lines += others
+    return lines
 
 
 class Maker:
@@ -121,10 +145,10 @@ class Maker:
         lines = tuple(dict.fromkeys(place for one in names for place in where(one, self.tagged)))
         reason = entry.reason if m.rows[name].kind == entry.mark else ""
         said = MARK.sub("", entry.says).rstrip() if reason else entry.says
-        formula, says = (Markup(self.prose.inline(text, STATED)) for text in (entry.formula, said))
-        formula = Markup(_PART.sub(r";<br>\1", formula))
+        says = Markup(self.prose.inline(said, STATED))
+        set_in = ";\n".join(in_lines(entry.formula)).split("\n")
+        formula = Markup("<br>").join(Markup(self.prose.formula(line, STATED)) for line in set_in)
         before, after = self.beside[names[0]][0], self.beside[names[-1]][1]
-        kits = [m.kit[one] for one in names if one in m.kit]
         return Card(
             title=title_of(names),
             names=names,
@@ -142,7 +166,7 @@ class Maker:
                     self.link(file, self._first(n, file)) for n in names for file in m.carried(n) if file != self.file
                 )
             ),
-            kit=InKit(*(tuple(dict.fromkeys(x for kit in kits for x in kit[k])) for k in (0, 1))),
+            kit=in_kit((vector for one in names for vector in m.kit.get(one, ())), self.file),
             before=self._neighbour(before),
             after=self._neighbour(after),
         )

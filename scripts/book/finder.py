@@ -2,11 +2,14 @@
 
 import json
 import re
+import unicodedata
 
 from scripts.book.cards import Maker, title_of
 from scripts.book.material import Material
+from scripts.book.mathml import plain as formula_in_words
 from scripts.book.order import number_of
 from scripts.book.places import ERRATA, href, page_of
+from scripts.equations.stated import MARK
 
 ROOT_PAGE = "index"
 
@@ -23,18 +26,22 @@ def found(material: Material) -> list[dict[str, object]]:
     -------
     list of dict
         id: what it is called.  paper, number: of an equation with a number in print, the number as written.
-        title: what is shown.  words: what is looked through.  to: the address, from the front page.
+        title, words: what is shown, plain text.  formula: plain text, which is looked through besides.  keys: the
+        names of its Greek letters.  to: the address, from the front page.
     """
     maker = Maker(material, ROOT_PAGE)
     entries: list[dict[str, object]] = []
     for name, entry in material.entries.items():
         number = name.partition(":")[2] if number_of(name) else ""
+        formula = plain(entry.formula)
         entries.append(
             {
                 "id": name,
                 "number": number,
                 "title": f"{entry.heading} {title_of((name,))}",
-                "words": plain(f"{entry.says} · {entry.section}"),
+                "words": " · ".join(filter(None, (plain(entry.says) or formula, entry.section))),
+                "formula": formula,
+                "keys": greek(formula + plain(entry.says)),
                 "to": maker.find(ROOT_PAGE, name),
             }
         )
@@ -48,8 +55,18 @@ def found(material: Material) -> list[dict[str, object]]:
 
 
 def plain(text: str) -> str:
-    """Words of Markdown, without its signs."""
-    return " ".join(re.sub(r"\*|`|\$|\[([^]]*)\]\([^)]*\)", r"\1", text).split())
+    """Words of Markdown, without its signs; formulas as text."""
+    pieces = re.split(r"\$([^$]+)\$", MARK.sub(r"\2", text))
+    pieces[::2] = [re.sub(r"\*\*?|`|\[([^]]*)\]\([^)]*\)", r"\1", piece) for piece in pieces[::2]]
+    pieces[1::2] = map(formula_in_words, pieces[1::2])
+    return " ".join("".join(pieces).split())
+
+
+def greek(text: str) -> str:
+    """The names of the Greek letters of a text, each once: what is typed for them."""
+    names = [unicodedata.name(letter, "") for letter in unicodedata.normalize("NFKC", text)]
+    found = [name.split("LETTER ")[1].split()[0].lower() for name in names if name.startswith("GREEK ")]
+    return " ".join(dict.fromkeys("lambda" if name == "lamda" else name for name in found))
 
 
 def script(material: Material) -> str:

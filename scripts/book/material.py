@@ -7,10 +7,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from ortho_ref.conformance.case import vectors
-from scripts.book.kit import InKit, in_kit
+from ortho_ref.conformance.case import Vector, vectors
+from scripts.book.kit import by_equation
 from scripts.book.places import DERIVATIONS, ERRATA
-from scripts.book.tests import Holder, functions, holders
+from scripts.book.tests import Holder, functions, holders, weight
 from scripts.equations.derivations import Section, sections
 from scripts.equations.held import CODE, LANGUAGES, TESTS, Row, closure, rows_of, sources
 from scripts.equations.stated import STATED, Entry, read_equations
@@ -55,7 +55,7 @@ class Material:
         The first sentence of each.
     derivations : tuple of Derivation
         docs/derivations.
-    kit : dict of str to InKit
+    kit : dict of str to tuple of Vector
         The conformance kit's cases, by equation.
     """
 
@@ -66,7 +66,7 @@ class Material:
     columns: tuple[str, ...]
     errata: dict[str, str]
     derivations: tuple[Derivation, ...]
-    kit: dict[str, InKit]
+    kit: dict[str, tuple[Vector, ...]]
 
     @cached_property
     def rows(self) -> dict[str, Row]:
@@ -94,7 +94,7 @@ class Material:
         """The tests of an equation, those of what it is the same as behind its own."""
         own = holders(self.tests)
         every = {name: [h for one in closure(self.entries, name) for h in own.get(one, [])] for name in self.entries}
-        return {name: list(dict.fromkeys(found)) for name, found in every.items() if found}
+        return {name: sorted(dict.fromkeys(found), key=weight) for name, found in every.items() if found}
 
     @cached_property
     def test_lines(self) -> dict[tuple[str, str], int]:
@@ -155,7 +155,7 @@ def read(root: Path) -> Material:
             for path in sorted((root / DERIVATIONS).glob("*.md"))
             for section in sections(path.read_text(encoding="utf-8"))
         ),
-        kit=in_kit(vectors()),
+        kit=by_equation(vectors()),
     )
 
 

@@ -1,9 +1,11 @@
-"""TeX as MathML, when the site is built, and mended where browsers show it otherwise than TeX does."""
+"""TeX as MathML, when the site is built, mended where browsers show it otherwise than TeX does; and as plain text."""
 
+import re
 import unicodedata
+from collections.abc import Callable
 from functools import cache
 from xml.etree import ElementTree
-from xml.etree.ElementTree import Element
+from xml.etree.ElementTree import Element, SubElement
 
 from latex2mathml.converter import convert
 
@@ -52,6 +54,172 @@ def mathml(tex: str, display: bool = False) -> str:
     return ElementTree.tostring(tree, encoding="unicode")
 
 
+#: Before which a long formula goes on in the next line, and how long it is then, as text.
+_BREAKS = frozenset("=+-<>≤≥≠≈←→↦\u2212\u223c")
+_LONG = 36
+
+
+@cache
+def broken(tex: str) -> str:
+    """MathML of a formula that may go on in the next line, before a relation or a sum's sign, where it is too wide.
+
+    Parameters
+    ----------
+    tex : str
+        Between the dollars.
+
+    Returns
+    -------
+    str
+        A `math` element, of a long formula one for each piece.
+
+    Raises
+    ------
+    ValueError
+        As `mathml`.
+    """
+    whole = mathml(tex)
+    tree = ElementTree.fromstring(whole)
+    row = tree[0] if len(tree) == 1 and _kind(tree[0]) == "mrow" else tree
+    pieces = _pieces(row)
+    if len(plain(tex)) <= _LONG or len(pieces) == 1:
+        return whole
+    made = []
+    for piece in pieces:
+        math = Element(tree.tag, {**tree.attrib, "alttext": "".join(_text(child) for child in piece).strip()})
+        SubElement(math, f"{{{_NAMESPACE}}}mrow").extend(piece)
+        made.append(ElementTree.tostring(math, encoding="unicode"))
+    return "".join(made)
+
+
+def _pieces(row: Element) -> list[list[Element]]:
+    """A row's children, cut before each sign of _BREAKS that stands in no brackets and no bars."""
+    found: list[list[Element]] = [[]]
+    open_: list[str] = []
+    for child in row:
+        base = child[0] if len(child) and _kind(child).startswith("msu") else child
+        sign = (base.text or "").strip() if _kind(base) == "mo" else ""
+        if open_ and (sign == open_[-1] if sign in _BARS else sign and sign in _CLOSED):
+            open_.pop()
+        elif sign in _BARS or (sign and sign in "([{"):
+            open_.append(sign)
+        elif sign in _BREAKS and not open_ and found[-1] and child.get("form") != "prefix":
+            child.set("form", "infix")  # else it has no space around it at the beginning of a piece
+            found.append([])
+        found[-1].append(child)
+    return found
+
+
+#: What stands between two things, with a space on both sides; of a sign that stands before one thing none.
+_BETWEEN = frozenset("=<>+-±~≤≥≠≈≡←→↦⊙∘·∈:\u2212\u223c\u2223")
+_RAISED = str.maketrans("0123456789+-\u2212\U0001d5b3\U0001d5a7", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻ᵀᴴ")
+_SIMPLE = re.compile(r"∂?\w+(?:_\([^()]*\))?")
+
+
+@cache
+def plain(tex: str) -> str:
+    """A formula as text, for where no formula can be drawn.
+
+    Parameters
+    ----------
+    tex : str
+        Between the dollars.
+
+    Returns
+    -------
+    str
+        Unicode without a backslash: "U = (I + A)⁻¹ (I - A) D", "h_(t-1)".
+
+    Raises
+    ------
+    ValueError
+        As `mathml`.
+    """
+    text = unicodedata.normalize("NFC", _text(ElementTree.fromstring(mathml(tex))))
+    return " ".join(re.sub(r"(?<=[(\[]) +| +(?=[)\],;])", "", _barred(text)).split())
+
+
+def _barred(text: str) -> str:
+    """Norms and absolute values with their space outside, not inside."""
+
+    def one(found: re.Match[str]) -> str:
+        before, bar, inside, after = found.groups()
+        left, right = (" " * bool(re.match(r"[\w)⁻ᵀ²]", side)) for side in (before, after))
+        return f"{before}{left}{bar}{_barred(inside.strip())}{bar}{' ' if right and after != '_' else ''}"
+
+    return re.sub(r"(^|.)([|‖])(.+?)\2(?=(.?))", one, text)
+
+
+def _text(node: Element) -> str:
+    kind, parts = _kind(node), [_text(child) for child in node]
+    if kind in _WRITTEN:
+        return _WRITTEN[kind](*parts)
+    if kind == "mo":
+        return _sign(node)
+    if kind == "mspace":
+        return " "
+    if kind in {"mtable", "mtr"}:
+        return ("; " if kind == "mtable" else ", ").join(parts)
+    return (node.text or "") + _row(node, parts)
+
+
+def _accented(letter: str, accent: str) -> str:
+    return letter + {"\u02d9": "\u0307", "~": "\u0303", "^": "\u0302"}.get(accent.strip(), "\u0304")
+
+
+def _below(base: str, index: str) -> str:
+    return f"{base.rstrip()}_{_index(index)}"
+
+
+def _row(node: Element, parts: list[str]) -> str:
+    """Beside each other: factors with a space between them, what is differentiated without."""
+    made, before = "", None
+    for child, part in zip(node, parts, strict=True):
+        behind = before is None or (_kind(before) == "mo" and (before.text or "") not in _CLOSED) or made[-1:] in "d∂"
+        made += part if behind or _kind(child) in {"mo", "mspace"} else f" {part}"
+        before = child
+    return made
+
+
+def _sign(node: Element) -> str:
+    """An operator, with the spaces that it has in print."""
+    sign = (node.text or "").strip().replace("\u2212", "-")
+    if sign in _BETWEEN and node.get("form") != "prefix":
+        return f" {sign} "
+    return f"{sign} " if sign in {",", ";"} else sign
+
+
+def _index(text: str) -> str:
+    text = text.replace(" ", "")
+    return text if len(text) == 1 or text.isalnum() else f"({text})"
+
+
+def _power(text: str) -> str:
+    text = text.replace(" ", "")
+    raised = text.translate(_RAISED)
+    if text == "\u2032" or not set(raised) & set(text):
+        return raised
+    return f"^{text}" if len(text) == 1 or text[0] == "(" else f"^({text})"
+
+
+def _grouped(text: str) -> str:
+    text = text.strip()
+    return text if _SIMPLE.fullmatch(text) else f"({text})"
+
+
+#: How each kind of MathML is written, of the texts of its parts.
+_WRITTEN: dict[str, Callable[..., str]] = {
+    "mfrac": lambda over, under: f"{_grouped(over)}/{_grouped(under)}",
+    "msqrt": lambda *inside: f"√{_grouped(''.join(inside))}",
+    "msub": _below,
+    "munder": _below,
+    "msup": lambda base, power: base.rstrip() + _power(power),
+    "msubsup": lambda base, index, power: _below(base, index) + _power(power),
+    "munderover": lambda base, index, power: _below(base, index) + _power(power),
+    "mover": _accented,
+}
+
+
 def problem(tree: Element) -> str:
     """What is wrong with MathML: a command that is left as text, a part that is missing; "" for nothing."""
     for text in tree.itertext():
@@ -76,7 +244,7 @@ def _mend(parent: Element) -> None:
         if child.get("mathvariant") in _STYLES:
             child.text = "".join(styled(letter, child.attrib["mathvariant"]) for letter in text)
             del child.attrib["mathvariant"]
-        if _kind(child) == "mo" and text in _BARS:
+        if _kind(child) == "mo" and text in _BARS and child.get("fence") != "true":
             child.set("stretchy", "false")  # else an index stands as low as the bar could reach
         if _kind(child) == "mo" and text in _ACCENTS and _kind(parent) == "mover":
             parent.set("accent", "true")

@@ -11,6 +11,7 @@ from scripts.book.listing import linked
 from scripts.book.material import Material
 from scripts.book.order import chapters, number_of, printed
 from scripts.book.places import KILLS, anchor, folder_page, href, page_of
+from scripts.book.prose import breakable
 from scripts.equations.held import UNHELD
 from scripts.equations.tags import id_of, tags_of
 
@@ -21,6 +22,7 @@ _TEMPLATES = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
+_TEMPLATES.filters["breakable"] = breakable
 
 
 #: A kind of docs/equation-index.md, as a paper's page says it; where there is no line of code, why.

@@ -7,11 +7,14 @@ from html import escape
 from markdown_it import MarkdownIt
 from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
+from markupsafe import Markup
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 
-from scripts.book.mathml import mathml
+from scripts.book.mathml import broken, mathml
 from scripts.book.places import ERRATA, href, page_of
 
+#: The end of a formula, and the sign behind it, in the HTML of the renderer.
+_BEHIND = re.compile(r"(<math\b(?:(?!<math\b).)*?</math>)</span>([,;.:)])", re.S)
 _ERRATUM = re.compile(r"\bE-[a-z]+-\d\d\b")
 
 
@@ -32,17 +35,26 @@ class Prose:
         self, page: str, find: Callable[[str, str], str | None], follow: Callable[[str, str, str], str]
     ) -> None:
         self.page, self.find, self.follow = page, find, follow
-        self.file = ""
+        self.file, self.breaks = "", False
         self.markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
-        self.markdown.use(
-            dollarmath_plugin, renderer=lambda tex, how: mathml(tex, display=bool(how.get("display_mode")))
-        )
+        self.markdown.use(dollarmath_plugin, renderer=self._formula)
         self.markdown.core.ruler.push("links", self._links)
 
     def inline(self, text: str, file: str) -> str:
         """A line of a file, without a paragraph around it."""
         self.file = file
         return self.markdown.renderInline(text)
+
+    def formula(self, text: str, file: str) -> str:
+        """A line of formulas, each with what stands right behind it; a long one may go on in the next line."""
+        self.breaks = True
+        try:
+            return _BEHIND.sub(r'<span class="together">\1\2</span></span>', self.inline(text, file))
+        finally:
+            self.breaks = False
+
+    def _formula(self, tex: str, how: dict[str, object]) -> str:
+        return broken(tex) if self.breaks else mathml(tex, display=bool(how.get("display_mode")))
 
     def block(self, text: str, file: str) -> str:
         """Paragraphs of a file."""
@@ -75,3 +87,12 @@ class Prose:
 def erratum(page: str, name: str) -> str:
     """A link to an erratum."""
     return f'<a class="erratum" href="{escape(href(page, page_of(ERRATA), name.lower()))}">{name}</a>'
+
+
+def breakable(name: str) -> Markup:
+    """The name of a file, and of a function behind it, as HTML: the next line begins between the two, else within.
+
+    Within means behind a slash or an underscore.
+    """
+    first, *rest = (re.sub(r"([/_])(?=\w)", r"\1<wbr>", escape(part)) for part in name.split(" "))
+    return Markup(" ".join([first, *(f'<span class="name">{part}</span>' for part in rest)]))

@@ -11,6 +11,7 @@ from scripts.book.cards import Maker
 from scripts.book.material import Material
 from scripts.book.order import chapters
 from scripts.book.places import DERIVATIONS, folder_page, page_of, resolved
+from scripts.book.prose import breakable
 
 #: The pages of prose.
 PROSE = (
@@ -117,7 +118,7 @@ class Stage:
         address = self.maker.find(page, found[1])
         if address and "::" in found[1]:
             self.listed.add(found[1].partition("::")[0])
-        return f'<a href="{address}"><code>{found[1]}</code></a>' if address else found[0]
+        return f'<a href="{address}"><code>{breakable(found[1])}</code></a>' if address else found[0]
 
     def _link(self, file: str, found: re.Match[str]) -> str:
         target = resolved(file, found[2])

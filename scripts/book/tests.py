@@ -6,6 +6,9 @@ from typing import NamedTuple
 
 from scripts.equations.tags import commented, mentions
 
+#: Where the tests of the mathematics are.
+OWN = ("tests/gradients/", "tests/ortho_ref/", "tests/tasks/")
+
 
 class Holder(NamedTuple):
     """A test, or a file of tests that names the equation at its head: then function is "" and line 1."""
@@ -40,8 +43,16 @@ def named(file: str, source: str) -> Iterator[tuple[str, Holder]]:
         yield mention, Holder(file, "", 1)
 
 
+def weight(holder: Holder) -> int:
+    """How little a holder says: 0 of a test, 1 of a function that tests are helped by, 2 of a file."""
+    return 2 if not holder.function else int(not holder.function.rpartition(".")[2].startswith("test_"))
+
+
 def holders(tests: dict[str, str]) -> dict[str, list[Holder]]:
-    """For every id its tests: functions before files, and of a file with functions only those."""
+    """For every id its tests: those that say most first, and of a file with functions only those.
+
+    Of tests the mathematics' own before those of pictures and programs.
+    """
     found: dict[str, list[Holder]] = {}
     for file, source in tests.items():
         for name, holder in named(file, source):
@@ -49,5 +60,5 @@ def holders(tests: dict[str, str]) -> dict[str, list[Holder]]:
     for name, own in found.items():
         with_functions = {holder.file for holder in own if holder.function}
         kept = [holder for holder in dict.fromkeys(own) if holder.function or holder.file not in with_functions]
-        found[name] = sorted(kept, key=lambda holder: (not holder.function, holder.file, holder.line))
+        found[name] = sorted(kept, key=lambda one: (weight(one), not one.file.startswith(OWN), one.file, one.line))
     return found

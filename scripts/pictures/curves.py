@@ -16,10 +16,10 @@ from scripts.pictures.losses import COLORS, save, words
 
 #: What stands at an axis, by the key of a line of metrics.
 UNITS = {
-    "evaluation_loss": "held-out loss (nats, or squared error)",
+    "evaluation_loss": "held-out loss (nats)",
     "loss": "training loss",
-    "accuracy": "accuracy (share of what is judged)",
-    "binary_accuracy": "accuracy (share of what is judged)",
+    "accuracy": "held-out accuracy",
+    "binary_accuracy": "held-out accuracy",
     "sequence_accuracy": "share of whole answers",
     "within_0.04": "share of sums missed by less than 0.04",
     "bits_per_character": "bits per character",
@@ -114,18 +114,32 @@ def draw_curves(axis: Axes, curves: Sequence[Curve], key: str, baseline: float |
 
 
 class Drawn(NamedTuple):
-    """A run to be drawn: the line it belongs to with runs of other seeds, its column of panels, its metrics."""
+    """A run to be drawn: the line it belongs to with runs of other seeds, its column, its metrics, its loss's name."""
 
     line: str
     column: str
     records: Sequence[Record]
     baseline: float | None
+    loss: str | None = None
 
 
 def keys_of(runs: Sequence[Drawn]) -> list[str]:
     """The held-out loss and the task's own metric, of what was evaluated."""
     found = {key for run in runs for record in run.records if "evaluation_loss" in record for key in record}
     return [key for key in UNITS if key in found and key != "loss"]
+
+
+def loss_of(config: Record) -> str | None:
+    """The name of a run's loss; None where its config does not say."""
+    return (config.get("network") or {}).get("loss")
+
+
+def unit_of(key: str, runs: Sequence[Drawn]) -> str:
+    """What stands at the axis of a key; of a held-out loss whether it is in nats, or a squared error, or both."""
+    losses = {run.loss == "mean_squared_error" for run in runs}
+    if key == "evaluation_loss" and True in losses:
+        return "held-out loss (nats, or squared error)" if False in losses else "held-out squared error"
+    return UNITS[key]
 
 
 def draw_experiment(
@@ -152,7 +166,10 @@ def draw_experiment(
         Where nothing was evaluated yet.
     """
     begun = [state for state in states if state.records]
-    runs = [Drawn(own.cell.line, own.cell.column.name, own.records, own.config["baseline"]) for own in begun]
+    runs = [
+        Drawn(own.cell.line, own.cell.column.name, own.records, own.config["baseline"], loss_of(own.config))
+        for own in begun
+    ]
     if not keys_of(runs):
         raise ValueError(f"{experiment.path}: no run has been evaluated yet")
     seeds = max(len({s.cell.seed for s in begun if s.cell.line == line}) for line in {s.cell.line for s in begun})
@@ -196,7 +213,7 @@ def draw_runs(runs: Sequence[Drawn], keys: Sequence[str], title: str, picture: P
     for g, group in enumerate(groups):
         own_axes = axes[g * len(keys) : (g + 1) * len(keys)]
         for key, row in zip(keys, own_axes, strict=True):
-            row[0].set_ylabel(UNITS[key])
+            row[0].set_ylabel(unit_of(key, runs))
             for column, axis in zip(columns, row, strict=True):
                 _panel(axis, [run for run in runs if run.column == column and run.line in group], group, key)
                 axis.set_title(words(column) if len(columns) > 1 else "", fontsize="medium")
@@ -213,7 +230,7 @@ def _panel(axis: Axes, runs: Sequence[Drawn], lines: Sequence[str], key: str) ->
     ]
     baselines = {run.baseline for run in runs}
     draw_curves(axis, curves, key, baselines.pop() if key in LOSSES and len(baselines) == 1 else None)
-    axis.set_xlabel("update")
+    axis.set_xlabel("updates")
 
 
 def _legend(figure: Figure, axes: Any, alone: bool) -> None:

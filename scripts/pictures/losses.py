@@ -63,7 +63,7 @@ def draw(run: Run, picture: Path) -> None:
         axes[1, 0].set(ylabel="$\\|U^T U - I\\|_2,\\ \\|\tilde A\\, \\delta A\\|_2$")
         if axes[1, 0].lines:
             axes[1, 0].legend(frameon=False, fontsize="small")
-    axes[-1, 0].set_xlabel("update")
+    axes[-1, 0].set_xlabel("updates")
     save(figure, picture)
 
 

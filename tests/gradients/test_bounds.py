@@ -62,7 +62,8 @@ def holds(bound):
 def test_theorem_1_its_proof_and_the_tighter_form(draw, h_size):
     """ncgru:8 and ncgru:30, ncgru:31, ncgru:32, ncgru:33, ncgru:34, ncgru:35, ncgru:36, ncgru:37, ncgru:38, ncgru:39,
     ncgru:40, ncgru:41, ncgru:42, ncgru:43, ncgru:44 and ncgru:45, every inequality, with absolute values; any
-    activation, saturated gates, weights and states of any size."""
+    activation, saturated gates, weights and states of any size [ncgru:9] [ncgru:10] [ncgru:11] [ncgru:12]
+    [ncgru:thm1] [ncgru:thm1-tight] [ncgru:23] [ncgru:24] [ncgru:25] [ncgru:26] [ncgru:27] [ncgru:28]."""
     at = drawn(**draw, h_size=h_size)
     for bound in (bounds.theorem_1(*at), bounds.theorem_1_tight(*at), *bounds.proof_of_theorem_1(*at).values()):
         assert holds(bound)
@@ -89,7 +90,7 @@ def reachable(count, activation):
 
 
 def test_the_tighter_form_is_smaller_in_most_draws():
-    """tanh: in well over half of the reachable states, not in all: where it is larger, both hold."""
+    """tanh: in well over half of the reachable states, not in all: where it is larger, both hold [ncgru:thm1-tight]."""
     smaller = [bounds.theorem_1_tight(*at).bound < bounds.theorem_1(*at).bound for at in reachable(400, "tanh")]
     assert 0.6 < np.mean(smaller) < 0.95
 
@@ -106,7 +107,8 @@ def test_the_printed_form_can_be_too_small(activation):
 @given(draw=DRAWS, start=st.sampled_from([0.0, 0.3, 1.0]))
 def test_corollary_1(draw, start):
     """ncgru:13, tanh and |h_0| <= 1: |h| <= 1, |c| <= 1 step by step [ncgru:47] [ncgru:48] [ncgru:49] [ncgru:50]
-    [ncgru:51] [ncgru:52], and the bounds of alpha and beta from U_u and U_r alone."""
+    [ncgru:51] [ncgru:52], and the bounds of alpha and beta from U_u and U_r alone [ncgru:cor1] [ncgru:46] [ncgru:53]
+    [ncgru:54] [ncgru:55] [ncgru:56] [ncgru:57] [ncgru:58]."""
     cell, w, x, _ = drawn(**(draw | {"activation": "tanh", "steps": 0}))
     rng = np.random.default_rng(draw["seed"])
     h = start * np.sign(rng.standard_normal(draw["n"]))
@@ -135,7 +137,8 @@ def test_corollary_1_needs_its_conditions():
 @settings(max_examples=400)
 @given(draw=DRAWS, h_size=st.sampled_from([0.0, 1.0, 100.0]))
 def test_corollaries_2_and_3(draw, h_size):
-    """With their eps terms: of alpha + beta for any weights; of the norm for orthogonal U_r and U_c, sharper too."""
+    """With their eps terms: of alpha + beta for any weights; of the norm for orthogonal U_r and U_c, sharper too
+    [ncgru:14] [ncgru:15] [ncgru:cor2] [ncgru:21] [ncgru:22] [ncgru:cor3]."""
     bound, total = bounds.corollary_2(*drawn(**draw, h_size=h_size))
     assert total <= bound * SLACK
     at = drawn(**draw, h_size=h_size, orthogonal_weights="rc")
@@ -153,7 +156,9 @@ def test_corollaries_2_and_3(draw, h_size):
     activation=st.sampled_from(["tanh", "modrelu"]),
 )
 def test_gates_within_eps(seed, n, eps, corner, activation):
-    """ncgru:14, ncgru:15: nearness is what was asked for, and the uniform bound is used in the four corners alone."""
+    """ncgru:14, ncgru:15: nearness is what was asked for, and the uniform bound is used in the four corners alone
+    [ncgru:cor2] [ncgru:cor3] [ncgru:21] [ncgru:22] [ncgru:59] [ncgru:60] [ncgru:61] [ncgru:62] [ncgru:63] [ncgru:64]
+    [ncgru:65] [ncgru:66] [ncgru:67] [ncgru:68]."""
     cell, w, x, h = drawn(seed, n, 1.0, 0.0, activation, 0, 1.0, "rc")
     rng = np.random.default_rng(seed)
     for gate, side in zip("ur", corner if corner != "mixed" else "mm", strict=True):
@@ -234,7 +239,8 @@ def one_unit(u, r, h, c, U_u, U_r, U_c):
 
 
 def test_theorem_1_is_attained():
-    """One modReLU unit whose four terms have one sign: equality; tanh within 3 percent; any n with U's of scaled I."""
+    """One modReLU unit whose four terms have one sign: equality; tanh within 3 percent; any n with U's of scaled I
+    [ncgru:thm1]."""
     x, h = np.ones(1), np.array([-0.7])
     w = one_unit(0.4, 0.6, -0.7, 0.5, U_u=2.0, U_r=-3.0, U_c=1.5)
     at = (GRUResetBefore("modrelu"), w, x, h)
@@ -253,7 +259,7 @@ def test_theorem_1_is_attained():
 
 
 def test_the_tighter_form_and_corollary_3_are_attained():
-    """U_c swaps two units, u = (0, 1), r = 1: norm sqrt(2), where Theorem 1 says 2."""
+    """U_c swaps two units, u = (0, 1), r = 1: norm sqrt(2), where Theorem 1 says 2 [ncgru:thm1-tight] [ncgru:cor3]."""
     w = {f"{kind}_{gate}": np.zeros((2, 2)) for kind in "WU" for gate in "ruc"}
     w |= {"b_r": np.full(2, 60.0), "b_u": np.array([-60.0, 60.0]), "b_c": np.zeros(2)}
     w |= {"U_c": np.array([[0.0, 1], [1, 0]]), "U_r": np.eye(2)}
@@ -267,7 +273,7 @@ def test_the_tighter_form_and_corollary_3_are_attained():
 
 
 def test_corollary_1_is_nearly_attained():
-    """u = (1/2, 0), h and c near 1 and -1: alpha within 3 percent of ||U_u|| / 2 + 1; r alike for beta."""
+    """u = (1/2, 0), h and c near 1 and -1: alpha within 3 percent of ||U_u|| / 2 + 1; r alike for beta [ncgru:13]."""
     w = {f"{kind}_{gate}": np.zeros((2, 1 if kind == "W" else 2)) for kind in "WU" for gate in "ruc"}
     h, x = np.array([1.0, -1.0]), np.ones(1)
     w |= {"U_u": 3 * np.eye(2), "U_r": 2 * np.eye(2), "W_c": np.array([[-6.0], [6.0]]), "b_c": np.zeros(2)}

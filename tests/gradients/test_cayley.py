@@ -140,7 +140,8 @@ def test_the_adjoint_identity(n):
 
 @pytest.mark.parametrize("n", [2, 5, 9])
 def test_gradients_against_differences(n):
-    """-V by every entry of A on its own; V^T - V by the free entries.  Not the other way round."""
+    """-V by every entry of A on its own; V^T - V by the free entries.  Not the other way round [ncgru:5] [ncgru:6]
+    [bp:cayley]."""
     rng = np.random.default_rng(n)
     A, D, Ubar = skew(rng, n), signs(rng, n), rng.standard_normal((n, n))
     V = cayley.V(A, D, Ubar)

@@ -85,7 +85,8 @@ def drawn(cell, losses):
 @pytest.mark.parametrize("losses", ["every step", "the last"])
 @pytest.mark.parametrize("name", CELLS)
 def test_four_ways_agree(name, losses):
-    """The product of Jacobians = scan = fused to 1e-12, and = finite differences to 1e-7: every weight, h0 and c0."""
+    """The product of Jacobians = scan = fused to 1e-12, and = finite differences to 1e-7: every weight, h0 and c0
+    [bp:bptt]."""
     problem = drawn(CELLS[name], losses)
     ours = by_jacobians(problem)
     for engine in (scan, fused):

@@ -64,7 +64,8 @@ def test_the_recursion_by_hand(alpha, beta, factor):
 
 
 def test_the_gap_is_twice_the_complexity_and_the_tail():
-    """sgornn:thm1 (sgornn:6, sgornn:14) is sgornn:13 with R_v R_T of kappa = 1; T, alpha and M go in as printed."""
+    """sgornn:thm1 (sgornn:6, sgornn:14) is sgornn:13 with R_v R_T of kappa = 1; T, alpha and M go in as printed
+    [sgornn:23] [sgornn:24]."""
     alpha, beta, T, M, R_v, B, delta = 0.1, 0.8, 7, 400, 1.5, 2.0, 0.05
     complexity = R_v * sgornn.rademacher_closed(alpha, beta, T, 3, 2, M)
     tail = 3 * B * math.sqrt(math.log(2 / delta) / (2 * M))
@@ -220,7 +221,7 @@ def random_cases():
 @pytest.mark.parametrize("name", ["7", "cor1", "cor1/tight", "8", "8 without sqrt n", "31b"])
 def test_the_bounds_hold(name):
     """sgornn:7, sgornn:8, sgornn:28, sgornn:31b and sgornn:cor1 over 600 random networks with alpha + beta <= 1; of
-    cor1/tight at T = 1 the gradient itself is 0."""
+    cor1/tight at T = 1 the gradient itself is 0 [sgornn:thm2] [sgornn:27] [sgornn:33] [sgornn:9]."""
     ratios = [one.ratios[name] for one in random_cases()]
     assert max(ratios) <= ROUNDING
     assert max(ratios) > {"7": 0.05, "cor1": 0.005}.get(name, 0.2)

@@ -35,7 +35,7 @@ def test_sigmoid_is_stable_and_accurate(device, dtype):
 
 @given(st.floats(-30, 30))
 def test_sigmoid_derivative_by_complex_step(a):
-    """y (1 - y), exact to the rounding of y, which for y near 1 is all that 1 - y has."""
+    """y (1 - y), exact to the rounding of y, which for y near 1 is all that 1 - y has [bp:sigmoid]."""
     a = np.array(a)
     step = sigmoid(a + 1e-30j).imag / 1e-30
     np.testing.assert_allclose(sigmoid_derivative(sigmoid(a)), step, rtol=1e-12, atol=2e-16)
@@ -44,7 +44,8 @@ def test_sigmoid_derivative_by_complex_step(a):
 @pytest.mark.parametrize("name", ACTIVATIONS)
 @given(st.lists(st.tuples(real, real, upstream), min_size=1, max_size=6))
 def test_pullbacks_against_differences(device, name, triples):
-    """da and db of tanh, relu and real modReLU, both signs of b, off the kinks."""
+    """da and db of tanh, relu and real modReLU, both signs of b, off the kinks [bp:tanh] [bp:relu]
+    [bp:modrelu-real]."""
     a, b, dy = np.array(triples).T
     phi = ACTIVATIONS[name]
     distance = float(phi.kink_distance(a, b).min())
@@ -64,7 +65,7 @@ def test_pullbacks_against_differences(device, name, triples):
 
 @given(st.lists(st.tuples(real, real, real, upstream, upstream), min_size=1, max_size=5))
 def test_complex_modrelu_against_differences(device, rows):
-    """dz = dL/dRe + i dL/dIm and db of the complex modReLU, both signs of b, off the kinks."""
+    """dz = dL/dRe + i dL/dIm and db of the complex modReLU, both signs of b, off the kinks [bp:modrelu-complex]."""
     re, im, b, dre, dim = np.array(rows).T
     z, dy = re + 1j * im, dre + 1j * dim
     distance = float(ACTIVATIONS["modrelu"].kink_distance(z, b).min())

@@ -40,7 +40,8 @@ problems = {
 @settings(max_examples=25)
 @given(**problems)
 def test_every_gradient_against_finite_differences(device, name, seed, T, B, m, n, tokens):
-    """Weights, x and h0, every entry, from upstream at every step and at the last, nonzero biases and h0."""
+    """Weights, x and h0, every entry, from upstream at every step and at the last, nonzero biases and h0 [bp:gru1]
+    [bp:gru2] [bp:rnn] [bp:urnn] [bp:lstm]."""
     problem = random_problem(CELLS[name], np.random.default_rng(seed), T=T, B=B, m=m, n=n, tokens=tokens)
     ours = backend.to_host(problem.on(device).gradients(scan))
     # a relu unit may be off throughout, and with n = 1 all of a weight's gradient with it
@@ -62,7 +63,8 @@ def test_smooth_cells_against_the_complex_step(name, seed, T, B, m, n, tokens):
 
 
 def test_gru_values_by_hand():
-    """ncgru:1 with n = m = 1, in plain arithmetic: reset inside the product, u the weight of the new content."""
+    """ncgru:1 with n = m = 1, in plain arithmetic: reset inside the product, u the weight of the new content [ncgru:19]
+    [ncgru:28]."""
     sigmoid = lambda a: 1 / (1 + np.exp(-a))  # noqa: E731
     weights = {
         name: np.full(shape, value)
@@ -168,8 +170,8 @@ def test_where_the_reset_stands(activation):
 
 @pytest.mark.parametrize("engine", [scan, fused], ids=["scan", "fused"])
 def test_complex_elman_values_by_hand(engine):
-    """urnn:1, goru:2.6 and urnn:8 with n = m = 1 over three steps, in plain complex arithmetic: on, off, and grown by
-    b > 0."""
+    """urnn:1, goru:2.6 and urnn:8 with n = m = 1 over three steps, in plain complex arithmetic: on, off, and grown by b
+    > 0 [goru:2.1]."""
     W, U, h = 0.5 - 0.25j, cmath.exp(0.7j), 0.6 - 0.3j
     for b in (-1.0, 0.3):
         expected = [h]

@@ -50,7 +50,9 @@ def test_U_is_unitary(device, name, data):
 @settings(max_examples=12)
 @given(data=st.data())
 def test_pullback_against_finite_differences(device, name, data):
-    """Every free entry of every parameter below 1e-7, and no parameter that the gradient does not reach."""
+    """Every free entry of every parameter below 1e-7, and no parameter that the gradient does not reach [ncgru:5]
+    [bp:householder] [bp:rotation] [bp:rotation-complex] [bp:phase] [bp:perm] [bp:dft] [bp:urnnW] [bp:vprnn]
+    [bp:expm]."""
     problem = data.draw(problems(name))
     ours = pulled_back(problem, device)
     assert ours.keys() == problem.params.keys()
@@ -116,7 +118,8 @@ def test_own_precision(device, name):
 @settings(max_examples=8)
 @given(data=st.data())
 def test_retract_subtracts_delta(device, name, data):
-    """The parameters less delta, to the bit, and U of the new parameters; all else in the buffers stays as it was."""
+    """The parameters less delta, to the bit, and U of the new parameters; all else in the buffers stays as it was
+    [ncgru:3] [ncgru:4]."""
     problem = data.draw(problems(name))
     delta = random_delta(problem, np.random.default_rng(data.draw(st.integers(0, 99))), 0.1)
     params, buffers = updated(problem, delta, device)

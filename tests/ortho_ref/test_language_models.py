@@ -37,7 +37,8 @@ def language_model(model="gru", sizes=(6, 5, 4), dtype=np.float64, T=5, **option
 
 @pytest.mark.parametrize("row", LANGUAGE_MODELS, ids=lambda row: row[0])
 def test_gradients_against_finite_differences(device, row):
-    """Every entry of every parameter, of loss and penalty, all regularizers at once."""
+    """Every entry of every parameter, of loss and penalty, all regularizers at once [bp:lm-embedding] [bp:lm-dropout]
+    [bp:lm-penalty] [bp:lm-chunks]."""
     name, sizes, options = row
     result = check_language_model(name, sizes, np.random.default_rng(7), device, **options)
     assert result.differences < TOLERANCE_DIFFERENCES, result
@@ -45,7 +46,8 @@ def test_gradients_against_finite_differences(device, row):
 
 @pytest.mark.parametrize("name", [*ALL, None])
 def test_each_regularizer_by_itself(name):
-    """Each of them alone, and none: the gradient is that of what the forward pass computes with the same draws."""
+    """Each of them alone, and none: the gradient is that of what the forward pass computes with the same draws
+    [bp:lm-dropout] [bp:lm-penalty]."""
     own = {name: ALL[name]} if name else {}
     network, params, buffers, x, y = language_model("lstm", (3, 4), regularizers=own)
 
@@ -156,7 +158,7 @@ def test_the_readout_of_the_last_step_alone():
 @pytest.mark.parametrize("tied", [False, True])
 @pytest.mark.parametrize("readout", ["every", "last"])
 def test_chunks_of_a_network(device, monkeypatch, tied, readout):
-    """Loss and gradients are those of all outputs at once, which are not kept; so is the evaluation."""
+    """Loss and gradients are those of all outputs at once, which are not kept; so is the evaluation [bp:lm-chunks]."""
     network, *point = language_model("gru", (6, 4), tied=tied, readout=readout, regularizers=ALL)
     mask = np.arange(15).reshape(5, 3) % 4 != 1
     point[3], mask = (point[3], mask) if readout == "every" else (point[3][0], mask[0])

@@ -41,7 +41,8 @@ from tasks.parenthesis import Parenthesis
 
 
 def test_cells():
-    """E-goru-02: which of them take their bias inside; which are complex; which are constrained."""
+    """E-goru-02: which of them take their bias inside; which are complex; which are constrained [goru:2.2]
+    [goru:3.1]."""
     assert {name: models.build(name, 3, 4).cell for name in models.names()} == {
         "rnn": Elman("tanh"),
         "irnn": Elman("relu"),
@@ -107,7 +108,8 @@ MAPS = [
 
 @pytest.mark.parametrize(("name", "n", "options", "maps"), MAPS)
 def test_options_reach_the_maps(name, n, options, maps):
-    """How every recurrent weight is kept, by model and option; sizes may be NumPy integers."""
+    """How every recurrent weight is kept, by model and option; sizes may be NumPy integers [ncgru:19]
+    [sgornn:2] [goru:3.1]."""
     layer = models.build(name, np.int64(3), n, **options)
     assert layer.parametrizations == maps
     assert (layer.sizes, layer.engine) == ((3, n), "fused")
@@ -116,7 +118,8 @@ def test_options_reach_the_maps(name, n, options, maps):
 
 
 def test_options_reach_the_cells():
-    """Activations, gates that are switched off (E-goru-05: reset_gate is r), real in place of complex."""
+    """Activations, gates that are switched off (E-goru-05: reset_gate is r), real in place of complex [goru:abl]
+    [sgornn:3]."""
     for name, options, cell in (
         ("goru", {"activation": "tanh"}, GRUResetAfter("tanh")),
         ("goru", {"activation": "relu"}, GRUResetAfter("relu")),

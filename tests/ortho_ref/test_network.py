@@ -118,7 +118,8 @@ def report_of(network, ours, y, mask, params, buffers, x, h0, seed, distance, **
 @settings(max_examples=1, phases=DRAW)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_gradients_against_finite_differences(device, name, readout, seed):
-    """Every free entry of every parameter, through readout, two layers and the Cayley pullback; given states too."""
+    """Every free entry of every parameter, through readout, two layers and the Cayley pullback; given states too
+    [bp:heads] [bp:bptt]."""
     rng = np.random.default_rng([seed, *device.encode(), *name.encode(), *readout.encode()])
     network = network_of(name, 3, 4 if name in EVEN else 3, 6, readout=readout)
     tokens, masked, carried = rng.random(3) < 0.5
@@ -168,7 +169,7 @@ def test_loss_is_of_the_outputs_under_mask_and_carried_state():
 
 @pytest.mark.parametrize("name", MODELS)
 def test_carried_state(device, name):
-    """Two windows, the second from the first's last states, are one long window; forgetting them is not."""
+    """Two windows, the second from the first's last states, are one long window; forgetting them is not [bp:bptt]."""
     rng = np.random.default_rng(0)
     network = network_of(name, 4, 6 if name in EVEN else 5, 3)
     params, buffers = to_device(generic(network, rng), device)

@@ -100,7 +100,8 @@ KINDS = {
 @settings(max_examples=25)
 @given(data=st.data())
 def test_the_textbook_recursions(device, kind, data):
-    """Entry by entry over 7 updates, under weight decay and a schedule; two names keep two histories and counts."""
+    """Entry by entry over 7 updates, under weight decay and a schedule; two names keep two histories and counts
+    [bp:opt]."""
     make, textbook, strategies = KINDS[kind]
     options = data.draw(st.fixed_dictionaries(strategies))
     shape = data.draw(st.sampled_from([(), (1,), (3,), (2, 3)]))
@@ -154,7 +155,8 @@ def test_every_variant_is_tested_by_hand():
 @pytest.mark.parametrize("weight_decay", [0.0, 0.01])
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_skew_stays_skew_bit_by_bit(device, name, weight_decay, dtype):
-    """E-ncgru-11: over 120 random skew gradients A + A^T is 0, and A is what its upper triangle alone gives."""
+    """E-ncgru-11: over 120 random skew gradients A + A^T is 0, and A is what its upper triangle alone gives
+    [ncgru:skew]."""
     rng = np.random.default_rng(0)
 
     def skew():

@@ -101,7 +101,8 @@ def neumann_by_the_book(A, A_tilde, D, delta, order):
 @settings(max_examples=20)
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(2, 7))
 def test_algorithm_1_line_by_line(device, order, seed, n):
-    """Five updates without a reset follow the printed lines; A stays exactly skew; V takes A_tilde as it is."""
+    """Five updates without a reset follow the printed lines; A stays exactly skew; V takes A_tilde as it is
+    [ncgru:alg1] [ncgru:16] [ncgru:17] [ncgru:18]."""
     rng = np.random.default_rng(seed)
     p = NeumannCayley(negative_ones=n // 2, order=order, reset_every=None)
     params, buffers = to_device(p.init(rng, n, np.float64), device)

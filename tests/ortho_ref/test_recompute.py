@@ -79,7 +79,8 @@ def problem(seed, model, T, B, *, readout="every", loss="cross_entropy", dtype=n
 def test_the_same_bits(
     seed, model, T, B, recompute, rows, readout, loss, dtype, layers, words, masked, carried, dropout, locked
 ):
-    """Loss, gradients and last states of any network, in segments that divide T or not, one step or all of it."""
+    """Loss, gradients and last states of any network, in segments that divide T or not, one step or all of it
+    [bp:recompute]."""
     if model == "full-urnn" and "tied" in words:
         words = {"embedding": 4}
     regularizers = (DROPOUT | ({"words": 0.2, "inputs": 0.1} if "embedding" in words else {})) if locked else {}

@@ -27,7 +27,8 @@ def gradients(problem):
     dtype=st.sampled_from(["float32", "float64"]),
 )
 def test_sums(device, seed, m, N, kind, dtype):
-    """Against an addition for each row, in their order; most words are not there, and bytes hold no word 256."""
+    """Against an addition for each row, in their order; most words are not there, and bytes hold no word 256
+    [bp:bptt/tokens] [bp:lm-embedding/gradient]."""
     rng = np.random.default_rng(seed)
     words, rows = rng.integers(0, min(m, 256), N).astype(kind), rng.standard_normal((2, N, 3)).astype(dtype)
     expected = np.zeros((2, m, 3), dtype)

@@ -39,7 +39,8 @@ def factors(params, permutation, conjugate=False, identity=False):
 @settings(max_examples=40)
 @given(data=st.data())
 def test_value_of_the_structured_matrix(device, data):
-    """urnn:6 against dense factors multiplied in order; det U = e^{i (sum of all w)} times the sign of Pi."""
+    """urnn:6 against dense factors multiplied in order; det U = e^{i (sum of all w)} times the sign of Pi [urnn:blocks]
+    [goru:2.8]."""
     problem = data.draw(problems("structured"))
     params, Pi = problem.params, np.eye(len(problem.dU))[problem.buffers["permutation"]]
     U = rebuilt(problem, device)
@@ -86,7 +87,8 @@ def test_the_value_test_sees_wrong_factors():
 @settings(max_examples=20)
 @given(data=st.data())
 def test_structured_gradient(device, data):
-    """bp:householder: no component along v or iv, for neither reflection; w real; no entry that is not reached."""
+    """bp:householder: no component along v or iv, for neither reflection; w real; no entry that is not reached
+    [bp:urnnW]."""
     problem = data.draw(problems("structured"))
     gradients = pulled_back(problem, device)
     for name, value in gradients.items():

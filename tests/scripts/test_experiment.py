@@ -112,6 +112,12 @@ def test_the_curves_are_the_metrics(grid, tmp_path):
     assert curves.curve_of("GRU", 3, runs, "perplexity") is None
     drawn = [curves.Drawn(state.cell.line, "all", state.records, None) for state in states]
     assert curves.keys_of(drawn) == ["evaluation_loss", "within_0.04"]
+    assert all(curves.loss_of(state.config) == "mean_squared_error" for state in states)
+    squared, nats = (curves.Drawn("GRU", "all", [], None, loss) for loss in ("mean_squared_error", "cross_entropy"))
+    assert curves.unit_of("evaluation_loss", [squared]) == "held-out squared error"
+    assert curves.unit_of("evaluation_loss", [nats]) == "held-out loss (nats)"
+    assert curves.unit_of("evaluation_loss", [nats, squared]) == "held-out loss (nats, or squared error)"
+    assert curves.unit_of("accuracy", [squared]) == "held-out accuracy"
     picture = tmp_path / "a.png"
     code, _, stderr = call(program.main, "plot", path, "--out", out, "--picture", picture)
     assert (code, stderr) == (0, f"{picture}\n")

@@ -1,6 +1,7 @@
 """The built site in a real browser: from a folder, nothing fetched, equations drawn, lines lit, equations found."""
 
 import random
+import re
 from urllib.parse import urlsplit
 
 import pytest
@@ -152,7 +153,13 @@ def test_an_equation_lights_its_line_and_a_line_its_equation(opened):
     assert lit(opened) == (tagged, ["ncgru:35"])
 
 
-@pytest.mark.parametrize(("name", "tag"), [(CELL, "ncgru-19"), (CELL, "bp-gru1-3"), (CAYLEY, "ncgru-5")])
+BOUNDS = "code/gradients/bounds.py.html"
+
+
+@pytest.mark.parametrize(
+    ("name", "tag"),
+    [(CELL, "ncgru-19"), (CELL, "bp-gru1-3"), (CAYLEY, "ncgru-5"), (BOUNDS, "ncgru-44"), (BOUNDS, "ncgru-30")],
+)
 def test_links_land_on_lines(opened, name, tag):
     """The line is in view, and lit with its equation; so is that of the tag's link, and of the equation's."""
     go(opened, name, f"#{tag}")
@@ -286,6 +293,40 @@ def test_the_box_finds(opened, typed, id):
     go(opened, "search.html", f"?q={typed}")
     assert opened.locator("section:has(> h2:text-is('Equations')) li", has_text=id).count() >= 1
     assert opened.complaints == []
+
+
+@pytest.mark.parametrize(
+    ("typed", "ids"),
+    [
+        ("tanh", {"ncgru:1", "goru:2.2", "bp:lstm"}),
+        ("reset gate", {"ncgru:1", "goru:3.3"}),
+        ("Theorem 1", {"ncgru:thm1", "sgornn:thm1"}),
+        ("alpha", {"ncgru:9", "sgornn:1"}),
+        ("(I + A)^-1", {"ncgru:2", "ncgru:4"}),
+        ("prose", set()),
+    ],
+)
+def test_the_box_finds_formulas(opened, typed, ids):
+    """By the names in them, of Greek letters too, and as they are typed; what it shows has no TeX."""
+    go(opened, "index.html")
+    opened.fill(".goto input", typed)
+    assert ids <= set(opened.eval_on_selector_all(".goto-found code", "all => all.map((one) => one.textContent)"))
+    assert not re.search(r"\\[a-z]|[$*`]|\bprose: ", opened.inner_text(".goto-found"))
+
+
+@pytest.mark.parametrize("name", ["papers/ncgru.html", "papers/goru.html", CELL, BOUNDS])
+def test_formulas_fit_their_place(opened, name):
+    """None is wider than its column, and none is set letter below letter."""
+    go(opened, name)
+    sizes = opened.eval_on_selector_all(
+        ".formula", "all => all.map((one) => [one.scrollWidth - one.clientWidth, one.querySelectorAll('br').length])"
+    )
+    assert len(sizes) > 3
+    assert [width for width, _ in sizes if width > 1] == []
+    heights = opened.eval_on_selector_all(
+        ".formula math", "all => all.map((one) => one.getBoundingClientRect().height)"
+    )
+    assert max(heights) < 60
 
 
 def test_the_box_finds_ranges(opened):

@@ -29,7 +29,8 @@ def solve(x):
 
 @given(T=st.integers(2, 40), B=st.integers(1, 5), training_set=st.none() | st.integers(5, 9), seed=st.integers(0, 99))
 def test_sequences_written_out(T, B, training_set, seed):
-    """Marker first, value second; one marker below T // 2 and one from there on; the target is the float32 sum."""
+    """Marker first, value second; one marker below T // 2 and one from there on; the target is the float32 sum
+    [ncgru:task-add] [urnn:task-add] [sgornn:10]."""
     x, y = draw(Adding(T, training_set), B, seed)
     assert (x.shape, y.shape, x.dtype, y.dtype) == ((T, B, 2), (B, 1), np.float32, np.float32)
     for b in range(B):
@@ -96,7 +97,7 @@ def test_a_solver_that_reads_the_input(T):
 
 def test_baseline():
     """The mean of (v1 + v2 - c)^2 over a grid of n^2 midpoints, less the grid's own 1/(6 n^2), is least at c = 1 and
-    there 1/6; so it is over the held-out set."""
+    there 1/6; so it is over the held-out set [urnn:add-baseline]."""
     n = 12
     grid = [Fraction(2 * i + 1, 2 * n) for i in range(n)]
     means = {

@@ -32,7 +32,8 @@ def solve(x, layout):
 
 @given(T=st.integers(1, 40), B=st.integers(1, 4), layout=st.sampled_from(LAYOUTS), seed=st.integers(0, 99))
 def test_sequences_written_out(T, B, layout, seed):
-    """E-all-02: ten data symbols, blanks, one marker, blanks, T + 20 in all; the target step by step."""
+    """E-all-02: ten data symbols, blanks, one marker, blanks, T + 20 in all; the target step by step [ncgru:task-copy]
+    [urnn:task-copy] [goru:task-copy]."""
     x, y = draw(Copying(T, layout), B, seed)
     assert x.shape == y.shape == (T + 20, B)
     assert x.dtype == y.dtype == np.intp
@@ -114,7 +115,7 @@ def test_baseline(layout, T):
 
 
 def test_baselines_of_the_paper():
-    """E-all-02, ncgru:copy-baseline: T = 100, 1000 and 2000."""
+    """E-all-02, ncgru:copy-baseline: T = 100, 1000 and 2000 [urnn:copy-baseline]."""
     known = {100: 0.17329, 1000: 0.020387, 2000: 0.010294}
     for T, value in known.items():
         assert Copying(T).baseline == pytest.approx(value, rel=5e-5)

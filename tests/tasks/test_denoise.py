@@ -55,7 +55,8 @@ def symbols_seen(x):
 @given(T=st.integers(1, 40), B=st.integers(1, 4), form=st.sampled_from(FORMS), seed=st.integers(0, 99))
 def test_sequences_written_out(T, B, form, seed):
     """E-all-03: T + 9 steps of noise and data, one marker at step T + 9, ten of noise; the target: T + 10 zeros, then
-    ten symbols, of which the input shows all (paper), or a part in their order with the last among them."""
+    ten symbols, of which the input shows all (paper), or a part in their order with the last among them
+    [ncgru:task-denoise] [goru:task-denoise]."""
     x, y = draw(Denoise(T, form), B, seed)
     assert x.shape == ((T + 20, B) if form == "paper" else (T + 20, B, 10))
     assert (x.dtype, y.dtype, y.shape) == (np.intp if form == "paper" else np.float32, np.intp, (T + 20, B))

@@ -156,7 +156,7 @@ def test_questions_against_a_plain_version():
 
 def test_sequences_written_out():
     """Token by token: every edge in both directions, one after the other; the question; ans from there on; five edges
-    in one part, four in the other, which is apart; the target and what counts of it."""
+    in one part, four in the other, which is apart; the target and what counts of it [goru:task-algo]."""
     x, y, mask, carries_state = ShortestPath().fresh(np.random.default_rng(3), 300)
     assert (x.shape, y.shape, mask.shape, carries_state) == ((80, 300), (80, 300), (80, 300), False)
     assert (x.dtype, y.dtype, mask.dtype) == (np.intp, np.intp, bool)

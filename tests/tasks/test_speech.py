@@ -219,7 +219,7 @@ def slow_powers(samples):
 @pytest.mark.parametrize("count", [384, 1000, 1024])
 def test_frames_number_by_number(count):
     """Both forms against the definitions: frames in the recording, logarithm over the largest; or zeros on either side,
-    decibels, and a frame of silence at the end."""
+    decibels, and a frame of silence at the end [goru:task-speech]."""
     samples = made.recording(count)
     found = frames_of(samples)
     logarithms = np.log(np.maximum(slow_powers(32768 * samples), 1))
@@ -251,7 +251,7 @@ def test_recordings_without_frames():
 @pytest.mark.parametrize("form", FORMS)
 def test_batches_written_out(tmp_path, form):
     """At a step a frame, its target the next; behind the end silence that does not count; the held-out part in the
-    order of names; each utterance once in a pass."""
+    order of names; each utterance once in a pass [goru:task-speech]."""
     own = made.digits(tmp_path)
     task = Speech(tmp_path, form=form)
     held_out = [name for name in sorted(own) if int(name[-5]) < 5]

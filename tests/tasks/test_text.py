@@ -44,7 +44,7 @@ def a_pass(stream):
 @given(length=st.integers(640, 3000), window=st.integers(1, 30), batch=st.integers(1, 12), seed=st.integers(0, 99))
 def test_windows(tmp_path_factory, length, window, batch, seed):
     """x and y are one stretch of text shifted by one, columns and windows contiguous; a pass starts with a fresh state,
-    covers all but less than a window of every column, and comes back the same."""
+    covers all but less than a window of every column, and comes back the same [ncgru:task-lm]."""
     file = tmp_path_factory.getbasetemp() / "windows.txt"
     text = write(file, length, seed)
     task = Text(file, window)
@@ -67,7 +67,7 @@ def test_windows(tmp_path_factory, length, window, batch, seed):
 @pytest.mark.parametrize("length", [640, 1000, 2777])
 def test_held_out_tenth(tmp_path, length):
     """The last tenth in its order, every character of it but the first predicted once, after the one before it; no
-    character of it is trained on."""
+    character of it is trained on [ncgru:task-lm]."""
     text = write(tmp_path / "a.txt", length)
     task = Text(tmp_path / "a.txt", 7)
     cut = length * 9 // 10

@@ -47,6 +47,13 @@
     }
   }
 
+  // A column that is longer than the window cannot stay in view: its end would be out of reach.
+  function fit(columns) {
+    columns.forEach(function (column) {
+      column.classList.toggle("long", column.offsetHeight > window.innerHeight);
+    });
+  }
+
   function start() {
     mark();
     window.addEventListener("hashchange", mark);
@@ -54,6 +61,17 @@
     if (!book) {
       return;
     }
+    var columns = book.querySelectorAll(".left, .right");
+    fit(columns);
+    var watch = new ResizeObserver(function () {
+      fit(columns);
+    });
+    columns.forEach(function (column) {
+      watch.observe(column);
+    });
+    window.addEventListener("resize", function () {
+      fit(columns);
+    });
     // What is pointed at comes first, then what is in focus, then what a link led to.
     var pointed = [];
     var focused = [];
@@ -80,6 +98,7 @@
     light(linked());
     // The mathematics font, once it is there, moves what a link has led to.
     document.fonts.ready.then(function () {
+      fit(columns);
       var target = document.getElementById(named());
       if (target && book.contains(target)) {
         target.scrollIntoView({ block: target.closest(".line") ? "center" : "start" });

@@ -5,8 +5,9 @@
 
   var MOST = 60;
 
+  // As it may be typed: no capitals, no raised digits, one kind of minus.
   function flat(text) {
-    return text.toLowerCase().replace(/[–—−]/g, "-").replace(/\s+/g, " ").trim();
+    return (text || "").normalize("NFKC").toLowerCase().replace(/[–—−]/g, "-").replace(/\^/g, "").replace(/\s+/g, " ").trim();
   }
 
   // "(5)", "5", "(2.10)", "31a" as a number in print; "(29)-(45)" as two of them.
@@ -65,7 +66,7 @@
     });
     var words = wanted.split(" ");
     var rest = entries.filter(function (entry) {
-      var all = flat(entry.id + " " + entry.title + " " + entry.words);
+      var all = flat([entry.id, entry.title, entry.words, entry.formula, entry.keys].join(" "));
       return exact.indexOf(entry) < 0 && words.every(function (word) {
         return all.indexOf(word) >= 0;
       });

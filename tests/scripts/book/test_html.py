@@ -9,9 +9,12 @@ from scripts.book.listing import coloured, linked
 pytest.importorskip("latex2mathml", reason="latex2mathml is not installed")
 pytest.importorskip("mdit_py_plugins", reason="mdit-py-plugins is not installed")
 
+from scripts.book.cards import in_lines
 from scripts.book.extension import docstring, escaped
-from scripts.book.mathml import mathml, styled
-from scripts.book.prose import Prose
+from scripts.book.finder import greek, plain
+from scripts.book.mathml import broken, mathml, styled
+from scripts.book.mathml import plain as formula
+from scripts.book.prose import Prose, breakable
 
 
 def test_formulas():
@@ -39,6 +42,55 @@ def test_formulas_are_mended():
     assert '<mi>a</mi><mspace width="0.167em" /><mi>tr</mi><mspace width="0.167em" /><mi>X</mi>' in mathml(
         r"a \operatorname{tr} X"
     )
+
+
+@pytest.mark.parametrize(
+    ("tex", "text"),
+    [
+        (r"U = (I + A)^{-1} (I - A) D", "U = (I + A)⁻¹(I - A) D"),
+        (r"A^{\mathsf T} = -A", "Aᵀ = -A"),
+        (r"c_t = \tanh(W_c x_t + U_c (r_t \odot h_{t-1}))", "c_t = tanh(W_c x_t + U_c(r_t ⊙ h_(t-1)))"),
+        (r"\beta \le \lVert U_r \rVert / 4 + \vert \Phi'\vert \lVert U \rVert", "β ≤ ‖U_r‖/4 + |Φ\u2032|‖U‖"),
+        (r"\frac{\partial h_t}{\partial h_{t-1}} \ne \frac{1 + a}{2}", "∂h_t/∂h_(t-1) ≠ (1 + a)/2"),
+        (r"\sqrt{a} x^{(i)} + P_k^{q+1} + \kappa^T", "√a x^(i) + P_k^(q+1) + κ^T"),
+        (r"\dot X = \overline z + \widetilde A", "Ẋ = z̄ + Ã"),
+        (r"\begin{pmatrix} 0 & -s \cr s & 0 \end{pmatrix}", "(0, -s; s, 0)"),
+    ],
+)
+def test_formulas_in_words(tex, text):
+    """What the box and the search page show of a formula, who draw none."""
+    assert formula(tex) == text
+
+
+def test_what_the_box_looks_through():
+    """Words without Markdown's signs and without TeX; the names of Greek letters."""
+    assert plain(r"Of `A`, **not** [this](a.md): $\alpha_t \le 1$ at 5 * 3") == "Of A, not this: \u03b1_t ≤ 1 at 5 3"
+    assert greek("\u03b1 β \u03b1 λ 𝛿 x") == "alpha beta lambda delta"
+
+
+def test_the_lines_of_a_formula():
+    """Numbered parts where it has them, else one for each semicolon, but none within TeX, code or brackets."""
+    assert in_lines("$a$; `x; y` and $b; c$; (d; e)") == ["$a$", "`x; y` and $b; c$", "(d; e)"]
+    assert in_lines("line 2: $a$; $b$; 4: $c$") == ["line 2: $a$; $b$", "4: $c$"]
+    assert in_lines("") == [""]
+
+
+def test_a_long_formula_goes_on_in_the_next_line():
+    """Cut before relations and signs outside of brackets and bars, each piece a row of its own; a short one is whole."""
+    made = broken(
+        r"\alpha = \delta_u (\max \vert h + 1\vert + \max \vert c_t\vert) \lVert U_u \rVert + \max(1 - u_t) - w"
+    )
+    assert made.count("<math ") == made.count("</math>") == 4
+    assert made.count('"infix"') == 3
+    assert all(piece.split(">", 1)[1].startswith("<mrow>") for piece in made.split("<math ")[1:])
+    assert broken("a = b") == mathml("a = b")
+    html = Prose("page", lambda *_: None, lambda *_: "").formula("$a$; and $b$", "docs/equations.md")
+    assert re.search(r'<span class="together"><math [^>]*alttext="a".*?</math>;</span></span> and', html)
+
+
+def test_names_of_tests_break_where_words_do():
+    """Between file and function first."""
+    assert breakable("a/test_b.py:3 test_<c") == 'a/<wbr>test_<wbr>b.py:3 <span class="name">test_&lt;c</span>'
 
 
 @pytest.fixture
