@@ -126,7 +126,7 @@ class Trainer:
             check_averages(self.network)
         self.network.check_recompute(self.recompute)
         weights_rng, self._data_rng, self._dropout_rng = self._generators()
-        params, buffers = self.network.init(weights_rng, self.dtype)
+        params, buffers = self.network.init(weights_rng, dtype=self.dtype)
         self.params: Params = to_device(params, self.device)
         self.buffers: NamedBuffers = to_device(buffers, self.device)
         self.iteration = 0

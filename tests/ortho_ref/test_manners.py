@@ -71,9 +71,13 @@ ERRORS = [
         TypeError,
         "input_size is float64, a dtype; allowed: an integer >= 1; a dtype goes by its name, dtype=float64",
     ),
-    (lambda: parametrizations.Free().init(rng(), np.float32), TypeError, "n is float32, a dtype; allowed: an integer"),
-    (lambda: NETWORK.init(rng(), 3), ValueError, "dtype is 3; allowed: float32, float64"),
-    (lambda: NETWORK.init(rng(), "flot"), ValueError, "dtype is 'flot'; allowed: float32, float64"),
+    (
+        lambda: parametrizations.Free().init(rng(), np.float32),
+        TypeError,
+        "n is float32, a dtype; allowed: an integer",
+    ),
+    (lambda: NETWORK.init(rng(), dtype=3), ValueError, "dtype is 3; allowed: float32, float64"),
+    (lambda: NETWORK.init(rng(), dtype="flot"), ValueError, "dtype is 'flot'; allowed: float32, float64"),
     (lambda: LAYER.init(rng(), dtype=None), ValueError, "dtype is None; allowed: float32, float64"),
     (lambda: LAYER.init(rng(), dtype=np.int64), ValueError, "dtype is int64; allowed: float32, float64"),
     # networks and layers of something else
@@ -98,7 +102,7 @@ ERRORS = [
     (lambda: SGD(0.1, "x"), ValueError, "momentum is 'x'; allowed: 0 <= momentum < 1"),
     (lambda: RMSprop(decay=[1, 2]), ValueError, "decay is [1, 2]; allowed: 0 <= decay < 1"),
     (lambda: Step("x", 3), ValueError, "rate is 'x'; allowed: a finite number >= 0"),
-    (lambda: ByName(Adam()), TypeError, "optimizers is a Adam; allowed: a dict"),
+    (lambda: ByName(Adam()), TypeError, "optimizers is an Adam; allowed: a dict"),
     (lambda: ByName({"*": 3}), TypeError, "the optimizer of '*' is 3; allowed: an optimizer, as Adam(1e-3)"),
     (lambda: Adam().delta("W", X, [1.0]), TypeError, "the gradient of W is a list; expected an array"),
     # parameters and tapes
@@ -114,11 +118,11 @@ ERRORS = [
         ValueError,
         "params holds no readout.b; expected all that init gives",
     ),
-    (lambda: LAYER.forward(None, DRAWN[1], X), TypeError, "params is a NoneType; expected a dict, as init gives it"),
-    (lambda: LAYER.forward(DRAWN[0], None, X), TypeError, "buffers is a NoneType; expected a dict, as init gives it"),
-    (lambda: NETWORK.forward(None, WHOLE[1], X), TypeError, "params is a NoneType; expected a dict, as init gives it"),
-    (lambda: LAYER.backward(*DRAWN, None, X), TypeError, "tape is a NoneType; expected what forward returned"),
-    (lambda: NETWORK.backward(*WHOLE, None, X), TypeError, "tape is a NoneType; expected that of what forward"),
+    (lambda: LAYER.forward(None, DRAWN[1], X), TypeError, "params is None; expected a dict, as init gives it"),
+    (lambda: LAYER.forward(DRAWN[0], None, X), TypeError, "buffers is None; expected a dict, as init gives it"),
+    (lambda: NETWORK.forward(None, WHOLE[1], X), TypeError, "params is None; expected a dict, as init gives it"),
+    (lambda: LAYER.backward(*DRAWN, None, X), TypeError, "tape is None; expected what forward returned"),
+    (lambda: NETWORK.backward(*WHOLE, None, X), TypeError, "tape is None; expected that of what forward"),
     # near names
     (lambda: models.build("ncgru", 3, 4), ValueError, "model is 'ncgru' (did you mean 'nc-gru'?); allowed: rnn, "),
     (
@@ -132,7 +136,7 @@ ERRORS = [
         ValueError,
         "parametrization is 'housholder:2' (did you mean 'householder'?); allowed: free, ",
     ),
-    (lambda: citations.cite(3), TypeError, "model is a int; allowed: a layer, a network, a cell, a parametrization"),
+    (lambda: citations.cite(3), TypeError, "model is an int; allowed: a layer, a network, a cell, a parametrization"),
     (lambda: citations.cite("ncgru"), ValueError, "model is 'ncgru' (did you mean 'nc-gru'?); allowed: rnn, "),
 ]
 

@@ -414,7 +414,7 @@ def test_gradient_norms_are_those_of_a_run_from_there(model):
     """||dL/dh_t|| for every t: what backward gives for h0 of a run that begins at step t with h_t."""
     T = 6
     network = models.network(model, 2, [5], 1, readout="last", loss="mean_squared_error")
-    params, buffers = network.init(np.random.default_rng(0), np.float64)
+    params, buffers = network.init(np.random.default_rng(0), dtype=np.float64)
     x, y, _ = measures.held_out(Adding(T), params)
     x, y = x[:, :3], y[:3]
     scanning, cell = watched.watched(network)

@@ -15,7 +15,7 @@ from tests.scripts.test_programs import run
 @pytest.mark.parametrize("name", weights.MODELS)
 def test_a_model_is_trained_and_written(name, tmp_path):
     """Both sets have the cell's dense weights and the readout; those before are not those after."""
-    code, output = run(moving_weights.main, name, "--updates", "2", "--out", str(tmp_path))
+    code, output = run(moving_weights.main, name, "--iterations", "2", "--out", str(tmp_path))
     assert code == 0, output
     found, facts = weights.read(tmp_path / f"{name}.safetensors")
     layer = models.build(name, 10, moving_weights.HIDDEN)
