@@ -6,6 +6,7 @@ before anything is there.
 
 import re
 import sys
+import textwrap
 import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,9 +18,9 @@ from ortho_ref.terminal import STDERR, STDOUT, open_standard_streams, shown
 ROOT = Path(__file__).parents[1]
 USAGE = """Usage: python -m scripts.floors [GROUP ...]
 
-The oldest versions that pyproject.toml promises, as constraints for pip: of the core, and of these groups and extras.
-
-GROUP  {}."""
+The oldest versions that pyproject.toml promises, as constraints for pip: of the
+core, and of these groups and extras.
+"""
 
 
 def floors(document: dict[str, Any], names: Sequence[str]) -> list[str]:
@@ -64,7 +65,8 @@ def main() -> None:
     given = sys.argv[1:]
     document = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     if "--help" in given:
-        STDOUT.say(USAGE.format(", ".join(_groups(document))))
+        listed = textwrap.fill(", ".join(_groups(document)), 80, initial_indent="GROUP  ", subsequent_indent=" " * 7)
+        STDOUT.say(f"{USAGE}\n{listed}")
         return
     try:
         if options := [word for word in given if word.startswith("-")]:
