@@ -37,7 +37,7 @@ from ortho_ref.parametrizations.by_name import by_name as _parametrization
 from ortho_ref.reader import QUESTION, STORY, Reader
 from ortho_ref.recurrent import Recurrent
 from ortho_ref.regularizers import Regularizers
-from ortho_ref.schema import nearest, not_among
+from ortho_ref.schema import nearest, not_among, short
 
 Activation: TypeAlias = Literal["tanh", "relu", "modrelu"]
 _P = ParamSpec("_P")
@@ -791,6 +791,8 @@ def network(
     reader: "once" or "steps", for a `Reader` that joins a story and a question so; its three sizes are of the story's
     encoder, the question's, and the third layer.
     """
+    if not hasattr(hidden_sizes, "__len__") or isinstance(hidden_sizes, str):
+        raise TypeError(f"hidden_sizes is {short(hidden_sizes)}; allowed: a list with one for each layer, [56]")
     if reader is not None and len(hidden_sizes) != 3:
         raise ValueError(f"hidden_sizes has {len(hidden_sizes)} values; a reader has 3: of story, question and both")
     for option, value in options.items():

@@ -43,6 +43,7 @@ ROOT = Path(__file__).parents[2]
 LAYER = models.nc_gru(3, 4)
 NETWORK = models.network("nc-gru", 3, [4, 4], 2)
 DRAWN = LAYER.init(np.random.default_rng(0), dtype=np.float64)
+OF_TWO = models.network("gru", 2, [4], 1, readout="last", loss="mean_squared_error")
 OF_CELL = LAYER.cell.init(np.random.default_rng(0), 3, 4, dtype=np.float64)
 WHOLE = NETWORK.init(np.random.default_rng(0), dtype=np.float64)
 X = np.ones((5, 2, 3))
@@ -136,6 +137,14 @@ ERRORS = [
         TypeError,
         "parametrizations['U_c'] is 'householder'; allowed: a parametrization, as ",
     ),
+    (lambda: models.network("gru", 3, 4, 2), TypeError, "hidden_sizes is 4; allowed: a list with one for each layer"),
+    (
+        lambda: training.Trainer(LAYER, Adding(6), Adam(), 2),
+        TypeError,
+        "network is a Recurrent; allowed: a ",
+    ),
+    (lambda: training.Trainer(NETWORK, 3, Adam(), 2), TypeError, "task is 3; allowed: a task, as "),
+    (lambda: training.Trainer(OF_TWO, Adding(6), 1e-3, 2), TypeError, "optimizer is 0.001; allowed: an optimizer, as "),
     # optimizers
     (lambda: Adam("x"), ValueError, "learning_rate is 'x'; allowed: a finite number >= 0 or a schedule"),
     (lambda: Adam(None), ValueError, "learning_rate is None; allowed: a finite number >= 0 or a schedule"),
