@@ -265,7 +265,7 @@ def check_network(
     margin = 4 * MARGIN if n < 20 else MARGIN / 2  # at real size some unit is always nearer
     distance = 0.0
     while distance < margin:
-        params, buffers = network.init(rng, np.float64)
+        params, buffers = network.init(rng, dtype=np.float64)
         params = perturbed(params, rng, 0.6 / np.sqrt(n))
         buffers = network.rebuild(params, buffers)
         x, y = rng.standard_normal((T, 3, m)), rng.integers(0, 7, (T, 3))
@@ -368,7 +368,7 @@ def _check_drawn(
     """
     distance = smallest = 0.0
     while distance < 4 * MARGIN or smallest < 1e-3:  # what is tiny cannot be told from the loss's rounding
-        params, buffers = network.init(rng, np.float64)
+        params, buffers = network.init(rng, dtype=np.float64)
         params = perturbed(params, rng, size)
         buffers = network.rebuild(params, buffers)
         (x, y), seed = draw(), int(rng.integers(2**32))

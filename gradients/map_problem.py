@@ -103,7 +103,7 @@ def random_map_problem(p: Parametrization, n: int, rng: np.random.Generator) -> 
     MapProblem
         In float64.
     """
-    params, buffers = p.init(rng, n, np.float64)
+    params, buffers = p.init(rng, n, dtype=np.float64)
 
     def normal(like: Array) -> Array:
         return standard_normal(rng, like.shape, like.dtype.kind == "c")

@@ -63,7 +63,11 @@ else:
         import importlib
 
         if name not in __all__:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            from ortho_ref.schema import nearest
+
+            near = "" if name.startswith("_") else nearest(name, __all__)
+            # obj: or Python's own traceback would add what is near once more
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}{near}", name=name, obj=None)
         if name == "cite":
             return importlib.import_module("ortho_ref.citations").cite
         return importlib.import_module(f"ortho_ref.{name}")

@@ -20,6 +20,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ortho_ref.backend import Array, xp_of
+from ortho_ref.schema import not_among
 
 
 def sigmoid(a: Array) -> Array:
@@ -217,5 +218,5 @@ def activation(name: str) -> Activation:
         There is none of that name.
     """
     if not isinstance(name, str) or name not in ACTIVATIONS:
-        raise ValueError(f"activation is {name!r}; allowed: {', '.join(map(repr, ACTIVATIONS))}")
+        raise ValueError(not_among("activation", name, ACTIVATIONS))
     return ACTIVATIONS[name]

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ortho_ref.schema import short
+from ortho_ref.schema import kind_of, short
 
 
 def generator(rng: Any) -> np.random.Generator:
@@ -33,7 +33,7 @@ def generator(rng: Any) -> np.random.Generator:
         given, made = f"{rng!r}, a seed" if not isinstance(rng, bool) else repr(rng), f"numpy.random.default_rng({rng})"
     else:
         refuse_dtype("rng", rng, f"a numpy.random.Generator, as {made}")
-        given = repr(rng) if rng is None else f"a {type(rng).__name__}"
+        given = repr(rng) if rng is None else kind_of(rng)
     raise TypeError(f"rng is {given}; allowed: a numpy.random.Generator, as {made}")
 
 
@@ -80,6 +80,33 @@ def refuse_dtype(argument: str, value: Any, what: str) -> None:
     """
     if (own := _dtype_of(value)) is not None:
         raise TypeError(f"{argument} is {own}, a dtype; allowed: {what}; a dtype goes by its name, dtype={own}")
+
+
+def is_integer(value: object) -> bool:
+    """True for Python's and NumPy's integers, False for bool."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def check_size(argument: str, value: Any) -> None:
+    """An error unless the value is a size.
+
+    Parameters
+    ----------
+    argument : str
+        What the error calls it.
+    value : int
+        What was given.
+
+    Raises
+    ------
+    TypeError
+        It is a dtype.
+    ValueError
+        It is no integer, or below 1.
+    """
+    if not is_integer(value) or value < 1:
+        refuse_dtype(argument, value, "an integer >= 1")
+        raise ValueError(f"{argument} is {short(value)}; allowed: an integer >= 1")
 
 
 def _dtype_of(value: Any) -> np.dtype[Any] | None:
@@ -139,5 +166,5 @@ def check_has(argument: str, value: Any, method: str, what: str) -> None:
     if isinstance(value, type):
         raise TypeError(f"{argument} is the class {value.__name__}; allowed: {what}, made of it: {value.__name__}(...)")
     if not hasattr(value, method):
-        given = short(value) if value is None or isinstance(value, str | int | float) else f"a {type(value).__name__}"
+        given = short(value) if value is None or isinstance(value, str | int | float) else kind_of(value)
         raise TypeError(f"{argument} is {given}; allowed: {what}")

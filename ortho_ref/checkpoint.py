@@ -153,7 +153,9 @@ def _encode(value: Any, path: str, tensors: dict[str, np.ndarray]) -> Any:
         files.check_number(value, path)
         return value
     kind = f"{type(value).__name__} {getattr(value, 'dtype', '')}".strip()
-    raise TypeError(f"{path} is a {kind}; allowed: numbers, arrays of them, strings, None and trees of these")
+    raise TypeError(
+        f"{path} is {schema.with_article(kind)}; allowed: numbers, arrays of them, strings, None and trees of these"
+    )
 
 
 def _decode(value: Any, tensors: dict[str, np.ndarray]) -> Any:

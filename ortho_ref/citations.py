@@ -15,6 +15,7 @@ from ortho_ref.parametrizations.by_name import name_of
 from ortho_ref.reader import Reader
 from ortho_ref.recurrent import Recurrent
 from ortho_ref.regularizers import Regularizers
+from ortho_ref.schema import kind_of
 
 #: Key -> BibTeX.  The first four are the keys of equation tags.
 PAPERS: dict[str, str] = {
@@ -174,7 +175,7 @@ def papers_of(model: object) -> tuple[str, ...]:
 @singledispatch
 def _keys(model: object) -> Iterator[str]:
     raise TypeError(
-        f"model is a {type(model).__name__}; allowed: a layer, a network, a cell, a parametrization, a model's name"
+        f"model is {kind_of(model)}; allowed: a layer, a network, a cell, a parametrization, a model's name"
     )
 
 

@@ -312,7 +312,7 @@ def read_sealed(path: Path | str, format: str, form: schema.Schema) -> Sealed:
     try:
         whole = from_json(data)
         if not isinstance(whole, dict):
-            raise ValueError(f"it holds a {type(whole).__name__}; expected an object")
+            raise ValueError(f"it holds {schema.kind_of(whole)}; expected an object")
     except ValueError as error:
         raise DamagedFile(path, error) from None
     if "format" in whole or "sha256" not in whole:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ortho_ref.arguments import generator, precision
+from ortho_ref.arguments import check_size, generator, precision
 from ortho_ref.backend import Array, library_of, xp_of
 from ortho_ref.cells.cell import Weights, draw
 from ortho_ref.fused.sequence import chunks_of_rows
@@ -36,12 +36,21 @@ class Dense:
         Length of h.
     output_size : int
         Length of o.
+
+    Raises
+    ------
+    ValueError
+        One of them is not an integer >= 1.
     """
 
     input_size: int
     output_size: int
 
-    def init(self, rng: np.random.Generator, dtype: DTypeLike = np.float32) -> Weights:
+    def __post_init__(self) -> None:
+        check_size("input_size", self.input_size)
+        check_size("output_size", self.output_size)
+
+    def init(self, rng: np.random.Generator, *, dtype: DTypeLike = np.float32) -> Weights:
         """W Glorot uniform, b = 0.
 
         Parameters
@@ -132,10 +141,9 @@ class Embedding:
 
     def __post_init__(self) -> None:
         for name, value in (("vocabulary", self.vocabulary), ("size", self.size)):
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-                raise ValueError(f"{name} of the embedding is {value!r}; allowed: an integer >= 1")
+            check_size(f"{name} of the embedding", value)
 
-    def init(self, rng: np.random.Generator, dtype: DTypeLike = np.float32) -> Weights:
+    def init(self, rng: np.random.Generator, *, dtype: DTypeLike = np.float32) -> Weights:
         """E uniform on +-0.1, as AWD-LSTM's.
 
         Parameters

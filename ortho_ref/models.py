@@ -14,6 +14,7 @@ from typing import Any, Literal, ParamSpec, TypeAlias
 
 import numpy as np
 
+from ortho_ref.arguments import check_size
 from ortho_ref.cells import LSTM, Elman, FastRNN, GRUResetAfter, GRUResetBefore
 from ortho_ref.initial import Initial, constant, identity, normal, uniform
 from ortho_ref.layers import Embedding
@@ -30,14 +31,13 @@ from ortho_ref.parametrizations import (
     StructuredUnitary,
     TunableRotations,
     VolumePreserving,
-    by_name,
 )
 from ortho_ref.parametrizations.by_name import FORMS
-from ortho_ref.parametrizations.parametrization import is_integer
+from ortho_ref.parametrizations.by_name import by_name as _parametrization
 from ortho_ref.reader import QUESTION, STORY, Reader
 from ortho_ref.recurrent import Recurrent
 from ortho_ref.regularizers import Regularizers
-from ortho_ref.schema import nearest
+from ortho_ref.schema import nearest, not_among, short
 
 Activation: TypeAlias = Literal["tanh", "relu", "modrelu"]
 _P = ParamSpec("_P")
@@ -53,8 +53,7 @@ def _listed(model: Callable[_P, Recurrent]) -> Callable[_P, Recurrent]:
     @functools.wraps(model)
     def make(input_size: int, hidden_size: int, **options: Any) -> Recurrent:
         for argument, size in (("input_size", input_size), ("hidden_size", hidden_size)):
-            if not is_integer(size) or size < 1:
-                raise ValueError(f"{argument} is {size!r}; allowed: an integer >= 1")
+            check_size(argument, size)
         for option, value in options.items():
             if option not in allowed:
                 near = nearest(option, allowed)
@@ -76,7 +75,7 @@ def _check_option(option: str, value: object, hint: Any) -> None:
     kinds = typing.get_args(hint) if type(None) in typing.get_args(hint) else (hint,)
     words = [word for kind in kinds if typing.get_origin(kind) is Literal for word in typing.get_args(kind)]
     if words and not (isinstance(value, str) and value in words) and not (value is None and type(None) in kinds):
-        raise ValueError(f"{option} is {value!r}; allowed: {', '.join(map(repr, words))}")
+        raise ValueError(not_among(option, value, words))
 
 
 @_listed
@@ -765,7 +764,7 @@ def build(
     for weight, kept in parametrize.items():
         if isinstance(kept, type) or not (isinstance(kept, str) or hasattr(kept, "pullback")):
             raise ValueError(f"parametrize[{weight!r}] is {kept!r}; allowed: a parametrization, or one of {FORMS}")
-        given[weight] = by_name(kept, int(hidden_size), layer.cell.complex) if isinstance(kept, str) else kept
+        given[weight] = _parametrization(kept, int(hidden_size), layer.cell.complex) if isinstance(kept, str) else kept
     initial = {w: value for w, value in layer.initial.items() if isinstance(given.get(w, Free()), Free)}
     return replace(layer, parametrizations={**layer.parametrizations, **given}, initial=initial)
 
@@ -792,6 +791,8 @@ def network(
     reader: "once" or "steps", for a `Reader` that joins a story and a question so; its three sizes are of the story's
     encoder, the question's, and the third layer.
     """
+    if not hasattr(hidden_sizes, "__len__") or isinstance(hidden_sizes, str):
+        raise TypeError(f"hidden_sizes is {short(hidden_sizes)}; allowed: a list with one for each layer, [56]")
     if reader is not None and len(hidden_sizes) != 3:
         raise ValueError(f"hidden_sizes has {len(hidden_sizes)} values; a reader has 3: of story, question and both")
     for option, value in options.items():
@@ -821,7 +822,7 @@ def describe(name: str) -> str:
 
 def _model(name: str) -> Callable[..., Recurrent]:
     if name not in _MODELS:
-        raise ValueError(f"model is {name!r}{nearest(name, _MODELS)}; allowed: {', '.join(_MODELS)}")
+        raise ValueError(not_among("model", name, _MODELS, str))
     return _MODELS[name]
 
 

@@ -16,13 +16,13 @@ Tied readout, o = E k + b with the embedding's E: the two gradients add up
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ortho_ref.arguments import check_has, generator, precision
+from ortho_ref.arguments import check_has, check_number, check_size, generator, precision
 from ortho_ref.backend import Array, NotFiniteError, is_array, xp_of
 from ortho_ref.brief import ArraysByName, brief
 from ortho_ref.cells import State, Weights
@@ -35,8 +35,9 @@ from ortho_ref.parametrizations import Params
 from ortho_ref.pending import Pending, together
 from ortho_ref.recompute import Segments, check_recompute
 from ortho_ref.recompute import loss_and_gradients as in_segments
-from ortho_ref.recurrent import NamedBuffers, Recurrent, RecurrentTape, check_input
+from ortho_ref.recurrent import NamedBuffers, Recurrent, RecurrentTape, check_dicts, check_input
 from ortho_ref.regularizers import Regularizers
+from ortho_ref.schema import kind_of, not_among
 
 
 class Forward(NamedTuple):
@@ -144,22 +145,21 @@ class Network:
             if layer.sizes is None:
                 raise ValueError(f"layers[{i}] has no sizes; build it with sizes=(input_size, hidden_size)")
         self._check_layers()
-        if not isinstance(self.output_size, int | np.integer) or self.output_size < 1:
-            raise ValueError(f"output_size is {self.output_size!r}; allowed: an integer >= 1")
+        check_size("output_size", self.output_size)
         if self.readout not in ("every", "last"):
-            raise ValueError(f"readout is {self.readout!r}; allowed: 'every', 'last'")
+            raise ValueError(not_among("readout", self.readout, ("every", "last")))
         if self.loss not in LOSSES:
-            raise ValueError(f"loss is {self.loss!r}; allowed: {', '.join(map(repr, LOSSES))}")
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"dropout is {self.dropout}; allowed: 0 <= dropout < 1")
+            raise ValueError(not_among("loss", self.loss, LOSSES))
+        check_number("dropout", self.dropout, lambda rate: 0 <= rate < 1, "0 <= dropout < 1")
         self._check_embedding()
         self._check_dropped_weights()
 
     def _check_kinds(self) -> None:
         """An error unless layers is some layers, and embedding one if there is any."""
         if not isinstance(self.layers, list | tuple):
-            own = f"a {type(self.layers).__name__}"
-            raise TypeError(f"layers is {own}; allowed: a tuple of layers, (layer,) where there is one")
+            raise TypeError(
+                f"layers is {kind_of(self.layers)}; allowed: a tuple of layers, (layer,) where there is one"
+            )
         if not self.layers:
             raise ValueError("layers is empty; expected at least one Recurrent")
         object.__setattr__(self, "layers", tuple(self.layers))
@@ -238,7 +238,7 @@ class Network:
         assert self.layers[0].sizes is not None
         return self.layers[0].sizes[0]
 
-    def init(self, rng: np.random.Generator, dtype: Any = np.float32) -> tuple[Params, NamedBuffers]:
+    def init(self, rng: np.random.Generator, *, dtype: Any = np.float32) -> tuple[Params, NamedBuffers]:
         """Parameters and buffers, on the host.
 
         Parameters
@@ -264,11 +264,11 @@ class Network:
         """
         own_dtype = precision(dtype)
         readout_rng, *rngs = generator(rng).spawn(1 + len(self.layers))
-        readout = self.dense.init(readout_rng, own_dtype)
+        readout = self.dense.init(readout_rng, dtype=own_dtype)
         params: Params = ArraysByName()
         buffers: NamedBuffers = ArraysByName()
         if self.embedding is not None:
-            params |= _with_prefix("embedding.", self.embedding.init(readout_rng.spawn(1)[0], own_dtype))
+            params |= _with_prefix("embedding.", self.embedding.init(readout_rng.spawn(1)[0], dtype=own_dtype))
         if self.tied:
             del readout["W"]
         for i, (layer, child) in enumerate(zip(self.layers, rngs, strict=True)):
@@ -345,7 +345,7 @@ class Network:
         tape : NetworkTape
             Its `read` is what the readout reads.
         """
-        self._check_params(params)
+        self._check_params(params, buffers)
         self._check_states(h0)
         x, tokens, words = self._embedded(params, x, dropout)
         inputs = dropout.inputs(x)
@@ -363,16 +363,22 @@ class Network:
         read = x if self.readout == "every" else x[-1]
         return last, NetworkTape(tapes, scales, read, x.shape, features, tokens, words, inputs, weights)
 
-    def _check_params(self, params: Params) -> None:
-        """An error unless params is a dict that holds what every part needs, by its path."""
-        if not isinstance(params, Mapping):
-            raise TypeError(f"params is a {type(params).__name__}; expected a dict, as init gives it")
+    def _check_params(self, params: Params, buffers: NamedBuffers) -> None:
+        """An error unless params and buffers are dicts that hold what every part needs, by its path."""
+        check_dicts(params=params, buffers=buffers)
         needed = (["embedding.E"] if self.embedding else []) + ([] if self.tied else ["readout.W"]) + ["readout.b"]
         lacking = [name for name in needed if name not in params]
         for i, layer in enumerate(self.layers):
             lacking += [f"layer{i}.{name}" for name in layer.lacking(_without_prefix(f"layer{i}.", params))]
         if lacking:
             raise ValueError(f"params holds no {', no '.join(lacking)}; expected all that init gives")
+        self._check_buffers(buffers)
+
+    def _check_buffers(self, buffers: NamedBuffers) -> None:
+        """ValueError unless there are buffers of every parametrized weight, by its path."""
+        needed = [f"layer{i}.{name}" for i, layer in enumerate(self.layers) for name in layer.constrained]
+        if lacking := [name for name in needed if name not in buffers]:
+            raise ValueError(f"buffers holds no {', no '.join(lacking)}; expected all that init gives")
 
     def _check_states(self, h0: list[State] | None) -> None:
         """ValueError unless there is one for each layer, or none at all."""
@@ -538,7 +544,7 @@ class Network:
             Under the parameters' names.
         """
         if not isinstance(tape, NetworkTape):
-            raise TypeError(f"tape is a {type(tape).__name__}; expected that of what forward returned")
+            raise TypeError(f"tape is {kind_of(tape)}; expected that of what forward returned")
         dread, dreadout = self.dense.backward(self.readout_weights(params), tape.read, doutputs)
         return self._backward(params, buffers, tape, dread, dreadout)
 
@@ -678,6 +684,8 @@ class Network:
         params, buffers : dict
             New ones.
         """
+        check_dicts(deltas=deltas)
+        self._check_params(params, buffers)
         pending: dict[str, Pending] = {}
         for i, layer in enumerate(self.layers):
             name = f"layer{i}"
@@ -700,6 +708,7 @@ class Network:
 
     def rebuild(self, params: Params, buffers: NamedBuffers) -> NamedBuffers:
         """Buffers with every U afresh from the parameters, for parameters that were set by hand."""
+        self._check_params(params, buffers)
         rebuilt: NamedBuffers = ArraysByName()
         for i, layer in enumerate(self.layers):
             rebuilt |= _with_prefix(f"layer{i}.", layer.rebuild(*self.own(i, params, buffers)))
@@ -724,6 +733,8 @@ class Network:
 
     def health(self, buffers: NamedBuffers) -> dict[str, dict[str, float]]:
         """Path of a weight, layer0.U_c, -> the figures its parametrization watches."""
+        check_dicts(buffers=buffers)
+        self._check_buffers(buffers)
         figures: dict[str, dict[str, float]] = {}
         for i, layer in enumerate(self.layers):
             figures |= _with_prefix(f"layer{i}.", layer.health(_without_prefix(f"layer{i}.", buffers)))

@@ -142,7 +142,7 @@ class Elementwise(ABC):
     def _delta(self, rate: float, k: int, g: Array, buffers: dict[str, Array]) -> Array:
         """The k-th delta for the real array g (weight decay included), fresh; moves the buffers on in place."""
 
-    def delta(self, name: str, parameter: Array, gradient: Array) -> Array:
+    def delta(self, name: str, parameter: Array = None, gradient: Array = None) -> Array:
         """The step to subtract.
 
         Parameters
@@ -161,13 +161,16 @@ class Elementwise(ABC):
 
         Raises
         ------
+        TypeError
+            The name is no str, or one of the two is no array.
         ValueError
             Shapes or dtypes of the two differ, or epsilon is 0 in their precision.
         """
-        xp = xp_of(parameter, gradient)
+        _check_name(name)
         for what, array in (("parameter", parameter), ("gradient", gradient)):
             if not hasattr(array, "dtype"):
-                raise TypeError(f"the {what} of {name} is a {type(array).__name__}; expected an array")
+                raise TypeError(f"the {what} of {name} is {schema.kind_of(array)}; expected an array")
+        xp = xp_of(parameter, gradient)
         if (gradient.shape, gradient.dtype) != (parameter.shape, parameter.dtype):
             raise ValueError(
                 f"the gradient of {name} is {gradient.dtype} of shape {gradient.shape}; "
@@ -396,6 +399,13 @@ OPTIMIZERS: dict[str, Callable[..., Optimizer]] = {
 }
 
 
+def _check_name(name: str) -> None:
+    """TypeError unless it is a name, as of a dict of all parameters, of which `delta` takes one at a time."""
+    if not isinstance(name, str):
+        given = schema.kind_of(name)
+        raise TypeError(f"name is {given}; allowed: a str, of one parameter: delta('U_c.A', parameter, gradient)")
+
+
 class ByName:
     """Name patterns -> optimizers; the first pattern that fits a parameter's name takes it ("*.A" before "*").
 
@@ -412,7 +422,7 @@ class ByName:
 
     def __init__(self, optimizers: Mapping[str, Optimizer]) -> None:
         if not isinstance(optimizers, Mapping):
-            own = f"a {type(optimizers).__name__}"
+            own = schema.kind_of(optimizers)
             raise TypeError(
                 f"optimizers is {own}; allowed: a dict, pattern -> optimizer: {{'*.A': SGD(1e-3), '*': Adam()}}"
             )
@@ -448,8 +458,9 @@ class ByName:
                 return optimizer
         raise KeyError(f"no pattern fits the parameter {name!r}: {', '.join(self.optimizers)}")
 
-    def delta(self, name: str, parameter: Array, gradient: Array) -> Array:
+    def delta(self, name: str, parameter: Array = None, gradient: Array = None) -> Array:
         """The delta of that optimizer."""
+        _check_name(name)
         return self.optimizer(name).delta(name, parameter, gradient)
 
     def state(self) -> dict[str, Any]:

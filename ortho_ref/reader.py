@@ -37,6 +37,7 @@ from ortho_ref.layers import dropout_scale, real_features
 from ortho_ref.network import Network, NetworkTape
 from ortho_ref.parametrizations import Params
 from ortho_ref.recurrent import NamedBuffers, check_input
+from ortho_ref.schema import kind_of, not_among
 from ortho_ref.task import JOINS, Padded
 
 STORY, QUESTION, THIRD = range(3)
@@ -79,7 +80,7 @@ class Reader(Network):
 
     def __post_init__(self) -> None:
         if self.join not in JOINS:
-            raise ValueError(f"join is {self.join!r}; allowed: {', '.join(map(repr, JOINS))}")
+            raise ValueError(not_among("join", self.join, JOINS))
         super().__post_init__()
         if self.readout != "last":
             raise ValueError(f"readout of a reader is {self.readout!r}; allowed: 'last'")
@@ -114,7 +115,7 @@ class Reader(Network):
     def _features(
         self, params: Params, buffers: NamedBuffers, x: Array, h0: list[State] | None, rng: np.random.Generator | None
     ) -> tuple[list[State], NetworkTape]:
-        self._check_params(params)
+        self._check_params(params, buffers)
         self._check_states(h0)
         assert self.embedding is not None
         E = params["embedding.E"]
@@ -180,14 +181,14 @@ class Reader(Network):
     def _checked(self, x: object, E: Array) -> tuple[Padded, Padded]:
         """Story and question; an error, naming what is wrong, for anything else."""
         if not isinstance(x, tuple) or len(x) != 2 or not all(isinstance(own, Padded) for own in x):
-            raise TypeError(f"x is a {type(x).__name__}; expected a pair of Padded, the story and the question")
+            raise TypeError(f"x is {kind_of(x)}; expected a pair of Padded, the story and the question")
         texts = []
         for name, own in zip(("story", "question"), x, strict=True):
             tokens, lengths = check_input(own.tokens, len(E), E), own.lengths
             if tokens.dtype.kind not in "iu":
                 raise TypeError(f"tokens of the {name} are {tokens.dtype}; expected integers (T, B)")
             if not is_array(lengths) or lengths.dtype.kind not in "iu" or lengths.shape != tokens.shape[1:]:
-                kind = f"{lengths.dtype} {lengths.shape}" if is_array(lengths) else f"a {type(lengths).__name__}"
+                kind = f"{lengths.dtype} {lengths.shape}" if is_array(lengths) else kind_of(lengths)
                 raise ValueError(f"lengths of the {name} are {kind}; expected integers {tokens.shape[1:]}")
             library_of(tokens, lengths)
             texts.append(

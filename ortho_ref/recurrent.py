@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ortho_ref import fused, scan
-from ortho_ref.arguments import check_has, generator, precision, refuse_dtype
+from ortho_ref.arguments import check_has, check_size, generator, precision
 from ortho_ref.backend import Array, complex_dtype, is_array, library_of
 from ortho_ref.brief import ArraysByName, brief
 from ortho_ref.cells import Cell, State, Weights
@@ -26,8 +26,8 @@ from ortho_ref.checks import check_finite, check_indices, prefixed
 from ortho_ref.fused import persistent
 from ortho_ref.initial import Initial, constant
 from ortho_ref.parametrizations import Buffers, Free, Parametrization, Params
-from ortho_ref.parametrizations.parametrization import is_integer
 from ortho_ref.pending import Pending, together
+from ortho_ref.schema import kind_of, not_among, short
 
 NamedBuffers = dict[str, Buffers]
 ENGINES: dict[str, ModuleType] = {"fused": fused, "scan": scan, "persistent": persistent}
@@ -125,9 +125,9 @@ class Recurrent:
     name: str | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
-        check_has("cell", self.cell, "step_forward", "a cell, as cells.by_name('gru_reset_before')")
+        self._check_kinds()
         if self.engine not in ENGINES:
-            raise ValueError(f"engine is {self.engine!r}; allowed: {', '.join(map(repr, ENGINES))}")
+            raise ValueError(not_among("engine", self.engine, ENGINES))
         if self.engine == "persistent" and not persistent.has_form(self.cell):
             raise ValueError(persistent.refusal(self.cell))
         names = self.cell.shapes(1, 1)
@@ -152,6 +152,18 @@ class Recurrent:
                     f"{kinds[self.cell.complex]} {type(self.cell).__name__}; allowed: one that is "
                     f"{kinds[self.cell.complex]}"
                 )
+
+    def _check_kinds(self) -> None:
+        """An error unless cell, parametrizations, initial and sizes are what they are called."""
+        check_has("cell", self.cell, "step_forward", "a cell, as cells.by_name('gru_reset_before')")
+        for argument, given in (("parametrizations", self.parametrizations), ("initial", self.initial)):
+            if not isinstance(given, Mapping):
+                raise TypeError(f"{argument} is {kind_of(given)}; allowed: a dict by the weights' names, as 'U_c'")
+        if self.sizes is not None:
+            if not isinstance(self.sizes, list | tuple) or len(self.sizes) != 2:
+                raise ValueError(f"sizes is {short(self.sizes)}; allowed: a pair, (input_size, hidden_size)")
+            for argument, size in zip(("input_size", "hidden_size"), self.sizes, strict=True):
+                check_size(argument, size)
 
     def __repr__(self) -> str:
         parts = [f"{self.name}: {self.cell}" if self.name else f"{self.cell}"]
@@ -182,6 +194,7 @@ class Recurrent:
         rng: np.random.Generator,
         input_size: int | None = None,
         hidden_size: int | None = None,
+        *,
         dtype: Any = np.float32,
     ) -> tuple[Params, NamedBuffers]:
         """Parameters and buffers, on the host.
@@ -212,12 +225,12 @@ class Recurrent:
         rng, (m, n), dtype = generator(rng), self._sizes(input_size, hidden_size), precision(dtype)
         names = self.cell.shapes(m, n)
         cell_rng, *children = rng.spawn(1 + len(names))
-        weights = self.cell.init(cell_rng, m, n, dtype)
+        weights = self.cell.init(cell_rng, m, n, dtype=dtype)
         params: Params = ArraysByName()
         buffers: NamedBuffers = ArraysByName()
         for name, child in zip(names, children, strict=True):
             if name in self.constrained:
-                own, buffers[name] = self.constrained[name].init(child, n, dtype)
+                own, buffers[name] = self.constrained[name].init(child, n, dtype=dtype)
                 params |= {f"{name}.{key}": value for key, value in own.items()}
             elif name in self.initial:
                 params[name] = self.initial[name](child, weights[name].shape, weights[name].dtype)
@@ -235,12 +248,9 @@ class Recurrent:
             if value is None and own is None:
                 raise ValueError(f"{name} is missing")
             if value is not None:
-                refuse_dtype(name, value, "an integer >= 1")
+                check_size(name, value)
             if value is not None and own is not None and value != own:
                 raise ValueError(f"{name} is {value}; this layer was built for {own}")
-            size = own if value is None else value
-            if size is None or not is_integer(size) or size < 1:
-                raise ValueError(f"{name} is {size!r}; allowed: an integer >= 1")
         return tuple(own if value is None else value for value, own in zip(given, fixed, strict=True))  # type: ignore[return-value]
 
     def weights(self, params: Params, buffers: NamedBuffers) -> Weights:
@@ -261,11 +271,10 @@ class Recurrent:
         ValueError, TypeError
             If parameters and buffers do not fit this layer.
         """
-        for argument, given in (("params", params), ("buffers", buffers)):
-            if not isinstance(given, Mapping):
-                raise TypeError(f"{argument} is a {type(given).__name__}; expected a dict, as init gives it")
+        check_dicts(params=params, buffers=buffers)
         if set(buffers) != set(self.constrained):
             raise ValueError(f"buffers are of {sorted(buffers)}; expected {sorted(self.constrained)}")
+        self._check_own_buffers(buffers, "U")
         W = self._input_weight(params)
         if W is None or not is_array(W) or W.ndim != 2:
             raise ValueError("params holds no input weight W (n, m)")
@@ -311,11 +320,23 @@ class Recurrent:
             if name not in (kept if name in self.constrained else params)
         ]
 
+    def _check_own_buffers(self, buffers: NamedBuffers, *needed: str) -> None:
+        """An error unless there are buffers of every parametrized weight, and these among them."""
+        if absent := [name for name in self.constrained if name not in buffers]:
+            raise ValueError(f"buffers holds no {', no '.join(absent)}; expected all that init gives")
+        for name in self.constrained:
+            check_dicts(**{f"buffers[{name!r}]": buffers[name]})
+            for key in needed:
+                if key not in buffers[name]:
+                    raise ValueError(f"buffers[{name!r}] holds no {key}; expected all that init gives")
+
     def rebuild(self, params: Params, buffers: NamedBuffers) -> NamedBuffers:
         """Buffers with every U afresh from the parameters, for parameters that were set by hand."""
+        check_dicts(params=params, buffers=buffers)
+        self._check_own_buffers(buffers)
         return ArraysByName(
-            (name, parametrization.rebuild(_own(params, name), buffers[name]))
-            for name, parametrization in self.constrained.items()
+            (name, dict(kept.rebuild(_own(params, name), _Held(buffers[name], f"buffers[{name!r}] holds no {{}}"))))
+            for name, kept in self.constrained.items()
         )
 
     def forward(
@@ -408,7 +429,7 @@ class Recurrent:
         weights = self.weights(params, buffers)
         W = self._input_weight(weights)
         if not isinstance(tape, RecurrentTape):
-            raise TypeError(f"tape is a {type(tape).__name__}; expected what forward returned")
+            raise TypeError(f"tape is {kind_of(tape)}; expected what forward returned")
         T, B, n = tape.shape
         if (tape.cell, tape.name_of_engine, n) != (self.cell, self.engine, W.shape[0]):
             raise ValueError(
@@ -448,7 +469,8 @@ class Recurrent:
         gradients: Params = ArraysByName()
         for name, gradient in dweights.items():
             if name in buffers:
-                own = self.constrained[name].pullback(_own(params, name), buffers[name], gradient)
+                held = _Held(buffers[name], f"buffers[{name!r}] holds no {{}}")
+                own = self.constrained[name].pullback(_own(params, name), held, gradient)
                 gradients |= {f"{name}.{key}": value for key, value in own.items()}
             else:
                 gradients[name] = gradient
@@ -526,6 +548,8 @@ class Recurrent:
 
     def begin_retract(self, params: Params, buffers: NamedBuffers, deltas: Params) -> Pending:
         """`retract` up to what has to be read, for layers whose updates are read together."""
+        check_dicts(params=params, buffers=buffers, deltas=deltas)
+        self._check_own_buffers(buffers)
         if set(deltas) != set(params):
             raise ValueError(f"deltas differ from the parameters in {sorted(set(deltas) ^ set(params))}")
         deltas = {name: _array(delta) for name, delta in deltas.items()}
@@ -539,11 +563,13 @@ class Recurrent:
         pending: dict[str, Pending] = {}
         for name, kept in self.constrained.items():
             with prefixed(f"{name}: "):
-                pending[name] = kept.begin_retract(_own(params, name), buffers[name], _own(deltas, name))
+                held = _Held(buffers[name], f"buffers[{name!r}] holds no {{}}")
+                pending[name] = kept.begin_retract(_own(params, name), held, _own(deltas, name))
 
         def finish(updated: dict[str, tuple[Params, Buffers]]) -> tuple[Params, NamedBuffers]:
             new_params, new_buffers = dict(moved), ArraysByName(buffers)
-            for name, (own, new_buffers[name]) in updated.items():
+            for name, (own, own_buffers) in updated.items():
+                new_buffers[name] = dict(own_buffers)
                 new_params |= {f"{name}.{key}": value for key, value in own.items()}
             return ArraysByName({name: new_params[name] for name in params}), new_buffers
 
@@ -564,7 +590,11 @@ class Recurrent:
 
     def count(self, params: Params) -> int:
         """Free real parameters: n (n - 1) / 2 for a skew A, two for each complex number."""
-        n, m = self._input_weight(params).shape
+        check_dicts(params=params)
+        W = self._input_weight(params)
+        if W is None:
+            raise ValueError("params holds no input weight W (n, m)")
+        n, m = W.shape
         return self._count(m, n)
 
     def _count(self, m: int, n: int) -> int:
@@ -577,23 +607,53 @@ class Recurrent:
 
     def health(self, buffers: NamedBuffers) -> dict[str, dict[str, float]]:
         """Weight -> the figures its parametrization watches: defect, Neumann condition, forced resets."""
+        check_dicts(buffers=buffers)
+        self._check_own_buffers(buffers, "U")
         return {name: parametrization.health(buffers[name]) for name, parametrization in self.constrained.items()}
 
     def _check_state(self, argument: str, state: State, shape: tuple[int, int], like: Array) -> None:
         parts = (state,) if len(self.cell.states) == 1 else state
         if not isinstance(parts, tuple) or len(parts) != len(self.cell.states):
-            raise TypeError(
-                f"{argument} is a {type(state).__name__}; expected the tuple ({', '.join(self.cell.states)})"
-            )
+            raise TypeError(f"{argument} is {kind_of(state)}; expected the tuple ({', '.join(self.cell.states)})")
         for part in parts:
             library_of(part, like)
             _check_array(argument, part, shape, like.dtype)
             check_finite(argument, part)
 
 
+class _Held(dict[str, Any]):
+    """What a parametrization reads, with the error for what it looks for in vain."""
+
+    def __init__(self, entries: Mapping[str, Any], absent: str) -> None:
+        super().__init__(entries)
+        self._absent = absent
+
+    def __missing__(self, name: str) -> Any:
+        raise ValueError(f"{self._absent.format(name)}; expected all that init gives")
+
+
 def _own(flat: Params, name: str) -> Params:
     """The entries of one parametrized weight, under the parametrization's own names."""
-    return {key[len(name) + 1 :]: value for key, value in flat.items() if key.startswith(f"{name}.")}
+    entries = {key[len(name) + 1 :]: value for key, value in flat.items() if key.startswith(f"{name}.")}
+    return _Held(entries, f"params holds no {name}.{{}}")
+
+
+def check_dicts(**given: Any) -> None:
+    """An error unless what `init` gives, and what goes with it, are dicts.
+
+    Parameters
+    ----------
+    **given
+        By the names that the error calls them.
+
+    Raises
+    ------
+    TypeError
+        One of them is none.
+    """
+    for argument, value in given.items():
+        if not isinstance(value, Mapping):
+            raise TypeError(f"{argument} is {kind_of(value)}; expected a dict, as init gives it")
 
 
 def _array(value: Any) -> Any:
@@ -603,7 +663,7 @@ def _array(value: Any) -> Any:
 
 def _check_array(argument: str, array: Any, shape: tuple[int, ...], dtype: Any) -> None:
     if not is_array(array):
-        raise TypeError(f"{argument} is a {type(array).__name__}; expected an array of shape {shape}")
+        raise TypeError(f"{argument} is {kind_of(array)}; expected an array of shape {shape}")
     library_of(array)
     if array.shape != shape:
         raise ValueError(f"{argument} has shape {array.shape}; expected {shape}")
@@ -634,7 +694,7 @@ def check_input(x: Array, input_size: int, like: Array) -> Array:
         For another shape, dtype, device, or a value that is not finite or out of range.
     """
     if not is_array(x):
-        raise TypeError(f"x is a {type(x).__name__}; expected an array (T, B, {input_size}) or integer tokens (T, B)")
+        raise TypeError(f"x is {kind_of(x)}; expected an array (T, B, {input_size}) or integer tokens (T, B)")
     library_of(x, like)
     if is_tokens(x):
         if x.ndim != 2 or 0 in x.shape:

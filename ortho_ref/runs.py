@@ -324,7 +324,7 @@ def load(run: Path | str, which: str | None = None) -> Loaded:
     network = network_of(run, config)
     _check_sizes(path, network, params)
     _check_finite(path, {"params": params, "buffers": buffers})
-    _check_same(path, _forms(*network.init(np.random.default_rng(0), _dtype(params))), _forms(params, buffers))
+    _check_same(path, _forms(*network.init(np.random.default_rng(0), dtype=_dtype(params))), _forms(params, buffers))
     _check_average(path, state)
     if mean := state.get("average", {}).get("params"):  # what was evaluated
         _check_finite(path, mean, "average")

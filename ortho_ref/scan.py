@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from ortho_ref.backend import Array, xp_of
 from ortho_ref.brief import brief
-from ortho_ref.cells.cell import Cell, State, Weights, parts_of, state_of
+from ortho_ref.cells.cell import Cell, State, Weights, check_weights, parts_of, state_of
 
 
 class Tape(NamedTuple):
@@ -98,6 +98,7 @@ def forward(cell: Cell, weights: Weights, x: Array, h0: State | None = None) -> 
     ----------
     [bp:bptt], docs/equations.md.
     """
+    check_weights(cell, weights)
     h = zero_state(cell, weights, x.shape[1]) if h0 is None else h0
     xp = xp_of(x, *parts_of(cell, h), *weights.values())
     history, caches = [h], []
@@ -134,6 +135,7 @@ def backward(cell: Cell, weights: Weights, tape: Tape, dh: Array, dh_T: State | 
     ----------
     [bp:bptt], docs/equations.md.
     """
+    check_weights(cell, weights)
     g = zero_state(cell, weights, dh.shape[1]) if dh_T is None else dh_T
     xp = xp_of(dh, *parts_of(cell, g), *weights.values())
     dx, dweights = [], {name: xp.zeros_like(weight) for name, weight in weights.items()}

@@ -117,7 +117,8 @@ def check(value: Any, schema: Schema, where: str = "") -> None:
             meant = [one for one in schema.get("anyOf", ()) if "type" in one and _is(value, one["type"])]
             if len(meant) == 1:  # what is wrong lies deeper
                 check(value, meant[0], where)
-            raise Misfit(f"{where or 'the document'} is {short(value)}; allowed: {described(schema)}", where)
+            near = nearest(value, _words(schema))
+            raise Misfit(f"{where or 'the document'} is {short(value)}{near}; allowed: {described(schema)}", where)
     if isinstance(value, dict):
         _check_fields(value, schema, where)
     elif isinstance(value, list) and "items" in schema:
@@ -141,10 +142,51 @@ def _check_fields(value: dict[str, Any], schema: Schema, where: str) -> None:
             check(item, others, f"{inside}{name}")
 
 
-def nearest(name: str, names: Iterable[str]) -> str:
+def nearest(name: object, names: Iterable[str]) -> str:
     """What a message says where one of the names is near: (did you mean 'X'?); else nothing."""
-    close = [] if name.isdigit() else difflib.get_close_matches(name, names, 1)
+    close = difflib.get_close_matches(name, names, 1) if isinstance(name, str) and not name.isdigit() else []
     return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+def not_among(argument: str, value: object, allowed: Iterable[Any], how: Callable[[Any], str] = repr) -> str:
+    """What an error says of a value that is none of those allowed: what it is, which is near, what there is.
+
+    Parameters
+    ----------
+    argument : str
+        What the error calls it.
+    value : object
+        What was given.
+    allowed : iterable
+        Names, perhaps None.
+    how : callable
+        How each of them is written, as Python has it unless given; `str` where a command line takes them.
+
+    Returns
+    -------
+    str
+        "cell is 'lstmm' (did you mean 'lstm'?); allowed: ...".
+    """
+    every = list(allowed)
+    near = nearest(value, [name for name in every if isinstance(name, str)])
+    return f"{argument} is {short(value)}{near}; allowed: {', '.join(map(how, every)) or 'none'}"
+
+
+def kind_of(value: object) -> str:
+    """What an error calls a value of a wrong type: None, "an int", "a str"."""
+    return "None" if value is None else with_article(type(value).__name__)
+
+
+def with_article(name: str) -> str:
+    """A name after its article, as it is spoken: "a list", "an Adam", "an LSTM", "an ndarray"."""
+    spelled = name[:2].isupper() or name.startswith("nd")  # letter by letter
+    return f"{'an' if name[:1].upper() in ('AEFHILMNORSX' if spelled else 'AEIO') else 'a'} {name}"
+
+
+def _words(schema: Schema) -> list[str]:
+    """The words among the values that a schema lists."""
+    listed = [value for own in (schema, *schema.get("anyOf", ())) for value in own.get("enum", ())]
+    return [value for value in listed if isinstance(value, str)]
 
 
 def described(schema: Schema) -> str:

@@ -7,7 +7,9 @@ import numpy as np
 
 from ortho_ref.backend import Array
 from ortho_ref.brief import brief
-from ortho_ref.schema import nearest
+from ortho_ref.schema import kind_of as kind_of
+from ortho_ref.schema import nearest as nearest
+from ortho_ref.schema import not_among
 
 
 class Tokens(NamedTuple):
@@ -208,5 +210,4 @@ def check_choice(argument: str, value: str, allowed: Collection[str]) -> None:
         It is none of them.
     """
     if value not in allowed:
-        near = nearest(value, allowed) if isinstance(value, str) else ""
-        raise ValueError(f"{argument} is {value!r}{near}; allowed: {', '.join(map(repr, allowed))}")
+        raise ValueError(not_among(argument, value, allowed))

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from ortho_ref.arguments import check_has
 from ortho_ref.averaging import Averaging, check_averages
 from ortho_ref.backend import (
     NotFiniteError,
@@ -118,6 +119,7 @@ class Trainer:
             if getattr(self, name) is not None:
                 check_integer(name, getattr(self, name))
         _check_fits(self.network, self.task)
+        check_has("optimizer", self.optimizer, "delta", "an optimizer, as Adam(1e-3)")
         if self.rate_per_window is not None and self.network.readout != "every":
             raise ValueError(
                 f"rate_per_window is {self.rate_per_window}, but the network is read at the last step; allowed: None"
@@ -126,7 +128,7 @@ class Trainer:
             check_averages(self.network)
         self.network.check_recompute(self.recompute)
         weights_rng, self._data_rng, self._dropout_rng = self._generators()
-        params, buffers = self.network.init(weights_rng, self.dtype)
+        params, buffers = self.network.init(weights_rng, dtype=self.dtype)
         self.params: Params = to_device(params, self.device)
         self.buffers: NamedBuffers = to_device(buffers, self.device)
         self.iteration = 0
@@ -406,7 +408,9 @@ def _moved(batch: Batch, params: Params) -> Batch:
 
 
 def _check_fits(network: Network, task: Task) -> None:
-    """ValueError unless the network has the task's loss, readout and sizes."""
+    """An error unless the two are a network and a task, and the network has the task's loss, readout and sizes."""
+    check_has("network", network, "loss_and_gradients", "a network, as models.network('gru', 10, [56], 9)")
+    check_has("task", task, "batches", "a task, as tasks.adding.Adding(100)")
     for what, own, its in (
         ("loss", network.loss, task.loss),
         ("readout", network.readout, task.readout),

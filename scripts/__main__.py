@@ -2,15 +2,18 @@
 
 import sys
 
+from ortho_ref.schema import nearest
+from ortho_ref.terminal import STDERR, shown
 from scripts.start import programs
 
 
 def main() -> None:
     """Print them."""
-    if given := sys.argv[1:]:
-        sys.stderr.write(f"error: a program is started as python -m scripts.NAME; given: {' '.join(given)}\n")
-        sys.exit(2)
     found = programs()
+    if given := sys.argv[1:]:
+        near = nearest(given[0].removeprefix("scripts."), found)
+        STDERR.say(f"error: a program is started as python -m scripts.NAME; given: {shown(' '.join(given))}{near}")
+        sys.exit(2)
     width = max(map(len, found))
     print("\n".join(f"python -m scripts.{name:{width}}  {line}" for name, line in found.items()))
     print("\npython -m scripts.NAME --help has a program's options; python -m ortho_ref.conformance is the kit's.")

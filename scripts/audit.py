@@ -16,7 +16,8 @@ from typing import Annotated, Any
 import typer
 
 from ortho_ref.conformance import read_report
-from scripts.program import fail, run, say
+from ortho_ref.schema import not_among
+from scripts.program import BAD_INPUT, fail, run, say
 from scripts.scoreboard import entries, stored
 from scripts.scoreboard.entries import ROOT, Implementation, Map
 from scripts.scoreboard.sources import VARIABLE, checkout
@@ -27,11 +28,14 @@ def main(
     sources: Annotated[Path | None, typer.Option(help="A folder with checkouts of code that no package has.")] = None,
 ) -> None:
     """Run whatever is installed, and store its reports."""
-    audit = entries.read()
-    known: dict[str, Implementation | Map] = {**audit.implementations, **audit.maps}
-    chosen = names or list(known)
-    if unknown := [name for name in chosen if name not in known]:
-        raise ValueError(f"NAME is {unknown[0]!r}; allowed: {', '.join(known)}")
+    try:
+        audit = entries.read()
+        known: dict[str, Implementation | Map] = {**audit.implementations, **audit.maps}
+        chosen = names or list(known)
+        if unknown := [name for name in chosen if name not in known]:
+            raise ValueError(not_among("NAME", unknown[0], known, str))
+    except BAD_INPUT as error:
+        fail(error)
     if sources is not None:
         os.environ[VARIABLE] = str(sources.resolve())
     failed = []

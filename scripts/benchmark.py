@@ -17,6 +17,7 @@ import typer
 from rich.table import Table as Shown
 
 from ortho_ref import files
+from ortho_ref.schema import not_among
 from scripts.program import BAD_INPUT, check_device, check_number, device_option, fail, give, limit_threads, run, say
 from scripts.program.memory import keep_freed_memory
 from scripts.timing import check as checking
@@ -67,7 +68,7 @@ def chosen(option: str, given: list[str] | None, allowed: tuple[str, ...]) -> tu
     """Names that were given, or all.  ValueError for another."""
     for name in given or ():
         if name not in allowed:
-            raise ValueError(f"{option} is {name!r}; allowed: {', '.join(allowed)}")
+            raise ValueError(not_among(option, name, allowed, str))
     return tuple(dict.fromkeys(given or allowed))
 
 

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
+from ortho_ref.schema import not_among
 from scripts.program import BAD_INPUT, console, fail, give, run, say
 from tasks import files
 from tasks.sets import SETS, DataSet
@@ -85,7 +86,7 @@ def main(
             if not check(Path(what)):
                 raise typer.Exit(1)
         elif what not in SETS:
-            raise ValueError(f"name is {what!r}; allowed: {', '.join(SETS)}")
+            raise ValueError(not_among("name", what, SETS, str))
         else:
             give(str(fetch(SETS[what])))
     except (*BAD_INPUT, ModuleNotFoundError) as error:

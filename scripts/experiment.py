@@ -54,7 +54,7 @@ def main(
     out: Annotated[Path | None, typer.Option(help="Folder of the runs; runs/experiments/NAME unless given.")] = None,
     row: Annotated[list[str] | None, typer.Option(help="Only this row; several may be given.")] = None,
     column: Annotated[list[str] | None, typer.Option(help="Only this column; several may be given.")] = None,
-    seeds: Annotated[str | None, typer.Option(help="How many, 3, or which, 0,4,5; the file's.")] = None,
+    seeds: Annotated[str | None, typer.Option(help="How many, 3, or which, 0,4,5 (one: 4,); the file's.")] = None,
     scale: Annotated[float, typer.Option(help="S: 1 is the paper's size; what follows it is in the file.")] = 1.0,
     data: Annotated[Path | None, typer.Option(help="Where the data are: a folder, of text the file.")] = None,
     device: Annotated[str, device_option("run: cpu or gpu; on a GPU one run at a time, or --per-device.")] = "cpu",
@@ -134,14 +134,15 @@ def default_out(experiment: Experiment, scale: float) -> Path:
 
 
 def _seeds(text: str | None) -> Sequence[int] | None:
-    """How many seeds, "3", or which, "0,4,5"."""
+    """How many seeds, "3", or which, "0,4,5"; with a comma behind it, "4,", a single one."""
     if text is None:
         return None
+    which = text.removesuffix(",")
     try:
-        numbers = [int(part) for part in text.split(",")]
+        numbers = [int(part) for part in which.split(",")]
     except ValueError:
-        raise ValueError(f"seeds is {text!r}; allowed: how many, 3, or which, 0,4,5") from None
-    if len(numbers) == 1:
+        raise ValueError(f"seeds is {text!r}; allowed: how many, 3, or which, 0,4,5 or 4,") from None
+    if "," not in text:
         check_integer("seeds", numbers[0], most=1000)
         return range(numbers[0])
     for number in numbers:

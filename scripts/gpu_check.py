@@ -32,6 +32,7 @@ from typing import Annotated, Any
 import typer
 
 from ortho_ref import files
+from ortho_ref.schema import not_among
 from ortho_ref.training import Record
 from scripts.gpu import repeated, sections, timing
 from scripts.gpu.sections import Settings
@@ -161,7 +162,7 @@ def main(
             raise ValueError(f"scale is {scale}; allowed: above 0, at most 1000")
         for name in only or ():
             if name not in SECTIONS:
-                raise ValueError(f"only is {name!r}; allowed: {', '.join(SECTIONS)}")
+                raise ValueError(not_among("only", name, SECTIONS, str))
         check_device(device)
         out.mkdir(parents=True, exist_ok=True)
         own = Settings(out=out, device=device, seed=seed).scaled(scale)

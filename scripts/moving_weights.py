@@ -12,6 +12,7 @@ import typer
 
 from ortho_ref import models
 from ortho_ref.optimizers import Adam, ByName
+from ortho_ref.schema import not_among
 from ortho_ref.training import Trainer
 from scripts.book import weights
 from scripts.program import BAD_INPUT, fail, run, say
@@ -24,29 +25,29 @@ RATE, RATE_OF_A = 5e-3, 1e-3
 
 def main(
     only: Annotated[list[str] | None, typer.Argument(help="Models; all six unless given.", metavar="MODEL")] = None,
-    updates: Annotated[int, typer.Option(min=1, help="Of each model.")] = 3000,
-    out: Annotated[Path, typer.Option(help="The folder that is written to.")] = ROOT / weights.FOLDER,
+    iterations: Annotated[int, typer.Option(min=1, help="Updates of each model.")] = 3000,
+    out: Annotated[Path | None, typer.Option(help=f"Folder to write to; {weights.FOLDER} unless given.")] = None,
 ) -> None:
     """Train the models of the page on gradients and write a file for each; the same BLAS gives the same weights."""
     try:
         for name in only or weights.MODELS:
             if name not in weights.MODELS:
-                raise ValueError(f"MODEL is {name!r}; allowed: {', '.join(weights.MODELS)}")
-            facts = train(name, updates, out)
+                raise ValueError(not_among("MODEL", name, weights.MODELS, str))
+            facts = train(name, iterations, out or ROOT / weights.FOLDER)
             say(", ".join(f"{key} {facts[key]}" for key in ("model", "loss before", "loss after", "baseline")))
     except BAD_INPUT as error:
         fail(error)
 
 
-def train(name: str, updates: int, out: Path) -> dict[str, str]:
+def train(name: str, iterations: int, out: Path) -> dict[str, str]:
     """Train one model and write its file.
 
     Parameters
     ----------
     name : str
         Of the model.
-    updates : int
-        How many.
+    iterations : int
+        Updates.
     out : Path
         The folder.
 
@@ -60,14 +61,14 @@ def train(name: str, updates: int, out: Path) -> dict[str, str]:
     optimizer = ByName({"*.A": Adam(RATE_OF_A), "*": Adam(RATE)})
     trainer = Trainer(network, task, optimizer, BATCH, seed=SEED, clip_norm=1.0)
     before, first = dense(trainer), trainer.evaluate()
-    for batch in islice(trainer.batches(), updates):
+    for batch in islice(trainer.batches(), iterations):
         trainer.update(batch)
     last = trainer.evaluate()
     facts = {
         "model": name,
         "task": f"copying, length {LENGTH}, layout {task.layout}",
         "made by": f"python -m scripts.moving_weights {name}",
-        "updates": str(updates),
+        "updates": str(iterations),
         "baseline": f"{task.baseline:.4f}",
         "loss before": f"{first['evaluation_loss']:.4f}",
         "loss after": f"{last['evaluation_loss']:.4f}",

@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from ortho_ref.schema import not_among
 from scripts.mutation.folders import FOLDERS, files_of
 from scripts.mutation.reasons import read, write_entry
 from scripts.mutation.score import HEADING, render, replace, row, rows
@@ -53,7 +54,7 @@ def main(
     try:
         names = folders or [*FOLDERS]
         if unknown := [name for name in names if name not in FOLDERS]:
-            raise ValueError(f"no folder is called {unknown[0]}; there are {', '.join(FOLDERS)}")
+            raise ValueError(not_among("FOLDER", unknown[0], FOLDERS, str))
         reasons = read()
         listed = {reason.mutant for reason in reasons}
         files = [

@@ -18,6 +18,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from ortho_ref.schema import not_among
 from scripts.grid.build import make_trainer
 from scripts.grid.config import begun
 from scripts.program import BAD_INPUT, blas, device_option, fail, give, limit_threads, run
@@ -81,7 +82,7 @@ def main(
         given = {"data": data, "other_data": other_data or None, "train_part": train_part, "eval_part": eval_part}
         for task in only or GENERATED:
             if task not in by_name.NAMES:
-                raise ValueError(f"only is {task!r}; allowed: {', '.join(by_name.NAMES)}")
+                raise ValueError(not_among("only", task, by_name.NAMES, str))
             fixed = {"windows": "fixed"} if "windows" in by_name.options_of(task) else {}
             config, its_task = begun(task, model=model, device=device, **fixed, **given)
             clock = time.process_time if cpu_time else time.perf_counter

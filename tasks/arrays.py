@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ortho_ref.task import Batch, Tokens, Vectors, check_choice, check_integer
+from ortho_ref.task import Batch, Tokens, Vectors, check_choice, check_integer, kind_of
 from tasks.examples import Examples, frequency_baseline
 
 LOSSES = {
@@ -180,7 +180,7 @@ class Arrays(Examples):
 
 def _array(argument: str, value: np.ndarray, kinds: str) -> np.ndarray:
     if not isinstance(value, np.ndarray) or value.dtype.kind not in kinds:
-        kind = f"an array of {value.dtype}" if isinstance(value, np.ndarray) else f"a {type(value).__name__}"
+        kind = f"an array of {value.dtype}" if isinstance(value, np.ndarray) else kind_of(value)
         raise TypeError(f"{argument} is {kind}; expected a NumPy array of integers or of floating-point numbers")
     if value.ndim == 0 or math.prod(value.shape) == 0:
         raise ValueError(f"{argument} has shape {value.shape}; expected entries")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ortho_ref.task import Task, check_choice
+from ortho_ref.task import Task, check_choice, nearest
 from tasks.adding import Adding
 from tasks.babi import Babi
 from tasks.copying import Copying
@@ -128,7 +128,8 @@ def make(name: str, **options: Any) -> Task:
     given = {option: value for option, value in options.items() if value is not None}
     for option in given:
         if option not in allowed:
-            raise TypeError(f"{name} has no option {option!r}; allowed: {', '.join(allowed) or 'none'}")
+            near = nearest(option, allowed)
+            raise TypeError(f"{name} has no option {option!r}{near}; allowed: {', '.join(allowed) or 'none'}")
     for option in needed_by(name):
         if option not in given:
             raise TypeError(f"{name} needs {option}, {OPTIONS[option].needed}")

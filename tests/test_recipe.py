@@ -61,7 +61,7 @@ class MinimalGatedUnit(Cell):
         """Name -> shape of every weight."""
         return gate_shapes(self.products, input_size, hidden_size)
 
-    def init(self, rng: np.random.Generator, input_size: int, hidden_size: int, dtype: Any) -> Weights:
+    def init(self, rng: np.random.Generator, input_size: int, hidden_size: int, *, dtype: Any) -> Weights:
         """Matrices Glorot uniform, biases 0."""
         return draw(self.shapes(input_size, hidden_size), rng, dtype)
 

@@ -10,6 +10,7 @@ from ortho_ref.adapters.jax import float64, jax_and_numpy, taken_by_jax
 from ortho_ref.adapters.missing import missing
 from ortho_ref.adapters.sequence import Sequence, Style, arrays_of, one_cell, outputs_of, sequence_of, whose
 from ortho_ref.adapters.weight_map import Converted, Layout, Spec, check_arrays
+from ortho_ref.schema import kind_of
 
 #: The classes and which cell each is.
 CELLS = {"SimpleCell": "elman", "LSTMCell": "lstm", "OptimizedLSTMCell": "lstm", "GRUCell": "gru_reset_after"}
@@ -84,7 +85,7 @@ def from_flax(
         return _of_known(target, *known)
     if isinstance(target, tuple(flavour.base for flavour in flavours)) or not callable(target):
         raise TypeError(
-            f"target is a {type(target).__name__}; allowed: a class of recurrent cells, or a function "
+            f"target is {kind_of(target)}; allowed: a class of recurrent cells, or a function "
             "make(input_size, hidden_size)"
         )
     config, layout = one_cell(cell, weights, "from_flax")
@@ -120,7 +121,7 @@ def _made(target: Any, flavours: tuple[Flavour, ...], m: int, n: int, dtype: str
     for flavour in flavours:
         if isinstance(made, flavour.base):
             return made, flavour
-    raise TypeError(f"target made a {type(made).__name__}; expected a module of flax.linen or flax.nnx")
+    raise TypeError(f"target made {kind_of(made)}; expected a module of flax.linen or flax.nnx")
 
 
 class _Nested(NamedTuple):

@@ -12,6 +12,7 @@ from typing import Any
 from ortho_ref import models
 from ortho_ref.cells.by_name import CELLS, by_name
 from ortho_ref.converters.config import config_of
+from ortho_ref.schema import not_among
 
 _PHI = {
     "tanh": "{new} = tanh({a} + {b})",
@@ -234,9 +235,9 @@ def starting_point(framework: str, cell: str, file: str) -> str:
         Another framework or cell; the message lists those there are.
     """
     if framework not in FRAMEWORKS:
-        raise ValueError(f"framework is {framework!r}; allowed: {', '.join(map(repr, FRAMEWORKS))}")
+        raise ValueError(not_among("framework", framework, FRAMEWORKS))
     if cell not in cells():
-        raise ValueError(f"cell is {cell!r}; allowed: {', '.join(cells())}")
+        raise ValueError(not_among("cell", cell, cells(), str))
     config, pair = config_of(cell), config_of(cell)["cell"] == "lstm"
     body = _STEPS[config["cell"]](config)
     new = "h, c" if pair else "h"

@@ -13,7 +13,7 @@ from ortho_ref.cells.fastrnn import FastRNN as FastRNN
 from ortho_ref.cells.gru_reset_after import GRUResetAfter as GRUResetAfter
 from ortho_ref.cells.gru_reset_before import GRUResetBefore as GRUResetBefore
 from ortho_ref.cells.lstm import LSTM as LSTM
-from ortho_ref.schema import nearest
+from ortho_ref.schema import nearest, not_among
 
 
 def name_of(cell: Cell | type[Cell]) -> str:
@@ -80,7 +80,7 @@ def by_name(name: str, **options: Any) -> Cell:
         The cell has no such option.
     """
     if name not in CELLS:
-        raise ValueError(f"cell is {name!r}{nearest(name, CELLS)}; allowed: {', '.join(map(repr, CELLS))}")
+        raise ValueError(not_among("cell", name, CELLS))
     allowed = options_of(CELLS[name])
     for option in options:
         if option not in allowed:

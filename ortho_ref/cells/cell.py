@@ -5,15 +5,18 @@ x float:   W x;  dx = W^T da,  dW = da x^T,  db = da     [bp:bptt/W]
 W complex, x real: dx = Re(W^H da)                       [bp:urnn/x]
 """
 
+import functools
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ortho_ref.arguments import generator, precision
+from ortho_ref.arguments import check_size, generator, precision
 from ortho_ref.backend import Array, xp_of
 from ortho_ref.initial import Initial, constant, glorot
+from ortho_ref.schema import kind_of
 
 Weights: TypeAlias = dict[str, Array]
 State: TypeAlias = Any  # an array; for LSTM the pair (h, c)
@@ -34,6 +37,11 @@ class Cell(ABC):
 
     states: ClassVar[tuple[str, ...]] = ("h",)
     phi_bias: ClassVar[str | None] = None
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        super().__init_subclass__(**arguments)
+        for name in {"step_forward", "step_backward"} & vars(cls).keys():
+            setattr(cls, name, _naming_what_is_missing(vars(cls)[name]))
 
     @property
     def complex(self) -> bool:
@@ -91,7 +99,7 @@ class Cell(ABC):
 
     @abstractmethod
     def init(
-        self, rng: np.random.Generator, input_size: int, hidden_size: int, dtype: DTypeLike = np.float32
+        self, rng: np.random.Generator, input_size: int, hidden_size: int, *, dtype: DTypeLike = np.float32
     ) -> Weights:
         """Initial weights.
 
@@ -157,6 +165,53 @@ class Cell(ABC):
         """
 
 
+def _naming_what_is_missing(step: Callable[..., Any]) -> Callable[..., Any]:
+    """A step whose error names the weight that it looks for in vain; it costs nothing where all are there."""
+
+    @functools.wraps(step)
+    def named(*arguments: Any, **options: Any) -> Any:
+        try:
+            return step(*arguments, **options)
+        except (KeyError, TypeError):
+            cell, weights, *_ = (*arguments, *options.values(), None)
+            wrong = missing_weights(cell, weights)
+            if wrong is None:
+                raise
+        raise wrong
+
+    return named
+
+
+def missing_weights(cell: Cell, weights: Any) -> Exception | None:
+    """What is wrong with a cell's weights, as an error to raise.
+
+    Parameters
+    ----------
+    cell : Cell
+        Whose weights they should be.
+    weights : Weights
+        What was given.
+
+    Returns
+    -------
+    Exception or None
+        A TypeError for what is no dict, a ValueError where a weight is not there; None where all are.
+    """
+    if not isinstance(weights, Mapping):
+        return TypeError(f"weights is {kind_of(weights)}; expected a dict, as the cell's init gives it")
+    names = cell.shapes(1, 1)
+    absent = [name for name in names if name not in weights]
+    if not absent:
+        return None
+    return ValueError(f"weights holds no {', no '.join(absent)}; the weights are {', '.join(names)}")
+
+
+def check_weights(cell: Cell, weights: Any) -> None:
+    """Raise what is wrong with a cell's weights, where anything is: `missing_weights`."""
+    if (wrong := missing_weights(cell, weights)) is not None:
+        raise wrong
+
+
 def weight_name(kind: str, suffix: str) -> str:
     """The name of a product's weight: U_r of U and r, and U where there is no suffix."""
     return f"{kind}_{suffix}" if suffix else kind
@@ -212,7 +267,14 @@ def gate_shapes(gates: tuple[str, ...], input_size: int, hidden_size: int) -> Sh
     -------
     dict of str to tuple of int
         Name -> shape, in the gates' order.
+
+    Raises
+    ------
+    ValueError, TypeError
+        A size is no integer >= 1.
     """
+    check_size("input_size", input_size)
+    check_size("hidden_size", hidden_size)
     n, m = hidden_size, input_size
     return {weight_name(kind, g): shape for g in gates for kind, shape in (("W", (n, m)), ("U", (n, n)), ("b", (n,)))}
 

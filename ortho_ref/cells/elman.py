@@ -92,7 +92,7 @@ class Elman(Cell):
         return gate_shapes(self.products, input_size, hidden_size)
 
     def init(
-        self, rng: np.random.Generator, input_size: int, hidden_size: int, dtype: DTypeLike = np.float32
+        self, rng: np.random.Generator, input_size: int, hidden_size: int, *, dtype: DTypeLike = np.float32
     ) -> Weights:
         """Matrices Glorot uniform, bias 0 (urnn:init); of complex ones both parts, n complex numbers counted as 2 n."""
         shapes, n = self.shapes(input_size, hidden_size), hidden_size

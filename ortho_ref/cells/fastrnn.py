@@ -32,6 +32,7 @@ from ortho_ref.backend import Array, xp_of
 from ortho_ref.brief import brief
 from ortho_ref.cells.cell import Cell, Shapes, Weights, draw, gate_shapes, input_product, input_pullback
 from ortho_ref.initial import constant
+from ortho_ref.schema import not_among
 
 CONSTRAINTS = (None, "sgornn", "sgornn-as-printed")
 
@@ -90,7 +91,7 @@ class FastRNN(Cell):
     def __post_init__(self) -> None:
         activation(self.activation)
         if self.constraint not in CONSTRAINTS:
-            raise ValueError(f"constraint is {self.constraint!r}; allowed: {', '.join(map(repr, CONSTRAINTS))}")
+            raise ValueError(not_among("constraint", self.constraint, CONSTRAINTS))
 
     def kink_distance(self, weights: Weights, cache: Cache) -> float:
         """Of Phi's arguments, the least over units and batch, and of the gates from where they are clipped."""
@@ -108,7 +109,7 @@ class FastRNN(Cell):
         return gate_shapes(self.products, input_size, hidden_size) | {"alpha": (), "beta": ()}
 
     def init(
-        self, rng: np.random.Generator, input_size: int, hidden_size: int, dtype: DTypeLike = np.float32
+        self, rng: np.random.Generator, input_size: int, hidden_size: int, *, dtype: DTypeLike = np.float32
     ) -> Weights:
         """Matrices Glorot uniform, b = 0; alpha = -3.75, beta = 3 (SGORNN's code), just inside the constraint."""
         special = {"alpha": constant(-3.75), "beta": constant(3.0)}

@@ -120,7 +120,7 @@ class GRUResetAfter(Cell):
         return shapes | ({"b_hh": (hidden_size,)} if self.recurrent_bias else {})
 
     def init(
-        self, rng: np.random.Generator, input_size: int, hidden_size: int, dtype: DTypeLike = np.float32
+        self, rng: np.random.Generator, input_size: int, hidden_size: int, *, dtype: DTypeLike = np.float32
     ) -> Weights:
         """Matrices Glorot uniform, biases 0; in place of a gate r = 1 or z = 1/2, which the paper leaves open."""
         special = {"r": constant(1.0), "z": constant(0.5)}

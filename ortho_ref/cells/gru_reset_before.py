@@ -99,7 +99,7 @@ class GRUResetBefore(Cell):
         return gate_shapes(self.products, input_size, hidden_size)
 
     def init(
-        self, rng: np.random.Generator, input_size: int, hidden_size: int, dtype: DTypeLike = np.float32
+        self, rng: np.random.Generator, input_size: int, hidden_size: int, *, dtype: DTypeLike = np.float32
     ) -> Weights:
         """Matrices Glorot uniform, biases 0 (the paper leaves them open)."""
         return draw(self.shapes(input_size, hidden_size), rng, dtype)

@@ -70,7 +70,7 @@ class LSTM(Cell):
         return gate_shapes(self.products, input_size, hidden_size)
 
     def init(
-        self, rng: np.random.Generator, input_size: int, hidden_size: int, dtype: DTypeLike = np.float32
+        self, rng: np.random.Generator, input_size: int, hidden_size: int, *, dtype: DTypeLike = np.float32
     ) -> Weights:
         """Matrices Glorot uniform, biases 0 but the forget bias 1 (the papers' LSTM baselines)."""
         return draw(self.shapes(input_size, hidden_size), rng, dtype, {"b_f": constant(1.0)})

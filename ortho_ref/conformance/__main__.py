@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -17,7 +18,7 @@ from ortho_ref.conformance.adapters import load_adapter
 from ortho_ref.conformance.annotations import annotations
 from ortho_ref.conformance.apart import TIMEOUT, Apart, check_memory
 from ortho_ref.conformance.badge import LABEL, badge
-from ortho_ref.conformance.case import DTYPES, HALF, Vector, select
+from ortho_ref.conformance.case import DTYPES, HALF, Vector, find, select
 from ortho_ref.conformance.contract import Contract, read_contract
 from ortho_ref.conformance.export import export
 from ortho_ref.conformance.forward import forward_of
@@ -31,6 +32,7 @@ from ortho_ref.conformance.runner import check
 from ortho_ref.conformance.schema import schema
 from ortho_ref.conformance.stored import read_report
 from ortho_ref.conformance.surroundings import kept_streams
+from ortho_ref.schema import nearest, not_among
 from ortho_ref.terminal import STDERR, STDOUT, cut, open_standard_streams, shown, shown_lines
 
 NAME = "python -m ortho_ref.conformance"
@@ -95,12 +97,44 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
+#: What an option takes that is a number.
+_NUMBERS: dict[Any, str] = {int: "an integer", float: "a number"}
+
+
 class _Parser(argparse.ArgumentParser):
-    """What it says holds what was given; what takes one value cannot be given again."""
+    """What it says holds what was given and which name is near; what takes one value cannot be given again."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.register("action", None, _Once)
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As ever; but before anything else, what else may be missing among it, an option that there is not is said."""
+        words = list(sys.argv[1:] if args is None else args)
+        own = takewhile(lambda word: word[:1] == "-", words) if self._subparsers else words
+        for word in takewhile(lambda word: word != "--", own):
+            option = word.partition("=")[0]
+            if option[:2] == "--" and " " not in word and not self._known(option):
+                near = nearest(option, [own for own in self._option_string_actions if own != "--help"])
+                self.error(f"there is no option {shown(option)}{near}")
+        return super().parse_known_args(args, namespace)
+
+    def _known(self, option: str) -> bool:
+        """Whether it is an option, or begins as one."""
+        return any(own.startswith(option) for own in self._option_string_actions)
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            called = "command" if action.dest == "does" else (action.option_strings or [action.dest])[0].lstrip("-")
+            self.error(not_among(called, value, action.choices, str))
+
+    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
+        try:
+            return super()._get_value(action, arg_string)
+        except argparse.ArgumentError:
+            if action.type not in _NUMBERS:
+                raise
+            self.error(f"{action.option_strings[0].lstrip('-')} is {arg_string!r}; allowed: {_NUMBERS[action.type]}")
 
     def error(self, message: str) -> NoReturn:
         STDERR.say(f"error: {shown(message)}; {self.prog} --help says what is allowed")
@@ -343,10 +377,7 @@ def _give(lines: Iterable[str]) -> None:
 
 
 def _show(given: argparse.Namespace) -> int:
-    named = [vector for vector in select() if vector.id == given.case]
-    if not named:
-        raise ValueError(f"case is {given.case!r}, which is no case; `{NAME} list` has their names")
-    _give(described(named[0]))
+    _give(described(find(given.case)))
     return 0
 
 

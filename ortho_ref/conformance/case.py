@@ -5,11 +5,11 @@ Complex arrays are stored as real ones with a last axis of 2, real and imaginary
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,7 +19,7 @@ from safetensors.numpy import load
 from ortho_ref import files
 from ortho_ref.brief import brief
 from ortho_ref.conformance import drawing
-from ortho_ref.schema import NUMBER, SHA256, TEXT, list_of, mapping, one_of, optional, record
+from ortho_ref.schema import NUMBER, SHA256, TEXT, list_of, mapping, nearest, one_of, optional, record
 
 Arrays: TypeAlias = dict[str, np.ndarray]
 Config: TypeAlias = dict[str, Any]
@@ -393,7 +393,42 @@ def select(only: str | Sequence[str] | None = None, folder: Path | str = VECTORS
         found = {vector.id for vector in every if any(fnmatchcase(vector.id, p) for p in (pattern, f"{pattern}/*"))}
         if not found:
             raise ValueError(
-                f"only is {pattern!r}, which fits no case; `python -m ortho_ref.conformance list` has them all"
+                f"only is {pattern!r}{_near(pattern, every)}, which fits no case; "
+                "`python -m ortho_ref.conformance list` has them all"
             )
         fitting |= found
     return [vector for vector in every if vector.id in fitting]
+
+
+def find(name: str) -> Vector:
+    """The case of this name.
+
+    Parameters
+    ----------
+    name : str
+        As `select` lists it.
+
+    Returns
+    -------
+    Vector
+        Of the kit's own.
+
+    Raises
+    ------
+    ValueError
+        There is none; the message says which is near.
+    """
+    every = {vector.id: vector for vector in vectors(VECTORS)}
+    if name in every:
+        return every[name]
+    raise ValueError(
+        f"case is {name!r}{nearest(name, every)}, which is no case; "
+        "`python -m ortho_ref.conformance list` has their names"
+    )
+
+
+def _near(pattern: str, every: Iterable[Vector]) -> str:
+    """What a message says where a case, or a folder of cases, is near."""
+    folders = (PurePosixPath(vector.id).parents for vector in every)
+    names = dict.fromkeys(str(own) for parents in folders for own in parents)
+    return nearest(pattern, [*names, *(vector.id for vector in every)])

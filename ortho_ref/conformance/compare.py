@@ -23,6 +23,7 @@ from ortho_ref.backend import NOT_PLAIN
 from ortho_ref.conformance import initial
 from ortho_ref.conformance.case import DTYPES, HALF, Arrays, Case, Config, Vector
 from ortho_ref.conformance.outputs import NoArray
+from ortho_ref.schema import with_article
 from ortho_ref.terminal import cut
 
 MINIMUM = 1e-3
@@ -196,7 +197,7 @@ def _compared(
     if isinstance(given, NoArray):
         return Comparison(np.inf, limit, given.remark)
     if isinstance(given, NOT_PLAIN) or not isinstance(given, np.ndarray | np.generic):
-        return Comparison(np.inf, limit, f"is a {cut(type(given).__name__, _NAME)}; expected a NumPy array")
+        return Comparison(np.inf, limit, f"is {with_article(cut(type(given).__name__, _NAME))}; expected a NumPy array")
     if given.dtype.kind not in "fiub":
         advice = "; a complex array is a last axis of 2" if given.dtype.kind == "c" else ""
         return Comparison(np.inf, limit, f"is {cut(str(given.dtype), _NAME)}; expected real numbers{advice}")

@@ -22,6 +22,7 @@ from ortho_ref.backend import NOT_PLAIN
 from ortho_ref.conformance.case import Arrays
 from ortho_ref.conformance.differences import NearKinkError, each_entry, random_directions, slope_along
 from ortho_ref.conformance.report import FAILED, PASSED, Printed
+from ortho_ref.schema import kind_of
 
 Forward: TypeAlias = Callable[[Arrays], Any]
 Backward: TypeAlias = Callable[[Arrays, Any], Mapping[str, Any]]
@@ -270,9 +271,7 @@ class _Loss:
         outputs = {}
         for name, value in ({"": found} if alone else found).items():
             if not isinstance(value, np.ndarray | np.generic | float | int) or isinstance(value, NOT_PLAIN):
-                raise TypeError(
-                    f"{_called(name)} is a {type(value).__name__}; allowed: a NumPy array, or a dict of them"
-                )
+                raise TypeError(f"{_called(name)} is {kind_of(value)}; allowed: a NumPy array, or a dict of them")
             outputs[name] = np.array(value)
             if outputs[name].dtype not in (np.float64, np.complex128) and outputs[name].dtype.kind not in "iub":
                 raise ValueError(f"{_called(name)} is {outputs[name].dtype}; allowed: float64, complex128, integers")
@@ -290,7 +289,7 @@ class _Loss:
         upstream = {name: array.copy() for name, array in self.upstream.items()}
         found = backward(given, upstream[""] if self.alone else upstream)
         if not isinstance(found, Mapping):
-            raise TypeError(f"backward gives a {type(found).__name__}; allowed: a dict of arrays by the inputs' names")
+            raise TypeError(f"backward gives {kind_of(found)}; allowed: a dict of arrays by the inputs' names")
         faults = dict.fromkeys(_modified(given, self.point), "was modified by backward")
         return found, faults | dict.fromkeys(self.modified, "was modified by forward")
 
@@ -409,7 +408,7 @@ def _gradient(name: str, array: np.ndarray, gradients: Mapping[str, Any]) -> tup
     if value is None:
         return array, "is missing" if name not in gradients else "is None; expected a NumPy array"
     if not isinstance(value, np.ndarray | np.generic | float | int) or isinstance(value, NOT_PLAIN):
-        return array, f"is a {type(value).__name__}; expected a NumPy array"
+        return array, f"is {kind_of(value)}; expected a NumPy array"
     value = np.asarray(value)
     allowed = ("float64", "complex128") if array.dtype.kind == "c" else ("float64",)
     if value.dtype.name not in allowed and value.dtype.kind not in "iub":
@@ -424,10 +423,10 @@ def _gradient(name: str, array: np.ndarray, gradients: Mapping[str, Any]) -> tup
 def _checked_inputs(inputs: Mapping[str, Any]) -> Arrays:
     """Copies of the inputs.  TypeError or ValueError for what is not allowed."""
     if not isinstance(inputs, Mapping):
-        raise TypeError(f"inputs is a {type(inputs).__name__}; allowed: a dict of NumPy arrays by name")
+        raise TypeError(f"inputs is {kind_of(inputs)}; allowed: a dict of NumPy arrays by name")
     for name, array in inputs.items():
         if not isinstance(array, np.ndarray) or isinstance(array, NOT_PLAIN):
-            raise TypeError(f"inputs[{name!r}] is a {type(array).__name__}; allowed: a NumPy array")
+            raise TypeError(f"inputs[{name!r}] is {kind_of(array)}; allowed: a NumPy array")
         if array.dtype not in (np.float64, np.complex128) and array.dtype.kind not in "iub":
             raise ValueError(f"inputs[{name!r}] is {array.dtype}; allowed: float64, complex128, integers, bool")
         if not np.isfinite(array).all():

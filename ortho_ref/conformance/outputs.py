@@ -13,6 +13,7 @@ import numpy as np
 
 from ortho_ref.backend import NOT_PLAIN
 from ortho_ref.conformance.implementation import Broken
+from ortho_ref.schema import with_article
 from ortho_ref.terminal import cut
 
 _NAME = 200  # characters of a type: one of many fields has more
@@ -59,7 +60,7 @@ def outputs_of(returned: Any, expected: Mapping[str, tuple[int, ...]]) -> Output
         return None
     if not isinstance(returned, dict):
         kind = cut(type(returned).__name__, _NAME)
-        raise Broken(f"returned a {kind}; expected a dict of arrays, or None")
+        raise Broken(f"returned {with_article(kind)}; expected a dict of arrays, or None")
     items = [(str.__str__(name) if isinstance(name, str) else name, value) for name, value in dict.items(returned)]
     if not items:
         raise Broken("returned an empty dict; None says that a case is not supported")
@@ -103,15 +104,15 @@ def view(value: Any) -> np.ndarray | NoArray:
         return np.asarray(value) if isinstance(value, np.generic) else np.ndarray.view(value, np.ndarray)
     name = cut(kind.__name__, _NAME)
     if isinstance(value, NOT_PLAIN) or not (hasattr(kind, "__array__") or hasattr(kind, "__dlpack__")):
-        return NoArray(f"is a {name}; expected a NumPy array")
+        return NoArray(f"is {with_article(name)}; expected a NumPy array")
     name = cut(f"{kind.__module__}.{kind.__qualname__}", _NAME)
     try:
         array = _of_tensor(value, kind)
     except Exception as error:
         line = " ".join(_words(error).split())
-        return NoArray(f"is a {name}, which gives no NumPy array: {cut(line, _NAME)}")
+        return NoArray(f"is {with_article(name)}, which gives no NumPy array: {cut(line, _NAME)}")
     if type(array) is not np.ndarray or array.dtype.kind == "O":
-        return NoArray(f"is a {name}, which gives no NumPy array")
+        return NoArray(f"is {with_article(name)}, which gives no NumPy array")
     return array
 
 

@@ -262,7 +262,7 @@ def _train(config: Config, inputs: Arrays) -> Arrays:
     options = {key: config[key] for key in ("orthogonal", "negative_ones", "order", "reset_every")}
     network = models.network("nc-gru", x.shape[-1], [n], q, loss=config["loss"], **options)
     network = replace(network, layers=tuple(replace(layer, engine="scan") for layer in network.layers))
-    buffers = network.rebuild(params, network.init(np.random.default_rng(0), x.dtype)[1])
+    buffers = network.rebuild(params, network.init(np.random.default_rng(0), dtype=x.dtype)[1])
     optimizer = ByName({"*.A": optimizer_of(config["optimizer_A"]), "*": optimizer_of(config["optimizer"])})
     history = []
     for x_k, y_k in zip(x, y, strict=True):

@@ -25,6 +25,7 @@ from ortho_ref.conformance.origin import Origin
 from ortho_ref.conformance.outputs import NoArray, Outputs
 from ortho_ref.conformance.report import FAILED, PARTIAL, PASSED, UNSUPPORTED, Report, Result, shortened
 from ortho_ref.conformance.surroundings import kept
+from ortho_ref.schema import not_among
 
 #: Departures to be assumed: names of mistakes in one text, or a file of them; several; with reasons; none.
 Assume: TypeAlias = str | Sequence[str] | Mapping[str, str] | None
@@ -122,7 +123,7 @@ def check_vectors(
     allowed = (*DTYPES, *HALF) if forward else DTYPES
     if dtype not in allowed:
         more = "" if forward or dtype not in HALF else "; of the forward pass alone this one too"
-        raise ValueError(f"dtype is {dtype!r}; allowed: {', '.join(map(repr, allowed))}{more}")
+        raise ValueError(f"{not_among('dtype', dtype, allowed)}{more}")
     if forward:
         chosen = forward_of(chosen, dtype)
     # here, not above: it loads the mistakes and every model, which importing the kit need not wait for

@@ -55,7 +55,7 @@ class FastGRNN(Cell):
         return {"W": (n, m), "U": (n, n), "b_z": (n,), "b_h": (n,), "zeta": (), "nu": ()}
 
     def init(
-        self, rng: np.random.Generator, input_size: int, hidden_size: int, dtype: DTypeLike = np.float32
+        self, rng: np.random.Generator, input_size: int, hidden_size: int, *, dtype: DTypeLike = np.float32
     ) -> Weights:
         """Glorot uniform, the rest 0."""
         return draw(self.shapes(input_size, hidden_size), rng, dtype)
@@ -93,7 +93,7 @@ class UGRNN(Cell):
         return gate_shapes(self.products, input_size, hidden_size)
 
     def init(
-        self, rng: np.random.Generator, input_size: int, hidden_size: int, dtype: DTypeLike = np.float32
+        self, rng: np.random.Generator, input_size: int, hidden_size: int, *, dtype: DTypeLike = np.float32
     ) -> Weights:
         """Glorot uniform, biases 0."""
         return draw(self.shapes(input_size, hidden_size), rng, dtype)

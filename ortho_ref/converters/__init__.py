@@ -52,6 +52,7 @@ from ortho_ref.converters.nnx import NNX, NNXByGate
 from ortho_ref.converters.onnx import ONNX
 from ortho_ref.converters.pytorch import PyTorch
 from ortho_ref.converters.torch_network import from_torch, to_torch
+from ortho_ref.schema import not_among
 
 #: Name -> converter.
 FRAMEWORKS: dict[str, Framework] = {
@@ -86,7 +87,7 @@ def by_name(name: str) -> Framework:
         Another name; the message lists those there are.
     """
     if name not in FRAMEWORKS:
-        raise ValueError(f"framework is {name!r}; allowed: {', '.join(map(repr, FRAMEWORKS))}")
+        raise ValueError(not_among("framework", name, FRAMEWORKS))
     return FRAMEWORKS[name]
 
 

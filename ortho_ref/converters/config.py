@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 from ortho_ref import models
 from ortho_ref.cells import Cell
 from ortho_ref.cells.by_name import CELLS, by_name, name_of
+from ortho_ref.schema import not_among
 
 Config: TypeAlias = Mapping[str, Any]
 
@@ -58,4 +59,4 @@ def config_of(given: str | Config) -> dict[str, Any]:
     if given in models.names():
         return config_of_cell(models.build(given, _SIZE, _SIZE).cell)
     allowed = dict.fromkeys((*CELLS, *models.names()))
-    raise ValueError(f"cell is {given!r}; allowed: {', '.join(allowed)}")
+    raise ValueError(not_among("cell", given, allowed, str))

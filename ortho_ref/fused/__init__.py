@@ -24,6 +24,7 @@ from ortho_ref import scan
 from ortho_ref.backend import Array
 from ortho_ref.cells import CELLS, Cell, State, Weights
 from ortho_ref.cells.by_name import name_of
+from ortho_ref.cells.cell import check_weights
 from ortho_ref.fused import sequence
 from ortho_ref.scan import SequenceGradients
 
@@ -87,6 +88,7 @@ def forward(cell: Cell, weights: Weights, x: Array, h0: State | None = None) -> 
         For `backward`.
     """
     engine = _form(type(cell), cell.complex) or scan
+    check_weights(cell, weights)
     states: tuple[State, Any] = engine.forward(cell, weights, x, h0)
     return states
 
@@ -113,6 +115,7 @@ def backward(cell: Cell, weights: Weights, tape: Any, dh: Array, dh_T: State | N
         Of the weights, of x and of h0.
     """
     engine = _form(type(cell), cell.complex) or scan
+    check_weights(cell, weights)
     gradients: SequenceGradients = engine.backward(cell, weights, tape, dh, dh_T)
     return gradients
 

@@ -23,7 +23,7 @@ from ortho_ref.parametrizations.neumann import NeumannCayley
 from ortho_ref.parametrizations.parametrization import Parametrization
 from ortho_ref.parametrizations.rotations import FFTRotations, TunableRotations, VolumePreserving
 from ortho_ref.parametrizations.structured import StructuredUnitary
-from ortho_ref.schema import nearest
+from ortho_ref.schema import nearest, short
 
 
 class Form(NamedTuple):
@@ -116,7 +116,7 @@ def by_name(text: str, n: int, complex: bool = False) -> Parametrization:
     ValueError
         An unknown name, a wrong number of integers, or a value that no n allows.
     """
-    name, *rest = text.split(":")
+    name, *rest = text.split(":") if isinstance(text, str) else (text,)
     if name in _FORMS:
         form = _FORMS[name]
         integers = all(part.isascii() and part.isdigit() and len(part) <= 6 for part in rest)
@@ -124,4 +124,4 @@ def by_name(text: str, n: int, complex: bool = False) -> Parametrization:
             return form.make(n, complex, *map(int, rest))
     near = nearest(name, _FORMS) if name not in _FORMS else ""
     capitals = "the capitals being integers of at most 6 digits"
-    raise ValueError(f"parametrization is {text!r}{near}; allowed: {FORMS}, {capitals}")
+    raise ValueError(f"parametrization is {short(text)}{near}; allowed: {FORMS}, {capitals}")

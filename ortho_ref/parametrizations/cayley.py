@@ -240,7 +240,7 @@ class ScaledCayley(Parametrization):
     def __post_init__(self) -> None:
         check_negative_ones(self.negative_ones)
 
-    def init(self, rng: np.random.Generator, n: int, dtype: DTypeLike = np.float32) -> tuple[Params, Buffers]:
+    def init(self, rng: np.random.Generator, n: int, *, dtype: DTypeLike = np.float32) -> tuple[Params, Buffers]:
         """scoRNN's initial A."""
         rng, dtype = check_draw(rng, n, dtype)
         A = initial_A(rng, n, dtype)

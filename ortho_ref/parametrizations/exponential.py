@@ -25,6 +25,7 @@ from numpy.typing import DTypeLike
 from ortho_ref.backend import Array, library_of, to_host, xp_of
 from ortho_ref.parametrizations.cayley import check_skew, initial_A
 from ortho_ref.parametrizations.parametrization import Buffers, Parametrization, Params, check_draw, check_orthogonal
+from ortho_ref.schema import not_among
 
 
 def henaff_A(rng: np.random.Generator, n: int, dtype: DTypeLike) -> Array:
@@ -187,9 +188,9 @@ class Exponential(Parametrization):
 
     def __post_init__(self) -> None:
         if not isinstance(self.initial, str) or self.initial not in _INITIAL:
-            raise ValueError(f"initial is {self.initial!r}; allowed: {', '.join(map(repr, _INITIAL))}")
+            raise ValueError(not_among("initial", self.initial, _INITIAL))
 
-    def init(self, rng: np.random.Generator, n: int, dtype: DTypeLike = np.float32) -> tuple[Params, Buffers]:
+    def init(self, rng: np.random.Generator, n: int, *, dtype: DTypeLike = np.float32) -> tuple[Params, Buffers]:
         """A of random planar rotations, the last row and column 0 for odd n."""
         rng, dtype = check_draw(rng, n, dtype)
         params = {"A": _INITIAL[self.initial](rng, n, dtype)}

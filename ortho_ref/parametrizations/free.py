@@ -17,7 +17,7 @@ class Free(Parametrization):
     In a layer it says that the cell's own initial value is trained as it is, complex where the cell is.
     """
 
-    def init(self, rng: np.random.Generator, n: int, dtype: DTypeLike = np.float32) -> tuple[Params, Buffers]:
+    def init(self, rng: np.random.Generator, n: int, *, dtype: DTypeLike = np.float32) -> tuple[Params, Buffers]:
         """U Glorot uniform."""
         rng, dtype = check_draw(rng, n, dtype)
         U = glorot(rng, (n, n), dtype)

@@ -41,10 +41,10 @@ class GeodesicUnitary(Parametrization):
 
     complex: ClassVar[bool] = True
 
-    def init(self, rng: np.random.Generator, n: int, dtype: DTypeLike = np.float32) -> tuple[Params, Buffers]:
+    def init(self, rng: np.random.Generator, n: int, *, dtype: DTypeLike = np.float32) -> tuple[Params, Buffers]:
         """A random draw of uRNN's factorisation (urnn:6), as in the released code."""
         rng, dtype = check_draw(rng, n, dtype)
-        X = StructuredUnitary().init(rng, n, np.float64)[1]["U"].astype(complex_dtype(dtype))
+        X = StructuredUnitary().init(rng, n, dtype=np.float64)[1]["U"].astype(complex_dtype(dtype))
         return {"X": X}, {"U": X.copy()}
 
     @property

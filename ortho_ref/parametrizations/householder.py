@@ -59,7 +59,7 @@ class Householder(Parametrization):
         if not is_integer(self.reflections) or self.reflections < 1:
             raise ValueError(f"reflections is {self.reflections!r}; allowed: an integer from 1 to n")
 
-    def init(self, rng: np.random.Generator, n: int, dtype: DTypeLike = np.float32) -> tuple[Params, Buffers]:
+    def init(self, rng: np.random.Generator, n: int, *, dtype: DTypeLike = np.float32) -> tuple[Params, Buffers]:
         """Columns of unit length, uniform in direction (oRNN).  ValueError if there are more of them than n."""
         rng, dtype = check_draw(rng, n, dtype)
         if self.reflections > n:

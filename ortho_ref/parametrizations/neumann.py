@@ -105,7 +105,7 @@ class NeumannCayley(Parametrization):
         if self.reset_every is not None and (not isinstance(self.reset_every, int) or self.reset_every < 1):
             raise ValueError(f"reset_every is {self.reset_every!r}; allowed: an integer >= 1, or None")
 
-    def init(self, rng: np.random.Generator, n: int, dtype: DTypeLike = np.float32) -> tuple[Params, Buffers]:
+    def init(self, rng: np.random.Generator, n: int, *, dtype: DTypeLike = np.float32) -> tuple[Params, Buffers]:
         """scoRNN's initial A, A_tilde and U exact."""
         rng, dtype = check_draw(rng, n, dtype)
         A = initial_A(rng, n, dtype)

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ortho_ref.arguments import generator, precision, refuse_dtype
+from ortho_ref.arguments import is_integer as is_integer
 from ortho_ref.backend import Array, NotFiniteError, NotOrthogonalError, xp_of
 from ortho_ref.checks import check, check_finite
 from ortho_ref.pending import Pending
@@ -40,7 +41,7 @@ class Parametrization(ABC):
         return True
 
     @abstractmethod
-    def init(self, rng: np.random.Generator, n: int, dtype: DTypeLike = np.float32) -> tuple[Params, Buffers]:
+    def init(self, rng: np.random.Generator, n: int, *, dtype: DTypeLike = np.float32) -> tuple[Params, Buffers]:
         """Parameters and buffers to begin with, U built.
 
         Parameters
@@ -165,7 +166,7 @@ class Parametrization(ABC):
         int
             How many.
         """
-        params, _ = self.init(np.random.default_rng(0), n, np.float64)
+        params, _ = self.init(np.random.default_rng(0), n, dtype=np.float64)
         return sum(value.size * (2 if value.dtype.kind == "c" else 1) for value in params.values())
 
     def health(self, buffers: Buffers) -> dict[str, float]:
@@ -241,11 +242,6 @@ def check_orthogonal(name: str, parameter: Array, U: Array) -> None:
         NotOrthogonalError(f"{name} is too large: U is not orthogonal; {allowed}"),
         lambda: f"{told(f'is not orthogonal: ||U^T U v - v|| is {float(away):.3g}')}; {allowed}",
     )
-
-
-def is_integer(value: object) -> bool:
-    """True for Python's and NumPy's integers, False for bool."""
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def check_draw(rng: Any, n: Any, dtype: Any) -> tuple[np.random.Generator, np.dtype[Any]]:

@@ -113,7 +113,7 @@ class Rotations(Parametrization):
 
     limit: ClassVar[float] = math.pi
 
-    def init(self, rng: np.random.Generator, n: int, dtype: DTypeLike = np.float32) -> tuple[Params, Buffers]:
+    def init(self, rng: np.random.Generator, n: int, *, dtype: DTypeLike = np.float32) -> tuple[Params, Buffers]:
         """Every angle uniform on +-pi (VPRNN: +-0.05).  ValueError if n does not suit the style."""
         rng, dtype = check_draw(rng, n, dtype)
         shapes = self._shapes(n)

@@ -94,7 +94,7 @@ class StructuredUnitary(Parametrization):
 
     complex: ClassVar[bool] = True
 
-    def init(self, rng: np.random.Generator, n: int, dtype: DTypeLike = np.float32) -> tuple[Params, Buffers]:
+    def init(self, rng: np.random.Generator, n: int, *, dtype: DTypeLike = np.float32) -> tuple[Params, Buffers]:
         """w uniform on +-pi, real and imaginary part of v uniform on +-1 (urnn:init); a uniform permutation."""
         rng, dtype = check_draw(rng, n, dtype)
         own, *children = rng.spawn(6)

@@ -379,7 +379,7 @@ def maps(own: Settings, figures: Record) -> list[str]:
 def _mapped(own: Settings, p: Parametrization, n: int, dtype: np.dtype) -> Record:
     """Relative errors of the device against the host, under MAP_ERRORS, and the defects of both after the updates."""
     rng = np.random.default_rng(own.seed)
-    start, upstream = p.init(rng, n, dtype), rng.standard_normal((n, n)).astype(dtype)
+    start, upstream = p.init(rng, n, dtype=dtype), rng.standard_normal((n, n)).astype(dtype)
     steps = [rng.standard_normal((n, n)).astype(dtype) * dtype.type(1e-3) for _ in range(own.map_updates)]
 
     def course(device: str) -> tuple[tuple[Array, ...], float]:

@@ -138,8 +138,11 @@ def make_schedule(text: str, rate: float, iterations: int) -> Schedule:
         with contextlib.suppress(ValueError):
             every, factor = int(numbers[0]), float(numbers[1])
             return Step(rate, every, factor)
+    kinds = ("constant", "linear", "step")
+    near = "" if kind in kinds else schema.nearest(kind, kinds)
     raise ValueError(
-        f"schedule is {text!r}; allowed: constant, linear, or step:EVERY:FACTOR with EVERY >= 1 and 0 < FACTOR <= 1"
+        f"schedule is {text!r}{near}; "
+        "allowed: constant, linear, or step:EVERY:FACTOR with EVERY >= 1 and 0 < FACTOR <= 1"
     )
 
 

@@ -130,15 +130,15 @@ def tell(task: Task) -> None:
 def _given(task: str, options: Record) -> Record:
     """The options that are given, the model among them, and dtype; ValueError for what no task or model has."""
     if unknown := sorted(options.keys() - DEFAULT.keys()):
-        raise TypeError(f"there is no option {', '.join(unknown)}; allowed: {', '.join(DEFAULT)}")
+        near = schema.nearest(unknown[0], DEFAULT) if len(unknown) == 1 else ""
+        raise TypeError(f"there is no option {', '.join(unknown)}{near}; allowed: {', '.join(DEFAULT)}")
     by_name.options_of(task)  # a task that is none is said here
     given = {name: DEFAULT[name] for name in ("model", "dtype")}
     given |= {name: value for name, value in options.items() if value is not None}
     if given["model"] not in models.names():
-        near = schema.nearest(given["model"], models.names())
-        raise ValueError(f"model is {given['model']!r}{near}; allowed: {', '.join(models.names())}")
+        raise ValueError(schema.not_among("model", given["model"], models.names(), str))
     if given["dtype"] not in ("float32", "float64"):
-        raise ValueError(f"dtype is {given['dtype']!r}; allowed: float32, float64")
+        raise ValueError(schema.not_among("dtype", given["dtype"], ("float32", "float64"), str))
     return given
 
 

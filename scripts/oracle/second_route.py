@@ -35,6 +35,7 @@ from ortho_ref.parametrizations import (
     TunableRotations,
     VolumePreserving,
 )
+from ortho_ref.schema import not_among
 from scripts.oracle import autograd
 
 Config = Mapping[str, Any]
@@ -52,7 +53,7 @@ def second_route(kind: str, config: Config, inputs: Arrays) -> Route:
     ValueError for a kind or a config that has no second route.
     """
     if kind not in _ROUTES:
-        raise ValueError(f"kind is {kind!r}; allowed: {', '.join(map(repr, _ROUTES))}")
+        raise ValueError(not_among("kind", kind, _ROUTES))
     return _ROUTES[kind](config, inputs)
 
 

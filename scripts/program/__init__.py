@@ -191,8 +191,9 @@ def run(main: Callable[..., Any], keeps_memory: bool = False) -> NoReturn:
 
 def _message(error: Any) -> str:
     """What click says; of an option that there is not, which one is near."""
-    if (near := getattr(error, "possibilities", None)) and (option := getattr(error, "option_name", "")):
-        return f"there is no option {option} (did you mean {' or '.join(near[:2])}?)"
+    if hasattr(error, "possibilities") and (option := getattr(error, "option_name", "")):
+        near = error.possibilities or ()
+        return f"there is no option {option}" + (f" (did you mean {' or '.join(near[:2])}?)" if near else "")
     return str(error.format_message())
 
 

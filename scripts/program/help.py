@@ -13,18 +13,36 @@ from typing import Annotated, Any
 from typer.core import TyperCommand
 from typer.models import ArgumentInfo, OptionInfo
 
+from ortho_ref.schema import short
 from ortho_ref.task import check_choice
 
 #: What stands for a value whose option has no word of its own; a flag takes none.
 METAVARS: dict[Any, str] = {bool: "", int: "N", float: "X", Path: "PATH", str: "TEXT"}
 
 
+#: What an option takes that is a number.
+NUMBERS: dict[Any, str] = {int: "an integer", float: "a number"}
+
+
 class Command(TyperCommand):
     """A program's command: its own --help is a flag as the others are, and its arguments are words without a type."""
 
+    #: Whether the page is being written.
+    _writing = False
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """The page."""
+        self._writing = True
+        try:
+            super().format_help(ctx, formatter)
+        finally:
+            self._writing = False
+
     def get_params(self, ctx: Any) -> list[Any]:
-        """Arguments and options."""
+        """Arguments and options; on the page a switch is one word, --[no-]tied, as a column more leaves no room."""
         params: list[Any] = super().get_params(ctx)
+        if self._writing:
+            params = [_as_one_word(param) for param in params]
         for param in params:
             if param.param_type_name == "argument":  # typer from 0.26 on has a type beside an argument's metavar
                 param.display_type_rich = lambda ctx: None
@@ -35,6 +53,16 @@ class Command(TyperCommand):
         if (option := super().get_help_option(ctx)) is not None:
             option.metavar = ""
         return option
+
+
+def _as_one_word(param: Any) -> Any:
+    """An option of which a switch and its opposite are written together."""
+    (on, *rest), off = param.opts, param.secondary_opts
+    if rest or off != [f"--no-{on.removeprefix('--')}"]:
+        return param
+    param = copy.copy(param)
+    param.opts, param.secondary_opts = [f"--[no-]{on.removeprefix('--')}"], []
+    return param
 
 
 def in_one_style(main: Callable[..., Any], fail: Callable[[str], object]) -> Callable[..., Any]:
@@ -70,6 +98,8 @@ def _styled(parameter: inspect.Parameter, kind: Any, info: Any, fail: Callable[[
         info.metavar = parameter.name.upper() if isinstance(info, ArgumentInfo) else METAVARS[value]
     if value is bool and isinstance(info, OptionInfo) and info.default is ...:
         info.default = f"--{parameter.name.replace('_', '-')}"  # in Annotated that is where typer has the first flag
+    if value in NUMBERS and info.parser is None:
+        info.parser = _number(parameter.name, value, fail)
     if info.min is not None or info.max is not None:
         allowed = f"{info.min:g} to {info.max:g}" if info.max is not None else f"{info.min:g} or more"
         info.help, info.callback = f"{info.help} Allowed: {allowed}.", _bounds(parameter.name, info, allowed, fail)
@@ -81,6 +111,16 @@ def _styled(parameter: inspect.Parameter, kind: Any, info: Any, fail: Callable[[
             _choice(parameter.name, kind, words, fail),
         )
     return info
+
+
+def _number(name: str, kind: Callable[[str], Any], fail: Callable[[str], object]) -> Callable[[str], Any]:
+    def parse(text: str) -> Any:
+        try:
+            return kind(text)
+        except ValueError:
+            return fail(f"{name.replace('_', '-')} is {short(text)}; allowed: {NUMBERS[kind]}")
+
+    return parse
 
 
 def _bounds(name: str, info: Any, allowed: str, fail: Callable[[str], object]) -> Callable[[Any], Any]:

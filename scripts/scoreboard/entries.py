@@ -9,7 +9,7 @@ from typing import Any
 from ortho_ref import schema
 from ortho_ref.conformance.case import DTYPES, select
 from ortho_ref.conformance.mistakes import MISTAKES
-from ortho_ref.schema import TEXT, list_of, mapping, one_of, record
+from ortho_ref.schema import TEXT, list_of, mapping, nearest, one_of, record
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "results" / "conformance"
@@ -202,4 +202,5 @@ def _implementation(name: str, entry: dict[str, Any]) -> Implementation:
 
 def _check_known(where: str, names: Any, known: Any) -> None:
     if unknown := [name for name in names if name not in known]:
-        raise ValueError(f"{where}: there is no {', '.join(map(repr, unknown))}")
+        near = nearest(unknown[0], known) if len(unknown) == 1 else ""
+        raise ValueError(f"{where}: there is no {', '.join(map(repr, unknown))}{near}")

@@ -61,7 +61,7 @@ def skew(n: int, norm: float, dtype: str) -> np.ndarray:
 def cayley_steps(n: int, dtype: str, torch: bool) -> dict[str, MapStep]:
     """The exact map and its derivative, an update by each order of the series and its derivative, and PyTorch's."""
     own = ScaledCayley(n // 2)
-    params, buffers = own.init(np.random.default_rng(0), n, np.dtype(dtype))
+    params, buffers = own.init(np.random.default_rng(0), n, dtype=np.dtype(dtype))
     dU = _upstream(n, dtype)
     steps = {"exact": _step(own, params, buffers, dU), "least squares": _least_squares(own, params, buffers, dU)}
     for order in ORDERS:
@@ -107,7 +107,7 @@ def _least_squares(own: ScaledCayley, params: Any, buffers: Any, dU: np.ndarray)
 
 
 def _neumann(own: NeumannCayley, n: int, dtype: str, dU: np.ndarray) -> MapStep:
-    params, buffers = own.init(np.random.default_rng(0), n, np.dtype(dtype))
+    params, buffers = own.init(np.random.default_rng(0), n, dtype=np.dtype(dtype))
     delta = {"A": skew(n, 1e-3, dtype)}
 
     def step() -> Any:

@@ -675,7 +675,7 @@ def _training(config: Config) -> Callable[[np.random.Generator], Arrays]:
     network = models.network("nc-gru", m, [n], q, loss=config["loss"], **options)
 
     def draw(rng: np.random.Generator) -> Arrays:
-        params = network.init(rng, np.float64)[0]
+        params = network.init(rng, dtype=np.float64)[0]
         for name, value in params.items():
             if name.endswith(".A"):
                 X = np.triu(rng.standard_normal((n, n)), 1)

@@ -57,7 +57,7 @@ def half_turn(short):
 def start(A, order, reset_every):
     """The map, with its parameters and buffers at A; of its -1s the defect is none."""
     of = NeumannCayley(len(A) // 2, order, reset_every)
-    _, buffers = of.init(np.random.default_rng(0), len(A), np.float64)
+    _, buffers = of.init(np.random.default_rng(0), len(A), dtype=np.float64)
     return of, {"A": A}, of.rebuild({"A": A}, buffers)
 
 

@@ -177,7 +177,7 @@ def test_a_network_of_two_nc_grus():
     rng = np.random.default_rng(0)
     m, n, q = 4, 6, 5
     network = Network(tuple(models.build("nc-gru", size, n, orthogonal="rc") for size in (m, n)), q)
-    params, buffers = network.init(rng, np.float64)
+    params, buffers = network.init(rng, dtype=np.float64)
     params = perturbed(params, rng, 0.3)
     buffers = network.rebuild(params, buffers)
     x, y = rng.standard_normal((6, 3, m)), rng.integers(0, q, (6, 3))
@@ -205,7 +205,7 @@ def test_a_network_of_two_complex_layers():
     rng = np.random.default_rng(0)
     m, n, q = 4, 5, 3
     network = models.network("full-urnn", m, [n, n], q)
-    params, buffers = network.init(rng, np.float64)
+    params, buffers = network.init(rng, dtype=np.float64)
     params = perturbed(params, rng, 0.3)
     buffers = network.rebuild(params, buffers)
     x, y = rng.integers(0, m, (6, 3)), rng.integers(0, q, (6, 3))

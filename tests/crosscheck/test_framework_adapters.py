@@ -154,7 +154,7 @@ class TestTorch:
             network = Network(tuple(Recurrent(GRUResetAfter(), sizes=size) for size in sizes), 2)
         else:
             network = models.network(model, 3, [5] * layers, 2)
-        params, buffers = network.init(rng, np.float64)
+        params, buffers = network.init(rng, dtype=np.float64)
         params = {name: a + 0.1 * rng.standard_normal(a.shape) for name, a in params.items()}
         options = {"nonlinearity": "relu"} if model == "irnn" else {}
         theirs = getattr(torch.nn, module)(3, 5, layers, dtype=torch.float64, **options)

@@ -243,7 +243,7 @@ def test_update_along_the_geodesic(name):
     """geodesic_unitary."""
     rng, n = np.random.default_rng(0), 5
     p = GeodesicUnitary()
-    params, buffers = p.init(rng, n, np.float64)
+    params, buffers = p.init(rng, n, dtype=np.float64)
     dU = standard_normal(rng, (6, n, n), True)
     steps = list(follow(p, params, buffers, dU, optimizer_of(OPTIMIZERS[name])))
     config = {"algorithm": "geodesic_unitary", "optimizer": OPTIMIZERS[name]}
@@ -390,7 +390,7 @@ def test_train(name, orthogonal, order, reset_every, loss, scale):
     rng, m, n, q, k, T, B = np.random.default_rng(0), 3, 5, 4, 6, 5, 3
     options = {"orthogonal": orthogonal, "negative_ones": 2, "order": order, "reset_every": reset_every}
     network = models.network("nc-gru", m, [n], q, loss=loss, **options)
-    params, buffers = network.init(rng, np.float64)
+    params, buffers = network.init(rng, dtype=np.float64)
     params = perturbed(params, rng, 0.3)
     buffers = network.rebuild(params, buffers)
     other = OPTIMIZERS["adam" if name.startswith("sgd") else "sgd"]

@@ -218,7 +218,7 @@ def test_a_network_with_a_mask_and_in_segments(gpu):
     rng = np.random.default_rng(1)
     host = Network((models.nc_gru(4, 8), replace(models.build("lstm", 8, 6), engine="fused")), output_size=3)
     device = replace(host, layers=tuple(replace(layer, engine="persistent") for layer in host.layers))
-    params, buffers = host.init(rng, np.float64)
+    params, buffers = host.init(rng, dtype=np.float64)
     x, y, mask = rng.standard_normal((6, 3, 4)), rng.integers(0, 3, (6, 3)), rng.random((6, 3)) < 0.6
     loss, theirs, _ = host.loss_and_gradients(params, buffers, x, y, mask)
     moved = backend.to_device((params, buffers, x, y, mask), "gpu")

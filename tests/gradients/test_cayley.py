@@ -163,7 +163,7 @@ def test_the_reference_agrees(n):
     rng = np.random.default_rng(n)
     A, Ubar = skew(rng, n), rng.standard_normal((n, n))
     for p in (ScaledCayley(n // 2), NeumannCayley(n // 2)):
-        buffers = p.rebuild({"A": A}, p.init(rng, n, np.float64)[1])
+        buffers = p.rebuild({"A": A}, p.init(rng, n, dtype=np.float64)[1])
         assert relative_error(buffers["U"], cayley.transform(A, buffers["D"])) < 1e-12
         ours = cayley.free_gradient(cayley.adjoint(A, buffers["D"], Ubar))
         theirs = p.pullback({"A": A}, buffers, Ubar)["A"]

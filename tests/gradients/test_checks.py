@@ -51,7 +51,7 @@ def test_every_parametrization_and_every_model():
     """By their names; variants are of models that there are."""
     assert {name.split(":")[0] for name, *_ in checks.parametrizations()} == set(PARAMETRIZATIONS) - {"free"}
     for name, n, complex in checks.parametrizations():
-        _, buffers = by_name(name, n, complex).init(np.random.default_rng(0), n, np.float64)
+        _, buffers = by_name(name, n, complex).init(np.random.default_rng(0), n, dtype=np.float64)
         assert buffers["U"].shape == (n, n)
     for name, options in checks.VARIANTS:
         own, plain = (models.network(name, 4, (8, 8), 7, **given).layers[0] for given in (options, {}))

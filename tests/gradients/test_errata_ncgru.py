@@ -547,7 +547,7 @@ def test_E_ncgru_12_first_order():
         total += (I + B) @ np.linalg.matrix_power(P, order + 1)
     assert 0.97 < norm(np.linalg.inv(I + B) @ total) / norm(steps[-1].R) < 1.01
     p = NeumannCayley(0, order, None)
-    params, buffers = p.init(rng, n, np.float64)
+    params, buffers = p.init(rng, n, dtype=np.float64)
     buffers = p.rebuild({"A": A}, buffers)
     params = {"A": A}
     for delta in deltas:
@@ -587,7 +587,7 @@ def test_E_ncgru_13_the_cost():
     rng = np.random.default_rng(0)
     for order in (1, 2, 3):
         p = NeumannCayley(0, order, None)
-        params, buffers = p.init(rng, 6, np.float64)
+        params, buffers = p.init(rng, 6, dtype=np.float64)
         products.clear()
         p.retract(params, buffers | {"A_tilde": buffers["A_tilde"].view(Counted)}, {"A": skew(rng, 6, 1e-3)})
         assert products == (order + 1) * [(6, 6)] + [(6, 6)]  # the last one is U = A_tilde (I - A)
@@ -602,14 +602,14 @@ def test_E_ncgru_13_the_same_result():
     exact, series = ScaledCayley(40), {order: NeumannCayley(40, order, 50) for order in (1, 2)}
     difference = {}
     for order, p in series.items():
-        params, buffers = p.init(np.random.default_rng(1), n, np.float64)
+        params, buffers = p.init(np.random.default_rng(1), n, dtype=np.float64)
         own = params["A"]
         adam = Adam(1e-3)
         worst = 0.0
         for k, g in enumerate(gradients, 1):
             params, buffers = p.retract(params, buffers, {"A": adam.delta("A", params["A"], g)})
             if k % 50 == 49:
-                U = exact.rebuild(params, exact.init(rng, n, np.float64)[1])["U"]
+                U = exact.rebuild(params, exact.init(rng, n, dtype=np.float64)[1])["U"]
                 worst = max(worst, spectral_norm(buffers["U"] - U))
         assert abs(params["A"] - own).max() > 1e-3
         difference[order] = worst

@@ -536,7 +536,7 @@ def test_E_goru_04_fft_style(n, zeros, outside):
     if n == 6:
         assert left == [(2, 6), (3, 7), (4, 6), (5, 7)]
     if n == 8:
-        assert (FFTRotations().init(np.random.default_rng(0), 8, np.float64)[1]["U"] != 0).all()
+        assert (FFTRotations().init(np.random.default_rng(0), 8, dtype=np.float64)[1]["U"] != 0).all()
     else:
         with pytest.raises(ValueError, match="a power of two"):
             FFTRotations().count(n)
@@ -549,11 +549,11 @@ def test_E_goru_04_not_every_orthogonal_matrix():
     S, rng = np.diag([1.0, 1, 1, -1]), np.random.default_rng(0)
     distances = []
     for p in (FFTRotations(), TunableRotations(4)):
-        params, buffers = p.init(rng, 4, np.float64)
+        params, buffers = p.init(rng, 4, dtype=np.float64)
         still = {name: 0 * value for name, value in params.items()}
         distances.append(np.linalg.norm(p.rebuild(still, buffers)["U"] - S))
         for _ in range(50):
-            U = p.init(rng, 4, np.float64)[1]["U"]
+            U = p.init(rng, 4, dtype=np.float64)[1]["U"]
             assert np.linalg.det(U) == pytest.approx(1)
             distances.append(np.linalg.norm(U - S))
     assert min(distances) == 2

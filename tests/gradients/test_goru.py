@@ -34,7 +34,7 @@ def test_norms_are_kept(name, seed):
     rng = np.random.default_rng(seed)
     x = rng.standard_normal(8)
     for p, kept in ((by_name(name, 8), True), (by_name("free", 8), False)):
-        U = p.init(rng, 8, np.float64)[1]["U"]
+        U = p.init(rng, 8, dtype=np.float64)[1]["U"]
         assert (abs(np.linalg.norm(U @ x) / np.linalg.norm(x) - 1) < 1e-13) == kept
 
 
@@ -51,7 +51,7 @@ def test_one_rotation(theta, phi, w):
     """goru:rot: y_i = cos x_i - sin x_j, y_j = sin x_i + cos x_j; the phase is on x_j, a diagonal follows."""
     one = np.array([[theta]])
     for p in (TunableRotations(2), FFTRotations()):
-        params, buffers = p.init(np.random.default_rng(0), 2, np.float64)
+        params, buffers = p.init(np.random.default_rng(0), 2, dtype=np.float64)
         name = next(iter(params))
         U = p.rebuild(params | {name: one}, buffers)["U"]
         np.testing.assert_allclose(U, dense_rotation(2, 0, 1, theta), rtol=0, atol=1e-15)
@@ -65,7 +65,7 @@ def test_one_rotation(theta, phi, w):
 def test_tunable_layers(n, L):
     """goru:tunable: layers of (0, 1), (2, 3) .. and (1, 2), (3, 4) .. in turn, from dense rotations."""
     p = TunableRotations(L)
-    params, buffers = p.init(np.random.default_rng(0), n, np.float64)
+    params, buffers = p.init(np.random.default_rng(0), n, dtype=np.float64)
     U = np.eye(n)
     for layer in range(L):
         first, own = layer % 2, params["theta_B" if layer % 2 else "theta_A"][layer // 2]
@@ -102,7 +102,7 @@ def test_a_rotation_is_reached():
     rng, p = np.random.default_rng(3), TunableRotations(4)
     Q = np.linalg.qr(rng.standard_normal((4, 4)))[0]
     Q[:, 0] *= np.linalg.det(Q)
-    buffers = p.init(rng, 4, np.float64)[1]
+    buffers = p.init(rng, 4, dtype=np.float64)[1]
 
     def residual(x):
         own = {"theta_A": x[:4].reshape(2, 2), "theta_B": x[4:].reshape(2, 1)}
@@ -117,7 +117,7 @@ def test_fft_layers(n):
     """goru:fft: log2(n) layers of strides n/2 .. 1, pairs (q, q + s) with bit s of q clear: every entry is mixed;
     without the first layer n^2 / 2 entries are 0."""
     p = FFTRotations()
-    params, buffers = p.init(np.random.default_rng(0), n, np.float64)
+    params, buffers = p.init(np.random.default_rng(0), n, dtype=np.float64)
     U, left_out, layers = np.eye(n), np.eye(n), n.bit_length() - 1
     for i in range(layers):
         s = n >> (i + 1)

@@ -128,7 +128,7 @@ def test_the_reference_takes_the_same_path(order):
     """NeumannCayley without resets: U, A_tilde's R and the defect, update by update; with resets R falls to 0."""
     rng = np.random.default_rng(4)
     n, p = 7, NeumannCayley(negative_ones=3, order=order, reset_every=None)
-    params, buffers = p.init(rng, n, np.float64)
+    params, buffers = p.init(rng, n, dtype=np.float64)
     deltas = [skew(rng, n, 0.02) for _ in range(30)]
     steps = neumann.defect_law(params["A"], buffers["D"], deltas, order)
     for delta, step in zip(deltas, steps, strict=True):

@@ -123,7 +123,7 @@ def test_kink_distances_are_the_least_over_all():
     assert problem.kink_distance(problem.point) == 0.01
     rng = np.random.default_rng(0)
     network = Network((models.build("scornn", 2, 3), models.build("scornn", 3, 3)), 2)
-    params, buffers = network.init(rng, np.float64)
+    params, buffers = network.init(rng, dtype=np.float64)
     params = {name: value + rng.standard_normal(value.shape) * (value.ndim == 1) for name, value in params.items()}
     inputs = x = rng.standard_normal((3, 2, 2))
     distances = []

@@ -204,7 +204,7 @@ def random_case(rng):
     alpha = rng.uniform(0.01, 0.99)
     beta = rng.uniform(0, 1 - alpha)
     p = VolumePreserving(int(rng.integers(1, 5)))
-    params, buffers = p.init(rng, n, np.float64)
+    params, buffers = p.init(rng, n, dtype=np.float64)
     params = {"Theta": params["Theta"] * rng.choice([1, 60])}
     W, x, v = rng.standard_normal((n, m)), rng.standard_normal((T, m)), rng.standard_normal(n)
     if rng.random() < 0.5:
@@ -269,7 +269,7 @@ def test_the_derivative_of_the_map_has_entries_of_at_most_one():
     rng = np.random.default_rng(1)
     for n in (2, 4, 8):
         p = VolumePreserving()
-        params, buffers = p.init(rng, n, np.float64)
+        params, buffers = p.init(rng, n, dtype=np.float64)
         params = {"Theta": rng.uniform(-np.pi, np.pi, params["Theta"].shape)}
         buffers = p.rebuild(params, buffers)
         entries = [p.pullback(params, buffers, E.reshape(n, n))["Theta"] for E in np.eye(n * n)]
@@ -286,7 +286,7 @@ def test_the_map_is_lipschitz(seed, log_n, size):
     [sgornn:35] [sgornn:36], and further permutations change no norm [sgornn:A4]."""
     rng, n = np.random.default_rng(seed), 2**log_n
     p = VolumePreserving()
-    params, buffers = p.init(rng, n, np.float64)
+    params, buffers = p.init(rng, n, dtype=np.float64)
     k = params["Theta"].shape[1]
     assert k == 2 * math.ceil(math.log2(n)) <= 4 * math.log2(n)
     Theta = rng.uniform(-np.pi, np.pi, params["Theta"].shape)

@@ -237,7 +237,7 @@ def test_every_block_is_unitary():
 def test_the_structured_matrix(n):
     """urnn:6 from dense factors, F with any scale; 7 n parameters; without Pi it is another unitary matrix."""
     p = StructuredUnitary()
-    params, buffers = p.init(np.random.default_rng(n), n, np.float64)
+    params, buffers = p.init(np.random.default_rng(n), n, dtype=np.float64)
     D = {j: np.diag(np.exp(1j * params[f"w_{j}"])) for j in (1, 2, 3)}
     R = {j: reflect(params[f"v_{j}"], np.eye(n, dtype=complex)) for j in (1, 2)}
     Pi = np.eye(n)[buffers["permutation"]]

@@ -37,7 +37,7 @@ def test_names(text):
     p = by_name(text, 8)
     assert p == NAMED[text]
     assert type(p) is type(NAMED[text])
-    _, buffers = p.init(np.random.default_rng(0), 8, np.float64)
+    _, buffers = p.init(np.random.default_rng(0), 8, dtype=np.float64)
     assert buffers["U"].shape == (8, 8)
 
 

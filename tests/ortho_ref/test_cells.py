@@ -144,7 +144,7 @@ def test_gru_reset_after_gates_at_their_ends():
     np.testing.assert_allclose(new, plain, rtol=1e-13)
     off = GRUResetAfter("tanh", reset_gate=False, update_gate=False, recurrent_bias=True)
     own = {name: w[name] for name in ("W_h", "U_h", "b_h", "b_hh")}
-    initial = off.init(np.random.default_rng(0), 3, 5, np.float64)
+    initial = off.init(np.random.default_rng(0), 3, 5, dtype=np.float64)
     assert (set(initial["r"]), set(initial["z"])) == ({1.0}, {0.5})
     for z, expected in ((0.0, plain), (1.0, h), (0.5, (h + plain) / 2)):
         ours, _ = off.step_forward(own | {"r": initial["r"], "z": np.full(5, z)}, x, h)
@@ -325,7 +325,9 @@ def test_complex_kinks_carry_no_gradient(engine):
 @pytest.mark.parametrize("kind", [GRUResetBefore, GRUResetAfter, Elman, FastRNN])
 def test_unknown_activation(kind):
     """The error names the argument, the value and what is allowed."""
-    with pytest.raises(ValueError, match=r"activation is 'gelu'; allowed: 'tanh', 'relu', 'modrelu'"):
+    with pytest.raises(
+        ValueError, match=r"activation is 'gelu' \(did you mean 'relu'\?\); allowed: 'tanh', 'relu', 'modrelu'"
+    ):
         kind("gelu")
 
 
@@ -334,7 +336,10 @@ def test_unknown_activation(kind):
     [
         (lambda: Elman("tanh", complex=True), "activation is 'tanh'; allowed for a complex cell: 'modrelu'"),
         (lambda: Elman(complex=True), "activation is 'tanh'; allowed for a complex cell: 'modrelu'"),
-        (lambda: Elman("gelu", complex=True), "activation is 'gelu'; allowed: 'tanh', 'relu', 'modrelu'"),
+        (
+            lambda: Elman("gelu", complex=True),
+            r"activation is 'gelu' \(did you mean 'relu'\?\); allowed: 'tanh', 'relu', 'modrelu'",
+        ),
         (lambda: GRUResetAfter(reset_gate=0), "reset_gate is 0; allowed: True, False"),
         (lambda: GRUResetAfter(update_gate="no"), "update_gate is 'no'; allowed: True, False"),
         (lambda: GRUResetAfter(recurrent_bias=None), "recurrent_bias is None; allowed: True, False"),
@@ -361,19 +366,19 @@ def test_weights_of_the_gates_that_are_on():
 
 def test_initial_values():
     """Glorot range, zero biases, forget bias 1; a weight's draw does not depend on the other weights' sizes."""
-    w = LSTM().init(np.random.default_rng(0), 3, 7, np.float32)
+    w = LSTM().init(np.random.default_rng(0), 3, 7, dtype=np.float32)
     assert all(value.dtype == np.float32 for value in w.values())
     assert np.all(w["b_f"] == 1)
     assert not w["b_i"].any()
     assert 0.5 * np.sqrt(6 / 10) < abs(w["W_g"]).max() <= np.sqrt(6 / 10)
-    other = LSTM().init(np.random.default_rng(0), 9, 7, np.float32)
+    other = LSTM().init(np.random.default_rng(0), 9, 7, dtype=np.float32)
     np.testing.assert_array_equal(w["U_o"], other["U_o"])
 
 
 def test_initial_values_of_a_complex_cell():
     """urnn:init: n complex outputs counted as 2 n, both parts drawn: W on +-sqrt(6 / (m + 2 n)), U on +-sqrt(6 / 4 n);
     b = 0, real."""
-    w = Elman("modrelu", complex=True).init(np.random.default_rng(0), 30, 50, np.float32)
+    w = Elman("modrelu", complex=True).init(np.random.default_rng(0), 30, 50, dtype=np.float32)
     for name, limit in (("W", math.sqrt(6 / 130)), ("U", math.sqrt(6 / 200))):
         assert w[name].dtype == np.complex64
         for part in (w[name].real, w[name].imag):
@@ -385,11 +390,11 @@ def test_initial_values_of_a_complex_cell():
 
 def test_initial_values_of_gru_reset_after():
     """Glorot matrices, biases 0, b_hh too; in place of a gate r = 1 or z = 1/2."""
-    w = GRUResetAfter(recurrent_bias=True).init(np.random.default_rng(0), 3, 7, np.float32)
+    w = GRUResetAfter(recurrent_bias=True).init(np.random.default_rng(0), 3, 7, dtype=np.float32)
     assert all(value.dtype == np.float32 for value in w.values())
     assert all((value.any() > 0) == (value.ndim == 2) for value in w.values())
     assert 0.5 * math.sqrt(6 / 10) < abs(w["W_z"]).max() <= math.sqrt(6 / 10)
-    w = GRUResetAfter(reset_gate=False, update_gate=False).init(np.random.default_rng(0), 3, 7, np.float32)
+    w = GRUResetAfter(reset_gate=False, update_gate=False).init(np.random.default_rng(0), 3, 7, dtype=np.float32)
     assert (w["r"].tolist(), w["z"].tolist()) == ([1.0] * 7, [0.5] * 7)
 
 

@@ -168,13 +168,16 @@ def test_device_arrays(device):
 @pytest.mark.parametrize(
     ("tree", "message"),
     [
-        ({"a": {"b": object()}}, "a/b is a object; allowed: numbers, arrays of them, strings, None and trees of these"),
+        (
+            {"a": {"b": object()}},
+            "a/b is an object; allowed: numbers, arrays of them, strings, None and trees of these",
+        ),
         ({"a": [1, {2}]}, "a/1 is a set; allowed: numbers"),
         ({"a": b"bytes"}, "a is a bytes; allowed: "),
         ({"a": 1j}, "a is a complex; allowed: "),
-        ({"a": {"b": np.array(["x"])}}, "a/b is a ndarray <U1; allowed: "),
-        ({"a": np.array([None])}, "a is a ndarray object; allowed: "),
-        ({"a": np.array([1], "M8[s]")}, r"a is a ndarray datetime64\[s\]; allowed: "),
+        ({"a": {"b": np.array(["x"])}}, "a/b is an ndarray <U1; allowed: "),
+        ({"a": np.array([None])}, "a is an ndarray object; allowed: "),
+        ({"a": np.array([1], "M8[s]")}, r"a is an ndarray datetime64\[s\]; allowed: "),
         ({"a": {1: 2}}, r"a has keys \[1\]; allowed: strings without /, none with \$ first"),
         ({"a": [math.inf]}, "a/0 is inf; allowed: finite numbers"),
         ({"a": {"b": math.nan}}, "a/b is nan; allowed: finite numbers"),

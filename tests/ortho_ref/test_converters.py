@@ -352,7 +352,10 @@ def test_values_by_hand():
 def test_frameworks_by_name():
     """The registry's names, and an error that lists them."""
     assert FRAMEWORKS == ("pytorch", "onnx", "keras", "flax", "nnx", "nnx-by-gate", "equinox", "mlx", "haste")
-    with pytest.raises(ValueError, match=r"^framework is 'torch'; allowed: 'pytorch', 'onnx', 'keras', 'flax', "):
+    with pytest.raises(
+        ValueError,
+        match=r"^framework is 'torch' \(did you mean 'pytorch'\?\); allowed: 'pytorch', 'onnx', ",
+    ):
         converters.by_name("torch")
 
 
@@ -369,14 +372,14 @@ def test_models_by_name():
     arrays = pytorch.to_framework("gru-cudnn", weights)
     assert (pytorch.from_framework("gru-cudnn", arrays)["b_hh"] == weights["b_hh"]).all()
     assert (pytorch.gradients_from("gru-cudnn", arrays)["W_r"] == weights["W_r"]).all()
-    with pytest.raises(ValueError, match=r"cell is 'gru-torch'; allowed: elman, .*, gru-cudnn"):
+    with pytest.raises(ValueError, match=r"cell is 'gru-torch' .*; allowed: elman, .*, gru-cudnn"):
         pytorch.to_framework("gru-torch", weights)
 
 
 def test_a_network_goes_to_pytorch_s_names_and_back():
     """Two layers; and one alone."""
     network = models.network("lstm", 3, [4, 4], 2)
-    params, buffers = network.init(np.random.default_rng(0), np.float64)
+    params, buffers = network.init(np.random.default_rng(0), dtype=np.float64)
     state = converters.to_torch(network, params, buffers)
     assert [name for name in state if name.startswith("weight")] == [
         f"weight_{side}_l{k}" for k in (0, 1) for side in ("ih", "hh")
@@ -409,7 +412,7 @@ def test_networks_that_pytorch_does_not_have(network, message):
 def test_states_that_do_not_fit_a_network():
     """Other layers, names, shapes; a weight that is kept orthogonal goes one way."""
     network = models.network("rnn", 3, [4, 4], 2)
-    state = converters.to_torch(network, *network.init(np.random.default_rng(0), np.float64))
+    state = converters.to_torch(network, *network.init(np.random.default_rng(0), dtype=np.float64))
     first = {name: a for name, a in state.items() if name.endswith("l0")}
     with pytest.raises(ValueError, match="state has 1 layers; the network has 2"):
         converters.from_torch(network, first)

@@ -97,7 +97,7 @@ def test_own_precision(device, name):
     problem = one(name)
     params, buffers = single(problem.params), single(problem.buffers)
     dtype = np.complex64 if problem.p.complex else np.float32
-    drawn, first = problem.p.init(np.random.default_rng(0), len(problem.dU), np.float32)
+    drawn, first = problem.p.init(np.random.default_rng(0), len(problem.dU), dtype=np.float32)
     assert first["U"].dtype == dtype
     assert {key: value.dtype for key, value in drawn.items()} == {key: value.dtype for key, value in params.items()}
     there = dataclasses.replace(problem, params=params, buffers=buffers, dU=problem.dU.astype(dtype)).on(device)
@@ -152,8 +152,8 @@ def test_the_same_generator_draws_the_same(name):
     """The same seed gives the same parameters and buffers to the bit; another seed, or the next draw, another U."""
     problem = one(name)
     rngs = [np.random.default_rng(seed) for seed in (7, 7, 8)]
-    draws = [problem.p.init(rng, 8, np.float64) for rng in rngs]
-    draws.append(problem.p.init(rngs[0], 8, np.float64))
+    draws = [problem.p.init(rng, 8, dtype=np.float64) for rng in rngs]
+    draws.append(problem.p.init(rngs[0], 8, dtype=np.float64))
     assert same(dict(enumerate(draws[0])), dict(enumerate(draws[1])))
     for params, buffers in draws[2:]:
         assert not np.allclose(buffers["U"], draws[0][1]["U"])
@@ -248,7 +248,7 @@ def test_counts(name, n, k, expected):
     p = ALL[name][1](n, k)
     assert p.count(n) == expected
     if name not in ("cayley", "neumann", "exponential", "householder", "geodesic"):
-        params, _ = p.init(np.random.default_rng(0), n, np.float64)
+        params, _ = p.init(np.random.default_rng(0), n, dtype=np.float64)
         assert sum(value.size * (1 + (value.dtype.kind == "c")) for value in params.values()) == expected
 
 

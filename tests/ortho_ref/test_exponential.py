@@ -44,7 +44,7 @@ def test_value_by_hand():
     """exp(0, t; -t, 0) = (cos t, sin t; -sin t, cos t), and exp(-A) = exp(A)^T is another matrix."""
     t = 2.5
     A = np.array([[0, t], [-t, 0]])
-    _, buffers = Exponential().init(np.random.default_rng(0), 2, np.float64)
+    _, buffers = Exponential().init(np.random.default_rng(0), 2, dtype=np.float64)
     U = Exponential().rebuild({"A": A}, buffers)["U"]
     np.testing.assert_allclose(U, [[np.cos(t), np.sin(t)], [-np.sin(t), np.cos(t)]], atol=1e-15)
     assert np.abs(U - Exponential().rebuild({"A": -A}, buffers)["U"]).max() > 1
@@ -141,7 +141,7 @@ def test_initial_A():
     assert many.dtype == np.float32
     assert scipy.stats.kstest(many, scipy.stats.uniform(-np.pi, 2 * np.pi).cdf).pvalue > 0.01
     for initial, theirs in (("henaff", henaff_A), ("cayley", initial_A)):
-        params, _ = Exponential(initial).init(np.random.default_rng(2), 7, np.float64)
+        params, _ = Exponential(initial).init(np.random.default_rng(2), 7, dtype=np.float64)
         np.testing.assert_array_equal(params["A"], theirs(np.random.default_rng(2), 7, np.float64))
     assert Exponential() == Exponential("henaff")
 

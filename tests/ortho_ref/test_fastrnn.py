@@ -182,7 +182,7 @@ def test_unknown_constraint():
 def test_initial_values():
     """alpha = -3.75 and beta = 3, 0-d, just inside the constraint; Glorot matrices; b = 0."""
     cell = FastRNN("relu", "sgornn")
-    w = cell.init(np.random.default_rng(0), 3, 7, np.float32)
+    w = cell.init(np.random.default_rng(0), 3, 7, dtype=np.float32)
     assert all(value.dtype == np.float32 for value in w.values())
     assert (w["alpha"], w["beta"], w["alpha"].shape, w["beta"].shape) == (-3.75, 3, (), ())
     assert 0.5 * math.sqrt(6 / 10) < abs(w["W"]).max() <= math.sqrt(6 / 10)

@@ -259,7 +259,7 @@ def test_a_cell_without_a_fast_form_runs_through_scan(device):
     ours, theirs = to_host(there.gradients(fused)), to_host(there.gradients(scan))
     for name in theirs:
         np.testing.assert_array_equal(ours[name], theirs[name])
-    params, buffers = to_device(Recurrent(problem.cell).init(np.random.default_rng(0), 3, 5, np.float64), device)
+    params, buffers = to_device(Recurrent(problem.cell).init(np.random.default_rng(0), 3, 5, dtype=np.float64), device)
     h, tape = Recurrent(problem.cell).forward(params, buffers, there.x)
     Recurrent(problem.cell).backward(params, buffers, tape, there.dh)
     np.testing.assert_array_equal(to_host(h), to_host(scan.forward(problem.cell, params, there.x)[0]))

@@ -49,14 +49,14 @@ def test_value_of_U(device, data):
 
 def test_value_by_hand():
     """One reflection in (1, 1) swaps the axes with a sign; m = n keeps v_n's sign and nothing else of it."""
-    _, buffers = Householder(1).init(np.random.default_rng(0), 2, np.float64)
+    _, buffers = Householder(1).init(np.random.default_rng(0), 2, dtype=np.float64)
     np.testing.assert_allclose(
         Householder(1).rebuild({"V": np.array([[3.0], [3.0]])}, buffers)["U"], [[0, -1], [-1, 0]]
     )
     for last in (-2.0, 0.1):
         U = Householder(2).rebuild({"V": np.array([[1.0, 0], [0, last]])}, buffers)["U"]
         np.testing.assert_array_equal(U, np.diag([-1, np.sign(last)]))
-    _, buffers = Householder(1).init(np.random.default_rng(0), 1, np.float64)
+    _, buffers = Householder(1).init(np.random.default_rng(0), 1, dtype=np.float64)
     np.testing.assert_array_equal(Householder(1).rebuild({"V": np.array([[-0.3]])}, buffers)["U"], [[-1]])
 
 
@@ -110,7 +110,7 @@ def test_many_reflections_in_the_same_direction(device):
 def test_initial_V():
     """Lower trapezoidal columns of length 1, uniform in direction: v v^T is I / k on average, v_i^4 3 / (k (k + 2))."""
     rng = np.random.default_rng(0)
-    draws = np.array([Householder(3).init(rng, 5, np.float64)[0]["V"] for _ in range(2000)])
+    draws = np.array([Householder(3).init(rng, 5, dtype=np.float64)[0]["V"] for _ in range(2000)])
     assert not np.triu(draws, 1).any()
     np.testing.assert_allclose(np.linalg.norm(draws, axis=1), 1, rtol=1e-14)
     for j in range(3):
@@ -119,9 +119,9 @@ def test_initial_V():
         k = 5 - j
         np.testing.assert_allclose(v.T @ v / 2000, np.eye(k) / k, atol=0.03)
         assert np.mean(v**4) == pytest.approx(3 / (k * (k + 2)), rel=0.03)
-    ends = Householder(5).init(rng, 5, np.float64)[0]["V"][:, -1]
+    ends = Householder(5).init(rng, 5, dtype=np.float64)[0]["V"][:, -1]
     np.testing.assert_array_equal(abs(ends), [0, 0, 0, 0, 1])
-    signs = [Householder(2).init(rng, 2, np.float64)[0]["V"][-1, -1] for _ in range(400)]
+    signs = [Householder(2).init(rng, 2, dtype=np.float64)[0]["V"][-1, -1] for _ in range(400)]
     assert scipy.stats.binomtest(signs.count(1.0), 400).pvalue > 0.01
 
 
@@ -145,7 +145,7 @@ def test_initial_V():
 def test_bad_V(device, V, message):
     """An entry above the diagonal, however small, and a column 0 or one whose square is; by a delta too."""
     p = Householder(2)
-    _, buffers = to_device(p.init(np.random.default_rng(0), 3, np.float64), device)
+    _, buffers = to_device(p.init(np.random.default_rng(0), 3, dtype=np.float64), device)
     V = to_device(np.array(V), device)
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         p.rebuild({"V": V}, buffers)
@@ -159,5 +159,5 @@ def test_bad_options():
         with pytest.raises(ValueError, match=rf"^reflections is {bad!r}; allowed: an integer from 1 to n$"):
             Householder(bad)
     with pytest.raises(ValueError, match=r"^reflections is 5; allowed: 1 to n = 4$"):
-        Householder(5).init(np.random.default_rng(0), 4, np.float64)
-    assert Householder(np.int64(4)).init(np.random.default_rng(0), 4, np.float64)[0]["V"].shape == (4, 4)
+        Householder(5).init(np.random.default_rng(0), 4, dtype=np.float64)
+    assert Householder(np.int64(4)).init(np.random.default_rng(0), 4, dtype=np.float64)[0]["V"].shape == (4, 4)

@@ -27,7 +27,7 @@ def language_model(model="gru", sizes=(6, 5, 4), dtype=np.float64, T=5, **option
     """A network of 7 words and an embedding of 4, its parameters and buffers, and x and y (T, 3)."""
     rng = np.random.default_rng(0)
     network = models.network(model, 7, sizes, 7, embedding=4, **options)
-    params, buffers = network.init(rng, np.float64)
+    params, buffers = network.init(rng, dtype=np.float64)
     params = perturbed(params, rng, 0.5)
     buffers = network.rebuild(params, buffers)
     if dtype == np.float32:

@@ -59,7 +59,7 @@ def test_the_gradient_of_an_embedding_in_parts(device, seed, T, cut, vocabulary)
 def test_dense_start_and_dtype(device):
     """W Glorot uniform, b = 0; float32 in, float32 out."""
     dense = Dense(5, 3)
-    weights = dense.init(np.random.default_rng(0), np.float32)
+    weights = dense.init(np.random.default_rng(0), dtype=np.float32)
     assert (weights["W"].shape, weights["b"].tolist()) == ((3, 5), [0, 0, 0])
     assert 0.5 * math.sqrt(6 / 8) < abs(weights["W"]).max() <= math.sqrt(6 / 8)
     weights, h, do = to_device((weights, np.ones((2, 5), np.float32), np.ones((2, 3), np.float32)), device)

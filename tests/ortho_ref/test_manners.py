@@ -14,9 +14,21 @@ import numpy as np
 import pytest
 
 import ortho_ref
-from ortho_ref import cells, checkpoint, citations, models, parametrizations, training
+from ortho_ref import (
+    cells,
+    checkpoint,
+    citations,
+    converters,
+    fused,
+    models,
+    parametrizations,
+    scan,
+    schema,
+    training,
+)
 from ortho_ref.brief import ArraysByName, brief
-from ortho_ref.conformance import Case
+from ortho_ref.cells.cell import state_of
+from ortho_ref.conformance import Case, check
 from ortho_ref.layers import Dense, Embedding
 from ortho_ref.network import Network
 from ortho_ref.optimizers import SGD, Adam, ByName, RMSprop
@@ -31,6 +43,8 @@ ROOT = Path(__file__).parents[2]
 LAYER = models.nc_gru(3, 4)
 NETWORK = models.network("nc-gru", 3, [4, 4], 2)
 DRAWN = LAYER.init(np.random.default_rng(0), dtype=np.float64)
+OF_TWO = models.network("gru", 2, [4], 1, readout="last", loss="mean_squared_error")
+OF_CELL = LAYER.cell.init(np.random.default_rng(0), 3, 4, dtype=np.float64)
 WHOLE = NETWORK.init(np.random.default_rng(0), dtype=np.float64)
 X = np.ones((5, 2, 3))
 
@@ -38,6 +52,11 @@ X = np.ones((5, 2, 3))
 def rng():
     """A generator."""
     return np.random.default_rng(0)
+
+
+def zeros(cell):
+    """A state of the cell, for two sequences and n = 4."""
+    return state_of((np.zeros((2, 4)),) * len(cell.states))
 
 
 def without(params, name):
@@ -71,12 +90,42 @@ ERRORS = [
         TypeError,
         "input_size is float64, a dtype; allowed: an integer >= 1; a dtype goes by its name, dtype=float64",
     ),
-    (lambda: parametrizations.Free().init(rng(), np.float32), TypeError, "n is float32, a dtype; allowed: an integer"),
-    (lambda: NETWORK.init(rng(), 3), ValueError, "dtype is 3; allowed: float32, float64"),
-    (lambda: NETWORK.init(rng(), "flot"), ValueError, "dtype is 'flot'; allowed: float32, float64"),
+    (
+        lambda: parametrizations.Free().init(rng(), np.float32),
+        TypeError,
+        "n is float32, a dtype; allowed: an integer",
+    ),
+    (lambda: NETWORK.init(rng(), dtype=3), ValueError, "dtype is 3; allowed: float32, float64"),
+    (lambda: NETWORK.init(rng(), dtype="flot"), ValueError, "dtype is 'flot'; allowed: float32, float64"),
     (lambda: LAYER.init(rng(), dtype=None), ValueError, "dtype is None; allowed: float32, float64"),
     (lambda: LAYER.init(rng(), dtype=np.int64), ValueError, "dtype is int64; allowed: float32, float64"),
+    # sizes
+    *(
+        (lambda own=own: own.init(rng(), 0, 4), ValueError, "input_size is 0; allowed: an integer >= 1")
+        for own in (kind() for kind in cells.CELLS.values())
+    ),
+    *(
+        (lambda own=own: own.init(rng(), 3, "4"), ValueError, "hidden_size is '4'; allowed: an integer >= 1")
+        for own in (kind() for kind in cells.CELLS.values())
+    ),
+    (lambda: cells.LSTM().init(rng(), 3, True), ValueError, "hidden_size is True; allowed: an integer >= 1"),
+    (lambda: cells.LSTM().init(rng(), 3.0, 4), ValueError, "input_size is 3.0; allowed: an integer >= 1"),
+    (
+        lambda: cells.LSTM().init(rng(), 3, np.float64),
+        TypeError,
+        "hidden_size is float64, a dtype; allowed: an integer",
+    ),
+    (lambda: Dense(0, 2), ValueError, "input_size is 0; allowed: an integer >= 1"),
+    (lambda: Dense(3, "2"), ValueError, "output_size is '2'; allowed: an integer >= 1"),
+    (lambda: Recurrent(LAYER.cell, sizes=3), ValueError, "sizes is 3; allowed: a pair, (input_size, hidden_size)"),
+    (lambda: Recurrent(LAYER.cell, sizes=(3, 0)), ValueError, "hidden_size is 0; allowed: an integer >= 1"),
     # networks and layers of something else
+    (
+        lambda: Recurrent(LAYER.cell, parametrizations.Free()),
+        TypeError,
+        "parametrizations is a Free; allowed: a dict by the weights' names",
+    ),
+    (lambda: Network((LAYER,), 2, dropout="x"), ValueError, "dropout is 'x'; allowed: 0 <= dropout < 1"),
     (lambda: Network(LAYER, 2), TypeError, "layers is a Recurrent; allowed: a tuple of layers, (layer,) where"),
     (lambda: Network("gru", 2), TypeError, "layers is a str; allowed: a tuple of layers"),
     (lambda: Network((LAYER.cell,), 2), TypeError, "layers[0] is a GRUResetBefore; allowed: a Recurrent, as"),
@@ -88,6 +137,14 @@ ERRORS = [
         TypeError,
         "parametrizations['U_c'] is 'householder'; allowed: a parametrization, as ",
     ),
+    (lambda: models.network("gru", 3, 4, 2), TypeError, "hidden_sizes is 4; allowed: a list with one for each layer"),
+    (
+        lambda: training.Trainer(LAYER, Adding(6), Adam(), 2),
+        TypeError,
+        "network is a Recurrent; allowed: a ",
+    ),
+    (lambda: training.Trainer(NETWORK, 3, Adam(), 2), TypeError, "task is 3; allowed: a task, as "),
+    (lambda: training.Trainer(OF_TWO, Adding(6), 1e-3, 2), TypeError, "optimizer is 0.001; allowed: an optimizer, as "),
     # optimizers
     (lambda: Adam("x"), ValueError, "learning_rate is 'x'; allowed: a finite number >= 0 or a schedule"),
     (lambda: Adam(None), ValueError, "learning_rate is None; allowed: a finite number >= 0 or a schedule"),
@@ -98,9 +155,13 @@ ERRORS = [
     (lambda: SGD(0.1, "x"), ValueError, "momentum is 'x'; allowed: 0 <= momentum < 1"),
     (lambda: RMSprop(decay=[1, 2]), ValueError, "decay is [1, 2]; allowed: 0 <= decay < 1"),
     (lambda: Step("x", 3), ValueError, "rate is 'x'; allowed: a finite number >= 0"),
-    (lambda: ByName(Adam()), TypeError, "optimizers is a Adam; allowed: a dict"),
+    (lambda: ByName(Adam()), TypeError, "optimizers is an Adam; allowed: a dict"),
     (lambda: ByName({"*": 3}), TypeError, "the optimizer of '*' is 3; allowed: an optimizer, as Adam(1e-3)"),
     (lambda: Adam().delta("W", X, [1.0]), TypeError, "the gradient of W is a list; expected an array"),
+    (lambda: Adam().delta("W", X), TypeError, "the gradient of W is None; expected an array"),
+    (lambda: Adam().delta({"W": X}), TypeError, "name is a dict; allowed: a str, of one parameter: delta('U_c.A', "),
+    (lambda: Adam().delta({"W": X}, X, X), TypeError, "name is a dict; allowed: a str, of one parameter"),
+    (lambda: ByName({"*": Adam()}).delta({"W": X}), TypeError, "name is a dict; allowed: a str, of one parameter"),
     # parameters and tapes
     (lambda: LAYER.forward(without(DRAWN[0], "W_r"), DRAWN[1], X), ValueError, "params holds no W_r; the weights are"),
     (lambda: LAYER.forward(without(DRAWN[0], "U_c.A"), DRAWN[1], X), ValueError, "params holds no U_c.*; the weights"),
@@ -114,11 +175,73 @@ ERRORS = [
         ValueError,
         "params holds no readout.b; expected all that init gives",
     ),
-    (lambda: LAYER.forward(None, DRAWN[1], X), TypeError, "params is a NoneType; expected a dict, as init gives it"),
-    (lambda: LAYER.forward(DRAWN[0], None, X), TypeError, "buffers is a NoneType; expected a dict, as init gives it"),
-    (lambda: NETWORK.forward(None, WHOLE[1], X), TypeError, "params is a NoneType; expected a dict, as init gives it"),
-    (lambda: LAYER.backward(*DRAWN, None, X), TypeError, "tape is a NoneType; expected what forward returned"),
-    (lambda: NETWORK.backward(*WHOLE, None, X), TypeError, "tape is a NoneType; expected that of what forward"),
+    *(
+        (
+            lambda run=run: run(LAYER.cell, without(OF_CELL, "U_r"), X),
+            ValueError,
+            "weights holds no U_r; the weights are",
+        )
+        for run in (scan.forward, fused.forward)
+    ),
+    *(
+        (
+            lambda run=run: run(LAYER.cell, without(OF_CELL, "U_r"), None, X),
+            ValueError,
+            "weights holds no U_r; the weights are W_r, U_r, b_r, ",
+        )
+        for run in (scan.backward, fused.backward)
+    ),
+    *(
+        (
+            lambda own=own, name=name: own.step_forward(without(own.init(rng(), 3, 4), name), X[0], zeros(own)),
+            ValueError,
+            f"weights holds no {name}; the weights are {', '.join(own.shapes(1, 1))}",
+        )
+        for own in (kind() for kind in cells.CELLS.values())
+        for name in own.input_weights
+    ),
+    (lambda: LAYER.cell.step_backward({}, X[0], None), ValueError, "weights holds no W_r, no U_r, "),
+    (lambda: LAYER.cell.step_forward([], X[0], X[0]), TypeError, "weights is a list; expected a dict, as the cell's"),
+    (lambda: fused.forward(LAYER.cell, None, X), TypeError, "weights is None; expected a dict, as the cell's init"),
+    (lambda: LAYER.rebuild(without(DRAWN[0], "U_c.A"), DRAWN[1]), ValueError, "params holds no U_c.A; expected all"),
+    (lambda: LAYER.rebuild(DRAWN[0], {}), ValueError, "buffers holds no U_c; expected all that init gives"),
+    (lambda: LAYER.rebuild(None, DRAWN[1]), TypeError, "params is None; expected a dict, as init gives it"),
+    (lambda: LAYER.retract(DRAWN[0], {}, DRAWN[0]), ValueError, "buffers holds no U_c; expected all that init gives"),
+    (lambda: LAYER.retract(*DRAWN, None), TypeError, "deltas is None; expected a dict"),
+    (lambda: LAYER.health({}), ValueError, "buffers holds no U_c; expected all that init gives"),
+    (lambda: LAYER.count({}), ValueError, "params holds no input weight W (n, m)"),
+    *(
+        (
+            lambda name=name: LAYER.retract(DRAWN[0], {"U_c": without(DRAWN[1]["U_c"], name)}, DRAWN[0]),
+            ValueError,
+            f"buffers['U_c'] holds no {name}; expected all that init gives",
+        )
+        for name in ("A_tilde", "D")
+    ),
+    (
+        lambda: LAYER.forward(DRAWN[0], {"U_c": without(DRAWN[1]["U_c"], "U")}, X),
+        ValueError,
+        "buffers['U_c'] holds no U; expected all that init gives",
+    ),
+    *(
+        (call, ValueError, "buffers holds no layer1.U_c; expected all that init gives")
+        for call in (
+            lambda: NETWORK.forward(WHOLE[0], without(WHOLE[1], "layer1.U_c"), X),
+            lambda: NETWORK.rebuild(WHOLE[0], without(WHOLE[1], "layer1.U_c")),
+            lambda: NETWORK.retract(WHOLE[0], without(WHOLE[1], "layer1.U_c"), WHOLE[0]),
+            lambda: NETWORK.health(without(WHOLE[1], "layer1.U_c")),
+        )
+    ),
+    (
+        lambda: NETWORK.rebuild(without(WHOLE[0], "layer0.U_c.A"), WHOLE[1]),
+        ValueError,
+        "params holds no layer0.U_c.*; expected all that init gives",
+    ),
+    (lambda: LAYER.forward(None, DRAWN[1], X), TypeError, "params is None; expected a dict, as init gives it"),
+    (lambda: LAYER.forward(DRAWN[0], None, X), TypeError, "buffers is None; expected a dict, as init gives it"),
+    (lambda: NETWORK.forward(None, WHOLE[1], X), TypeError, "params is None; expected a dict, as init gives it"),
+    (lambda: LAYER.backward(*DRAWN, None, X), TypeError, "tape is None; expected what forward returned"),
+    (lambda: NETWORK.backward(*WHOLE, None, X), TypeError, "tape is None; expected that of what forward"),
     # near names
     (lambda: models.build("ncgru", 3, 4), ValueError, "model is 'ncgru' (did you mean 'nc-gru'?); allowed: rnn, "),
     (
@@ -132,7 +255,25 @@ ERRORS = [
         ValueError,
         "parametrization is 'housholder:2' (did you mean 'householder'?); allowed: free, ",
     ),
-    (lambda: citations.cite(3), TypeError, "model is a int; allowed: a layer, a network, a cell, a parametrization"),
+    (lambda: models.build(3, 3, 4), ValueError, "model is 3; allowed: rnn, "),
+    (lambda: parametrizations.by_name(3, 4), ValueError, "parametrization is 3; allowed: free, "),
+    (lambda: converters.by_name("torhc"), ValueError, "framework is 'torhc' (did you mean 'pytorch'?); allowed: "),
+    (lambda: converters.config_of("lstmm"), ValueError, "cell is 'lstmm' (did you mean 'lstm'?); allowed: elman, "),
+    (lambda: Recurrent(LAYER.cell, engine="fusd"), ValueError, "engine is 'fusd' (did you mean 'fused'?); allowed: "),
+    (lambda: Network((LAYER,), 2, "evry"), ValueError, "readout is 'evry' (did you mean 'every'?); allowed: 'every', "),
+    (
+        lambda: Network((LAYER,), 2, loss="cross_entrop"),
+        ValueError,
+        "loss is 'cross_entrop' (did you mean 'cross_entropy'?); allowed: 'cross_entropy', ",
+    ),
+    (
+        lambda: check(None, "cell/gru_rest_after"),
+        ValueError,
+        "only is 'cell/gru_rest_after' (did you mean 'cell/gru_reset_after'?), which fits no case; ",
+    ),
+    (lambda: ortho_ref.modls, AttributeError, "module 'ortho_ref' has no attribute 'modls' (did you mean 'models'?)"),
+    (lambda: models.by_name, AttributeError, "module 'ortho_ref.models' has no attribute 'by_name'"),
+    (lambda: citations.cite(3), TypeError, "model is an int; allowed: a layer, a network, a cell, a parametrization"),
     (lambda: citations.cite("ncgru"), ValueError, "model is 'ncgru' (did you mean 'nc-gru'?); allowed: rnn, "),
 ]
 
@@ -144,6 +285,57 @@ def test_an_error_is_one_line(call, error, message):
         call()
     assert str(caught.value).startswith(message)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("owner", [LAYER, NETWORK, Dense(3, 2), Embedding(3, 2), LAYER.cell, parametrizations.Free()])
+def test_a_dtype_goes_by_its_name_alone(owner):
+    """In every init; so a size or a seed in its place cannot be taken for one."""
+    assert inspect.signature(owner.init).parameters["dtype"].kind is inspect.Parameter.KEYWORD_ONLY
+
+
+@pytest.mark.parametrize("kind", [*cells.CELLS.values(), *PARAMETRIZATIONS.values()])
+def test_every_cell_and_parametrization_takes_a_dtype_by_its_name(kind):
+    """As its base class does."""
+    assert inspect.signature(kind.init).parameters["dtype"].kind is inspect.Parameter.KEYWORD_ONLY
+
+
+def test_what_a_step_raises_itself_is_not_covered():
+    """With every weight there, another mistake is said as it is."""
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'h_prev'"):
+        LAYER.cell.step_forward(OF_CELL, X[0])
+    with pytest.raises(ValueError, match="matmul"):
+        LAYER.cell.step_forward(OF_CELL, X[0], np.ones((2, 5)))
+
+
+@pytest.mark.parametrize(
+    ("value", "called"),
+    [
+        *((None, "None"), (3, "an int"), ("x", "a str"), (X, "an ndarray"), (Adam(), "an Adam"), ((), "a tuple")),
+        *((cells.LSTM(), "an LSTM"), (cells.GRUResetBefore(), "a GRUResetBefore"), (SGD(0.1), "an SGD")),
+        *((RMSprop(0.1), "an RMSprop"), (object(), "an object"), (np.uint8(1), "a uint8"), ([], "a list")),
+    ],
+)
+def test_a_type_has_its_article(value, called):
+    """The one that is spoken."""
+    assert schema.kind_of(value) == called
+
+
+def test_no_message_has_an_article_of_its_own():
+    """`schema.kind_of` puts it: "is a {type(x).__name__}" would say "a int"."""
+    for folder in ("ortho_ref", "tasks", "gradients", "scripts"):
+        for path in (ROOT / folder).rglob("*.py"):
+            found = re.findall(r"\ba \{(?:type\(|kind\b|name\}; expected)[^}]*\}?", path.read_text("utf-8"))
+            assert found in ([], ["a {kind}"]), path
+
+
+def test_a_name_that_the_package_has_not_is_said_once():
+    """Python's own advice in a traceback does not come on top."""
+    code = "import ortho_ref; ortho_ref.modls"
+    end = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=ROOT)
+    assert (
+        end.stderr.splitlines()[-1]
+        == "AttributeError: module 'ortho_ref' has no attribute 'modls' (did you mean 'models'?)"
+    )
 
 
 def test_the_page_says_what_is_said():
@@ -240,7 +432,7 @@ def test_the_package_completes():
     tree = ast.parse((ROOT / "ortho_ref/__init__.py").read_text())
     (typed,) = (node for node in tree.body if isinstance(node, ast.If))
     assert {alias.name for node in typed.body for alias in node.names} == set(ortho_ref.__all__)
-    with pytest.raises(AttributeError, match="module 'ortho_ref' has no attribute 'modells'"):
+    with pytest.raises(AttributeError, match=r"has no attribute 'modells' \(did you mean 'models'\?\)$"):
         ortho_ref.modells  # noqa: B018
     code = "import sys, ortho_ref; assert 'numpy' not in sys.modules; print(ortho_ref.models.gru(2, 3).name)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "gru\n"

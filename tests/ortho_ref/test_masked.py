@@ -134,7 +134,7 @@ def test_optimizers_and_clipping_refuse():
 )
 def test_maps_refuse(how):
     p = by_name(how, 4)
-    params, buffers = p.init(np.random.default_rng(0), 4, np.float64)
+    params, buffers = p.init(np.random.default_rng(0), 4, dtype=np.float64)
     wrong = {name: masked(value) for name, value in params.items()}
     with pytest.raises(TypeError, match=MASKED):
         p.rebuild(wrong, buffers)

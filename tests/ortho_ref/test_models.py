@@ -407,7 +407,7 @@ def test_options_of():
             ("ornn", 3, 8),
             {"activation": "gelu"},
             ValueError,
-            "activation is 'gelu'; allowed: 'tanh', 'relu', 'modrelu'",
+            "activation is 'gelu' (did you mean 'relu'?); allowed: 'tanh', 'relu', 'modrelu'",
         ),
         (("goru", 3, 8), {"reset_gate": 0}, ValueError, "reset_gate is 0; allowed: True, False"),
         (("gru", 3, 8), {"reset_bias": "1"}, ValueError, "reset_bias is '1'; allowed: a finite number"),
@@ -604,7 +604,7 @@ def test_the_networks_of_complex_layers():
     """urnn:9: what follows a complex layer reads 2 n real features, the readout too; kinds of layers may be mixed."""
     network = models.network("urnn", 3, [5, 4], 2)
     assert [layer.sizes for layer in network.layers] == [(3, 5), (10, 4)]
-    params, buffers = network.init(np.random.default_rng(0), np.float64)
+    params, buffers = network.init(np.random.default_rng(0), dtype=np.float64)
     assert (params["layer1.W"].shape, params["readout.W"].shape) == ((4, 10), (2, 8))
     x = np.random.default_rng(1).standard_normal((3, 2, 3))
     result = network.forward(params, buffers, x)

@@ -49,7 +49,7 @@ def network_of(name, m, n, q, layers=2, readout="every", **options):
 
 def generic(network, rng, size=0.5):
     """Parameters and buffers in float64, with no bias left at 0 and A no longer made of blocks."""
-    params, buffers = network.init(rng, np.float64)
+    params, buffers = network.init(rng, dtype=np.float64)
     params = perturbed(params, rng, size)
     return params, network.rebuild(params, buffers)
 
@@ -209,7 +209,7 @@ def test_a_layer_more_leaves_the_other_draws_alone(name):
 def test_count_and_health():
     """Free real parameters: n (n - 1) / 2 for a skew A; figures under the path of their weight."""
     network = network_of("nc-gru", 3, 4, 2)
-    params, buffers = network.init(np.random.default_rng(0), np.float64)
+    params, buffers = network.init(np.random.default_rng(0), dtype=np.float64)
     gates, dense = 3 * 4 + 2 * 16 + 6, 2 * 4 + 2
     assert network.count(params) == (3 * 3 * 4 + gates) + (3 * 4 * 4 + gates) + dense
     assert set(network.health(buffers)) == {"layer0.U_c", "layer1.U_c"}

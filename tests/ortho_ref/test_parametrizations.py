@@ -36,7 +36,7 @@ def test_value_of_U(device, kind, seed, n, log_scale):
     k = int(rng.integers(0, n + 1))
     A = random_skew(rng, n, 10**log_scale)
     p = MAPS[kind](negative_ones=k)
-    _, buffers = p.init(rng, n, np.float64)
+    _, buffers = p.init(rng, n, dtype=np.float64)
     U = to_host(p.rebuild(to_device({"A": A}, device), to_device(buffers, device)))["U"]
     I, D = np.eye(n), np.diag([1.0] * (n - k) + [-1.0] * k)
     np.testing.assert_allclose(U, np.linalg.inv(I + A) @ (I - A) @ D, atol=1e-11)
@@ -63,7 +63,7 @@ def test_pullback_against_the_free_upper_entries(device, kind, seed, n, log_scal
     rng = np.random.default_rng(seed)
     A, dU = random_skew(rng, n, 10 ** min(log_scale, 0.5)), rng.standard_normal((n, n))
     p = MAPS[kind](negative_ones=n // 2)
-    _, buffers = p.init(rng, n, np.float64)
+    _, buffers = p.init(rng, n, dtype=np.float64)
     params, on_device = to_device({"A": A}, device), to_device(buffers, device)
     ours = to_host(p.pullback(params, p.rebuild(params, on_device), to_device(dU, device)))
     assert not np.any(ours["A"] + ours["A"].T)
@@ -83,7 +83,7 @@ def test_gradient_is_twice_the_projection():
     rng = np.random.default_rng(0)
     A, dU = random_skew(rng, 5), rng.standard_normal((5, 5))
     p = ScaledCayley(2)
-    buffers = p.rebuild({"A": A}, p.init(rng, 5, np.float64)[1])
+    buffers = p.rebuild({"A": A}, p.init(rng, 5, dtype=np.float64)[1])
     V = np.linalg.inv(np.eye(5) + A).T @ dU @ (np.diag(buffers["D"]) + buffers["U"].T)
     np.testing.assert_allclose(p.pullback({"A": A}, buffers, dU)["A"], 2 * (V.T - V) / 2, rtol=1e-12)
     np.testing.assert_allclose((-V - (-V).T) / 2, p.pullback({"A": A}, buffers, dU)["A"] / 2, rtol=1e-12)
@@ -105,7 +105,7 @@ def test_algorithm_1_line_by_line(device, order, seed, n):
     [ncgru:alg1] [ncgru:16] [ncgru:17] [ncgru:18]."""
     rng = np.random.default_rng(seed)
     p = NeumannCayley(negative_ones=n // 2, order=order, reset_every=None)
-    params, buffers = to_device(p.init(rng, n, np.float64), device)
+    params, buffers = to_device(p.init(rng, n, dtype=np.float64), device)
     A, A_tilde, D, U = to_host((params["A"], buffers["A_tilde"], buffers["D"], buffers["U"]))
     for _ in range(5):
         dU = rng.standard_normal((n, n))
@@ -129,7 +129,7 @@ def test_error_law_of_one_step(order):
     A, step = random_skew(rng, 12), random_skew(rng, 12)
     step /= np.linalg.norm(step, 2)
     p = NeumannCayley(negative_ones=6, order=order, reset_every=None)
-    state = p.rebuild({"A": A}, p.init(rng, 12, np.float64)[1])
+    state = p.rebuild({"A": A}, p.init(rng, 12, dtype=np.float64)[1])
     errors = []
     for size in (0.08, 0.04, 0.02, 0.01):
         params, new = p.retract({"A": A}, state, {"A": size * step})
@@ -143,7 +143,7 @@ def test_defect_law_without_resets(order):
     """E-ncgru-12: R_k = P^(q+1) + (sum P^i) R_(k-1), U = (I - R_k) U_exact, defect <= 2 ||R|| + ||R||^2."""
     rng = np.random.default_rng(4)
     n, p = 10, NeumannCayley(negative_ones=4, order=order, reset_every=None)
-    params, buffers = p.init(rng, n, np.float64)
+    params, buffers = p.init(rng, n, dtype=np.float64)
     R, I = np.zeros((n, n)), np.eye(n)
     for _ in range(30):
         params, buffers = p.retract(params, buffers, {"A": random_skew(rng, n, 0.02)})
@@ -160,7 +160,7 @@ def test_resets_fall_due_at_the_start_and_every_reset_every(device):
     """ncgru:reset: the exact inverse at step 0 and after every third update, and nowhere else."""
     rng = np.random.default_rng(5)
     p = NeumannCayley(negative_ones=3, order=1, reset_every=3)
-    params, buffers = to_device(p.init(rng, 8, np.float64), device)
+    params, buffers = to_device(p.init(rng, 8, dtype=np.float64), device)
     exact = [relative_error(buffers["A_tilde"], inverse(to_host(params["A"]))) < 1e-14]
     for _ in range(7):
         delta = to_device({"A": random_skew(rng, 8, 0.05)}, device)
@@ -173,7 +173,7 @@ def test_resets_fall_due_at_the_start_and_every_reset_every(device):
 def test_divergence_forces_an_exact_reset_and_is_counted(device):
     """E-ncgru-10: A = 0, delta = (0, 1.5; -1.5, 0): the series diverges; the update is exact instead."""
     p = NeumannCayley(negative_ones=0, order=2, reset_every=None)
-    _, buffers = p.init(np.random.default_rng(0), 2, np.float64)
+    _, buffers = p.init(np.random.default_rng(0), 2, dtype=np.float64)
     A, delta = np.zeros((2, 2)), np.array([[0, 1.5], [-1.5, 0]])
     on_device = to_device({"A": A}, device)
     buffers = p.rebuild(on_device, to_device(buffers, device))
@@ -187,7 +187,7 @@ def test_divergence_forces_an_exact_reset_and_is_counted(device):
 def test_frobenius_bound_alone_forces_nothing():
     """||P||_F >= 1 but ||P||_2 < 1: the series converges and is used; the condition reported is the spectral norm."""
     p = NeumannCayley(negative_ones=0, order=3, reset_every=None)
-    _, buffers = p.init(np.random.default_rng(0), 8, np.float64)
+    _, buffers = p.init(np.random.default_rng(0), 8, dtype=np.float64)
     A, delta = np.zeros((8, 8)), 0.4 * np.kron(np.eye(4), [[0, 1], [-1, 0]])
     buffers = p.rebuild({"A": A}, buffers)
     assert np.linalg.norm(delta) > 1
@@ -200,7 +200,7 @@ def test_frobenius_bound_alone_forces_nothing():
 def test_a_delta_that_is_not_finite():
     """No silent divergence, neither of a delta that is not finite nor of one whose norm overflows."""
     p = NeumannCayley(negative_ones=0)
-    params, buffers = p.init(np.random.default_rng(0), 4, np.float64)
+    params, buffers = p.init(np.random.default_rng(0), 4, dtype=np.float64)
     with pytest.raises(FloatingPointError, match="delta of A has an entry that is not finite"):
         p.retract(params, buffers, {"A": np.full((4, 4), np.nan)})
     huge = random_skew(np.random.default_rng(0), 4, 1e300)
@@ -215,7 +215,7 @@ def test_a_delta_that_is_not_finite():
 def test_a_delta_that_is_not_skew(device, kind):
     """Refused at once: A would stop being skew, and U leave the orthogonal matrices, updates before anyone looks."""
     p = MAPS[kind](negative_ones=2)
-    params, buffers = to_device(p.init(np.random.default_rng(0), 4, np.float64), device)
+    params, buffers = to_device(p.init(np.random.default_rng(0), 4, dtype=np.float64), device)
     with pytest.raises(ValueError, match=r"A is not skew: max \|A \+ A\^T\| is 0.02; allowed: exactly 0"):
         p.retract(params, buffers, to_device({"A": np.full((4, 4), 0.01)}, device))
 
@@ -226,7 +226,7 @@ def test_long_run_with_adam(kind, dtype):
     """500 Adam steps of 1e-3 on noise: A bit-exactly skew, U as orthogonal as E-ncgru-12 says, own precision."""
     rng = np.random.default_rng(6)
     n, p, adam = 56, MAPS[kind](negative_ones=40), Adam(1e-3)
-    params, buffers = p.init(rng, n, dtype)
+    params, buffers = p.init(rng, n, dtype=dtype)
     worst = 0.0
     for _ in range(500):
         gradient = p.pullback(params, buffers, rng.standard_normal((n, n)).astype(dtype))
@@ -244,7 +244,7 @@ def test_series_fed_with_another_step_leaves_the_orthogonal_matrices():
     rng = np.random.default_rng(6)
     n, adam = 56, Adam(1e-3)
     p = NeumannCayley(negative_ones=40, reset_every=None)
-    params, buffers = p.init(rng, n, np.float64)
+    params, buffers = p.init(rng, n, dtype=np.float64)
     for _ in range(48):
         gradient = p.pullback(params, buffers, 1e-3 * rng.standard_normal((n, n)))["A"]
         moved = params["A"] - adam.delta("A", params["A"], gradient)
@@ -269,7 +269,7 @@ def test_initial_A():
 def test_bad_parameters(device, kind):
     """Not skew, not finite, complex, not square: errors that say what A is and what is allowed."""
     p = MAPS[kind](negative_ones=1)
-    _, buffers = p.init(np.random.default_rng(0), 3, np.float64)
+    _, buffers = p.init(np.random.default_rng(0), 3, dtype=np.float64)
     buffers = to_device(buffers, device)
     skew = random_skew(np.random.default_rng(0), 3)
     off, nan = skew.copy(), skew.copy()
@@ -289,7 +289,7 @@ def test_bad_parameters(device, kind):
 def test_bad_options(kind):
     """More -1 entries than n, or less than none."""
     with pytest.raises(ValueError, match="negative_ones is 5; allowed: 0 to n = 4"):
-        MAPS[kind](negative_ones=5).init(np.random.default_rng(0), 4, np.float64)
+        MAPS[kind](negative_ones=5).init(np.random.default_rng(0), 4, dtype=np.float64)
     for bad in (-1, 1.5, "2"):
         with pytest.raises(ValueError, match=r"negative_ones is .*; allowed: an integer from 0 to n"):
             MAPS[kind](negative_ones=bad)
@@ -310,7 +310,7 @@ def test_counts_and_free():
     """n (n - 1) / 2 free entries of a skew matrix; Free is the matrix itself."""
     assert ScaledCayley(0).count(56) == NeumannCayley(0).count(56) == 1540
     free = Free()
-    params, buffers = free.init(np.random.default_rng(0), 3, np.float64)
+    params, buffers = free.init(np.random.default_rng(0), 3, dtype=np.float64)
     new, buffers = free.retract(params, buffers, {"": np.ones((3, 3))})
     np.testing.assert_array_equal(buffers["U"], params[""] - 1)
     assert free.pullback(new, buffers, np.eye(3))[""] is not None
@@ -327,7 +327,7 @@ def test_a_condition_of_exactly_one_is_forced_and_every_one_counts():
     """||P||_2 = 1 is not below 1; forced resets and steps add up, through rebuilds."""
     p = NeumannCayley(0, reset_every=None)
     params = {"A": np.zeros((2, 2))}
-    buffers = p.rebuild(params, p.init(np.random.default_rng(0), 2, np.float64)[1])
+    buffers = p.rebuild(params, p.init(np.random.default_rng(0), 2, dtype=np.float64)[1])
     for k in (1, 2):
         _, buffers = p.retract(params, p.rebuild(params, buffers), {"A": np.array([[0, 1.0], [-1, 0]])})
         assert (buffers["forced_resets"], buffers["step"]) == (k, k)
@@ -342,7 +342,7 @@ def test_skew_means_to_the_bit():
 def test_health_at_the_start_and_of_unitary_matrices():
     """No update yet: condition 0.  The defect of a unitary matrix is ||U^H U - I||, conjugate included."""
     p = NeumannCayley(1)
-    figures = p.health(p.init(np.random.default_rng(0), 4, np.float64)[1])
+    figures = p.health(p.init(np.random.default_rng(0), 4, dtype=np.float64)[1])
     assert (figures["condition"], figures["forced_resets"]) == (0, 0)
     rng = np.random.default_rng(0)
     assert defect(np.linalg.qr(rng.standard_normal((4, 4)) + 1j * rng.standard_normal((4, 4)))[0]) < 1e-14
@@ -370,7 +370,7 @@ def large_skew(largest, dtype):
 def test_an_A_that_is_too_large(device, p, dtype, largest):
     """Refused where rounding leaves a U that is not orthogonal, else U is; told by its entry, what was seen, what may
     be.  An A that training leads to is never refused."""
-    params, buffers = to_device(p.init(np.random.default_rng(0), 3, dtype), device)
+    params, buffers = to_device(p.init(np.random.default_rng(0), 3, dtype=dtype), device)
     A = to_device({"A": large_skew(largest, dtype)}, device)
     refused = (dtype, largest) in REFUSED["exponential" if isinstance(p, Exponential) else "cayley"]
     told = r"A is too large: its largest entry is \S+, and U is not .*; allowed: entries for which .* is at most 0.001"
@@ -398,7 +398,7 @@ def test_an_A_that_is_too_large(device, p, dtype, largest):
 def test_a_legitimate_A_is_never_refused(p, n):
     """||A||_2 = 1e3 in float32, of any kind."""
     rng = np.random.default_rng(n)
-    _, buffers = p.init(rng, n, np.float32)
+    _, buffers = p.init(rng, n, dtype=np.float32)
     for kind in (np.ones((n, n)), rng.standard_normal((n, n)), np.exp(3 * rng.standard_normal((n, n)))):
         for low_rank in (False, True):
             A = np.triu(np.outer(kind[0], kind[1]) if low_rank else kind, 1)
@@ -410,7 +410,7 @@ def test_a_legitimate_A_is_never_refused(p, n):
 @pytest.mark.parametrize("p", [ScaledCayley(1), Exponential()], ids=repr)
 def test_too_large_on_a_device_that_nobody_waits_for(p):
     """Found with all other checks, in their one copy, and due to its turn."""
-    buffers = to_device(p.init(np.random.default_rng(0), 3, np.float32)[1], "stand-in")
+    buffers = to_device(p.init(np.random.default_rng(0), 3, dtype=np.float32)[1], "stand-in")
     checks = Checks()
     for turn, largest in enumerate((1.0, 1e10, 1.0), 1):
         with checks.deferred(turn):

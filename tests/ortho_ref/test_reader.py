@@ -33,7 +33,7 @@ def reader(model="gru", join="steps", dtype=np.float64, **options):
     """A reader of 7 words, its parameters and buffers, texts and answers, three of each."""
     rng = np.random.default_rng(0)
     own = models.network(model, 7, (4, 2, 4), 7, embedding=3, readout="last", reader=join, **options)
-    params, buffers = own.init(rng, np.float64)
+    params, buffers = own.init(rng, dtype=np.float64)
     params = perturbed(params, rng, 0.5)
     buffers = own.rebuild(params, buffers)
     if dtype == np.float32:

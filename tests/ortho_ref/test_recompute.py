@@ -48,7 +48,7 @@ def problem(seed, model, T, B, *, readout="every", loss="cross_entropy", dtype=n
     q, own = options.pop("q", 3), {"tokens": False, "masked": False, "carried": False} | options
     tokens, masked, carried = (own.pop(name) for name in ("tokens", "masked", "carried"))
     network = models.network(model, 5, [4] * layers, q, readout=readout, loss=loss, **own)
-    params, buffers = network.init(rng, dtype)
+    params, buffers = network.init(rng, dtype=dtype)
     x = rng.integers(0, 5, (T, B)) if tokens or network.embedding else rng.standard_normal((T, B, 5)).astype(dtype)
     shape = (T, B) if readout == "every" else (B,)
     mask = rng.random(shape) < 0.5 if masked else None
@@ -102,7 +102,7 @@ def test_the_same_bits_at_the_chunks_size(readout, dtype):
     which its products take several chunks at once."""
     rng = np.random.default_rng(0)
     network = models.network("gru-cudnn", 7, [300, 220], 11, readout=readout)
-    params, buffers = network.init(rng, dtype)
+    params, buffers = network.init(rng, dtype=dtype)
     x, y = rng.standard_normal((60, 50, 7)).astype(dtype), rng.integers(0, 11, (60, 50)[readout == "last" :])
     assert [t.stop for t in segments(x, 10, network.layers)] == [20, 60]
     whole = network.loss_and_gradients(params, buffers, x, y)
@@ -149,7 +149,7 @@ def test_trained_initial_states(monkeypatch):
     for carried in (False, True):
         network, batch = problem(2, "goru", 20, 3, carried=carried)
         network = replace(network, layers=tuple(replace(layer, trained_h0=True) for layer in network.layers))
-        params = network.init(np.random.default_rng(0), np.float64)[0]
+        params = network.init(np.random.default_rng(0), dtype=np.float64)[0]
         params["layer0.h0"] = np.full(4, 0.1)
         whole, again = (network.loss_and_gradients(params, *batch[1:], recompute=recompute) for recompute in (None, 3))
         assert same(whole, again) == []

@@ -32,7 +32,7 @@ M, N = 3, 6
 def built(layer, seed=0, dtype=np.float64):
     """Parameters moved off their symmetric start (zero biases), and buffers."""
     rng = np.random.default_rng(seed)
-    params, buffers = layer.init(rng, M, N, dtype)
+    params, buffers = layer.init(rng, M, N, dtype=dtype)
     params = perturbed(params, rng, 0.3)
     return params, layer.rebuild(params, buffers)
 
@@ -231,7 +231,7 @@ def test_bad_parameters_states_and_upstream():
             lambda: layer.forward(HALF, STATES, np.float16(X)),
             "the parameters are float16; allowed for this layer: float32, float64",
         ),
-        (lambda: layer.backward(PARAMS, STATES, None, DH), "tape is a NoneType; expected what forward returned"),
+        (lambda: layer.backward(PARAMS, STATES, None, DH), "tape is None; expected what forward returned"),
         (
             lambda: LAYERS["gru, trained h0"].backward(*GRU, TAPE, DH),
             "tape is of GRUResetBefore(activation='modrelu') by fused with n = 6; this layer is "
@@ -248,7 +248,7 @@ def test_bad_parameters_states_and_upstream():
     ]
     lstm = LAYERS["lstm, U_f orthogonal, trained h0 and c0"]
     params, buffers = built(lstm)
-    cases.append((lambda: lstm.forward(params, buffers, X, H0), "h0 is a ndarray; expected the tuple (h, c)"))
+    cases.append((lambda: lstm.forward(params, buffers, X, H0), "h0 is an ndarray; expected the tuple (h, c)"))
     gates, gates_states = built(LAYERS["fastrnn, trained h0"])
     for alpha, message in (
         (1.0, "alpha is a float; expected an array of shape ()"),
@@ -375,7 +375,7 @@ def test_trained_h0_and_deltas_are_checked_too():
     for bad, message in (
         (np.zeros(3, np.float32), "h0 has shape"),
         (np.zeros(4), "h0 is float64"),
-        (None, "h0 is a Non"),
+        (None, "h0 is None; exp"),
     ):
         with pytest.raises((TypeError, ValueError), match=message):
             own.forward(params | {"h0": bad}, buffers, np.array([[0]]))

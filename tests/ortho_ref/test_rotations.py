@@ -175,7 +175,7 @@ def test_each_derivative_by_an_angle_has_norm_one():
 def nearest(p, target, starts):
     """The least Frobenius distance of p's U to the target that least squares finds."""
     rng = np.random.default_rng(0)
-    params, buffers = p.init(rng, len(target), np.float64)
+    params, buffers = p.init(rng, len(target), dtype=np.float64)
     ends = np.cumsum([value.size for value in params.values()])
 
     def own(x):
@@ -212,7 +212,7 @@ def test_which_matrices_are_reached():
 )
 def test_initial_angles(p, limit):
     """Uniform, EURNN's on +-pi and VPRNN's on +-0.05, every parameter by itself, in the dtype asked for."""
-    params, _ = p.init(np.random.default_rng(0), 64, np.float32)
+    params, _ = p.init(np.random.default_rng(0), 64, dtype=np.float32)
     for key, value in params.items():
         assert value.dtype == np.float32
         assert abs(value).max() < limit * (1 + 1e-6)
@@ -224,14 +224,14 @@ def test_initial_angles(p, limit):
 def test_permutations():
     """Uniformly random, one for every sublayer, k = 2 ceil(log2 n) unless given."""
     for n, k in ((2, 2), (6, 6), (8, 6), (10, 8), (128, 14)):
-        _, buffers = VolumePreserving().init(np.random.default_rng(0), n, np.float64)
+        _, buffers = VolumePreserving().init(np.random.default_rng(0), n, dtype=np.float64)
         assert buffers["permutations"].shape == (k, n)
         np.testing.assert_array_equal(np.sort(buffers["permutations"]), np.arange(n)[None].repeat(k, 0))
         assert n == 2 or len({tuple(row) for row in buffers["permutations"]}) == k
-    _, buffers = VolumePreserving(6000).init(np.random.default_rng(1), 4, np.float64)
+    _, buffers = VolumePreserving(6000).init(np.random.default_rng(1), 4, dtype=np.float64)
     counts = np.array([np.bincount(column, minlength=4) for column in buffers["permutations"].T])
     np.testing.assert_allclose(counts / 6000, 0.25, atol=0.02)
-    assert "permutations" not in FFTRotations().init(np.random.default_rng(0), 4, np.float64)[1]
+    assert "permutations" not in FFTRotations().init(np.random.default_rng(0), 4, dtype=np.float64)[1]
 
 
 @pytest.mark.parametrize(
@@ -257,7 +257,7 @@ def test_permutations():
 def test_bad_options(make, n, message):
     """The message names the option, what was given and what is allowed; `count` refuses the same sizes."""
     with pytest.raises(ValueError, match=f"^{message}$"):
-        make().init(np.random.default_rng(0), n, np.float64)
+        make().init(np.random.default_rng(0), n, dtype=np.float64)
     with pytest.raises(ValueError, match=f"^{message}$"):
         make().count(n)
 
@@ -273,7 +273,7 @@ def test_the_smallest_size(device):
 def test_permutations_that_do_not_fit():
     """One for each of the sublayers, of n entries."""
     p = VolumePreserving(2)
-    params, buffers = p.init(np.random.default_rng(0), 4, np.float64)
+    params, buffers = p.init(np.random.default_rng(0), 4, dtype=np.float64)
     for bad in (buffers["permutations"][:1], buffers["permutations"][:, :3]):
         shape = rf"\({bad.shape[0]}, {bad.shape[1]}\)"
         with pytest.raises(ValueError, match=rf"^permutations have the shape {shape}; expected \(2, 4\)$"):

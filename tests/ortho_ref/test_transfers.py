@@ -209,7 +209,7 @@ def test_an_update_by_persistent_kernels(host_device, inside, recurrences, model
 def test_an_exact_inverse_waits_three_times(host_device):
     """For the codes of factorization and solution; CuPy's own looks for what is not finite, in A and in I, are off.
     What is not finite is found by name."""
-    A, buffers = ScaledCayley(2).init(np.random.default_rng(0), 6, np.float64)
+    A, buffers = ScaledCayley(2).init(np.random.default_rng(0), 6, dtype=np.float64)
     A, buffers = to_device((A["A"], buffers), "gpu")
     for _ in range(2):
         with host_device.counted() as count:
@@ -571,7 +571,7 @@ def test_a_delta_that_is_not_skew(tmp_path, device):
 @pytest.mark.filterwarnings("ignore:invalid value", "ignore:divide by zero")
 def test_parameters_that_no_U_can_be_built_from(p, name, delta, told):
     """What a retraction refuses on the host it notes on a device."""
-    params, buffers = p.init(np.random.default_rng(10), 6, np.float64)
+    params, buffers = p.init(np.random.default_rng(10), 6, dtype=np.float64)
     deltas = {key: np.zeros_like(value) for key, value in params.items()} | {name: delta(params[name])}
     checks = Checks()
     with checks.deferred(4), counted() as copies, contextlib.suppress(ValueError, np.linalg.LinAlgError):
@@ -666,7 +666,7 @@ def test_all_norms_of_an_update_are_read_in_one_copy(layers):
 def test_a_forced_reset_by_hand(device):
     """A large P between small ones; it is counted once, and outside of `deferred` and within alike."""
     rng, p = np.random.default_rng(9), NeumannCayley(0, reset_every=None)
-    params, buffers = to_device(p.init(rng, 4, np.float64), device)
+    params, buffers = to_device(p.init(rng, 4, dtype=np.float64), device)
     step = np.triu(rng.standard_normal((4, 4)), 1)
     step = to_device({"A": (step - step.T) / np.linalg.norm(step)}, device)["A"]
     for sizes, forced in (((0.1, 0.1), 0), ((0.1, 3.0, 0.1), 1)):
@@ -682,7 +682,7 @@ def test_a_forced_reset_by_hand(device):
 def test_the_2_norm_decides(device):
     """||P||_F above 1 and ||P||_2 below: the series, no reset."""
     p = NeumannCayley(0, reset_every=None)
-    params, buffers = to_device(p.init(np.random.default_rng(9), 8, np.float64), device)
+    params, buffers = to_device(p.init(np.random.default_rng(9), 8, dtype=np.float64), device)
     A_tilde = to_host(buffers["A_tilde"])
     delta = np.zeros((8, 8))
     for i in range(0, 8, 2):

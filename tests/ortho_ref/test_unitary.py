@@ -115,7 +115,7 @@ def test_length_and_phase_of_v_do_not_matter(device, data, log_scale, angle):
 
 def test_initial_structured_parameters():
     """urnn:init: w uniform on +-pi, both parts of v on +-1; a uniform permutation that is drawn once and kept."""
-    params, buffers = StructuredUnitary().init(np.random.default_rng(0), 500, np.float64)
+    params, buffers = StructuredUnitary().init(np.random.default_rng(0), 500, dtype=np.float64)
     for name, value in params.items():
         limit = np.pi if name[0] == "w" else 1
         for part in (value.real, value.imag) if name[0] == "v" else (value,):
@@ -126,7 +126,7 @@ def test_initial_structured_parameters():
     assert abs(np.corrcoef(params["v_1"].real, params["v_1"].imag)[0, 1]) < 0.15
     np.testing.assert_array_equal(np.sort(buffers["permutation"]), np.arange(len(buffers["permutation"])))
     firsts = [
-        StructuredUnitary().init(np.random.default_rng(s), 4, np.float64)[1]["permutation"][0] for s in range(800)
+        StructuredUnitary().init(np.random.default_rng(s), 4, dtype=np.float64)[1]["permutation"][0] for s in range(800)
     ]
     assert scipy.stats.chisquare(np.bincount(firsts)).pvalue > 0.01
 
@@ -212,7 +212,7 @@ def test_the_printed_step_goes_uphill():
 def test_the_step_finds_the_nearest_unitary_matrix():
     """E-goru-03: of L = -Re tr(S^H U) with S unitary the minimum is -6, at U = S; rate 0.05, 200 steps."""
     p, S = GeodesicUnitary(), one("geodesic").params["X"]
-    params, buffers = p.init(np.random.default_rng(5), 6, np.float64)
+    params, buffers = p.init(np.random.default_rng(5), 6, dtype=np.float64)
     for _ in range(200):
         params, buffers = p.retract(params, buffers, {"X": -0.05 * S})
     assert -(S.conj() * buffers["U"]).real.sum() == pytest.approx(-6, abs=1e-4)
@@ -236,9 +236,9 @@ def test_the_gradient_is_the_whole_one(device):
 
 def test_initial_X():
     """A draw of urnn:6 by the same generator; U is X."""
-    params, buffers = GeodesicUnitary().init(np.random.default_rng(0), 6, np.float64)
+    params, buffers = GeodesicUnitary().init(np.random.default_rng(0), 6, dtype=np.float64)
     np.testing.assert_array_equal(
-        params["X"], StructuredUnitary().init(np.random.default_rng(0), 6, np.float64)[1]["U"]
+        params["X"], StructuredUnitary().init(np.random.default_rng(0), 6, dtype=np.float64)[1]["U"]
     )
     np.testing.assert_array_equal(params["X"], buffers["U"])
 
@@ -260,7 +260,7 @@ def test_U_of_the_geodesic_is_in_memory_of_its_own():
     """goru:2.9 and goru:2.10: X and U are equal after each of the three that make U; who overwrites the one has the
     other."""
     p, rng = GeodesicUnitary(), np.random.default_rng(0)
-    made = [p.init(rng, 4, np.float64)]
+    made = [p.init(rng, 4, dtype=np.float64)]
     params, buffers = made[0]
     made.append((params, p.rebuild(params, buffers)))
     made.append(p.retract(params, buffers, {"X": 0.1 * rng.standard_normal((4, 4)) + 0j}))

@@ -272,6 +272,9 @@ def test_a_file_that_does_not_fit(grid, tmp_path, before, after, message):
         (["run"], "run needs a FILE, as scripts/experiments/ncgru/table-1.toml"),
         (["run", "FILE", "--seeds", "x"], "seeds is 'x'; allowed: how many, 3, or which, 0,4,5"),
         (["run", "FILE", "--seeds", "1,1"], "seeds is '1,1', where one comes twice"),
+        (["run", "FILE", "--seeds", ","], "seeds is ','; allowed: how many, 3, or which, 0,4,5 or 4,"),
+        (["run", "FILE", "--seeds", "4,,"], "seeds is '4,,'; allowed: how many, 3, or which, 0,4,5 or 4,"),
+        (["run", "FILE", "--seeds", "-1,"], "seeds is -1; allowed: an integer >= 0"),
         (["run", "FILE", "--seeds", "0"], "seeds is 0; allowed: an integer >= 1"),
         (["run", "FILE", "--scale", "0"], "scale is 0.0; allowed: 1e-06 to 1"),
         (["run", "FILE", "--scale", "nan"], "scale is nan; allowed: 1e-06 to 1"),
@@ -293,6 +296,20 @@ def test_bad_input(tmp_path, arguments, message, monkeypatch):
     assert (code, stdout) == (2, ""), stderr
     assert message in stderr
     assert not list((tmp_path / "x").rglob("config.json"))
+
+
+@pytest.mark.parametrize(
+    ("given", "seeds"), [("2", {0, 1}), ("4,", {4}), ("0,", {0}), ("0,4", {0, 4}), ("0,4,", {0, 4}), (None, {0, 1, 2})]
+)
+def test_how_many_seeds_or_which(tmp_path, monkeypatch, given, seeds):
+    """A number is how many, a list which; a comma behind it makes one number a list.  --help says so in its line."""
+    path, begun = tiny(tmp_path, seeds=3, iterations=2), []
+    monkeypatch.setattr(program, "states_of", lambda cells, out: begun.extend(cells) or [])
+    more = [] if given is None else ["--seeds", given]
+    assert call(program.main, "status", path, *more, "--out", tmp_path / "x")[0] == 0
+    assert {cell.seed for cell in begun} == seeds
+    monkeypatch.setenv("COLUMNS", "200")
+    assert "How many, 3, or which, 0,4,5 (one: 4,)" in call(program.main, "--help")[1]
 
 
 def test_what_a_grid_takes_is_said_first(tmp_path):
@@ -420,7 +437,7 @@ def test_gradient_norms_are_those_of_a_run_from_there(model):
     """||dL/dh_t|| for every t: what backward gives for h0 of a run that begins at step t with h_t."""
     T = 6
     network = models.network(model, 2, [5], 1, readout="last", loss="mean_squared_error")
-    params, buffers = network.init(np.random.default_rng(0), np.float64)
+    params, buffers = network.init(np.random.default_rng(0), dtype=np.float64)
     x, y, _ = measures.held_out(Adding(T), params)
     x, y = x[:, :3], y[:3]
     scanning, cell = watched.watched(network)

@@ -41,8 +41,41 @@ def test_a_dependency_without_an_oldest_version(group):
         floors(DOCUMENT, [group])
 
 
+def started(*words):
+    """The program, of Python alone."""
+    command = [sys.executable, "-S", "-m", "scripts.floors", *words]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["nope"], "error: GROUP is 'nope'; allowed: "),
+        (["test", "tset"], "error: GROUP is 'tset' (did you mean 'test'?); allowed: "),
+        (["--hepl"], "error: there is no option --hepl (did you mean '--help'?)"),
+    ],
+)
+def test_what_it_refuses(words, message):
+    """One line and exit code 2; nothing that could be taken for a constraint."""
+    end = subprocess.run(
+        [sys.executable, "-S", "-m", "scripts.floors", *words], cwd=ROOT, capture_output=True, text=True
+    )
+    assert (end.returncode, end.stdout, end.stderr.count("\n")) == (2, "", 1)
+    assert end.stderr.startswith(message)
+
+
+def test_its_help():
+    """With Python alone: the groups there are."""
+    end = subprocess.run(
+        [sys.executable, "-S", "-m", "scripts.floors", "--help"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert (end.returncode, end.stderr) == (0, "")
+    assert end.stdout.startswith("Usage: python -m scripts.floors [GROUP ...]\n")
+    assert " test, " in end.stdout
+    assert max(map(len, end.stdout.splitlines())) <= 80
+
+
 def test_the_command():
     """A line for each, for `pip install --constraint`; groups and extras of pyproject.toml have them."""
-    command = [sys.executable, "-S", "-m", "scripts.floors", "test", "crosscheck", "dev", "gpu", "mutants"]
-    lines = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+    lines = started("test", "crosscheck", "dev", "gpu", "mutants").stdout.splitlines()
     assert {line.split("==")[0] for line in lines} >= {"numpy", "scipy", "safetensors", "typer", "pytest", "ruff"}

@@ -31,11 +31,14 @@ def test_the_list_of_programs():
     assert set(listed) == {path.stem for path in (ROOT / "scripts").glob("[a-z]*.py")}
     assert listed["train"] == "Train a model on a task"
     code, stdout, stderr = python("scripts", "train")
-    assert (code, stdout, stderr) == (2, "", "error: a program is started as python -m scripts.NAME; given: train\n")
+    line = "error: a program is started as python -m scripts.NAME; given: train (did you mean 'train'?)\n"
+    assert (code, stdout, stderr) == (2, "", line)
 
 
 def test_a_program_that_is_none():
     """One line, with the near name."""
+    line = "error: a program is started as python -m scripts.NAME; given: trian --out x (did you mean 'train'?)\n"
+    assert python("scripts", "trian", "--out", "x") == (2, "", line)
     message = "error: there is no program scripts.trian (did you mean scripts.train?); python -m scripts lists them\n"
     assert python("scripts.trian") == (2, "", message)
 
@@ -99,10 +102,72 @@ def test_help_has_one_style(name, monkeypatch):
     assert set(METAVARS.values()) == {"", "N", "X", "PATH", "TEXT"}
 
 
+@pytest.mark.parametrize("name", sorted(set(start.programs()) - {"floors"}))
+def test_help_fits_a_terminal_of_80_columns(name, monkeypatch):
+    """Nothing is cut off, and no word is broken: each is one of the page of a terminal without an edge."""
+    main = importlib.import_module(f"scripts.{name}").main
+    pages = {}
+    for columns in (80, 1000):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        code, stdout, stderr = call(main, "--help")
+        assert code == 0
+        pages[columns] = stdout + stderr
+    assert "…" not in pages[80]
+    assert max(map(len, pages[80].splitlines())) <= 80
+    words = {columns: set(re.sub("[│╭╮╰╯─]", " ", page).split()) for columns, page in pages.items()}
+    assert words[80] == words[1000]
+
+
+def test_a_switch_and_its_opposite_are_one_word(monkeypatch):
+    """On the page; on the command line there are both."""
+    from scripts.train import main
+
+    monkeypatch.setenv("COLUMNS", "80")
+    page = call(main, "--help")[1]
+    assert "--[no-]tied " in page
+    assert "--no-tied" not in page
+    for given in ("--tied", "--no-tied"):
+        code, _, stderr = call(main, "parenthesis", given, "--lr", "x")
+        assert (code, stderr) == (2, "error: lr is 'x'; allowed: a number\n")
+
+
+@pytest.mark.parametrize(
+    ("program", "words", "message"),
+    [
+        ("train", ["parenthesis", "--iterations", "x"], "iterations is 'x'; allowed: an integer"),
+        ("train", ["parenthesis", "--iterations", "3.5"], "iterations is '3.5'; allowed: an integer"),
+        ("train", ["parenthesis", "--lr", "1e-3x"], "lr is '1e-3x'; allowed: a number"),
+        ("train", ["parenthesis", "--lr-orthogonal", ""], "lr-orthogonal is ''; allowed: a number"),
+        ("experiment", ["run", "F", "--jobs", "many"], "jobs is 'many'; allowed: an integer"),
+        ("moving_weights", ["--iterations", "x"], "iterations is 'x'; allowed: an integer"),
+        ("moving_weights", ["--iterations", "0"], "iterations is 0; allowed: 1 or more"),
+        ("benchmark", ["--seconds", "long"], "seconds is 'long'; allowed: a number"),
+    ],
+)
+def test_what_is_no_number(program, words, message, tmp_path, monkeypatch):
+    """Exit 2 and one line in the words of the others."""
+    monkeypatch.chdir(tmp_path)
+    code, stdout, stderr = call(importlib.import_module(f"scripts.{program}").main, *words)
+    assert (code, stdout, stderr) == (2, "", f"error: {message}\n")
+
+
 @pytest.mark.parametrize(
     ("program", "words", "message"),
     [
         ("train", ["parentesis"], "task is 'parentesis' (did you mean 'parenthesis'?); allowed: 'parenthesis', "),
+        ("train", ["parenthesiss"], "task is 'parenthesiss' (did you mean 'parenthesis'?); allowed: 'parenthesis', "),
+        ("train", ["parenthesis", "--engine", "fusd"], "engine is 'fusd' (did you mean 'fused'?); allowed: 'fused', "),
+        (
+            "train",
+            ["parenthesis", "--schedule", "liner"],
+            "schedule is 'liner' (did you mean 'linear'?); allowed: ",
+        ),
+        (
+            "train",
+            ["parenthesis", "--dtype", "flot32"],
+            "dtype is 'flot32' (did you mean 'float32'?); allowed: ",
+        ),
+        ("train", ["parenthesis", "--form", "papr"], "form is 'papr' (did you mean 'paper'?); allowed: "),
         ("train", ["parenthesis", "--modle", "x"], "there is no option --modle (did you mean --model"),
         ("train", ["parenthesis", "--model", "nc-gr"], "model is 'nc-gr' (did you mean 'nc-gru'?); allowed: rnn, "),
         ("train", ["parenthesis", "--optimizer", "adamm"], "optimizer is 'adamm' (did you mean 'adam'?); allowed: sgd"),
@@ -113,6 +178,16 @@ def test_help_has_one_style(name, monkeypatch):
         ),
         ("experiment", ["rnu"], "action is 'rnu' (did you mean 'run'?); allowed: 'run', 'status', "),
         ("experiment", ["run", "--jobs", "0"], "jobs is 0; allowed: 1 to 1024"),
+        ("benchmark", ["--only", "parentesis"], "only is 'parentesis' (did you mean 'parenthesis'?); allowed: paren"),
+        ("benchmark", ["--model", "lsm"], "model is 'lsm' (did you mean 'lstm'?); allowed: nc-gru, "),
+        ("training_speed", ["--only", "copyng"], "only is 'copyng' (did you mean 'copying'?); allowed: parenthesis, "),
+        ("gpu_check", ["--out", "x", "--only", "mapz"], "only is 'mapz' (did you mean 'maps'?); allowed: versions, "),
+        ("data", ["fetch", "nmist"], "name is 'nmist' (did you mean 'mnist'?); allowed: mnist, "),
+        ("data", ["fetsh"], "action is 'fetsh' (did you mean 'fetch'?); allowed: 'list', 'fetch', 'check'"),
+        ("audit", ["thnc"], "NAME is 'thnc' (did you mean 'thinc'?); allowed: torch-rnn, "),
+        ("audit", ["nothing-near"], "NAME is 'nothing-near'; allowed: torch-rnn, "),
+        ("moving_weights", ["nc-gur"], "MODEL is 'nc-gur' (did you mean 'nc-gru'?); allowed: rnn, "),
+        ("moving_weights", ["--updates", "3"], "there is no option --updates"),
         ("evaluate", ["runs/none", "--wich", "best"], "there is no option --wich (did you mean --which?)"),
     ],
 )

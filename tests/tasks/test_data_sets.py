@@ -429,7 +429,7 @@ def test_perplexity_is_of_the_whole_split(tmp_path):
     task = PtbWord(tmp_path, length=3, other_data=True)
     K = task.output_size
     network = models.network("rnn", K, [4], K)
-    params, buffers = network.init(np.random.default_rng(0), np.float64)
+    params, buffers = network.init(np.random.default_rng(0), dtype=np.float64)
     from ortho_ref.training import evaluate
 
     found = evaluate(network, params, buffers, task)

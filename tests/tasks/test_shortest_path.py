@@ -284,7 +284,7 @@ def test_the_metric_counts_sequences():
     """Over chunks with paths of different length each sequence counts alike: all 50 by hand."""
     task = ShortestPath()
     network = models.network("gru", 13, [4], 10)
-    params, buffers = network.init(np.random.default_rng(0), np.float64)
+    params, buffers = network.init(np.random.default_rng(0), dtype=np.float64)
     for name in params:
         params[name] = np.zeros_like(params[name])
     params["readout.b"] = 5.0 * (np.arange(10) == END)

@@ -190,7 +190,7 @@ def _unknown(options: tuple[Option, ...], base: list[str], rng: random.Random) -
     )
     if own == "-":  # an argument
         return None
-    return [*base, own], ("o such option", "unrecognized", "ambiguous", own[:20])
+    return [*base, own], ("o such option", "there is no option", "unrecognized", "ambiguous", own[:20])
 
 
 def _no_value(options: tuple[Option, ...], base: list[str], rng: random.Random) -> Any:

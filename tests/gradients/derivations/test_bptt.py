@@ -63,7 +63,7 @@ def test_weights(cell):
 def test_a_pullback_is_linear(draw, n):
     """bp:bptt/sum: of a sum of dU it is the sum of those of its terms."""
     for p in (ScaledCayley(n // 2), Householder(n), StructuredUnitary()):
-        params, buffers = p.init(draw.rng, n, np.float64)
+        params, buffers = p.init(draw.rng, n, dtype=np.float64)
         one, two = draw.like(buffers["U"]), draw.like(buffers["U"])
         whole, first, second = (p.pullback(params, buffers, dU) for dU in (one + two, one, two))
         assert all(same(whole[name], first[name] + second[name], 10) for name in params)

@@ -41,7 +41,7 @@ def test_the_gradient(draw, n):
     assert same(paired(dU, exponential_derivative(A, E)), paired(L, E), 10)
     assert not same(paired(dU, exponential_derivative(A, E)), paired(exponential_derivative(A, dU), E), 1e-3)
     p = Exponential()
-    buffers = p.rebuild({"A": A}, p.init(draw.rng, n, np.float64)[1])
+    buffers = p.rebuild({"A": A}, p.init(draw.rng, n, dtype=np.float64)[1])
     assert same(p.pullback({"A": A}, buffers, dU)["A"], L - L.T, 10)
     assert compare_gradients(lambda at: paired(dU, exponential(at["A"])), {"A": A}, {"A": L - L.T}, skew=("A",)).passed
     block = scipy.linalg.expm(np.block([[A.T, dU], [np.zeros((n, n)), A.T]]))

@@ -78,6 +78,6 @@ def test_the_gradient_of_a_product(draw, n):
     scale = 10 * max(1, abs(direct).max())
     assert same(paired(dU, dotU), paired(dV, dotV), scale)
     p = Householder(m)
-    buffers = p.rebuild({"V": V}, p.init(draw.rng, n, np.float64)[1])
+    buffers = p.rebuild({"V": V}, p.init(draw.rng, n, dtype=np.float64)[1])
     assert same(p.pullback({"V": V}, buffers, dU)["V"], np.tril(dV), scale)
     assert not same(paired(dU, dotU), paired(direct, dotV), 1e-3)

@@ -403,7 +403,7 @@ ROOT = {"forward": lambda i: i["x"], "backward": lambda i, u: {"x": u}, "inputs"
             TypeError,
             "forward's output is a tuple; allowed: a NumPy array, or a dict",
         ),
-        ({"forward": lambda i: {"y": None}}, TypeError, "forward's output 'y' is a NoneType; allowed: a NumPy array"),
+        ({"forward": lambda i: {"y": None}}, TypeError, "forward's output 'y' is None; allowed: a NumPy array"),
         (
             {"forward": lambda i: i["x"].astype("f")},
             ValueError,
