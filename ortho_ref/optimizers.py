@@ -142,7 +142,7 @@ class Elementwise(ABC):
     def _delta(self, rate: float, k: int, g: Array, buffers: dict[str, Array]) -> Array:
         """The k-th delta for the real array g (weight decay included), fresh; moves the buffers on in place."""
 
-    def delta(self, name: str, parameter: Array = None, gradient: Array = None) -> Array:
+    def delta(self, name: str, parameter: Array, gradient: Array) -> Array:
         """The step to subtract.
 
         Parameters
@@ -458,7 +458,7 @@ class ByName:
                 return optimizer
         raise KeyError(f"no pattern fits the parameter {name!r}: {', '.join(self.optimizers)}")
 
-    def delta(self, name: str, parameter: Array = None, gradient: Array = None) -> Array:
+    def delta(self, name: str, parameter: Array, gradient: Array) -> Array:
         """The delta of that optimizer."""
         _check_name(name)
         return self.optimizer(name).delta(name, parameter, gradient)

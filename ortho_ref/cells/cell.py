@@ -5,9 +5,8 @@ x float:   W x;  dx = W^T da,  dW = da x^T,  db = da     [bp:bptt/W]
 W complex, x real: dx = Re(W^H da)                       [bp:urnn/x]
 """
 
-import functools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -37,11 +36,6 @@ class Cell(ABC):
 
     states: ClassVar[tuple[str, ...]] = ("h",)
     phi_bias: ClassVar[str | None] = None
-
-    def __init_subclass__(cls, **arguments: Any) -> None:
-        super().__init_subclass__(**arguments)
-        for name in {"step_forward", "step_backward"} & vars(cls).keys():
-            setattr(cls, name, _naming_what_is_missing(vars(cls)[name]))
 
     @property
     def complex(self) -> bool:
@@ -165,25 +159,8 @@ class Cell(ABC):
         """
 
 
-def _naming_what_is_missing(step: Callable[..., Any]) -> Callable[..., Any]:
-    """A step whose error names the weight that it looks for in vain; it costs nothing where all are there."""
-
-    @functools.wraps(step)
-    def named(*arguments: Any, **options: Any) -> Any:
-        try:
-            return step(*arguments, **options)
-        except (KeyError, TypeError):
-            cell, weights, *_ = (*arguments, *options.values(), None)
-            wrong = missing_weights(cell, weights)
-            if wrong is None:
-                raise
-        raise wrong
-
-    return named
-
-
-def missing_weights(cell: Cell, weights: Any) -> Exception | None:
-    """What is wrong with a cell's weights, as an error to raise.
+def check_weights(cell: Cell, weights: Any) -> None:
+    """An error unless a dict holds all weights of a cell.
 
     Parameters
     ----------
@@ -192,24 +169,18 @@ def missing_weights(cell: Cell, weights: Any) -> Exception | None:
     weights : Weights
         What was given.
 
-    Returns
-    -------
-    Exception or None
-        A TypeError for what is no dict, a ValueError where a weight is not there; None where all are.
+    Raises
+    ------
+    TypeError
+        It is no dict.
+    ValueError
+        A weight is not there.
     """
     if not isinstance(weights, Mapping):
-        return TypeError(f"weights is {kind_of(weights)}; expected a dict, as the cell's init gives it")
+        raise TypeError(f"weights is {kind_of(weights)}; expected a dict, as the cell's init gives it")
     names = cell.shapes(1, 1)
-    absent = [name for name in names if name not in weights]
-    if not absent:
-        return None
-    return ValueError(f"weights holds no {', no '.join(absent)}; the weights are {', '.join(names)}")
-
-
-def check_weights(cell: Cell, weights: Any) -> None:
-    """Raise what is wrong with a cell's weights, where anything is: `missing_weights`."""
-    if (wrong := missing_weights(cell, weights)) is not None:
-        raise wrong
+    if absent := [name for name in names if name not in weights]:
+        raise ValueError(f"weights holds no {', no '.join(absent)}; the weights are {', '.join(names)}")
 
 
 def weight_name(kind: str, suffix: str) -> str:
