@@ -48,7 +48,8 @@ def test_help_shows_every_option(monkeypatch):
     command = [sys.executable, "-W", "error", "-m", "scripts.train", "--help"]
     page = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     for option in OPTIONS.values():
-        (line,) = re.findall(rf"^. +{option.flag} .*$", page, re.M)
+        switch = option.flag.replace("--", r"--(?:\[no-\])?")  # perhaps with its opposite
+        (line,) = re.findall(rf"^. +{switch} .*$", page, re.M)
         kind = str if option.kind == list[str] else option.kind
         assert f" {option.metavar or METAVARS[kind]} " in line
     assert f"{', '.join(by_name.NAMES)}." in page

@@ -281,7 +281,9 @@ def test_what_is_not_given_is_written_down():
     names = ("orthogonal", "order", "reset_every", "layout", "form")
     assert [config_of("copying")[name] for name in names] == ["c", "2", "20", "A", None]
     assert [config_of("denoise", model="gru")[name] for name in names] == [None, None, None, None, "paper"]
-    with pytest.raises(TypeError, match="there is no option hiden; allowed: model, hidden"):
+    with pytest.raises(
+        TypeError, match=r"there is no option hiden \(did you mean 'hidden'\?\); allowed: model, hidden"
+    ):
         config_of("copying", hiden=5)
 
 
@@ -371,7 +373,8 @@ BAD = [
     ("parenthesis --parametrize U_c", "--parametrize is 'U_c'; allowed: NAME=VALUE"),
     ("parenthesis --model gru --lr-orthogonal 1", "lr_orthogonal is 1.0, but gru has no orthogonal weight"),
     # numbers that are none
-    *((f"parenthesis --{name} x", f"Invalid value for '--{name}'") for name in ("layers", "iterations", "lr", "seed")),
+    *((f"parenthesis --{name} x", f"{name} is 'x'; allowed: an integer") for name in ("layers", "iterations", "seed")),
+    ("parenthesis --lr x", "lr is 'x'; allowed: a number"),
     ("parenthesis --hidden 2.5", "hidden is '2.5'; allowed: an integer, or one for each layer: 430,1000,430"),
     # impossible values
     *(
@@ -518,7 +521,7 @@ def test_a_folder_without_permission(tmp_path, monkeypatch):
     ("line", "message"),
     [
         ("gpt", "task is 'gpt'; allowed: 'parenthesis', "),
-        ("parenthesis --layers x", "Invalid value for '--layers'"),
+        ("parenthesis --layers x", "layers is 'x'; allowed: an integer"),
         ("parenthesis --hidden x", "hidden is 'x'; allowed: an integer, or one for each layer: 430,1000,430"),
         ("denoise --lr nan", "lr is nan; allowed: a finite number >= 0"),
     ],

@@ -106,7 +106,8 @@ def test_another_shape_fails(theirs, ours):
 def test_what_is_no_array_fails(given_):
     found = one(given_, [1.0, 2.0])
     assert (found.error, found.passed) == (np.inf, False)
-    assert found.remark == f"is a {type(given_).__name__}; expected a NumPy array"
+    article = "an" if type(given_) in (int, object) else "a"
+    assert found.remark == f"is {article} {type(given_).__name__}; expected a NumPy array"
 
 
 @pytest.mark.parametrize("dtype", [complex, np.complex64, object, "U3", "S3", "M8[s]", [("a", float)]])

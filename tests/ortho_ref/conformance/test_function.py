@@ -416,7 +416,7 @@ ROOT = {"forward": lambda i: i["x"], "backward": lambda i, u: {"x": u}, "inputs"
             ValueError,
             r"has shape \(2,\) at one point and not",
         ),
-        ({"backward": lambda i, u: u}, TypeError, "backward gives a ndarray; allowed: a dict of arrays by the inputs'"),
+        ({"backward": lambda i, u: u}, TypeError, "backward gives an ndarray; allowed: a dict of arrays by the inp"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:divide by zero")
