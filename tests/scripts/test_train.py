@@ -312,7 +312,7 @@ BAD = [
     ("parenthesis --reset-every often", "reset_every is 'often'; allowed: N or never"),
     ("parenthesis --form other", "form is 'other'; allowed: 'paper', 'released'"),
     ("copying --layout D", "layout is 'D'; allowed: 'A', 'B', 'C'"),
-    ("parenthesis --dtype float16", "dtype is 'float16'; allowed: float32, float64"),
+    ("parenthesis --dtype float16", "dtype is 'float16' (did you mean 'float64'?); allowed: float32, float64"),
     ("parenthesis --device tpu", "device is 'tpu'; allowed: 'cpu', 'gpu'"),
     ("parenthesis --depth 3", "there is no option --depth (did you mean --length"),
     ("parenthesis more", "unexpected extra argument"),
