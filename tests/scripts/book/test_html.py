@@ -76,7 +76,7 @@ def test_the_lines_of_a_formula():
 
 
 def test_a_long_formula_goes_on_in_the_next_line():
-    """Cut before relations and signs outside of brackets and bars, each piece a row of its own; a short one is whole."""
+    """Cut before relations and signs outside of brackets and bars, each piece a row; a short one is whole."""
     made = broken(
         r"\alpha = \delta_u (\max \vert h + 1\vert + \max \vert c_t\vert) \lVert U_u \rVert + \max(1 - u_t) - w"
     )
