@@ -1,6 +1,6 @@
 """The curves of a grid: loss and metric over updates, mean and spread over seeds, at most as many lines as colours."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -129,7 +129,7 @@ def keys_of(runs: Sequence[Drawn]) -> list[str]:
     return [key for key in UNITS if key in found and key != "loss"]
 
 
-def loss_of(config: Record) -> str | None:
+def loss_of(config: Mapping[str, Any]) -> str | None:
     """The name of a run's loss; None where its config does not say."""
     return (config.get("network") or {}).get("loss")
 
