@@ -253,8 +253,9 @@ def test_every_result_is_an_array(x: DeviceArray) -> None:
 def test_operators(function: Callable[..., Any], other: Any) -> None:
     host = HOST.astype(np.float32)
     x, device = xp.asarray(host), xp.asarray(other) if isinstance(other, np.ndarray) else other
-    same(function(x, device), function(host, other))
-    same(function(device, x), function(other, host))
+    on_host = np.power if function is operator.pow else function  # NumPy 2.0's own ** 0.5 is a square root
+    same(function(x, device), on_host(host, other))
+    same(function(device, x), on_host(other, host))
 
 
 def test_integer_and_unary_operators(x: DeviceArray) -> None:

@@ -1,6 +1,5 @@
 """What programs say where nobody hears it, and what they may not say: text that commands a terminal."""
 
-import inspect
 import io
 import os
 import subprocess
@@ -8,7 +7,6 @@ import sys
 import time
 
 import pytest
-from numpy.f2py import cfuncs
 from rich.console import Console
 
 from ortho_ref.run_folder import metrics_file, read_config, read_metrics, write_config
@@ -18,6 +16,7 @@ from scripts.gpu import timing
 from scripts.grid import run as grid_run
 from scripts.timing.rounds import time_interleaved
 from tests.scripts.runs import ROOT, call
+from tests.streams import FULL, NO_STDERR
 
 TINY = [
     "--hidden",
@@ -33,10 +32,6 @@ TINY = [
     "--eval-every",
     "10",
 ]
-FULL = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
-NO_STDERR = pytest.mark.skipif(
-    not inspect.isfunction(cfuncs.errmess), reason="NumPy 2.0's f2py, which SciPy 1.13 imports, needs a stderr"
-)
 ENDS = [
     pytest.param("2>&-", marks=NO_STDERR),
     ">&-",

@@ -19,6 +19,7 @@ from ortho_ref.conformance.case import select
 from ortho_ref.conformance.schema import schema
 from tests.line import CHILD, PATIENCE
 from tests.ortho_ref.conformance.adapters import BY_ID
+from tests.streams import FULL, NO_STDERR
 
 ROOT = Path(__file__).parents[3]
 ADAPTER = """
@@ -572,8 +573,11 @@ def test_an_interrupt_while_the_adapter_is_loaded(call, tmp_path):
 # Streams that cannot be written, and text that is not to be shown as it is
 
 
-FULL = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
-NOBODY = ["2>&-", ">&-", ">&- 2>&-", *(pytest.param(end, marks=FULL) for end in (">/dev/full", "2>/dev/full"))]
+NOBODY = [
+    ">&-",
+    *(pytest.param(end, marks=NO_STDERR) for end in ("2>&-", ">&- 2>&-")),
+    *(pytest.param(end, marks=FULL) for end in (">/dev/full", "2>/dev/full")),
+]
 
 
 def in_shell(end, *arguments):

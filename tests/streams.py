@@ -1,0 +1,12 @@
+"""Marks of tests that redirect a program's streams, where a machine or an old NumPy has no way to."""
+
+import inspect
+import os
+
+import pytest
+from numpy.f2py import cfuncs
+
+FULL = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
+NO_STDERR = pytest.mark.skipif(
+    not inspect.isfunction(cfuncs.errmess), reason="NumPy 2.0's f2py, which SciPy 1.13 imports, needs a stderr"
+)
