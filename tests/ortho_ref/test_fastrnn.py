@@ -172,11 +172,12 @@ def test_the_printed_constraint_lets_gradients_explode(engine):
 
 def test_unknown_constraint():
     """The error names the argument, the value and what is allowed."""
-    for constraint in ("vprnn", False, "sgornn-clipped"):
+    near = " (did you mean 'sgornn-as-printed'?)"
+    for constraint, meant in (("vprnn", ""), (False, ""), ("sgornn-clipped", near)):
         with pytest.raises(ValueError) as caught:  # noqa: PT011  the whole message is compared
             FastRNN("relu", constraint)
         allowed = "None, 'sgornn', 'sgornn-as-printed'"
-        assert str(caught.value) == f"constraint is {constraint!r}; allowed: {allowed}"
+        assert str(caught.value) == f"constraint is {constraint!r}{meant}; allowed: {allowed}"
 
 
 def test_initial_values():

@@ -400,7 +400,7 @@ def test_check_refuses_another_machine(monkeypatch, whole, tmp_path):
         (["--only", "tiny"], "only is 'tiny'; allowed: parenthesis, denoise"),
         (["--model", "transformer"], "model is 'transformer'; allowed: nc-gru, gru"),
         (["--section", "weather"], "section is 'weather'; allowed: cells, memory"),
-        (["--dtype", "float16"], "dtype is 'float16'; allowed: float32, float64"),
+        (["--dtype", "float16"], "dtype is 'float16' (did you mean 'float64'?); allowed: float32, float64"),
         (["--name", "../x"], "name is '../x'; allowed: up to 100 letters"),
         (["--compile-seconds", "-1"], "compile_seconds is -1.0; allowed: 0 to 3600"),
         (["--against", "nowhere.json"], "against: "),

@@ -310,7 +310,7 @@ def test_which_option_was_given_twice_is_said(call, command, option, value):
 def test_new_names_the_option(call):
     code, _, err = call("new", "--jax", "gruu")
     assert code == 2
-    assert err.startswith("error: --jax: cell is 'gruu'; allowed: elman, ")
+    assert err.startswith("error: --jax: cell is 'gruu' (did you mean 'gru'?); allowed: elman, ")
 
 
 def test_only_again(call, adapter, tmp_path):

@@ -18,6 +18,7 @@ from ortho_ref.conformance.implementation import Broken, Refused
 from ortho_ref.conformance.report import FAILED, PARTIAL, PASSED, UNSUPPORTED
 from ortho_ref.conformance.runner import run_one
 from ortho_ref.conformance.schema import schema
+from ortho_ref.schema import with_article
 from tests.line import CHILD, PATIENCE, limits_begin_at
 from tests.ortho_ref.conformance.adapters import BY_ID, answering, right, vector_of
 
@@ -156,7 +157,7 @@ def test_numbers_are_outputs_without_axes(dtype):
     shape = BY_ID[id].expected["d_outputs"].shape
     assert result.outputs["d_outputs"].remark == f"has shape (); expected {shape}"
     whole = result_of(lambda case: 3, id)
-    assert whole.message == "returned a int; expected a dict of arrays, or None"
+    assert whole.message == "returned an int; expected a dict of arrays, or None"
 
 
 def test_an_int_is_an_output_of_whole_value():
@@ -193,7 +194,7 @@ def test_an_empty_dict_fails():
 def test_what_is_no_dict_fails(value):
     result = result_of(lambda case: value)
     assert result.status == FAILED
-    assert result.message == f"returned a {type(value).__name__}; expected a dict of arrays, or None"
+    assert result.message == f"returned {with_article(type(value).__name__)}; expected a dict of arrays, or None"
 
 
 class Stubborn:
