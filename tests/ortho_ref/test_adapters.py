@@ -138,7 +138,7 @@ def test_new_on_the_command_line(tmp_path, capsys):
     for arguments, message in (
         (["--torch", "lstm", "--out", str(path)], "which exists; allowed: a file that does not"),
         (["--torch", "gru-torch"], "cell is 'gru-torch' (did you mean 'gru-modrelu'?); allowed: elman, "),
-        (["--torch", "urnn"], "cell is 'urnn'; allowed: "),
+        (["--torch", "urnn"], "cell is 'urnn' (did you mean 'rnn'?); allowed: "),
         (["--torch", "gru", "--jax", "gru"], "not allowed with"),
         (["--torch", "gru", "--out", str(tmp_path / "no" / "mine.py")], "--out is .*, which cannot be written"),
     ):

@@ -28,7 +28,7 @@ def test_forward_outputs_suffice(dtype):
 
 
 def test_half_precision_is_of_forward_passes():
-    with pytest.raises(ValueError, match="dtype is 'float16' .*; allowed: 'float64', 'float32'; of the forward pass"):
+    with pytest.raises(ValueError, match=r"dtype is 'float16' .*; allowed: 'float64', 'float32'; of the forward pass"):
         check(right, "cell/lstm", "float16")
     with pytest.raises(ValueError, match="has a forward pass"):
         check(right, "update/*", forward=True)
