@@ -12,10 +12,9 @@ Times 0 = t_0 < t_1 < ... < t_S = T cut the sequence; h_t is the state of all la
 Of T steps there are T / K states and one segment of K steps at a time: least for K near sqrt(T).  The time is that of
 one more forward pass, less the last segment's, which is still there.
 
-The same bits.  On the host segments end where chunks of time of `fused.sequence` do, and every sum over time goes
-through these chunks one by one, the last first, with or without segments: loss, gradients and last states are those of
-the whole pass to the bit, in any number of segments.  On a device a chunk is the whole sequence, and a segment by
-itself: there they are to the bit those of the same pass through chunks of K steps, and of any other K to rounding.
+The same bits.  Segments end where chunks of time of `fused.sequence` do, and every sum over time goes through these
+chunks one by one, the last first, with or without segments: loss, gradients and last states are those of the whole pass
+to the bit, in any number of segments, on the host and on a device, whose chunks are larger.
 
 Dropout is drawn before the first step, in the order in which the whole pass draws it; it and the embedding are as in
 `network` [bp:lm-dropout/scale_gradient] [bp:lm-embedding/gradient].
@@ -30,7 +29,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ortho_ref.backend import Array, NotFiniteError, library_of, xp_of
+from ortho_ref.backend import Array, NotFiniteError, xp_of
 from ortho_ref.brief import brief
 from ortho_ref.cells import State
 from ortho_ref.cells.cell import Weights, parts_of, state_of
@@ -72,7 +71,7 @@ def segments(x: Array, recompute: int | str, layers: Sequence[Recurrent]) -> lis
     x : Array (T, B, ...)
         Tells T, B and the device.
     recompute : int or "auto"
-        Steps of a segment, on the host rounded up to whole chunks of time; "auto" is the square root of T.
+        Steps of a segment, rounded up to whole chunks of time; "auto" is the square root of T.
     layers : sequence of Recurrent
         What runs: products with a large W take several chunks at once.
 
@@ -83,10 +82,9 @@ def segments(x: Array, recompute: int | str, layers: Sequence[Recurrent]) -> lis
     """
     T = len(x)
     steps = math.isqrt(T - 1) + 1 if recompute == "auto" else int(recompute)
-    if library_of(x).device == "cpu":
-        at_once = max(sequence.chunks_at_once(_real_rows(layer), (layer.sizes or (1, 1))[0]) for layer in layers)
-        chunk = sequence.chunks(x, at_once)[0]
-        steps = math.ceil(steps / chunk) * chunk
+    at_once = max(sequence.chunks_at_once(_real_rows(layer), (layer.sizes or (1, 1))[0]) for layer in layers)
+    chunk = sequence.chunks(x, at_once)[0]
+    steps = math.ceil(steps / chunk) * chunk
     return [slice(max(0, stop - steps), stop) for stop in range(T, 0, -steps)][::-1]
 
 

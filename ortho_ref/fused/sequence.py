@@ -23,6 +23,8 @@ from ortho_ref.cells.cell import State, Weights, is_tokens
 from ortho_ref.fused import tokens
 
 _CHUNK_ROWS = 512
+#: On a device: more than the papers' tasks have, of which a backward pass is one chunk.
+_DEVICE_ROWS = 2**16
 #: From this size of W on a BLAS spends so long on packing it that its product takes several chunks at once.
 _LARGE, _SEVERAL = 2**16, 4
 #: Up to this size of W tokens are dense one-hot rows in its gradient: `tokens.sums` costs more to begin.
@@ -473,14 +475,14 @@ def chunks(h_prev: Array, at_once: int = 1) -> tuple[int, Iterator[slice]]:
     """Chunks of time, the last first.
 
     On the host a chunk has some hundred rows: enough for the gradients' GEMMs to run at full speed on it, and few
-    enough to be in the cache still when they do. On a device it is the whole sequence.
+    enough to be in the cache still when they do. On a device it has so many that launches do not count.
 
     Parameters
     ----------
     h_prev : Array (T, B, ...)
         Tells T, B and the device.
     at_once : int
-        So many of them are one; 1 unless given.
+        On the host so many of them are one; 1 unless given.
 
     Returns
     -------
@@ -490,7 +492,8 @@ def chunks(h_prev: Array, at_once: int = 1) -> tuple[int, Iterator[slice]]:
         Of time.
     """
     T, B = h_prev.shape[:2]
-    steps = min(T, at_once * max(1, _CHUNK_ROWS // B)) if library_of(h_prev).device == "cpu" else T
+    steps = at_once * max(1, _CHUNK_ROWS // B) if library_of(h_prev).device == "cpu" else max(1, _DEVICE_ROWS // B)
+    steps = min(T, steps)
     return steps, (slice(max(0, stop - steps), stop) for stop in range(T, 0, -steps))
 
 

@@ -20,7 +20,7 @@ from ortho_ref import backend, conformance, fused, models
 from ortho_ref.cells import GRUResetBefore
 from ortho_ref.cells.by_name import name_of
 from ortho_ref.cells.cell import parts_of
-from ortho_ref.fused import persistent
+from ortho_ref.fused import persistent, sequence
 from ortho_ref.fused.kernels import without_kernels
 from ortho_ref.fused.persistent import launch
 from ortho_ref.fused.persistent.plan import FORMS, Limits, padded, plan
@@ -119,6 +119,14 @@ def test_any_size(gpu, name, form, dtype, T, B, n, tokens):
 
 
 @pytest.mark.parametrize("name", SOURCES.values())
+def test_however_time_is_cut(gpu, monkeypatch, name):
+    """A sequence of more rows than a chunk has goes back in several launches; one chunk is shorter than the others."""
+    monkeypatch.setattr(sequence, "_DEVICE_ROWS", 12)
+    error, what = error_of(problem_of(name, T=8, B=4, n=9))
+    assert error < TOLERANCE[np.float64], what
+
+
+@pytest.mark.parametrize("name", SOURCES.values())
 def test_arrays_that_are_not_contiguous(gpu, name):
     """x, dh and h0 by columns, and dh as a part of something larger."""
     p = problem_of(name, T=5, B=4, n=9)
@@ -168,6 +176,16 @@ def test_one_launch_each_way_and_no_wait(host_device, name):
     assert counts[0] == counts[1]
 
 
+def test_launches_around_the_loops(host_device):
+    """Of NC-GRU beside the persistent kernels: docs/gpu.md has the numbers."""
+    p = problem_of("GRUResetBefore modrelu", np.float32, T=5, B=3, n=8).on("gpu")
+    with host_device.counted() as forward:
+        _, tape = persistent.forward(p.cell, p.weights, p.x, p.h0)
+    with host_device.counted() as backward:
+        persistent.backward(p.cell, p.weights, tape, p.dh, p.dh_T)
+    assert [own.kernels + own.products - 1 for own in (forward, backward)] == [26, 46]
+
+
 def without(text, word, which):
     """A source in which each kernel lacks one of its barriers, or None where there are not so many."""
     head, *kernels = re.split(r'(?=extern "C")', text)
@@ -213,7 +231,7 @@ def test_passes_the_conformance_kit(gpu, dtype):
     assert report.ok, str(report)
 
 
-def test_a_network_with_a_mask_and_in_segments(gpu):
+def test_a_network_with_a_mask_and_in_segments(gpu, monkeypatch):
     """Loss and gradients of a masked batch, all at once and with `recompute`, are those of the host by `fused`."""
     rng = np.random.default_rng(1)
     host = Network((models.nc_gru(4, 8), replace(models.build("lstm", 8, 6), engine="fused")), output_size=3)
@@ -222,6 +240,7 @@ def test_a_network_with_a_mask_and_in_segments(gpu):
     x, y, mask = rng.standard_normal((6, 3, 4)), rng.integers(0, 3, (6, 3)), rng.random((6, 3)) < 0.6
     loss, theirs, _ = host.loss_and_gradients(params, buffers, x, y, mask)
     moved = backend.to_device((params, buffers, x, y, mask), "gpu")
+    monkeypatch.setattr(sequence, "_DEVICE_ROWS", 6)
     for options in ({}, {"recompute": 2}):
         own, ours, _ = device.loss_and_gradients(*moved, **options)
         assert abs(float(own) - float(loss)) < 1e-12
@@ -293,8 +312,11 @@ def test_a_cell_without_kernels_is_refused():
         persistent.forward(Own(), {}, np.ones((1, 1, 1)))
 
 
-FORWARD = {"gru_reset_before": (1, ((1, 2), (1, 1))), "lstm": (1, ((1, 4),)), "elman": (1, ((1, 1),))}
-BACKWARD = {"gru_reset_before": (2, ((2, 1), (1, 1))), "lstm": (4, ((4, 1),)), "elman": (1, ((1, 1),))}
+#: As `launch` is called by each cell: slots, and the products of a step; FastRNN as Elman.
+FORWARD = {"gru_reset_before": (1, ((1, 2), (1, 1))), "gru_reset_after": (1, ((1, 3),))}
+FORWARD |= {"lstm": (1, ((1, 4),)), "elman": (1, ((1, 1),))}
+BACKWARD = {"gru_reset_before": (2, ((2, 1), (1, 1))), "gru_reset_after": (3, ((3, 1),))}
+BACKWARD |= {"lstm": (4, ((4, 1),)), "elman": (1, ((1, 1),))}
 
 
 @pytest.mark.parametrize(("slots", "products"), [*FORWARD.values(), *BACKWARD.values()])
@@ -344,9 +366,21 @@ def test_the_plans_of_the_papers_sizes():
         assert [form(n, 50, way=way) for n in (56, 96, 118, 128, 136)] == ["own"] * 5
         assert [form(n, 50, way=way) for n in (148, 170, 430, 1000)] == ["L2", "spread", "spread", "spread"]
         assert [form(n, 50, 8, way) for n in (90, 97, 118)] == ["own", "L2", "spread"]
-    for itemsize, largest in ((4, 136), (8, 96)):  # docs/gpu.md
-        fit = [n for n in range(1, 300) if form(n, 1, itemsize) == form(n, 1, itemsize, BACKWARD) == "own"]
-        assert fit == list(range(1, largest + 1))
+
+
+@pytest.mark.parametrize(
+    ("cell", "itemsize", "largest"),
+    [
+        *(("gru_reset_before", 4, 136), ("gru_reset_before", 8, 96), ("gru_reset_after", 4, 136)),
+        *(("gru_reset_after", 8, 96), ("lstm", 4, 119), ("lstm", 8, 83), ("elman", 4, 239), ("elman", 8, 168)),
+    ],
+)
+def test_the_largest_n_of_the_page(cell, itemsize, largest):
+    """docs/gpu.md: up to it weights lie in shared memory, both ways, and from there on not."""
+    ways = FORWARD[cell], BACKWARD[cell]
+    fit = [n for n in range(1, 300) if all(plan(1, n, itemsize, *way, H100).own for way in ways)]
+    fit = [n for n in fit if not any(plan(1, n, itemsize, *way, H100).spread for way in ways)]
+    assert fit == list(range(1, largest + 1))
 
 
 def test_an_n_that_does_not_fit_is_refused():

@@ -1,5 +1,6 @@
 """Sequences in segments (bp:recompute): the same gradients, to the bit, in a fraction of the memory."""
 
+import gc
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from ortho_ref import losses, models
 from ortho_ref.backend import to_device, to_host
-from ortho_ref.fused import sequence
+from ortho_ref.fused import persistent, sequence
 from ortho_ref.optimizers import Adam
 from ortho_ref.recompute import segments
 from ortho_ref.recurrent import Recurrent
@@ -22,6 +23,8 @@ from tasks.adding import Adding
 from tasks.copying import Copying
 
 MODELS = ("nc-gru", "gru-cudnn", "goru", "lstm", "irnn", "scornn", "fastrnn", "sgornn", "full-urnn", "exprnn")
+#: How many rows a chunk has on the host, and on a device.
+ROWS = ("_CHUNK_ROWS", "_DEVICE_ROWS")
 DROPOUT = {"hidden": 0.2, "outputs": 0.3}
 
 
@@ -112,7 +115,7 @@ def test_the_same_bits_at_the_chunks_size(readout, dtype):
 
 @given(T=st.integers(1, 200), B=st.integers(1, 60), recompute=st.integers(1, 250) | st.just("auto"))
 def test_segments(T, B, recompute):
-    """They cut time, all as long but the first, and on the host end where chunks do; "auto" is the square root of T."""
+    """They cut time, all as long but the first, and end where chunks do; "auto" is the square root of T."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sequence, "_CHUNK_ROWS", 60)
         times = segments(np.zeros((T, B, 1)), recompute, models.network("rnn", 1, [2], 1).layers)
@@ -159,27 +162,55 @@ def test_trained_initial_states(monkeypatch):
 @pytest.mark.parametrize("model", ["nc-gru", "lstm", "fastrnn", "full-urnn"])
 @pytest.mark.parametrize("readout", ["every", "last"])
 def test_on_a_device(monkeypatch, device, model, readout):
-    """A segment is a chunk there: to the bit the pass through chunks of K steps; any other K differs by rounding."""
-    monkeypatch.setattr(sequence, "_CHUNK_ROWS", 15)
+    """Loss, gradients and last states to the bit, by every engine of the device; what must fail: another chunk, whose
+    sums are rounded elsewhere."""
+    for name in ROWS:
+        monkeypatch.setattr(sequence, name, 15)
     network, batch = problem(3, model, 17, 3, readout=readout, layers=2, dropout=0.3, masked=readout == "every")
     batch = to_device(batch, device)
+    engines = ["fused", "scan"]
+    if device == "gpu" and persistent.has_form(network.layers[0].cell):
+        engines.append("persistent")
+    for engine in engines:
+        own = replace(network, layers=tuple(replace(layer, engine=engine) for layer in network.layers))
 
-    def run(recompute=None):
-        return network.loss_and_gradients(*batch, np.random.default_rng(0), recompute)
+        def run(recompute=None, own=own):
+            return own.loss_and_gradients(*batch, np.random.default_rng(0), recompute)
 
-    again = run(5)
-    for name, gradient in to_host(run()[1]).items():
-        np.testing.assert_allclose(to_host(again[1][name]), gradient, rtol=1e-11, atol=1e-13)
+        whole = run()
+        assert [same(whole, run(recompute)) for recompute in (1, 5, 6, "auto")] == [[]] * 4, engine
+    with monkeypatch.context() as patch:
+        for name in ROWS:
+            patch.setattr(sequence, name, 51)
+        other = network.loss_and_gradients(*batch, np.random.default_rng(0))
+    whole = network.loss_and_gradients(*batch, np.random.default_rng(0))
+    assert same(whole, other)
+    for name, gradient in to_host(whole[1]).items():
+        np.testing.assert_allclose(to_host(other[1][name]), gradient, rtol=1e-11, atol=1e-13)
 
-    def cut(h, at_once=1):
-        return 5, (slice(max(0, stop - 5), stop) for stop in range(len(h), 0, -5))
 
-    monkeypatch.setattr(sequence, "chunks", cut)
-    assert same(run(), again) == []
+def test_a_sequence_that_does_not_fit_the_device(monkeypatch, host_device):
+    """With less memory than all of its states want: an error of CuPy's as it is, and in segments the same bits."""
+    import cupy
+
+    monkeypatch.setattr(sequence, "_DEVICE_ROWS", 40)
+    network, batch = problem(11, "nc-gru", 300, 4)
+    batch = to_device(batch, "gpu")
+    with host_device.guarded():
+        whole = to_host(network.loss_and_gradients(*batch))
+        free, total = cupy.cuda.runtime.memGetInfo()
+        with host_device.memory(total - free + 200_000):
+            with pytest.raises(cupy.cuda.memory.OutOfMemoryError):
+                network.loss_and_gradients(*batch)
+            gc.collect()  # what the error's traceback holds
+            again = to_host(network.loss_and_gradients(*batch, recompute="auto"))
+    assert same(whole, again) == []
 
 
-def test_an_update_on_a_device(device):
-    """As the host's, and what it reads from the device does not depend on the segments."""
+def test_an_update_on_a_device(monkeypatch, device):
+    """As the host's, in segments of seven steps."""
+    for name in ROWS:
+        monkeypatch.setattr(sequence, name, 4)
     updated = []
     for on in ("cpu", device):
         own = TrainingRun(

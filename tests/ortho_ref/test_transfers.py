@@ -43,6 +43,8 @@ from tests.ortho_ref.test_training import Crash, Crashing, Fixed, Poisoned, asse
 LU = {"lu_factor", "lu_solve"}
 #: Models whose every update has an exact inverse or an exponential.
 WAITING = {"scornn": LU, "full-urnn": LU, "exprnn": {"expm"} | LU}
+#: How often CuPy waits there, in each layer (docs/gpu.md).
+WAITS = {"scornn": 3, "full-urnn": 3, "exprnn": 6}
 
 
 def norms_read(model, layers):
@@ -144,6 +146,7 @@ def assert_waits_for_norms_alone(count, inside, model):
     assert count.waits == count.to_host == norms_read(model, 2)
     assert count.to_device == 3
     assert {name for name, _ in inside} == WAITING.get(model, set())
+    assert sum(theirs.waits for _, theirs in inside) == 2 * WAITS.get(model, 0)
 
 
 @pytest.mark.parametrize("make", [tokens, vectors])
@@ -219,6 +222,19 @@ def test_an_exact_inverse_waits_three_times(host_device):
     assert not np.isfinite(to_host(inverse(A))).all()
     with pytest.raises(NotFiniteError, match=r"^A has an entry that is not finite$"):
         ScaledCayley(2).rebuild({"A": A}, buffers)
+
+
+@pytest.mark.parametrize(("scale", "waits"), [(1, 8), (1e-3, 9)])
+def test_an_exponential_waits_for_two_norms_and_for_cupy(host_device, scale, waits):
+    """Value and derivative: a norm each, and expm, or LU where it is not squared, and LU; docs/gpu.md."""
+    p = Exponential()
+    params, buffers = p.init(np.random.default_rng(0), 6, dtype=np.float64)
+    given = to_device(({"A": scale * params["A"]}, buffers, np.ones((6, 6))), "gpu")
+    checks = Checks()
+    with checks.deferred(1), host_device.counted() as count:
+        p.pullback(given[0], p.rebuild(*given[:2]), given[2])
+    assert count.waits == count.to_host == waits
+    assert checks.settle()[1] is None
 
 
 def stories(rng):

@@ -175,7 +175,8 @@ def launch(
     read : tuple of Array
         Those that follow and are read alone.
     *others : Array or scalar
-        Those that follow; arrays, written to, are contiguous.
+        Those that follow; arrays are written to, by way of a copy where they are not contiguous, as the gates of a
+        chunk of time that is shorter than the others are.
     together : int
         As of `plan`.
 
@@ -193,9 +194,12 @@ def launch(
     chosen = plan(B, n, like.itemsize, slots, products, limits, together, _form)
     check_resident(xp, own, chosen, limits)
     sizes = by_value(T=T, B=B, n=n, **{name: getattr(chosen, name) for name in _OF_PLAN})
-    assert all(array.flags.c_contiguous for array in others if isinstance(array, xp.ndarray))
-    arguments = (*(factor.W for factor in factors), *map(xp.ascontiguousarray, read), *others, sizes)
+    written = [xp.ascontiguousarray(other) if isinstance(other, xp.ndarray) else other for other in others]
+    arguments = (*(factor.W for factor in factors), *map(xp.ascontiguousarray, read), *written, sizes)
     own((chosen.blocks,), (chosen.threads,), arguments, shared_mem=chosen.shared)
+    for other, copy in zip(others, written, strict=True):
+        if copy is not other:
+            other[...] = copy
 
 
 def check_resident(xp: Any, own: Any, chosen: Plan, limits: Limits) -> None:
