@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tomllib
 from datetime import date
 from pathlib import Path
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import ortho_ref
+from tests.user import PROGRAM
 from tests.workflows import ROOT, read
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -138,7 +140,10 @@ def test_the_project_has_an_address():
 @pytest.mark.release
 @pytest.mark.parametrize("version", [*PYTHONS, "3.14"])
 def test_a_fresh_environment(version, wheel, tmp_path):
-    """From the wheel, with what it requires: the kit's list, and the README's ten lines, a warning being an error."""
+    """From the wheel, with what it requires: the kit's list, and the README's ten lines, a warning being an error.
+
+    mypy, which is not in the environment itself, finds the types there.
+    """
     interpreter = python(version)
     if interpreter is None:
         pytest.skip(f"there is no Python {version}")
@@ -160,5 +165,17 @@ def test_a_fresh_environment(version, wheel, tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
     health = ast.literal_eval(done.stdout.splitlines()[-1])
     assert health["U_c"]["defect"] < 1e-3  # an update's; Algorithm 1 takes it back at the next reset
+    (tmp_path / "mine.py").write_text(PROGRAM)
+    words = [
+        "--strict",
+        "--follow-imports=silent",
+        "--python-executable",
+        tmp_path / "venv" / "bin" / "python",
+        "mine.py",
+    ]
+    checked = subprocess.run(
+        [sys.executable, "-m", "mypy", *words], cwd=tmp_path, env=own, capture_output=True, text=True, check=False
+    )
+    assert checked.stdout.startswith("Success"), checked.stdout
     versions = call("-c", "import numpy, scipy; print(numpy.__version__, scipy.__version__)").stdout
     print(f"Python {version}: NumPy and SciPy {versions.strip()}")
