@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import ortho_ref
+from hatch_build import absolute
 from tests.user import PROGRAM
 from tests.workflows import ROOT, read
 
@@ -61,6 +62,16 @@ def test_one_version():
     assert citation["license"] == PROJECT["license"]
     newest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.M)
     assert newest[1] == ortho_ref.__version__
+
+
+def test_the_readme_of_an_index_has_no_relative_link():
+    """Each leads to its file at the tag, a picture to what is in it; what leads elsewhere, or down the page, stays."""
+    text = absolute((ROOT / "README.md").read_text(), "https://example.org/o/r", "0.1.0")
+    links = re.findall(r"\]\(([^)]*)\)", text)
+    assert "https://example.org/o/r/blob/v0.1.0/docs/library.md" in links
+    assert "https://example.org/o/r/raw/v0.1.0/docs/demo.png" in links
+    assert "#check-your-implementation" in links
+    assert [link for link in links if not link.startswith(("https://", "#"))] == []
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
@@ -133,7 +144,7 @@ def test_the_project_has_an_address():
     """What is published says where it comes from.  Until there is an address it is skipped, but from a tag."""
     if "urls" not in PROJECT and not os.environ.get("GITHUB_REF", "").startswith("refs/tags/v"):
         pytest.skip("no address yet: RELEASING.md, once, before the first release")
-    assert {"Homepage", "Documentation", "Changelog", "Issues"} <= PROJECT["urls"].keys()
+    assert {"Homepage", "Source", "Documentation", "Changelog", "Issues"} <= PROJECT["urls"].keys()
     assert read(ROOT / "CITATION.cff")["repository-code"]
 
 
