@@ -52,6 +52,13 @@ def _of_mapping(value: Mapping[str, Any]) -> str:
     return f"{{{', '.join(f'{name}: {brief(item)}' for name, item in value.items())}}}"
 
 
+class ArraysInOrder(tuple[Any, ...]):
+    """A tuple of arrays, as a state of more than one part is; its `repr` is `brief`."""
+
+    __slots__ = ()
+    __repr__ = brief
+
+
 class ArraysByName(dict[str, Any]):
     """A dict of arrays by name, as parameters, gradients and buffers are; its `repr` is `brief`."""
 

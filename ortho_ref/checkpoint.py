@@ -57,6 +57,8 @@ def save(
         Naming the place in the tree, for what a checkpoint cannot hold: a number that is no array and is not finite, an
         integer of more than `files.DIGITS` digits, what does not fit the schema.
     """
+    if not isinstance(tree, dict):
+        raise TypeError(f"tree is {schema.kind_of(tree)}; allowed: a dict, as {{'params': params, 'buffers': buffers}}")
     tensors: dict[str, np.ndarray] = {}
     skeleton = _encode(to_host(tree), "", tensors)
     files.check_depth(skeleton)

@@ -203,9 +203,8 @@ class Network:
     def __repr__(self) -> str:
         named = [(layer.name or type(layer.cell).__name__, *(layer.sizes or ())) for layer in self.layers]
         parts = [f"{role}{{}} {{}} -> {{}}".format(*layer) for role, layer in zip(self._roles, named, strict=True)]
-        parts.append(
-            f"{self.output_size} outputs at {'every' if self.readout == 'every' else 'the last'} step, {self.loss}"
-        )
+        step, many = "every" if self.readout == "every" else "the last", "s" if self.output_size > 1 else ""
+        parts.append(f"{self.output_size} output{many} at {step} step, {self.loss}")
         if self.embedding is not None:
             parts.insert(0, f"embedding {self.embedding.vocabulary} -> {self.embedding.size}")
         if self.tied:

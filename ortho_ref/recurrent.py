@@ -27,7 +27,7 @@ from ortho_ref.fused import persistent
 from ortho_ref.initial import Initial, constant
 from ortho_ref.parametrizations import Buffers, Free, Parametrization, Params
 from ortho_ref.pending import Pending, together
-from ortho_ref.schema import kind_of, not_among, short
+from ortho_ref.schema import kind_of, nearest, not_among, short
 
 NamedBuffers = dict[str, Buffers]
 ENGINES: dict[str, ModuleType] = {"fused": fused, "scan": scan, "persistent": persistent}
@@ -246,7 +246,7 @@ class Recurrent:
         fixed = self.sizes or (None, None)
         for name, value, own in zip(("input_size", "hidden_size"), given, fixed, strict=True):
             if value is None and own is None:
-                raise ValueError(f"{name} is missing")
+                raise ValueError(f"{name} is missing; allowed: an integer >= 1, as the layer was built without sizes")
             if value is not None:
                 check_size(name, value)
             if value is not None and own is not None and value != own:
@@ -272,9 +272,10 @@ class Recurrent:
             If parameters and buffers do not fit this layer.
         """
         check_dicts(params=params, buffers=buffers)
-        if set(buffers) != set(self.constrained):
-            raise ValueError(f"buffers are of {sorted(buffers)}; expected {sorted(self.constrained)}")
         self._check_own_buffers(buffers, "U")
+        for name in buffers:
+            if name not in self.constrained:
+                raise ValueError(f"buffers holds {name!r}; allowed: {', '.join(self.constrained) or 'none'}")
         W = self._input_weight(params)
         if W is None or not is_array(W) or W.ndim != 2:
             raise ValueError("params holds no input weight W (n, m)")
@@ -550,8 +551,11 @@ class Recurrent:
         """`retract` up to what has to be read, for layers whose updates are read together."""
         check_dicts(params=params, buffers=buffers, deltas=deltas)
         self._check_own_buffers(buffers)
-        if set(deltas) != set(params):
-            raise ValueError(f"deltas differ from the parameters in {sorted(set(deltas) ^ set(params))}")
+        if absent := [name for name in params if name not in deltas]:
+            raise ValueError(f"deltas holds no {', no '.join(absent)}; expected one for each parameter")
+        for name in deltas:
+            if name not in params:
+                raise ValueError(f"deltas holds {name!r}{nearest(name, params)}; expected one for each parameter")
         deltas = {name: _array(delta) for name, delta in deltas.items()}
         for name, delta in deltas.items():
             _check_array(f"delta of {name}", delta, params[name].shape, params[name].dtype)

@@ -20,6 +20,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from ortho_ref.arguments import check_number
 from ortho_ref.backend import Array, xp_of
 from ortho_ref.layers import dropout_scale
 from ortho_ref.recurrent import Recurrent
@@ -65,13 +66,9 @@ class Regularizers:
 
     def __post_init__(self) -> None:
         for name in ("words", "inputs", "hidden", "outputs", "weights"):
-            rate = getattr(self, name)
-            if not 0 <= rate < 1:
-                raise ValueError(f"dropout of {name} is {rate}; allowed: 0 <= rate < 1")
+            check_number(f"dropout of {name}", getattr(self, name), lambda rate: 0 <= rate < 1, "0 <= rate < 1")
         for name in ("alpha", "beta"):
-            value = getattr(self, name)
-            if not 0 <= value < math.inf:
-                raise ValueError(f"{name} is {value}; allowed: a finite number >= 0")
+            check_number(name, getattr(self, name), lambda value: 0 <= value < math.inf, "a finite number >= 0")
         object.__setattr__(self, "weights_of", tuple(self.weights_of))
         if self.weights_of and not self.weights:
             raise ValueError(f"weights_of is {', '.join(self.weights_of)}, but no weights are dropped")

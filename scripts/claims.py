@@ -99,7 +99,7 @@ def page(experiments: Sequence[Stored]) -> str:
 
 def main(
     check: Annotated[
-        bool, typer.Option("--check", help="Write nothing; exit with 1 where the page is another.")
+        bool, typer.Option("--check", help="Write nothing; exit code 1 if the page would be another.")
     ] = False,
 ) -> None:
     """Write docs/claims.md, and the curves beside the runs."""

@@ -67,7 +67,7 @@ def check(folder: Path) -> bool:
 def main(
     action: Annotated[Action, typer.Argument(help="list: the sets there are; fetch one; check a folder.")],
     what: Annotated[
-        str | None, typer.Argument(metavar="[NAME|DIR]", help="Of fetch the set, of check the folder.")
+        str | None, typer.Argument(metavar="NAME|DIR", help="Of fetch the set, of check the folder.")
     ] = None,
 ) -> None:
     """List the data sets of the tasks, fetch one into the cache ($ORTHO_REF_DATA), check those in a folder.

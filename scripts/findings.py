@@ -23,7 +23,9 @@ def text() -> str:
     return page(audit, {name: stored.load(own) for name, own in audit.implementations.items()}, maps)
 
 
-def main(check: Annotated[bool, typer.Option(help="Compare with the page; write nothing.")] = False) -> None:
+def main(
+    check: Annotated[bool, typer.Option(help="Write nothing; exit code 1 if the page would be another.")] = False,
+) -> None:
     """Write docs/findings.md."""
     found = text()
     if check and PAGE.read_text() != found:

@@ -14,7 +14,9 @@ from scripts.program import BAD_INPUT, fail, run, say
 ROOT = Path(__file__).parents[1]
 
 
-def main(check: Annotated[bool, typer.Option(help="Compare with the page; write nothing.")] = False) -> None:
+def main(
+    check: Annotated[bool, typer.Option(help="Write nothing; exit code 1 if the page would be another.")] = False,
+) -> None:
     """Write docs/gallery.md."""
     try:
         found = gallery(ROOT)

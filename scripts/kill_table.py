@@ -94,7 +94,9 @@ def _mark(seen: bool | None) -> str:
     return {True: KILLED, False: PASSED, None: ""}[seen]
 
 
-def main(check: Annotated[bool, typer.Option(help="Compare with the page; write nothing.")] = False) -> None:
+def main(
+    check: Annotated[bool, typer.Option(help="Write nothing; exit code 1 if the page would be another.")] = False,
+) -> None:
     """Write docs/kill-table.md."""
     found = table()
     text = page(found)

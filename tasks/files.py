@@ -289,7 +289,7 @@ def fetch(own: DataSet, progress: Progress = lambda name, done, total: None) -> 
     OSError
         It cannot be written.
     ModuleNotFoundError
-        Without pooch: pip install 'ortho-ref[data]'.
+        Without pooch: pip install -e '.[data]'.
     """
     if not own.ways:
         raise ValueError(f"{own.name} is not fetched: {own.licence}; see {own.page}")
@@ -361,7 +361,7 @@ def download(archive: Archive, folder: Path | str, progress: Progress) -> Path:
     try:
         import pooch
     except ModuleNotFoundError:
-        message = "pooch is not installed; to fetch data sets: pip install 'ortho-ref[data]'"
+        message = "pooch is not installed; to fetch data sets: pip install -e '.[data]'"
         raise ModuleNotFoundError(message, name="pooch") from None
     pooch.get_logger().setLevel("ERROR")
     tried, deaf = [], True

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tomllib
 from datetime import date
 from pathlib import Path
@@ -14,6 +15,8 @@ from pathlib import Path
 import pytest
 
 import ortho_ref
+from hatch_build import absolute
+from tests.user import PROGRAM
 from tests.workflows import ROOT, read
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -59,6 +62,16 @@ def test_one_version():
     assert citation["license"] == PROJECT["license"]
     newest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.M)
     assert newest[1] == ortho_ref.__version__
+
+
+def test_the_readme_of_an_index_has_no_relative_link():
+    """Each leads to its file at the tag, a picture to what is in it; what leads elsewhere, or down the page, stays."""
+    text = absolute((ROOT / "README.md").read_text(), "https://example.org/o/r", "0.1.0")
+    links = re.findall(r"\]\(([^)]*)\)", text)
+    assert "https://example.org/o/r/blob/v0.1.0/docs/library.md" in links
+    assert "https://example.org/o/r/raw/v0.1.0/docs/demo.png" in links
+    assert "#check-your-implementation" in links
+    assert [link for link in links if not link.startswith(("https://", "#"))] == []
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
@@ -131,14 +144,17 @@ def test_the_project_has_an_address():
     """What is published says where it comes from.  Until there is an address it is skipped, but from a tag."""
     if "urls" not in PROJECT and not os.environ.get("GITHUB_REF", "").startswith("refs/tags/v"):
         pytest.skip("no address yet: RELEASING.md, once, before the first release")
-    assert {"Homepage", "Documentation", "Changelog", "Issues"} <= PROJECT["urls"].keys()
+    assert {"Homepage", "Source", "Documentation", "Changelog", "Issues"} <= PROJECT["urls"].keys()
     assert read(ROOT / "CITATION.cff")["repository-code"]
 
 
 @pytest.mark.release
 @pytest.mark.parametrize("version", [*PYTHONS, "3.14"])
 def test_a_fresh_environment(version, wheel, tmp_path):
-    """From the wheel, with what it requires: the kit's list, and the README's ten lines, a warning being an error."""
+    """From the wheel, with what it requires: the kit's list, and the README's ten lines, a warning being an error.
+
+    mypy, which is not in the environment itself, finds the types there.
+    """
     interpreter = python(version)
     if interpreter is None:
         pytest.skip(f"there is no Python {version}")
@@ -160,5 +176,17 @@ def test_a_fresh_environment(version, wheel, tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
     health = ast.literal_eval(done.stdout.splitlines()[-1])
     assert health["U_c"]["defect"] < 1e-3  # an update's; Algorithm 1 takes it back at the next reset
+    (tmp_path / "mine.py").write_text(PROGRAM)
+    words = [
+        "--strict",
+        "--follow-imports=silent",
+        "--python-executable",
+        tmp_path / "venv" / "bin" / "python",
+        "mine.py",
+    ]
+    checked = subprocess.run(
+        [sys.executable, "-m", "mypy", *words], cwd=tmp_path, env=own, capture_output=True, text=True, check=False
+    )
+    assert checked.stdout.startswith("Success"), checked.stdout
     versions = call("-c", "import numpy, scipy; print(numpy.__version__, scipy.__version__)").stdout
     print(f"Python {version}: NumPy and SciPy {versions.strip()}")

@@ -14,6 +14,7 @@ from numpy.typing import DTypeLike
 
 from ortho_ref.arguments import check_size, generator, precision
 from ortho_ref.backend import Array, xp_of
+from ortho_ref.brief import ArraysInOrder
 from ortho_ref.initial import Initial, constant, glorot
 from ortho_ref.schema import kind_of
 
@@ -219,7 +220,7 @@ def state_of(parts: tuple[Array, ...]) -> State:
     State
         h, or (h, c).
     """
-    return parts[0] if len(parts) == 1 else parts
+    return parts[0] if len(parts) == 1 else ArraysInOrder(parts)
 
 
 def gate_shapes(gates: tuple[str, ...], input_size: int, hidden_size: int) -> Shapes:

@@ -38,6 +38,12 @@ from ortho_ref.terminal import STDERR, STDOUT, cut, open_standard_streams, shown
 NAME = "python -m ortho_ref.conformance"
 #: What `new` writes for -> how it is called.
 _FRAMES = {"torch": "PyTorch", "jax": "JAX", "keras": "Keras", "flax": "Flax", "function": "NumPy"}
+#: --only, of every command that has it.
+ONLY: dict[str, Any] = {
+    "action": "append",
+    "metavar": "PATTERN",
+    "help": "cases whose names fit, as 'cell/lstm*'; again for more",
+}
 
 
 def parser() -> argparse.ArgumentParser:
@@ -51,9 +57,7 @@ def parser() -> argparse.ArgumentParser:
     whose = run.add_mutually_exclusive_group(required=True)
     whose.add_argument("--adapter", metavar="FILE.py|package.module", help="a module with run(case)")
     whose.add_argument("--command", metavar="'PROGRAM {input} {output}'", help="a program, run per case")
-    run.add_argument(
-        "--only", action="append", metavar="PATTERN", help="cases whose names fit, as 'cell/lstm*'; again for more"
-    )
+    run.add_argument("--only", **ONLY)
     run.add_argument("--dtype", choices=(*DTYPES, *HALF), default=DTYPES[0], help="of the inputs (default: float64)")
     run.add_argument("--forward", action="store_true", help="judge the forward pass alone; also in float16, bfloat16")
     run.add_argument("--allow-partial", action="store_true", help="let cases with outputs missing pass")
@@ -83,16 +87,17 @@ def parser() -> argparse.ArgumentParser:
         frame.add_argument(f"--{option}", metavar="CELL", help=f"in {means}: a cell's or model's name")
     new.add_argument("--out", type=Path, metavar="FILE.py", help="where to; not over an existing file")
     listed = commands.add_parser("list", help="the names of the cases")
-    listed.add_argument("--only", action="append", metavar="PATTERN")
-    commands.add_parser("show", help="one case: config, shapes, equations, mistakes it shows").add_argument("case")
+    listed.add_argument("--only", **ONLY)
+    case = commands.add_parser("show", help="one case: config, shapes, equations, mistakes it shows")
+    case.add_argument("case", metavar="CASE", help="its name, as `list` has it")
     exported = commands.add_parser("export", help="every case as files, for languages without Python")
-    exported.add_argument("folder", type=Path, metavar="DIR")
-    exported.add_argument("--only", action="append", metavar="PATTERN")
-    exported.add_argument("--dtype", choices=DTYPES, default=DTYPES[0])
+    exported.add_argument("folder", type=Path, metavar="DIR", help="where to")
+    exported.add_argument("--only", **ONLY)
+    exported.add_argument("--dtype", choices=DTYPES, default=DTYPES[0], help="of the inputs (default: float64)")
     drawn = commands.add_parser("badge", help="a badge, SVG, of a report")
-    drawn.add_argument("report", type=Path, metavar="REPORT.json")
-    drawn.add_argument("out", type=Path, metavar="OUT.svg")
-    drawn.add_argument("--label", default=LABEL, help=f"what stands on the left (default: {LABEL})")
+    drawn.add_argument("report", type=Path, metavar="REPORT.json", help="of `run --report`")
+    drawn.add_argument("out", type=Path, metavar="OUT.svg", help="where to")
+    drawn.add_argument("--label", metavar="TEXT", default=LABEL, help=f"what stands on the left (default: {LABEL})")
     commands.add_parser("schema", help="JSON Schemas of the report, the manifest and the exported files' metadata")
     return top
 

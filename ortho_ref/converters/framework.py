@@ -8,6 +8,7 @@ import numpy as np
 
 from ortho_ref.cells.cell import gate_shapes, weight_name
 from ortho_ref.converters.config import Config, config_of
+from ortho_ref.schema import nearest
 
 Array: TypeAlias = np.ndarray
 Arrays: TypeAlias = dict[str, Array]
@@ -299,8 +300,9 @@ def _checked(
     """
     names = shapes(1, 1).keys()
     if arrays.keys() != names:
-        missing, unknown = sorted(names - arrays.keys()), sorted(arrays.keys() - names)
-        raise ValueError(f"{what}: missing {missing}, unknown {unknown}; expected {sorted(names)}")
+        lacking = [f"no {name}" for name in names if name not in arrays]
+        unknown = [f"{name!r}{nearest(name, names)}" for name in arrays if name not in names]
+        raise ValueError(f"{what}: the arrays hold {', '.join(lacking + unknown)}; expected {', '.join(names)}")
     given = {name: np.asarray(array) for name, array in arrays.items()}
     sizes = [np.atleast_1d(given[name]).shape[axis] for name, axis in (n, m)]
     for name, shape in shapes(*sizes).items():

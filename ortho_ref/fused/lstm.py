@@ -22,7 +22,7 @@ import functools
 from types import ModuleType
 
 from ortho_ref.backend import Array, library_of, xp_of
-from ortho_ref.cells.cell import Weights
+from ortho_ref.cells.cell import Weights, state_of
 from ortho_ref.cells.lstm import LSTM
 from ortho_ref.fused import sequence
 from ortho_ref.fused.kernels import launches
@@ -50,7 +50,7 @@ def forward(
     with sequence.overflow():
         loop(h, c, y, P, layout.factor(U, W, b))
     h = layout.rows(h)
-    return (h, layout.rows(c)), Tape(x, P, h, c, y)
+    return state_of((h, layout.rows(c))), Tape(x, P, h, c, y)
 
 
 def forward_loop(layout: Rows, h: Array, c: Array, y: Array, P: Array, U: Array) -> None:

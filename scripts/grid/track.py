@@ -35,7 +35,7 @@ class TensorBoard:
         try:
             from tensorboard.summary import Writer
         except ImportError as error:
-            needs = "pip install 'ortho-ref[track]'"
+            needs = "pip install -e '.[track]'"
             raise ValueError(f"--track tensorboard needs TensorBoard ({error.name} is missing): {needs}") from None
         before = _lines(run)
         shutil.rmtree(run / "tensorboard", ignore_errors=True)

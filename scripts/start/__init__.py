@@ -14,8 +14,8 @@ FOLDER = Path(__file__).parents[1]
 #: Program -> what pip installs for it, and the modules that it is not loaded without; all others need `_OTHERS`.
 _NEEDS: dict[str, tuple[str, tuple[str, ...]]] = {
     "floors": ("", ()),
-    "site": ("--group docs", ("typer", "rich", "sphinx", "myst_parser", "furo", "latex2mathml")),
-    "mutants": ("--group mutants", ("typer", "rich", "cosmic_ray", "coverage")),
+    "site": ("-e . --group docs", ("typer", "rich", "sphinx", "myst_parser", "furo", "latex2mathml")),
+    "mutants": ("-e . --group mutants", ("typer", "rich", "cosmic_ray", "coverage")),
 }
 _OTHERS = ("-e '.[scripts]'", ("typer", "rich", "matplotlib", "threadpoolctl"))
 _CORE = ("numpy", "scipy", "safetensors")

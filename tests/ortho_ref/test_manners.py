@@ -1,6 +1,7 @@
 """What the library says: errors in one line by the argument's name, short reprs, completion, types, citations."""
 
 import ast
+import dataclasses
 import importlib
 import inspect
 import pkgutil
@@ -38,6 +39,7 @@ from ortho_ref.regularizers import Regularizers
 from ortho_ref.schedules import Step
 from scripts.equations.tags import tags_of
 from tasks.adding import Adding
+from tests.user import PROGRAM
 
 ROOT = Path(__file__).parents[2]
 LAYER = models.nc_gru(3, 4)
@@ -228,6 +230,35 @@ ERRORS = [
     (lambda: NETWORK.forward(None, WHOLE[1], X), TypeError, "params is None; expected a dict, as init gives it"),
     (lambda: LAYER.backward(*DRAWN, None, X), TypeError, "tape is None; expected what forward returned"),
     (lambda: NETWORK.backward(*WHOLE, None, X), TypeError, "tape is None; expected that of what forward"),
+    (lambda: LAYER.weights(DRAWN[0], {}), ValueError, "buffers holds no U_c; expected all that init gives"),
+    (
+        lambda: LAYER.weights(DRAWN[0], {**DRAWN[1], "U_r": DRAWN[1]["U_c"]}),
+        ValueError,
+        "buffers holds 'U_r'; allowed: U_c",
+    ),
+    (
+        lambda: LAYER.retract(*DRAWN, without(DRAWN[0], "W_r")),
+        ValueError,
+        "deltas holds no W_r; expected one for each parameter",
+    ),
+    (
+        lambda: LAYER.retract(*DRAWN, {**DRAWN[0], "U_c": X}),
+        ValueError,
+        "deltas holds 'U_c' (did you mean 'U_c.A'?); expected one for each parameter",
+    ),
+    (
+        lambda: Recurrent(LAYER.cell).init(rng(), hidden_size=4),
+        ValueError,
+        "input_size is missing; allowed: an integer >= 1, as the layer was built without sizes",
+    ),
+    (lambda: Regularizers(alpha="x"), ValueError, "alpha is 'x'; allowed: a finite number >= 0"),
+    (lambda: Regularizers(words="x"), ValueError, "dropout of words is 'x'; allowed: 0 <= rate < 1"),
+    (lambda: checkpoint.save("x.safetensors", DRAWN), TypeError, "tree is a tuple; allowed: a dict, as {'params': "),
+    (
+        lambda: converters.by_name("pytorch").to_framework("rnn", {"W": X, "U": X}),
+        ValueError,
+        "weights: the arrays hold no b; expected W, U, b",
+    ),
     # near names
     (lambda: models.build("ncgru", 3, 4), ValueError, "model is 'ncgru' (did you mean 'nc-gru'?); allowed: rnn, "),
     (
@@ -359,6 +390,8 @@ def test_no_repr_is_of_numbers():
     shown += [LAYER.backward(*DRAWN, tape, h[1:]), scan.forward(*DRAWN, X)[1], Adam(), ByName({"*": SGD(0.1)})]
     shown += [network.retract(params, buffers, gradients), network.rebuild(params, buffers), LAYER.rebuild(*DRAWN)]
     shown += [training.Trainer(network, task, Adam(), 2), Case("a", "cell", {}, {"x": X})]
+    pairs = models.lstm(3, 4)
+    shown += [dataclasses.replace(pairs, engine=engine).forward(*pairs.init(rng()), np.float32(X))[0] for engine in TWO]
     assert np.isfinite(loss)
     for value in shown:
         text = repr(value)
@@ -368,6 +401,7 @@ def test_no_repr_is_of_numbers():
 
 
 LAYER_OF_4 = models.nc_gru(4, 4)
+TWO = ("scan", "fused")
 
 
 def test_what_a_repr_says():
@@ -379,6 +413,9 @@ def test_what_a_repr_says():
     assert brief([X] * 9) == "[float64 (5, 2, 3), float64 (5, 2, 3), float64 (5, 2, 3), ... 9]"
     assert repr(ArraysByName(a=X) | {"b": X}) == "{a (5, 2, 3), b (5, 2, 3): float64}"
     assert repr(Adam(1e-3)).startswith("Adam(learning_rate=0.001, ")
+    assert repr(state_of((X, X))) == "(float64 (5, 2, 3), float64 (5, 2, 3))"
+    assert "1 output at the last step" in repr(OF_TWO)
+    assert "2 outputs at every step" in repr(NETWORK)
 
 
 def test_every_tuple_of_arrays_is_brief():
@@ -426,38 +463,6 @@ def test_weights_are_saved_and_loaded(tmp_path):
         checkpoint.load(f"{tmp_path}/mine2.safetensors")
 
 
-USER = """
-from pathlib import Path
-import numpy as np
-import ortho_ref
-from ortho_ref import checkpoint, conformance, converters, models
-from ortho_ref.network import Network
-from ortho_ref.optimizers import SGD, Adam, ByName
-from ortho_ref.task import Task
-
-layer = models.nc_gru(10, 56, orthogonal="rc", negative_ones=40)
-network = Network((layer,), output_size=9, dropout=0.1)
-params, buffers = network.init(np.random.default_rng(0), dtype=np.float64)
-optimizer = ByName({"*.A": SGD(1e-3), "*": Adam(1e-3)})
-x, y = np.zeros((5, 2, 10)), np.zeros((5, 2), int)
-loss, gradients, result = network.loss_and_gradients(params, buffers, x, y)
-deltas = {name: optimizer.delta(name, params[name], gradient) for name, gradient in gradients.items()}
-params, buffers = network.retract(params, buffers, deltas)
-for place in ("mine.safetensors", Path("mine.safetensors")):
-    checkpoint.save(place, {"params": params, "buffers": buffers})
-state = converters.by_name("pytorch").to_framework("lstm", {})
-
-def run(case: conformance.Case) -> dict[str, np.ndarray] | None:
-    return None
-
-report = conformance.check(run, "cell/lstm")
-print(ortho_ref.models.names(), ortho_ref.cite(layer), report, state)
-
-def baseline(task: Task) -> float:
-    return task.baseline
-"""
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(find_spec("mypy") is None, reason="mypy is in the extra dev")
 def test_a_users_program_is_typed(tmp_path):
@@ -471,8 +476,8 @@ def test_a_users_program_is_typed(tmp_path):
         own = {"MYPYPATH": str(ROOT), "PATH": "/usr/bin:/bin"}
         return subprocess.run(command, cwd=tmp_path, env=own, capture_output=True, text=True, check=False).stdout
 
-    assert "Success" in checked(USER)
-    wrong = checked(USER.replace('orthogonal="rc"', 'orthogonal="x"').replace("delta(name,", "delta(3,"))
+    assert "Success" in checked(PROGRAM)
+    wrong = checked(PROGRAM.replace('orthogonal="rc"', 'orthogonal="x"').replace("delta(name,", "delta(3,"))
     assert 'Argument "orthogonal" to "nc_gru"' in wrong
     assert 'Argument 1 to "delta"' in wrong
 

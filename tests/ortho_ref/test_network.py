@@ -432,7 +432,11 @@ def test_states_of_another_network():
     ("arguments", "error", "message"),
     [
         ({"dtype": np.float16}, ValueError, "dtype is float16; allowed: float32, float64"),
-        ({"hidden_size": None}, ValueError, "hidden_size is missing"),
+        (
+            {"hidden_size": None},
+            ValueError,
+            "hidden_size is missing; allowed: an integer >= 1, as the layer was built .*",
+        ),
         ({"input_size": 0}, ValueError, "input_size is 0; allowed: an integer >= 1"),
         ({"hidden_size": 2.0}, ValueError, "hidden_size is 2.0; allowed: an integer >= 1"),
     ],

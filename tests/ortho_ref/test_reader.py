@@ -177,7 +177,7 @@ def wrong(x, which, **changes):
 @pytest.mark.parametrize(
     ("change", "kind", "message"),
     [
-        (lambda x: x[0].tokens, TypeError, "x is a ndarray; expected a pair of Padded, the story and the question"),
+        (lambda x: x[0].tokens, TypeError, "x is an ndarray; expected a pair of Padded, the story and the question"),
         (lambda x: x[:1], TypeError, "x is a tuple; expected a pair of Padded"),
         (lambda x: (x[0].tokens, x[1].tokens), TypeError, "x is a tuple; expected a pair of Padded"),
         (lambda x: wrong(x, 0, tokens=x[0].tokens + 7), ValueError, "x holds token 1"),

@@ -220,7 +220,7 @@ def test_bad_parameters_states_and_upstream():
             lambda: layer.forward({k: v for k, v in PARAMS.items() if k != "b_r"}, STATES, X),
             "params holds no b_r; the weights are W_r",
         ),
-        (lambda: layer.forward(PARAMS, {}, X), "buffers are of []; expected ['U_c']"),
+        (lambda: layer.forward(PARAMS, {}, X), "buffers holds no U_c; expected all that init gives"),
         (lambda: layer.forward({**PARAMS, "W_x": X}, STATES, X), "params holds 'W_x'; the weights are W_r, U_r, b_r"),
         (
             lambda: layer.forward(PARAMS | {"U_c": np.eye(N)}, STATES, X),
@@ -243,7 +243,7 @@ def test_bad_parameters_states_and_upstream():
         (lambda: layer.backward(PARAMS, STATES, TAPE, DH[:3]), "dh has shape (3, 3, 6); expected (4, 3, 6)"),
         (lambda: layer.backward(PARAMS, STATES, TAPE, DH * np.inf), "dh has an entry that is not finite"),
         (lambda: layer.backward(PARAMS, STATES, TAPE, DH, H0[0]), "dh_T has shape (6,); expected (3, 6)"),
-        (lambda: layer.retract(PARAMS, STATES, {}), "deltas differ from the parameters in ['U_c.A', 'U_r'"),
+        (lambda: layer.retract(PARAMS, STATES, {}), "deltas holds no W_r, no U_r, no b_r, "),
         (lambda: layer.retract(PARAMS, STATES, {**PARAMS, "b_r": np.ones(2)}), "delta of b_r has shape (2,)"),
     ]
     lstm = LAYERS["lstm, U_f orthogonal, trained h0 and c0"]

@@ -54,7 +54,7 @@ def test_a_program_that_is_none():
         (
             "scripts.site",
             {"furo"},
-            "python -m scripts.site needs furo, which is not installed: pip install --group docs",
+            "python -m scripts.site needs furo, which is not installed: pip install -e . --group docs",
         ),
         ("scripts.floors", {"typer", "numpy"}, ""),
         ("scripts.train", set(), ""),

@@ -127,7 +127,7 @@ def connect(address: str) -> Any:
     try:
         from distributed import Client
     except ImportError as error:
-        needs = "pip install 'ortho-ref[cluster]'"
+        needs = "pip install -e '.[cluster]'"
         raise ValueError(f"--scheduler needs Dask ({error.name} is missing): {needs}") from None
     try:
         return Client(address, timeout=PATIENCE)
