@@ -426,6 +426,21 @@ def test_axe_finds_no_serious_fault(browser, name, scheme):
     assert serious == []
 
 
+@pytest.mark.parametrize("name", ["docs/routes/ncgru.html", "docs/theorems/ncgru-theorem-1.html", CELL])
+def test_on_paper_code_is_whole(opened, name):
+    """As wide as a page of A4 between its margins: no line of code is cut, and nothing of the screen is printed."""
+    opened.set_viewport_size({"width": 680, "height": 960})
+    go(opened, name)
+    opened.emulate_media(media="print")
+    cut = opened.eval_on_selector_all("article pre", "all => all.map((one) => one.scrollWidth - one.clientWidth)")
+    assert len(cut) > 2
+    assert max(cut) <= 1
+    for frame in (".skip-to-content", ".back-to-top", ".sidebar-drawer", ".toc-drawer", ".mobile-header"):
+        assert all(one.is_hidden() for one in opened.locator(frame).all()), frame
+    opened.emulate_media(media="screen")
+    assert opened.locator(".skip-to-content").is_visible()
+
+
 def test_a_printed_page_hides_nothing(opened):
     """No frame, one column, code that wraps, and nothing folded away."""
     go(opened, CELL)
