@@ -68,6 +68,11 @@ def title_of(names: tuple[str, ...]) -> str:
     return first if first == last else f"{first}-{last}"
 
 
+def short_of(file: str) -> str:
+    """The name of a file where it is clear that it is code: without the package's."""
+    return file.removeprefix("ortho_ref/")
+
+
 def in_lines(formula: str) -> list[str]:
     """The lines that a formula is set in: its numbered parts, else what stands between its semicolons.
 
@@ -136,7 +141,7 @@ class Maker:
 
     def link(self, file: str, fragment: str = "", text: str = "") -> Link:
         """To a file's page."""
-        return Link(text or file.removeprefix("ortho_ref/"), href(self.page, page_of(file), fragment))
+        return Link(text or short_of(file), href(self.page, page_of(file), fragment))
 
     def card(self, name: str, short: bool = False) -> Card:
         """Of the row that an id stands in."""
@@ -161,21 +166,32 @@ class Maker:
             errata=tuple(self._errata(entry.formula + entry.says)),
             derivations=tuple(self._derived(names)),
             tests=tuple(dict.fromkeys(self._test(one) for n in names for one in m.holders.get(n, []))),
-            elsewhere=tuple(
-                dict.fromkeys(
-                    self.link(file, self._first(n, file)) for n in names for file in m.carried(n) if file != self.file
-                )
-            ),
+            elsewhere=self._elsewhere(names),
             kit=in_kit((vector for one in names for vector in m.kit.get(one, ())), self.file),
             before=self._neighbour(before),
             after=self._neighbour(after),
         )
 
+    def _elsewhere(self, names: tuple[str, ...]) -> tuple[Link, ...]:
+        """The other files with lines of a row; of a file that has several of its equations, each with its number."""
+        places = dict.fromkeys(
+            (file, self._first(name, file)) for name in names for file in self.material.carried(name)
+        )
+        others = [(file, first) for file, first in places if file != self.file]
+        files = [file for file, _ in others]
+        return tuple(
+            self.link(
+                file,
+                anchor(first),
+                f"{short_of(file)} {title_of((first,))}" if first and files.count(file) > 1 else "",
+            )
+            for file, first in others
+        )
+
     def _first(self, name: str, file: str) -> str:
-        """The anchor of an equation in a file, or of the first of those that it is the same as."""
+        """The equation that a file has of this name, or the first of those that it is the same as; else ""."""
         names = {id_of(tag) for tags in self.material.lines[file].values() for tag in tags}
-        own = [one for one in [name, *self.material.entries[name].same] if one in names]
-        return anchor(own[0]) if own else ""
+        return next((one for one in [name, *self.material.entries[name].same] if one in names), "")
 
     def _neighbour(self, name: str | None) -> Link | None:
         if name is None:

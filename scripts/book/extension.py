@@ -7,7 +7,7 @@ from docutils import nodes
 from sphinx.application import Sphinx
 
 from scripts.book import alive
-from scripts.book.mathml import mathml
+from scripts.book.mathml import broken, mathml
 
 _TOGETHER = re.compile(r"^\w+(?:, \w+)+(?= : )", re.M)  # r, u : Array; napoleon takes the first name for a type
 _LITERAL = re.compile(r"(``.*?``|`[^`\n]+`)")
@@ -24,8 +24,13 @@ def setup(app: Sphinx) -> dict[str, Any]:
 
 
 def _inline(writer: Any, node: nodes.math) -> None:
-    writer.body.append(mathml(node.astext()))
+    writer.body.append((broken if _in_table(node) else mathml)(node.astext()))
     raise nodes.SkipNode
+
+
+def _in_table(node: nodes.Node) -> bool:
+    """Whether it stands in a column, where a long formula goes on in the next line."""
+    return node.parent is not None and (isinstance(node.parent, nodes.entry) or _in_table(node.parent))
 
 
 def _display(writer: Any, node: nodes.math_block) -> None:

@@ -6,7 +6,6 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from scripts.book.order import number_of
 from scripts.equations.held import CODE, TESTS, closure, rows_of, sources
 from scripts.equations.stated import STATED, read_equations
 from scripts.equations.tags import id_of, tagged_lines
@@ -173,6 +172,38 @@ def test_links_land_on_lines(opened, name, tag):
     assert opened.locator(".equation:target").count() == 1
 
 
+# Of each tag's link on a page of two columns whether the line is in view, and the formula of its equation.
+LANDINGS = """async () => {
+  const seen = (one) => {
+    const at = one && one.getBoundingClientRect();
+    return Boolean(at) && at.top >= 0 && at.bottom <= window.innerHeight;
+  };
+  const drawn = () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+  const found = [];
+  for (const anchor of document.querySelectorAll('.line > span[id]')) {
+    location.hash = anchor.id;
+    await drawn();
+    const line = document.querySelector('.line.here');
+    const part = line.closest('.part');
+    found.push([anchor.id, line === anchor.parentElement && seen(line), seen(part.querySelector('.lit .formula'))]);
+  }
+  return found;
+}"""
+
+
+def test_every_link_to_a_line_shows_its_equation_beside_it(opened):
+    """Of every tag of every file: the line is in view, and all but a hundredth of the formulas are, beside it."""
+    found = {}
+    for path in sorted((SITE / "code").rglob("*.html")):
+        if 'class="book columns"' in path.read_text(encoding="utf-8"):
+            go(opened, path.relative_to(SITE).as_posix())
+            found |= {(str(path), name): (line, formula) for name, line, formula in opened.evaluate(LANDINGS)}
+    assert len(found) > 400
+    assert [name for name, (line, _) in found.items() if not line] == []
+    apart = [name for name, (_, formula) in found.items() if not formula]
+    assert len(apart) <= len(found) / 100, apart
+
+
 def here(page):
     """The line that a link has led to."""
     return page.eval_on_selector_all(".line.here", "all => all.map((one) => Number(one.id.slice(1)))")
@@ -214,8 +245,8 @@ def test_a_link_to_one_line_lights_all_of_its_equation(opened, tag):
 
 ENTRIES = read_equations((ROOT / STATED).read_text(encoding="utf-8"))
 ROWS = rows_of(ENTRIES, sources(ROOT, CODE), sources(ROOT, TESTS))
-#: Equations that the papers print with a number, and that have a line: of code, or of a test.
-PRINTED = [name for name in ENTRIES if number_of(name) and (ROWS[name].code or ROWS[name].tests)]
+#: Equations of the papers, with a number or a name, that have a line: of code, or of a test.
+PRINTED = [name for name in ENTRIES if not name.startswith("bp:") and (ROWS[name].code or ROWS[name].tests)]
 DRAWN = random.Random(20).sample(PRINTED, 13)
 
 
@@ -226,6 +257,14 @@ def clicked(page, link):
     page.wait_for_load_state("load")
 
 
+def line_in_row(page, id):
+    """The link to click in an equation's row: the first, or that which has the number of what it is the same as."""
+    links = page.locator(f'tr[data-ids~="{id}"] ul.files a')
+    numbers = [f"({one.partition(':')[2]})" for one in closure(ENTRIES, id)]
+    named = links.filter(has_text=re.compile("|".join(re.escape(number) + "$" for number in numbers)))
+    return named.first if named.count() else links.first
+
+
 def at_the_line(page, id):
     """Whether a line is lit, and is in view: one of the equation's, of what it is the same as, or of a test's."""
     page.evaluate("() => document.fonts.ready.then(() => true)")
@@ -233,7 +272,8 @@ def at_the_line(page, id):
     if line.count() != 1 or not 0 <= line.bounding_box()["y"] <= DESK["height"]:
         return False
     held = (line.get_attribute("data-ids") or "").split()
-    return bool({*closure(ENTRIES, id)} & {*held}) or "/code/tests/" in page.url
+    file = urlsplit(page.url).path.partition("/code/")[2].removesuffix(".html")
+    return bool({*closure(ENTRIES, id)} & {*held}) or file in ROWS[id].tests
 
 
 @pytest.mark.parametrize("id", DRAWN)
@@ -244,7 +284,7 @@ def test_three_clicks_by_the_box(opened, id):
     opened.keyboard.type(id)
     clicked(opened, opened.locator(f".goto-found a:has(> code:text-is('{id}'))"))
     if not at_the_line(opened, id):  # it has no line of its own: its row on its paper's page
-        clicked(opened, opened.locator(f'tr[data-ids~="{id}"] ul.files a').first)
+        clicked(opened, line_in_row(opened, id))
     assert at_the_line(opened, id), opened.url
     assert opened.complaints == []
 
@@ -254,9 +294,18 @@ def test_three_clicks_by_the_papers_list(opened, id):
     """The same by the list of its paper's equations."""
     go(opened, "index.html")
     clicked(opened, opened.locator(f"article a[href='papers/{id.partition(':')[0]}.html']").first)
-    clicked(opened, opened.locator(f'tr[data-ids~="{id}"] ul.files a').first)
+    clicked(opened, line_in_row(opened, id))
     assert at_the_line(opened, id), opened.url
     assert opened.complaints == []
+
+
+def test_every_link_of_a_row_says_where_it_leads(opened):
+    """A row of several equations names the equation behind a file that has more than one of them."""
+    for paper in sorted({name.partition(":")[0] for name in PRINTED}):
+        go(opened, f"papers/{paper}.html")
+        for row in opened.locator("tr[data-ids]").all():
+            said = row.locator("ul.files a").all_inner_texts()
+            assert len(said) == len(set(said)), said
 
 
 def test_a_papers_list_says_why_a_line_is_missing(opened):
@@ -375,6 +424,21 @@ def test_axe_finds_no_serious_fault(browser, name, scheme):
         if one["impact"] in {"serious", "critical"}
     ]
     assert serious == []
+
+
+@pytest.mark.parametrize("name", ["docs/routes/ncgru.html", "docs/theorems/ncgru-theorem-1.html", CELL])
+def test_on_paper_code_is_whole(opened, name):
+    """As wide as a page of A4 between its margins: no line of code is cut, and nothing of the screen is printed."""
+    opened.set_viewport_size({"width": 680, "height": 960})
+    go(opened, name)
+    opened.emulate_media(media="print")
+    cut = opened.eval_on_selector_all("article pre", "all => all.map((one) => one.scrollWidth - one.clientWidth)")
+    assert len(cut) > 2
+    assert max(cut) <= 1
+    for frame in (".skip-to-content", ".back-to-top", ".sidebar-drawer", ".toc-drawer", ".mobile-header"):
+        assert all(one.is_hidden() for one in opened.locator(frame).all()), frame
+    opened.emulate_media(media="screen")
+    assert opened.locator(".skip-to-content").is_visible()
 
 
 def test_a_printed_page_hides_nothing(opened):

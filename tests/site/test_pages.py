@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from functools import cache
 from pathlib import PurePosixPath
 from urllib.parse import unquote, urlsplit
 
@@ -9,6 +10,7 @@ import pytest
 
 from scripts.book.material import read as read_material
 from scripts.book.places import anchors, page_of
+from scripts.equations.held import closure
 from scripts.equations.tags import id_of, tagged_lines
 from tests.site.pages import ROOT, SITE, read
 
@@ -79,6 +81,52 @@ def test_every_equation_has_a_line_or_a_reason(site, material):
         if re.fullmatch(r"ncgru:\d+", one)
     ]
     assert numbers == list(range(1, 69))
+
+
+def clicks_to(site, path, wanted):
+    """The clicks from the front page to a place: over links in the text of pages, none of them folded away."""
+    at, seen = {site / "index.html"}, set()
+    for clicks in range(1, 4):
+        reached = {one for page in at - seen for one in followed(page)}
+        if any((path, fragment) in reached for fragment in wanted):
+            return clicks
+        at, seen = {page for page, _ in reached}, seen | at
+    return None
+
+
+@cache
+def followed(path):
+    """Page and fragment of each link that is in view as a page opens: not in the frame around it, not folded away."""
+    text = path.read_text(encoding="utf-8").partition('<article role="main"')[2].partition("<footer")[0]
+    found = set()
+    for link in re.findall(r'href="([^"]+)"', re.sub(r"<details.*?</details>", "", text, flags=re.S)):
+        parts = urlsplit(link)
+        if not parts.scheme and not parts.netloc:
+            target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            if target.suffix == ".html" and target.is_file():
+                found.add((target, unquote(parts.fragment)))
+    return found
+
+
+def test_every_equation_is_three_clicks_away(site, material):
+    """From the front page to its line, a line of a test that holds it, or the words that say why it has neither."""
+    clicks = {}
+    for name, entry in material.entries.items():
+        files = material.carried(name)
+        names = closure(material.entries, name)
+        if files:
+            tags = {one for tag_names in material.lines[files[0]].values() for one in tag_names}
+            wanted = {one for tag in tags if id_of(tag) in names for one in anchors(tag)}
+            clicks[name] = clicks_to(site, site / f"{page_of(files[0])}.html", wanted)
+        elif holders := [one for own in names for one in material.holders.get(own, [])]:
+            clicks[name] = clicks_to(site, site / f"{page_of(holders[0].file)}.html", {f"L{holders[0].line}"})
+        else:
+            assert entry.reason, name
+            row = read(site / "papers" / f"{name.partition(':')[0]}.html").row_ids
+            clicks[name] = 1 if name in row else None
+    assert len(clicks) > 200
+    assert {name for name, count in clicks.items() if count is None} == set()
+    assert clicks_to(site, site / "papers" / "ncgru.html", {"ncgru-0"}) is None
 
 
 def test_no_dead_link(site):

@@ -47,11 +47,39 @@
     }
   }
 
-  // A column that is longer than the window cannot stay in view: its end would be out of reach.
+  // A column that is longer than the window stays with its end in view: else that would be out of reach.
   function fit(columns) {
     columns.forEach(function (column) {
-      column.classList.toggle("long", column.offsetHeight > window.innerHeight);
+      column.style.setProperty("--stays", Math.min(8, window.innerHeight - column.offsetHeight - 8) + "px");
     });
+  }
+
+  function inView(element) {
+    var box = element.getBoundingClientRect();
+    return box.top >= 0 && box.bottom <= window.innerHeight;
+  }
+
+  // What a link has led to, in the window; of a line its equation as well, if the line can stay in view beside it.
+  function show() {
+    var target = named() && document.getElementById(named());
+    if (!target || !target.closest(".book")) {
+      return;
+    }
+    var line = target.closest(".line");
+    target.scrollIntoView({ block: line ? "center" : "start" });
+    var id = linked()[0];
+    var formula = line && id && line.closest(".part").querySelector('.equation[data-ids~="' + id + '"] .formula');
+    var before = window.scrollY;
+    var both = !formula || inView(formula);
+    ["center", "start", "end"].forEach(function (block) {
+      if (!both) {
+        formula.scrollIntoView({ block: block });
+        both = inView(formula) && inView(line);
+      }
+    });
+    if (!both) {
+      window.scrollTo(0, before);
+    }
   }
 
   function start() {
@@ -94,15 +122,20 @@
       focused = [];
       relight();
     });
-    window.addEventListener("hashchange", relight);
+    window.addEventListener("hashchange", function () {
+      relight();
+      show();
+    });
     light(linked());
-    // The mathematics font, once it is there, moves what a link has led to.
-    document.fonts.ready.then(function () {
+    // The mathematics font, once it is there, moves what a link has led to; the browser goes there by itself as the page
+    // has loaded.
+    function settle() {
       fit(columns);
-      var target = document.getElementById(named());
-      if (target && book.contains(target)) {
-        target.scrollIntoView({ block: target.closest(".line") ? "center" : "start" });
-      }
+      show();
+    }
+    document.fonts.ready.then(settle);
+    window.addEventListener("load", function () {
+      requestAnimationFrame(settle);
     });
   }
 
