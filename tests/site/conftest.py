@@ -28,3 +28,18 @@ def browser():
         opened = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
         yield opened
         opened.close()
+
+
+@pytest.fixture(scope="session")
+def faults():
+    """What axe-core, as its wheel has it, calls serious or critical of an open page."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed").Axe()
+
+    def of(page):
+        return [
+            (one["id"], one["impact"], [node["html"][:150] for node in one["nodes"][:3]])
+            for one in axe.run(page).response["violations"]
+            if one["impact"] in {"serious", "critical"}
+        ]
+
+    return of

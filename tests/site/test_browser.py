@@ -410,20 +410,14 @@ def test_by_keyboard_alone(opened):
 @pytest.mark.parametrize(
     ("name", "scheme"), [*((name, "light") for name in KINDS), *((name, "dark") for name in KINDS[:4])]
 )
-def test_axe_finds_no_serious_fault(browser, name, scheme):
+def test_axe_finds_no_serious_fault(browser, faults, name, scheme):
     """axe-core, as its wheel has it: nothing serious or critical."""
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed").Axe()
     context = browser.new_context(viewport=DESK, color_scheme=scheme)
     page = context.new_page()
     go(page, name)
-    found = axe.run(page).response["violations"]
+    found = faults(page)
     context.close()
-    serious = [
-        (one["id"], one["impact"], [node["html"][:150] for node in one["nodes"][:3]])
-        for one in found
-        if one["impact"] in {"serious", "critical"}
-    ]
-    assert serious == []
+    assert found == []
 
 
 @pytest.mark.parametrize("name", ["docs/routes/ncgru.html", "docs/theorems/ncgru-theorem-1.html", CELL])
