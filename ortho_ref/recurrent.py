@@ -272,8 +272,8 @@ class Recurrent:
             If parameters and buffers do not fit this layer.
         """
         check_dicts(params=params, buffers=buffers)
-        if set(buffers) != set(self.constrained):
-            raise ValueError(f"buffers are of {sorted(buffers)}; expected {sorted(self.constrained)}")
+        if buffers.keys() != (constrained := self.constrained).keys():
+            raise ValueError(f"buffers are of {sorted(buffers)}; expected {sorted(constrained)}")
         self._check_own_buffers(buffers, "U")
         W = self._input_weight(params)
         if W is None or not is_array(W) or W.ndim != 2:
@@ -312,12 +312,12 @@ class Recurrent:
 
     def lacking(self, params: Params) -> list[str]:
         """What a layer needs and params does not hold: free weights, and "U_c.*" of a parametrized one."""
-        names = (*self.cell.shapes(1, 1), *self._h0_names)
+        names, constrained = (*self.cell.shapes(1, 1), *self._h0_names), self.constrained
         kept = {name.partition(".")[0] for name in params if "." in name}
         return [
-            f"{name}.*" if name in self.constrained else name
+            f"{name}.*" if name in constrained else name
             for name in names
-            if name not in (kept if name in self.constrained else params)
+            if name not in (kept if name in constrained else params)
         ]
 
     def _check_own_buffers(self, buffers: NamedBuffers, *needed: str) -> None:
