@@ -34,8 +34,8 @@ from ortho_ref.fused.sequence import chunks_of_rows
 
 #: From this vocabulary on outputs are computed in chunks of rows, and how many numbers one has: 16 MiB in float32.
 LARGE, CHUNK = 2048, 2**22
-#: Below so many classes NumPy takes maxima and sums over short rows ten times slower than over long columns.
-FEW = 48
+#: Below so many classes NumPy is slower over rows of them than over columns, one for each class: up to ten times.
+FEW = 128
 
 
 def cross_entropy(
@@ -124,7 +124,9 @@ def _entropies(rows: Array, y: Array, K: int) -> tuple[Array, Array]:
 
 
 def _in_turn(p: Array) -> Array:
-    """The sum over axis 1 in its order: NumPy takes another for a single entry than for several."""
+    """The sum over axis 1 in its order, in which NumPy takes it of several entries, but not of a single one."""
+    if p.shape[2] > 1:
+        return p.sum(axis=1)
     total = p[:, 0].copy()
     for k in range(1, p.shape[1]):
         total += p[:, k]
