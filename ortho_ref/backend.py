@@ -131,6 +131,7 @@ def register(root: str, library: ArrayLibrary) -> None:
         What serves them.
     """
     _root.cache_clear()
+    _library.cache_clear()
     _LOADERS[root] = lambda: library
     _LOADED[root] = library
     _DEVICES[library.device] = root
@@ -182,7 +183,13 @@ def library_of(*values: object) -> ArrayLibrary:
     TypeError
         Host and device arrays are mixed, or one is a masked array or a numpy.matrix.
     """
-    roots = {_root(type(value)) for value in values}  # type: ignore[arg-type]
+    return _library(*map(type, values))
+
+
+@functools.cache  # as `_root`
+def _library(*kinds: type) -> ArrayLibrary:
+    """The library of arrays of these types; see `library_of`."""
+    roots = {_root(kind) for kind in kinds}
     roots.discard("")
     if not roots.isdisjoint(_REFUSED):
         raise TypeError(f"an array is {next(_REFUSED[root] for root in roots if root in _REFUSED)}")
@@ -195,7 +202,7 @@ def library_of(*values: object) -> ArrayLibrary:
 
 def xp_of(*values: object) -> Any:
     """The NumPy-like namespace of the arrays among `values`; see `library_of`."""
-    return library_of(*values).xp
+    return _library(*map(type, values)).xp
 
 
 def with_floats_as(tree: Any, dtype: DTypeLike) -> Any:

@@ -87,8 +87,8 @@ class Dense:
         o = xp.empty((len(rows), self.output_size), W.dtype)
         for own in chunks_of_rows(h):
             xp.matmul(rows[own], W.T, out=o[own])  # [bp:heads/affine]
-        # not in place: the loss finds the memory of the first o, which would else come from the system anew
-        return (o + weights["b"]).reshape(*h.shape[:-1], self.output_size)  # [bp:heads/affine]
+            o[own] += weights["b"]  # [bp:heads/affine]
+        return o.reshape(*h.shape[:-1], self.output_size)
 
     def backward(self, weights: Weights, h: Array, do: Array) -> tuple[Array, Weights]:
         """The adjoint of `forward`.
@@ -113,9 +113,12 @@ class Dense:
         xp = xp_of(rows, drows, W)
         dh, dW, db = xp.empty(rows.shape, W.dtype), xp.zeros_like(W), xp.zeros_like(weights["b"])
         for own in chunks_of_rows(h):
-            dW += drows[own].T @ rows[own]  # [bp:heads/affine]
-            db += drows[own].sum(axis=0)  # [bp:heads/affine]
-            xp.matmul(drows[own], W, out=dh[own])  # [bp:heads/affine]
+            part = drows[own]
+            if len(part) == 1:  # a vector: its product rounds by how far apart its numbers lie
+                part = xp.ascontiguousarray(part)
+            dW += part.T @ rows[own]  # [bp:heads/affine]
+            db += part.sum(axis=0)  # [bp:heads/affine]
+            xp.matmul(part, W, out=dh[own])  # [bp:heads/affine]
         return dh.reshape(h.shape), {"W": dW, "b": db}
 
 

@@ -28,12 +28,14 @@ from collections.abc import Callable, Iterator
 from numpy.typing import DTypeLike
 
 from ortho_ref.activations import sigmoid
-from ortho_ref.backend import Array, xp_of
+from ortho_ref.backend import Array, library_of, xp_of
 from ortho_ref.checks import check, check_indices
 from ortho_ref.fused.sequence import chunks_of_rows
 
 #: From this vocabulary on outputs are computed in chunks of rows, and how many numbers one has: 16 MiB in float32.
 LARGE, CHUNK = 2048, 2**22
+#: Below so many classes NumPy is slower over rows of them than over columns, one for each class: up to ten times.
+FEW = 128
 
 
 def cross_entropy(
@@ -70,15 +72,15 @@ def cross_entropy(
     K = outputs.size // y.size if total is not None else _classes_of(outputs.shape, y)
     weight = _weight(outputs, mask, total)
     parts = _chunks(outputs, y.size)
-    losses, p = _entropies(outputs.reshape(-1, K), y.reshape(-1), parts)
+    losses, p = _entropies(outputs.reshape(-1, outputs.shape[-1]), y, K)
     N = losses.size
     if weight is None:
         entries = _all(outputs, N, total)
         p *= 1 / entries
         return _sum(losses, parts, entries), p.reshape(outputs.shape)  # [bp:heads/loss]
-    weight = xp.repeat(weight * (weight.size / N), N // weight.size)
+    weight = weight * (weight.size / N)
     p *= weight[:, None]
-    return _sum(losses * weight, parts), p.reshape(outputs.shape)  # [bp:heads/loss]
+    return _sum(losses * xp.repeat(weight, N // weight.size), parts), p.reshape(outputs.shape)  # [bp:heads/loss]
 
 
 def _chunks(outputs: Array, entries: int) -> list[slice]:
@@ -95,22 +97,40 @@ def _sum(values: Array, parts: list[slice], entries: int = 1) -> Array:
     return sum(others, first)
 
 
-def _entropies(rows: Array, target: Array, parts: list[slice]) -> tuple[Array, Array]:
-    """The loss of each row (N, K), and its gradient, softmax(o) - 1_y; products are of each part of the rows."""
-    xp = xp_of(rows, target)
-    N, K = rows.shape
-    # NumPy takes the maximum over short rows ten times faster along the other axis of a transposed copy
-    largest = xp.ascontiguousarray(rows.T).max(axis=0) if K < LARGE else rows.max(axis=1)
-    p = rows - largest[:, None]
-    o_y = p[xp.arange(N), target]
+def _entropies(rows: Array, y: Array, K: int) -> tuple[Array, Array]:
+    """The loss of each entry of rows (N, G K) and y (N, G), one by one; and its gradient, softmax(o) - 1_y (N, G K).
+
+    Classes along axis 1 of o and p; few of them lie one after the other in memory, each over all entries.
+    """
+    library = library_of(rows, y)
+    xp, N, G = library.xp, len(rows), rows.shape[1] // K
+    of_row, of_group = xp.arange(N)[:, None], xp.arange(G)
+    y = y.reshape(N, G).astype("int64", copy=False)
+    by_class = K < FEW and library.device == "cpu"
+    if by_class:
+        o = xp.array(rows.T, order="C").reshape(G, K, N)
+        at = (of_group * K + y) * N + of_row
+    else:
+        o = rows.reshape(N * G, K)
+        at = (of_row * G + of_group) * K + y
+    p = xp.subtract(o, o.max(axis=1, keepdims=True), out=o if by_class else None)
+    o_y = p.reshape(-1)[at]
     xp.exp(p, out=p)
-    total, ones = xp.empty(N, p.dtype), xp.ones(K, p.dtype)
-    for own in parts:
-        xp.matmul(p[own], ones, out=total[own])
-    losses = xp.log(total) - o_y  # [bp:heads/loss]
+    total = _in_turn(p) if by_class else p.sum(axis=1)
+    losses = xp.log(total).T.reshape(N, G) - o_y  # [bp:heads/loss]
     p /= total[:, None]
-    p[xp.arange(N), target] -= 1  # [bp:heads/gradient]
-    return losses, p
+    p.reshape(-1)[at] -= 1  # [bp:heads/gradient]
+    return losses.reshape(-1), p.reshape(G * K, N).T if by_class else p.reshape(N, G * K)
+
+
+def _in_turn(p: Array) -> Array:
+    """The sum over axis 1 in its order, in which NumPy takes it of several entries, but not of a single one."""
+    if p.shape[2] > 1:
+        return p.sum(axis=1)
+    total = p[:, 0].copy()
+    for k in range(1, p.shape[1]):
+        total += p[:, k]
+    return total
 
 
 def rows_at_a_time(rows: int, output_size: int) -> int:
@@ -192,8 +212,7 @@ def cross_entropy_of_readout(
         value = 0
         for part in _parts(chunk, step):
             o = rows[part] @ W.T + b  # [bp:lm-chunks/o]
-            losses, do = _entropies(o.reshape(-1, K), targets[part].reshape(-1), [slice(0, o.size // K)])
-            do = do.reshape(o.shape)
+            losses, do = _entropies(o, targets[part], K)
             if weight is None:
                 do *= 1 / entries  # [bp:lm-chunks/do]
                 value = value + losses.sum() / entries

@@ -273,9 +273,10 @@ class Recurrent:
         """
         check_dicts(params=params, buffers=buffers)
         self._check_own_buffers(buffers, "U")
+        constrained = self.constrained
         for name in buffers:
-            if name not in self.constrained:
-                raise ValueError(f"buffers holds {name!r}; allowed: {', '.join(self.constrained) or 'none'}")
+            if name not in constrained:
+                raise ValueError(f"buffers holds {name!r}; allowed: {', '.join(constrained) or 'none'}")
         W = self._input_weight(params)
         if W is None or not is_array(W) or W.ndim != 2:
             raise ValueError("params holds no input weight W (n, m)")
@@ -313,12 +314,12 @@ class Recurrent:
 
     def lacking(self, params: Params) -> list[str]:
         """What a layer needs and params does not hold: free weights, and "U_c.*" of a parametrized one."""
-        names = (*self.cell.shapes(1, 1), *self._h0_names)
+        names, constrained = (*self.cell.shapes(1, 1), *self._h0_names), self.constrained
         kept = {name.partition(".")[0] for name in params if "." in name}
         return [
-            f"{name}.*" if name in self.constrained else name
+            f"{name}.*" if name in constrained else name
             for name in names
-            if name not in (kept if name in self.constrained else params)
+            if name not in (kept if name in constrained else params)
         ]
 
     def _check_own_buffers(self, buffers: NamedBuffers, *needed: str) -> None:

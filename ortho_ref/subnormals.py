@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import functools
 import platform
 import sys
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ def subnormals_as_zero() -> Iterator[None]:
     if sys.platform != "linux" or platform.machine() != "x86_64":
         yield
         return
-    libm = ctypes.CDLL("libm.so.6")
+    libm = _libm()
     before, within = (ctypes.c_uint32 * 8)(), (ctypes.c_uint32 * 8)()  # C's fenv_t; its last word is MXCSR
     libm.fegetenv(before)
     ctypes.memmove(within, before, ctypes.sizeof(before))
@@ -27,3 +28,8 @@ def subnormals_as_zero() -> Iterator[None]:
         yield
     finally:
         libm.fesetenv(before)
+
+
+@functools.cache  # loading it takes longer than all the rest
+def _libm() -> ctypes.CDLL:
+    return ctypes.CDLL("libm.so.6")

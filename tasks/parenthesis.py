@@ -62,16 +62,17 @@ def open_counts(tokens: np.ndarray, types: int, cap: int) -> np.ndarray:
     ndarray, (T, B, types)
         int8.
     """
-    T, B = tokens.shape
-    each = np.arange(types)
-    change = (tokens[:, :, None] == each).astype(np.int8) - (tokens[:, :, None] == each + types)
-    counts = np.empty((T, B, types), np.int8)
-    count, low, high = np.zeros((B, types), np.int8), np.int8(0), np.int8(cap)
-    for t in range(T):
-        np.add(count, change[t], out=count)
+    noise = 2 * types
+    change = np.zeros((noise + 1, types), np.int8)
+    change[:types], change[types:noise] = np.eye(types), -np.eye(types)
+    counts = change[np.minimum(tokens, noise)]
+    low, high = np.zeros_like(counts[0]), np.full_like(counts[0], cap)
+    before = low
+    for count in counts:  # of each step its change, until it is one
+        np.add(count, before, out=count)
         np.maximum(count, low, out=count)
         np.minimum(count, high, out=count)
-        counts[t] = count
+        before = count
     return counts
 
 

@@ -530,3 +530,19 @@ def test_perplexity():
     """exp of the loss in nats; of K equally likely words K; a loss that would be infinite stays a number."""
     assert math.isclose(perplexity(math.log(50), None, None), 50)
     assert math.isfinite(perplexity(1e6, None, None))
+
+
+@pytest.mark.parametrize("K", [2, 11, 127, 128, 300])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_an_entry_has_the_same_bits_alone(K, dtype):
+    """Of few classes and of many, in one group and in three: a stretch of one step is no other sum [bp:recompute/sum];
+    the outputs stay as they are, also where a copy of them would be a view."""
+    rng = np.random.default_rng(K)
+    for groups in (1, 3):
+        outputs = (3 * rng.standard_normal((9, 1, groups * K))).astype(dtype)
+        y, before = rng.integers(0, K, (9, 1, groups)), outputs.copy()
+        _, whole = cross_entropy(outputs, y)
+        for t in range(9):
+            _, alone = cross_entropy(outputs[t : t + 1], y[t : t + 1], None, 9)
+            np.testing.assert_array_equal(alone, whole[t : t + 1])
+        np.testing.assert_array_equal(outputs, before)
