@@ -185,7 +185,7 @@ def test_bad_input(tree):
     """One line and exit code 2."""
     code, _, err = call(mutants.main, "nothing")
     assert code == 2
-    assert "no folder is called nothing; there are tiny" in err
+    assert "FOLDER is 'nothing'; allowed: tiny" in err
     code, _, err = call(mutants.main, "tiny", "--tests", "ortho_ref")
     assert code == 2
     assert "no test files in ortho_ref" in err
