@@ -34,7 +34,7 @@ def _in_table(node: nodes.Node) -> bool:
 
 
 def _display(writer: Any, node: nodes.math_block) -> None:
-    writer.body.append(f'<div class="display" tabindex="0">{mathml(node.astext(), display=True)}</div>')
+    writer.body.append(f'<div class="display" tabindex="0">{broken(node.astext(), display=True)}</div>')
     raise nodes.SkipNode
 
 

@@ -54,46 +54,58 @@ def mathml(tex: str, display: bool = False) -> str:
     return ElementTree.tostring(tree, encoding="unicode")
 
 
-#: Before which a long formula goes on in the next line, and how long it is then, as text.
+#: Before which a long formula goes on in the next line, as behind a wide space, and how long it is then, as text.
 _BREAKS = frozenset("=+-<>≤≥≠≈←→↦\u2212\u223c")
 _LONG = 36
 
 
 @cache
-def broken(tex: str) -> str:
+def broken(tex: str, display: bool = False) -> str:
     """MathML of a formula that may go on in the next line, before a relation or a sum's sign, where it is too wide.
 
     Parameters
     ----------
     tex : str
         Between the dollars.
+    display : bool
+        Whether it stands on lines of its own.
 
     Returns
     -------
     str
-        A `math` element, of a long formula one for each piece.
+        A `math` element, of a long formula one for each piece, those of each statement between wide spaces together.
 
     Raises
     ------
     ValueError
         As `mathml`.
     """
-    whole = mathml(tex)
+    whole = mathml(tex, display)
     tree = ElementTree.fromstring(whole)
     row = tree[0] if len(tree) == 1 and _kind(tree[0]) == "mrow" else tree
     pieces = _pieces(row)
     if len(plain(tex)) <= _LONG or len(pieces) == 1:
         return whole
-    made = []
+    statements = [""]
+    style = {**tree.attrib, "display": "inline"} | ({"displaystyle": "true"} if display else {})
     for piece in pieces:
-        math = Element(tree.tag, {**tree.attrib, "alttext": "".join(_text(child) for child in piece).strip()})
+        math = Element(tree.tag, {**style, "alttext": "".join(_text(child) for child in piece).strip()})
         SubElement(math, f"{{{_NAMESPACE}}}mrow").extend(piece)
-        made.append(ElementTree.tostring(math, encoding="unicode"))
-    return "".join(made)
+        statements[-1] += ElementTree.tostring(math, encoding="unicode")
+        if _is_wide(piece[-1]) and piece is not pieces[-1]:
+            statements.append("")
+    if len(statements) == 1:
+        return statements[0]
+    return "".join(f'<span class="statement">{statement}</span>' for statement in statements)
+
+
+def _is_wide(child: Element) -> bool:
+    """Whether it is the space that stands between two statements."""
+    return _kind(child) == "mspace" and child.get("width") == "1em"
 
 
 def _pieces(row: Element) -> list[list[Element]]:
-    """A row's children, cut before each sign of _BREAKS that stands in no brackets and no bars."""
+    """A row's children, cut before each sign of _BREAKS and behind each wide space, in no brackets and no bars."""
     found: list[list[Element]] = [[]]
     open_: list[str] = []
     for child in row:
@@ -107,7 +119,9 @@ def _pieces(row: Element) -> list[list[Element]]:
             child.set("form", "infix")  # else it has no space around it at the beginning of a piece
             found.append([])
         found[-1].append(child)
-    return found
+        if _is_wide(child) and not open_:
+            found.append([])
+    return [piece for piece in found if piece]
 
 
 #: What stands between two things, with a space on both sides; of a sign that stands before one thing none.

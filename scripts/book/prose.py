@@ -54,7 +54,8 @@ class Prose:
             self.breaks = False
 
     def _formula(self, tex: str, how: dict[str, object]) -> str:
-        return broken(tex) if self.breaks else mathml(tex, display=bool(how.get("display_mode")))
+        display = bool(how.get("display_mode"))
+        return broken(tex, display) if self.breaks or display else mathml(tex)
 
     def block(self, text: str, file: str) -> str:
         """Paragraphs of a file."""

@@ -84,6 +84,12 @@ def test_a_long_formula_goes_on_in_the_next_line():
     assert made.count('"infix"') == 3
     assert all(piece.split(">", 1)[1].startswith("<mrow>") for piece in made.split("<math ")[1:])
     assert broken("a = b") == mathml("a = b")
+    made = broken(
+        r"\alpha = \delta_u (H + C) \lVert U_u \rVert + w, \quad \beta = (x \quad y), \quad \gamma", display=True
+    )
+    statements = made.split('<span class="statement">')
+    assert [one.count("<math ") for one in statements] == [0, 3, 2, 1]
+    assert made.count('display="inline"') == made.count('displaystyle="true"') == 6
     html = Prose("page", lambda *_: None, lambda *_: "").formula("$a$; and $b$", "docs/equations.md")
     assert re.search(r'<span class="together"><math [^>]*alttext="a".*?</math>;</span></span> and', html)
 
