@@ -131,7 +131,7 @@ def register(root: str, library: ArrayLibrary) -> None:
         What serves them.
     """
     _root.cache_clear()
-    _library.cache_clear()
+    _common_root.cache_clear()
     _LOADERS[root] = lambda: library
     _LOADED[root] = library
     _DEVICES[library.device] = root
@@ -183,12 +183,12 @@ def library_of(*values: object) -> ArrayLibrary:
     TypeError
         Host and device arrays are mixed, or one is a masked array or a numpy.matrix.
     """
-    return _library(*map(type, values))
+    return _load(_common_root(*map(type, values)))
 
 
 @functools.cache  # as `_root`
-def _library(*kinds: type) -> ArrayLibrary:
-    """The library of arrays of these types; see `library_of`."""
+def _common_root(*kinds: type) -> str:
+    """The package in which arrays of these types live, "numpy" where there is none; see `library_of`."""
     roots = {_root(kind) for kind in kinds}
     roots.discard("")
     if not roots.isdisjoint(_REFUSED):
@@ -197,12 +197,12 @@ def _library(*kinds: type) -> ArrayLibrary:
         raise TypeError(
             f"arrays of different libraries in one call: {', '.join(sorted(roots))}; move them to one device"
         )
-    return _load(roots.pop() if roots else "numpy")
+    return roots.pop() if roots else "numpy"
 
 
 def xp_of(*values: object) -> Any:
     """The NumPy-like namespace of the arrays among `values`; see `library_of`."""
-    return _library(*map(type, values)).xp
+    return library_of(*values).xp
 
 
 def with_floats_as(tree: Any, dtype: DTypeLike) -> Any:
