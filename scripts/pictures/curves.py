@@ -1,5 +1,6 @@
 """The curves of a grid: loss and metric over updates, mean and spread over seeds, at most as many lines as colours."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -172,8 +173,9 @@ def draw_experiment(
     ]
     if not keys_of(runs):
         raise ValueError(f"{experiment.path}: no run has been evaluated yet")
-    seeds = max(len({s.cell.seed for s in begun if s.cell.line == line}) for line in {s.cell.line for s in begun})
-    band = f"mean of {seeds} seeds, band from least to largest" if seeds > 1 else "one seed"
+    seeds = Counter((run.line, run.column) for run in runs).values()
+    several = f"{min(seeds)} to {max(seeds)}" if min(seeds) < max(seeds) else f"{max(seeds)}"
+    band = f"mean of {several} seeds, band from least to largest" if max(seeds) > 1 else "one seed"
     size = "" if scale == 1 else f", scale {scale:g}: not the paper's size"
     draw_runs(runs, keys_of(runs), f"{experiment.title} ({band}{size})", picture, about)
 
@@ -213,8 +215,10 @@ def draw_runs(runs: Sequence[Drawn], keys: Sequence[str], title: str, picture: P
     for g, group in enumerate(groups):
         own_axes = axes[g * len(keys) : (g + 1) * len(keys)]
         for key, row in zip(keys, own_axes, strict=True):
-            row[0].set_ylabel(unit_of(key, runs))
+            unit = ""
             for column, axis in zip(columns, row, strict=True):
+                if unit != (unit := unit_of(key, [run for run in runs if run.column == column])):
+                    axis.set_ylabel(unit)
                 _panel(axis, [run for run in runs if run.column == column and run.line in group], group, key)
                 axis.set_title(words(column) if len(columns) > 1 else "", fontsize="medium")
         _legend(figure, own_axes, alone=len(groups) == 1)

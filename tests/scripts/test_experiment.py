@@ -129,6 +129,29 @@ def test_the_curves_are_the_metrics(grid, tmp_path):
     )
 
 
+def test_a_picture_says_its_units_and_how_many_seeds(grid, tmp_path, monkeypatch):
+    """A unit beside the first of the panels that have it; of each curve's seeds the fewest and the most."""
+    path, out = grid
+    states = states_of(cells_of(read(path)), out)
+    figures = []
+    monkeypatch.setattr(curves, "save", lambda figure, *rest: figures.append(figure))
+    for some in (states, states[:-1], states[:1]):
+        curves.draw_experiment(read(path), some, 1, tmp_path / "x.png")
+    losses = {"a": "cross_entropy", "b": "cross_entropy", "c": "mean_squared_error"}
+    drawn = [curves.Drawn("GRU", column, states[0].records, None, loss) for column, loss in losses.items()]
+    curves.draw_runs(drawn, ["evaluation_loss"], "title", tmp_path / "x.png")
+    *titles, _ = [figure.get_suptitle() for figure in figures]
+    assert [title.partition(" (")[2] for title in titles] == [
+        "mean of 2 seeds, band from least to largest)",
+        "mean of 1 to 2 seeds, band from least to largest)",
+        "one seed)",
+    ]
+    units = [axis.get_ylabel() for axis in figures[-1].axes]
+    assert units == ["held-out loss (nats)", "", "held-out squared error"]
+    for figure in figures:
+        curves.plt.close(figure)
+
+
 def test_no_more_lines_in_a_panel_than_colours(tmp_path, monkeypatch):
     """A grid of more lines has more panels; no two curves of one panel have one colour."""
     import matplotlib.pyplot as plt
