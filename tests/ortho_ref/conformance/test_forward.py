@@ -28,7 +28,8 @@ def test_forward_outputs_suffice(dtype):
 
 
 def test_half_precision_is_of_forward_passes():
-    with pytest.raises(ValueError, match=r"dtype is 'float16' .*; allowed: 'float64', 'float32'; of the forward pass"):
+    near = r"dtype is 'float16' \(did you mean 'float64'\?\)"
+    with pytest.raises(ValueError, match=near + "; allowed: 'float64', 'float32'; of the forward pass"):
         check(right, "cell/lstm", "float16")
     with pytest.raises(ValueError, match="has a forward pass"):
         check(right, "update/*", forward=True)
