@@ -1,4 +1,4 @@
-"""docs/claims.md from the runs under results/experiments/: python -m scripts.claims"""
+"""docs/claims.md from the runs under results/experiments/, and the gallery of its curves: python -m scripts.claims"""
 
 import hashlib
 from collections.abc import Sequence
@@ -14,6 +14,8 @@ from scripts.grid.experiment.file import Column, Experiment, Row, read
 from scripts.grid.experiment.states import State, states_of
 from scripts.grid.experiment.table import Line, as_json, lines_of, made_by, markdown
 from scripts.pictures.curves import draw_experiment
+from scripts.pictures.gallery import PAGE as GALLERY
+from scripts.pictures.gallery import gallery
 from scripts.program import BAD_INPUT, fail, run, say
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -102,7 +104,7 @@ def main(
         bool, typer.Option("--check", help="Write nothing; exit code 1 if the page would be another.")
     ] = False,
 ) -> None:
-    """Write docs/claims.md, and the curves beside the runs."""
+    """Write docs/claims.md, the curves beside the runs, and docs/gallery.md, which shows them."""
     try:
         experiments = stored()
         text = page(experiments)
@@ -113,6 +115,7 @@ def main(
         for own in experiments:
             draw_experiment(own.experiment, own.states, 1.0, own.picture, own.drawn)
         files.write(PAGE, text.encode())
+        files.write(ROOT / GALLERY, gallery(ROOT).encode())
     except BAD_INPUT as error:
         fail(error)
     say(f"{len(experiments)} experiments in {PAGE}")

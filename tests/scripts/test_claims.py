@@ -53,7 +53,7 @@ def own_claims(tmp_path, monkeypatch):
 
 
 def test_stored_and_written(own_claims, tmp_path):
-    """Checkpoints stay behind; the page has table, claim and commit; what is stored already stays."""
+    """Checkpoints stay behind; the page has table, claim and commit, the gallery its curves; what is stored stays."""
     path, out = own_claims
     assert call(claims.main, "--check")[0] == 1
     code, _, stderr = call(experiment.main, "store", path, "--out", out)
@@ -69,6 +69,7 @@ def test_stored_and_written(own_claims, tmp_path):
     assert "`python -m scripts.experiment run scripts/experiments/tiny.toml`; commit " in page
     table = call(experiment.main, "table", path, "--out", stored)[1]
     assert table.strip() in page
+    assert "(../results/experiments/tiny/curves.png)" in (tmp_path / "docs" / "gallery.md").read_text()
     assert call(claims.main, "--check")[0] == 0
     shutil.rmtree(stored / "gru")
     assert call(claims.main, "--check")[0] == 1
