@@ -1,7 +1,8 @@
 """docs/claims.md from the runs under results/experiments/, and the gallery of its curves: python -m scripts.claims"""
 
 import hashlib
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -9,13 +10,13 @@ import typer
 
 from ortho_ref import files
 from scripts.grid.experiment.cells import cells_of
-from scripts.grid.experiment.claims import verdicts_of
+from scripts.grid.experiment.claims import Verdict, verdicts_of
 from scripts.grid.experiment.file import Column, Experiment, Row, read
 from scripts.grid.experiment.states import State, states_of
 from scripts.grid.experiment.table import Line, as_json, lines_of, made_by, markdown
 from scripts.pictures.curves import draw_experiment
 from scripts.pictures.gallery import PAGE as GALLERY
-from scripts.pictures.gallery import gallery
+from scripts.pictures.gallery import anchor, gallery
 from scripts.program import BAD_INPUT, fail, run, say
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -29,16 +30,32 @@ Each section is one experiment file: its table, its curves, the paper's claims, 
 are mean ± standard deviation over the seeds that are done. A claim **holds** where every seed of one model is better
 than every seed of the other, of two seeds at least; it **does not hold** where every seed is worse; everything else is
 **too small to tell**. The time of a run is wall time, on machines that did other work too. How to run one again:
-[experiments.md](experiments.md).
+[experiments.md](experiments.md). What was not run stands [at the end](#not-run-yet).
+"""
+TAIL = """## Not run yet
+
+Runs at the paper's size that are stored, of all that the file has. `python -m scripts.experiment run FILE --missing`
+runs the others; with `--dry-run` it only says what they take.
 """
 
 
 class Stored(NamedTuple):
-    """An experiment of which runs are stored: its file, its runs, its table."""
+    """An experiment: its file, its runs that are stored, its table."""
 
     experiment: Experiment
     states: list[State]
     lines: list[Line]
+
+    @property
+    def heading(self) -> str:
+        """Its paper, where in it, and what it is."""
+        place = f" ({self.experiment.place})" if self.experiment.place else ""
+        return f"{TITLES[self.experiment.paper]}{place}: {self.experiment.title}"
+
+    @property
+    def verdicts(self) -> list[Verdict]:
+        """On the paper's claims."""
+        return verdicts_of(self.experiment, self.lines, self.states, 1.0)
 
     @property
     def picture(self) -> Path:
@@ -52,18 +69,13 @@ class Stored(NamedTuple):
 
 
 def stored() -> list[Stored]:
-    """The experiments of which runs are stored."""
+    """Every experiment, with what is stored of it."""
     found = []
     for path in sorted(FILES.rglob("*.toml")):
         experiment = read(path)
-        out = RESULTS / experiment.name
-        if not out.is_dir():
-            continue
-        states = states_of(cells_of(experiment), out)
+        states = states_of(cells_of(experiment), RESULTS / experiment.name)
         lines = [line for line in lines_of(experiment, states) if line.seeds or not line.wanted]
-        done = [state for state in states if state.how == "done"]
-        if done:
-            found.append(Stored(experiment, done, lines))
+        found.append(Stored(experiment, [state for state in states if state.how == "done"], lines))
     return found
 
 
@@ -71,8 +83,7 @@ def section(own: Stored) -> str:
     """The part of the page on one experiment."""
     experiment = own.experiment
     path = experiment.path.relative_to(ROOT)
-    place = f" ({experiment.place})" if experiment.place else ""
-    parts = [f"## {TITLES[experiment.paper]}{place}: {experiment.title}"]
+    parts = [f"## {own.heading}"]
     if experiment.shows:
         parts.append(f"The paper: {experiment.shows}.")
     parts.append(markdown(experiment, own.lines, 1.0))
@@ -81,8 +92,7 @@ def section(own: Stored) -> str:
         parts.append("\n".join(notes))
     parts.append(f"`python -m scripts.experiment run {path}`; {made_by(own.states)}.")
     parts.append(f"![Curves](../{own.picture.relative_to(ROOT)})")
-    verdicts = verdicts_of(experiment, own.lines, own.states, 1.0)
-    if verdicts:
+    if verdicts := own.verdicts:
         head = ["| claim | column | verdict | our numbers | why |", "|---|---|---|---|---|"]
         rows = [f"| {v.text} | {v.column} | **{v.word}** | {v.because} | {v.why} |" for v in verdicts]
         parts.append("\n".join([*head, *rows]))
@@ -94,9 +104,39 @@ def section(own: Stored) -> str:
 TITLES = {"ncgru": "NC-GRU", "urnn": "uRNN", "sgornn": "SGORNN", "goru": "GORU", None: "Own"}
 
 
+def glance(experiments: Iterable[Stored]) -> str:
+    """Each claim with its verdicts, a line each, before the sections."""
+    rows = []
+    for own in experiments:
+        claims: dict[str, list[str]] = {}
+        for verdict in own.verdicts:
+            claims.setdefault(verdict.text, []).append(f"{verdict.column}: **{verdict.word}**")
+        where = f"[{TITLES[own.experiment.paper]}, {own.experiment.place}](#{anchor(own.heading)})"
+        rows += [f"| {where} | {text} | {'<br>'.join(words)} |" for text, words in claims.items()]
+    return "\n".join(["| where | claim | verdict |", "|---|---|---|", *rows])
+
+
+def missing(experiments: Iterable[Stored]) -> str:
+    """What is not stored of the papers: a line for each file."""
+    rows = []
+    for own in experiments:
+        cells = cells_of(own.experiment)
+        if own.experiment.paper is None or len(own.states) == len(cells):
+            continue
+        there = Counter(state.cell.column.name for state in own.states)
+        every = Counter(cell.column.name for cell in cells)
+        text = "; ".join(f"{name}: {there[name]} of {every[name]}" for name in every) if there else ""
+        path = own.experiment.path.relative_to(ROOT)
+        rows.append(f"| [{own.experiment.name}](../{path}) | {len(own.states)} of {len(cells)} | {text} |")
+    return "\n".join(
+        [TAIL, *(["| file | stored | column by column |", "|---|---|---|", *rows] if rows else ["Nothing."])]
+    )
+
+
 def page(experiments: Sequence[Stored]) -> str:
     """The whole page."""
-    return "\n\n".join([HEAD.strip(), *map(section, experiments)]) + "\n"
+    shown = [own for own in experiments if own.states]
+    return "\n\n".join([HEAD.strip(), glance(shown), *map(section, shown), missing(experiments)]) + "\n"
 
 
 def main(
@@ -112,13 +152,13 @@ def main(
             if not PAGE.exists() or PAGE.read_text() != text:
                 fail(f"{PAGE} is not what the runs say; python -m scripts.claims writes it", 1)
             return
-        for own in experiments:
+        for own in filter(lambda own: own.states, experiments):
             draw_experiment(own.experiment, own.states, 1.0, own.picture, own.drawn)
         files.write(PAGE, text.encode())
         files.write(ROOT / GALLERY, gallery(ROOT).encode())
     except BAD_INPUT as error:
         fail(error)
-    say(f"{len(experiments)} experiments in {PAGE}")
+    say(f"{sum(bool(own.states) for own in experiments)} of {len(experiments)} experiments in {PAGE}")
 
 
 if __name__ == "__main__":

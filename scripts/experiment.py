@@ -1,15 +1,16 @@
 """The papers' tables, or a grid of yours: python -m scripts.experiment run scripts/experiments/ncgru/table-1.toml"""
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ortho_ref import files
+from ortho_ref.run_folder import SUMMARY
 from ortho_ref.task import check_choice, check_integer
-from scripts.grid.experiment.cells import cells_of
+from scripts.grid.experiment.cells import Cell, cells_of
 from scripts.grid.experiment.file import SCHEMA, Experiment, read
 from scripts.grid.experiment.grid import Grid, orders_of
 from scripts.grid.experiment.pool import free_memory
@@ -55,6 +56,7 @@ def main(
     row: Annotated[list[str] | None, typer.Option(help="Only this row; several may be given.")] = None,
     column: Annotated[list[str] | None, typer.Option(help="Only this column; several may be given.")] = None,
     seeds: Annotated[str | None, typer.Option(help="How many, 3, or which, 0,4,5 (one: 4,); the file's.")] = None,
+    missing: Annotated[bool, typer.Option("--missing", help="Only runs that results/ does not have yet.")] = False,
     scale: Annotated[float, typer.Option(help="S: 1 is the paper's size; what follows it is in the file.")] = 1.0,
     data: Annotated[Path | None, typer.Option(help="Where the data are: a folder, of text the file.")] = None,
     device: Annotated[str, device_option("run: cpu or gpu; on a GPU one run at a time, or --per-device.")] = "cpu",
@@ -87,6 +89,8 @@ def main(
         experiment = read(file)
         out = out or default_out(experiment, scale)
         cells = tuple(cells_of(experiment, row or (), column or (), _seeds(seeds)))
+        if missing:
+            cells = _not_stored(cells, experiment, scale)
         if track is not None:
             check_choice("track", track, TRACKERS)
         places = {} if data is None else {"data": data}
@@ -118,7 +122,7 @@ def _show(action: Action, grid: Grid, form: Form, picture: Path) -> None:
     elif action is Action.store:
         if grid.scale != 1 or FILES not in experiment.path.resolve().parents:
             raise ValueError("store is for files in scripts/experiments, at scale 1")
-        for state in store(states, ROOT / "results" / "experiments" / experiment.name):
+        for state in store(states, _results(experiment)):
             say(f"{state.cell.name}: stored")
     else:
         from scripts.pictures.curves import check_picture, draw_experiment
@@ -126,6 +130,17 @@ def _show(action: Action, grid: Grid, form: Form, picture: Path) -> None:
         check_picture("picture", picture)
         draw_experiment(experiment, states, grid.scale, picture)
         say(str(picture))
+
+
+def _results(experiment: Experiment) -> Path:
+    """Where what is stored of an experiment is."""
+    return ROOT / "results" / "experiments" / experiment.name
+
+
+def _not_stored(cells: Iterable[Cell], experiment: Experiment, scale: float) -> tuple[Cell, ...]:
+    if scale != 1:
+        raise ValueError(f"missing looks at results/, where runs are at scale 1; scale is {scale:g}")
+    return tuple(cell for cell in cells if not (_results(experiment) / cell.folder / SUMMARY).exists())
 
 
 def default_out(experiment: Experiment, scale: float) -> Path:
