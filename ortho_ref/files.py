@@ -46,13 +46,20 @@ class DamagedFile(ValueError):
         super().__init__(f"{path} is gone" if self.reason == GONE else f"{path} is damaged: {reason}")
 
 
+def _path(path: Path | str) -> Path:
+    """The path; TypeError for a number: `open` would take the file that has this descriptor, and close it."""
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"path is {path!r}; allowed: a str or a Path")
+    return Path(path)
+
+
 def write(path: Path | str, data: bytes, old: Path | str | None = None) -> None:
     """Put `data` into the file `path`, whole or not at all; what was there before stays as the file `old`, if given.
 
     OSError, naming path, if that fails.
     """
-    path = Path(path)
-    old = None if old is None else Path(old)
+    path = _path(path)
+    old = None if old is None else _path(old)
     temporary = path.with_name(f"{path.name}.part")
     try:
         temporary.unlink(missing_ok=True)  # half of an older one; or a link, which is not to be written through
@@ -74,8 +81,7 @@ def write(path: Path | str, data: bytes, old: Path | str | None = None) -> None:
 
 def keep(path: Path | str, other: Path | str) -> None:
     """Let the file `other` be what `path` is now; `path` stays.  OSError, naming other, if that fails."""
-    path = Path(path)
-    other = Path(other)
+    path, other = _path(path), _path(other)
     temporary = other.with_name(f"{other.name}.part")
     try:
         temporary.unlink(missing_ok=True)
@@ -96,6 +102,7 @@ def keep(path: Path | str, other: Path | str) -> None:
 
 def read(path: Path | str) -> bytes:
     """What is in the file `path`.  OSError, naming path, if that cannot be read, and for a FIFO, a device, a folder."""
+    path = _path(path)
     try:
         with open(path, "rb", opener=_opened) as stream:
             return stream.read()

@@ -5,6 +5,7 @@ import hashlib
 import json
 import math
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -228,6 +229,21 @@ def test_what_is_no_json(text, message):
     assert files.from_json(b'{"a": [1, -1.5e3, null, true, "\\u00e9"]}') == {"a": [1, -1500.0, None, True, "é"]}
     assert files.from_json(b"-" + b"9" * 40) == -(10**40) + 1
     assert files.from_json(b"[" * 32 + b"]" * 32)
+
+
+@pytest.mark.parametrize("path", [0, 3, None, b"x"])
+def test_what_is_no_path(path):
+    """A number is not taken for a descriptor: `open` would close what the process has under it."""
+    with open(os.devnull, "rb") as stream:
+        given = stream.fileno() if path == 3 else path
+        message = f"^path is {re.escape(repr(given))}; allowed: a str or a Path$"
+        with pytest.raises(TypeError, match=message):
+            files.read(given)
+        with pytest.raises(TypeError, match=message):
+            files.write(given, b"")
+        with pytest.raises(TypeError, match=message):
+            checkpoint.load(given)
+        assert stream.read() == b""
 
 
 def test_a_sealed_document(tmp_path):
