@@ -758,6 +758,9 @@ def build(
     Raises ValueError for an unknown name and for sizes and option values out of range, TypeError for an unknown option.
     """
     layer = _model(name)(input_size, hidden_size, **options)
+    if parametrize is not None and not isinstance(parametrize, Mapping):
+        given_as = "a dict by the weights' names, as {'U_c': 'householder:8'}"
+        raise TypeError(f"parametrize is {short(parametrize)}; allowed: {given_as}")
     if not parametrize:
         return layer
     given: dict[str, Parametrization] = {}
@@ -821,7 +824,7 @@ def describe(name: str) -> str:
 
 
 def _model(name: str) -> Callable[..., Recurrent]:
-    if name not in _MODELS:
+    if not isinstance(name, str) or name not in _MODELS:
         raise ValueError(not_among("model", name, _MODELS, str))
     return _MODELS[name]
 

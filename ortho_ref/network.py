@@ -371,7 +371,18 @@ class Network:
             lacking += [f"layer{i}.{name}" for name in layer.lacking(_without_prefix(f"layer{i}.", params))]
         if lacking:
             raise ValueError(f"params holds no {', no '.join(lacking)}; expected all that init gives")
+        for name in needed:
+            if getattr(params[name], "shape", None) != (shape := self._shape_of(name)):
+                has = f"has shape {params[name].shape}" if is_array(params[name]) else f"is {kind_of(params[name])}"
+                raise ValueError(f"{name} {has}; expected {'' if is_array(params[name]) else 'an array '}{shape}")
         self._check_buffers(buffers)
+
+    def _shape_of(self, name: str) -> tuple[int, ...]:
+        """The shape of the embedding's weight or of one of the readout's."""
+        if name == "embedding.E":
+            assert self.embedding is not None
+            return self.embedding.vocabulary, self.embedding.size
+        return (self.output_size,) if name == "readout.b" else (self.output_size, self.dense.input_size)
 
     def _check_buffers(self, buffers: NamedBuffers) -> None:
         """ValueError unless there are buffers of every parametrized weight, by its path."""

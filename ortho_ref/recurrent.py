@@ -9,6 +9,7 @@ A stretch s of a sequence alone, from the cotangent d_s of its last state
 """
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import ModuleType
@@ -289,8 +290,14 @@ class Recurrent:
         shapes = self.cell.shapes(m, n)
         self._check_names(params, (*shapes, *self._h0_names))
         weights = {name: buffers[name]["U"] if name in buffers else _array(params.get(name)) for name in shapes}
+        dtype = W.dtype
+        if not all(
+            is_array(own) and own.shape == shapes[name] and own.real.dtype == W.real.dtype
+            for name, own in weights.items()
+        ):
+            shapes, dtype = self._of_most(weights)
         for name, shape in shapes.items():
-            _check_array(name, weights[name], shape, W.dtype if len(shape) == 2 else W.real.dtype)
+            _check_array(name, weights[name], shape, dtype if len(shape) == 2 else dtype.type(0).real.dtype)
         for name in self._h0_names:
             _check_array(name, params.get(name), (n,), W.dtype)
         return weights
@@ -298,6 +305,18 @@ class Recurrent:
     def _input_weight(self, named: Weights) -> Array:
         """The first input weight W (n, m), which tells sizes, dtype and device; None if there is none."""
         return next((named[name] for name in self.cell.input_weights if name in named), None)
+
+    def _of_most(self, weights: Weights) -> tuple[dict[str, tuple[int, ...]], np.dtype[Any]]:
+        """The shapes and the dtype that most of the weights fit, so that an error names the one that does not."""
+        arrays = {name: own for name, own in weights.items() if is_array(own)}
+        inputs = [arrays[name].shape for name in self.cell.input_weights if name in arrays]
+        sizes = [shape for shape in inputs if len(shape) == 2]
+        sizes += [self.sizes[::-1]] if self.sizes else []
+        every = [self.cell.shapes(m, n) for n, m in sizes]
+        shapes = max(every, key=lambda own: sum(array.shape == own[name] for name, array in arrays.items()))
+        precisions = Counter(own.real.dtype for own in arrays.values() if own.real.dtype in (np.float32, np.float64))
+        most = precisions.most_common(1)[0][0]
+        return shapes, complex_dtype(most) if self.cell.complex else most
 
     def _check_names(self, params: Params, names: tuple[str, ...]) -> None:
         """ValueError unless params holds weights of these names, parametrized ones by their own parameters."""
@@ -703,7 +722,8 @@ def check_input(x: Array, input_size: int, like: Array) -> Array:
     library_of(x, like)
     if is_tokens(x):
         if x.ndim != 2 or 0 in x.shape:
-            raise ValueError(f"x holds tokens of shape {x.shape}; expected (T, B), both at least 1")
+            vectors = f"; vectors (T, B, {input_size}) are {like.dtype}" if x.ndim == 3 else ""
+            raise ValueError(f"x holds tokens of shape {x.shape}; expected (T, B), both at least 1{vectors}")
         return check_indices("x", "token", x, input_size)
     if x.ndim != 3 or x.shape[2] != input_size or 0 in x.shape:
         raise ValueError(f"x has shape {x.shape}; expected (T, B, {input_size}), T and B at least 1")

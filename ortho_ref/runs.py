@@ -29,6 +29,7 @@ from ortho_ref.optimizers import as_real
 from ortho_ref.parametrizations import Params
 from ortho_ref.recurrent import NamedBuffers
 from ortho_ref.run_folder import BEST, CHECKPOINTS, CONFIG, LAST, RUN_FILES, SUMMARY, Metrics, read_config
+from ortho_ref.schema import kind_of
 from ortho_ref.subnormals import subnormals_as_zero
 from ortho_ref.task import Batch, Task, check_choice, check_integer
 from ortho_ref.training import Record, Trainer
@@ -115,6 +116,8 @@ class TrainingRun(Trainer):
             If it holds none and resume is True.
         BlockingIOError
             If another process is at it.
+        TypeError
+            If config holds what JSON cannot.
         ValueError
             If the run there is another one than this, or if this one has run and resume is False; `DamagedFile`,
             naming the file and what is whole, if something there is not what was written.
@@ -132,7 +135,7 @@ class TrainingRun(Trainer):
                 raise ValueError(f"which is {which!r}, but resume is False")
         if lengthen and not resume:
             raise ValueError("lengthen is True, but resume is False")
-        config, out = json.loads(files.to_json(config or {})), Path(out)
+        config, out = _as_json(config or {}), Path(out)
         with _run_folder(out, config, resume) as self._still_held:
             state = self._go_on(out, which, lengthen) if resume else None
             batches = self.batches(state and state["generators"]["data"])
@@ -394,6 +397,19 @@ def summarize(records: list[Record], task: Task, parameters: int) -> Record:
     if any(count is not None for count in resets):
         summary["forced_resets"] = sum(count for count in resets if count is not None)
     return summary
+
+
+def _as_json(config: Record) -> Record:
+    """A config as config.json gives it back; an error names the entry that JSON cannot hold."""
+    if not isinstance(config, dict):
+        raise TypeError(f"config is {kind_of(config)}; allowed: a dict, as {{'network': options}}")
+    for key, value in config.items():
+        try:
+            files.to_json({key: value})
+        except (TypeError, ValueError) as error:
+            what = "the arguments of models.network" if key == "network" else "numbers, words, lists and dicts of them"
+            raise type(error)(f"config[{key!r}] is {kind_of(value)}, and {error}; allowed: {what}") from None
+    return json.loads(files.to_json(config))
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from ortho_ref.backend import Array, xp_of
 from ortho_ref.brief import brief
-from ortho_ref.cells.cell import Cell, State, Weights, check_weights, parts_of, state_of
+from ortho_ref.cells.cell import Cell, State, Weights, check_sequence, check_weights, parts_of, state_of
 
 
 class Tape(NamedTuple):
@@ -98,6 +98,7 @@ def forward(cell: Cell, weights: Weights, x: Array, h0: State | None = None) -> 
     ----------
     [bp:bptt], docs/equations.md.
     """
+    check_sequence(cell, x)
     check_weights(cell, weights)
     h = zero_state(cell, weights, x.shape[1]) if h0 is None else h0
     xp = xp_of(x, *parts_of(cell, h), *weights.values())

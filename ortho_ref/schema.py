@@ -144,7 +144,11 @@ def _check_fields(value: dict[str, Any], schema: Schema, where: str) -> None:
 
 def nearest(name: object, names: Iterable[str]) -> str:
     """What a message says where one of the names is near: (did you mean 'X'?); else nothing."""
-    close = difflib.get_close_matches(name, names, 1) if isinstance(name, str) and not name.isdigit() else []
+    if not isinstance(name, str) or name.isdigit():
+        return ""
+    every = list(names)
+    same = [own for own in every if own.lower() == name.lower()]
+    close = same or difflib.get_close_matches(name, every, 1)
     return f" (did you mean {close[0]!r}?)" if close else ""
 
 

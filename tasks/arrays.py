@@ -79,7 +79,8 @@ class Arrays(Examples):
         self._x, self._y, self._mask, self.name = _array("x", x, "iuf"), _array("y", y, "iuf"), mask, name
         N = len(self._x)
         if self._x.ndim != (3 if self._x.dtype.kind == "f" else 2):
-            raise ValueError(f"x has shape {x.shape} of {x.dtype}; expected (N, T, m) of numbers or (N, T) of tokens")
+            expected = "(N, T, m) of floating-point numbers or (N, T) of integers"
+            raise ValueError(f"x has shape {x.shape} of {x.dtype}; expected {expected}")
         if len(self._y) != N:
             raise ValueError(f"y has {len(self._y)} sequences; x has {N}")
         check_integer("held_out", held_out, most=N - 1)
@@ -116,6 +117,10 @@ class Arrays(Examples):
         if self.loss == "mean_squared_error":
             return self._y.shape[-1]
         own = 2 if self.loss == "binary_cross_entropy" else (int(self._y.max()) + 1 if classes is None else classes)
+        if classes is None and own < 2:
+            least = int(self._y.min())
+            what = "0 and above" if least < 0 else "two classes or more; or say how many there are, as classes=2"
+            raise ValueError(f"y holds class {least}{' alone' if least == 0 else ''}; allowed: {what}")
         check_integer("classes", own, least=2)
         _check_below("y", "class", self._y, own)
         return 1 if self.loss == "binary_cross_entropy" else own

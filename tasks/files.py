@@ -175,7 +175,7 @@ class Folder:
         """What is in the folder instead, for errors."""
         names = sorted(path.name for path in self.path.iterdir())
         more = f", and {len(names) - 4} more" if len(names) > 4 else ""
-        return f" (nor {', '.join(names[:4])[:200]}{more} in its place)" if names else ", and nothing else"
+        return f"; it has {', '.join(names[:4])[:200]}{more}" if names else "; it is empty"
 
 
 def contents(path: Path | str, most: int = LARGEST) -> bytes:

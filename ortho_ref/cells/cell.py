@@ -12,8 +12,8 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ortho_ref.arguments import check_size, generator, precision
-from ortho_ref.backend import Array, xp_of
+from ortho_ref.arguments import check_has, check_size, generator, precision
+from ortho_ref.backend import Array, is_array, xp_of
 from ortho_ref.brief import ArraysInOrder
 from ortho_ref.initial import Initial, constant, glorot
 from ortho_ref.schema import kind_of
@@ -182,6 +182,30 @@ def check_weights(cell: Cell, weights: Any) -> None:
     names = cell.shapes(1, 1)
     if absent := [name for name in names if name not in weights]:
         raise ValueError(f"weights holds no {', no '.join(absent)}; the weights are {', '.join(names)}")
+
+
+def check_sequence(cell: Any, x: Any) -> None:
+    """An error unless a cell is one, and x has the axes of a sequence.
+
+    Parameters
+    ----------
+    cell : Cell
+        What should read it.
+    x : Array (T, B, m), or integer tokens (T, B)
+        What was given.
+
+    Raises
+    ------
+    TypeError
+        The cell is something else, a layer, say, or x is no array.
+    ValueError
+        x has more axes or fewer: one sequence alone, say, is (T, 1, m).
+    """
+    check_has("cell", cell, "step_forward", "a cell, as cells.by_name('gru_reset_before') or layer.cell")
+    if not is_array(x):
+        raise TypeError(f"x is {kind_of(x)}; expected an array (T, B, m) or integer tokens (T, B)")
+    if x.ndim != (2 if is_tokens(x) else 3):
+        raise ValueError(f"x is {x.dtype} of shape {x.shape}; expected (T, B, m), or integer tokens (T, B)")
 
 
 def weight_name(kind: str, suffix: str) -> str:

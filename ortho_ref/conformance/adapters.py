@@ -64,6 +64,10 @@ def load_module(name: str) -> ModuleType:
 def _module(name: str) -> ModuleType:
     path = Path(name)
     if path.suffix != ".py":
+        if path.is_file():
+            raise ValueError(f"{path} is a file whose name does not end in .py")
+        if path.is_dir() and "/" in name:  # without one it may be a package
+            raise ValueError(f"{path} is a folder; expected a file in it, FILE.py")
         with _on_path(str(Path.cwd())):
             return importlib.import_module(name)
     own = f"conformance adapter {path.stem}"  # under its own name a file torch.py would be taken for torch

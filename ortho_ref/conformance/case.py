@@ -19,7 +19,7 @@ from safetensors.numpy import load
 from ortho_ref import files
 from ortho_ref.brief import brief
 from ortho_ref.conformance import drawing
-from ortho_ref.schema import NUMBER, SHA256, TEXT, list_of, mapping, nearest, one_of, optional, record
+from ortho_ref.schema import NUMBER, SHA256, TEXT, kind_of, list_of, mapping, nearest, one_of, optional, record
 
 Arrays: TypeAlias = dict[str, np.ndarray]
 Config: TypeAlias = dict[str, Any]
@@ -388,6 +388,8 @@ def select(only: str | Sequence[str] | None = None, folder: Path | str = VECTORS
     every = vectors(folder)
     if only is None:
         return list(every)
+    if not isinstance(only, Iterable):
+        raise TypeError(f"only is {kind_of(only)}; allowed: a pattern, as 'cell/gru*', or a list of patterns")
     patterns, fitting = [only] if isinstance(only, str) else list(only), set()
     for pattern in patterns:
         found = {vector.id for vector in every if any(fnmatchcase(vector.id, p) for p in (pattern, f"{pattern}/*"))}
@@ -422,7 +424,7 @@ def find(name: str) -> Vector:
     if name in every:
         return every[name]
     raise ValueError(
-        f"case is {name!r}{nearest(name, every)}, which is no case; "
+        f"case is {name!r}{_begun(name, every) or nearest(name, every)}, which is no case; "
         "`python -m ortho_ref.conformance list` has their names"
     )
 
@@ -431,4 +433,11 @@ def _near(pattern: str, every: Iterable[Vector]) -> str:
     """What a message says where a case, or a folder of cases, is near."""
     folders = (PurePosixPath(vector.id).parents for vector in every)
     names = dict.fromkeys(str(own) for parents in folders for own in parents)
-    return nearest(pattern, [*names, *(vector.id for vector in every)])
+    ids = [vector.id for vector in every]
+    return _begun(pattern, [*names, *ids]) or nearest(pattern, [*names, *ids])
+
+
+def _begun(name: str, names: Iterable[str]) -> str:
+    """What a message says where a name is the beginning of one, "cell/gru": the first that goes on with it."""
+    found = [own for own in names if "/" in name.strip("/") and own.startswith(name.rstrip("/"))]
+    return f" (did you mean {found[0]!r}?)" if found else ""

@@ -25,7 +25,7 @@ from ortho_ref.conformance.origin import Origin
 from ortho_ref.conformance.outputs import NoArray, Outputs
 from ortho_ref.conformance.report import FAILED, PARTIAL, PASSED, UNSUPPORTED, Report, Result, shortened
 from ortho_ref.conformance.surroundings import kept
-from ortho_ref.schema import not_among
+from ortho_ref.schema import kind_of, not_among
 
 #: Departures to be assumed: names of mistakes in one text, or a file of them; several; with reasons; none.
 Assume: TypeAlias = str | Sequence[str] | Mapping[str, str] | None
@@ -71,11 +71,15 @@ def check(
 
     Raises
     ------
+    TypeError
+        An implementation that is no function, a pattern that is no text.
     ValueError
         A pattern that fits nothing, another dtype, files of cases that are not as the kit ships them, or departures
         that are none, or do not go together.
     """
     chosen = select(only)
+    if not callable(run):
+        raise TypeError(f"run is {kind_of(run)}; allowed: a function run(case), which gives a dict of arrays, or None")
     return check_vectors(
         run, chosen, dtype, allow_partial=allow_partial, forward=forward, progress=progress, assume=assume
     )

@@ -24,7 +24,7 @@ from ortho_ref import scan
 from ortho_ref.backend import Array
 from ortho_ref.cells import CELLS, Cell, State, Weights
 from ortho_ref.cells.by_name import name_of
-from ortho_ref.cells.cell import check_weights
+from ortho_ref.cells.cell import check_sequence, check_weights
 from ortho_ref.fused import sequence
 from ortho_ref.scan import SequenceGradients
 
@@ -87,6 +87,7 @@ def forward(cell: Cell, weights: Weights, x: Array, h0: State | None = None) -> 
     tape : object
         For `backward`.
     """
+    check_sequence(cell, x)
     engine = _form(type(cell), cell.complex) or scan
     check_weights(cell, weights)
     states: tuple[State, Any] = engine.forward(cell, weights, x, h0)

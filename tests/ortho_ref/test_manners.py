@@ -45,6 +45,9 @@ ROOT = Path(__file__).parents[2]
 LAYER = models.nc_gru(3, 4)
 NETWORK = models.network("nc-gru", 3, [4, 4], 2)
 DRAWN = LAYER.init(np.random.default_rng(0), dtype=np.float64)
+ELMAN, UNITARY = models.rnn(3, 4), models.full_urnn(3, 4)
+ELMANS = ELMAN.init(np.random.default_rng(0), dtype=np.float64)
+UNITARYS = UNITARY.init(np.random.default_rng(0), dtype=np.float64)
 OF_TWO = models.network("gru", 2, [4], 1, readout="last", loss="mean_squared_error")
 OF_CELL = LAYER.cell.init(np.random.default_rng(0), 3, 4, dtype=np.float64)
 WHOLE = NETWORK.init(np.random.default_rng(0), dtype=np.float64)
@@ -228,6 +231,32 @@ ERRORS = [
     (lambda: LAYER.forward(None, DRAWN[1], X), TypeError, "params is None; expected a dict, as init gives it"),
     (lambda: LAYER.forward(DRAWN[0], None, X), TypeError, "buffers is None; expected a dict, as init gives it"),
     (lambda: NETWORK.forward(None, WHOLE[1], X), TypeError, "params is None; expected a dict, as init gives it"),
+    # the weight that differs is named, not those that fit
+    (
+        lambda: LAYER.forward({**DRAWN[0], "W_r": DRAWN[0]["W_r"].T}, DRAWN[1], X),
+        ValueError,
+        "W_r has shape (3, 4); expected (4, 3)",
+    ),
+    (
+        lambda: LAYER.forward({**DRAWN[0], "W_r": DRAWN[0]["W_r"].astype("f4")}, DRAWN[1], X),
+        TypeError,
+        "W_r is float32; expected float64",
+    ),
+    (
+        lambda: ELMAN.forward({**ELMANS[0], "W": ELMANS[0]["W"].T}, ELMANS[1], X),
+        ValueError,
+        "W has shape (3, 4); expected (4, 3)",
+    ),
+    (
+        lambda: UNITARY.forward({**UNITARYS[0], "W": UNITARYS[0]["W"].astype("c8")}, UNITARYS[1], X),
+        TypeError,
+        "W is complex64; expected complex128",
+    ),
+    (
+        lambda: LAYER.forward(*DRAWN, np.ones((5, 2, 3), int)),
+        ValueError,
+        "x holds tokens of shape (5, 2, 3); expected (T, B), both at least 1; vectors (T, B, 3) are float64",
+    ),
     (lambda: LAYER.backward(*DRAWN, None, X), TypeError, "tape is None; expected what forward returned"),
     (lambda: NETWORK.backward(*WHOLE, None, X), TypeError, "tape is None; expected that of what forward"),
     (lambda: LAYER.weights(DRAWN[0], {}), ValueError, "buffers holds no U_c; expected all that init gives"),
@@ -287,6 +316,26 @@ ERRORS = [
         lambda: check(None, "cell/gru_rest_after"),
         ValueError,
         "only is 'cell/gru_rest_after' (did you mean 'cell/gru_reset_after'?), which fits no case; ",
+    ),
+    (lambda: check(None, "cell/lstm"), TypeError, "run is None; allowed: a function run(case), which gives a dict"),
+    (lambda: check("cell/lstm", np.tanh), TypeError, "only is a ufunc; allowed: a pattern, as 'cell/gru*', or a list"),
+    (lambda: models.build("NC-GRU", 3, 4), ValueError, "model is 'NC-GRU' (did you mean 'nc-gru'?); allowed: rnn, "),
+    (lambda: models.describe(LAYER), ValueError, "model is Recurrent("),
+    (
+        lambda: models.build("nc-gru", 3, 4, parametrize="U_c=householder:2"),
+        TypeError,
+        "parametrize is 'U_c=householder:2'; allowed: a dict by the weights' names, as {'U_c': 'householder:8'}",
+    ),
+    (lambda: fused.forward(LAYER, {}, X), TypeError, "cell is a Recurrent; allowed: a cell, as cells.by_name('gru_"),
+    (
+        lambda: scan.forward(LAYER.cell, LAYER.weights(*DRAWN), X[0]),
+        ValueError,
+        "x is float64 of shape (2, 3); expected (T, B, m), or integer tokens (T, B)",
+    ),
+    (
+        lambda: NETWORK.forward({**WHOLE[0], "readout.W": WHOLE[0]["readout.W"].T}, WHOLE[1], X),
+        ValueError,
+        "readout.W has shape (4, 2); expected (2, 4)",
     ),
     (lambda: ortho_ref.modls, AttributeError, "module 'ortho_ref' has no attribute 'modls' (did you mean 'models'?)"),
     (lambda: models.by_name, AttributeError, "module 'ortho_ref.models' has no attribute 'by_name'"),

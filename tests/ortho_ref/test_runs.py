@@ -56,6 +56,26 @@ def changed(finished, tmp_path, name, change, which="best"):
 
 
 @pytest.mark.parametrize(
+    ("given", "kind", "message"),
+    [
+        (
+            {"network": models.network(**network_for(Parenthesis(5)))},
+            TypeError,
+            r"^config\['network'\] is a Network, and .*; allow",
+        ),
+        ({"seed": np.int64(3)}, TypeError, r"^config\['seed'\] is an int64, and .*; allowed: numbers, words, lists"),
+        ({"rate": float("nan")}, ValueError, r"^config\['rate'\] is a float, and .*; allowed: numbers, words, lists"),
+        ([3], TypeError, r"^config is a list; allowed: a dict, as {'network': options}$"),
+    ],
+)
+def test_a_config_is_json(tmp_path, given, kind, message):
+    """What cannot be written is refused by its name, before a folder is made."""
+    with pytest.raises(kind, match=message):
+        trainer().run(tmp_path / "run", given)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
     ("name", "change", "message"),
     [
         ("params/readout.b", lambda a: a * np.nan, "params/readout.b has an entry that is not finite"),

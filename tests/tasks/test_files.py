@@ -269,11 +269,11 @@ def test_files_of_a_folder(tmp_path):
 @pytest.mark.parametrize(
     ("name", "written", "message"),
     [
-        ("words.txt", {}, "{folder} has no words.txt, and nothing else; " + ADVICE),
+        ("words.txt", {}, "{folder} has no words.txt; it is empty; " + ADVICE),
         (
             "words.txt",
             {"Words.TXT": CONTENT, "b": b""},
-            "{folder} has no words.txt (nor Words.TXT, b in its place); " + ADVICE,
+            "{folder} has no words.txt; it has Words.TXT, b; " + ADVICE,
         ),
         ("words.txt", {"words.txt": b""}, "{folder}/words.txt: it is empty; expected made's words.txt; " + ADVICE),
         (

@@ -114,7 +114,8 @@ def hint_of(name: str, vector: Vector, given: Arrays, dtype: str) -> str:
     Returns
     -------
     str
-        A factor, a transpose, a conjugate, the first step that is off; of a number the two; "" for nothing of these.
+        A factor, a transpose, a conjugate, another output, the first step that is off; of a number the two; "" for
+        nothing of these.
     """
     ours, theirs = vector.expected[name], given[name].astype(np.float64)
 
@@ -136,8 +137,19 @@ def hint_of(name: str, vector: Vector, given: Arrays, dtype: str) -> str:
         return "the transpose of what is expected"
     if theirs.shape[-1:] == (2,) and equal(theirs * [1, -1]):
         return "the conjugate of what is expected"
-    if name == "d_x" or name in _BY_STEP:
+    anothers = _of_another(name, vector, theirs, dtype)
+    if not anothers and (name == "d_x" or name in _BY_STEP):
         return _by_step(name, vector.case.kind, ours, [equal(only(ours, theirs, i)) for i in range(len(ours))])
+    return anothers
+
+
+def _of_another(name: str, vector: Vector, theirs: np.ndarray, dtype: str) -> str:
+    """That it is what another output should be; "" if it is not."""
+    for other, expected in vector.expected.items():
+        if other != name and expected.shape == theirs.shape and expected.any():
+            limit = tolerance(vector.case.kind, dtype) * np.abs(expected).max()
+            if (np.abs(theirs - expected) <= limit).all():
+                return f"what is expected of {other}"
     return ""
 
 

@@ -227,6 +227,16 @@ def test_a_factor(unexplained, factor, dtype):
     assert "times" not in one(changed(d_weights__b_r=noise), ID, dtype).diagnosis
 
 
+def test_one_output_in_anothers_place(unexplained):
+    """h and c of the LSTM, the wrong way round; not where the numbers are others."""
+    given = answering(lambda found: {**found, "h": found["c"], "c": found["h"]})
+    said = one(given, "cell/lstm").diagnosis
+    assert said.startswith("forward wrong: c, h; c: what is expected of h; h: what is expected of c")
+    assert "what is expected of" not in one(changed(h=noise), "cell/lstm").diagnosis
+    given = answering(lambda found: {**found, "d_weights.b_r": found["d_weights.b_u"]})
+    assert "d_weights.b_r: what is expected of d_weights.b_u" in one(given).diagnosis
+
+
 def test_zero(unexplained):
     said = one(changed(d_weights__U_c=np.zeros_like)).diagnosis
     assert "d_weights.U_c: all zeros;" in said
