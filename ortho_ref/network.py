@@ -35,7 +35,7 @@ from ortho_ref.parametrizations import Params
 from ortho_ref.pending import Pending, together
 from ortho_ref.recompute import Segments, check_recompute
 from ortho_ref.recompute import loss_and_gradients as in_segments
-from ortho_ref.recurrent import NamedBuffers, Recurrent, RecurrentTape, check_dicts, check_input
+from ortho_ref.recurrent import NamedBuffers, Recurrent, RecurrentTape, check_deltas, check_dicts, check_input
 from ortho_ref.regularizers import Regularizers
 from ortho_ref.schema import kind_of, not_among
 
@@ -682,9 +682,14 @@ class Network:
         -------
         params, buffers : dict
             New ones.
+
+        Raises
+        ------
+        ValueError, TypeError
+            Where names, shapes or dtypes do not fit, or a parametrization refuses its delta.
         """
-        check_dicts(deltas=deltas)
         self._check_params(params, buffers)
+        check_deltas(params, deltas)
         pending: dict[str, Pending] = {}
         for i, layer in enumerate(self.layers):
             name = f"layer{i}"

@@ -550,16 +550,10 @@ class Recurrent:
 
     def begin_retract(self, params: Params, buffers: NamedBuffers, deltas: Params) -> Pending:
         """`retract` up to what has to be read, for layers whose updates are read together."""
-        check_dicts(params=params, buffers=buffers, deltas=deltas)
+        check_dicts(params=params, buffers=buffers)
         self._check_own_buffers(buffers)
-        if absent := [name for name in params if name not in deltas]:
-            raise ValueError(f"deltas holds no {', no '.join(absent)}; expected one for each parameter")
-        for name in deltas:
-            if name not in params:
-                raise ValueError(f"deltas holds {name!r}{nearest(name, params)}; expected one for each parameter")
+        check_deltas(params, deltas)
         deltas = {name: _array(delta) for name, delta in deltas.items()}
-        for name, delta in deltas.items():
-            _check_array(f"delta of {name}", delta, params[name].shape, params[name].dtype)
         moved = {
             name: library_of(params[name], deltas[name]).xp.asarray(params[name] - deltas[name])
             for name in params
@@ -659,6 +653,31 @@ def check_dicts(**given: Any) -> None:
     for argument, value in given.items():
         if not isinstance(value, Mapping):
             raise TypeError(f"{argument} is {kind_of(value)}; expected a dict, as init gives it")
+
+
+def check_deltas(params: Params, deltas: Any) -> None:
+    """An error unless there is a delta for each parameter, and no other.
+
+    Parameters
+    ----------
+    params : dict of Array
+        What moves.
+    deltas : dict of Array
+        What was given to be subtracted.
+
+    Raises
+    ------
+    ValueError, TypeError
+        Where names, shapes, dtypes or devices do not fit.
+    """
+    check_dicts(deltas=deltas)
+    if absent := [name for name in params if name not in deltas]:
+        raise ValueError(f"deltas holds no {', no '.join(absent)}; expected one for each parameter")
+    for name in deltas:
+        if name not in params:
+            raise ValueError(f"deltas holds {name!r}{nearest(name, params)}; expected one for each parameter")
+    for name, delta in deltas.items():
+        _check_array(f"delta of {name}", _array(delta), params[name].shape, params[name].dtype)
 
 
 def _array(value: Any) -> Any:

@@ -246,6 +246,29 @@ ERRORS = [
         ValueError,
         "deltas holds 'U_c' (did you mean 'U_c.A'?); expected one for each parameter",
     ),
+    *(
+        (
+            lambda name=name: NETWORK.retract(*WHOLE, without(WHOLE[0], name)),
+            ValueError,
+            f"deltas holds no {name}; expected one for each parameter",
+        )
+        for name in ("readout.b", "layer1.W_r")
+    ),
+    (
+        lambda: NETWORK.retract(*WHOLE, {**WHOLE[0], "readout.bb": X}),
+        ValueError,
+        "deltas holds 'readout.bb' (did you mean 'readout.b'?); expected one for each parameter",
+    ),
+    (
+        lambda: NETWORK.retract(*WHOLE, {**WHOLE[0], "readout.b": np.ones(1)}),
+        ValueError,
+        "delta of readout.b has shape (1,); expected (2,)",
+    ),
+    (
+        lambda: NETWORK.retract(*WHOLE, {**WHOLE[0], "readout.b": np.ones(2, np.float32)}),
+        TypeError,
+        "delta of readout.b is float32; expected float64",
+    ),
     (
         lambda: Recurrent(LAYER.cell).init(rng(), hidden_size=4),
         ValueError,
