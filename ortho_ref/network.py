@@ -35,7 +35,15 @@ from ortho_ref.parametrizations import Params
 from ortho_ref.pending import Pending, together
 from ortho_ref.recompute import Segments, check_recompute
 from ortho_ref.recompute import loss_and_gradients as in_segments
-from ortho_ref.recurrent import NamedBuffers, Recurrent, RecurrentTape, check_deltas, check_dicts, check_input
+from ortho_ref.recurrent import (
+    NamedBuffers,
+    Recurrent,
+    RecurrentTape,
+    check_array,
+    check_deltas,
+    check_dicts,
+    check_input,
+)
 from ortho_ref.regularizers import Regularizers
 from ortho_ref.schema import kind_of, not_among
 
@@ -535,15 +543,21 @@ class Network:
         tape : NetworkTape
             From `forward`.
         doutputs : Array
-            dL/doutputs, of their shape.
+            dL/doutputs, of their shape and dtype.
 
         Returns
         -------
         dict of Array
             Under the parameters' names.
+
+        Raises
+        ------
+        ValueError, TypeError
+            Naming the argument, for what does not fit.
         """
         if not isinstance(tape, NetworkTape):
             raise TypeError(f"tape is {kind_of(tape)}; expected that of what forward returned")
+        check_array("doutputs", doutputs, (*tape.read.shape[:-1], self.output_size), tape.read.dtype)
         dread, dreadout = self.dense.backward(self.readout_weights(params), tape.read, doutputs)
         return self._backward(params, buffers, tape, dread, dreadout)
 

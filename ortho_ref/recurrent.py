@@ -290,9 +290,9 @@ class Recurrent:
         self._check_names(params, (*shapes, *self._h0_names))
         weights = {name: buffers[name]["U"] if name in buffers else _array(params.get(name)) for name in shapes}
         for name, shape in shapes.items():
-            _check_array(name, weights[name], shape, W.dtype if len(shape) == 2 else W.real.dtype)
+            check_array(name, weights[name], shape, W.dtype if len(shape) == 2 else W.real.dtype)
         for name in self._h0_names:
-            _check_array(name, params.get(name), (n,), W.dtype)
+            check_array(name, params.get(name), (n,), W.dtype)
         return weights
 
     def _input_weight(self, named: Weights) -> Array:
@@ -439,7 +439,7 @@ class Recurrent:
                 f"{self.engine} with n = {W.shape[0]}"
             )
         library_of(W, dh)
-        _check_array("dh", dh, (T, B, n), W.dtype)
+        check_array("dh", dh, (T, B, n), W.dtype)
         check_finite("dh", dh)
         if dh_T is not None:
             self._check_state("dh_T", dh_T, (B, n), W)
@@ -616,7 +616,7 @@ class Recurrent:
             raise TypeError(f"{argument} is {kind_of(state)}; expected the tuple ({', '.join(self.cell.states)})")
         for part in parts:
             library_of(part, like)
-            _check_array(argument, part, shape, like.dtype)
+            check_array(argument, part, shape, like.dtype)
             check_finite(argument, part)
 
 
@@ -677,7 +677,7 @@ def check_deltas(params: Params, deltas: Any) -> None:
         if name not in params:
             raise ValueError(f"deltas holds {name!r}{nearest(name, params)}; expected one for each parameter")
     for name, delta in deltas.items():
-        _check_array(f"delta of {name}", _array(delta), params[name].shape, params[name].dtype)
+        check_array(f"delta of {name}", _array(delta), params[name].shape, params[name].dtype)
 
 
 def _array(value: Any) -> Any:
@@ -685,7 +685,25 @@ def _array(value: Any) -> Any:
     return np.asarray(value) if isinstance(value, np.generic) else value
 
 
-def _check_array(argument: str, array: Any, shape: tuple[int, ...], dtype: Any) -> None:
+def check_array(argument: str, array: Any, shape: tuple[int, ...], dtype: Any) -> None:
+    """An error unless it is an array of this shape and dtype.
+
+    Parameters
+    ----------
+    argument : str
+        What the error calls it.
+    array : Array
+        What was given.
+    shape : tuple of int
+        That it has to have.
+    dtype : dtype
+        That it has to have.
+
+    Raises
+    ------
+    ValueError, TypeError
+        It is none, or has others.
+    """
     if not is_array(array):
         raise TypeError(f"{argument} is {kind_of(array)}; expected an array of shape {shape}")
     library_of(array)

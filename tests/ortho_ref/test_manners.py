@@ -49,6 +49,7 @@ OF_TWO = models.network("gru", 2, [4], 1, readout="last", loss="mean_squared_err
 OF_CELL = LAYER.cell.init(np.random.default_rng(0), 3, 4, dtype=np.float64)
 WHOLE = NETWORK.init(np.random.default_rng(0), dtype=np.float64)
 X = np.ones((5, 2, 3))
+TAPE = NETWORK.forward(*WHOLE, X).tape
 
 
 def rng():
@@ -230,6 +231,14 @@ ERRORS = [
     (lambda: NETWORK.forward(None, WHOLE[1], X), TypeError, "params is None; expected a dict, as init gives it"),
     (lambda: LAYER.backward(*DRAWN, None, X), TypeError, "tape is None; expected what forward returned"),
     (lambda: NETWORK.backward(*WHOLE, None, X), TypeError, "tape is None; expected that of what forward"),
+    *(
+        (lambda own=own: NETWORK.backward(*WHOLE, TAPE, own), error, f"doutputs {message}")
+        for own, error, message in (
+            (np.ones((2, 5, 2)), ValueError, "has shape (2, 5, 2); expected (5, 2, 2)"),
+            (np.ones((5, 2, 2), np.float32), TypeError, "is float32; expected float64"),
+            (None, TypeError, "is None; expected an array of shape (5, 2, 2)"),
+        )
+    ),
     (lambda: LAYER.weights(DRAWN[0], {}), ValueError, "buffers holds no U_c; expected all that init gives"),
     (
         lambda: LAYER.weights(DRAWN[0], {**DRAWN[1], "U_r": DRAWN[1]["U_c"]}),
