@@ -164,6 +164,7 @@ class Recurrent:
                 raise ValueError(f"sizes is {short(self.sizes)}; allowed: a pair, (input_size, hidden_size)")
             for argument, size in zip(("input_size", "hidden_size"), self.sizes, strict=True):
                 check_size(argument, size)
+            object.__setattr__(self, "sizes", tuple(self.sizes))
 
     def __repr__(self) -> str:
         parts = [f"{self.name}: {self.cell}" if self.name else f"{self.cell}"]
@@ -337,7 +338,7 @@ class Recurrent:
         check_dicts(params=params, buffers=buffers)
         self._check_own_buffers(buffers)
         return ArraysByName(
-            (name, dict(kept.rebuild(_own(params, name), _Held(buffers[name], f"buffers[{name!r}] holds no {{}}"))))
+            (name, dict(kept.rebuild(_own(params, name), _held(name, buffers))))
             for name, kept in self.constrained.items()
         )
 
@@ -471,8 +472,7 @@ class Recurrent:
         gradients: Params = ArraysByName()
         for name, gradient in dweights.items():
             if name in buffers:
-                held = _Held(buffers[name], f"buffers[{name!r}] holds no {{}}")
-                own = self.constrained[name].pullback(_own(params, name), held, gradient)
+                own = self.constrained[name].pullback(_own(params, name), _held(name, buffers), gradient)
                 gradients |= {f"{name}.{key}": value for key, value in own.items()}
             else:
                 gradients[name] = gradient
@@ -562,8 +562,7 @@ class Recurrent:
         pending: dict[str, Pending] = {}
         for name, kept in self.constrained.items():
             with prefixed(f"{name}: "):
-                held = _Held(buffers[name], f"buffers[{name!r}] holds no {{}}")
-                pending[name] = kept.begin_retract(_own(params, name), held, _own(deltas, name))
+                pending[name] = kept.begin_retract(_own(params, name), _held(name, buffers), _own(deltas, name))
 
         def finish(updated: dict[str, tuple[Params, Buffers]]) -> tuple[Params, NamedBuffers]:
             new_params, new_buffers = dict(moved), ArraysByName(buffers)
@@ -608,7 +607,7 @@ class Recurrent:
         """Weight -> the figures its parametrization watches: defect, Neumann condition, forced resets."""
         check_dicts(buffers=buffers)
         self._check_own_buffers(buffers, "U")
-        return {name: parametrization.health(buffers[name]) for name, parametrization in self.constrained.items()}
+        return {name: kept.health(_held(name, buffers)) for name, kept in self.constrained.items()}
 
     def _check_state(self, argument: str, state: State, shape: tuple[int, int], like: Array) -> None:
         parts = (state,) if len(self.cell.states) == 1 else state
@@ -629,6 +628,11 @@ class _Held(dict[str, Any]):
 
     def __missing__(self, name: str) -> Any:
         raise ValueError(f"{self._absent.format(name)}; expected all that init gives")
+
+
+def _held(name: str, buffers: NamedBuffers) -> Buffers:
+    """The buffers of one parametrized weight."""
+    return _Held(buffers[name], f"buffers[{name!r}] holds no {{}}")
 
 
 def _own(flat: Params, name: str) -> Params:

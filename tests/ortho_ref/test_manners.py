@@ -198,6 +198,11 @@ ERRORS = [
     (lambda: LAYER.retract(DRAWN[0], {}, DRAWN[0]), ValueError, "buffers holds no U_c; expected all that init gives"),
     (lambda: LAYER.retract(*DRAWN, None), TypeError, "deltas is None; expected a dict"),
     (lambda: LAYER.health({}), ValueError, "buffers holds no U_c; expected all that init gives"),
+    (
+        lambda: LAYER.health({"U_c": without(DRAWN[1]["U_c"], "P")}),
+        ValueError,
+        "buffers['U_c'] holds no P; expected all that init gives",
+    ),
     (lambda: LAYER.count({}), ValueError, "params holds no input weight W (n, m)"),
     *(
         (
