@@ -87,6 +87,8 @@ ERRORS = [
     (lambda: LAYER.init(None), TypeError, "rng is None; allowed: a numpy.random.Generator"),
     (lambda: LAYER.init(np.random), TypeError, "rng is a module; allowed: a numpy.random.Generator"),
     (lambda: LAYER.init(np.float64), TypeError, "rng is float64, a dtype; allowed: a numpy.random.Generator"),
+    (lambda: LAYER.init(np.random.Generator), TypeError, "rng is a type; allowed: a numpy.random.Generator"),
+    (lambda: LAYER.init([]), TypeError, "rng is a list; allowed: a numpy.random.Generator"),
     # a dtype in the place of a size; another dtype
     (
         lambda: LAYER.init(rng(), np.float64),
@@ -113,6 +115,9 @@ ERRORS = [
     ),
     (lambda: cells.LSTM().init(rng(), 3, True), ValueError, "hidden_size is True; allowed: an integer >= 1"),
     (lambda: cells.LSTM().init(rng(), 3.0, 4), ValueError, "input_size is 3.0; allowed: an integer >= 1"),
+    (lambda: Dense(np.float32(3), 2), ValueError, f"input_size is {np.float32(3)!r}; allowed: an integer >= 1"),
+    (lambda: LAYER.init(rng(), dtype=np.float64(1)), ValueError, f"dtype is {np.float64(1)!r}; allowed: float32"),
+    (lambda: LAYER.init(rng(), dtype=object), ValueError, "dtype is <class 'object'>; allowed: float32, float64"),
     (
         lambda: cells.LSTM().init(rng(), 3, np.float64),
         TypeError,
