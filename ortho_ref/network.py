@@ -45,7 +45,7 @@ from ortho_ref.recurrent import (
     check_input,
 )
 from ortho_ref.regularizers import Regularizers
-from ortho_ref.schema import kind_of, not_among
+from ortho_ref.schema import kind_of, nearest, not_among
 
 
 class Forward(NamedTuple):
@@ -371,15 +371,35 @@ class Network:
         return last, NetworkTape(tapes, scales, read, x.shape, features, tokens, words, inputs, weights)
 
     def _check_params(self, params: Params, buffers: NamedBuffers) -> None:
-        """An error unless params and buffers are dicts that hold what every part needs, by its path."""
+        """An error unless params and buffers are dicts that hold what every part needs, by its path, and no more.
+
+        What a layer's own parameters are is the layer's to check.
+        """
         check_dicts(params=params, buffers=buffers)
-        needed = (["embedding.E"] if self.embedding else []) + ([] if self.tied else ["readout.W"]) + ["readout.b"]
-        lacking = [name for name in needed if name not in params]
+        shapes = self._shapes()
+        lacking = [name for name in shapes if name not in params]
         for i, layer in enumerate(self.layers):
             lacking += [f"layer{i}.{name}" for name in layer.lacking(_without_prefix(f"layer{i}.", params))]
         if lacking:
             raise ValueError(f"params holds no {', no '.join(lacking)}; expected all that init gives")
+        of_layers = tuple(f"layer{i}." for i in range(len(self.layers)))
+        for name in params:
+            if name not in shapes and not name.startswith(of_layers):
+                near = nearest(name, shapes)
+                raise ValueError(f"params holds {name!r}{near}; expected what init gives alone")
+        W = params[f"layer0.{self.layers[0].cell.input_weights[0]}"]
+        for name, shape in shapes.items() if is_array(W) else ():  # what is none, the layer says
+            check_array(name, params[name], shape, W.real.dtype)
         self._check_buffers(buffers)
+
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
+        """Those of what is no layer's."""
+        shapes: dict[str, tuple[int, ...]] = {}
+        if self.embedding is not None:
+            shapes["embedding.E"] = (self.embedding.vocabulary, self.embedding.size)
+        if not self.tied:
+            shapes["readout.W"] = (self.output_size, self.dense.input_size)
+        return shapes | {"readout.b": (self.output_size,)}
 
     def _check_buffers(self, buffers: NamedBuffers) -> None:
         """ValueError unless there are buffers of every parametrized weight, by its path."""

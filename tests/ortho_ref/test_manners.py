@@ -181,6 +181,15 @@ ERRORS = [
         "params holds no readout.b; expected all that init gives",
     ),
     *(
+        (lambda own=own: NETWORK.forward({**WHOLE[0], **own}, WHOLE[1], X), error, message)
+        for own, error, message in (
+            ({"readout.b": np.ones(1)}, ValueError, "readout.b has shape (1,); expected (2,)"),
+            ({"readout.W": np.ones((2, 4), np.float32)}, TypeError, "readout.W is float32; expected float64"),
+            ({"readout.c": X}, ValueError, "params holds 'readout.c' (did you mean 'readout."),
+            ({"layer2.W_r": X}, ValueError, "params holds 'layer2.W_r'; expected what init gives alone"),
+        )
+    ),
+    *(
         (
             lambda run=run: run(LAYER.cell, without(OF_CELL, "U_r"), X),
             ValueError,
