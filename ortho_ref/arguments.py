@@ -43,7 +43,7 @@ def precision(dtype: Any) -> np.dtype[Any]:
     Parameters
     ----------
     dtype : dtype
-        Anything NumPy reads as float32 or float64.
+        float32 or float64, its name or its class.
 
     Returns
     -------
@@ -110,11 +110,14 @@ def check_size(argument: str, value: Any) -> None:
 
 
 def _dtype_of(value: Any) -> np.dtype[Any] | None:
-    """What NumPy reads as a dtype; None, which it reads as float64, is none."""
+    """Of a dtype, its name or its class; None of all else, of which NumPy reads None, numbers, [] and any class too."""
+    if not isinstance(value, np.dtype | str | type):
+        return None
     try:
-        return None if value is None else np.dtype(value)
+        own = np.dtype(value)
     except (TypeError, ValueError):
         return None
+    return None if own.kind == "O" else own
 
 
 def check_number(argument: str, value: Any, allowed: Callable[[Any], Any], what: str) -> None:

@@ -111,7 +111,7 @@ def _entropies(rows: Array, y: Array, K: int) -> tuple[Array, Array]:
         o = xp.array(rows.T, order="C").reshape(G, K, N)
         at = (of_group * K + y) * N + of_row
     else:
-        o = rows.reshape(N * G, K)
+        o = xp.ascontiguousarray(rows).reshape(N * G, K)  # of another order p would have it too, and no flat view
         at = (of_row * G + of_group) * K + y
     p = xp.subtract(o, o.max(axis=1, keepdims=True), out=o if by_class else None)
     o_y = p.reshape(-1)[at]

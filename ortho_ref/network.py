@@ -35,9 +35,17 @@ from ortho_ref.parametrizations import Params
 from ortho_ref.pending import Pending, together
 from ortho_ref.recompute import Segments, check_recompute
 from ortho_ref.recompute import loss_and_gradients as in_segments
-from ortho_ref.recurrent import NamedBuffers, Recurrent, RecurrentTape, check_dicts, check_input
+from ortho_ref.recurrent import (
+    NamedBuffers,
+    Recurrent,
+    RecurrentTape,
+    check_array,
+    check_deltas,
+    check_dicts,
+    check_input,
+)
 from ortho_ref.regularizers import Regularizers
-from ortho_ref.schema import kind_of, not_among
+from ortho_ref.schema import kind_of, nearest, not_among
 
 
 class Forward(NamedTuple):
@@ -363,26 +371,35 @@ class Network:
         return last, NetworkTape(tapes, scales, read, x.shape, features, tokens, words, inputs, weights)
 
     def _check_params(self, params: Params, buffers: NamedBuffers) -> None:
-        """An error unless params and buffers are dicts that hold what every part needs, by its path."""
+        """An error unless params and buffers are dicts that hold what every part needs, by its path, and no more.
+
+        What a layer's own parameters are is the layer's to check.
+        """
         check_dicts(params=params, buffers=buffers)
-        needed = (["embedding.E"] if self.embedding else []) + ([] if self.tied else ["readout.W"]) + ["readout.b"]
-        lacking = [name for name in needed if name not in params]
+        shapes = self._shapes()
+        lacking = [name for name in shapes if name not in params]
         for i, layer in enumerate(self.layers):
             lacking += [f"layer{i}.{name}" for name in layer.lacking(_without_prefix(f"layer{i}.", params))]
         if lacking:
             raise ValueError(f"params holds no {', no '.join(lacking)}; expected all that init gives")
-        for name in needed:
-            if getattr(params[name], "shape", None) != (shape := self._shape_of(name)):
-                has = f"has shape {params[name].shape}" if is_array(params[name]) else f"is {kind_of(params[name])}"
-                raise ValueError(f"{name} {has}; expected {'' if is_array(params[name]) else 'an array '}{shape}")
+        of_layers = tuple(f"layer{i}." for i in range(len(self.layers)))
+        for name in params:
+            if name not in shapes and not name.startswith(of_layers):
+                near = nearest(name, shapes)
+                raise ValueError(f"params holds {name!r}{near}; expected what init gives alone")
+        W = params[f"layer0.{self.layers[0].cell.input_weights[0]}"]
+        for name, shape in shapes.items() if is_array(W) else ():  # what is none, the layer says
+            check_array(name, params[name], shape, W.real.dtype)
         self._check_buffers(buffers)
 
-    def _shape_of(self, name: str) -> tuple[int, ...]:
-        """The shape of the embedding's weight or of one of the readout's."""
-        if name == "embedding.E":
-            assert self.embedding is not None
-            return self.embedding.vocabulary, self.embedding.size
-        return (self.output_size,) if name == "readout.b" else (self.output_size, self.dense.input_size)
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
+        """Those of what is no layer's."""
+        shapes: dict[str, tuple[int, ...]] = {}
+        if self.embedding is not None:
+            shapes["embedding.E"] = (self.embedding.vocabulary, self.embedding.size)
+        if not self.tied:
+            shapes["readout.W"] = (self.output_size, self.dense.input_size)
+        return shapes | {"readout.b": (self.output_size,)}
 
     def _check_buffers(self, buffers: NamedBuffers) -> None:
         """ValueError unless there are buffers of every parametrized weight, by its path."""
@@ -546,15 +563,21 @@ class Network:
         tape : NetworkTape
             From `forward`.
         doutputs : Array
-            dL/doutputs, of their shape.
+            dL/doutputs, of their shape and dtype.
 
         Returns
         -------
         dict of Array
             Under the parameters' names.
+
+        Raises
+        ------
+        ValueError, TypeError
+            Naming the argument, for what does not fit.
         """
         if not isinstance(tape, NetworkTape):
             raise TypeError(f"tape is {kind_of(tape)}; expected that of what forward returned")
+        check_array("doutputs", doutputs, (*tape.read.shape[:-1], self.output_size), tape.read.dtype)
         dread, dreadout = self.dense.backward(self.readout_weights(params), tape.read, doutputs)
         return self._backward(params, buffers, tape, dread, dreadout)
 
@@ -693,9 +716,14 @@ class Network:
         -------
         params, buffers : dict
             New ones.
+
+        Raises
+        ------
+        ValueError, TypeError
+            Where names, shapes or dtypes do not fit, or a parametrization refuses its delta.
         """
-        check_dicts(deltas=deltas)
         self._check_params(params, buffers)
+        check_deltas(params, deltas)
         pending: dict[str, Pending] = {}
         for i, layer in enumerate(self.layers):
             name = f"layer{i}"

@@ -165,6 +165,7 @@ class Recurrent:
                 raise ValueError(f"sizes is {short(self.sizes)}; allowed: a pair, (input_size, hidden_size)")
             for argument, size in zip(("input_size", "hidden_size"), self.sizes, strict=True):
                 check_size(argument, size)
+            object.__setattr__(self, "sizes", tuple(self.sizes))
 
     def __repr__(self) -> str:
         parts = [f"{self.name}: {self.cell}" if self.name else f"{self.cell}"]
@@ -297,9 +298,9 @@ class Recurrent:
         ):
             shapes, dtype = self._of_most(weights)
         for name, shape in shapes.items():
-            _check_array(name, weights[name], shape, dtype if len(shape) == 2 else dtype.type(0).real.dtype)
+            check_array(name, weights[name], shape, dtype if len(shape) == 2 else dtype.type(0).real.dtype)
         for name in self._h0_names:
-            _check_array(name, params.get(name), (n,), W.dtype)
+            check_array(name, params.get(name), (n,), W.dtype)
         return weights
 
     def _input_weight(self, named: Weights) -> Array:
@@ -356,7 +357,7 @@ class Recurrent:
         check_dicts(params=params, buffers=buffers)
         self._check_own_buffers(buffers)
         return ArraysByName(
-            (name, dict(kept.rebuild(_own(params, name), _Held(buffers[name], f"buffers[{name!r}] holds no {{}}"))))
+            (name, dict(kept.rebuild(_own(params, name), _held(name, buffers))))
             for name, kept in self.constrained.items()
         )
 
@@ -458,7 +459,7 @@ class Recurrent:
                 f"{self.engine} with n = {W.shape[0]}"
             )
         library_of(W, dh)
-        _check_array("dh", dh, (T, B, n), W.dtype)
+        check_array("dh", dh, (T, B, n), W.dtype)
         check_finite("dh", dh)
         if dh_T is not None:
             self._check_state("dh_T", dh_T, (B, n), W)
@@ -490,8 +491,7 @@ class Recurrent:
         gradients: Params = ArraysByName()
         for name, gradient in dweights.items():
             if name in buffers:
-                held = _Held(buffers[name], f"buffers[{name!r}] holds no {{}}")
-                own = self.constrained[name].pullback(_own(params, name), held, gradient)
+                own = self.constrained[name].pullback(_own(params, name), _held(name, buffers), gradient)
                 gradients |= {f"{name}.{key}": value for key, value in own.items()}
             else:
                 gradients[name] = gradient
@@ -569,16 +569,10 @@ class Recurrent:
 
     def begin_retract(self, params: Params, buffers: NamedBuffers, deltas: Params) -> Pending:
         """`retract` up to what has to be read, for layers whose updates are read together."""
-        check_dicts(params=params, buffers=buffers, deltas=deltas)
+        check_dicts(params=params, buffers=buffers)
         self._check_own_buffers(buffers)
-        if absent := [name for name in params if name not in deltas]:
-            raise ValueError(f"deltas holds no {', no '.join(absent)}; expected one for each parameter")
-        for name in deltas:
-            if name not in params:
-                raise ValueError(f"deltas holds {name!r}{nearest(name, params)}; expected one for each parameter")
+        check_deltas(params, deltas)
         deltas = {name: _array(delta) for name, delta in deltas.items()}
-        for name, delta in deltas.items():
-            _check_array(f"delta of {name}", delta, params[name].shape, params[name].dtype)
         moved = {
             name: library_of(params[name], deltas[name]).xp.asarray(params[name] - deltas[name])
             for name in params
@@ -587,8 +581,7 @@ class Recurrent:
         pending: dict[str, Pending] = {}
         for name, kept in self.constrained.items():
             with prefixed(f"{name}: "):
-                held = _Held(buffers[name], f"buffers[{name!r}] holds no {{}}")
-                pending[name] = kept.begin_retract(_own(params, name), held, _own(deltas, name))
+                pending[name] = kept.begin_retract(_own(params, name), _held(name, buffers), _own(deltas, name))
 
         def finish(updated: dict[str, tuple[Params, Buffers]]) -> tuple[Params, NamedBuffers]:
             new_params, new_buffers = dict(moved), ArraysByName(buffers)
@@ -633,7 +626,7 @@ class Recurrent:
         """Weight -> the figures its parametrization watches: defect, Neumann condition, forced resets."""
         check_dicts(buffers=buffers)
         self._check_own_buffers(buffers, "U")
-        return {name: parametrization.health(buffers[name]) for name, parametrization in self.constrained.items()}
+        return {name: kept.health(_held(name, buffers)) for name, kept in self.constrained.items()}
 
     def _check_state(self, argument: str, state: State, shape: tuple[int, int], like: Array) -> None:
         parts = (state,) if len(self.cell.states) == 1 else state
@@ -641,7 +634,7 @@ class Recurrent:
             raise TypeError(f"{argument} is {kind_of(state)}; expected the tuple ({', '.join(self.cell.states)})")
         for part in parts:
             library_of(part, like)
-            _check_array(argument, part, shape, like.dtype)
+            check_array(argument, part, shape, like.dtype)
             check_finite(argument, part)
 
 
@@ -654,6 +647,11 @@ class _Held(dict[str, Any]):
 
     def __missing__(self, name: str) -> Any:
         raise ValueError(f"{self._absent.format(name)}; expected all that init gives")
+
+
+def _held(name: str, buffers: NamedBuffers) -> Buffers:
+    """The buffers of one parametrized weight."""
+    return _Held(buffers[name], f"buffers[{name!r}] holds no {{}}")
 
 
 def _own(flat: Params, name: str) -> Params:
@@ -680,12 +678,55 @@ def check_dicts(**given: Any) -> None:
             raise TypeError(f"{argument} is {kind_of(value)}; expected a dict, as init gives it")
 
 
+def check_deltas(params: Params, deltas: Any) -> None:
+    """An error unless there is a delta for each parameter, and no other.
+
+    Parameters
+    ----------
+    params : dict of Array
+        What moves.
+    deltas : dict of Array
+        What was given to be subtracted.
+
+    Raises
+    ------
+    ValueError, TypeError
+        Where names, shapes, dtypes or devices do not fit.
+    """
+    check_dicts(deltas=deltas)
+    if absent := [name for name in params if name not in deltas]:
+        raise ValueError(f"deltas holds no {', no '.join(absent)}; expected one for each parameter")
+    for name in deltas:
+        if name not in params:
+            raise ValueError(f"deltas holds {name!r}{nearest(name, params)}; expected one for each parameter")
+    for name, delta in deltas.items():
+        check_array(f"delta of {name}", _array(delta), params[name].shape, params[name].dtype)
+
+
 def _array(value: Any) -> Any:
     """What arithmetic makes of a 0-d array, a NumPy scalar, as an array again; anything else as it is."""
     return np.asarray(value) if isinstance(value, np.generic) else value
 
 
-def _check_array(argument: str, array: Any, shape: tuple[int, ...], dtype: Any) -> None:
+def check_array(argument: str, array: Any, shape: tuple[int, ...], dtype: Any) -> None:
+    """An error unless it is an array of this shape and dtype.
+
+    Parameters
+    ----------
+    argument : str
+        What the error calls it.
+    array : Array
+        What was given.
+    shape : tuple of int
+        That it has to have.
+    dtype : dtype
+        That it has to have.
+
+    Raises
+    ------
+    ValueError, TypeError
+        It is none, or has others.
+    """
     if not is_array(array):
         raise TypeError(f"{argument} is {kind_of(array)}; expected an array of shape {shape}")
     library_of(array)

@@ -157,7 +157,7 @@ class DamagedRun(DamagedFile):
         The message without them.
     """
 
-    def __init__(self, path: Path, reason: object, choices: tuple[str, ...] = ()) -> None:
+    def __init__(self, path: Path | str, reason: object, choices: tuple[str, ...] = ()) -> None:
         super().__init__(path, reason)
         self.damage, self.choices = self.args[0], choices
         if choices:
@@ -210,7 +210,7 @@ class Metrics:
 
     Parameters
     ----------
-    path : Path or str
+    path : Path
         The file.
     stream : BinaryIO
         The same, open, at its end.

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from ortho_ref import files
 from scripts.pictures.gallery import PAGE, gallery
 from scripts.program import BAD_INPUT, fail, run, say
 
@@ -23,7 +24,7 @@ def main(
         if check and (ROOT / PAGE).read_text(encoding="utf-8") != found:
             fail(f"{PAGE} is not what `python -m scripts.gallery` writes", 1)
         if not check:
-            (ROOT / PAGE).write_text(found, encoding="utf-8")
+            files.write(ROOT / PAGE, found.encode())
     except BAD_INPUT as error:
         fail(error)
     say(f"{PAGE}: {found.count('![')} pictures")

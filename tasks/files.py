@@ -78,7 +78,7 @@ class Folder:
 
     Attributes
     ----------
-    path : Path or str
+    path : Path
         The folder.
     sha256 : dict
         Of the contents of each file that was read.

@@ -41,6 +41,7 @@ from ortho_ref.parametrizations.parametrization import (
     Params,
     check_draw,
     defect,
+    is_integer,
     spectral_norm,
 )
 from ortho_ref.pending import Pending
@@ -100,9 +101,9 @@ class NeumannCayley(Parametrization):
 
     def __post_init__(self) -> None:
         check_negative_ones(self.negative_ones)
-        if not isinstance(self.order, int) or self.order not in (1, 2, 3):
+        if not is_integer(self.order) or self.order not in (1, 2, 3):
             raise ValueError(f"order is {self.order!r}; allowed: 1, 2, 3")
-        if self.reset_every is not None and (not isinstance(self.reset_every, int) or self.reset_every < 1):
+        if self.reset_every is not None and (not is_integer(self.reset_every) or self.reset_every < 1):
             raise ValueError(f"reset_every is {self.reset_every!r}; allowed: an integer >= 1, or None")
 
     def init(self, rng: np.random.Generator, n: int, *, dtype: DTypeLike = np.float32) -> tuple[Params, Buffers]:

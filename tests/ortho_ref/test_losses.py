@@ -233,6 +233,17 @@ def test_any_order_in_memory_and_an_all_true_mask(device, loss, groups):
         np.testing.assert_allclose(gradient, expected[1], rtol=1e-14, atol=1e-17)
 
 
+@pytest.mark.parametrize("K", [3, 127, 128, 300])
+def test_columns_in_memory(device, K):
+    """[bp:heads/gradient] of outputs (W h)^T, whose classes lie one after the other: that of the same in rows."""
+    rng = np.random.default_rng(K)
+    for groups in (1, 2):
+        columns, y = rng.standard_normal((groups * K, 5)), rng.integers(0, K, (5, groups))
+        rows, columns, y = to_device((np.ascontiguousarray(columns.T), columns, y), device)
+        for own, expected in zip(to_host(cross_entropy(columns.T, y)), to_host(cross_entropy(rows, y)), strict=True):
+            np.testing.assert_allclose(own, expected, rtol=1e-14, atol=1e-17)
+
+
 @pytest.mark.parametrize("loss", OF_CLASSES)
 @pytest.mark.parametrize(
     ("outputs", "y"),

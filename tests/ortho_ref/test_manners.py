@@ -52,6 +52,7 @@ OF_TWO = models.network("gru", 2, [4], 1, readout="last", loss="mean_squared_err
 OF_CELL = LAYER.cell.init(np.random.default_rng(0), 3, 4, dtype=np.float64)
 WHOLE = NETWORK.init(np.random.default_rng(0), dtype=np.float64)
 X = np.ones((5, 2, 3))
+TAPE = NETWORK.forward(*WHOLE, X).tape
 
 
 def rng():
@@ -89,6 +90,8 @@ ERRORS = [
     (lambda: LAYER.init(None), TypeError, "rng is None; allowed: a numpy.random.Generator"),
     (lambda: LAYER.init(np.random), TypeError, "rng is a module; allowed: a numpy.random.Generator"),
     (lambda: LAYER.init(np.float64), TypeError, "rng is float64, a dtype; allowed: a numpy.random.Generator"),
+    (lambda: LAYER.init(np.random.Generator), TypeError, "rng is a type; allowed: a numpy.random.Generator"),
+    (lambda: LAYER.init([]), TypeError, "rng is a list; allowed: a numpy.random.Generator"),
     # a dtype in the place of a size; another dtype
     (
         lambda: LAYER.init(rng(), np.float64),
@@ -115,6 +118,9 @@ ERRORS = [
     ),
     (lambda: cells.LSTM().init(rng(), 3, True), ValueError, "hidden_size is True; allowed: an integer >= 1"),
     (lambda: cells.LSTM().init(rng(), 3.0, 4), ValueError, "input_size is 3.0; allowed: an integer >= 1"),
+    (lambda: Dense(np.float32(3), 2), ValueError, f"input_size is {np.float32(3)!r}; allowed: an integer >= 1"),
+    (lambda: LAYER.init(rng(), dtype=np.float64(1)), ValueError, f"dtype is {np.float64(1)!r}; allowed: float32"),
+    (lambda: LAYER.init(rng(), dtype=object), ValueError, "dtype is <class 'object'>; allowed: float32, float64"),
     (
         lambda: cells.LSTM().init(rng(), 3, np.float64),
         TypeError,
@@ -178,6 +184,15 @@ ERRORS = [
         "params holds no readout.b; expected all that init gives",
     ),
     *(
+        (lambda own=own: NETWORK.forward({**WHOLE[0], **own}, WHOLE[1], X), error, message)
+        for own, error, message in (
+            ({"readout.b": np.ones(1)}, ValueError, "readout.b has shape (1,); expected (2,)"),
+            ({"readout.W": np.ones((2, 4), np.float32)}, TypeError, "readout.W is float32; expected float64"),
+            ({"readout.c": X}, ValueError, "params holds 'readout.c' (did you mean 'readout."),
+            ({"layer2.W_r": X}, ValueError, "params holds 'layer2.W_r'; expected what init gives alone"),
+        )
+    ),
+    *(
         (
             lambda run=run: run(LAYER.cell, without(OF_CELL, "U_r"), X),
             ValueError,
@@ -200,6 +215,11 @@ ERRORS = [
     (lambda: LAYER.retract(DRAWN[0], {}, DRAWN[0]), ValueError, "buffers holds no U_c; expected all that init gives"),
     (lambda: LAYER.retract(*DRAWN, None), TypeError, "deltas is None; expected a dict"),
     (lambda: LAYER.health({}), ValueError, "buffers holds no U_c; expected all that init gives"),
+    (
+        lambda: LAYER.health({"U_c": without(DRAWN[1]["U_c"], "P")}),
+        ValueError,
+        "buffers['U_c'] holds no P; expected all that init gives",
+    ),
     (lambda: LAYER.count({}), ValueError, "params holds no input weight W (n, m)"),
     *(
         (
@@ -259,6 +279,14 @@ ERRORS = [
     ),
     (lambda: LAYER.backward(*DRAWN, None, X), TypeError, "tape is None; expected what forward returned"),
     (lambda: NETWORK.backward(*WHOLE, None, X), TypeError, "tape is None; expected that of what forward"),
+    *(
+        (lambda own=own: NETWORK.backward(*WHOLE, TAPE, own), error, f"doutputs {message}")
+        for own, error, message in (
+            (np.ones((2, 5, 2)), ValueError, "has shape (2, 5, 2); expected (5, 2, 2)"),
+            (np.ones((5, 2, 2), np.float32), TypeError, "is float32; expected float64"),
+            (None, TypeError, "is None; expected an array of shape (5, 2, 2)"),
+        )
+    ),
     (lambda: LAYER.weights(DRAWN[0], {}), ValueError, "buffers holds no U_c; expected all that init gives"),
     (
         lambda: LAYER.weights(DRAWN[0], {**DRAWN[1], "U_r": DRAWN[1]["U_c"]}),
@@ -274,6 +302,29 @@ ERRORS = [
         lambda: LAYER.retract(*DRAWN, {**DRAWN[0], "U_c": X}),
         ValueError,
         "deltas holds 'U_c' (did you mean 'U_c.A'?); expected one for each parameter",
+    ),
+    *(
+        (
+            lambda name=name: NETWORK.retract(*WHOLE, without(WHOLE[0], name)),
+            ValueError,
+            f"deltas holds no {name}; expected one for each parameter",
+        )
+        for name in ("readout.b", "layer1.W_r")
+    ),
+    (
+        lambda: NETWORK.retract(*WHOLE, {**WHOLE[0], "readout.bb": X}),
+        ValueError,
+        "deltas holds 'readout.bb' (did you mean 'readout.b'?); expected one for each parameter",
+    ),
+    (
+        lambda: NETWORK.retract(*WHOLE, {**WHOLE[0], "readout.b": np.ones(1)}),
+        ValueError,
+        "delta of readout.b has shape (1,); expected (2,)",
+    ),
+    (
+        lambda: NETWORK.retract(*WHOLE, {**WHOLE[0], "readout.b": np.ones(2, np.float32)}),
+        TypeError,
+        "delta of readout.b is float32; expected float64",
     ),
     (
         lambda: Recurrent(LAYER.cell).init(rng(), hidden_size=4),

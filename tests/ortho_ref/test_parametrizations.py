@@ -306,6 +306,15 @@ def test_bad_neumann_options():
         NeumannCayley(0, order=2.0)
 
 
+def test_neumann_options_are_integers_of_python_or_numpy():
+    """As negative_ones is; True is none."""
+    p = NeumannCayley(0, order=np.int64(3), reset_every=np.int64(20))
+    assert p == NeumannCayley(0, order=3, reset_every=20)
+    for options in ({"order": True}, {"reset_every": True}):
+        with pytest.raises(ValueError, match="is True; allowed: "):
+            NeumannCayley(0, **options)
+
+
 def test_counts_and_free():
     """n (n - 1) / 2 free entries of a skew matrix; Free is the matrix itself."""
     assert ScaledCayley(0).count(56) == NeumannCayley(0).count(56) == 1540

@@ -487,6 +487,15 @@ def test_what_a_layer_says_of_itself(layer, text):
     assert repr(layer) == f"Recurrent({text})"
 
 
+def test_sizes_are_a_pair_however_they_were_given():
+    """A list is taken as the tuple; so the layer is the same one, and does not change with the list."""
+    sizes = [3, 4]
+    layer = Recurrent(LSTM(), sizes=sizes)
+    sizes[1] = 5
+    assert layer == Recurrent(LSTM(), sizes=(3, 4))
+    assert layer.sizes == (3, 4)
+
+
 def test_parameters_are_counted_without_a_draw():
     """From shapes and the maps' own counts; a layer that knows no sizes has none."""
     layer = Recurrent(Elman("modrelu"), {"U": Counted(1)}, sizes=(10, 10**6))

@@ -68,7 +68,7 @@ def test_sections_with_pictures():
 
 
 def test_an_older_page_is_told(monkeypatch, tmp_path):
-    """Exit code 1 with --check, and nothing is written; 0 once it has been."""
+    """Exit code 1 with --check, and nothing is written; 0 once it has been, whole, in the older one's place."""
     for folder in ("docs", "results/benchmark"):
         (tmp_path / folder).mkdir(parents=True)
     (tmp_path / "docs/claims.md").write_text(TEXT)
@@ -78,4 +78,6 @@ def test_an_older_page_is_told(monkeypatch, tmp_path):
     assert code == 1
     assert "is not what `python -m scripts.gallery` writes" in error
     assert (tmp_path / gallery.PAGE).read_text() == "older"
+    (tmp_path / "other").hardlink_to(tmp_path / gallery.PAGE)
     assert call(gallery.main)[0] == call(gallery.main, "--check")[0] == 0
+    assert (tmp_path / "other").read_text() == "older"
