@@ -378,6 +378,20 @@ def test_formulas_fit_their_place(opened, name):
     assert max(heights) < 60
 
 
+@pytest.mark.parametrize("screen", [PHONE, DESK])
+def test_no_line_of_a_table_begins_with_a_semicolon(opened, screen):
+    """What stands behind a formula stays behind it; each equation of (1) begins a line of its own."""
+    opened.set_viewport_size(screen)
+    go(opened, "docs/equations.html")
+    gaps = opened.eval_on_selector_all(".together", "all => all.map((one) => one.getClientRects().length)")
+    assert len(gaps) > 100
+    assert set(gaps) == {1}
+    row = opened.locator("tr:has(code:text-is('ncgru:1'))").first
+    lefts = row.locator(".statement").evaluate_all("all => all.map((one) => one.getBoundingClientRect().left)")
+    assert len(lefts) > 2
+    assert max(lefts) - min(lefts) < 1
+
+
 def test_the_box_finds_ranges(opened):
     """(29)-(45): the seventeen of the paper that has them, in print order."""
     go(opened, "index.html")
