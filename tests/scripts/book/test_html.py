@@ -9,7 +9,7 @@ from scripts.book.listing import coloured, linked
 pytest.importorskip("latex2mathml", reason="latex2mathml is not installed")
 pytest.importorskip("mdit_py_plugins", reason="mdit-py-plugins is not installed")
 
-from scripts.book.cards import in_lines
+from scripts.book.cards import in_lines, title_of
 from scripts.book.extension import docstring, escaped
 from scripts.book.finder import greek, plain
 from scripts.book.mathml import broken, mathml, styled
@@ -81,6 +81,22 @@ def test_the_lines_of_a_formula():
     assert in_lines("$a$; `x; y` and $b; c$; (d; e)") == ["$a$", "`x; y` and $b; c$", "(d; e)"]
     assert in_lines("line 2: $a$; $b$; 4: $c$") == ["line 2: $a$; $b$", "4: $c$"]
     assert in_lines("") == [""]
+
+
+@pytest.mark.parametrize(
+    ("names", "title"),
+    [
+        (["ncgru:19"], "(19)"),
+        (["ncgru:42", "ncgru:43", "ncgru:44"], "(42)-(44)"),
+        (["goru:2.9", "goru:2.10"], "(2.9)-(2.10)"),
+        (["sgornn:6", "sgornn:14", "sgornn:24"], "(6), (14), (24)"),
+        (["ncgru:2", "ncgru:2-inv"], "(2), (2-inv)"),
+        (["bp:gru1", "bp:gru2"], "gru1, gru2"),
+    ],
+)
+def test_titles(names, title):
+    """A range is what the paper numbers in a row; anything else is listed."""
+    assert title_of(tuple(names)) == title
 
 
 def test_a_long_formula_goes_on_in_the_next_line():
