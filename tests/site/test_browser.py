@@ -328,6 +328,9 @@ def test_a_papers_list_says_why_a_line_is_missing(opened):
         ("[bp:gru1/2]", "bp:gru1"),
         ("E-ncgru-01", "E-ncgru-01"),
         ("goru 2.10", "goru:2.10"),
+        ("eq. (19)", "ncgru:19"),
+        ("uRNN equation 6", "urnn:6"),
+        ("eqs (29)-(31)", "ncgru:30"),
     ],
 )
 def test_the_box_finds(opened, typed, id):
@@ -361,6 +364,19 @@ def test_the_box_finds_formulas(opened, typed, ids):
     opened.fill(".goto input", typed)
     assert ids <= set(opened.eval_on_selector_all(".goto-found code", "all => all.map((one) => one.textContent)"))
     assert not re.search(r"\\[a-z]|[$*`]|\bprose: ", opened.inner_text(".goto-found"))
+
+
+@pytest.mark.parametrize(
+    ("typed", "first"),
+    [("Theorem 1", ["ncgru:8", "ncgru:thm1"]), ("LSTM", ["bp:lstm"]), ("modReLU", ["goru:2.7"])],
+)
+def test_the_box_lists_the_nearest_first(opened, typed, first):
+    """A name, then words that begin with what was typed, then those that have it, be it in their section's heading."""
+    go(opened, "index.html")
+    opened.fill(".goto input", typed)
+    listed = opened.eval_on_selector_all(".goto .goto-found code", "all => all.map((one) => one.textContent)")
+    assert listed[: len(first)] == first
+    assert len(listed) > 10
 
 
 @pytest.mark.parametrize("name", ["papers/ncgru.html", "papers/goru.html", CELL, BOUNDS])
