@@ -465,6 +465,21 @@ def test_on_paper_code_is_whole(opened, name):
     assert opened.locator(".skip-to-content").is_visible()
 
 
+@pytest.mark.parametrize(
+    "name", ["docs/claims.html", "docs/training.html", "docs/equations.html", "docs/findings.html"]
+)
+def test_on_paper_tables_are_whole(opened, name):
+    """No column is cut; that of somebody who reads in the dark has no grey pictures."""
+    opened.set_viewport_size({"width": 680, "height": 960})
+    opened.emulate_media(media="print", color_scheme="dark")
+    go(opened, name)
+    cut = opened.eval_on_selector_all(".table-wrapper", "all => all.map((one) => one.scrollWidth - one.clientWidth)")
+    assert cut
+    assert max(cut) <= 1
+    filters = opened.eval_on_selector_all("article img", "all => all.map((one) => getComputedStyle(one).filter)")
+    assert set(filters) <= {"none"}
+
+
 def test_a_printed_page_hides_nothing(opened):
     """No frame, one column, code that wraps, and nothing folded away."""
     go(opened, CELL)
