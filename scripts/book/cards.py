@@ -61,11 +61,19 @@ class Card(NamedTuple):
 
 
 def title_of(names: tuple[str, ...]) -> str:
-    """(19) of an equation with a number, (42)-(45) of several, the name of any other."""
-    if number_of(names[0]) is None:
+    """(19) of an equation with a number, (42)-(45) of several in a row, (6), (14) of others, the name of any other."""
+    numbers = [number_of(name) for name in names]
+    if numbers[0] is None:
         return ", ".join(name.partition(":")[2] for name in names)
-    first, last = (f"({name.partition(':')[2]})" for name in (names[0], names[-1]))
-    return first if first == last else f"{first}-{last}"
+    written = [f"({name.partition(':')[2]})" for name in names]
+    section, first, _ = numbers[0]
+    in_a_row = numbers == [(section, first + k, "") for k in range(len(names))]
+    return f"{written[0]}-{written[-1]}" if in_a_row and len(names) > 1 else ", ".join(written)
+
+
+def _unmarked(found: re.Match[str]) -> str:
+    """The reason behind a mark, as a sentence."""
+    return found[2][0].upper() + found[2][1:]
 
 
 def short_of(file: str) -> str:
@@ -149,7 +157,8 @@ class Maker:
         names = entry.together
         lines = tuple(dict.fromkeys(place for one in names for place in where(one, self.tagged)))
         reason = entry.reason if m.rows[name].kind == entry.mark else ""
-        said = MARK.sub("", entry.says).rstrip() if reason else entry.says
+        # where a test holds it all the same, the reason is words like the others
+        said = MARK.sub("" if reason else _unmarked, entry.says).rstrip()
         says = Markup(self.prose.inline(said, STATED))
         set_in = ";\n".join(in_lines(entry.formula)).split("\n")
         formula = Markup("<br>").join(Markup(self.prose.formula(line, STATED)) for line in set_in)

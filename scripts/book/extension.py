@@ -8,6 +8,7 @@ from sphinx.application import Sphinx
 
 from scripts.book import alive
 from scripts.book.mathml import broken, mathml
+from scripts.book.prose import together
 
 _TOGETHER = re.compile(r"^\w+(?:, \w+)+(?= : )", re.M)  # r, u : Array; napoleon takes the first name for a type
 _LITERAL = re.compile(r"(``.*?``|`[^`\n]+`)")
@@ -47,10 +48,11 @@ _REACHABLE = {
 
 
 def reachable(app: Any, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
-    """What is scrolled can be reached by the keyboard; a heading of the navigation has a level."""
+    """What is scrolled can be reached by the keyboard; a heading has a level; a formula keeps the sign behind it."""
     for name in ("body", "furo_navigation_tree"):
         for plain, own in _REACHABLE.items():
             context[name] = context.get(name, "").replace(plain, own)
+    context["body"] = together(context["body"])
 
 
 def docstring(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:

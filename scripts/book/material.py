@@ -13,7 +13,7 @@ from scripts.book.places import DERIVATIONS, ERRATA
 from scripts.book.tests import Holder, functions, holders, weight
 from scripts.equations.derivations import Section, sections
 from scripts.equations.held import CODE, LANGUAGES, TESTS, Row, closure, rows_of, sources
-from scripts.equations.stated import STATED, Entry, read_equations
+from scripts.equations.stated import STATED, Entry, read_equations, read_leads
 from scripts.equations.tags import id_of, tagged_lines
 
 #: Files with a page of two columns.  What is not Python beside them, a kernel in CUDA, belongs to them.
@@ -72,6 +72,11 @@ class Material:
     def rows(self) -> dict[str, Row]:
         """The index: files that compute an equation, tests that hold it."""
         return rows_of(self.entries, self.code, self.tests)
+
+    @cached_property
+    def leads(self) -> dict[str, dict[str, str]]:
+        """What docs/equations.md says above its tables."""
+        return read_leads((self.root / STATED).read_text(encoding="utf-8"))
 
     @cached_property
     def lines(self) -> dict[str, dict[int, list[str]]]:

@@ -73,7 +73,8 @@ def broken(tex: str, display: bool = False) -> str:
     Returns
     -------
     str
-        A `math` element, of a long formula one for each piece, those of each statement between wide spaces together.
+        A `math` element, of a long formula one for each piece, those of each statement between wide spaces together:
+        such a statement begins a line of its own before it is cut.
 
     Raises
     ------
@@ -94,7 +95,7 @@ def broken(tex: str, display: bool = False) -> str:
         statements[-1] += ElementTree.tostring(math, encoding="unicode")
         if _is_wide(piece[-1]) and piece is not pieces[-1]:
             statements.append("")
-    if len(statements) == 1:
+    if len(statements) == 1 and display:
         return statements[0]
     return "".join(f'<span class="statement">{statement}</span>' for statement in statements)
 
@@ -197,7 +198,7 @@ def _row(node: Element, parts: list[str]) -> str:
 
 def _sign(node: Element) -> str:
     """An operator, with the spaces that it has in print."""
-    sign = (node.text or "").strip().replace("\u2212", "-")
+    sign = (node.text or "").strip().replace("\u2212", "-").replace("\u223c", "~")
     if sign in _BETWEEN and node.get("form") != "prefix":
         return f" {sign} "
     return f"{sign} " if sign in {",", ";"} else sign
@@ -253,6 +254,7 @@ def _kind(node: Element) -> str:
 def _mend(parent: Element) -> None:
     """Letters of a style, signs and names of functions, among the children of one element."""
     before: Element | None = None
+    closing = _closing(parent)
     for child in list(parent):
         text = child.text or ""
         if child.get("mathvariant") in _STYLES:
@@ -262,26 +264,53 @@ def _mend(parent: Element) -> None:
             child.set("stretchy", "false")  # else an index stands as low as the bar could reach
         if _kind(child) == "mo" and text in _ACCENTS and _kind(parent) == "mover":
             parent.set("accent", "true")
+        if text == "~" and _kind(child) == "mi":
+            child.tag, child.text = f"{{{_NAMESPACE}}}mo", "\u223c"  # as a letter it has no space around it
         if _kind(child) == "mo" and text in _MINUS and (before is None or _opens(before)):
             child.set("form", "prefix")  # a sign, not a difference: no space behind it
         elif _kind(child) == "mo" and len(text) > 1 and text.isalpha():
             child.tag = f"{{{_NAMESPACE}}}mi"  # a name; as an operator it has wide spaces on both sides
-            if _kind(parent) in {"mrow", "math", "mtd"}:
-                _space(parent, child, before)
+        if _is_name(child) and _kind(parent) in {"mrow", "math", "mtd"}:
+            _space(parent, child, before, before in closing)
         before = child
+
+
+def _closing(row: Element) -> list[Element]:
+    """Of the bars among a row's children, with an index or without, those that end what another has begun."""
+    found, bars = [], [""]
+    for child in row:
+        text = _base(child).text or ""
+        if text in _BARS and text == bars[-1]:
+            bars.pop()
+            found.append(child)
+        elif text in _BARS:
+            bars.append(text)
+    return found
 
 
 def _opens(node: Element) -> bool:
     return _kind(node) == "mo" and (node.text or "") not in _CLOSED
 
 
-def _space(parent: Element, name: Element, before: Element | None) -> None:
-    """A thin space between the name of a function and a letter beside it."""
+def _base(node: Element) -> Element:
+    """What an index or a power is of; else the thing itself."""
+    return node[0] if len(node) and _kind(node) in {"msub", "msup", "msubsup", "munder"} else node
+
+
+def _is_name(node: Element) -> bool:
+    """Whether it is the name of a function, with an index or without: max, ln, sup_g."""
+    base = _base(node)
+    text = base.text or ""
+    return _kind(base) in {"mi", "mo"} and len(text) > 1 and text.isalpha()
+
+
+def _space(parent: Element, name: Element, before: Element | None, closes: bool) -> None:
+    """A thin space between the name of a function and a letter beside it, or a bar that closes before it."""
     at = list(parent).index(name)
     behind = parent[at + 1] if at + 1 < len(parent) else None
-    if behind is not None and _kind(behind) != "mo":
+    if behind is not None and _kind(behind) not in {"mo", "mspace"}:
         parent.insert(at + 1, Element(f"{{{_NAMESPACE}}}mspace", _THIN))
-    if before is not None and not _opens(before):
+    if before is not None and _kind(before) != "mspace" and (closes or not _opens(before)):
         parent.insert(at, Element(f"{{{_NAMESPACE}}}mspace", _THIN))
 
 

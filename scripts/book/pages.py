@@ -13,6 +13,7 @@ from scripts.book.order import chapters, number_of, printed
 from scripts.book.places import KILLS, anchor, folder_page, href, page_of
 from scripts.book.prose import breakable
 from scripts.equations.held import UNHELD
+from scripts.equations.stated import STATED
 from scripts.equations.tags import id_of, tags_of
 
 _TEMPLATES = Environment(
@@ -79,7 +80,10 @@ def _cards(maker: Maker, part: columns.Part, shown: set[tuple[str, ...]]) -> lis
 
 
 def of_paper(material: Material, heading: str, names: list[str]) -> str:
-    """A paper's equations: those with numbers in print order, then the others; each with its lines and tests."""
+    """A paper's equations: those with numbers in print order, then the others; each with its lines and tests.
+
+    Above them stands which paper it is, and what the letters mean that are its own.
+    """
     page = paper_page(names)
     maker = Maker(material, page)
     rows: dict[tuple[str, ...], Card] = {}
@@ -93,6 +97,7 @@ def of_paper(material: Material, heading: str, names: list[str]) -> str:
         if number_of(row[0]) is None:
             sections.setdefault(material.entries[row[0]].section, []).append(card)
     html = _TEMPLATES.get_template("paper.html").render(
+        lead=Markup(maker.prose.block(_lead(material.leads.get(heading, {})), STATED)),
         numbered=numbered,
         sections=sections,
         rows=material.rows,
@@ -101,6 +106,11 @@ def of_paper(material: Material, heading: str, names: list[str]) -> str:
         page=page,
     )
     return framed(heading, html, listed=True)
+
+
+def _lead(leads: dict[str, str]) -> str:
+    """What stands above the tables of a paper, as Markdown: that of a section behind its name."""
+    return "\n\n".join(f"**{section}.** {lead}" if section else lead for section, lead in leads.items())
 
 
 def _same(maker: Maker, rows: dict[tuple[str, ...], Card]) -> dict[tuple[str, ...], list[tuple[str, str]]]:

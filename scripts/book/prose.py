@@ -13,8 +13,8 @@ from mdit_py_plugins.dollarmath import dollarmath_plugin
 from scripts.book.mathml import broken, mathml
 from scripts.book.places import ERRATA, href, page_of
 
-#: The end of a formula, and the sign behind it, in the HTML of the renderer.
-_BEHIND = re.compile(r"(<math\b(?:(?!<math\b).)*?</math>)</span>([,;.:)])", re.S)
+#: The end of a formula, and the sign behind it, in HTML.
+_BEHIND = re.compile(r'(?<!<span class="together">)(<math\b(?:(?!<math\b).)*?</math>)((?:</span>)*)([,;.:)])', re.S)
 _ERRATUM = re.compile(r"\bE-[a-z]+-\d\d\b")
 
 
@@ -49,7 +49,7 @@ class Prose:
         """A line of formulas, each with what stands right behind it; a long one may go on in the next line."""
         self.breaks = True
         try:
-            return _BEHIND.sub(r'<span class="together">\1\2</span></span>', self.inline(text, file))
+            return together(self.inline(text, file))
         finally:
             self.breaks = False
 
@@ -83,6 +83,11 @@ class Prose:
         elif token.type == "text" and _ERRATUM.search(token.content):
             html = _ERRATUM.sub(lambda found: erratum(self.page, found[0]), escape(token.content))
         return Token("html_inline", "", 0, content=html) if html else token
+
+
+def together(html: str) -> str:
+    """HTML in which no line begins with the sign that stands behind a formula."""
+    return _BEHIND.sub(r'<span class="together">\1\3</span>\2', html)
 
 
 def erratum(page: str, name: str) -> str:

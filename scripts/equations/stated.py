@@ -58,6 +58,17 @@ def read_equations(page: str) -> dict[str, Entry]:
     return entries
 
 
+def read_leads(page: str) -> dict[str, dict[str, str]]:
+    """What stands above the tables: heading -> section -> Markdown; the section is "" right below the heading."""
+    found = {}
+    for heading, body in re.findall(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", page, re.M | re.S):
+        first, *others = re.split(r"^### (.+)$", body, flags=re.M)
+        parts = {"": first, **dict(zip(others[::2], others[1::2], strict=True))}
+        leads = {section: part.split("\n|")[0].strip() for section, part in parts.items()}
+        found[heading] = {section: lead for section, lead in leads.items() if lead}
+    return found
+
+
 def cells_of(line: str) -> list[str]:
     """The three cells of a row.  ValueError if there are more or fewer."""
     cells = [cell.strip() for cell in line.strip().removeprefix("|").removesuffix("|").split("|")]

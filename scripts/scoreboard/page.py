@@ -235,8 +235,15 @@ def _threads(audit: Audit) -> Iterator[str]:
 
 
 def _linked(audit: Audit, names: list[str]) -> str:
+    """Links; of two with one title the one in float32, or of the map alone, says so."""
     known: dict[str, Implementation | Map] = {**audit.implementations, **audit.maps}
-    return ", ".join(f"[{known[name].title}](#{name})" for name in names)
+    titles = [known[name].title for name in names]
+    found = []
+    for name, title in zip(names, titles, strict=True):
+        own = known[name]
+        which = ", the map" if isinstance(own, Map) else ", float32" if own.dtype == "float32" else ""
+        found.append(f"[{title}{which if titles.count(title) > 1 else ''}](#{name})")
+    return ", ".join(found)
 
 
 def _commands(audit: Audit, reports: dict[str, dict[str, Any]]) -> Iterator[str]:

@@ -50,6 +50,15 @@ def test_the_page_is_up_to_date(whole, reports, maps):
         assert report["page"] in text
 
 
+def test_no_two_links_of_a_finding_read_alike():
+    """One implementation in two precisions is two links, and the second says so."""
+    seen = re.findall(r"^(?:Seen in|Run): (.*)", findings.PAGE.read_text(), re.M)
+    assert len(seen) > 10
+    for line in seen:
+        texts = re.findall(r"\[([^]]+)\]\(", line)
+        assert len(set(texts)) == len(texts), line
+
+
 def test_the_page_has_no_path_of_a_machine(reports, maps):
     """Nor has what is stored."""
     for text in (

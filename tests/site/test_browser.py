@@ -328,6 +328,9 @@ def test_a_papers_list_says_why_a_line_is_missing(opened):
         ("[bp:gru1/2]", "bp:gru1"),
         ("E-ncgru-01", "E-ncgru-01"),
         ("goru 2.10", "goru:2.10"),
+        ("eq. (19)", "ncgru:19"),
+        ("uRNN equation 6", "urnn:6"),
+        ("eqs (29)-(31)", "ncgru:30"),
     ],
 )
 def test_the_box_finds(opened, typed, id):
@@ -363,6 +366,19 @@ def test_the_box_finds_formulas(opened, typed, ids):
     assert not re.search(r"\\[a-z]|[$*`]|\bprose: ", opened.inner_text(".goto-found"))
 
 
+@pytest.mark.parametrize(
+    ("typed", "first"),
+    [("Theorem 1", ["ncgru:8", "ncgru:thm1"]), ("LSTM", ["bp:lstm"]), ("modReLU", ["goru:2.7"])],
+)
+def test_the_box_lists_the_nearest_first(opened, typed, first):
+    """A name, then words that begin with what was typed, then those that have it, be it in their section's heading."""
+    go(opened, "index.html")
+    opened.fill(".goto input", typed)
+    listed = opened.eval_on_selector_all(".goto .goto-found code", "all => all.map((one) => one.textContent)")
+    assert listed[: len(first)] == first
+    assert len(listed) > 10
+
+
 @pytest.mark.parametrize("name", ["papers/ncgru.html", "papers/goru.html", CELL, BOUNDS])
 def test_formulas_fit_their_place(opened, name):
     """None is wider than its column, and none is set letter below letter."""
@@ -376,6 +392,20 @@ def test_formulas_fit_their_place(opened, name):
         ".formula math", "all => all.map((one) => one.getBoundingClientRect().height)"
     )
     assert max(heights) < 60
+
+
+@pytest.mark.parametrize("screen", [PHONE, DESK])
+def test_no_line_of_a_table_begins_with_a_semicolon(opened, screen):
+    """What stands behind a formula stays behind it; each equation of (1) begins a line of its own."""
+    opened.set_viewport_size(screen)
+    go(opened, "docs/equations.html")
+    gaps = opened.eval_on_selector_all(".together", "all => all.map((one) => one.getClientRects().length)")
+    assert len(gaps) > 100
+    assert set(gaps) == {1}
+    row = opened.locator("tr:has(code:text-is('ncgru:1'))").first
+    lefts = row.locator(".statement").evaluate_all("all => all.map((one) => one.getBoundingClientRect().left)")
+    assert len(lefts) > 2
+    assert max(lefts) - min(lefts) < 1
 
 
 def test_the_box_finds_ranges(opened):
@@ -433,6 +463,21 @@ def test_on_paper_code_is_whole(opened, name):
         assert all(one.is_hidden() for one in opened.locator(frame).all()), frame
     opened.emulate_media(media="screen")
     assert opened.locator(".skip-to-content").is_visible()
+
+
+@pytest.mark.parametrize(
+    "name", ["docs/claims.html", "docs/training.html", "docs/equations.html", "docs/findings.html"]
+)
+def test_on_paper_tables_are_whole(opened, name):
+    """No column is cut; that of somebody who reads in the dark has no grey pictures."""
+    opened.set_viewport_size({"width": 680, "height": 960})
+    opened.emulate_media(media="print", color_scheme="dark")
+    go(opened, name)
+    cut = opened.eval_on_selector_all(".table-wrapper", "all => all.map((one) => one.scrollWidth - one.clientWidth)")
+    assert cut
+    assert max(cut) <= 1
+    filters = opened.eval_on_selector_all("article img", "all => all.map((one) => getComputedStyle(one).filter)")
+    assert set(filters) <= {"none"}
 
 
 def test_a_printed_page_hides_nothing(opened):

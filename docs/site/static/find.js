@@ -10,8 +10,9 @@
     return (text || "").normalize("NFKC").toLowerCase().replace(/[–—−]/g, "-").replace(/\^/g, "").replace(/\s+/g, " ").trim();
   }
 
-  // "(5)", "5", "(2.10)", "31a" as a number in print; "(29)-(45)" as two of them.
+  // "(5)", "5", "eq. (2.10)", "31a" as a number in print; "(29)-(45)" as two of them.
   function numbers(text) {
+    text = text.replace(/^(?:equations?|eqs?\b\.?)\s*/, "");
     var found = /^\(?(\d+(?:\.\d+)?[a-z]?)\)?(?:\s*(?:-|to)\s*\(?(\d+(?:\.\d+)?[a-z]?)\)?)?$/.exec(text);
     return found ? [found[1], found[2] || found[1]] : null;
   }
@@ -62,7 +63,7 @@
     }
     var name = wanted.replace(/^\[|\]$/g, "").split("/")[0];
     var exact = entries.filter(function (entry) {
-      return flat(entry.id) === wanted || flat(entry.id) === name;
+      return flat(entry.id) === wanted || flat(entry.id) === name || flat(entry.id).split(":")[1] === name;
     });
     var words = wanted.split(" ");
     var rest = entries.filter(function (entry) {
@@ -71,9 +72,13 @@
         return all.indexOf(word) >= 0;
       });
     });
-    // The words as they were given, one after the other, before the words apart.
+    // What begins with the words as they were given, then what has them one after the other, then the words apart.
+    function near(entry) {
+      var at = flat(entry.words).indexOf(wanted);
+      return at === 0 ? 2 : at > 0 ? 1 : 0;
+    }
     rest.sort(function (a, b) {
-      return (flat(b.words).indexOf(wanted) >= 0) - (flat(a.words).indexOf(wanted) >= 0);
+      return near(b) - near(a);
     });
     return exact.concat(rest);
   }

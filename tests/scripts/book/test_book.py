@@ -12,7 +12,7 @@ from scripts.book.order import chapters, neighbours, number_of, printed
 from scripts.book.places import anchor, anchors, href, page_of, resolved
 from scripts.book.reference import modules
 from scripts.book.tests import holders
-from scripts.equations.stated import read_equations
+from scripts.equations.stated import read_equations, read_leads
 from scripts.equations.tags import tagged_lines
 from tests.site.pages import ROOT
 
@@ -77,6 +77,15 @@ def test_a_row_is_read_whole():
     assert entries["bp:gru1"].section == ""
     with pytest.raises(ValueError, match="a row has 4 cells"):
         read_equations("| `ncgru:1` | a | b | c |")
+
+
+def test_what_stands_above_the_tables():
+    """Below a heading and below its sections, where there is anything; the paper and its letters are said there."""
+    assert read_leads(PAGE) == {"First": {}, "Second": {}}
+    assert read_leads("## A\n\nB.\nC.\n\n### D\n\nE.\n\n| id |\n|---|\n") == {"A": {"": "B.\nC.", "D": "E."}}
+    leads = read_leads((ROOT / "docs" / "equations.md").read_text(encoding="utf-8"))
+    assert "Mucllari" in leads["NC-GRU"][""]
+    assert "P = M" in leads["NC-GRU"]["Neumann-Cayley update: section 3.2"]
 
 
 def test_print_order():

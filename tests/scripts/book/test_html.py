@@ -9,12 +9,12 @@ from scripts.book.listing import coloured, linked
 pytest.importorskip("latex2mathml", reason="latex2mathml is not installed")
 pytest.importorskip("mdit_py_plugins", reason="mdit-py-plugins is not installed")
 
-from scripts.book.cards import in_lines
+from scripts.book.cards import in_lines, title_of
 from scripts.book.extension import docstring, escaped
 from scripts.book.finder import greek, plain
 from scripts.book.mathml import broken, mathml, styled
 from scripts.book.mathml import plain as formula
-from scripts.book.prose import Prose, breakable
+from scripts.book.prose import Prose, breakable, together
 
 
 def test_formulas():
@@ -42,6 +42,13 @@ def test_formulas_are_mended():
     assert '<mi>a</mi><mspace width="0.167em" /><mi>tr</mi><mspace width="0.167em" /><mi>X</mi>' in mathml(
         r"a \operatorname{tr} X"
     )
+    thin = '<mspace width="0.167em" />'
+    assert f"<mn>10</mn>{thin}<mi>ln</mi>{thin}<mn>8</mn>" in mathml(r"10 \ln 8")
+    assert f"<mi>i</mi></msub>{thin}<msub><mi>u</mi>" in mathml(r"\max_i u_i")
+    assert f"</mo>{thin}<mi>max</mi>" in mathml(r"\lVert U \rVert \max h")
+    assert "</mo><mi>max</mi>" in mathml(r"\lVert \max h \rVert")
+    assert mathml(r"(\max_i u_i)").count(thin) == 1
+    assert "<mo>\u223c</mo>" in mathml(r"t \sim u")
 
 
 @pytest.mark.parametrize(
@@ -53,6 +60,7 @@ def test_formulas_are_mended():
         (r"\beta \le \lVert U_r \rVert / 4 + \vert \Phi'\vert \lVert U \rVert", "β ≤ ‖U_r‖/4 + |Φ\u2032|‖U‖"),
         (r"\frac{\partial h_t}{\partial h_{t-1}} \ne \frac{1 + a}{2}", "∂h_t/∂h_(t-1) ≠ (1 + a)/2"),
         (r"\sqrt{a} x^{(i)} + P_k^{q+1} + \kappa^T", "√a x^(i) + P_k^(q+1) + κ^T"),
+        (r"v \sim u", "v ~ u"),
         (r"\dot X = \overline z + \widetilde A", "Ẋ = z̄ + Ã"),
         (r"\begin{pmatrix} 0 & -s \cr s & 0 \end{pmatrix}", "(0, -s; s, 0)"),
     ],
@@ -75,6 +83,22 @@ def test_the_lines_of_a_formula():
     assert in_lines("") == [""]
 
 
+@pytest.mark.parametrize(
+    ("names", "title"),
+    [
+        (["ncgru:19"], "(19)"),
+        (["ncgru:42", "ncgru:43", "ncgru:44"], "(42)-(44)"),
+        (["goru:2.9", "goru:2.10"], "(2.9)-(2.10)"),
+        (["sgornn:6", "sgornn:14", "sgornn:24"], "(6), (14), (24)"),
+        (["ncgru:2", "ncgru:2-inv"], "(2), (2-inv)"),
+        (["bp:gru1", "bp:gru2"], "gru1, gru2"),
+    ],
+)
+def test_titles(names, title):
+    """A range is what the paper numbers in a row; anything else is listed."""
+    assert title_of(tuple(names)) == title
+
+
 def test_a_long_formula_goes_on_in_the_next_line():
     """Cut before relations and signs outside of brackets and bars, a row for each piece; a short one is whole."""
     made = broken(
@@ -83,6 +107,7 @@ def test_a_long_formula_goes_on_in_the_next_line():
     assert made.count("<math ") == made.count("</math>") == 4
     assert made.count('"infix"') == 3
     assert all(piece.split(">", 1)[1].startswith("<mrow>") for piece in made.split("<math ")[1:])
+    assert made.count('<span class="statement">') == 1
     assert broken("a = b") == mathml("a = b")
     made = broken(
         r"\alpha = \delta_u (H + C) \lVert U_u \rVert + w, \quad \beta = (x \quad y), \quad \gamma", display=True
@@ -92,6 +117,15 @@ def test_a_long_formula_goes_on_in_the_next_line():
     assert made.count('display="inline"') == made.count('displaystyle="true"') == 6
     html = Prose("page", lambda *_: None, lambda *_: "").formula("$a$; and $b$", "docs/equations.md")
     assert re.search(r'<span class="together"><math [^>]*alttext="a".*?</math>;</span></span> and', html)
+
+
+def test_no_line_begins_with_the_sign_behind_a_formula():
+    """The last piece and the sign are one; once is enough, and where no sign stands nothing changes."""
+    html = f'<span class="statement"><math>a</math><math>b</math></span>; {mathml("c")} and'
+    made = together(html)
+    assert '<math>a</math><span class="together"><math>b</math>;</span></span> <math' in made
+    assert made.count("together") == 1
+    assert together(made) == made
 
 
 def test_names_of_tests_break_where_words_do():
