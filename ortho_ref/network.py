@@ -43,6 +43,7 @@ from ortho_ref.recurrent import (
     check_deltas,
     check_dicts,
     check_input,
+    precision_of_most,
 )
 from ortho_ref.regularizers import Regularizers
 from ortho_ref.schema import kind_of, nearest, not_among
@@ -388,8 +389,12 @@ class Network:
                 near = nearest(name, shapes)
                 raise ValueError(f"params holds {name!r}{near}; expected what init gives alone")
         W = params[f"layer0.{self.layers[0].cell.input_weights[0]}"]
-        for name, shape in shapes.items() if is_array(W) else ():  # what is none, the layer says
-            check_array(name, params[name], shape, W.real.dtype)
+        if is_array(W):  # what is none, the layer says
+            dtype = W.real.dtype
+            if any(getattr(params[name], "dtype", dtype) != dtype for name in shapes):
+                dtype = precision_of_most(params.values())
+            for name, shape in shapes.items():
+                check_array(name, params[name], shape, dtype)
         self._check_buffers(buffers)
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:

@@ -10,7 +10,7 @@ A stretch s of a sequence alone, from the cotangent d_s of its last state
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -315,8 +315,7 @@ class Recurrent:
         sizes += [self.sizes[::-1]] if self.sizes else []
         every = [self.cell.shapes(m, n) for n, m in sizes]
         shapes = max(every, key=lambda own: sum(array.shape == own[name] for name, array in arrays.items()))
-        precisions = Counter(own.real.dtype for own in arrays.values() if own.real.dtype in (np.float32, np.float64))
-        most = precisions.most_common(1)[0][0]
+        most = precision_of_most(arrays.values())
         return shapes, complex_dtype(most) if self.cell.complex else most
 
     def _check_names(self, params: Params, names: tuple[str, ...]) -> None:
@@ -706,6 +705,23 @@ def check_deltas(params: Params, deltas: Any) -> None:
 def _array(value: Any) -> Any:
     """What arithmetic makes of a 0-d array, a NumPy scalar, as an array again; anything else as it is."""
     return np.asarray(value) if isinstance(value, np.generic) else value
+
+
+def precision_of_most(arrays: Iterable[Any]) -> np.dtype[Any]:
+    """float32 or float64, whichever more of the arrays have, so that an error names the one that has the other.
+
+    Parameters
+    ----------
+    arrays : iterable of Array
+        One of them has one of the two; what is no array does not count.
+
+    Returns
+    -------
+    dtype
+        That of real numbers.
+    """
+    found = Counter(own.real.dtype for own in arrays if is_array(own))
+    return max((np.dtype(np.float32), np.dtype(np.float64)), key=lambda dtype: found[dtype])
 
 
 def check_array(argument: str, array: Any, shape: tuple[int, ...], dtype: Any) -> None:

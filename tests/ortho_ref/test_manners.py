@@ -188,6 +188,7 @@ ERRORS = [
         for own, error, message in (
             ({"readout.b": np.ones(1)}, ValueError, "readout.b has shape (1,); expected (2,)"),
             ({"readout.W": np.ones((2, 4), np.float32)}, TypeError, "readout.W is float32; expected float64"),
+            ({"layer0.W_r": WHOLE[0]["layer0.W_r"].astype(np.float32)}, TypeError, "W_r is float32; expected float64"),
             ({"readout.c": X}, ValueError, "params holds 'readout.c' (did you mean 'readout."),
             ({"layer2.W_r": X}, ValueError, "params holds 'layer2.W_r'; expected what init gives alone"),
         )
