@@ -29,8 +29,9 @@ Written by `python -m scripts.claims` from the runs in [results/experiments](../
 Each section is one experiment file: its table, its curves, the paper's claims, and what the paper leaves open. Numbers
 are mean ± standard deviation over the seeds that are done. A claim **holds** where every seed of one model is better
 than every seed of the other, of two seeds at least; it **does not hold** where every seed is worse; everything else is
-**too small to tell**. The time of a run is wall time, on machines that did other work too. How to run one again:
-[experiments.md](experiments.md). What was not run stands [at the end](#not-run-yet).
+**too small to tell**, and so is whatever was run on a part of the paper's data. The time of a run is wall time, on
+machines that did other work too. How to run one again: [experiments.md](experiments.md). What was not run stands
+[at the end](#not-run-yet).
 """
 TAIL = """## Not run yet
 

@@ -176,7 +176,8 @@ def draw_experiment(
     seeds = Counter((run.line, run.column) for run in runs).values()
     several = f"{min(seeds)} to {max(seeds)}" if min(seeds) < max(seeds) else f"{max(seeds)}"
     band = f"mean of {several} seeds, band from least to largest" if max(seeds) > 1 else "one seed"
-    size = "" if scale == 1 else f", scale {scale:g}: not the paper's size"
+    less = experiment.less_than_papers(scale)
+    size = f", {less}: not the paper's size" if less else ""
     draw_runs(runs, keys_of(runs), f"{experiment.title} ({band}{size})", picture, about)
 
 

@@ -24,7 +24,7 @@ from scripts.grid.experiment.claims import FAILS, HOLDS, MEAN, OPEN, verdicts_of
 from scripts.grid.experiment.file import read
 from scripts.grid.experiment.grid import Grid
 from scripts.grid.experiment.states import overview, seconds_left, states_of
-from scripts.grid.experiment.table import lines_of
+from scripts.grid.experiment.table import as_json, lines_of, markdown
 from scripts.grid.experiment.worker import STOPPED, command
 from scripts.pictures import curves
 from tasks.adding import Adding
@@ -450,6 +450,31 @@ def test_verdicts(grid, claim, scale, word):
     own = experiment._replace(rows=rows, claims=({"text": "x", "why": "y"} | claim,))
     (verdict,) = verdicts_of(own, lines, states, scale)
     assert (verdict.word, verdict.why, verdict.column) == (word, "y", "all")
+    (verdict,) = verdicts_of(own._replace(part=True), lines, states, scale)
+    assert verdict.word == OPEN
+
+
+@pytest.mark.parametrize(
+    ("part", "scale", "size"),
+    [
+        (True, 1, "a part of the data: **not the paper's size**"),
+        (True, 0.5, "a part of the data, scale 0.5: **not the paper's size**"),
+        (False, 0.5, "scale 0.5: **not the paper's size**"),
+        (False, 1, "scale 1"),
+    ],
+)
+def test_what_is_less_than_the_papers(grid, tmp_path, monkeypatch, part, scale, size):
+    """A part of the data is not taken for the paper's run: its table and its picture say so, at any scale."""
+    path, out = grid
+    experiment = read(path)._replace(part=part)
+    states = states_of(cells_of(experiment), out)
+    lines = lines_of(experiment, states)
+    assert markdown(experiment, lines, scale).splitlines()[0] == f"Tiny: evaluation loss; {size}."
+    assert {record["part"] for record in json.loads(as_json(experiment, lines, scale))} == {part}
+    titles = []
+    monkeypatch.setattr(curves, "save", lambda figure, *rest: titles.append(figure.get_suptitle()))
+    curves.draw_experiment(experiment, states, scale, tmp_path / "x.png")
+    assert [size.replace("*", "") in " ".join(title.split()) for title in titles] == [size != "scale 1"]
 
 
 # What is measured besides

@@ -44,7 +44,8 @@ def verdicts_of(experiment: Experiment, lines: Sequence[Line], states: Sequence[
     """A verdict on each claim in each of its columns that was run.
 
     One number is below another's where every seed's is, of two seeds at least.  Of a row with several lines, as it has
-    a list for an option, the best one counts.  What is run below the paper's size decides nothing.
+    a list for an option, the best one counts.  What is run below the paper's size, or on a part of its data, decides
+    nothing.
 
     Parameters
     ----------
@@ -76,8 +77,8 @@ def verdicts_of(experiment: Experiment, lines: Sequence[Line], states: Sequence[
             }
             word, because = _judge(claim, values, baseline)
             if because:
-                if scale != 1 and word != OPEN:
-                    word, because = OPEN, f"scale {scale:g}; {because}"
+                if (less := experiment.less_than_papers(scale)) and word != OPEN:
+                    word, because = OPEN, f"{less}; {because}"
                 found.append(Verdict(claim["text"], column, word, because, claim.get("why", "")))
     return found
 

@@ -80,6 +80,7 @@ SCHEMA = schema.record(
         "paper": schema.one_of("ncgru", "urnn", "sgornn", "goru"),
         "place": schema.TEXT,
         "shows": schema.TEXT,
+        "part": schema.BOOLEAN,
         "left_open": schema.list_of(schema.TEXT),
         "seeds": schema.either(schema.integer(1, 1000), schema.list_of(schema.integer(0, MOST), 1, 1000)),
         "metric": schema.one_of(*OF_EVALUATIONS, *OF_LINES, *OF_A_RUN, *OF_WEIGHTS),
@@ -172,6 +173,8 @@ class Experiment(NamedTuple):
         The file.
     name : str
         Paper's folder and file, "ncgru/table-1", or the file's name alone.
+    part : bool
+        Whether it is of a part of the data, so that no scale makes it the paper's.
     """
 
     path: Path
@@ -180,6 +183,7 @@ class Experiment(NamedTuple):
     paper: str | None
     place: str | None
     shows: str
+    part: bool
     left_open: tuple[str, ...]
     seeds: tuple[int, ...]
     metric: str
@@ -199,6 +203,11 @@ class Experiment(NamedTuple):
         return self.statistic == "maximum" or (
             self.statistic == ON_TEST and self.metric in METRICS.keys() - OF_THE_LOSS
         )
+
+    def less_than_papers(self, scale: float) -> str:
+        """What makes runs at a scale less than the paper's; "" where nothing does."""
+        less = ["a part of the data"] if self.part else []
+        return ", ".join(less + ([] if scale == 1 else [f"scale {scale:g}"]))
 
     @property
     def run_rows(self) -> tuple[Row, ...]:
@@ -256,6 +265,7 @@ def _experiment(path: Path, document: Record) -> Experiment:
         paper=document.get("paper"),
         place=document.get("place"),
         shows=document.get("shows", ""),
+        part=document.get("part", False),
         left_open=tuple(document.get("left_open", ())),
         seeds=tuple(seeds if isinstance(seeds, list) else range(seeds)),
         metric=document.get("metric", "evaluation_loss"),

@@ -197,7 +197,8 @@ def markdown(experiment: Experiment, lines: Sequence[Line], scale: float) -> str
     """
     unit = "" if experiment.unit == 1 else f"in units of {experiment.unit:g}"
     what = ", ".join(filter(None, [experiment.metric.replace("_", " "), unit, experiment.unit_name]))
-    size = "; scale 1" if scale == 1 else f"; scale {scale:g}: **not the paper's size**"
+    less = experiment.less_than_papers(scale)
+    size = f"; {less}: **not the paper's size**" if less else "; scale 1"
     paper, others = (
         list(dict.fromkeys(s for line in lines for s in kind(line)))
         for kind in (attrgetter("paper"), attrgetter("others"))
@@ -231,6 +232,7 @@ def _flat(experiment: Experiment, lines: Sequence[Line], scale: float) -> list[R
             "row": line.row,
             "column": line.column,
             "scale": scale,
+            "part": experiment.part,
             "metric": experiment.metric,
             "unit": experiment.unit,
             "seeds": " ".join(map(str, line.seeds)),
