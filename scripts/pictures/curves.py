@@ -1,5 +1,6 @@
 """The curves of a grid: loss and metric over updates, mean and spread over seeds, at most as many lines as colours."""
 
+import textwrap
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -32,6 +33,7 @@ UNITS = {
 #: Of these, those between 0 and 1; those that have a baseline.
 SHARES = ("accuracy", "binary_accuracy", "sequence_accuracy", "within_0.04")
 LOSSES = ("evaluation_loss", "loss")
+_PER_INCH = 12  # characters of a title
 _DECADES = 30  # the largest value over the smallest from which an axis is logarithmic
 
 
@@ -223,7 +225,7 @@ def draw_runs(runs: Sequence[Drawn], keys: Sequence[str], title: str, picture: P
                 _panel(axis, [run for run in runs if run.column == column and run.line in group], group, key)
                 axis.set_title(words(column) if len(columns) > 1 else "", fontsize="medium")
         _legend(figure, own_axes, alone=len(groups) == 1)
-    figure.suptitle(words(title), fontsize="medium")
+    figure.suptitle(textwrap.fill(words(title, 400), int(_PER_INCH * figure.get_figwidth())), fontsize="medium")
     save(figure, picture, about)
 
 

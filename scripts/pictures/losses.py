@@ -36,9 +36,9 @@ def run_of(folder: Path) -> Run:
     return Run(f"{config.get('model', folder.name)}, n = {config.get('hidden', '?')}", config, records)
 
 
-def words(text: object) -> str:
-    """What was read from a file or a folder's name, for a picture: not as a formula, and not longer than a line."""
-    return shown(text, 100).replace("$", r"\$")
+def words(text: object, most: int = 100) -> str:
+    """What was read from a file or a folder's name, for a picture: not as a formula, and of so many characters."""
+    return shown(text, most).replace("$", r"\$")
 
 
 def draw(run: Run, picture: Path) -> None:
