@@ -114,7 +114,8 @@ class Summary:
             return ""
         left = f" Unexplained: {_few(self.unexplained)}." if self.unexplained else ""
         if not self.mistakes:
-            return f"No known mistake explains any of the {self.failing} failing cases."
+            cases = "the one failing case" if self.failing == 1 else f"any of the {self.failing} failing cases"
+            return f"No known mistake explains {cases}."
         named = ", ".join(f"{name} ({count})" for name, count in self.mistakes)
         plural = "mistake explains" if len(self.mistakes) == 1 else "mistakes explain"
         how = f"{self.explained} of {self.failing} failing cases"

@@ -44,7 +44,9 @@ def test_the_summary_counts_and_names_what_is_left():
         "1 mistake explains 3 of 5 failing cases: a (3). Unexplained: cell/lstm/step, loss/ce/raised."
     )
     assert str(summary(RESULTS[3:4])) == ""
-    assert str(summary(RESULTS[2:3])) == "No known mistake explains any of the 1 failing cases."
+    assert str(summary(RESULTS[2:3])) == "No known mistake explains the one failing case."
+    two = RESULTS[2:3] * 2
+    assert str(summary(two)) == "No known mistake explains any of the 2 failing cases."
 
 
 @pytest.mark.parametrize(
