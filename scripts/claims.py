@@ -150,7 +150,7 @@ def main(
         experiments = stored()
         text = page(experiments)
         if check:
-            if not PAGE.exists() or PAGE.read_text() != text:
+            if not PAGE.exists() or PAGE.read_text(encoding="utf-8") != text:
                 fail(f"{PAGE} is not what the runs say; python -m scripts.claims writes it", 1)
             return
         for own in filter(lambda own: own.states, experiments):

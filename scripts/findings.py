@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from ortho_ref import files
 from scripts.program import fail, run, say
 from scripts.scoreboard import entries, stored
 from scripts.scoreboard.entries import ROOT
@@ -28,10 +29,10 @@ def main(
 ) -> None:
     """Write docs/findings.md."""
     found = text()
-    if check and PAGE.read_text() != found:
+    if check and PAGE.read_text(encoding="utf-8") != found:
         fail("docs/findings.md is not what `python -m scripts.findings` writes", 1)
     if not check:
-        PAGE.write_text(found)
+        files.write(PAGE, found.encode())
     say(next(part for part in found.split("\n\n") if " implementations, " in part))
 
 

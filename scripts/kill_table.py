@@ -9,6 +9,7 @@ from typing import Annotated, NamedTuple
 
 import typer
 
+from ortho_ref import files
 from ortho_ref.conformance.case import KINDS, Vector, vectors
 from ortho_ref.conformance.diagnosis import subject
 from ortho_ref.conformance.kills import killed
@@ -102,10 +103,10 @@ def main(
     text = page(found)
     if survivors := found.survivors():
         fail(f"no case shows {', '.join(survivors)}", 1)
-    if check and PAGE.read_text() != text:
+    if check and PAGE.read_text(encoding="utf-8") != text:
         fail("docs/kill-table.md is not what `python -m scripts.kill_table` writes", 1)
     if not check:
-        PAGE.write_text(text)
+        files.write(PAGE, text.encode())
     say(f"{len(MISTAKES)} mistakes, every one shown by at least one of {len(vectors())} cases")
 
 
