@@ -169,8 +169,8 @@ def test_bad_length(length):
         Copying(length)
 
 
-@pytest.mark.parametrize("layout", ["D", "a", "", None])
-def test_bad_layout(layout):
-    """The error names the argument and what is allowed."""
-    with pytest.raises(ValueError, match=rf"^layout is {layout!r}; allowed: 'A', 'B', 'C'$"):
+@pytest.mark.parametrize(("layout", "near"), [("D", ""), ("a", r" \(did you mean 'A'\?\)"), ("", ""), (None, "")])
+def test_bad_layout(layout, near):
+    """The error names the argument and what is allowed, and the name that differs in case alone."""
+    with pytest.raises(ValueError, match=rf"^layout is {layout!r}{near}; allowed: 'A', 'B', 'C'$"):
         Copying(5, layout)

@@ -130,7 +130,7 @@ def test_the_test_images_alone(tmp_path):
     task = Mnist(tmp_path, "test:0-20", "test:20-30", other_data=True)
     assert task.sizes == (20, 10)
     assert set(task.data.sha256) == {"t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"}
-    with pytest.raises(FileNotFoundError, match=r"has no train-images-idx3-ubyte \(nor t10k-images-idx3-ubyte\.gz"):
+    with pytest.raises(FileNotFoundError, match=r"has no train-images-idx3-ubyte; it has t10k-images-idx3-ubyte\.gz"):
         Mnist(tmp_path, other_data=True)
 
 
