@@ -112,8 +112,6 @@ def draw_curves(axis: Axes, curves: Sequence[Curve], key: str, baseline: float |
     high = max((float(curve.high.max()) for curve in curves), default=1.0)
     if key not in SHARES and low > 0 and high > _DECADES * low:
         axis.set_yscale("log")
-    elif key in SHARES:
-        axis.set_ylim(0, 1.02)
 
 
 class Drawn(NamedTuple):
@@ -225,6 +223,9 @@ def draw_runs(runs: Sequence[Drawn], keys: Sequence[str], title: str, picture: P
                 _panel(axis, [run for run in runs if run.column == column and run.line in group], group, key)
                 axis.set_title(words(column) if len(columns) > 1 else "", fontsize="medium")
         _legend(figure, own_axes, alone=len(groups) == 1)
+    for key, row in zip(keys, axes[: len(keys)], strict=True):  # the other groups share these axes
+        if key in SHARES:
+            _shares(row)
     figure.suptitle(textwrap.fill(words(title, 400), int(_PER_INCH * figure.get_figwidth())), fontsize="medium")
     save(figure, picture, about)
 
@@ -238,6 +239,14 @@ def _panel(axis: Axes, runs: Sequence[Drawn], lines: Sequence[str], key: str) ->
     baselines = {run.baseline for run in runs}
     draw_curves(axis, curves, key, baselines.pop() if key in LOSSES and len(baselines) == 1 else None)
     axis.set_xlabel("updates")
+
+
+def _shares(row: Sequence[Axes]) -> None:
+    """Axes up to 1, from 0 on unless every curve is in the upper half: a share of 0.96 is no flat line at the top."""
+    low = min(axis.get_ylim()[0] for axis in row)
+    low = low if low > 0.5 else 0.0
+    for axis in row:
+        axis.set_ylim(low, 1 + 0.02 * (1 - low))
 
 
 def _legend(figure: Figure, axes: Any, alone: bool) -> None:
