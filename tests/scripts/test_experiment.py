@@ -152,6 +152,22 @@ def test_a_picture_says_its_units_and_how_many_seeds(grid, tmp_path, monkeypatch
         curves.plt.close(figure)
 
 
+@pytest.mark.parametrize(("least", "low"), [(0.96, 0.958), (0.3, 0)])
+def test_the_axis_of_a_share(tmp_path, monkeypatch, least, low):
+    """Up to 1, in all columns alike; from 0 on unless every curve is in the upper half."""
+    figures = []
+    monkeypatch.setattr(curves, "save", lambda figure, *rest: figures.append(figure))
+    runs = [
+        curves.Drawn(line, column, [{"iteration": 1, "accuracy": first}, {"iteration": 2, "accuracy": 1.0}], 1.0, "")
+        for line, column, first in [("a", "x", least), ("b", "y", 0.99)]
+    ]
+    curves.draw_runs(runs, ["accuracy"], "title", tmp_path / "x.png")
+    limits = {axis.get_ylim() for axis in figures[0].axes}
+    assert len(limits) == 1
+    ((bottom, top),) = limits
+    assert (bottom, top) == (pytest.approx(low), pytest.approx(1 + 0.02 * (1 - low)))
+
+
 def test_no_more_lines_in_a_panel_than_colours(tmp_path, monkeypatch):
     """A grid of more lines has more panels; no two curves of one panel have one colour."""
     import matplotlib.pyplot as plt
