@@ -108,9 +108,9 @@ def draw_curves(axis: Axes, curves: Sequence[Curve], key: str, baseline: float |
             axis.fill_between(curve.updates, curve.low, curve.high, color=color, alpha=0.18, lw=0)
     if baseline is not None:
         axis.axhline(baseline, color="black", linestyle="--", linewidth=1, label="knowing nothing")
-    low = min((float(curve.low.min()) for curve in curves), default=0.0)
-    high = max((float(curve.high.max()) for curve in curves), default=1.0)
-    if key not in SHARES and low > 0 and high > _DECADES * low:
+    values = np.concatenate([own for curve in curves for own in (curve.low, curve.high)] or [np.zeros(0)])
+    above = values[values > 0]  # a loss of 0 is below any axis of decades
+    if key not in SHARES and above.size and (values >= 0).all() and above.max() > _DECADES * above.min():
         axis.set_yscale("log")
 
 

@@ -168,6 +168,19 @@ def test_the_axis_of_a_share(tmp_path, monkeypatch, least, low):
     assert (bottom, top) == (pytest.approx(low), pytest.approx(1 + 0.02 * (1 - low)))
 
 
+@pytest.mark.parametrize(
+    ("losses", "scale"),
+    [([1.0, 1e-2], "log"), ([1.0, 1e-2, 0.0], "log"), ([1.0, 0.5, 0.0], "linear"), ([1.0, -1.0, 1e-2], "linear")],
+)
+def test_decades_of_losses(tmp_path, monkeypatch, losses, scale):
+    """The axis of losses that span decades is logarithmic, of one that reaches 0 too."""
+    figures = []
+    monkeypatch.setattr(curves, "save", lambda figure, *rest: figures.append(figure))
+    records = [{"iteration": k, "evaluation_loss": loss} for k, loss in enumerate(losses)]
+    curves.draw_runs([curves.Drawn("a", "x", records, None)], ["evaluation_loss"], "title", tmp_path / "x.png")
+    assert figures[0].axes[0].get_yscale() == scale
+
+
 def test_no_more_lines_in_a_panel_than_colours(tmp_path, monkeypatch):
     """A grid of more lines has more panels; no two curves of one panel have one colour."""
     import matplotlib.pyplot as plt
