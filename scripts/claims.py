@@ -9,7 +9,7 @@ from typing import Annotated, NamedTuple
 import typer
 
 from ortho_ref import files
-from scripts.grid.experiment.cells import cells_of
+from scripts.grid.experiment.cells import Cell, cells_of
 from scripts.grid.experiment.claims import Verdict, verdicts_of
 from scripts.grid.experiment.file import Column, Experiment, Row, read
 from scripts.grid.experiment.states import State, states_of
@@ -41,9 +41,10 @@ runs the others; with `--dry-run` it only says what they take.
 
 
 class Stored(NamedTuple):
-    """An experiment: its file, its runs that are stored, its table."""
+    """An experiment: its file, all its runs, those that are stored, its table."""
 
     experiment: Experiment
+    cells: list[Cell]
     states: list[State]
     lines: list[Line]
 
@@ -74,9 +75,10 @@ def stored() -> list[Stored]:
     found = []
     for path in sorted(FILES.rglob("*.toml")):
         experiment = read(path)
-        states = states_of(cells_of(experiment), RESULTS / experiment.name)
+        cells = cells_of(experiment)
+        states = states_of(cells, RESULTS / experiment.name)
         lines = [line for line in lines_of(experiment, states) if line.seeds or not line.wanted]
-        found.append(Stored(experiment, [state for state in states if state.how == "done"], lines))
+        found.append(Stored(experiment, cells, [state for state in states if state.how == "done"], lines))
     return found
 
 
@@ -121,14 +123,13 @@ def missing(experiments: Iterable[Stored]) -> str:
     """What is not stored of the papers: a line for each file."""
     rows = []
     for own in experiments:
-        cells = cells_of(own.experiment)
-        if own.experiment.paper is None or len(own.states) == len(cells):
+        if own.experiment.paper is None or len(own.states) == len(own.cells):
             continue
         there = Counter(state.cell.column.name for state in own.states)
-        every = Counter(cell.column.name for cell in cells)
+        every = Counter(cell.column.name for cell in own.cells)
         text = "; ".join(f"{name}: {there[name]} of {every[name]}" for name in every) if there else ""
         path = own.experiment.path.relative_to(ROOT)
-        rows.append(f"| [{own.experiment.name}](../{path}) | {len(own.states)} of {len(cells)} | {text} |")
+        rows.append(f"| [{own.experiment.name}](../{path}) | {len(own.states)} of {len(own.cells)} | {text} |")
     return "\n".join(
         [TAIL, *(["| file | stored | column by column |", "|---|---|---|", *rows] if rows else ["Nothing."])]
     )

@@ -424,7 +424,7 @@ def find(name: str) -> Vector:
     if name in every:
         return every[name]
     raise ValueError(
-        f"case is {name!r}{_begun(name, every) or nearest(name, every)}, which is no case; "
+        f"case is {name!r}{_begun_or_nearest(name, every)}, which is no case; "
         "`python -m ortho_ref.conformance list` has their names"
     )
 
@@ -434,10 +434,10 @@ def _near(pattern: str, every: Iterable[Vector]) -> str:
     folders = (PurePosixPath(vector.id).parents for vector in every)
     names = dict.fromkeys(str(own) for parents in folders for own in parents)
     ids = [vector.id for vector in every]
-    return _begun(pattern, [*names, *ids]) or nearest(pattern, [*names, *ids])
+    return _begun_or_nearest(pattern, [*names, *ids])
 
 
-def _begun(name: str, names: Iterable[str]) -> str:
-    """What a message says where a name is the beginning of one, "cell/gru": the first that goes on with it."""
-    found = [own for own in names if "/" in name.strip("/") and own.startswith(name.rstrip("/"))]
-    return f" (did you mean {found[0]!r}?)" if found else ""
+def _begun_or_nearest(name: str, names: Iterable[str]) -> str:
+    """What a message says where a name is the beginning of one, "cell/gru": the first that goes on; else `nearest`."""
+    begun = [own for own in names if "/" in name.strip("/") and own.startswith(name.rstrip("/"))]
+    return f" (did you mean {begun[0]!r}?)" if begun else nearest(name, names)
