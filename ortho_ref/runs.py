@@ -403,13 +403,14 @@ def _as_json(config: Record) -> Record:
     """A config as config.json gives it back; an error names the entry that JSON cannot hold."""
     if not isinstance(config, dict):
         raise TypeError(f"config is {kind_of(config)}; allowed: a dict, as {{'network': options}}")
+    found: Record = {}
     for key, value in config.items():
         try:
-            files.to_json({key: value})
+            found |= json.loads(files.to_json({key: value}))
         except (TypeError, ValueError) as error:
             what = "the arguments of models.network" if key == "network" else "numbers, words, lists and dicts of them"
             raise type(error)(f"config[{key!r}] is {kind_of(value)}, and {error}; allowed: {what}") from None
-    return json.loads(files.to_json(config))
+    return found
 
 
 @contextlib.contextmanager
