@@ -1,8 +1,9 @@
 """||dh_t/dh_{t-1}|| and its bounds along a held-out sequence of a trained run: python -m scripts.bounds runs/denoise"""
 
 import statistics
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -23,23 +24,25 @@ from scripts.pictures.curves import check_picture
 from scripts.pictures.losses import COLORS, save, words
 from scripts.program import BAD_INPUT, device_option, fail, limit_threads, run, say
 
+#: By the bounds' names, each at every step.
+Found: TypeAlias = dict[str, list[Bound]]
 #: A bound whose norm is this share of it at every step lies on it.
 ON_IT = 0.99
 
 
-def along(cell: Cell, weights: Weights, x: Matrix, h: Matrix) -> dict[str, list[Bound]]:
+def along(cell: Cell, weights: Weights, x: Matrix, h: Matrix) -> Found:
     """The bounds at every step of one sequence: x (T, m), states (T+1, n), of an LSTM h and c (T+1, 2n), float64."""
-    found: dict[str, list[Bound]] = {}
+    found: Found = {}
     for x_t, h_prev in zip(x, h[:-1], strict=True):
         for name, bound in bounds.of_step(cell, weights, x_t, h_prev).items():
             found.setdefault(name, []).append(bound)
     return found
 
 
-def measure(folder: Path, data: Path | None, steps: int, device: str = "cpu") -> list[dict[str, list[Bound]]]:
-    """For each layer of a run's best checkpoint, the bounds along the first held-out sequence; its states by `device`.
+def measure(folder: Path, data: Path | None, steps: int, device: str = "cpu") -> list[tuple[Cell, Found]]:
+    """Each layer's cell, and the bounds of a run's best checkpoint along the first held-out sequence.
 
-    The Jacobians and their norms are NumPy's, in float64, wherever the states come from.
+    The states are computed by `device`, the Jacobians and their norms by NumPy, in float64.
     """
     network, params, buffers = load(folder)
     task = task_of(folder, read_run(folder), {} if data is None else {"data": data})
@@ -55,12 +58,12 @@ def measure(folder: Path, data: Path | None, steps: int, device: str = "cpu") ->
         own = [double(params[f"layer{i}.{name}0"])[None] for name in layer.cell.states if layer.trained_h0]
         given = to_device((weights, x, state_of(tuple(own)) if own else None), device)
         parts = parts_of(layer.cell, to_host(scan.forward(layer.cell, *given)[0]))
-        found.append(along(layer.cell, weights, x[:, 0], np.concatenate(parts, axis=-1)[:, 0]))
+        found.append((layer.cell, along(layer.cell, weights, x[:, 0], np.concatenate(parts, axis=-1)[:, 0])))
         x = real_features(parts[0][1:])
     return found
 
 
-def draw(axis: Axes, found: dict[str, list[Bound]]) -> None:
+def draw(axis: Axes, found: Found, states: Sequence[str] = ("h",)) -> None:
     """The norm at every step, and its bounds; one that is the norm itself is dashed on it, and says so."""
     actual = [bound.actual for bound in next(iter(found.values()))]
     t = range(1, len(actual) + 1)
@@ -70,7 +73,10 @@ def draw(axis: Axes, found: dict[str, list[Bound]]) -> None:
         label, style = (f"bound: {name} (on the norm)", "--") if on_it else (f"bound: {name}", "-")
         axis.plot(t, [value.bound for value in values], style, color=color, lw=1.2, label=label)
     axis.axhline(1, color="black", linestyle="--", linewidth=1)
-    axis.set(xlabel="step t", ylabel=r"$\|\partial h_t / \partial h_{t-1}\|_2$", yscale="log")
+    now, before = (",".join(f"{name}_{{{t}}}" for name in states) for t in ("t", "t-1"))
+    if len(states) > 1:
+        now, before = f"({now})", f"({before})"
+    axis.set(xlabel="step t", ylabel=rf"$\|\partial {now} / \partial {before}\|_2$", yscale="log")
     axis.legend(frameon=False)
 
 
@@ -95,8 +101,8 @@ def main(
         figure, axes = plt.subplots(
             len(layers), 1, figsize=(8, 3.5 * len(layers) + 0.4), squeeze=False, constrained_layout=True
         )
-        for i, (axis, found) in enumerate(zip(axes[:, 0], layers, strict=True)):
-            draw(axis, found)
+        for i, (axis, (cell, found)) in enumerate(zip(axes[:, 0], layers, strict=True)):
+            draw(axis, found, cell.states)
             axis.set_title(f"layer {i}" if len(layers) > 1 else "")
             for name, values in found.items():
                 ratios = [value.ratio for value in values]

@@ -11,42 +11,55 @@ import typer
 from ortho_ref import files
 from scripts.grid.experiment.cells import Cell, cells_of
 from scripts.grid.experiment.claims import Verdict, verdicts_of
-from scripts.grid.experiment.file import Column, Experiment, Row, read
-from scripts.grid.experiment.states import State, states_of
-from scripts.grid.experiment.table import Line, as_json, lines_of, made_by, markdown
-from scripts.pictures.curves import draw_experiment
+from scripts.grid.experiment.file import Column, Experiment, Row
+from scripts.grid.experiment.results import Results
+from scripts.grid.experiment.states import State
+from scripts.grid.experiment.table import Line, as_json, lines_of, made_by, markdown, measured
+from scripts.pictures.curves import draw_experiment, draw_measured, has_series
 from scripts.pictures.gallery import PAGE as GALLERY
 from scripts.pictures.gallery import anchor, gallery
 from scripts.program import BAD_INPUT, fail, run, say
 
 ROOT = Path(__file__).resolve().parents[1]
-FILES, RESULTS = ROOT / "scripts" / "experiments", ROOT / "results" / "experiments"
+RESULTS = Results(ROOT / "scripts" / "experiments", ROOT / "results" / "experiments")
 PAGE = ROOT / "docs" / "claims.md"
 
 HEAD = """# What became of the papers' tables
 
 Written by `python -m scripts.claims` from the runs in [results/experiments](../results/experiments), never by hand.
-Each section is one experiment file: its table, its curves, the paper's claims, and what the paper leaves open. Numbers
-are mean ± standard deviation over the seeds that are done. A claim **holds** where every seed of one model is better
-than every seed of the other, of two seeds at least; it **does not hold** where every seed is worse; everything else is
-**too small to tell**, and so is whatever was run on a part of the paper's data. The time of a run is wall time, on
-machines that did other work too. How to run one again: [experiments.md](experiments.md). What was not run stands
-[at the end](#not-run-yet).
+Each section is one experiment file: its table, its curves, the claims, what the paper leaves open, where the file
+departs from the paper, and what was found. Numbers are mean ± standard deviation over the seeds that are done. The
+time of a run is wall time, on machines that did other work too. How to run one again: [experiments.md](experiments.md).
+What was not run stands [at the end](#not-run-yet).
+
+How a claim is judged:
+
+* That one model is better **holds** where every seed of it is better than every seed of the other; where every seed is
+  worse it **does not hold**.
+* The baseline is the loss of a predictor that knows nothing of the input (of a text's characters: nothing but the one
+  before). A loss above 0.95 of it is at the baseline, one below has left it. Where a paper's word asks for more, as
+  "solves" and "converges" do, the numbers say which share of it was asked for.
+* Whatever else comes out is **too small to tell**: a single seed, seeds that disagree, a seed that diverged, a part of
+  the paper's data.
+* The claims of a suspicion are ours: what might explain that a number of ours differs from the paper's.
 """
 TAIL = """## Not run yet
 
-Runs at the paper's size that are stored, of all that the file has. `python -m scripts.experiment run FILE --missing`
-runs the others; with `--dry-run` it only says what they take.
+Runs at the paper's size that are stored, of all that the file has; one that several files have is stored once, and
+counts for each. `python -m scripts.experiment run FILE --missing` runs the others; with `--dry-run` it only says what
+they take.
 """
 
 
 class Stored(NamedTuple):
-    """An experiment: its file, all its runs, those that are stored, its table."""
+    """An experiment: its file, all its runs, those that are stored, its table, its folder, whose runs it has too."""
 
     experiment: Experiment
     cells: list[Cell]
     states: list[State]
     lines: list[Line]
+    place: Path
+    lenders: list[str]
 
     @property
     def heading(self) -> str:
@@ -62,7 +75,12 @@ class Stored(NamedTuple):
     @property
     def picture(self) -> Path:
         """Its curves."""
-        return RESULTS / self.experiment.name / "curves.png"
+        return self.place / "curves.png"
+
+    @property
+    def besides(self) -> Path:
+        """What was measured of the runs besides, drawn."""
+        return self.place / "curves-measured.png"
 
     @property
     def drawn(self) -> str:
@@ -70,15 +88,16 @@ class Stored(NamedTuple):
         return hashlib.sha256(as_json(self.experiment, self.lines, 1.0).encode()).hexdigest()
 
 
-def stored() -> list[Stored]:
+def stored(results: Results) -> list[Stored]:
     """Every experiment, with what is stored of it."""
     found = []
-    for path in sorted(FILES.rglob("*.toml")):
-        experiment = read(path)
+    for experiment in results.experiments:
         cells = cells_of(experiment)
-        states = states_of(cells, RESULTS / experiment.name)
-        lines = [line for line in lines_of(experiment, states) if line.seeds or not line.wanted]
-        found.append(Stored(experiment, cells, [state for state in states if state.how == "done"], lines))
+        states = results.states(experiment, cells)
+        lines = [line for line in lines_of(experiment, states) if line.seeds or line.failed or not line.wanted]
+        there = [state for state in states if state.how in ("done", "failed")]
+        lenders = results.lenders(experiment, there)
+        found.append(Stored(experiment, cells, there, lines, results.place(experiment), lenders))
     return found
 
 
@@ -93,14 +112,24 @@ def section(own: Stored) -> str:
     named: list[Column | Row] = [*experiment.columns, *experiment.rows]
     if notes := [f"* {one.name}: {one.note}" for one in named if one.note]:
         parts.append("\n".join(notes))
-    parts.append(f"`python -m scripts.experiment run {path}`; {made_by(own.states)}.")
+    shared = f"; some of the runs, or all, are those of {', '.join(own.lenders)}" if own.lenders else ""
+    parts.append(f"`python -m scripts.experiment run {path}`; {made_by(own.states)}{shared}.")
     parts.append(f"![Curves](../{own.picture.relative_to(ROOT)})")
+    if besides := measured(experiment, own.states):
+        parts.append(besides)
+    if has_series(experiment):
+        parts.append(f"![What was measured](../{own.besides.relative_to(ROOT)})")
     if verdicts := own.verdicts:
         head = ["| claim | column | verdict | our numbers | why |", "|---|---|---|---|---|"]
-        rows = [f"| {v.text} | {v.column} | **{v.word}** | {v.because} | {v.why} |" for v in verdicts]
-        parts.append("\n".join([*head, *rows]))
-    if experiment.left_open:
-        parts.append("\n".join(["What the paper leaves open:", "", *(f"* {text}" for text in experiment.left_open)]))
+        grid = [f"| {v.text} | {v.column} | **{v.word}** | {v.because} | {v.why} |" for v in verdicts]
+        parts.append("\n".join([*head, *grid]))
+    for words, texts in (
+        ("What the paper leaves open:", experiment.left_open),
+        ("Where the file departs from the paper:", experiment.departs),
+        ("What was found:", experiment.found),
+    ):
+        if texts:
+            parts.append("\n".join([words, "", *(f"* {text}" for text in texts)]))
     return "\n\n".join(parts)
 
 
@@ -148,14 +177,17 @@ def main(
 ) -> None:
     """Write docs/claims.md, the curves beside the runs, and docs/gallery.md, which shows them."""
     try:
-        experiments = stored()
+        experiments = stored(RESULTS)
         text = page(experiments)
         if check:
             if not PAGE.exists() or PAGE.read_text(encoding="utf-8") != text:
                 fail(f"{PAGE} is not what the runs say; python -m scripts.claims writes it", 1)
             return
         for own in filter(lambda own: own.states, experiments):
+            own.place.mkdir(parents=True, exist_ok=True)
             draw_experiment(own.experiment, own.states, 1.0, own.picture, own.drawn)
+            if has_series(own.experiment):
+                draw_measured(own.experiment, own.states, 1.0, own.besides, own.drawn)
         files.write(PAGE, text.encode())
         files.write(ROOT / GALLERY, gallery(ROOT).encode())
     except BAD_INPUT as error:

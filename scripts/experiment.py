@@ -8,16 +8,17 @@ from typing import Annotated
 import typer
 
 from ortho_ref import files
-from ortho_ref.run_folder import SUMMARY
 from ortho_ref.task import check_choice, check_integer
+from scripts.grid.experiment.begun import check_begun
 from scripts.grid.experiment.cells import Cell, cells_of
 from scripts.grid.experiment.file import SCHEMA, Experiment, read
 from scripts.grid.experiment.grid import Grid, orders_of
 from scripts.grid.experiment.pool import free_memory
+from scripts.grid.experiment.results import Results
 from scripts.grid.experiment.running import GIB, run_grid, say_estimates
 from scripts.grid.experiment.states import overview, states_of
 from scripts.grid.experiment.storing import store
-from scripts.grid.experiment.table import FORMS, lines_of
+from scripts.grid.experiment.table import FORMS, lines_of, measured
 from scripts.grid.track import TRACKERS
 from scripts.program import BAD_INPUT, check_device, check_number, device_option, fail, give, run, say
 
@@ -115,32 +116,44 @@ def main(
 
 def _show(action: Action, grid: Grid, form: Form, picture: Path) -> None:
     experiment, states = grid.experiment, states_of(grid.cells, grid.out)
+    check_begun(states, experiment, grid.scale)
     if action is Action.status:
         give(overview(states))
     elif action is Action.table:
         give(FORMS[form](experiment, lines_of(experiment, states), grid.scale))
+        if form is Form.markdown and (besides := measured(experiment, states)):
+            give(f"\n{besides}")
     elif action is Action.store:
-        if grid.scale != 1 or FILES not in experiment.path.resolve().parents:
-            raise ValueError("store is for files in scripts/experiments, at scale 1")
-        for state in store(states, _results(experiment)):
+        _check_papers("store", experiment, grid.scale)
+        for state in store(states, results().place(experiment)):
             say(f"{state.cell.name}: stored")
     else:
-        from scripts.pictures.curves import check_picture, draw_experiment
+        from scripts.pictures.curves import check_picture, draw_experiment, draw_measured, has_series
 
         check_picture("picture", picture)
         draw_experiment(experiment, states, grid.scale, picture)
         say(str(picture))
+        if has_series(experiment):
+            second = picture.with_name(f"{picture.stem}-measured{picture.suffix}")
+            draw_measured(experiment, states, grid.scale, second)
+            say(str(second))
 
 
-def _results(experiment: Experiment) -> Path:
-    """Where what is stored of an experiment is."""
-    return ROOT / "results" / "experiments" / experiment.name
+def results() -> Results:
+    """What is stored of the papers' files."""
+    return Results(FILES, ROOT / "results" / "experiments")
+
+
+def _check_papers(what: str, experiment: Experiment, scale: float) -> None:
+    """ValueError for what results/ has no place for."""
+    if scale != 1 or FILES not in experiment.path.resolve().parents:
+        raise ValueError(f"{what} is for files in scripts/experiments, at scale 1")
 
 
 def _not_stored(cells: Iterable[Cell], experiment: Experiment, scale: float) -> tuple[Cell, ...]:
-    if scale != 1:
-        raise ValueError(f"missing looks at results/, where runs are at scale 1; scale is {scale:g}")
-    return tuple(cell for cell in cells if not (_results(experiment) / cell.folder / SUMMARY).exists())
+    _check_papers("--missing", experiment, scale)
+    there = results()
+    return tuple(cell for cell in cells if there.folder(experiment, cell) is None)
 
 
 def default_out(experiment: Experiment, scale: float) -> Path:

@@ -441,6 +441,11 @@ def length_of(out: Path, config: Record, wanted: int | None) -> int:
         return has
     if wanted < has:
         raise ValueError(f"iterations is {wanted}; the run in {out} has {has}: it can be made longer, not shorter")
+    if "experiment" in config:
+        raise ValueError(
+            f"iterations is {wanted}; the run in {out} is one of the grid {config['experiment']['name']}, whose runs "
+            f"have {has}; allowed: another run with --init-from {out}"
+        )
     if config["schedule"] == "linear":
         raise ValueError(
             f"iterations is {wanted}; the run in {out} has {has}, and its schedule, linear, goes to zero over them: "

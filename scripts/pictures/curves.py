@@ -4,6 +4,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import matplotlib.pyplot as plt
@@ -12,7 +13,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ortho_ref.training import Record
-from scripts.grid.experiment.file import Experiment
+from scripts.grid.experiment.file import OF_STEPS, ON_TEST, WHOLE, Experiment
+from scripts.grid.experiment.measures import read_measured
 from scripts.grid.experiment.states import State
 from scripts.pictures.losses import COLORS, save, words
 
@@ -35,6 +37,7 @@ SHARES = ("accuracy", "binary_accuracy", "sequence_accuracy", "within_0.04")
 LOSSES = ("evaluation_loss", "loss")
 _PER_INCH = 12  # characters of a title
 _DECADES = 30  # the largest value over the smallest from which an axis is logarithmic
+_ROUNDING = 1e-6  # of the largest value: what a loss in float32 does below is no more than rounding
 
 
 class Curve(NamedTuple):
@@ -107,11 +110,20 @@ def draw_curves(axis: Axes, curves: Sequence[Curve], key: str, baseline: float |
         if curve.seeds > 1:
             axis.fill_between(curve.updates, curve.low, curve.high, color=color, alpha=0.18, lw=0)
     if baseline is not None:
-        axis.axhline(baseline, color="black", linestyle="--", linewidth=1, label="knowing nothing")
+        axis.axhline(baseline, color="black", linestyle="--", linewidth=1, label="baseline")
     values = np.concatenate([own for curve in curves for own in (curve.low, curve.high)] or [np.zeros(0)])
     above = values[values > 0]  # a loss of 0 is below any axis of decades
     if key not in SHARES and above.size and (values >= 0).all() and above.max() > _DECADES * above.min():
         axis.set_yscale("log")
+        if above.min() < _ROUNDING * above.max():
+            axis.set_ylim(bottom=_ROUNDING * above.max())
+
+
+class Axis(NamedTuple):
+    """What stands at a panel's axes."""
+
+    y: str
+    x: str
 
 
 class Drawn(NamedTuple):
@@ -173,15 +185,76 @@ def draw_experiment(
     ]
     if not keys_of(runs):
         raise ValueError(f"{experiment.path}: no run has been evaluated yet")
+    draw_runs(runs, keys_of(runs), _title(experiment, runs, scale), picture, about)
+
+
+def _title(experiment: Experiment, runs: Sequence[Drawn], scale: float) -> str:
     seeds = Counter((run.line, run.column) for run in runs).values()
     several = f"{min(seeds)} to {max(seeds)}" if min(seeds) < max(seeds) else f"{max(seeds)}"
     band = f"mean of {several} seeds, band from least to largest" if max(seeds) > 1 else "one seed"
     less = experiment.less_than_papers(scale)
     size = f", {less}: not the paper's size" if less else ""
-    draw_runs(runs, keys_of(runs), f"{experiment.title} ({band}{size})", picture, about)
+    return f"{experiment.title} ({band}{size})"
 
 
-def draw_runs(runs: Sequence[Drawn], keys: Sequence[str], title: str, picture: Path, about: str | None = None) -> None:
+def has_series(experiment: Experiment) -> bool:
+    """Whether a file has something measured that is drawn: at every step, or after several numbers of updates."""
+    whats = [own["what"] for own in experiment.measures if own["what"] != ON_TEST]
+    return any(what in OF_STEPS or whats.count(what) > 1 for what in whats)
+
+
+def draw_measured(
+    experiment: Experiment, states: Sequence[State], scale: float, picture: Path, about: str | None = None
+) -> None:
+    """Draw what was measured of a grid besides: norms over the steps, other numbers over the updates.
+
+    Parameters
+    ----------
+    experiment
+        The file; `has_series`.
+    states
+        Of its runs.
+    scale
+        Of these.
+    picture
+        .png, .pdf or .svg.
+    about
+        What it is of, for its metadata.
+
+    Raises
+    ------
+    ValueError
+        Where nothing was measured yet.
+    """
+    axes: dict[str, Axis] = {}
+    runs = []
+    for state in states:
+        records: list[Record] = []
+        for own in read_measured(state.folder):
+            what = own["what"].replace("_", " ")
+            for name, value in own["values"].items():
+                if isinstance(value, list):
+                    key = f"{what}, {name}, after {own['after']:,} updates"
+                    axes[key] = Axis(f"{what}: {name.replace('_', ' ')}\nafter {own['after']:,} updates", "step t")
+                    records += [{"iteration": t, key: one} for t, one in enumerate(value, 1)]
+                elif own["what"] not in (*OF_STEPS, ON_TEST):
+                    axes[name] = Axis(name.replace("_", " "), "updates")
+                    records.append({"iteration": own["after"], name: value})
+        if records:
+            runs.append(Drawn(state.cell.line, state.cell.column.name, records, None))
+    if not runs:
+        raise ValueError(f"{experiment.path}: nothing has been measured yet")
+    draw_runs(runs, list(axes), _title(experiment, runs, scale), picture, about, axes)
+
+
+def draw_runs(
+    runs: Sequence[Drawn],
+    keys: Sequence[str],
+    title: str,
+    picture: Path,
+    about: str | None = None,
+    others: Mapping[str, Axis] = MappingProxyType({}),
+) -> None:
     """Draw runs: a column of panels for each column, a row for each key.
 
     Where there are more lines than colours, the panels are repeated for the next ones, on the same axes.
@@ -191,13 +264,15 @@ def draw_runs(runs: Sequence[Drawn], keys: Sequence[str], title: str, picture: P
     runs
         What is drawn; those of one line and column are one curve.
     keys
-        Of UNITS.
+        Of UNITS, or of `others`.
     title
         Over it.
     picture
         .png, .pdf or .svg.
     about
         What it is of, for its metadata.
+    others
+        What stands at the axes of keys that are none of UNITS.
     """
     columns = list(dict.fromkeys(run.column for run in runs))
     lines = list(dict.fromkeys(run.line for run in runs))
@@ -218,10 +293,13 @@ def draw_runs(runs: Sequence[Drawn], keys: Sequence[str], title: str, picture: P
         for key, row in zip(keys, own_axes, strict=True):
             unit = ""
             for column, axis in zip(columns, row, strict=True):
-                if unit != (unit := unit_of(key, [run for run in runs if run.column == column])):
+                own = [run for run in runs if run.column == column]
+                named = others[key] if key in others else Axis(unit_of(key, own), "updates")
+                if unit != (unit := named.y):
                     axis.set_ylabel(unit)
-                _panel(axis, [run for run in runs if run.column == column and run.line in group], group, key)
-                axis.set_title(words(column) if len(columns) > 1 else "", fontsize="medium")
+                axis.set_xlabel(named.x)
+                _panel(axis, [run for run in own if run.line in group], group, key)
+                axis.set_title("" if column == WHOLE else words(column), fontsize="medium")
         _legend(figure, own_axes, alone=len(groups) == 1)
     for key, row in zip(keys, axes[: len(keys)], strict=True):  # the other groups share these axes
         if key in SHARES:
@@ -238,7 +316,6 @@ def _panel(axis: Axes, runs: Sequence[Drawn], lines: Sequence[str], key: str) ->
     ]
     baselines = {run.baseline for run in runs}
     draw_curves(axis, curves, key, baselines.pop() if key in LOSSES and len(baselines) == 1 else None)
-    axis.set_xlabel("updates")
 
 
 def _shares(row: Sequence[Axes]) -> None:

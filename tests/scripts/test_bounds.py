@@ -64,7 +64,9 @@ def test_what_is_drawn(runs, tmp_path, monkeypatch):
         assert figure.get_suptitle().startswith(title)
         (axis,) = figure.axes
         assert axis.get_xlabel() == "step t"
-        assert "partial h_t" in axis.get_ylabel()
+    of_lstm, of_sgornn = (figure.axes[0].get_ylabel() for figure in figures)
+    assert r"\partial (h_{t},c_{t}) / \partial (h_{t-1},c_{t-1})" in of_lstm
+    assert r"\partial h_{t} / \partial h_{t-1}" in of_sgornn
     norm, bound, one = figures[0].axes[0].get_lines()
     assert (bound.get_linestyle(), bound.get_label()) == ("-", "bound: block by block")
     assert (bound.get_ydata() >= norm.get_ydata()).all()

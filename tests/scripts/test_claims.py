@@ -1,5 +1,6 @@
 """docs/claims.md and its curves are what the stored runs say; and a page of made-up runs says what it must."""
 
+import itertools
 import shutil
 
 import pytest
@@ -7,6 +8,7 @@ from PIL import Image
 
 from ortho_ref.run_folder import read_metrics, read_summary
 from scripts import claims, experiment
+from scripts.grid.experiment.results import Results
 from scripts.grid.experiment.sessions import read_sessions
 from scripts.grid.experiment.storing import KEPT, LINES
 from tests.scripts.grids import tiny
@@ -18,7 +20,7 @@ RUNS = sorted(path.parent for path in (ROOT / "results" / "experiments").rglob("
 def test_the_page_is_what_the_runs_say():
     """`python -m scripts.claims` would write the same; each picture is of the table that stands there."""
     assert call(claims.main, "--check") == (0, "", "")
-    for own in (own for own in claims.stored() if own.states):
+    for own in (own for own in claims.stored(claims.RESULTS) if own.states):
         with Image.open(own.picture) as picture:
             assert picture.info["Title"] == own.drawn, own.picture
         assert f"![Curves](../{own.picture.relative_to(ROOT)})" in claims.PAGE.read_text()
@@ -30,7 +32,7 @@ def test_a_stored_run(run):
     read_summary(run)
     assert len(read_metrics(run)) <= LINES
     assert {path.name for path in run.iterdir()} <= set(KEPT)
-    assert all(session["commit"] and not session["commit"].endswith("+") for session in read_sessions(run))
+    assert all(session["commit"] and "+" not in session["commit"] for session in read_sessions(run))
     assert sum(session.get("seconds", 0) for session in read_sessions(run)) > 0
 
 
@@ -45,8 +47,8 @@ def own_claims(tmp_path, monkeypatch):
     path.write_text(text.replace('title = "Tiny"', 'title = "Tiny"\npaper = "ncgru"\nplace = "table 9"'))
     for module in (claims, experiment):
         monkeypatch.setattr(module, "ROOT", tmp_path)
-        monkeypatch.setattr(module, "FILES", files)
-    monkeypatch.setattr(claims, "RESULTS", tmp_path / "results" / "experiments")
+    monkeypatch.setattr(experiment, "FILES", files)
+    monkeypatch.setattr(claims, "RESULTS", Results(files, tmp_path / "results" / "experiments"))
     monkeypatch.setattr(claims, "PAGE", tmp_path / "docs" / "claims.md")
     out = tmp_path / "runs"
     assert call(experiment.main, "run", path, "--out", out, "--no-estimate", "--jobs", 2)[0] == 0
@@ -74,7 +76,7 @@ def test_stored_and_written(own_claims, tmp_path):
     assert table.strip() in page
     assert "(../results/experiments/ncgru/tiny/curves.png)" in (tmp_path / "docs" / "gallery.md").read_text()
     assert call(claims.main, "--check")[0] == 0
-    assert page.endswith("only says what they take.\n\nNothing.\n")
+    assert page.endswith("only says what\nthey take.\n\nNothing.\n")
     shutil.rmtree(stored / "gru")
     assert call(claims.main, "--check")[0] == 1
     assert call(claims.main)[0] == 0
@@ -94,20 +96,70 @@ def test_only_what_is_not_stored(own_claims, tmp_path):
     assert call(experiment.main, "store", path, "--out", other)[0] == 0
     code, _, stderr = call(experiment.main, *run)
     assert (code, stderr.splitlines()[0]) == (0, f"Tiny: 0 runs, 0 of them done or failed; in {other}")
-    code, _, stderr = call(experiment.main, *run, "--scale", "0.5")
-    assert (code, stderr) == (2, "error: missing looks at results/, where runs are at scale 1; scale is 0.5\n")
 
 
 def test_what_is_not_stored(own_claims, tmp_path, monkeypatch):
     """Smaller runs, files from elsewhere, runs of too many lines."""
     path, out = own_claims
     other = shutil.copy(path, tmp_path / "tiny.toml")
-    for arguments in ([path, "--scale", "0.5"], [other]):
-        code, _, stderr = call(experiment.main, "store", *arguments, "--out", out)
-        assert (code, stderr) == (2, "error: store is for files in scripts/experiments, at scale 1\n")
+    none = tmp_path / "none"
+    for what, arguments in itertools.product(("store", "--missing"), ([path, "--scale", "0.5"], [other])):
+        action = ["store"] if what == "store" else ["run", what]
+        code, _, stderr = call(experiment.main, *action, *arguments, "--out", none)
+        assert (code, stderr) == (2, f"error: {what} is for files in scripts/experiments, at scale 1\n")
     from scripts.grid.experiment import storing
 
     monkeypatch.setattr(storing, "LINES", 0)
     code, _, stderr = call(experiment.main, "store", path, "--out", out)
     assert code == 2
     assert "lines of metrics; allowed: 0; log less often" in stderr
+
+
+def test_a_run_that_two_files_have(own_claims, tmp_path):
+    """Stored for one of them it counts for the other: its page, and --missing; not where more is to be measured."""
+    path, out = own_claims
+    assert call(experiment.main, "store", path, "--out", out)[0] == 0
+    text = path.read_text().replace('title = "Tiny"', 'title = "Again"').replace('"GRU"', '"a GRU"')
+    again, measured = path.with_name("again.toml"), path.with_name("measured.toml")
+    again.write_text(text.replace("hidden = 4\n", "").replace('model = "gru"', 'model = "gru", hidden = 4'))
+    measured.write_text(f'{text}\n[[measure]]\nwhat = "correlation"\n')
+    for file, missing in ((again, 1), (measured, 2)):
+        _, _, stderr = call(experiment.main, "run", file, "--missing", "--dry-run", "--out", tmp_path / "none")
+        assert stderr.startswith(f"Again: {missing} runs, 0 of them done or failed; in ")
+    assert call(claims.main)[0] == 0
+    page = (tmp_path / "docs" / "claims.md").read_text()
+    section = page[page.index("## NC-GRU (table 9): Again") : page.index("## NC-GRU (table 9): Tiny")]
+    assert "| a GRU | all | 1 | **" in section
+    assert "; some of the runs, or all, are those of ncgru/tiny.\n" in section
+    assert "| [ncgru/again](../scripts/experiments/again.toml) | 1 of 2 | all: 1 of 2 |\n" in page
+    assert "| [ncgru/measured](../scripts/experiments/measured.toml) | 0 of 2 |  |\n" in page
+
+
+def test_a_run_that_diverged_is_a_result(own_claims, tmp_path):
+    """It is stored, the page names it, and no claim about its row is decided; --missing does not begin it again."""
+    path, _ = own_claims
+    text = path.read_text().replace("seeds = 1", "seeds = 2")
+    path.write_text(text.replace('model = "gru"', 'model = "gru", lr = 1e300'))
+    out = tmp_path / "other"
+    assert call(experiment.main, "run", path, "--out", out, "--no-estimate", "--jobs", 2)[0] == 1
+    code, _, stderr = call(experiment.main, "store", path, "--out", out)
+    assert (code, stderr.count(": stored\n")) == (0, 4)
+    assert call(experiment.main, "store", path, "--out", out) == (0, "", "")
+    assert call(claims.main)[0] == 0
+    page = (tmp_path / "docs" / "claims.md").read_text()
+    assert "| GRU | all | 0 of 2, 2 failed | " in page
+    assert "\nFailed:\n\n* GRU, all, seed 0: " in page
+    assert page.endswith("Nothing.\n")
+    _, _, stderr = call(experiment.main, "run", path, "--missing", "--out", tmp_path / "none")
+    assert stderr.startswith("Tiny: 0 runs, ")
+
+
+def test_a_file_that_was_changed_since(own_claims):
+    """The page is not written from runs that its file does not tell any more."""
+    path, out = own_claims
+    assert call(experiment.main, "store", path, "--out", out)[0] == 0
+    path.write_text(path.read_text().replace("hidden = 4", "hidden = 5"))
+    code, _, stderr = call(claims.main)
+    assert code == 2
+    assert "hidden is 5; the run in " in stderr
+    assert "has 4: the file was changed since; choose another --out, or remove that run" in stderr

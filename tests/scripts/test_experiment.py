@@ -13,7 +13,7 @@ import time
 import numpy as np
 import pytest
 
-from ortho_ref import models
+from ortho_ref import files, models
 from ortho_ref.run_folder import read_config, read_metrics, read_summary
 from ortho_ref.runs import load
 from scripts import evaluate
@@ -24,7 +24,7 @@ from scripts.grid.experiment.claims import FAILS, HOLDS, MEAN, OPEN, verdicts_of
 from scripts.grid.experiment.file import read
 from scripts.grid.experiment.grid import Grid
 from scripts.grid.experiment.states import overview, seconds_left, states_of
-from scripts.grid.experiment.table import as_json, lines_of, markdown
+from scripts.grid.experiment.table import as_json, lines_of, markdown, spread, with_spread
 from scripts.grid.experiment.worker import STOPPED, command
 from scripts.pictures import curves
 from tasks.adding import Adding
@@ -181,6 +181,27 @@ def test_decades_of_losses(tmp_path, monkeypatch, losses, scale):
     assert figures[0].axes[0].get_yscale() == scale
 
 
+def test_an_axis_leaves_rounding_out(tmp_path, monkeypatch):
+    """A loss of 1e-12 is float32's rounding: six decades below the largest value the axis ends."""
+    figures = []
+    monkeypatch.setattr(curves, "save", lambda figure, *rest: figures.append(figure))
+    records = [{"iteration": k, "evaluation_loss": loss} for k, loss in enumerate([2.0, 1e-2, 1e-12])]
+    curves.draw_runs([curves.Drawn("a", "x", records, None)], ["evaluation_loss"], "title", tmp_path / "x.png")
+    assert figures[0].axes[0].get_ylim()[0] == pytest.approx(2e-6)
+
+
+def test_a_panel_has_its_columns_name(grid, tmp_path, monkeypatch):
+    """A single one's too, as T = 200; not where the file names none."""
+    figures = []
+    monkeypatch.setattr(curves, "save", lambda figure, *rest: figures.append(figure))
+    states = states_of(cells_of(read(grid[0])), grid[1])
+    for column in ("T = 6", "all"):
+        runs = [curves.Drawn("GRU", column, states[0].records, 1 / 6)]
+        curves.draw_runs(runs, ["evaluation_loss"], "title", tmp_path / "x.png")
+    assert [figure.axes[0].get_title() for figure in figures] == ["T = 6", ""]
+    assert figures[0].axes[0].get_legend_handles_labels()[1] == ["GRU", "baseline"]
+
+
 def test_no_more_lines_in_a_panel_than_colours(tmp_path, monkeypatch):
     """A grid of more lines has more panels; no two curves of one panel have one colour."""
     import matplotlib.pyplot as plt
@@ -281,15 +302,28 @@ def test_a_signal_saves_what_was_begun(tmp_path, number):
     assert "0 of 2 runs done" in overview(states)
 
 
+def of_commit(monkeypatch, commit, patience=60):
+    """Program and workers take their code to be of a commit."""
+    code = f"""
+from scripts.grid.experiment import sessions, worker
+sessions.commit = lambda: {commit!r}
+worker.PATIENCE = {patience}
+raise SystemExit(worker.main())
+"""
+    monkeypatch.setattr(pool, "command", lambda: [sys.executable, "-c", code])
+
+
 def test_another_commit_does_not_go_on(tmp_path, monkeypatch):
     """The message names both; --other-commit goes on; a run that is done stays."""
     path = tiny(tmp_path, seeds=1, iterations=3)
     out = tmp_path / "runs"
     cell = cells_of(read(path))[0]
-    monkeypatch.setattr(sessions, "commit", lambda: "a" * 40)
-    assert call(program.main, "run", path, "--out", out, "--row", "GRU", "--no-estimate")[0] == 0
-    (out / cell.folder / "summary.json").unlink()
-    monkeypatch.setattr(sessions, "commit", lambda: "b" * 40)
+    for commit in ("a" * 40, "b" * 40):
+        monkeypatch.setattr(sessions, "commit", lambda own=commit: own)
+        of_commit(monkeypatch, commit)
+        if commit[0] == "a":
+            assert call(program.main, "run", path, "--out", out, "--row", "GRU", "--no-estimate")[0] == 0
+            (out / cell.folder / "summary.json").unlink()
     code, _, stderr = call(program.main, "run", path, "--out", out, "--row", "GRU", "--no-estimate")
     assert code == 2
     assert f"was begun under commit {'a' * 40}, and this is {'b' * 40}" in stderr
@@ -298,12 +332,65 @@ def test_another_commit_does_not_go_on(tmp_path, monkeypatch):
     assert [own["commit"][0] for own in sessions.read_sessions(out / cell.folder)] == ["a", "b"]
 
 
+def test_code_that_changes_while_a_grid_is_on(tmp_path, monkeypatch):
+    """A worker that has read other code than the grid was begun with leaves its run alone, and that is said."""
+    path = tiny(tmp_path, seeds=1, iterations=3)
+    of_commit(monkeypatch, "c" * 40)
+    code, _, stderr = call(program.main, "run", path, "--out", tmp_path / "runs", "--row", "GRU", "--no-estimate")
+    assert code == 1
+    assert (
+        "GRU; all; seed 0: left as it is: the code was changed since the grid was begun\n0 of 1 runs are done" in stderr
+    )
+    assert [own.name for own in (tmp_path / "runs" / "gru" / "all" / "seed-0").iterdir()] == ["worker.log"]
+
+
+def test_two_programs_on_one_folder(tmp_path, monkeypatch):
+    """The run that another process has in hand is left to it, and is not marked as failed."""
+    path = tiny(tmp_path, seeds=1, iterations=3)
+    of_commit(monkeypatch, sessions.commit(), patience=0.2)
+    folder = tmp_path / "runs" / "gru" / "all" / "seed-0"
+    folder.mkdir(parents=True)
+    arguments = ("run", path, "--out", tmp_path / "runs", "--row", "GRU", "--no-estimate")
+    with files.locked(folder):
+        code, _, stderr = call(program.main, *arguments)
+    assert code == 1
+    assert "GRU; all; seed 0: left as it is: another process works on it\n0 of 1 runs are done" in stderr
+    assert sessions.failure(folder) is None
+    assert call(program.main, *arguments)[0] == 0
+
+
+def test_changes_of_the_code_are_told_apart(monkeypatch):
+    """Behind the commit a digest of what was changed of it."""
+    found = []
+    for changed in ("", "one line", "another line"):
+        answers = {"rev-parse --show-toplevel": str(ROOT), "rev-parse HEAD": "d" * 40}
+
+        def git(command, changed=changed, answers=answers, **options):
+            words = " ".join(command[3:])
+            return subprocess.CompletedProcess(command, 0, answers.get(words, changed), "")
+
+        monkeypatch.setattr(subprocess, "run", git)
+        found.append(sessions.commit.__wrapped__())
+    assert found[0] == "d" * 40
+    assert all(own.startswith("d" * 40 + "+") and len(own) == 49 for own in found[1:])
+    assert len(set(found)) == 3
+
+
 @pytest.mark.parametrize(
     ("before", "after", "message"),
     [
         ("batch = 4", "batch = 5", "batch is 5; the run in "),
         ("hidden = 4", "hidden = 0", "tiny.toml: GRU; all; seed 0: hidden is 0; allowed: "),
-        ('"gru"', '"grue"', "tiny.toml: GRU; all; seed 0: model is 'grue' (did you mean 'gru'?); allowed: "),
+        (
+            '"gru"',
+            '"grue"',
+            "tiny.toml, line 17: row[0].options.model: model is 'grue' (did you mean 'gru'?); allowed: ",
+        ),
+        (
+            "seeds =",
+            'metric = "perplexity"\nseeds =',
+            "GRU; all; seed 0: metric is 'perplexity'; the task has 'within_0.04'",
+        ),
     ],
 )
 def test_a_file_that_does_not_fit(grid, tmp_path, before, after, message):
@@ -458,6 +545,20 @@ def test_a_folder_that_workers_do_not_see(tmp_path, monkeypatch):
         ({"less_than": 0.2, "rows": ["GRU", "NC-GRU"]}, 1, HOLDS),
         ({"less_than": 0.1, "rows": ["GRU", "NC-GRU"]}, 1, FAILS),
         ({"less_than": 1}, 1, OPEN),
+        ({"less_than": 0.15, "rows": ["half"]}, 1, OPEN),
+        ({"more_than": 0.4, "rows": ["far"]}, 1, HOLDS),
+        ({"more_than": 0.15, "rows": ["far", "NC-GRU"]}, 1, FAILS),
+        ({"below": ["near", "NC-GRU"], "times": 4}, 1, HOLDS),
+        ({"below": ["near", "NC-GRU"], "times": 2}, 1, OPEN),
+        ({"comparable": ["near", "NC-GRU"], "times": 4}, 1, HOLDS),
+        ({"comparable": ["near", "NC-GRU"]}, 1, OPEN),
+        ({"comparable": ["NC-GRU", "far"]}, 1, FAILS),
+        ({"comparable": ["far", "NC-GRU"]}, 1, FAILS),
+        ({"beats_baseline": "half", "to": 0.5}, 1, FAILS),
+        ({"beats_baseline": "NC-GRU", "to": 0.5}, 1, HOLDS),
+        ({"beats_baseline": "NC-GRU", "statistic": "final"}, 1, FAILS),
+        ({"below": ["NC-GRU", "failed"]}, 1, OPEN),
+        ({"below": ["NC-GRU", "GRU"], "why": "y"}, 1, HOLDS),
     ],
 )
 def test_verdicts(grid, claim, scale, word):
@@ -473,8 +574,17 @@ def test_verdicts(grid, claim, scale, word):
         "one seed": [0.3],
         "far": [0.5, 0.6],
         "half": [0.1, 0.165],
+        "failed": [0.3, 0.4],
     }
-    lines = [line._replace(name=name, row=name, values={"minimum": own}) for name, own in values.items()]
+    lines = [
+        line._replace(
+            name=name,
+            row=name,
+            values={"minimum": own, "final": [1.0, 1.0]},
+            failed=("seed 2: loss is nan",) if name == "failed" else (),
+        )
+        for name, own in values.items()
+    ]
     rows = tuple(experiment.rows[0]._replace(name=name) for name in values)
     own = experiment._replace(rows=rows, claims=({"text": "x", "why": "y"} | claim,))
     (verdict,) = verdicts_of(own, lines, states, scale)
@@ -583,6 +693,36 @@ def test_what_is_measured_of_a_run(tmp_path):
     assert of_training["training_evaluation_loss"] > 0
 
 
+def test_what_was_measured_is_shown(tmp_path, monkeypatch):
+    """Below the table, with mean and deviation over the seeds; norms over the steps and the rest over the updates."""
+    wanted = [("gradient_norms", ""), ("training_metric", "after = 4"), ("training_metric", "")]
+    more = "".join(f'[[measure]]\nwhat = "{what}"\n{after}\n' for what, after in wanted)
+    path = tiny(tmp_path, seeds=2, iterations=8, more=more)
+    out, arguments = tmp_path / "runs", ("--row", "GRU")
+    assert call(program.main, "run", path, "--out", out, "--no-estimate", *arguments)[0] == 0
+    text = call(program.main, "table", path, "--out", out, *arguments)[1]
+    found = [measures.read_measured(out / "gru" / "all" / f"seed-{seed}") for seed in (0, 1)]
+    (norms,) = zip(
+        *([own["values"]["norm"] for own in one if own["what"] == "gradient_norms"] for one in found), strict=True
+    )
+    shown = ", ".join(f"{with_spread(*spread([one[t - 1] for one in norms]))} at t = {t}" for t in (1, 3, 6))
+    assert f"| GRU | all | gradient norms: norm | 8 | {shown} |" in text
+    assert text.count("| training metric: training evaluation loss | ") == 2
+    drawn = []
+    monkeypatch.setattr(curves, "save", lambda figure, picture, about: drawn.append((figure, picture)))
+    assert call(program.main, "plot", path, "--out", out, *arguments)[0] == 0
+    (_, first), (figure, second) = drawn
+    assert (first.name, second.name) == ("curves.png", "curves-measured.png")
+    labels = {axis.get_ylabel(): axis for axis in figure.axes}
+    axis = labels["gradient norms: norm\nafter 8 updates"]
+    assert axis.get_xlabel() == "step t"
+    np.testing.assert_allclose(axis.lines[0].get_ydata(), np.mean(norms, axis=0))
+    axis = labels["training evaluation loss"]
+    assert (axis.get_xlabel(), list(axis.lines[0].get_xdata())) == ("updates", [4, 8])
+    with pytest.raises(ValueError, match="nothing has been measured yet"):
+        curves.draw_measured(read(path), states_of(cells_of(read(path)), tmp_path / "none"), 1.0, tmp_path / "x.png")
+
+
 def test_the_best_weights_on_the_test_part(tmp_path):
     """What `evaluate --eval-part test` says of the best checkpoint is what the table shows, and what a claim is of."""
     options = {'"adding"': '"shortest-path"', "length = 6\n": "", "eval_every = 4": "eval_every = 2"}
@@ -608,12 +748,88 @@ def test_the_best_weights_on_the_test_part(tmp_path):
 
 
 def test_a_test_part_that_a_task_does_not_have(tmp_path):
-    """Said before anything is trained."""
+    """Said before anything is begun."""
     path = tiny(tmp_path, seeds=1, more='[[measure]]\nwhat = "on_test"\n')
     code, _, stderr = call(program.main, "run", path, "--out", tmp_path / "runs", "--no-estimate")
+    assert code == 2
+    assert "GRU; all; seed 0: measure 'on_test' is for tasks that have a test part; adding has none" in stderr
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "what", "message"),
+    [
+        ("hidden = 4", 'hidden = "4,4"', "gradient_norms", "is for networks of one layer; the run's has 2"),
+        ("hidden = 4", 'hidden = "4,4"', "hidden_norms", "is for networks of one layer; the run's has 2"),
+        ('task = "adding"', 'task = "copying"', "correlation", "is for the task adding; the run's is copying"),
+    ],
+)
+def test_what_cannot_be_measured(tmp_path, before, after, what, message):
+    """Said before anything is begun."""
+    path = tiny(tmp_path, seeds=1, more=f'[[measure]]\nwhat = "{what}"\n')
+    path.write_text(path.read_text().replace(before, after))
+    code, _, stderr = call(program.main, "run", path, "--out", tmp_path / "runs", "--no-estimate")
+    assert code == 2
+    assert f"measure '{what}' {message}" in stderr
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_measure_that_was_lost(tmp_path):
+    """A run is done when everything is measured; at its end it is measured when it goes on, else that fails."""
+    path = tiny(tmp_path, seeds=1, iterations=4, more='[[measure]]\nwhat = "correlation"\n')
+    out, arguments = tmp_path / "runs", ("--row", "GRU")
+    command = ("run", path, "--out", out, "--no-estimate", *arguments)
+    assert call(program.main, *command)[0] == 0
+    folder = out / "gru" / "all" / "seed-0"
+    found = measures.read_measured(folder)
+    (folder / measures.MEASURED).unlink()
+    assert "0 of 1 runs done" in call(program.main, "status", path, "--out", out, *arguments)[1]
+    assert call(program.main, *command)[0] == 0
+    assert measures.read_measured(folder) == found
+    path.write_text(path.read_text() + '[[measure]]\nwhat = "gradient_norms"\nafter = 2\n')
+    code, _, stderr = call(program.main, *command)
     assert code == 1
-    assert "measure 'on_test' is for tasks that have a test part; adding has none" in stderr
-    assert not list(tmp_path.rglob("last.safetensors"))
+    assert "gradient_norms after 2 updates was not measured, and the run is past them: remove " in stderr
+
+
+@pytest.mark.parametrize("action", ["status", "table", "plot", "store"])
+def test_runs_that_are_not_the_files(grid, tmp_path, action):
+    """Of another scale, or of options that the file had before: nothing shows them as the file's."""
+    path, out = grid
+    arguments = [action, path, "--out", out]
+    code, stdout, stderr = call(program.main, *arguments, "--scale", 0.5)
+    assert (code, stdout) == (2, "")
+    assert "scale is 0.5; the run in " in stderr
+    assert "has 1: say --scale 1, or choose another --out" in stderr
+    path = tmp_path / "tiny.toml"
+    path.write_text(grid[0].read_text().replace("batch = 4", "batch = 5"))
+    code, stdout, stderr = call(program.main, action, path, "--out", out)
+    assert (code, stdout) == (2, "")
+    assert "batch is 5; the run in " in stderr
+    assert "has 4: the file was changed since; choose another --out, or remove that run" in stderr
+
+
+def test_a_run_of_a_grid_is_not_made_longer(grid):
+    """Its table would have means over runs of different lengths."""
+    from scripts import train
+
+    _, out = grid
+    folder = out / "gru" / "all" / "seed-0"
+    code, _, stderr = call(train.main, "adding", "--out", folder, "--resume", "--iterations", 999)
+    assert code == 2
+    assert f"is one of the grid tiny, whose runs have 10; allowed: another run with --init-from {folder}" in stderr
+
+
+def test_only_what_is_quoted_is_called_so(grid):
+    """A part of a table has no lines for the rest."""
+    path, out = grid
+    experiment = read(path)
+    rows = (*experiment.rows, experiment.rows[0]._replace(name="elsewhere", quoted=True))
+    columns = (experiment.columns[0], experiment.columns[0]._replace(name="b", of="all"))
+    own = experiment._replace(rows=rows, columns=columns)
+    states = states_of(cells_of(own, columns=["all"]), out)
+    lines = [(line.name, line.column, line.wanted) for line in lines_of(own, states)]
+    assert lines == [("GRU", "all", 2), ("NC-GRU", "all", 2), ("elsewhere", "all", 0), ("elsewhere", "b", 0)]
 
 
 def test_a_claim_about_the_mean_of_the_columns(grid):

@@ -113,6 +113,7 @@ def test_every_option_of_a_run_is_in_the_schema():
         ("[4, 7]", "[4, -7]", 3, "seeds[1] is -7; allowed: an integer from 0"),
         ('name = "NC-GRU, bare"', 'name = "GRU"', 20, "row[1].name is 'GRU', as of another row"),
         ("unit = 1e-3", "scale = { iteration = 1 }", 4, "scale has 'iteration' (did you mean 'iterations'?)"),
+        ("unit = 1e-3", "scale = { lr = 1 }", 4, "scale has 'lr'; allowed: options that count something"),
         ("title", "titel", 1, "the document has no title"),
         ("unit = 1e-3", 'metric = "correlation"', 4, "metric is 'correlation', which needs a measure of 'correlation'"),
         ("unit = 1e-3", 'statistic = "on_test"', 4, "statistic is 'on_test'; allowed: with a measure of 'on_test'"),
@@ -133,7 +134,30 @@ def test_every_option_of_a_run_is_in_the_schema():
             "[[column]]",
             '[[claim]]\ntext = "x"\nrows = ["GRU"]\n[[column]]',
             13,
-            "claim[0] has rows; allowed: with less_",
+            "claim[0] has rows; allowed: with less_than or more_than alone",
+        ),
+        *(
+            ("[[column]]", f'[[claim]]\ntext = "x"\n{claim}\n[[column]]', line, message)
+            for claim, line, message in (
+                (
+                    'above = ["GRU", "NC-GRU, bare"]\ntimes = 2',
+                    14,
+                    "claim[0] has times; allowed: with below or comparable",
+                ),
+                ('at_baseline = "GRU"\nto = 0.5', 14, "claim[0] has to; allowed: with beats_baseline alone"),
+                ('beats_baseline = "GRU"\nto = 5', 14, "claim[0].to is 5; allowed: a share of the baseline, 0 to 1"),
+                (
+                    'less_than = 1\nstatistic = "on_test"',
+                    14,
+                    "claim[0].statistic is 'on_test'; allowed: with a measure",
+                ),
+            )
+        ),
+        (
+            "unit = 1e-3",
+            'metric = "accuracy"\nclaim = [{ text = "x", at_baseline = "GRU" }]',
+            5,
+            "claim[0] has at_baseline; allowed: where metric is a loss",
         ),
         (
             "[[column]]",

@@ -28,6 +28,8 @@ class Cell(NamedTuple):
         Its seed.
     options : dict
         Every option that is given, the task among them; not the seed.
+    measures : tuple of dict
+        What is measured of it besides.
     """
 
     row: Row
@@ -35,6 +37,7 @@ class Cell(NamedTuple):
     chosen: Record
     seed: int
     options: Record
+    measures: tuple[Record, ...] = ()
 
     @property
     def line(self) -> str:
@@ -87,7 +90,7 @@ def cells_of(
             axes = {name: value for name, value in options.items() if isinstance(value, tuple)}
             for values in itertools.product(*axes.values()):
                 own = dict(zip(axes, values, strict=True))
-                found.append(Cell(row, column, own, seed, options | own))
+                found.append(Cell(row, column, own, seed, options | own, experiment.measures))
     folders: dict[Path, Cell] = {}
     for cell in found:
         other = folders.setdefault(cell.folder, cell)

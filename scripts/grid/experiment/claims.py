@@ -1,17 +1,19 @@
 """What the runs say of a paper's claims: each holds, does not hold, or cannot be told from so few runs."""
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from ortho_ref.training import Record
-from scripts.grid.experiment.file import Experiment
+from scripts.grid.experiment.file import OF_BASELINE, OF_NUMBER, OF_ROWS, Experiment
 from scripts.grid.experiment.states import State
 from scripts.grid.experiment.table import Line, number
 
 HOLDS, FAILS, OPEN = "holds", "does not hold", "too small to tell"
-#: A loss within this share below the baseline is at the baseline.
-AT = 0.05
+#: A loss above this share of the baseline is at the baseline.
+AT = 0.95
+#: Losses of which none is more than so many times another are comparable, unless a claim says how many.
+TIMES = 2.0
 #: In place of a column: the mean over all of them.
 MEAN = "mean of all columns"
 
@@ -45,7 +47,7 @@ def verdicts_of(experiment: Experiment, lines: Sequence[Line], states: Sequence[
 
     One number is below another's where every seed's is, of two seeds at least.  Of a row with several lines, as it has
     a list for an option, the best one counts.  What is run below the paper's size, or on a part of its data, decides
-    nothing.
+    nothing, nor do rows of which a seed failed.
 
     Parameters
     ----------
@@ -69,13 +71,22 @@ def verdicts_of(experiment: Experiment, lines: Sequence[Line], states: Sequence[
         for column in [MEAN] if claim.get("mean_of_columns") else claim.get("columns", everywhere):
             baselines = {s.config["baseline"] for s in states if s.cell.column.name == column and s.config}
             baseline = baselines.pop() / experiment.unit if len(baselines) == 1 else None
+            statistic = claim.get("statistic", experiment.statistic)
             values = {
-                row.name: _mean(experiment, lines, row.name)
+                row.name: _mean(experiment, lines, row.name, statistic)
                 if column == MEAN
-                else _best(experiment, lines, row.name, column)
+                else _best(experiment, lines, row.name, column, statistic)
                 for row in experiment.run_rows
             }
             word, because = _judge(claim, values, baseline)
+            failed = [
+                f"{line.name}, {reason.partition(':')[0]} failed"
+                for line in lines
+                if line.name in _rows(claim, values) and column in (line.column, MEAN)
+                for reason in line.failed
+            ]
+            if because and failed:
+                word, because = OPEN, f"{because}; {', '.join(failed)}"
             if because:
                 if (less := experiment.less_than_papers(scale)) and word != OPEN:
                     word, because = OPEN, f"{less}; {because}"
@@ -83,23 +94,23 @@ def verdicts_of(experiment: Experiment, lines: Sequence[Line], states: Sequence[
     return found
 
 
-def _mean(experiment: Experiment, lines: Sequence[Line], row: str) -> list[float]:
+def _mean(experiment: Experiment, lines: Sequence[Line], row: str, statistic: str) -> list[float]:
     """For each seed that a row has in every column, the mean over the columns; a row of several lines has none."""
-    own = [line for line in lines if line.name == row and experiment.statistic in line.values]
+    own = [line for line in lines if line.name == row and statistic in line.values]
     if sorted(line.column for line in own) != sorted(column.name for column in experiment.columns):
         return []
-    by_seed = [dict(zip(line.seeds, line.values[experiment.statistic], strict=True)) for line in own]
+    by_seed = [dict(zip(line.seeds, line.values[statistic], strict=True)) for line in own]
     return [
         statistics.mean(values[seed] for values in by_seed) for seed in by_seed[0] if all(seed in v for v in by_seed)
     ]
 
 
-def _best(experiment: Experiment, lines: Sequence[Line], row: str, column: str) -> list[float]:
+def _best(experiment: Experiment, lines: Sequence[Line], row: str, column: str, statistic: str) -> list[float]:
     """The values of a row's best line in a column, one for each seed."""
     of_row = [
-        line.values[experiment.statistic]
+        line.values[statistic]
         for line in lines
-        if (line.name, line.column) == (row, column) and experiment.statistic in line.values
+        if (line.name, line.column) == (row, column) and statistic in line.values
     ]
     pick = max if experiment.larger_is_better else min
     return pick(of_row, key=statistics.mean) if of_row else []
@@ -107,30 +118,59 @@ def _best(experiment: Experiment, lines: Sequence[Line], row: str, column: str) 
 
 def _judge(claim: Record, values: dict[str, list[float]], baseline: float | None) -> tuple[str, str]:
     """The word, and the numbers; no numbers where nothing was run."""
-    for key in ("below", "above"):
+    for key in OF_ROWS:
         if key in claim:
-            return _compare(claim[key], values, key)
-    for key in ("at_baseline", "beats_baseline"):
+            return _compare(claim[key], values, key, claim.get("times"))
+    for key in OF_BASELINE:
         if key in claim:
-            own = values[claim[key]]
-            if not own or baseline is None:
-                return OPEN, ""
-            at = [value > (1 - AT) * baseline for value in own]
-            wanted = at if key == "at_baseline" else [not one for one in at]
-            because = f"{claim[key]} {_numbers(own)}, knowing nothing {number(baseline)}"
-            if len(own) < 2:
-                return OPEN, f"{because}; one seed"
-            return (HOLDS if all(wanted) else FAILS if not any(wanted) else OPEN), because
-    if "less_than" in claim:
-        rows = claim.get("rows", values)
-        below = [value < claim["less_than"] for name in rows for value in values[name]]
-        word = OPEN if any(len(values[name]) < 2 for name in rows) else HOLDS if all(below) else FAILS
-        return word, "; ".join(f"{name} {_numbers(values[name])}" for name in rows if values[name])
+            return _beside_baseline(claim[key], values[claim[key]], baseline, key, claim.get("to", AT))
+    for key in OF_NUMBER:
+        if key in claim:
+            rows = claim.get("rows", values)
+            because = "; ".join(f"{name} {_numbers(values[name])}" for name in rows if values[name])
+            words = [_word([_is(value, key, claim[key]) for value in values[name]]) for name in rows]
+            word = OPEN if any(len(values[name]) < 2 for name in rows) else _all(words)
+            return word, because and f"{because}; asked: {key.replace('_', ' ')} {number(claim[key])}"
     return OPEN, ""
 
 
-def _compare(names: Sequence[str], values: dict[str, list[float]], key: str) -> tuple[str, str]:
-    """The first one's values against each of the others'."""
+def _rows(claim: Record, values: Iterable[str]) -> Sequence[str]:
+    """The rows that a claim is about."""
+    for key in OF_ROWS:
+        if key in claim:
+            return list(claim[key])
+    return [claim[key] for key in OF_BASELINE if key in claim] or claim.get("rows", list(values))
+
+
+def _is(value: float, key: str, limit: float) -> bool:
+    return value < limit if key == "less_than" else value > limit
+
+
+def _all(words: Sequence[str]) -> str:
+    """Of what each row says: does not hold where it does not for one of them."""
+    return FAILS if FAILS in words else OPEN if OPEN in words else HOLDS
+
+
+def _word(met: Sequence[bool]) -> str:
+    """Of what each seed says: all of them, none of them, or some."""
+    return HOLDS if all(met) else OPEN if any(met) else FAILS
+
+
+def _beside_baseline(name: str, own: Sequence[float], baseline: float | None, key: str, to: float) -> tuple[str, str]:
+    """Whether a row's losses are above a share of the baseline, or below it."""
+    if not own or baseline is None:
+        return OPEN, ""
+    above = [value > to * baseline for value in own]
+    asked = "above" if key == "at_baseline" else "below"
+    shares = " ".join(f"{value / baseline:.2g}" for value in sorted(own))
+    because = f"{name} {_numbers(own)}, which is {shares} of the baseline {number(baseline)}; asked: {asked} {to:g}"
+    if len(own) < 2:
+        return OPEN, f"{because}; one seed"
+    return _word(above if key == "at_baseline" else [not one for one in above]), because
+
+
+def _compare(names: Sequence[str], values: dict[str, list[float]], key: str, times: float | None) -> tuple[str, str]:
+    """The first one's values against each of the others'; `times` is how many of the other's may be the first one's."""
     first, *others = (values[name] for name in names)
     if not first or not any(others):
         return OPEN, ""
@@ -138,12 +178,16 @@ def _compare(names: Sequence[str], values: dict[str, list[float]], key: str) -> 
     for other in others:
         if len(first) < 2 or len(other) < 2:
             words.append(OPEN)
-            continue
-        low, high = (first, other) if key == "below" else (other, first)
-        words.append(HOLDS if max(low) < min(high) else FAILS if min(low) > max(high) else OPEN)
+        elif key == "comparable":
+            most = times or TIMES
+            words.append(_word([a <= most * b and b <= most * a for a in first for b in other]))
+        else:
+            low, high = (first, other) if key == "below" else (other, first)
+            high = [value * (times or 1) for value in high]
+            words.append(HOLDS if max(low) < min(high) else FAILS if min(low) > max(high) else OPEN)
     numbers = "; ".join(f"{name} {_numbers(values[name])}" for name in names if values[name])
-    word = FAILS if FAILS in words else OPEN if OPEN in words else HOLDS
-    return word, numbers
+    asked = f"within {times or TIMES:g} times" if key == "comparable" else f"{key} {times:g} times" if times else ""
+    return _all(words), f"{numbers}; asked: {asked}" if asked else numbers
 
 
 def _numbers(values: Sequence[float]) -> str:

@@ -15,7 +15,7 @@ from ortho_ref import files
 from ortho_ref.terminal import shown
 from scripts.grid.experiment import sessions
 from scripts.grid.experiment.pool import RESUMED, TICK, start, tell, why
-from scripts.grid.experiment.worker import DONE, FAILED, STOPPED, Order
+from scripts.grid.experiment.worker import ENDS, STOPPED, Order
 
 #: Seconds to wait for the scheduler, and for what a worker writes to be seen here.
 PATIENCE = 30.0
@@ -33,7 +33,7 @@ class Cluster:
     orders : sequence of Order
         In the order in which they are begun.
     on_end : Callable
-        Gets each order with "done", "failed" or "stopped".
+        Gets each order with how it ended, of `ENDS`.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ class Cluster:
 
     def _end_of(self, future: Any, order: Order) -> str:
         if future.status == "finished":
-            return {DONE: "done", STOPPED: "stopped", FAILED: "failed"}[future.result()]
+            return ENDS[future.result()]
         sessions.mark_failed(Path(order.folder), shown(f"its workers died: {future.exception()}", 500))
         return "failed"
 
@@ -148,7 +148,7 @@ def work(order: dict[str, object], own: str) -> int:
     Returns
     -------
     int
-        DONE, STOPPED or FAILED.
+        One of `ENDS`.
 
     Raises
     ------
@@ -164,9 +164,10 @@ def work(order: dict[str, object], own: str) -> int:
             told = True
             tell([worker])
         time.sleep(TICK)
-    if worker.process.returncode not in (DONE, STOPPED, FAILED) and not told:
-        raise RuntimeError(why(worker.process.returncode))
-    return worker.process.returncode if worker.process.returncode in (DONE, FAILED) else STOPPED
+    code = worker.process.returncode
+    if code not in ENDS and not told:
+        raise RuntimeError(why(code))
+    return code if code in ENDS else STOPPED
 
 
 def check_shared(client: Any, own: Path) -> None:

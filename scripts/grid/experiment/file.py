@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ortho_ref import files, schema
+from ortho_ref import files, models, schema
 from ortho_ref.losses import METRICS, OF_THE_LOSS
 from ortho_ref.run_folder import MOST
 from ortho_ref.training import Record
@@ -28,8 +28,12 @@ STATISTICS = ("minimum", "maximum", "final", "median_of_last_20")
 ON_TEST = "on_test"
 #: What may be measured of a run's weights besides: after so many updates, or at the end; of sequences `times` as long.
 MEASURES = ("gradient_norms", "hidden_norms", "correlation", "training_metric", ON_TEST)
+#: Of these, what has a number for every step of a sequence.
+OF_STEPS = ("gradient_norms", "hidden_norms")
 #: One number a run that a table may show: of which measure, and its name there.
 OF_WEIGHTS = {"correlation": ("correlation", "with_first"), "gradient_decay": ("gradient_norms", "first_over_last")}
+#: The row or the column of a file that names none.
+WHOLE = "all"
 #: Options that a grid sets itself, cell by cell, or that its command does.
 OWN = ("seed", "device")
 
@@ -55,14 +59,19 @@ _NUMBER = schema.either(schema.NUMBER, schema.list_of(schema.NUMBER, 2, 2))
 _NUMBERS = schema.mapping(_NUMBER)
 _POWER = schema.record({"power": schema.number(0)}, {"least": schema.integer(1, MOST), "power_of_two": schema.BOOLEAN})
 _NAMES = schema.list_of(schema.TEXT, 2, 50)
+#: What a claim may ask: of rows beside the first; of one row beside the baseline; of rows beside a number.
+OF_ROWS = ("below", "above", "comparable")
+OF_BASELINE = ("at_baseline", "beats_baseline")
+OF_NUMBER = ("less_than", "more_than")
 _CLAIM = schema.record(
     {"text": schema.TEXT},
-    {
-        "below": _NAMES,
-        "above": _NAMES,
-        "at_baseline": schema.TEXT,
-        "beats_baseline": schema.TEXT,
-        "less_than": schema.NUMBER,
+    dict.fromkeys(OF_ROWS, _NAMES)
+    | dict.fromkeys(OF_BASELINE, schema.TEXT)
+    | dict.fromkeys(OF_NUMBER, schema.NUMBER)
+    | {
+        "times": schema.number(1),
+        "to": schema.number(0),
+        "statistic": schema.one_of(*STATISTICS, ON_TEST),
         "rows": schema.list_of(schema.TEXT, 1),
         "columns": schema.list_of(schema.TEXT, 1),
         "mean_of_columns": schema.BOOLEAN,
@@ -82,6 +91,8 @@ SCHEMA = schema.record(
         "shows": schema.TEXT,
         "part": schema.BOOLEAN,
         "left_open": schema.list_of(schema.TEXT),
+        "departs": schema.list_of(schema.TEXT),
+        "found": schema.list_of(schema.TEXT),
         "seeds": schema.either(schema.integer(1, 1000), schema.list_of(schema.integer(0, MOST), 1, 1000)),
         "metric": schema.one_of(*OF_EVALUATIONS, *OF_LINES, *OF_A_RUN, *OF_WEIGHTS),
         "statistic": schema.one_of(*STATISTICS, ON_TEST),
@@ -185,6 +196,8 @@ class Experiment(NamedTuple):
     shows: str
     part: bool
     left_open: tuple[str, ...]
+    departs: tuple[str, ...]
+    found: tuple[str, ...]
     seeds: tuple[int, ...]
     metric: str
     statistic: str
@@ -200,9 +213,7 @@ class Experiment(NamedTuple):
     @property
     def larger_is_better(self) -> bool:
         """Whether of two rows the one with the larger number is the better."""
-        return self.statistic == "maximum" or (
-            self.statistic == ON_TEST and self.metric in METRICS.keys() - OF_THE_LOSS
-        )
+        return self.statistic == "maximum" or self.metric in METRICS.keys() - OF_THE_LOSS
 
     def less_than_papers(self, scale: float) -> str:
         """What makes runs at a scale less than the paper's; "" where nothing does."""
@@ -251,8 +262,8 @@ def read(path: Path) -> Experiment:
 
 
 def _experiment(path: Path, document: Record) -> Experiment:
-    columns = [_column(i, own) for i, own in enumerate(document.get("column", [{"name": "all"}]))]
-    rows = [_row(i, own) for i, own in enumerate(document.get("row", [{"name": "all"}]))]
+    columns = [_column(i, own) for i, own in enumerate(document.get("column", [{"name": WHOLE}]))]
+    rows = [_row(i, own) for i, own in enumerate(document.get("row", [{"name": WHOLE}]))]
     for what, names in (("column", [c.name for c in columns]), ("row", [r.name for r in rows])):
         for i, name in enumerate(names):
             if name in names[:i]:
@@ -267,6 +278,8 @@ def _experiment(path: Path, document: Record) -> Experiment:
         shows=document.get("shows", ""),
         part=document.get("part", False),
         left_open=tuple(document.get("left_open", ())),
+        departs=tuple(document.get("departs", ())),
+        found=tuple(document.get("found", ())),
         seeds=tuple(seeds if isinstance(seeds, list) else range(seeds)),
         metric=document.get("metric", "evaluation_loss"),
         statistic=document.get("statistic", "minimum"),
@@ -304,6 +317,8 @@ def _scaling(document: Record) -> dict[str, Power]:
             raise schema.Misfit(
                 f"scale has {name!r}{schema.nearest(name, OPTIONS)}, which is no option", f"scale.{name}"
             )
+        if OPTIONS[name].kind is not int and name != "hidden":
+            raise schema.Misfit(f"scale has {name!r}; allowed: options that count something", f"scale.{name}")
         found[name] = Power(**own) if isinstance(own, dict) else Power(own)
     return found
 
@@ -345,6 +360,8 @@ def option_value(where: str, name: str, value: Any) -> Any:
         For a value that the option cannot have.
     """
     option = OPTIONS[name]
+    if name == "model" and value not in models.names():
+        raise schema.Misfit(f"{where}: {schema.not_among(name, value, models.names(), str)}", where)
     if option.kind is str:
         value = str(value)
     try:
@@ -366,17 +383,26 @@ def _check_names(experiment: Experiment) -> None:
             for source, numbers in sources.items():
                 _check_known(f"row[{i}].{kind}.{source}", numbers, columns, "column")
     for i, claim in enumerate(experiment.claims):
-        own = [key for key in ("below", "above", "at_baseline", "beats_baseline", "less_than") if key in claim]
-        if len(own) > 1:
-            raise schema.Misfit(f"claim[{i}] has {' and '.join(own)}; allowed: one of them", f"claim[{i}].{own[1]}")
-        if "columns" in claim and claim.get("mean_of_columns"):
-            raise schema.Misfit(f"claim[{i}] has columns and mean_of_columns; allowed: one", f"claim[{i}].columns")
-        if "rows" in claim and own != ["less_than"]:
-            raise schema.Misfit(f"claim[{i}] has rows; allowed: with less_than alone", f"claim[{i}].rows")
-        for key in [key for key in (*own, "rows") if key in claim and key != "less_than"]:
-            names = [claim[key]] if isinstance(claim[key], str) else claim[key]
-            _check_known(f"claim[{i}].{key}", names, rows, "row that is run")
-        _check_known(f"claim[{i}].columns", claim.get("columns", ()), [c.name for c in experiment.columns], "column")
+        _check_claim(i, claim, rows, [column.name for column in experiment.columns])
+
+
+def _check_claim(i: int, claim: Record, rows: list[str], columns: list[str]) -> None:
+    """Misfit for a claim of several kinds or none of its own words, and for one about no row or column."""
+    own = [key for key in (*OF_ROWS, *OF_BASELINE, *OF_NUMBER) if key in claim]
+    if len(own) > 1:
+        raise schema.Misfit(f"claim[{i}] has {' and '.join(own)}; allowed: one of them", f"claim[{i}].{own[1]}")
+    if "columns" in claim and claim.get("mean_of_columns"):
+        raise schema.Misfit(f"claim[{i}] has columns and mean_of_columns; allowed: one", f"claim[{i}].columns")
+    if claim.get("to", 1) > 1:
+        allowed = "a share of the baseline, 0 to 1"
+        raise schema.Misfit(f"claim[{i}].to is {claim['to']:g}; allowed: {allowed}", f"claim[{i}].to")
+    for key, kinds in (("rows", OF_NUMBER), ("times", ("below", "comparable")), ("to", ("beats_baseline",))):
+        if key in claim and not set(own) & set(kinds):
+            raise schema.Misfit(f"claim[{i}] has {key}; allowed: with {' or '.join(kinds)} alone", f"claim[{i}].{key}")
+    for key in [key for key in (*own, "rows") if key in claim and key not in OF_NUMBER]:
+        names = [claim[key]] if isinstance(claim[key], str) else claim[key]
+        _check_known(f"claim[{i}].{key}", names, rows, "row that is run")
+    _check_known(f"claim[{i}].columns", claim.get("columns", ()), columns, "column")
 
 
 def _check_measures(experiment: Experiment) -> None:
@@ -390,6 +416,14 @@ def _check_measures(experiment: Experiment) -> None:
             f"statistic is {ON_TEST!r}; allowed: with a measure of {ON_TEST!r}, and a metric of evaluations",
             "statistic",
         )
+    for i, claim in enumerate(experiment.claims):
+        for key in OF_BASELINE:
+            if key in claim and experiment.metric not in ("evaluation_loss", *OF_LINES):
+                raise schema.Misfit(f"claim[{i}] has {key}; allowed: where metric is a loss", f"claim[{i}].{key}")
+        if claim.get("statistic") == ON_TEST and ON_TEST not in measured:
+            raise schema.Misfit(
+                f"claim[{i}].statistic is {ON_TEST!r}; allowed: with a measure of {ON_TEST!r}", f"claim[{i}].statistic"
+            )
     for i, own in enumerate(experiment.measures):
         if own["what"] == ON_TEST and own.keys() != {"what"}:
             raise schema.Misfit(

@@ -6,12 +6,16 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
+from ortho_ref.losses import METRICS
 from ortho_ref.run_folder import CONFIG, SUMMARY, read_config
+from ortho_ref.task import Task
 from ortho_ref.training import Record
-from scripts.grid.config import config_of
+from scripts.grid.config import begun
 from scripts.grid.experiment import sessions
+from scripts.grid.experiment.begun import changed
 from scripts.grid.experiment.cells import Cell, given
 from scripts.grid.experiment.file import Experiment
+from scripts.grid.experiment.measures import check_wanted, missing
 from scripts.grid.experiment.worker import Order
 
 
@@ -102,14 +106,22 @@ def orders_of(grid: Grid, retry: bool = False, other_commit: bool = False) -> li
         kind = json.dumps([order.task, order.given | {"seed": 0}], sort_keys=True, default=str)
         if kind not in configs:  # another seed changes nothing of what is allowed
             try:
-                configs[kind] = config_of(order.task, **order.given, **grid.places)
+                configs[kind], task = begun(order.task, **order.given, **grid.places)
+                check_wanted(cell.measures, configs[kind], task)
+                _check_metric(grid.experiment.metric, task)
             except (ValueError, TypeError) as error:
                 raise type(error)(f"{grid.experiment.path}: {cell.name}: {error}") from None
         if (folder / CONFIG).exists():
             _check_begun(folder, order, configs[kind] | {"seed": cell.seed}, other_commit)
-        if not (folder / SUMMARY).exists():
+        if not (folder / SUMMARY).exists() or missing(folder, cell.measures, configs[kind]["iterations"]):
             found.append(order)
     return found
+
+
+def _check_metric(metric: str, task: Task) -> None:
+    """ValueError for a metric of evaluations that the task does not have."""
+    if metric in METRICS and metric != task.metric:
+        raise ValueError(f"metric is {metric!r}; the task has {task.metric!r}")
 
 
 def _check_begun(folder: Path, order: Order, wanted: Record, other_commit: bool) -> None:
@@ -123,10 +135,7 @@ def _check_begun(folder: Path, order: Order, wanted: Record, other_commit: bool)
             raise ValueError(f"{name} is {order.mark[name]!r}; the run in {folder} has {mark[name]!r}")
     for name in ("task", *order.given):
         if name != "threads" and config.get(name) != wanted[name]:
-            raise ValueError(
-                f"{name} is {wanted[name]!r}; the run in {folder} has {config.get(name)!r}: the file was changed "
-                "since; choose another --out, or remove that run"
-            )
+            raise ValueError(changed(name, wanted[name], folder, config))
     if (folder / SUMMARY).exists() or other_commit:
         return
     if mark["commit"] != order.commit:

@@ -18,7 +18,7 @@ from ortho_ref.run_folder import LAST, read_state
 from ortho_ref.runs import Loaded, load
 from ortho_ref.task import Batch, Task
 from ortho_ref.training import Record, evaluate
-from scripts.grid.experiment.file import ON_TEST
+from scripts.grid.experiment.file import OF_STEPS, ON_TEST
 from scripts.grid.experiment.watched import mean_norm, watched
 from tasks import by_name
 
@@ -67,6 +67,69 @@ def read_measured(folder: Path) -> list[Record]:
     return measured
 
 
+def wanted_of(measures: Iterable[Record], iterations: int) -> list[Record]:
+    """What is to be measured of a run of so many updates, as measured.json calls it.
+
+    Parameters
+    ----------
+    measures
+        As an experiment's file has them; `after` is the end unless given, and no later.
+    iterations
+        Of the run.
+
+    Returns
+    -------
+    list of dict
+        what, after, times.
+    """
+    return [
+        {"what": own["what"], "after": min(own.get("after", iterations), iterations), "times": own.get("times", 1)}
+        for own in measures
+    ]
+
+
+def missing(folder: Path, measures: Iterable[Record], iterations: int) -> list[Record]:
+    """What is not measured yet of a run.
+
+    Parameters
+    ----------
+    folder
+        The run's.
+    measures
+        As an experiment's file has them.
+    iterations
+        Of the run.
+
+    Returns
+    -------
+    list of dict
+        As of `wanted_of`.
+    """
+    found = [{key: own[key] for key in ("what", "after", "times")} for own in read_measured(folder)]
+    return [own for own in wanted_of(measures, iterations) if own not in found]
+
+
+def check_wanted(measures: Iterable[Record], config: Record, task: Task) -> None:
+    """ValueError for a measure that cannot be had of a run.
+
+    Parameters
+    ----------
+    measures
+        As an experiment's file has them.
+    config
+        The run's.
+    task
+        What is trained.
+    """
+    for what in [own["what"] for own in measures]:
+        if what == ON_TEST and not hasattr(task, "on"):
+            raise ValueError(f"measure {what!r} is for tasks that have a test part; {config['task']} has none")
+        if what == "correlation" and config["task"] != "adding":
+            raise ValueError(f"measure {what!r} is for the task adding; the run's is {config['task']}")
+        if what in OF_STEPS and config["layers"] != 1:
+            raise ValueError(f"measure {what!r} is for networks of one layer; the run's has {config['layers']}")
+
+
 class Measures:
     """What is to be measured of a run, and what was.
 
@@ -84,22 +147,15 @@ class Measures:
     Raises
     ------
     ValueError
-        For a measure on the test part of a task that has none.
+        For a measure that cannot be had.
     """
 
     def __init__(self, folder: Path, wanted: list[Record], task: Task, config: Record) -> None:
-        if ON_TEST in [own["what"] for own in wanted] and not hasattr(task, "on"):
-            raise ValueError(f"measure {ON_TEST!r} is for tasks that have a test part; {config['task']} has none")
-        self.folder, self.task, self.config = folder, task, config
-        last = config["iterations"]
-        self.wanted = [
-            {"what": own["what"], "after": min(own.get("after", last), last), "times": own.get("times", 1)}
-            for own in wanted
-        ]
+        check_wanted(wanted, config, task)
+        self.folder, self.task, self.config, self.wanted = folder, task, config, wanted
 
     def _missing(self) -> list[Record]:
-        found = [{key: own[key] for key in ("what", "after", "times")} for own in read_measured(self.folder)]
-        return [own for own in self.wanted if own not in found]
+        return missing(self.folder, self.wanted, self.config["iterations"])
 
     def next_after(self, iteration: int) -> int | None:
         """The next update after which something is measured; None where that is nothing more."""
@@ -116,6 +172,14 @@ class Measures:
                 values = OF[own["what"]](run, self._task(own["times"]))
                 whole = [*read_measured(self.folder), own | {"values": values}]
                 files.write_sealed(self.folder / MEASURED, _FORMAT, {"measured": whole}, _FORM)
+
+    def check_complete(self) -> None:
+        """ValueError where something is not measured, and the run is past it."""
+        for own in self._missing():
+            raise ValueError(
+                f"{own['what']} after {own['after']} updates was not measured, and the run is past them: remove "
+                f"{self.folder}, to begin it again"
+            )
 
     def _task(self, times: int) -> Task:
         """The task, of sequences so many times as long."""

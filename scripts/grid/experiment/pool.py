@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from scripts.grid.experiment import sessions
-from scripts.grid.experiment.worker import DONE, FAILED, STOPPED, Order, command
+from scripts.grid.experiment.worker import ENDS, Order, command
 
 #: What a worker says goes here, in its run's folder.
 LOG = "worker.log"
@@ -81,7 +81,7 @@ class Pool:
     jobs : int
         Workers at a time.
     on_end : Callable
-        Gets each order with "done", "failed" or "stopped"; with "again" where a worker died and its run is resumed;
+        Gets each order with how it ended, of `ENDS`; with "again" where a worker died and its run is resumed;
         with "waits" where it was stopped for want of memory.
     memory : int, optional
         Bytes that the workers may hold together; above it the youngest is stopped, and goes on when another has ended.
@@ -89,7 +89,7 @@ class Pool:
     Attributes
     ----------
     ended : dict
-        Folder -> "done", "failed" or "stopped", of the runs that were begun.
+        Folder -> how, of the runs that were begun.
     """
 
     def __init__(
@@ -146,10 +146,11 @@ class Pool:
     def _end_of(self, worker: Worker, told: bool) -> str:
         """How a run's worker ended; a run that is not at its end waits again."""
         order, code = worker.order, worker.process.returncode
-        how = {DONE: "done", STOPPED: "stopped", FAILED: "failed"}.get(code)
+        how = ENDS.get(code)
         if code == -signal.SIGTERM and (told or order.folder in self._yielding):
             how = "stopped"  # before it could hear of it
         if how is None:
+            self._yielding.discard(order.folder)  # it has made room by its death
             self._deaths[order.folder] += 1
             if self._deaths[order.folder] > RESUMED:
                 how = "failed"

@@ -101,6 +101,8 @@ class Telling:
             "again": "its worker died; it is resumed",
             "waits": "stopped for want of memory; it goes on later",
             "stopped": "saved",
+            "changed": "left as it is: the code was changed since the grid was begun",
+            "held": "left as it is: another process works on it",
         }
         say(f"{self._names[order.folder]}: {words.get(how, how)}")
 

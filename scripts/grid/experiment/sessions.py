@@ -1,6 +1,7 @@
 """sessions.json: who worked on a run of a grid, when, under which commit, how long, and how each of these ended."""
 
 import datetime
+import hashlib
 import platform
 import resource
 import subprocess
@@ -12,13 +13,15 @@ from ortho_ref import files, schema
 from ortho_ref.training import Record
 
 SESSIONS = "sessions.json"
+#: Ends of a run that failed: of one whose loss or weights stopped being finite, the second.
+FAILURES = ("failed", "diverged")
 _FORMAT = "ortho_ref sessions 1"
 _SESSION = schema.record(
     {
         "commit": schema.optional(schema.TEXT),
         "machine": schema.TEXT,
         "began": schema.TEXT,
-        "end": schema.optional(schema.one_of("done", "stopped", "failed")),
+        "end": schema.optional(schema.one_of("done", "stopped", *FAILURES)),
     },
     {
         "seconds": schema.number(0),
@@ -78,7 +81,7 @@ class Session:
         _write(folder, [*self._before, self._own])
 
     def end(self, how: str, reason: str | None = None) -> None:
-        """Note how it ended: "done", "stopped" or "failed", and why."""
+        """Note how it ended: "done", "stopped", or one of FAILURES, and why."""
         own = self._own | {
             "end": how,
             "seconds": time.monotonic() - self._started,
@@ -98,7 +101,13 @@ def mark_failed(folder: Path, reason: str) -> None:
 def failure(folder: Path) -> str | None:
     """Why a run failed; None where it did not."""
     sessions = read_sessions(folder)
-    return sessions[-1].get("reason", "") if sessions and sessions[-1]["end"] == "failed" else None
+    return sessions[-1].get("reason", "") if sessions and sessions[-1]["end"] in FAILURES else None
+
+
+def diverged(folder: Path) -> bool:
+    """Whether a run failed as its loss or its weights stopped being finite: that, too, is what came out."""
+    sessions = read_sessions(folder)
+    return bool(sessions) and sessions[-1]["end"] == "diverged"
 
 
 @cache
@@ -114,7 +123,7 @@ def machine() -> str:
 
 @cache
 def commit() -> str | None:
-    """The commit of this code, with "+" where files of it were changed since; None outside of a repository."""
+    """The commit of this code; behind a "+" what was changed of it since, as a digest; None outside of a repository."""
     root = Path(__file__).resolve().parents[3]
 
     def git(*words: str) -> str:
@@ -124,7 +133,7 @@ def commit() -> str | None:
     try:
         if Path(git("rev-parse", "--show-toplevel")).resolve() != root:
             return None
-        changed = git("status", "--porcelain", "--untracked-files=no", "--", "ortho_ref", "tasks", "scripts/grid")
-        return git("rev-parse", "HEAD") + ("+" if changed else "")
+        changed = git("diff", "HEAD", "--", "ortho_ref", "tasks", "scripts/grid")
+        return git("rev-parse", "HEAD") + (f"+{hashlib.sha256(changed.encode()).hexdigest()[:8]}" if changed else "")
     except (OSError, subprocess.SubprocessError):
         return None

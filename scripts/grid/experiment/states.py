@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from ortho_ref.run_folder import CONFIG, SUMMARY, read_config, read_metrics, read_summary
 from ortho_ref.training import Record
 from scripts.grid.experiment.cells import Cell
+from scripts.grid.experiment.measures import missing
 from scripts.grid.experiment.sessions import failure, read_sessions
 
 
@@ -29,7 +30,7 @@ class State(NamedTuple):
     config, records : dict, list of dict
         Of the run.
     summary : dict, optional
-        Of one that is done.
+        Of one that is done: at its end, with everything measured.
     reason : str
         Why it failed.
     seconds : float
@@ -93,6 +94,8 @@ def state_of(cell: Cell, folder: Path) -> State:
     seconds = sum(own.get("seconds", 0.0) for own in read_sessions(folder))
     N, done = config["iterations"], records[-1]["iteration"] if records else 0
     summary = read_summary(folder) if (folder / SUMMARY).exists() else None
+    if summary is not None and missing(folder, cell.measures, N):
+        summary = None
     if summary is not None:
         how = "done"
     elif reason is not None:

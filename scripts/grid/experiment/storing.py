@@ -4,9 +4,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ortho_ref.files import write
-from ortho_ref.run_folder import CONFIG, METRICS_FILE, SUMMARY, read_summary
-from scripts.grid.experiment.measures import MEASURED
-from scripts.grid.experiment.sessions import SESSIONS
+from ortho_ref.run_folder import CONFIG, METRICS_FILE, SUMMARY, read_config, read_summary
+from scripts.grid.experiment.cells import Cell
+from scripts.grid.experiment.measures import MEASURED, missing
+from scripts.grid.experiment.sessions import SESSIONS, diverged
 from scripts.grid.experiment.states import State
 
 KEPT = (CONFIG, METRICS_FILE, SESSIONS, MEASURED, SUMMARY)
@@ -14,8 +15,15 @@ KEPT = (CONFIG, METRICS_FILE, SESSIONS, MEASURED, SUMMARY)
 LINES = 300
 
 
+def is_stored(folder: Path, cell: Cell) -> bool:
+    """Whether a folder under results/ holds a cell's run: done, with all measures that the cell wants; or diverged."""
+    if diverged(folder):
+        return True
+    return (folder / SUMMARY).exists() and not missing(folder, cell.measures, read_config(folder)["iterations"])
+
+
 def store(states: Iterable[State], out: Path) -> list[State]:
-    """Copy the files of finished runs that are not there yet; checkpoints stay where they are.
+    """Copy the files of runs that are done, or diverged, and not there yet; checkpoints stay where they are.
 
     Parameters
     ----------
@@ -37,7 +45,7 @@ def store(states: Iterable[State], out: Path) -> list[State]:
     copied = []
     for state in states:
         folder = out / state.cell.folder
-        if state.how != "done" or (folder / SUMMARY).exists():
+        if not (state.how == "done" or diverged(state.folder)) or is_stored(folder, state.cell):
             continue
         if len(state.records) > LINES:
             raise ValueError(
@@ -47,6 +55,7 @@ def store(states: Iterable[State], out: Path) -> list[State]:
         for name in KEPT:  # the summary, by which a run counts as stored, after all else
             if (state.folder / name).exists():
                 write(folder / name, (state.folder / name).read_bytes())
-        read_summary(folder)
+        if state.how == "done":
+            read_summary(folder)
         copied.append(state)
     return copied

@@ -77,7 +77,8 @@ def lines_of(experiment: Experiment, states: Sequence[State]) -> list[Line]:
             for line in lines or ([row.name] if row.quoted else []):
                 cells = [s for s in own if s.cell.line == line and s.cell.column is column]
                 found.append(_line(experiment, row, line, column, cells))
-    return [line for line in found if line.wanted or line.paper or line.others]
+    quoted = {row.name for row in experiment.rows if row.quoted}
+    return [line for line in found if line.wanted or (line.name in quoted and (line.paper or line.others))]
 
 
 def _line(experiment: Experiment, row: Row, line: str, column: Column, cells: Sequence[State]) -> Line:
@@ -217,6 +218,46 @@ def markdown(experiment: Experiment, lines: Sequence[Line], scale: float) -> str
     text = [f"{experiment.title}: {what}{size}.", "", _row(head), _row(["---"] * len(head)), *map(_row, rows)]
     failures = [f"* {line.row}, {line.column}, {reason}" for line in lines for reason in line.failed]
     return "\n".join(text + (["", "Failed:", "", *failures] if failures else []))
+
+
+def measured(experiment: Experiment, states: Sequence[State]) -> str:
+    """What was measured of the runs besides, in Markdown: mean ± standard deviation over the seeds; "" for nothing.
+
+    Of what has a number for every step: of the first, the middle and the last one.  What is `on_test` is in the table.
+
+    Parameters
+    ----------
+    experiment
+        The file.
+    states
+        Of its runs.
+
+    Returns
+    -------
+    str
+        A line for each row, column, number, and time of it.
+    """
+    wanted = [own for own in experiment.measures if own["what"] != ON_TEST]
+    found: dict[tuple[str, str, str, int], dict[str, list[float]]] = {}
+    for state in states if wanted else ():
+        for own in read_measured(state.folder):
+            for name, value in own["values"].items():
+                what = f"{own['what']}: {name}".replace("_", " ")
+                numbers = found.setdefault((state.cell.line, state.cell.column.name, what, own["after"]), {})
+                steps = (
+                    {t: value[t - 1] for t in (1, (len(value) + 1) // 2, len(value))} if isinstance(value, list) else {}
+                )
+                for at, one in steps.items() or [(None, value)]:
+                    numbers.setdefault("" if at is None else f" at t = {at}", []).append(one)
+    if not found:
+        return ""
+    head = ["row", "column", "measured", "after updates", "value"]
+    rows = [
+        [row, column, what, f"{after:,}", ", ".join(f"{with_spread(*spread(own))}{at}" for at, own in numbers.items())]
+        for (row, column, what, after), numbers in found.items()
+        if not what.startswith(ON_TEST.replace("_", " "))
+    ]
+    return "\n".join(["Measured besides:", "", _row(head), _row(["---"] * len(head)), *map(_row, rows)])
 
 
 def _row(cells: Sequence[str]) -> str:

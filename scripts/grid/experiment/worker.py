@@ -1,7 +1,9 @@
 """A process that does one run of a grid: what to do comes on its standard input, as JSON.
 
 It ends after an update, with its state saved, when it is told to by a signal and when the process that began it is
-gone.  Exit codes: 0 done, STOPPED saved before its end, FAILED with the reason in sessions.json; any other is a crash.
+gone.  Exit codes: 0 done, STOPPED saved before its end, FAILED with the reason in sessions.json, CHANGED and HELD
+before it touched the run, as the code is another than the grid was begun with, or as another process works on the run;
+any other is a crash.
 """
 
 import json
@@ -30,7 +32,9 @@ from scripts.program.memory import keep_freed_memory
 
 T = TypeVar("T")
 
-DONE, STOPPED, FAILED = 0, 75, 76
+DONE, STOPPED, FAILED, CHANGED, HELD = 0, 75, 76, 77, 78
+#: How a run ended, by the exit code.
+ENDS = {DONE: "done", STOPPED: "stopped", FAILED: "failed", CHANGED: "changed", HELD: "held"}
 #: Seconds to wait for a folder that a process holds which is about to end.
 PATIENCE = 60.0
 
@@ -93,12 +97,19 @@ def work(order: Order, parent: int | None = None) -> int:
         signal.signal(number, lambda received, frame: told.append(received))
     parent = parent or os.getppid()
     folder = Path(order.folder)
-    patiently(lambda: _wait_for(folder))
+    if sessions.commit() != order.commit:  # of the files that this process has just read
+        print(f"the code is {sessions.commit()}; the grid was begun under {order.commit}", file=sys.stderr)
+        return CHANGED
+    try:
+        patiently(lambda: _wait_for(folder))
+    except BlockingIOError:
+        print(f"another process works in {folder}", file=sys.stderr)
+        return HELD
     session = sessions.Session(folder, order.commit)
     try:
         finished = _train(order, folder, lambda: bool(told) or os.getppid() != parent)
     except (*BAD_INPUT, FloatingPointError) as error:
-        session.end("failed", str(error))
+        session.end("diverged" if isinstance(error, FloatingPointError) else "failed", str(error))
         print(f"failed: {error}", file=sys.stderr)
         return FAILED
     session.end("done" if finished else "stopped")
@@ -147,7 +158,10 @@ def _train(order: Order, folder: Path, should_stop: Callable[[], bool]) -> bool:
             if should_stop():
                 break
         measures.take_due()
-    return (folder / SUMMARY).exists()
+    if not (folder / SUMMARY).exists():
+        return False
+    measures.check_complete()
+    return True
 
 
 def _stops(trainer: TrainingRun, should_stop: Callable[[], bool], pause: int | None) -> bool:
