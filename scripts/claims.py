@@ -10,7 +10,7 @@ import typer
 
 from ortho_ref import files
 from scripts.grid.experiment.cells import Cell, cells_of
-from scripts.grid.experiment.claims import Verdict, verdicts_of
+from scripts.grid.experiment.claims import FAILS, HOLDS, OPEN, Verdict, verdicts_of
 from scripts.grid.experiment.file import Column, Experiment, Row
 from scripts.grid.experiment.results import Results
 from scripts.grid.experiment.states import State
@@ -40,7 +40,7 @@ How a claim is judged:
   before). A loss above 0.95 of it is at the baseline, one below has left it. Where a paper's word asks for more, as
   "solves" and "converges" do, the numbers say which share of it was asked for.
 * Whatever else comes out is **too small to tell**: a single seed, seeds that disagree, a seed that diverged, a part of
-  the paper's data.
+  the paper's data. Behind it stands what the runs say that are there, where they all say the same.
 * The claims of a suspicion are ours: what might explain that a number of ours differs from the paper's.
 """
 TAIL = """## Not run yet
@@ -121,7 +121,7 @@ def section(own: Stored) -> str:
         parts.append(f"![What was measured](../{own.besides.relative_to(ROOT)})")
     if verdicts := own.verdicts:
         head = ["| claim | column | verdict | our numbers | why |", "|---|---|---|---|---|"]
-        grid = [f"| {v.text} | {v.column} | **{v.word}** | {v.because} | {v.why} |" for v in verdicts]
+        grid = [f"| {v.text} | {v.column} | {said(v)} | {v.because} | {v.why} |" for v in verdicts]
         parts.append("\n".join([*head, *grid]))
     for words, texts in (
         ("What the paper leaves open:", experiment.left_open),
@@ -136,13 +136,19 @@ def section(own: Stored) -> str:
 TITLES = {"ncgru": "NC-GRU", "urnn": "uRNN", "sgornn": "SGORNN", "goru": "GORU", None: "Own"}
 
 
+def said(verdict: Verdict) -> str:
+    """The word; of what cannot be told, what the runs say that are there."""
+    so_far = {HOLDS: ", so far it holds", FAILS: ", so far it does not hold"} if verdict.word == OPEN else {}
+    return f"**{verdict.word}**{so_far.get(verdict.so_far, '')}"
+
+
 def glance(experiments: Iterable[Stored]) -> str:
     """Each claim with its verdicts, a line each, before the sections."""
     rows = []
     for own in experiments:
         claims: dict[str, list[str]] = {}
         for verdict in own.verdicts:
-            claims.setdefault(verdict.text, []).append(f"{verdict.column}: **{verdict.word}**")
+            claims.setdefault(verdict.text, []).append(f"{verdict.column}: {said(verdict)}")
         where = f"[{TITLES[own.experiment.paper]}, {own.experiment.place}](#{anchor(own.heading)})"
         rows += [f"| {where} | {text} | {'<br>'.join(words)} |" for text, words in claims.items()]
     return "\n".join(["| where | claim | verdict |", "|---|---|---|", *rows])

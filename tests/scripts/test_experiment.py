@@ -558,6 +558,9 @@ def test_a_folder_that_workers_do_not_see(tmp_path, monkeypatch):
         ({"beats_baseline": "NC-GRU", "to": 0.5}, 1, HOLDS),
         ({"beats_baseline": "NC-GRU", "statistic": "final"}, 1, FAILS),
         ({"below": ["NC-GRU", "failed"]}, 1, OPEN),
+        ({"below": ["tie", "tie"]}, 1, OPEN),
+        ({"above": ["tie", "tie"]}, 1, OPEN),
+        ({"comparable": ["tie", "tie"], "times": 1}, 1, HOLDS),
         ({"below": ["NC-GRU", "GRU"], "why": "y"}, 1, HOLDS),
     ],
 )
@@ -575,6 +578,7 @@ def test_verdicts(grid, claim, scale, word):
         "far": [0.5, 0.6],
         "half": [0.1, 0.165],
         "failed": [0.3, 0.4],
+        "tie": [0.7, 0.7],
     }
     lines = [
         line._replace(
@@ -591,6 +595,40 @@ def test_verdicts(grid, claim, scale, word):
     assert (verdict.word, verdict.why, verdict.column) == (word, "y", "all")
     (verdict,) = verdicts_of(own._replace(part=True), lines, states, scale)
     assert verdict.word == OPEN
+
+
+@pytest.mark.parametrize(
+    ("claim", "so_far"),
+    [
+        ({"below": ["one", "two"]}, HOLDS),
+        ({"below": ["two", "one"]}, FAILS),
+        ({"below": ["one", "two", "none"]}, OPEN),
+        ({"below": ["two", "one", "none"]}, FAILS),
+        ({"below": ["one", "failed"]}, OPEN),
+        ({"comparable": ["one", "two"]}, FAILS),
+        ({"at_baseline": "two"}, HOLDS),
+        ({"beats_baseline": "two"}, FAILS),
+        ({"less_than": 0.1, "rows": ["one", "two"]}, FAILS),
+        ({"less_than": 0.1, "rows": ["one", "none"]}, OPEN),
+    ],
+)
+def test_what_a_single_seed_says(grid, claim, so_far):
+    """No verdict, but what the runs say that are there; nothing where one failed, or is missing."""
+    path, out = grid
+    experiment = read(path)
+    states = states_of(cells_of(experiment), out)
+    line = lines_of(experiment, states)[0]
+    values = {"one": [0.01], "two": [0.166], "none": [], "failed": [0.5]}
+    lines = [
+        line._replace(
+            name=name, row=name, values={"minimum": own} if own else {}, failed=("seed 1: nan",) * (name == "failed")
+        )
+        for name, own in values.items()
+    ]
+    rows = tuple(experiment.rows[0]._replace(name=name) for name in values)
+    own = experiment._replace(rows=rows, claims=({"text": "x"} | claim,))
+    (verdict,) = verdicts_of(own, lines, states, 1)
+    assert (verdict.word, verdict.so_far) == (OPEN, so_far)
 
 
 @pytest.mark.parametrize(

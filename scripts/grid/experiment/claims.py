@@ -2,6 +2,7 @@
 
 import statistics
 from collections.abc import Iterable, Sequence
+from operator import gt, lt
 from typing import NamedTuple
 
 from ortho_ref.training import Record
@@ -29,6 +30,8 @@ class Verdict(NamedTuple):
         In which column.
     word : str
         HOLDS, FAILS or OPEN.
+    so_far : str
+        HOLDS or FAILS, where the word is OPEN and the runs that are there all say the same; else OPEN.
     because : str
         The numbers.
     why : str
@@ -38,6 +41,7 @@ class Verdict(NamedTuple):
     text: str
     column: str
     word: str
+    so_far: str
     because: str
     why: str
 
@@ -78,19 +82,19 @@ def verdicts_of(experiment: Experiment, lines: Sequence[Line], states: Sequence[
                 else _best(experiment, lines, row.name, column, statistic)
                 for row in experiment.run_rows
             }
-            word, because = _judge(claim, values, baseline)
+            word, so_far, because = _judge(claim, values, baseline)
             failed = [
                 f"{line.name}, {reason.partition(':')[0]} failed"
                 for line in lines
                 if line.name in _rows(claim, values) and column in (line.column, MEAN)
                 for reason in line.failed
             ]
-            if because and failed:
-                word, because = OPEN, f"{because}; {', '.join(failed)}"
             if because:
-                if (less := experiment.less_than_papers(scale)) and word != OPEN:
+                if less := experiment.less_than_papers(scale):
                     word, because = OPEN, f"{less}; {because}"
-                found.append(Verdict(claim["text"], column, word, because, claim.get("why", "")))
+                if failed:
+                    word, so_far, because = OPEN, OPEN, f"{because}; {', '.join(failed)}"
+                found.append(Verdict(claim["text"], column, word, so_far, because, claim.get("why", "")))
     return found
 
 
@@ -116,8 +120,8 @@ def _best(experiment: Experiment, lines: Sequence[Line], row: str, column: str, 
     return pick(of_row, key=statistics.mean) if of_row else []
 
 
-def _judge(claim: Record, values: dict[str, list[float]], baseline: float | None) -> tuple[str, str]:
-    """The word, and the numbers; no numbers where nothing was run."""
+def _judge(claim: Record, values: dict[str, list[float]], baseline: float | None) -> tuple[str, str, str]:
+    """The word, what it would be if a seed were enough, and the numbers; no numbers where nothing was run."""
     for key in OF_ROWS:
         if key in claim:
             return _compare(claim[key], values, key, claim.get("times"))
@@ -128,10 +132,10 @@ def _judge(claim: Record, values: dict[str, list[float]], baseline: float | None
         if key in claim:
             rows = claim.get("rows", values)
             because = "; ".join(f"{name} {_numbers(values[name])}" for name in rows if values[name])
-            words = [_word([_is(value, key, claim[key]) for value in values[name]]) for name in rows]
-            word = OPEN if any(len(values[name]) < 2 for name in rows) else _all(words)
-            return word, because and f"{because}; asked: {key.replace('_', ' ')} {number(claim[key])}"
-    return OPEN, ""
+            so_far = _all([_word([_is(value, key, claim[key]) for value in values[name]]) for name in rows])
+            word = OPEN if any(len(values[name]) < 2 for name in rows) else so_far
+            return word, so_far, because and f"{because}; asked: {key.replace('_', ' ')} {number(claim[key])}"
+    return OPEN, OPEN, ""
 
 
 def _rows(claim: Record, values: Iterable[str]) -> Sequence[str]:
@@ -152,42 +156,48 @@ def _all(words: Sequence[str]) -> str:
 
 
 def _word(met: Sequence[bool]) -> str:
-    """Of what each seed says: all of them, none of them, or some."""
-    return HOLDS if all(met) else OPEN if any(met) else FAILS
+    """Of what each seed says: all of them, none of them, or some; nothing of no seed."""
+    return OPEN if not met or len(set(met)) > 1 else HOLDS if met[0] else FAILS
 
 
-def _beside_baseline(name: str, own: Sequence[float], baseline: float | None, key: str, to: float) -> tuple[str, str]:
+def _beside_baseline(
+    name: str, own: Sequence[float], baseline: float | None, key: str, to: float
+) -> tuple[str, str, str]:
     """Whether a row's losses are above a share of the baseline, or below it."""
     if not own or baseline is None:
-        return OPEN, ""
+        return OPEN, OPEN, ""
     above = [value > to * baseline for value in own]
     asked = "above" if key == "at_baseline" else "below"
     shares = " ".join(f"{value / baseline:.2g}" for value in sorted(own))
     because = f"{name} {_numbers(own)}, which is {shares} of the baseline {number(baseline)}; asked: {asked} {to:g}"
-    if len(own) < 2:
-        return OPEN, f"{because}; one seed"
-    return _word(above if key == "at_baseline" else [not one for one in above]), because
+    so_far = _word(above if key == "at_baseline" else [not one for one in above])
+    return (OPEN, so_far, f"{because}; one seed") if len(own) < 2 else (so_far, so_far, because)
 
 
-def _compare(names: Sequence[str], values: dict[str, list[float]], key: str, times: float | None) -> tuple[str, str]:
+def _compare(
+    names: Sequence[str], values: dict[str, list[float]], key: str, times: float | None
+) -> tuple[str, str, str]:
     """The first one's values against each of the others'; `times` is how many of the other's may be the first one's."""
     first, *others = (values[name] for name in names)
     if not first or not any(others):
-        return OPEN, ""
-    words = []
-    for other in others:
-        if len(first) < 2 or len(other) < 2:
-            words.append(OPEN)
-        elif key == "comparable":
-            most = times or TIMES
-            words.append(_word([a <= most * b and b <= most * a for a in first for b in other]))
-        else:
-            low, high = (first, other) if key == "below" else (other, first)
-            high = [value * (times or 1) for value in high]
-            words.append(HOLDS if max(low) < min(high) else FAILS if min(low) > max(high) else OPEN)
+        return OPEN, OPEN, ""
+    most = times or (TIMES if key == "comparable" else 1)
+    so_far = [_beside(key, most, first, other) for other in others]
+    enough = [len(first) > 1 and len(other) > 1 for other in others]
+    words = [word if yes else OPEN for word, yes in zip(so_far, enough, strict=True)]
     numbers = "; ".join(f"{name} {_numbers(values[name])}" for name in names if values[name])
-    asked = f"within {times or TIMES:g} times" if key == "comparable" else f"{key} {times:g} times" if times else ""
-    return _all(words), f"{numbers}; asked: {asked}" if asked else numbers
+    asked = f"within {most:g} times" if key == "comparable" else f"{key} {most:g} times" if times else ""
+    return _all(words), _all(so_far), f"{numbers}; asked: {asked}" if asked else numbers
+
+
+def _beside(key: str, most: float, first: Sequence[float], other: Sequence[float]) -> str:
+    """What each seed of one row says beside each of another; of two that are equal none is better."""
+    pairs = [(a, most * b) for a in first for b in other]
+    if key == "comparable":
+        return _word([a <= b and b <= most**2 * a for a, b in pairs])
+    less, more = (all(one(a, b) for a, b in pairs) for one in (lt, gt))
+    holds, fails = (less, more) if key == "below" else (more, less)
+    return OPEN if not pairs else HOLDS if holds else FAILS if fails else OPEN
 
 
 def _numbers(values: Sequence[float]) -> str:
