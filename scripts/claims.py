@@ -29,8 +29,8 @@ HEAD = """# What became of the papers' tables
 Written by `python -m scripts.claims` from the runs in [results/experiments](../results/experiments), never by hand.
 Each section is one experiment file: its table, its curves, the claims, what the paper leaves open, where the file
 departs from the paper, and what was found. Numbers are mean ± standard deviation over the seeds that are done. The
-time of a run is wall time, on machines that did other work too. How to run one again: [experiments.md](experiments.md).
-What was not run stands [at the end](#not-run-yet).
+time of a run is wall time, on machines that did other work too, without what a killed process took. How to run one
+again: [experiments.md](experiments.md). What was not run stands [at the end](#not-run-yet).
 
 How a claim is judged:
 
@@ -172,7 +172,9 @@ def missing(experiments: Iterable[Stored]) -> str:
 
 def page(experiments: Sequence[Stored]) -> str:
     """The whole page."""
+    papers = list(TITLES)
     shown = [own for own in experiments if own.states]
+    shown.sort(key=lambda own: (own.experiment.part, papers.index(own.experiment.paper)))
     return "\n\n".join([HEAD.strip(), glance(shown), *map(section, shown), missing(experiments)]) + "\n"
 
 
