@@ -192,11 +192,16 @@ def gru(input_size: int, hidden_size: int, *, reset_bias: float = 1.0, update_bi
     update gate keeps the old state where ncgru:1 writes the new one, so that here b_r = 1 and b_u = -1 unless given.
     Matrices are Glorot uniform.
     """
+    initial = _gate_biases(reset_bias, update_bias)
+    return Recurrent(GRUResetBefore("tanh"), initial=initial, sizes=(input_size, hidden_size))
+
+
+def _gate_biases(reset_bias: float, update_bias: float) -> dict[str, Initial]:
+    """What b_r and b_u start with; ValueError for what is no finite number."""
     for option, bias in (("reset_bias", reset_bias), ("update_bias", update_bias)):
         if isinstance(bias, bool) or not isinstance(bias, int | float) or not math.isfinite(bias):
             raise ValueError(f"{option} is {bias!r}; allowed: a finite number")
-    initial = {"b_r": constant(reset_bias), "b_u": constant(update_bias)}
-    return Recurrent(GRUResetBefore("tanh"), initial=initial, sizes=(input_size, hidden_size))
+    return {"b_r": constant(reset_bias), "b_u": constant(update_bias)}
 
 
 @_listed
@@ -308,6 +313,8 @@ def nc_gru(
     reset_every: int | None = 50,
     negative_ones: int | None = None,
     exact: bool = False,
+    reset_bias: float = 0.0,
+    update_bias: float = 0.0,
 ) -> Recurrent:
     """NC-GRU (ncgru:19): GRU with modReLU, bias inside, and recurrent weights kept orthogonal by Algorithm 1.
 
@@ -327,6 +334,10 @@ def nc_gru(
         Entries -1 of D; n // 2 unless given (paper: 40 of 56, 50 of 118).
     exact : bool
         The exact scaled Cayley transform in place of the series.
+    reset_bias : float
+        What b_r starts with.
+    update_bias : float
+        What b_u starts with; below 0 the old state is kept at first.
 
     Raises
     ------
@@ -340,18 +351,19 @@ def nc_gru(
 
     Notes
     -----
-    Free matrices are uniform with variance 2 / (m + n), as in the authors' released cell, biases 0: the paper names
-    neither.  Released code departs in its gate (u keeps the old state), its Neumann step (fed lr * gradient although
-    Adam moves A) and, with two orthogonal weights, its gradients (both take that of U_r).
+    Free matrices are uniform with variance 2 / (m + n), as in the authors' released cell, biases 0 unless given: the
+    paper names neither.  Released code departs in its gate (u keeps the old state), its Neumann step (fed lr * gradient
+    although Adam moves A) and, with two orthogonal weights, its gradients (both take that of U_r).
     """
     k = hidden_size // 2 if negative_ones is None else negative_ones
     neumann = NeumannCayley(k, order, reset_every)  # made in any case: it checks order and reset_every
     U: Parametrization = ScaledCayley(k) if exact else neumann
     he = uniform(math.sqrt(6 / (input_size + hidden_size)))
+    free = {f"U_{g}": he for g in "ruc" if g not in orthogonal}
     return Recurrent(
         GRUResetBefore("modrelu"),
         {f"U_{g}": U for g in orthogonal},
-        initial={"W_r": he, "W_u": he, "W_c": he} | {f"U_{g}": he for g in "ruc" if g not in orthogonal},
+        initial={"W_r": he, "W_u": he, "W_c": he} | free | _gate_biases(reset_bias, update_bias),
         sizes=(input_size, hidden_size),
     )
 

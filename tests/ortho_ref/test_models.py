@@ -238,11 +238,12 @@ def test_the_norm_of_h0():
 def test_initial_values_of_options():
     """EXPRNN's two starts of A; FastRNN's start, just inside SGORNN's constraint; Glorot's rule; gate biases that are
     given."""
-    zero = {"reset_bias": 0, "update_bias": 0.0}
-    biases, default = (models.build("gru", M, N, **own).init(np.random.default_rng(0))[0] for own in (zero, {}))
-    assert not biases["b_r"].any()
-    assert not biases["b_u"].any()
-    assert all(np.array_equal(value, default[key]) for key, value in biases.items() if key not in ("b_r", "b_u"))
+    for name, start in (("gru", (0, 0.0)), ("nc-gru", (1, -2.5))):
+        given = dict(zip(("reset_bias", "update_bias"), start, strict=True))
+        biases, default = (models.build(name, M, N, **own).init(np.random.default_rng(0))[0] for own in (given, {}))
+        assert set(biases["b_r"]) == {start[0]}
+        assert set(biases["b_u"]) == {start[1]}
+        assert all(np.array_equal(value, default[key]) for key, value in biases.items() if key not in ("b_r", "b_u"))
     for initial, largest in (("henaff", math.pi), ("cayley", 1.0)):
         params, _ = models.build("exprnn", M, N, initial=initial).init(np.random.default_rng(0))
         assert 0.9 * largest < abs(params["U.A"]).max() <= largest
@@ -332,7 +333,7 @@ def test_options_of():
     assert models.options_of("gru") == {"reset_bias": 1.0, "update_bias": -1.0}
     assert models.options_of("scornn") == {"negative_ones": None}
     defaults = {"orthogonal": "c", "order": 2, "reset_every": 50, "negative_ones": None, "exact": False}
-    assert models.options_of("nc-gru") == defaults
+    assert models.options_of("nc-gru") == defaults | {"reset_bias": 0.0, "update_bias": 0.0}
     assert models.options_of("eurnn") == {"style": "tunable", "capacity": None, "complex": True}
     defaults = {"style": None, "capacity": None, "reflections": None, "activation": "modrelu"}
     assert models.options_of("goru") == defaults | {"reset_gate": True, "update_gate": True}
@@ -377,6 +378,7 @@ def test_options_of():
             "sublayers is 4, which phi 'exp' has no use for",
         ),
         (("nc-gru", 3, 8), {"order": "2"}, ValueError, "order is '2'; allowed: 1, 2, 3"),
+        (("nc-gru", 3, 8), {"update_bias": math.inf}, ValueError, "update_bias is inf; allowed: a finite number"),
         (("nc-gru", 3, 8), {"order": "2", "exact": True}, ValueError, "order is '2'; allowed: 1, 2, 3"),
         (("nc-gru", 3, 8), {"reset_every": 2.5}, ValueError, "reset_every is 2.5; allowed: "),
         (("nc-gru", 3, 8), {"negative_ones": 9}, ValueError, "negative_ones is 9; allowed: 0 to n = 8"),
