@@ -9,6 +9,7 @@ from typing import Annotated, NamedTuple
 import typer
 
 from ortho_ref import files
+from scripts.experiment import results
 from scripts.grid.experiment.cells import Cell, cells_of
 from scripts.grid.experiment.claims import FAILS, HOLDS, OPEN, Verdict, verdicts_of
 from scripts.grid.experiment.file import Column, Experiment, Row
@@ -21,7 +22,6 @@ from scripts.pictures.gallery import anchor, gallery
 from scripts.program import BAD_INPUT, fail, run, say
 
 ROOT = Path(__file__).resolve().parents[1]
-RESULTS = Results(ROOT / "scripts" / "experiments", ROOT / "results" / "experiments")
 PAGE = ROOT / "docs" / "claims.md"
 
 HEAD = """# What became of the papers' tables
@@ -88,16 +88,16 @@ class Stored(NamedTuple):
         return hashlib.sha256(as_json(self.experiment, self.lines, 1.0).encode()).hexdigest()
 
 
-def stored(results: Results) -> list[Stored]:
+def stored(there: Results) -> list[Stored]:
     """Every experiment, with what is stored of it."""
     found = []
-    for experiment in results.experiments:
+    for experiment in there.experiments:
         cells = cells_of(experiment)
-        states = results.states(experiment, cells)
+        states = there.states(experiment, cells)
         lines = [line for line in lines_of(experiment, states) if line.seeds or line.failed or not line.wanted]
-        there = [state for state in states if state.how in ("done", "failed")]
-        lenders = results.lenders(experiment, there)
-        found.append(Stored(experiment, cells, there, lines, results.place(experiment), lenders))
+        ended = [state for state in states if state.how in ("done", "failed")]
+        lenders = there.lenders(experiment, ended)
+        found.append(Stored(experiment, cells, ended, lines, there.place(experiment), lenders))
     return found
 
 
@@ -185,7 +185,7 @@ def main(
 ) -> None:
     """Write docs/claims.md, the curves beside the runs, and docs/gallery.md, which shows them."""
     try:
-        experiments = stored(RESULTS)
+        experiments = stored(results())
         text = page(experiments)
         if check:
             if not PAGE.exists() or PAGE.read_text(encoding="utf-8") != text:

@@ -1,6 +1,7 @@
 """Whether the runs in a grid's folder are those that its file tells: no other scale, no other options."""
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from scripts.grid.experiment.cells import Cell
@@ -31,9 +32,7 @@ def check_begun(states: Iterable[State], experiment: Experiment, scale: float) -
     for state in states:
         if not state.config:
             continue
-        mark = state.config.get("experiment")
-        if mark is None:
-            raise ValueError(f"{state.folder} holds a run that is of no experiment; choose another --out")
+        mark = mark_of(state.folder, state.config)
         if mark["scale"] != scale:
             raise ValueError(
                 f"scale is {scale:g}; the run in {state.folder} has {mark['scale']:g}: say --scale {mark['scale']:g}, "
@@ -41,6 +40,14 @@ def check_begun(states: Iterable[State], experiment: Experiment, scale: float) -
             )
         if (found := differs(state.cell, experiment, scale, state.config)) is not None:
             raise ValueError(changed(found, state.cell.options[found], state.folder, state.config))
+
+
+def mark_of(folder: Path, config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a run's config says of the grid that it is of; ValueError where it is of none."""
+    if "experiment" not in config:
+        raise ValueError(f"{folder} holds a run that is of no experiment; choose another --out")
+    mark: Mapping[str, Any] = config["experiment"]
+    return mark
 
 
 def changed(name: str, wanted: Any, folder: Any, config: Any) -> str:

@@ -12,7 +12,7 @@ from ortho_ref.task import Task
 from ortho_ref.training import Record
 from scripts.grid.config import begun
 from scripts.grid.experiment import sessions
-from scripts.grid.experiment.begun import changed
+from scripts.grid.experiment.begun import changed, mark_of
 from scripts.grid.experiment.cells import Cell, given
 from scripts.grid.experiment.file import Experiment
 from scripts.grid.experiment.measures import check_wanted, missing
@@ -127,9 +127,7 @@ def _check_metric(metric: str, task: Task) -> None:
 def _check_begun(folder: Path, order: Order, wanted: Record, other_commit: bool) -> None:
     """ValueError unless the run in a cell's folder is the cell's, whose config is wanted."""
     config = read_config(folder)
-    mark = config.get("experiment")
-    if mark is None:
-        raise ValueError(f"{folder} holds a run that is of no experiment; choose another --out")
+    mark = mark_of(folder, config)
     for name in ("name", "row", "column", "scale"):
         if mark[name] != order.mark[name]:
             raise ValueError(f"{name} is {order.mark[name]!r}; the run in {folder} has {mark[name]!r}")

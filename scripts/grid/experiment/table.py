@@ -240,7 +240,7 @@ def measured(experiment: Experiment, states: Sequence[State]) -> str:
     wanted = [own for own in experiment.measures if own["what"] != ON_TEST]
     found: dict[tuple[str, str, str, int], dict[str, list[float]]] = {}
     for state in states if wanted else ():
-        for own in read_measured(state.folder):
+        for own in [own for own in read_measured(state.folder) if own["what"] != ON_TEST]:
             for name, value in own["values"].items():
                 what = f"{own['what']}: {name}".replace("_", " ")
                 numbers = found.setdefault((state.cell.line, state.cell.column.name, what, own["after"]), {})
@@ -255,7 +255,6 @@ def measured(experiment: Experiment, states: Sequence[State]) -> str:
     rows = [
         [row, column, what, f"{after:,}", ", ".join(f"{with_spread(*spread(own))}{at}" for at, own in numbers.items())]
         for (row, column, what, after), numbers in found.items()
-        if not what.startswith(ON_TEST.replace("_", " "))
     ]
     return "\n".join(["Measured besides:", "", _row(head), _row(["---"] * len(head)), *map(_row, rows)])
 
