@@ -9,7 +9,6 @@ from typing import Annotated, NamedTuple
 import typer
 
 from ortho_ref import files
-from scripts.experiment import results
 from scripts.grid.experiment.cells import Cell, cells_of
 from scripts.grid.experiment.claims import FAILS, HOLDS, OPEN, Verdict, verdicts_of
 from scripts.grid.experiment.file import Column, Experiment, Row
@@ -185,7 +184,7 @@ def main(
 ) -> None:
     """Write docs/claims.md, the curves beside the runs, and docs/gallery.md, which shows them."""
     try:
-        experiments = stored(results())
+        experiments = stored(Results(ROOT))
         text = page(experiments)
         if check:
             if not PAGE.exists() or PAGE.read_text(encoding="utf-8") != text:

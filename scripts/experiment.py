@@ -23,7 +23,6 @@ from scripts.grid.track import TRACKERS
 from scripts.program import BAD_INPUT, check_device, check_number, device_option, fail, give, run, say
 
 ROOT = Path(__file__).resolve().parents[1]
-FILES = ROOT / "scripts" / "experiments"
 
 
 class Action(enum.StrEnum):
@@ -125,7 +124,7 @@ def _show(action: Action, grid: Grid, form: Form, picture: Path) -> None:
             give(f"\n{besides}")
     elif action is Action.store:
         _check_papers("store", experiment, grid.scale)
-        for state in store(states, results().place(experiment)):
+        for state in store(states, Results(ROOT).place(experiment)):
             say(f"{state.cell.name}: stored")
     else:
         from scripts.pictures.curves import check_picture, draw_experiment, draw_measured, has_series
@@ -139,20 +138,15 @@ def _show(action: Action, grid: Grid, form: Form, picture: Path) -> None:
             say(str(second))
 
 
-def results() -> Results:
-    """What is stored of the papers' files."""
-    return Results(FILES, ROOT / "results" / "experiments")
-
-
 def _check_papers(what: str, experiment: Experiment, scale: float) -> None:
     """ValueError for what results/ has no place for."""
-    if scale != 1 or FILES not in experiment.path.resolve().parents:
+    if scale != 1 or not Results(ROOT).is_papers(experiment):
         raise ValueError(f"{what} is for files in scripts/experiments, at scale 1")
 
 
 def _not_stored(cells: Iterable[Cell], experiment: Experiment, scale: float) -> tuple[Cell, ...]:
     _check_papers("--missing", experiment, scale)
-    there = results()
+    there = Results(ROOT)
     return tuple(cell for cell in cells if there.folder(experiment, cell) is None)
 
 

@@ -8,6 +8,7 @@ from PIL import Image
 
 from ortho_ref.run_folder import read_metrics, read_summary
 from scripts import claims, experiment
+from scripts.grid.experiment.results import Results
 from scripts.grid.experiment.sessions import read_sessions
 from scripts.grid.experiment.storing import KEPT, LINES
 from tests.scripts.grids import tiny
@@ -19,7 +20,7 @@ RUNS = sorted(path.parent for path in (ROOT / "results" / "experiments").rglob("
 def test_the_page_is_what_the_runs_say():
     """`python -m scripts.claims` would write the same; each picture is of the table that stands there."""
     assert call(claims.main, "--check") == (0, "", "")
-    for own in (own for own in claims.stored(experiment.results()) if own.states):
+    for own in (own for own in claims.stored(Results(claims.ROOT)) if own.states):
         with Image.open(own.picture) as picture:
             assert picture.info["Title"] == own.drawn, own.picture
         assert f"![Curves](../{own.picture.relative_to(ROOT)})" in claims.PAGE.read_text()
@@ -46,7 +47,6 @@ def own_claims(tmp_path, monkeypatch):
     path.write_text(text.replace('title = "Tiny"', 'title = "Tiny"\npaper = "ncgru"\nplace = "table 9"'))
     for module in (claims, experiment):
         monkeypatch.setattr(module, "ROOT", tmp_path)
-    monkeypatch.setattr(experiment, "FILES", files)
     monkeypatch.setattr(claims, "PAGE", tmp_path / "docs" / "claims.md")
     out = tmp_path / "runs"
     assert call(experiment.main, "run", path, "--out", out, "--no-estimate", "--jobs", 2)[0] == 0

@@ -13,18 +13,20 @@ from scripts.grid.experiment.storing import is_stored
 
 
 class Results:
-    """The runs under results/.
+    """The papers' files, and the runs of them that are stored.
 
     Parameters
     ----------
-    files : Path
-        The folder of the papers' files.
-    results : Path
-        That of their runs.
+    root : Path
+        The repository, with scripts/experiments and results/experiments.
     """
 
-    def __init__(self, files: Path, results: Path) -> None:
-        self._files, self._results = files, results
+    def __init__(self, root: Path) -> None:
+        self._files, self._results = root / "scripts" / "experiments", root / "results" / "experiments"
+
+    def is_papers(self, experiment: Experiment) -> bool:
+        """Whether an experiment's file is one of the papers', so that results/ has a place for it."""
+        return self._files in experiment.path.resolve().parents
 
     def place(self, experiment: Experiment) -> Path:
         """Where the runs are that an experiment's own file stored."""
