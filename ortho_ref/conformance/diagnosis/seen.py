@@ -145,12 +145,13 @@ def hint_of(name: str, vector: Vector, given: Arrays, dtype: str) -> str:
 
 def _of_another(name: str, vector: Vector, theirs: np.ndarray, dtype: str) -> str:
     """That it is what another output should be; "" if it is not."""
-    for other, expected in vector.expected.items():
-        if other != name and expected.shape == theirs.shape and expected.any():
-            limit = tolerance(vector.case.kind, dtype) * np.abs(expected).max()
-            if (np.abs(theirs - expected) <= limit).all():
-                return f"what is expected of {other}"
-    return ""
+    alike = {
+        other: theirs
+        for other, expected in vector.expected.items()
+        if other != name and expected.shape == theirs.shape and expected.any()
+    }
+    found = compare(vector, alike, dtype)
+    return next((f"what is expected of {other}" for other in alike if found[other].passed), "")
 
 
 def _by_step(name: str, kind: str, ours: np.ndarray, good: list[bool]) -> str:
