@@ -2,12 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from ortho_ref.conformance.case import Arrays, Case
-from ortho_ref.conformance.mistake import Base, Change, Family, altered, fed, nothing, same
+from ortho_ref.conformance.mistake import Base, Change, Family, altered, fed, nothing, patched, same
 from ortho_ref.conformance.mistakes.applies import sequence
+from ortho_ref.conformance.private import private
+
+lstm = private("ortho_ref.cells.lstm")
 
 MISTAKES = Family()
 M = MISTAKES.add
@@ -54,4 +58,54 @@ M(
     "d_h0 and d_c0 exchanged",
     sequence("lstm"),
     altered(lambda case, found: {"d_h0": found["d_c0"], "d_c0": found["d_h0"]}),
+)
+
+
+# Whether a pair of states is (h, c) or (c, h); what was given stands before the steps
+
+
+def _steps_exchanged(found: Arrays) -> Arrays:
+    h, c = found["h"], found["c"]
+    return {"h": np.concatenate([h[:1], c[1:]]), "c": np.concatenate([c[:1], h[1:]])}
+
+
+def _c_for_h(case: Case, base: Base) -> Arrays:
+    """The loss of what is returned: dL/dh_t goes into c_t, so it is one of c_T for each number of steps."""
+    inputs, dh = case.inputs, case.inputs["dh"]
+    found = base(replace(case, inputs={**inputs, "dh": nothing(dh), **_exchanged(case)}))
+    for t in range(1, len(dh) + 1):
+        ends = {"x": inputs["x"][:t], "dh": nothing(dh[:t]), "dh_T": nothing(dh[0]), "dc_T": dh[t - 1]}
+        for name, gradient in base(replace(case, inputs={**inputs, **ends})).items():
+            if name == "d_x":
+                found[name] = np.concatenate([found[name][:t] + gradient, found[name][t:]])
+            elif name not in ("h", "c"):
+                found[name] = found[name] + gradient
+    return found | _steps_exchanged(found)
+
+
+def _forward_exchanged(own: Any) -> Any:
+    def step_forward(self: Any, weights: Any, x: Any, h_prev: Any) -> Any:
+        (h, c), cache = own(self, weights, x, h_prev)
+        return (c, h), cache
+
+    return step_forward
+
+
+def _backward_exchanged(own: Any) -> Any:
+    return lambda self, weights, dh, cache: own(self, weights, dh[::-1], cache)
+
+
+M("h-c-swapped", "h and c exchanged in what is returned", sequence("lstm"), _c_for_h)
+M(
+    "h-c-swapped-forward",
+    "h and c exchanged in what is returned, but not in the loss",
+    sequence("lstm"),
+    altered(lambda case, found: _steps_exchanged(found)),
+    paired=False,
+)
+M(
+    "h-c-swapped-every-step",
+    "h and c exchanged by every step: the next takes the one for the other",
+    sequence("lstm"),
+    patched((lstm.LSTM, "step_forward", _forward_exchanged), (lstm.LSTM, "step_backward", _backward_exchanged)),
 )
