@@ -123,7 +123,7 @@ def check_run(
         found,
         seen,
         judge(asked, domain, closed, precision),
-        _complex(asked),
+        _complex(asked, domain),
         tuple(
             sweep(asked, domain, seen.scale_free, dtype, n, ends) for dtype in ("float64", "float32") for n in CURVES
         ),
@@ -175,20 +175,26 @@ def _recognised(
 
     Second, whether the formula holds for every Q that the gradient's directions lead to.
     """
-    refuses = domain.why.startswith("any other is refused")
-    if domain.needs_skew and not refuses:
+    if domain.needs_skew and not domain.refuses:
         wide = recognise(_places(map, domain._replace(make=any_matrix), of_complex), precision, False)
         if wide.fitting:
             return wide, True
-    return recognise(places, precision, domain.needs_skew), not domain.needs_skew or refuses
+    return recognise(places, precision, domain.needs_skew), not domain.needs_skew or domain.refuses
 
 
-def _complex(map: Map) -> Complex:
-    """The same of complex matrices, as far as it takes them."""
+def _complex(map: Map, real: Domain) -> Complex:
+    """The same of complex matrices, as far as it takes them.
+
+    What takes any real Q is asked for any complex one too: skew-Hermitian Q alone would not show a map that transposes
+    and does not conjugate, since Q - Q^T is real there.
+    """
     try:
         domain = domain_of(map, True)
     except Refusal as refused:
         return Complex(str(refused))
+    alone = domain.needs_skew and not real.needs_skew
+    if alone and not domain.refuses:
+        alone, domain = False, real
     places = _places(map, domain, True)
     precision = _precision(places)
     found, wide = _recognised(map, places, domain, precision, True)
@@ -199,4 +205,5 @@ def _complex(map: Map) -> Complex:
         found,
         max((defect(place.U) for place in small), default=None),
         judge(map, domain, closed, precision, True),
+        domain.why if alone else "",
     )

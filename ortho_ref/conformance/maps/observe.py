@@ -26,11 +26,14 @@ class Domain(NamedTuple):
         How that was seen, in words; "" of a map of any matrix.
     make : callable
         Makes a Q for it.
+    refuses : bool
+        Whether it refuses any other Q; False where it makes of it what is not orthogonal.
     """
 
     needs_skew: bool
     why: str
     make: Make
+    refuses: bool = False
 
 
 class Determinant(NamedTuple):
@@ -117,7 +120,7 @@ def domain_of(map: Map, of_complex: bool = False) -> Domain:
         if not _takes(map, skew) and not _takes_batches(map, plain, skew):
             raise refused from None
         if not _takes(map, plain):
-            return Domain(True, f"any other is refused: {refused}", skew_matrix)
+            return Domain(True, f"any other is refused: {refused}", skew_matrix, refuses=True)
     wide, narrow = _defect(map, 0.1 * plain), _defect(map, 0.1 * skew)
     if wide > 10 * narrow + 1e-6:
         return Domain(True, f"the defect is {wide:.1g} for any other of norm 0.05", skew_matrix)

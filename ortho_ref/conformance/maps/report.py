@@ -40,12 +40,15 @@ class Complex(NamedTuple):
         The largest for ||Q||_2 up to 1.
     gradient : Gradient or None
         Its gradient.
+    alone : str
+        Why all of this is of skew-Hermitian Q alone, where the map takes any real Q; "" else.
     """
 
     refused: str
     found: Found | None = None
     defect: float | None = None
     gradient: Gradient | None = None
+    alone: str = ""
 
 
 @dataclass(frozen=True)
@@ -130,7 +133,7 @@ class MapReport:
         own = self.complex
         if own.refused:
             return [f"complex Q: refused: {own.refused}"]
-        found = []
+        found = [f"complex Q: a skew-Hermitian one alone, {own.alone}"] if own.alone else []
         if own.defect is None or not own.defect <= self.tolerance:
             size = "no U for ||Q||_2 up to 1" if own.defect is None else f"defect {own.defect:.1e}"
             found.append(f"complex Q: {size}; allowed: {self.tolerance:g}")
@@ -228,7 +231,8 @@ class MapReport:
         fitting = own.found.fitting
         words = self._beside_real(fitting[0]) if fitting else "none of the closed forms"
         size = "" if own.defect is None else f"; defect {own.defect:.1e}, ||Q||_2 up to 1"
-        return f"{words}{size}; gradient {_of_gradient(own.gradient)}"
+        alone = f"a skew-Hermitian Q ({own.alone}): " if own.alone else ""
+        return f"{alone}{words}{size}; gradient {_of_gradient(own.gradient)}"
 
     def _beside_real(self, closed: Closed) -> str:
         """A closed form for complex Q, where it can be said by that for real Q."""
@@ -298,6 +302,7 @@ class MapReport:
             "gradient": _gradient(self.gradient),
             "complex": {
                 "refused": self.complex.refused,
+                "skew_alone": self.complex.alone,
                 "is": [] if self.complex.found is None else [c.words for c in self.complex.found.fitting],
                 "defect": _number(self.complex.defect),
                 "gradient": _gradient(self.complex.gradient),
@@ -413,7 +418,15 @@ SCHEMA: Schema = record(
         **dict.fromkeys(("error", "away"), optional(NUMBER)),
         "seen": optional(_SEEN),
         "gradient": _GRADIENT,
-        "complex": record({"refused": TEXT, "is": list_of(TEXT), "defect": optional(NUMBER), "gradient": _GRADIENT}),
+        "complex": record(
+            {
+                "refused": TEXT,
+                "skew_alone": TEXT,
+                "is": list_of(TEXT),
+                "defect": optional(NUMBER),
+                "gradient": _GRADIENT,
+            }
+        ),
         "tolerance": NUMBER,
         "range": list_of(NUMBER, 2, 2),
         "curves": list_of(

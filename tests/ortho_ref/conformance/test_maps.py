@@ -273,6 +273,35 @@ def test_a_pullback_of_real_matrices_is_no_failure_because_of_complex_ones():
     assert not check_map(cayley, pullback, complex=True).ok
 
 
+@pytest.mark.parametrize("f", [cayley, scipy.linalg.expm])
+def test_a_map_that_does_not_conjugate_is_no_map_of_complex_matrices(f):
+    """Q - Q^T is real where Q is skew-Hermitian: such Q alone would show nothing, and any real Q is taken."""
+    report = check_map(lambda Q: f(Q - Q.swapaxes(-1, -2)), complex=True)
+    assert report.complex.defect > 1
+    assert [line[:17] for line in report.problems] == ["complex Q: defect"]
+    assert check_map(lambda Q: f(Q - Q.swapaxes(-1, -2).conj()), complex=True).ok
+
+
+def test_refusing_all_complex_matrices_but_some_is_said():
+    """Of a map of any real Q: which it takes, what it says to others, and that this is not what was asked for."""
+
+    def choosy(Q):
+        if Q.dtype.kind == "c" and abs(Q + Q.swapaxes(-1, -2).conj()).max() > 1e-6:
+            raise ValueError("Q is not skew-Hermitian")
+        return cayley(Q - Q.swapaxes(-1, -2).conj())
+
+    report = check_map(choosy, complex=True)
+    assert report.complex.defect < 1e-13
+    assert "complex    a skew-Hermitian Q (any other is refused: raised ValueError: Q is not" in str(report)
+    (problem,) = report.problems
+    assert problem.startswith(
+        "complex Q: a skew-Hermitian one alone, any other is refused: raised ValueError: Q is not"
+    )
+    assert check_map(choosy).ok
+    for own in (report, check_map(cayley)):
+        jsonschema.validate(json.loads(own.as_json()), SCHEMA)
+
+
 def test_the_reference_itself():
     """It refuses what is not skew, and complex matrices; of its gradient the convention is told."""
 

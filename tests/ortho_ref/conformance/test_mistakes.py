@@ -31,6 +31,7 @@ NOT_FINITE = {*OVERFLOWS, "loss-by-probabilities"}
 #: Mistakes that are no departure from one forward pass, and why: their gradients are not those of their outputs.
 NOT_ITS_GRADIENT = {
     "bias-twice": "two weights hold the one bias, and the gradient is that of either",
+    "h-c-swapped-forward": "an own backward pass knows which is which; only what is given back is off",
     "h-shifted": "the states are right where the gradients are made; only what is given back is off",
     "loss-bits-alone": "the loss is scaled for the report alone",
 }
