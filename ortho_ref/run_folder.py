@@ -378,18 +378,24 @@ def read_state(run: Path | str, which: str) -> Record:
 
 def _state_in_time(run: Path, which: str) -> Record:
     """A checkpoint that is the one which later files know of.  Errors as of `read_state`."""
-    # before the checkpoint: a run that is on may end meanwhile
-    summary = _summary(run) if which == "last" and (run / SUMMARY).exists() else None
     try:
-        state = _state(run, which)
+        state = _state_of_summary(run, which)
         if which == "best":
             _check_best_by_last(run)
-        if summary is not None and any(state[name] != summary[name] for name in ("metrics_size", "metrics_sha256")):
-            raise DamagedFile(run / LAST, f"it is not the one that {SUMMARY} is of")
     except DamagedRun:  # of the config; no checkpoint goes on without it
         raise
     except DamagedFile as error:
         raise DamagedRun(error.path, error.reason, choices(run)) from None
+    return state
+
+
+def _state_of_summary(run: Path, which: str) -> Record:
+    """A checkpoint; DamagedFile where it is the last, and not the one that the summary is of."""
+    # before the checkpoint: a run that is on may end meanwhile
+    summary = _summary(run) if which == "last" and (run / SUMMARY).exists() else None
+    state = _state(run, which)
+    if summary is not None and any(state[name] != summary[name] for name in ("metrics_size", "metrics_sha256")):
+        raise DamagedFile(run / LAST, f"it is not the one that {SUMMARY} is of")
     return state
 
 
@@ -416,13 +422,21 @@ def _state(run: Path, which: str) -> Record:
     return state
 
 
+def best_beside(run: Path | str) -> Record:
+    """The best checkpoint beside one that is gone on from, which may be earlier: the metrics need not reach it.
+
+    Errors as of `read_state`.
+    """
+    return _state_in_time(Path(run), "best")
+
+
 def choices(run: Path | str) -> tuple[str, ...]:
     """Of `CHECKPOINTS`, those that are whole, with the metrics that they record."""
     run = Path(run)
 
     def whole(which: str) -> bool:
         try:
-            _lines_before(run, _state(run, which))
+            _lines_before(run, _state_of_summary(run, which))
         except (OSError, ValueError):
             return False
         return True
@@ -473,16 +487,35 @@ def state_to_go_on(run: Path | str, which: str | None = None) -> Record | None:
     return state
 
 
-def iterations_of(run: Path | str) -> int | None:
-    """How many updates a run is to have, as its last checkpoint knows it: it may have been lengthened.
+def iterations_of(run: Path | str, which: str | None = None) -> int | None:
+    """How many updates a run is to have, as its checkpoints know it: it may have been lengthened.
 
-    None where the run died before that, or its checkpoint is of no `runs.TrainingRun`.  Errors as of `read_state`.
+    Parameters
+    ----------
+    run : Path or str
+        The folder.
+    which : str, optional
+        Of `CHECKPOINTS`, the one that the run goes on from; the others count too where they are whole.  The last, and
+        that alone, unless given.
+
+    Returns
+    -------
+    int or None
+        None where the run died before its last checkpoint, or its checkpoints are of no `runs.TrainingRun`.
+
+    Raises
+    ------
+    OSError, ValueError
+        As of `read_state`.
     """
     run = Path(run)
-    if not (run / LAST).exists():
+    if which is None and not (run / LAST).exists():
         return None
-    total: int | None = read_state(run, "last")["settings"].get("iterations")
-    return total
+    known = [read_state(run, which or "last")]
+    if which is not None:
+        known += [_state(run, other) for other in choices(run) if other != which]
+    totals = [state["settings"]["iterations"] for state in known if "iterations" in state["settings"]]
+    return max(totals, default=None)
 
 
 def _check_best(run: Path, state: Record) -> None:

@@ -220,7 +220,7 @@ class TrainingRun(Trainer):
             return None
         self._take_up(out / CHECKPOINTS[which or "last"], state, lengthen)
         if state["best"] is not None:
-            self._check_best(out / BEST, run_folder.read_state(out, "best"))
+            self._check_best(out / BEST, run_folder.best_beside(out))
         return state
 
     def _take_up(self, path: Path, state: Record, lengthen: bool) -> None:

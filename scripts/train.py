@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from ortho_ref.run_folder import CHECKPOINTS, CONFIG, LAST, DamagedRun
+from ortho_ref.run_folder import CHECKPOINTS, CONFIG, LAST, DamagedRun, state_to_go_on
 from ortho_ref.runs import TrainingRun
 from ortho_ref.task import Task, check_choice
 from ortho_ref.terminal import STDOUT
@@ -28,7 +28,11 @@ def _begun(out: Path, task: str, given: Record, values: Record) -> tuple[Record,
             check_choice("which", which, CHECKPOINTS)
         if values["init_from"] is not None:
             raise ValueError("--init-from is for a new run; one that goes on has its own weights")
-        return resumed(out, task, given, places, which, exact)
+        config, its_task = resumed(out, task, given, places, which, exact)
+        if "init_from" in config and state_to_go_on(out, which) is None:
+            again = "allowed: a new run, in another folder, with --init-from"
+            raise ValueError(f"the run in {out} began with another run's weights, and has no checkpoint yet; {again}")
+        return config, its_task
     if which is not None or exact:
         raise ValueError(f"--{'exact' if exact else 'which'} is for --resume")
     limit_threads(DEFAULT["threads"] if values["threads"] is None else values["threads"])
@@ -38,7 +42,7 @@ def _begun(out: Path, task: str, given: Record, values: Record) -> tuple[Record,
 
 def _trainer(config: Record, task: Task, out: Path, given: Record, values: Record) -> TrainingRun:
     """The trainer of a config; ValueError names the file where that is a run's."""
-    length = length_of(out, config, given["iterations"]) if values["resume"] else None
+    length = length_of(out, config, given["iterations"], values["which"]) if values["resume"] else None
     try:
         trainer = make_trainer(config, task, length)
     except (ValueError, TypeError) as error:

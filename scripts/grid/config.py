@@ -414,7 +414,7 @@ def weights_of(run: Path) -> Record:
     return {"init_from": {"checkpoint": which, "sha256": hashlib.sha256(data).hexdigest()}}
 
 
-def length_of(out: Path, config: Record, wanted: int | None) -> int:
+def length_of(out: Path, config: Record, wanted: int | None, which: str | None = None) -> int:
     """How many updates a run that goes on is to have.
 
     Parameters
@@ -425,6 +425,8 @@ def length_of(out: Path, config: Record, wanted: int | None) -> int:
         As the folder has it.
     wanted
         As given; None: as many as it has, by its config or since it was lengthened.
+    which
+        The checkpoint that it goes on from; the last unless given.
 
     Returns
     -------
@@ -436,7 +438,7 @@ def length_of(out: Path, config: Record, wanted: int | None) -> int:
     ValueError
         For fewer than it has, and for more where its schedule depends on their number.
     """
-    has = iterations_of(out) or config["iterations"]
+    has = iterations_of(out, which) or config["iterations"]
     if wanted is None or wanted == has:
         return has
     if wanted < has:

@@ -24,6 +24,8 @@ class TensorBoard:
     ----------
     run : Path
         The run's folder.
+    which : str, optional
+        The checkpoint that it goes on from; the last unless given.
 
     Raises
     ------
@@ -31,13 +33,13 @@ class TensorBoard:
         Where TensorBoard is not installed.
     """
 
-    def __init__(self, run: Path) -> None:
+    def __init__(self, run: Path, which: str | None = None) -> None:
         try:
             from tensorboard.summary import Writer
         except ImportError as error:
             needs = "pip install -e '.[track]'"
             raise ValueError(f"--track tensorboard needs TensorBoard ({error.name} is missing): {needs}") from None
-        before = _lines(run)
+        before = _lines(run, which)
         shutil.rmtree(run / "tensorboard", ignore_errors=True)
         self._writer: Any = Writer(str(run / "tensorboard"))
         for record in before:
@@ -55,7 +57,7 @@ class TensorBoard:
 
 
 @contextlib.contextmanager
-def tracked(name: str | None, run: Path) -> Iterator[Callable[[Record], None]]:
+def tracked(name: str | None, run: Path, which: str | None = None) -> Iterator[Callable[[Record], None]]:
     """What takes each line of a run's metrics.
 
     Parameters
@@ -64,6 +66,8 @@ def tracked(name: str | None, run: Path) -> Iterator[Callable[[Record], None]]:
         Of TRACKERS; None: nothing is tracked.
     run
         The run's folder.
+    which
+        The checkpoint that it goes on from; the last unless given.
 
     Yields
     ------
@@ -79,7 +83,7 @@ def tracked(name: str | None, run: Path) -> Iterator[Callable[[Record], None]]:
         yield lambda record: None
         return
     check_choice("track", name, TRACKERS)
-    tracker = TensorBoard(run)
+    tracker = TensorBoard(run, which)
     try:
         yield tracker.record
     finally:
@@ -97,9 +101,9 @@ def flat(record: Record) -> dict[str, float]:
     return found
 
 
-def _lines(run: Path) -> list[Record]:
-    """The lines that a run goes on after."""
-    if not (run / LAST).exists():
+def _lines(run: Path, which: str | None) -> list[Record]:
+    """The lines that a run goes on after, from a checkpoint; from the last, if there is one, unless it is given."""
+    if which is None and not (run / LAST).exists():
         return []
-    done = read_state(run, "last")["iteration"]
+    done = read_state(run, which or "last")["iteration"]
     return [record for record in read_metrics(run) if record["iteration"] <= done]

@@ -910,8 +910,9 @@ def test_tracked_by_tensorboard(tmp_path):
     options = ["adding", "--length", 6, "--hidden", 4, "--batch", 4, "--log-every", 2, "--eval-every", 4]
     out = tmp_path / "run"
     assert call(train.main, *options, "--iterations", 6, "--out", out, "--track", "tensorboard")[0] == 0
-    again = ["adding", "--out", out, "--resume", "--iterations", 12, "--track", "tensorboard"]
-    assert call(train.main, *again)[0] == 0
+    again = ["adding", "--out", out, "--resume", "--track", "tensorboard"]
+    assert call(train.main, *again, "--iterations", 12)[0] == 0
+    assert call(train.main, *again, "--which", "previous")[0] == 0
     events = EventAccumulator(str(out / "tensorboard"))
     events.Reload()
     lines = read_metrics(out)

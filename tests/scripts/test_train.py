@@ -6,6 +6,7 @@ import json
 import math
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -681,6 +682,29 @@ def test_a_damaged_run(tmp_path):
     assert call(train.main, "parenthesis", "--out", out, "--resume")[0] == 0
 
 
+@pytest.mark.parametrize("damaged", ["last.safetensors", "best.safetensors", "metrics.jsonl", "older", "lengthened"])
+def test_what_a_damaged_run_advises_is_of_use(tmp_path, damaged):
+    """The command that is printed goes on to the end of an undisturbed run, one that was lengthened to its own end."""
+    whole, out = tmp_path / "whole", tmp_path / "run"
+    assert call(train.main, *RUN, "--out", whole)[0] == 0
+    if damaged == "lengthened":
+        assert call(train.main, "parenthesis", "--out", whole, "--resume", "--iterations", 32)[0] == 0
+    shutil.copytree(whole, out)
+    if damaged == "older":  # one of before in its place
+        shutil.copy(out / "previous.safetensors", out / "last.safetensors")
+    elif damaged == "lengthened":
+        (out / "last.safetensors").unlink()
+    else:
+        data = (out / damaged).read_bytes()
+        (out / damaged).write_bytes(data[:-10])
+    code, _, stderr = call(train.main, "parenthesis", "--out", out, "--resume")
+    assert code == 2
+    advised = shlex.split(stderr.strip().rpartition("scripts.train ")[2])
+    assert advised[-2:] == ["--which", "previous"]
+    assert call(train.main, *advised)[0] == 0
+    assert end_of(out) == end_of(whole)
+
+
 def test_a_run_that_diverges(tmp_path):
     """Exit 1; the line names the update, what is not finite, and the checkpoint, which is there and good."""
     out = tmp_path / "run"
@@ -879,3 +903,11 @@ def test_a_run_begins_with_another_runs_weights(tmp_path):
         assert (code, stderr.count("\n")) == (2, 1), stderr
         assert message in stderr
     assert not (tmp_path / "third").exists()
+    for name in ("last.safetensors", "best.safetensors", "previous.safetensors", "summary.json"):
+        (second / name).unlink()
+    (second / "metrics.jsonl").write_bytes(b"")  # as where the disk was full at the first checkpoint
+    code, _, stderr = call(train.main, "adding", "--out", second, "--resume")
+    assert (code, stderr.count("\n")) == (2, 1)
+    assert stderr.startswith(
+        f"error: the run in {second} began with another run's weights, and has no checkpoint yet; "
+    )
