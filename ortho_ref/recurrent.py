@@ -131,11 +131,9 @@ class Recurrent:
             raise ValueError(not_among("engine", self.engine, ENGINES))
         if self.engine == "persistent" and not persistent.has_form(self.cell):
             raise ValueError(persistent.refusal(self.cell))
-        names = self.cell.shapes(1, 1)
-        free = [name for name in (*names, *self._h0_names) if name not in self.constrained]
         for argument, given, allowed in (
             ("parametrizations", self.parametrizations, self.cell.recurrent_weights),
-            ("initial", self.initial, free),
+            ("initial", self.initial, self.free),
         ):
             for name in given:
                 if name not in allowed:
@@ -186,6 +184,11 @@ class Recurrent:
     def constrained(self) -> dict[str, Parametrization]:
         """The weights that are not free, and how they are kept."""
         return {name: p for name, p in self.parametrizations.items() if not isinstance(p, Free)}
+
+    @property
+    def free(self) -> tuple[str, ...]:
+        """The weights that nothing keeps, and the trained initial states."""
+        return tuple(name for name in (*self.cell.shapes(1, 1), *self._h0_names) if name not in self.constrained)
 
     @property
     def _h0_names(self) -> tuple[str, ...]:

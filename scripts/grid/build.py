@@ -183,7 +183,7 @@ def make_optimizer(config: Record) -> Optimizer:
     others = make("optimizer", config["lr"], config["weight_decay"])  # whose error comes first: it is the default
     orthogonal = {"layer*.*.*": make("optimizer_orthogonal", config["lr_orthogonal"], 0.0)}
     groups = {pattern: make("optimizer", rate, config["weight_decay"]) for pattern, rate in config["rates"].items()}
-    return ByName({**orthogonal, **groups, "*": others})
+    return ByName({**orthogonal, **groups} | ({} if "*" in groups else {"*": others}))
 
 
 def clipping(text: str | None) -> dict[str, Any]:

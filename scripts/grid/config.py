@@ -25,7 +25,7 @@ from ortho_ref.run_folder import (
 from ortho_ref.runs import check_run
 from ortho_ref.task import Task, Vectors, check_integer
 from ortho_ref.training import Record
-from scripts.grid.build import make_task, network_arguments
+from scripts.grid.build import clipping, make_optimizer, make_task, network_arguments
 from scripts.grid.defaults import defaults_of
 from scripts.grid.options import DEFAULT, OPTIONS, PLACES, check_needed, check_options
 from scripts.program import blas, limit_threads, say
@@ -90,7 +90,10 @@ def begun(task: str, **options: Any) -> tuple[Record, Task]:
     """
     places = {name: options.pop(name) for name in PLACES if name in options}
     given = _given(task, options)
-    chosen: Record = {"task": task} | DEFAULT | _setting(task, given) | given
+    setting = _setting(task, given)
+    chosen: Record = {"task": task} | DEFAULT | setting | given
+    if "model_options" in setting:  # those of the size, with what is given
+        chosen["model_options"] = setting["model_options"]
     config = chosen | _defaults(chosen)
     config |= _weights(config)
     _check_numbers(config)
@@ -102,6 +105,9 @@ def begun(task: str, **options: Any) -> tuple[Record, Task]:
     config["network"] = network_arguments(the_task, config)
     config |= _optimizers(config)
     _check_groups(config)
+    make_optimizer(config)
+    clipping(config["clip"])
+    _check_dropped(config, the_task)
     config["baseline"] = the_task.baseline
     config["data"] = data_of(the_task)
     config["made_by"] = made_by()
@@ -147,7 +153,7 @@ def _setting(task: str, given: Record) -> Record:
     defaults = defaults_of(task, given["model"])
     setting = copy.deepcopy(defaults.options)
     if given.get("hidden", n := defaults.hidden_of(given["model"])) == n and defaults.of_size:
-        setting["model_options"] = dict(defaults.of_size)
+        setting["model_options"] = {**defaults.of_size, **given.get("model_options", {})}
     if given.get("state") == "zero" and setting.get("windows") == "random":
         del setting["windows"]
     if (setting | given).get("windows") != "random":
@@ -158,7 +164,7 @@ def _setting(task: str, given: Record) -> Record:
 def _embedding(task: Task, config: Record, given: Record) -> Record:
     """The embedding and whether it is tied, where the task has one: as wide as what the readout reads, unless given.
 
-    Without one, --embedding 0, no words are dropped unless that is asked for.
+    Without one, --embedding 0, no words and no inputs are dropped unless that is asked for.
     """
     defaults = defaults_of(config["task"], config["model"])
     if not defaults.embedding:
@@ -166,11 +172,11 @@ def _embedding(task: Task, config: Record, given: Record) -> Record:
     bare: Record = {"embedding": None, "tied": False, "regularizers": {}}
     width = models.network(**network_arguments(task, config) | bare).layers[-1].output_size
     size = given.get("embedding", width) or None
-    words = config["dropout_words"] if size or "dropout_words" in given else 0.0
+    needing = ("dropout_words", "dropout_input")
     return {
         "embedding": size,
         "tied": given.get("tied", defaults.tied and size == width),
-        "dropout_words": words,
+        **({} if size else {name: given.get(name, 0.0) for name in needing}),
     }
 
 
@@ -292,11 +298,19 @@ def _check_groups(config: Record) -> None:
     network = models.network(**config["network"])
     names = ["readout.b", *([] if network.tied else ["readout.W"]), *(["embedding.E"] if network.embedding else [])]
     for i, layer in enumerate(network.layers):
-        m, n = layer.sizes or (1, 1)
-        names += [f"layer{i}.{name}" for name in layer.cell.shapes(m, n) if name not in layer.constrained]
+        names += [f"layer{i}.{name}" for name in layer.free]
     for pattern in config["rates"]:
+        if "/" in pattern:  # between the parts of a path, in a checkpoint
+            raise ValueError(f"--rates names {pattern!r}; allowed: a pattern without /")
         if not any(fnmatchcase(name, pattern) for name in names):
             raise ValueError(f"--rates names {pattern!r}, which no free parameter has: {', '.join(names)}")
+
+
+def _check_dropped(config: Record, task: Task) -> None:
+    """ValueError where inputs are to be dropped, and are tokens."""
+    rate = config["dropout_input"]
+    if rate and config["embedding"] is None and not isinstance(task.input, Vectors):
+        raise ValueError(f"--dropout-input is {rate:g}, and {config['task']} has tokens for input; needs --embedding")
 
 
 def made_by() -> Record:

@@ -19,7 +19,7 @@ from ortho_ref.runs import load
 from scripts import evaluate
 from scripts import experiment as program
 from scripts.grid.experiment import measures, pool, sessions, watched
-from scripts.grid.experiment.cells import cells_of
+from scripts.grid.experiment.cells import cells_of, given
 from scripts.grid.experiment.claims import FAILS, HOLDS, MEAN, OPEN, verdicts_of
 from scripts.grid.experiment.file import read
 from scripts.grid.experiment.grid import Grid
@@ -247,6 +247,42 @@ def test_the_failure_of_one_cell(tmp_path):
         assert len(sessions.read_sessions(folder)) == times
 
 
+def test_a_damaged_run_stops_no_other(tmp_path):
+    """It has failed, and is named with its file; so does one whose config is there and whose metrics are not yet."""
+    path = tiny(tmp_path, seeds=2, iterations=4)
+    out = tmp_path / "runs"
+    assert run("run", path, "--out", out, "--row", "GRU")[0] == 0
+    damaged, begun = (out / "gru" / "all" / f"seed-{seed}" for seed in (0, 1))
+    data = bytearray((damaged / "last.safetensors").read_bytes())
+    data[-1] ^= 1
+    (damaged / "last.safetensors").write_bytes(data)
+    for own in begun.iterdir():
+        if own.name not in ("config.json", "lock"):
+            own.unlink()
+    code, _, stderr = run("run", path, "--out", out)
+    assert code == 1
+    assert "NC-GRU; all; seed 1: done" in stderr
+    assert f"failed: GRU; all; seed 0: {damaged / 'last.safetensors'} is damaged: " in stderr
+    assert "3 of 4 runs are done" in stderr
+    assert "| GRU | all | 1 of 2, 1 failed |" in call(program.main, "table", path, "--out", out)[1]
+
+
+@pytest.mark.parametrize(
+    ("schedule", "scaled"), [("step:6:0.5", "step:3:0.5"), ("linear", None), ("step", ""), ("step:x:0.1", "")]
+)
+def test_scaling_a_schedule(tmp_path, schedule, scaled):
+    """Steps become shorter with the run; a text that is none is said, and is no IndexError."""
+    path = tiny(tmp_path, more="[scale]\niterations = 1\n")
+    path.write_text(path.read_text().replace("batch = 4", f'batch = 4\nschedule = "{schedule}"'))
+    experiment = read(path)
+    cell = next(iter(cells_of(experiment)))
+    if scaled == "":
+        with pytest.raises(ValueError, match=f"GRU; all; seed 0: schedule is '{schedule}'; allowed: constant, "):
+            given(cell, experiment, 0.5, {})
+    else:
+        assert given(cell, experiment, 0.5, {})["schedule"] == (scaled or schedule)
+
+
 def test_a_grid_that_is_killed_again_and_again(tmp_path):
     """SIGKILL of workers and of the program: the table and the bits of an undisturbed one; `make torture` has more."""
     path = tiny(tmp_path, seeds=1, iterations=60)
@@ -381,6 +417,13 @@ def test_changes_of_the_code_are_told_apart(monkeypatch):
     [
         ("batch = 4", "batch = 5", "batch is 5; the run in "),
         ("hidden = 4", "hidden = 0", "tiny.toml: GRU; all; seed 0: hidden is 0; allowed: "),
+        (
+            "hidden = 4",
+            'hidden = 4\noptimizer = "adma"',
+            "GRU; all; seed 0: optimizer is 'adma' (did you mean 'adam'?)",
+        ),
+        ("hidden = 4", 'hidden = 4\nclip = "norm:x"', "GRU; all; seed 0: clip is 'norm:x'; allowed: value:LIMIT or "),
+        ("hidden = 4", 'hidden = 4\nschedule = "step:5"', "GRU; all; seed 0: schedule is 'step:5'; allowed: constant"),
         (
             '"gru"',
             '"grue"',

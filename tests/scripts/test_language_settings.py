@@ -122,6 +122,16 @@ def test_passes():
         ("ptb-char", {"hidden": 6, "model": "ornn"}, {"model_options": {}, "length": 50}),
         ("ptb-char", {"hidden": 6, "model": "eurnn"}, {"model_options": {}}),
         ("ptb-char", {"model": "ornn", "model_options": {"reflections": 9}}, {"model_options": {"reflections": 9}}),
+        (
+            "ptb-char",
+            {"model": "ornn", "model_options": {"activation": "tanh"}},
+            {"model_options": {"reflections": 510, "activation": "tanh"}},
+        ),
+        (
+            "ptb-char",
+            {"hidden": 6, "embedding": 0},
+            {"embedding": None, "tied": False, "dropout_words": 0.0, "dropout_input": 0.0, "dropout_hidden": 0.15},
+        ),
     ],
 )
 def test_what_does_not_go_with_what_is_given(data, task, given, expected):
@@ -156,3 +166,9 @@ def test_decays_that_are_none(text):
         ValueError, match=r"^(optimizer is '.*'; allowed: sgd, .*, rmsprop:0\.99|decay is 1\.0; allowed: )"
     ):
         make_optimizer(config_of("copying", optimizer=text))
+
+
+def test_tokens_are_not_dropped_by_the_entry(data):
+    """Dropout of inputs is of vectors: said where it is asked for, before anything is begun."""
+    with pytest.raises(ValueError, match=r"--dropout-input is 0\.2, and ptb-char has tokens"):
+        config_of("ptb-char", data=data, other_data=True, hidden=6, embedding=0, dropout_input=0.2)

@@ -152,6 +152,10 @@ def test_every_option_reaches_the_run(tmp_path, text, monkeypatch):
     assert [type(optimizer).__name__ for optimizer in seen[-1].optimizer.optimizers.values()] == ["SGD", "Adam"]
     assert call(train.main, "adding", "--model", "scornn", "--lr", "0.5", *TINY)[0] == 2
     assert seen[-1].optimizer.rates(0) == {"layer*.*.*": 0.5, "*": 0.5}
+    assert (
+        call(train.main, "adding", "--model", "ornn", "--rates", "layer0.h0=0.25", "--rates", "*=0.125", *TINY)[0] == 2
+    )
+    assert seen[-1].optimizer.rates(0) == {"layer*.*.*": 1e-3, "layer0.h0": 0.25, "*": 0.125}
 
 
 @pytest.mark.parametrize(
@@ -183,6 +187,8 @@ def test_every_model_on_a_task_of_each_kind(tmp_path, text, task, model):
             "--hidden 6 --rates readout=1",
             "--rates names 'readout', which no free parameter has: readout.b, readout.W, ",
         ),
+        ("--hidden 6 --rates layer0.W_[!/]=1", "--rates names 'layer0.W_[!/]'; allowed: a pattern without /"),
+        ("--hidden 6 --dropout-input 0.1", "--dropout-input is 0.1, and text has tokens for input; needs --embedding"),
         ("--hidden 6 --rates *=x", "--rates gives * the rate 'x'; allowed: a finite number >= 0"),
         ("--hidden 6 --embedding -1", "embedding is -1; allowed: an integer >= 0"),
         ("--hidden 6 --dropout-words 0.1", "dropout of words is 0.1, but there is no embedding; allowed: 0, or an "),

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ortho_ref import schema
+from ortho_ref.schedules import Step
 from ortho_ref.training import Record
+from scripts.grid.build import make_schedule
 from scripts.grid.config import config_of
 from scripts.grid.experiment.file import Column, Experiment, Power, Row
 
@@ -147,9 +149,10 @@ def given(cell: Cell, experiment: Experiment, scale: float, places: Mapping[str,
     options["eval_every"] = min(full["eval_every"], max(1, -(-N // EVALUATIONS)))
     options["checkpoint_every"] = min(full["checkpoint_every"], options["eval_every"])
     options["log_every"] = min(full["log_every"], max(1, -(-N // LINES)))
-    kind, *numbers = full["schedule"].split(":")
-    if kind == "step":
-        options["schedule"] = f"step:{max(1, round(int(numbers[0]) * N / before))}:{numbers[1]}"
+    schedule = make_schedule(full["schedule"], 1.0, before)
+    if isinstance(schedule, Step):
+        every = max(1, round(schedule.every * N / before))
+        options["schedule"] = ":".join(["step", str(every), *full["schedule"].split(":")[2:]])
     return options
 
 

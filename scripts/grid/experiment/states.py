@@ -7,7 +7,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from ortho_ref.run_folder import CONFIG, SUMMARY, read_config, read_metrics, read_summary
+from ortho_ref.files import DamagedFile
+from ortho_ref.run_folder import CONFIG, METRICS_FILE, SUMMARY, read_config, read_metrics, read_summary
 from ortho_ref.training import Record
 from scripts.grid.experiment.cells import Cell
 from scripts.grid.experiment.measures import missing
@@ -63,11 +64,6 @@ def states_of(cells: Iterable[Cell], out: Path) -> list[State]:
     -------
     list of State
         One for each cell.
-
-    Raises
-    ------
-    ValueError
-        Where a file of a run is not what was written.
     """
     return [state_of(cell, out / cell.folder) for cell in cells]
 
@@ -85,15 +81,21 @@ def state_of(cell: Cell, folder: Path) -> State:
     Returns
     -------
     State
-        From the files that are there.
+        From the files that are there; one of them that is not what was written is a failure of this run alone.
     """
     if not (folder / CONFIG).exists():
         reason = failure(folder)
         return State(cell, folder, "waiting" if reason is None else "failed", reason=reason or "")
-    config, records, reason = read_config(folder), read_metrics(folder), failure(folder)
-    seconds = sum(own.get("seconds", 0.0) for own in read_sessions(folder))
+    reason, seconds = failure(folder), sum(own.get("seconds", 0.0) for own in read_sessions(folder))
+    config: Record = {}
+    try:
+        config = read_config(folder)
+        records = read_metrics(folder) if (folder / METRICS_FILE).exists() else []  # it comes after the config
+        summary = read_summary(folder) if (folder / SUMMARY).exists() else None
+    except DamagedFile as error:
+        N = config.get("iterations", 0)
+        return State(cell, folder, "failed", 0, N, config, reason=reason or str(error), seconds=seconds)
     N, done = config["iterations"], records[-1]["iteration"] if records else 0
-    summary = read_summary(folder) if (folder / SUMMARY).exists() else None
     if summary is not None and missing(folder, cell.measures, N):
         summary = None
     if summary is not None:
