@@ -14,8 +14,10 @@ import numpy as np
 import pytest
 
 from ortho_ref import files, models
+from ortho_ref.network import Network
 from ortho_ref.run_folder import read_config, read_metrics, read_summary
-from ortho_ref.runs import load
+from ortho_ref.runs import Loaded, load
+from ortho_ref.task import Batch
 from scripts import evaluate
 from scripts import experiment as program
 from scripts.grid.experiment import measures, pool, sessions, watched
@@ -853,6 +855,51 @@ def test_what_cannot_be_measured(tmp_path, before, after, what, message):
     assert code == 2
     assert f"measure '{what}' {message}" in stderr
     assert not (tmp_path / "runs").exists()
+
+
+class Made:
+    """One held-out batch of four steps, filled up to seven; a training set of four sequences."""
+
+    readout = "every"
+
+    def __init__(self):
+        x = np.random.default_rng(0).standard_normal((7, 25, 2))
+        mask = np.arange(7)[:, None] < np.where(np.arange(25) < 20, 4, 7)  # the first 20 are short
+        self.held_out = Batch(x, np.zeros((7, 25, 3)), mask)
+
+    def evaluation(self):
+        """It."""
+        return iter([self.held_out])
+
+
+def test_norms_end_where_the_sequences_do():
+    """Of the sequences that are taken: what fills them up has gradient 0, and no ratio to the first."""
+    layer = models.gru(2, 4)
+    network = Network((layer,), 3, loss="mean_squared_error")
+    params, buffers = network.init(np.random.default_rng(1), dtype=np.float64)
+    found = measures.gradient_norms(Loaded(network, params, buffers), Made())
+    assert len(found["norm"]) == 4
+    assert found["first_over_last"] == found["norm"][0] / found["norm"][-1] > 0
+    nothing = {name: np.zeros_like(value) for name, value in params.items()}
+    found = measures.gradient_norms(Loaded(network, nothing, network.rebuild(nothing, buffers)), Made())
+    assert found == {"norm": [0.0] * 4}
+
+
+def test_the_correlation_of_a_constant_is_0():
+    """Of a dead network."""
+    network = Network((models.irnn(2, 4),), 1, readout="last", loss="mean_squared_error")
+    params, buffers = network.init(np.random.default_rng(0), dtype=np.float64)
+    dead = {name: np.zeros_like(value) for name, value in params.items()}
+    run = Loaded(network, dead, network.rebuild(dead, buffers))
+    assert measures.correlation(run, Adding(6)) == {"with_first": 0.0, "with_second": 0.0}
+
+
+def test_longer_sequences_where_there_are_none(tmp_path):
+    """Said before anything is begun: of data, and of a task without a length."""
+    wanted = [{"what": "gradient_norms", "times": 2}]
+    for config in ({"task": "text", "data": {}, "length": 50}, {"task": "shortest-path", "data": None}):
+        with pytest.raises(ValueError, match="measure 'gradient_norms' has times = 2; allowed: 1, as "):
+            measures.check_wanted(wanted, {"layers": 1} | config, Made())
 
 
 def test_a_measure_that_was_lost(tmp_path):

@@ -16,6 +16,7 @@ from scripts.grid.experiment.file import SCHEMA, Power, read
 from scripts.grid.experiment.storing import LINES
 from scripts.grid.experiment.toml_lines import line_of, lines_of
 from tasks import by_name
+from tests.scripts.grids import tiny
 from tests.scripts.runs import ROOT, call
 
 FILES = sorted((ROOT / "scripts" / "experiments").rglob("*.toml"))
@@ -116,6 +117,24 @@ def test_every_option_of_a_run_is_in_the_schema():
         ("unit = 1e-3", "scale = { lr = 1 }", 4, "scale has 'lr'; allowed: options that count something"),
         ("title", "titel", 1, "the document has no title"),
         ("unit = 1e-3", 'metric = "correlation"', 4, "metric is 'correlation', which needs a measure of 'correlation'"),
+        (
+            "unit = 1e-3",
+            'statistic = "maximum"',
+            4,
+            "statistic is 'maximum'; of evaluation_loss less is better; ",
+        ),
+        (
+            "unit = 1e-3",
+            'metric = "within_0.04"\nstatistic = "minimum"',
+            5,
+            "statistic is 'minimum'; of within_0.04 more is better; allowed: maximum, final, median_of_last_20",
+        ),
+        (
+            "[[column]]",
+            '[[claim]]\ntext = "x"\nat_baseline = "GRU"\nmean_of_columns = true\n[[column]]',
+            13,
+            "claim[0] has at_baseline and mean_of_columns; allowed: one, as each column has its own baseline",
+        ),
         ("unit = 1e-3", 'statistic = "on_test"', 4, "statistic is 'on_test'; allowed: with a measure of 'on_test'"),
         (
             "[[column]]",
@@ -275,3 +294,16 @@ def test_numbers_of_a_table():
     assert table.with_spread(*table.spread([1.0])) == "1"
     assert table.with_spread(*table.spread([1.0, 3.0])) == f"2 ± {np.sqrt(2):.4g}"
     assert table.published([0.5, 0.01]) == "0.5 ± 0.01"
+
+
+def test_of_a_metric_of_which_more_is_better_the_maximum_is_shown(tmp_path):
+    """Unless another statistic is asked for."""
+    path = tiny(tmp_path)
+    text = path.read_text()
+    for more, statistic in (
+        ("", "minimum"),
+        ('metric = "accuracy"\n', "maximum"),
+        ('metric = "perplexity"\n', "minimum"),
+    ):
+        path.write_text(text.replace("seeds =", f"{more}seeds ="))
+        assert read(path).statistic == statistic

@@ -21,6 +21,7 @@ FORMAT = "ortho_ref experiment 1"
 #: What a table may show: of a run's evaluations; of its lines of metrics, the training loss, a mean over the updates
 #: since the line before; and of which there is one number a run.
 OF_EVALUATIONS = ("evaluation_loss", *METRICS)
+LARGER_IS_BETTER = METRICS.keys() - OF_THE_LOSS
 OF_LINES = ("loss",)
 OF_A_RUN = ("steps_per_second", "worst_defect", "worst_condition", "forced_resets")
 #: Of all evaluations of a run, or of all its lines, which number; of its best checkpoint, on the test part.
@@ -213,7 +214,7 @@ class Experiment(NamedTuple):
     @property
     def larger_is_better(self) -> bool:
         """Whether of two rows the one with the larger number is the better."""
-        return self.statistic == "maximum" or self.metric in METRICS.keys() - OF_THE_LOSS
+        return self.statistic == "maximum" or self.metric in LARGER_IS_BETTER
 
     def less_than_papers(self, scale: float) -> str:
         """What makes runs at a scale less than the paper's; "" where nothing does."""
@@ -268,7 +269,7 @@ def _experiment(path: Path, document: Record) -> Experiment:
         for i, name in enumerate(names):
             if name in names[:i]:
                 raise schema.Misfit(f"{what}[{i}].name is {name!r}, as of another {what}", f"{what}[{i}].name")
-    seeds = document.get("seeds", 1)
+    seeds, metric = document.get("seeds", 1), document.get("metric", "evaluation_loss")
     experiment = Experiment(
         path=path,
         name=f"{document['paper']}/{path.stem}" if "paper" in document else path.stem,
@@ -281,8 +282,8 @@ def _experiment(path: Path, document: Record) -> Experiment:
         departs=tuple(document.get("departs", ())),
         found=tuple(document.get("found", ())),
         seeds=tuple(seeds if isinstance(seeds, list) else range(seeds)),
-        metric=document.get("metric", "evaluation_loss"),
-        statistic=document.get("statistic", "minimum"),
+        metric=metric,
+        statistic=document.get("statistic", "maximum" if metric in LARGER_IS_BETTER else "minimum"),
         unit=document.get("unit", 1.0),
         unit_name=document.get("unit_name", ""),
         scaling=_scaling(document.get("scale", {"iterations": 1})),
@@ -416,10 +417,17 @@ def _check_measures(experiment: Experiment) -> None:
             f"statistic is {ON_TEST!r}; allowed: with a measure of {ON_TEST!r}, and a metric of evaluations",
             "statistic",
         )
+    _check_statistic(experiment, experiment.statistic, "statistic")
     for i, claim in enumerate(experiment.claims):
         for key in OF_BASELINE:
             if key in claim and experiment.metric not in ("evaluation_loss", *OF_LINES):
                 raise schema.Misfit(f"claim[{i}] has {key}; allowed: where metric is a loss", f"claim[{i}].{key}")
+            if key in claim and claim.get("mean_of_columns"):
+                raise schema.Misfit(
+                    f"claim[{i}] has {key} and mean_of_columns; allowed: one, as each column has its own baseline",
+                    f"claim[{i}].{key}",
+                )
+        _check_statistic(experiment, claim.get("statistic", experiment.statistic), f"claim[{i}].statistic")
         if claim.get("statistic") == ON_TEST and ON_TEST not in measured:
             raise schema.Misfit(
                 f"claim[{i}].statistic is {ON_TEST!r}; allowed: with a measure of {ON_TEST!r}", f"claim[{i}].statistic"
@@ -430,6 +438,16 @@ def _check_measures(experiment: Experiment) -> None:
                 f"measure[{i}] has more than what; allowed: {ON_TEST!r} is of the best checkpoint, at the end",
                 f"measure[{i}]",
             )
+
+
+def _check_statistic(experiment: Experiment, statistic: str, where: str) -> None:
+    """Misfit for the worst of all evaluations, which no summary has."""
+    better, worst = ("more", "minimum") if experiment.metric in LARGER_IS_BETTER else ("less", "maximum")
+    if statistic == worst and experiment.metric in OF_EVALUATIONS:
+        allowed = ", ".join(name for name in STATISTICS if name != worst)
+        raise schema.Misfit(
+            f"{where} is {statistic!r}; of {experiment.metric} {better} is better; allowed: {allowed}", where
+        )
 
 
 def _check_known(where: str, names: Any, known: Any, what: str) -> None:

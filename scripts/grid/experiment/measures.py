@@ -6,6 +6,7 @@ that is killed meanwhile measures it when it goes on.
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,9 @@ from scripts.grid.experiment.watched import mean_norm, watched
 from tasks import by_name
 
 MEASURED = "measured.json"
-#: Of a held-out set, the sequences whose norms are taken; of the training data, the batches that are evaluated.
-SEQUENCES, BATCHES = 20, 20
+#: Of a held-out set, the sequences whose norms are taken; of the training data, the batches that are evaluated,
+#: and of how many sequences each is: of as many as the run's, where those are fewer.
+SEQUENCES, BATCHES, BATCH = 20, 20, 100
 _FORMAT = "ortho_ref measured 1"
 _VALUES = schema.mapping(schema.either(schema.NUMBER, schema.list_of(schema.NUMBER)))
 _FORM = schema.record(
@@ -121,7 +123,11 @@ def check_wanted(measures: Iterable[Record], config: Record, task: Task) -> None
     task
         What is trained.
     """
-    for what in [own["what"] for own in measures]:
+    for own in measures:
+        what, times = own["what"], own.get("times", 1)
+        if times != 1 and (config["data"] is not None or config.get("length") is None):
+            why = f"{config['task']} makes no sequences of any length"
+            raise ValueError(f"measure {what!r} has times = {times}; allowed: 1, as {why}")
         if what == ON_TEST and not hasattr(task, "on"):
             raise ValueError(f"measure {what!r} is for tasks that have a test part; {config['task']} has none")
         if what == "correlation" and config["task"] != "adding":
@@ -169,7 +175,10 @@ class Measures:
         for own in self._missing():
             if own["after"] == iteration:
                 run = load(self.folder, "best") if own["what"] == ON_TEST else initial or load(self.folder, "last")
-                values = OF[own["what"]](run, self._task(own["times"]))
+                of = OF[own["what"]]
+                if of is training_metric:
+                    of = partial(training_metric, batch=min(BATCH, self.config["batch"]))
+                values = of(run, self._task(own["times"]))
                 whole = [*read_measured(self.folder), own | {"values": values}]
                 files.write_sealed(self.folder / MEASURED, _FORMAT, {"measured": whole}, _FORM)
 
@@ -196,16 +205,21 @@ def held_out(task: Task, params: Params) -> tuple[Array, Array, Array | None]:
     def cast(values: Array) -> Array:
         return values if np.issubdtype(values.dtype, np.integer) else values.astype(dtype)
 
+    x = batch.x[:, :SEQUENCES]
     y = batch.y[:SEQUENCES] if task.readout == "last" else batch.y[:, :SEQUENCES]
-    return cast(batch.x[:, :SEQUENCES]), cast(y), None if batch.mask is None else batch.mask[:, :SEQUENCES]
+    if batch.mask is None:
+        return cast(x), cast(y), None
+    mask = batch.mask[:, :SEQUENCES]
+    T = int(np.flatnonzero(mask.any(axis=1))[-1]) + 1  # of these; the batch was filled up to its longest
+    return cast(x[:T]), cast(y[:T]), mask[:T]
 
 
 def gradient_norms(run: Loaded, task: Task) -> Record:
-    """||dL/dh_t||, t = 1..T, and the first of them over the last [uRNN, figure 4]."""
+    """||dL/dh_t||, t = 1..T, and the first of them over the last, if that is not 0 [uRNN, figure 4]."""
     network, cell = watched(run.network)
     network.loss_and_gradients(run.params, run.buffers, *held_out(task, run.params))
     norms = cell.gradient_norms
-    return {"norm": norms, "first_over_last": norms[0] / norms[-1]}
+    return {"norm": norms, **({"first_over_last": norms[0] / norms[-1]} if norms[-1] else {})}
 
 
 def hidden_norms(run: Loaded, task: Task) -> Record:
@@ -217,7 +231,7 @@ def hidden_norms(run: Loaded, task: Task) -> Record:
 
 
 def correlation(run: Loaded, task: Task) -> Record:
-    """Pearson's correlation of the output of `adding` and the first of its two values [uRNN, 5.4]."""
+    """Pearson's correlation of the output of `adding` and the first of its two values [uRNN, 5.4]; 0 of a constant."""
     outputs, first, second = list[Array](), list[Array](), list[Array]()
     for batch in task.evaluation():
         x = batch.x.astype(run.params["readout.b"].dtype)
@@ -227,6 +241,8 @@ def correlation(run: Loaded, task: Task) -> Record:
         for own, step in ((first, steps[:1]), (second, steps[1:])):
             own.append(np.take_along_axis(values, step, 0)[0])
     y, a, b = (np.concatenate(own) for own in (outputs, first, second))
+    if np.ptp(y) == 0:
+        return {"with_first": 0.0, "with_second": 0.0}
     return {"with_first": float(np.corrcoef(y, a)[0, 1]), "with_second": float(np.corrcoef(y, b)[0, 1])}
 
 
@@ -252,9 +268,9 @@ class EvaluatedOn:
         return iter(self._batches)
 
 
-def training_metric(run: Loaded, task: Task) -> Record:
+def training_metric(run: Loaded, task: Task, batch: int = BATCH) -> Record:
     """Loss and metric on training data, beside those held out: how far the training is learned by heart."""
-    batches = itertools.islice(task.batches(np.random.default_rng(0), 100), BATCHES)
+    batches = itertools.islice(task.batches(np.random.default_rng(0), batch), BATCHES)
     of_training: Any = EvaluatedOn(task, batches)
     on_training, held_out = evaluate(*run, of_training), evaluate(*run, task)
     return {f"training_{name}": value for name, value in on_training.items()} | held_out
