@@ -36,7 +36,7 @@ UNITS = {
 SHARES = ("accuracy", "binary_accuracy", "sequence_accuracy", "within_0.04")
 LOSSES = ("evaluation_loss", "loss")
 _PER_INCH = 12  # characters of a title
-_DECADES = 30  # the largest value over the smallest from which an axis is logarithmic
+_DECADES = 10  # the largest value over the smallest from which an axis is logarithmic
 _ROUNDING = 1e-6  # of the largest value: what a loss in float32 does below is no more than rounding
 
 
@@ -117,6 +117,8 @@ def draw_curves(axis: Axes, curves: Sequence[Curve], key: str, baseline: float |
         axis.set_yscale("log")
         if above.min() < _ROUNDING * above.max():
             axis.set_ylim(bottom=_ROUNDING * above.max())
+            cut = "what is smaller, down to 0, is not drawn"
+            axis.text(0.99, 0.98, cut, transform=axis.transAxes, ha="right", va="top", fontsize="small")
 
 
 class Axis(NamedTuple):
@@ -185,16 +187,18 @@ def draw_experiment(
     ]
     if not keys_of(runs):
         raise ValueError(f"{experiment.path}: no run has been evaluated yet")
-    draw_runs(runs, keys_of(runs), _title(experiment, runs, scale), picture, about)
+    draw_runs(runs, keys_of(runs), _title(experiment, begun, scale), picture, about)
 
 
-def _title(experiment: Experiment, runs: Sequence[Drawn], scale: float) -> str:
-    seeds = Counter((run.line, run.column) for run in runs).values()
+def _title(experiment: Experiment, begun: Sequence[State], scale: float) -> str:
+    seeds = Counter((state.cell.line, state.cell.column.name) for state in begun).values()
     several = f"{min(seeds)} to {max(seeds)}" if min(seeds) < max(seeds) else f"{max(seeds)}"
     band = f"mean of {several} seeds, band from least to largest" if max(seeds) > 1 else "one seed"
+    rows, all_rows = len({state.cell.row.name for state in begun}), len(experiment.run_rows)
+    some = f", {rows} of {all_rows} rows" if rows < all_rows else ""
     less = experiment.less_than_papers(scale)
     size = f", {less}: not the paper's size" if less else ""
-    return f"{experiment.title} ({band}{size})"
+    return f"{experiment.title} ({band}{some}{size})"
 
 
 def has_series(experiment: Experiment) -> bool:
@@ -227,7 +231,7 @@ def draw_measured(
         Where nothing was measured yet.
     """
     axes: dict[str, Axis] = {}
-    runs = []
+    runs, measured = [], []
     for state in states:
         records: list[Record] = []
         for own in read_measured(state.folder):
@@ -241,10 +245,11 @@ def draw_measured(
                     axes[name] = Axis(name.replace("_", " "), "updates")
                     records.append({"iteration": own["after"], name: value})
         if records:
+            measured.append(state)
             runs.append(Drawn(state.cell.line, state.cell.column.name, records, None))
     if not runs:
         raise ValueError(f"{experiment.path}: nothing has been measured yet")
-    draw_runs(runs, list(axes), _title(experiment, runs, scale), picture, about, axes)
+    draw_runs(runs, list(axes), _title(experiment, measured, scale), picture, about, axes)
 
 
 def draw_runs(

@@ -146,7 +146,7 @@ def test_a_picture_says_its_units_and_how_many_seeds(grid, tmp_path, monkeypatch
     assert [title.partition(" (")[2] for title in titles] == [
         "mean of 2 seeds, band from least to largest)",
         "mean of 1 to 2 seeds, band from least to largest)",
-        "one seed)",
+        "one seed, 1 of 2 rows)",
     ]
     units = [axis.get_ylabel() for axis in figures[-1].axes]
     assert units == ["held-out loss (nats)", "", "held-out squared error"]
@@ -172,10 +172,16 @@ def test_the_axis_of_a_share(tmp_path, monkeypatch, least, low):
 
 @pytest.mark.parametrize(
     ("losses", "scale"),
-    [([1.0, 1e-2], "log"), ([1.0, 1e-2, 0.0], "log"), ([1.0, 0.5, 0.0], "linear"), ([1.0, -1.0, 1e-2], "linear")],
+    [
+        ([1.0, 0.09], "log"),
+        ([1.0, 0.11], "linear"),
+        ([1.0, 1e-2, 0.0], "log"),
+        ([1.0, 0.5, 0.0], "linear"),
+        ([1.0, -1.0, 1e-2], "linear"),
+    ],
 )
 def test_decades_of_losses(tmp_path, monkeypatch, losses, scale):
-    """The axis of losses that span decades is logarithmic, of one that reaches 0 too."""
+    """The axis of losses that span a decade is logarithmic, of one that reaches 0 too."""
     figures = []
     monkeypatch.setattr(curves, "save", lambda figure, *rest: figures.append(figure))
     records = [{"iteration": k, "evaluation_loss": loss} for k, loss in enumerate(losses)]
@@ -184,12 +190,14 @@ def test_decades_of_losses(tmp_path, monkeypatch, losses, scale):
 
 
 def test_an_axis_leaves_rounding_out(tmp_path, monkeypatch):
-    """A loss of 1e-12 is float32's rounding: six decades below the largest value the axis ends."""
+    """A loss of 1e-12 is float32's rounding: six decades below the largest value the axis ends, and says so."""
     figures = []
     monkeypatch.setattr(curves, "save", lambda figure, *rest: figures.append(figure))
     records = [{"iteration": k, "evaluation_loss": loss} for k, loss in enumerate([2.0, 1e-2, 1e-12])]
     curves.draw_runs([curves.Drawn("a", "x", records, None)], ["evaluation_loss"], "title", tmp_path / "x.png")
     assert figures[0].axes[0].get_ylim()[0] == pytest.approx(2e-6)
+    (said,) = figures[0].axes[0].texts
+    assert said.get_text() == "what is smaller, down to 0, is not drawn"
 
 
 def test_a_panel_has_its_columns_name(grid, tmp_path, monkeypatch):
