@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -300,6 +301,27 @@ def test_weights_that_are_not_the_networks(finished):
             own.begin_with(finished)
         for name, value in before.items():
             np.testing.assert_array_equal(own.params[name], value)
+
+
+def test_signs_that_are_not_the_networks(finished):
+    """-1s in D, an option that another run's weights do not bring along: the message names the weight and both counts."""
+    own = replace(trainer(), network=models.network(**network_for(Parenthesis(5), "nc-gru", negative_ones=2)))
+    before = own.buffers["layer0.U_c"]["D"].copy()
+    theirs = int((load(finished).buffers["layer0.U_c"]["D"] < 0).sum())
+    message = f"{finished}: negative_ones of layer0.U_c is {theirs}; the network's is 2"
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        own.begin_with(finished)
+    np.testing.assert_array_equal(own.buffers["layer0.U_c"]["D"], before)
+
+
+def test_what_counts_updates_begins_at_0(finished, tmp_path):
+    """Resets fall due, and forced ones are counted, as in any new run; so is the Neumann condition."""
+    run = changed(finished, tmp_path, "buffers/layer0.U_c/forced_resets", lambda count: count + 40)
+    assert load(run).buffers["layer0.U_c"]["step"] > 0
+    own = trainer(seed=3)
+    own.begin_with(run)
+    assert (own.buffers["layer0.U_c"]["step"], own.health()["layer0.U_c"]["forced_resets"]) == (0, 0)
+    assert own.health()["layer0.U_c"]["condition"] == 0
 
 
 def test_an_average_that_one_of_them_has(finished, averaged):
