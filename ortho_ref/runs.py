@@ -187,7 +187,7 @@ class TrainingRun(Trainer):
                     record |= self.evaluate()
                 self._still_held()
                 metrics.write(record)
-                if evaluates and self.averaging is not None:
+                if self.averaging is not None and k % self.evaluate_every == 0:  # a longer run has no other
                     self.averaging.note(record["evaluation_loss"])
                 if evaluates and (self._best is None or record["evaluation_loss"] < self._best):
                     self._best = record["evaluation_loss"]

@@ -240,6 +240,21 @@ def test_a_longer_run(tmp_path, stopped_after):
     assert read_summary(out)["iterations"] == 11
 
 
+@pytest.mark.parametrize("end", [3, 5, 6, 7])
+def test_a_longer_run_that_averages(tmp_path, monkeypatch, end):
+    """To the bit the mean of a run begun with as many updates, wherever the earlier end was: such a run does not see
+    the loss there, which would pull the trigger."""
+    losses = {3: 5.0, 5: 7.0, 6: 9.0, 7: 8.0, 9: 6.0, 12: 1.0, 14: 1.0}
+    monkeypatch.setattr(TrainingRun, "evaluate", lambda own: {"evaluation_loss": losses[own.iteration], "accuracy": 0})
+    trainer(iterations=end, average_after=1).run(tmp_path / "run", config())
+    trainer(iterations=14, average_after=1).run(tmp_path / "run", config(), resume=True, lengthen=True)
+    trainer(iterations=14, average_after=1).run(tmp_path / "other", config())
+    ours, theirs = (checkpoint.load(tmp_path / name / "last.safetensors")["average"] for name in ("run", "other"))
+    assert ours["count"] == theirs["count"] == 5
+    for name, value in theirs["params"].items():
+        np.testing.assert_array_equal(ours["params"][name], value)
+
+
 def test_a_longer_run_that_is_killed_at_once(finished, tmp_path, monkeypatch):
     """After its checkpoint that knows of the new end, with the old summary there or not: it goes on."""
     whole = shutil.copytree(finished, tmp_path / "whole")
@@ -304,7 +319,7 @@ def test_weights_that_are_not_the_networks(finished):
 
 
 def test_signs_that_are_not_the_networks(finished):
-    """-1s in D, an option that another run's weights do not bring along: the message names the weight and both counts."""
+    """-1s in D, an option that another run's weights do not bring along: the message names weight and counts."""
     own = replace(trainer(), network=models.network(**network_for(Parenthesis(5), "nc-gru", negative_ones=2)))
     before = own.buffers["layer0.U_c"]["D"].copy()
     theirs = int((load(finished).buffers["layer0.U_c"]["D"] < 0).sum())
