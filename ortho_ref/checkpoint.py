@@ -2,7 +2,8 @@
 
 A tree of dicts, lists, tuples, arrays, numbers, strings, booleans and None becomes one file: every array is a tensor
 named by its path, "params/layer0.U_c.A"; all else is JSON in the file's metadata, under "tree".  Complex arrays have a
-trailing axis of 2, (re, im).  The memory order of an array is kept: BLAS rounds differently on a transposed one.
+trailing axis of 2, (re, im).  The memory order of an array is kept: BLAS rounds differently on a transposed one.  The
+order of its bytes becomes the machine's.
 
 The metadata's "tensors" is JSON, tensor -> SHA-256 of its dtype, shape and numbers; "sha256" is that of format, tree
 and tensors.  A file that differs by a bit from what was written is refused.
@@ -21,6 +22,8 @@ from ortho_ref.backend import is_array, to_host
 
 FORMAT = "ortho_ref checkpoint 3"
 METADATA = ("format", "tree", "tensors", "sha256")
+#: The floating-point numbers of a safetensors file.
+_REAL = "float16, float32, float64"
 
 #: What stands in the tree where an array was.
 ARRAY = schema.record(
@@ -136,8 +139,10 @@ def _encode(value: Any, path: str, tensors: dict[str, np.ndarray]) -> Any:
     """JSON for a tree; arrays go to `tensors` and leave {"$array": path} behind."""
     if (is_array(value) or isinstance(value, np.generic)) and value.dtype.kind in "biufc":
         is_complex, fortran = value.dtype.kind == "c", value.flags.f_contiguous and not value.flags.c_contiguous
+        if value.dtype.char in "gG":
+            raise TypeError(f"{path} is of {value.dtype}; allowed: {'complex64, complex128' if is_complex else _REAL}")
         plain = np.stack([value.real, value.imag], axis=-1) if is_complex else value
-        tensors[path] = np.array(plain, order="C")
+        tensors[path] = np.array(plain, plain.dtype.newbyteorder("="), order="C")
         scalar = isinstance(value, np.generic)  # not an array of no axes: the two promote differently
         return {"$array": path, "complex": is_complex, "fortran": fortran, "scalar": scalar}
     if isinstance(value, dict):

@@ -545,9 +545,32 @@ def sequence_accuracy(loss: float, outputs: Array, y: Array, mask: Array | None 
         y has other axes than steps and sequences.
     """
     xp_of(outputs, y, mask)
-    if y.ndim != 2 or outputs.shape[:-1] != y.shape:
+    return share_of_sequences(outputs.argmax(axis=-1), y, mask)
+
+
+def share_of_sequences(classes: Array, y: Array, mask: Array | None = None) -> float:
+    """`sequence_accuracy` of the classes with the largest logits, however they were found.
+
+    Parameters
+    ----------
+    classes, y : Array (T, B)
+        Integer classes: those that are said, and those that are right.
+    mask : Array (T, B), optional
+        As of `sequence_accuracy`.
+
+    Returns
+    -------
+    float
+        From 0 to 1.
+
+    Raises
+    ------
+    ValueError
+        y has other axes than steps and sequences.
+    """
+    if y.ndim != 2 or classes.shape != y.shape:
         raise ValueError(f"y has shape {y.shape}; expected (T, B), outputs (T, B, K)")
-    right = outputs.argmax(axis=-1) == y
+    right = classes == y
     return float((right if mask is None else right | ~mask).all(axis=0).mean())
 
 

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ortho_ref import files, models, run_folder
-from ortho_ref.backend import is_array, to_device
+from ortho_ref.backend import is_array, to_device, to_host
 from ortho_ref.brief import brief
 from ortho_ref.files import GONE, DamagedFile
 from ortho_ref.losses import OF_THE_LOSS
@@ -187,7 +187,7 @@ class TrainingRun(Trainer):
                     record |= self.evaluate()
                 self._still_held()
                 metrics.write(record)
-                if evaluates and self.averaging is not None:
+                if self.averaging is not None and k % self.evaluate_every == 0:  # a longer run has no other
                     self.averaging.note(record["evaluation_loss"])
                 if evaluates and (self._best is None or record["evaluation_loss"] < self._best):
                     self._best = record["evaluation_loss"]
@@ -236,7 +236,7 @@ class TrainingRun(Trainer):
         self._best = state["best"]
 
     def begin_with(self, run: Path | str, which: str | None = None) -> None:
-        """Begin with the weights of another run, in place of the initial ones.
+        """Begin with the weights of another run, in place of the initial ones; what counts updates begins at 0.
 
         Parameters
         ----------
@@ -248,12 +248,17 @@ class TrainingRun(Trainer):
         Raises
         ------
         FileNotFoundError, ValueError
-            As `load`; if this has done updates already, or the weights there have other names, shapes or dtypes.
+            As `load`; if this has done updates already, or the weights there have other names, shapes or dtypes, or
+            as many -1 in a D as this has not.
         """
         if self.iteration:
             raise ValueError(f"this trainer has done {self.iteration} updates; make a new one")
         _, params, buffers = load(run, which)
         _check_same(Path(run), _forms(self.params, self.buffers), _forms(params, buffers))
+        _check_signs(Path(run), self.buffers, buffers)
+        for i, layer in enumerate(self.network.layers):
+            own = {f"layer{i}.{name}": kept for name, kept in layer.constrained.items()}
+            buffers = buffers | {name: kept.begun(buffers[name]) for name, kept in own.items()}
         self.params, self.buffers = to_device((params, buffers), self.device)
 
     def _check_best(self, path: Path, state: Record) -> None:
@@ -470,6 +475,14 @@ def _check_same(path: Path, ours: dict[str, str], theirs: dict[str, str]) -> Non
             raise ValueError(
                 f"{path}: {name} is {theirs.get(name, 'missing')}; the network's is {ours.get(name, 'missing')}"
             )
+
+
+def _check_signs(path: Path, ours: NamedBuffers, theirs: NamedBuffers) -> None:
+    """ValueError unless every D there, which is an option and not trained, is the network's."""
+    for name in (name for name in ours if "D" in ours[name]):
+        own, its = (int((to_host(buffers[name]["D"]) < 0).sum()) for buffers in (ours, theirs))
+        if own != its:
+            raise ValueError(f"{path}: negative_ones of {name} is {its}; the network's is {own}")
 
 
 def _check_average(path: Path, state: Record) -> None:

@@ -30,7 +30,7 @@ from ortho_ref.backend import (
     xp_of,
 )
 from ortho_ref.checks import Checks, check, number
-from ortho_ref.losses import LOSSES, METRICS, OF_SEQUENCES, OF_THE_LOSS
+from ortho_ref.losses import LOSSES, METRICS, OF_SEQUENCES, OF_THE_LOSS, share_of_sequences
 from ortho_ref.network import Network
 from ortho_ref.optimizers import Optimizer, clip_by_global_norm, clip_by_value, global_norm
 from ortho_ref.parametrizations import Params
@@ -376,24 +376,39 @@ def evaluate(
     dict
         "evaluation_loss" and the task's metric: means over the set, each entry alike, of a metric that counts
         sequences each of these; a metric that is a function of the loss, as perplexity, is that of the mean loss.
+
+    Raises
+    ------
+    ValueError
+        Nothing in the set counts, or the metric counts sequences and y is not (T, B).
     """
+    of_sequences = task.metric in OF_SEQUENCES
     loss, metric, entries, judged = 0.0, 0.0, 0, 0
     carried: list[Any] | None = None
     for batch in task.evaluation():
         x, y, mask, carries_state = _moved(batch, params)
         h0 = carried if carries_state else None
         chunks, carried = network.forward_in_chunks(params, buffers, x, y, mask, h0, recompute)
+        classes: list[Any] = []
+        before = entries
         for outputs, own_y, own_mask in chunks:
+            if of_sequences:  # the steps of one lie in several chunks
+                classes.append(outputs.argmax(axis=-1))
             count = own_y.size if own_mask is None else int(own_mask.sum()) * (own_y.size // own_mask.size)
             if count == 0:
                 continue
             own = float(LOSSES[task.loss](outputs, own_y, own_mask)[0])
             loss += own * count
-            if task.metric not in OF_THE_LOSS:
-                alike = own_y.shape[1] if task.metric in OF_SEQUENCES else count
-                metric += METRICS[task.metric](own, outputs, own_y, own_mask) * alike
-                judged += alike
+            if not of_sequences and task.metric not in OF_THE_LOSS:
+                metric += METRICS[task.metric](own, outputs, own_y, own_mask) * count
+                judged += count
             entries += count
+        if of_sequences and entries > before:
+            said = classes[0] if len(classes) == 1 else xp_of(y).concatenate(classes).reshape(y.shape[:2])
+            metric += share_of_sequences(said, y, mask) * y.shape[1]
+            judged += y.shape[1]
+    if entries == 0:
+        raise ValueError("mask leaves no entry to count in the held-out set")
     mean = loss / entries
     of_all = METRICS[task.metric](mean, *[None] * 3) if task.metric in OF_THE_LOSS else metric / judged
     return {"evaluation_loss": mean, task.metric: of_all}

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ortho_ref.backend import library_of
 from ortho_ref.task import Batch, Tokens, Vectors, check_choice, check_integer, kind_of
 from tasks.examples import Examples, frequency_baseline
 
@@ -114,6 +115,8 @@ class Arrays(Examples):
         return Tokens(own)
 
     def _width(self, classes: int | None) -> int:
+        if classes is not None and self.loss != "cross_entropy":
+            raise ValueError(f"classes is {classes}, but loss is {self.loss!r}; allowed: None")
         if self.loss == "mean_squared_error":
             return self._y.shape[-1]
         own = 2 if self.loss == "binary_cross_entropy" else (int(self._y.max()) + 1 if classes is None else classes)
@@ -130,11 +133,13 @@ class Arrays(Examples):
             return
         if self.readout == "last":
             raise ValueError("mask is for readout 'every'; fill shorter sequences up in front for readout 'last'")
+        _check_plain("mask", self._mask)
         mask = np.asarray(self._mask)
         if mask.dtype != bool or mask.shape != self._x.shape[:2]:
             raise ValueError(f"mask is {mask.dtype} {mask.shape}; expected bool {self._x.shape[:2]}")
         if not mask.any(axis=1).all():
             raise ValueError(f"mask leaves no step of sequence {int(np.argmin(mask.any(axis=1)))}")
+        self._mask = mask
 
     @property
     def sizes_of_network(self) -> dict[str, Any]:
@@ -183,7 +188,16 @@ class Arrays(Examples):
         return Batch(_contiguous(x), _contiguous(y), mask)
 
 
+def _check_plain(argument: str, value: object) -> None:
+    """TypeError for a masked array, whose mask would be ignored, and for a matrix."""
+    try:
+        library_of(value)
+    except TypeError as error:
+        raise TypeError(f"{argument}: {error}") from None
+
+
 def _array(argument: str, value: np.ndarray, kinds: str) -> np.ndarray:
+    _check_plain(argument, value)
     if not isinstance(value, np.ndarray) or value.dtype.kind not in kinds:
         kind = f"an array of {value.dtype}" if isinstance(value, np.ndarray) else kind_of(value)
         raise TypeError(f"{argument} is {kind}; expected a NumPy array of integers or of floating-point numbers")

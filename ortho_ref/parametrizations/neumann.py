@@ -111,7 +111,7 @@ class NeumannCayley(Parametrization):
         rng, dtype = check_draw(rng, n, dtype)
         A = initial_A(rng, n, dtype)
         buffers = exact_buffers(A, signs(n, self.negative_ones, dtype))  # [ncgru:alg1/2]
-        return {"A": A}, {**buffers, "P": np.zeros_like(A), "step": 0, "forced_resets": 0}
+        return {"A": A}, self.begun({**buffers, "P": A})
 
     def rebuild(self, params: Params, buffers: Buffers) -> Buffers:
         """A_tilde and U exactly from A; the counters pass through.  ValueError unless A is finite and exactly skew."""
@@ -168,6 +168,10 @@ class NeumannCayley(Parametrization):
         A_tilde = neumann_inverse(buffers["A_tilde"], P, self.order)  # [ncgru:alg1/7] [ncgru:16] [ncgru:17] [ncgru:18]
         U = A_tilde @ (xp_of(A).eye(A.shape[0], dtype=A.dtype) - A) * buffers["D"]  # [ncgru:alg1/8]
         return {"A": A}, {**buffers, "U": U, "A_tilde": A_tilde}
+
+    def begun(self, buffers: Buffers) -> Buffers:
+        """P and the two counters are 0."""
+        return {**buffers, "P": xp_of(buffers["P"]).zeros_like(buffers["P"]), "step": 0, "forced_resets": 0}
 
     def count(self, n: int) -> int:
         """n (n - 1) / 2."""

@@ -153,6 +153,21 @@ class Parametrization(ABC):
         """
         return Pending((), lambda _: self.retract(params, buffers, delta))
 
+    def begun(self, buffers: Buffers) -> Buffers:
+        """Buffers of the same matrix before any update.
+
+        Parameters
+        ----------
+        buffers : Buffers
+            Of any time.
+
+        Returns
+        -------
+        Buffers
+            What counts updates, or tells of the last one, is as in `init`; all else as it is.
+        """
+        return buffers
+
     def count(self, n: int) -> int:
         """Free real parameters: every entry, a complex one twice.
 

@@ -60,7 +60,7 @@ def draw(run: Run, picture: Path) -> None:
             if points:
                 axes[1, 0].set_yscale("log")
                 axes[1, 0].plot(*zip(*points, strict=True), style, color=COLORS[0], lw=1, label=label)
-        axes[1, 0].set(ylabel="$\\|U^T U - I\\|_2,\\ \\|\tilde A\\, \\delta A\\|_2$")
+        axes[1, 0].set(ylabel=r"$\|U^T U - I\|_2,\ \|\tilde A\, \delta A\|_2$")
         if axes[1, 0].lines:
             axes[1, 0].legend(frameon=False, fontsize="small")
     axes[-1, 0].set_xlabel("updates")

@@ -127,6 +127,20 @@ def test_memory_order(dtype, shape):
     assert orders == {"rows": by_rows, "columns": by_columns, "transposed": by_columns, "strided": by_rows}
 
 
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "c8", "c16", "i2", "i8", "u4"])
+def test_byte_order(tmp_path, dtype):
+    """An array in the other byte order comes back in the machine's, under the hashes of that."""
+    own = np.arange(6).reshape(2, 3).astype(dtype)
+    other = own.astype(own.dtype.newbyteorder())
+    metadata = []
+    for name, array in (("own", own), ("other", other)):
+        checkpoint.save(tmp_path / name, {"W": array, "t": array.T})
+        assert_same(checkpoint.load(tmp_path / name), {"W": own, "t": own.T})
+        with safetensors.safe_open(str(tmp_path / name), framework="numpy") as stream:
+            metadata.append(stream.metadata())
+    assert metadata[0] == metadata[1]
+
+
 def test_what_stands_in_the_file(tmp_path):
     """Without this project: tensors under the paths of their arrays, complex with a trailing (re, im), all else as JSON
     in the metadata."""
@@ -178,6 +192,12 @@ def test_device_arrays(device):
         ({"a": {"b": np.array(["x"])}}, "a/b is an ndarray <U1; allowed: "),
         ({"a": np.array([None])}, "a is an ndarray object; allowed: "),
         ({"a": np.array([1], "M8[s]")}, r"a is an ndarray datetime64\[s\]; allowed: "),
+        *(
+            ({"a": {"b": np.zeros(3, char)}}, f"a/b is of {np.dtype(char)}; allowed: {allowed}")
+            for char, allowed in (("g", "float16, float32, float64"), ("G", "complex64, complex128"))
+            if np.dtype(char).itemsize > 8 * (1 + (char == "G"))
+        ),
+        ({"a": [np.longdouble(1)]}, "a/0 is of .*; allowed: float16, float32, float64"),
         ({"a": {1: 2}}, r"a has keys \[1\]; allowed: strings without /, none with \$ first"),
         ({"a": [math.inf]}, "a/0 is inf; allowed: finite numbers"),
         ({"a": {"b": math.nan}}, "a/b is nan; allowed: finite numbers"),

@@ -193,6 +193,25 @@ def test_accuracy_in_chunks(monkeypatch):
         np.testing.assert_allclose(in_chunks[name], value, rtol=1e-12)
 
 
+@pytest.mark.parametrize("recompute", [None, 2])
+def test_sequences_in_chunks(device, monkeypatch, recompute):
+    """A metric of sequences is the same where the steps of one lie in several chunks."""
+    network, params, buffers, x, _ = language_model("gru", (6, 4))
+    y = network.forward(params, buffers, x).outputs.argmax(axis=-1)
+    for step, sequence in ((2, 1), (0, 2)):  # two are wrong, the second where the mask leaves it out
+        y[step, sequence] = (y[step, sequence] + 1) % 7
+    mask = np.arange(5)[:, None] > 0 * np.arange(3)
+    given = to_device((params, buffers), device)
+    for own, share in ((None, 1 / 3), (mask, 2 / 3)):
+        task = Fixed([Batch(x, y, own)], Tokens(7), 7, "sequence_accuracy")
+        with monkeypatch.context() as patch:
+            for _ in range(2):
+                found = evaluate(network, *given, task, recompute)["sequence_accuracy"]
+                assert found == pytest.approx(share, rel=1e-12)
+                patch.setattr(losses, "LARGE", 7)
+                patch.setattr(losses, "CHUNK", 4 * 7)
+
+
 def test_what_the_readout_takes(monkeypatch):
     """Both ways are measured, in chunks with less memory, and the rule is as it was."""
     monkeypatch.setattr(losses, "LARGE", 500)

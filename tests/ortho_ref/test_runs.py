@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -239,6 +240,21 @@ def test_a_longer_run(tmp_path, stopped_after):
     assert read_summary(out)["iterations"] == 11
 
 
+@pytest.mark.parametrize("end", [3, 5, 6, 7])
+def test_a_longer_run_that_averages(tmp_path, monkeypatch, end):
+    """To the bit the mean of a run begun with as many updates, wherever the earlier end was: such a run does not see
+    the loss there, which would pull the trigger."""
+    losses = {3: 5.0, 5: 7.0, 6: 9.0, 7: 8.0, 9: 6.0, 12: 1.0, 14: 1.0}
+    monkeypatch.setattr(TrainingRun, "evaluate", lambda own: {"evaluation_loss": losses[own.iteration], "accuracy": 0})
+    trainer(iterations=end, average_after=1).run(tmp_path / "run", config())
+    trainer(iterations=14, average_after=1).run(tmp_path / "run", config(), resume=True, lengthen=True)
+    trainer(iterations=14, average_after=1).run(tmp_path / "other", config())
+    ours, theirs = (checkpoint.load(tmp_path / name / "last.safetensors")["average"] for name in ("run", "other"))
+    assert ours["count"] == theirs["count"] == 5
+    for name, value in theirs["params"].items():
+        np.testing.assert_array_equal(ours["params"][name], value)
+
+
 def test_a_longer_run_that_is_killed_at_once(finished, tmp_path, monkeypatch):
     """After its checkpoint that knows of the new end, with the old summary there or not: it goes on."""
     whole = shutil.copytree(finished, tmp_path / "whole")
@@ -300,6 +316,27 @@ def test_weights_that_are_not_the_networks(finished):
             own.begin_with(finished)
         for name, value in before.items():
             np.testing.assert_array_equal(own.params[name], value)
+
+
+def test_signs_that_are_not_the_networks(finished):
+    """-1s in D, an option that another run's weights do not bring along: the message names weight and counts."""
+    own = replace(trainer(), network=models.network(**network_for(Parenthesis(5), "nc-gru", negative_ones=2)))
+    before = own.buffers["layer0.U_c"]["D"].copy()
+    theirs = int((load(finished).buffers["layer0.U_c"]["D"] < 0).sum())
+    message = f"{finished}: negative_ones of layer0.U_c is {theirs}; the network's is 2"
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        own.begin_with(finished)
+    np.testing.assert_array_equal(own.buffers["layer0.U_c"]["D"], before)
+
+
+def test_what_counts_updates_begins_at_0(finished, tmp_path):
+    """Resets fall due, and forced ones are counted, as in any new run; so is the Neumann condition."""
+    run = changed(finished, tmp_path, "buffers/layer0.U_c/forced_resets", lambda count: count + 40)
+    assert load(run).buffers["layer0.U_c"]["step"] > 0
+    own = trainer(seed=3)
+    own.begin_with(run)
+    assert (own.buffers["layer0.U_c"]["step"], own.health()["layer0.U_c"]["forced_resets"]) == (0, 0)
+    assert own.health()["layer0.U_c"]["condition"] == 0
 
 
 def test_an_average_that_one_of_them_has(finished, averaged):

@@ -371,6 +371,8 @@ def test_evaluation_of_what_counts_nowhere():
         for chunks in ([whole], [whole, nothing], [nothing, Batch(x, y)])
     )
     assert others == [first, first]
+    with pytest.raises(ValueError, match="mask leaves no entry to count in the held-out set"):
+        small_trainer(Fixed([nothing, nothing], Vectors(2), 3), dtype=np.float64).evaluate()
 
 
 def test_each_sequence_weighs_the_same():

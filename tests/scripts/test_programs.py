@@ -11,6 +11,7 @@ import sys
 import numpy as np
 import pytest
 import typer
+from matplotlib.text import Text
 from typer.testing import CliRunner
 
 from gradients import checks
@@ -305,7 +306,7 @@ def test_plot_draws(runs, tmp_path, names):
 
 def test_what_is_drawn(runs, tmp_path, monkeypatch):
     """Losses at every line, held-out losses where there are some, the baseline; a second panel with the defect and the
-    condition if a run has them, and only then."""
+    condition if a run has them, and only then.  No text holds a control character but ends of lines."""
     figures = []
     monkeypatch.setattr(losses.plt, "close", figures.append)
     losses.draw(losses.run_of(runs["nc-gru"]), tmp_path / "a.png")
@@ -321,6 +322,9 @@ def test_what_is_drawn(runs, tmp_path, monkeypatch):
     health = [(line["iteration"], line["weights"]["layer0.U_c"]) for line in read_metrics(runs["nc-gru"])]
     for drawn, key in zip(both.axes[1].get_lines(), ("defect", "condition"), strict=True):
         np.testing.assert_array_equal(drawn.get_xydata(), [(i, figures[key]) for i, figures in health])
+    written = [text.get_text() for figure in figures for text in figure.findobj(Text)]
+    assert r"$\|U^T U - I\|_2,\ \|\tilde A\, \delta A\|_2$" in written
+    assert all(text.replace("\n", " ").isprintable() for text in written)  # "\t" of "\tilde" is a tab
 
 
 def test_runs_in_one_picture(runs, tmp_path):

@@ -90,6 +90,15 @@ def test_a_solver():
         assert METRICS[task.metric](0.0, right, batch.y, None) == 1
 
 
+def test_a_mask_of_lists():
+    """It is the mask of these entries."""
+    mask = np.arange(6) < 1 + np.arange(20)[:, None] % 6
+    ours, theirs = (Arrays(NUMBERS, TOKENS, held_out=6, mask=own) for own in (mask.tolist(), mask))
+    assert ours.baseline == theirs.baseline
+    for a, b in zip(next(iter(ours.evaluation())), next(iter(theirs.evaluation())), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
 @pytest.mark.parametrize(
     ("x", "y", "options", "kind", "message"),
     [
@@ -124,6 +133,17 @@ def test_a_solver():
         (NUMBERS, -LABELS, {}, ValueError, "y holds class -3; allowed: 0 and above"),
         (NUMBERS, 0 * LABELS, {}, ValueError, "y holds class 0 alone; allowed: two classes or more; or say"),
         (NUMBERS, LABELS - 1, {}, ValueError, "y holds class -1; allowed: 0 to 2"),
+        (
+            NUMBERS,
+            LABELS % 2,
+            {"loss": "binary_cross_entropy", "classes": 5},
+            ValueError,
+            "classes is 5, but loss is 'b",
+        ),
+        (NUMBERS, NUMBERS[:, 0], {"classes": 5}, ValueError, "classes is 5, but loss is 'mean_squared_error'; allowed"),
+        (np.ma.masked_array(NUMBERS, NUMBERS > 1), LABELS, {}, TypeError, "x: an array is a MaskedArray, whose mask"),
+        (NUMBERS, np.ma.masked_array(LABELS, LABELS > 1), {}, TypeError, "y: an array is a MaskedArray, whose mask"),
+        (NUMBERS, TOKENS, {"mask": np.ma.masked_array(TOKENS >= 0)}, TypeError, "mask: an array is a MaskedArray"),
         (NUMBERS, LABELS, {"vocabulary": 3}, ValueError, "vocabulary is 3, but x is of float64, not of tokens"),
         (TOKENS, LABELS, {"vocabulary": 4}, ValueError, "x holds token 4; allowed: 0 to 3"),
         (
