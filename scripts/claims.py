@@ -41,6 +41,9 @@ How a claim is judged:
 * Whatever else comes out is **too small to tell**: a single seed, seeds that disagree, a seed that diverged, a part of
   the paper's data. If all runs so far agree, what they say follows the verdict.
 * The claims of a suspicion are ours: what might explain that a number of ours differs from the paper's.
+
+In the name of a column, text and released are the form of the task that the paper's text has, and the one that its code
+has; A and B are copying's layouts: in B the recall begins on the marker, in A one step later.
 """
 TAIL = """## Not run yet
 
