@@ -110,7 +110,8 @@ def gallery(root: Path) -> str:
     parts = [HEAD]
     for page in files:
         for one in shown_in(page, (root / page).read_text(encoding="utf-8")):
-            pictures = "\n".join(f"![{_words(alt, one.heading)}]({relpath(file, 'docs')})" for alt, file in one.pictures)
+            shown = ((_words(alt, one.heading), relpath(file, "docs")) for alt, file in one.pictures)
+            pictures = "\n".join(f"![{words}]({file})" for words, file in shown)
             link = f"[{page}]({relpath(page, 'docs')}#{anchor(one.heading)})"
             parts.append(
                 f"## {one.heading}\n\n{pictures}\n\n"

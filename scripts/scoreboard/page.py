@@ -190,7 +190,8 @@ def whose(implementations: Iterable[Implementation]) -> tuple[set[str], set[str]
     tuple of set of str
         Their names.
     """
-    packages, repositories = set(), set()
+    packages: set[str] = set()
+    repositories: set[str] = set()
     for own in implementations:
         if own.source:
             repositories.add(own.source["repository"])

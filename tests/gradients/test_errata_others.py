@@ -249,7 +249,7 @@ def test_E_urnn_06_scale_of_the_transform():
 
 def test_E_urnn_07_parameters():
     """Printed: about 6500 parameters for each model (copying).  True: from 6,153, uRNN with 9 outputs, to 8,570, LSTM
-    with 10; the RNN and the uRNN train h0, and it is counted, the LSTM does not.  Adding: 16K, 60K and almost 9K are printed."""
+    with 10; h0 is counted where it is trained, in the RNN and the uRNN.  Adding: 16K, 60K and almost 9K are printed."""
 
     def with_h0(name, m, n, q):
         layer = replace(models.build(name, m, n), trained_h0=True)
