@@ -358,12 +358,12 @@ def nc_gru(
     k = hidden_size // 2 if negative_ones is None else negative_ones
     neumann = NeumannCayley(k, order, reset_every)  # made in any case: it checks order and reset_every
     U: Parametrization = ScaledCayley(k) if exact else neumann
-    he = uniform(math.sqrt(6 / (input_size + hidden_size)))
-    free = {f"U_{g}": he for g in "ruc" if g not in orthogonal}
+    glorot = uniform(math.sqrt(6 / (input_size + hidden_size)))
+    free = {f"U_{g}": glorot for g in "ruc" if g not in orthogonal}
     return Recurrent(
         GRUResetBefore("modrelu"),
         {f"U_{g}": U for g in orthogonal},
-        initial={"W_r": he, "W_u": he, "W_c": he} | free | _gate_biases(reset_bias, update_bias),
+        initial={"W_r": glorot, "W_u": glorot, "W_c": glorot} | free | _gate_biases(reset_bias, update_bias),
         sizes=(input_size, hidden_size),
     )
 

@@ -39,14 +39,17 @@ How a claim is judged:
   before). A loss above 0.95 of it is at the baseline, one below has left it. Where a paper's word asks for more, as
   "solves" and "converges" do, the numbers say which share of it was asked for.
 * Whatever else comes out is **too small to tell**: a single seed, seeds that disagree, a seed that diverged, a part of
-  the paper's data. Behind it stands what the runs say that are there, where they all say the same.
+  the paper's data. If all runs so far agree, what they say follows the verdict.
 * The claims of a suspicion are ours: what might explain that a number of ours differs from the paper's.
+
+In the name of a column, text and released are the form of the task that the paper's text has, and the one that its code
+has; A and B are copying's layouts: in B the recall begins on the marker, in A one step later.
 """
 TAIL = """## Not run yet
 
-Runs at the paper's size that are stored, of all that the file has; one that several files have is stored once, and
-counts for each. `python -m scripts.experiment run FILE --missing` runs the others; with `--dry-run` it only says what
-they take.
+Runs that are stored, of all that the file has, none of them scaled down; one that several files have is stored once,
+and counts for each. A file named `-part` has a part of the data, and so not the paper's size.
+`python -m scripts.experiment run FILE --missing` runs the others; with `--dry-run` it only says what they take.
 """
 
 

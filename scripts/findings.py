@@ -33,7 +33,7 @@ def main(
         fail("docs/findings.md is not what `python -m scripts.findings` writes", 1)
     if not check:
         files.write(PAGE, found.encode())
-    say(next(part for part in found.split("\n\n") if " implementations, " in part))
+    say(next(part for part in found.split("\n\n") if " reports on " in part))
 
 
 if __name__ == "__main__":

@@ -110,10 +110,11 @@ def gallery(root: Path) -> str:
     parts = [HEAD]
     for page in files:
         for one in shown_in(page, (root / page).read_text(encoding="utf-8")):
-            title = f"{one.heading}: {Path(page).stem}" if "/benchmark/" in page else one.heading
-            pictures = "\n".join(f"![{_words(alt, title)}]({relpath(file, 'docs')})" for alt, file in one.pictures)
+            shown = ((_words(alt, one.heading), relpath(file, "docs")) for alt, file in one.pictures)
+            pictures = "\n".join(f"![{words}]({file})" for words, file in shown)
             link = f"[{page}]({relpath(page, 'docs')}#{anchor(one.heading)})"
             parts.append(
-                f"## {title}\n\n{pictures}\n\nExplained in {link}. To make it again:\n\n```sh\n{one.commands}```\n"
+                f"## {one.heading}\n\n{pictures}\n\n"
+                f"Explained in {link}. To make it again:\n\n```sh\n{one.commands}```\n"
             )
     return "\n".join(parts)

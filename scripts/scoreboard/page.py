@@ -1,6 +1,6 @@
 """docs/findings.md, from what is stored: who was run, on what, and what the kit said; never more than that."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from ortho_ref.conformance.mistakes import MISTAKES
@@ -172,7 +172,32 @@ def _totals(audit: Audit, reports: dict[str, dict[str, Any]]) -> str:
     counts = [f"{sum(getattr(row, name) for row in rows)} {name}" for name in ("passed", "partial", "departs", "wrong")]
     kits = sorted({report["kit"] for report in reports.values()})
     cases = sum(len(report["cases"]) for report in reports.values())
-    return f"{len(reports)} implementations, {cases} cases: {', '.join(counts)}; ortho_ref {', '.join(kits)}."
+    packages, repositories = whose(audit.implementations[name] for name in reports)
+    where = f"{len(packages)} packages and {len(repositories)} repositories"
+    return f"{len(reports)} reports on {where}, {cases} cases: {', '.join(counts)}; ortho_ref {', '.join(kits)}."
+
+
+def whose(implementations: Iterable[Implementation]) -> tuple[set[str], set[str]]:
+    """The packages that the reports are about, and the repositories of code that no package has.
+
+    Parameters
+    ----------
+    implementations : iterable of Implementation
+        Those that were run; the first of an implementation's packages is the one that it is about.
+
+    Returns
+    -------
+    tuple of set of str
+        Their names.
+    """
+    packages: set[str] = set()
+    repositories: set[str] = set()
+    for own in implementations:
+        if own.source:
+            repositories.add(own.source["repository"])
+        else:
+            packages.add(own.packages[0].split("==")[0])
+    return packages, repositories
 
 
 def _scoreboard(audit: Audit, reports: dict[str, dict[str, Any]]) -> Iterator[str]:

@@ -180,7 +180,9 @@ def about(report: Report) -> list[str]:
 
 def markdown(report: Report, picture: str = "") -> str:
     """The page beside the file."""
-    lines = ["# Benchmark", "", "Written by", "", "```sh", *report["commands"], "```", "", *about(report), ""]
+    own = report["machine"]
+    title = f"# Benchmark on {own['cpu']}, {', '.join(own['kernels'])}"
+    lines = [title, "", "Written by", "", "```sh", *report["commands"], "```", "", *about(report), ""]
     lines += [
         "Milliseconds are process CPU time, medians of interleaved rounds; a ratio is the median of those of rounds;",
         "spread is half of what lies between the quartiles. Where wall time is longer, other programs ran too.",
@@ -188,8 +190,8 @@ def markdown(report: Report, picture: str = "") -> str:
     ]
     if picture:
         lines += [f"![What limits each size, and peers]({picture})", ""]
-    for own in tables(report):
-        lines += [f"## {own.title}", "", own.markdown()]
+    for table in tables(report):
+        lines += [f"## {table.title}", "", table.markdown()]
     reasons = {
         f"* {name}, {group['section']}: {named(group['case'])}: {reason}"
         for group in report["groups"]

@@ -154,7 +154,11 @@ def test_what_the_page_tells_to_try():
     assert before["scornn"] == pytest.approx(1, abs=1e-4)
     assert before["urnn"] == pytest.approx(1, abs=1e-4)
     assert all(after[name] > 1e-3 for name in gated)
-    assert before["rnn"] > 0.1
+    assert before["rnn"] == pytest.approx(0.13, abs=0.005)
+    norms = reference("rnn", "before", 30, 1.0, 0.0)[2]["h"]
+    assert norms[-11] / norms[-1] == pytest.approx(0.2, abs=0.05)
+    assert norms[0] / norms[-1] == pytest.approx(0.04, abs=0.005)
+    assert left("lstm", "before", 30) == pytest.approx(0.04, abs=0.005)
     assert after["rnn"] < 1e-30
     assert after["scornn"] == pytest.approx(1, abs=1e-4)
     assert after["urnn"] > 10

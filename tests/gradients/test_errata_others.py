@@ -248,8 +248,8 @@ def test_E_urnn_06_scale_of_the_transform():
 
 
 def test_E_urnn_07_parameters():
-    """Printed: about 6500 parameters for each model (copying).  True, with 10 or 9 outputs and h0 counted where it is
-    trained: from 6,153 to 8,570.  Adding: 16K, 60K and almost 9K are printed."""
+    """Printed: about 6500 parameters for each model (copying).  True: from 6,153, uRNN with 9 outputs, to 8,570, LSTM
+    with 10; h0 is counted where it is trained, in the RNN and the uRNN.  Adding: 16K, 60K and almost 9K are printed."""
 
     def with_h0(name, m, n, q):
         layer = replace(models.build(name, m, n), trained_h0=True)
@@ -292,13 +292,13 @@ def hadamard_choice(eps):
 def test_E_sgornn_01_the_contraction_step():
     """Printed (sgornn:20): relu is taken out of the norm under the supremum over U for a factor 2.  True: for the
     states e_i a U chosen after eps makes more of it from M = 128 on; not yet at 64.  Exact expectations of one such
-    choice; 13.1, 25.9, 48.4 and 100.4 are means of draws of it."""
+    choice; 13.5, 25.2 and 48.3 are the means of 200 draws that docs/theorems/sgornn-theorem-1.md prints."""
     rng = np.random.default_rng(0)
     for M, expected, drawn, limit in (
-        (64, 13.12, 13.1, 16.0),
-        (128, 25.30, 25.9, 22.6),
-        (256, 49.54, 48.4, 32.0),
-        (512, 97.87, 100.4, 45.3),
+        (64, 13.12, 13.5, 16.0),
+        (128, 25.30, 25.2, 22.6),
+        (256, 49.54, 48.3, 32.0),
+        (512, 97.87, None, 45.3),
     ):
         sizes = np.array([1 << (p.bit_length() - 1) if p else 0 for p in range(M + 1)])
         norms = np.sqrt(sizes * (sizes + 3) / 4)
@@ -306,7 +306,7 @@ def test_E_sgornn_01_the_contraction_step():
         chance = scipy.stats.binom.pmf(np.arange(M + 1), M, 0.5)
         exact, spread = chance @ norms, math.sqrt(chance @ norms**2 - (chance @ norms) ** 2)
         assert exact == pytest.approx(expected, abs=5e-3)
-        assert abs(drawn - exact) < spread / 2
+        assert drawn is None or abs(drawn - exact) < 2 * spread / math.sqrt(200)
         assert 2 * math.sqrt(M) == pytest.approx(limit, abs=0.05)
         assert (exact > 2 * math.sqrt(M)) == (M > 64)
         if M < 256:

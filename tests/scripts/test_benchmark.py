@@ -3,6 +3,7 @@
 import copy
 import importlib.util
 import json
+import re
 import signal
 
 import numpy as np
@@ -31,7 +32,7 @@ from scripts.timing import (
     report,
 )
 from scripts.timing.groups import quartiles
-from scripts.timing.steps import DTYPES, MODELS, Contender, Size, numpy_contender, problem
+from scripts.timing.steps import DTYPES, MODELS, SIZES, Contender, Size, numpy_contender, problem
 from scripts.timing.traced import traced
 from tests.scripts.runs import ROOT, call
 
@@ -471,6 +472,13 @@ def test_pages_have_the_stored_figures():
         )
         machines.add(name)
     assert len(machines) == 1
+
+
+def test_the_page_has_the_sizes():
+    """docs/performance.md, under "Sizes": B, T, m and n of each, in order."""
+    table = (ROOT / "docs/performance.md").read_text().split("### Sizes\n")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| ([\w -]+) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|", table, re.M)
+    assert [(name, Size(*map(int, size))) for name, *size in rows] == list(SIZES.items())
 
 
 def test_stored_pages_are_of_their_files():

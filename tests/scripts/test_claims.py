@@ -75,7 +75,7 @@ def test_stored_and_written(own_claims, tmp_path):
     assert table.strip() in page
     assert "(../results/experiments/ncgru/tiny/curves.png)" in (tmp_path / "docs" / "gallery.md").read_text()
     assert call(claims.main, "--check")[0] == 0
-    assert page.endswith("only says what\nthey take.\n\nNothing.\n")
+    assert page.endswith("only says what they take.\n\nNothing.\n")
     shutil.rmtree(stored / "gru")
     assert call(claims.main, "--check")[0] == 1
     assert call(claims.main)[0] == 0

@@ -10,7 +10,7 @@ import pytest
 
 from scripts import audit, findings
 from scripts.scoreboard import entries, stored
-from scripts.scoreboard.page import convention, page, rows_of
+from scripts.scoreboard.page import convention, page, rows_of, whose
 from scripts.scoreboard.sources import VARIABLE, checkout
 from tests.scripts.runs import call
 
@@ -81,6 +81,15 @@ def test_the_page_opens_with_what_was_found(whole, reports):
         assert set(linked) <= headings | {*whole.implementations, *whole.maps}
     for name in whole.opening[0]["implementations"]:
         assert {case["status"] for case in reports[name]["cases"]} == {"passed"}, name
+
+
+def test_the_readme_counts_reports(whole):
+    """As many reports, packages and repositories as the page."""
+    packages, repositories = whose(whole.implementations.values())
+    counts = f"{len(whole.implementations)} reports on {len(packages)} packages and {len(repositories)} repositories"
+    assert counts in " ".join((entries.ROOT / "README.md").read_text().split())
+    assert "mlx" in packages
+    assert "emucllari1/NC-GRU" in repositories
 
 
 def test_there_is_no_report_of_nobody(whole):
