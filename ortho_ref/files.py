@@ -104,14 +104,32 @@ def read(path: Path | str) -> bytes:
     """What is in the file `path`.  OSError, naming path, if that cannot be read, and for a FIFO, a device, a folder."""
     path = _path(path)
     try:
-        with open(path, "rb", opener=_opened) as stream:
+        with open(path, "rb", opener=opened) as stream:
             return stream.read()
     except OSError as error:
         raise type(error)(f"{path} cannot be read: {error.strerror}") from error
 
 
-def _opened(path: str, flags: int) -> int:
-    """A descriptor of a regular file; a FIFO that nobody writes to would be waited for."""
+def opened(path: str, flags: int) -> int:
+    """The opener of a regular file, as `open` takes it; a FIFO that nobody writes to would be waited for.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+    flags : int
+        As of `os.open`.
+
+    Returns
+    -------
+    int
+        A descriptor.
+
+    Raises
+    ------
+    OSError
+        It cannot be opened, or is a FIFO, a device, a socket or a folder.
+    """
     descriptor = os.open(path, flags | getattr(os, "O_NONBLOCK", 0), 0o666)
     mode = os.fstat(descriptor).st_mode
     if not stat.S_ISREG(mode):
@@ -122,8 +140,8 @@ def _opened(path: str, flags: int) -> int:
 
 
 def _opened_itself(path: str, flags: int) -> int:
-    """As `_opened`; not of the file that a link points to."""
-    return _opened(path, flags | getattr(os, "O_NOFOLLOW", 0))
+    """As `opened`; not of the file that a link points to."""
+    return opened(path, flags | getattr(os, "O_NOFOLLOW", 0))
 
 
 def sync_folder(folder: Path | str) -> None:

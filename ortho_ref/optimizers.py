@@ -25,7 +25,7 @@ alone.
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any, Protocol
@@ -162,7 +162,7 @@ class Elementwise(ABC):
         Raises
         ------
         TypeError
-            The name is no str, or one of the two is no array.
+            The name is no str, one of the two is no array, or the parameter is not of floating-point numbers.
         ValueError
             Shapes or dtypes of the two differ, or epsilon is 0 in their precision.
         """
@@ -176,6 +176,8 @@ class Elementwise(ABC):
                 f"the gradient of {name} is {gradient.dtype} of shape {gradient.shape}; "
                 f"expected {parameter.dtype} of shape {parameter.shape}, as the parameter"
             )
+        if parameter.dtype.kind not in "fc":
+            raise TypeError(f"the parameter {name} is {parameter.dtype}; allowed: floating-point numbers")
         g = as_real(gradient)
         if self.weight_decay:
             g = g + self.weight_decay * as_real(parameter)  # [bp:opt/g]
@@ -457,6 +459,25 @@ class ByName:
             if fnmatchcase(name, pattern):
                 return optimizer
         raise KeyError(f"no pattern fits the parameter {name!r}: {', '.join(self.optimizers)}")
+
+    def check_fits(self, names: Iterable[str]) -> None:
+        """An error unless every parameter has an optimizer.
+
+        Parameters
+        ----------
+        names : iterable of str
+            The parameters'.
+
+        Raises
+        ------
+        ValueError
+            No pattern fits one of them.
+        """
+        for name in names:
+            try:
+                self.optimizer(name)
+            except KeyError as error:
+                raise ValueError(f"optimizer: {error.args[0]}") from None
 
     def delta(self, name: str, parameter: Array, gradient: Array) -> Array:
         """The delta of that optimizer."""

@@ -7,6 +7,7 @@ import numpy as np
 
 from ortho_ref.backend import Array
 from ortho_ref.brief import brief
+from ortho_ref.files import opened as opened
 from ortho_ref.schema import kind_of as kind_of
 from ortho_ref.schema import nearest as nearest
 from ortho_ref.schema import not_among

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ortho_ref.arguments import check_has
+from ortho_ref.arguments import check_has, check_number
 from ortho_ref.averaging import Averaging, check_averages
 from ortho_ref.backend import (
     NotFiniteError,
@@ -32,7 +32,7 @@ from ortho_ref.backend import (
 from ortho_ref.checks import Checks, check, number
 from ortho_ref.losses import LOSSES, METRICS, OF_SEQUENCES, OF_THE_LOSS, share_of_sequences
 from ortho_ref.network import Network
-from ortho_ref.optimizers import Optimizer, clip_by_global_norm, clip_by_value, global_norm
+from ortho_ref.optimizers import ByName, Optimizer, clip_by_global_norm, clip_by_value, global_norm
 from ortho_ref.parametrizations import Params
 from ortho_ref.recurrent import NamedBuffers
 from ortho_ref.subnormals import subnormals_as_zero
@@ -111,8 +111,8 @@ class Trainer:
         check_integer("seed", self.seed, least=0)
         for name in ("clip_value", "clip_norm"):
             limit = getattr(self, name)
-            if limit is not None and not 0 < limit < math.inf:
-                raise ValueError(f"{name} is {limit}; allowed: a finite number above 0, or None")
+            if limit is not None:
+                check_number(name, limit, _is_limit, "a finite number above 0, or None")
         if self.clip_value is not None and self.clip_norm is not None:
             raise ValueError(f"clip_value is {self.clip_value} and clip_norm is {self.clip_norm}; allowed: one of them")
         for name in ("average_after", "rate_per_window"):
@@ -129,6 +129,8 @@ class Trainer:
         self.network.check_recompute(self.recompute)
         weights_rng, self._data_rng, self._dropout_rng = self._generators()
         params, buffers = self.network.init(weights_rng, dtype=self.dtype)
+        if isinstance(self.optimizer, ByName):
+            self.optimizer.check_fits(params)
         self.params: Params = to_device(params, self.device)
         self.buffers: NamedBuffers = to_device(buffers, self.device)
         self.iteration = 0
@@ -412,6 +414,10 @@ def evaluate(
     mean = loss / entries
     of_all = METRICS[task.metric](mean, *[None] * 3) if task.metric in OF_THE_LOSS else metric / judged
     return {"evaluation_loss": mean, task.metric: of_all}
+
+
+def _is_limit(value: Any) -> bool:
+    return not isinstance(value, bool | np.bool_) and 0 < value < math.inf
 
 
 def _moved(batch: Batch, params: Params) -> Batch:

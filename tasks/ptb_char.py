@@ -48,11 +48,11 @@ class PtbChar(SplitText):
     def _symbols(self, part: str) -> list[str]:
         name = f"ptb.char.{part}.txt"
         if self._folder.place_of(name) is None and self._folder.place_of(f"ptb.{part}.txt") is not None:
-            data = characters_file(text_of(self._folder.read(f"ptb.{part}.txt"), f"ptb.{part}.txt"))
+            data = characters_file(self._text(f"ptb.{part}.txt"))
             self._folder.sha256[name] = hashlib.sha256(data).hexdigest()
             del self._folder.sha256[f"ptb.{part}.txt"]  # the contents count, not what they were made from
         else:
-            data = self._folder.read(name)
+            data = self._text(name).encode()
         text = text_of(data, name)
         symbols = ["<eos>" if c == "\n" else c for c in text if c != " "]
         if characters_file(text.replace(" ", "").replace("_", " ")) != data:

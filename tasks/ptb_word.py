@@ -9,7 +9,6 @@ baseline is a predictor that knows how often each word is, one added to each cou
 
 from typing import ClassVar
 
-from tasks.files import text_of
 from tasks.sets import PTB, DataSet
 from tasks.windows import SplitText, words_of
 
@@ -24,4 +23,4 @@ class PtbWord(SplitText):
 
     def _symbols(self, part: str) -> list[str]:
         name = f"ptb.{part}.txt"
-        return words_of(text_of(self._folder.read(name), name))
+        return words_of(self._text(name))

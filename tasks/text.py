@@ -17,9 +17,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ortho_ref.task import check_integer
+from ortho_ref.task import check_integer, opened
 from tasks.files import Named, not_text
-from tasks.windows import COLUMNS, Windows, bigram_baseline
+from tasks.windows import COLUMNS, Windows, bigram_baseline, notes_of
 
 _PIECE = 1 << 20
 _POINTS = 0x110000
@@ -35,7 +35,7 @@ class _Pieces:
         """Code points.  OSError and ValueError as of `Text`."""
         decoder, done = codecs.getincrementaldecoder("utf-8")(), 0
         try:
-            with open(self.file, "rb") as stream:
+            with open(self.file, "rb", opener=opened) as stream:
                 while True:
                     piece = stream.read(_PIECE)
                     self.sha256.update(piece)
@@ -130,10 +130,7 @@ class Text(Windows):
         return alphabet, tokens, first.sha256.hexdigest(), returns
 
     def _notes(self, data: Path, tokens: np.ndarray, returns: int) -> Iterator[str]:
-        if self.alphabet[tokens[0]] == 0xFEFF:
-            yield f"{data} begins with a byte order mark, which is learned as a character"
-        if returns:
-            yield f"{data} has {returns:,} line ends of two characters, \\r\\n, which are learned as two"
+        yield from notes_of(str(data), chr(self.alphabet[tokens[0]]), returns)
 
     @cached_property
     def baseline(self) -> float:

@@ -99,6 +99,10 @@ def _timit(files: _Found) -> Parts:
 def _digits(files: _Found) -> Parts:
     parts: Parts = defaultdict(list)
     speakers = sorted({match[2] for match, _ in files})
+    taken = {"train", "test", *(f"no-{speaker}" for speaker in speakers)}
+    if both := sorted(taken.intersection(speakers)):
+        other = min(path for match, path in files if match[2] == both[0])
+        raise ValueError(f"{other} is of a speaker {both[0]!r}, as another part is called; rename that speaker's files")
     for match, path in files:
         parts["test" if int(match[3]) < 5 else "train"].append(path)
         for speaker in speakers:

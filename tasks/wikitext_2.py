@@ -7,7 +7,6 @@ that knows how often each word is, one added to each count.
 
 from typing import ClassVar
 
-from tasks.files import text_of
 from tasks.sets import WIKITEXT_2, DataSet
 from tasks.windows import SplitText, words_of
 
@@ -22,4 +21,4 @@ class Wikitext2(SplitText):
 
     def _symbols(self, part: str) -> list[str]:
         name = f"wiki.{part}.tokens"
-        return words_of(text_of(self._folder.read(name), name))
+        return words_of(self._text(name))

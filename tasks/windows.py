@@ -8,6 +8,7 @@ Target: the next token.  Evaluation drops nothing: every token but the first is 
 is filled up with what a mask leaves out, or in windows from the zero state, of which the last is short.
 """
 
+import io
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from functools import cached_property
@@ -18,7 +19,7 @@ import numpy as np
 
 from ortho_ref.task import Batch, Tokens, check_choice, check_integer
 from tasks.examples import frequency_baseline, passes
-from tasks.files import Folder, Named
+from tasks.files import Folder, Named, text_of
 from tasks.parts import copy_without_baseline, part_of
 from tasks.sets import DataSet
 from tasks.window_lengths import check_form, random_length
@@ -216,6 +217,8 @@ class SplitText(Windows, ABC):
         What was read.
     vocabulary : list of str
         By token.
+    notes : tuple of str
+        What is in the files that may not be meant.
 
     Raises
     ------
@@ -245,6 +248,7 @@ class SplitText(Windows, ABC):
         if parts[0] == parts[1]:
             raise ValueError(f"train_part and eval_part are both {parts[0]!r}; give them apart")
         self._folder = Folder(self.SET, data, other_data)
+        self.notes: tuple[str, ...] = ()
         training, held_out = (self._symbols(part) for part in parts)
         self.vocabulary = sorted({*training, *held_out})
         self._tokens = {symbol: token for token, symbol in enumerate(self.vocabulary)}
@@ -256,6 +260,16 @@ class SplitText(Windows, ABC):
     @abstractmethod
     def _symbols(self, part: str) -> list[str]:
         """The symbols of a part in their order."""
+
+    def _text(self, name: str) -> str:
+        """The text of a file; what may not be meant is noted."""
+        text = text_of(self._folder.read(name), name)
+        by_words = self.UNIT == "words"
+        learned = "the beginning of the first word" if by_words else "a character"
+        returns = 0 if by_words else text.count("\r\n") + text.count("\r \n")  # of words, and of characters
+        found = notes_of(str(self._folder.place_of(name)), text, returns, learned)
+        self.notes = tuple(dict.fromkeys((*self.notes, *found)))
+        return text
 
     def _encoded(self, symbols: list[str], part: str) -> np.ndarray:
         """Their tokens; ValueError where one has none, or there are none to predict."""
@@ -285,10 +299,35 @@ class SplitText(Windows, ABC):
         return other
 
 
+def notes_of(where: str, text: str, returns: int, learned: str = "a character") -> Iterator[str]:
+    """What is in a text that may not be meant.
+
+    Parameters
+    ----------
+    where : str
+        The file.
+    text : str
+        Its beginning, of one character at least.
+    returns : int
+        How many of its line ends are of two characters, and learned so.
+    learned : str
+        What a byte order mark is learned as.
+
+    Yields
+    ------
+    str
+        A note.
+    """
+    if text.startswith("\ufeff"):
+        yield f"{where} begins with a byte order mark, which is learned as {learned}"
+    if returns:
+        yield f"{where} has {returns:,} line ends of two characters, \\r\\n, which are learned as two"
+
+
 def words_of(text: str) -> list[str]:
     """The words of a text in order, separated by blanks, with <eos> at the end of each line."""
     found: list[str] = []
-    for line in text.splitlines():
+    for line in io.StringIO(text, newline=None):  # `splitlines` cuts at form feeds and U+2028 too
         found += line.split()
         found.append("<eos>")
     return found

@@ -446,6 +446,13 @@ def test_epsilon_that_vanishes_in_the_parameters_precision(make, argument):
             make().delta("A", np.zeros(2, dtype), np.zeros(2, dtype))
 
 
+@pytest.mark.parametrize("make", OPTIMIZERS.values(), ids=OPTIMIZERS)
+def test_a_parameter_of_integers(make):
+    """Is refused as that, by its name and dtype; not for an epsilon that is 0 among them."""
+    with pytest.raises(TypeError, match=r"^the parameter W is int64; allowed: floating-point numbers$"):
+        make(learning_rate=0.1).delta("W", np.zeros(2, np.int64), np.zeros(2, np.int64))
+
+
 # Clipping.
 
 

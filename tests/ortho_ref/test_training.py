@@ -413,7 +413,12 @@ def test_counts_of_a_trainer(name):
         *(
             ({name: value}, f"{name} is {value}; allowed: a finite number above 0, or None")
             for name in ("clip_value", "clip_norm")
-            for value in (0, -1.0, math.nan, math.inf)
+            for value in (0, -1.0, math.nan, math.inf, True)
+        ),
+        ({"clip_norm": "1"}, "clip_norm is '1'; allowed: a finite number above 0, or None"),
+        (
+            {"optimizer": ByName({"*.A": SGD(0.1), "layer0.*": SGD(0.1)})},
+            r"optimizer: no pattern fits the parameter 'readout.W': \*.A, layer0.\*",
         ),
         (
             {"clip_value": 1.0, "clip_norm": 2.0},

@@ -19,6 +19,7 @@ from tasks.ptb_char import PtbChar, characters_file
 from tasks.ptb_word import PtbWord
 from tasks.sets import HAR_CHANNELS
 from tasks.wikitext_2 import Wikitext2
+from tasks.windows import words_of
 from tests.tasks import made
 
 NAMES = list(made.MAKE)
@@ -384,6 +385,35 @@ def test_characters_follow_from_words(tmp_path):
     )
     with pytest.raises(ValueError, match=r"ptb\.char\.train\.txt is not of characters with one space between them"):
         PtbChar(tmp_path / "characters", other_data=True)
+
+
+def test_notes_on_other_texts(tmp_path):
+    """A byte order mark and line ends of two characters that are learned are told, as of any text; by words the latter
+    are not, and of the files as they were published there is nothing to tell."""
+    made.ptb(tmp_path)
+    assert PtbWord(tmp_path, other_data=True).notes == PtbChar(tmp_path, other_data=True).notes == ()
+    valid, train = tmp_path / "ptb.valid.txt", tmp_path / "ptb.train.txt"
+    valid.write_bytes(valid.read_bytes().replace(b"\n", b"\r\n"))
+    train.write_bytes("\ufeff".encode() + train.read_bytes())
+    mark = f"{train} begins with a byte order mark, which is learned as"
+    count = made.WORDS["valid"].count("\n")
+    ends = f"{valid} has {count:,} line ends of two characters, \\r\\n, which are learned as two"
+    words, characters = PtbWord(tmp_path, other_data=True), PtbChar(tmp_path, other_data=True)
+    assert words.notes == (f"{mark} the beginning of the first word",)
+    assert "\r" not in "".join(words.vocabulary)
+    assert characters.notes == (f"{mark} a character", ends)
+    for own in (train, valid):
+        other = tmp_path / own.name.replace("ptb.", "ptb.char.")
+        other.write_bytes(characters_file(own.read_bytes().decode()))
+    assert PtbChar(tmp_path, other_data=True).notes == tuple(
+        note.replace("ptb.", "ptb.char.") for note in characters.notes
+    )
+
+
+def test_only_line_ends_end_lines():
+    """Of three kinds, and the last line has one too; what else Python's `splitlines` cuts at is a space."""
+    text = "a\u2028b\fc\x85d\r\ne\rf\n\n g"
+    assert words_of(text) == ["a", "b", "c", "d", "<eos>", "e", "<eos>", "f", "<eos>", "<eos>", "g", "<eos>"]
 
 
 def test_words_that_the_run_does_not_know(tmp_path):

@@ -3,6 +3,7 @@
 import hashlib
 import itertools
 import math
+import os
 import random
 import tracemalloc
 from collections import Counter
@@ -173,6 +174,13 @@ def test_notes(tmp_path):
     assert second == f"{tmp_path / 'a.txt'} has 200 line ends of two characters, \\r\\n, which are learned as two"
     (tmp_path / "a.txt").write_bytes(b"ab\ncd\r" * 200)
     assert Text(tmp_path / "a.txt").notes == ()
+
+
+def test_a_fifo_is_not_waited_for(tmp_path):
+    """Nobody writes to it: refused at once, by name."""
+    os.mkfifo(tmp_path / "a.txt")
+    with pytest.raises(OSError, match=r"^data is .*a\.txt: it is a FIFO, not a file$"):
+        Text(tmp_path / "a.txt")
 
 
 def test_memory_of_a_long_text(tmp_path, monkeypatch):
