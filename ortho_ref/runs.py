@@ -249,7 +249,7 @@ class TrainingRun(Trainer):
         ------
         FileNotFoundError, ValueError
             As `load`; if this has done updates already, or the weights there have other names, shapes or dtypes, or
-            as many -1 in a D as this has not.
+            another number of -1s in a D.
         """
         if self.iteration:
             raise ValueError(f"this trainer has done {self.iteration} updates; make a new one")
