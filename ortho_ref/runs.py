@@ -97,7 +97,8 @@ class TrainingRun(Trainer):
         lengthen : bool
             Whether the run may have fewer `iterations` than this: it goes on to these, finished or not.  Weights and
             metrics are those of a run that was begun with them, but for a schedule that depends on the length, which
-            is the caller's to refuse, and the evaluation at the earlier end.
+            is the caller's to refuse, and the line of metrics at the earlier end, with its evaluation: the loss of the
+            next line is the mean since then.
         on_record : callable
             Gets each line of metrics.jsonl as it is written.
         should_stop : callable
