@@ -430,7 +430,7 @@ BAD = [
     ("parenthesis --alpha 1 --recompute 5", "recompute is 5, but the network has the regularizers alpha 1.0, beta 0.0"),
     # files
     ("text --data {missing}", "data is {missing}: No such file or directory"),
-    ("text --data {folder}", "data is {folder}: Is a directory"),
+    ("text --data {folder}", "data is {folder}: it is a folder, not a file"),
     ("text --data {empty}", "{empty} has 0 characters; expected at least 640"),
     ("text --data {short}", "{short} has 639 characters; expected at least 640"),
     ("text --data {latin}", "{latin} is not UTF-8 text: byte 0 is 0xe9"),
