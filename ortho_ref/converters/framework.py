@@ -168,8 +168,6 @@ class Framework(ABC):
         ------
         UnsupportedError
             The framework's layer does not have this cell or one of its options.
-        TypeError
-            The cell has no such option.
         ValueError
             A name is missing or unknown, a shape is wrong, an array is not floating-point.
         """
@@ -213,8 +211,6 @@ class Framework(ABC):
         ------
         UnsupportedError
             The framework's layer does not have this cell or one of its options.
-        TypeError
-            The cell has no such option.
         ValueError
             A name is missing or unknown, a shape is wrong, an array is not floating-point, or the candidate of a GRU
             has a recurrent bias other than 0 and the config no `recurrent_bias`.
@@ -240,8 +236,6 @@ class Framework(ABC):
         ------
         UnsupportedError
             The framework's layer does not have this cell or one of its options.
-        TypeError
-            The cell has no such option.
         ValueError
             A name is missing or unknown, a shape is wrong, an array is not floating-point.
         """
@@ -276,7 +270,6 @@ class Framework(ABC):
             if config.get(option, allowed[0]) not in allowed:
                 listed = ", ".join(map(repr, allowed))
                 raise UnsupportedError(f"{option} is {config[option]!r}; {self.title} has, as {cell}: {listed}")
-        config_of(config)  # no option is left out because it is misspelt
         return layout
 
 
