@@ -9,6 +9,8 @@ import typer
 from scripts.program import BAD_INPUT, fail, run, say
 
 ROOT = Path(__file__).parents[1]
+#: The file by which a folder is known as built by this program.
+MARK = ".built-by-scripts.site"
 
 
 def main(
@@ -24,9 +26,8 @@ def main(
         from scripts.book.stage import Stage
 
         source, doctrees = (out.with_name(f"{out.name}-{kind}") for kind in ("source", "doctrees"))
-        clear(out, ".buildinfo")
-        clear(source, "conf.py")
-        clear(doctrees, "environment.pickle")
+        for folder in (out, source, doctrees):
+            clear(folder)
         Stage(read(ROOT), source).fill()
     except ModuleNotFoundError as error:
         fail(f"{error}; pip install --group docs installs what the site is built with")
@@ -38,24 +39,26 @@ def main(
     say(f"{out}: {sum(1 for _ in out.rglob('*.html'))} pages; open {out / 'index.html'}")
 
 
-def clear(folder: Path, sign: str) -> None:
-    """Remove what an earlier build left.
+def clear(folder: Path) -> None:
+    """Remove what an earlier build left, one that was broken off too, and mark the folder as this program's.
 
     Parameters
     ----------
     folder : Path
         The folder; one that is not there, or is empty, will do.
-    sign : str
-        The file that an earlier build has left in it.
 
     Raises
     ------
     ValueError
-        It has something, and not that file: it is somebody's.
+        It has something, and not the mark: it is somebody's.
     """
-    if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not (folder / sign).is_file())):
-        raise ValueError(f"--out: {folder} is there and was not built by this program; give another folder")
+    if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not (folder / MARK).is_file())):
+        raise ValueError(
+            f"--out: {folder} is there and was not built by this program; remove it, or give another folder"
+        )
     shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    (folder / MARK).touch()
 
 
 if __name__ == "__main__":

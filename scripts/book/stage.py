@@ -54,7 +54,7 @@ class Stage:
 
     def fill(self) -> None:
         """Everything.  ValueError for a link that leads nowhere."""
-        shutil.copytree(self.root / SETUP, self.out)
+        shutil.copytree(self.root / SETUP, self.out, dirs_exist_ok=True)
         for file in self.prose:
             self._write(file, self._led(file, page_of(file)))
         self._write("index.md", self._led(f"{SETUP}/index.md", finder.ROOT_PAGE))
