@@ -92,8 +92,7 @@ def begun(task: str, **options: Any) -> tuple[Record, Task]:
     given = _given(task, options)
     setting = _setting(task, given)
     chosen: Record = {"task": task} | DEFAULT | setting | given
-    if "model_options" in setting:  # those of the size, with what is given
-        chosen["model_options"] = setting["model_options"]
+    chosen["model_options"] = setting.get("model_options", {}) | given.get("model_options", {})
     config = chosen | _defaults(chosen)
     config |= _weights(config)
     _check_numbers(config)
@@ -153,7 +152,7 @@ def _setting(task: str, given: Record) -> Record:
     defaults = defaults_of(task, given["model"])
     setting = copy.deepcopy(defaults.options)
     if given.get("hidden", n := defaults.hidden_of(given["model"])) == n and defaults.of_size:
-        setting["model_options"] = {**defaults.of_size, **given.get("model_options", {})}
+        setting["model_options"] = dict(defaults.of_size)
     if given.get("state") == "zero" and setting.get("windows") == "random":
         del setting["windows"]
     if (setting | given).get("windows") != "random":

@@ -128,6 +128,11 @@ def test_passes():
             {"model_options": {"reflections": 510, "activation": "tanh"}},
         ),
         (
+            "ptb-word",
+            {"model": "fastrnn", "model_options": {"activation": "tanh"}},
+            {"model_options": {"activation": "tanh"}},
+        ),
+        (
             "ptb-char",
             {"hidden": 6, "embedding": 0},
             {"embedding": None, "tied": False, "dropout_words": 0.0, "dropout_input": 0.0, "dropout_hidden": 0.15},
