@@ -13,7 +13,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
-from tasks.files import text_of
 from tasks.sets import PTB, DataSet
 from tasks.windows import SplitText, bigram_baseline
 
@@ -49,11 +48,12 @@ class PtbChar(SplitText):
         name = f"ptb.char.{part}.txt"
         if self._folder.place_of(name) is None and self._folder.place_of(f"ptb.{part}.txt") is not None:
             data = characters_file(self._text(f"ptb.{part}.txt"))
+            text = data.decode()
             self._folder.sha256[name] = hashlib.sha256(data).hexdigest()
             del self._folder.sha256[f"ptb.{part}.txt"]  # the contents count, not what they were made from
         else:
-            data = self._text(name).encode()
-        text = text_of(data, name)
+            text = self._text(name)
+            data = text.encode()
         symbols = ["<eos>" if c == "\n" else c for c in text if c != " "]
         if characters_file(text.replace(" ", "").replace("_", " ")) != data:
             raise ValueError(f"{self._folder.path}: {name} is not of characters with one space between them")

@@ -100,7 +100,7 @@ class Text(Windows):
         check_integer("length", length)
         self.alphabet, tokens, sha256, returns = self._read(data)
         self.data = Named("text", None, {"text": sha256})
-        self.notes = tuple(self._notes(data, tokens, returns))
+        self.notes = tuple(notes_of(str(data), chr(self.alphabet[tokens[0]]), returns))
         cut = len(tokens) * 9 // 10
         parts = tokens[:cut], tokens[cut:]
         super().__init__(*parts, len(self.alphabet), length, "carried", windows, str(data), "characters")
@@ -128,9 +128,6 @@ class Text(Windows):
         if again.sha256.digest() != first.sha256.digest():
             raise ValueError(f"{data} was changed while it was read")
         return alphabet, tokens, first.sha256.hexdigest(), returns
-
-    def _notes(self, data: Path, tokens: np.ndarray, returns: int) -> Iterator[str]:
-        yield from notes_of(str(data), chr(self.alphabet[tokens[0]]), returns)
 
     @cached_property
     def baseline(self) -> float:

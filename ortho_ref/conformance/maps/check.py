@@ -192,9 +192,12 @@ def _complex(map: Map, real: Domain) -> Complex:
         domain = domain_of(map, True)
     except Refusal as refused:
         return Complex(str(refused))
-    alone = domain.needs_skew and not real.needs_skew
-    if alone and not domain.refuses:
-        alone, domain = False, real
+    alone = ""
+    if domain.needs_skew and not real.needs_skew:
+        if domain.refuses:
+            alone = domain.why
+        else:
+            domain = real
     places = _places(map, domain, True)
     precision = _precision(places)
     found, wide = _recognised(map, places, domain, precision, True)
@@ -205,5 +208,5 @@ def _complex(map: Map, real: Domain) -> Complex:
         found,
         max((defect(place.U) for place in small), default=None),
         judge(map, domain, closed, precision, True),
-        domain.why if alone else "",
+        alone,
     )
