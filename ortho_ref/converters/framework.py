@@ -168,6 +168,8 @@ class Framework(ABC):
         ------
         UnsupportedError
             The framework's layer does not have this cell or one of its options.
+        TypeError
+            An option is misspelt.
         ValueError
             A name is missing or unknown, a shape is wrong, an array is not floating-point.
         """
@@ -211,6 +213,8 @@ class Framework(ABC):
         ------
         UnsupportedError
             The framework's layer does not have this cell or one of its options.
+        TypeError
+            An option is misspelt.
         ValueError
             A name is missing or unknown, a shape is wrong, an array is not floating-point, or the candidate of a GRU
             has a recurrent bias other than 0 and the config no `recurrent_bias`.
@@ -236,6 +240,8 @@ class Framework(ABC):
         ------
         UnsupportedError
             The framework's layer does not have this cell or one of its options.
+        TypeError
+            An option is misspelt.
         ValueError
             A name is missing or unknown, a shape is wrong, an array is not floating-point.
         """
@@ -270,6 +276,10 @@ class Framework(ABC):
             if config.get(option, allowed[0]) not in allowed:
                 listed = ", ".join(map(repr, allowed))
                 raise UnsupportedError(f"{option} is {config[option]!r}; {self.title} has, as {cell}: {listed}")
+        known = config_of(str(cell))
+        for option in config:  # of a layer there are others, near to none of these
+            if option not in known and nearest(option, known):
+                config_of({"cell": cell, option: config[option]})  # its error names the option that is meant
         return layout
 
 

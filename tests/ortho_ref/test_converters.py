@@ -287,6 +287,17 @@ def test_what_one_framework_lacks(framework, config, message):
             function(config, {})
 
 
+@pytest.mark.parametrize("framework", [own for own in FRAMEWORKS if own != "nnx-by-gate"])  # which has no GRU
+def test_an_option_that_is_misspelt(framework):
+    """It is not left out, both ways, and the error has the right one; what a layer has besides its cell is let be."""
+    message = r"^gru_reset_after has no option 'recurent_bias' \(did you mean 'recurrent_bias'\?\); allowed: "
+    for function in of(framework):
+        with pytest.raises(TypeError, match=message):
+            function({"cell": "gru_reset_after", "recurent_bias": True}, {})
+        with pytest.raises(ValueError, match="the arrays hold no "):
+            function({"cell": "gru_reset_after", "bias": True, "bidirectional": False, "layers": 1}, {})
+
+
 @EVERY
 def test_errors_name_what_is_wrong(framework, config):
     """A name missing or unknown; a shape; a dtype; of the framework's arrays and of ours."""
