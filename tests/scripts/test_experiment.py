@@ -608,6 +608,7 @@ def test_a_folder_that_workers_do_not_see(tmp_path, monkeypatch):
         ({"comparable": ["NC-GRU", "far"]}, 1, FAILS),
         ({"comparable": ["far", "NC-GRU"]}, 1, FAILS),
         ({"beats_baseline": "half", "to": 0.5}, 1, FAILS),
+        ({"at_baseline": "half", "to": 0.5}, 1, HOLDS),
         ({"beats_baseline": "NC-GRU", "to": 0.5}, 1, HOLDS),
         ({"beats_baseline": "NC-GRU", "statistic": "final"}, 1, FAILS),
         ({"below": ["NC-GRU", "failed"]}, 1, OPEN),

@@ -397,7 +397,7 @@ def _check_claim(i: int, claim: Record, rows: list[str], columns: list[str]) -> 
     if claim.get("to", 1) > 1:
         allowed = "a share of the baseline, 0 to 1"
         raise schema.Misfit(f"claim[{i}].to is {claim['to']:g}; allowed: {allowed}", f"claim[{i}].to")
-    for key, kinds in (("rows", OF_NUMBER), ("times", ("below", "comparable")), ("to", ("beats_baseline",))):
+    for key, kinds in (("rows", OF_NUMBER), ("times", ("below", "comparable")), ("to", OF_BASELINE)):
         if key in claim and not set(own) & set(kinds):
             raise schema.Misfit(f"claim[{i}] has {key}; allowed: with {' or '.join(kinds)} alone", f"claim[{i}].{key}")
     for key in [key for key in (*own, "rows") if key in claim and key not in OF_NUMBER]:
