@@ -163,7 +163,7 @@ def test_every_option_of_a_run_is_in_the_schema():
                     14,
                     "claim[0] has times; allowed: with below or comparable",
                 ),
-                ('less_than = 1\nto = 0.5', 14, "claim[0] has to; allowed: with at_baseline or beats_baseline alone"),
+                ("less_than = 1\nto = 0.5", 14, "claim[0] has to; allowed: with at_baseline or beats_baseline alone"),
                 ('beats_baseline = "GRU"\nto = 5', 14, "claim[0].to is 5; allowed: a share of the baseline, 0 to 1"),
                 (
                     'less_than = 1\nstatistic = "on_test"',
