@@ -95,8 +95,16 @@ def load(path: Path | str, form: schema.Schema = schema.ANY) -> dict[str, Any]:
         If it is of another format.
     DamagedFile
         If it is not what was written, or does not fit the schema.
+    MemoryError
+        Naming path, if it is too large.
     """
-    data = files.read(path)
+    try:
+        return _tree(path, files.read(path), form)
+    except MemoryError:
+        raise MemoryError(f"{path} is larger than the memory that is left") from None
+
+
+def _tree(path: Path | str, data: bytes, form: schema.Schema) -> dict[str, Any]:
     try:
         # KeyError: a dtype that NumPy has not
         tensors = dict(safetensors.numpy.load(data))
@@ -127,8 +135,9 @@ def load(path: Path | str, form: schema.Schema = schema.ANY) -> dict[str, Any]:
 
 
 def _hash(array: np.ndarray) -> str:
-    form = f"{array.dtype.str} {array.shape}\n".encode()
-    return hashlib.sha256(form + array.tobytes()).hexdigest()
+    found = hashlib.sha256(f"{array.dtype.str} {array.shape}\n".encode())
+    found.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8))  # no copy: a checkpoint may be large
+    return found.hexdigest()
 
 
 def _seal(*texts: str) -> str:

@@ -249,6 +249,19 @@ def test_a_sealed_tree_that_nobody_writes(tmp_path, tree, message):
         checkpoint.load(path)
 
 
+def test_a_file_that_memory_does_not_hold(tmp_path, monkeypatch):
+    """It is named: what runs out of memory may have read several."""
+    path = tmp_path / "large.safetensors"
+    checkpoint.save(path, {"x": np.zeros(3)})
+
+    def none_left(data):
+        raise MemoryError
+
+    monkeypatch.setattr(safetensors.numpy, "load", none_left)
+    with pytest.raises(MemoryError, match=r"large\.safetensors is larger than the memory that is left$"):
+        checkpoint.load(path)
+
+
 def test_what_is_no_checkpoint(tmp_path):
     """ValueError, or OSError, that names the file: cut anywhere, empty, text, of another maker, not there, a folder."""
     path = tmp_path / "a.safetensors"
