@@ -21,6 +21,7 @@ from ortho_ref.recurrent import ENGINES
 from ortho_ref.run_folder import MOST
 from ortho_ref.training import Record
 from scripts.grid.track import TRACKERS
+from scripts.program import MOST_THREADS
 from tasks import by_name as tasks
 
 MODEL, TASK, TRAINING, RUN = PANELS = ("Model", "Task", "Training", "Run")
@@ -460,7 +461,7 @@ OPTIONS: dict[str, Option] = {
             new=True,
         ),
         Option("device", str, TRAINING, "cpu (default) or gpu.", "cpu"),
-        Option("threads", int, TRAINING, "BLAS threads; 1 unless given.", 1),
+        Option("threads", int, TRAINING, "BLAS threads; 1 unless given.", 1, values=schema.integer(1, MOST_THREADS)),
         Option("track", str, RUN, f"Also for other programs: {', '.join(TRACKERS)}.", kept=False),
         Option("out", Path, RUN, "The folder; runs/TASK-MODEL-SEED unless given.", kept=False),
         Option("resume", bool, RUN, "Go on with the run in the folder, with its own options.", False, kept=False),

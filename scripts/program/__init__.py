@@ -18,6 +18,9 @@ from scripts.program.memory import keep_freed_memory
 #: Standard error; what cannot be written there is dropped, and ends no run.
 console = Console(file=STDERR.file, emoji=False)
 
+#: Of BLAS, in one process.
+MOST_THREADS = 64
+
 #: What bad input, or more of it than fits in memory, raises: one line and exit code 2.
 BAD_INPUT = (ValueError, TypeError, OSError, DeviceError, MemoryError)
 
@@ -221,7 +224,7 @@ def limit_threads(threads: int) -> None:
     Parameters
     ----------
     threads : int
-        From 1 to 64.
+        From 1 to MOST_THREADS.
 
     Raises
     ------
@@ -231,8 +234,8 @@ def limit_threads(threads: int) -> None:
     import scipy.linalg  # noqa: F401  loads SciPy's BLAS; a limit holds for what is loaded
     from threadpoolctl import threadpool_limits
 
-    if not 1 <= threads <= 64:
-        raise ValueError(f"threads is {threads}; allowed: 1 to 64")
+    if not 1 <= threads <= MOST_THREADS:
+        raise ValueError(f"threads is {threads}; allowed: 1 to {MOST_THREADS}")
     threadpool_limits(threads)
 
 

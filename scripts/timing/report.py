@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ortho_ref import files, schema
+from scripts.program import MOST_THREADS
 from scripts.timing.groups import GROUP, NUMBERS, Group, key, named
 
 Report = dict[str, Any]
@@ -23,7 +24,7 @@ _SETTINGS = schema.record(
     {
         "dtype": schema.TEXT,
         "device": schema.TEXT,
-        "threads": schema.integer(1, 64),
+        "threads": schema.integer(1, MOST_THREADS),
         "memory": schema.TEXT,
     }
 )

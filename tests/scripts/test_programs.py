@@ -279,6 +279,11 @@ def test_evaluate_of_another_text_or_task(runs, tmp_path):
         message = f"data is {file}, which is not what the run in {folder} began with: text"
         fails(evaluate.main, folder, "--data", file, message=message)
     fails(evaluate.main, folder, message="text needs --data DATA, a UTF-8 text")
+    write_config(folder, read_config(folder) | {"threads": 0})
+    message = (
+        f"{folder / 'config.json'} is not one that scripts.train wrote: threads is 0; allowed: an integer from 1 to 64"
+    )
+    fails(train.main, "text", "--data", file, "--out", folder, "--resume", message=message)
     network = read_config(folder)["network"]
     sha256 = write_config(folder, {"network": network})
     for name in ("best", "last"):
