@@ -136,7 +136,7 @@ def _tree(path: Path | str, data: bytes, form: schema.Schema) -> dict[str, Any]:
 
 def _hash(array: np.ndarray) -> str:
     found = hashlib.sha256(f"{array.dtype.str} {array.shape}\n".encode())
-    found.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8))  # no copy: a checkpoint may be large
+    found.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)  # no copy: a checkpoint may be large
     return found.hexdigest()
 
 
