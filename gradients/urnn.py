@@ -9,7 +9,8 @@
         b <= 0 and fails where b > 0                                            [urnn:4/modrelu]
 
 urnn:2 is printed with W^T beside a row gradient, which is the gradient of another network (E-urnn-01), and urnn:3 with
-the "spectral radius norm", which is no norm (E-urnn-02): the largest singular value is meant.
+the "spectral radius norm (or operator 2-norm)", of which the second is the norm (E-urnn-02), the largest singular
+value.
 """
 
 from typing import NamedTuple

@@ -135,7 +135,7 @@ def irnn(input_size: int, hidden_size: int) -> Recurrent:
 
 @_listed
 def lstm(input_size: int, hidden_size: int) -> Recurrent:
-    """LSTM (bp:lstm), the papers' baseline: forget bias 1, no peepholes.
+    """LSTM (bp:lstm), the papers' baseline: no peepholes; forget bias 1, as in their code.
 
     Parameters
     ----------
@@ -370,7 +370,7 @@ def nc_gru(
 
 @_listed
 def urnn(input_size: int, hidden_size: int) -> Recurrent:
-    """uRNN: complex states, complex modReLU, U of seven structured factors, trained h0.
+    """uRNN: complex states, complex modReLU, U of eight structured factors, trained h0.
 
     urnn:6, urnn:7, urnn:8, urnn:9.
 

@@ -9,7 +9,7 @@ Target: the data in their order during the ten steps of the recall, blank at eve
 Loss: cross-entropy, the mean over all T + 20 steps and the batch.
 
 A is the layout of the uRNN paper and of most released code, B that of the NC-GRU paper's text, C that of the released
-oRNN code.  In A and B the recall is the last ten steps.
+oRNN code, whose marker is at 11 at the earliest.  In A and B the recall is the last ten steps.
 """
 
 import math

@@ -5,10 +5,10 @@ Input, T + 20 steps: T + 9 with the data at ten places in their order and noise 
 Target: 0 for T + 10 steps, then the ten symbols; 10 classes.
 Loss: cross-entropy, the mean over all T + 20 steps and the batch.
 
-What is left open (E-all-03): the papers give "length T", and state neither the alphabet nor whether T counts the whole
-sequence, the part that holds the data, or the delay.  Here, as in the released code, T is the delay of the copying task
-and the sequence has T + 20 steps, with nine data symbols: of the readings this one has the baseline nearest to the
-losses the NC-GRU paper prints for models that learn nothing.
+What is left open (E-all-03): the size of the alphabet, and what T counts. By the NC-GRU paper's text the T steps are
+ten of data and T - 10 of noise, which leaves none for the marker and the answer.  Here, as in the released code, T is
+the delay of the copying task and the sequence has T + 20 steps, with nine data symbols: of the readings this one has
+the baseline nearest to the losses the NC-GRU paper prints for models that learn nothing.
 
 Two forms:
     paper     the ten places are drawn without replacement; input of 11 tokens

@@ -10,7 +10,8 @@ Input: tokens, drawn independently and uniformly.  With t types:
 Target at every step and for every type: how many parentheses of that type are open, as a class.
     open: count + 1, at most the cap;  close: count - 1, at least 0
 Loss: the mean over types, steps and batch; of squared errors also over the classes.
-The NC-GRU paper leaves the cap and the noise open (E-all-03); its form here takes them from the GORU authors' code.
+The NC-GRU paper leaves the cap, the noise and the loss open, and whether the counts are per type (E-all-03); its form
+here takes them from the GORU authors' code.
 """
 
 from dataclasses import dataclass

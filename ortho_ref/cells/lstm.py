@@ -72,7 +72,7 @@ class LSTM(Cell):
     def init(
         self, rng: np.random.Generator, input_size: int, hidden_size: int, *, dtype: DTypeLike = np.float32
     ) -> Weights:
-        """Matrices Glorot uniform, biases 0 but the forget bias 1 (the papers' LSTM baselines)."""
+        """Matrices Glorot uniform, biases 0 but the forget bias 1 (the code of the papers' baselines)."""
         return draw(self.shapes(input_size, hidden_size), rng, dtype, {"b_f": constant(1.0)})
 
     def step_forward(

@@ -9,8 +9,8 @@
 
 Line 7 is printed for q = 2; it is evaluated in Horner form, F <- A_tilde + P F, q times.  The delta of line 7 is the
 one that moved A: released code feeds the series lr * gradient although Adam moved A, and U leaves the orthogonal
-matrices (E-ncgru-12).  Errors of the series accumulate without self-correction, so A_tilde is computed afresh by LU
-at the start and every `reset_every` updates [ncgru:reset].
+matrices (docs/errata.md, at its end).  Errors of the series accumulate without self-correction, so A_tilde is computed
+afresh by LU at the start and every `reset_every` updates [ncgru:reset].
 
 The series needs spectral radius of P below 1 [ncgru:neumann-cond]; ||P||_2 < 1 suffices.  Every update looks at the
 Frobenius norm, an upper bound of ||P||_2, and at ||P||_2 itself where that bound is 1 or more.  If ||P||_2 >= 1 too,

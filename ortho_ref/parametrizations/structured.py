@@ -1,4 +1,4 @@
-"""The structured unitary matrix of the uRNN: seven factors, 7 n parameters.
+"""The structured unitary matrix of the uRNN: eight factors, 7 n parameters.
 
     U = D_3 R_2 F^{-1} D_2 Pi R_1 F D_1                                         [urnn:6]
     D_j = diag(e^{i w_j})   R_j = I - 2 v_j v_j^H / |v_j|^2   (Pi z)_k = z[permutation k]   F: the DFT   [urnn:blocks]

@@ -235,7 +235,7 @@ MAPS: dict[str, tuple[int, Config, ModuleType, str]] = {
     "fft_rotations": (8, {"complex": False}, rotations, "real"),
     "fft_rotations/complex": (8, {"complex": True}, rotations, "complex"),
     "volume_preserving": (6, {"sublayers": 3}, rotations, "three permutations"),
-    "structured_unitary": (5, {}, structured, "uRNN's seven factors"),
+    "structured_unitary": (5, {}, structured, "uRNN's eight factors"),
     "structured_unitary/even": (4, {}, structured, "n even"),
 }
 

@@ -96,7 +96,7 @@ KEPT: dict[str, tuple[Config, Config, int, str]] = {
         {"cell": "elman", "activation": "modrelu", "complex": True},
         {"weight": "U", "parametrization": "structured_unitary"},
         5,
-        "uRNN whole: complex states, U of seven factors, gradients of its parameters",
+        "uRNN whole: complex states, U of eight factors, gradients of its parameters",
     ),
     "goru": (
         {"cell": "gru_reset_after", "activation": "modrelu", "recurrent_bias": False} | AFTER,

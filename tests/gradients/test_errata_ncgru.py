@@ -624,7 +624,7 @@ SIZES = {
     "parenthesis": (30, 210, (42, 50, 110, 64, 56), (21_294, 22_860, 32_715, 27_986, 24_990, 23_394), 1.5),
     "denoise": (10, 10, (90, 100, 200, 128, 118), (37_270, 34_310, 24_110, 38_730, 39_835, 32_814), 1.7),
     "adding": (2, 1, (68, 70, 190, 128, 80), (19_381, 15_401, 18_716, 34_497, 16_761, 13_521), 2.6),
-    "copying": (10, 9, (68, 78, 190, 100, 96), (22_109, 21_537, 21_764, 24_400, 27_033, 22_377), 1.3),
+    "copying": (10, 9, (68, 78, 190, 100, 96), (22_109, 21_537, 21_764, 24_407, 27_033, 22_377), 1.3),
 }
 
 
@@ -639,7 +639,7 @@ def test_E_ncgru_14(task):
         network = models.network(name, m, [n], q, **options)
         counts.append(network.count(network.init(np.random.default_rng(0))[0]))
     for count, figure in zip(counts, printed, strict=True):
-        assert count == figure or (figure == 24_400 and abs(count - figure) < 50)
+        assert count == figure
     assert round(max(counts) / min(counts), 1) == ratio
 
 

@@ -543,8 +543,8 @@ def test_E_goru_04_fft_style(n, zeros, outside):
 
 
 def test_E_goru_04_not_every_orthogonal_matrix():
-    """Printed: the whole orthogonal group.  True: for n = 8 12 angles against 28, which L = n tunable layers have; and
-    determinant +1, so that diag(1, 1, 1, -1) is 2.0 away."""
+    """Printed: "full symmetry".  Not every orthogonal matrix: for n = 8 12 angles against 28, which L = n tunable
+    layers have; and determinant +1, so that diag(1, 1, 1, -1) is 2.0 away."""
     assert (FFTRotations().count(8), TunableRotations(8).count(8)) == (12, 8 * 7 // 2) == (12, 28)
     S, rng = np.diag([1.0, 1, 1, -1]), np.random.default_rng(0)
     distances = []
