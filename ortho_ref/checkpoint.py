@@ -90,18 +90,16 @@ def load(path: Path | str, form: schema.Schema = schema.ANY) -> dict[str, Any]:
     Raises
     ------
     OSError
-        Naming path, if it cannot be read.
+        Naming path, if it cannot be read, or not into the memory that is left.
     ValueError
         If it is of another format.
     DamagedFile
         If it is not what was written, or does not fit the schema.
-    MemoryError
-        Naming path, if it is too large.
     """
     try:
         return _tree(path, files.read(path), form)
     except MemoryError:
-        raise MemoryError(f"{path} is larger than the memory that is left") from None
+        raise OSError(f"{path} cannot be read: it is larger than the memory that is left") from None
 
 
 def _tree(path: Path | str, data: bytes, form: schema.Schema) -> dict[str, Any]:

@@ -17,6 +17,7 @@ import numpy as np
 import safetensors.numpy
 from safetensors import safe_open
 
+from ortho_ref.run_folder import NETWORK
 from tests.torture import sealing
 from tests.torture.judging import WRONG, Verdict, judge
 from tests.torture.room import RUNS, USES, Outcome, Room, any_of_the_files, chosen, contents, described
@@ -104,7 +105,8 @@ def edited(tree: Any, rng: random.Random) -> tuple[str, bool]:
         return f"{where} is {described(new)} of another type", not _like(old, new) and "made_by" not in path
     if kind == "delete" or (kind == "rename" and isinstance(holder, list)):
         del holder[key]
-        return f"{where} deleted", "made_by" not in path
+        left_out = path[:-1] == ("network",) and key not in NETWORK["required"]  # another run's, with the default
+        return f"{where} deleted", "made_by" not in path and not left_out
     if kind == "rename":
         new = rng.choice([key.upper(), key + " ", ESCAPES, "", "x" * 5000, f"\u202e{key}"])
         holder[new] = holder.pop(key)
