@@ -24,7 +24,7 @@ Theorem 1 and Corollaries 1 to 3, as printed, as corrected, and tighter.  Those 
     Corollary 2, every u_i and r_i within eps of 0 or 1, H = max |h|, C = max |c|:
         alpha + beta <= 2 + eps ((H + C) ||U_u|| + H ||U_r||)                   [ncgru:14]
         and where all are near the same one: <= 1 + eps ((H + C) ||U_u|| + H ||U_r|| + 1)        [ncgru:15]
-        printed without eps, as "about 2" and "about 1": not independent of U_u (E-ncgru-04)
+        printed without eps, as about 2 and about 1: not independent of U_u (E-ncgru-04)
     Corollary 3, U_r and U_c orthogonal: the same of dh_t/dh itself             [ncgru:21] [ncgru:22]
         sharper for mixed gates: eps (H + C) ||U_u|| + sqrt(1 + (1 + eps ||U_r|| H)^2)           [ncgru:cor3]
 

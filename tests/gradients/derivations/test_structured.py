@@ -19,8 +19,8 @@ def test_the_fourier_transform(draw, n):
 
 
 @drawn
-def test_the_seven_factors(draw, n):
-    """bp:urnnW, urnn:6: U is the product of seven matrices; the pullback pairs as U changes, for all parameters."""
+def test_the_eight_factors(draw, n):
+    """bp:urnnW, urnn:6: U is the product of eight matrices; the pullback pairs as U changes, for all parameters."""
     n += 1
     problem = random_map_problem(StructuredUnitary(), n, draw.rng)
     p, I = problem.params, np.eye(n)
