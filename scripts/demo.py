@@ -8,7 +8,7 @@ import typer
 from scripts.grid.experiment.cells import cells_of
 from scripts.grid.experiment.file import read
 from scripts.grid.experiment.grid import Grid, orders_of
-from scripts.grid.experiment.running import run_grid
+from scripts.grid.experiment.running import make_out, run_grid
 from scripts.grid.experiment.states import states_of
 from scripts.pictures.curves import draw_experiment
 from scripts.program import BAD_INPUT, check_device, device_option, fail, run, say
@@ -29,7 +29,9 @@ def main(
         experiment = read(FILE)
         experiment = experiment._replace(options=experiment.options | {"iterations": iterations})
         grid = Grid(experiment, tuple(cells_of(experiment, seeds=[seed])), out, device=device)
-        run_grid(grid, orders_of(grid), jobs)
+        orders = orders_of(grid)
+        make_out(out)
+        run_grid(grid, orders, jobs)
         states = states_of(grid.cells, out)
         draw_experiment(experiment, states, 1, out / "demo.png")
     except BAD_INPUT as error:

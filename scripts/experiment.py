@@ -1,6 +1,8 @@
 """The papers' tables, or a grid of yours: python -m scripts.experiment run scripts/experiments/ncgru/table-1.toml"""
 
 import enum
+import inspect
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -15,7 +17,7 @@ from scripts.grid.experiment.file import SCHEMA, Experiment, read
 from scripts.grid.experiment.grid import Grid, orders_of
 from scripts.grid.experiment.pool import free_memory
 from scripts.grid.experiment.results import Results
-from scripts.grid.experiment.running import GIB, run_grid, say_estimates
+from scripts.grid.experiment.running import GIB, make_out, run_grid, say_estimates
 from scripts.grid.experiment.states import overview, states_of
 from scripts.grid.experiment.storing import store
 from scripts.grid.experiment.table import FORMS, lines_of, measured
@@ -34,6 +36,17 @@ class Action(enum.StrEnum):
     plot = "plot"
     store = "store"
     schema = "schema"
+
+
+#: What one action alone takes.
+ALONE = {
+    Action.run: (
+        *("data", "device", "per_device", "jobs", "threads", "memory", "no_estimate", "dry_run", "retry"),
+        *("other_commit", "scheduler", "track"),
+    ),
+    Action.table: ("form",),
+    Action.plot: ("picture",),
+}
 
 
 class Form(enum.StrEnum):
@@ -58,7 +71,7 @@ def main(
     seeds: Annotated[str | None, typer.Option(help="How many, 3, or which, 0,4,5 (one: 4,); the file's.")] = None,
     missing: Annotated[bool, typer.Option("--missing", help="Only runs that results/ does not have yet.")] = False,
     scale: Annotated[float, typer.Option(help="S: 1 is the paper's size; what follows it is in the file.")] = 1.0,
-    data: Annotated[Path | None, typer.Option(help="Where the data are: a folder, of text the file.")] = None,
+    data: Annotated[Path | None, typer.Option(help="run: where the data are, a folder, of text the file.")] = None,
     device: Annotated[str, device_option("run: cpu or gpu; on a GPU one run at a time, or --per-device.")] = "cpu",
     per_device: Annotated[int, typer.Option(min=1, max=64, help="run: runs at a time on a GPU.")] = 1,
     jobs: Annotated[int, typer.Option(min=1, max=1024, help="run: worker processes.")] = 1,
@@ -77,15 +90,16 @@ def main(
 
     run skips what is done and goes on where it stopped; Ctrl-C saves.  Its exit code is 1 where a run failed.
     """
+    given = locals()
     try:
+        _check_alone(action, given)
         if action is Action.schema:
             give(files.to_json({"$schema": "https://json-schema.org/draft/2020-12/schema"} | SCHEMA, 1))
             return
         if file is None:
             raise ValueError(f"{action} needs a FILE, as scripts/experiments/ncgru/table-1.toml")
         check_number("scale", scale, 1.0, 1e-6)
-        if memory is not None:
-            check_number("memory", memory, 2**20)
+        limit = _bytes(memory)
         experiment = read(file)
         out = out or default_out(experiment, scale)
         cells = tuple(cells_of(experiment, row or (), column or (), _seeds(seeds)))
@@ -93,15 +107,14 @@ def main(
             cells = _not_stored(cells, experiment, scale)
         if track is not None:
             check_choice("track", track, TRACKERS)
-        places = {} if data is None else {"data": data}
-        grid = Grid(experiment, cells, out, scale, device, threads, places, track)
+        grid = Grid(experiment, cells, out, scale, device, threads, _places(data), track)
         if action is Action.run:
             at_a_time = per_device if device == "gpu" else jobs
-            free = free_memory()
-            limit = int(memory * GIB) if memory is not None else None if free is None else free * 9 // 10
             check_device(device)
             orders = orders_of(grid, retry, other_commit)
             done = len(cells) - len(orders)
+            if not dry_run:
+                make_out(out)
             say(f"{experiment.title}: {len(cells)} runs, {done} of them done or failed; in {out}")
             if orders and not (no_estimate and not dry_run):
                 say_estimates(orders, at_a_time, limit)
@@ -111,6 +124,33 @@ def main(
             _show(action, grid, form, picture or out / "curves.png")
     except BAD_INPUT as error:
         fail(error)
+
+
+def _bytes(memory: float | None) -> int | None:
+    """For all workers; nine tenths of what is free unless given, None where that is not known."""
+    if memory is None:
+        free = free_memory()
+        return None if free is None else free * 9 // 10
+    check_number("memory", memory, 2**20)
+    return int(memory * GIB)
+
+
+def _places(data: Path | None) -> dict[str, Path]:
+    """Where the data are, by option."""
+    if data is None:
+        return {}
+    if not os.path.exists(data):
+        raise ValueError(f"data is {data}, which is not there")
+    return {"data": data}
+
+
+def _check_alone(action: Action, given: dict[str, object]) -> None:
+    """ValueError for an option that is another action's."""
+    defaults = {name: own.default for name, own in inspect.signature(main).parameters.items()}
+    for other, names in ALONE.items():
+        for name in names:
+            if action is not other and given[name] != defaults[name]:
+                raise ValueError(f"{name} is {str(given[name])!r}, and is for {other}; the action is {action}")
 
 
 def _show(action: Action, grid: Grid, form: Form, picture: Path) -> None:

@@ -458,6 +458,16 @@ def test_a_file_that_does_not_fit(grid, tmp_path, before, after, message):
     assert not (tmp_path / "x").exists()
 
 
+@pytest.mark.parametrize("end", ["file", "file/x"])
+def test_a_folder_that_cannot_be(tmp_path, end):
+    """Said by name before anything is tried."""
+    (tmp_path / "file").write_text("")
+    out = tmp_path / end
+    code, stdout, stderr = call(program.main, "run", tiny(tmp_path, seeds=1, iterations=2), "--out", out)
+    assert (code, stdout) == (2, "")
+    assert stderr in (f"error: out is {out}: File exists\n", f"error: out is {out}: Not a directory\n")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -475,6 +485,10 @@ def test_a_file_that_does_not_fit(grid, tmp_path, before, after, message):
         (["run", "FILE", "--device", "tpu"], "device is 'tpu'"),
         (["plot", "FILE"], "no run has been evaluated yet"),
         (["run", "FILE", "--scheduler", "tcp://127.0.0.1:1"], "scheduler is tcp://127.0.0.1:1"),
+        (["run", "FILE", "--data", "none"], "data is none, which is not there"),
+        (["run", "FILE", "--form", "csv"], "form is 'csv', and is for table; the action is run"),
+        (["table", "FILE", "--picture", "x.png"], "picture is 'x.png', and is for plot; the action is table"),
+        (["status", "FILE", "--jobs", "2"], "jobs is '2', and is for run; the action is status"),
     ],
 )
 def test_bad_input(tmp_path, arguments, message, monkeypatch):
@@ -484,7 +498,8 @@ def test_bad_input(tmp_path, arguments, message, monkeypatch):
     monkeypatch.setattr(cluster, "PATIENCE", 0.5)
     path = tiny(tmp_path, seeds=1, iterations=2)
     given = [path if own == "FILE" else own for own in arguments]
-    code, stdout, stderr = call(program.main, *given, "--out", tmp_path / "x", "--no-estimate")
+    alone = ["--no-estimate"] if arguments[0] == "run" else []
+    code, stdout, stderr = call(program.main, *given, "--out", tmp_path / "x", *alone)
     assert (code, stdout) == (2, ""), stderr
     assert message in stderr
     assert not list((tmp_path / "x").rglob("config.json"))

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, get_args
 import typer
 
 from ortho_ref.conformance.__main__ import parser
+from ortho_ref.terminal import shown
 from tests.torture.judging import WRONG, Verdict, judge
 from tests.torture.room import Outcome, Room
 
@@ -102,8 +103,9 @@ BAD = {
     "path": ("/dev/null/x", "/proc/x/y", "x" * 300, "missing/none", "/dev/full", "", "\x1b[31m/x", "\udcff/none"),
     "flag": ("=1", "=x", "=", "="),
 }
-#: Ends of words that are right after all: a folder may have such a name, and the empty one is where one is.
-RIGHT = ("\x1b[31m/x", "\udcff/none", "--out=", "--out=missing/none")
+#: Ends of words that are right after all: a folder may have such a name, the empty one is where one is, and names of
+#: gradients have a colon.
+RIGHT = ("\x1b[31m/x", "\udcff/none", "--out=", "--out=missing/none", "--only=:")
 
 
 @cache
@@ -214,7 +216,7 @@ def _nothing(options: tuple[Option, ...], base: list[str], rng: random.Random) -
     """Without what is needed."""
     if not base or base[0].startswith("-"):
         return None
-    return base[1:], ("Missing", "required", "Given:", "argument", "case")
+    return base[1:], ("Missing", "required", "Given:", "argument", "case", "action")  # the next word is taken for it
 
 
 def _twice(options: tuple[Option, ...], base: list[str], rng: random.Random) -> Any:
@@ -241,4 +243,5 @@ def _value(options: tuple[Option, ...], base: list[str], rng: random.Random) -> 
         del words[at : at + 2]
     words.append(f"{option.flag}{bad}" if option.kind == "flag" else f"{option.flag}={bad}")
     named = option.flag[2:].replace("-", "_")
-    return words, (option.flag, named, option.flag[2:])
+    place = (shown(bad),) if option.kind == "path" and bad else ()  # the file that cannot be read
+    return words, (option.flag, named, option.flag[2:], *place)

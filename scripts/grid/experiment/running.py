@@ -32,6 +32,25 @@ class Runner(Protocol):
         """Do them: folder -> how each ended."""
 
 
+def make_out(out: Path) -> None:
+    """Make the folder of a grid's runs, before anything else is done for them.
+
+    Parameters
+    ----------
+    out
+        The folder.
+
+    Raises
+    ------
+    OSError
+        Naming it, where it cannot be made.
+    """
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise type(error)(f"out is {out}: {error.strerror}") from error
+
+
 def say_estimates(orders: list[Order], jobs: int, memory: int | None) -> None:
     """Say what the runs that are left will take, from a trial of one of each line and column.
 
