@@ -147,6 +147,9 @@ class TrainingRun(Trainer):
                     self._save(out, "last", metrics)
                 elif state["settings"]["iterations"] < self.iterations:
                     self._save(out, "last", metrics)  # it knows of the new end before the summary of the old one goes
+                    if state["best"] is None:  # there may be one of the old end, where the longer run has no evaluation
+                        (out / BEST).unlink(missing_ok=True)
+                if self.iteration < self.iterations:  # by then, even where what lengthened the run was killed before
                     (out / SUMMARY).unlink(missing_ok=True)
                 self._train(out, batches, metrics, on_record, should_stop)
                 if self.iteration == self.iterations:
@@ -221,7 +224,10 @@ class TrainingRun(Trainer):
             return None
         self._take_up(out / CHECKPOINTS[which or "last"], state, lengthen)
         if state["best"] is not None:
-            self._check_best(out / BEST, run_folder.best_beside(out))
+            best = run_folder.best_beside(out)
+            self._check_best(out / BEST, best)
+            if best["iteration"] > state["iteration"]:  # it has overwritten that of then, and may not come again
+                self._best = state["best"] = None
         return state
 
     def _take_up(self, path: Path, state: Record, lengthen: bool) -> None:

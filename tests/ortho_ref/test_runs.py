@@ -273,9 +273,32 @@ def test_a_longer_run_that_is_killed_at_once(finished, tmp_path, monkeypatch):
         monkeypatch.undo()
         assert iterations_of(out) == 9
         assert (out / "summary.json").exists() == (name == "unlink")
+        own = trainer(iterations=9)
+        own.run(out, config(), resume=True, should_stop=lambda own=own: own.iteration == 8)  # and once more
+        assert not (out / "summary.json").exists()
         trainer(iterations=9).run(out, config(), resume=True)
         assert lines(out) == lines(whole)
         assert read_summary(out)["iterations"] == 9
+
+
+@pytest.mark.parametrize("which", ["previous", None])
+def test_a_longer_run_without_the_best_of_the_earlier_end(tmp_path, monkeypatch, which):
+    """From before the earlier end, whose loss was the smallest and is evaluated no more: the best one is of later."""
+    losses = {3: 2.0, 5: 1.0, 6: 3.0, 9: 4.0, 11: 5.0}
+    monkeypatch.setattr(TrainingRun, "evaluate", lambda own: {"evaluation_loss": losses[own.iteration], "accuracy": 0})
+    out = tmp_path / "run"
+    trainer(iterations=5).run(out, config())
+    if which is None:  # killed between its last two checkpoints
+        (out / "summary.json").unlink()
+        (out / "previous.safetensors").replace(out / "last.safetensors")
+    own = trainer(iterations=11)
+    own.run(out, config(), resume=True, which=which, lengthen=True, should_stop=lambda: own.iteration == 5)
+    assert not (out / "best.safetensors").exists()
+    for end in (7, 11):
+        own = trainer(iterations=11)
+        own.run(out, config(), resume=True, should_stop=lambda own=own, end=end: own.iteration == end)
+        assert checkpoint.load(out / "best.safetensors")["iteration"] == 6
+    load(out)
 
 
 def test_what_is_not_lengthened(finished, tmp_path):
