@@ -999,7 +999,8 @@ def test_a_claim_about_the_mean_of_the_columns(grid):
 
 
 def test_tracked_by_tensorboard(tmp_path):
-    """What TensorBoard reads there are the run's metrics, each once, after a run that was resumed too."""
+    """What TensorBoard reads there are the run's metrics, each once, after a run that was resumed too, from before a
+    checkpoint that is damaged; what is held by another process is left as it is."""
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
     from tensorboard.util.tensor_util import make_ndarray
 
@@ -1010,6 +1011,11 @@ def test_tracked_by_tensorboard(tmp_path):
     assert call(train.main, *options, "--iterations", 6, "--out", out, "--track", "tensorboard")[0] == 0
     again = ["adding", "--out", out, "--resume", "--track", "tensorboard"]
     assert call(train.main, *again, "--iterations", 12)[0] == 0
+    written = {path: path.stat().st_ino for path in (out / "tensorboard").iterdir()}
+    with files.locked(out):
+        assert call(train.main, *again, "--which", "previous")[0] == 2
+    assert {path: path.stat().st_ino for path in (out / "tensorboard").iterdir()} == written
+    (out / "last.safetensors").write_bytes(b"damaged")
     assert call(train.main, *again, "--which", "previous")[0] == 0
     events = EventAccumulator(str(out / "tensorboard"))
     events.Reload()
