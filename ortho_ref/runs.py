@@ -145,18 +145,23 @@ class TrainingRun(Trainer):
             with run_folder.metrics_file(out, state) as metrics:
                 if state is None:
                     self._save(out, "last", metrics)
-                elif state["settings"]["iterations"] < self.iterations:
-                    self._save(out, "last", metrics)  # it knows of the new end before the summary of the old one goes
-                    if state["best"] is None:  # there may be one of the old end, where the longer run has no evaluation
-                        (out / BEST).unlink(missing_ok=True)
-                if self.iteration < self.iterations:  # by then, even where what lengthened the run was killed before
-                    (out / SUMMARY).unlink(missing_ok=True)
+                else:
+                    self._leave_earlier_end(out, state, metrics)
                 self._train(out, batches, metrics, on_record, should_stop)
                 if self.iteration == self.iterations:
                     summary = summarize(metrics.records, self.task, self.network.count(self.params))
                     self._still_held()
                     run_folder.write_summary(out, summary, metrics)
             return metrics.records
+
+    def _leave_earlier_end(self, out: Path, state: Record, metrics: Metrics) -> None:
+        """Remove what a run that goes on had at an earlier end."""
+        if state["settings"]["iterations"] < self.iterations:
+            self._save(out, "last", metrics)  # it knows of the new end before the summary of the old one goes
+            if state["best"] is None:  # there may be one of the old end, where the longer run has no evaluation
+                (out / BEST).unlink(missing_ok=True)
+        if self.iteration < self.iterations:  # by then, even where what lengthened the run was killed before
+            (out / SUMMARY).unlink(missing_ok=True)
 
     def _train(
         self,
