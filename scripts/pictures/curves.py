@@ -14,7 +14,6 @@ from matplotlib.figure import Figure
 
 from ortho_ref.training import Record
 from scripts.grid.experiment.file import OF_STEPS, ON_TEST, WHOLE, Experiment
-from scripts.grid.experiment.measures import read_measured
 from scripts.grid.experiment.states import State
 from scripts.pictures.losses import COLORS, save, words
 
@@ -234,7 +233,7 @@ def draw_measured(
     runs, measured = [], []
     for state in states:
         records: list[Record] = []
-        for own in read_measured(state.folder):
+        for own in state.measured:
             what = own["what"].replace("_", " ")
             for name, value in own["values"].items():
                 if isinstance(value, list):

@@ -15,7 +15,7 @@ import pytest
 
 from ortho_ref import files, models
 from ortho_ref.network import Network
-from ortho_ref.run_folder import read_config, read_metrics, read_summary
+from ortho_ref.run_folder import read_config, read_metrics, read_summary, write_config
 from ortho_ref.runs import Loaded, load
 from ortho_ref.task import Batch
 from scripts import evaluate
@@ -24,7 +24,7 @@ from scripts.grid.experiment import measures, pool, sessions, watched
 from scripts.grid.experiment.cells import cells_of, given
 from scripts.grid.experiment.claims import FAILS, HOLDS, MEAN, OPEN, verdicts_of
 from scripts.grid.experiment.file import read
-from scripts.grid.experiment.grid import Grid
+from scripts.grid.experiment.grid import Grid, orders_of
 from scripts.grid.experiment.states import overview, seconds_left, states_of
 from scripts.grid.experiment.table import as_json, lines_of, markdown, spread, with_spread
 from scripts.grid.experiment.worker import STOPPED, command
@@ -275,6 +275,35 @@ def test_a_damaged_run_stops_no_other(tmp_path):
     assert f"failed: GRU; all; seed 0: {damaged / 'last.safetensors'} is damaged: " in stderr
     assert "3 of 4 runs are done" in stderr
     assert "| GRU | all | 1 of 2, 1 failed |" in call(program.main, "table", path, "--out", out)[1]
+
+
+@pytest.mark.parametrize("name", ["config.json", "sessions.json", "measured.json"])
+def test_a_damaged_file_that_says_what_a_run_is(grid, tmp_path, name):
+    """Of one of a grid's runs: it has failed, and what is left of the others is done."""
+    path, whole = grid
+    out = shutil.copytree(whole, tmp_path / "runs")
+    damaged = out / "gru" / "all" / "seed-0" / name
+    damaged.write_text("{")
+    for retry in ((), ("--retry",)):
+        code, _, stderr = call(program.main, "run", path, "--out", out, *retry)
+        assert code == 1
+        assert stderr.count(f"failed: GRU; all; seed 0: {damaged} is damaged: ") == 1
+        assert "3 of 4 runs are done" in stderr
+    for action, code in (("status", 0), ("table", 0), ("plot", 0)):
+        assert call(program.main, action, path, "--out", out)[0] == code
+    shutil.rmtree(out / "nc-gru" / "all" / "seed-1")
+    cells = tuple(cells_of(read(path)))
+    assert [order.folder for order in orders_of(Grid(read(path), cells, out))] == [str(out / cells[3].folder)]
+
+
+def test_a_run_that_is_of_no_grid(tmp_path):
+    """What a program of one's own left where a grid would have its run."""
+    path, folder = tiny(tmp_path), tmp_path / "runs" / "gru" / "all" / "seed-0"
+    folder.mkdir(parents=True)
+    write_config(folder, {"mine": 1})
+    for action in ("status", "run"):
+        code, _, stderr = call(program.main, action, path, "--out", tmp_path / "runs")
+        assert (code, stderr) == (2, f"error: {folder} holds a run that is of no experiment; choose another --out\n")
 
 
 @pytest.mark.parametrize(
