@@ -25,7 +25,7 @@ from ortho_ref.run_folder import (
 from ortho_ref.runs import check_run
 from ortho_ref.task import Task, Vectors, check_integer
 from ortho_ref.training import Record
-from scripts.grid.build import clipping, make_optimizer, make_task, network_arguments
+from scripts.grid.build import check_trainer, make_task, network_arguments
 from scripts.grid.defaults import defaults_of
 from scripts.grid.options import DEFAULT, OPTIONS, PLACES, check_needed, check_options
 from scripts.program import blas, limit_threads, say
@@ -104,8 +104,6 @@ def begun(task: str, **options: Any) -> tuple[Record, Task]:
     config["network"] = network_arguments(the_task, config)
     config |= _optimizers(config)
     _check_groups(config)
-    make_optimizer(config)
-    clipping(config["clip"])
     _check_dropped(config, the_task)
     config["baseline"] = the_task.baseline
     config["data"] = data_of(the_task)
@@ -114,6 +112,7 @@ def begun(task: str, **options: Any) -> tuple[Record, Task]:
         schema.check(config, FORM)
     except ValueError as error:
         raise ValueError(str(error)) from None
+    check_trainer(config)
     return config, the_task
 
 

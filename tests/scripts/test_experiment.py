@@ -462,6 +462,10 @@ def test_changes_of_the_code_are_told_apart(monkeypatch):
             "GRU; all; seed 0: optimizer is 'adma' (did you mean 'adam'?)",
         ),
         ("hidden = 4", 'hidden = 4\nclip = "norm:x"', "GRU; all; seed 0: clip is 'norm:x'; allowed: value:LIMIT or "),
+        ("hidden = 4", 'hidden = 4\nclip = "norm:0"', "GRU; all; seed 0: clip is 'norm:0'; allowed: value:LIMIT or "),
+        ("hidden = 4", 'hidden = 4\nengine = "persistent"', "GRU; all; seed 0: engine is 'persistent', which is for"),
+        ("hidden = 4", "hidden = 4\nrecompute = 2\nbeta = 1", "GRU; all; seed 0: recompute is 2, but the network has"),
+        ('"gru"', '"full-urnn", average = 1', "GRU; all; seed 0: average_after is for means of parameters, but "),
         ("hidden = 4", 'hidden = 4\nschedule = "step:5"', "GRU; all; seed 0: schedule is 'step:5'; allowed: constant"),
         (
             '"gru"',

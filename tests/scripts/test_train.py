@@ -410,7 +410,7 @@ BAD = [
     *((f"parenthesis --dropout {v}", f"dropout is {v}; allowed: 0 <= dropout < 1") for v in ("nan", 1.0, -0.1)),
     *((f"parenthesis --weight-decay {v}", f"weight_decay is {v}; allowed: a finite") for v in ("nan", -0.1)),
     *(
-        (f"parenthesis --clip {kind}:{v}", f"clip_{kind} is {float(v)}; allowed: a finite number above 0")
+        (f"parenthesis --clip {kind}:{v}", f"clip is '{kind}:{v}'; allowed: value:LIMIT or norm:LIMIT with LIMIT above")
         for kind in ("value", "norm")
         for v in ("nan", "0", "-1", "inf")
     ),
