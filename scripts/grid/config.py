@@ -90,9 +90,8 @@ def begun(task: str, **options: Any) -> tuple[Record, Task]:
     """
     places = {name: options.pop(name) for name in PLACES if name in options}
     given = _given(task, options)
-    setting = _setting(task, given)
-    chosen: Record = {"task": task} | DEFAULT | setting | given
-    chosen["model_options"] = setting.get("model_options", {}) | given.get("model_options", {})
+    chosen: Record = {"task": task} | DEFAULT | _setting(task, given) | given
+    chosen["model_options"] = model_options_of(task, given)
     config = chosen | _defaults(chosen)
     config |= _weights(config)
     _check_numbers(config)
@@ -157,6 +156,25 @@ def _setting(task: str, given: Record) -> Record:
     if (setting | given).get("windows") != "random":
         setting.pop("scale_rate", None)
     return setting
+
+
+def model_options_of(task: str, given: Record) -> Record:
+    """The options of the model: those that the task has for it, and those that are given.
+
+    Parameters
+    ----------
+    task
+        The task's name.
+    given
+        The options of a run that are given, the model among them.
+
+    Returns
+    -------
+    dict
+        As a config has them.
+    """
+    of_task: Record = _setting(task, given).get("model_options", {})
+    return of_task | given.get("model_options", {})
 
 
 def _embedding(task: Task, config: Record, given: Record) -> Record:
@@ -388,7 +406,8 @@ def resumed(
     for option, value in {"task": task, **given}.items():
         longer = option == "iterations" and value is not None and value > config["iterations"]
         none = option == "embedding" and value == 0 and config[option] is None
-        if value is not None and value != config.get(option) and not (longer or none):
+        some = option == "model_options" and value is not None and value.items() <= config[option].items()
+        if value is not None and value != config.get(option) and not (longer or none or some):
             raise ValueError(f"{option} is {value!r}; the run in {out} has {config.get(option)!r}")
     check_run(out, which)
     the_task = task_of(out, config, places)
