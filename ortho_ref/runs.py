@@ -32,7 +32,7 @@ from ortho_ref.run_folder import BEST, CHECKPOINTS, CONFIG, LAST, RUN_FILES, SUM
 from ortho_ref.schema import kind_of
 from ortho_ref.subnormals import subnormals_as_zero
 from ortho_ref.task import Batch, Task, check_choice, check_integer
-from ortho_ref.training import Record, Trainer
+from ortho_ref.training import Record, Trainer, plain
 
 #: Seconds that a log's interval takes at least.
 _TICK = 1e-9
@@ -212,7 +212,8 @@ class TrainingRun(Trainer):
     @property
     def settings(self) -> Record:
         """What a resumed run must have alike, for its weights and metrics to be the run's."""
-        return super().settings | {name: getattr(self, name) for name in ("iterations", "log_every", "evaluate_every")}
+        own = ("iterations", "log_every", "evaluate_every")
+        return super().settings | {name: plain(getattr(self, name)) for name in own}
 
     def _save(self, out: Path, name: str, metrics: Metrics) -> None:
         """Write the whole state, after the metrics.  FloatingPointError if a part of it is not finite."""

@@ -404,6 +404,16 @@ def test_options_of_a_run_are_given_by_name(tmp_path):
     trainer(iterations=1).run(out=tmp_path, config=config())
 
 
+def test_settings_in_numpys_numbers(tmp_path):
+    """Are those in Python's: such a run is saved, and goes on as one that is given the other."""
+    own = trainer(
+        iterations=np.int64(6), batch_size=np.int32(4), clip_norm=np.float64(0.5), checkpoint_every=np.int8(2)
+    )
+    own.run(tmp_path / "run", config())
+    trainer(iterations=8, batch_size=4, clip_norm=0.5).run(tmp_path / "run", config(), resume=True, lengthen=True)
+    assert checkpoint.load(tmp_path / "run" / "last.safetensors")["settings"]["clip_norm"] == 0.5
+
+
 def test_a_run_has_no_subnormal_numbers(tmp_path, monkeypatch):
     """From its first batch to its summary they are counted as 0; what the process does besides is as it was."""
     tiny, found, right = np.float32(1e-38), [], runs.summarize
