@@ -1002,13 +1002,13 @@ def test_only_what_is_quoted_is_called_so(grid):
 
 
 def test_a_claim_about_the_mean_of_the_columns(grid):
-    """Seed by seed; of seeds that every column has."""
+    """Seed by seed; of seeds that every column has; of no row where one has no such number."""
     path, out = grid
     experiment = read(path)
     states = states_of(cells_of(experiment), out)
     line = lines_of(experiment, states)[0]
     columns = tuple(experiment.columns[0]._replace(name=name) for name in "ab")
-    rows = tuple(experiment.rows[0]._replace(name=name) for name in ("better", "worse", "one column"))
+    rows = tuple(experiment.rows[0]._replace(name=name) for name in ("better", "worse", "one column", "one seed"))
 
     def made(row, column, seeds, values):
         return line._replace(name=row, row=row, column=column, seeds=seeds, values={"minimum": values})
@@ -1019,8 +1019,11 @@ def test_a_claim_about_the_mean_of_the_columns(grid):
         made("worse", "a", (0, 1), [4.0, 3.0]),
         made("worse", "b", (0, 1), [6.0, 7.0]),
         made("one column", "a", (0, 1), [0.0, 0.0]),
+        made("one seed", "a", (0, 1), [0.0]),
+        made("one seed", "b", (0, 1), [0.0, 0.0]),
     ]
-    for above, word in ((["worse", "better"], HOLDS), (["better", "worse"], FAILS), (["worse", "one column"], "")):
+    few = ["worse", "one column", "one seed"]
+    for above, word in ((["worse", "better"], HOLDS), (["better", "worse"], FAILS), (few, "")):
         own = experiment._replace(columns=columns, rows=rows)
         own = own._replace(claims=({"text": "x", "above": above, "mean_of_columns": True},))
         verdicts = verdicts_of(own, lines, states, 1.0)
