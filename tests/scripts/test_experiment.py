@@ -4,6 +4,7 @@ import csv
 import functools
 import io
 import json
+import re
 import shutil
 import signal
 import subprocess
@@ -864,7 +865,8 @@ def test_the_best_weights_on_the_test_part(tmp_path):
         assert line["on_test_mean"] == pytest.approx(said["sequence_accuracy"], abs=1e-12)
         assert line["values"]["on_test"] == [line["on_test_mean"]]
     table = call(program.main, "table", path, "--out", out)[1]
-    assert "| seeds | on test | minimum | final | median of last 20 |" in table
+    assert "| seeds | on test | maximum | final | median of last 20 |" in table
+    assert len(re.findall(r"\*\* \| [\d.]+ \| [\d.]+ \| [\d.]+ \|", table)) == 2
     experiment = read(path)
     states = states_of(cells_of(experiment), out)
     (verdict,) = verdicts_of(experiment, lines_of(experiment, states), states, 1.0)

@@ -169,10 +169,8 @@ def cells_of_line(line: Line, shown: Sequence[str]) -> list[str]:
 
 def _columns(experiment: Experiment) -> list[str]:
     """The statistics that a table shows, its own first."""
-    statistic = experiment.statistic
-    others = [] if experiment.metric in (*OF_A_RUN, *OF_WEIGHTS) else ["minimum", "final", "median_of_last_20"]
-    if statistic == "maximum":
-        others.remove("minimum")
+    statistic, best = experiment.statistic, "maximum" if experiment.larger_is_better else "minimum"
+    others = [] if experiment.metric in (*OF_A_RUN, *OF_WEIGHTS) else [best, "final", "median_of_last_20"]
     if ON_TEST in [own["what"] for own in experiment.measures]:
         others.append(ON_TEST)
     return [statistic, *(name for name in others if name != statistic)]
