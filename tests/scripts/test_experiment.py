@@ -323,6 +323,16 @@ def test_scaling_a_schedule(tmp_path, schedule, scaled):
         assert given(cell, experiment, 0.5, {})["schedule"] == (scaled or schedule)
 
 
+def test_scaling_what_runs_on_a_gpu_alone(tmp_path):
+    """The engine is checked beside the device that the grid is run on."""
+    path = tiny(tmp_path)
+    path.write_text(path.read_text().replace("batch = 4", 'batch = 4\nengine = "persistent"'))
+    cells = tuple(cells_of(read(path)))
+    assert len(orders_of(Grid(read(path), cells, tmp_path / "runs", scale=0.5, device="gpu"))) == 4
+    with pytest.raises(ValueError, match="GRU; all; seed 0: engine is 'persistent', which is for device 'gpu', and "):
+        orders_of(Grid(read(path), cells, tmp_path / "runs", scale=0.5))
+
+
 def test_a_grid_that_is_killed_again_and_again(tmp_path):
     """SIGKILL of workers and of the program: the table and the bits of an undisturbed one; `make torture` has more."""
     path = tiny(tmp_path, seeds=1, iterations=60)
