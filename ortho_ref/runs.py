@@ -518,16 +518,23 @@ def _check_moments(path: Path, tree: Any, params: Params) -> None:
     """ValueError unless what an optimizer keeps by parameters' names is of these, in their shapes and precision."""
     if not isinstance(tree, dict):
         return
-    if not tree.keys().isdisjoint(params) and (others := sorted(tree.keys() - params.keys())):
+    # of `ByName`, whose patterns may be parameters' whole names
+    optimizers = {name for name, own in tree.items() if isinstance(own, dict) and _has_dicts(own)}
+    names = tree.keys() - optimizers
+    if not names.isdisjoint(params) and (others := sorted(names - params.keys())):
         raise ValueError(f"{path}: the optimizer knows {', '.join(others)}, which the network has not")
     for name, value in tree.items():
-        if name not in params or not isinstance(value, dict):
+        if name in optimizers or name not in params or not isinstance(value, dict):
             _check_moments(path, value, params)
             continue
         expected = _form(as_real(params[name]))
         for key, own in value.items():
             if _form(own) != expected:
                 raise ValueError(f"{path}: the optimizer's {key} of {name} is {_form(own)}; expected {expected}")
+
+
+def _has_dicts(tree: Record) -> bool:
+    return any(isinstance(own, dict) for own in tree.values())
 
 
 def _check_finite(path: Path, tree: Any, where: str = "") -> None:

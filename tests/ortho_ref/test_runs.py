@@ -10,6 +10,7 @@ import pytest
 
 from ortho_ref import checkpoint, files, models, runs
 from ortho_ref.files import GONE, DamagedFile
+from ortho_ref.optimizers import SGD, Adam, ByName
 from ortho_ref.run_folder import iterations_of, read_metrics, read_summary
 from ortho_ref.runs import TrainingRun, check_run, load
 from ortho_ref.subnormals import subnormals_as_zero
@@ -402,6 +403,24 @@ def test_options_of_a_run_are_given_by_name(tmp_path):
     with pytest.raises(TypeError, match="positional"):
         trainer().run(tmp_path, config(), True)
     trainer(iterations=1).run(out=tmp_path, config=config())
+
+
+def test_a_pattern_that_is_a_parameters_name(tmp_path):
+    """Is no name of the optimizer's state: the run goes on, and an unknown parameter in it is refused as ever."""
+    network = models.network(**network_for(Parenthesis(5)))
+
+    def own():
+        optimizer = ByName({"readout.b": Adam(1e-1), "readout.W": SGD(1e-2), "*": Adam(1e-2)})
+        return TrainingRun(network, Parenthesis(5), optimizer, 4, **OPTIONS)
+
+    out, first = tmp_path / "run", own()
+    first.run(out, config(), should_stop=lambda: first.iteration == 4)
+    wrong = changed(out, tmp_path / "wrong", "optimizer/*/buffers/readout.c", lambda there: {}, "last")
+    with pytest.raises(ValueError, match=r"the optimizer knows readout\.c, which the network has not"):
+        own().run(wrong, config(), resume=True)
+    own().run(out, config(), resume=True)
+    own().run(tmp_path / "other", config())
+    assert lines(out) == lines(tmp_path / "other")
 
 
 def test_settings_in_numpys_numbers(tmp_path):
