@@ -310,16 +310,22 @@ def _optimizers(config: Record) -> Record:
 
 
 def _check_groups(config: Record) -> None:
-    """ValueError for a pattern of --rates that no free parameter's name fits."""
+    """ValueError for a pattern of --rates that no free parameter's name fits, or none that is left."""
     network = models.network(**config["network"])
     names = ["readout.b", *([] if network.tied else ["readout.W"]), *(["embedding.E"] if network.embedding else [])]
     for i, layer in enumerate(network.layers):
         names += [f"layer{i}.{name}" for name in layer.free]
+    left = names
     for pattern in config["rates"]:
         if "/" in pattern:  # between the parts of a path, in a checkpoint
             raise ValueError(f"--rates names {pattern!r}; allowed: a pattern without /")
         if not any(fnmatchcase(name, pattern) for name in names):
             raise ValueError(f"--rates names {pattern!r}, which no free parameter has: {', '.join(names)}")
+        if not any(fnmatchcase(name, pattern) for name in left):  # a parameter's rate is that of the first that fits
+            raise ValueError(
+                f"--rates names {pattern!r} after others that have all its parameters; give it before them"
+            )
+        left = [name for name in left if not fnmatchcase(name, pattern)]
 
 
 def _check_dropped(config: Record, task: Task) -> None:
