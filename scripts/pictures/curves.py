@@ -114,8 +114,10 @@ def draw_curves(axis: Axes, curves: Sequence[Curve], key: str, baseline: float |
     above = values[values > 0]  # a loss of 0 is below any axis of decades
     if key not in SHARES and above.size and (values >= 0).all() and above.max() > _DECADES * above.min():
         axis.set_yscale("log")
-        if above.min() < _ROUNDING * above.max():
-            axis.set_ylim(bottom=_ROUNDING * above.max())
+        least = _ROUNDING * above.max()
+        if above.min() < least:
+            axis.set_ylim(bottom=least)
+        if above.min() < least or above.size < values.size:
             cut = "what is smaller, down to 0, is not drawn"
             axis.text(0.99, 0.98, cut, transform=axis.transAxes, ha="right", va="top", fontsize="small")
 

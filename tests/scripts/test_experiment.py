@@ -182,12 +182,13 @@ def test_the_axis_of_a_share(tmp_path, monkeypatch, least, low):
     ],
 )
 def test_decades_of_losses(tmp_path, monkeypatch, losses, scale):
-    """The axis of losses that span a decade is logarithmic, of one that reaches 0 too."""
+    """The axis of losses that span a decade is logarithmic, of one that reaches 0 too, which it says."""
     figures = []
     monkeypatch.setattr(curves, "save", lambda figure, *rest: figures.append(figure))
     records = [{"iteration": k, "evaluation_loss": loss} for k, loss in enumerate(losses)]
     curves.draw_runs([curves.Drawn("a", "x", records, None)], ["evaluation_loss"], "title", tmp_path / "x.png")
     assert figures[0].axes[0].get_yscale() == scale
+    assert bool(figures[0].axes[0].texts) == (scale == "log" and 0.0 in losses)
 
 
 def test_an_axis_leaves_rounding_out(tmp_path, monkeypatch):
