@@ -158,7 +158,7 @@ class TrainingRun(Trainer):
         """Remove what a run that goes on had at an earlier end."""
         if state["settings"]["iterations"] < self.iterations:
             self._save(out, "last", metrics)  # it knows of the new end before the summary of the old one goes
-            if state["best"] is None:  # there may be one of the old end, where the longer run has no evaluation
+            if self._best is None:  # there may be one of the old end, where the longer run has no evaluation
                 (out / BEST).unlink(missing_ok=True)
         if self.iteration < self.iterations:  # by then, even where what lengthened the run was killed before
             (out / SUMMARY).unlink(missing_ok=True)
@@ -233,7 +233,7 @@ class TrainingRun(Trainer):
             best = run_folder.best_beside(out)
             self._check_best(out / BEST, best)
             if best["iteration"] > state["iteration"]:  # it has overwritten that of then, and may not come again
-                self._best = state["best"] = None
+                self._best = None
         return state
 
     def _take_up(self, path: Path, state: Record, lengthen: bool) -> None:
