@@ -32,7 +32,7 @@ from ortho_ref.run_folder import BEST, CHECKPOINTS, CONFIG, LAST, RUN_FILES, SUM
 from ortho_ref.schema import kind_of
 from ortho_ref.subnormals import subnormals_as_zero
 from ortho_ref.task import Batch, Task, check_choice, check_integer
-from ortho_ref.training import Record, Trainer
+from ortho_ref.training import Record, Trainer, plain
 
 #: Seconds that a log's interval takes at least.
 _TICK = 1e-9
@@ -145,15 +145,23 @@ class TrainingRun(Trainer):
             with run_folder.metrics_file(out, state) as metrics:
                 if state is None:
                     self._save(out, "last", metrics)
-                elif state["settings"]["iterations"] < self.iterations:
-                    self._save(out, "last", metrics)  # it knows of the new end before the summary of the old one goes
-                    (out / SUMMARY).unlink(missing_ok=True)
+                else:
+                    self._leave_earlier_end(out, state, metrics)
                 self._train(out, batches, metrics, on_record, should_stop)
                 if self.iteration == self.iterations:
                     summary = summarize(metrics.records, self.task, self.network.count(self.params))
                     self._still_held()
                     run_folder.write_summary(out, summary, metrics)
             return metrics.records
+
+    def _leave_earlier_end(self, out: Path, state: Record, metrics: Metrics) -> None:
+        """Remove what a run that goes on had at an earlier end."""
+        if state["settings"]["iterations"] < self.iterations:
+            self._save(out, "last", metrics)  # it knows of the new end before the summary of the old one goes
+            if self._best is None:  # there may be one of the old end, where the longer run has no evaluation
+                (out / BEST).unlink(missing_ok=True)
+        if self.iteration < self.iterations:  # by then, even where what lengthened the run was killed before
+            (out / SUMMARY).unlink(missing_ok=True)
 
     def _train(
         self,
@@ -204,7 +212,8 @@ class TrainingRun(Trainer):
     @property
     def settings(self) -> Record:
         """What a resumed run must have alike, for its weights and metrics to be the run's."""
-        return super().settings | {name: getattr(self, name) for name in ("iterations", "log_every", "evaluate_every")}
+        own = ("iterations", "log_every", "evaluate_every")
+        return super().settings | {name: plain(getattr(self, name)) for name in own}
 
     def _save(self, out: Path, name: str, metrics: Metrics) -> None:
         """Write the whole state, after the metrics.  FloatingPointError if a part of it is not finite."""
@@ -221,7 +230,10 @@ class TrainingRun(Trainer):
             return None
         self._take_up(out / CHECKPOINTS[which or "last"], state, lengthen)
         if state["best"] is not None:
-            self._check_best(out / BEST, run_folder.best_beside(out))
+            best = run_folder.best_beside(out)
+            self._check_best(out / BEST, best)
+            if best["iteration"] > state["iteration"]:  # it has overwritten that of then, and may not come again
+                self._best = None
         return state
 
     def _take_up(self, path: Path, state: Record, lengthen: bool) -> None:
@@ -506,16 +518,23 @@ def _check_moments(path: Path, tree: Any, params: Params) -> None:
     """ValueError unless what an optimizer keeps by parameters' names is of these, in their shapes and precision."""
     if not isinstance(tree, dict):
         return
-    if not tree.keys().isdisjoint(params) and (others := sorted(tree.keys() - params.keys())):
+    # of `ByName`, whose patterns may be parameters' whole names
+    optimizers = {name for name, own in tree.items() if isinstance(own, dict) and _has_dicts(own)}
+    names = tree.keys() - optimizers
+    if not names.isdisjoint(params) and (others := sorted(names - params.keys())):
         raise ValueError(f"{path}: the optimizer knows {', '.join(others)}, which the network has not")
     for name, value in tree.items():
-        if name not in params or not isinstance(value, dict):
+        if name in optimizers or name not in params or not isinstance(value, dict):
             _check_moments(path, value, params)
             continue
         expected = _form(as_real(params[name]))
         for key, own in value.items():
             if _form(own) != expected:
                 raise ValueError(f"{path}: the optimizer's {key} of {name} is {_form(own)}; expected {expected}")
+
+
+def _has_dicts(tree: Record) -> bool:
+    return any(isinstance(own, dict) for own in tree.values())
 
 
 def _check_finite(path: Path, tree: Any, where: str = "") -> None:

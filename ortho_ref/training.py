@@ -299,7 +299,7 @@ class Trainer:
     def settings(self) -> Record:
         """What a trainer that goes on must have alike, for its weights to be the same."""
         own = ("batch_size", "seed", "clip_value", "clip_norm", "average_after", "rate_per_window")
-        return {name: getattr(self, name) for name in own}
+        return {name: plain(getattr(self, name)) for name in own}
 
     def state(self) -> Record:
         """Everything the next update depends on, beside network and task, as a tree for `checkpoint.save`.
@@ -414,6 +414,11 @@ def evaluate(
     mean = loss / entries
     of_all = METRICS[task.metric](mean, *[None] * 3) if task.metric in OF_THE_LOSS else metric / judged
     return {"evaluation_loss": mean, task.metric: of_all}
+
+
+def plain(value: Any) -> Any:
+    """A setting as a checkpoint holds it: NumPy's numbers would come back as arrays."""
+    return value.item() if isinstance(value, np.generic | np.ndarray) else value
 
 
 def _is_limit(value: Any) -> bool:

@@ -134,7 +134,10 @@ class Arrays(Examples):
         if self.readout == "last":
             raise ValueError("mask is for readout 'every'; fill shorter sequences up in front for readout 'last'")
         _check_plain("mask", self._mask)
-        mask = np.asarray(self._mask)
+        try:
+            mask = np.asarray(self._mask)
+        except ValueError:
+            raise ValueError(f"mask has rows of several lengths; expected bool {self._x.shape[:2]}") from None
         if mask.dtype != bool or mask.shape != self._x.shape[:2]:
             raise ValueError(f"mask is {mask.dtype} {mask.shape}; expected bool {self._x.shape[:2]}")
         if not mask.any(axis=1).all():

@@ -1,12 +1,14 @@
 """What a config describes, built: task, network, optimizer, trainer."""
 
 import contextlib
+import math
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ortho_ref import models, schema
+from ortho_ref.averaging import check_averages
 from ortho_ref.network import Network
 from ortho_ref.optimizers import OPTIMIZERS, ByName, Optimizer
 from ortho_ref.runs import TrainingRun
@@ -208,7 +210,7 @@ def clipping(text: str | None) -> dict[str, Any]:
         return {}
     kind, _, limit = text.partition(":")
     with contextlib.suppress(ValueError):
-        if kind in ("value", "norm"):
+        if kind in ("value", "norm") and 0 < float(limit) < math.inf:
             return {f"clip_{kind}": float(limit)}
     raise ValueError(f"clip is {text!r}; allowed: value:LIMIT or norm:LIMIT with LIMIT above 0")
 
@@ -240,6 +242,27 @@ def make_network(config: Record) -> Network:
             "'fused', 'scan'"
         )
     return replace(network, layers=tuple(replace(layer, engine=engine) for layer in network.layers))
+
+
+def check_trainer(config: Record) -> None:
+    """Check what `make_trainer` would refuse, without the weights that it makes.
+
+    Parameters
+    ----------
+    config
+        Every option of a run; its network is that of config["network"].
+
+    Raises
+    ------
+    ValueError
+        For a value that is not allowed.
+    """
+    make_optimizer(config)
+    clipping(config["clip"])
+    network = make_network(config)
+    network.check_recompute(config.get("recompute"))
+    if config["average"] is not None:
+        check_averages(network)
 
 
 def make_trainer(config: Record, task: Task | None = None, iterations: int | None = None) -> TrainingRun:

@@ -25,7 +25,7 @@ from ortho_ref.run_folder import (
 from ortho_ref.runs import check_run
 from ortho_ref.task import Task, Vectors, check_integer
 from ortho_ref.training import Record
-from scripts.grid.build import clipping, make_optimizer, make_task, network_arguments
+from scripts.grid.build import check_trainer, make_task, network_arguments
 from scripts.grid.defaults import defaults_of
 from scripts.grid.options import DEFAULT, OPTIONS, PLACES, check_needed, check_options
 from scripts.program import blas, limit_threads, say
@@ -90,9 +90,8 @@ def begun(task: str, **options: Any) -> tuple[Record, Task]:
     """
     places = {name: options.pop(name) for name in PLACES if name in options}
     given = _given(task, options)
-    setting = _setting(task, given)
-    chosen: Record = {"task": task} | DEFAULT | setting | given
-    chosen["model_options"] = setting.get("model_options", {}) | given.get("model_options", {})
+    chosen: Record = {"task": task} | DEFAULT | _setting(task, given) | given
+    chosen["model_options"] = model_options_of(task, given)
     config = chosen | _defaults(chosen)
     config |= _weights(config)
     _check_numbers(config)
@@ -104,8 +103,6 @@ def begun(task: str, **options: Any) -> tuple[Record, Task]:
     config["network"] = network_arguments(the_task, config)
     config |= _optimizers(config)
     _check_groups(config)
-    make_optimizer(config)
-    clipping(config["clip"])
     _check_dropped(config, the_task)
     config["baseline"] = the_task.baseline
     config["data"] = data_of(the_task)
@@ -114,6 +111,7 @@ def begun(task: str, **options: Any) -> tuple[Record, Task]:
         schema.check(config, FORM)
     except ValueError as error:
         raise ValueError(str(error)) from None
+    check_trainer(config)
     return config, the_task
 
 
@@ -158,6 +156,25 @@ def _setting(task: str, given: Record) -> Record:
     if (setting | given).get("windows") != "random":
         setting.pop("scale_rate", None)
     return setting
+
+
+def model_options_of(task: str, given: Record) -> Record:
+    """The options of the model: those that the task has for it, and those that are given.
+
+    Parameters
+    ----------
+    task
+        The task's name.
+    given
+        The options of a run that are given, the model among them.
+
+    Returns
+    -------
+    dict
+        As a config has them.
+    """
+    of_task: Record = _setting(task, given).get("model_options", {})
+    return of_task | given.get("model_options", {})
 
 
 def _embedding(task: Task, config: Record, given: Record) -> Record:
@@ -293,16 +310,22 @@ def _optimizers(config: Record) -> Record:
 
 
 def _check_groups(config: Record) -> None:
-    """ValueError for a pattern of --rates that no free parameter's name fits."""
+    """ValueError for a pattern of --rates that no free parameter's name fits, or none that is left."""
     network = models.network(**config["network"])
     names = ["readout.b", *([] if network.tied else ["readout.W"]), *(["embedding.E"] if network.embedding else [])]
     for i, layer in enumerate(network.layers):
         names += [f"layer{i}.{name}" for name in layer.free]
+    left = names
     for pattern in config["rates"]:
         if "/" in pattern:  # between the parts of a path, in a checkpoint
             raise ValueError(f"--rates names {pattern!r}; allowed: a pattern without /")
         if not any(fnmatchcase(name, pattern) for name in names):
             raise ValueError(f"--rates names {pattern!r}, which no free parameter has: {', '.join(names)}")
+        if not any(fnmatchcase(name, pattern) for name in left):  # a parameter's rate is that of the first that fits
+            raise ValueError(
+                f"--rates names {pattern!r} after others that have all its parameters; give it before them"
+            )
+        left = [name for name in left if not fnmatchcase(name, pattern)]
 
 
 def _check_dropped(config: Record, task: Task) -> None:
@@ -389,7 +412,8 @@ def resumed(
     for option, value in {"task": task, **given}.items():
         longer = option == "iterations" and value is not None and value > config["iterations"]
         none = option == "embedding" and value == 0 and config[option] is None
-        if value is not None and value != config.get(option) and not (longer or none):
+        some = option == "model_options" and value is not None and value.items() <= config[option].items()
+        if value is not None and value != config.get(option) and not (longer or none or some):
             raise ValueError(f"{option} is {value!r}; the run in {out} has {config.get(option)!r}")
     check_run(out, which)
     the_task = task_of(out, config, places)

@@ -168,7 +168,7 @@ def train(
     if console.is_terminal:
         progress.start()
     try:
-        with quiet_arithmetic(), tracked(track, out, which) as note:
+        with quiet_arithmetic(), tracked(track, out) as note:
             return trainer.run(
                 out,
                 config,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from ortho_ref.run_folder import LAST, read_metrics, read_state
+from ortho_ref.run_folder import read_metrics
 from ortho_ref.task import check_choice
 from ortho_ref.training import Record
 
@@ -18,14 +18,13 @@ TRACKERS = ("tensorboard",)
 class TensorBoard:
     """What TensorBoard reads, in a folder of the run's own: `tensorboard --logdir RUNS`.
 
-    The folder is written anew from the run's lines whenever the run goes on, so that no line is there twice.
+    The folder is written anew from the run's lines whenever the run goes on, so that no line is there twice: with the
+    first new line, when the run is held and its metrics end where it goes on.
 
     Parameters
     ----------
     run : Path
         The run's folder.
-    which : str, optional
-        The checkpoint that it goes on from; the last unless given.
 
     Raises
     ------
@@ -33,31 +32,43 @@ class TensorBoard:
         Where TensorBoard is not installed.
     """
 
-    def __init__(self, run: Path, which: str | None = None) -> None:
+    def __init__(self, run: Path) -> None:
         try:
             from tensorboard.summary import Writer
         except ImportError as error:
             needs = "pip install -e '.[track]'"
             raise ValueError(f"--track tensorboard needs TensorBoard ({error.name} is missing): {needs}") from None
-        before = _lines(run, which)
-        shutil.rmtree(run / "tensorboard", ignore_errors=True)
-        self._writer: Any = Writer(str(run / "tensorboard"))
-        for record in before:
-            self.record(record)
+        self._run, self._new = run, Writer
+        self._writer: Any = None
 
     def record(self, record: Record) -> None:
-        """One line of metrics."""
+        """One line of metrics, which the run has already."""
+        if self._writer is None:
+            self.begin()
+        else:
+            self._add(record)
+
+    def begin(self) -> None:
+        """Write what the run has, unless that was done."""
+        if self._writer is None:
+            shutil.rmtree(self._run / "tensorboard", ignore_errors=True)
+            self._writer = self._new(str(self._run / "tensorboard"))
+            for record in read_metrics(self._run):
+                self._add(record)
+
+    def _add(self, record: Record) -> None:
         for name, value in flat(record).items():
             self._writer.add_scalar(name, value, record["iteration"], wall_time=time.time())
         self._writer.flush()
 
     def close(self) -> None:
         """Let go of the file."""
-        self._writer.close()
+        if self._writer is not None:
+            self._writer.close()
 
 
 @contextlib.contextmanager
-def tracked(name: str | None, run: Path, which: str | None = None) -> Iterator[Callable[[Record], None]]:
+def tracked(name: str | None, run: Path) -> Iterator[Callable[[Record], None]]:
     """What takes each line of a run's metrics.
 
     Parameters
@@ -66,8 +77,6 @@ def tracked(name: str | None, run: Path, which: str | None = None) -> Iterator[C
         Of TRACKERS; None: nothing is tracked.
     run
         The run's folder.
-    which
-        The checkpoint that it goes on from; the last unless given.
 
     Yields
     ------
@@ -83,9 +92,10 @@ def tracked(name: str | None, run: Path, which: str | None = None) -> Iterator[C
         yield lambda record: None
         return
     check_choice("track", name, TRACKERS)
-    tracker = TensorBoard(run, which)
+    tracker = TensorBoard(run)
     try:
         yield tracker.record
+        tracker.begin()  # of a run that was at its end already
     finally:
         tracker.close()
 
@@ -99,11 +109,3 @@ def flat(record: Record) -> dict[str, float]:
         elif name != "iteration":
             found[name] = value
     return found
-
-
-def _lines(run: Path, which: str | None) -> list[Record]:
-    """The lines that a run goes on after, from a checkpoint; from the last, if there is one, unless it is given."""
-    if which is None and not (run / LAST).exists():
-        return []
-    done = read_state(run, which or "last")["iteration"]
-    return [record for record in read_metrics(run) if record["iteration"] <= done]

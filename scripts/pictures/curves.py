@@ -14,7 +14,6 @@ from matplotlib.figure import Figure
 
 from ortho_ref.training import Record
 from scripts.grid.experiment.file import OF_STEPS, ON_TEST, WHOLE, Experiment
-from scripts.grid.experiment.measures import read_measured
 from scripts.grid.experiment.states import State
 from scripts.pictures.losses import COLORS, save, words
 
@@ -115,8 +114,10 @@ def draw_curves(axis: Axes, curves: Sequence[Curve], key: str, baseline: float |
     above = values[values > 0]  # a loss of 0 is below any axis of decades
     if key not in SHARES and above.size and (values >= 0).all() and above.max() > _DECADES * above.min():
         axis.set_yscale("log")
-        if above.min() < _ROUNDING * above.max():
-            axis.set_ylim(bottom=_ROUNDING * above.max())
+        least = _ROUNDING * above.max()
+        if above.min() < least:
+            axis.set_ylim(bottom=least)
+        if above.min() < least or above.size < values.size:
             cut = "what is smaller, down to 0, is not drawn"
             axis.text(0.99, 0.98, cut, transform=axis.transAxes, ha="right", va="top", fontsize="small")
 
@@ -234,7 +235,7 @@ def draw_measured(
     runs, measured = [], []
     for state in states:
         records: list[Record] = []
-        for own in read_measured(state.folder):
+        for own in state.measured:
             what = own["what"].replace("_", " ")
             for name, value in own["values"].items():
                 if isinstance(value, list):

@@ -10,6 +10,7 @@ import pytest
 
 from ortho_ref import checkpoint, files, models, runs
 from ortho_ref.files import GONE, DamagedFile
+from ortho_ref.optimizers import SGD, Adam, ByName
 from ortho_ref.run_folder import iterations_of, read_metrics, read_summary
 from ortho_ref.runs import TrainingRun, check_run, load
 from ortho_ref.subnormals import subnormals_as_zero
@@ -273,9 +274,32 @@ def test_a_longer_run_that_is_killed_at_once(finished, tmp_path, monkeypatch):
         monkeypatch.undo()
         assert iterations_of(out) == 9
         assert (out / "summary.json").exists() == (name == "unlink")
+        own = trainer(iterations=9)
+        own.run(out, config(), resume=True, should_stop=lambda own=own: own.iteration == 8)  # and once more
+        assert not (out / "summary.json").exists()
         trainer(iterations=9).run(out, config(), resume=True)
         assert lines(out) == lines(whole)
         assert read_summary(out)["iterations"] == 9
+
+
+@pytest.mark.parametrize("which", ["previous", None])
+def test_a_longer_run_without_the_best_of_the_earlier_end(tmp_path, monkeypatch, which):
+    """From before the earlier end, whose loss was the smallest and is evaluated no more: the best one is of later."""
+    losses = {3: 2.0, 5: 1.0, 6: 3.0, 9: 4.0, 11: 5.0}
+    monkeypatch.setattr(TrainingRun, "evaluate", lambda own: {"evaluation_loss": losses[own.iteration], "accuracy": 0})
+    out = tmp_path / "run"
+    trainer(iterations=5).run(out, config())
+    if which is None:  # killed between its last two checkpoints
+        (out / "summary.json").unlink()
+        (out / "previous.safetensors").replace(out / "last.safetensors")
+    own = trainer(iterations=11)
+    own.run(out, config(), resume=True, which=which, lengthen=True, should_stop=lambda: own.iteration == 5)
+    assert not (out / "best.safetensors").exists()
+    for end in (7, 11):
+        own = trainer(iterations=11)
+        own.run(out, config(), resume=True, should_stop=lambda own=own, end=end: own.iteration == end)
+        assert checkpoint.load(out / "best.safetensors")["iteration"] == 6
+    load(out)
 
 
 def test_what_is_not_lengthened(finished, tmp_path):
@@ -379,6 +403,34 @@ def test_options_of_a_run_are_given_by_name(tmp_path):
     with pytest.raises(TypeError, match="positional"):
         trainer().run(tmp_path, config(), True)
     trainer(iterations=1).run(out=tmp_path, config=config())
+
+
+def test_a_pattern_that_is_a_parameters_name(tmp_path):
+    """Is no name of the optimizer's state: the run goes on, and an unknown parameter in it is refused as ever."""
+    network = models.network(**network_for(Parenthesis(5)))
+
+    def own():
+        optimizer = ByName({"readout.b": Adam(1e-1), "readout.W": SGD(1e-2), "*": Adam(1e-2)})
+        return TrainingRun(network, Parenthesis(5), optimizer, 4, **OPTIONS)
+
+    out, first = tmp_path / "run", own()
+    first.run(out, config(), should_stop=lambda: first.iteration == 4)
+    wrong = changed(out, tmp_path / "wrong", "optimizer/*/buffers/readout.c", lambda there: {}, "last")
+    with pytest.raises(ValueError, match=r"the optimizer knows readout\.c, which the network has not"):
+        own().run(wrong, config(), resume=True)
+    own().run(out, config(), resume=True)
+    own().run(tmp_path / "other", config())
+    assert lines(out) == lines(tmp_path / "other")
+
+
+def test_settings_in_numpys_numbers(tmp_path):
+    """Are those in Python's: such a run is saved, and goes on as one that is given the other."""
+    own = trainer(
+        iterations=np.int64(6), batch_size=np.int32(4), clip_norm=np.float64(0.5), checkpoint_every=np.int8(2)
+    )
+    own.run(tmp_path / "run", config())
+    trainer(iterations=8, batch_size=4, clip_norm=0.5).run(tmp_path / "run", config(), resume=True, lengthen=True)
+    assert checkpoint.load(tmp_path / "run" / "last.safetensors")["settings"]["clip_norm"] == 0.5
 
 
 def test_a_run_has_no_subnormal_numbers(tmp_path, monkeypatch):

@@ -4,6 +4,7 @@ import csv
 import functools
 import io
 import json
+import re
 import shutil
 import signal
 import subprocess
@@ -15,7 +16,7 @@ import pytest
 
 from ortho_ref import files, models
 from ortho_ref.network import Network
-from ortho_ref.run_folder import read_config, read_metrics, read_summary
+from ortho_ref.run_folder import read_config, read_metrics, read_summary, write_config
 from ortho_ref.runs import Loaded, load
 from ortho_ref.task import Batch
 from scripts import evaluate
@@ -24,7 +25,7 @@ from scripts.grid.experiment import measures, pool, sessions, watched
 from scripts.grid.experiment.cells import cells_of, given
 from scripts.grid.experiment.claims import FAILS, HOLDS, MEAN, OPEN, verdicts_of
 from scripts.grid.experiment.file import read
-from scripts.grid.experiment.grid import Grid
+from scripts.grid.experiment.grid import Grid, orders_of
 from scripts.grid.experiment.states import overview, seconds_left, states_of
 from scripts.grid.experiment.table import as_json, lines_of, markdown, spread, with_spread
 from scripts.grid.experiment.worker import STOPPED, command
@@ -181,12 +182,13 @@ def test_the_axis_of_a_share(tmp_path, monkeypatch, least, low):
     ],
 )
 def test_decades_of_losses(tmp_path, monkeypatch, losses, scale):
-    """The axis of losses that span a decade is logarithmic, of one that reaches 0 too."""
+    """The axis of losses that span a decade is logarithmic, of one that reaches 0 too, which it says."""
     figures = []
     monkeypatch.setattr(curves, "save", lambda figure, *rest: figures.append(figure))
     records = [{"iteration": k, "evaluation_loss": loss} for k, loss in enumerate(losses)]
     curves.draw_runs([curves.Drawn("a", "x", records, None)], ["evaluation_loss"], "title", tmp_path / "x.png")
     assert figures[0].axes[0].get_yscale() == scale
+    assert bool(figures[0].axes[0].texts) == (scale == "log" and 0.0 in losses)
 
 
 def test_an_axis_leaves_rounding_out(tmp_path, monkeypatch):
@@ -277,6 +279,35 @@ def test_a_damaged_run_stops_no_other(tmp_path):
     assert "| GRU | all | 1 of 2, 1 failed |" in call(program.main, "table", path, "--out", out)[1]
 
 
+@pytest.mark.parametrize("name", ["config.json", "sessions.json", "measured.json"])
+def test_a_damaged_file_that_says_what_a_run_is(grid, tmp_path, name):
+    """Of one of a grid's runs: it has failed, and what is left of the others is done."""
+    path, whole = grid
+    out = shutil.copytree(whole, tmp_path / "runs")
+    damaged = out / "gru" / "all" / "seed-0" / name
+    damaged.write_text("{")
+    for retry in ((), ("--retry",)):
+        code, _, stderr = call(program.main, "run", path, "--out", out, *retry)
+        assert code == 1
+        assert stderr.count(f"failed: GRU; all; seed 0: {damaged} is damaged: ") == 1
+        assert "3 of 4 runs are done" in stderr
+    for action, code in (("status", 0), ("table", 0), ("plot", 0)):
+        assert call(program.main, action, path, "--out", out)[0] == code
+    shutil.rmtree(out / "nc-gru" / "all" / "seed-1")
+    cells = tuple(cells_of(read(path)))
+    assert [order.folder for order in orders_of(Grid(read(path), cells, out))] == [str(out / cells[3].folder)]
+
+
+def test_a_run_that_is_of_no_grid(tmp_path):
+    """What a program of one's own left where a grid would have its run."""
+    path, folder = tiny(tmp_path), tmp_path / "runs" / "gru" / "all" / "seed-0"
+    folder.mkdir(parents=True)
+    write_config(folder, {"mine": 1})
+    for action in ("status", "run"):
+        code, _, stderr = call(program.main, action, path, "--out", tmp_path / "runs")
+        assert (code, stderr) == (2, f"error: {folder} holds a run that is of no experiment; choose another --out\n")
+
+
 @pytest.mark.parametrize(
     ("schedule", "scaled"), [("step:6:0.5", "step:3:0.5"), ("linear", None), ("step", ""), ("step:x:0.1", "")]
 )
@@ -291,6 +322,16 @@ def test_scaling_a_schedule(tmp_path, schedule, scaled):
             given(cell, experiment, 0.5, {})
     else:
         assert given(cell, experiment, 0.5, {})["schedule"] == (scaled or schedule)
+
+
+def test_scaling_what_runs_on_a_gpu_alone(tmp_path):
+    """The engine is checked beside the device that the grid is run on."""
+    path = tiny(tmp_path)
+    path.write_text(path.read_text().replace("batch = 4", 'batch = 4\nengine = "persistent"'))
+    cells = tuple(cells_of(read(path)))
+    assert len(orders_of(Grid(read(path), cells, tmp_path / "runs", scale=0.5, device="gpu"))) == 4
+    with pytest.raises(ValueError, match="GRU; all; seed 0: engine is 'persistent', which is for device 'gpu', and "):
+        orders_of(Grid(read(path), cells, tmp_path / "runs", scale=0.5))
 
 
 def test_a_grid_that_is_killed_again_and_again(tmp_path):
@@ -433,6 +474,10 @@ def test_changes_of_the_code_are_told_apart(monkeypatch):
             "GRU; all; seed 0: optimizer is 'adma' (did you mean 'adam'?)",
         ),
         ("hidden = 4", 'hidden = 4\nclip = "norm:x"', "GRU; all; seed 0: clip is 'norm:x'; allowed: value:LIMIT or "),
+        ("hidden = 4", 'hidden = 4\nclip = "norm:0"', "GRU; all; seed 0: clip is 'norm:0'; allowed: value:LIMIT or "),
+        ("hidden = 4", 'hidden = 4\nengine = "persistent"', "GRU; all; seed 0: engine is 'persistent', which is for"),
+        ("hidden = 4", "hidden = 4\nrecompute = 2\nbeta = 1", "GRU; all; seed 0: recompute is 2, but the network has"),
+        ('"gru"', '"full-urnn", average = 1', "GRU; all; seed 0: average_after is for means of parameters, but "),
         ("hidden = 4", 'hidden = 4\nschedule = "step:5"', "GRU; all; seed 0: schedule is 'step:5'; allowed: constant"),
         (
             '"gru"',
@@ -847,7 +892,8 @@ def test_the_best_weights_on_the_test_part(tmp_path):
         assert line["on_test_mean"] == pytest.approx(said["sequence_accuracy"], abs=1e-12)
         assert line["values"]["on_test"] == [line["on_test_mean"]]
     table = call(program.main, "table", path, "--out", out)[1]
-    assert "| seeds | on test | minimum | final | median of last 20 |" in table
+    assert "| seeds | on test | maximum | final | median of last 20 |" in table
+    assert len(re.findall(r"\*\* \| [\d.]+ \| [\d.]+ \| [\d.]+ \|", table)) == 2
     experiment = read(path)
     states = states_of(cells_of(experiment), out)
     (verdict,) = verdicts_of(experiment, lines_of(experiment, states), states, 1.0)
@@ -985,13 +1031,13 @@ def test_only_what_is_quoted_is_called_so(grid):
 
 
 def test_a_claim_about_the_mean_of_the_columns(grid):
-    """Seed by seed; of seeds that every column has."""
+    """Seed by seed; of seeds that every column has; of no row where one has no such number."""
     path, out = grid
     experiment = read(path)
     states = states_of(cells_of(experiment), out)
     line = lines_of(experiment, states)[0]
     columns = tuple(experiment.columns[0]._replace(name=name) for name in "ab")
-    rows = tuple(experiment.rows[0]._replace(name=name) for name in ("better", "worse", "one column"))
+    rows = tuple(experiment.rows[0]._replace(name=name) for name in ("better", "worse", "one column", "one seed"))
 
     def made(row, column, seeds, values):
         return line._replace(name=row, row=row, column=column, seeds=seeds, values={"minimum": values})
@@ -1002,8 +1048,11 @@ def test_a_claim_about_the_mean_of_the_columns(grid):
         made("worse", "a", (0, 1), [4.0, 3.0]),
         made("worse", "b", (0, 1), [6.0, 7.0]),
         made("one column", "a", (0, 1), [0.0, 0.0]),
+        made("one seed", "a", (0, 1), [0.0]),
+        made("one seed", "b", (0, 1), [0.0, 0.0]),
     ]
-    for above, word in ((["worse", "better"], HOLDS), (["better", "worse"], FAILS), (["worse", "one column"], "")):
+    few = ["worse", "one column", "one seed"]
+    for above, word in ((["worse", "better"], HOLDS), (["better", "worse"], FAILS), (few, "")):
         own = experiment._replace(columns=columns, rows=rows)
         own = own._replace(claims=({"text": "x", "above": above, "mean_of_columns": True},))
         verdicts = verdicts_of(own, lines, states, 1.0)
@@ -1015,7 +1064,8 @@ def test_a_claim_about_the_mean_of_the_columns(grid):
 
 
 def test_tracked_by_tensorboard(tmp_path):
-    """What TensorBoard reads there are the run's metrics, each once, after a run that was resumed too."""
+    """What TensorBoard reads there are the run's metrics, each once, after a run that was resumed too, from before a
+    checkpoint that is damaged; what is held by another process is left as it is."""
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
     from tensorboard.util.tensor_util import make_ndarray
 
@@ -1026,6 +1076,11 @@ def test_tracked_by_tensorboard(tmp_path):
     assert call(train.main, *options, "--iterations", 6, "--out", out, "--track", "tensorboard")[0] == 0
     again = ["adding", "--out", out, "--resume", "--track", "tensorboard"]
     assert call(train.main, *again, "--iterations", 12)[0] == 0
+    written = {path: path.stat().st_ino for path in (out / "tensorboard").iterdir()}
+    with files.locked(out):
+        assert call(train.main, *again, "--which", "previous")[0] == 2
+    assert {path: path.stat().st_ino for path in (out / "tensorboard").iterdir()} == written
+    (out / "last.safetensors").write_bytes(b"damaged")
     assert call(train.main, *again, "--which", "previous")[0] == 0
     events = EventAccumulator(str(out / "tensorboard"))
     events.Reload()

@@ -5,10 +5,16 @@ import shlex
 import pytest
 
 from ortho_ref import models
+from ortho_ref.run_folder import read_config
+from scripts import train
 from scripts.grid.build import make_optimizer
 from scripts.grid.config import config_of
 from scripts.grid.defaults import DEFAULTS
+from scripts.grid.experiment.begun import differs
+from scripts.grid.experiment.cells import cells_of
+from scripts.grid.experiment.file import read
 from tasks.window_lengths import HALVED
+from tests.scripts.runs import call
 
 NOTHING = dict.fromkeys(("dropout", "dropout_words", "dropout_input", "dropout_hidden", "dropout_output"), 0.0)
 NOTHING |= {"dropout_weights": 0.0, "alpha": 0.0, "beta": 0.0, "weight_decay": 0.0, "clip": None, "average": None}
@@ -153,10 +159,6 @@ def test_what_is_tied_must_fit(data):
 
 def test_switched_off_on_the_command_line(data, tmp_path):
     """--no-tied and --no-scale-rate."""
-    from ortho_ref.run_folder import read_config
-    from scripts import train
-    from tests.scripts.runs import call
-
     words = "--other-data --no-tied --no-scale-rate --hidden 4 --batch 3 --iterations 1 --length 5"
     code, _, err = call(train.main, "ptb-word", "--data", data, "--out", tmp_path / "run", *shlex.split(words))
     assert code == 0, err
@@ -177,3 +179,23 @@ def test_tokens_are_not_dropped_by_the_entry(data):
     """Dropout of inputs is of vectors: said where it is asked for, before anything is begun."""
     with pytest.raises(ValueError, match=r"--dropout-input is 0\.2, and ptb-char has tokens"):
         config_of("ptb-char", data=data, other_data=True, hidden=6, embedding=0, dropout_input=0.2)
+
+
+def test_a_model_option_beside_the_tasks(data, tmp_path):
+    """The same command line goes on with --resume, and a grid's file has its run, though the config has more options of
+    the model than either; another value is another run."""
+    words = (
+        f"ptb-char --data {data} --other-data --model eurnn --batch 3 --iterations 1 --length 5 --out {tmp_path}/run"
+    )
+    for resume, value, code in (("", "false", 0), ("--resume", "false", 0), ("--resume", "true", 2)):
+        end = call(train.main, *shlex.split(f"{words} --model-option complex={value} {resume}"))
+        assert end[0] == code, end[2]
+    assert end[2].startswith("error: model_options is {'complex': True}; the run in ")
+    config = read_config(tmp_path / "run")
+    assert config["model_options"] == {"style": "fft", "complex": False}
+    path = tmp_path / "own.toml"
+    for value, hidden, found in ((False, 1024, None), (True, 1024, "model_options"), (False, 512, "model_options")):
+        own = f'{{ task = "ptb-char", model = "eurnn", model_options = {{ complex = {str(value).lower()} }} }}'
+        path.write_text(f'format = "ortho_ref experiment 1"\ntitle = "Own"\noptions = {own}\n')
+        (cell,) = cells_of(read(path))
+        assert differs(cell, read(path), 1.0, config | {"hidden": hidden}) == found

@@ -189,6 +189,10 @@ def test_every_model_on_a_task_of_each_kind(tmp_path, text, task, model):
         ),
         ("--hidden 6 --rates layer0.W_[!/]=1", "--rates names 'layer0.W_[!/]'; allowed: a pattern without /"),
         ("--hidden 6 --dropout-input 0.1", "--dropout-input is 0.1, and text has tokens for input; needs --embedding"),
+        (
+            "--hidden 6 --rates read*=1 --rates readout.W=2",
+            "--rates names 'readout.W' after others that have all its parameters; give it before them",
+        ),
         ("--hidden 6 --rates *=x", "--rates gives * the rate 'x'; allowed: a finite number >= 0"),
         ("--hidden 6 --embedding -1", "embedding is -1; allowed: an integer >= 0"),
         ("--hidden 6 --dropout-words 0.1", "dropout of words is 0.1, but there is no embedding; allowed: 0, or an "),
@@ -410,7 +414,7 @@ BAD = [
     *((f"parenthesis --dropout {v}", f"dropout is {v}; allowed: 0 <= dropout < 1") for v in ("nan", 1.0, -0.1)),
     *((f"parenthesis --weight-decay {v}", f"weight_decay is {v}; allowed: a finite") for v in ("nan", -0.1)),
     *(
-        (f"parenthesis --clip {kind}:{v}", f"clip_{kind} is {float(v)}; allowed: a finite number above 0")
+        (f"parenthesis --clip {kind}:{v}", f"clip is '{kind}:{v}'; allowed: value:LIMIT or norm:LIMIT with LIMIT above")
         for kind in ("value", "norm")
         for v in ("nan", "0", "-1", "inf")
     ),

@@ -154,6 +154,13 @@ def test_a_mask_of_lists():
             "mask is for readout 'every'; fill shorter sequences up in",
         ),
         (NUMBERS, TOKENS, {"mask": TOKENS}, ValueError, "mask is int64 (20, 6); expected bool (20, 6)"),
+        (
+            NUMBERS,
+            TOKENS,
+            {"mask": [[True]] * 19 + [[]]},
+            ValueError,
+            "mask has rows of several lengths; expected bool",
+        ),
         (NUMBERS, TOKENS, {"mask": TOKENS < 0}, ValueError, "mask leaves no step of sequence 0"),
     ],
 )

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from scripts.grid.config import model_options_of
 from scripts.grid.experiment.cells import Cell
 from scripts.grid.experiment.file import Experiment
 from scripts.grid.experiment.states import State
@@ -81,5 +82,8 @@ def differs(cell: Cell, experiment: Experiment, scale: float, config: Mapping[st
     """
     follows = () if scale == 1 else (*experiment.scaling, *_WITH_SCALE)
     given = {name: value for name, value in cell.options.items() if name not in follows}
+    if "model_options" in given:  # a config has the task's beside them
+        sized = {"model": config["model"], **cell.options, "hidden": config["hidden"]}
+        given["model_options"] = model_options_of(cell.options["task"], sized)
     # a config has None where an option is given as 0, "no embedding"
     return next((name for name, value in given.items() if (config.get(name) or None) != (value or None)), None)

@@ -138,7 +138,7 @@ def given(cell: Cell, experiment: Experiment, scale: float, places: Mapping[str,
     if scale == 1:
         return options
     try:
-        full = config_of(**options | dict(places))
+        full = config_of(**options | dict(places) | {"engine": None})  # that is checked beside the command's device
     except (ValueError, TypeError) as error:
         raise type(error)(f"{cell.name}: {error}") from None
     scaled = {name: _scaled(full[name], power, scale) for name, power in experiment.scaling.items()}

@@ -99,8 +99,11 @@ def verdicts_of(experiment: Experiment, lines: Sequence[Line], states: Sequence[
 
 
 def _mean(experiment: Experiment, lines: Sequence[Line], row: str, statistic: str) -> list[float]:
-    """For each seed that a row has in every column, the mean over the columns; a row of several lines has none."""
-    own = [line for line in lines if line.name == row and statistic in line.values]
+    """For each seed that a row has in every column, the mean over the columns.
+
+    A row of several lines has none, nor one where a seed has no such number: a decay of gradients that became 0.
+    """
+    own = [line for line in lines if line.name == row and len(line.values.get(statistic, ())) == len(line.seeds) > 0]
     if sorted(line.column for line in own) != sorted(column.name for column in experiment.columns):
         return []
     by_seed = [dict(zip(line.seeds, line.values[statistic], strict=True)) for line in own]

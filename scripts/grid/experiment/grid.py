@@ -6,6 +6,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
+from ortho_ref.files import DamagedFile
 from ortho_ref.losses import METRICS
 from ortho_ref.run_folder import CONFIG, SUMMARY, read_config
 from ortho_ref.task import Task
@@ -15,7 +16,7 @@ from scripts.grid.experiment import sessions
 from scripts.grid.experiment.begun import changed, mark_of
 from scripts.grid.experiment.cells import Cell, given
 from scripts.grid.experiment.file import Experiment
-from scripts.grid.experiment.measures import check_wanted, missing
+from scripts.grid.experiment.measures import check_wanted, missing, read_measured
 from scripts.grid.experiment.worker import Order
 
 
@@ -88,7 +89,7 @@ def orders_of(grid: Grid, retry: bool = False, other_commit: bool = False) -> li
     Returns
     -------
     list of Order
-        One for each run that is not done.
+        One for each run that is not done, nor damaged where it says what it is.
 
     Raises
     ------
@@ -100,7 +101,10 @@ def orders_of(grid: Grid, retry: bool = False, other_commit: bool = False) -> li
     found, configs = [], dict[str, Record]()
     for cell in grid.cells:
         folder = grid.out / cell.folder
-        if not retry and sessions.failure(folder) is not None:
+        try:
+            if _has_failed(folder) and not retry:
+                continue
+        except DamagedFile:  # the states of the runs say it; no other waits for it
             continue
         order = grid.order(cell)
         kind = json.dumps([order.task, order.given | {"seed": 0}], sort_keys=True, default=str)
@@ -116,6 +120,15 @@ def orders_of(grid: Grid, retry: bool = False, other_commit: bool = False) -> li
         if not (folder / SUMMARY).exists() or missing(folder, cell.measures, configs[kind]["iterations"]):
             found.append(order)
     return found
+
+
+def _has_failed(folder: Path) -> bool:
+    """Whether a cell's run failed; DamagedFile where the files that say what it is are not what was written."""
+    failed = sessions.failure(folder) is not None
+    if (folder / CONFIG).exists():
+        read_config(folder)
+        read_measured(folder)
+    return failed
 
 
 def _check_metric(metric: str, task: Task) -> None:

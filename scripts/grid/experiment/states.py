@@ -11,7 +11,7 @@ from ortho_ref.files import DamagedFile
 from ortho_ref.run_folder import CONFIG, METRICS_FILE, SUMMARY, read_config, read_metrics, read_summary
 from ortho_ref.training import Record
 from scripts.grid.experiment.cells import Cell
-from scripts.grid.experiment.measures import missing
+from scripts.grid.experiment.measures import missing, read_measured
 from scripts.grid.experiment.sessions import failure, read_sessions
 
 
@@ -36,6 +36,8 @@ class State(NamedTuple):
         Why it failed.
     seconds : float
         Of all sessions that ended.
+    measured : list of dict
+        What was measured so far.
     """
 
     cell: Cell
@@ -48,6 +50,7 @@ class State(NamedTuple):
     summary: Record | None = None
     reason: str = ""
     seconds: float = 0.0
+    measured: Sequence[Record] = ()
 
 
 def states_of(cells: Iterable[Cell], out: Path) -> list[State]:
@@ -83,19 +86,21 @@ def state_of(cell: Cell, folder: Path) -> State:
     State
         From the files that are there; one of them that is not what was written is a failure of this run alone.
     """
-    if not (folder / CONFIG).exists():
-        reason = failure(folder)
-        return State(cell, folder, "waiting" if reason is None else "failed", reason=reason or "")
-    reason, seconds = failure(folder), sum(own.get("seconds", 0.0) for own in read_sessions(folder))
     config: Record = {}
+    reason, seconds = None, 0.0
     try:
+        reason = failure(folder)
+        if not (folder / CONFIG).exists():
+            return State(cell, folder, "waiting" if reason is None else "failed", reason=reason or "")
+        seconds = sum(own.get("seconds", 0.0) for own in read_sessions(folder))
         config = read_config(folder)
         records = read_metrics(folder) if (folder / METRICS_FILE).exists() else []  # it comes after the config
         summary = read_summary(folder) if (folder / SUMMARY).exists() else None
+        measured = read_measured(folder)
     except DamagedFile as error:
         N = config.get("iterations", 0)
         return State(cell, folder, "failed", 0, N, config, reason=reason or str(error), seconds=seconds)
-    N, done = config["iterations"], records[-1]["iteration"] if records else 0
+    N, done = config.get("iterations", 0), records[-1]["iteration"] if records else 0
     if summary is not None and missing(folder, cell.measures, N):
         summary = None
     if summary is not None:
@@ -104,7 +109,7 @@ def state_of(cell: Cell, folder: Path) -> State:
         how = "failed"
     else:
         how = "running" if _held(folder) else "stopped"
-    return State(cell, folder, how, done, N, config, records, summary, reason or "", seconds)
+    return State(cell, folder, how, done, N, config, records, summary, reason or "", seconds, measured)
 
 
 def _held(folder: Path) -> bool:

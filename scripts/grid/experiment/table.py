@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 from ortho_ref.training import Record
 from scripts.grid.experiment.file import OF_A_RUN, OF_LINES, OF_WEIGHTS, ON_TEST, STATISTICS, Column, Experiment, Row
-from scripts.grid.experiment.measures import read_measured
 from scripts.grid.experiment.sessions import read_sessions
 from scripts.grid.experiment.states import State, clock
 
@@ -128,7 +127,7 @@ def _of_lines(values: Sequence[float]) -> dict[str, float]:
 
 def _measured(state: State, what: str, name: str) -> float | None:
     """One of the numbers that were measured last of a run."""
-    found = [own["values"] for own in read_measured(state.folder) if own["what"] == what]
+    found = [own["values"] for own in state.measured if own["what"] == what]
     return found[-1].get(name) if found else None
 
 
@@ -170,10 +169,8 @@ def cells_of_line(line: Line, shown: Sequence[str]) -> list[str]:
 
 def _columns(experiment: Experiment) -> list[str]:
     """The statistics that a table shows, its own first."""
-    statistic = experiment.statistic
-    others = [] if experiment.metric in (*OF_A_RUN, *OF_WEIGHTS) else ["minimum", "final", "median_of_last_20"]
-    if statistic == "maximum":
-        others.remove("minimum")
+    statistic, best = experiment.statistic, "maximum" if experiment.larger_is_better else "minimum"
+    others = [] if experiment.metric in (*OF_A_RUN, *OF_WEIGHTS) else [best, "final", "median_of_last_20"]
     if ON_TEST in [own["what"] for own in experiment.measures]:
         others.append(ON_TEST)
     return [statistic, *(name for name in others if name != statistic)]
@@ -240,7 +237,7 @@ def measured(experiment: Experiment, states: Sequence[State]) -> str:
     wanted = [own for own in experiment.measures if own["what"] != ON_TEST]
     found: dict[tuple[str, str, str, int], dict[str, list[float]]] = {}
     for state in states if wanted else ():
-        for own in [own for own in read_measured(state.folder) if own["what"] != ON_TEST]:
+        for own in [own for own in state.measured if own["what"] != ON_TEST]:
             for name, value in own["values"].items():
                 what = f"{own['what']}: {name}".replace("_", " ")
                 numbers = found.setdefault((state.cell.line, state.cell.column.name, what, own["after"]), {})
