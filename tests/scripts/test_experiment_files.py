@@ -94,6 +94,23 @@ def test_the_schema_for_editors_is_the_one_that_is_checked():
         validator.validate(tomllib.loads(path.read_text()))
 
 
+def test_options_of_a_row_in_one_column(tmp_path):
+    """They hold there alone, before those of the row, which hold before those of the column."""
+    path = tmp_path / "small.toml"
+    more = 'name = "one"\noptions = { lr = 1e-4, batch = 2 }\n\n[[column]]\nname = "two"'
+    path.write_text(
+        SMALL.replace('name = "one"', more).replace("paper.v1", "in = { two = { lr = 5e-4, hidden = 4 } }\npaper.v1")
+    )
+    found = {(cell.line, cell.column.name): cell.options for cell in cells_of(read(path), seeds=4)}
+    assert {key: (own["lr"], own["hidden"]) for key, own in found.items()} == {
+        ("GRU", "one"): (1e-4, 3),
+        ("GRU", "two"): (5e-4, 4),
+        ("NC-GRU, bare", "one"): (1e-4, 6),
+        ("NC-GRU, bare, lr = 0.001", "two"): (1e-3, 6),
+        ("NC-GRU, bare, lr = 0.01", "two"): (1e-2, 6),
+    }
+
+
 def test_every_option_of_a_run_is_in_the_schema():
     """And those that a grid sets are not."""
     from scripts.grid.options import OPTIONS
@@ -109,6 +126,18 @@ def test_every_option_of_a_run_is_in_the_schema():
         ("lr = [", "lrr = [", 9, "options has 'lrr' (did you mean 'lr'?); allowed: "),
         ("hidden = 3", "hiden = 3", 16, "row[0].options has 'hiden' (did you mean 'hidden'?)"),
         ("{ one = 5 }", "{ on = 5 }", 17, "row[0].paper.v1 names 'on' (did you mean 'one'?), which is no column"),
+        (
+            "paper.v1 =",
+            "in = { on = { lr = 1 } }\npaper.v1 =",
+            17,
+            "row[0].in names 'on' (did you mean 'one'?), which is no ",
+        ),
+        (
+            "paper.v1 =",
+            "in = { one = { lrr = 1 } }\npaper.v1 =",
+            17,
+            "row[0].in.one has 'lrr' (did you mean 'lr'?); allo",
+        ),
         ("hidden = 6", "hidden = true", 23, "row[1].options.hidden is True; allowed: a finite number or a text"),
         ("hidden = 6", 'hidden = "x"', 23, "hidden is 'x'; allowed: an integer, or one for each layer"),
         ("[4, 7]", "[4, -7]", 3, "seeds[1] is -7; allowed: an integer from 0"),

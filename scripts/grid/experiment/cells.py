@@ -86,7 +86,7 @@ def cells_of(
     found = []
     for seed in experiment.seeds if seeds is None else seeds:
         for row, column in itertools.product(chosen_rows, chosen_columns):
-            options = experiment.options | column.options | row.options
+            options = experiment.options | column.options | row.options | row.within.get(column.name, {})
             if "task" not in options:
                 raise ValueError(f"{experiment.path}: {row.name}, {column.name} has no task; options need one")
             axes = {name: value for name, value in options.items() if isinstance(value, tuple)}

@@ -109,6 +109,7 @@ SCHEMA = schema.record(
                 {"name": schema.TEXT},
                 {
                     "options": _OPTIONS,
+                    "in": schema.mapping(_OPTIONS),
                     "paper": schema.mapping(_NUMBERS),
                     "others": schema.mapping(_NUMBERS),
                     "quoted": schema.BOOLEAN,
@@ -160,6 +161,8 @@ class Row(NamedTuple):
         As the paper calls it.
     options : dict
         Of all its cells.
+    within : dict
+        Column -> options of its cell there alone.
     paper, others : dict
         Source ("v1", "v2"; a third party) -> the paper's column -> number, or mean and standard deviation.
     quoted : bool
@@ -170,6 +173,7 @@ class Row(NamedTuple):
 
     name: str
     options: Record
+    within: Record
     paper: Record
     others: Record
     quoted: bool
@@ -306,9 +310,15 @@ def _column(i: int, own: Record) -> Column:
 
 
 def _row(i: int, own: Record) -> Row:
-    options = _options(f"row[{i}].options", own.get("options", {}))
-    note = own.get("note", "")
-    return Row(own["name"], options, own.get("paper", {}), own.get("others", {}), own.get("quoted", False), note)
+    return Row(
+        own["name"],
+        _options(f"row[{i}].options", own.get("options", {})),
+        {column: _options(f"row[{i}].in.{column}", options) for column, options in own.get("in", {}).items()},
+        own.get("paper", {}),
+        own.get("others", {}),
+        own.get("quoted", False),
+        own.get("note", ""),
+    )
 
 
 def _scaling(document: Record) -> dict[str, Power]:
@@ -377,9 +387,10 @@ def option_value(where: str, name: str, value: Any) -> Any:
 
 
 def _check_names(experiment: Experiment) -> None:
-    """Misfit for a number beside no column, and a claim about no row."""
+    """Misfit for a number beside no column, options in none, and a claim about no row."""
     columns, rows = {column.of for column in experiment.columns}, [row.name for row in experiment.run_rows]
     for i, row in enumerate(experiment.rows):
+        _check_known(f"row[{i}].in", row.within, [column.name for column in experiment.columns], "column")
         for kind, sources in (("paper", row.paper), ("others", row.others)):
             for source, numbers in sources.items():
                 _check_known(f"row[{i}].{kind}.{source}", numbers, columns, "column")
