@@ -101,7 +101,7 @@ def test_options_of_a_row_in_one_column(tmp_path):
     path.write_text(
         SMALL.replace('name = "one"', more).replace("paper.v1", "in = { two = { lr = 5e-4, hidden = 4 } }\npaper.v1")
     )
-    found = {(cell.line, cell.column.name): cell.options for cell in cells_of(read(path), seeds=4)}
+    found = {(cell.line, cell.column.name): cell.options for cell in cells_of(read(path), seeds=[4])}
     assert {key: (own["lr"], own["hidden"]) for key, own in found.items()} == {
         ("GRU", "one"): (1e-4, 3),
         ("GRU", "two"): (5e-4, 4),
