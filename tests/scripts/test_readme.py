@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 SHORTER = {
     "train": ["--iterations", "2", "--batch", "2", "--length", "20"],
     "check_gradients": ["--only", "LSTM"],  # tests/scripts/test_programs.py runs all of it
-    "experiment": ["--scale", "1e-3", "--seeds", "1", "--jobs", "2"],
+    "experiment": ["--scale", "1e-3", "--seeds", "1"],
     "benchmark": ["--rounds", "1", "--seconds", "0", "--only", "parenthesis", "--model", "rnn", "--section", "cells"],
     "training_speed": ["--rounds", "1", "--seconds", "0", "--only", "parenthesis"],
 }

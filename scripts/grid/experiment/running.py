@@ -47,6 +47,8 @@ def make_out(out: Path) -> None:
     """
     try:
         out.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise NotADirectoryError(f"out is {out}: Not a directory") from None
     except OSError as error:
         raise type(error)(f"out is {out}: {error.strerror}") from error
 
