@@ -99,7 +99,6 @@ def main(
         if file is None:
             raise ValueError(f"{action} needs a FILE, as scripts/experiments/ncgru/table-1.toml")
         check_number("scale", scale, 1.0, 1e-6)
-        limit = _bytes(memory)
         experiment = read(file)
         out = out or default_out(experiment, scale)
         cells = tuple(cells_of(experiment, row or (), column or (), _seeds(seeds)))
@@ -109,7 +108,7 @@ def main(
             check_choice("track", track, TRACKERS)
         grid = Grid(experiment, cells, out, scale, device, threads, _places(data), track)
         if action is Action.run:
-            at_a_time = per_device if device == "gpu" else jobs
+            at_a_time, limit = per_device if device == "gpu" else jobs, _bytes(memory)
             check_device(device)
             orders = orders_of(grid, retry, other_commit)
             done = len(cells) - len(orders)

@@ -243,5 +243,5 @@ def _value(options: tuple[Option, ...], base: list[str], rng: random.Random) -> 
         del words[at : at + 2]
     words.append(f"{option.flag}{bad}" if option.kind == "flag" else f"{option.flag}={bad}")
     named = option.flag[2:].replace("-", "_")
-    place = (shown(bad),) if option.kind == "path" and bad else ()  # the file that cannot be read
+    place = (f"{shown(bad)} cannot be read",) if option.kind == "path" else ()
     return words, (option.flag, named, option.flag[2:], *place)

@@ -117,7 +117,9 @@ def orders_of(grid: Grid, retry: bool = False, other_commit: bool = False) -> li
                 raise type(error)(f"{grid.experiment.path}: {cell.name}: {error}") from None
         if (folder / CONFIG).exists():
             _check_begun(folder, order, configs[kind] | {"seed": cell.seed}, other_commit)
-        if not (folder / SUMMARY).exists() or missing(folder, cell.measures, configs[kind]["iterations"]):
+        if not (folder / SUMMARY).exists() or missing(
+            read_measured(folder), cell.measures, configs[kind]["iterations"]
+        ):
             found.append(order)
     return found
 

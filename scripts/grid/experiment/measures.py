@@ -90,13 +90,13 @@ def wanted_of(measures: Iterable[Record], iterations: int) -> list[Record]:
     ]
 
 
-def missing(folder: Path, measures: Iterable[Record], iterations: int) -> list[Record]:
+def missing(measured: Iterable[Record], measures: Iterable[Record], iterations: int) -> list[Record]:
     """What is not measured yet of a run.
 
     Parameters
     ----------
-    folder
-        The run's.
+    measured
+        What was, by `read_measured`.
     measures
         As an experiment's file has them.
     iterations
@@ -107,7 +107,7 @@ def missing(folder: Path, measures: Iterable[Record], iterations: int) -> list[R
     list of dict
         As of `wanted_of`.
     """
-    found = [{key: own[key] for key in ("what", "after", "times")} for own in read_measured(folder)]
+    found = [{key: own[key] for key in ("what", "after", "times")} for own in measured]
     return [own for own in wanted_of(measures, iterations) if own not in found]
 
 
@@ -161,7 +161,7 @@ class Measures:
         self.folder, self.task, self.config, self.wanted = folder, task, config, wanted
 
     def _missing(self) -> list[Record]:
-        return missing(self.folder, self.wanted, self.config["iterations"])
+        return missing(read_measured(self.folder), self.wanted, self.config["iterations"])
 
     def next_after(self, iteration: int) -> int | None:
         """The next update after which something is measured; None where that is nothing more."""

@@ -101,7 +101,7 @@ def state_of(cell: Cell, folder: Path) -> State:
         N = config.get("iterations", 0)
         return State(cell, folder, "failed", 0, N, config, reason=reason or str(error), seconds=seconds)
     N, done = config.get("iterations", 0), records[-1]["iteration"] if records else 0
-    if summary is not None and missing(folder, cell.measures, N):
+    if summary is not None and missing(measured, cell.measures, N):
         summary = None
     if summary is not None:
         how = "done"

@@ -6,7 +6,7 @@ from pathlib import Path
 from ortho_ref.files import write
 from ortho_ref.run_folder import CONFIG, METRICS_FILE, SUMMARY, read_config, read_summary
 from scripts.grid.experiment.cells import Cell
-from scripts.grid.experiment.measures import MEASURED, missing
+from scripts.grid.experiment.measures import MEASURED, missing, read_measured
 from scripts.grid.experiment.sessions import SESSIONS, diverged
 from scripts.grid.experiment.states import State
 
@@ -19,7 +19,9 @@ def is_stored(folder: Path, cell: Cell) -> bool:
     """Whether a folder under results/ holds a cell's run: done, with all measures that the cell wants; or diverged."""
     if diverged(folder):
         return True
-    return (folder / SUMMARY).exists() and not missing(folder, cell.measures, read_config(folder)["iterations"])
+    return (folder / SUMMARY).exists() and not missing(
+        read_measured(folder), cell.measures, read_config(folder)["iterations"]
+    )
 
 
 def store(states: Iterable[State], out: Path) -> list[State]:
