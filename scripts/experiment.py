@@ -38,17 +38,6 @@ class Action(enum.StrEnum):
     schema = "schema"
 
 
-#: What one action alone takes.
-ALONE = {
-    Action.run: (
-        *("data", "device", "per_device", "jobs", "threads", "memory", "no_estimate", "dry_run", "retry"),
-        *("other_commit", "scheduler", "track"),
-    ),
-    Action.table: ("form",),
-    Action.plot: ("picture",),
-}
-
-
 class Form(enum.StrEnum):
     """Of a table."""
 
@@ -144,12 +133,11 @@ def _places(data: Path | None) -> dict[str, Path]:
 
 
 def _check_alone(action: Action, given: dict[str, object]) -> None:
-    """ValueError for an option that is another action's."""
-    defaults = {name: own.default for name, own in inspect.signature(main).parameters.items()}
-    for other, names in ALONE.items():
-        for name in names:
-            if action is not other and given[name] != defaults[name]:
-                raise ValueError(f"{name} is {str(given[name])!r}, and is for {other}; the action is {action}")
+    """ValueError for an option that is another action's: its help begins with that one's name."""
+    for name, own in inspect.signature(main).parameters.items():
+        of = own.annotation.__metadata__[0].help.partition(": ")[0]
+        if given[name] != own.default and of != action and of in list(Action):
+            raise ValueError(f"{name} is {str(given[name])!r}, and is for {of}; the action is {action}")
 
 
 def _show(action: Action, grid: Grid, form: Form, picture: Path) -> None:
