@@ -130,7 +130,8 @@ def check_number(argument: str, value: Any, allowed: Callable[[Any], Any], what:
     value : float
         What was given.
     allowed : callable
-        value -> whether it is; what is no number may raise TypeError or ValueError in it.
+        value -> whether it is; what is no number may raise TypeError or ValueError in it, and OverflowError what is
+        no float.
     what : str
         The same in words.
 
@@ -141,7 +142,7 @@ def check_number(argument: str, value: Any, allowed: Callable[[Any], Any], what:
     """
     try:
         good = bool(allowed(value))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         good = False
     if not good:
         raise ValueError(f"{argument} is {short(value)}; allowed: {what}")

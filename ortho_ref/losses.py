@@ -24,13 +24,16 @@ and of its gradient.  Sums over time go through the chunks of `fused.sequence`, 
 
 import math
 from collections.abc import Callable, Iterator
+from typing import Any
 
+import numpy as np
 from numpy.typing import DTypeLike
 
 from ortho_ref.activations import sigmoid
-from ortho_ref.backend import Array, library_of, xp_of
+from ortho_ref.backend import Array, is_array, library_of, xp_of
 from ortho_ref.checks import check, check_indices
 from ortho_ref.fused.sequence import chunks_of_rows
+from ortho_ref.schema import kind_of
 
 #: From this vocabulary on outputs are computed in chunks of rows, and how many numbers one has: 16 MiB in float32.
 LARGE, CHUNK = 2048, 2**22
@@ -66,7 +69,7 @@ def cross_entropy(
     ValueError
         The sizes do not fit, a class is not below K, or nothing counts.
     TypeError
-        y is not of integers, or the mask not of bool.
+        y is no array of integers, or the mask none of bool.
     """
     xp = xp_of(outputs, y, mask)
     K = outputs.size // y.size if total is not None else _classes_of(outputs.shape, y)
@@ -265,7 +268,7 @@ def mean_squared_error(
     ValueError
         The sizes do not fit, a class is out of range, or nothing counts.
     TypeError
-        The mask is not of bool.
+        y is no array, or the mask is none of bool.
     """
     xp = xp_of(outputs, y, mask)
     if total is None:
@@ -316,7 +319,7 @@ def binary_cross_entropy(
     ValueError
         The sizes do not fit, an entry of y is not 0 or 1, or nothing counts.
     TypeError
-        y is not of integers, or the mask not of bool.
+        y is no array of integers, or the mask none of bool.
     """
     xp = xp_of(outputs, y, mask)
     if total is None:
@@ -366,8 +369,15 @@ def _all(outputs: Array, own: int, total: Array | int | None) -> int:
     return own if total is None else int(total) * (own * outputs.shape[-1] // outputs.size)
 
 
+def _check_array(argument: str, value: Any) -> None:
+    """TypeError for a list, say, or None."""
+    if not (is_array(value) or isinstance(value, np.generic)):
+        raise TypeError(f"{argument} is {kind_of(value)}; expected an array")
+
+
 def _check_yes_or_no(shape: tuple[int, ...], y: Array) -> None:
     """TypeError or ValueError unless y is of 0 and 1, one for each logit of outputs of this shape."""
+    _check_array("y", y)
     if y.dtype.kind not in "iu":
         raise TypeError(f"y is {y.dtype}; expected integers, 0 or 1")
     if (y.shape != shape and (*y.shape, 1) != shape) or y.size == 0:
@@ -376,7 +386,8 @@ def _check_yes_or_no(shape: tuple[int, ...], y: Array) -> None:
 
 
 def _check_numbers(shape: tuple[int, ...], y: Array) -> None:
-    """ValueError unless y is of numbers shaped like this, or of integer classes."""
+    """TypeError or ValueError unless y is of numbers shaped like this, or of integer classes."""
+    _check_array("y", y)
     if y.dtype.kind in "iu":
         _classes_of(shape, y)
     elif y.shape != shape or y.size == 0:
@@ -384,7 +395,8 @@ def _check_numbers(shape: tuple[int, ...], y: Array) -> None:
 
 
 def _classes_of(shape: tuple[int, ...], y: Array) -> int:
-    """K of outputs (..., G K) of this shape and classes y (..., G), or (...) for one group; ValueError if none fits."""
+    """K of outputs (..., G K) of this shape and classes y (..., G), or (...) for one group; an error if none fits."""
+    _check_array("y", y)
     if y.dtype.kind not in "iu":
         raise TypeError(f"y is {y.dtype}; expected integer classes")
     entries, size = shape[:-1], math.prod(shape)
@@ -408,6 +420,7 @@ def _weight(outputs: Array, mask: Array | None, total: Array | int | None) -> Ar
 
 def _counting(shape: tuple[int, ...], mask: Array, dtype: DTypeLike) -> tuple[Array, Array]:
     """The mask of outputs of this shape in their precision, flat, and its sum."""
+    _check_array("mask", mask)
     if mask.shape != shape[:-1]:
         raise ValueError(f"mask has shape {mask.shape}; expected {shape[:-1]}")
     if mask.dtype.kind != "b":

@@ -10,11 +10,12 @@ import math
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from numbers import Real
 from typing import Any, Literal, ParamSpec, TypeAlias
 
 import numpy as np
 
-from ortho_ref.arguments import check_size
+from ortho_ref.arguments import check_number, check_size
 from ortho_ref.cells import LSTM, Elman, FastRNN, GRUResetAfter, GRUResetBefore
 from ortho_ref.initial import Initial, constant, identity, normal, uniform
 from ortho_ref.layers import Embedding
@@ -199,9 +200,12 @@ def gru(input_size: int, hidden_size: int, *, reset_bias: float = 1.0, update_bi
 def _gate_biases(reset_bias: float, update_bias: float) -> dict[str, Initial]:
     """What b_r and b_u start with; ValueError for what is no finite number."""
     for option, bias in (("reset_bias", reset_bias), ("update_bias", update_bias)):
-        if isinstance(bias, bool) or not isinstance(bias, int | float) or not math.isfinite(bias):
-            raise ValueError(f"{option} is {bias!r}; allowed: a finite number")
+        check_number(option, bias, _is_finite, "a finite number")
     return {"b_r": constant(reset_bias), "b_u": constant(update_bias)}
+
+
+def _is_finite(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
 
 
 @_listed

@@ -353,7 +353,7 @@ class Network:
         tape : NetworkTape
             Its `read` is what the readout reads.
         """
-        self._check_params(params, buffers)
+        self.check_params(params, buffers)
         self._check_states(h0)
         x, tokens, words = self._embedded(params, x, dropout)
         inputs = dropout.inputs(x)
@@ -371,10 +371,20 @@ class Network:
         read = x if self.readout == "every" else x[-1]
         return last, NetworkTape(tapes, scales, read, x.shape, features, tokens, words, inputs, weights)
 
-    def _check_params(self, params: Params, buffers: NamedBuffers) -> None:
+    def check_params(self, params: Params, buffers: NamedBuffers) -> None:
         """An error unless params and buffers are dicts that hold what every part needs, by its path, and no more.
 
         What a layer's own parameters are is the layer's to check.
+
+        Parameters
+        ----------
+        params, buffers : dict
+            What was given.
+
+        Raises
+        ------
+        TypeError, ValueError
+            Naming what is no dict, what is not there, and what nothing needs.
         """
         check_dicts(params=params, buffers=buffers)
         shapes = self._shapes()
@@ -613,7 +623,7 @@ class Network:
         """
         check_recompute(recompute)
         own = [f"{name} {getattr(self.regularizers, name)}" for name in ("alpha", "beta")]
-        if recompute is not None and (self.regularizers.alpha or self.regularizers.beta):
+        if recompute is not None and self.regularizers.penalize:
             raise ValueError(
                 f"recompute is {recompute!r}, but the network has the regularizers {', '.join(own)}, which are of all "
                 f"steps at once; allowed: None, or alpha 0 and beta 0"
@@ -628,7 +638,7 @@ class Network:
             dx = xp_of(dread).zeros(tape.shape, dread.dtype)
             dx[-1] = dread
         dk = dh = None
-        if tape.penalty is not None:
+        if tape.penalty is not None and self.regularizers.penalize:
             dk, dh = self.regularizers.penalty_gradients(_read(tape), tape.features)
         dx = dx if dk is None else dx + dk
         for i in reversed(range(len(self.layers))):
@@ -699,7 +709,8 @@ class Network:
         finite = xp_of(loss).isfinite(loss)
         check(finite, NotFiniteError("loss is not finite"), lambda: f"loss is {float(loss)}")
         tape = result.tape
-        tape = tape._replace(penalty=self.regularizers.penalty(_read(tape), tape.features))
+        own_penalty = self.regularizers.penalty(_read(tape), tape.features) if self.regularizers.penalize else 0.0
+        tape = tape._replace(penalty=own_penalty)
         result = result._replace(tape=tape)
         if step is None:
             return loss, self.backward(params, buffers, tape, doutputs), result
@@ -727,7 +738,7 @@ class Network:
         ValueError, TypeError
             Where names, shapes or dtypes do not fit, or a parametrization refuses its delta.
         """
-        self._check_params(params, buffers)
+        self.check_params(params, buffers)
         check_deltas(params, deltas)
         pending: dict[str, Pending] = {}
         for i, layer in enumerate(self.layers):
@@ -751,7 +762,7 @@ class Network:
 
     def rebuild(self, params: Params, buffers: NamedBuffers) -> NamedBuffers:
         """Buffers with every U afresh from the parameters, for parameters that were set by hand."""
-        self._check_params(params, buffers)
+        self.check_params(params, buffers)
         rebuilt: NamedBuffers = ArraysByName()
         for i, layer in enumerate(self.layers):
             rebuilt |= _with_prefix(f"layer{i}.", layer.rebuild(*self.own(i, params, buffers)))

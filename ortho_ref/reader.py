@@ -115,7 +115,7 @@ class Reader(Network):
     def _features(
         self, params: Params, buffers: NamedBuffers, x: Array, h0: list[State] | None, rng: np.random.Generator | None
     ) -> tuple[list[State], NetworkTape]:
-        self._check_params(params, buffers)
+        self.check_params(params, buffers)
         self._check_states(h0)
         assert self.embedding is not None
         E = params["embedding.E"]

@@ -124,6 +124,7 @@ class Segments:
         recompute: int | str,
     ) -> None:
         self._network, self._params, self._buffers = network, params, buffers
+        network.check_params(params, buffers)
         self.x = check_input(x, network.input_size, next(iter(params.values())).real)
         self.times = segments(self.x, recompute, network.layers)
         dropout = Dropout(network.dropout, network.regularizers, network.layers, rng)

@@ -68,10 +68,19 @@ class Regularizers:
         for name in ("words", "inputs", "hidden", "outputs", "weights"):
             check_number(f"dropout of {name}", getattr(self, name), lambda rate: 0 <= rate < 1, "0 <= rate < 1")
         for name in ("alpha", "beta"):
-            check_number(name, getattr(self, name), lambda value: 0 <= value < math.inf, "a finite number >= 0")
+            check_number(
+                name, getattr(self, name), lambda value: value >= 0 and math.isfinite(value), "a finite number >= 0"
+            )
+            if isinstance(own := getattr(self, name), np.generic):
+                object.__setattr__(self, name, own.item())  # a float64 would make the gradients so
         object.__setattr__(self, "weights_of", tuple(self.weights_of))
         if self.weights_of and not self.weights:
             raise ValueError(f"weights_of is {', '.join(self.weights_of)}, but no weights are dropped")
+
+    @property
+    def penalize(self) -> bool:
+        """Whether anything is added to the loss."""
+        return bool(self.alpha or self.beta)
 
     def __str__(self) -> str:
         shown = ((field.name, getattr(self, field.name)) for field in fields(self))

@@ -238,6 +238,8 @@ class Metrics:
             self._stream.write(line)
             self._stream.flush()
         except OSError as error:
+            with contextlib.suppress(OSError):  # what is left in its buffer would fail again, and hide this error
+                self._stream.close()
             raise type(error)(f"{self.path} cannot be written: {error.strerror}") from error
         self._sha256 = sha256
         self.records.append(record)

@@ -1,6 +1,7 @@
 """One BLAS thread, the device and line fixtures, and hypothesis settings for all tests."""
 
 import os
+import signal
 from collections.abc import Iterator
 from types import ModuleType
 
@@ -36,6 +37,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "device: takes the fixture device or gpu (set by itself)")
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell's background has it, and what is started there
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     threadpool_limits(1)
     backend.register("standin", standin.LIBRARY)
     if config.getoption("--hypothesis-profile", None) is None:

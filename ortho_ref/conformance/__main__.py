@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import ortho_ref
-from ortho_ref import files, starting
+from ortho_ref import starting
 from ortho_ref.conformance.adapters import load_adapter
 from ortho_ref.conformance.annotations import annotations
 from ortho_ref.conformance.apart import TIMEOUT, Apart, check_memory
@@ -32,6 +32,7 @@ from ortho_ref.conformance.runner import check
 from ortho_ref.conformance.schema import schema
 from ortho_ref.conformance.stored import read_report
 from ortho_ref.conformance.surroundings import kept_streams
+from ortho_ref.conformance.written import check_places, write
 from ortho_ref.schema import nearest, not_among
 from ortho_ref.terminal import STDERR, STDOUT, cut, open_standard_streams, shown, shown_lines
 
@@ -77,13 +78,7 @@ def parser() -> argparse.ArgumentParser:
     map_command.add_arguments(commands.add_parser("map", help=map_command.HELP))
     new = commands.add_parser("new", help="an adapter to begin from: a cell that is right, to put yours in")
     frame = new.add_mutually_exclusive_group(required=True)
-    for option, means in {
-        "torch": "PyTorch",
-        "jax": "JAX",
-        "keras": "Keras",
-        "flax": "Flax",
-        "function": "NumPy",
-    }.items():
+    for option, means in _FRAMES.items():
         frame.add_argument(f"--{option}", metavar="CELL", help=f"in {means}: a cell's or model's name")
     new.add_argument("--out", type=Path, metavar="FILE.py", help="where to; not over an existing file")
     listed = commands.add_parser("list", help="the names of the cases")
@@ -205,11 +200,7 @@ def _run(given: argparse.Namespace) -> int:
     if given.forward:
         chosen = forward_of(chosen, given.dtype)
     contract = _contract(given)
-    for option in _WRITTEN:
-        if getattr(given, option) is not None:
-            _check_place(f"--{option}", getattr(given, option))
-    if given.report is not None and given.junit is not None and given.report.resolve() == given.junit.resolve():
-        raise ValueError(f"--report and --junit are both {given.report}")
+    check_places({f"--{option}": getattr(given, option) for option in _WRITTEN})
     with contextlib.ExitStack() as stack:
         stack.callback(signal.signal, signal.SIGTERM, signal.signal(signal.SIGTERM, _terminate))
         return _run_of(_implementation(given, stack), chosen, contract, given)
@@ -273,7 +264,7 @@ def _run_of(run: Run, chosen: Sequence[Vector], contract: Contract | None, given
     if contract is not None:
         report = replace(report, verdict=contract.judge(report))
     written = {option: path for option in _WRITTEN if (path := getattr(given, option)) is not None}
-    failed = [_written(f"--{option}", path, _WRITTEN[option](report)) for option, path in written.items()]
+    failed = [write(f"--{option}", path, _WRITTEN[option](report)) for option, path in written.items()]
     STDOUT.error = None
     report.print(STDOUT.file)
     for line in report.verdict.lines() if report.verdict is not None else ():
@@ -295,29 +286,6 @@ def _begun(run: Run, given: argparse.Namespace) -> Origin:
     """Where the report comes from; an adapter in the kit's process is called as it was given, too."""
     begun = Origin.begun(run)
     return replace(begun, adapter=cut(given.adapter), sha256=sha256_of(given.adapter)) if given.adapter else begun
-
-
-def _check_place(option: str, path: Path) -> None:
-    """Before the first case what can be known before it."""
-    try:
-        if not path.resolve().parent.is_dir():
-            raise ValueError(f"{option} is {path}, whose folder does not exist")
-        if path.is_dir():
-            raise ValueError(f"{option} is {path}, which is a directory")
-    except OSError as error:  # a name that is too long
-        raise type(error)(f"{option} is {path}, which cannot be written: {error.strerror}") from None
-
-
-def _written(option: str, path: Path, text: str) -> OSError | None:
-    """Write a file, over an older one; what went wrong."""
-    try:
-        if path.exists() and not path.is_file():  # a pipe, /dev/null: nothing takes its place
-            path.write_text(text, encoding="utf-8")
-        else:
-            files.write(path.resolve(), text.encode())
-    except OSError as error:
-        return type(error)(f"{option} is {path}, which cannot be written: {error}")
-    return None
 
 
 class _Terminated(KeyboardInterrupt):
@@ -413,8 +381,8 @@ def _export(given: argparse.Namespace) -> int:
 
 def _badge(given: argparse.Namespace) -> int:
     text = badge(read_report(given.report), given.label)
-    _check_place("OUT.svg", given.out)
-    if (failed := _written("OUT.svg", given.out, text)) is not None:
+    check_places({"OUT.svg": given.out})
+    if (failed := write("OUT.svg", given.out, text)) is not None:
         raise failed
     return 0
 

@@ -172,7 +172,7 @@ def model_options(texts: list[str]) -> Record:
 
     def value_of(text: str) -> Any:
         for read in (lambda text: constants[text.lower()], int, float):
-            with contextlib.suppress(ValueError, KeyError):
+            with contextlib.suppress(ValueError, KeyError, OverflowError):  # an integer that is no float
                 value = read(text)
                 return value if value is None or math.isfinite(value) else text
         return text

@@ -6,6 +6,8 @@ import signal
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import numpy as np
 from rich.console import RenderableType
@@ -88,9 +90,30 @@ def quiet_arithmetic() -> Iterator[None]:
 STOPS = [signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])]
 
 
+def handle(numbers: Iterable[int], handler: Callable[[int, FrameType | None], None]) -> dict[int, Any]:
+    """Handle signals, but for those that are ignored: nohup has it so, and a shell for what it puts in the background.
+
+    Parameters
+    ----------
+    numbers : iterable of int
+        Which.
+    handler : Callable
+        By what.
+
+    Returns
+    -------
+    dict
+        Signal -> what handled it before.
+    """
+    heard = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
+    return {number: signal.signal(number, handler) for number in heard}
+
+
 @contextlib.contextmanager
 def signals() -> Iterator[list[int]]:
     """SIGINT, SIGTERM and SIGHUP go into a list, for the trainer to stop after its update; a second one interrupts.
+
+    One that is ignored stays so.
 
     Yields
     ------
@@ -99,13 +122,13 @@ def signals() -> Iterator[list[int]]:
     """
     received: list[int] = []
 
-    def handler(number: int, frame: object) -> None:
+    def handler(number: int, frame: FrameType | None) -> None:
         if received:
             raise KeyboardInterrupt
         received.append(number)
         say("stopping after this update; once more to break off")
 
-    before = {number: signal.signal(number, handler) for number in STOPS}
+    before = handle(STOPS, handler)
     try:
         yield received
     finally:

@@ -254,6 +254,16 @@ def test_counts_and_words(tied):
     assert repr(network) == f"Network({text}regularizers words 0.1, alpha 2, {network.free_parameters:,} parameters)"
 
 
+def test_a_penalty_keeps_the_precision():
+    """NumPy's float64 is one of Python's floats, and yet would make float64 of what it is multiplied with."""
+    given, own = Regularizers(alpha=np.float64(2.0), beta=np.float64(1.0)), Regularizers(alpha=2.0, beta=1.0)
+    k = np.random.default_rng(0).standard_normal((4, 2, 3)).astype(np.float32)
+    for one, other in zip(given.penalty_gradients(k, k), own.penalty_gradients(k, k), strict=True):
+        assert one.dtype == np.float32
+        np.testing.assert_array_equal(one, other)
+    assert given.penalty(k, k) == own.penalty(k, k)
+
+
 def test_an_option_for_each_layer():
     """A list has a value for every layer: the paper's -1 counts."""
     network = models.network("nc-gru", 7, (5, 8, 5), 7, embedding=5, tied=True, negative_ones=[1, 3, 2])

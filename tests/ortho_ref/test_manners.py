@@ -51,7 +51,7 @@ UNITARYS = UNITARY.init(np.random.default_rng(0), dtype=np.float64)
 OF_TWO = models.network("gru", 2, [4], 1, readout="last", loss="mean_squared_error")
 OF_CELL = LAYER.cell.init(np.random.default_rng(0), 3, 4, dtype=np.float64)
 WHOLE = NETWORK.init(np.random.default_rng(0), dtype=np.float64)
-X = np.ones((5, 2, 3))
+X, Y = np.ones((5, 2, 3)), np.zeros((5, 2), int)
 TAPE = NETWORK.forward(*WHOLE, X).tape
 
 
@@ -182,6 +182,23 @@ ERRORS = [
         lambda: NETWORK.forward(without(WHOLE[0], "readout.b"), WHOLE[1], X),
         ValueError,
         "params holds no readout.b; expected all that init gives",
+    ),
+    *(
+        (lambda own=own: NETWORK.loss_and_gradients(own, WHOLE[1], X, Y, recompute="auto"), error, message)
+        for own, error, message in (
+            (without(WHOLE[0], "readout.W"), ValueError, "params holds no readout.W; expected all that init gives"),
+            ({}, ValueError, "params holds no readout.W"),
+            ([], TypeError, "params is a list; expected a dict, as init gives it"),
+        )
+    ),
+    *(
+        (lambda more=more, own=own: NETWORK.loss_and_gradients(*WHOLE, X, **{"y": Y} | own, **more), TypeError, message)
+        for more in ({}, {"recompute": 2})
+        for own, message in (
+            ({"y": Y.tolist()}, "y is a list; expected an array"),
+            ({"y": None}, "y is None; expected an array"),
+            ({"mask": [[True] * 2] * 5}, "mask is a list; expected an array"),
+        )
     ),
     *(
         (lambda own=own: NETWORK.forward({**WHOLE[0], **own}, WHOLE[1], X), error, message)
@@ -332,6 +349,7 @@ ERRORS = [
         ValueError,
         "input_size is missing; allowed: an integer >= 1, as the layer was built without sizes",
     ),
+    (lambda: Regularizers(alpha=10**400), ValueError, "alpha is 1000"),
     (lambda: Regularizers(alpha="x"), ValueError, "alpha is 'x'; allowed: a finite number >= 0"),
     (lambda: Regularizers(words="x"), ValueError, "dropout of words is 'x'; allowed: 0 <= rate < 1"),
     (lambda: checkpoint.save("x.safetensors", DRAWN), TypeError, "tree is a tuple; allowed: a dict, as {'params': "),

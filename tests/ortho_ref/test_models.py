@@ -413,6 +413,7 @@ def test_options_of():
         ),
         (("goru", 3, 8), {"reset_gate": 0}, ValueError, "reset_gate is 0; allowed: True, False"),
         (("gru", 3, 8), {"reset_bias": "1"}, ValueError, "reset_bias is '1'; allowed: a finite number"),
+        (("gru", 3, 8), {"reset_bias": 10**400}, ValueError, "allowed: a finite number"),
         (("gru", 3, 8), {"reset_bias": True}, ValueError, "reset_bias is True; allowed: a finite number"),
         (("gru", 3, 8), {"update_bias": math.nan}, ValueError, "update_bias is nan; allowed: a finite number"),
         (("goru", 3, 8), {"parametrize": {"U_c": "free"}}, ValueError, "parametrizations names 'U_c'; allowed for "),

@@ -518,19 +518,25 @@ def test_no_finished_run(half_done, tmp_path):
 
 
 def test_a_line_that_cannot_be_written(half_done, tmp_path):
-    """The error names the file, and is of the kind it was."""
+    """The error names the file, and is of the kind it was; closing the file, which fails as well, hides nothing."""
+    resource = pytest.importorskip("resource", reason="limits of files: POSIX")
     out = shutil.copytree(half_done, tmp_path / "run")
-    record = read_metrics(out)[-1] | {"iteration": 6}
-    with run_folder.metrics_file(out, run_folder.read_state(out, "last")) as metrics:
+    record, size = read_metrics(out)[-1] | {"iteration": 6}, (out / "metrics.jsonl").stat().st_size
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
 
-        class Full:
-            def write(self, data):
-                raise OSError(errno.ENOSPC, "No space left on device")
-
-        metrics._stream = Full()
-        with pytest.raises(OSError, match=r"metrics\.jsonl cannot be written: No space left on device$"):
+    def written():
+        with run_folder.metrics_file(out, run_folder.read_state(out, "last")) as metrics:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (size + 9, hard))
             metrics.write(record)
-        assert len(metrics.records) == len(read_metrics(out))
+
+    try:
+        with pytest.raises(OSError, match=r"metrics\.jsonl cannot be written: File too large$") as caught:
+            written()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert caught.value.errno is None
+    assert isinstance(caught.value.__cause__, OSError)
+    assert read_metrics(out)[-1]["iteration"] == 5
 
 
 @pytest.mark.parametrize("which", ["best", "previous", "last"])

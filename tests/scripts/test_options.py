@@ -99,13 +99,13 @@ def test_options_as_the_config_has_them(tmp_path):
     out, and so are places."""
     values = dict.fromkeys(command_line()) | {"out": tmp_path, "resume": True, "seed": 0}
     values |= {
-        "model_option": ["a=1", "b=no", "c=None"],
+        "model_option": ["a=1", "b=no", "c=None", f"d={10**400}"],
         "parametrize": [],
         "other_data": False,
         "data": tmp_path / "x",
     }
     given = {name: value for name, value in given_in(values).items() if value is not None}
-    assert given == {"seed": 0, "model_options": {"a": 1, "b": "no", "c": None}}
+    assert given == {"seed": 0, "model_options": {"a": 1, "b": "no", "c": None, "d": str(10**400)}}
     assert json.dumps(given)
     assert places_in(values) == {"data": tmp_path / "x"}
     assert PLACES == ("data",)

@@ -24,6 +24,7 @@ from ortho_ref.runs import load
 from scripts import evaluate, train
 from scripts.grid.build import make_trainer
 from scripts.grid.config import FORM, config_of, read_run
+from scripts.grid.run import signals
 from tests.line import PATIENCE
 from tests.scripts.runs import POINTS, ROOT, Forks, call
 
@@ -816,6 +817,21 @@ def test_a_signal_saves_and_says_how_to_go_on(tmp_path, forks, uninterrupted, nu
     resumed = subprocess.run([sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE)
     assert resumed.returncode == 0, resumed.stderr
     assert end_of(out) == uninterrupted[0]
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="SIGHUP: POSIX")
+def test_what_is_ignored_stays_so():
+    """nohup has a program ignore SIGHUP: whoever logs out does not stop a run then.  The others are heard."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with signals() as received:
+            os.kill(os.getpid(), signal.SIGHUP)
+            assert received == []
+            os.kill(os.getpid(), signal.SIGTERM)
+            assert received == [signal.SIGTERM]
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_a_signal_at_the_last_update(tmp_path, forks, uninterrupted):

@@ -5,13 +5,13 @@ import contextlib
 from pathlib import Path
 from typing import Any
 
-from ortho_ref import files
 from ortho_ref.conformance.apart import TIMEOUT, Apart, check_memory
 from ortho_ref.conformance.implementation import Run
 from ortho_ref.conformance.maps.adapter import load_map
 from ortho_ref.conformance.maps.check import TOLERANCE, check_limits, check_run
 from ortho_ref.conformance.programs import check_timeout
 from ortho_ref.conformance.surroundings import kept_streams
+from ortho_ref.conformance.written import check_places, write
 from ortho_ref.terminal import STDOUT, shown_lines
 
 HELP = "any orthogonal map Q -> U: which it is, how orthogonal, and its gradient"
@@ -75,20 +75,21 @@ def run(given: argparse.Namespace) -> int:
         An adapter that cannot be loaded, a limit that is none, a file that cannot be written.
     """
     check_limits(given.tolerance, given.range)
-    for option in ("svg", "report"):
-        path: Path | None = getattr(given, option)
-        if path is not None and (path.is_dir() or not path.resolve().parent.is_dir()):
-            raise ValueError(f"--{option} is {path}; allowed: a file in a folder that exists")
+    check_places({"--report": given.report, "--svg": given.svg})
     with contextlib.ExitStack() as stack:
         asked = _implementation(given, stack)
         report = check_run(
             asked, tolerance=given.tolerance, range=given.range, complex=given.complex, name=given.adapter
         )
+    failed = []
     if given.report is not None:
-        _write("--report", given.report, report.as_json() + "\n")
+        failed.append(write("--report", given.report, report.as_json() + "\n"))
     if given.svg is not None and report.curves:
-        _write("--svg", given.svg, report.svg())
+        failed.append(write("--svg", given.svg, report.svg()))
     STDOUT.give(shown_lines(str(report), None))
+    for error in failed:  # not before the report, which is all that there is of the check then
+        if error is not None:
+            raise error
     return report.exit_code
 
 
@@ -104,13 +105,3 @@ def _implementation(given: argparse.Namespace, stack: contextlib.ExitStack) -> R
         check_memory(given.memory)
     apart: Any = Apart(given.adapter, given.timeout or TIMEOUT, given.memory, "map")
     return stack.enter_context(apart)
-
-
-def _write(option: str, path: Path, text: str) -> None:
-    try:
-        if path.exists() and not path.is_file():  # a pipe, /dev/null
-            path.write_text(text, encoding="utf-8")
-        else:
-            files.write(path.resolve(), text.encode())
-    except OSError as error:
-        raise type(error)(f"{option} is {path}, which cannot be written: {error}") from None

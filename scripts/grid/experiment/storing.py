@@ -10,7 +10,8 @@ from scripts.grid.experiment.measures import MEASURED, missing, read_measured
 from scripts.grid.experiment.sessions import SESSIONS, diverged
 from scripts.grid.experiment.states import State
 
-KEPT = (CONFIG, METRICS_FILE, SESSIONS, MEASURED, SUMMARY)
+#: By the summary a run counts as stored, by its sessions one that diverged: they come after all else.
+KEPT = (CONFIG, METRICS_FILE, MEASURED, SESSIONS, SUMMARY)
 #: A run under results/ has no more lines of metrics.
 LINES = 300
 
@@ -54,7 +55,7 @@ def store(states: Iterable[State], out: Path) -> list[State]:
                 f"{state.folder} has {len(state.records)} lines of metrics; allowed: {LINES}; log less often"
             )
         folder.mkdir(parents=True, exist_ok=True)
-        for name in KEPT:  # the summary, by which a run counts as stored, after all else
+        for name in KEPT:
             if (state.folder / name).exists():
                 write(folder / name, (state.folder / name).read_bytes())
         if state.how == "done":

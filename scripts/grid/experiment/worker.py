@@ -25,7 +25,7 @@ from scripts.grid.build import make_trainer
 from scripts.grid.config import begun, resumed
 from scripts.grid.experiment import sessions
 from scripts.grid.experiment.measures import Measures
-from scripts.grid.run import quiet_arithmetic
+from scripts.grid.run import handle, quiet_arithmetic
 from scripts.grid.track import tracked
 from scripts.program import BAD_INPUT, limit_threads
 from scripts.program.memory import keep_freed_memory
@@ -93,8 +93,7 @@ def work(order: Order, parent: int | None = None) -> int:
         The exit code.
     """
     told: list[int] = []
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda received, frame: told.append(received))
+    handle((signal.SIGTERM, signal.SIGHUP), lambda number, frame: told.append(number))
     parent = parent or os.getppid()
     folder = Path(order.folder)
     if sessions.commit() != order.commit:  # of the files that this process has just read

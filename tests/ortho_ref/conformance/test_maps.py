@@ -3,6 +3,7 @@
 import json
 import math
 import xml.etree.ElementTree as ElementTree
+from pathlib import Path
 
 import jsonschema
 import numpy as np
@@ -488,13 +489,23 @@ def test_the_command_line(call, tmp_path):
     assert "above 1e-18" in page
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a full disk: Linux")
+def test_a_report_that_cannot_be_written(call):
+    """What was found is printed, as there is nothing else; then one line, exit code 2."""
+    page = call(SOURCE)[1]
+    code, out, err = call(SOURCE, "--report", "/dev/full")
+    assert (code, out) == (2, page)
+    assert err.startswith("error: --report is /dev/full, which cannot be written: ")
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         (("--range", "x"), "range is 'x'; allowed: LOW:HIGH, as 0.001:1"),
         (("--range", "2:1"), "range is 2:1; allowed: LOW:HIGH"),
         (("--tolerance", "0"), "tolerance is 0; allowed: above 0"),
-        (("--svg", "/nowhere/x.svg"), "--svg is /nowhere/x.svg; allowed: a file in a folder that exists"),
+        (("--svg", "/nowhere/x.svg"), "--svg is /nowhere/x.svg, whose folder does not exist"),
+        (("--svg", "both.txt", "--report", "both.txt"), "--report and --svg are both both.txt"),
         (("--in-process", "--timeout", "3"), "--in-process has no limits"),
         (("--timeout", "0"), "timeout is 0"),
     ],
