@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ortho_ref import scan
-from ortho_ref.backend import Array, complex_dtype, library_of, to_device, to_host
+from ortho_ref.backend import Array, complex_dtype, to_device, to_host
 from ortho_ref.cells import Cell, State, Weights
 from ortho_ref.cells.cell import is_tokens, parts_of, state_of
 from ortho_ref.network import Network
@@ -126,11 +126,6 @@ class Problem:
         """The same problem on a device."""
         arrays = to_device((self.weights, self.x, self.h0, self.dh, self.dh_T), device)
         return Problem(self.cell, *arrays)
-
-    @property
-    def device(self) -> str:
-        """Where the arrays are."""
-        return library_of(self.x).device
 
 
 def network_kink_distance(

@@ -120,6 +120,25 @@ def _dtype_of(value: Any) -> np.dtype[Any] | None:
     return None if own.kind == "O" else own
 
 
+def check_switch(argument: str, value: Any) -> None:
+    """An error unless the value is True or False.
+
+    Parameters
+    ----------
+    argument : str
+        What the error calls it.
+    value : bool
+        What was given.
+
+    Raises
+    ------
+    ValueError
+        It is something else, "false", say.
+    """
+    if not isinstance(value, bool):
+        raise ValueError(f"{argument} is {short(value)}; allowed: True, False")
+
+
 def check_number(argument: str, value: Any, allowed: Callable[[Any], Any], what: str) -> None:
     """An error unless the value is a number that is allowed.
 

@@ -107,7 +107,7 @@ def _tree(path: Path | str, data: bytes, form: schema.Schema) -> dict[str, Any]:
         # KeyError: a dtype that NumPy has not
         tensors = dict(safetensors.numpy.load(data))
         header = files.from_json(data[8 : 8 + int.from_bytes(data[:8], "little")])
-        metadata = header.get("__metadata__", {})
+        metadata = header.get("__metadata__") or {}
     except (safetensors.SafetensorError, ValueError, KeyError) as error:
         raise files.DamagedFile(path, f"it is no safetensors file: {error}") from None
     if "format" in metadata or "sha256" not in metadata:

@@ -625,5 +625,5 @@ def as_real(array: Array) -> Array:
 
 
 def _shaped_like(array: Array, real: Array) -> Array:
-    """Undo `_real` for numbers that belong to the entries of `array`."""
+    """Undo `as_real` for numbers that belong to the entries of `array`."""
     return real.view(array.dtype).reshape(array.shape)

@@ -329,7 +329,8 @@ class Recurrent:
                     f"params holds {name!r}, which is built from its own parameters; set these and rebuild"
                 )
         for name in params:
-            if name.partition(".")[0] not in names:
+            weight, dot, _ = name.partition(".")
+            if weight not in names or (dot and weight not in self.constrained):
                 raise ValueError(f"params holds {name!r}; the weights are {', '.join(names)}")
         for name in self.lacking(params):
             raise ValueError(f"params holds no {name}; the weights are {', '.join(names)}")
@@ -590,6 +591,9 @@ class Recurrent:
             for name, (own, own_buffers) in updated.items():
                 new_buffers[name] = dict(own_buffers)
                 new_params |= {f"{name}.{key}": value for key, value in own.items()}
+            for name in params:
+                if name not in new_params:
+                    raise ValueError(f"params holds {name!r}; expected what init gives alone")
             return ArraysByName({name: new_params[name] for name in params}), new_buffers
 
         return together(pending, finish)

@@ -11,10 +11,9 @@ and checked.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Integral
 from typing import TypeAlias
 
-from ortho_ref.arguments import check_number
+from ortho_ref.arguments import check_number, is_integer
 
 Schedule: TypeAlias = Callable[[int], float]
 
@@ -137,5 +136,5 @@ def _check_rate(argument: str, rate: float, others: str = "") -> None:
 
 
 def _check_count(argument: str, count: int) -> None:
-    if not isinstance(count, Integral) or count < 1:
+    if not is_integer(count) or count < 1:
         raise ValueError(f"{argument} is {count!r}; allowed: an integer >= 1")

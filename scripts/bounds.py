@@ -20,6 +20,7 @@ from ortho_ref.layers import real_features
 from ortho_ref.reader import Reader
 from ortho_ref.runs import load
 from scripts.grid.config import read_run, task_of
+from scripts.grid.experiment.measures import steps_of
 from scripts.pictures.curves import check_picture
 from scripts.pictures.losses import COLORS, save, words
 from scripts.program import BAD_INPUT, device_option, fail, limit_threads, run, say
@@ -48,7 +49,8 @@ def measure(folder: Path, data: Path | None, steps: int, device: str = "cpu") ->
     task = task_of(folder, read_run(folder), {} if data is None else {"data": data})
     if isinstance(network, Reader):
         raise ValueError(f"{folder} has a reader, of two texts; allowed: a network that reads one sequence")
-    x = next(iter(task.evaluation())).x[:steps, :1]
+    batch = next(iter(task.evaluation()))
+    x = batch.x[: min(steps, steps_of(batch, 1)), :1]
     if network.embedding is not None:
         x = double(params["embedding.E"])[x]
     x = (x[..., None] == np.arange(task.input.size) if is_tokens(x) else x).astype(np.float64)

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from ortho_ref import files
 from scripts.equations.held import CODE, KINDS, TESTS, UNHELD, Row, named_in_code, named_in_tests, rows_of, sources
 from scripts.equations.stated import STATED, Entry, read_equations
 from scripts.equations.tags import docstrings, id_of, tags_of
@@ -83,7 +84,7 @@ def main(
         code, tests = sources(ROOT, CODE), sources(ROOT, TESTS)
         if not check:
             entries = read_equations(page)
-            index.write_text(render(entries, rows_of(entries, code, tests)), encoding="utf-8")
+            files.write(index, render(entries, rows_of(entries, code, tests)).encode())
             say(f"{INDEX}: {len(entries)} ids")
         wrong = problems(page, code, tests, index.read_text(encoding="utf-8") if index.exists() else None)
     except BAD_INPUT as error:

@@ -10,7 +10,7 @@ import typer
 from ortho_ref.backend import to_device
 from ortho_ref.run_folder import DamagedRun
 from ortho_ref.runs import Loaded, load
-from ortho_ref.task import check_integer
+from ortho_ref.task import Task, check_integer
 from ortho_ref.terminal import shown_lines
 from ortho_ref.training import evaluate
 from scripts.grid.config import read_run, task_of
@@ -21,11 +21,7 @@ from tasks.text import Text
 def sample(loaded: Loaded, task: Text, prompt: str, length: int, temperature: float, seed: int) -> str:
     """`length` characters drawn one by one after the prompt, from softmax(o / temperature)."""
     rng = np.random.default_rng(seed)
-    codes = np.array([ord(character) for character in prompt])
-    tokens = np.searchsorted(task.alphabet, codes)
-    known = task.alphabet[np.minimum(tokens, len(task.alphabet) - 1)] == codes
-    if not prompt or not known.all():
-        raise ValueError(f"prompt is {prompt!r}; allowed: characters of the text, at least one")
+    tokens = np.searchsorted(task.alphabet, [ord(character) for character in prompt])
     drawn: list[int] = []
     last = None
     for _ in range(length):
@@ -36,6 +32,19 @@ def sample(loaded: Loaded, task: Text, prompt: str, length: int, temperature: fl
         drawn.append(int(rng.choice(len(p), p=p / p.sum())))
         tokens = np.array(drawn[-1:])
     return prompt + "".join(chr(task.alphabet[token]) for token in drawn)
+
+
+def _begin(task: Task, name: str, prompt: str | None, characters: int | None) -> str:
+    """What a sample begins with; ValueError for a prompt that cannot be, or a sample of what is no text."""
+    if not isinstance(task, Text):
+        for option, value in (("prompt", prompt), ("sample", characters)):
+            if value is not None:
+                raise ValueError(f"--{option} is for text; {name} has none")
+        return ""
+    begin = chr(task.alphabet[task.held_out[0]]) if prompt is None else prompt
+    if not begin or not np.isin([ord(character) for character in begin], task.alphabet).all():
+        raise ValueError(f"prompt is {begin!r}; allowed: characters of the text, at least one")
+    return begin
 
 
 def main(
@@ -65,15 +74,12 @@ def main(
             if not hasattr(task, "on"):
                 raise ValueError(f"--eval-part is for tasks on a data set with parts; {config['task']} has none")
             task = task.on(eval_part)
+        begin = _begin(task, config["task"], prompt, characters)
         params, buffers = to_device((loaded.params, loaded.buffers), device)
         figures = evaluate(loaded.network, params, buffers, task, config.get("recompute"))
         text = ""
         if isinstance(task, Text):
-            begin = chr(task.alphabet[task.held_out[0]]) if prompt is None else prompt
             text = sample(loaded, task, begin, length, temperature, seed)
-        for option, value in (("prompt", prompt), ("sample", characters)):
-            if value is not None and not isinstance(task, Text):
-                raise ValueError(f"--{option} is for text; {config['task']} has none")
     except DamagedRun as error:
         whole = ", ".join(f"--which {name}" for name in error.choices)
         fail(f"{error.damage}; whole: {whole}" if whole else error)

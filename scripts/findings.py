@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from ortho_ref import files
-from scripts.program import fail, run, say
+from scripts.program import BAD_INPUT, fail, run, say
 from scripts.scoreboard import entries, stored
 from scripts.scoreboard.entries import ROOT
 from scripts.scoreboard.page import page
@@ -28,7 +28,10 @@ def main(
     check: Annotated[bool, typer.Option(help="Write nothing; exit code 1 if the page would be another.")] = False,
 ) -> None:
     """Write docs/findings.md."""
-    found = text()
+    try:
+        found = text()
+    except BAD_INPUT as error:
+        fail(error)
     if check and PAGE.read_text(encoding="utf-8") != found:
         fail("docs/findings.md is not what `python -m scripts.findings` writes", 1)
     if not check:

@@ -15,7 +15,7 @@ from ortho_ref.conformance.diagnosis import subject
 from ortho_ref.conformance.kills import killed
 from ortho_ref.conformance.mistake import Mistake
 from ortho_ref.conformance.mistakes import MISTAKES
-from scripts.program import fail, run, say
+from scripts.program import BAD_INPUT, fail, run, say
 
 PAGE = Path(__file__).parents[1] / "docs" / "kill-table.md"
 KILLED, PASSED = "●", "·"
@@ -99,7 +99,10 @@ def main(
     check: Annotated[bool, typer.Option(help="Write nothing; exit code 1 if the page would be another.")] = False,
 ) -> None:
     """Write docs/kill-table.md."""
-    found = table()
+    try:
+        found = table()
+    except BAD_INPUT as error:
+        fail(error)
     text = page(found)
     if survivors := found.survivors():
         fail(f"no case shows {', '.join(survivors)}", 1)

@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from ortho_ref import files
 from ortho_ref.schema import not_among
 from scripts.mutation.folders import FOLDERS, files_of
 from scripts.mutation.reasons import read, write_entry
@@ -57,14 +58,14 @@ def main(
             raise ValueError(not_among("FOLDER", unknown[0], FOLDERS, str))
         reasons = read()
         listed = {reason.mutant for reason in reasons}
-        files = [
+        test_files = [
             name
             for name in files_of(ROOT, tests or ["tests"])
             if Path(name).name.startswith("test_") and not name.startswith(NO_TESTS)
         ]
-        if not files:
+        if not test_files:
             raise ValueError(f"no test files in {' '.join(tests or ['tests'])}")
-        session = Session(ROOT, work.resolve(), files, jobs, budget, until, say)
+        session = Session(ROOT, work.resolve(), test_files, jobs, budget, until, say)
         scores, unlisted = {}, []
         for name in names:
             everywhere, mutants = session.sampled(name, seed, size)
@@ -79,9 +80,9 @@ def main(
         typer.echo(f"\n# {mutant.place.file}:{mutant.place.line}\n{write_entry(mutant)}")
     if page:
         text = PAGE.read_text(encoding="utf-8") if PAGE.exists() else "# Reliability\n"
-        words = WORDS.format(budget=budget, sample=size or "all", seed=seed, files=len(files))
+        words = WORDS.format(budget=budget, sample=size or "all", seed=seed, files=len(test_files))
         of_folders = {name: files_of(ROOT, targets) for name, targets in FOLDERS.items()}
-        PAGE.write_text(replace(text, render(rows(text) | scores, reasons, words, of_folders)), encoding="utf-8")
+        files.write(PAGE, replace(text, render(rows(text) | scores, reasons, words, of_folders)).encode())
         say(f"docs/reliability.md: {HEADING}")
     if unlisted:
         raise typer.Exit(1)

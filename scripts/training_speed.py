@@ -8,9 +8,7 @@ With --words instead: loss and gradients of a word-level LSTM, its readout in ch
 With --long: of a sequence of 10,000 steps, all of its states kept and in segments (`recompute`).
 """
 
-import resource
 import statistics
-import sys
 import time
 from pathlib import Path
 from typing import Annotated
@@ -22,6 +20,7 @@ from ortho_ref.schema import not_among
 from scripts.grid.build import make_trainer
 from scripts.grid.config import begun
 from scripts.program import BAD_INPUT, blas, device_option, fail, give, limit_threads, run
+from scripts.program.usage import peak_memory
 from scripts.timing import long
 from scripts.timing.readout import SIZES, measure_readout
 from scripts.timing.rounds import check_rounds
@@ -89,7 +88,7 @@ def main(
             times = measure(make_trainer(config, its_task), rounds, seconds, clock)
             update, bare, batch = map(statistics.median, (times.update, times.bare, times.batch))
             ratio = statistics.median(u / b for u, b in zip(times.update, times.bare, strict=True))
-            memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform != "darwin" else 2**30)
+            memory = peak_memory() / 2**30
             table.add_row(
                 task,
                 ", ".join(map(str, times.shape)),

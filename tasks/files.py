@@ -316,7 +316,17 @@ def fetch(own: DataSet, progress: Progress = lambda name, done, total: None) -> 
         if place.exists():
             os.replace(place, aside / "old")
         os.replace(aside / "new", place)
+        _bring_back(aside / "old", place)
     return place
+
+
+def _bring_back(old: Path, place: Path) -> None:
+    """What else lay in a set's folder: a person may have put it there."""
+    for path in sorted(old.rglob("*")):
+        there = place / path.relative_to(old)
+        if path.is_file() and not there.exists():
+            there.parent.mkdir(parents=True, exist_ok=True)
+            os.replace(path, there)
 
 
 def _fetch_all(own: DataSet, archives: tuple[Archive, ...], aside: Path, progress: Progress) -> None:
@@ -501,7 +511,7 @@ def _of_zip(archive: Archive, stream: IO[bytes], most: dict[str, int]) -> Iterat
 def _of_tar(archive: Archive, stream: IO[bytes], most: dict[str, int]) -> Iterator[tuple[str, bytes]]:
     with tarfile.open(fileobj=stream) as opened:
         members = {}
-        for own in opened:  # as it is read, and no further than a set can be large
+        for own in opened:  # as it is read
             _check_paths([own.name])
             members[os.path.normpath(own.name)] = own
         for member, name in archive.members.items():

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ortho_ref.activations import activation
+from ortho_ref.arguments import check_switch
 from ortho_ref.backend import Array
 from ortho_ref.brief import brief
 from ortho_ref.cells.cell import Cell, Shapes, Weights, draw, gate_shapes, input_product, input_pullback
@@ -80,6 +81,7 @@ class Elman(Cell):
 
     def __post_init__(self) -> None:
         activation(self.activation)
+        check_switch("complex", self.complex)
         if self.complex and self.activation != "modrelu":
             raise ValueError(f"activation is {self.activation!r}; allowed for a complex cell: 'modrelu'")
 

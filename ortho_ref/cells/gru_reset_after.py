@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ortho_ref.activations import activation, sigmoid, sigmoid_derivative
+from ortho_ref.arguments import check_switch
 from ortho_ref.backend import Array
 from ortho_ref.brief import brief
 from ortho_ref.cells.cell import Cell, Shapes, Weights, draw, gate_shapes, input_product, input_pullback
@@ -99,8 +100,7 @@ class GRUResetAfter(Cell):
     def __post_init__(self) -> None:
         activation(self.activation)
         for name in ("reset_gate", "update_gate", "recurrent_bias"):
-            if not isinstance(getattr(self, name), bool):
-                raise ValueError(f"{name} is {getattr(self, name)!r}; allowed: True, False")
+            check_switch(name, getattr(self, name))
 
     @property
     def products(self) -> tuple[str, ...]:

@@ -18,11 +18,11 @@ from pathlib import Path
 
 import numpy as np
 
-from ortho_ref import files
 from ortho_ref.conformance.case import Arrays, Departed, Vector
 from ortho_ref.conformance.diagnosis.beginning import Combination, tried
 from ortho_ref.conformance.diagnosis.training import within
 from ortho_ref.conformance.findings import Assumed
+from ortho_ref.conformance.lists import read_lines
 from ortho_ref.conformance.mistakes import MISTAKES
 from ortho_ref.conformance.runner import Assume
 
@@ -98,19 +98,12 @@ def _reasons(assume: Assume) -> dict[str, str]:
 def _listed(path: Path) -> dict[str, str]:
     """What a file lists."""
     found: dict[str, str] = {}
-    try:
-        text = files.read(path).decode()
-    except UnicodeDecodeError as error:
-        raise ValueError(f"assume is {path}, which is no text: {error}") from None
-    for number, line in enumerate(text.splitlines(), 1):
-        name, _, reason = line.strip().partition(" ")
-        if not name or name.startswith("#"):
-            continue
-        if not reason.strip():
-            raise ValueError(f"{path}, line {number}: {name} has no reason; expected one after it")
+    for place, name, reason in read_lines(path):
+        if not reason:
+            raise ValueError(f"{place}: {name} has no reason; expected one after it")
         if name in found:
-            raise ValueError(f"{path}, line {number}: {name} is there twice")
-        found[name] = reason.strip()
+            raise ValueError(f"{place}: {name} is there twice")
+        found[name] = reason
     return found
 
 

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from ortho_ref import files
 from ortho_ref.conformance.case import DTYPES, read_manifest, select
+from ortho_ref.conformance.lists import read_lines
 from ortho_ref.conformance.report import FAILED, PARTIAL, PASSED, UNSUPPORTED, Breach, Report, Verdict
 from ortho_ref.conformance.stored import read_report
 from ortho_ref.schema import short
@@ -157,24 +158,16 @@ def read_contract(
 
 
 def _read_list(path: Path | str, reasons: bool) -> dict[str, Entry]:
-    try:
-        text = files.read(path).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is no text in UTF-8: {error.reason} at byte {error.start}") from None
     found: dict[str, Entry] = {}
-    seen: dict[str, int] = {}
-    for number, line in enumerate(text.split("\n"), 1):
-        place, words = f"{path}, line {number}", line.split(maxsplit=1)
-        if not words or words[0].startswith("#"):
-            continue
-        pattern, reason = words[0], words[1].strip() if len(words) > 1 else ""
+    seen: dict[str, str] = {}
+    for place, pattern, reason in read_lines(path):
         if reasons and not reason:
             raise ValueError(f"{place}: {short(pattern)} has no reason; allowed: a pattern, a space, and why it fails")
         if reason and not reasons:
-            raise ValueError(f"{place}: {short(line.strip())}; allowed: one pattern on a line")
+            raise ValueError(f"{place}: {short(f'{pattern} {reason}')}; allowed: one pattern on a line")
         if pattern in seen:
-            raise ValueError(f"{place}: {short(pattern)} stands in line {seen[pattern]} already")
-        seen[pattern] = number
+            raise ValueError(f"{place}: {short(pattern)} stands in {seen[pattern]} already")
+        seen[pattern] = place.rpartition(", ")[2]
         for id in _fitting(pattern, place):
             found.setdefault(id, Entry(place, reason))
     if not found and not reasons:  # nothing may be known to fail; a list that requires nothing is a mistake

@@ -18,6 +18,7 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 import numpy as np
 
 import ortho_ref
+from ortho_ref.arguments import is_integer
 from ortho_ref.backend import NOT_PLAIN
 from ortho_ref.conformance.case import Arrays
 from ortho_ref.conformance.differences import NearKinkError, each_entry, random_directions, slope_along
@@ -457,7 +458,7 @@ def _check_names(point: Arrays, free: list[str], named: dict[str, Collection[str
 
 def _check_numbers(numbers: dict[str, Any]) -> None:
     for option, least in (("entries", 0), ("directions", 1), ("seed", 0)):
-        if not isinstance(numbers[option], int) or numbers[option] < least:
+        if not is_integer(numbers[option]) or numbers[option] < least:
             raise ValueError(f"{option} is {numbers[option]!r}; allowed: an integer from {least} on")
     if not 0 < numbers["tolerance"] < 1:
         raise ValueError(f"tolerance is {numbers['tolerance']!r}; allowed: above 0, below 1")

@@ -44,7 +44,10 @@ def command_adapter(command: str, timeout: float = 10.0) -> Run:
     ValueError
         A command without these two, a program that is not there, a timeout that is not above 0, or more than a day.
     """
-    words = shlex.split(command)
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise ValueError(f"command is {command!r}: {error}") from None
     for place in ("{input}", "{output}"):
         if not any(place in word for word in words):
             raise ValueError(f"command is {command!r}; it has to name {place}")

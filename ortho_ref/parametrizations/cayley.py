@@ -82,9 +82,37 @@ def signs(n: int, negative_ones: int, dtype: DTypeLike) -> Array:
     ValueError
         There are more of them than n.
     """
+    _check_fits(negative_ones, n)
+    return np.repeat(np.array([1, -1], dtype), [n - negative_ones, negative_ones])
+
+
+def count_skew(n: int, negative_ones: int) -> int:
+    """The free numbers of a skew A: n (n - 1) / 2.
+
+    Parameters
+    ----------
+    n : int
+        A is n x n.
+    negative_ones : int
+        Of the D that goes with it.
+
+    Returns
+    -------
+    int
+        How many.
+
+    Raises
+    ------
+    ValueError
+        There are more negative ones than n.
+    """
+    _check_fits(negative_ones, n)
+    return n * (n - 1) // 2
+
+
+def _check_fits(negative_ones: int, n: int) -> None:
     if negative_ones > n:
         raise ValueError(f"negative_ones is {negative_ones}; allowed: 0 to n = {n}")
-    return np.repeat(np.array([1, -1], dtype), [n - negative_ones, negative_ones])
 
 
 def check_negative_ones(negative_ones: int) -> None:
@@ -261,4 +289,4 @@ class ScaledCayley(Parametrization):
 
     def count(self, n: int) -> int:
         """n (n - 1) / 2."""
-        return n * (n - 1) // 2
+        return count_skew(n, self.negative_ones)

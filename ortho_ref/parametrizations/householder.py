@@ -62,8 +62,7 @@ class Householder(Parametrization):
     def init(self, rng: np.random.Generator, n: int, *, dtype: DTypeLike = np.float32) -> tuple[Params, Buffers]:
         """Columns of unit length, uniform in direction (oRNN).  ValueError if there are more of them than n."""
         rng, dtype = check_draw(rng, n, dtype)
-        if self.reflections > n:
-            raise ValueError(f"reflections is {self.reflections}; allowed: 1 to n = {n}")
+        self._check_size(n)
         V = np.tril(rng.standard_normal((n, self.reflections)))
         params = {"V": (V / np.linalg.norm(V, axis=0)).astype(dtype)}
         return params, self.rebuild(params, {"U": np.empty((n, n), dtype)})
@@ -99,8 +98,13 @@ class Householder(Parametrization):
 
     def count(self, n: int) -> int:
         """n m - m (m - 1) / 2, the sign of v_n counted for m = n."""
+        self._check_size(n)
         m = self.reflections
         return n * m - m * (m - 1) // 2
+
+    def _check_size(self, n: int) -> None:
+        if self.reflections > n:
+            raise ValueError(f"reflections is {self.reflections}; allowed: 1 to n = {n}")
 
     def _reflecting(self, V: Array) -> tuple[Array, Array]:
         """The columns that reflect, and the last factor as a diagonal (n,): ones but for m = n."""

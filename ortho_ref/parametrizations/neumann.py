@@ -31,6 +31,7 @@ from ortho_ref.parametrizations.cayley import (
     cayley_pullback,
     check_negative_ones,
     check_skew,
+    count_skew,
     exact_buffers,
     initial_A,
     signs,
@@ -175,7 +176,7 @@ class NeumannCayley(Parametrization):
 
     def count(self, n: int) -> int:
         """n (n - 1) / 2."""
-        return n * (n - 1) // 2
+        return count_skew(n, self.negative_ones)
 
     def health(self, buffers: Buffers) -> dict[str, float]:
         """Defect ||U^T U - I||_2, Neumann condition ||P||_2 of the last update, forced resets so far."""

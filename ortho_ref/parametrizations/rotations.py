@@ -29,6 +29,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
+from ortho_ref.arguments import check_switch
 from ortho_ref.backend import Array, complex_dtype, xp_of
 from ortho_ref.initial import uniform
 from ortho_ref.parametrizations.parametrization import (
@@ -212,6 +213,7 @@ class TunableRotations(Rotations):
     complex: bool = False
 
     def __post_init__(self) -> None:
+        check_switch("complex", self.complex)
         good = isinstance(self.capacity, int | np.integer) and self.capacity >= 2 and self.capacity % 2 == 0
         _check_integer("capacity", self.capacity, "an even number from 2 to n", good)
 
@@ -258,6 +260,9 @@ class FFTRotations(Rotations):
     """
 
     complex: bool = False
+
+    def __post_init__(self) -> None:
+        check_switch("complex", self.complex)
 
     def _shapes(self, n: int) -> dict[str, tuple[int, ...]]:
         if n < 2 or n & (n - 1):

@@ -4,6 +4,7 @@ import os
 import platform
 import re
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -41,8 +42,9 @@ def libraries(torch: str | None, jax: str | None) -> dict[str, str]:
     return own | others | {"blas": ", ".join(sorted(blas()))}
 
 
+@cache
 def cpu_name() -> str:
-    """The processor's, as the system has it."""
+    """The processor's, as the system has it: nothing that would tell a person's machine from another."""
     try:
         text = Path("/proc/cpuinfo").read_text()
     except OSError:

@@ -340,6 +340,7 @@ def test_unknown_activation(kind):
             lambda: Elman("gelu", complex=True),
             r"activation is 'gelu' \(did you mean 'relu'\?\); allowed: 'tanh', 'relu', 'modrelu'",
         ),
+        (lambda: Elman("modrelu", complex="false"), "complex is 'false'; allowed: True, False"),
         (lambda: GRUResetAfter(reset_gate=0), "reset_gate is 0; allowed: True, False"),
         (lambda: GRUResetAfter(update_gate="no"), "update_gate is 'no'; allowed: True, False"),
         (lambda: GRUResetAfter(recurrent_bias=None), "recurrent_bias is None; allowed: True, False"),

@@ -262,6 +262,17 @@ def test_a_file_that_memory_does_not_hold(tmp_path, monkeypatch):
         checkpoint.load(path)
 
 
+def test_no_metadata_at_all(tmp_path):
+    """safetensors takes null for none."""
+    path, header = (
+        tmp_path / "a.safetensors",
+        b'{"__metadata__":null,"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}',
+    )
+    path.write_bytes(len(header).to_bytes(8, "little") + header + b"\x00")
+    with pytest.raises(ValueError, match=f"^{path} has the format None: "):
+        checkpoint.load(path)
+
+
 def test_what_is_no_checkpoint(tmp_path):
     """ValueError, or OSError, that names the file: cut anywhere, empty, text, of another maker, not there, a folder."""
     path = tmp_path / "a.safetensors"

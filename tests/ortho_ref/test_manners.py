@@ -238,6 +238,16 @@ ERRORS = [
         ValueError,
         "buffers['U_c'] holds no P; expected all that init gives",
     ),
+    (
+        lambda: LAYER.forward(DRAWN[0] | {"W_r.A": X}, DRAWN[1], X),
+        ValueError,
+        "params holds 'W_r.A'; the weights are W_r",
+    ),
+    (
+        lambda: LAYER.retract(DRAWN[0] | {"U_c.B": X}, DRAWN[1], DRAWN[0] | {"U_c.B": X}),
+        ValueError,
+        "params holds 'U_c.B'; expected what init gives alone",
+    ),
     (lambda: LAYER.count({}), ValueError, "params holds no input weight W (n, m)"),
     *(
         (

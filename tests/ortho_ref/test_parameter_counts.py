@@ -11,6 +11,9 @@ import numpy as np
 import pytest
 
 from ortho_ref import models
+from ortho_ref.cells import Elman
+from ortho_ref.parametrizations import Householder, NeumannCayley, ScaledCayley
+from ortho_ref.recurrent import Recurrent
 
 
 class Row(NamedTuple):
@@ -205,3 +208,18 @@ def test_the_count_is_of_what_init_draws(name):
         free.get(key[-2:], lambda V: V.size * (2 if V.dtype.kind == "c" else 1))(value) for key, value in params.items()
     )
     assert network.free_parameters == by_hand
+
+
+@pytest.mark.parametrize(
+    ("kept", "message"),
+    [
+        (Householder(8), "reflections is 8; allowed: 1 to n = 4"),
+        (ScaledCayley(9), "negative_ones is 9; allowed: 0 to n = 4"),
+        (NeumannCayley(9), "negative_ones is 9; allowed: 0 to n = 4"),
+    ],
+)
+def test_no_count_of_what_cannot_be(kept, message):
+    """As `init` refuses it; a layer, whose repr shows the count, has none."""
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        kept.count(4)
+    assert Recurrent(Elman("tanh"), {"U": kept}, sizes=(3, 4)).free_parameters is None

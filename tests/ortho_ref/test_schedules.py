@@ -61,7 +61,7 @@ def test_bad_rates(bad):
         as_schedule(bad)
 
 
-@pytest.mark.parametrize("bad", [0, -1, 2.5, 2.0, math.inf, math.nan])
+@pytest.mark.parametrize("bad", [0, -1, 2.5, 2.0, math.inf, math.nan, True])
 def test_bad_counts(bad):
     """Integers from 1 on."""
     with pytest.raises(ValueError, match=rf"^updates is {bad}; allowed: an integer >= 1$"):

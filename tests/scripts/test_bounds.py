@@ -3,6 +3,7 @@
 import re
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pytest
 
 from gradients.bptt import Bound
@@ -38,6 +39,27 @@ def test_no_norm_is_above_its_bound(runs, name):
     assert [figure[1] for figure in figures] == RUNS[name][1]
     assert all(0 < float(middle) <= float(most) <= 1 for *_, middle, most in figures)
     assert (runs / name / "bounds.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_what_fills_up_a_batch_is_no_step(runs, monkeypatch):
+    """The first sequence of speech, say, ends before the longest of its batch."""
+
+    class Shorter:
+        def __init__(self, task):
+            self.input, self._task = task.input, task
+
+        def evaluation(self):
+            for batch in self._task.evaluation():
+                mask = np.ones(batch.x.shape[:2], bool)
+                mask[3:, 0] = False
+                yield batch._replace(mask=mask)
+
+    whole = bounds.task_of
+    (_, long), *_ = bounds.measure(runs / "lstm", None, 100)
+    monkeypatch.setattr(bounds, "task_of", lambda *arguments: Shorter(whole(*arguments)))
+    (_, found), *_ = bounds.measure(runs / "lstm", None, 100)
+    assert all(own == long[name][:3] for name, own in found.items())
+    assert all(len(own) > 3 for own in long.values())
 
 
 def test_bad_input(runs, tmp_path):

@@ -145,6 +145,7 @@ def test_every_option_of_a_run_is_in_the_schema():
         ("unit = 1e-3", "scale = { iteration = 1 }", 4, "scale has 'iteration' (did you mean 'iterations'?)"),
         ("unit = 1e-3", "scale = { lr = 1 }", 4, "scale has 'lr'; allowed: options that count something"),
         ("title", "titel", 1, "the document has no title"),
+        ("unit = 1e-3", "unit = 0", 4, "unit is 0; allowed: a number above 0"),
         ("unit = 1e-3", 'metric = "correlation"', 4, "metric is 'correlation', which needs a measure of 'correlation'"),
         (
             "unit = 1e-3",

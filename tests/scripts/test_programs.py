@@ -247,8 +247,9 @@ def test_a_sample_follows_the_network(runs):
         ("text.txt", "", "text.txt holds no run: there is no config.json in it"),
     ],
 )
-def test_evaluate_refuses(runs, name, arguments, message):
-    """One line, exit 2."""
+def test_evaluate_refuses(runs, name, arguments, message, monkeypatch):
+    """One line, exit 2, before anything is evaluated."""
+    monkeypatch.setattr(evaluate, "evaluate", lambda *arguments: pytest.fail("it was evaluated"))
     folder = runs.get(name, runs["gru"].parent / name)
     fails(evaluate.main, folder, *data_of(folder), *arguments.split(), message=message)
 

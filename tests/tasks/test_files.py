@@ -125,6 +125,20 @@ def test_fetched_and_unpacked(server, tmp_path, kind):
     assert left(tmp_path) == ["made", "made/words.txt"]
 
 
+def test_what_else_lies_in_the_folder_stays(server, tmp_path):
+    """A person's own files, put beside what is fetched; a file of the set is the new one."""
+    data, member = PACKED["zip"]
+    server.have["/a"] = data, None
+    own, place = a_set(server, data, "zip", member), tmp_path / "cache" / "made"
+    (place / "mine").mkdir(parents=True)
+    (place / "mine" / "a.txt").write_text("mine")
+    (place / "words.txt").write_text("damaged")
+    fetch(own)
+    assert Folder(own).read("words.txt") == CONTENT
+    assert (place / "mine" / "a.txt").read_text() == "mine"
+    assert left(tmp_path) == ["made", "made/mine", "made/mine/a.txt", "made/words.txt"]
+
+
 def test_a_zip_in_a_zip(server):
     """As UCI has it."""
     data = zipped({"inner.zip": zipped({"words.txt": CONTENT}), "licence": b"x"})

@@ -122,7 +122,7 @@ def _judged(
 def _conventions(domain: Domain, G: Array, of_complex: bool) -> list[tuple[str, bool, float]]:
     """By what a gradient may be the derivative: words, whether along skew directions alone, times what."""
     found = []
-    takes_any = not domain.needs_skew or not domain.why.startswith("any other is refused")
+    takes_any = not domain.needs_skew or not domain.refuses
     if takes_any:
         found.append(("by every entry of Q", False, 1.0))
     if domain.needs_skew:

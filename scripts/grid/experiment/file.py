@@ -273,6 +273,8 @@ def _experiment(path: Path, document: Record) -> Experiment:
         for i, name in enumerate(names):
             if name in names[:i]:
                 raise schema.Misfit(f"{what}[{i}].name is {name!r}, as of another {what}", f"{what}[{i}].name")
+    if (unit := document.get("unit", 1.0)) <= 0:
+        raise schema.Misfit(f"unit is {unit:g}; allowed: a number above 0", "unit")
     seeds, metric = document.get("seeds", 1), document.get("metric", "evaluation_loss")
     experiment = Experiment(
         path=path,
@@ -288,7 +290,7 @@ def _experiment(path: Path, document: Record) -> Experiment:
         seeds=tuple(seeds if isinstance(seeds, list) else range(seeds)),
         metric=metric,
         statistic=document.get("statistic", "maximum" if metric in LARGER_IS_BETTER else "minimum"),
-        unit=document.get("unit", 1.0),
+        unit=unit,
         unit_name=document.get("unit_name", ""),
         scaling=_scaling(document.get("scale", {"iterations": 1})),
         options=_options("options", document.get("options", {})),

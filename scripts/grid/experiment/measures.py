@@ -198,6 +198,13 @@ class Measures:
         return by_name.make(self.config["task"], **options | {"length": times * self.config["length"]})
 
 
+def steps_of(batch: Batch, sequences: int) -> int:
+    """T of the first sequences of a batch, which was filled up to its longest."""
+    if batch.mask is None or batch.mask.ndim == 1:
+        return len(batch.x)
+    return int(np.flatnonzero(batch.mask[:, :sequences].any(axis=1))[-1]) + 1
+
+
 def held_out(task: Task, params: Params) -> tuple[Array, Array, Array | None]:
     """The first sequences of the held-out set: x, y and mask, in the precision of the parameters."""
     batch, dtype = next(iter(task.evaluation())), params["readout.b"].dtype
@@ -209,9 +216,8 @@ def held_out(task: Task, params: Params) -> tuple[Array, Array, Array | None]:
     y = batch.y[:SEQUENCES] if task.readout == "last" else batch.y[:, :SEQUENCES]
     if batch.mask is None:
         return cast(x), cast(y), None
-    mask = batch.mask[:, :SEQUENCES]
-    T = int(np.flatnonzero(mask.any(axis=1))[-1]) + 1  # of these; the batch was filled up to its longest
-    return cast(x[:T]), cast(y[:T]), mask[:T]
+    T = steps_of(batch, SEQUENCES)
+    return cast(x[:T]), cast(y[:T]), batch.mask[:T, :SEQUENCES]
 
 
 def gradient_norms(run: Loaded, task: Task) -> Record:

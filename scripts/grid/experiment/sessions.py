@@ -2,8 +2,6 @@
 
 import datetime
 import hashlib
-import platform
-import resource
 import subprocess
 import time
 from functools import cache
@@ -11,6 +9,8 @@ from pathlib import Path
 
 from ortho_ref import files, schema
 from ortho_ref.training import Record
+from scripts.program.usage import peak_memory
+from scripts.timing.machine import cpu_name
 
 SESSIONS = "sessions.json"
 #: Ends of a run that failed: of one whose loss or weights stopped being finite, the second.
@@ -77,7 +77,7 @@ class Session:
         self.folder, self._started, self._cpu = folder, time.monotonic(), time.process_time()
         began = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         self._before = read_sessions(folder)
-        self._own: Record = {"commit": commit, "machine": machine(), "began": began, "end": None}
+        self._own: Record = {"commit": commit, "machine": cpu_name(), "began": began, "end": None}
         _write(folder, [*self._before, self._own])
 
     def end(self, how: str, reason: str | None = None) -> None:
@@ -86,7 +86,7 @@ class Session:
             "end": how,
             "seconds": time.monotonic() - self._started,
             "cpu_seconds": time.process_time() - self._cpu,
-            "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+            "peak_bytes": peak_memory(),
         }
         _write(self.folder, [*self._before, own | ({} if reason is None else {"reason": reason})])
 
@@ -94,7 +94,7 @@ class Session:
 def mark_failed(folder: Path, reason: str) -> None:
     """Note that the last session, which cannot say so itself, is the end of the run."""
     sessions = read_sessions(folder)
-    last = sessions[-1] if sessions else {"commit": None, "machine": machine(), "began": "", "end": None}
+    last = sessions[-1] if sessions else {"commit": None, "machine": cpu_name(), "began": "", "end": None}
     _write(folder, [*sessions[:-1], last | {"end": "failed", "reason": reason}])
 
 
@@ -108,17 +108,6 @@ def diverged(folder: Path) -> bool:
     """Whether a run failed as its loss or its weights stopped being finite: that, too, is what came out."""
     sessions = read_sessions(folder)
     return bool(sessions) and sessions[-1]["end"] == "diverged"
-
-
-@cache
-def machine() -> str:
-    """The processor's name, without what would tell a person's machine from another."""
-    try:
-        with open("/proc/cpuinfo") as stream:
-            names = [line.partition(":")[2].strip() for line in stream if line.startswith("model name")]
-    except OSError:
-        names = []
-    return names[0] if names else platform.machine()
 
 
 @cache

@@ -5,7 +5,6 @@ python -m scripts.grid.experiment.trial < order.json
 
 import itertools
 import json
-import resource
 import subprocess
 import sys
 import time
@@ -27,6 +26,7 @@ from scripts.grid.experiment.worker import Order
 from scripts.grid.run import quiet_arithmetic
 from scripts.program import limit_threads
 from scripts.program.memory import keep_freed_memory
+from scripts.program.usage import peak_memory
 
 #: Seconds for updates, and for an evaluation's batches, once the first ones are done.
 UPDATES, EVALUATION = 1.0, 1.0
@@ -78,7 +78,7 @@ def measure(order: Order) -> Estimate:
     held_out = sum(1 for _ in itertools.islice(task.evaluation(), 100_000))
     return Estimate(
         seconds=config["iterations"] * update + evaluations * held_out * batch,
-        memory=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        memory=peak_memory(),
         disk=3 * 4 * arrays + lines * _LINE,  # three checkpoints, each with moments and buffers
     )
 

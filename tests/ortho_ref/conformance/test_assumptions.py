@@ -114,6 +114,9 @@ def test_a_list_with_reasons(tmp_path, capsys):
     said = " ".join(capsys.readouterr().out.split())
     assert "Assumed: u-keeps" in said
     assert "(as cuDNN does)" in said
+    listed.write_bytes("u-keeps\tas PyTorch\r\nreset-after  as cuDNN does".encode("utf-8-sig"))
+    assert main(words) == 0
+    assert "(as cuDNN does)" in " ".join(capsys.readouterr().out.split())
     for text, message in (("u-keeps\n", "line 1: u-keeps has no reason"), ("a b\na c\n", "line 2: a is there twice")):
         listed.write_text(text)
         with pytest.raises(SystemExit):
