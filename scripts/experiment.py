@@ -133,11 +133,16 @@ def _places(data: Path | None) -> dict[str, Path]:
 
 
 def _check_alone(action: Action, given: dict[str, object]) -> None:
-    """ValueError for an option that is another action's: its help begins with that one's name."""
+    """ValueError for an option that nothing would read: its help begins with another action's name, say."""
     for name, own in inspect.signature(main).parameters.items():
         of = own.annotation.__metadata__[0].help.partition(": ")[0]
         if given[name] != own.default and of != action and of in list(Action):
             raise ValueError(f"{name} is {str(given[name])!r}, and is for {of}; the action is {action}")
+        if action is Action.schema and name != "action" and given[name] != own.default:
+            raise ValueError(f"{name} is {str(given[name])!r}; schema takes nothing")
+    for name, wanted in (("jobs", "cpu"), ("per_device", "gpu")):
+        if given[name] != 1 and given["device"] != wanted:
+            raise ValueError(f"{name} is {given[name]}, and is for --device {wanted}; device is {given['device']!r}")
 
 
 def _show(action: Action, grid: Grid, form: Form, picture: Path) -> None:

@@ -533,6 +533,9 @@ def test_a_folder_that_cannot_be(tmp_path, end):
         (["run", "FILE", "--data", "none"], "data is none, which is not there"),
         (["run", "FILE", "--form", "csv"], "form is 'csv', and is for table; the action is run"),
         (["table", "FILE", "--picture", "x.png"], "picture is 'x.png', and is for plot; the action is table"),
+        (["run", "FILE", "--per-device", "2"], "per_device is 2, and is for --device gpu; device is 'cpu'"),
+        (["run", "FILE", "--jobs", "2", "--device", "gpu"], "jobs is 2, and is for --device cpu; device is 'gpu'"),
+        (["schema", "FILE"], "schema takes nothing"),
         (["status", "FILE", "--jobs", "2"], "jobs is '2', and is for run; the action is status"),
     ],
 )
