@@ -36,7 +36,7 @@ SHARES = ("accuracy", "binary_accuracy", "sequence_accuracy", "within_0.04")
 LOSSES = ("evaluation_loss", "loss")
 _PER_INCH = 12  # characters of a title
 _DECADES = 10  # the largest value over the smallest from which an axis is logarithmic
-_ROUNDING = 1e-6  # of the largest value: what a loss in float32 does below is no more than rounding
+_ROUNDING = 1e-6  # of the baseline, or the largest value: what a loss in float32 does below is no more than rounding
 
 
 class Curve(NamedTuple):
@@ -114,7 +114,7 @@ def draw_curves(axis: Axes, curves: Sequence[Curve], key: str, baseline: float |
     above = values[values > 0]  # a loss of 0 is below any axis of decades
     if key not in SHARES and above.size and (values >= 0).all() and above.max() > _DECADES * above.min():
         axis.set_yscale("log")
-        least = _ROUNDING * above.max()
+        least = _ROUNDING * (above.max() if baseline is None else baseline)  # not of a model that diverges
         if above.min() < least:
             axis.set_ylim(bottom=least)
         if above.min() < least or above.size < values.size:

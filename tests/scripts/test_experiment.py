@@ -202,6 +202,19 @@ def test_an_axis_leaves_rounding_out(tmp_path, monkeypatch):
     assert said.get_text() == "what is smaller, down to 0, is not drawn"
 
 
+def test_a_model_that_diverges_hides_no_other(tmp_path, monkeypatch):
+    """Where there is a baseline the axis ends six decades below it, however large a loss becomes."""
+    figures = []
+    monkeypatch.setattr(curves, "save", lambda figure, *rest: figures.append(figure))
+    runs = [
+        curves.Drawn(name, "x", [{"iteration": k, "evaluation_loss": loss} for k, loss in enumerate(losses)], 0.1)
+        for name, losses in (("a", [1.0, 1e12]), ("b", [1.0, 1e-3]))
+    ]
+    curves.draw_runs(runs, ["evaluation_loss"], "title", tmp_path / "x.png")
+    assert figures[0].axes[0].get_ylim()[0] < 1e-3
+    assert not figures[0].axes[0].texts
+
+
 def test_a_panel_has_its_columns_name(grid, tmp_path, monkeypatch):
     """A single one's too, as T = 200; not where the file names none."""
     figures = []
