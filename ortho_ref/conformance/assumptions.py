@@ -98,11 +98,11 @@ def _reasons(assume: Assume) -> dict[str, str]:
 def _listed(path: Path) -> dict[str, str]:
     """What a file lists."""
     found: dict[str, str] = {}
-    for place, name, reason in read_lines(path):
+    for number, name, reason in read_lines(path):
         if not reason:
-            raise ValueError(f"{place}: {name} has no reason; expected one after it")
+            raise ValueError(f"{path}, line {number}: {name} has no reason; expected one after it")
         if name in found:
-            raise ValueError(f"{place}: {name} is there twice")
+            raise ValueError(f"{path}, line {number}: {name} is there twice")
         found[name] = reason
     return found
 

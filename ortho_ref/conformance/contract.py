@@ -159,15 +159,16 @@ def read_contract(
 
 def _read_list(path: Path | str, reasons: bool) -> dict[str, Entry]:
     found: dict[str, Entry] = {}
-    seen: dict[str, str] = {}
-    for place, pattern, reason in read_lines(path):
+    seen: dict[str, int] = {}
+    for number, pattern, reason in read_lines(path):
+        place = f"{path}, line {number}"
         if reasons and not reason:
             raise ValueError(f"{place}: {short(pattern)} has no reason; allowed: a pattern, a space, and why it fails")
         if reason and not reasons:
             raise ValueError(f"{place}: {short(f'{pattern} {reason}')}; allowed: one pattern on a line")
         if pattern in seen:
-            raise ValueError(f"{place}: {short(pattern)} stands in {seen[pattern]} already")
-        seen[pattern] = place.rpartition(", ")[2]
+            raise ValueError(f"{place}: {short(pattern)} stands in line {seen[pattern]} already")
+        seen[pattern] = number
         for id in _fitting(pattern, place):
             found.setdefault(id, Entry(place, reason))
     if not found and not reasons:  # nothing may be known to fail; a list that requires nothing is a mistake

@@ -9,7 +9,7 @@ from pathlib import Path
 from ortho_ref import files
 
 
-def read_lines(path: Path | str) -> Iterator[tuple[str, str, str]]:
+def read_lines(path: Path | str) -> Iterator[tuple[int, str, str]]:
     """What a list says.
 
     Parameters
@@ -19,8 +19,8 @@ def read_lines(path: Path | str) -> Iterator[tuple[str, str, str]]:
 
     Yields
     ------
-    place : str
-        "known.txt, line 3".
+    number : int
+        The line's, from 1 on.
     name : str
         The line's first word.
     rest : str
@@ -40,4 +40,4 @@ def read_lines(path: Path | str) -> Iterator[tuple[str, str, str]]:
     for number, line in enumerate(text.split("\n"), 1):
         name, *rest = line.split(maxsplit=1) or [""]
         if name and not name.startswith("#"):
-            yield f"{path}, line {number}", name, rest[0].strip() if rest else ""
+            yield number, name, rest[0].strip() if rest else ""
