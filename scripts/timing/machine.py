@@ -4,14 +4,13 @@ import os
 import platform
 import re
 from collections.abc import Mapping
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy
 
 from scripts.program import blas
+from scripts.program.usage import cpu_name
 
 #: Variables that decide which code a library runs, or what its allocator does.
 VARIABLES = re.compile(r"OPENBLAS_CORETYPE|MKL_ENABLE_INSTRUCTIONS|ONEDNN_MAX_CPU_ISA|ATEN_CPU_CAPABILITY|MALLOC_.*")
@@ -40,17 +39,6 @@ def libraries(torch: str | None, jax: str | None) -> dict[str, str]:
     own = {"python": platform.python_version(), "numpy": np.__version__, "scipy": scipy.__version__}
     others = {name: version for name, version in (("torch", torch), ("jax", jax)) if version}
     return own | others | {"blas": ", ".join(sorted(blas()))}
-
-
-@cache
-def cpu_name() -> str:
-    """The processor's, as the system has it: nothing that would tell a person's machine from another."""
-    try:
-        text = Path("/proc/cpuinfo").read_text()
-    except OSError:
-        text = ""
-    found = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
-    return found[1].strip() if found else platform.processor() or platform.machine()
 
 
 def name_of(machine: Mapping[str, Any]) -> str:

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from ortho_ref import files, schema
 from ortho_ref.training import Record
-from scripts.program.usage import peak_memory
-from scripts.timing.machine import cpu_name
+from scripts.program.usage import cpu_name, peak_memory
 
 SESSIONS = "sessions.json"
 #: Ends of a run that failed: of one whose loss or weights stopped being finite, the second.
