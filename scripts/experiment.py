@@ -10,12 +10,12 @@ from typing import Annotated
 import typer
 
 from ortho_ref import files
+from ortho_ref.memory import free_memory
 from ortho_ref.task import check_choice, check_integer
 from scripts.grid.experiment.begun import check_begun
 from scripts.grid.experiment.cells import Cell, cells_of
 from scripts.grid.experiment.file import SCHEMA, Experiment, read
 from scripts.grid.experiment.grid import Grid, orders_of
-from scripts.grid.experiment.pool import free_memory
 from scripts.grid.experiment.results import Results
 from scripts.grid.experiment.running import GIB, make_out, run_grid, say_estimates
 from scripts.grid.experiment.states import overview, states_of

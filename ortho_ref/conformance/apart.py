@@ -22,6 +22,7 @@ from ortho_ref.conformance.case import Case
 from ortho_ref.conformance.implementation import Broken, Elsewhere, Raised
 from ortho_ref.conformance.outputs import NoArray
 from ortho_ref.conformance.programs import check_timeout, end, name_of
+from ortho_ref.memory import resident, total_memory
 from ortho_ref.terminal import cut
 
 #: Seconds for a case, for loading an adapter at least, and between two looks at a process.
@@ -372,16 +373,8 @@ def _outcome(answer: line.Message, case: Case, number: int) -> Any:
 
 def default_memory() -> float:
     """GiB: half of what the machine, or the container that this runs in, has."""
-    try:
-        most = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (OSError, ValueError):
-        return 8.0
-    for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
-        try:
-            most = min(most, int(Path(path).read_text()))
-        except (OSError, ValueError):  # no such limit
-            continue
-    return most / GIB / 2
+    most = total_memory()
+    return 8.0 if most is None else most / GIB / 2
 
 
 def check_memory(memory: float) -> None:
@@ -404,12 +397,3 @@ def descendants(pid: int) -> set[int]:
         found |= own
         open_ones += own
     return found
-
-
-def resident(pid: int) -> int:
-    """Bytes of memory that a process has in use; 0 where the system does not say it as Linux does."""
-    try:
-        with open(f"/proc/{pid}/statm", "rb") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError, IndexError):
-        return 0

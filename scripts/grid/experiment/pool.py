@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+from ortho_ref.memory import resident
 from scripts.grid.experiment import sessions
 from scripts.grid.experiment.worker import ENDS, Order, command
 
@@ -167,7 +168,9 @@ class Pool:
 
     def _watch_memory(self) -> None:
         """Above the limit, tell the youngest worker to make room; from then on there is one fewer at a time."""
-        if self._memory is None or len(self._working) < 2 or sum(map(resident, self._working)) <= self._memory:
+        if self._memory is None or len(self._working) < 2:
+            return
+        if sum(resident(worker.process.pid) for worker in self._working) <= self._memory:
             return
         youngest = self._working[-1]
         if youngest.order.folder not in self._yielding:
@@ -181,21 +184,3 @@ def tell(workers: Iterable[Worker]) -> None:
     for worker in workers:
         if worker.process.poll() is None:
             worker.process.send_signal(signal.SIGTERM)
-
-
-def resident(worker: Worker) -> int:
-    """Bytes that a worker holds; 0 where the system does not tell."""
-    try:
-        with open(f"/proc/{worker.process.pid}/statm") as stream:
-            return int(stream.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, IndexError, ValueError):
-        return 0
-
-
-def free_memory() -> int | None:
-    """Bytes that this machine can give to programs; None where it does not tell."""
-    try:
-        with open("/proc/meminfo") as stream:
-            return next(int(line.split()[1]) * 1024 for line in stream if line.startswith("MemAvailable:"))
-    except (OSError, StopIteration, ValueError):
-        return None

@@ -1,0 +1,53 @@
+"""Memory of a process and of this machine, in bytes, as Linux tells them; a container's, where this runs in one."""
+
+import os
+import re
+from pathlib import Path
+
+#: Where a container says what it may use, what it uses, and of what; version 2 of control groups and version 1.
+_GROUP = Path("/sys/fs/cgroup")
+_FILES = (
+    ("memory.max", "memory.current", "memory.stat"),
+    ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "memory/memory.stat"),
+)
+
+
+def resident(pid: int) -> int:
+    """What a process has in use; 0 where the system does not say it as Linux does."""
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def total_memory() -> int | None:
+    """What the machine, or the container, has; None where it does not tell."""
+    try:
+        most = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (OSError, ValueError):
+        return None
+    return min([most, *(limit for limit, _ in _containers())])
+
+
+def free_memory() -> int | None:
+    """What the machine, or the container, can still give to programs; None where it does not tell."""
+    try:
+        available = re.search(r"^MemAvailable: *(\d+) kB$", Path("/proc/meminfo").read_text(), re.MULTILINE)
+    except OSError:
+        return None
+    if available is None:
+        return None
+    return min([int(available[1]) * 1024, *(max(limit - used, 0) for limit, used in _containers())])
+
+
+def _containers() -> list[tuple[int, int]]:
+    """Limit, and what is in use without the files that the system would drop; empty where there is no limit."""
+    found = []
+    for limit, usage, parts in _FILES:
+        try:
+            most, used = int((_GROUP / limit).read_text()), int((_GROUP / usage).read_text())
+            files = re.search(r"^inactive_file (\d+)$", (_GROUP / parts).read_text(), re.MULTILINE)
+        except (OSError, ValueError):  # no such limit: "max", or no such file
+            continue
+        found.append((most, used - (int(files[1]) if files else 0)))
+    return found
