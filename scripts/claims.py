@@ -27,23 +27,27 @@ HEAD = """# What became of the papers' tables
 
 Written by `python -m scripts.claims` from the runs in [results/experiments](../results/experiments), never by hand.
 Each section is one experiment file: its table, its curves, the claims, what the paper leaves open, where the file
-departs from the paper, and what was found. Numbers are mean ± standard deviation over the seeds that are done. The
-time of a run is wall time, on machines that did other work too, without what a killed process took. How to run one
-again: [experiments.md](experiments.md). What was not run stands [at the end](#not-run-yet).
+departs from the paper, and what was found (these words are the file's). Numbers are mean ± standard deviation over the
+seeds that are done. Minimum, final and median of the last 20 are over a run's evaluations, of which the minimum or
+maximum is the best; "reaches" speaks of that one. Scale 1 is the paper's size. The time of a run is wall time, on
+machines that did other work too, not counting time lost when a process was killed. How to run one again:
+[experiments.md](experiments.md). What was not run stands [at the end](#not-run-yet).
 
 How a claim is judged:
 
 * That one model is better **holds** where every seed of it is better than every seed of the other; where every seed is
-  worse it **does not hold**.
+  worse it **does not hold**. Two seeds of each are asked for; where there are fewer than the file has, the numbers say
+  so. A claim about several models does not hold where it fails against one of them, and holds only where all were run.
 * The baseline is the loss of a predictor that knows nothing of the input (of a text's characters: nothing but the one
   before). A loss above 0.95 of it is at the baseline, one below has left it. Where a paper's word asks for more, as
   "solves" and "converges" do, the numbers say which share of it was asked for.
 * Whatever else comes out is **too small to tell**: a single seed, seeds that disagree, a seed that diverged, a part of
   the paper's data. If all runs so far agree, what they say follows the verdict.
-* The claims of a suspicion are ours: what might explain that a number of ours differs from the paper's.
+* Models are comparable where none has more than twice the loss of another, unless the claim asks for another factor.
+* In a section headed "a suspicion" the claims are ours: possible reasons why our number differs from the paper's.
 
-In the name of a column, text and released are the form of the task that the paper's text has, and the one that its code
-has; A and B are copying's layouts: in B the recall begins on the marker, in A one step later.
+In the name of a column, "text" is the task as the paper describes it, "released" as its code builds it; A and B are
+copying's layouts: in B the recall begins on the marker, in A one step later.
 """
 TAIL = """## Not run yet
 
@@ -68,6 +72,11 @@ class Stored(NamedTuple):
         """Its paper, where in it, and what it is."""
         place = f" ({self.experiment.place})" if self.experiment.place else ""
         return f"{TITLES[self.experiment.paper]}{place}: {self.experiment.title}"
+
+    @property
+    def beside(self) -> bool:
+        """Whether it is no table or figure of the paper, but what was looked at beside one."""
+        return (self.experiment.place or "").startswith(("a suspicion", "beside"))
 
     @property
     def verdicts(self) -> list[Verdict]:
@@ -176,7 +185,7 @@ def page(experiments: Sequence[Stored]) -> str:
     """The whole page."""
     papers = list(TITLES)
     shown = [own for own in experiments if own.states]
-    shown.sort(key=lambda own: (own.experiment.part, papers.index(own.experiment.paper)))
+    shown.sort(key=lambda own: (own.experiment.part, papers.index(own.experiment.paper), own.beside))
     return "\n\n".join([HEAD.strip(), glance(shown), *map(section, shown), missing(experiments)]) + "\n"
 
 

@@ -90,6 +90,8 @@ def verdicts_of(experiment: Experiment, lines: Sequence[Line], states: Sequence[
                 for reason in line.failed
             ]
             if because:
+                there = [len(values[name]) for name in _rows(claim, values) if values[name]]
+                because += _seeds(there, len(experiment.seeds))
                 if less := experiment.less_than_papers(scale):
                     word, because = OPEN, f"{less}; {because}"
                 if failed:
@@ -171,10 +173,10 @@ def _beside_baseline(
         return OPEN, OPEN, ""
     above = [value > to * baseline for value in own]
     asked = "above" if key == "at_baseline" else "below"
-    shares = " ".join(f"{value / baseline:.2g}" for value in sorted(own))
+    shares = " ".join(_share(value / baseline) for value in sorted(own))
     because = f"{name} {_numbers(own)}, which is {shares} of the baseline {number(baseline)}; asked: {asked} {to:g}"
     so_far = _word(above if key == "at_baseline" else [not one for one in above])
-    return (OPEN, so_far, f"{because}; one seed") if len(own) < 2 else (so_far, so_far, because)
+    return OPEN if len(own) < 2 else so_far, so_far, because
 
 
 def _compare(
@@ -189,7 +191,13 @@ def _compare(
     enough = [len(first) > 1 and len(other) > 1 for other in others]
     words = [word if yes else OPEN for word, yes in zip(so_far, enough, strict=True)]
     numbers = "; ".join(f"{name} {_numbers(values[name])}" for name in names if values[name])
-    asked = f"within {most:g} times" if key == "comparable" else f"{key} {most:g} times" if times else ""
+    asked = (
+        f"none more than {most:g} times another"
+        if key == "comparable"
+        else f"{key} {most:g} times the others'"
+        if times
+        else ""
+    )
     return _all(words), _all(so_far), f"{numbers}; asked: {asked}" if asked else numbers
 
 
@@ -201,6 +209,21 @@ def _beside(key: str, most: float, first: Sequence[float], other: Sequence[float
     less, more = (all(one(a, b) for a, b in pairs) for one in (lt, gt))
     holds, fails = (less, more) if key == "below" else (more, less)
     return OPEN if not pairs else HOLDS if holds else FAILS if fails else OPEN
+
+
+def _share(share: float) -> str:
+    """Of the baseline; two digits behind the point about 1, where 0.95 is what counts."""
+    return f"{share:.2f}" if 0.1 < share < 10 else f"{share:.2g}"
+
+
+def _seeds(counts: Sequence[int], wanted: int) -> str:
+    """How many seeds the numbers are of, where that is one, or fewer than the file has."""
+    least, most = min(counts), max(counts)
+    if most == 1:
+        return "; one seed"
+    if least == wanted:
+        return ""
+    return f"; {least} of {wanted} seeds" if least == most else f"; {least} to {most} of {wanted} seeds"
 
 
 def _numbers(values: Sequence[float]) -> str:
