@@ -26,7 +26,7 @@ def total_memory() -> int | None:
         most = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (OSError, ValueError):
         return None
-    return min([most, *(limit for limit, _ in _containers())])
+    return min([most, *(limit for name, _, _ in _FILES if (limit := _read(name)) is not None)])
 
 
 def free_memory() -> int | None:
@@ -43,11 +43,17 @@ def free_memory() -> int | None:
 def _containers() -> list[tuple[int, int]]:
     """Limit, and what is in use without the files that the system would drop; empty where there is no limit."""
     found = []
-    for limit, usage, parts in _FILES:
-        try:
-            most, used = int((_GROUP / limit).read_text()), int((_GROUP / usage).read_text())
-            files = re.search(r"^inactive_file (\d+)$", (_GROUP / parts).read_text(), re.MULTILINE)
-        except (OSError, ValueError):  # no such limit: "max", or no such file
-            continue
-        found.append((most, used - (int(files[1]) if files else 0)))
+    for names in _FILES:
+        limit, used, droppable = map(_read, names)
+        if limit is not None and used is not None:
+            found.append((limit, used - (droppable or 0)))
     return found
+
+
+def _read(name: str) -> int | None:
+    """The number that a file has, or its line on inactive files; None where it has none: "max", or no such file."""
+    try:
+        found = re.search(r"^(?:inactive_file )?(\d+)$", (_GROUP / name).read_text(), re.MULTILINE)
+    except OSError:
+        return None
+    return int(found[1]) if found else None

@@ -45,6 +45,7 @@ def test_a_container(tmp_path, monkeypatch, limit, usage, parts):
     monkeypatch.setattr(memory, "_GROUP", tmp_path)
     (tmp_path / "memory").mkdir()
     (tmp_path / limit).write_text(f"{GIB // 4}\n")
+    assert memory.total_memory() == GIB // 4
     (tmp_path / usage).write_text(f"{GIB // 8}\n")
     (tmp_path / parts).write_text("anon 5\n")
     assert memory.total_memory() == GIB // 4

@@ -191,13 +191,9 @@ def _compare(
     enough = [len(first) > 1 and len(other) > 1 for other in others]
     words = [word if yes else OPEN for word, yes in zip(so_far, enough, strict=True)]
     numbers = "; ".join(f"{name} {_numbers(values[name])}" for name in names if values[name])
-    asked = (
-        f"none more than {most:g} times another"
-        if key == "comparable"
-        else f"{key} {most:g} times the others'"
-        if times
-        else ""
-    )
+    asked = f"{key} {most:g} times the others'" if times else ""
+    if key == "comparable":
+        asked = f"none more than {most:g} times another"
     return _all(words), _all(so_far), f"{numbers}; asked: {asked}" if asked else numbers
 
 
