@@ -158,6 +158,9 @@ def _show(action: Action, grid: Grid, form: Form, picture: Path) -> None:
         _check_papers("store", experiment, grid.scale)
         for state in store(states, Results(ROOT).place(experiment)):
             say(f"{state.cell.name}: stored")
+        for state in states:
+            if state.how == "failed" and not state.diverged:
+                say(f"{state.cell.name}: not stored, as it failed: {state.reason}")
     else:
         from scripts.pictures.curves import check_picture, draw_experiment, draw_measured, has_series
 

@@ -6,10 +6,10 @@ import shutil
 import pytest
 from PIL import Image
 
-from ortho_ref.run_folder import read_metrics, read_summary
+from ortho_ref.run_folder import METRICS_FILE, read_metrics, read_summary
 from scripts import claims, experiment
 from scripts.grid.experiment.results import Results
-from scripts.grid.experiment.sessions import read_sessions
+from scripts.grid.experiment.sessions import SESSIONS, Session, read_sessions
 from scripts.grid.experiment.storing import KEPT, LINES
 from tests.scripts.grids import tiny
 from tests.scripts.runs import ROOT, call
@@ -81,6 +81,20 @@ def test_stored_and_written(own_claims, tmp_path):
     assert call(claims.main)[0] == 0
     row = "| [ncgru/tiny](../scripts/experiments/tiny.toml) | 1 of 2 | all: 1 of 2 |\n"
     assert (tmp_path / "docs" / "claims.md").read_text().endswith(row)
+
+
+@pytest.mark.parametrize("name", [SESSIONS, METRICS_FILE])
+def test_a_damaged_run_is_not_stored(own_claims, tmp_path, name):
+    """It is said, also where it diverged first, and the others are stored."""
+    path, out = own_claims
+    damaged = out / "gru" / "all" / "seed-0"
+    Session(damaged, "c" * 40).end("diverged", "the loss is nan")
+    (damaged / name).write_text("{\n{}\n")
+    code, _, stderr = call(experiment.main, "store", path, "--out", out)
+    assert code == 0
+    assert stderr.startswith("NC-GRU; all; seed 0: stored\nGRU; all; seed 0: not stored, as it failed: ")
+    stored = tmp_path / "results" / "experiments" / "ncgru" / "tiny"
+    assert [own.name for own in stored.iterdir()] == ["nc-gru"]
 
 
 def test_only_what_is_not_stored(own_claims, tmp_path):

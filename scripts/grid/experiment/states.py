@@ -12,7 +12,7 @@ from ortho_ref.run_folder import CONFIG, METRICS_FILE, SUMMARY, read_config, rea
 from ortho_ref.training import Record
 from scripts.grid.experiment.cells import Cell
 from scripts.grid.experiment.measures import missing, read_measured
-from scripts.grid.experiment.sessions import failure, read_sessions
+from scripts.grid.experiment.sessions import diverged, failure, read_sessions
 
 
 class State(NamedTuple):
@@ -38,6 +38,8 @@ class State(NamedTuple):
         Of all sessions that ended.
     measured : list of dict
         What was measured so far.
+    diverged : bool
+        Whether it failed as its loss or its weights stopped being finite, all of its files being whole.
     """
 
     cell: Cell
@@ -51,6 +53,7 @@ class State(NamedTuple):
     reason: str = ""
     seconds: float = 0.0
     measured: Sequence[Record] = ()
+    diverged: bool = False
 
 
 def states_of(cells: Iterable[Cell], out: Path) -> list[State]:
@@ -109,7 +112,9 @@ def state_of(cell: Cell, folder: Path) -> State:
         how = "failed"
     else:
         how = "running" if _held(folder) else "stopped"
-    return State(cell, folder, how, done, N, config, records, summary, reason or "", seconds, measured)
+    return State(
+        cell, folder, how, done, N, config, records, summary, reason or "", seconds, measured, diverged(folder)
+    )
 
 
 def _held(folder: Path) -> bool:

@@ -48,7 +48,7 @@ def store(states: Iterable[State], out: Path) -> list[State]:
     copied = []
     for state in states:
         folder = out / state.cell.folder
-        if not (state.how == "done" or diverged(state.folder)) or is_stored(folder, state.cell):
+        if not (state.how == "done" or state.diverged) or is_stored(folder, state.cell):
             continue
         if len(state.records) > LINES:
             raise ValueError(
