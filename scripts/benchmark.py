@@ -18,7 +18,18 @@ from rich.table import Table as Shown
 
 from ortho_ref import files
 from ortho_ref.schema import not_among
-from scripts.program import BAD_INPUT, check_device, check_number, device_option, fail, give, limit_threads, run, say
+from scripts.program import (
+    BAD_INPUT,
+    check_beside,
+    check_device,
+    check_number,
+    device_option,
+    fail,
+    give,
+    limit_threads,
+    run,
+    say,
+)
 from scripts.program.memory import keep_freed_memory
 from scripts.timing import check as checking
 from scripts.timing import pages, peers_jax
@@ -205,6 +216,14 @@ def compared(stored: Report, groups: list[Group]) -> None:
         raise typer.Exit(1)
 
 
+def check_read(any_machine: bool, page: bool, check: bool, written: bool) -> None:
+    """ValueError for an option that nothing would read."""
+    if any_machine and not check:
+        raise ValueError("any_machine is for --check")
+    if page and not written:
+        raise ValueError("page is for what is written: a whole run, or a part with --out; not for --check")
+
+
 def main(
     section: Annotated[
         list[str] | None, typer.Option(help=f"{', '.join(SECTIONS)}; cells where a model or a size is chosen.")
@@ -235,8 +254,10 @@ def main(
     page: Annotated[bool, typer.Option("--page", help="Also write README's and docs/performance.md's tables.")] = False,
 ) -> None:
     """Cells, maps and updates beside floors, PyTorch and JAX; medians of rounds in which the contenders take turns."""
+    given = locals()
     try:
         if redraw is not None:
+            check_beside(main, given, "redraw", "page")
             with naming("redraw"):
                 stored = reports.read(redraw)
             write(stored, redraw.parent, redraw.stem, True)
@@ -246,6 +267,7 @@ def main(
         limit_threads(threads)
         check = check or against is not None
         part = bool(section or model or only or device != "cpu")
+        check_read(any_machine, page, check, written=not check and not (part and out is None))
         if compile_seconds is None:
             compile_seconds = 0.0 if part or check else COMPILE_SECONDS
         sections = sections_of(section or (["cells"] if part else None), device)

@@ -22,7 +22,7 @@ from scripts.grid.experiment.states import overview, states_of
 from scripts.grid.experiment.storing import store
 from scripts.grid.experiment.table import FORMS, lines_of, measured
 from scripts.grid.track import TRACKERS
-from scripts.program import BAD_INPUT, check_device, check_number, device_option, fail, give, run, say
+from scripts.program import BAD_INPUT, check_beside, check_device, check_number, device_option, fail, give, run, say
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -138,8 +138,8 @@ def _check_alone(action: Action, given: dict[str, object]) -> None:
         of = own.annotation.__metadata__[0].help.partition(": ")[0]
         if given[name] != own.default and of != action and of in list(Action):
             raise ValueError(f"{name} is {str(given[name])!r}, and is for {of}; the action is {action}")
-        if action is Action.schema and name != "action" and given[name] != own.default:
-            raise ValueError(f"{name} is {str(given[name])!r}; schema takes nothing")
+    if action is Action.schema:
+        check_beside(main, {name: value for name, value in given.items() if name != "action"}, action)
     for name, wanted in (("jobs", "cpu"), ("per_device", "gpu")):
         if given[name] != 1 and given["device"] != wanted:
             raise ValueError(f"{name} is {given[name]}, and is for --device {wanted}; device is {given['device']!r}")

@@ -19,10 +19,12 @@ from rich.table import Table
 from ortho_ref.schema import not_among
 from scripts.grid.build import make_trainer
 from scripts.grid.config import begun
-from scripts.program import BAD_INPUT, blas, device_option, fail, give, limit_threads, run
+from scripts.program import BAD_INPUT, blas, check_beside, device_option, fail, give, limit_threads, run
 from scripts.program.usage import peak_memory
-from scripts.timing import long
-from scripts.timing.readout import SIZES, measure_readout
+from scripts.timing.long import SIZES as LONG
+from scripts.timing.long import measure_long
+from scripts.timing.readout import SIZES as READOUTS
+from scripts.timing.readout import measure_readout
 from scripts.timing.rounds import check_rounds
 from scripts.timing.updates import measure
 from tasks import by_name
@@ -34,7 +36,7 @@ def _words(rounds: int, seconds: float) -> Table:
     table = Table(title=f"A word-level LSTM, loss and gradients, float32, cpu, medians of {rounds} rounds")
     for heading in ("words, n, T, B", "whole, ms", "chunks, ms", "whole, MiB", "chunks, MiB"):
         table.add_column(heading, justify="right")
-    for size in SIZES:
+    for size in READOUTS:
         own = measure_readout(*size, rounds, seconds)
         table.add_row(", ".join(map(str, size)), *(f"{figure:,.0f}" for figure in own))
     return table
@@ -45,8 +47,8 @@ def _long(rounds: int, seconds: float) -> Table:
     table = Table(title=f"NC-GRU, loss and gradients, float32, cpu, medians of {rounds} rounds")
     for heading in ("readout, T, B, n", "kept, MiB", "segments, MiB", "share", "time, segments / kept"):
         table.add_column(heading, justify="right")
-    for size in long.SIZES:
-        own = long.measure_long(*size, rounds, seconds)
+    for size in LONG:
+        own = measure_long(*size, rounds, seconds)
         figures = (f"{own.kept:.0f}", f"{own.segments:.1f}", f"{own.segments / own.kept:.3f}", f"{own.slower:.2f}")
         table.add_row(", ".join(map(str, size)), *figures)
     return table
@@ -64,9 +66,10 @@ def main(
     device: Annotated[str, device_option("cpu or gpu; the batch is drawn on the host.")] = "cpu",
     cpu_time: Annotated[bool, typer.Option("--cpu-time", help="This process's time, for a busy machine.")] = False,
     words: Annotated[bool, typer.Option("--words", help="The readout of words instead.")] = False,
-    long_sequences: Annotated[bool, typer.Option("--long", help="Long sequences in segments instead.")] = False,
+    long: Annotated[bool, typer.Option("--long", help="Long sequences in segments instead.")] = False,
 ) -> None:
     """Milliseconds of an update, of the bare forward and backward in it, and of its batch; one BLAS thread, float32."""
+    given = locals()
     limit_threads(1)
     table = Table(title=f"{model}: an update, float32, {device}, medians of {rounds} rounds")
     figures = ("updates/s", "update, ms", "bare, ms", "update / bare", "batch / update", "memory")
@@ -74,16 +77,17 @@ def main(
         table.add_column(heading, justify="left" if heading == "task" else "right")
     try:
         check_rounds(rounds, seconds)
-        if words or long_sequences:
+        if words or long:
+            check_beside(main, given, "words" if words else "long", "rounds", "seconds")
             give(_words(rounds, seconds) if words else _long(rounds, seconds), 120)
             give(f"BLAS: {', '.join(blas())}")
             return
-        given = {"data": data, "other_data": other_data or None, "train_part": train_part, "eval_part": eval_part}
+        places = {"data": data, "other_data": other_data or None, "train_part": train_part, "eval_part": eval_part}
         for task in only or GENERATED:
             if task not in by_name.NAMES:
                 raise ValueError(not_among("only", task, by_name.NAMES, str))
             fixed = {"windows": "fixed"} if "windows" in by_name.options_of(task) else {}
-            config, its_task = begun(task, model=model, device=device, **fixed, **given)
+            config, its_task = begun(task, model=model, device=device, **fixed, **places)
             clock = time.process_time if cpu_time else time.perf_counter
             times = measure(make_trainer(config, its_task), rounds, seconds, clock)
             update, bare, batch = map(statistics.median, (times.update, times.bare, times.batch))

@@ -1,8 +1,9 @@
 """What every program does alike: errors as one line, what nobody hears, exit codes, BLAS threads."""
 
+import inspect
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 import typer
@@ -76,6 +77,32 @@ def check_number(name: str, value: float, most: float, least: float = 0.0) -> No
     """
     if not least <= value <= most:
         raise ValueError(f"{name} is {value}; allowed: {least:g} to {most:g}")
+
+
+def check_beside(main: Callable[..., Any], given: Mapping[str, object], what: str, *read: str) -> None:
+    """Check that nothing is given beside an option or an action that it would not read.
+
+    Parameters
+    ----------
+    main : Callable
+        The program's function.
+    given : dict
+        Its parameters, by name.
+    what : str
+        The option or the action.
+    read : str
+        The parameters that may be given with it.
+
+    Raises
+    ------
+    ValueError
+        For another that is not at its default.
+    """
+    parameters = inspect.signature(main).parameters
+    for name, value in given.items():
+        if name not in (what, *read) and value != parameters[name].default:
+            allowed = ", ".join(read) or "nothing"
+            raise ValueError(f"{name} is {str(value)!r}, which {what} does not read; allowed beside it: {allowed}")
 
 
 def one_line(error: object) -> str:

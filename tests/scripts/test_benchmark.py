@@ -407,6 +407,13 @@ def test_check_refuses_another_machine(monkeypatch, whole, tmp_path):
         (["--against", "nowhere.json"], "against: "),
         (["--check", "--against", "{whole}", "--dtype", "float64"], "dtype is float64; allowed: float32, as in"),
         (["--redraw", "nowhere.json"], "redraw: "),
+        (
+            ["--redraw", "{whole}", "--rounds", "3"],
+            "rounds is '3', which redraw does not read; allowed beside it: page",
+        ),
+        (["--any-machine"], "any_machine is for --check"),
+        (["--only", "adding", "--page"], "page is for what is written: "),
+        (["--check", "--against", "{whole}", "--page"], "page is for what is written: "),
         (["--out", "{whole}"], "out: "),
     ],
 )

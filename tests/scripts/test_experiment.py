@@ -548,7 +548,7 @@ def test_a_folder_that_cannot_be(tmp_path, end):
         (["table", "FILE", "--picture", "x.png"], "picture is 'x.png', and is for plot; the action is table"),
         (["run", "FILE", "--per-device", "2"], "per_device is 2, and is for --device gpu; device is 'cpu'"),
         (["run", "FILE", "--jobs", "2", "--device", "gpu"], "jobs is 2, and is for --device cpu; device is 'gpu'"),
-        (["schema", "FILE"], "schema takes nothing"),
+        (["schema", "FILE"], "which schema does not read; allowed beside it: nothing"),
         (["status", "FILE", "--jobs", "2"], "jobs is '2', and is for run; the action is status"),
     ],
 )

@@ -453,6 +453,21 @@ def test_a_device_that_is_not_there(monkeypatch, tmp_path, main, arguments):
     assert [path.name for path in tmp_path.rglob("*")] == ["a", "gru", "config.json"]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--long", "--only", "adding"], "which long does not read; allowed beside it: rounds, "),
+        (
+            ["--words", "--cpu-time"],
+            "cpu_time is 'True', which words does not read; allowed beside it: rounds, seconds",
+        ),
+        (["--words", "--long"], "long is 'True', which words does not read; "),
+    ],
+)
+def test_what_other_timings_do_not_read(arguments, message):
+    fails(training_speed.main, *arguments, message=message)
+
+
 def test_a_worker_on_a_device(tmp_path):
     """A run of a grid with what is measured of it: the host's numbers to rounding; the config has the device."""
     path = tmp_path / "own.toml"
