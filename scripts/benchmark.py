@@ -267,7 +267,8 @@ def main(
         limit_threads(threads)
         check = check or against is not None
         part = bool(section or model or only or device != "cpu")
-        check_read(any_machine, page, check, written=not check and not (part and out is None))
+        written = not check and (not part or out is not None)
+        check_read(any_machine, page, check, written)
         if compile_seconds is None:
             compile_seconds = 0.0 if part or check else COMPILE_SECONDS
         sections = sections_of(section or (["cells"] if part else None), device)
@@ -275,7 +276,7 @@ def main(
         here = machine(own.torch is not None)
         folder, name = out or pages.FOLDER, checked(name or name_of(here))
         stored = stored_for(against or folder / f"{name}.json", here, dtype, any_machine) if check else {}
-        if out and not check:
+        if out and written:
             with naming("out"):  # before what takes long
                 out.mkdir(parents=True, exist_ok=True)
         own = own._replace(keep=give_back or not keep_freed_memory())
@@ -287,7 +288,7 @@ def main(
             give(line)
         if check:
             compared(stored, groups)
-        elif out or not part:
+        elif written:
             write(report, folder, name, not part)
             write_pages(reports.read(folder / f"{name}.json"), name, page)
     except BAD_INPUT as error:

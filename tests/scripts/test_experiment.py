@@ -455,7 +455,7 @@ def test_two_programs_on_one_folder(tmp_path, monkeypatch):
         code, _, stderr = call(program.main, *arguments)
     assert code == 1
     assert "GRU; all; seed 0: left as it is: another process works on it\n0 of 1 runs are done" in stderr
-    assert sessions.failure(folder) is None
+    assert sessions.failure(sessions.read_sessions(folder)) is None
     assert call(program.main, *arguments)[0] == 0
 
 

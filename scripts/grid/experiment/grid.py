@@ -126,7 +126,7 @@ def orders_of(grid: Grid, retry: bool = False, other_commit: bool = False) -> li
 
 def _has_failed(folder: Path) -> bool:
     """Whether a cell's run failed; DamagedFile where the files that say what it is are not what was written."""
-    failed = sessions.failure(folder) is not None
+    failed = sessions.failure(sessions.read_sessions(folder)) is not None
     if (folder / CONFIG).exists():
         read_config(folder)
         read_measured(folder)

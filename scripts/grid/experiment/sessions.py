@@ -4,6 +4,7 @@ import datetime
 import hashlib
 import subprocess
 import time
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -97,15 +98,13 @@ def mark_failed(folder: Path, reason: str) -> None:
     _write(folder, [*sessions[:-1], last | {"end": "failed", "reason": reason}])
 
 
-def failure(folder: Path) -> str | None:
-    """Why a run failed; None where it did not."""
-    sessions = read_sessions(folder)
+def failure(sessions: Sequence[Record]) -> str | None:
+    """Why a run of these sessions failed; None where it did not."""
     return sessions[-1].get("reason", "") if sessions and sessions[-1]["end"] in FAILURES else None
 
 
-def diverged(folder: Path) -> bool:
+def diverged(sessions: Sequence[Record]) -> bool:
     """Whether a run failed as its loss or its weights stopped being finite: that, too, is what came out."""
-    sessions = read_sessions(folder)
     return bool(sessions) and sessions[-1]["end"] == "diverged"
 
 

@@ -92,10 +92,11 @@ def state_of(cell: Cell, folder: Path) -> State:
     config: Record = {}
     reason, seconds = None, 0.0
     try:
-        reason = failure(folder)
+        sessions = read_sessions(folder)
+        reason = failure(sessions)
         if not (folder / CONFIG).exists():
             return State(cell, folder, "waiting" if reason is None else "failed", reason=reason or "")
-        seconds = sum(own.get("seconds", 0.0) for own in read_sessions(folder))
+        seconds = sum(own.get("seconds", 0.0) for own in sessions)
         config = read_config(folder)
         records = read_metrics(folder) if (folder / METRICS_FILE).exists() else []  # it comes after the config
         summary = read_summary(folder) if (folder / SUMMARY).exists() else None
@@ -113,7 +114,7 @@ def state_of(cell: Cell, folder: Path) -> State:
     else:
         how = "running" if _held(folder) else "stopped"
     return State(
-        cell, folder, how, done, N, config, records, summary, reason or "", seconds, measured, diverged(folder)
+        cell, folder, how, done, N, config, records, summary, reason or "", seconds, measured, diverged(sessions)
     )
 
 

@@ -7,7 +7,7 @@ from ortho_ref.files import write
 from ortho_ref.run_folder import CONFIG, METRICS_FILE, SUMMARY, read_config, read_summary
 from scripts.grid.experiment.cells import Cell
 from scripts.grid.experiment.measures import MEASURED, missing, read_measured
-from scripts.grid.experiment.sessions import SESSIONS, diverged
+from scripts.grid.experiment.sessions import SESSIONS, diverged, read_sessions
 from scripts.grid.experiment.states import State
 
 #: By the summary a run counts as stored, by its sessions one that diverged: they come after all else.
@@ -18,7 +18,7 @@ LINES = 300
 
 def is_stored(folder: Path, cell: Cell) -> bool:
     """Whether a folder under results/ holds a cell's run: done, with all measures that the cell wants; or diverged."""
-    if diverged(folder):
+    if diverged(read_sessions(folder)):
         return True
     return (folder / SUMMARY).exists() and not missing(
         read_measured(folder), cell.measures, read_config(folder)["iterations"]
