@@ -9,8 +9,9 @@ import numpy as np
 
 from ortho_ref import scan
 from ortho_ref.backend import Array, complex_dtype, to_device, to_host
+from ortho_ref.boundary import is_tokens
 from ortho_ref.cells import Cell, State, Weights
-from ortho_ref.cells.cell import is_tokens, parts_of, state_of
+from ortho_ref.cells.cell import parts_of, state_of
 from ortho_ref.network import Network
 from ortho_ref.parametrizations import Params
 from ortho_ref.recurrent import NamedBuffers

@@ -63,7 +63,7 @@ else:
         import importlib
 
         if name not in __all__:
-            from ortho_ref.schema import nearest
+            from ortho_ref.boundary import nearest
 
             near = "" if name.startswith("_") else nearest(name, __all__)
             # obj: or Python's own traceback would add what is near once more

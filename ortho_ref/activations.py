@@ -20,7 +20,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ortho_ref.backend import Array, xp_of
-from ortho_ref.schema import not_among
+from ortho_ref.boundary import not_among
 
 
 def sigmoid(a: Array) -> Array:

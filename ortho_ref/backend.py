@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ortho_ref import segments
+from ortho_ref.segments import of_cupy
 
 Array: TypeAlias = Any  # numpy.ndarray or cupy.ndarray; the two share no base class
 
@@ -95,7 +95,7 @@ def _cupy_library() -> ArrayLibrary:
     linalg = importlib.import_module("cupyx.scipy.linalg")
     # order "A": by columns stays by columns, which products round by
     moves = (cupy.asarray, lambda array: cupy.asnumpy(array, order="A"))
-    return ArrayLibrary("gpu", cupy, linalg, *moves, cupy.fuse, segments.of_cupy(cupy))
+    return ArrayLibrary("gpu", cupy, linalg, *moves, cupy.fuse, of_cupy(cupy))
 
 
 def _first_line(error: Exception) -> str:
@@ -183,7 +183,8 @@ def library_of(*values: object) -> ArrayLibrary:
     TypeError
         Host and device arrays are mixed, or one is a masked array or a numpy.matrix.
     """
-    return _load(_common_root(*map(type, values)))
+    root = _common_root(*map(type, values))
+    return _LOADED.get(root) or _load(root)
 
 
 @functools.cache  # as `_root`
@@ -202,7 +203,8 @@ def _common_root(*kinds: type) -> str:
 
 def xp_of(*values: object) -> Any:
     """The NumPy-like namespace of the arrays among `values`; see `library_of`."""
-    return library_of(*values).xp
+    root = _common_root(*map(type, values))  # not by library_of: it is asked at every step of every cell
+    return (_LOADED.get(root) or _load(root)).xp
 
 
 def with_floats_as(tree: Any, dtype: DTypeLike) -> Any:

@@ -19,6 +19,7 @@ import safetensors.numpy
 
 from ortho_ref import files, schema
 from ortho_ref.backend import is_array, to_host
+from ortho_ref.boundary import kind_of, short, with_article
 
 FORMAT = "ortho_ref checkpoint 3"
 METADATA = ("format", "tree", "tensors", "sha256")
@@ -61,7 +62,7 @@ def save(
         integer of more than `files.DIGITS` digits, what does not fit the schema.
     """
     if not isinstance(tree, dict):
-        raise TypeError(f"tree is {schema.kind_of(tree)}; allowed: a dict, as {{'params': params, 'buffers': buffers}}")
+        raise TypeError(f"tree is {kind_of(tree)}; allowed: a dict, as {{'params': params, 'buffers': buffers}}")
     tensors: dict[str, np.ndarray] = {}
     skeleton = _encode(to_host(tree), "", tensors)
     files.check_depth(skeleton)
@@ -121,12 +122,12 @@ def _tree(path: Path | str, data: bytes, form: schema.Schema) -> dict[str, Any]:
         schema.check(hashes, schema.mapping(schema.SHA256), "tensors")
         found = {name: _hash(array) for name, array in tensors.items()}
         if wrong := sorted(name for name, _ in hashes.items() ^ found.items()):
-            raise ValueError(f"the SHA-256 of {schema.short(wrong[0])} is another")
+            raise ValueError(f"the SHA-256 of {short(wrong[0])} is another")
         tree = files.from_json(metadata["tree"].encode())
         schema.check(tree, {"type": "object"} | form, "its tree")
         whole: dict[str, Any] = _decode(tree, tensors)
         if tensors:
-            raise ValueError(f"its tree has no {', '.join(sorted(map(schema.short, tensors)))}")
+            raise ValueError(f"its tree has no {', '.join(sorted(map(short, tensors)))}")
     except ValueError as error:
         raise files.DamagedFile(path, error) from None
     return whole
@@ -168,7 +169,7 @@ def _encode(value: Any, path: str, tensors: dict[str, np.ndarray]) -> Any:
         return value
     kind = f"{type(value).__name__} {getattr(value, 'dtype', '')}".strip()
     raise TypeError(
-        f"{path} is {schema.with_article(kind)}; allowed: numbers, arrays of them, strings, None and trees of these"
+        f"{path} is {with_article(kind)}; allowed: numbers, arrays of them, strings, None and trees of these"
     )
 
 
@@ -186,15 +187,15 @@ def _decode(value: Any, tensors: dict[str, np.ndarray]) -> Any:
     schema.check(value, ARRAY, "an array of its tree")
     name = value["$array"]
     if name not in tensors:
-        raise ValueError(f"it has no tensor {schema.short(name)}")
+        raise ValueError(f"it has no tensor {short(name)}")
     array = tensors.pop(name)
     if value["complex"]:
         if array.shape[-1:] != (2,) or array.dtype.kind != "f":
-            raise ValueError(f"{schema.short(name)} is {array.dtype} {array.shape}, which is not complex")
+            raise ValueError(f"{short(name)} is {array.dtype} {array.shape}, which is not complex")
         joined = np.empty(array.shape[:-1], np.result_type(array.dtype, np.complex64))
         joined.real, joined.imag = array[..., 0], array[..., 1]
         array = joined
     array = np.array(array, order="F" if value["fortran"] else "C")
     if value["scalar"] and array.ndim:
-        raise ValueError(f"{schema.short(name)} has the shape {array.shape}, which is not a number's")
+        raise ValueError(f"{short(name)} has the shape {array.shape}, which is not a number's")
     return array[()] if value["scalar"] else array

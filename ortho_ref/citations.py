@@ -6,6 +6,7 @@ The one list of the papers, and of what each is to be cited for.
 from collections.abc import Iterator
 from functools import singledispatch
 
+from ortho_ref.boundary import kind_of
 from ortho_ref.cells import Cell
 from ortho_ref.cells.by_name import name_of as name_of_cell
 from ortho_ref.models import build
@@ -15,7 +16,6 @@ from ortho_ref.parametrizations.by_name import name_of
 from ortho_ref.reader import Reader
 from ortho_ref.recurrent import Recurrent
 from ortho_ref.regularizers import Regularizers
-from ortho_ref.schema import kind_of
 
 #: Key -> BibTeX.  The first four are the keys of equation tags.
 PAPERS: dict[str, str] = {

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from ortho_ref import schema
+from ortho_ref.boundary import kind_of, short
 from ortho_ref.terminal import shown
 
 #: No document is nested deeper, has longer integers (the states of generators have 39 digits), or is larger.
@@ -249,7 +250,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         twice = next(name for i, (name, _) in enumerate(pairs) if name in dict(pairs[:i]))
-        raise ValueError(f"it has {schema.short(twice)} twice")
+        raise ValueError(f"it has {short(twice)} twice")
     return found
 
 
@@ -266,7 +267,7 @@ def _integer(digits: str) -> int:
 def _float(digits: str) -> float:
     number = float(digits)
     if not math.isfinite(number):
-        raise ValueError(f"{schema.short(digits)} is too large for a number")
+        raise ValueError(f"{short(digits)} is too large for a number")
     return number
 
 
@@ -337,7 +338,7 @@ def read_sealed(path: Path | str, format: str, form: schema.Schema) -> Sealed:
     try:
         whole = from_json(data)
         if not isinstance(whole, dict):
-            raise ValueError(f"it holds {schema.kind_of(whole)}; expected an object")
+            raise ValueError(f"it holds {kind_of(whole)}; expected an object")
     except ValueError as error:
         raise DamagedFile(path, error) from None
     if "format" in whole or "sha256" not in whole:
@@ -359,7 +360,7 @@ def check_format(path: Path | str, found: object, format: str) -> None:
         kind, _, _ = format.rpartition(" ")
         older = found is None or (isinstance(found, str) and found.startswith(f"{kind} "))
         why = f"written by another version of ortho_ref, which can go on with it; this one reads {format!r}"
-        raise ValueError(f"{path} has the format {schema.short(found)}: {why if older else f'not {format!r}'}")
+        raise ValueError(f"{path} has the format {short(found)}: {why if older else f'not {format!r}'}")
 
 
 def sealed_form(format: str, form: schema.Schema) -> schema.Schema:

@@ -2,7 +2,6 @@
 
 o = W h + b                                   [bp:heads/affine]
 dW = do h^T    db = do    dh = W^T do         [bp:heads/affine]
-(of a sequence chunk by chunk of time, the last first, as in `fused.sequence`)
 
 k = [Re h, Im h]                              [urnn:9]
 dh = dk_1 + i dk_2, the halves of dk          [bp:heads/complex]
@@ -14,15 +13,15 @@ Dropout: y = s * x and dx = s * dy, each entry of s being 0 with probability `ra
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ortho_ref.arguments import check_size, generator, precision
-from ortho_ref.backend import Array, library_of, xp_of
+from ortho_ref.backend import Array, is_array, library_of, xp_of
+from ortho_ref.boundary import check_array, check_dicts, check_integer, generator, kind_of, precision
 from ortho_ref.cells.cell import Weights, draw
-from ortho_ref.fused.sequence import chunks_of_rows
-from ortho_ref.fused.tokens import one_hot, sums
+from ortho_ref.fused.tokens import sums
 from ortho_ref.initial import uniform
 
 
@@ -47,8 +46,8 @@ class Dense:
     output_size: int
 
     def __post_init__(self) -> None:
-        check_size("input_size", self.input_size)
-        check_size("output_size", self.output_size)
+        check_integer("input_size", self.input_size)
+        check_integer("output_size", self.output_size)
 
     def init(self, rng: np.random.Generator, *, dtype: DTypeLike = np.float32) -> Weights:
         """W Glorot uniform, b = 0.
@@ -81,14 +80,14 @@ class Dense:
         -------
         Array (..., output_size)
             o.
+
+        Raises
+        ------
+        ValueError, TypeError
+            Naming the argument, for wrong shapes and dtypes.
         """
-        rows, W = h.reshape(-1, self.input_size), weights["W"]
-        xp = xp_of(rows, W)
-        o = xp.empty((len(rows), self.output_size), W.dtype)
-        for own in chunks_of_rows(h):
-            xp.matmul(rows[own], W.T, out=o[own])  # [bp:heads/affine]
-            o[own] += weights["b"]  # [bp:heads/affine]
-        return o.reshape(*h.shape[:-1], self.output_size)
+        self._check(weights, h)
+        return affine(weights["W"], weights["b"], h)
 
     def backward(self, weights: Weights, h: Array, do: Array) -> tuple[Array, Weights]:
         """The adjoint of `forward`.
@@ -108,18 +107,37 @@ class Dense:
             dL/dh.
         dweights : Weights
             dL/dW and dL/db, summed over all axes of h but the last.
+
+        Raises
+        ------
+        ValueError, TypeError
+            Naming the argument, for wrong shapes and dtypes.
         """
-        rows, drows, W = h.reshape(-1, self.input_size), do.reshape(-1, self.output_size), weights["W"]
-        xp = xp_of(rows, drows, W)
-        dh, dW, db = xp.empty(rows.shape, W.dtype), xp.zeros_like(W), xp.zeros_like(weights["b"])
-        for own in chunks_of_rows(h):
-            part = drows[own]
-            if len(part) == 1:  # a vector: its product rounds by how far apart its numbers lie
-                part = xp.ascontiguousarray(part)
-            dW += part.T @ rows[own]  # [bp:heads/affine]
-            db += part.sum(axis=0)  # [bp:heads/affine]
-            xp.matmul(part, W, out=dh[own])  # [bp:heads/affine]
-        return dh.reshape(h.shape), {"W": dW, "b": db}
+        self._check(weights, h)
+        check_array("do", do, (*h.shape[:-1], self.output_size), h.dtype)
+        return affine_pullback(weights["W"], h, do)
+
+    def _check(self, weights: Any, h: Any) -> None:
+        check_dicts(weights=weights)
+        for name, shape in (("W", (self.output_size, self.input_size)), ("b", (self.output_size,))):
+            check_array(name, weights.get(name), shape, weights["W"].dtype)
+        if not is_array(h) or h.ndim == 0 or h.shape[-1] != self.input_size:
+            given = f"has shape {h.shape}" if is_array(h) else f"is {kind_of(h)}"
+            raise ValueError(f"h {given}; expected (..., {self.input_size})")
+        check_array("h", h, h.shape, weights["W"].dtype)
+        library_of(h, *weights.values())
+
+
+def affine(W: Array, b: Array, h: Array) -> Array:
+    """o = W h + b, (..., q), of h (..., n)."""
+    return (h.reshape(-1, h.shape[-1]) @ W.T + b).reshape(*h.shape[:-1], len(b))  # [bp:heads/affine]
+
+
+def affine_pullback(W: Array, h: Array, do: Array) -> tuple[Array, Weights]:
+    """The adjoint of `affine` at do (..., q): dh (..., n), and dW and db, summed over all axes but the last."""
+    rows, drows = h.reshape(-1, h.shape[-1]), do.reshape(-1, do.shape[-1])
+    dweights = {"W": drows.T @ rows, "b": drows.sum(axis=0)}  # [bp:heads/affine]
+    return (drows @ W).reshape(h.shape), dweights  # [bp:heads/affine]
 
 
 @dataclass(frozen=True)
@@ -144,7 +162,7 @@ class Embedding:
 
     def __post_init__(self) -> None:
         for name, value in (("vocabulary", self.vocabulary), ("size", self.size)):
-            check_size(f"{name} of the embedding", value)
+            check_integer(f"{name} of the embedding", value)
 
     def init(self, rng: np.random.Generator, *, dtype: DTypeLike = np.float32) -> Weights:
         """E uniform on +-0.1, as AWD-LSTM's.
@@ -200,73 +218,19 @@ class Embedding:
         Weights
             dL/dE.
         """
-        words, rows = tokens.reshape(-1), de.reshape(-1, self.size)
-        if library_of(de).device == "cpu":
-            dE = one_hot(words[::-1], self.vocabulary, de.dtype).T @ rows[::-1]
-        else:
-            dE = xp_of(de).zeros((self.vocabulary, self.size), de.dtype)
-            for own in chunks_of_rows(de):
-                self.add(dE, words[own], rows[own])
+        dE = next(sums(tokens.reshape(-1), de.reshape(1, -1, self.size), self.vocabulary))
         return {"E": dE if scale is None else scale * dE}  # [bp:lm-embedding/gradient]
-
-    def add(self, dE: Array, tokens: Array, de: Array) -> None:
-        """Take in some steps of a sequence, those after them being in already.
-
-        On the host a row is summed entry by entry, from the last step on: to the bit the gradient of all of them.
-
-        Parameters
-        ----------
-        dE : Array (vocabulary, size)
-            Of the steps after them; added to.
-        tokens : Array (N,)
-            Integers.
-        de : Array (N, size)
-            dL/de.
-        """
-        library = library_of(dE, tokens, de)
-        xp = library.xp
-        if library.device != "cpu":
-            dE += next(sums(tokens, de[None], self.vocabulary))  # [bp:lm-embedding/gradient]
-            return
-        # of a large vocabulary few words are here; a device would have to wait for how many
-        words, which = xp.unique(tokens[::-1], return_inverse=True)
-        entries, rows = xp.concatenate([xp.arange(len(words)), which]), xp.concatenate([dE[words], de[::-1]])
-        dE[words] = one_hot(entries, len(words), de.dtype).T @ rows  # [bp:lm-embedding/gradient]
 
 
 def real_features(h: Array) -> Array:
-    """[Re h, Im h] of complex states, in which they are read on; real states as they are.
-
-    Parameters
-    ----------
-    h : Array (..., n)
-        States, real or complex.
-
-    Returns
-    -------
-    Array (..., 2 n) or (..., n)
-        Real.
-    """
+    """[Re h, Im h], (..., 2 n), of complex states h (..., n), in which they are read on; real states as they are."""
     if h.dtype.kind != "c":
         return h
     return xp_of(h).concatenate([h.real, h.imag], axis=-1)  # [urnn:9]
 
 
 def real_features_pullback(dfeatures: Array, complex: bool) -> Array:
-    """The states' gradient from that of their real features.
-
-    Parameters
-    ----------
-    dfeatures : Array (..., 2 n) or (..., n)
-        The gradient of what `real_features` gave.
-    complex : bool
-        Whether the states are complex.
-
-    Returns
-    -------
-    Array (..., n)
-        dL/dRe + i dL/dIm where they are; else dfeatures.
-    """
+    """The gradient by states h (..., n), dL/dRe + i dL/dIm where they are complex, from that of their real features."""
     if not complex:
         return dfeatures
     n = dfeatures.shape[-1] // 2
@@ -274,62 +238,9 @@ def real_features_pullback(dfeatures: Array, complex: bool) -> Array:
 
 
 def dropout_scale(rng: np.random.Generator, rate: float, like: Array, shape: tuple[int, ...] | None = None) -> Array:
-    """s of dropout; drawn on the host, so that every device gets the same.
+    """s of dropout, of the dtype of `like` and beside it, of its shape or another; drawn on the host for every device.
 
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-        What it is drawn from.
-    rate : float
-        The probability of a 0.
-    like : Array
-        What is to be dropped out of.
-    shape : tuple of int, optional
-        Of s, to be broadcast; that of `like` unless given.
-
-    Returns
-    -------
-    Array
-        s, of the dtype of `like` and beside it.
+    Each entry is 0 with probability `rate`, else 1 / (1 - rate).
     """
-    return scale_of(dropout_kept(rng, rate, like.shape if shape is None else shape), rate, like)
-
-
-def dropout_kept(rng: np.random.Generator, rate: float, shape: tuple[int, ...]) -> np.ndarray:
-    """Which entries dropout leaves; of a sequence drawn in stretches of time they are those drawn at once.
-
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-        What it is drawn from.
-    rate : float
-        The probability of False.
-    shape : tuple of int
-        Of what is dropped out of.
-
-    Returns
-    -------
-    numpy.ndarray
-        bool.
-    """
-    return rng.random(shape, np.float32) >= rate
-
-
-def scale_of(kept: np.ndarray, rate: float, like: Array) -> Array:
-    """s of dropout that leaves these entries.
-
-    Parameters
-    ----------
-    kept : numpy.ndarray
-        bool.
-    rate : float
-        The probability that one was dropped.
-    like : Array
-        What is to be dropped out of.
-
-    Returns
-    -------
-    Array
-        0 or 1 / (1 - rate), of the dtype of `like` and beside it.
-    """
+    kept = rng.random(like.shape if shape is None else shape, np.float32) >= rate
     return library_of(like).from_host(kept.astype(like.dtype) / like.dtype.type(1 - rate))

@@ -15,7 +15,7 @@ from typing import Any, Literal, ParamSpec, TypeAlias
 
 import numpy as np
 
-from ortho_ref.arguments import check_number, check_size
+from ortho_ref.boundary import check_integer, check_number, nearest, not_among, short
 from ortho_ref.cells import LSTM, Elman, FastRNN, GRUResetAfter, GRUResetBefore
 from ortho_ref.initial import Initial, constant, identity, normal, uniform
 from ortho_ref.layers import Embedding
@@ -38,7 +38,6 @@ from ortho_ref.parametrizations.by_name import by_name as _parametrization
 from ortho_ref.reader import QUESTION, STORY, Reader
 from ortho_ref.recurrent import Recurrent
 from ortho_ref.regularizers import Regularizers
-from ortho_ref.schema import nearest, not_among, short
 
 Activation: TypeAlias = Literal["tanh", "relu", "modrelu"]
 _P = ParamSpec("_P")
@@ -54,7 +53,7 @@ def _listed(model: Callable[_P, Recurrent]) -> Callable[_P, Recurrent]:
     @functools.wraps(model)
     def make(input_size: int, hidden_size: int, **options: Any) -> Recurrent:
         for argument, size in (("input_size", input_size), ("hidden_size", hidden_size)):
-            check_size(argument, size)
+            check_integer(argument, size)
         for option, value in options.items():
             if option not in allowed:
                 near = nearest(option, allowed)

@@ -16,37 +16,41 @@ Tied readout, o = E k + b with the embedding's E: the two gradients add up
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ortho_ref.arguments import check_has, check_number, check_size, generator, precision
-from ortho_ref.backend import Array, NotFiniteError, is_array, xp_of
-from ortho_ref.brief import ArraysByName, brief
-from ortho_ref.cells import State, Weights
-from ortho_ref.cells.cell import parts_of, state_of
-from ortho_ref.checks import check, prefixed
-from ortho_ref.dropout import Dropout, Redrawn
-from ortho_ref.layers import Dense, Embedding, real_features, real_features_pullback
-from ortho_ref.losses import LOSSES, cross_entropy_of_readout, rows_at_a_time
-from ortho_ref.parametrizations import Params
-from ortho_ref.pending import Pending, together
-from ortho_ref.recompute import Segments, check_recompute
-from ortho_ref.recompute import loss_and_gradients as in_segments
-from ortho_ref.recurrent import (
-    NamedBuffers,
-    Recurrent,
-    RecurrentTape,
+from ortho_ref.backend import Array, NotFiniteError, xp_of
+from ortho_ref.boundary import (
+    as_array,
     check_array,
     check_deltas,
     check_dicts,
+    check_has,
     check_input,
+    check_integer,
+    check_number,
+    check_state,
+    generator,
+    is_tokens,
+    kind_of,
+    named,
+    nearest,
+    not_among,
+    precision,
     precision_of_most,
 )
+from ortho_ref.brief import ArraysByName, brief
+from ortho_ref.cells import State, Weights
+from ortho_ref.cells.cell import parts_of, state_of
+from ortho_ref.dropout import Dropout
+from ortho_ref.layers import Dense, Embedding, affine, affine_pullback, real_features, real_features_pullback
+from ortho_ref.losses import COMPUTED, LOSSES, check_targets, parts, readout_in_chunks, rows_at_a_time
+from ortho_ref.parametrizations import Params
+from ortho_ref.recurrent import NamedBuffers, Recurrent, RecurrentTape
 from ortho_ref.regularizers import Regularizers
-from ortho_ref.schema import kind_of, nearest, not_among
 
 
 class Forward(NamedTuple):
@@ -55,11 +59,11 @@ class Forward(NamedTuple):
     Attributes
     ----------
     outputs : Array (T, B, q), or (B, q) for readout "last"
-        Of the readout; None from `loss_and_gradients` where it never has all of them, see `losses.rows_at_a_time`.
+        Of the readout; None from `loss_and_gradients` for a vocabulary so large that it never has all of them.
     last : list
         Each layer's state after step T.
     tape : NetworkTape
-        For `backward`; with `recompute` None, as the outputs.
+        For `backward`.
     """
 
     outputs: Array
@@ -81,10 +85,8 @@ class NetworkTape(NamedTuple):
         Their dropout, None without.
     read : Array
         What the readout read.
-    shape : tuple of int
-        Of the last layer's features.
     features : Array (T, B, n)
-        These, before dropout.
+        The last layer's, before dropout.
     tokens, words, inputs : Array or None
         What the embedding read (of a `reader.Reader` two `task.Padded`), and the dropout of its words and of what it
         gave.
@@ -97,7 +99,6 @@ class NetworkTape(NamedTuple):
     layers: list[RecurrentTape]
     scales: list[Array | None]
     read: Array
-    shape: tuple[int, ...]
     features: Array
     tokens: Array | None
     words: Array | None
@@ -154,7 +155,7 @@ class Network:
             if layer.sizes is None:
                 raise ValueError(f"layers[{i}] has no sizes; build it with sizes=(input_size, hidden_size)")
         self._check_layers()
-        check_size("output_size", self.output_size)
+        check_integer("output_size", self.output_size)
         if self.readout not in ("every", "last"):
             raise ValueError(not_among("readout", self.readout, ("every", "last")))
         if self.loss not in LOSSES:
@@ -173,7 +174,7 @@ class Network:
             raise ValueError("layers is empty; expected at least one Recurrent")
         object.__setattr__(self, "layers", tuple(self.layers))
         for i, layer in enumerate(self.layers):
-            check_has(f"layers[{i}]", layer, "begin_retract", "a Recurrent, as models.gru(10, 56)")
+            check_has(f"layers[{i}]", layer, "run_back", "a Recurrent, as models.gru(10, 56)")
         if self.embedding is not None:
             check_has("embedding", self.embedding, "vocabulary", "an Embedding, as Embedding(10_000, 400), or None")
 
@@ -317,75 +318,76 @@ class Network:
         ValueError, TypeError
             Naming the argument, for what does not fit.
         """
-        last, tape = self._features(params, buffers, x, h0, rng)
-        return Forward(self.dense.forward(self.readout_weights(params), tape.read), last, tape)
+        self._check(params, buffers, x, h0, rng)
+        last, tape = self.features(params, buffers, x, h0, rng)
+        return Forward(affine(*self.readout_weights(params), tape.read), last, tape)
 
-    def _features(
-        self, params: Params, buffers: NamedBuffers, x: Array, h0: list[State] | None, rng: np.random.Generator | None
-    ) -> tuple[list[State], NetworkTape]:
-        """All but the readout: each layer's last state, and the tape, whose `read` is what the readout reads."""
-        return self.features(params, buffers, x, h0, self._dropout(rng))
+    def _check(
+        self, params: Params, buffers: NamedBuffers, x: Any, h0: Any, rng: np.random.Generator | None = None
+    ) -> None:
+        """The door: an error unless all of these fit the network."""
+        self.check_params(params, buffers)
+        self.check_input(x, params["readout.b"])
+        if rng is not None:
+            self._check_dropped(x)
+        if h0 is None:
+            return
+        if len(h0) != len(self.layers):
+            raise ValueError(f"h0 holds {len(h0)} states; expected one for each of the {len(self.layers)} layers")
+        for i, (layer, state) in enumerate(zip(self.layers, h0, strict=True)):
+            if state is not None:
+                W = self.layer_weights(i, params, buffers)[layer.cell.recurrent_weights[0]]
+                check_state("h0", layer.cell, state, self._outputs_shape(x)[-2], W)
+
+    def check_input(self, x: Any, like: Array) -> None:
+        """An error unless x is what the network reads, vectors of the dtype of `like`, and beside it."""
+        check_input(x, self.input_size, like)
+        if self.embedding is not None and not is_tokens(x):
+            raise TypeError(f"x is {x.dtype}; expected integer tokens (T, B): the network has an embedding")
+
+    def check_batch(self, x: Any, y: Any, mask: Any, like: Array) -> None:
+        """As `check_input`, for training: and an error unless y and mask are what the loss takes."""
+        self.check_input(x, like)
+        self._check_dropped(x)
+        check_targets(self.loss, self._outputs_shape(x), y, mask)
+
+    def _check_dropped(self, x: Any) -> None:
+        """TypeError where inputs are to be dropped, and are tokens."""
+        if self.regularizers.inputs and self.embedding is None and is_tokens(x):
+            raise TypeError("x holds tokens, and dropout of inputs is of vectors; allowed: vectors, or an embedding")
+
+    def _outputs_shape(self, x: Array) -> tuple[int, ...]:
+        """(T, B, q), or (B, q) where the readout is of the last step."""
+        return (*(x.shape[:2] if self.readout == "every" else x.shape[1:2]), self.output_size)
 
     def features(
-        self,
-        params: Params,
-        buffers: NamedBuffers,
-        x: Array,
-        h0: list[State] | None,
-        dropout: Dropout | Redrawn,
-        go_on: bool = False,
+        self, params: Params, buffers: NamedBuffers, x: Array, h0: list[State] | None, rng: np.random.Generator | None
     ) -> tuple[list[State], NetworkTape]:
-        """Embedding and layers over a sequence or a stretch of it.
-
-        Parameters
-        ----------
-        params, buffers, x, h0
-            As of `forward`.
-        dropout : Dropout or Redrawn
-            What is dropped.
-        go_on : bool
-            Whether h0 is what this gave for the stretch before; it is not looked at then.
-
-        Returns
-        -------
-        last : list
-            Each layer's state after the last step; views.
-        tape : NetworkTape
-            Its `read` is what the readout reads.
-        """
-        self.check_params(params, buffers)
-        self._check_states(h0)
-        x, tokens, words = self._embedded(params, x, dropout)
+        """Embedding and layers, of what has been checked: each layer's last state, views, and the tape."""
+        dropout = Dropout(self.dropout, self.regularizers, self.layers, rng)
+        tokens = words = None
+        if self.embedding is not None:
+            E = params["embedding.E"]
+            tokens, words = x, dropout.words(E)
+            x = self.embedding.forward({"E": E}, tokens, words)
         inputs = dropout.inputs(x)
         x = x if inputs is None else inputs * x  # [bp:lm-dropout/scale]
-        tapes, last, weights = [], [], []
-        scales: list[Array | None] = []
-        for i in range(len(self.layers)):
-            parts, tape, dropped = self._run_layer(i, params, buffers, x, h0, dropout, go_on)
-            weights.append(dropped)
-            last.append(state_of(tuple(part[-1] for part in parts)))
+        tapes, last, weights, scales = [], [], [], []
+        for i, layer in enumerate(self.layers):
+            weights.append(dropout.weights(i, _without_prefix(f"layer{i}.", params)))
+            own, _, dense = self._layer(i, params, buffers, weights[i])
+            h, tape = layer.run(own, dense, x, None if h0 is None else h0[i])
             tapes.append(tape)
-            x = features = real_features(parts[0][1:])
+            h = parts_of(layer.cell, h)
+            last.append(state_of(tuple(part[-1] for part in h)))
+            x = features = real_features(h[0][1:])
             scales.append(dropout.outputs(i, x))
             x = x if scales[i] is None else scales[i] * x  # [bp:lm-dropout/scale]
         read = x if self.readout == "every" else x[-1]
-        return last, NetworkTape(tapes, scales, read, x.shape, features, tokens, words, inputs, weights)
+        return last, NetworkTape(tapes, scales, read, features, tokens, words, inputs, weights)
 
     def check_params(self, params: Params, buffers: NamedBuffers) -> None:
-        """An error unless params and buffers are dicts that hold what every part needs, by its path, and no more.
-
-        What a layer's own parameters are is the layer's to check.
-
-        Parameters
-        ----------
-        params, buffers : dict
-            What was given.
-
-        Raises
-        ------
-        TypeError, ValueError
-            Naming what is no dict, what is not there, and what nothing needs.
-        """
+        """An error unless params and buffers hold what every part needs, by its path, and no more."""
         check_dicts(params=params, buffers=buffers)
         shapes = self._shapes()
         lacking = [name for name in shapes if name not in params]
@@ -396,16 +398,13 @@ class Network:
         of_layers = tuple(f"layer{i}." for i in range(len(self.layers)))
         for name in params:
             if name not in shapes and not name.startswith(of_layers):
-                near = nearest(name, shapes)
-                raise ValueError(f"params holds {name!r}{near}; expected what init gives alone")
-        W = params[f"layer0.{self.layers[0].cell.input_weights[0]}"]
-        if is_array(W):  # what is none, the layer says
-            dtype = W.real.dtype
-            if any(getattr(params[name], "dtype", dtype) != dtype for name in shapes):
-                dtype = precision_of_most(params.values())
-            for name, shape in shapes.items():
-                check_array(name, params[name], shape, dtype)
+                raise ValueError(f"params holds {name!r}{nearest(name, shapes)}; expected what init gives alone")
         self._check_buffers(buffers)
+        for i, layer in enumerate(self.layers):
+            layer.weights(*self._own(i, params, buffers))
+        dtype = precision_of_most(params.values())
+        for name, shape in shapes.items():
+            check_array(name, params[name], shape, dtype)
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
         """Those of what is no layer's."""
@@ -422,151 +421,29 @@ class Network:
         if lacking := [name for name in needed if name not in buffers]:
             raise ValueError(f"buffers holds no {', no '.join(lacking)}; expected all that init gives")
 
-    def _check_states(self, h0: list[State] | None) -> None:
-        """ValueError unless there is one for each layer, or none at all."""
-        if h0 is not None and len(h0) != len(self.layers):
-            raise ValueError(f"h0 holds {len(h0)} states; expected one for each of the {len(self.layers)} layers")
+    def readout_weights(self, params: Params) -> tuple[Array, Array]:
+        """W (q, n) and b (q,) of the readout."""
+        return params["embedding.E" if self.tied else "readout.W"], params["readout.b"]
 
-    def _dropout(self, rng: np.random.Generator | None) -> Dropout:
-        """What this generator drops; nothing without one."""
-        return Dropout(self.dropout, self.regularizers, self.layers, rng)
-
-    def _run_layer(
-        self,
-        i: int,
-        params: Params,
-        buffers: NamedBuffers,
-        x: Array,
-        h0: list[State] | None,
-        dropout: Dropout | Redrawn,
-        go_on: bool = False,
-    ) -> tuple[tuple[Array, ...], RecurrentTape, Weights]:
-        """The parts of layer i's states (T+1, B, n), its tape, and the dropout of its recurrent weights."""
-        layer = self.layers[i]
-        layer_params, layer_buffers = self.own(i, params, buffers)
-        dropped = dropout.weights(i, layer_params)
-        layer_params = _scaled(layer_params, dropped)  # [bp:lm-dropout/weights]
-        run = layer.go_on if go_on else layer.forward
-        state, tape = run(layer_params, layer_buffers, x, None if h0 is None else h0[i])
-        return parts_of(layer.cell, state), tape, dropped
-
-    def _run_layer_back(
-        self, i: int, params: Params, buffers: NamedBuffers, tape: RecurrentTape, dropped: Weights, dfeatures: Array
-    ) -> tuple[Params, Array | None]:
-        """The gradients of layer i's parameters, and of what it read, from that of its features (T, B, n)."""
-        layer = self.layers[i]
-        layer_params, layer_buffers = self.own(i, params, buffers)
-        layer_params = _scaled(layer_params, dropped)  # [bp:lm-dropout/weights]
-        dh = real_features_pullback(dfeatures, layer.cell.complex)
-        own = layer.backward(layer_params, layer_buffers, tape, dh)
-        return self._named(i, own.params, dropped), own.x
-
-    def pulled_back(
-        self,
-        i: int,
-        params: Params,
-        buffers: NamedBuffers,
-        dropped: Weights,
-        dweights: Weights,
-        dh0: State,
-        from_trained_h0: bool,
-    ) -> Params:
-        """The gradients of layer i's parameters from those of its dense weights; see `Recurrent.pullback`."""
-        layer_params, layer_buffers = self.own(i, params, buffers)
-        layer_params = _scaled(layer_params, dropped)  # [bp:lm-dropout/weights]
-        own = self.layers[i].pullback(layer_params, layer_buffers, dweights, dh0, from_trained_h0)
-        return self._named(i, own, dropped)
-
-    @staticmethod
-    def _named(i: int, gradients: Params, dropped: Weights) -> Params:
-        """Layer i's gradients by the network's names, of the recurrent weights before dropout."""
-        return _with_prefix(f"layer{i}.", _scaled(gradients, dropped))  # [bp:lm-dropout/weights_gradient]
-
-    def _embedded(
-        self, params: Params, x: Array, dropout: Dropout | Redrawn
-    ) -> tuple[Array, Array | None, Array | None]:
-        """What the first layer reads; the tokens, and the dropout of words."""
-        if self.embedding is None:
-            return x, None, None
-        E = params["embedding.E"]
-        x = check_input(x, self.embedding.vocabulary, E)
-        if x.dtype.kind not in "iu":
-            raise TypeError(f"x is {x.dtype}; expected integer tokens (T, B): the network has an embedding")
-        words = dropout.words(E)
-        return self.embedding.forward({"E": E}, x, words), x, words
-
-    def readout_weights(self, params: Params) -> Weights:
-        """W and b of the readout."""
-        own = _without_prefix("readout.", params)
-        return own | {"W": params["embedding.E"]} if self.tied else own
-
-    def forward_in_chunks(
-        self,
-        params: Params,
-        buffers: NamedBuffers,
-        x: Array,
-        y: Array,
-        mask: Array | None = None,
-        h0: list[State] | None = None,
-        recompute: int | str | None = None,
-    ) -> tuple[Iterator[tuple[Array, Array, Array | None]], list[State]]:
-        """`forward`, with no more outputs at a time than `losses.rows_at_a_time` says.
-
-        Parameters
-        ----------
-        params, buffers, x, h0
-            As of `forward`.
-        y, mask : Array
-            What the loss takes.
-        recompute : int or "auto", optional
-            As of `loss_and_gradients`: the layers run so many steps at a time.
-
-        Returns
-        -------
-        chunks : iterator
-            Of outputs, y and mask; where it is one chunk they have their own shapes, else the steps' axes are one.
-        last : list
-            Each layer's state after step T, there at the latest when the last chunk has been taken.
-        """
-        step = self.outputs_at_a_time(x)
-        if recompute is not None:
-            self.check_recompute(recompute)
-            segments = Segments(self, params, buffers, x, h0, None, recompute)
-            if step is None:
-                outputs = segments.outputs()
-                return iter([(outputs, y, mask)]), segments.last
-            last: list[State] = []
-            return self._in_chunks(params, segments.reads(last), y, mask, step), last
-        if step is None:
-            result = self.forward(params, buffers, x, h0)
-            return iter([(result.outputs, y, mask)]), result.last
-        last, tape = self._features(params, buffers, x, h0, None)
-        return self._in_chunks(params, [tape.read], y, mask, step), last
-
-    def _in_chunks(
-        self, params: Params, reads: Iterable[Array], y: Array, mask: Array | None, step: int
+    def outputs_in_chunks(
+        self, params: Params, tape: NetworkTape, y: Array, mask: Array | None
     ) -> Iterator[tuple[Array, Array, Array | None]]:
-        """Outputs of so many rows of what is read, wherever it is cut, with y and mask."""
-        shape = y.shape[: 2 if self.readout == "every" else 1]
-        targets = y.reshape(-1, *y.shape[len(shape) :])
-        counts = None if mask is None else mask.reshape(-1)
-        start, waiting = 0, []
-        for read in reads:
-            waiting.append(read.reshape(-1, read.shape[-1]))
-            while (there := sum(map(len, waiting))) >= step or there == len(targets) - start > 0:
-                rows = waiting[0] if len(waiting) == 1 else xp_of(read).concatenate(waiting)
-                own, waiting = slice(start, start + step), [rows[step:]]
-                outputs = self.dense.forward(self.readout_weights(params), rows[:step])
-                yield outputs, targets[own], None if counts is None else counts[own]
-                start += step
+        """Outputs with their y and mask, all at once; those of a large vocabulary in chunks of rows, as (rows, q)."""
+        W, b = self.readout_weights(params)
+        shape = tape.read.shape[:-1]
+        rows, step = math.prod(shape), self._rows_at_a_time(tape.read)
+        if step == rows:
+            yield affine(W, b, tape.read), y, mask
+            return
+        read, targets = tape.read.reshape(rows, -1), y.reshape(rows, *y.shape[len(shape) :])
+        counts = None if mask is None else mask.reshape(rows)
+        for part in parts(rows, step):
+            yield affine(W, b, read[part]), targets[part], None if counts is None else counts[part]
 
-    def outputs_at_a_time(self, x: Array) -> int | None:
-        """Of outputs, where that is not all of them."""
-        if not is_array(x) or self.loss != "cross_entropy":
-            return None
-        rows = math.prod(x.shape[:2] if self.readout == "every" else x.shape[1:2])
-        step = rows_at_a_time(rows, self.output_size)
-        return step if step < rows else None
+    def _rows_at_a_time(self, read: Array) -> int:
+        """How many rows of what is read have their outputs computed at a time."""
+        rows = math.prod(read.shape[:-1])
+        return rows_at_a_time(rows, self.output_size) if self.loss == "cross_entropy" else rows
 
     def backward(self, params: Params, buffers: NamedBuffers, tape: NetworkTape, doutputs: Array) -> Params:
         """The gradient of every parameter; with the penalty's, if the tape has one.
@@ -590,52 +467,29 @@ class Network:
         ValueError, TypeError
             Naming the argument, for what does not fit.
         """
+        self.check_params(params, buffers)
         if not isinstance(tape, NetworkTape):
             raise TypeError(f"tape is {kind_of(tape)}; expected that of what forward returned")
         check_array("doutputs", doutputs, (*tape.read.shape[:-1], self.output_size), tape.read.dtype)
-        dread, dreadout = self.dense.backward(self.readout_weights(params), tape.read, doutputs)
-        return self._backward(params, buffers, tape, dread, dreadout)
+        read = affine_pullback(self.readout_weights(params)[0], tape.read, doutputs)
+        return self._gradients(params, buffers, tape, *read)
 
-    def _backward(
+    def _gradients(
         self, params: Params, buffers: NamedBuffers, tape: NetworkTape, dread: Array, dreadout: Weights
     ) -> Params:
-        """From the gradients by what the readout read and by its weights."""
-        return self.tie(params, _with_prefix("readout.", dreadout) | self._below_readout(params, buffers, tape, dread))
-
-    def tie(self, params: Params, gradients: Params) -> Params:
-        """The gradients of the parameters, in their order; a tied W's is a part of E's."""
+        """Of every parameter, from the gradients by what the readout read and by its weights."""
+        gradients = _with_prefix("readout.", dreadout) | self.below_readout(params, buffers, tape, dread)
         if self.tied:
             gradients["embedding.E"] = gradients["embedding.E"] + gradients["readout.W"]  # [bp:lm-embedding/tied]
         return ArraysByName({name: gradients[name] for name in params})
 
-    def check_recompute(self, recompute: int | str | None) -> None:
-        """An error where `recompute` is none, or this network is not computed again.
-
-        Parameters
-        ----------
-        recompute : int or "auto" or None
-            As `loss_and_gradients` takes it.
-
-        Raises
-        ------
-        ValueError
-            Naming both options.
-        """
-        check_recompute(recompute)
-        own = [f"{name} {getattr(self.regularizers, name)}" for name in ("alpha", "beta")]
-        if recompute is not None and self.regularizers.penalize:
-            raise ValueError(
-                f"recompute is {recompute!r}, but the network has the regularizers {', '.join(own)}, which are of all "
-                f"steps at once; allowed: None, or alpha 0 and beta 0"
-            )
-
-    def _below_readout(self, params: Params, buffers: NamedBuffers, tape: NetworkTape, dread: Array) -> Params:
+    def below_readout(self, params: Params, buffers: NamedBuffers, tape: NetworkTape, dread: Array) -> Params:
         """The gradients of layers and embedding."""
         gradients: Params = {}
         if self.readout == "every":
             dx = dread
         else:
-            dx = xp_of(dread).zeros(tape.shape, dread.dtype)
+            dx = xp_of(dread).zeros(tape.features.shape, dread.dtype)
             dx[-1] = dread
         dk = dh = None
         if tape.penalty is not None and self.regularizers.penalize:
@@ -646,12 +500,22 @@ class Network:
             dx = dx if scale is None else scale * dx  # [bp:lm-dropout/scale_gradient]
             if i == len(self.layers) - 1 and dh is not None:
                 dx = dx + dh
-            own, dx = self._run_layer_back(i, params, buffers, tape.layers[i], tape.weights[i], dx)
+            own, dx = self.layer_gradients(i, params, buffers, tape, dx)
             gradients |= own
         if self.embedding is not None:
             de = dx if tape.inputs is None else tape.inputs * dx  # [bp:lm-dropout/scale_gradient]
             gradients["embedding.E"] = self.embedding.backward(tape.tokens, de, tape.words)["E"]
         return gradients
+
+    def layer_gradients(
+        self, i: int, params: Params, buffers: NamedBuffers, tape: NetworkTape, dfeatures: Array
+    ) -> tuple[Params, Array | None]:
+        """The gradients of layer i's parameters, by path, and of what it read, from that of its features (T, B, n)."""
+        layer = self.layers[i]
+        dh = real_features_pullback(dfeatures, layer.cell.complex)
+        own = layer.run_back(*self._layer(i, params, buffers, tape.weights[i]), tape.layers[i], dh)
+        gradients = _scaled(own.params, tape.weights[i])  # [bp:lm-dropout/weights_gradient]
+        return _with_prefix(f"layer{i}.", gradients), own.x
 
     def loss_and_gradients(
         self,
@@ -662,7 +526,6 @@ class Network:
         mask: Array | None = None,
         h0: list[State] | None = None,
         rng: np.random.Generator | None = None,
-        recompute: int | str | None = None,
     ) -> tuple[Array, Params, Forward]:
         """The loss of a batch, and the gradients of it and of the regularizers' penalty.
 
@@ -676,8 +539,6 @@ class Network:
             What the loss takes.
         mask : Array (T, B) of bool, optional
             Which steps count; all unless given.
-        recompute : int or "auto", optional
-            Keep the states of every so many steps alone and compute the others again, see `recompute`; None: keep all.
 
         Returns
         -------
@@ -686,40 +547,50 @@ class Network:
         gradients : dict of Array
             Of the sum of both, under the parameters' names.
         result : Forward
-            The forward pass; with `recompute` its last states alone.
+            The forward pass.
 
         Raises
         ------
         NotFiniteError
             For a loss that is not finite.
-        ValueError
-            For a network that is not computed again.
+        ValueError, TypeError
+            Naming the argument, for what does not fit.
         """
-        if recompute is not None:
-            again = in_segments(self, params, buffers, x, y, mask, h0, rng, recompute)
-            return again.loss, again.gradients, Forward(None, again.last, None)
-        step = self.outputs_at_a_time(x)
-        if step is None:
-            result = self.forward(params, buffers, x, h0, rng)
-            loss, doutputs = LOSSES[self.loss](result.outputs, y, mask)
-        else:
-            result = Forward(None, *self._features(params, buffers, x, h0, rng))
-            own = self.readout_weights(params)
-            loss, dread, dW, db = cross_entropy_of_readout(result.tape.read, own["W"], own["b"], y, mask, step)
-        finite = xp_of(loss).isfinite(loss)
-        check(finite, NotFiniteError("loss is not finite"), lambda: f"loss is {float(loss)}")
-        tape = result.tape
-        own_penalty = self.regularizers.penalty(_read(tape), tape.features) if self.regularizers.penalize else 0.0
-        tape = tape._replace(penalty=own_penalty)
-        result = result._replace(tape=tape)
-        if step is None:
-            return loss, self.backward(params, buffers, tape, doutputs), result
-        return loss, self._backward(params, buffers, tape, dread, {"W": dW, "b": db}), result
+        self._check(params, buffers, x, h0, rng)
+        check_targets(self.loss, self._outputs_shape(x), y, mask)
+        loss, gradients, result = self.compute(params, buffers, x, y, mask, h0, rng)
+        if not math.isfinite(float(loss)):
+            raise NotFiniteError(f"loss is {float(loss)}")
+        return loss, gradients, result
+
+    def compute(
+        self,
+        params: Params,
+        buffers: NamedBuffers,
+        x: Array,
+        y: Array,
+        mask: Array | None = None,
+        h0: list[State] | None = None,
+        rng: np.random.Generator | None = None,
+    ) -> tuple[Array, Params, Forward]:
+        """`loss_and_gradients` of what has been checked, finite or not, without a warning where it is not."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            last, tape = self.features(params, buffers, x, h0, rng)
+            W, b = self.readout_weights(params)
+            step, outputs = self._rows_at_a_time(tape.read), None
+            if step < math.prod(tape.read.shape[:-1]):
+                loss, dread, dW, db = readout_in_chunks(tape.read, W, b, y, mask, step)
+                dreadout = {"W": dW, "b": db}
+            else:
+                outputs = affine(W, b, tape.read)
+                loss, doutputs = COMPUTED[self.loss](outputs, y, mask)
+                dread, dreadout = affine_pullback(W, tape.read, doutputs)
+            penalty = self.regularizers.penalty(_read(tape), tape.features) if self.regularizers.penalize else 0.0
+            tape = tape._replace(penalty=penalty)
+            return loss, self._gradients(params, buffers, tape, dread, dreadout), Forward(outputs, last, tape)
 
     def retract(self, params: Params, buffers: NamedBuffers, deltas: Params) -> tuple[Params, NamedBuffers]:
         """Subtract the optimizer's deltas; every U follows its parameters.
-
-        On a device the numbers that all layers' updates have to know are read in one copy.
 
         Parameters
         ----------
@@ -740,32 +611,25 @@ class Network:
         """
         self.check_params(params, buffers)
         check_deltas(params, deltas)
-        pending: dict[str, Pending] = {}
+        return self.move(params, buffers, {name: as_array(delta) for name, delta in deltas.items()})
+
+    def move(self, params: Params, buffers: NamedBuffers, deltas: Params) -> tuple[Params, NamedBuffers]:
+        """`retract` of what has been checked."""
+        moved = {name: params[name] - deltas[name] for name in params if name.startswith(("readout.", "embedding."))}
+        new_buffers: NamedBuffers = ArraysByName()
         for i, layer in enumerate(self.layers):
-            name = f"layer{i}"
-            with prefixed(f"{name}."):
-                own_deltas = _without_prefix(f"{name}.", deltas)
-                pending[name] = layer.begin_retract(*self.own(i, params, buffers), own_deltas)
-
-        def finish(updated: dict[str, tuple[Params, NamedBuffers]]) -> tuple[Params, NamedBuffers]:
-            new_params = {
-                name: params[name] - deltas[name] for name in params if name.startswith(("readout.", "embedding."))
-            }
-            new_buffers: NamedBuffers = ArraysByName()
-            for name, (own, own_buffers) in updated.items():
-                new_params |= _with_prefix(f"{name}.", own)
-                new_buffers |= _with_prefix(f"{name}.", own_buffers)
-            return ArraysByName({name: new_params[name] for name in params}), new_buffers
-
-        moved: tuple[Params, NamedBuffers] = together(pending, finish, "{}.").complete()
-        return moved
+            with named(f"layer{i}", "."):
+                own, own_buffers = layer.move(*self._own(i, params, buffers), _without_prefix(f"layer{i}.", deltas))
+            moved |= _with_prefix(f"layer{i}.", own)
+            new_buffers |= _with_prefix(f"layer{i}.", own_buffers)
+        return ArraysByName({name: moved[name] for name in params}), new_buffers
 
     def rebuild(self, params: Params, buffers: NamedBuffers) -> NamedBuffers:
         """Buffers with every U afresh from the parameters, for parameters that were set by hand."""
         self.check_params(params, buffers)
         rebuilt: NamedBuffers = ArraysByName()
         for i, layer in enumerate(self.layers):
-            rebuilt |= _with_prefix(f"layer{i}.", layer.rebuild(*self.own(i, params, buffers)))
+            rebuilt |= _with_prefix(f"layer{i}.", layer.rebuild(*self._own(i, params, buffers)))
         return rebuilt
 
     @property
@@ -794,12 +658,19 @@ class Network:
             figures |= _with_prefix(f"layer{i}.", layer.health(_without_prefix(f"layer{i}.", buffers)))
         return figures
 
-    def layer_weights(self, i: int, params: Params, buffers: NamedBuffers, dropped: Weights | None = None) -> Weights:
-        """The dense weights that layer i's cell sees; dropped is the dropout of recurrent ones, by name."""
-        layer_params, layer_buffers = self.own(i, params, buffers)
-        return self.layers[i].weights(_scaled(layer_params, dropped or {}), layer_buffers)
+    def layer_weights(self, i: int, params: Params, buffers: NamedBuffers) -> Weights:
+        """The dense weights that layer i's cell sees."""
+        return self._layer(i, params, buffers, {})[2]
 
-    def own(self, i: int, params: Params, buffers: NamedBuffers) -> tuple[Params, NamedBuffers]:
+    def _layer(
+        self, i: int, params: Params, buffers: NamedBuffers, dropped: Weights
+    ) -> tuple[Params, NamedBuffers, Weights]:
+        """Layer i's parameters and buffers by its own names, and the dense weights, after dropout of recurrent ones."""
+        own, own_buffers = self._own(i, params, buffers)
+        own = _scaled(own, dropped)  # [bp:lm-dropout/weights]
+        return own, own_buffers, self.layers[i].dense(own, own_buffers)
+
+    def _own(self, i: int, params: Params, buffers: NamedBuffers) -> tuple[Params, NamedBuffers]:
         """Layer i's parameters and buffers, by its own names."""
         return _without_prefix(f"layer{i}.", params), _without_prefix(f"layer{i}.", buffers)
 
@@ -811,7 +682,7 @@ def _read(tape: NetworkTape) -> Array:
 
 def _scaled(values: Params, scales: Weights) -> Params:
     """The values, each times its scale, if it has one."""
-    return values | {name: scale * values[name] for name, scale in scales.items()}
+    return values | {name: scale * values[name] for name, scale in scales.items()} if scales else values
 
 
 def _with_prefix(prefix: str, values: dict[str, Any]) -> dict[str, Any]:

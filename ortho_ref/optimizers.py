@@ -31,9 +31,8 @@ from functools import partial
 from typing import Any, Protocol
 
 from ortho_ref import schema
-from ortho_ref.arguments import check_has, check_number
-from ortho_ref.backend import Array, is_array, xp_of
-from ortho_ref.checks import number
+from ortho_ref.backend import Array, xp_of
+from ortho_ref.boundary import check_has, check_number, kind_of
 from ortho_ref.schedules import Constant, Schedule, as_schedule
 
 
@@ -169,7 +168,7 @@ class Elementwise(ABC):
         _check_name(name)
         for what, array in (("parameter", parameter), ("gradient", gradient)):
             if not hasattr(array, "dtype"):
-                raise TypeError(f"the {what} of {name} is {schema.kind_of(array)}; expected an array")
+                raise TypeError(f"the {what} of {name} is {kind_of(array)}; expected an array")
         xp = xp_of(parameter, gradient)
         if (gradient.shape, gradient.dtype) != (parameter.shape, parameter.dtype):
             raise ValueError(
@@ -404,7 +403,7 @@ OPTIMIZERS: dict[str, Callable[..., Optimizer]] = {
 def _check_name(name: str) -> None:
     """TypeError unless it is a name, as of a dict of all parameters, of which `delta` takes one at a time."""
     if not isinstance(name, str):
-        given = schema.kind_of(name)
+        given = kind_of(name)
         raise TypeError(f"name is {given}; allowed: a str, of one parameter: delta('U_c.A', parameter, gradient)")
 
 
@@ -424,7 +423,7 @@ class ByName:
 
     def __init__(self, optimizers: Mapping[str, Optimizer]) -> None:
         if not isinstance(optimizers, Mapping):
-            own = schema.kind_of(optimizers)
+            own = kind_of(optimizers)
             raise TypeError(
                 f"optimizers is {own}; allowed: a dict, pattern -> optimizer: {{'*.A': SGD(1e-3), '*': Adam()}}"
             )
@@ -543,25 +542,26 @@ def clip_by_value(gradients: Mapping[str, Array], limit: float) -> dict[str, Arr
     return clipped
 
 
-def clip_by_global_norm(gradients: Mapping[str, Array], limit: float) -> tuple[dict[str, Array], Array | float]:
-    """All arrays times limit / norm where their `global_norm` is above limit.
-
-    Where nothing is to be scaled the arrays come back as they are, also where the norm is not finite: the caller sees
-    it.
+def clip_by_global_norm(
+    gradients: Mapping[str, Array], limit: float, norm: float | None = None
+) -> tuple[dict[str, Array], float]:
+    """Scale all gradients so that their global norm is at most limit.
 
     Parameters
     ----------
     gradients : mapping of str to Array
         Any shapes.
     limit : float
-        Finite and above 0.
+        Above 0.
+    norm : float, optional
+        Their `global_norm`, where it is known.
 
     Returns
     -------
     clipped : dict of str to Array
         The arrays, scaled or not.
-    norm : float or Array ()
-        Their norm before clipping, as `global_norm` gives it.
+    norm : float
+        Their norm before clipping.
 
     Raises
     ------
@@ -569,39 +569,25 @@ def clip_by_global_norm(gradients: Mapping[str, Array], limit: float) -> tuple[d
         The limit is not allowed.
     """
     _check_limit(limit)
-    norm = global_norm(gradients)
-    if is_array(norm):  # nobody waits for it: where nothing is to be scaled the scale is 1
-        scale = limit / xp_of(norm).where((norm > limit) & (norm < math.inf), norm, float(limit))
-        scaled = {name: as_real(g) * scale.astype(g.real.dtype) for name, g in gradients.items()}
-        return {name: _shaped_like(g, scaled[name]) for name, g in gradients.items()}, norm
+    norm = global_norm(gradients) if norm is None else norm
     if not limit < norm < math.inf:
         return dict(gradients), norm
     scale = float(limit) / norm
     return {name: _shaped_like(g, as_real(g) * scale) for name, g in gradients.items()}, norm
 
 
-def global_norm(gradients: Mapping[str, Array]) -> Array | float:
-    """The root of the sum of |entry|^2 over all arrays, each as it is (a skew gradient with both its halves).
+def global_norm(gradients: Mapping[str, Array]) -> float:
+    """The root of the sum of |entry|^2 over all arrays, each as it is (a skew gradient with both its halves)."""
+    return math.sqrt(float(squared_norm(gradients)))
 
-    Summed in float64, where no finite float32 overflows.
 
-    Parameters
-    ----------
-    gradients : mapping of str to Array
-        Any shapes.
-
-    Returns
-    -------
-    float or Array ()
-        A number as `checks.number` gives it: on a device, while checks are deferred, a 0-d array.
-    """
-    xp = xp_of(*gradients.values())
+def squared_norm(gradients: Mapping[str, Array]) -> Array:
+    """The square of `global_norm`, 0-d where the arrays are, in float64, where no finite float32 overflows."""
     total: Array = 0.0
     for gradient in gradients.values():
         g = as_real(gradient).astype("float64")
         total = total + (g * g).sum()
-    square = number(total)
-    return xp.sqrt(square) if is_array(square) else math.sqrt(square)
+    return total
 
 
 def _check_limit(limit: float) -> None:

@@ -26,18 +26,19 @@ beside each word.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from ortho_ref.backend import Array, is_array, library_of, xp_of
+from ortho_ref.boundary import check_indices, check_input, is_tokens, kind_of, not_among
 from ortho_ref.cells import State
-from ortho_ref.cells.cell import state_of
-from ortho_ref.checks import check_indices
+from ortho_ref.cells.cell import parts_of, state_of
+from ortho_ref.dropout import Dropout
 from ortho_ref.layers import dropout_scale, real_features
 from ortho_ref.network import Network, NetworkTape
 from ortho_ref.parametrizations import Params
-from ortho_ref.recurrent import NamedBuffers, check_input
-from ortho_ref.schema import kind_of, not_among
+from ortho_ref.recurrent import NamedBuffers
 from ortho_ref.task import JOINS, Padded
 
 STORY, QUESTION, THIRD = range(3)
@@ -102,47 +103,43 @@ class Reader(Network):
         if third != both:
             raise ValueError(f"layers[2] takes {third} inputs; the two before give {both} together")
 
-    def check_recompute(self, recompute: int | str | None) -> None:
-        """An error but for None: texts of different lengths are not computed again."""
-        super().check_recompute(recompute)
-        if recompute is not None:
-            raise ValueError(f"recompute is {recompute!r}, but the network is a reader of two texts; allowed: None")
-
     @property
     def _roles(self) -> tuple[str, ...]:
         return "story ", "question ", f"both ({self.join}) "
 
-    def _features(
-        self, params: Params, buffers: NamedBuffers, x: Array, h0: list[State] | None, rng: np.random.Generator | None
+    def features(
+        self, params: Params, buffers: NamedBuffers, x: Any, h0: list[State] | None, rng: np.random.Generator | None
     ) -> tuple[list[State], NetworkTape]:
-        self.check_params(params, buffers)
-        self._check_states(h0)
+        """As `Network.features`; x is the story and the question."""
         assert self.embedding is not None
-        E = params["embedding.E"]
-        texts, drawn = self._checked(x, E), self._dropout(rng)
-        words = drawn.words(E)
+        E, texts = params["embedding.E"], x
+        dropout = Dropout(self.dropout, self.regularizers, self.layers, rng)
+        words = dropout.words(E)
         rows = xp_of(E).arange(texts[STORY].tokens.shape[1])
         last, tapes, weights, features = [], [], [], []
-        for i, own in enumerate(texts):
-            e = self.embedding.forward({"E": E}, own.tokens, words)
-            parts, tape, dropped = self._run_layer(i, params, buffers, e, h0, drawn)
+
+        def run(i: int, x: Array) -> tuple[Array, ...]:
+            weights.append(dropout.weights(i, self._own(i, params, buffers)[0]))
+            own, _, dense = self._layer(i, params, buffers, weights[i])
+            h, tape = self.layers[i].run(own, dense, x, None if h0 is None else h0[i])
             tapes.append(tape)
-            weights.append(dropped)
+            return parts_of(self.layers[i].cell, h)
+
+        for i, own in enumerate(texts):
+            parts = run(i, self.embedding.forward({"E": E}, own.tokens, words))
             last.append(state_of(tuple(part[own.lengths, rows] for part in parts)))
             features.append(real_features(parts[0][1:]))
         v = self._joined(features, texts, rows)
         scales = [dropout_scale(rng, self.dropout, v) if rng is not None and self.dropout else None]
         v = v if scales[0] is None else scales[0] * v  # [bp:lm-dropout/scale]
-        parts, tape, dropped = self._run_layer(THIRD, params, buffers, v, h0, drawn)
+        parts = run(THIRD, v)
         length = texts[STORY].lengths if self.join == "steps" else 1
         k = real_features(parts[0][1:])
         read = k[length - 1, rows]  # [bp:reader/last]
         last.append(state_of(tuple(part[length, rows] for part in parts)))
         scales.append(dropout_scale(rng, self.dropout, read) if rng is not None and self.dropout else None)
         read = read if scales[1] is None else scales[1] * read  # [bp:lm-dropout/scale]
-        tapes.append(tape)
-        weights.append(dropped)
-        return last, NetworkTape(tapes, scales, read, k.shape, k, texts, words, None, weights)
+        return last, NetworkTape(tapes, scales, read, k, texts, words, None, weights)
 
     def _joined(self, features: list[Array], texts: tuple[Padded, Padded], rows: Array) -> Array:
         """What the third layer reads."""
@@ -153,14 +150,15 @@ class Reader(Network):
             s = s[texts[STORY].lengths - 1, rows][None]  # [bp:reader/last]
         return xp.concatenate([s, xp.broadcast_to(q, (len(s), *q.shape))], axis=-1)  # [bp:reader/join]
 
-    def _below_readout(self, params: Params, buffers: NamedBuffers, tape: NetworkTape, dread: Array) -> Params:
+    def below_readout(self, params: Params, buffers: NamedBuffers, tape: NetworkTape, dread: Array) -> Params:
+        """As `Network.below_readout`."""
         assert tape.tokens is not None
         texts: tuple[Padded, Padded] = tape.tokens
         rows = xp_of(dread).arange(len(dread))
         ends = [own.lengths - 1 for own in texts]
         dk = dread if tape.scales[1] is None else tape.scales[1] * dread  # [bp:lm-dropout/scale_gradient]
         dk = _only_at(ends[STORY] if self.join == "steps" else 0, rows, dk, len(tape.features))
-        gradients, dv = self._run_layer_back(THIRD, params, buffers, tape.layers[THIRD], tape.weights[THIRD], dk)
+        gradients, dv = self.layer_gradients(THIRD, params, buffers, tape, dk)
         dv = dv if tape.scales[0] is None else tape.scales[0] * dv  # [bp:lm-dropout/scale_gradient]
         assert dv is not None
         n = self.layers[STORY].output_size
@@ -173,31 +171,31 @@ class Reader(Network):
         assert self.embedding is not None
         dE: Array | int = 0
         for i, own, dfeatures in zip((STORY, QUESTION), texts, (ds, dq), strict=True):
-            of_layer, de = self._run_layer_back(i, params, buffers, tape.layers[i], tape.weights[i], dfeatures)
+            of_layer, de = self.layer_gradients(i, params, buffers, tape, dfeatures)
             gradients |= of_layer
             dE = dE + self.embedding.backward(own.tokens, de, tape.words)["E"]  # [bp:reader/words]
         return gradients | {"embedding.E": dE}
 
-    def _checked(self, x: object, E: Array) -> tuple[Padded, Padded]:
-        """Story and question; an error, naming what is wrong, for anything else."""
+    def check_input(self, x: Any, like: Array) -> None:
+        """An error, naming what is wrong, unless x is a story and a question."""
         if not isinstance(x, tuple) or len(x) != 2 or not all(isinstance(own, Padded) for own in x):
             raise TypeError(f"x is {kind_of(x)}; expected a pair of Padded, the story and the question")
-        texts = []
         for name, own in zip(("story", "question"), x, strict=True):
-            tokens, lengths = check_input(own.tokens, len(E), E), own.lengths
-            if tokens.dtype.kind not in "iu":
+            tokens, lengths = own
+            check_input(tokens, self.input_size, like)
+            if not is_tokens(tokens):
                 raise TypeError(f"tokens of the {name} are {tokens.dtype}; expected integers (T, B)")
             if not is_array(lengths) or lengths.dtype.kind not in "iu" or lengths.shape != tokens.shape[1:]:
                 kind = f"{lengths.dtype} {lengths.shape}" if is_array(lengths) else kind_of(lengths)
                 raise ValueError(f"lengths of the {name} are {kind}; expected integers {tokens.shape[1:]}")
             library_of(tokens, lengths)
-            texts.append(
-                Padded(tokens, check_indices(f"lengths of the {name} less 1", "step", lengths - 1, len(tokens)) + 1)
-            )
-        story, question = texts
-        if story.tokens.shape[1] != question.tokens.shape[1]:
-            raise ValueError(f"the story's batch is {story.tokens.shape[1]}, the question's {question.tokens.shape[1]}")
-        return story, question
+            check_indices(f"lengths of the {name} less 1", "step", lengths - 1, len(tokens))
+        story, question = (own.tokens.shape[1] for own in x)
+        if story != question:
+            raise ValueError(f"the story's batch is {story}, the question's {question}")
+
+    def _outputs_shape(self, x: Any) -> tuple[int, ...]:
+        return x[STORY].tokens.shape[1], self.output_size
 
 
 def _only_at(step: Array | int, rows: Array, values: Array, steps: int) -> Array:

@@ -1,16 +1,12 @@
 """One cell and one parametrization per recurrent weight: the only place that knows both.
 
-Here, at the boundary, shapes, dtypes and devices are checked, and that x, h0, dh and dh_T are finite; cells and engines
-below trust their input.  Parameters that stop being finite show in the loss and the gradients: the trainer looks there.
-
-A stretch s of a sequence alone, from the cotangent d_s of its last state
-    d_{s-1} = (adjoint of its steps at d_s)                        [bp:recompute/g]
-    a weight's gradient is the sum of the stretches' parts         [bp:recompute/sum]
+Every method that users call is a door: names, shapes, dtypes and devices are checked, and that x, h0, dh and dh_T are
+finite.  Parameters that stop being finite show in the loss and the gradients: the trainer looks there.  `run`,
+`run_back` and `move` are what stands behind the door, for a network that has checked its own.
 """
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -18,20 +14,34 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ortho_ref import fused, scan
-from ortho_ref.arguments import check_has, check_size, generator, precision
-from ortho_ref.backend import Array, complex_dtype, is_array, library_of
+from ortho_ref.backend import Array, complex_dtype, library_of
+from ortho_ref.boundary import (
+    as_array,
+    check_array,
+    check_cotangents,
+    check_deltas,
+    check_dense,
+    check_dicts,
+    check_has,
+    check_input,
+    check_integer,
+    check_state,
+    generator,
+    kind_of,
+    named,
+    not_among,
+    precision,
+    short,
+)
 from ortho_ref.brief import ArraysByName, brief
 from ortho_ref.cells import Cell, State, Weights
-from ortho_ref.cells.cell import is_tokens, parts_of, state_of
-from ortho_ref.checks import check_finite, check_indices, prefixed
+from ortho_ref.cells.cell import parts_of, state_of
 from ortho_ref.fused import persistent
 from ortho_ref.initial import Initial, constant
 from ortho_ref.parametrizations import Buffers, Free, Parametrization, Params
-from ortho_ref.pending import Pending, together
-from ortho_ref.schema import kind_of, nearest, not_among, short
 
 NamedBuffers = dict[str, Buffers]
-ENGINES: dict[str, ModuleType] = {"fused": fused, "scan": scan, "persistent": persistent}
+ENGINES = ("fused", "scan", "persistent")
 
 
 class RecurrentTape(NamedTuple):
@@ -41,21 +51,25 @@ class RecurrentTape(NamedTuple):
     ----------
     engine : object
         The engine's tape; it refers to x and to the states, which must not be changed before backward.
-    cell : Cell
-        What ran.
     name_of_engine : str
-        By what.
-    shape : tuple of int
-        (T, B, n).
+        What ran.
     from_trained_h0 : bool
         Whether the run began from the trained initial state.
     """
 
     engine: Any
-    cell: Cell
     name_of_engine: str
-    shape: tuple[int, int, int]
     from_trained_h0: bool
+
+    @property
+    def cell(self) -> Cell:
+        """What ran."""
+        return self.engine.cell
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(T, B, n)."""
+        return self.engine.shape
 
     def __repr__(self) -> str:
         return brief(self)
@@ -162,7 +176,7 @@ class Recurrent:
             if not isinstance(self.sizes, list | tuple) or len(self.sizes) != 2:
                 raise ValueError(f"sizes is {short(self.sizes)}; allowed: a pair, (input_size, hidden_size)")
             for argument, size in zip(("input_size", "hidden_size"), self.sizes, strict=True):
-                check_size(argument, size)
+                check_integer(argument, size)
             object.__setattr__(self, "sizes", tuple(self.sizes))
 
     def __repr__(self) -> str:
@@ -253,7 +267,7 @@ class Recurrent:
             if value is None and own is None:
                 raise ValueError(f"{name} is missing; allowed: an integer >= 1, as the layer was built without sizes")
             if value is not None:
-                check_size(name, value)
+                check_integer(name, value)
             if value is not None and own is not None and value != own:
                 raise ValueError(f"{name} is {value}; this layer was built for {own}")
         return tuple(own if value is None else value for value, own in zip(given, fixed, strict=True))  # type: ignore[return-value]
@@ -276,64 +290,42 @@ class Recurrent:
         ValueError, TypeError
             If parameters and buffers do not fit this layer.
         """
+        return self._checked(params, buffers)[0]
+
+    def _checked(self, params: Params, buffers: NamedBuffers) -> tuple[Weights, Array]:
+        """The dense weights, and W (n, m), the first input weight; an error unless all fits this layer."""
         check_dicts(params=params, buffers=buffers)
         self._check_own_buffers(buffers, "U")
         constrained = self.constrained
         for name in buffers:
             if name not in constrained:
                 raise ValueError(f"buffers holds {name!r}; allowed: {', '.join(constrained) or 'none'}")
-        W = self._input_weight(params)
-        if W is None or not is_array(W) or W.ndim != 2:
+        names = (*self.cell.shapes(1, 1), *self._h0_names)
+        if not any(name in params for name in self.cell.input_weights):
             raise ValueError("params holds no input weight W (n, m)")
-        allowed = (np.complex64, np.complex128) if self.cell.complex else (np.float32, np.float64)
-        if W.dtype not in allowed:
-            names = ", ".join(np.dtype(dtype).name for dtype in allowed)
-            raise TypeError(f"the parameters are {W.dtype}; allowed for this layer: {names}")
-        library_of(*params.values(), *(own["U"] for own in buffers.values()))
-        n, m = W.shape
-        shapes = self.cell.shapes(m, n)
-        self._check_names(params, (*shapes, *self._h0_names))
-        weights = {name: buffers[name]["U"] if name in buffers else _array(params.get(name)) for name in shapes}
-        dtype = W.dtype
-        if not all(
-            is_array(own) and own.shape == shapes[name] and own.real.dtype == W.real.dtype
-            for name, own in weights.items()
-        ):
-            shapes, dtype = self._of_most(weights)
-        for name, shape in shapes.items():
-            check_array(name, weights[name], shape, dtype if len(shape) == 2 else dtype.type(0).real.dtype)
-        for name in self._h0_names:
-            check_array(name, params.get(name), (n,), W.dtype)
-        return weights
-
-    def _input_weight(self, named: Weights) -> Array:
-        """The first input weight W (n, m), which tells sizes, dtype and device; None if there is none."""
-        return next((named[name] for name in self.cell.input_weights if name in named), None)
-
-    def _of_most(self, weights: Weights) -> tuple[dict[str, tuple[int, ...]], np.dtype[Any]]:
-        """The shapes and the dtype that most of the weights fit, so that an error names the one that does not."""
-        arrays = {name: own for name, own in weights.items() if is_array(own)}
-        inputs = [arrays[name].shape for name in self.cell.input_weights if name in arrays]
-        sizes = [shape for shape in inputs if len(shape) == 2]
-        sizes += [self.sizes[::-1]] if self.sizes else []
-        every = [self.cell.shapes(m, n) for n, m in sizes]
-        shapes = max(every, key=lambda own: sum(array.shape == own[name] for name, array in arrays.items()))
-        most = precision_of_most(arrays.values())
-        return shapes, complex_dtype(most) if self.cell.complex else most
-
-    def _check_names(self, params: Params, names: tuple[str, ...]) -> None:
-        """ValueError unless params holds weights of these names, parametrized ones by their own parameters."""
-        for name in self.constrained:
+        for name in constrained:
             if name in params:
                 raise ValueError(
                     f"params holds {name!r}, which is built from its own parameters; set these and rebuild"
                 )
         for name in params:
             weight, dot, _ = name.partition(".")
-            if weight not in names or (dot and weight not in self.constrained):
+            if weight not in names or (dot and weight not in constrained):
                 raise ValueError(f"params holds {name!r}; the weights are {', '.join(names)}")
         for name in self.lacking(params):
             raise ValueError(f"params holds no {name}; the weights are {', '.join(names)}")
+        weights = self.dense(params, buffers)
+        W = check_dense(self.cell, weights)
+        library_of(*params.values(), W)
+        for name in self._h0_names:
+            check_array(name, params[name], (len(W),), W.dtype)
+        return weights, W
+
+    def dense(self, params: Params, buffers: NamedBuffers) -> Weights:
+        """`weights` of what has been checked."""
+        return {
+            name: buffers[name]["U"] if name in buffers else as_array(params[name]) for name in self.cell.shapes(1, 1)
+        }
 
     def lacking(self, params: Params) -> list[str]:
         """What a layer needs and params does not hold: free weights, and "U_c.*" of a parametrized one."""
@@ -359,10 +351,11 @@ class Recurrent:
         """Buffers with every U afresh from the parameters, for parameters that were set by hand."""
         check_dicts(params=params, buffers=buffers)
         self._check_own_buffers(buffers)
-        return ArraysByName(
-            (name, dict(kept.rebuild(_own(params, name), _held(name, buffers))))
-            for name, kept in self.constrained.items()
-        )
+        rebuilt: NamedBuffers = ArraysByName()
+        for name, kept in self.constrained.items():
+            with named(name):
+                rebuilt[name] = dict(kept.rebuild(_own(params, name), buffers[name]))
+        return rebuilt
 
     def forward(
         self, params: Params, buffers: NamedBuffers, x: Array, h0: State | None = None
@@ -390,40 +383,25 @@ class Recurrent:
         ValueError, TypeError
             Naming the argument, for wrong shapes, dtypes, devices and values.
         """
-        weights = self.weights(params, buffers)
-        W = self._input_weight(weights)
-        n, m = W.shape
-        x = check_input(x, m, W.real)
-        batch = x.shape[1]
+        weights, W = self._checked(params, buffers)
+        check_input(x, W.shape[1], W.real)
+        if h0 is not None:
+            check_state("h0", self.cell, h0, x.shape[1], W)
+        return self.run(params, weights, x, h0)
+
+    def run(self, params: Params, weights: Weights, x: Array, h0: State | None) -> tuple[State, RecurrentTape]:
+        """`forward` of what has been checked; weights are the dense ones."""
         from_trained_h0 = h0 is None and self.trained_h0
         if from_trained_h0:
-            xp = library_of(x).xp
-            h0 = state_of(tuple(xp.broadcast_to(params[name], (batch, n)) for name in self._h0_names))
-        elif h0 is not None:
-            self._check_state("h0", h0, (batch, n), W)
-        return self._run(weights, x, h0, from_trained_h0)
+            xp, n = library_of(x).xp, len(params[self._h0_names[0]])
+            h0 = state_of(tuple(xp.broadcast_to(params[name], (x.shape[1], n)) for name in self._h0_names))
+        h, tape = self._loops.unroll(self.cell, weights, x, h0)
+        return h, RecurrentTape(tape, self.engine, from_trained_h0)
 
-    def go_on(self, params: Params, buffers: NamedBuffers, x: Array, h: State) -> tuple[State, RecurrentTape]:
-        """`forward` over the next stretch of a sequence; neither x nor the state is looked at again.
-
-        Parameters
-        ----------
-        params, buffers, x
-            As of `forward`.
-        h : Array (B, n), for LSTM a pair
-            The state that `forward`, or this, ended with.
-
-        Returns
-        -------
-        h, tape
-            As of `forward`.
-        """
-        return self._run(self.weights(params, buffers), x, h, False)
-
-    def _run(self, weights: Weights, x: Array, h0: State | None, from_trained_h0: bool) -> tuple[State, RecurrentTape]:
-        h, tape = ENGINES[self.engine].forward(self.cell, weights, x, h0)
-        shape = (*x.shape[:2], self._input_weight(weights).shape[0])
-        return h, RecurrentTape(tape, self.cell, self.engine, shape, from_trained_h0)
+    @property
+    def _loops(self) -> ModuleType:
+        """The module whose `unroll` and `unroll_back` run the cell."""
+        return {"fused": fused.form_of(self.cell), "scan": scan, "persistent": persistent}[self.engine]
 
     def backward(
         self, params: Params, buffers: NamedBuffers, tape: RecurrentTape, dh: Array, dh_T: State | None = None
@@ -451,104 +429,38 @@ class Recurrent:
         ValueError, TypeError
             Naming the argument, for wrong shapes, dtypes, devices and values, and another layer's tape.
         """
-        weights = self.weights(params, buffers)
-        W = self._input_weight(weights)
-        if not isinstance(tape, RecurrentTape):
-            raise TypeError(f"tape is {kind_of(tape)}; expected what forward returned")
-        T, B, n = tape.shape
-        if (tape.cell, tape.name_of_engine, n) != (self.cell, self.engine, W.shape[0]):
-            raise ValueError(
-                f"tape is of {tape.cell} by {tape.name_of_engine} with n = {n}; this layer is {self.cell} by "
-                f"{self.engine} with n = {W.shape[0]}"
-            )
-        library_of(W, dh)
-        check_array("dh", dh, (T, B, n), W.dtype)
-        check_finite("dh", dh)
-        if dh_T is not None:
-            self._check_state("dh_T", dh_T, (B, n), W)
-        own = ENGINES[self.engine].backward(self.cell, weights, tape.engine, dh, dh_T)
-        pulled_back = self.pullback(params, buffers, own.weights, own.h0, tape.from_trained_h0)
-        return RecurrentGradients(pulled_back, own.x, own.h0)
+        weights, W = self._checked(params, buffers)
+        check_cotangents(self.cell, W, tape, RecurrentTape, dh, dh_T)
+        if tape.name_of_engine != self.engine:
+            raise ValueError(f"tape is by {tape.name_of_engine}; this layer is by {self.engine}")
+        return self.run_back(params, buffers, weights, tape, dh, dh_T)
 
-    def pullback(
-        self, params: Params, buffers: NamedBuffers, dweights: Weights, dh0: State, from_trained_h0: bool
-    ) -> Params:
-        """The gradients of the parameters from those of the dense weights, summed over all of a sequence.
-
-        Parameters
-        ----------
-        params, buffers : dict
-            Those of `forward`.
-        dweights : dict of Array
-            Under the cell's names.
-        dh0 : Array (B, n), for LSTM a pair
-            Of the initial state.
-        from_trained_h0 : bool
-            Whether the run began from the trained one.
-
-        Returns
-        -------
-        dict of Array
-            Under the parameters' names.
-        """
+    def run_back(
+        self,
+        params: Params,
+        buffers: NamedBuffers,
+        weights: Weights,
+        tape: RecurrentTape,
+        dh: Array,
+        dh_T: State | None = None,
+    ) -> RecurrentGradients:
+        """`backward` of what has been checked; weights are the dense ones."""
+        own = self._loops.unroll_back(self.cell, weights, tape.engine, dh, dh_T)
         gradients: Params = ArraysByName()
-        for name, gradient in dweights.items():
+        for name, gradient in own.weights.items():
             if name in buffers:
-                own = self.constrained[name].pullback(_own(params, name), _held(name, buffers), gradient)
-                gradients |= {f"{name}.{key}": value for key, value in own.items()}
+                with named(name):
+                    pulled = self.constrained[name].pullback(_own(params, name), buffers[name], gradient)
+                gradients |= {f"{name}.{key}": value for key, value in pulled.items()}
             else:
                 gradients[name] = gradient
-        for name, part in zip(self._h0_names, parts_of(self.cell, dh0), strict=False):
+        for name, part in zip(self._h0_names, parts_of(self.cell, own.h0), strict=False):
             summed = part.sum(axis=0)
-            gradients[name] = summed if from_trained_h0 else 0 * summed
-        return gradients
-
-    def add_gradients(
-        self, sums: Weights, weights: Weights, tape: RecurrentTape, t: slice, dh: Array, dh_T: State | None
-    ) -> tuple[Array | None, State]:
-        """Backward through some steps of a sequence, whose gradients are added to those of the steps after them.
-
-        Taken over the chunks of `fused`, the last first, the sums are the dense weights' gradients to the bit.
-
-        Parameters
-        ----------
-        sums : dict of Array
-            By the names of the dense weights; added to.
-        weights : dict of Array
-            The dense weights.
-        tape : RecurrentTape
-            From `forward` or `go_on`.
-        t : slice
-            The steps, in what the tape is of.
-        dh : Array (steps, B, n)
-            The loss's own gradient there.
-        dh_T : Array (B, n), for LSTM a pair, or None
-            That of the state after them, from the steps that follow.
-
-        Returns
-        -------
-        dx : Array (steps, B, m), or None for tokens
-            The gradient by x.
-        dh_0 : Array (B, n), for LSTM a pair
-            By the state before them: the next dh_T.
-        """
-        check_finite("dh", dh)
-        engine, dx = ENGINES[self.engine], []
-        for own in engine.chunks(self.cell, dh):
-            part = engine.part(self.cell, tape.engine, slice(t.start + own.start, t.start + own.stop))
-            gradients = engine.backward(self.cell, weights, part, dh[own], dh_T)  # [bp:recompute/g]
-            for name, gradient in gradients.weights.items():
-                sums[name] += gradient  # [bp:recompute/sum]
-            dx.append(gradients.x)
-            dh_T = gradients.h0
-        if dx[0] is None or len(dx) == 1:
-            return dx[0], dh_T
-        return library_of(dh).xp.concatenate(dx[::-1]), dh_T
+            gradients[name] = summed if tape.from_trained_h0 else 0 * summed
+        return RecurrentGradients(gradients, own.x, own.h0)
 
     def retract(self, params: Params, buffers: NamedBuffers, deltas: Params) -> tuple[Params, NamedBuffers]:
         """Subtract the optimizer's deltas and update every U.
-
-        On a device the numbers that the weights' updates have to know are read in one copy.
 
         Parameters
         ----------
@@ -567,36 +479,28 @@ class Recurrent:
         ValueError, TypeError
             Where names, shapes or dtypes do not fit, or a parametrization refuses its delta.
         """
-        updated: tuple[Params, NamedBuffers] = self.begin_retract(params, buffers, deltas).complete()
-        return updated
-
-    def begin_retract(self, params: Params, buffers: NamedBuffers, deltas: Params) -> Pending:
-        """`retract` up to what has to be read, for layers whose updates are read together."""
         check_dicts(params=params, buffers=buffers)
         self._check_own_buffers(buffers)
         check_deltas(params, deltas)
-        deltas = {name: _array(delta) for name, delta in deltas.items()}
+        return self.move(params, buffers, {name: as_array(delta) for name, delta in deltas.items()})
+
+    def move(self, params: Params, buffers: NamedBuffers, deltas: Params) -> tuple[Params, NamedBuffers]:
+        """`retract` of what has been checked."""
         moved = {
-            name: library_of(params[name], deltas[name]).xp.asarray(params[name] - deltas[name])
-            for name in params
+            name: library_of(value, deltas[name]).xp.asarray(value - deltas[name])
+            for name, value in params.items()
             if name.partition(".")[0] not in buffers
         }
-        pending: dict[str, Pending] = {}
+        new_buffers: NamedBuffers = ArraysByName(buffers)
         for name, kept in self.constrained.items():
-            with prefixed(f"{name}: "):
-                pending[name] = kept.begin_retract(_own(params, name), _held(name, buffers), _own(deltas, name))
-
-        def finish(updated: dict[str, tuple[Params, Buffers]]) -> tuple[Params, NamedBuffers]:
-            new_params, new_buffers = dict(moved), ArraysByName(buffers)
-            for name, (own, own_buffers) in updated.items():
-                new_buffers[name] = dict(own_buffers)
-                new_params |= {f"{name}.{key}": value for key, value in own.items()}
-            for name in params:
-                if name not in new_params:
-                    raise ValueError(f"params holds {name!r}; expected what init gives alone")
-            return ArraysByName({name: new_params[name] for name in params}), new_buffers
-
-        return together(pending, finish)
+            with named(name):
+                own, own_buffers = kept.retract(_own(params, name), buffers[name], _own(deltas, name))
+            moved |= {f"{name}.{key}": value for key, value in own.items()}
+            new_buffers[name] = dict(own_buffers)
+        for name in params:
+            if name not in moved:
+                raise ValueError(f"params holds {name!r}; expected what init gives alone")
+        return ArraysByName({name: moved[name] for name in params}), new_buffers
 
     @property
     def output_size(self) -> int | None:
@@ -614,7 +518,7 @@ class Recurrent:
     def count(self, params: Params) -> int:
         """Free real parameters: n (n - 1) / 2 for a skew A, two for each complex number."""
         check_dicts(params=params)
-        W = self._input_weight(params)
+        W = params.get(self.cell.input_weights[0])
         if W is None:
             raise ValueError("params holds no input weight W (n, m)")
         n, m = W.shape
@@ -632,166 +536,13 @@ class Recurrent:
         """Weight -> the figures its parametrization watches: defect, Neumann condition, forced resets."""
         check_dicts(buffers=buffers)
         self._check_own_buffers(buffers, "U")
-        return {name: kept.health(_held(name, buffers)) for name, kept in self.constrained.items()}
-
-    def _check_state(self, argument: str, state: State, shape: tuple[int, int], like: Array) -> None:
-        parts = (state,) if len(self.cell.states) == 1 else state
-        if not isinstance(parts, tuple) or len(parts) != len(self.cell.states):
-            raise TypeError(f"{argument} is {kind_of(state)}; expected the tuple ({', '.join(self.cell.states)})")
-        for part in parts:
-            library_of(part, like)
-            check_array(argument, part, shape, like.dtype)
-            check_finite(argument, part)
-
-
-class _Held(dict[str, Any]):
-    """What a parametrization reads, with the error for what it looks for in vain."""
-
-    def __init__(self, entries: Mapping[str, Any], absent: str) -> None:
-        super().__init__(entries)
-        self._absent = absent
-
-    def __missing__(self, name: str) -> Any:
-        raise ValueError(f"{self._absent.format(name)}; expected all that init gives")
-
-
-def _held(name: str, buffers: NamedBuffers) -> Buffers:
-    """The buffers of one parametrized weight."""
-    return _Held(buffers[name], f"buffers[{name!r}] holds no {{}}")
+        figures = {}
+        for name, kept in self.constrained.items():
+            with named(name):
+                figures[name] = kept.health(buffers[name])
+        return figures
 
 
 def _own(flat: Params, name: str) -> Params:
     """The entries of one parametrized weight, under the parametrization's own names."""
-    entries = {key[len(name) + 1 :]: value for key, value in flat.items() if key.startswith(f"{name}.")}
-    return _Held(entries, f"params holds no {name}.{{}}")
-
-
-def check_dicts(**given: Any) -> None:
-    """An error unless what `init` gives, and what goes with it, are dicts.
-
-    Parameters
-    ----------
-    **given
-        By the names that the error calls them.
-
-    Raises
-    ------
-    TypeError
-        One of them is none.
-    """
-    for argument, value in given.items():
-        if not isinstance(value, Mapping):
-            raise TypeError(f"{argument} is {kind_of(value)}; expected a dict, as init gives it")
-
-
-def check_deltas(params: Params, deltas: Any) -> None:
-    """An error unless there is a delta for each parameter, and no other.
-
-    Parameters
-    ----------
-    params : dict of Array
-        What moves.
-    deltas : dict of Array
-        What was given to be subtracted.
-
-    Raises
-    ------
-    ValueError, TypeError
-        Where names, shapes, dtypes or devices do not fit.
-    """
-    check_dicts(deltas=deltas)
-    if absent := [name for name in params if name not in deltas]:
-        raise ValueError(f"deltas holds no {', no '.join(absent)}; expected one for each parameter")
-    for name in deltas:
-        if name not in params:
-            raise ValueError(f"deltas holds {name!r}{nearest(name, params)}; expected one for each parameter")
-    for name, delta in deltas.items():
-        check_array(f"delta of {name}", _array(delta), params[name].shape, params[name].dtype)
-
-
-def _array(value: Any) -> Any:
-    """What arithmetic makes of a 0-d array, a NumPy scalar, as an array again; anything else as it is."""
-    return np.asarray(value) if isinstance(value, np.generic) else value
-
-
-def precision_of_most(arrays: Iterable[Any]) -> np.dtype[Any]:
-    """float32 or float64, whichever more of the arrays have, so that an error names the one that has the other.
-
-    Parameters
-    ----------
-    arrays : iterable of Array
-        One of them has one of the two; what is no array does not count.
-
-    Returns
-    -------
-    dtype
-        That of real numbers.
-    """
-    found = Counter(own.real.dtype for own in arrays if is_array(own))
-    return max((np.dtype(np.float32), np.dtype(np.float64)), key=lambda dtype: found[dtype])
-
-
-def check_array(argument: str, array: Any, shape: tuple[int, ...], dtype: Any) -> None:
-    """An error unless it is an array of this shape and dtype.
-
-    Parameters
-    ----------
-    argument : str
-        What the error calls it.
-    array : Array
-        What was given.
-    shape : tuple of int
-        That it has to have.
-    dtype : dtype
-        That it has to have.
-
-    Raises
-    ------
-    ValueError, TypeError
-        It is none, or has others.
-    """
-    if not is_array(array):
-        raise TypeError(f"{argument} is {kind_of(array)}; expected an array of shape {shape}")
-    library_of(array)
-    if array.shape != shape:
-        raise ValueError(f"{argument} has shape {array.shape}; expected {shape}")
-    if array.dtype != dtype:
-        raise TypeError(f"{argument} is {array.dtype}; expected {dtype}")
-
-
-def check_input(x: Array, input_size: int, like: Array) -> Array:
-    """Refuse an input that does not fit.
-
-    Parameters
-    ----------
-    x : Array (T, B, input_size), or integer tokens (T, B) below input_size
-        The input.
-    input_size : int
-        m.
-    like : Array
-        Of the dtype and on the device that vectors must have.
-
-    Returns
-    -------
-    Array
-        x, or what `check_indices` makes of it.
-
-    Raises
-    ------
-    ValueError, TypeError
-        For another shape, dtype, device, or a value that is not finite or out of range.
-    """
-    if not is_array(x):
-        raise TypeError(f"x is {kind_of(x)}; expected an array (T, B, {input_size}) or integer tokens (T, B)")
-    library_of(x, like)
-    if is_tokens(x):
-        if x.ndim != 2 or 0 in x.shape:
-            vectors = f"; vectors (T, B, {input_size}) are {like.dtype}" if x.ndim == 3 else ""
-            raise ValueError(f"x holds tokens of shape {x.shape}; expected (T, B), both at least 1{vectors}")
-        return check_indices("x", "token", x, input_size)
-    if x.ndim != 3 or x.shape[2] != input_size or 0 in x.shape:
-        raise ValueError(f"x has shape {x.shape}; expected (T, B, {input_size}), T and B at least 1")
-    if x.dtype != like.dtype:
-        raise TypeError(f"x is {x.dtype}; expected {like.dtype}, or integer tokens (T, B)")
-    check_finite("x", x)
-    return x
+    return {key[len(name) + 1 :]: value for key, value in flat.items() if key.startswith(f"{name}.")}

@@ -20,9 +20,8 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from ortho_ref.arguments import check_number
 from ortho_ref.backend import Array, xp_of
-from ortho_ref.layers import dropout_scale
+from ortho_ref.boundary import check_number
 from ortho_ref.recurrent import Recurrent
 
 
@@ -87,23 +86,7 @@ class Regularizers:
         return ", ".join(f"{name} {value}" for name, value in shown if value)
 
     def dropped_weights(self, layer: Recurrent) -> tuple[str, ...]:
-        """The recurrent weights of a layer that entries are dropped of.
-
-        Parameters
-        ----------
-        layer : Recurrent
-            The layer.
-
-        Returns
-        -------
-        tuple of str
-            Names.
-
-        Raises
-        ------
-        ValueError
-            For a weight that the layer does not have, or keeps orthogonal.
-        """
+        """The recurrent weights of a layer that entries are dropped of; ValueError for one that it keeps orthogonal."""
         if not self.weights:
             return ()
         own = layer.cell.recurrent_weights
@@ -120,20 +103,7 @@ class Regularizers:
         return self.weights_of or own
 
     def penalty(self, k: Array, h: Array) -> Array | float:
-        """What is added to the loss.
-
-        Parameters
-        ----------
-        k : Array (T, B, n)
-            What the readout reads, at every step.
-        h : Array (T, B, n)
-            The same before dropout.
-
-        Returns
-        -------
-        Array () or float
-            0.0 where nothing is added.
-        """
+        """What is added to the loss, from k and h (T, B, n): what the readout reads, and the same before dropout."""
         total: Array | float = 0.0
         if self.alpha:
             total = total + self.alpha * (k * k).mean()  # [bp:lm-penalty/ar]
@@ -143,18 +113,7 @@ class Regularizers:
         return total
 
     def penalty_gradients(self, k: Array, h: Array) -> tuple[Array | None, Array | None]:
-        """Its gradients.
-
-        Parameters
-        ----------
-        k, h : Array (T, B, n)
-            As given to `penalty`.
-
-        Returns
-        -------
-        dk, dh : Array (T, B, n) or None
-            By k, and by h itself (without what comes through k); None where nothing is added.
-        """
+        """dk and dh, by k and by h itself (without what comes through k), (T, B, n); None where nothing is added."""
         dk = dh = None
         if self.alpha:
             dk = (2 * self.alpha / k.size) * k  # [bp:lm-penalty/ar_gradient]
@@ -165,23 +124,3 @@ class Regularizers:
             dh[1:] += d  # [bp:lm-penalty/tar_gradient]
             dh[:-1] -= d  # [bp:lm-penalty/tar_gradient]
         return dk, dh
-
-
-def locked_scale(rng: np.random.Generator, rate: float, x: Array) -> Array:
-    """s of variational dropout: one for every sequence and unit, the same at all steps.
-
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-        What it is drawn from, on the host.
-    rate : float
-        The probability of a 0.
-    x : Array (T, B, n)
-        What is to be dropped out of.
-
-    Returns
-    -------
-    Array (1, B, n)
-        Beside x.
-    """
-    return dropout_scale(rng, rate, x, (1, *x.shape[1:]))

@@ -21,6 +21,7 @@ import numpy as np
 
 from ortho_ref import files, models, run_folder
 from ortho_ref.backend import is_array, to_device, to_host
+from ortho_ref.boundary import kind_of
 from ortho_ref.brief import brief
 from ortho_ref.files import GONE, DamagedFile
 from ortho_ref.losses import OF_THE_LOSS
@@ -29,7 +30,6 @@ from ortho_ref.optimizers import as_real
 from ortho_ref.parametrizations import Params
 from ortho_ref.recurrent import NamedBuffers
 from ortho_ref.run_folder import BEST, CHECKPOINTS, CONFIG, LAST, RUN_FILES, SUMMARY, Metrics, read_config
-from ortho_ref.schema import kind_of
 from ortho_ref.subnormals import subnormals_as_zero
 from ortho_ref.task import Batch, Task, check_choice, check_integer
 from ortho_ref.training import Record, Trainer, plain
@@ -182,7 +182,6 @@ class TrainingRun(Trainer):
             timed += 1
             stop = should_stop()
             if logs:
-                gradient_norm = self.settle(gradient_norm)
                 record: Record = {
                     "iteration": self.iteration,
                     "loss": self.take_loss(),
@@ -217,7 +216,6 @@ class TrainingRun(Trainer):
 
     def _save(self, out: Path, name: str, metrics: Metrics) -> None:
         """Write the whole state, after the metrics.  FloatingPointError if a part of it is not finite."""
-        self.settle()
         self._still_held()
         run_folder.write_state(out, name, self.state() | {"best": self._best}, metrics)
 

@@ -7,12 +7,12 @@ every weight's gradient is the sum over t of its parts                          
 d_t is the loss's own derivative by h_t, dh[t - 1] in the array dh (T, B, n); dh_T comes on top of d_T.
 """
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from ortho_ref.backend import Array, xp_of
+from ortho_ref.boundary import check_backward, check_forward
 from ortho_ref.brief import brief
-from ortho_ref.cells.cell import Cell, State, Weights, check_sequence, check_weights, parts_of, state_of
+from ortho_ref.cells.cell import Cell, State, Weights, parts_of, state_of, zero_state
 
 
 class Tape(NamedTuple):
@@ -20,10 +20,16 @@ class Tape(NamedTuple):
 
     Attributes
     ----------
+    cell : Cell
+        What ran.
+    shape : tuple of int
+        (T, B, n).
     caches : list
         The cell's cache of each step, the first step's first.
     """
 
+    cell: Cell
+    shape: tuple[int, int, int]
     caches: list[Any]
 
     def __repr__(self) -> str:
@@ -51,28 +57,6 @@ class SequenceGradients(NamedTuple):
         return brief(self)
 
 
-def zero_state(cell: Cell, weights: Weights, batch: int) -> State:
-    """The state of zeros, in the weights' precision and on their device.
-
-    Parameters
-    ----------
-    cell : Cell
-        Whose state it is.
-    weights : Weights
-        Its dense weights.
-    batch : int
-        B, the number of sequences.
-
-    Returns
-    -------
-    State
-        (B, n); for LSTM a pair of such arrays.
-    """
-    U = weights[cell.recurrent_weights[0]]
-    zeros = xp_of(U).zeros((batch, U.shape[0]), U.dtype)
-    return state_of((zeros,) * len(cell.states))
-
-
 def forward(cell: Cell, weights: Weights, x: Array, h0: State | None = None) -> tuple[State, Tape]:
     """Run `cell` over a sequence.
 
@@ -94,12 +78,21 @@ def forward(cell: Cell, weights: Weights, x: Array, h0: State | None = None) -> 
     tape : Tape
         For `backward`.
 
+    Raises
+    ------
+    ValueError, TypeError
+        Naming the argument, for wrong names, shapes, dtypes, devices and values.
+
     References
     ----------
     [bp:bptt], docs/equations.md.
     """
-    check_sequence(cell, x)
-    check_weights(cell, weights)
+    check_forward(cell, weights, x, h0)
+    return unroll(cell, weights, x, h0)
+
+
+def unroll(cell: Cell, weights: Weights, x: Array, h0: State | None = None) -> tuple[State, Tape]:
+    """`forward` of arguments that have been checked."""
     h = zero_state(cell, weights, x.shape[1]) if h0 is None else h0
     xp = xp_of(x, *parts_of(cell, h), *weights.values())
     history, caches = [h], []
@@ -108,7 +101,8 @@ def forward(cell: Cell, weights: Weights, x: Array, h0: State | None = None) -> 
         history.append(h)
         caches.append(cache)
     by_part = zip(*(parts_of(cell, state) for state in history), strict=True)
-    return state_of(tuple(xp.stack(list(steps)) for steps in by_part)), Tape(caches)
+    states = state_of(tuple(xp.stack(list(steps)) for steps in by_part))
+    return states, Tape(cell, (len(x), *parts_of(cell, h)[0].shape), caches)
 
 
 def backward(cell: Cell, weights: Weights, tape: Tape, dh: Array, dh_T: State | None = None) -> SequenceGradients:
@@ -132,11 +126,21 @@ def backward(cell: Cell, weights: Weights, tape: Tape, dh: Array, dh_T: State | 
     SequenceGradients
         Of the weights, of x and of h0.
 
+    Raises
+    ------
+    ValueError, TypeError
+        As `forward`, and for the tape of another cell or engine.
+
     References
     ----------
     [bp:bptt], docs/equations.md.
     """
-    check_weights(cell, weights)
+    check_backward(cell, weights, tape, Tape, dh, dh_T)
+    return unroll_back(cell, weights, tape, dh, dh_T)
+
+
+def unroll_back(cell: Cell, weights: Weights, tape: Tape, dh: Array, dh_T: State | None = None) -> SequenceGradients:
+    """`backward` of arguments that have been checked."""
     g = zero_state(cell, weights, dh.shape[1]) if dh_T is None else dh_T
     xp = xp_of(dh, *parts_of(cell, g), *weights.values())
     dx, dweights = [], {name: xp.zeros_like(weight) for name, weight in weights.items()}
@@ -147,44 +151,3 @@ def backward(cell: Cell, weights: Weights, tape: Tape, dh: Array, dh_T: State | 
         dx.append(dx_t)
         dweights = {name: xp.asarray(dweights[name] + parts[name]) for name in dweights}  # [bp:bptt/sum]
     return SequenceGradients(dweights, None if dx[0] is None else xp.stack(dx[::-1]), g)
-
-
-def chunks(cell: Cell, dh: Array) -> Iterator[slice]:
-    """Stretches of time, the last first, whose gradients `backward` adds up: single steps.
-
-    The gradients of a sequence are to the bit the sums, from zero on and in this order, of those of its stretches, each
-    of `backward` with the `part` of the tape, and the state's gradient from the stretch after it.
-
-    Parameters
-    ----------
-    cell : Cell
-        As given to `forward`.
-    dh : Array (T, B, n)
-        Tells T.
-
-    Returns
-    -------
-    iterator of slice
-        Of time.
-    """
-    return (slice(t, t + 1) for t in reversed(range(len(dh))))
-
-
-def part(cell: Cell, tape: Tape, t: slice) -> Tape:
-    """The tape of some of the steps.
-
-    Parameters
-    ----------
-    cell : Cell
-        As given to `forward`.
-    tape : Tape
-        What `forward` returned.
-    t : slice
-        The steps, start and stop.
-
-    Returns
-    -------
-    Tape
-        For `backward`.
-    """
-    return Tape(tape.caches[t])

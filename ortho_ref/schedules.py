@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from ortho_ref.arguments import check_number, is_integer
+from ortho_ref.boundary import check_number, is_integer
 
 Schedule: TypeAlias = Callable[[int], float]
 

@@ -5,21 +5,17 @@ file is read and what other tools can take.  `check` knows just the words that t
 that does not fit where it is, what it is, and what is allowed.
 """
 
-import difflib
 import math
 import re
-import reprlib
 from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
+
+from ortho_ref.boundary import nearest, short
 
 Schema: TypeAlias = dict[str, Any]
 
 #: Words that say nothing that could be checked.
 _NOTES = frozenset({"$schema", "$id", "description", "contentMediaType"})
-_REPR = reprlib.Repr()
-_REPR.maxstring = _REPR.maxother = 60
-_REPR.maxlist = _REPR.maxdict = 4
-_REPR.maxlevel = 2
 
 ANY: Schema = {}
 BOOLEAN: Schema = {"type": "boolean"}
@@ -43,11 +39,6 @@ class Misfit(ValueError):
     def __init__(self, message: str, where: str = "") -> None:
         super().__init__(message)
         self.where = where
-
-
-def short(value: Any) -> str:
-    """A value in a message: of a long one the beginning and the end."""
-    return _REPR.repr(value)
 
 
 def integer(least: int, most: int) -> Schema:
@@ -140,51 +131,6 @@ def _check_fields(value: dict[str, Any], schema: Schema, where: str) -> None:
             raise Misfit(f"{has}{nearest(name, properties)}; allowed: {_listed(properties)}", f"{inside}{name}")
         elif others is not True:
             check(item, others, f"{inside}{name}")
-
-
-def nearest(name: object, names: Iterable[str]) -> str:
-    """What a message says where one of the names is near: (did you mean 'X'?); else nothing."""
-    if not isinstance(name, str) or name.isdigit():
-        return ""
-    every = list(names)
-    same = [own for own in every if own.lower() == name.lower()]
-    close = same or difflib.get_close_matches(name, every, 1)
-    return f" (did you mean {close[0]!r}?)" if close else ""
-
-
-def not_among(argument: str, value: object, allowed: Iterable[Any], how: Callable[[Any], str] = repr) -> str:
-    """What an error says of a value that is none of those allowed: what it is, which is near, what there is.
-
-    Parameters
-    ----------
-    argument : str
-        What the error calls it.
-    value : object
-        What was given.
-    allowed : iterable
-        Names, perhaps None.
-    how : callable
-        How each of them is written, as Python has it unless given; `str` where a command line takes them.
-
-    Returns
-    -------
-    str
-        "cell is 'lstmm' (did you mean 'lstm'?); allowed: ...".
-    """
-    every = list(allowed)
-    near = nearest(value, [name for name in every if isinstance(name, str)])
-    return f"{argument} is {short(value)}{near}; allowed: {', '.join(map(how, every)) or 'none'}"
-
-
-def kind_of(value: object) -> str:
-    """What an error calls a value of a wrong type: None, "an int", "a str"."""
-    return "None" if value is None else with_article(type(value).__name__)
-
-
-def with_article(name: str) -> str:
-    """A name after its article, as it is spoken: "a list", "an Adam", "an LSTM", "an ndarray"."""
-    spelled = name[:2].isupper() or name.startswith("nd")  # letter by letter
-    return f"{'an' if name[:1].upper() in ('AEFHILMNORSX' if spelled else 'AEIO') else 'a'} {name}"
 
 
 def _words(schema: Schema) -> list[str]:

@@ -1,16 +1,17 @@
 """What a task is: its input and output, its loss and metric by name, its data, its trivial baseline."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from ortho_ref.backend import Array
+from ortho_ref.boundary import check_choice as check_choice
+from ortho_ref.boundary import check_integer as check_integer
+from ortho_ref.boundary import kind_of as kind_of
+from ortho_ref.boundary import nearest as nearest
 from ortho_ref.brief import brief
 from ortho_ref.files import opened as opened
-from ortho_ref.schema import kind_of as kind_of
-from ortho_ref.schema import nearest as nearest
-from ortho_ref.schema import not_among
 
 
 class Tokens(NamedTuple):
@@ -166,49 +167,3 @@ class Task(Protocol):
     def evaluation(self) -> Iterable[Batch]:
         """A fixed held-out set from its own seed, in chunks that fit memory."""
         ...
-
-
-def check_integer(argument: str, value: object, least: int = 1, most: int | None = None) -> None:
-    """An error unless value is an integer >= least, and <= most; True and False are none.
-
-    Parameters
-    ----------
-    argument : str
-        What the error calls it.
-    value : object
-        What was given.
-    least : int
-        The smallest allowed, 1 unless given.
-    most : int, optional
-        The largest allowed.
-
-    Raises
-    ------
-    ValueError
-        It is none.
-    """
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise ValueError(f"{argument} is {value!r}; allowed: an integer >= {least}")
-    if most is not None and value > most:
-        raise ValueError(f"{argument} is {value!r}; allowed: at most {most:,}")
-
-
-def check_choice(argument: str, value: str, allowed: Collection[str]) -> None:
-    """An error unless value is one of those allowed.
-
-    Parameters
-    ----------
-    argument : str
-        What the error calls it.
-    value : str
-        What was given.
-    allowed : collection of str
-        The names there are.
-
-    Raises
-    ------
-    ValueError
-        It is none of them.
-    """
-    if value not in allowed:
-        raise ValueError(not_among(argument, value, allowed))

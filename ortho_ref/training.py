@@ -1,11 +1,9 @@
 """Training: batch -> loss and gradients -> clip -> deltas -> retract; and the whole state between two updates.
 
-On a device an update copies its batch there (and what dropout draws), and one thing back: the norms that all Neumann
-series have to know, in one copy.  Losses, gradient norms and the outcome of every check stay there until `settle` reads
-them together.  An error then names the iterations it is about; from the first that failed on, parameters stay as they
-are.  What CuPy itself waits for stays: the error codes of lu_factor and lu_solve, in exact inverses (`ScaledCayley`,
-`GeodesicUnitary`: every update; `NeumannCayley`: its resets), and of expm, and the norm of A in its derivative
-(`Exponential`).
+A batch is checked on the host.  On a device an update then copies it there (and what dropout draws), and waits for the
+loss and the gradients' norm, in one copy, and once for each U that Algorithm 1 keeps (`neumann`).  What the exact
+methods and CuPy itself wait for comes on top: LU's error codes, whether U stayed orthogonal, the norm of A in the
+derivative of its exponential.
 
 `runs` drives a trainer through a folder that can be resumed.
 """
@@ -17,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from ortho_ref.arguments import check_has, check_number
 from ortho_ref.averaging import Averaging, check_averages
 from ortho_ref.backend import (
     NotFiniteError,
@@ -29,10 +26,10 @@ from ortho_ref.backend import (
     with_floats_as,
     xp_of,
 )
-from ortho_ref.checks import Checks, check, number
-from ortho_ref.losses import LOSSES, METRICS, OF_SEQUENCES, OF_THE_LOSS, share_of_sequences
+from ortho_ref.boundary import check_has, check_number, read
+from ortho_ref.losses import COMPUTED, METRICS, OF_SEQUENCES, OF_THE_LOSS, share_of_sequences
 from ortho_ref.network import Network
-from ortho_ref.optimizers import ByName, Optimizer, clip_by_global_norm, clip_by_value, global_norm
+from ortho_ref.optimizers import ByName, Optimizer, clip_by_global_norm, clip_by_value, squared_norm
 from ortho_ref.parametrizations import Params
 from ortho_ref.recurrent import NamedBuffers
 from ortho_ref.subnormals import subnormals_as_zero
@@ -65,8 +62,6 @@ class Trainer:
         Evaluations n of `averaging`; the mean is what is evaluated then.  None: no averaging.
     rate_per_window : int, optional
         Learning rates are for windows of so many steps, and proportional to a batch's own number of them.
-    recompute : int or "auto", optional
-        Of a sequence only the states of every so many steps are kept; the rest is computed again (`recompute`).
     device : str
         "cpu" or "gpu".
     dtype : dtype
@@ -101,7 +96,6 @@ class Trainer:
     clip_norm: float | None = None
     average_after: int | None = None
     rate_per_window: int | None = None
-    recompute: int | str | None = None
     device: str = "cpu"
     dtype: Any = np.float32
     holds_tape: bool = True
@@ -126,7 +120,6 @@ class Trainer:
             )
         if self.average_after is not None:
             check_averages(self.network)
-        self.network.check_recompute(self.recompute)
         weights_rng, self._data_rng, self._dropout_rng = self._generators()
         params, buffers = self.network.init(weights_rng, dtype=self.dtype)
         if isinstance(self.optimizer, ByName):
@@ -138,7 +131,6 @@ class Trainer:
         self._carried: list[Any] | None = None
         self._total: Any = 0.0
         self._since = 0
-        self._checks, self._settled = Checks(), 0
         self._held: Any = None
 
     def _generators(self) -> list[np.random.Generator]:
@@ -168,94 +160,58 @@ class Trainer:
             raise ValueError(f"the task's data are not the run's: {self.iteration} batches took other draws")
         return batches
 
-    @subnormals_as_zero()
-    def update(self, batch: Batch) -> Any:
-        """One update on a batch.
-
-        Returns
-        -------
-        float or Array
-            The norm of its gradients before clipping; on a device 0-d, and `settle` raises the errors of values.
+    def update(self, batch: Batch) -> float:
+        """One update on a batch; the norm of its gradients before clipping.
 
         Raises
         ------
         FloatingPointError
             Naming the iteration and the parameter, when a loss, gradient or parameter is not finite.
+        ValueError, TypeError
+            Where the batch is not what the network takes.
         """
         self.iteration += 1
-        with self._checks.deferred(self.iteration):
-            return self._update(_moved(batch, self.params))
-
-    def _update(self, batch: Batch) -> Any:
-        h0 = self._carried if batch.carries_state else None
-        try:
-            loss, gradients, result = self.network.loss_and_gradients(
-                self.params, self.buffers, batch.x, batch.y, batch.mask, h0, self._dropout_rng, self.recompute
+        with subnormals_as_zero():
+            batch = self._taken(batch)
+            h0 = self._carried if batch.carries_state else None
+            loss, gradients, result = self.network.compute(
+                self.params, self.buffers, batch.x, batch.y, batch.mask, h0, self._dropout_rng
             )
+            loss, square = read(loss, squared_norm(gradients))
+            if not math.isfinite(loss):
+                raise self._not_finite(f"loss is {loss}")
+            if not math.isfinite(square):
+                raise self._not_finite(f"gradient norm is {math.sqrt(square)}", gradients, "gradient of")
+            norm = math.sqrt(square)
+            self._carried, self._held = result.last, result if self.holds_tape else None
+            if self.clip_value is not None:
+                gradients = clip_by_value(gradients, self.clip_value)
+            if self.clip_norm is not None:
+                gradients, _ = clip_by_global_norm(gradients, self.clip_norm, norm)
+            deltas = {name: self.optimizer.delta(name, self.params[name], g) for name, g in gradients.items()}
+            if self.rate_per_window is not None and len(batch.x) != self.rate_per_window:
+                factor = len(batch.x) / self.rate_per_window
+                deltas = {name: delta * delta.dtype.type(factor) for name, delta in deltas.items()}
+            try:
+                self.params, self.buffers = self.network.move(self.params, self.buffers, deltas)
+            except NotFiniteError as error:
+                raise self._not_finite(str(error), deltas, "delta of") from error
+            except NotOrthogonalError as error:
+                raise NotOrthogonalError(f"iteration {self.iteration}: {error}") from error
+            if self.averaging is not None:
+                self.averaging.add(self.params)
+            self._total, self._since = self._total + loss, self._since + 1
+            return norm
+
+    def _taken(self, batch: Batch) -> Batch:
+        """A batch, checked, in the precision and on the device of the parameters."""
+        try:
+            return _moved(batch, self.network, self.params)
         except NotFiniteError as error:
             raise self._not_finite(str(error)) from error
-        self._carried = result.last
-        self._held = result if self.holds_tape else None
-        norm = global_norm(gradients)
-        try:
-            finite = xp_of(norm).isfinite(norm)
-            check(finite, NotFiniteError("gradient norm is not finite"), lambda: f"gradient norm is {norm}")
-        except NotFiniteError as error:
-            raise self._not_finite(str(error), gradients, "gradient of") from error
-        if self.clip_value is not None:
-            gradients = clip_by_value(gradients, self.clip_value)
-        if self.clip_norm is not None:
-            gradients, _ = clip_by_global_norm(gradients, self.clip_norm)
-        deltas = {name: self.optimizer.delta(name, self.params[name], g) for name, g in gradients.items()}
-        if self.rate_per_window is not None and len(batch.x) != self.rate_per_window:
-            factor = len(batch.x) / self.rate_per_window
-            deltas = {name: delta * delta.dtype.type(factor) for name, delta in deltas.items()}
-        if (good := self._checks.good) is not None:  # what has failed is still to be seen in the parameters
-            deltas = {name: xp_of(good).where(good, delta, 0) for name, delta in deltas.items()}
-        try:
-            self.params, self.buffers = self.network.retract(self.params, self.buffers, deltas)
-        except NotFiniteError as error:
-            raise self._not_finite(str(error), deltas, "delta of") from error
-        except NotOrthogonalError as error:
-            raise NotOrthogonalError(f"iteration {self.iteration}: {error}") from error
-        if self.averaging is not None:
-            self.averaging.add(self.params)
-        self._total, self._since = self._total + number(loss), self._since + 1
-        return norm
-
-    def settle(self, gradient_norm: Any = 0.0) -> float:
-        """Read, in one copy, what updates on a device have left there since the last call, and this norm.
-
-        On the host nothing is left.
-
-        Parameters
-        ----------
-        gradient_norm : float or Array
-            What `update` returned.
-
-        Returns
-        -------
-        float
-            The norm.
-
-        Raises
-        ------
-        FloatingPointError
-            The first error of `update` that was due, naming the iterations.
-        """
-        first, self._settled = self._settled + 1, self.iteration
-        (self._total, norm), failure = self._checks.settle(self._total, gradient_norm)
-        if failure is None:
-            return norm
-        where = f"between iterations {first} and {self.iteration}, in {failure.turn}"
-        if first == self.iteration:
-            where = f"iteration {first}"
-        if isinstance(failure.error, NotFiniteError):
-            raise self._not_finite(str(failure.error), where=where) from failure.error
-        raise type(failure.error)(f"{where}: {failure.error}")
 
     def take_loss(self) -> float:
-        """The mean loss of the updates since the last call; a new interval begins.  After `settle`."""
+        """The mean loss of the updates since the last call; a new interval begins."""
         mean, self._total, self._since = self._total / self._since, 0.0, 0
         return float(mean)
 
@@ -267,7 +223,6 @@ class Trainer:
         FloatingPointError
             Where a matrix has no singular values: it is not finite.
         """
-        self.settle()
         try:
             return self.network.health(self.buffers)
         except np.linalg.LinAlgError as error:
@@ -288,7 +243,7 @@ class Trainer:
             When the held-out loss is not finite.
         """
         try:
-            record = evaluate(self.network, *self.evaluated(), self.task, self.recompute)
+            record = evaluate(self.network, *self.evaluated(), self.task)
         except NotFiniteError as error:
             raise self._not_finite(f"in the evaluation, {error}") from error
         if not math.isfinite(record["evaluation_loss"]):
@@ -309,7 +264,6 @@ class Trainer:
         FloatingPointError
             If a part of it is not finite.
         """
-        self.settle()
         state = {
             "settings": self.settings,
             "iteration": self.iteration,
@@ -340,7 +294,6 @@ class Trainer:
             self.averaging.load(moved["average"])
         self.iteration = state["iteration"]
         self._total, self._since = state["interval"]["total"], state["interval"]["since"]
-        self._checks, self._settled = Checks(), self.iteration
         self._dropout_rng.bit_generator.state = state["generators"]["dropout"]
 
     def _arrays(self) -> Params:
@@ -357,9 +310,7 @@ class Trainer:
 
 
 @subnormals_as_zero()
-def evaluate(
-    network: Network, params: Params, buffers: NamedBuffers, task: Task, recompute: int | str | None = None
-) -> Record:
+def evaluate(network: Network, params: Params, buffers: NamedBuffers, task: Task) -> Record:
     """The loss and the metric on the task's held-out set.
 
     Parameters
@@ -370,8 +321,6 @@ def evaluate(
         As `Network.init` gives them, on any device.
     task : Task
         Its `evaluation` is run.
-    recompute : int or "auto", optional
-        As of `Trainer`.
 
     Returns
     -------
@@ -387,19 +336,19 @@ def evaluate(
     of_sequences = task.metric in OF_SEQUENCES
     loss, metric, entries, judged = 0.0, 0.0, 0, 0
     carried: list[Any] | None = None
+    network.check_params(params, buffers)
     for batch in task.evaluation():
-        x, y, mask, carries_state = _moved(batch, params)
-        h0 = carried if carries_state else None
-        chunks, carried = network.forward_in_chunks(params, buffers, x, y, mask, h0, recompute)
+        x, y, mask, carries_state = _moved(batch, network, params, training=False)
+        carried, tape = network.features(params, buffers, x, carried if carries_state else None, None)
         classes: list[Any] = []
         before = entries
-        for outputs, own_y, own_mask in chunks:
+        for outputs, own_y, own_mask in network.outputs_in_chunks(params, tape, y, mask):
             if of_sequences:  # the steps of one lie in several chunks
                 classes.append(outputs.argmax(axis=-1))
             count = own_y.size if own_mask is None else int(own_mask.sum()) * (own_y.size // own_mask.size)
             if count == 0:
                 continue
-            own = float(LOSSES[task.loss](outputs, own_y, own_mask)[0])
+            own = float(COMPUTED[task.loss](outputs, own_y, own_mask)[0])
             loss += own * count
             if not of_sequences and task.metric not in OF_THE_LOSS:
                 metric += METRICS[task.metric](own, outputs, own_y, own_mask) * count
@@ -425,10 +374,13 @@ def _is_limit(value: Any) -> bool:
     return not isinstance(value, bool | np.bool_) and 0 < value < math.inf
 
 
-def _moved(batch: Batch, params: Params) -> Batch:
-    """A batch in the precision and on the device of the parameters."""
+def _moved(batch: Batch, network: Network, params: Params, training: bool = True) -> Batch:
+    """A batch, checked on the host, in the precision and on the device of the parameters."""
     own = next(iter(params.values()))
     batch = batch._replace(x=with_floats_as(batch.x, own.real.dtype))
+    # a batch of an evaluation may be one of which nothing counts
+    mask = batch.mask if training or batch.mask is None or batch.mask.any() else None
+    network.check_batch(batch.x, batch.y, mask, np.empty(0, own.real.dtype))
     moved: Batch = to_device(batch, library_of(own).device)
     return moved
 

@@ -2,7 +2,7 @@
 
 import sys
 
-from ortho_ref.schema import nearest
+from ortho_ref.boundary import nearest
 from ortho_ref.terminal import STDERR, shown
 from scripts.start import programs
 

@@ -15,8 +15,8 @@ from typing import Annotated, Any
 
 import typer
 
+from ortho_ref.boundary import not_among
 from ortho_ref.conformance import read_report
-from ortho_ref.schema import not_among
 from scripts.program import BAD_INPUT, fail, run, say
 from scripts.scoreboard import entries, stored
 from scripts.scoreboard.entries import ROOT, Implementation, Map

@@ -17,7 +17,7 @@ import typer
 from rich.table import Table as Shown
 
 from ortho_ref import files
-from ortho_ref.schema import not_among
+from ortho_ref.boundary import not_among
 from scripts.program import (
     BAD_INPUT,
     check_beside,

@@ -14,8 +14,9 @@ from gradients import bounds
 from gradients.bptt import Bound, Matrix, Weights, double
 from ortho_ref import scan
 from ortho_ref.backend import to_device, to_host
+from ortho_ref.boundary import is_tokens
 from ortho_ref.cells import Cell
-from ortho_ref.cells.cell import is_tokens, parts_of, state_of
+from ortho_ref.cells.cell import parts_of, state_of
 from ortho_ref.layers import real_features
 from ortho_ref.reader import Reader
 from ortho_ref.runs import load

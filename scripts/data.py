@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
-from ortho_ref.schema import not_among
+from ortho_ref.boundary import not_among
 from scripts.program import BAD_INPUT, console, fail, give, run, say
 from tasks import files
 from tasks.sets import SETS, DataSet

@@ -76,7 +76,7 @@ def main(
             task = task.on(eval_part)
         begin = _begin(task, config["task"], prompt, characters)
         params, buffers = to_device((loaded.params, loaded.buffers), device)
-        figures = evaluate(loaded.network, params, buffers, task, config.get("recompute"))
+        figures = evaluate(loaded.network, params, buffers, task)
         text = ""
         if isinstance(task, Text):
             text = sample(loaded, task, begin, length, temperature, seed)

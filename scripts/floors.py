@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ortho_ref.schema import nearest, not_among
+from ortho_ref.boundary import nearest, not_among
 from ortho_ref.terminal import STDERR, STDOUT, open_standard_streams, shown
 
 ROOT = Path(__file__).parents[1]

@@ -32,7 +32,7 @@ from typing import Annotated, Any
 import typer
 
 from ortho_ref import files
-from ortho_ref.schema import not_among
+from ortho_ref.boundary import not_among
 from ortho_ref.training import Record
 from scripts.gpu import repeated, sections, timing
 from scripts.gpu.sections import Settings

@@ -11,8 +11,8 @@ import numpy as np
 import typer
 
 from ortho_ref import models
+from ortho_ref.boundary import not_among
 from ortho_ref.optimizers import Adam, ByName
-from ortho_ref.schema import not_among
 from ortho_ref.training import Trainer
 from scripts.book import weights
 from scripts.program import BAD_INPUT, fail, run, say

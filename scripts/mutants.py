@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from ortho_ref import files
-from ortho_ref.schema import not_among
+from ortho_ref.boundary import not_among
 from scripts.mutation.folders import FOLDERS, files_of
 from scripts.mutation.reasons import read, write_entry
 from scripts.mutation.score import HEADING, render, replace, row, rows

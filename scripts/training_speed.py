@@ -5,7 +5,6 @@ backward of the network, optimizer and retraction.  Beside it, in the same round
 cells of its layers, and drawing a batch alone.  Windows of a text are of one length here.
 
 With --words instead: loss and gradients of a word-level LSTM, its readout in chunks and all at once.
-With --long: of a sequence of 10,000 steps, all of its states kept and in segments (`recompute`).
 """
 
 import statistics
@@ -16,13 +15,11 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from ortho_ref.schema import not_among
+from ortho_ref.boundary import not_among
 from scripts.grid.build import make_trainer
 from scripts.grid.config import begun
 from scripts.program import BAD_INPUT, blas, check_beside, device_option, fail, give, limit_threads, run
 from scripts.program.usage import peak_memory
-from scripts.timing.long import SIZES as LONG
-from scripts.timing.long import measure_long
 from scripts.timing.readout import SIZES as READOUTS
 from scripts.timing.readout import measure_readout
 from scripts.timing.rounds import check_rounds
@@ -42,18 +39,6 @@ def _words(rounds: int, seconds: float) -> Table:
     return table
 
 
-def _long(rounds: int, seconds: float) -> Table:
-    """The table of long sequences, as its rows are measured."""
-    table = Table(title=f"NC-GRU, loss and gradients, float32, cpu, medians of {rounds} rounds")
-    for heading in ("readout, T, B, n", "kept, MiB", "segments, MiB", "share", "time, segments / kept"):
-        table.add_column(heading, justify="right")
-    for size in LONG:
-        own = measure_long(*size, rounds, seconds)
-        figures = (f"{own.kept:.0f}", f"{own.segments:.1f}", f"{own.segments / own.kept:.3f}", f"{own.slower:.2f}")
-        table.add_row(", ".join(map(str, size)), *figures)
-    return table
-
-
 def main(
     only: Annotated[list[str] | None, typer.Option(help="Tasks; those that need no data unless given.")] = None,
     data: Annotated[Path | None, typer.Option(help="As scripts.train takes it, of the one task that is named.")] = None,
@@ -66,7 +51,6 @@ def main(
     device: Annotated[str, device_option("cpu or gpu; the batch is drawn on the host.")] = "cpu",
     cpu_time: Annotated[bool, typer.Option("--cpu-time", help="This process's time, for a busy machine.")] = False,
     words: Annotated[bool, typer.Option("--words", help="The readout of words instead.")] = False,
-    long: Annotated[bool, typer.Option("--long", help="Long sequences in segments instead.")] = False,
 ) -> None:
     """Milliseconds of an update, of the bare forward and backward in it, and of its batch; one BLAS thread, float32."""
     given = locals()
@@ -77,9 +61,9 @@ def main(
         table.add_column(heading, justify="left" if heading == "task" else "right")
     try:
         check_rounds(rounds, seconds)
-        if words or long:
-            check_beside(main, given, "words" if words else "long", "rounds", "seconds")
-            give(_words(rounds, seconds) if words else _long(rounds, seconds), 120)
+        if words:
+            check_beside(main, given, "words", "rounds", "seconds")
+            give(_words(rounds, seconds), 120)
             give(f"BLAS: {', '.join(blas())}")
             return
         places = {"data": data, "other_data": other_data or None, "train_part": train_part, "eval_part": eval_part}

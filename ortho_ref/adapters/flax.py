@@ -10,7 +10,7 @@ from ortho_ref.adapters.jax import float64, jax_and_numpy, taken_by_jax
 from ortho_ref.adapters.missing import missing
 from ortho_ref.adapters.sequence import Sequence, Style, arrays_of, one_cell, outputs_of, sequence_of, whose
 from ortho_ref.adapters.weight_map import Converted, Layout, Spec, check_arrays
-from ortho_ref.schema import kind_of
+from ortho_ref.boundary import kind_of
 
 #: The classes and which cell each is.
 CELLS = {"SimpleCell": "elman", "LSTMCell": "lstm", "OptimizedLSTMCell": "lstm", "GRUCell": "gru_reset_after"}

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ortho_ref import models
+from ortho_ref.boundary import not_among
 from ortho_ref.cells.by_name import CELLS, by_name
 from ortho_ref.converters.config import config_of
-from ortho_ref.schema import not_among
 
 _PHI = {
     "tanh": "{new} = tanh({a} + {b})",

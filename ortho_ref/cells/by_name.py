@@ -7,13 +7,13 @@ cases, `fused` its fast form and `gradients` its Jacobian.
 import inspect
 from typing import Any
 
+from ortho_ref.boundary import nearest, not_among
 from ortho_ref.cells.cell import Cell
 from ortho_ref.cells.elman import Elman as Elman
 from ortho_ref.cells.fastrnn import FastRNN as FastRNN
 from ortho_ref.cells.gru_reset_after import GRUResetAfter as GRUResetAfter
 from ortho_ref.cells.gru_reset_before import GRUResetBefore as GRUResetBefore
 from ortho_ref.cells.lstm import LSTM as LSTM
-from ortho_ref.schema import nearest, not_among
 
 
 def name_of(cell: Cell | type[Cell]) -> str:

@@ -6,17 +6,15 @@ W complex, x real: dx = Re(W^H da)                       [bp:urnn/x]
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ortho_ref.arguments import check_has, check_size, generator, precision
-from ortho_ref.backend import Array, is_array, xp_of
+from ortho_ref.backend import Array, xp_of
+from ortho_ref.boundary import check_integer, generator, is_tokens, precision
 from ortho_ref.brief import ArraysInOrder
 from ortho_ref.initial import Initial, constant, glorot
-from ortho_ref.schema import kind_of
 
 Weights: TypeAlias = dict[str, Array]
 State: TypeAlias = Any  # an array; for LSTM the pair (h, c)
@@ -160,117 +158,32 @@ class Cell(ABC):
         """
 
 
-def check_weights(cell: Cell, weights: Any) -> None:
-    """An error unless a dict holds all weights of a cell.
-
-    Parameters
-    ----------
-    cell : Cell
-        Whose weights they should be.
-    weights : Weights
-        What was given.
-
-    Raises
-    ------
-    TypeError
-        It is no dict.
-    ValueError
-        A weight is not there.
-    """
-    if not isinstance(weights, Mapping):
-        raise TypeError(f"weights is {kind_of(weights)}; expected a dict, as the cell's init gives it")
-    names = cell.shapes(1, 1)
-    if absent := [name for name in names if name not in weights]:
-        raise ValueError(f"weights holds no {', no '.join(absent)}; the weights are {', '.join(names)}")
-
-
-def check_sequence(cell: Any, x: Any) -> None:
-    """An error unless a cell is one, and x has the axes of a sequence.
-
-    Parameters
-    ----------
-    cell : Cell
-        What should read it.
-    x : Array (T, B, m), or integer tokens (T, B)
-        What was given.
-
-    Raises
-    ------
-    TypeError
-        The cell is something else, a layer, say, or x is no array.
-    ValueError
-        x has more axes or fewer: one sequence alone, say, is (T, 1, m).
-    """
-    check_has("cell", cell, "step_forward", "a cell, as cells.by_name('gru_reset_before') or layer.cell")
-    if not is_array(x):
-        raise TypeError(f"x is {kind_of(x)}; expected an array (T, B, m) or integer tokens (T, B)")
-    if x.ndim != (2 if is_tokens(x) else 3):
-        raise ValueError(f"x is {x.dtype} of shape {x.shape}; expected (T, B, m), or integer tokens (T, B)")
-
-
 def weight_name(kind: str, suffix: str) -> str:
     """The name of a product's weight: U_r of U and r, and U where there is no suffix."""
     return f"{kind}_{suffix}" if suffix else kind
 
 
 def parts_of(cell: Cell, state: State) -> tuple[Array, ...]:
-    """The arrays a state is made of.
-
-    Parameters
-    ----------
-    cell : Cell
-        Whose state it is.
-    state : State
-        An array, or a tuple of them.
-
-    Returns
-    -------
-    tuple of Array
-        (h,), or (h, c).
-    """
+    """The arrays that a state is made of: (h,), or (h, c)."""
     return (state,) if len(cell.states) == 1 else tuple(state)
 
 
 def state_of(parts: tuple[Array, ...]) -> State:
-    """The inverse of `parts_of`: one array is a state by itself.
-
-    Parameters
-    ----------
-    parts : tuple of Array
-        (h,), or (h, c).
-
-    Returns
-    -------
-    State
-        h, or (h, c).
-    """
+    """The inverse of `parts_of`: one array is a state by itself."""
     return parts[0] if len(parts) == 1 else ArraysInOrder(parts)
 
 
+def zero_state(cell: Cell, weights: Weights, batch: int) -> State:
+    """The state of zeros, (B, n) each, in the weights' precision and on their device."""
+    U = weights[cell.recurrent_weights[0]]
+    zeros = xp_of(U).zeros((batch, U.shape[0]), U.dtype)
+    return state_of((zeros,) * len(cell.states))
+
+
 def gate_shapes(gates: tuple[str, ...], input_size: int, hidden_size: int) -> Shapes:
-    """W_g (n, m), U_g (n, n), b_g (n,) for each gate g.
-
-    Parameters
-    ----------
-    gates : tuple of str
-        Suffixes; "" stands for a cell with one product.
-    input_size : int
-        m.
-    hidden_size : int
-        n.
-
-    Returns
-    -------
-    dict of str to tuple of int
-        Name -> shape, in the gates' order.
-
-    Raises
-    ------
-    ValueError, TypeError
-        A size is no integer >= 1.
-    """
-    check_size("input_size", input_size)
-    check_size("hidden_size", hidden_size)
+    """W_g (n, m), U_g (n, n), b_g (n,) by name for each gate g, "" for a cell with one product."""
+    check_integer("input_size", input_size)
+    check_integer("hidden_size", hidden_size)
     n, m = hidden_size, input_size
     return {weight_name(kind, g): shape for g in gates for kind, shape in (("W", (n, m)), ("U", (n, n)), ("b", (n,)))}
 
@@ -278,31 +191,7 @@ def gate_shapes(gates: tuple[str, ...], input_size: int, hidden_size: int) -> Sh
 def draw(
     shapes: Shapes, rng: np.random.Generator, dtype: DTypeLike, special: dict[str, Initial] | None = None
 ) -> Weights:
-    """Initial weights: matrices Glorot uniform, biases 0, unless `special` says otherwise.
-
-    Parameters
-    ----------
-    shapes : dict of str to tuple of int
-        Name -> shape.
-    rng : numpy.random.Generator
-        Each weight is drawn from its own child.
-    dtype : dtype
-        Of the weights.
-    special : dict of str to Initial, optional
-        Name -> initial value of those that differ.
-
-    Returns
-    -------
-    Weights
-        By name, on the host.
-
-    Raises
-    ------
-    TypeError
-        rng is no generator.
-    ValueError
-        dtype is neither float32 nor float64.
-    """
+    """Initial weights on the host, each from its own child of rng: matrices Glorot uniform, biases 0, but `special`."""
     special, rng, dtype = special or {}, generator(rng), precision(dtype)
     return {
         name: special.get(name, glorot if len(shape) == 2 else constant(0.0))(child, shape, dtype)
@@ -310,50 +199,15 @@ def draw(
     }
 
 
-def is_tokens(x: Array) -> bool:
-    """True when x holds integer tokens instead of input vectors."""
-    return x.dtype.kind in "iu"
-
-
 def input_product(W: Array, x: Array) -> Array:
-    """W x for input vectors, or the columns of W named by tokens.
-
-    Parameters
-    ----------
-    W : Array (n, m)
-        The input weight.
-    x : Array (B, m), or integer tokens (B,)
-        Rows of input.
-
-    Returns
-    -------
-    Array (B, n)
-        A row for each of x.
-    """
+    """W x, (B, n), for input vectors x (B, m), or the columns of W (n, m) named by tokens x (B,)."""
     if is_tokens(x):
         return W.T[x]  # [bp:bptt/tokens]
     return x @ W.T  # [bp:bptt/W]
 
 
 def input_pullback(W: Array, x: Array, da: Array) -> tuple[Array | None, Array]:
-    """The adjoint of `input_product`.
-
-    Parameters
-    ----------
-    W : Array (n, m)
-        The input weight.
-    x : Array (B, m), or integer tokens (B,)
-        As given to `input_product`.
-    da : Array (B, n)
-        The cotangent of the product.
-
-    Returns
-    -------
-    dx : Array (B, m) or None
-        None for tokens.
-    dW : Array (n, m)
-        Summed over the batch.
-    """
+    """The adjoint of `input_product` at da (B, n): dx (B, m), None for tokens, and dW (n, m), summed over the batch."""
     if is_tokens(x):
         xp = xp_of(W, x, da)
         one_hot = (x[:, None] == xp.arange(W.shape[1])).astype(da.dtype)

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 import ortho_ref
 from ortho_ref import starting
+from ortho_ref.boundary import nearest, not_among
 from ortho_ref.conformance.adapters import load_adapter
 from ortho_ref.conformance.annotations import annotations
 from ortho_ref.conformance.apart import TIMEOUT, Apart, check_memory
@@ -33,7 +34,6 @@ from ortho_ref.conformance.schema import schema
 from ortho_ref.conformance.stored import read_report
 from ortho_ref.conformance.surroundings import kept_streams
 from ortho_ref.conformance.written import check_places, write
-from ortho_ref.schema import nearest, not_among
 from ortho_ref.terminal import STDERR, STDOUT, cut, open_standard_streams, shown, shown_lines
 
 NAME = "python -m ortho_ref.conformance"

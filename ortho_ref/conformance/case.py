@@ -17,9 +17,10 @@ from safetensors import SafetensorError
 from safetensors.numpy import load
 
 from ortho_ref import files
+from ortho_ref.boundary import kind_of, nearest
 from ortho_ref.brief import brief
 from ortho_ref.conformance import drawing
-from ortho_ref.schema import NUMBER, SHA256, TEXT, kind_of, list_of, mapping, nearest, one_of, optional, record
+from ortho_ref.schema import NUMBER, SHA256, TEXT, list_of, mapping, one_of, optional, record
 
 Arrays: TypeAlias = dict[str, np.ndarray]
 Config: TypeAlias = dict[str, Any]

@@ -18,12 +18,11 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 import numpy as np
 
 import ortho_ref
-from ortho_ref.arguments import is_integer
 from ortho_ref.backend import NOT_PLAIN
+from ortho_ref.boundary import is_integer, kind_of
 from ortho_ref.conformance.case import Arrays
 from ortho_ref.conformance.differences import NearKinkError, each_entry, random_directions, slope_along
 from ortho_ref.conformance.report import FAILED, PASSED, Printed
-from ortho_ref.schema import kind_of
 
 Forward: TypeAlias = Callable[[Arrays], Any]
 Backward: TypeAlias = Callable[[Arrays, Any], Mapping[str, Any]]

@@ -105,8 +105,8 @@ def _cell(config: Config, inputs: Arrays) -> Arrays:
     cell, weights = cell_of(config), under("weights.", inputs)
     h0 = state_of(tuple(inputs[f"{name}0"] for name in cell.states))
     dh_T = state_of(tuple(inputs[f"d{name}_T"] for name in cell.states))
-    states, tape = scan.forward(cell, weights, inputs["x"], h0)
-    gradients = scan.backward(cell, weights, tape, inputs["dh"], dh_T)
+    states, tape = scan.unroll(cell, weights, inputs["x"], h0)
+    gradients = scan.unroll_back(cell, weights, tape, inputs["dh"], dh_T)
     found = dict(zip(cell.states, parts_of(cell, states), strict=True))
     if gradients.x is not None:
         found["d_x"] = gradients.x

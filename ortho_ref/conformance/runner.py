@@ -15,6 +15,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from ortho_ref.boundary import kind_of, not_among
 from ortho_ref.conformance.asking import ask
 from ortho_ref.conformance.case import DTYPES, HALF, Arrays, Departed, Vector, select
 from ortho_ref.conformance.compare import Comparison, compare
@@ -25,7 +26,6 @@ from ortho_ref.conformance.origin import Origin
 from ortho_ref.conformance.outputs import NoArray, Outputs
 from ortho_ref.conformance.report import FAILED, PARTIAL, PASSED, UNSUPPORTED, Report, Result, shortened
 from ortho_ref.conformance.surroundings import kept
-from ortho_ref.schema import kind_of, not_among
 
 #: Departures to be assumed: names of mistakes in one text, or a file of them; several; with reasons; none.
 Assume: TypeAlias = str | Sequence[str] | Mapping[str, str] | None

@@ -41,6 +41,7 @@ option left out has its cell's default; or the name of a cell, or of a model, wh
 Everything is pure, keeps the dtype, and returns fresh arrays.
 """
 
+from ortho_ref.boundary import not_among
 from ortho_ref.converters.config import config_of
 from ortho_ref.converters.equinox import Equinox
 from ortho_ref.converters.flax import Flax
@@ -52,7 +53,6 @@ from ortho_ref.converters.nnx import NNX, NNXByGate
 from ortho_ref.converters.onnx import ONNX
 from ortho_ref.converters.pytorch import PyTorch
 from ortho_ref.converters.torch_network import from_torch, to_torch
-from ortho_ref.schema import not_among
 
 #: Name -> converter.
 FRAMEWORKS: dict[str, Framework] = {

@@ -5,9 +5,9 @@ from dataclasses import asdict
 from typing import Any, TypeAlias
 
 from ortho_ref import models
+from ortho_ref.boundary import not_among
 from ortho_ref.cells import Cell
 from ortho_ref.cells.by_name import CELLS, by_name, name_of
-from ortho_ref.schema import not_among
 
 Config: TypeAlias = Mapping[str, Any]
 

@@ -6,9 +6,9 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
+from ortho_ref.boundary import nearest
 from ortho_ref.cells.cell import gate_shapes, weight_name
 from ortho_ref.converters.config import Config, config_of
-from ortho_ref.schema import nearest
 
 Array: TypeAlias = np.ndarray
 Arrays: TypeAlias = dict[str, Array]

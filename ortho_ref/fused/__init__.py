@@ -16,16 +16,15 @@ step's numbers by rows or by columns, as `fused/layout.py` says for their size; 
 
 import functools
 import importlib
-from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
 from ortho_ref import scan
 from ortho_ref.backend import Array
+from ortho_ref.boundary import check_backward, check_forward
 from ortho_ref.cells import CELLS, Cell, State, Weights
 from ortho_ref.cells.by_name import name_of
-from ortho_ref.cells.cell import check_sequence, check_weights
-from ortho_ref.fused import sequence
+from ortho_ref.fused.sequence import Tape
 from ortho_ref.scan import SequenceGradients
 
 
@@ -43,27 +42,14 @@ def _form(kind: type[Cell], complex: bool) -> ModuleType | None:
         return None
 
 
-def form_of(cell: Cell) -> ModuleType:
-    """The file with the fast form of a cell that `has_form`."""
-    form = _form(type(cell), cell.complex)
-    assert form is not None
-    return form
-
-
 def has_form(cell: Cell) -> bool:
-    """Whether there is a fast form of the cell; otherwise `scan` runs it.
-
-    Parameters
-    ----------
-    cell : Cell
-        With its options: complex states have a form of their own.
-
-    Returns
-    -------
-    bool
-        False for a cell that is not on the list, too.
-    """
+    """Whether there is a fast form of the cell, complex states having one of their own; otherwise `scan` runs it."""
     return _form(type(cell), cell.complex) is not None
+
+
+def form_of(cell: Cell) -> ModuleType:
+    """The module whose `unroll` and `unroll_back` run the cell, of arguments that have been checked."""
+    return _form(type(cell), cell.complex) or scan
 
 
 def forward(cell: Cell, weights: Weights, x: Array, h0: State | None = None) -> tuple[State, Any]:
@@ -86,11 +72,14 @@ def forward(cell: Cell, weights: Weights, x: Array, h0: State | None = None) -> 
         (T+1, B, n), entry 0 being h0; for LSTM the pair of such arrays.
     tape : object
         For `backward`.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `scan.forward`.
     """
-    check_sequence(cell, x)
-    engine = _form(type(cell), cell.complex) or scan
-    check_weights(cell, weights)
-    states: tuple[State, Any] = engine.forward(cell, weights, x, h0)
+    check_forward(cell, weights, x, h0)
+    states: tuple[State, Any] = form_of(cell).unroll(cell, weights, x, h0)
     return states
 
 
@@ -114,49 +103,15 @@ def backward(cell: Cell, weights: Weights, tape: Any, dh: Array, dh_T: State | N
     -------
     SequenceGradients
         Of the weights, of x and of h0.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `scan.backward`.
     """
-    engine = _form(type(cell), cell.complex) or scan
-    check_weights(cell, weights)
-    gradients: SequenceGradients = engine.backward(cell, weights, tape, dh, dh_T)
+    check_backward(cell, weights, tape, Tape if has_form(cell) else scan.Tape, dh, dh_T)
+    gradients: SequenceGradients = form_of(cell).unroll_back(cell, weights, tape, dh, dh_T)
     return gradients
 
 
-def chunks(cell: Cell, dh: Array) -> Iterator[slice]:
-    """As `scan.chunks`: stretches of time, the last first, whose gradients `backward` adds up.
-
-    Parameters
-    ----------
-    cell : Cell
-        As given to `forward`.
-    dh : Array (T, B, n)
-        Tells T, B and the device.
-
-    Returns
-    -------
-    iterator of slice
-        Of time.
-    """
-    return sequence.chunks(dh)[1] if has_form(cell) else scan.chunks(cell, dh)
-
-
-def part(cell: Cell, tape: Any, t: slice) -> Any:
-    """As `scan.part`: the tape of some of the steps.
-
-    Parameters
-    ----------
-    cell : Cell
-        As given to `forward`.
-    tape : object
-        What `forward` returned.
-    t : slice
-        The steps, start and stop.
-
-    Returns
-    -------
-    object
-        For `backward`.
-    """
-    return sequence.part(tape, t) if has_form(cell) else scan.part(cell, tape, t)
-
-
-__all__ = ["backward", "chunks", "form_of", "forward", "has_form", "part"]
+__all__ = ["backward", "form_of", "forward", "has_form"]

@@ -24,7 +24,7 @@ from ortho_ref.fused.sequence import Tape
 from ortho_ref.scan import SequenceGradients
 
 
-def forward(
+def unroll(
     cell: Elman, weights: Weights, x: Array, h0: Array | None = None, loops: ModuleType = device
 ) -> tuple[Array, Tape]:
     """States (T+1, B, n) and the tape; see `fused.forward`."""
@@ -34,7 +34,7 @@ def forward(
     h = sequence.initial_state(x, U, h0)
     loop = loops.forward_loop if launches(library) else forward_loop
     loop(cell.activation, h, P, U, weights["b"])
-    return h, Tape(x, None, h, None, None)
+    return h, Tape(cell, (*x.shape[:2], U.shape[-1]), x, None, h)
 
 
 def forward_loop(activation: str, h: Array, P: Array, U: Array, b: Array) -> None:
@@ -61,7 +61,7 @@ def forward_loop(activation: str, h: Array, P: Array, U: Array, b: Array) -> Non
         phi(h_t)  # [urnn:1/h] [goru:2.6]
 
 
-def backward(
+def unroll_back(
     cell: Elman,
     weights: Weights,
     tape: Tape,

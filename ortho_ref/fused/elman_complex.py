@@ -35,7 +35,7 @@ def _tiny(rho: Array) -> Array:
     return xp.full((), xp.finfo(rho.dtype).tiny, rho.dtype)
 
 
-def forward(
+def unroll(
     cell: Elman, weights: Weights, x: Array, h0: Array | None = None, loops: ModuleType | None = None
 ) -> tuple[Array, Tape]:
     """States (T+1, B, n) and the tape; see `fused.forward`."""
@@ -47,7 +47,7 @@ def forward(
     h = sequence.initial_state(x, U, h0)
     loop = loops.forward_loop if loops else forward_loop
     loop(h, z, U, b)
-    return h, Tape(x, z, h, None, None)
+    return h, Tape(cell, (*x.shape[:2], U.shape[-1]), x, z, h)
 
 
 def forward_loop(h: Array, z: Array, U: Array, b: Array) -> None:
@@ -79,7 +79,7 @@ def forward_loop(h: Array, z: Array, U: Array, b: Array) -> None:
         xp.multiply(z_t, scale, out=h_t)  # [urnn:8]
 
 
-def backward(
+def unroll_back(
     cell: Elman,
     weights: Weights,
     tape: Tape,

@@ -28,7 +28,7 @@ from ortho_ref.fused.sequence import Tape
 from ortho_ref.scan import SequenceGradients
 
 
-def forward(
+def unroll(
     cell: FastRNN, weights: Weights, x: Array, h0: Array | None = None, loops: ModuleType = device
 ) -> tuple[Array, Tape]:
     """States (T+1, B, n) and the tape; see `fused.forward`."""
@@ -39,7 +39,7 @@ def forward(
     alpha, beta = cell.gates(weights)  # [sgornn:1/gates] [sgornn:3]
     loop = loops.forward_loop if launches(library) else forward_loop
     loop(cell.activation, h, P, U, weights["b"], alpha, beta)
-    return h, Tape(x, P[None], h, None, None)
+    return h, Tape(cell, (*x.shape[:2], U.shape[-1]), x, P[None], h)
 
 
 def forward_loop(activation: str, h: Array, P: Array, U: Array, b: Array, alpha: Array, beta: Array) -> None:
@@ -72,7 +72,7 @@ def forward_loop(activation: str, h: Array, P: Array, U: Array, b: Array, alpha:
         xp.add(h_t, Uh, out=h_t)  # [sgornn:1/h]
 
 
-def backward(
+def unroll_back(
     cell: FastRNN,
     weights: Weights,
     tape: Tape,

@@ -36,7 +36,7 @@ from ortho_ref.fused.sequence import Tape
 from ortho_ref.scan import SequenceGradients
 
 
-def forward(
+def unroll(
     cell: GRUResetAfter, weights: Weights, x: Array, h0: Array | None = None, loops: ModuleType = device
 ) -> tuple[Array, Tape]:
     """States (T+1, B, n) and the tape; see `fused.forward`."""
@@ -52,7 +52,7 @@ def forward(
     loop = loops.forward_loop if launches(library) else forward_loop
     with sequence.overflow():
         loop(cell, weights, h, p, P, U_G, U_h)
-    return h, Tape(x, P, h, None, p)
+    return h, Tape(cell, (*x.shape[:2], U_h.shape[-1]), x, P, h, None, p)
 
 
 def forward_loop(cell: GRUResetAfter, weights: Weights, h: Array, p: Array, P: Array, U_G: Array, U_h: Array) -> None:
@@ -96,7 +96,7 @@ def forward_loop(cell: GRUResetAfter, weights: Weights, h: Array, p: Array, P: A
         xp.add(h_t, c, out=h_t)  # [goru:2.2/h]
 
 
-def backward(
+def unroll_back(
     cell: GRUResetAfter,
     weights: Weights,
     tape: Tape,

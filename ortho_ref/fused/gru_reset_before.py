@@ -35,7 +35,7 @@ from ortho_ref.fused.sequence import Tape
 from ortho_ref.scan import SequenceGradients
 
 
-def forward(
+def unroll(
     cell: GRUResetBefore, weights: Weights, x: Array, h0: Array | None = None, loops: ModuleType = device
 ) -> tuple[Array, Tape]:
     """States (T+1, B, n) and the tape; see `fused.forward`."""
@@ -50,7 +50,7 @@ def forward(
     loop = loops.forward_loop if launches(library) else functools.partial(forward_loop, layout)
     with sequence.overflow():
         loop(cell.activation, h, P, *factors, weights["b_c"])
-    return layout.rows(h), Tape(x, P, h, None, None)
+    return layout.rows(h), Tape(cell, (*x.shape[:2], U_c.shape[-1]), x, P, h)
 
 
 def forward_loop(layout: Rows, activation: str, h: Array, P: Array, U_ru: Array, U_c: Array, b_c: Array) -> None:
@@ -86,7 +86,7 @@ def forward_loop(layout: Rows, activation: str, h: Array, P: Array, U_ru: Array,
         xp.add(h_t, h_prev, out=h_t)  # [ncgru:1/h]
 
 
-def backward(
+def unroll_back(
     cell: GRUResetBefore,
     weights: Weights,
     tape: Tape,

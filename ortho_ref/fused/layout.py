@@ -18,7 +18,8 @@ import math
 from collections.abc import Callable
 
 from ortho_ref.backend import Array, library_of, xp_of
-from ortho_ref.cells.cell import State, is_tokens
+from ortho_ref.boundary import is_tokens
+from ortho_ref.cells.cell import State
 from ortho_ref.fused import sequence
 
 

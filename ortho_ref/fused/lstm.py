@@ -35,7 +35,7 @@ Pair = tuple[Array, Array]
 GATES = "oifg"
 
 
-def forward(
+def unroll(
     cell: LSTM, weights: Weights, x: Array, h0: Pair | None = None, loops: ModuleType = device
 ) -> tuple[Pair, Tape]:
     """States (h, c), each (T+1, B, n), and the tape; see `fused.forward`."""
@@ -50,7 +50,7 @@ def forward(
     with sequence.overflow():
         loop(h, c, y, P, layout.factor(U, W, b))
     h = layout.rows(h)
-    return state_of((h, layout.rows(c))), Tape(x, P, h, c, y)
+    return state_of((h, layout.rows(c))), Tape(cell, (*x.shape[:2], U.shape[-1]), x, P, h, c, y)
 
 
 def forward_loop(layout: Rows, h: Array, c: Array, y: Array, P: Array, U: Array) -> None:
@@ -84,7 +84,7 @@ def forward_loop(layout: Rows, h: Array, c: Array, y: Array, P: Array, U: Array)
         xp.multiply(o, y_t, out=h_t)  # [bp:lstm/h]
 
 
-def backward(
+def unroll_back(
     cell: LSTM,
     weights: Weights,
     tape: Tape,

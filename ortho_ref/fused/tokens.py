@@ -21,49 +21,19 @@ from ortho_ref.backend import Array, library_of, xp_of
 FEW = 2**8
 
 
-def one_hot(tokens: np.ndarray, m: int, dtype: DTypeLike) -> Any:
-    """The sparse matrix whose transpose adds up rows by their tokens, on the host.
-
-    Parameters
-    ----------
-    tokens : numpy.ndarray (N,)
-        Integers below m.
-    m : int
-        Size of the vocabulary.
-    dtype : dtype
-        Of the ones.
-
-    Returns
-    -------
-    scipy.sparse.csr_matrix (N, m)
-        A 1 in each row at its token.
-    """
+def _one_hot(tokens: np.ndarray, m: int, dtype: DTypeLike) -> Any:
+    """The sparse matrix (N, m) on the host with a 1 in each row at its token; its transpose adds up rows by token."""
     xp, N = xp_of(tokens), len(tokens)
     entries = (xp.ones(N, dtype), tokens.astype(xp.int32), xp.arange(N + 1, dtype=xp.int32))
     return importlib.import_module("scipy.sparse").csr_matrix(entries, shape=(N, m))
 
 
 def sums(tokens: Array, rows: Array, m: int) -> Iterator[Array]:
-    """S of each of several arrays of rows, one after the other.
-
-    Parameters
-    ----------
-    tokens : Array (N,)
-        Integers below m.
-    rows : Array (G, N, n)
-        What is added up.
-    m : int
-        Size of the vocabulary.
-
-    Yields
-    ------
-    Array (m, n)
-        S of rows[g].
-    """
+    """S (m, n) of each of several arrays of rows (G, N, n), one after the other, by tokens (N,) below m."""
     library = library_of(tokens, rows)
     xp = library.xp
     if library.device == "cpu":
-        matrix = one_hot(tokens, m, rows.dtype).T
+        matrix = _one_hot(tokens, m, rows.dtype).T
     elif m <= FEW:
         matrix = (tokens == xp.arange(m)[:, None]).astype(rows.dtype)
     else:

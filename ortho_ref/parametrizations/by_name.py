@@ -14,6 +14,7 @@ structured_unitary, geodesic_unitary
 from collections.abc import Callable
 from typing import NamedTuple
 
+from ortho_ref.boundary import nearest, short
 from ortho_ref.parametrizations.cayley import ScaledCayley
 from ortho_ref.parametrizations.exponential import Exponential
 from ortho_ref.parametrizations.free import Free
@@ -23,7 +24,6 @@ from ortho_ref.parametrizations.neumann import NeumannCayley
 from ortho_ref.parametrizations.parametrization import Parametrization
 from ortho_ref.parametrizations.rotations import FFTRotations, TunableRotations, VolumePreserving
 from ortho_ref.parametrizations.structured import StructuredUnitary
-from ortho_ref.schema import nearest, short
 
 
 class Form(NamedTuple):
@@ -75,18 +75,7 @@ PARAMETRIZATIONS: dict[str, type[Parametrization]] = {name: form.kind for name, 
 
 
 def name_of(p: Parametrization) -> str:
-    """The name of a parametrization; of one that is not on the list that of its class.
-
-    Parameters
-    ----------
-    p : Parametrization
-        With any options.
-
-    Returns
-    -------
-    str
-        Without its integers, "householder".
-    """
+    """The name of a parametrization, without its integers; of one that is not on the list that of its class."""
     return next((name for name, kind in PARAMETRIZATIONS.items() if type(p) is kind), type(p).__name__)
 
 

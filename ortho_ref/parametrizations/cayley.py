@@ -14,44 +14,25 @@ NOT this file: (I - A/2)^{-1} (I + A/2), the Cayley map of geotorch.
 A_tilde = (I + A)^{-1} is kept in the buffers: one LU factorisation serves U and V.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from ortho_ref.backend import Array, NotFiniteError, library_of, xp_of
-from ortho_ref.checks import check
+from ortho_ref.boundary import is_integer
 from ortho_ref.parametrizations.parametrization import (
     Buffers,
     Parametrization,
     Params,
     check_draw,
     check_orthogonal,
-    is_integer,
 )
 
 
 def initial_A(rng: np.random.Generator, n: int, dtype: DTypeLike) -> Array:
-    """scoRNN's initial A: random planar rotations by up to pi / 2.
-
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-        What the angles are drawn from.
-    n : int
-        A is n x n.
-    dtype : dtype
-        float32 or float64.
-
-    Returns
-    -------
-    Array (n, n)
-        On the host; the last row and column are 0 for odd n.
-
-    References
-    ----------
-    [ncgru:init-A], docs/equations.md.
-    """
+    """scoRNN's A_0 (n, n) on the host: planar rotations by up to pi / 2, the last row 0 for odd n."""
     t = rng.uniform(0, np.pi / 2, n // 2)
     s = np.tan(t / 2).astype(dtype)
     A = np.zeros((n, n), dtype)
@@ -61,51 +42,13 @@ def initial_A(rng: np.random.Generator, n: int, dtype: DTypeLike) -> Array:
 
 
 def signs(n: int, negative_ones: int, dtype: DTypeLike) -> Array:
-    """The diagonal of D.
-
-    Parameters
-    ----------
-    n : int
-        Its length.
-    negative_ones : int
-        How many entries are -1: the last ones.
-    dtype : dtype
-        float32 or float64.
-
-    Returns
-    -------
-    Array (n,)
-        On the host.
-
-    Raises
-    ------
-    ValueError
-        There are more of them than n.
-    """
+    """The diagonal of D (n,) on the host, the last `negative_ones` entries -1.  ValueError for more of them than n."""
     _check_fits(negative_ones, n)
     return np.repeat(np.array([1, -1], dtype), [n - negative_ones, negative_ones])
 
 
 def count_skew(n: int, negative_ones: int) -> int:
-    """The free numbers of a skew A: n (n - 1) / 2.
-
-    Parameters
-    ----------
-    n : int
-        A is n x n.
-    negative_ones : int
-        Of the D that goes with it.
-
-    Returns
-    -------
-    int
-        How many.
-
-    Raises
-    ------
-    ValueError
-        There are more negative ones than n.
-    """
+    """n (n - 1) / 2, the free numbers of a skew A.  ValueError for more negative ones in D than n."""
     _check_fits(negative_ones, n)
     return n * (n - 1) // 2
 
@@ -116,67 +59,32 @@ def _check_fits(negative_ones: int, n: int) -> None:
 
 
 def check_negative_ones(negative_ones: int) -> None:
-    """An error unless negative_ones is an integer >= 0.
-
-    Parameters
-    ----------
-    negative_ones : int
-        What was given.
-
-    Raises
-    ------
-    ValueError
-        It is none.
-    """
+    """An error unless negative_ones is an integer >= 0."""
     if not is_integer(negative_ones) or negative_ones < 0:
         raise ValueError(f"negative_ones is {negative_ones!r}; allowed: an integer from 0 to n")
 
 
-def check_skew(name: str, A: Array, n: int) -> None:
-    """An error unless A is real, n x n, finite and exactly skew.
+def asymmetry(A: Array) -> Array:
+    """max |A + A^T|, 0-d: 0 for a skew A."""
+    return abs(A + A.T).max()
 
-    Parameters
-    ----------
-    name : str
-        What the error calls it.
-    A : Array
-        What was given.
-    n : int
-        A is to be n x n.
 
-    Raises
-    ------
-    ValueError
-        It is not.
-    NotFiniteError
-        An entry is not finite.
-    """
+def check_skew(name: str, A: Array, n: int, away: float | None = None) -> None:
+    """An error unless A is real, n x n, finite and exactly skew; `away` is its `asymmetry`, where that is known."""
     if A.shape != (n, n) or A.dtype.kind != "f":
         raise ValueError(f"{name} is {A.dtype} of shape {A.shape}; allowed: a real matrix of shape {(n, n)}")
-    asymmetry = abs(A + A.T).max()
-    check(xp_of(A).isfinite(asymmetry), NotFiniteError(f"{name} has an entry that is not finite"))
-    check(
-        asymmetry == 0,
-        ValueError(f"{name} is not skew"),
-        lambda: f"{name} is not skew: max |A + A^T| is {float(asymmetry):.3g}; allowed: exactly 0",
-    )
+    away = float(asymmetry(A)) if away is None else away
+    if not math.isfinite(away):
+        raise NotFiniteError(f"{name} has an entry that is not finite")
+    if away != 0:
+        raise ValueError(f"{name} is not skew: max |A + A^T| is {away:.3g}; allowed: exactly 0")
 
 
 def inverse(A: Array) -> Array:
-    """(I + A)^{-1} by LU, in A's own precision.
+    """A_tilde = (I + A)^{-1} by LU, in A's own precision; not finite where rounding makes I + A singular.
 
     For skew A the matrix I + A is never singular: its eigenvalues are 1 + i w.  LAPACK's getri inverts the factors by a
     quarter fewer operations than solving for I takes; CuPy does not have it.
-
-    Parameters
-    ----------
-    A : Array (n, n)
-        Skew.
-
-    Returns
-    -------
-    Array (n, n)
-        A_tilde; not finite where rounding makes I + A singular.
     """
     xp, linalg = xp_of(A), library_of(A).linalg
     I = xp.eye(A.shape[0], dtype=A.dtype)
@@ -192,25 +100,7 @@ def inverse(A: Array) -> Array:
 
 
 def exact_buffers(A: Array, D: Array) -> Buffers:
-    """Buffers of the exact map at A.
-
-    Parameters
-    ----------
-    A : Array (n, n)
-        Skew.
-    D : Array (n,)
-        The diagonal.
-
-    Returns
-    -------
-    Buffers
-        U, A_tilde = (I + A)^{-1}, and D.
-
-    Raises
-    ------
-    ValueError
-        As `check_skew`, and as `check_orthogonal`.
-    """
+    """U, A_tilde = (I + A)^{-1} and D (n,), exactly from A; errors as `check_skew` and `check_orthogonal`."""
     xp = xp_of(A, D)
     check_skew("A", A, D.shape[0])
     A_tilde = inverse(A)
@@ -220,24 +110,7 @@ def exact_buffers(A: Array, D: Array) -> Buffers:
 
 
 def cayley_pullback(A_tilde: Array, D: Array, U: Array, dU: Array) -> Array:
-    """dL/dA from dL/dU.
-
-    Parameters
-    ----------
-    A_tilde : Array (n, n)
-        (I + A)^{-1}.
-    D : Array (n,)
-        The diagonal.
-    U : Array (n, n)
-        The matrix.
-    dU : Array (n, n)
-        dL/dU.
-
-    Returns
-    -------
-    Array (n, n)
-        Exactly skew.
-    """
+    """dL/dA, exactly skew, from dL/dU."""
     V = A_tilde.T @ dU @ (xp_of(U, dU).diag(D) + U.T)  # [ncgru:6]
     return V.T - V  # [ncgru:5]
 

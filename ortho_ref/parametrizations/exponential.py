@@ -23,32 +23,13 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ortho_ref.backend import Array, library_of, to_host, xp_of
+from ortho_ref.boundary import not_among
 from ortho_ref.parametrizations.cayley import check_skew, initial_A
 from ortho_ref.parametrizations.parametrization import Buffers, Parametrization, Params, check_draw, check_orthogonal
-from ortho_ref.schema import not_among
 
 
 def henaff_A(rng: np.random.Generator, n: int, dtype: DTypeLike) -> Array:
-    """An A of 2x2 blocks (0, t; -t, 0), t ~ U[-pi, pi), so that exp(A) turns by any angle.
-
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-        What the t are drawn from.
-    n : int
-        A is n x n.
-    dtype : dtype
-        float32 or float64.
-
-    Returns
-    -------
-    Array (n, n)
-        On the host; the last row and column are 0 for odd n.
-
-    References
-    ----------
-    Henaff et al. 2016.
-    """
+    """A of 2x2 blocks (0, t; -t, 0), t ~ U[-pi, pi), on the host: exp(A) turns by any angle (Henaff et al. 2016)."""
     t = rng.uniform(-np.pi, np.pi, n // 2).astype(dtype)
     A = np.zeros((n, n), dtype)
     i = np.arange(0, n - 1, 2)
@@ -73,17 +54,9 @@ _LOST = 60
 
 
 def exponential(A: Array) -> Array:
-    """The matrix exponential: a Pade approximant where one is exact to rounding without squarings, else the library's.
+    """exp(A): a Pade approximant where one is exact to rounding without squarings, else the library's.
 
-    Parameters
-    ----------
-    A : Array (n, n)
-        Real or complex.
-
-    Returns
-    -------
-    Array (n, n)
-        Of A's precision; on a device NaN where ||A||_1 is above 2^60, of which no digit is known.
+    On a device NaN where ||A||_1 is above 2^60, of which no digit is known.
     """
     library, (degree, halvings) = library_of(A), _degree(A)
     linalg = library.linalg
@@ -97,24 +70,7 @@ def exponential(A: Array) -> Array:
 
 
 def exponential_derivative(A: Array, E: Array) -> Array:
-    """Derivative of the matrix exponential, by the derivative of a Pade approximant, scaled and squared.
-
-    Parameters
-    ----------
-    A : Array (n, n)
-        Where.
-    E : Array (n, n)
-        In which direction.
-
-    Returns
-    -------
-    Array (n, n)
-        Of A's precision.
-
-    References
-    ----------
-    Al-Mohy and Higham 2009, algorithm 6.4, up to degree 7.
-    """
+    """Derivative of exp at A in direction E (Al-Mohy and Higham 2009, algorithm 6.4, up to degree 7)."""
     xp, linalg, (degree, halvings) = xp_of(A, E), library_of(A, E).linalg, _degree(A)
     A, E, c = A * 0.5**halvings, E * 0.5**halvings, _PADE[degree]  # [bp:expm/halved]
     P = _even_powers(A, degree)

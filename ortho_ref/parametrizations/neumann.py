@@ -16,8 +16,7 @@ The series needs spectral radius of P below 1 [ncgru:neumann-cond]; ||P||_2 < 1 
 Frobenius norm, an upper bound of ||P||_2, and at ||P||_2 itself where that bound is 1 or more.  If ||P||_2 >= 1 too,
 the series is not used: the update is followed by an exact reset, which the buffers count.
 
-The Frobenius norm is the one number that an update has to know before it goes on; `begin_retract` leaves it where it
-is, so that all weights' norms are read together.
+On a device the update waits once, for that norm and for whether delta is skew.
 """
 
 import math
@@ -27,7 +26,9 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ortho_ref.backend import Array, NotFiniteError, xp_of
+from ortho_ref.boundary import is_integer, read
 from ortho_ref.parametrizations.cayley import (
+    asymmetry,
     cayley_pullback,
     check_negative_ones,
     check_skew,
@@ -42,29 +43,17 @@ from ortho_ref.parametrizations.parametrization import (
     Params,
     check_draw,
     defect,
-    is_integer,
     spectral_norm,
 )
-from ortho_ref.pending import Pending
+
+
+def matrix_of_series(A_tilde: Array, delta: Array) -> Array:
+    """P = A_tilde delta, whose powers the series sums."""
+    return A_tilde @ delta  # [ncgru:alg1/7] [ncgru:neumann-cond]
 
 
 def neumann_inverse(A_tilde: Array, P: Array, order: int) -> Array:
-    """(I + P + ... + P^order) A_tilde, the approximate (I + A - delta)^{-1} for P = A_tilde delta.
-
-    Parameters
-    ----------
-    A_tilde : Array (n, n)
-        (I + A)^{-1}.
-    P : Array (n, n)
-        A_tilde delta.
-    order : int
-        The highest power kept.
-
-    Returns
-    -------
-    Array (n, n)
-        Of the precision of both.
-    """
+    """(I + P + ... + P^order) A_tilde, the approximate (I + A - delta)^{-1} for P = A_tilde delta."""
     F = A_tilde
     for _ in range(order):
         F = A_tilde + P @ F  # [ncgru:alg1/7] [ncgru:16] [ncgru:17] [ncgru:18]
@@ -125,39 +114,11 @@ class NeumannCayley(Parametrization):
         }  # [ncgru:alg1/4] [ncgru:alg1/5]
 
     def retract(self, params: Params, buffers: Buffers, delta: Params) -> tuple[Params, Buffers]:
-        """Lines 6 to 8 of Algorithm 1, and the exact reset where it is due or forced.
-
-        Parameters
-        ----------
-        params, buffers, delta : dict
-            As in `Parametrization.retract`.
-
-        Returns
-        -------
-        params, buffers : dict
-            The new ones.
-
-        Raises
-        ------
-        ValueError
-            delta is not exactly skew.
-        NotFiniteError
-            It or ||P|| is not finite.
-        """
-        moved: tuple[Params, Buffers] = self._begin(params, buffers, delta).complete()
-        return moved
-
-    def begin_retract(self, params: Params, buffers: Buffers, delta: Params) -> Pending:
-        """`retract` up to ||P||_F."""
-        return self._begin(params, buffers, delta)
-
-    def _begin(self, params: Params, buffers: Buffers, delta: Params) -> Pending:
-        check_skew("delta of A", delta["A"], buffers["D"].shape[0])
-        P = buffers["A_tilde"] @ delta["A"]
-        norm = xp_of(P).linalg.norm(P)
-        return Pending((norm,), lambda norms: self._finish(params, buffers, delta, P, *norms))
-
-    def _finish(self, params: Params, buffers: Buffers, delta: Params, P: Array, norm: float) -> tuple[Params, Buffers]:
+        """Lines 6 to 8 of Algorithm 1, and the exact reset where it is due or forced; delta must be exactly skew."""
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is told below
+            P = matrix_of_series(buffers["A_tilde"], delta["A"])
+            norm, away = read(xp_of(P).linalg.norm(P), asymmetry(delta["A"]))
+        check_skew("delta of A", delta["A"], buffers["D"].shape[0], away)
         step = buffers["step"] + 1
         if not math.isfinite(norm):
             raise NotFiniteError(f"||A_tilde delta|| is {norm} in update {step} of A")

@@ -1,16 +1,14 @@
 """What a parametrization is, and how far a matrix is from orthogonal."""
 
+import math
 from abc import ABC, abstractmethod
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ortho_ref.arguments import generator, precision, refuse_dtype
-from ortho_ref.arguments import is_integer as is_integer
 from ortho_ref.backend import Array, NotFiniteError, NotOrthogonalError, xp_of
-from ortho_ref.checks import check, check_finite
-from ortho_ref.pending import Pending
+from ortho_ref.boundary import check_finite, check_integer, generator, precision
 
 Params: TypeAlias = dict[str, Array]
 Buffers: TypeAlias = dict[str, Any]  # what is no parameter: "U", constants, counters
@@ -21,11 +19,6 @@ class Parametrization(ABC):
 
     A method of one's own has `init`, `rebuild` and `pullback`; the rest has defaults, which fit most.
     """
-
-    def __init_subclass__(cls, **arguments: Any) -> None:
-        super().__init_subclass__(**arguments)
-        if "retract" in vars(cls) and "begin_retract" not in vars(cls):  # an update of one's own is made at once
-            cls.begin_retract = Parametrization.begin_retract  # type: ignore[method-assign]
 
     @property
     def complex(self) -> bool:
@@ -138,65 +131,17 @@ class Parametrization(ABC):
         params = {name: value - delta[name] for name, value in params.items()}
         return params, self.rebuild(params, buffers)
 
-    def begin_retract(self, params: Params, buffers: Buffers, delta: Params) -> Pending:
-        """`retract` up to where it has to know a number; several such updates are read in one copy.
-
-        Parameters
-        ----------
-        params, buffers, delta : dict
-            As `retract` takes them.
-
-        Returns
-        -------
-        Pending
-            Its result is that of `retract`.
-        """
-        return Pending((), lambda _: self.retract(params, buffers, delta))
-
     def begun(self, buffers: Buffers) -> Buffers:
-        """Buffers of the same matrix before any update.
-
-        Parameters
-        ----------
-        buffers : Buffers
-            Of any time.
-
-        Returns
-        -------
-        Buffers
-            What counts updates, or tells of the last one, is as in `init`; all else as it is.
-        """
+        """The buffers of the same matrix before any update: counters, and what tells of the last one, as in `init`."""
         return buffers
 
     def count(self, n: int) -> int:
-        """Free real parameters: every entry, a complex one twice.
-
-        Parameters
-        ----------
-        n : int
-            U is n x n.
-
-        Returns
-        -------
-        int
-            How many.
-        """
+        """Free real parameters: every entry, a complex one twice."""
         params, _ = self.init(np.random.default_rng(0), n, dtype=np.float64)
         return sum(value.size * (2 if value.dtype.kind == "c" else 1) for value in params.values())
 
     def health(self, buffers: Buffers) -> dict[str, float]:
-        """Figures to log: the defect ||U^H U - I||_2, and what a method itself watches. Costs O(n^3).
-
-        Parameters
-        ----------
-        buffers : Buffers
-            With U.
-
-        Returns
-        -------
-        dict of str to float
-            By name.
-        """
+        """Figures to log, by name: the defect ||U^H U - I||_2, and what a method itself watches. Costs O(n^3)."""
         return {"defect": defect(buffers["U"])}
 
 
@@ -216,101 +161,35 @@ AWAY = 1e-3
 
 
 def check_orthogonal(name: str, parameter: Array, U: Array) -> None:
-    """An error unless U, made of a finite parameter, is finite and orthogonal as far as one vector shows it.
+    """An error unless the real U (n, n), made of a finite parameter, is orthogonal as far as one vector shows it.
 
     A parameter may be so large that the identity in I + A is lost to rounding, or that a product overflows.  It costs
     O(n^2), where the defect costs O(n^3).
-
-    Parameters
-    ----------
-    name : str
-        What the error calls the parameter.
-    parameter : Array
-        Finite.
-    U : Array (n, n)
-        Real, what was made of it.
-
-    Raises
-    ------
-    NotFiniteError
-        U is not finite.
-    NotOrthogonalError
-        U^T U v is more than `AWAY` from v.
     """
     xp = xp_of(U)
     v = xp.cos(xp.arange(len(U), dtype=U.dtype))  # no eigenvector of anything, and no entry of it is 0
     v = v / xp.linalg.norm(v)
     with np.errstate(all="ignore"):  # what overflows is told below
-        away = xp.linalg.norm(U.T @ (U @ v) - v)
-
-    def told(what: str) -> str:
-        return f"{name} is too large: its largest entry is {float(abs(parameter).max()):.3g}, and U {what}"
-
-    allowed = f"allowed: entries for which ||U^T U v - v|| is at most {AWAY} for a v of length 1"
-    check(
-        xp.isfinite(away),
-        NotFiniteError(f"{name} is too large: U is not finite"),
-        lambda: f"{told('is not finite')}; {allowed}",
-    )
-    check(
-        away <= AWAY,
-        NotOrthogonalError(f"{name} is too large: U is not orthogonal; {allowed}"),
-        lambda: f"{told(f'is not orthogonal: ||U^T U v - v|| is {float(away):.3g}')}; {allowed}",
+        away = float(xp.linalg.norm(U.T @ (U @ v) - v))
+    if away <= AWAY:
+        return
+    finite = math.isfinite(away)
+    what = f"is not orthogonal: ||U^T U v - v|| is {away:.3g}" if finite else "is not finite"
+    raise (NotOrthogonalError if finite else NotFiniteError)(
+        f"{name} is too large: its largest entry is {float(abs(parameter).max()):.3g}, and U {what}; allowed: entries "
+        f"for which ||U^T U v - v|| is at most {AWAY} for a v of length 1"
     )
 
 
 def check_draw(rng: Any, n: Any, dtype: Any) -> tuple[np.random.Generator, np.dtype[Any]]:
-    """What `init` was given, or an error that names the argument.
-
-    Parameters
-    ----------
-    rng, n, dtype
-        As `Parametrization.init` takes them.
-
-    Returns
-    -------
-    rng : numpy.random.Generator
-        As given.
-    dtype : numpy.dtype
-        float32 or float64.
-
-    Raises
-    ------
-    TypeError
-        rng is no generator, or n no integer.
-    ValueError
-        n is below 1, or dtype is another.
-    """
+    """rng and the dtype that `init` was given, or an error that names the argument."""
     generator(rng)
-    if not is_integer(n):
-        refuse_dtype("n", n, "an integer >= 1")
-        raise TypeError(f"n is {n!r}; allowed: an integer >= 1")
-    if n < 1:
-        raise ValueError(f"n is {n}; allowed: an integer >= 1")
+    check_integer("n", n)
     return rng, precision(dtype)
 
 
 def check_parameter(name: str, value: Array, shape: tuple[int, ...], kind: str = "f") -> None:
-    """An error unless the parameter is what a parametrization takes.
-
-    Parameters
-    ----------
-    name : str
-        What the error calls it.
-    value : Array
-        What was given.
-    shape : tuple of int
-        The one allowed.
-    kind : str
-        "f" real, the default, or "c" complex.
-
-    Raises
-    ------
-    ValueError
-        It has another shape or kind.
-    NotFiniteError
-        It is not finite.
-    """
+    """An error unless a parameter is finite, of this shape, and real ("f") or complex ("c")."""
     if value.shape != shape or value.dtype.kind != kind:
         needed = {"f": "real", "c": "complex"}[kind]
         raise ValueError(f"{name} is {value.dtype} of shape {value.shape}; allowed: {needed}, of shape {shape}")

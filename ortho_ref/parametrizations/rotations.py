@@ -29,8 +29,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ortho_ref.arguments import check_switch
 from ortho_ref.backend import Array, complex_dtype, xp_of
+from ortho_ref.boundary import check_switch, is_integer
 from ortho_ref.initial import uniform
 from ortho_ref.parametrizations.parametrization import (
     Buffers,
@@ -38,7 +38,6 @@ from ortho_ref.parametrizations.parametrization import (
     Params,
     check_draw,
     check_parameter,
-    is_integer,
 )
 
 
@@ -61,15 +60,7 @@ class Layer(NamedTuple):
 
 
 def rotate(upper: Array, lower: Array, theta: Array) -> None:
-    """Rotate pairs of rows, in place.
-
-    Parameters
-    ----------
-    upper, lower : Array (..., columns)
-        The two rows of each pair.
-    theta : Array (...)
-        An angle for each pair.
-    """
+    """Rotate pairs of rows (..., columns) in place, by an angle theta (...) for each pair."""
     xp = xp_of(upper, lower, theta)
     c, s = xp.cos(theta)[..., None], xp.sin(theta)[..., None]
     turned = c * upper - s * lower  # [goru:rot]
@@ -78,18 +69,7 @@ def rotate(upper: Array, lower: Array, theta: Array) -> None:
 
 
 def phase(angle: Array) -> Array:
-    """e^{i angle}, to multiply rows (..., columns) by.
-
-    Parameters
-    ----------
-    angle : Array (...)
-        Real.
-
-    Returns
-    -------
-    Array (..., 1)
-        Complex.
-    """
+    """e^{i angle} (..., 1), to multiply rows by."""
     xp = xp_of(angle)
     return (xp.cos(angle) + 1j * xp.sin(angle))[..., None]
 

@@ -20,47 +20,18 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ortho_ref.backend import Array, complex_dtype, xp_of
-from ortho_ref.checks import check
 from ortho_ref.initial import uniform
 from ortho_ref.parametrizations.parametrization import Buffers, Parametrization, Params, check_draw, check_parameter
 from ortho_ref.parametrizations.rotations import phase
 
 
 def reflect(v: Array, s: Array) -> Array:
-    """R s = s - 2 v (v^H s) / |v|^2.
-
-    Parameters
-    ----------
-    v : Array (n,)
-        Not 0.
-    s : Array (n, columns)
-        What is reflected, column by column.
-
-    Returns
-    -------
-    Array (n, columns)
-        Fresh.
-    """
+    """R s = s - 2 v (v^H s) / |v|^2, column by column of s (n, columns); v (n,) is not 0."""
     return s - v[:, None] * (2 / _square(v) * (v.conj() @ s))  # [urnn:blocks]
 
 
 def reflection_gradient(v: Array, s: Array, ds: Array) -> Array:
-    """dL/dv of R = I - 2 v v^H / |v|^2.
-
-    Parameters
-    ----------
-    v : Array (n,)
-        Not 0.
-    s : Array (n, columns)
-        The input of R.
-    ds : Array (n, columns)
-        The cotangent of its output.
-
-    Returns
-    -------
-    Array (n,)
-        dL/dRe + i dL/dIm.
-    """
+    """dL/dv (n,) of R = I - 2 v v^H / |v|^2, from its input s and its output's cotangent ds, (n, columns) each."""
     p, g = v.conj() @ s, v.conj() @ ds  # [bp:householder]
     scale = 2 / _square(v)  # its square would leave the range of the dtype long before U does
     along = scale * (g.conj() * p).real.sum()
@@ -72,13 +43,9 @@ def _square(v: Array) -> Array:
 
 
 def _check_square(name: str, v: Array) -> None:
-    square, least = _square(v), float(np.finfo(v.dtype).tiny)
-    allowed = f"allowed: at least {least}, finite"
-    check(
-        (square >= least) & (square < np.inf),
-        ValueError(f"the square of {name} is out of range; {allowed}"),
-        lambda: f"the square of {name} is {float(square)}; {allowed}",
-    )
+    square, least = float(_square(v)), float(np.finfo(v.dtype).tiny)
+    if not least <= square < np.inf:
+        raise ValueError(f"the square of {name} is {square}; allowed: at least {least}, finite")
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ortho_ref import models, schema
+from ortho_ref import models
 from ortho_ref.averaging import check_averages
+from ortho_ref.boundary import nearest, short
 from ortho_ref.network import Network
 from ortho_ref.optimizers import OPTIMIZERS, ByName, Optimizer
 from ortho_ref.runs import TrainingRun
@@ -80,7 +81,7 @@ def network_arguments(task: Task, config: Record) -> Record:
         if name in FLAGS:
             raise ValueError(f"--model-option names {name!r}, which is {FLAGS[name]}")
         if name not in own:
-            near = schema.nearest(name, own)
+            near = nearest(name, own)
             raise ValueError(f"--model-option names {name!r}{near}; allowed for {model}: {', '.join(own) or 'none'}")
     options |= config["model_options"]
     if config["parametrize"]:
@@ -105,7 +106,7 @@ def _regularizer(config: Record, name: str) -> Any:
     if name != "dropout_weights_of" or config[name] is None:
         return config[name]
     if not config["dropout_weights"]:
-        raise ValueError(f"dropout_weights_of is {schema.short(config[name])}, but dropout_weights is 0")
+        raise ValueError(f"dropout_weights_of is {short(config[name])}, but dropout_weights is 0")
     return config[name].split(",")
 
 
@@ -141,7 +142,7 @@ def make_schedule(text: str, rate: float, iterations: int) -> Schedule:
             every, factor = int(numbers[0]), float(numbers[1])
             return Step(rate, every, factor)
     kinds = ("constant", "linear", "step")
-    near = "" if kind in kinds else schema.nearest(kind, kinds)
+    near = "" if kind in kinds else nearest(kind, kinds)
     raise ValueError(
         f"schedule is {text!r}{near}; "
         "allowed: constant, linear, or step:EVERY:FACTOR with EVERY >= 1 and 0 < FACTOR <= 1"
@@ -175,7 +176,7 @@ def make_optimizer(config: Record) -> Optimizer:
                 own["decay"] = float(square)
         if kind not in OPTIMIZERS or (colon and not own):
             allowed = ", ".join(OPTIMIZERS)
-            near = "" if kind in OPTIMIZERS else schema.nearest(kind, OPTIMIZERS)
+            near = "" if kind in OPTIMIZERS else nearest(kind, OPTIMIZERS)
             raise ValueError(
                 f"{option} is {config[option]!r}{near}; allowed: {allowed}; of rmsprop its decay, rmsprop:0.99"
             )
@@ -260,7 +261,6 @@ def check_trainer(config: Record) -> None:
     make_optimizer(config)
     clipping(config["clip"])
     network = make_network(config)
-    network.check_recompute(config.get("recompute"))
     if config["average"] is not None:
         check_averages(network)
 
@@ -306,6 +306,5 @@ def make_trainer(config: Record, task: Task | None = None, iterations: int | Non
         average_after=config["average"],
         rate_per_window=config["length"] if config["scale_rate"] else None,
         holds_tape=not keeps_freed_memory(),
-        recompute=config.get("recompute"),
         **clipping(config["clip"]),
     )

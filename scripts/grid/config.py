@@ -11,6 +11,7 @@ import numpy as np
 
 import ortho_ref
 from ortho_ref import files, models, schema
+from ortho_ref.boundary import nearest, not_among
 from ortho_ref.parametrizations import Exponential, GeodesicUnitary, NeumannCayley, ScaledCayley
 from ortho_ref.run_folder import (
     CHECKPOINTS,
@@ -52,7 +53,8 @@ FORM = schema.record(
     },
     {name: option.form for name, option in OPTIONS.items() if option.kept and option.later}
     | {"init_from": schema.record({"checkpoint": schema.one_of("best", "last"), "sha256": schema.SHA256})}
-    | {"experiment": EXPERIMENT},
+    | {"experiment": EXPERIMENT}
+    | {"recompute": schema.NULL},  # an option that was: stored runs have it
 )
 
 
@@ -133,15 +135,15 @@ def tell(task: Task) -> None:
 def _given(task: str, options: Record) -> Record:
     """The options that are given, the model among them, and dtype; ValueError for what no task or model has."""
     if unknown := sorted(options.keys() - DEFAULT.keys()):
-        near = schema.nearest(unknown[0], DEFAULT) if len(unknown) == 1 else ""
+        near = nearest(unknown[0], DEFAULT) if len(unknown) == 1 else ""
         raise TypeError(f"there is no option {', '.join(unknown)}{near}; allowed: {', '.join(DEFAULT)}")
     by_name.options_of(task)  # a task that is none is said here
     given = {name: DEFAULT[name] for name in ("model", "dtype")}
     given |= {name: value for name, value in options.items() if value is not None}
     if given["model"] not in models.names():
-        raise ValueError(schema.not_among("model", given["model"], models.names(), str))
+        raise ValueError(not_among("model", given["model"], models.names(), str))
     if given["dtype"] not in ("float32", "float64"):
-        raise ValueError(schema.not_among("dtype", given["dtype"], ("float32", "float64"), str))
+        raise ValueError(not_among("dtype", given["dtype"], ("float32", "float64"), str))
     return given
 
 

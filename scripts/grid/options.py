@@ -15,6 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from ortho_ref import files, models, schema
+from ortho_ref.boundary import short
 from ortho_ref.optimizers import OPTIMIZERS
 from ortho_ref.parametrizations.by_name import FORMS
 from ortho_ref.recurrent import ENGINES
@@ -219,7 +220,7 @@ def share(option: str, rate: float) -> float:
 def names(option: str, text: str) -> str:
     """Names with commas between them; ValueError, naming the option, where one is empty."""
     if not all(text.split(",")):
-        raise ValueError(f"{option} is {schema.short(text)}; allowed: names, as U_r or U_r,U_u")
+        raise ValueError(f"{option} is {short(text)}; allowed: names, as U_r or U_r,U_u")
     return text
 
 
@@ -248,14 +249,6 @@ def integers(option: str, text: str) -> int | list[int]:
     except ValueError:
         raise ValueError(f"{option} is {text!r}; allowed: an integer, or one for each layer: 430,1000,430") from None
     return numbers if len(numbers) > 1 else numbers[0]
-
-
-def steps(option: str, text: str) -> int | str:
-    """A number of steps of at least 1, or "auto"; ValueError, naming the option, for another text."""
-    with contextlib.suppress(ValueError):
-        if text == "auto" or 1 <= int(text) <= MOST:
-            return text if text == "auto" else int(text)
-    raise ValueError(f"{option} is {schema.short(text)}; allowed: auto, or an integer from 1 to {MOST}")
 
 
 def _integer(option: str, text: str, allowed: str) -> int:
@@ -442,16 +435,6 @@ OPTIONS: dict[str, Option] = {
         *(option for name, option in _TASKS.items() if name != "length"),
         Option("seed", int, TRAINING, "Of weights, data and dropout; 0 unless given.", 0, most=10**files.DIGITS - 1),
         Option("dtype", str, TRAINING, "float32 (default) or float64.", "float32"),
-        Option(
-            "recompute",
-            str,
-            TRAINING,
-            "Keep states every N steps, compute the rest again: long sequences in little memory; keep all.",
-            metavar="N|auto",
-            read=partial(steps, "recompute"),
-            values=schema.optional(schema.either(schema.integer(1, MOST), schema.one_of("auto"))),
-            new=True,
-        ),
         Option(
             "engine",
             str,

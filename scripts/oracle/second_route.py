@@ -22,6 +22,7 @@ import torch
 from gradients.bptt import step_of
 from gradients.map_problem import MapProblem
 from gradients.problem import Problem
+from ortho_ref.boundary import not_among
 from ortho_ref.cells import Cell, GRUResetBefore, by_name
 from ortho_ref.cells.cell import parts_of, state_of
 from ortho_ref.conformance.small_cells import SMALL_CELLS
@@ -35,7 +36,6 @@ from ortho_ref.parametrizations import (
     TunableRotations,
     VolumePreserving,
 )
-from ortho_ref.schema import not_among
 from scripts.oracle import autograd
 
 Config = Mapping[str, Any]

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from typer.core import TyperCommand
 from typer.models import ArgumentInfo, OptionInfo
 
-from ortho_ref.schema import short
+from ortho_ref.boundary import short
 from ortho_ref.task import check_choice
 
 #: What stands for a value whose option has no word of its own; a flag takes none.

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from ortho_ref import schema
+from ortho_ref.boundary import nearest
 from ortho_ref.conformance.case import DTYPES, select
 from ortho_ref.conformance.mistakes import MISTAKES
-from ortho_ref.schema import TEXT, list_of, mapping, nearest, one_of, record
+from ortho_ref.schema import TEXT, list_of, mapping, one_of, record
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "results" / "conformance"

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ortho_ref import files, schema
+from ortho_ref.boundary import short
 from scripts.program import MOST_THREADS
 from scripts.timing.groups import GROUP, NUMBERS, Group, key, named
 
@@ -75,7 +76,7 @@ def read(path: Path) -> Report:
 def _check_references(groups: Sequence[Group]) -> None:
     for i, group in enumerate(groups):
         if group["reference"] not in group["contenders"]:
-            raise ValueError(f"groups[{i}].reference is {schema.short(group['reference'])}, which is no contender")
+            raise ValueError(f"groups[{i}].reference is {short(group['reference'])}, which is no contender")
         if not all(own["median"] > 0 and own["ratio"] > 0 for own in group["contenders"].values()):
             raise ValueError(f"groups[{i}] has a time that is not above 0")
 
@@ -97,7 +98,7 @@ def merged(old: Report, new: Report) -> Report:
     """What was measured before, with what was measured now in its place.  ValueError where they do not go together."""
     for field in ("machine", "libraries", "settings"):
         if old[field] != new[field]:
-            raise ValueError(f"its {field} is {schema.short(old[field])}; a part that is measured now has another")
+            raise ValueError(f"its {field} is {short(old[field])}; a part that is measured now has another")
     groups = {key(group): group for group in old["groups"]} | {key(group): group for group in new["groups"]}
     commands = [*old["commands"], *(command for command in new["commands"] if command not in old["commands"])]
     in_order = sorted(groups.values(), key=lambda group: list(TITLES).index(group["section"]))

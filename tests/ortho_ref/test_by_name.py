@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ortho_ref import parametrizations as maps
-from ortho_ref import schema
+from ortho_ref.boundary import nearest
 from ortho_ref.parametrizations import by_name
 from ortho_ref.parametrizations.by_name import FORMS, PARAMETRIZATIONS, name_of
 
@@ -78,7 +78,7 @@ BAD += ["structured_unitary:1", "geodesic_unitary:1"]
 def test_bad_names(text):
     """An unknown name, integers too many or too few, what is no integer: the text, and all forms allowed."""
     name = text.split(":")[0]
-    near = "" if name in PARAMETRIZATIONS else schema.nearest(name, PARAMETRIZATIONS)
+    near = "" if name in PARAMETRIZATIONS else nearest(name, PARAMETRIZATIONS)
     message = f"parametrization is {text!r}{near}; allowed: {FORMS}, the capitals being integers of at most 6 digits"
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         by_name(text, 8)

@@ -24,9 +24,9 @@ from ortho_ref import (
     models,
     parametrizations,
     scan,
-    schema,
     training,
 )
+from ortho_ref.boundary import kind_of
 from ortho_ref.brief import ArraysByName, brief
 from ortho_ref.cells.cell import state_of
 from ortho_ref.conformance import Case, check
@@ -455,11 +455,11 @@ def test_every_cell_and_parametrization_takes_a_dtype_by_its_name(kind):
 )
 def test_a_type_has_its_article(value, called):
     """The one that is spoken."""
-    assert schema.kind_of(value) == called
+    assert kind_of(value) == called
 
 
 def test_no_message_has_an_article_of_its_own():
-    """`schema.kind_of` puts it: "is a {type(x).__name__}" would say "a int"."""
+    """`kind_of` puts it: "is a {type(x).__name__}" would say "a int"."""
     for folder in ("ortho_ref", "tasks", "gradients", "scripts"):
         for path in (ROOT / folder).rglob("*.py"):
             found = re.findall(r"\ba \{(?:type\(|kind\b|name\}; expected)[^}]*\}?", path.read_text("utf-8"))

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ortho_ref import run_folder, schema
+from ortho_ref.boundary import short
 from ortho_ref.conformance import schema as kit
 from scripts.grid import config
 
@@ -99,12 +100,12 @@ def test_every_schema_is_one(form):
 
 def test_long_values_are_shown_by_their_beginning():
     """Four items of a list or an object, two levels, sixty characters of a string."""
-    assert schema.short([1, 2, 3, 4]) == "[1, 2, 3, 4]"
-    assert schema.short([1, 2, 3, 4, 5]) == "[1, 2, 3, 4, ...]"
-    assert schema.short({"a": [[[1]]]}) == "{'a': [[...]]}"
-    assert schema.short(dict.fromkeys("abcde", 0)) == "{'a': 0, 'b': 0, 'c': 0, 'd': 0, ...}"
-    assert len(schema.short("x" * 61)) == 60
-    assert schema.short("x" * 58) == repr("x" * 58)
+    assert short([1, 2, 3, 4]) == "[1, 2, 3, 4]"
+    assert short([1, 2, 3, 4, 5]) == "[1, 2, 3, 4, ...]"
+    assert short({"a": [[[1]]]}) == "{'a': [[...]]}"
+    assert short(dict.fromkeys("abcde", 0)) == "{'a': 0, 'b': 0, 'c': 0, 'd': 0, ...}"
+    assert len(short("x" * 61)) == 60
+    assert short("x" * 58) == repr("x" * 58)
 
 
 @pytest.mark.parametrize("note", ["$schema", "$id", "description", "contentMediaType"])

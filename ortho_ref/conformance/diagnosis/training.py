@@ -18,7 +18,7 @@ from ortho_ref.conformance.mistake import Base, Mistake, patched, reference
 from ortho_ref.conformance.private import private
 
 scan = private("ortho_ref.scan")
-LOSSES = private("ortho_ref.losses").LOSSES
+COMPUTED = private("ortho_ref.losses").COMPUTED
 CELLS = private("ortho_ref.cells").CELLS
 
 #: Tries of several mistakes at once, each as long as the whole training.
@@ -115,7 +115,7 @@ def _of_cell(mistake: Mistake) -> Any:
 
             return _marked(sequence, busy)
 
-        return patched((scan, "forward", forward), (scan, "backward", backward))(case, base)
+        return patched((scan, "unroll", forward), (scan, "unroll_back", backward))(case, base)
 
     return outputs
 
@@ -159,6 +159,6 @@ def _of_loss(mistake: Mistake) -> Any:
 
             return _marked(loss, busy)
 
-        return patched((LOSSES, name, make))(case, base)
+        return patched((COMPUTED, name, make))(case, base)
 
     return outputs

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ortho_ref.conformance.case import Arrays, Case
-from ortho_ref.conformance.mistake import Base, Family, Patch, configured, patched
+from ortho_ref.conformance.mistake import Base, Family, configured, patched
 from ortho_ref.conformance.mistakes.applies import updates
 from ortho_ref.conformance.private import private
 
@@ -45,21 +45,11 @@ M(
 )
 
 
-def _delta_first(own: Any) -> Any:
-    """P = delta A_tilde, in the series and in what forces a reset."""
-
-    def finish(self: Any, params: Any, buffers: Any, delta: Any, P: Any, norm: float) -> Any:
-        P = delta["A"] @ buffers["A_tilde"]
-        return own(self, params, buffers, delta, P, float(np.linalg.norm(P)))
-
-    return finish
-
-
 M(
     "neumann-delta-first",
     "the factors I + delta A_tilde + ... for I + A_tilde delta + ...",
     NEUMANN,
-    patched((neumann.NeumannCayley, "_finish", _delta_first)),
+    patched((neumann, "matrix_of_series", lambda own: lambda A_tilde, delta: delta @ A_tilde)),
 )
 M(
     "neumann-first-power-alone",
@@ -75,10 +65,6 @@ def _own_step(case: Case) -> bool:
         return False
     optimizer = case.config["optimizer_A" if case.kind == "train" else "optimizer"]
     return optimizer["name"] != "sgd" or bool(optimizer["momentum"] or optimizer["weight_decay"])
-
-
-#: Layers call `retract` itself, whatever stands there.
-AT_ONCE: Patch = (neumann.NeumannCayley, "begin_retract", lambda _: neumann.Parametrization.begin_retract)
 
 
 def _sgd_in_the_series(case: Case, base: Base) -> Arrays:
@@ -105,7 +91,7 @@ def _sgd_in_the_series(case: Case, base: Base) -> Arrays:
 
         return outputs
 
-    return patched((neumann.NeumannCayley, "pullback", pullback), (neumann.NeumannCayley, "retract", retract), AT_ONCE)(
+    return patched((neumann.NeumannCayley, "pullback", pullback), (neumann.NeumannCayley, "retract", retract))(
         case, base
     )
 
@@ -143,7 +129,7 @@ def _retracting(change: Callable[..., Any]) -> Callable[[Case, Base], Arrays]:
 
         return retract
 
-    return patched((neumann.NeumannCayley, "retract", make), AT_ONCE)
+    return patched((neumann.NeumannCayley, "retract", make))
 
 
 def _early(own: Any, self: Any, params: Any, buffers: Any, delta: Any) -> Any:

@@ -102,12 +102,12 @@ def _left_of(buffers: Any) -> Any:
 def _series_left(own: Any) -> Any:
     """Lines 6 to 8 with D on the left: where the update was exact, it is there already."""
 
-    def finish(self: Any, params: Any, buffers: Any, *rest: Any) -> Any:
+    def retract(self: Any, params: Any, buffers: Any, *rest: Any) -> Any:
         moved, after = own(self, params, buffers, *rest)
         I = np.eye(len(moved["A"]))
         return moved, {**after, "U": after["D"][:, None] * (after["A_tilde"] @ (I - moved["A"]))}
 
-    return finish
+    return retract
 
 
 _EXACT_LEFT: tuple[Patch, ...] = tuple(
@@ -117,7 +117,7 @@ M(
     "update-D-left",
     "D on the left, D (I + A)^-1 (I - A), and V as if it were on the right",
     _mixed_updates,
-    patched(*_EXACT_LEFT, (neumann.NeumannCayley, "_finish", _series_left)),
+    patched(*_EXACT_LEFT, (neumann.NeumannCayley, "retract", _series_left)),
 )
 
 

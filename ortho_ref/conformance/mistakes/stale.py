@@ -38,7 +38,7 @@ def _with_old(name: str) -> Callable[[Case, Base], Arrays]:
 
         return pullback
 
-    moving = ((cayley.ScaledCayley, "retract", _keeping), (neumann.NeumannCayley, "_finish", _keeping))
+    moving = ((cayley.ScaledCayley, "retract", _keeping), (neumann.NeumannCayley, "retract", _keeping))
     return patched(*((kind, "pullback", old) for kind in KINDS), *moving)
 
 

@@ -8,14 +8,15 @@ by what.
 
 import functools
 import importlib
-from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
 from ortho_ref import fused
 from ortho_ref.backend import Array, library_of
+from ortho_ref.boundary import check_backward, check_forward
 from ortho_ref.cells import Cell, State, Weights
 from ortho_ref.fused.kernels import launches
+from ortho_ref.fused.sequence import Tape
 from ortho_ref.scan import SequenceGradients
 
 
@@ -48,64 +49,26 @@ def _loops(form: str) -> ModuleType | None:
 
 
 def forward(cell: Cell, weights: Weights, x: Array, h0: State | None = None) -> tuple[State, Any]:
-    """As `fused.forward`.
-
-    Parameters
-    ----------
-    cell : Cell
-        One that `has_form`.
-    weights : Weights
-        Its dense weights, on a GPU.
-    x : Array (T, B, m), or integer tokens (T, B)
-        The sequence.
-    h0 : State, optional
-        (B, n), for LSTM a pair; zeros if None.
-
-    Returns
-    -------
-    h : State
-        (T+1, B, n), entry 0 being h0; for LSTM the pair of such arrays.
-    tape : object
-        For `backward`, this one's or that of `fused`.
-
-    Raises
-    ------
-    ValueError
-        For arrays that are not on a GPU, a cell without kernels, and an n that does not fit the device.
-    """
-    loops = _loops_of(cell, x)
-    states: tuple[State, Any] = fused.form_of(cell).forward(cell, weights, x, h0, loops)
-    return states
+    """As `fused.forward`, of arrays on a GPU; ValueError for others, and for an n that does not fit the device."""
+    check_forward(cell, weights, x, h0)
+    return unroll(cell, weights, x, h0)
 
 
 def backward(cell: Cell, weights: Weights, tape: Any, dh: Array, dh_T: State | None = None) -> SequenceGradients:
-    """As `fused.backward`. The tape is not changed and may be used again.
+    """As `fused.backward`, whose tape it takes too."""
+    check_backward(cell, weights, tape, Tape, dh, dh_T)
+    return unroll_back(cell, weights, tape, dh, dh_T)
 
-    Parameters
-    ----------
-    cell : Cell
-        As given to `forward`.
-    weights : Weights
-        As given to `forward`.
-    tape : object
-        What `forward` returned.
-    dh : Array (T, B, n)
-        The loss's own gradient with respect to h[1:], step by step (for LSTM: of its h).
-    dh_T : State, optional
-        A further gradient with respect to the last state, as a state; None is 0.
 
-    Returns
-    -------
-    SequenceGradients
-        Of the weights, of x and of h0.
+def unroll(cell: Cell, weights: Weights, x: Array, h0: State | None = None) -> tuple[State, Any]:
+    """`forward` of arguments that have been checked."""
+    states: tuple[State, Any] = fused.form_of(cell).unroll(cell, weights, x, h0, _loops_of(cell, x))
+    return states
 
-    Raises
-    ------
-    ValueError
-        As `forward`.
-    """
-    loops = _loops_of(cell, dh)
-    gradients: SequenceGradients = fused.form_of(cell).backward(cell, weights, tape, dh, dh_T, loops)
+
+def unroll_back(cell: Cell, weights: Weights, tape: Any, dh: Array, dh_T: State | None = None) -> SequenceGradients:
+    """`backward` of arguments that have been checked."""
+    gradients: SequenceGradients = fused.form_of(cell).unroll_back(cell, weights, tape, dh, dh_T, _loops_of(cell, dh))
     return gradients
 
 
@@ -133,14 +96,4 @@ def refusal(cell: Cell) -> str:
     return f"engine is 'persistent', which has no kernels of {cell}; allowed for it: 'fused', 'scan'"
 
 
-def chunks(cell: Cell, dh: Array) -> Iterator[slice]:
-    """As `fused.chunks`."""
-    return fused.chunks(cell, dh)
-
-
-def part(cell: Cell, tape: Any, t: slice) -> Any:
-    """As `fused.part`."""
-    return fused.part(cell, tape, t)
-
-
-__all__ = ["backward", "chunks", "forward", "has_form", "part", "refusal"]
+__all__ = ["backward", "forward", "has_form", "refusal", "unroll", "unroll_back"]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ortho_ref import schema
+from ortho_ref.boundary import nearest
 from ortho_ref.schedules import Step
 from ortho_ref.training import Record
 from scripts.grid.build import make_schedule
@@ -105,7 +105,7 @@ def _named(what: str, names: Sequence[str], among: Sequence[Any]) -> list[Any]:
     known = [one.name for one in among]
     for name in names:
         if name not in known:
-            near = schema.nearest(name, known)
+            near = nearest(name, known)
             raise ValueError(f"{what} is {name!r}{near}; allowed: {'; '.join(known)}")
     return [one for one in among if not names or one.name in names]
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ortho_ref import files, models, schema
+from ortho_ref.boundary import nearest, not_among
 from ortho_ref.losses import METRICS, OF_THE_LOSS
 from ortho_ref.run_folder import MOST
 from ortho_ref.training import Record
@@ -328,7 +329,7 @@ def _scaling(document: Record) -> dict[str, Power]:
     for name, own in document.items():
         if name not in OPTIONS:
             raise schema.Misfit(
-                f"scale has {name!r}{schema.nearest(name, OPTIONS)}, which is no option", f"scale.{name}"
+                f"scale has {name!r}{nearest(name, OPTIONS)}, which is no option", f"scale.{name}"
             )
         if OPTIONS[name].kind is not int and name != "hidden":
             raise schema.Misfit(f"scale has {name!r}; allowed: options that count something", f"scale.{name}")
@@ -374,7 +375,7 @@ def option_value(where: str, name: str, value: Any) -> Any:
     """
     option = OPTIONS[name]
     if name == "model" and value not in models.names():
-        raise schema.Misfit(f"{where}: {schema.not_among(name, value, models.names(), str)}", where)
+        raise schema.Misfit(f"{where}: {not_among(name, value, models.names(), str)}", where)
     if option.kind is str:
         value = str(value)
     try:
@@ -467,7 +468,7 @@ def _check_known(where: str, names: Any, known: Any, what: str) -> None:
     for name in names:
         if name not in known:
             allowed = ", ".join(sorted(known))
-            near = schema.nearest(name, known)
+            near = nearest(name, known)
             raise schema.Misfit(
                 f"{where} names {name!r}{near}, which is no {what}; allowed: {allowed}", f"{where}.{name}"
             )

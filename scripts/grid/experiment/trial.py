@@ -61,16 +61,16 @@ def measure(order: Order) -> Estimate:
     trainer = make_trainer(config, task)
     batches = trainer.batches()
     with quiet_arithmetic(), subnormals_as_zero():
-        trainer.settle(trainer.update(next(batches)))
+        trainer.update(next(batches))
         started, updates = time.perf_counter(), 0
         while updates < 50 and (not updates or time.perf_counter() < started + UPDATES):
-            trainer.settle(trainer.update(next(batches)))
+            trainer.update(next(batches))
             updates += 1
         update = (time.perf_counter() - started) / updates
         taken = [0]
         few: Any = EvaluatedOn(task, _in_time(task.evaluation(), EVALUATION, taken))
         started = time.perf_counter()
-        evaluate(trainer.network, *trainer.evaluated(), few, trainer.recompute)
+        evaluate(trainer.network, *trainer.evaluated(), few)
         batch = (time.perf_counter() - started) / taken[0]
     evaluations = -(-config["iterations"] // config["eval_every"])
     lines = config["iterations"] // config["log_every"] + evaluations

@@ -1,4 +1,4 @@
-"""The steps of docs/derivations/bptt.md [bp:bptt] [bp:recompute] [ncgru:7]."""
+"""The steps of docs/derivations/bptt.md [bp:bptt] [ncgru:7]."""
 
 import numpy as np
 import pytest
@@ -81,22 +81,3 @@ def test_the_input_product(draw, n):
     nothing, of_tokens = input_pullback(W, tokens, da)
     assert nothing is None
     assert same(of_tokens, input_pullback(W, np.eye(4)[tokens], da)[1])
-
-
-@every
-@pytest.mark.parametrize("cuts", [(2,), (1, 2, 4), (3, 5)], ids=str)
-def test_segments(cell, cuts):
-    """bp:recompute/forward, segment, g, sum: the last first, from the kept states alone; without d_s the earlier
-    ones are wrong."""
-    problem = random_problem(cell, np.random.default_rng(2), T=6, B=2)
-    whole, states = problem.gradients(scan), scan.forward(cell, problem.weights, problem.x, problem.h0)[0]
-    kept = {t: states[t] for t in (0, *cuts)}
-    for pass_on in (True, False):
-        d, total = problem.dh_T, dict.fromkeys(problem.weights, 0)
-        for start, stop in zip((0, *cuts)[::-1], (*cuts, 6)[::-1], strict=True):
-            _, tape = scan.forward(cell, problem.weights, problem.x[start:stop], kept[start])
-            own = scan.backward(cell, problem.weights, tape, problem.dh[start:stop], d)
-            d = own.h0 if pass_on else 0 * own.h0
-            total = {name: total[name] + own.weights[name] for name in total}
-        assert pass_on == all(same(total[name], whole[name]) for name in total)
-        assert pass_on == same(own.h0, whole["h0"])
