@@ -82,7 +82,7 @@ class Problem:
     def loss(self, point: Mapping[str, Array]) -> Any:
         """The loss at a point, by `scan`."""
         weights, x, h0 = self.at(point)
-        return self.weigh(scan.forward(self.cell, weights, x, h0)[0])
+        return self.weigh(scan.unroll(self.cell, weights, x, h0)[0])
 
     def gradients(self, engine: ModuleType) -> dict[str, Array]:
         """The analytic gradient at `point`.
@@ -115,7 +115,7 @@ class Problem:
             The least over units, steps and batch.
         """
         weights, x, h0 = self.at(point)
-        _, tape = scan.forward(self.cell, weights, x, h0)
+        _, tape = scan.unroll(self.cell, weights, x, h0)
         return min(self.cell.kink_distance(weights, cache) for cache in tape.caches)
 
     @property

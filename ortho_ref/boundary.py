@@ -256,12 +256,10 @@ def _dtype(cell: "Cell", shape: tuple[int, ...], real: Any) -> np.dtype[Any]:
 
 def _most(cell: "Cell", arrays: "Weights") -> tuple[int, int, np.dtype[Any]]:
     """m, n and the real dtype that most weights have, so that an error names the one that does not fit."""
-    for name, own in arrays.items():
-        if not is_array(own):
-            raise TypeError(f"{name} is {kind_of(own)}; expected an array")
+    arrays = {name: own for name, own in arrays.items() if is_array(own)}
     rows = Counter(own.shape[0] for own in arrays.values() if own.ndim)
     n = rows.most_common(1)[0][0] if rows else 1
-    inputs = [arrays[name].shape for name in cell.input_weights if arrays[name].ndim == 2]
+    inputs = [arrays[name].shape for name in cell.input_weights if name in arrays and arrays[name].ndim == 2]
     widths = Counter(shape[1] if shape[0] == n else shape[0] for shape in inputs)
     m = widths.most_common(1)[0][0] if widths else 1
     return max(m, 1), max(n, 1), precision_of_most(arrays.values())
@@ -272,7 +270,8 @@ def precision_of_most(arrays: Iterable[Any]) -> np.dtype[Any]:
     dtypes = [own.real.dtype for own in arrays if is_array(own)]
     found = Counter(own for own in dtypes if own in (np.float32, np.float64))
     if not found:
-        raise TypeError(f"the weights are {', '.join(sorted({own.name for own in dtypes}))}; allowed: float32, float64")
+        given = ", ".join(sorted({own.name for own in dtypes})) or "no arrays"
+        raise TypeError(f"the weights are {given}; allowed: float32, float64")
     return found.most_common(1)[0][0]
 
 

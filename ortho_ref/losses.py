@@ -90,7 +90,7 @@ def _entropies(rows: Array, y: Array) -> tuple[Array, Array]:
     e = xp.exp(o)
     total = e.sum(axis=axis, keepdims=True)
     losses = xp.log(total).reshape(-1) - o[at]  # [bp:heads/loss]
-    do = e / total
+    do = xp.divide(e, total, out=e)
     do[at] -= 1  # [bp:heads/gradient]
     return losses, do.T if few else do
 
@@ -146,7 +146,8 @@ def readout_in_chunks(
         losses, do = _entropies(o, targets[part])
         share = 1 / y.size if weight is None else weight[part].reshape(-1)
         loss = loss + (losses * share).sum()
-        do = (do * (share if weight is None else share[:, None])).reshape(o.shape)  # [bp:lm-chunks/do]
+        do *= share if weight is None else share[:, None]  # [bp:lm-chunks/do]
+        do = do.reshape(o.shape)
         dh[part] = do @ W  # [bp:lm-chunks/dh]
         dW += do.T @ rows[part]  # [bp:lm-chunks/sums]
         db += do.sum(axis=0)  # [bp:lm-chunks/sums]

@@ -31,7 +31,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from ortho_ref import schema
-from ortho_ref.backend import Array, xp_of
+from ortho_ref.backend import Array, library_of, xp_of
 from ortho_ref.boundary import check_has, check_number, kind_of
 from ortho_ref.schedules import Constant, Schedule, as_schedule
 
@@ -583,6 +583,7 @@ def global_norm(gradients: Mapping[str, Array]) -> float:
 
 def squared_norm(gradients: Mapping[str, Array]) -> Array:
     """The square of `global_norm`, 0-d where the arrays are, in float64, where no finite float32 overflows."""
+    library_of(*gradients.values())  # of one device
     total: Array = 0.0
     for gradient in gradients.values():
         g = as_real(gradient).astype("float64")

@@ -401,7 +401,9 @@ class Recurrent:
     @property
     def _loops(self) -> ModuleType:
         """The module whose `unroll` and `unroll_back` run the cell."""
-        return {"fused": fused.form_of(self.cell), "scan": scan, "persistent": persistent}[self.engine]
+        if self.engine == "fused":
+            return fused.form_of(self.cell)
+        return scan if self.engine == "scan" else persistent
 
     def backward(
         self, params: Params, buffers: NamedBuffers, tape: RecurrentTape, dh: Array, dh_T: State | None = None
