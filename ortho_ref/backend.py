@@ -121,15 +121,7 @@ _DTYPE_NAMES = "bool, integers, float16 to float64, complex64, complex128"
 
 
 def register(root: str, library: ArrayLibrary) -> None:
-    """Make another library's arrays known, under the device name `library.device`.
-
-    Parameters
-    ----------
-    root : str
-        The package in which the type of its arrays lives.
-    library : ArrayLibrary
-        What serves them.
-    """
+    """Make arrays known whose types live in the package `root`, under the device name `library.device`."""
     _root.cache_clear()
     _common_root.cache_clear()
     _LOADERS[root] = lambda: library
@@ -166,22 +158,9 @@ _REFUSED = {
 
 
 def library_of(*values: object) -> ArrayLibrary:
-    """The library that all arrays among `values` belong to.
+    """The library that all arrays among `values` belong to, NumPy's where there is none; scalars and None are skipped.
 
-    Parameters
-    ----------
-    *values : object
-        Arrays; scalars and None are skipped.
-
-    Returns
-    -------
-    ArrayLibrary
-        NumPy's where there is no array at all.
-
-    Raises
-    ------
-    TypeError
-        Host and device arrays are mixed, or one is a masked array or a numpy.matrix.
+    TypeError for host and device arrays in one call, and for a masked array or a numpy.matrix.
     """
     root = _common_root(*map(type, values))
     return _LOADED.get(root) or _load(root)
@@ -266,16 +245,5 @@ def to_device(tree: Any, device: str) -> Any:
 
 
 def to_host(tree: Any) -> Any:
-    """Move every array in `tree` to the host; the only place where device data comes back.
-
-    Parameters
-    ----------
-    tree : Array, dict, tuple or list
-        As `to_device` takes it.
-
-    Returns
-    -------
-    numpy.ndarray, dict, tuple or list
-        Built as `tree`.
-    """
+    """Move every array in `tree`, as `to_device` takes it, to the host; the only place where device data comes back."""
     return to_device(tree, "cpu")

@@ -38,21 +38,7 @@ def unroll(
 
 
 def forward_loop(activation: str, h: Array, P: Array, U: Array, b: Array) -> None:
-    """Over time: h[1:] from h[0].
-
-    Parameters
-    ----------
-    activation : str
-        Phi.
-    h : Array (T+1, B, n)
-        Written to.
-    P : Array (T, B, n)
-        W x + b; without b for modrelu.
-    U : Array (n, n)
-        The weight's transpose.
-    b : Array (n,)
-        The bias, for modrelu.
-    """
+    """Over time: h[1:] (T, B, n) from h[0]; P (T, B, n) is W x + b, without b for modrelu; U is the weight's transpose."""
     xp = xp_of(h)
     phi = sequence.in_place(activation, b, xp.empty_like(P[0]))
     for h_prev, h_t, P_t in zip(h[:-1], h[1:], P, strict=True):
@@ -93,21 +79,8 @@ def unroll_back(
 
 
 def backward_loop(g: Array, dh: Array, dz: Array, F: Array, U: Array) -> None:
-    """Back through a chunk of time.
-
-    Parameters
-    ----------
-    g : Array (B, n)
-        All of dL/dh at the chunk's end, without dh's; carried on in place.
-    dh : Array (steps, B, n)
-        The loss's own gradient.
-    dz : Array (steps, B, n)
-        Written to.
-    F : Array (steps, B, n)
-        Phi'(z).
-    U : Array (n, n)
-        The weight.
-    """
+    """Back through a chunk of time: g (B, n) is carried on in place, dz written to; dh, dz, F = Phi'(z) are (steps, B,
+    n)."""
     xp = xp_of(g)
     for dh_t, dz_t, F_t in reversed(list(zip(dh, dz, F, strict=True))):
         xp.add(g, dh_t, out=g)  # [bp:bptt/g]

@@ -51,19 +51,7 @@ def unroll(
 
 
 def forward_loop(h: Array, z: Array, U: Array, b: Array) -> None:
-    """Over time: h[1:] from h[0], and z in place of P.
-
-    Parameters
-    ----------
-    h : Array (T+1, B, n)
-        Written to.
-    z : Array (T, B, n)
-        W x. Written over.
-    U : Array (n, n)
-        The weight's transpose.
-    b : Array (n,)
-        The bias.
-    """
+    """Over time: h[1:] (T, B, n) from h[0], and z in place of P = W x; U is the weight's transpose."""
     xp = xp_of(h)
     rho, scale = xp.empty_like(z[0].real, order="C"), xp.empty_like(z[0].real, order="C")
     zero, tiny, none = xp.zeros((), rho.dtype), _tiny(rho), xp.empty(rho.shape, bool)
@@ -116,18 +104,8 @@ def unroll_back(
 def backward_loop(g: Array, dh: Array, dz: Array, g_t: Array, F: Array, G: Array, U: Array) -> None:
     """Back through a chunk of time.
 
-    Parameters
-    ----------
-    g : Array (B, n)
-        All of dL/dh at the chunk's end, without dh's; carried on in place.
-    dh : Array (steps, B, n)
-        The loss's own gradient.
-    dz, g_t : Array (steps, B, n)
-        Written to.
-    F, G : Array (steps, B, n)
-        The factors of g and of its conjugate.
-    U : Array (n, n)
-        The weight's conjugate.
+    g (B, n) is carried on in place, dz and g_t (steps, B, n) are written to. F and G (steps, B, n) are the factors of g
+    and of its conjugate, U is the weight's conjugate.
     """
     xp = xp_of(g)
     turned = xp.empty_like(g)

@@ -43,23 +43,8 @@ def unroll(
 
 
 def forward_loop(activation: str, h: Array, P: Array, U: Array, b: Array, alpha: Array, beta: Array) -> None:
-    """Over time: h[1:] from h[0], and f in place of P.
-
-    Parameters
-    ----------
-    activation : str
-        Phi.
-    h : Array (T+1, B, n)
-        Written to.
-    P : Array (T, B, n)
-        W x + b; without b for modrelu. f is written there.
-    U : Array (n, n)
-        The weight's transpose.
-    b : Array (n,)
-        The bias, for modrelu.
-    alpha, beta : Array ()
-        The gates.
-    """
+    """Over time: h[1:] (T, B, n) from h[0], and f in place of P = W x + b, without b for modrelu; U is the weight's
+    transpose."""
     xp = xp_of(h)
     Uh = xp.empty_like(P[0])
     phi = sequence.in_place(activation, b, xp.empty_like(Uh))
@@ -113,20 +98,8 @@ def unroll_back(
 def backward_loop(last: Array, dh: Array, g: Array, dz: Array, F: Array, U: Array, beta: Array) -> None:
     """Back through a chunk of time.
 
-    Parameters
-    ----------
-    last : Array (B, n)
-        All of dL/dh at the chunk's end, without dh's; carried on in place.
-    dh : Array (steps, B, n)
-        The loss's own gradient.
-    g, dz : Array (steps, B, n)
-        Written to.
-    F : Array (steps, B, n)
-        alpha Phi'(z).
-    U : Array (n, n)
-        The weight.
-    beta : Array ()
-        The gate.
+    last (B, n), all of dL/dh at its end without dh's, is carried on in place; g and dz (steps, B, n) are written to. F
+    is alpha Phi'(z).
     """
     xp = xp_of(last)
     Udz = xp.empty_like(last)

@@ -56,24 +56,10 @@ def unroll(
 
 
 def forward_loop(cell: GRUResetAfter, weights: Weights, h: Array, p: Array, P: Array, U_G: Array, U_h: Array) -> None:
-    """Over time: h[1:] from h[0], p, and the gates that are on and c in place of their P.
+    """Over time: h[1:] (T, B, n) from h[0], p (T, B, n), and the gates that are on and c in place of their P.
 
-    Parameters
-    ----------
-    cell : GRUResetAfter
-        Its options.
-    weights : Weights
-        For b_h, b_hh, and the vectors r and z of gates that are off.
-    h : Array (T+1, B, n)
-        Written to.
-    p : Array (T, B, n)
-        Written to.
-    P : Array (G + 1, T, B, n)
-        W x + b of the gates that are on, times -1, and of the candidate; without b_h for modrelu. Written over.
-    U_G : Array (G, n, n) or None
-        The transposes of the gates' -U; None where none is on.
-    U_h : Array (n, n)
-        The transpose of U_h.
+    P (G + 1, T, B, n) is W x + b of these gates, times -1, and of the candidate, without b_h for modrelu. U_G (G, n, n)
+    are the transposes of the gates' -U, None where none is on, U_h that of the weight.
     """
     xp = xp_of(h)
     scratch, Uh, sigmoid = xp.empty_like(p[0]), xp.empty_like(P[:-1, 0]), sequence.sigmoid_in_place(P)
@@ -162,22 +148,9 @@ def backward_loop(
 ) -> None:
     """Back through a chunk of time.
 
-    Parameters
-    ----------
-    g : Array (B, n)
-        All of dL/dh at the chunk's end, without dh's; carried on in place.
-    dh : Array (steps, B, n)
-        The loss's own gradient.
-    da : Array (G + 1, steps, B, n)
-        Of the gates that are on and of h; written to.
-    others : tuple of Array (steps, B, n)
-        dp, da_r, da_z, written to; where a gate is on its own is a part of da.
-    F : tuple of Array (steps, B, n)
-        F_h, F_r, F_z, r, z.
-    U_G : Array (G, n, n) or None
-        The gates' U; None where none is on.
-    U_h : Array (n, n)
-        The weight.
+    g (B, n), all of dL/dh at its end without dh's, is carried on in place. Written to: da (G + 1, steps, B, n) of the
+    gates that are on and of h; others: dp, da_r, da_z (steps, B, n), those of gates that are on being parts of da. F
+    are F_h, F_r, F_z, r, z (steps, B, n).
     """
     xp = xp_of(g)
     Udp, Uda = xp.empty_like(g), xp.empty_like(da[:-1, 0])

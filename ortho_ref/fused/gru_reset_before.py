@@ -43,40 +43,28 @@ def unroll(
     W, b = sequence.stack(weights, "W", "ruc", negated=2), sequence.stack(weights, "b", "ruc", negated=2)
     if not sequence.bias_before(cell.activation):
         b[2] = 0
-    U_ru, U_c = sequence.stack(weights, "U", "ru", negated=2), weights["U_c"]
+    minus_U_ru, U_c = sequence.stack(weights, "U", "ru", negated=2), weights["U_c"]
     layout = layout_of(x, U_c)
     h, P = layout.begin(W, b, x, h0)  # [bp:bptt/W]
-    factors = layout.factor(U_ru, W[:2], b[:2]), layout.factor(U_c, W[2], b[2])
+    factors = layout.factor(minus_U_ru, W[:2], b[:2]), layout.factor(U_c, W[2], b[2])
     loop = loops.forward_loop if launches(library) else functools.partial(forward_loop, layout)
     with sequence.overflow():
         loop(cell.activation, h, P, *factors, weights["b_c"])
     return layout.rows(h), Tape(cell, (*x.shape[:2], U_c.shape[-1]), x, P, h)
 
 
-def forward_loop(layout: Rows, activation: str, h: Array, P: Array, U_ru: Array, U_c: Array, b_c: Array) -> None:
-    """Over time: h[1:] from h[0], and r, u, c in place of their P.
+def forward_loop(layout: Rows, activation: str, h: Array, P: Array, minus_U_ru: Array, U_c: Array, b_c: Array) -> None:
+    """Over time: h[1:] (T, slab) from h[0], and r, u, c in place of their P.
 
-    Parameters
-    ----------
-    layout : Rows
-        What a slab is.
-    activation : str
-        Phi.
-    h : Array (T+1, slab)
-        Written to.
-    P : Array (3, T, slab)
-        W x + b of r and u, times -1, and of c; without b_c for modrelu. Written over.
-    U_ru, U_c : Array
-        The layout's factors of -U_r and -U_u, and of U_c.
-    b_c : Array (n,)
-        The bias, for modrelu.
+    P (3, T, slab) is W x + b of r and u, times -1, and of c, without b_c for modrelu. The layout's factors are those of
+    -U_r and -U_u, and of U_c.
     """
     xp = xp_of(h)
     s, scratch, sigmoid = xp.empty_like(h[0]), xp.empty_like(h[0]), sequence.sigmoid_in_place(P)
-    add_U_ru, add_U_c = layout.product(U_ru, P[:2, 0]), layout.product(U_c, s)
+    add_minus_U_ru, add_U_c = layout.product(minus_U_ru, P[:2, 0]), layout.product(U_c, s)
     phi = sequence.in_place(activation, layout.bias(b_c), scratch)
     for h_prev, h_t, ru, c in zip(h[:-1], h[1:], P[:2].swapaxes(0, 1), P[2], strict=True):
-        add_U_ru(h_prev, ru)  # [ncgru:1/r] [ncgru:1/u]
+        add_minus_U_ru(h_prev, ru)  # [ncgru:1/r] [ncgru:1/u]
         sigmoid(ru)  # [ncgru:1/r] [ncgru:1/u]
         xp.multiply(ru[0], h_prev, out=s)  # [ncgru:1/s]
         add_U_c(s, c)  # [ncgru:35]
@@ -146,24 +134,9 @@ def backward_loop(
 ) -> None:
     """Back through a chunk of time.
 
-    Parameters
-    ----------
-    layout : Rows
-        What a slab is.
-    g : Array (slab)
-        All of dL/dh at the chunk's end, without dh's; carried on in place.
-    dh : Array (steps, slab)
-        The loss's own gradient.
-    da : Array (3, steps, slab)
-        Of r, u, c; written to.
-    F : tuple of Array (steps, slab)
-        The factors of u, c, r.
-    r : Array (steps, slab)
-        The reset gate.
-    keep : Array (steps, slab)
-        1 - u.
-    U_ru, U_c : Array
-        The layout's factors, for the way back, of U_r and U_u, and of U_c.
+    g (slab), all of dL/dh at its end without dh's, is carried on in place; da (3, steps, slab) of r, u, c is written
+    to. F are the factors of u, c, r, `keep` is 1 - u, (steps, slab) each; the layout's factors are those for the way
+    back.
     """
     xp = xp_of(g)
     ds, pulled = xp.empty_like(g), xp.empty_like(g)

@@ -54,20 +54,9 @@ def unroll(
 
 
 def forward_loop(layout: Rows, h: Array, c: Array, y: Array, P: Array, U: Array) -> None:
-    """Over time: h[1:] and c[1:] from h[0] and c[0], y, and o, i, f, g in place of their P.
+    """Over time: h[1:] and c[1:] (T, slab) from h[0] and c[0], y = tanh(c), and o, i, f, g in place of their P.
 
-    Parameters
-    ----------
-    layout : Rows
-        What a slab is.
-    h, c : Array (T+1, slab)
-        Written to.
-    y : Array (T, slab)
-        tanh(c); written to.
-    P : Array (4, T, slab)
-        W x + b of o, i, f, times -1, and of g. Written over.
-    U : Array
-        The layout's factor of -U of o, i, f, and U of g.
+    P (4, T, slab) is W x + b of o, i, f, times -1, and of g; U the layout's factor of -U of o, i, f, and U of g.
     """
     xp = xp_of(h)
     add_U, ig, sigmoid = layout.product(U, P[:, 0]), xp.empty_like(P[0, 0]), sequence.sigmoid_in_place(P)
@@ -145,26 +134,8 @@ def backward_loop(
 ) -> None:
     """Back through a chunk of time.
 
-    Parameters
-    ----------
-    layout : Rows
-        What a slab is.
-    dh_t : Array (slab)
-        All of dL/dh at the chunk's end, without dh's; carried on in place.
-    dc_t : Array (slab)
-        All of dL/dc there but what comes through h; carried on in place.
-    dh : Array (steps, slab)
-        The loss's own gradient.
-    da : Array (4, steps, slab)
-        Of o, i, f, g; written to.
-    F : Array (3, steps, slab)
-        The factors of i, f, g.
-    F_o, F_y : Array (steps, slab)
-        The factors of o and of y.
-    f : Array (steps, slab)
-        The forget gate.
-    U : Array
-        The layout's factor, for the way back, of U of o, i, f, g.
+    dh_t and dc_t (slab), all of dL/dh at its end without dh's and of dL/dc but what comes through h, are carried on in
+    place; da (4, steps, slab) of o, i, f, g is written to.  F are the factors of i, f, g, F_o and F_y those of o and y.
     """
     xp = xp_of(dh_t)
     dy, back = xp.empty_like(dh_t), layout.product_back(U, da[:, 0])
