@@ -38,7 +38,10 @@ def unroll(
 
 
 def forward_loop(activation: str, h: Array, P: Array, U: Array, b: Array) -> None:
-    """Over time: h[1:] (T, B, n) from h[0]; P (T, B, n) is W x + b, without b for modrelu; U is the weight's transpose."""
+    """Over time: h[1:] (T, B, n) from h[0].
+
+    P (T, B, n) is W x + b, without b for modrelu; U is the weight's transpose.
+    """
     xp = xp_of(h)
     phi = sequence.in_place(activation, b, xp.empty_like(P[0]))
     for h_prev, h_t, P_t in zip(h[:-1], h[1:], P, strict=True):
@@ -79,8 +82,10 @@ def unroll_back(
 
 
 def backward_loop(g: Array, dh: Array, dz: Array, F: Array, U: Array) -> None:
-    """Back through a chunk of time: g (B, n) is carried on in place, dz written to; dh, dz, F = Phi'(z) are (steps, B,
-    n)."""
+    """Back through a chunk of time.
+
+    g (B, n) is carried on in place, dz written to; dh, dz and F = Phi'(z) are (steps, B, n).
+    """
     xp = xp_of(g)
     for dh_t, dz_t, F_t in reversed(list(zip(dh, dz, F, strict=True))):
         xp.add(g, dh_t, out=g)  # [bp:bptt/g]

@@ -43,8 +43,10 @@ def unroll(
 
 
 def forward_loop(activation: str, h: Array, P: Array, U: Array, b: Array, alpha: Array, beta: Array) -> None:
-    """Over time: h[1:] (T, B, n) from h[0], and f in place of P = W x + b, without b for modrelu; U is the weight's
-    transpose."""
+    """Over time: h[1:] (T, B, n) from h[0], and f in place of P.
+
+    P (T, B, n) is W x + b, without b for modrelu; U is the weight's transpose.
+    """
     xp = xp_of(h)
     Uh = xp.empty_like(P[0])
     phi = sequence.in_place(activation, b, xp.empty_like(Uh))
