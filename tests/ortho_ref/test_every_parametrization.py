@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from gradients.map_problem import random_map_problem
 from gradients.problem import relative_error, single
-from ortho_ref import checkpoint
 from ortho_ref.backend import NotFiniteError, to_device, to_host
 from ortho_ref.parametrizations import Free, GeodesicUnitary, Parametrization, StructuredUnitary, defect
 from tests.ortho_ref.maps import ALL, ORTHOGONAL, one, problems, pulled_back, rebuilt, updated
@@ -159,20 +158,6 @@ def test_the_same_generator_draws_the_same(name):
     for params, buffers in draws[2:]:
         assert not np.allclose(buffers["U"], draws[0][1]["U"])
         assert not any(np.allclose(params[key], value) for key, value in draws[0][0].items())
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_kept_by_a_checkpoint(tmp_path, name):
-    """Parameters and buffers come back to the bit, permutations included, and U of them is U."""
-    problem = one(name)
-    checkpoint.save(
-        tmp_path / "a", {"params": {f"U.{k}": v for k, v in problem.params.items()}, "buffers": problem.buffers}
-    )
-    tree = checkpoint.load(tmp_path / "a")
-    params = {key.removeprefix("U."): value for key, value in tree["params"].items()}
-    assert same(params, problem.params)
-    assert same(tree["buffers"], problem.buffers)
-    assert same(problem.p.rebuild(params, {**tree["buffers"], "U": np.zeros_like(problem.dU)}), problem.buffers)
 
 
 @pytest.mark.parametrize("name", ALL)

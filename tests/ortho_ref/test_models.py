@@ -223,14 +223,6 @@ def test_which_weights_are_complex():
     assert all(value.dtype.kind == "f" for value in params.values())
 
 
-def test_the_norm_of_h0():
-    """urnn:init, E-urnn-05: E |h0|^2 = 1 of both parts, and 1/2 of oRNN's real one: within 5 standard errors."""
-    for name, dtype, expected in (("urnn", complex, 1.0), ("full-urnn", complex, 1.0), ("ornn", float, 0.5)):
-        h0 = models.build(name, 1, 4).initial["h0"](np.random.default_rng(0), (500, 4), dtype)
-        squares = (abs(h0) ** 2).sum(axis=1)
-        assert abs(np.mean(squares) - expected) < 5 * np.std(squares) / math.sqrt(500)
-
-
 def test_initial_values_of_options():
     """EXPRNN's two starts of A; gate biases that are given; a free U beside orthogonal ones."""
     for name, start in (("gru", (0, 0.0)), ("nc-gru", (1, -2.5))):
