@@ -157,7 +157,7 @@ class SGD(Elementwise):
     """
 
     def __init__(self, learning_rate: float | Schedule, momentum: float = 0.0, weight_decay: float = 0.0) -> None:
-        check_number("momentum", momentum, lambda momentum: 0 <= momentum < 1, "0 <= momentum < 1")
+        _check_decay("momentum", momentum)
         super().__init__(learning_rate, weight_decay, buffers={"m": 0.0} if momentum else {}, positive={})
         self.momentum = float(momentum)
 
@@ -196,7 +196,7 @@ class RMSprop(Elementwise):
         epsilon_inside: bool = False,
         weight_decay: float = 0.0,
     ) -> None:
-        check_number("decay", decay, lambda decay: 0 <= decay < 1, "0 <= decay < 1")
+        _check_decay("decay", decay)
         check_number("initial", initial, lambda initial: 0 <= initial < math.inf, "a finite number >= 0")
         what = "a finite number above 0; 0 too where initial is above 0"
         check_number("epsilon", epsilon, lambda e: 0 < e < math.inf or (e == 0 and initial > 0), what)
@@ -246,8 +246,8 @@ class Adam(Elementwise):
         epsilon: float = 1e-8,
         weight_decay: float = 0.0,
     ) -> None:
-        for argument, beta in (("beta1", beta1), ("beta2", beta2)):
-            check_number(argument, beta, lambda beta: 0 <= beta < 1, f"0 <= {argument} < 1")
+        _check_decay("beta1", beta1)
+        _check_decay("beta2", beta2)
         what = "a finite number above 0 (with 0 the zero diagonal of A would give 0 / 0)"
         check_number("epsilon", epsilon, lambda epsilon: 0 < epsilon < math.inf, what)
         super().__init__(learning_rate, weight_decay, {"m": 0.0, "v": 0.0}, {"epsilon": epsilon})
@@ -276,6 +276,10 @@ OPTIMIZERS: dict[str, Callable[..., Optimizer]] = {
     "rmsprop-theano": partial(RMSprop, decay=0.9, initial=1e-3, epsilon=0.0),
     "rmsprop-keras": partial(RMSprop, decay=0.9, epsilon=1e-7),
 }
+
+
+def _check_decay(argument: str, value: float) -> None:
+    check_number(argument, value, lambda value: 0 <= value < 1, f"0 <= {argument} < 1")
 
 
 def _check_name(name: str) -> None:
