@@ -28,16 +28,6 @@ def sigmoid(a: Array) -> Array:
 
     Works for complex `a` near the real axis as well (the sign is taken of the real part), so that complex-step
     derivatives pass through it.
-
-    Parameters
-    ----------
-    a : Array
-        Any shape.
-
-    Returns
-    -------
-    Array
-        Shaped like a.
     """
     xp = xp_of(a)
     positive = a.real >= 0
@@ -56,22 +46,7 @@ def tanh(a: Array, b: Array) -> Array:
 
 
 def tanh_pullback(dy: Array, a: Array, b: Array, y: Array) -> tuple[Array, Array]:
-    """The adjoint of `tanh`.
-
-    Parameters
-    ----------
-    dy : Array
-        dL/dy, shaped like y.
-    a, b : Array
-        As given to `tanh`.
-    y : Array
-        tanh(a + b).
-
-    Returns
-    -------
-    da, db : Array
-        Both shaped like a.
-    """
+    """The adjoint of `tanh` at y = tanh(a, b): dL/dy -> da and db, shaped like a."""
     da = dy * (1 - y * y)  # [bp:tanh]
     return da, da
 
@@ -82,22 +57,7 @@ def relu(a: Array, b: Array) -> Array:
 
 
 def relu_pullback(dy: Array, a: Array, b: Array, y: Array) -> tuple[Array, Array]:
-    """The adjoint of `relu`; 0 at the kink.
-
-    Parameters
-    ----------
-    dy : Array
-        dL/dy, shaped like y.
-    a, b : Array
-        As given to `relu`.
-    y : Array
-        relu(a, b).
-
-    Returns
-    -------
-    da, db : Array
-        Both shaped like a.
-    """
+    """The adjoint of `relu` at y = relu(a, b): dL/dy -> da and db, shaped like a; 0 at the kink."""
     da = dy * (y > 0)  # [bp:relu]
     return da, da
 
@@ -108,20 +68,7 @@ def _phase(z: Array, rho: Array) -> Array:
 
 
 def modrelu(z: Array, b: Array) -> Array:
-    """modReLU; 0 at z = 0.
-
-    Parameters
-    ----------
-    z : Array
-        Real or complex.
-    b : Array
-        Real, broadcast against z.
-
-    Returns
-    -------
-    Array
-        Shaped like z.
-    """
+    """modReLU of real or complex z, with a real b that is broadcast against it; 0 at z = 0."""
     xp = xp_of(z, b)
     if z.dtype.kind != "c":
         return xp.sign(z) * xp.maximum(xp.abs(z) + b, 0)  # [ncgru:20] [goru:2.7]
@@ -131,24 +78,7 @@ def modrelu(z: Array, b: Array) -> Array:
 
 
 def modrelu_pullback(dy: Array, z: Array, b: Array, y: Array) -> tuple[Array, Array]:
-    """The adjoint of `modrelu`; 0 at the kinks.
-
-    Parameters
-    ----------
-    dy : Array
-        dL/dy, shaped like y; of complex y dL/dRe + i dL/dIm.
-    z, b : Array
-        As given to `modrelu`.
-    y : Array
-        modrelu(z, b).
-
-    Returns
-    -------
-    dz : Array
-        Shaped like z.
-    db : Array
-        Real, of the shape of z.
-    """
+    """The adjoint of `modrelu` at y = modrelu(z, b): dL/dy -> dz and a real db, shaped like z; 0 at the kinks."""
     xp = xp_of(dy, z, b)
     rho = xp.abs(z)
     chi = (rho + b > 0) & (rho > 0)
@@ -175,17 +105,7 @@ def _modrelu_distance(z: Array, b: Array) -> Array:
 
 
 class Activation(NamedTuple):
-    """Phi(a, b).
-
-    Attributes
-    ----------
-    value : callable
-        value(a, b) -> y.
-    pullback : callable
-        pullback(dy, a, b, y) -> (da, db).
-    kink_distance : callable
-        kink_distance(a, b) -> how far each entry of a is from a kink; infinite for a smooth Phi.
-    """
+    """Phi(a, b) -> y, its pullback (dy, a, b, y) -> (da, db), and how far each entry of a is from a kink."""
 
     value: Callable[[Array, Array], Array]
     pullback: Callable[[Array, Array, Array, Array], tuple[Array, Array]]
@@ -200,23 +120,7 @@ ACTIVATIONS = {
 
 
 def activation(name: str) -> Activation:
-    """The activation called `name`.
-
-    Parameters
-    ----------
-    name : str
-        A name in `ACTIVATIONS`: "tanh", "relu" or "modrelu".
-
-    Returns
-    -------
-    Activation
-        Its value, pullback and distance from a kink.
-
-    Raises
-    ------
-    ValueError
-        There is none of that name.
-    """
+    """The activation called `name`, of `ACTIVATIONS`; ValueError if there is none."""
     if not isinstance(name, str) or name not in ACTIVATIONS:
         raise ValueError(not_among("activation", name, ACTIVATIONS))
     return ACTIVATIONS[name]

@@ -20,38 +20,17 @@ from ortho_ref.parametrizations import Params
 
 @dataclass
 class Averaging:
-    """What the trigger has seen, and the mean.
+    """What the trigger has seen, and the mean."""
 
-    Parameters
-    ----------
-    patience : int
-        n, evaluations.
-
-    Attributes
-    ----------
-    count : int
-        Updates in the mean.
-    params : dict of Array or None
-        The mean; None before the trigger and until the update after it.
-    on : bool
-        Whether the trigger was pulled.
-    """
-
-    patience: int
-    count: int = 0
-    params: Params | None = None
-    on: bool = False
+    patience: int  # n, evaluations
+    count: int = 0  # updates in the mean
+    params: Params | None = None  # the mean; None before the trigger and until the update after it
+    on: bool = False  # whether the trigger was pulled
     _recent: list[float] = field(default_factory=list)
     _best: float | None = None
 
     def note(self, loss: float) -> None:
-        """Take in the loss of an evaluation.
-
-        Parameters
-        ----------
-        loss : float
-            On the held-out set.
-        """
+        """Take in the loss of an evaluation, on the held-out set."""
         self.on = self.on or (self._best is not None and loss > self._best)  # [bp:lm-average/trigger]
         self._recent.append(loss)
         if len(self._recent) > self.patience:
@@ -59,13 +38,7 @@ class Averaging:
             self._best = oldest if self._best is None else min(self._best, oldest)
 
     def add(self, params: Params) -> None:
-        """Take in the parameters after an update, if the trigger was pulled.
-
-        Parameters
-        ----------
-        params : dict of Array
-            The parameters.
-        """
+        """Take in the parameters after an update, if the trigger was pulled."""
         if not self.on:
             return
         self.count += 1
@@ -89,30 +62,13 @@ class Averaging:
         }
 
     def load(self, state: dict[str, Any]) -> None:
-        """Take up such a state.
-
-        Parameters
-        ----------
-        state : dict
-            Of one with the same patience.
-        """
+        """Take up such a state, of one with the same patience."""
         self.on, self.count, self._best = state["on"], state["count"], state["best"]
         self._recent, self.params = list(state["recent"]), state["params"] or None
 
 
 def check_averages(network: Network) -> None:
-    """An error for a network whose parameters have no mean.
-
-    Parameters
-    ----------
-    network : Network
-        The network.
-
-    Raises
-    ------
-    ValueError
-        A weight's parameters are on a manifold.
-    """
+    """ValueError for a network whose parameters have no mean: those of a weight are on a manifold."""
     for i, layer in enumerate(network.layers):
         for name, kept in layer.constrained.items():
             if not kept.averages:

@@ -149,25 +149,7 @@ MODELS: dict[str, tuple[str, ...]] = {"irnn": ("irnn",), "sgornn": ("sgornn",), 
 
 
 def papers_of(model: object) -> tuple[str, ...]:
-    """Keys of the papers whose equations a model uses.
-
-    Parameters
-    ----------
-    model : Recurrent, Network, Cell, Parametrization, or str
-        A layer, a network of them, what they are made of, or a model's name, which has its default options then.
-
-    Returns
-    -------
-    tuple of str
-        Of `PAPERS`, in its order.
-
-    Raises
-    ------
-    TypeError
-        It is none of these.
-    ValueError
-        There is no model of that name.
-    """
+    """Keys, in `PAPERS`' order, of the papers whose equations a model uses; `cite` says what a model can be."""
     found = set(_keys(model))
     return tuple(key for key in PAPERS if key in found)
 
@@ -219,16 +201,11 @@ def cite(model: object) -> str:
     Parameters
     ----------
     model : Recurrent, Network, Cell, Parametrization, or str
-        As `papers_of` takes it.
+        A layer, a network of them, what they are made of, or a model's name, which has its default options then.
 
     Returns
     -------
     str
         Entries with an empty line between them; print it.
-
-    Raises
-    ------
-    TypeError, ValueError
-        It is none of these.
     """
     return "\n\n".join(PAPERS[key] for key in papers_of(model))

@@ -18,18 +18,7 @@ def constant(value: float) -> Initial:
 
 
 def uniform(limit: float) -> Initial:
-    """Uniform on [-limit, limit); of a complex dtype, real and imaginary part each.
-
-    Parameters
-    ----------
-    limit : float
-        The largest absolute value.
-
-    Returns
-    -------
-    Initial
-        (rng, shape, dtype) -> host array.
-    """
+    """Uniform on [-limit, limit); of a complex dtype, real and imaginary part each."""
 
     def draw(rng: np.random.Generator, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
         values = rng.uniform(-limit, limit, shape)
@@ -41,58 +30,17 @@ def uniform(limit: float) -> Initial:
 
 
 def of_complex(initial: Initial) -> Initial:
-    """`initial` at the complex dtype of the real one that it is given.
-
-    Parameters
-    ----------
-    initial : Initial
-        One that can draw complex numbers, as `uniform` does.
-
-    Returns
-    -------
-    Initial
-        complex64 for float32, complex128 for float64.
-    """
+    """`initial`, which can draw complex numbers as `uniform` does, at the complex dtype of the real one it is given."""
     return lambda rng, shape, dtype: initial(rng, shape, complex_dtype(dtype))
 
 
 def normal(deviation: float) -> Initial:
-    """Normal with mean 0.
-
-    Parameters
-    ----------
-    deviation : float
-        The standard deviation.
-
-    Returns
-    -------
-    Initial
-        (rng, shape, dtype) -> host array; real.
-    """
+    """Normal with mean 0 and this standard deviation; real."""
     return lambda rng, shape, dtype: (deviation * rng.standard_normal(shape)).astype(dtype)
 
 
 def glorot(rng: np.random.Generator, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
-    """Uniform on +-sqrt(6 / (rows + columns)).
-
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-        What it is drawn from.
-    shape : tuple of int
-        Rows and columns.
-    dtype : dtype
-        Real or complex.
-
-    Returns
-    -------
-    Array (rows, columns)
-        On the host.
-
-    References
-    ----------
-    Glorot and Bengio 2010.
-    """
+    """Uniform on +-sqrt(6 / (rows + columns)) (Glorot and Bengio 2010)."""
     return uniform(math.sqrt(6 / sum(shape)))(rng, shape, dtype)
 
 

@@ -42,6 +42,28 @@ from ortho_ref.regularizers import Regularizers
 Activation: TypeAlias = Literal["tanh", "relu", "modrelu"]
 _P = ParamSpec("_P")
 _MODELS: dict[str, Callable[..., Recurrent]] = {}
+#: What an option means, whichever model has it; its default is in the function's signature.
+_OPTIONS = {
+    "input_size": "m, the size of x, or the number of tokens.",
+    "hidden_size": "n, the number of units.",
+    "orthogonal": "Which recurrent weights are: U_c, U_r and U_c, or U_r, U_u and U_c.",
+    "order": "Of the Neumann series, 1 to 3.",
+    "reset_every": "Updates after which the inverse is computed afresh; None: never.",
+    "negative_ones": "Entries -1 of D, 0 to n; None: n // 2.",
+    "exact": "The exact scaled Cayley transform in place of the series.",
+    "reset_bias": "What b_r starts with.",
+    "update_bias": "What b_u starts with; below 0 the old state is kept at first.",
+    "style": "Rotations of neighbours, `capacity` layers (tunable), or log2 n layers of them as in the FFT (fft).",
+    "capacity": "Layers of rotations in tunable style, an even number from 2 to n; None: 2.",
+    "complex": "With phases, and complex states.",
+    "reflections": "How many, 1 to n; None: n // 2.",
+    "activation": "Phi of the new content.",
+    "initial": "Where A starts: rotations by any angle (copying, speech), or scoRNN's A (MNIST).",
+    "reset_gate": "False: a trainable vector in place of the gate r (goru:abl).",
+    "update_gate": "False: a trainable vector in place of the gate z (goru:abl).",
+    "phi": "How U is kept: as in VPRNN, or by the matrix exponential.",
+    "sublayers": "k of sgornn:2, permutations and layers of rotations; None: 2 ceil(log2 n).",
+}
 
 
 def _listed(model: Callable[_P, Recurrent]) -> Callable[_P, Recurrent]:
@@ -64,8 +86,22 @@ def _listed(model: Callable[_P, Recurrent]) -> Callable[_P, Recurrent]:
             raise ValueError(f"negative_ones is {k}; allowed: 0 to n = {hidden_size}")
         return replace(model(int(input_size), int(hidden_size), **options), name=name)  # type: ignore[arg-type]
 
+    make.__doc__ = _described(name, model)
     _MODELS[name] = make
     return typing.cast(Callable[_P, Recurrent], make)
+
+
+def _described(name: str, model: Callable[..., Recurrent]) -> str:
+    """A model's docstring in numpydoc's form: what the function says, its options, its papers."""
+    parameters = inspect.signature(model).parameters
+    rows = [f"{own} : {str(parameters[own]).partition(': ')[2]}\n    {_OPTIONS[own]}" for own in parameters]
+    sections = {
+        "Parameters": rows,
+        "Raises": ["ValueError\n    For sizes below 1 and values that are not allowed."],
+        "References": [f'The papers, as BibTeX: `ortho_ref.cite("{name}")`.'],
+    }
+    blocks = ["\n".join([title, "-" * len(title), *lines]) for title, lines in sections.items()]
+    return "\n\n".join([inspect.cleandoc(model.__doc__ or ""), *blocks])
 
 
 def _check_option(option: str, value: object, hint: Any) -> None:
@@ -80,26 +116,8 @@ def _check_option(option: str, value: object, hint: Any) -> None:
 
 @_listed
 def rnn(input_size: int, hidden_size: int) -> Recurrent:
-    """tanh RNN (urnn:1): h = tanh(W x + U h + b).
+    """tanh RNN (urnn:1, Arjovsky et al. 2016): h = tanh(W x + U h + b).
 
-    Parameters
-    ----------
-    input_size : int
-        m, the size of x, or the number of tokens.
-    hidden_size : int
-        n, the number of units.
-
-    Raises
-    ------
-    ValueError
-        For sizes below 1.
-
-    References
-    ----------
-    Arjovsky, Shah, Bengio: Unitary Evolution Recurrent Neural Networks, ICML 2016.
-
-    Notes
-    -----
     W and U are Glorot uniform, b = 0.
     """
     return Recurrent(Elman("tanh"), sizes=(input_size, hidden_size))
@@ -107,27 +125,8 @@ def rnn(input_size: int, hidden_size: int) -> Recurrent:
 
 @_listed
 def irnn(input_size: int, hidden_size: int) -> Recurrent:
-    """IRNN (urnn:1 with relu, U_0 = I): h = relu(W x + U h + b), the identity start of Le et al. 2015.
+    """IRNN (Le et al. 2015; urnn:1 with relu): h = relu(W x + U h + b), where U starts as I.
 
-    Parameters
-    ----------
-    input_size : int
-        m, the size of x, or the number of tokens.
-    hidden_size : int
-        n, the number of units.
-
-    Raises
-    ------
-    ValueError
-        For sizes below 1.
-
-    References
-    ----------
-    Le, Jaitly, Hinton: A Simple Way to Initialize Recurrent Networks of Rectified Linear Units, arXiv:1504.00941.
-    Arjovsky, Shah, Bengio: Unitary Evolution Recurrent Neural Networks, ICML 2016.
-
-    Notes
-    -----
     W is Glorot uniform, b = 0.
     """
     return Recurrent(Elman("relu"), initial={"U": identity}, sizes=(input_size, hidden_size))
@@ -135,59 +134,18 @@ def irnn(input_size: int, hidden_size: int) -> Recurrent:
 
 @_listed
 def lstm(input_size: int, hidden_size: int) -> Recurrent:
-    """LSTM (bp:lstm), the papers' baseline: no peepholes; forget bias 1, as in their code.
+    """LSTM (bp:lstm, Hochreiter and Schmidhuber 1997), the papers' baseline: no peepholes.
 
-    Parameters
-    ----------
-    input_size : int
-        m, the size of x, or the number of tokens.
-    hidden_size : int
-        n, the number of units.
-
-    Raises
-    ------
-    ValueError
-        For sizes below 1.
-
-    References
-    ----------
-    Hochreiter, Schmidhuber: Long Short-Term Memory, Neural Computation 1997.
-
-    Notes
-    -----
-    Matrices are Glorot uniform, the other biases 0.  The LSTM of the uRNN code is another: it has a full peephole.
+    Matrices are Glorot uniform, the forget bias is 1, as in their code, the other biases 0.  The LSTM of the uRNN code
+    is another: it has a full peephole.
     """
     return Recurrent(LSTM(), sizes=(input_size, hidden_size))
 
 
 @_listed
 def gru(input_size: int, hidden_size: int, *, reset_bias: float = 1.0, update_bias: float = -1.0) -> Recurrent:
-    """GRU (ncgru:1): tanh, reset before the product, u the weight of the new content.
+    """GRU (ncgru:1, Cho et al. 2014): tanh, reset before the product, u the weight of the new content.
 
-    Parameters
-    ----------
-    input_size : int
-        m, the size of x, or the number of tokens.
-    hidden_size : int
-        n, the number of units.
-    reset_bias : float
-        What b_r starts with.
-    update_bias : float
-        What b_u starts with.
-
-    Raises
-    ------
-    ValueError
-        For sizes below 1, and a bias that is no finite number.
-
-    References
-    ----------
-    Cho et al.: Learning Phrase Representations using RNN Encoder-Decoder, EMNLP 2014.
-    Mucllari, Zadorozhnyy, Pospisil, Nguyen, Ye: Orthogonal Gated Recurrent Unit with Neumann-Cayley Transformation,
-    arXiv:2208.06496 and Neural Computation 2024.
-
-    Notes
-    -----
     Gate biases are as in the TensorFlow cell that the NC-GRU paper compares with, which starts both gates at +1.  Its
     update gate keeps the old state where ncgru:1 writes the new one, so that here b_r = 1 and b_u = -1 unless given.
     Matrices are Glorot uniform.
@@ -209,27 +167,8 @@ def _is_finite(value: Any) -> bool:
 
 @_listed
 def gru_cudnn(input_size: int, hidden_size: int) -> Recurrent:
-    """GRU (goru:2.2) with the second bias inside the reset: what cuDNN and PyTorch compute, z keeping the old state.
+    """GRU (goru:2.2, Jing et al. 2019) as cuDNN and PyTorch compute it: the second bias inside the reset, z keeping h.
 
-    Parameters
-    ----------
-    input_size : int
-        m, the size of x, or the number of tokens.
-    hidden_size : int
-        n, the number of units.
-
-    Raises
-    ------
-    ValueError
-        For sizes below 1.
-
-    References
-    ----------
-    Jing, Gulcehre, Peurifoy, Shen, Tegmark, Soljačić, Bengio: Gated Orthogonal Recurrent Units: On Learning to Forget,
-    Neural Computation 2019.
-
-    Notes
-    -----
     Every weight is uniform on +-1/sqrt(n), as in PyTorch; b_r and b_z are one vector each where PyTorch adds two.
     """
     cell = GRUResetAfter("tanh", recurrent_bias=True)
@@ -239,27 +178,8 @@ def gru_cudnn(input_size: int, hidden_size: int) -> Recurrent:
 
 @_listed
 def gru_modrelu(input_size: int, hidden_size: int) -> Recurrent:
-    """GRU (goru:2.2) with modReLU for tanh, an ablation of GORU's table 3: GORU with a free U_h.
+    """GRU (goru:2.2) with modReLU for tanh, an ablation of table 3 of Jing et al. 2019: GORU with a free U_h.
 
-    Parameters
-    ----------
-    input_size : int
-        m, the size of x, or the number of tokens.
-    hidden_size : int
-        n, the number of units.
-
-    Raises
-    ------
-    ValueError
-        For sizes below 1.
-
-    References
-    ----------
-    Jing, Gulcehre, Peurifoy, Shen, Tegmark, Soljačić, Bengio: Gated Orthogonal Recurrent Units: On Learning to Forget,
-    Neural Computation 2019.
-
-    Notes
-    -----
     Initial values are those of `goru`; U_h is Glorot uniform.
     """
     return Recurrent(GRUResetAfter("modrelu"), initial=_after_initial(hidden_size), sizes=(input_size, hidden_size))
@@ -274,33 +194,10 @@ def _after_initial(n: int) -> dict[str, Initial]:
 
 @_listed
 def scornn(input_size: int, hidden_size: int, *, negative_ones: int | None = None) -> Recurrent:
-    """scoRNN: h = modrelu(W x + U h, b), U by the exact scaled Cayley transform.
+    """scoRNN (Helfrich et al. 2018): h = modrelu(W x + U h, b), U by the exact scaled Cayley transform.
 
-    ncgru:2, ncgru:3, ncgru:4, ncgru:5, ncgru:6.
-
-    Parameters
-    ----------
-    input_size : int
-        m, the size of x, or the number of tokens.
-    hidden_size : int
-        n, the number of units.
-    negative_ones : int, optional
-        Entries -1 of D; n // 2 unless given, the ratio of scoRNN's adding and copying scripts.
-
-    Raises
-    ------
-    ValueError
-        For sizes below 1, and unless negative_ones is an integer from 0 to n.
-
-    References
-    ----------
-    Helfrich, Willmott, Ye: Orthogonal Recurrent Neural Networks with Scaled Cayley Transform, ICML 2018.
-    Mucllari, Zadorozhnyy, Pospisil, Nguyen, Ye: Orthogonal Gated Recurrent Unit with Neumann-Cayley Transformation,
-    arXiv:2208.06496 and Neural Computation 2024.
-
-    Notes
-    -----
-    W is uniform on +-0.01, b = 0.
+    ncgru:2, ncgru:3, ncgru:4, ncgru:5, ncgru:6.  W is uniform on +-0.01, b = 0.  Half of D is -1 unless given, as in
+    scoRNN's adding and copying scripts.
     """
     U = ScaledCayley(hidden_size // 2 if negative_ones is None else negative_ones)
     return Recurrent(Elman("modrelu"), {"U": U}, initial={"W": uniform(0.01)}, sizes=(input_size, hidden_size))
@@ -319,44 +216,12 @@ def nc_gru(
     reset_bias: float = 0.0,
     update_bias: float = 0.0,
 ) -> Recurrent:
-    """NC-GRU (ncgru:19): GRU with modReLU, bias inside, and recurrent weights kept orthogonal by Algorithm 1.
+    """NC-GRU (ncgru:19, Mucllari et al. 2024): GRU with modReLU, bias inside, its U kept orthogonal by Algorithm 1.
 
-    Parameters
-    ----------
-    input_size : int
-        m, the size of x, or the number of tokens.
-    hidden_size : int
-        n, the number of units.
-    orthogonal : {"c", "rc", "ruc"}
-        Which recurrent weights are: NC-GRU(U_c), (U_r, U_c) or (U_r, U_u, U_c).
-    order : int
-        Of the Neumann series, 1 to 3.
-    reset_every : int or None
-        Updates after which the inverse is computed afresh; None: never.
-    negative_ones : int, optional
-        Entries -1 of D; n // 2 unless given (paper: 40 of 56, 50 of 118).
-    exact : bool
-        The exact scaled Cayley transform in place of the series.
-    reset_bias : float
-        What b_r starts with.
-    update_bias : float
-        What b_u starts with; below 0 the old state is kept at first.
-
-    Raises
-    ------
-    ValueError
-        For sizes below 1 and values that are not allowed.
-
-    References
-    ----------
-    Mucllari, Zadorozhnyy, Pospisil, Nguyen, Ye: Orthogonal Gated Recurrent Unit with Neumann-Cayley Transformation,
-    arXiv:2208.06496 and Neural Computation 2024.
-
-    Notes
-    -----
-    Free matrices are uniform with variance 2 / (m + n), as in the authors' released cell, biases 0 unless given: the
-    paper names neither.  Released code departs in its gate (u keeps the old state), its Neumann step (fed lr * gradient
-    although Adam moves A) and, with two orthogonal weights, its gradients (both take that of U_r).
+    The paper has 40 entries -1 of 56, and 50 of 118.  Free matrices are uniform with variance 2 / (m + n), as in the
+    authors' released cell, biases 0 unless given: the paper names neither.  Released code departs in its gate (u keeps
+    the old state), its Neumann step (fed lr * gradient although Adam moves A) and, with two orthogonal weights, its
+    gradients (both take that of U_r).
     """
     k = hidden_size // 2 if negative_ones is None else negative_ones
     neumann = NeumannCayley(k, order, reset_every)  # made in any case: it checks order and reset_every
@@ -373,30 +238,11 @@ def nc_gru(
 
 @_listed
 def urnn(input_size: int, hidden_size: int) -> Recurrent:
-    """uRNN: complex states, complex modReLU, U of eight structured factors, trained h0.
+    """uRNN (Arjovsky et al. 2016): complex states, complex modReLU, U of eight structured factors, trained h0.
 
-    urnn:6, urnn:7, urnn:8, urnn:9.
-
-    Parameters
-    ----------
-    input_size : int
-        m, the size of x, or the number of tokens.
-    hidden_size : int
-        n, the number of units.
-
-    Raises
-    ------
-    ValueError
-        For sizes below 1.
-
-    References
-    ----------
-    Arjovsky, Shah, Bengio: Unitary Evolution Recurrent Neural Networks, ICML 2016.
-
-    Notes
-    -----
-    Initial values are the paper's (urnn:init): b = 0, E |h0|^2 = 1, W Glorot uniform with n complex outputs counted as
-    2 n.  Released code starts b at +-0.01, divides by |z| + 1e-5 in modReLU, and reflects in the conjugate of v.
+    urnn:6, urnn:7, urnn:8, urnn:9.  Initial values are the paper's (urnn:init): b = 0, E |h0|^2 = 1, W Glorot uniform
+    with n complex outputs counted as 2 n.  Released code starts b at +-0.01, divides by |z| + 1e-5 in modReLU, and
+    reflects in the conjugate of v.
     """
     return _unitary(input_size, hidden_size, StructuredUnitary())
 
@@ -408,30 +254,10 @@ def _unitary(m: int, n: int, U: Parametrization) -> Recurrent:
 
 @_listed
 def full_urnn(input_size: int, hidden_size: int) -> Recurrent:
-    """Full-capacity uRNN (goru:2.9 and goru:2.10, in the descending form of E-goru-03): as urnn, U any unitary matrix.
+    """Full-capacity uRNN (Wisdom et al. 2016): as urnn, U any unitary matrix.
 
-    Parameters
-    ----------
-    input_size : int
-        m, the size of x, or the number of tokens.
-    hidden_size : int
-        n, the number of units.
-
-    Raises
-    ------
-    ValueError
-        For sizes below 1.
-
-    References
-    ----------
-    Wisdom, Powers, Hershey, Le Roux, Atlas: Full-Capacity Unitary Recurrent Neural Networks, NIPS 2016.
-    Jing, Gulcehre, Peurifoy, Shen, Tegmark, Soljačić, Bengio: Gated Orthogonal Recurrent Units: On Learning to Forget,
-    Neural Computation 2019.
-
-    Notes
-    -----
-    U starts as a draw of uRNN's factorisation.  Made for SGD on U.  Released code takes half of U's gradient, and has
-    1e-5 inside modReLU's root.
+    goru:2.9 and goru:2.10, in the descending form of E-goru-03.  U starts as a draw of uRNN's factorisation.  Made for
+    SGD on U.  Released code takes half of U's gradient, and has 1e-5 inside modReLU's root.
     """
     return _unitary(input_size, hidden_size, GeodesicUnitary())
 
@@ -445,35 +271,8 @@ def eurnn(
     capacity: int | None = None,
     complex: bool = True,
 ) -> Recurrent:
-    """EURNN (goru:tunable, goru:fft): RNN with modReLU, U a product of layers of rotations.
+    """EURNN (goru:tunable, goru:fft, Jing et al. 2017): RNN with modReLU, U a product of layers of rotations.
 
-    Parameters
-    ----------
-    input_size : int
-        m, the size of x, or the number of tokens.
-    hidden_size : int
-        n, the number of units.
-    style : {"tunable", "fft"}
-        Rotations of neighbours, `capacity` layers of them, or log2 n layers as in the FFT.
-    capacity : int, optional
-        Layers in tunable style, an even number from 2 to n; 2 unless given.
-    complex : bool
-        With phases, and complex states.
-
-    Raises
-    ------
-    ValueError
-        For sizes below 1 and values that are not allowed.
-
-    References
-    ----------
-    Jing, Shen, Dubček, Peurifoy, Skirlo, LeCun, Tegmark, Soljačić: Tunable Efficient Unitary Neural Networks (EUNN) and
-    their application to RNNs, ICML 2017.
-    Jing, Gulcehre, Peurifoy, Shen, Tegmark, Soljačić, Bengio: Gated Orthogonal Recurrent Units: On Learning to Forget,
-    Neural Computation 2019.
-
-    Notes
-    -----
     W is uniform on +-0.01, b = 0, h0 = 0.  Defaults are the released class's.  Its modReLU adds 0.01 to |z|, and it
     reads Re(h) only; here modReLU is exact and complex states are read as [Re h, Im h] (urnn:9).
     """
@@ -504,33 +303,8 @@ def ornn(
     reflections: int | None = None,
     activation: Activation = "modrelu",
 ) -> Recurrent:
-    """oRNN (goru:householder): RNN with U a product of Householder reflections, trained h0.
+    """oRNN (goru:householder, Mhammedi et al. 2017): RNN with U a product of Householder reflections, trained h0.
 
-    Parameters
-    ----------
-    input_size : int
-        m, the size of x, or the number of tokens.
-    hidden_size : int
-        n, the number of units.
-    reflections : int, optional
-        How many, 1 to n; n // 2 unless given.
-    activation : {"tanh", "relu", "modrelu"}
-        Phi of the cell.
-
-    Raises
-    ------
-    ValueError
-        For sizes below 1 and values that are not allowed.
-
-    References
-    ----------
-    Mhammedi, Hellicar, Rahman, Bailey: Efficient Orthogonal Parametrisation of Recurrent Neural Networks Using
-    Householder Reflections, ICML 2017.
-    Jing, Gulcehre, Peurifoy, Shen, Tegmark, Soljačić, Bengio: Gated Orthogonal Recurrent Units: On Learning to Forget,
-    Neural Computation 2019.
-
-    Notes
-    -----
     W is Glorot uniform, b = 0, h0 uniform on +-sqrt(3 / (2 n)).  Released code has a leaky ReLU of slope 0.1 by
     default, projects the reflection vectors to unit length after each update, and takes their length for 1 in the
     gradient; here the gradient has the normalisation in it.
@@ -547,29 +321,8 @@ def _half(n: int) -> int:
 
 @_listed
 def exprnn(input_size: int, hidden_size: int, *, initial: Literal["henaff", "cayley"] = "henaff") -> Recurrent:
-    """EXPRNN (sgornn:2-alt): h = modrelu(W x + U h, b), U = exp(A).
+    """EXPRNN (sgornn:2-alt, Lezcano-Casado and Martínez-Rubio 2019): h = modrelu(W x + U h, b), U = exp(A).
 
-    Parameters
-    ----------
-    input_size : int
-        m, the size of x, or the number of tokens.
-    hidden_size : int
-        n, the number of units.
-    initial : {"henaff", "cayley"}
-        Where A starts: rotations by any angle (copying, speech), or scoRNN's A (MNIST).
-
-    Raises
-    ------
-    ValueError
-        For sizes below 1 and values that are not allowed.
-
-    References
-    ----------
-    Lezcano-Casado, Martínez-Rubio: Cheap Orthogonal Constraints in Neural Networks, ICML 2019.
-    SGORNN: Combining Scalar Gates and Orthogonal Constraints in Recurrent Networks, ICLR 2022 submission.
-
-    Notes
-    -----
     W is normal with variance 2 / m, b uniform on +-0.01.
     """
     values = {"W": normal(math.sqrt(2 / input_size)), "b": uniform(0.01)}
@@ -589,43 +342,12 @@ def goru(
     reset_gate: bool = True,
     update_gate: bool = True,
 ) -> Recurrent:
-    """GORU: GRU with U_h orthogonal, modReLU, reset after the product; z keeps the old state.
+    """GORU (Jing et al. 2019): GRU with U_h orthogonal, modReLU, reset after the product; z keeps the old state.
 
-    goru:3.1, goru:3.2, goru:3.3.
-
-    Parameters
-    ----------
-    input_size : int
-        m, the size of x, or the number of tokens.
-    hidden_size : int
-        n, the number of units.
-    style : {"fft", "tunable", "householder"}, optional
-        Of U_h.  Unless given: fft, or tunable where n is no power of two or a capacity is given.
-    capacity : int, optional
-        Layers of rotations in tunable style, an even number from 2 to n; 2 unless given.
-    reflections : int, optional
-        How many in householder style, 1 to n; n // 2 unless given.
-    activation : {"tanh", "relu", "modrelu"}
-        Phi of the candidate; other than modrelu an ablation of table 3.
-    reset_gate : bool
-        False, in table 3's ablation: a trainable vector in place of the gate (goru:abl).
-    update_gate : bool
-        The same of z.
-
-    Raises
-    ------
-    ValueError
-        For sizes below 1, values that are not allowed, and an option that the style has no use for.
-
-    References
-    ----------
-    Jing, Gulcehre, Peurifoy, Shen, Tegmark, Soljačić, Bengio: Gated Orthogonal Recurrent Units: On Learning to Forget,
-    Neural Computation 2019.
-
-    Notes
-    -----
-    The paper's text on the ablations has the two gates swapped (E-goru-05): here r is the reset gate.  Initial values
-    are the released code's, whose modReLU adds 0.001 to |z|; here it is exact.
+    goru:3.1, goru:3.2, goru:3.3.  U_h is rotations, or reflections in householder style; unless style is given: fft, or
+    tunable where n is no power of two or a capacity is given.  Table 3's ablations are other activations, and gates
+    that are off; the text on these has the two swapped (E-goru-05): here r is the reset gate.  Initial values are the
+    released code's, whose modReLU adds 0.001 to |z|; here it is exact.
     """
     n = hidden_size
     if style == "householder":
@@ -641,30 +363,8 @@ def goru(
 
 @_listed
 def fastrnn(input_size: int, hidden_size: int, *, activation: Activation = "tanh") -> Recurrent:
-    """FastRNN (sgornn:1 with a free U and no constraint): an RNN with two scalar gates, alpha and beta.
+    """FastRNN (Kusupati et al. 2018; sgornn:1, U free, no constraint): an RNN with two scalar gates, alpha and beta.
 
-    Parameters
-    ----------
-    input_size : int
-        m, the size of x, or the number of tokens.
-    hidden_size : int
-        n, the number of units.
-    activation : {"tanh", "relu", "modrelu"}
-        Phi of the new content.
-
-    Raises
-    ------
-    ValueError
-        For sizes below 1 and values that are not allowed.
-
-    References
-    ----------
-    Kusupati, Singh, Bhatia, Kumar, Jain, Varma: FastGRNN: A Fast, Accurate, Stable and Tiny Kilobyte Sized Gated
-    Recurrent Neural Network, NeurIPS 2018.
-    SGORNN: Combining Scalar Gates and Orthogonal Constraints in Recurrent Networks, ICLR 2022 submission.
-
-    Notes
-    -----
     W and U are normal with deviation 0.1, b = 1, and before the sigmoid alpha = -3, beta = 3, as in EdgeML's cell.
     SGORNN's code starts its FastRNN from -3.75, Glorot uniform W, an orthogonal U and b = 0, with ReLU, and clips beta
     for it too.
@@ -676,29 +376,9 @@ def fastrnn(input_size: int, hidden_size: int, *, activation: Activation = "tanh
 
 @_listed
 def vprnn(input_size: int, hidden_size: int, *, sublayers: int | None = None) -> Recurrent:
-    """VPRNN (sgornn:1 with alpha = 1, beta = 0): h = relu(W x + U h + b), U of permutations and paired rotations.
+    """VPRNN (SGORNN 2022): h = relu(W x + U h + b), U of permutations and paired rotations.
 
-    Parameters
-    ----------
-    input_size : int
-        m, the size of x, or the number of tokens.
-    hidden_size : int
-        n, the number of units.
-    sublayers : int, optional
-        k of sgornn:2, permutations and layers of rotations; 2 ceil(log2 n) unless given.
-
-    Raises
-    ------
-    ValueError
-        For sizes below 1 and values that are not allowed.
-
-    References
-    ----------
-    SGORNN: Combining Scalar Gates and Orthogonal Constraints in Recurrent Networks, ICLR 2022 submission.
-
-    Notes
-    -----
-    W is Glorot uniform, b = 0.
+    sgornn:1 with alpha = 1, beta = 0, and sgornn:2.  W is Glorot uniform, b = 0.
     """
     return Recurrent(Elman("relu"), {"U": VolumePreserving(sublayers)}, sizes=(input_size, hidden_size))
 
@@ -711,34 +391,10 @@ def sgornn(
     phi: Literal["vprnn", "exp"] = "vprnn",
     sublayers: int | None = None,
 ) -> Recurrent:
-    """SGORNN: FastRNN with ReLU, an orthogonal U, alpha_t <= 1/2 and beta_t <= 1 - 2 alpha_t.
+    """SGORNN (ICLR 2022 submission): FastRNN with ReLU, an orthogonal U, alpha_t <= 1/2 and beta_t <= 1 - 2 alpha_t.
 
-    sgornn:1, sgornn:2, sgornn:3.
-
-    Parameters
-    ----------
-    input_size : int
-        m, the size of x, or the number of tokens.
-    hidden_size : int
-        n, the number of units.
-    phi : {"vprnn", "exp"}
-        How U is kept: as in VPRNN, or by the matrix exponential.
-    sublayers : int, optional
-        k of sgornn:2, permutations and layers of rotations; 2 ceil(log2 n) unless given.
-
-    Raises
-    ------
-    ValueError
-        For sizes below 1, values that are not allowed, and sublayers beside "exp".
-
-    References
-    ----------
-    SGORNN: Combining Scalar Gates and Orthogonal Constraints in Recurrent Networks, ICLR 2022 submission.
-
-    Notes
-    -----
-    W is Glorot uniform, b = 0, and before the sigmoid alpha = -3.75, beta = 3.  The paper and its code do not clip
-    alpha (E-sgornn-04).
+    sgornn:1, sgornn:2, sgornn:3.  W is Glorot uniform, b = 0, and before the sigmoid alpha = -3.75, beta = 3.  The
+    paper and its code do not clip alpha (E-sgornn-04).
     """
     if phi == "exp":
         _refuse("sublayers", sublayers, "phi", phi)

@@ -40,87 +40,32 @@ class Optimizer(Protocol):
     """Gradient -> delta, with all of the optimizer inside: learning rate, decay, moments."""
 
     def delta(self, name: str, parameter: Array, gradient: Array) -> Array:
-        """What to subtract from a parameter; one call per update and name.
-
-        Parameters
-        ----------
-        name : str
-            Under which the optimizer keeps what it knows of the parameter.
-        parameter : Array
-            As it is before the update.
-        gradient : Array
-            Shaped like the parameter.
-
-        Returns
-        -------
-        Array
-            Shaped like the parameter; a fresh array.
-        """
+        """What to subtract from the parameter of that name, a fresh array; one call per update and name."""
         ...
 
     def state(self) -> dict[str, Any]:
-        """Everything the next delta depends on.
-
-        Returns
-        -------
-        dict
-            Of arrays, numbers and dicts of these; copies.
-        """
+        """Everything the next delta depends on: arrays, numbers and dicts of these; copies."""
         ...
 
     def load(self, state: dict[str, Any]) -> None:
-        """Take up a state that `state` gave.
-
-        Parameters
-        ----------
-        state : dict
-            Of an optimizer like this one.
-        """
+        """Take up a state that `state` of an optimizer like this one gave."""
         ...
 
     def rates(self, updates: int) -> dict[str, float]:
-        """The learning rates of the update that follows `updates` updates.
-
-        Parameters
-        ----------
-        updates : int
-            How many are done.
-
-        Returns
-        -------
-        dict of str to float
-            By name pattern.
-        """
+        """By name pattern, the learning rates of the update that follows `updates` updates."""
         ...
 
 
 #: What `Elementwise.state` gives; arrays are not looked at.
 _STATE = schema.record(
-    {
-        "step": schema.mapping(schema.integer(0, 10**12)),
-        "buffers": schema.mapping({"type": "object"}),
-    }
+    {"step": schema.mapping(schema.integer(0, 10**12)), "buffers": schema.mapping({"type": "object"})}
 )
 
 
 class Elementwise(ABC):
     """What the optimizers share: rate, weight decay, buffers and update counts by name, complex as two reals.
 
-    Parameters
-    ----------
-    learning_rate : float or Schedule
-        A number is finite and >= 0.
-    weight_decay : float
-        Finite and >= 0.
-    buffers : mapping of str to float
-        Name -> initial value of every entry.
-    positive : mapping of str to float
-        Arguments that must not round to 0.
-
-    Raises
-    ------
-    ValueError
-        The learning rate or the weight decay is not allowed.
+    buffers: name -> initial value of every entry.  positive: arguments that must not round to 0.
     """
 
     def __init__(
@@ -142,28 +87,10 @@ class Elementwise(ABC):
         """The k-th delta for the real array g (weight decay included), fresh; moves the buffers on in place."""
 
     def delta(self, name: str, parameter: Array, gradient: Array) -> Array:
-        """The step to subtract.
+        """The step to subtract, a fresh array.
 
-        Parameters
-        ----------
-        name : str
-            Under which buffers and update count are kept.
-        parameter : Array
-            As it is before the update.
-        gradient : Array
-            Of the parameter's shape and dtype.
-
-        Returns
-        -------
-        Array
-            Shaped like the parameter; a fresh array.
-
-        Raises
-        ------
-        TypeError
-            The name is no str, one of the two is no array, or the parameter is not of floating-point numbers.
-        ValueError
-            Shapes or dtypes of the two differ, or epsilon is 0 in their precision.
+        TypeError or ValueError unless name is a str and the two are arrays of floating-point numbers of one shape and
+        dtype, in which epsilon is not 0.
         """
         _check_name(name)
         for what, array in (("parameter", parameter), ("gradient", gradient)):
@@ -191,28 +118,11 @@ class Elementwise(ABC):
         return _shaped_like(gradient, self._delta(float(self.learning_rate(k - 1)), k, g, self._buffers[name]))
 
     def state(self) -> dict[str, Any]:
-        """All that the next delta depends on.
-
-        Returns
-        -------
-        dict
-            {"step": {name: updates done}, "buffers": {name: {buffer: array}}}, copies.
-        """
+        """{"step": {name: updates done}, "buffers": {name: {buffer: array}}}, copies."""
         return {"step": dict(self._step), "buffers": _copied(self._buffers)}
 
     def load(self, state: dict[str, Any]) -> None:
-        """Take up a state that `state` gave.
-
-        Parameters
-        ----------
-        state : dict
-            Of an optimizer with the same buffers.
-
-        Raises
-        ------
-        ValueError
-            It is another optimizer's.
-        """
+        """Take up a state that `state` gave; ValueError if it is another optimizer's."""
         schema.check(state, _STATE, "state")
         if unlike := sorted(state["step"].keys() ^ state["buffers"].keys()):
             raise ValueError(f"state holds step or buffers of {', '.join(unlike)}; expected both")
@@ -233,29 +143,20 @@ class Elementwise(ABC):
 
 
 class SGD(Elementwise):
-    """Gradient descent, with momentum as in PyTorch: no dampening, no look-ahead.
+    """Gradient descent, with momentum as in PyTorch: no dampening, no look-ahead [bp:opt].
 
     Parameters
     ----------
     learning_rate : float or Schedule
         A number is finite and >= 0.
-    momentum : float
-        At least 0 and below 1; 0, the default, is none.
-    weight_decay : float
-        Finite and >= 0; 0 unless given.
-
-    Raises
-    ------
-    ValueError
-        One of them is not allowed.
-
-    References
-    ----------
-    [bp:opt], docs/equations.md.
+    momentum : float, default 0
+        At least 0 and below 1; 0 is none.
+    weight_decay : float, default 0
+        Finite and >= 0.
     """
 
     def __init__(self, learning_rate: float | Schedule, momentum: float = 0.0, weight_decay: float = 0.0) -> None:
-        check_number("momentum", momentum, lambda momentum: 0 <= momentum < 1, "0 <= momentum < 1")
+        _check_decay("momentum", momentum)
         super().__init__(learning_rate, weight_decay, buffers={"m": 0.0} if momentum else {}, positive={})
         self.momentum = float(momentum)
 
@@ -269,12 +170,12 @@ class SGD(Elementwise):
 
 
 class RMSprop(Elementwise):
-    """Gradient over the root of its running mean square; the defaults are PyTorch's, `OPTIMIZERS` has others'.
+    """Gradient over the root of its running mean square [bp:opt]; defaults are PyTorch's, `OPTIMIZERS` has others'.
 
     Parameters
     ----------
-    learning_rate : float or Schedule
-        A number is finite and >= 0.
+    learning_rate, weight_decay : float
+        As of `SGD`.
     decay : float
         Of the mean square, at least 0 and below 1.
     initial : float
@@ -283,17 +184,6 @@ class RMSprop(Elementwise):
         Finite and above 0; 0 too where initial is above 0.
     epsilon_inside : bool
         Whether epsilon is added under the root instead of to it.
-    weight_decay : float
-        Finite and >= 0; 0 unless given.
-
-    Raises
-    ------
-    ValueError
-        One of them is not allowed.
-
-    References
-    ----------
-    [bp:opt], docs/equations.md.
     """
 
     def __init__(
@@ -305,7 +195,7 @@ class RMSprop(Elementwise):
         epsilon_inside: bool = False,
         weight_decay: float = 0.0,
     ) -> None:
-        check_number("decay", decay, lambda decay: 0 <= decay < 1, "0 <= decay < 1")
+        _check_decay("decay", decay)
         check_number("initial", initial, lambda initial: 0 <= initial < math.inf, "a finite number >= 0")
         what = "a finite number above 0; 0 too where initial is above 0"
         check_number("epsilon", epsilon, lambda e: 0 < e < math.inf or (e == 0 and initial > 0), what)
@@ -335,29 +225,16 @@ class RMSprop(Elementwise):
 
 
 class Adam(Elementwise):
-    """Adam with bias-corrected moments, epsilon outside the root (as PyTorch).
+    """Adam (Kingma and Ba 2015, Algorithm 1) [bp:opt], epsilon outside the root as in PyTorch.
 
     Parameters
     ----------
-    learning_rate : float or Schedule
-        A number is finite and >= 0.
-    beta1 : float
-        Decay of the mean, at least 0 and below 1.
-    beta2 : float
-        Decay of the mean square, at least 0 and below 1.
+    learning_rate, weight_decay : float
+        As of `SGD`; the decay is added to the gradient, not AdamW's.
+    beta1, beta2 : float
+        Decay of the mean and of the mean square, at least 0 and below 1.
     epsilon : float
         Finite and above 0.
-    weight_decay : float
-        Finite and >= 0; 0 unless given. Added to the gradient, not AdamW's.
-
-    Raises
-    ------
-    ValueError
-        One of them is not allowed.
-
-    References
-    ----------
-    Kingma and Ba 2015, Algorithm 1; [bp:opt], docs/equations.md.
     """
 
     def __init__(
@@ -368,8 +245,8 @@ class Adam(Elementwise):
         epsilon: float = 1e-8,
         weight_decay: float = 0.0,
     ) -> None:
-        for argument, beta in (("beta1", beta1), ("beta2", beta2)):
-            check_number(argument, beta, lambda beta: 0 <= beta < 1, f"0 <= {argument} < 1")
+        _check_decay("beta1", beta1)
+        _check_decay("beta2", beta2)
         what = "a finite number above 0 (with 0 the zero diagonal of A would give 0 / 0)"
         check_number("epsilon", epsilon, lambda epsilon: 0 < epsilon < math.inf, what)
         super().__init__(learning_rate, weight_decay, {"m": 0.0, "v": 0.0}, {"epsilon": epsilon})
@@ -400,6 +277,10 @@ OPTIMIZERS: dict[str, Callable[..., Optimizer]] = {
 }
 
 
+def _check_decay(argument: str, value: float) -> None:
+    check_number(argument, value, lambda value: 0 <= value < 1, f"0 <= {argument} < 1")
+
+
 def _check_name(name: str) -> None:
     """TypeError unless it is a name, as of a dict of all parameters, of which `delta` takes one at a time."""
     if not isinstance(name, str):
@@ -408,17 +289,9 @@ def _check_name(name: str) -> None:
 
 
 class ByName:
-    """Name patterns -> optimizers; the first pattern that fits a parameter's name takes it ("*.A" before "*").
+    """Name patterns, as `fnmatch` reads them -> optimizers, none of them a ByName.
 
-    Parameters
-    ----------
-    optimizers : mapping of str to Optimizer
-        By pattern, as `fnmatch` reads them.
-
-    Raises
-    ------
-    ValueError
-        A ByName is among the optimizers: one list of patterns decides.
+    The first pattern that fits a parameter's name takes it ("*.A" before "*").
     """
 
     def __init__(self, optimizers: Mapping[str, Optimizer]) -> None:
@@ -437,41 +310,14 @@ class ByName:
         return f"{type(self).__name__}({self.optimizers!r})"
 
     def optimizer(self, name: str) -> Optimizer:
-        """The optimizer of a parameter.
-
-        Parameters
-        ----------
-        name : str
-            The parameter's.
-
-        Returns
-        -------
-        Optimizer
-            That of the first pattern that fits.
-
-        Raises
-        ------
-        KeyError
-            No pattern fits.
-        """
+        """That of the first pattern that fits the parameter's name; KeyError if none does."""
         for pattern, optimizer in self.optimizers.items():
             if fnmatchcase(name, pattern):
                 return optimizer
         raise KeyError(f"no pattern fits the parameter {name!r}: {', '.join(self.optimizers)}")
 
     def check_fits(self, names: Iterable[str]) -> None:
-        """An error unless every parameter has an optimizer.
-
-        Parameters
-        ----------
-        names : iterable of str
-            The parameters'.
-
-        Raises
-        ------
-        ValueError
-            No pattern fits one of them.
-        """
+        """ValueError unless every parameter has an optimizer."""
         for name in names:
             try:
                 self.optimizer(name)
@@ -488,18 +334,7 @@ class ByName:
         return {pattern: optimizer.state() for pattern, optimizer in self.optimizers.items()}
 
     def load(self, state: dict[str, Any]) -> None:
-        """Take up a state that `state` gave.
-
-        Parameters
-        ----------
-        state : dict
-            Pattern -> its optimizer's state.
-
-        Raises
-        ------
-        ValueError
-            It is of other patterns, or one of another optimizer.
-        """
+        """Take up a state that `state` gave; ValueError if it is of other patterns or of another optimizer."""
         if state.keys() != self.optimizers.keys():
             raise ValueError(f"state is of the patterns {sorted(state)}; expected {sorted(self.optimizers)}")
         for pattern, optimizer in self.optimizers.items():
@@ -511,30 +346,14 @@ class ByName:
 
 
 def clip_by_value(gradients: Mapping[str, Array], limit: float) -> dict[str, Array]:
-    """Every entry moved to the nearest number in [-limit, limit], real and imaginary part apart.
+    """Every entry moved to the nearest number in [-limit, limit], real and imaginary part apart; fresh arrays.
 
-    Parameters
-    ----------
-    gradients : mapping of str to Array
-        Any shapes.
-    limit : float
-        Finite and above 0.
-
-    Returns
-    -------
-    dict of str to Array
-        Fresh arrays.
-
-    Raises
-    ------
-    ValueError
-        The limit is not allowed, or 0 in the precision of a gradient.
+    ValueError unless limit is finite, above 0, and above 0 in each gradient's precision.
     """
     _check_limit(limit)
     clipped = {}
     for name, gradient in gradients.items():
         g, xp = as_real(gradient), xp_of(gradient)
-        # the largest number has to be of g's dtype: as a Python number it turns float32 into float64 in NumPy 1
         bound = g.dtype.type(min(float(limit), float(xp.finfo(g.dtype).max)))
         if bound == 0:
             raise ValueError(f"limit is {limit}, which is 0 in {g.dtype}, the precision of {name}")
@@ -545,28 +364,10 @@ def clip_by_value(gradients: Mapping[str, Array], limit: float) -> dict[str, Arr
 def clip_by_global_norm(
     gradients: Mapping[str, Array], limit: float, norm: float | None = None
 ) -> tuple[dict[str, Array], float]:
-    """Scale all gradients so that their global norm is at most limit.
+    """All arrays times limit / norm where their `global_norm` is above limit; and that norm, which may be given.
 
-    Parameters
-    ----------
-    gradients : mapping of str to Array
-        Any shapes.
-    limit : float
-        Above 0.
-    norm : float, optional
-        Their `global_norm`, where it is known.
-
-    Returns
-    -------
-    clipped : dict of str to Array
-        The arrays, scaled or not.
-    norm : float
-        Their norm before clipping.
-
-    Raises
-    ------
-    ValueError
-        The limit is not allowed.
+    Where nothing is to be scaled the arrays come back as they are, also where the norm is not finite: the caller sees
+    it.  ValueError unless limit is finite and above 0.
     """
     _check_limit(limit)
     norm = global_norm(gradients) if norm is None else norm
@@ -603,8 +404,7 @@ def _copied(buffers: Mapping[str, Mapping[str, Array]]) -> dict[str, dict[str, A
 def as_real(array: Array) -> Array:
     """A complex array as flat real one (re, im, re, im, ...); a real array as it is, but with one axis at least.
 
-    Arithmetic of arrays without axes gives NumPy scalars, whose dtype does not hold against Python's numbers in
-    NumPy 1.
+    Arithmetic of arrays without axes gives NumPy scalars, which no step changes in place.
     """
     if array.dtype.kind != "c":
         return array if array.ndim else array.reshape(1)

@@ -19,23 +19,7 @@ Schedule: TypeAlias = Callable[[int], float]
 
 
 def as_schedule(learning_rate: float | Schedule) -> Schedule:
-    """A schedule as it is; a number as the constant schedule.
-
-    Parameters
-    ----------
-    learning_rate : float or Schedule
-        A number is finite and >= 0.
-
-    Returns
-    -------
-    Schedule
-        Updates done so far -> rate.
-
-    Raises
-    ------
-    ValueError
-        The number is no rate.
-    """
+    """A schedule as it is; a number, finite and >= 0, as the constant schedule."""
     if callable(learning_rate):
         if isinstance(learning_rate, type):  # the class, where one made of it is meant
             raise ValueError(f"learning_rate is the class {learning_rate.__name__}; allowed: one made of it")
@@ -46,18 +30,7 @@ def as_schedule(learning_rate: float | Schedule) -> Schedule:
 
 @dataclass(frozen=True)
 class Constant:
-    """The same rate at every update.
-
-    Parameters
-    ----------
-    rate : float
-        Finite and >= 0.
-
-    Raises
-    ------
-    ValueError
-        rate is not allowed.
-    """
+    """The same rate, finite and >= 0, at every update."""
 
     rate: float
 
@@ -79,11 +52,6 @@ class LinearToZero:
         Finite and >= 0.
     updates : int
         At least 1.
-
-    Raises
-    ------
-    ValueError
-        rate or updates is not allowed.
     """
 
     rate: float
@@ -108,13 +76,8 @@ class Step:
         That of the first updates, finite and >= 0.
     every : int
         At least 1.
-    factor : float
-        Above 0 and at most 1; 0.1 unless given.
-
-    Raises
-    ------
-    ValueError
-        One of them is not allowed.
+    factor : float, default 0.1
+        Above 0 and at most 1.
     """
 
     rate: float

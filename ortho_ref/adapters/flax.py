@@ -18,30 +18,14 @@ _TRIAL = (3, 4)
 
 
 class Flavour(NamedTuple):
-    """linen or nnx: how a cell is made, and how it is called with its parameters.
+    """linen or nnx: how a cell is made, and how it is called with its parameters."""
 
-    Attributes
-    ----------
-    base : type
-        Of every module.
-    cells : dict of str to type
-        Its own recurrent cells.
-    make : callable
-        make(kind, m, n, dtype, options) -> the cell.
-    shapes : callable
-        shapes(cell, m, n) -> path -> shape of its parameters.
-    call : callable
-        call(cell, tree, carry, x) -> the new carry.
-    converter : callable
-        The class's name -> the converter's.
-    """
-
-    base: type
-    cells: dict[str, type]
-    make: Callable[[Any, int, int, str, dict[str, Any]], Any]
-    shapes: Callable[[Any, int, int], dict[str, tuple[int, ...]]]
-    call: Callable[[Any, Any, Any, Any], Any]
-    converter: Callable[[str], str]
+    base: type  # of every module
+    cells: dict[str, type]  # its own recurrent cells
+    make: Callable[[Any, int, int, str, dict[str, Any]], Any]  # (kind, m, n, dtype, options) -> the cell
+    shapes: Callable[[Any, int, int], dict[str, tuple[int, ...]]]  # (cell, m, n) -> path -> a parameter's shape
+    call: Callable[[Any, Any, Any, Any], Any]  # (cell, tree, carry, x) -> the new carry
+    converter: Callable[[str], str]  # the class's name -> the converter's
 
 
 def from_flax(

@@ -82,18 +82,7 @@ def from_jax(
 
 
 def jax_and_numpy() -> tuple[Any, Any]:
-    """The modules jax and jax.numpy.
-
-    Returns
-    -------
-    module, module
-        jax and jax.numpy.
-
-    Raises
-    ------
-    ImportError
-        JAX is not installed.
-    """
+    """The modules jax and jax.numpy; ImportError in one line where they are not installed."""
     try:
         import jax
         import jax.numpy as jnp
@@ -117,24 +106,7 @@ def float64() -> Iterator[None]:
 
 
 def taken_by_jax(call: Callable[[Any, Any, Any], Any], weights: Any, seq: Sequence, style: Style) -> Taken:
-    """States and gradients of a forward pass.
-
-    Parameters
-    ----------
-    call : callable
-        call(weights, x, state), a layer's or one step's.
-    weights : tree of array
-        The framework's, in NumPy.
-    seq : Sequence
-        What is run.
-    style : Style
-        How it is called.
-
-    Returns
-    -------
-    Taken
-        In NumPy.
-    """
+    """States and gradients, in NumPy, of a forward pass: call(weights, x, state), a layer's or one step's."""
     jax, jnp = jax_and_numpy()
     library = Library(jnp.asarray, jnp.stack, lambda a: jnp.swapaxes(a, 0, 1), jnp.sum)
 

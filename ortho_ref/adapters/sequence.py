@@ -18,36 +18,16 @@ Call: TypeAlias = Callable[[Any, Any], Any]
 
 
 class Sequence(NamedTuple):
-    """What a case of a cell gives.
+    """What a case of a cell gives."""
 
-    Attributes
-    ----------
-    config : dict
-        The cell and its options.
-    weights : dict of str to array
-        By the kit's names, without "weights.".
-    x : array (T, B, m)
-        Tokens as one-hot vectors.
-    tokens : bool
-        Whether x was tokens, which have no gradient.
-    names : tuple of str
-        ("h",), of an LSTM ("h", "c").
-    start : tuple of array (B, n)
-        The initial states.
-    dh : array (T, B, n)
-        Upstream, of every step's h.
-    d_last : tuple of array (B, n)
-        Upstream, of the last step's states.
-    """
-
-    config: dict[str, Any]
-    weights: Arrays
-    x: np.ndarray
-    tokens: bool
-    names: tuple[str, ...]
-    start: tuple[np.ndarray, ...]
-    dh: np.ndarray
-    d_last: tuple[np.ndarray, ...]
+    config: dict[str, Any]  # the cell and its options
+    weights: Arrays  # by the kit's names, without "weights."
+    x: np.ndarray  # (T, B, m): tokens as one-hot vectors
+    tokens: bool  # whether x was tokens, which have no gradient
+    names: tuple[str, ...]  # ("h",), of an LSTM ("h", "c")
+    start: tuple[np.ndarray, ...]  # (B, n): the initial states
+    dh: np.ndarray  # (T, B, n): upstream, of every step's h
+    d_last: tuple[np.ndarray, ...]  # (B, n): upstream, of the last step's states
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -61,54 +41,23 @@ class Sequence(NamedTuple):
 
 
 class Library(NamedTuple):
-    """What is done with a framework's arrays.
+    """What is done with a framework's arrays."""
 
-    Attributes
-    ----------
-    constant : callable
-        A NumPy array as the framework's.
-    stack : callable
-        A list of arrays, along a new first axis.
-    swap : callable
-        An array with its first two axes exchanged.
-    total : callable
-        The sum of all entries.
-    """
-
-    constant: Callable[[np.ndarray], Any]
-    stack: Callable[[list[Any]], Any]
-    swap: Callable[[Any], Any]
-    total: Callable[[Any], Any]
+    constant: Callable[[np.ndarray], Any]  # a NumPy array as the framework's
+    stack: Callable[[list[Any]], Any]  # a list of arrays, along a new first axis
+    swap: Callable[[Any], Any]  # an array with its first two axes exchanged
+    total: Callable[[Any], Any]  # the sum of all entries
 
 
 class Style(NamedTuple):
-    """How a forward pass is called.
+    """How a forward pass is called."""
 
-    Attributes
-    ----------
-    step : bool
-        Whether it is one step, x (B, m).
-    batch_first : bool
-        Whether x is (B, T, m) and what it returns alike.
-    """
-
-    step: bool = False
-    batch_first: bool = False
+    step: bool = False  # whether it is one step, x (B, m)
+    batch_first: bool = False  # whether x is (B, T, m) and what it returns alike
 
 
 def sequence_of(case: Any) -> Sequence | None:
-    """The sequence of a case.
-
-    Parameters
-    ----------
-    case : Case
-        Any.
-
-    Returns
-    -------
-    Sequence or None
-        None for a case of another kind.
-    """
+    """The sequence of a case; None for a case of another kind."""
     if case.kind != "cell":
         return None
     given = case.inputs
@@ -128,32 +77,9 @@ def _last(names: tuple[str, ...], given: Mapping[str, np.ndarray]) -> list[str]:
 
 
 def states_of(call: Call, seq: Sequence, style: Style, library: Library, x: Any, start: tuple[Any, ...]) -> Any:
-    """The states of every step, and the last ones, as the framework's arrays.
+    """By name of state, those of every step, (T, B, n) or (T+1, B, n), and the last, as the framework's arrays.
 
-    Parameters
-    ----------
-    call : callable
-        call(x, state): a layer's, or one step's.
-    seq : Sequence
-        For sizes and names.
-    style : Style
-        How it is called.
-    library : Library
-        The framework.
-    x : array (T, B, m)
-        As the framework's.
-    start : tuple of array (B, n)
-        As the framework's.
-
-    Returns
-    -------
-    list of array (T, B, n) or (T+1, B, n), and list of array (B, n)
-        By name of state.
-
-    Raises
-    ------
-    ValueError
-        What was returned is not states, or of another shape.
+    call(x, state) is a layer's, or one step's.  ValueError where it returns no states, or some of another shape.
     """
     if style.step:
         history = [start]
@@ -247,43 +173,16 @@ def loss_of(every: list[Any], last: list[Any], seq: Sequence, library: Library) 
 
 
 class Taken(NamedTuple):
-    """What a framework gave for a sequence, as NumPy arrays.
+    """What a framework gave for a sequence, as NumPy arrays."""
 
-    Attributes
-    ----------
-    states : list of array (T, B, n) or (T+1, B, n)
-        By name of state.
-    weights : dict or tree
-        Gradients, by the framework's names.
-    x : array (T, B, m)
-        Its gradient.
-    start : tuple of array (B, n)
-        Gradients of the initial states.
-    """
-
-    states: list[np.ndarray]
-    weights: Any
-    x: np.ndarray
-    start: tuple[np.ndarray, ...]
+    states: list[np.ndarray]  # (T, B, n) or (T+1, B, n): by name of state
+    weights: Any  # gradients, a dict or tree by the framework's names
+    x: np.ndarray  # (T, B, m): its gradient
+    start: tuple[np.ndarray, ...]  # (B, n): gradients of the initial states
 
 
 def outputs_of(taken: Taken, seq: Sequence, layout: Layout) -> Arrays:
-    """The outputs of the case.
-
-    Parameters
-    ----------
-    taken : Taken
-        What the framework gave.
-    seq : Sequence
-        Of the case.
-    layout : Layout
-        Of the weights.
-
-    Returns
-    -------
-    dict of str to array
-        Under the kit's names.
-    """
+    """The outputs of the case, under the kit's names."""
     outputs: Arrays = {} if seq.tokens else {"d_x": taken.x}
     for name, array, start, gradient in zip(seq.names, taken.states, seq.start, taken.start, strict=True):
         outputs[name] = array if len(array) > len(seq.x) else np.concatenate([start[None], array])
@@ -301,31 +200,7 @@ def arrays_of(layout: Layout, seq: Sequence) -> Any:
 
 
 def one_cell(cell: Any, weights: Spec | None, function: str) -> tuple[dict[str, Any], WeightMap]:
-    """The cell that an implementation is of, and the layout of its weights.
-
-    Parameters
-    ----------
-    cell : str or mapping, or None
-        As given by the user.
-    weights : mapping, optional
-        As given by the user.
-    function : str
-        Which was called, for the message.
-
-    Returns
-    -------
-    dict
-        The config.
-    WeightMap
-        The layout.
-
-    Raises
-    ------
-    ValueError
-        There is no such cell, or the table does not fit it.
-    TypeError
-        None was given.
-    """
+    """Config and layout of the cell that an implementation is of, from what the user gave to `function`."""
     if cell is None:
         raise TypeError(f"{function} needs cell=, the name of the cell or model that this is: {', '.join(CELLS)}, ...")
     config = config_of(cell)

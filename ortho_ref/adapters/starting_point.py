@@ -213,27 +213,7 @@ def _plain(config: dict[str, Any]) -> bool:
 
 
 def starting_point(framework: str, cell: str, file: str) -> str:
-    """The text of an adapter to begin from.
-
-    Parameters
-    ----------
-    framework : str
-        One of `FRAMEWORKS`; "function" is NumPy.
-    cell : str
-        One of `cells()`.
-    file : str
-        What the file will be called, for the command in it.
-
-    Returns
-    -------
-    str
-        Python.
-
-    Raises
-    ------
-    ValueError
-        Another framework or cell; the message lists those there are.
-    """
+    """The text of an adapter to begin from, in a `file` of that name; ValueError for another framework or cell."""
     if framework not in FRAMEWORKS:
         raise ValueError(not_among("framework", framework, FRAMEWORKS))
     if cell not in cells():

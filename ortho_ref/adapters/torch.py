@@ -30,18 +30,10 @@ _TRIAL = (3, 4)
 
 
 class Bound(NamedTuple):
-    """An implementation with weights in it.
+    """An implementation with weights in it."""
 
-    Attributes
-    ----------
-    call : callable
-        call(x, state).
-    weights : dict of str to tensor
-        The tensors whose gradients are wanted.
-    """
-
-    call: Call
-    weights: dict[str, Any]
+    call: Call  # call(x, state)
+    weights: dict[str, Any]  # the tensors whose gradients are wanted
 
 
 def from_torch(

@@ -24,18 +24,10 @@ class Layout(Protocol):
 
 
 class Converted(NamedTuple):
-    """A layout of `ortho_ref.converters`, of one cell.
+    """A layout of `ortho_ref.converters`, of one cell."""
 
-    Attributes
-    ----------
-    framework : Framework
-        The converter.
-    config : mapping
-        The cell's.
-    """
-
-    framework: Framework
-    config: Config
+    framework: Framework  # the converter
+    config: Config  # the cell's
 
     def to_framework(self, weights: Arrays) -> Any:
         """As the converter's; UnsupportedError where the framework has no such layer."""
@@ -47,37 +39,17 @@ class Converted(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """One entry of a list.
+    """One entry of a list."""
 
-    Attributes
-    ----------
-    name : str
-        The kit's weight; "" for zeros.
-    transposed : bool
-        Whether transposed.
-    sign : int
-        1 or -1.
-    """
-
-    name: str
-    transposed: bool
-    sign: int
+    name: str  # the kit's weight; "" for zeros
+    transposed: bool  # whether transposed
+    sign: int  # 1 or -1
 
 
 class WeightMap:
-    """A layout by a table.
+    """A layout by a table: array -> what it is made of; without one, the kit's own names and shapes.
 
-    Parameters
-    ----------
-    spec : mapping, optional
-        Array -> what it is made of; unless given, the kit's own names and shapes.
-    config : mapping
-        The cell's, with every option.
-
-    Raises
-    ------
-    ValueError
-        A weight that the cell does not have, or one that is left out; an entry that cannot be read.
+    ValueError for a weight that the cell does not have, one that is left out, and an entry that cannot be read.
     """
 
     def __init__(self, spec: Spec | None, config: Config) -> None:
@@ -109,34 +81,12 @@ class WeightMap:
         return Piece("" if name == "0" else name, transposed, -1 if text.startswith("-") else 1)
 
     def zeros(self, m: int, n: int) -> Arrays:
-        """The kit's weights for a trial, to see what is wired where.
-
-        Parameters
-        ----------
-        m, n : int
-            Inputs and units.
-
-        Returns
-        -------
-        dict of str to array
-            float64, complex ones with a last axis of 2.
-        """
+        """The kit's weights for a trial with m inputs and n units; complex ones have a last axis of 2."""
         parts = {name: (2,) if self._cell.complex and len(shape) == 2 else () for name, shape in self._shapes.items()}
         return {name: np.zeros(shape + parts[name]) for name, shape in self._cell.shapes(m, n).items()}
 
     def to_framework(self, weights: Arrays) -> Arrays:
-        """The arrays of the table.
-
-        Parameters
-        ----------
-        weights : dict of str to array
-            The kit's.
-
-        Returns
-        -------
-        dict of str to array
-            Fresh arrays.
-        """
+        """The arrays of the table, fresh."""
         made = {}
         for array, rows in self._rows.items():
             inner, outer = _axes(rows)
@@ -149,20 +99,7 @@ class WeightMap:
         return made
 
     def gradients_from(self, gradients: Mapping[str, np.ndarray], weights: Arrays) -> Arrays:
-        """The transpose of `to_framework`.
-
-        Parameters
-        ----------
-        gradients : mapping of str to array
-            By the names of the table.
-        weights : dict of str to array
-            The kit's, for their shapes.
-
-        Returns
-        -------
-        dict of str to array
-            By the kit's names; of a weight that stands in several places the sum.
-        """
+        """The transpose of `to_framework`: of a weight that stands in several places the sum."""
         ours = {name: np.zeros_like(weight) for name, weight in weights.items()}
         for array, rows in self._rows.items():
             inner, outer = _axes(rows)
@@ -204,22 +141,7 @@ def _cut(array: np.ndarray, like: list[np.ndarray], axis: int) -> list[np.ndarra
 
 
 def check_arrays(title: str, wanted: Mapping[str, tuple[int, ...]], given: Mapping[str, np.ndarray]) -> None:
-    """What is made of the kit's weights has to be what the implementation has.
-
-    Parameters
-    ----------
-    title : str
-        The implementation.
-    wanted : mapping of str to tuple of int
-        Its parameters' shapes.
-    given : mapping of str to array
-        What `weights` makes.
-
-    Raises
-    ------
-    ValueError
-        Naming the parameter that is not there, is left out, or has another shape.
-    """
+    """ValueError where what `weights` makes is not what the implementation has: the parameters' shapes, `wanted`."""
     if unknown := [name for name in given if name not in wanted]:
         raise ValueError(f"weights names {_listed(unknown)}, which {title} does not have; it has {_listed(wanted)}")
     if left_out := [name for name in wanted if name not in given]:

@@ -17,18 +17,7 @@ from ortho_ref.cells.lstm import LSTM as LSTM
 
 
 def name_of(cell: Cell | type[Cell]) -> str:
-    """The name of a cell or of its class: that of the file it is defined in.
-
-    Parameters
-    ----------
-    cell : Cell or type
-        One of the list.
-
-    Returns
-    -------
-    str
-        Such as "gru_reset_before".
-    """
+    """The name of a cell or of its class: that of the file it is defined in."""
     kind = cell if isinstance(cell, type) else type(cell)
     return kind.__module__.rpartition(".")[2]
 
@@ -42,18 +31,7 @@ CELLS: dict[str, type[Cell]] = {
 
 
 def options_of(kind: type[Cell]) -> tuple[str, ...]:
-    """Names of a cell's options.
-
-    Parameters
-    ----------
-    kind : type
-        The cell's class.
-
-    Returns
-    -------
-    tuple of str
-        In the order of its signature.
-    """
+    """Names of a cell's options."""
     return tuple(inspect.signature(kind).parameters)
 
 
@@ -66,11 +44,6 @@ def by_name(name: str, **options: Any) -> Cell:
         A name in `CELLS`.
     **options : object
         As the cell's class takes them.
-
-    Returns
-    -------
-    Cell
-        A frozen dataclass of these options.
 
     Raises
     ------

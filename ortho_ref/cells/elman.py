@@ -31,21 +31,11 @@ from ortho_ref.initial import of_complex, uniform
 
 
 class Cache(NamedTuple):
-    """All that step_backward reads.
+    """All that step_backward reads."""
 
-    Attributes
-    ----------
-    x : Array (B, m), or integer tokens (B,)
-        The input.
-    h_prev, h : Array (B, n)
-        The states before and after.
-    a : Array (B, n)
-        The pre-activation z without b.
-    """
-
-    x: Array
-    h_prev: Array
-    a: Array
+    x: Array  # (B, m), or integer tokens (B,)
+    h_prev: Array  # (B, n), as all below
+    a: Array  # the pre-activation z without b
     h: Array
 
     def __repr__(self) -> str:
@@ -62,15 +52,6 @@ class Elman(Cell):
         Phi, "tanh", "relu" or "modrelu".
     complex : bool
         h, W and U are complex, x and b real; needs modrelu.
-
-    Raises
-    ------
-    ValueError
-        There is no such activation, or not for a complex cell.
-
-    References
-    ----------
-    [urnn:1], [goru:2.6]; complex [urnn:8]; docs/equations.md.
     """
 
     activation: str = "tanh"

@@ -38,23 +38,11 @@ CONSTRAINTS = (None, "sgornn", "sgornn-as-printed")
 
 
 class Cache(NamedTuple):
-    """All that step_backward reads.
+    """All that step_backward reads."""
 
-    Attributes
-    ----------
-    x : Array (B, m), or integer tokens (B,)
-        The input.
-    h_prev : Array (B, n)
-        The state before.
-    a : Array (B, n)
-        The pre-activation z without b.
-    f : Array (B, n)
-        Its activation.
-    """
-
-    x: Array
-    h_prev: Array
-    a: Array
+    x: Array  # (B, m), or integer tokens (B,)
+    h_prev: Array  # (B, n), as all below
+    a: Array  # the pre-activation z without b
     f: Array
 
     def __repr__(self) -> str:
@@ -71,15 +59,6 @@ class FastRNN(Cell):
         Phi, "tanh", "relu" or "modrelu".
     constraint : str or None
         None for FastRNN; "sgornn": alpha_t <= 1/2 and beta_t <= 1 - 2 alpha_t; "sgornn-as-printed": the second alone.
-
-    Raises
-    ------
-    ValueError
-        There is no such activation or constraint.
-
-    References
-    ----------
-    [sgornn:1], [sgornn:3], docs/equations.md.
     """
 
     activation: str = "tanh"
@@ -116,18 +95,7 @@ class FastRNN(Cell):
         return draw(self.shapes(input_size, hidden_size), rng, dtype, special)
 
     def gates(self, weights: Weights) -> tuple[Array, Array]:
-        """The gates, from the weights alpha and beta.
-
-        Parameters
-        ----------
-        weights : Weights
-            The cell's.
-
-        Returns
-        -------
-        alpha_t, beta_t : Array ()
-            After sigmoid and constraint.
-        """
+        """alpha_t and beta_t, 0-d: the weights alpha and beta after sigmoid and constraint."""
         xp = xp_of(weights["U"])
         alpha, beta = sigmoid(weights["alpha"]), sigmoid(weights["beta"])  # [sgornn:1/gates]
         if self.constraint == "sgornn":
@@ -137,20 +105,7 @@ class FastRNN(Cell):
         return xp.asarray(alpha), xp.asarray(beta)
 
     def gates_pullback(self, weights: Weights, dalpha: Array, dbeta: Array) -> Weights:
-        """The adjoint of `gates`.
-
-        Parameters
-        ----------
-        weights : Weights
-            The cell's.
-        dalpha, dbeta : Array ()
-            The gradients of alpha_t and beta_t.
-
-        Returns
-        -------
-        Weights
-            Those of the weights alpha and beta.
-        """
+        """The adjoint of `gates`: gradients of alpha_t and beta_t -> of the weights alpha and beta."""
         xp = xp_of(weights["U"])
         alpha, beta = sigmoid(weights["alpha"]), sigmoid(weights["beta"])
         alpha_t, _ = self.gates(weights)

@@ -37,30 +37,14 @@ from ortho_ref.initial import constant
 
 
 class Cache(NamedTuple):
-    """All that step_backward reads.
+    """All that step_backward reads."""
 
-    Attributes
-    ----------
-    x : Array (B, m), or integer tokens (B,)
-        The input.
-    h_prev : Array (B, n)
-        The state before.
-    r, z : Array (B, n), or (n,) where off
-        The gates.
-    p : Array (B, n)
-        U_h h_prev, with b_hh where there is one.
-    a : Array (B, n)
-        The pre-activation without b_h.
-    c : Array (B, n)
-        The candidate.
-    """
-
-    x: Array
-    h_prev: Array
-    r: Array
-    z: Array
+    x: Array  # (B, m), or integer tokens (B,)
+    h_prev: Array  # (B, n), as all below
+    r: Array  # (n,) where off
+    z: Array  # (n,) where off
     p: Array
-    a: Array
+    a: Array  # the pre-activation without b_h
     c: Array
 
     def __repr__(self) -> str:
@@ -79,15 +63,6 @@ class GRUResetAfter(Cell):
         False puts a trainable vector r or z (n,), used as it is, in place of that gate's W U b (goru:abl).
     recurrent_bias : bool
         True adds b_hh (n,) to U_h h, inside the reset, as PyTorch and cuDNN do.
-
-    Raises
-    ------
-    ValueError
-        An option has a value that is not allowed.
-
-    References
-    ----------
-    [goru:2.2], [goru:3.1], docs/equations.md.
     """
 
     activation: str = "tanh"

@@ -33,30 +33,14 @@ from ortho_ref.cells.cell import Cell, Shapes, Weights, draw, gate_shapes, input
 
 
 class Cache(NamedTuple):
-    """All that step_backward reads.
+    """All that step_backward reads."""
 
-    Attributes
-    ----------
-    x : Array (B, m), or integer tokens (B,)
-        The input.
-    h_prev : Array (B, n)
-        The state before.
-    r, u : Array (B, n)
-        The gates.
-    s : Array (B, n)
-        r * h_prev.
-    a : Array (B, n)
-        The pre-activation without b_c.
-    c : Array (B, n)
-        The candidate.
-    """
-
-    x: Array
-    h_prev: Array
+    x: Array  # (B, m), or integer tokens (B,)
+    h_prev: Array  # (B, n), as all below
     r: Array
     u: Array
     s: Array
-    a: Array
+    a: Array  # the pre-activation without b_c
     c: Array
 
     def __repr__(self) -> str:
@@ -71,15 +55,6 @@ class GRUResetBefore(Cell):
     ----------
     activation : str
         Phi of the candidate, "tanh" (ncgru:1), "modrelu" (ncgru:19) or "relu".
-
-    Raises
-    ------
-    ValueError
-        There is no such activation.
-
-    References
-    ----------
-    [ncgru:1], [ncgru:19], docs/equations.md.
     """
 
     activation: str = "tanh"

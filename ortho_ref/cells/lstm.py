@@ -31,22 +31,10 @@ from ortho_ref.initial import constant
 
 
 class Cache(NamedTuple):
-    """All that step_backward reads.
+    """All that step_backward reads."""
 
-    Attributes
-    ----------
-    x : Array (B, m), or integer tokens (B,)
-        The input.
-    h_prev, c_prev : Array (B, n)
-        The state before.
-    i, f, g, o : Array (B, n)
-        The gates.
-    y : Array (B, n)
-        tanh(c).
-    """
-
-    x: Array
-    h_prev: Array
+    x: Array  # (B, m), or integer tokens (B,)
+    h_prev: Array  # (B, n), as all below
     c_prev: Array
     i: Array
     f: Array

@@ -16,18 +16,7 @@ _SIZE = 4
 
 
 def config_of_cell(cell: Cell) -> dict[str, Any]:
-    """The config of a cell with its options, as a conformance case has it.
-
-    Parameters
-    ----------
-    cell : Cell
-        One of the list.
-
-    Returns
-    -------
-    dict
-        {"cell": its name} and every option.
-    """
+    """{"cell": its name} and every option, as a conformance case has it."""
     return {"cell": name_of(cell), **asdict(cell)}  # type: ignore[call-overload]
 
 

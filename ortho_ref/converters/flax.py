@@ -50,23 +50,7 @@ class Flax(Framework):
         return arrays
 
     def flat(self, tree: Mapping[str, Any]) -> Mapping[str, Any]:
-        """{"ir": {"kernel": ...}} -> {"ir/kernel": ...}.
-
-        Parameters
-        ----------
-        tree : mapping of str to mapping
-            By dense layer, its kernel and bias.
-
-        Returns
-        -------
-        dict of str to array
-            By path.
-
-        Raises
-        ------
-        ValueError
-            The tree is not two levels deep.
-        """
+        """{"ir": {"kernel": ...}} -> {"ir/kernel": ...}; ValueError unless the tree is two levels deep."""
         for dense, leaves in tree.items():
             if not isinstance(leaves, Mapping):
                 raise ValueError(f"Flax: {dense} is {type(leaves).__name__}; expected a dict of kernel and bias")

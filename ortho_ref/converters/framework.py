@@ -22,24 +22,12 @@ class UnsupportedError(ValueError):
 
 
 class Layout(NamedTuple):
-    """How a framework has one of our cells.
+    """How a framework has one of our cells."""
 
-    Attributes
-    ----------
-    gates : tuple of str
-        Ours, in the framework's order; ("",) for a cell with one W and U.
-    activations : tuple of str
-        Those it can have, its default first.
-    flipped : str
-        The gate that the framework has as 1 - ours; "" for none.
-    recurrent_bias : bool
-        Whether its candidate has a recurrent bias of its own, where the cell has that option.
-    """
-
-    gates: tuple[str, ...]
-    activations: tuple[str, ...] = ("tanh",)
-    flipped: str = ""
-    recurrent_bias: bool = True
+    gates: tuple[str, ...]  # ours, in the framework's order; ("",) for a cell with one W and U
+    activations: tuple[str, ...] = ("tanh",)  # those it can have, its default first
+    flipped: str = ""  # the gate that the framework has as 1 - ours; "" for none
+    recurrent_bias: bool = True  # whether its candidate has a recurrent bias of its own, where the cell has that option
 
     @property
     def inner(self) -> int | None:
@@ -56,86 +44,31 @@ Layouts: TypeAlias = dict[str, Layout]
 
 
 class Blocks(NamedTuple):
-    """All weights, by gate in the framework's order and with its signs.
+    """All weights, by gate in the framework's order and with its signs."""
 
-    Attributes
-    ----------
-    W : array (G, n, m)
-        Of the input.
-    U : array (G, n, n)
-        Of the state.
-    b, b_hh : array (G, n)
-        The bias of the input and the recurrent one.
-    """
-
-    W: Array
-    U: Array
-    b: Array
-    b_hh: Array
+    W: Array  # (G, n, m): of the input
+    U: Array  # (G, n, n): of the state
+    b: Array  # (G, n): the bias of the input
+    b_hh: Array  # (G, n): the recurrent one
 
 
 class Framework(ABC):
-    """A framework's recurrent layers.  A file for each says how its arrays are laid out; the rest is here.
+    """A framework's recurrent layers.  A file for each says how its arrays are laid out; the rest is here."""
 
-    Attributes
-    ----------
-    title : str
-        The framework, in words.
-    layouts : dict of str to Layout
-        How it has our cells, by their names.
-    """
-
-    title: ClassVar[str]
-    layouts: ClassVar[Layouts]
+    title: ClassVar[str]  # the framework, in words
+    layouts: ClassVar[Layouts]  # how it has our cells, by their names
 
     @abstractmethod
     def shapes(self, layout: Layout, n: int, m: int) -> Shapes:
-        """The framework's arrays.
-
-        Parameters
-        ----------
-        layout : Layout
-            Of the cell.
-        n, m : int
-            Units and inputs.
-
-        Returns
-        -------
-        dict of str to tuple of int
-            The shape of every array, by its name in `flat`.
-        """
+        """Name in `flat` -> shape of each of the framework's arrays."""
 
     @abstractmethod
     def sizes(self, layout: Layout) -> tuple[tuple[str, int], tuple[str, int]]:
-        """Where the sizes are read off.
-
-        Parameters
-        ----------
-        layout : Layout
-            Of the cell.
-
-        Returns
-        -------
-        (str, int), (str, int)
-            The name and the axis of the array that n is read off, and of that for m.
-        """
+        """The name and the axis of the array that n is read off, and of that for m."""
 
     @abstractmethod
     def unpack(self, layout: Layout, w: Arrays) -> Blocks:
-        """The framework's arrays as blocks.
-
-        Parameters
-        ----------
-        layout : Layout
-            Of the cell.
-        w : dict of str to array
-            The arrays, which have been checked.
-
-        Returns
-        -------
-        Blocks
-            Of recurrent biases that the framework does not have, zeros.
-        """
+        """The framework's arrays, which have been checked, as blocks; recurrent biases it does not have are zeros."""
 
     @abstractmethod
     def pack(self, layout: Layout, blocks: Blocks) -> Arrays:

@@ -42,38 +42,11 @@ class PyTorch(Framework):
         return dict(zip(NAMES, map(joined, blocks), strict=True))
 
     def joined_layers(self, layers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """One state_dict of several layers.
-
-        Parameters
-        ----------
-        layers : sequence of mapping
-            For each layer what `to_framework` gives, names in _l0.
-
-        Returns
-        -------
-        dict of str to array
-            Layer k under names in _lk.
-        """
+        """One state_dict of several layers, of each what `to_framework` gives: layer k under names in _lk."""
         return {name.removesuffix("0") + str(k): own[name] for k, own in enumerate(layers) for name in own}
 
     def split_layers(self, state: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """The inverse of `joined_layers`.
-
-        Parameters
-        ----------
-        state : mapping of str to array
-            As `state_dict()` of a module of one or more layers in one direction.
-
-        Returns
-        -------
-        list of dict
-            For each layer its arrays, as `from_framework` takes them.
-
-        Raises
-        ------
-        ValueError
-            A name that is none of these: a module with another direction, or with projections; or a layer is missing.
-        """
+        """The inverse of `joined_layers`; ValueError for another direction, a projection, or a missing layer."""
         layers: dict[int, dict[str, Any]] = {}
         for name, array in state.items():
             found = re.fullmatch(r"((?:weight|bias)_(?:ih|hh)_l)(0|[1-9][0-9]*)", name)

@@ -37,13 +37,13 @@ problems = {
 
 
 @pytest.mark.parametrize("name", CELLS)
-@settings(max_examples=25)
+@settings(max_examples=8)
 @given(**problems)
-def test_every_gradient_against_finite_differences(device, name, seed, T, B, m, n, tokens):
+def test_every_gradient_against_finite_differences(name, seed, T, B, m, n, tokens):
     """Weights, x and h0, every entry, from upstream at every step and at the last, nonzero biases and h0 [bp:gru1]
     [bp:gru2] [bp:rnn] [bp:urnn] [bp:lstm]."""
     problem = random_problem(CELLS[name], np.random.default_rng(seed), T=T, B=B, m=m, n=n, tokens=tokens)
-    ours = backend.to_host(problem.on(device).gradients(scan))
+    ours = problem.gradients(scan)
     # a relu unit may be off throughout, and with n = 1 all of a weight's gradient with it
     report = compare_gradients(
         problem.loss, problem.point, ours, kink_distance=problem.kink_distance, may_vanish=list(ours)
@@ -53,7 +53,7 @@ def test_every_gradient_against_finite_differences(device, name, seed, T, B, m, 
 
 
 @pytest.mark.parametrize("name", SMOOTH)
-@settings(max_examples=15)
+@settings(max_examples=4)
 @given(**problems)
 def test_smooth_cells_against_the_complex_step(name, seed, T, B, m, n, tokens):
     """No cancellation: 1e-12, five digits past what differences can see."""
@@ -85,19 +85,6 @@ def test_gru_values_by_hand():
         np.testing.assert_allclose(ours, (1 - u) * 0.6 + u * c, rtol=1e-15)
 
 
-def test_gru_gates_at_their_ends():
-    """u = 1 takes all new content, u = 0 keeps all of the old (E-ncgru-06); r = 0 hides h from the candidate only."""
-    rng = np.random.default_rng(0)
-    cell = GRUResetBefore("tanh")
-    problem = random_problem(cell, rng)
-    w, x, h = problem.weights, problem.x[0], problem.h0
-    keep, _ = cell.step_forward(w | {"b_u": np.full(5, -800.0)}, x, h)
-    np.testing.assert_array_equal(keep, h)
-    w = w | {"b_u": np.full(5, 800.0), "b_r": np.full(5, -800.0)}
-    new, _ = cell.step_forward(w, x, h)
-    np.testing.assert_allclose(new, np.tanh(x @ w["W_c"].T + w["b_c"]), rtol=1e-14)
-
-
 SIGMOID = lambda a: 1 / (1 + math.exp(-a))  # noqa: E731
 # Phi(a, b) of one number
 PHI = {
@@ -127,28 +114,6 @@ def test_gru_reset_after_values_by_hand(activation, reset_gate, update_gate, bia
         expected = z * expected + (1 - z) * PHI[activation](a, 0.1)
         h, _ = cell.step_forward(w, np.array([[x]]), h)
         np.testing.assert_allclose(h, expected, rtol=1e-14)
-
-
-def test_gru_reset_after_gates_at_their_ends():
-    """z = 1 keeps all of the old state, z = 0 takes all new content; r = 0 hides h and b_hh from the candidate only; a
-    reset gate that is off is r = 1 unless trained: plain U_h h."""
-    cell = GRUResetAfter("tanh", recurrent_bias=True)
-    problem = random_problem(cell, np.random.default_rng(0))
-    w, x, h = problem.weights, problem.x[0], problem.h0
-    keep, _ = cell.step_forward(w | {"b_z": np.full(5, 800.0)}, x, h)
-    np.testing.assert_array_equal(keep, h)
-    new, _ = cell.step_forward(w | {"b_z": np.full(5, -800.0), "b_r": np.full(5, -800.0)}, x, h)
-    np.testing.assert_allclose(new, np.tanh(x @ w["W_h"].T + w["b_h"]), rtol=1e-13)
-    new, _ = cell.step_forward(w | {"b_z": np.full(5, -800.0), "b_r": np.full(5, 800.0)}, x, h)
-    plain = np.tanh(x @ w["W_h"].T + h @ w["U_h"].T + w["b_hh"] + w["b_h"])
-    np.testing.assert_allclose(new, plain, rtol=1e-13)
-    off = GRUResetAfter("tanh", reset_gate=False, update_gate=False, recurrent_bias=True)
-    own = {name: w[name] for name in ("W_h", "U_h", "b_h", "b_hh")}
-    initial = off.init(np.random.default_rng(0), 3, 5, dtype=np.float64)
-    assert (set(initial["r"]), set(initial["z"])) == ({1.0}, {0.5})
-    for z, expected in ((0.0, plain), (1.0, h), (0.5, (h + plain) / 2)):
-        ours, _ = off.step_forward(own | {"r": initial["r"], "z": np.full(5, z)}, x, h)
-        np.testing.assert_allclose(ours, expected, rtol=1e-13)
 
 
 @pytest.mark.parametrize("activation", ["tanh", "modrelu"])
@@ -217,18 +182,6 @@ def test_complex_elman_is_a_real_network_of_pairs(engine, tokens):
     assert report.passed, f"\n{report}"
 
 
-def test_complex_modrelu_grows_gradients_for_positive_b():
-    """E-urnn-03: U = 1, W x = -0.1, b = 0.1 keeps h at 0.2, and dL/dIm h_0 = 2^T; with b <= 0 none exceeds dL/dh_T."""
-    cell, T = Elman("modrelu", complex=True), 30
-    x, dh = np.ones((T, 1, 1)), np.zeros((T, 1, 1), complex)
-    for Wx, b, expected in ((-0.1, 0.1, 2.0**T), (0.1, -0.1, (2 / 3) ** T)):
-        w = {"W": np.array([[Wx + 0j]]), "U": np.array([[1 + 0j]]), "b": np.array([b])}
-        h, tape = scan.forward(cell, w, x, np.array([[0.2 + 0j]]))
-        np.testing.assert_allclose(h, 0.2, rtol=1e-7)
-        gradients = scan.backward(cell, w, tape, dh, np.array([[1j]]))
-        np.testing.assert_allclose(gradients.h0, 1j * expected, rtol=1e-6)
-
-
 I, F = SIGMOID(0.5 * 2 - 1.0 * 0.6 + 0.3), SIGMOID(0.7 * 2 + 0.4 * 0.6 - 0.2)
 LSTM_C = F * -0.4 + I * math.tanh(1.5 * 2 - 0.8 * 0.6 + 0.1)
 # A cell with n = m = 1: its weights in their order, x, the state before, and the state after, in plain arithmetic.
@@ -254,20 +207,24 @@ def test_values_by_hand(name):
 
 @pytest.mark.parametrize("name", CELLS)
 @pytest.mark.parametrize("tokens", [False, True])
-def test_shapes_dtypes_and_purity(device, name, tokens):
-    """(T+1, B, n) with h[0] = h0; float32 in gives float32 out, complex64 of complex; nothing given is modified."""
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_every_device_gives_what_the_host_gives(device, name, tokens, dtype):
+    """(T+1, B, n) with h[0] = h0, and gradients; float32 in gives float32 out, complex64 of complex; nothing given is
+    modified."""
     cell = CELLS[name]
-    problem = random_problem(cell, np.random.default_rng(1), dtype=np.float32, tokens=tokens)
+    problem = random_problem(cell, np.random.default_rng(1), dtype=dtype, tokens=tokens)
     given_problem = problem.on(device)
     before = [array.copy() for array in _arrays(given_problem)]
-    h, tape = scan.forward(cell, given_problem.weights, given_problem.x, given_problem.h0)
-    gradients = scan.backward(cell, given_problem.weights, tape, given_problem.dh, given_problem.dh_T)
+    h, _ = scan.forward(cell, given_problem.weights, given_problem.x, given_problem.h0)
     for state, start in zip(parts_of(cell, h), parts_of(cell, problem.h0), strict=True):
-        assert (state.shape, state.dtype) == ((5, 3, 5), np.complex64 if cell.complex else np.float32)
+        assert (state.shape, state.dtype) == ((5, 3, 5), backend.complex_dtype(dtype) if cell.complex else dtype)
         np.testing.assert_array_equal(backend.to_host(state)[0], start)
-    for weight, gradient in gradients.weights.items():
-        assert (gradient.shape, gradient.dtype) == (problem.weights[weight].shape, problem.weights[weight].dtype)
-    assert (gradients.x is None) if tokens else (gradients.x.shape, gradients.x.dtype) == ((4, 3, 3), np.float32)
+    ours, theirs = backend.to_host(given_problem.gradients(scan)), problem.gradients(scan)
+    assert set(ours) == set(problem.point)
+    assert "x" in ours or tokens
+    for key, gradient in ours.items():
+        assert (gradient.shape, gradient.dtype) == (problem.point[key].shape, problem.point[key].dtype)
+        assert relative_error(gradient, theirs[key]) < (1e-12 if dtype == np.float64 else 1e-4)
     assert all(relative_error(a, b) == 0 for a, b in zip(before, _arrays(given_problem), strict=True))
 
 
@@ -300,35 +257,19 @@ def test_no_h0_is_zeros_and_no_dh_T_is_none(name):
     assert all(np.array_equal(ours.weights[key], theirs.weights[key]) for key in ours.weights)
 
 
-def test_kinks_carry_no_gradient():
-    """At z = 0 and |z| + b = 0 modReLU's stated derivative 0 goes through the cell: dW, dU, db, dh_prev all vanish."""
-    cell = Elman("modrelu")
-    w = {"W": np.zeros((2, 1)), "U": np.eye(2), "b": np.array([0.5, -0.75])}
-    h_prev = np.array([[0.0, 0.75]])  # z = 0 under b > 0; |z| + b = 0
-    h, cache = cell.step_forward(w, np.ones((1, 1)), h_prev)
-    np.testing.assert_array_equal(h, 0)
-    dx, dh_prev, dw = cell.step_backward(w, np.ones((1, 2)), cache)
-    assert not any(np.any(g) for g in (dx, dh_prev, *dw.values()))
-
-
 @pytest.mark.parametrize("engine", [scan, fused], ids=["scan", "fused"])
-def test_complex_kinks_carry_no_gradient(engine):
-    """Complex modReLU at z = 0 under b > 0, and at |z| + b = 0, 3 + 4i under -5: value and every derivative 0."""
-    cell = Elman("modrelu", complex=True)
-    w = {"W": np.zeros((2, 1), complex), "U": np.eye(2) + 0j, "b": np.array([0.5, -5])}
-    h, tape = engine.forward(cell, w, np.ones((1, 1, 1)), np.array([[0, 3 + 4j]]))
+@pytest.mark.parametrize(("b", "h0", "dh"), [(-0.75, 0.75, 1.0), (-5.0, 3 + 4j, 1 - 2j)], ids=["real", "complex"])
+def test_kinks_carry_no_gradient(engine, b, h0, dh):
+    """modReLU at z = 0 under b > 0, and at |z| + b = 0: value and every derivative 0 go through the cell."""
+    cell, kind = Elman("modrelu", complex=isinstance(h0, complex)), type(h0)
+    w = {"W": np.zeros((2, 1), kind), "U": np.eye(2, dtype=kind), "b": np.array([0.5, b])}
+    h, tape = engine.forward(cell, w, np.ones((1, 1, 1)), np.array([[0, h0]]))
     np.testing.assert_array_equal(h[1], 0)
-    gradients = engine.backward(cell, w, tape, np.full((1, 1, 2), 1 - 2j))
+    gradients = engine.backward(cell, w, tape, np.full((1, 1, 2), dh))
     assert not any(np.any(g) for g in (gradients.x, gradients.h0, *gradients.weights.values()))
 
 
-@pytest.mark.parametrize("kind", [GRUResetBefore, GRUResetAfter, Elman, FastRNN])
-def test_unknown_activation(kind):
-    """The error names the argument, the value and what is allowed."""
-    with pytest.raises(
-        ValueError, match=r"activation is 'gelu' \(did you mean 'relu'\?\); allowed: 'tanh', 'relu', 'modrelu'"
-    ):
-        kind("gelu")
+GELU = r"activation is 'gelu' \(did you mean 'relu'\?\); allowed: 'tanh', 'relu', 'modrelu'"
 
 
 @pytest.mark.parametrize(
@@ -336,10 +277,8 @@ def test_unknown_activation(kind):
     [
         (lambda: Elman("tanh", complex=True), "activation is 'tanh'; allowed for a complex cell: 'modrelu'"),
         (lambda: Elman(complex=True), "activation is 'tanh'; allowed for a complex cell: 'modrelu'"),
-        (
-            lambda: Elman("gelu", complex=True),
-            r"activation is 'gelu' \(did you mean 'relu'\?\); allowed: 'tanh', 'relu', 'modrelu'",
-        ),
+        (lambda: Elman("gelu", complex=True), GELU),
+        *((lambda kind=kind: kind("gelu"), GELU) for kind in (GRUResetBefore, GRUResetAfter, Elman, FastRNN)),
         (lambda: Elman("modrelu", complex="false"), "complex is 'false'; allowed: True, False"),
         (lambda: GRUResetAfter(reset_gate=0), "reset_gate is 0; allowed: True, False"),
         (lambda: GRUResetAfter(update_gate="no"), "update_gate is 'no'; allowed: True, False"),

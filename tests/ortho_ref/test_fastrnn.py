@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gradients.problem import random_problem
@@ -128,14 +128,14 @@ def test_kinks_of_the_clips(engine):
         assert ours["beta"] == 0
 
 
+@settings(max_examples=30)
 @given(alpha=st.floats(-900, 900), beta=st.floats(-900, 900), dtype=st.sampled_from([np.float32, np.float64]))
 def test_the_constraint_holds_for_every_weight(alpha, beta, dtype):
     """alpha_t + |beta_t| <= 1, which gradients need, and 2 alpha_t + beta_t <= 1, which generalisation does, with both
     in [0, 1] (E-sgornn-04); as printed, the second alone."""
     w = {"U": np.zeros((1, 1), dtype), "alpha": np.array(alpha, dtype), "beta": np.array(beta, dtype)}
     alpha_t, beta_t = FastRNN("relu", "sgornn").gates(w)
-    assert is_array(alpha_t)
-    assert is_array(beta_t)
+    assert is_array(alpha_t) and is_array(beta_t)  # noqa: PT018
     assert alpha_t.dtype == beta_t.dtype == dtype
     assert 0 <= alpha_t <= 0.5
     assert 0 <= beta_t <= 1
@@ -143,31 +143,6 @@ def test_the_constraint_holds_for_every_weight(alpha, beta, dtype):
     assert 2 * alpha_t + beta_t <= 1 + np.finfo(dtype).eps
     alpha_t, beta_t = FastRNN("relu", "sgornn-as-printed").gates(w)
     assert 2 * alpha_t + beta_t <= 1 + np.finfo(dtype).eps
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-def test_the_printed_constraint_lets_gradients_explode(engine):
-    """E-sgornn-04: alpha_t = 0.7 makes the printed bound of beta -0.4.  With U = (0, 1; 1, 0), W = (1, 1)^T and x = 1
-    the state stays at (1, 1), and a cotangent v = (1, -1) at T grows to sqrt(2) 1.1^100 at 0, though U is orthogonal;
-    with alpha clipped first it never exceeds |v|."""
-    T, v = 100, np.array([[1.0, -1.0]])
-    w = {"W": np.ones((2, 1)), "U": np.array([[0.0, 1], [1, 0]]), "b": np.zeros(2)}
-    w |= {"alpha": np.array(math.log(0.7 / 0.3)), "beta": np.array(3.0)}
-    x, h0, dh = np.ones((T, 1, 1)), np.ones((1, 2)), np.zeros((T, 1, 2))
-    run = ENGINES[engine]
-    printed, clipped = FastRNN("relu", "sgornn-as-printed"), FastRNN("relu", "sgornn")
-    np.testing.assert_allclose(printed.gates(w), (0.7, -0.4), rtol=1e-14)
-    h, tape = run.forward(printed, w, x, h0)
-    np.testing.assert_allclose(h, 1, rtol=1e-12)
-    gradients = run.backward(printed, w, tape, dh, v)
-    assert np.linalg.norm(gradients.h0) == pytest.approx(math.sqrt(2) * 1.1**100, rel=1e-11)
-    assert abs(gradients.weights["W"]).max() == pytest.approx(0.7 * (1.1**100 - 1) / 2.1, rel=1e-11)
-    h, tape = run.forward(clipped, w, x, h0)
-    assert (h > 0).all()
-    bounded = run.backward(clipped, w, tape, dh, v)
-    np.testing.assert_allclose(bounded.h0, v * 0.5**100, rtol=1e-12)
-    assert np.linalg.norm(bounded.h0) <= np.linalg.norm(v)
-    assert abs(bounded.weights["W"]).max() < 1
 
 
 def test_unknown_constraint():
@@ -198,12 +173,8 @@ def test_plain_gradient_descent_on_a_scalar():
     """A rate times the 0-d gradient of alpha is a NumPy scalar, and a delta all the same; alpha stays a 0-d array."""
     layer = models.build("sgornn", 3, 4)
     params, buffers = layer.init(np.random.default_rng(0))
-    moved, _ = layer.retract(
-        params,
-        buffers,
-        {name: np.float32(0.5) * np.ones_like(p) for name, p in params.items()}
-        | {"U.Theta": np.zeros_like(params["U.Theta"])},
-    )
+    deltas = {name: np.float32(0.5) * np.ones_like(p) for name, p in params.items()}
+    moved, _ = layer.retract(params, buffers, deltas)
     assert is_array(moved["alpha"])
     assert (moved["alpha"].dtype, float(moved["alpha"])) == (np.float32, -4.25)
     with pytest.raises(TypeError, match="delta of W is float64; expected float32"):

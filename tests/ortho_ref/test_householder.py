@@ -34,7 +34,7 @@ def product(factors):
     return U
 
 
-@settings(max_examples=50)
+@settings(max_examples=15)
 @given(data=st.data())
 def test_value_of_U(device, data):
     """goru:householder against explicit reflections multiplied in order, H_m first on a vector; det U = (-1)^m, for
@@ -68,7 +68,7 @@ def test_the_order_of_the_reflections_shows():
     assert np.abs(unnormalised - U).max() > 0.1
 
 
-@settings(max_examples=30)
+@settings(max_examples=10)
 @given(data=st.data())
 def test_where_the_gradient_is_zero(device, data):
     """Exactly 0 above the diagonal and, for m = n, in v_n; orthogonal to v_j; not 0 in any other entry."""
@@ -83,7 +83,7 @@ def test_where_the_gradient_is_zero(device, data):
     assert (dV[:, : n - 1] != 0)[moved].all()
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(data=st.data(), log_scale=st.floats(-6, 6))
 def test_length_does_not_matter(device, data, log_scale):
     """U is the same for v_j of any length, and the gradient is divided by it."""
@@ -110,36 +110,30 @@ def test_many_reflections_in_the_same_direction(device):
 def test_initial_V():
     """Lower trapezoidal columns of length 1, uniform in direction: v v^T is I / k on average, v_i^4 3 / (k (k + 2))."""
     rng = np.random.default_rng(0)
-    draws = np.array([Householder(3).init(rng, 5, dtype=np.float64)[0]["V"] for _ in range(2000)])
+    draws = np.array([Householder(3).init(rng, 5, dtype=np.float64)[0]["V"] for _ in range(1000)])
     assert not np.triu(draws, 1).any()
     np.testing.assert_allclose(np.linalg.norm(draws, axis=1), 1, rtol=1e-14)
     for j in range(3):
         v = draws[:, j:, j]
-        np.testing.assert_allclose(v.mean(axis=0), 0, atol=0.05)
+        np.testing.assert_allclose(v.mean(axis=0), 0, atol=0.06)
         k = 5 - j
-        np.testing.assert_allclose(v.T @ v / 2000, np.eye(k) / k, atol=0.03)
-        assert np.mean(v**4) == pytest.approx(3 / (k * (k + 2)), rel=0.03)
+        np.testing.assert_allclose(v.T @ v / 1000, np.eye(k) / k, atol=0.04)
+        assert np.mean(v**4) == pytest.approx(3 / (k * (k + 2)), rel=0.05)
     ends = Householder(5).init(rng, 5, dtype=np.float64)[0]["V"][:, -1]
     np.testing.assert_array_equal(abs(ends), [0, 0, 0, 0, 1])
     signs = [Householder(2).init(rng, 2, dtype=np.float64)[0]["V"][-1, -1] for _ in range(400)]
     assert scipy.stats.binomtest(signs.count(1.0), 400).pvalue > 0.01
 
 
+SQUARE = "V has a column whose square is 0, subnormal or infinite; allowed: squares between"
+
+
 @pytest.mark.parametrize(
     ("V", "message"),
     [
-        (
-            [[1.0, -1e-9], [1, 1], [1, 1]],
-            "V has an entry above its diagonal; allowed: 0 there (column j begins at entry j)",
-        ),
-        (
-            [[1.0, 0], [1, 0], [1, 0]],
-            "V has a column whose square is 0, subnormal or infinite; allowed: squares between",
-        ),
-        (
-            [[1.0, 0], [1, 1e-170], [1, 1e-170]],
-            "V has a column whose square is 0, subnormal or infinite; allowed: squares between",
-        ),
+        ([[1.0, -1e-9], [1, 1], [1, 1]], "V has an entry above its diagonal; allowed: 0 there (column j begins at"),
+        ([[1.0, 0], [1, 0], [1, 0]], SQUARE),
+        ([[1.0, 0], [1, 1e-170], [1, 1e-170]], SQUARE),
     ],
 )
 def test_bad_V(device, V, message):
@@ -147,9 +141,9 @@ def test_bad_V(device, V, message):
     p = Householder(2)
     _, buffers = to_device(p.init(np.random.default_rng(0), 3, dtype=np.float64), device)
     V = to_device(np.array(V), device)
-    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
         p.rebuild({"V": V}, buffers)
-    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
         p.retract({"V": V + V}, buffers, {"V": V})
 
 

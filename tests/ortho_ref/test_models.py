@@ -13,12 +13,11 @@ import numpy as np
 import pytest
 
 from gradients.problem import perturbed, random_problem, relative_error, single
-from ortho_ref import models
+from ortho_ref import citations, models
 from ortho_ref.activations import ACTIVATIONS
 from ortho_ref.backend import complex_dtype, to_device, to_host
 from ortho_ref.cells import LSTM, Elman, FastRNN, GRUResetAfter, GRUResetBefore
 from ortho_ref.cells.cell import parts_of
-from ortho_ref.initial import glorot
 from ortho_ref.network import Network
 from ortho_ref.optimizers import SGD, Adam, ByName
 from ortho_ref.parametrizations import (
@@ -224,20 +223,8 @@ def test_which_weights_are_complex():
     assert all(value.dtype.kind == "f" for value in params.values())
 
 
-def test_the_norm_of_h0():
-    """urnn:init, E-urnn-05: E |h0|^2 = 1 of both parts, and 1/2 of oRNN's real one: within 5 standard errors."""
-    for name, expected in (("urnn", 1.0), ("full-urnn", 1.0), ("ornn", 0.5)):
-        layer = models.build(name, 1, 4)
-        squares = []
-        for seed in range(500):
-            h0 = layer.init(np.random.default_rng(seed), dtype=np.float64)[0]["h0"]
-            squares.append((abs(h0) ** 2).sum())
-        assert abs(np.mean(squares) - expected) < 5 * np.std(squares) / math.sqrt(500)
-
-
 def test_initial_values_of_options():
-    """EXPRNN's two starts of A; FastRNN's start, just inside SGORNN's constraint; Glorot's rule; gate biases that are
-    given."""
+    """EXPRNN's two starts of A; gate biases that are given; a free U beside orthogonal ones."""
     for name, start in (("gru", (0, 0.0)), ("nc-gru", (1, -2.5))):
         given = dict(zip(("reset_bias", "update_bias"), start, strict=True))
         biases, default = (models.build(name, M, N, **own).init(np.random.default_rng(0))[0] for own in (given, {}))
@@ -247,15 +234,6 @@ def test_initial_values_of_options():
     for initial, largest in (("henaff", math.pi), ("cayley", 1.0)):
         params, _ = models.build("exprnn", M, N, initial=initial).init(np.random.default_rng(0))
         assert 0.9 * largest < abs(params["U.A"]).max() <= largest
-    for name, options, clipped in (("sgornn", {}, False), ("sgornn", {"phi": "exp"}, False), ("fastrnn", {}, True)):
-        layer = models.build(name, 3, 4, **options)
-        params, buffers = layer.init(np.random.default_rng(0))
-        weights = layer.weights(params, buffers)
-        gates = [FastRNN("relu", constraint).gates(weights)[1] for constraint in (None, "sgornn")]
-        assert (gates[0] > gates[1]) == clipped
-    limit = math.sqrt(6 / 80)
-    w = glorot(np.random.default_rng(0), (50, 30), np.float64)
-    assert -limit <= w.min() < -0.95 * limit < 0.95 * limit < w.max() < limit
     params, _ = models.build("nc-gru", 3, 50, orthogonal="rc").init(np.random.default_rng(0))
     assert 0.9 * math.sqrt(6 / 53) < abs(params["U_u"]).max() <= math.sqrt(6 / 53)
 
@@ -264,18 +242,23 @@ def test_initial_values_of_options():
 
 
 def test_names_and_descriptions():
-    """Every description begins with the model's name and its equations, has a line for every argument and its source,
-    and is not indented."""
+    """Every description begins with the model's name, its paper and its equations, of which `cite` has the first
+    author; says what every option means, its type and its default; and is not indented."""
     assert len(models.names()) == len(set(models.names())) == 17
     for name in models.names():
         text = models.describe(name)
-        head = text.partition("\nParameters\n")[0]
+        head, rest = text.split("\n\nParameters\n----------\n")
         assert re.search(r"\b(?:ncgru|urnn|bp|goru|sgornn):[\w.-]+", head)
         plain = name.replace("-", "").replace("cudnn", "").replace("modrelu", "").replace("full", "")
-        assert plain in re.split(r"[(:]", text)[0].lower().replace("-", "")
-        parameters, rest = text.split("\nParameters\n----------\n")[1].split("\n\nRaises\n------\nValueError\n", 1)
-        assert re.findall(r"^(\w+) : ", parameters, re.M) == ["input_size", "hidden_size", *models.options_of(name)]
-        assert re.search(r"\nReferences\n-+\n[^\n]+(19|20)\d\d|\nReferences\n-+\n[^\n]+\n[^\n]+(19|20)\d\d", rest)
+        assert plain in re.split(r"[(:]", head)[0].lower().replace("-", "")
+        (author,) = re.findall(r"([\w-]+)(?: et al\.| and \S+) (?:19|20)\d\d", head) or ["Anonymous"]
+        assert author in citations.cite(name)
+        parameters, rest = rest.split("\n\nRaises\n------\nValueError\n", 1)
+        rows = re.findall(r"^(\w+) : (\S.*)\n    \S.*\.$", parameters, re.M)
+        assert len(rows) == parameters.count("\n") // 2 + 1
+        signature = inspect.signature(function(name)).parameters.values()
+        assert [f"{option}: {said}" for option, said in rows] == list(map(str, signature))
+        assert f'`ortho_ref.cite("{name}")`' in rest
 
 
 def function(name):
@@ -299,8 +282,9 @@ def test_every_model_is_a_public_function():
         drawn = [layer.init(np.random.default_rng(0))[0] for layer in (ours, built)]
         assert all(np.array_equal(value, drawn[1][key]) for key, value in drawn[0].items())
         assert ours.name == built.name == name
+        given = models.build(name, 3, 8, **models.options_of(name))
+        assert (given.cell, given.parametrizations) == (built.cell, built.parametrizations)
     assert {type(getattr(models, public)) for public in models.__all__} == {FunctionType}
-    assert all(hasattr(models, public) for public in models.__all__)
 
 
 def words_of(hint):
@@ -327,136 +311,82 @@ def test_the_words_of_an_options_type_are_those_that_are_allowed():
     assert list(words_of(get_type_hints(models.goru)["activation"])) == list(ACTIVATIONS)
 
 
-def test_options_of():
-    """Names and defaults, as `build` takes them."""
-    assert models.options_of("lstm") == {}
-    assert models.options_of("gru") == {"reset_bias": 1.0, "update_bias": -1.0}
-    assert models.options_of("scornn") == {"negative_ones": None}
-    defaults = {"orthogonal": "c", "order": 2, "reset_every": 50, "negative_ones": None, "exact": False}
-    assert models.options_of("nc-gru") == defaults | {"reset_bias": 0.0, "update_bias": 0.0}
-    assert models.options_of("eurnn") == {"style": "tunable", "capacity": None, "complex": True}
-    defaults = {"style": None, "capacity": None, "reflections": None, "activation": "modrelu"}
-    assert models.options_of("goru") == defaults | {"reset_gate": True, "update_gate": True}
-    assert models.options_of("sgornn") == {"phi": "vprnn", "sublayers": None}
-    for name in models.names():
-        layer, given = models.build(name, 3, 8), models.build(name, 3, 8, **models.options_of(name))
-        assert (layer.cell, layer.parametrizations) == (given.cell, given.parametrizations)
+NO_NUMBER, SWITCH = "allowed: a finite number", "allowed: True, False"
+COMPLEX = "parametrizations puts the complex StructuredUnitary() on U_c of the real GRUResetBefore; allowed: one"
+REAL = "parametrizations puts the real ScaledCayley(negative_ones=2) on U of the complex Elman; allowed: one that"
+STYLES = "allowed: 'fft', 'tunable', 'householder'"
+# model, options, of which m and n are sizes, 3 and 8 unless given, and what the error says
+REFUSED = [
+    ("lstm", {"m": 0}, "input_size is 0; allowed: an integer >= 1"),
+    ("lstm", {"n": "8"}, "hidden_size is '8'; allowed: an integer >= 1"),
+    ("rnn", {"n": True}, "hidden_size is True; allowed: an integer >= 1"),
+    ("goru", {"order": 2}, "goru has no option 'order'; allowed: style, capacity, reflections, "),
+    ("urnn", {"capacity": 2}, "urnn has no option 'capacity'; allowed: none"),
+    ("goru", {"n": np.int64(8), "style": "fft", "capacity": 4}, "capacity is 4, which style 'fft' has no use for"),
+    ("goru", {"style": "householder", "capacity": 4}, "capacity is 4, which style 'householder' has no use for"),
+    ("goru", {"reflections": 4}, "reflections is 4, which style None has no use for"),
+    ("sgornn", {"phi": "exp", "sublayers": 4}, "sublayers is 4, which phi 'exp' has no use for"),
+    ("nc-gru", {"order": "2"}, "order is '2'; allowed: 1, 2, 3"),
+    ("nc-gru", {"order": "2", "exact": True}, "order is '2'; allowed: 1, 2, 3"),
+    ("nc-gru", {"reset_every": 2.5}, "reset_every is 2.5; allowed: "),
+    ("nc-gru", {"negative_ones": 9}, "negative_ones is 9; allowed: 0 to n = 8"),
+    ("scornn", {"negative_ones": np.int64(9)}, "negative_ones is 9; allowed: 0 to n = 8"),
+    ("scornn", {"negative_ones": True}, "negative_ones is True; allowed: an integer from 0"),
+    ("eurnn", {"capacity": 3}, "capacity is 3; allowed: an even number from 2 to n"),
+    ("sgornn", {"sublayers": 0}, "sublayers is 0; allowed: an integer >= 1, or None"),
+    ("ornn", {"reflections": 0}, "reflections is 0; allowed: an integer from 1 to n"),
+    ("ornn", {"activation": None}, "activation is None; allowed: 'tanh', 'relu', 'modrelu'"),
+    ("ornn", {"activation": "gelu"}, "activation is 'gelu' (did you mean 'relu'?); allowed: 'tanh', 'relu', 'modrelu'"),
+    ("goru", {"style": ["fft"]}, f"style is ['fft']; {STYLES}"),
+    ("goru", {"style": "cayley"}, f"style is 'cayley'; {STYLES}"),
+    ("eurnn", {"style": "householder"}, "style is 'householder'; allowed: 'fft', 'tunable'"),
+    ("eurnn", {"style": None}, "style is None; allowed: 'fft', 'tunable'"),
+    ("nc-gru", {"exact": "no"}, f"exact is 'no'; {SWITCH}"),
+    ("eurnn", {"complex": 1}, f"complex is 1; {SWITCH}"),
+    ("goru", {"reset_gate": 0}, f"reset_gate is 0; {SWITCH}"),
+    ("gru", {"reset_bias": "1"}, f"reset_bias is '1'; {NO_NUMBER}"),
+    ("gru", {"reset_bias": 10**400}, NO_NUMBER),
+    ("gru", {"reset_bias": True}, f"reset_bias is True; {NO_NUMBER}"),
+    ("gru", {"update_bias": math.nan}, f"update_bias is nan; {NO_NUMBER}"),
+    ("nc-gru", {"update_bias": math.inf}, f"update_bias is inf; {NO_NUMBER}"),
+]
+
+
+@pytest.mark.parametrize(("name", "options", "message"), REFUSED)
+def test_what_cannot_be_built(name, options, message):
+    """By `build` or by the model's function: the error names the argument, the value and what is allowed."""
+    m, n, own = options.get("m", 3), options.get("n", 8), {k: v for k, v in options.items() if k not in ("m", "n")}
+    for make in (lambda: models.build(name, m, n, **own), lambda: function(name)(m, n, **own)):
+        with pytest.raises(TypeError if "no option" in message else ValueError, match=re.escape(message)):
+            make()
 
 
 @pytest.mark.parametrize(
-    ("arguments", "options", "error", "message"),
+    ("name", "parametrize", "message"),
     [
-        (
-            ("gruu", 3, 4),
-            {},
-            ValueError,
-            "model is 'gruu' (did you mean 'gru'?); allowed: rnn, irnn, lstm, gru, gru-cudnn, gru-modrelu, ",
-        ),
-        (
-            ("goru", 3, 4),
-            {"order": 2},
-            TypeError,
-            "goru has no option 'order'; allowed: style, capacity, reflections, ",
-        ),
-        (
-            ("goru", 3, np.int64(8)),
-            {"style": "fft", "capacity": 4},
-            ValueError,
-            "capacity is 4, which style 'fft' has no",
-        ),
-        (("goru", 3, 8), {"reflections": 4}, ValueError, "reflections is 4, which style None has no use for"),
-        (
-            ("goru", 3, 8),
-            {"style": "householder", "capacity": 4},
-            ValueError,
-            "capacity is 4, which style 'householder'",
-        ),
-        (
-            ("sgornn", 3, 8),
-            {"phi": "exp", "sublayers": 4},
-            ValueError,
-            "sublayers is 4, which phi 'exp' has no use for",
-        ),
-        (("nc-gru", 3, 8), {"order": "2"}, ValueError, "order is '2'; allowed: 1, 2, 3"),
-        (("nc-gru", 3, 8), {"update_bias": math.inf}, ValueError, "update_bias is inf; allowed: a finite number"),
-        (("nc-gru", 3, 8), {"order": "2", "exact": True}, ValueError, "order is '2'; allowed: 1, 2, 3"),
-        (("nc-gru", 3, 8), {"reset_every": 2.5}, ValueError, "reset_every is 2.5; allowed: "),
-        (("nc-gru", 3, 8), {"negative_ones": 9}, ValueError, "negative_ones is 9; allowed: 0 to n = 8"),
-        (("scornn", 3, 8), {"negative_ones": np.int64(9)}, ValueError, "negative_ones is 9; allowed: 0 to n = 8"),
-        (("lstm", 0, 8), {}, ValueError, "input_size is 0; allowed: an integer >= 1"),
-        (("lstm", 3, "8"), {}, ValueError, "hidden_size is '8'; allowed: an integer >= 1"),
-        (("ornn", 3, 8), {"activation": None}, ValueError, "activation is None; allowed: 'tanh', 'relu', 'modrelu'"),
-        (("goru", 3, 8), {"style": ["fft"]}, ValueError, "style is ['fft']; allowed: 'fft', 'tunable', 'householder'"),
-        (("nc-gru", 3, 8), {"exact": "no"}, ValueError, "exact is 'no'; allowed: True, False"),
-        (("rnn", 3, True), {}, ValueError, "hidden_size is True; allowed: an integer >= 1"),
-        (("scornn", 3, 8), {"negative_ones": True}, ValueError, "negative_ones is True; allowed: an integer from 0"),
-        (("urnn", 3, 4), {"capacity": 2}, TypeError, "urnn has no option 'capacity'; allowed: none"),
-        (
-            ("goru", 3, 8),
-            {"style": "cayley"},
-            ValueError,
-            "style is 'cayley'; allowed: 'fft', 'tunable', 'householder'",
-        ),
-        (("eurnn", 3, 8), {"style": "householder"}, ValueError, "style is 'householder'; allowed: 'fft', 'tunable'"),
-        (("eurnn", 3, 8), {"style": None}, ValueError, "style is None; allowed: 'fft', 'tunable'"),
-        (("eurnn", 3, 8), {"complex": 1}, ValueError, "complex is 1; allowed: True, False"),
-        (("eurnn", 3, 8), {"capacity": 3}, ValueError, "capacity is 3; allowed: an even number from 2 to n"),
-        (("sgornn", 3, 8), {"phi": "cayley"}, ValueError, "phi is 'cayley'; allowed: 'vprnn', 'exp'"),
-        (("sgornn", 3, 8), {"sublayers": 0}, ValueError, "sublayers is 0; allowed: an integer >= 1, or None"),
-        (("exprnn", 3, 8), {"initial": "zero"}, ValueError, "initial is 'zero'; allowed: 'henaff', 'cayley'"),
-        (("ornn", 3, 8), {"reflections": 0}, ValueError, "reflections is 0; allowed: an integer from 1 to n"),
-        (
-            ("ornn", 3, 8),
-            {"activation": "gelu"},
-            ValueError,
-            "activation is 'gelu' (did you mean 'relu'?); allowed: 'tanh', 'relu', 'modrelu'",
-        ),
-        (("goru", 3, 8), {"reset_gate": 0}, ValueError, "reset_gate is 0; allowed: True, False"),
-        (("gru", 3, 8), {"reset_bias": "1"}, ValueError, "reset_bias is '1'; allowed: a finite number"),
-        (("gru", 3, 8), {"reset_bias": 10**400}, ValueError, "allowed: a finite number"),
-        (("gru", 3, 8), {"reset_bias": True}, ValueError, "reset_bias is True; allowed: a finite number"),
-        (("gru", 3, 8), {"update_bias": math.nan}, ValueError, "update_bias is nan; allowed: a finite number"),
-        (("goru", 3, 8), {"parametrize": {"U_c": "free"}}, ValueError, "parametrizations names 'U_c'; allowed for "),
-        (("goru", 3, 8), {"parametrize": {"W_h": "free"}}, ValueError, "parametrizations names 'W_h'; allowed for "),
-        (("goru", 3, 8, {}), {}, TypeError, "takes 3 positional arguments but 4 were given"),
-        (
-            ("gru", 3, 8),
-            {"parametrize": {"U_c": "householder"}},
-            ValueError,
-            "parametrization is 'householder'; allowed: free, scaled_cayley[:K], neumann_cayley[:K[:ORDER[:RESET]]], ",
-        ),
-        (
-            ("gru", 3, 8),
-            {"parametrize": {"U_c": "tunable_rotations:3"}},
-            ValueError,
-            "capacity is 3; allowed: an even number",
-        ),
-        (
-            ("gru", 3, 8),
-            {"parametrize": {"U_c": "structured_unitary"}},
-            ValueError,
-            "parametrizations puts the complex StructuredUnitary() on U_c of the real GRUResetBefore; allowed: one",
-        ),
-        (
-            ("urnn", 3, 8),
-            {"parametrize": {"U": "scaled_cayley:2"}},
-            ValueError,
-            "parametrizations puts the real ScaledCayley(negative_ones=2) on U of the complex Elman; allowed: one that",
-        ),
+        ("gruu", {}, "model is 'gruu' (did you mean 'gru'?); allowed: rnn, irnn, lstm, gru, gru-cudnn, gru-modrelu, "),
+        ("goru", {"U_c": "free"}, "parametrizations names 'U_c'; allowed for "),
+        ("goru", {"W_h": "free"}, "parametrizations names 'W_h'; allowed for "),
+        ("gru", {"U_c": "householder"}, "parametrization is 'householder'; allowed: free, scaled_cayley[:K], neumann_"),
+        ("gru", {"U_c": "tunable_rotations:3"}, "capacity is 3; allowed: an even number"),
+        ("gru", {"U_c": "structured_unitary"}, COMPLEX),
+        ("urnn", {"U": "scaled_cayley:2"}, REAL),
+        *(("rnn", {"U": bad}, f"parametrize['U'] is {bad!r}; allowed: a parametrization, or ") for bad in (3, None)),
+        ("rnn", {"U": Householder}, f"parametrize['U'] is {Householder!r}; allowed: a parametrization, or one of free"),
     ],
 )
-def test_what_cannot_be_built(arguments, options, error, message):
-    """The error names the argument, the value and what is allowed."""
-    with pytest.raises(error) as caught:
-        models.build(*arguments, **options)
-    assert message in str(caught.value)
-    name, *sizes = arguments
-    if name in models.names() and "parametrize" not in options:
-        with pytest.raises(error) as caught:
-            function(name)(*sizes, **options)
-        assert message.replace("takes 3 positional arguments but 4", "takes 2 positional arguments but 3") in str(
-            caught.value
-        )
+def test_what_no_model_can_be_kept_by(name, parametrize, message):
+    """Nor a model of another name."""
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
+        models.build(name, 3, 8, parametrize=parametrize)
+
+
+def test_options_go_by_their_names():
+    """A fourth, or third, argument by its place is refused."""
+    with pytest.raises(TypeError, match="takes 3 positional arguments but 4 were given"):
+        models.build("goru", 3, 8, {})
+    with pytest.raises(TypeError, match="takes 2 positional arguments but 3 were given"):
+        models.goru(3, 8, {})
 
 
 @pytest.mark.parametrize(
@@ -495,9 +425,6 @@ def test_parametrize():
     assert models.build("irnn", 3, 8, parametrize={}).initial.keys() == {"U"}
     params, buffers = models.build("irnn", 3, 8, parametrize={"U": "free"}).init(np.random.default_rng(0))
     assert np.array_equal(params["U"], np.eye(8))
-    for bad in (3, None, Householder):
-        with pytest.raises(ValueError, match=r"parametrize\['U'\] is .*; allowed: a parametrization, or one of free"):
-            models.build("rnn", 3, 8, parametrize={"U": bad})
     params, buffers = models.build("urnn", 3, 8, parametrize={"U": Free()}).init(np.random.default_rng(0))
     assert (params["U"].dtype, buffers) == (np.complex64, {})
     network = models.network("gru", 3, [8, 6], 2, parametrize={"U_c": "scaled_cayley"})
@@ -543,52 +470,29 @@ def test_every_model_on_every_device(device, name, dtype):
         assert relative_error(ours[key], theirs[key], floor) < (1e-11 if dtype == np.float64 else 2e-3), key
 
 
-# model, options, what no paper has put together
-COMBINATIONS = {
-    "NC-GRU with reflections for U_c": ("nc-gru", {"parametrize": {"U_c": "householder:3"}}),
-    "NC-GRU with three kinds of U": (
-        "nc-gru",
-        {"orthogonal": "ruc", "parametrize": {"U_r": "fft_rotations", "U_u": "exponential"}},
-    ),
-    "GORU by a Neumann series": ("goru", {"parametrize": {"U_h": "neumann_cayley:2:2:5"}}),
-    "LSTM, U_f turned, U_g exponential": ("lstm", {"parametrize": {"U_f": "fft_rotations", "U_g": "exponential"}}),
-    "LSTM, all four orthogonal": (
-        "lstm",
-        {
-            "parametrize": {
-                "U_i": "scaled_cayley",
-                "U_f": "volume_preserving:4",
-                "U_g": "householder:8",
-                "U_o": "tunable_rotations:4",
-            }
-        },
-    ),
-    "EURNN on a geodesic": ("eurnn", {"parametrize": {"U": "geodesic_unitary"}}),
-    "uRNN, tunable": ("urnn", {"parametrize": {"U": "tunable_rotations:4"}}),
-    "uRNN, a free complex U": ("urnn", {"parametrize": {"U": "free"}}),
-    "cuDNN's GRU, two maps": ("gru-cudnn", {"parametrize": {"U_h": "volume_preserving", "U_r": "scaled_cayley"}}),
-    "FastRNN with reflections": ("fastrnn", {"parametrize": {"U": "householder:5"}}),
-    "SGORNN, tunable": ("sgornn", {"parametrize": {"U": "tunable_rotations:4"}}),
-    "IRNN by Cayley": ("irnn", {"parametrize": {"U": "scaled_cayley:0"}}),
-    "RNN, exponential": ("rnn", {"parametrize": {"U": Exponential("cayley")}}),
-    "GORU without gates, by Cayley": (
-        "goru",
-        {"reset_gate": False, "update_gate": False, "parametrize": {"U_h": "scaled_cayley"}},
-    ),
-}
+# model, what its U's are kept by, options: what no paper has put together
+COMBINATIONS = [
+    ("nc-gru", {"U_c": "householder:3"}, {}),
+    ("nc-gru", {"U_r": "fft_rotations", "U_u": "exponential"}, {"orthogonal": "ruc"}),
+    ("goru", {"U_h": "neumann_cayley:2:2:5"}, {}),
+    ("lstm", {"U_f": "fft_rotations", "U_g": "exponential"}, {}),
+    ("lstm", {"U_i": "scaled_cayley", "U_f": "free", "U_g": "householder:8", "U_o": "tunable_rotations:4"}, {}),
+    ("eurnn", {"U": "geodesic_unitary"}, {}),
+    ("urnn", {"U": "tunable_rotations:4"}, {}),
+    ("urnn", {"U": "free"}, {}),
+    ("gru-cudnn", {"U_h": "volume_preserving:4", "U_r": "scaled_cayley"}, {}),
+    ("irnn", {"U": "scaled_cayley:0"}, {}),
+    ("rnn", {"U": Exponential("cayley")}, {}),
+    ("goru", {"U_h": "scaled_cayley"}, {"reset_gate": False, "update_gate": False}),
+]
 
 
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [*((name, {}) for name in models.names()), *COMBINATIONS.values()],
-    ids=[*models.names(), *COMBINATIONS],
-)
-def test_training(tmp_path, name, options):
+@pytest.mark.parametrize(("name", "kept", "options"), [*((name, {}, {}) for name in models.names()), *COMBINATIONS])
+def test_training(tmp_path, name, kept, options):
     """Two layers, updates in float32: the loss falls, every parameter moves, every U stays orthogonal or unitary."""
     task = Parenthesis(8, "released")
-    network = models.network(
-        name, task.input.size, [8, 8], task.output_size, readout=task.readout, loss=task.loss, **options
-    )
+    form = {"readout": task.readout, "loss": task.loss, "parametrize": kept, **options}
+    network = models.network(name, task.input.size, [8, 8], task.output_size, **form)
     optimizer = ByName({"*.X": SGD(1e-2), "layer*.*.*": Adam(1e-3), "*": Adam(1e-2)})
     own = TrainingRun(network, task, optimizer, iterations=20, batch_size=16, log_every=20, evaluate_every=20)
     before, start = dict(own.params), own.evaluate()["evaluation_loss"]

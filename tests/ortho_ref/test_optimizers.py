@@ -70,34 +70,18 @@ def adam_textbook(p, gradients, rates, beta1, beta2, epsilon):
         yield delta
 
 
-EPSILON, INITIAL = st.floats(1e-12, 1), st.floats(1e-6, 1)
+EPSILON, INITIAL, DECAY = st.floats(1e-12, 1), st.floats(1e-6, 1), st.floats(0.1, 0.9999)
+START = {"initial": st.one_of(st.just(0.0), INITIAL), "epsilon_inside": st.booleans()}
 KINDS = {
     "sgd": (SGD, sgd_textbook, {"momentum": st.one_of(st.just(0.0), st.floats(0, 0.99))}),
-    "rmsprop": (
-        RMSprop,
-        rmsprop_textbook,
-        {
-            "decay": st.floats(0, 0.9999),
-            "initial": st.one_of(st.just(0.0), INITIAL),
-            "epsilon": EPSILON,
-            "epsilon_inside": st.booleans(),
-        },
-    ),
-    "rmsprop, epsilon 0": (
-        RMSprop,
-        rmsprop_textbook,
-        {"decay": st.floats(0.1, 0.9999), "initial": INITIAL, "epsilon": st.just(0.0), "epsilon_inside": st.booleans()},
-    ),
-    "adam": (
-        Adam,
-        adam_textbook,
-        {"beta1": st.floats(0, 0.99), "beta2": st.floats(0, 0.9999), "epsilon": EPSILON},
-    ),
+    "rmsprop": (RMSprop, rmsprop_textbook, START | {"decay": st.floats(0, 0.9999), "epsilon": EPSILON}),
+    "rmsprop0": (RMSprop, rmsprop_textbook, START | {"decay": DECAY, "initial": INITIAL, "epsilon": st.just(0.0)}),
+    "adam": (Adam, adam_textbook, dict.fromkeys(("beta1", "beta2"), st.floats(0, 0.999)) | {"epsilon": EPSILON}),
 }
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(data=st.data())
 def test_the_textbook_recursions(device, kind, data):
     """Entry by entry over 7 updates, under weight decay and a schedule; two names keep two histories and counts
@@ -123,39 +107,32 @@ def test_the_textbook_recursions(device, kind, data):
         np.testing.assert_allclose(ours[(slice(None), *index)], theirs, rtol=1e-10, atol=1e-13 * scale + 1e-300)
 
 
-@pytest.mark.parametrize(
-    ("name", "first", "second"),
-    [
-        ("sgd", 3.0, 3.0),
-        ("momentum", 3.0, 5.7),
-        ("adam", 1 / (1 + 1e-8 / 3), 1 / (1 + 1e-8 / 3)),
-        ("rmsprop", 3 / (0.3 + 1e-8), 3 / (3 * math.sqrt(0.0199) + 1e-8)),
-        ("rmsprop-tensorflow", 3 / math.sqrt(1.8 + 1e-10), 3 / math.sqrt(2.52 + 1e-10)),
-        ("rmsprop-theano", 3 / math.sqrt(0.9009), 3 / math.sqrt(1.71081)),
-        ("rmsprop-keras", 3 / (math.sqrt(0.9) + 1e-7), 3 / (math.sqrt(1.71) + 1e-7)),
-    ],
-)
-def test_the_named_variants(device, name, first, second):
+# The first and the second delta of the gradient 3 at the rate 1, by hand
+BY_HAND = {
+    "sgd": (3.0, 3.0),
+    "momentum": (3.0, 5.7),
+    "adam": (1 / (1 + 1e-8 / 3), 1 / (1 + 1e-8 / 3)),
+    "rmsprop": (3 / (0.3 + 1e-8), 3 / (3 * math.sqrt(0.0199) + 1e-8)),
+    "rmsprop-tensorflow": (3 / math.sqrt(1.8 + 1e-10), 3 / math.sqrt(2.52 + 1e-10)),
+    "rmsprop-theano": (3 / math.sqrt(0.9009), 3 / math.sqrt(1.71081)),
+    "rmsprop-keras": (3 / (math.sqrt(0.9) + 1e-7), 3 / (math.sqrt(1.71) + 1e-7)),
+}
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_the_named_variants(device, name):
     """Two updates with the gradient 3, by hand; weight_decay adds to the gradient what is told."""
-    g = np.full(1, 3.0)
+    g, (first, second) = np.full(1, 3.0), BY_HAND[name]
     np.testing.assert_allclose(run(OPTIMIZERS[name](1.0), [g, g], device=device), [[first], [second]], rtol=1e-14)
-    decayed = OPTIMIZERS[name](1.0, weight_decay=0.5).delta(
-        "w", to_device(np.full(1, 4.0), device), to_device(g - 2, device)
-    )
-    np.testing.assert_allclose(to_host(decayed), first, rtol=1e-14)
-
-
-def test_every_variant_is_tested_by_hand():
-    """The list above is complete."""
-    marks = test_the_named_variants.pytestmark
-    assert [name for name, *_ in marks[0].args[1]] == list(OPTIMIZERS)
+    decayed = run(OPTIMIZERS[name](1.0, weight_decay=0.5), [g - 2], device=device, start=np.full(1, 4.0))
+    np.testing.assert_allclose(decayed, [[first]], rtol=1e-14)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("weight_decay", [0.0, 0.01])
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_skew_stays_skew_bit_by_bit(device, name, weight_decay, dtype):
-    """E-ncgru-11: over 120 random skew gradients A + A^T is 0, and A is what its upper triangle alone gives
+    """E-ncgru-11: over 60 random skew gradients A + A^T is 0, and A is what its upper triangle alone gives
     [ncgru:skew]."""
     rng = np.random.default_rng(0)
 
@@ -166,7 +143,7 @@ def test_skew_stays_skew_bit_by_bit(device, name, weight_decay, dtype):
     optimizer = OPTIMIZERS[name](1e-2, weight_decay=weight_decay)
     A, upper = to_device(skew(), device), np.triu_indices(9, 1)
     a = to_device(to_host(A)[upper], device)
-    for _ in range(120):
+    for _ in range(60):
         g = skew()
         A = A - optimizer.delta("A", A, to_device(g, device))
         a = a - optimizer.delta("a", a, to_device(g[upper], device))
@@ -188,13 +165,9 @@ def test_complex_is_two_real_parameters(device, shape, dtype, name):
         return np.asarray(rng.standard_normal(shape[::-1]) + 1j * rng.standard_normal(shape[::-1]), dtype).T
 
     start, gradients = np.ascontiguousarray(draw()).reshape(shape), [draw() for _ in range(5)]
-    ours = run(OPTIMIZERS[name](0.1, weight_decay=0.3), gradients, device=device, start=start)
-    parts = [
-        run(
-            OPTIMIZERS[name](0.1, weight_decay=0.3), [np.array(part(g)) for g in gradients], start=np.array(part(start))
-        )
-        for part in (np.real, np.imag)
-    ]
+    make = lambda: OPTIMIZERS[name](0.1, weight_decay=0.3)  # noqa: E731
+    ours = run(make(), gradients, device=device, start=start)
+    parts = [run(make(), [np.array(p(g)) for g in gradients], start=np.array(p(start))) for p in (np.real, np.imag)]
     for delta, re, im in zip(ours, *parts, strict=True):
         assert (delta.shape, delta.dtype) == (shape, dtype)
         np.testing.assert_array_equal(delta.real, re)
@@ -275,40 +248,28 @@ def test_state_and_load_continue_bit_by_bit(device, make):
         np.testing.assert_array_equal(run(second, gradients[4:], name, device, middle), expected[name][4:])
 
 
-def test_the_form_of_the_state():
-    """{"step": {name: int}, "buffers": {name: {buffer: array}}}; plain SGD keeps nothing but its counts."""
-    g = np.full(2, 2.0)
-    kept = {"sgd": {}, "momentum": {"m": g}, "rmsprop": {"v": 0.04}, "adam": {"m": 0.2, "v": 0.004}}
-    for name, expected in kept.items():
-        optimizer = OPTIMIZERS[name](0.1)
-        assert optimizer.state() == {"step": {}, "buffers": {}}
-        optimizer.delta("w", g, g)
-        buffers = optimizer.state()
-        assert buffers["step"] == {"w": 1}
-        assert buffers["buffers"].keys() == {"w"}
-        assert buffers["buffers"]["w"].keys() == expected.keys()
-        for buffer, value in expected.items():
-            np.testing.assert_allclose(buffers["buffers"]["w"][buffer], value * np.ones(2), rtol=1e-13)
-
-
-def test_load_refuses_another_optimizers_state():
-    """And stays what it was."""
-    g, adam, rmsprop = np.ones(2), Adam(), RMSprop()
+def test_the_state_of_another_optimizer():
+    """Refused, before anything is taken up."""
+    g, adam, rmsprop, named = np.ones(2), Adam(), RMSprop(), ByName({"*.A": Adam(), "*": Adam()})
     adam.delta("w", g, g)
     with pytest.raises(ValueError, match=r"^state holds buffers \['m', 'v'\] of w; expected \['v'\]$"):
         rmsprop.load(adam.state())
     assert rmsprop.state() == {"step": {}, "buffers": {}}
+    with pytest.raises(ValueError, match=r"^state holds step or buffers of w; expected both$"):
+        adam.load(adam.state() | {"step": {}})
+    with pytest.raises(ValueError, match=r"^state has no step, buffers$"):
+        adam.load(named.state())
+    with pytest.raises(ValueError, match=r"^state is of the patterns \['\*'\]; expected \['\*', '\*\.A'\]$"):
+        named.load({"*": adam.state()})
 
 
 def test_delta_refuses_a_gradient_that_is_not_the_parameters(device):
     """Another shape would broadcast against the buffers or the weight decay, another dtype promote."""
     p = to_device(np.zeros((2, 3)), device)
-    with pytest.raises(
-        ValueError, match=r"gradient of W is float64 of shape \(3,\); expected float64 of shape \(2, 3\)"
-    ):
-        SGD(0.1).delta("W", p, p[0])
-    with pytest.raises(ValueError, match=r"gradient of W is float32 of shape \(2, 3\); expected float64 of shape"):
-        SGD(0.1).delta("W", p, p.astype(np.float32))
+    for g, given_as in ((p[0], "float64 of shape (3,)"), (p.astype(np.float32), "float32 of shape (2, 3)")):
+        told = f"the gradient of W is {given_as}; expected float64 of shape (2, 3), as the parameter"
+        with pytest.raises(ValueError, match=f"^{escape(told)}$"):
+            SGD(0.1).delta("W", p, g)
 
 
 # Where v = 0.
@@ -316,11 +277,11 @@ def test_delta_refuses_a_gradient_that_is_not_the_parameters(device):
 
 @pytest.mark.parametrize("name", RMSPROPS)
 def test_zero_gradients_for_long(device, name):
-    """E-ncgru-11: 1500 float32 updates of a skew A, whose diagonal stays 0 and whose other entries do not notice."""
+    """E-ncgru-11: 1000 float32 updates of a skew A, whose diagonal stays 0 and whose other entries do not notice."""
     rng, upper = np.random.default_rng(0), np.triu_indices(4, 1)
     A, a, optimizer = np.zeros((4, 4), np.float32), np.zeros(6, np.float32), OPTIMIZERS[name](1e-3)
     A, a = to_device(A, device), to_device(a, device)
-    for _ in range(1500):
+    for _ in range(1000):
         X = rng.standard_normal((4, 4)).astype(np.float32)
         A = A - optimizer.delta("A", A, to_device(X - X.T, device))
         a = a - optimizer.delta("a", a, to_device((X - X.T)[upper], device))
@@ -337,8 +298,9 @@ def test_no_epsilon_where_v_has_become_0(device, dtype, epsilon_inside):
     for a gradient whose square underflows, and the entry moves again with the first gradient that is larger."""
     optimizer = RMSprop(0.1, decay=0.5, initial=1e-3, epsilon=0.0, epsilon_inside=epsilon_inside)
     p = to_device(np.ones(3, dtype), device)
-    for _ in range(1500):
-        delta = optimizer.delta("w", p, to_device(np.array([0, 1e-200, 1]).astype(dtype), device))
+    g = to_device(np.array([0, 1e-200, 1]).astype(dtype), device)
+    for _ in range(1100 if dtype == np.float64 else 200):
+        delta = optimizer.delta("w", p, g)
     v = to_host(optimizer.state()["buffers"]["w"]["v"]).reshape(3, -1)
     assert (v[:2] == 0).all()
     np.testing.assert_array_equal(to_host(delta)[:2], 0)
@@ -385,24 +347,13 @@ def test_rates():
     assert type(SGD(np.float32(0.5)).rates(0)["*"]) is float
 
 
-def test_every_parameter_counts_its_own_updates():
-    """A parameter that joins late begins the schedule, and Adam's bias correction, at their beginning."""
-    g = np.ones(1)
-    for make in (lambda: SGD(Step(1.0, 2)), lambda: Adam(Step(1.0, 2))):
-        optimizer, alone = make(), make()
-        run(optimizer, [g] * 5, "early")
-        np.testing.assert_array_equal(run(optimizer, [g] * 3, "late"), run(alone, [g] * 3))
-
-
 # Refused.
 
-BAD = [(make, "learning_rate", v) for make in (SGD, RMSprop, Adam) for v in (-1e-3, math.inf, math.nan)]
-BAD += [(make, "weight_decay", v) for make in (SGD, RMSprop, Adam) for v in (-1e-3, math.inf, math.nan)]
-BAD += [(Adam, beta, v) for beta in ("beta1", "beta2") for v in (-0.1, 1.0, math.nan)]
-BAD += [(make, "epsilon", v) for make in (RMSprop, Adam) for v in (0, 0.0, -1e-8, math.inf, math.nan)]
-BAD += [(SGD, "momentum", v) for v in (-0.1, 1.0, math.nan)]
-BAD += [(RMSprop, "decay", v) for v in (-0.1, 1.0, math.nan)]
-BAD += [(RMSprop, "initial", v) for v in (-1e-3, math.inf, math.nan)]
+OPEN, NUMBERS = [(Adam, "beta1"), (Adam, "beta2"), (SGD, "momentum"), (RMSprop, "decay")], (-1e-3, math.inf, math.nan)
+BAD = [(make, name, v) for make in (SGD, RMSprop, Adam) for name in ("learning_rate", "weight_decay") for v in NUMBERS]
+BAD += [(make, "epsilon", v) for make in (RMSprop, Adam) for v in (0, 0.0, *NUMBERS)]
+BAD += [(make, name, v) for make, name in OPEN for v in (-0.1, 1.0, math.nan)]
+BAD += [(RMSprop, "initial", v) for v in NUMBERS]
 #: What the errors say is allowed.
 ALLOWED = {
     **{name: f"0 <= {name} < 1" for name in ("beta1", "beta2", "momentum", "decay")},
@@ -553,27 +504,12 @@ def test_nothing_to_clip():
     np.testing.assert_array_equal(clipped["w"], 0)
 
 
-def test_gradients_on_two_devices():
-    """An error, as everywhere."""
-    with pytest.raises(TypeError, match="arrays of different libraries"):
-        global_norm({"w": np.ones(2), "b": to_device(np.ones(2), "stand-in")})
-
-
 @pytest.mark.parametrize("clip", [clip_by_value, clip_by_global_norm])
 @pytest.mark.parametrize("limit", [0, -1.0, math.inf, math.nan])
 def test_bad_limits(clip, limit):
     """Named with the value."""
     with pytest.raises(ValueError, match=rf"^limit is {limit}; allowed: a finite number above 0$"):
         clip({"w": np.ones(2)}, limit)
-
-
-def test_the_state_of_another_optimizer():
-    """Refused by name, before anything is taken up."""
-    plain, named = Adam(), ByName({"*.A": Adam(), "*": Adam()})
-    with pytest.raises(ValueError, match=r"^state has no step, buffers$"):
-        plain.load(named.state())
-    with pytest.raises(ValueError, match=r"^state is of the patterns \['\*'\]; expected \['\*', '\*\.A'\]$"):
-        named.load({"*": plain.state()})
 
 
 def test_a_limit_that_is_0_in_a_gradients_precision():

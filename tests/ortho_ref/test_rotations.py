@@ -88,7 +88,7 @@ NAMES = ("tunable", "tunable complex", "fft", "fft complex", "volume")
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=30)
+@settings(max_examples=10)
 @given(data=st.data())
 def test_value_of_U(device, name, data):
     """goru:tunable, goru:fft, goru:rot, sgornn:2 against products of dense rotations, pair by pair.  det U = 1 for
@@ -114,14 +114,14 @@ def test_values_at_a_real_size(device):
 
 
 WRONG = {
-    "B before A": ("tunable", lambda p: tunable(p.params, 6, styles="BA")),
-    "the diagonal first": ("tunable complex", lambda p: tunable(p.params, 6, diagonal_first=True)),
-    "stride 1 first": ("fft", lambda p: fft(p.params, 8, reverse=True)),
-    "columns in the order of the pairs": ("fft", lambda p: fft(p.params, 8, column=lambda k, r, s, i: k * s + r)),
-    "rotation before permutation": ("volume", lambda p: volume(p.params, p.buffers["permutations"], rotate_first=True)),
-    "Q_1 first": ("volume", lambda p: volume(p.params, p.buffers["permutations"], forwards=True)),
-    "the inverse permutations": ("volume", lambda p: volume(p.params, p.buffers["permutations"], inverse=True)),
-    "pairs (2i, 2i + 1)": ("volume", lambda p: volume(p.params, p.buffers["permutations"], stride=1)),
+    "B before A": ("tunable", lambda p, Q: tunable(p, 6, styles="BA")),
+    "the diagonal first": ("tunable complex", lambda p, Q: tunable(p, 6, diagonal_first=True)),
+    "stride 1 first": ("fft", lambda p, Q: fft(p, 8, reverse=True)),
+    "columns in the order of the pairs": ("fft", lambda p, Q: fft(p, 8, column=lambda k, r, s, i: k * s + r)),
+    "rotation before permutation": ("volume", lambda p, Q: volume(p, Q, rotate_first=True)),
+    "Q_1 first": ("volume", lambda p, Q: volume(p, Q, forwards=True)),
+    "the inverse permutations": ("volume", lambda p, Q: volume(p, Q, inverse=True)),
+    "pairs (2i, 2i + 1)": ("volume", lambda p, Q: volume(p, Q, stride=1)),
 }
 
 
@@ -131,7 +131,8 @@ def test_the_value_test_sees_a_wrong_pattern(what):
     name, wrong = WRONG[what]
     problem = one(name)
     np.testing.assert_allclose(problem.buffers["U"], reference(name, problem), atol=1e-12)
-    assert np.abs(problem.buffers["U"] - wrong(problem)).max() > 0.1
+    other = wrong(problem.params, problem.buffers.get("permutations"))
+    assert np.abs(problem.buffers["U"] - other).max() > 0.1
 
 
 def test_value_by_hand():
@@ -146,16 +147,6 @@ def test_value_by_hand():
     buffers |= {"permutations": np.array([[1, 0]])}
     U = VolumePreserving(1).rebuild(params, buffers)["U"]
     np.testing.assert_allclose(U, np.array([[c, -s], [s, c]]) @ [[0, 1], [1, 0]], atol=1e-15)
-
-
-@pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=10)
-@given(data=st.data())
-def test_every_angle_has_a_gradient(device, name, data):
-    """No entry of a generic gradient is 0, and theta and phi of one pair have their own."""
-    problem = data.draw(problems(name)).on(device)
-    for key, value in problem.gradients().items():
-        assert bool((value != 0).all()), key
 
 
 def test_each_derivative_by_an_angle_has_norm_one():
@@ -196,8 +187,8 @@ def test_which_matrices_are_reached():
     for _ in range(2):
         Q = np.linalg.qr(rng.standard_normal((4, 4)))[0]
         Q[:, 0] *= np.linalg.det(Q)
-        assert nearest(TunableRotations(4), Q, 6) < 1e-6
-        assert nearest(FFTRotations(), Q, 6) > 0.1
+        assert nearest(TunableRotations(4), Q, 4) < 1e-6
+        assert nearest(FFTRotations(), Q, 4) > 0.1
     assert nearest(TunableRotations(4), np.diag([1.0, 1, 1, -1]), 3) == pytest.approx(2, abs=1e-6)
 
 
@@ -234,32 +225,29 @@ def test_permutations():
     assert "permutations" not in FFTRotations().init(np.random.default_rng(0), 4, dtype=np.float64)[1]
 
 
+EVEN, POWER = "allowed: an even number from 2 to n", "allowed for rotations in FFT style: a power of two, at least 2"
+
+
 @pytest.mark.parametrize(
     ("make", "n", "message"),
     [
         (lambda: TunableRotations(2), 5, "n is 5; allowed for rotations in tunable style: an even number"),
-        (lambda: TunableRotations(6), 4, "capacity is 6; allowed: an even number from 2 to n = 4"),
-        (lambda: TunableRotations(3), 4, "capacity is 3; allowed: an even number from 2 to n"),
-        (lambda: TunableRotations(0), 4, "capacity is 0; allowed: an even number from 2 to n"),
-        (lambda: TunableRotations(2.0), 4, "capacity is 2.0; allowed: an even number from 2 to n"),
-        (lambda: TunableRotations("2"), 4, "capacity is '2'; allowed: an even number from 2 to n"),
+        (lambda: TunableRotations(6), 4, f"capacity is 6; {EVEN} = 4"),
+        *((lambda L=L: TunableRotations(L), 4, f"capacity is {L!r}; {EVEN}") for L in (3, 0, 2.0, "2")),
         # E-goru-04: 6, 7, 100 are what the paper's figure does not say
-        (FFTRotations, 6, "n is 6; allowed for rotations in FFT style: a power of two, at least 2"),
-        (FFTRotations, 7, "n is 7; allowed for rotations in FFT style: a power of two, at least 2"),
-        (FFTRotations, 100, "n is 100; allowed for rotations in FFT style: a power of two, at least 2"),
-        (FFTRotations, 1, "n is 1; allowed for rotations in FFT style: a power of two, at least 2"),
+        *((FFTRotations, n, f"n is {n}; {POWER}") for n in (6, 7, 100, 1)),
         (VolumePreserving, 7, "n is 7; allowed for volume-preserving rotations: an even number"),
-        (lambda: VolumePreserving(0), 4, "sublayers is 0; allowed: an integer >= 1, or None"),
-        (lambda: VolumePreserving(1.5), 4, r"sublayers is 1\.5; allowed: an integer >= 1, or None"),
-        (lambda: VolumePreserving("2"), 4, "sublayers is '2'; allowed: an integer >= 1, or None"),
+        *(
+            (lambda k=k: VolumePreserving(k), 4, f"sublayers is {k!r}; allowed: an integer >= 1, or None")
+            for k in (0, 1.5, "2")
+        ),
     ],
 )
 def test_bad_options(make, n, message):
     """The message names the option, what was given and what is allowed; `count` refuses the same sizes."""
-    with pytest.raises(ValueError, match=f"^{message}$"):
-        make().init(np.random.default_rng(0), n, dtype=np.float64)
-    with pytest.raises(ValueError, match=f"^{message}$"):
-        make().count(n)
+    for ask in (lambda p: p.init(np.random.default_rng(0), n, dtype=np.float64), lambda p: p.count(n)):
+        with pytest.raises(ValueError, match=f"^{message}$"):
+            ask(make())
 
 
 def test_the_smallest_size(device):

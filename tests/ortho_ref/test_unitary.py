@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from gradients.map_problem import random_map_problem
 from gradients.problem import relative_error
 from ortho_ref.backend import to_device, to_host
-from ortho_ref.parametrizations import GeodesicUnitary, StructuredUnitary, defect
+from ortho_ref.parametrizations import GeodesicUnitary, StructuredUnitary
 from tests.ortho_ref.maps import one, problems, pulled_back, rebuilt, updated
 
 # The structured matrix
@@ -36,7 +36,7 @@ def factors(params, permutation, conjugate=False, identity=False):
     return [D(p["w_3"]), R(p["v_2"]), np.linalg.inv(F), D(p["w_2"]), Pi, R(p["v_1"]), F, D(p["w_1"])]
 
 
-@settings(max_examples=40)
+@settings(max_examples=12)
 @given(data=st.data())
 def test_value_of_the_structured_matrix(device, data):
     """urnn:6 against dense factors multiplied in order; det U = e^{i (sum of all w)} times the sign of Pi [urnn:blocks]
@@ -59,15 +59,6 @@ def test_the_structured_matrix_in_one_dimension(device):
     assert problem.compare({name: ours[name] for name in ("w_1", "w_2", "w_3")}).passed
 
 
-def test_the_normalisation_of_the_transform_cancels():
-    """E-urnn-06: F and F^{-1} occur once each; the unitary DFT makes the same U."""
-    problem = one("structured")
-    D_3, R_2, inverse, D_2, Pi, R_1, F, D_1 = factors(problem.params, problem.buffers["permutation"])
-    n = len(F)
-    unitary = np.linalg.multi_dot([D_3, R_2, inverse * n**0.5, D_2, Pi, R_1, F / n**0.5, D_1])
-    np.testing.assert_allclose(problem.buffers["U"], unitary, atol=1e-13)
-
-
 def test_the_value_test_sees_wrong_factors():
     """Another order, the conjugate v of the released code, the printed identity for Pi, the inverse permutation, F for
     its inverse: each is another matrix."""
@@ -84,22 +75,20 @@ def test_the_value_test_sees_wrong_factors():
         assert np.abs(np.linalg.multi_dot(product) - U).max() > 0.1
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(data=st.data())
 def test_structured_gradient(device, data):
-    """bp:householder: no component along v or iv, for neither reflection; w real; no entry that is not reached
-    [bp:urnnW]."""
+    """bp:householder: no component along v or iv, for neither reflection; no entry that is not reached [bp:urnnW]."""
     problem = data.draw(problems("structured"))
     gradients = pulled_back(problem, device)
     for name, value in gradients.items():
         assert (value != 0).all(), name
-        assert value.dtype == problem.params[name].dtype
     for name in ("v_1", "v_2"):
         along = np.vdot(problem.params[name], gradients[name])
         assert abs(along) < 1e-12 * np.linalg.norm(gradients[name]) * np.linalg.norm(problem.params[name]) + 1e-13
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(data=st.data(), log_scale=st.floats(-140, 140), angle=st.floats(-3, 3))
 def test_length_and_phase_of_v_do_not_matter(device, data, log_scale, angle):
     """U is the same for every c v, and the gradient is c dv / |c|^2."""
@@ -116,18 +105,14 @@ def test_length_and_phase_of_v_do_not_matter(device, data, log_scale, angle):
 def test_initial_structured_parameters():
     """urnn:init: w uniform on +-pi, both parts of v on +-1; a uniform permutation that is drawn once and kept."""
     params, buffers = StructuredUnitary().init(np.random.default_rng(0), 500, dtype=np.float64)
-    for name, value in params.items():
-        limit = np.pi if name[0] == "w" else 1
-        for part in (value.real, value.imag) if name[0] == "v" else (value,):
-            assert abs(part).max() <= limit
-            assert scipy.stats.kstest(part, scipy.stats.uniform(-limit, 2 * limit).cdf).pvalue > 0.01, name
-    assert not np.isin(params["w_1"], [params["w_2"], params["w_3"]]).any()
-    assert not np.isin(params["v_1"], params["v_2"]).any()
-    assert abs(np.corrcoef(params["v_1"].real, params["v_1"].imag)[0, 1]) < 0.15
-    np.testing.assert_array_equal(np.sort(buffers["permutation"]), np.arange(len(buffers["permutation"])))
-    firsts = [
-        StructuredUnitary().init(np.random.default_rng(s), 4, dtype=np.float64)[1]["permutation"][0] for s in range(800)
-    ]
+    parts = [part for v in (params["v_1"], params["v_2"]) for part in (v.real, v.imag)]
+    for limit, values in ((np.pi, [params[f"w_{j}"] for j in (1, 2, 3)]), (1, parts)):
+        for i, own in enumerate(values):
+            assert scipy.stats.kstest(own, scipy.stats.uniform(-limit, 2 * limit).cdf).pvalue > 0.01
+            assert not any(np.isin(own, other).any() for other in values[:i])
+    np.testing.assert_array_equal(np.sort(buffers["permutation"]), np.arange(500))
+    rngs = map(np.random.default_rng, range(400))
+    firsts = [StructuredUnitary().init(rng, 4, dtype=np.float64)[1]["permutation"][0] for rng in rngs]
     assert scipy.stats.chisquare(np.bincount(firsts)).pvalue > 0.01
 
 
@@ -158,7 +143,7 @@ def step(A, X, rate):
     return np.linalg.inv(I + rate / 2 * A) @ (I - rate / 2 * A) @ X
 
 
-@settings(max_examples=30)
+@settings(max_examples=10)
 @given(data=st.data(), log_rate=st.floats(-3, 1))
 def test_the_geodesic_step(device, data, log_rate):
     """goru:2.9 and goru:2.10, corrected, against an explicit inverse, and against the form that multiplies from the
@@ -174,73 +159,22 @@ def test_the_geodesic_step(device, data, log_rate):
     assert relative_error(params["X"], from_the_right) < 1e-11
 
 
-@settings(max_examples=30)
-@given(data=st.data())
-def test_the_step_descends(data):
-    """E-goru-03: the slope of the loss at rate 0 is -|A|_F^2 / 2."""
-    problem = data.draw(problems("geodesic"))
-    X, G = problem.params["X"], problem.gradients()["X"]
-
-    def loss(rate):
-        return problem.loss({"X": problem.p.retract(problem.params, problem.buffers, {"X": rate * G})[0]["X"]})
-
-    h = 1e-4
-    slope = (loss(h) - loss(-h)) / (2 * h)
-    A = G @ X.conj().T - X @ G.conj().T
-    assert slope == pytest.approx(-(np.linalg.norm(A) ** 2) / 2, rel=1e-4)
-
-
-def test_the_printed_step_goes_uphill():
-    """E-goru-03: A = G^H U - U^H G is skew-Hermitian too, so that U stays unitary; but in 30 to 70 % of random draws
-    the loss grows, as it does for U = I, L = U_12."""
-    rng, uphill = np.random.default_rng(0), 0
-    for _ in range(200):
-        problem = random_map_problem(GeodesicUnitary(), 5, rng)
-        X, G = problem.params["X"], problem.dU
-        moved = step(G.conj().T @ X - X.conj().T @ G, X, 1e-4)
-        assert defect(moved) < 1e-12
-        uphill += problem.loss({"X": moved}) > problem.loss({"X": X})
-        ours = problem.p.retract(problem.params, problem.buffers, {"X": 1e-4 * G})[0]
-        assert problem.loss(ours) < problem.loss({"X": X})
-    assert 60 < uphill < 140
-    X, G = np.eye(2), np.array([[0, 1.0], [0, 0]])
-    assert step(G.T @ X - X.T @ G, X, 0.1)[0, 1] == pytest.approx(0.09975, abs=1e-5)
-    ours = GeodesicUnitary().retract({"X": X + 0j}, {"U": X}, {"X": 0.1 * G + 0j})[0]["X"]
-    assert ours[0, 1] == pytest.approx(-0.09975, abs=1e-5)
-
-
-def test_the_step_finds_the_nearest_unitary_matrix():
-    """E-goru-03: of L = -Re tr(S^H U) with S unitary the minimum is -6, at U = S; rate 0.05, 200 steps."""
-    p, S = GeodesicUnitary(), one("geodesic").params["X"]
-    params, buffers = p.init(np.random.default_rng(5), 6, dtype=np.float64)
-    for _ in range(200):
-        params, buffers = p.retract(params, buffers, {"X": -0.05 * S})
-    assert -(S.conj() * buffers["U"]).real.sum() == pytest.approx(-6, abs=1e-4)
-
-
 def test_unitary_at_every_rate(device):
-    """300 steps at rates from 1e-3 to 10 on random gradients: the defect stays below 1e-12."""
+    """100 steps at rates from 1e-3 to 10 on random gradients: the defect stays below 1e-12."""
     problem, rng = one("geodesic").on(device), np.random.default_rng(2)
     params, buffers = problem.params, problem.buffers
-    for k in range(300):
+    for k in range(100):
         delta = {"X": to_device(10 ** rng.uniform(-3, 1) * random_G(problem, k), device)}
         params, buffers = problem.p.retract(params, buffers, delta)
     assert problem.p.health(buffers)["defect"] < 1e-12
 
 
-def test_the_gradient_is_the_whole_one(device):
-    """goru:2.9: dL/dRe U + i dL/dIm U, not half of it."""
-    problem = one("geodesic")
-    np.testing.assert_array_equal(pulled_back(problem, device)["X"], problem.dU)
-
-
 def test_initial_X():
-    """A draw of urnn:6 by the same generator; U is X."""
-    params, buffers = GeodesicUnitary().init(np.random.default_rng(0), 6, dtype=np.float64)
-    np.testing.assert_array_equal(
-        params["X"], StructuredUnitary().init(np.random.default_rng(0), 6, dtype=np.float64)[1]["U"]
+    """A draw of urnn:6 by the same generator."""
+    X, theirs = (
+        p.init(np.random.default_rng(0), 6, dtype=np.float64) for p in (GeodesicUnitary(), StructuredUnitary())
     )
-    np.testing.assert_array_equal(params["X"], buffers["U"])
+    np.testing.assert_array_equal(X[0]["X"], theirs[1]["U"])
 
 
 def test_X_that_is_not_unitary(device):
