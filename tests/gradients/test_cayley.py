@@ -8,7 +8,7 @@ import pytest
 
 from gradients import cayley
 from gradients.problem import relative_error
-from ortho_ref.conformance.differences import compare_gradients
+from ortho_ref.finite_differences import compare_gradients
 from ortho_ref.parametrizations import NeumannCayley, ScaledCayley
 
 

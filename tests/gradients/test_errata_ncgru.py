@@ -13,7 +13,7 @@ from gradients import bounds, bptt, cayley, elman, gru_reset_before, neumann
 from ortho_ref import models
 from ortho_ref.activations import modrelu, modrelu_pullback, sigmoid
 from ortho_ref.cells import Elman, GRUResetBefore
-from ortho_ref.conformance.differences import compare_gradients
+from ortho_ref.finite_differences import compare_gradients
 from ortho_ref.optimizers import SGD, Adam, RMSprop
 from ortho_ref.parametrizations import NeumannCayley, ScaledCayley
 from ortho_ref.parametrizations.parametrization import spectral_norm

@@ -14,7 +14,7 @@ from gradients.map_problem import random_map_problem
 from gradients.problem import relative_error
 from ortho_ref import scan
 from ortho_ref.cells import GRUResetAfter
-from ortho_ref.conformance.differences import compare_gradients
+from ortho_ref.finite_differences import compare_gradients
 from ortho_ref.parametrizations import FFTRotations, GeodesicUnitary, TunableRotations, by_name
 from ortho_ref.parametrizations.parametrization import defect
 

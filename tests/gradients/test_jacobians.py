@@ -14,7 +14,7 @@ from ortho_ref import fused, scan
 from ortho_ref.activations import ACTIVATIONS, modrelu
 from ortho_ref.cells import LSTM, Elman, FastRNN, GRUResetAfter, GRUResetBefore
 from ortho_ref.cells.cell import parts_of
-from ortho_ref.conformance.differences import compare_gradients
+from ortho_ref.finite_differences import compare_gradients
 
 CELLS = {name: cell for name, cell in cells().items() if bptt.has_step(cell)}
 

@@ -13,7 +13,7 @@ from gradients.urnn import modrelu_norm, propagate, slope_norm
 from ortho_ref import models, scan
 from ortho_ref.activations import modrelu
 from ortho_ref.cells import Elman
-from ortho_ref.conformance.differences import compare_gradients
+from ortho_ref.finite_differences import compare_gradients
 from ortho_ref.parametrizations import StructuredUnitary
 from ortho_ref.parametrizations.parametrization import defect
 from ortho_ref.parametrizations.rotations import phase

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from gradients.problem import random_problem
 from ortho_ref import scan
 from ortho_ref.cells import LSTM, GRUResetBefore
-from ortho_ref.conformance.differences import NearKinkError, compare_gradients
+from ortho_ref.finite_differences import NearKinkError, compare_gradients
 
 RNG = np.random.default_rng(0)
 W, B = RNG.standard_normal((6, 6)), RNG.standard_normal(6)
