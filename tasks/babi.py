@@ -70,7 +70,7 @@ class Questions(NamedTuple):
 
 
 def words_of(text: str) -> list[str]:
-    """Words and punctuation marks of a text, in their own case: "Where is Mary?" -> Where, is, Mary, ?"""
+    """The words and marks of a text, in their own case: of "Where is Mary?" they are Where, is, Mary and ?."""
     return [token for part in re.findall(r"\w+|\W+", text) if (token := part.strip())]
 
 

@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 from gradients import bptt, elman
 from gradients.problem import random_problem, relative_error
 from gradients.urnn import modrelu_norm, propagate, slope_norm
-from ortho_ref import models, scan
+from ortho_ref import scan
 from ortho_ref.activations import modrelu
 from ortho_ref.cells import Elman
 from ortho_ref.finite_differences import compare_gradients
-from ortho_ref.parametrizations import StructuredUnitary
 from ortho_ref.parametrizations.parametrization import defect
 from ortho_ref.parametrizations.rotations import phase
 from ortho_ref.parametrizations.structured import reflect
@@ -80,17 +79,6 @@ def test_the_column_form_against_differences_and_scan(name):
     np.testing.assert_allclose(propagate(cell, w, x[:, 0], h0[0], dh_T[0]).norms, np.linalg.norm(gradients, axis=1))
 
 
-@pytest.mark.parametrize("name", CELLS)
-def test_other_column_forms_are_other_gradients(name):
-    """E-urnn-01: U in place of U^H; of a complex U also U^T."""
-    cell = CELLS[name]
-    problem = random_problem(cell, np.random.default_rng(9), T=5, B=1)
-    w, arguments = problem.weights, (problem.weights, problem.x[:, 0], problem.h0[0], problem.dh_T[0])
-    right = column_form(cell, *arguments)
-    for left in [w["U"], w["U"].T] if cell.complex else [w["U"]]:
-        assert relative_error(column_form(cell, *arguments, left=left)[0], right[0]) > 0.1
-
-
 @given(seed=SEEDS, name=st.sampled_from(list(CELLS)), sign=st.sampled_from([None, -1, 1]), T=st.integers(1, 12))
 def test_the_bound_holds(seed, name, sign, T):
     """urnn:3 for relu and tanh, and for complex modReLU whatever the sign of b; ||D_k|| is what the units say."""
@@ -149,15 +137,6 @@ def test_gradients_do_not_grow(seed, name):
     assert slopes.max() <= ROUNDING
 
 
-@given(seed=SEEDS)
-def test_gradients_grow_where_the_bias_is_positive(seed):
-    """E-urnn-03: with b > 0 every ||D|| is above 1, and urnn:4 fails at h_0 over 20 steps."""
-    w, x, h0, dh_T = network(CELLS["complex modrelu"], np.random.default_rng(seed), T=20, b=1)
-    norms, bounds, slopes = propagate(CELLS["complex modrelu"], w, x, h0, dh_T)
-    assert slopes.min() > 1
-    assert norms[-1] < norms[0] <= bounds[0]
-
-
 @given(seed=SEEDS, n=st.integers(1, 6), sign=st.sampled_from([-1, 1]))
 def test_the_norm_of_complex_modrelu(seed, n, sign):
     """urnn:4/modrelu: the largest singular value of D; 0 where every unit is off and where z = 0."""
@@ -194,31 +173,6 @@ def test_unitary_matrices_have_unitary_eigenvectors_and_phases(seed, n):
         assert defect(skewed @ np.diag(np.exp(1j * np.arange(n))) @ skewed.conj().T) > 1e-3
 
 
-def conjugate_pairs(rng, pairs, single):
-    """Unitary columns (v, conj v) for each pair, and for each of `single` a real one."""
-    n = 2 * pairs + single
-    Q = unitary(rng, n, False)
-    a, b = Q[:, :pairs], Q[:, pairs : 2 * pairs]
-    v = (a + 1j * b) / np.sqrt(2)
-    return np.hstack([v, v.conj(), Q[:, 2 * pairs :]])
-
-
-@given(seed=SEEDS, pairs=st.integers(1, 3), single=st.integers(0, 2))
-def test_conjugate_pairs_make_a_real_matrix(seed, pairs, single):
-    """urnn:5: phases w, -w on the columns v, conj v, real eigenvalues +-1 on real columns: orthogonal.  Untied: not."""
-    rng = np.random.default_rng(seed)
-    V, w = conjugate_pairs(rng, pairs, single), rng.uniform(0.1, 3, pairs)
-    signs = rng.choice([-1.0, 1.0], single)
-    values = np.concatenate([np.exp(1j * w), np.exp(-1j * w), signs])
-    U = V @ np.diag(values) @ V.conj().T
-    assert abs(U.imag).max() < 1e-14
-    assert defect(U.real) < 1e-13
-    untied = np.concatenate([np.exp(1j * w), np.exp(1j * w), signs])
-    U = V @ np.diag(untied) @ V.conj().T
-    assert defect(U) < 1e-13
-    assert abs(U.imag).max() > 1e-3
-
-
 def test_every_block_is_unitary():
     """urnn:blocks: D, R, Pi, and F with its scale 1 / sqrt(n); D with complex w and F without its scale are not."""
     rng, n = np.random.default_rng(0), 7
@@ -233,26 +187,6 @@ def test_every_block_is_unitary():
     assert defect(np.fft.fft(np.eye(n))) == pytest.approx(n - 1)
 
 
-@pytest.mark.parametrize("n", [1, 2, 5, 8])
-def test_the_structured_matrix(n):
-    """urnn:6 from dense factors, F with any scale; 7 n parameters; without Pi it is another unitary matrix."""
-    p = StructuredUnitary()
-    params, buffers = p.init(np.random.default_rng(n), n, dtype=np.float64)
-    D = {j: np.diag(np.exp(1j * params[f"w_{j}"])) for j in (1, 2, 3)}
-    R = {j: reflect(params[f"v_{j}"], np.eye(n, dtype=complex)) for j in (1, 2)}
-    Pi = np.eye(n)[buffers["permutation"]]
-    F = np.fft.fft(np.eye(n))
-    for scale in (1, 1 / np.sqrt(n), 1e-3):
-        U = D[3] @ R[2] @ np.linalg.inv(scale * F) @ D[2] @ Pi @ R[1] @ (scale * F) @ D[1]
-        assert relative_error(U, buffers["U"]) < 1e-12
-    assert defect(buffers["U"]) < 1e-13
-    assert p.count(n) == 7 * n == sum(v.size * (1 + (v.dtype.kind == "c")) for v in params.values())
-    if n == 8:
-        without = D[3] @ R[2] @ np.linalg.inv(F) @ D[2] @ R[1] @ F @ D[1]
-        assert defect(without) < 1e-13
-        assert relative_error(without, buffers["U"]) > 0.1
-
-
 @given(seed=SEEDS)
 def test_real_pairs(seed):
     """urnn:7: products become products, U^H the transpose, a unitary matrix an orthogonal one; conj U does not do."""
@@ -262,16 +196,6 @@ def test_real_pairs(seed):
     np.testing.assert_array_equal(pairs(U).T, pairs(U.conj().T))
     assert defect(pairs(U)) < 1e-13
     assert abs(pairs(U.conj()) @ pairs(h) - pairs(U @ h)).max() > 1e-3
-
-
-@pytest.mark.parametrize("n", [4, 128])
-def test_the_initial_state(n):
-    """urnn:init: E |h0|^2 = 1 over 20,000 draws, half of it in the real parts."""
-    h0 = models.build("urnn", 3, n).initial["h0"](np.random.default_rng(0), (20_000, n), np.complex128)
-    assert (abs(h0) ** 2).sum(axis=1).mean() == pytest.approx(1, abs=0.015)
-    assert (h0.real**2).sum(axis=1).mean() == pytest.approx(0.5, abs=0.01)
-    for part in (h0.real, h0.imag):
-        assert np.sqrt(3 / (2 * n)) * 0.999 < abs(part).max() <= np.sqrt(3 / (2 * n))
 
 
 def reversed_states(w, x, h_T):
