@@ -84,7 +84,7 @@ def test_the_complexity_of_a_small_class(alpha, beta, n, M, T):
 
 @pytest.mark.parametrize("activation", ["relu", "tanh", "modrelu"])
 def test_the_printed_gradients(activation):
-    """sgornn:25 and sgornn:26 are those of scan for a loss at T, whatever Phi is, with a bias that Phi takes inside; for
+    """sgornn:25 and sgornn:26 are those of scan for a loss at T, whatever Phi is, with a bias taken inside; for
     a loss at every step they are not."""
     for seed in range(5):
         problem = random_problem(FastRNN(activation), np.random.default_rng(seed), T=6, B=1)

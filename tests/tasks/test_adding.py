@@ -143,14 +143,6 @@ def test_orders_of_the_passes():
     assert not apart & set().union(*orders)
 
 
-def test_fresh_sequences():
-    """training_set=None: no sequence comes twice; the seed decides."""
-    stream, again = (Adding(6, None).batches(np.random.default_rng(3), 50) for _ in range(2))
-    seen = {batch.x[:, b].tobytes() for batch in itertools.islice(stream, 40) for b in range(50)}
-    assert len(seen) == 2000
-    assert next(again).x[:, 0].tobytes() in seen
-
-
 def test_memory_of_the_training_set():
     """T float32 values and two steps a sequence: x of the whole set, or float64 values, would be twice as much."""
     N, T = 20000, 50
@@ -161,21 +153,6 @@ def test_memory_of_the_training_set():
         assert tracemalloc.get_traced_memory()[1] < 1.3 * N * (4 * T + 2 * 8)
     finally:
         tracemalloc.stop()
-
-
-def test_evaluation_set():
-    """The same 10,000 sequences on every call, whatever was trained on, 500 at a time, no two alike; none of them in
-    the training data of a small seed."""
-    first = list(Adding(8).evaluation())
-    assert [(batch.x.shape, batch.y.shape) for batch in first] == [((8, 500, 2), (500, 1))] * 20
-    for one, other in zip(first, Adding(8, 10).evaluation(), strict=True):
-        np.testing.assert_array_equal(one.x, other.x)
-        np.testing.assert_array_equal(one.y, other.y)
-    held_out = {batch.x[:, b].tobytes() for batch in first for b in range(500)}
-    assert len(held_out) == 10000
-    for seed, training_set in itertools.product(range(3), (None, 1000)):
-        x, _ = draw(Adding(8, training_set), 500, seed)
-        assert not held_out & {x[:, b].tobytes() for b in range(500)}
 
 
 def test_attributes():
@@ -189,13 +166,6 @@ def test_attributes():
         1,
     )
     assert (task.loss, task.metric, task.readout) == ("mean_squared_error", "within_0.04", "last")
-
-
-@pytest.mark.parametrize("length", [1, 0, -1, True, 2.5, "9", None])
-def test_bad_length(length):
-    """The error names the argument and what is allowed."""
-    with pytest.raises(ValueError, match=rf"^length is {length!r}; allowed: an integer >= 2$"):
-        Adding(length)
 
 
 @pytest.mark.parametrize("training_set", [0, -1, True, 2.5, "9"])
