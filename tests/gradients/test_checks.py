@@ -172,7 +172,7 @@ def test_a_network_is_checked_as_a_whole(monkeypatch):
 
 
 def test_results_of_some_subjects():
-    """Cells, maps and networks whose name has the words, and no others."""
+    """Cells, maps and networks whose name has the words, and no others; they pass."""
     for only, subjects in (
         ("reader, lstm", ["reader, lstm, steps"]),
         ("model, rnn", ["language model, rnn 5"]),
@@ -180,7 +180,8 @@ def test_results_of_some_subjects():
         ("Elman tanh", ["Elman tanh"]),
         ("householder:4", ["householder:4, n = 5"]),
     ):
-        assert [result.subject for result in checks.results(np.random.default_rng(0), only=only)] == subjects
+        found = checks.results(np.random.default_rng(0), only=only)
+        assert [(result.subject, result.passed) for result in found] == [(subject, True) for subject in subjects]
 
 
 @pytest.mark.parametrize("has_oracle", [True, False])

@@ -4,7 +4,7 @@ its start and reversal."""
 import numpy as np
 import pytest
 import scipy.linalg
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gradients import bptt, elman
@@ -79,6 +79,7 @@ def test_the_column_form_against_differences_and_scan(name):
     np.testing.assert_allclose(propagate(cell, w, x[:, 0], h0[0], dh_T[0]).norms, np.linalg.norm(gradients, axis=1))
 
 
+@settings(max_examples=30)
 @given(seed=SEEDS, name=st.sampled_from(list(CELLS)), sign=st.sampled_from([None, -1, 1]), T=st.integers(1, 12))
 def test_the_bound_holds(seed, name, sign, T):
     """urnn:3 for relu and tanh, and for complex modReLU whatever the sign of b; ||D_k|| is what the units say."""
@@ -127,6 +128,7 @@ def test_the_bound_is_attained(name):
     np.testing.assert_allclose(norms, slope ** np.arange(T, -1, -1) * norms[-1], rtol=1e-12)
 
 
+@settings(max_examples=30)
 @given(seed=SEEDS, name=st.sampled_from(["relu", "complex modrelu"]))
 def test_gradients_do_not_grow(seed, name):
     """urnn:4 for relu with any b, and for complex modReLU with b <= 0: |dh_t| <= |dh_{t+1}| at every step."""
@@ -152,6 +154,7 @@ def test_the_norm_of_complex_modrelu(seed, n, sign):
         assert modrelu_norm(z, b) == on.any()
 
 
+@settings(max_examples=30)
 @given(seed=SEEDS, n=st.integers(1, 7))
 def test_unitary_matrices_have_unitary_eigenvectors_and_phases(seed, n):
     """urnn:lem1, both ways, and urnn:5.  An eigenvalue off the circle, or eigenvectors that are not unitary, fail."""
@@ -209,6 +212,7 @@ def reversed_states(w, x, h_T):
     return np.array(states[::-1])
 
 
+@settings(max_examples=30)
 @given(seed=SEEDS)
 def test_states_run_backwards(seed):
     """urnn:reverse: with b >= 0 no unit is ever off and every state can be had from the last, over 50 steps."""

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ortho_ref.losses import METRICS, mean_squared_error
@@ -43,8 +43,7 @@ def test_sequences_written_out(T, B, training_set, seed):
         assert y[b, 0] == np.float32(values[first] + values[second])
 
 
-@pytest.mark.parametrize("training_set", [None, 30000])
-@pytest.mark.parametrize("T", [2, 7, 10])
+@pytest.mark.parametrize(("T", "training_set"), [(2, None), (7, 30000), (10, None)])
 def test_marked_steps_are_uniform(T, training_set):
     """Every pair of a step of the first half and one of the second alike, both ends of both among them, within 5
     standard deviations; steps of one sequence say nothing of the next one's."""
@@ -110,6 +109,7 @@ def test_baseline():
     assert mean_squared_error(np.ones_like(y), y)[0] == pytest.approx(1 / 6, rel=0.05)
 
 
+@settings(max_examples=25)
 @given(sizes=st.integers(1, 30).flatmap(lambda N: st.tuples(st.just(N), st.integers(1, N))), seed=st.integers(0, 99))
 def test_passes_through_the_training_set(sizes, seed):
     """A pass has N // B batches, no sequence twice in it; all passes draw from the same N sequences, with their
