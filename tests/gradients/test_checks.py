@@ -129,9 +129,8 @@ def test_the_wrong_gradient_is_named(monkeypatch, name):
 def test_several_wrong_gradients_are_named_and_by_what():
     """The worst first, four at most; each comparison has a line; one that is NaN, or 0 throughout, is the worst."""
     by_differences = dict(zip("abcdef", (1e-3, 2e-3, 5e-4, 1.0, 4e-4, 1e-12), strict=True))
-    result = checks._result("Cell", {"finite differences": by_differences, "fused": {"a": np.nan, "b": 1e-9}})
-    assert not result.passed
-    first, second = result.faults()
+    errors = {"finite differences": by_differences, "fused": {"a": np.nan, "b": 1e-9}}
+    first, second = checks.Result("Cell", 1.0, np.nan, None, errors=errors).faults()
     assert first == (
         "Cell: dL/dd is off by 1.0e+00 of its largest entry (finite differences), dL/db is off by 2.0e-03, "
         "dL/da is off by 1.0e-03, dL/dc is off by 5.0e-04, 1 more are wrong, others <= 1e-12"

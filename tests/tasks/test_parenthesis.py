@@ -60,14 +60,6 @@ def test_cap_and_floor():
     assert not counts[:, :9].any()
 
 
-def test_cap_and_floor_of_the_released_form():
-    """0-2 open, 3-5 close, 6 is noise; a sixth open changes nothing, nor does a close with none open."""
-    tokens = np.array([5] * 2 + [2] * 7 + [6] + [5] * 6 + [2])[:, None]
-    counts = open_counts(tokens, 3, 5)[:, 0]
-    assert counts[:, 2].tolist() == [0, 0, 1, 2, 3, 4, 5, 5, 5, 5, 4, 3, 2, 1, 0, 0, 1]
-    assert not counts[:, :2].any()
-
-
 @pytest.mark.parametrize("length", [1, 2, 7])
 def test_baseline_against_every_path(length):
     """The entropy of the count's distribution, and the released form's mean of p (1 - p), mean over steps: by
@@ -151,29 +143,24 @@ def test_tokens_are_the_generators_next_integers(form):
         np.testing.assert_array_equal(batch.x, rng.integers(0, vocabulary, (9, 4)))
 
 
-def test_a_solver_that_reads_the_input():
-    """The answer is in the input: logits +-1e4 at the recomputed counts give loss 0 and accuracy 1; at others not."""
-    task = Parenthesis(30)
-    x, y, _, _ = next(task.batches(np.random.default_rng(2), 8))
-    right = 1e4 * (2 * np.eye(11, dtype=np.float32)[slow_counts(x)].reshape(30, 8, 110) - 1)
-    assert (LOSSES[task.loss](right, y, None)[0], accuracy(0.0, right, y)) == (0, 1)
-    by_count_first = right.reshape(30, 8, 10, 11).swapaxes(2, 3).reshape(30, 8, 110)
-    assert LOSSES[task.loss](by_count_first, y, None)[0] > 1
-
-
-def test_a_solver_that_reads_the_released_input():
-    """The one-hot vectors of the recomputed counts have squared error 0 and accuracy 1; with opens and closes
-    exchanged, or types and counts, they have not."""
-    task = Parenthesis(60, "released")
+@pytest.mark.parametrize("form", FORMS)
+def test_a_solver_that_reads_the_input(form):
+    """The answer is in the input: logits +-1e4, or one-hot vectors, at the recomputed counts give loss 0 and accuracy
+    1; with opens and closes exchanged, or types and counts, they do not."""
+    types, _, cap = SIZES[form]
+    task = Parenthesis(60, form)
     for x, y in (next(task.batches(np.random.default_rng(2), 50))[:2], next(task.evaluation())[:2]):
-        T, B = x.shape
-        assert y.max() == 5  # the cap is reached
-        right = np.eye(6, dtype=np.float32)[slow_counts(x, "released")].reshape(T, B, 18)
+        shape = (*x.shape, types * (cap + 1))
+
+        def outputs(tokens, shape=shape):
+            one_hot = np.eye(cap + 1, dtype=np.float32)[slow_counts(tokens, form)].reshape(shape)
+            return one_hot if form == "released" else 1e4 * (2 * one_hot - 1)
+
+        right = outputs(x)
         assert (LOSSES[task.loss](right, y, None)[0], accuracy(0.0, right, y)) == (0, 1)
-        exchanged = np.where(x < 6, (x + 3) % 6, x)
-        wrong = np.eye(6, dtype=np.float32)[slow_counts(exchanged, "released")].reshape(T, B, 18)
-        by_count_first = right.reshape(T, B, 3, 6).swapaxes(2, 3).reshape(T, B, 18)
-        assert min(LOSSES[task.loss](outputs, y, None)[0] for outputs in (wrong, by_count_first)) > 0.1
+        exchanged = np.where(x < 2 * types, (x + types) % (2 * types), x)
+        by_count_first = right.reshape(*x.shape, types, cap + 1).swapaxes(2, 3).reshape(shape)
+        assert min(LOSSES[task.loss](own, y, None)[0] for own in (outputs(exchanged), by_count_first)) > 0.1
 
 
 def test_attributes():
