@@ -57,8 +57,10 @@ def double(array: Any) -> np.ndarray:
 
 def one_step(cell: Cell, weights: Weights, x: Any, h: Any) -> tuple[Weights, Vector, Vector]:
     """The weights, x (m,) and the state before (N,) in float64 or complex128; ValueError for other names or shapes."""
-    if set(weights) != (expected := set(cell.shapes(1, 1))):
-        raise ValueError(f"the weights are {', '.join(sorted(weights))}; {cell} has {', '.join(sorted(expected))}")
+    if set(weights) != set(cell.shapes(1, 1)):
+        raise ValueError(
+            f"the weights are {', '.join(sorted(weights))}; {cell} has {', '.join(sorted(cell.shapes(1, 1)))}"
+        )
     if np.ndim(x) != 1 or np.ndim(h) != 1:
         raise ValueError(
             f"x has shape {np.shape(x)} and h {np.shape(h)}; allowed: x (m,) and h (n,) of one sequence, a token as "

@@ -143,7 +143,7 @@ class Result(NamedTuple):
             worst, *more = (f"{_derivative_by(name)} is off by {errors[name]:.1e}" for name in wrong[:4])
             told = [f"{worst} of {self.scale if by_differences else 'its largest entry'} ({compared})", *more]
             if len(wrong) > 4:
-                told.append(f"{len(wrong) - 4} more are wrong")
+                told.append(f"and {len(wrong) - 4} more")
             if others := [error for name, error in errors.items() if name not in wrong]:
                 told.append(f"others <= {max(others):.0e}")
             lines.append(f"{self.subject}: {', '.join(told)}")

@@ -133,7 +133,7 @@ def test_several_wrong_gradients_are_named_and_by_what():
     first, second = checks.Result("Cell", 1.0, np.nan, None, errors=errors).faults()
     assert first == (
         "Cell: dL/dd is off by 1.0e+00 of its largest entry (finite differences), dL/db is off by 2.0e-03, "
-        "dL/da is off by 1.0e-03, dL/dc is off by 5.0e-04, 1 more are wrong, others <= 1e-12"
+        "dL/da is off by 1.0e-03, dL/dc is off by 5.0e-04, and 1 more, others <= 1e-12"
     )
     assert second == "Cell: dL/da is off by nan of its largest entry (fused), dL/db is off by 1.0e-09"
 
