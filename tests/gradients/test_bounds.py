@@ -14,8 +14,7 @@ from gradients import bounds, gru_reset_after, gru_reset_before, lstm
 from gradients.bptt import Bound
 from ortho_ref.activations import ACTIVATIONS
 from ortho_ref.cells import CELLS, LSTM, GRUResetAfter, GRUResetBefore, by_name
-
-SLACK = 1 + 1e-12
+from tests.gradients.matrices import SLACK, orthogonal
 
 DRAWS = st.fixed_dictionaries(
     {
@@ -27,10 +26,6 @@ DRAWS = st.fixed_dictionaries(
         "steps": st.sampled_from([0, 1, 8]),
     }
 )
-
-
-def orthogonal(rng, n):
-    return np.linalg.qr(rng.standard_normal((n, n)))[0] * rng.choice([-1.0, 1.0], n)
 
 
 def drawn(seed, n, scale, saturation, activation, steps, h_size=0.0, orthogonal_weights=""):

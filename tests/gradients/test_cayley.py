@@ -9,11 +9,7 @@ import pytest
 from gradients import cayley
 from gradients.problem import relative_error
 from ortho_ref.parametrizations import NeumannCayley, ScaledCayley
-
-
-def skew(rng, n, size=1.0):
-    X = rng.standard_normal((n, n))
-    return size * (X - X.T)
+from tests.gradients.matrices import skew
 
 
 def signs(rng, n):
