@@ -29,6 +29,8 @@ Theorem 1 and Corollaries 1 to 3, as printed, as corrected, and tighter.  Those 
         sharper for mixed gates: eps (H + C) ||U_u|| + sqrt(1 + (1 + eps ||U_r|| H)^2)           [ncgru:cor3]
 
 h is h_{t-1}.  || || is the largest singular value.  A bound is of one step: bounds above 1 compound (E-ncgru-05).
+
+`BOUNDS` and `of_step` take of an LSTM h_{t-1} and c_{t-1} one after the other, (2n,).
 """
 
 from collections.abc import Callable
@@ -45,17 +47,7 @@ StepBounds: TypeAlias = Callable[[Any, Weights, Vector, Vector], dict[str, Bound
 
 
 class Constants(NamedTuple):
-    """Constants of one step, and the norms of U_r, U_u, U_c.
-
-    Attributes
-    ----------
-    delta_u, delta_r : float
-        max u (1 - u) and max r (1 - r).
-    alpha, beta : float
-        Of Theorem 1.
-    U_r, U_u, U_c : float
-        Their largest singular values.
-    """
+    """delta_u, delta_r, alpha and beta of one step, and the norms of U_r, U_u, U_c."""
 
     delta_u: float
     delta_r: float
@@ -204,11 +196,8 @@ def proof_of_theorem_1(cell: GRUResetBefore, w: Weights, x: Vector, h: Vector) -
     ncgru:30 to ncgru:45.
     """
     v, k = gru_reset_before.values(cell, w, x, h), constants(cell, w, x, h)
-    dr, du, dc = (
-        gru_reset_before.dr_dh(w, v.r),
-        gru_reset_before.du_dh(w, v.u),
-        gru_reset_before.dc_dh(w, h, v.r, v.slope),
-    )
+    dr, du = gru_reset_before.dr_dh(w, v.r), gru_reset_before.du_dh(w, v.u)
+    dc = gru_reset_before.dc_dh(w, h, v.r, v.slope)
     inner = k.delta_r * k.U_r * float(abs(h).max()) + float(v.r.max())
     terms = (np.diag(h) @ du, np.diag(1 - v.u), np.diag(v.c) @ du, np.diag(v.u) @ dc)
     total = sum(norm(term) for term in terms)
@@ -245,18 +234,7 @@ def corollary_1(w: Weights) -> tuple[float, float]:
 
 
 def nearness(gate: Vector) -> float:
-    """eps of Corollary 2.
-
-    Parameters
-    ----------
-    gate : ndarray, (n,)
-        u or r.
-
-    Returns
-    -------
-    float
-        How far the gate's entries are from 0 or 1, the nearer of the two for each.
-    """
+    """eps of Corollary 2: how far a gate's entries (n,) are from 0 or 1, the nearer of the two for each."""
     return float(np.minimum(gate, 1 - gate).max())
 
 
@@ -299,69 +277,13 @@ def corollary_2(cell: GRUResetBefore, w: Weights, x: Vector, h: Vector) -> Bound
 
 
 def corollary_3(cell: GRUResetBefore, w: Weights, x: Vector, h: Vector) -> Bound:
-    """Corollary 3: the bound of Corollary 2, for U_r and U_c orthogonal, of the Jacobian.
-
-    It is taken times ||U_c|| where that is above 1.
-
-    Parameters
-    ----------
-    cell : GRUResetBefore
-        The cell.
-    w : dict
-        The cell's weights by their names.
-    x : ndarray, (m,)
-        The input.
-    h : ndarray, (n,)
-        h_{t-1}.
-
-    Returns
-    -------
-    Bound
-        Of dh_t/dh_{t-1}.
-
-    Raises
-    ------
-    ValueError
-        For other names or shapes.
-
-    References
-    ----------
-    ncgru:21, ncgru:22.
-    """
-    larger = max(1.0, norm(w["U_c"]))
-    return Bound(
-        larger * corollary_2(cell, w, x, h).bound, norm(gru_reset_before.jacobian(cell, w, x, h))
-    )  # [ncgru:21] [ncgru:22]
+    """Corollary 3: the bound of Corollary 2, for U_r and U_c orthogonal, of the Jacobian; times ||U_c|| above 1."""
+    bound = max(1.0, norm(w["U_c"])) * corollary_2(cell, w, x, h).bound  # [ncgru:21] [ncgru:22]
+    return Bound(bound, norm(gru_reset_before.jacobian(cell, w, x, h)))
 
 
 def corollary_3_sharper(cell: GRUResetBefore, w: Weights, x: Vector, h: Vector) -> Bound:
-    """Corollary 3 for gates near 0 or 1, mixed or not: where U_c is orthogonal the constant is sqrt(2).
-
-    Parameters
-    ----------
-    cell : GRUResetBefore
-        The cell.
-    w : dict
-        The cell's weights by their names.
-    x : ndarray, (m,)
-        The input.
-    h : ndarray, (n,)
-        h_{t-1}.
-
-    Returns
-    -------
-    Bound
-        Of dh_t/dh_{t-1}.
-
-    Raises
-    ------
-    ValueError
-        For other names or shapes.
-
-    References
-    ----------
-    ncgru:cor3.
-    """
+    """Corollary 3 for gates near 0 or 1, mixed or not: where U_c is orthogonal the constant is sqrt(2)."""
     v, k = gru_reset_before.values(cell, w, x, h), constants(cell, w, x, h)
     eps = max(nearness(v.u), nearness(v.r))
     H, C = float(abs(h).max()), float(abs(v.c).max())
@@ -373,8 +295,7 @@ def _named(name: str, bound: Callable[..., Bound]) -> StepBounds:
     return lambda cell, w, x, h: {name: bound(cell, w, x, h)}
 
 
-#: Name of a cell -> the bounds of a step from (cell, weights, x (m,), h_{t-1} (n,); of an LSTM h and c, (2n,)), by what
-#: they are called.
+#: Name of a cell -> the bounds of a step, by what they are called.
 BOUNDS: dict[str, StepBounds] = {
     "gru_reset_before": lambda *step: {"Theorem 1": theorem_1(*step), "tighter": theorem_1_tight(*step)},
     "gru_reset_after": _named("goru:jac", gru_reset_after.bound),
@@ -385,29 +306,7 @@ BOUNDS: dict[str, StepBounds] = {
 
 
 def of_step(cell: Cell, w: Weights, x: Vector, h: Vector) -> dict[str, Bound]:
-    """Every bound of a step.
-
-    Parameters
-    ----------
-    cell : Cell
-        The cell.
-    w : dict
-        The cell's weights by their names.
-    x : ndarray, (m,)
-        The input.
-    h : ndarray, (n,)
-        h_{t-1}; of an LSTM h_{t-1} and c_{t-1} one after the other, (2n,).
-
-    Returns
-    -------
-    dict
-        What `BOUNDS` calls it -> its Bound.
-
-    Raises
-    ------
-    ValueError
-        For a cell that has none, and for other names or shapes.
-    """
+    """Every bound of a step, by what `BOUNDS` calls it; ValueError for a cell that has none."""
     name = name_of(cell)
     if name not in BOUNDS:
         raise ValueError(f"the cell is {name}; bounds are for {', '.join(BOUNDS)}")

@@ -28,15 +28,7 @@ Weights = dict[str, np.ndarray]
 
 
 class Bound(NamedTuple):
-    """A bound of a norm, beside the norm.
-
-    Attributes
-    ----------
-    bound : float
-        Of the norm.
-    actual : float
-        The norm.
-    """
+    """A bound of a norm, beside the norm."""
 
     bound: float
     actual: float
@@ -64,29 +56,7 @@ def double(array: Any) -> np.ndarray:
 
 
 def one_step(cell: Cell, weights: Weights, x: Any, h: Any) -> tuple[Weights, Vector, Vector]:
-    """What one step of one sequence takes, in float64.
-
-    Parameters
-    ----------
-    cell : Cell
-        The cell.
-    weights : dict
-        Its weights by their names.
-    x : array_like, (m,)
-        The input.
-    h : array_like, (N,)
-        The state before.
-
-    Returns
-    -------
-    weights, x, h
-        As given, in float64 or complex128.
-
-    Raises
-    ------
-    ValueError
-        For other names or shapes.
-    """
+    """The weights, x (m,) and the state before (N,) in float64 or complex128; ValueError for other names or shapes."""
     if set(weights) != set(cell.shapes(1, 1)):
         raise ValueError(
             f"the weights are {', '.join(sorted(weights))}; {cell} has {', '.join(sorted(cell.shapes(1, 1)))}"
@@ -100,17 +70,10 @@ def one_step(cell: Cell, weights: Weights, x: Any, h: Any) -> tuple[Weights, Vec
 
 
 class Step(NamedTuple):
-    """One time step.
+    """One time step: the state (N,), J = dh/dh_prev (N, N), and S.
 
-    Attributes
-    ----------
-    h : ndarray, (N,)
-        The state.
-    J : ndarray, (N, N)
-        dh/dh_prev.
-    S : dict
-        Name of a weight -> (dh/da (N, rows), what the weight multiplies).  A vector in place of a gate, a bias and a
-        scalar gate multiply 1: None.
+    S: name of a weight -> (dh/da (N, rows), what the weight multiplies).  A vector in place of a gate, a bias and a
+    scalar gate multiply 1: None.
     """
 
     h: Vector
@@ -119,15 +82,7 @@ class Step(NamedTuple):
 
 
 class Gradients(NamedTuple):
-    """Gradients of one sequence.
-
-    Attributes
-    ----------
-    g : ndarray, (T+1, N)
-        All of dL/dh_t, g[0] that of h_0.
-    weights : dict
-        Those of the weights, under their names.
-    """
+    """Of one sequence: all of dL/dh_t, g (T+1, N), g[0] that of h_0; and those of the weights by their names."""
 
     g: Matrix
     weights: Weights
@@ -137,23 +92,7 @@ StepFunction = Callable[[Any, Weights, Vector, Vector], Step]
 
 
 def step_of(cell: Cell) -> Callable[..., Step]:
-    """The function `step` of the cell's file in this folder.
-
-    Parameters
-    ----------
-    cell : Cell
-        The cell.
-
-    Returns
-    -------
-    Callable
-        (cell, weights, x, h_prev) -> Step.
-
-    Raises
-    ------
-    ModuleNotFoundError
-        If the cell has no file here.
-    """
+    """The function `step` of the cell's file in this folder: (cell, weights, x, h_prev) -> Step."""
     step: Callable[..., Step] = importlib.import_module(f"gradients.{name_of(cell)}").step
     return step
 
@@ -192,24 +131,7 @@ def run(step: StepFunction, cell: Any, weights: Weights, x: Matrix, h0: Vector) 
 
 
 def last_loss(jacobians: Sequence[Matrix], dh_T: Vector) -> Matrix:
-    """dL/dh_i for i = 0 .. T of a loss of h_T alone: the row dL/dh_T times the Jacobians, the last first.
-
-    Parameters
-    ----------
-    jacobians : sequence of ndarray, (N, N)
-        J_1 .. J_T.
-    dh_T : ndarray, (N,)
-        dL/dh_T.
-
-    Returns
-    -------
-    ndarray, (T+1, N)
-        Its row i is dL/dh_i.
-
-    References
-    ----------
-    ncgru:7.
-    """
+    """dL/dh_i for i = 0 .. T, (T+1, N), of a loss of h_T alone: the row dL/dh_T times J_T, J_{T-1} .. J_{i+1}."""
     rows = [dh_T]
     for J in reversed(jacobians):
         rows.append(rows[-1] @ J)  # [ncgru:7]
@@ -245,8 +167,7 @@ def by_jacobians(steps: Sequence[Step], weights: Weights, dh: Matrix) -> Gradien
         history.append(g)
         for name, (S, factor) in step.S.items():
             da = S.T @ g  # [bp:bptt/sum]
-            dweights[name] = dweights[name] + (da if factor is None else np.outer(da, factor)).reshape(
-                weights[name].shape
-            )
+            dW = da if factor is None else np.outer(da, factor)
+            dweights[name] = dweights[name] + dW.reshape(weights[name].shape)
         g = step.J.T @ g  # [bp:bptt/g]
     return Gradients(np.array([g, *history[::-1]]), dweights)

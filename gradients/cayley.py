@@ -23,24 +23,7 @@ Matrix = np.ndarray
 
 
 def transform(A: Matrix, D: Matrix) -> Matrix:
-    """U from A, the scaled Cayley transform.
-
-    Parameters
-    ----------
-    A : ndarray, (n, n)
-        Skew.
-    D : ndarray, (n,)
-        The diagonal of ones and minus ones.
-
-    Returns
-    -------
-    ndarray, (n, n)
-        U.
-
-    References
-    ----------
-    ncgru:2.
-    """
+    """U from a skew A (n, n), with the diagonal D (n,) of ones and minus ones: the scaled Cayley transform."""
     I = np.eye(len(A))
     return np.linalg.solve(I + A, I - A) * D  # [ncgru:2]
 
@@ -74,24 +57,7 @@ def inverse_transform(U: Matrix, D: Matrix) -> Matrix:
 
 
 def best_signs(U: Matrix) -> tuple[Matrix, float]:
-    """The D for which max |A_ij| is least, by trying all 2^n.
-
-    Parameters
-    ----------
-    U : ndarray, (n, n)
-        Orthogonal.
-
-    Returns
-    -------
-    D : ndarray, (n,)
-        The signs.
-    least : float
-        max |A_ij| with them.
-
-    References
-    ----------
-    ncgru:kahan.
-    """
+    """The D (n,) for which max |A_ij| is least for an orthogonal U, by trying all 2^n; and that maximum."""
     best, least = np.ones(len(U)), np.inf
     for signs in itertools.product((1.0, -1.0), repeat=len(U)):
         D = np.array(signs)
@@ -114,26 +80,7 @@ def differential(A: Matrix, D: Matrix, dA: Matrix) -> Matrix:
 
 
 def adjoint(A: Matrix, D: Matrix, Ubar: Matrix) -> Matrix:
-    """The gradient by all n^2 entries of A, each on its own.
-
-    Parameters
-    ----------
-    A : ndarray, (n, n)
-        Any matrix for which I + A can be inverted.
-    D : ndarray, (n,)
-        The diagonal of ones and minus ones.
-    Ubar : ndarray, (n, n)
-        dL/dU.
-
-    Returns
-    -------
-    ndarray, (n, n)
-        Abar, with <Ubar, dU> = <Abar, dA> for every dA.
-
-    References
-    ----------
-    bp:cayley/Abar.
-    """
+    """Abar (n, n), the gradient by all n^2 entries of any A, each on its own; Ubar: dL/dU."""
     return -V(A, D, Ubar)  # [bp:cayley/Abar]
 
 

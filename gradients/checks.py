@@ -4,7 +4,9 @@ Finite differences are the judge of all.  Of a cell there is also `fused` beside
 where an oracle is handed in, another form of the equations whose derivatives are not ours.
 """
 
+import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -14,7 +16,7 @@ from gradients.problem import (
     MARGIN,
     Problem,
     admissible,
-    largest_error,
+    errors_by_name,
     network_kink_distance,
     perturbed,
     random_problem,
@@ -25,7 +27,7 @@ from ortho_ref.activations import ACTIVATIONS
 from ortho_ref.backend import to_device, to_host
 from ortho_ref.cells import CELLS, Cell
 from ortho_ref.cells.by_name import options_of
-from ortho_ref.conformance.differences import compare_gradients
+from ortho_ref.finite_differences import Report, compare_gradients
 from ortho_ref.losses import cross_entropy
 from ortho_ref.network import Network
 from ortho_ref.parametrizations import Parametrization, by_name
@@ -95,6 +97,9 @@ class Oracle(Protocol):
         """Of a map problem's loss, by its parameters; 0 in entries that are not free."""
 
 
+Errors = dict[str, float]
+
+
 class Result(NamedTuple):
     """Largest relative errors of one subject; None where a comparison does not apply.
 
@@ -106,6 +111,10 @@ class Result(NamedTuple):
         Of `scan`'s gradients, or the pullback, against finite differences, `fused` and the oracle.
     allowed : float
         Between two analytic forms.
+    errors : mapping
+        What a comparison is with -> the error of each gradient, by its name, relative to `scale`.
+    scale : str
+        What an error by differences is relative to.
     """
 
     subject: str
@@ -113,6 +122,8 @@ class Result(NamedTuple):
     fused: float | None
     autograd: float | None
     allowed: float = TOLERANCE_ANALYTIC
+    errors: Mapping[str, Errors] = {}
+    scale: str = "its largest entry"
 
     @property
     def passed(self) -> bool:
@@ -120,34 +131,69 @@ class Result(NamedTuple):
         analytic = [figure for figure in (self.fused, self.autograd) if figure is not None]
         return self.differences <= TOLERANCE_DIFFERENCES and all(f <= self.allowed for f in analytic)
 
+    def faults(self) -> list[str]:
+        """A line for each comparison that failed: which gradients are wrong, the worst first."""
+        lines = []
+        for compared, errors in self.errors.items():
+            by_differences = compared == DIFFERENCES
+            allowed = TOLERANCE_DIFFERENCES if by_differences else self.allowed
+            wrong = sorted((name for name, e in errors.items() if not e <= allowed), key=lambda n: -_or_inf(errors[n]))
+            if not wrong:
+                continue
+            worst, *more = (f"{_derivative_by(name)} is off by {errors[name]:.1e}" for name in wrong[:4])
+            told = [f"{worst} of {self.scale if by_differences else 'its largest entry'} ({compared})", *more]
+            if len(wrong) > 4:
+                told.append(f"and {len(wrong) - 4} more")
+            if others := [error for name, error in errors.items() if name not in wrong]:
+                told.append(f"others <= {max(others):.0e}")
+            lines.append(f"{self.subject}: {', '.join(told)}")
+        return lines
+
+
+DIFFERENCES = "finite differences"
+
+
+def _derivative_by(name: str) -> str:
+    return f"dL/d({name})" if "." in name else f"dL/d{name}"
+
+
+def _or_inf(error: float) -> float:
+    return math.inf if math.isnan(error) else error
+
+
+def _result(
+    subject: str, errors: Mapping[str, Errors], allowed: float = TOLERANCE_ANALYTIC, scale: str = "its largest entry"
+) -> Result:
+    """The result of these errors, by what a comparison is with; NaN is the largest there is."""
+    largest = {compared: max(map(_or_inf, own.values())) for compared, own in errors.items() if own}
+    figures = (largest[DIFFERENCES], largest.get("fused"), largest.get("autograd"))
+    return Result(subject, *figures, allowed, errors, scale)
+
+
+def _worse(one: Errors, other: Errors) -> Errors:
+    """Of each name the larger error."""
+    return {name: max(_or_inf(own.get(name, 0.0)) for own in (one, other)) for name in one | other}
+
+
+def _errors_of(report: Report, vacuous: bool = True) -> Errors:
+    """The errors of a report; infinite where nothing was checked, unless that does not matter."""
+    return {row.tensor: math.inf if row.vacuous and vacuous else row.error for row in report.rows}
+
 
 def cells() -> dict[str, Cell]:
-    """Every cell of the one list: with every activation, or as it is where it has no such option, and `FURTHER`.
-
-    Returns
-    -------
-    dict
-        What to call it -> the cell.
-    """
+    """What to call it -> every cell of the one list: with every activation, where it has that option, and `FURTHER`."""
     named: dict[str, Cell] = {}
     for name, kind in CELLS.items():
+        own: dict[str, dict[str, Any]] = {"": {}}
         if "activation" in options_of(kind):
             own = {activation: {"activation": activation} for activation in ACTIVATIONS}
-        else:
-            own = {"": {}}
         for label, options in (own | FURTHER.get(name, {})).items():
             named[f"{kind.__name__} {label}".rstrip()] = kind(**options)
     return named
 
 
 def parametrizations() -> list[tuple[str, int, bool]]:
-    """Every parametrization at small sizes with all cases, and at sizes as large as in use.
-
-    Returns
-    -------
-    list of tuple
-        (name, n, whether it is complex).
-    """
+    """Every parametrization at small sizes with all cases, and as large as in use: name, n, whether it is complex."""
     cayley = [(f"{kind}:{k}", n) for k, n in ((2, 5), (0, 8), (40, 56)) for kind in ("scaled_cayley", "neumann_cayley")]
     real = [*cayley, ("exponential", 5), ("exponential", 30)]
     real += [("householder:1", 5), ("householder:4", 5), ("householder:5", 5), ("householder:16", 56)]
@@ -162,40 +208,24 @@ def parametrizations() -> list[tuple[str, int, bool]]:
 def check_cell(
     name: str, cell: Cell, rng: np.random.Generator, oracle: Oracle | None = None, device: str = "cpu"
 ) -> Result:
-    """Check a cell: all entries of every weight, of x and h0; T = 6, B = 3, m = 3, n = 5, float64, vectors and tokens.
+    """A cell, called `name`: all entries of every weight, of x and h0; the worse of vectors and tokens.
 
-    Parameters
-    ----------
-    name : str
-        What to call it.
-    cell : Cell
-        The cell.
-    rng : numpy.random.Generator
-        Where random numbers come from.
-    oracle : Oracle, optional
-        Gradients by another way.
-    device : str
-        Where ours are computed.
-
-    Returns
-    -------
-    Result
-        The worse of vectors and tokens.
+    T = 6, B = 3, m = 3, n = 5, float64.  Ours are computed on the device.
     """
-    by_differences, by_fused, by_oracle = [], [], []
+    errors: dict[str, Errors] = {DIFFERENCES: {}, "fused": {}, "autograd": {}}
     for tokens in (False, True):
         problem = random_problem(cell, rng, T=6, tokens=tokens)
         there = problem.on(device)
         ours = to_host(there.gradients(scan))
         options: dict[str, Any] = {"kink_distance": problem.kink_distance, "may_vanish": problem.may_vanish}
-        report = compare_gradients(problem.loss, problem.point, ours, **options)
         # a token that does not occur leaves its column of W without a gradient, never all of W
-        by_differences.append(float("inf") if any(row.vacuous for row in report.rows) else report.largest)
+        found = {DIFFERENCES: _errors_of(compare_gradients(problem.loss, problem.point, ours, **options))}
         if fused.has_form(cell):
-            by_fused.append(largest_error(to_host(there.gradients(fused)), ours)[0])
+            found["fused"] = errors_by_name(to_host(there.gradients(fused)), ours)
         if oracle is not None and oracle.has_form(cell):
-            by_oracle.append(largest_error(ours, oracle.gradients_of(problem))[0])
-    return Result(name, max(by_differences), max(by_fused, default=None), max(by_oracle, default=None))
+            found["autograd"] = errors_by_name(ours, oracle.gradients_of(problem))
+        errors |= {compared: _worse(errors[compared], own) for compared, own in found.items()}
+    return _result(name, errors)
 
 
 def check_parametrization(
@@ -206,105 +236,35 @@ def check_parametrization(
     oracle: Oracle | None = None,
     device: str = "cpu",
 ) -> Result:
-    """Check a parametrization: the pullback of Re sum(dU^* U) at a generic point, all free entries.
-
-    Parameters
-    ----------
-    name : str
-        As of `ortho_ref.parametrizations.by_name`.
-    n : int
-        Size of U.
-    complex : bool
-        Whether U is complex.
-    rng : numpy.random.Generator
-        Where random numbers come from.
-    oracle : Oracle, optional
-        Gradients by another way.
-    device : str
-        Where ours are computed.
-
-    Returns
-    -------
-    Result
-        Without `fused`, which maps do not have.
-    """
+    """A parametrization, by its name: the pullback of Re sum(dU^* U) at a generic point, all free entries."""
     problem = random_map_problem(by_name(name, n, complex), n, rng)
     ours = to_host(problem.on(device).gradients())
-    by_oracle = None
+    errors = {DIFFERENCES: _errors_of(problem.compare(ours))}
     if oracle is not None and oracle.has_form(problem.p):
-        by_oracle = largest_error(free_entries(ours), oracle.gradients_of_map(problem))[0]
-    report = problem.compare(ours)
-    differences = float("inf") if any(row.vacuous for row in report.rows) else report.largest
-    return Result(_subject_of_map(name, n, complex), differences, None, by_oracle, TOLERANCE_PULLBACK)
+        errors["autograd"] = errors_by_name(free_entries(ours), oracle.gradients_of_map(problem))
+    return _result(_subject_of_map(name, n, complex), errors, TOLERANCE_PULLBACK)
 
 
 def check_network(
     name: str, m: int, n: int, T: int, rng: np.random.Generator, device: str = "cpu", **options: Any
 ) -> Result:
-    """Check a whole network, two layers and cross-entropy, along three random directions of every parameter.
-
-    Parameters
-    ----------
-    name : str
-        The model.
-    m, n, T : int
-        Inputs, hidden size, steps.
-    rng : numpy.random.Generator
-        Where random numbers come from.
-    device : str
-        Where ours are computed.
-    **options
-        Of the model.
-
-    Returns
-    -------
-    Result
-        Against finite differences alone.
-    """
+    """A whole network of the model, two layers and cross-entropy, along three random directions of every parameter."""
     network = models.network(name, m, (n, n), 7, **options)
+
+    def draw() -> tuple[Any, np.ndarray]:
+        return rng.standard_normal((T, 3, m)), rng.integers(0, 7, (T, 3))
+
     margin = 4 * MARGIN if n < 20 else MARGIN / 2  # at real size some unit is always nearer
-    distance = 0.0
-    while distance < margin:
-        params, buffers = network.init(rng, dtype=np.float64)
-        params = perturbed(params, rng, 0.6 / np.sqrt(n))
-        buffers = network.rebuild(params, buffers)
-        x, y = rng.standard_normal((T, 3, m)), rng.integers(0, 7, (T, 3))
-        distance = network_kink_distance(network, params, buffers, x)
-    ours = to_host(network.loss_and_gradients(*to_device((params, buffers, x, y), device))[1])
-
-    def loss(p: Any) -> Any:
-        p = admissible(p)
-        return network.loss_and_gradients(p, network.rebuild(p, buffers), x, y)[0]
-
-    options_of_check: dict[str, Any] = {"skew": skew(params), "kink_distance": lambda _: distance, "margin": margin}
-    report = compare_gradients(loss, params, ours, directions=3, rng=rng, **options_of_check)
-    return Result(_subject_of_network(name, n, options), report.largest, None, None)
+    how: dict[str, Any] = {"directions": 3, "size": 0.6 / math.sqrt(n), "margin": margin, "least": 0.0}
+    return _check_drawn(_subject_of_network(name, n, options), network, draw, rng, device, **how)
 
 
 def check_language_model(
     name: str, sizes: tuple[int, ...], rng: np.random.Generator, device: str = "cpu", **options: Any
 ) -> Result:
-    """Check a language model: embedding, readout, every regularizer; all entries of every parameter.
+    """A language model: embedding, readout, every regularizer; all entries of every parameter.
 
     Loss and penalty, the same dropout in every evaluation, V = 7, embedding 4, T = 5, B = 3.
-
-    Parameters
-    ----------
-    name : str
-        The model.
-    sizes : tuple of int
-        Of the layers.
-    rng : numpy.random.Generator
-        Where random numbers come from.
-    device : str
-        Where ours are computed.
-    **options
-        Of `models.network`.
-
-    Returns
-    -------
-    Result
-        Against finite differences alone.
     """
     network = models.network(name, 7, sizes, 7, embedding=4, **options)
 
@@ -317,27 +277,10 @@ def check_language_model(
 def check_reader(
     name: str, sizes: tuple[int, int, int], rng: np.random.Generator, device: str = "cpu", **options: Any
 ) -> Result:
-    """Check a reader along three random directions of every parameter; stories and questions of different lengths.
+    """A reader along three random directions of every parameter; stories and questions of different lengths.
 
     The same dropout in every evaluation, V = 5, embedding 3, stories of 1 to 4 words, questions of 1 and 2, B = 3.
-
-    Parameters
-    ----------
-    name : str
-        The model.
-    sizes : tuple of int
-        Of the story's encoder, the question's, and the third layer.
-    rng : numpy.random.Generator
-        Where random numbers come from.
-    device : str
-        Where ours are computed.
-    **options
-        Of `models.network`, the reader's join among them.
-
-    Returns
-    -------
-    Result
-        Against finite differences alone.
+    sizes: of the story's encoder, the question's, and the third layer.
     """
     network = models.network(name, 5, sizes, 5, embedding=3, readout="last", **options)
 
@@ -347,8 +290,8 @@ def check_reader(
 
     # from the zero state, one step: nothing recurrent has a gradient, nor have gates of the past alone
     may_vanish = "layer2." if options["reader"] == "once" else None
-    subject = _subject_of_reader(name, options)
-    return _check_drawn(subject, network, draw, rng, device, directions=3, size=1.0, may_vanish=may_vanish)
+    how: dict[str, Any] = {"directions": 3, "size": 1.0, "may_vanish": may_vanish}
+    return _check_drawn(_subject_of_reader(name, options), network, draw, rng, device, **how)
 
 
 def _check_drawn(
@@ -360,14 +303,17 @@ def _check_drawn(
     *,
     directions: int | None = None,
     size: float = 0.5,
+    margin: float = 4 * MARGIN,
+    least: float = 1e-3,
     may_vanish: str | None = None,
 ) -> Result:
     """Loss and penalty on x and y that are drawn, all entries unless so many directions are given.
 
-    size: of what is added to every parameter.  may_vanish: what names begin with whose gradient may be 0.
+    size: of what is added to every parameter.  margin: how far from a kink.  least: of a gradient's largest entry; what
+    is tiny cannot be told from the loss's rounding.  may_vanish: what names begin with whose gradient may be 0.
     """
-    distance = smallest = 0.0
-    while distance < 4 * MARGIN or smallest < 1e-3:  # what is tiny cannot be told from the loss's rounding
+    distance = smallest = -math.inf
+    while distance < margin or smallest < least:
         params, buffers = network.init(rng, dtype=np.float64)
         params = perturbed(params, rng, size)
         buffers = network.rebuild(params, buffers)
@@ -388,11 +334,10 @@ def _check_drawn(
         k = tape.features if tape.scales[-1] is None else tape.scales[-1] * tape.features
         return cross_entropy(outputs, y)[0] + network.regularizers.penalty(k, tape.features)
 
-    options_of_check: dict[str, Any] = {"skew": skew(params), "kink_distance": lambda _: distance, "margin": MARGIN}
-    options_of_check |= {"may_vanish": vanishing, "directions": directions, "rng": rng}
-    report = compare_gradients(loss, params, ours, **options_of_check)
-    largest = float("inf") if any(row.vacuous for row in report.rows) else report.largest
-    return Result(subject, largest, None, None)
+    how: dict[str, Any] = {"skew": skew(params), "kink_distance": lambda _: distance, "margin": min(margin, MARGIN)}
+    how |= {"may_vanish": vanishing, "directions": directions, "rng": rng}
+    errors = _errors_of(compare_gradients(loss, params, ours, **how), vacuous=least > 0)
+    return _result(subject, {DIFFERENCES: errors}, scale="its largest entry" if directions is None else "its norm")
 
 
 def _subject_of_reader(name: str, options: Mapping[str, Any]) -> str:
@@ -415,37 +360,22 @@ def _subject_of_network(name: str, n: int, options: Mapping[str, Any]) -> str:
 def results(
     rng: np.random.Generator, oracle: Oracle | None = None, device: str = "cpu", only: str = ""
 ) -> list[Result]:
-    """Every check there is, or those of some subjects.
-
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-        Where random numbers come from.
-    oracle : Oracle, optional
-        Gradients by another way.
-    device : str
-        Where ours are computed.
-    only : str
-        Subjects with this in them; every one has "".
-
-    Returns
-    -------
-    list of Result
-        Cells, parametrizations, models, models with other options, language models, and readers.
-    """
+    """Every check there is, or those of subjects with `only` in them, with ours computed on the device."""
     networks: list[tuple[str, int, int, int, dict[str, Any]]] = [(name, 4, 6, 5, {}) for name in models.names()]
     networks += [(name, 4, 8, 5, options) for name, options in VARIANTS] + [("nc-gru", 22, 56, 6, {})]
-    rows = [check_cell(name, cell, rng, oracle, device) for name, cell in cells().items() if only in name]
-    rows += [
-        check_parametrization(*row, rng, oracle, device) for row in parametrizations() if only in _subject_of_map(*row)
-    ]
+    every: list[tuple[str, Callable[..., Result]]] = []
+    every += [(name, partial(check_cell, name, cell, rng, oracle, device)) for name, cell in cells().items()]
+    for row in parametrizations():
+        every.append((_subject_of_map(*row), partial(check_parametrization, *row, rng, oracle, device)))
     for name, m, n, T, options in networks:
-        if only in _subject_of_network(name, n, options):
-            rows.append(check_network(name, m, n, T, rng, device, **options))
+        every.append(
+            (_subject_of_network(name, n, options), partial(check_network, name, m, n, T, rng, device, **options))
+        )
     for name, sizes, options in LANGUAGE_MODELS:
-        if only in _subject_of_language_model(name, sizes):
-            rows.append(check_language_model(name, sizes, rng, device, **options))
+        subject = _subject_of_language_model(name, sizes)
+        every.append((subject, partial(check_language_model, name, sizes, rng, device, **options)))
     for name, own_sizes, options in READERS:
-        if only in _subject_of_reader(name, options):
-            rows.append(check_reader(name, own_sizes, rng, device, **options))
-    return rows
+        every.append(
+            (_subject_of_reader(name, options), partial(check_reader, name, own_sizes, rng, device, **options))
+        )
+    return [check() for subject, check in every if only in subject]

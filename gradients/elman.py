@@ -39,24 +39,7 @@ def real_pairs(M: Matrix) -> Matrix:
 
 
 def modrelu_jacobian(z: Vector, b: Vector) -> Matrix:
-    """D of complex modReLU in real pairs; 0 for a unit that is off.
-
-    Parameters
-    ----------
-    z : ndarray, (n,)
-        Complex pre-activations.
-    b : ndarray, (n,)
-        The bias.
-
-    Returns
-    -------
-    ndarray, (2n, 2n)
-        D.
-
-    References
-    ----------
-    bp:modrelu-complex.
-    """
+    """D of complex modReLU in real pairs (2n, 2n), at z and b (n,); 0 for a unit that is off."""
     rho = abs(z)
     on = (rho + b > 0) & (rho > 0)
     rho = np.where(on, rho, 1)
@@ -72,29 +55,8 @@ def modrelu_jacobian(z: Vector, b: Vector) -> Matrix:
 def step(cell: Elman, w: Weights, x: Vector, h: Vector) -> Step:
     """One step for `bptt`.
 
-    Of a complex cell the weights are complex; J and S, and so the gradients of `bptt.by_jacobians`, are of the pairs
-    W (2n, m), U (2n, 2n).
-
-    Parameters
-    ----------
-    cell : Elman
-        The cell.
-    w : dict
-        Its weights by their names.
-    x : ndarray, (m,)
-        The input.
-    h : ndarray, (n,) or (2n,)
-        h_{t-1}; of a complex cell as a real pair.
-
-    Returns
-    -------
-    Step
-        Of n numbers, of a complex cell 2n.
-
-    Raises
-    ------
-    ValueError
-        For other names or shapes.
+    Of a complex cell the weights are complex, and h a real pair (2n,); J and S, and so the gradients of
+    `bptt.by_jacobians`, are of the pairs W (2n, m), U (2n, 2n).
     """
     w, x, h = one_step(cell, w, x, h)
     if cell.complex:
@@ -108,33 +70,7 @@ def step(cell: Elman, w: Weights, x: Vector, h: Vector) -> Step:
 
 
 def bound(cell: Elman, w: Weights, x: Vector, h: Vector) -> Bound:
-    """||D_t|| ||U||, of dh_t/dh_{t-1}.
-
-    Parameters
-    ----------
-    cell : Elman
-        The cell.
-    w : dict
-        Its weights by their names.
-    x : ndarray, (m,)
-        The input.
-    h : ndarray, (n,)
-        h_{t-1}; complex for a complex cell.
-
-    Returns
-    -------
-    Bound
-        Of dh_t/dh_{t-1}.
-
-    Raises
-    ------
-    ValueError
-        For other names or shapes.
-
-    References
-    ----------
-    urnn:3.
-    """
+    """||D_t|| ||U||, of dh_t/dh_{t-1}; h is complex for a complex cell."""
     own = step(cell, w, x, real_pairs(h) if cell.complex else h)
     return Bound(norm(own.S["U"][0]) * norm(w["U"]), norm(own.J))  # [urnn:3]
 

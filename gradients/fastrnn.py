@@ -15,29 +15,7 @@ from ortho_ref.cells import FastRNN
 
 
 def step(cell: FastRNN, w: Weights, x: Vector, h: Vector) -> Step:
-    """One step for `bptt`.
-
-    Parameters
-    ----------
-    cell : FastRNN
-        The cell.
-    w : dict
-        The cell's weights by their names.
-    x : ndarray, (m,)
-        The input.
-    h : ndarray, (n,)
-        h_{t-1}.
-
-    Returns
-    -------
-    Step
-        Of n numbers.
-
-    Raises
-    ------
-    ValueError
-        For other names or shapes.
-    """
+    """One step for `bptt`."""
     w, x, h = one_step(cell, w, x, h)
     phi = activation(cell.activation)
     alpha, beta = (float(gate) for gate in cell.gates(w))
@@ -57,33 +35,7 @@ def step(cell: FastRNN, w: Weights, x: Vector, h: Vector) -> Step:
 
 
 def bound(cell: FastRNN, w: Weights, x: Vector, h: Vector) -> Bound:
-    """alpha ||D|| ||U|| + |beta|, of dh_t/dh_{t-1}.
-
-    Parameters
-    ----------
-    cell : FastRNN
-        The cell.
-    w : dict
-        The cell's weights by their names.
-    x : ndarray, (m,)
-        The input.
-    h : ndarray, (n,)
-        h_{t-1}.
-
-    Returns
-    -------
-    Bound
-        Of dh_t/dh_{t-1}.
-
-    Raises
-    ------
-    ValueError
-        For other names or shapes.
-
-    References
-    ----------
-    sgornn:25/bound.
-    """
+    """alpha ||D|| ||U|| + |beta|, of dh_t/dh_{t-1}."""
     own = step(cell, w, x, h)
     limit = norm(own.S["U"][0]) * norm(w["U"]) + abs(float(cell.gates(w)[1]))  # [sgornn:25/bound]
     return Bound(limit, norm(own.J))

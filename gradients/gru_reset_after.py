@@ -21,19 +21,7 @@ from ortho_ref.cells import GRUResetAfter
 
 
 class Values(NamedTuple):
-    """What one step computes, all (n,).
-
-    Attributes
-    ----------
-    r, z : ndarray
-        The gates.
-    p, c : ndarray
-        The product that r multiplies, and the candidate.
-    h : ndarray
-        The state.
-    slope, bias_slope : ndarray
-        Phi's derivatives by a and by b_h.
-    """
+    """What one step computes, all (n,): the gates, what r multiplies, the candidate, the state, Phi's slopes."""
 
     r: Vector
     z: Vector
@@ -45,29 +33,7 @@ class Values(NamedTuple):
 
 
 def values(cell: GRUResetAfter, w: Weights, x: Vector, h: Vector) -> Values:
-    """What one step computes.
-
-    Parameters
-    ----------
-    cell : GRUResetAfter
-        The cell.
-    w : dict
-        The cell's weights by their names.
-    x : ndarray, (m,)
-        The input.
-    h : ndarray, (n,)
-        h_{t-1}.
-
-    Returns
-    -------
-    Values
-        Of step t.
-
-    Raises
-    ------
-    ValueError
-        For other names or shapes.
-    """
+    """What one step computes from x (m,) and h_{t-1} (n,); ValueError for other names or shapes."""
     w, x, h = one_step(cell, w, x, h)
     phi = activation(cell.activation)
     r = sigmoid(w["W_r"] @ x + w["U_r"] @ h + w["b_r"]) if cell.reset_gate else w["r"]
@@ -116,33 +82,7 @@ def jacobian(cell: GRUResetAfter, w: Weights, x: Vector, h: Vector) -> Matrix:
 
 
 def bound(cell: GRUResetAfter, w: Weights, x: Vector, h: Vector) -> Bound:
-    """A bound of dh_t/dh_{t-1}: nothing keeps it below 1 (E-goru-07).
-
-    Parameters
-    ----------
-    cell : GRUResetAfter
-        The cell.
-    w : dict
-        The cell's weights by their names.
-    x : ndarray, (m,)
-        The input.
-    h : ndarray, (n,)
-        h_{t-1}.
-
-    Returns
-    -------
-    Bound
-        Of dh_t/dh_{t-1}.
-
-    Raises
-    ------
-    ValueError
-        For other names or shapes.
-
-    References
-    ----------
-    goru:jac/bound.
-    """
+    """A bound of dh_t/dh_{t-1}: nothing keeps it below 1 (E-goru-07)."""
     v = values(cell, w, x, h)
     mu = float(abs(v.r).max()) * norm(w["U_h"])
     if cell.reset_gate:
@@ -157,29 +97,7 @@ def bound(cell: GRUResetAfter, w: Weights, x: Vector, h: Vector) -> Bound:
 
 
 def step(cell: GRUResetAfter, w: Weights, x: Vector, h: Vector) -> Step:
-    """One step for `bptt`.
-
-    Parameters
-    ----------
-    cell : GRUResetAfter
-        The cell.
-    w : dict
-        The cell's weights by their names.
-    x : ndarray, (m,)
-        The input.
-    h : ndarray, (n,)
-        h_{t-1}.
-
-    Returns
-    -------
-    Step
-        Of n numbers.
-
-    Raises
-    ------
-    ValueError
-        For other names or shapes.
-    """
+    """One step for `bptt`."""
     v = values(cell, w, x, h)
     of_a = np.diag((1 - v.z) * v.slope)
     of_p, of_r, of_z = of_a @ np.diag(v.r), of_a @ np.diag(v.p), np.diag(h - v.c)

@@ -19,19 +19,7 @@ from ortho_ref.cells import GRUResetBefore
 
 
 class Values(NamedTuple):
-    """What one step computes, all (n,).
-
-    Attributes
-    ----------
-    r, u : ndarray
-        The gates.
-    c : ndarray
-        The candidate.
-    h : ndarray
-        The state.
-    slope, bias_slope : ndarray
-        Phi's derivatives by a and by b_c.
-    """
+    """What one step computes, all (n,): the gates, the candidate, the state, Phi's derivatives by a and by b_c."""
 
     r: Vector
     u: Vector
@@ -42,29 +30,7 @@ class Values(NamedTuple):
 
 
 def values(cell: GRUResetBefore, w: Weights, x: Vector, h: Vector) -> Values:
-    """What one step computes.
-
-    Parameters
-    ----------
-    cell : GRUResetBefore
-        The cell.
-    w : dict
-        The cell's weights by their names.
-    x : ndarray, (m,)
-        The input.
-    h : ndarray, (n,)
-        h_{t-1}.
-
-    Returns
-    -------
-    Values
-        Of step t.
-
-    Raises
-    ------
-    ValueError
-        For other names or shapes.
-    """
+    """What one step computes from x (m,) and h_{t-1} (n,); ValueError for other names or shapes."""
     w, x, h = one_step(cell, w, x, h)
     phi = activation(cell.activation)
     r = sigmoid(w["W_r"] @ x + w["U_r"] @ h + w["b_r"])
@@ -91,33 +57,7 @@ def dc_dh(w: Weights, h: Vector, r: Vector, slope: Vector) -> Matrix:
 
 
 def jacobian(cell: GRUResetBefore, w: Weights, x: Vector, h: Vector) -> Matrix:
-    """The derivative of the state by the state before.
-
-    Parameters
-    ----------
-    cell : GRUResetBefore
-        The cell.
-    w : dict
-        The cell's weights by their names.
-    x : ndarray, (m,)
-        The input.
-    h : ndarray, (n,)
-        h_{t-1}.
-
-    Returns
-    -------
-    ndarray, (n, n)
-        dh_t/dh_{t-1}.
-
-    Raises
-    ------
-    ValueError
-        For other names or shapes.
-
-    References
-    ----------
-    ncgru:40.
-    """
+    """dh_t/dh_{t-1} (n, n)."""
     v = values(cell, w, x, h)
     du, dc = du_dh(w, v.u), dc_dh(w, h, v.r, v.slope)
     return -np.diag(h) @ du + np.diag(1 - v.u) + np.diag(v.c) @ du + np.diag(v.u) @ dc  # [ncgru:40]

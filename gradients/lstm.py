@@ -23,17 +23,7 @@ from ortho_ref.cells import LSTM
 
 
 class Values(NamedTuple):
-    """What one step computes, all (n,).
-
-    Attributes
-    ----------
-    i, f, o : ndarray
-        The gates.
-    g : ndarray
-        The candidate.
-    c, y : ndarray
-        The memory, and its tanh.
-    """
+    """What one step computes, all (n,): the gates, the candidate, the memory, and its tanh."""
 
     i: Vector
     f: Vector
@@ -44,22 +34,7 @@ class Values(NamedTuple):
 
 
 def values(w: Weights, x: Vector, h: Vector, c: Vector) -> Values:
-    """What one step computes.
-
-    Parameters
-    ----------
-    w : dict
-        The weights by their names.
-    x : ndarray, (m,)
-        The input.
-    h, c : ndarray, (n,)
-        h_{t-1} and c_{t-1}.
-
-    Returns
-    -------
-    Values
-        Of step t.
-    """
+    """What one step computes from x (m,), h_{t-1} and c_{t-1} (n,)."""
     i, f, o = (sigmoid(w[f"W_{k}"] @ x + w[f"U_{k}"] @ h + w[f"b_{k}"]) for k in "ifo")
     g = np.tanh(w["W_g"] @ x + w["U_g"] @ h + w["b_g"])
     c = f * c + i * g
@@ -67,29 +42,7 @@ def values(w: Weights, x: Vector, h: Vector, c: Vector) -> Values:
 
 
 def step(cell: LSTM, w: Weights, x: Vector, state: Vector) -> Step:
-    """One step for `bptt`.
-
-    Parameters
-    ----------
-    cell : LSTM
-        The cell.
-    w : dict
-        Its weights by their names.
-    x : ndarray, (m,)
-        The input.
-    state : ndarray, (2n,)
-        h_{t-1} and c_{t-1} one after the other.
-
-    Returns
-    -------
-    Step
-        Of 2n numbers.
-
-    Raises
-    ------
-    ValueError
-        For other names or shapes.
-    """
+    """One step for `bptt`; the state (2n,) is h_{t-1} and c_{t-1} one after the other."""
     w, x, state = one_step(cell, w, x, state)
     h, c = np.split(state, 2)
     v = values(w, x, h, c)
@@ -112,29 +65,7 @@ def step(cell: LSTM, w: Weights, x: Vector, state: Vector) -> Step:
 
 
 def bound(cell: LSTM, w: Weights, x: Vector, state: Vector) -> Bound:
-    """||d(h_t, c_t)/d(h, c)|| and what it is at most.
-
-    Parameters
-    ----------
-    cell : LSTM
-        The cell.
-    w : dict
-        Its weights by their names.
-    x : ndarray, (m,)
-        The input.
-    state : ndarray, (2n,)
-        h_{t-1} and c_{t-1} one after the other.
-
-    Returns
-    -------
-    Bound
-        Of bp:lstm/bound.
-
-    Raises
-    ------
-    ValueError
-        For other names or shapes.
-    """
+    """||d(h_t, c_t)/d(h, c)|| and what it is at most."""
     actual = norm(step(cell, w, x, state).J)
     w, x, state = one_step(cell, w, x, state)
     h, c = np.split(state, 2)

@@ -8,7 +8,7 @@ import numpy as np
 
 from gradients.problem import admissible, standard_normal
 from ortho_ref.backend import Array, to_device
-from ortho_ref.conformance.differences import Report, compare_gradients
+from ortho_ref.finite_differences import Report, compare_gradients
 from ortho_ref.parametrizations import Buffers, Parametrization, Params
 
 
@@ -40,47 +40,18 @@ class MapProblem:
         return self.p.pullback(self.params, self.buffers, self.dU)
 
     def compare(self, analytic: Mapping[str, Array]) -> Report:
-        """Check a gradient against finite differences in every free entry.
-
-        Parameters
-        ----------
-        analytic : mapping
-            Gradients by the names of the parameters.
-
-        Returns
-        -------
-        Report
-            A row for each parameter.
-        """
+        """A gradient, by the names of the parameters, against finite differences in every free entry."""
         rigid = ("A", "V") if len(self.dU) == 1 else ()  # a rotation of one dimension is 1, a reflection -1
-        return compare_gradients(
-            self.loss, self.params, analytic, skew=("A",), may_vanish=rigid, kink_distance=_no_kink
-        )
+        options: dict[str, Any] = {"skew": ("A",), "may_vanish": rigid, "kink_distance": lambda _: float("inf")}
+        return compare_gradients(self.loss, self.params, analytic, **options)
 
     def on(self, device: str) -> "MapProblem":
         """The same problem on a device."""
         return MapProblem(self.p, *to_device((self.params, self.buffers, self.dU), device))
 
 
-def _no_kink(point: Mapping[str, Array]) -> float:
-    return float("inf")
-
-
 def free_entries(values: Params) -> Params:
-    """Gradients with 0 below the diagonal of a skew one.
-
-    So are autograd's, of a matrix built from the entries above it.
-
-    Parameters
-    ----------
-    values : dict
-        Gradients by the names of the parameters.
-
-    Returns
-    -------
-    dict
-        The same, "A" changed.
-    """
+    """Gradients with 0 below the diagonal of "A": as autograd's, of a matrix built from the entries above it."""
     return {name: np.triu(value, 1) if name == "A" else value for name, value in values.items()}
 
 
@@ -88,20 +59,6 @@ def random_map_problem(p: Parametrization, n: int, rng: np.random.Generator) -> 
     """A parametrization at a generic point.
 
     Skew A and angles are of size 1, reflection vectors of length 1/2 to 2; X is as `init` draws it.
-
-    Parameters
-    ----------
-    p : Parametrization
-        The parametrization.
-    n : int
-        Size of U.
-    rng : numpy.random.Generator
-        Where random numbers come from.
-
-    Returns
-    -------
-    MapProblem
-        In float64.
     """
     params, buffers = p.init(rng, n, dtype=np.float64)
 

@@ -24,47 +24,13 @@ from gradients.cayley import Matrix, transform
 
 
 def series(M: Matrix, delta: Matrix, order: int) -> Matrix:
-    """The series of order q for (I + A - delta)^{-1}: (I + P + ... + P^q) M with P = M delta.
-
-    Parameters
-    ----------
-    M : ndarray, (n, n)
-        (I + A)^{-1}.
-    delta : ndarray, (n, n)
-        What is taken from A.
-    order : int
-        q.
-
-    Returns
-    -------
-    ndarray, (n, n)
-        The sum.
-
-    References
-    ----------
-    ncgru:16, ncgru:17, ncgru:18.
-    """
+    """The series of order q for (I + A - delta)^{-1}, (I + P + ... + P^q) M, with M = (I + A)^{-1} and P = M delta."""
     P = M @ delta
     return sum(np.linalg.matrix_power(P, i) for i in range(order + 1)) @ M  # [ncgru:16] [ncgru:17] [ncgru:18]
 
 
 def remainder(M: Matrix, delta: Matrix, order: int) -> Matrix:
-    """(I + A - delta)^{-1} less the series, in closed form; it holds where the series diverges too.
-
-    Parameters
-    ----------
-    M, delta, order
-        As of `series`.
-
-    Returns
-    -------
-    ndarray, (n, n)
-        What the series leaves out.
-
-    References
-    ----------
-    ncgru:neumann-q.
-    """
+    """(I + A - delta)^{-1} less the series, in closed form; it holds where the series diverges too."""
     P = M @ delta
     return np.linalg.matrix_power(P, order + 1) @ np.linalg.solve(np.eye(len(M)) - P, M)  # [ncgru:neumann-q]
 
@@ -75,17 +41,7 @@ def spectral_radius(P: Matrix) -> float:
 
 
 class Defect(NamedTuple):
-    """After one update, by the law and as it is.
-
-    Attributes
-    ----------
-    R_predicted, R : ndarray, (n, n)
-        R_k by the law, and I - A_tilde_k (I + A_k).
-    defect, bound : float
-        ||U^T U - I||_2, and its bound.
-    U, U_predicted : ndarray, (n, n)
-        U_k, and (I - R_k) U_exact.
-    """
+    """After one update: R_k by the law and as it is, ||U^T U - I||_2 and its bound, U_k and (I - R_k) U_exact."""
 
     R_predicted: Matrix
     R: Matrix
@@ -98,25 +54,7 @@ class Defect(NamedTuple):
 def defect_law(A: Matrix, D: Matrix, deltas: Sequence[Matrix], order: int) -> list[Defect]:
     """Lines 6 to 8 of Algorithm 1 from an exact start, without a reset, beside what the law says of each update.
 
-    Parameters
-    ----------
-    A : ndarray, (n, n)
-        Skew, before the first update.
-    D : ndarray, (n,)
-        The diagonal of ones and minus ones.
-    deltas : sequence of ndarray, (n, n)
-        What each update takes from A.
-    order : int
-        Of the series.
-
-    Returns
-    -------
-    list of Defect
-        One for each update.
-
-    References
-    ----------
-    ncgru:neumann-err.
+    A (n, n) is skew, D (n,) of ones and minus ones; deltas: what each update takes from A.
     """
     I = np.eye(len(A))
     A_tilde = np.linalg.inv(I + A)

@@ -23,7 +23,7 @@ MARGIN = 1e-3
 class Problem:
     """A cell over a sequence, and the scalar loss sum(dh * h[1:]) + sum(dh_T * h_T); of a complex cell, Re(dh^* h).
 
-    As a point for `ortho_ref.conformance.differences` it is flat: the weights, "x" (unless tokens), and "h0" ("c0").
+    As a point for `ortho_ref.finite_differences` it is flat: the weights, "x" (unless tokens), and "h0" ("c0").
 
     Parameters
     ----------
@@ -55,18 +55,7 @@ class Problem:
         return {**self.weights, **({} if is_tokens(self.x) else {"x": self.x}), **self._named(self.h0)}
 
     def at(self, point: Mapping[str, Array]) -> tuple[Weights, Array, State]:
-        """What the cell takes at a point.
-
-        Parameters
-        ----------
-        point : mapping
-            Arrays by the names of `point`.
-
-        Returns
-        -------
-        weights, x, h0
-            The point's; x is the problem's if the point has none.
-        """
+        """Weights, x and h0 at a point; x is the problem's if the point has none."""
         h0 = tuple(point[name] for name in self._named(self.h0))
         weights = {name: point[name] for name in self.weights}
         return weights, point.get("x", self.x), state_of(h0)
@@ -85,35 +74,13 @@ class Problem:
         return self.weigh(scan.unroll(self.cell, weights, x, h0)[0])
 
     def gradients(self, engine: ModuleType) -> dict[str, Array]:
-        """The analytic gradient at `point`.
-
-        Parameters
-        ----------
-        engine : module
-            `scan` or `fused`.
-
-        Returns
-        -------
-        dict
-            Gradients by the names of `point`.
-        """
+        """The analytic gradient at `point`, by its names; the engine is `scan` or `fused`."""
         _, tape = engine.forward(self.cell, self.weights, self.x, self.h0)
         gradients = engine.backward(self.cell, self.weights, tape, self.dh, self.dh_T)
         return {**gradients.weights, **({} if gradients.x is None else {"x": gradients.x}), **self._named(gradients.h0)}
 
     def kink_distance(self, point: Mapping[str, Array]) -> float:
-        """How far activations and clipped gates are from their kinks at a point.
-
-        Parameters
-        ----------
-        point : mapping
-            Arrays by the names of `point`.
-
-        Returns
-        -------
-        float
-            The least over units, steps and batch.
-        """
+        """How far activations and clipped gates are from their kinks: the least over units, steps and batch."""
         weights, x, h0 = self.at(point)
         _, tape = scan.unroll(self.cell, weights, x, h0)
         return min(self.cell.kink_distance(weights, cache) for cache in tape.caches)
@@ -132,24 +99,7 @@ class Problem:
 def network_kink_distance(
     network: Network, params: Params, buffers: NamedBuffers, x: Array, rng: np.random.Generator | None = None
 ) -> float:
-    """How far all recurrent layers of a network are from their kinks.
-
-    Parameters
-    ----------
-    network : Network
-        The network.
-    params, buffers : dict
-        As of `network.init`.
-    x : array, (T, B, m) or (T, B)
-        The input.
-    rng : numpy.random.Generator, optional
-        Of the dropout.
-
-    Returns
-    -------
-    float
-        The least over layers, units, steps and batch.
-    """
+    """How far all recurrent layers are from their kinks, the least over all; rng: of the dropout."""
     layers = tuple(replace(layer, engine="scan") for layer in network.layers)
     tape = replace(network, layers=layers).forward(params, buffers, x, rng=rng).tape
     return min(
@@ -170,20 +120,6 @@ def perturbed(params: Params, rng: np.random.Generator, size: float) -> Params:
 
     A skew A stays skew, Householder's V lower trapezoidal, a unitary X where it is.  Scalars, gates that begin all but
     shut, go to about -1: gradients come through, and no constraint clips two gates of that size.
-
-    Parameters
-    ----------
-    params : dict
-        Parameters by their names.
-    rng : numpy.random.Generator
-        Where random numbers come from.
-    size : float
-        Of the moves.
-
-    Returns
-    -------
-    dict
-        New arrays, of the same dtypes.
     """
     moved: Params = {}
     for name, value in params.items():
@@ -306,33 +242,22 @@ def largest_error(ours: Mapping[str, Array], theirs: Mapping[str, Array]) -> tup
     ValueError
         If the names or the shapes differ.
     """
+    return max((error, name) for name, error in errors_by_name(ours, theirs).items())
+
+
+def errors_by_name(ours: Mapping[str, Array], theirs: Mapping[str, Array]) -> dict[str, float]:
+    """Relative errors of gradients, by their names; the floor is a thousandth of the largest entry of all."""
     if set(ours) != set(theirs):
         raise ValueError(f"gradients of {sorted(ours)} and of {sorted(theirs)}")
     floor = 1e-3 * max(float(np.abs(to_host(value)).max(initial=0)) for value in theirs.values())
-    return max((relative_error(ours[name], theirs[name], floor), name) for name in theirs)
+    return {name: relative_error(ours[name], theirs[name], floor) for name in theirs}
 
 
 def relative_error(a: Array, b: Array, floor: float = 0.0) -> float:
     """max |a - b| over max |b| or, if that is less, over a floor; on the host.
 
     A floor is for sums that cancel: one entry that is the small difference of large terms has lost their digits.
-
-    Parameters
-    ----------
-    a, b : array
-        Of one shape, on any device.
-    floor : float
-        The least size that the error is relative to.
-
-    Returns
-    -------
-    float
-        0 for equal arrays, infinite for NaN.
-
-    Raises
-    ------
-    ValueError
-        If the shapes differ.
+    0 for equal arrays, infinite for NaN.  ValueError if the shapes differ.
     """
     a, b = to_host(a), to_host(b)
     if a.shape != b.shape:

@@ -23,17 +23,7 @@ from ortho_ref.cells import Elman
 
 
 class Propagation(NamedTuple):
-    """Gradients through time of a loss of h_T.
-
-    Attributes
-    ----------
-    norms : ndarray, (T+1,)
-        |dL/dh_t| for t = 0 .. T.
-    bounds : ndarray, (T+1,)
-        Theirs by urnn:3.
-    slopes : ndarray, (T,)
-        ||D_t||_2.
-    """
+    """Gradients through time of a loss of h_T: |dL/dh_t| for t = 0 .. T, their bounds by urnn:3, and ||D_t||_2 (T,)."""
 
     norms: Vector
     bounds: Vector
@@ -41,22 +31,7 @@ class Propagation(NamedTuple):
 
 
 def slope_norm(cell: Elman, w: Weights, z: Vector) -> float:
-    """||D||_2 at a pre-activation.
-
-    Parameters
-    ----------
-    cell : Elman
-        The cell.
-    w : dict
-        Its weights by their names.
-    z : ndarray, (n,)
-        The pre-activation.
-
-    Returns
-    -------
-    float
-        The largest slope.
-    """
+    """||D||_2 at a pre-activation z (n,)."""
     if cell.complex:
         return modrelu_norm(z, w["b"])
     step = elman.step(cell, w | {"W": np.eye(len(z)), "U": np.zeros((len(z), len(z)))}, z, np.zeros(len(z)))
@@ -64,24 +39,7 @@ def slope_norm(cell: Elman, w: Weights, z: Vector) -> float:
 
 
 def modrelu_norm(z: Vector, b: Vector) -> float:
-    """||D||_2 of complex modReLU.
-
-    Parameters
-    ----------
-    z : ndarray, (n,)
-        Complex pre-activations.
-    b : ndarray, (n,)
-        The bias.
-
-    Returns
-    -------
-    float
-        0 where every unit is off.
-
-    References
-    ----------
-    urnn:4/modrelu.
-    """
+    """||D||_2 of complex modReLU at z and b (n,); 0 where every unit is off."""
     rho = abs(z)
     on = (rho + b > 0) & (rho > 0)
     if not on.any():

@@ -57,6 +57,9 @@ def main(
         figures = ("" if figure is None else f"{figure:.1e}" for figure in row[1:4])
         table.add_row(row.subject, *figures, "[green]ok" if row.passed else "[red]FAIL")
     give(table)
+    for row in rows:
+        for line in row.faults():
+            give(line)
     if by_autograd is None:
         message = "torch is not installed: no comparison with autograd (pip install --group crosscheck)"
         give(message)

@@ -17,24 +17,14 @@ from typing import ClassVar
 import numpy as np
 
 from ortho_ref.task import Batch, Vectors, check_integer
-from tasks.examples import check_fills, passes
+from tasks.examples import passes
 from tasks.generated import Generated
 
 
 def values_of(rng: np.random.Generator, count: int, length: int) -> Callable[[np.ndarray], np.ndarray]:
-    """Rows of `rng.random((count, length), float32)`, each drawn when it is asked for.
+    """Rows of `rng.random((count, length), float32)`, each drawn when it is asked for, by the rows' numbers (B,).
 
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-        Left where it is after all of them; one that is not of PCG64 draws them at once.
-    count, length : int
-        Rows, and numbers in each.
-
-    Returns
-    -------
-    callable
-        From the numbers of rows (B,) to these rows (B, length).
+    rng is left where it is after all of them; one that is not of PCG64 draws them at once.
     """
     if not isinstance(rng.bit_generator, np.random.PCG64):
         values = rng.random((count, length), np.float32)
@@ -114,20 +104,7 @@ class Adding(Generated):
         return rng.integers([0, half], [half, self.length], (N, 2))
 
     def batch(self, values: np.ndarray, steps: np.ndarray) -> Batch:
-        """The batch of given values and marked steps.
-
-        Parameters
-        ----------
-        values : ndarray, (B, T)
-            The values.
-        steps : ndarray, (B, 2)
-            The two steps that are marked.
-
-        Returns
-        -------
-        Batch
-            x (T, B, 2), y (B, 1).
-        """
+        """The batch of given values (B, T) and marked steps (B, 2): x (T, B, 2), y (B, 1)."""
         B, columns = len(values), np.arange(len(values))
         x = np.zeros((self.length, B, 2), np.float32)
         x[steps.T, columns, 0] = 1
@@ -136,51 +113,20 @@ class Adding(Generated):
         return Batch(x, y[:, None])
 
     def fresh(self, rng: np.random.Generator, batch_size: int) -> Batch:
-        """A batch of newly drawn sequences.
-
-        Parameters
-        ----------
-        rng : numpy.random.Generator
-            Where the sequences come from.
-        batch_size : int
-            B.
-
-        Returns
-        -------
-        Batch
-            x (T, B, 2), y (B, 1).
-        """
+        """A batch of newly drawn sequences: x (T, B, 2), y (B, 1)."""
         return self.batch(*self._draw(rng, batch_size))
 
     def batches(self, rng: np.random.Generator, batch_size: int) -> Iterator[Batch]:
-        """Batches to train on, without end.
+        """Batches to train on, without end: x (T, B, 2), y (B, 1).
 
         The training set comes from `rng` as it is when iteration begins, and is passed through again and again, each
         time in a new order; what is left at the end of a pass and does not fill a batch is dropped.  Without a training
-        set every sequence is fresh.
-
-        Parameters
-        ----------
-        rng : numpy.random.Generator
-            Where sequences and orders come from.
-        batch_size : int
-            B.
-
-        Yields
-        ------
-        Batch
-            x (T, B, 2), y (B, 1).
-
-        Raises
-        ------
-        ValueError
-            If the training set does not fill a batch.
+        set every sequence is fresh.  ValueError if the training set does not fill a batch.
         """
         N = self.training_set
         if N is None:
             yield from super().batches(rng, batch_size)
             return
-        check_fills(N, batch_size, "training_set")
         values, steps = values_of(rng, N, self.length), self._steps(rng, N)
         for chosen in passes(rng, N, batch_size, "training_set"):
             yield self.batch(values(chosen), steps[chosen])

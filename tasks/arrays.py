@@ -76,7 +76,6 @@ class Arrays(Examples):
         mask: np.ndarray | None = None,
         name: str = "arrays",
     ) -> None:
-        """Raises ValueError or TypeError for arrays that do not fit each other, or an option."""
         self._x, self._y, self._mask, self.name = _array("x", x, "iuf"), _array("y", y, "iuf"), mask, name
         N = len(self._x)
         if self._x.ndim != (3 if self._x.dtype.kind == "f" else 2):
@@ -170,20 +169,7 @@ class Arrays(Examples):
         return float(((held_out.reshape(-1, width) - mean) ** 2).mean())
 
     def batch(self, chosen: np.ndarray, held_out: bool = False) -> Batch:
-        """The batch of some sequences.
-
-        Parameters
-        ----------
-        chosen : ndarray, (B,)
-            Their numbers.
-        held_out : bool
-            Of those held out, or of those trained on.
-
-        Returns
-        -------
-        Batch
-            x (T, B, m) or (T, B); y (B,) or (B, q), for readout every (T, B) or (T, B, q).
-        """
+        """The batch of some sequences (B,): x (T, B, m) or (T, B); y (B,) or (B, q), with T in front for every step."""
         own = chosen + self._cut if held_out else chosen
         x, y = self._x[own].swapaxes(0, 1), self._y[own]
         y = y.swapaxes(0, 1) if self.readout == "every" else y

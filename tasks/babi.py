@@ -28,7 +28,7 @@ import numpy as np
 from ortho_ref.task import JOINS, Batch, Padded, StoryAndQuestion, check_choice
 from tasks.examples import Examples, frequency_baseline
 from tasks.files import Folder, Named, text_of
-from tasks.parts import check_apart, copy_without_baseline, part_of
+from tasks.parts import Part, check_apart, copy_without_baseline, part_of
 from tasks.sets import BABI, BABI_FILES, BABI_TASKS
 
 #: Part -> how many questions of a task it has as published.
@@ -41,20 +41,8 @@ TASKS = (*map(str, range(1, len(BABI_TASKS) + 1)), JOINT)
 class Questions(NamedTuple):
     """Questions, the stories they are about, and the answers.
 
-    Attributes
-    ----------
-    words : list of str
-        Every word and answer; what follows names them by their places here.
-    statements : ndarray
-        The words of all stories, one after the other.
-    stories : ndarray, (N, 2)
-        Of each question, where in `statements` its story begins, and where it ends.
-    asked : ndarray
-        The words of all questions.
-    questions : ndarray, (N, 2)
-        Where in `asked` each begins and ends.
-    answers : ndarray, (N,)
-        Of each question.
+    words: every word and answer, which all else names by its place here.  stories (N, 2): where in statements the story
+    of each begins and ends; questions (N, 2): where in asked each begins and ends; answers (N,).
     """
 
     words: list[str]
@@ -82,40 +70,14 @@ class Questions(NamedTuple):
 
 
 def words_of(text: str) -> list[str]:
-    """Words and punctuation marks of a text, in their own case.
-
-    Parameters
-    ----------
-    text : str
-        A statement or a question.
-
-    Returns
-    -------
-    list of str
-        "Where is Mary?" -> Where, is, Mary, ?
-    """
+    """The words and marks of a text, in their own case: of "Where is Mary?" they are Where, is, Mary and ?."""
     return [token for part in re.findall(r"\w+|\W+", text) if (token := part.strip())]
 
 
 def read_questions(data: bytes, where: str) -> Questions:
-    """What a file in bAbI's format asks.
+    """What a file in bAbI's format asks, in its order; words in the order in which they come.
 
-    Parameters
-    ----------
-    data : bytes
-        Its contents.
-    where : str
-        The file, for errors.
-
-    Returns
-    -------
-    Questions
-        In its order; words in the order in which they come.
-
-    Raises
-    ------
-    ValueError
-        Naming the line, for one that is not as above, and for a file that asks nothing.
+    ValueError, naming the line, for one that is not as above, and for a file that asks nothing.
     """
     reading = _Reading()
     for i, line in enumerate(text_of(data, where).splitlines(), 1):
@@ -236,7 +198,6 @@ class Babi(Examples):
         join: str = "once",
         other_data: bool = False,
     ) -> None:
-        """Raises OSError for files that are not there; ValueError for what they may not be."""
         check_choice("qa", qa, TASKS)
         check_choice("join", join, JOINS)
         self.qa, self.join = qa, join
@@ -246,15 +207,14 @@ class Babi(Examples):
         parts = {part: [_read(folder, BABI_FILES[i, part], part) for i in chosen] for part in PARTS}
         self.vocabulary = sorted({word for part in parts.values() for own in part for word in own.words})
         self._parts = {part: [own.in_words(self.vocabulary) for own in read] for part, read in parts.items()}
-        self._training = self._stretch(train_part, "train_part")
-        self._held_out = self._stretch(eval_part, "eval_part")
+        self._training = self._stretch(train, "train_part")
+        self._held_out = self._stretch(held_out, "eval_part")
         for own in self._parts[train.name]:
             check_apart(train, held_out, len(own.answers))
         self.data: Named = folder.named
 
-    def _stretch(self, text: str, option: str) -> Questions:
+    def _stretch(self, part: Part, option: str) -> Questions:
         """A stretch of each task's part."""
-        part = part_of(text, PARTS, option)
         read = self._parts[part.name]
         return _one_after_the_other([own.stretch(*part.bounds(len(own.answers), option)) for own in read])
 
@@ -291,19 +251,9 @@ class Babi(Examples):
         return [f"the most frequent answer, {answer!r}, is right for {share:.1%} of the questions held out"]
 
     def batch(self, chosen: np.ndarray, held_out: bool = False) -> Batch:
-        """The batch of some questions.
+        """The batch of some questions (B,).
 
-        Parameters
-        ----------
-        chosen : ndarray, (B,)
-            Their numbers.
-        held_out : bool
-            Of those held out, or of those trained on.
-
-        Returns
-        -------
-        Batch
-            x: story and question, each tokens (T, B), filled up at the end to its longest, and lengths (B,); y (B,).
+        x: story and question, each tokens (T, B), filled up at the end to its longest, and lengths (B,); y (B,).
         """
         own = self._held_out if held_out else self._training
         texts = _padded(own.statements, own.stories[chosen]), _padded(own.asked, own.questions[chosen])
@@ -312,7 +262,7 @@ class Babi(Examples):
     def on(self, part: str) -> "Babi":
         """The same task with another part held out; ValueError as above."""
         other = copy_without_baseline(self)
-        other._held_out = self._stretch(part, "part")
+        other._held_out = self._stretch(part_of(part, PARTS, "part"), "part")
         return other
 
 

@@ -29,14 +29,8 @@ from tasks.wikitext_2 import Wikitext2
 class Option(NamedTuple):
     """An option of a run that is a task's.
 
-    Attributes
-    ----------
-    kind : type
-        Of its value; a Path says where data are, not which, and is not kept.
-    help : str
-        A line for the command line; {tasks} stands for the tasks that take it.
-    needed : str
-        What it is, for the error where a task cannot do without it.
+    kind: of its value; a Path says where data are, not which, and is not kept.  help: a line for the command line;
+    {tasks} stands for the tasks that take it.  needed: what it is, for the error where a task cannot do without it.
     """
 
     kind: type
@@ -45,15 +39,7 @@ class Option(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """What makes a task, and which options of a run are its own.
-
-    Attributes
-    ----------
-    make : Callable
-        Takes the options by name; the defaults in its signature are the run's.
-    options : tuple of str
-        Their names.
-    """
+    """What makes a task of its options by name, and which these are; the defaults in its signature are the run's."""
 
     make: Callable[..., Task]
     options: tuple[str, ...]
@@ -138,60 +124,17 @@ def make(name: str, **options: Any) -> Task:
 
 
 def options_of(name: str) -> dict[str, Any]:
-    """The options of a run that a task takes.
-
-    Parameters
-    ----------
-    name
-        One of NAMES.
-
-    Returns
-    -------
-    dict
-        Option -> its default; None also where it must be given, see `needed_by`.
-
-    Raises
-    ------
-    ValueError
-        For a name that is none.
-    """
+    """The options of a run that a task takes -> their defaults; None also where it must be given, see `needed_by`."""
     return {option: None if p.default is p.empty else p.default for option, p in _parameters(name).items()}
 
 
 def needed_by(name: str) -> tuple[str, ...]:
-    """The options that a task cannot do without.
-
-    Parameters
-    ----------
-    name
-        One of NAMES.
-
-    Returns
-    -------
-    tuple of str
-        Those of `options_of(name)` that have no default.
-
-    Raises
-    ------
-    ValueError
-        For a name that is none.
-    """
+    """The options that a task cannot do without."""
     return tuple(option for option, p in _parameters(name).items() if p.default is p.empty)
 
 
 def takers_of(option: str) -> tuple[str, ...]:
-    """The tasks that take an option.
-
-    Parameters
-    ----------
-    option
-        One of OPTIONS.
-
-    Returns
-    -------
-    tuple of str
-        Names, in the order of TASKS.
-    """
+    """The tasks that take an option, in the order of TASKS."""
     return tuple(name for name, entry in TASKS.items() if option in entry.options)
 
 

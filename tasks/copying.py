@@ -66,20 +66,7 @@ class Copying(Generated):
         return COUNT * math.log(DATA) / (self.length + 2 * COUNT)
 
     def batch(self, data: np.ndarray, marker: np.ndarray | None = None) -> Batch:
-        """The batch of given data.
-
-        Parameters
-        ----------
-        data : ndarray, (10, B)
-            Data symbols.
-        marker : ndarray, (B,), optional
-            Layout C: the step of each marker, from 10 to T + 9.
-
-        Returns
-        -------
-        Batch
-            x (T + 20, B), y (T + 20, B).
-        """
+        """The batch of given data (10, B), of layout C with the step of each marker (B,): x and y (T + 20, B)."""
         T, columns = self.length, np.arange(data.shape[1])
         if marker is None:
             marker = np.full(len(columns), COUNT + T - (self.layout == "A"))
@@ -91,20 +78,7 @@ class Copying(Generated):
         return Batch(x, y)
 
     def fresh(self, rng: np.random.Generator, batch_size: int) -> Batch:
-        """A batch of newly drawn sequences.
-
-        Parameters
-        ----------
-        rng : numpy.random.Generator
-            Where the sequences come from.
-        batch_size : int
-            B.
-
-        Returns
-        -------
-        Batch
-            x (T + 20, B), y (T + 20, B).
-        """
+        """A batch of newly drawn sequences: x and y (T + 20, B)."""
         data = rng.integers(1, DATA + 1, (COUNT, batch_size))
         marker = rng.integers(COUNT, COUNT + self.length, batch_size) if self.layout == "C" else None
         return self.batch(data, marker)

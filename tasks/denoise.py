@@ -87,18 +87,7 @@ class Denoise(Generated):
         return np.sort(places, axis=0)
 
     def batch(self, data: np.ndarray, places: np.ndarray) -> Batch:
-        """The batch of given data.
-
-        Parameters
-        ----------
-        data, places : ndarray, (10, B)
-            Data symbols, and their steps.
-
-        Returns
-        -------
-        Batch
-            As of `fresh`.
-        """
+        """The batch of given data symbols (10, B) and their steps (10, B): as of `fresh`."""
         T, columns = self.length, np.arange(data.shape[1])
         x, y = np.zeros((2, T + 2 * COUNT, len(columns)), np.intp)
         # one after the other, so that the later overwrites the earlier
@@ -109,19 +98,6 @@ class Denoise(Generated):
         return Batch(x if self.form == "paper" else _ONE_HOT[x], y)
 
     def fresh(self, rng: np.random.Generator, batch_size: int) -> Batch:
-        """A batch of newly drawn sequences.
-
-        Parameters
-        ----------
-        rng : numpy.random.Generator
-            Where the sequences come from.
-        batch_size : int
-            B.
-
-        Returns
-        -------
-        Batch
-            x (T + 20, B), in the released form (T + 20, B, 10); y (T + 20, B).
-        """
+        """A batch of newly drawn sequences: x (T + 20, B), in the released form (T + 20, B, 10); y (T + 20, B)."""
         data = rng.integers(1, DATA + 1, (COUNT, batch_size))
         return self.batch(data, self._places(rng, batch_size))

@@ -9,38 +9,14 @@ import numpy as np
 from ortho_ref.task import Batch
 
 
-def check_fills(count: int, batch_size: int, what: str) -> None:
-    """ValueError unless `count` of `what` fill a batch."""
-    if not 1 <= batch_size <= count:
-        raise ValueError(f"batch_size is {batch_size}; allowed: 1 to {what} = {count}")
-
-
 def passes(rng: np.random.Generator, count: int, batch_size: int, what: str) -> Iterator[np.ndarray]:
-    """Which of `count` examples are in each batch, without end.
+    """Which of `count` examples are in each batch, (batch_size,), without end; ValueError if they do not fill one.
 
     All are passed through again and again, each time in a new order; what is left at the end of a pass and does not
-    fill a batch is dropped.
-
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-        Where the orders come from.
-    count, batch_size : int
-        Examples, and those in a batch.
-    what : str
-        What the examples are, for the error.
-
-    Yields
-    ------
-    ndarray, (batch_size,)
-        Their numbers.
-
-    Raises
-    ------
-    ValueError
-        If they do not fill a batch.
+    fill a batch is dropped.  what: the examples, for the error.
     """
-    check_fills(count, batch_size, what)
+    if not 1 <= batch_size <= count:
+        raise ValueError(f"batch_size is {batch_size}; allowed: 1 to {what} = {count}")
     while True:
         order = rng.permutation(count)
         for start in range(0, count - batch_size + 1, batch_size):
@@ -50,17 +26,7 @@ def passes(rng: np.random.Generator, count: int, batch_size: int, what: str) -> 
 def frequency_baseline(trained: np.ndarray, held_out: np.ndarray, classes: int) -> float:
     """The held-out cross-entropy of a predictor that knows how often each class is, and nothing of the input.
 
-    Parameters
-    ----------
-    trained, held_out : ndarray
-        Integer classes, of any shape.
-    classes : int
-        How many there are.
-
-    Returns
-    -------
-    float
-        The mean of -ln p over those held out, p by the counts of those trained on, one added to each class.
+    p by the counts of the classes that are trained on, one added to each.
     """
     counts = np.bincount(trained.reshape(-1), minlength=classes) + 1.0
     asked = np.bincount(held_out.reshape(-1), minlength=classes)
@@ -80,52 +46,15 @@ class Examples(ABC):
 
     @abstractmethod
     def batch(self, chosen: np.ndarray, held_out: bool = False) -> Batch:
-        """The batch of some examples.
-
-        Parameters
-        ----------
-        chosen : ndarray, (B,)
-            Their numbers.
-        held_out : bool
-            Of those held out, or of those trained on.
-
-        Returns
-        -------
-        Batch
-            As the task's file says.
-        """
+        """The batch of the examples with these numbers (B,), of those held out or of those trained on."""
 
     def batches(self, rng: np.random.Generator, batch_size: int) -> Iterator[Batch]:
-        """Batches to train on, without end: `passes`.
-
-        Parameters
-        ----------
-        rng : numpy.random.Generator
-            Where the orders come from.
-        batch_size : int
-            B.
-
-        Yields
-        ------
-        Batch
-            As of `batch`.
-
-        Raises
-        ------
-        ValueError
-            If the examples do not fill a batch.
-        """
+        """Batches to train on, without end: `passes`."""
         for chosen in passes(rng, self.sizes[0], batch_size, "the examples to train on"):
             yield self.batch(chosen)
 
     def evaluation(self) -> Iterator[Batch]:
-        """Every held-out example, once, in their order.
-
-        Yields
-        ------
-        Batch
-            The last may be smaller.
-        """
+        """Every held-out example, once, in their order; the last batch may be smaller."""
         count = self.sizes[1]
         for start in range(0, count, self.CHUNK):
             yield self.batch(np.arange(start, min(start + self.CHUNK, count)), held_out=True)

@@ -35,14 +35,8 @@ Progress = Callable[[str, int, int], None]
 class Named(NamedTuple):
     """Which data a run is of, by their contents; where they are does not matter.
 
-    Attributes
-    ----------
-    set : str
-        The data set's name.
-    published : bool or None
-        Whether they are what was published; None where nobody has said what that hashes to.
-    sha256 : dict
-        Of the contents of each file that was read.
+    published: whether they are what was published; None where nobody has said what that hashes to.  sha256: of the
+    contents of each file that was read.
     """
 
     set: str
@@ -65,32 +59,10 @@ def how_to_get(own: DataSet) -> str:
 
 
 class Folder:
-    """The files of a data set in a folder, each checked as it is read.
+    """The files of a data set in a folder, None: that of the cache, each checked as it is read.
 
-    Parameters
-    ----------
-    own : DataSet
-        The data set.
-    place : Path or str, optional
-        The folder that the user has; None: that of the cache.
-    other : bool
-        Whether contents may differ from the published ones: a part of the set, or data of one's own in its form.
-
-    Attributes
-    ----------
-    path : Path
-        The folder.
-    sha256 : dict
-        Of the contents of each file that was read.
-    published : bool or None
-        As of `Named`.
-    advice : str
-        What errors end with.
-
-    Raises
-    ------
-    OSError
-        There is no such folder.
+    other: whether contents may differ from the published ones: a part of the set, or data of one's own in its form.
+    advice: what errors end with.  OSError if there is no such folder.
     """
 
     def __init__(self, own: DataSet, place: Path | str | None = None, other: bool = False) -> None:
@@ -121,24 +93,10 @@ class Folder:
         return None
 
     def read(self, name: str) -> bytes:
-        """The contents of a file of the set.
+        """The contents of a file of the set, unpacked.
 
-        Parameters
-        ----------
-        name : str
-            As the set declares it.
-
-        Returns
-        -------
-        bytes
-            Unpacked.
-
-        Raises
-        ------
-        OSError
-            It is not there, or cannot be read.
-        ValueError
-            It is empty, damaged, or too large; or not what was published, and `other` is False.
+        OSError where it is not there, or cannot be read; ValueError where it is empty, damaged, or too large, or not
+        what was published, and `other` is False.
         """
         path = self.place_of(name)
         if path is None:
@@ -179,26 +137,9 @@ class Folder:
 
 
 def contents(path: Path | str, most: int = LARGEST) -> bytes:
-    """What a file holds, unpacked.
+    """What a file holds, at most so many bytes; one that ends in .gz is unpacked.
 
-    Parameters
-    ----------
-    path : Path or str
-        The file; one that ends in .gz is unpacked.
-    most : int
-        Bytes that it has at most.
-
-    Returns
-    -------
-    bytes
-        All of them.
-
-    Raises
-    ------
-    OSError
-        It cannot be read.
-    ValueError
-        It is damaged, or larger.
+    OSError where it cannot be read, ValueError where it is damaged, or larger.
     """
     path = Path(path)
     try:
@@ -228,25 +169,7 @@ def unzipped(stream: IO[bytes], most: int) -> bytes:
 
 
 def text_of(data: bytes, where: str) -> str:
-    """The text of bytes.
-
-    Parameters
-    ----------
-    data : bytes
-        In UTF-8.
-    where : str
-        The file, for errors.
-
-    Returns
-    -------
-    str
-        The text.
-
-    Raises
-    ------
-    ValueError
-        For what is no text, or only the beginning of one.
-    """
+    """The text of bytes in UTF-8; ValueError for what is no text, or only the beginning of one."""
     # NUL is UTF-8, but no text has it; binary files and UTF-16 do
     if (nul := data.find(0)) >= 0:
         raise ValueError(f"{where} is binary: byte {nul} is NUL; expected UTF-8 text")
@@ -267,29 +190,11 @@ def not_text(where: str, reason: str, at: int, byte: int) -> ValueError:
 
 
 def fetch(own: DataSet, progress: Progress = lambda name, done, total: None) -> Path:
-    """Download a data set into the cache, unless it is there.
+    """Download a data set into the cache, unless it is there; its folder.
 
-    Parameters
-    ----------
-    own : DataSet
-        The data set.
-    progress : callable
-        Gets, as bytes come, the name of what they are of, how many there are, and how many there will be (0: nobody
-        knows).
-
-    Returns
-    -------
-    Path
-        Its folder.
-
-    Raises
-    ------
-    ValueError
-        It is none that is fetched, or nothing that could be downloaded is what it should be.
-    OSError
-        It cannot be written.
-    ModuleNotFoundError
-        Without pooch: pip install -e '.[data]'.
+    progress gets, as bytes come, the name of what they are of, how many there are, and how many there will be, 0 where
+    nobody knows.  ValueError: it is none that is fetched, or nothing that could be downloaded is what it should be.
+    OSError: it cannot be written.  ModuleNotFoundError: without pooch.
     """
     if not own.ways:
         raise ValueError(f"{own.name} is not fetched: {own.licence}; see {own.page}")
@@ -346,26 +251,9 @@ def _fetch_all(own: DataSet, archives: tuple[Archive, ...], aside: Path, progres
 
 
 def download(archive: Archive, folder: Path | str, progress: Progress) -> Path:
-    """Download an archive from the first mirror that has it as it should be.
+    """Download an archive into a folder from the first mirror that has it as it should be.
 
-    Parameters
-    ----------
-    archive : Archive
-        Which.
-    folder : Path or str
-        Where to.
-    progress : callable
-        As of `fetch`.
-
-    Returns
-    -------
-    Path
-        The file.
-
-    Raises
-    ------
-    ValueError
-        No mirror has; it says what was wrong with each.  `Unreachable` where none of them answers.
+    ValueError says what was wrong with each; `Unreachable` where none of them answers.
     """
     folder = Path(folder)
     try:
@@ -389,13 +277,7 @@ def download(archive: Archive, folder: Path | str, progress: Progress) -> Path:
 
 
 class Unreachable(ValueError):
-    """No server answers.
-
-    Attributes
-    ----------
-    hosts : tuple of str
-        Those asked.
-    """
+    """No server answers; hosts: those asked."""
 
     def __init__(self, message: str, hosts: tuple[str, ...]) -> None:
         """The message, and the servers asked."""
@@ -453,26 +335,9 @@ class _Bar:
 
 
 def unpack(archive: Archive, path: Path | str, most: dict[str, int]) -> Iterator[tuple[str, bytes]]:
-    """The files of an archive that a set declares.
+    """The files of an archive that a set declares: the set's name of each, and its contents; most: bytes it may have.
 
-    Parameters
-    ----------
-    archive : Archive
-        What is declared of it.
-    path : Path or str
-        Where it is.
-    most : dict
-        Of the set's files, bytes that each has at most.
-
-    Yields
-    ------
-    str, bytes
-        The set's name of a file, and its contents.
-
-    Raises
-    ------
-    ValueError
-        It is damaged, lacks one of them, has one that is larger, or a path that leads out of its folder.
+    ValueError: it is damaged, lacks one of them, has one that is larger, or a path that leads out of its folder.
     """
     path = Path(path)
     try:
@@ -539,25 +404,7 @@ def _check_paths(names: list[str]) -> None:
 
 
 def check(own: DataSet, place: Path | str) -> dict[str, str]:
-    """What is wrong with each file of a data set in a folder.
-
-    Parameters
-    ----------
-    own : DataSet
-        The data set.
-    place : Path or str
-        The folder.
-
-    Returns
-    -------
-    dict
-        Name of each file that is fetched, and of others that are there -> what is wrong with it; "" for nothing.
-
-    Raises
-    ------
-    OSError
-        There is no such folder.
-    """
+    """What is wrong with each file of a data set in a folder that is fetched or there; "" for nothing."""
     place = Path(place)
     folder = Folder(own, place)
     folder.advice = ""

@@ -10,59 +10,21 @@ from ortho_ref.task import Batch
 
 
 class Generated(ABC):
-    """A task that draws its sequences.
-
-    Attributes
-    ----------
-    held_out : tuple of int
-        Of the held-out set: seed, chunks, and sequences in each.
-    """
+    """A task that draws its sequences; held_out: of the held-out set seed, chunks, and sequences in each."""
 
     held_out: ClassVar[tuple[int, int, int]]
 
     @abstractmethod
     def fresh(self, rng: np.random.Generator, batch_size: int) -> Batch:
-        """A batch of newly drawn sequences.
-
-        Parameters
-        ----------
-        rng : numpy.random.Generator
-            Where the sequences come from.
-        batch_size : int
-            B.
-
-        Returns
-        -------
-        Batch
-            As the task's file says.
-        """
+        """A batch of newly drawn sequences."""
 
     def batches(self, rng: np.random.Generator, batch_size: int) -> Iterator[Batch]:
-        """Fresh sequences without end.
-
-        Parameters
-        ----------
-        rng : numpy.random.Generator
-            Where they come from.
-        batch_size : int
-            B.
-
-        Yields
-        ------
-        Batch
-            As of `fresh`.
-        """
+        """Fresh sequences without end."""
         while True:
             yield self.fresh(rng, batch_size)
 
     def evaluation(self) -> Iterator[Batch]:
-        """The held-out set, the same at every call.
-
-        Yields
-        ------
-        Batch
-            Its chunks.
-        """
+        """The held-out set in its chunks, the same at every call."""
         seed, chunks, size = self.held_out
         rng = np.random.default_rng(seed)
         for _ in range(chunks):

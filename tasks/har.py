@@ -30,25 +30,7 @@ MERGED = {2: [1, 0, 1, 0, 1, 0], 6: list(range(ACTIVITIES))}
 
 
 def numbers(data: bytes, where: str) -> np.ndarray:
-    """The numbers of a text, separated by blanks.
-
-    Parameters
-    ----------
-    data : bytes
-        The text.
-    where : str
-        The file, for errors.
-
-    Returns
-    -------
-    ndarray, (lines, numbers in each)
-        float64.
-
-    Raises
-    ------
-    ValueError
-        It has something else, or lines of different lengths.
-    """
+    """The numbers of a text, separated by blanks, (lines, numbers in each); ValueError for anything else."""
     text = text_of(data, where)
     lines = text.splitlines()
     with warnings.catch_warnings():
@@ -107,7 +89,6 @@ class Har(Stretches):
         classes: int = 2,
         other_data: bool = False,
     ) -> None:
-        """Raises OSError for files that are not there; ValueError for what they may not be."""
         if classes not in MERGED:
             raise ValueError(f"classes is {classes!r}; allowed: 2, 6")
         self.classes = classes
@@ -162,20 +143,7 @@ class Har(Stretches):
         return frequency_baseline(trained, held_out, self.classes)
 
     def batch(self, chosen: np.ndarray, held_out: bool = False) -> Batch:
-        """The batch of some windows.
-
-        Parameters
-        ----------
-        chosen : ndarray, (B,)
-            Their numbers.
-        held_out : bool
-            Of those held out, or of those trained on.
-
-        Returns
-        -------
-        Batch
-            x (128, B, 9), y (B,).
-        """
+        """The batch of some windows (B,): x (128, B, 9), y (B,)."""
         signals, labels = self._held_out if held_out else self._training
         x = (signals[chosen].swapaxes(0, 1) - self.mean) / self.deviation
         return Batch(np.ascontiguousarray(x, np.float32), self._classes_of(labels[chosen]))

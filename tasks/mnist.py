@@ -29,27 +29,7 @@ IMAGES, LABELS = 0x0803, 0x0801
 
 
 def read_idx(data: bytes, magic: int, where: str) -> np.ndarray:
-    """The array of an IDX file of unsigned bytes.
-
-    Parameters
-    ----------
-    data : bytes
-        The file's contents.
-    magic : int
-        Its first four bytes, as they have to be.
-    where : str
-        The file, for errors.
-
-    Returns
-    -------
-    ndarray
-        uint8, with as many axes as the magic number says.
-
-    Raises
-    ------
-    ValueError
-        It is of another kind, or longer or shorter than it says.
-    """
+    """The uint8 array of an IDX file whose first four bytes have to be `magic`; ValueError for another."""
     axes = magic & 0xFF
     header = np.frombuffer(data[: 4 * (axes + 1)].ljust(4 * (axes + 1), b"\0"), ">u4")
     if len(data) < 4 * (axes + 1) or header[0] != magic:
@@ -106,7 +86,6 @@ class Mnist(Stretches):
         rows: str = "top",
         other_data: bool = False,
     ) -> None:
-        """Raises OSError for files that are not there; ValueError for what they may not be."""
         check_choice("rows", rows, ROWS)
         super().__init__(data, train_part, eval_part, other_data)
         pixels = np.arange(SIDE * SIDE).reshape(SIDE, SIDE)
@@ -133,20 +112,7 @@ class Mnist(Stretches):
         return frequency_baseline(self._training[1], self._held_out[1], DIGITS)
 
     def batch(self, chosen: np.ndarray, held_out: bool = False) -> Batch:
-        """The batch of some images.
-
-        Parameters
-        ----------
-        chosen : ndarray, (B,)
-            Their numbers.
-        held_out : bool
-            Of those held out, or of those trained on.
-
-        Returns
-        -------
-        Batch
-            x (784, B, 1), y (B,).
-        """
+        """The batch of some images (B,): x (784, B, 1), y (B,)."""
         images, digits = self._held_out if held_out else self._training
         x = images[chosen][:, self.order].T.astype(np.float32, order="C") / np.float32(255)
         return Batch(x[:, :, None], digits[chosen].astype(np.intp))

@@ -25,17 +25,7 @@ from tasks.generated import Generated
 
 
 class Form(NamedTuple):
-    """A form of the task.
-
-    Attributes
-    ----------
-    types, noise : int
-        Types of parentheses, noise symbols.
-    cap : int
-        The largest count.
-    loss : str
-        The loss.
-    """
+    """A form of the task: types of parentheses, noise symbols, the largest count, the loss."""
 
     types: int
     noise: int
@@ -47,22 +37,7 @@ FORMS = {"paper": Form(10, 10, 10, "cross_entropy"), "released": Form(3, 1, 5, "
 
 
 def open_counts(tokens: np.ndarray, types: int, cap: int) -> np.ndarray:
-    """Open parentheses by type, after each token.
-
-    Parameters
-    ----------
-    tokens : ndarray, (T, B)
-        The input.
-    types : int
-        Types of parentheses.
-    cap : int
-        The largest count, at most 126.
-
-    Returns
-    -------
-    ndarray, (T, B, types)
-        int8.
-    """
+    """Open parentheses by type after each token (T, B): int8 (T, B, types); the largest count is at most 126."""
     noise = 2 * types
     change = np.zeros((noise + 1, types), np.int8)
     change[:types], change[types:noise] = np.eye(types), -np.eye(types)
@@ -143,34 +118,10 @@ class Parenthesis(Generated):
         return total / self.length
 
     def batch(self, tokens: np.ndarray) -> Batch:
-        """The batch of given tokens.
-
-        Parameters
-        ----------
-        tokens : ndarray, (T, B)
-            The input.
-
-        Returns
-        -------
-        Batch
-            x (T, B), y (T, B, types).
-        """
+        """The batch of given tokens: x (T, B), y (T, B, types)."""
         types, _, cap, _ = FORMS[self.form]
         return Batch(tokens, open_counts(tokens, types, cap).astype(np.intp))
 
     def fresh(self, rng: np.random.Generator, batch_size: int) -> Batch:
-        """A batch of newly drawn sequences.
-
-        Parameters
-        ----------
-        rng : numpy.random.Generator
-            Where the sequences come from.
-        batch_size : int
-            B.
-
-        Returns
-        -------
-        Batch
-            x (T, B), y (T, B, types).
-        """
+        """A batch of newly drawn sequences: x (T, B), y (T, B, types)."""
         return self.batch(rng.integers(0, self.input.vocabulary, (self.length, batch_size)))

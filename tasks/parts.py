@@ -9,17 +9,7 @@ T = TypeVar("T")
 
 
 class Part(NamedTuple):
-    """A part of a data set, or a stretch of it.
-
-    Attributes
-    ----------
-    name : str
-        The part's.
-    start : int
-        Its first example, counted from 0.
-    stop : int or None
-        The first behind its last; None: to the end.
-    """
+    """A part of a data set, or its examples from `start` to before `stop`; None: to the end."""
 
     name: str
     start: int = 0
@@ -35,28 +25,9 @@ class Part(NamedTuple):
 
 
 def part_of(text: str, names: Collection[str], option: str, whole: bool = False) -> Part:
-    """The part that a text names.
+    """The part that NAME, NAME:FROM-TO, or NAME:FROM- names; ValueError, naming the option, for another text.
 
-    Parameters
-    ----------
-    text : str
-        NAME, NAME:FROM-TO, or NAME:FROM- to the end.
-    names : collection of str
-        The set's parts.
-    option : str
-        What the text is given to, for the error.
-    whole : bool
-        Whether only whole parts are allowed.
-
-    Returns
-    -------
-    Part
-        It.
-
-    Raises
-    ------
-    ValueError
-        For another text.
+    whole: whether only whole parts are allowed.
     """
     found = re.fullmatch(r"([^:]+)(?::(\d{1,9})-(\d{0,9}))?", text)
     if found is None or found[1] not in names or (whole and found[2]):
@@ -67,15 +38,7 @@ def part_of(text: str, names: Collection[str], option: str, whole: bool = False)
 
 
 def check_apart(train: Part, held_out: Part, count: int) -> None:
-    """ValueError where examples that are trained on are held out as well.
-
-    Parameters
-    ----------
-    train, held_out : Part
-        The two.
-    count : int
-        Examples of the part that both are of, if it is one.
-    """
+    """ValueError where examples of the `count` of one part that are trained on are held out as well."""
     if train.name != held_out.name:
         return
     (first, last), (begin, end) = train.bounds(count, "train_part"), held_out.bounds(count, "eval_part")

@@ -72,7 +72,6 @@ class PermutedMnist(Mnist):
         permutation: str = "full-urnn",
         other_data: bool = False,
     ) -> None:
-        """Raises OSError for files that are not there; ValueError for what they may not be."""
         check_choice("permutation", permutation, PERMUTATIONS)
         super().__init__(data, train_part, eval_part, other_data=other_data)
         self.order = PERMUTATIONS[permutation](SIDE * SIDE)

@@ -41,7 +41,6 @@ class PtbChar(SplitText):
         windows: str = "fixed",
         other_data: bool = False,
     ) -> None:
-        """Raises OSError for files that are not there; ValueError for what they may not be."""
         super().__init__(data, train_part, eval_part, length, state, windows, other_data)
 
     def _symbols(self, part: str) -> list[str]:

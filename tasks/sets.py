@@ -11,16 +11,8 @@ from typing import NamedTuple
 class File(NamedTuple):
     """A file of a data set.
 
-    Attributes
-    ----------
-    name : str
-        Its path in the set's folder, with slashes; it may be there as NAME.gz as well.
-    most : int
-        Bytes that it has at most.
-    sha256 : str, optional
-        Of its contents, as published; None: nobody has.
-    lines : int, optional
-        How many it has as published; None: that is not looked at.
+    name: its path in the set's folder, with slashes; it may be there as NAME.gz as well.  most: bytes it has at most.
+    sha256: of its contents, as published; None: nobody has.  lines: how many it has as published, if that is looked at.
     """
 
     name: str
@@ -32,22 +24,9 @@ class File(NamedTuple):
 class Archive(NamedTuple):
     """What is downloaded.
 
-    Attributes
-    ----------
-    name : str
-        Of the file.
-    urls : tuple of str
-        Where it is, to be tried in turn.
-    hash : str
-        "sha256:..." or "md5:..." of it.
-    size : int
-        Its bytes, about.
-    kind : str
-        "file", "gzip", "zip" or "tar".
-    members : mapping
-        Path in it -> the set's file; of a file and of gzip the one path is "".
-    inner : str
-        Of a zip, the zip in it that the members are in; "" for none.
+    urls: to be tried in turn.  hash: "sha256:..." or "md5:..." of it.  size: its bytes, about.  kind: "file", "gzip",
+    "zip" or "tar".  members: path in it -> the set's file; of a file and of gzip the one path is "".  inner: of a zip,
+    the zip in it that the members are in.
     """
 
     name: str
@@ -62,18 +41,9 @@ class Archive(NamedTuple):
 class DataSet(NamedTuple):
     """A data set.
 
-    Attributes
-    ----------
-    name : str
-        As on the command line.
-    title, licence, page : str
-        For people: what it is, what its licence says, where it is described.
-    files : tuple of File
-        All that is read of it.
-    ways : tuple of tuple of Archive
-        What `fetch` downloads: all archives of the first of these that can be had; none where the licence forbids it.
-    folders : tuple of str
-        Where in a folder its files are as well, as other programs leave them.
+    title, licence, page: for people.  files: all that is read of it.  ways: what `fetch` downloads: all archives of the
+    first of these that can be had; none where the licence forbids it.  folders: where in a folder its files are as
+    well, as other programs leave them.
     """
 
     name: str

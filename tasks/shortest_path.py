@@ -36,7 +36,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from ortho_ref.task import Batch, Tokens, check_choice, check_integer
-from tasks.examples import check_fills, passes
+from tasks.examples import passes
 from tasks.generated import Generated
 
 GRAPH, DISTRACTOR = 5, 4
@@ -55,18 +55,7 @@ PARTS = {"valid": (20151117, 1, 50), "test": (20151118, 10, 100)}
 
 @cache
 def graphs(nodes: int) -> dict[frozenset[Edge], Fraction]:
-    """Connected rewired rings.
-
-    Parameters
-    ----------
-    nodes : int
-        How many they have.
-
-    Returns
-    -------
-    dict
-        Edges, each with its smaller node first -> the probability of such a graph.
-    """
+    """Connected rewired rings of so many nodes: edges, each with its smaller node first -> the probability of it."""
     found = {frozenset(_edge(u, (u + 1) % nodes) for u in range(nodes)): Fraction(1)}
     for u in range(nodes):
         old, before = _edge(u, (u + 1) % nodes), found
@@ -102,16 +91,8 @@ def _paths(edges: frozenset[Edge], source: int) -> dict[int, list[Path]]:
 class Kinds(NamedTuple):
     """Every graph there may be, with the nodes asked for, and how likely each is.
 
-    Attributes
-    ----------
-    edges : ndarray, (kinds, edges, 2)
-        Nodes 0 .. nodes - 1, the smaller first.
-    paths : ndarray, (kinds, 4)
-        The shortest path; of one of three nodes the last is END.
-    below : ndarray, (kinds,)
-        The probability of it or one before it.
-    long : Fraction
-        The probability of a path of 4 nodes.
+    edges: (kinds, edges, 2).  paths: (kinds, 4), of one of three nodes the last is END.  below: the probability of it
+    or one before it.  long: that of a path of 4 nodes.
     """
 
     edges: np.ndarray
@@ -221,20 +202,7 @@ class ShortestPath(Generated):
         return names[rows[..., None], edges], names[rows, questions().paths[own]]
 
     def batch(self, edges: np.ndarray, paths: np.ndarray) -> Batch:
-        """The batch of given graphs and paths.
-
-        Parameters
-        ----------
-        edges : ndarray, (B, 9, 2)
-            Nodes, in the order that they are read in.
-        paths : ndarray, (B, 4)
-            Nodes; of a path of three the last is END.
-
-        Returns
-        -------
-        Batch
-            x (80, B), y (80, B), mask (80, B).
-        """
+        """The batch of given graphs (B, 9, 2), edges in the order they are read in, and paths (B, 4): as of `fresh`."""
         B = len(edges)
         statements = np.empty((B, NODES, 2, 4), np.intp)
         statements[..., ::2] = np.stack([edges, edges[..., ::-1]], axis=2)  # each edge there and back
@@ -251,47 +219,18 @@ class ShortestPath(Generated):
         return Batch(x, y, mask)
 
     def fresh(self, rng: np.random.Generator, batch_size: int) -> Batch:
-        """A batch of newly drawn sequences.
-
-        Parameters
-        ----------
-        rng : numpy.random.Generator
-            Where the sequences come from.
-        batch_size : int
-            B.
-
-        Returns
-        -------
-        Batch
-            x (80, B), y (80, B), mask (80, B).
-        """
+        """A batch of newly drawn sequences: x, y and mask, all (80, B)."""
         return self.batch(*self._draw(rng, batch_size))
 
     def batches(self, rng: np.random.Generator, batch_size: int) -> Iterator[Batch]:
         """Batches to train on, without end: passes over a set that is drawn first, or fresh sequences.
 
-        Parameters
-        ----------
-        rng : numpy.random.Generator
-            Where sequences and orders come from.
-        batch_size : int
-            B.
-
-        Yields
-        ------
-        Batch
-            x (80, B), y (80, B), mask (80, B).
-
-        Raises
-        ------
-        ValueError
-            If the training set does not fill a batch.
+        ValueError if the training set does not fill a batch.
         """
         N = self.training_set
         if N is None:
             yield from super().batches(rng, batch_size)
             return
-        check_fills(N, batch_size, "training_set")
         edges, paths = self._draw(rng, N)
         for chosen in passes(rng, N, batch_size, "training_set"):
             yield self.batch(edges[chosen], paths[chosen])

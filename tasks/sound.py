@@ -19,26 +19,9 @@ RATES = (1_000, 384_000)
 
 
 def samples_of(data: bytes, where: str) -> tuple[np.ndarray, int]:
-    """The samples of a file's first channel.
+    """The samples of a file's first channel, float64, full scale 1, and how many there are in a second.
 
-    Parameters
-    ----------
-    data : bytes
-        The file.
-    where : str
-        What it is called, for errors.
-
-    Returns
-    -------
-    ndarray, (N,)
-        float64, full scale 1.
-    int
-        How many there are in a second.
-
-    Raises
-    ------
-    ValueError
-        It is no recording, empty, damaged, cut short or compressed.
+    ValueError: it is no recording, empty, damaged, cut short or compressed.
     """
     if not data:
         raise ValueError(f"{where} is empty; expected a WAV file")
@@ -120,20 +103,9 @@ def _of_sphere(data: bytes, where: str) -> tuple[np.ndarray, int]:
 
 
 def resampled(samples: np.ndarray, rate: int, to: int) -> np.ndarray:
-    """Samples at another rate.
+    """Samples (N,) at another rate, (ceil(N to / rate),); at the same rate the samples themselves.
 
-    Parameters
-    ----------
-    samples : ndarray, (N,)
-        At `rate` a second.
-    rate, to : int
-        Samples a second, before and after.
-
-    Returns
-    -------
-    ndarray, (ceil(N to / rate),)
-        Low-pass filtered and interpolated by scipy.signal.resample_poly, whose filter is that of MATLAB's resample; at
-        the same rate the samples themselves.
+    Low-pass filtered and interpolated by scipy.signal.resample_poly, whose filter is that of MATLAB's resample.
     """
     if rate == to:
         return samples

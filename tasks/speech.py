@@ -42,24 +42,9 @@ _HANN = (1 - np.cos(2 * np.pi * np.arange(WINDOW) / WINDOW)) / 2
 
 
 def frames_of(samples: np.ndarray, form: str = "paper") -> np.ndarray:
-    """The frames of an utterance, the last of which is only a target.
+    """The frames (frames, 129), float32, of samples at 8 kHz, full scale 1; the last is only a target.
 
-    Parameters
-    ----------
-    samples : ndarray, (N,)
-        At 8 kHz, full scale 1.
-    form : str
-        paper or released, as above.
-
-    Returns
-    -------
-    ndarray, (frames, 129)
-        float32.
-
-    Raises
-    ------
-    ValueError
-        There are too few samples for a frame and the next, or, in the paper's form, only silence.
+    ValueError: too few samples for a frame and the next, or, in the paper's form, only silence.
     """
     if form == "released":
         ends = (WINDOW, WINDOW + -len(samples) % HOP + HOP)  # the last HOP of zeros: the frame behind the last
@@ -119,7 +104,6 @@ class Speech(Examples):
         eval_part: str | None = None,
         form: str = "paper",
     ) -> None:
-        """Raises OSError for a folder that is not there; ValueError for files and options that may not be."""
         check_choice("form", form, FORMS)
         self.form = form
         self.path = Folder(SPEECH, data).path
@@ -172,20 +156,7 @@ class Speech(Examples):
         return float(sum(own.sum() for own in errors) / sum(own.size for own in errors))
 
     def batch(self, chosen: np.ndarray, held_out: bool = False) -> Batch:
-        """The batch of some utterances.
-
-        Parameters
-        ----------
-        chosen : ndarray, (B,)
-            Their numbers.
-        held_out : bool
-            Of those held out, or of those trained on.
-
-        Returns
-        -------
-        Batch
-            x (T, B, 129), y (T, B, 129), mask (T, B); T is the longest one's.
-        """
+        """The batch of some utterances (B,): x and y (T, B, 129), mask (T, B); T is the longest one's."""
         utterances = [(self._held_out if held_out else self._training)[i] for i in chosen]
         steps = np.array([len(own) - 1 for own in utterances])
         shape = (int(steps.max()), len(steps), BINS)

@@ -41,7 +41,6 @@ class Stretches(Examples):
     PARTS: ClassVar[tuple[str, ...]] = ("train", "test")
 
     def __init__(self, data: Path | str | None, train_part: str, eval_part: str, other_data: bool) -> None:
-        """Raises OSError for files that are not there; ValueError for what they may not be."""
         train, held_out = part_of(train_part, self.PARTS, "train_part"), part_of(eval_part, self.PARTS, "eval_part")
         self._folder = Folder(self.SET, data, other_data)
         self._parts: dict[str, tuple[np.ndarray, np.ndarray]] = {}

@@ -95,9 +95,8 @@ class Text(Windows):
     metric: ClassVar[str] = "bits_per_character"
 
     def __init__(self, data: Path | str, length: int = 100, windows: str = "fixed") -> None:
-        """Raises OSError if the file cannot be read; ValueError if it is not UTF-8 text, or too short."""
         data = Path(data)
-        check_integer("length", length)
+        check_integer("length", length)  # before the file is read
         self.alphabet, tokens, sha256, returns = self._read(data)
         self.data = Named("text", None, {"text": sha256})
         self.notes = tuple(notes_of(str(data), chr(self.alphabet[tokens[0]]), returns))

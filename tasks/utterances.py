@@ -36,22 +36,9 @@ Parts = dict[str, list[Path]]
 
 
 def parts_of(folder: Path | str) -> Parts:
-    """The recordings of a folder, by part.
+    """Part -> its files in a folder and all folders in it, in the order of their paths, capital letters as small ones.
 
-    Parameters
-    ----------
-    folder : Path or str
-        It, and all folders in it, are looked at.
-
-    Returns
-    -------
-    dict
-        Part -> its files, in the order of their paths, capital letters as small ones; no part is empty.
-
-    Raises
-    ------
-    ValueError
-        There is no recording, or one that is not named as the others are.
+    No part is empty.  ValueError: there is no recording, or one that is not named as the others are.
     """
     folder = Path(folder)
     files = {

@@ -18,19 +18,6 @@ def check_form(form: str) -> None:
 
 
 def random_length(rng: np.random.Generator, length: int) -> int:
-    """The length of the next window.
-
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-        That of the data: a run that goes on draws the same lengths again.
-    length : int
-        T.
-
-    Returns
-    -------
-    int
-        At least 5, whatever is left of the text.
-    """
+    """The length of the next window about T, at least 5; a run that goes on draws the same lengths again."""
     about = length / 2 if rng.random() < HALVED else length
     return max(SHORTEST, int(rng.normal(about, DEVIATION)))

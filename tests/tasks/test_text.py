@@ -115,7 +115,7 @@ def dense_baseline(task):
 
 
 @pytest.mark.parametrize(("counted", "table"), [(windows._COUNTED, windows._TABLE), (100, windows._TABLE), (100, 0)])
-@pytest.mark.parametrize(("kinds", "length"), [(2, 700), (30, 5000), (300, 20_000), (900, 3000)])
+@pytest.mark.parametrize(("kinds", "length"), [(30, 2000), (900, 3000)])
 def test_baseline_by_its_table(tmp_path, monkeypatch, kinds, length, counted, table):
     """Where most pairs never stand in the text as well, and however it is counted: all at once or in pieces, in a table
     or as a list of pairs."""
@@ -208,13 +208,6 @@ def test_a_file_that_is_not_there(tmp_path):
         Text(tmp_path)
 
 
-def test_a_file_that_is_not_utf_8(tmp_path):
-    """The error names the file, the place and the byte."""
-    (tmp_path / "a.txt").write_bytes(b"x" * 700 + b"\xe9" + b"y" * 700)
-    with pytest.raises(ValueError, match=r"a\.txt is not UTF-8 text: byte 700 is 0xe9$"):
-        Text(tmp_path / "a.txt")
-
-
 @pytest.mark.parametrize("character", ["é", "漢", "😀"])
 def test_a_file_that_is_cut_short(tmp_path, character):
     """Within its last character, after any of its bytes but the last: the error says so, and where it begins."""
@@ -275,10 +268,3 @@ def test_a_batch_that_is_too_large(tmp_path):
     assert len(a_pass(itertools.islice(Text(tmp_path / "a.txt", 62).batches(np.random.default_rng(0), 10), 1))) == 1
     with pytest.raises(ValueError, match=r"a\.txt has 630 characters to train on; batch 10 and length 63 need 640$"):
         next(Text(tmp_path / "a.txt", 63).batches(np.random.default_rng(0), 10))
-
-
-@pytest.mark.parametrize("length", [0, -1, True, 2.5, "9", None])
-def test_bad_length(tmp_path, length):
-    """Refused before the file is looked at."""
-    with pytest.raises(ValueError, match=rf"^length is {length!r}; allowed: an integer >= 1$"):
-        Text(tmp_path / "none.txt", length)

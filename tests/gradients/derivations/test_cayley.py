@@ -3,7 +3,7 @@
 import numpy as np
 
 from gradients import cayley
-from ortho_ref.conformance.differences import compare_gradients
+from ortho_ref.finite_differences import compare_gradients
 from tests.gradients.derivations.pairing import as_differences, drawn, paired, same
 
 

@@ -8,7 +8,7 @@ from gradients.problem import random_problem
 from ortho_ref import scan
 from ortho_ref.activations import activation
 from ortho_ref.cells import Elman
-from ortho_ref.conformance.differences import compare_gradients
+from ortho_ref.finite_differences import compare_gradients
 from tests.gradients.derivations.pairing import Draw, as_differences, one_step, paired, same
 
 

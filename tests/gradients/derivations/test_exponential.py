@@ -3,7 +3,7 @@
 import numpy as np
 import scipy.linalg
 
-from ortho_ref.conformance.differences import compare_gradients
+from ortho_ref.finite_differences import compare_gradients
 from ortho_ref.parametrizations import Exponential
 from ortho_ref.parametrizations.exponential import exponential, exponential_derivative
 from tests.gradients.derivations.pairing import as_differences, drawn, paired, same
