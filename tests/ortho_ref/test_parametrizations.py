@@ -417,13 +417,13 @@ def test_a_legitimate_A_is_never_refused(p, n):
 
 
 @pytest.mark.parametrize("p", [ScaledCayley(1), Exponential()], ids=repr)
-def test_too_large_on_a_device_that_nobody_waits_for(p):
+def test_too_large_on_a_device_that_nobody_waits_for(gpu, p):
     """Found with all other checks, in their one copy, and due to its turn."""
-    buffers = to_device(p.init(np.random.default_rng(0), 3, dtype=np.float32)[1], "stand-in")
+    buffers = to_device(p.init(np.random.default_rng(0), 3, dtype=np.float32)[1], gpu)
     checks = Checks()
     for turn, largest in enumerate((1.0, 1e10, 1.0), 1):
         with checks.deferred(turn):
-            p.rebuild(to_device({"A": large_skew(largest, np.float32)}, "stand-in"), buffers)
+            p.rebuild(to_device({"A": large_skew(largest, np.float32)}, gpu), buffers)
     _, failure = checks.settle()
     assert failure.turn == 2
     assert str(failure.error).startswith("A is too large: U is not ")
