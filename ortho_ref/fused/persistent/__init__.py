@@ -2,8 +2,7 @@
 
 It is `fused` with other loops over time.  For each cell that has them NAME.py has `forward_loop` and `backward_loop`,
 the signatures and results of those in `fused/kernels/NAME.py`, and NAME.cu what they launch; `plan.py` lays a size over
-the device, `launch.py` compiles and launches.  docs/gpu.md has what such a launch costs on paper, and what is verified
-by what.
+the device, `launch.py` compiles and launches.
 """
 
 import functools
@@ -20,18 +19,7 @@ from ortho_ref.scan import SequenceGradients
 
 
 def has_form(cell: Cell) -> bool:
-    """Whether there are kernels of the cell.
-
-    Parameters
-    ----------
-    cell : Cell
-        With its options.
-
-    Returns
-    -------
-    bool
-        False for a cell that is not on the list, too.
-    """
+    """Whether there are kernels of the cell, with its options."""
     return fused.has_form(cell) and _loops(fused.form_of(cell).__name__) is not None
 
 
@@ -48,62 +36,14 @@ def _loops(form: str) -> ModuleType | None:
 
 
 def forward(cell: Cell, weights: Weights, x: Array, h0: State | None = None) -> tuple[State, Any]:
-    """As `fused.forward`.
-
-    Parameters
-    ----------
-    cell : Cell
-        One that `has_form`.
-    weights : Weights
-        Its dense weights, on a GPU.
-    x : Array (T, B, m), or integer tokens (T, B)
-        The sequence.
-    h0 : State, optional
-        (B, n), for LSTM a pair; zeros if None.
-
-    Returns
-    -------
-    h : State
-        (T+1, B, n), entry 0 being h0; for LSTM the pair of such arrays.
-    tape : object
-        For `backward`, this one's or that of `fused`.
-
-    Raises
-    ------
-    ValueError
-        For arrays that are not on a GPU, a cell without kernels, and an n that does not fit the device.
-    """
+    """As `fused.forward`; ValueError for arrays not on a GPU, a cell without kernels, an n that does not fit."""
     loops = _loops_of(cell, x)
     states: tuple[State, Any] = fused.form_of(cell).forward(cell, weights, x, h0, loops)
     return states
 
 
 def backward(cell: Cell, weights: Weights, tape: Any, dh: Array, dh_T: State | None = None) -> SequenceGradients:
-    """As `fused.backward`. The tape is not changed and may be used again.
-
-    Parameters
-    ----------
-    cell : Cell
-        As given to `forward`.
-    weights : Weights
-        As given to `forward`.
-    tape : object
-        What `forward` returned.
-    dh : Array (T, B, n)
-        The loss's own gradient with respect to h[1:], step by step (for LSTM: of its h).
-    dh_T : State, optional
-        A further gradient with respect to the last state, as a state; None is 0.
-
-    Returns
-    -------
-    SequenceGradients
-        Of the weights, of x and of h0.
-
-    Raises
-    ------
-    ValueError
-        As `forward`.
-    """
+    """As `fused.backward`, of a tape of `forward` or of `fused`; raises as `forward`."""
     loops = _loops_of(cell, dh)
     gradients: SequenceGradients = fused.form_of(cell).backward(cell, weights, tape, dh, dh_T, loops)
     return gradients
