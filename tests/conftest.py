@@ -55,6 +55,12 @@ def pytest_sessionstart(session: pytest.Session) -> None:
             raise pytest.UsageError(str(error)) from None
 
 
+@pytest.fixture(scope="session")
+def device(request: pytest.FixtureRequest) -> str:
+    """The name of the device that is tested: the host, or what --device says."""
+    return request.config.getoption("--device") or "cpu"
+
+
 @pytest.fixture
 def gpu(request: pytest.FixtureRequest) -> str:
     """The name of the device where it runs CuPy: with --device gpu, on a GPU or on the host device."""
@@ -69,11 +75,6 @@ def host_device(gpu: str) -> ModuleType:
     if not hostcuda.installed():
         pytest.skip("the host device: pytest -p tests.device.hostcuda.plugin --device gpu")
     return hostcuda
-
-
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "device" in metafunc.fixturenames:
-        metafunc.parametrize("device", [metafunc.config.getoption("--device") or "cpu"], scope="session")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -7,10 +7,11 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "ortho_ref"
-FILES = [
-    *(PACKAGE / f"{name}.py" for name in ("activations", "averaging", "losses", "optimizers", "regularizers", "scan")),
-    *(path for folder in ("cells", "fused", "parametrizations") for path in (PACKAGE / folder).rglob("*.py")),
-]
+FOLDERS = {"cells", "fused", "parametrizations"}
+MODULES = {"activations", "averaging", "checks", "layers", "losses", "network", "optimizers", "reader", "recompute"}
+MODULES |= {"regularizers", "scan"}
+FILES = [path for folder in sorted(FOLDERS) for path in sorted((PACKAGE / folder).rglob("*.py"))]
+FILES += [path for path in sorted(PACKAGE.glob("*.py")) if path.stem in MODULES]
 #: Types, constants and what the host alone knows.
 NAMED = {"ndarray", "generic", "integer", "dtype", "float32", "float64", "complex64", "complex128", "finfo", "iinfo"}
 NAMED |= {"random", "errstate", "pi", "inf", "nan"}
