@@ -10,9 +10,8 @@ NVRTC (by g++), the runtime, cuBLAS, cuSOLVER, cuSPARSE and cuFFT (by SciPy's BL
 they go: what is not there says its name) and Thrust's sorts. Not imitated: streams and races between launches, memory
 order, CUB and NCCL, the rounding of NVIDIA's mathematical functions, time.
 
-Memory that an array gets is NaN, and so is a product into one of its factors. Reads and writes outside of an
-allocation are errors that name the kernel; `guarded` makes each array an allocation. Float32 kernels flush subnormal
-numbers; products and sums are contracted.
+Memory that an array gets is NaN. Reads and writes outside of an allocation are errors that name the kernel; `guarded`
+makes each array an allocation. Float32 kernels flush subnormal numbers; products and sums are contracted.
 
 In the environment: HOSTCUDA_CACHE, a folder; HOSTCUDA_MEMORY, the device's bytes; HOSTCUDA_GUARD=1, `guarded` always;
 HOSTCUDA_ORDER and HOSTCUDA_SEED, as `ordered` takes them; HOSTCUDA_SHUFFLED_SUMS=1; HOSTCUDA_DUMP, a folder for the

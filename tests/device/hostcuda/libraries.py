@@ -122,13 +122,10 @@ provides("cusolverGetProperty", "ip")(lambda which, out: put((12, 0, 0)[which], 
 @provides("cublas{}gemm_v2", "piiiii ppipi ppi")
 def product(dtype, handle, ta, tb, m, n, k, alpha, A, lda, B, ldb, beta, C, ldc):
     """C = alpha op(A) op(B) + beta C."""
-    a, b = matrix(A, dtype, *((k, m) if ta else (m, k)), lda), matrix(B, dtype, *((n, k) if tb else (k, n)), ldb)
+    a = operated(matrix(A, dtype, *((k, m) if ta else (m, k)), lda), ta)
+    b = operated(matrix(B, dtype, *((n, k) if tb else (k, n)), ldb), tb)
     c, factor, keep = matrix(C, dtype, m, n, ldc), number(alpha, dtype), number(beta, dtype)
-    overlap = np.shares_memory(a, c) or np.shares_memory(b, c)
-    a, b = operated(a, ta), operated(b, tb)
-    if overlap:  # a device writes where it still reads
-        c[...] = np.nan
-    elif factor == 1 and not keep:
+    if factor == 1 and not keep:
         np.matmul(b.T, a.T, out=c.T)
     else:
         c[...] = factor * (a @ b) + (keep * c if keep else 0)
