@@ -49,11 +49,11 @@ device: $(DEVICE)/.$(CUPY)
 	$(DEVICE)/bin/python -m tests.device.hostcuda.run scripts.gpu_check --out runs/device --scale 0.03 \
 		--small --only versions --only agreement --only maps --only tasks
 
-# NVIDIA's own compiler on every kernel, for three kinds of device; the table of docs/gpu.md.
+# NVIDIA's own compiler on every kernel, for three kinds of device.
 nvrtc: $(DEVICE)/.nvrtc
 	rm -rf runs/kernels
 	HOSTCUDA_DUMP=runs/kernels $(DEVICE)/bin/python -m tests.device.hostcuda.run tests.device.stages
-	$(DEVICE)/bin/python -m tests.device.nvrtc runs/kernels --page docs/gpu.md
+	$(DEVICE)/bin/python -m tests.device.nvrtc runs/kernels
 
 # Other examples than the fixed ones; the seed is said first and, after a failure, last.
 fuzz: $(VENV)/.test

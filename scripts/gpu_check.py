@@ -6,13 +6,12 @@ Run from a checkout; needs CuPy and a GPU, and for the comparisons PyTorch.  Sec
 without stopping the others:
 
     versions     of Python, NumPy, SciPy, CuPy, CUDA, PyTorch; the device and its memory
-    warm-up      the suite once, with a bar: CuPy compiles some 450 kernels and keeps them; twenty minutes at most
+    warm-up      the suite once: CuPy compiles some 450 kernels and keeps them; twenty minutes at most
     suite        pytest --device gpu, in processes of its own, stopped after four minutes
     agreement    every model against the host: states and every gradient; 100 updates of one model per cell
     maps         exact Cayley, Neumann-Cayley and exponential, n = 118 and 430: value, pullback, defect, 50 updates
     tasks        the four synthetic tasks at the paper's sizes, some seconds each: updates per second, loss
     timings      a training step at six sizes, by device events, beside PyTorch's (scripts/gpu/timing.py)
-    launches     kernels per time step
     persistent   the persistent kernels at six sizes, in every form that fits, many times: the same bits each time
 
 Agreement, tasks and timings have the persistent kernels beside the others, where the device has them.
@@ -44,11 +43,6 @@ def timings(own: Settings, figures: Record) -> list[str]:
     return timing.timings(figures, own.timing_sizes, own.rounds, own.timing_seconds, own.device, own.engines)
 
 
-def launches(own: Settings, figures: Record) -> list[str]:
-    """(h) Kernels per time step; that they cannot be counted is no failure."""
-    return timing.launches(figures, own.launch_size, own.device)
-
-
 Section = Callable[[Settings, Record], list[str]]
 SECTIONS: dict[str, Section] = {
     "versions": sections.versions,
@@ -58,7 +52,6 @@ SECTIONS: dict[str, Section] = {
     "maps": sections.maps,
     "tasks": sections.tasks,
     "timings": timings,
-    "launches": launches,
     "persistent": repeated.persistent,
 }
 

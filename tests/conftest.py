@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, settings
 from threadpoolctl import threadpool_limits
 
 from ortho_ref import backend
-from tests.device import hostcuda, standin
+from tests.device import hostcuda
 from tests.line import Line
 
 # The same draws on every run; --hypothesis-profile=random looks elsewhere, and with --hypothesis-seed at the same place
@@ -31,8 +31,8 @@ settings.register_profile("device", derandomize=True, max_examples=DEVICE_EXAMPL
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    help = "run the tests that have the device fixture, and only these, on this device"
-    parser.addoption("--device", choices=("cpu", "stand-in", "gpu"), help=help)
+    help = "run the tests that have the fixture device or gpu, and only these, on this device"
+    parser.addoption("--device", choices=("cpu", "gpu"), help=help)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -40,7 +40,6 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell's background has it, and what is started there
         signal.signal(signal.SIGINT, signal.default_int_handler)
     threadpool_limits(1)
-    backend.register("standin", standin.LIBRARY)
     if config.getoption("--hypothesis-profile", None) is None:
         settings.load_profile("device" if config.getoption("--device") else "fixed")
     if config.getoption("--device") == "gpu":
@@ -54,6 +53,12 @@ def pytest_sessionstart(session: pytest.Session) -> None:
             backend.to_device((), device)
         except backend.DeviceError as error:  # one line, not one for each test
             raise pytest.UsageError(str(error)) from None
+
+
+@pytest.fixture(scope="session")
+def device(request: pytest.FixtureRequest) -> str:
+    """The name of the device that is tested: the host, or what --device says."""
+    return request.config.getoption("--device") or "cpu"
 
 
 @pytest.fixture
@@ -70,12 +75,6 @@ def host_device(gpu: str) -> ModuleType:
     if not hostcuda.installed():
         pytest.skip("the host device: pytest -p tests.device.hostcuda.plugin --device gpu")
     return hostcuda
-
-
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "device" in metafunc.fixturenames:
-        chosen = metafunc.config.getoption("--device")
-        metafunc.parametrize("device", [chosen] if chosen else ["cpu", "stand-in"], scope="session")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

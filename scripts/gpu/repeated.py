@@ -24,7 +24,7 @@ MODELS = ("nc-gru", "gru-cudnn", "lstm", "scornn", "urnn", "sgornn")
 
 
 def persistent(own: Settings, figures: Record) -> list[str]:
-    """(i) Each cell at each size in each form, own.repeats times: states, tapes and the gradient by h_0 to the bit."""
+    """(h) Each cell at each size in each form, own.repeats times: states, tapes and the gradient by h_0 to the bit."""
     failed: list[str] = []
     if PERSISTENT not in own.engines:
         figures["not_run"] = f"device {own.device!r} has no persistent kernels"

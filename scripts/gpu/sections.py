@@ -16,7 +16,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -39,7 +38,6 @@ from ortho_ref.parametrizations import Exponential, NeumannCayley, Parametrizati
 from ortho_ref.parametrizations.parametrization import defect
 from ortho_ref.recurrent import Recurrent
 from ortho_ref.training import Record
-from scripts.gpu.watching import watched
 from scripts.grid.build import make_trainer
 from scripts.grid.config import config_of
 from scripts.program import blas, one_line
@@ -51,18 +49,11 @@ PERSISTENT = "persistent"
 LOG, XML = "log", "junit.xml"
 TOLERANCE, TOLERANCE_SINGLE, TOLERANCE_UPDATES = 1e-10, 1e-2, 1e-6
 MAP_ERRORS = ("value", "pullback", "value after", "pullback after")
-AGREEMENT_SIZE, LAUNCH_SIZE = Size(4, 20, 5, 16), SIZES["parenthesis"]._replace(length=20)
+AGREEMENT_SIZE = Size(4, 20, 5, 16)
 
 
 def model_of_each_cell() -> dict[tuple[str, bool], str]:
-    """A model for each cell, real and complex, where models have it: one that keeps a weight orthogonal, if there is.
-
-    Returns
-    -------
-    dict
-        (name of the cell, whether it is complex) -> name of the model, the first of its kind, in the order of the
-        cells.
-    """
+    """(Cell, complex) -> the first model of its kind, one that keeps a weight orthogonal if there is."""
     found: dict[tuple[str, bool], str] = {}
     layers = {name: models.build(name, 4, 4) for name in models.names()}
     by_weights = sorted(layers, key=lambda name: not layers[name].constrained)
@@ -109,7 +100,6 @@ class Settings:
     timing_sizes: dict[str, Size] = field(default_factory=lambda: dict(SIZES))
     rounds: int = 5
     timing_seconds: float = 0.2
-    launch_size: Size = LAUNCH_SIZE
     repeats: int = 20
 
     @property
@@ -183,7 +173,7 @@ def _commit() -> str:
 def warm_up(own: Settings, figures: Record) -> list[str]:
     """(b) The suite once, its outcome not looked at: what CuPy compiles, some 450 kernels, is in its cache after it."""
     with tempfile.TemporaryDirectory() as folder:
-        code = _run_suite(own, figures, Path(folder), own.warm_up_seconds, watched)
+        code = _run_suite(own, figures, Path(folder), own.warm_up_seconds, shown=True)
     return [f"stopped after {own.warm_up_seconds:g} s"] if code is None else []
 
 
@@ -204,26 +194,43 @@ def suite(own: Settings, figures: Record) -> list[str]:
     return failed if figures["tests"] else ["no test ran"]
 
 
-def _run_suite(
-    own: Settings,
-    figures: Record,
-    folder: Path,
-    seconds: float,
-    watching: Callable[[Path], AbstractContextManager[Any]] = nullcontext,
-) -> int | None:
-    """The exit code of pytest, which leaves its log and its JUnit file in the folder; None where it was stopped."""
-    command = [sys.executable, "-m", "pytest", "-v", "--device", own.device, "-p", "no:cacheprovider"]
+def _run_suite(own: Settings, figures: Record, folder: Path, seconds: float, shown: bool = False) -> int | None:
+    """The exit code of pytest, which leaves its log and its JUnit file in the folder; None where it was stopped.
+
+    shown: on standard error instead of a log.
+    """
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q" if shown else "-v",
+        "--device",
+        own.device,
+        "-p",
+        "no:cacheprovider",
+    ]
     # what else is installed does not take part; hypothesis's own plugin has its options
-    command += ["-p", "_hypothesis_pytestplugin", "--continue-on-collection-errors", f"--junitxml={folder / XML}"]
-    figures["processes"] = _suite_processes(own)
+    command += [
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "_hypothesis_pytestplugin",
+        "--continue-on-collection-errors",
+        f"--junitxml={folder / XML}",
+    ]
+    figures["processes"] = max(1, own.suite_processes) if importlib.util.find_spec("xdist") else 1
     if figures["processes"] > 1:
         command += ["-p", "xdist.plugin", "--numprocesses", str(figures["processes"])]
-    command += own.suite
     environment = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(ROOT)}
     start = time.perf_counter()
-    with open(folder / LOG, "w") as stream, watching(folder / LOG):
+    with open(folder / LOG, "w") as log:
         process = subprocess.Popen(
-            command, cwd=ROOT, env=environment, stdout=stream, stderr=subprocess.STDOUT, process_group=0
+            [*command, *own.suite],
+            cwd=ROOT,
+            env=environment,
+            stdout=2 if shown else log,
+            stderr=subprocess.STDOUT,
+            process_group=0,
         )
         try:
             code: int | None = process.wait(seconds)
@@ -235,11 +242,6 @@ def _run_suite(
                 process.wait()
     figures["seconds"] = time.perf_counter() - start
     return code
-
-
-def _suite_processes(own: Settings) -> int:
-    """How many processes the tests run in: one where pytest-xdist is not."""
-    return max(1, own.suite_processes) if importlib.util.find_spec("xdist") else 1
 
 
 def _last(text: str) -> str:

@@ -1,17 +1,12 @@
-"""Sections of `scripts.gpu_check` that time a device: training steps against PyTorch's, and launches per time step.
+"""The section of `scripts.gpu_check` that times a device: training steps beside PyTorch's.
 
 Times are those of device events (cupy.cuda.Event on the default stream, which PyTorch uses too) around several steps,
-so that they hold all that the device waits for, Python between launches included.  A device without events, the tests'
-stand-in, is timed by the host's clock, and the report says so.
+so that they hold all that the device waits for, Python between launches included.
 """
 
-import contextlib
-import json
 import statistics
-import tempfile
 import time
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +14,6 @@ import numpy as np
 from ortho_ref import fused
 from ortho_ref.backend import to_device, xp_of
 from ortho_ref.fused import persistent
-from ortho_ref.fused.kernels import without_kernels
 from ortho_ref.terminal import shown
 from ortho_ref.training import Record
 from scripts.timing.peers_torch import torch_step
@@ -142,82 +136,3 @@ def timings(
                     row["torch / persistent"] = statistics.median(t / p for t, p in zip(theirs, own, strict=True))
             rows.append(row)
     return failed
-
-
-class NotCountedError(Exception):
-    """Launches cannot be counted here, and why."""
-
-
-def kernels(step: Callable[[], object], device: str) -> int:
-    """How many kernels a step launches, as PyTorch's profiler (Kineto, CUPTI) sees those of the whole process.
-
-    NotCountedError where there is no such profiler, or where it does not see ten of ten CuPy kernels.
-    """
-    if torch_device(device) != "cuda":
-        raise NotCountedError("PyTorch with CUDA is needed for its profiler")
-    import torch
-
-    if torch.profiler.ProfilerActivity.CUDA not in torch.profiler.supported_activities():
-        raise NotCountedError("PyTorch's profiler has no CUDA activity here")
-    xp = _xp(device)
-    torch.zeros(1, device="cuda")
-    array = xp.zeros(1024, "f")
-    xp.add(array, array, out=array)  # compiled before it is counted
-
-    def ten() -> None:
-        for _ in range(10):
-            xp.add(array, array, out=array)
-
-    seen = kernels_in(ten, xp)
-    if seen != 10:
-        raise NotCountedError(f"PyTorch's profiler sees {seen} of 10 kernels that CuPy launches")
-    return kernels_in(step, xp)
-
-
-def kernels_in(step: Callable[[], object], xp: Any) -> int:
-    """The kernels in the trace that PyTorch's profiler writes of a step."""
-    import torch
-
-    xp.cuda.runtime.deviceSynchronize()
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
-        step()
-        xp.cuda.runtime.deviceSynchronize()
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "trace.json"
-        profile.export_chrome_trace(str(path))
-        events = json.loads(path.read_text())["traceEvents"]
-    return sum(event.get("cat") == "kernel" for event in events)
-
-
-def launches(figures: Record, size: Size, device: str) -> list[str]:
-    """Rows of the launches per time step, from sequences of T and 2 T steps, forward and backward together.
-
-    Of each model two: with the work between two products in one kernel, and plain, each operation by itself.
-    """
-    rows: list[Record] = figures.setdefault("rows", [])
-    for model, kind in ((model, kind) for model in PEERS for kind in ("fused", "plain")):
-        try:
-            with contextlib.nullcontext() if kind == "fused" else without_kernels():
-                once, twice = (
-                    kernels(_warm(numpy_step(fused, size._replace(length=T), model, device)), device)
-                    for T in (size.length, 2 * size.length)
-                )
-        except NotCountedError as error:
-            figures["not_counted"] = str(error)
-            return []
-        per_step = (twice - once) / size.length
-        rows.append(
-            {
-                "model": model,
-                "kernels": kind,
-                f"T = {size.length}": once,
-                f"T = {2 * size.length}": twice,
-                "per step": per_step,
-            }
-        )
-    return []
-
-
-def _warm(step: Callable[[], object]) -> Callable[[], object]:
-    step()
-    return step

@@ -5,17 +5,14 @@
 Kernels are right in every order of their threads, and wrong in some order where a barrier is taken away.
 """
 
-import ast
 import itertools
-import os
 import re
 import types
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.device.hostcuda import build, parts
+from tests.device.hostcuda import parts
 
 SUM = r"""
 extern "C" __global__ void sum(const double* x, double* y, int n) {     // a block's part of a sum, by halves
@@ -28,17 +25,6 @@ extern "C" __global__ void sum(const double* x, double* y, int n) {     // a blo
     __syncthreads();
   }
   if (threadIdx.x == 0) y[blockIdx.x] = part[0];
-}
-"""
-TRANSPOSE = r"""
-extern "C" __global__ void transpose(const float* x, float* y, int n) {  // by tiles of 16 x 16
-  extern __shared__ float tile[];
-  for (int from = 16 * blockIdx.x; from < n; from += 16 * gridDim.x) {
-    tile[threadIdx.y * 17 + threadIdx.x] = x[(16 * blockIdx.y + threadIdx.y) * n + from + threadIdx.x];
-    __syncthreads();
-    y[(from + threadIdx.y) * n + 16 * blockIdx.y + threadIdx.x] = tile[threadIdx.x * 17 + threadIdx.y];
-    __syncthreads();
-  }
 }
 """
 WARP_SUM = r"""
@@ -98,13 +84,6 @@ def run_sum(cupy, source):
     return out.get(), np.add.reduceat(x, range(0, 300, 64))
 
 
-def run_transpose(cupy, source):
-    x = np.random.default_rng(0).standard_normal((48, 48)).astype("f")
-    out, shared = cupy.zeros((48, 48), "f"), 16 * 17 * 4
-    cupy.RawKernel(source, "transpose")((2, 3), (16, 16), (cupy.asarray(x), out, np.int32(48)), shared_mem=shared)
-    return out.get(), x.T
-
-
 def run_warp_sum(cupy, source):
     x = np.random.default_rng(0).standard_normal(64)
     out = cupy.zeros(2)
@@ -124,7 +103,6 @@ def run_stencil(cupy, source):
 
 KERNELS = {
     "sum": (run_sum, SUM),
-    "transpose": (run_transpose, TRANSPOSE),
     "warp sum": (run_warp_sum, WARP_SUM),
     "stencil": (run_stencil, STENCIL),
     "stencil, barrier by hand": (run_stencil, BY_HAND),
@@ -165,11 +143,6 @@ def test_each_barrier_that_is_removed_is_seen(host_device, cupy, name, start, ba
     """In one order at least the result is wrong."""
     run, source = KERNELS[name]
     assert wrong_orders(host_device, cupy, run, source[:start] + source[start + len(barrier) :])
-
-
-def test_a_wrong_kernel_is_seen(host_device, cupy):
-    """An index that is off by one."""
-    assert len(wrong_orders(host_device, cupy, run_sum, SUM.replace("x[i] : 0", "x[(i + 1) % n] : 0"))) == len(ORDERS)
 
 
 def test_a_barrier_in_divergent_code_is_refused(cupy):
@@ -223,10 +196,13 @@ def test_memory_that_is_freed_cannot_be_read(cupy):
         cupy.RawKernel(OUTSIDE, "outside")((1,), (1,), (address, np.int32(3)))
 
 
-def test_fresh_memory_is_nan(cupy, host_device):
-    """In both precisions; memory of the pool that is given back to it and taken again keeps what was there."""
-    assert cupy.isnan(cupy.empty(1000, "f")).all()
-    assert cupy.isnan(cupy.empty(1000, "D")).all()
+def test_what_no_kernel_has_written_is_nan(host_device):
+    """In both precisions, also where memory of CuPy's pool is taken again."""
+    import cupy
+
+    for dtype in ("f", "D"):
+        cupy.ones(1000, dtype)
+        assert cupy.isnan(cupy.empty(1000, dtype)).all()
 
 
 def test_too_little_memory_is_cupys_error(cupy, host_device):
@@ -269,18 +245,6 @@ def test_what_is_asked_of_the_device_is_counted(cupy, host_device):
     with host_device.counted() as counts:
         cupy.linalg.inv(cupy.eye(3))
     assert counts.libraries >= 2
-
-
-def test_nothing_is_executed_where_that_is_asked(cupy, host_device):
-    """What is launched then leaves memory as it was, and is counted all the same."""
-    x = cupy.ones(4)
-    with host_device.executed(False), host_device.counted() as counts:
-        x += 1
-        product = x @ cupy.ones((4, 4))
-    assert counts.kernels >= 1
-    assert counts.products == 1
-    assert float(x[0]) == 1
-    assert cupy.isnan(product).all()
 
 
 def test_transposed_sparse_products_in_another_order(cupy, host_device):
@@ -354,13 +318,6 @@ def test_a_kernel_that_does_not_compile(cupy):
         cupy.RawKernel('\nextern "C" __global__ void bad() { nonsense; }', "bad").compile()
 
 
-def test_the_kernels_cache_is_its_own(cupy):
-    """No image of the host device is where CuPy keeps those of a GPU."""
-    backend = cupy.cuda.compiler._kernel_cache_backend
-    own = Path(os.environ.get("HOSTCUDA_CACHE", Path.home() / ".cache" / "hostcuda"))
-    assert own in Path(backend._cache_dir).parents
-
-
 def test_what_moved_in_another_cupy_is_said():
     """Every part that differs or is gone, by its name, with what was found; without CuPy and without a compiler."""
 
@@ -379,40 +336,3 @@ def test_what_moved_in_another_cupy_is_said():
     modules[parts.RUNTIME] = types.SimpleNamespace(__pyx_capi__={})
     with pytest.raises(parts.MovedError, match="runtime:malloc is not there"):
         parts.check(parts.BEFORE_IMPORT, modules.__getitem__)
-
-
-@pytest.mark.parametrize(
-    ("what", "value", "words"),
-    [
-        ("sys.platform", "darwin", "for Linux on x86-64, not darwin"),
-        ("shutil.which", lambda tool: None, r"g\+\+, .*not found"),
-    ],
-)
-def test_where_it_cannot_be_had_it_says_why(monkeypatch, what, value, words):
-    """Another system; no compiler."""
-    from tests.device.hostcuda import UnavailableError
-
-    monkeypatch.setattr(what, value)
-    with pytest.raises(UnavailableError, match=words):
-        build.check_machine()
-
-
-def lines_of_code(path):
-    """How many lines of a file are neither empty, nor a comment, nor of a docstring."""
-    lines, text = path.read_text().splitlines(), set()
-    if path.suffix == ".py":
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-                text |= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
-    return sum(
-        bool(line.strip()) and number not in text and not line.strip().startswith(("#!", "# ", "//"))
-        for number, line in enumerate(lines, 1)
-    )
-
-
-def test_it_stays_small_and_knows_nothing_of_this_project():
-    """At most 1,500 lines of code, and none that names ortho_ref: who writes CuPy can take the folder as it is."""
-    found = [path for path in Path(build.__file__).parent.rglob("*") if path.suffix in {".py", ".cpp", ".h"}]
-    assert len(found) > 10
-    assert sum(map(lines_of_code, found)) <= 1500
-    assert [path.name for path in found if "ortho_ref" in path.read_text()] == []

@@ -176,16 +176,6 @@ def test_one_launch_each_way_and_no_wait(host_device, name):
     assert counts[0] == counts[1]
 
 
-def test_launches_around_the_loops(host_device):
-    """Of NC-GRU beside the persistent kernels: docs/gpu.md has the numbers."""
-    p = problem_of("GRUResetBefore modrelu", np.float32, T=5, B=3, n=8).on("gpu")
-    with host_device.counted() as forward:
-        _, tape = persistent.forward(p.cell, p.weights, p.x, p.h0)
-    with host_device.counted() as backward:
-        persistent.backward(p.cell, p.weights, tape, p.dh, p.dh_T)
-    assert [own.kernels + own.products - 1 for own in (forward, backward)] == [26, 46]
-
-
 def without(text, word, which):
     """A source in which each kernel lacks one of its barriers, or None where there are not so many."""
     head, *kernels = re.split(r'(?=extern "C")', text)
@@ -366,21 +356,6 @@ def test_the_plans_of_the_papers_sizes():
         assert [form(n, 50, way=way) for n in (56, 96, 118, 128, 136)] == ["own"] * 5
         assert [form(n, 50, way=way) for n in (148, 170, 430, 1000)] == ["L2", "spread", "spread", "spread"]
         assert [form(n, 50, 8, way) for n in (90, 97, 118)] == ["own", "L2", "spread"]
-
-
-@pytest.mark.parametrize(
-    ("cell", "itemsize", "largest"),
-    [
-        *(("gru_reset_before", 4, 136), ("gru_reset_before", 8, 96), ("gru_reset_after", 4, 136)),
-        *(("gru_reset_after", 8, 96), ("lstm", 4, 119), ("lstm", 8, 83), ("elman", 4, 239), ("elman", 8, 168)),
-    ],
-)
-def test_the_largest_n_of_the_page(cell, itemsize, largest):
-    """docs/gpu.md: up to it weights lie in shared memory, both ways, and from there on not."""
-    ways = FORWARD[cell], BACKWARD[cell]
-    fit = [n for n in range(1, 300) if all(plan(1, n, itemsize, *way, H100).own for way in ways)]
-    fit = [n for n in fit if not any(plan(1, n, itemsize, *way, H100).spread for way in ways)]
-    assert fit == list(range(1, largest + 1))
 
 
 def test_an_n_that_does_not_fit_is_refused():

@@ -20,6 +20,7 @@ from ortho_ref.optimizers import (
     global_norm,
 )
 from ortho_ref.schedules import LinearToZero, Step
+from tests.device import Foreign
 
 RMSPROPS = [name for name in OPTIMIZERS if name.startswith("rmsprop")]
 
@@ -502,6 +503,12 @@ def test_nothing_to_clip():
     clipped, norm = clip_by_global_norm({"w": np.zeros(3)}, 1e-300)
     assert norm == 0
     np.testing.assert_array_equal(clipped["w"], 0)
+
+
+def test_gradients_on_two_devices():
+    """An error, as everywhere."""
+    with pytest.raises(TypeError, match="arrays of different libraries"):
+        global_norm({"w": np.ones(2), "b": np.ones(2).view(Foreign)})
 
 
 @pytest.mark.parametrize("clip", [clip_by_value, clip_by_global_norm])

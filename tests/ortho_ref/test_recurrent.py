@@ -25,6 +25,7 @@ from ortho_ref.parametrizations import (
     defect,
 )
 from ortho_ref.recurrent import Recurrent
+from tests.device import Foreign
 
 M, N = 3, 6
 
@@ -199,7 +200,7 @@ def test_bad_input_to_forward(case):
 
 def test_devices_may_not_be_mixed():
     """x, h0, dh or a parameter on another device than the weights."""
-    there = backend.to_device((X, H0, DH, PARAMS["W_r"]), "stand-in")
+    there = [array.view(Foreign) for array in (X, H0, DH, PARAMS["W_r"])]
     for call in (
         lambda: layer.forward(PARAMS, STATES, there[0]),
         lambda: layer.forward(PARAMS, STATES, X, there[1]),

@@ -32,7 +32,6 @@ from scripts.grid.experiment.worker import DONE, work
 from scripts.grid.options import OPTIONS
 from scripts.pictures import losses
 from scripts.timing.steps import Size
-from tests.device import standin
 from tests.scripts.runs import ROOT, call
 
 
@@ -468,7 +467,7 @@ def test_what_other_timings_do_not_read(arguments, message):
     fails(training_speed.main, *arguments, message=message)
 
 
-def test_a_worker_on_a_device(tmp_path):
+def test_a_worker_on_a_device(gpu, tmp_path):
     """A run of a grid with what is measured of it: the host's numbers to rounding; the config has the device."""
     path = tmp_path / "own.toml"
     path.write_text(
@@ -479,7 +478,7 @@ def test_a_worker_on_a_device(tmp_path):
     own = read(path)
     (cell,) = cells_of(own)
     found = []
-    for device in ("cpu", "stand-in"):
+    for device in ("cpu", "gpu"):
         grid = Grid(own, (cell,), tmp_path / device, device=device)
         assert work(grid.order(cell)) == DONE
         folder = tmp_path / device / cell.folder
@@ -491,7 +490,7 @@ def test_a_worker_on_a_device(tmp_path):
             np.testing.assert_allclose(ours["values"][name], values, rtol=1e-8, atol=1e-12)
 
 
-def test_measuring_programs_on_a_device(runs, monkeypatch, tmp_path):
+def test_measuring_programs_on_a_device(host_device, runs, monkeypatch, tmp_path):
     """benchmark and training_speed time the device's arrays; bounds are the host's, from the device's states."""
     monkeypatch.setattr(benchmark, "SIZES", {"parenthesis": Size(2, 5, 3, 4)})
     monkeypatch.setattr(benchmark, "keep_freed_memory", lambda: True)
@@ -502,43 +501,43 @@ def test_measuring_programs_on_a_device(runs, monkeypatch, tmp_path):
         return forward(cell, weights, x, h0)
 
     monkeypatch.setattr(fused, "forward", noted)
-    arguments = ["--rounds", "1", "--seconds", "0", "--device", "stand-in"]
+    arguments = ["--rounds", "1", "--seconds", "0", "--device", "gpu"]
     for model in ("nc-gru", "lstm", "urnn"):
         code, output = run(benchmark.main, *arguments, "--model", model, "--out", f"{tmp_path}/{model}", "--name", "b")
         assert code == 0, output
         report = json.loads((tmp_path / model / "b.json").read_text())
-        assert report["settings"]["device"] == "stand-in"
+        assert report["settings"]["device"] == "gpu"
         assert {"fused", "scan"} <= report["groups"][0]["contenders"].keys()
-    message = "section is maps; allowed on stand-in: cells"
-    fails(benchmark.main, "--device", "stand-in", "--section", "maps", message=message)
+    message = "section is maps; allowed on gpu: cells"
+    fails(benchmark.main, "--device", "gpu", "--section", "maps", message=message)
     code, output = run(training_speed.main, *arguments, "--only", "parenthesis")
     assert code == 0, output
-    assert set(devices) == {"stand-in"}
+    assert set(devices) == {"gpu"}
     outputs = []
-    for device in ("cpu", "stand-in"):
-        before = standin.transfers
-        code, _, stderr = call(bounds.main, runs["nc-gru"], "--out", tmp_path / "b.png", "--device", device)
+    for device in ("cpu", "gpu"):
+        with host_device.counted() as count:
+            code, _, stderr = call(bounds.main, runs["nc-gru"], "--out", tmp_path / "b.png", "--device", device)
         assert code == 0, stderr
         outputs.append(stderr)
-        assert (standin.transfers > before) == (device == "stand-in")
+        assert (count.to_host > 0) == (device == "gpu")
     assert outputs[0] == outputs[1]
 
 
-def test_check_gradients_on_a_device(monkeypatch):
+def test_check_gradients_on_a_device(gpu, monkeypatch):
     """One subject of each kind: the device's gradients pass; a wrong one that only the device has is seen."""
     rng = np.random.default_rng(0)
     for result in (
-        checks.check_cell("LSTM", checks.cells()["LSTM"], rng, None, "stand-in"),
-        checks.check_parametrization("scaled_cayley:2", 5, False, rng, None, "stand-in"),
-        checks.check_network("nc-gru", 4, 6, 5, rng, "stand-in"),
+        checks.check_cell("LSTM", checks.cells()["LSTM"], rng, None, "gpu"),
+        checks.check_parametrization("scaled_cayley:2", 5, False, rng, None, "gpu"),
+        checks.check_network("nc-gru", 4, 6, 5, rng, "gpu"),
     ):
         assert result.passed, result
     right = ScaledCayley.pullback
 
     def wrong(self, params, buffers, dU):
-        scale = 1.001 if backend.library_of(dU).device == "stand-in" else 1
+        scale = 1.001 if backend.library_of(dU).device == "gpu" else 1
         return {"A": scale * right(self, params, buffers, dU)["A"]}
 
     monkeypatch.setattr(ScaledCayley, "pullback", wrong)
     assert checks.check_parametrization("scaled_cayley:2", 5, False, rng, None, "cpu").passed
-    assert not checks.check_parametrization("scaled_cayley:2", 5, False, rng, None, "stand-in").passed
+    assert not checks.check_parametrization("scaled_cayley:2", 5, False, rng, None, "gpu").passed

@@ -13,18 +13,7 @@ _made: list[Callable[..., None]] = []
 
 
 def launches(library: ArrayLibrary) -> bool:
-    """Whether the loops of this folder run: on devices whose library makes kernels, unless switched off.
-
-    Parameters
-    ----------
-    library : ArrayLibrary
-        The arrays'.
-
-    Returns
-    -------
-    bool
-        False on the host.
-    """
+    """Whether the loops of this folder run: on devices whose library makes kernels, unless switched off."""
     return _allowed and library.fuse is not None
 
 
@@ -41,23 +30,9 @@ def without_kernels() -> Iterator[None]:
 
 @functools.cache
 def kernel(library: ArrayLibrary, stage: Callable[..., None], *options: Any) -> Callable[..., None]:
-    """A stage as one kernel, made once.
+    """A stage(xp, *options, *arrays) as one kernel of the arrays, made once.
 
     What a stage writes has the shape that all arguments broadcast to, and shares memory with no other argument.
-
-    Parameters
-    ----------
-    library : ArrayLibrary
-        One that makes kernels.
-    stage : callable
-        stage(xp, *options, *arrays) -> None.
-    *options : object
-        The stage's, hashable.
-
-    Returns
-    -------
-    callable
-        (*arrays) -> None.
     """
     assert library.fuse is not None
 
@@ -70,29 +45,15 @@ def kernel(library: ArrayLibrary, stage: Callable[..., None], *options: Any) -> 
 
 
 def fallen_back() -> list[str]:
-    """Stages launched so far that are not one kernel each: where one raises, cupy.fuse goes another way, silently.
-
-    Returns
-    -------
-    list of str
-        The kernels' names; there should be none.
-    """
+    """Names of stages that are not one kernel each: where one raises, cupy.fuse goes another way, silently."""
     return sorted({own.__name__ for own in _made if getattr(own, "new_fusion", None) is not None})
 
 
 class Backwards:
     """A backward loop's kernels where no product stands between a step's last stage and the first of the one before.
 
-    The two are one kernel; by itself is the first `meet`, and after the loop, by `last`, a `carry`.
-
-    Parameters
-    ----------
-    library : ArrayLibrary
-        One that makes kernels.
-    carry : callable
-        carry(xp, g, *carried): step t + 1 hands g on.
-    meet : callable
-        meet(xp, g, *own): step t takes it up.
+    The two are one kernel; by itself is the first `meet`, meet(xp, g, *own), in which step t takes g up, and after the
+    loop, by `last`, a `carry`, carry(xp, g, *carried), in which step t + 1 hands it on.
     """
 
     def __init__(self, library: ArrayLibrary, carry: Callable[..., None], meet: Callable[..., None]) -> None:
@@ -101,17 +62,7 @@ class Backwards:
         self._carried: tuple[Array, ...] = ()
 
     def step(self, g: Array, own: tuple[Array, ...], carried: tuple[Array, ...]) -> None:
-        """`carry` with what the last call left, and `meet`.
-
-        Parameters
-        ----------
-        g : Array (B, n)
-            Carried on in place.
-        own : tuple of Array
-            What `meet` takes.
-        carried : tuple of Array
-            What the next `carry` takes.
-        """
+        """`carry` with what the last call left, and `meet` with its own; g (B, n) is carried on in place."""
         self._launch(g, *self._carried, *own)
         if not self._carried:
             self._launch = self._both(len(carried))

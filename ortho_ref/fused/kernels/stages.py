@@ -14,24 +14,7 @@ def sigmoid(xp: Any, negative: Array) -> Array:
 
 
 def value(xp: Any, activation: str, a: Array, b: Array) -> Array:
-    """Phi(a, b).
-
-    Parameters
-    ----------
-    xp : module
-        The arrays' library.
-    activation : str
-        Phi.
-    a : Array
-        With b in it where `sequence.bias_before`.
-    b : Array
-        The bias, for modrelu.
-
-    Returns
-    -------
-    Array
-        Shaped like a.
-    """
+    """Phi(a, b), shaped like a; b is modrelu's bias, any other's is in a (`sequence.bias_before`)."""
     if activation == "tanh":
         return xp.tanh(a)  # [bp:tanh]
     if activation == "relu":

@@ -2,8 +2,7 @@
 
 It is `fused` with other loops over time.  For each cell that has them NAME.py has `forward_loop` and `backward_loop`,
 the signatures and results of those in `fused/kernels/NAME.py`, and NAME.cu what they launch; `plan.py` lays a size over
-the device, `launch.py` compiles and launches.  docs/gpu.md has what such a launch costs on paper, and what is verified
-by what.
+the device, `launch.py` compiles and launches.
 """
 
 import functools
@@ -21,18 +20,7 @@ from ortho_ref.scan import SequenceGradients
 
 
 def has_form(cell: Cell) -> bool:
-    """Whether there are kernels of the cell.
-
-    Parameters
-    ----------
-    cell : Cell
-        With its options.
-
-    Returns
-    -------
-    bool
-        False for a cell that is not on the list, too.
-    """
+    """Whether there are kernels of the cell, with its options."""
     return fused.has_form(cell) and _loops(fused.form_of(cell).__name__) is not None
 
 

@@ -17,34 +17,12 @@ def backward_loop(g: Array, dh: Array, dz: Array, g_t: Array, F: Array, G: Array
 
 
 def parts(x: Array) -> Array:
-    """Real and imaginary parts in turn.
-
-    Parameters
-    ----------
-    x : Array (..., n)
-        Complex, contiguous.
-
-    Returns
-    -------
-    Array (..., 2 n)
-        A view.
-    """
+    """Real and imaginary parts in turn: complex, contiguous (..., n) -> a view (..., 2 n)."""
     return x.view(x.real.dtype)
 
 
 def real_map(U: Array) -> Array:
-    """The map h -> h U on real and imaginary parts in turn.
-
-    Parameters
-    ----------
-    U : Array (n, n)
-        Complex.
-
-    Returns
-    -------
-    Array (2 n, 2 n)
-        Real.
-    """
+    """The map h -> h U on real and imaginary parts in turn: complex (n, n) -> real (2 n, 2 n)."""
     M = library_of(U).xp.empty((len(U), 2, len(U), 2), U.real.dtype)
     M[:, 0, :, 0] = M[:, 1, :, 1] = U.real
     M[:, 0, :, 1], M[:, 1, :, 0] = U.imag, -U.imag

@@ -35,14 +35,9 @@ def using(form: str) -> Iterator[None]:
 
 
 class Factor(NamedTuple):
-    """The weights of a product.
+    """The weights of a product that sums over `slots` vectors (n,) and makes `gates`.
 
-    Attributes
-    ----------
-    W : Array (slots padded n, gates n)
-        As the kernels take it, zeros where n is padded.
-    slots, gates : int
-        Vectors (n,) that it sums over, and makes.
+    W: (slots padded n, gates n), as the kernels take it, with zeros where n is padded.
     """
 
     W: Array
@@ -51,18 +46,7 @@ class Factor(NamedTuple):
 
 
 def forward_factor(*U: Array) -> Factor:
-    """U h of several gates in one product.
-
-    Parameters
-    ----------
-    *U : Array (n, n), or (G, n, n)
-        Transposes of the gates' weights.
-
-    Returns
-    -------
-    Factor
-        Of one slot.
-    """
+    """U h of several gates in one product: (n, n) or (G, n, n) each, transposes of the weights -> one slot."""
     xp = library_of(*U).xp
     n = U[0].shape[-1]
     gates = xp.concatenate([own.reshape(-1, n, n) for own in U])
@@ -72,18 +56,7 @@ def forward_factor(*U: Array) -> Factor:
 
 
 def backward_factor(*U: Array) -> Factor:
-    """The sum over gates of U^T da in one product.
-
-    Parameters
-    ----------
-    *U : Array (n, n), or (G, n, n)
-        The gates' weights.
-
-    Returns
-    -------
-    Factor
-        Of one gate, and a slot for each weight.
-    """
+    """The sum over gates of U^T da in one product: (n, n) or (G, n, n) each -> one gate, a slot for each weight."""
     xp = library_of(*U).xp
     n = U[0].shape[-1]
     gates = xp.concatenate([own.reshape(-1, n, n) for own in U])
@@ -99,42 +72,14 @@ def by_value(**fields: int) -> Any:
 
 @functools.cache
 def source(cell: str) -> str:
-    """The CUDA source of a cell, behind what all cells share; without REAL.
-
-    Parameters
-    ----------
-    cell : str
-        The name of its file.
-
-    Returns
-    -------
-    str
-        Two kernels, CELL_forward and CELL_backward.
-    """
+    """The CUDA source of a cell's two kernels, CELL_forward and CELL_backward, behind common.cuh; without REAL."""
     folder = resources.files("ortho_ref.fused.persistent")
     return "\n".join(folder.joinpath(name).read_text(encoding="utf-8") for name in ("common.cuh", f"{cell}.cu"))
 
 
 @functools.cache
 def kernel(xp: Any, device: int, cell: str, way: str, dtype: str) -> Any:
-    """A kernel, compiled once in a process; CuPy keeps what it compiled for other processes.
-
-    Parameters
-    ----------
-    xp : module
-        CuPy.
-    device : int
-        The current one, of which the kernel is.
-    cell, way : str
-        The name of its file; "forward" or "backward".
-    dtype : str
-        "float32" or "float64".
-
-    Returns
-    -------
-    cupy.RawKernel
-        May take all of a block's shared memory.
-    """
+    """A cupy.RawKernel of a device, compiled once in a process; it may take all of a block's shared memory."""
     real, tiny = _REALS[dtype]
     code = f"#define REAL {real}\n#define TINY {tiny}\n{source(cell)}"
     module = xp.RawModule(code=code, options=("--std=c++17",), enable_cooperative_groups=True)
@@ -160,30 +105,11 @@ def launch(
     *others: Any,
     together: int = 1,
 ) -> None:
-    """A whole recurrence, in one cooperative launch.
+    """A whole recurrence, in one cooperative launch; ValueError for an n that does not fit the device.
 
-    Parameters
-    ----------
-    cell, way : str
-        The name of its file; "forward" or "backward".
-    like : Array (T, B, n)
-        Tells the sizes, the precision and the device; real.
-    slots : int
-        Vectors (n,) of a row that products read and that are kept at once.
-    factors : tuple of Factor
-        The kernel's first arguments.
-    read : tuple of Array
-        Those that follow and are read alone.
-    *others : Array or scalar
-        Those that follow; arrays are written to, by way of a copy where they are not contiguous, as the gates of a
-        chunk of time that is shorter than the others are.
-    together : int
-        As of `plan`.
-
-    Raises
-    ------
-    ValueError
-        For an n that does not fit the device.
+    like (T, B, n), real, tells sizes, precision and device; slots and together are as of `plan`.  A kernel takes
+    factors, what is read alone, and others: arrays that are written to, by way of a copy where they are not
+    contiguous, as the gates of a chunk of time that is shorter than the others are; and scalars.
     """
     xp = library_of(like).xp
     T, B, n = like.shape

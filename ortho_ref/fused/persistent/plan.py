@@ -23,15 +23,7 @@ THROUGH_L2 = 280_000
 
 @dataclass(frozen=True)
 class Limits:
-    """Of a device.
-
-    Parameters
-    ----------
-    blocks : int
-        Multiprocessors: blocks that are there at once.
-    shared : int
-        Bytes of shared memory that a block may have.
-    """
+    """Of a device: multiprocessors, which are blocks that are there at once, and a block's bytes of shared memory."""
 
     blocks: int
     shared: int
@@ -39,35 +31,17 @@ class Limits:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is launched, and the sizes that a kernel is told.
-
-    Parameters
-    ----------
-    blocks, threads, shared : int
-        Of the launch; shared memory in bytes.
-    rows : int
-        Of the batch, at a time, in a block.
-    units : int
-        A block's; n unless they are spread.
-    tile : int
-        Rows of which a thread makes one output at once; rows is a multiple.
-    partial : int
-        Numbers of shared memory for the parts of sums.
-    own : bool
-        Whether a block's weights lie in shared memory.
-    spread : bool
-        Whether units are spread over the blocks.
-    """
+    """What is launched, and the sizes that a kernel is told."""
 
     blocks: int
     threads: int
-    shared: int
-    rows: int
-    units: int
-    tile: int
-    partial: int
-    own: bool
-    spread: bool
+    shared: int  # bytes
+    rows: int  # of the batch, at a time, in a block
+    units: int  # a block's; n unless they are spread
+    tile: int  # rows of which a thread makes one output at once; rows is a multiple
+    partial: int  # numbers of shared memory for the parts of sums
+    own: bool  # whether a block's weights lie in shared memory
+    spread: bool  # whether units are spread over the blocks
 
 
 def padded(n: int) -> int:
@@ -85,34 +59,11 @@ def plan(
     together: int = 1,
     form: str | None = None,
 ) -> Plan:
-    """The plan of a recurrence.
+    """The plan of a recurrence, with as many rows to a block as are wanted, or as fit.
 
-    Parameters
-    ----------
-    batch, n : int
-        B and the hidden size.
-    itemsize : int
-        Bytes of a number.
-    slots : int
-        Vectors (n,) of a row that products read and that are kept at once.
-    products : tuple of pair of int
-        Of each product in a step: slots that it sums over, gates that it makes.
-    limits : Limits
-        The device's.
-    together : int
-        So many units, side by side, stay in a block; 1 unless given.
-    form : str, optional
-        One of `FORMS`; the first that fits unless given.
-
-    Returns
-    -------
-    Plan
-        With as many rows to a block as are wanted, or as fit.
-
-    Raises
-    ------
-    ValueError
-        For an n that no form takes, or not the one that is asked for.
+    slots: vectors (n,) of a row that products read and that are kept at once.  products: of each in a step, the slots
+    that it sums over and the gates that it makes.  together: so many units, side by side, stay in a block.  form: of
+    `FORMS`, else the first that fits.  ValueError for an n that no form takes, or not the one that is asked for.
     """
     each_unit = sum(summed * gates for summed, gates in products) * padded(n) * itemsize
     gates_at_once = max(gates for _, gates in products)

@@ -10,14 +10,15 @@ NVRTC (by g++), the runtime, cuBLAS, cuSOLVER, cuSPARSE and cuFFT (by SciPy's BL
 they go: what is not there says its name) and Thrust's sorts. Not imitated: streams and races between launches, memory
 order, CUB and NCCL, the rounding of NVIDIA's mathematical functions, time.
 
-Fresh memory is NaN. Reads and writes outside of an allocation are errors that name the kernel; `guarded` makes each
-array an allocation. Float32 kernels flush subnormal numbers; products and sums are contracted.
+Memory that an array gets is NaN. Reads and writes outside of an allocation are errors that name the kernel; `guarded`
+makes each array an allocation. Float32 kernels flush subnormal numbers; products and sums are contracted.
 
 In the environment: HOSTCUDA_CACHE, a folder; HOSTCUDA_MEMORY, the device's bytes; HOSTCUDA_GUARD=1, `guarded` always;
 HOSTCUDA_ORDER and HOSTCUDA_SEED, as `ordered` takes them; HOSTCUDA_SHUFFLED_SUMS=1; HOSTCUDA_DUMP, a folder for the
 source of every kernel; HOSTCUDA_TRACE=1, the Python stack of each copy to the host; HOSTCUDA_FLAGS, of g++.
 """
 
+import ctypes
 import importlib
 import os
 import sys
@@ -72,13 +73,13 @@ def install() -> None:
     replace.compiler(compiler.Compiler(folder, site), version)
     replace.sorts()
     state = build.State.in_dll(device, "hc_state")
-    state.executed, state.memory = 1, int(given("HOSTCUDA_MEMORY", 1 << 34))
+    state.memory = int(given("HOSTCUDA_MEMORY", 1 << 34))
     state.order, state.seed = ORDERS.index(given("HOSTCUDA_ORDER", ORDERS[0])), int(given("HOSTCUDA_SEED", 0))
     state.shuffled_sums, state.traced = (int(given(f"HOSTCUDA_{name}", 0)) for name in ("SHUFFLED_SUMS", "TRACE"))
     libraries.shuffled_sums = lambda: state.shuffled_sums
     _state = state
-    if int(given("HOSTCUDA_GUARD", 0)):
-        importlib.import_module("cupy").cuda.set_allocator(_own_allocation)
+    allocator = _own_allocation if int(given("HOSTCUDA_GUARD", 0)) else _from_pool
+    importlib.import_module("cupy").cuda.set_allocator(allocator)
 
 
 def _device() -> Any:
@@ -118,11 +119,6 @@ def ordered(kind: str, seed: int = 0) -> AbstractContextManager[None]:
     return _set(order=ORDERS.index(kind), seed=seed, turn=0)
 
 
-def executed(on: bool) -> AbstractContextManager[None]:
-    """False: kernels and libraries do nothing, which leaves the host's part of the time."""
-    return _set(executed=int(on))
-
-
 def shuffled_sums() -> AbstractContextManager[None]:
     """Transposed sparse products add in another order each time, as NVIDIA's documentation allows."""
     return _set(shuffled_sums=1)
@@ -131,6 +127,15 @@ def shuffled_sums() -> AbstractContextManager[None]:
 def memory(size: int) -> AbstractContextManager[None]:
     """The device has so many bytes, those that are in use included."""
     return _set(memory=size)
+
+
+def _from_pool(size: int) -> Any:
+    """For CuPy's set_allocator: its pool, and NaN in place of what was there."""
+    import cupy
+
+    memory = cupy.get_default_memory_pool().malloc(size)
+    ctypes.memset(memory.ptr, 0xFF, size)
+    return memory
 
 
 def _own_allocation(size: int) -> Any:

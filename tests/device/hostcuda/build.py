@@ -27,7 +27,7 @@ LIBRARIES["cufft"] = "cupy/cuda/cufft"
 #: Their functions that do nothing here, also when Python is gone, and those that only prepare.
 NOTHING, NO_WORK = re.compile("Destroy|Set"), re.compile("Create|Get|bufferSize|MakePlan")
 TOOLS = ("g++", "objdump")
-SWITCHES = ("order", "seed", "turn", "executed", "shuffled_sums", "traced", "memory", "allocated")
+SWITCHES = ("order", "seed", "turn", "shuffled_sums", "traced", "memory", "allocated")
 
 
 class State(ctypes.Structure):
@@ -36,18 +36,15 @@ class State(ctypes.Structure):
     _fields_ = [(name, ctypes.c_int64) for name in SWITCHES + COUNTERS]
 
 
-#: A function under NVIDIA's name goes on in its slot, which Python fills; what computes is counted before, and does
-#: nothing while nothing is executed.
+#: A function under NVIDIA's name goes on in its slot, which Python fills; what computes is counted before.
 ENTRY = """.globl {name}
 .type {name}, @function
 {name}: {first}
   jmp *table+{slot}(%rip)
 """
-COUNTED = f"""
+COUNTED = """
   movq hc_state@GOTPCREL(%rip), %rax
-  incq {{counter}}(%rax)
-  cmpq $0, {State.executed.offset}(%rax)
-  je nothing"""
+  incq {counter}(%rax)"""
 LIBRARY = """.text
 {entries}nothing: xorl %eax, %eax
   ret

@@ -12,7 +12,6 @@ struct dim3 { unsigned x, y, z; };
 struct hc_State {
   int64_t order;              // of threads, warps and blocks: one of Order
   int64_t seed, turn;         // of what is shuffled; kernels since it was set
-  int64_t executed;           // 0: launches and library calls do nothing, which leaves the host's part of the time
   int64_t shuffled_sums;      // 1: transposed sparse products add in another order each time
   int64_t traced;             // 1: a copy to the host prints the Python stack
   int64_t memory, allocated;  // bytes that can be had, and that were
