@@ -488,8 +488,9 @@ def test_an_adapter_that_cannot_be_loaded_is_refused(tmp_path, text, says):
         load_adapter(str(written(tmp_path, text)))
     assert says in str(raised.value)
     assert "\n" not in str(raised.value)
-    assert sys.path == path or "function" in says
-    assert not any("mine" in name.split() for name in sys.modules)
+    if "no function" not in says:
+        assert sys.path == path
+        assert not any("mine" in name.split() for name in sys.modules)
 
 
 @pytest.mark.parametrize("name", ["no.py", "no_such_module", "os.no_such", "", ".", "a b", "folder.py"])
