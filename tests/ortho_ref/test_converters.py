@@ -317,8 +317,7 @@ def test_frameworks_by_name():
     """The registry's names, and an error that lists them."""
     assert FRAMEWORKS == ("pytorch", "onnx", "keras", "flax", "nnx", "nnx-by-gate", "equinox", "mlx", "haste")
     with pytest.raises(
-        ValueError,
-        match=r"^framework is 'torch' \(did you mean 'pytorch'\?\); allowed: 'pytorch', 'onnx', ",
+        ValueError, match=r"^framework is 'torch' \(did you mean 'pytorch'\?\); allowed: 'pytorch', 'onnx', "
     ):
         converters.by_name("torch")
 

@@ -3,7 +3,7 @@
     python -m tests.ortho_ref.conformance.mistake_numbers
 
 writes the file again, and says which numbers have changed. A new mistake's are stored when it was compared with code of
-its own, as those of the GRU, the LSTM, the optimizers and Algorithm 1 are in test_mistakes.py for good.
+its own, as those of the GRU, the optimizers, the Cayley map and Algorithm 1 are in test_mistakes.py for good.
 """
 
 import json

@@ -73,12 +73,7 @@ def test_a_run_that_is_not_ok_says_so():
 
 @pytest.mark.parametrize(
     ("adapter", "file"),
-    [
-        ("{root}/sub/mi,ne.py", "sub/mi,ne.py"),
-        ("package.module", None),
-        ("/elsewhere/mine.py", None),
-        (None, None),
-    ],
+    [("{root}/sub/mi,ne.py", "sub/mi,ne.py"), ("package.module", None), ("/elsewhere/mine.py", None), (None, None)],
 )
 def test_the_adapters_file(tmp_path, adapter, file):
     """By its path in the checkout; none for a module, a command, and what lies outside."""

@@ -194,57 +194,41 @@ def test_truncated_and_random_files_are_refused(program, pack):
     assert REFUSED in codes <= {DONE, REFUSED, UNSUPPORTED}
 
 
-OFFSETS = [
-    [0, 2**64 - 8],
-    [10**30, 10**30 + 120],
-    [120, 0],
-    [-8, 112],
-    [0.0, 120.0],
-    [0, 119],
-    [0],
-    [0, 120, 240],
-    None,
-]
-SHAPES = [[2**63, 2**63], [2**64 + 3, 5], [0, 5], [3, [5]], ["3", 5], [3, 5, 1, 1], [3, 5] + [1] * 100_000, {}]
-ENTRIES = [{"data_offsets": own} for own in OFFSETS] + [{"shape": own} for own in SHAPES]
-ENTRIES += [{"dtype": 64}, {"dtype": "F64\x00"}, {"dtype": ""}]
-
-
-def test_tensors_that_do_not_fit_the_file_are_refused(program, pack):
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"data_offsets": [0, 2**64 - 8]},
+        {"data_offsets": [10**30, 10**30 + 120]},
+        {"data_offsets": [120, 0]},
+        {"data_offsets": [0, 119]},
+        {"data_offsets": None},
+        {"shape": [2**64 + 3, 5]},
+        {"shape": [3, 5] + [1] * 100_000},
+        {"shape": {}},
+        {"dtype": "F64\x00"},
+    ],
+)
+def test_tensors_that_do_not_fit_the_file_are_refused(program, pack, entry):
     """Nor sizes whose product is too large: with 2^62 more sequences every product is the same modulo 2^64."""
     header, numbers = parts(pack(*case(T=4, B=3, m=4, n=5)[1:]))
     assert program(joined(header, numbers)) == DONE
     assert header["h0"]["shape"] == [3, 5]
-    for entry in ENTRIES:
-        assert program(joined(header | {"h0": header["h0"] | entry}, numbers)) == REFUSED, entry
+    assert program(joined(header | {"h0": header["h0"] | entry}, numbers)) == REFUSED
     header, numbers = parts(pack(*case(T=4, B=3, m=4, n=4)[1:]))
     for name, axis in (("x", 1), ("h0", 0), ("dh", 1), ("dh_T", 0)):
         header[name]["shape"][axis] += 2**62
     assert program(joined(header, numbers)) == REFUSED
 
 
-VALUES = r"""0 -0 -1.5e-3 1E+9 true null "" "\u12aF\ud83d\"\/" [] {} [[],{}] [1,"a"] {"h0":{"dtype":"F32"},"":[]}"""
-NO_VALUES = (
-    r"""- 1. 01 .5 +1 1e+ nan tru " "\x" "\u12g4" [1 [1,] [,] [1} {1:1} {"a"} {"a":} {"a":1,} {a":1} 1,, 1}} 'a'"""
-)
-CONFIGS = ["", "[]", '{"cell": "gru_reset_before"', "{}", '{"cell": "gru_reset_before", "activation": null}']
-METADATA = [None, [], {}, {"kind": 1}, {"kind": "cell"}, *({"kind": "cell", "config": own} for own in CONFIGS)]
-
-
-def test_the_header_is_json(program, pack):
-    """What the cell does not read is any value; what is no JSON is refused, at its begin and at its end."""
+@pytest.mark.parametrize("text", ["1.", "01", "nul", '"\\x"', "[1,]", "{1:1}", '{"a":}', "1,,", "1}}", '"\0"'])
+def test_a_header_that_is_no_json_is_refused(program, pack, text):
+    """What the cell does not read may be any value."""
     header, numbers = parts(pack(*case()[1:]))
-    text = json.dumps(header)[1:-1].encode()
-    for value in VALUES.split():
-        own = b' { \n"other" :\t\r' + value.encode() + b" , " + text + b"}  "
-        assert program(joined(own, numbers)) == DONE, value
-    for value in (*NO_VALUES.split(), "", '"\n"', "\0", '"\\u0'):
-        for own in (b'{"other": ' + value.encode() + b"," + text + b"}", b"{" + text + b',"other": ' + value.encode()):
-            assert program(joined(own, numbers)) == REFUSED, value
-    for deep in (b"[" * 1_000_000, b'{"a":' * 1_000_000):
-        assert program(joined(deep, b"")) == REFUSED
-    for metadata in METADATA:
-        assert program(joined({**header, "__metadata__": metadata}, numbers)) == REFUSED, metadata
+    for value, code in ((text, REFUSED), (r'[[],{"a":[-1.5e-3,null,"\u12aF"]}]', DONE)):
+        own = b' { \n"other" :\t\r' + value.encode() + b" , " + json.dumps(header)[1:].encode() + b"  "
+        assert program(joined(own, numbers)) == code
+    for metadata in (None, [], {"kind": "cell"}, {"kind": "cell", "config": '{"cell": "gru_reset_before"'}):
+        assert program(joined({**header, "__metadata__": metadata}, numbers)) == REFUSED
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import numpy as np
-import pytest
 
 from ortho_ref.activations import sigmoid
 from ortho_ref.conformance import check, reference
@@ -23,80 +22,25 @@ def test_it_is_named():
         assert {result.mistakes for result in report.results} == {(("h0-c0-swapped",),)}
 
 
-def step(given, x, h, c):
-    """An LSTM's, which knows nothing of this package."""
-    i, f, g, o = (
-        x @ given[f"weights.W_{k}"].T + h @ given[f"weights.U_{k}"].T + given[f"weights.b_{k}"] for k in "ifgo"
-    )
-    c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
-    return sigmoid(o) * np.tanh(c), c
-
-
-def by_sequence(given):
-    """(c, h) of the whole sequence, where (h, c) is expected."""
-    h, c = [given["h0"]], [given["c0"]]
-    for x in given["x"]:
-        new = step(given, x, h[-1], c[-1])
-        h.append(new[0])
-        c.append(new[1])
-    return np.array([given["h0"], *c[1:]]), np.array([given["c0"], *h[1:]])
-
-
 def by_step(given):
-    """A step that returns (c, h), in a loop that carries (h, c)."""
+    """A step that returns (c, h), in a loop that carries (h, c); it knows nothing of this package."""
     states = [(given["h0"], given["c0"])]
     for x in given["x"]:
-        states.append(step(given, x, *states[-1])[::-1])
-    return tuple(np.array(every) for every in zip(*states, strict=True))
+        h, c = states[-1]
+        w = [[given[f"weights.{kind}_{gate}"] for kind in "WUb"] for gate in "ifgo"]
+        i, f, g, o = (x @ W.T + h @ U.T + b for W, U, b in w)
+        c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+        states.append((c, sigmoid(o) * np.tanh(c)))
+    return dict(zip("hc", map(np.array, zip(*states, strict=True)), strict=True))
 
 
-def as_flax(given):
-    """A carry of (c, h), as Flax's, taken for (h, c) before and after."""
-    h, c = by_sequence(given | {"h0": given["c0"], "c0": given["h0"]})
-    return np.array([given["h0"], *h[1:]]), np.array([given["c0"], *c[1:]])
-
-
-def differentiated(forward, given):
-    """d_ of every input but the upstream ones, by complex steps."""
-
-    def loss(own):
-        h, c = forward(own)
-        last = (given["dc_T"] * c[-1]).sum() if "dc_T" in given else 0
-        return (given["dh"] * h[1:]).sum() + (given["dh_T"] * h[-1]).sum() + last
-
-    found = {}
-    for name in (name for name in given if not name.startswith("d")):
-        gradient = np.zeros(given[name].shape)
-        for place in np.ndindex(gradient.shape):
-            moved = given[name].astype(complex)
-            moved[place] += 1e-30j
-            gradient[place] = loss(given | {name: moved}).imag / 1e-30
-        found[f"d_{name}"] = gradient
-    return found
-
-
-@pytest.mark.parametrize(
-    ("forward", "mistakes"),
-    [
-        (by_sequence, {"h-c-swapped"}),
-        (by_step, {"h-c-swapped-every-step"}),
-        (as_flax, {"h0-c0-swapped", "h-c-swapped"}),
-    ],
-)
-@pytest.mark.parametrize("backward", [False, True])
-def test_c_for_h_is_named(forward, mistakes, backward):
+def test_c_for_h_is_named():
     """As users meet it: the first explanation of every case, in words that say where."""
-
-    def run(case):
-        if case.inputs["x"].dtype.kind == "i":
-            return None
-        outputs = dict(zip(("h", "c"), forward(case.inputs), strict=True))
-        return outputs | (differentiated(forward, case.inputs) if backward else {})
-
-    failed = [result for result in check(run, "cell/lstm").results if result.status == "failed"]
+    report = check(lambda case: by_step(case.inputs) if case.inputs["x"].dtype.kind == "f" else None, "cell/lstm")
+    failed = [result for result in report.results if result.status == "failed"]
     assert len(failed) == 6
     for result in failed:
-        assert set(result.mistakes[0]) == mistakes, result.id
+        assert result.mistakes[0] == ("h-c-swapped-every-step",), result.id
 
 
 def test_a_loss_of_h_is_told_apart():

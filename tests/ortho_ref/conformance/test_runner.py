@@ -106,11 +106,7 @@ def test_one_wrong_output_of_many():
             PARTIAL,
             "not outputs of this case: a, b, c, d, e",
         ),
-        (
-            lambda found: {"more": np.ones(2)},
-            FAILED,
-            "gave none of the case's outputs; not outputs of this case: more",
-        ),
+        (lambda found: {"more": np.ones(2)}, FAILED, "gave none of the case's outputs; not outputs of this case: more"),
     ],
 )
 def test_outputs_of_no_case_are_ignored(change, status, message):
