@@ -103,13 +103,13 @@ def test_an_import_within_a_function_is_private_as_well():
 )
 def test_what_is_public_cannot_be_replaced(owner, name):
     """Nor is what comes before it in the list left replaced."""
-    both = attributes(public_modules()), attributes(private_modules())
+    before, own = attributes(public_modules()), attributes(private_modules())
     first = (private("ortho_ref.conformance.reference"), "sigmoid", lambda own: None)
     refused = pytest.raises(ValueError, match=f"{name} is to be replaced in .*, which is not private")
     with refused, replaced(first, (owner, name, lambda own: None)):
         pass
-    assert not changed(both[0], public_modules())
-    assert not changed(both[1], private_modules())
+    assert not changed(before, public_modules())
+    assert not changed(own, private_modules())
 
 
 def test_while_a_mistake_is_in_force_nothing_public_is_changed():
