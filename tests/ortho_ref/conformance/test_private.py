@@ -4,7 +4,6 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from types import FunctionType
 
 import numpy as np
 import pytest
@@ -49,37 +48,17 @@ def in_thread(function):
 # Which modules there are
 
 
-def test_the_kits_modules_are_second_ones_of_the_same_files():
-    """Every module that the reference computes with, the reference among them; the top as well."""
+def test_nobody_imports_them():
+    """Second instances of the same files: not in sys.modules, and nothing outside the kit has anything of theirs."""
     own = private_modules()
     assert {"ortho_ref", "ortho_ref.conformance.reference", "ortho_ref.scan", "ortho_ref.cells.lstm"} <= own.keys()
-    for name, module in own.items():
-        public = sys.modules[name]
-        assert module is not public
-        assert module.__file__ == public.__file__
-        assert vars(module).keys() >= {n for n, entry in vars(public).items() if isinstance(entry, type | FunctionType)}
-
-
-def test_nobody_imports_them():
-    """They are not in sys.modules; nothing outside the kit, and not the public reference, has anything of theirs."""
-    own = private_modules()
+    assert all(module.__file__ == sys.modules[name].__file__ for name, module in own.items())
     entries = {id(e) for m in own.values() for e in (m, *vars(m).values()) if getattr(e, "__module__", "") in NAMES}
     entries |= {id(module) for module in own.values()}
     assert not entries & {id(module) for module in sys.modules.values()}
     public = {name: module for name, module in public_modules().items() if name in own or "conformance" not in name}
     assert not entries & {id(entry) for entry in attributes(public).values()}
-
-
-def test_they_compute_with_each_other_and_with_the_one_backend():
-    """Every class and function of ours in them is from another of them, from the backend or from the kit's cases."""
-    shared = {"ortho_ref.backend", "ortho_ref.conformance.case"}
-    for name, module in private_modules().items():
-        for entry in vars(module).values():
-            if isinstance(entry, type | FunctionType) and entry.__module__.startswith("ortho_ref"):
-                assert entry.__module__ in NAMES | shared, (name, entry)
-    assert private("ortho_ref.parametrizations.neumann").NotFiniteError is backend.NotFiniteError
-    assert private("ortho_ref.conformance.reference").scan is private("ortho_ref.scan")
-    assert private("ortho_ref").scan is private("ortho_ref.scan")
+    assert private("ortho_ref.parametrizations.neumann").NotFiniteError is backend.NotFiniteError  # of the one backend
 
 
 def test_an_import_within_a_function_is_private_as_well():
@@ -161,7 +140,7 @@ def diagnosed():
     while not diagnosing.done():
         turns.append(gradients() == right_ones)
         seen += changed(before, public_modules())
-        time.sleep(0.005)  # so that the diagnosis gets on as well
+        time.sleep(0.05)  # so that the diagnosis gets on as well
     return diagnosing.result(), turns, seen + changed(before, public_modules())
 
 
@@ -170,7 +149,7 @@ def test_gradients_of_another_thread_are_as_ever(diagnosed):
     report, turns, _ = diagnosed
     assert not report.ok
     assert next(result for result in report.results if result.id == GRU).diagnosis
-    assert len(turns) > 50
+    assert len(turns) > 10
     assert all(turns)
 
 

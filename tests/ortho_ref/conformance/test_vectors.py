@@ -12,8 +12,7 @@ from ortho_ref.activations import ACTIVATIONS
 from ortho_ref.cells import CELLS
 from ortho_ref.cells.fastrnn import CONSTRAINTS
 from ortho_ref.conformance import case as stored
-from ortho_ref.conformance import reference
-from ortho_ref.conformance.case import DTYPES, KINDS, MANIFEST, VECTORS, key_of, read_manifest
+from ortho_ref.conformance.case import KINDS, MANIFEST, VECTORS, key_of, read_manifest
 from ortho_ref.conformance.compare import MINIMUM
 from ortho_ref.conformance.reference import OPTIMIZERS
 from ortho_ref.conformance.schema import schema
@@ -104,103 +103,6 @@ def test_every_cell_has_its_sizes(cell):
         assert any(wanted(*size) for size in found)
     for id, vector in own.items():
         assert (sizes(vector.case.inputs)[0] == 1) == id.endswith(("/step", "-step")), id
-
-
-def forced_by(vector):
-    """The spectral and the Frobenius norm of A_tilde delta in every update, from the answers."""
-    A = np.concatenate([vector.case.inputs["A0"][None], vector.expected["A"]])
-    start = np.linalg.inv(np.eye(A.shape[1]) + A[0])
-    A_tilde = np.concatenate([start[None], vector.expected["A_tilde"]])
-    P = A_tilde[:-1] @ (A[:-1] - A[1:])
-    return np.linalg.norm(P, 2, axis=(1, 2)), np.linalg.norm(P, axis=(1, 2))
-
-
-def exact(vector):
-    """Which updates end with the exact inverse."""
-    A, n = vector.expected["A"], vector.expected["A"].shape[1]
-    off = np.abs(vector.expected["A_tilde"] @ (np.eye(n) + A) - np.eye(n)).max(axis=(1, 2))
-    assert not ((off > 1e-12) & (off < 1e-6)).any()
-    return off < 1e-12
-
-
-@pytest.mark.parametrize("id", [id for id in BY_ID if id.startswith("update/neumann_cayley/")])
-def test_updates_that_force_resets(id):
-    """Both norms below 1, Frobenius' alone above, and both above, none near 1; exact where the spectral one is, and
-    where a reset is due, though one was forced before.  No other case forces one."""
-    vector = BY_ID[id]
-    spectral, frobenius = forced_by(vector)
-    forced, every = spectral >= 1, vector.case.config["reset_every"]
-    if "forced" not in id:
-        assert not forced.any()
-        return
-    both = [(bool(s), bool(f >= 1)) for s, f in zip(forced, frobenius, strict=True)]
-    assert set(both) == {(False, False), (False, True), (True, True)}
-    assert (np.abs(np.concatenate([spectral, frobenius]) - 1) > 0.02).all()
-    due = np.zeros(len(forced), bool) if every is None else np.arange(1, len(forced) + 1) % every == 0
-    np.testing.assert_array_equal(exact(vector), forced | due)
-    assert (every is not None) == id.endswith("-and-due")
-    if every is not None:  # counted anew from the forced one it would not be due: the case tells
-        since, anew = 0, []
-        for was in forced:
-            since += 1
-            anew.append(bool(was or since % every == 0))
-            since = 0 if was else since
-        assert (exact(vector) & ~np.array(anew)).any()
-
-
-def test_updates_with_weight_decay():
-    """One case alone; its gradient has weight_decay times A beside it, and so other steps than without."""
-    updates = [vector for vector in BY_ID.values() if vector.case.kind == "update"]
-    (vector,) = [own for own in updates if own.case.config["optimizer"]["weight_decay"] != 0]
-    assert vector.id == "update/neumann_cayley/weight-decay"
-    assert {"no-weight-decay", "weight-decay-decoupled"} <= set(vector.kills)
-    config = vector.case.config | {"optimizer": vector.case.config["optimizer"] | {"weight_decay": 0.0}}
-    without = reference.outputs(dataclasses.replace(vector.case, config=config))
-    assert np.abs(without["A"] - vector.expected["A"]).max() > 1e-4
-
-
-@pytest.mark.parametrize("name", ["sigmoid", "tanh"])
-def test_large_inputs(name):
-    """Their exponentials overflow in both precisions, on both sides, beside others that do not; the answers are 0, 1
-    or -1, and derivatives 0, exactly, where they do."""
-    vector = BY_ID[f"activation/{name}/large"]
-    a = vector.case.inputs["a"] + vector.case.inputs.get("b", 0.0)
-    large = np.abs(a) > 100
-    for dtype in DTYPES:
-        with np.errstate(over="ignore"):
-            assert np.isinf(np.exp(np.abs(a[large]).astype(dtype))).all()
-            assert np.isfinite(np.exp(2 * np.abs(a[~large]).astype(dtype))).all()
-    assert (a[large] > 0).any()
-    assert (a[large] < 0).any()
-    assert large.any(axis=1).sum() == 2
-    assert large.all(axis=1).sum() == 2
-    y, low = vector.expected["y"], {"sigmoid": 0.0, "tanh": -1.0}[name]
-    np.testing.assert_array_equal(y[large], np.where(a[large] > 0, 1.0, low))
-    assert not vector.expected["d_a"][large].any()
-    assert vector.expected["d_a"][~large].all()
-
-
-FLAWS = {"x-shape": "x", "h0-shape": "h0", "U-shape": "weights.U_{}", "x-nan": "x"}
-
-
-@pytest.mark.parametrize("flaw", FLAWS)
-@pytest.mark.parametrize(("cell", "gate"), [("lstm", "f"), ("gru_reset_after", "z")])
-def test_flaws_of_other_cells(cell, gate, flaw):
-    """One input alone, one entry wider or with one NaN; of a cell with gates, and of a gate that is not the first."""
-    vector, name = BY_ID[f"invalid/cell/{cell}/{flaw}"], FLAWS[flaw].format(gate)
-    assert (vector.case.config["of"], vector.case.config["cell"]) == ("cell", cell)
-    assert vector.case.config.get("recurrent_bias", True)
-    wrong, right = vector.case.inputs, vector.control
-    assert wrong.keys() == right.keys()
-    assert [n for n in right if not np.array_equal(wrong[n], right[n], equal_nan=True)] == [name]
-    if flaw == "x-nan":
-        assert np.isnan(wrong[name]).sum() == 1
-    else:
-        assert wrong[name].shape == (*right[name].shape[:-1], right[name].shape[-1] + 1)
-        assert np.isfinite(wrong[name]).all()
-    with pytest.raises(ValueError, match=r"\S"):
-        reference.outputs(vector.case)
-    reference.outputs(dataclasses.replace(vector.case, inputs=right))
 
 
 VALUES = {"activation": set(ACTIVATIONS), "constraint": set(CONSTRAINTS)}
