@@ -24,7 +24,8 @@ def number_of(outputs, vector):
     own, total = scales(vector.expected, vector.scales), 0.0
     for k, name in enumerate(sorted(outputs)):
         entries = np.asarray(outputs[name], float).reshape(-1) / own.get(name, 1.0)
-        total += (entries * np.cos(1 + k + np.arange(entries.size))).sum()
+        with np.errstate(all="ignore"):  # of a mistake that overflows
+            total += (entries * np.cos(1 + k + np.arange(entries.size))).sum()
     return float(f"{total:.10g}") if np.isfinite(total) else None
 
 
