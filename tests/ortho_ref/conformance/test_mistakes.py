@@ -554,10 +554,10 @@ def test_every_mistake_is_told_on_every_case_that_it_fails_on(everything, fails,
         assert sorted(map(sorted, sets)) == sorted(map(sorted, ALIKE[where])), where
 
 
-def test_every_mistake_is_told_in_float32(everything, fails, known):
-    """Outputs rounded to float32, where they fail then as well: of each kind the first case."""
-    for name, every in fails.items():
-        ids = {VECTORS[id].case.kind: id for id in reversed(every)}.values()
+def test_mistakes_are_told_in_float32(everything, fails, known):
+    """Outputs rounded to float32, where they fail then as well: of every third, of each kind the first case."""
+    for name in sorted(fails)[::3]:
+        ids = {VECTORS[id].case.kind: id for id in reversed(fails[name])}.values()
         with np.errstate(over="ignore"):
             rounded = {id: {n: a.astype(np.float32) for n, a in everything[id, name].items()} for id in ids}
         failing = {id: o for id, o in rounded.items() if status(id, o, "float32") == FAILED and finite(o)}
