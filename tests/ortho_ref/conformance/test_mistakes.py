@@ -158,8 +158,8 @@ def test_what_each_gives_is_what_is_stored(everything):
     stored = json.loads(mistake_numbers.FILE.read_text())
     assert {(id, name) for id, own in stored.items() for name in own} == set(everything)
     for (id, name), outputs in everything.items():
-        number = mistake_numbers.number_of(outputs, VECTORS[id])
-        assert number == pytest.approx(stored[id][name], rel=1e-7, abs=1e-7), (id, name)
+        number, known = mistake_numbers.number_of(outputs, VECTORS[id]), stored[id][name]
+        assert number == (known if known is None else pytest.approx(known, rel=1e-7, abs=1e-7)), (id, name)
 
 
 @pytest.mark.parametrize("kind", FORWARD_AND_BACK)
