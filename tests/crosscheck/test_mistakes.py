@@ -43,80 +43,33 @@ def by_module(module, case, gates, signs):
     }
 
 
-@pytest.mark.parametrize(("signs", "names"), [((1, -1, 1), ["reset-after"]), ((1, 1, 1), ["u-keeps", "reset-after"])])
-def test_gru_is_reset_after_and_u_keeps(signs, names):
-    """torch.nn.GRU with z = 1 - u, and with our weights as they are."""
-    case = VECTORS["cell/gru_reset_before/tanh"].case
-    module = torch.nn.GRU(case.inputs["x"].shape[-1], case.inputs["h0"].shape[-1], dtype=torch.float64)
-    same(given_by(case.id, *names), by_module(module, case, "ruc", signs))
+GRU, LSTM = "cell/gru_reset_before/tanh", "cell/lstm"
 
 
 @pytest.mark.parametrize(
-    ("gates", "names"),
+    ("id", "gates", "signs", "names"),
     [
-        ("ifgo", []),
-        ("ifog", ["order-ifog"]),
-        ("iofg", ["order-iofg"]),
-        ("igfo", ["order-igfo"]),
-        ("igof", ["order-igof"]),
+        # torch.nn.GRU with z = 1 - u, and with our weights as they are
+        (GRU, "ruc", (1, -1, 1), ["reset-after"]),
+        (GRU, "ruc", (1, 1, 1), ["u-keeps", "reset-after"]),
+        # with weights packed in another order; what stands in the place of z has its sign
+        (GRU, "urc", (1, -1, 1), ["r-u-swapped", "reset-after"]),
+        (GRU, "ucr", (1, -1, 1), ["order-ucr", "reset-after"]),
+        (GRU, "cru", (1, -1, 1), ["order-cru", "reset-after"]),
+        (LSTM, "ifgo", (1, 1, 1, 1), []),
+        *((LSTM, gates, (1, 1, 1, 1), [f"order-{gates}"]) for gates in ("ifog", "iofg", "igfo", "igof")),
     ],
 )
-def test_orders_of_gates_in_an_lstm(gates, names):
-    """torch.nn.LSTM with weights packed in that order."""
-    case = VECTORS["cell/lstm"].case
-    module = torch.nn.LSTM(case.inputs["x"].shape[-1], case.inputs["h0"].shape[-1], dtype=torch.float64)
-    same(given_by(case.id, *names), by_module(module, case, gates, (1, 1, 1, 1)))
-
-
-@pytest.mark.parametrize(
-    ("gates", "name"),
-    [("urc", "r-u-swapped"), ("ucr", "order-ucr"), ("cru", "order-cru")],
-)
-def test_orders_of_gates_in_a_gru(gates, name):
-    """torch.nn.GRU with weights packed in that order; what stands in the place of z has its sign."""
-    case = VECTORS["cell/gru_reset_before/tanh"].case
-    module = torch.nn.GRU(case.inputs["x"].shape[-1], case.inputs["h0"].shape[-1], dtype=torch.float64)
-    same(given_by(case.id, name, "reset-after"), by_module(module, case, gates, (1, -1, 1)))
-
-
-OF_TORCH = {
-    "momentum-nesterov": ("optimizer/sgd/momentum", torch.optim.SGD, {"momentum": 0.9, "nesterov": True}),
-    "weight-decay-decoupled": ("optimizer/adam/weight-decay", torch.optim.AdamW, {"weight_decay": 0.1}),
-    "rmsprop-centered": ("optimizer/rmsprop", torch.optim.RMSprop, {"centered": True}),
-    "rmsprop-initial-0": ("optimizer/rmsprop/theano", torch.optim.RMSprop, {"alpha": 0.9, "eps": 0.0}),
-    "adam-epsilon-1e-7": ("optimizer/adam", torch.optim.Adam, {"eps": 1e-7}),
-}
-
-
-@pytest.mark.parametrize("name", OF_TORCH)
-def test_optimizers(name):
-    """torch.optim's variant of each."""
-    id, kind, options = OF_TORCH[name]
-    inputs, rate = VECTORS[id].case.inputs, VECTORS[id].case.config["optimizer"]["learning_rate"]
-    p = torch.tensor(inputs["parameter0"], requires_grad=True)
-    optimizer, found = kind([p], lr=rate, **options), []
-    for g in inputs["gradient"]:
-        p.grad = torch.tensor(g)
-        optimizer.step()
-        found.append(p.detach().numpy().copy())
-    same(given_by(id, name), {"parameter": np.array(found)})
-
-
-def test_hard_sigmoid():
-    """torch.nn.functional.hardsigmoid, whose 1/6 is in float32 on the way back."""
-    inputs = VECTORS["activation/sigmoid"].case.inputs
-    a = torch.tensor(inputs["a"], requires_grad=True)
-    y = torch.nn.functional.hardsigmoid(a)
-    y.backward(torch.tensor(inputs["dy"]))
-    found = {"y": y.detach().numpy(), "d_a": a.grad.numpy()}
-    same(given_by("activation/sigmoid", "hard-sigmoid-1/6"), found, 1e-7)
+def test_mistakes_that_are_pytorch_s_layers(id, gates, signs, names):
+    case = VECTORS[id].case
+    kind = torch.nn.GRU if id == GRU else torch.nn.LSTM
+    module = kind(case.inputs["x"].shape[-1], case.inputs["h0"].shape[-1], dtype=torch.float64)
+    same(given_by(case.id, *names), by_module(module, case, gates, signs))
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_the_second_route_is_told_nothing(dtype):
-    """Every kind but what is to be refused or drawn; tasks and the bound too.  It computes in float64, from what it is
-    given.
-    """
+    """Every kind but what is to be refused or drawn; tasks and the bound too.  It computes in float64."""
 
     def run(case):
         inputs = {name: in_precision(array, "float64") for name, array in case.inputs.items()}

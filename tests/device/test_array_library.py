@@ -8,7 +8,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "ortho_ref"
 FOLDERS = {"cells", "fused", "parametrizations"}
-MODULES = {"activations", "averaging", "checks", "layers", "losses", "network", "optimizers", "reader", "recompute"}
+MODULES = {"activations", "averaging", "dropout", "layers", "losses", "network", "optimizers", "reader"}
 MODULES |= {"regularizers", "scan"}
 FILES = [path for folder in sorted(FOLDERS) for path in sorted((PACKAGE / folder).rglob("*.py"))]
 FILES += [path for path in sorted(PACKAGE.glob("*.py")) if path.stem in MODULES]

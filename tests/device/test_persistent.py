@@ -221,8 +221,8 @@ def test_passes_the_conformance_kit(gpu, dtype):
     assert report.ok, str(report)
 
 
-def test_a_network_with_a_mask_and_in_segments(gpu, monkeypatch):
-    """Loss and gradients of a masked batch, all at once and with `recompute`, are those of the host by `fused`."""
+def test_a_network_with_a_mask(gpu, monkeypatch):
+    """Loss and gradients of a masked batch are those of the host by `fused`; a backward pass in chunks of time."""
     rng = np.random.default_rng(1)
     host = Network((models.nc_gru(4, 8), replace(models.build("lstm", 8, 6), engine="fused")), output_size=3)
     device = replace(host, layers=tuple(replace(layer, engine="persistent") for layer in host.layers))
@@ -231,10 +231,9 @@ def test_a_network_with_a_mask_and_in_segments(gpu, monkeypatch):
     loss, theirs, _ = host.loss_and_gradients(params, buffers, x, y, mask)
     moved = backend.to_device((params, buffers, x, y, mask), "gpu")
     monkeypatch.setattr(sequence, "_DEVICE_ROWS", 6)
-    for options in ({}, {"recompute": 2}):
-        own, ours, _ = device.loss_and_gradients(*moved, **options)
-        assert abs(float(own) - float(loss)) < 1e-12
-        assert largest_error(backend.to_host(ours), theirs)[0] < 1e-12
+    own, ours, _ = device.loss_and_gradients(*moved)
+    assert abs(float(own) - float(loss)) < 1e-12
+    assert largest_error(backend.to_host(ours), theirs)[0] < 1e-12
 
 
 def test_gpu_check_compares_engines_and_repeats(host_device, monkeypatch, tmp_path):

@@ -3,7 +3,7 @@
     python -m tests.ortho_ref.conformance.near_misses
 
 A third of them are in `make test`, all in `make fuzz`, weekly.
-right: a name, or a sentence, that is true and says what is wrong.  close: a name of much of it, or where to look.
+right: a name, or a sentence, that is true and says what is wrong.  close: where to look.
 none: nothing but what is wrong and what is not.  wrong: a name, or a cause, that is not the case.  None may be wrong.
 """
 
@@ -15,20 +15,17 @@ from typing import NamedTuple
 import numpy as np
 
 from ortho_ref.conformance import check
-from ortho_ref.conformance.case import joined, parted
-from ortho_ref.conformance.mistake import Mistake, altered, fed, made, patched, read_as, scaled, times
+from ortho_ref.conformance.mistake import Mistake, altered, made, patched, read_as, times
 from ortho_ref.conformance.mistakes import optimizers as of_optimizers
-from ortho_ref.conformance.mistakes.activations import ACTIVATIONS, _sigmoid, modrelu_as
+from ortho_ref.conformance.mistakes.activations import ACTIVATIONS, _sigmoid
 from ortho_ref.conformance.mistakes.algorithm_1 import _series
 from ortho_ref.conformance.mistakes.cayley import by_series
-from ortho_ref.conformance.mistakes.gates import coupled
 from ortho_ref.conformance.mistakes.through_time import windows
 from ortho_ref.conformance.private import private
 from ortho_ref.conformance.report import FAILED
 from tests.ortho_ref.conformance.adapters import BY_ID
 
 optimizers = private("ortho_ref.optimizers")
-geodesic = private("ortho_ref.parametrizations.geodesic")
 householder = private("ortho_ref.parametrizations.householder")
 cayley = private("ortho_ref.parametrizations.cayley")
 
@@ -38,15 +35,14 @@ RIGHT, CLOSE, NONE, WRONG = "right", "close", "none", "wrong"
 class NearMiss(NamedTuple):
     """Nearly right code.
 
-    only: the cases it is run on, a pattern.  outputs: as of a `Mistake`.  right, close: names, or beginnings of names
-    before *, that are so.  says: words that are right where there is no name.  astray: words that lead away from it.
+    only: the cases it is run on, a pattern.  outputs: as of a `Mistake`.  right: names that are so.  says: words that
+    are right where there is no name.  astray: words that lead away from it.
     """
 
     name: str
     only: str
     outputs: Callable
     right: tuple[str, ...] = ()
-    close: tuple[str, ...] = ()
     says: str = ""
     astray: str = ""
 
@@ -89,39 +85,8 @@ def squashed_h0(case, base):
     return {**found, "d_h0": found["d_h0"] * (1 - np.tanh(case.inputs["h0"]) ** 2)}
 
 
-def leaky_carry(case, base, keep=0.05):
-    """Zoneout's mean: of each new state a little of the old stays, the cell itself being as it is.  Forward alone."""
-    x, h = case.inputs["x"], case.inputs["h0"]
-    states = [h]
-    for t in range(len(x)):
-        one = {**case.inputs, "x": x[t : t + 1], "dh": case.inputs["dh"][t : t + 1], "h0": h}
-        h = keep * h + (1 - keep) * base(replace(case, inputs=one))["h"][1]
-        states.append(h)
-    return {"h": np.array(states)}
-
-
-def gru_forward(change):
-    """The states of gru_reset_before with tanh; `change` takes and gives the arguments of both gates."""
-
-    def outputs(case, base):
-        w = {n.removeprefix("weights."): a for n, a in case.inputs.items()}
-        h, states = case.inputs["h0"], [case.inputs["h0"]]
-        for x in case.inputs["x"]:
-            r, u = (sigmoid(change(x @ w[f"W_{g}"].T + h @ w[f"U_{g}"].T + w[f"b_{g}"])) for g in "ru")
-            c = np.tanh(x @ w["W_c"].T + (r * h) @ w["U_c"].T + w["b_c"])
-            h = (1 - u) * h + u * c
-            states.append(h)
-        return {"h": np.array(states)}
-
-    return outputs
-
-
-def normalised(a):
-    return (a - a.mean(axis=-1, keepdims=True)) / np.sqrt(a.var(axis=-1, keepdims=True) + 1e-5)
-
-
-def lstm_forward(peephole=0.0, normalise=False, cell_clip=np.inf):
-    """The states of an LSTM with peepholes, with a normalised c, or with a clipped one."""
+def lstm_forward(peephole=0.0, cell_clip=np.inf):
+    """The states of an LSTM with peepholes, or with a clipped c."""
 
     def outputs(case, base):
         w = {n.removeprefix("weights."): a for n, a in case.inputs.items()}
@@ -131,26 +96,10 @@ def lstm_forward(peephole=0.0, normalise=False, cell_clip=np.inf):
             a = {g: x @ w[f"W_{g}"].T + h @ w[f"U_{g}"].T + w[f"b_{g}"] for g in "ifgo"}
             i, f = sigmoid(a["i"] + peephole * c), sigmoid(a["f"] + peephole * c)
             c = np.clip(f * c + i * np.tanh(a["g"]), -cell_clip, cell_clip)
-            h = sigmoid(a["o"] + peephole * c) * np.tanh(normalised(c) if normalise else c)
+            h = sigmoid(a["o"] + peephole * c) * np.tanh(c)
             hs.append(h)
             cs.append(c)
         return {"h": np.array(hs), "c": np.array(cs)}
-
-    return outputs
-
-
-def unitary_forward(modulus):
-    """The states of the complex RNN with modReLU z / m max(m + b, 0), m = modulus(|z|)."""
-
-    def outputs(case, base):
-        h, W, U = (joined(case.inputs[name]) for name in ("h0", "weights.W", "weights.U"))
-        states = [h]
-        for x in case.inputs["x"]:
-            z = x @ W.T + h @ U.T
-            m = modulus(abs(z))
-            h = z / m * np.maximum(m + case.inputs["weights.b"], 0)
-            states.append(h)
-        return {"h": parted(np.array(states))}
 
     return outputs
 
@@ -185,51 +134,26 @@ def symmetrised(case, found):
     return {n: (a + a.T) / 2 for n, a in found.items() if n.startswith("d_weights.U")}
 
 
-def biases_by_time(case, found):
-    return {n: a / len(case.inputs["x"]) for n, a in found.items() if n.startswith("d_weights.b")}
-
-
 def in_single(*names):
     """Outputs rounded to float32."""
     return altered(lambda case, found: {n: a.astype(np.float32).astype(float) for n, a in found.items() if n in names})
 
 
 GRU, LSTM = "cell/gru_reset_before/tanh", "cell/lstm/s*"  # square, single and one step
-MODRELU = "cell/elman/modrelu"
 CELLS = (
-    NearMiss(
-        "the sigmoid of an argument clipped to [-3, 3]",
-        GRU,
-        gates_of(lambda a: sigmoid(np.clip(a, -3, 3)), lambda y: y * (1 - y) * (abs(y - 0.5) < sigmoid(3) - 0.5)),
-    ),
     NearMiss(
         "the sigmoid clipped to [1e-5, 1 - 1e-5]",
         "activation/sigmoid",
         gates_of(lambda a: np.clip(sigmoid(a), 1e-5, 1 - 1e-5), lambda y: y * (1 - y)),
     ),
-    NearMiss(
-        "a hard sigmoid of slope 1/4",
-        GRU,
-        gates_of(lambda a: np.clip(a / 4 + 0.5, 0, 1), lambda y: 0.25 * ((y > 0) & (y < 1))),
-    ),
-    NearMiss(
-        "gates between 0.05 and 0.95",
-        GRU,
-        gates_of(lambda a: 0.9 * sigmoid(a) + 0.05, lambda y: (y - 0.05) * (0.95 - y) / 0.9),
-    ),
     NearMiss("h_0 through tanh", GRU, squashed_h0),
     NearMiss("h_0 halved", GRU, read_as(times(0.5), times(0.5), "h0")),
     NearMiss("b_u doubled", GRU, read_as(times(2), times(2), "weights.b_u")),
     NearMiss("U_u negative", GRU, read_as(times(-1), times(-1), "weights.U_u")),
-    NearMiss("U times 0.99", GRU, read_as(times(0.99), times(0.99), "weights.U_*")),
-    NearMiss("a twentieth of the old state in the new one", GRU, leaky_carry),
-    NearMiss("layer normalisation in both gates", GRU, gru_forward(normalised)),
-    NearMiss("gates at a temperature", GRU, gru_forward(lambda a: 1.02 * a)),
     NearMiss("r with the weights of u", GRU, shared),
     NearMiss("x one step late", GRU, delayed),
     NearMiss("x rounded to half precision", GRU, read_as(half_precision, half_precision, "x")),
     NearMiss("softsign for tanh", GRU, of_phi("tanh", lambda a: a / (1 + abs(a)), lambda a: 1 / (1 + abs(a)) ** 2)),
-    NearMiss("tanh clipped from a line", GRU, of_phi("tanh", lambda a: np.clip(a, -1, 1), lambda a: abs(a) < 1)),
     NearMiss(
         "ELU for ReLU",
         "cell/elman/relu",
@@ -237,56 +161,12 @@ CELLS = (
     ),
     NearMiss("windows of 5 steps", "cell/gru_reset_before/modrelu-long", windows(5)),
     NearMiss("the gradients' norm at most 1", GRU, altered(by_norm)),
-    NearMiss(
-        "gradients clipped to [-0.5, 0.5]",
-        GRU,
-        altered(lambda case, found: {n: np.clip(a, -0.5, 0.5) for n, a in found.items() if n.startswith("d_")}),
-    ),
     NearMiss("the gradient of every U made symmetric", GRU, altered(symmetrised)),
-    NearMiss("biases' gradients averaged over time", GRU, altered(biases_by_time)),
-    NearMiss(
-        "dL/dh_t of the last step twice", GRU, fed(lambda case: {"dh_T": case.inputs["dh_T"] + case.inputs["dh"][-1]})
-    ),
     NearMiss(
         "gradients of weights summed in float32", GRU, in_single("d_weights.U_c", "d_weights.W_c"), says="float32"
     ),
     NearMiss("peepholes", LSTM, lstm_forward(peephole=0.1), astray="weigh"),
-    NearMiss("layer normalisation of c", LSTM, lstm_forward(normalise=True)),
     NearMiss("c clipped to [-1, 1]", LSTM, lstm_forward(cell_clip=1.0), astray="of the batch"),
-    NearMiss("o = i", LSTM, coupled("o", "i")),
-    NearMiss(
-        "leaky modReLU",
-        MODRELU,
-        patched(
-            *modrelu_as(
-                lambda r, b: (
-                    np.where(r + b > 0, 1, 0.03) * (r + b),
-                    np.where(r + b > 0, 1.0, 0.03),
-                    np.where(r + b > 0, 1.0, 0.03),
-                )
-            )
-        ),
-        right=("modrelu-leaky-0.03",),
-    ),
-    NearMiss(
-        "sqrt(|z|^2 + 1e-8) in modReLU",
-        "cell/elman/complex",
-        unitary_forward(lambda r: np.sqrt(r * r + 1e-8)),
-        right=("modrelu-root-alone-1e-08",),
-    ),
-    NearMiss(
-        "1e-5 in both places of modReLU",
-        "cell/elman/complex",
-        unitary_forward(lambda r: r + 1e-5),
-        right=("modrelu-in-both-1e-05",),
-    ),
-    NearMiss(
-        "modReLU with a softplus",
-        MODRELU,
-        patched(
-            *modrelu_as(lambda r, b: (np.log1p(np.exp(8 * (r + b))) / 8, sigmoid(8 * (r + b)), sigmoid(8 * (r + b))))
-        ),
-    ),
 )
 
 
@@ -304,54 +184,15 @@ def amsgrad(own, self, rate, k, g, buffers):
     return rate * buffers["m"] / (1 - self.beta1**k) / (np.sqrt(most) + self.epsilon)
 
 
-def one_beta(own, self, rate, k, g, buffers):
-    own(self, rate, k, g, buffers)
-    return rate * buffers["m"] / (1 - self.beta1**k) / (np.sqrt(buffers["v"] / (1 - self.beta1**k)) + self.epsilon)
-
-
-def nadam(own, self, rate, k, g, buffers):
-    own(self, rate, k, g, buffers)
-    m = self.beta1 * buffers["m"] / (1 - self.beta1 ** (k + 1)) + (1 - self.beta1) * g / (1 - self.beta1**k)
-    return rate * m / (np.sqrt(buffers["v"] / (1 - self.beta2**k)) + self.epsilon)
-
-
 def adamax(own, self, rate, k, g, buffers):
     own(self, rate, k, g, buffers)
     most = buffers["most"] = np.maximum(self.beta2 * buffers.get("most", 0 * g), abs(g))
     return rate * buffers["m"] / (1 - self.beta1**k) / (most + self.epsilon)
 
 
-def warmed_up(own, self, rate, k, g, buffers):
-    return own(self, rate * min(1, k / 3), k, g, buffers)
-
-
-def decaying(own, self, rate, k, g, buffers):
-    return own(self, rate * 0.99 ** (k - 1), k, g, buffers)
-
-
-def clipped_first(own, self, rate, k, g, buffers):
-    return own(self, rate, k, np.clip(g, -1, 1), buffers)
-
-
 def with_momentum(own, self, rate, k, g, buffers):
     buffers["d"] = 0.9 * buffers.get("d", 0 * g) + own(self, rate, k, g, buffers)
     return buffers["d"]
-
-
-def signs_alone(own, self, rate, k, g, buffers):
-    return rate * np.sign(g)
-
-
-def polished(own):
-    """U - delta, brought back by two steps of Newton and Schulz, which do not get there."""
-
-    def retract(self, params, buffers, delta):
-        X = params["X"] - delta["X"]
-        for _ in range(2):
-            X = X @ (3 * np.eye(len(X)) - X.conj().T @ X) / 2
-        return {"X": X}, {**buffers, "U": X}
-
-    return retract
 
 
 def half_a_square(S, P, order, own):
@@ -366,20 +207,8 @@ def half_a_square(S, P, order, own):
 ADAM = "optimizer/adam*"
 UPDATES = (
     NearMiss("AMSGrad", ADAM, stepped("Adam", amsgrad)),
-    NearMiss("both of Adam's corrections by beta1", ADAM, stepped("Adam", one_beta)),
-    NearMiss("NAdam", ADAM, stepped("Adam", nadam)),
     NearMiss("Adamax", ADAM, stepped("Adam", adamax)),
-    NearMiss("a rate that warms up", ADAM, stepped("Adam", warmed_up)),
-    NearMiss("a rate that decays", "optimizer/sgd*", stepped("SGD", decaying)),
-    NearMiss("gradients clipped before the step", "optimizer/rmsprop*", stepped("RMSprop", clipped_first)),
     NearMiss("RMSprop with momentum", "optimizer/rmsprop*", stepped("RMSprop", with_momentum)),
-    NearMiss("the sign of the gradient", "optimizer/sgd", stepped("SGD", signs_alone)),
-    NearMiss("AMSGrad in the updates of A", "update/neumann_cayley/order-2", stepped("Adam", amsgrad)),
-    NearMiss(
-        "two steps of Newton and Schulz",
-        "update/geodesic_unitary",
-        patched((geodesic.GeodesicUnitary, "retract", polished)),
-    ),
     NearMiss(
         "the exponential's coefficients in the series", "update/neumann_cayley/order-[23]", _series(half_a_square)
     ),
@@ -389,64 +218,28 @@ UPDATES = (
 # Maps
 
 
-def by_taylor(terms, halvings=0):
-    """exp by its series, of A / 2^halvings and squared so often."""
-
-    def exponential_of(A):
-        A = A / 2**halvings
-        total = term = np.eye(len(A))
-        for k in range(1, terms):
-            term = term @ A / k
-            total = total + term
-        for _ in range(halvings):
-            total = total @ total
-        return total
-
-    return exponential_of
+def by_taylor(case, found, terms=18):
+    """exp by its series, with the gradient of the exponential, as code with its derivative by a library has it."""
+    total = term = np.eye(len(case.inputs["params.A"]))
+    for k in range(1, terms):
+        term = term @ case.inputs["params.A"] / k
+        total = total + term
+    return {"U": total}
 
 
-def by_pade(A):
-    """The first of exp's approximants with numerator and denominator of degree 2."""
-    I, half = np.eye(len(A)), A @ A / 12
-    return np.linalg.solve(I - A / 2 + half, I + A / 2 + half)
+def longer(own):
+    """I - 2 v v^T / (|v|^2 + 1e-6), as what keeps a zero column from dividing by 0."""
+
+    def change(V, right, transposed=False):
+        S = np.triu(V.T @ V, 1) + np.diag((V * V).sum(axis=0) + 1e-6) / 2
+        return np.linalg.solve(S.T if transposed else S, right)
+
+    return staticmethod(change)
 
 
-def as_exponential(approximation):
-    """Another U, with the gradient of the exponential, as code with its derivative by a library has it."""
-    return altered(lambda case, found: {"U": approximation(case.inputs["params.A"])})
-
-
-def longer_by(epsilon):
-    """I - 2 v v^T / (|v|^2 + epsilon), as what keeps a zero column from dividing by 0."""
-
-    def solved(own):
-        def change(V, right, transposed=False):
-            S = np.triu(V.T @ V, 1) + np.diag((V * V).sum(axis=0) + epsilon) / 2
-            return np.linalg.solve(S.T if transposed else S, right)
-
-        return staticmethod(change)
-
-    return patched((householder.Householder, "_solved", solved))
-
-
-def inverse_by(change):
-    """(I + A)^-1 made in another way, and U and its gradient with it."""
-
-    def make(own):
-        def inverse(A):
-            return change(np.eye(len(A)) + A)
-
-        return inverse
-
-    return patched((cayley, "inverse", make))
-
-
-def unfinished(M):
-    """Newton's iteration for the inverse, a few steps short."""
-    X = M.T / (abs(M).sum(axis=0).max() * abs(M).sum(axis=1).max())
-    for _ in range(8):
-        X = X @ (2 * np.eye(len(M)) - M @ X)
-    return X
+def single_inverse(own):
+    """(I + A)^-1 made in float32, and U and its gradient with it."""
+    return lambda A: np.linalg.inv((np.eye(len(A)) + A).astype(np.float32)).astype(float)
 
 
 def moved(size):
@@ -460,26 +253,20 @@ def moved(size):
 
 
 MAPS = (
-    NearMiss("exp by 18 terms of Taylor's series", "parametrization/exponential", as_exponential(by_taylor(18))),
-    NearMiss("exp of A / 8 by 6 terms, squared", "parametrization/exponential", as_exponential(by_taylor(6, 3))),
-    NearMiss("exp by Pade's approximant", "parametrization/exponential", as_exponential(by_pade)),
+    NearMiss("exp by 18 terms of Taylor's series", "parametrization/exponential", altered(by_taylor)),
     NearMiss("a map that is 5e-6 off", "parametrization/tunable_rotations", moved(5e-6)),
-    NearMiss("|v|^2 + 1e-6 in Householder's reflections", "parametrization/householder*", longer_by(1e-6)),
-    NearMiss("|v|^2 + 1e-3 in Householder's reflections", "parametrization/householder*", longer_by(1e-3)),
+    NearMiss(
+        "|v|^2 + 1e-6 in Householder's reflections",
+        "parametrization/householder*",
+        patched((householder.Householder, "_solved", longer)),
+    ),
     NearMiss(
         "(I + A)^-1 in float32",
         "parametrization/scaled_cayley",
-        inverse_by(lambda M: np.linalg.inv(M.astype(np.float32)).astype(float)),
+        patched((cayley, "inverse", single_inverse)),
         says="float32",
     ),
-    NearMiss("(I + A)^-1 by too few of Newton's steps", "parametrization/scaled_cayley", inverse_by(unfinished)),
-    NearMiss(
-        "a ridge in (I + A)^-1",
-        "parametrization/scaled_cayley",
-        inverse_by(lambda M: np.linalg.inv(M + 1e-6 * np.eye(len(M)))),
-    ),
     NearMiss("Cayley by 20 powers", "parametrization/scaled_cayley", by_series(20)),
-    NearMiss("angles halved", "parametrization/fft_rotations", read_as(times(0.5), times(0.5), "params.theta")),
 )
 
 
@@ -489,9 +276,8 @@ MAPS = (
 def smoothed(case, found):
     """Targets of 0.9 and, of the others, 0.1 / q."""
     o, y = case.inputs["outputs"], case.inputs["y"]
-    q, e = o.shape[-1], np.exp(case.inputs["outputs"])
-    p, target = e / e.sum(axis=-1, keepdims=True), 0.9 * np.eye(o.shape[-1])[y] + 0.1 / o.shape[-1]
-    return {"loss": -(target * np.log(p)).sum(axis=-1).mean() * (q / q), "d_outputs": (p - target) / y.size}
+    p, target = np.exp(o) / np.exp(o).sum(axis=-1, keepdims=True), 0.9 * np.eye(o.shape[-1])[y] + 0.1 / o.shape[-1]
+    return {"loss": -(target * np.log(p)).sum(axis=-1).mean(), "d_outputs": (p - target) / y.size}
 
 
 def huber(case, found):
@@ -503,7 +289,6 @@ def huber(case, found):
 LOSSES = (
     NearMiss("label smoothing", "loss/cross_entropy", altered(smoothed)),
     NearMiss("Huber's loss", "loss/mean_squared_error", altered(huber)),
-    NearMiss("a loss 3% too large", "loss/mean_squared_error", scaled(lambda case: 1.03, "loss", "d_outputs")),
 )
 
 NEAR_MISSES = (*CELLS, *UPDATES, *MAPS, *LOSSES)
@@ -518,11 +303,6 @@ def adapter(miss):
     return lambda case: made((mistake,), replace(BY_ID[case.id], case=case))
 
 
-def is_one_of(name, names):
-    """Whether a name is one of these, or begins as one of these before *."""
-    return any(name.startswith(own[:-1]) if own.endswith("*") else name == own for own in names)
-
-
 def judged(miss):
     """Run, and what is said looked at."""
     report = check(adapter(miss), miss.only, allow_partial=True)
@@ -535,10 +315,7 @@ def judged(miss):
 def _of_case(miss, result):
     """Of one failed case; a name is right if one of several that it cannot be told from is."""
     if result.mistakes:
-        names = {name for names in result.mistakes for name in names}
-        if any(is_one_of(name, miss.right) for name in names):
-            return RIGHT
-        return CLOSE if all(is_one_of(name, miss.close) for name in names) else WRONG
+        return RIGHT if {name for names in result.mistakes for name in names} & set(miss.right) else WRONG
     if miss.astray and miss.astray in result.diagnosis:
         return WRONG
     if "float32" in result.diagnosis:

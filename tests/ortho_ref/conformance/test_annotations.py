@@ -16,14 +16,12 @@ COMMAND = re.compile(r"::(error|notice) ([^:\r\n]*)::([^\r\n]*)")
 def read(line):
     """Level, properties and message of a line, as GitHub's runner reads it."""
     level, properties, message = COMMAND.fullmatch(line).groups()
-    own = dict(part.split("=", 1) for part in properties.split(","))
+    codes = {"%0D": "\r", "%0A": "\n", "%3A": ":", "%2C": ",", "%25": "%"}
 
     def plain(text):
-        for code, character in (("%0D", "\r"), ("%0A", "\n"), ("%3A", ":"), ("%2C", ","), ("%25", "%")):
-            text = text.replace(code, character)
-        return text
+        return re.sub("|".join(codes), lambda found: codes[found[0]], text)
 
-    return level, {name: plain(value) for name, value in own.items()}, plain(message)
+    return level, {n: plain(value) for n, value in (p.split("=", 1) for p in properties.split(","))}, plain(message)
 
 
 def test_failures():
@@ -73,12 +71,7 @@ def test_a_run_that_is_not_ok_says_so():
 
 @pytest.mark.parametrize(
     ("adapter", "file"),
-    [
-        ("{root}/sub/mi,ne.py", "sub/mi,ne.py"),
-        ("package.module", None),
-        ("/elsewhere/mine.py", None),
-        (None, None),
-    ],
+    [("{root}/sub/mi,ne.py", "sub/mi,ne.py"), ("package.module", None), ("/elsewhere/mine.py", None), (None, None)],
 )
 def test_the_adapters_file(tmp_path, adapter, file):
     """By its path in the checkout; none for a module, a command, and what lies outside."""

@@ -39,14 +39,17 @@ def test_a_diagnosis_stands_once_for_each_kind():
     assert numbers(RESULTS) == {"cell/lstm": 1, "cell/lstm/long": 1, "cell/lstm/step": 2, "loss/ce": 3}
 
 
-def test_the_summary_counts_and_names_what_is_left():
-    assert str(summary(RESULTS)) == (
-        "1 mistake explains 3 of 5 failing cases: a (3). Unexplained: cell/lstm/step, loss/ce/raised."
-    )
-    assert str(summary(RESULTS[3:4])) == ""
-    assert str(summary(RESULTS[2:3])) == "No known mistake explains the one failing case."
-    two = RESULTS[2:3] * 2
-    assert str(summary(two)) == "No known mistake explains any of the 2 failing cases."
+@pytest.mark.parametrize(
+    ("results", "says"),
+    [
+        (RESULTS, "1 mistake explains 3 of 5 failing cases: a (3). Unexplained: cell/lstm/step, loss/ce/raised."),
+        (RESULTS[3:4], ""),
+        (RESULTS[2:3], "No known mistake explains the one failing case."),
+        (RESULTS[2:3] * 2, "No known mistake explains any of the 2 failing cases."),
+    ],
+)
+def test_the_summary_counts_and_names_what_is_left(results, says):
+    assert str(summary(results)) == says
 
 
 @pytest.mark.parametrize(
@@ -119,27 +122,20 @@ def test_one_case_of_many_names_nothing():
 # Outputs apart
 
 
-def test_one_nan_silences_nothing():
-    """The others are named all the same; so it is where one is missing, or of another shape."""
-    wrong, id = has(["reset-after"]), "cell/gru_reset_before/tanh"
-    for spoil in (lambda a: np.full_like(a, np.nan), lambda a: a[:1]):
-        run = spoiled(wrong, "d_h0", spoil)
-        (found,) = check(run, id).results
-        assert ("reset-after",) in found.mistakes
-        assert not found.outputs["d_h0"].passed
+@pytest.mark.parametrize("spoil", [lambda a: np.full_like(a, np.nan), lambda a: a[:1], lambda a: 2 * a])
+def test_one_output_silences_nothing(spoil):
+    """Not finite, of another shape, or twice what it is: the others are named all the same, with what is left."""
+    (found,) = check(spoiled(has(["reset-after"]), "d_h0", spoil), "cell/gru_reset_before/tanh").results
+    assert ("reset-after",) in found.mistakes
+    assert not found.outputs["d_h0"].passed
+    if found.outputs["d_h0"].error < 10:
+        assert found.mistakes == (("reset-after",),)
+        assert found.diagnosis.endswith(", in all but d_h0; d_h0: 2 times what it then is")
 
 
 def spoiled(run, name, spoil):
     """An adapter with one output changed."""
     return lambda case: (found := run(case)) | {name: spoil(found[name])}
-
-
-def test_all_but_one_output():
-    """It is named, with what is left and what that looks like."""
-    run, id = has(["reset-after"]), "cell/gru_reset_before/tanh"
-    (found,) = check(lambda case: run(case) | {"d_h0": 2 * run(case)["d_h0"]}, id).results
-    assert found.mistakes == (("reset-after",),)
-    assert found.diagnosis.endswith(", in all but d_h0; d_h0: 2 times what it then is")
 
 
 def test_h_0_is_judged_apart():

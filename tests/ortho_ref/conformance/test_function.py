@@ -1,6 +1,8 @@
 """check_function: right backward passes pass, each wrong one is seen, kinks are left out and counted, nothing is
 modified."""
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -48,6 +50,11 @@ def unitary_inputs(seed, n=3):
     return {"U": U, "z": z, "w": rng.standard_normal(n)}
 
 
+def of(report, name):
+    """The result of one input."""
+    return next(result for result in report.results if result.name == name)
+
+
 def relu(inputs):
     return np.maximum(inputs["x"] @ inputs["W"].T, 0)
 
@@ -57,12 +64,7 @@ def relu_backward(inputs, upstream):
     return {"W": da.T @ inputs["x"], "x": da @ inputs["W"]}
 
 
-def of(report, name):
-    """The result of one input."""
-    return next(result for result in report.results if result.name == name)
-
-
-@settings(max_examples=30)
+@settings(max_examples=12)
 @given(**SEEDS, entries=st.sampled_from([0, 5, 400]))
 def test_right_functions_pass(seed, entries):
     """Real and complex, entry by entry and by directions, far below the tolerance; integers are left alone."""
@@ -96,10 +98,7 @@ def one_entry(gradient):
     return off
 
 
-def rename(gradients):
-    return {("weight" if name == "W" else name): g for name, g in gradients.items()}
-
-
+# What is done to the gradients, and which inputs fail.
 WRONG = {
     "a missing factor": lambda g: g | {"W": g["W"] / 2},
     "transposed": lambda g: g | {"W": g["W"].T},
@@ -108,7 +107,7 @@ WRONG = {
     "zero": lambda g: g | {"W": np.zeros_like(g["W"])},
     "missing": lambda g: {name: value for name, value in g.items() if name != "W"},
     "None": lambda g: g | {"W": None},
-    "another name": rename,
+    "another name": lambda g: {("weight" if name == "W" else name): value for name, value in g.items()},
     "another shape": lambda g: g | {"W": g["W"][None]},
     "a row too many": lambda g: g | {"W": np.concatenate([g["W"], g["W"][:1]])},
     "not a number": lambda g: g | {"W": g["W"] * np.where(g["W"] == g["W"].max(), np.nan, 1)},
@@ -120,38 +119,29 @@ WRONG = {
 
 @pytest.mark.parametrize("entries", [0, 400])
 @pytest.mark.parametrize("kind", WRONG)
-@settings(max_examples=10)
+@settings(max_examples=3)
 @given(**SEEDS)
 def test_wrong_backwards_are_seen(kind, entries, seed):
     """Each in the input that is wrong, and in no other."""
     backward = lambda inputs, upstream: WRONG[kind](layer_backward(inputs, upstream))  # noqa: E731
     report = check_function(layer, backward, layer_inputs(seed), entries=entries)
-    assert not report.ok
     failed = {result.name for result in report.results if result.status == "failed"}
     assert failed == ({"W", "weight"} if kind == "another name" else {"W"}), f"\n{report}"
 
 
 @pytest.mark.parametrize("entries", [0, 400])
-@settings(max_examples=10)
-@given(**SEEDS)
-def test_conjugates_are_seen(seed, entries):
-    """JAX's convention is not ours; nor is the real part alone."""
-    for change in (np.conj, np.real):
-        backward = lambda i, u, change=change: unitary_backward(i, u) | {"U": change(unitary_backward(i, u)["U"])}  # noqa: E731
-        report = check_function(unitary, backward, unitary_inputs(seed), entries=entries)
-        assert [result.name for result in report.results if result.status == "failed"] == ["U"]
-
-
-@settings(max_examples=20)
-@given(**SEEDS)
-def test_upstream_of_every_output_counts(seed):
-    """A backward that forgets one output is seen in all inputs."""
+@pytest.mark.parametrize("change", [np.conj, np.real])
+def test_conjugates_are_seen(change, entries):
+    """JAX's convention is not ours; nor is the real part alone.  Forgetting one output is seen in all inputs."""
+    backward = lambda i, u: unitary_backward(i, u) | {"U": change(unitary_backward(i, u)["U"])}  # noqa: E731
+    report = check_function(unitary, backward, unitary_inputs(0), entries=entries)
+    assert [result.name for result in report.results if result.status == "failed"] == ["U"]
     backward = lambda i, u: layer_backward(i, u | {"energy": 0.0})  # noqa: E731
-    report = check_function(layer, backward, layer_inputs(seed))
+    report = check_function(layer, backward, layer_inputs(0), entries=entries)
     assert {result.status for result in report.results} == {"failed"}
 
 
-@settings(max_examples=30)
+@settings(max_examples=10)
 @given(**SEEDS, entries=st.sampled_from([0, 400]))
 def test_kinked_functions_pass_off_their_kinks(seed, entries):
     """relu at random points, 40 units in all; the step gets shorter until a kink is beyond it."""
@@ -164,24 +154,22 @@ def test_kinked_functions_pass_off_their_kinks(seed, entries):
     assert not check_function(relu, wrong, inputs, entries=entries).ok
 
 
-@settings(max_examples=50)
-@given(**SEEDS, distance=st.floats(-3e-6, 3e-6), kind=st.sampled_from(["relu", "abs", "clip", "leaky"]))
+KINKED = {
+    "relu": (lambda a: np.maximum(a, 0), lambda a: 1.0 * (a > 0)),
+    "clip": (lambda a: np.clip(a, -5, 0), lambda a: 1.0 * (a < 0)),
+    "leaky": (lambda a: np.where(a > 0, a, 0.1 * a), lambda a: np.where(a > 0, 1, 0.1)),
+}
+
+
+@settings(max_examples=30)
+@given(**SEEDS, distance=st.floats(-3e-6, 3e-6), kind=st.sampled_from([*KINKED]))
 def test_places_near_a_kink_are_left_out_and_counted(seed, distance, kind):
     """One of ten entries so near that no step fits in: whatever is given there, the others decide."""
-    f, slope = {
-        "relu": (lambda a: np.maximum(a, 0), lambda a: 1.0 * (a > 0)),
-        "abs": (np.abs, np.sign),
-        "clip": (lambda a: np.clip(a, -5, 0), lambda a: 1.0 * (a < 0)),
-        "leaky": (lambda a: np.where(a > 0, a, 0.1 * a), lambda a: np.where(a > 0, 1, 0.1)),
-    }[kind]
-    rng = np.random.default_rng(seed)
+    (f, slope), rng = KINKED[kind], np.random.default_rng(seed)
     a = rng.uniform(0.1, 1, 10) * rng.choice([-1, 1], 10)
-    a[0], a[1], a[2] = distance / 2, 0.5, -0.5
-
-    def backward(inputs, upstream):
-        return {"a": upstream * slope(inputs["a"])}
-
-    report = check_function(lambda inputs: f(inputs["a"]), backward, {"a": a}, seed=seed % 5)
+    a[:3] = distance / 2, 0.5, -0.5
+    backward = lambda i, u: {"a": u * slope(i["a"])}  # noqa: E731
+    report = check_function(lambda i: f(i["a"]), backward, {"a": a}, seed=seed % 5)
     (result,) = report.results
     assert report.ok, f"{distance}\n{report}"
     assert result.checked + result.skipped == 10
@@ -192,20 +180,16 @@ def test_places_near_a_kink_are_left_out_and_counted(seed, distance, kind):
 
 
 def test_no_wrong_gradient_hides_behind_a_kink():
-    """What backward gives has no part in what is left out."""
-    rng = np.random.default_rng(0)
-    a = np.concatenate([np.zeros(3), rng.uniform(0.5, 1, 7)])
+    """What backward gives has no part in what is left out; more near a kink than not is a failure."""
+    a, forward = np.concatenate([np.zeros(3), np.linspace(0.5, 1, 7)]), lambda i: np.maximum(i["a"], 0)
     for factor in (2, 1e9):
-        report = check_function(
-            lambda i: np.maximum(i["a"], 0), lambda i, u, f=factor: {"a": f * u * (i["a"] > 0)}, {"a": a}
-        )
+        report = check_function(forward, lambda i, u, f=factor: {"a": f * u * (i["a"] > 0)}, {"a": a})
         assert (of(report, "a").status, of(report, "a").skipped) == ("failed", 3)
-
-
-def test_more_near_a_kink_than_not_is_a_failure():
-    """So is a function that is not exact to double precision, wherever it is."""
-    report = check_function(lambda i: np.maximum(i["a"], 0), lambda i, u: {"a": 0 * u}, {"a": np.zeros(4)})
+    report = check_function(forward, lambda i, u: {"a": 0 * u}, {"a": np.zeros(4)})
     assert "too many places near a kink" in of(report, "a").remarks
+
+
+def test_a_function_that_is_not_exact_to_double_precision_is_said_to_be():
     forward = lambda i: np.tanh(i["a"].astype(np.float32)).astype(float)  # noqa: E731
     backward = lambda i, u: {"a": u * (1 - np.tanh(i["a"]) ** 2)}  # noqa: E731
     report = check_function(forward, backward, {"a": np.linspace(0.1, 1, 10)})
@@ -261,9 +245,7 @@ def test_a_difference_below_the_outputs_rounding_is_no_error():
     assert not check_function(forward, backward, inputs).ok
 
 
-@settings(max_examples=20)
-@given(**SEEDS)
-def test_inputs_are_not_modified(seed):
+def test_inputs_are_not_modified():
     """Not the caller's, by us nor by what is checked; a function that modifies its own copies is told so."""
 
     def forward(inputs):
@@ -271,36 +253,23 @@ def test_inputs_are_not_modified(seed):
         return layer(inputs)["h"]
 
     def backward(inputs, upstream):
-        gradients = layer_backward(inputs, {"h": upstream, "energy": 0.0})
+        gradients = good_backward(inputs, upstream)
         inputs.clear()
         upstream *= 0
         return gradients
 
-    inputs = layer_inputs(seed)
+    buffer = np.zeros((4, 3))  # written over, as fast code does: it does no harm
+    good = lambda i: np.tanh(i["x"] @ i["W"].T + i["b"], out=buffer)  # noqa: E731
+    good_backward = lambda i, u: layer_backward(i, {"h": u, "energy": 0.0})  # noqa: E731
+    inputs = layer_inputs(0)
     before = {name: array.copy() for name, array in inputs.items()}
-    good = lambda i: layer(i)["h"]  # noqa: E731
-    assert check_function(layer, layer_backward, inputs).ok
-    for f, b, who in (
-        (forward, lambda i, u: layer_backward(i, {"h": u, "energy": 0.0}), "forward"),
-        (good, backward, "backward"),
-    ):
+    assert check_function(good, good_backward, inputs).ok
+    for f, b, who in ((forward, good_backward, "forward"), (good, backward, "backward")):
         report = check_function(f, b, inputs)
         assert not report.ok
         assert f"was modified by {who}" in of(report, "x").message
     assert inputs.keys() == before.keys()
     assert all(np.array_equal(inputs[name], array) for name, array in before.items())
-
-
-def test_a_tape_that_is_written_over_does_no_harm():
-    """A forward that returns the same buffer each time, as fast code does."""
-    buffer = np.zeros((4, 3))
-
-    def forward(inputs):
-        np.tanh(inputs["x"] @ inputs["W"].T + inputs["b"], out=buffer)
-        return buffer
-
-    backward = lambda i, u: layer_backward(i, {"h": u, "energy": 0.0})  # noqa: E731
-    assert check_function(forward, backward, layer_inputs(0)).ok
 
 
 @pytest.mark.parametrize("entries", [0, 400])
@@ -347,7 +316,7 @@ def test_what_is_random_has_a_seed():
     assert not np.array_equal(seen[0], seen[2])
 
 
-def test_the_report_prints():
+def test_the_report_prints(capsys):
     """A row an input, with the place and both numbers where it fails, and a factor where it is one."""
     backward = lambda i, u: layer_backward(i, u) | {"b": 2 * layer_backward(i, u)["b"]}  # noqa: E731
     report = check_function(layer, backward, layer_inputs(0))
@@ -359,91 +328,55 @@ def test_the_report_prints():
     assert result.given == pytest.approx(2 * result.expected)
     assert f"2 times what it should be; at {result.where} {result.given:.6g}, by differences" in rows[1]
     assert rows[-1].startswith("2 passed, 1 failed; 24 derivatives; tolerance 1e-07, seed 0, ortho_ref ")
-    assert "all zeros" in str(
-        check_function(layer, lambda i, u: layer_backward(i, u) | {"b": np.zeros(3)}, layer_inputs(0))
-    )
-
-
-def test_printing_needs_no_terminal(capsys):
-    report = check_function(layer, layer_backward, layer_inputs(0))
+    zero = check_function(layer, lambda i, u: layer_backward(i, u) | {"b": np.zeros(3)}, layer_inputs(0))
+    assert "all zeros" in str(zero)
     report.print()
     assert capsys.readouterr().out == f"{report}\n"
 
 
-ROOT = {"forward": lambda i: i["x"], "backward": lambda i, u: {"x": u}, "inputs": {"x": np.ones(2)}}
+def drawing(inputs):
+    """Dropout without a seed: no derivative means anything."""
+    return inputs["x"] * np.random.default_rng().random(2)
+
+
+X, GOOD = np.ones(2), {"forward": lambda i: i["x"], "backward": lambda i, u: {"x": u}, "inputs": {"x": np.ones(2)}}
 
 
 @pytest.mark.parametrize(
-    ("change", "error", "message"),
+    ("name", "value", "message"),
     [
-        ({"inputs": [np.ones(2)]}, TypeError, "inputs is a list; allowed: a dict of NumPy arrays by name"),
-        ({"inputs": {"x": 1.0}}, TypeError, r"inputs\['x'\] is a float; allowed: a NumPy array"),
-        (
-            {"inputs": {"x": np.ones(2, np.float32)}},
-            ValueError,
-            r"inputs\['x'\] is float32; allowed: float64, complex128",
-        ),
-        ({"inputs": {"x": np.ones(2, np.complex64)}}, ValueError, r"inputs\['x'\] is complex64; allowed"),
-        ({"inputs": {"x": np.array(["a"])}}, ValueError, r"inputs\['x'\] is <U1; allowed"),
-        ({"inputs": {"x": np.array([1, np.nan])}}, ValueError, r"inputs\['x'\] is not finite; allowed: numbers"),
-        ({"inputs": {"x": np.arange(2)}}, ValueError, "inputs has nothing to differentiate by; allowed: at least one"),
-        ({"inputs": {}}, ValueError, "inputs has nothing to differentiate by"),
-        ({"fixed": ["x"]}, ValueError, "inputs has nothing to differentiate by"),
-        ({"fixed": "x"}, ValueError, "fixed is 'x'; allowed: a list of names out of 'x'"),
-        ({"fixed": ["y"]}, ValueError, r"fixed is \['y'\]; allowed: a list of names out of 'x'"),
-        ({"may_vanish": ["y"]}, ValueError, r"may_vanish is \['y'\]; allowed: a list of names out of 'x'"),
-        ({"skew": ["x"]}, ValueError, r"skew names 'x', which is not A = -A\^T; allowed: square matrices that are"),
-        ({"entries": -1}, ValueError, "entries is -1; allowed: an integer from 0 on"),
-        ({"directions": 0}, ValueError, "directions is 0; allowed: an integer from 1 on"),
-        ({"directions": None}, ValueError, "directions is None; allowed: an integer from 1 on"),
-        ({"seed": -1}, ValueError, "seed is -1; allowed: an integer from 0 on"),
-        ({"tolerance": 0}, ValueError, "tolerance is 0; allowed: above 0, below 1"),
-        (
-            {"forward": lambda i: (i["x"], 1)},
-            TypeError,
-            "forward's output is a tuple; allowed: a NumPy array, or a dict",
-        ),
-        ({"forward": lambda i: {"y": None}}, TypeError, "forward's output 'y' is None; allowed: a NumPy array"),
-        (
-            {"forward": lambda i: i["x"].astype("f")},
-            ValueError,
-            "forward's output is float32; allowed: float64, complex",
-        ),
-        ({"forward": lambda i: np.arange(3)}, ValueError, "forward's outputs are all integers; at least one has to be"),
-        ({"forward": lambda i: i["x"] / 0}, ValueError, "forward's output is not finite at these inputs"),
-        (
-            {"forward": lambda i: np.ones(2 + int(i["x"][0] > 1))},
-            ValueError,
-            r"has shape \(2,\) at one point and not",
-        ),
-        ({"backward": lambda i, u: u}, TypeError, "backward gives an ndarray; allowed: a dict of arrays by the inp"),
+        ("inputs", [X], "inputs is a list; allowed: a dict of NumPy arrays by name"),
+        ("inputs", {"x": 1.0}, "inputs['x'] is a float; allowed: a NumPy array"),
+        ("inputs", {"x": X.astype("f")}, "inputs['x'] is float32; allowed: float64, complex128"),
+        ("inputs", {"x": np.array(["a"])}, "inputs['x'] is <U1; allowed"),
+        ("inputs", {"x": X * np.nan}, "inputs['x'] is not finite; allowed: numbers"),
+        ("inputs", {"x": np.arange(2)}, "inputs has nothing to differentiate by; allowed: at least one"),
+        ("inputs", {}, "inputs has nothing to differentiate by"),
+        ("fixed", ["x"], "inputs has nothing to differentiate by"),
+        ("fixed", "x", "fixed is 'x'; allowed: a list of names out of 'x'"),
+        ("fixed", ["y"], "fixed is ['y']; allowed: a list of names out of 'x'"),
+        ("may_vanish", ["y"], "may_vanish is ['y']; allowed: a list of names out of 'x'"),
+        ("skew", ["x"], "skew names 'x', which is not A = -A^T; allowed: square matrices that are"),
+        ("entries", -1, "entries is -1; allowed: an integer from 0 on"),
+        ("directions", 0, "directions is 0; allowed: an integer from 1 on"),
+        ("directions", None, "directions is None; allowed: an integer from 1 on"),
+        ("seed", -1, "seed is -1; allowed: an integer from 0 on"),
+        ("tolerance", 0, "tolerance is 0; allowed: above 0, below 1"),
+        ("forward", lambda i: (i["x"], 1), "forward's output is a tuple; allowed: a NumPy array, or a dict"),
+        ("forward", lambda i: {"y": None}, "forward's output 'y' is None; allowed: a NumPy array"),
+        ("forward", lambda i: i["x"].astype("f"), "forward's output is float32; allowed: float64, complex"),
+        ("forward", lambda i: np.arange(3), "forward's outputs are all integers; at least one has to be"),
+        ("forward", lambda i: i["x"] / 0, "forward's output is not finite at these inputs"),
+        ("forward", lambda i: np.ones(2 + int(i["x"][0] > 1)), "has shape (2,) at one point and not"),
+        ("forward", drawing, "forward gives other outputs when it is called again, "),
+        ("forward", lambda i: i["no such"], "no such"),
+        ("backward", lambda i, u: u, "backward gives an ndarray; allowed: a dict of arrays by the inp"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:divide by zero")
-def test_errors_name_what_is_wrong(change, error, message):
-    """The argument, what was given, what is allowed."""
-    with pytest.raises(error, match=message):
-        check_function(**{**ROOT, **change})
-
-
-def test_a_forward_that_draws_is_refused():
-    """Dropout without a seed: no derivative means anything."""
-    rng = np.random.default_rng(0)
-    with pytest.raises(ValueError, match=r"forward gives other outputs when it is called again, .* allowed: the same"):
-        check_function(lambda i: i["x"] * rng.random(2), lambda i, u: {"x": u}, {"x": np.ones(2)})
-
-
-def test_what_a_function_raises_is_passed_on():
-    """With its own traceback."""
-    with pytest.raises(KeyError, match="no such"):
-        check_function(lambda i: i["no such"], lambda i, u: {}, {"x": np.ones(2)})
-
-
-def test_the_kit_is_loaded_without_mistakes_or_models():
-    """Importing it is quick: what only a failing case needs is loaded then."""
-    import subprocess
-    import sys
-
-    code = "import sys, ortho_ref.conformance; print([m for m in sys.modules if m.endswith(('mistakes', 'models'))])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
+def test_errors_name_what_is_wrong(name, value, message):
+    """The argument, what was given, what is allowed; what a function raises is passed on."""
+    types = (" is a ", " is None; allowed: a NumPy", " gives an ", "no such")
+    error = (TypeError, KeyError) if any(word in message for word in types) else ValueError
+    with pytest.raises(error, match=re.escape(message)):
+        check_function(**{**GOOD, name: value})

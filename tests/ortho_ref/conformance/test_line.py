@@ -5,15 +5,8 @@ import pytest
 
 from ortho_ref.conformance import line
 
-HEADER = {
-    "number": 3,
-    "status": line.GIVEN,
-    "said": "\x1b \ud800",
-    "place": "",
-    "traceback": "",
-    "refuses": False,
-    "no_arrays": {"h": "is a list"},
-}
+HEADER = {"number": 3, "status": line.GIVEN, "said": "\x1b \ud800", "place": "", "traceback": "", "refuses": False}
+HEADER |= {"no_arrays": {"h": "is a list"}}
 ARRAYS = {
     "d_x": np.arange(6.0).reshape(2, 3).T,
     "loss": np.array(2.5),
@@ -44,38 +37,27 @@ def test_a_message_comes_as_it_was(size):
 
 
 def test_part_of_a_message_is_none_yet():
+    """And more than one, or more than is allowed, before it has come, is refused."""
     data = line.packed(HEADER, ARRAYS)
     for length in range(len(data)):
         assert heard(data[:length], 10_000) is None
-
-
-def test_more_than_a_message_is_refused():
     with pytest.raises(ValueError, match="more than one message"):
-        heard(line.packed(HEADER, ARRAYS) + b"x", 10_000)
-
-
-def test_more_than_is_allowed_is_refused():
-    """Before it has come."""
-    data = line.packed(HEADER, {"h": np.zeros(10_000)})
+        heard(data + b"x", 10_000)
     with pytest.raises(ValueError, match="arrays of 80,000 bytes; allowed: 10,000"):
-        heard(data[:2000], 10_000)
+        heard(line.packed(HEADER, {"h": np.zeros(10_000)})[:2000], 10_000)
 
 
 @pytest.mark.parametrize(
-    "entry",
+    "change",
     [
-        {"name": "h", "dtype": "|O8", "shape": []},
-        {"name": "h", "dtype": "<f3", "shape": []},
-        {"name": "h", "dtype": "<f8", "shape": [-1]},
-        {"name": "h", "dtype": "<f8", "shape": [0, 2**40, 2**40]},
-        {"name": "h", "dtype": "<f8", "shape": [0] * 65},
-        {"name": "h", "dtype": "<f8", "shape": 3},
-        {"name": 3, "dtype": "<f8", "shape": []},
-        {"name": "h", "dtype": "<f8"},
+        *({"dtype": dtype} for dtype in ("|O8", "<f3")),
+        *({"shape": shape} for shape in ([-1], [0, 2**40, 2**40], [0] * 65, 3, None)),
+        {"name": 3},
     ],
     ids=str,
 )
-def test_arrays_that_there_are_not(entry):
+def test_arrays_that_there_are_not(change):
+    entry = {"name": "h", "dtype": "<f8", "shape": []} | change
     text = line.files.to_json(HEADER | {"arrays": [entry]}).encode()
     with pytest.raises(ValueError, match=r"."):
         heard(len(text).to_bytes(8, "little") + text, 10_000)

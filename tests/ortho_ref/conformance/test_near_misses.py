@@ -2,20 +2,31 @@
 
 import pytest
 
-from ortho_ref.conformance.case import vectors
+from ortho_ref.conformance.case import select
 from ortho_ref.conformance.mistakes import MISTAKES
 from tests.ortho_ref.conformance.near_misses import NEAR_MISSES, NONE, RIGHT, WRONG, NearMiss, counted, judged
 
 
-def test_there_are_forty_and_more():
-    """Of kinds of their own: none is a named mistake."""
+def test_there_are_twenty_five_and_more():
+    """Of kinds of their own: none is a named mistake; each is of cases that there are."""
     names = [miss.name for miss in NEAR_MISSES]
-    assert len(set(names)) == len(names) >= 40
+    assert len(set(names)) == len(names) >= 25
     assert not set(names) & {mistake.name for mistake in MISTAKES}
+    assert all(select(miss.only) for miss in NEAR_MISSES)
 
 
-#: Those of `make test`; `make fuzz` has all.
-SOME = {miss.name for miss in NEAR_MISSES[::3]} | {"peepholes", "c clipped to [-1, 1]", "(I + A)^-1 in float32"}
+#: Those of `make test`; `make fuzz` has all. What was once said to be float32, and is not, is among them.
+SOME = {
+    *(miss.name for miss in NEAR_MISSES[::3]),
+    *(
+        "peepholes",
+        "c clipped to [-1, 1]",
+        "(I + A)^-1 in float32",
+        "the sigmoid clipped to [1e-5, 1 - 1e-5]",
+        "AMSGrad",
+    ),
+    *("exp by 18 terms of Taylor's series", "|v|^2 + 1e-6 in Householder's reflections", "a map that is 5e-6 off"),
+}
 
 
 @pytest.mark.parametrize("miss", NEAR_MISSES, ids=lambda miss: miss.name)
@@ -32,17 +43,10 @@ def test_it_is_seen_and_not_called_what_it_is_not(miss, request):
 def test_a_wrong_name_counts_as_wrong():
     """And a right one as right, which is how they are told apart."""
     outputs = next(m for m in MISTAKES if m.name == "mse-half").outputs
-    for right, verdict in (((), WRONG), (("mse-half",), RIGHT), (("mse*",), RIGHT)):
+    for right, verdict in (((), WRONG), (("mse-half",), RIGHT)):
         assert judged(NearMiss("half", "loss/mean_squared_error", outputs, right=right)).verdict == verdict
     nothing = judged(
         NearMiss("more", "loss/mean_squared_error", lambda case, base: {n: a + 1 for n, a in base(case).items()})
     )
     assert nothing.verdict == NONE
     assert counted([nothing]) == "1 near-misses: 0 right, 0 close, 1 none, 0 wrong"
-
-
-def test_near_misses_are_nearly_right():
-    """Each gives some of its cases' outputs, and of their shapes."""
-    ids = {vector.id for vector in vectors()}
-    for miss in NEAR_MISSES:
-        assert any(id.startswith(miss.only.partition("*")[0].partition("[")[0]) for id in ids), miss.name

@@ -1,10 +1,9 @@
 """The kit replaces functions in modules of its own alone: what others compute meanwhile is as ever."""
 
 import sys
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from types import FunctionType
 
 import numpy as np
 import pytest
@@ -27,9 +26,7 @@ NAMES = {module.__name__ for module in private_modules().values()}
 def wrong(case):
     """Of every case the outputs with the first mistake that it shows, of one what is none, so that pairs are tried."""
     if case.id == GRU:
-        return {
-            name: array + np.random.default_rng(0).standard_normal(array.shape) for name, array in right(case).items()
-        }
+        return {name: array + np.random.default_rng(0).random(array.shape) for name, array in right(case).items()}
     named = [mistake for mistake in MISTAKES if mistake.name in BY_ID[case.id].kills]
     return made(named[:1], replace(BY_ID[case.id], case=case))
 
@@ -43,80 +40,36 @@ def gradients():
     return [found.x.tobytes(), found.h0.tobytes(), *(array.tobytes() for array in found.weights.values())]
 
 
-class InThread(threading.Thread):
-    """A function in a thread of its own; `result()` is what it returns, or raises what it raises."""
-
-    def __init__(self, function):
-        super().__init__(daemon=True)
-        self.function, self.outcome, self.error = function, None, None
-        self.start()
-
-    def run(self):
-        try:
-            self.outcome = self.function()
-        except BaseException as error:
-            self.error = error
-
-    def result(self):
-        self.join()
-        if self.error is not None:
-            raise self.error
-        return self.outcome
+def in_thread(function):
+    """What a function returns, or raises, as a future of a thread of its own."""
+    return ThreadPoolExecutor(1).submit(function)
 
 
 # Which modules there are
 
 
-def test_the_kits_modules_are_second_ones_of_the_same_files():
-    """Every module that the reference computes with, the reference among them; the top as well."""
+def test_nobody_imports_them():
+    """Second instances of the same files: not in sys.modules, and nothing outside the kit has anything of theirs."""
     own = private_modules()
     assert {"ortho_ref", "ortho_ref.conformance.reference", "ortho_ref.scan", "ortho_ref.cells.lstm"} <= own.keys()
-    for name, module in own.items():
-        public = sys.modules[name]
-        assert module is not public
-        assert module.__file__ == public.__file__
-        assert vars(module).keys() >= {n for n, entry in vars(public).items() if isinstance(entry, type | FunctionType)}
-
-
-def test_nobody_imports_them():
-    """They are not in sys.modules; nothing outside the kit, and not the public reference, has anything of theirs."""
-    own = private_modules()
+    assert all(module.__file__ == sys.modules[name].__file__ for name, module in own.items())
     entries = {id(e) for m in own.values() for e in (m, *vars(m).values()) if getattr(e, "__module__", "") in NAMES}
     entries |= {id(module) for module in own.values()}
     assert not entries & {id(module) for module in sys.modules.values()}
     public = {name: module for name, module in public_modules().items() if name in own or "conformance" not in name}
     assert not entries & {id(entry) for entry in attributes(public).values()}
-
-
-def test_they_compute_with_each_other_and_with_the_one_backend():
-    """Every class and function of ours in them is from another of them, from the backend or from the kit's cases."""
-    shared = {"ortho_ref.backend", "ortho_ref.conformance.case"}
-    for name, module in private_modules().items():
-        for entry in vars(module).values():
-            if isinstance(entry, type | FunctionType) and entry.__module__.startswith("ortho_ref"):
-                assert entry.__module__ in NAMES | shared, (name, entry)
-    assert private("ortho_ref.parametrizations.neumann").NotFiniteError is backend.NotFiniteError
-    assert private("ortho_ref.conformance.reference").scan is private("ortho_ref.scan")
-    assert private("ortho_ref").scan is private("ortho_ref.scan")
+    assert private("ortho_ref.parametrizations.neumann").NotFiniteError is backend.NotFiniteError  # of the one backend
 
 
 def test_an_import_within_a_function_is_private_as_well():
-    """And what is not ours is what is imported anywhere."""
+    """And what is not ours is what is imported anywhere, of which there is no second instance."""
     module, found = private("ortho_ref.scan"), {}
-    lines = [
-        "def later():",
-        " import numpy, ortho_ref.scan as s",
-        " from ortho_ref import cells",
-        " return numpy, s, cells",
-    ]
-    exec("\n".join(lines), {"__builtins__": vars(module)["__builtins__"]}, found)
+    lines = "def later():\n import numpy, ortho_ref.scan as s\n from ortho_ref import cells\n return numpy, s, cells"
+    exec(lines, {"__builtins__": vars(module)["__builtins__"]}, found)
     assert found["later"]() == (np, module, private("ortho_ref.cells"))
-
-
-@pytest.mark.parametrize("name", ["ortho_ref.backend", "ortho_ref.conformance.case", "ortho_ref.training", "numpy"])
-def test_what_has_no_second_instance(name):
-    with pytest.raises(KeyError, match=name):
-        private(name)
+    for name in ("ortho_ref.backend", "ortho_ref.conformance.case", "ortho_ref.training", "numpy"):
+        with pytest.raises(KeyError, match=name):
+            private(name)
 
 
 # What is replaced, and where
@@ -129,23 +82,20 @@ def test_what_has_no_second_instance(name):
 )
 def test_what_is_public_cannot_be_replaced(owner, name):
     """Nor is what comes before it in the list left replaced."""
-    both = attributes(public_modules()), attributes(private_modules())
+    before, own = attributes(public_modules()), attributes(private_modules())
     first = (private("ortho_ref.conformance.reference"), "sigmoid", lambda own: None)
     refused = pytest.raises(ValueError, match=f"{name} is to be replaced in .*, which is not private")
     with refused, replaced(first, (owner, name, lambda own: None)):
         pass
-    assert not changed(both[0], public_modules())
-    assert not changed(both[1], private_modules())
-
-
-def first_cases():
-    """Mistake -> the first case that it applies to."""
-    cases = [vector.case for vector in vectors()]
-    return {mistake: next(case for case in cases if mistake.applies(case)) for mistake in MISTAKES}
+    assert not changed(before, public_modules())
+    assert not changed(own, private_modules())
 
 
 def test_while_a_mistake_is_in_force_nothing_public_is_changed():
-    """Looked at in the place of the computation that each is around; some do change what is private."""
+    """Looked at in the place of the computation that each is around, which fails; what is private comes back.
+
+    Every sixth; that all of them leave nothing changed is seen where they are all computed.
+    """
     gradients()  # the backend notes which libraries it has loaded
     before, own, seen = attributes(public_modules()), attributes(private_modules()), []
 
@@ -154,30 +104,46 @@ def test_while_a_mistake_is_in_force_nothing_public_is_changed():
         assert not changed(before, public_modules())
         raise ArithmeticError("seen")
 
-    for mistake, case in first_cases().items():
+    cases = [vector.case for vector in vectors()]
+    for mistake in MISTAKES[::6]:
         if not mistake.name.startswith(("accepts", "refuses")):
             with pytest.raises(ArithmeticError, match="seen"):
-                mistake.outputs(case, look)
-    assert len(seen) == len(MISTAKES) - 5
-    assert sum(seen) > 50
+                mistake.outputs(next(case for case in cases if mistake.applies(case)), look)
+            assert not changed(own, private_modules()), mistake.name
+    assert not changed(before, public_modules())
+    assert len(seen) > 60
+    assert sum(seen) > 8
 
 
 # Other threads
 
 
+#: Some of every kind, the GRU's among them.
+SOME = [
+    GRU,
+    "cell/elman",
+    "activation",
+    "jacobian",
+    "loss",
+    "optimizer/adam*",
+    "update/*/order-1",
+    "parametrization/*/complex",
+]
+
+
 @pytest.fixture(scope="module")
 def diagnosed():
-    """A diagnosis of every case in one thread; meanwhile, in another, gradients and what anybody could see changed.
+    """A diagnosis of many cases in one thread; meanwhile, in another, gradients and what anybody could see changed.
 
     (the report, the gradients of each turn, what was changed)
     """
     check(right, GRU)  # what is imported at first use is there
     right_ones, before = gradients(), attributes(public_modules())
-    diagnosing, turns, seen = InThread(lambda: check(wrong)), [], []
-    while diagnosing.is_alive():
+    diagnosing, turns, seen = in_thread(lambda: check(wrong, SOME)), [], []
+    while not diagnosing.done():
         turns.append(gradients() == right_ones)
         seen += changed(before, public_modules())
-        time.sleep(0.005)  # so that the diagnosis gets on as well
+        time.sleep(0.05)  # so that the diagnosis gets on as well
     return diagnosing.result(), turns, seen + changed(before, public_modules())
 
 
@@ -186,7 +152,7 @@ def test_gradients_of_another_thread_are_as_ever(diagnosed):
     report, turns, _ = diagnosed
     assert not report.ok
     assert next(result for result in report.results if result.id == GRU).diagnosis
-    assert len(turns) > 50
+    assert len(turns) > 10
     assert all(turns)
 
 
@@ -204,19 +170,6 @@ def test_two_diagnoses_at_once_are_each_as_alone():
         return [(result.status, result.diagnosis) for result in report.results]
 
     alone = [diagnosis(name) for name in of]
-    threads = [InThread(lambda name=name: diagnosis(name)) for name in of]
+    threads = [in_thread(lambda name=name: diagnosis(name)) for name in of]
     assert [thread.result() for thread in threads] == alone
     assert of["reset-after"].says in alone[0][0][1]
-
-
-def test_the_reference_is_as_ever_after_a_mistake():
-    """Ours and everybody's."""
-
-    def bits(outputs):
-        return {name: array.tobytes() for name, array in outputs.items()}
-
-    vector, mistake = BY_ID[GRU], next(m for m in MISTAKES if m.name == "hard-sigmoid-0.2")
-    before = bits(reference.outputs(vector.case))
-    assert bits(made((mistake,), vector)) != before
-    assert bits(made((), vector)) == before
-    assert bits(reference.outputs(vector.case)) == before
