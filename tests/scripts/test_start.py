@@ -22,23 +22,22 @@ def python(*words):
     return end.returncode, end.stdout, end.stderr
 
 
-def test_the_list_of_programs():
+def test_the_list_of_programs(forks):
     """Each with a line, and nothing else is one."""
-    code, stdout, stderr = python("scripts")
-    assert (code, stderr) == (0, "")
-    listed = dict(re.findall(r"^python -m scripts\.(\w+) +(\S.*)$", stdout, re.MULTILINE))
+    end = forks.run("scripts")
+    assert (end["code"], end["stderr"]) == (0, "")
+    listed = dict(re.findall(r"^python -m scripts\.(\w+) +(\S.*)$", end["stdout"], re.MULTILINE))
     del listed["NAME"]  # the last line
     assert set(listed) == {path.stem for path in (ROOT / "scripts").glob("[a-z]*.py")}
     assert listed["train"] == "Train a model on a task"
-    code, stdout, stderr = python("scripts", "train")
-    line = "error: a program is started as python -m scripts.NAME; given: train (did you mean 'train'?)\n"
-    assert (code, stdout, stderr) == (2, "", line)
 
 
-def test_a_program_that_is_none():
+def test_a_program_that_is_none(forks):
     """One line, with the near name."""
-    line = "error: a program is started as python -m scripts.NAME; given: trian --out x (did you mean 'train'?)\n"
-    assert python("scripts", "trian", "--out", "x") == (2, "", line)
+    line = "error: a program is started as python -m scripts.NAME; given: {} (did you mean 'train'?)\n"
+    for words in (["train"], ["trian", "--out", "x"]):
+        end = forks.run("scripts", *words)
+        assert (end["code"], end["stdout"], end["stderr"]) == (2, "", line.format(" ".join(words)))
     message = "error: there is no program scripts.trian (did you mean scripts.train?); python -m scripts lists them\n"
     assert python("scripts.trian") == (2, "", message)
 
@@ -87,24 +86,9 @@ def test_the_line_of_a_program_without_its_extra(tmp_path):
 
 
 @pytest.mark.parametrize("name", sorted(set(start.programs()) - {"floors"}))
-def test_help_has_one_style(name, monkeypatch):
-    """No <type>, no [x>=1], no --no-... of what is off already; metavariables are words in capitals."""
-    monkeypatch.setenv("COLUMNS", "200")
-    main = importlib.import_module(f"scripts.{name}").main
-    code, stdout, stderr = call(main, "--help")
-    page = stdout + stderr
-    assert code == 0, page
-    assert not re.search(r"<|\[x|\bx>=|list\[", page.replace("U_<", "")), page
-    for parameter in inspect.signature(main).parameters.values():
-        kind, info = typing.get_args(parameter.annotation)[:2]
-        if kind is bool and info.default is ...:
-            assert f"--no-{parameter.name.replace('_', '-')}" not in page
-    assert set(METAVARS.values()) == {"", "N", "X", "PATH", "TEXT"}
-
-
-@pytest.mark.parametrize("name", sorted(set(start.programs()) - {"floors"}))
-def test_help_fits_a_terminal_of_80_columns(name, monkeypatch):
-    """Nothing is cut off, and no word is broken: each is one of the page of a terminal without an edge."""
+def test_help(name, monkeypatch):
+    """One style: no <type>, no [x>=1], no --no-... of what is off already, metavariables in capitals.  On a terminal of
+    80 columns nothing is cut off, and no word is broken: each is one of the page of a terminal without an edge."""
     main = importlib.import_module(f"scripts.{name}").main
     pages = {}
     for columns in (80, 1000):
@@ -116,6 +100,12 @@ def test_help_fits_a_terminal_of_80_columns(name, monkeypatch):
     assert max(map(len, pages[80].splitlines())) <= 80
     words = {columns: set(re.sub("[│╭╮╰╯─]", " ", page).split()) for columns, page in pages.items()}
     assert words[80] == words[1000]
+    assert not re.search(r"<|\[x|\bx>=|list\[", pages[1000].replace("U_<", ""))
+    for parameter in inspect.signature(main).parameters.values():
+        kind, info = typing.get_args(parameter.annotation)[:2]
+        if kind is bool and info.default is ...:
+            assert f"--no-{parameter.name.replace('_', '-')}" not in pages[1000]
+    assert set(METAVARS.values()) == {"", "N", "X", "PATH", "TEXT"}
 
 
 def test_a_switch_and_its_opposite_are_one_word(monkeypatch):
