@@ -134,7 +134,7 @@ class Forks:
         file_size: bytes that a file may have, memory: bytes that the process may ask for on top of what it has.
         stdout: the path that stdout goes to.
         cwd: the folder that it is run in, environment: variables that it has besides.
-        strict: warnings are errors.
+        strict: warnings are errors; forked: a grid's workers are forks, too.
         """
         given = {"module": module, "arguments": [os.fsdecode(_text(word)) for word in arguments], "limit": limit}
         self.process.stdin.write(json.dumps(JOB | given | {"send": [*map(int, send)]} | options) + "\n")
@@ -163,6 +163,7 @@ JOB = {
     "cwd": None,
     "environment": {},
     "strict": False,
+    "forked": False,
     "picture": True,
 }
 
@@ -278,6 +279,11 @@ def _run(job, answer):
         from scripts.pictures import losses
 
         losses.draw = lambda *arguments: None
+    if job["forked"]:
+        from scripts.grid.experiment import pool
+        from tests.scripts.grids import forked
+
+        pool.start = forked
     atexit.register(lambda: os.pwrite(answer, json.dumps(points.calls).encode(), 0))
     sys.argv = ["program", *job["arguments"]]
     runpy.run_module(job["module"], run_name="__main__", alter_sys=True)

@@ -19,20 +19,7 @@ from scripts.timing.rounds import time_interleaved
 from tests.scripts.runs import ROOT, call
 from tests.streams import FULL, NO_STDERR
 
-TINY = [
-    "--hidden",
-    "6",
-    "--length",
-    "5",
-    "--batch",
-    "2",
-    "--iterations",
-    "20",
-    "--log-every",
-    "1",
-    "--eval-every",
-    "10",
-]
+TINY = shlex.split("--hidden 6 --length 5 --batch 2 --iterations 20 --log-every 1 --eval-every 10")
 ENDS = [
     pytest.param(">&- 2>&-", marks=NO_STDERR),
     pytest.param("2>/dev/full", marks=FULL),
