@@ -192,17 +192,10 @@ def python(folder, *arguments):
     return subprocess.run([sys.executable, *arguments], cwd=folder, capture_output=True, text=True, check=False)
 
 
-PYTEST = (
-    "-m",
-    "pytest",
-    "-q",
-    "-p",
-    "no:cacheprovider",
-    "tests/ortho_ref/test_cells.py",
-    "tests/gradients/test_checks.py",
-)
+FILES = ("tests/ortho_ref/test_cells.py", "tests/gradients/test_checks.py")
+PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider", *FILES)
 #: All but those of another cell, which the new one does not touch.
-OF_OTHERS = "gru or elman or lstm or fastrnn or modrelu or elman or parametrization or network or model or reader"
+OF_OTHERS = "gru or elman or lstm or fastrnn or modrelu or parametrization or network or model or reader"
 TESTS = (*PYTEST, "-k", f"MinimalGatedUnit or not ({OF_OTHERS})")
 # Where a test has to fail, its smallest case is not looked for.
 PLUGIN = """
