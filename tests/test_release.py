@@ -55,13 +55,9 @@ def test_every_python_that_is_named_is_tested():
     assert {*weekly["python"], *(one["python"] for one in weekly["include"])} == set(PYTHONS)
 
 
-def test_one_version():
-    """Of the package, the citation, and the changelog's newest entry."""
-    citation = read(ROOT / "CITATION.cff")
-    assert citation["version"] == ortho_ref.__version__
-    assert citation["license"] == PROJECT["license"]
-    newest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.M)
-    assert newest[1] == ortho_ref.__version__
+def test_one_licence():
+    """Of the package and the citation."""
+    assert read(ROOT / "CITATION.cff")["license"] == PROJECT["license"]
 
 
 def test_the_readme_of_an_index_has_no_relative_link():
@@ -177,13 +173,8 @@ def test_a_fresh_environment(version, wheel, tmp_path):
     health = ast.literal_eval(done.stdout.splitlines()[-1])
     assert health["U_c"]["defect"] < 1e-3  # an update's; Algorithm 1 takes it back at the next reset
     (tmp_path / "mine.py").write_text(PROGRAM)
-    words = [
-        "--strict",
-        "--follow-imports=silent",
-        "--python-executable",
-        tmp_path / "venv" / "bin" / "python",
-        "mine.py",
-    ]
+    words = ["--strict", "--follow-imports=silent", "--python-executable", tmp_path / "venv" / "bin" / "python"]
+    words += ["mine.py"]
     checked = subprocess.run(
         [sys.executable, "-m", "mypy", *words], cwd=tmp_path, env=own, capture_output=True, text=True, check=False
     )

@@ -7,18 +7,16 @@ import signal
 import subprocess
 import sys
 import time
-from functools import partial
-from pathlib import Path
 from unittest import mock
 
 from ortho_ref.run_folder import read_metrics
 from ortho_ref.runs import load
 from scripts import experiment as program
-from scripts.grid.experiment import pool, worker
+from scripts.grid.experiment import pool
 from scripts.grid.experiment.cells import cells_of
 from scripts.grid.experiment.file import read
 from tests.line import PATIENCE
-from tests.scripts.runs import ROOT, Fork, call
+from tests.scripts.runs import ROOT, call, forked
 
 TINY = """format = "ortho_ref experiment 1"
 title = "Tiny"
@@ -72,13 +70,6 @@ def run(*arguments, real=False):
     alone = ["--no-estimate"] if arguments[0] == "run" else []
     with mock.patch.object(pool, "start", forked):
         return call(program.main, *arguments, *alone)
-
-
-def forked(order):
-    """A worker, as `pool.start` begins it, in a fork of this process."""
-    folder = Path(order.folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    return pool.Worker(order, Fork(partial(worker.work, order, os.getpid()), folder / pool.LOG))
 
 
 def bits(out):

@@ -76,6 +76,8 @@ class Fork:
     def _run(self, function, log):
         code = 1
         try:
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # the program's own handlers hear them
+                signal.signal(number, signal.SIG_DFL)
             os.setsid()
             stream = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
             os.dup2(stream, 1)
@@ -102,6 +104,15 @@ class Fork:
 
     def send_signal(self, number):
         os.kill(self.pid, number)
+
+
+def forked(order):
+    """A worker of a grid, as `pool.start` begins it, in a fork of this process."""
+    from scripts.grid.experiment import pool, worker
+
+    folder = Path(order.folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    return pool.Worker(order, Fork(partial(worker.work, order, os.getpid()), folder / pool.LOG))
 
 
 class Forks:
@@ -281,7 +292,6 @@ def _run(job, answer):
         losses.draw = lambda *arguments: None
     if job["forked"]:
         from scripts.grid.experiment import pool
-        from tests.scripts.grids import forked
 
         pool.start = forked
     atexit.register(lambda: os.pwrite(answer, json.dumps(points.calls).encode(), 0))

@@ -45,16 +45,8 @@ def test_a_program_that_is_none(forks):
 @pytest.mark.parametrize(
     ("started", "missing", "message"),
     [
-        (
-            "scripts.train",
-            {"typer", "rich"},
-            "python -m scripts.train needs typer, rich, which are not installed: pip install -e '.[scripts]'",
-        ),
-        (
-            "scripts.site",
-            {"furo"},
-            "python -m scripts.site needs furo, which is not installed: pip install -e . --group docs",
-        ),
+        ("scripts.train", {"typer", "rich"}, "needs typer, rich, which are not installed: pip install -e '.[scripts]'"),
+        ("scripts.site", {"furo"}, "needs furo, which is not installed: pip install -e . --group docs"),
         ("scripts.floors", {"typer", "numpy"}, ""),
         ("scripts.train", set(), ""),
         ("scripts.grid.run", {"typer"}, ""),
@@ -64,7 +56,8 @@ def test_a_program_that_is_none(forks):
 )
 def test_what_is_not_installed(started, missing, message):
     """One line says what, and what installs it; nothing where no program is started."""
-    assert start.refusal(started, lambda module: None if module in missing else module) == message
+    said = start.refusal(started, lambda module: None if module in missing else module)
+    assert said == (f"python -m {started} {message}" if message else "")
 
 
 def test_the_line_of_a_program_without_its_extra(tmp_path):
@@ -124,9 +117,7 @@ def test_a_switch_and_its_opposite_are_one_word(monkeypatch):
 @pytest.mark.parametrize(
     ("program", "words", "message"),
     [
-        ("train", ["parenthesis", "--iterations", "x"], "iterations is 'x'; allowed: an integer"),
         ("train", ["parenthesis", "--iterations", "3.5"], "iterations is '3.5'; allowed: an integer"),
-        ("train", ["parenthesis", "--lr", "1e-3x"], "lr is '1e-3x'; allowed: a number"),
         ("train", ["parenthesis", "--lr-orthogonal", ""], "lr-orthogonal is ''; allowed: a number"),
         ("experiment", ["run", "F", "--jobs", "many"], "jobs is 'many'; allowed: an integer"),
         ("moving_weights", ["--iterations", "x"], "iterations is 'x'; allowed: an integer"),
@@ -145,37 +136,18 @@ def test_what_is_no_number(program, words, message, tmp_path, monkeypatch):
     ("program", "words", "message"),
     [
         ("train", ["parentesis"], "task is 'parentesis' (did you mean 'parenthesis'?); allowed: 'parenthesis', "),
-        ("train", ["parenthesiss"], "task is 'parenthesiss' (did you mean 'parenthesis'?); allowed: 'parenthesis', "),
         ("train", ["parenthesis", "--engine", "fusd"], "engine is 'fusd' (did you mean 'fused'?); allowed: 'fused', "),
-        (
-            "train",
-            ["parenthesis", "--schedule", "liner"],
-            "schedule is 'liner' (did you mean 'linear'?); allowed: ",
-        ),
-        (
-            "train",
-            ["parenthesis", "--dtype", "flot32"],
-            "dtype is 'flot32' (did you mean 'float32'?); allowed: ",
-        ),
-        ("train", ["parenthesis", "--form", "papr"], "form is 'papr' (did you mean 'paper'?); allowed: "),
         ("train", ["parenthesis", "--modle", "x"], "there is no option --modle (did you mean --model"),
         ("train", ["parenthesis", "--model", "nc-gr"], "model is 'nc-gr' (did you mean 'nc-gru'?); allowed: rnn, "),
-        ("train", ["parenthesis", "--optimizer", "adamm"], "optimizer is 'adamm' (did you mean 'adam'?); allowed: sgd"),
-        (
-            "train",
-            ["parenthesis", "--model", "goru", "--model-option", "stile=fft"],
-            "--model-option names 'stile' (did you mean 'style'?); allowed for goru: style, ",
-        ),
+        ("train", ["adding", "--model", "goru", "--model-option", "stile=fft"], "--model-option names 'stile' (did yo"),
         ("experiment", ["rnu"], "action is 'rnu' (did you mean 'run'?); allowed: 'run', 'status', "),
         ("experiment", ["run", "--jobs", "0"], "jobs is 0; allowed: 1 to 1024"),
         ("benchmark", ["--only", "parentesis"], "only is 'parentesis' (did you mean 'parenthesis'?); allowed: paren"),
-        ("benchmark", ["--model", "lsm"], "model is 'lsm' (did you mean 'lstm'?); allowed: nc-gru, "),
         ("training_speed", ["--only", "copyng"], "only is 'copyng' (did you mean 'copying'?); allowed: parenthesis, "),
         ("gpu_check", ["--out", "x", "--only", "mapz"], "only is 'mapz' (did you mean 'maps'?); allowed: versions, "),
         ("data", ["fetch", "nmist"], "name is 'nmist' (did you mean 'mnist'?); allowed: mnist, "),
         ("data", ["fetsh"], "action is 'fetsh' (did you mean 'fetch'?); allowed: 'list', 'fetch', 'check'"),
         ("audit", ["thnc"], "NAME is 'thnc' (did you mean 'thinc'?); allowed: torch-rnn, "),
-        ("audit", ["nothing-near"], "NAME is 'nothing-near'; allowed: torch-rnn, "),
         ("moving_weights", ["nc-gur"], "MODEL is 'nc-gur' (did you mean 'nc-gru'?); allowed: rnn, "),
         ("moving_weights", ["--updates", "3"], "there is no option --updates"),
         ("evaluate", ["runs/none", "--wich", "best"], "there is no option --wich (did you mean --which?)"),

@@ -5,17 +5,14 @@ import os
 import shlex
 import subprocess
 import sys
-import time
 
 import pytest
 from rich.console import Console
 
 from ortho_ref.run_folder import metrics_file, read_config, read_metrics, write_config
 from ortho_ref.runs import load
-from scripts import evaluate, plot, train, training_speed
-from scripts.gpu import timing
+from scripts import evaluate, plot, train
 from scripts.grid import run as grid_run
-from scripts.timing.rounds import time_interleaved
 from tests.scripts.runs import ROOT, call
 from tests.streams import FULL, NO_STDERR
 
@@ -91,8 +88,6 @@ def test_an_answer_that_cannot_be_written(heard):
     "arguments",
     [
         ["\x1b[2J"],
-        ["adding", "--model", "\x1b[2J"],
-        ["adding", "--out", "/" + "x" * 5000],
         ["adding", "--out", "/\x1b[2J/" + "x" * 5000],
         ["text", "--data", "\x1b]0;title\x07"],
         ["adding", "--\x1b[2J"],
@@ -143,19 +138,6 @@ def test_a_hostile_run(heard, tmp_path):
         assert (code, out) == (2, "")
         assert harmless(err)
         assert len(err) < 3000
-
-
-def test_a_clock_that_stands_still(monkeypatch):
-    """Times are numbers, their ratios too, and nobody waits."""
-    monkeypatch.setattr(time, "perf_counter", lambda: 7.0)
-    calls = []
-    times = time_interleaved({"a": lambda: calls.append(1), "b": lambda: None}, 3, 0.3)
-    assert all(value > 0 for values in times.values() for value in values)
-    assert len(calls) < 10_000
-    times = timing.interleaved({"a": lambda: None}, 3, 0.3, "cpu")
-    assert all(value > 0 for value in times["a"])
-    code, _, err = call(training_speed.main, "--only", "parenthesis", "--rounds", "1", "--seconds", "0")
-    assert code == 0, err
 
 
 @pytest.mark.parametrize("terminal", [True, False])
