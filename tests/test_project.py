@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -21,24 +22,34 @@ from scripts.grid.experiment.file import read
 ROOT = Path(__file__).parent.parent
 FOLDERS = ("ortho_ref", "gradients", "tasks", "scripts")
 FILES = {str(path.relative_to(ROOT)): path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))}
-SOURCES = {name: path.read_text() for name, path in FILES.items()}
-TREES = {name: ast.parse(source) for name, source in SOURCES.items()}
 CUDA = {path.name: path for path in sorted((ROOT / "ortho_ref" / "fused" / "persistent").glob("*.cu*"))}
 PROGRAMS = {path.stem for path in (ROOT / "scripts").glob("[!_]*.py")}
 LOOPS = ("forward_loop", "backward_loop")
 CELLS = [name for name in FILES if re.fullmatch(r"ortho_ref/cells/(?!__init__|by_name|cell\b).*\.py", name)]
 
 
+@cache
+def source_of(name):
+    """The text of a file."""
+    return FILES[name].read_text()
+
+
+@cache
+def tree_of(name):
+    """The syntax tree of a file."""
+    return ast.parse(source_of(name))
+
+
 def test_tags_match_the_header():
     """Every equation a file's header names is tagged on a line of code, and every tag stands in the header."""
-    for name, source in SOURCES.items():
-        header = ast.get_docstring(TREES[name]) or ""
+    for name in FILES:
+        source, header = source_of(name), ast.get_docstring(tree_of(name)) or ""
         host = re.sub("/(kernels|persistent)/", "/", name) if "/fused/" in name else name
         if host == name or host not in FILES:
             assert sorted(tags_of(header)) == sorted(code_tags(source)), name
         else:  # a device's loops follow the equations in the header of the host's file
             assert not tags_of(header), name
-            assert set(code_tags(source)) <= set(tags_of(ast.get_docstring(TREES[host]) or "")), name
+            assert set(code_tags(source)) <= set(tags_of(ast.get_docstring(tree_of(host)) or "")), name
 
 
 def test_tags_of_cuda_match_what_is_stated():
@@ -51,7 +62,7 @@ def test_tags_of_cuda_match_what_is_stated():
         if name == "common.cuh":
             assert sorted(tags_of(head)) == sorted(tags_of(lines))
             continue
-        host = SOURCES[f"ortho_ref/fused/{name.removesuffix('.cu')}.py"]
+        host = source_of(f"ortho_ref/fused/{name.removesuffix('.cu')}.py")
         loops = "".join(function(host, way)[0] for way in LOOPS)
         assert not tags_of(head), name
         assert set(code_tags(loops)) <= set(tags_of(lines)) <= set(tags_of(ast.get_docstring(ast.parse(host)))), name
@@ -66,8 +77,8 @@ def function(source, name):
 @pytest.mark.parametrize("name", CELLS)
 def test_cells_follow_their_equations_line_by_line(name):
     """Forward and backward tag the header's equations in the header's order, and leave no computing line untagged."""
-    source = SOURCES[name]
-    forward, backward = (ast.get_docstring(TREES[name]) or "").split("Backward.")
+    source = source_of(name)
+    forward, backward = (ast.get_docstring(tree_of(name)) or "").split("Backward.")
     for part, method in ((forward, "step_forward"), (backward, "step_backward")):
         text, node = function(source, method)
         assert [tag for tag in code_tags(text) if tag in tags_of(part)] == tags_of(part)
@@ -178,7 +189,8 @@ def allowed_in(name):
 def test_who_imports_whom():
     """ortho_ref stands alone; tasks sees ortho_ref.task and ortho_ref.backend only; nobody imports tests; no program
     another, as what two of them need is in a folder."""
-    for name, tree in TREES.items():
+    for name in FILES:
+        tree = tree_of(name)
         if name in FRAMEWORKS:
             assert not FRAMEWORKS[name] & {module.split(".")[0] for module in imports_at_once(tree)}, name
         allowed = allowed_in(name)
@@ -205,11 +217,11 @@ def test_array_code_takes_its_library_from_the_arrays():
 
     What a kernel is told by value is the host's.
     """
-    for name, tree in TREES.items():
+    for name in FILES:
         if not re.match(r"ortho_ref/(cells|fused|scan|activations)", name):
             continue
         by_value = {"array", "int32"} if name == "ortho_ref/fused/persistent/launch.py" else set()
-        for node in ast.walk(tree):
+        for node in ast.walk(tree_of(name)):
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "np":
                 allowed = {"random", "ndarray", "integer", "float32", "errstate"} | by_value
                 assert node.attr in allowed, f"{name}:{node.lineno}: np.{node.attr}"
@@ -217,7 +229,7 @@ def test_array_code_takes_its_library_from_the_arrays():
 
 def test_version_is_a_literal_and_in_the_changelog():
     """__version__ can be read without importing; the changelog's newest entry is this version."""
-    assert re.search(r'^__version__ = "(\d+\.\d+\.\d+)"$', SOURCES["ortho_ref/__init__.py"], re.MULTILINE)
+    assert re.search(r'^__version__ = "(\d+\.\d+\.\d+)"$', source_of("ortho_ref/__init__.py"), re.MULTILINE)
     newest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert newest is not None
     assert newest[1] == ortho_ref.__version__
@@ -295,7 +307,7 @@ def test_pages_name_what_exists():
 def test_scripts_has_programs_on_top():
     """What can be run, and what is listed as a program in the README; all else is in folders."""
     for name in PROGRAMS:
-        source = SOURCES[f"scripts/{name}.py"]
+        source = source_of(f"scripts/{name}.py")
         assert re.search(r'\nif __name__ == "__main__":\n    .+\n*$', source), name
     layout = (ROOT / "README.md").read_text().split("scripts/       ")[1].split("In folders")[0]
     assert set(re.findall(r"\w+", layout.removeprefix("the programs:"))) == PROGRAMS
