@@ -48,6 +48,14 @@ def grid(tmp_path_factory):
     return path, folder / "runs"
 
 
+@pytest.fixture(scope="module")
+def of_grid(grid):
+    """Its experiment, the states of its runs, the first line of its table."""
+    experiment = read(grid[0])
+    states = states_of(cells_of(experiment), grid[1])
+    return experiment, states, lines_of(experiment, states)[0]
+
+
 @pytest.fixture
 def figures(monkeypatch):
     """What is drawn, instead of its files."""
@@ -608,21 +616,18 @@ def test_a_folder_that_workers_do_not_see(tmp_path, monkeypatch):
         ({"below": ["NC-GRU", "GRU"], "why": "y"}, 1, HOLDS),
     ],
 )
-def test_verdicts(grid, claim, scale, word):
+def test_verdicts(of_grid, claim, scale, word):
     """Every seed better: holds; every seed worse: does not; else, or of one seed, or below scale 1: open."""
     values = {"GRU": [0.166, 0.165], "NC-GRU": [0.01, 0.02], "near": [0.015, 0.03], "one seed": [0.3]}
     values |= {"far": [0.5, 0.6], "half": [0.1, 0.165], "failed": [0.3, 0.4], "tie": [0.7, 0.7]}
     for part in (False, True):
-        verdict = verdict_of(grid, values, {"why": "y"} | claim, scale, part)
+        verdict = verdict_of(of_grid, values, {"why": "y"} | claim, scale, part)
         assert (verdict.word, verdict.why, verdict.column) == (OPEN if part else word, "y", "all")
 
 
-def verdict_of(grid, values, claim, scale=1, part=False):
+def verdict_of(of_grid, values, claim, scale=1, part=False):
     """On a claim about rows of these values."""
-    path, out = grid
-    experiment = read(path)
-    states = states_of(cells_of(experiment), out)
-    line = lines_of(experiment, states)[0]
+    experiment, states, line = of_grid
     lines = [
         line._replace(
             name=name,
@@ -653,10 +658,10 @@ def verdict_of(grid, values, claim, scale=1, part=False):
         ({"less_than": 0.1, "rows": ["one", "none"]}, OPEN),
     ],
 )
-def test_what_a_single_seed_says(grid, claim, so_far):
+def test_what_a_single_seed_says(of_grid, claim, so_far):
     """No verdict, but what the runs say that are there; nothing where one failed, or is missing."""
     values = {"one": [0.01], "two": [0.166], "none": [], "failed": [0.5]}
-    verdict = verdict_of(grid, values, claim)
+    verdict = verdict_of(of_grid, values, claim)
     assert (verdict.word, verdict.so_far) == (OPEN, so_far)
 
 
@@ -926,12 +931,9 @@ def test_only_what_is_quoted_is_called_so(grid):
     assert lines == [("GRU", "all", 2), ("NC-GRU", "all", 2), ("elsewhere", "all", 0), ("elsewhere", "b", 0)]
 
 
-def test_a_claim_about_the_mean_of_the_columns(grid):
+def test_a_claim_about_the_mean_of_the_columns(of_grid):
     """Seed by seed; of seeds that every column has; of no row where one has no such number."""
-    path, out = grid
-    experiment = read(path)
-    states = states_of(cells_of(experiment), out)
-    line = lines_of(experiment, states)[0]
+    experiment, states, line = of_grid
     columns = tuple(experiment.columns[0]._replace(name=name) for name in "ab")
     rows = tuple(experiment.rows[0]._replace(name=name) for name in ("better", "worse", "one column", "one seed"))
 
