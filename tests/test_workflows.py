@@ -129,21 +129,6 @@ def test_a_script_is_not_made_of_inputs(project):
     assert sorted(os.listdir(project)) == ["conformance", "out; touch made"]
 
 
-def test_the_page_is_published_as_it_is_built():
-    """pages.yml: what `make site` writes is what is published; only its last job may write."""
-    document = read(ROOT / ".github" / "workflows" / "pages.yml")
-    assert document["permissions"] == {"contents": "read"}
-    build, publish = document["jobs"]["build"], document["jobs"]["publish"]
-    assert [step["run"] for step in build["steps"] if "run" in step] == ["make site"]
-    (upload,) = [step for step in build["steps"] if "upload" in step.get("uses", "")]
-    assert upload["with"] == {"path": "build/site"}
-    assert "permissions" not in build
-    assert publish["permissions"] == {"pages": "write", "id-token": "write"}
-    assert publish["needs"] == "build"
-    for step in [*build["steps"], *publish["steps"]]:
-        assert ("uses" in step) is not ("run" in step)
-
-
 def test_ci_runs_every_target_that_must_pass():
     """`.ci/run` has the targets that CONTRIBUTING says must pass, ci.yml runs it, and the Makefile has them."""
     lines = re.findall(r"^make (.*)$", (ROOT / ".ci" / "run").read_text(), re.M)

@@ -23,14 +23,12 @@ from scripts.timing import (
     maps,
     memory,
     pages,
-    peak,
     peers_jax,
     peers_torch,
     peers_updates,
     report,
 )
 from scripts.timing.steps import DTYPES, MODELS, SIZES, Size, numpy_contender, problem
-from scripts.timing.traced import traced
 from tests.scripts.runs import ROOT, call
 
 TINY = Size(batch=3, length=5, inputs=4, hidden=6)
@@ -133,18 +131,6 @@ def test_maps_compute_the_same(kind):
         series = [steps[f"Neumann, order {order}"].step()[0] for order in maps.ORDERS]
         defects = [np.linalg.norm(U.T @ U - np.eye(6)) for U in series]
         assert 1e-4 > defects[0] > defects[1] > defects[2]
-
-
-@pytest.mark.skipif(not peak.can_be_seen(), reason="Linux's and glibc's")
-def test_the_ruler_of_memory():
-    """The largest resident set of a process of its own agrees with what NumPy asked for."""
-    size = Size(64, 100, 10, 64)
-    found = peak.resident("nc-gru", size, ["fused"], "float32")
-    step = numpy_contender(fused, problem(size, "nc-gru"), keep=False).step
-    step()
-    asked = traced(step)
-    assert found["fused"] == pytest.approx(asked, rel=0.2)
-    assert 3 < asked / (4 * 64 * 100 * 64) < 7
 
 
 def test_torch_has_the_tasks_loss():
@@ -365,26 +351,3 @@ def test_stored_pages_are_of_their_files():
     for path in found:
         assert report.markdown(report.read(path), f"{path.stem}.png") == path.with_suffix(".md").read_text()
         assert path.with_suffix(".png").exists()
-
-
-def test_filling_a_page(whole, tmp_path, monkeypatch):
-    """Tables of this report between the comments, the rest as it was; twice is once; --page writes them."""
-    own = report.read(whole / "here.json")
-    blocks = "".join(f"<!-- figures: old/{name} -->\nold\n<!-- end of figures -->\n\n" for name in pages.TABLES)
-    filled = pages.fill(f"before\n{blocks}after\n", "here", own)
-    peers = "| a peer's time by ours |" if HAS_TORCH else "Not measured yet."
-    assert filled.startswith(f"before\n<!-- figures: here/peers -->\n{peers}")
-    assert filled.endswith("<!-- end of figures -->\n\nafter\n")
-    assert "old" not in filled
-    assert pages.fill(filled, "here", own) == filled
-    assert pages.machines_of(filled) == {"here"}
-    empty = pages.fill(blocks, "here", own | {"groups": []})
-    assert empty.count("Not measured yet.") == len(pages.TABLES) - 2  # machine and picture
-    with pytest.raises(ValueError, match="a page has a table 'weather'; allowed: peers, limits"):
-        pages.fill("<!-- figures: a/weather -->\n<!-- end of figures -->", "here", own)
-    monkeypatch.setattr(pages, "ROOT", tmp_path)
-    monkeypatch.setattr(pages, "PAGES", ("page.md",))
-    monkeypatch.setattr(speed, "draw", lambda groups, picture, title: None)
-    (tmp_path / "page.md").write_text(blocks)
-    assert call(benchmark.main, "--redraw", whole / "here.json", "--page")[0] == 0
-    assert (tmp_path / "page.md").read_text() == pages.fill(blocks, "here", own)

@@ -56,21 +56,6 @@ def test_the_page_has_no_path_of_a_machine(reports, maps):
         assert not re.search(r"/(?:tmp|home|root|work|usr)/", text)
 
 
-def test_the_page_opens_with_what_was_found(whole, reports):
-    """Five sentences, above everything else; each links to findings that are there, and what it calls right is."""
-    text = findings.PAGE.read_text()
-    head = text.split("\n\n")[1]
-    assert [line[:2] for line in head.splitlines()] == ["* "] * 5
-    assert len(re.findall(r"\.(?=\s|$)", head)) == 5
-    headings = {re.sub(r"[^\w -]", "", one.lower()).replace(" ", "-") for one in re.findall(r"^### (.*)$", text, re.M)}
-    readme = re.findall(r"\]\(docs/findings\.md#([\w-]+)\)", (entries.ROOT / "README.md").read_text())
-    for linked in (re.findall(r"\]\(#([\w-]+)\)", text), readme):
-        assert linked
-        assert set(linked) <= headings | {*whole.implementations, *whole.maps}
-    for name in whole.opening[0]["implementations"]:
-        assert {case["status"] for case in reports[name]["cases"]} == {"passed"}, name
-
-
 def test_the_readme_counts_reports(whole):
     """As many reports, packages and repositories as the page."""
     packages, repositories = whose(whole.implementations.values())

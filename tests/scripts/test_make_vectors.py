@@ -15,30 +15,11 @@ from ortho_ref.conformance import reference
 from ortho_ref.conformance.case import MANIFEST, VECTORS, key_of, read_manifest, vectors
 from ortho_ref.conformance.schema import schema
 from scripts import make_vectors
-from scripts.vectors import conformance_cases, making
+from scripts.vectors import making
 from scripts.vectors.conformance_cases import specs
 from scripts.vectors.spec import Spec
 from tests.ortho_ref.conformance.adapters import BY_ID
 from tests.scripts.runs import call
-
-
-@pytest.mark.parametrize(
-    ("every", "forced", "shows"),
-    [
-        (None, [], True),
-        (4, [0, 0, 0, 0, 0, 0, 0, 0], False),
-        (4, [0, 1, 0, 0, 0, 0, 0, 0], True),
-        (4, [0, 0, 0, 0, 0, 1, 0, 0], True),
-        (4, [1, 0, 1, 0, 1, 0, 1, 0], False),  # an update after or before the half: as a count one behind or ahead
-        (4, [0, 0, 0, 1, 0, 0, 0, 1], False),  # forced where it is due
-        (4, [0, 1, 0, 1, 0, 0, 0, 0], False),  # the one that is due is forced
-        (4, [0, 1, 1, 0, 0, 0, 0, 0], False),  # forced again in between
-        (4, [0, 0, 0, 0, 0, 1, 0], False),  # ends before it is due
-    ],
-)
-def test_forced_resets_that_tell_a_count_begun_anew(every, forced, shows):
-    assert conformance_cases.one_is_due(every, [bool(f) for f in forced]) is shows
-
 
 # The program, over three cases of its own in a folder of its own
 
