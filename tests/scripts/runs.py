@@ -59,6 +59,9 @@ def _no_picture():
         sys.modules |= kept
 
 
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
 class Fork:
     """A function in a fork of this process, with as much of `Popen` as a grid asks of its workers.
 
@@ -67,17 +70,20 @@ class Fork:
 
     def __init__(self, function, log):
         self.returncode = None
+        heard = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)  # until the fork hears them itself
         with warnings.catch_warnings():  # other threads there may be, of a test before, and none is needed
             warnings.simplefilter("ignore", DeprecationWarning)
             self.pid = os.fork()
         if not self.pid:
             self._run(function, log)
+        signal.pthread_sigmask(signal.SIG_SETMASK, heard)
 
     def _run(self, function, log):
         code = 1
         try:
-            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # the program's own handlers hear them
+            for number in _SIGNALS:  # the program's handlers are not the worker's
                 signal.signal(number, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
             os.setsid()
             stream = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
             os.dup2(stream, 1)
