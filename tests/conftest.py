@@ -4,6 +4,7 @@ import os
 import signal
 from collections.abc import Iterator
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
@@ -17,6 +18,9 @@ from threadpoolctl import threadpool_limits
 from ortho_ref import backend
 from tests.device import hostcuda
 from tests.line import Line
+
+if TYPE_CHECKING:
+    from tests.scripts.runs import Forks
 
 # The same draws on every run; --hypothesis-profile=random looks elsewhere, and with --hypothesis-seed at the same place
 # again: nothing is drawn from what an earlier run left in a folder.
@@ -105,3 +109,13 @@ def _fewer_examples(test: object) -> None:
     own = getattr(test, name, None)
     if own is not None and own.max_examples > DEVICE_EXAMPLES:
         setattr(test, name, settings(own, max_examples=DEVICE_EXAMPLES))
+
+
+@pytest.fixture(scope="session")
+def forks() -> Iterator["Forks"]:
+    """Programs in forks of one process, which has done their imports."""
+    from tests.scripts.runs import Forks
+
+    own = Forks()
+    yield own
+    own.close()

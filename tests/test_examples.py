@@ -1,13 +1,9 @@
 """Which examples the profiles draw: fixed ones, or those of a seed."""
 
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
 DRAWS = """
 from hypothesis import given, settings, strategies as st
 @settings(max_examples=5)
@@ -18,15 +14,15 @@ def test_draws(number):
 
 
 @pytest.fixture
-def drawn(tmp_path):
+def drawn(tmp_path, forks):
     """The numbers that a test of these options draws."""
 
     def of(*options):
         (tmp_path / "test_draws.py").write_text(DRAWS)
-        command = [sys.executable, "-m", "pytest", "-s", "-p", "tests.conftest", "-p", "no:cacheprovider", *options]
-        command += ["--rootdir", str(tmp_path), "-c", "/dev/null", str(tmp_path / "test_draws.py")]
-        result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-        return re.findall(r"drawn (\d+)", result.stdout)
+        alone = ["--rootdir", tmp_path, "-c", "/dev/null", tmp_path / "test_draws.py"]
+        end = forks.run("pytest", "-s", "-p", "tests.conftest", "-p", "no:cacheprovider", *options, *alone)
+        assert end["code"] == 0, end
+        return re.findall(r"drawn (\d+)", end["stdout"])
 
     return of
 

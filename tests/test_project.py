@@ -1,10 +1,10 @@
 """The project's own rules: equation tags, who imports whom, what the README says."""
 
 import ast
-import os
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -23,40 +23,49 @@ ROOT = Path(__file__).parent.parent
 FOLDERS = ("ortho_ref", "gradients", "tasks", "scripts")
 FILES = {str(path.relative_to(ROOT)): path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))}
 CUDA = {path.name: path for path in sorted((ROOT / "ortho_ref" / "fused" / "persistent").glob("*.cu*"))}
+PROGRAMS = {path.stem for path in (ROOT / "scripts").glob("[!_]*.py")}
 LOOPS = ("forward_loop", "backward_loop")
 CELLS = [name for name in FILES if re.fullmatch(r"ortho_ref/cells/(?!__init__|by_name|cell\b).*\.py", name)]
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_tags_match_the_header(name):
+@cache
+def source_of(name):
+    """The text of a file."""
+    return FILES[name].read_text()
+
+
+@cache
+def tree_of(name):
+    """The syntax tree of a file."""
+    return ast.parse(source_of(name))
+
+
+def test_tags_match_the_header():
     """Every equation a file's header names is tagged on a line of code, and every tag stands in the header."""
-    source = FILES[name].read_text()
-    header = ast.get_docstring(ast.parse(source)) or ""
-    host = FILES.get(re.sub("/(kernels|persistent)/", "/", name)) if "/fused/" in name else None
-    host = None if host == FILES[name] else host
-    if host is None:
-        assert sorted(tags_of(header)) == sorted(code_tags(source))
-    else:  # a device's loops follow the equations in the header of the host's file
-        stated = ast.get_docstring(ast.parse(host.read_text())) or ""
-        assert not tags_of(header)
-        assert set(code_tags(source)) <= set(tags_of(stated))
+    for name in FILES:
+        source, header = source_of(name), ast.get_docstring(tree_of(name)) or ""
+        host = re.sub("/(kernels|persistent)/", "/", name) if "/fused/" in name else name
+        if host == name or host not in FILES:
+            assert sorted(tags_of(header)) == sorted(code_tags(source)), name
+        else:  # a device's loops follow the equations in the header of the host's file
+            assert not tags_of(header), name
+            assert set(code_tags(source)) <= set(tags_of(ast.get_docstring(tree_of(host)) or "")), name
 
 
-@pytest.mark.parametrize("name", CUDA)
-def test_tags_of_cuda_match_what_is_stated(name):
+def test_tags_of_cuda_match_what_is_stated():
     """A cell's kernels follow the header of the host's file: no other tags, and every one of the host's loops.
 
     What the kernels share states its own in its head.
     """
-    head, _, lines = CUDA[name].read_text().partition("\n\n")
-    if name == "common.cuh":
-        assert sorted(tags_of(head)) == sorted(tags_of(lines))
-        return
-    host = FILES[f"ortho_ref/fused/{name.removesuffix('.cu')}.py"].read_text()
-    stated = tags_of(ast.get_docstring(ast.parse(host)))
-    loops = "".join(function(host, way)[0] for way in LOOPS)
-    assert not tags_of(head)
-    assert set(code_tags(loops)) <= set(tags_of(lines)) <= set(stated)
+    for name, path in CUDA.items():
+        head, _, lines = path.read_text().partition("\n\n")
+        if name == "common.cuh":
+            assert sorted(tags_of(head)) == sorted(tags_of(lines))
+            continue
+        host = source_of(f"ortho_ref/fused/{name.removesuffix('.cu')}.py")
+        loops = "".join(function(host, way)[0] for way in LOOPS)
+        assert not tags_of(head), name
+        assert set(code_tags(loops)) <= set(tags_of(lines)) <= set(tags_of(ast.get_docstring(ast.parse(host)))), name
 
 
 def function(source, name):
@@ -68,8 +77,8 @@ def function(source, name):
 @pytest.mark.parametrize("name", CELLS)
 def test_cells_follow_their_equations_line_by_line(name):
     """Forward and backward tag the header's equations in the header's order, and leave no computing line untagged."""
-    source = FILES[name].read_text()
-    forward, backward = (ast.get_docstring(ast.parse(source)) or "").split("Backward.")
+    source = source_of(name)
+    forward, backward = (ast.get_docstring(tree_of(name)) or "").split("Backward.")
     for part, method in ((forward, "step_forward"), (backward, "step_backward")):
         text, node = function(source, method)
         assert [tag for tag in code_tags(text) if tag in tags_of(part)] == tags_of(part)
@@ -107,9 +116,9 @@ ALLOWED = {
 }
 
 
-def imports(source):
+def imports(tree):
     """Full names of the modules a source imports, anywhere in it."""
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(tree):
         yield from imported(node)
 
 
@@ -122,7 +131,7 @@ def imported(node):
         yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def imports_at_once(source):
+def imports_at_once(tree):
     """Those that importing the module runs: outside of functions."""
 
     def outside(node):
@@ -131,7 +140,7 @@ def imports_at_once(source):
             if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
                 yield from outside(child)
 
-    for node in outside(ast.parse(source)):
+    for node in outside(tree):
         yield from imported(node)
 
 
@@ -159,35 +168,39 @@ LIBRARIES = {
 CHECKOUTS = {"edgeml_pytorch", "goru", "scoRNN", "NCGRU", "model", "models", "orthogonal", "trivializations"}
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_who_imports_whom(name):
-    """ortho_ref stands alone; tasks sees ortho_ref.task and ortho_ref.backend only; nobody imports tests."""
+#: What the group `docs` installs.
+OF_DOCS = {"sphinx", "docutils", "latex2mathml", "markdown_it", "mdit_py_plugins", "jinja2", "markupsafe", "pygments"}
+OF_DOCS |= {"nbformat"}
+
+
+def allowed_in(name):
+    """Who may be imported in a file, beside Python's own."""
     folder = name.split("/")[0]
     allowed = ALLOWED[folder] | ({"rich", "pytest"} if name.startswith("ortho_ref/conformance/") else set())
     if name.startswith("scripts/adapters/"):  # loaded by their path, each where its library is installed
         allowed = CORE | {"gradients", "tasks", "scripts"} | LIBRARIES | CHECKOUTS
-    allowed |= FRAMEWORKS.get(name, set()) | OF_ADAPTERS.get(name, set())
-    if name in FRAMEWORKS:
-        assert not FRAMEWORKS[name] & {module.split(".")[0] for module in imports_at_once(FILES[name].read_text())}
-    if name.startswith(("scripts/book/", "scripts/site.py")):  # what the group `docs` installs
-        allowed |= {
-            "sphinx",
-            "docutils",
-            "latex2mathml",
-            "markdown_it",
-            "mdit_py_plugins",
-            "jinja2",
-            "markupsafe",
-            "pygments",
-            "nbformat",
-        }
+    if name.startswith(("scripts/book/", "scripts/site.py")):
+        allowed = allowed | OF_DOCS
     if name.startswith("scripts/mutation/"):  # the tools that it drives, `make mutants` installs
         allowed = CORE | {"scripts", "pytest", "_pytest", "hypothesis", "coverage", "cosmic_ray", "parso"}
-    for module in imports(FILES[name].read_text()):
-        root = module.split(".")[0]
-        assert root in sys.stdlib_module_names or root in allowed, f"{name} imports {module}"
-        if folder == "tasks" and root == "ortho_ref":
-            assert module.startswith(("ortho_ref.task.", "ortho_ref.backend.")), f"{name} imports {module}"
+    return allowed | FRAMEWORKS.get(name, set()) | OF_ADAPTERS.get(name, set())
+
+
+def test_who_imports_whom():
+    """ortho_ref stands alone; tasks sees ortho_ref.task and ortho_ref.backend only; nobody imports tests; no program
+    another, as what two of them need is in a folder."""
+    for name in FILES:
+        tree = tree_of(name)
+        if name in FRAMEWORKS:
+            assert not FRAMEWORKS[name] & {module.split(".")[0] for module in imports_at_once(tree)}, name
+        allowed = allowed_in(name)
+        for module in imports(tree):
+            root, *rest = module.split(".")
+            assert root in sys.stdlib_module_names or root in allowed, f"{name} imports {module}"
+            if name.startswith("tasks/") and root == "ortho_ref":
+                assert module.startswith(("ortho_ref.task.", "ortho_ref.backend.")), f"{name} imports {module}"
+            if name.startswith("scripts/"):
+                assert not (root == "scripts" and rest[0] in PROGRAMS), f"{name} imports {module}"
 
 
 def test_importing_the_adapters_imports_no_framework():
@@ -196,26 +209,27 @@ def test_importing_the_adapters_imports_no_framework():
     program = f"import sys, ortho_ref.adapters; assert not set({frameworks}) & set(sys.modules)"
     subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
     source = "try:\n    import torch\nexcept ImportError: ...\ndef f():\n    import jax\n"
-    assert list(imports_at_once(source)) == ["torch"]
+    assert list(imports_at_once(ast.parse(source))) == ["torch"]
 
 
-@pytest.mark.parametrize("name", [n for n in FILES if re.match(r"ortho_ref/(cells|fused|scan|activations)", n)])
-def test_array_code_takes_its_library_from_the_arrays(name):
+def test_array_code_takes_its_library_from_the_arrays():
     """No np.function in code that runs on device arrays: only NumPy's types and host generators are named.
 
     What a kernel is told by value is the host's.
     """
-    by_value = {"array", "int32"} if name == "ortho_ref/fused/persistent/launch.py" else set()
-    for node in ast.walk(ast.parse(FILES[name].read_text())):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "np":
-            assert node.attr in {"random", "ndarray", "integer", "float32", "errstate"} | by_value, (
-                f"{name}:{node.lineno}: np.{node.attr}"
-            )
+    for name in FILES:
+        if not re.match(r"ortho_ref/(cells|fused|scan|activations)", name):
+            continue
+        by_value = {"array", "int32"} if name == "ortho_ref/fused/persistent/launch.py" else set()
+        for node in ast.walk(tree_of(name)):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "np":
+                allowed = {"random", "ndarray", "integer", "float32", "errstate"} | by_value
+                assert node.attr in allowed, f"{name}:{node.lineno}: np.{node.attr}"
 
 
 def test_version_is_a_literal_and_in_the_changelog():
     """__version__ can be read without importing; the changelog's newest entry is this version."""
-    assert re.search(r'^__version__ = "(\d+\.\d+\.\d+)"$', FILES["ortho_ref/__init__.py"].read_text(), re.MULTILINE)
+    assert re.search(r'^__version__ = "(\d+\.\d+\.\d+)"$', source_of("ortho_ref/__init__.py"), re.MULTILINE)
     newest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert newest is not None
     assert newest[1] == ortho_ref.__version__
@@ -226,19 +240,12 @@ def test_version_is_a_literal_and_in_the_changelog():
     "page",
     ["README.md", "docs/library.md", "docs/models.md", "docs/errata.md", "docs/conformance.md", "docs/which-gru.md"],
 )
-def test_the_pages_python_runs(page, tmp_path):
-    """A page's Python, in its order, in a fresh interpreter and a folder of its own; warnings are errors."""
+def test_the_pages_python_runs(page, tmp_path, monkeypatch):
+    """A page's Python, in its order, in a folder of its own; warnings are errors."""
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
     assert blocks
-    result = subprocess.run(
-        [sys.executable, "-W", "error", "-c", "\n".join(blocks)],
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert result.returncode == 0, result.stderr
+    monkeypatch.chdir(tmp_path)
+    exec(compile("\n".join(blocks), page, "exec"), {"__name__": "__main__"})
 
 
 def rows_of(page, heading):
@@ -287,31 +294,20 @@ def test_the_readme_counts_cases_and_mistakes():
 PAGES = ["README.md", "CONTRIBUTING.md", *(str(p.relative_to(ROOT)) for p in sorted(ROOT.glob("docs/**/*.md")))]
 
 
-@pytest.mark.parametrize("page", [*PAGES, "results/README.md"])
-def test_pages_name_what_exists(page):
+def test_pages_name_what_exists():
     """Their pictures and links, and the scripts they run, are there."""
-    text = (ROOT / page).read_text()
-    for target in re.findall(r"\]\(([^)#:]+)[^):]*\)", text):
-        assert ((ROOT / page).parent / target).exists(), target
-    for script in re.findall(r"python -m scripts\.([\w.]*\w)", text):
-        assert (ROOT / "scripts" / f"{script.replace('.', '/')}.py").exists(), script
-
-
-PROGRAMS = {path.stem for path in (ROOT / "scripts").glob("[!_]*.py")}
+    for page in [*PAGES, "results/README.md"]:
+        text = (ROOT / page).read_text()
+        for target in re.findall(r"\]\(([^)#:]+)[^):]*\)", text):
+            assert ((ROOT / page).parent / target).exists(), f"{page}: {target}"
+        for script in re.findall(r"python -m scripts\.([\w.]*\w)", text):
+            assert (ROOT / "scripts" / f"{script.replace('.', '/')}.py").exists(), f"{page}: {script}"
 
 
 def test_scripts_has_programs_on_top():
     """What can be run, and what is listed as a program in the README; all else is in folders."""
     for name in PROGRAMS:
-        source = FILES[f"scripts/{name}.py"].read_text()
+        source = source_of(f"scripts/{name}.py")
         assert re.search(r'\nif __name__ == "__main__":\n    .+\n*$', source), name
     layout = (ROOT / "README.md").read_text().split("scripts/       ")[1].split("In folders")[0]
     assert set(re.findall(r"\w+", layout.removeprefix("the programs:"))) == PROGRAMS
-
-
-@pytest.mark.parametrize("name", [name for name in FILES if name.startswith("scripts/")])
-def test_no_program_imports_another(name):
-    """What two of them need is in a folder."""
-    for module in imports(FILES[name].read_text()):
-        parts = module.split(".")
-        assert not (parts[0] == "scripts" and parts[1] in PROGRAMS), f"{name} imports {module}"

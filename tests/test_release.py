@@ -55,13 +55,9 @@ def test_every_python_that_is_named_is_tested():
     assert {*weekly["python"], *(one["python"] for one in weekly["include"])} == set(PYTHONS)
 
 
-def test_one_version():
-    """Of the package, the citation, and the changelog's newest entry."""
-    citation = read(ROOT / "CITATION.cff")
-    assert citation["version"] == ortho_ref.__version__
-    assert citation["license"] == PROJECT["license"]
-    newest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.M)
-    assert newest[1] == ortho_ref.__version__
+def test_one_licence():
+    """Of the package and the citation."""
+    assert read(ROOT / "CITATION.cff")["license"] == PROJECT["license"]
 
 
 def test_the_readme_of_an_index_has_no_relative_link():
@@ -72,40 +68,6 @@ def test_the_readme_of_an_index_has_no_relative_link():
     assert "https://example.org/o/r/raw/v0.1.0/docs/demo.png" in links
     assert "#check-your-implementation" in links
     assert [link for link in links if not link.startswith(("https://", "#"))] == []
-
-
-@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
-def test_actions_cannot_change(path):
-    """Each is named by a commit's hash, its version in a comment; none keeps the token that it checked out with."""
-    uses = re.findall(r"uses: (.*)", path.read_text())
-    assert uses
-    for line in uses:
-        assert re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", line), line
-    document = read(path)
-    assert document["permissions"] == {"contents": "read"}
-    for job in document["jobs"].values():
-        for step in job["steps"]:
-            if step.get("uses", "").startswith("actions/checkout@"):
-                assert step["with"]["persist-credentials"] is False
-
-
-def test_actions_are_of_one_version():
-    """The same action has the same hash in every workflow."""
-    lines = {line for path in WORKFLOWS for line in re.findall(r"uses: (\S+)@(\S+)", path.read_text())}
-    assert len(lines) == len({name for name, _ in lines})
-
-
-def test_only_publishing_may_sign():
-    """By hand; the one job that may do more than read runs no command, and needs all the others."""
-    document = read(ROOT / ".github" / "workflows" / "release.yml")
-    assert document[True].keys() == {"workflow_dispatch"}
-    jobs = document["jobs"]
-    publish = jobs.pop("publish")
-    assert set(publish["needs"]) == set(jobs)
-    assert all("permissions" not in job for job in jobs.values())
-    assert publish["permissions"] == {"id-token": "write"}
-    assert all("run" not in step for step in publish["steps"])
-    assert publish["steps"][-1]["with"]["attestations"] is True
 
 
 def test_every_command_is_a_target():
@@ -177,13 +139,8 @@ def test_a_fresh_environment(version, wheel, tmp_path):
     health = ast.literal_eval(done.stdout.splitlines()[-1])
     assert health["U_c"]["defect"] < 1e-3  # an update's; Algorithm 1 takes it back at the next reset
     (tmp_path / "mine.py").write_text(PROGRAM)
-    words = [
-        "--strict",
-        "--follow-imports=silent",
-        "--python-executable",
-        tmp_path / "venv" / "bin" / "python",
-        "mine.py",
-    ]
+    words = ["--strict", "--follow-imports=silent", "--python-executable", tmp_path / "venv" / "bin" / "python"]
+    words += ["mine.py"]
     checked = subprocess.run(
         [sys.executable, "-m", "mypy", *words], cwd=tmp_path, env=own, capture_output=True, text=True, check=False
     )

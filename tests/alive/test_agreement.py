@@ -195,16 +195,20 @@ STEPS = {
 SIZES = [(2, 3), (3, 1), (5, 5)]  # n and m
 LINES = """
 const { fields, lines } = require(scripts + "your_own_cell.js");
-console.log(JSON.stringify({ fields: fields(given.cell), lines: lines(given.cell, given.phi, given.texts) }));
+const all = ({ cell, phi, texts }) => ({ fields: fields(cell), lines: lines(cell, phi, texts) });
+console.log(JSON.stringify(given.map(all)));
 """
 REFUSAL = """
 const { fields, lines } = require(scripts + "your_own_cell.js");
-const texts = Object.fromEntries(fields(given.cell).map(({ name, text }) => [name, text]));
-try {
-  lines(given.cell, "tanh", { ...texts, ...given.texts });
-} catch ({ field, message }) {
-  console.log(JSON.stringify({ field, message }));
-}
+const texts = Object.fromEntries(fields("gru_reset_before").map(({ name, text }) => [name, text]));
+const refusal = (own) => {
+  try {
+    lines("gru_reset_before", "tanh", { ...texts, ...own });
+  } catch ({ field, message }) {
+    return [field, message];
+  }
+};
+console.log(JSON.stringify(given.map(refusal)));
 """
 
 
@@ -265,9 +269,9 @@ def test_a_step_of_your_own(name):
     page = (ROOT / PAGES / "your-own-cell.md").read_text(encoding="utf-8")
     (section,) = (part for part in page.split("\n## ") if f"/cells/{name[0]}.py)" in part)
     shown = re.findall(r'<span data-line="(\w+)"', section)
-    for seed, (n, m) in enumerate(SIZES):
-        step = drawn(cell, n, m, seed)
-        found = answer(LINES, {"cell": name[0], "phi": name[1], "texts": texts_of(cell, *step)})
+    steps = [drawn(cell, n, m, seed) for seed, (n, m) in enumerate(SIZES)]
+    given = [{"cell": name[0], "phi": name[1], "texts": texts_of(cell, *step)} for step in steps]
+    for step, found, (n, m) in zip(steps, answer(LINES, given), SIZES, strict=True):
         expected = lines_of(cell, *step)
         asked = {*cell.states, "x", *(f"d{state}" for state in cell.states), *cell.shapes(m, n)}
         assert {field["name"] for field in found["fields"]} == asked
@@ -276,41 +280,40 @@ def test_a_step_of_your_own(name):
             assert close(value, np.reshape(expected[line], np.shape(value))), line
 
 
-@pytest.mark.parametrize(
-    ("texts", "field", "message"),
-    [
-        ({"h": ""}, "h", "h has 0 numbers; allowed: 1 to 16 numbers"),
-        ({"x": "1 two 3"}, "x", "x has 'two'; allowed: numbers, as 0.5 or -1e-3"),
-        ({"x": "1 nan 3"}, "x", "x has 'nan'; allowed: numbers, as 0.5 or -1e-3"),
-        ({"dh": "1 2 3"}, "dh", "dh has 3 numbers; allowed: 2, as h has"),
-        ({"b_u": "1"}, "b_u", "b_u has 1 numbers; allowed: 2, as h has"),
-        ({"U_c": "1 2\n3"}, "U_c", "U_c has 2 rows, of 2, 1 numbers; allowed: 2 rows of 2, as h has"),
-        ({"x": "1 2"}, "W_r", "W_r has 2 rows, of 3, 3 numbers; allowed: 2 rows of 2, as h and x have"),
-    ],
-)
-def test_what_is_pasted_wrong(texts, field, message):
+WRONG = [
+    ({"h": ""}, "h", "h has 0 numbers; allowed: 1 to 16 numbers"),
+    ({"x": "1 two 3"}, "x", "x has 'two'; allowed: numbers, as 0.5 or -1e-3"),
+    ({"x": "1 nan 3"}, "x", "x has 'nan'; allowed: numbers, as 0.5 or -1e-3"),
+    ({"dh": "1 2 3"}, "dh", "dh has 3 numbers; allowed: 2, as h has"),
+    ({"b_u": "1"}, "b_u", "b_u has 1 numbers; allowed: 2, as h has"),
+    ({"U_c": "1 2\n3"}, "U_c", "U_c has 2 rows, of 2, 1 numbers; allowed: 2 rows of 2, as h has"),
+    ({"x": "1 2"}, "W_r", "W_r has 2 rows, of 3, 3 numbers; allowed: 2 rows of 2, as h and x have"),
+]
+
+
+def test_what_is_pasted_wrong():
     """A message names the field, what was given and what is allowed."""
-    assert answer(REFUSAL, {"cell": "gru_reset_before", "texts": texts}) == {"field": field, "message": message}
+    assert answer(REFUSAL, [texts for texts, *_ in WRONG]) == [[field, message] for _, field, message in WRONG]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "1 2; 3 4.5",
-        "1, 2\n3, 4.5",
-        "[[1, 2], [3, 4.5]]",
-        "[[1.  2. ]\n [3.  4.5]]",
-        "array([[1. , 2. ],\n       [3. , 4.5]], dtype=float32)",
-        "tensor([[1.0, 2.0],\n        [3.0, 4.5]], dtype=torch.float64, requires_grad=True)",
-        "tensor([[1.0, 2.0],\n        [3.0, 4.5]], grad_fn=<MulBackward0>)",
-        "[[ 1.\n   2.]\n [ 3.\n   4.5]]",
-    ],
-)
-def test_what_is_printed_can_be_pasted(text):
-    """A matrix as people, NumPy and PyTorch write it."""
+#: A matrix as people, NumPy and PyTorch write it.
+PASTED = [
+    "1 2; 3 4.5",
+    "1, 2\n3, 4.5",
+    "[[1, 2], [3, 4.5]]",
+    "[[1.  2. ]\n [3.  4.5]]",
+    "array([[1. , 2. ],\n       [3. , 4.5]], dtype=float32)",
+    "tensor([[1.0, 2.0],\n        [3.0, 4.5]], dtype=torch.float64, requires_grad=True)",
+    "tensor([[1.0, 2.0],\n        [3.0, 4.5]], grad_fn=<MulBackward0>)",
+    "[[ 1.\n   2.]\n [ 3.\n   4.5]]",
+]
+
+
+def test_what_is_printed_can_be_pasted():
+    """Each is the same matrix."""
     cell = Elman("tanh")
     w, x, before, g = drawn(cell, 2, 2, seed=0)
     w["U"] = np.array([[1, 2], [3, 4.5]])
-    texts = texts_of(cell, w, x, before, g) | {"U": text}
-    found = answer(LINES, {"cell": "elman", "phi": "tanh", "texts": texts})
-    assert close(found["lines"]["h"], cell.step_forward(w, x, before[0])[0][0])
+    texts = texts_of(cell, w, x, before, g)
+    found = answer(LINES, [{"cell": "elman", "phi": "tanh", "texts": texts | {"U": text}} for text in PASTED])
+    assert all(close(one["lines"]["h"], cell.step_forward(w, x, before[0])[0][0]) for one in found)

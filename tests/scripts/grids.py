@@ -7,14 +7,16 @@ import signal
 import subprocess
 import sys
 import time
+from unittest import mock
 
 from ortho_ref.run_folder import read_metrics
 from ortho_ref.runs import load
 from scripts import experiment as program
+from scripts.grid.experiment import pool
 from scripts.grid.experiment.cells import cells_of
 from scripts.grid.experiment.file import read
 from tests.line import PATIENCE
-from tests.scripts.runs import ROOT, call
+from tests.scripts.runs import ROOT, call, forked
 
 TINY = """format = "ortho_ref experiment 1"
 title = "Tiny"
@@ -56,11 +58,18 @@ def process(*arguments, **options):
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
 
 
-def run(*arguments):
-    """Exit code, stdout and stderr of the program in a process of its own."""
-    own = process(*arguments)
-    out, err = own.communicate(timeout=PATIENCE)
-    return own.returncode, out, err
+def run(*arguments, real=False):
+    """Exit code, stdout and stderr of the program, in this process and without trying what it takes.
+
+    Its workers are forks; real: programs that are started, it and they.
+    """
+    if real:
+        own = process(*arguments)
+        out, err = own.communicate(timeout=PATIENCE)
+        return own.returncode, out, err
+    alone = ["--no-estimate"] if arguments[0] == "run" else []
+    with mock.patch.object(pool, "start", forked):
+        return call(program.main, *arguments, *alone)
 
 
 def bits(out):
@@ -100,7 +109,7 @@ def kill_at_random(path, out, kills, seed, jobs=2):
         own.communicate()
         if all((out / folder / "summary.json").exists() for folder in folders(path)):
             break
-    code, _, stderr = run("run", path, "--out", out, "--jobs", jobs, "--retry", "--no-estimate")
+    code, _, stderr = run("run", path, "--out", out, "--jobs", jobs, "--retry")
     assert code == 0, stderr
     return killed
 

@@ -14,8 +14,11 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
+import warnings
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from unittest import mock
 
 from scripts import program
@@ -24,19 +27,98 @@ from tests.line import PATIENCE
 ROOT = Path(__file__).parents[2]
 
 
-def call(main, *arguments):
-    """Exit code, stdout and stderr of a program on this command line."""
+def call(main, *arguments, picture=False):
+    """Exit code, stdout and stderr of a program on this command line, in this process.
+
+    train draws its curve, which takes longer than a small run, only where a picture is asked for.
+    """
     out, err, code = io.StringIO(), io.StringIO(), None
     with (
         mock.patch.object(sys, "argv", ["program", *map(str, arguments)]),
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
+        contextlib.nullcontext() if picture or main.__module__ != "scripts.train" else _no_picture(),
     ):
         try:
             program.run(main)
         except SystemExit as end:
             code = end.code
     return code, out.getvalue(), err.getvalue()
+
+
+@contextlib.contextmanager
+def _no_picture():
+    """Nothing is drawn, and nothing that draws is loaded."""
+    name = "scripts.pictures.losses"
+    kept = {name: sys.modules[name]} if name in sys.modules else {}
+    sys.modules[name] = SimpleNamespace(draw=lambda *arguments: None, run_of=lambda folder: None)
+    try:
+        yield
+    finally:
+        del sys.modules[name]
+        sys.modules |= kept
+
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Fork:
+    """A function in a fork of this process, with as much of `Popen` as a grid asks of its workers.
+
+    It saves a worker its second of imports.
+    """
+
+    def __init__(self, function, log):
+        self.returncode = None
+        heard = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)  # until the fork hears them itself
+        with warnings.catch_warnings():  # other threads there may be, of a test before, and none is needed
+            warnings.simplefilter("ignore", DeprecationWarning)
+            self.pid = os.fork()
+        if not self.pid:
+            self._run(function, log)
+        signal.pthread_sigmask(signal.SIG_SETMASK, heard)
+
+    def _run(self, function, log):
+        code = 1
+        try:
+            for number in _SIGNALS:  # the program's handlers are not the worker's
+                signal.signal(number, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+            os.setsid()
+            stream = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+            os.dup2(stream, 1)
+            os.dup2(stream, 2)
+            sys.stdout = sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115
+            code = function()
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+
+    def poll(self):
+        return self._take(os.WNOHANG)
+
+    def wait(self):
+        return self._take(0)
+
+    def _take(self, how):
+        if self.returncode is None:
+            pid, status = os.waitpid(self.pid, how)
+            if pid:
+                self.returncode = os.waitstatus_to_exitcode(status)
+        return self.returncode
+
+    def send_signal(self, number):
+        os.kill(self.pid, number)
+
+
+def forked(order):
+    """A worker of a grid, as `pool.start` begins it, in a fork of this process."""
+    from scripts.grid.experiment import pool, worker
+
+    folder = Path(order.folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    return pool.Worker(order, Fork(partial(worker.work, order, os.getpid()), folder / pool.LOG))
 
 
 class Forks:
@@ -68,7 +150,8 @@ class Forks:
         errno: the error that is raised then; lasting: at every later call of the same as well.
         file_size: bytes that a file may have, memory: bytes that the process may ask for on top of what it has.
         stdout: the path that stdout goes to.
-        cwd: the folder that it is run in.
+        cwd: the folder that it is run in, environment: variables that it has besides.
+        strict: warnings are errors; forked: a grid's workers are forks, too.
         """
         given = {"module": module, "arguments": [os.fsdecode(_text(word)) for word in arguments], "limit": limit}
         self.process.stdin.write(json.dumps(JOB | given | {"send": [*map(int, send)]} | options) + "\n")
@@ -95,6 +178,9 @@ JOB = {
     "memory": None,
     "stdout": None,
     "cwd": None,
+    "environment": {},
+    "strict": False,
+    "forked": False,
     "picture": True,
 }
 
@@ -191,6 +277,9 @@ def _limit(job):
     """In the fork: its folder, its streams, and what it may ask for."""
     if job["cwd"]:
         os.chdir(job["cwd"])
+    os.environ |= job["environment"]
+    if job["strict"]:
+        warnings.simplefilter("error")
     if job["file_size"] is not None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (job["file_size"],) * 2)
     if job["memory"] is not None and sys.platform == "linux":
@@ -207,6 +296,10 @@ def _run(job, answer):
         from scripts.pictures import losses
 
         losses.draw = lambda *arguments: None
+    if job["forked"]:
+        from scripts.grid.experiment import pool
+
+        pool.start = forked
     atexit.register(lambda: os.pwrite(answer, json.dumps(points.calls).encode(), 0))
     sys.argv = ["program", *job["arguments"]]
     runpy.run_module(job["module"], run_name="__main__", alter_sys=True)

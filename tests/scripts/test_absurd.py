@@ -21,7 +21,12 @@ from scripts import (
 from tests.scripts.runs import call
 
 LARGE = "1000000000000000000"
-VALUES = ["0", "-1", "nan", "inf", "-inf", "1e400", "1e-300", LARGE, LARGE * 3, "", "\x1b[2J", "x" * 5000, "FOLDER"]
+#: By what an option takes; the torture of command lines draws from all of them.
+VALUES = {
+    int: ["0", "-1", "nan", LARGE, LARGE * 3],
+    float: ["0", "nan", "-inf", "1e400", "1e-300", LARGE],
+    str: ["", "-1", "\x1b[2J", "x" * 5000, "FOLDER"],
+}
 SMALL = ["--hidden", "6", "--length", "5", "--batch", "2", "--iterations", "2", "--eval-every", "2"]
 #: Program -> arguments with which it ends soon; and what of it takes long, which is not what is tested here.
 PROGRAMS = {
@@ -39,12 +44,13 @@ PROGRAMS = {
 
 
 def options(main):
-    """Each option that takes a value, as it is written."""
+    """Each option that takes a value, as it is written, with the values to try."""
     for parameter in inspect.signature(main).parameters.values():
         kind, own = typing.get_args(parameter.annotation)[:2]
         if kind is not bool and type(own).__name__ == "OptionInfo":
             declared = [*(own.param_decls or ()), *([own.default] if isinstance(own.default, str) else [])]
-            yield declared[0] if declared else f"--{parameter.name.replace('_', '-')}"
+            numbers = next((number for number in (int, float) if number in (kind, *typing.get_args(kind))), str)
+            yield declared[0] if declared else f"--{parameter.name.replace('_', '-')}", VALUES[numbers]
 
 
 def reached(*arguments, **others):
@@ -61,11 +67,11 @@ def run(tmp_path_factory):
     return folder
 
 
-CASES = [(program, option) for program in PROGRAMS for option in options(program.main)]
+CASES = [(program, *own) for program in PROGRAMS for own in options(program.main)]
 
 
-@pytest.mark.parametrize(("program", "option"), CASES, ids=[f"{p.__name__[8:]} {o}" for p, o in CASES])
-def test_an_option_at_absurd_values(run, tmp_path, monkeypatch, program, option):
+@pytest.mark.parametrize(("program", "option", "values"), CASES, ids=[f"{p.__name__[8:]} {o}" for p, o, _ in CASES])
+def test_an_option_at_absurd_values(run, tmp_path, monkeypatch, program, option, values):
     monkeypatch.chdir(tmp_path)
     for name in ("run", "text.txt"):
         (tmp_path / name).symlink_to(run / name)
@@ -73,7 +79,7 @@ def test_an_option_at_absurd_values(run, tmp_path, monkeypatch, program, option)
     base, slow = PROGRAMS[program]
     if slow:
         monkeypatch.setattr(program, slow, reached)
-    for i, value in enumerate(VALUES):
+    for i, value in enumerate(values):
         left = [*base]
         if option in left:
             del left[left.index(option) : left.index(option) + 2]
@@ -99,7 +105,7 @@ def test_threads(run, tmp_path, program):
         assert err.count("\n") == 1
 
 
-@pytest.mark.parametrize("lr", ["1e5", "1e9", "1e17", "1e30"])
+@pytest.mark.parametrize("lr", ["1e9", "1e17", "1e30"])
 @pytest.mark.parametrize("model", ["scornn", "exprnn", "nc-gru"])
 def test_a_rate_that_goes_too_far(tmp_path, model, lr):
     """An A so large that no U comes of it is one line that names it, exit code 1, and the last good checkpoint."""

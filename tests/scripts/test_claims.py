@@ -8,10 +8,11 @@ from PIL import Image
 
 from ortho_ref.run_folder import METRICS_FILE, read_metrics, read_summary
 from scripts import claims, experiment
+from scripts.grid.experiment import storing
 from scripts.grid.experiment.results import Results
 from scripts.grid.experiment.sessions import SESSIONS, Session, read_sessions
 from scripts.grid.experiment.storing import KEPT, LINES
-from tests.scripts.grids import tiny
+from tests.scripts.grids import run, tiny
 from tests.scripts.runs import ROOT, call
 
 RUNS = sorted(path.parent for path in (ROOT / "results" / "experiments").rglob("summary.json"))
@@ -26,31 +27,42 @@ def test_the_page_is_what_the_runs_say():
         assert f"![Curves](../{own.picture.relative_to(ROOT)})" in claims.PAGE.read_text()
 
 
-@pytest.mark.parametrize("run", RUNS, ids=lambda run: str(run.relative_to(ROOT / "results")))
-def test_a_stored_run(run):
-    """Whole, finished, at scale 1, of few lines, with the commit and the time of it, and no checkpoint."""
-    read_summary(run)
-    assert len(read_metrics(run)) <= LINES
-    assert {path.name for path in run.iterdir()} <= set(KEPT)
-    assert all(session["commit"] and "+" not in session["commit"] for session in read_sessions(run))
-    assert sum(session.get("seconds", 0) for session in read_sessions(run)) > 0
+def test_the_stored_runs():
+    """Each is whole, finished, at scale 1, of few lines, with the commit and the time of it, and no checkpoint."""
+    assert len(RUNS) > 100
+    for own in RUNS:
+        read_summary(own)
+        assert len(read_metrics(own)) <= LINES, own
+        assert {path.name for path in own.iterdir()} <= set(KEPT), own
+        sessions = read_sessions(own)
+        assert all(session["commit"] and "+" not in session["commit"] for session in sessions), own
+        assert sum(session.get("seconds", 0) for session in sessions) > 0, own
 
 
-@pytest.fixture
-def own_claims(tmp_path, monkeypatch):
-    """The program on a checkout of one small experiment, whose two runs are stored."""
-    files = tmp_path / "scripts" / "experiments"
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory):
+    """A checkout of one small experiment, with its two runs."""
+    folder = tmp_path_factory.mktemp("checkout")
+    files = folder / "scripts" / "experiments"
     files.mkdir(parents=True)
-    (tmp_path / "docs").mkdir()
+    (folder / "docs").mkdir()
     path = tiny(files, seeds=1, iterations=3, more='[[claim]]\ntext = "less"\nbelow = ["GRU", "NC-GRU"]\n')
     text = path.read_text().replace('name = "GRU"', 'name = "GRU"\nnote = "reset before"')
     path.write_text(text.replace('title = "Tiny"', 'title = "Tiny"\npaper = "ncgru"\nplace = "table 9"'))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(experiment, "ROOT", folder)
+        assert run("run", path, "--out", folder / "runs")[0] == 0
+    return folder
+
+
+@pytest.fixture
+def own_claims(checkout, tmp_path, monkeypatch):
+    """The programs on a copy of it: its file, its runs."""
+    shutil.copytree(checkout, tmp_path, dirs_exist_ok=True)
     for module in (claims, experiment):
         monkeypatch.setattr(module, "ROOT", tmp_path)
     monkeypatch.setattr(claims, "PAGE", tmp_path / "docs" / "claims.md")
-    out = tmp_path / "runs"
-    assert call(experiment.main, "run", path, "--out", out, "--no-estimate", "--jobs", 2)[0] == 0
-    return path, out
+    return tmp_path / "scripts" / "experiments" / "tiny.toml", tmp_path / "runs"
 
 
 def test_stored_and_written(own_claims, tmp_path):
@@ -101,13 +113,13 @@ def test_only_what_is_not_stored(own_claims, tmp_path):
     """run --missing leaves out what results/ has, whatever is in OUT."""
     path, out = own_claims
     other = tmp_path / "other"
-    run = ("run", path, "--missing", "--no-estimate", "--out", other)
+    missing = ("run", path, "--missing", "--out", other)
     assert call(experiment.main, "store", path, "--out", out, "--row", "GRU")[0] == 0
-    code, _, stderr = call(experiment.main, *run)
+    code, _, stderr = run(*missing)
     assert (code, stderr.splitlines()[0]) == (0, f"Tiny: 1 runs, 0 of them done or failed; in {other}")
     assert [own.name for own in other.iterdir() if own.is_dir()] == ["nc-gru"]
     assert call(experiment.main, "store", path, "--out", other)[0] == 0
-    code, _, stderr = call(experiment.main, *run)
+    code, _, stderr = run(*missing)
     assert (code, stderr.splitlines()[0]) == (0, f"Tiny: 0 runs, 0 of them done or failed; in {other}")
 
 
@@ -118,17 +130,15 @@ def test_what_is_not_stored(own_claims, tmp_path, monkeypatch):
     none = tmp_path / "none"
     for what, arguments in itertools.product(("store", "--missing"), ([path, "--scale", "0.5"], [other])):
         action = ["store"] if what == "store" else ["run", what]
-        code, _, stderr = call(experiment.main, *action, *arguments, "--out", none)
+        code, _, stderr = run(*action, *arguments, "--out", none)
         assert (code, stderr) == (2, f"error: {what} is for files in scripts/experiments, at scale 1\n")
-    from scripts.grid.experiment import storing
-
     monkeypatch.setattr(storing, "LINES", 0)
     code, _, stderr = call(experiment.main, "store", path, "--out", out)
     assert code == 2
     assert "lines of metrics; allowed: 0; log less often" in stderr
 
 
-def test_a_run_that_two_files_have(own_claims, tmp_path):
+def test_a_run_that_two_files_have(own_claims, tmp_path, monkeypatch):
     """Stored for one of them it counts for the other: its page, and --missing; not where more is to be measured."""
     path, out = own_claims
     assert call(experiment.main, "store", path, "--out", out)[0] == 0
@@ -136,6 +146,7 @@ def test_a_run_that_two_files_have(own_claims, tmp_path):
     again, measured = path.with_name("again.toml"), path.with_name("measured.toml")
     again.write_text(text.replace("hidden = 4\n", "").replace('model = "gru"', 'model = "gru", hidden = 4'))
     measured.write_text(f'{text}\n[[measure]]\nwhat = "correlation"\n')
+    monkeypatch.setattr(experiment, "say_estimates", lambda *arguments: None)
     for file, missing in ((again, 1), (measured, 2)):
         _, _, stderr = call(experiment.main, "run", file, "--missing", "--dry-run", "--out", tmp_path / "none")
         assert stderr.startswith(f"Again: {missing} runs, 0 of them done or failed; in ")
@@ -154,7 +165,7 @@ def test_a_run_that_diverged_is_a_result(own_claims, tmp_path):
     text = path.read_text().replace("seeds = 1", "seeds = 2")
     path.write_text(text.replace('model = "gru"', 'model = "gru", lr = 1e300'))
     out = tmp_path / "other"
-    assert call(experiment.main, "run", path, "--out", out, "--no-estimate", "--jobs", 2)[0] == 1
+    assert run("run", path, "--out", out)[0] == 1
     code, _, stderr = call(experiment.main, "store", path, "--out", out)
     assert (code, stderr.count(": stored\n")) == (0, 4)
     assert call(experiment.main, "store", path, "--out", out) == (0, "", "")
@@ -163,7 +174,7 @@ def test_a_run_that_diverged_is_a_result(own_claims, tmp_path):
     assert "| GRU | all | 0 of 2, 2 failed | " in page
     assert "\nFailed:\n\n* GRU, all, seed 0: " in page
     assert page.endswith("Nothing.\n")
-    _, _, stderr = call(experiment.main, "run", path, "--missing", "--out", tmp_path / "none")
+    _, _, stderr = run("run", path, "--missing", "--out", tmp_path / "none")
     assert stderr.startswith("Tiny: 0 runs, ")
 
 

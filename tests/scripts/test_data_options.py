@@ -79,6 +79,7 @@ def test_resumed(tmp_path):
     assert code == 0, err
     ours, theirs = ([{**line, "steps_per_second": 0} for line in read_metrics(run)] for run in (out, whole))
     assert ours == theirs
+    assert call(bounds.main, out, "--data", tmp_path / "copy", "--steps", 3)[0] == 0  # as evaluate does
     assert call(train.main, *resume)[2] == (
         f"error: har is not in the cache ({tmp_path / 'cache/har'}); get it by: python -m scripts.data fetch har, or "
         "give --data\n"
@@ -160,16 +161,6 @@ def test_data_that_are_not_the_set(tmp_path):
     assert f"{tmp_path / 'mine/ptb.train.txt'} is not the published ptb.train.txt: its contents' SHA-256 is " in err
     assert err.endswith("; get it by: python -m scripts.data fetch ptb; or give --other-data, to take it as it is\n")
     assert not (tmp_path / "run").exists()
-
-
-def test_bounds_of_a_run_on_a_set(tmp_path):
-    """They find the data as evaluate does."""
-    made.har(tmp_path / "mine")
-    out = tmp_path / "run"
-    assert call(train.main, "har", "--other-data", "--data", tmp_path / "mine", "--out", out, *TINY)[0] == 0
-    code, _, err = call(bounds.main, out, "--data", tmp_path / "mine", "--steps", 3)
-    assert code == 0, err
-    assert (out / "bounds.png").exists()
 
 
 @pytest.mark.parametrize("model", ["sgornn", "urnn"])

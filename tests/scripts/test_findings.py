@@ -1,17 +1,14 @@
 """docs/findings.md is what its program writes of the stored reports, and says no more than they do."""
 
-import os
 import re
-import subprocess
 import tomllib
 from dataclasses import replace
 
 import pytest
 
-from scripts import audit, findings
+from scripts import findings
 from scripts.scoreboard import entries, stored
 from scripts.scoreboard.page import convention, page, rows_of, whose
-from scripts.scoreboard.sources import VARIABLE, checkout
 from tests.scripts.runs import call
 
 SAID, HALF = "half; d_outputs is 0", [["mse-half"]]
@@ -50,15 +47,6 @@ def test_the_page_is_up_to_date(whole, reports, maps):
         assert report["page"] in text
 
 
-def test_no_two_links_of_a_finding_read_alike():
-    """One implementation in two precisions is two links, and the second says so."""
-    seen = re.findall(r"^(?:Seen in|Run): (.*)", findings.PAGE.read_text(), re.M)
-    assert len(seen) > 10
-    for line in seen:
-        texts = re.findall(r"\[([^]]+)\]\(", line)
-        assert len(set(texts)) == len(texts), line
-
-
 def test_the_page_has_no_path_of_a_machine(reports, maps):
     """Nor has what is stored."""
     for text in (
@@ -66,21 +54,6 @@ def test_the_page_has_no_path_of_a_machine(reports, maps):
         *((entries.FOLDER / f"{name}.json").read_text() for name in reports | maps),
     ):
         assert not re.search(r"/(?:tmp|home|root|work|usr)/", text)
-
-
-def test_the_page_opens_with_what_was_found(whole, reports):
-    """Five sentences, above everything else; each links to findings that are there, and what it calls right is."""
-    text = findings.PAGE.read_text()
-    head = text.split("\n\n")[1]
-    assert [line[:2] for line in head.splitlines()] == ["* "] * 5
-    assert len(re.findall(r"\.(?=\s|$)", head)) == 5
-    headings = {re.sub(r"[^\w -]", "", one.lower()).replace(" ", "-") for one in re.findall(r"^### (.*)$", text, re.M)}
-    readme = re.findall(r"\]\(docs/findings\.md#([\w-]+)\)", (entries.ROOT / "README.md").read_text())
-    for linked in (re.findall(r"\]\(#([\w-]+)\)", text), readme):
-        assert linked
-        assert set(linked) <= headings | {*whole.implementations, *whole.maps}
-    for name in whole.opening[0]["implementations"]:
-        assert {case["status"] for case in reports[name]["cases"]} == {"passed"}, name
 
 
 def test_the_readme_counts_reports(whole):
@@ -178,41 +151,3 @@ def test_what_is_stored_of_a_report(whole, tmp_path):
     ]
     with pytest.raises(ValueError, match="no case of"):
         stored.store(own, report | {"cases": cases[2:]}, tmp_path)
-
-
-def test_what_is_not_installed_is_left_out(whole, monkeypatch, tmp_path):
-    """Also another version than the one that it is about, and a checkout that is not there."""
-    own = whole.implementations["torch-losses"]
-    assert "no-such-package not installed" in audit.cannot(replace(own, packages=("no-such-package",)))
-    assert "numpy==1.0 not installed" in audit.cannot(replace(own, packages=("numpy==1.0",)))
-    monkeypatch.delenv(VARIABLE, raising=False)
-    source = {"repository": "owner/name", "commit": "0" * 40}
-    assert "names no folder of checkouts" in audit.cannot(replace(own, packages=("numpy",), source=source))
-    monkeypatch.setenv(VARIABLE, str(tmp_path))
-    assert "git clone https://github.com/owner/name" in audit.cannot(replace(own, packages=(), source=source))
-    assert audit.cannot(replace(own, packages=("numpy",))) == ""
-
-
-def test_a_checkout_is_at_its_commit_and_unchanged(monkeypatch, tmp_path):
-    """Another commit, or a changed file, is not the code that the page names."""
-    folder = tmp_path / "name"
-    folder.mkdir()
-
-    def git(*arguments):
-        who = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false")
-        return subprocess.run(
-            ["git", *who, "-C", str(folder), *arguments], check=True, capture_output=True, text=True, env=os.environ
-        ).stdout.strip()
-
-    git("init", "--quiet")
-    (folder / "cell.py").write_text("x = 1\n")
-    git("add", "cell.py")
-    git("commit", "--quiet", "-m", "one")
-    commit = git("rev-parse", "HEAD")
-    monkeypatch.setenv(VARIABLE, str(tmp_path))
-    assert checkout("owner/name", commit) == folder
-    with pytest.raises(ValueError, match="expected " + "0" * 40):
-        checkout("owner/name", "0" * 40)
-    (folder / "cell.py").write_text("x = 2\n")
-    with pytest.raises(ValueError, match=r"has been changed: cell\.py"):
-        checkout("owner/name", commit)

@@ -57,18 +57,14 @@ def started(*words):
 )
 def test_what_it_refuses(words, message):
     """One line and exit code 2; nothing that could be taken for a constraint."""
-    end = subprocess.run(
-        [sys.executable, "-S", "-m", "scripts.floors", *words], cwd=ROOT, capture_output=True, text=True
-    )
+    end = started(*words)
     assert (end.returncode, end.stdout, end.stderr.count("\n")) == (2, "", 1)
     assert end.stderr.startswith(message)
 
 
 def test_its_help():
     """With Python alone: the groups there are."""
-    end = subprocess.run(
-        [sys.executable, "-S", "-m", "scripts.floors", "--help"], cwd=ROOT, capture_output=True, text=True
-    )
+    end = started("--help")
     assert (end.returncode, end.stderr) == (0, "")
     assert end.stdout.startswith("Usage: python -m scripts.floors [GROUP ...]\n")
     assert " test, " in end.stdout

@@ -17,9 +17,12 @@ from scripts.grid.defaults import DEFAULTS
 from scripts.grid.options import FLAGS, OPTIONS, PANELS, PLACES, check_task, given_in, places_in
 from scripts.program.help import METAVARS
 from tasks import by_name
-from tests.scripts.runs import ROOT
+from tests.scripts.runs import ROOT, call
 
-LENGTHS = by_name.takers_of("length")
+
+def several(names):
+    """As a message lists them."""
+    return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def command_line():
@@ -43,10 +46,9 @@ def test_the_signature_is_the_table():
 
 
 def test_help_shows_every_option(monkeypatch):
-    """In a process of its own, with the metavars."""
+    """With the metavars."""
     monkeypatch.setenv("COLUMNS", "300")
-    command = [sys.executable, "-W", "error", "-m", "scripts.train", "--help"]
-    page = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    page = call(train.main, "--help")[1]
     for option in OPTIONS.values():
         switch = option.flag.replace("--", r"--(?:\[no-\])?")  # perhaps with its opposite
         (line,) = re.findall(rf"^. +{switch} .*$", page, re.M)
@@ -116,15 +118,8 @@ def test_options_as_the_config_has_them(tmp_path):
     [
         ({"task": "adding", "form": "released"}, "--form is for parenthesis, denoise and speech; adding has none"),
         ({"task": "denoise", "layout": "A"}, "--layout is for copying; denoise has none"),
-        (
-            {"task": "adding", "data": "x"},
-            "--data is for text, mnist, permuted-mnist, har, ptb-char, ptb-word, wikitext-2, babi and speech; "
-            "adding has none",
-        ),
-        (
-            {"task": "mnist", "length": 5},
-            f"--length is for {', '.join(LENGTHS[:-1])} and {LENGTHS[-1]}; mnist has none",
-        ),
+        ({"task": "adding", "data": "x"}, f"--data is for {several(by_name.takers_of('data'))}; adding has none"),
+        ({"task": "mnist", "length": 5}, f"--length is for {several(by_name.takers_of('length'))}; mnist has none"),
         ({"task": "text"}, "text needs --data DATA, a UTF-8 text"),
     ],
 )
@@ -136,7 +131,7 @@ def test_options_of_another_task(config, message):
 
 
 NEW = """
-import sys
+import json, sys
 from scripts.grid import defaults
 from tasks import by_name
 from tasks.adding import Adding
@@ -148,25 +143,22 @@ by_name.OPTIONS["subset"] = by_name.Option(int, "{tasks}: how many sequences.")
 by_name.TASKS["other"] = by_name.Entry(other, ("length", "subset"))
 by_name.NAMES = (*by_name.NAMES, "other")
 defaults.DEFAULTS["other"] = defaults.DEFAULTS["adding"]
-from scripts import program, train
-program.run(train.main)
+from scripts import train
+from tests.scripts.runs import call
+print(json.dumps([call(train.main, *words) for words in json.load(sys.stdin)]))
 """
 
 
 def test_a_new_task_is_an_entry_and_its_sizes(tmp_path):
     """Nothing else is touched: its option is on the command line, in the config and in the checks, and reaches it."""
-
-    def new(*arguments):
-        command = [sys.executable, "-W", "error", "-c", NEW, *map(str, arguments)]
-        end = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-        return end.returncode, end.stderr
-
-    tiny = ["--hidden", 4, "--batch", 3, "--iterations", 1, "--out", tmp_path / "run"]
-    assert new("copying", "--subset", 9, *tiny) == (2, "error: --subset is for other; copying has none\n")
-    code, stderr = new("other", "--subset", 2, *tiny)
-    assert (code, stderr) == (2, "error: batch_size is 3; allowed: 1 to training_set = 2\n")
-    code, stderr = new("other", "--subset", 9, *tiny)
-    assert code == 0, stderr
+    tiny = ["--hidden", "4", "--batch", "3", "--iterations", "1", "--out", str(tmp_path / "run")]
+    lines = [[*words.split(), *tiny] for words in ("copying --subset 9", "other --subset 2", "other --subset 9")]
+    command = [sys.executable, "-W", "error", "-c", NEW]
+    end = subprocess.run(command, cwd=ROOT, input=json.dumps(lines), capture_output=True, text=True, check=True)
+    found = [(code, stderr) for code, _, stderr in json.loads(end.stdout)]
+    assert found[0] == (2, "error: --subset is for other; copying has none\n")
+    assert found[1] == (2, "error: batch_size is 3; allowed: 1 to training_set = 2\n")
+    assert found[2][0] == 0, found[2]
     config = read_config(tmp_path / "run")
     assert (config["task"], config["length"], config["subset"]) == ("other", 6, 9)
     assert list(config)[list(config).index("join") + 1] == "subset"

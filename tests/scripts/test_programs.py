@@ -1,6 +1,5 @@
 """check_gradients, benchmark, demo, evaluate and plot, run in this process."""
 
-import dataclasses
 import importlib
 import inspect
 import json
@@ -16,13 +15,14 @@ from typer.testing import CliRunner
 
 from gradients import checks
 from ortho_ref import backend, checkpoint, fused
-from ortho_ref.cells import Elman, GRUResetBefore
+from ortho_ref.cells import GRUResetBefore
 from ortho_ref.parametrizations import ScaledCayley
 from ortho_ref.parametrizations.by_name import FORMS
 from ortho_ref.run_folder import read_config, read_metrics, write_config
 from ortho_ref.runs import load
 from ortho_ref.training import Trainer
 from scripts import benchmark, bounds, check_gradients, demo, evaluate, experiment, plot, train, training_speed
+from scripts.grid.experiment import pool
 from scripts.grid.experiment.cells import cells_of
 from scripts.grid.experiment.file import read
 from scripts.grid.experiment.grid import Grid
@@ -32,7 +32,7 @@ from scripts.grid.experiment.worker import DONE, work
 from scripts.grid.options import OPTIONS
 from scripts.pictures import losses
 from scripts.timing.steps import Size
-from tests.scripts.runs import ROOT, call
+from tests.scripts.runs import ROOT, call, forked
 
 
 def run(main, *arguments):
@@ -104,8 +104,9 @@ PNG = b"\x89PNG"
 TINY = ["--hidden", "6", "--length", "5", "--batch", "2", "--iterations", "6", "--log-every", "2", "--eval-every", "3"]
 
 
-def test_demo_draws_its_picture(tmp_path):
+def test_demo_draws_its_picture(tmp_path, monkeypatch):
     """Two runs as `train` leaves them, and a PNG; what is done is not done again; another demo is refused."""
+    monkeypatch.setattr(pool, "start", forked)
     command = ["--out", tmp_path, "--iterations", 2, "--jobs", 2]
     for _ in range(2):
         code, stdout, stderr = call(demo.main, *command)
@@ -119,8 +120,7 @@ def test_demo_draws_its_picture(tmp_path):
     assert (tmp_path / "demo.png").read_bytes().startswith(PNG)
     assert "baseline (best constant prediction per step): 1.26" in stderr
     assert stderr.endswith(f"picture: {tmp_path / 'demo.png'}\n")
-    message = "iterations is 3; the run in "
-    fails(demo.main, "--out", tmp_path, "--iterations", 3, message=message)
+    fails(demo.main, "--out", tmp_path, "--iterations", 3, message="iterations is 3; the run in ")
 
 
 def test_demo_refuses(tmp_path):
@@ -139,9 +139,8 @@ def test_demo_refuses(tmp_path):
 def fails(main, *arguments, message):
     """Exit 2, nothing on stdout, and one line with the message."""
     code, stdout, stderr = call(main, *arguments)
-    assert (code, stdout) == (2, ""), stderr
+    assert (code, stdout, stderr.count("\n")) == (2, "", 1), stderr
     assert stderr.startswith("error: ")
-    assert stderr.count("\n") == 1
     assert message in stderr
 
 
@@ -229,11 +228,9 @@ def test_a_sample_follows_the_network(runs):
     ("name", "arguments", "message"),
     [
         ("text", "--temperature 0", "temperature is 0.0; allowed: a finite number above 0"),
-        ("text", "--temperature -1", "temperature is -1.0; allowed"),
         ("text", "--temperature nan", "temperature is nan; allowed"),
         ("text", "--temperature inf", "temperature is inf; allowed"),
         ("text", "--prompt Zebra", "prompt is 'Zebra'; allowed: characters of the text, at least one"),
-        ("text", "--prompt 😀", "prompt is '😀'; allowed: characters of the text, at least one"),
         ("text", "--sample -1", "sample is -1; allowed: an integer >= 0"),
         ("text", "--seed -1", "seed is -1; allowed: an integer >= 0"),
         ("text", "--which first", "which is 'first'; allowed: 'last', 'previous', 'best'"),
@@ -269,38 +266,32 @@ def test_evaluate_of_a_damaged_run(runs, tmp_path):
 
 
 def test_evaluate_of_another_text_or_task(runs, tmp_path):
-    """A text that has changed since, to fewer characters or the same ones, and a run that the library made without a
-    task in its config: one line, exit 2."""
-    folder, file = tmp_path / "run", tmp_path / "text.txt"
-    file.write_text("All work and no play. " * 40)
-    assert call(train.main, "text", "--data", file, "--out", folder, *TINY)[0] == 0
+    """A text that has changed since, to fewer characters or the same ones, and a config that train has not written:
+    one line, exit 2."""
+    folder, file = shutil.copytree(runs["text"], tmp_path / "run"), tmp_path / "text.txt"
     for text in ("All work." * 100, "No play and all work. " * 40):
         file.write_text(text)
         message = f"data is {file}, which is not what the run in {folder} began with: text"
         fails(evaluate.main, folder, "--data", file, message=message)
     fails(evaluate.main, folder, message="text needs --data DATA, a UTF-8 text")
-    write_config(folder, read_config(folder) | {"threads": 0})
-    message = (
-        f"{folder / 'config.json'} is not one that scripts.train wrote: threads is 0; allowed: an integer from 1 to 64"
-    )
+    whole, written = read_config(folder), f"{folder / 'config.json'} is not one that scripts.train wrote: "
+    write_config(folder, whole | {"threads": 0})
+    message = f"{written}threads is 0; allowed: an integer from 1 to 64"
     fails(train.main, "text", "--data", file, "--out", folder, "--resume", message=message)
-    network = read_config(folder)["network"]
-    sha256 = write_config(folder, {"network": network})
+    sha256 = write_config(folder, {"network": whole["network"]})
     for name in ("best", "last"):
         path = folder / f"{name}.safetensors"
         checkpoint.save(path, checkpoint.load(path) | {"config_sha256": sha256})
-    message = f"{folder / 'config.json'} is not one that scripts.train wrote: the document has no model, "
+    fails(evaluate.main, folder, message=f"{written}the document has no model, ")
+    (folder / "config.json").write_text(json.dumps({"network": whole["network"]}))
+    message = f"{folder / 'config.json'} has the format None: written by another version of "
     fails(evaluate.main, folder, message=message)
-    (folder / "config.json").write_text(json.dumps({"network": network}))
-    fails(
-        evaluate.main, folder, message=f"{folder / 'config.json'} has the format None: written by another version of "
-    )
 
 
 # plot
 
 
-@pytest.mark.parametrize("names", [["nc-gru"], ["gru"], ["nc-gru", "gru", "text"], ["gru", "gru"]])
+@pytest.mark.parametrize("names", [["nc-gru", "gru", "text"], ["gru", "gru"]])
 def test_plot_draws(runs, tmp_path, names):
     """A picture of runs with and without orthogonal weights, of one or several tasks, twice the same."""
     out = tmp_path / "picture.png"
@@ -378,14 +369,6 @@ def test_a_run_that_is_on_is_drawn(runs, tmp_path):
     assert call(plot.main, folder, "--out", tmp_path / "a.png")[0] == 0
 
 
-def test_cells_are_options_only():
-    """A cell holds no arrays: it is frozen, hashable and equal by its options."""
-    assert Elman("relu") == Elman("relu") != Elman("tanh")
-    assert len({GRUResetBefore(), GRUResetBefore("tanh"), GRUResetBefore("relu")}) == 2
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        Elman().activation = "relu"
-
-
 # --device
 
 
@@ -430,9 +413,7 @@ def test_every_program_that_computes_has_the_option():
         (demo.main, ["--out", "{out}/a"]),
         (experiment.main, ["run", str(demo.FILE), "--out", "{out}/a"]),
         (train.main, ["parenthesis", "--out", "{out}/a"]),
-        (benchmark.main, []),
-        (training_speed.main, []),
-        (check_gradients.main, []),
+        *((program.main, []) for program in (benchmark, training_speed, check_gradients)),
     ],
     ids=lambda value: getattr(value, "__module__", ""),
 )
@@ -444,10 +425,7 @@ def test_a_device_that_is_not_there(monkeypatch, tmp_path, main, arguments):
     kept.mkdir(parents=True)
     (kept / "config.json").write_text("{}")
     arguments = [argument.format(out=tmp_path) for argument in arguments]
-    for device, message in (
-        ("gpu", "device 'gpu' needs CuPy: pip install"),
-        ("tpu", "device is 'tpu'; allowed: 'cpu'"),
-    ):
+    for device, message in (("gpu", "device 'gpu' needs CuPy: pip "), ("tpu", "device is 'tpu'; allowed: 'cpu'")):
         fails(main, *arguments, "--device", device, message=message)
     assert [path.name for path in tmp_path.rglob("*")] == ["a", "gru", "config.json"]
 
@@ -456,11 +434,7 @@ def test_a_device_that_is_not_there(monkeypatch, tmp_path, main, arguments):
     ("arguments", "message"),
     [
         (["--long", "--only", "adding"], "which long does not read; allowed beside it: rounds, "),
-        (
-            ["--words", "--cpu-time"],
-            "cpu_time is 'True', which words does not read; allowed beside it: rounds, seconds",
-        ),
-        (["--words", "--long"], "long is 'True', which words does not read; "),
+        (["--words", "--cpu-time"], "cpu_time is 'True', which words does not read; allowed beside it: rounds"),
     ],
 )
 def test_what_other_timings_do_not_read(arguments, message):

@@ -1,11 +1,9 @@
 """The commands of the README and of the docs, one after the other, as a reader would give them."""
 
-import os
 import re
 import shlex
 import shutil
 import subprocess
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -18,10 +16,9 @@ ROOT = Path(__file__).parents[2]
 # What makes a command of minutes one of seconds, and leaves it the same command.
 SHORTER = {
     "train": ["--iterations", "2", "--batch", "2", "--length", "20"],
-    "check_gradients": ["--only", "LSTM"],  # tests/scripts/test_programs.py runs all of it
+    "check_gradients": ["--only", "LSTM"],
     "experiment": ["--scale", "1e-3", "--seeds", "1"],
     "benchmark": ["--rounds", "1", "--seconds", "0", "--only", "parenthesis", "--model", "rnn", "--section", "cells"],
-    "training_speed": ["--rounds", "1", "--seconds", "0", "--only", "parenthesis"],
 }
 
 
@@ -62,8 +59,8 @@ def test_the_readme_shows_lines_of_the_code():
         ("docs/experiments.md", {"experiment"}),
     ],
 )
-def test_commands_run(page, programs, tmp_path):
-    """Each exits 0; resume, evaluate and plot take what the commands before them left."""
+def test_commands_run(page, programs, tmp_path, forks):
+    """Each exits 0, warnings being errors; resume, evaluate and plot take what the commands before them left."""
     (tmp_path / "FILE").write_text("All work and no play. " * 100)
     (tmp_path / "docs").symlink_to(ROOT / "docs")
     (tmp_path / "scripts").symlink_to(ROOT / "scripts")
@@ -79,7 +76,7 @@ def test_commands_run(page, programs, tmp_path):
             arguments = shortened(arguments, ["--timeout", str(PATIENCE)])
         if "cell.py" in arguments and find_spec("torch") is None:  # which that adapter is of
             continue
-        if "--assume" in arguments:  # what is right is no departure: on cases that know none of them
+        if "mine.py" in arguments:  # on cases that know no departure, or what is right would be none
             arguments += ["--only", "activation"]
         program = module.removeprefix("scripts.")
         shorter = SHORTER.get(program, [])
@@ -87,10 +84,12 @@ def test_commands_run(page, programs, tmp_path):
             shorter = ["--iterations", "4"] if "--iterations" in arguments else []
         if "scripts/experiments/zoo.toml" in arguments:
             shorter = [*shorter, "--row", "lstm"]
-        environment = os.environ | dict(v.split("=") for v in variables) | {"PYTHONPATH": str(ROOT)}
-        command = [sys.executable, "-W", "error", "-m", module, *shortened(arguments, shorter)]
-        result = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-        assert result.returncode == 0, f"{shlex.join(command)}\n{result.stdout}{result.stderr}"
+        words = shortened(arguments, shorter)
+        words += ["--no-estimate"] if program == "experiment" and words[0] == "run" else []
+        environment = dict(v.split("=") for v in variables) | {"PYTHONPATH": str(ROOT)}
+        given = {"cwd": str(tmp_path), "environment": environment, "strict": True, "forked": True}
+        end = forks.run(module, *words, picture=program != "train", **given)
+        assert end["code"] == 0, f"{module} {shlex.join(words)}\n{end['stdout']}{end['stderr']}"
         ran.append(program)
     assert programs <= set(ran)
 

@@ -22,23 +22,22 @@ def python(*words):
     return end.returncode, end.stdout, end.stderr
 
 
-def test_the_list_of_programs():
+def test_the_list_of_programs(forks):
     """Each with a line, and nothing else is one."""
-    code, stdout, stderr = python("scripts")
-    assert (code, stderr) == (0, "")
-    listed = dict(re.findall(r"^python -m scripts\.(\w+) +(\S.*)$", stdout, re.MULTILINE))
+    end = forks.run("scripts")
+    assert (end["code"], end["stderr"]) == (0, "")
+    listed = dict(re.findall(r"^python -m scripts\.(\w+) +(\S.*)$", end["stdout"], re.MULTILINE))
     del listed["NAME"]  # the last line
     assert set(listed) == {path.stem for path in (ROOT / "scripts").glob("[a-z]*.py")}
     assert listed["train"] == "Train a model on a task"
-    code, stdout, stderr = python("scripts", "train")
-    line = "error: a program is started as python -m scripts.NAME; given: train (did you mean 'train'?)\n"
-    assert (code, stdout, stderr) == (2, "", line)
 
 
-def test_a_program_that_is_none():
+def test_a_program_that_is_none(forks):
     """One line, with the near name."""
-    line = "error: a program is started as python -m scripts.NAME; given: trian --out x (did you mean 'train'?)\n"
-    assert python("scripts", "trian", "--out", "x") == (2, "", line)
+    line = "error: a program is started as python -m scripts.NAME; given: {} (did you mean 'train'?)\n"
+    for words in (["train"], ["trian", "--out", "x"]):
+        end = forks.run("scripts", *words)
+        assert (end["code"], end["stdout"], end["stderr"]) == (2, "", line.format(" ".join(words)))
     message = "error: there is no program scripts.trian (did you mean scripts.train?); python -m scripts lists them\n"
     assert python("scripts.trian") == (2, "", message)
 
@@ -46,16 +45,8 @@ def test_a_program_that_is_none():
 @pytest.mark.parametrize(
     ("started", "missing", "message"),
     [
-        (
-            "scripts.train",
-            {"typer", "rich"},
-            "python -m scripts.train needs typer, rich, which are not installed: pip install -e '.[scripts]'",
-        ),
-        (
-            "scripts.site",
-            {"furo"},
-            "python -m scripts.site needs furo, which is not installed: pip install -e . --group docs",
-        ),
+        ("scripts.train", {"typer", "rich"}, "needs typer, rich, which are not installed: pip install -e '.[scripts]'"),
+        ("scripts.site", {"furo"}, "needs furo, which is not installed: pip install -e . --group docs"),
         ("scripts.floors", {"typer", "numpy"}, ""),
         ("scripts.train", set(), ""),
         ("scripts.grid.run", {"typer"}, ""),
@@ -65,7 +56,8 @@ def test_a_program_that_is_none():
 )
 def test_what_is_not_installed(started, missing, message):
     """One line says what, and what installs it; nothing where no program is started."""
-    assert start.refusal(started, lambda module: None if module in missing else module) == message
+    said = start.refusal(started, lambda module: None if module in missing else module)
+    assert said == (f"python -m {started} {message}" if message else "")
 
 
 def test_the_line_of_a_program_without_its_extra(tmp_path):
@@ -87,24 +79,9 @@ def test_the_line_of_a_program_without_its_extra(tmp_path):
 
 
 @pytest.mark.parametrize("name", sorted(set(start.programs()) - {"floors"}))
-def test_help_has_one_style(name, monkeypatch):
-    """No <type>, no [x>=1], no --no-... of what is off already; metavariables are words in capitals."""
-    monkeypatch.setenv("COLUMNS", "200")
-    main = importlib.import_module(f"scripts.{name}").main
-    code, stdout, stderr = call(main, "--help")
-    page = stdout + stderr
-    assert code == 0, page
-    assert not re.search(r"<|\[x|\bx>=|list\[", page.replace("U_<", "")), page
-    for parameter in inspect.signature(main).parameters.values():
-        kind, info = typing.get_args(parameter.annotation)[:2]
-        if kind is bool and info.default is ...:
-            assert f"--no-{parameter.name.replace('_', '-')}" not in page
-    assert set(METAVARS.values()) == {"", "N", "X", "PATH", "TEXT"}
-
-
-@pytest.mark.parametrize("name", sorted(set(start.programs()) - {"floors"}))
-def test_help_fits_a_terminal_of_80_columns(name, monkeypatch):
-    """Nothing is cut off, and no word is broken: each is one of the page of a terminal without an edge."""
+def test_help(name, monkeypatch):
+    """One style: no <type>, no [x>=1], no --no-... of what is off already, metavariables in capitals.  On a terminal of
+    80 columns nothing is cut off, and no word is broken: each is one of the page of a terminal without an edge."""
     main = importlib.import_module(f"scripts.{name}").main
     pages = {}
     for columns in (80, 1000):
@@ -116,6 +93,12 @@ def test_help_fits_a_terminal_of_80_columns(name, monkeypatch):
     assert max(map(len, pages[80].splitlines())) <= 80
     words = {columns: set(re.sub("[│╭╮╰╯─]", " ", page).split()) for columns, page in pages.items()}
     assert words[80] == words[1000]
+    assert not re.search(r"<|\[x|\bx>=|list\[", pages[1000].replace("U_<", ""))
+    for parameter in inspect.signature(main).parameters.values():
+        kind, info = typing.get_args(parameter.annotation)[:2]
+        if kind is bool and info.default is ...:
+            assert f"--no-{parameter.name.replace('_', '-')}" not in pages[1000]
+    assert set(METAVARS.values()) == {"", "N", "X", "PATH", "TEXT"}
 
 
 def test_a_switch_and_its_opposite_are_one_word(monkeypatch):
@@ -134,9 +117,7 @@ def test_a_switch_and_its_opposite_are_one_word(monkeypatch):
 @pytest.mark.parametrize(
     ("program", "words", "message"),
     [
-        ("train", ["parenthesis", "--iterations", "x"], "iterations is 'x'; allowed: an integer"),
         ("train", ["parenthesis", "--iterations", "3.5"], "iterations is '3.5'; allowed: an integer"),
-        ("train", ["parenthesis", "--lr", "1e-3x"], "lr is '1e-3x'; allowed: a number"),
         ("train", ["parenthesis", "--lr-orthogonal", ""], "lr-orthogonal is ''; allowed: a number"),
         ("experiment", ["run", "F", "--jobs", "many"], "jobs is 'many'; allowed: an integer"),
         ("moving_weights", ["--iterations", "x"], "iterations is 'x'; allowed: an integer"),
@@ -155,37 +136,18 @@ def test_what_is_no_number(program, words, message, tmp_path, monkeypatch):
     ("program", "words", "message"),
     [
         ("train", ["parentesis"], "task is 'parentesis' (did you mean 'parenthesis'?); allowed: 'parenthesis', "),
-        ("train", ["parenthesiss"], "task is 'parenthesiss' (did you mean 'parenthesis'?); allowed: 'parenthesis', "),
         ("train", ["parenthesis", "--engine", "fusd"], "engine is 'fusd' (did you mean 'fused'?); allowed: 'fused', "),
-        (
-            "train",
-            ["parenthesis", "--schedule", "liner"],
-            "schedule is 'liner' (did you mean 'linear'?); allowed: ",
-        ),
-        (
-            "train",
-            ["parenthesis", "--dtype", "flot32"],
-            "dtype is 'flot32' (did you mean 'float32'?); allowed: ",
-        ),
-        ("train", ["parenthesis", "--form", "papr"], "form is 'papr' (did you mean 'paper'?); allowed: "),
         ("train", ["parenthesis", "--modle", "x"], "there is no option --modle (did you mean --model"),
         ("train", ["parenthesis", "--model", "nc-gr"], "model is 'nc-gr' (did you mean 'nc-gru'?); allowed: rnn, "),
-        ("train", ["parenthesis", "--optimizer", "adamm"], "optimizer is 'adamm' (did you mean 'adam'?); allowed: sgd"),
-        (
-            "train",
-            ["parenthesis", "--model", "goru", "--model-option", "stile=fft"],
-            "--model-option names 'stile' (did you mean 'style'?); allowed for goru: style, ",
-        ),
+        ("train", ["adding", "--model", "goru", "--model-option", "stile=fft"], "--model-option names 'stile' (did yo"),
         ("experiment", ["rnu"], "action is 'rnu' (did you mean 'run'?); allowed: 'run', 'status', "),
         ("experiment", ["run", "--jobs", "0"], "jobs is 0; allowed: 1 to 1024"),
         ("benchmark", ["--only", "parentesis"], "only is 'parentesis' (did you mean 'parenthesis'?); allowed: paren"),
-        ("benchmark", ["--model", "lsm"], "model is 'lsm' (did you mean 'lstm'?); allowed: nc-gru, "),
         ("training_speed", ["--only", "copyng"], "only is 'copyng' (did you mean 'copying'?); allowed: parenthesis, "),
         ("gpu_check", ["--out", "x", "--only", "mapz"], "only is 'mapz' (did you mean 'maps'?); allowed: versions, "),
         ("data", ["fetch", "nmist"], "name is 'nmist' (did you mean 'mnist'?); allowed: mnist, "),
         ("data", ["fetsh"], "action is 'fetsh' (did you mean 'fetch'?); allowed: 'list', 'fetch', 'check'"),
         ("audit", ["thnc"], "NAME is 'thnc' (did you mean 'thinc'?); allowed: torch-rnn, "),
-        ("audit", ["nothing-near"], "NAME is 'nothing-near'; allowed: torch-rnn, "),
         ("moving_weights", ["nc-gur"], "MODEL is 'nc-gur' (did you mean 'nc-gru'?); allowed: rnn, "),
         ("moving_weights", ["--updates", "3"], "there is no option --updates"),
         ("evaluate", ["runs/none", "--wich", "best"], "there is no option --wich (did you mean --which?)"),

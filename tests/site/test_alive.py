@@ -224,23 +224,6 @@ def test_every_control_is_reached_by_tab(opened, name):
     assert reached == ids
 
 
-@pytest.mark.parametrize("name", MOVING)
-def test_start_values_come_back(opened, name):
-    """A button puts every control back, and the picture with it."""
-    alive(opened, name)
-    before = shapes(opened), cells(opened)
-    for slider in opened.locator(".picture input[type=range]").all():
-        slider.press("End")
-    assert (shapes(opened), cells(opened)) != before
-    for button in opened.locator(".picture button[type=reset]").all():
-        button.click()
-    opened.wait_for_function(
-        "(before) => [...document.querySelectorAll('.picture data')].map((one) => one.value).join() === before",
-        arg=before[1],
-    )
-    assert shapes(opened) == before[0]
-
-
 def pressed(page, picture):
     """The button that plays, pressed by keyboard."""
     button = page.locator(f"#picture-{picture} button.play")
@@ -277,21 +260,6 @@ def frames(page):
           requestAnimationFrame(next);
         })"""
     )
-
-
-@pytest.mark.parametrize("name", PLAYED)
-def test_reduced_motion_is_one_step_a_press(browser, name):
-    """Who prefers it gets a step of the slider for each press, and no more."""
-    context = browser.new_context(viewport=DESK, reduced_motion="reduce")
-    page = context.new_page()
-    alive(page, name)
-    for picture, slider in PLAYED[name]:
-        at, step = value_of(page, picture, slider), float(page.locator(f"#{picture}-{slider}").get_attribute("step"))
-        assert "one step" in pressed(page, picture).inner_text()
-        assert value_of(page, picture, slider) == pytest.approx(at + step)
-        frames(page)
-        assert value_of(page, picture, slider) == pytest.approx(at + step)
-    context.close()
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -384,12 +352,3 @@ def test_without_scripts_the_page_says_so(browser, name):
     page.goto((SITE / f"docs/alive/{name}.html").as_uri(), wait_until="load")
     assert "JavaScript" in page.locator(".picture").first.inner_text()
     context.close()
-
-
-def test_other_pages_load_none_of_it():
-    """The scripts are loaded where they are named, and nowhere else."""
-    assert "_static/alive/" not in (SITE / "docs" / "maps.html").read_text(encoding="utf-8")
-    for name in PAGES:
-        text = (SITE / "docs" / "alive" / f"{name}.html").read_text(encoding="utf-8")
-        assert "_static/alive/frame.js" in text
-        assert "_static/alive/alive.css" in text

@@ -1,12 +1,11 @@
 """The built site in a real browser: from a folder, nothing fetched, equations drawn, lines lit, equations found."""
 
-import random
 import re
 from urllib.parse import urlsplit
 
 import pytest
 
-from scripts.equations.held import CODE, TESTS, closure, rows_of, sources
+from scripts.equations.held import CODE, TESTS, rows_of, sources
 from scripts.equations.stated import STATED, read_equations
 from scripts.equations.tags import id_of, tagged_lines
 from tests.site.pages import ROOT, SITE
@@ -247,7 +246,6 @@ ENTRIES = read_equations((ROOT / STATED).read_text(encoding="utf-8"))
 ROWS = rows_of(ENTRIES, sources(ROOT, CODE), sources(ROOT, TESTS))
 #: Equations of the papers, with a number or a name, that have a line: of code, or of a test.
 PRINTED = [name for name in ENTRIES if not name.startswith("bp:") and (ROWS[name].code or ROWS[name].tests)]
-DRAWN = random.Random(20).sample(PRINTED, 13)
 
 
 def clicked(page, link):
@@ -255,48 +253,6 @@ def clicked(page, link):
     link.scroll_into_view_if_needed()
     link.click()
     page.wait_for_load_state("load")
-
-
-def line_in_row(page, id):
-    """The link to click in an equation's row: the first, or that which has the number of what it is the same as."""
-    links = page.locator(f'tr[data-ids~="{id}"] ul.files a')
-    numbers = [f"({one.partition(':')[2]})" for one in closure(ENTRIES, id)]
-    named = links.filter(has_text=re.compile("|".join(re.escape(number) + "$" for number in numbers)))
-    return named.first if named.count() else links.first
-
-
-def at_the_line(page, id):
-    """Whether a line is lit, and is in view: one of the equation's, of what it is the same as, or of a test's."""
-    page.evaluate("() => document.fonts.ready.then(() => true)")
-    line = page.locator(".line.here")
-    if line.count() != 1 or not 0 <= line.bounding_box()["y"] <= DESK["height"]:
-        return False
-    held = (line.get_attribute("data-ids") or "").split()
-    file = urlsplit(page.url).path.partition("/code/")[2].removesuffix(".html")
-    return bool({*closure(ENTRIES, id)} & {*held}) or file in ROWS[id].tests
-
-
-@pytest.mark.parametrize("id", DRAWN)
-def test_three_clicks_by_the_box(opened, id):
-    """Drawn at random from the papers: from the front page to the lit line by the box, at most three clicks."""
-    go(opened, "index.html")
-    clicked(opened, opened.locator(".goto input"))
-    opened.keyboard.type(id)
-    clicked(opened, opened.locator(f".goto-found a:has(> code:text-is('{id}'))"))
-    if not at_the_line(opened, id):  # it has no line of its own: its row on its paper's page
-        clicked(opened, line_in_row(opened, id))
-    assert at_the_line(opened, id), opened.url
-    assert opened.complaints == []
-
-
-@pytest.mark.parametrize("id", DRAWN)
-def test_three_clicks_by_the_papers_list(opened, id):
-    """The same by the list of its paper's equations."""
-    go(opened, "index.html")
-    clicked(opened, opened.locator(f"article a[href='papers/{id.partition(':')[0]}.html']").first)
-    clicked(opened, line_in_row(opened, id))
-    assert at_the_line(opened, id), opened.url
-    assert opened.complaints == []
 
 
 def test_every_link_of_a_row_says_where_it_leads(opened):
@@ -366,19 +322,6 @@ def test_the_box_finds_formulas(opened, typed, ids):
     assert not re.search(r"\\[a-z]|[$*`]|\bprose: ", opened.inner_text(".goto-found"))
 
 
-@pytest.mark.parametrize(
-    ("typed", "first"),
-    [("Theorem 1", ["ncgru:8", "ncgru:thm1"]), ("LSTM", ["bp:lstm"]), ("modReLU", ["goru:2.7"])],
-)
-def test_the_box_lists_the_nearest_first(opened, typed, first):
-    """A name, then words that begin with what was typed, then those that have it, be it in their section's heading."""
-    go(opened, "index.html")
-    opened.fill(".goto input", typed)
-    listed = opened.eval_on_selector_all(".goto .goto-found code", "all => all.map((one) => one.textContent)")
-    assert listed[: len(first)] == first
-    assert len(listed) > 10
-
-
 @pytest.mark.parametrize("name", ["papers/ncgru.html", "papers/goru.html", CELL, BOUNDS])
 def test_formulas_fit_their_place(opened, name):
     """None is wider than its column, and none is set letter below letter."""
@@ -392,30 +335,6 @@ def test_formulas_fit_their_place(opened, name):
         ".formula math", "all => all.map((one) => one.getBoundingClientRect().height)"
     )
     assert max(heights) < 60
-
-
-@pytest.mark.parametrize("screen", [PHONE, DESK])
-def test_no_line_of_a_table_begins_with_a_semicolon(opened, screen):
-    """What stands behind a formula stays behind it; each equation of (1) begins a line of its own."""
-    opened.set_viewport_size(screen)
-    go(opened, "docs/equations.html")
-    gaps = opened.eval_on_selector_all(".together", "all => all.map((one) => one.getClientRects().length)")
-    assert len(gaps) > 100
-    assert set(gaps) == {1}
-    row = opened.locator("tr:has(code:text-is('ncgru:1'))").first
-    lefts = row.locator(".statement").evaluate_all("all => all.map((one) => one.getBoundingClientRect().left)")
-    assert len(lefts) > 2
-    assert max(lefts) - min(lefts) < 1
-
-
-def test_the_box_finds_ranges(opened):
-    """(29)-(45): the seventeen of the paper that has them, in print order."""
-    go(opened, "index.html")
-    opened.fill(".goto input", "(29)-(45)")
-    listed = opened.eval_on_selector_all(".goto .goto-found code", "all => all.map((one) => one.textContent)")
-    assert [one for one in listed if one.startswith("ncgru:")] == [f"ncgru:{k}" for k in range(29, 46)]
-    opened.fill(".goto input", "(9999)")
-    assert "no equation" in opened.inner_text(".goto-count")
 
 
 def test_sphinxs_own_search_works_from_a_folder(opened):

@@ -43,11 +43,7 @@ BASES = {
 }
 #: Those that write in the checkout, or need a GPU before all else, get nothing that could be taken.
 WRITERS = (
-    "scripts.equation_index",
-    "scripts.kill_table",
-    "scripts.make_vectors",
-    "scripts.claims",
-    "scripts.gpu_check",
+    *("scripts.equation_index", "scripts.kill_table", "scripts.make_vectors", "scripts.claims", "scripts.gpu_check"),
 )
 #: matplotlib cannot be imported by two threads at a time through two programs.
 IMPORTING = threading.Lock()
@@ -139,11 +135,8 @@ def options_of_kit(command: str) -> tuple[Option, ...]:
         if own.dest != "help":
             kind = "choice" if own.choices else {float: "float", Path: "path"}.get(own.type, "text")
             kind = "flag" if own.nargs == 0 else kind
-            found.append(
-                Option(
-                    own.option_strings[0] if own.option_strings else "", kind, "append" in type(own).__name__.lower()
-                )
-            )
+            flag = own.option_strings[0] if own.option_strings else ""
+            found.append(Option(flag, kind, "append" in type(own).__name__.lower()))
     return tuple(found)
 
 
@@ -154,11 +147,8 @@ def trial(room: Room, rng: random.Random) -> Outcome:
         shutil.copytree(room.state("run", "finished"), aside / "run")
         (aside / "adapter.py").write_text("def run(case):\n    return None\n")
         command = rng.choice([*KIT_BASES]) if module == KIT else ""
-        base = (
-            (KIT_BASES[command] if module == KIT else BASES.get(module, ""))
-            .format(run="run", adapter="adapter.py")
-            .split()
-        )
+        base = (KIT_BASES[command] if module == KIT else BASES.get(module, "")).split()
+        base = [word.format(run="run", adapter="adapter.py") for word in base]
         words, names = _line(module, command, base, rng)
         words = ([command] if command else []) + words
         outcome = Outcome(f"{module} {' '.join(map(ascii, words))}"[:300])
@@ -174,11 +164,8 @@ def trial(room: Room, rng: random.Random) -> Outcome:
 def _line(module: str, command: str, base: list[str], rng: random.Random) -> tuple[list[str], tuple[str, ...]]:
     """A command line with one flaw, and what a refusal has to name one of."""
     options = options_of_kit(command) if module == KIT else options_of(module)
-    flaws = (
-        [_unknown, _no_value, _more]
-        if module in WRITERS
-        else [_unknown, _no_value, _more, _nothing, _value, _value, _value, _value, _twice]
-    )
+    flaws = [_unknown, _no_value, _more]
+    flaws += [] if module in WRITERS else [_nothing, _value, _value, _value, _value, _twice]
     for _ in range(100):
         made = rng.choice(flaws)(options, base, rng)
         if made is not None:
@@ -187,9 +174,8 @@ def _line(module: str, command: str, base: list[str], rng: random.Random) -> tup
 
 
 def _unknown(options: tuple[Option, ...], base: list[str], rng: random.Random) -> Any:
-    own = rng.choice(
-        ["--nonsense", "--no", "-x", "--" + "x" * 5000, "--\x1b[31m", "--out-", "-", "--=", "--hidden-", "--\u202e"]
-    )
+    flags = ["--nonsense", "--no", "-x", "--" + "x" * 5000, "--\x1b[31m", "--out-", "-", "--=", "--hidden-"]
+    own = rng.choice([*flags, "--\u202e"])
     if own == "-":  # an argument
         return None
     return [*base, own], ("o such option", "there is no option", "unrecognized", "ambiguous", own[:20])

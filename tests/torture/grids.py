@@ -15,7 +15,7 @@ def trial(room: Room, rng: random.Random) -> Outcome:
     outcome = Outcome(f"{RUNS} runs, {KILLS} times SIGKILL")
     with room.scratch() as aside:
         path = tiny(aside, seeds=RUNS // 2, iterations=120)
-        code, _, stderr = run("run", path, "--out", aside / "left-alone", "--jobs", 2, "--no-estimate")
+        code, _, stderr = run("run", path, "--out", aside / "left-alone", "--jobs", 2, "--no-estimate", real=True)
         outcome.add("left alone", Verdict(WRONG, stderr) if code else Verdict(SURVIVED))
         killed = kill_at_random(path, aside / "killed", KILLS, rng.getrandbits(32))
         outcome.what += f": {killed['worker']} of workers, {killed['program']} of the program"

@@ -43,12 +43,8 @@ RAISED = (
     *("BaseException", "BaseExceptionGroup('x', [KeyboardInterrupt()])", "ExceptionGroup('x', [ValueError()])"),
     *("MemoryError", "RecursionError", "StopIteration", "StopAsyncIteration", "AssertionError", "NotImplementedError"),
     *("UnicodeDecodeError('utf-8', b'x', 0, 1, 'x')", "OSError(28, 'no space')", "BrokenPipeError", "TimeoutError"),
-    *(
-        "ValueError('\\x1b[31m' + 'x' * 10**6)",
-        "ValueError('\\n' * 10**5)",
-        "ValueError('\\ud800')",
-        "ValueError('\\0')",
-    ),
+    *("ValueError('\\x1b[31m' + 'x' * 10**6)", "ValueError('\\n' * 10**5)", "ValueError('\\ud800')"),
+    "ValueError('\\0')",
     *("type('Own', (Exception,), {'__str__': lambda self: 1 / 0})()", "type('\\x1b[2J', (Exception,), {})()"),
     *("type('Own', (BaseException,), {'__str__': lambda self: 1})()", "ValueError(*[[]] * 1000)"),
     "type('Own', (Exception,), {'__str__': lambda self: sys.exit(0), '__repr__': lambda self: sys.exit(0)})()",
@@ -56,13 +52,8 @@ RAISED = (
 
 #: What run returns, with right answers in it: it may pass or not.
 RIGHT_INSIDE = (
-    *(
-        "{None: r['y'], **r}",
-        "{**r, '\\x1b[2J\\x07': 1}",
-        "{**r, 'x' * 10**6: 1}",
-        "Dict(r)",
-        "{Key('y'): r['y'], **r}",
-    ),
+    *("{None: r['y'], **r}", "{**r, '\\x1b[2J\\x07': 1}", "{**r, 'x' * 10**6: 1}", "Dict(r)"),
+    "{Key('y'): r['y'], **r}",
     *("{k: v.astype(object) for k, v in r.items()}", "{k: np.matrix(v) for k, v in r.items()}", "{**r, 1: 2}"),
     *("{k: v.astype(complex) for k, v in r.items()}", "{k: v.astype('f2') for k, v in r.items()}"),
     *("{k: v.view([('a', 'f8')]) for k, v in r.items()}", "{k: Array(v) for k, v in r.items()}"),
@@ -88,11 +79,8 @@ RETURNED = (
     *("Dict({k: v * 2 for k, v in r.items()})", "{Key('y'): 0 * r['y']}", "{k: Array(v * 2) for k, v in r.items()}"),
     *("Everything()", "{k: np.memmap('/dev/zero', v.dtype, 'r', 0, v.shape) for k, v in r.items()}", "Nested()"),
     *("{**r, 'd_a': [float('nan')] * 10**5}", "case", "case.inputs", "case.outputs", "{**case.inputs, **case.outputs}"),
-    *(
-        "{k: v.byteswap() for k, v in r.items()}",
-        "{k: v * (1 + 1e-7) for k, v in r.items()}",
-        "{k: -v for k, v in r.items()}",
-    ),
+    *("{k: v.byteswap() for k, v in r.items()}", "{k: v * (1 + 1e-7) for k, v in r.items()}"),
+    "{k: -v for k, v in r.items()}",
 )
 
 #: Types for the above.
@@ -152,74 +140,45 @@ DONE = (
     *("signal.signal(signal.SIGTERM, signal.SIG_IGN)", "signal.signal(signal.SIGINT, lambda *a: os._exit(0))"),
     *("warnings.simplefilter('error')", "import locale; locale.setlocale(locale.LC_ALL, '')", "os.chdir('/')"),
     *("os.environ.clear()", "os.environ['TMPDIR'] = '/nowhere'", "os.umask(0o777)", "sys.setrecursionlimit(60)"),
-    *(
-        "os.close(0)",
-        "os.close(2)",
-        "[os.close(fd) for fd in range(3, 64) if _closes(fd)]",
-        "sys.setswitchinterval(100)",
-    ),
+    *("os.close(0)", "os.close(2)", "[os.close(fd) for fd in range(3, 64) if _closes(fd)]"),
+    "sys.setswitchinterval(100)",
     *("threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()", "gc.disable()", "os.nice(5)"),
     *("threading.Thread(target=time.sleep, args=(1000,)).start()", "threading.Thread(target=lambda: 1 / 0).start()"),
     *("subprocess.Popen(['sleep', '60'])", "subprocess.Popen(['sleep', '60'], start_new_session=True)"),
     *("os.fork() or (time.sleep(60), os._exit(0))", "print('x' * 10**6)", "[print('x') for _ in range(10**5)]"),
     *("os.write(1, b'\\0\\xff' * 10**5)", "print('\\x1b[2J')", "sys.stderr.write('x' * 10**6)", "globals().clear()"),
-    *(
-        "case.inputs.clear()",
-        "case.inputs['a'][:] = 0",
-        "case.inputs['a'].setflags(write=False)",
-        "case.config.clear()",
-    ),
+    *("case.inputs.clear()", "case.inputs['a'][:] = 0", "case.inputs['a'].setflags(write=False)"),
+    "case.config.clear()",
     *("case.inputs['a'].resize((0,), refcheck=False)", "case.inputs.update(more=np.zeros(3))", "case.outputs.clear()"),
     *("case.inputs['a'].shape = case.inputs['a'].shape[::-1]", "object.__setattr__(case, 'inputs', {})"),
     *("bytearray(100 * 2**20)", "time.sleep(1)", "import atexit; atexit.register(lambda: os._exit(0))"),
-    *(
-        "import atexit; atexit.register(lambda: 1 / 0)",
-        "sys.settrace(lambda *a: 1 / 0)",
-        "sys.excepthook = lambda *a: os._exit(0)",
-    ),
-    *(
-        "import logging; logging.basicConfig(level=0)",
-        "import decimal; decimal.getcontext().prec = 1",
-        "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (16, 16))",
-    ),
-    *(
-        "f(case) if (f := lambda c: f(c)) and False else None",
-        "sys.setprofile(lambda *a: None)",
-        "import faulthandler; faulthandler.enable()",
-    ),
+    *("import atexit; atexit.register(lambda: 1 / 0)", "sys.settrace(lambda *a: 1 / 0)"),
+    "sys.excepthook = lambda *a: os._exit(0)",
+    *("import logging; logging.basicConfig(level=0)", "import decimal; decimal.getcontext().prec = 1"),
+    "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (16, 16))",
+    *("f(case) if (f := lambda c: f(c)) and False else None", "sys.setprofile(lambda *a: None)"),
+    "import faulthandler; faulthandler.enable()",
 )
 
 #: What rewrites, ends or stops the process that it is in.
 REWRITTEN = (
-    *(
-        "np.abs = lambda *a, **k: np.zeros(1)",
-        "np.max = lambda *a, **k: 0.0",
-        "np.isfinite = lambda *a: np.array([True])",
-    ),
+    *("np.abs = lambda *a, **k: np.zeros(1)", "np.max = lambda *a, **k: 0.0"),
+    "np.isfinite = lambda *a: np.array([True])",
     *("np.allclose = lambda *a, **k: True", "np.ndarray.max = None", "np.asarray = lambda *a, **k: None"),
     *("import builtins; builtins.float = lambda x=0: 0.0", "import builtins; builtins.all = lambda x: True"),
-    *("import ortho_ref.conformance.compare as c; c.Comparison.passed = property(lambda self: True)",),
-    *("import ortho_ref.conformance.compare as c; c.tolerance = lambda *a: 1e9",),
-    *("import ortho_ref.conformance.runner as c; c.compare = lambda v, o, d: {}",),
-    *("import ortho_ref.conformance.report as c; c.Report.ok = property(lambda self: True)",),
-    *("import ortho_ref.conformance.runner as c; c.FAILED = c.PASSED",),
-    *("import ortho_ref.conformance.case as c; [v.expected.update(wrong(case)) for v in c.vectors()]",),
+    "import ortho_ref.conformance.compare as c; c.Comparison.passed = property(lambda self: True)",
+    "import ortho_ref.conformance.compare as c; c.tolerance = lambda *a: 1e9",
+    "import ortho_ref.conformance.runner as c; c.compare = lambda v, o, d: {}",
+    "import ortho_ref.conformance.report as c; c.Report.ok = property(lambda self: True)",
+    "import ortho_ref.conformance.runner as c; c.FAILED = c.PASSED",
+    "import ortho_ref.conformance.case as c; [v.expected.update(wrong(case)) for v in c.vectors()]",
     *("sys.modules['ortho_ref.conformance.report'].Report.exit_code = 0", "sys.exit = lambda code=0: os._exit(0)"),
-    *(
-        "os._exit(0)",
-        "os._exit(1)",
-        "os.kill(os.getpid(), 9)",
-        "ctypes.string_at(0)",
-        "os.abort()",
-        "os.execv('/bin/true', ['true'])",
-    ),
-    *(
-        "sys.setrecursionlimit(10**9); f = lambda: f(); f()",
-        "signal.pause()",
-        "x = [bytearray(2**20) for _ in iter(int, 1)]",
-    ),
-    *("import gc; [setattr(o, 'status', 'passed') for o in gc.get_objects() if type(o).__name__ == 'Result']",),
-    *("sys.stdout.write('passed'); sys.stdout.flush(); os.close(1); os._exit(0)",),
+    *("os._exit(0)", "os._exit(1)", "os.kill(os.getpid(), 9)", "ctypes.string_at(0)", "os.abort()"),
+    "os.execv('/bin/true', ['true'])",
+    *("sys.setrecursionlimit(10**9); f = lambda: f(); f()", "signal.pause()"),
+    "x = [bytearray(2**20) for _ in iter(int, 1)]",
+    "import gc; [setattr(o, 'status', 'passed') for o in gc.get_objects() if type(o).__name__ == 'Result']",
+    "sys.stdout.write('passed'); sys.stdout.flush(); os.close(1); os._exit(0)",
 )
 
 
@@ -315,55 +274,27 @@ def _verdict(end: dict[str, Any], report: Path, honest: bool | None, prints: boo
 
 #: Shell after which the output is there as `$given`, or is not; $1 is the input, $2 the output.
 SHELL = (
-    *(
-        "cp $given $2",
-        "cp $given $2; exit 1",
-        "cp $given $2; exit 3",
-        "cp $given $2; exit 77",
-        "cp $given $2; exit 255",
-    ),
+    *("cp $given $2", "cp $given $2; exit 1", "cp $given $2; exit 3", "cp $given $2; exit 77"),
+    "cp $given $2; exit 255",
     *("kill -9 $$", "kill -SEGV $$", "kill -TERM $$", "kill -STOP $$", "kill -40 $$", "cp $given $2; kill -PIPE $$"),
     *("trap '' TERM INT HUP; sleep 1000", "sleep 1000", "sleep 1000 & cp $given $2", "sleep 1000 & wait", "cat"),
     *("setsid sleep 20 & cp $given $2", "setsid sleep 20 & sleep 1000", "nohup sleep 20 & exit 0", "yes >&2"),
-    *(
-        "mkfifo $2",
-        "mkdir $2",
-        "ln -s /dev/zero $2",
-        "ln -s /dev/full $2",
-        "ln -s $2 $2",
-        "ln -s /nowhere $2",
-        "touch $2",
-    ),
+    *("mkfifo $2", "mkdir $2", "ln -s /dev/zero $2", "ln -s /dev/full $2", "ln -s $2 $2", "ln -s /nowhere $2"),
+    "touch $2",
     *("ln -s $1 $2", "ln $1 $2", "cp $1 $2", "rm $1; cp $given $2", "echo x > $1; cp $given $2", "ln -s /dev/tty $2"),
-    *(
-        "rm -r $(dirname $2)",
-        "rm -r $(dirname $2); exit 77",
-        "chmod 000 $(dirname $2)",
-        "mv $(dirname $2) $(dirname $2).x",
-    ),
+    *("rm -r $(dirname $2)", "rm -r $(dirname $2); exit 77", "chmod 000 $(dirname $2)"),
+    "mv $(dirname $2) $(dirname $2).x",
     *("cp $given $2; chmod 000 $2", "truncate -s 1T $2", "cp $given $2; truncate -s 1T $2", "head -c 100 $given > $2"),
     *("head -c 5000000 /dev/zero | tr '\\0' x >&2; exit 1", "printf '\\033[2J\\007\\342\\200\\256' >&2; exit 1"),
-    *(
-        "printf '\\377\\376\\300' >&2; exit 1",
-        "head -c 3000000 /dev/urandom >&2; exit 5",
-        "printf 'a\\r\\nb\\0c' >&2; exit 3",
-    ),
-    *(
-        "head -c 20000000 /dev/zero; cp $given $2",
-        "exec 0<&- 1>&- 2>&-; cp $given $2",
-        "(sleep 1; cp $given $2) & exit 0",
-    ),
+    *("printf '\\377\\376\\300' >&2; exit 1", "head -c 3000000 /dev/urandom >&2; exit 5"),
+    "printf 'a\\r\\nb\\0c' >&2; exit 3",
+    *("head -c 20000000 /dev/zero; cp $given $2", "exec 0<&- 1>&- 2>&-; cp $given $2"),
+    "(sleep 1; cp $given $2) & exit 0",
     *("python3 -c 'import os; os.setsid; [os.fork() for _ in range(4)]'; cp $given $2", "ulimit -v 1; cp $given $2"),
-    *(
-        "printf '\\377\\377\\377\\377\\377\\377\\377\\177{}' > $2",
-        "printf '\\0\\0\\0\\0\\0\\0\\0\\0' > $2",
-        "printf x > $2",
-    ),
-    *(
-        "printf '\\2\\0\\0\\0\\0\\0\\0\\0{}' > $2",
-        "printf '\\2\\0\\0\\0\\0\\0\\0\\0[]' > $2",
-        "cp $given $2; echo more >> $2",
-    ),
+    *("printf '\\377\\377\\377\\377\\377\\377\\377\\177{}' > $2", "printf '\\0\\0\\0\\0\\0\\0\\0\\0' > $2"),
+    "printf x > $2",
+    *("printf '\\2\\0\\0\\0\\0\\0\\0\\0{}' > $2", "printf '\\2\\0\\0\\0\\0\\0\\0\\0[]' > $2"),
+    "cp $given $2; echo more >> $2",
 )
 
 

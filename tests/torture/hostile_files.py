@@ -203,9 +203,7 @@ def _digits(data: bytes, rng: random.Random) -> tuple[str, bytes]:
 
 
 def _literal(data: bytes, rng: random.Random) -> tuple[str, bytes]:
-    new = rng.choice(
-        [b"NaN", b"Infinity", b"-Infinity", b"nan", b"01", b"1e999", b"-1e999", b".5", b"'a'", b"\x1b[31m"]
-    )
+    new = rng.choice(b"NaN Infinity -Infinity nan 01 1e999 -1e999 .5 'a' \x1b[31m".split())
     return f"the literal {new!r}", _value_replaced(data, new, rng)
 
 
@@ -226,21 +224,18 @@ def _inserted(data: bytes, rng: random.Random) -> tuple[str, bytes]:
 
 
 def _other_text(data: bytes, rng: random.Random) -> tuple[str, bytes]:
-    return rng.choice(
-        [
-            ("in UTF-16", data.decode().encode("utf-16")),
-            ("with a million spaces", b" " * 10**6 + data),
-            ("with a comma behind its last value", data.rstrip().removesuffix(b"}") + b",}\n"),
-            ("with a comment", b"// a run\n" + data),
-            ("with another value behind it", data + b"{}\n"),
-            (
-                "as Python has it",
-                repr(json.loads(data.splitlines()[0]) if data[:2] == b'{"' else json.loads(data)).encode(),
-            ),
-            ("a line of 5 MB", b'{"a": "' + b"x" * 5_000_000 + b'"}\n'),
-            ("zip", b"PK\x03\x04" + data),
-        ]
-    )
+    whole = data.splitlines()[0] if data[:2] == b'{"' else data
+    kinds = [
+        ("in UTF-16", data.decode().encode("utf-16")),
+        ("with a million spaces", b" " * 10**6 + data),
+        ("with a comma behind its last value", data.rstrip().removesuffix(b"}") + b",}\n"),
+        ("with a comment", b"// a run\n" + data),
+        ("with another value behind it", data + b"{}\n"),
+        ("as Python has it", repr(json.loads(whole)).encode()),
+        ("a line of 5 MB", b'{"a": "' + b"x" * 5_000_000 + b'"}\n'),
+        ("zip", b"PK\x03\x04" + data),
+    ]
+    return rng.choice(kinds)
 
 
 _TEXTS = [_deep, _deep, _digits, _digits, _literal, _literal, _twice, _twice, _inserted, _inserted, _other_text]
@@ -263,17 +258,7 @@ def tree_edit(there: Path, rng: random.Random) -> Edit:
     kind = rng.random()
     if kind < 0.1:
         key = rng.choice([*metadata])
-        new = rng.choice(
-            [
-                "",
-                "ortho_ref checkpoint 1",
-                "ortho_ref checkpoint 2",
-                "ortho_ref checkpoint 9",
-                ESCAPES,
-                "x" * 5000,
-                "{}",
-            ]
-        )
+        new = rng.choice(["", *(f"ortho_ref checkpoint {n}" for n in (1, 2, 9)), ESCAPES, "x" * 5000, "{}"])
         metadata[key], what, sealable = new, f"{key} is {described(new)}", False
     elif kind < 0.2:
         own = (b"[" * 10**5 + b"]" * 10**5, b"9" * 5000, b'{"a":' * 10**4 + b"0" + b"}" * 10**4)
@@ -442,9 +427,8 @@ def _socket(path: Path) -> None:
 
 def folders(room: Room, rng: random.Random) -> Outcome:
     """A run's folder that is a file, a FIFO or a device, is missing or has a name that is no text; a linked victim."""
-    kind = rng.choice(
-        ["missing", "a file", "a FIFO", "a link to itself", "/dev/null", "not UTF-8", "escapes", "victim"]
-    )
+    kinds = ["missing", "a file", "a FIFO", "a link to itself", "/dev/null", "not UTF-8", "escapes", "victim"]
+    kind = rng.choice(kinds)
     outcome = Outcome(f"a folder: {kind}")
     use = rng.choice([*USES.values()])
     with room.scratch() as aside:
@@ -486,9 +470,7 @@ def _victim(room: Room, rng: random.Random, outcome: Outcome) -> Outcome:
     with room.scratch() as aside:
         folder, victim = aside / "run", aside / "victim"
         shutil.copytree(room.state("run", rng.choice(["early", "killed", "finished"])), folder)
-        file = rng.choice(
-            ["lock", "metrics.jsonl", "summary.json", "last.safetensors", "curve.png", "metrics.jsonl.part"]
-        )
+        file = rng.choice([*JSON[1:], "lock", "last.safetensors", "curve.png", "metrics.jsonl.part"])
         file = rng.choice([file, "last.safetensors.part", "config.json.part"])
         victim.write_text("mine\n" * 2000)
         (folder / file).unlink(missing_ok=True)

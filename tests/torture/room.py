@@ -105,13 +105,15 @@ class Outcome:
 class Room:
     """A folder with every run in every state; forks for each thread that asks."""
 
-    def __init__(self, folder: Path, limit: float = LIMIT, runs: tuple[str, ...] = tuple(RUNS)) -> None:
+    def __init__(self, folder: Path, limit: float = LIMIT, forks: Forks | None = None) -> None:
         self.folder, self.limit = folder, limit
         self._own, self._every = threading.local(), list[Forks]()
+        if forks is not None:  # somebody else's, who ends them
+            self._own.forks = forks
         self.expected: dict[tuple[str, str], Any] = {}
         self.calls: dict[str, dict[str, int]] = {}
         self.recorded: dict[tuple[str, str], int] = {}
-        for name in runs:
+        for name in RUNS:
             self._make(name)
 
     # processes

@@ -1,16 +1,13 @@
 """What the pages of formula and code are made of: parts of files, anchors, tests, derivations, words for the box."""
 
-import re
-
 import pytest
 
 from ortho_ref.conformance.case import Case, Vector
 from scripts.book.columns import breaks, parts, where
-from scripts.book.kit import by_equation, concerns, in_kit
+from scripts.book.kit import by_equation, in_kit
 from scripts.book.material import read_errata
 from scripts.book.order import chapters, neighbours, number_of, printed
-from scripts.book.places import anchor, anchors, href, page_of, resolved
-from scripts.book.reference import modules
+from scripts.book.places import anchor
 from scripts.book.tests import holders
 from scripts.equations.stated import read_equations, read_leads
 from scripts.equations.tags import tagged_lines
@@ -116,18 +113,6 @@ def test_parts_of_a_file():
     assert where("bp:gru1", TAGGED) == [(13, "1")]
 
 
-def test_places():
-    """Anchors of tags and of their equations; addresses are relative."""
-    assert anchors("ncgru:1/r") == ["ncgru-1-r", "ncgru-1"]
-    assert anchors("ncgru:16") == ["ncgru-16"]
-    assert page_of("docs/errata.md") == "docs/errata"
-    assert href("code/a/b.py", "docs/errata", "e-ncgru-01") == "../../docs/errata.html#e-ncgru-01"
-    assert href("index", "papers/ncgru") == "papers/ncgru.html"
-    assert href("papers/ncgru", "papers/ncgru", "ncgru-5") == "#ncgru-5"
-    assert resolved("docs/models.md", "../tasks/denoise.py") == "tasks/denoise.py"
-    assert resolved("CHANGELOG.md", "docs/models.md") == "docs/models.md"
-
-
 def test_anchors_of_all_tags_differ():
     """No two tags of the project come to one anchor."""
     tags = {
@@ -155,20 +140,6 @@ def test_who_holds_an_equation():
     }
 
 
-def test_who_holds_it_best():
-    """Tests before the functions that help them, these before files; a picture's test behind those of the cells."""
-    held = '"""ncgru:2."""\n'
-    function = 'def {}():\n    """ncgru:2."""\n'
-    found = holders(
-        {
-            "tests/alive/a.py": function.format("test_drawn"),
-            "tests/gradients/b.py": function.format("helper") + function.format("test_b"),
-            "tests/ortho_ref/c.py": held,
-        }
-    )
-    assert [one.function for one in found["ncgru:2"]] == ["test_b", "test_drawn", "helper", ""]
-
-
 def test_errata_are_read():
     """The sentence that says where each stands."""
     page = "# Errata\n\n### E-ncgru-01\n\nTheorem 1: (9).\n*False.* Printed: max h.\n* n = 1.\n\n`t`.\n\n## Next\n"
@@ -185,42 +156,3 @@ def test_what_the_kit_shows():
     a, b = vector("cell/a", ("ncgru:1/r", "ncgru:1/u"), ("x", "y")), vector("cell/b", ("ncgru:1/h",), ("y", "z"))
     assert by_equation([a, b]) == {"ncgru:1": (a, b)}
     assert in_kit([a, b, a]) == (("cell/a", "cell/b"), ("x", "y", "z"))
-
-
-@pytest.mark.parametrize(
-    ("case", "files"),
-    [
-        (vector("cell/lstm", cell="lstm"), {"cells/lstm", "fused/lstm", "gradients/lstm"}),
-        (
-            vector("cell/elman/complex", cell="elman", complex=True),
-            {"cells/elman", "fused/elman_complex", "gradients/elman"},
-        ),
-        (
-            vector("layer/ornn", cell="elman", parametrized={"parametrization": "householder"}),
-            {"fused/elman", "maps/householder"},
-        ),
-        (vector("update/dynamic_trivialization", algorithm="dynamic_trivialization"), {"maps/exponential"}),
-        (vector("train/nc_gru", negative_ones=2), {"cells/gru_reset_before", "maps/neumann"}),
-        (vector("loss/cross_entropy", loss="cross_entropy"), {"losses"}),
-    ],
-)
-def test_a_card_has_the_cases_of_its_file(case, files):
-    """Of a cell's file that cell's, of a map's that map's; of a file of neither kind all."""
-    places = {"maps": "ortho_ref/parametrizations", "cells": "ortho_ref/cells", "fused": "ortho_ref/fused"}
-
-    def told(name):
-        folder, _, stem = name.rpartition("/")
-        return concerns(case, f"{places.get(folder, folder or 'ortho_ref')}/{stem}.py")
-
-    assert all(map(told, files))
-    others = {"cells/gru_reset_after", "fused/gru_reset_after", "maps/cayley", "maps/structured", "optimizers"}
-    assert not any(map(told, others))
-    assert told("scan")
-    assert concerns(case, "")
-
-
-def test_public_modules():
-    """With a page in the reference: no program, nothing with an underscore, the kit as one."""
-    found = modules(ROOT)
-    assert {"ortho_ref", "ortho_ref.cells.lstm", "gradients.cayley", "ortho_ref.conformance"} <= set(found)
-    assert not [name for name in found if re.search(r"__|\._|conformance\.", name)]

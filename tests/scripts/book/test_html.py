@@ -9,12 +9,12 @@ from scripts.book.listing import coloured, linked
 pytest.importorskip("latex2mathml", reason="latex2mathml is not installed")
 pytest.importorskip("mdit_py_plugins", reason="mdit-py-plugins is not installed")
 
-from scripts.book.cards import in_lines, title_of
+from scripts.book.cards import in_lines
 from scripts.book.extension import docstring, escaped
 from scripts.book.finder import greek, plain
 from scripts.book.mathml import broken, mathml, styled
 from scripts.book.mathml import plain as formula
-from scripts.book.prose import Prose, breakable, together
+from scripts.book.prose import Prose
 
 
 def test_formulas():
@@ -83,22 +83,6 @@ def test_the_lines_of_a_formula():
     assert in_lines("") == [""]
 
 
-@pytest.mark.parametrize(
-    ("names", "title"),
-    [
-        (["ncgru:19"], "(19)"),
-        (["ncgru:42", "ncgru:43", "ncgru:44"], "(42)-(44)"),
-        (["goru:2.9", "goru:2.10"], "(2.9)-(2.10)"),
-        (["sgornn:6", "sgornn:14", "sgornn:24"], "(6), (14), (24)"),
-        (["ncgru:2", "ncgru:2-inv"], "(2), (2-inv)"),
-        (["bp:gru1", "bp:gru2"], "gru1, gru2"),
-    ],
-)
-def test_titles(names, title):
-    """A range is what the paper numbers in a row; anything else is listed."""
-    assert title_of(tuple(names)) == title
-
-
 def test_a_long_formula_goes_on_in_the_next_line():
     """Cut before relations and signs outside of brackets and bars, a row for each piece; a short one is whole."""
     made = broken(
@@ -117,20 +101,6 @@ def test_a_long_formula_goes_on_in_the_next_line():
     assert made.count('display="inline"') == made.count('displaystyle="true"') == 6
     html = Prose("page", lambda *_: None, lambda *_: "").formula("$a$; and $b$", "docs/equations.md")
     assert re.search(r'<span class="together"><math [^>]*alttext="a".*?</math>;</span></span> and', html)
-
-
-def test_no_line_begins_with_the_sign_behind_a_formula():
-    """The last piece and the sign are one; once is enough, and where no sign stands nothing changes."""
-    html = f'<span class="statement"><math>a</math><math>b</math></span>; {mathml("c")} and'
-    made = together(html)
-    assert '<math>a</math><span class="together"><math>b</math>;</span></span> <math' in made
-    assert made.count("together") == 1
-    assert together(made) == made
-
-
-def test_names_of_tests_break_where_words_do():
-    """Between file and function first."""
-    assert breakable("a/test_b.py:3 test_<c") == 'a/<wbr>test_<wbr>b.py:3 <span class="name">test_&lt;c</span>'
 
 
 @pytest.fixture
