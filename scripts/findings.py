@@ -25,7 +25,9 @@ def text() -> str:
 
 
 def main(
-    check: Annotated[bool, typer.Option(help="Write nothing; exit code 1 if the page would be another.")] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Write nothing; exit code 1 if the page would be another.")
+    ] = False,
 ) -> None:
     """Write docs/findings.md."""
     try:

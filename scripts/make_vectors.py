@@ -101,7 +101,7 @@ def arrays_by_kind(vectors: list[Vector], withdrawn: list[dict[str, Any]]) -> di
 
 
 def main(
-    check: Annotated[bool, typer.Option(help="Compare and confirm; write nothing.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Compare and confirm; write nothing.")] = False,
     withdraw: Annotated[str | None, typer.Option(help="A case that is wrong, to be run no more.")] = None,
     why: Annotated[str | None, typer.Option(help="Why it is withdrawn.")] = None,
 ) -> None:

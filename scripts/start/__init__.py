@@ -22,13 +22,7 @@ _CORE = ("numpy", "scipy", "safetensors")
 
 
 def programs() -> dict[str, str]:
-    """Every program, with the first words of its file.
-
-    Returns
-    -------
-    dict of str to str
-        Name -> a line, without the example that it ends in.
-    """
+    """Every program, with the first words of its file."""
     found = {}
     for path in sorted(FOLDER.glob("[!_]*.py")):
         first = (ast.get_docstring(ast.parse(path.read_text("utf-8"))) or "").partition("\n")[0]
@@ -37,35 +31,12 @@ def programs() -> dict[str, str]:
 
 
 def needed_by(name: str) -> tuple[str, ...]:
-    """The modules that a program is not loaded without, beside the core's.
-
-    Parameters
-    ----------
-    name : str
-        Of a program, without its package; others need nothing.
-
-    Returns
-    -------
-    tuple of str
-    """
+    """The modules that a program is not loaded without, beside the core's."""
     return _NEEDS.get(name, _OTHERS)[1] if (FOLDER / f"{name}.py").exists() else ()
 
 
 def refusal(started: str | None, installed: Callable[[str], object] = find_spec) -> str:
-    """Why a program cannot be started.
-
-    Parameters
-    ----------
-    started : str, optional
-        As after python -m; None where nothing is.
-    installed : Callable
-        Module -> whether it is there.
-
-    Returns
-    -------
-    str
-        One line; empty where nothing is in the way.
-    """
+    """Why a program cannot be started."""
     package, _, name = (started or "").partition(".")
     if package != "scripts" or not name or "." in name:
         return ""

@@ -384,18 +384,6 @@ def one_is_due(every: int | None, forced: list[bool]) -> bool:
     """Whether a reset is forced half-way between two that are due, and none between it and the second.
 
     A count begun anew would miss that one, and is neither early nor late by one update.
-
-    Parameters
-    ----------
-    every
-        Updates between two resets that are due; None: none is.
-    forced
-        Of each update, whether its reset is forced.
-
-    Returns
-    -------
-    bool
-        True also where none is due.
     """
     if every is None:
         return True

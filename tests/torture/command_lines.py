@@ -44,7 +44,6 @@ BASES = {
 #: Those that write in the checkout, or need a GPU before all else, get nothing that could be taken.
 WRITERS = (
     "scripts.equation_index",
-    "scripts.kill_table",
     "scripts.make_vectors",
     "scripts.claims",
     "scripts.gpu_check",
