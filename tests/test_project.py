@@ -181,8 +181,6 @@ def test_who_imports_whom(name):
             "pygments",
             "nbformat",
         }
-    if name.startswith("scripts/mutation/"):  # the tools that it drives, `make mutants` installs
-        allowed = CORE | {"scripts", "pytest", "_pytest", "hypothesis", "coverage", "cosmic_ray", "parso"}
     for module in imports(FILES[name].read_text()):
         root = module.split(".")[0]
         assert root in sys.stdlib_module_names or root in allowed, f"{name} imports {module}"
