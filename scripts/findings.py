@@ -1,6 +1,6 @@
 """What the kit says of other people's code, docs/findings.md: python -m scripts.findings [--check]
 
-From the reports that `python -m scripts.audit` has stored in results/conformance, and the words of audit.toml there.
+From the reports that `scripts.audit` has stored in results/conformance, and the words of audit.toml there.
 Exit code 1 with --check if the page is not what would be written.
 """
 

@@ -1,4 +1,4 @@
-"""Train the six models of docs/alive/gradients.md, a minute on one core: python -m scripts.moving_weights [MODEL ...]
+"""Train the six models of docs/alive/gradients.md: python -m scripts.moving_weights [MODEL ...]
 
 Each learns to recall ten symbols after a pause; its dense weights before and after go to docs/alive/weights.
 """

@@ -1,4 +1,4 @@
-"""Build the site, pages of formula and code and the docs around them: python -m scripts.site [--out build/site]"""
+"""Build the site, formula beside code and the docs around it: python -m scripts.site [--out build/site]"""
 
 import shutil
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The kit's command line: python -m ortho_ref.conformance run | map | new | list | mistakes | show | export | badge | schema."""
+"""Command line: python -m ortho_ref.conformance run, map, new, list, mistakes, show, export, badge, schema."""
 
 import argparse
 import contextlib
@@ -83,7 +83,7 @@ def parser() -> argparse.ArgumentParser:
     new.add_argument("--out", type=Path, metavar="FILE.py", help="where to; not over an existing file")
     listed = commands.add_parser("list", help="the names of the cases")
     listed.add_argument("--only", **ONLY)
-    mistakes = commands.add_parser("mistakes", help="the mistakes that the kit names, in words, and which cases show each")
+    mistakes = commands.add_parser("mistakes", help="the mistakes that the kit names, and the cases that show each")
     mistakes.add_argument("--only", **ONLY)
     case = commands.add_parser("show", help="one case: config, shapes, equations, mistakes it shows")
     case.add_argument("case", metavar="CASE", help="its name, as `list` has it")

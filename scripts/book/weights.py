@@ -20,7 +20,7 @@ from ortho_ref import files
 FOLDER, SCRIPT = "docs/alive/weights", "static/alive/weights.js"
 #: In the order of the page.
 MODELS = ("rnn", "lstm", "gru", "nc-gru", "scornn", "urnn")
-_HEAD = "// Written by scripts/book/weights.py from docs/alive/weights: float32, the lowest byte first, in base64.\n"
+_HEAD = "// Written by scripts/book/weights.py from docs/alive/weights: float32, little-endian, base64.\n"
 
 
 def write(path: Path, before: dict[str, np.ndarray], after: dict[str, np.ndarray], facts: dict[str, str]) -> None:

@@ -33,7 +33,7 @@ def programs() -> dict[str, str]:
 
 
 def needed_by(name: str) -> tuple[str, ...]:
-    """The modules that a program, as after "scripts.", is not loaded without, beside the core's; others need nothing."""
+    """The modules that a program, as after "scripts.", is not loaded without, beside the core's."""
     return _NEEDS.get(name, _OTHERS)[1] if _is_program(name) else ()
 
 

@@ -1,4 +1,4 @@
-"""The cases of the conformance kit: config, inputs, what each is there for.  `scripts/make_vectors.py` stores them.
+"""The cases of the conformance kit: config, inputs, what each is there for.  `make_vectors` stores them.
 
 Those of kinds `layer` and `initial` are in `layer_cases` and `initial_cases`; what a case is made from is a `Spec`.
 """

@@ -1,12 +1,10 @@
 """Before a program is loaded: the list of programs, names that are none, what is not installed; what is no number."""
 
 import importlib
-import inspect
 import os
 import re
 import subprocess
 import sys
-import typing
 
 import pytest
 
