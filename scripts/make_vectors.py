@@ -1,8 +1,8 @@
 """Make the conformance kit's vectors: python -m scripts.make_vectors [--check | --withdraw ID --why WHY]
 
 Every case of scripts/vectors/conformance_cases.py is computed in float64 by ortho_ref and, before it is
-written, once more by a second route (scripts/oracle/second_route.py; needs torch).  What is stored stays as it is,
-to the bit: a case that is there is compared, never changed.  A wrong one is withdrawn, and comes under another name.
+written, once more by a second route (`oracle`; needs torch).  What is stored stays as it is, to the bit: a case that is
+there is compared, never changed.  A wrong one is withdrawn, and comes again under another name.
 
 --check writes nothing: every case again, compared with what is stored, and confirmed where torch is installed.
 """

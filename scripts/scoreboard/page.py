@@ -76,7 +76,7 @@ def page(audit: Audit, reports: dict[str, dict[str, Any]], maps: dict[str, dict[
         "Written by `python -m scripts.findings` from the reports in",
         "[results/conformance](../results/conformance), which `python -m scripts.audit` stores. Each row is",
         "somebody's code as it is, from its package or from a checkout at the commit that is named, run by one of",
-        "[scripts/adapters](../scripts/adapters). Numbers count cases. Nothing beyond what was run is claimed.",
+        "[scripts/adapters](../scripts/adapters). Numbers count cases. It claims only what was run.",
         "",
         "* passed: every output is right, forward and backward.",
         "* partial: the outputs that it gives are right; others it does not give.",
