@@ -66,10 +66,9 @@ fuzz: $(VENV)/.test
 floors: $(FLOORS)/.test
 	$(FLOORS)/bin/python -m pytest -m "$(QUICK)" --numprocesses auto --maxprocesses 8
 
-# Whether the tests tell the code from the code with a mistake in it; two hours at most.
+# Whether the tests tell the code from the code with a mistake in it: make mutants FOLDER=ortho_ref/cells
 mutants: $(VENV)/.mutants
-	$(BIN)/python -m pytest tests/mutation
-	$(BIN)/python -m scripts.mutants --page
+	$(BIN)/mutmut run '$(subst /,.,$(or $(FOLDER:.py=),ortho_ref)).*' && $(BIN)/mutmut results
 
 # Kills, cuts, flips, full disks, hostile files and adapters, bad command lines; an hour. The seed is said first.
 torture: $(VENV)/.test
@@ -101,7 +100,7 @@ site-test: $(VENV)/.site site
 	$(BIN)/python -m pytest tests/scripts/book
 
 clean:
-	rm -rf $(VENV) $(FLOORS) .venv-device .venv-device-cuda12 .mutants build dist
+	rm -rf $(VENV) $(FLOORS) .venv-device .venv-device-cuda12 mutants build dist
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; v = sys.version.split()[0]; sys.exit(f"Python 3.11 or newer is needed; $(PYTHON) is {v}" if sys.version_info < (3, 11) else 0)'

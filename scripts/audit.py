@@ -1,4 +1,4 @@
-"""Run other people's code over the kit, and store what it says: python -m scripts.audit [NAME ...] [--sources DIR]
+"""Run others' code over the kit and store what it says: python -m scripts.audit [NAME ...] [--sources DIR]
 
 Whose code, and by which adapter, stands in results/conformance/audit.toml; what the kit says of it is stored beside
 it, a file each.  What is not installed here is left out, and said.  Then `python -m scripts.findings`.

@@ -1,8 +1,8 @@
-"""Time cells, maps and updates beside their floors and other libraries, interleaved: python -m scripts.benchmark
+"""Time cells, maps and updates beside their floors and other libraries, in turns: python -m scripts.benchmark
 
-What is timed: scripts/timing/cells.py (and floors.py, peers_torch.py, peers_jax.py), memory.py, maps.py and
-whole_updates.py.  A whole run writes results/benchmark/MACHINE.json, .md and .png; a part is chosen with --section,
---model and --only, and is written where --out says.  --check compares today's ratios with the stored ones.
+What is timed stands in `timing`.  A whole run writes results/benchmark/MACHINE.json, .md and .png; a part is chosen
+with --section, --model and --only, and is written where --out says.  --check compares today's ratios with the stored
+ones.
 """
 
 import contextlib

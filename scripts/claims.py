@@ -1,4 +1,4 @@
-"""docs/claims.md from the runs under results/experiments/, and the gallery of its curves: python -m scripts.claims"""
+"""docs/claims.md from the runs in results/experiments, and their gallery: python -m scripts.claims"""
 
 import hashlib
 from collections import Counter
@@ -25,7 +25,7 @@ PAGE = ROOT / "docs" / "claims.md"
 
 HEAD = """# What became of the papers' tables
 
-Written by `python -m scripts.claims` from the runs in [results/experiments](../results/experiments), never by hand.
+Written by `python -m scripts.claims` from the runs in [results/experiments](../results/experiments).
 Each section is one experiment file: its table, its curves, the claims, what the paper leaves open, where the file
 departs from the paper, and what was found (these words are the file's). Numbers are mean ± standard deviation over the
 seeds that are done. Minimum, final and median of the last 20 are over a run's evaluations, of which the minimum or

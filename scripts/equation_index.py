@@ -1,6 +1,6 @@
 """Which code computes each equation, and which test holds it: python -m scripts.equation_index [--check]
 
-How docs/equations.md is read says scripts/equations/stated.py; where ids are looked for, scripts/equations/held.py.
+How docs/equations.md is read says scripts/equations/stated.py; where ids are looked for, held.py there.
 """
 
 from pathlib import Path
@@ -36,7 +36,7 @@ def render(entries: dict[str, Entry], rows: dict[str, Row]) -> str:
         "# Equation index",
         "",
         "Which code computes each equation of [equations.md](equations.md), and which test holds it: by the tags in",
-        "the code and the ids that tests name. `python -m scripts.equation_index` writes this page; with `--check` it",
+        "the code and the ids that tests name. `python -m scripts.equation_index` writes this page; `--check`",
         "lists what nothing holds, tags of no equation, and whether this page is out of date.",
         "",
         "| kind | ids | |",

@@ -1,6 +1,6 @@
 """What the kit says of other people's code, docs/findings.md: python -m scripts.findings [--check]
 
-From the reports that `python -m scripts.audit` has stored in results/conformance, and the words of audit.toml there.
+From the reports that `scripts.audit` has stored in results/conformance, and the words of audit.toml there.
 Exit code 1 with --check if the page is not what would be written.
 """
 
@@ -25,7 +25,9 @@ def text() -> str:
 
 
 def main(
-    check: Annotated[bool, typer.Option(help="Write nothing; exit code 1 if the page would be another.")] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Write nothing; exit code 1 if the page would be another.")
+    ] = False,
 ) -> None:
     """Write docs/findings.md."""
     try:

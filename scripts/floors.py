@@ -1,4 +1,4 @@
-"""The oldest versions that pyproject.toml promises, as constraints for pip: python -m scripts.floors test
+"""The oldest versions that pyproject.toml promises, for pip: python -m scripts.floors test
 
 Of the core dependencies and of the dependency groups and extras that are named. It needs Python alone, as it runs
 before anything is there.

@@ -16,7 +16,9 @@ ROOT = Path(__file__).parents[1]
 
 
 def main(
-    check: Annotated[bool, typer.Option(help="Write nothing; exit code 1 if the page would be another.")] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Write nothing; exit code 1 if the page would be another.")
+    ] = False,
 ) -> None:
     """Write docs/gallery.md."""
     try:

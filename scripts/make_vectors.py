@@ -1,9 +1,8 @@
 """Make the conformance kit's vectors: python -m scripts.make_vectors [--check | --withdraw ID --why WHY]
 
-Every case of scripts/vectors/conformance_cases.py is computed in float64 by ortho_ref and, before it is written, once
-more by a second route (scripts/oracle/second_route.py; needs torch).  What is stored stays as it is, to the bit: a case
-that is there already is compared, never changed, and names are only added.  A case that is wrong is withdrawn and comes
-again under another name.
+Every case of scripts/vectors/conformance_cases.py is computed in float64 by ortho_ref and, before it is
+written, once more by a second route (`oracle`; needs torch).  What is stored stays as it is, to the bit: a case that is
+there is compared, never changed.  A wrong one is withdrawn, and comes again under another name.
 
 --check writes nothing: every case again, compared with what is stored, and confirmed where torch is installed.
 """
@@ -101,7 +100,7 @@ def arrays_by_kind(vectors: list[Vector], withdrawn: list[dict[str, Any]]) -> di
 
 
 def main(
-    check: Annotated[bool, typer.Option(help="Compare and confirm; write nothing.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Compare and confirm; write nothing.")] = False,
     withdraw: Annotated[str | None, typer.Option(help="A case that is wrong, to be run no more.")] = None,
     why: Annotated[str | None, typer.Option(help="Why it is withdrawn.")] = None,
 ) -> None:

@@ -1,4 +1,4 @@
-"""Train the six models of docs/alive/gradients.md, a minute on one core: python -m scripts.moving_weights [MODEL ...]
+"""Train the six models of docs/alive/gradients.md: python -m scripts.moving_weights [MODEL ...]
 
 Each learns to recall ten symbols after a pause; its dense weights before and after go to docs/alive/weights.
 """
@@ -40,22 +40,7 @@ def main(
 
 
 def train(name: str, iterations: int, out: Path) -> dict[str, str]:
-    """Train one model and write its file.
-
-    Parameters
-    ----------
-    name : str
-        Of the model.
-    iterations : int
-        Updates.
-    out : Path
-        The folder.
-
-    Returns
-    -------
-    dict of str
-        The file's metadata: the task, and the held-out losses before and after.
-    """
+    """Train one model and write its file."""
     task = Copying(LENGTH)
     network = models.network(name, task.input.size, [HIDDEN], task.output_size)
     optimizer = ByName({"*.A": Adam(RATE_OF_A), "*": Adam(RATE)})
@@ -78,18 +63,7 @@ def train(name: str, iterations: int, out: Path) -> dict[str, str]:
 
 
 def dense(trainer: Trainer) -> dict[str, np.ndarray]:
-    """The weights of a network of one layer as the cell takes them, h0 where it is trained, and the readout.
-
-    Parameters
-    ----------
-    trainer : Trainer
-        Whose weights.
-
-    Returns
-    -------
-    dict of ndarray
-        Copies, by name.
-    """
+    """The weights of a network of one layer as the cell takes them, h0 where it is trained, and the readout."""
     (layer,), prefix = trainer.network.layers, "layer0."
     own = {name.removeprefix(prefix): value for name, value in trainer.params.items() if name.startswith(prefix)}
     buffers = {name.removeprefix(prefix): value for name, value in trainer.buffers.items()}

@@ -1,4 +1,4 @@
-"""Build the site, pages of formula and code and the docs around them: python -m scripts.site [--out build/site]"""
+"""Build the site, formula beside code and the docs around it: python -m scripts.site [--out build/site]"""
 
 import shutil
 from pathlib import Path
@@ -40,18 +40,7 @@ def main(
 
 
 def clear(folder: Path) -> None:
-    """Remove what an earlier build left, one that was broken off too, and mark the folder as this program's.
-
-    Parameters
-    ----------
-    folder : Path
-        The folder; one that is not there, or is empty, will do.
-
-    Raises
-    ------
-    ValueError
-        It has something, and not the mark: it is somebody's.
-    """
+    """Remove what an earlier build left, one that was broken off too, and mark the folder as this program's."""
     if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not (folder / MARK).is_file())):
         raise ValueError(
             f"--out: {folder} is there and was not built by this program; remove it, or give another folder"

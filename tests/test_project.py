@@ -181,8 +181,6 @@ def allowed_in(name):
         allowed = CORE | {"gradients", "tasks", "scripts"} | LIBRARIES | CHECKOUTS
     if name.startswith(("scripts/book/", "scripts/site.py")):
         allowed = allowed | OF_DOCS
-    if name.startswith("scripts/mutation/"):  # the tools that it drives, `make mutants` installs
-        allowed = CORE | {"scripts", "pytest", "_pytest", "hypothesis", "coverage", "cosmic_ray", "parso"}
     return allowed | FRAMEWORKS.get(name, set()) | OF_ADAPTERS.get(name, set())
 
 

@@ -1,4 +1,4 @@
-"""What Sphinx builds the site with.  `python -m scripts.site` lays this folder and the pages out, and calls it."""
+"""What Sphinx builds the site with.  `scripts.site` lays this folder and the pages out, and calls it."""
 
 import ortho_ref
 

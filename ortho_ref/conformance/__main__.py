@@ -1,4 +1,4 @@
-"""The kit's command line: python -m ortho_ref.conformance run | map | new | list | show | export | badge | schema."""
+"""Command line: python -m ortho_ref.conformance run, map, new, list, mistakes, show, export, badge, schema."""
 
 import argparse
 import contextlib
@@ -52,7 +52,7 @@ def parser() -> argparse.ArgumentParser:
     top = _Parser(prog=NAME, description="Check an implementation of orthogonal and gated RNNs.")
     top.add_argument("--version", action="version", version=f"ortho_ref {ortho_ref.__version__}")
     commands = top.add_subparsers(
-        dest="does", required=True, metavar="run | map | new | list | show | export | badge | schema"
+        dest="does", required=True, metavar="run | map | new | list | mistakes | show | export | badge | schema"
     )
     run = commands.add_parser("run", help="run an implementation over the cases")
     whose = run.add_mutually_exclusive_group(required=True)
@@ -83,6 +83,8 @@ def parser() -> argparse.ArgumentParser:
     new.add_argument("--out", type=Path, metavar="FILE.py", help="where to; not over an existing file")
     listed = commands.add_parser("list", help="the names of the cases")
     listed.add_argument("--only", **ONLY)
+    mistakes = commands.add_parser("mistakes", help="the mistakes that the kit names, and the cases that show each")
+    mistakes.add_argument("--only", **ONLY)
     case = commands.add_parser("show", help="one case: config, shapes, equations, mistakes it shows")
     case.add_argument("case", metavar="CASE", help="its name, as `list` has it")
     exported = commands.add_parser("export", help="every case as files, for languages without Python")
@@ -345,6 +347,15 @@ def _list(given: argparse.Namespace) -> int:
     return 0
 
 
+def _mistakes(given: argparse.Namespace) -> int:
+    from ortho_ref.conformance.mistakes import MISTAKES  # here: what makes them takes its time
+
+    chosen = select(given.only)
+    shown_by = {mistake: [v.id for v in chosen if mistake.name in v.kills] for mistake in MISTAKES}
+    _give(f"{m.name}\n    {m.says}\n    shown by {', '.join(cases)}" for m, cases in shown_by.items() if cases)
+    return 0
+
+
 def _give(lines: Iterable[str]) -> None:
     STDOUT.give(shown_lines("\n".join(lines), None))
 
@@ -397,6 +408,7 @@ _COMMANDS = {
     "map": _map,
     "new": _new,
     "list": _list,
+    "mistakes": _mistakes,
     "show": _show,
     "export": _export,
     "badge": _badge,

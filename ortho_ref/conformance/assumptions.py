@@ -1,6 +1,6 @@
 """Departures that are known: the implementation is held to the reference with these, and everything else is checked.
 
-    --assume u-keeps,reset-after          names of mistakes, as docs/kill-table.md has them
+    --assume u-keeps,reset-after          names of mistakes, as `mistakes` lists them
     --assume departures.txt               a file: one line a name, and after it the reason
 
     # departures.txt
@@ -57,7 +57,7 @@ def held(chosen: Sequence[Vector], assume: Assume) -> tuple[list[Vector], tuple[
     for name in reasons:
         if name not in named:
             near = difflib.get_close_matches(name, named, 3)
-            advice = f"near it: {', '.join(near)}" if near else "docs/kill-table.md has their names"
+            advice = f"near it: {', '.join(near)}" if near else "`ortho_ref.conformance mistakes` lists them"
             raise ValueError(f"assume has {name!r}, which is no mistake; {advice}")
     assumed = tuple(named[name] for name in reasons)
     vectors = [_held(vector, _of(vector, assumed)) for vector in chosen]

@@ -15,41 +15,13 @@ _NAMED = re.compile(r'<div class="picture"[^>]*\bdata-scripts="([^"]*)"')
 
 
 def scripts(body: str) -> list[str]:
-    """What a page loads.
-
-    Parameters
-    ----------
-    body : str
-        HTML.
-
-    Returns
-    -------
-    list of str
-        Below the static files, each once; empty for a page without a picture.
-    """
+    """What a page loads."""
     names = [name for listed in _NAMED.findall(body) for name in listed.split()]
     return [f"{STATIC}/{name}.js" for name in dict.fromkeys(names)]
 
 
 def load(app: Any, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
-    """Sphinx's event html-page-context: what is added here is added to this page alone.
-
-    Parameters
-    ----------
-    app : sphinx.application.Sphinx
-        What builds the site.
-    page, template : str
-        Names of the page and of its template.
-    context : dict
-        Its parts; "body" is its HTML.
-    doctree : docutils.nodes.document or None
-        The page as it was read.
-
-    Raises
-    ------
-    ValueError
-        A script that the page names is not there.
-    """
+    """Sphinx's event html-page-context: what is added here is added to this page alone."""
     found = scripts(context.get("body", ""))
     for name in found:
         if not any((Path(app.confdir) / folder / name).is_file() for folder in app.config.html_static_path):

@@ -82,18 +82,7 @@ def short_of(file: str) -> str:
 
 
 def in_lines(formula: str) -> list[str]:
-    """The lines that a formula is set in: its numbered parts, else what stands between its semicolons.
-
-    Parameters
-    ----------
-    formula : str
-        The cell of docs/equations.md, in Markdown.
-
-    Returns
-    -------
-    list of str
-        One at least, without the semicolons between them.
-    """
+    """The lines that a formula is set in: its numbered parts, else what stands between its semicolons."""
     if _PART.search(formula):
         return _PART.split(formula)
     lines = [""]
@@ -105,15 +94,7 @@ def in_lines(formula: str) -> list[str]:
 
 
 class Maker:
-    """Makes the cards of one page.
-
-    Parameters
-    ----------
-    material : Material
-        What stands in the repository.
-    page, file : str
-        The page, and the file that it shows, "" for a page of no file.
-    """
+    """Makes the cards of one page."""
 
     def __init__(self, material: Material, page: str, file: str = "") -> None:
         self.material, self.page, self.file = material, page, file

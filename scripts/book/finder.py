@@ -15,20 +15,7 @@ ROOT_PAGE = "index"
 
 
 def found(material: Material) -> list[dict[str, object]]:
-    """An entry an equation, an erratum, and a file of two columns.
-
-    Parameters
-    ----------
-    material : Material
-        What stands in the repository.
-
-    Returns
-    -------
-    list of dict
-        id: what it is called.  paper, number: of an equation with a number in print, the number as written.
-        title, words: what is shown, plain text.  formula: plain text, which is looked through besides.  keys: the
-        names of its Greek letters.  to: the address, from the front page.
-    """
+    """An entry an equation, an erratum, and a file of two columns: id, title, words, formula, keys, to."""
     maker = Maker(material, ROOT_PAGE)
     entries: list[dict[str, object]] = []
     for name, entry in material.entries.items():

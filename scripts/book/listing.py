@@ -24,20 +24,7 @@ def coloured(file: str, source: str) -> tuple[str, ...]:
 
 
 def linked(line: str, targets: dict[str, str]) -> str:
-    """A line of HTML, whose tags link to their equations.
-
-    Parameters
-    ----------
-    line : str
-        Of `coloured`.
-    targets : dict of str to str
-        Tag -> address.
-
-    Returns
-    -------
-    str
-        The same text.
-    """
+    """A line of HTML, whose tags link to their equations."""
 
     def link(found: re.Match[str]) -> str:
         tag = found[1]

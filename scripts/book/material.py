@@ -39,34 +39,16 @@ class Derivation(NamedTuple):
 
 @dataclass(frozen=True)
 class Material:
-    """What stands in the repository.
-
-    Attributes
-    ----------
-    root : Path
-        The repository.
-    entries : dict of str to Entry
-        docs/equations.md.
-    code, tests : dict of str to str
-        The text of every file, by its name.
-    columns : tuple of str
-        The files with a page of two columns.
-    errata : dict of str to str
-        The first sentence of each.
-    derivations : tuple of Derivation
-        docs/derivations.
-    kit : dict of str to tuple of Vector
-        The conformance kit's cases, by equation.
-    """
+    """What stands in the repository."""
 
     root: Path
     entries: dict[str, Entry]
-    code: dict[str, str]
+    code: dict[str, str]  # code, tests: the text of every file, by its name
     tests: dict[str, str]
-    columns: tuple[str, ...]
-    errata: dict[str, str]
+    columns: tuple[str, ...]  # the files with a page of two columns
+    errata: dict[str, str]  # the first sentence of each
     derivations: tuple[Derivation, ...]
-    kit: dict[str, tuple[Vector, ...]]
+    kit: dict[str, tuple[Vector, ...]]  # the conformance kit's cases, by equation
 
     @cached_property
     def rows(self) -> dict[str, Row]:
@@ -125,23 +107,7 @@ class Material:
 
 
 def read(root: Path) -> Material:
-    """Everything.
-
-    Parameters
-    ----------
-    root : Path
-        The repository.
-
-    Returns
-    -------
-    Material
-        Of what stands there.
-
-    Raises
-    ------
-    ValueError
-        A page is not what its reader asks for.
-    """
+    """Everything.  ValueError: a page is not what its reader asks for."""
     columns = tuple(
         path.relative_to(root).as_posix()
         for pattern in COLUMNS

@@ -23,25 +23,7 @@ _THIN = {"width": "0.167em"}
 
 @cache
 def mathml(tex: str, display: bool = False) -> str:
-    """MathML of a formula.
-
-    Parameters
-    ----------
-    tex : str
-        Between the dollars.
-    display : bool
-        Whether it stands on a line of its own.
-
-    Returns
-    -------
-    str
-        A `math` element, whose alternative text is the TeX.
-
-    Raises
-    ------
-    ValueError
-        It is no TeX, or has a command that is not known.
-    """
+    """MathML of a formula.  ValueError: it is no TeX, or has a command that is not known."""
     try:
         tree = ElementTree.fromstring(str(convert(tex.strip(), display="block" if display else "inline")))
     except Exception as error:  # latex2mathml has many, of no common kind
@@ -61,26 +43,7 @@ _LONG = 36
 
 @cache
 def broken(tex: str, display: bool = False) -> str:
-    """MathML of a formula that may go on in the next line, before a relation or a sum's sign, where it is too wide.
-
-    Parameters
-    ----------
-    tex : str
-        Between the dollars.
-    display : bool
-        Whether it stands on lines of its own.
-
-    Returns
-    -------
-    str
-        A `math` element, of a long formula one for each piece, those of each statement between wide spaces together:
-        such a statement begins a line of its own before it is cut.
-
-    Raises
-    ------
-    ValueError
-        As `mathml`.
-    """
+    """MathML of a formula that may go on in the next line, before a relation or a sum's sign, where it is too wide."""
     whole = mathml(tex, display)
     tree = ElementTree.fromstring(whole)
     row = tree[0] if len(tree) == 1 and _kind(tree[0]) == "mrow" else tree
@@ -133,23 +96,7 @@ _SIMPLE = re.compile(r"∂?\w+(?:_\([^()]*\))?")
 
 @cache
 def plain(tex: str) -> str:
-    """A formula as text, for where no formula can be drawn.
-
-    Parameters
-    ----------
-    tex : str
-        Between the dollars.
-
-    Returns
-    -------
-    str
-        Unicode without a backslash: "U = (I + A)⁻¹ (I - A) D", "h_(t-1)".
-
-    Raises
-    ------
-    ValueError
-        As `mathml`.
-    """
+    """A formula as text, for where no formula can be drawn.  ValueError: as `mathml`."""
     text = unicodedata.normalize("NFC", _text(ElementTree.fromstring(mathml(tex))))
     return " ".join(re.sub(r"(?<=[(\[]) +| +(?=[)\],;])", "", _barred(text)).split())
 

@@ -39,22 +39,7 @@ def neighbours(entries: dict[str, Entry]) -> dict[str, tuple[str | None, str | N
 def chapters(
     columns: tuple[str, ...], lines: dict[str, dict[int, list[str]]], entries: dict[str, Entry]
 ) -> dict[str, list[str]]:
-    """The files of two columns under the heading of the paper that each begins with, by their first equation there.
-
-    Parameters
-    ----------
-    columns : tuple of str
-        The files.
-    lines : dict of str to dict
-        Their lines with tags.
-    entries : dict of str to Entry
-        docs/equations.md.
-
-    Returns
-    -------
-    dict of str to list of str
-        Heading -> files; "" for those without a tag.
-    """
+    """The files of two columns under the heading of the paper that each begins with, by their first equation there."""
     order = {name: k for k, name in enumerate(name for names in printed(entries).values() for name in names)}
 
     def first(file: str) -> int:

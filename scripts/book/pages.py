@@ -10,7 +10,7 @@ from scripts.book.cards import Card, Link, Maker, title_of
 from scripts.book.listing import linked
 from scripts.book.material import Material
 from scripts.book.order import chapters, number_of, printed
-from scripts.book.places import KILLS, anchor, folder_page, href, page_of
+from scripts.book.places import anchor, folder_page, href, page_of
 from scripts.book.prose import breakable
 from scripts.equations.held import UNHELD
 from scripts.equations.stated import STATED
@@ -58,7 +58,6 @@ def of_file(material: Material, file: str, source: str) -> str:
         file=file,
         parts=[(part, _cards(maker, part, shown), lines[part.first - 1 : part.last]) for part in cut],
         code=lambda line: Markup(linked(line.html, targets)),
-        kills=href(page, page_of(KILLS)),
         wide=any(part.names for part in cut),
         beside=_beside(maker, file),
     )

@@ -5,7 +5,7 @@ from posixpath import dirname, normpath, relpath
 
 from scripts.equations.tags import id_of
 
-ERRATA, KILLS, DERIVATIONS = "docs/errata.md", "docs/kill-table.md", "docs/derivations"
+ERRATA, DERIVATIONS = "docs/errata.md", "docs/derivations"
 
 
 def page_of(file: str) -> str:

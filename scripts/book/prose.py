@@ -19,17 +19,7 @@ _ERRATUM = re.compile(r"\bE-[a-z]+-\d\d\b")
 
 
 class Prose:
-    """Renders Markdown for a page.
-
-    Parameters
-    ----------
-    page : str
-        The page that it will stand on.
-    find : callable
-        find(page, id) -> the address of an equation from that page, or None.
-    follow : callable
-        follow(page, file, target) -> the address, from that page, of what a link in a file names.
-    """
+    """Renders Markdown for a page."""
 
     def __init__(
         self, page: str, find: Callable[[str, str], str | None], follow: Callable[[str, str, str], str]

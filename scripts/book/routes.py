@@ -28,33 +28,14 @@ _LINK = re.compile(r"\[([^]]+)\]\(([^)\s#:]+)(?:#[^)\s]*)?\)")
 
 
 class Block(NamedTuple):
-    """A block of code.
-
-    Attributes
-    ----------
-    code : str
-        Python.
-    printed : str
-        What the page shows below it; "" for nothing.
-    """
+    """A block of code."""
 
     code: str
-    printed: str
+    printed: str  # what the page shows below it; "" for nothing
 
 
 def pieces(page: str) -> list[str | Block]:
-    """The words and blocks of a page in their order.
-
-    Parameters
-    ----------
-    page : str
-        Markdown.
-
-    Returns
-    -------
-    list of str or Block
-        No words are empty.
-    """
+    """The words and blocks of a page in their order."""
     words = _BLOCK.split(page)
     found: list[str | Block] = [words[0]]
     for code, printed, after in zip(words[1::3], words[2::3], words[3::3], strict=True):
@@ -63,41 +44,14 @@ def pieces(page: str) -> list[str | Block]:
 
 
 def blocks(page: str) -> list[Block]:
-    """The blocks of a page, each with all that it needs.
-
-    Parameters
-    ----------
-    page : str
-        Markdown.
-
-    Returns
-    -------
-    list of Block
-        The code of each runs alone: the page's first block, if that prints nothing, stands in front of the others'.
-    """
+    """The blocks of a page, the code of each with what it needs: the first block before it, if that prints nothing."""
     first, *others = (piece for piece in pieces(page) if isinstance(piece, Block))
     start = "" if first.printed else first.code
     return [first, *(Block(start + own.code, own.printed) for own in others)]
 
 
 def answered(page: str) -> list[tuple[Block, str]]:
-    """The exercises of a page.
-
-    Parameters
-    ----------
-    page : str
-        Markdown.
-
-    Returns
-    -------
-    list of (Block, str)
-        The block with a line to fill in, and its code with the answer in place of that line.
-
-    Raises
-    ------
-    ValueError
-        There are not as many answers as lines to fill in.
-    """
+    """The exercises of a page.  ValueError: there are not as many answers as lines to fill in."""
     holes, answers = (
         [block for block in blocks(page) if HOLE in block.code],
         _ANSWER.findall(page.partition(ANSWERS)[2]),
@@ -120,23 +74,6 @@ def with_formulas(page: str, entries: dict[str, Entry]) -> str:
     """A page with the formula of each equation that a line `Equations: ...` names below that line.
 
     It stands once in the repository, in docs/equations.md.
-
-    Parameters
-    ----------
-    page : str
-        Markdown.
-    entries : dict of str to Entry
-        docs/equations.md.
-
-    Returns
-    -------
-    str
-        Markdown.
-
-    Raises
-    ------
-    ValueError
-        An equation is not stated there.
     """
 
     def stated(line: re.Match[str]) -> str:
@@ -153,20 +90,7 @@ def with_formulas(page: str, entries: dict[str, Entry]) -> str:
 
 
 def notebook(page: str, file: str) -> nbformat.NotebookNode:
-    """A page as a notebook, with what each block prints.
-
-    Parameters
-    ----------
-    page : str
-        Markdown, with its formulas.
-    file : str
-        Where it stands in the repository; its links, which lead nowhere from a notebook, become names of files.
-
-    Returns
-    -------
-    nbformat.NotebookNode
-        Valid; the same for the same page.
-    """
+    """A page as a notebook, with what each block prints."""
     cells = []
     for k, piece in enumerate(pieces(page)):
         if isinstance(piece, Block):

@@ -36,15 +36,7 @@ _FENCE = re.compile(r"(^```.*?^```$)", re.M | re.S)
 
 
 class Stage:
-    """A folder that is filled.
-
-    Parameters
-    ----------
-    material : Material
-        What stands in the repository.
-    out : Path
-        The folder; there is none yet.
-    """
+    """A folder that is filled."""
 
     def __init__(self, material: Material, out: Path) -> None:
         self.material, self.root, self.out = material, material.root, out

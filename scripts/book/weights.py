@@ -20,21 +20,11 @@ from ortho_ref import files
 FOLDER, SCRIPT = "docs/alive/weights", "static/alive/weights.js"
 #: In the order of the page.
 MODELS = ("rnn", "lstm", "gru", "nc-gru", "scornn", "urnn")
-_HEAD = "// Written by scripts/book/weights.py from docs/alive/weights: float32, the lowest byte first, in base64.\n"
+_HEAD = "// Written by scripts/book/weights.py from docs/alive/weights: float32, little-endian, base64.\n"
 
 
 def write(path: Path, before: dict[str, np.ndarray], after: dict[str, np.ndarray], facts: dict[str, str]) -> None:
-    """The file of a model.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    before, after : dict of ndarray
-        The weights by name, real or complex.
-    facts : dict of str
-        What its metadata are.
-    """
+    """The file of a model."""
     named = {f"{when}.{name}": value for when, w in (("before", before), ("after", after)) for name, value in w.items()}
     tensors = {name: np.ascontiguousarray(_parts(value), "<f4") for name, value in named.items()}
     files.write(path, safetensors.numpy.save(tensors, facts))
@@ -45,20 +35,7 @@ def _parts(value: np.ndarray) -> np.ndarray:
 
 
 def read(path: Path) -> tuple[dict[str, dict[str, np.ndarray]], dict[str, str]]:
-    """What `write` wrote.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-
-    Returns
-    -------
-    weights : dict
-        "before" and "after", each name -> array.
-    facts : dict of str
-        The metadata.
-    """
+    """What `write` wrote."""
     weights: dict[str, dict[str, np.ndarray]] = {"before": {}, "after": {}}
     for key, value in safetensors.numpy.load_file(path).items():
         when, _, name = key.partition(".")
@@ -68,18 +45,7 @@ def read(path: Path) -> tuple[dict[str, dict[str, np.ndarray]], dict[str, str]]:
 
 
 def script(root: Path) -> str:
-    """The script that has every model's weights: window.alive.weights.
-
-    Parameters
-    ----------
-    root : Path
-        The repository.
-
-    Returns
-    -------
-    str
-        JavaScript, for Node too.
-    """
+    """The script that has every model's weights: window.alive.weights."""
     models: dict[str, Any] = {}
     for name in MODELS:
         weights, facts = read(root / FOLDER / f"{name}.safetensors")

@@ -9,24 +9,12 @@ from typing import NamedTuple
 
 
 class Section(NamedTuple):
-    """One derivation.
-
-    Attributes
-    ----------
-    heading : str
-        As it stands.
-    ids : list of str
-        What it derives, in its order: ids, and parts, as tags have them.
-    text : str
-        The steps, in Markdown.
-    checks : list of tuple
-        (file, function) of each test.
-    """
+    """One derivation."""
 
     heading: str
-    ids: list[str]
-    text: str
-    checks: list[tuple[str, str]]
+    ids: list[str]  # what it derives, in its order: ids, and parts, as tags have them
+    text: str  # the steps, in Markdown
+    checks: list[tuple[str, str]]  # (file, function) of each test
 
 
 _IDS = re.compile(r"^Ids: (.*?)\.$\n", re.DOTALL | re.MULTILINE)
@@ -34,18 +22,7 @@ _CHECK = re.compile(r"^Checked by `([\w./]+)::(\w+)`\.$\n?", re.MULTILINE)
 
 
 def sections(page: str) -> list[Section]:
-    """The sections of a page.
-
-    Parameters
-    ----------
-    page : str
-        Markdown.
-
-    Returns
-    -------
-    list of Section
-        In their order; without ids where a section names none.
-    """
+    """The sections of a page."""
     found = []
     for part in re.split(r"^## ", page, flags=re.MULTILINE)[1:]:
         heading, _, text = part.partition("\n")

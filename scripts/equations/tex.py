@@ -13,51 +13,21 @@ _INLINE = re.compile(r"\$([^$\n]+)\$")
 
 
 class Formula(NamedTuple):
-    """One formula of a page.
-
-    Attributes
-    ----------
-    tex : str
-        Without the dollars.
-    block : bool
-        Whether it stands between lines.
-    """
+    """One formula of a page."""
 
     tex: str
-    block: bool
+    block: bool  # whether it stands between lines
 
 
 def formulas(page: str) -> list[Formula]:
-    """The formulas of a page: those between lines first, then those within one, each in its order.
-
-    Parameters
-    ----------
-    page : str
-        Markdown. What stands in code is not TeX.
-
-    Returns
-    -------
-    list of Formula
-        As they stand; one that stands twice is there twice.
-    """
+    """The formulas of a page: those between lines first, then those within one, each in its order."""
     page = _CODE.sub("", page)
     blocks = [Formula(tex.strip(), True) for tex in _BLOCK.findall(page)]
     return blocks + [Formula(tex, False) for tex in _INLINE.findall(_BLOCK.sub("", page))]
 
 
 def problems(page: str) -> list[str]:
-    """One line for each dollar that ends nothing, and each formula that Markdown would change before TeX sees it.
-
-    Parameters
-    ----------
-    page : str
-        Markdown.
-
-    Returns
-    -------
-    list of str
-        Empty for a page that is as it should be.
-    """
+    """One line for each dollar that ends nothing, and each formula that Markdown would change before TeX sees it."""
     rest = _INLINE.sub("", _BLOCK.sub("", _CODE.sub("", page)))
     found = [f"a dollar that ends nothing: {line}" for line in rest.splitlines() if "$" in line]
     for tex, block in formulas(page):

@@ -22,27 +22,7 @@ from tasks import by_name
 
 
 def make_task(config: Record, places: Record | None = None) -> Task:
-    """The task of a config.
-
-    Parameters
-    ----------
-    config
-        Every option of a run, and the task.
-    places
-        Where its data are, by option; the cache where that is not given.
-
-    Returns
-    -------
-    Task
-        The task.
-
-    Raises
-    ------
-    ValueError
-        For a task that is none, an option of another task, and a value that the task refuses.
-    OSError
-        Where its data cannot be read.
-    """
+    """The task of a config."""
     name = config["task"]
     # under a place's name the config has which data they are
     given = {option: value for option, value in config.items() if option not in PLACES} | (places or {})
@@ -51,25 +31,7 @@ def make_task(config: Record, places: Record | None = None) -> Task:
 
 
 def network_arguments(task: Task, config: Record) -> Record:
-    """The arguments of `models.network` for a config.
-
-    Parameters
-    ----------
-    task
-        The config's task.
-    config
-        Every option of a run.
-
-    Returns
-    -------
-    dict
-        The arguments, as JSON.
-
-    Raises
-    ------
-    ValueError
-        For an option that the model does not have, or that has an option of its own on the command line.
-    """
+    """The arguments of `models.network` for a config."""
     model, n = config["model"], config["hidden"]
     given = [option for option in OPTIONS.values() if option.sets and config[option.name] is not None]
     options: Record = {option.name: config[option.name] for option in given if option.words is None}
@@ -111,27 +73,7 @@ def _regularizer(config: Record, name: str) -> Any:
 
 
 def make_schedule(text: str, rate: float, iterations: int) -> Schedule:
-    """The schedule that a text names.
-
-    Parameters
-    ----------
-    text
-        "constant", "linear" (to zero over the run), or "step:EVERY:FACTOR".
-    rate
-        The learning rate it begins with.
-    iterations
-        Updates of the run.
-
-    Returns
-    -------
-    Schedule
-        The schedule.
-
-    Raises
-    ------
-    ValueError
-        For another text.
-    """
+    """The schedule of a text: "constant", "linear" (to zero over the run), or "step:EVERY:FACTOR"."""
     kind, *numbers = text.split(":")
     if kind == "constant" and not numbers:
         return Constant(rate)
@@ -150,23 +92,7 @@ def make_schedule(text: str, rate: float, iterations: int) -> Schedule:
 
 
 def make_optimizer(config: Record) -> Optimizer:
-    """For the parameters of orthogonal weights one optimizer, for others one each: of every group of --rates, the rest.
-
-    Parameters
-    ----------
-    config
-        Every option of a run.
-
-    Returns
-    -------
-    Optimizer
-        All of them.
-
-    Raises
-    ------
-    ValueError
-        For an optimizer or a schedule that is none.
-    """
+    """One optimizer for the parameters of orthogonal weights, one for each group of --rates, one for the rest."""
 
     def make(option: str, rate: float, decay: float) -> Optimizer:
         kind, colon, square = config[option].partition(":")
@@ -190,23 +116,7 @@ def make_optimizer(config: Record) -> Optimizer:
 
 
 def clipping(text: str | None) -> dict[str, Any]:
-    """The trainer's argument for a text.
-
-    Parameters
-    ----------
-    text
-        "value:LIMIT" or "norm:LIMIT"; None: no clipping.
-
-    Returns
-    -------
-    dict
-        clip_value or clip_norm, or nothing.
-
-    Raises
-    ------
-    ValueError
-        For another text.
-    """
+    """The trainer's argument for a text: "value:LIMIT", "norm:LIMIT", or None."""
     if text is None:
         return {}
     kind, _, limit = text.partition(":")
@@ -217,23 +127,7 @@ def clipping(text: str | None) -> dict[str, Any]:
 
 
 def make_network(config: Record) -> Network:
-    """The network that a config trains, by the engine that it names.
-
-    Parameters
-    ----------
-    config
-        Every option of a run; its network is that of config["network"].
-
-    Returns
-    -------
-    Network
-        By `fused` where the config names no engine.
-
-    Raises
-    ------
-    ValueError
-        For an engine that is none, or not for the cell or the device.
-    """
+    """The network that a config trains, by the engine that it names."""
     network, engine = models.network(**config["network"]), config.get("engine")
     if engine is None:
         return network
@@ -246,18 +140,7 @@ def make_network(config: Record) -> Network:
 
 
 def check_trainer(config: Record) -> None:
-    """Check what `make_trainer` would refuse, without the weights that it makes.
-
-    Parameters
-    ----------
-    config
-        Every option of a run; its network is that of config["network"].
-
-    Raises
-    ------
-    ValueError
-        For a value that is not allowed.
-    """
+    """Check what `make_trainer` would refuse, without the weights that it makes."""
     make_optimizer(config)
     clipping(config["clip"])
     network = make_network(config)
@@ -266,31 +149,7 @@ def check_trainer(config: Record) -> None:
 
 
 def make_trainer(config: Record, task: Task | None = None, iterations: int | None = None) -> TrainingRun:
-    """The trainer a config describes.
-
-    Parameters
-    ----------
-    config
-        Every option of a run as `config_of` completed it; its network is that of config["network"].
-    task
-        The config's task, where it is made already; it need not be read twice.
-    iterations
-        Updates, where the run was lengthened.
-
-    Returns
-    -------
-    TrainingRun
-        Before its first update.
-
-    Raises
-    ------
-    ValueError
-        For a value that is not allowed.
-    OSError
-        Where the task's data cannot be read.
-    DeviceError
-        For a device that cannot be used here.
-    """
+    """The trainer a config describes."""
     return TrainingRun(
         make_network(config),
         task or make_task(config),

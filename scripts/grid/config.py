@@ -64,32 +64,7 @@ def config_of(task: str, **options: Any) -> Record:
 
 
 def begun(task: str, **options: Any) -> tuple[Record, Task]:
-    """The config of a run, and its task.
-
-    Parameters
-    ----------
-    task
-        The task's name.
-    **options
-        Options of a run, by their names in the config, and where its data are; None is as good as not given.
-
-    Returns
-    -------
-    config : dict
-        Every option, as given, or else the task's and the model's default; the network's arguments; which data it is
-        of; what the run is made by.
-    task : Task
-        The task.
-
-    Raises
-    ------
-    TypeError
-        For an option that is none, and for one that the model does not have.
-    ValueError
-        For a value that is not allowed.
-    OSError
-        Where the task's data cannot be read.
-    """
+    """The config of a run, and its task."""
     places = {name: options.pop(name) for name in PLACES if name in options}
     given = _given(task, options)
     chosen: Record = {"task": task} | DEFAULT | _setting(task, given) | given
@@ -161,20 +136,7 @@ def _setting(task: str, given: Record) -> Record:
 
 
 def model_options_of(task: str, given: Record) -> Record:
-    """The options of the model: those that the task has for it, and those that are given.
-
-    Parameters
-    ----------
-    task
-        The task's name.
-    given
-        The options of a run that are given, the model among them.
-
-    Returns
-    -------
-    dict
-        As a config has them.
-    """
+    """The options of the model: those that the task has for it, and those that are given."""
     of_task: Record = _setting(task, given).get("model_options", {})
     return of_task | given.get("model_options", {})
 
@@ -338,36 +300,12 @@ def _check_dropped(config: Record, task: Task) -> None:
 
 
 def made_by() -> Record:
-    """What the bits of a run depend on besides its config.
-
-    Returns
-    -------
-    dict
-        Versions, and every BLAS.
-    """
+    """What the bits of a run depend on besides its config."""
     return {"ortho_ref": ortho_ref.__version__, "numpy": np.__version__, "blas": sorted(blas())}
 
 
 def read_run(out: Path) -> Record:
-    """The config of a run of `scripts.train`, or of a program that trains as it does.
-
-    Parameters
-    ----------
-    out
-        The run's folder.
-
-    Returns
-    -------
-    dict
-        Every option of the run, the task, the network's arguments, what the run is made by.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is none.
-    ValueError
-        If it is none of these, or is not what was written.
-    """
+    """The config of a run of `scripts.train`, or of a program that trains as it does."""
     config = read_config(out)
     try:
         schema.check(config, FORM)
@@ -379,37 +317,7 @@ def read_run(out: Path) -> Record:
 def resumed(
     out: Path, task: str, given: Record, places: Record, which: str | None = None, exact: bool = False
 ) -> tuple[Record, Task]:
-    """The config of a run that goes on, and its task; its BLAS threads are set.
-
-    Parameters
-    ----------
-    out
-        The run's folder.
-    task
-        The task's name.
-    given
-        Options of the config, None where they are not given.
-    places
-        Where its data are now, by option; the contents count.
-    which
-        The checkpoint that it goes on from; the last unless given.
-    exact
-        Whether other libraries and BLAS kernels than the run's are refused.
-
-    Returns
-    -------
-    config : dict
-        As the folder has it.
-    task : Task
-        The task.
-
-    Raises
-    ------
-    ValueError
-        Where an option given is another than the run's, and where a file is not what was written.
-    OSError
-        If the folder holds no run, or the task's data cannot be read.
-    """
+    """The config of a run that goes on, and its task; its BLAS threads are set."""
     config = read_run(out)
     for option, value in {"task": task, **given}.items():
         longer = option == "iterations" and value is not None and value > config["iterations"]
@@ -428,23 +336,7 @@ def resumed(
 
 
 def weights_of(run: Path) -> Record:
-    """Which weights of a run another begins with, for its config: the checkpoint, and the SHA-256 of the file.
-
-    Parameters
-    ----------
-    run
-        The run's folder.
-
-    Returns
-    -------
-    dict
-        "init_from": checkpoint and sha256.
-
-    Raises
-    ------
-    OSError, ValueError
-        Where there is none.
-    """
+    """Which weights of a run another begins with, for its config: the checkpoint, and the SHA-256 of the file."""
     try:
         which = best_or_last(run)
         data = files.read(run / CHECKPOINTS[which])
@@ -454,29 +346,7 @@ def weights_of(run: Path) -> Record:
 
 
 def length_of(out: Path, config: Record, wanted: int | None, which: str | None = None) -> int:
-    """How many updates a run that goes on is to have.
-
-    Parameters
-    ----------
-    out
-        Its folder.
-    config
-        As the folder has it.
-    wanted
-        As given; None: as many as it has, by its config or since it was lengthened.
-    which
-        The checkpoint that it goes on from; the last unless given.
-
-    Returns
-    -------
-    int
-        The number.
-
-    Raises
-    ------
-    ValueError
-        For fewer than it has, and for more where its schedule depends on their number.
-    """
+    """How many updates a run that goes on is to have."""
     has = iterations_of(out, which) or config["iterations"]
     if wanted is None or wanted == has:
         return has
@@ -496,29 +366,7 @@ def length_of(out: Path, config: Record, wanted: int | None, which: str | None =
 
 
 def task_of(run: Path, config: Record, places: Record) -> Task:
-    """The task of a run.
-
-    Parameters
-    ----------
-    run
-        The run's folder.
-    config
-        Its config, as `read_run` gives it.
-    places
-        Where its data are now, by option.
-
-    Returns
-    -------
-    Task
-        The task.
-
-    Raises
-    ------
-    ValueError
-        If the config has what no run can have, or the data are others than the run began with.
-    OSError
-        Where the task's data cannot be read.
-    """
+    """The task of a run."""
     check_options(config["task"], places)
     check_needed(config["task"], places)
     try:

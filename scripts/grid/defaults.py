@@ -32,45 +32,25 @@ from ortho_ref.training import Record
 
 @dataclass(frozen=True)
 class Defaults:
-    """What one task is trained with.
-
-    Parameters
-    ----------
-    batch, iterations : int
-        B, updates.
-    hidden : dict
-        Hidden size by model, or a tuple of one for each layer; a model that is not there has the NC-GRU's.
-    negative_ones : dict
-        Number of -1s by model, of every layer alike or a tuple.
-    lr : float
-        The rate.
-    lr_orthogonal : float, optional
-        That of a skew A; None: as lr.
-    reset_every, eval_every : int
-        Updates between exact inverses, and between evaluations.
-    embedding, tied : bool
-        Whether tokens become vectors as wide as what the readout reads; whether that is the readout's weight too.
-    options : dict
-        Other options of a run.
-    of_size : dict
-        Options of the model that go with its hidden size here.
-    models : dict
-        Models whose setting is another, and it.
-    """
+    """What one task is trained with."""
 
     batch: int
     iterations: int
+    # hidden size by model, or a tuple of one for each layer; a model that is not there has the NC-GRU's
     hidden: dict[str, int | tuple[int, ...]]
+    # number of -1s by model, of every layer alike or a tuple
     negative_ones: dict[str, int | tuple[int, ...]] = field(default_factory=dict)
     lr: float = 1e-3
-    lr_orthogonal: float | None = None
-    reset_every: int = 50
+    lr_orthogonal: float | None = None  # that of a skew A; None: as lr
+    reset_every: int = 50  # reset_every, eval_every: updates between exact inverses, and between evaluations
     eval_every: int = 100
+    # embedding, tied: whether tokens become vectors as wide as what the readout reads; whether that is the readout's
+    # weight too
     embedding: bool = False
     tied: bool = False
-    options: Record = field(default_factory=dict)
-    of_size: Record = field(default_factory=dict)
-    models: dict[str, "Defaults"] = field(default_factory=dict)
+    options: Record = field(default_factory=dict)  # other options of a run
+    of_size: Record = field(default_factory=dict)  # options of the model that go with its hidden size here
+    models: dict[str, "Defaults"] = field(default_factory=dict)  # models whose setting is another, and it
 
     def hidden_of(self, model: str) -> int | list[int]:
         """The model's hidden size, or a list with one for each layer."""
@@ -86,18 +66,7 @@ def _listed(sizes: int | tuple[int, ...]) -> int | list[int]:
 
 
 def defaults_of(task: str, model: str) -> Defaults:
-    """What a model is trained with on a task.
-
-    Parameters
-    ----------
-    task, model : str
-        Their names.
-
-    Returns
-    -------
-    Defaults
-        The model's own on the task, or the task's.
-    """
+    """What a model is trained with on a task."""
     return DEFAULTS[task].models.get(model, DEFAULTS[task])
 
 

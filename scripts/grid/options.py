@@ -30,55 +30,24 @@ MODEL, TASK, TRAINING, RUN = PANELS = ("Model", "Task", "Training", "Run")
 
 @dataclass(frozen=True)
 class Option:
-    """An option of a run.
+    """An option of a run."""
 
-    Parameters
-    ----------
-    name : str
-        Its key in the config.
-    kind : type
-        Of its value on the command line; a Path says where something is, not what.
-    panel, help : str
-        As --help has them.
-    default : object
-        Of a run; None: the task's or the model's own, or none at all.
-    parameter : str
-        Its name on the command line, if it has another there.
-    metavar : str, optional
-        As --help has it.
-    read : Callable, optional
-        The config's value from the command line's.
-    tasks : tuple of str, optional
-        Those that take it; None: every one.
-    sets : mapping, optional
-        Options of models that it stands for -> how an error calls it then.
-    words : Callable, optional
-        The models' options from its text, where it is not that option itself.
-    kept : bool
-        Whether the config has it.
-    most : int
-        The largest integer allowed.
-    values : schema, optional
-        Of its value in a config, where it is not its kind's.
-    new : bool
-        Whether a config may be from before there was such an option.
-    """
-
-    name: str
-    kind: Any
-    panel: str
+    name: str  # its key in the config
+    kind: Any  # of its value on the command line; a Path says where something is, not what
+    panel: str  # panel, help: as --help has them
     help: str
-    default: Any = None
-    parameter: str = ""
-    metavar: str | None = None
-    read: Callable[[Any], Any] | None = None
-    tasks: tuple[str, ...] | None = None
-    sets: Mapping[str, str] | None = None
+    default: Any = None  # of a run; None: the task's or the model's own, or none at all
+    parameter: str = ""  # its name on the command line, if it has another there
+    metavar: str | None = None  # as --help has it
+    read: Callable[[Any], Any] | None = None  # the config's value from the command line's
+    tasks: tuple[str, ...] | None = None  # those that take it; None: every one
+    sets: Mapping[str, str] | None = None  # options of models that it stands for -> how an error calls it then
+    # the models' options from its text, where it is not that option itself
     words: Callable[[str], Record] | None = None
-    kept: bool = True
-    most: int = MOST
-    values: schema.Schema | None = None
-    new: bool = False
+    kept: bool = True  # whether the config has it
+    most: int = MOST  # the largest integer allowed
+    values: schema.Schema | None = None  # of its value in a config, where it is not its kind's
+    new: bool = False  # whether a config may be from before there was such an option
 
     @property
     def later(self) -> bool:
@@ -121,25 +90,7 @@ class Option:
 
 
 def pairs(option: str, texts: list[str]) -> dict[str, str]:
-    """Name and value of each text "NAME=VALUE".
-
-    Parameters
-    ----------
-    option
-        What the texts are given to, for the error.
-    texts
-        The texts.
-
-    Returns
-    -------
-    dict
-        Name -> value.
-
-    Raises
-    ------
-    ValueError
-        For a text of another form, and for a name that is given twice.
-    """
+    """Name and value of each text "NAME=VALUE"."""
     found: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")
@@ -152,23 +103,7 @@ def pairs(option: str, texts: list[str]) -> dict[str, str]:
 
 
 def model_options(texts: list[str]) -> Record:
-    """The options of a model from texts "NAME=VALUE".
-
-    Parameters
-    ----------
-    texts
-        The texts.
-
-    Returns
-    -------
-    dict
-        Name -> a number, true, false or null, in Python's spelling too, or else the text of the value.
-
-    Raises
-    ------
-    ValueError
-        As `pairs`.
-    """
+    """The options of a model from texts "NAME=VALUE".  ValueError: as `pairs`."""
     constants = {"true": True, "false": False, "null": None, "none": None}
 
     def value_of(text: str) -> Any:
@@ -182,23 +117,7 @@ def model_options(texts: list[str]) -> Record:
 
 
 def rates(texts: list[str]) -> dict[str, float]:
-    """Patterns of parameters' names and their learning rates from texts "PATTERN=RATE".
-
-    Parameters
-    ----------
-    texts
-        The texts.
-
-    Returns
-    -------
-    dict
-        Pattern -> rate.
-
-    Raises
-    ------
-    ValueError
-        As `pairs`; for a rate that is none.
-    """
+    """Patterns of parameters' names and their learning rates from texts "PATTERN=RATE"."""
     found = {}
     for pattern, text in pairs("rates", texts).items():
         try:
@@ -225,25 +144,7 @@ def names(option: str, text: str) -> str:
 
 
 def integers(option: str, text: str) -> int | list[int]:
-    """A number, or one for each layer.
-
-    Parameters
-    ----------
-    option
-        What the text is given to, for the error.
-    text
-        "256", or "430,1000,430".
-
-    Returns
-    -------
-    int or list of int
-        A list where there is a comma.
-
-    Raises
-    ------
-    ValueError
-        For another text.
-    """
+    """A number, or one for each layer.  ValueError for another text."""
     try:
         numbers = [int(part) for part in text.split(",")]
     except ValueError:
@@ -469,18 +370,7 @@ FLAGS: dict[str, str] = {name: flag for option in OPTIONS.values() for name, fla
 
 
 def takes_options(main: Callable[..., None]) -> Callable[..., None]:
-    """Give a program the options of a run.
-
-    Parameters
-    ----------
-    main
-        A function of the task's name and of keywords, one for each option, by its name on the command line.
-
-    Returns
-    -------
-    Callable
-        The same function, whose signature typer reads.
-    """
+    """Give a program the options of a run."""
     task: Any = Annotated[str, typer.Argument(metavar="TASK", help=f"{', '.join(tasks.NAMES)}.")]
     by_panel = sorted(OPTIONS.values(), key=lambda option: PANELS.index(option.panel))
     parameters = [
@@ -493,23 +383,7 @@ def takes_options(main: Callable[..., None]) -> Callable[..., None]:
 
 
 def given_in(values: Mapping[str, Any]) -> Record:
-    """What a command line says of the config.
-
-    Parameters
-    ----------
-    values
-        The keywords of a program that `takes_options`.
-
-    Returns
-    -------
-    dict
-        Every option of the config as the config has it; None where it is not given.
-
-    Raises
-    ------
-    ValueError
-        For a text that cannot be read.
-    """
+    """What a command line says of the config.  ValueError for a text that cannot be read."""
     given = {}
     for option in OPTIONS.values():
         if option.kept:
@@ -520,36 +394,12 @@ def given_in(values: Mapping[str, Any]) -> Record:
 
 
 def places_in(values: Mapping[str, Any]) -> Record:
-    """Where a command line says that data are.
-
-    Parameters
-    ----------
-    values
-        The keywords of a program that `takes_options`.
-
-    Returns
-    -------
-    dict
-        Option -> Path, of those that are given.
-    """
+    """Where a command line says that data are."""
     return {name: values[name] for name in PLACES if values.get(name) is not None}
 
 
 def check_options(task: str, given: Mapping[str, Any]) -> None:
-    """Check that none of the options that are given is another task's.
-
-    Parameters
-    ----------
-    task
-        The task's name.
-    given
-        Options, None where they are not given.
-
-    Raises
-    ------
-    ValueError
-        For an option of another task.
-    """
+    """Check that none of the options that are given is another task's.  ValueError for an option of another task."""
     for name, value in given.items():
         takers = OPTIONS[name].tasks
         if value is not None and takers is not None and task not in takers:
@@ -559,38 +409,14 @@ def check_options(task: str, given: Mapping[str, Any]) -> None:
 
 
 def check_task(config: Mapping[str, Any]) -> None:
-    """Check that a task has its own options, and no other's.
-
-    Parameters
-    ----------
-    config
-        Every option of a run, the places among them that are given, and the task.
-
-    Raises
-    ------
-    ValueError
-        For an option of another task, and for want of one that the task needs.
-    """
+    """Check that a task has its own options, and no other's."""
     task = config["task"]
     check_options(task, {name: config.get(name) for name in OPTIONS})
     check_needed(task, config)
 
 
 def check_needed(task: str, given: Mapping[str, Any]) -> None:
-    """Check that a task has the options that it cannot do without.
-
-    Parameters
-    ----------
-    task
-        The task's name.
-    given
-        Options, None or missing where they are not given.
-
-    Raises
-    ------
-    ValueError
-        For want of one.
-    """
+    """Check that a task has the options that it cannot do without.  ValueError for want of one."""
     for name in tasks.needed_by(task):
         if given.get(name) is None:
             raise ValueError(f"{task} needs {OPTIONS[name].flag} {name.upper()}, {tasks.OPTIONS[name].needed}")

@@ -22,20 +22,7 @@ from scripts.program import console, say
 
 
 def show(task: Task, record: Record) -> str:
-    """The figures of a metrics line that fit beside a progress bar.
-
-    Parameters
-    ----------
-    task : Task
-        What is trained.
-    record : dict
-        A line of the metrics.
-
-    Returns
-    -------
-    str
-        On one line.
-    """
+    """The figures of a metrics line that fit beside a progress bar."""
     parts = [f"loss {record['loss']:.4g} (baseline {task.baseline:.4g})"]
     if task.metric == "bits_per_character":
         parts.append(f"{record['loss'] / math.log(2):.3f} bits")
@@ -64,13 +51,7 @@ class FiguresUnderBar(Progress):
 
 @contextlib.contextmanager
 def preparing(what: str) -> Iterator[None]:
-    """On a terminal, a bar while something is read that may be large; it leaves nothing.
-
-    Parameters
-    ----------
-    what : str
-        Stands before the bar.
-    """
+    """On a terminal, a bar while something is read that may be large; it leaves nothing."""
     columns = (TextColumn("{task.description}", markup=False), BarColumn(20), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         progress.add_task(what, total=None)
@@ -91,20 +72,7 @@ STOPS = [signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SI
 
 
 def handle(numbers: Iterable[int], handler: Callable[[int, FrameType | None], None]) -> dict[int, Any]:
-    """Handle signals, but for those that are ignored: nohup has it so, and a shell for what it puts in the background.
-
-    Parameters
-    ----------
-    numbers : iterable of int
-        Which.
-    handler : Callable
-        By what.
-
-    Returns
-    -------
-    dict
-        Signal -> what handled it before.
-    """
+    """Handle signals, but for those that are ignored, as nohup has it, and a shell in the background."""
     heard = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
     return {number: signal.signal(number, handler) for number in heard}
 
@@ -114,11 +82,6 @@ def signals() -> Iterator[list[int]]:
     """SIGINT, SIGTERM and SIGHUP go into a list, for the trainer to stop after its update; a second one interrupts.
 
     One that is ignored stays so.
-
-    Yields
-    ------
-    list of int
-        The signals received so far, one at most.
     """
     received: list[int] = []
 
@@ -146,32 +109,7 @@ def train(
     should_stop: Callable[[], bool] = lambda: False,
     track: str | None = None,
 ) -> list[Record]:
-    """Run the trainer in a folder under a progress bar.
-
-    Parameters
-    ----------
-    trainer : TrainingRun
-        The run.
-    out : Path
-        The folder.
-    config : dict
-        What is written there as the run's config.
-    label : str
-        Stands before the bar.
-    resume : bool
-        Go on with the run in the folder.
-    which : str, optional
-        From this checkpoint of it.
-    should_stop : Callable
-        Asked after each update.
-    track : str, optional
-        Of `tracked`.
-
-    Returns
-    -------
-    list of dict
-        As of `TrainingRun.run`.
-    """
+    """Run the trainer in a folder under a progress bar."""
     columns = (TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn(), TimeRemainingColumn())
     progress = FiguresUnderBar(*columns, console=console, transient=True)
     bar = progress.add_task(label, total=trainer.iterations)

@@ -20,16 +20,6 @@ class TensorBoard:
 
     The folder is written anew from the run's lines whenever the run goes on, so that no line is there twice: with the
     first new line, when the run is held and its metrics end where it goes on.
-
-    Parameters
-    ----------
-    run : Path
-        The run's folder.
-
-    Raises
-    ------
-    ValueError
-        Where TensorBoard is not installed.
     """
 
     def __init__(self, run: Path) -> None:
@@ -69,25 +59,7 @@ class TensorBoard:
 
 @contextlib.contextmanager
 def tracked(name: str | None, run: Path) -> Iterator[Callable[[Record], None]]:
-    """What takes each line of a run's metrics.
-
-    Parameters
-    ----------
-    name
-        Of TRACKERS; None: nothing is tracked.
-    run
-        The run's folder.
-
-    Yields
-    ------
-    Callable
-        Takes a line.
-
-    Raises
-    ------
-    ValueError
-        For a name that is none, and where its library is not installed.
-    """
+    """What takes each line of a run's metrics."""
     if name is None:
         yield lambda record: None
         return

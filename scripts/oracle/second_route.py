@@ -3,7 +3,7 @@
 docs/conformance.md says what the kinds of cases hold.  ortho_ref's own values are one route; this is another, which
 takes from it the names and options of cells and maps, and in `jacobian` the activations.
 
-    cell, layer, parametrization, loss, activation   autograd, of the equations in PyTorch (scripts/oracle/autograd.py)
+    cell, layer, parametrization, loss, activation   autograd, of the equations in PyTorch (`autograd`)
     exponential                               50 digits, its series term by term
     neumann_cayley, update, optimizer         50 digits, the papers' lines and the optimizers' formulas as they stand
     activation on its kinks, task             plain Python, number by number

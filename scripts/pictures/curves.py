@@ -52,22 +52,7 @@ class Curve(NamedTuple):
 
 
 def curve_of(label: str, color: int, runs: Sequence[Sequence[Record]], key: str) -> Curve | None:
-    """The curve of some runs' lines of metrics that have a key: at each update the mean of those that have come there.
-
-    Parameters
-    ----------
-    label, color
-        Its name, and the number of its colour.
-    runs
-        The lines of metrics of each seed.
-    key
-        "evaluation_loss", or a metric.
-
-    Returns
-    -------
-    Curve or None
-        None where no line has the key.
-    """
+    """The curve of a key in runs' metrics: at each update the mean of those that have come there."""
     by_update: dict[int, list[float]] = {}
     for records in runs:
         for record in records:
@@ -82,24 +67,7 @@ def curve_of(label: str, color: int, runs: Sequence[Sequence[Record]], key: str)
 
 
 def draw_curves(axis: Axes, curves: Sequence[Curve], key: str, baseline: float | None = None) -> None:
-    """Curves in one axis: the mean, and a band from the least to the largest seed.
-
-    Parameters
-    ----------
-    axis
-        Where.
-    curves
-        Each of another colour.
-    key
-        What they are of.
-    baseline
-        The loss without a model, where the key is the loss.
-
-    Raises
-    ------
-    ValueError
-        For two curves of one colour.
-    """
+    """Curves in one axis: the mean, and a band from the least to the largest seed."""
     if len({curve.color for curve in curves}) < len(curves) or len(curves) > len(COLORS):
         raise ValueError(f"{len(curves)} curves in one panel; allowed: {len(COLORS)}, each of another colour")
     for curve in curves:
@@ -161,26 +129,7 @@ def unit_of(key: str, runs: Sequence[Drawn]) -> str:
 def draw_experiment(
     experiment: Experiment, states: Sequence[State], scale: float, picture: Path, about: str | None = None
 ) -> None:
-    """Draw a grid: a column of panels for each column of its table, a row for the loss and for the metric.
-
-    Parameters
-    ----------
-    experiment
-        The file.
-    states
-        Of its runs.
-    scale
-        Of these.
-    picture
-        .png, .pdf or .svg.
-    about
-        What it is of, for its metadata.
-
-    Raises
-    ------
-    ValueError
-        Where nothing was evaluated yet.
-    """
+    """Draw a grid: a column of panels for each column of its table, a row for the loss and for the metric."""
     begun = [state for state in states if state.records]
     runs = [
         Drawn(own.cell.line, own.cell.column.name, own.records, own.config["baseline"], loss_of(own.config))
@@ -211,26 +160,7 @@ def has_series(experiment: Experiment) -> bool:
 def draw_measured(
     experiment: Experiment, states: Sequence[State], scale: float, picture: Path, about: str | None = None
 ) -> None:
-    """Draw what was measured of a grid besides: norms over the steps, other numbers over the updates.
-
-    Parameters
-    ----------
-    experiment
-        The file; `has_series`.
-    states
-        Of its runs.
-    scale
-        Of these.
-    picture
-        .png, .pdf or .svg.
-    about
-        What it is of, for its metadata.
-
-    Raises
-    ------
-    ValueError
-        Where nothing was measured yet.
-    """
+    """Draw what was measured of a grid besides: norms over the steps, other numbers over the updates."""
     axes: dict[str, Axis] = {}
     runs, measured = [], []
     for state in states:
@@ -264,21 +194,6 @@ def draw_runs(
     """Draw runs: a column of panels for each column, a row for each key.
 
     Where there are more lines than colours, the panels are repeated for the next ones, on the same axes.
-
-    Parameters
-    ----------
-    runs
-        What is drawn; those of one line and column are one curve.
-    keys
-        Of UNITS, or of `others`.
-    title
-        Over it.
-    picture
-        .png, .pdf or .svg.
-    about
-        What it is of, for its metadata.
-    others
-        What stands at the axes of keys that are none of UNITS.
     """
     columns = list(dict.fromkeys(run.column for run in runs))
     lines = list(dict.fromkeys(run.line for run in runs))

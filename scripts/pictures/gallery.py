@@ -21,44 +21,16 @@ _EXPERIMENT = re.compile(r"\((?:\.\./)*(scripts/experiments/\S+?\.toml)\)")
 
 
 class Shown(NamedTuple):
-    """A section with pictures.
-
-    Attributes
-    ----------
-    page, heading : str
-        Where it stands.
-    pictures : tuple of (str, str)
-        What each shows, in words, and its file.
-    commands : str
-        That make them, a line each.
-    """
+    """A section with pictures."""
 
     page: str
     heading: str
-    pictures: tuple[tuple[str, str], ...]
-    commands: str
+    pictures: tuple[tuple[str, str], ...]  # what each shows, in words, and its file
+    commands: str  # that make them, a line each
 
 
 def shown_in(page: str, text: str) -> list[Shown]:
-    """The sections of a page that have pictures.
-
-    Parameters
-    ----------
-    page : str
-        Its file, from the root.
-    text : str
-        Markdown.
-
-    Returns
-    -------
-    list of Shown
-        In their order.
-
-    Raises
-    ------
-    ValueError
-        Nothing on the page says how a section's pictures are made.
-    """
+    """The sections of a page that have pictures."""
     parts = re.split(r"^##? (.*)$", text, flags=re.M)
     found = []
     for heading, section in zip(parts[1::2], parts[2::2], strict=True):
@@ -94,18 +66,7 @@ def _words(alt: str, title: str) -> str:
 
 
 def gallery(root: Path) -> str:
-    """The page.
-
-    Parameters
-    ----------
-    root : Path
-        The repository.
-
-    Returns
-    -------
-    str
-        Markdown.
-    """
+    """The page."""
     files = [path.relative_to(root).as_posix() for pattern in PAGES for path in sorted(root.glob(pattern))]
     parts = [HEAD]
     for page in files:

@@ -13,7 +13,6 @@ from rich.text import Text
 from ortho_ref import starting
 from ortho_ref.backend import DeviceError, to_device
 from ortho_ref.terminal import LIMIT, STDERR, STDOUT, open_standard_streams, shown
-from scripts.program.help import Command, in_one_style
 from scripts.program.memory import keep_freed_memory
 
 #: Standard error; what cannot be written there is dropped, and ends no run.
@@ -27,77 +26,23 @@ BAD_INPUT = (ValueError, TypeError, OSError, DeviceError, MemoryError)
 
 
 def device_option(help: str = "cpu or gpu.") -> Any:
-    """`--device` of a program that computes with arrays; its default is "cpu".
-
-    Parameters
-    ----------
-    help : str
-        As --help has it.
-
-    Returns
-    -------
-    typer.Option
-        For the parameter's annotation.
-    """
+    """`--device` of a program that computes with arrays; its default is "cpu"."""
     return typer.Option(help=help)
 
 
 def check_device(device: str) -> None:
-    """Check that a device can be used, before anything is removed.
-
-    Parameters
-    ----------
-    device : str
-        Its name.
-
-    Raises
-    ------
-    ValueError
-        For a device that is none.
-    DeviceError
-        For one that cannot be used here.
-    """
+    """Check that a device is one and can be used, before anything is removed."""
     to_device((), device)
 
 
 def check_number(name: str, value: float, most: float, least: float = 0.0) -> None:
-    """Check a number that is given to a program.
-
-    Parameters
-    ----------
-    name : str
-        What the error calls it.
-    value, most, least : float
-        The number, and what is allowed.
-
-    Raises
-    ------
-    ValueError
-        It is not between the two, or no number.
-    """
+    """Check that a number given to a program lies between two."""
     if not least <= value <= most:
         raise ValueError(f"{name} is {value}; allowed: {least:g} to {most:g}")
 
 
 def check_beside(main: Callable[..., Any], given: Mapping[str, object], what: str, *read: str) -> None:
-    """Check that nothing is given beside an option or an action that it would not read.
-
-    Parameters
-    ----------
-    main : Callable
-        The program's function.
-    given : dict
-        Its parameters, by name.
-    what : str
-        The option or the action.
-    read : str
-        The parameters that may be given with it.
-
-    Raises
-    ------
-    ValueError
-        For another that is not at its default.
-    """
+    """Check that nothing but `read` is given beside an option or an action: it would not be read."""
     parameters = inspect.signature(main).parameters
     for name, value in given.items():
         if name not in (what, *read) and value != parameters[name].default:
@@ -106,18 +51,7 @@ def check_beside(main: Callable[..., Any], given: Mapping[str, object], what: st
 
 
 def one_line(error: object) -> str:
-    """A message on one line.
-
-    Parameters
-    ----------
-    error : object
-        A text or an exception.
-
-    Returns
-    -------
-    str
-        As `shown`; of a MemoryError, NumPy's or CuPy's, with what was asked for and what needs less.
-    """
+    """A text or an exception on one line; of a MemoryError also what needs less."""
     line = shown(error)
     if isinstance(error, MemoryError):
         return f"out of memory: {line.rstrip('.') or 'no more said'}; a smaller batch, length or hidden size needs less"
@@ -125,20 +59,7 @@ def one_line(error: object) -> str:
 
 
 def fail(message: object, code: int = 2) -> NoReturn:
-    """Say one line on stderr, and end the program.
-
-    Parameters
-    ----------
-    message : object
-        A text or an exception.
-    code : int
-        The exit code.
-
-    Raises
-    ------
-    typer.Exit
-        Always.
-    """
+    """Say one line on stderr, and end the program with this exit code."""
     console.print(Text.assemble(("error:", "red"), " ", one_line(message)), highlight=False, soft_wrap=True)
     raise typer.Exit(code)
 
@@ -149,19 +70,9 @@ def say(message: object) -> None:
 
 
 def give(what: RenderableType, least_width: int = 0) -> None:
-    """Print on stdout what a program is there for, or end the program where it cannot be written.
+    """Print on stdout what a program is there for: text, or what rich prints; where it cannot be written, exit code 2.
 
-    Parameters
-    ----------
-    what : str or RenderableType
-        Text as it is, or what rich prints, as a table.
-    least_width : int
-        Columns, where the terminal has fewer or there is none.
-
-    Raises
-    ------
-    typer.Exit
-        The disk is full, or the like: exit code 2.  A reader that has read enough is no error.
+    A reader that has read enough is no error.
     """
     try:
         if isinstance(what, str):
@@ -177,23 +88,16 @@ def give(what: RenderableType, least_width: int = 0) -> None:
 
 
 def run(main: Callable[..., Any], keeps_memory: bool = False) -> NoReturn:
-    """Run a program's function on the command line, and exit.
+    """Run a program's function, whose signature is the command line, and exit.
 
-    What it cannot parse is one line and exit code 2, as all bad input is, and as memory that is not there is.
-
-    Parameters
-    ----------
-    main : Callable
-        Its signature is the command line.
-    keeps_memory : bool
-        Whether the process holds on to what it frees, as `memory` has it; no unless given.
+    What cannot be parsed is one line and exit code 2, as all bad input is, and as memory that is not there is.
     """
     starting.loaded()
     if keeps_memory:
         keep_freed_memory()
     open_standard_streams()
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    app.command(cls=Command)(in_one_style(main, fail))
+    app.command()(main)
     try:
         if twice := _given_twice(typer.main.get_command(app).params, sys.argv[1:]):
             fail(f"{twice} is given twice. Given: {shown(shlex.join(sys.argv[1:]), LIMIT // 3)}")
@@ -209,7 +113,7 @@ def run(main: Callable[..., Any], keeps_memory: bool = False) -> NoReturn:
                 fail(error)
             if not hasattr(error, "format_message"):  # click's, which typer carries under changing names
                 raise
-            message = shown(_message(error), LIMIT // 3).strip().rstrip(".")
+            message = shown(error.format_message(), LIMIT // 3).strip().rstrip(".")
             given = shown(shlex.join(sys.argv[1:]), LIMIT // 3) or "nothing"
             fail(f"{message}. Given: {given}; --help says what is allowed.")
         except typer.Exit as end:
@@ -217,14 +121,6 @@ def run(main: Callable[..., Any], keeps_memory: bool = False) -> NoReturn:
     STDOUT.flush()  # or Python would, and exit with 120 where it cannot
     STDERR.flush()
     sys.exit(code or 0)
-
-
-def _message(error: Any) -> str:
-    """What click says; of an option that there is not, which one is near."""
-    if hasattr(error, "possibilities") and (option := getattr(error, "option_name", "")):
-        near = error.possibilities or ()
-        return f"there is no option {option}" + (f" (did you mean {' or '.join(near[:2])}?)" if near else "")
-    return str(error.format_message())
 
 
 def _given_twice(options: Sequence[Any], words: list[str]) -> str:
@@ -246,18 +142,7 @@ def _given_twice(options: Sequence[Any], words: list[str]) -> str:
 
 
 def limit_threads(threads: int) -> None:
-    """Give every BLAS in this process that many threads: NumPy's, and SciPy's own.
-
-    Parameters
-    ----------
-    threads : int
-        From 1 to MOST_THREADS.
-
-    Raises
-    ------
-    ValueError
-        For another number.
-    """
+    """Give every BLAS in this process that many threads, from 1 to MOST_THREADS: NumPy's, and SciPy's own."""
     import scipy.linalg  # noqa: F401  loads SciPy's BLAS; a limit holds for what is loaded
     from threadpoolctl import threadpool_limits
 
@@ -267,13 +152,7 @@ def limit_threads(threads: int) -> None:
 
 
 def blas() -> list[str]:
-    """Every BLAS in this process.
-
-    Returns
-    -------
-    list of str
-        Library, version, kernel, threads.
-    """
+    """Every BLAS in this process: library, version, kernel, threads."""
     from threadpoolctl import threadpool_info
 
     return [

@@ -21,11 +21,6 @@ def keep_freed_memory() -> bool:
     No array is a mapping of its own any more (M_MMAP_MAX: M_MMAP_THRESHOLD ends at 32 MiB in glibc before 2.35), and
     the end of the heap is not given back.  The process holds on to the most that it ever had.  It is for every
     allocation of the process, whoever asks: NumPy, PyTorch, JAX.
-
-    Returns
-    -------
-    bool
-        True where the C library is glibc and took both settings; False elsewhere, where nothing has changed.
     """
     global _kept
     if not is_glibc():
@@ -41,13 +36,7 @@ def keeps_freed_memory() -> bool:
 
 
 def is_glibc() -> bool:
-    """Whether the C library is glibc; another's mallopt, where it has one, need not know these settings.
-
-    Returns
-    -------
-    bool
-        False where it does not say what it is.
-    """
+    """Whether the C library is glibc; another's mallopt, where it has one, need not know these settings."""
     if "CS_GNU_LIBC_VERSION" not in getattr(os, "confstr_names", ()):
         return False
     try:

@@ -1,4 +1,4 @@
-"""Other people's code, judged by the kit: `scripts.audit` runs it and stores what is said, `scripts.findings` shows it.
+"""Other people's code, judged by the kit: `audit` runs it and stores what is said, `findings` shows it.
 
 results/conformance/audit.toml   whose code, by which adapter, on which cases; what was found, in words
 results/conformance/NAME.json    what the kit said of it, stored

@@ -50,41 +50,20 @@ FORM = record(
 
 @dataclass(frozen=True)
 class Implementation:
-    """Somebody's code, and how it is run.
-
-    Attributes
-    ----------
-    name : str
-        Of its report.
-    title : str
-        As the page calls it.
-    adapter : str
-        The file in scripts/adapters, without ".py".
-    cases : tuple of str
-        Patterns.
-    packages : tuple of str
-        Distributions that it needs, whose versions are stored; "mlx==0.31.1" where it is about that one.
-    dtype : str
-        Of the inputs.
-    environment : dict of str to str
-        What the adapter is told.
-    source : dict of str to str
-        "repository" and "commit" of code that no package has; empty where it is a package.
-    note : str
-        How it is run, where that needs saying: a stand-in for a dead framework.
-    conventions : dict of str to str
-        Named mistakes that are conventions here -> whose, or why.
-    """
+    """Somebody's code, and how it is run."""
 
     name: str
-    title: str
-    adapter: str
+    title: str  # as the page calls it
+    adapter: str  # the file in scripts/adapters, without ".py"
     cases: tuple[str, ...]
+    # distributions that it needs, whose versions are stored; "mlx==0.31.1" where it is about that one
     packages: tuple[str, ...]
     dtype: str = "float64"
-    environment: dict[str, str] = field(default_factory=dict)
+    environment: dict[str, str] = field(default_factory=dict)  # what the adapter is told
+    # "repository" and "commit" of code that no package has; empty where it is a package
     source: dict[str, str] = field(default_factory=dict)
-    note: str = ""
+    note: str = ""  # how it is run, where that needs saying: a stand-in for a dead framework
+    # named mistakes that are conventions here -> whose, or why
     conventions: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -102,13 +81,7 @@ class Implementation:
 
 @dataclass(frozen=True)
 class Map:
-    """Somebody's orthogonal map, for `python -m ortho_ref.conformance map`.
-
-    Attributes
-    ----------
-    name, title, adapter, packages, environment : str, str, str, tuple of str, dict of str to str
-        As of `Implementation`.
-    """
+    """Somebody's orthogonal map, for `python -m ortho_ref.conformance map`."""
 
     name: str
     title: str
@@ -134,47 +107,18 @@ def _typed(arguments: list[str], environment: dict[str, str]) -> str:
 
 @dataclass(frozen=True)
 class Audit:
-    """All of it.
+    """All of it."""
 
-    Attributes
-    ----------
-    implementations : dict of str to Implementation
-        By name, in the page's order.
-    maps : dict of str to Map
-        By name; no implementation has the same.
-    opening : list of dict
-        The sentences that the page begins with, and whose reports each is of.
-    findings, threads, not_run : list of dict
-        What the page says, in words.
-    """
-
-    implementations: dict[str, Implementation]
-    maps: dict[str, Map]
-    opening: list[dict[str, Any]]
-    findings: list[dict[str, Any]]
+    implementations: dict[str, Implementation]  # by name, in the page's order
+    maps: dict[str, Map]  # by name; no implementation has the same
+    opening: list[dict[str, Any]]  # the sentences that the page begins with, and whose reports each is of
+    findings: list[dict[str, Any]]  # findings, threads, not_run: what the page says, in words
     threads: list[dict[str, Any]]
     not_run: list[dict[str, Any]]
 
 
 def read(path: Path = FILE) -> Audit:
-    """Read and check the file.
-
-    Parameters
-    ----------
-    path : Path
-        audit.toml.
-
-    Returns
-    -------
-    Audit
-        What it says.
-
-    Raises
-    ------
-    ValueError
-        It is not TOML of that form, or names an adapter, a pattern of cases, a mistake or an implementation that there
-        is not; the message names it.
-    """
+    """Read and check the file."""
     value = tomllib.loads(path.read_text())
     schema.check(value, FORM, path.name)
     found = {name: _implementation(name, entry) for name, entry in value["implementations"].items()}

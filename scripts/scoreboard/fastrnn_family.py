@@ -15,22 +15,7 @@ Step = Callable[[Any, Any, dict[str, Any]], Any]
 def run_of(
     fastrnn: Callable[[str], Step], layers: dict[str, Step], initial: Callable[[int, int], dict[str, Any]]
 ) -> Run:
-    """The run of such a library.
-
-    Parameters
-    ----------
-    fastrnn : callable
-        fastrnn(nonlinearity) -> the cell's step(x, h, weights) -> the new h, tensors all.
-    layers : dict of str to callable
-        The steps of cells that are tried as a layer, by the cell's name.
-    initial : callable
-        initial(input size, hidden size) -> the weights of a new FastRNN cell.
-
-    Returns
-    -------
-    callable
-        For `conformance.check`.
-    """
+    """The run of such a library."""
 
     def layer(case: Any) -> dict[str, np.ndarray] | None:
         if case.kind != "layer" or case.config["cell"] not in layers:

@@ -12,48 +12,22 @@ SAYS = {mistake.name: mistake.says for mistake in MISTAKES}
 
 
 class Row(NamedTuple):
-    """An implementation on the cases of one cell, map or whatever they are of.
-
-    Attributes
-    ----------
-    family : str
-        "cell/lstm".
-    passed, partial, departs, wrong : int
-        How many cases: all right; right in the outputs that it gives; other in a way that is named and somebody's
-        convention; otherwise wrong.
-    named : tuple of str
-        The mistakes that name the departures.
-    says : tuple of (str, int)
-        What the kit says of the wrong ones, and of how many.
-    missing : tuple of str
-        Outputs that no partial case has.
-    """
+    """An implementation on the cases of one cell, map or whatever they are of."""
 
     family: str
+    # passed, partial, departs, wrong: how many cases: all right; right in the outputs that it gives; other in a way
+    # that is named and somebody's convention; otherwise wrong
     passed: int
     partial: int
     departs: int
     wrong: int
-    named: tuple[str, ...]
-    says: tuple[tuple[str, int], ...]
-    missing: tuple[str, ...]
+    named: tuple[str, ...]  # the mistakes that name the departures
+    says: tuple[tuple[str, int], ...]  # what the kit says of the wrong ones, and of how many
+    missing: tuple[str, ...]  # outputs that no partial case has
 
 
 def rows_of(own: Implementation, report: dict[str, Any]) -> list[Row]:
-    """The rows of an implementation, a family each.
-
-    Parameters
-    ----------
-    own : Implementation
-        Which of the named mistakes are conventions is its to say.
-    report : dict
-        What is stored.
-
-    Returns
-    -------
-    list of Row
-        In the cases' order.
-    """
+    """The rows of an implementation, a family each."""
     families: dict[str, list[dict[str, Any]]] = {}
     for case in report["cases"]:
         families.setdefault("/".join(case["id"].split("/")[:2]), []).append(case)
@@ -81,40 +55,12 @@ def _row(own: Implementation, family: str, cases: list[dict[str, Any]]) -> Row:
 
 
 def convention(own: Implementation, case: dict[str, Any]) -> tuple[str, ...]:
-    """The mistakes that name a failing case, where all of them are conventions here.
-
-    Parameters
-    ----------
-    own : Implementation
-        Whose.
-    case : dict
-        As stored.
-
-    Returns
-    -------
-    tuple of str
-        The first of those that fit equally well; empty where none does.
-    """
+    """The mistakes that name a failing case, where all of them are conventions here."""
     return next((tuple(names) for names in case["mistakes"] if names and set(names) <= set(own.conventions)), ())
 
 
 def page(audit: Audit, reports: dict[str, dict[str, Any]], maps: dict[str, dict[str, Any]]) -> str:
-    """The page.
-
-    Parameters
-    ----------
-    audit : Audit
-        Whose code, and what was found in words.
-    reports : dict of str to dict
-        What is stored, by implementation.
-    maps : dict of str to dict
-        What is stored of maps.
-
-    Returns
-    -------
-    str
-        Markdown.
-    """
+    """The page."""
     lines = [
         "# What the kit says about other people's code",
         "",
@@ -128,9 +74,9 @@ def page(audit: Audit, reports: dict[str, dict[str, Any]], maps: dict[str, dict[
         "## Scoreboard",
         "",
         "Written by `python -m scripts.findings` from the reports in",
-        "[results/conformance](../results/conformance), which `python -m scripts.audit` stores. Each row is somebody's",
-        "code as it is, from its package or from a checkout at the commit that is named, run by an adapter in",
-        "[scripts/adapters](../scripts/adapters). Numbers count cases. The page claims nothing beyond what was run.",
+        "[results/conformance](../results/conformance), which `python -m scripts.audit` stores. Each row is",
+        "somebody's code as it is, from its package or from a checkout at the commit that is named, run by one of",
+        "[scripts/adapters](../scripts/adapters). Numbers count cases. It claims only what was run.",
         "",
         "* passed: every output is right, forward and backward.",
         "* partial: the outputs that it gives are right; others it does not give.",
@@ -178,18 +124,7 @@ def _totals(audit: Audit, reports: dict[str, dict[str, Any]]) -> str:
 
 
 def whose(implementations: Iterable[Implementation]) -> tuple[set[str], set[str]]:
-    """The packages that the reports are about, and the repositories of code that no package has.
-
-    Parameters
-    ----------
-    implementations : iterable of Implementation
-        Those that were run; the first of an implementation's packages is the one that it is about.
-
-    Returns
-    -------
-    tuple of set of str
-        Their names.
-    """
+    """The packages that the reports are about, and the repositories of code that no package has."""
     packages: set[str] = set()
     repositories: set[str] = set()
     for own in implementations:

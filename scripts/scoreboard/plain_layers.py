@@ -9,46 +9,18 @@ from ortho_ref.conformance.case import Arrays
 
 
 class PlainLayer(NamedTuple):
-    """What a library's layer is made of and given.
-
-    Attributes
-    ----------
-    config : dict
-        The cell's alone.
-    weights : dict of str to array
-        All of the cell's; biases that are absent are 0.
-    bias : bool
-        Whether the layer has biases.
-    sizes : pair of int
-        m and n.
-    start : tuple of array (1, B, n)
-        The initial states; empty where there is none.
-    names : tuple of str
-        ("h",), of an LSTM ("h", "c").
-    """
+    """What a library's layer is made of and given."""
 
     config: dict[str, Any]
-    weights: Arrays
-    bias: bool
+    weights: Arrays  # all of the cell's; biases that are absent are 0
+    bias: bool  # whether the layer has biases
     sizes: tuple[int, int]
-    start: tuple[np.ndarray, ...]
-    names: tuple[str, ...]
+    start: tuple[np.ndarray, ...]  # the initial states; empty where there is none
+    names: tuple[str, ...]  # ("h",), of an LSTM ("h", "c")
 
 
 def plain(case: Any) -> PlainLayer | None:
-    """A case as a plain layer.
-
-    Parameters
-    ----------
-    case : Case
-        Any.
-
-    Returns
-    -------
-    PlainLayer or None
-        None for a case of another kind or of a cell that the kit alone has, and for padding, several layers, two
-        directions, batch first, and weights that a map makes.
-    """
+    """A case as a plain layer."""
     config = dict(case.config)
     if case.kind != "layer" or config["layers"] > 1 or config["cell"] not in CELLS:
         return None

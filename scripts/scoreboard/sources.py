@@ -14,27 +14,7 @@ VARIABLE = "ORTHO_REF_SOURCES"
 
 
 def checkout(repository: str, commit: str) -> Path:
-    """The folder of a checkout.
-
-    Parameters
-    ----------
-    repository : str
-        On GitHub, "owner/name".
-    commit : str
-        Which has to be checked out.
-
-    Returns
-    -------
-    Path
-        The folder.
-
-    Raises
-    ------
-    FileNotFoundError
-        No folder of checkouts is named, or it has none of this repository; the message says how to make one.
-    ValueError
-        Another commit is checked out, or the code has been changed.
-    """
+    """The folder of a checkout."""
     name = repository.partition("/")[2]
     how = f"git clone https://github.com/{repository} && git -C {name} checkout {commit}"
     if VARIABLE not in os.environ:
@@ -50,20 +30,7 @@ def checkout(repository: str, commit: str) -> Path:
 
 
 def importable(repository: str, commit: str, *folders: str) -> None:
-    """Have the modules of a checkout imported by their names.
-
-    Parameters
-    ----------
-    repository, commit : str
-        As of `checkout`.
-    *folders : str
-        Those of the checkout that have the modules; the checkout itself unless given.
-
-    Raises
-    ------
-    FileNotFoundError, ValueError
-        As of `checkout`.
-    """
+    """Have the modules of a checkout imported by their names."""
     root = checkout(repository, commit)
     sys.path[:0] = [str(root / folder) for folder in (folders or (".",))]
 

@@ -47,59 +47,17 @@ MAP_FORM = record(
 
 
 def missing(own: Implementation | Map) -> list[str]:
-    """Which of the packages that an implementation needs are not installed here.
-
-    Parameters
-    ----------
-    own : Implementation or Map
-        Whose.
-
-    Returns
-    -------
-    list of str
-        Their names; "mlx==0.31.1" where another version is.
-    """
+    """Which of the packages that an implementation needs are not installed here."""
     return [package for package in own.packages if not _is_there(package)]
 
 
 def versions(own: Implementation | Map) -> dict[str, str]:
-    """What is installed here of what an implementation needs.
-
-    Parameters
-    ----------
-    own : Implementation or Map
-        Whose.
-
-    Returns
-    -------
-    dict of str to str
-        Package -> version.
-    """
+    """What is installed here of what an implementation needs."""
     return {name: str(_version(name)) for name in map(_name, own.packages)}
 
 
 def store(own: Implementation, report: dict[str, Any], folder: Path = FOLDER) -> Path:
-    """Store what the kit said.
-
-    Parameters
-    ----------
-    own : Implementation
-        Of whose code.
-    report : dict
-        As `conformance.read_report` gives it.
-    folder : Path
-        Where to.
-
-    Returns
-    -------
-    Path
-        The file.
-
-    Raises
-    ------
-    ValueError
-        No case was supported: there is nothing to say.
-    """
+    """Store what the kit said.  ValueError: no case was supported: there is nothing to say."""
     cases = [shortened(case) for case in report["cases"] if case["status"] in (PASSED, PARTIAL, FAILED)]
     if not cases:
         raise ValueError(f"{own.name}: no case of {', '.join(own.cases)} is supported by {own.adapter}")
@@ -119,18 +77,7 @@ def store(own: Implementation, report: dict[str, Any], folder: Path = FOLDER) ->
 
 
 def shortened(case: dict[str, Any]) -> dict[str, Any]:
-    """A case of a report as it is stored.
-
-    Parameters
-    ----------
-    case : dict
-        As `conformance.read_report` gives it.
-
-    Returns
-    -------
-    dict
-        Its largest error; of a failed one the mistakes and what is said; the outputs that are missing.
-    """
+    """A case of a report as it is stored."""
     errors = [output["error"] for output in case["outputs"].values()]
     worst = None if not errors or None in errors else max(errors)
     own = {"id": case["id"], "status": case["status"], "error": worst}
@@ -150,27 +97,7 @@ def _remarks(case: dict[str, Any]) -> list[str]:
 
 
 def load(own: Implementation | Map, folder: Path = FOLDER) -> dict[str, Any]:
-    """What is stored of an implementation, or of a map.
-
-    Parameters
-    ----------
-    own : Implementation or Map
-        Whose.
-    folder : Path
-        Where.
-
-    Returns
-    -------
-    dict
-        The stored report.
-
-    Raises
-    ------
-    OSError
-        It is not there.
-    ValueError
-        It is damaged, or of another command than the one that audit.toml has now.
-    """
+    """What is stored of an implementation, or of a map."""
     format, form = (MAP_FORMAT, MAP_FORM) if isinstance(own, Map) else (FORMAT, FORM)
     value = files.read_sealed(folder / f"{own.name}.json", format, form).value
     if value["command"] != own.command:
@@ -181,24 +108,7 @@ def load(own: Implementation | Map, folder: Path = FOLDER) -> dict[str, Any]:
 
 
 def store_map(own: Map, report: dict[str, Any], printed: str, folder: Path = FOLDER) -> Path:
-    """Store what the kit said of a map.
-
-    Parameters
-    ----------
-    own : Map
-        Whose.
-    report : dict
-        As `map --report` writes it.
-    printed : str
-        What it printed.
-    folder : Path
-        Where to.
-
-    Returns
-    -------
-    Path
-        The file.
-    """
+    """Store what the kit said of a map."""
     value = {
         "command": own.command,
         "versions": versions(own),

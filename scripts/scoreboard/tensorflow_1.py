@@ -23,13 +23,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 
 def stand_in() -> Any:
-    """Have `import tensorflow` give version 1 from here on.
-
-    Returns
-    -------
-    module
-        tensorflow.compat.v1.
-    """
+    """Have `import tensorflow` give version 1 from here on."""
     import tensorflow.compat.v1 as tf
 
     tf.disable_v2_behavior()
@@ -43,24 +37,7 @@ def stand_in() -> Any:
 
 
 def cell_outputs(case: Any, cell: Mapping[str, Any], weights: Spec, make: Callable[[int], Any]) -> Any:
-    """States and gradients of a cell over a case, step by step.
-
-    Parameters
-    ----------
-    case : Case
-        Any.
-    cell : mapping
-        The config of those that it is run on; in float32.
-    weights : mapping
-        The cell's variables, by the names that TensorFlow gives them -> the kit's weights that each is made of.
-    make : callable
-        make(n) -> the cell.
-
-    Returns
-    -------
-    dict of str to array or None
-        None for another case, and for float64.
-    """
+    """States and gradients of a cell over a case, step by step."""
     import tensorflow as tf
 
     config, seq = config_of(cell), sequence_of(case)
@@ -87,20 +64,7 @@ def cell_outputs(case: Any, cell: Mapping[str, Any], weights: Spec, make: Callab
 
 
 def map_outputs(case: Any, make: Callable[[], Any]) -> dict[str, np.ndarray]:
-    """A matrix, from what it makes of every unit vector, and the gradients of its variables.
-
-    Parameters
-    ----------
-    case : Case
-        Of kind `parametrization`, real; its parameters' names are the variables'.
-    make : callable
-        make() -> the function of rows.
-
-    Returns
-    -------
-    dict of str to array
-        "U" and "d_params.NAME".
-    """
+    """A matrix, from what it makes of every unit vector, and the gradients of its variables."""
     import tensorflow as tf
 
     given = {name.removeprefix("params."): a for name, a in case.inputs.items() if name.startswith("params.")}

@@ -8,20 +8,7 @@ import torch
 
 
 def outputs(case: Any, step: Callable[[Any, Any, dict[str, Any]], Any]) -> dict[str, np.ndarray]:
-    """The output, the last state, and all gradients.
-
-    Parameters
-    ----------
-    case : Case
-        Of kind `layer`, with no more to it than that.
-    step : callable
-        step(x, h, weights) -> the new h, tensors all, the weights by the kit's names.
-
-    Returns
-    -------
-    dict of str to array
-        Under the kit's names.
-    """
+    """The output, the last state, and all gradients."""
     given = {name: torch.from_numpy(a).clone() for name, a in case.inputs.items()}
     wanted = [name for name in given if name in ("x", "h0") or name.startswith("weights.")]
     leaves = {name: given[name].requires_grad_() for name in wanted}
@@ -38,20 +25,7 @@ def outputs(case: Any, step: Callable[[Any, Any, dict[str, Any]], Any]) -> dict[
 
 
 def draws(case: Any, make: Callable[[], dict[str, Any]]) -> dict[str, np.ndarray]:
-    """Initial values of many cells, as a case of kind `initial` wants them.
-
-    Parameters
-    ----------
-    case : Case
-        Of kind `initial`.
-    make : callable
-        make() -> the weights of a new cell, tensors, by the kit's names and shapes.
-
-    Returns
-    -------
-    dict of str to array
-        Each weight of every draw.
-    """
+    """Initial values of many cells, as a case of kind `initial` wants them."""
     torch.manual_seed(int(case.inputs["seed"]))
     made = [make() for _ in range(case.config["draws"])]
     return {

@@ -8,21 +8,7 @@ import torch
 
 
 def outputs(case: Any, map: Callable[[dict[str, Any]], Any]) -> dict[str, np.ndarray]:
-    """The matrix, and the gradients of its parameters.
-
-    Parameters
-    ----------
-    case : Case
-        Of kind `parametrization`.
-    map : callable
-        map(parameters) -> U, tensors all, the parameters by the kit's names; a complex U has a last axis of 2.
-
-    Returns
-    -------
-    dict of str to array
-        "U" and "d_params.NAME", of a skew-symmetric A the derivative by its free entries, a_ij = -a_ji, whichever of
-        the two the map reads.
-    """
+    """The matrix, and the gradients of its parameters."""
     given = {name.removeprefix("params."): a for name, a in case.inputs.items() if name.startswith("params.")}
     leaves = {name: torch.from_numpy(a).clone().requires_grad_() for name, a in given.items()}
     U = map(leaves)

@@ -5,18 +5,7 @@ from collections.abc import Callable
 
 
 def traced(step: Callable[[], object]) -> int:
-    """The most that NumPy had while a step ran, over what was there.
-
-    Parameters
-    ----------
-    step : callable
-        What is run, once.
-
-    Returns
-    -------
-    int
-        Bytes.
-    """
+    """The most that NumPy had while a step ran, over what was there."""
     tracemalloc.start()
     try:
         step()

@@ -1,4 +1,4 @@
-"""The cases of the conformance kit: config, inputs, what each is there for.  `scripts/make_vectors.py` stores them.
+"""The cases of the conformance kit: config, inputs, what each is there for.  `make_vectors` stores them.
 
 Those of kinds `layer` and `initial` are in `layer_cases` and `initial_cases`; what a case is made from is a `Spec`.
 """
@@ -384,18 +384,6 @@ def one_is_due(every: int | None, forced: list[bool]) -> bool:
     """Whether a reset is forced half-way between two that are due, and none between it and the second.
 
     A count begun anew would miss that one, and is neither early nor late by one update.
-
-    Parameters
-    ----------
-    every
-        Updates between two resets that are due; None: none is.
-    forced
-        Of each update, whether its reset is forced.
-
-    Returns
-    -------
-    bool
-        True also where none is due.
     """
     if every is None:
         return True

@@ -134,20 +134,7 @@ LARGE: dict[str, tuple[dict[str, int], dict[str, float], str]] = {
 
 
 def shapes_of(config: Config, T: int, B: int, m: int, n: int) -> dict[str, tuple[int, ...]]:
-    """The inputs of a case but lengths and mask, and their shapes.
-
-    Parameters
-    ----------
-    config : dict
-        The case's.
-    T, B, m, n : int
-        Steps, sequences, inputs, units.
-
-    Returns
-    -------
-    dict of str to tuple of int
-        Name -> shape.
-    """
+    """The inputs of a case but lengths and mask, and their shapes."""
     cell, ways = reference.cell_of(config), list(layered.directions(config))
     count = 1 + config["bidirectional"]
     time = (B, T) if config["batch_first"] else (T, B)

@@ -1,4 +1,4 @@
-"""`scripts.benchmark`: what is timed is one computation, told by several libraries; and what becomes of the figures."""
+"""`scripts.benchmark`: one computation, timed in several libraries; and what becomes of the figures."""
 
 import copy
 import importlib.util

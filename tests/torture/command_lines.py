@@ -43,7 +43,7 @@ BASES = {
 }
 #: Those that write in the checkout, or need a GPU before all else, get nothing that could be taken.
 WRITERS = (
-    *("scripts.equation_index", "scripts.kill_table", "scripts.make_vectors", "scripts.claims", "scripts.gpu_check"),
+    *("scripts.equation_index", "scripts.make_vectors", "scripts.claims", "scripts.gpu_check"),
 )
 #: matplotlib cannot be imported by two threads at a time through two programs.
 IMPORTING = threading.Lock()

@@ -1,6 +1,6 @@
 """Every mistake by name: wrong versions that people ship, and that they plausibly would.
 
-They serve twice: the kit has to see every one (scripts/kill_table.py), and a failing implementation is told which one
+They serve twice: the kit has to see every one (its vectors name them), and a failing implementation is told which one
 it equals (`diagnosis`).  A file for each family; what makes a mistake stands above its line.
 """
 

@@ -14,22 +14,7 @@ _WITH_SCALE = ("iterations", "eval_every", "log_every", "checkpoint_every", "sch
 
 
 def check_begun(states: Iterable[State], experiment: Experiment, scale: float) -> None:
-    """Refuse runs that are not the grid's.
-
-    Parameters
-    ----------
-    states
-        Of its runs.
-    experiment
-        Its file.
-    scale
-        That they should have.
-
-    Raises
-    ------
-    ValueError
-        For a run of no experiment, of another scale, and of options that the file does not have, or no longer.
-    """
+    """Refuse runs that are not the grid's."""
     for state in states:
         if not state.config:
             continue
@@ -63,22 +48,6 @@ def differs(cell: Cell, experiment: Experiment, scale: float, config: Mapping[st
     """An option that a cell's run does not have as its file gives it; None where there is none.
 
     What follows the scale is left out where that is not 1: it depends on the task's own defaults.
-
-    Parameters
-    ----------
-    cell
-        The cell.
-    experiment
-        Of the cell.
-    scale
-        Of the run.
-    config
-        The run's.
-
-    Returns
-    -------
-    str or None
-        Its name.
     """
     follows = () if scale == 1 else (*experiment.scaling, *_WITH_SCALE)
     given = {name: value for name, value in cell.options.items() if name not in follows}

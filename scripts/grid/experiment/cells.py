@@ -18,28 +18,14 @@ EVALUATIONS, LINES = 10, 100
 
 
 class Cell(NamedTuple):
-    """One run of a grid.
-
-    Attributes
-    ----------
-    row, column : Row, Column
-        Of the file.
-    chosen : dict
-        The values of what is a list there, in this cell.
-    seed : int
-        Its seed.
-    options : dict
-        Every option that is given, the task among them; not the seed.
-    measures : tuple of dict
-        What is measured of it besides.
-    """
+    """One run of a grid."""
 
     row: Row
     column: Column
-    chosen: Record
+    chosen: Record  # the values of what is a list there, in this cell
     seed: int
-    options: Record
-    measures: tuple[Record, ...] = ()
+    options: Record  # every option that is given, the task among them; not the seed
+    measures: tuple[Record, ...] = ()  # what is measured of it besides
 
     @property
     def line(self) -> str:
@@ -60,27 +46,7 @@ class Cell(NamedTuple):
 def cells_of(
     experiment: Experiment, rows: Sequence[str] = (), columns: Sequence[str] = (), seeds: Iterable[int] | None = None
 ) -> list[Cell]:
-    """The cells of an experiment, one seed after the other.
-
-    Parameters
-    ----------
-    experiment
-        The file.
-    rows, columns
-        Only these, by name; all unless given.
-    seeds
-        Instead of the file's.
-
-    Returns
-    -------
-    list of Cell
-        In the order in which they are run.
-
-    Raises
-    ------
-    ValueError
-        For a row or column that is none, for a cell without a task, and for two cells of one folder.
-    """
+    """The cells of an experiment, one seed after the other."""
     chosen_rows = _named("row", rows, experiment.run_rows)
     chosen_columns = _named("column", columns, experiment.columns)
     found = []
@@ -111,29 +77,7 @@ def _named(what: str, names: Sequence[str], among: Sequence[Any]) -> list[Any]:
 
 
 def given(cell: Cell, experiment: Experiment, scale: float, places: Mapping[str, Path]) -> Record:
-    """The options that a cell's run is given, at a scale.
-
-    Parameters
-    ----------
-    cell
-        The cell.
-    experiment
-        Whose file says what follows the scale.
-    scale
-        S; 1 is the paper's size.
-    places
-        Where its data are, by option.
-
-    Returns
-    -------
-    dict
-        For `scripts.grid.config.begun`, the seed among them.
-
-    Raises
-    ------
-    ValueError, TypeError, OSError
-        As `config_of`, naming the cell.
-    """
+    """The options that a cell's run is given, at a scale."""
     options = cell.options | {"seed": cell.seed}
     if scale == 1:
         return options

@@ -20,30 +20,14 @@ MEAN = "mean of all columns"
 
 
 class Verdict(NamedTuple):
-    """What the runs say of a claim.
-
-    Attributes
-    ----------
-    text : str
-        The claim.
-    column : str
-        In which column.
-    word : str
-        HOLDS, FAILS or OPEN.
-    so_far : str
-        HOLDS or FAILS, where the word is OPEN and the runs that are there all say the same; else OPEN.
-    because : str
-        The numbers.
-    why : str
-        The reason, where it is known.
-    """
+    """What the runs say of a claim."""
 
     text: str
     column: str
-    word: str
-    so_far: str
+    word: str  # HOLDS, FAILS or OPEN
+    so_far: str  # HOLDS or FAILS, where the word is OPEN and the runs that are there all say the same; else OPEN
     because: str
-    why: str
+    why: str  # the reason, where it is known
 
 
 def verdicts_of(experiment: Experiment, lines: Sequence[Line], states: Sequence[State], scale: float) -> list[Verdict]:
@@ -52,22 +36,6 @@ def verdicts_of(experiment: Experiment, lines: Sequence[Line], states: Sequence[
     One number is below another's where every seed's is, of two seeds at least.  Of a row with several lines, as it has
     a list for an option, the best one counts.  What is run below the paper's size, or on a part of its data, decides
     nothing, nor do rows of which a seed failed.
-
-    Parameters
-    ----------
-    experiment
-        The file.
-    lines
-        Of its table.
-    states
-        Of its runs: the baselines are in their configs.
-    scale
-        Of the runs.
-
-    Returns
-    -------
-    list of Verdict
-        Claim by claim.
     """
     found = []
     for claim in experiment.claims:

@@ -22,24 +22,7 @@ PATIENCE = 30.0
 
 
 class Cluster:
-    """Runs as tasks of a Dask cluster.
-
-    Parameters
-    ----------
-    address : str
-        The scheduler's, tcp://host:8786.
-    out : Path
-        The grid's folder.
-    orders : sequence of Order
-        In the order in which they are begun.
-    on_end : Callable
-        Gets each order with how it ended, of `ENDS`.
-
-    Attributes
-    ----------
-    ended : dict
-        Folder -> how.
-    """
+    """Runs as tasks of a Dask cluster."""
 
     def __init__(self, address: str, out: Path, orders: Sequence[Order], on_end: Callable[[Order, str], None]) -> None:
         self.address, self.orders, self.ended = address, orders, dict[str, str]()
@@ -49,25 +32,7 @@ class Cluster:
     def run(
         self, should_stop: Callable[[], bool] = lambda: False, on_tick: Callable[[], None] = lambda: None
     ) -> dict[str, str]:
-        """Do the runs.
-
-        Parameters
-        ----------
-        should_stop
-            Asked all the time: True tells the runs to save and end.
-        on_tick
-            Called all the time.
-
-        Returns
-        -------
-        dict
-            `ended`.
-
-        Raises
-        ------
-        ValueError
-            Where there is no scheduler or no worker, and where a worker does not see the grid's folder.
-        """
+        """Do the runs."""
         client = connect(self.address)
         self._own.mkdir(parents=True)
         try:
@@ -107,23 +72,7 @@ class Cluster:
 
 
 def connect(address: str) -> Any:
-    """A client of a scheduler.
-
-    Parameters
-    ----------
-    address
-        The scheduler's.
-
-    Returns
-    -------
-    distributed.Client
-        Open.
-
-    Raises
-    ------
-    ValueError
-        Where Dask is not installed, and where nobody answers.
-    """
+    """A client of a scheduler.  ValueError: where Dask is not installed, and where nobody answers."""
     try:
         from distributed import Client
     except ImportError as error:
@@ -136,25 +85,7 @@ def connect(address: str) -> Any:
 
 
 def work(order: dict[str, object], own: str) -> int:
-    """A task: one run, in a process of its own.
-
-    Parameters
-    ----------
-    order
-        An `Order`.
-    own
-        The folder where a stop is told.
-
-    Returns
-    -------
-    int
-        One of `ENDS`.
-
-    Raises
-    ------
-    RuntimeError
-        If the process died.
-    """
+    """A task: one run, in a process of its own.  RuntimeError: if the process died."""
     if (Path(own) / "stop").exists() or not Path(own).is_dir():
         return STOPPED
     worker = start(Order(**order))  # type: ignore[arg-type]
@@ -171,20 +102,7 @@ def work(order: dict[str, object], own: str) -> int:
 
 
 def check_shared(client: Any, own: Path) -> None:
-    """Check that every worker sees a folder, and that what it writes there is seen here.
-
-    Parameters
-    ----------
-    client
-        Of the cluster.
-    own
-        The folder.
-
-    Raises
-    ------
-    ValueError
-        Naming the worker that does not, or where there is none.
-    """
+    """Check that every worker sees a folder, and that what it writes there is seen here."""
     workers = list(client.scheduler_info(n_workers=-1)["workers"])
     if not workers:
         raise ValueError(f"the scheduler at {client.scheduler.address} has no workers")

@@ -127,21 +127,11 @@ SCHEMA = schema.record(
 
 
 class Power(NamedTuple):
-    """How an option follows the scale S: its value times S^power, no less than `least`.
-
-    Attributes
-    ----------
-    power : float
-        Of S.
-    least : int
-        The smallest value.
-    power_of_two : bool
-        Whether it is then rounded down to a power of two.
-    """
+    """How an option follows the scale S: its value times S^power, no less than `least`."""
 
     power: float
     least: int = 1
-    power_of_two: bool = False
+    power_of_two: bool = False  # whether it is then rounded down to a power of two
 
 
 class Column(NamedTuple):
@@ -154,53 +144,29 @@ class Column(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A row of the table.
+    """A row of the table."""
 
-    Attributes
-    ----------
-    name : str
-        As the paper calls it.
-    options : dict
-        Of all its cells.
-    within : dict
-        Column -> options of its cell there alone.
-    paper, others : dict
-        Source ("v1", "v2"; a third party) -> the paper's column -> number, or mean and standard deviation.
-    quoted : bool
-        Whether there is nothing to run: the paper, too, has the number from elsewhere.
-    note : str
-        What a reader should know of it.
-    """
-
-    name: str
-    options: Record
-    within: Record
+    name: str  # as the paper calls it
+    options: Record  # of all its cells
+    within: Record  # column -> options of its cell there alone
+    # paper, others: source ("v1", "v2"; a third party) -> the paper's column -> number, or mean and standard
+    # deviation
     paper: Record
     others: Record
-    quoted: bool
-    note: str
+    quoted: bool  # whether there is nothing to run: the paper, too, has the number from elsewhere
+    note: str  # what a reader should know of it
 
 
 class Experiment(NamedTuple):
-    """What a file says; its fields are those of `SCHEMA`.
-
-    Attributes
-    ----------
-    path : Path
-        The file.
-    name : str
-        Paper's folder and file, "ncgru/table-1", or the file's name alone.
-    part : bool
-        Whether it is of a part of the data, so that no scale makes it the paper's.
-    """
+    """What a file says; its fields are those of `SCHEMA`."""
 
     path: Path
-    name: str
+    name: str  # paper's folder and file, "ncgru/table-1", or the file's name alone
     title: str
     paper: str | None
     place: str | None
     shows: str
-    part: bool
+    part: bool  # whether it is of a part of the data, so that no scale makes it the paper's
     left_open: tuple[str, ...]
     departs: tuple[str, ...]
     found: tuple[str, ...]
@@ -233,25 +199,7 @@ class Experiment(NamedTuple):
 
 
 def read(path: Path) -> Experiment:
-    """An experiment's file.
-
-    Parameters
-    ----------
-    path
-        The file.
-
-    Returns
-    -------
-    Experiment
-        With what is left out filled in; every option is as a config has it.
-
-    Raises
-    ------
-    OSError
-        If it cannot be read.
-    ValueError
-        For one that is no such file, naming the file and the line.
-    """
+    """An experiment's file."""
     data = files.read(path)
     try:
         text = data.decode()
@@ -352,27 +300,7 @@ def _options(where: str, given: Record) -> Record:
 
 
 def option_value(where: str, name: str, value: Any) -> Any:
-    """The config's value of an option.
-
-    Parameters
-    ----------
-    where
-        Its place in the file.
-    name
-        The option.
-    value
-        As a config has it, or as the command line.
-
-    Returns
-    -------
-    object
-        As a config has it.
-
-    Raises
-    ------
-    schema.Misfit
-        For a value that the option cannot have.
-    """
+    """The config's value of an option."""
     option = OPTIONS[name]
     if name == "model" and value not in models.names():
         raise schema.Misfit(f"{where}: {not_among(name, value, models.names(), str)}", where)

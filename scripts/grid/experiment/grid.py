@@ -21,36 +21,16 @@ from scripts.grid.experiment.worker import Order
 
 
 class Grid(NamedTuple):
-    """An experiment that is run.
-
-    Attributes
-    ----------
-    experiment : Experiment
-        Its file.
-    cells : tuple of Cell
-        Those that are wanted.
-    out : Path
-        The folder of all runs.
-    scale : float
-        S; 1 is the paper's size.
-    device : str
-        Where it computes.
-    threads : int
-        BLAS threads of each run.
-    places : dict
-        Where the data are, by option.
-    track : str, optional
-        For which other programs lines of metrics are written too.
-    """
+    """An experiment that is run."""
 
     experiment: Experiment
-    cells: tuple[Cell, ...]
-    out: Path
-    scale: float = 1.0
+    cells: tuple[Cell, ...]  # those that are wanted
+    out: Path  # the folder of all runs
+    scale: float = 1.0  # S; 1 is the paper's size
     device: str = "cpu"
-    threads: int = 1
-    places: Mapping[str, Path] = MappingProxyType({})
-    track: str | None = None
+    threads: int = 1  # BLAS threads of each run
+    places: Mapping[str, Path] = MappingProxyType({})  # where the data are, by option
+    track: str | None = None  # for which other programs lines of metrics are written too
 
     def given(self, cell: Cell) -> Record:
         """Every option that a cell's run is given."""
@@ -75,29 +55,7 @@ class Grid(NamedTuple):
 
 
 def orders_of(grid: Grid, retry: bool = False, other_commit: bool = False) -> list[Order]:
-    """What is left to do of a grid, checked before anything is begun.
-
-    Parameters
-    ----------
-    grid
-        The grid.
-    retry
-        Whether runs that failed are begun again.
-    other_commit
-        Whether a run may go on under another commit than it began with.
-
-    Returns
-    -------
-    list of Order
-        One for each run that is not done, nor damaged where it says what it is.
-
-    Raises
-    ------
-    ValueError, TypeError
-        Naming the cell, for options that it cannot have, and for a run in its folder that is another.
-    OSError
-        Where data cannot be read.
-    """
+    """What is left to do of a grid, checked before anything is begun."""
     found, configs = [], dict[str, Record]()
     for cell in grid.cells:
         folder = grid.out / cell.folder

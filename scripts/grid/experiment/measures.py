@@ -46,23 +46,7 @@ _FORM = schema.record(
 
 
 def read_measured(folder: Path) -> list[Record]:
-    """What was measured of a run so far.
-
-    Parameters
-    ----------
-    folder
-        The run's.
-
-    Returns
-    -------
-    list of dict
-        what, after, times, values.
-
-    Raises
-    ------
-    ValueError
-        Where the file is not what was written.
-    """
+    """What was measured of a run so far.  ValueError: where the file is not what was written."""
     if not (folder / MEASURED).exists():
         return []
     measured: list[Record] = files.read_sealed(folder / MEASURED, _FORMAT, _FORM).value["measured"]
@@ -70,20 +54,7 @@ def read_measured(folder: Path) -> list[Record]:
 
 
 def wanted_of(measures: Iterable[Record], iterations: int) -> list[Record]:
-    """What is to be measured of a run of so many updates, as measured.json calls it.
-
-    Parameters
-    ----------
-    measures
-        As an experiment's file has them; `after` is the end unless given, and no later.
-    iterations
-        Of the run.
-
-    Returns
-    -------
-    list of dict
-        what, after, times.
-    """
+    """What is to be measured of a run of so many updates, as measured.json calls it."""
     return [
         {"what": own["what"], "after": min(own.get("after", iterations), iterations), "times": own.get("times", 1)}
         for own in measures
@@ -91,38 +62,13 @@ def wanted_of(measures: Iterable[Record], iterations: int) -> list[Record]:
 
 
 def missing(measured: Iterable[Record], measures: Iterable[Record], iterations: int) -> list[Record]:
-    """What is not measured yet of a run.
-
-    Parameters
-    ----------
-    measured
-        What was, by `read_measured`.
-    measures
-        As an experiment's file has them.
-    iterations
-        Of the run.
-
-    Returns
-    -------
-    list of dict
-        As of `wanted_of`.
-    """
+    """What is not measured yet of a run."""
     found = [{key: own[key] for key in ("what", "after", "times")} for own in measured]
     return [own for own in wanted_of(measures, iterations) if own not in found]
 
 
 def check_wanted(measures: Iterable[Record], config: Record, task: Task) -> None:
-    """ValueError for a measure that cannot be had of a run.
-
-    Parameters
-    ----------
-    measures
-        As an experiment's file has them.
-    config
-        The run's.
-    task
-        What is trained.
-    """
+    """ValueError for a measure that cannot be had of a run."""
     for own in measures:
         what, times = own["what"], own.get("times", 1)
         if times != 1 and (config["data"] is not None or config.get("length") is None):
@@ -137,24 +83,7 @@ def check_wanted(measures: Iterable[Record], config: Record, task: Task) -> None
 
 
 class Measures:
-    """What is to be measured of a run, and what was.
-
-    Parameters
-    ----------
-    folder : Path
-        The run's.
-    wanted : list of dict
-        As an experiment's file has them; `after` is the end unless given, and no later.
-    task : Task
-        What is trained.
-    config : dict
-        The run's.
-
-    Raises
-    ------
-    ValueError
-        For a measure that cannot be had.
-    """
+    """What is to be measured of a run, and what was."""
 
     def __init__(self, folder: Path, wanted: list[Record], task: Task, config: Record) -> None:
         check_wanted(wanted, config, task)
@@ -253,15 +182,7 @@ def correlation(run: Loaded, task: Task) -> Record:
 
 
 class EvaluatedOn:
-    """A task that is evaluated on other batches.
-
-    Parameters
-    ----------
-    task : Task
-        In all else.
-    batches : Iterable of Batch
-        In place of its held-out set.
-    """
+    """A task that is evaluated on other batches."""
 
     def __init__(self, task: Task, batches: Iterable[Batch]) -> None:
         self._task, self._batches = task, batches

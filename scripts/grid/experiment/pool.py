@@ -31,18 +31,7 @@ class Worker(NamedTuple):
 
 
 def start(order: Order) -> Worker:
-    """A worker, begun.
-
-    Parameters
-    ----------
-    order
-        What it does.
-
-    Returns
-    -------
-    Worker
-        In a session of its own: Ctrl-C at the terminal is for the program alone, which then tells it.
-    """
+    """A worker, begun."""
     folder = Path(order.folder)
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / LOG, "ab") as log:
@@ -73,25 +62,7 @@ def why(code: int) -> str:
 
 
 class Pool:
-    """Workers, and the runs that wait for one.
-
-    Parameters
-    ----------
-    orders : iterable of Order
-        In the order in which they are begun.
-    jobs : int
-        Workers at a time.
-    on_end : Callable
-        Gets each order with how it ended, of `ENDS`; with "again" where a worker died and its run is resumed;
-        with "waits" where it was stopped for want of memory.
-    memory : int, optional
-        Bytes that the workers may hold together; above it the youngest is stopped, and goes on when another has ended.
-
-    Attributes
-    ----------
-    ended : dict
-        Folder -> how, of the runs that were begun.
-    """
+    """Workers, and the runs that wait for one."""
 
     def __init__(
         self,
@@ -109,20 +80,7 @@ class Pool:
     def run(
         self, should_stop: Callable[[], bool] = lambda: False, on_tick: Callable[[], None] = lambda: None
     ) -> dict[str, str]:
-        """Do the runs.
-
-        Parameters
-        ----------
-        should_stop
-            Asked all the time: True tells the workers to save and end.
-        on_tick
-            Called all the time.
-
-        Returns
-        -------
-        dict
-            `ended`.
-        """
+        """Do the runs."""
         told = False
         try:
             while self._waiting or self._working:

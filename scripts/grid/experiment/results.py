@@ -13,13 +13,7 @@ from scripts.grid.experiment.storing import is_stored
 
 
 class Results:
-    """The papers' files, and the runs of them that are stored.
-
-    Parameters
-    ----------
-    root : Path
-        The repository, with scripts/experiments and results/experiments.
-    """
+    """The papers' files, and the runs of them that are stored."""
 
     def __init__(self, root: Path) -> None:
         self._files, self._results = root / "scripts" / "experiments", root / "results" / "experiments"
@@ -50,20 +44,7 @@ class Results:
         return found
 
     def folder(self, experiment: Experiment, cell: Cell) -> Path | None:
-        """Where a cell's run is stored: by its own file, or by another one that has it too and measured as much of it.
-
-        Parameters
-        ----------
-        experiment
-            Whose cell it is.
-        cell
-            Which.
-
-        Returns
-        -------
-        Path or None
-            None where it is not stored.
-        """
+        """Where a cell's run is stored: by its own file, or by another that has it and measured as much."""
         own = self.place(experiment) / cell.folder
         if is_stored(own, cell):
             return own
@@ -71,25 +52,7 @@ class Results:
         return next((folder for folder in others if is_stored(folder, cell)), None)
 
     def states(self, experiment: Experiment, cells: Iterable[Cell]) -> list[State]:
-        """How far each cell's run is: "done" where it is stored, "failed" where a stored one diverged.
-
-        Parameters
-        ----------
-        experiment
-            Whose cells these are.
-        cells
-            Of it.
-
-        Returns
-        -------
-        list of State
-            One for each cell.
-
-        Raises
-        ------
-        ValueError
-            Where the file was changed since a run of it was stored.
-        """
+        """How far each cell's run is: "done" where it is stored, "failed" where a stored one diverged."""
         own = self.place(experiment)
         states = [state_of(cell, self.folder(experiment, cell) or own / cell.folder) for cell in cells]
         check_begun(states, experiment, 1.0)

@@ -33,18 +33,7 @@ class Runner(Protocol):
 
 
 def make_out(out: Path) -> None:
-    """Make the folder of a grid's runs, before anything else is done for them.
-
-    Parameters
-    ----------
-    out
-        The folder.
-
-    Raises
-    ------
-    OSError
-        Naming it, where it cannot be made.
-    """
+    """Make the folder of a grid's runs, before anything else is done for them."""
     try:
         out.mkdir(parents=True, exist_ok=True)
     except FileExistsError:
@@ -54,17 +43,7 @@ def make_out(out: Path) -> None:
 
 
 def say_estimates(orders: list[Order], jobs: int, memory: int | None) -> None:
-    """Say what the runs that are left will take, from a trial of one of each line and column.
-
-    Parameters
-    ----------
-    orders
-        What is left to do.
-    jobs
-        Runs at a time.
-    memory
-        Bytes that they may hold together.
-    """
+    """Say what the runs that are left will take, from a trial of one of each line and column."""
     kinds: dict[tuple[str, str], list[Order]] = {}
     for order in orders:
         kinds.setdefault((order.mark["row"], order.mark["column"]), []).append(order)
@@ -92,15 +71,7 @@ def say_estimates(orders: list[Order], jobs: int, memory: int | None) -> None:
 
 
 class Telling:
-    """Says how each run ends, and shows a bar on a terminal.
-
-    Parameters
-    ----------
-    grid : Grid
-        The grid.
-    jobs : int
-        Runs at a time.
-    """
+    """Says how each run ends, and shows a bar on a terminal."""
 
     def __init__(self, grid: Grid, jobs: int) -> None:
         self.grid, self.jobs, self._next = grid, jobs, 0.0
@@ -146,26 +117,7 @@ class Telling:
 def run_grid(
     grid: Grid, orders: list[Order], jobs: int, memory: int | None = None, scheduler: str | None = None
 ) -> None:
-    """Do the runs of a grid, and say how each ended.
-
-    Parameters
-    ----------
-    grid
-        The grid.
-    orders
-        What is left to do.
-    jobs
-        Workers at a time, on this machine.
-    memory
-        Bytes for all of them.
-    scheduler
-        A Dask scheduler's address, on whose workers instead.
-
-    Raises
-    ------
-    typer.Exit
-        With 1 where a run failed or is not done; with 128 and the signal's number where one has ended this.
-    """
+    """Do the runs of a grid, and say how each ended."""
     with signals() as received, Telling(grid, jobs) as telling:
         runner: Runner = Pool(orders, jobs, telling.on_end, memory)
         if scheduler is not None:

@@ -34,23 +34,7 @@ _FORM = schema.record({"sessions": schema.list_of(_SESSION)})
 
 
 def read_sessions(folder: Path) -> list[Record]:
-    """The sessions of a run, the first one first.
-
-    Parameters
-    ----------
-    folder
-        The run's folder.
-
-    Returns
-    -------
-    list of dict
-        None where nobody was there yet.  One that has no end goes on, or was killed.
-
-    Raises
-    ------
-    ValueError
-        Where the file is not what was written.
-    """
+    """The sessions of a run, the first one first.  ValueError: where the file is not what was written."""
     if not (folder / SESSIONS).exists():
         return []
     sessions: list[Record] = files.read_sealed(folder / SESSIONS, _FORMAT, _FORM).value["sessions"]
@@ -63,15 +47,7 @@ def _write(folder: Path, sessions: list[Record]) -> None:
 
 
 class Session:
-    """A session of this process on a run, noted from its beginning.
-
-    Parameters
-    ----------
-    folder : Path
-        The run's.
-    commit : str, optional
-        Of the code that runs.
-    """
+    """A session of this process on a run, noted from its beginning."""
 
     def __init__(self, folder: Path, commit: str | None) -> None:
         self.folder, self._started, self._cpu = folder, time.monotonic(), time.process_time()

@@ -16,79 +16,31 @@ from scripts.grid.experiment.sessions import diverged, failure, read_sessions
 
 
 class State(NamedTuple):
-    """How far one run is.
-
-    Attributes
-    ----------
-    cell : Cell
-        Which.
-    folder : Path
-        Where.
-    how : str
-        "waiting", "running", "stopped", "done" or "failed".
-    iteration, iterations : int
-        Updates as of its last line of metrics, and of all; 0 where it was not begun.
-    config, records : dict, list of dict
-        Of the run.
-    summary : dict, optional
-        Of one that is done: at its end, with everything measured.
-    reason : str
-        Why it failed.
-    seconds : float
-        Of all sessions that ended.
-    measured : list of dict
-        What was measured so far.
-    diverged : bool
-        Whether it failed as its loss or its weights stopped being finite, all of its files being whole.
-    """
+    """How far one run is."""
 
     cell: Cell
     folder: Path
-    how: str
+    how: str  # "waiting", "running", "stopped", "done" or "failed"
+    # iteration, iterations: updates as of its last line of metrics, and of all; 0 where it was not begun
     iteration: int = 0
     iterations: int = 0
     config: Mapping[str, Any] = MappingProxyType({})
     records: Sequence[Record] = ()
-    summary: Record | None = None
+    summary: Record | None = None  # of one that is done: at its end, with everything measured
     reason: str = ""
-    seconds: float = 0.0
-    measured: Sequence[Record] = ()
+    seconds: float = 0.0  # of all sessions that ended
+    measured: Sequence[Record] = ()  # what was measured so far
+    # whether it failed as its loss or its weights stopped being finite, all of its files being whole
     diverged: bool = False
 
 
 def states_of(cells: Iterable[Cell], out: Path) -> list[State]:
-    """How far each cell's run is.
-
-    Parameters
-    ----------
-    cells
-        Of the grid.
-    out
-        Its folder.
-
-    Returns
-    -------
-    list of State
-        One for each cell.
-    """
+    """How far each cell's run is."""
     return [state_of(cell, out / cell.folder) for cell in cells]
 
 
 def state_of(cell: Cell, folder: Path) -> State:
-    """How far a run is.
-
-    Parameters
-    ----------
-    cell
-        Which.
-    folder
-        Its folder.
-
-    Returns
-    -------
-    State
-        From the files that are there; one of them that is not what was written is a failure of this run alone.
-    """
+    """How far a run is."""
     config: Record = {}
     reason, seconds = None, 0.0
     try:
@@ -133,19 +85,7 @@ def _held(folder: Path) -> bool:
 
 
 def seconds_left(states: Iterable[State]) -> float:
-    """What is left to compute, one run after the other.
-
-    Parameters
-    ----------
-    states
-        Of a grid.
-
-    Returns
-    -------
-    float
-        By what runs of the same row and column took, with their evaluations; by the speed of their updates where none
-        of them is done; NaN where none was begun.
-    """
+    """What is left to compute, one run after the other."""
     states = list(states)
     whole: dict[tuple[str, str], float] = {}
     for own in states:
@@ -165,18 +105,7 @@ def _seconds_of_an_update(state: State) -> float:
 
 
 def overview(states: Sequence[State]) -> str:
-    """How far a grid is, a line for each row and column, in Markdown.
-
-    Parameters
-    ----------
-    states
-        Of its runs.
-
-    Returns
-    -------
-    str
-        With the time that is left at one run at a time, where it can be told.
-    """
+    """How far a grid is, a line for each row and column, in Markdown."""
     ways = ("done", "running", "stopped", "waiting", "failed")
     lines = [f"| row | column | {' | '.join(ways)} | updates |", "|" + "---|" * (len(ways) + 3)]
     for row, column in dict.fromkeys((own.cell.line, own.cell.column.name) for own in states):

@@ -26,25 +26,7 @@ def is_stored(folder: Path, cell: Cell) -> bool:
 
 
 def store(states: Iterable[State], out: Path) -> list[State]:
-    """Copy the files of runs that are done, or diverged, and not there yet; checkpoints stay where they are.
-
-    Parameters
-    ----------
-    states
-        Of a grid.
-    out
-        The folder of that experiment under results/.
-
-    Returns
-    -------
-    list of State
-        Those that were copied.
-
-    Raises
-    ------
-    ValueError
-        For a run of more lines than a stored one may have.
-    """
+    """Copy the files of runs that are done, or diverged, and not there yet; checkpoints stay where they are."""
     copied = []
     for state in states:
         folder = out / state.cell.folder

@@ -16,58 +16,23 @@ from scripts.grid.experiment.states import State, clock
 
 
 class Line(NamedTuple):
-    """A line of a table: a row in a column.
+    """A line of a table: a row in a column."""
 
-    Attributes
-    ----------
-    name : str
-        The row's, in the file.
-    row, column : str
-        Which; the row with the values of its lists.
-    values : dict
-        Statistic -> one number for each seed that is done, in the file's unit.
-    seeds : tuple of int
-        Those.
-    wanted : int
-        Seeds that are to be run.
-    failed : tuple of str
-        "seed 2: why".
-    parameters : int, optional
-        Of the network.
-    seconds : float
-        A run, on average; 0 where that was not noted.
-    paper, others : dict
-        Source -> mean, or mean and standard deviation.
-    """
-
-    name: str
-    row: str
+    name: str  # the row's, in the file
+    row: str  # row, column: which; the row with the values of its lists
     column: str
-    values: dict[str, list[float]]
+    values: dict[str, list[float]]  # statistic -> one number for each seed that is done, in the file's unit
     seeds: tuple[int, ...]
-    wanted: int
+    wanted: int  # seeds that are to be run
     failed: tuple[str, ...]
     parameters: int | None
-    seconds: float
-    paper: Record
+    seconds: float  # of a run, on average; 0 where that was not noted
+    paper: Record  # paper, others: source -> mean, or mean and standard deviation
     others: Record
 
 
 def lines_of(experiment: Experiment, states: Sequence[State]) -> list[Line]:
-    """The lines of an experiment's table.
-
-    Parameters
-    ----------
-    experiment
-        The file.
-    states
-        How far its runs are.
-
-    Returns
-    -------
-    list of Line
-        Row by row, in each the columns; rows that are only quoted have no values.
-    """
+    """The lines of an experiment's table."""
     found = []
     for row in experiment.rows:
         own = [state for state in states if state.cell.row is row]
@@ -177,22 +142,7 @@ def _columns(experiment: Experiment) -> list[str]:
 
 
 def markdown(experiment: Experiment, lines: Sequence[Line], scale: float) -> str:
-    """The table in Markdown: mean ± standard deviation over the seeds that are done.
-
-    Parameters
-    ----------
-    experiment
-        The file.
-    lines
-        As of `lines_of`.
-    scale
-        Of the runs.
-
-    Returns
-    -------
-    str
-        With a line above it that says what it is, and of what size.
-    """
+    """The table in Markdown: mean ± standard deviation over the seeds that are done."""
     unit = "" if experiment.unit == 1 else f"in units of {experiment.unit:g}"
     what = ", ".join(filter(None, [experiment.metric.replace("_", " "), unit, experiment.unit_name]))
     less = experiment.less_than_papers(scale)
@@ -221,18 +171,6 @@ def measured(experiment: Experiment, states: Sequence[State]) -> str:
     """What was measured of the runs besides, in Markdown: mean ± standard deviation over the seeds; "" for nothing.
 
     Of what has a number for every step: of the first, the middle and the last one.  What is `on_test` is in the table.
-
-    Parameters
-    ----------
-    experiment
-        The file.
-    states
-        Of its runs.
-
-    Returns
-    -------
-    str
-        A line for each row, column, number, and time of it.
     """
     wanted = [own for own in experiment.measures if own["what"] != ON_TEST]
     found: dict[tuple[str, str, str, int], dict[str, list[float]]] = {}

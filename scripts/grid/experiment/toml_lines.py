@@ -10,19 +10,7 @@ _PLACE = re.compile(r"\[\d+\]|[^.\[\]]+")
 
 
 def lines_of(text: str) -> dict[str, int]:
-    """The line of each table and key of a TOML document.
-
-    Parameters
-    ----------
-    text
-        The document.
-
-    Returns
-    -------
-    dict
-        Place, "row[1].options.lr", as `schema.Misfit.where` has it -> line, from 1.  What stands within an inline table
-        or a list over several lines has no line of its own.
-    """
+    """The line of each table and key of a TOML document."""
     found: dict[str, int] = {}
     tables: Counter[str] = Counter()
     inside, open_quotes = "", ""
@@ -44,20 +32,7 @@ def lines_of(text: str) -> dict[str, int]:
 
 
 def line_of(lines: dict[str, int], where: str) -> int:
-    """The line of a place, or of the nearest that holds it; 1 for the document.
-
-    Parameters
-    ----------
-    lines
-        As of `lines_of`.
-    where
-        The place.
-
-    Returns
-    -------
-    int
-        From 1.
-    """
+    """The line of a place, or of the nearest that holds it; 1 for the document."""
     parts = _PLACE.findall(where)
     while parts:
         place = "".join(part if part.startswith("[") else f".{part}" for part in parts).removeprefix(".")

@@ -84,20 +84,7 @@ def measure(order: Order) -> Estimate:
 
 
 def estimates(orders: list[Order], jobs: int) -> list[Estimate | str]:
-    """What runs take, each from a process of its own.
-
-    Parameters
-    ----------
-    orders
-        Of the runs.
-    jobs
-        Processes at a time.
-
-    Returns
-    -------
-    list of Estimate or str
-        One for each; of one that cannot be had, why.
-    """
+    """What runs take, each from a process of its own."""
 
     def one(order: Order) -> Estimate | str:
         command = [sys.executable, "-m", "scripts.grid.experiment.trial"]

@@ -40,36 +40,16 @@ PATIENCE = 60.0
 
 
 class Order(NamedTuple):
-    """One run, for a worker.
-
-    Attributes
-    ----------
-    folder : str
-        The run's.
-    task : str
-        The task's name.
-    given : dict
-        Options of the run, those of the machine among them.
-    places : dict
-        Where its data are, by option.
-    mark : dict
-        What its config says of the grid that it is of.
-    measures : list of dict
-        What is measured besides.
-    commit : str, optional
-        Of the code; a run goes on under no other.
-    track : str, optional
-        For which other programs.
-    """
+    """One run, for a worker."""
 
     folder: str
     task: str
-    given: Record
-    places: Record
-    mark: Record
-    measures: list[Record]
-    commit: str | None
-    track: str | None
+    given: Record  # options of the run, those of the machine among them
+    places: Record  # where its data are, by option
+    mark: Record  # what its config says of the grid that it is of
+    measures: list[Record]  # what is measured besides
+    commit: str | None  # of the code; a run goes on under no other
+    track: str | None  # for which other programs
 
 
 def command() -> list[str]:
@@ -78,20 +58,7 @@ def command() -> list[str]:
 
 
 def work(order: Order, parent: int | None = None) -> int:
-    """Do a run, from its beginning or from its last checkpoint.
-
-    Parameters
-    ----------
-    order
-        Which.
-    parent
-        The process without which it saves and ends; the one that it has now unless given.
-
-    Returns
-    -------
-    int
-        The exit code.
-    """
+    """Do a run, from its beginning or from its last checkpoint."""
     told: list[int] = []
     handle((signal.SIGTERM, signal.SIGHUP), lambda number, frame: told.append(number))
     parent = parent or os.getppid()

@@ -1,1 +1,0 @@
-"""Mutation testing: which mutants there are, which tests run their lines, and whether one of these fails."""

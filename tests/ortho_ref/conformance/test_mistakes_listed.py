@@ -1,0 +1,28 @@
+"""`python -m ortho_ref.conformance mistakes`: what the kit can name, and where it is seen."""
+
+from ortho_ref.conformance.__main__ import main
+from ortho_ref.conformance.case import vectors
+from ortho_ref.conformance.mistakes import MISTAKES
+
+
+def entries(capsys, *arguments):
+    """Name -> words and cases, of what is printed."""
+    assert main(["mistakes", *arguments]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    named = zip(lines[::3], lines[1::3], lines[2::3], strict=True)
+    return {name: (says.strip(), shown.strip().removeprefix("shown by ").split(", ")) for name, says, shown in named}
+
+
+def test_every_mistake_is_listed_with_the_cases_that_show_it(capsys):
+    """Each is shown by one at least, those that the vectors name."""
+    found = entries(capsys)
+    assert {name: says for name, (says, _) in found.items()} == {m.name: m.says for m in MISTAKES}
+    for vector in vectors():
+        assert {name for name, (_, cases) in found.items() if vector.id in cases} == set(vector.kills)
+
+
+def test_the_mistakes_of_some_cases(capsys):
+    """Those that these show, and no other case."""
+    found = entries(capsys, "--only", "cell/lstm/long")
+    assert set(found) == set(next(v.kills for v in vectors() if v.id == "cell/lstm/long"))
+    assert all(cases == ["cell/lstm/long"] for _, cases in found.values())
