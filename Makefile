@@ -82,14 +82,14 @@ lint: $(VENV)/.dev
 crosscheck: $(VENV)/.crosscheck
 	$(BIN)/python -m pytest tests/crosscheck
 	$(BIN)/python -m scripts.check_gradients
-	$(BIN)/python -m scripts.make_vectors --check
+	$(BIN)/python -m scripts.maintain.make_vectors --check
 
 demo: $(VENV)/.test
 	$(BIN)/python -m scripts.demo --out runs/demo --jobs 2
 
 # The pages of formula and code, and the docs around them, in build/site; a warning is an error.
 site: $(VENV)/.docs
-	$(BIN)/python -m scripts.site
+	$(BIN)/python -m scripts.maintain.site
 
 serve: site
 	$(BIN)/python -m http.server --bind 127.0.0.1 --directory build/site $${PORT:-8000}
@@ -118,10 +118,10 @@ $(DEVICE)/.%: pyproject.toml
 	$(DEVICE)/bin/python -m pip install --quiet --editable . --group $*
 	@touch $@
 
-$(FLOORS)/.test: pyproject.toml scripts/floors.py
+$(FLOORS)/.test: pyproject.toml scripts/maintain/oldest_versions.py
 	rm -rf $(FLOORS)
 	$(PYTHON) -m venv $(FLOORS)
-	$(PYTHON) -m scripts.floors test > $(FLOORS)/oldest.txt
+	$(PYTHON) -m scripts.maintain.oldest_versions test > $(FLOORS)/oldest.txt
 	$(FLOORS)/bin/python -m pip install --quiet '$(PIP)'
 	$(FLOORS)/bin/python -m pip install --quiet --constraint $(FLOORS)/oldest.txt --editable . --group test
 	@touch $@

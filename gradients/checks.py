@@ -85,7 +85,7 @@ READERS: tuple[tuple[str, tuple[int, int, int], dict[str, Any]], ...] = (
 
 
 class Oracle(Protocol):
-    """Gradients by another way, as of scripts/oracle/autograd.py: same names, same convention."""
+    """Gradients by another way, as of scripts/maintain/oracle/autograd.py: same names, same convention."""
 
     def has_form(self, subject: Cell | Parametrization) -> bool:
         """Whether it knows the cell, or the parametrization."""

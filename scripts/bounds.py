@@ -23,7 +23,7 @@ from ortho_ref.runs import load
 from scripts.grid.config import read_run, task_of
 from scripts.grid.experiment.measures import steps_of
 from scripts.pictures.curves import check_picture
-from scripts.pictures.losses import COLORS, save, words
+from scripts.pictures.loss_curves import COLORS, save, words
 from scripts.program import BAD_INPUT, device_option, fail, limit_threads, run, say
 
 #: By the bounds' names, each at every step.

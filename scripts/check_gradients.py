@@ -16,7 +16,7 @@ def oracle() -> Oracle | None:
     """The equations once more in PyTorch, where that is installed."""
     if importlib.util.find_spec("torch") is None:
         return None
-    from scripts.oracle import autograd
+    from scripts.maintain.oracle import autograd
 
     return autograd
 

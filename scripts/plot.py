@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from scripts.pictures.curves import UNITS, Drawn, check_picture, draw_runs, loss_of
-from scripts.pictures.losses import Run, health_of, run_of
+from scripts.pictures.loss_curves import Run, health_of, run_of
 from scripts.program import BAD_INPUT, fail, run, say
 
 

@@ -84,7 +84,7 @@ def main(task: str, **values: Any) -> None:
             say(f"{name}: saved after update {trainer.iteration} of {trainer.iterations}; to go on:")
             say(to_go_on)
             raise typer.Exit(128 + received[0])
-        from scripts.pictures.losses import draw, run_of
+        from scripts.pictures.loss_curves import draw, run_of
 
         draw(run_of(out), out / "curve.png")
     except FloatingPointError as error:

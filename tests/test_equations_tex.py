@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.equations.tex import Formula, formulas, problems
+from scripts.maintain.equations.tex import Formula, formulas, problems
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = [*sorted(ROOT.glob("docs/derivations/*.md")), *sorted(ROOT.glob("docs/theorems/*-*.md"))]
@@ -13,7 +13,7 @@ PAGES = ["docs/equations.md", *(str(path.relative_to(ROOT)) for path in FOLDERS)
 
 def rendered(formula):
     """What is wrong with a formula's MathML: an error, a command of TeX left as text, an argument that is missing."""
-    made = pytest.importorskip("scripts.book.mathml", reason="latex2mathml is not installed")
+    made = pytest.importorskip("scripts.maintain.book.mathml", reason="latex2mathml is not installed")
     try:
         made.mathml(formula.tex, formula.block)
     except ValueError as error:

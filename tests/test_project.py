@@ -16,14 +16,14 @@ from ortho_ref.conformance.case import vectors
 from ortho_ref.conformance.mistakes import MISTAKES
 from ortho_ref.parametrizations.by_name import FORMS
 from ortho_ref.run_folder import read_config, read_summary
-from scripts.equations.tags import TAG, code_tags, tags_of
 from scripts.grid.experiment.file import read
+from scripts.maintain.equations.tags import TAG, code_tags, tags_of
 
 ROOT = Path(__file__).parent.parent
 FOLDERS = ("ortho_ref", "gradients", "tasks", "scripts")
 FILES = {str(path.relative_to(ROOT)): path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))}
 CUDA = {path.name: path for path in sorted((ROOT / "ortho_ref" / "fused" / "persistent").glob("*.cu*"))}
-PROGRAMS = {path.stem for path in (ROOT / "scripts").glob("[!_]*.py")}
+PROGRAMS = {p.stem for part in ("", "maintain") for p in (ROOT / "scripts" / part).glob("[!_]*.py")}
 LOOPS = ("forward_loop", "backward_loop")
 CELLS = [name for name in FILES if re.fullmatch(r"ortho_ref/cells/(?!__init__|by_name|cell\b).*\.py", name)]
 
@@ -152,14 +152,17 @@ FRAMEWORKS = {
     "ortho_ref/adapters/keras.py": {"keras", "torch", "tensorflow"},
     "tasks/files.py": {"pooch"},
     "ortho_ref/adapters/maps.py": {"torch", "jax"},
-    "scripts/timing/peers_jax.py": {"jax"},
+    "scripts/maintain/timing/peers_jax.py": {"jax"},
     "scripts/grid/experiment/cluster.py": {"distributed"},
     "scripts/grid/track.py": {"tensorboard"},
 }
 
 
 #: What adapters share, and the libraries that it is of.
-OF_ADAPTERS = {"scripts/scoreboard/tensorflow_1.py": {"tensorflow"}, "scripts/scoreboard/peft_rotation.py": {"peft"}}
+OF_ADAPTERS = {
+    "scripts/maintain/scoreboard/tensorflow_1.py": {"tensorflow"},
+    "scripts/maintain/scoreboard/peft_map.py": {"peft"},
+}
 #: What adapters in scripts/ are of: packages, and modules of checkouts.
 LIBRARIES = {
     *("torch", "onnx", "onnxruntime", "thinc", "jax", "flax", "keras", "equinox", "mlx", "torchrecurrent", "geotorch"),
@@ -177,9 +180,9 @@ def allowed_in(name):
     """Who may be imported in a file, beside Python's own."""
     folder = name.split("/")[0]
     allowed = ALLOWED[folder] | ({"rich", "pytest"} if name.startswith("ortho_ref/conformance/") else set())
-    if name.startswith("scripts/adapters/"):  # loaded by their path, each where its library is installed
+    if name.startswith("scripts/maintain/adapters/"):  # loaded by their path, each where its library is installed
         allowed = CORE | {"gradients", "tasks", "scripts"} | LIBRARIES | CHECKOUTS
-    if name.startswith(("scripts/book/", "scripts/site.py")):
+    if name.startswith(("scripts/maintain/book/", "scripts/maintain/site.py")):
         allowed = allowed | OF_DOCS
     return allowed | FRAMEWORKS.get(name, set()) | OF_ADAPTERS.get(name, set())
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from scripts.book.order import number_of
-from scripts.book.routes import (
+from scripts.maintain.book.order import number_of
+from scripts.maintain.book.routes import (
     EQUATIONS,
     HOLE,
     ROUTES,
@@ -21,8 +21,8 @@ from scripts.book.routes import (
     pieces,
     with_formulas,
 )
-from scripts.equations.stated import STATED, read_equations
-from scripts.equations.tags import id_of
+from scripts.maintain.equations.stated import STATED, read_equations
+from scripts.maintain.equations.tags import id_of
 
 ROOT = Path(__file__).parents[1]
 ROUTE_PAGES = sorted(path.stem for path in (ROOT / ROUTES).glob("*.md"))

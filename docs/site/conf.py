@@ -1,4 +1,4 @@
-"""What Sphinx builds the site with.  `scripts.site` lays this folder and the pages out, and calls it."""
+"""What Sphinx builds the site with.  `scripts.maintain.site` lays this folder and the pages out, and calls it."""
 
 import ortho_ref
 
@@ -8,7 +8,7 @@ author = "The ortho_ref authors"
 project_copyright = "the ortho_ref authors, MIT licence"
 language = "en"
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "scripts.book.extension"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "scripts.maintain.book.extension"]
 templates_path = ["templates"]
 exclude_patterns = ["templates/**"]
 

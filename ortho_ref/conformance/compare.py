@@ -37,7 +37,7 @@ _OWN = {  # what compounds over updates
     ("train", "float32"): 5e-4,
 }
 
-#: The largest error of correct code in float32 and in float64, measured over the adapters of scripts/adapters and the
+#: The largest error of correct code in float32 and in float64, measured over scripts/maintain/adapters and the
 #: second route.  Of sequences, of up to `SHORT` steps; it grows with them.  Of the defect in training, on its scale.
 _ROUNDING = {
     "cell": (2e-6, 5e-15),

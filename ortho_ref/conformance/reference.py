@@ -1,7 +1,7 @@
 """The answers: what each kind of case computes, by the cells and `scan`, the parametrizations, optimizers and losses.
 
 The kit's vectors come from here, in float64, and `mistakes` are departures from it.  Of the kinds `task` and, of a
-Jacobian, `bound` the answers are made elsewhere (scripts/make_vectors.py): what is outside this package.
+Jacobian, `bound` the answers are made elsewhere (scripts/maintain/make_vectors.py): what is outside this package.
 """
 
 from collections.abc import Callable

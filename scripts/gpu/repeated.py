@@ -17,8 +17,8 @@ from ortho_ref.fused.persistent.plan import FORMS
 from ortho_ref.training import Record
 from scripts.gpu.sections import PERSISTENT, TOLERANCE_SINGLE, Settings
 from scripts.gpu.timing import milliseconds
+from scripts.maintain.timing.steps import CellProblem, problem
 from scripts.program import one_line
-from scripts.timing.steps import CellProblem, problem
 
 MODELS = ("nc-gru", "gru-cudnn", "lstm", "scornn", "urnn", "sgornn")
 

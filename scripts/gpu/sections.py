@@ -40,8 +40,8 @@ from ortho_ref.recurrent import Recurrent
 from ortho_ref.training import Record
 from scripts.grid.build import make_trainer
 from scripts.grid.config import config_of
+from scripts.maintain.timing.steps import SIZES, Size
 from scripts.program import blas, one_line
-from scripts.timing.steps import SIZES, Size
 from tasks import by_name
 
 ROOT = Path(__file__).parents[2]

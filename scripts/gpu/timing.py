@@ -16,9 +16,9 @@ from ortho_ref.backend import to_device, xp_of
 from ortho_ref.fused import persistent
 from ortho_ref.terminal import shown
 from ortho_ref.training import Record
-from scripts.timing.peers_torch import torch_step
-from scripts.timing.rounds import MOST_REPEATS, TICK, since
-from scripts.timing.steps import Size, numpy_step
+from scripts.maintain.timing.peers_torch import torch_step
+from scripts.maintain.timing.rounds import MOST_REPEATS, TICK, since
+from scripts.maintain.timing.steps import Size, numpy_step
 
 #: ours -> the PyTorch contender beside it, by `torch_step`'s names, and what that is.
 PEERS = {

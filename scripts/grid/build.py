@@ -17,7 +17,7 @@ from ortho_ref.schedules import Constant, LinearToZero, Schedule, Step
 from ortho_ref.task import StoryAndQuestion, Task
 from ortho_ref.training import Record
 from scripts.grid.options import FLAGS, OPTIONS, PLACES, REGULARIZERS, check_task
-from scripts.program.memory import keeps_freed_memory
+from scripts.program.malloc import keeps_freed_memory
 from tasks import by_name
 
 

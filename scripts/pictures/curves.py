@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from ortho_ref.training import Record
 from scripts.grid.experiment.file import OF_STEPS, ON_TEST, WHOLE, Experiment
 from scripts.grid.experiment.states import State
-from scripts.pictures.losses import COLORS, save, words
+from scripts.pictures.loss_curves import COLORS, save, words
 
 #: What stands at an axis, by the key of a line of metrics.
 UNITS = {

@@ -7,7 +7,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 
-from scripts.pictures.losses import COLORS, save
+from scripts.pictures.loss_curves import COLORS, save
 
 Groups = list[Mapping[str, Any]]
 

@@ -13,7 +13,7 @@ from rich.text import Text
 from ortho_ref import starting
 from ortho_ref.backend import DeviceError, to_device
 from ortho_ref.terminal import LIMIT, STDERR, STDOUT, open_standard_streams, shown
-from scripts.program.memory import keep_freed_memory
+from scripts.program.malloc import keep_freed_memory
 
 #: Standard error; what cannot be written there is dropped, and ends no run.
 console = Console(file=STDERR.file, emoji=False)

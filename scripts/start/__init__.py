@@ -15,8 +15,8 @@ MAINTAIN = "maintain"
 
 #: Program -> what pip installs for it, and the modules that it is not loaded without; all others need `_OTHERS`.
 _NEEDS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "floors": ("", ()),
-    "site": ("-e . --group docs", ("typer", "rich", "sphinx", "myst_parser", "furo", "latex2mathml")),
+    "maintain.oldest_versions": ("", ()),
+    "maintain.site": ("-e . --group docs", ("typer", "rich", "sphinx", "myst_parser", "furo", "latex2mathml")),
 }
 _OTHERS = ("-e '.[scripts]'", ("typer", "rich", "matplotlib", "threadpoolctl"))
 _CORE = ("numpy", "scipy", "safetensors")

@@ -13,7 +13,7 @@ from ortho_ref.cells.gru_reset_before import GRUResetBefore
 from ortho_ref.cells.lstm import LSTM
 from ortho_ref.losses import cross_entropy
 from ortho_ref.scan import forward, zero_state
-from scripts.book import weights
+from scripts.maintain.book import weights
 from tasks.copying import Copying
 from tests.alive.node import PAGES, ROOT, answer, needs_node
 

@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from scripts.equations.tags import tags_of
+from scripts.maintain.equations.tags import tags_of
 from tests.alive.node import ROOT, SCRIPTS
 
 SOURCE = (ROOT / SCRIPTS / "cells.js").read_text(encoding="utf-8")

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from scripts.equations.stated import STATED, read_equations
-from scripts.equations.tags import hidden, id_of, tagged_lines, tags_of
+from scripts.maintain.equations.stated import STATED, read_equations
+from scripts.maintain.equations.tags import hidden, id_of, tagged_lines, tags_of
 from tests.alive.node import ROOT, SCRIPTS
 
 ENTRIES = read_equations((ROOT / STATED).read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""The kit on PyTorch itself, by scripts/adapters: what docs/findings.md says of it."""
+"""The kit on PyTorch itself, by scripts/maintain/adapters: what docs/findings.md says of it."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed: `make cross
 from ortho_ref.conformance import check, load_adapter  # noqa: E402
 from ortho_ref.conformance.report import FAILED, PASSED, UNSUPPORTED  # noqa: E402
 
-ADAPTERS = Path(__file__).parent.parent.parent / "scripts" / "adapters"
+ADAPTERS = Path(__file__).parent.parent.parent / "scripts" / "maintain" / "adapters"
 
 
 def statuses(adapter, only, dtype):

@@ -1,4 +1,4 @@
-"""The adapters of scripts/adapters give today what results/conformance has stored of them.
+"""The adapters of scripts/maintain/adapters give today what results/conformance has stored of them.
 
 What is not installed here is skipped, each with its reason: `make crosscheck` installs PyTorch alone.
 """
@@ -6,10 +6,10 @@ What is not installed here is skipped, each with its reason: `make crosscheck` i
 import pytest
 
 from ortho_ref.conformance import read_report
-from scripts import audit
-from scripts.scoreboard import entries, stored
+from scripts.maintain import audit
+from scripts.maintain.scoreboard import audit_toml, stored_reports
 
-AUDIT = entries.read()
+AUDIT = audit_toml.read()
 
 
 @pytest.mark.parametrize("name", AUDIT.implementations)
@@ -18,11 +18,11 @@ def test_an_adapter_gives_what_is_stored(name):
     own = AUDIT.implementations[name]
     if reason := audit.cannot(own):
         pytest.skip(reason)
-    known = stored.load(own)
-    if (versions := stored.versions(own)) != known["versions"]:
+    known = stored_reports.load(own)
+    if (versions := stored_reports.versions(own)) != known["versions"]:
         pytest.skip(f"{versions} installed; the report is of {known['versions']}")
     report, _ = audit.reported(own, read_report)
-    found = [stored.shortened(case) for case in report["cases"] if case["status"] != "unsupported"]
+    found = [stored_reports.shortened(case) for case in report["cases"] if case["status"] != "unsupported"]
     assert {case["id"]: seen(case) for case in found} == {case["id"]: seen(case) for case in known["cases"]}
 
 

@@ -23,7 +23,7 @@ from ortho_ref.conformance.small_cells import SMALL_CELLS  # noqa: E402
 from ortho_ref.network import Network  # noqa: E402
 from ortho_ref.parametrizations import Free, NeumannCayley, ScaledCayley  # noqa: E402
 from ortho_ref.parametrizations.by_name import PARAMETRIZATIONS  # noqa: E402
-from scripts.oracle import autograd as oracle  # noqa: E402
+from scripts.maintain.oracle import autograd as oracle  # noqa: E402
 from tests.ortho_ref.maps import ORTHOGONAL, problems  # noqa: E402
 
 CELLS = {name: cell for name, cell in cells().items() if oracle.has_form(cell)}

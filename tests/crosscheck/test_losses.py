@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed: `make cross
 
 from gradients.problem import relative_error  # noqa: E402
 from ortho_ref.losses import cross_entropy, mean_squared_error  # noqa: E402
-from scripts.oracle import autograd as oracle  # noqa: E402
+from scripts.maintain.oracle import autograd as oracle  # noqa: E402
 
 functional = torch.nn.functional
 

@@ -1,4 +1,4 @@
-"""Maps of PyTorch itself, by scripts/adapters/maps: what docs/maps.md says of them."""
+"""Maps of PyTorch itself, by scripts/maintain/adapters/maps: what docs/maps.md says of them."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from ortho_ref.conformance.maps.adapter import load_map
 from ortho_ref.conformance.maps.check import check_run
 
 pytest.importorskip("torch")
-FOLDER = Path(__file__).parents[2] / "scripts/adapters/maps"
+FOLDER = Path(__file__).parents[2] / "scripts/maintain/adapters/maps"
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from ortho_ref.conformance.mistake import made  # noqa: E402
 from ortho_ref.conformance.mistakes import MISTAKES  # noqa: E402
 from ortho_ref.conformance.report import FAILED  # noqa: E402
 from ortho_ref.conformance.runner import check  # noqa: E402
-from scripts.oracle.second_route import second_route  # noqa: E402
+from scripts.maintain.oracle.second_route import second_route  # noqa: E402
 
 NAMED = {mistake.name: mistake for mistake in MISTAKES}
 VECTORS = {vector.id: vector for vector in vectors()}

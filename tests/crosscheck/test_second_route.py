@@ -31,7 +31,7 @@ from ortho_ref.parametrizations import (
     VolumePreserving,
 )
 from ortho_ref.parametrizations.cayley import signs
-from scripts.oracle.second_route import second_route
+from scripts.maintain.oracle.second_route import second_route
 from tasks.adding import Adding
 from tasks.copying import Copying
 from tasks.denoise import Denoise

@@ -27,10 +27,10 @@ from ortho_ref.fused.persistent.plan import FORMS, Limits, padded, plan
 from ortho_ref.network import Network
 from ortho_ref.recurrent import Recurrent
 from scripts import gpu_check
-from scripts.adapters import ortho_ref_persistent
 from scripts.gpu import repeated
 from scripts.gpu.sections import Settings
-from scripts.timing.steps import Size
+from scripts.maintain.adapters import ortho_ref_persistent
+from scripts.maintain.timing.steps import Size
 
 CELLS = {name: cell for name, cell in cells().items() if persistent.has_form(cell)}
 #: A cell of each source: modrelu, or what there is.

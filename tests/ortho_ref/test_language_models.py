@@ -17,7 +17,7 @@ from ortho_ref.network import Network
 from ortho_ref.regularizers import Regularizers
 from ortho_ref.task import Batch, Tokens
 from ortho_ref.training import evaluate
-from scripts.timing.readout import measure_readout
+from scripts.maintain.timing.readout import measure_readout
 from tests.ortho_ref.test_training import Fixed
 
 ALL = {"words": 0.2, "inputs": 0.3, "hidden": 0.4, "outputs": 0.3, "weights": 0.4, "alpha": 2.0, "beta": 1.0}

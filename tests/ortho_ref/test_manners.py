@@ -37,7 +37,7 @@ from ortho_ref.parametrizations.by_name import PARAMETRIZATIONS
 from ortho_ref.recurrent import Recurrent
 from ortho_ref.regularizers import Regularizers
 from ortho_ref.schedules import Step
-from scripts.equations.tags import tags_of
+from scripts.maintain.equations.tags import tags_of
 from tasks.adding import Adding
 from tests.user import PROGRAM
 

@@ -9,7 +9,7 @@ import pytest
 
 from ortho_ref import converters, models
 from ortho_ref.converters.config import config_of
-from scripts.scoreboard import entries, stored
+from scripts.maintain.scoreboard import audit_toml, stored_reports
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/which-gru.md").read_text(encoding="utf-8")
@@ -101,12 +101,12 @@ def test_its_refusal_is_the_converters():
 
 def test_its_commands_are_those_of_the_reports():
     """Each to the letter, of a report that has a GRU's cases; of every library but the one that was not run."""
-    audit = entries.read()
+    audit = audit_toml.read()
     commands = rows("library")
     for _, command, report in commands:
         name = re.fullmatch(r"\[([\w-]+)\]\(findings\.md#\1\)", report)[1]
         own = audit.implementations[name]
-        assert command.strip("`") == own.command == stored.load(own)["command"]
-        assert any(case["id"].startswith("cell/gru") for case in stored.load(own)["cases"])
+        assert command.strip("`") == own.command == stored_reports.load(own)["command"]
+        assert any(case["id"].startswith("cell/gru") for case in stored_reports.load(own)["cases"])
     with_reports = {row[0].split()[0].strip(",") for row in GRUS} - {"haste"}
     assert {library.split()[0] for library, *_ in commands} == with_reports

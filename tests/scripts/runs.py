@@ -49,7 +49,7 @@ def call(main, *arguments, picture=False):
 @contextlib.contextmanager
 def _no_picture():
     """Nothing is drawn, and nothing that draws is loaded."""
-    name = "scripts.pictures.losses"
+    name = "scripts.pictures.loss_curves"
     kept = {name: sys.modules[name]} if name in sys.modules else {}
     sys.modules[name] = SimpleNamespace(draw=lambda *arguments: None, run_of=lambda folder: None)
     try:
@@ -293,9 +293,9 @@ def _run(job, answer):
     if job["module"].startswith("scripts."):
         points.instrument()
     if not job["picture"]:
-        from scripts.pictures import losses
+        from scripts.pictures import loss_curves
 
-        losses.draw = lambda *arguments: None
+        loss_curves.draw = lambda *arguments: None
     if job["forked"]:
         from scripts.grid.experiment import pool
 

@@ -6,18 +6,8 @@ import typing
 
 import pytest
 
-from scripts import (
-    benchmark,
-    bounds,
-    check_gradients,
-    demo,
-    evaluate,
-    experiment,
-    gpu_check,
-    plot,
-    train,
-    training_speed,
-)
+from scripts import bounds, check_gradients, demo, evaluate, experiment, gpu_check, plot, train
+from scripts.maintain import benchmark, training_speed
 from tests.scripts.runs import call
 
 LARGE = "1000000000000000000"

@@ -1,4 +1,4 @@
-"""`scripts.benchmark`: one computation, timed in several libraries; and what becomes of the figures."""
+"""`scripts.maintain.benchmark`: one computation, timed in several libraries; and what becomes of the figures."""
 
 import copy
 import importlib.util
@@ -12,23 +12,23 @@ from gradients.problem import largest_error
 from ortho_ref import fused, scan
 from ortho_ref.losses import LOSSES
 from ortho_ref.models import build
-from scripts import benchmark
 from scripts.grid.build import make_trainer
 from scripts.grid.config import begun
-from scripts.pictures import speed
-from scripts.timing import (
-    cells,
+from scripts.maintain import benchmark
+from scripts.maintain.timing import (
+    benchmark_file,
+    cell_rows,
     floors,
     machine,
-    maps,
-    memory,
-    pages,
+    map_rows,
+    memory_rows,
+    page_tables,
     peers_jax,
     peers_torch,
     peers_updates,
-    report,
 )
-from scripts.timing.steps import DTYPES, MODELS, SIZES, Size, numpy_contender, problem
+from scripts.maintain.timing.steps import DTYPES, MODELS, SIZES, Size, numpy_contender, problem
+from scripts.pictures import speed
 from tests.scripts.runs import ROOT, call
 
 TINY = Size(batch=3, length=5, inputs=4, hidden=6)
@@ -119,7 +119,9 @@ def test_maps_compute_the_same(kind):
     torch = pytest.importorskip("torch")
     assert torch.get_num_threads() >= 1
     steps = (
-        maps.cayley_steps(6, "float64", True) if kind == "Cayley" else maps.exponential_steps(6, 2.0, "float64", True)
+        map_rows.cayley_steps(6, "float64", True)
+        if kind == "Cayley"
+        else map_rows.exponential_steps(6, 2.0, "float64", True)
     )
     (U, dA), (theirs, above) = (steps[name].result(steps[name].step()) for name in (next(iter(steps)), list(steps)[-1]))
     np.testing.assert_allclose(U, theirs, atol=1e-12)
@@ -128,7 +130,7 @@ def test_maps_compute_the_same(kind):
         by_svd, by_lu = (steps[name].step() for name in ("least squares", "exact"))
         np.testing.assert_allclose(by_svd[0], by_lu[0], atol=1e-12)
         np.testing.assert_allclose(by_svd[1], by_lu[1], atol=1e-14)
-        series = [steps[f"Neumann, order {order}"].step()[0] for order in maps.ORDERS]
+        series = [steps[f"Neumann, order {order}"].step()[0] for order in map_rows.ORDERS]
         defects = [np.linalg.norm(U.T @ U - np.eye(6)) for U in series]
         assert 1e-4 > defects[0] > defects[1] > defects[2]
 
@@ -158,10 +160,10 @@ def whole(tmp_path_factory):
         patch.setattr(benchmark, "SIZES", {"parenthesis": TINY})
         patch.setattr(benchmark, "COMPILE_SECONDS", 0.0)
         patch.setattr(benchmark, "keep_freed_memory", lambda: True)
-        patch.setattr(cells, "SERIES", {"T": (TINY, TINY._replace(length=7)), "B": (TINY, TINY._replace(batch=2))})
-        patch.setattr(maps, "SIZES", (6,))
-        patch.setattr(maps, "NORMS", (0.1, 1.0))
-        patch.setattr(memory, "resident", lambda model, *rest: {"fused": 4000} if model == "lstm" else "not here")
+        patch.setattr(cell_rows, "SERIES", {"T": (TINY, TINY._replace(length=7)), "B": (TINY, TINY._replace(batch=2))})
+        patch.setattr(map_rows, "SIZES", (6,))
+        patch.setattr(map_rows, "NORMS", (0.1, 1.0))
+        patch.setattr(memory_rows, "resident", lambda model, *rest: {"fused": 4000} if model == "lstm" else "not here")
         folder = tmp_path_factory.mktemp("benchmark")
         code, out, err = call(benchmark.main, *PARTS, "--out", folder, "--name", "here")
         assert code == 0, err
@@ -182,9 +184,11 @@ def stored(folder):
 
 def test_a_whole_run_writes_file_page_and_picture(whole):
     """Every section, its contenders with CPU and wall time, or why they are not there; machine and libraries."""
-    own = report.read(whole / "here.json")
-    assert [section for section in report.TITLES if report.of_section(own, section)] == list(benchmark.SECTIONS)
-    group = report.of_section(own, "cells")[0]
+    own = benchmark_file.read(whole / "here.json")
+    assert [section for section in benchmark_file.TITLES if benchmark_file.of_section(own, section)] == list(
+        benchmark.SECTIONS
+    )
+    group = benchmark_file.of_section(own, "cells")[0]
     assert {"fused", "scan", "floor", "floor: products"} <= group["contenders"].keys()
     assert group["contenders"]["fused"]["ratio"] == 1
     assert all({"median", "low", "high", "ratio", "wall"} == set(figures) for figures in group["contenders"].values())
@@ -215,8 +219,8 @@ def test_a_part_takes_the_place_of_its_own(whole, tmp_path, monkeypatch):
     assert now["groups"][0]["contenders"]["fused"]["median"] == 123
     assert now["groups"][1:] == own["groups"][1:]
     assert now["commands"] == [
-        "python -m scripts.benchmark --rounds 1 --seconds 0",
-        "python -m scripts.benchmark --section cells",
+        "python -m scripts.maintain.benchmark --rounds 1 --seconds 0",
+        "python -m scripts.maintain.benchmark --section cells",
     ]
     own["libraries"]["numpy"] = "1.0"
     (tmp_path / "here.json").write_text(json.dumps(own))
@@ -327,11 +331,11 @@ def test_a_file_that_is_none(whole, tmp_path, change, message):
 def test_pages_have_the_stored_figures():
     """README and docs/performance.md: their tables are those of the report that they name, none by hand."""
     machines = set()
-    for page in pages.PAGES:
+    for page in page_tables.PAGES:
         text = (ROOT / page).read_text()
-        (name,) = pages.machines_of(text)
-        assert pages.fill(text, name, report.read(pages.FOLDER / f"{name}.json")) == text, (
-            f"{page}: python -m scripts.benchmark --redraw results/benchmark/{name}.json --page"
+        (name,) = page_tables.machines_of(text)
+        assert page_tables.fill(text, name, benchmark_file.read(page_tables.FOLDER / f"{name}.json")) == text, (
+            f"{page}: python -m scripts.maintain.benchmark --redraw results/benchmark/{name}.json --page"
         )
         machines.add(name)
     assert len(machines) == 1
@@ -346,8 +350,11 @@ def test_the_page_has_the_sizes():
 
 def test_stored_pages_are_of_their_files():
     """results/benchmark/NAME.md is what NAME.json gives."""
-    found = sorted(pages.FOLDER.glob("*.json"))
+    found = sorted(page_tables.FOLDER.glob("*.json"))
     assert found
     for path in found:
-        assert report.markdown(report.read(path), f"{path.stem}.png") == path.with_suffix(".md").read_text()
+        assert (
+            benchmark_file.markdown(benchmark_file.read(path), f"{path.stem}.png")
+            == path.with_suffix(".md").read_text()
+        )
         assert path.with_suffix(".png").exists()

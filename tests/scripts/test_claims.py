@@ -7,11 +7,12 @@ import pytest
 from PIL import Image
 
 from ortho_ref.run_folder import METRICS_FILE, read_metrics, read_summary
-from scripts import claims, experiment
+from scripts import experiment
 from scripts.grid.experiment import storing
 from scripts.grid.experiment.results import Results
 from scripts.grid.experiment.sessions import SESSIONS, Session, read_sessions
 from scripts.grid.experiment.storing import KEPT, LINES
+from scripts.maintain import claims
 from tests.scripts.grids import run, tiny
 from tests.scripts.runs import ROOT, call
 
@@ -19,7 +20,7 @@ RUNS = sorted(path.parent for path in (ROOT / "results" / "experiments").rglob("
 
 
 def test_the_page_is_what_the_runs_say():
-    """`python -m scripts.claims` would write the same; each picture is of the table that stands there."""
+    """`python -m scripts.maintain.claims` would write the same; each picture is of the table that stands there."""
     assert call(claims.main, "--check") == (0, "", "")
     for own in (own for own in claims.stored(Results(claims.ROOT)) if own.states):
         with Image.open(own.picture) as picture:

@@ -11,9 +11,10 @@ from ortho_ref import models
 from ortho_ref.reader import Reader
 from ortho_ref.run_folder import read_config, read_metrics
 from ortho_ref.runs import load
-from scripts import bounds, evaluate, train, training_speed
+from scripts import bounds, evaluate, train
 from scripts.grid.build import make_trainer
 from scripts.grid.config import config_of
+from scripts.maintain import training_speed
 from tasks import by_name, files
 from tests.scripts.runs import call
 from tests.tasks import made

@@ -4,8 +4,8 @@ import shutil
 
 import pytest
 
-from scripts import equation_index
-from scripts.equation_index import (
+from scripts.maintain import equation_index
+from scripts.maintain.equation_index import (
     CODE,
     INDEX,
     ROOT,
@@ -17,7 +17,7 @@ from scripts.equation_index import (
     rows_of,
     strays,
 )
-from scripts.equations.tags import hidden
+from scripts.maintain.equations.tags import hidden
 from tests.scripts.runs import call
 
 PAGE = """
@@ -61,7 +61,7 @@ def wrong(code=CODE_FILES, tests=TEST_FILES, page=PAGE, written=None):
 
 def test_every_equation_of_the_project_is_held():
     """Every id has its code and test, or a reason; every tag and every id that a test names is stated; the index is of
-    today.  Where this fails: python -m scripts.equation_index."""
+    today.  Where this fails: python -m scripts.maintain.equation_index."""
     assert call(equation_index.main, "--check") == (0, "", "")
 
 

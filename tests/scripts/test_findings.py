@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from scripts import findings
-from scripts.scoreboard import entries, stored
-from scripts.scoreboard.page import convention, page, rows_of, whose
+from scripts.maintain import findings
+from scripts.maintain.scoreboard import audit_toml, stored_reports
+from scripts.maintain.scoreboard.page import convention, page, rows_of, whose
 from tests.scripts.runs import call
 
 SAID, HALF = "half; d_outputs is 0", [["mse-half"]]
@@ -18,19 +18,19 @@ FAILED = {"status": "failed", "error": 0.5, "missing": []}
 @pytest.fixture(scope="module")
 def whole():
     """audit.toml."""
-    return entries.read()
+    return audit_toml.read()
 
 
 @pytest.fixture(scope="module")
 def reports(whole):
     """What is stored."""
-    return {name: stored.load(own) for name, own in whole.implementations.items()}
+    return {name: stored_reports.load(own) for name, own in whole.implementations.items()}
 
 
 @pytest.fixture(scope="module")
 def maps(whole):
     """What is stored of maps."""
-    return {name: stored.load(own) for name, own in whole.maps.items()}
+    return {name: stored_reports.load(own) for name, own in whole.maps.items()}
 
 
 def test_the_page_is_up_to_date(whole, reports, maps):
@@ -51,7 +51,7 @@ def test_the_page_has_no_path_of_a_machine(reports, maps):
     """Nor has what is stored."""
     for text in (
         findings.PAGE.read_text(),
-        *((entries.FOLDER / f"{name}.json").read_text() for name in reports | maps),
+        *((audit_toml.FOLDER / f"{name}.json").read_text() for name in reports | maps),
     ):
         assert not re.search(r"/(?:tmp|home|root|work|usr)/", text)
 
@@ -60,14 +60,14 @@ def test_the_readme_counts_reports(whole):
     """As many reports, packages and repositories as the page."""
     packages, repositories = whose(whole.implementations.values())
     counts = f"{len(whole.implementations)} reports on {len(packages)} packages and {len(repositories)} repositories"
-    assert counts in " ".join((entries.ROOT / "README.md").read_text().split())
+    assert counts in " ".join((audit_toml.ROOT / "README.md").read_text().split())
     assert "mlx" in packages
     assert "emucllari1/NC-GRU" in repositories
 
 
 def test_there_is_no_report_of_nobody(whole):
     """Every file is of an implementation."""
-    assert {path.stem for path in entries.FOLDER.glob("*.json")} == {*whole.implementations, *whole.maps}
+    assert {path.stem for path in audit_toml.FOLDER.glob("*.json")} == {*whole.implementations, *whole.maps}
 
 
 def test_rows_count_every_case_once(whole, reports):
@@ -98,7 +98,7 @@ def test_the_program_writes_the_page_and_checks_it(monkeypatch, tmp_path):
     findings.PAGE.write_text("older")
     code, _, error = call(findings.main, "--check")
     assert code == 1
-    assert "is not what `python -m scripts.findings` writes" in error
+    assert "is not what `python -m scripts.maintain.findings` writes" in error
     assert findings.PAGE.read_text() == "older"
 
 
@@ -114,11 +114,11 @@ def test_the_program_writes_the_page_and_checks_it(monkeypatch, tmp_path):
 )
 def test_a_mistake_in_the_file_is_said(old, new, says, tmp_path):
     """What it names is there."""
-    text = entries.FILE.read_text()
+    text = audit_toml.FILE.read_text()
     assert old in text
     (tmp_path / "audit.toml").write_text(text.replace(old, new))
     with pytest.raises(ValueError, match=re.escape(says)):
-        entries.read(tmp_path / "audit.toml")
+        audit_toml.read(tmp_path / "audit.toml")
     assert tomllib.loads(text)
 
 
@@ -127,7 +127,7 @@ def test_a_report_of_another_command_is_refused(whole, reports, tmp_path):
     own = whole.implementations["torch-losses"]
     other = replace(own, cases=("loss/cross_entropy*",))
     with pytest.raises(ValueError, match="run it again"):
-        stored.load(other)
+        stored_reports.load(other)
 
 
 def test_what_is_stored_of_a_report(whole, tmp_path):
@@ -144,10 +144,10 @@ def test_what_is_stored_of_a_report(whole, tmp_path):
         nothing | {"id": "loss/c", "status": "unsupported"},
     ]
     report = {"kit": "0", "dtype": "float64", "platform": {"system": "here"}, "vectors": {"version": "9.0"}}
-    stored.store(own, report | {"cases": cases}, tmp_path)
-    assert stored.load(own, tmp_path)["cases"] == [
+    stored_reports.store(own, report | {"cases": cases}, tmp_path)
+    assert stored_reports.load(own, tmp_path)["cases"] == [
         {"id": "loss/a", "status": "passed", "error": 3e-16},
         {"id": "loss/b", "status": "failed", "error": None, "mistakes": HALF, "says": SAID},
     ]
     with pytest.raises(ValueError, match="no case of"):
-        stored.store(own, report | {"cases": cases[2:]}, tmp_path)
+        stored_reports.store(own, report | {"cases": cases[2:]}, tmp_path)

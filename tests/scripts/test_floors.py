@@ -1,11 +1,11 @@
-"""scripts.floors: the oldest version of each dependency, as pyproject.toml has it."""
+"""scripts.maintain.oldest_versions: the oldest version of each dependency, as pyproject.toml has it."""
 
 import subprocess
 import sys
 
 import pytest
 
-from scripts.floors import floors
+from scripts.maintain.oldest_versions import floors
 from tests.scripts.runs import ROOT
 
 DOCUMENT = {
@@ -43,7 +43,7 @@ def test_a_dependency_without_an_oldest_version(group):
 
 def started(*words):
     """The program, of Python alone."""
-    command = [sys.executable, "-S", "-m", "scripts.floors", *words]
+    command = [sys.executable, "-S", "-m", "scripts.maintain.oldest_versions", *words]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
@@ -66,7 +66,7 @@ def test_its_help():
     """With Python alone: the groups there are."""
     end = started("--help")
     assert (end.returncode, end.stderr) == (0, "")
-    assert end.stdout.startswith("Usage: python -m scripts.floors [GROUP ...]\n")
+    assert end.stdout.startswith("Usage: python -m scripts.maintain.oldest_versions [GROUP ...]\n")
     assert " test, " in end.stdout
     assert max(map(len, end.stdout.splitlines())) <= 80
 

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from scripts import gallery
-from scripts.pictures.gallery import Shown, shown_in
+from scripts.maintain import gallery
+from scripts.pictures.gallery_page import Shown, shown_in
 from tests.scripts.runs import ROOT, call
 
 TEXT = """# Runs
@@ -76,7 +76,7 @@ def test_an_older_page_is_told(monkeypatch, tmp_path):
     monkeypatch.setattr(gallery, "ROOT", tmp_path)
     code, _, error = call(gallery.main, "--check")
     assert code == 1
-    assert "is not what `python -m scripts.gallery` writes" in error
+    assert "is not what `python -m scripts.maintain.gallery` writes" in error
     assert (tmp_path / gallery.PAGE).read_text() == "older"
     (tmp_path / "other").hardlink_to(tmp_path / gallery.PAGE)
     assert call(gallery.main)[0] == call(gallery.main, "--check")[0] == 0

@@ -16,8 +16,8 @@ from ortho_ref.parametrizations import Exponential, ScaledCayley
 from scripts import gpu_check
 from scripts.gpu import sections, timing
 from scripts.gpu.sections import TRAINED, Settings
-from scripts.timing.rounds import synchronizer, time_interleaved
-from scripts.timing.steps import SIZES, Size
+from scripts.maintain.timing.rounds import synchronizer, time_interleaved
+from scripts.maintain.timing.steps import SIZES, Size
 from tests.device import Foreign
 from tests.line import CHILD, PATIENCE, limits_begin_at
 from tests.scripts.runs import call

@@ -14,10 +14,10 @@ from ortho_ref.conformance import case as stored
 from ortho_ref.conformance import reference
 from ortho_ref.conformance.case import MANIFEST, VECTORS, key_of, read_manifest, vectors
 from ortho_ref.conformance.schema import schema
-from scripts import make_vectors
-from scripts.vectors import making
-from scripts.vectors.conformance_cases import specs
-from scripts.vectors.spec import Spec
+from scripts.maintain import make_vectors
+from scripts.maintain.vectors import making
+from scripts.maintain.vectors.conformance_cases import specs
+from scripts.maintain.vectors.spec import Spec
 from tests.ortho_ref.conformance.adapters import BY_ID
 from tests.scripts.runs import call
 
@@ -196,7 +196,7 @@ def test_a_removed_case_is_refused(make):
     make()
     refused(
         make,
-        "stored, but not in scripts/vectors/conformance_cases.py: task/two; withdraw them",
+        "stored, but not in scripts/maintain/vectors/conformance_cases.py: task/two; withdraw them",
         cases=CASES[:2] + CASES[3:],
     )
 
@@ -207,7 +207,9 @@ def test_a_case_is_withdrawn(make):
     before = {v.id: v for v in vectors(make.folder)}
     code, _, err = make("--withdraw", "task/one", "--why", "the sign was wrong")
     assert (code, err.split(",")[0]) == (0, "3 cases")
-    refused(make, "withdrawn, and in scripts/vectors/conformance_cases.py: task/one; give other names", cases=CASES)
+    refused(
+        make, "withdrawn, and in scripts/maintain/vectors/conformance_cases.py: task/one; give other names", cases=CASES
+    )
     left = (CASES[0], *CASES[2:])
     for cases in (left, (*left, spec("task/new"))):
         assert make(cases=cases)[0] == 0
@@ -277,7 +279,7 @@ def test_a_file_that_was_changed_is_refused(make):
 
 def test_a_second_route_that_disagrees_is_refused(monkeypatch):
     """By more than the kind's limit; the distance is what is stored."""
-    route = pytest.importorskip("scripts.oracle.second_route")
+    route = pytest.importorskip("scripts.maintain.oracle.second_route")
     made = making.vector(ACTIVATION, ACTIVATION.inputs(0))
     for factor, good in ((1 + 5e-13, True), (1 + 5e-12, False)):
         answer = {name: array * factor for name, array in made.expected.items()}

@@ -1,4 +1,4 @@
-"""`scripts.program.memory`: freed memory is used again, where glibc is; elsewhere nothing is touched."""
+"""`scripts.program.malloc`: freed memory is used again, where glibc is; elsewhere nothing is touched."""
 
 import ctypes
 import os
@@ -7,13 +7,13 @@ import sys
 
 import pytest
 
-from scripts.program import memory
+from scripts.program import malloc
 from tests.scripts.runs import ROOT
 
 #: Large blocks, one after the other; says the pages that were new after the first, and what the function returned.
 BLOCKS = """
 import resource, sys
-from scripts.program.memory import keep_freed_memory
+from scripts.program.malloc import keep_freed_memory
 
 def faults():
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
@@ -37,7 +37,7 @@ def new_pages(how):
     return kept.decode(), int(pages)
 
 
-@pytest.mark.skipif(not memory.is_glibc(), reason="glibc alone is asked")
+@pytest.mark.skipif(not malloc.is_glibc(), reason="glibc alone is asked")
 def test_freed_memory_is_used_again():
     """No new pages for a block that was there before; without it some for each of ten, 32 even where pages are huge."""
     kept, pages = new_pages("keep")
@@ -58,19 +58,19 @@ def test_other_c_libraries_are_left_alone(monkeypatch, answer):
     monkeypatch.setattr(os, "confstr", confstr, raising=False)
     monkeypatch.setattr(os, "confstr_names", {"CS_GNU_LIBC_VERSION": 2}, raising=False)
     monkeypatch.setattr(ctypes, "CDLL", None)
-    assert memory.keep_freed_memory() is False
+    assert malloc.keep_freed_memory() is False
     monkeypatch.delattr(os, "confstr_names")
-    assert memory.keep_freed_memory() is False
+    assert malloc.keep_freed_memory() is False
 
 
-@pytest.mark.parametrize("refused", [memory.M_TRIM_THRESHOLD, memory.M_MMAP_MAX])
+@pytest.mark.parametrize("refused", [malloc.M_TRIM_THRESHOLD, malloc.M_MMAP_MAX])
 def test_a_setting_that_is_refused(monkeypatch, refused):
     """mallopt returns 0 for what it does not take: then it was not done."""
-    monkeypatch.setattr(memory, "is_glibc", lambda: True)
+    monkeypatch.setattr(malloc, "is_glibc", lambda: True)
 
     class Library:
         def __init__(self, name):
             self.mallopt = lambda setting, value: int(setting != refused)
 
     monkeypatch.setattr(ctypes, "CDLL", Library)
-    assert memory.keep_freed_memory() is False
+    assert malloc.keep_freed_memory() is False

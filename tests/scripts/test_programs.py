@@ -21,7 +21,7 @@ from ortho_ref.parametrizations.by_name import FORMS
 from ortho_ref.run_folder import read_config, read_metrics, write_config
 from ortho_ref.runs import load
 from ortho_ref.training import Trainer
-from scripts import benchmark, bounds, check_gradients, demo, evaluate, experiment, plot, train, training_speed
+from scripts import bounds, check_gradients, demo, evaluate, experiment, plot, train
 from scripts.grid.experiment import pool
 from scripts.grid.experiment.cells import cells_of
 from scripts.grid.experiment.file import read
@@ -30,8 +30,9 @@ from scripts.grid.experiment.measures import read_measured
 from scripts.grid.experiment.sessions import read_sessions
 from scripts.grid.experiment.worker import DONE, work
 from scripts.grid.options import OPTIONS
-from scripts.pictures import losses
-from scripts.timing.steps import Size
+from scripts.maintain import benchmark, training_speed
+from scripts.maintain.timing.steps import Size
+from scripts.pictures import loss_curves
 from tests.scripts.runs import ROOT, call, forked
 
 
@@ -304,9 +305,9 @@ def test_what_is_drawn(runs, tmp_path, monkeypatch):
     """Losses at every line, held-out losses where there are some, the baseline; a second panel with the defect and the
     condition if a run has them, and only then.  No text holds a control character but ends of lines."""
     figures = []
-    monkeypatch.setattr(losses.plt, "close", figures.append)
-    losses.draw(losses.run_of(runs["nc-gru"]), tmp_path / "a.png")
-    losses.draw(losses.run_of(runs["gru"]), tmp_path / "b.png")
+    monkeypatch.setattr(loss_curves.plt, "close", figures.append)
+    loss_curves.draw(loss_curves.run_of(runs["nc-gru"]), tmp_path / "a.png")
+    loss_curves.draw(loss_curves.run_of(runs["gru"]), tmp_path / "b.png")
     both, free = figures
     assert (len(both.axes), len(free.axes)) == (2, 1)
     lines = read_metrics(runs["gru"])

@@ -23,9 +23,10 @@ def test_the_list_of_programs(forks):
     """Each with a line, and nothing else is one."""
     end = forks.run("scripts")
     assert (end["code"], end["stderr"]) == (0, "")
-    listed = dict(re.findall(r"^python -m scripts\.(\w+) +(\S.*)$", end["stdout"], re.MULTILINE))
+    listed = dict(re.findall(r"^python -m scripts\.([\w.]+) +(\S.*)$", end["stdout"], re.MULTILINE))
     del listed["NAME"]  # the last line
-    assert set(listed) == {path.stem for path in (ROOT / "scripts").glob("[a-z]*.py")}
+    own, others = ({p.stem for p in (ROOT / "scripts" / part).glob("[a-z]*.py")} for part in ("", "maintain"))
+    assert set(listed) == own | {f"maintain.{name}" for name in others}
     assert listed["train"] == "Train a model on a task"
 
 
@@ -43,8 +44,8 @@ def test_a_program_that_is_none(forks):
     ("started", "missing", "message"),
     [
         ("scripts.train", {"typer", "rich"}, "needs typer, rich, which are not installed: pip install -e '.[scripts]'"),
-        ("scripts.site", {"furo"}, "needs furo, which is not installed: pip install -e . --group docs"),
-        ("scripts.floors", {"typer", "numpy"}, ""),
+        ("scripts.maintain.site", {"furo"}, "needs furo, which is not installed: pip install -e . --group docs"),
+        ("scripts.maintain.oldest_versions", {"typer", "numpy"}, ""),
         ("scripts.train", set(), ""),
         ("scripts.grid.run", {"typer"}, ""),
         ("pytest", {"typer"}, ""),
@@ -99,13 +100,21 @@ def test_what_an_option_cannot_take(program, words, option, tmp_path, monkeypatc
         ("train", ["parenthesis", "--modle", "x"], "No such option: --modle"),
         ("train", ["parenthesis", "--model", "nc-gr"], "model is 'nc-gr' (did you mean 'nc-gru'?); allowed: rnn, "),
         ("train", ["adding", "--model", "goru", "--model-option", "stile=fft"], "--model-option names 'stile' (did yo"),
-        ("benchmark", ["--only", "parentesis"], "only is 'parentesis' (did you mean 'parenthesis'?); allowed: paren"),
-        ("training_speed", ["--only", "copyng"], "only is 'copyng' (did you mean 'copying'?); allowed: parenthesis, "),
+        (
+            "maintain.benchmark",
+            ["--only", "parentesis"],
+            "only is 'parentesis' (did you mean 'parenthesis'?); allowed: paren",
+        ),
+        (
+            "maintain.training_speed",
+            ["--only", "copyng"],
+            "only is 'copyng' (did you mean 'copying'?); allowed: parenthesis, ",
+        ),
         ("gpu_check", ["--out", "x", "--only", "mapz"], "only is 'mapz' (did you mean 'maps'?); allowed: versions, "),
         ("data", ["fetch", "nmist"], "name is 'nmist' (did you mean 'mnist'?); allowed: mnist, "),
-        ("audit", ["thnc"], "NAME is 'thnc' (did you mean 'thinc'?); allowed: torch-rnn, "),
-        ("moving_weights", ["nc-gur"], "MODEL is 'nc-gur' (did you mean 'nc-gru'?); allowed: rnn, "),
-        ("moving_weights", ["--updates", "3"], "No such option: --updates"),
+        ("maintain.audit", ["thnc"], "NAME is 'thnc' (did you mean 'thinc'?); allowed: torch-rnn, "),
+        ("maintain.moving_weights", ["nc-gur"], "MODEL is 'nc-gur' (did you mean 'nc-gru'?); allowed: rnn, "),
+        ("maintain.moving_weights", ["--updates", "3"], "No such option: --updates"),
         ("evaluate", ["runs/none", "--wich", "best"], "No such option: --wich"),
     ],
 )

@@ -5,9 +5,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from scripts.equations.held import CODE, TESTS, rows_of, sources
-from scripts.equations.stated import STATED, read_equations
-from scripts.equations.tags import id_of, tagged_lines
+from scripts.maintain.equations.held import CODE, TESTS, rows_of, sources
+from scripts.maintain.equations.stated import STATED, read_equations
+from scripts.maintain.equations.tags import id_of, tagged_lines
 from tests.site.pages import ROOT, SITE
 from tests.site.test_pages import PAGES
 

@@ -8,10 +8,10 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from scripts.book.material import read as read_material
-from scripts.book.places import anchors, page_of
-from scripts.equations.held import closure
-from scripts.equations.tags import id_of, tagged_lines
+from scripts.maintain.book.material import read as read_material
+from scripts.maintain.book.places import anchors, page_of
+from scripts.maintain.equations.held import closure
+from scripts.maintain.equations.tags import id_of, tagged_lines
 from tests.site.pages import ROOT, SITE, read
 
 pytestmark = pytest.mark.site

@@ -38,12 +38,17 @@ BASES = {
     "scripts.demo": "--out out --iterations 1",
     "scripts.experiment": f"table {Path(__file__).parents[2]}/scripts/experiments/demo.toml --out out",
     "scripts.check_gradients": "--only householder:5",
-    "scripts.benchmark": "--only parenthesis --model rnn --rounds 1 --seconds 0",
-    "scripts.training_speed": "--only adding --rounds 1 --seconds 0",
+    "scripts.maintain.benchmark": "--only parenthesis --model rnn --rounds 1 --seconds 0",
+    "scripts.maintain.training_speed": "--only adding --rounds 1 --seconds 0",
 }
 #: Those that write in the checkout, or need a GPU before all else, get nothing that could be taken.
 WRITERS = (
-    *("scripts.equation_index", "scripts.make_vectors", "scripts.claims", "scripts.gpu_check"),
+    *(
+        "scripts.maintain.equation_index",
+        "scripts.maintain.make_vectors",
+        "scripts.maintain.claims",
+        "scripts.gpu_check",
+    ),
 )
 #: matplotlib cannot be imported by two threads at a time through two programs.
 IMPORTING = threading.Lock()

@@ -25,7 +25,7 @@ from scripts.grid.experiment.pool import environment
 from scripts.grid.experiment.worker import Order
 from scripts.grid.run import quiet_arithmetic
 from scripts.program import limit_threads
-from scripts.program.memory import keep_freed_memory
+from scripts.program.malloc import keep_freed_memory
 from scripts.program.usage import peak_memory
 
 #: Seconds for updates, and for an evaluation's batches, once the first ones are done.

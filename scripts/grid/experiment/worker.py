@@ -28,7 +28,7 @@ from scripts.grid.experiment.measures import Measures
 from scripts.grid.run import handle, quiet_arithmetic
 from scripts.grid.track import tracked
 from scripts.program import BAD_INPUT, limit_threads
-from scripts.program.memory import keep_freed_memory
+from scripts.program.malloc import keep_freed_memory
 
 T = TypeVar("T")
 

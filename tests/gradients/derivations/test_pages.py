@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from scripts.equation_index import CODE, STATED, read_equations, sources
-from scripts.equations.derivations import Section, sections
-from scripts.equations.tags import id_of, tagged_lines
+from scripts.maintain.equation_index import CODE, STATED, read_equations, sources
+from scripts.maintain.equations.derivations import Section, sections
+from scripts.maintain.equations.tags import id_of, tagged_lines
 
 ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "docs/derivations"

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from scripts.book.alive import load, scripts
+from scripts.maintain.book.alive import load, scripts
 
 PICTURE = '<div class="picture" id="picture-one"\n data-scripts="matrices frame one">words</div>'
 OTHER = '<div class="picture" id="picture-two" data-scripts="matrices frame two">words</div>'

@@ -3,14 +3,14 @@
 import pytest
 
 from ortho_ref.conformance.case import Case, Vector
-from scripts.book.columns import breaks, parts, where
-from scripts.book.kit import by_equation, in_kit
-from scripts.book.material import read_errata
-from scripts.book.order import chapters, neighbours, number_of, printed
-from scripts.book.places import anchor
-from scripts.book.tests import holders
-from scripts.equations.stated import read_equations, read_leads
-from scripts.equations.tags import tagged_lines
+from scripts.maintain.book.columns import breaks, parts, where
+from scripts.maintain.book.kit import by_equation, in_kit
+from scripts.maintain.book.material import read_errata
+from scripts.maintain.book.order import chapters, neighbours, number_of, printed
+from scripts.maintain.book.places import anchor
+from scripts.maintain.book.tests import holders
+from scripts.maintain.equations.stated import read_equations, read_leads
+from scripts.maintain.equations.tags import tagged_lines
 from tests.site.pages import ROOT
 
 PAGE = """

@@ -4,17 +4,17 @@ import re
 
 import pytest
 
-from scripts.book.listing import coloured, linked
+from scripts.maintain.book.listing import coloured, linked
 
 pytest.importorskip("latex2mathml", reason="latex2mathml is not installed")
 pytest.importorskip("mdit_py_plugins", reason="mdit-py-plugins is not installed")
 
-from scripts.book.cards import in_lines
-from scripts.book.extension import docstring, escaped
-from scripts.book.finder import greek, plain
-from scripts.book.mathml import broken, mathml, styled
-from scripts.book.mathml import plain as formula
-from scripts.book.prose import Prose
+from scripts.maintain.book.cards import in_lines
+from scripts.maintain.book.extension import docstring, escaped
+from scripts.maintain.book.finder import greek, plain
+from scripts.maintain.book.mathml import broken, mathml, styled
+from scripts.maintain.book.mathml import plain as formula
+from scripts.maintain.book.prose import Prose
 
 
 def test_formulas():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from scripts.site import MARK, clear
+from scripts.maintain.site import MARK, clear
 
 
 def test_a_build_that_was_broken_off_is_built_anew(tmp_path):

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from ortho_ref import models
-from scripts import moving_weights
-from scripts.book import weights
+from scripts.maintain import moving_weights
+from scripts.maintain.book import weights
 from tests.scripts.test_programs import run
 
 

@@ -1,6 +1,0 @@
-"""PEFT's own rotations, from its package: PEFT_ROTATION is oft, oft-neumann (its default) or boft; one block."""
-
-from ortho_ref.adapters import map_from_torch
-from scripts.scoreboard.peft_rotation import rotation
-
-map, pullback = map_from_torch(rotation)

@@ -1,0 +1,59 @@
+"""ortho_ref's own fused engine, tasks and bounds: every case is to pass.
+
+python -m ortho_ref.conformance run --adapter scripts/maintain/adapters/ortho_ref_fused.py
+"""
+
+from types import ModuleType
+
+import numpy as np
+
+from gradients import bounds
+from ortho_ref import fused
+from ortho_ref.backend import to_device, to_host
+from ortho_ref.cells import GRUResetBefore
+from ortho_ref.cells.cell import parts_of, state_of
+from ortho_ref.conformance import Case, reference
+from ortho_ref.conformance.case import Arrays, joined, parted
+from tasks.adding import Adding
+from tasks.copying import Copying
+from tasks.denoise import Denoise
+from tasks.parenthesis import Parenthesis
+
+TASKS = {"adding": Adding, "copying": Copying, "denoise": Denoise, "parenthesis": Parenthesis}
+DRAWS = ("data", "marker", "places", "values", "steps", "tokens")
+
+
+def run(case: Case) -> Arrays:
+    """Every output of every kind."""
+    if case.kind == "cell":
+        return cell(case)
+    if case.kind == "task":
+        return task(case)
+    found = reference.outputs(case)
+    if "bound" in case.outputs:
+        weights, own = reference.under("weights.", case.inputs), GRUResetBefore(case.config["activation"])
+        bound = bounds.theorem_1(own, weights, case.inputs["x"], case.inputs["h_prev"])
+        found["bound"] = np.array(bound.bound)
+    return found
+
+
+def cell(case: Case, engine: ModuleType = fused, device: str = "cpu") -> Arrays:
+    """By an engine, on a device."""
+    own, parts = reference.cell_of(case.config), reference.complex_inputs(case)
+    inputs = to_device({name: joined(a) if name in parts else a for name, a in case.inputs.items()}, device)
+    weights = reference.under("weights.", inputs)
+    h0, dh_T = (state_of(tuple(inputs[role.format(n)] for n in own.states)) for role in ("{}0", "d{}_T"))
+    states, tape = engine.forward(own, weights, inputs["x"], h0)
+    gradients = engine.backward(own, weights, tape, inputs["dh"], dh_T)
+    found = dict(zip(own.states, parts_of(own, states), strict=True))
+    found |= {f"d_{n}0": part for n, part in zip(own.states, parts_of(own, gradients.h0), strict=True)}
+    found |= {f"d_weights.{name}": gradient for name, gradient in gradients.weights.items()}
+    found |= {} if gradients.x is None else {"d_x": gradients.x}
+    return {name: parted(array) for name, array in to_host(found).items()}
+
+
+def task(case: Case) -> Arrays:
+    """By `tasks`."""
+    options = {name: value for name, value in case.config.items() if name != "task"}
+    batch = TASKS[case.config["task"]](**options).batch(*(case.inputs[n] for n in DRAWS if n in case.inputs))
+    return {name: np.asarray(getattr(batch, name)) for name in case.outputs}

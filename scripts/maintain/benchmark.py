@@ -1,0 +1,299 @@
+"""Time cells, maps and updates beside their floors and other libraries, in turns: python -m scripts.maintain.benchmark
+
+What is timed stands in `timing`.  A whole run writes results/benchmark/MACHINE.json, .md and .png; a part is chosen
+with --section, --model and --only, and is written where --out says.  --check compares today's ratios with the stored
+ones.
+"""
+
+import contextlib
+import re
+import shlex
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table as Shown
+
+from ortho_ref import files
+from ortho_ref.boundary import not_among
+from scripts.maintain.timing import benchmark_file as reports
+from scripts.maintain.timing import drift as checking
+from scripts.maintain.timing import page_tables, peers_jax
+from scripts.maintain.timing.benchmark_file import Report, Table
+from scripts.maintain.timing.cell_rows import cells, scaling
+from scripts.maintain.timing.groups import Group, Settings, named
+from scripts.maintain.timing.machine import difference, libraries, machine, name_of
+from scripts.maintain.timing.map_rows import maps
+from scripts.maintain.timing.memory_rows import memory
+from scripts.maintain.timing.rounds import check_rounds
+from scripts.maintain.timing.steps import DTYPES, MODELS, SIZES
+from scripts.maintain.timing.update_rows import updates
+from scripts.program import (
+    BAD_INPUT,
+    check_beside,
+    check_device,
+    check_number,
+    device_option,
+    fail,
+    give,
+    limit_threads,
+    run,
+    say,
+)
+from scripts.program.malloc import keep_freed_memory
+
+SECTIONS = {"cells": cells, "memory": memory, "scaling": scaling, "maps": maps, "updates": updates}
+#: Most seconds that torch.compile may take for a step, in a whole run.
+COMPILE_SECONDS = 60.0
+
+
+def torch_version(device: str) -> str | None:
+    """PyTorch's version; None where it is not installed or has no such device."""
+    try:
+        import torch
+    except ImportError:
+        return None
+    return str(torch.__version__) if device != "gpu" or torch.cuda.is_available() else None
+
+
+def measured(sections: Sequence[str], own: Settings) -> Iterator[Group]:
+    """The groups of some sections, as they are measured."""
+    for section in sections:
+        yield from SECTIONS[section](own)
+
+
+def collected(groups: Iterable[Group]) -> list[Group]:
+    """All of them, each told as it comes.  ValueError where there is none."""
+    found = []
+    for group in groups:
+        found.append(group)
+        give(told(group))
+    if not found:
+        raise ValueError("model and only leave nothing of the section; allowed: what docs/performance.md has of it")
+    return found
+
+
+def chosen(option: str, given: list[str] | None, allowed: tuple[str, ...]) -> tuple[str, ...]:
+    """Names that were given, or all.  ValueError for another."""
+    for name in given or ():
+        if name not in allowed:
+            raise ValueError(not_among(option, name, allowed, str))
+    return tuple(dict.fromkeys(given or allowed))
+
+
+def sections_of(given: list[str] | None, device: str) -> tuple[str, ...]:
+    """Those that were given, or all.  ValueError for one that is none, or cannot be measured on a device."""
+    sections = chosen("section", given, tuple(SECTIONS))
+    if device != "cpu" and sections != ("cells",):
+        raise ValueError(f"section is {', '.join(sections)}; allowed on {device}: cells")
+    return sections
+
+
+def settings(
+    model: list[str] | None,
+    only: list[str] | None,
+    rounds: int,
+    seconds: float,
+    dtype: str,
+    device: str,
+    compile_seconds: float,
+) -> Settings:
+    """What is measured.  ValueError for what cannot be."""
+    check_rounds(rounds, seconds)
+    check_number("compile_seconds", compile_seconds, 3600)
+    models, sizes = chosen("model", model, MODELS), chosen("only", only, tuple(SIZES))
+    chosen("dtype", [dtype], DTYPES)
+    jax = peers_jax.jax_version() if device == "cpu" else None
+    shown = {size: SIZES[size] for size in sizes}
+    return Settings(
+        models, shown, rounds, seconds, dtype, device, compile_seconds, torch=torch_version(device), jax=jax
+    )
+
+
+def checked(name: str) -> str:
+    """A name for files.  ValueError for what is none."""
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", name):
+        raise ValueError(f"name is {name[:100]!r}; allowed: up to 100 letters, digits, dots, - and _")
+    return name
+
+
+@contextlib.contextmanager
+def naming(option: str) -> Iterator[None]:
+    """What a file is refused for says which option named it."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{option}: {error}") from None
+
+
+def stored_for(path: Path, here: dict[str, Any], dtype: str, any_machine: bool) -> Report:
+    """The stored report.  ValueError where its ratios are another machine's, or of other numbers."""
+    with naming("against"):
+        stored = reports.read(path)
+    if (other := difference(stored["machine"], here)) and not any_machine:
+        raise ValueError(f"{path} is another machine's: {other}; --any-machine compares nevertheless")
+    if stored["settings"]["dtype"] != dtype:
+        raise ValueError(f"dtype is {dtype}; allowed: {stored['settings']['dtype']}, as in {path}")
+    return stored
+
+
+def command(words: Sequence[str]) -> str:
+    """How it was measured, without where it is written."""
+    text = shlex.join(["python", "-m", "scripts.maintain.benchmark", *words])
+    return re.sub(r" --(out|name)[ =]('[^']*'|\S+)", "", text)
+
+
+def report_of(groups: list[Group], own: Settings, here: dict[str, Any], threads: int) -> Report:
+    """What is written."""
+    kept = "given back by the allocator's own rules" if own.keep else "kept, of all contenders alike (mallopt)"
+    return {
+        "format": reports.FORMAT,
+        "commands": [command(sys.argv[1:])],
+        "machine": here,
+        "libraries": libraries(own.torch, own.jax),
+        "settings": {"dtype": own.dtype, "device": own.device, "threads": threads, "memory": kept},
+        "groups": groups,
+    }
+
+
+def told(group: Group) -> str:
+    """A line as a group is measured."""
+    words = ", ".join(f"{name} {own['median']:.3g}" for name, own in group["contenders"].items())
+    return f"{group['section']}: {named(group['case'])}: {words} {group['unit']}"
+
+
+def as_shown(table: Table) -> Shown:
+    """A table for the terminal."""
+    shown = Shown(title=table.title)
+    for i, heading in enumerate(table.head):
+        shown.add_column(heading, justify="right" if i else "left")
+    for row in table.rows:
+        shown.add_row(*row)
+    return shown
+
+
+def write(report: Report, folder: Path, name: str, whole: bool) -> None:
+    """JSON, page and picture.  ValueError where a part does not go with what is there."""
+    from scripts.pictures import speed  # matplotlib takes its time
+
+    path = folder / f"{name}.json"
+    if not whole and path.exists():
+        try:
+            report = reports.merged(reports.read(path), report)
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}; allowed: another --name, or a whole run") from None
+    folder.mkdir(parents=True, exist_ok=True)
+    files.write(path, reports.text_of(report).encode())
+    report = reports.read(path)  # with its figures rounded
+    files.write(path.with_suffix(".md"), reports.markdown(report, f"{name}.png").encode())
+    speed.draw(report["groups"], path.with_suffix(".png"), f"{report['machine']['cpu']}, {report['settings']['dtype']}")
+    give(f"wrote {path}, {name}.md and {name}.png")
+
+
+def write_pages(report: Report, name: str, asked: bool) -> None:
+    """The tables of the README and of docs/performance.md, where it is asked for."""
+    for page in page_tables.PAGES if asked else ():
+        path = page_tables.ROOT / page
+        files.write(path, page_tables.fill(path.read_text(encoding="utf-8"), name, report).encode())
+
+
+def compared(stored: Report, groups: list[Group]) -> None:
+    """Say what moved, and end with exit code 1 where something moved too far."""
+    found, missing = checking.compare(stored, groups)
+    for name in missing:
+        say(f"not compared: {name}")
+    if not found:
+        fail("nothing of what was measured is in the stored file")
+    moved = checking.beyond(found)
+    rows = [[*own[:3], f"{own.stored:.2f}", f"{own.now:.2f}", f"{own.factor:.2f}"] for own in moved]
+    if rows:
+        head = ["section", "case", "figure", "stored", "now", "now / stored"]
+        give(as_shown(Table(f"Moved by more than {100 * checking.LIMIT:.0f} %", head, rows)), 120)
+    give(f"{len(found)} figures compared, {len(moved)} moved by more than {100 * checking.LIMIT:.0f} %")
+    if moved:
+        raise typer.Exit(1)
+
+
+def check_read(any_machine: bool, page: bool, check: bool, written: bool) -> None:
+    """ValueError for an option that nothing would read."""
+    if any_machine and not check:
+        raise ValueError("any_machine is for --check")
+    if page and not written:
+        raise ValueError("page is for what is written: a whole run, or a part with --out; not for --check")
+
+
+def main(
+    section: Annotated[
+        list[str] | None, typer.Option(help=f"{', '.join(SECTIONS)}; cells where a model or a size is chosen.")
+    ] = None,
+    model: Annotated[list[str] | None, typer.Option(help=", ".join(MODELS) + ".")] = None,
+    only: Annotated[list[str] | None, typer.Option(help=f"Sizes: {', '.join(SIZES)}.")] = None,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds; medians are reported.")] = 7,
+    seconds: Annotated[float, typer.Option(min=0.0, help="Least time for each contender and round.")] = 0.2,
+    threads: Annotated[int, typer.Option(help="BLAS threads (PyTorch and JAX always run one).")] = 1,
+    dtype: Annotated[str, typer.Option(help=f"{' or '.join(DTYPES)}; updates are float32.")] = "float32",
+    device: Annotated[str, device_option("cpu or gpu; PyTorch runs there too, if it can.")] = "cpu",
+    compile_seconds: Annotated[
+        float | None, typer.Option(help="Most that torch.compile may take for a step; 0: without. 60 in a whole run.")
+    ] = None,
+    give_back: Annotated[
+        bool, typer.Option("--give-back", help="Let the allocator give freed memory back, as it does by itself.")
+    ] = False,
+    out: Annotated[Path | None, typer.Option(help="Folder to write to; results/benchmark of a whole run.")] = None,
+    name: Annotated[str | None, typer.Option(help="The files' name; processor and BLAS kernel unless given.")] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Compare with stored ratios; exit code 1 beyond 25 %.")
+    ] = False,
+    against: Annotated[
+        Path | None, typer.Option(help="Another file to --check with than results/benchmark/NAME.json.")
+    ] = None,
+    any_machine: Annotated[bool, typer.Option("--any-machine", help="Compare with another machine's, too.")] = False,
+    redraw: Annotated[Path | None, typer.Option(help="Page and picture of a stored file; measures nothing.")] = None,
+    page: Annotated[bool, typer.Option("--page", help="Also write README's and docs/performance.md's tables.")] = False,
+) -> None:
+    """Cells, maps and updates beside floors, PyTorch and JAX; medians of rounds in which the contenders take turns."""
+    given = locals()
+    try:
+        if redraw is not None:
+            check_beside(main, given, "redraw", "page")
+            with naming("redraw"):
+                stored = reports.read(redraw)
+            write(stored, redraw.parent, redraw.stem, True)
+            write_pages(stored, redraw.stem, page)
+            return
+        check_device(device)
+        limit_threads(threads)
+        check = check or against is not None
+        part = bool(section or model or only or device != "cpu")
+        written = not check and (not part or out is not None)
+        check_read(any_machine, page, check, written)
+        if compile_seconds is None:
+            compile_seconds = 0.0 if part or check else COMPILE_SECONDS
+        sections = sections_of(section or (["cells"] if part else None), device)
+        own = settings(model, only, rounds, seconds, dtype, device, compile_seconds)
+        here = machine(own.torch is not None)
+        folder, name = out or page_tables.FOLDER, checked(name or name_of(here))
+        stored = stored_for(against or folder / f"{name}.json", here, dtype, any_machine) if check else {}
+        if out and written:
+            with naming("out"):  # before what takes long
+                out.mkdir(parents=True, exist_ok=True)
+        own = own._replace(keep=give_back or not keep_freed_memory())
+        groups = collected(measured(sections, own))
+        report = report_of(groups, own, here, threads)
+        for table in reports.tables(report):
+            give(as_shown(table), 160)
+        for line in reports.about(report):
+            give(line)
+        if check:
+            compared(stored, groups)
+        elif written:
+            write(report, folder, name, not part)
+            write_pages(reports.read(folder / f"{name}.json"), name, page)
+    except BAD_INPUT as error:
+        fail(error)
+
+
+if __name__ == "__main__":
+    run(main)

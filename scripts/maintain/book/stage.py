@@ -1,0 +1,139 @@
+"""Lays out what Sphinx builds the site from: the prose with its links led to pages, and the generated pages."""
+
+import re
+import shutil
+from pathlib import Path
+
+import nbformat
+
+from scripts.maintain.book import api_reference, code_pages, finder, routes, weights
+from scripts.maintain.book.cards import Maker
+from scripts.maintain.book.material import Material
+from scripts.maintain.book.order import chapters
+from scripts.maintain.book.places import DERIVATIONS, folder_page, page_of, resolved
+from scripts.maintain.book.prose import breakable
+
+#: The pages of prose.
+PROSE = (
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "results/README.md",
+    "results/benchmark/*.md",
+    "docs/*.md",
+    "docs/derivations/*.md",
+    f"{routes.ROUTES}/*.md",
+    f"{routes.THEOREMS}/*.md",
+    "docs/upstream/*.md",
+    "docs/alive/*.md",
+)
+SETUP = "docs/site"
+#: Pages that list those of their folder, which stand below them in the navigation.
+LISTING = (f"{routes.THEOREMS}/README.md", "docs/upstream/README.md")
+_LINK = re.compile(r"(\]\()([^)\s#:]+)((?:#[^)\s]*)?\))")
+_ANCHOR = re.compile(r'^<a name="([\w-]+)"></a>$', re.M)  # as GitHub needs it
+_ID = re.compile(r"(?<!\[)`([a-z][\w/.]*:[\w.:/-]+)`(?!\])")
+_FENCE = re.compile(r"(^```.*?^```$)", re.M | re.S)
+
+
+class Stage:
+    """A folder that is filled."""
+
+    def __init__(self, material: Material, out: Path) -> None:
+        self.material, self.root, self.out = material, material.root, out
+        self.prose = sorted({path.relative_to(self.root).as_posix() for one in PROSE for path in self.root.glob(one)})
+        self.listed: set[str] = set()
+        self.maker = Maker(material, finder.ROOT_PAGE)
+
+    def fill(self) -> None:
+        """Everything.  ValueError for a link that leads nowhere."""
+        shutil.copytree(self.root / SETUP, self.out, dirs_exist_ok=True)
+        for file in self.prose:
+            self._write(file, self._led(file, page_of(file)))
+        self._write("index.md", self._led(f"{SETUP}/index.md", finder.ROOT_PAGE))
+        self._papers()
+        self._code()
+        for name, text in api_reference.pages(self.root).items():
+            self._write(f"{name}.md", text)
+        self._write("static/equations.js", finder.script(self.material))
+        self._write(weights.SCRIPT, weights.script(self.root))
+
+    def _papers(self) -> None:
+        papers = code_pages.papers(self.material)
+        for page, (heading, names) in papers.items():
+            self._write(f"{page}.md", code_pages.of_paper(self.material, heading, names))
+        derived = [f"/{page_of(file)}" for file in self.prose if file.startswith(DERIVATIONS)]
+        text = "# Equations, paper by paper\n\n" + _contents([Path(page).name for page in papers])
+        self._write("papers/index.md", text + (f"\n## Derivations\n\n{_contents(derived)}" if derived else ""))
+
+    def _code(self) -> None:
+        """A page for every file of two columns, and for each that any page links to."""
+        m = self.material
+        self._write("code/index.md", code_pages.of_chapters(chapters(m.columns, m.lines, m.entries)))
+        other = {file for row in m.rows.values() for file in (*row.code, *row.tests)}
+        other |= {file for file in self.listed if (self.root / file).is_file()}
+        for file in [*m.columns, *sorted(other - set(m.columns))]:
+            source = m.code.get(file) or m.tests.get(file) or (self.root / file).read_text(encoding="utf-8")
+            self._write(f"{page_of(file)}.md", code_pages.of_file(m, file, source))
+        known = {*m.columns, *other, *self.prose}
+        for folder in sorted(file for file in self.listed if (self.root / file).is_dir()):
+            inside = sorted(path.relative_to(self.root).as_posix() for path in self._files(self.root / folder))
+            self._write(f"{folder_page(folder)}.md", code_pages.of_folder(folder, inside, known))
+
+    def _files(self, folder: Path) -> list[Path]:
+        return [path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+
+    def _led(self, file: str, page: str) -> str:
+        """A page of prose, from its file: ids, and links to what is no page of prose, lead to generated pages."""
+        text = (self.root / file).read_text(encoding="utf-8")
+        if file.startswith(f"{routes.ROUTES}/"):
+            text = self._route(file, text)
+        if file in LISTING:
+            folder = file.removesuffix("README.md")
+            found = [Path(one).stem for one in self.prose if one.startswith(folder) and one != file]
+            text += "\n" + _contents(found, "hidden:")
+        pieces = _FENCE.split(_ANCHOR.sub(r"(\1)=", text))
+        for k in range(0, len(pieces), 2):
+            pieces[k] = _LINK.sub(lambda found: self._link(file, found), pieces[k])
+            pieces[k] = _ID.sub(lambda found: self._id(page, found), pieces[k])
+        return "".join(pieces)
+
+    def _route(self, file: str, text: str) -> str:
+        """A route with its formulas; beside it, and linked from below its title, the notebook."""
+        text = routes.with_formulas(text, self.material.entries)
+        name = Path(file).with_suffix(".ipynb")
+        self._write(str(name), nbformat.writes(routes.notebook(text, file)))
+        title, rest = text.split("\n", 1)
+        return f"{title}\n\n{{download}}`This route as a notebook <{name.name}>`\n{rest}"
+
+    def _id(self, page: str, found: re.Match[str]) -> str:
+        """The id of an equation in backticks leads to its first line."""
+        address = self.maker.find(page, found[1])
+        if address and "::" in found[1]:
+            self.listed.add(found[1].partition("::")[0])
+        return f'<a href="{address}"><code>{breakable(found[1])}</code></a>' if address else found[0]
+
+    def _link(self, file: str, found: re.Match[str]) -> str:
+        target = resolved(file, found[2])
+        path = self.root / target
+        if not path.exists():
+            raise ValueError(f"{file} links to {found[2]}, which is not there")
+        if target in self.prose:
+            return found[0] if file in self.prose else f"{found[1]}/{target}{found[3]}"
+        if path.suffix in {".png", ".svg"}:
+            (self.out / target).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, self.out / target)
+            return found[0] if file in self.prose else f"{found[1]}/{target}{found[3]}"
+        self.listed.add(target)
+        page = folder_page(target) if path.is_dir() else page_of(target)
+        return f"{found[1]}/{page}.md{found[3]}"
+
+    def _write(self, name: str, text: str) -> None:
+        path = self.out / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+def _contents(names: list[str], how: str = "maxdepth: 1") -> str:
+    """A table of contents of pages; hidden, it is in the navigation alone."""
+    listed = "\n".join(names)
+    return f"```{{toctree}}\n:{how}\n\n{listed}\n```\n"

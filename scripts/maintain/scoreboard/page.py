@@ -1,0 +1,232 @@
+"""docs/findings.md, from what is stored: who was run, on what, and what the kit said; never more than that."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from ortho_ref.conformance.mistakes import MISTAKES
+from ortho_ref.conformance.report import PARTIAL, PASSED
+from scripts.maintain.scoreboard.audit_toml import Audit, Implementation, Map
+
+#: Mistake -> what it says.
+SAYS = {mistake.name: mistake.says for mistake in MISTAKES}
+
+
+class Row(NamedTuple):
+    """An implementation on the cases of one cell, map or whatever they are of."""
+
+    family: str
+    # passed, partial, departs, wrong: how many cases: all right; right in the outputs that it gives; other in a way
+    # that is named and somebody's convention; otherwise wrong
+    passed: int
+    partial: int
+    departs: int
+    wrong: int
+    named: tuple[str, ...]  # the mistakes that name the departures
+    says: tuple[tuple[str, int], ...]  # what the kit says of the wrong ones, and of how many
+    missing: tuple[str, ...]  # outputs that no partial case has
+
+
+def rows_of(own: Implementation, report: dict[str, Any]) -> list[Row]:
+    """The rows of an implementation, a family each."""
+    families: dict[str, list[dict[str, Any]]] = {}
+    for case in report["cases"]:
+        families.setdefault("/".join(case["id"].split("/")[:2]), []).append(case)
+    return [_row(own, family, cases) for family, cases in families.items()]
+
+
+def _row(own: Implementation, family: str, cases: list[dict[str, Any]]) -> Row:
+    counts = dict.fromkeys(("passed", "partial", "departs", "wrong"), 0)
+    named: dict[str, None] = {}
+    says: dict[str, int] = {}
+    missing: dict[str, None] = {}
+    for case in cases:
+        if case["status"] == PASSED:
+            counts["passed"] += 1
+        elif case["status"] == PARTIAL:
+            counts["partial"] += 1
+            missing |= dict.fromkeys(case["missing"])
+        elif names := convention(own, case):
+            counts["departs"] += 1
+            named |= dict.fromkeys(names)
+        else:
+            counts["wrong"] += 1
+            says[case["says"]] = says.get(case["says"], 0) + 1
+    return Row(family, **counts, named=tuple(named), says=tuple(says.items()), missing=tuple(missing))
+
+
+def convention(own: Implementation, case: dict[str, Any]) -> tuple[str, ...]:
+    """The mistakes that name a failing case, where all of them are conventions here."""
+    return next((tuple(names) for names in case["mistakes"] if names and set(names) <= set(own.conventions)), ())
+
+
+def page(audit: Audit, reports: dict[str, dict[str, Any]], maps: dict[str, dict[str, Any]]) -> str:
+    """The page."""
+    lines = [
+        "# What the kit says about other people's code",
+        "",
+        *(f"* {_text(entry['text'])}" for entry in audit.opening),
+        "",
+        _totals(audit, reports),
+        "",
+        "## What was found",
+        *_findings(audit),
+        "",
+        "## Scoreboard",
+        "",
+        "Written by `python -m scripts.maintain.findings` from the reports in",
+        "[results/conformance](../results/conformance), which `python -m scripts.maintain.audit` stores. Each row is",
+        "somebody's code as it is, from its package or from a checkout at the commit that is named, run by one of",
+        "[scripts/maintain/adapters](../scripts/maintain/adapters). Numbers count cases. It claims only what was run.",
+        "",
+        "* passed: every output is right, forward and backward.",
+        "* partial: the outputs that it gives are right; others it does not give.",
+        "* departs: it differs from the reference in a way that the kit names and that is a convention, not a fault.",
+        "* wrong: it differs in any other way; the last column says what the kit says.",
+        "",
+        "| implementation | | cases | passed | partial | departs | wrong | what the kit says |",
+        "|---|---|---|---|---|---|---|---|",
+        *_scoreboard(audit, reports),
+        "",
+        "## Orthogonal maps",
+        "",
+        "`python -m ortho_ref.conformance map` ([maps.md](maps.md)) says which closed form a function Q -> U is, and",
+        "whether U is orthogonal, to 1e-10 in float64, for ||Q|| up to 1.",
+        "",
+        "| map | is | |",
+        "|---|---|---|",
+        *_maps(audit, maps),
+        "",
+        "## Known threads",
+        *_threads(audit),
+        "",
+        "## Not run",
+        "",
+        *(f"* **{entry['title']}**: {_text(entry['why'])}" for entry in audit.not_run),
+        "",
+        "## How each was run",
+        "",
+        "Code that is in no package is looked for in `ORTHO_REF_SOURCES`, a folder of checkouts. The versions are",
+        "those of the day when the report was stored.",
+        *_commands(audit, reports),
+        *_printed(audit, maps),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _totals(audit: Audit, reports: dict[str, dict[str, Any]]) -> str:
+    rows = [row for name, report in reports.items() for row in rows_of(audit.implementations[name], report)]
+    counts = [f"{sum(getattr(row, name) for row in rows)} {name}" for name in ("passed", "partial", "departs", "wrong")]
+    kits = sorted({report["kit"] for report in reports.values()})
+    cases = sum(len(report["cases"]) for report in reports.values())
+    packages, repositories = whose(audit.implementations[name] for name in reports)
+    where = f"{len(packages)} packages and {len(repositories)} repositories"
+    return f"{len(reports)} reports on {where}, {cases} cases: {', '.join(counts)}; ortho_ref {', '.join(kits)}."
+
+
+def whose(implementations: Iterable[Implementation]) -> tuple[set[str], set[str]]:
+    """The packages that the reports are about, and the repositories of code that no package has."""
+    packages: set[str] = set()
+    repositories: set[str] = set()
+    for own in implementations:
+        if own.source:
+            repositories.add(own.source["repository"])
+        else:
+            packages.add(own.packages[0].split("==")[0])
+    return packages, repositories
+
+
+def _scoreboard(audit: Audit, reports: dict[str, dict[str, Any]]) -> Iterator[str]:
+    for name, report in reports.items():
+        own = audit.implementations[name]
+        title = f"[{own.title}](#{name})"
+        for row in rows_of(own, report):
+            counts = " | ".join(str(count or "") for count in (row.passed, row.partial, row.departs, row.wrong))
+            yield f"| {title} | {_precision(report)} | `{row.family}` | {counts} | {_cell(_said(own, row))} |"
+            title = ""
+
+
+def _precision(report: dict[str, Any]) -> str:
+    return {"float64": "", "float32": "float32"}[report["dtype"]]
+
+
+def _said(own: Implementation, row: Row) -> str:
+    parts = [f"`{name}`: {SAYS.get(name, name)} ({own.conventions[name]})" for name in row.named]
+    parts += [f"{said} ({count})" if len(row.says) > 1 else said for said, count in row.says]
+    if row.missing:
+        parts.append(f"does not give {', '.join(_by_prefix(row.missing))}")
+    return "; ".join(parts)
+
+
+def _by_prefix(names: tuple[str, ...]) -> list[str]:
+    return [*dict.fromkeys(f"{prefix}.*" if rest else prefix for prefix, _, rest in (n.partition(".") for n in names))]
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def _maps(audit: Audit, maps: dict[str, dict[str, Any]]) -> Iterator[str]:
+    for name, report in maps.items():
+        verdict = "passed" if report["ok"] else f"failed: {'; '.join(report['problems'])}"
+        found = "; the same: ".join(report["is"]) or "none of the closed forms"
+        yield f"| [{audit.maps[name].title}](#{name}) | {_cell(found)} | {_cell(verdict)} |"
+
+
+def _printed(audit: Audit, maps: dict[str, dict[str, Any]]) -> Iterator[str]:
+    for name, report in maps.items():
+        yield from ("", f'<a name="{name}"></a>', f"**{audit.maps[name].title}**: {'; '.join(_where(report))}.", "")
+        yield from ("```sh", report["command"], "```", "```text", report["page"], "```")
+
+
+def _findings(audit: Audit) -> Iterator[str]:
+    for entry in audit.findings:
+        yield from ("", f"### {entry['title']}", "", _text(entry["text"]))
+        if entry["implementations"]:
+            yield from ("", f"Seen in: {_linked(audit, entry['implementations'])}.")
+
+
+def _threads(audit: Audit) -> Iterator[str]:
+    for entry in audit.threads:
+        yield from ("", f"**[{entry['name']}]({entry['url']})** ({entry['state']}). {_text(entry['text'])}")
+        for name in entry.get("mistakes", ()):
+            yield from ("", f"> your outputs equal ... with {SAYS[name]}  (`{name}`)")
+        if entry.get("implementations"):
+            yield from ("", f"Run: {_linked(audit, entry['implementations'])}.")
+
+
+def _linked(audit: Audit, names: list[str]) -> str:
+    """Links; of two with one title the one in float32, or of the map alone, says so."""
+    known: dict[str, Implementation | Map] = {**audit.implementations, **audit.maps}
+    titles = [known[name].title for name in names]
+    found = []
+    for name, title in zip(names, titles, strict=True):
+        own = known[name]
+        which = ", the map" if isinstance(own, Map) else ", float32" if own.dtype == "float32" else ""
+        found.append(f"[{title}{which if titles.count(title) > 1 else ''}](#{name})")
+    return ", ".join(found)
+
+
+def _commands(audit: Audit, reports: dict[str, dict[str, Any]]) -> Iterator[str]:
+    for name, report in reports.items():
+        own = audit.implementations[name]
+        what = "; ".join(_where(report))
+        yield from ("", f'<a name="{name}"></a>', f"**{own.title}**: {what}.", *_note(own))
+        yield from ("", "```sh", report["command"], "```")
+
+
+def _where(report: dict[str, Any]) -> Iterator[str]:
+    """Versions, commit, platform."""
+    yield from (f"{package} {version}" for package, version in report["versions"].items())
+    if source := report.get("source"):
+        repository, commit = source["repository"], source["commit"]
+        yield f"[{repository}](https://github.com/{repository}/tree/{commit}) at {commit[:7]}"
+    platform = report["platform"]
+    yield from (f"Python {platform['python']}", f"NumPy {platform['numpy']}", platform["machine"])
+
+
+def _note(own: Implementation) -> list[str]:
+    return [_text(own.note)] if own.note else []
+
+
+def _text(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,137 @@
+"""What the kit said of somebody's code, as it is stored: its report, without what a case that passed has to say."""
+
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from ortho_ref import files
+from ortho_ref.conformance.case import DTYPES
+from ortho_ref.conformance.origin import platform_now
+from ortho_ref.conformance.report import FAILED, PARTIAL, PASSED
+from ortho_ref.conformance.report import shortened as listed
+from ortho_ref.schema import BOOLEAN, NUMBER, TEXT, list_of, mapping, one_of, optional, record
+from scripts.maintain.scoreboard.audit_toml import FOLDER, Implementation, Map
+
+FORMAT = "ortho_ref audit 1"
+_CASE = record(
+    {"id": TEXT, "status": one_of(PASSED, PARTIAL, FAILED), "error": optional(NUMBER)},
+    {"mistakes": list_of(list_of(TEXT)), "says": TEXT, "missing": list_of(TEXT)},
+)
+FORM = record(
+    {
+        "command": TEXT,
+        "kit": TEXT,
+        "dtype": one_of(*DTYPES),
+        "versions": mapping(TEXT),
+        "platform": mapping(TEXT),
+        "vectors": mapping(TEXT),
+        "cases": list_of(_CASE, 1),
+    },
+    {"source": mapping(TEXT)},
+)
+
+
+MAP_FORMAT = "ortho_ref audit of a map 1"
+MAP_FORM = record(
+    {
+        "command": TEXT,
+        "kit": TEXT,
+        "versions": mapping(TEXT),
+        "platform": mapping(TEXT),
+        "ok": BOOLEAN,
+        "is": list_of(TEXT),
+        "problems": list_of(TEXT),
+        "page": TEXT,
+    }
+)
+
+
+def missing(own: Implementation | Map) -> list[str]:
+    """Which of the packages that an implementation needs are not installed here."""
+    return [package for package in own.packages if not _is_there(package)]
+
+
+def versions(own: Implementation | Map) -> dict[str, str]:
+    """What is installed here of what an implementation needs."""
+    return {name: str(_version(name)) for name in map(_name, own.packages)}
+
+
+def store(own: Implementation, report: dict[str, Any], folder: Path = FOLDER) -> Path:
+    """Store what the kit said.  ValueError: no case was supported: there is nothing to say."""
+    cases = [shortened(case) for case in report["cases"] if case["status"] in (PASSED, PARTIAL, FAILED)]
+    if not cases:
+        raise ValueError(f"{own.name}: no case of {', '.join(own.cases)} is supported by {own.adapter}")
+    value = {
+        "command": own.command,
+        "kit": report["kit"],
+        "dtype": report["dtype"],
+        "versions": versions(own),
+        "platform": report["platform"],
+        "vectors": report["vectors"],
+        "cases": cases,
+    }
+    value |= {"source": own.source} if own.source else {}
+    path = folder / f"{own.name}.json"
+    files.write_sealed(path, FORMAT, value, FORM)
+    return path
+
+
+def shortened(case: dict[str, Any]) -> dict[str, Any]:
+    """A case of a report as it is stored."""
+    errors = [output["error"] for output in case["outputs"].values()]
+    worst = None if not errors or None in errors else max(errors)
+    own = {"id": case["id"], "status": case["status"], "error": worst}
+    if case["status"] == FAILED:
+        said = "; ".join(part for part in (case["message"], case["diagnosis"], *_remarks(case)) if part)
+        own |= {"mistakes": case["mistakes"], "says": said}
+    return own | ({"missing": case["missing"]} if case["missing"] else {})
+
+
+def _remarks(case: dict[str, Any]) -> list[str]:
+    """What is said of single outputs that are wrong."""
+    names: dict[str, list[str]] = {}
+    for name, output in case["outputs"].items():
+        if output["remark"] and not output["passed"]:
+            names.setdefault(output["remark"], []).append(name)
+    return [f"{listed(own, case['outputs'])} {remark}" for remark, own in names.items()]
+
+
+def load(own: Implementation | Map, folder: Path = FOLDER) -> dict[str, Any]:
+    """What is stored of an implementation, or of a map."""
+    format, form = (MAP_FORMAT, MAP_FORM) if isinstance(own, Map) else (FORMAT, FORM)
+    value = files.read_sealed(folder / f"{own.name}.json", format, form).value
+    if value["command"] != own.command:
+        raise ValueError(f"{own.name}.json is of {value['command']}; audit.toml has {own.command}: run it again")
+    if isinstance(own, Implementation) and value.get("source", {}) != own.source:
+        raise ValueError(f"{own.name}.json is of {value.get('source')}; audit.toml has {own.source}: run it again")
+    return value
+
+
+def store_map(own: Map, report: dict[str, Any], printed: str, folder: Path = FOLDER) -> Path:
+    """Store what the kit said of a map."""
+    value = {
+        "command": own.command,
+        "versions": versions(own),
+        "platform": platform_now(),
+        "page": printed.strip(),
+    }
+    path = folder / f"{own.name}.json"
+    files.write_sealed(path, MAP_FORMAT, value | {k: report[k] for k in ("kit", "ok", "is", "problems")}, MAP_FORM)
+    return path
+
+
+def _is_there(package: str) -> bool:
+    _, _, wanted = package.partition("==")
+    found = _version(_name(package))
+    return found is not None and wanted in ("", found)
+
+
+def _name(package: str) -> str:
+    return package.partition("==")[0]
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None

@@ -1,0 +1,202 @@
+"""The benchmark's file, and the tables made of it."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ortho_ref import files, schema
+from ortho_ref.boundary import short
+from scripts.maintain.timing.groups import GROUP, NUMBERS, Group, key, named
+from scripts.program import MOST_THREADS
+
+Report = dict[str, Any]
+
+FORMAT = "ortho_ref benchmark 1"
+_MACHINE = schema.record(
+    {
+        "cpu": schema.TEXT,
+        "cores": schema.integer(1, 10**6),
+        "system": schema.TEXT,
+        "kernels": schema.list_of(schema.TEXT),
+        "variables": schema.mapping(schema.TEXT),
+    }
+)
+_SETTINGS = schema.record(
+    {
+        "dtype": schema.TEXT,
+        "device": schema.TEXT,
+        "threads": schema.integer(1, MOST_THREADS),
+        "memory": schema.TEXT,
+    }
+)
+FORM = schema.record(
+    {
+        "format": schema.one_of(FORMAT),
+        "commands": schema.list_of(schema.TEXT),
+        "machine": _MACHINE,
+        "libraries": schema.mapping(schema.TEXT),
+        "settings": _SETTINGS,
+        "groups": schema.list_of(GROUP),
+    }
+)
+
+TITLES = {
+    "cells": "Cells: forward + backward with every gradient; a contender's time / ours, and ours / floor",
+    "memory": "Memory: the most of one forward + backward, in T B n numbers",
+    "scaling": "Over T, n and B; a contender's time / ours, and ours / floor",
+    "maps": "Orthogonal maps: U and dL/dA; a contender's time / the first's",
+    "updates": "Whole updates; a contender's time / ours, and update / bare",
+}
+
+
+class Table(NamedTuple):
+    """A table in words."""
+
+    title: str
+    head: list[str]
+    rows: list[list[str]]
+
+    def markdown(self) -> str:
+        """As a page has it, without its title."""
+        lines = [self.head, ["---", *["---:"] * (len(self.head) - 1)], *self.rows]
+        return "\n".join(f"| {' | '.join(cells)} |" for cells in lines) + "\n"
+
+
+def read(path: Path) -> Report:
+    """A stored file.  OSError where it cannot be read, ValueError with the file's name where it is none."""
+    try:
+        report = files.from_json(files.read(path))
+        schema.check(report, FORM)
+        _check_references(report["groups"])
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+    return report
+
+
+def _check_references(groups: Sequence[Group]) -> None:
+    for i, group in enumerate(groups):
+        if group["reference"] not in group["contenders"]:
+            raise ValueError(f"groups[{i}].reference is {short(group['reference'])}, which is no contender")
+        if not all(own["median"] > 0 and own["ratio"] > 0 for own in group["contenders"].values()):
+            raise ValueError(f"groups[{i}] has a time that is not above 0")
+
+
+def text_of(report: Report) -> str:
+    """The file's text, figures rounded to four digits."""
+    return files.to_json(_rounded(report), indent=1) + "\n"
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, float):
+        return float(f"{value:.4g}")
+    if isinstance(value, dict):
+        return {name: _rounded(item) for name, item in value.items()}
+    return [_rounded(item) for item in value] if isinstance(value, list) else value
+
+
+def merged(old: Report, new: Report) -> Report:
+    """What was measured before, with what was measured now in its place.  ValueError where they do not go together."""
+    for field in ("machine", "libraries", "settings"):
+        if old[field] != new[field]:
+            raise ValueError(f"its {field} is {short(old[field])}; a part that is measured now has another")
+    groups = {key(group): group for group in old["groups"]} | {key(group): group for group in new["groups"]}
+    commands = [*old["commands"], *(command for command in new["commands"] if command not in old["commands"])]
+    in_order = sorted(groups.values(), key=lambda group: list(TITLES).index(group["section"]))
+    return {**new, "commands": commands, "groups": in_order}
+
+
+def of_section(report: Report, section: str) -> list[Group]:
+    """Its groups."""
+    return [group for group in report["groups"] if group["section"] == section]
+
+
+def tables(report: Report) -> list[Table]:
+    """A table for each section that was measured."""
+    return [table(TITLES[section], of_section(report, section)) for section in TITLES if of_section(report, section)]
+
+
+def table(title: str, groups: Sequence[Group]) -> Table:
+    """Groups of one section, a row each; contenders that some have are a column of all."""
+    cases = list(dict.fromkeys(name for group in groups for name in group["case"]))
+    first = groups[0]["reference"]
+    others = list(dict.fromkeys(name for group in groups for name in group["contenders"] if name != group["reference"]))
+    if groups[0]["unit"] == NUMBERS:
+        head = [*cases, first, *others]
+        return Table(
+            title, head, [[*_case(g, cases), *(_median(g, name) for name in (first, *others))] for g in groups]
+        )
+    head = [*cases, f"{first}, ms", "spread", "wall, ms", *(heading(name, first) for name in others)]
+    rows = [[*_case(g, cases), *_own_time(g), *(ratio(g, name) for name in others)] for g in groups]
+    return Table(title, head, rows)
+
+
+def heading(name: str, reference: str) -> str:
+    """How a column of ratios is called."""
+    return f"{reference} / {name}" if is_part(name) else name
+
+
+def is_part(name: str) -> bool:
+    """Whether it is what ours is made of, a floor or the bare passes: its ratio is told the other way."""
+    return name.startswith("floor") or name == "bare"
+
+
+def ratio(group: Group, name: str) -> str:
+    """A contender's time by ours, ours by what it is made of; empty where it was not measured."""
+    if name not in group["contenders"]:
+        return ""
+    value = group["contenders"][name]["ratio"]
+    return f"{1 / value if is_part(name) else value:.2f}"
+
+
+def _own_time(group: Group) -> tuple[str, str, str]:
+    """The reference's median, half of what lies between its quartiles, by its median, and the wall's clock."""
+    own = group["contenders"][group["reference"]]
+    return _median(group, group["reference"]), f"±{50 * (own['high'] - own['low']) / own['median']:.0f} %", _wall(own)
+
+
+def _wall(figures: dict[str, float]) -> str:
+    return f"{figures['wall']:.3g}" if "wall" in figures else ""
+
+
+def _case(group: Group, names: Iterable[str]) -> list[str]:
+    values = (group["case"].get(name, "") for name in names)
+    return [value if isinstance(value, str) else f"{value:g}" for value in values]
+
+
+def _median(group: Group, name: str) -> str:
+    return f"{group['contenders'][name]['median']:.3g}" if name in group["contenders"] else ""
+
+
+def about(report: Report) -> list[str]:
+    """Which machine, libraries and settings, a line each."""
+    own, used = report["machine"], report["settings"]
+    versions = ", ".join(f"{name} {version}" for name, version in report["libraries"].items() if name != "blas")
+    variables = ", ".join(f"{name}={value}" for name, value in own["variables"].items()) or "none"
+    return [
+        f"Machine: {own['cpu']}, {own['cores']} cores, {own['system']}.",
+        f"Libraries: {versions}; BLAS: {report['libraries'].get('blas', '')}; kernels: {', '.join(own['kernels'])};"
+        f" variables: {variables}.",
+        f"{used['dtype']}, {used['device']}, threads: {used['threads']}; freed memory is {used['memory']}.",
+    ]
+
+
+def markdown(report: Report, picture: str = "") -> str:
+    """The page beside the file."""
+    own = report["machine"]
+    title = f"# Benchmark on {own['cpu']}, {', '.join(own['kernels'])}"
+    lines = [title, "", "Written by", "", "```sh", *report["commands"], "```", "", *about(report), ""]
+    lines += [
+        "Milliseconds are process CPU time, medians of interleaved rounds; a ratio is the median of those of rounds;",
+        "spread is half of what lies between the quartiles. Where wall time is longer, other programs ran too.",
+        "",
+    ]
+    if picture:
+        lines += [f"![What limits each size, and peers]({picture})", ""]
+    for table in tables(report):
+        lines += [f"## {table.title}", "", table.markdown()]
+    reasons = {
+        f"* {name}, {group['section']}: {named(group['case'])}: {reason}"
+        for group in report["groups"]
+        for name, reason in group["skipped"].items()
+    }
+    return "\n".join([*lines, *(["## Not measured", "", *sorted(reasons), ""] if reasons else [])])

@@ -1,0 +1,123 @@
+"""A group of contenders that were measured together, as the benchmark's file keeps it."""
+
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from ortho_ref import schema
+from scripts.maintain.timing.rounds import synchronizer, time_by_clocks
+from scripts.maintain.timing.steps import Size
+
+Group = dict[str, Any]
+
+#: Milliseconds of a call: process CPU time, on a device the clock's.
+MILLISECONDS = "ms"
+#: Numbers of the states' precision, in units of T B n.
+NUMBERS = "T B n numbers"
+
+_FIGURES = schema.record(
+    {"median": schema.NUMBER, "low": schema.NUMBER, "high": schema.NUMBER, "ratio": schema.NUMBER},
+    {"wall": schema.NUMBER},
+)
+GROUP = schema.record(
+    {
+        "section": schema.TEXT,
+        "case": schema.mapping(schema.either(schema.TEXT, schema.NUMBER)),
+        "unit": schema.one_of(MILLISECONDS, NUMBERS),
+        "reference": schema.TEXT,
+        "contenders": schema.mapping(_FIGURES),
+        "skipped": schema.mapping(schema.TEXT),
+        "note": schema.TEXT,
+    }
+)
+
+
+class Settings(NamedTuple):
+    """What is measured, and how.
+
+    keep: hold tapes, as the trainer does where the allocator gives memory back.  jax: its version, None where it is not
+    installed.  torch: alike.
+    """
+
+    models: tuple[str, ...]
+    sizes: Mapping[str, Size]
+    rounds: int
+    seconds: float
+    dtype: str = "float32"
+    device: str = "cpu"
+    compile_seconds: float = 0.0
+    keep: bool = True
+    torch: str | None = None
+    jax: str | None = None
+
+
+def key(group: Group) -> tuple[str, str]:
+    """What a group is of."""
+    return group["section"], named(group["case"])
+
+
+def named(case: Mapping[str, Any]) -> str:
+    """A case in words."""
+    return ", ".join(str(value) if isinstance(value, str) else f"{name} = {value:g}" for name, value in case.items())
+
+
+def timed(
+    section: str,
+    case: Mapping[str, Any],
+    reference: str,
+    steps: Mapping[str, Callable[[], object]],
+    own: Settings,
+    skipped: Mapping[str, str] | None = None,
+    note: str = "",
+) -> Group:
+    """The contenders against the clock, interleaved.
+
+    A ratio is the median over rounds of a contender's time by the reference's of the same round; low and high are the
+    quartiles of the time.
+    """
+    clocks = (time.process_time, time.perf_counter) if own.device == "cpu" else (time.perf_counter, time.perf_counter)
+    untimed = 2 if own.keep else 1
+    times = time_by_clocks(steps, own.rounds, own.seconds, clocks, synchronizer(own.device), untimed)
+    contenders = {}
+    for name, figures in times.items():
+        main, walls = zip(*figures, strict=True)
+        low, middle, high = quartiles(main)
+        against = (theirs[0] / ours[0] for theirs, ours in zip(figures, times[reference], strict=True))
+        contenders[name] = {
+            "median": middle,
+            "low": low,
+            "high": high,
+            "wall": statistics.median(walls),
+            "ratio": statistics.median(against),
+        }
+    return group(section, case, MILLISECONDS, reference, contenders, skipped, note)
+
+
+def group(
+    section: str,
+    case: Mapping[str, Any],
+    unit: str,
+    reference: str,
+    contenders: Mapping[str, Any],
+    skipped: Mapping[str, str] | None = None,
+    note: str = "",
+) -> Group:
+    """A group from its figures."""
+    return {
+        "section": section,
+        "case": dict(case),
+        "unit": unit,
+        "reference": reference,
+        "contenders": dict(contenders),
+        "skipped": dict(skipped or {}),
+        "note": note,
+    }
+
+
+def quartiles(values: tuple[float, ...]) -> tuple[float, float, float]:
+    """The first, the median, and the third."""
+    if len(values) == 1:
+        return values * 3
+    low, middle, high = statistics.quantiles(values, method="inclusive")
+    return low, middle, high

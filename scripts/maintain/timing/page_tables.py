@@ -1,0 +1,122 @@
+"""Tables of a stored benchmark in the README and in docs/performance.md, between comments that name file and table.
+
+<!-- figures: MACHINE/TABLE -->
+...
+<!-- end of figures -->
+"""
+
+import re
+import textwrap
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+from scripts.maintain.timing.benchmark_file import Report, Table, about, of_section, ratio, table
+from scripts.maintain.timing.groups import Group
+from scripts.maintain.timing.peers_torch import EAGER
+
+ROOT = Path(__file__).parents[3]
+FOLDER = ROOT / "results" / "benchmark"
+PAGES = ("README.md", "docs/performance.md")
+_BLOCK = re.compile(r"(<!-- figures: )([^/ ]+)(/(\w+) -->\n).*?(<!-- end of figures -->)", re.DOTALL)
+
+#: A model -> its peers of most interest, in words and by the contenders that they are, of which the quickest counts.
+PEERS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
+    ("nc-gru", "NC-GRU", "the better eager PyTorch cell", EAGER),
+    ("nc-gru", "NC-GRU", "JAX's scan", ("jax",)),
+    ("gru-cudnn", "GRU", "`nn.GRU`", ("torch.nn",)),
+    ("lstm", "LSTM", "`nn.LSTM` (oneDNN)", ("torch.nn",)),
+    ("rnn", "tanh RNN", "`nn.RNN`", ("torch.nn",)),
+)
+
+
+def fill(page: str, machine: str, report: Report) -> str:
+    """A page with every table of it anew, from this report."""
+
+    def block(found: re.Match[str]) -> str:
+        if found[4] not in TABLES:
+            raise ValueError(f"a page has a table {found[4]!r}; allowed: {', '.join(TABLES)}")
+        return f"{found[1]}{machine}{found[3]}{TABLES[found[4]](report, machine)}{found[5]}"
+
+    return _BLOCK.sub(block, page)
+
+
+def machines_of(page: str) -> set[str]:
+    """The reports that a page's tables are from."""
+    return {found[2] for found in _BLOCK.finditer(page)}
+
+
+def _of(
+    report: Report, section: str, wanted: Callable[[Mapping[str, object]], bool] = lambda case: True
+) -> list[Group]:
+    return [group for group in of_section(report, section) if wanted(group["case"])]
+
+
+def _table(groups: Iterable[Group]) -> str:
+    groups = list(groups)
+    return table("", groups).markdown() if groups else "Not measured yet.\n"
+
+
+def best(group: Group, names: Iterable[str]) -> float | None:
+    """The least ratio of some contenders; None where none was measured."""
+    there = [group["contenders"][name]["ratio"] for name in names if name in group["contenders"]]
+    return min(there, default=None)
+
+
+def _peers(report: Report, machine: str) -> str:
+    """The README's table: ratios to each peer, a column for each size."""
+    groups = _of(report, "cells")
+    sizes = list(dict.fromkeys(group["case"]["size"] for group in groups))
+    by_case = {(group["case"]["model"], group["case"]["size"]): group for group in groups}
+    rows = []
+    for model, ours, peer, names in PEERS:
+        figures = [best(by_case[model, size], names) if (model, size) in by_case else None for size in sizes]
+        if any(figures):
+            rows.append([f"{ours} against {peer}", *("" if one is None else f"{one:.2f}" for one in figures)])
+    if not rows:
+        return "Not measured yet.\n"
+    own, versions = report["machine"], report["libraries"]
+    how = f"Forward and backward with every gradient; {report['settings']['dtype']}, one thread, process CPU time; "
+    how += f"{own['cpu']} ({', '.join(own['kernels'])}); PyTorch {versions.get('torch', '-')}, JAX "
+    how += f"{versions.get('jax', '-')}."
+    told = Table("", ["a peer's time by ours", *sizes], rows).markdown()
+    return f"{told}\n{textwrap.fill(how, 120, break_on_hyphens=False)}\n"
+
+
+def _limits(report: Report, machine: str) -> str:
+    """Shares of our time by size: products, passes, and what is neither."""
+    rows = []
+    for group in _of(report, "cells"):
+        own = group["contenders"]
+        if {"floor", "floor: products"} <= own.keys():
+            products, floor = own["floor: products"]["ratio"], own["floor"]["ratio"]
+            shares = (products, floor - products, 1 - floor)
+            rows.append(
+                [*map(str, group["case"].values()), *(f"{100 * s:.0f} %" for s in shares), ratio(group, "floor")]
+            )
+    head = ["model", "size", "products", "passes", "rest", "ours / floor"]
+    return Table("", head, rows).markdown() if rows else "Not measured yet.\n"
+
+
+def _machine(report: Report, machine: str) -> str:
+    lines = [f"[All of it](../results/benchmark/{machine}.md).", *about(report)]
+    wrapped = "\n".join(textwrap.fill(line, 120, break_on_hyphens=False) for line in lines)
+    commands = "\n".join(report["commands"])
+    return f"{wrapped}\n\n```sh\n{commands}\n```\n"
+
+
+def _picture(report: Report, machine: str) -> str:
+    return f"![What limits each size, and peers](../results/benchmark/{machine}.png)\n"
+
+
+TABLES: dict[str, Callable[[Report, str], str]] = {
+    "peers": _peers,
+    "limits": _limits,
+    "machine": _machine,
+    "picture": _picture,
+    "cells": lambda report, machine: _table(_of(report, "cells")),
+    "scaling": lambda report, machine: _table(_of(report, "scaling")),
+    "memory": lambda report, machine: _table(_of(report, "memory")),
+    "cayley": lambda report, machine: _table(_of(report, "maps", lambda case: case["map"] == "Cayley")),
+    "exponential": lambda report, machine: _table(_of(report, "maps", lambda case: case["map"] == "exponential")),
+    "updates": lambda report, machine: _table(_of(report, "updates")),
+}

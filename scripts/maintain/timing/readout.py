@@ -1,0 +1,54 @@
+"""A word-level update with all outputs at once, and in chunks: time and memory."""
+
+import statistics
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import numpy as np
+
+from ortho_ref import losses, models
+from scripts.maintain.timing.rounds import time_interleaved
+from scripts.maintain.timing.traced import traced
+
+
+class Readout(NamedTuple):
+    """Milliseconds of loss and gradients, and the most MiB of arrays that they had at once; whole, and in chunks."""
+
+    whole: float
+    chunks: float
+    whole_memory: float
+    chunks_memory: float
+
+
+#: Words, n, T, B: Penn Treebank and WikiText-2 at AWD-LSTM's lengths.
+SIZES = ((10_000, 650, 35, 20), (10_000, 650, 70, 20), (33_278, 500, 35, 80))
+
+
+def measure_readout(words: int, n: int, T: int, B: int, rounds: int, seconds: float) -> Readout:
+    """Of a tied LSTM language model, one layer, float32."""
+    rng = np.random.default_rng(0)
+    network = models.network("lstm", words, [n], words, embedding=n, tied=True)
+    params, buffers = network.init(rng)
+    x, y = rng.integers(0, words, (2, T, B))
+
+    def step() -> object:
+        return network.loss_and_gradients(params, buffers, x, y)[0]
+
+    def whole() -> object:
+        with _all_at_once():
+            return step()
+
+    contenders: dict[str, Callable[[], object]] = {"whole": whole, "chunks": step}
+    times = time_interleaved(contenders, rounds, seconds, lambda: None)
+    most = (traced(contender) / 2**20 for contender in contenders.values())
+    return Readout(*(statistics.median(times[name]) for name in contenders), *most)
+
+
+@contextmanager
+def _all_at_once() -> Iterator[None]:
+    before, losses.LARGE = losses.LARGE, 10**9
+    try:
+        yield
+    finally:
+        losses.LARGE = before

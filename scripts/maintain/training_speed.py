@@ -1,0 +1,98 @@
+"""Time whole updates of the tasks at the papers' sizes: python -m scripts.maintain.training_speed
+
+The tasks that need no data unless one is named: --only ptb-word --data DIR.  An update is drawing a batch, forward and
+backward of the network, optimizer and retraction.  Beside it, in the same rounds: the bare forward and backward of the
+cells of its layers, and drawing a batch alone.  Windows of a text are of one length here.
+
+With --words instead: loss and gradients of a word-level LSTM, its readout in chunks and all at once.
+"""
+
+import statistics
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from ortho_ref.boundary import not_among
+from scripts.grid.build import make_trainer
+from scripts.grid.config import begun
+from scripts.maintain.timing.readout import SIZES as READOUTS
+from scripts.maintain.timing.readout import measure_readout
+from scripts.maintain.timing.rounds import check_rounds
+from scripts.maintain.timing.updates import measure
+from scripts.program import BAD_INPUT, blas, check_beside, device_option, fail, give, limit_threads, run
+from scripts.program.usage import peak_memory
+from tasks import by_name
+from tasks.by_name import GENERATED
+
+
+def _words(rounds: int, seconds: float) -> Table:
+    """The table of the readout of words, as its rows are measured."""
+    table = Table(title=f"A word-level LSTM, loss and gradients, float32, cpu, medians of {rounds} rounds")
+    for heading in ("words, n, T, B", "whole, ms", "chunks, ms", "whole, MiB", "chunks, MiB"):
+        table.add_column(heading, justify="right")
+    for size in READOUTS:
+        own = measure_readout(*size, rounds, seconds)
+        table.add_row(", ".join(map(str, size)), *(f"{figure:,.0f}" for figure in own))
+    return table
+
+
+def main(
+    only: Annotated[list[str] | None, typer.Option(help="Tasks; those that need no data unless given.")] = None,
+    data: Annotated[Path | None, typer.Option(help="As scripts.train takes it, of the one task that is named.")] = None,
+    other_data: Annotated[bool, typer.Option("--other-data", help="As scripts.train.")] = False,
+    train_part: Annotated[str | None, typer.Option(help="As scripts.train.")] = None,
+    eval_part: Annotated[str | None, typer.Option(help="As scripts.train.")] = None,
+    model: Annotated[str, typer.Option(help="A model's name.")] = "nc-gru",
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds; medians are reported.")] = 7,
+    seconds: Annotated[float, typer.Option(min=0.0, help="Least time for each contender and round.")] = 0.5,
+    device: Annotated[str, device_option("cpu or gpu; the batch is drawn on the host.")] = "cpu",
+    cpu_time: Annotated[bool, typer.Option("--cpu-time", help="This process's time, for a busy machine.")] = False,
+    words: Annotated[bool, typer.Option("--words", help="The readout of words instead.")] = False,
+) -> None:
+    """Milliseconds of an update, of the bare forward and backward in it, and of its batch; one BLAS thread, float32."""
+    given = locals()
+    limit_threads(1)
+    table = Table(title=f"{model}: an update, float32, {device}, medians of {rounds} rounds")
+    figures = ("updates/s", "update, ms", "bare, ms", "update / bare", "batch / update", "memory")
+    for heading in ("task", "B, T, n", *figures):
+        table.add_column(heading, justify="left" if heading == "task" else "right")
+    try:
+        check_rounds(rounds, seconds)
+        if words:
+            check_beside(main, given, "words", "rounds", "seconds")
+            give(_words(rounds, seconds), 120)
+            give(f"BLAS: {', '.join(blas())}")
+            return
+        places = {"data": data, "other_data": other_data or None, "train_part": train_part, "eval_part": eval_part}
+        for task in only or GENERATED:
+            if task not in by_name.NAMES:
+                raise ValueError(not_among("only", task, by_name.NAMES, str))
+            fixed = {"windows": "fixed"} if "windows" in by_name.options_of(task) else {}
+            config, its_task = begun(task, model=model, device=device, **fixed, **places)
+            clock = time.process_time if cpu_time else time.perf_counter
+            times = measure(make_trainer(config, its_task), rounds, seconds, clock)
+            update, bare, batch = map(statistics.median, (times.update, times.bare, times.batch))
+            ratio = statistics.median(u / b for u, b in zip(times.update, times.bare, strict=True))
+            memory = peak_memory() / 2**30
+            table.add_row(
+                task,
+                ", ".join(map(str, times.shape)),
+                f"{1e3 / update:.1f}",
+                f"{update:.1f}",
+                f"{bare:.1f}",
+                f"{ratio:.2f}",
+                f"{batch / update:.3f}",
+                f"{memory:.2f} GiB",
+            )
+    except BAD_INPUT as error:
+        fail(error)
+    give(table, 120)
+    timed = "this process's" if cpu_time else "the clock's"
+    give(f"time: {timed}; memory: the largest of this process so far; BLAS: {', '.join(blas())}")
+
+
+if __name__ == "__main__":
+    run(main, keeps_memory=True)

@@ -1,0 +1,219 @@
+"""The cases of kind `layer`: what users of a layer meet around a cell."""
+
+from collections.abc import Callable, Iterator
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from gradients.map_problem import random_map_problem
+from gradients.problem import random_problem
+from ortho_ref.cells import elman, fastrnn, gru_reset_after, gru_reset_before, lstm
+from ortho_ref.conformance import layered, reference, small_cells
+from ortho_ref.conformance.case import Arrays, Config
+from ortho_ref.parametrizations import cayley, exponential, householder, rotations, structured
+from scripts.maintain.vectors.spec import Spec
+
+AFTER = {"reset_gate": True, "update_gate": True}
+#: Name in a case -> the cell's options, its module.
+CELLS: dict[str, tuple[Config, ModuleType]] = {
+    "elman": ({"cell": "elman", "activation": "tanh", "complex": False}, elman),
+    "fastrnn": ({"cell": "fastrnn", "activation": "tanh", "constraint": None}, fastrnn),
+    "gru_reset_before": ({"cell": "gru_reset_before", "activation": "tanh"}, gru_reset_before),
+    "nc_gru": ({"cell": "gru_reset_before", "activation": "modrelu"}, gru_reset_before),
+    "gru_reset_after": (
+        {"cell": "gru_reset_after", "activation": "tanh", "recurrent_bias": True} | AFTER,
+        gru_reset_after,
+    ),
+    "lstm": ({"cell": "lstm"}, lstm),
+    "fastgrnn": ({"cell": "fastgrnn"}, small_cells),
+    "ugrnn": ({"cell": "ugrnn"}, small_cells),
+}
+ABSENT = ("elman", "fastrnn", "gru_reset_before", "nc_gru", "gru_reset_after", "lstm")
+CELLS_OF = {options["cell"]: module for options, module in CELLS.values()}
+MAPS_OF: dict[str, ModuleType] = {
+    "structured_unitary": structured,
+    "fft_rotations": rotations,
+    "householder": householder,
+    "exponential": exponential,
+    "scaled_cayley": cayley,
+}
+PLAIN: Config = {
+    "layers": 1,
+    "bidirectional": False,
+    "bias": True,
+    "initial_state": True,
+    "padding": None,
+    "batch_first": False,
+    "parametrized": None,
+}
+SIZES = {"T": 6, "B": 4, "m": 3, "n": 5}
+VARIANTS: dict[str, tuple[Config, tuple[str, ...], str]] = {
+    "plain": ({}, ("fastgrnn", "ugrnn"), "the cell, which other kinds have no cases of"),
+    "no-h0": ({"initial_state": False}, ABSENT, "no initial state: it is 0, and the biases are still there"),
+    "no-bias": ({"bias": False}, ABSENT, "no biases: they are 0"),
+    "no-h0-no-bias": ({"initial_state": False, "bias": False}, ABSENT, "neither initial state nor biases"),
+    "lengths": (
+        {"padding": "lengths"},
+        ("elman", "gru_reset_before", "gru_reset_after", "lstm"),
+        "sequences of different lengths: y is 0 beyond, and the last state is that of each sequence's end",
+    ),
+    "mask": (
+        {"padding": "mask"},
+        ("gru_reset_before", "gru_reset_after", "lstm"),
+        "a mask with holes: a step that is masked leaves the state, and y repeats it",
+    ),
+    "bidirectional": (
+        {"bidirectional": True},
+        ("elman", "gru_reset_before", "gru_reset_after", "lstm"),
+        "two directions, each with weights and states of its own",
+    ),
+    "bidirectional-lengths": (
+        {"bidirectional": True, "padding": "lengths"},
+        ("gru_reset_before", "gru_reset_after", "lstm"),
+        "the way back begins at each sequence's own end",
+    ),
+    "two-layers": (
+        {"layers": 2},
+        ("elman", "gru_reset_before", "gru_reset_after", "lstm"),
+        "two layers, each with weights and states of its own",
+    ),
+    "two-layers-bidirectional": (
+        {"layers": 2, "bidirectional": True},
+        ("gru_reset_after", "lstm"),
+        "layers before directions in the states",
+    ),
+    "batch-first": (
+        {"batch_first": True},
+        ("gru_reset_before", "gru_reset_after", "lstm"),
+        "x, y and the mask with the batch first, states as ever",
+    ),
+    "batch-first-mask": ({"batch_first": True, "padding": "mask"}, ("gru_reset_after",), "a mask with the batch first"),
+}
+#: Cell, the map that keeps a weight of it, n, what for.
+KEPT: dict[str, tuple[Config, Config, int, str]] = {
+    "urnn": (
+        {"cell": "elman", "activation": "modrelu", "complex": True},
+        {"weight": "U", "parametrization": "structured_unitary"},
+        5,
+        "uRNN whole: complex states, U of eight factors, gradients of its parameters",
+    ),
+    "goru": (
+        {"cell": "gru_reset_after", "activation": "modrelu", "recurrent_bias": False} | AFTER,
+        {"weight": "U_h", "parametrization": "fft_rotations", "complex": False},
+        8,
+        "GORU whole: U_h of FFT rotations, gradients of the angles",
+    ),
+    "ornn": (
+        {"cell": "elman", "activation": "tanh", "complex": False},
+        {"weight": "U", "parametrization": "householder", "reflections": 3},
+        5,
+        "oRNN whole: U of reflections, gradients of their vectors",
+    ),
+    "exprnn": (
+        {"cell": "elman", "activation": "modrelu", "complex": False},
+        {"weight": "U", "parametrization": "exponential"},
+        5,
+        "expRNN whole: U = exp(A), the gradient of A",
+    ),
+    "nc_gru": (
+        {"cell": "gru_reset_before", "activation": "modrelu"},
+        {"weight": "U_c", "parametrization": "scaled_cayley", "negative_ones": 2},
+        5,
+        "NC-GRU whole, U_c by the exact Cayley transform, the gradient of A",
+    ),
+}
+#: Cases that the kit draws: sizes, offsets of biases, what for.  An update gate nearly closed, or a forget gate nearly
+#: open, keeps the state over 500 steps; else no gradient would be left to compare.
+LARGE: dict[str, tuple[dict[str, int], dict[str, float], str]] = {
+    "gru_reset_before/long": ({"T": 500, "B": 2, "m": 2, "n": 4}, {"b_u": -6.0}, "T = 500"),
+    "lstm/long": ({"T": 500, "B": 2, "m": 2, "n": 4}, {"b_f": 5.0, "b_i": -2.0}, "T = 500"),
+    "gru_reset_after/wide": ({"T": 5, "B": 3, "m": 7, "n": 128}, {}, "n = 128, beyond one tile of a kernel"),
+    "elman/wide": ({"T": 5, "B": 3, "m": 7, "n": 128}, {}, "n = 128, beyond one tile of a kernel"),
+}
+
+
+def shapes_of(config: Config, T: int, B: int, m: int, n: int) -> dict[str, tuple[int, ...]]:
+    """The inputs of a case but lengths and mask, and their shapes."""
+    cell, ways = reference.cell_of(config), list(layered.directions(config))
+    count = 1 + config["bidirectional"]
+    time = (B, T) if config["batch_first"] else (T, B)
+    shapes: dict[str, tuple[int, ...]] = {"x": (*time, m), "dy": (*time, count * n)}
+    for way in ways:
+        own = cell.shapes(m if way.layer == 0 else count * n, n)
+        shapes |= {f"weights.{way.name}.{k}": s for k, s in own.items() if config["bias"] or not layered.is_bias(k)}
+    for name in cell.states:
+        shapes |= {f"{name}0": (len(ways), B, n)} if config["initial_state"] else {}
+        shapes[f"d{name}_T"] = (len(ways), B, n)
+    return shapes
+
+
+def _drawing(config: Config) -> Callable[[np.random.Generator], Arrays]:
+    T, B = SIZES["T"], SIZES["B"]
+
+    def draw(rng: np.random.Generator) -> Arrays:
+        arrays: Arrays = {}
+        for name, shape in shapes_of(config, **SIZES).items():
+            last = name.rpartition(".")[2]
+            spread = 1.0 if not name.startswith("weights.") else 1.2 / np.sqrt(shape[-1]) if len(shape) > 1 else 0.5
+            arrays[name] = np.asarray(spread * rng.standard_normal(shape))
+            if config.get("activation") == "modrelu" and last == "b_c":
+                arrays[name] -= 0.25
+        if config["padding"] == "lengths":
+            arrays["lengths"] = rng.permutation([T, T - 1, T - 3, 2])
+        if config["padding"] == "mask":
+            mask = np.ones((T, B), bool)
+            mask[1:] = rng.permuted(np.repeat([[True, True, True, False, False]], B, axis=0), axis=1).T
+            arrays["mask"] = mask.T if config["batch_first"] else mask
+        return arrays
+
+    return draw
+
+
+def _kept(config: Config, n: int) -> Callable[[np.random.Generator], Arrays]:
+    """As `_drawing`, a weight by its map's parameters, complex numbers where the cell has them."""
+    kept, cell = config["parametrized"], reference.cell_of(config)
+    p, T, B, m = reference.parametrization_of(kept), SIZES["T"], SIZES["B"], SIZES["m"]
+    weight = f"weights.layer0.{kept['weight']}"
+
+    def draw(rng: np.random.Generator) -> Arrays:
+        problem, own = random_problem(cell, rng, T=T, B=B, m=m, n=n), random_map_problem(p, n, rng)
+        arrays = {f"weights.layer0.{name}": a for name, a in problem.weights.items()}
+        if cell.phi_bias is not None and config.get("activation") == "modrelu":
+            arrays[f"weights.layer0.{cell.phi_bias}"] -= 0.25
+        del arrays[weight]
+        arrays |= {f"{weight}.{name}": a for name, a in own.params.items()}
+        arrays |= {f"{weight}.{name}": own.buffers[name] for name in reference.CONSTANTS if name in own.buffers}
+        return arrays | {"x": problem.x, "dy": problem.dh, "h0": problem.h0[None], "dh_T": problem.dh_T[None]}
+
+    return draw
+
+
+def _ranges(config: Config, sizes: dict[str, int], offsets: dict[str, float]) -> dict[str, dict[str, Any]]:
+    """Of every input shape and range, by multiples of 1/16."""
+    found = {}
+    for name, shape in shapes_of(config, **sizes).items():
+        limit = 1.0
+        if name.startswith("weights."):
+            limit = max(1, round(16 * min(0.5, 1.5 / np.sqrt(shape[-1])))) / 16
+        offset = offsets.get(name.rpartition(".")[2], 0.0)
+        found[name] = {"shape": list(shape), "low": offset - limit, "high": offset + limit}
+    return found
+
+
+def layer_cases() -> Iterator[Spec]:
+    """Kind layer."""
+    for variant, (options, names, why) in VARIANTS.items():
+        for name in names:
+            own, module = CELLS[name]
+            config = own | PLAIN | options
+            yield Spec(f"layer/{name}/{variant}", "layer", config, _drawing(config), (module,), why)
+    for name, (own, kept, n, why) in KEPT.items():
+        config = own | PLAIN | {"parametrized": kept}
+        sources = CELLS_OF[own["cell"]], MAPS_OF[kept["parametrization"]]
+        yield Spec(f"layer/{name}/parametrized", "layer", config, _kept(config, n), sources, why)
+    for id, (sizes, offsets, why) in LARGE.items():
+        own, module = CELLS[id.partition("/")[0]]
+        config = own | PLAIN
+        arrays = _ranges(config, sizes, offsets)
+        yield Spec(f"layer/{id}", "layer", config, _drawing(config), (module,), why, arrays=arrays)

@@ -1,0 +1,79 @@
+"""What a conformance case is made from.
+
+Inputs are drawn from a seed that is made of the case's name, so that a case does not change when others are added.
+They are multiples of 1/4096 that float32 has exactly.
+"""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from ortho_ref.conformance import drawing, reference
+from ortho_ref.conformance.case import Arrays, Case, Config, parted
+from scripts.maintain.equations.tags import tags_of
+
+GRID = 4096
+
+
+@dataclass(frozen=True)
+class Spec:
+    """How a case is made.
+
+    draw: a generator -> inputs, complex ones complex; called again where what comes out is badly conditioned.
+    sources: modules whose headers state the equations.  why: what the case is there for.
+    answer: kind `task` and other outputs that `reference` does not have, from the inputs as stored.
+    zeros: outputs that are 0 throughout.  scales: as a vector's.  smooth: False on a kink, where `between` says between
+    which two numbers each output may be.  flaw: of an invalid case, flawed inputs from good ones.  arrays: of a case
+    that is not stored, what the kit draws (`ortho_ref.conformance.drawing`); `draw` is not called.
+    """
+
+    id: str
+    kind: str
+    config: Config
+    draw: Callable[[np.random.Generator], Arrays]
+    sources: tuple[ModuleType, ...]
+    why: str
+    answer: Callable[[Arrays], Arrays] | None = None
+    zeros: tuple[str, ...] = ()
+    scales: dict[str, float] = field(default_factory=dict)
+    smooth: bool = True
+    between: Callable[[Arrays], tuple[Arrays, Arrays]] | None = None
+    flaw: Callable[[Arrays], Arrays] | None = None
+    arrays: dict[str, dict[str, Any]] | None = None
+
+    @property
+    def equations(self) -> list[str]:
+        """The tags in the headers."""
+        return list(dict.fromkeys(tag for source in self.sources for tag in tags_of(source.__doc__ or "")))
+
+    def seed(self, attempt: int) -> str:
+        """What a draw is made of."""
+        return f"{self.id} {attempt}"
+
+    def inputs(self, attempt: int) -> Arrays:
+        """Drawn, on the grid, complex arrays in two parts."""
+        if self.arrays is not None:
+            return drawing.inputs_of({"seed": self.seed(attempt), "arrays": self.arrays})
+        seed = int.from_bytes(hashlib.sha256(self.seed(attempt).encode()).digest()[:8])
+        return {name: on_grid(parted(np.asarray(a))) for name, a in self.draw(np.random.default_rng(seed)).items()}
+
+    def case(self, inputs: Arrays) -> Case:
+        """The case of these inputs."""
+        return Case(self.id, self.kind, self.config, inputs)
+
+    def outputs(self, inputs: Arrays) -> Arrays:
+        """The answer."""
+        own = self.answer(inputs) if self.answer is not None else {}
+        return own if self.kind == "task" else reference.outputs(self.case(inputs)) | own
+
+
+def on_grid(array: np.ndarray) -> np.ndarray:
+    """Floats to the nearest multiple of 1 / GRID, large ones as float32 has them; tokens as int64."""
+    if array.dtype.kind == "f":
+        near = np.asarray(np.round(array.astype(np.float64) * GRID) / GRID)
+        return near.astype(np.float32).astype(np.float64)
+    return array if array.dtype.kind == "b" else array.astype(np.int64)

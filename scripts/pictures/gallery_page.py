@@ -1,0 +1,81 @@
+"""docs/gallery.md: the pictures of the pages that show results, each with where it is explained and how it is made."""
+
+import re
+from pathlib import Path
+from posixpath import normpath, relpath
+from typing import NamedTuple
+
+PAGE = "docs/gallery.md"
+#: The pages whose pictures are listed, in this order.
+PAGES = ("docs/claims.md", "results/README.md", "docs/ablations.md", "results/benchmark/*.md")
+HEAD = """# Gallery
+
+Written by `python -m scripts.maintain.gallery` from the pages that show these pictures: [claims](claims.md),
+[runs at the papers' sizes](../results/README.md), [ablations](ablations.md) and
+[benchmarks](performance.md). Below each picture: the page that explains it, and the commands that make it again.
+"""
+_PICTURE = re.compile(r"^!\[(.*?)\]\((\S+?\.(?:png|svg))\)$", re.M)
+_BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.M | re.S)
+_INLINE = re.compile(r"`(python -m scripts\.[^`]+)`")
+_EXPERIMENT = re.compile(r"\((?:\.\./)*(scripts/experiments/\S+?\.toml)\)")
+
+
+class Shown(NamedTuple):
+    """A section with pictures."""
+
+    page: str
+    heading: str
+    pictures: tuple[tuple[str, str], ...]  # what each shows, in words, and its file
+    commands: str  # that make them, a line each
+
+
+def shown_in(page: str, text: str) -> list[Shown]:
+    """The sections of a page that have pictures."""
+    parts = re.split(r"^##? (.*)$", text, flags=re.M)
+    found = []
+    for heading, section in zip(parts[1::2], parts[2::2], strict=True):
+        pictures = tuple((alt, normpath(f"{Path(page).parent}/{file}")) for alt, file in _PICTURE.findall(section))
+        if not pictures:
+            continue
+        commands = _commands(heading, section, text)
+        if not commands:
+            raise ValueError(f"{page}: nothing says how the pictures of {heading!r} are made")
+        found.append(Shown(page, heading, pictures, commands))
+    return found
+
+
+def _commands(heading: str, section: str, page: str) -> str:
+    """The section's block of shell, else its command in a line, else the experiment of the row that names it."""
+    if blocks := _BLOCK.findall(section):
+        return "".join(blocks)
+    if inline := _INLINE.search(section):
+        return f"{inline[1]}\n"
+    named = re.search(r"\((.+)\)$", heading)
+    rows = [line for line in page.splitlines() if named and line.startswith(f"| {named[1]}:")]
+    return "".join(f"python -m scripts.experiment run {file}\n" for row in rows for file in _EXPERIMENT.findall(row))
+
+
+def anchor(heading: str) -> str:
+    """What a link to a heading ends in."""
+    return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
+
+
+def _words(alt: str, title: str) -> str:
+    """What a picture shows: a word alone says nothing away from its page."""
+    return alt if " " in alt else f"{alt}: {title}"
+
+
+def gallery(root: Path) -> str:
+    """The page."""
+    files = [path.relative_to(root).as_posix() for pattern in PAGES for path in sorted(root.glob(pattern))]
+    parts = [HEAD]
+    for page in files:
+        for one in shown_in(page, (root / page).read_text(encoding="utf-8")):
+            shown = ((_words(alt, one.heading), relpath(file, "docs")) for alt, file in one.pictures)
+            pictures = "\n".join(f"![{words}]({file})" for words, file in shown)
+            link = f"[{page}]({relpath(page, 'docs')}#{anchor(one.heading)})"
+            parts.append(
+                f"## {one.heading}\n\n{pictures}\n\n"
+                f"Explained in {link}. To make it again:\n\n```sh\n{one.commands}```\n"
+            )
+    return "\n".join(parts)
