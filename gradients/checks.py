@@ -31,7 +31,7 @@ from ortho_ref.finite_differences import Report, compare_gradients
 from ortho_ref.losses import cross_entropy
 from ortho_ref.network import Network
 from ortho_ref.parametrizations import Parametrization, by_name
-from ortho_ref.task import Padded
+from ortho_ref.training.task import Padded
 
 TOLERANCE_DIFFERENCES, TOLERANCE_ANALYTIC, TOLERANCE_PULLBACK = 1e-7, 1e-12, 1e-11
 

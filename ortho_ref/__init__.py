@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from ortho_ref import starting as _starting
+from ortho_ref.interrupts import until_loaded as _until_loaded
 
 __version__ = "0.1.0"
 
@@ -11,24 +11,19 @@ __all__ = [
     "adapters",
     "backend",
     "cells",
-    "checkpoint",
     "cite",
     "conformance",
     "converters",
     "fused",
     "initial",
+    "language",
     "layers",
     "losses",
     "models",
     "network",
-    "optimizers",
     "parametrizations",
     "recurrent",
-    "regularizers",
-    "runs",
     "scan",
-    "schedules",
-    "task",
     "training",
 ]
 
@@ -37,23 +32,18 @@ if TYPE_CHECKING:
         adapters,
         backend,
         cells,
-        checkpoint,
         conformance,
         converters,
         fused,
         initial,
+        language,
         layers,
         losses,
         models,
         network,
-        optimizers,
         parametrizations,
         recurrent,
-        regularizers,
-        runs,
         scan,
-        schedules,
-        task,
         training,
     )
     from ortho_ref.citations import cite
@@ -77,4 +67,4 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-_starting.until_loaded("ortho_ref.conformance")  # the kit's program; nothing where anybody else imports this
+_until_loaded("ortho_ref.conformance")  # the kit's program; nothing where anybody else imports this

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ortho_ref.segments import of_cupy
+from ortho_ref.device_sums import of_cupy
 
 Array: TypeAlias = Any  # numpy.ndarray or cupy.ndarray; the two share no base class
 

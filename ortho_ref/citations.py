@@ -9,13 +9,13 @@ from functools import singledispatch
 from ortho_ref.boundary import kind_of
 from ortho_ref.cells import Cell
 from ortho_ref.cells.by_name import name_of as name_of_cell
+from ortho_ref.language.reader import Reader
+from ortho_ref.language.regularizers import Regularizers
 from ortho_ref.models import build
 from ortho_ref.network import Network
 from ortho_ref.parametrizations import Parametrization
 from ortho_ref.parametrizations.by_name import name_of
-from ortho_ref.reader import Reader
 from ortho_ref.recurrent import Recurrent
-from ortho_ref.regularizers import Regularizers
 
 #: Key -> BibTeX.  The first four are the keys of equation tags.
 PAPERS: dict[str, str] = {

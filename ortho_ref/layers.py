@@ -6,9 +6,6 @@ dW = do h^T    db = do    dh = W^T do         [bp:heads/affine]
 k = [Re h, Im h]                              [urnn:9]
 dh = dk_1 + i dk_2, the halves of dk          [bp:heads/complex]
 
-e = s_w E_w, row w of E for the token w           [bp:lm-embedding/rows]
-dE_w = sum of s_w de over the steps at which w stands   [bp:lm-embedding/gradient]
-
 Dropout: y = s * x and dx = s * dy, each entry of s being 0 with probability `rate`, else 1 / (1 - rate).
 """
 
@@ -19,10 +16,8 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ortho_ref.backend import Array, is_array, library_of, xp_of
-from ortho_ref.boundary import check_array, check_dicts, check_integer, generator, kind_of, precision
+from ortho_ref.boundary import check_array, check_dicts, check_integer, kind_of
 from ortho_ref.cells.cell import Weights, draw
-from ortho_ref.fused.tokens import sums
-from ortho_ref.initial import uniform
 
 
 @dataclass(frozen=True)
@@ -138,88 +133,6 @@ def affine_pullback(W: Array, h: Array, do: Array) -> tuple[Array, Weights]:
     rows, drows = h.reshape(-1, h.shape[-1]), do.reshape(-1, do.shape[-1])
     dweights = {"W": drows.T @ rows, "b": drows.sum(axis=0)}  # [bp:heads/affine]
     return (drows @ W).reshape(h.shape), dweights  # [bp:heads/affine]
-
-
-@dataclass(frozen=True)
-class Embedding:
-    """Tokens -> vectors.  Weight E (vocabulary, size).
-
-    Parameters
-    ----------
-    vocabulary : int
-        Tokens are 0 to vocabulary - 1.
-    size : int
-        Length of a vector.
-
-    Raises
-    ------
-    ValueError
-        One of them is not an integer >= 1.
-    """
-
-    vocabulary: int
-    size: int
-
-    def __post_init__(self) -> None:
-        for name, value in (("vocabulary", self.vocabulary), ("size", self.size)):
-            check_integer(f"{name} of the embedding", value)
-
-    def init(self, rng: np.random.Generator, *, dtype: DTypeLike = np.float32) -> Weights:
-        """E uniform on +-0.1, as AWD-LSTM's.
-
-        Parameters
-        ----------
-        rng : numpy.random.Generator
-            What it is drawn from.
-        dtype : dtype
-            Of E.
-
-        Returns
-        -------
-        Weights
-            On the host.
-        """
-        return {"E": uniform(0.1)(generator(rng), (self.vocabulary, self.size), precision(dtype))}
-
-    def forward(self, weights: Weights, tokens: Array, scale: Array | None = None) -> Array:
-        """The rows of E that the tokens name.
-
-        Parameters
-        ----------
-        weights : Weights
-            E.
-        tokens : Array (T, B)
-            Integers.
-        scale : Array (vocabulary, 1), optional
-            Of whole words: 0 for those that are dropped.
-
-        Returns
-        -------
-        Array (T, B, size)
-            Vectors.
-        """
-        e = weights["E"][tokens]
-        return e if scale is None else scale[tokens] * e  # [bp:lm-embedding/rows]
-
-    def backward(self, tokens: Array, de: Array, scale: Array | None = None) -> Weights:
-        """The adjoint of `forward`.
-
-        Parameters
-        ----------
-        tokens : Array (T, B)
-            As given to `forward`.
-        de : Array (T, B, size)
-            dL/de.
-        scale : Array (vocabulary, 1), optional
-            As given to `forward`.
-
-        Returns
-        -------
-        Weights
-            dL/dE.
-        """
-        dE = next(sums(tokens.reshape(-1), de.reshape(1, -1, self.size), self.vocabulary))
-        return {"E": dE if scale is None else scale * dE}  # [bp:lm-embedding/gradient]
 
 
 def real_features(h: Array) -> Array:

@@ -18,7 +18,9 @@ import numpy as np
 from ortho_ref.boundary import check_integer, check_number, nearest, not_among, short
 from ortho_ref.cells import LSTM, Elman, FastRNN, GRUResetAfter, GRUResetBefore
 from ortho_ref.initial import Initial, constant, identity, normal, uniform
-from ortho_ref.layers import Embedding
+from ortho_ref.language.embedding import Embedding
+from ortho_ref.language.reader import QUESTION, STORY, Reader
+from ortho_ref.language.regularizers import Regularizers
 from ortho_ref.network import Network
 from ortho_ref.parametrizations import (
     Exponential,
@@ -35,9 +37,7 @@ from ortho_ref.parametrizations import (
 )
 from ortho_ref.parametrizations.by_name import FORMS
 from ortho_ref.parametrizations.by_name import by_name as _parametrization
-from ortho_ref.reader import QUESTION, STORY, Reader
 from ortho_ref.recurrent import Recurrent
-from ortho_ref.regularizers import Regularizers
 
 Activation: TypeAlias = Literal["tanh", "relu", "modrelu"]
 _P = ParamSpec("_P")
@@ -461,7 +461,7 @@ def network(
     """Layers of the model called `name`, one for each hidden size, under a dense readout; `build` takes the options.
 
     An option that is a list has a value for each layer: negative_ones=[100, 310, 100].  embedding: the length of the
-    vectors that stand for the input_size tokens.  regularizers: of `ortho_ref.regularizers`, or their arguments.
+    vectors that stand for the input_size tokens.  regularizers: `language.regularizers.Regularizers`, or its arguments.
     reader: "once" or "steps", for a `Reader` that joins a story and a question so; its three sizes are of the story's
     encoder, the question's, and the third layer.
     """

@@ -42,15 +42,16 @@ from ortho_ref.boundary import (
     precision,
     precision_of_most,
 )
-from ortho_ref.brief import ArraysByName, brief
 from ortho_ref.cells import State, Weights
 from ortho_ref.cells.cell import parts_of, state_of
-from ortho_ref.dropout import Dropout
-from ortho_ref.layers import Dense, Embedding, affine, affine_pullback, real_features, real_features_pullback
+from ortho_ref.language.dropout import Dropout
+from ortho_ref.language.embedding import Embedding
+from ortho_ref.language.regularizers import Regularizers
+from ortho_ref.layers import Dense, affine, affine_pullback, real_features, real_features_pullback
 from ortho_ref.losses import COMPUTED, LOSSES, check_targets, parts, readout_in_chunks, rows_at_a_time
 from ortho_ref.parametrizations import Params
+from ortho_ref.printing import ArraysByName, brief
 from ortho_ref.recurrent import NamedBuffers, Recurrent, RecurrentTape
-from ortho_ref.regularizers import Regularizers
 
 
 class Forward(NamedTuple):

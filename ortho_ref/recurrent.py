@@ -33,12 +33,12 @@ from ortho_ref.boundary import (
     precision,
     short,
 )
-from ortho_ref.brief import ArraysByName, brief
 from ortho_ref.cells import Cell, State, Weights
 from ortho_ref.cells.cell import parts_of, state_of
 from ortho_ref.fused import persistent
 from ortho_ref.initial import Initial, constant
 from ortho_ref.parametrizations import Buffers, Free, Parametrization, Params
+from ortho_ref.printing import ArraysByName, brief
 
 NamedBuffers = dict[str, Buffers]
 ENGINES = ("fused", "scan", "persistent")

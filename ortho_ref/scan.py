@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from ortho_ref.backend import Array, xp_of
 from ortho_ref.boundary import check_backward, check_forward
-from ortho_ref.brief import brief
 from ortho_ref.cells.cell import Cell, State, Weights, parts_of, state_of, zero_state
+from ortho_ref.printing import brief
 
 
 class Tape(NamedTuple):

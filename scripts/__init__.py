@@ -2,7 +2,7 @@
 
 import sys as _sys
 
-from ortho_ref import starting
+from ortho_ref import interrupts as starting
 from scripts import start as _start
 
 starting.until_loaded("scripts")

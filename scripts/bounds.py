@@ -17,9 +17,9 @@ from ortho_ref.backend import to_device, to_host
 from ortho_ref.boundary import is_tokens
 from ortho_ref.cells import Cell
 from ortho_ref.cells.cell import parts_of, state_of
+from ortho_ref.language.reader import Reader
 from ortho_ref.layers import real_features
-from ortho_ref.reader import Reader
-from ortho_ref.runs import load
+from ortho_ref.training.runs import load
 from scripts.grid.config import read_run, task_of
 from scripts.grid.experiment.measures import steps_of
 from scripts.pictures.curves import check_picture

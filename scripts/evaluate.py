@@ -8,11 +8,11 @@ import numpy as np
 import typer
 
 from ortho_ref.backend import to_device
-from ortho_ref.run_folder import DamagedRun
-from ortho_ref.runs import Loaded, load
-from ortho_ref.task import Task, check_integer
 from ortho_ref.terminal import shown_lines
-from ortho_ref.training import evaluate
+from ortho_ref.training.run_folder import DamagedRun
+from ortho_ref.training.runs import Loaded, load
+from ortho_ref.training.task import Task, check_integer
+from ortho_ref.training.trainer import evaluate
 from scripts.grid.config import read_run, task_of
 from scripts.program import BAD_INPUT, device_option, fail, give, limit_threads, run, say
 from tasks.text import Text

@@ -11,7 +11,7 @@ import typer
 
 from ortho_ref import files
 from ortho_ref.memory import free_memory
-from ortho_ref.task import check_choice, check_integer
+from ortho_ref.training.task import check_choice, check_integer
 from scripts.grid.experiment.begun import check_begun
 from scripts.grid.experiment.cells import Cell, cells_of
 from scripts.grid.experiment.file import SCHEMA, Experiment, read

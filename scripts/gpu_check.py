@@ -32,7 +32,7 @@ import typer
 
 from ortho_ref import files
 from ortho_ref.boundary import not_among
-from ortho_ref.training import Record
+from ortho_ref.training.trainer import Record
 from scripts.gpu import repeated, sections, timing
 from scripts.gpu.sections import Settings
 from scripts.program import BAD_INPUT, check_device, device_option, fail, limit_threads, one_line, run, say

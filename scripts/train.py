@@ -8,11 +8,11 @@ from typing import Any
 
 import typer
 
-from ortho_ref.run_folder import CHECKPOINTS, CONFIG, LAST, DamagedRun, state_to_go_on
-from ortho_ref.runs import TrainingRun
-from ortho_ref.task import Task, check_choice
 from ortho_ref.terminal import STDOUT
-from ortho_ref.training import Record
+from ortho_ref.training.run_folder import CHECKPOINTS, CONFIG, LAST, DamagedRun, state_to_go_on
+from ortho_ref.training.runs import TrainingRun
+from ortho_ref.training.task import Task, check_choice
+from ortho_ref.training.trainer import Record
 from scripts.grid.build import make_trainer
 from scripts.grid.config import begun, length_of, resumed, tell, weights_of
 from scripts.grid.options import DEFAULT, given_in, places_in, takes_options

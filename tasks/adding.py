@@ -16,7 +16,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ortho_ref.task import Batch, Vectors, check_integer
+from ortho_ref.training.task import Batch, Vectors, check_integer
 from tasks.examples import passes
 from tasks.generated import Generated
 

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ortho_ref.backend import library_of
-from ortho_ref.task import Batch, Tokens, Vectors, check_choice, check_integer, kind_of
+from ortho_ref.training.task import Batch, Tokens, Vectors, check_choice, check_integer, kind_of
 from tasks.examples import Examples, frequency_baseline
 
 LOSSES = {

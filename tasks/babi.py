@@ -25,7 +25,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from ortho_ref.task import JOINS, Batch, Padded, StoryAndQuestion, check_choice
+from ortho_ref.training.task import JOINS, Batch, Padded, StoryAndQuestion, check_choice
 from tasks.examples import Examples, frequency_baseline
 from tasks.files import Folder, Named, text_of
 from tasks.parts import Part, check_apart, copy_without_baseline, part_of

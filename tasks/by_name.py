@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ortho_ref.task import Task, check_choice, nearest
+from ortho_ref.training.task import Task, check_choice, nearest
 from tasks.adding import Adding
 from tasks.babi import Babi
 from tasks.copying import Copying

@@ -23,7 +23,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ortho_ref.task import Batch, Tokens, Vectors, check_choice, check_integer
+from ortho_ref.training.task import Batch, Tokens, Vectors, check_choice, check_integer
 from tasks.generated import Generated
 
 DATA, COUNT, MARKER = 9, 10, 10

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ortho_ref.task import Batch
+from ortho_ref.training.task import Batch
 
 
 def passes(rng: np.random.Generator, count: int, batch_size: int, what: str) -> Iterator[np.ndarray]:

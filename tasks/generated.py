@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ortho_ref.task import Batch
+from ortho_ref.training.task import Batch
 
 
 class Generated(ABC):

@@ -15,7 +15,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ortho_ref.task import check_choice
+from ortho_ref.training.task import check_choice
 from tasks.mnist import SIDE, Mnist
 
 

@@ -35,7 +35,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from ortho_ref.task import Batch, Tokens, check_choice, check_integer
+from ortho_ref.training.task import Batch, Tokens, check_choice, check_integer
 from tasks.examples import passes
 from tasks.generated import Generated
 

@@ -27,7 +27,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ortho_ref.task import Batch, Vectors, check_choice
+from ortho_ref.training.task import Batch, Vectors, check_choice
 from tasks.examples import Examples
 from tasks.files import Folder, Named, contents
 from tasks.parts import copy_without_baseline, part_of

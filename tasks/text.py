@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ortho_ref.task import check_integer, opened
+from ortho_ref.training.task import check_integer, opened
 from tasks.files import Named, not_text
 from tasks.windows import COLUMNS, Windows, bigram_baseline, notes_of
 

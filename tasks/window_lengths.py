@@ -6,7 +6,7 @@ at least.
 
 import numpy as np
 
-from ortho_ref.task import check_choice
+from ortho_ref.training.task import check_choice
 
 FORMS = ("fixed", "random")
 SHORTEST, DEVIATION, HALVED = 5, 5.0, 0.05

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ortho_ref.task import Batch, Tokens, check_choice, check_integer
+from ortho_ref.training.task import Batch, Tokens, check_choice, check_integer
 from tasks.examples import frequency_baseline, passes
 from tasks.files import Folder, Named, text_of
 from tasks.parts import copy_without_baseline, part_of

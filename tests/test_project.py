@@ -15,7 +15,7 @@ from ortho_ref import models
 from ortho_ref.conformance.case import vectors
 from ortho_ref.conformance.mistakes import MISTAKES
 from ortho_ref.parametrizations.by_name import FORMS
-from ortho_ref.run_folder import read_config, read_summary
+from ortho_ref.training.run_folder import read_config, read_summary
 from scripts.grid.experiment.file import read
 from scripts.maintain.equations.tags import TAG, code_tags, tags_of
 
@@ -188,8 +188,8 @@ def allowed_in(name):
 
 
 def test_who_imports_whom():
-    """ortho_ref stands alone; tasks sees ortho_ref.task and ortho_ref.backend only; nobody imports tests; no program
-    another, as what two of them need is in a folder."""
+    """ortho_ref stands alone; tasks sees ortho_ref.training.task and ortho_ref.backend only; nobody imports tests; no
+    program another, as what two of them need is in a folder."""
     for name in FILES:
         tree = tree_of(name)
         if name in FRAMEWORKS:
@@ -199,7 +199,7 @@ def test_who_imports_whom():
             root, *rest = module.split(".")
             assert root in sys.stdlib_module_names or root in allowed, f"{name} imports {module}"
             if name.startswith("tasks/") and root == "ortho_ref":
-                assert module.startswith(("ortho_ref.task.", "ortho_ref.backend.")), f"{name} imports {module}"
+                assert module.startswith(("ortho_ref.training.task.", "ortho_ref.backend.")), f"{name} imports {module}"
             if name.startswith("scripts/"):
                 assert not (root == "scripts" and rest[0] in PROGRAMS), f"{name} imports {module}"
 

@@ -119,10 +119,10 @@ from ortho_ref import cells
 from ortho_ref.cells import MinimalGatedUnit
 from ortho_ref.conformance.differences import compare_gradients
 from ortho_ref.network import Network
-from ortho_ref.optimizers import Adam
+from ortho_ref.training.optimizers import Adam
 from ortho_ref.parametrizations import NeumannCayley
 from ortho_ref.recurrent import Recurrent
-from ortho_ref.runs import TrainingRun
+from ortho_ref.training.runs import TrainingRun
 from tasks.parenthesis import Parenthesis
 
 layer = Recurrent(MinimalGatedUnit(), {"U_c": NeumannCayley(3)}, sizes=(4, 6))

@@ -4,10 +4,11 @@ PROGRAM = """
 from pathlib import Path
 import numpy as np
 import ortho_ref
-from ortho_ref import checkpoint, conformance, converters, models
+from ortho_ref import conformance, converters, models
+from ortho_ref.training import checkpoint
 from ortho_ref.network import Network
-from ortho_ref.optimizers import SGD, Adam, ByName
-from ortho_ref.task import Task
+from ortho_ref.training.optimizers import SGD, Adam, ByName
+from ortho_ref.training.task import Task
 
 layer = models.nc_gru(10, 56, orthogonal="rc", negative_ones=40)
 network = Network((layer,), output_size=9, dropout=0.1)

@@ -13,8 +13,8 @@ from numpy.typing import DTypeLike
 
 from ortho_ref.backend import Array, xp_of
 from ortho_ref.boundary import check_integer, generator, is_tokens, precision
-from ortho_ref.brief import ArraysInOrder
 from ortho_ref.initial import Initial, constant, glorot
+from ortho_ref.printing import ArraysInOrder
 
 Weights: TypeAlias = dict[str, Array]
 State: TypeAlias = Any  # an array; for LSTM the pair (h, c)

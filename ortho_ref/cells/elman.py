@@ -25,9 +25,9 @@ from numpy.typing import DTypeLike
 from ortho_ref.activations import activation
 from ortho_ref.backend import Array
 from ortho_ref.boundary import check_switch
-from ortho_ref.brief import brief
 from ortho_ref.cells.cell import Cell, Shapes, Weights, draw, gate_shapes, input_product, input_pullback
 from ortho_ref.initial import of_complex, uniform
+from ortho_ref.printing import brief
 
 
 class Cache(NamedTuple):

@@ -30,9 +30,9 @@ from numpy.typing import DTypeLike
 from ortho_ref.activations import activation, sigmoid, sigmoid_derivative
 from ortho_ref.backend import Array, xp_of
 from ortho_ref.boundary import not_among
-from ortho_ref.brief import brief
 from ortho_ref.cells.cell import Cell, Shapes, Weights, draw, gate_shapes, input_product, input_pullback
 from ortho_ref.initial import constant
+from ortho_ref.printing import brief
 
 CONSTRAINTS = (None, "sgornn", "sgornn-as-printed")
 

@@ -28,8 +28,8 @@ from numpy.typing import DTypeLike
 
 from ortho_ref.activations import activation, sigmoid, sigmoid_derivative
 from ortho_ref.backend import Array
-from ortho_ref.brief import brief
 from ortho_ref.cells.cell import Cell, Shapes, Weights, draw, gate_shapes, input_product, input_pullback
+from ortho_ref.printing import brief
 
 
 class Cache(NamedTuple):

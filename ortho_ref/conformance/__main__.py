@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import ortho_ref
-from ortho_ref import starting
+from ortho_ref import interrupts as starting
 from ortho_ref.boundary import nearest, not_among
 from ortho_ref.conformance.adapters import load_adapter
 from ortho_ref.conformance.annotations import annotations

@@ -18,8 +18,8 @@ from safetensors.numpy import load
 
 from ortho_ref import files
 from ortho_ref.boundary import kind_of, nearest
-from ortho_ref.brief import brief
 from ortho_ref.conformance import drawing
+from ortho_ref.printing import brief
 from ortho_ref.schema import NUMBER, SHA256, TEXT, list_of, mapping, one_of, optional, record
 
 Arrays: TypeAlias = dict[str, np.ndarray]

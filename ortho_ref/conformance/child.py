@@ -12,7 +12,7 @@ import sys
 
 import numpy as np
 
-from ortho_ref import starting
+from ortho_ref import interrupts as starting
 from ortho_ref.conformance import line
 from ortho_ref.conformance.adapters import load_adapter
 from ortho_ref.conformance.case import Case

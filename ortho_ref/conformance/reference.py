@@ -19,11 +19,11 @@ from ortho_ref.conformance.case import Arrays, Case, Config, joined, parted
 from ortho_ref.conformance.layered import outputs as layer_outputs
 from ortho_ref.conformance.small_cells import SMALL_CELLS
 from ortho_ref.losses import LOSSES
-from ortho_ref.optimizers import SGD, Adam, ByName, Optimizer, RMSprop
 from ortho_ref.parametrizations import Exponential, GeodesicUnitary, NeumannCayley, Parametrization, ScaledCayley
 from ortho_ref.parametrizations.by_name import PARAMETRIZATIONS
 from ortho_ref.parametrizations.cayley import signs as signs
 from ortho_ref.recurrent import Recurrent
+from ortho_ref.training.optimizers import SGD, Adam, ByName, Optimizer, RMSprop
 
 OPTIMIZERS: dict[str, type[Any]] = {"sgd": SGD, "adam": Adam, "rmsprop": RMSprop}
 CONSTANTS = ("permutations", "permutation")

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ortho_ref.activations import sigmoid
-from ortho_ref.brief import brief
 from ortho_ref.cells.cell import Cell, Shapes, Weights, draw, gate_shapes, input_product, input_pullback
+from ortho_ref.printing import brief
 
 Step = tuple[np.ndarray, "Cache"]
 Adjoint = tuple[np.ndarray | None, np.ndarray, Weights]

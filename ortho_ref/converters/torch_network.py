@@ -11,8 +11,8 @@ import numpy as np
 from ortho_ref.converters.config import config_of_cell
 from ortho_ref.converters.framework import Arrays
 from ortho_ref.converters.pytorch import PyTorch
+from ortho_ref.language.reader import Reader
 from ortho_ref.network import Network
-from ortho_ref.reader import Reader
 from ortho_ref.recurrent import Recurrent
 
 _PYTORCH = PyTorch()

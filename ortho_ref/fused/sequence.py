@@ -18,9 +18,9 @@ from numpy.typing import DTypeLike
 
 from ortho_ref.backend import Array, library_of, xp_of
 from ortho_ref.boundary import is_tokens
-from ortho_ref.brief import brief
 from ortho_ref.cells.cell import Cell, State, Weights
 from ortho_ref.fused import tokens
+from ortho_ref.printing import brief
 
 _CHUNK_ROWS = 512
 #: On a device: more than the papers' tasks have, of which a backward pass is one chunk.

@@ -14,7 +14,7 @@ from ortho_ref.cells.cell import parts_of, state_of
 from ortho_ref.fused import persistent as engine
 from ortho_ref.fused.persistent import launch
 from ortho_ref.fused.persistent.plan import FORMS
-from ortho_ref.training import Record
+from ortho_ref.training.trainer import Record
 from scripts.gpu.sections import PERSISTENT, TOLERANCE_SINGLE, Settings
 from scripts.gpu.timing import milliseconds
 from scripts.maintain.timing.steps import CellProblem, problem

@@ -37,7 +37,7 @@ from ortho_ref.fused.persistent.plan import FORMS
 from ortho_ref.parametrizations import Exponential, NeumannCayley, Parametrization, ScaledCayley
 from ortho_ref.parametrizations.parametrization import defect
 from ortho_ref.recurrent import Recurrent
-from ortho_ref.training import Record
+from ortho_ref.training.trainer import Record
 from scripts.grid.build import make_trainer
 from scripts.grid.config import config_of
 from scripts.maintain.timing.steps import SIZES, Size

@@ -15,7 +15,7 @@ from ortho_ref import fused
 from ortho_ref.backend import to_device, xp_of
 from ortho_ref.fused import persistent
 from ortho_ref.terminal import shown
-from ortho_ref.training import Record
+from ortho_ref.training.trainer import Record
 from scripts.maintain.timing.peers_torch import torch_step
 from scripts.maintain.timing.rounds import MOST_REPEATS, TICK, since
 from scripts.maintain.timing.steps import Size, numpy_step

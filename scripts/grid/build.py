@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from ortho_ref import models
-from ortho_ref.averaging import check_averages
 from ortho_ref.boundary import nearest, short
 from ortho_ref.network import Network
-from ortho_ref.optimizers import OPTIMIZERS, ByName, Optimizer
-from ortho_ref.runs import TrainingRun
-from ortho_ref.schedules import Constant, LinearToZero, Schedule, Step
-from ortho_ref.task import StoryAndQuestion, Task
-from ortho_ref.training import Record
+from ortho_ref.training.averaging import check_averages
+from ortho_ref.training.optimizers import OPTIMIZERS, ByName, Optimizer
+from ortho_ref.training.runs import TrainingRun
+from ortho_ref.training.schedules import Constant, LinearToZero, Schedule, Step
+from ortho_ref.training.task import StoryAndQuestion, Task
+from ortho_ref.training.trainer import Record
 from scripts.grid.options import FLAGS, OPTIONS, PLACES, REGULARIZERS, check_task
 from scripts.program.malloc import keeps_freed_memory
 from tasks import by_name

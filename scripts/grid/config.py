@@ -13,7 +13,7 @@ import ortho_ref
 from ortho_ref import files, models, schema
 from ortho_ref.boundary import nearest, not_among
 from ortho_ref.parametrizations import Exponential, GeodesicUnitary, NeumannCayley, ScaledCayley
-from ortho_ref.run_folder import (
+from ortho_ref.training.run_folder import (
     CHECKPOINTS,
     CONFIG,
     MOST,
@@ -23,9 +23,9 @@ from ortho_ref.run_folder import (
     iterations_of,
     read_config,
 )
-from ortho_ref.runs import check_run
-from ortho_ref.task import Task, Vectors, check_integer
-from ortho_ref.training import Record
+from ortho_ref.training.runs import check_run
+from ortho_ref.training.task import Task, Vectors, check_integer
+from ortho_ref.training.trainer import Record
 from scripts.grid.build import check_trainer, make_task, network_arguments
 from scripts.grid.defaults import defaults_of
 from scripts.grid.options import DEFAULT, OPTIONS, PLACES, check_needed, check_options

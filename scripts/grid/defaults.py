@@ -27,7 +27,7 @@ random lengths, of T = 100 97.0 on average, of 70 67.75: a pass of 158,110, 46,4
 
 from dataclasses import dataclass, field, replace
 
-from ortho_ref.training import Record
+from ortho_ref.training.trainer import Record
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ from rich.console import RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.text import Text as Line
 
-from ortho_ref.runs import TrainingRun
-from ortho_ref.task import Task
-from ortho_ref.training import Record
+from ortho_ref.training.runs import TrainingRun
+from ortho_ref.training.task import Task
+from ortho_ref.training.trainer import Record
 from scripts.grid.track import tracked
 from scripts.program import console, say
 

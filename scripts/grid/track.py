@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from ortho_ref.run_folder import read_metrics
-from ortho_ref.task import check_choice
-from ortho_ref.training import Record
+from ortho_ref.training.run_folder import read_metrics
+from ortho_ref.training.task import check_choice
+from ortho_ref.training.trainer import Record
 
 #: What there is; the extra `track` has their libraries.
 TRACKERS = ("tensorboard",)

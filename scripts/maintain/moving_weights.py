@@ -12,8 +12,8 @@ import typer
 
 from ortho_ref import models
 from ortho_ref.boundary import not_among
-from ortho_ref.optimizers import Adam, ByName
-from ortho_ref.training import Trainer
+from ortho_ref.training.optimizers import Adam, ByName
+from ortho_ref.training.trainer import Trainer
 from scripts.maintain.book import weights
 from scripts.program import BAD_INPUT, fail, run, say
 from tasks.copying import Copying

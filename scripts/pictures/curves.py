@@ -12,7 +12,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ortho_ref.training import Record
+from ortho_ref.training.trainer import Record
 from scripts.grid.experiment.file import OF_STEPS, ON_TEST, WHOLE, Experiment
 from scripts.grid.experiment.states import State
 from scripts.pictures.loss_curves import COLORS, save, words

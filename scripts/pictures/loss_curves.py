@@ -8,9 +8,9 @@ from typing import NamedTuple
 import matplotlib
 
 from ortho_ref import files
-from ortho_ref.run_folder import read_config, read_metrics
 from ortho_ref.terminal import shown
-from ortho_ref.training import Record
+from ortho_ref.training.run_folder import read_config, read_metrics
+from ortho_ref.training.trainer import Record
 
 matplotlib.use("agg")
 import matplotlib.pyplot as plt

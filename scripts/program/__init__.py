@@ -10,7 +10,7 @@ import typer
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from ortho_ref import starting
+from ortho_ref import interrupts as starting
 from ortho_ref.backend import DeviceError, to_device
 from ortho_ref.terminal import LIMIT, STDERR, STDOUT, open_standard_streams, shown
 from scripts.program.malloc import keep_freed_memory

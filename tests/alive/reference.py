@@ -12,13 +12,13 @@ from gradients import cayley, gru_reset_before, neumann
 from gradients.urnn import modrelu_norm
 from ortho_ref.activations import modrelu, modrelu_pullback
 from ortho_ref.cells import GRUResetBefore
-from ortho_ref.optimizers import Adam
 from ortho_ref.parametrizations.cayley import exact_buffers
 from ortho_ref.parametrizations.exponential import exponential
 from ortho_ref.parametrizations.householder import Householder
 from ortho_ref.parametrizations.neumann import NeumannCayley, neumann_inverse
 from ortho_ref.parametrizations.parametrization import defect, spectral_norm
 from ortho_ref.parametrizations.rotations import TunableRotations
+from ortho_ref.training.optimizers import Adam
 
 
 def orthogonal(parameters):

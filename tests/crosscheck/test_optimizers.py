@@ -6,8 +6,8 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed: `make crosscheck` installs it")
 
 from gradients.problem import relative_error  # noqa: E402
-from ortho_ref.optimizers import OPTIMIZERS, SGD, Adam, RMSprop, clip_by_global_norm, clip_by_value  # noqa: E402
-from ortho_ref.schedules import LinearToZero, Step  # noqa: E402
+from ortho_ref.training.optimizers import OPTIMIZERS, SGD, Adam, RMSprop, clip_by_global_norm, clip_by_value  # noqa: E402
+from ortho_ref.training.schedules import LinearToZero, Step  # noqa: E402
 
 UPDATES = 30
 

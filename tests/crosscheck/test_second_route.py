@@ -18,7 +18,6 @@ from ortho_ref.activations import ACTIVATIONS, sigmoid, sigmoid_derivative
 from ortho_ref.cells import LSTM, Elman, FastRNN, GRUResetAfter, GRUResetBefore
 from ortho_ref.cells.cell import parts_of, state_of
 from ortho_ref.losses import LOSSES
-from ortho_ref.optimizers import SGD, Adam, ByName, RMSprop
 from ortho_ref.parametrizations import (
     Exponential,
     FFTRotations,
@@ -31,6 +30,7 @@ from ortho_ref.parametrizations import (
     VolumePreserving,
 )
 from ortho_ref.parametrizations.cayley import signs
+from ortho_ref.training.optimizers import SGD, Adam, ByName, RMSprop
 from scripts.maintain.oracle.second_route import second_route
 from tasks.adding import Adding
 from tasks.copying import Copying

@@ -15,9 +15,9 @@ from ortho_ref import models
 from ortho_ref.activations import modrelu, modrelu_pullback, sigmoid
 from ortho_ref.cells import Elman, GRUResetBefore
 from ortho_ref.finite_differences import compare_gradients
-from ortho_ref.optimizers import SGD, Adam, RMSprop
 from ortho_ref.parametrizations import NeumannCayley, ScaledCayley
 from ortho_ref.parametrizations.parametrization import spectral_norm
+from ortho_ref.training.optimizers import SGD, Adam, RMSprop
 from tests.gradients.matrices import SLACK, orthogonal, skew
 
 TANH, MODRELU = GRUResetBefore("tanh"), GRUResetBefore("modrelu")

@@ -17,8 +17,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ortho_ref import checkpoint, files, schema
-from tests.ortho_ref.test_checkpoint import ROOT, assert_same
+from ortho_ref import files, schema
+from ortho_ref.training import checkpoint
+from tests.ortho_ref.training.test_checkpoint import ROOT, assert_same
 
 # Whole or not at all
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from ortho_ref.backend import library_of, to_device, to_host
 from ortho_ref.conformance.differences import compare_gradients
-from ortho_ref.layers import Dense, Embedding, dropout_scale, real_features, real_features_pullback
+from ortho_ref.language.embedding import Embedding
+from ortho_ref.layers import Dense, dropout_scale, real_features, real_features_pullback
 
 
 @settings(max_examples=15)

@@ -15,28 +15,21 @@ import numpy as np
 import pytest
 
 import ortho_ref
-from ortho_ref import (
-    cells,
-    checkpoint,
-    citations,
-    converters,
-    fused,
-    models,
-    parametrizations,
-    scan,
-    training,
-)
+from ortho_ref import cells, citations, converters, fused, models, parametrizations, scan
 from ortho_ref.boundary import kind_of
-from ortho_ref.brief import ArraysByName, brief
 from ortho_ref.cells.cell import state_of
 from ortho_ref.conformance import Case, check
-from ortho_ref.layers import Dense, Embedding
+from ortho_ref.language.embedding import Embedding
+from ortho_ref.language.regularizers import Regularizers
+from ortho_ref.layers import Dense
 from ortho_ref.network import Network
-from ortho_ref.optimizers import SGD, Adam, ByName, RMSprop
 from ortho_ref.parametrizations.by_name import PARAMETRIZATIONS
+from ortho_ref.printing import ArraysByName, brief
 from ortho_ref.recurrent import Recurrent
-from ortho_ref.regularizers import Regularizers
-from ortho_ref.schedules import Step
+from ortho_ref.training import checkpoint
+from ortho_ref.training import trainer as training
+from ortho_ref.training.optimizers import SGD, Adam, ByName, RMSprop
+from ortho_ref.training.schedules import Step
 from scripts.maintain.equations.tags import tags_of
 from tasks.adding import Adding
 from tests.user import PROGRAM

@@ -9,8 +9,8 @@ from ortho_ref import fused, models, scan
 from ortho_ref.backend import is_array, library_of, to_device, to_host, xp_of
 from ortho_ref.conformance import check, check_function
 from ortho_ref.losses import LOSSES, METRICS, OF_THE_LOSS
-from ortho_ref.optimizers import OPTIMIZERS, clip_by_global_norm, clip_by_value, global_norm
 from ortho_ref.parametrizations.by_name import by_name
+from ortho_ref.training.optimizers import OPTIMIZERS, clip_by_global_norm, clip_by_value, global_norm
 from tests.ortho_ref.conformance.adapters import right
 
 T, B, M, N = 4, 3, 2, 6

@@ -19,7 +19,6 @@ from ortho_ref.backend import complex_dtype, to_device, to_host
 from ortho_ref.cells import LSTM, Elman, FastRNN, GRUResetAfter, GRUResetBefore
 from ortho_ref.cells.cell import parts_of
 from ortho_ref.network import Network
-from ortho_ref.optimizers import SGD, Adam, ByName
 from ortho_ref.parametrizations import (
     Exponential,
     FFTRotations,
@@ -33,7 +32,8 @@ from ortho_ref.parametrizations import (
     VolumePreserving,
 )
 from ortho_ref.recurrent import Recurrent
-from ortho_ref.runs import TrainingRun
+from ortho_ref.training.optimizers import SGD, Adam, ByName
+from ortho_ref.training.runs import TrainingRun
 from tasks.parenthesis import Parenthesis
 
 # What they are made of

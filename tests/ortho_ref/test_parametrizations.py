@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from gradients.problem import relative_error
 from ortho_ref.backend import NotFiniteError, NotOrthogonalError, to_device, to_host
-from ortho_ref.optimizers import Adam
 from ortho_ref.parametrizations import Exponential, NeumannCayley, ScaledCayley, defect
 from ortho_ref.parametrizations.parametrization import check_orthogonal
+from ortho_ref.training.optimizers import Adam
 
 MAPS = {"cayley": ScaledCayley, "neumann": NeumannCayley}
 sizes = {"seed": st.integers(0, 2**32 - 1), "n": st.integers(1, 8), "log_scale": st.floats(-2, 2)}

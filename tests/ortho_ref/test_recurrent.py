@@ -10,7 +10,6 @@ from ortho_ref import backend, models
 from ortho_ref.cells import LSTM, Elman, FastRNN, GRUResetAfter, GRUResetBefore
 from ortho_ref.cells.cell import state_of
 from ortho_ref.conformance.differences import compare_gradients
-from ortho_ref.optimizers import Adam
 from ortho_ref.parametrizations import (
     Exponential,
     FFTRotations,
@@ -25,6 +24,7 @@ from ortho_ref.parametrizations import (
     defect,
 )
 from ortho_ref.recurrent import Recurrent
+from ortho_ref.training.optimizers import Adam
 from tests.device import Foreign
 
 M, N = 3, 6

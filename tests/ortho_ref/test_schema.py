@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ortho_ref import run_folder, schema
+from ortho_ref import schema
 from ortho_ref.boundary import short
 from ortho_ref.conformance import schema as kit
+from ortho_ref.training import run_folder
 from scripts.grid import config
 
 FORM = schema.record(

@@ -10,7 +10,7 @@ from gradients.problem import random_problem
 from ortho_ref import fused
 from ortho_ref.backend import to_device, to_host
 from ortho_ref.fused import sequence, tokens
-from ortho_ref.layers import Embedding
+from ortho_ref.language.embedding import Embedding
 
 
 def gradients(problem):

@@ -9,8 +9,8 @@ import sys
 import time
 from unittest import mock
 
-from ortho_ref.run_folder import read_metrics
-from ortho_ref.runs import load
+from ortho_ref.training.run_folder import read_metrics
+from ortho_ref.training.runs import load
 from scripts import experiment as program
 from scripts.grid.experiment import pool
 from scripts.grid.experiment.cells import cells_of

@@ -259,8 +259,10 @@ class _Points:
 
     def instrument(self):
         """From here on."""
-        from ortho_ref import files, run_folder, training
+        from ortho_ref import files
         from ortho_ref.network import Network
+        from ortho_ref.training import run_folder
+        from ortho_ref.training import trainer as training
 
         self.wrap(os, "fsync", "fsync")
         self.wrap(os, "replace", "rename", "renamed")

@@ -6,7 +6,7 @@ import shutil
 import pytest
 from PIL import Image
 
-from ortho_ref.run_folder import METRICS_FILE, read_metrics, read_summary
+from ortho_ref.training.run_folder import METRICS_FILE, read_metrics, read_summary
 from scripts import experiment
 from scripts.grid.experiment import storing
 from scripts.grid.experiment.results import Results

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from ortho_ref import models
-from ortho_ref.reader import Reader
-from ortho_ref.run_folder import read_config, read_metrics
-from ortho_ref.runs import load
+from ortho_ref.language.reader import Reader
+from ortho_ref.training.run_folder import read_config, read_metrics
+from ortho_ref.training.runs import load
 from scripts import bounds, evaluate, train
 from scripts.grid.build import make_trainer
 from scripts.grid.config import config_of

@@ -17,9 +17,9 @@ import pytest
 
 from ortho_ref import files, models
 from ortho_ref.network import Network
-from ortho_ref.run_folder import read_config, read_metrics, read_summary, write_config
-from ortho_ref.runs import Loaded, load
-from ortho_ref.task import Batch
+from ortho_ref.training.run_folder import read_config, read_metrics, read_summary, write_config
+from ortho_ref.training.runs import Loaded, load
+from ortho_ref.training.task import Batch
 from scripts import evaluate, train
 from scripts import experiment as program
 from scripts.grid.experiment import measures, pool, sessions, watched, worker

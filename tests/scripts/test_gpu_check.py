@@ -11,8 +11,8 @@ import pytest
 from ortho_ref import backend, fused, models
 from ortho_ref.cells import CELLS
 from ortho_ref.cells.by_name import name_of
-from ortho_ref.optimizers import Adam
 from ortho_ref.parametrizations import Exponential, ScaledCayley
+from ortho_ref.training.optimizers import Adam
 from scripts import gpu_check
 from scripts.gpu import sections, timing
 from scripts.gpu.sections import TRAINED, Settings

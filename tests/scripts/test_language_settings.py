@@ -5,7 +5,7 @@ import shlex
 import pytest
 
 from ortho_ref import models
-from ortho_ref.run_folder import read_config
+from ortho_ref.training.run_folder import read_config
 from scripts import train
 from scripts.grid.build import make_optimizer
 from scripts.grid.config import config_of

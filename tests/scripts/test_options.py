@@ -10,7 +10,7 @@ from typing import get_args
 import pytest
 
 from ortho_ref import models
-from ortho_ref.run_folder import read_config
+from ortho_ref.training.run_folder import read_config
 from scripts import train
 from scripts.grid.config import config_of
 from scripts.grid.defaults import DEFAULTS

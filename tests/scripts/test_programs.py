@@ -14,13 +14,14 @@ from matplotlib.text import Text
 from typer.testing import CliRunner
 
 from gradients import checks
-from ortho_ref import backend, checkpoint, fused
+from ortho_ref import backend, fused
 from ortho_ref.cells import GRUResetBefore
 from ortho_ref.parametrizations import ScaledCayley
 from ortho_ref.parametrizations.by_name import FORMS
-from ortho_ref.run_folder import read_config, read_metrics, write_config
-from ortho_ref.runs import load
-from ortho_ref.training import Trainer
+from ortho_ref.training import checkpoint
+from ortho_ref.training.run_folder import read_config, read_metrics, write_config
+from ortho_ref.training.runs import load
+from ortho_ref.training.trainer import Trainer
 from scripts import bounds, check_gradients, demo, evaluate, experiment, plot, train
 from scripts.grid.experiment import pool
 from scripts.grid.experiment.cells import cells_of

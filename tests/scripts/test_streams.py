@@ -9,8 +9,8 @@ import sys
 import pytest
 from rich.console import Console
 
-from ortho_ref.run_folder import metrics_file, read_config, read_metrics, write_config
-from ortho_ref.runs import load
+from ortho_ref.training.run_folder import metrics_file, read_config, read_metrics, write_config
+from ortho_ref.training.runs import load
 from scripts import evaluate, plot, train
 from scripts.grid import run as grid_run
 from tests.scripts.runs import ROOT, call

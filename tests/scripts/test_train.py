@@ -15,12 +15,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ortho_ref import checkpoint, models, schema
+from ortho_ref import models, schema
 from ortho_ref.cells import GRUResetAfter
+from ortho_ref.language.regularizers import Regularizers
 from ortho_ref.parametrizations import Householder, ScaledCayley, TunableRotations
-from ortho_ref.regularizers import Regularizers
-from ortho_ref.run_folder import RUN_FILES, metrics_file, read_config, read_metrics, read_summary, write_config
-from ortho_ref.runs import load
+from ortho_ref.training import checkpoint
+from ortho_ref.training.run_folder import RUN_FILES, metrics_file, read_config, read_metrics, read_summary, write_config
+from ortho_ref.training.runs import load
 from scripts import evaluate, train
 from scripts.grid.build import make_trainer
 from scripts.grid.config import FORM, config_of, read_run

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ortho_ref.losses import METRICS, mean_squared_error
-from ortho_ref.task import Vectors
+from ortho_ref.training.task import Vectors
 from tasks.adding import Adding
 
 

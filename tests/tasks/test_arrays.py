@@ -11,8 +11,8 @@ import pytest
 
 from ortho_ref import models
 from ortho_ref.losses import LOSSES, METRICS
-from ortho_ref.optimizers import Adam
-from ortho_ref.training import Trainer
+from ortho_ref.training.optimizers import Adam
+from ortho_ref.training.trainer import Trainer
 from tasks.arrays import Arrays
 
 ROOT = Path(__file__).parents[2]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ortho_ref.task import JOINS
+from ortho_ref.training.task import JOINS
 from tasks import by_name, copying, denoise, har, mnist, parenthesis, permuted_mnist, speech, windows
 from tasks.adding import Adding
 from tasks.copying import Copying

@@ -460,7 +460,7 @@ def test_perplexity_is_of_the_whole_split(tmp_path):
     K = task.output_size
     network = models.network("rnn", K, [4], K)
     params, buffers = network.init(np.random.default_rng(0), dtype=np.float64)
-    from ortho_ref.training import evaluate
+    from ortho_ref.training.trainer import evaluate
 
     found = evaluate(network, params, buffers, task)
     assert math.isclose(found["perplexity"], math.exp(found["evaluation_loss"]), rel_tol=1e-12)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ortho_ref.losses import accuracy, cross_entropy
-from ortho_ref.task import Tokens, Vectors
+from ortho_ref.training.task import Tokens, Vectors
 from tasks.denoise import Denoise
 
 FORMS = ["paper", "released"]

@@ -10,11 +10,11 @@ import pytest
 
 from ortho_ref import models
 from ortho_ref.backend import library_of
-from ortho_ref.optimizers import Adam
-from ortho_ref.runs import TrainingRun
 from ortho_ref.subnormals import subnormals_as_zero
-from ortho_ref.task import StoryAndQuestion
-from ortho_ref.training import Trainer
+from ortho_ref.training.optimizers import Adam
+from ortho_ref.training.runs import TrainingRun
+from ortho_ref.training.task import StoryAndQuestion
+from ortho_ref.training.trainer import Trainer
 from tasks import by_name
 from tasks.arrays import Arrays
 from tasks.copying import LAYOUTS

@@ -12,8 +12,8 @@ import pytest
 
 from ortho_ref import models
 from ortho_ref.losses import LOSSES, METRICS
-from ortho_ref.task import Tokens
-from ortho_ref.training import evaluate
+from ortho_ref.training.task import Tokens
+from ortho_ref.training.trainer import evaluate
 from tasks.shortest_path import ShortestPath, distractors, graphs, questions
 
 E1, EOL, Q1, ANS, END = 9, 10, 11, 12, 9

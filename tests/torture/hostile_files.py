@@ -17,7 +17,7 @@ import numpy as np
 import safetensors.numpy
 from safetensors import safe_open
 
-from ortho_ref.run_folder import NETWORK
+from ortho_ref.training.run_folder import NETWORK
 from tests.torture import sealing
 from tests.torture.judging import WRONG, Verdict, judge
 from tests.torture.room import RUNS, USES, Outcome, Room, any_of_the_files, chosen, contents, described

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ortho_ref import checkpoint
-from ortho_ref.run_folder import CONFIG, LAST, METRICS_FILE, PREVIOUS, RUN_FILES
+from ortho_ref.training import checkpoint
+from ortho_ref.training.run_folder import CONFIG, LAST, METRICS_FILE, PREVIOUS, RUN_FILES
 from tests.scripts.runs import Forks
 from tests.scripts.test_train import RUN
 from tests.scripts.test_train import end_of as left_by

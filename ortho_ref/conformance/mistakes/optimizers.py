@@ -12,7 +12,7 @@ from ortho_ref.conformance.fitted import Fitted
 from ortho_ref.conformance.mistake import Base, Family, Predicate, patched
 from ortho_ref.conformance.private import private
 
-optimizers = private("ortho_ref.optimizers")
+optimizers = private("ortho_ref.training.optimizers")
 
 MISTAKES = Family()
 M = MISTAKES.add

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ortho_ref.boundary import nearest
-from ortho_ref.schedules import Step
-from ortho_ref.training import Record
+from ortho_ref.training.schedules import Step
+from ortho_ref.training.trainer import Record
 from scripts.grid.build import make_schedule
 from scripts.grid.config import config_of
 from scripts.grid.experiment.file import Column, Experiment, Power, Row

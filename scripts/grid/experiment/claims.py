@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from operator import gt, lt
 from typing import NamedTuple
 
-from ortho_ref.training import Record
+from ortho_ref.training.trainer import Record
 from scripts.grid.experiment.file import OF_BASELINE, OF_NUMBER, OF_ROWS, Experiment
 from scripts.grid.experiment.states import State
 from scripts.grid.experiment.table import Line, number

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from ortho_ref import files, models, schema
 from ortho_ref.boundary import nearest, not_among
 from ortho_ref.losses import METRICS, OF_THE_LOSS
-from ortho_ref.run_folder import MOST
-from ortho_ref.training import Record
+from ortho_ref.training.run_folder import MOST
+from ortho_ref.training.trainer import Record
 from scripts.grid.experiment.toml_lines import line_of, lines_of
 from scripts.grid.options import OPTIONS
 from tasks import by_name
@@ -276,9 +276,7 @@ def _scaling(document: Record) -> dict[str, Power]:
     found = {}
     for name, own in document.items():
         if name not in OPTIONS:
-            raise schema.Misfit(
-                f"scale has {name!r}{nearest(name, OPTIONS)}, which is no option", f"scale.{name}"
-            )
+            raise schema.Misfit(f"scale has {name!r}{nearest(name, OPTIONS)}, which is no option", f"scale.{name}")
         if OPTIONS[name].kind is not int and name != "hidden":
             raise schema.Misfit(f"scale has {name!r}; allowed: options that count something", f"scale.{name}")
         found[name] = Power(**own) if isinstance(own, dict) else Power(own)

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from ortho_ref.files import DamagedFile
 from ortho_ref.losses import METRICS
-from ortho_ref.run_folder import CONFIG, SUMMARY, read_config
-from ortho_ref.task import Task
-from ortho_ref.training import Record
+from ortho_ref.training.run_folder import CONFIG, SUMMARY, read_config
+from ortho_ref.training.task import Task
+from ortho_ref.training.trainer import Record
 from scripts.grid.config import begun
 from scripts.grid.experiment import sessions
 from scripts.grid.experiment.begun import changed, mark_of

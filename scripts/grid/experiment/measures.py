@@ -15,10 +15,10 @@ import numpy as np
 from ortho_ref import files, schema
 from ortho_ref.backend import Array
 from ortho_ref.parametrizations import Params
-from ortho_ref.run_folder import LAST, read_state
-from ortho_ref.runs import Loaded, load
-from ortho_ref.task import Batch, Task
-from ortho_ref.training import Record, evaluate
+from ortho_ref.training.run_folder import LAST, read_state
+from ortho_ref.training.runs import Loaded, load
+from ortho_ref.training.task import Batch, Task
+from ortho_ref.training.trainer import Record, evaluate
 from scripts.grid.experiment.file import OF_STEPS, ON_TEST
 from scripts.grid.experiment.watched import mean_norm, watched
 from tasks import by_name

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from ortho_ref import files, schema
-from ortho_ref.training import Record
+from ortho_ref.training.trainer import Record
 from scripts.program.usage import cpu_name, peak_memory
 
 SESSIONS = "sessions.json"

@@ -8,8 +8,8 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ortho_ref.files import DamagedFile
-from ortho_ref.run_folder import CONFIG, METRICS_FILE, SUMMARY, read_config, read_metrics, read_summary
-from ortho_ref.training import Record
+from ortho_ref.training.run_folder import CONFIG, METRICS_FILE, SUMMARY, read_config, read_metrics, read_summary
+from ortho_ref.training.trainer import Record
 from scripts.grid.experiment.cells import Cell
 from scripts.grid.experiment.measures import missing, read_measured
 from scripts.grid.experiment.sessions import diverged, failure, read_sessions

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ortho_ref.files import write
-from ortho_ref.run_folder import CONFIG, METRICS_FILE, SUMMARY, read_config, read_summary
+from ortho_ref.training.run_folder import CONFIG, METRICS_FILE, SUMMARY, read_config, read_summary
 from scripts.grid.experiment.cells import Cell
 from scripts.grid.experiment.measures import MEASURED, missing, read_measured
 from scripts.grid.experiment.sessions import SESSIONS, diverged, read_sessions

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from ortho_ref.training import Record
+from ortho_ref.training.trainer import Record
 from scripts.grid.experiment.file import OF_A_RUN, OF_LINES, OF_WEIGHTS, ON_TEST, STATISTICS, Column, Experiment, Row
 from scripts.grid.experiment.sessions import read_sessions
 from scripts.grid.experiment.states import State, clock

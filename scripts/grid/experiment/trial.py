@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from ortho_ref.subnormals import subnormals_as_zero
-from ortho_ref.task import Batch
 from ortho_ref.terminal import shown
-from ortho_ref.training import evaluate
+from ortho_ref.training.task import Batch
+from ortho_ref.training.trainer import evaluate
 from scripts.grid.build import make_trainer
 from scripts.grid.config import begun
 from scripts.grid.experiment.measures import EvaluatedOn

@@ -18,9 +18,9 @@ from typing import NamedTuple, TypeVar
 
 from ortho_ref.backend import to_host
 from ortho_ref.files import locked
-from ortho_ref.run_folder import CONFIG, LAST, SUMMARY
-from ortho_ref.runs import Loaded, TrainingRun
-from ortho_ref.training import Record
+from ortho_ref.training.run_folder import CONFIG, LAST, SUMMARY
+from ortho_ref.training.runs import Loaded, TrainingRun
+from ortho_ref.training.trainer import Record
 from scripts.grid.build import make_trainer
 from scripts.grid.config import begun, resumed
 from scripts.grid.experiment import sessions

@@ -12,7 +12,7 @@ from scripts.maintain.equations.tags import id_of
 #: Files that a kind of cases is about.
 _KINDS = {
     "ortho_ref/activations.py": "activation",
-    "ortho_ref/optimizers.py": "optimizer",
+    "ortho_ref/training/optimizers.py": "optimizer",
     "ortho_ref/losses.py": "loss",
 }
 #: Of updates and training steps, whose configs name neither a cell nor always a map.

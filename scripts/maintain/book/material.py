@@ -24,7 +24,7 @@ COLUMNS = (
     "ortho_ref/fused/*",
     "ortho_ref/fused/kernels/*",
     "ortho_ref/parametrizations/*",
-    "ortho_ref/optimizers.py",
+    "ortho_ref/training/optimizers.py",
     "ortho_ref/losses.py",
     "gradients/*",
 )

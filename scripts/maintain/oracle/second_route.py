@@ -266,7 +266,7 @@ def _skew_gradient(A_tilde: Any, D: Any, U: Any, dU: Any) -> Any:
 
 
 class _Optimizer:
-    """The formulas in the header of ortho_ref/optimizers.py, for one array: delta from parameter and gradient."""
+    """The formulas of ortho_ref/training/optimizers.py, for one array: delta from parameter and gradient."""
 
     def __init__(self, config: Config, shape: Sequence[int]) -> None:
         self._options = {key: mp.mpf(value) for key, value in config.items() if key != "name"}

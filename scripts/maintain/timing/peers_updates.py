@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ortho_ref.task import Batch, Task, Tokens
+from ortho_ref.training.task import Batch, Task, Tokens
 
 
 def torch_update(task: Task, hidden: int, batch_size: int, lr: float) -> Callable[[], Any]:

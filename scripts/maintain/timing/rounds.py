@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from ortho_ref.backend import library_of, to_device
-from ortho_ref.task import check_integer
+from ortho_ref.training.task import check_integer
 from scripts.program import check_number
 
 #: What a clock that has not moved is taken to have seen: ratios of times are numbers.

@@ -10,7 +10,7 @@ from ortho_ref.backend import to_device
 from ortho_ref.cells.cell import parts_of
 from ortho_ref.layers import real_features
 from ortho_ref.subnormals import subnormals_as_zero
-from ortho_ref.training import Trainer
+from ortho_ref.training.trainer import Trainer
 from scripts.maintain.timing.rounds import synchronizer, time_interleaved
 
 

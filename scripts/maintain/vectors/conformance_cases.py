@@ -13,7 +13,7 @@ import numpy as np
 from gradients import bounds
 from gradients.map_problem import random_map_problem
 from gradients.problem import Problem, random_problem, standard_normal
-from ortho_ref import activations, losses, models, optimizers, scan
+from ortho_ref import activations, losses, models, scan
 from ortho_ref.activations import ACTIVATIONS
 from ortho_ref.cells import CELLS, Cell, elman, fastrnn, gru_reset_after, gru_reset_before, lstm
 from ortho_ref.cells.cell import parts_of
@@ -29,6 +29,7 @@ from ortho_ref.parametrizations import (
     rotations,
     structured,
 )
+from ortho_ref.training import optimizers
 from scripts.maintain.vectors.initial_cases import initial_cases
 from scripts.maintain.vectors.layer_cases import layer_cases
 from scripts.maintain.vectors.spec import Spec, on_grid

@@ -3,9 +3,10 @@
 
 import numpy as np
 
-from ortho_ref.averaging import Averaging
-from ortho_ref.layers import Embedding, dropout_scale
-from ortho_ref.regularizers import Regularizers
+from ortho_ref.language.embedding import Embedding
+from ortho_ref.language.regularizers import Regularizers
+from ortho_ref.layers import dropout_scale
+from ortho_ref.training.averaging import Averaging
 from tests.gradients.derivations.pairing import as_differences, drawn, paired, same
 
 

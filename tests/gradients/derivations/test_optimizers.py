@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ortho_ref.optimizers import OPTIMIZERS, SGD, Adam, RMSprop, clip_by_global_norm, clip_by_value
+from ortho_ref.training.optimizers import OPTIMIZERS, SGD, Adam, RMSprop, clip_by_global_norm, clip_by_value
 from tests.gradients.derivations.pairing import drawn, same
 
 

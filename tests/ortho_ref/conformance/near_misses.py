@@ -25,7 +25,7 @@ from ortho_ref.conformance.private import private
 from ortho_ref.conformance.report import FAILED
 from tests.ortho_ref.conformance.adapters import BY_ID
 
-optimizers = private("ortho_ref.optimizers")
+optimizers = private("ortho_ref.training.optimizers")
 householder = private("ortho_ref.parametrizations.householder")
 cayley = private("ortho_ref.parametrizations.cayley")
 

@@ -1,4 +1,4 @@
-// Optimizers as in ortho_ref/optimizers.py: of(config) is a function that takes a parameter and its gradient, both
+// Optimizers as in ortho_ref/training/optimizers.py: of(config) is a function that takes a parameter and its gradient, both
 // vectors, and returns what is to be subtracted; it keeps its moments.  At update k = 1, 2, ...
 //
 //     g <- g + weight_decay p                                             [bp:opt/g]

@@ -24,11 +24,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from ortho_ref import checkpoint, files, schema
+from ortho_ref import files, schema
 from ortho_ref.files import GONE, DamagedFile
 from ortho_ref.losses import LOSSES, METRICS
-from ortho_ref.task import JOINS
-from ortho_ref.training import Record
+from ortho_ref.training import checkpoint
+from ortho_ref.training.task import JOINS
+from ortho_ref.training.trainer import Record
 
 CONFIG, METRICS_FILE, SUMMARY = "config.json", "metrics.jsonl", "summary.json"
 LAST, PREVIOUS, BEST = "last.safetensors", "previous.safetensors", "best.safetensors"

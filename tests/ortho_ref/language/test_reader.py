@@ -12,13 +12,14 @@ from ortho_ref import models
 from ortho_ref.backend import to_device, to_host
 from ortho_ref.cells.cell import parts_of
 from ortho_ref.converters import to_torch
-from ortho_ref.layers import Embedding, real_features
+from ortho_ref.language.embedding import Embedding
+from ortho_ref.layers import real_features
 from ortho_ref.losses import cross_entropy
 from ortho_ref.network import Network
-from ortho_ref.optimizers import Adam
-from ortho_ref.task import JOINS, Batch, Padded, StoryAndQuestion
-from ortho_ref.training import Trainer, evaluate
-from tests.ortho_ref.test_training import Fixed
+from ortho_ref.training.optimizers import Adam
+from ortho_ref.training.task import JOINS, Batch, Padded, StoryAndQuestion
+from ortho_ref.training.trainer import Trainer, evaluate
+from tests.ortho_ref.training.test_trainer import Fixed
 
 #: Of each text in a batch, its words.
 STORIES, QUESTIONS = (6, 1, 4), (2, 3, 1)

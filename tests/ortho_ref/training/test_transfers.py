@@ -16,12 +16,12 @@ from ortho_ref import backend, fused, models, scan
 from ortho_ref.backend import NotFiniteError, library_of, to_device, to_host
 from ortho_ref.fused import persistent
 from ortho_ref.fused.persistent import launch
-from ortho_ref.optimizers import SGD, Adam
 from ortho_ref.parametrizations import NeumannCayley, ScaledCayley
 from ortho_ref.parametrizations.cayley import inverse
-from ortho_ref.runs import TrainingRun
-from ortho_ref.task import Batch, Tokens, Vectors
-from tests.ortho_ref.test_training import Fixed
+from ortho_ref.training.optimizers import SGD, Adam
+from ortho_ref.training.runs import TrainingRun
+from ortho_ref.training.task import Batch, Tokens, Vectors
+from tests.ortho_ref.training.test_trainer import Fixed
 
 LU = {"lu_factor", "lu_solve"}
 #: CuPy's functions that wait in an update of a layer, and how often in all.

@@ -14,10 +14,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from ortho_ref import checkpoint
 from ortho_ref.backend import to_device
+from ortho_ref.training import checkpoint
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 class Pair(NamedTuple):

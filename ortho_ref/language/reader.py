@@ -34,12 +34,12 @@ from ortho_ref.backend import Array, is_array, library_of, xp_of
 from ortho_ref.boundary import check_indices, check_input, is_tokens, kind_of, not_among
 from ortho_ref.cells import State
 from ortho_ref.cells.cell import parts_of, state_of
-from ortho_ref.dropout import Dropout
+from ortho_ref.language.dropout import Dropout
 from ortho_ref.layers import dropout_scale, real_features
 from ortho_ref.network import Network, NetworkTape
 from ortho_ref.parametrizations import Params
 from ortho_ref.recurrent import NamedBuffers
-from ortho_ref.task import JOINS, Padded
+from ortho_ref.training.task import JOINS, Padded
 
 STORY, QUESTION, THIRD = range(3)
 #: Regularizers that are of windows read at every step.

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ortho_ref.schedules import Constant, LinearToZero, Step, as_schedule
+from ortho_ref.training.schedules import Constant, LinearToZero, Step, as_schedule
 
 
 @settings(max_examples=20)

@@ -8,15 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ortho_ref import checkpoint, files, models, runs
+from ortho_ref import files, models
 from ortho_ref.files import GONE, DamagedFile
-from ortho_ref.optimizers import SGD, Adam, ByName
-from ortho_ref.run_folder import iterations_of, read_metrics, read_summary
-from ortho_ref.runs import TrainingRun, check_run, load
 from ortho_ref.subnormals import subnormals_as_zero
+from ortho_ref.training import checkpoint, runs
+from ortho_ref.training.optimizers import SGD, Adam, ByName
+from ortho_ref.training.run_folder import iterations_of, read_metrics, read_summary
+from ortho_ref.training.runs import TrainingRun, check_run, load
 from tasks.parenthesis import Parenthesis
-from tests.ortho_ref.test_run_folder import config
-from tests.ortho_ref.test_training import contents, network_for, small_trainer
+from tests.ortho_ref.training.test_run_folder import config
+from tests.ortho_ref.training.test_trainer import contents, network_for, small_trainer
 
 OPTIONS = {"iterations": 6, "checkpoint_every": 2, "log_every": 1, "evaluate_every": 3}
 

@@ -10,13 +10,14 @@ import shutil
 import numpy as np
 import pytest
 
-from ortho_ref import checkpoint, files, run_folder
+from ortho_ref import files
 from ortho_ref.files import DamagedFile
 from ortho_ref.losses import METRICS
-from ortho_ref.run_folder import choices, read_config, read_metrics, read_summary
-from ortho_ref.runs import TrainingRun, load
+from ortho_ref.training import checkpoint, run_folder
+from ortho_ref.training.run_folder import choices, read_config, read_metrics, read_summary
+from ortho_ref.training.runs import TrainingRun, load
 from tasks.parenthesis import Parenthesis
-from tests.ortho_ref.test_training import contents, network_for, small_trainer
+from tests.ortho_ref.training.test_trainer import contents, network_for, small_trainer
 
 READERS = {
     "config.json": ("resume", "load", "config", "metrics", "summary"),

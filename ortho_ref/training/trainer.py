@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from ortho_ref.averaging import Averaging, check_averages
 from ortho_ref.backend import (
     NotFiniteError,
     NotOrthogonalError,
@@ -29,11 +28,12 @@ from ortho_ref.backend import (
 from ortho_ref.boundary import check_has, check_number, read
 from ortho_ref.losses import COMPUTED, METRICS, OF_SEQUENCES, OF_THE_LOSS, share_of_sequences
 from ortho_ref.network import Network
-from ortho_ref.optimizers import ByName, Optimizer, clip_by_global_norm, clip_by_value, squared_norm
 from ortho_ref.parametrizations import Params
 from ortho_ref.recurrent import NamedBuffers
 from ortho_ref.subnormals import subnormals_as_zero
-from ortho_ref.task import Batch, Task, check_integer
+from ortho_ref.training.averaging import Averaging, check_averages
+from ortho_ref.training.optimizers import ByName, Optimizer, clip_by_global_norm, clip_by_value, squared_norm
+from ortho_ref.training.task import Batch, Task, check_integer
 
 Record = dict[str, Any]
 

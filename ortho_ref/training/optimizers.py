@@ -33,7 +33,7 @@ from typing import Any, Protocol
 from ortho_ref import schema
 from ortho_ref.backend import Array, library_of, xp_of
 from ortho_ref.boundary import check_has, check_number, kind_of
-from ortho_ref.schedules import Constant, Schedule, as_schedule
+from ortho_ref.training.schedules import Constant, Schedule, as_schedule
 
 
 class Optimizer(Protocol):

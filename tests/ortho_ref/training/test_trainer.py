@@ -19,16 +19,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ortho_ref import checkpoint, models, run_folder, runs, training
+from ortho_ref import models
 from ortho_ref.backend import NotOrthogonalError, to_host
 from ortho_ref.files import DamagedFile
 from ortho_ref.fused import sequence, tokens
 from ortho_ref.network import Network
-from ortho_ref.optimizers import SGD, Adam, ByName, RMSprop
-from ortho_ref.run_folder import read_config, read_metrics, read_summary
-from ortho_ref.runs import TrainingRun, load, summarize
-from ortho_ref.schedules import LinearToZero, Step
-from ortho_ref.task import Batch, Tokens, Vectors
+from ortho_ref.training import checkpoint, run_folder, runs
+from ortho_ref.training import trainer as training
+from ortho_ref.training.optimizers import SGD, Adam, ByName, RMSprop
+from ortho_ref.training.run_folder import read_config, read_metrics, read_summary
+from ortho_ref.training.runs import TrainingRun, load, summarize
+from ortho_ref.training.schedules import LinearToZero, Step
+from ortho_ref.training.task import Batch, Tokens, Vectors
 from tasks.adding import Adding
 from tasks.parenthesis import Parenthesis
 from tasks.text import Text

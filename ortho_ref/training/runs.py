@@ -19,20 +19,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ortho_ref import files, models, run_folder
+from ortho_ref import files, models
 from ortho_ref.backend import is_array, to_device, to_host
 from ortho_ref.boundary import kind_of
-from ortho_ref.brief import brief
 from ortho_ref.files import GONE, DamagedFile
 from ortho_ref.losses import OF_THE_LOSS
 from ortho_ref.network import Network
-from ortho_ref.optimizers import as_real
 from ortho_ref.parametrizations import Params
+from ortho_ref.printing import brief
 from ortho_ref.recurrent import NamedBuffers
-from ortho_ref.run_folder import BEST, CHECKPOINTS, CONFIG, LAST, RUN_FILES, SUMMARY, Metrics, read_config
 from ortho_ref.subnormals import subnormals_as_zero
-from ortho_ref.task import Batch, Task, check_choice, check_integer
-from ortho_ref.training import Record, Trainer, plain
+from ortho_ref.training import run_folder
+from ortho_ref.training.optimizers import as_real
+from ortho_ref.training.run_folder import BEST, CHECKPOINTS, CONFIG, LAST, RUN_FILES, SUMMARY, Metrics, read_config
+from ortho_ref.training.task import Batch, Task, check_choice, check_integer
+from ortho_ref.training.trainer import Record, Trainer, plain
 
 #: Seconds that a log's interval takes at least.
 _TICK = 1e-9
@@ -55,7 +56,7 @@ class TrainingRun(Trainer):
 
     See Also
     --------
-    ortho_ref.training.Trainer : the other parameters, and the attributes.
+    ortho_ref.training.trainer.Trainer : the other parameters, and the attributes.
     """
 
     iterations: int = field(kw_only=True)

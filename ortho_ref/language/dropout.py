@@ -10,10 +10,10 @@ import numpy as np
 
 from ortho_ref.backend import Array
 from ortho_ref.cells import Weights
+from ortho_ref.language.regularizers import Regularizers
 from ortho_ref.layers import dropout_scale
 from ortho_ref.parametrizations import Params
 from ortho_ref.recurrent import Recurrent
-from ortho_ref.regularizers import Regularizers
 
 
 def locked_scale(rng: np.random.Generator, rate: float, x: Array) -> Array:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ortho_ref.backend import to_device, to_host
-from ortho_ref.optimizers import (
+from ortho_ref.training.optimizers import (
     OPTIMIZERS,
     SGD,
     Adam,
@@ -19,7 +19,7 @@ from ortho_ref.optimizers import (
     clip_by_value,
     global_norm,
 )
-from ortho_ref.schedules import LinearToZero, Step
+from ortho_ref.training.schedules import LinearToZero, Step
 from tests.device import Foreign
 
 RMSPROPS = [name for name in OPTIMIZERS if name.startswith("rmsprop")]

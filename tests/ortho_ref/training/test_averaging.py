@@ -6,17 +6,18 @@ import itertools
 import numpy as np
 import pytest
 
-from ortho_ref import checkpoint, models
-from ortho_ref.averaging import Averaging
+from ortho_ref import models
 from ortho_ref.backend import to_host
-from ortho_ref.optimizers import SGD, Adam, ByName
-from ortho_ref.run_folder import read_metrics
-from ortho_ref.runs import TrainingRun, load
-from ortho_ref.task import Batch, Tokens
-from ortho_ref.training import evaluate
+from ortho_ref.training import checkpoint
+from ortho_ref.training.averaging import Averaging
+from ortho_ref.training.optimizers import SGD, Adam, ByName
+from ortho_ref.training.run_folder import read_metrics
+from ortho_ref.training.runs import TrainingRun, load
+from ortho_ref.training.task import Batch, Tokens
+from ortho_ref.training.trainer import evaluate
 from tasks.text import Text
 from tasks.window_lengths import random_length
-from tests.ortho_ref.test_training import Fixed, assert_same, end_of, network_for
+from tests.ortho_ref.training.test_trainer import Fixed, assert_same, end_of, network_for
 
 
 @pytest.mark.parametrize("patience", [1, 2, 5])

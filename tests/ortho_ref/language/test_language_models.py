@@ -11,14 +11,14 @@ from gradients.problem import largest_error, perturbed, single
 from ortho_ref import losses, models
 from ortho_ref.backend import to_device, to_host
 from ortho_ref.conformance.differences import compare_gradients
-from ortho_ref.layers import Embedding
+from ortho_ref.language.embedding import Embedding
+from ortho_ref.language.regularizers import Regularizers
 from ortho_ref.losses import cross_entropy
 from ortho_ref.network import Network
-from ortho_ref.regularizers import Regularizers
-from ortho_ref.task import Batch, Tokens
-from ortho_ref.training import evaluate
+from ortho_ref.training.task import Batch, Tokens
+from ortho_ref.training.trainer import evaluate
 from scripts.maintain.timing.readout import measure_readout
-from tests.ortho_ref.test_training import Fixed
+from tests.ortho_ref.training.test_trainer import Fixed
 
 ALL = {"words": 0.2, "inputs": 0.3, "hidden": 0.4, "outputs": 0.3, "weights": 0.4, "alpha": 2.0, "beta": 1.0}
 
