@@ -117,7 +117,7 @@ import numpy as np
 import ortho_ref
 from ortho_ref import cells
 from ortho_ref.cells import MinimalGatedUnit
-from ortho_ref.conformance.differences import compare_gradients
+from ortho_ref.finite_differences import compare_gradients
 from ortho_ref.network import Network
 from ortho_ref.training.optimizers import Adam
 from ortho_ref.parametrizations import NeumannCayley

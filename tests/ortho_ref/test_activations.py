@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ortho_ref.activations import ACTIVATIONS, modrelu, modrelu_pullback, sigmoid, sigmoid_derivative
 from ortho_ref.backend import to_device, to_host
-from ortho_ref.conformance.differences import compare_gradients
+from ortho_ref.finite_differences import compare_gradients
 
 real = st.floats(-2, 2)
 upstream = st.floats(0.1, 2)

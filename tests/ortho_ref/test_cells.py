@@ -17,7 +17,7 @@ from ortho_ref.cells import LSTM, Cell, Elman, FastRNN, GRUResetAfter, GRUResetB
 from ortho_ref.cells.by_name import CELLS as LISTED
 from ortho_ref.cells.by_name import by_name, options_of
 from ortho_ref.cells.cell import parts_of, state_of
-from ortho_ref.conformance.differences import compare_gradients
+from ortho_ref.finite_differences import compare_gradients
 from ortho_ref.layers import real_features
 
 CELLS = cells()

@@ -12,7 +12,7 @@ from gradients.problem import random_problem
 from ortho_ref import fused, models, scan
 from ortho_ref.backend import is_array, to_host
 from ortho_ref.cells import FastRNN
-from ortho_ref.conformance.differences import NearKinkError, compare_gradients
+from ortho_ref.finite_differences import NearKinkError, compare_gradients
 
 ENGINES = {"scan": scan, "fused": fused}
 

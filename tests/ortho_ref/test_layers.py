@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ortho_ref.backend import library_of, to_device, to_host
-from ortho_ref.conformance.differences import compare_gradients
+from ortho_ref.finite_differences import compare_gradients
 from ortho_ref.language.embedding import Embedding
 from ortho_ref.layers import Dense, dropout_scale, real_features, real_features_pullback
 

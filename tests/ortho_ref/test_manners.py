@@ -619,14 +619,9 @@ def test_every_cell_and_parametrization_has_its_papers():
 
 
 @pytest.mark.parametrize("name", models.names())
-def test_a_model_cites_what_its_description_refers_to(name):
-    """The first word of each author list stands in the BibTeX."""
-    text = citations.cite(name)
-    assert text == "\n\n".join(citations.PAPERS[key] for key in citations.papers_of(name))
-    references = re.search(r"References\n-+\n(.*?)\n\n", models.describe(name) + "\n\n", re.DOTALL)
-    authors = re.findall(r"^(\S+?)(?:,| et al\.)", references[1], re.MULTILINE) if references else []
-    for author in (own for own in authors if f"{own}," in "".join(citations.PAPERS.values())):
-        assert author in text, author
+def test_a_model_cites_its_papers(name):
+    """In the order in which they are named."""
+    assert citations.cite(name) == "\n\n".join(citations.PAPERS[key] for key in citations.papers_of(name))
 
 
 def test_a_network_cites_its_regularizers_and_its_reader():

@@ -14,7 +14,7 @@ from ortho_ref import models
 from ortho_ref.backend import complex_dtype, to_device, to_host
 from ortho_ref.cells import LSTM, GRUResetAfter
 from ortho_ref.cells.cell import parts_of
-from ortho_ref.conformance.differences import compare_gradients
+from ortho_ref.finite_differences import compare_gradients
 from ortho_ref.layers import real_features
 from ortho_ref.losses import LOSSES, cross_entropy
 from ortho_ref.network import Network

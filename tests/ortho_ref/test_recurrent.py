@@ -9,7 +9,7 @@ from gradients.problem import Problem, admissible, perturbed, relative_error, sk
 from ortho_ref import backend, models
 from ortho_ref.cells import LSTM, Elman, FastRNN, GRUResetAfter, GRUResetBefore
 from ortho_ref.cells.cell import state_of
-from ortho_ref.conformance.differences import compare_gradients
+from ortho_ref.finite_differences import compare_gradients
 from ortho_ref.parametrizations import (
     Exponential,
     FFTRotations,

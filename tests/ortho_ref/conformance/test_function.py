@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ortho_ref.conformance import FunctionReport, check_function
-from ortho_ref.conformance.differences import NearKinkError
+from ortho_ref.finite_differences import NearKinkError
 
 SEEDS = {"seed": st.integers(0, 2**32 - 1)}
 

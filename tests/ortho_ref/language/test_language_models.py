@@ -10,7 +10,7 @@ from gradients.checks import LANGUAGE_MODELS, TOLERANCE_DIFFERENCES, check_langu
 from gradients.problem import largest_error, perturbed, single
 from ortho_ref import losses, models
 from ortho_ref.backend import to_device, to_host
-from ortho_ref.conformance.differences import compare_gradients
+from ortho_ref.finite_differences import compare_gradients
 from ortho_ref.language.embedding import Embedding
 from ortho_ref.language.regularizers import Regularizers
 from ortho_ref.losses import cross_entropy
