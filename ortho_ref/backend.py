@@ -111,22 +111,13 @@ def _cuda_version(runtime: Any, of: str) -> str:
     return f"{version // 1000}.{version % 1000 // 10}" if version else "none"
 
 
-# Root package of an array's type -> how to get its library. `register` adds to it.
+# Root package of an array's type -> how to get its library.
 _LOADERS: dict[str, Callable[[], ArrayLibrary]] = {"numpy": _numpy_library, "cupy": _cupy_library}
 _LOADED: dict[str, ArrayLibrary] = {}
 _DEVICES: dict[str, str] = {"cpu": "numpy", "gpu": "cupy"}
 # What CuPy has, as NumPy's characters and in words.
 _DTYPES = "?bhilqBHILQefdFD"
 _DTYPE_NAMES = "bool, integers, float16 to float64, complex64, complex128"
-
-
-def register(root: str, library: ArrayLibrary) -> None:
-    """Make arrays known whose types live in the package `root`, under the device name `library.device`."""
-    _root.cache_clear()
-    _common_root.cache_clear()
-    _LOADERS[root] = lambda: library
-    _LOADED[root] = library
-    _DEVICES[library.device] = root
 
 
 def _load(root: str) -> ArrayLibrary:

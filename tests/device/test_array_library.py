@@ -7,11 +7,10 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "ortho_ref"
-FOLDERS = {"cells", "fused", "parametrizations"}
-MODULES = {"activations", "averaging", "dropout", "layers", "losses", "network", "optimizers", "reader"}
-MODULES |= {"regularizers", "scan"}
+FOLDERS = {"cells", "fused", "language", "parametrizations"}
+MODULES = {"activations", "layers", "losses", "network", "scan", "training/averaging", "training/optimizers"}
 FILES = [path for folder in sorted(FOLDERS) for path in sorted((PACKAGE / folder).rglob("*.py"))]
-FILES += [path for path in sorted(PACKAGE.glob("*.py")) if path.stem in MODULES]
+FILES += [PACKAGE / f"{name}.py" for name in sorted(MODULES)]
 #: Types, constants and what the host alone knows.
 NAMED = {"ndarray", "generic", "integer", "dtype", "float32", "finfo", "iinfo"}
 NAMED |= {"random", "errstate", "pi", "inf", "nan"}
