@@ -21,10 +21,9 @@ import numpy as np
 from ortho_ref.conformance.case import Arrays, Departed, Vector
 from ortho_ref.conformance.diagnosis.beginning import Combination, tried
 from ortho_ref.conformance.diagnosis.training import within
-from ortho_ref.conformance.findings import Assumed
+from ortho_ref.conformance.findings import Assume, Assumed
 from ortho_ref.conformance.lists import read_lines
 from ortho_ref.conformance.mistakes import MISTAKES
-from ortho_ref.conformance.runner import Assume
 
 #: Orders of departures that are tried.
 _ORDERS = 120

@@ -4,9 +4,9 @@ A finding says how much of what is wrong it explains: "5 of 12 failing cases of 
 """
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ortho_ref.terminal import shown
 
@@ -14,6 +14,8 @@ if TYPE_CHECKING:  # the report prints what is found here
     from ortho_ref.conformance.report import Result
 
 _WIDTH, _NAMED = 100, 6
+#: Departures to be assumed: names of mistakes in one text, or a file of them; several; with reasons; none.
+Assume: TypeAlias = str | Sequence[str] | Mapping[str, str] | None
 
 
 @dataclass(frozen=True)

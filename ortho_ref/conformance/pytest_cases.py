@@ -4,9 +4,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ortho_ref.conformance.case import select
+from ortho_ref.conformance.findings import Assume
 from ortho_ref.conformance.implementation import Run
 from ortho_ref.conformance.report import PARTIAL, PASSED, UNSUPPORTED
-from ortho_ref.conformance.runner import Assume, check_vectors
+from ortho_ref.conformance.runner import check_vectors
 from ortho_ref.terminal import shown_lines
 
 

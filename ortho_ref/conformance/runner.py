@@ -9,9 +9,8 @@ of initial values, which are random.
 
 import contextlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TypeAlias
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from ortho_ref.conformance.asking import ask
 from ortho_ref.conformance.case import DTYPES, HALF, Arrays, Departed, Vector, select
 from ortho_ref.conformance.compare import Comparison, compare
 from ortho_ref.conformance.entries import wrong_entries
+from ortho_ref.conformance.findings import Assume
 from ortho_ref.conformance.forward import forward_of
 from ortho_ref.conformance.implementation import Broken, Elsewhere, Raised, Run
 from ortho_ref.conformance.origin import Origin
@@ -27,8 +27,6 @@ from ortho_ref.conformance.outputs import NoArray, Outputs
 from ortho_ref.conformance.report import FAILED, PARTIAL, PASSED, UNSUPPORTED, Report, Result, shortened
 from ortho_ref.conformance.surroundings import kept
 
-#: Departures to be assumed: names of mistakes in one text, or a file of them; several; with reasons; none.
-Assume: TypeAlias = str | Sequence[str] | Mapping[str, str] | None
 #: The mistakes that refuse what is right.
 _REFUSING = ("refuses-all",)
 
@@ -130,7 +128,7 @@ def check_vectors(
         raise ValueError(f"{not_among('dtype', dtype, allowed)}{more}")
     if forward:
         chosen = forward_of(chosen, dtype)
-    # here, not above: it loads the mistakes and every model, which importing the kit need not wait for
+    # here: it loads the mistakes and every model, which importing the kit need not wait for
     from ortho_ref.conformance.assumptions import held
     from ortho_ref.conformance.diagnosis import diagnose
 

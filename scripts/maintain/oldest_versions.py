@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ortho_ref.boundary import nearest, not_among
 from ortho_ref.terminal import STDERR, STDOUT, open_standard_streams, shown
 
 ROOT = Path(__file__).parents[2]
@@ -40,7 +39,7 @@ def _listed(document: dict[str, Any], name: str) -> Iterator[str]:
     """The dependencies of a group or an extra, with those of what it includes."""
     project, lists = document["project"], _groups(document)
     if name not in lists:
-        raise ValueError(not_among("GROUP", name, lists, str))
+        raise ValueError(f"GROUP is {name!r}; allowed: {', '.join(lists)}")
     for line in lists[name]:
         if isinstance(line, dict):
             yield from _listed(document, line["include-group"])
@@ -70,7 +69,7 @@ def main() -> None:
         return
     try:
         if options := [word for word in given if word.startswith("-")]:
-            raise ValueError(f"there is no option {options[0]}{nearest(options[0], ['--help'])}")
+            raise ValueError(f"there is no option {options[0]}; allowed: --help")
         STDOUT.give("\n".join(floors(document, given)))
     except (ValueError, OSError) as error:
         STDERR.say(f"error: {shown(error)}")

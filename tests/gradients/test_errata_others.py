@@ -166,7 +166,7 @@ def test_E_urnn_03_exponential_growth():
         x, h0, across = np.ones((T, 1)), np.array([0.2 + 0j]), np.array([1j])
         h, tape = scan.forward(cell, w, x[:, None], h0[None])
         np.testing.assert_allclose(h, 0.2, rtol=1e-6)
-        dh0 = scan.backward(cell, w, tape, np.zeros((T, 1, 1)), across[None]).h0[0, 0]
+        dh0 = scan.backward(cell, w, tape, np.zeros((T, 1, 1), complex), across[None]).h0[0, 0]
         assert dh0.imag == pytest.approx(size, rel=1e-4 if b > 0 else 1e-2)
         result = propagate(cell, w, x, h0, across)
         assert result.norms[0] == pytest.approx(abs(dh0))

@@ -267,7 +267,7 @@ class _Points:
         self.wrap(os, "fsync", "fsync")
         self.wrap(os, "replace", "rename", "renamed")
         self.wrap(os, "link", "link")
-        self.wrap(Network, "loss_and_gradients", "update")
+        self.wrap(Network, "compute", "update")
         self.wrap(training, "evaluate", "evaluation")
         files.open, run_folder.open = partial(self.opened, "file"), partial(self.opened, "line")
         if self.job["at"] == "step":

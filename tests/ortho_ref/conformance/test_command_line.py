@@ -203,7 +203,7 @@ BAD = {
     "run --adapter {mine} --dtype float46": "dtype is 'float46' (did you mean 'float64'?); allowed: float64, float32, ",
     "run --adapter {mine} --timeout soon": "timeout is 'soon'; allowed: a number; ",
     "--vrsion": "there is no option --vrsion (did you mean '--version'?); python -m ortho_ref.conformance --help",
-    "lst": "command is 'lst' (did you mean 'list'?); allowed: run, map, new, list, show, export, badge, schema; ",
+    "lst": "command is 'lst' (did you mean 'list'?); allowed: run, map, new, list, mistakes, show, export, ",
     "new --torch gruu": "--torch: cell is 'gruu' (did you mean 'gru'?); allowed: elman, ",
     "new --jax gruu": "--jax: cell is 'gruu' (did you mean 'gru'?); allowed: elman, ",
     "map --adapter {mine} --tolerancee 1": "there is no option --tolerancee (did you mean '--tolerance'?); ",
