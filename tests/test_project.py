@@ -291,7 +291,7 @@ def test_pages_name_what_exists():
 
 
 def test_scripts_has_programs_on_top():
-    """What can be run stands there and in maintain/, what people use is listed in the README; all else is in folders."""
+    """What can be run stands there and in maintain/; the README lists what people use; all else is in folders."""
     for part in ("scripts", "scripts/maintain"):
         for path in (ROOT / part).glob("[!_]*.py"):
             assert re.search(r'\nif __name__ == "__main__":\n    .+\n*$', path.read_text()), path
