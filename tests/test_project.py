@@ -12,7 +12,7 @@ import pytest
 
 import ortho_ref
 from ortho_ref import models
-from ortho_ref.conformance.case import vectors
+from ortho_ref.conformance.case_files import vectors
 from ortho_ref.conformance.mistakes import MISTAKES
 from ortho_ref.parametrizations.by_name import FORMS
 from ortho_ref.training.run_folder import read_config, read_summary

@@ -19,7 +19,8 @@ from ortho_ref.conformance.adapters import load_adapter
 from ortho_ref.conformance.annotations import annotations
 from ortho_ref.conformance.apart import TIMEOUT, Apart, check_memory
 from ortho_ref.conformance.badge import LABEL, badge
-from ortho_ref.conformance.case import DTYPES, HALF, Vector, find, select
+from ortho_ref.conformance.case import DTYPES, HALF, Vector
+from ortho_ref.conformance.case_files import find, select
 from ortho_ref.conformance.contract import Contract, read_contract
 from ortho_ref.conformance.export import export
 from ortho_ref.conformance.forward import forward_of

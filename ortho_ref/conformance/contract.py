@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 
 from ortho_ref import files
 from ortho_ref.boundary import short
-from ortho_ref.conformance.case import DTYPES, read_manifest, select
+from ortho_ref.conformance.case import DTYPES
+from ortho_ref.conformance.case_files import read_manifest, select
 from ortho_ref.conformance.lists import read_lines
 from ortho_ref.conformance.report import FAILED, PARTIAL, PASSED, UNSUPPORTED, Breach, Report, Verdict
 from ortho_ref.conformance.stored import read_report

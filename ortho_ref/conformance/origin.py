@@ -12,7 +12,7 @@ import numpy as np
 
 import ortho_ref
 from ortho_ref import files
-from ortho_ref.conformance.case import FORMAT, MANIFEST, MANIFEST_FORM, VECTORS
+from ortho_ref.conformance.case_files import FORMAT, MANIFEST, MANIFEST_FORM, VECTORS
 from ortho_ref.conformance.implementation import Elsewhere, Run
 from ortho_ref.schema import BOOLEAN, SHA256, TEXT, Schema, optional, record
 from ortho_ref.terminal import cut

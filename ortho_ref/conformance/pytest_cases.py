@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ortho_ref.conformance.case import select
+from ortho_ref.conformance.case_files import select
 from ortho_ref.conformance.findings import Assume
 from ortho_ref.conformance.implementation import Run
 from ortho_ref.conformance.report import PARTIAL, PASSED, UNSUPPORTED

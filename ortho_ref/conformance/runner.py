@@ -16,7 +16,8 @@ import numpy as np
 
 from ortho_ref.boundary import kind_of, not_among
 from ortho_ref.conformance.asking import ask
-from ortho_ref.conformance.case import DTYPES, HALF, Arrays, Departed, Vector, select
+from ortho_ref.conformance.case import DTYPES, HALF, Arrays, Departed, Vector
+from ortho_ref.conformance.case_files import select
 from ortho_ref.conformance.compare import Comparison, compare
 from ortho_ref.conformance.entries import wrong_entries
 from ortho_ref.conformance.findings import Assume

@@ -1,7 +1,8 @@
 """JSON Schemas (draft 2020-12) of what the kit writes, and of the manifest that it ships.  No field but those named."""
 
 from ortho_ref import files
-from ortho_ref.conformance.case import DTYPES, FORMAT, HALF, KINDS, MANIFEST_FORM
+from ortho_ref.conformance.case import DTYPES, HALF, KINDS
+from ortho_ref.conformance.case_files import FORMAT, MANIFEST_FORM
 from ortho_ref.conformance.export import FORMAT as export_format
 from ortho_ref.conformance.maps.report import SCHEMA as map_report
 from ortho_ref.conformance.origin import ORIGIN_FORM, PLATFORM_FORM, TIME, VECTORS_FORM

@@ -18,8 +18,9 @@ import typer
 from safetensors.numpy import load, save
 
 from ortho_ref import files
-from ortho_ref.conformance import case as stored
-from ortho_ref.conformance.case import FORMAT, KINDS, MANIFEST, MANIFEST_FORM, VECTORS, Arrays, Vector, file_of, key_of
+from ortho_ref.conformance import case_files as stored
+from ortho_ref.conformance.case import KINDS, Arrays, Vector
+from ortho_ref.conformance.case_files import FORMAT, MANIFEST, MANIFEST_FORM, VECTORS, file_of, key_of
 from ortho_ref.conformance.kills import kills
 from scripts.maintain.vectors.conformance_cases import specs
 from scripts.maintain.vectors.making import compared, confirmed, drawn, entry, roles, vector

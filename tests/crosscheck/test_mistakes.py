@@ -5,7 +5,8 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed: `make crosscheck` installs it")
 
-from ortho_ref.conformance.case import in_precision, vectors  # noqa: E402
+from ortho_ref.conformance.case import in_precision  # noqa: E402
+from ortho_ref.conformance.case_files import vectors  # noqa: E402
 from ortho_ref.conformance.mistake import made  # noqa: E402
 from ortho_ref.conformance.mistakes import MISTAKES  # noqa: E402
 from ortho_ref.conformance.report import FAILED  # noqa: E402

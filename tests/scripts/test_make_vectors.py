@@ -10,9 +10,9 @@ import jsonschema
 import numpy as np
 import pytest
 
-from ortho_ref.conformance import case as stored
+from ortho_ref.conformance import case_files as stored
 from ortho_ref.conformance import reference
-from ortho_ref.conformance.case import MANIFEST, VECTORS, key_of, read_manifest, vectors
+from ortho_ref.conformance.case_files import MANIFEST, VECTORS, key_of, read_manifest, vectors
 from ortho_ref.conformance.schema import schema
 from scripts.maintain import make_vectors
 from scripts.maintain.vectors import making

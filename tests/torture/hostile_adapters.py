@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import safetensors.numpy
 
-from ortho_ref.conformance.case import select
+from ortho_ref.conformance.case_files import select
 from tests.torture.judging import REFUSED, SURVIVED, WRONG, Verdict, judge, raw_characters
 from tests.torture.room import Outcome, Room
 

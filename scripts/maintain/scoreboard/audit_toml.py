@@ -8,7 +8,8 @@ from typing import Any
 
 from ortho_ref import schema
 from ortho_ref.boundary import nearest
-from ortho_ref.conformance.case import DTYPES, select
+from ortho_ref.conformance.case import DTYPES
+from ortho_ref.conformance.case_files import select
 from ortho_ref.conformance.mistakes import MISTAKES
 from ortho_ref.schema import TEXT, list_of, mapping, one_of, record
 

@@ -5,9 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from ortho_ref.conformance import case as stored
 from ortho_ref.conformance import drawing, initial, reference
-from ortho_ref.conformance.case import Arrays, Vector
+from ortho_ref.conformance.case import Arrays, Case, Vector
 from ortho_ref.conformance.compare import MINIMUM, scales
 from scripts.maintain.vectors.spec import Spec
 
@@ -71,7 +70,7 @@ def vector(spec: Spec, inputs: Arrays) -> Vector:
     flawed = spec.flaw(inputs) if spec.flaw is not None else inputs
     case = spec.case(flawed)
     shapes = {name: array.shape for name, array in expected.items()}
-    own = stored.Case(case.id, case.kind, case.config, case.inputs, shapes)
+    own = Case(case.id, case.kind, case.config, case.inputs, shapes)
     control = inputs if spec.flaw is not None else {}
     how = _drawing(spec, inputs, expected)
     return Vector(own, expected, spec.scales, low, high, control, tuple(spec.equations), spec.why, (), {}, how)

@@ -1,7 +1,8 @@
 """Implementations and vectors that the tests of the conformance kit share."""
 
 from ortho_ref.conformance import reference
-from ortho_ref.conformance.case import Case, Vector, vectors
+from ortho_ref.conformance.case import Case, Vector
+from ortho_ref.conformance.case_files import vectors
 
 BY_ID = {vector.id: vector for vector in vectors()}
 

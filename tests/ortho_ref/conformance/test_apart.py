@@ -15,7 +15,7 @@ import pytest
 from ortho_ref.conformance import check
 from ortho_ref.conformance.__main__ import main
 from ortho_ref.conformance.apart import Apart, check_memory, default_memory
-from ortho_ref.conformance.case import select
+from ortho_ref.conformance.case_files import select
 from ortho_ref.conformance.report import FAILED, PASSED
 from ortho_ref.conformance.schema import schema
 from tests.line import CHILD, PATIENCE

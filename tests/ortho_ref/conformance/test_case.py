@@ -12,7 +12,8 @@ from hypothesis.extra import numpy as hnp
 from safetensors.numpy import save
 
 from ortho_ref import files
-from ortho_ref.conformance.case import DTYPES, FORMAT, in_precision, joined, parted, read_manifest, select, vectors
+from ortho_ref.conformance.case import DTYPES, in_precision, joined, parted
+from ortho_ref.conformance.case_files import FORMAT, read_manifest, select, vectors
 
 ARRAYS = {
     "a/one:inputs:x": np.array([[1.5, -2.0]]),

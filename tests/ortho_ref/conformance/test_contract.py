@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from ortho_ref.conformance.case import select
+from ortho_ref.conformance.case_files import select
 from ortho_ref.conformance.contract import Contract, Entry, read_contract
 from ortho_ref.conformance.report import FAILED, PARTIAL, PASSED, STATUSES, UNSUPPORTED, Report, Result
 

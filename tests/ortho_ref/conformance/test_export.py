@@ -16,7 +16,8 @@ from safetensors.numpy import load_file
 import ortho_ref
 from ortho_ref import files
 from ortho_ref.conformance import reference
-from ortho_ref.conformance.case import DTYPES, Case, select
+from ortho_ref.conformance.case import DTYPES, Case
+from ortho_ref.conformance.case_files import select
 from ortho_ref.conformance.compare import scales, tolerance
 from ortho_ref.conformance.export import export
 from ortho_ref.conformance.origin import platform_now, vectors_now

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from ortho_ref.conformance import check, reference
-from ortho_ref.conformance.case import in_precision, select
+from ortho_ref.conformance.case import in_precision
+from ortho_ref.conformance.case_files import select
 from ortho_ref.conformance.compare import compare
 
 

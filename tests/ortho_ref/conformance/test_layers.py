@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ortho_ref.conformance import check, drawing, layered, reference
-from ortho_ref.conformance.case import select
+from ortho_ref.conformance.case_files import select
 from ortho_ref.conformance.report import FAILED
 
 LAYERS = {vector.id: vector for vector in select("layer/*")}

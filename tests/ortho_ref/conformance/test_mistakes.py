@@ -10,7 +10,7 @@ import pytest
 
 from ortho_ref import fused, scan
 from ortho_ref.conformance import diagnosis, reference
-from ortho_ref.conformance.case import vectors
+from ortho_ref.conformance.case_files import vectors
 from ortho_ref.conformance.compare import matches
 from ortho_ref.conformance.diagnosis import beginning
 from ortho_ref.conformance.kills import killed

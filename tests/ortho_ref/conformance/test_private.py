@@ -11,7 +11,7 @@ import pytest
 from ortho_ref import activations, backend, scan
 from ortho_ref.cells import CELLS, GRUResetBefore
 from ortho_ref.conformance import check, reference
-from ortho_ref.conformance.case import vectors
+from ortho_ref.conformance.case_files import vectors
 from ortho_ref.conformance.mistake import made, replaced
 from ortho_ref.conformance.mistakes import MISTAKES
 from ortho_ref.conformance.private import private

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from ortho_ref.conformance import pytest_cases
-from ortho_ref.conformance.case import select
+from ortho_ref.conformance.case_files import select
 from tests.ortho_ref.conformance.adapters import BY_ID, right
 
 pytest_plugins = ["pytester"]

@@ -14,7 +14,7 @@ import pytest
 from safetensors import safe_open
 
 from ortho_ref.conformance import check, command_adapter, load_adapter
-from ortho_ref.conformance.case import select
+from ortho_ref.conformance.case_files import select
 from ortho_ref.conformance.implementation import Broken
 from ortho_ref.conformance.report import FAILED, PARTIAL, PASSED, UNSUPPORTED
 from ortho_ref.conformance.runner import run_one

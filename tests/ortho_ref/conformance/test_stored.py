@@ -16,7 +16,7 @@ from ortho_ref.conformance import check, read_report
 from ortho_ref.conformance.adapters import load_adapter
 from ortho_ref.conformance.apart import Apart
 from ortho_ref.conformance.badge import GREEN, GREY, RED, YELLOW, badge, said
-from ortho_ref.conformance.case import VECTORS, select
+from ortho_ref.conformance.case_files import VECTORS, select
 from ortho_ref.conformance.contract import Contract, Entry
 from ortho_ref.conformance.origin import Origin, vectors_now
 from ortho_ref.conformance.programs import command_adapter

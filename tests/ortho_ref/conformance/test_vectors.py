@@ -11,8 +11,9 @@ import pytest
 from ortho_ref.activations import ACTIVATIONS
 from ortho_ref.cells import CELLS
 from ortho_ref.cells.fastrnn import CONSTRAINTS
-from ortho_ref.conformance import case as stored
-from ortho_ref.conformance.case import KINDS, MANIFEST, VECTORS, key_of, read_manifest
+from ortho_ref.conformance import case_files as stored
+from ortho_ref.conformance.case import KINDS
+from ortho_ref.conformance.case_files import MANIFEST, VECTORS, key_of, read_manifest
 from ortho_ref.conformance.compare import MINIMUM
 from ortho_ref.conformance.reference import OPTIMIZERS
 from ortho_ref.conformance.schema import schema

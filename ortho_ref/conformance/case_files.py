@@ -1,0 +1,255 @@
+"""The cases that the kit ships: one manifest, and one safetensors file of arrays for each kind."""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from safetensors import SafetensorError
+from safetensors.numpy import load
+
+from ortho_ref import files
+from ortho_ref.boundary import kind_of, nearest
+from ortho_ref.conformance import drawing, reference
+from ortho_ref.conformance.case import KINDS, Arrays, Case, Vector
+from ortho_ref.conformance.initial import expected_of
+from ortho_ref.schema import NUMBER, SHA256, TEXT, list_of, mapping, one_of, optional, record
+
+FORMAT = "ortho_ref conformance cases 3"
+VECTORS = Path(__file__).parent / "vectors"
+MANIFEST = "manifest.json"
+
+_TEXTS = list_of(TEXT)
+#: The manifest: its files with their SHA-256, its cases with the names of their arrays.
+MANIFEST_FORM = record(
+    {
+        "files": mapping(SHA256),
+        "cases": list_of(
+            record(
+                {
+                    "id": TEXT,
+                    "kind": one_of(*KINDS),
+                    "config": {"type": "object"},
+                    **dict.fromkeys(("inputs", "expected", "low", "high", "control"), _TEXTS),
+                    "scales": mapping(NUMBER),
+                    "equations": _TEXTS,
+                    "why": TEXT,
+                    "kills": _TEXTS,
+                    "confirmed": record({"route": TEXT, "error": NUMBER}),
+                    "drawn": optional(drawing.FORM) | {"description": "in place of arrays, how they are drawn"},
+                    "withdrawn": optional(TEXT) | {"description": "why the case is run no more"},
+                }
+            )
+        ),
+    }
+)
+
+
+def file_of(kind: str) -> str:
+    """The file with a kind's arrays."""
+    return f"{kind}.safetensors"
+
+
+def read_manifest(folder: Path | str = VECTORS) -> dict[str, Any]:
+    """The manifest of a folder of cases.
+
+    Parameters
+    ----------
+    folder : Path or str
+        By default the kit's own.
+
+    Returns
+    -------
+    dict
+        "files" (name -> SHA-256) and "cases"; `MANIFEST_FORM` is its schema.
+
+    Raises
+    ------
+    OSError
+        It cannot be read.
+    ValueError
+        It is of another format, or not what was written; the message names the file.
+    """
+    folder = Path(folder)
+    return files.read_sealed(folder / MANIFEST, FORMAT, MANIFEST_FORM).value
+
+
+@cache
+def vectors(folder: Path | str = VECTORS) -> tuple[Vector, ...]:
+    """Every case of a folder but those withdrawn.
+
+    Parameters
+    ----------
+    folder : Path or str
+        By default the kit's own.
+
+    Returns
+    -------
+    tuple of Vector
+        In the manifest's order. The arrays are read-only.
+
+    Raises
+    ------
+    OSError, ValueError
+        A file that cannot be read, or whose SHA-256 is not the manifest's; the message names it.
+    """
+    folder = Path(folder)
+    manifest, stored = read_manifest(folder), {}
+    for name, sha256 in manifest["files"].items():
+        data = files.read(folder / name)
+        if hashlib.sha256(data).hexdigest() != sha256:
+            raise files.DamagedFile(folder / name, "its SHA-256 is not the manifest's; install the kit again")
+        try:
+            stored[name] = load(data)
+        except SafetensorError as error:
+            raise files.DamagedFile(folder / name, error) from None
+        for array in stored[name].values():
+            array.flags.writeable = False
+    try:
+        return tuple(_vector(entry, stored) for entry in manifest["cases"] if entry["withdrawn"] is None)
+    except KeyError as error:
+        raise files.DamagedFile(folder / MANIFEST, f"it names {error}, which its files have not") from None
+
+
+def _vector(entry: dict[str, Any], stored: dict[str, Arrays]) -> Vector:
+    if entry["drawn"] is not None:
+        return _drawn_vector(entry)
+    own = stored[file_of(entry["kind"])]
+
+    def arrays(role: str) -> Arrays:
+        return {name: own[key_of(entry["id"], role, name)] for name in entry[role]}
+
+    expected = arrays("expected")
+    if entry["kind"] == "initial":
+        expected = expected_of(entry["config"])
+    outputs = {name: array.shape for name, array in expected.items()}
+    return Vector(
+        Case(entry["id"], entry["kind"], entry["config"], arrays("inputs"), outputs),
+        expected,
+        entry["scales"],
+        arrays("low"),
+        arrays("high"),
+        arrays("control"),
+        tuple(entry["equations"]),
+        entry["why"],
+        tuple(entry["kills"]),
+        entry["confirmed"],
+    )
+
+
+def _drawn_vector(entry: dict[str, Any]) -> Vector:
+    """A case that is drawn: the reference gives its answer, which has to be that of when it was made."""
+    inputs = drawing.inputs_of(entry["drawn"])
+    if drawing.hash_of(inputs) != entry["drawn"]["sha256"]:
+        raise files.DamagedFile(VECTORS / MANIFEST, f"{entry['id']} is drawn otherwise than it was made")
+    case = Case(entry["id"], entry["kind"], entry["config"], inputs)
+    expected = reference.outputs(case)
+    if not drawing.agree(expected, entry["drawn"]["checks"]):
+        raise files.DamagedFile(VECTORS / MANIFEST, f"{entry['id']} is computed otherwise than it was made")
+    for array in (*inputs.values(), *expected.values()):
+        array.flags.writeable = False
+    texts = (tuple(entry["equations"]), entry["why"], tuple(entry["kills"]))
+    whole = replace(case, outputs={name: array.shape for name, array in expected.items()})
+    return Vector(whole, expected, entry["scales"], {}, {}, {}, *texts, entry["confirmed"], entry["drawn"])
+
+
+def key_of(id: str, role: str, name: str) -> str:
+    """An array's name in its file.
+
+    Parameters
+    ----------
+    id : str
+        The case's name.
+    role : str
+        "inputs", "expected", "low", "high" or "control".
+    name : str
+        The input's or output's.
+
+    Returns
+    -------
+    str
+        id:role:name.
+    """
+    return f"{id}:{role}:{name}"
+
+
+def select(only: str | Sequence[str] | None = None, folder: Path | str = VECTORS) -> list[Vector]:
+    """The cases whose names fit.
+
+    Parameters
+    ----------
+    only : str or sequence of str, optional
+        A pattern as of a shell, or several, that the name or a folder of it has to fit; unless given, every case.
+    folder : Path or str
+        By default the kit's own.
+
+    Returns
+    -------
+    list of Vector
+        In the manifest's order, each once.
+
+    Raises
+    ------
+    ValueError
+        A pattern that fits none, or what `vectors` refuses.
+    """
+    folder = Path(folder)
+    every = vectors(folder)
+    if only is None:
+        return list(every)
+    if not isinstance(only, Iterable):
+        raise TypeError(f"only is {kind_of(only)}; allowed: a pattern, as 'cell/gru*', or a list of patterns")
+    patterns, fitting = [only] if isinstance(only, str) else list(only), set()
+    for pattern in patterns:
+        found = {vector.id for vector in every if any(fnmatchcase(vector.id, p) for p in (pattern, f"{pattern}/*"))}
+        if not found:
+            raise ValueError(
+                f"only is {pattern!r}{_near(pattern, every)}, which fits no case; "
+                "`python -m ortho_ref.conformance list` has them all"
+            )
+        fitting |= found
+    return [vector for vector in every if vector.id in fitting]
+
+
+def find(name: str) -> Vector:
+    """The case of this name.
+
+    Parameters
+    ----------
+    name : str
+        As `select` lists it.
+
+    Returns
+    -------
+    Vector
+        Of the kit's own.
+
+    Raises
+    ------
+    ValueError
+        There is none; the message says which is near.
+    """
+    every = {vector.id: vector for vector in vectors(VECTORS)}
+    if name in every:
+        return every[name]
+    raise ValueError(
+        f"case is {name!r}{_begun_or_nearest(name, every)}, which is no case; "
+        "`python -m ortho_ref.conformance list` has their names"
+    )
+
+
+def _near(pattern: str, every: Iterable[Vector]) -> str:
+    """What a message says where a case, or a folder of cases, is near."""
+    folders = (PurePosixPath(vector.id).parents for vector in every)
+    names = dict.fromkeys(str(own) for parents in folders for own in parents)
+    ids = [vector.id for vector in every]
+    return _begun_or_nearest(pattern, [*names, *ids])
+
+
+def _begun_or_nearest(name: str, names: Iterable[str]) -> str:
+    """What a message says where a name is the beginning of one, "cell/gru": the first that goes on; else `nearest`."""
+    begun = [own for own in names if "/" in name.strip("/") and own.startswith(name.rstrip("/"))]
+    return f" (did you mean {begun[0]!r}?)" if begun else nearest(name, names)
