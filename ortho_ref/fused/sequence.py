@@ -1,6 +1,6 @@
 """What the fused cells share: input products, activations in place, chunks of time.
 
-P = W x_t + b of all steps before the loop: x gets a column of ones, W the column b       [bp:bptt/W]
+P = W x_t + b before the loop, a chunk of time at once: x gets a column of ones, W the column b          [bp:bptt/W]
 P = columns of W + b, gathered, for integer tokens                                [bp:bptt/tokens]
 sigmoid:  1 / (1 + exp(-a)), three passes over memory; the weights have the sign        [bp:sigmoid]
 value:  tanh [bp:tanh]   relu [bp:relu]   modrelu [ncgru:20]
@@ -23,6 +23,8 @@ from ortho_ref.fused import tokens
 from ortho_ref.printing import brief
 
 _CHUNK_ROWS = 512
+#: Of a product before the loop, whose W a BLAS packs again for each chunk.
+_INPUT_ROWS = 2048
 #: On a device: more than the papers' tasks have, of which a backward pass is one chunk.
 _DEVICE_ROWS = 2**16
 #: Up to this size of W tokens are dense one-hot rows in its gradient: `tokens.sums` costs more to begin.
@@ -99,7 +101,8 @@ def input_products(W: Array, b: Array, x: Array) -> Array:
             xp.take(table[g], x, axis=0, out=P[g])  # [bp:bptt/tokens]
         return P
     W_b = transposed(xp.concatenate([W, b[:, :, None]], axis=2))
-    xp.matmul(_with_ones(x, W.shape[2], W.dtype), W_b, out=P.reshape(G, T * B, n))  # [bp:bptt/W]
+    for t in chunks(x, _INPUT_ROWS)[1]:
+        xp.matmul(_with_ones(x[t], W.shape[2], W.dtype), W_b, out=P[:, t].reshape(G, -1, n))  # [bp:bptt/W]
     return P
 
 
@@ -238,12 +241,13 @@ def inside_bias_gradient(y: Array, da: Array) -> Array:
     return xp_of(y).sign(y) * da  # [bp:modrelu-real]
 
 
-def chunks(h_prev: Array) -> tuple[int, Iterator[slice]]:
+def chunks(h_prev: Array, rows: int | None = None) -> tuple[int, Iterator[slice]]:
     """How many steps make a chunk of time, and the chunks of h_prev (T, B, ...), the last first.
 
     On the host a chunk has some hundred rows: enough for the gradients' GEMMs to run at full speed on it, and few
     enough to be in the cache still when they do. On a device it has so many that launches do not count.
     """
     T, B = h_prev.shape[:2]
-    steps = min(T, max(1, (_CHUNK_ROWS if library_of(h_prev).device == "cpu" else _DEVICE_ROWS) // B))
+    rows = (rows or _CHUNK_ROWS) if library_of(h_prev).device == "cpu" else _DEVICE_ROWS
+    steps = min(T, max(1, rows // B))
     return steps, (slice(max(0, stop - steps), stop) for stop in range(T, 0, -steps))

@@ -129,7 +129,8 @@ def test_the_layouts_agree_in_float32(name, n):
 @pytest.mark.parametrize(("rows", "cuts"), [(1, [1] * 8), (10, [3, 3, 2]), (10**6, [8])])
 def test_equals_scan_however_time_is_cut(monkeypatch, device, name, tokens, rows, cuts):
     """Chunks of one step, of several with a shorter one left over, and a single one."""
-    monkeypatch.setattr(sequence, "_CHUNK_ROWS" if device == "cpu" else "_DEVICE_ROWS", rows)
+    for rule in ("_CHUNK_ROWS", "_INPUT_ROWS") if device == "cpu" else ("_DEVICE_ROWS",):
+        monkeypatch.setattr(sequence, rule, rows)
     problem = random_problem(CELLS[name], np.random.default_rng(5), T=8, B=3, tokens=tokens).on(device)
     steps, chunks = sequence.chunks(problem.dh)
     lengths = [t.stop - t.start for t in chunks]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ortho_ref import backend, fused, models
-from ortho_ref.cells import CELLS
+from ortho_ref.cells import CELLS, LSTM
 from ortho_ref.cells.by_name import name_of
 from ortho_ref.parametrizations import Exponential, ScaledCayley
 from ortho_ref.training.optimizers import Adam
@@ -137,7 +137,8 @@ def test_agreement_sees_what_is_wrong_on_the_device_alone(on_device, monkeypatch
     """A gradient off by 1e-8, steps off by 1e-3 of themselves: the model is named; one that cannot run is named too."""
     own = replace(on_device, names=("lstm", "none"), updates=20)
     assert [message.split(": ")[0] for message in failures("agreement", own)] == ["none, float64", "none, float32"]
-    backward, delta = fused.backward, Adam.delta
+    lstm = fused.form_of(LSTM())
+    backward, delta = lstm.unroll_back, Adam.delta
 
     def wrong(cell, *arguments):
         gradients = backward(cell, *arguments)
@@ -145,7 +146,7 @@ def test_agreement_sees_what_is_wrong_on_the_device_alone(on_device, monkeypatch
         gradients.weights[name] = gradients.weights[name] * (1 + 1e-8 * is_there(gradients.weights[name]))
         return gradients
 
-    monkeypatch.setattr(fused, "backward", wrong)
+    monkeypatch.setattr(lstm, "unroll_back", wrong)
     monkeypatch.setattr(Adam, "delta", lambda self, *given: delta(self, *given) * (1 + 1e-3 * is_there(given[2])))
     first, *_, last = failures("agreement", own)
     assert first.startswith("lstm, float64: ")
