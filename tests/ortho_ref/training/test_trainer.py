@@ -90,17 +90,21 @@ class Crashing(Wrapped):
         raise Crash
 
 
-class Poisoned(Adam):
-    """Adam whose delta of one parameter is `value` at one update of it."""
+class Changing(Adam):
+    """Adam whose deltas, with their names, go through a function."""
 
-    def __init__(self, victim, update, value=math.nan):
+    def __init__(self, change):
         super().__init__()
-        self.victim, self.left, self.value = victim, update, value
+        self.change = change
 
     def delta(self, name, parameter, gradient):
-        delta = super().delta(name, parameter, gradient)
-        self.left -= name == self.victim
-        return delta * self.value if name == self.victim and self.left == 0 else delta
+        return self.change(name, super().delta(name, parameter, gradient))
+
+
+def poisoned(victim, update, value=math.nan):
+    """Adam whose delta of one parameter is `value` at one update of it."""
+    updates = itertools.count(1)
+    return Changing(lambda name, delta: delta * value if name == victim and next(updates) == update else delta)
 
 
 SCHEDULE = {"iterations": 7, "batch_size": 4, "log_every": 3, "evaluate_every": 4}
@@ -732,13 +736,8 @@ def test_a_U_that_is_not_finite(tmp_path, log_every):
 
 def test_an_A_that_overflows(tmp_path):
     """Finite deltas whose sum is not: refused before it reaches U, and named."""
-
-    class Huge(Adam):
-        def delta(self, name, parameter, gradient):
-            delta = super().delta(name, parameter, gradient)
-            return np.sign(delta) * np.float32(3e38) if name.endswith(".A") else delta
-
-    own = small_trainer(Parenthesis(5), "scornn", optimizer=Huge(), iterations=50)
+    huge = Changing(lambda name, delta: np.sign(delta) * np.float32(3e38) if name.endswith(".A") else delta)
+    own = small_trainer(Parenthesis(5), "scornn", optimizer=huge, iterations=50)
     with (
         np.errstate(all="ignore"),
         pytest.raises(FloatingPointError, match=r"^iteration \d: layer0\.U: A has an entry.*; every delta is finite$"),
@@ -957,13 +956,13 @@ def stays_good(out, own, iteration, message, good):
 )
 def test_an_update_that_is_not_finite(tmp_path, model, victim, update, value, options, message):
     """Refused before it reaches U, at the evaluation or at the checkpoint, with the update and the parameter."""
-    own = small_trainer(Parenthesis(5), model, optimizer=Poisoned(victim, update, value), **OFTEN | options)
+    own = small_trainer(Parenthesis(5), model, optimizer=poisoned(victim, update, value), **OFTEN | options)
     stays_good(tmp_path, own, update, message, 5 if "checkpoint_every" in options else 2)
 
 
 def test_a_loss_that_is_not_finite(tmp_path, device):
     """Stops the run, naming the iteration and the parameters; the lines written before stay."""
-    own = small_trainer(Parenthesis(5), optimizer=Poisoned("readout.b", 3), device=device, **OFTEN)
+    own = small_trainer(Parenthesis(5), optimizer=poisoned("readout.b", 3), device=device, **OFTEN)
     stays_good(tmp_path, own, 4, r"loss is nan; not finite: the parameter readout\.b", 2)
     healthy = small_trainer(Parenthesis(5), optimizer=Adam(), device=device, **OFTEN)
     reference = small_trainer(Parenthesis(5), optimizer=Adam(), device=device, **OFTEN)
@@ -981,18 +980,11 @@ def test_a_loss_that_is_not_finite_with_finite_parameters(tmp_path):
 
 def test_a_weight_that_no_output_shows(tmp_path):
     """An evaluation does not see a column of W whose token it does not have; best.safetensors is not written either."""
-    batch = Batch(np.zeros((3, 2), int), np.zeros((3, 2), int))
-    task = Fixed([batch], Tokens(3), 2)
-
-    class Column(Adam):
-        def delta(self, name, parameter, gradient):
-            delta = super().delta(name, parameter, gradient)
-            if name == "layer0.W_r":
-                delta[:, 2] = math.inf
-            return delta
-
+    task = Fixed([Batch(np.zeros((3, 2), int), np.zeros((3, 2), int))], Tokens(3), 2)
+    column = np.array([0, 0, math.inf], np.float32)
+    bad = Changing(lambda name, delta: delta + column if name == "layer0.W_r" else delta)
     with pytest.raises(FloatingPointError, match=r"^iteration 1: the update is not finite; .*layer0\.W_r$"):
-        small_trainer(task, optimizer=Column(), evaluate_every=1).run(tmp_path)
+        small_trainer(task, optimizer=bad, evaluate_every=1).run(tmp_path)
     assert not (tmp_path / "best.safetensors").exists()
     assert checkpoint.load(tmp_path / "last.safetensors")["iteration"] == 0
 
