@@ -646,22 +646,26 @@ def test_a_file_of_a_run_without_its_config(tmp_path, text, name):
     assert contents(tmp_path) == {name: b""}
 
 
-@pytest.mark.parametrize("remove", ["folder", "lock"])
-def test_a_folder_that_is_taken_away(tmp_path, remove):
+@pytest.mark.parametrize("remove", ["folder", "lock", "lock before the summary"])
+def test_a_folder_that_is_taken_away(tmp_path, monkeypatch, remove):
     """A run whose folder or lock is removed under it stops before it writes over what another run has put there."""
-    own, out = small_trainer(Parenthesis(5), iterations=20, checkpoint_every=2), tmp_path / "run"
+    own, out, right = small_trainer(Parenthesis(5), iterations=20, checkpoint_every=2), tmp_path / "run", runs.summarize
 
-    def take_away(record):
+    def take_away(*arguments):
         if remove == "folder":
             shutil.rmtree(out)
             small_trainer(Parenthesis(5), seed=1, iterations=4).run(out)
         else:
             (out / "lock").unlink()
         taken.append(contents(out))
+        return right(*arguments) if remove == "lock before the summary" else None
 
-    taken = []
+    taken, options = [], {"on_record": take_away}
+    if remove == "lock before the summary":
+        monkeypatch.setattr(runs, "summarize", take_away)
+        options = {}
     with pytest.raises(OSError, match="which was removed or taken over while this process used it"):
-        own.run(out, on_record=take_away)
+        own.run(out, **options)
     assert contents(out) == taken[0]
 
 
@@ -1108,6 +1112,7 @@ def test_summary_by_hand():
             i / 100,
             a={"defect": 0.1 if i == 3 else 0.01, "condition": 0.2, "forced_resets": i},
             b={"defect": 0.02, "condition": 0.3 if i == 5 else 0.1, "forced_resets": 1},
+            c={"defect": 0.01},
         )
         for i, loss in enumerate(losses)
     ]
@@ -1133,6 +1138,9 @@ def test_summary_of_bits_and_of_free_weights():
     summary = summarize([made_record(i, 1.0 / i, 5.0 - i, task.metric, U={}) for i in (1, 2, 3)], task, 1)
     assert summary["bits_per_character"] == {"minimum": 2.0, "at": 3, "final": 2.0, "median_of_last_20": 3.0}
     assert not {"worst_defect", "worst_condition", "forced_resets"} & summary.keys()
+    summary = summarize([made_record(1, 1.0, 5.0, task.metric, U={"defect": 0.5})], task, 1)
+    assert summary["worst_defect"] == 0.5
+    assert "forced_resets" not in summary
 
 
 def test_summary_file(tmp_path, text):
@@ -1143,7 +1151,6 @@ def test_summary_file(tmp_path, text):
     records = own.run(tmp_path, CONFIG, resume=True)
     expected = summarize(records, own.task, own.network.count(own.params))
     assert read_summary(tmp_path) == expected
-    shutil.rmtree(tmp_path)
 
 
 def test_a_trainer_that_has_run(tmp_path):
