@@ -304,6 +304,6 @@ def test_settings_in_numpys_numbers(tmp_path):
     own = trainer(
         iterations=np.int64(6), batch_size=np.int32(4), clip_norm=np.float64(0.5), checkpoint_every=np.int8(2)
     )
-    own.run(tmp_path / "run", config())
+    own.run(out=tmp_path / "run", config=config())
     trainer(iterations=8, batch_size=4, clip_norm=0.5).run(tmp_path / "run", config(), resume=True, lengthen=True)
     assert checkpoint.load(tmp_path / "run" / "last.safetensors")["settings"]["clip_norm"] == 0.5

@@ -1075,7 +1075,9 @@ def test_what_cannot_be_loaded(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"run has no last\.safetensors$"):
         load(out)
     config.write_text("[]")
-    with pytest.raises(DamagedFile, match=r"config\.json is damaged: it holds a list; expected an object"):
+    with pytest.raises(
+        DamagedFile, match=r"config\.json is damaged: it holds a list; expected an object; put back what was "
+    ):
         load(out)
     config.unlink()
     config.mkdir()
