@@ -49,7 +49,7 @@ def test_each_regularizer_by_itself(name):
     """Each of them alone, and none: the gradient is that of what the forward pass computes with the same draws
     [bp:lm-dropout] [bp:lm-penalty]."""
     own = {name: ALL[name]} if name else {}
-    network, params, buffers, x, y = language_model("lstm", (3, 4), regularizers=own)
+    network, params, buffers, x, y = language_model("lstm", (3, 2), T=3, regularizers=own)
 
     def f(point):
         outputs, _, tape = network.forward(point, buffers, x, rng=np.random.default_rng(3))

@@ -133,9 +133,10 @@ def test_the_named_variants(device, name):
 @pytest.mark.parametrize("weight_decay", [0.0, 0.01])
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_skew_stays_skew_bit_by_bit(device, name, weight_decay, dtype):
-    """E-ncgru-11: over 60 random skew gradients A + A^T is 0, and A is what its upper triangle alone gives
-    [ncgru:skew]."""
+    """E-ncgru-11: over random skew gradients A + A^T is 0, and A is what its upper triangle alone gives, which does not
+    notice the diagonal's zero gradients; for long where v falls by a factor at each of them [ncgru:skew]."""
     rng = np.random.default_rng(0)
+    updates = 1000 if name in RMSPROPS and dtype == np.float32 and not weight_decay else 60
 
     def skew():
         X = rng.standard_normal((9, 9)) * 10.0 ** rng.integers(-6, 3)
@@ -144,7 +145,7 @@ def test_skew_stays_skew_bit_by_bit(device, name, weight_decay, dtype):
     optimizer = OPTIMIZERS[name](1e-2, weight_decay=weight_decay)
     A, upper = to_device(skew(), device), np.triu_indices(9, 1)
     a = to_device(to_host(A)[upper], device)
-    for _ in range(60):
+    for _ in range(updates):
         g = skew()
         A = A - optimizer.delta("A", A, to_device(g, device))
         a = a - optimizer.delta("a", a, to_device(g[upper], device))
@@ -276,22 +277,6 @@ def test_delta_refuses_a_gradient_that_is_not_the_parameters(device):
 # Where v = 0.
 
 
-@pytest.mark.parametrize("name", RMSPROPS)
-def test_zero_gradients_for_long(device, name):
-    """E-ncgru-11: 1000 float32 updates of a skew A, whose diagonal stays 0 and whose other entries do not notice."""
-    rng, upper = np.random.default_rng(0), np.triu_indices(4, 1)
-    A, a, optimizer = np.zeros((4, 4), np.float32), np.zeros(6, np.float32), OPTIMIZERS[name](1e-3)
-    A, a = to_device(A, device), to_device(a, device)
-    for _ in range(1000):
-        X = rng.standard_normal((4, 4)).astype(np.float32)
-        A = A - optimizer.delta("A", A, to_device(X - X.T, device))
-        a = a - optimizer.delta("a", a, to_device((X - X.T)[upper], device))
-    A = to_host(A)
-    np.testing.assert_array_equal(np.diag(A), 0)
-    np.testing.assert_array_equal(A[upper], to_host(a))
-    assert abs(A[upper]).min() > 0
-
-
 @pytest.mark.parametrize("epsilon_inside", [False, True])
 @pytest.mark.parametrize("dtype", [np.float32, np.complex64, np.float64])
 def test_no_epsilon_where_v_has_become_0(device, dtype, epsilon_inside):
@@ -351,10 +336,13 @@ def test_rates():
 # Refused.
 
 OPEN, NUMBERS = [(Adam, "beta1"), (Adam, "beta2"), (SGD, "momentum"), (RMSprop, "decay")], (-1e-3, math.inf, math.nan)
-BAD = [(make, name, v) for make in (SGD, RMSprop, Adam) for name in ("learning_rate", "weight_decay") for v in NUMBERS]
-BAD += [(make, "epsilon", v) for make in (RMSprop, Adam) for v in (0, 0.0, *NUMBERS)]
-BAD += [(make, name, v) for make, name in OPEN for v in (-0.1, 1.0, math.nan)]
-BAD += [(RMSprop, "initial", v) for v in NUMBERS]
+BAD = [
+    (make, {name: v}) for make in (SGD, RMSprop, Adam) for name in ("learning_rate", "weight_decay") for v in NUMBERS
+]
+BAD += [(make, {"epsilon": v}) for make in (RMSprop, Adam) for v in (0, 0.0, *NUMBERS)]
+BAD += [(make, {name: v}) for make, name in OPEN for v in (-0.1, 1.0, math.nan)]
+BAD += [(RMSprop, {"initial": v}) for v in NUMBERS]
+BAD += [(RMSprop, {"initial": 1e-3, "epsilon": -1e-8})]
 #: What the errors say is allowed.
 ALLOWED = {
     **{name: f"0 <= {name} < 1" for name in ("beta1", "beta2", "momentum", "decay")},
@@ -365,20 +353,14 @@ ALLOWED = {
 }
 
 
-@pytest.mark.parametrize(("make", "argument", "value"), BAD)
-def test_bad_arguments(make, argument, value):
+@pytest.mark.parametrize(("make", "options"), BAD)
+def test_bad_arguments(make, options):
     """Named with the value and with what is allowed; epsilon = 0, which would make A's zero diagonal 0 / 0, is among
     them (E-ncgru-11)."""
+    argument, value = [*options.items()][-1]
     allowed = ALLOWED.get(argument) or ALLOWED[make, argument]
     with pytest.raises(ValueError, match=f"^{escape(f'{argument} is {value}; allowed: {allowed}')}$"):
-        make(**{"learning_rate": 0.1, argument: value})
-
-
-def test_epsilon_0_needs_an_initial_above_0():
-    """Both arguments decide; a negative epsilon stays refused."""
-    RMSprop(initial=1e-3, epsilon=0.0)
-    with pytest.raises(ValueError, match=r"^epsilon is -1e-08; allowed: a finite number above 0; 0 too where initial"):
-        RMSprop(initial=1e-3, epsilon=-1e-8)
+        make(**{"learning_rate": 0.1} | options)
 
 
 @pytest.mark.parametrize(

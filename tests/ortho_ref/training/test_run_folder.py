@@ -104,9 +104,7 @@ def test_every_cut_is_refused(finished, tmp_path, name):
                 read_by(reader, out)
 
 
-@pytest.mark.parametrize(
-    "name", ["config.json", "metrics.jsonl", "last.safetensors", "best.safetensors", "summary.json"]
-)
+@pytest.mark.parametrize("name", READERS)
 def test_files_of_another_run(finished, tmp_path, name):
     """Each is whole, and does not belong to the others."""
     out = shutil.copytree(finished, tmp_path / "run")
@@ -117,15 +115,6 @@ def test_files_of_another_run(finished, tmp_path, name):
             continue  # it is itself whole; the trainer compares it with its own
         with pytest.raises(ValueError, match=r"is damaged: "):
             read_by(reader, out)
-
-
-def test_a_best_of_another_time(finished, tmp_path):
-    """An older best checkpoint of the same run is not the best."""
-    out = shutil.copytree(finished, tmp_path / "run")
-    state = checkpoint.load(out / "best.safetensors")
-    checkpoint.save(out / "best.safetensors", state | {"best": state["best"] + 1})
-    with pytest.raises(DamagedFile, match=r"best\.safetensors is damaged: its loss is .*; the smallest so far is "):
-        read_by("resume", out)
 
 
 @pytest.mark.parametrize("which", ["best", "last", "previous"])
@@ -143,11 +132,10 @@ def test_metrics_of_an_earlier_day(finished, tmp_path, which):
 
 def test_a_reader_of_the_best_knows_the_last(finished, half_done, tmp_path):
     """An older best, and an older last beside a summary, are not taken for the run's."""
-    out = shutil.copytree(finished, tmp_path / "run")
-    state = checkpoint.load(out / "best.safetensors")
-    checkpoint.save(out / "best.safetensors", state | {"best": state["best"] + 1})
-    with pytest.raises(DamagedFile, match=r"best\.safetensors is damaged: its loss is .*; the smallest so far is "):
-        load(out)
+    out = changed(finished, tmp_path, "best", lambda loss: loss + 1, "best")
+    for reader in ("load", "resume"):
+        with pytest.raises(DamagedFile, match=r"best\.safetensors is damaged: its loss is .*; the smallest so far is "):
+            read_by(reader, out)
     shutil.copy(out / "previous.safetensors", out / "last.safetensors")
     with pytest.raises(DamagedFile, match=r"last\.safetensors is damaged: it is not the one that summary\.json is of"):
         load(out, "last")
@@ -273,11 +261,23 @@ def test_which_goes_with_resume(tmp_path):
 # Hostile files: the seals are right
 
 
-def set_in(tree, path, value):
-    *way, last = path.split(".")
+def changed(run, tmp_path, path, change, which="last"):
+    """A copy of a run, one entry of a checkpoint of which is changed and sealed as it has to be."""
+    out = shutil.copytree(run, tmp_path / "run")
+    state = checkpoint.load(out / f"{which}.safetensors")
+    *way, last = path.split("/")
+    tree = state
     for name in way:
         tree = tree[name]
-    tree[last] = value
+    tree[last] = change(tree.get(last))
+    if tree[last] is GONE:
+        del tree[last]
+    checkpoint.save(out / f"{which}.safetensors", state)
+    return out
+
+
+#: In the place of an entry: it is taken out.
+GONE = object()
 
 
 @pytest.mark.parametrize(
@@ -288,11 +288,11 @@ def set_in(tree, path, value):
         ("iteration", -1, r"its tree\.iteration is -1; allowed: "),
         ("iteration", True, r"its tree\.iteration is True; allowed: an integer"),
         ("iteration", 5.0, r"its tree\.iteration is 5\.0; allowed: an integer"),
-        ("interval.since", 9, "its iteration is 5 of 5"),
-        ("interval.total", "1", r"its tree\.interval\.total is '1'; allowed: a finite number"),
-        ("generators.data", None, r"its tree\.generators\.data is None; allowed: an object"),
-        ("generators.data.bit_generator", "MT19937", r"bit_generator is 'MT19937'; allowed: 'PCG64'"),
-        ("generators.dropout.state.state", 2**128, r"generators\.dropout\.state\.state is 340282366.*; allowed: "),
+        ("interval/since", 9, "its iteration is 5 of 5"),
+        ("interval/total", "1", r"its tree\.interval\.total is '1'; allowed: a finite number"),
+        ("generators/data", None, r"its tree\.generators\.data is None; allowed: an object"),
+        ("generators/data/bit_generator", "MT19937", r"bit_generator is 'MT19937'; allowed: 'PCG64'"),
+        ("generators/dropout/state/state", 2**128, r"generators\.dropout\.state\.state is 340282366.*; allowed: "),
         ("best", "small", r"its tree\.best is 'small'; allowed: a finite number or null"),
         ("params", [], r"its tree\.params is \[\]; allowed: an object"),
         ("buffers", {"layer0.U_c": None}, r"its tree\.buffers\.layer0\.U_c is None; allowed: an object"),
@@ -305,11 +305,8 @@ def set_in(tree, path, value):
 )
 def test_a_checkpoint_that_says_what_cannot_be(half_done, tmp_path, path, value, message):
     """Sealed as it has to be, and refused by its schema, or by what must agree: before anything is made of it."""
-    out = shutil.copytree(half_done, tmp_path / "run")
-    state = checkpoint.load(out / "last.safetensors")
-    state["settings"]["iterations"] = 5
-    set_in(state, path, value)
-    checkpoint.save(out / "last.safetensors", state)
+    shorter = changed(half_done, tmp_path / "shorter", "settings/iterations", lambda there: 5)
+    out = changed(shorter, tmp_path, path, lambda there: value)
     with pytest.raises(DamagedFile, match=rf"(last\.safetensors|metrics\.jsonl) is damaged: .*{message}"):
         trainer(iterations=5).run(out, config(), resume=True)
 
@@ -328,37 +325,51 @@ def test_a_checkpoint_that_says_what_cannot_be(half_done, tmp_path, path, value,
             np.zeros((1, 110), np.float32),
             r"is float32 .1, 110.; expected float32 .110,.",
         ),
-        ("params/readout.b", np.full(110, np.inf, np.float32), r"params/readout\.b has an entry that is not finite"),
-        (
-            "params/layer0.W_r",
-            np.zeros((6, 30)),
-            r"layer0\.W_r is float64 \(6, 30\); the network's is float32 \(6, 30\)",
-        ),
+        ("optimizer/buffers/readout.b/m", np.zeros(1, np.float32), r"the optimizer's m of readout\.b is float32 "),
         ("buffers/layer0.U_c/step", None, r"layer0\.U_c/step is NoneType; the network's is int"),
         ("buffers/layer0.U_c/step", 1.0, r"layer0\.U_c/step is float; the network's is int"),
-        ("buffers/layer0.U_c/U", np.zeros((6, 1), np.float32), r"layer0\.U_c/U is float32 \(6, 1\); the network's is "),
-        (
-            "optimizer/buffers/readout.b/m",
-            np.zeros(1, np.float32),
-            r"the optimizer's m of readout\.b is float32 ",
-        ),
     ],
 )
 @pytest.mark.parametrize("which", ["last", "best"])
-def test_a_checkpoint_of_other_arrays(half_done, tmp_path, which, name, value, message):
-    """Names, shapes, dtypes and types of parameters, buffers and moments are the trainer's; of the best one too."""
-    out = shutil.copytree(half_done, tmp_path / "run")
-    path = out / f"{which}.safetensors"
-    state = checkpoint.load(path)
-    *way, last = name.split("/")
-    tree = state
-    for key in way:
-        tree = tree[key]
-    tree[last] = value
-    checkpoint.save(path, state)
+def test_a_checkpoint_of_another_state(half_done, tmp_path, which, name, value, message):
+    """Names, shapes, dtypes and types of moments and counts are the trainer's; of the best checkpoint too."""
+    out = changed(half_done, tmp_path, name, lambda there: value, which)
     before = contents(out)
     with pytest.raises(ValueError, match=message.replace("last", which)):
         trainer().run(out, config(), resume=True)
+    assert contents(out) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("params/readout.b", lambda a: a * np.nan, r"params/readout\.b has an entry that is not finite"),
+        ("params/layer0.W_r", lambda a: np.where(a == a.max(), np.inf, a), r"params/layer0\.W_r has an entry that"),
+        ("buffers/layer0.U_c/U", lambda a: a * np.inf, r"buffers/layer0\.U_c/U has an entry that is not finite"),
+        ("params/readout.b", lambda a: a.astype(float), r"readout\.b is float64 \(110,\); the network's is float32"),
+        ("params/more", lambda a: np.zeros(2, np.float32), r"more is float32 \(2,\); the network's is missing"),
+        (
+            "buffers/layer0.U_c/U",
+            lambda a: a[:1],
+            r"layer0\.U_c/U is float32 \(1, 6\); the network's is float32 \(6, 6",
+        ),
+        ("params/readout.b", lambda a: a[:3], r"readout\.b is (float32 )?\(3,\); the network's is (float32 )?\(110,"),
+        (
+            "params/layer0.W_c",
+            lambda a: a.T,
+            r"layer0\.W_c is (float32 )?\(30, 6\); the network's is (float32 )?\(6, 30",
+        ),
+        ("params/layer0.W_r", lambda a: GONE, r"layer0\.W_r is missing; the network's is (float32 )?\(6, 30\)"),
+    ],
+)
+@pytest.mark.parametrize(("reader", "which"), [("load", "best"), ("resume", "best"), ("resume", "last")])
+def test_a_checkpoint_of_other_arrays(half_done, tmp_path, reader, which, name, change, message):
+    """Names, shapes and dtypes of parameters and buffers are the network's, and every entry is finite; the message
+    names the file."""
+    out = changed(half_done, tmp_path, name, change, which)
+    before = contents(out)
+    with pytest.raises(ValueError, match=rf"{which}\.safetensors.*: .*{message}"):
+        read_by(reader, out)
     assert contents(out) == before
 
 
@@ -374,6 +385,7 @@ def test_a_checkpoint_of_other_arrays(half_done, tmp_path, which, name, value, m
         ({"dropout": "x"}, r"network\.dropout is 'x'; allowed: a finite number"),
         ({"order": -0.5}, r"config\.json: network: order is -0\.5; allowed: "),
         ({"more": 1}, r"config\.json: network: .*'more'"),
+        ({"name": "gpt"}, r"config\.json: network: model is 'gpt'; allowed: "),
         ({"name": ["gru"]}, r"network\.name is \['gru'\]; allowed: a text"),
     ],
 )
@@ -501,16 +513,6 @@ def test_what_a_damaged_file_says_is_shown(half_done, tmp_path):
     assert str(caught.value).isprintable()
 
 
-def test_an_older_folder_is_refused_by_its_version(tmp_path, finished):
-    """As the commit before wrote it: no format in config.json; the error says who can go on with it."""
-    out = shutil.copytree(finished, tmp_path / "run")
-    (out / "config.json").write_text(json.dumps(config(), indent=2) + "\n")
-    message = r"config\.json has the format None: written by another version of ortho_ref, which can go on with it; "
-    for reader in ("resume", "load", "config", "metrics", "summary"):
-        with pytest.raises(ValueError, match=message):
-            read_by(reader, out)
-
-
 def test_no_finished_run(half_done, tmp_path):
     """Of a run that is on, and of a folder that is none: there is no summary, and the message says so."""
     for folder in (half_done, tmp_path / "none"):
@@ -553,3 +555,13 @@ def test_a_checkpoint_that_is_gone_on_from_is_the_last_one(half_done, tmp_path, 
     with pytest.raises(KeyboardInterrupt):
         trainer().run(out, config(), resume=True, which=which)
     assert (out / "last.safetensors").read_bytes() == wanted
+
+
+def test_an_older_folder_is_refused_by_its_version(finished, tmp_path):
+    """As the commit before wrote it: no format in config.json; the error says who can go on with it."""
+    out = shutil.copytree(finished, tmp_path / "run")
+    (out / "config.json").write_text(json.dumps(config(), indent=2) + "\n")
+    message = r"config\.json has the format None: written by another version of ortho_ref, which can go on with it; "
+    for reader in READERS["config.json"]:
+        with pytest.raises(ValueError, match=message):
+            read_by(reader, out)

@@ -1,5 +1,6 @@
 """`runs`: what `load` and a resumed run refuse of arrays, lengthened runs, runs that begin with another's weights."""
 
+import copy
 import re
 import shutil
 from dataclasses import replace
@@ -10,13 +11,13 @@ import pytest
 
 from ortho_ref import files, models
 from ortho_ref.files import GONE, DamagedFile
-from ortho_ref.subnormals import subnormals_as_zero
-from ortho_ref.training import checkpoint, runs
+from ortho_ref.training import checkpoint
 from ortho_ref.training.optimizers import SGD, Adam, ByName
 from ortho_ref.training.run_folder import iterations_of, read_metrics, read_summary
 from ortho_ref.training.runs import TrainingRun, check_run, load
 from tasks.parenthesis import Parenthesis
-from tests.ortho_ref.training.test_run_folder import config
+from tests.ortho_ref.training.test_checkpoint import assert_same
+from tests.ortho_ref.training.test_run_folder import changed, config
 from tests.ortho_ref.training.test_trainer import contents, network_for, small_trainer
 
 OPTIONS = {"iterations": 6, "checkpoint_every": 2, "log_every": 1, "evaluate_every": 3}
@@ -44,20 +45,6 @@ def averaged(tmp_path_factory):
     return out
 
 
-def changed(finished, tmp_path, name, change, which="best"):
-    """A copy of a run, one entry of a checkpoint of which is changed and sealed as it has to be."""
-    out = shutil.copytree(finished, tmp_path / "run")
-    path = out / f"{which}.safetensors"
-    state = checkpoint.load(path)
-    *way, last = name.split("/")
-    tree = state
-    for key in way:
-        tree = tree[key]
-    tree[last] = change(tree.get(last))
-    checkpoint.save(path, state)
-    return out
-
-
 @pytest.mark.parametrize(
     ("given", "kind", "message"),
     [
@@ -78,56 +65,12 @@ def test_a_config_is_json(tmp_path, given, kind, message):
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize(
-    ("name", "change", "message"),
-    [
-        ("params/readout.b", lambda a: a * np.nan, "params/readout.b has an entry that is not finite"),
-        ("params/layer0.W_r", lambda a: np.where(a == a.max(), np.inf, a), "params/layer0.W_r has an entry that"),
-        ("buffers/layer0.U_c/U", lambda a: a * np.inf, "buffers/layer0.U_c/U has an entry that is not finite"),
-        (
-            "params/readout.b",
-            lambda a: a.astype(np.float64),
-            "readout.b is float64 (110,); the network's is float32",
-        ),
-        ("params/more", lambda a: np.zeros(2, np.float32), "more is float32 (2,); the network's is missing"),
-        ("buffers/layer0.U_c/U", lambda a: a[:1], "layer0.U_c/U is float32 (1, 6); the network's is float32 (6, 6)"),
-        ("params/readout.b", lambda a: a[:3], "readout.b is (3,); the network's is (110,)"),
-        ("params/layer0.W_c", lambda a: a.T, "layer0.W_c is (30, 6); the network's is (6, 30)"),
-    ],
-)
-def test_load_takes_no_other_arrays(finished, tmp_path, name, change, message):
-    """Names, shapes, dtypes are the network's, and every entry is finite; the message names the file."""
-    out = changed(finished, tmp_path, name, change)
-    with pytest.raises(ValueError, match=re.escape(f"{out / 'best.safetensors'}: {message}")):
-        load(out)
-
-
-def test_a_parameter_that_is_missing(finished, tmp_path):
-    """It is called so."""
-    out = shutil.copytree(finished, tmp_path / "run")
-    state = checkpoint.load(out / "best.safetensors")
-    del state["params"]["layer0.W_r"]
-    checkpoint.save(out / "best.safetensors", state)
-    with pytest.raises(ValueError, match=r"best.safetensors: layer0\.W_r is missing; the network's is \(6, 30\)"):
-        load(out)
-
-
-@pytest.mark.parametrize("change", [lambda a: a * np.nan, lambda a: a[:3]])
-def test_load_takes_no_other_mean(averaged, tmp_path, change):
+def test_load_takes_no_other_mean(averaged, tmp_path):
     """The mean of the parameters is looked at as they are."""
     assert load(averaged, "last").params["readout.b"].shape == (110,)
-    out = changed(averaged, tmp_path, "average/params/readout.b", change, "last")
-    message = r"average/readout\.b has an entry that is not finite|readout\.b is float32 \(3,\); the network's is"
-    with pytest.raises(ValueError, match=rf"last\.safetensors: ({message})"):
+    out = changed(averaged, tmp_path, "average/params/readout.b", lambda a: a * np.nan, "last")
+    with pytest.raises(ValueError, match=r"last\.safetensors: average/readout\.b has an entry that is not finite"):
         load(out, "last")
-
-
-def test_a_run_goes_on_with_no_other_mean(averaged, tmp_path):
-    """As `load`."""
-    out = changed(averaged, tmp_path, "average/params/readout.b", lambda a: a[:3], "last")
-    own = trainer(average_after=1, evaluate_every=1)
-    with pytest.raises(ValueError, match=r"last\.safetensors: readout\.b is float32 \(3,\); the network's is "):
-        own.run(out, config(), resume=True)
 
 
 def test_load_of_float64_and_of_complex_weights(tmp_path):
@@ -138,12 +81,16 @@ def test_load_of_float64_and_of_complex_weights(tmp_path):
         assert {a.real.dtype for a in load(out).params.values()} == {np.dtype(dtype)}
 
 
-def test_check_run_looks_at_sizes(finished, tmp_path):
-    """Before memory is asked for; a run that names no network, or has no checkpoint, has nothing to look at."""
-    check_run(finished)
-    out = changed(finished, tmp_path, "params/readout.b", lambda a: a[:3], "last")
-    with pytest.raises(ValueError, match=r"last\.safetensors: readout\.b is \(3,\); the network's is \(110,\)"):
-        check_run(out)
+def test_check_run_looks_at_sizes(tmp_path):
+    """Of every layer, before memory is asked for; a run that names no network has nothing to look at."""
+    network = config()["network"] | {"hidden_sizes": [6, 4]}
+    own = replace(trainer(iterations=1), network=models.network(**network))
+    own.run(tmp_path / "run", {"network": network})
+    check_run(tmp_path / "run")
+    for name in ("layer0.W_r", "layer1.W_r", "readout.b"):
+        out = changed(tmp_path / "run", tmp_path / name, f"params/{name}", lambda a: a[:1])
+        with pytest.raises(ValueError, match=rf"last\.safetensors: {name} is \(1,.*\); the network's is \("):
+            check_run(out)
     trainer(iterations=1).run(tmp_path / "bare")
     check_run(tmp_path / "bare")
 
@@ -160,17 +107,19 @@ def test_the_cadence_of_a_run_by_default():
         TrainingRun(
             own.network, own.task, own.optimizer, 4, 0, None, None, None, None, None, "cpu", np.float32, True, 10
         )
+    with pytest.raises(TypeError, match="positional"):
+        own.run("run", config(), True)
 
 
 def test_a_last_checkpoint_that_is_gone(tmp_path):
     """A trainer that has done updates cannot go on without it."""
     own = trainer()
-    own.run(tmp_path / "run", config(), should_stop=lambda: own.iteration == 2)
-    for name in ("last.safetensors", "previous.safetensors", "best.safetensors", "metrics.jsonl"):
-        (tmp_path / "run" / name).unlink(missing_ok=True)
-    with pytest.raises(DamagedFile, match=re.escape(f"{tmp_path / 'run' / 'last.safetensors'} {GONE}"[:20])) as error:
-        own.run(tmp_path / "run", config(), resume=True)
-    assert str(error.value).startswith(f"{tmp_path / 'run' / 'last.safetensors'} ")
+    own.run(tmp_path, config(), should_stop=lambda: own.iteration == 2)
+    for path in [*tmp_path.iterdir()]:
+        if path.name != "config.json":
+            path.unlink()
+    with pytest.raises(DamagedFile, match=re.escape(f"{tmp_path / 'last.safetensors'} is {GONE}")):
+        own.run(tmp_path, config(), resume=True)
 
 
 def test_another_process_that_begins_in_between(tmp_path, monkeypatch):
@@ -185,34 +134,6 @@ def test_another_process_that_begins_in_between(tmp_path, monkeypatch):
     with pytest.raises(FileExistsError, match=r"which holds a run already \(config\.json\)"):
         trainer().run(out, config())
     assert (out / "config.json").read_text() == "{}"
-
-
-def test_a_folder_that_is_taken_over_before_the_summary(tmp_path, monkeypatch):
-    """What is no longer held is not written."""
-    own, out = trainer(), tmp_path / "run"
-    right = runs.summarize
-
-    def removed(*arguments):
-        (out / "lock").unlink()
-        return right(*arguments)
-
-    monkeypatch.setattr(runs, "summarize", removed)
-    with pytest.raises(OSError, match="which was removed or taken over while this process used it"):
-        own.run(out, config())
-    assert not (out / "summary.json").exists()
-
-
-def test_forced_resets_of_some_weights(tmp_path):
-    """They are summed over the weights that count them; of none there is no sum."""
-    records = [
-        {"iteration": 1, "loss": 1.0, "evaluation_loss": 1.0, "accuracy": 0.5, "steps_per_second": 1.0, "weights": own}
-        for own in ({}, {"a": {"defect": 0.5}}, {"a": {"defect": 0.1}, "b": {"forced_resets": 3}})
-    ]
-    task = Parenthesis(5)
-    assert "forced_resets" not in runs.summarize(records[:1], task, 7)
-    assert "forced_resets" not in runs.summarize(records[:2], task, 7)
-    assert runs.summarize(records, task, 7)["forced_resets"] == 3
-    assert runs.summarize(records, task, 7)["worst_defect"] == 0.5
 
 
 # Lengthened, and begun with another's weights
@@ -334,76 +255,30 @@ def test_begun_with_another_runs_weights(finished, tmp_path):
 
 
 def test_weights_that_are_not_the_networks(finished):
-    """Another model's, another precision's: the message names the run and the first that differs."""
-    for own in (trainer("gru"), trainer(dtype=np.float64)):
-        before = {name: value.copy() for name, value in own.params.items()}
-        with pytest.raises(ValueError, match=re.escape(f"{finished}: ") + r"\S+ is .*; the network's is "):
-            own.begin_with(finished)
-        for name, value in before.items():
-            np.testing.assert_array_equal(own.params[name], value)
-
-
-def test_signs_that_are_not_the_networks(finished):
-    """-1s in D, an option that another run's weights do not bring along: the message names weight and counts."""
-    own = replace(trainer(), network=models.network(**network_for(Parenthesis(5), "nc-gru", negative_ones=2)))
-    before = own.buffers["layer0.U_c"]["D"].copy()
+    """Another model's, another precision's, or other -1s in D, which another run's weights do not bring along: the
+    message names the run and the first that differs."""
+    negative = replace(trainer(), network=models.network(**network_for(Parenthesis(5), "nc-gru", negative_ones=2)))
     theirs = int((load(finished).buffers["layer0.U_c"]["D"] < 0).sum())
-    message = f"{finished}: negative_ones of layer0.U_c is {theirs}; the network's is 2"
-    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-        own.begin_with(finished)
-    np.testing.assert_array_equal(own.buffers["layer0.U_c"]["D"], before)
+    other = r"\S+ is .*; the network's is "
+    for own, message in (
+        (trainer("gru"), other),
+        (trainer(dtype=np.float64), other),
+        (negative, rf"negative_ones of layer0\.U_c is {theirs}; the network's is 2$"),
+    ):
+        before = copy.deepcopy((own.params, own.buffers))
+        with pytest.raises(ValueError, match=f"^{re.escape(f'{finished}: ')}{message}"):
+            own.begin_with(finished)
+        assert_same((own.params, own.buffers), before)
 
 
 def test_what_counts_updates_begins_at_0(finished, tmp_path):
     """Resets fall due, and forced ones are counted, as in any new run; so is the Neumann condition."""
-    run = changed(finished, tmp_path, "buffers/layer0.U_c/forced_resets", lambda count: count + 40)
+    run = changed(finished, tmp_path, "buffers/layer0.U_c/forced_resets", lambda count: count + 40, "best")
     assert load(run).buffers["layer0.U_c"]["step"] > 0
     own = trainer(seed=3)
     own.begin_with(run)
     assert (own.buffers["layer0.U_c"]["step"], own.health()["layer0.U_c"]["forced_resets"]) == (0, 0)
     assert own.health()["layer0.U_c"]["condition"] == 0
-
-
-def test_an_average_that_one_of_them_has(finished, averaged):
-    """A run that averages goes on as one, any other as none; the message says which it is."""
-    for run, average_after, has in ((finished, 1, "no"), (averaged, None, "an")):
-        own = trainer(average_after=average_after, evaluate_every=3 if run is finished else 1)
-        object.__setattr__(own, "average_after", None if run is finished else 1)  # else the settings differ first
-        message = f"last.safetensors has {has} average; average_after says otherwise"
-        with pytest.raises(ValueError, match=message):
-            own.run(run, config(), resume=True)
-
-
-def test_load_gives_the_mean(averaged):
-    """Where there is one: it is what was evaluated; and every U is built from it."""
-    last = checkpoint.load(averaged / "last.safetensors")
-    loaded = load(averaged, "last")
-    for name, value in last["average"]["params"].items():
-        np.testing.assert_array_equal(loaded.params[name], value)
-    assert any((loaded.params[name] != value).any() for name, value in last["params"].items())
-    U = loaded.network.rebuild(loaded.params, loaded.buffers)["layer0.U_c"]["U"]
-    np.testing.assert_array_equal(loaded.buffers["layer0.U_c"]["U"], U)
-
-
-def test_sizes_of_every_layer(tmp_path):
-    """Of a network of several, each layer's own are looked at."""
-    network = config()["network"] | {"hidden_sizes": [6, 4]}
-    own = trainer(iterations=1)
-    deep = models.network(**network)
-    own = TrainingRun(deep, own.task, own.optimizer, 4, iterations=1)
-    own.run(tmp_path / "run", {"network": network})
-    check_run(tmp_path / "run")
-    for name in ("layer0.W_r", "layer1.W_r"):
-        out = changed(tmp_path / "run", tmp_path / name, f"params/{name}", lambda a: a[:1], "last")
-        with pytest.raises(ValueError, match=rf"last\.safetensors: {name} is \(1, \d+\); the network's is \("):
-            check_run(out)
-
-
-def test_options_of_a_run_are_given_by_name(tmp_path):
-    """So that a truth value says of what."""
-    with pytest.raises(TypeError, match="positional"):
-        trainer().run(tmp_path, config(), True)
-    trainer(iterations=1).run(out=tmp_path, config=config())
 
 
 def test_a_pattern_that_is_a_parameters_name(tmp_path):
@@ -429,21 +304,6 @@ def test_settings_in_numpys_numbers(tmp_path):
     own = trainer(
         iterations=np.int64(6), batch_size=np.int32(4), clip_norm=np.float64(0.5), checkpoint_every=np.int8(2)
     )
-    own.run(tmp_path / "run", config())
+    own.run(out=tmp_path / "run", config=config())
     trainer(iterations=8, batch_size=4, clip_norm=0.5).run(tmp_path / "run", config(), resume=True, lengthen=True)
     assert checkpoint.load(tmp_path / "run" / "last.safetensors")["settings"]["clip_norm"] == 0.5
-
-
-def test_a_run_has_no_subnormal_numbers(tmp_path, monkeypatch):
-    """From its first batch to its summary they are counted as 0; what the process does besides is as it was."""
-    tiny, found, right = np.float32(1e-38), [], runs.summarize
-    monkeypatch.setattr(runs, "summarize", lambda *own: found.append(tiny / np.float32(3)) or right(*own))
-    trainer(iterations=1).run(tmp_path, config())
-    assert (found[0] == 0) == switches_here()
-    assert tiny / np.float32(3) != 0
-
-
-def switches_here():
-    """Whether this processor can be told to."""
-    with subnormals_as_zero():
-        return np.float32(1e-38) / np.float32(3) == 0

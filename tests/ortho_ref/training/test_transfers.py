@@ -262,20 +262,6 @@ def test_a_forced_reset_comes_with_its_update(tmp_path, device):
     assert seen == [(0, True)] * 2 + [(1, True)] * 3
 
 
-def test_a_forced_reset_by_hand(device):
-    """A large P between small ones is counted once."""
-    rng, p = np.random.default_rng(9), NeumannCayley(0, reset_every=None)
-    params, buffers = to_device(p.init(rng, 4, dtype=np.float64), device)
-    step = np.triu(rng.standard_normal((4, 4)), 1)
-    step = to_device({"A": (step - step.T) / np.linalg.norm(step)}, device)["A"]
-    for sizes, forced in (((0.1, 0.1), 0), ((0.1, 3.0, 0.1), 1)):
-        now, own = params, buffers
-        for size in sizes:
-            now, own = p.retract(now, own, {"A": size * step})
-        assert own["forced_resets"] == forced
-        assert own.keys() == buffers.keys()
-
-
 def test_the_2_norm_decides(device):
     """||P||_F above 1 and ||P||_2 below: the series, no reset."""
     p = NeumannCayley(0, reset_every=None)
@@ -288,21 +274,6 @@ def test_the_2_norm_decides(device):
     assert np.linalg.norm(P) > 1 > np.linalg.norm(P, 2)
     _, after = p.retract(params, buffers, to_device({"A": delta}, device))
     assert after["forced_resets"] == 0
-
-
-class NotSkew(SGD):
-    """A delta that Algorithm 1 does not allow."""
-
-    def delta(self, name, parameter, gradient):
-        return abs(super().delta(name, parameter, gradient))
-
-
-def test_a_delta_that_is_not_skew(device):
-    """Refused before it reaches U (ncgru:alg1)."""
-    batch = tokens(np.random.default_rng(7))
-    own = trainer_for([batch], "nc-gru", device, NotSkew(1e-2))
-    with pytest.raises(ValueError, match=r"^delta of A is not skew: max \|A \+ A\^T\| is "):
-        own.update(batch)
 
 
 def test_a_periodic_reset(host_device, inside):
