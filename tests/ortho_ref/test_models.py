@@ -389,22 +389,6 @@ def test_options_go_by_their_names():
         models.goru(3, 8, {})
 
 
-@pytest.mark.parametrize(
-    ("name", "n", "options", "message"),
-    [
-        ("goru", 12, {"style": "fft"}, "n is 12; allowed for rotations in FFT style: a power of two, at least 2"),
-        ("goru", 5, {}, "n is 5; allowed for rotations in tunable style: an even number"),
-        ("vprnn", 5, {}, "n is 5; allowed for volume-preserving rotations: an even number"),
-        ("eurnn", 4, {"capacity": 6}, "capacity is 6; allowed: an even number from 2 to n = 4"),
-        ("ornn", 4, {"reflections": 5}, "reflections is 5; allowed: 1 to n = 4"),
-    ],
-)
-def test_what_cannot_be_drawn(name, n, options, message):
-    """Options that do not suit the size are told when the layer draws its weights."""
-    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-        models.build(name, 3, n, **options).init(np.random.default_rng(0))
-
-
 def test_parametrize():
     """By name or as an object, in place of the model's own way; then the model's initial value of that weight goes, and
     everything else stays; "free" leaves the initial value, the model's or the cell's, complex where the cell is."""
