@@ -1,6 +1,6 @@
 """The second route of every kind of conformance case against ortho_ref, over random cases and every option."""
 
-import itertools
+from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -10,11 +10,13 @@ from hypothesis import strategies as st
 pytest.importorskip("torch", reason="torch is not installed: `make crosscheck` installs it")
 
 from gradients import bounds
+from gradients.checks import cells
 from gradients.map_problem import random_map_problem
 from gradients.problem import perturbed, random_problem, relative_error, standard_normal
 from ortho_ref import models, scan
 from ortho_ref.activations import ACTIVATIONS, sigmoid, sigmoid_derivative
-from ortho_ref.cells import LSTM, Elman, FastRNN, GRUResetAfter, GRUResetBefore
+from ortho_ref.cells import CELLS as KINDS_OF_CELLS
+from ortho_ref.cells import GRUResetBefore
 from ortho_ref.cells.cell import parts_of, state_of
 from ortho_ref.losses import LOSSES
 from ortho_ref.parametrizations import (
@@ -58,24 +60,8 @@ def compare(kind, config, inputs, expected, tolerance=1e-12):
         assert relative_error(got, array, floor) < tolerance, name
 
 
-CELLS = (
-    *(({"cell": "elman", "activation": phi, "complex": False}, Elman(phi)) for phi in ACTIVATIONS),
-    ({"cell": "elman", "activation": "modrelu", "complex": True}, Elman("modrelu", complex=True)),
-    *(
-        ({"cell": "fastrnn", "activation": phi, "constraint": constraint}, FastRNN(phi, constraint))
-        for phi in ACTIVATIONS
-        for constraint in (None, "sgornn", "sgornn-as-printed")
-    ),
-    *(({"cell": "gru_reset_before", "activation": phi}, GRUResetBefore(phi)) for phi in ACTIVATIONS),
-    *(
-        (
-            {"cell": "gru_reset_after", "activation": phi, "reset_gate": r, "update_gate": z, "recurrent_bias": b},
-            GRUResetAfter(phi, r, z, b),
-        )
-        for phi, r, z, b in itertools.product(ACTIVATIONS, BOOLEANS, BOOLEANS, BOOLEANS)
-    ),
-    ({"cell": "lstm"}, LSTM()),
-)
+NAMES = {kind: name for name, kind in KINDS_OF_CELLS.items()}
+CELLS = [({"cell": NAMES[type(cell)]} | asdict(cell), cell) for cell in cells().values()]
 IDS = [" ".join(map(str, config.values())) for config, _ in CELLS]
 
 

@@ -182,27 +182,6 @@ def test_a_layer_more_leaves_the_other_draws_alone(name):
     assert not np.array_equal(three[f"layer1.{matrix}"], three[f"layer2.{matrix}"])
 
 
-def test_count_and_health():
-    """Free real parameters: n (n - 1) / 2 for a skew A; figures under the path of their weight."""
-    network = network_of("nc-gru", 3, 4, 2)
-    params, buffers = network.init(np.random.default_rng(0), dtype=np.float64)
-    gates, dense = 3 * 4 + 2 * 16 + 6, 2 * 4 + 2
-    assert network.count(params) == (3 * 3 * 4 + gates) + (3 * 4 * 4 + gates) + dense
-    assert set(network.health(buffers)) == {"layer0.U_c", "layer1.U_c"}
-    assert all(figures["defect"] < 1e-14 for figures in network.health(buffers).values())
-
-
-def test_a_layers_draw_does_not_depend_on_the_layer_before():
-    """Every layer draws from its own child of the run's generator."""
-    one, other = (
-        Network((models.build(name, 3, 4), models.build("gru", 4, 4)), 2).init(np.random.default_rng(0))[0]
-        for name in ("rnn", "lstm")
-    )
-    second = [name for name in one if name.startswith("layer1.")]
-    assert all(np.array_equal(one[name], other[name]) for name in second)
-    assert not np.array_equal(one["layer1.W_r"], one["layer1.W_u"])
-
-
 # Dropout
 
 
