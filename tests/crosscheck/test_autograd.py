@@ -15,12 +15,10 @@ from gradients.checks import cells  # noqa: E402
 from gradients.map_problem import free_entries, random_map_problem  # noqa: E402
 from gradients.problem import largest_error, perturbed, random_problem, relative_error, standard_normal  # noqa: E402
 from ortho_ref import fused, models, scan  # noqa: E402
-from ortho_ref.activations import modrelu, modrelu_pullback  # noqa: E402
 from ortho_ref.cells import CELLS as KINDS  # noqa: E402
-from ortho_ref.cells import LSTM, FastRNN, GRUResetAfter  # noqa: E402
+from ortho_ref.cells import LSTM, FastRNN  # noqa: E402
 from ortho_ref.cells.cell import state_of  # noqa: E402
 from ortho_ref.conformance.small_cells import SMALL_CELLS  # noqa: E402
-from ortho_ref.network import Network  # noqa: E402
 from ortho_ref.parametrizations import Free, NeumannCayley, ScaledCayley  # noqa: E402
 from ortho_ref.parametrizations.by_name import PARAMETRIZATIONS  # noqa: E402
 from scripts.maintain.oracle import autograd as oracle  # noqa: E402
@@ -84,39 +82,6 @@ def test_fastrnn_clipped_or_not(engine, regime, constraint):
     assert bool(zero) == (regime != "nothing clipped")
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize(("m", "n", "T", "B"), [(3, 5, 7, 4), (1, 1, 1, 1), (6, 8, 30, 2)])
-def test_gru_reset_after_is_torchs_gru(engine, m, n, T, B):
-    """goru:2.2 with b_hh is what PyTorch and cuDNN compute: torch.nn.GRU, its rows in the order r, z, n, its two biases
-    of r and of z added up.  States, and the gradient of every weight, of x and of h0."""
-    cell = GRUResetAfter("tanh", recurrent_bias=True)
-    problem = random_problem(cell, np.random.default_rng(0), T=T, B=B, m=m, n=n)
-    w, rng = problem.weights, np.random.default_rng(1)
-    split = {g: rng.standard_normal(n) for g in "rz"}  # how torch's two biases share ours
-    gru = torch.nn.GRU(m, n).double()
-    values = {f"weight_{at}h_l0": [w[f"{kind}_{g}"] for g in "rzh"] for at, kind in (("i", "W"), ("h", "U"))}
-    values["bias_ih_l0"] = [w["b_r"] - split["r"], w["b_z"] - split["z"], w["b_h"]]
-    values["bias_hh_l0"] = [split["r"], split["z"], w["b_hh"]]
-    with torch.no_grad():
-        for name, blocks in values.items():
-            getattr(gru, name).copy_(torch.tensor(np.concatenate(blocks)))
-    x, h0 = (torch.tensor(value, requires_grad=True) for value in (problem.x, problem.h0[None]))
-    states, last = gru(x, h0)
-    ours, _ = ENGINES[engine].forward(cell, w, problem.x, problem.h0)
-    np.testing.assert_allclose(ours[1:], states.detach().numpy(), rtol=1e-12, atol=1e-13)
-    loss = (torch.tensor(problem.dh) * states).sum() + (torch.tensor(problem.dh_T) * last[0]).sum()
-    loss.backward()
-    blocks = {name: dict(zip("rzh", np.split(getattr(gru, name).grad.numpy(), 3), strict=True)) for name in values}
-    theirs = {"x": x.grad.numpy(), "h0": h0.grad.numpy()[0], "b_hh": blocks["bias_hh_l0"]["h"]}
-    for g in "rzh":
-        theirs |= {f"W_{g}": blocks["weight_ih_l0"][g], f"U_{g}": blocks["weight_hh_l0"][g]}
-        theirs[f"b_{g}"] = blocks["bias_ih_l0"][g]
-    error, key = largest_error(problem.gradients(ENGINES[engine]), theirs)
-    assert error < 1e-12, key
-    other, _ = scan.forward(GRUResetAfter("tanh"), {k: v for k, v in w.items() if k != "b_hh"}, problem.x, problem.h0)
-    assert relative_error(other[1:], states.detach().numpy()) > 0.01  # without b_hh it is not
-
-
 @pytest.mark.parametrize("name", ORTHOGONAL)
 @settings(max_examples=25)
 @given(data=st.data())
@@ -137,50 +102,23 @@ def test_cayley_at_real_size(kind, n):
     assert largest_error(free_entries(problem.gradients()), oracle.gradients_of_map(problem))[0] < 1e-12
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
-def test_modrelu(dtype):
-    """Real and complex, both signs of b; dz = dL/dRe + i dL/dIm is what torch stores."""
-    rng = np.random.default_rng(0)
-
-    def draw():
-        value = rng.standard_normal((50, 8))
-        return value + 1j * rng.standard_normal((50, 8)) if dtype == np.complex128 else value
-
-    z, dy, b = draw(), draw(), rng.standard_normal(8)
-
-    def loss(leaf):
-        z, b = leaf["z"], leaf["b"]
-        y = z / torch.abs(z) * torch.relu(torch.abs(z) + b)
-        return (torch.tensor(dy).conj() * y).real.sum() if dtype == np.complex128 else (torch.tensor(dy) * y).sum()
-
-    theirs = oracle.gradients(loss, {"z": z, "b": b})
-    dz, db = modrelu_pullback(dy, z, b, modrelu(z, b))
-    assert relative_error(dz, theirs["z"]) < 1e-12
-    assert relative_error(db.sum(axis=0), theirs["b"]) < 1e-12
+NETWORKS = {
+    "nc-gru": ({"orthogonal": "rc"}, lambda rng: rng.standard_normal((6, 3, 4))),
+    "full-urnn": ({}, lambda rng: rng.integers(0, 4, (6, 3))),
+}
 
 
-def test_modrelu_at_its_kinks():
-    """sign(a) relu(|a| + b) in torch has the same values and derivatives at z = 0 and |z| + b = 0."""
-    z, b = np.array([0.0, 0.0, 0.5, -0.5, 0.0]), np.array([0.5, -0.5, -0.5, -0.5, 0.0])
-
-    def loss(leaf):
-        return (torch.sign(leaf["z"]) * torch.relu(torch.abs(leaf["z"]) + leaf["b"])).sum()
-
-    theirs = oracle.gradients(loss, {"z": z, "b": b})
-    dz, db = modrelu_pullback(np.ones(5), z, b, modrelu(z, b))
-    np.testing.assert_array_equal(dz, theirs["z"])
-    np.testing.assert_array_equal(db, theirs["b"])
-
-
-def test_a_network_of_two_nc_grus():
-    """Two layers with two orthogonal weights each, readout, cross-entropy: every parameter against autograd."""
-    rng = np.random.default_rng(0)
-    m, n, q = 4, 6, 5
-    network = Network(tuple(models.build("nc-gru", size, n, orthogonal="rc") for size in (m, n)), q)
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_network_of_two_layers(name):
+    """Two orthogonal weights in each, or complex W, U and trained h0, [Re h, Im h] read on (urnn:9); readout and
+    cross-entropy: every parameter against autograd."""
+    rng, n, q = np.random.default_rng(0), 6, 5
+    options, draw = NETWORKS[name]
+    network = models.network(name, 4, [n, n], q, **options)
     params, buffers = network.init(rng, dtype=np.float64)
     params = perturbed(params, rng, 0.3)
     buffers = network.rebuild(params, buffers)
-    x, y = rng.standard_normal((6, 3, m)), rng.integers(0, q, (6, 3))
+    x, y = draw(rng), rng.integers(0, q, (6, 3))
     value, ours, _ = network.loss_and_gradients(params, buffers, x, y)
 
     def loss(leaf):
@@ -188,8 +126,12 @@ def test_a_network_of_two_nc_grus():
         for i, layer in enumerate(network.layers):
             own = {name: leaf[f"layer{i}.{name}"] for name in layer.cell.shapes(1, 1) if f"layer{i}.{name}" in leaf}
             for name, p in layer.parametrizations.items():
-                own[name] = oracle.matrix(p, {"A": leaf[f"layer{i}.{name}.A"]}, buffers[f"layer{i}.{name}"])
-            inputs = oracle.run(layer.cell, own, inputs, torch.zeros(3, n, dtype=torch.float64))[1:]
+                kept = {key: leaf[f"layer{i}.{name}.{key}"] for key in ("A", "X") if f"layer{i}.{name}.{key}" in leaf}
+                own[name] = oracle.matrix(p, kept, buffers[f"layer{i}.{name}"])
+            h0 = leaf[f"layer{i}.h0"].expand(3, n) if layer.trained_h0 else torch.zeros(3, n, dtype=torch.float64)
+            inputs = oracle.run(layer.cell, own, inputs, h0)[1:]
+            if layer.cell.complex:
+                inputs = torch.cat([inputs.real, inputs.imag], dim=-1)
         o = inputs @ leaf["readout.W"].T + leaf["readout.b"]
         return torch.nn.functional.cross_entropy(o.reshape(-1, q), torch.tensor(y.reshape(-1)))
 
@@ -198,32 +140,6 @@ def test_a_network_of_two_nc_grus():
     for key in params:
         own = np.triu(ours[key], 1) if key.endswith(".A") else ours[key]
         assert relative_error(own, theirs[key]) < 1e-12, key
-
-
-def test_a_network_of_two_complex_layers():
-    """Full-capacity uRNN: complex W, U and trained h0, [Re h, Im h] read on (urnn:9): every gradient by autograd."""
-    rng = np.random.default_rng(0)
-    m, n, q = 4, 5, 3
-    network = models.network("full-urnn", m, [n, n], q)
-    params, buffers = network.init(rng, dtype=np.float64)
-    params = perturbed(params, rng, 0.3)
-    buffers = network.rebuild(params, buffers)
-    x, y = rng.integers(0, m, (6, 3)), rng.integers(0, q, (6, 3))
-    value, ours, _ = network.loss_and_gradients(params, buffers, x, y)
-
-    def loss(leaf):
-        inputs = torch.tensor(x)
-        for i, layer in enumerate(network.layers):
-            own = {name: leaf[f"layer{i}.{name}"] for name in ("W", "b")} | {"U": leaf[f"layer{i}.U.X"]}
-            h = oracle.run(layer.cell, own, inputs, leaf[f"layer{i}.h0"].expand(3, n))[1:]
-            inputs = torch.cat([h.real, h.imag], dim=-1)
-        o = inputs @ leaf["readout.W"].T + leaf["readout.b"]
-        return torch.nn.functional.cross_entropy(o.reshape(-1, q), torch.tensor(y.reshape(-1)))
-
-    theirs = oracle.gradients(loss, params)
-    assert abs(value - float(loss({k: torch.tensor(v) for k, v in params.items()}))) < 1e-13
-    error, key = largest_error(ours, theirs)
-    assert error < 1e-12, key
 
 
 def test_the_routes_recipe_for_pytorch():

@@ -435,8 +435,8 @@ def test_E_sgornn_07_bias():
     ],
 )
 def test_E_sgornn_08_parameters(m, n, q, cells, lstm):
-    """Printed: counts of VPRNN, SGORNN, FastRNN, LSTM for adding, HAR-2 and PTB (without its softmax).  True, all of
-    them; the text says three models above four rows, and calls GORU LSTM-based, which is GRU-based."""
+    """[sgornn:hyper] Printed: counts of VPRNN, SGORNN, FastRNN, LSTM for adding, HAR-2 and PTB (without its softmax).
+    True, all of them; the text says three models above four rows, and calls GORU LSTM-based, which is GRU-based."""
     assert tuple(parameters(name, m, n, q) for name in ("vprnn", "sgornn", "fastrnn")) == cells
     assert parameters("lstm", m, lstm[0], q) == lstm[1]
     assert isinstance(models.build("goru", 2, 4).cell, GRUResetAfter)

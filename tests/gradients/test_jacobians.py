@@ -1,5 +1,5 @@
 """BPTT by dense Jacobians beside `scan`, `fused` and finite differences, for every cell and option [ncgru:7] [ncgru:40]
-[bp:bptt] [bp:lstm] [bp:modrelu-complex] [goru:jac] [sgornn:25]; each gate's own derivative is in derivations."""
+[bp:bptt] [bp:lstm] [goru:jac] [sgornn:25]; each gate's own derivative is in derivations."""
 
 from dataclasses import replace
 
@@ -99,15 +99,6 @@ def test_four_ways_agree(name, losses):
 
 
 @pytest.mark.parametrize("name", CELLS)
-def test_the_states_are_the_references(name):
-    """h_1 .. h_T, and c of LSTM."""
-    problem = random_problem(CELLS[name], np.random.default_rng(0), T=5, B=1)
-    h, _ = scan.forward(problem.cell, problem.weights, problem.x, problem.h0)
-    ours = np.array([step.h for step in steps_of(problem)])
-    np.testing.assert_allclose(ours, flat(problem.cell, h)[1:, 0], rtol=1e-12, atol=1e-14)
-
-
-@pytest.mark.parametrize("name", CELLS)
 def test_a_loss_of_the_last_state(name):
     """ncgru:7 is the recursion's special case: all of dL/dh_i; with losses on the way it misses them (E-ncgru-08)."""
     last, rng = np.zeros((1, 1)), np.random.default_rng(1)
@@ -124,24 +115,6 @@ def test_a_loss_of_the_last_state(name):
         product = step.J @ product  # J_T .. J_1
     assert relative_error(dh[-1] @ product, last[0]) < 1e-12
     assert relative_error(bptt.last_loss([step.J for step in steps][::-1], dh[-1])[0], last[0]) > 1e-3
-
-
-def test_modrelu_in_real_pairs():
-    """bp:modrelu-complex: singular values 1 along z and 1 + b/|z| across it; 0 and 0 where the unit is off."""
-    rng = np.random.default_rng(0)
-    for _ in range(50):
-        z, b = rng.standard_normal(1) + 1j * rng.standard_normal(1), rng.uniform(-1, 1, 1)
-        D = elman.modrelu_jacobian(z, b)
-        if abs(z)[0] + b[0] <= 0:
-            np.testing.assert_array_equal(D, 0)
-            continue
-        across = (1 + b / abs(z))[0]
-        np.testing.assert_allclose(np.linalg.svd(D)[1], sorted([1, across])[::-1], rtol=1e-12)
-        e = elman.real_pairs(z / abs(z))
-        np.testing.assert_allclose(D @ e, e, atol=1e-13)
-        np.testing.assert_allclose(D @ [-e[1], e[0]], across * np.array([-e[1], e[0]]), atol=1e-12)
-        np.testing.assert_array_equal(D, D.T)
-    assert np.linalg.norm(elman.modrelu_jacobian(np.array([0.1j]), np.array([0.5])), 2) == pytest.approx(6)
 
 
 def test_kinks_and_dead_units():

@@ -15,8 +15,6 @@ from ortho_ref.activations import modrelu
 from ortho_ref.cells import Elman
 from ortho_ref.finite_differences import compare_gradients
 from ortho_ref.parametrizations.parametrization import defect
-from ortho_ref.parametrizations.rotations import phase
-from ortho_ref.parametrizations.structured import reflect
 from tests.gradients.matrices import SLACK, unitary
 
 CELLS = {"tanh": Elman("tanh"), "relu": Elman("relu"), "complex modrelu": Elman("modrelu", complex=True)}
@@ -168,20 +166,6 @@ def test_unitary_matrices_have_unitary_eigenvectors_and_phases(seed, n):
     if n > 1:
         skewed = V + 0.3 * np.outer(V[:, 0], V[:, 1].conj())
         assert defect(skewed @ np.diag(np.exp(1j * np.arange(n))) @ skewed.conj().T) > 1e-3
-
-
-def test_every_block_is_unitary():
-    """urnn:blocks: D, R, Pi, and F with its scale 1 / sqrt(n); D with complex w and F without its scale are not."""
-    rng, n = np.random.default_rng(0), 7
-    w, v = rng.uniform(-np.pi, np.pi, n), rng.standard_normal(n) + 1j * rng.standard_normal(n)
-    D, R = np.diag(phase(w)[:, 0]), reflect(v, np.eye(n, dtype=complex))
-    Pi, F = np.eye(n)[rng.permutation(n)], np.fft.fft(np.eye(n), norm="ortho")
-    for block in (D, R, Pi, F, np.linalg.inv(F)):
-        assert defect(block) < 1e-14
-    assert relative_error(R, np.eye(n) - 2 * np.outer(v, v.conj()) / (v.conj() @ v)) < 1e-14
-    np.testing.assert_allclose(R @ v, -v, rtol=1e-13)
-    assert defect(np.diag(np.exp(1j * (w + 0.1j)))) > 0.1
-    assert defect(np.fft.fft(np.eye(n))) == pytest.approx(n - 1)
 
 
 @given(seed=SEEDS)

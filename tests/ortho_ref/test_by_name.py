@@ -84,22 +84,6 @@ def test_bad_names(text):
         by_name(text, 8)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("neumann_cayley:1:4", "order is 4; allowed: 1, 2, 3"),
-        ("neumann_cayley:1:2:0", "reset_every is 0; allowed: an integer >= 1, or None"),
-        ("householder:0", "reflections is 0; allowed: an integer from 1 to n"),
-        ("tunable_rotations:3", "capacity is 3; allowed: an even number from 2 to n"),
-        ("volume_preserving:0", "sublayers is 0; allowed: an integer >= 1, or None"),
-    ],
-)
-def test_values_out_of_range(text, message):
-    """The parametrization's own error."""
-    with pytest.raises(ValueError, match=f"^{message}$"):
-        by_name(text, 8)
-
-
 @pytest.mark.parametrize("text", NAMED)
 def test_the_name_of_a_parametrization(text):
     """That of the list; of another the name of its class."""

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from gradients.checks import cells
 from gradients.problem import Problem, random_problem, relative_error
 from ortho_ref import backend, fused, scan
+from ortho_ref.backend import to_device, to_host
 from ortho_ref.cells import LSTM, Cell, Elman, FastRNN, GRUResetAfter, GRUResetBefore
 from ortho_ref.cells.by_name import CELLS as LISTED
 from ortho_ref.cells.by_name import by_name, options_of
@@ -61,29 +62,6 @@ def test_smooth_cells_against_the_complex_step(name, seed, T, B, m, n, tokens):
     problem = random_problem(CELLS[name], np.random.default_rng(seed), T=T, B=B, m=m, n=n, tokens=tokens)
     report = compare_gradients(problem.loss, problem.point, problem.gradients(scan), complex_step=True, tolerance=1e-12)
     assert report.passed, f"\n{report}"
-
-
-def test_gru_values_by_hand():
-    """ncgru:1 with n = m = 1, in plain arithmetic: reset inside the product, u the weight of the new content [ncgru:19]
-    [ncgru:28]."""
-    sigmoid = lambda a: 1 / (1 + np.exp(-a))  # noqa: E731
-    weights = {
-        name: np.full(shape, value)
-        for (name, shape), value in zip(
-            GRUResetBefore().shapes(1, 1).items(), (0.5, -1.0, 0.3, 0.7, 0.4, -0.2, 1.5, -0.8, 0.1), strict=True
-        )
-    }
-    x, h = np.array([[2.0]]), np.array([[0.6]])
-    r = sigmoid(0.5 * 2 - 1.0 * 0.6 + 0.3)
-    u = sigmoid(0.7 * 2 + 0.4 * 0.6 - 0.2)
-    a = 1.5 * 2 - 0.8 * (r * 0.6)
-    for activation, c in (
-        ("tanh", np.tanh(a + 0.1)),
-        ("relu", max(a + 0.1, 0)),
-        ("modrelu", np.sign(a) * max(abs(a) + 0.1, 0)),
-    ):
-        ours, _ = GRUResetBefore(activation).step_forward(weights, x, h)
-        np.testing.assert_allclose(ours, (1 - u) * 0.6 + u * c, rtol=1e-15)
 
 
 SIGMOID = lambda a: 1 / (1 + math.exp(-a))  # noqa: E731
@@ -185,7 +163,8 @@ def test_complex_elman_is_a_real_network_of_pairs(engine, tokens):
 
 I, F = SIGMOID(0.5 * 2 - 1.0 * 0.6 + 0.3), SIGMOID(0.7 * 2 + 0.4 * 0.6 - 0.2)
 LSTM_C = F * -0.4 + I * math.tanh(1.5 * 2 - 0.8 * 0.6 + 0.1)
-# A cell with n = m = 1: its weights in their order, x, the state before, and the state after, in plain arithmetic.
+# A cell with n = m = 1: its weights in their order, x, the state before, and the state after, in plain arithmetic; of
+# the GRU the reset is inside the product, and u = F the weight of the new content.
 BY_HAND = {
     "LSTM": (
         (0.5, -1.0, 0.3, 0.7, 0.4, -0.2, 1.5, -0.8, 0.1, 0.9, 0.2, -0.6),
@@ -193,13 +172,22 @@ BY_HAND = {
         (0.6, -0.4),
         (SIGMOID(0.9 * 2 + 0.2 * 0.6 - 0.6) * math.tanh(LSTM_C), LSTM_C),
     ),
+    **{
+        f"GRUResetBefore {activation}": (
+            (0.5, -1.0, 0.3, 0.7, 0.4, -0.2, 1.5, -0.8, 0.1),
+            2.0,
+            (0.6,),
+            ((1 - F) * 0.6 + F * PHI[activation](1.5 * 2 - 0.8 * (I * 0.6), 0.1),),
+        )
+        for activation in PHI
+    },
     "Elman modrelu": ((0.5, -1.5, -0.3), -2.0, (0.6,), (-(abs(0.5 * -2 - 1.5 * 0.6) - 0.3),)),
 }
 
 
 @pytest.mark.parametrize("name", BY_HAND)
 def test_values_by_hand(name):
-    """bp:lstm and urnn:1, and whatever is added: each part of the state."""
+    """ncgru:1, bp:lstm and urnn:1, and whatever is added: each part of the state [ncgru:19] [ncgru:28]."""
     cell, (weights, x, before, after) = CELLS[name], BY_HAND[name]
     w = {key: np.full(shape, value) for (key, shape), value in zip(cell.shapes(1, 1).items(), weights, strict=True)}
     h, _ = cell.step_forward(w, np.array([[x]]), state_of(tuple(np.array([[part]]) for part in before)))
@@ -260,13 +248,15 @@ def test_no_h0_is_zeros_and_no_dh_T_is_none(name):
 
 @pytest.mark.parametrize("engine", [scan, fused], ids=["scan", "fused"])
 @pytest.mark.parametrize(("b", "h0", "dh"), [(-0.75, 0.75, 1.0), (-5.0, 3 + 4j, 1 - 2j)], ids=["real", "complex"])
-def test_kinks_carry_no_gradient(engine, b, h0, dh):
-    """modReLU at z = 0 under b > 0, and at |z| + b = 0: value and every derivative 0 go through the cell."""
+def test_kinks_carry_no_gradient(device, engine, b, h0, dh):
+    """modReLU at z = 0 under b > 0, -0.0 too, and at |z| + b = 0: value and every derivative 0 go through the cell."""
     cell, kind = Elman("modrelu", complex=isinstance(h0, complex)), type(h0)
-    w = {"W": np.zeros((2, 1), kind), "U": np.eye(2, dtype=kind), "b": np.array([0.5, b])}
-    h, tape = engine.forward(cell, w, np.ones((1, 1, 1)), np.array([[0, h0]]))
-    np.testing.assert_array_equal(h[1], 0)
-    gradients = engine.backward(cell, w, tape, np.full((1, 1, 2), dh))
+    w = {"W": np.zeros((3, 1), kind), "U": np.eye(3, dtype=kind), "b": np.array([0.5, 0.5, b])}
+    x, start, dh = to_device((np.ones((1, 1, 1)), np.array([[0, -0.0 * h0, h0]]), np.full((1, 1, 3), dh)), device)
+    w = to_device(w, device)
+    h, tape = engine.forward(cell, w, x, start)
+    np.testing.assert_array_equal(to_host(h[1]), 0)
+    gradients = to_host(engine.backward(cell, w, tape, dh))
     assert not any(np.any(g) for g in (gradients.x, gradients.h0, *gradients.weights.values()))
 
 
@@ -305,38 +295,24 @@ def test_weights_of_the_gates_that_are_on():
     assert (shapes["r"], shapes["W_z"], shapes["U_h"], shapes["b_hh"]) == ((3,), (3, 2), (3, 3), (3,))
 
 
-def test_initial_values():
-    """Glorot range, zero biases, forget bias 1; a weight's draw does not depend on the other weights' sizes."""
-    w = LSTM().init(np.random.default_rng(0), 3, 7, dtype=np.float32)
-    assert all(value.dtype == np.float32 for value in w.values())
-    assert np.all(w["b_f"] == 1)
-    assert not w["b_i"].any()
-    assert 0.5 * np.sqrt(6 / 10) < abs(w["W_g"]).max() <= np.sqrt(6 / 10)
-    other = LSTM().init(np.random.default_rng(0), 9, 7, dtype=np.float32)
-    np.testing.assert_array_equal(w["U_o"], other["U_o"])
-
-
-def test_initial_values_of_a_complex_cell():
-    """urnn:init: n complex outputs counted as 2 n, both parts drawn: W on +-sqrt(6 / (m + 2 n)), U on +-sqrt(6 / 4 n);
-    b = 0, real."""
-    w = Elman("modrelu", complex=True).init(np.random.default_rng(0), 30, 50, dtype=np.float32)
-    for name, limit in (("W", math.sqrt(6 / 130)), ("U", math.sqrt(6 / 200))):
-        assert w[name].dtype == np.complex64
-        for part in (w[name].real, w[name].imag):
-            assert -limit <= part.min() < -0.98 * limit < 0.98 * limit < part.max() <= limit
+@pytest.mark.parametrize("name", CELLS)
+def test_initial_values(name):
+    """Matrices of Glorot's range, of a complex cell n outputs as 2 n and both parts drawn (urnn:init); biases real and
+    0 but the LSTM's b_f = 1; in place of a gate r = 1 or z = 1/2; SGORNN's scalars."""
+    cell, twice = CELLS[name], 2 if CELLS[name].complex else 1
+    constants = {"b_f": 1, "r": 1, "z": 0.5, "alpha": -3.75, "beta": 3}
+    for key, value in cell.init(np.random.default_rng(0), 30, 50, dtype=np.float32).items():
+        if value.ndim < 2:
+            assert value.dtype == np.float32
+            assert set(np.ravel(value).tolist()) == {constants.get(key, 0)}, key
+            continue
+        assert value.dtype == (np.complex64 if cell.complex else np.float32)
+        limit = math.sqrt(6 / (twice * 50 + (twice * 50 if key[0] == "U" else 30)))
+        for part in (value.real, value.imag) if cell.complex else (value,):
+            assert -limit * (1 + 1e-6) <= part.min() < -0.98 * limit < 0.98 * limit < part.max() <= limit * (1 + 1e-6)
             assert abs(part.mean()) < 0.1 * limit
-        assert abs(np.corrcoef(w[name].real.ravel(), w[name].imag.ravel())[0, 1]) < 0.1
-    assert (w["b"].dtype, w["b"].any()) == (np.float32, False)
-
-
-def test_initial_values_of_gru_reset_after():
-    """Glorot matrices, biases 0, b_hh too; in place of a gate r = 1 or z = 1/2."""
-    w = GRUResetAfter(recurrent_bias=True).init(np.random.default_rng(0), 3, 7, dtype=np.float32)
-    assert all(value.dtype == np.float32 for value in w.values())
-    assert all((value.any() > 0) == (value.ndim == 2) for value in w.values())
-    assert 0.5 * math.sqrt(6 / 10) < abs(w["W_z"]).max() <= math.sqrt(6 / 10)
-    w = GRUResetAfter(reset_gate=False, update_gate=False).init(np.random.default_rng(0), 3, 7, dtype=np.float32)
-    assert (w["r"].tolist(), w["z"].tolist()) == ([1.0] * 7, [0.5] * 7)
+        if cell.complex:
+            assert abs(np.corrcoef(value.real.ravel(), value.imag.ravel())[0, 1]) < 0.1
 
 
 @pytest.mark.parametrize("name", [name for name in CELLS if name not in SMOOTH])

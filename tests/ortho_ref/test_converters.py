@@ -313,15 +313,6 @@ def test_values_by_hand():
     }
 
 
-def test_frameworks_by_name():
-    """The registry's names, and an error that lists them."""
-    assert FRAMEWORKS == ("pytorch", "onnx", "keras", "flax", "nnx", "nnx-by-gate", "equinox", "mlx", "haste")
-    with pytest.raises(
-        ValueError, match=r"^framework is 'torch' \(did you mean 'pytorch'\?\); allowed: 'pytorch', 'onnx', "
-    ):
-        converters.by_name("torch")
-
-
 def test_models_by_name():
     """A model's name stands for its cell, a cell's for its defaults; every option is there."""
     after = {"cell": "gru_reset_after", "activation": "tanh", "reset_gate": True, "update_gate": True}

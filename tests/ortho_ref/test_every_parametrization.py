@@ -238,13 +238,6 @@ def test_counts(name, n, k, expected):
         assert sum(value.size * (1 + (value.dtype.kind == "c")) for value in params.values()) == expected
 
 
-def test_counts_add_up_to_the_dimension():
-    """To the orthogonal group's, n (n - 1) / 2: skew matrices, L = n tunable layers, n - 1 reflections less their
-    lengths.  FFT style has fewer (E-goru-04: 12 of 28 for n = 8)."""
-    counts = [ALL[name][1](8, k).count(8) for name, k in (("exponential", 0), ("tunable", 0), ("householder", 1))]
-    assert [*counts, ALL["fft"][1](8, 0).count(8)] == [28, 28, 28 + 7, 12]
-
-
 def test_complex_goes_by_the_options():
     """`complex` says which cells a parametrization goes with."""
     is_complex = {name for name in ALL if random_map_problem(ALL[name][1](8, 0), 8, np.random.default_rng(0)).p.complex}

@@ -190,36 +190,6 @@ def test_float32_stays_float32_and_nothing_is_modified(device, name, tokens):
     assert all(relative_error(first.weights[key], theirs[key]) < 1e-4 for key in first.weights)
 
 
-def test_kinks_as_stated(device):
-    """z = 0 with b > 0, -0.0 included, and |z| + b = 0: value and derivative 0, as in the definitions."""
-    cell = Elman("modrelu")
-    w = {"W": np.zeros((4, 1)), "U": np.eye(4), "b": np.array([0.5, 0.5, -0.75, 0.5])}
-    h0 = np.array([[0.0, -0.0, 0.75, -1.0]])
-    problem = Problem(cell, w, np.zeros((2, 1, 1)), h0, np.ones((2, 1, 4)), np.ones((1, 4))).on(device)
-    h, _ = fused.forward(cell, problem.weights, problem.x, problem.h0)
-    np.testing.assert_array_equal(backend.to_host(h)[1:, 0], [[0, 0, 0, -1.5], [0, 0, 0, -2.0]])
-    assert_same(problem, 1e-15)
-    np.testing.assert_array_equal(backend.to_host(problem.gradients(fused)["h0"])[0], [0, 0, 0, 3])
-
-
-def test_kinks_of_complex_modrelu_as_stated(device):
-    """urnn:8 at z = 0 with b > 0, -0.0 included, and at |z| + b = 0: value and derivative 0."""
-    cell = Elman("modrelu", complex=True)
-    w = {"W": np.zeros((4, 1), complex), "U": np.eye(4) + 0j, "b": np.array([0.5, 0.5, -5, 0.5])}
-    h0 = np.array([[0, complex(-0.0, -0.0), 3 + 4j, -0.6 + 0.8j]])
-    dh = np.full((2, 1, 4), 1 - 2j)
-    problem = Problem(cell, w, np.zeros((2, 1, 1)), h0, dh, np.ones((1, 4)) + 0j).on(device)
-    h, _ = fused.forward(cell, problem.weights, problem.x, problem.h0)
-    expected = [[0, 0, 0, 1.5 * (-0.6 + 0.8j)], [0, 0, 0, 2 * (-0.6 + 0.8j)]]
-    np.testing.assert_allclose(backend.to_host(h)[1:, 0], expected, rtol=1e-15)
-    assert not backend.to_host(h)[1:, 0, :3].any()
-    assert_same(problem, 1e-15)
-    gradients = backend.to_host(problem.gradients(fused))
-    assert not gradients["h0"][0, :3].any()
-    assert not gradients["b"][:3].any()
-    assert gradients["b"][3] != 0
-
-
 @pytest.mark.parametrize(("cell", "gate"), [(GRUResetBefore("tanh"), "b_u"), (GRUResetAfter("tanh"), "b_z")])
 def test_saturated_gates(cell, gate):
     """Pre-activations of +-60: the tanh form of the sigmoid agrees with the exact one to 1e-12 of the largest entry."""

@@ -5,7 +5,7 @@ import copy
 import numpy as np
 import pytest
 
-from ortho_ref import fused, models, scan
+from ortho_ref import models
 from ortho_ref.backend import is_array, library_of, to_device, to_host, xp_of
 from ortho_ref.conformance import check, check_function
 from ortho_ref.losses import LOSSES, METRICS, OF_THE_LOSS
@@ -79,23 +79,6 @@ def test_a_layer_refuses(how, model):
         deltas = {key: 0 * p for key, p in params.items()}
         with pytest.raises(TypeError, match=words):
             layer.retract(params, buffers, deltas | {name: make(deltas[name])})
-
-
-@pytest.mark.parametrize("engine", [scan, fused])
-def test_the_engines_refuse(engine):
-    layer = models.build("gru", M, N)
-    rng = np.random.default_rng(0)
-    weights = layer.weights(*layer.init(rng, dtype=np.float64))
-    x, h0 = rng.standard_normal((T, B, M)), np.zeros((B, N))
-    _, tape = engine.forward(layer.cell, weights, x, h0)
-    for arguments in ((weights, masked(x), h0), (weights, x, masked(h0)), (weights, np.ma.zeros((T, B), int), h0)):
-        with pytest.raises(TypeError, match=MASKED):
-            engine.forward(layer.cell, *arguments)
-    for name in weights:
-        with pytest.raises(TypeError, match=MASKED):
-            engine.forward(layer.cell, weights | {name: masked(weights[name])}, x, h0)
-    with pytest.raises(TypeError, match=MASKED):
-        engine.backward(layer.cell, weights, tape, masked(np.ones((T, B, N))))
 
 
 @pytest.mark.parametrize("name", [*LOSSES, *METRICS])

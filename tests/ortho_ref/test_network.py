@@ -16,9 +16,8 @@ from ortho_ref.cells import LSTM, GRUResetAfter
 from ortho_ref.cells.cell import parts_of
 from ortho_ref.finite_differences import compare_gradients
 from ortho_ref.layers import real_features
-from ortho_ref.losses import LOSSES, cross_entropy
+from ortho_ref.losses import LOSSES
 from ortho_ref.network import Network
-from ortho_ref.parametrizations import NeumannCayley
 from ortho_ref.recurrent import Recurrent
 
 MODELS = ["gru", "lstm", "nc-gru", "goru", "sgornn", "urnn"]
@@ -154,19 +153,6 @@ def test_gradients_of_every_model_and_loss(name, target, seed):
     np.testing.assert_allclose(value, expected, rtol=1e-14)
 
 
-def test_loss_is_of_the_outputs_under_mask_and_carried_state():
-    """To the bit, loss_and_gradients is forward from h0, then the masked loss."""
-    rng = np.random.default_rng(0)
-    network = network_of("lstm", 3, 4, 5)
-    params, buffers = generic(network, rng)
-    x, y, mask = rng.standard_normal((3, 2, 3)), rng.integers(0, 5, (3, 2)), np.array([[1, 0], [0, 1], [1, 1]], bool)
-    h0 = network.forward(params, buffers, x).last
-    loss, _, result = network.loss_and_gradients(params, buffers, x, y, mask, h0)
-    outputs = network.forward(params, buffers, x, h0).outputs
-    np.testing.assert_array_equal(result.outputs, outputs)
-    assert loss == cross_entropy(outputs, y, mask)[0]
-
-
 @pytest.mark.parametrize("name", MODELS)
 def test_carried_state(device, name):
     """Two windows, the second from the first's last states, are one long window; forgetting them is not [bp:bptt]."""
@@ -184,16 +170,6 @@ def test_carried_state(device, name):
     assert abs(forgotten - together[4:]).max() > 1e-3
 
 
-def test_readout_of_the_last_step():
-    """ "last" gives (B, q), what "every" gives at step T."""
-    every, last = (network_of("lstm", 4, 5, 3, readout=readout) for readout in ("every", "last"))
-    params, buffers = generic(every, np.random.default_rng(0))
-    x = np.random.default_rng(1).integers(0, 4, (6, 2))
-    np.testing.assert_array_equal(
-        last.forward(params, buffers, x).outputs, every.forward(params, buffers, x).outputs[-1]
-    )
-
-
 @pytest.mark.parametrize("name", MODELS)
 def test_a_layer_more_leaves_the_other_draws_alone(name):
     """Every layer, and the readout, draws from its own child of the generator; so does every weight of other sizes."""
@@ -204,27 +180,6 @@ def test_a_layer_more_leaves_the_other_draws_alone(name):
         np.testing.assert_array_equal(value, three[key])
     matrix = next(key for key in one if key.startswith("layer0.U"))[len("layer0.") :]
     assert not np.array_equal(three[f"layer1.{matrix}"], three[f"layer2.{matrix}"])
-
-
-def test_count_and_health():
-    """Free real parameters: n (n - 1) / 2 for a skew A; figures under the path of their weight."""
-    network = network_of("nc-gru", 3, 4, 2)
-    params, buffers = network.init(np.random.default_rng(0), dtype=np.float64)
-    gates, dense = 3 * 4 + 2 * 16 + 6, 2 * 4 + 2
-    assert network.count(params) == (3 * 3 * 4 + gates) + (3 * 4 * 4 + gates) + dense
-    assert set(network.health(buffers)) == {"layer0.U_c", "layer1.U_c"}
-    assert all(figures["defect"] < 1e-14 for figures in network.health(buffers).values())
-
-
-def test_a_layers_draw_does_not_depend_on_the_layer_before():
-    """Every layer draws from its own child of the run's generator."""
-    one, other = (
-        Network((models.build(name, 3, 4), models.build("gru", 4, 4)), 2).init(np.random.default_rng(0))[0]
-        for name in ("rnn", "lstm")
-    )
-    second = [name for name in one if name.startswith("layer1.")]
-    assert all(np.array_equal(one[name], other[name]) for name in second)
-    assert not np.array_equal(one["layer1.W_r"], one["layer1.W_u"])
 
 
 # Dropout
@@ -351,41 +306,6 @@ def test_a_network_by_name_is_the_network_by_hand(name):
     assert (params["readout.W"].shape, params["readout.b"].shape) == ((5, 4 * reads), (5,))
 
 
-def test_options_reach_every_layer():
-    """What `build` takes, and that it is not left at its default."""
-    ours = models.network("nc-gru", 3, [4, 5], 2, orthogonal="rc", negative_ones=1, order=3, reset_every=None)
-    U = NeumannCayley(1, 3, None)
-    assert [layer.parametrizations for layer in ours.layers] == [{"U_r": U, "U_c": U}] * 2
-    assert ours != models.network("nc-gru", 3, [4, 5], 2)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "options", "error", "message"),
-    [
-        (("gru", 3, [], 2), {}, ValueError, "layers is empty; expected at least one Recurrent"),
-        (
-            ("gruu", 3, [4], 2),
-            {},
-            ValueError,
-            f"model is 'gruu' (did you mean 'gru'?); allowed: {', '.join(models.names())}",
-        ),
-        (("gru", 3, [4, 0], 2), {}, ValueError, "hidden_size is 0; allowed: an integer >= 1"),
-        (("gru", 3, [4, 2.5], 2), {}, ValueError, "hidden_size is 2.5; allowed: an integer >= 1"),
-        (("gru", 0, [4], 2), {}, ValueError, "input_size is 0; allowed: an integer >= 1"),
-        (("lstm", 3, [4], 2), {"orthogonal": "c"}, TypeError, "lstm has no option 'orthogonal'; allowed: none"),
-        (("scornn", 3, [4], 2), {"order": 2}, TypeError, "scornn has no option 'order'; allowed: negative_ones"),
-        (("scornn", 3, [9, 4], 2), {"negative_ones": 5}, ValueError, "negative_ones is 5; allowed: 0 to n = 4"),
-        (("gru", 3, [4], 2), {"readout": "first"}, ValueError, "readout is 'first'; allowed: 'every', 'last'"),
-        (("gru", 3, [4], 2), {"dropout": 1.0}, ValueError, "dropout is 1.0; allowed: 0 <= dropout < 1"),
-    ],
-)
-def test_names_and_options_that_cannot_be(arguments, options, error, message):
-    """The error of whichever part refuses: `build` for a layer, `Network` for the whole."""
-    with pytest.raises(error) as caught:
-        models.network(*arguments, **options)
-    assert str(caught.value) == message
-
-
 # What cannot be built
 
 
@@ -426,27 +346,6 @@ def test_states_of_another_network():
     for count in (1, 3):
         with pytest.raises(ValueError, match=rf"^h0 holds {count} states; expected one for each of the 2 layers$"):
             network.forward(params, buffers, np.zeros((2, 1), int), [np.zeros((1, 4), np.float32)] * count)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        ({"dtype": np.float16}, ValueError, "dtype is float16; allowed: float32, float64"),
-        (
-            {"hidden_size": None},
-            ValueError,
-            "hidden_size is missing; allowed: an integer >= 1, as the layer was built .*",
-        ),
-        ({"input_size": 0}, ValueError, "input_size is 0; allowed: an integer >= 1"),
-        ({"hidden_size": 2.0}, ValueError, "hidden_size is 2.0; allowed: an integer >= 1"),
-    ],
-)
-def test_layers_that_cannot_be_drawn(arguments, error, message):
-    """Sizes and dtype are checked where weights are drawn."""
-    with pytest.raises(error, match=f"^{message}$"):
-        Recurrent(LSTM()).init(np.random.default_rng(0), **{"input_size": 3, "hidden_size": 4} | arguments)
-    with pytest.raises(ValueError, match=r"^hidden_size is 4; this layer was built for 5$"):
-        Recurrent(LSTM(), sizes=(3, 5)).init(np.random.default_rng(0), 3, 4)
 
 
 @pytest.mark.parametrize(

@@ -223,21 +223,16 @@ def test_initial_A():
 
 @pytest.mark.parametrize("kind", MAPS)
 def test_bad_parameters(device, kind):
-    """Not skew, by one unit in the last place even, which element-wise optimizers keep off; not finite, complex, not
-    square: errors that say what A is and what is allowed."""
+    """Not skew, by one unit in the last place even, which element-wise optimizers keep off."""
     p = MAPS[kind](negative_ones=1)
     _, buffers = to_device(drawn(p, 3), device)
     skew = random_skew(np.random.default_rng(0), 3)
-    off, last_bit, nan = skew.copy(), skew.copy(), skew.copy()
+    off, last_bit = skew.copy(), skew.copy()
     off[0, 1] += 1e-6
     last_bit[0, 1] = np.nextafter(skew[0, 1], 9)
-    nan[1, 0] = np.nan
     for A, message in (
         (off, r"A is not skew: max \|A \+ A\^T\| is 1e-06; allowed: exactly 0"),
         (last_bit, "A is not skew"),
-        (nan, "A has an entry that is not finite"),
-        (skew * (1 + 0j), r"A is complex128 of shape \(3, 3\); allowed: a real matrix of shape \(3, 3\)"),
-        (skew[:2], r"A is float64 of shape \(2, 3\)"),
     ):
         with pytest.raises(ValueError, match=message):
             p.rebuild(to_device({"A": A}, device), buffers)
