@@ -1,5 +1,5 @@
-// Optimizers as in ortho_ref/training/optimizers.py: of(config) is a function that takes a parameter and its gradient, both
-// vectors, and returns what is to be subtracted; it keeps its moments.  At update k = 1, 2, ...
+// Optimizers as in ortho_ref/training/optimizers.py: of(config) is a function that takes a parameter and its gradient,
+// both vectors, and returns what is to be subtracted; it keeps its moments.  At update k = 1, 2, ...
 //
 //     g <- g + weight_decay p                                             [bp:opt/g]
 //     SGD: m <- momentum m + g;  delta = rate m                           [bp:opt/momentum] [bp:opt/sgd]
