@@ -295,11 +295,12 @@ def test_a_cell_without_kernels_is_refused():
     class Own(GRUResetBefore):
         pass
 
+    p = random_problem(Own(), np.random.default_rng(0))
     words = r"engine is 'persistent', which has no kernels of .*; allowed for it: 'fused', 'scan'"
     with pytest.raises(ValueError, match=words):
         Recurrent(Own(), engine="persistent")
     with pytest.raises(ValueError, match=words):
-        persistent.forward(Own(), {}, np.ones((1, 1, 1)))
+        persistent.forward(p.cell, p.weights, p.x, p.h0)
 
 
 #: As `launch` is called by each cell: slots, and the products of a step; FastRNN as Elman.
