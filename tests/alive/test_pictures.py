@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.alive import reference
-from tests.alive.node import answer, changed_copy, needs_node
+from tests.alive.node import answer, needs_node
 
 pytestmark = needs_node
 
@@ -55,14 +55,6 @@ def test_eigenvalues():
         for own, U in zip(found["numbers"], reference.orthogonal(found["parameters"]), strict=True):
             close(own["U"], U)
             assert sum(math.sin(angle) for angle in own["angles"]) == pytest.approx(0, abs=1e-10)
-        close(table(found["numbers"]), reference.eigenvalues(found["parameters"]))
-
-
-def test_a_wrong_factor_is_seen(tmp_path):
-    """The test above can fail: a reflection whose factor is 1.999."""
-    root = changed_copy(tmp_path, "orthogonal.js", "2 / m.dot(v, v)", "1.999 / m.dot(v, v)")
-    (found,) = each("eigenvalues.js", WALKS[1:2], "parameters", "numbers", root=root)
-    with pytest.raises(AssertionError):
         close(table(found["numbers"]), reference.eigenvalues(found["parameters"]))
 
 

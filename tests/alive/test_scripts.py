@@ -33,14 +33,3 @@ def wrong(source):
 def test_tags_and_style(name):
     """Tags are ids of docs/equations.md; what a header states, a line computes; strict, and without a request."""
     assert wrong(SOURCES[name]) == []
-
-
-def test_what_is_wrong_is_found():
-    """An id that is none, a header without its line, a request, a script that is not strict."""
-    head, body = '// [ncgru:2]\n(function () {\n  "use strict";\n', "})();\n"
-    assert wrong(f"{head}  const U = f(A); // [ncgru:2]\n{body}") == []
-    assert wrong(f"{head}  const U = f(A); // [ncgru:2] [ncgru:999]\n{body}") == [
-        "ncgru:999 is not in docs/equations.md"
-    ]
-    assert wrong(head + body) == ["the header states ncgru:2, and no line has it"]
-    assert wrong(f"(function () {{\n  fetch('x');\n{body}") == ["fetch( in a script", "it is not strict"]

@@ -1,12 +1,9 @@
 """pytest --device: only the tests with the fixture device or gpu, each once, on that device, with few examples."""
 
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
-
-from tests.conftest import DEVICE_EXAMPLES
 
 ROOT = Path(__file__).parent.parent.parent
 FILE = "tests/ortho_ref/test_layers.py"
@@ -29,14 +26,6 @@ def test_a_device_alone_and_every_test_of_it_once():
     assert gpu == collected("-m", "device")
     assert 0 < len(set(gpu)) == len(gpu) < len(plain)
     assert set(gpu) < set(plain)
-
-
-def test_few_examples_on_a_device():
-    """A test that asks for more by itself is held to as many; without --device it has its own number."""
-    for arguments, fewer in ((["--device", "cpu"], True), ([], False)):
-        statistics = run("--hypothesis-show-statistics", *arguments).stdout
-        counts = [int(count) for count in re.findall(r"- (\d+) passing", statistics)]
-        assert (max(counts) <= DEVICE_EXAMPLES) == fewer
 
 
 def test_a_device_that_is_not_there(tmp_path):

@@ -2,45 +2,12 @@
 
     pytest -p tests.device.hostcuda.plugin --device gpu tests/device/test_hostcuda.py
 
-Kernels are right in every order of their threads, and wrong in some order where a barrier is taken away.
+test_persistent.py shows that barriers and orders count; what its libraries compute, every test of a device compares.
 """
-
-import itertools
-import re
-import types
 
 import numpy as np
 import pytest
 
-from tests.device.hostcuda import parts
-
-SUM = r"""
-extern "C" __global__ void sum(const double* x, double* y, int n) {     // a block's part of a sum, by halves
-  __shared__ double part[64];
-  int i = blockIdx.x * blockDim.x + threadIdx.x;
-  part[threadIdx.x] = i < n ? x[i] : 0;
-  __syncthreads();
-  for (int half = 32; half; half /= 2) {
-    if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + half];
-    __syncthreads();
-  }
-  if (threadIdx.x == 0) y[blockIdx.x] = part[0];
-}
-"""
-WARP_SUM = r"""
-extern "C" __global__ void warp_sum(const double* x, double* y, int n) {  // a warp's sum, through shared memory
-  __shared__ double part[32];
-  part[threadIdx.x] = x[threadIdx.x];
-  for (int half = 16; half; half /= 2) {
-    __syncwarp();
-    double other = threadIdx.x < half ? part[threadIdx.x + half] : 0;
-    part[threadIdx.x] += other;
-  }
-  double own = x[32 + threadIdx.x];
-  for (int by = 16; by; by /= 2) own += __shfl_xor_sync(0xffffffff, own, by);
-  if (threadIdx.x == 0) { y[0] = part[0]; y[1] = own; }
-}
-"""
 STENCIL = r"""
 #include <cooperative_groups.h>
 extern "C" __global__ void stencil(double* x, double* y, int n) {         // eight steps over the whole grid
@@ -65,8 +32,6 @@ BY_HAND = STENCIL.replace(
 ).replace('extern "C"', '__device__ unsigned arrived = 0;\nextern "C"')
 OUTSIDE = 'extern "C" __global__ void outside(float* x, int at) { x[at] = 1; }'
 
-ORDERS = [("in order", 0), ("reversed", 0), *(("shuffled", seed) for seed in range(4))]
-
 
 @pytest.fixture
 def cupy(host_device):
@@ -75,74 +40,6 @@ def cupy(host_device):
 
     with host_device.guarded():
         yield cupy
-
-
-def run_sum(cupy, source):
-    x = np.random.default_rng(0).standard_normal(300)
-    out = cupy.zeros(5)
-    cupy.RawKernel(source, "sum")((5,), (64,), (cupy.asarray(x), out, np.int32(300)))
-    return out.get(), np.add.reduceat(x, range(0, 300, 64))
-
-
-def run_warp_sum(cupy, source):
-    x = np.random.default_rng(0).standard_normal(64)
-    out = cupy.zeros(2)
-    cupy.RawKernel(source, "warp_sum")((1,), (32,), (cupy.asarray(x), out, np.int32(32)))
-    return out.get(), x.reshape(2, 32).sum(axis=1)
-
-
-def run_stencil(cupy, source):
-    x = np.random.default_rng(0).standard_normal(500)
-    a, b = cupy.asarray(x), cupy.zeros(500)
-    for _ in range(8):
-        x = (np.roll(x, 1) + np.roll(x, -1)) / 2
-    module = cupy.RawModule(code=source, enable_cooperative_groups=True)  # for `arrived` a new one each time
-    module.get_function("stencil")((5,), (64,), (a, b, np.int32(500)))
-    return a.get(), x
-
-
-KERNELS = {
-    "sum": (run_sum, SUM),
-    "warp sum": (run_warp_sum, WARP_SUM),
-    "stencil": (run_stencil, STENCIL),
-    "stencil, barrier by hand": (run_stencil, BY_HAND),
-}
-
-
-def wrong_orders(host_device, cupy, run, source):
-    """The orders in which a kernel's result is not the expected one, or it is refused."""
-    wrong = []
-    for kind, seed in ORDERS:
-        with host_device.ordered(kind, seed):
-            try:
-                found, expected = run(cupy, f"// {kind} {seed}\n{source}")
-            except cupy.cuda.driver.CUDADriverError:
-                wrong.append((kind, seed))
-                continue
-        if not np.allclose(found, expected, rtol=1e-6 if found.dtype == "f" else 1e-12):
-            wrong.append((kind, seed))
-    return wrong
-
-
-@pytest.mark.parametrize("name", KERNELS)
-def test_a_right_kernel_is_right_in_every_order(host_device, cupy, name):
-    """Threads, warps and blocks in order, reversed, and shuffled."""
-    run, source = KERNELS[name]
-    assert wrong_orders(host_device, cupy, run, source) == []
-
-
-BARRIERS = [
-    (name, found.start(), found[0])
-    for name, (_, source) in KERNELS.items()
-    for found in re.finditer(r"__syncthreads\(\);|__syncwarp\(\);|grid\.sync\(\);|while \(atomicAdd.*", source)
-]
-
-
-@pytest.mark.parametrize(("name", "start", "barrier"), BARRIERS)
-def test_each_barrier_that_is_removed_is_seen(host_device, cupy, name, start, barrier):
-    """In one order at least the result is wrong."""
-    run, source = KERNELS[name]
-    assert wrong_orders(host_device, cupy, run, source[:start] + source[start + len(barrier) :])
 
 
 def test_a_barrier_in_divergent_code_is_refused(cupy):
@@ -261,78 +158,3 @@ def test_transposed_sparse_products_in_another_order(cupy, host_device):
         third = (matrix.T @ other).get()
     np.testing.assert_allclose(third, first, rtol=1e-9)
     assert (third != first).any()
-
-
-def test_linear_algebra_is_that_of_the_host(cupy):
-    """Products in all types with strides, LU, QR, singular values, FFT, sorting: each held to NumPy."""
-    rng = np.random.default_rng(0)
-    for dtype in "fdFD":
-        a, b = (rng.standard_normal((6, 6)) + 1j * (rng.standard_normal((6, 6)) if dtype in "FD" else 0) for _ in "ab")
-        a, b = ((x if dtype in "FD" else x.real).astype(dtype) for x in (a, b))
-        x, y = cupy.asarray(a), cupy.asarray(b)
-        close = {"rtol": 1e-3 if dtype in "fF" else 1e-10, "atol": 1e-4 if dtype in "fF" else 1e-11}
-        pairs = {
-            "product": (x @ y, a @ b),
-            "of views": (x.T[1:5] @ y[:, ::2].conj(), a.T[1:5] @ b[:, ::2].conj()),
-            "batched": (cupy.stack([x, y]) @ y.T, np.stack([a, b]) @ b.T),
-            "into a view": (cupy.matmul(x, y, out=cupy.empty((12, 6), dtype)[::2]), a @ b),
-            "inverse": (cupy.linalg.inv(x), np.linalg.inv(a)),
-            "solution": (cupy.linalg.solve(x, y), np.linalg.solve(a, b)),
-            "R": (cupy.abs(cupy.linalg.qr(x)[1]), np.abs(np.linalg.qr(a)[1])),
-            "singular values": (cupy.linalg.svd(x)[1], np.linalg.svd(a)[1]),
-            "norm": (cupy.linalg.norm(x), np.linalg.norm(a)),
-            "inner product": (cupy.vdot(x, y), np.vdot(a, b)),
-            "transform": (cupy.fft.ifft(cupy.fft.fft(x)[:, ::-1]), np.fft.ifft(np.fft.fft(a)[:, ::-1])),
-            "sorted": (cupy.sort(x.real, axis=0), np.sort(a.real, axis=0)),
-            "order": (cupy.argsort(x.real), np.argsort(a.real)),
-        }
-        for name, (ours, theirs) in pairs.items():
-            np.testing.assert_allclose(ours.get(), theirs, err_msg=f"{name} {dtype}", **close)
-
-
-def test_triangular_solves(cupy):
-    """Every side and form that CuPy asks of cuBLAS."""
-    import scipy.linalg
-    from cupyx.scipy.linalg import solve_triangular
-
-    rng = np.random.default_rng(0)
-    a, b = rng.standard_normal((5, 5)) + 5 * np.eye(5), rng.standard_normal((5, 3))
-    for lower, trans, unit in itertools.product((False, True), (0, 1, 2), (False, True)):
-        how = {"lower": lower, "trans": trans, "unit_diagonal": unit}
-        ours = solve_triangular(cupy.asarray(a), cupy.asarray(b), **how)
-        np.testing.assert_allclose(ours.get(), scipy.linalg.solve_triangular(a, b, **how), rtol=1e-10, err_msg=str(how))
-
-
-def test_what_is_not_there_says_its_name(cupy, capfd):
-    """A function of a library, on standard error; one of the runtime, in its error."""
-    with pytest.raises(RuntimeError, match="CUSOLVER"):
-        cupy.linalg.eigh(cupy.eye(3))
-    assert re.search(r"hostcuda: cusolver\w+ is not there", capfd.readouterr().err)
-    with pytest.raises(NotImplementedError, match="hostcuda: the runtime's mallocManaged is not there"):
-        cupy.cuda.runtime.mallocManaged(16)
-
-
-def test_a_kernel_that_does_not_compile(cupy):
-    """CuPy's own error, with the line in the source."""
-    with pytest.raises(cupy.cuda.compiler.CompileException, match=r"<stdin>:2:\d+: error"):
-        cupy.RawKernel('\nextern "C" __global__ void bad() { nonsense; }', "bad").compile()
-
-
-def test_what_moved_in_another_cupy_is_said():
-    """Every part that differs or is gone, by its name, with what was found; without CuPy and without a compiler."""
-
-    class Compiler:
-        CompileException = _NVRTCProgram = _get_nvrtc_version = staticmethod(lambda: None)
-
-    modules = {name.partition(":")[0]: types.SimpleNamespace() for name in parts.AFTER_IMPORT}
-    modules["cupy.cuda.compiler"] = Compiler
-    with pytest.raises(parts.MovedError) as caught:
-        parts.check(parts.AFTER_IMPORT, modules.__getitem__)
-    lines = str(caught.value).splitlines()
-    assert lines[0] == "hostcuda is not made for this CuPy. What moved:"
-    assert len(lines) == len(parts.AFTER_IMPORT)  # one part is as expected
-    assert any("compiler:_NVRTCProgram is '', not 'src, name, " in line for line in lines)
-    assert any("cuda.pathfinder:load_nvidia_dynamic_lib is not there" in line for line in lines)
-    modules[parts.RUNTIME] = types.SimpleNamespace(__pyx_capi__={})
-    with pytest.raises(parts.MovedError, match="runtime:malloc is not there"):
-        parts.check(parts.BEFORE_IMPORT, modules.__getitem__)

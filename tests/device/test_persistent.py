@@ -8,6 +8,7 @@ import contextlib
 import itertools
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -297,6 +298,7 @@ def test_a_cell_without_kernels_is_refused():
     class Own(GRUResetBefore):
         pass
 
+    p = random_problem(Own(), np.random.default_rng(0))
     words = r"engine is 'persistent', which has no kernels of .*; allowed for it: 'fused', 'scan'"
     with pytest.raises(ValueError, match=words):
         Recurrent(Own(), engine="persistent")
@@ -362,3 +364,9 @@ def test_an_n_that_does_not_fit_is_refused():
     """Naming it."""
     with pytest.raises(ValueError, match=r"engine is 'persistent' with n = 100000: .*; allowed for it: 'fused'"):
         plan(1, 100_000, 8, 4, ((4, 1),), H100)
+
+
+def test_a_persistent_kernel_says_how_large_its_blocks_are():
+    """As large as a plan's largest, so that the compiler leaves registers for that."""
+    for path in sorted(Path(persistent.__file__).parent.glob("*.cu")):
+        assert re.findall(r"__launch_bounds__\s*\(\s*(\d+)", path.read_text()) == ["512", "512"], path.name

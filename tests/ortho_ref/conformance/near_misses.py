@@ -24,6 +24,7 @@ from ortho_ref.conformance.mistakes.through_time import windows
 from ortho_ref.conformance.private import private
 from ortho_ref.conformance.report import FAILED
 from tests.ortho_ref.conformance.adapters import BY_ID
+from tests.ortho_ref.conformance.everyday import sigmoid
 
 optimizers = private("ortho_ref.training.optimizers")
 householder = private("ortho_ref.parametrizations.householder")
@@ -53,10 +54,6 @@ class Verdict(NamedTuple):
     name: str
     verdict: str
     sentences: tuple[str, ...]
-
-
-def sigmoid(a):
-    return 1 / (1 + np.exp(-a))
 
 
 # Cells

@@ -145,16 +145,6 @@ def test_what_is_complained_of(tmp_path, act):
     assert COMPLAINTS[act] in one_failed(results_of(path))
 
 
-def test_what_is_complained_of_in_the_kits_process(tmp_path):
-    """A process of its own, for the sake of the tests: one that closes the standard output."""
-    path = adapter_of(tmp_path, "found = right(case); sys.stdout.close()", "return found")
-    words = [sys.executable, "-W", "error", "-m", "ortho_ref.conformance", "run", "--in-process", "--only", CASE]
-    own = os.environ | {"PYTHONPATH": str(ROOT)}
-    end = subprocess.run([*words, "--adapter", str(path)], capture_output=True, text=True, check=False, env=own)
-    assert (end.returncode, end.stderr) == (1, "")
-    assert "closed sys.stdout" in end.stdout
-
-
 ASIDE = [
     "print('x' * 10**7); print('\\x1b[2J'); sys.stderr.write('x' * 10**7); os.write(1, bytes(10**6))",
     "threading.Thread(target=time.sleep, args=(600,)).start(); subprocess.Popen(['sleep', '600'])",
@@ -213,15 +203,6 @@ def test_three_that_hang_are_enough(tmp_path):
 )
 def test_memory_without_bound(tmp_path, hog):
     assert one_failed(results_of(adapter_of(tmp_path, hog), "--memory", "0.5")) == "took more than 0.5 GiB of memory"
-
-
-def test_nothing_is_left(tmp_path, line):
-    """Of an adapter that leaves a process behind, after a run that ends well."""
-    (tmp_path / "mine.py").write_text(
-        f"{line.source}{CHILD}\nfrom tests.ortho_ref.conformance.adapters import right as run\n"
-    )
-    assert {case["status"] for case in results_of(tmp_path / "mine.py").values()} == {PASSED}
-    assert line.ended()
 
 
 @LINUX

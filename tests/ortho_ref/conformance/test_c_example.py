@@ -135,22 +135,6 @@ def test_configs_that_are_read(program, pack, tmp_path, kind, more):
     compare(load_file(tmp_path / "out"), expected(problem.cell, arrays))
 
 
-@pytest.mark.parametrize(
-    ("kind", "config"),
-    [
-        ("jacobian", {}),
-        ("task", {"task": "copying", "length": 10}),
-        ("cell", {"cell": "lstm"}),
-        ("cell", {"activation": "sigmoid"}),
-        ("invalid", {"of": "parametrization", "parametrization": "exponential"}),
-        ("invalid", {"of": "cell", "cell": "lstm"}),
-    ],
-)
-def test_other_cases_are_not_supported(program, pack, kind, config):
-    _, arrays, own = case()
-    assert program(pack(arrays, {**own, **config}, kind)) == UNSUPPORTED
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_inputs_that_are_refused(program, pack, name):
     """Missing, of a wrong shape, empty, not finite, of another precision or type; a token out of range."""

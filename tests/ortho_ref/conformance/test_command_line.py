@@ -170,9 +170,11 @@ BAD = {
     "run --adapter {mine} --report {folder}/missing/out.json": "--report is",
     "run --adapter {mine} --report {folder} --only loss": "directory",
     "run --command 'true {input}'": "it has to name {output}",
+    "run --command ''": "it has to name {input}",
     "run --adapter {mine} --only loss --only nothing": "only is 'nothing', which fits no case",
     "run --command '/no/such {input} {output}'": "it begins with /no/such, and there is no such program",
     "run --command '{mine} {input} {output}'": "mine.py, which is not executable",
+    "run --command '{folder} {input} {output}'": ", and there is no such program",
     "run --command 'true {input} {output}' --timeout 0": "timeout is 0.0; allowed: seconds above 0, at most 86,400",
     "run --command 'true {input} {output}' --timeout nan": "timeout is nan; allowed: ",
     "run --command 'true {input} {output}' --timeout 1e400": "timeout is inf; allowed: ",
@@ -261,20 +263,6 @@ def test_arguments_that_argparse_refuses(call, row):
     assert err.startswith(f"error: {says}")
     assert err.endswith(" --help says what is allowed\n")
     assert err.count("\n") == 1
-
-
-def test_only_again(call, adapter, tmp_path):
-    """The cases that fit one of them, each once, in the order of all: of run, list and export."""
-    only = ["optimizer/sgd", "loss/*/large", "loss/*/masked", "loss/*/large"]
-    patterns, ids = [word for own in only for word in ("--only", own)], [vector.id for vector in select(only)]
-    assert len(ids) < sum(len(select(own)) for own in only)
-    code, out, err = call("run", "--adapter", adapter, "--in-process", *patterns)
-    assert (code, err, list(statuses(out)[0])) == (1, "", ids)
-    code, out, err = call("list", *patterns)
-    assert (code, err, [line.split()[0] for line in out.splitlines()]) == (0, "", ids)
-    code, _, err = call("export", tmp_path / "new", *patterns)
-    assert (code, err) == (0, f"{len(ids)} cases in {tmp_path / 'new'}\n")
-    assert [case["id"] for case in json.loads((tmp_path / "new" / "manifest.json").read_text())["cases"]] == ids
 
 
 def test_progress_on_a_terminal_alone(call, adapter, monkeypatch):

@@ -167,16 +167,6 @@ def test_cases_that_fit(tmp_path):
     assert not (tmp_path / "none").exists()
 
 
-def test_a_folder_that_holds_something_is_left_alone(tmp_path):
-    (tmp_path / "mine").write_text("mine")
-    with pytest.raises(FileExistsError, match=r"DIR is .*, which is not empty; choose another"):
-        export(tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
-    with pytest.raises(FileExistsError):
-        export(tmp_path / "mine")
-    assert (tmp_path / "mine").read_text() == "mine"
-
-
 # All of it or nothing
 
 ENDS = """

@@ -36,33 +36,6 @@ def test_a_message_comes_as_it_was(size):
         assert message.arrays[name].flags.writeable
 
 
-def test_part_of_a_message_is_none_yet():
-    """And more than one, or more than is allowed, before it has come, is refused."""
-    data = line.packed(HEADER, ARRAYS)
-    for length in range(len(data)):
-        assert heard(data[:length], 10_000) is None
-    with pytest.raises(ValueError, match="more than one message"):
-        heard(data + b"x", 10_000)
-    with pytest.raises(ValueError, match="arrays of 80,000 bytes; allowed: 10,000"):
-        heard(line.packed(HEADER, {"h": np.zeros(10_000)})[:2000], 10_000)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        *({"dtype": dtype} for dtype in ("|O8", "<f3")),
-        *({"shape": shape} for shape in ([-1], [0, 2**40, 2**40], [0] * 65, 3, None)),
-        {"name": 3},
-    ],
-    ids=str,
-)
-def test_arrays_that_there_are_not(change):
-    entry = {"name": "h", "dtype": "<f8", "shape": []} | change
-    text = line.files.to_json(HEADER | {"arrays": [entry]}).encode()
-    with pytest.raises(ValueError, match=r"."):
-        heard(len(text).to_bytes(8, "little") + text, 10_000)
-
-
 def test_flips():
     """Any byte of the header for another: what is said is something else of the same form, or nothing."""
     data, rng, refused = line.packed(HEADER, ARRAYS), np.random.default_rng(0), 0

@@ -16,41 +16,9 @@ from ortho_ref.conformance.case_files import vectors
 from ortho_ref.conformance.diagnosis import localise, switches
 from ortho_ref.conformance.diagnosis.localise import CALLS
 from tests.ortho_ref.conformance.adapters import BY_ID, right
+from tests.ortho_ref.conformance.everyday import forward
 
 ID = "cell/gru_reset_before/tanh"
-
-
-def sigmoid(a):
-    return 1 / (1 + np.exp(-a))
-
-
-def forward(case, bug=""):
-    """h of a GRU with a bug, and nothing else."""
-    x, h = case.inputs["x"], case.inputs["h0"]
-    w = {name.removeprefix("weights."): array for name, array in case.inputs.items() if name.startswith("weights.")}
-    for name, change in {
-        "U_c transposed": {"U_c": w["U_c"].T},
-        "U_r transposed": {"U_r": w["U_r"].T},
-        "U_u negated": {"U_u": -w["U_u"]},
-        "W_u doubled": {"W_u": 2 * w["W_u"]},
-        "b_u missing": {"b_u": 0 * w["b_u"]},
-        "b_c doubled": {"b_c": 2 * w["b_c"]},
-    }.items():
-        w = w | change if name == bug else w
-    states = [h]
-    h = 0 * h if bug == "h0 ignored" else h
-    for x_t in x:
-        a = {g: x_t @ w[f"W_{g}"].T + w[f"b_{g}"] for g in "ruc"}
-        gate = (lambda v: np.clip(sigmoid(v), 0.3, 0.7)) if bug == "gates clipped" else sigmoid
-        r, u = (gate(a[g] + h @ w[f"U_{g}"].T) for g in "ru")
-        z = a["c"] + (r * h) @ w["U_c"].T
-        c = np.tanh(z)
-        if case.config["activation"] != "tanh":
-            c = np.maximum(z, 0.1 * z) if bug == "relu leaky" else np.maximum(z, 0)
-        old = {"first sequence for all": h[:1], "h0 carried": states[0]}.get(bug, h)
-        h = (1 - u) * old + u * c
-        states.append(h)
-    return {"h": np.array(states)}
 
 
 BUGS = {
@@ -169,7 +137,7 @@ def test_the_user_s_interrupt_goes_through(unnamed):
 
 
 ADAPTER = """
-from tests.ortho_ref.conformance.test_localise import forward
+from tests.ortho_ref.conformance.everyday import forward
 def run(case):
     if case.kind != "cell":
         return None
@@ -177,13 +145,14 @@ def run(case):
 """
 PROGRAM = """
 import json, sys
+from types import SimpleNamespace
 from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
-from ortho_ref.conformance.case import Case
-from tests.ortho_ref.conformance.test_localise import forward
+from tests.ortho_ref.conformance.everyday import forward
 with safe_open(sys.argv[1], "np") as file:
     config = json.loads(file.metadata()["config"])
-save_file(forward(Case("", "cell", config, load_file(sys.argv[1])), "W_u doubled"), sys.argv[2])
+case = SimpleNamespace(config=config, inputs=load_file(sys.argv[1]))
+save_file(forward(case, "W_u doubled"), sys.argv[2])
 """
 
 

@@ -20,6 +20,7 @@ from ortho_ref.conformance.report import FAILED, PARTIAL, PASSED, UNSUPPORTED, R
 from ortho_ref.conformance.runner import check, run_one
 from tests.ortho_ref.conformance import mistake_numbers
 from tests.ortho_ref.conformance.attributes import attributes, changed, private_modules, public_modules
+from tests.ortho_ref.conformance.everyday import sigmoid
 
 NAMED = {mistake.name: mistake for mistake in MISTAKES}
 VECTORS = {vector.id: vector for vector in vectors()}
@@ -215,10 +216,6 @@ def test_nothing_is_left_changed(everything):
 
 
 # The same by other code
-
-
-def sigmoid(a):
-    return 1 / (1 + np.exp(-a))
 
 
 def weights_of(case):

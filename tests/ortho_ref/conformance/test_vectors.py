@@ -30,14 +30,6 @@ def test_the_manifest_fits_its_schema():
     assert set(manifest["files"]) | {MANIFEST} == {path.name for path in VECTORS.iterdir()}
 
 
-@pytest.mark.parametrize("change", [{"more": 1}, {"kind": "other"}, {"withdrawn": False}, {"scales": {"h": "1"}}])
-def test_the_manifest_s_schema_is_strict(change):
-    manifest = json.loads((VECTORS / MANIFEST).read_bytes())
-    manifest["cases"] = [manifest["cases"][0] | change]
-    with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(manifest, schema()["$defs"]["manifest"])
-
-
 def test_files_hold_the_arrays_of_the_manifest_and_no_others():
     manifest = read_manifest()
     for name in manifest["files"]:
