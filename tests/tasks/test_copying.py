@@ -105,12 +105,3 @@ def test_baseline(layout, T):
     outputs = np.where((y > 0)[:, :, None], even, -even)
     assert math.isclose(cross_entropy(outputs, y)[0], task.baseline, rel_tol=1e-12)
     assert task.baseline == pytest.approx(math.log(8) / ((T + 20) / 10), rel=1e-12)
-
-
-def test_attributes():
-    """The paper's T; ten tokens in, nine classes out; all ten tokens and all nine classes occur."""
-    task = Copying()
-    assert (task.length, task.layout, task.name) == (1000, "A", "copying")
-    assert (task.loss, task.metric, task.readout) == ("cross_entropy", "accuracy", "every")
-    x, y = draw(task, 50)
-    assert (set(x.flat), set(y.flat)) == (set(range(task.input.size)), set(range(task.output_size)))

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ortho_ref.losses import accuracy, cross_entropy
-from ortho_ref.training.task import Tokens, Vectors
 from tasks.denoise import Denoise
 
 FORMS = ["paper", "released"]
@@ -158,14 +157,3 @@ def test_baseline(form, T):
     even = np.where(np.arange(10) > 0, 0.0, -1e4)
     outputs = np.where(np.arange(T + 20)[:, None, None] >= T + 10, even, -even) * np.ones((1, 30, 1))
     assert math.isclose(cross_entropy(outputs, y)[0], task.baseline, rel_tol=1e-12)
-
-
-def test_attributes():
-    """The paper's smaller T and form; 11 tokens or vectors of 10 in, ten classes out; all of them occur."""
-    task = Denoise()
-    assert (task.length, task.form, task.name) == (200, "paper", "denoise")
-    assert (task.loss, task.metric, task.readout) == ("cross_entropy", "accuracy", "every")
-    assert (task.input, Denoise(200, "released").input) == (Tokens(11), Vectors(10))
-    for own in (task, Denoise(200, "released")):
-        x, y = draw(own, 50)
-        assert (set(tokens_of(x).flat), set(y.flat)) == (set(range(11)), set(range(own.output_size)))
