@@ -12,13 +12,7 @@ from hypothesis import strategies as st
 
 from ortho_ref.losses import METRICS, mean_squared_error
 from tasks.adding import Adding
-
-
-def draw(task, batch_size, seed=0):
-    """One batch: x and y."""
-    batch = next(task.batches(np.random.default_rng(seed), batch_size))
-    assert (batch.mask, batch.carries_state) == (None, False)
-    return batch.x, batch.y
+from tests.tasks.made import draw
 
 
 def solve(x):

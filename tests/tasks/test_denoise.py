@@ -10,15 +10,9 @@ from hypothesis import strategies as st
 
 from ortho_ref.losses import accuracy, cross_entropy
 from tasks.denoise import Denoise
+from tests.tasks.made import draw
 
 FORMS = ["paper", "released"]
-
-
-def draw(task, batch_size, seed=0):
-    """One batch: x and y."""
-    batch = next(task.batches(np.random.default_rng(seed), batch_size))
-    assert (batch.mask, batch.carries_state) == (None, False)
-    return batch.x, batch.y
 
 
 def tokens_of(x):
@@ -87,21 +81,6 @@ def test_released_collisions_keep_the_later_symbol():
     alone = sum(10 * (9 - k) ** 9 for k in range(10)) / 10**10
     expected = (1 - alone) * 8 / 9
     assert lost_first / 4000 == pytest.approx(expected, abs=5 * math.sqrt(0.25 / 4000))
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_data_are_independent_and_uniform(form):
-    """1..9 alike at each of the ten places of the target, and every pair of neighbours, in a sequence and across
-    sequences: within 5 standard deviations."""
-    B = 20000
-    _, y = draw(Denoise(2, form), B)
-    data = y[-10:]
-    for place in range(10):
-        times = np.bincount(data[place], minlength=10)[1:]
-        assert abs(times - B / 9).max() < 5 * math.sqrt(B / 9)
-    for one, other in ((data[:9], data[1:]), (data[:, 1:], data[:, :-1]), (data[:1], data[9:])):
-        times = np.bincount((9 * (one - 1) + other - 1).ravel(), minlength=81)
-        assert abs(times - one.size / 81).max() < 5 * math.sqrt(one.size / 81)
 
 
 def test_places_of_the_paper_form():

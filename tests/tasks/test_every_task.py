@@ -176,6 +176,27 @@ def test_defaults_are_the_papers():
     assert Parenthesis() == Parenthesis(100, "paper")
 
 
+@pytest.mark.parametrize(
+    ("task", "symbols", "data"),
+    [
+        *((Copying(2, layout), 8, lambda x, y: x[:10]) for layout in LAYOUTS),
+        *((Denoise(2, form), 9, lambda x, y: y[-10:]) for form in ("paper", "released")),
+    ],
+)
+def test_data_are_independent_and_uniform(task, symbols, data):
+    """Each symbol alike at each of the ten places, and every pair of neighbours, in a sequence and across sequences:
+    within 5 standard deviations."""
+    B = 20000
+    drawn = data(*made.draw(task, B)) - 1
+    for place in drawn:
+        times = np.bincount(place, minlength=symbols)
+        assert abs(times - B / symbols).max() < 5 * math.sqrt(B / symbols)
+    pairs = symbols**2
+    for one, other in ((drawn[:9], drawn[1:]), (drawn[:, 1:], drawn[:, :-1]), (drawn[:1], drawn[9:])):
+        times = np.bincount((symbols * one + other).ravel(), minlength=pairs)
+        assert abs(times - one.size / pairs).max() < 5 * math.sqrt(one.size / pairs)
+
+
 @pytest.mark.parametrize("of_size", [lambda N: Adding(5, N), ShortestPath])
 def test_bad_training_sets(of_size):
     """A set holds a sequence or more and fills a batch, and just does with as many; the error names both."""
