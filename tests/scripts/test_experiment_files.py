@@ -13,7 +13,7 @@ from scripts.grid.experiment.file import SCHEMA, Power, read
 from scripts.grid.experiment.storing import LINES
 from tasks import by_name
 from tests.scripts.grids import tiny
-from tests.scripts.runs import ROOT, call
+from tests.scripts.runs import ROOT, call, refusal
 
 FILES = sorted((ROOT / "scripts" / "experiments").rglob("*.toml"))
 SMALL = """format = "ortho_ref experiment 1"
@@ -164,8 +164,7 @@ def test_what_is_wrong_is_said_with_its_line(small, before, after, line, message
     """File, line, what is there, what is allowed."""
     assert before in SMALL
     small.write_text(SMALL.replace(before, after, 1))
-    code, stdout, stderr = call(program.main, "status", small)
-    assert (code, stdout) == (2, "")
+    stderr = refusal(program.main, "status", small)
     assert stderr.startswith(f"error: {small}, line {line}: ")
     assert message in stderr
 
@@ -177,8 +176,7 @@ def test_what_is_wrong_is_said_with_its_line(small, before, after, line, message
 def test_what_is_no_toml(small, text, message):
     """One line, whatever it is."""
     small.write_bytes(text)
-    code, _, stderr = call(program.main, "status", small)
-    assert code == 2
+    stderr = refusal(program.main, "status", small)
     assert message in stderr
     assert stderr.count("\n") == 1
 
