@@ -46,6 +46,14 @@ def call(main, *arguments, picture=False):
     return code, out.getvalue(), err.getvalue()
 
 
+def refusal(main, *arguments):
+    """What a program says that refuses this command line: exit code 2, one line, nothing on stdout."""
+    code, stdout, stderr = call(main, *arguments)
+    assert (code, stdout, stderr.count("\n")) == (2, "", 1), stderr
+    assert stderr.startswith("error: ")
+    return stderr
+
+
 @contextlib.contextmanager
 def _no_picture():
     """Nothing is drawn, and nothing that draws is loaded."""

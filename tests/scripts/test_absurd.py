@@ -1,21 +1,20 @@
 """Every option of every program, at values that make no sense: an answer or one line, never a traceback or a wait."""
 
-import inspect
 import re
-import typing
 
 import pytest
 
 from scripts import bounds, check_gradients, demo, evaluate, experiment, gpu_check, plot, train
 from scripts.maintain import benchmark, training_speed
 from tests.scripts.runs import call
+from tests.torture.command_lines import options_of
 
 LARGE = "1000000000000000000"
 #: By what an option takes; the torture of command lines draws from all of them.
 VALUES = {
-    int: ["0", "-1", "nan", LARGE, LARGE * 3],
-    float: ["0", "nan", "-inf", "1e400", "1e-300", LARGE],
-    str: ["", "-1", "\x1b[2J", "x" * 5000, "FOLDER"],
+    "integer": ["0", "-1", "nan", LARGE, LARGE * 3],
+    "float": ["0", "nan", "-inf", "1e400", "1e-300", LARGE],
+    "text": ["", "-1", "\x1b[2J", "x" * 5000, "FOLDER"],
 }
 SMALL = ["--hidden", "6", "--length", "5", "--batch", "2", "--iterations", "2", "--eval-every", "2"]
 #: Program -> arguments with which it ends soon; and what of it takes long, which is not what is tested here.
@@ -33,14 +32,11 @@ PROGRAMS = {
 }
 
 
-def options(main):
+def options(program):
     """Each option that takes a value, as it is written, with the values to try."""
-    for parameter in inspect.signature(main).parameters.values():
-        kind, own = typing.get_args(parameter.annotation)[:2]
-        if kind is not bool and type(own).__name__ == "OptionInfo":
-            declared = [*(own.param_decls or ()), *([own.default] if isinstance(own.default, str) else [])]
-            numbers = next((number for number in (int, float) if number in (kind, *typing.get_args(kind))), str)
-            yield declared[0] if declared else f"--{parameter.name.replace('_', '-')}", VALUES[numbers]
+    for option in options_of(program.__name__):
+        if option.flag and option.kind != "flag":
+            yield option.flag, VALUES.get(option.kind, VALUES["text"])
 
 
 def reached(*arguments, **others):
@@ -57,7 +53,7 @@ def run(tmp_path_factory):
     return folder
 
 
-CASES = [(program, *own) for program in PROGRAMS for own in options(program.main)]
+CASES = [(program, *own) for program in PROGRAMS for own in options(program)]
 
 
 @pytest.mark.parametrize(("program", "option", "values"), CASES, ids=[f"{p.__name__[8:]} {o}" for p, o, _ in CASES])

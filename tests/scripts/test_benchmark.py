@@ -29,7 +29,7 @@ from scripts.maintain.timing import (
 )
 from scripts.maintain.timing.steps import DTYPES, MODELS, SIZES, Size, numpy_contender, problem
 from scripts.pictures import speed
-from tests.scripts.runs import ROOT, call
+from tests.scripts.runs import ROOT, call, refusal
 
 TINY = Size(batch=3, length=5, inputs=4, hidden=6)
 PARTS = ["--rounds", 1, "--seconds", 0]
@@ -271,8 +271,7 @@ def test_check_refuses_another_machine(monkeypatch, whole, tmp_path):
         other = own | {"machine": own["machine"] | {field: value}}
         (tmp_path / "other.json").write_text(json.dumps(other))
         line = ["--against", tmp_path / "other.json"]
-        code, out, err = call(benchmark.main, *line)
-        assert (code, out, err.count("\n")) == (2, "", 1)
+        err = refusal(benchmark.main, *line)
         assert told in err
         assert "--any-machine compares nevertheless" in err
         assert call(benchmark.main, *line, "--any-machine")[0] == 0
@@ -300,9 +299,7 @@ def test_check_refuses_another_machine(monkeypatch, whole, tmp_path):
 )
 def test_bad_input_is_a_line(monkeypatch, whole, arguments, message):
     measuring(monkeypatch, [])
-    code, out, err = call(benchmark.main, *(word.format(whole=whole / "here.json") for word in arguments))
-    assert (code, out, err.count("\n")) == (2, "", 1)
-    assert message in err
+    assert message in refusal(benchmark.main, *(word.format(whole=whole / "here.json") for word in arguments))
 
 
 @pytest.mark.parametrize(
@@ -319,8 +316,7 @@ def test_a_file_that_is_none(whole, tmp_path, change, message):
     own = stored(whole)
     change(own)
     (tmp_path / "own.json").write_text(json.dumps(own))
-    code, _, err = call(benchmark.main, "--redraw", tmp_path / "own.json")
-    assert code == 2
+    err = refusal(benchmark.main, "--redraw", tmp_path / "own.json")
     assert message in err
     assert "own.json: " in err
 

@@ -14,7 +14,7 @@ from scripts.grid.experiment.sessions import SESSIONS, Session, read_sessions
 from scripts.grid.experiment.storing import KEPT, LINES
 from scripts.maintain import claims
 from tests.scripts.grids import run, tiny
-from tests.scripts.runs import ROOT, call
+from tests.scripts.runs import ROOT, call, refusal
 
 RUNS = sorted(path.parent for path in (ROOT / "results" / "experiments").rglob("summary.json"))
 
@@ -134,8 +134,7 @@ def test_what_is_not_stored(own_claims, tmp_path, monkeypatch):
         code, _, stderr = run(*action, *arguments, "--out", none)
         assert (code, stderr) == (2, f"error: {what} is for files in scripts/experiments, at scale 1\n")
     monkeypatch.setattr(storing, "LINES", 0)
-    code, _, stderr = call(experiment.main, "store", path, "--out", out)
-    assert code == 2
+    stderr = refusal(experiment.main, "store", path, "--out", out)
     assert "lines of metrics; allowed: 0; log less often" in stderr
 
 
@@ -184,7 +183,6 @@ def test_a_file_that_was_changed_since(own_claims):
     path, out = own_claims
     assert call(experiment.main, "store", path, "--out", out)[0] == 0
     path.write_text(path.read_text().replace("hidden = 4", "hidden = 5"))
-    code, _, stderr = call(claims.main)
-    assert code == 2
+    stderr = refusal(claims.main)
     assert "hidden is 5; the run in " in stderr
     assert "has 4: the file was changed since; choose another --out, or remove that run" in stderr

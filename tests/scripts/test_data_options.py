@@ -16,7 +16,7 @@ from scripts.grid.build import make_trainer
 from scripts.grid.config import config_of
 from scripts.maintain import training_speed
 from tasks import by_name, files
-from tests.scripts.runs import call
+from tests.scripts.runs import call, refusal
 from tests.tasks import made
 
 TINY = ["--hidden", "4", "--batch", "3", "--iterations", "4", "--eval-every", "2", "--log-every", "2"]
@@ -65,6 +65,16 @@ def line_metrics():
     return "accuracy", "binary_accuracy", "bits_per_character", "perplexity", "root_mean_squared_error"
 
 
+def goes_on_to_the_same_end(whole, out, *command):
+    """A copy of a run, on whose end it comes again from before, by this command line."""
+    shutil.copytree(whole, out)
+    (out / "summary.json").unlink()
+    code, _, err = call(train.main, *command)
+    assert code == 0, err
+    ours, theirs = ([{**line, "steps_per_second": 0} for line in read_metrics(run)] for run in (out, whole))
+    assert ours == theirs
+
+
 def test_resumed(tmp_path):
     """From another folder with the same contents, to the same bits; other contents, or none, are refused in one line;
     what was published need not be what the run is of."""
@@ -72,27 +82,19 @@ def test_resumed(tmp_path):
     whole, out = tmp_path / "whole", tmp_path / "out"
     command = ["har", "--other-data", *TINY]
     assert call(train.main, *command, "--data", tmp_path / "mine", "--out", whole)[0] == 0
-    shutil.copytree(whole, out)
-    (out / "summary.json").unlink()
     shutil.copytree(tmp_path / "mine", tmp_path / "copy")
     resume = ["har", "--out", out, "--resume", "--which", "previous"]
-    code, _, err = call(train.main, *resume, "--data", tmp_path / "copy")
-    assert code == 0, err
-    ours, theirs = ([{**line, "steps_per_second": 0} for line in read_metrics(run)] for run in (out, whole))
-    assert ours == theirs
+    goes_on_to_the_same_end(whole, out, *resume, "--data", tmp_path / "copy")
     assert call(bounds.main, out, "--data", tmp_path / "copy", "--steps", 3)[0] == 0  # as evaluate does
-    assert call(train.main, *resume)[2] == (
+    assert refusal(train.main, *resume) == (
         f"error: har is not in the cache ({tmp_path / 'cache/har'}); get it by: python -m scripts.data fetch har, or "
         "give --data\n"
     )
     (tmp_path / "copy/test/y_test.txt").write_text("1\n" * 20)
-    assert call(train.main, *resume, "--data", tmp_path / "copy") == (
-        2,
-        "",
-        f"error: data is {tmp_path / 'copy'}, which is not what the run in {out} began with: test/y_test.txt\n",
-    )
-    end = call(train.main, *resume, "--data", tmp_path / "mine", "--classes", 6)
-    assert end[2].startswith("error: classes is 6; the run in ")
+    said = f"error: data is {tmp_path / 'copy'}, which is not what the run in {out} began with: test/y_test.txt\n"
+    assert refusal(train.main, *resume, "--data", tmp_path / "copy") == said
+    stderr = refusal(train.main, *resume, "--data", tmp_path / "mine", "--classes", 6)
+    assert stderr.startswith("error: classes is 6; the run in ")
 
 
 @pytest.mark.parametrize("model", ["goru", "lstm"])
@@ -103,12 +105,7 @@ def test_a_reader_is_trained_resumed_and_loaded(tmp_path, model):
     whole, out, place = tmp_path / "whole", tmp_path / "out", ("--data", tmp_path / "mine")
     command = ["babi", *place, *words("babi"), *TINY[2:], "--model", model, "--hidden", "4,2,8", "--join", "steps"]
     assert call(train.main, *command, "--out", whole)[0] == 0
-    shutil.copytree(whole, out)
-    (out / "summary.json").unlink()
-    code, _, err = call(train.main, "babi", *place, "--out", out, "--resume", "--which", "previous")
-    assert code == 0, err
-    ours, theirs = ([{**line, "steps_per_second": 0} for line in read_metrics(run)] for run in (out, whole))
-    assert ours == theirs
+    goes_on_to_the_same_end(whole, out, "babi", *place, "--out", out, "--resume", "--which", "previous")
     network, params, buffers = load(out)
     assert isinstance(network, Reader)
     assert (network.join, [layer.sizes for layer in network.layers]) == ("steps", [(50, 4), (50, 2), (6, 8)])
@@ -132,9 +129,7 @@ def test_what_a_reader_does_not_have(tmp_path, options, message):
     """One line, before anything is written."""
     made.babi(tmp_path / "mine")
     command = ["babi", "--data", tmp_path / "mine", *words("babi"), *TINY, "--out", tmp_path / "run", *options]
-    code, _, err = call(train.main, *command)
-    assert (code, err.count("\n")) == (2, 1)
-    assert err.startswith(f"error: {message}")
+    assert refusal(train.main, *command).startswith(f"error: {message}")
     assert not (tmp_path / "run").exists()
 
 
@@ -157,8 +152,7 @@ def test_a_config_of_before_a_task_s_option_was_there(tmp_path):
 def test_data_that_are_not_the_set(tmp_path):
     """Refused in one line that names the file, and what is to be done."""
     made.ptb(tmp_path / "mine")
-    code, out, err = call(train.main, "ptb-word", "--data", tmp_path / "mine", "--out", tmp_path / "run", *TINY)
-    assert (code, out, err.count("\n")) == (2, "", 1)
+    err = refusal(train.main, "ptb-word", "--data", tmp_path / "mine", "--out", tmp_path / "run", *TINY)
     assert f"{tmp_path / 'mine/ptb.train.txt'} is not the published ptb.train.txt: its contents' SHA-256 is " in err
     assert err.endswith("; get it by: python -m scripts.data fetch ptb; or give --other-data, to take it as it is\n")
     assert not (tmp_path / "run").exists()
@@ -174,9 +168,7 @@ def test_the_speed_of_a_task_on_a_set(tmp_path, model):
     assert "time: this process's" in out
     share = re.search(r"│ har +│ 100, 128, \d+ +│.*│ +(\d\.\d+) │[^│]*GiB │", out)[1]
     assert float(share) <= 0.1
-    end = call(training_speed.main, "--only", "cifar")
-    assert end[0] == 2
-    assert end[2].startswith("error: only is 'cifar'; allowed: parenthesis, ")
+    assert refusal(training_speed.main, "--only", "cifar").startswith("error: only is 'cifar'; allowed: parenthesis, ")
 
 
 def test_notes_of_a_text(tmp_path):
@@ -196,11 +188,8 @@ def test_the_setting_of_har_is_the_papers(tmp_path, model, parameters):
     """[sgornn:hyper] Table 2 of the SGORNN paper, at the sizes that a run has unless told otherwise: one logit."""
     made.har(tmp_path, (120, 20))
     config = config_of("har", data=tmp_path, other_data=True, model=model)
-    assert (config["batch"], config["network"]["output_size"], config["network"]["loss"]) == (
-        100,
-        1,
-        "binary_cross_entropy",
-    )
+    assert config["batch"] == 100
+    assert config["network"].items() >= {"output_size": 1, "loss": "binary_cross_entropy"}.items()
     assert (config["optimizer"], config["lr"], config["schedule"]) == ("rmsprop-keras", 1e-3, "step:14600:0.1")
     network = models.network(**config["network"])
     assert network.count(network.init(np.random.default_rng(0))[0]) == parameters

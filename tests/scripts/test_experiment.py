@@ -23,7 +23,7 @@ from ortho_ref.training.task import Batch
 from scripts import evaluate, train
 from scripts import experiment as program
 from scripts.grid.experiment import measures, pool, sessions, watched, worker
-from scripts.grid.experiment.cells import cells_of, given
+from scripts.grid.experiment.cells import cells_of
 from scripts.grid.experiment.claims import FAILS, HOLDS, MEAN, OPEN, verdicts_of
 from scripts.grid.experiment.file import read
 from scripts.grid.experiment.grid import Grid, orders_of
@@ -34,7 +34,7 @@ from scripts.pictures import curves
 from tasks.adding import Adding
 from tests.line import PATIENCE
 from tests.scripts.grids import bits, folders, kill_at_random, process, run, table_of, tiny
-from tests.scripts.runs import ROOT, call
+from tests.scripts.runs import ROOT, call, refusal
 
 
 @pytest.fixture(scope="module")
@@ -131,9 +131,6 @@ def test_the_curves_are_the_metrics(grid, tmp_path):
     np.testing.assert_array_equal(curve.low, np.min(values, axis=0))
     np.testing.assert_array_equal(curve.high, np.max(values, axis=0))
     assert curves.curve_of("GRU", 3, runs, "perplexity") is None
-    drawn = [curves.Drawn(state.cell.line, "all", state.records, None) for state in states]
-    assert curves.keys_of(drawn) == ["evaluation_loss", "within_0.04"]
-    assert all(curves.loss_of(state.config) == "mean_squared_error" for state in states)
     picture = tmp_path / "a.png"
     code, _, stderr = call(program.main, "plot", path, "--out", out, "--picture", picture)
     assert (code, stderr) == (0, f"{picture}\n")
@@ -193,18 +190,14 @@ def test_no_more_lines_in_a_panel_than_colours(tmp_path, figures, monkeypatch):
     one = curves.Curve("a", 0, *[np.zeros(1)] * 4, 1)
     with pytest.raises(ValueError, match="2 curves in one panel; allowed: 8, each of another colour"):
         curves.draw_curves(None, [one, one], "loss")
-    path = tiny(tmp_path, seeds=1, iterations=2)
-    rates = ", ".join(f"{k}e-3" for k in range(1, 6))
-    path.write_text(path.read_text().replace('task = "adding"', f'task = "adding"\nlr = [{rates}]'))
-    assert run("run", path, "--out", tmp_path / "runs", "--row", "GRU")[0] == 0
     monkeypatch.setattr(curves, "COLORS", curves.COLORS[:2])
-    states = states_of(cells_of(read(path), ["GRU"]), tmp_path / "runs")
-    curves.draw_experiment(read(path), states, 0.5, tmp_path / "x.png")
+    records = [{"iteration": k, "evaluation_loss": 1 - k / 9, "within_0.04": k / 9} for k in range(3)]
+    drawn = [curves.Drawn(f"lr = {k}", "all", records, None) for k in range(5)]
+    curves.draw_runs(drawn, curves.keys_of(drawn), "title", tmp_path / "x.png")
     (figure,) = figures
     colours = [[line.get_color() for line in axis.lines if line.get_linestyle() == "-"] for axis in figure.axes]
     assert [len(own) for own in colours] == [2, 2, 2, 2, 1, 1]
     assert all(len(set(own)) == len(own) for own in colours)
-    assert "scale 0.5: not the paper's size" in figure.get_suptitle()
     losses, metrics = figure.axes[::2], figure.axes[1::2]
     assert all(len({axis.get_ylim() for axis in own}) == 1 for own in (losses, metrics))
 
@@ -271,28 +264,11 @@ def test_a_run_that_is_of_no_grid(grid, tmp_path):
     folder.mkdir(parents=True)
     write_config(folder, {"mine": 1})
     for action in ("status", "run"):
-        code, _, stderr = call(program.main, action, path, "--out", tmp_path / "runs")
-        assert (code, stderr) == (2, f"error: {folder} holds a run that is of no experiment; choose another --out\n")
+        stderr = refusal(program.main, action, path, "--out", tmp_path / "runs")
+        assert stderr == f"error: {folder} holds a run that is of no experiment; choose another --out\n"
     folder = grid[1] / "gru" / "all" / "seed-0"
-    code, _, stderr = call(train.main, "adding", "--out", folder, "--resume", "--iterations", 999)
-    assert code == 2
+    stderr = refusal(train.main, "adding", "--out", folder, "--resume", "--iterations", 999)
     assert f"is one of the grid tiny, whose runs have 10; allowed: another run with --init-from {folder}" in stderr
-
-
-@pytest.mark.parametrize(
-    ("schedule", "scaled"), [("step:6:0.5", "step:3:0.5"), ("linear", None), ("step", ""), ("step:x:0.1", "")]
-)
-def test_scaling_a_schedule(tmp_path, schedule, scaled):
-    """Steps become shorter with the run; a text that is none is said, and is no IndexError."""
-    path = tiny(tmp_path, more="[scale]\niterations = 1\n")
-    path.write_text(path.read_text().replace("batch = 4", f'batch = 4\nschedule = "{schedule}"'))
-    experiment = read(path)
-    cell = next(iter(cells_of(experiment)))
-    if scaled == "":
-        with pytest.raises(ValueError, match=f"GRU; all; seed 0: schedule is '{schedule}'; allowed: constant, "):
-            given(cell, experiment, 0.5, {})
-    else:
-        assert given(cell, experiment, 0.5, {})["schedule"] == (scaled or schedule)
 
 
 def test_scaling_what_runs_on_a_gpu_alone(tmp_path):
@@ -418,34 +394,32 @@ def test_changes_of_the_code_are_told_apart(monkeypatch):
     assert len(set(found)) == 3
 
 
+SCALED = "scale = { iterations = 1 }\n[options]\n"
+
+
 @pytest.mark.parametrize(
     ("before", "after", "message"),
     [
         ("batch = 4", "batch = 5", "batch is 5; the run in "),
         ("hidden = 4", "hidden = 0", "tiny.toml: GRU; all; seed 0: hidden is 0; allowed: "),
         ("hidden = 4", 'hidden = 4\noptimizer = "adma"', "seed 0: optimizer is 'adma' (did you mean 'adam'?)"),
-        ("hidden = 4", "hidden = 4\nrecompute = 2\nbeta = 1", "GRU; all; seed 0: recompute is 2, but the network has"),
+        ("hidden = 4", "hidden = 4\nrecompute = 2", "tiny.toml, line 10: options has 'recompute'"),
         ('"gru"', '"grue"', "tiny.toml, line 17: row[0].options.model: model is 'grue' (did you mean 'gru'?); allowed"),
         ("seeds =", 'metric = "perplexity"\nseeds =', "metric is 'perplexity'; the task has 'within_0.04'"),
+        ("[options]", f'{SCALED}schedule = "step"', "GRU; all; seed 0: schedule is 'step'; allowed: constant, "),
+        ("[options]", f'{SCALED}schedule = "step:x:0.1"', "schedule is 'step:x:0.1'; allowed: constant, "),
     ],
 )
 def test_a_file_that_does_not_fit(grid, tmp_path, before, after, message):
-    """Nothing is begun where a cell cannot be, or where its folder holds what another file made."""
+    """Nothing is begun where a cell cannot be, scaled too, or where its folder holds what another file made."""
     path, out = grid
     other = tmp_path / "tiny.toml"
     other.write_text(path.read_text().replace(before, after, 1))
-    code, stdout, stderr = run("run", other, "--out", out if "batch" in before else tmp_path / "x")
+    more = ["--scale", 0.5] if "scale" in after else []
+    code, stdout, stderr = run("run", other, "--out", out if "batch" in before else tmp_path / "x", *more)
     assert (code, stdout, stderr.count("\n")) == (2, "", 1)
     assert message in stderr
     assert not (tmp_path / "x").exists()
-
-
-def test_a_folder_that_cannot_be(tmp_path):
-    """Said by name before anything is tried."""
-    (tmp_path / "file").write_text("")
-    out = tmp_path / "file" / "x"
-    end = run("run", tiny(tmp_path, seeds=1, iterations=2), "--out", out)
-    assert end == (2, "", f"error: out is {out}: Not a directory\n")
 
 
 @pytest.mark.parametrize(
@@ -472,6 +446,7 @@ def test_a_folder_that_cannot_be(tmp_path):
         (["run", "FILE", "--jobs", "2", "--device", "gpu"], "jobs is 2, and is for --device cpu; device is 'gpu'"),
         (["schema", "FILE"], "which schema does not read; allowed beside it: nothing"),
         (["status", "FILE", "--jobs", "2"], "jobs is '2', and is for run; the action is status"),
+        (["run", "FILE", "--out", "FILE/x"], "tiny.toml/x: Not a directory"),
     ],
 )
 def test_bad_input(tmp_path, arguments, message, monkeypatch):
@@ -480,9 +455,10 @@ def test_bad_input(tmp_path, arguments, message, monkeypatch):
 
     monkeypatch.setattr(cluster, "PATIENCE", 0.5)
     path = tiny(tmp_path, seeds=1, iterations=2)
-    given = [path if own == "FILE" else own for own in arguments]
+    given = [own.replace("FILE", str(path)) for own in arguments]
+    given += [] if "--out" in given else ["--out", tmp_path / "x"]
     alone = ["--no-estimate"] if arguments[0] == "run" else []
-    code, stdout, stderr = call(program.main, *given, "--out", tmp_path / "x", *alone)
+    code, stdout, stderr = call(program.main, *given, *alone)
     assert (code, stdout) == (2, ""), stderr
     assert message in stderr
     assert not list((tmp_path / "x").rglob("config.json"))
@@ -827,13 +803,18 @@ def test_the_best_weights_on_the_test_part(tmp_path):
         ("hidden = 4", 'hidden = "4,4"', "hidden_norms", "is for networks of one layer; the run's has 2"),
         ('task = "adding"', 'task = "copying"', "correlation", "is for the task adding; the run's is copying"),
         ("seeds", "seeds", "on_test", "is for tasks that have a test part; adding has none"),
+        ('"adding"\nlength = 6', '"shortest-path"', "gradient_norms", "has times = 2; allowed: 1, as "),
+        ('"adding"\nlength = 6', '"text"\nlength = 6', "gradient_norms", "has times = 2; allowed: 1, as "),
     ],
 )
 def test_what_cannot_be_measured(tmp_path, before, after, what, message):
-    """Said before anything is begun."""
-    path = tiny(tmp_path, seeds=1, more=f'[[measure]]\nwhat = "{what}"\n')
+    """Said before anything is begun; longer sequences there are not of data, nor of a task without a length."""
+    times = "times = 2\n" if "times" in message else ""
+    path = tiny(tmp_path, seeds=1, more=f'[[measure]]\nwhat = "{what}"\n{times}')
     path.write_text(path.read_text().replace(before, after))
-    code, _, stderr = run("run", path, "--out", tmp_path / "runs")
+    (tmp_path / "text.txt").write_text("All work and no play. " * 40)
+    data = ["--data", tmp_path / "text.txt"] if "text" in after else []
+    code, _, stderr = run("run", path, "--out", tmp_path / "runs", *data)
     assert code == 2
     assert f"measure '{what}' {message}" in stderr
     assert not (tmp_path / "runs").exists()
@@ -876,14 +857,6 @@ def test_the_correlation_of_a_constant_is_0():
     assert measures.correlation(run, Adding(6)) == {"with_first": 0.0, "with_second": 0.0}
 
 
-def test_longer_sequences_where_there_are_none(tmp_path):
-    """Said before anything is begun: of data, and of a task without a length."""
-    wanted = [{"what": "gradient_norms", "times": 2}]
-    for config in ({"task": "text", "data": {}, "length": 50}, {"task": "shortest-path", "data": None}):
-        with pytest.raises(ValueError, match="measure 'gradient_norms' has times = 2; allowed: 1, as "):
-            measures.check_wanted(wanted, {"layers": 1} | config, Made())
-
-
 def test_a_measure_that_was_lost(tmp_path):
     """A run is done when everything is measured; at its end it is measured when it goes on, else that fails."""
     path = tiny(tmp_path, seeds=1, iterations=4, more='[[measure]]\nwhat = "correlation"\n')
@@ -907,14 +880,12 @@ def test_runs_that_are_not_the_files(grid, tmp_path, action):
     """Of another scale, or of options that the file had before: nothing shows them as the file's."""
     path, out = grid
     arguments = [action, path, "--out", out]
-    code, stdout, stderr = call(program.main, *arguments, "--scale", 0.5)
-    assert (code, stdout) == (2, "")
+    stderr = refusal(program.main, *arguments, "--scale", 0.5)
     assert "scale is 0.5; the run in " in stderr
     assert "has 1: say --scale 1, or choose another --out" in stderr
     path = tmp_path / "tiny.toml"
     path.write_text(grid[0].read_text().replace("batch = 4", "batch = 5"))
-    code, stdout, stderr = call(program.main, action, path, "--out", out)
-    assert (code, stdout) == (2, "")
+    stderr = refusal(program.main, action, path, "--out", out)
     assert "batch is 5; the run in " in stderr
     assert "has 4: the file was changed since; choose another --out, or remove that run" in stderr
 

@@ -11,10 +11,9 @@ from scripts.grid.config import config_of
 from scripts.grid.experiment.cells import cells_of, given
 from scripts.grid.experiment.file import SCHEMA, Power, read
 from scripts.grid.experiment.storing import LINES
-from scripts.grid.experiment.toml_lines import line_of, lines_of
 from tasks import by_name
 from tests.scripts.grids import tiny
-from tests.scripts.runs import ROOT, call
+from tests.scripts.runs import ROOT, call, refusal
 
 FILES = sorted((ROOT / "scripts" / "experiments").rglob("*.toml"))
 SMALL = """format = "ortho_ref experiment 1"
@@ -130,6 +129,7 @@ def test_every_option_of_a_run_is_in_the_schema():
         ("[4, 7]", "[4, -7]", 3, "seeds[1] is -7; allowed: an integer from 0"),
         ('name = "NC-GRU, bare"', 'name = "GRU"', 20, "row[1].name is 'GRU', as of another row"),
         ("title", "titel", 1, "the document has no title"),
+        ('"Small"', '"""\nunit = 0\nx = 1\n"""\nunti = 1', 6, "the document has 'unti' (did you mean 'unit'?)"),
         *(
             ("unit = 1e-3", instead, line, message)
             for instead, line, message in (
@@ -164,8 +164,7 @@ def test_what_is_wrong_is_said_with_its_line(small, before, after, line, message
     """File, line, what is there, what is allowed."""
     assert before in SMALL
     small.write_text(SMALL.replace(before, after, 1))
-    code, stdout, stderr = call(program.main, "status", small)
-    assert (code, stdout) == (2, "")
+    stderr = refusal(program.main, "status", small)
     assert stderr.startswith(f"error: {small}, line {line}: ")
     assert message in stderr
 
@@ -177,8 +176,7 @@ def test_what_is_wrong_is_said_with_its_line(small, before, after, line, message
 def test_what_is_no_toml(small, text, message):
     """One line, whatever it is."""
     small.write_bytes(text)
-    code, _, stderr = call(program.main, "status", small)
-    assert code == 2
+    stderr = refusal(program.main, "status", small)
     assert message in stderr
     assert stderr.count("\n") == 1
 
@@ -210,17 +208,17 @@ def test_sizes_of_several_layers_are_one_value(small):
     assert [cell.options["hidden"] for cell in cells_of(read(small), ["GRU"], seeds=[0])] == [[3, 4]] * 2
 
 
-def test_two_cells_of_one_folder_are_refused(small):
-    """Names that differ in nothing that a folder's name has."""
-    small.write_text(SMALL.replace('"NC-GRU, bare"', '"gru"'))
-    with pytest.raises(ValueError, match="would be in one folder"):
-        cells_of(read(small))
-
-
-def test_a_cell_without_a_task_is_refused(small):
-    """A task may be a list, but there is one."""
-    small.write_text(SMALL.replace('task = "adding"', ""))
-    with pytest.raises(ValueError, match=r"small.toml: GRU, one has no task"):
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ('"NC-GRU, bare"', '"gru"', "would be in one folder"),  # names that differ in nothing that a folder's has
+        ('task = "adding"', "", "small.toml: GRU, one has no task"),
+    ],
+)
+def test_cells_that_cannot_be(small, before, after, message):
+    """Two of one folder; one without a task, which may be a list."""
+    small.write_text(SMALL.replace(before, after))
+    with pytest.raises(ValueError, match=message):
         cells_of(read(small))
 
 
@@ -242,18 +240,6 @@ def test_a_scale_shrinks_what_the_file_says(small):
     assert (own["eval_every"], own["log_every"], own["schedule"]) == (25, 3, "step:125:0.1")
     assert given(cell, experiment, 1, {}) == cell.options | {"seed": 7}
     assert given(cell, experiment, 0.01, {})["length"] == 3
-
-
-def test_lines_of_toml():
-    """Of keys, of tables, of lists of tables, dotted and quoted; not of what looks like one within a text."""
-    text = 'a = 1\n[b]\nc.d = 2\n"e f" = """\nx = 1\n"""\n[[g]]\nh = 1\n[[g]]\nh = [\n1]\n[g.i]\nj = 2\n'
-    lines = lines_of(text)
-    assert {"a": 1, "b": 2, "b.c.d": 3, "b.e f": 4, "g[0]": 7, "g[0].h": 8, "g[1].h": 10, "g[1].i.j": 13}.items() <= (
-        lines.items()
-    )
-    assert "b.x" not in lines
-    assert line_of(lines, "g[1].i.k[3]") == 12
-    assert line_of(lines, "z") == 1
 
 
 def test_of_a_metric_of_which_more_is_better_the_maximum_is_shown(tmp_path):

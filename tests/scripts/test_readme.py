@@ -78,7 +78,7 @@ def test_commands_run(page, programs, tmp_path, forks):
             continue
         if "mine.py" in arguments:  # on cases that know no departure, or what is right would be none
             arguments += ["--only", "activation"]
-        program = module.removeprefix("scripts.")
+        program = module.removeprefix("scripts.").removeprefix("maintain.")
         shorter = SHORTER.get(program, [])
         if "--resume" in arguments:
             shorter = ["--iterations", "4"] if "--iterations" in arguments else []

@@ -14,6 +14,13 @@ WORDS = {
 }
 
 
+def draw(task, batch_size, seed=0):
+    """One batch of a task whose every step counts: x and y."""
+    batch = next(task.batches(np.random.default_rng(seed), batch_size))
+    assert (batch.mask, batch.carries_state) == (None, False)
+    return batch.x, batch.y
+
+
 def idx(array):
     """An IDX file of unsigned bytes."""
     header = [0x0800 + array.ndim, *array.shape]

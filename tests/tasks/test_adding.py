@@ -11,15 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ortho_ref.losses import METRICS, mean_squared_error
-from ortho_ref.training.task import Vectors
 from tasks.adding import Adding
-
-
-def draw(task, batch_size, seed=0):
-    """One batch: x and y."""
-    batch = next(task.batches(np.random.default_rng(seed), batch_size))
-    assert (batch.mask, batch.carries_state) == (None, False)
-    return batch.x, batch.y
+from tests.tasks.made import draw
 
 
 def solve(x):
@@ -154,31 +147,3 @@ def test_memory_of_the_training_set():
         assert tracemalloc.get_traced_memory()[1] < 1.3 * N * (4 * T + 2 * 8)
     finally:
         tracemalloc.stop()
-
-
-def test_attributes():
-    """The paper's smaller T and its 10^5 sequences; two numbers in, one out."""
-    task = Adding()
-    assert (task.length, task.training_set, task.name, task.input, task.output_size) == (
-        200,
-        100_000,
-        "adding",
-        Vectors(2),
-        1,
-    )
-    assert (task.loss, task.metric, task.readout) == ("mean_squared_error", "within_0.04", "last")
-
-
-@pytest.mark.parametrize("training_set", [0, -1, True, 2.5, "9"])
-def test_bad_training_set(training_set):
-    """The error names the argument and what is allowed."""
-    with pytest.raises(ValueError, match=rf"^training_set is {training_set!r}; allowed: an integer >= 1$"):
-        Adding(5, training_set)
-
-
-@pytest.mark.parametrize("batch_size", [0, 8, 1000])
-def test_a_batch_that_is_too_large(batch_size):
-    """The set must fill a batch, and just does with as many; the error names both."""
-    assert draw(Adding(5, 7), 7)[0].shape == (5, 7, 2)
-    with pytest.raises(ValueError, match=rf"^batch_size is {batch_size}; allowed: 1 to training_set = 7$"):
-        next(Adding(5, 7).batches(np.random.default_rng(0), batch_size))

@@ -19,13 +19,15 @@ ROOT = Path(__file__).parents[2]
 RNG = np.random.default_rng(0)
 NUMBERS, TOKENS = RNG.standard_normal((20, 6, 3)), RNG.integers(0, 5, (20, 6))
 LABELS = np.arange(20) % 4
+BINARY = {"loss": "binary_cross_entropy"}
+SHAPES = "expected (N, T, m) of floating-point numbers or (N, T) of integers"
 KINDS = {
     "a class": (NUMBERS, LABELS, {}, ("cross_entropy", "last", 3, 4)),
     "a vector": (NUMBERS, RNG.standard_normal((20, 2)), {}, ("mean_squared_error", "last", 3, 2)),
     "classes": (NUMBERS, TOKENS, {}, ("cross_entropy", "every", 3, 5)),
     "vectors": (NUMBERS, NUMBERS[:, :, :2] * 2, {}, ("mean_squared_error", "every", 3, 2)),
     "of tokens": (TOKENS, LABELS, {"vocabulary": 9, "classes": 7}, ("cross_entropy", "last", 9, 7)),
-    "yes or no": (TOKENS, LABELS % 2, {"loss": "binary_cross_entropy"}, ("binary_cross_entropy", "last", 5, 1)),
+    "yes or no": (TOKENS, LABELS % 2, BINARY, ("binary_cross_entropy", "last", 5, 1)),
     "as many as steps": (NUMBERS, LABELS[:, None].repeat(6, 1), {"readout": "every"}, ("cross_entropy", "every", 3, 4)),
     "masked": (NUMBERS, TOKENS, {"mask": np.arange(6) < 1 + LABELS[:, None]}, ("cross_entropy", "every", 3, 5)),
 }
@@ -104,27 +106,15 @@ def test_a_mask_of_lists():
     [
         (NUMBERS.tolist(), LABELS, {}, TypeError, "x is a list; expected a NumPy array"),
         (NUMBERS > 0, LABELS, {}, TypeError, "x is an array of bool; expected a NumPy array of integers or of"),
-        (
-            NUMBERS[:, 0],
-            LABELS,
-            {},
-            ValueError,
-            "x has shape (20, 3) of float64; expected (N, T, m) of floating-point numbers or (N, T) of integers",
-        ),
-        (TOKENS[:, :, None], LABELS, {}, ValueError, "x has shape (20, 6, 1) of int64; expected (N, T, m) of floating"),
+        (NUMBERS[:, 0], LABELS, {}, ValueError, f"x has shape (20, 3) of float64; {SHAPES}"),
+        (TOKENS[:, :, None], LABELS, {}, ValueError, f"x has shape (20, 6, 1) of int64; {SHAPES}"),
         (NUMBERS[:0], LABELS[:0], {}, ValueError, "x has shape (0, 6, 3); expected entries"),
         (np.where(NUMBERS > 2, np.nan, NUMBERS), LABELS, {}, ValueError, "x has an entry that is not finite"),
         (NUMBERS, LABELS[1:], {}, ValueError, "y has 19 sequences; x has 20"),
         (NUMBERS, LABELS, {"held_out": 20}, ValueError, "held_out is 20; allowed: at most 19"),
         (NUMBERS, LABELS, {"held_out": 0}, ValueError, "held_out is 0; allowed: an integer >= 1"),
         (NUMBERS, LABELS, {"loss": "hinge"}, ValueError, "loss is 'hinge'; allowed: 'cross_entropy', 'binary_cross"),
-        (
-            NUMBERS,
-            LABELS,
-            {"loss": "mean_squared_error"},
-            TypeError,
-            "y is int64; expected numbers for mean_squared_error",
-        ),
+        (NUMBERS, LABELS, {"loss": "mean_squared_error"}, TypeError, "y is int64; expected numbers for mean_squared"),
         (NUMBERS, LABELS / 2, {"loss": "cross_entropy"}, ValueError, "y has shape (20,); expected (N, q) for readout"),
         (NUMBERS, NUMBERS[:, 0], {"loss": "cross_entropy"}, TypeError, "y is float64; expected integer classes"),
         (NUMBERS, LABELS, {"readout": "every"}, ValueError, "y has shape (20,); expected (N, T) for readout 'every'"),
@@ -133,34 +123,16 @@ def test_a_mask_of_lists():
         (NUMBERS, -LABELS, {}, ValueError, "y holds class -3; allowed: 0 and above"),
         (NUMBERS, 0 * LABELS, {}, ValueError, "y holds class 0 alone; allowed: two classes or more; or say"),
         (NUMBERS, LABELS - 1, {}, ValueError, "y holds class -1; allowed: 0 to 2"),
-        (
-            NUMBERS,
-            LABELS % 2,
-            {"loss": "binary_cross_entropy", "classes": 5},
-            ValueError,
-            "classes is 5, but loss is 'b",
-        ),
+        (NUMBERS, LABELS % 2, BINARY | {"classes": 5}, ValueError, "classes is 5, but loss is 'binary_cross_entropy'"),
         (NUMBERS, NUMBERS[:, 0], {"classes": 5}, ValueError, "classes is 5, but loss is 'mean_squared_error'; allowed"),
         (np.ma.masked_array(NUMBERS, NUMBERS > 1), LABELS, {}, TypeError, "x: an array is a MaskedArray, whose mask"),
         (NUMBERS, np.ma.masked_array(LABELS, LABELS > 1), {}, TypeError, "y: an array is a MaskedArray, whose mask"),
         (NUMBERS, TOKENS, {"mask": np.ma.masked_array(TOKENS >= 0)}, TypeError, "mask: an array is a MaskedArray"),
         (NUMBERS, LABELS, {"vocabulary": 3}, ValueError, "vocabulary is 3, but x is of float64, not of tokens"),
         (TOKENS, LABELS, {"vocabulary": 4}, ValueError, "x holds token 4; allowed: 0 to 3"),
-        (
-            NUMBERS,
-            LABELS,
-            {"mask": TOKENS > 0},
-            ValueError,
-            "mask is for readout 'every'; fill shorter sequences up in",
-        ),
+        (NUMBERS, LABELS, {"mask": TOKENS > 0}, ValueError, "mask is for readout 'every'; fill shorter sequences up"),
         (NUMBERS, TOKENS, {"mask": TOKENS}, ValueError, "mask is int64 (20, 6); expected bool (20, 6)"),
-        (
-            NUMBERS,
-            TOKENS,
-            {"mask": [[True]] * 19 + [[]]},
-            ValueError,
-            "mask has rows of several lengths; expected bool",
-        ),
+        (NUMBERS, TOKENS, {"mask": [[True]] * 19 + [[]]}, ValueError, "mask has rows of several lengths; expected b"),
         (NUMBERS, TOKENS, {"mask": TOKENS < 0}, ValueError, "mask leaves no step of sequence 0"),
     ],
 )

@@ -9,15 +9,9 @@ from hypothesis import strategies as st
 
 from ortho_ref.losses import accuracy, cross_entropy
 from tasks.copying import Copying
+from tests.tasks.made import draw
 
 LAYOUTS = ["A", "B", "C"]
-
-
-def draw(task, batch_size, seed=0):
-    """One batch: x and y."""
-    batch = next(task.batches(np.random.default_rng(seed), batch_size))
-    assert (batch.mask, batch.carries_state) == (None, False)
-    return batch.x, batch.y
 
 
 def solve(x, layout):
@@ -51,20 +45,6 @@ def test_sequences_written_out(T, B, layout, seed):
             assert 10 <= marker <= T + 9
             assert own_x == data + [0] * (marker - 10) + [9] + [0] * (T + 19 - marker)
             assert own_y == [0] * (marker + 1) + data + [0] * (T + 9 - marker)
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_data_are_independent_and_uniform(layout):
-    """1..8 alike at each of the ten places, and every pair of neighbours, in a sequence and across sequences: within 5
-    standard deviations."""
-    B = 20000
-    x, _ = draw(Copying(2, layout), B)
-    for place in range(10):
-        times = np.bincount(x[place], minlength=9)[1:]
-        assert abs(times - B / 8).max() < 5 * math.sqrt(B / 8)
-    for one, other in ((x[:9], x[1:10]), (x[:10, 1:], x[:10, :-1]), (x[:1], x[9:10])):
-        times = np.bincount((8 * (one - 1) + other - 1).ravel(), minlength=64)
-        assert abs(times - one.size / 64).max() < 5 * math.sqrt(one.size / 64)
 
 
 def test_markers_of_layout_c():
@@ -105,12 +85,3 @@ def test_baseline(layout, T):
     outputs = np.where((y > 0)[:, :, None], even, -even)
     assert math.isclose(cross_entropy(outputs, y)[0], task.baseline, rel_tol=1e-12)
     assert task.baseline == pytest.approx(math.log(8) / ((T + 20) / 10), rel=1e-12)
-
-
-def test_attributes():
-    """The paper's T; ten tokens in, nine classes out; all ten tokens and all nine classes occur."""
-    task = Copying()
-    assert (task.length, task.layout, task.name) == (1000, "A", "copying")
-    assert (task.loss, task.metric, task.readout) == ("cross_entropy", "accuracy", "every")
-    x, y = draw(task, 50)
-    assert (set(x.flat), set(y.flat)) == (set(range(task.input.size)), set(range(task.output_size)))

@@ -9,17 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ortho_ref.losses import accuracy, cross_entropy
-from ortho_ref.training.task import Tokens, Vectors
 from tasks.denoise import Denoise
+from tests.tasks.made import draw
 
 FORMS = ["paper", "released"]
-
-
-def draw(task, batch_size, seed=0):
-    """One batch: x and y."""
-    batch = next(task.batches(np.random.default_rng(seed), batch_size))
-    assert (batch.mask, batch.carries_state) == (None, False)
-    return batch.x, batch.y
 
 
 def tokens_of(x):
@@ -90,21 +83,6 @@ def test_released_collisions_keep_the_later_symbol():
     assert lost_first / 4000 == pytest.approx(expected, abs=5 * math.sqrt(0.25 / 4000))
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_data_are_independent_and_uniform(form):
-    """1..9 alike at each of the ten places of the target, and every pair of neighbours, in a sequence and across
-    sequences: within 5 standard deviations."""
-    B = 20000
-    _, y = draw(Denoise(2, form), B)
-    data = y[-10:]
-    for place in range(10):
-        times = np.bincount(data[place], minlength=10)[1:]
-        assert abs(times - B / 9).max() < 5 * math.sqrt(B / 9)
-    for one, other in ((data[:9], data[1:]), (data[:, 1:], data[:, :-1]), (data[:1], data[9:])):
-        times = np.bincount((9 * (one - 1) + other - 1).ravel(), minlength=81)
-        assert abs(times - one.size / 81).max() < 5 * math.sqrt(one.size / 81)
-
-
 def test_places_of_the_paper_form():
     """Ten of the T + 9 slots, every set of ten alike: all 66 at T = 3, within 5 standard deviations."""
     B = 33000
@@ -158,14 +136,3 @@ def test_baseline(form, T):
     even = np.where(np.arange(10) > 0, 0.0, -1e4)
     outputs = np.where(np.arange(T + 20)[:, None, None] >= T + 10, even, -even) * np.ones((1, 30, 1))
     assert math.isclose(cross_entropy(outputs, y)[0], task.baseline, rel_tol=1e-12)
-
-
-def test_attributes():
-    """The paper's smaller T and form; 11 tokens or vectors of 10 in, ten classes out; all of them occur."""
-    task = Denoise()
-    assert (task.length, task.form, task.name) == (200, "paper", "denoise")
-    assert (task.loss, task.metric, task.readout) == ("cross_entropy", "accuracy", "every")
-    assert (task.input, Denoise(200, "released").input) == (Tokens(11), Vectors(10))
-    for own in (task, Denoise(200, "released")):
-        x, y = draw(own, 50)
-        assert (set(tokens_of(x).flat), set(y.flat)) == (set(range(11)), set(range(own.output_size)))

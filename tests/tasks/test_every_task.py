@@ -13,11 +13,15 @@ from ortho_ref.backend import library_of
 from ortho_ref.subnormals import subnormals_as_zero
 from ortho_ref.training.optimizers import Adam
 from ortho_ref.training.runs import TrainingRun
-from ortho_ref.training.task import StoryAndQuestion
+from ortho_ref.training.task import StoryAndQuestion, Tokens, Vectors
 from ortho_ref.training.trainer import Trainer
 from tasks import by_name
+from tasks.adding import Adding
 from tasks.arrays import Arrays
-from tasks.copying import LAYOUTS
+from tasks.copying import LAYOUTS, Copying
+from tasks.denoise import Denoise
+from tasks.parenthesis import Parenthesis
+from tasks.shortest_path import ShortestPath
 from tests.tasks import made
 
 NAMES = (*by_name.NAMES, "arrays")
@@ -139,6 +143,71 @@ def test_drawn_sequences(name, options, chunks, each):
         for batch in itertools.islice(task.batches(np.random.default_rng(seed), 40), 2):
             assert len(columns(batch) - seen - held_out) == 40
             seen |= columns(batch)
+
+
+MADE = [
+    (Adding(), Vectors(2), 1, "mean_squared_error", "within_0.04", "last"),
+    (Copying(), Tokens(10), 9, "cross_entropy", "accuracy", "every"),
+    (Denoise(), Tokens(11), 10, "cross_entropy", "accuracy", "every"),
+    (Denoise(200, "released"), Vectors(10), 10, "cross_entropy", "accuracy", "every"),
+    (Parenthesis(), Tokens(30), 110, "cross_entropy", "accuracy", "every"),
+    (Parenthesis(50, "released"), Tokens(7), 18, "mean_squared_error", "accuracy", "every"),
+    (ShortestPath(), Tokens(13), 10, "cross_entropy", "sequence_accuracy", "every"),
+]
+
+
+@pytest.mark.parametrize(("task", "read", "width", "loss", "metric", "readout"), MADE, ids=repr)
+def test_attributes(task, read, width, loss, metric, readout):
+    """What it reads and asks for; every token and every class occur, but for short paths' and long counts'."""
+    assert (type(task.input), task.input, task.output_size) == (type(read), read, width)
+    assert (task.loss, task.metric, task.readout) == (loss, metric, readout)
+    x, y, mask, _ = next(task.batches(np.random.default_rng(0), 50))
+    if isinstance(read, Tokens):
+        assert set(x.flat) == set(range(read.size))
+    if loss == "cross_entropy" and y.ndim == 2:
+        assert set((y if mask is None else y[mask]).flat) == set(range(width))
+
+
+def test_defaults_are_the_papers():
+    """The smaller T of the papers, their forms, and 10^5 sequences of adding."""
+    assert Adding() == Adding(200, 100_000)
+    assert Copying() == Copying(1000, "A")
+    assert Denoise() == Denoise(200, "paper")
+    assert Parenthesis() == Parenthesis(100, "paper")
+
+
+@pytest.mark.parametrize(
+    ("task", "symbols", "data"),
+    [
+        *((Copying(2, layout), 8, lambda x, y: x[:10]) for layout in LAYOUTS),
+        *((Denoise(2, form), 9, lambda x, y: y[-10:]) for form in ("paper", "released")),
+    ],
+)
+def test_data_are_independent_and_uniform(task, symbols, data):
+    """Each symbol alike at each of the ten places, and every pair of neighbours, in a sequence and across sequences:
+    within 5 standard deviations."""
+    B = 20000
+    drawn = data(*made.draw(task, B)) - 1
+    for place in drawn:
+        times = np.bincount(place, minlength=symbols)
+        assert abs(times - B / symbols).max() < 5 * math.sqrt(B / symbols)
+    pairs = symbols**2
+    for one, other in ((drawn[:9], drawn[1:]), (drawn[:, 1:], drawn[:, :-1]), (drawn[:1], drawn[9:])):
+        times = np.bincount((symbols * one + other).ravel(), minlength=pairs)
+        assert abs(times - one.size / pairs).max() < 5 * math.sqrt(one.size / pairs)
+
+
+@pytest.mark.parametrize("of_size", [lambda N: Adding(5, N), ShortestPath])
+def test_bad_training_sets(of_size):
+    """A set holds a sequence or more and fills a batch, and just does with as many; the error names both."""
+    for size in (0, -1, True, 2.5, "9"):
+        with pytest.raises(ValueError, match=rf"^training_set is {size!r}; allowed: an integer >= 1$"):
+            of_size(size)
+    batches = lambda size: of_size(7).batches(np.random.default_rng(0), size)  # noqa: E731
+    assert next(batches(7)).x.shape[1] == 7
+    for size in (0, 8, 1000):
+        with pytest.raises(ValueError, match=rf"^batch_size is {size}; allowed: 1 to training_set = 7$"):
+            next(batches(size))
 
 
 @pytest.mark.parametrize("length", [0, -1, True, 2.5, "9"])

@@ -208,12 +208,7 @@ def test_md5(server):
 
 
 HOSTILE = {
-    "a path upwards": (
-        "zip",
-        zipped({"../words.txt": CONTENT}),
-        "../words.txt",
-        "has the path '../words.txt', which leads out",
-    ),
+    "a path upwards": ("zip", zipped({"../words.txt": CONTENT}), "../words.txt", "has the path '../words.txt', which"),
     "a path upwards beside it": ("zip", zipped({"words.txt": CONTENT, "a/../../b": b""}), "words.txt", "leads out of"),
     "an absolute path": ("zip", zipped({"/words.txt": CONTENT}), "/words.txt", "leads out of its folder"),
     "a drive": ("zip", zipped({"C:\\words.txt": CONTENT}), "words.txt", "leads out of its folder"),
@@ -266,6 +261,7 @@ MADE = DataSet(
 )
 TAKEN = "or give --other-data, to take it as it is"
 ADVICE = "get it by: python -m scripts.data fetch made"
+MADES = f"expected made's words.txt; {ADVICE}"
 
 
 def test_files_of_a_folder(tmp_path):
@@ -284,27 +280,19 @@ def test_files_of_a_folder(tmp_path):
     ("name", "written", "message"),
     [
         ("words.txt", {}, "{folder} has no words.txt; it is empty; " + ADVICE),
-        (
-            "words.txt",
-            {"Words.TXT": CONTENT, "b": b""},
-            "{folder} has no words.txt; it has Words.TXT, b; " + ADVICE,
-        ),
-        ("words.txt", {"words.txt": b""}, "{folder}/words.txt: it is empty; expected made's words.txt; " + ADVICE),
+        ("words.txt", {"Words.TXT": CONTENT, "b": b""}, "{folder} has no words.txt; it has Words.TXT, b; " + ADVICE),
+        ("words.txt", {"words.txt": b""}, "{folder}/words.txt: it is empty; " + MADES),
         (
             "words.txt",
             {"words.txt": CONTENT[:-1] + b"?"},
             f"{{folder}}/words.txt is not the published words.txt: its contents' SHA-256 is "
             f"{sha256(CONTENT[:-1] + b'?')}, not {sha256(CONTENT)}; {ADVICE}; {TAKEN}",
         ),
-        (
-            "words.txt",
-            {"words.txt": CONTENT * 2},
-            "{folder}/words.txt: it has more than 550 bytes, unpacked; expected made's words.txt; " + ADVICE,
-        ),
+        ("words.txt", {"words.txt": CONTENT * 2}, "{folder}/words.txt: it has more than 550 bytes, unpacked; " + MADES),
         (
             "words.txt",
             {"words.txt.gz": gzip.compress(CONTENT)[:-5]},
-            "{folder}/words.txt.gz: it is cut short; expected made's words.txt; " + ADVICE,
+            "{folder}/words.txt.gz: it is cut short; " + MADES,
         ),
         (
             "counted.txt",

@@ -161,14 +161,3 @@ def test_a_solver_that_reads_the_input(form):
         exchanged = np.where(x < 2 * types, (x + types) % (2 * types), x)
         by_count_first = right.reshape(*x.shape, types, cap + 1).swapaxes(2, 3).reshape(shape)
         assert min(LOSSES[task.loss](own, y, None)[0] for own in (outputs(exchanged), by_count_first)) > 0.1
-
-
-def test_attributes():
-    """The paper's form is the default: 30 tokens, 10 types of 11 counts; released: 7 tokens, 3 types of 6 counts."""
-    for task, input_size, output_size, loss in (
-        (Parenthesis(), 30, 110, "cross_entropy"),
-        (Parenthesis(50, "released"), 7, 18, "mean_squared_error"),
-    ):
-        assert (task.input.size, task.output_size, task.loss) == (input_size, output_size, loss)
-        assert (task.name, task.metric, task.readout) == ("parenthesis", "accuracy", "every")
-    assert Parenthesis() == Parenthesis(100, "paper")

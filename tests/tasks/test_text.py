@@ -6,7 +6,6 @@ import math
 import os
 import random
 import tracemalloc
-from collections import Counter
 
 import numpy as np
 import pytest
@@ -96,16 +95,6 @@ def test_every_character_counts(tmp_path):
     assert "漢" not in decode(task, task.training)  # in the held-out part only, and still a token
 
 
-def test_baseline_is_a_bigram_model(tmp_path):
-    """Counts of the training part, one added to each pair, over the pairs of the held-out part, in plain Python."""
-    text = write(tmp_path / "a.txt", 1500)
-    cut, K = 1350, len(set(text))
-    pairs, firsts = Counter(itertools.pairwise(text[:cut])), Counter(text[: cut - 1])
-    held_out = list(zip(text[cut:], text[cut + 1 :], strict=False))
-    losses = [-math.log((pairs[pair] + 1) / (firsts[pair[0]] + K)) for pair in held_out]
-    assert math.isclose(Text(tmp_path / "a.txt").baseline, sum(losses) / len(losses), rel_tol=1e-12)
-
-
 def dense_baseline(task):
     """The bigram model by its whole table."""
     K, training = task.output_size, task.training.astype(int)
@@ -143,10 +132,27 @@ def test_a_large_alphabet_costs_no_table(tmp_path):
     assert math.isclose(baseline, math.log(20_000), rel_tol=0.01)
 
 
-@pytest.mark.parametrize("piece", [1, 2, 3, 7, 1000])
+CUT = r"is cut short: its last character, at byte 700, is incomplete; expected UTF-8 text$"
+BINARY = [
+    (b"x" * 700 + b"\xe9y", "is not UTF-8 text: byte 700 is 0xe9"),
+    *(
+        (b"x" * 700 + character[:end], CUT)
+        for character in ("é".encode(), "漢".encode(), "😀".encode())
+        for end in range(1, len(character))
+    ),
+    (b"x" * 700 + "漢".encode()[:2] + b"x", "is not UTF-8 text: byte 700 is 0xe6"),
+    (b"x" * 700 + b"\0", "is binary: byte 700 is NUL; expected UTF-8 text"),
+    (b"x" * 700 + b"\0" + b"y" * 700, "is binary: byte 700 is NUL; expected UTF-8 text"),
+    (b"\x89PNG\r\n\x1a\n" * 90, "is not UTF-8 text: byte 0 is 0x89"),
+    (b"\x1f\x8b\x08" * 300, "is not UTF-8 text: byte 1 is 0x8b"),
+    (("x" * 700).encode("utf-16"), "is binary: byte 3 is NUL; expected UTF-8 text"),  # its last: in one piece
+]
+
+
+@pytest.mark.parametrize("piece", [1, 2, 3, 7, 1000, text_module._PIECE])
 def test_pieces(tmp_path, monkeypatch, piece):
     """However the file is cut into pieces, within characters and line ends too: the same tokens, alphabet and notes,
-    and the same places in errors."""
+    and the same places in errors, of files that are binary, cut short or in another encoding."""
     text = "\ufeff" + "a\r\nbé漢😀\r\n" * 100 + "\r"
     (tmp_path / "a.txt").write_bytes(text.encode())
     whole = Text(tmp_path / "a.txt", 5)
@@ -155,14 +161,9 @@ def test_pieces(tmp_path, monkeypatch, piece):
     assert decode(task, np.concatenate([task.training, task.held_out])) == text
     assert (task.data, task.notes, task.training.dtype) == (whole.data, whole.notes, np.uint8)
     np.testing.assert_array_equal(task.alphabet, whole.alphabet)
-    for data, message in (
-        (b"x" * 700 + b"\xe9y", "is not UTF-8 text: byte 700 is 0xe9"),
-        (b"x" * 700 + "漢".encode()[:2], "is cut short: its last character, at byte 700"),
-        (b"x" * 700 + "漢".encode()[:2] + b"x", "is not UTF-8 text: byte 700 is 0xe6"),
-        (b"x" * 700 + b"\0", "is binary: byte 700 is NUL"),
-    ):
+    for data, message in BINARY[: None if piece > 3 else -1]:
         (tmp_path / "b.txt").write_bytes(data)
-        with pytest.raises(ValueError, match=message):
+        with pytest.raises(ValueError, match=rf"^\S*b\.txt {message}"):
             Text(tmp_path / "b.txt")
 
 
@@ -198,48 +199,6 @@ def test_memory_of_a_long_text(tmp_path, monkeypatch):
             assert tracemalloc.get_traced_memory()[1] < 2 * size
         finally:
             tracemalloc.stop()
-
-
-def test_a_file_that_is_not_there(tmp_path):
-    """The error of the system, with the file's name; a folder is no file either."""
-    with pytest.raises(FileNotFoundError, match=r"none\.txt"):
-        Text(tmp_path / "none.txt")
-    with pytest.raises(OSError, match=tmp_path.name):
-        Text(tmp_path)
-
-
-@pytest.mark.parametrize("character", ["é", "漢", "😀"])
-def test_a_file_that_is_cut_short(tmp_path, character):
-    """Within its last character, after any of its bytes but the last: the error says so, and where it begins."""
-    data = b"x" * 700 + character.encode()
-    for end in range(701, len(data)):
-        (tmp_path / "a.txt").write_bytes(data[:end])
-        with pytest.raises(
-            ValueError,
-            match=r"a\.txt is cut short: its last character, at byte 700, is incomplete; expected UTF-8 text$",
-        ):
-            Text(tmp_path / "a.txt")
-    (tmp_path / "a.txt").write_bytes(data)
-    task = Text(tmp_path / "a.txt")
-    assert decode(task, task.held_out)[-1] == character
-
-
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (b"x" * 700 + b"\0" + b"y" * 700, "is binary: byte 700 is NUL; expected UTF-8 text"),
-        (b"x" * 700 + b"\0", "is binary: byte 700 is NUL; expected UTF-8 text"),
-        (("x" * 700).encode("utf-16"), "is binary: byte 3 is NUL; expected UTF-8 text"),
-        (b"\x89PNG\r\n\x1a\n" * 90, "is not UTF-8 text: byte 0 is 0x89"),
-        (b"\x1f\x8b\x08" * 300, "is not UTF-8 text: byte 1 is 0x8b"),
-    ],
-    ids=["NUL", "NUL at the end", "UTF-16", "PNG", "gzip"],
-)
-def test_a_binary_file(tmp_path, data, message):
-    """One line that names the file, the first byte no text has, and what is expected."""
-    (tmp_path / "a.txt").write_bytes(data)
-    with pytest.raises(ValueError, match=rf"^\S*a\.txt {message}$"):
-        Text(tmp_path / "a.txt")
 
 
 def test_sha256(tmp_path):

@@ -43,12 +43,8 @@ BASES = {
 }
 #: Those that write in the checkout, or need a GPU before all else, get nothing that could be taken.
 WRITERS = (
-    *(
-        "scripts.maintain.equation_index",
-        "scripts.maintain.make_vectors",
-        "scripts.maintain.claims",
-        "scripts.gpu_check",
-    ),
+    *("scripts.maintain.equation_index", "scripts.maintain.make_vectors", "scripts.maintain.claims"),
+    "scripts.gpu_check",
 )
 #: matplotlib cannot be imported by two threads at a time through two programs.
 IMPORTING = threading.Lock()
@@ -65,41 +61,14 @@ KIT_BASES = {
 #: By kind of value, what is none.
 BAD = {
     "integer": (
-        "x",
-        "",
-        " ",
-        "1.5",
-        "1e3",
-        "0x10",
-        "nan",
-        "inf",
-        "--",
-        "1,000",
-        "1 2",
-        "[1]",
-        "9" * 5000,
-        "\u0663\u06f3x",
-        "None",
-        "-1",
+        *("x", "", " ", "1.5", "1e3", "0x10", "nan", "inf", "--", "1,000", "1 2", "[1]", "None", "-1"),
+        *("9" * 5000, "\u0663\u06f3x"),
     ),
     "float": ("x", "", " ", "nan", "inf", "-inf", "1,5", "0x1p3", "1e", "--1", "[1]", "None", "-1", "1_0_", "1e999"),
     "choice": ("x", "", " ", "None", "*", "0", "x" * 5000, "\x1b[31m", "\u202ex", "a\nb", "\udcff"),
     "text": (
-        "\x1b[31m",
-        "",
-        "x" * 5000,
-        "\u202ex",
-        "a\nb",
-        "\udcff",
-        ":",
-        "=",
-        "a=",
-        "=b",
-        ":::",
-        "1:2:3",
-        "[",
-        "%s",
-        "{}",
+        *("\x1b[31m", "", "x" * 5000, "\u202ex", "a\nb", "\udcff"),
+        *(":", "=", "a=", "=b", ":::", "1:2:3", "[", "%s", "{}"),
     ),
     "path": ("/dev/null/x", "/proc/x/y", "x" * 300, "missing/none", "/dev/full", "", "\x1b[31m/x", "\udcff/none"),
     "flag": ("=1", "=x", "=", "="),
@@ -126,8 +95,9 @@ def options_of(module: str) -> tuple[Option, ...]:
         if isinstance(info, typer.models.ArgumentInfo):
             found.append(Option("", "choice" if word == "text" else word, multiple))
         else:
-            declared = (info.param_decls or [f"--{name.replace('_', '-')}"])[0]
-            found.append(Option(declared, word, multiple))
+            first = [info.default] if isinstance(info.default, str) else []
+            declared = [*(info.param_decls or ()), *first, f"--{name.replace('_', '-')}"]
+            found.append(Option(declared[0].split("/")[0], word, multiple))
     return tuple(found)
 
 
