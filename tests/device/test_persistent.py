@@ -298,7 +298,6 @@ def test_a_cell_without_kernels_is_refused():
     class Own(GRUResetBefore):
         pass
 
-    p = random_problem(Own(), np.random.default_rng(0))
     words = r"engine is 'persistent', which has no kernels of .*; allowed for it: 'fused', 'scan'"
     with pytest.raises(ValueError, match=words):
         Recurrent(Own(), engine="persistent")

@@ -107,8 +107,6 @@ def test_perturbed_parameters_stay_in_their_sets():
     assert upper["W"].all()
 
 
-
-
 def test_kink_distances_are_the_least_over_all():
     """Over units, steps and batch of a cell, and over the layers of a network."""
     w = {"W": np.eye(2), "U": np.zeros((2, 2)), "b": np.zeros(2)}
@@ -130,8 +128,6 @@ def test_kink_distances_are_the_least_over_all():
     assert network_kink_distance(network, params, buffers, x) == min(distances)
 
 
-
-
 def test_map_problems_are_generic():
     """Every entry of a skew A but its diagonal is drawn, of size 1, where `init` has blocks; none can be changed."""
     problem = random_map_problem(ScaledCayley(3), 8, np.random.default_rng(0))
@@ -143,5 +139,3 @@ def test_map_problems_are_generic():
     assert 0.7 < above.std() < 1.3
     with pytest.raises(dataclasses.FrozenInstanceError):
         problem.dU = None
-
-
