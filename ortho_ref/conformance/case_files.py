@@ -13,7 +13,7 @@ from safetensors.numpy import load
 
 from ortho_ref import files
 from ortho_ref.boundary import kind_of, nearest
-from ortho_ref.conformance import drawing, reference
+from ortho_ref.conformance import drawing
 from ortho_ref.conformance.case import KINDS, Arrays, Case, Vector
 from ortho_ref.conformance.initial import expected_of
 from ortho_ref.schema import NUMBER, SHA256, TEXT, list_of, mapping, one_of, optional, record
@@ -142,6 +142,8 @@ def _vector(entry: dict[str, Any], stored: dict[str, Arrays]) -> Vector:
 
 def _drawn_vector(entry: dict[str, Any]) -> Vector:
     """A case that is drawn: the reference gives its answer, which has to be that of when it was made."""
+    from ortho_ref.conformance import reference  # only here: the kit loads no models before they are asked for
+
     inputs = drawing.inputs_of(entry["drawn"])
     if drawing.hash_of(inputs) != entry["drawn"]["sha256"]:
         raise files.DamagedFile(VECTORS / MANIFEST, f"{entry['id']} is drawn otherwise than it was made")

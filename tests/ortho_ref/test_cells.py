@@ -300,7 +300,7 @@ def test_initial_values(name):
     """Matrices of Glorot's range, of a complex cell n outputs as 2 n and both parts drawn (urnn:init); biases real and
     0 but the LSTM's b_f = 1; in place of a gate r = 1 or z = 1/2; SGORNN's scalars."""
     cell, twice = CELLS[name], 2 if CELLS[name].complex else 1
-    constants = {"b_f": 1, "r": 1, "z": 0.5, "alpha": -3.75, "beta": 3}
+    constants = {"b_f": float(name == "LSTM"), "r": 1, "z": 0.5, "alpha": -3.75, "beta": 3}
     for key, value in cell.init(np.random.default_rng(0), 30, 50, dtype=np.float32).items():
         if value.ndim < 2:
             assert value.dtype == np.float32
