@@ -1,4 +1,4 @@
-"""`cells/elman.py` for a whole sequence.
+"""`cells/elman.py` for a whole sequence, fast; `scan` holds it (test_fused).
 
 Forward
     P: W x_t + b for all t                                 [bp:bptt/W]

@@ -1,4 +1,4 @@
-"""`cells/elman.py` for a whole sequence of complex states.  The real form is in `elman.py`.
+"""`cells/elman.py` for a whole sequence of complex states, fast; `scan` holds it (test_fused).
 
 Forward
     P: W x_t for all t, W as the 2 n real rows Re W_1, Im W_1, Re W_2 ...      [bp:bptt/W]

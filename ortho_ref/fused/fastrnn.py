@@ -1,4 +1,4 @@
-"""`cells/fastrnn.py` for a whole sequence.
+"""`cells/fastrnn.py` for a whole sequence, fast; `scan` holds it (test_fused).
 
 Forward
     alpha_t, beta_t, clipped                               [sgornn:1/gates] [sgornn:3]

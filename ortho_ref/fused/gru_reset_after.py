@@ -1,4 +1,6 @@
-"""`cells/gru_reset_after.py` for a whole sequence.  G are the gates that are on, of r and z, in this order.
+"""`cells/gru_reset_after.py` for a whole sequence, fast; `scan` holds it (test_fused).
+
+G are the gates that are on, of r and z, in this order.
 
 Forward
     P_G, P_h: W x_t + b for all t, without b_h where Phi

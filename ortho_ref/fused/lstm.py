@@ -1,4 +1,6 @@
-"""`cells/lstm.py` for a whole sequence.  The gates are kept in the order o, i, f, g.
+"""`cells/lstm.py` for a whole sequence, fast; `scan` holds it (test_fused).
+
+The gates are kept in the order o, i, f, g.
 
 Forward
     P: W x_t + b for all t; of o, i, f -W, -U, -b          [bp:bptt/W]

@@ -1,4 +1,4 @@
-"""The loops of `fused/lstm.py` on a device; the equations are stated there."""
+"""The loops of `fused/lstm.py` on a device, held to it by test_kernels; the equations are stated there."""
 
 from typing import Any
 

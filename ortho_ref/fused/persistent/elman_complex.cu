@@ -1,4 +1,4 @@
-// The two loops over time of fused/elman_complex.py, a launch each; the equations are stated there.
+// The two loops over time of fused/elman_complex.py, a launch each, quick on a GPU; held to them by test_persistent.
 //
 // A complex vector is its real and imaginary parts in turn, n here twice that of the cell, and U the real matrix of the
 // same map.  A thread finishes one part; the two of a unit are in one block and compute it both.

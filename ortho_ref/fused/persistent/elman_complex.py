@@ -1,4 +1,4 @@
-"""The loops of `fused/elman_complex.py`, each a launch of elman_complex.cu; the equations are stated there."""
+"""The loops of `fused/elman_complex.py`, each a launch of elman_complex.cu; held to them by test_persistent."""
 
 from ortho_ref.backend import Array, library_of
 from ortho_ref.fused.persistent.launch import backward_factor, forward_factor, launch

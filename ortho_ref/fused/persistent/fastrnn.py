@@ -1,4 +1,4 @@
-"""The loops of `fused/fastrnn.py`, each a launch of fastrnn.cu; the equations are stated there."""
+"""The loops of `fused/fastrnn.py`, each a launch of fastrnn.cu; held to them by test_persistent."""
 
 from ortho_ref.backend import Array
 from ortho_ref.fused.persistent.launch import ACTIVATIONS, backward_factor, forward_factor, launch

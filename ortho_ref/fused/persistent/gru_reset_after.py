@@ -1,4 +1,4 @@
-"""The loops of `fused/gru_reset_after.py`, each a launch of gru_reset_after.cu; the equations are stated there."""
+"""The loops of `fused/gru_reset_after.py`, each a launch of gru_reset_after.cu; held to them by test_persistent."""
 
 from ortho_ref.backend import Array
 from ortho_ref.cells.cell import Weights

@@ -1,4 +1,4 @@
-// The two loops over time of fused/gru_reset_before.py, a launch each; the equations are stated there.
+// The two loops over time of fused/gru_reset_before.py, a launch each, quick on a GPU; held to them by test_persistent.
 
 // U_ru (padded n, 2 n), U_c (padded n, n): transposes of -U_r and -U_u, and of U_c.  P (3, T, B, n): W x + b, of r and u
 // times -1, in; r, u, c out.  h (T+1, B, n): h[0] in, the others out.  s (B, n): scratch.

@@ -1,4 +1,4 @@
-"""The loops of `fused/gru_reset_before.py`, each a launch of gru_reset_before.cu; the equations are stated there."""
+"""The loops of `fused/gru_reset_before.py`, each a launch of gru_reset_before.cu; held to them by test_persistent."""
 
 from ortho_ref.backend import Array, library_of
 from ortho_ref.fused.persistent.launch import ACTIVATIONS, backward_factor, forward_factor, launch

@@ -1,4 +1,4 @@
-"""The loops of `fused/lstm.py`, each a launch of lstm.cu; the equations are stated there."""
+"""The loops of `fused/lstm.py`, each a launch of lstm.cu; held to them by test_persistent."""
 
 from ortho_ref.backend import Array
 from ortho_ref.fused.persistent.launch import backward_factor, forward_factor, launch

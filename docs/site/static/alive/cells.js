@@ -1,4 +1,5 @@
-// Four cells, a step forward and a step back, as in ortho_ref/cells.  States are columns: a vector is one sequence's.
+// Four cells for the pages that move, a step forward and a step back; the conformance kit holds them to
+// ortho_ref/cells (tests/alive/test_kit.py).  States are columns: a vector is one sequence's.
 //
 // cell.forward(w, x, state) returns what each of its lines computes, by name, the new state among it; cell.backward(w,
 // k, g) takes that, k, and g, all of dL/d(state), and returns what the lines of the adjoint compute;
