@@ -1,0 +1,227 @@
+"""Formats: what a document may be is a msgspec Struct; here a document is checked, and written as JSON and read.
+
+An error says on one line where it is in the document, what is there, and what is allowed.
+
+A sealed document is a JSON object that begins with its format, a name and a number, and ends with the SHA-256 of all
+before: `open_sealed` refuses one that differs by a bit from what was written.
+"""
+
+import hashlib
+import json
+import types
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, Union, get_args, get_origin
+
+import msgspec
+from msgspec import Meta
+
+from ortho_ref.boundary import kind_of, nearest, short
+
+#: A number of JSON; finite.
+Number: TypeAlias = float
+Least0: TypeAlias = Annotated[float, Meta(ge=0)]
+Sha256: TypeAlias = Annotated[str, Meta(pattern="^[0-9a-f]{64}$", max_length=64)]
+
+
+class Form(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
+    """A document, or a part of one, with these fields and no others."""
+
+
+class Misfit(ValueError):
+    """A value that does not fit its form.
+
+    Parameters
+    ----------
+    message : str
+        Where it is, what it is, and what is allowed.
+    where : str
+        Its place in the document, with the name of a field that is unknown.
+    """
+
+    def __init__(self, message: str, where: str = "") -> None:
+        super().__init__(message)
+        self.where = where
+
+
+def check(value: Any, form: Any, where: str = "") -> None:
+    """Check what JSON or TOML gave, in Python's dicts and lists.
+
+    Parameters
+    ----------
+    value : object
+        The document.
+    form : type
+        A Struct, or any type that msgspec knows.
+    where : str
+        The value's place in a larger document, "network.hidden_sizes[0]".
+
+    Raises
+    ------
+    Misfit
+        It does not fit: a ValueError that says where, what is there, and what is allowed.
+    """
+    try:
+        msgspec.convert(value, form)
+    except msgspec.ValidationError:
+        raise _misfit(value, form, where) from None
+
+
+def _misfit(value: Any, form: Any, where: str) -> Misfit:
+    """What is wrong with a value, as deep within it as can be told."""
+    form = _bare(form)
+    for name, item, own in _inside(value, form, where):
+        try:
+            msgspec.convert(item, own)
+        except msgspec.ValidationError:
+            return _misfit(item, own, name)
+    place = where or "the document"
+    if isinstance(value, dict) and _is_form(form):
+        fields = {field.encode_name: field for field in msgspec.structs.fields(form)}
+        if absent := [name for name, field in fields.items() if field.required and name not in value]:
+            return Misfit(f"{place} has no {', '.join(absent)}", where)
+        unknown = next(name for name in value if name not in fields)
+        allowed = f"{nearest(unknown, fields)}; allowed: {', '.join(fields)}"
+        return Misfit(f"{place} has {short(unknown)}{allowed}", f"{where}.{unknown}".lstrip("."))
+    return Misfit(f"{place} is {short(value)}{nearest(value, _words(form))}; allowed: {described(form)}", where)
+
+
+def _inside(value: Any, form: Any, where: str) -> Iterable[tuple[str, Any, Any]]:
+    """The parts of a value: place, part, form."""
+    if isinstance(value, dict):
+        fitting = [own for own in _options(form) if _is_form(own) or get_origin(own) is dict]
+        if len(fitting) == 1 and _is_form(fitting[0]):
+            fields = {field.encode_name: field.type for field in msgspec.structs.fields(fitting[0])}
+            yield from ((f"{where}.{name}".lstrip("."), value[name], fields[name]) for name in value if name in fields)
+            if fitting[0] is not form:  # fields that are missing, or unknown
+                yield where, value, fitting[0]
+        elif len(fitting) == 1:
+            yield from ((f"{where}.{name}".lstrip("."), item, get_args(fitting[0])[1]) for name, item in value.items())
+    elif isinstance(value, list):
+        fitting = [own for own in _options(form) if get_origin(own) is list]
+        if len(fitting) == 1:
+            yield from ((f"{where}[{i}]", item, get_args(fitting[0])[0]) for i, item in enumerate(value))
+
+
+def _is_form(form: Any) -> bool:
+    return isinstance(form, type) and issubclass(form, msgspec.Struct)
+
+
+def _bare(form: Any) -> Any:
+    """A form without what limits it."""
+    return get_args(form)[0] if get_origin(form) is Annotated else form
+
+
+def _options(form: Any) -> list[Any]:
+    """A form, or each of those it may be."""
+    form = _bare(form)
+    union = get_origin(form) in (Union, types.UnionType)
+    return [_bare(own) for own in get_args(form)] if union else [form]
+
+
+def _words(form: Any) -> list[str]:
+    """The words that a form lists."""
+    return [word for own in _options(form) if get_origin(own) is Literal for word in get_args(own)]
+
+
+_KINDS = {int: "an integer", float: "a finite number", str: "a text", bool: "true or false", type(None): "null"}
+
+
+def described(form: Any) -> str:
+    """What a form allows, in a few words."""
+    limits = next((own for own in get_args(form)[1:] if isinstance(own, Meta)), None)
+    bare = _bare(form)
+    if get_origin(bare) in (Union, types.UnionType):
+        return " or ".join(map(described, get_args(bare)))
+    if get_origin(bare) is Literal:
+        return ", ".join(map(repr, get_args(bare)))
+    text = _KINDS.get(bare, "a list" if (get_origin(bare) or bare) is list else "an object")
+    if limits is None:
+        return text
+    if limits.ge is not None:
+        text += f" from {limits.ge:,}" + (" on" if limits.le is None else f" to {limits.le:,}")
+    if limits.pattern:
+        text += f" like {limits.pattern}"
+    if limits.min_length:
+        text += f" of at least {limits.min_length}"
+    return text + (f" of at most {limits.max_length}" if limits.max_length is not None else "")
+
+
+def to_json(value: Any, indent: int | None = None) -> str:
+    """JSON of a value; ValueError for numbers that are not finite, TypeError for what JSON has not."""
+    return json.dumps(value, indent=indent, allow_nan=False)
+
+
+def from_json(data: bytes, form: Any = Any) -> Any:
+    """The value of JSON text in UTF-8, in Python's dicts and lists; ValueError where it is none or does not fit."""
+    try:
+        value = msgspec.json.decode(data)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise ValueError("it is nested too deep" if isinstance(error, RecursionError) else str(error)) from None
+    check(value, form)
+    return value
+
+
+class Sealed(NamedTuple):
+    """What is in a sealed document, without format and SHA-256, and its seal."""
+
+    value: dict[str, Any]
+    sha256: str
+
+
+def seal(value: dict[str, Any], format: str) -> tuple[bytes, str]:
+    """A sealed document's text, and its seal.  TypeError, ValueError for what JSON has not."""
+    if taken := sorted({"format", "sha256"} & value.keys()):
+        raise ValueError(f"a document has its own {' and '.join(taken)}; name it otherwise")
+    whole = {"format": format, **value}
+    sha256 = hashlib.sha256(to_json(whole).encode()).hexdigest()
+    return (to_json(whole | {"sha256": sha256}, 2) + "\n").encode(), sha256
+
+
+def open_sealed(data: bytes, format: str, form: Any) -> Sealed:
+    """What is in a sealed document.
+
+    Parameters
+    ----------
+    data : bytes
+        Its text.
+    format : str
+        Which it has to be of.
+    form : type
+        Of its value.
+
+    Returns
+    -------
+    Sealed
+        The value, and its seal.
+
+    Raises
+    ------
+    OtherFormat
+        It is of another format.
+    ValueError
+        It is not what was written, or does not fit its form.
+    """
+    whole = from_json(data)
+    if not isinstance(whole, dict):
+        raise ValueError(f"it holds {kind_of(whole)}; expected an object")
+    check_format(whole, format)
+    value = {name: item for name, item in whole.items() if name not in ("format", "sha256")}
+    data_again, sha256 = seal(value, format)
+    if data_again != data:
+        raise ValueError("its SHA-256 is not that of its text")
+    check(value, form)
+    return Sealed(value, sha256)
+
+
+class OtherFormat(ValueError):
+    """A document of another format."""
+
+
+def check_format(document: dict[str, Any], format: str) -> None:
+    """OtherFormat where a document says that it is of another."""
+    found = document.get("format")
+    if found != format and ("format" in document or "sha256" not in document):
+        kind, _, _ = format.rpartition(" ")
+        older = found is None or (isinstance(found, str) and found.startswith(f"{kind} "))
+        why = f"written by another version of ortho_ref, which can go on with it; this one reads {format!r}"
+        raise OtherFormat(f"it has the format {short(found)}: {why if older else f'not {format!r}'}")
