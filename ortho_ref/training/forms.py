@@ -19,8 +19,8 @@ Tree: TypeAlias = dict[str, Any]
 
 
 def fields(names: Any, form: Any) -> list[tuple[str, Any, Any]]:
-    """Fields of one form, each of which may be missing."""
-    return [(name, form | UnsetType, UNSET) for name in names]
+    """Fields of one form, each of which may be missing; a name with a point is a field without it."""
+    return [(name.replace(".", "_"), form | UnsetType, msgspec.field(default=UNSET, name=name)) for name in names]
 
 
 Regularizers = msgspec.defstruct(
