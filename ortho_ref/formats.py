@@ -68,15 +68,15 @@ def check(value: Any, form: Any, where: str = "") -> None:
 
 def _misfit(value: Any, form: Any, where: str) -> Misfit:
     """What is wrong with a value, as deep within it as can be told."""
-    form = _bare(form)
-    for name, item, own in _inside(value, form, where):
+    bare = _bare(form)
+    for name, item, own in _inside(value, bare, where):
         try:
             msgspec.convert(item, own)
         except msgspec.ValidationError:
             return _misfit(item, own, name)
     place = where or "the document"
-    if isinstance(value, dict) and _is_form(form):
-        fields = {field.encode_name: field for field in msgspec.structs.fields(form)}
+    if isinstance(value, dict) and _is_form(bare):
+        fields = {field.encode_name: field for field in msgspec.structs.fields(bare)}
         if absent := [name for name, field in fields.items() if field.required and name not in value]:
             return Misfit(f"{place} has no {', '.join(absent)}", where)
         unknown = next(name for name in value if name not in fields)
@@ -131,7 +131,7 @@ def described(form: Any) -> str:
     limits = next((own for own in get_args(form)[1:] if isinstance(own, Meta)), None)
     bare = _bare(form)
     if get_origin(bare) in (Union, types.UnionType):
-        return " or ".join(map(described, get_args(bare)))
+        return " or ".join(described(own) for own in get_args(bare) if own is not msgspec.UnsetType)
     if get_origin(bare) is Literal:
         return ", ".join(map(repr, get_args(bare)))
     text = _KINDS.get(bare, "a list" if (get_origin(bare) or bare) is list else "an object")
