@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, Union, get_ar
 import msgspec
 from msgspec import Meta
 
+from ortho_ref import schema
 from ortho_ref.boundary import kind_of, nearest, short
 
 #: A number of JSON; finite.
@@ -60,6 +61,9 @@ def check(value: Any, form: Any, where: str = "") -> None:
     Misfit
         It does not fit: a ValueError that says where, what is there, and what is allowed.
     """
+    if isinstance(form, dict):  # of the kit, whose forms are JSON Schemas
+        schema.check(value, form, where)
+        return
     try:
         msgspec.convert(value, form)
     except msgspec.ValidationError:
@@ -209,7 +213,7 @@ def open_sealed(data: bytes, format: str, form: Any) -> Sealed:
     data_again, sha256 = seal(value, format)
     if data_again != data:
         raise ValueError("its SHA-256 is not that of its text")
-    check(value, form)
+    check(whole if isinstance(form, dict) else value, schema.sealed(format, form) if isinstance(form, dict) else form)
     return Sealed(value, sha256)
 
 
@@ -224,4 +228,4 @@ def check_format(document: dict[str, Any], format: str) -> None:
         kind, _, _ = format.rpartition(" ")
         older = found is None or (isinstance(found, str) and found.startswith(f"{kind} "))
         why = f"written by another version of ortho_ref, which can go on with it; this one reads {format!r}"
-        raise OtherFormat(f"it has the format {short(found)}: {why if older else f'not {format!r}'}")
+        raise OtherFormat(f"has the format {short(found)}: {why if older else f'not {format!r}'}")

@@ -86,6 +86,15 @@ def mapping(values: Schema) -> Schema:
     return {"type": "object", "additionalProperties": values}
 
 
+def sealed(format: str, form: Schema) -> Schema:
+    """The schema of a sealed document from that of its value."""
+    own = {"format": one_of(format), "sha256": SHA256}
+    return form | {
+        "properties": own | form.get("properties", {}),
+        "required": [*own, *form.get("required", ())],
+    }
+
+
 def check(value: Any, schema: Schema, where: str = "") -> None:
     """An error unless a value fits a schema.
 

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from ortho_ref import files
+from ortho_ref import formats
 from ortho_ref.memory import free_memory
 from ortho_ref.training.task import check_choice, check_integer
 from scripts.grid.experiment.begun import check_begun
@@ -83,7 +83,7 @@ def main(
     try:
         _check_alone(action, given)
         if action is Action.schema:
-            give(files.to_json({"$schema": "https://json-schema.org/draft/2020-12/schema"} | SCHEMA, 1))
+            give(formats.to_json({"$schema": "https://json-schema.org/draft/2020-12/schema"} | SCHEMA, 1))
             return
         if file is None:
             raise ValueError(f"{action} needs a FILE, as scripts/experiments/ncgru/table-1.toml")

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ortho_ref import files, schema
+from ortho_ref import formats, schema
 from ortho_ref.schema import BOOLEAN, TEXT, integer, list_of, mapping, one_of, record
 
 #: Bytes of a header, at most.
@@ -72,7 +72,7 @@ class Message(NamedTuple):
 def packed(header: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> bytes:
     """The bytes of a message; the header without "arrays"."""
     listed = [{"name": name, "dtype": a.dtype.str, "shape": list(a.shape)} for name, a in arrays.items()]
-    text = files.to_json(header | {"arrays": listed}).encode()
+    text = formats.to_json(header | {"arrays": listed}).encode()
     return b"".join([_LENGTH.pack(len(text)), text, *(array.tobytes() for array in arrays.values())])
 
 
@@ -106,7 +106,7 @@ def header_of(text: bytes, form: schema.Schema) -> tuple[dict[str, Any], int]:
     ValueError
         It is no JSON, or does not fit.
     """
-    header = files.from_json(text)
+    header = formats.from_json(text)
     schema.check(header, form)
     return header, sum(_size(entry) for entry in header["arrays"])
 

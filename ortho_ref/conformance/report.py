@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, NamedTuple, TextIO
 
 import ortho_ref
-from ortho_ref import files
+from ortho_ref import formats
 from ortho_ref.conformance import findings
 from ortho_ref.conformance.compare import Comparison
 from ortho_ref.conformance.entries import Wrong, lines_of
@@ -341,7 +341,7 @@ class Report(Printed):
             "explained": findings.summary(self.results).as_json(),
             "cases": [_as_dict(result) for result in self.results],
         }
-        return files.seal(document, FORMAT)[0].decode()
+        return formats.seal(document, FORMAT)[0].decode()
 
 
 def _contract(verdict: Verdict) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """JSON Schemas (draft 2020-12) of what the kit writes, and of the manifest that it ships.  No field but those named."""
 
-from ortho_ref import files
 from ortho_ref.conformance.case import DTYPES, HALF, KINDS
 from ortho_ref.conformance.case_files import FORMAT, MANIFEST_FORM
 from ortho_ref.conformance.export import FORMAT as export_format
@@ -9,7 +8,20 @@ from ortho_ref.conformance.origin import ORIGIN_FORM, PLATFORM_FORM, TIME, VECTO
 from ortho_ref.conformance.programs import FORMAT as case_format
 from ortho_ref.conformance.report import FORMAT as report_format
 from ortho_ref.conformance.report import STATUSES
-from ortho_ref.schema import BOOLEAN, NUMBER, TEXT, Schema, integer, list_of, mapping, number, one_of, optional, record
+from ortho_ref.schema import (
+    BOOLEAN,
+    NUMBER,
+    TEXT,
+    Schema,
+    integer,
+    list_of,
+    mapping,
+    number,
+    one_of,
+    optional,
+    record,
+    sealed,
+)
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 MOST = 10**9
@@ -18,7 +30,7 @@ TEXTS = list_of(TEXT)
 
 def report() -> Schema:
     """The schema of what `run --report` writes."""
-    return files.sealed_form(report_format, report_form())
+    return sealed(report_format, report_form())
 
 
 def report_form() -> Schema:
@@ -81,7 +93,7 @@ def _wrong() -> Schema:
 
 def manifest() -> Schema:
     """The schema of the manifest beside the vectors."""
-    return files.sealed_form(FORMAT, MANIFEST_FORM)
+    return sealed(FORMAT, MANIFEST_FORM)
 
 
 def exported() -> Schema:

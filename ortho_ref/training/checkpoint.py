@@ -5,40 +5,47 @@ named by its path, "params/layer0.U_c.A"; all else is JSON in the file's metadat
 trailing axis of 2, (re, im).  The memory order of an array is kept: BLAS rounds differently on a transposed one.  The
 order of its bytes becomes the machine's.
 
-The metadata's "tensors" is JSON, tensor -> SHA-256 of its dtype, shape and numbers; "sha256" is that of format, tree
-and tensors.  A file that differs by a bit from what was written is refused.
+The metadata's "sha256" is that of the whole file, zeros in its own place: one that differs by a bit from what was
+written is refused.
 """
 
 import hashlib
+import math
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import safetensors
 import safetensors.numpy
 
-from ortho_ref import files, schema
+from ortho_ref import files, formats
 from ortho_ref.backend import is_array, to_host
 from ortho_ref.boundary import kind_of, short, with_article
 
-FORMAT = "ortho_ref checkpoint 3"
-METADATA = ("format", "tree", "tensors", "sha256")
+FORMAT = "ortho_ref checkpoint 4"
+METADATA = ("format", "tree", "sha256")
 #: The floating-point numbers of a safetensors file.
 _REAL = "float16, float32, float64"
-
-#: What stands in the tree where an array was.
-ARRAY = schema.record(
-    {"$array": schema.TEXT, "complex": schema.BOOLEAN, "fortran": schema.BOOLEAN, "scalar": schema.BOOLEAN}
-)
+#: What stands in the place of the SHA-256 while it is computed; no integer of a tree is longer.
+_ZEROS, _DIGITS = "0" * 64, 40
 
 
-def tuple_of(items: schema.Schema) -> schema.Schema:
-    """The schema of a tuple, as it stands in a tree."""
-    return schema.record({"$tuple": schema.list_of(items)})
+class Array(formats.Form):
+    """What stands in the tree where an array was."""
+
+    array: str = msgspec.field(name="$array")
+    complex: bool
+    fortran: bool
+    scalar: bool
 
 
 def save(
-    path: Path | str, tree: dict[str, Any], form: schema.Schema = schema.ANY, old: Path | str | None = None
+    path: Path | str,
+    tree: dict[str, Any],
+    form: Any = dict[str, Any],
+    old: Path | str | None = None,
+    folder: int | None = None,
 ) -> None:
     """Write a tree.
 
@@ -48,10 +55,12 @@ def save(
         The file.
     tree : dict
         Device arrays are moved to the host.
-    form : dict
-        The schema of the tree, with `ARRAY` for arrays; any unless given.
+    form : type
+        The form of the tree; any unless given.
     old : Path or str, optional
         What was there before stays under this name.
+    folder : int, optional
+        A descriptor of the folder, as of `files.write`.
 
     Raises
     ------
@@ -59,29 +68,31 @@ def save(
         Naming path, if that fails.
     TypeError, ValueError
         Naming the place in the tree, for what a checkpoint cannot hold: a number that is no array and is not finite, an
-        integer of more than `files.DIGITS` digits, what does not fit the schema.
+        integer of more than 40 digits, what does not fit the form.
     """
     if not isinstance(tree, dict):
         raise TypeError(f"tree is {kind_of(tree)}; allowed: a dict, as {{'params': params, 'buffers': buffers}}")
     tensors: dict[str, np.ndarray] = {}
     skeleton = _encode(to_host(tree), "", tensors)
-    files.check_depth(skeleton)
-    schema.check(skeleton, {"type": "object"} | form, "the tree")
-    text = files.to_json(skeleton)
-    hashes = files.to_json({name: _hash(array) for name, array in tensors.items()})
-    metadata = {"format": FORMAT, "tree": text, "tensors": hashes, "sha256": _seal(FORMAT, text, hashes)}
-    files.write(path, safetensors.numpy.save(tensors, metadata), old)
+    formats.check(skeleton, form, "the tree")
+    metadata = {"format": FORMAT, "tree": formats.to_json(skeleton), "sha256": _ZEROS}
+    data = bytearray(safetensors.numpy.save(tensors, metadata))
+    at = _place(data)
+    data[at : at + 64] = hashlib.sha256(data).hexdigest().encode()
+    files.write(path, data, old, folder)
 
 
-def load(path: Path | str, form: schema.Schema = schema.ANY) -> dict[str, Any]:
+def load(path: Path | str, form: Any = dict[str, Any], folder: int | None = None) -> dict[str, Any]:
     """The tree that `save` wrote, with host arrays.
 
     Parameters
     ----------
     path : Path or str
         The file.
-    form : dict
-        The schema of its tree, with `ARRAY` for arrays; any unless given.
+    form : type
+        The form of its tree; any unless given.
+    folder : int, optional
+        A descriptor of the folder, as of `files.read`.
 
     Returns
     -------
@@ -95,52 +106,60 @@ def load(path: Path | str, form: schema.Schema = schema.ANY) -> dict[str, Any]:
     ValueError
         If it is of another format.
     DamagedFile
-        If it is not what was written, or does not fit the schema.
+        If it is not what was written, or does not fit the form.
     """
+    return load_with_hash(Path(path), form, folder)[0]
+
+
+def load_with_hash(path: Path, form: Any, folder: int | None) -> tuple[dict[str, Any], str]:
+    """As `load`, and the file's own SHA-256."""
     try:
-        return _tree(path, files.read(path), form)
+        data = files.read(path, folder)
+        return _tree(path, data, form), data[(at := _place(data)) : at + 64].decode()
     except MemoryError:
         raise OSError(f"{path} cannot be read: it is larger than the memory that is left") from None
 
 
-def _tree(path: Path | str, data: bytes, form: schema.Schema) -> dict[str, Any]:
+def _tree(path: Path, data: bytes, form: Any) -> dict[str, Any]:
     try:
-        # KeyError: a dtype that NumPy has not
-        tensors = dict(safetensors.numpy.load(data))
-        header = files.from_json(data[8 : 8 + int.from_bytes(data[:8], "little")])
+        tensors = dict(safetensors.numpy.load(data))  # KeyError: a dtype that NumPy has not
+        header = formats.from_json(data[8 : 8 + int.from_bytes(data[:8], "little")])
         metadata = header.get("__metadata__") or {}
     except (safetensors.SafetensorError, ValueError, KeyError) as error:
         raise files.DamagedFile(path, f"it is no safetensors file: {error}") from None
-    if "format" in metadata or "sha256" not in metadata:
-        files.check_format(path, metadata.get("format"), FORMAT)
     try:
+        formats.check_format(metadata, FORMAT)
         if sorted(metadata) != sorted(METADATA):
             raise ValueError(f"its metadata are {', '.join(sorted(metadata))}; expected {', '.join(METADATA)}")
-        if metadata["sha256"] != _seal(metadata["format"], metadata["tree"], metadata["tensors"]):
-            raise ValueError("the SHA-256 of its tree is another")
-        hashes = files.from_json(metadata["tensors"].encode())
-        schema.check(hashes, schema.mapping(schema.SHA256), "tensors")
-        found = {name: _hash(array) for name, array in tensors.items()}
-        if wrong := sorted(name for name, _ in hashes.items() ^ found.items()):
-            raise ValueError(f"the SHA-256 of {short(wrong[0])} is another")
-        tree = files.from_json(metadata["tree"].encode())
-        schema.check(tree, {"type": "object"} | form, "its tree")
+        if metadata["sha256"] != _hash(data):
+            raise ValueError("its SHA-256 is another")
+        tree = formats.from_json(metadata["tree"].encode(), form)
         whole: dict[str, Any] = _decode(tree, tensors)
         if tensors:
             raise ValueError(f"its tree has no {', '.join(sorted(map(short, tensors)))}")
+    except formats.OtherFormat as error:
+        raise formats.OtherFormat(f"{path} {error}") from None
     except ValueError as error:
         raise files.DamagedFile(path, error) from None
     return whole
 
 
-def _hash(array: np.ndarray) -> str:
-    found = hashlib.sha256(f"{array.dtype.str} {array.shape}\n".encode())
-    found.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)  # no copy: a checkpoint may be large
+def _place(data: bytes | bytearray) -> int:
+    """Where the SHA-256 stands.  Within other texts of the header a quotation mark has a backslash before it."""
+    key = b'"sha256":"'
+    at = data.find(key, 8, 8 + int.from_bytes(data[:8], "little"))
+    if at < 0:
+        raise ValueError("its SHA-256 is not where it was written")
+    return at + len(key)
+
+
+def _hash(data: bytes) -> str:
+    """The SHA-256 of a file, zeros in its own place; without a copy, as a checkpoint may be large."""
+    at, view = _place(data), memoryview(data)
+    found = hashlib.sha256(view[:at])
+    found.update(_ZEROS.encode())
+    found.update(view[at + 64 :])
     return found.hexdigest()
-
-
-def _seal(*texts: str) -> str:
-    return hashlib.sha256("\n".join(texts).encode()).hexdigest()
 
 
 def _encode(value: Any, path: str, tensors: dict[str, np.ndarray]) -> Any:
@@ -164,8 +183,11 @@ def _encode(value: Any, path: str, tensors: dict[str, np.ndarray]) -> Any:
         return {"$tuple": items} if isinstance(value, tuple) else items
     if value is None or isinstance(value, bool | str):
         return value
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"{path} is {value}; allowed: finite numbers")
+    if isinstance(value, int) and abs(value) >= 10**_DIGITS:
+        raise ValueError(f"{path} is an integer of more than {_DIGITS} digits")
     if isinstance(value, int | float):
-        files.check_number(value, path)
         return value
     kind = f"{type(value).__name__} {getattr(value, 'dtype', '')}".strip()
     raise TypeError(
@@ -180,11 +202,11 @@ def _decode(value: Any, tensors: dict[str, np.ndarray]) -> Any:
     if not isinstance(value, dict):
         return value
     if "$tuple" in value:
-        schema.check(value, tuple_of(schema.ANY), "a tuple of its tree")
+        formats.check(value, dict[str, list[Any]], "a tuple of its tree")
         return tuple(_decode(item, tensors) for item in value["$tuple"])
     if "$array" not in value:
         return {key: _decode(item, tensors) for key, item in value.items()}
-    schema.check(value, ARRAY, "an array of its tree")
+    formats.check(value, Array, "an array of its tree")
     name = value["$array"]
     if name not in tensors:
         raise ValueError(f"it has no tensor {short(name)}")

@@ -43,7 +43,7 @@ class Network(msgspec.Struct):
     readout: Literal["every", "last"] | UnsetType = UNSET
     loss: Literal[tuple(LOSSES)] | UnsetType = UNSET  # type: ignore[valid-type]
     dropout: Least0 | UnsetType = UNSET
-    embedding: Size | None | UnsetType = UNSET
+    embedding: Size | UnsetType | None = UNSET
     tied: bool | UnsetType = UNSET
     regularizers: Regularizers | UnsetType = UNSET  # type: ignore[valid-type]
     reader: Literal[tuple(JOINS)] | UnsetType = UNSET  # type: ignore[valid-type]
@@ -70,6 +70,12 @@ Line = msgspec.defstruct(
 )
 
 
+class SealedLine(Line, kw_only=True):  # type: ignore[misc,valid-type]
+    """A line as it stands in metrics.jsonl."""
+
+    sha256: Sha256
+
+
 class Best(Form):
     """An evaluation's best, where, and what it was at the end."""
 
@@ -89,6 +95,7 @@ Summary = msgspec.defstruct(
         ("evaluations", Count),
         ("evaluation_loss", Best),
         ("steps_per_second", Least0),
+        ("metrics_sha256", Sha256),
         *fields(METRICS, Best),
         *fields(("worst_defect", "worst_condition"), float),
         ("forced_resets", Count | UnsetType, UNSET),
@@ -150,4 +157,5 @@ class State(Form):
     interval: Interval
     best: float | None
     config_sha256: Sha256
+    metrics: Tree  # the bytes of metrics.jsonl
     average: Average | UnsetType = UNSET

@@ -1,7 +1,7 @@
 """Runs: a trainer with a cadence, and the folder it leaves (`run_folder` tells its files).
 
-A run that stops, by a signal, an error or the loss of power, is resumed from last.safetensors: metrics.jsonl is cut to
-what the checkpoint records, and every later bit of weights and metrics is what it would have been (steps_per_second
+A run that stops, by a signal, an error or the loss of power, is resumed from last.safetensors: metrics.jsonl becomes
+what the checkpoint has of it, and every later bit of weights and metrics is what it would have been (steps_per_second
 aside).  So it is from previous.safetensors and best.safetensors, where the last one was damaged.  Data are drawn by the
 task from the run's seed, so that a resumed run draws the batches behind it again, without training on them; the
 generator must then be where the checkpoint left it.
@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ortho_ref import files, models
+from ortho_ref import formats, models
 from ortho_ref.backend import is_array, to_device, to_host
 from ortho_ref.boundary import kind_of
 from ortho_ref.files import GONE, DamagedFile
@@ -29,9 +29,9 @@ from ortho_ref.parametrizations import Params
 from ortho_ref.printing import brief
 from ortho_ref.recurrent import NamedBuffers
 from ortho_ref.subnormals import subnormals_as_zero
-from ortho_ref.training import run_folder
+from ortho_ref.training.forms import MOST
 from ortho_ref.training.optimizers import as_real
-from ortho_ref.training.run_folder import BEST, CHECKPOINTS, CONFIG, LAST, RUN_FILES, SUMMARY, Metrics, read_config
+from ortho_ref.training.run_folder import BEST, CHECKPOINTS, CONFIG, LAST, SUMMARY, RunFolder
 from ortho_ref.training.task import Batch, Task, check_choice, check_integer
 from ortho_ref.training.trainer import Record, Trainer, plain
 
@@ -66,15 +66,14 @@ class TrainingRun(Trainer):
 
     def __post_init__(self) -> None:
         for name in ("iterations", "log_every", "evaluate_every", "checkpoint_every"):
-            check_integer(name, getattr(self, name), most=run_folder.MOST)
+            check_integer(name, getattr(self, name), most=MOST)
         super().__post_init__()
         self._best: float | None = None
-        self._still_held: Callable[[], None] = lambda: None
 
     @subnormals_as_zero()
     def run(
         self,
-        out: Path | str,
+        out: Path | str | RunFolder,
         config: Record | None = None,
         *,
         resume: bool = False,
@@ -87,10 +86,10 @@ class TrainingRun(Trainer):
 
         Parameters
         ----------
-        out : Path or str
-            The folder; it is made.
+        out : Path, str or RunFolder
+            The folder; it is made.  One that is held already stays so.
         config : dict, optional
-            JSON for config.json.
+            JSON for config.json; "data" are the task's own unless given, so that a run goes on with its data alone.
         resume : bool
             Go on from a checkpoint of the folder.
         which : str, optional
@@ -137,38 +136,41 @@ class TrainingRun(Trainer):
                 raise ValueError(f"which is {which!r}, but resume is False")
         if lengthen and not resume:
             raise ValueError("lengthen is True, but resume is False")
-        config, out = _as_json(config or {}), Path(out)
-        with _run_folder(out, config, resume) as self._still_held:
-            state = self._go_on(out, which, lengthen) if resume else None
+        config = _as_json(config or {})
+        if (data := getattr(self.task, "data", None)) is not None:
+            config = {"data": data._asdict()} | config
+        with contextlib.ExitStack() as stack:
+            folder = out if isinstance(out, RunFolder) else stack.enter_context(RunFolder(out, "a" if resume else "w"))
+            if resume:
+                _check_config(folder, config)
+            state = self._go_on(folder, which, lengthen) if resume else None
             batches = self.batches(state and state["generators"]["data"])
-            if state is not None and which is not None:
-                run_folder.make_last(out, which, state)
-            with run_folder.metrics_file(out, state) as metrics:
-                if state is None:
-                    self._save(out, "last", metrics)
-                else:
-                    self._leave_earlier_end(out, state, metrics)
-                self._train(out, batches, metrics, on_record, should_stop)
-                if self.iteration == self.iterations:
-                    summary = summarize(metrics.records, self.task, self.network.count(self.params))
-                    self._still_held()
-                    run_folder.write_summary(out, summary, metrics)
-            return metrics.records
+            if resume:
+                folder.go_on(which, state)
+            else:
+                folder.begin(config)
+            if state is None:
+                self._save(folder, "last")
+            else:
+                self._leave_earlier_end(folder, state)
+            self._train(folder, batches, on_record, should_stop)
+            if self.iteration == self.iterations:
+                folder.write_summary(summarize(folder.records, self.task, self.network.count(self.params)))
+            return folder.records
 
-    def _leave_earlier_end(self, out: Path, state: Record, metrics: Metrics) -> None:
+    def _leave_earlier_end(self, folder: RunFolder, state: Record) -> None:
         """Remove what a run that goes on had at an earlier end."""
         if state["settings"]["iterations"] < self.iterations:
-            self._save(out, "last", metrics)  # it knows of the new end before the summary of the old one goes
+            self._save(folder, "last")  # it knows of the new end before the summary of the old one goes
             if self._best is None:  # there may be one of the old end, where the longer run has no evaluation
-                (out / BEST).unlink(missing_ok=True)
+                folder.remove(BEST)
         if self.iteration < self.iterations:  # by then, even where what lengthened the run was killed before
-            (out / SUMMARY).unlink(missing_ok=True)
+            folder.remove(SUMMARY)
 
     def _train(
         self,
-        out: Path,
+        folder: RunFolder,
         batches: Iterator[Batch],
-        metrics: Metrics,
         on_record: Callable[[Record], None],
         should_stop: Callable[[], bool],
     ) -> None:
@@ -194,16 +196,15 @@ class TrainingRun(Trainer):
                 }
                 if evaluates:
                     record |= self.evaluate()
-                self._still_held()
-                metrics.write(record)
+                folder.add(record)
                 if self.averaging is not None and k % self.evaluate_every == 0:  # a longer run has no other
                     self.averaging.note(record["evaluation_loss"])
                 if evaluates and (self._best is None or record["evaluation_loss"] < self._best):
                     self._best = record["evaluation_loss"]
-                    self._save(out, "best", metrics)
+                    self._save(folder, "best")
                 on_record(record)
             if last or stop or self.iteration % self.checkpoint_every == 0:
-                self._save(out, "last", metrics)
+                self._save(folder, "last")
             if stop:
                 return
             if logs:
@@ -215,22 +216,21 @@ class TrainingRun(Trainer):
         own = ("iterations", "log_every", "evaluate_every")
         return super().settings | {name: plain(getattr(self, name)) for name in own}
 
-    def _save(self, out: Path, name: str, metrics: Metrics) -> None:
-        """Write the whole state, after the metrics.  FloatingPointError if a part of it is not finite."""
-        self._still_held()
-        run_folder.write_state(out, name, self.state() | {"best": self._best}, metrics)
+    def _save(self, folder: RunFolder, name: str) -> None:
+        """Write the whole state.  FloatingPointError if a part of it is not finite."""
+        folder.write_state(name, self.state() | {"best": self._best})
 
-    def _go_on(self, out: Path, which: str | None, lengthen: bool) -> Record | None:
+    def _go_on(self, folder: RunFolder, which: str | None, lengthen: bool) -> Record | None:
         """The checkpoint that this goes on from, taken up; None where the run died before its first one."""
-        state = run_folder.state_to_go_on(out, which)
+        state = folder.state_to_go_on(which)
         if state is None:
             if self.iteration:
-                raise DamagedFile(out / LAST, GONE)
+                raise DamagedFile(folder.path / LAST, GONE)
             return None
-        self._take_up(out / CHECKPOINTS[which or "last"], state, lengthen)
+        self._take_up(folder.path / CHECKPOINTS[which or "last"], state, lengthen)
         if state["best"] is not None:
-            best = run_folder.best_beside(out)
-            self._check_best(out / BEST, best)
+            best = folder.state("best")
+            self._check_best(folder.path / BEST, best)
             if best["iteration"] > state["iteration"]:  # it has overwritten that of then, and may not come again
                 self._best = None
         return state
@@ -247,13 +247,13 @@ class TrainingRun(Trainer):
             self.load(state)
         self._best = state["best"]
 
-    def begin_with(self, run: Path | str, which: str | None = None) -> None:
+    def begin_with(self, run: "Path | str | Loaded", which: str | None = None) -> None:
         """Begin with the weights of another run, in place of the initial ones; what counts updates begins at 0.
 
         Parameters
         ----------
-        run : Path or str
-            Its folder.
+        run : Path, str or Loaded
+            Its folder, or what was loaded from it.
         which : str, optional
             The checkpoint, as of `load`.
 
@@ -265,9 +265,10 @@ class TrainingRun(Trainer):
         """
         if self.iteration:
             raise ValueError(f"this trainer has done {self.iteration} updates; make a new one")
-        _, params, buffers = load(run, which)
-        _check_same(Path(run), _forms(self.params, self.buffers), _forms(params, buffers))
-        _check_signs(Path(run), self.buffers, buffers)
+        path = Path("the weights" if isinstance(run, Loaded) else run)
+        _, params, buffers = run if isinstance(run, Loaded) else load(run, which)
+        _check_same(path, _forms(self.params, self.buffers), _forms(params, buffers))
+        _check_signs(path, self.buffers, buffers)
         for i, layer in enumerate(self.network.layers):
             own = {f"layer{i}.{name}": kept for name, kept in layer.constrained.items()}
             buffers = buffers | {name: kept.begun(buffers[name]) for name, kept in own.items()}
@@ -332,24 +333,26 @@ def load(run: Path | str, which: str | None = None) -> Loaded:
         For a run whose config.json names no network, or is of another format; `DamagedFile`, naming the file and what
         is whole, if one of the files is not what was written.
     """
-    run = Path(run)
+    return loaded(run, which)[0]
+
+
+def loaded(run: Path | str, which: str | None = None) -> tuple[Loaded, str]:
+    """As `load`, and the SHA-256 of the checkpoint that was read."""
     if which is not None:
         check_choice("which", which, CHECKPOINTS)
-    config = read_config(run)
-    if "network" not in config:
-        raise ValueError(f"{run / CONFIG} names no network; it needs the arguments of models.network under 'network'")
-    which = which or run_folder.best_or_last(run)
-    state, path = run_folder.read_state(run, which), run / CHECKPOINTS[which]
+    with RunFolder(run) as folder:
+        network = network_of(folder)
+        which = which or folder.best_or_last()
+        state, path = folder.state(which), folder.path / CHECKPOINTS[which]
     params, buffers = state["params"], state["buffers"]
-    network = network_of(run, config)
-    _check_sizes(path, network, params)
+    _check_sizes(path, network, params, buffers)
     _check_finite(path, {"params": params, "buffers": buffers})
     _check_same(path, _forms(*network.init(np.random.default_rng(0), dtype=_dtype(params))), _forms(params, buffers))
     _check_average(path, state)
     if mean := state.get("average", {}).get("params"):  # what was evaluated
         _check_finite(path, mean, "average")
         params, buffers = mean, network.rebuild(mean, buffers)
-    return Loaded(network, params, buffers)
+    return Loaded(network, params, buffers), state["sha256"]
 
 
 def check_run(run: Path | str, which: str | None = None) -> None:
@@ -367,19 +370,21 @@ def check_run(run: Path | str, which: str | None = None) -> None:
     OSError, ValueError
         As `load`.
     """
-    run = Path(run)
-    config = read_config(run)
-    if "network" in config and (state := run_folder.state_to_go_on(run, which)) is not None:
-        _check_sizes(run / CHECKPOINTS[which or "last"], network_of(run, config), state["params"])
+    with RunFolder(run) as folder:
+        if "network" in folder.config and (state := folder.state_to_go_on(which)) is not None:
+            path = folder.path / CHECKPOINTS[which or "last"]
+            _check_sizes(path, network_of(folder), state["params"], state["buffers"])
 
 
-def network_of(run: Path | str, config: Record) -> Network:
+def network_of(folder: RunFolder) -> Network:
     """The network that a run's config names.  ValueError, naming the file, for arguments that it cannot have."""
-    run = Path(run)
+    path = folder.path / CONFIG
+    if "network" not in folder.config:
+        raise ValueError(f"{path} names no network; it needs the arguments of models.network under 'network'")
     try:
-        return models.network(**config["network"])
+        return models.network(**folder.config["network"])
     except (ValueError, TypeError) as error:
-        raise ValueError(f"{run / CONFIG}: network: {error}") from error
+        raise ValueError(f"{path}: network: {error}") from error
 
 
 def summarize(records: list[Record], task: Task, parameters: int) -> Record:
@@ -423,60 +428,36 @@ def _as_json(config: Record) -> Record:
     found: Record = {}
     for key, value in config.items():
         try:
-            found |= json.loads(files.to_json({key: value}))
+            found |= json.loads(formats.to_json({key: value}))
         except (TypeError, ValueError) as error:
             what = "the arguments of models.network" if key == "network" else "numbers, words, lists and dicts of them"
             raise type(error)(f"config[{key!r}] is {kind_of(value)}, and {error}; allowed: {what}") from None
     return found
 
 
-@contextlib.contextmanager
-def _run_folder(out: Path, config: Record, resume: bool) -> Iterator[Callable[[], None]]:
-    """Hold the folder `out`, with its config.json written or, to resume, compared; yields the lock's check."""
-
-    def compare() -> None:
-        found = [name for name in RUN_FILES if (out / name).exists()]
-        if found and not resume:
-            raise FileExistsError(
-                f"out is {out}, which holds a run already ({found[0]}); choose another folder, or resume it"
-            )
-        if resume:
-            present = read_config(out)
-            for key in sorted(present.keys() | config.keys()):
-                if present.get(key) != config.get(key):
-                    raise ValueError(f"{key} is {config.get(key)!r}; the run in {out} has {present.get(key)!r}")
-
-    with contextlib.ExitStack() as stack:
-        try:
-            compare()  # before anything is made
-            out.mkdir(parents=True, exist_ok=True)
-            run_folder.check_places(out)
-            files.sync_folder(out.parent)
-            held = stack.enter_context(files.locked(out))
-        except OSError as error:
-            if error.errno is None:  # says all already
-                raise
-            raise type(error)(f"out is {out}: {error.strerror}") from error
-        compare()  # another process may have begun in between
-        if not resume:
-            run_folder.write_config(out, config)
-        yield held
+def _check_config(folder: RunFolder, config: Record) -> None:
+    """ValueError where the run that is there is another than this."""
+    present = folder.config
+    for key in sorted(present.keys() | config.keys()):
+        if present.get(key) != config.get(key):
+            raise ValueError(f"{key} is {config.get(key)!r}; the run in {folder.path} has {present.get(key)!r}")
 
 
-def _check_sizes(path: Path, network: Network, params: Params) -> None:
-    """ValueError unless a checkpoint's free weights have the shapes of the network's, which is not made for it."""
+def _check_sizes(path: Path, network: Network, params: Params, buffers: NamedBuffers) -> None:
+    """ValueError unless a checkpoint's weights have the sizes of the network's, which is not made for it."""
     shapes: dict[str, tuple[int, ...]] = {}
+    there: dict[str, Any] = {**params}
     if network.embedding is not None:
         shapes["embedding.E"] = (network.embedding.vocabulary, network.embedding.size)
     for i, layer in enumerate(network.layers):
         assert layer.sizes is not None
-        own_shapes = layer.cell.shapes(*layer.sizes)
-        shapes |= {f"layer{i}.{name}": shape for name, shape in own_shapes.items() if name not in layer.constrained}
+        shapes |= {f"layer{i}.{name}": shape for name, shape in layer.cell.shapes(*layer.sizes).items()}
+        there |= {f"layer{i}.{name}": buffers.get(f"layer{i}.{name}", {}).get("U") for name in layer.constrained}
     shapes["readout.b"] = (network.output_size,)
     for name, shape in shapes.items():
-        own = params.get(name)
-        if own is None or own.shape != shape:
-            found = "missing" if own is None else own.shape
+        own = there.get(name)
+        if not is_array(own) or own.shape != shape:
+            found = own.shape if is_array(own) else "missing"
             raise ValueError(f"{path}: {name} is {found}; the network's is {shape}")
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ortho_ref import files, schema
+from ortho_ref import files, formats, schema
 from ortho_ref.boundary import short
 from scripts.maintain.timing.groups import GROUP, NUMBERS, Group, key, named
 from scripts.program import MOST_THREADS
@@ -65,7 +65,7 @@ class Table(NamedTuple):
 def read(path: Path) -> Report:
     """A stored file.  OSError where it cannot be read, ValueError with the file's name where it is none."""
     try:
-        report = files.from_json(files.read(path))
+        report = formats.from_json(files.read(path))
         schema.check(report, FORM)
         _check_references(report["groups"])
     except ValueError as error:
@@ -83,7 +83,7 @@ def _check_references(groups: Sequence[Group]) -> None:
 
 def text_of(report: Report) -> str:
     """The file's text, figures rounded to four digits."""
-    return files.to_json(_rounded(report), indent=1) + "\n"
+    return formats.to_json(_rounded(report), indent=1) + "\n"
 
 
 def _rounded(value: Any) -> Any:
