@@ -1,6 +1,7 @@
 """Evaluate a run's weights on its task's held-out set: python -m scripts.evaluate runs/text --sample 300"""
 
 import json
+import math
 from pathlib import Path
 from typing import Annotated
 
@@ -9,11 +10,12 @@ import typer
 
 from ortho_ref.backend import to_device
 from ortho_ref.terminal import shown_lines
-from ortho_ref.training.run_folder import DamagedRun
+from ortho_ref.training.run_folder import DamagedRun, RunFolder
 from ortho_ref.training.runs import Loaded, load
 from ortho_ref.training.task import Task, check_integer
 from ortho_ref.training.trainer import evaluate
 from scripts.grid.config import read_run, task_of
+from scripts.grid.run import quiet_arithmetic
 from scripts.program import BAD_INPUT, device_option, fail, give, limit_threads, run, say
 from tasks.text import Text
 
@@ -68,7 +70,8 @@ def main(
         check_integer("seed", seed, least=0)
         if not 0 < temperature < float("inf"):
             raise ValueError(f"temperature is {temperature}; allowed: a finite number above 0")
-        loaded, config = load(folder, which), read_run(folder)
+        with RunFolder(folder) as run:
+            loaded, config = load(run, which), read_run(run)
         task = task_of(folder, config, {} if data is None else {"data": data})
         if eval_part is not None:
             if not hasattr(task, "on"):
@@ -76,7 +79,10 @@ def main(
             task = task.on(eval_part)
         begin = _begin(task, config["task"], prompt, characters)
         params, buffers = to_device((loaded.params, loaded.buffers), device)
-        figures = evaluate(loaded.network, params, buffers, task)
+        with quiet_arithmetic():
+            figures = evaluate(loaded.network, params, buffers, task)
+        if not math.isfinite(figures["evaluation_loss"]):
+            fail(f"{folder}: the loss is {figures['evaluation_loss']}: its weights are too large to compute with", 1)
         text = ""
         if isinstance(task, Text):
             text = sample(loaded, task, begin, length, temperature, seed)

@@ -1,5 +1,6 @@
 """Train a model on a task: python -m scripts.train denoise --model nc-gru --out runs/denoise"""
 
+import contextlib
 import json
 import shlex
 import signal
@@ -9,8 +10,8 @@ from typing import Any
 import typer
 
 from ortho_ref.terminal import STDOUT
-from ortho_ref.training.run_folder import CHECKPOINTS, CONFIG, LAST, DamagedRun, state_to_go_on
-from ortho_ref.training.runs import TrainingRun
+from ortho_ref.training.run_folder import CHECKPOINTS, CONFIG, LAST, DamagedRun, RunFolder
+from ortho_ref.training.runs import Loaded, TrainingRun
 from ortho_ref.training.task import Task, check_choice
 from ortho_ref.training.trainer import Record
 from scripts.grid.build import make_trainer
@@ -20,38 +21,46 @@ from scripts.grid.run import preparing, signals, train
 from scripts.program import BAD_INPUT, fail, limit_threads, run, say
 
 
-def _begun(out: Path, task: str, given: Record, values: Record) -> tuple[Record, Task]:
-    """Config and task of a new run, or of the one in the folder; its BLAS threads are set."""
-    resume, which, exact, places = values["resume"], values["which"], values["exact"], places_in(values)
-    if resume:
+def _begun(
+    folder: RunFolder | None, task: str, given: Record, values: Record
+) -> tuple[Record, Task, Loaded | None]:
+    """Config, task and first weights of a new run, or those of the one in the folder; its BLAS threads are set."""
+    which, exact, places = values["which"], values["exact"], places_in(values)
+    if folder is not None:
         if which is not None:
             check_choice("which", which, CHECKPOINTS)
         if values["init_from"] is not None:
             raise ValueError("--init-from is for a new run; one that goes on has its own weights")
-        config, its_task = resumed(out, task, given, places, which, exact)
-        if "init_from" in config and state_to_go_on(out, which) is None:
+        config, its_task = resumed(folder, task, given, places, which, exact)
+        if "init_from" in config and folder.state_to_go_on(which) is None:
             again = "allowed: a new run, in another folder, with --init-from"
-            raise ValueError(f"the run in {out} began with another run's weights, and has no checkpoint yet; {again}")
-        return config, its_task
+            began = f"the run in {folder.path} began with another run's weights"
+            raise ValueError(f"{began}, and has no checkpoint yet; {again}")
+        return config, its_task, None
     if which is not None or exact:
         raise ValueError(f"--{'exact' if exact else 'which'} is for --resume")
     limit_threads(DEFAULT["threads"] if values["threads"] is None else values["threads"])
     config, its_task = begun(task, **given, **places)
-    return config | ({} if values["init_from"] is None else weights_of(values["init_from"])), its_task
+    if values["init_from"] is None:
+        return config, its_task, None
+    own, weights = weights_of(values["init_from"])
+    return config | own, its_task, weights
 
 
-def _trainer(config: Record, task: Task, out: Path, given: Record, values: Record) -> TrainingRun:
+def _trainer(
+    config: Record, task: Task, folder: RunFolder | None, given: Record, values: Record, weights: Loaded | None
+) -> TrainingRun:
     """The trainer of a config; ValueError names the file where that is a run's."""
-    length = length_of(out, config, given["iterations"], values["which"]) if values["resume"] else None
+    length = folder and length_of(folder, config, given["iterations"], values["which"])
     try:
         trainer = make_trainer(config, task, length)
     except (ValueError, TypeError) as error:
-        raise ValueError(f"{out / CONFIG}: {error}") if values["resume"] else error from None
-    if values["init_from"] is not None:
+        raise ValueError(f"{folder.path / CONFIG}: {error}") if folder is not None else error from None
+    if weights is not None:
         try:
-            trainer.begin_with(values["init_from"], config["init_from"]["checkpoint"])
-        except (ValueError, OSError) as error:
-            raise type(error)(f"init_from is {values['init_from']}: {error}") from error
+            trainer.begin_with(weights)
+        except ValueError as error:
+            raise ValueError(f"init_from is {values['init_from']}: {error}") from error
     return trainer
 
 
@@ -71,14 +80,16 @@ def main(task: str, **values: Any) -> None:
     where = "".join(f" --{name} {shlex.quote(str(place))}" for name, place in places_in(values).items())
     to_go_on = f"python -m scripts.train {task} --out {shlex.quote(str(out))}{where} --resume"
     try:
-        given = given_in(values)
-        with preparing(f"{model} {task}"):
-            config, its_task = _begun(out, task, given, values)
-        tell(its_task)
-        trainer = _trainer(config, its_task, out, given, values)
-        with signals() as received:
-            label, resume, which = f"{config['model']} {task}", values["resume"], values["which"]
-            records = train(trainer, out, config, label, resume, which, lambda: bool(received), values["track"])
+        given, resume, which = given_in(values), values["resume"], values["which"]
+        with contextlib.ExitStack() as stack:
+            folder = stack.enter_context(RunFolder(out, "a")) if resume else None
+            with preparing(f"{model} {task}"):
+                config, its_task, weights = _begun(folder, task, given, values)
+            tell(its_task)
+            trainer = _trainer(config, its_task, folder, given, values, weights)
+            folder = folder or stack.enter_context(RunFolder(out, "w"))
+            received, label = stack.enter_context(signals()), f"{config['model']} {task}"
+            records = train(trainer, folder, config, label, resume, which, lambda: bool(received), values["track"])
         if trainer.iteration < trainer.iterations:
             name = signal.Signals(received[0]).name
             say(f"{name}: saved after update {trainer.iteration} of {trainer.iterations}; to go on:")

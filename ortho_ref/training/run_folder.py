@@ -21,6 +21,7 @@ is what was written, and belongs to the others, or it is refused by its name, wi
 import contextlib
 import hashlib
 import os
+import stat
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -42,6 +43,7 @@ RUN_FILES = (CONFIG, METRICS_FILE, LAST, PREVIOUS, BEST, SUMMARY)
 #: What a run can go on from.
 CHECKPOINTS = {"last": LAST, "previous": PREVIOUS, "best": BEST}
 CONFIG_FORMAT, SUMMARY_FORMAT = "ortho_ref config 3", "ortho_ref summary 3"
+_NO_RUN = f"{{}} holds no run: there is no {CONFIG} in it"
 _AGAIN = "remove it, and resume the run, which writes it again"
 
 
@@ -111,7 +113,7 @@ class RunFolder:
     Raises
     ------
     FileNotFoundError
-        If it holds no run; with "w" never.
+        If it is not there, or with "a" holds no run; with "w" never.
     FileExistsError
         With "w", if it holds one.
     BlockingIOError
@@ -133,7 +135,7 @@ class RunFolder:
         except (FileNotFoundError, NotADirectoryError) as error:
             if mode == "w":
                 raise type(error)(f"out is {path}: {error.strerror}") from error
-            raise FileNotFoundError(f"{path} holds no run: there is no {CONFIG} in it") from None
+            raise FileNotFoundError(_NO_RUN.format(path)) from None
         except OSError as error:
             raise type(error)(f"out is {path}: {error.strerror}") from error
         self._stack.callback(os.close, self._folder)
@@ -156,8 +158,8 @@ class RunFolder:
                 raise FileExistsError(
                     f"out is {self.path}, which holds a run already ({found[0]}); choose another folder, or resume it"
                 )
-        elif not self.has(CONFIG):
-            raise FileNotFoundError(f"{self.path} holds no run: there is no {CONFIG} in it")
+        elif self.mode == "a" and not self.has(CONFIG):
+            raise FileNotFoundError(_NO_RUN.format(self.path))
 
     def __enter__(self) -> "RunFolder":
         return self
@@ -200,6 +202,15 @@ class RunFolder:
         except OSError as error:
             files.raise_naming(error, self.path / name, "written")
 
+    def folder(self, name: str) -> Path:
+        """A folder in this one, made where it is not there.  OSError for a link or a file in its place."""
+        self.check_held()
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(name, dir_fd=self._folder)
+        if not stat.S_ISDIR(os.stat(name, dir_fd=self._folder, follow_symlinks=False).st_mode):
+            raise OSError(f"{self.path / name} is no folder; remove it")
+        return self.path / name
+
     def remove(self, *names: str) -> None:
         """Remove files, of those that are there."""
         self.check_held()
@@ -210,9 +221,11 @@ class RunFolder:
 
     @cached_property
     def sealed_config(self) -> Sealed:
-        """config.json, and its seal.  DamagedRun where it is not what was written."""
+        """config.json, and its seal.  FileNotFoundError where there is none; DamagedRun for one that was not written."""
         try:
             return files.read_sealed(self.path / CONFIG, CONFIG_FORMAT, forms.Config, self._folder)
+        except FileNotFoundError:
+            raise FileNotFoundError(_NO_RUN.format(self.path)) from None
         except DamagedFile as error:
             reason = f"{error.reason}; put back what was written, or train again in another folder"
             raise DamagedRun(error.path, reason) from None

@@ -310,12 +310,12 @@ class Loaded(NamedTuple):
         return brief(self)
 
 
-def load(run: Path | str, which: str | None = None) -> Loaded:
+def load(run: Path | str | RunFolder, which: str | None = None) -> Loaded:
     """The network of a run's folder with the weights of one of its checkpoints.
 
     Parameters
     ----------
-    run : Path or str
+    run : Path, str or RunFolder
         The folder.
     which : str, optional
         "best", "last" or "previous"; the best unless given, or the last where nothing was evaluated yet.
@@ -336,11 +336,11 @@ def load(run: Path | str, which: str | None = None) -> Loaded:
     return loaded(run, which)[0]
 
 
-def loaded(run: Path | str, which: str | None = None) -> tuple[Loaded, str]:
+def loaded(run: Path | str | RunFolder, which: str | None = None) -> tuple[Loaded, str]:
     """As `load`, and the SHA-256 of the checkpoint that was read."""
     if which is not None:
         check_choice("which", which, CHECKPOINTS)
-    with RunFolder(run) as folder:
+    with contextlib.nullcontext(run) if isinstance(run, RunFolder) else RunFolder(run) as folder:
         network = network_of(folder)
         which = which or folder.best_or_last()
         state, path = folder.state(which), folder.path / CHECKPOINTS[which]
@@ -355,13 +355,13 @@ def loaded(run: Path | str, which: str | None = None) -> tuple[Loaded, str]:
     return Loaded(network, params, buffers), state["sha256"]
 
 
-def check_run(run: Path | str, which: str | None = None) -> None:
+def check_run(folder: RunFolder, which: str | None = None) -> None:
     """Check a run's config and checkpoint before memory is asked for what they describe.
 
     Parameters
     ----------
-    run : Path or str
-        The folder.
+    folder : RunFolder
+        The run's.
     which : str, optional
         The checkpoint; the last unless given.
 
@@ -370,10 +370,9 @@ def check_run(run: Path | str, which: str | None = None) -> None:
     OSError, ValueError
         As `load`.
     """
-    with RunFolder(run) as folder:
-        if "network" in folder.config and (state := folder.state_to_go_on(which)) is not None:
-            path = folder.path / CHECKPOINTS[which or "last"]
-            _check_sizes(path, network_of(folder), state["params"], state["buffers"])
+    if "network" in folder.config and (state := folder.state_to_go_on(which)) is not None:
+        path = folder.path / CHECKPOINTS[which or "last"]
+        _check_sizes(path, network_of(folder), state["params"], state["buffers"])
 
 
 def network_of(folder: RunFolder) -> Network:

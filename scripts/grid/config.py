@@ -1,7 +1,6 @@
 """The config of a run: completed, and read again when the run goes on."""
 
 import copy
-import hashlib
 import math
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -10,20 +9,12 @@ from typing import Any
 import numpy as np
 
 import ortho_ref
-from ortho_ref import files, models, schema
+from ortho_ref import models, schema
 from ortho_ref.boundary import nearest, not_among
 from ortho_ref.parametrizations import Exponential, GeodesicUnitary, NeumannCayley, ScaledCayley
-from ortho_ref.training.run_folder import (
-    CHECKPOINTS,
-    CONFIG,
-    MOST,
-    NETWORK,
-    WIDEST,
-    best_or_last,
-    iterations_of,
-    read_config,
-)
-from ortho_ref.training.runs import check_run
+from ortho_ref.training.forms import MOST, WIDEST
+from ortho_ref.training.run_folder import CONFIG, RunFolder
+from ortho_ref.training.runs import Loaded, check_run, loaded
 from ortho_ref.training.task import Task, Vectors, check_integer
 from ortho_ref.training.trainer import Record
 from scripts.grid.build import check_trainer, make_task, network_arguments
@@ -304,29 +295,29 @@ def made_by() -> Record:
     return {"ortho_ref": ortho_ref.__version__, "numpy": np.__version__, "blas": sorted(blas())}
 
 
-def read_run(out: Path) -> Record:
+def read_run(folder: RunFolder) -> Record:
     """The config of a run of `scripts.train`, or of a program that trains as it does."""
-    config = read_config(out)
+    config = folder.config
     try:
         schema.check(config, FORM)
     except ValueError as error:
-        raise ValueError(f"{out / CONFIG} is not one that scripts.train wrote: {error}") from None
+        raise ValueError(f"{folder.path / CONFIG} is not one that scripts.train wrote: {error}") from None
     return config
 
 
 def resumed(
-    out: Path, task: str, given: Record, places: Record, which: str | None = None, exact: bool = False
+    folder: RunFolder, task: str, given: Record, places: Record, which: str | None = None, exact: bool = False
 ) -> tuple[Record, Task]:
     """The config of a run that goes on, and its task; its BLAS threads are set."""
-    config = read_run(out)
+    config = read_run(folder)
     for option, value in {"task": task, **given}.items():
         longer = option == "iterations" and value is not None and value > config["iterations"]
         none = option == "embedding" and value == 0 and config[option] is None
         some = option == "model_options" and value is not None and value.items() <= config[option].items()
         if value is not None and value != config.get(option) and not (longer or none or some):
-            raise ValueError(f"{option} is {value!r}; the run in {out} has {config.get(option)!r}")
-    check_run(out, which)
-    the_task = task_of(out, config, places)
+            raise ValueError(f"{option} is {value!r}; the run in {folder.path} has {config.get(option)!r}")
+    check_run(folder, which)
+    the_task = task_of(folder.path, config, places)
     limit_threads(config["threads"])
     if config["made_by"] != made_by():
         if exact:
@@ -335,19 +326,20 @@ def resumed(
     return config, the_task
 
 
-def weights_of(run: Path) -> Record:
-    """Which weights of a run another begins with, for its config: the checkpoint, and the SHA-256 of the file."""
+def weights_of(run: Path) -> tuple[Record, Loaded]:
+    """The weights of a run that another begins with, and what its config says of them: the checkpoint, its SHA-256."""
     try:
-        which = best_or_last(run)
-        data = files.read(run / CHECKPOINTS[which])
+        with RunFolder(run) as folder:
+            which = folder.best_or_last()
+        weights, sha256 = loaded(run, which)
     except (OSError, ValueError) as error:
-        raise type(error)(f"init_from is {run}: {error}") from error
-    return {"init_from": {"checkpoint": which, "sha256": hashlib.sha256(data).hexdigest()}}
+        raise ValueError(f"init_from is {run}: {error}") from error
+    return {"init_from": {"checkpoint": which, "sha256": sha256}}, weights
 
 
-def length_of(out: Path, config: Record, wanted: int | None, which: str | None = None) -> int:
+def length_of(folder: RunFolder, config: Record, wanted: int | None, which: str | None = None) -> int:
     """How many updates a run that goes on is to have."""
-    has = iterations_of(out, which) or config["iterations"]
+    has, out = folder.iterations(which) or config["iterations"], folder.path
     if wanted is None or wanted == has:
         return has
     if wanted < has:

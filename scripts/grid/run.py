@@ -5,7 +5,6 @@ import math
 import signal
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -14,6 +13,7 @@ from rich.console import RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.text import Text as Line
 
+from ortho_ref.training.run_folder import RunFolder
 from ortho_ref.training.runs import TrainingRun
 from ortho_ref.training.task import Task
 from ortho_ref.training.trainer import Record
@@ -101,7 +101,7 @@ def signals() -> Iterator[list[int]]:
 
 def train(
     trainer: TrainingRun,
-    out: Path,
+    folder: RunFolder,
     config: Record,
     label: str,
     resume: bool = False,
@@ -129,9 +129,9 @@ def train(
     if console.is_terminal:
         progress.start()
     try:
-        with quiet_arithmetic(), tracked(track, out) as note:
+        with quiet_arithmetic(), tracked(track, folder) as note:
             return trainer.run(
-                out,
+                folder,
                 config,
                 resume=resume,
                 which=which,

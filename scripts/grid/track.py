@@ -1,13 +1,11 @@
 """Lines of metrics for other programs to show: what --track names."""
 
 import contextlib
-import shutil
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
-from ortho_ref.training.run_folder import read_metrics
+from ortho_ref.training.run_folder import RunFolder
 from ortho_ref.training.task import check_choice
 from ortho_ref.training.trainer import Record
 
@@ -22,7 +20,7 @@ class TensorBoard:
     first new line, when the run is held and its metrics end where it goes on.
     """
 
-    def __init__(self, run: Path) -> None:
+    def __init__(self, run: RunFolder) -> None:
         try:
             from tensorboard.summary import Writer
         except ImportError as error:
@@ -41,9 +39,11 @@ class TensorBoard:
     def begin(self) -> None:
         """Write what the run has, unless that was done."""
         if self._writer is None:
-            shutil.rmtree(self._run / "tensorboard", ignore_errors=True)
-            self._writer = self._new(str(self._run / "tensorboard"))
-            for record in read_metrics(self._run):
+            folder = self._run.folder("tensorboard")
+            for own in folder.glob("events.out.tfevents.*"):  # of this run, which writes them again; no other file
+                own.unlink()
+            self._writer = self._new(str(folder))
+            for record in self._run.records:
                 self._add(record)
 
     def _add(self, record: Record) -> None:
@@ -58,7 +58,7 @@ class TensorBoard:
 
 
 @contextlib.contextmanager
-def tracked(name: str | None, run: Path) -> Iterator[Callable[[Record], None]]:
+def tracked(name: str | None, run: RunFolder) -> Iterator[Callable[[Record], None]]:
     """What takes each line of a run's metrics."""
     if name is None:
         yield lambda record: None

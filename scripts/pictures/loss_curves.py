@@ -9,7 +9,7 @@ import matplotlib
 
 from ortho_ref import files
 from ortho_ref.terminal import shown
-from ortho_ref.training.run_folder import read_config, read_metrics
+from ortho_ref.training.run_folder import RunFolder
 from ortho_ref.training.trainer import Record
 
 matplotlib.use("agg")
@@ -30,7 +30,8 @@ class Run(NamedTuple):
 
 def run_of(folder: Path) -> Run:
     """The run in a folder.  OSError if it holds none; ValueError if it has no line of metrics yet."""
-    config, records = read_config(folder), read_metrics(folder)
+    with RunFolder(folder) as run:
+        config, records = run.config, run.records
     if not records:
         raise ValueError(f"{folder} has no line of metrics yet")
     return Run(f"{config.get('model', folder.name)}, n = {config.get('hidden', '?')}", config, records)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from ortho_ref import files, models, schema
 from ortho_ref.boundary import nearest, not_among
 from ortho_ref.losses import METRICS, OF_THE_LOSS
-from ortho_ref.training.run_folder import MOST
+from ortho_ref.training.forms import MOST
 from ortho_ref.training.trainer import Record
 from scripts.grid.experiment.toml_lines import line_of, lines_of
 from scripts.grid.options import OPTIONS
