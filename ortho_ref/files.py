@@ -170,17 +170,18 @@ def sync_folder(folder: Path | str | int) -> None:
 
 
 @contextlib.contextmanager
-def locked(path: Path, folder: int) -> Iterator[Callable[[], None]]:
-    """Hold an open folder for this process and its children; the system lets go of it when they end, however they end.
+def locked(path: Path, folder: int | None = None) -> Iterator[Callable[[], None]]:
+    """Hold a folder, an open one by its descriptor, for this process and its children.
 
-    Yields a function that looks whether it is still held: OSError where the folder or its lock was removed meanwhile.
+    The system lets go of it when they end, however they end.  Yields a function that looks whether it is still held: OSError where the folder or its lock was removed meanwhile.
     BlockingIOError if another process holds it; OSError where its lock is no file of its own.  Linux and macOS.
     """
     import fcntl
 
     lock = path / "lock"
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
     try:
-        stream = open(opened(lock, os.O_RDWR | os.O_CREAT | os.O_APPEND, folder), "a+")  # noqa: SIM115  closed below
+        stream = open(opened(lock, flags, folder), "a+")  # noqa: SIM115  closed below
     except OSError as error:
         raise_naming(error, lock, "held")
     with stream:

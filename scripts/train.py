@@ -21,9 +21,7 @@ from scripts.grid.run import preparing, signals, train
 from scripts.program import BAD_INPUT, fail, limit_threads, run, say
 
 
-def _begun(
-    folder: RunFolder | None, task: str, given: Record, values: Record
-) -> tuple[Record, Task, Loaded | None]:
+def _begun(folder: RunFolder | None, task: str, given: Record, values: Record) -> tuple[Record, Task, Loaded | None]:
     """Config, task and first weights of a new run, or those of the one in the folder; its BLAS threads are set."""
     which, exact, places = values["which"], values["exact"], places_in(values)
     if folder is not None:

@@ -16,9 +16,9 @@ from ortho_ref import models
 from ortho_ref.conformance.case_files import vectors
 from ortho_ref.conformance.mistakes import MISTAKES
 from ortho_ref.parametrizations.by_name import FORMS
-from ortho_ref.training.run_folder import read_config, read_summary
 from scripts.grid.experiment.file import read
 from scripts.maintain.equations.tags import TAG, code_tags, tags_of
+from tests.ortho_ref.training.reading import read_config, read_summary
 
 ROOT = Path(__file__).parent.parent
 FOLDERS = ("ortho_ref", "gradients", "tasks", "scripts")

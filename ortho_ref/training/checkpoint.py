@@ -5,8 +5,8 @@ named by its path, "params/layer0.U_c.A"; all else is JSON in the file's metadat
 trailing axis of 2, (re, im).  The memory order of an array is kept: BLAS rounds differently on a transposed one.  The
 order of its bytes becomes the machine's.
 
-The metadata's "sha256" is that of the whole file, zeros in its own place: one that differs by a bit from what was
-written is refused.
+The metadata's "sha256" is that of format, tree and every tensor: a file that differs by a bit from what was written is
+refused.
 """
 
 import hashlib
@@ -27,8 +27,8 @@ FORMAT = "ortho_ref checkpoint 4"
 METADATA = ("format", "tree", "sha256")
 #: The floating-point numbers of a safetensors file.
 _REAL = "float16, float32, float64"
-#: What stands in the place of the SHA-256 while it is computed; no integer of a tree is longer.
-_ZEROS, _DIGITS = "0" * 64, 40
+#: No integer of a tree is longer: the states of generators have 39.
+_DIGITS = 40
 
 
 class Array(formats.Form):
@@ -75,11 +75,9 @@ def save(
     tensors: dict[str, np.ndarray] = {}
     skeleton = _encode(to_host(tree), "", tensors)
     formats.check(skeleton, form, "the tree")
-    metadata = {"format": FORMAT, "tree": formats.to_json(skeleton), "sha256": _ZEROS}
-    data = bytearray(safetensors.numpy.save(tensors, metadata))
-    at = _place(data)
-    data[at : at + 64] = hashlib.sha256(data).hexdigest().encode()
-    files.write(path, data, old, folder)
+    text = formats.to_json(skeleton)
+    metadata = {"format": FORMAT, "tree": text, "sha256": _hash(text, tensors)}
+    files.write(path, safetensors.numpy.save(tensors, metadata), old, folder)
 
 
 def load(path: Path | str, form: Any = dict[str, Any], folder: int | None = None) -> dict[str, Any]:
@@ -108,19 +106,18 @@ def load(path: Path | str, form: Any = dict[str, Any], folder: int | None = None
     DamagedFile
         If it is not what was written, or does not fit the form.
     """
-    return load_with_hash(Path(path), form, folder)[0]
+    return load_with_hash(path, form, folder)[0]
 
 
-def load_with_hash(path: Path, form: Any, folder: int | None) -> tuple[dict[str, Any], str]:
+def load_with_hash(path: Path | str, form: Any, folder: int | None) -> tuple[dict[str, Any], str]:
     """As `load`, and the file's own SHA-256."""
     try:
-        data = files.read(path, folder)
-        return _tree(path, data, form), data[(at := _place(data)) : at + 64].decode()
+        return _tree(path, files.read(path, folder), form)
     except MemoryError:
         raise OSError(f"{path} cannot be read: it is larger than the memory that is left") from None
 
 
-def _tree(path: Path, data: bytes, form: Any) -> dict[str, Any]:
+def _tree(path: Path | str, data: bytes, form: Any) -> tuple[dict[str, Any], str]:
     try:
         tensors = dict(safetensors.numpy.load(data))  # KeyError: a dtype that NumPy has not
         header = formats.from_json(data[8 : 8 + int.from_bytes(data[:8], "little")])
@@ -131,9 +128,10 @@ def _tree(path: Path, data: bytes, form: Any) -> dict[str, Any]:
         formats.check_format(metadata, FORMAT)
         if sorted(metadata) != sorted(METADATA):
             raise ValueError(f"its metadata are {', '.join(sorted(metadata))}; expected {', '.join(METADATA)}")
-        if metadata["sha256"] != _hash(data):
+        if metadata["sha256"] != _hash(metadata["tree"], tensors):
             raise ValueError("its SHA-256 is another")
-        tree = formats.from_json(metadata["tree"].encode(), form)
+        tree = formats.from_json(metadata["tree"].encode())
+        formats.check(tree, form, "its tree")
         whole: dict[str, Any] = _decode(tree, tensors)
         if tensors:
             raise ValueError(f"its tree has no {', '.join(sorted(map(short, tensors)))}")
@@ -141,24 +139,15 @@ def _tree(path: Path, data: bytes, form: Any) -> dict[str, Any]:
         raise formats.OtherFormat(f"{path} {error}") from None
     except ValueError as error:
         raise files.DamagedFile(path, error) from None
-    return whole
+    return whole, metadata["sha256"]
 
 
-def _place(data: bytes | bytearray) -> int:
-    """Where the SHA-256 stands.  Within other texts of the header a quotation mark has a backslash before it."""
-    key = b'"sha256":"'
-    at = data.find(key, 8, 8 + int.from_bytes(data[:8], "little"))
-    if at < 0:
-        raise ValueError("its SHA-256 is not where it was written")
-    return at + len(key)
-
-
-def _hash(data: bytes) -> str:
-    """The SHA-256 of a file, zeros in its own place; without a copy, as a checkpoint may be large."""
-    at, view = _place(data), memoryview(data)
-    found = hashlib.sha256(view[:at])
-    found.update(_ZEROS.encode())
-    found.update(view[at + 64 :])
+def _hash(tree: str, tensors: dict[str, np.ndarray]) -> str:
+    """The SHA-256 of what is in a file, whatever the order in which it stands there."""
+    found = hashlib.sha256(f"{FORMAT}\n{tree}\n".encode())
+    for name, array in sorted(tensors.items()):
+        found.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
+        found.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)  # no copy: it may be large
     return found.hexdigest()
 
 

@@ -28,9 +28,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from fnmatch import fnmatchcase
 from functools import partial
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
-from ortho_ref import schema
+from msgspec import Meta
+
+from ortho_ref import formats
 from ortho_ref.backend import Array, library_of, xp_of
 from ortho_ref.boundary import check_has, check_number, kind_of
 from ortho_ref.training.schedules import Constant, Schedule, as_schedule
@@ -56,10 +58,11 @@ class Optimizer(Protocol):
         ...
 
 
-#: What `Elementwise.state` gives; arrays are not looked at.
-_STATE = schema.record(
-    {"step": schema.mapping(schema.integer(0, 10**12)), "buffers": schema.mapping({"type": "object"})}
-)
+class _State(formats.Form):
+    """What `Elementwise.state` gives; arrays are not looked at."""
+
+    step: dict[str, Annotated[int, Meta(ge=0, le=10**12)]]
+    buffers: dict[str, dict[str, Any]]
 
 
 class Elementwise(ABC):
@@ -123,7 +126,7 @@ class Elementwise(ABC):
 
     def load(self, state: dict[str, Any]) -> None:
         """Take up a state that `state` gave; ValueError if it is another optimizer's."""
-        schema.check(state, _STATE, "state")
+        formats.check(state, _State, "state")
         if unlike := sorted(state["step"].keys() ^ state["buffers"].keys()):
             raise ValueError(f"state holds step or buffers of {', '.join(unlike)}; expected both")
         for name, own in state["buffers"].items():

@@ -133,9 +133,9 @@ class RunFolder:
                 files.sync_folder(self.path.parent)
             self._folder = os.open(self.path, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
         except (FileNotFoundError, NotADirectoryError) as error:
-            if mode == "w":
-                raise type(error)(f"out is {path}: {error.strerror}") from error
-            raise FileNotFoundError(_NO_RUN.format(path)) from None
+            if mode != "w":
+                raise FileNotFoundError(_NO_RUN.format(path)) from None
+            raise type(error)(f"out is {path}: {error.strerror}") from error
         except OSError as error:
             raise type(error)(f"out is {path}: {error.strerror}") from error
         self._stack.callback(os.close, self._folder)
@@ -149,11 +149,11 @@ class RunFolder:
             raise
 
     def _check_mode(self) -> None:
+        found = [name for name in RUN_FILES if self.has(name)]
+        for name in found if self.mode != "r" else ():
+            if (self.path / name).is_dir() and not (self.path / name).is_symlink():
+                raise OSError(f"{self.path / name} is a folder, not a file; remove it")
         if self.mode == "w":
-            found = [name for name in RUN_FILES if self.has(name)]
-            for name in found:
-                if (self.path / name).is_dir() and not (self.path / name).is_symlink():
-                    raise OSError(f"{self.path / name} is a folder, not a file; remove it")
             if found:
                 raise FileExistsError(
                     f"out is {self.path}, which holds a run already ({found[0]}); choose another folder, or resume it"
@@ -221,7 +221,7 @@ class RunFolder:
 
     @cached_property
     def sealed_config(self) -> Sealed:
-        """config.json, and its seal.  FileNotFoundError where there is none; DamagedRun for one that was not written."""
+        """config.json, and its seal.  FileNotFoundError if there is none; DamagedRun if it was not written so."""
         try:
             return files.read_sealed(self.path / CONFIG, CONFIG_FORMAT, forms.Config, self._folder)
         except FileNotFoundError:
@@ -273,7 +273,8 @@ class RunFolder:
         log = _Log(self.sealed_config.sha256)
         for i, line in enumerate(text.splitlines(keepends=True), 1):
             try:
-                record = formats.from_json(line, forms.SealedLine)
+                record = formats.from_json(line)
+                formats.check(record, forms.SealedLine, "the line")
                 del record["sha256"]
                 if log.add(record) != line:
                     raise ValueError("its SHA-256 is not that of its text and of the lines before")
@@ -322,8 +323,10 @@ class RunFolder:
         try:
             state = self._state(which)
             if which == "best":
+                last = None
                 with contextlib.suppress(OSError, ValueError):
                     last = self._state("last")
+                if last is not None:
                     self._check_best(last, state)
         except DamagedRun:  # of the config, or the summary: no checkpoint goes on without the one, or needs the other
             raise

@@ -295,7 +295,7 @@ def _of_this_trainer(path: Path) -> Iterator[None]:
     """ValueError, naming the checkpoint, where what it holds cannot be taken up."""
     try:
         yield
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, OverflowError) as error:
         raise ValueError(f"{path}: {error}") from error
 
 

@@ -18,8 +18,8 @@ from ortho_ref import files, models, schema
 from ortho_ref.boundary import short
 from ortho_ref.parametrizations.by_name import FORMS
 from ortho_ref.recurrent import ENGINES
-from ortho_ref.training.optimizers import OPTIMIZERS
 from ortho_ref.training.forms import MOST
+from ortho_ref.training.optimizers import OPTIMIZERS
 from ortho_ref.training.trainer import Record
 from scripts.grid.track import TRACKERS
 from scripts.program import MOST_THREADS

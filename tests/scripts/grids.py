@@ -9,13 +9,13 @@ import sys
 import time
 from unittest import mock
 
-from ortho_ref.training.run_folder import read_metrics
 from ortho_ref.training.runs import load
 from scripts import experiment as program
 from scripts.grid.experiment import pool
 from scripts.grid.experiment.cells import cells_of
 from scripts.grid.experiment.file import read
 from tests.line import PATIENCE
+from tests.ortho_ref.training.reading import read_metrics
 from tests.scripts.runs import ROOT, call, forked
 
 TINY = """format = "ortho_ref experiment 1"

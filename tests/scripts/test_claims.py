@@ -6,13 +6,13 @@ import shutil
 import pytest
 from PIL import Image
 
-from ortho_ref.training.run_folder import METRICS_FILE, read_metrics, read_summary
 from scripts import experiment
 from scripts.grid.experiment import storing
 from scripts.grid.experiment.results import Results
 from scripts.grid.experiment.sessions import SESSIONS, Session, read_sessions
 from scripts.grid.experiment.storing import KEPT, LINES
 from scripts.maintain import claims
+from tests.ortho_ref.training.reading import METRICS_FILE, read_metrics, read_summary
 from tests.scripts.grids import run, tiny
 from tests.scripts.runs import ROOT, call, refusal
 

@@ -9,13 +9,13 @@ import pytest
 
 from ortho_ref import models
 from ortho_ref.language.reader import Reader
-from ortho_ref.training.run_folder import read_config, read_metrics
 from ortho_ref.training.runs import load
 from scripts import bounds, evaluate, train
 from scripts.grid.build import make_trainer
 from scripts.grid.config import config_of
 from scripts.maintain import training_speed
 from tasks import by_name, files
+from tests.ortho_ref.training.reading import read_config, read_metrics
 from tests.scripts.runs import call, refusal
 from tests.tasks import made
 

@@ -17,7 +17,6 @@ import pytest
 
 from ortho_ref import files, models
 from ortho_ref.network import Network
-from ortho_ref.training.run_folder import read_config, read_metrics, read_summary, write_config
 from ortho_ref.training.runs import Loaded, load
 from ortho_ref.training.task import Batch
 from scripts import evaluate, train
@@ -33,6 +32,7 @@ from scripts.grid.experiment.worker import STOPPED, command
 from scripts.pictures import curves
 from tasks.adding import Adding
 from tests.line import PATIENCE
+from tests.ortho_ref.training.reading import read_config, read_metrics, read_summary, write_config
 from tests.scripts.grids import bits, folders, kill_at_random, process, run, table_of, tiny
 from tests.scripts.runs import ROOT, call, refusal
 

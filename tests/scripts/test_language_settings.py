@@ -5,7 +5,6 @@ import shlex
 import pytest
 
 from ortho_ref import models
-from ortho_ref.training.run_folder import read_config
 from scripts import train
 from scripts.grid.build import make_optimizer
 from scripts.grid.config import config_of
@@ -14,6 +13,7 @@ from scripts.grid.experiment.begun import differs
 from scripts.grid.experiment.cells import cells_of
 from scripts.grid.experiment.file import read
 from tasks.window_lengths import HALVED
+from tests.ortho_ref.training.reading import read_config
 from tests.scripts.runs import call
 
 NOTHING = dict.fromkeys(("dropout", "dropout_words", "dropout_input", "dropout_hidden", "dropout_output"), 0.0)

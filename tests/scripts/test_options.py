@@ -10,12 +10,12 @@ from typing import get_args
 import pytest
 
 from ortho_ref import models
-from ortho_ref.training.run_folder import read_config
 from scripts import train
 from scripts.grid.config import config_of
 from scripts.grid.defaults import DEFAULTS
 from scripts.grid.options import FLAGS, OPTIONS, PANELS, PLACES, check_task, given_in, places_in
 from tasks import by_name
+from tests.ortho_ref.training.reading import read_config
 from tests.scripts.runs import ROOT, call
 
 

@@ -18,7 +18,6 @@ from ortho_ref import backend, fused
 from ortho_ref.cells import GRUResetBefore
 from ortho_ref.parametrizations import ScaledCayley
 from ortho_ref.parametrizations.by_name import FORMS
-from ortho_ref.training.run_folder import read_config, read_metrics, write_config
 from ortho_ref.training.runs import load
 from ortho_ref.training.trainer import Trainer
 from scripts import bounds, check_gradients, demo, evaluate, experiment, plot, train
@@ -33,6 +32,7 @@ from scripts.grid.options import OPTIONS
 from scripts.maintain import benchmark, training_speed
 from scripts.maintain.timing.steps import Size
 from scripts.pictures import loss_curves
+from tests.ortho_ref.training.reading import read_config, read_metrics, write_config
 from tests.scripts.runs import ROOT, call, forked, refusal
 from tests.torture import sealing
 

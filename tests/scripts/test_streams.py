@@ -9,10 +9,10 @@ import sys
 import pytest
 from rich.console import Console
 
-from ortho_ref.training.run_folder import metrics_file, read_config, read_metrics, write_config
 from ortho_ref.training.runs import load
 from scripts import evaluate, plot, train
 from scripts.grid import run as grid_run
+from tests.ortho_ref.training.reading import metrics_file, read_config, read_metrics, write_config
 from tests.scripts.runs import ROOT, call, refusal
 from tests.streams import FULL, NO_STDERR
 

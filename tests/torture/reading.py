@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ortho_ref.training.run_folder import read_metrics
 from ortho_ref.training.runs import load
+from tests.ortho_ref.training.reading import read_metrics
 
 
 def weights(folder: Path) -> str:

@@ -1,27 +1,29 @@
 """The files of a run hang together: what is not as it was written is refused wherever it is read; what is whole goes
 on."""
 
-import errno
+import contextlib
 import itertools
 import json
 import os
 import shutil
 
+import msgspec
 import numpy as np
 import pytest
 
-from ortho_ref import files
+from ortho_ref import formats
 from ortho_ref.files import DamagedFile
 from ortho_ref.losses import METRICS
-from ortho_ref.training import checkpoint, run_folder
-from ortho_ref.training.run_folder import choices, read_config, read_metrics, read_summary
+from ortho_ref.training import checkpoint, forms, run_folder
+from ortho_ref.training.run_folder import RunFolder
 from ortho_ref.training.runs import TrainingRun, load
 from tasks.parenthesis import Parenthesis
+from tests.ortho_ref.training.reading import choices, read_config, read_metrics, read_summary
 from tests.ortho_ref.training.test_trainer import contents, network_for, small_trainer
 
 READERS = {
     "config.json": ("resume", "load", "config", "metrics", "summary"),
-    "metrics.jsonl": ("resume", "metrics", "summary"),
+    "metrics.jsonl": ("metrics", "summary"),
     "last.safetensors": ("resume", "metrics", "summary"),
     "best.safetensors": ("resume", "load"),
     "summary.json": ("metrics", "summary"),
@@ -98,8 +100,6 @@ def test_every_cut_is_refused(finished, tmp_path, name):
     for other in [*(data[:end] for end in (0, 1, line, len(data) - 1, *ends)), data + b"\n", data + data]:
         (out / name).write_bytes(other)
         for reader in READERS[name]:
-            if reader == "resume" and name == "metrics.jsonl" and other.startswith(data):
-                continue  # what a killed run wrote after its checkpoint is cut
             with pytest.raises(ValueError, match=rf"{name} (is damaged: |has the format )"):
                 read_by(reader, out)
 
@@ -117,17 +117,28 @@ def test_files_of_another_run(finished, tmp_path, name):
             read_by(reader, out)
 
 
-@pytest.mark.parametrize("which", ["best", "last", "previous"])
-def test_metrics_of_an_earlier_day(finished, tmp_path, which):
-    """A checkpoint of a later day than the lines beside it is not loaded; one without lines is."""
-    out = shutil.copytree(finished, tmp_path / "run")
-    first = (out / "metrics.jsonl").read_bytes().splitlines(keepends=True)[0]
-    (out / "metrics.jsonl").write_bytes(first)
-    with pytest.raises(DamagedFile, match=rf"metrics\.jsonl is damaged: .* that {which}\.safetensors"):
-        load(out, which)
-    for name in ("metrics.jsonl", "summary.json"):
-        (out / name).unlink()
-    load(out, which)
+@pytest.mark.parametrize("damage", ["flipped", "shorter", "gone", "of another run"])
+def test_metrics_are_written_again(finished, half_done, tmp_path, damage):
+    """From the checkpoint, which has them all, by a run that goes on, finished or not; weights are loaded without."""
+    for i, source in enumerate((finished, half_done)):
+        out = shutil.copytree(source, tmp_path / str(i))
+        whole = (out / "metrics.jsonl").read_bytes()
+        (out / "metrics.jsonl").write_bytes(
+            {
+                "flipped": whole.replace(b'"loss"', b'"lost"', 1),
+                "shorter": whole[:-5],
+                "gone": b"",
+                "of another run": b"{}\n" + whole,
+            }[damage]
+        )
+        if damage == "gone":
+            (out / "metrics.jsonl").unlink()
+        load(out)
+        message = r"metrics\.jsonl is damaged: it.*; resume the run, which writes it again$"
+        with pytest.raises(DamagedFile, match=message):
+            read_metrics(out)
+        trainer().run(out, config(), resume=True)
+        assert end_of(out) == end_of(finished)
 
 
 def test_a_reader_of_the_best_knows_the_last(finished, half_done, tmp_path):
@@ -144,7 +155,8 @@ def test_a_reader_of_the_best_knows_the_last(finished, half_done, tmp_path):
 def test_an_edited_rate(finished, tmp_path):
     """The config is what the weights were made by: another rate, with a seal of its own, fits no checkpoint."""
     out = shutil.copytree(finished, tmp_path / "run")
-    run_folder.write_config(out, config(lr=0.5))
+    with RunFolder(out, "a") as folder:
+        folder.write_document("config.json", run_folder.CONFIG_FORMAT, config(lr=0.5), forms.Config)
     with pytest.raises(DamagedFile, match=r"last\.safetensors is damaged: it is of another run than config\.json$"):
         trainer().run(out, config(lr=0.5), resume=True)
     with pytest.raises(DamagedFile, match=r"best\.safetensors is damaged: it is of another run than config\.json$"):
@@ -193,8 +205,8 @@ def test_the_one_before_is_kept_until_the_next_is_whole(tmp_path, monkeypatch):
     """At every moment of a save there is a last checkpoint, and one before it or the same again."""
     seen, right = [], os.replace
 
-    def replace(source, target):
-        right(source, target)
+    def replace(source, target, **folders):
+        right(source, target, **folders)
         if (tmp_path / "last.safetensors").exists():
             seen.append(tuple(checkpoint.load(tmp_path / f"{name}.safetensors")["iteration"] for name in there()))
 
@@ -229,21 +241,6 @@ def test_a_best_that_is_lost(half_done, finished, tmp_path, damage):
     own.run(out, config(), resume=True)
     assert checkpoint.load(out / "best.safetensors")["iteration"] == 7
     assert end_of(out)[0] == end_of(finished)[0]
-
-
-def test_damaged_metrics_after_a_checkpoint(half_done, finished, tmp_path):
-    """A checkpoint whose lines are all before the damage goes on; the others do not."""
-    out = shutil.copytree(half_done, tmp_path / "run")
-    lines = (out / "metrics.jsonl").read_bytes().splitlines(keepends=True)
-    lines[4] = lines[4].replace(b'"loss"', b'"lost"')
-    (out / "metrics.jsonl").write_bytes(b"".join(lines))
-    message = r"metrics\.jsonl is damaged: line 5: .*; whole: which='previous' and which='best'$"
-    with pytest.raises(DamagedFile, match=message):
-        trainer().run(out, config(), resume=True)
-    with pytest.raises(DamagedFile, match=message):
-        read_metrics(out)
-    trainer().run(out, config(), resume=True, which="previous")
-    assert end_of(out) == end_of(finished)
 
 
 def test_which_goes_with_resume(tmp_path):
@@ -292,14 +289,14 @@ GONE = object()
         ("interval/total", "1", r"its tree\.interval\.total is '1'; allowed: a finite number"),
         ("generators/data", None, r"its tree\.generators\.data is None; allowed: an object"),
         ("generators/data/bit_generator", "MT19937", r"bit_generator is 'MT19937'; allowed: 'PCG64'"),
-        ("generators/dropout/state/state", 2**128, r"generators\.dropout\.state\.state is 340282366.*; allowed: "),
+        ("generators/dropout/state/state", 0.5, r"generators\.dropout\.state\.state is 0\.5; allowed: an integer"),
         ("best", "small", r"its tree\.best is 'small'; allowed: a finite number or null"),
         ("params", [], r"its tree\.params is \[\]; allowed: an object"),
         ("buffers", {"layer0.U_c": None}, r"its tree\.buffers\.layer0\.U_c is None; allowed: an object"),
         ("carried", {}, r"its tree\.carried is {}; allowed: a list or null"),
         ("more", 1, r"its tree has 'more'; allowed: settings, iteration, "),
-        ("metrics_size", 2**41, r"its tree\.metrics_size is 2199023255552; allowed: an integer from 0 to "),
-        ("metrics_size", 0, "its first 0 bytes are not those that are recorded"),
+        ("metrics", "", r"its tree\.metrics is ''; allowed: an object"),
+        ("metrics", np.zeros(3, np.uint8), r"its metrics: line 1: "),
         ("config_sha256", "0" * 64, r"it is of another run than config\.json"),
     ],
 )
@@ -351,7 +348,7 @@ def test_a_checkpoint_of_another_state(half_done, tmp_path, which, name, value, 
         (
             "buffers/layer0.U_c/U",
             lambda a: a[:1],
-            r"layer0\.U_c/U is float32 \(1, 6\); the network's is float32 \(6, 6",
+            r"layer0\.U_c(/U)? is (float32 )?\(1, 6\); the network's is (float32 )?\(6, 6",
         ),
         ("params/readout.b", lambda a: a[:3], r"readout\.b is (float32 )?\(3,\); the network's is (float32 )?\(110,"),
         (
@@ -394,11 +391,12 @@ def test_a_network_that_is_not_the_checkpoints(finished, tmp_path, changes, mess
     out = shutil.copytree(finished, tmp_path / "run")
     whole = config()
     whole["network"] |= changes
-    data, sha256 = files.seal(whole, run_folder.CONFIG_FORMAT)
+    data, sha256 = formats.seal(whole, run_folder.CONFIG_FORMAT)
     (out / "config.json").write_bytes(data)
     for name in ("best", "last"):
         path = out / f"{name}.safetensors"
-        checkpoint.save(path, checkpoint.load(path) | {"config_sha256": sha256})
+        own = {"config_sha256": sha256, "metrics": np.zeros(0, np.uint8)}
+        checkpoint.save(path, checkpoint.load(path) | own)
     with pytest.raises(ValueError, match=message):
         load(out)
 
@@ -423,69 +421,53 @@ def test_a_line_that_says_what_cannot_be(half_done, tmp_path, record, message):
     del whole["sha256"]
     line, _ = run_folder._chained(whole | record, before)
     (out / "metrics.jsonl").write_bytes(lines[0] + line)
+    for name in ("last.safetensors", "previous.safetensors", "best.safetensors"):
+        (out / name).unlink()
     with pytest.raises(DamagedFile, match=rf"metrics\.jsonl is damaged: line 2: {message}"):
         read_metrics(out)
 
 
-def ranges(form, where=""):
-    """Every place of a schema that numbers or lists are limited in, with the limits."""
+def ranges(schema, form=None, where=""):
+    """Every place of a JSON Schema that numbers or lists are limited in, with the limits."""
+    form = schema if form is None else form
+    if "$ref" in form:
+        form = schema["$defs"][form["$ref"].rpartition("/")[2]]
     if limits := tuple(form[word] for word in ("minimum", "maximum", "minItems", "maxItems") if word in form):
         yield where, limits
     for name, inner in form.get("properties", {}).items():
-        yield from ranges(inner, f"{where}.{name}" if where else name)
+        yield from ranges(schema, inner, f"{where}.{name}" if where else name)
     for word, mark in (("items", "[]"), ("additionalProperties", "{}")):
         if isinstance(form.get(word), dict):
-            yield from ranges(form[word], where + mark)
+            yield from ranges(schema, form[word], where + mark)
     for one in form.get("anyOf", ()):
-        yield from ranges(one, where)
+        yield from ranges(schema, one, where)
 
 
 def test_the_range_of_every_number():
     """They are part of the formats: one that becomes narrower refuses what was written before."""
     size, count, anything = (1, 10**6), (0, 10**9), (0,)
-    metrics = dict.fromkeys((f"{name}.at" for name in ("evaluation_loss", *METRICS)), count)
-    penalties = dict.fromkeys(("words", "inputs", "hidden", "outputs", "weights", "alpha", "beta"), anything)
-    word, half = (0, 2**128 - 1), (0, 2**32 - 1)
-    generator = {"state.state": word, "state.inc": word, "has_uint32": (0, 1), "uinteger": half}
-    assert dict(ranges(run_folder.NETWORK)) == {
-        **dict.fromkeys(("input_size", "hidden_sizes[]", "output_size", "embedding"), size),
-        "hidden_sizes": (1, 1000),
-        "dropout": anything,
-        "regularizers.weights_of": anything,
-        **{f"regularizers.{name}": limits for name, limits in penalties.items()},
+    penalties = ("words", "inputs", "hidden", "outputs", "weights", "alpha", "beta")
+    generator = {"has_uint32": (0, 1), "uinteger": (0, 2**32 - 1)}
+    wanted = {
+        forms.Network: {
+            **dict.fromkeys(("input_size", "hidden_sizes[]", "output_size", "embedding"), size),
+            "hidden_sizes": (1, 1000),
+            "dropout": anything,
+            **{f"regularizers.{name}": anything for name in penalties},
+        },
+        forms.Line: {"iteration": (1, 10**9), "gradient_norm": anything, "steps_per_second": anything},
+        forms.Summary: {
+            **dict.fromkeys((f"{name}.at" for name in ("evaluation_loss", *METRICS)), count),
+            **dict.fromkeys(("iterations", "evaluations", "forced_resets"), count),
+            "parameters": (0, 2**40),
+            "steps_per_second": anything,
+        },
+        forms.State: {
+            **dict.fromkeys(("iteration", "interval.since", "average.count"), count),
+            **{f"generators.{of}.{name}": limits for of in ("data", "dropout") for name, limits in generator.items()},
+        },
     }
-    assert dict(ranges(run_folder.LINE)) == {
-        "iteration": (1, 10**9),
-        "gradient_norm": anything,
-        "steps_per_second": anything,
-    }
-    assert dict(ranges(run_folder.SUMMARY_FORM)) == metrics | {
-        **dict.fromkeys(("iterations", "evaluations", "forced_resets"), count),
-        "parameters": (0, 2**40),
-        "metrics_size": (0, 2**40),
-        "steps_per_second": anything,
-    }
-    assert dict(ranges(run_folder.STATE)) == {
-        **dict.fromkeys(("iteration", "interval.since", "average.count"), count),
-        **dict.fromkeys(("carried", "carried[].$tuple", "average.recent"), anything),
-        **{f"generators.{of}.{name}": limits for of in ("data", "dropout") for name, limits in generator.items()},
-        "metrics_size": (0, 2**40),
-    }
-
-
-def test_metrics_that_do_not_reach_the_disk(half_done, tmp_path, monkeypatch):
-    """The error names the file."""
-    out = shutil.copytree(half_done, tmp_path / "run")
-
-    def broken(descriptor):
-        raise OSError(errno.EIO, os.strerror(errno.EIO))
-
-    with (out / "metrics.jsonl").open("ab") as stream:
-        metrics = run_folder.Metrics(out / "metrics.jsonl", stream, "0" * 64, [])
-        metrics.sync()
-        monkeypatch.setattr(os, "fsync", broken)
-        with pytest.raises(OSError, match=rf"metrics\.jsonl cannot be written: {os.strerror(errno.EIO)}"):
-            metrics.sync()
+    assert {form: dict(ranges(msgspec.json.schema(form))) for form in wanted} == wanted
 
 
 def test_a_folder_in_the_place_of_a_file(half_done, tmp_path):
@@ -502,7 +484,7 @@ def test_a_folder_in_the_place_of_a_file(half_done, tmp_path):
 def test_what_a_damaged_file_says_is_shown(half_done, tmp_path):
     """An escape sequence in a file does not reach who prints the error."""
     out = shutil.copytree(half_done, tmp_path / "run")
-    (out / "config.json").write_bytes(b'{"format": "ortho_ref config 2", "a": 1, "a\\u001b[2J": 1, "a\\u001b[2J": 2}')
+    (out / "config.json").write_bytes(b'{"format": "ortho_ref config 3", "network": {"name": "a\\u001b[2J"}}')
     with pytest.raises(DamagedFile) as caught:
         read_config(out)
     assert str(caught.value).isprintable()
@@ -514,10 +496,10 @@ def test_what_a_damaged_file_says_is_shown(half_done, tmp_path):
 
 
 def test_no_finished_run(half_done, tmp_path):
-    """Of a run that is on, and of a folder that is none: there is no summary, and the message says so."""
-    for folder in (half_done, tmp_path / "none"):
-        with pytest.raises(FileNotFoundError, match=r"holds no finished run: there is no summary\.json in it"):
-            read_summary(folder)
+    """Of a run that is on there is no summary; of a folder that is none the message says so."""
+    assert read_summary(half_done) is None
+    with pytest.raises(FileNotFoundError, match=r"none holds no run: there is no config\.json in it"):
+        read_summary(tmp_path / "none")
 
 
 def test_a_line_that_cannot_be_written(half_done, tmp_path):
@@ -528,9 +510,10 @@ def test_a_line_that_cannot_be_written(half_done, tmp_path):
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
 
     def written():
-        with run_folder.metrics_file(out, run_folder.read_state(out, "last")) as metrics:
+        with RunFolder(out, "a") as folder:
+            folder.go_on(None, folder.state_to_go_on())
             resource.setrlimit(resource.RLIMIT_FSIZE, (size + 9, hard))
-            metrics.write(record)
+            folder.add(record)
 
     try:
         with pytest.raises(OSError, match=r"metrics\.jsonl cannot be written: File too large$") as caught:
@@ -565,3 +548,24 @@ def test_an_older_folder_is_refused_by_its_version(finished, tmp_path):
     for reader in READERS["config.json"]:
         with pytest.raises(ValueError, match=message):
             read_by(reader, out)
+
+
+@pytest.mark.parametrize("name", [*run_folder.RUN_FILES, "lock"])
+def test_no_link_is_followed(finished, half_done, tmp_path, name):
+    """A folder from somebody else: what a file there leads to stays as it is, and is not read either."""
+    for i, source in enumerate((finished, half_done)):
+        out, victim = shutil.copytree(source, tmp_path / str(i)), tmp_path / f"victim-{i}"
+        victim.write_bytes((out / name).read_bytes() if (out / name).exists() else b"mine")
+        (out / name).unlink(missing_ok=True)
+        (out / name).symlink_to(victim)
+        before = victim.read_bytes()
+        own = trainer(iterations=9)
+        with contextlib.suppress(OSError, ValueError):
+            own.run(out, config(), resume=True, lengthen=True)
+        assert victim.read_bytes() == before
+        if name == "lock":
+            with pytest.raises(OSError, match=r"lock cannot be held: it is a link; remove it$"):
+                trainer().run(out, config(), resume=True)
+        elif (out / name).is_symlink():  # else a file was put in its place
+            with pytest.raises(OSError, match=rf"{name} cannot be read: it is a link; remove it$"):
+                RunFolder(out).read(name)

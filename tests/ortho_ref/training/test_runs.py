@@ -4,7 +4,6 @@ import copy
 import re
 import shutil
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,9 +12,10 @@ from ortho_ref import files, models
 from ortho_ref.files import GONE, DamagedFile
 from ortho_ref.training import checkpoint
 from ortho_ref.training.optimizers import SGD, Adam, ByName
-from ortho_ref.training.run_folder import iterations_of, read_metrics, read_summary
+from ortho_ref.training.run_folder import RunFolder
 from ortho_ref.training.runs import TrainingRun, check_run, load
 from tasks.parenthesis import Parenthesis
+from tests.ortho_ref.training.reading import iterations_of, read_metrics, read_summary
 from tests.ortho_ref.training.test_checkpoint import assert_same
 from tests.ortho_ref.training.test_run_folder import changed, config
 from tests.ortho_ref.training.test_trainer import contents, network_for, small_trainer
@@ -86,13 +86,13 @@ def test_check_run_looks_at_sizes(tmp_path):
     network = config()["network"] | {"hidden_sizes": [6, 4]}
     own = replace(trainer(iterations=1), network=models.network(**network))
     own.run(tmp_path / "run", {"network": network})
-    check_run(tmp_path / "run")
+    check_run(RunFolder(tmp_path / "run"))
     for name in ("layer0.W_r", "layer1.W_r", "readout.b"):
         out = changed(tmp_path / "run", tmp_path / name, f"params/{name}", lambda a: a[:1])
         with pytest.raises(ValueError, match=rf"last\.safetensors: {name} is \(1,.*\); the network's is \("):
-            check_run(out)
+            check_run(RunFolder(out))
     trainer(iterations=1).run(tmp_path / "bare")
-    check_run(tmp_path / "bare")
+    check_run(RunFolder(tmp_path / "bare"))
 
 
 def test_the_cadence_of_a_run_by_default():
@@ -126,9 +126,9 @@ def test_another_process_that_begins_in_between(tmp_path, monkeypatch):
     """A folder that was empty before it was held is looked at again when it is held."""
     out, right = tmp_path / "run", files.locked
 
-    def late(folder):
-        (folder / "config.json").write_text("{}")
-        return right(folder)
+    def late(path, folder):
+        (path / "config.json").write_text("{}")
+        return right(path, folder)
 
     monkeypatch.setattr(files, "locked", late)
     with pytest.raises(FileExistsError, match=r"which holds a run already \(config\.json\)"):
@@ -182,20 +182,20 @@ def test_a_longer_run_that_is_killed_at_once(finished, tmp_path, monkeypatch):
     """After its checkpoint that knows of the new end, with the old summary there or not: it goes on."""
     whole = shutil.copytree(finished, tmp_path / "whole")
     trainer(iterations=9).run(whole, config(), resume=True, lengthen=True)
-    for name in ("_train", "unlink"):
+    for name in ("_train", "remove"):
         out = shutil.copytree(finished, tmp_path / name)
 
-        def killed(own, *arguments, right=Path.unlink, of=name, **options):
-            if of == "_train" or own.name == "summary.json":
+        def killed(own, *arguments, right=RunFolder.remove, of=name):
+            if of == "_train" or arguments == ("summary.json",):
                 raise KeyboardInterrupt
-            right(own, *arguments, **options)
+            right(own, *arguments)
 
-        monkeypatch.setattr(TrainingRun if name == "_train" else Path, name, killed)
+        monkeypatch.setattr(TrainingRun if name == "_train" else RunFolder, name, killed)
         with pytest.raises(KeyboardInterrupt):
             trainer(iterations=9).run(out, config(), resume=True, lengthen=True)
         monkeypatch.undo()
         assert iterations_of(out) == 9
-        assert (out / "summary.json").exists() == (name == "unlink")
+        assert (out / "summary.json").exists() == (name == "remove")
         own = trainer(iterations=9)
         own.run(out, config(), resume=True, should_stop=lambda own=own: own.iteration == 8)  # and once more
         assert not (out / "summary.json").exists()
