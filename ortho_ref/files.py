@@ -173,8 +173,9 @@ def sync_folder(folder: Path | str | int) -> None:
 def locked(path: Path, folder: int | None = None) -> Iterator[Callable[[], None]]:
     """Hold a folder, an open one by its descriptor, for this process and its children.
 
-    The system lets go of it when they end, however they end.  Yields a function that looks whether it is still held: OSError where the folder or its lock was removed meanwhile.
-    BlockingIOError if another process holds it; OSError where its lock is no file of its own.  Linux and macOS.
+    The system lets go of it when they end, however they end.  Yields a function that looks whether it is still held:
+    OSError where the folder or its lock was removed meanwhile.  BlockingIOError if another process holds it; OSError
+    where its lock is no file of its own.  Linux and macOS.
     """
     import fcntl
 

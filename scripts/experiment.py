@@ -71,6 +71,9 @@ def main(
     retry: Annotated[bool, typer.Option("--retry", help="run: those that failed, too.")] = False,
     other_commit: Annotated[bool, typer.Option("--other-commit", help="run: go on under another commit.")] = False,
     scheduler: Annotated[str | None, typer.Option(help="run: address of a Dask scheduler, on whose workers.")] = None,
+    stalled: Annotated[
+        float | None, typer.Option(min=1.0, help="run: seconds without a sign of life that end a worker; none.")
+    ] = None,
     track: Annotated[str | None, typer.Option(help=f"run: also for other programs: {', '.join(TRACKERS)}.")] = None,
     form: Annotated[Form, typer.Option(help="table: how it is written.")] = Form.markdown,
     picture: Annotated[Path | None, typer.Option(help="plot: .png, .pdf or .svg; OUT/curves.png unless given.")] = None,
@@ -107,7 +110,7 @@ def main(
             if orders and not (no_estimate and not dry_run):
                 say_estimates(orders, at_a_time, limit)
             if not dry_run:
-                run_grid(grid, orders, at_a_time, limit, scheduler)
+                run_grid(grid, orders, at_a_time, limit, scheduler, stalled)
         else:
             _show(action, grid, form, picture or out / "curves.png")
     except BAD_INPUT as error:

@@ -177,6 +177,10 @@ class RunFolder:
         """Whether something there has this name."""
         return files.exists(self.path / name, self._folder)
 
+    def beat(self) -> None:
+        """Show that this process is at work: the lock's time is now."""
+        os.utime("lock", dir_fd=self._folder, follow_symlinks=False)
+
     def is_held(self) -> bool:
         """Whether another process works here."""
         return files.is_held(self._folder)
@@ -194,7 +198,7 @@ class RunFolder:
         self.check_held()
         return files.write_sealed(self.path / name, format, value, form, self._folder)
 
-    def open(self, name: str) -> int:
+    def written_on(self, name: str) -> int:
         """A descriptor of a file that is written on at its end."""
         self.check_held()
         try:
@@ -288,7 +292,7 @@ class RunFolder:
         """One line of metrics more.  ValueError for what it cannot hold; OSError, naming the file, where that fails."""
         assert self._log is not None
         formats.check(record, forms.Line, "a line of metrics")
-        with os.fdopen(self.open(METRICS_FILE), "ab") as stream:
+        with open(self.written_on(METRICS_FILE), "ab") as stream:
             try:
                 stream.write(self._log.add(record))
                 stream.flush()

@@ -6,9 +6,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from ortho_ref.files import DamagedFile
 from ortho_ref.losses import METRICS
-from ortho_ref.training.run_folder import CONFIG, SUMMARY, read_config
+from ortho_ref.training.run_folder import CONFIG, SUMMARY, RunFolder
 from ortho_ref.training.task import Task
 from ortho_ref.training.trainer import Record
 from scripts.grid.config import begun
@@ -62,7 +61,7 @@ def orders_of(grid: Grid, retry: bool = False, other_commit: bool = False) -> li
         try:
             if _has_failed(folder) and not retry:
                 continue
-        except DamagedFile:  # the states of the runs say it; no other waits for it
+        except (OSError, ValueError):  # the states of the runs say it; no other waits for it
             continue
         order = grid.order(cell)
         kind = json.dumps([order.task, order.given | {"seed": 0}], sort_keys=True, default=str)
@@ -73,21 +72,25 @@ def orders_of(grid: Grid, retry: bool = False, other_commit: bool = False) -> li
                 _check_metric(grid.experiment.metric, task)
             except (ValueError, TypeError) as error:
                 raise type(error)(f"{grid.experiment.path}: {cell.name}: {error}") from None
-        if (folder / CONFIG).exists():
-            _check_begun(folder, order, configs[kind] | {"seed": cell.seed}, other_commit)
-        if not (folder / SUMMARY).exists() or missing(
-            read_measured(folder), cell.measures, configs[kind]["iterations"]
-        ):
+        if not folder.exists():
             found.append(order)
+            continue
+        with RunFolder(folder) as run:
+            if run.has(CONFIG):
+                _check_begun(run, order, configs[kind] | {"seed": cell.seed}, other_commit)
+            if not run.has(SUMMARY) or missing(read_measured(run), cell.measures, configs[kind]["iterations"]):
+                found.append(order)
     return found
 
 
 def _has_failed(folder: Path) -> bool:
     """Whether a cell's run failed; DamagedFile where the files that say what it is are not what was written."""
-    failed = sessions.failure(sessions.read_sessions(folder)) is not None
-    if (folder / CONFIG).exists():
-        read_config(folder)
-        read_measured(folder)
+    if not folder.exists():
+        return False
+    with RunFolder(folder) as run:
+        failed = sessions.failure(sessions.read_sessions(run)) is not None
+        if run.has(CONFIG):
+            _ = run.config, read_measured(run)
     return failed
 
 
@@ -97,9 +100,9 @@ def _check_metric(metric: str, task: Task) -> None:
         raise ValueError(f"metric is {metric!r}; the task has {task.metric!r}")
 
 
-def _check_begun(folder: Path, order: Order, wanted: Record, other_commit: bool) -> None:
+def _check_begun(run: RunFolder, order: Order, wanted: Record, other_commit: bool) -> None:
     """ValueError unless the run in a cell's folder is the cell's, whose config is wanted."""
-    config = read_config(folder)
+    config, folder = run.config, run.path
     mark = mark_of(folder, config)
     for name in ("name", "row", "column", "scale"):
         if mark[name] != order.mark[name]:
@@ -107,7 +110,7 @@ def _check_begun(folder: Path, order: Order, wanted: Record, other_commit: bool)
     for name in ("task", *order.given):
         if name != "threads" and config.get(name) != wanted[name]:
             raise ValueError(changed(name, wanted[name], folder, config))
-    if (folder / SUMMARY).exists() or other_commit:
+    if run.has(SUMMARY) or other_commit:
         return
     if mark["commit"] != order.commit:
         raise ValueError(

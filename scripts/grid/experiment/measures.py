@@ -7,15 +7,14 @@ that is killed meanwhile measures it when it goes on.
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ortho_ref import files, schema
+from ortho_ref import schema
 from ortho_ref.backend import Array
 from ortho_ref.parametrizations import Params
-from ortho_ref.training.run_folder import LAST, read_state
+from ortho_ref.training.run_folder import LAST, RunFolder
 from ortho_ref.training.runs import Loaded, load
 from ortho_ref.training.task import Batch, Task
 from ortho_ref.training.trainer import Record, evaluate
@@ -45,12 +44,10 @@ _FORM = schema.record(
 )
 
 
-def read_measured(folder: Path) -> list[Record]:
+def read_measured(folder: RunFolder) -> list[Record]:
     """What was measured of a run so far.  ValueError: where the file is not what was written."""
-    if not (folder / MEASURED).exists():
-        return []
-    measured: list[Record] = files.read_sealed(folder / MEASURED, _FORMAT, _FORM).value["measured"]
-    return measured
+    found = folder.document(MEASURED, _FORMAT, _FORM)
+    return [] if found is None else found["measured"]
 
 
 def wanted_of(measures: Iterable[Record], iterations: int) -> list[Record]:
@@ -85,7 +82,7 @@ def check_wanted(measures: Iterable[Record], config: Record, task: Task) -> None
 class Measures:
     """What is to be measured of a run, and what was."""
 
-    def __init__(self, folder: Path, wanted: list[Record], task: Task, config: Record) -> None:
+    def __init__(self, folder: RunFolder, wanted: list[Record], task: Task, config: Record) -> None:
         check_wanted(wanted, config, task)
         self.folder, self.task, self.config, self.wanted = folder, task, config, wanted
 
@@ -98,9 +95,9 @@ class Measures:
 
     def take_due(self, initial: Loaded | None = None) -> None:
         """Measure what is due at the last checkpoint, or of the initial weights of a run that has none yet."""
-        if not self._missing() or (initial is None and not (self.folder / LAST).exists()):
+        if not self._missing() or (initial is None and not self.folder.has(LAST)):
             return
-        iteration = 0 if initial else read_state(self.folder, "last")["iteration"]
+        iteration = 0 if initial else self.folder.state("last")["iteration"]
         for own in self._missing():
             if own["after"] == iteration:
                 run = load(self.folder, "best") if own["what"] == ON_TEST else initial or load(self.folder, "last")
@@ -109,14 +106,14 @@ class Measures:
                     of = partial(training_metric, batch=min(BATCH, self.config["batch"]))
                 values = of(run, self._task(own["times"]))
                 whole = [*read_measured(self.folder), own | {"values": values}]
-                files.write_sealed(self.folder / MEASURED, _FORMAT, {"measured": whole}, _FORM)
+                self.folder.write_document(MEASURED, _FORMAT, {"measured": whole}, _FORM)
 
     def check_complete(self) -> None:
         """ValueError where something is not measured, and the run is past it."""
         for own in self._missing():
             raise ValueError(
                 f"{own['what']} after {own['after']} updates was not measured, and the run is past them: remove "
-                f"{self.folder}, to begin it again"
+                f"{self.folder.path}, to begin it again"
             )
 
     def _task(self, times: int) -> Task:

@@ -5,15 +5,13 @@ import shlex
 import signal
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
 
 import typer
 from rich.progress import BarColumn, Progress, TextColumn
 
+from scripts.grid.experiment.engine import Engine
 from scripts.grid.experiment.grid import Grid
-from scripts.grid.experiment.pool import Pool
 from scripts.grid.experiment.states import clock, seconds_left, states_of
 from scripts.grid.experiment.trial import Estimate, estimates
 from scripts.grid.experiment.worker import Order
@@ -23,13 +21,6 @@ from scripts.program import console, say
 #: Seconds between looks at the runs' folders, at least; and of the time at most this share.
 LOOK, SHARE = 5.0, 0.02
 GIB = 2**30
-
-
-class Runner(Protocol):
-    """What does the runs of a grid: workers here, or a cluster's."""
-
-    def run(self, should_stop: Callable[[], bool], on_tick: Callable[[], None]) -> dict[str, str]:
-        """Do them: folder -> how each ended."""
 
 
 def make_out(out: Path) -> None:
@@ -94,9 +85,10 @@ class Telling:
             "waits": "stopped for want of memory; it goes on later",
             "stopped": "saved",
             "changed": "left as it is: the code was changed since the grid was begun",
-            "held": "left as it is: another process works on it",
+            "held": "another program works on it; waited for",
         }
-        say(f"{self._names[order.folder]}: {words.get(how, how)}")
+        if how:
+            say(f"{self._names[order.folder]}: {words.get(how, how)}")
 
     def on_tick(self) -> None:
         """Look at the folders now and then."""
@@ -115,16 +107,17 @@ class Telling:
 
 
 def run_grid(
-    grid: Grid, orders: list[Order], jobs: int, memory: int | None = None, scheduler: str | None = None
+    grid: Grid,
+    orders: list[Order],
+    jobs: int,
+    memory: int | None = None,
+    scheduler: str | None = None,
+    stalled: float | None = None,
 ) -> None:
     """Do the runs of a grid, and say how each ended."""
     with signals() as received, Telling(grid, jobs) as telling:
-        runner: Runner = Pool(orders, jobs, telling.on_end, memory)
-        if scheduler is not None:
-            from scripts.grid.experiment.cluster import Cluster
-
-            runner = Cluster(scheduler, grid.out, orders, telling.on_end)
-        runner.run(lambda: bool(received), telling.on_tick)
+        engine = Engine(orders, grid.out, jobs, telling.on_end, memory, stalled, scheduler)
+        engine.run(lambda: bool(received), telling.on_tick)
     states = states_of(grid.cells, grid.out)
     for state in states:
         if state.how == "failed":

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from ortho_ref import files, schema
+from ortho_ref import schema
+from ortho_ref.training.run_folder import CONFIG, RunFolder
 from ortho_ref.training.trainer import Record
 from scripts.program.usage import cpu_name, peak_memory
 
@@ -33,23 +34,20 @@ _SESSION = schema.record(
 _FORM = schema.record({"sessions": schema.list_of(_SESSION)})
 
 
-def read_sessions(folder: Path) -> list[Record]:
+def read_sessions(folder: RunFolder) -> list[Record]:
     """The sessions of a run, the first one first.  ValueError: where the file is not what was written."""
-    if not (folder / SESSIONS).exists():
-        return []
-    sessions: list[Record] = files.read_sealed(folder / SESSIONS, _FORMAT, _FORM).value["sessions"]
-    return sessions
+    found = folder.document(SESSIONS, _FORMAT, _FORM)
+    return [] if found is None else found["sessions"]
 
 
-def _write(folder: Path, sessions: list[Record]) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    files.write_sealed(folder / SESSIONS, _FORMAT, {"sessions": sessions}, _FORM)
+def _write(folder: RunFolder, sessions: list[Record]) -> None:
+    folder.write_document(SESSIONS, _FORMAT, {"sessions": sessions}, _FORM)
 
 
 class Session:
     """A session of this process on a run, noted from its beginning."""
 
-    def __init__(self, folder: Path, commit: str | None) -> None:
+    def __init__(self, folder: RunFolder, commit: str | None) -> None:
         self.folder, self._started, self._cpu = folder, time.monotonic(), time.process_time()
         began = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         self._before = read_sessions(folder)
@@ -67,11 +65,11 @@ class Session:
         _write(self.folder, [*self._before, own | ({} if reason is None else {"reason": reason})])
 
 
-def mark_failed(folder: Path, reason: str) -> None:
-    """Note that the last session, which cannot say so itself, is the end of the run."""
-    sessions = read_sessions(folder)
-    last = sessions[-1] if sessions else {"commit": None, "machine": cpu_name(), "began": "", "end": None}
-    _write(folder, [*sessions[:-1], last | {"end": "failed", "reason": reason}])
+def mark_failed(path: Path, reason: str) -> None:
+    """Note that the last session, which cannot say so itself, is the end of the run; of one without any, nothing."""
+    with RunFolder(path, "a" if (path / CONFIG).exists() else "w") as folder:
+        if sessions := read_sessions(folder):
+            _write(folder, [*sessions[:-1], sessions[-1] | {"end": "failed", "reason": reason}])
 
 
 def failure(sessions: Sequence[Record]) -> str | None:

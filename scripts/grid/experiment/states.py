@@ -7,8 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from ortho_ref.files import DamagedFile
-from ortho_ref.training.run_folder import CONFIG, METRICS_FILE, SUMMARY, read_config, read_metrics, read_summary
+from ortho_ref.training.run_folder import CONFIG, RunFolder
 from ortho_ref.training.trainer import Record
 from scripts.grid.experiment.cells import Cell
 from scripts.grid.experiment.measures import missing, read_measured
@@ -30,6 +29,7 @@ class State(NamedTuple):
     reason: str = ""
     seconds: float = 0.0  # of all sessions that ended
     measured: Sequence[Record] = ()  # what was measured so far
+    sessions: Sequence[Record] = ()  # who worked on it
     # whether it failed as its loss or its weights stopped being finite, all of its files being whole
     diverged: bool = False
 
@@ -39,21 +39,29 @@ def states_of(cells: Iterable[Cell], out: Path) -> list[State]:
     return [state_of(cell, out / cell.folder) for cell in cells]
 
 
-def state_of(cell: Cell, folder: Path) -> State:
-    """How far a run is."""
-    config: Record = {}
-    reason, seconds = None, 0.0
+def state_of(cell: Cell, path: Path) -> State:
+    """How far a run is; one that cannot be read has failed, whatever is in its folder."""
+    if not path.exists():
+        return State(cell, path, "waiting")
     try:
-        sessions = read_sessions(folder)
+        with RunFolder(path) as folder:
+            return _state_of(cell, folder)
+    except (OSError, ValueError) as error:
+        return State(cell, path, "failed", reason=str(error))
+
+
+def _state_of(cell: Cell, run: RunFolder) -> State:
+    config: Record = {}
+    reason, seconds, folder = None, 0.0, run.path
+    try:
+        sessions = read_sessions(run)
         reason = failure(sessions)
-        if not (folder / CONFIG).exists():
+        if not run.has(CONFIG):
             return State(cell, folder, "waiting" if reason is None else "failed", reason=reason or "")
         seconds = sum(own.get("seconds", 0.0) for own in sessions)
-        config = read_config(folder)
-        records = read_metrics(folder) if (folder / METRICS_FILE).exists() else []  # it comes after the config
-        summary = read_summary(folder) if (folder / SUMMARY).exists() else None
-        measured = read_measured(folder)
-    except DamagedFile as error:
+        config, records = run.config, run.records
+        summary, measured = run.summary, read_measured(run)
+    except (OSError, ValueError) as error:
         N = config.get("iterations", 0)
         return State(cell, folder, "failed", 0, N, config, reason=reason or str(error), seconds=seconds)
     N, done = config.get("iterations", 0), records[-1]["iteration"] if records else 0
@@ -64,24 +72,22 @@ def state_of(cell: Cell, folder: Path) -> State:
     elif reason is not None:
         how = "failed"
     else:
-        how = "running" if _held(folder) else "stopped"
+        how = "running" if run.is_held() else "stopped"
     return State(
-        cell, folder, how, done, N, config, records, summary, reason or "", seconds, measured, diverged(sessions)
+        cell,
+        folder,
+        how,
+        done,
+        N,
+        config,
+        records,
+        summary,
+        reason or "",
+        seconds,
+        measured,
+        sessions,
+        diverged(sessions),
     )
-
-
-def _held(folder: Path) -> bool:
-    """Whether a process holds the run's folder; `ortho_ref.files.locked` would write into its lock."""
-    import fcntl
-
-    try:
-        with open(folder / "lock", "rb") as stream:
-            fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    return False
 
 
 def seconds_left(states: Iterable[State]) -> float:

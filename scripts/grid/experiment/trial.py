@@ -20,8 +20,8 @@ from ortho_ref.training.task import Batch
 from ortho_ref.training.trainer import evaluate
 from scripts.grid.build import make_trainer
 from scripts.grid.config import begun
+from scripts.grid.experiment.engine import environment
 from scripts.grid.experiment.measures import EvaluatedOn
-from scripts.grid.experiment.pool import environment
 from scripts.grid.experiment.worker import Order
 from scripts.grid.run import quiet_arithmetic
 from scripts.program import limit_threads

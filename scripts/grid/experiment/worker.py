@@ -1,9 +1,9 @@
 """A process that does one run of a grid: what to do comes on its standard input, as JSON.
 
-It ends after an update, with its state saved, when it is told to by a signal and when the process that began it is
-gone.  Exit codes: 0 done, STOPPED saved before its end, FAILED with the reason in sessions.json, CHANGED and HELD
-before it touched the run, as the code is another than the grid was begun with, or as another process works on the run;
-any other is a crash.
+It holds the run's folder from its beginning to its end.  It ends after an update, with its state saved, when it is told
+to by a signal and when the process that began it is gone.  Exit codes: 0 done, STOPPED saved before its end, FAILED
+with the reason in sessions.json, CHANGED and HELD before it touched the run, as the code is another than the grid was
+begun with, or as another process works on the run; any other is a crash.
 """
 
 import json
@@ -14,11 +14,10 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from ortho_ref.backend import to_host
-from ortho_ref.files import locked
-from ortho_ref.training.run_folder import CONFIG, LAST, SUMMARY
+from ortho_ref.training.run_folder import CONFIG, LAST, SUMMARY, RunFolder
 from ortho_ref.training.runs import Loaded, TrainingRun
 from ortho_ref.training.trainer import Record
 from scripts.grid.build import make_trainer
@@ -30,13 +29,11 @@ from scripts.grid.track import tracked
 from scripts.program import BAD_INPUT, limit_threads
 from scripts.program.malloc import keep_freed_memory
 
-T = TypeVar("T")
-
 DONE, STOPPED, FAILED, CHANGED, HELD = 0, 75, 76, 77, 78
 #: How a run ended, by the exit code.
 ENDS = {DONE: "done", STOPPED: "stopped", FAILED: "failed", CHANGED: "changed", HELD: "held"}
-#: Seconds to wait for a folder that a process holds which is about to end.
-PATIENCE = 60.0
+#: Seconds to wait for a folder that a process holds which is about to end, and between signs of life.
+PATIENCE, BEAT = 60.0, 1.0
 
 
 class Order(NamedTuple):
@@ -62,49 +59,53 @@ def work(order: Order, parent: int | None = None) -> int:
     told: list[int] = []
     handle((signal.SIGTERM, signal.SIGHUP), lambda number, frame: told.append(number))
     parent = parent or os.getppid()
-    folder = Path(order.folder)
     if sessions.commit() != order.commit:  # of the files that this process has just read
         print(f"the code is {sessions.commit()}; the grid was begun under {order.commit}", file=sys.stderr)
         return CHANGED
     try:
-        patiently(lambda: _wait_for(folder))
-    except BlockingIOError:
-        print(f"another process works in {folder}", file=sys.stderr)
+        folder = held(Path(order.folder))
+    except BlockingIOError as error:
+        print(error, file=sys.stderr)
         return HELD
-    session = sessions.Session(folder, order.commit)
-    try:
-        finished = _train(order, folder, lambda: bool(told) or os.getppid() != parent)
-    except (*BAD_INPUT, FloatingPointError) as error:
-        session.end("diverged" if isinstance(error, FloatingPointError) else "failed", str(error))
-        print(f"failed: {error}", file=sys.stderr)
-        return FAILED
-    session.end("done" if finished else "stopped")
+    with folder:
+        session = sessions.Session(folder, order.commit)
+        alive = partial(_beat, folder, [0.0])
+        try:
+            finished = _train(order, folder, lambda: alive() or bool(told) or os.getppid() != parent)
+        except (*BAD_INPUT, FloatingPointError) as error:
+            session.end("diverged" if isinstance(error, FloatingPointError) else "failed", str(error))
+            print(f"failed: {error}", file=sys.stderr)
+            return FAILED
+        session.end("done" if finished else "stopped")
     return DONE if finished else STOPPED
 
 
-def patiently(action: Callable[[], T]) -> T:
-    """What an action returns; while another process holds the folder, which is about to end, it is tried again."""
+def held(path: Path) -> RunFolder:
+    """The folder of a run that is there, or of a new one.
+
+    A process that holds it may be about to end, and is waited for.  BlockingIOError where it does not.
+    """
     end = time.monotonic() + PATIENCE
     while True:
         try:
-            return action()
-        except BlockingIOError:
+            return RunFolder(path, "a" if (path / CONFIG).exists() else "w")
+        except (BlockingIOError, FileExistsError):  # which may just have begun it
             if time.monotonic() > end:
                 raise
         time.sleep(0.1)
 
 
-def _wait_for(folder: Path) -> None:
-    """Until no process holds the folder."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with locked(folder):
-        return
+def _beat(folder: RunFolder, last: list[float]) -> bool:
+    if time.monotonic() > last[0] + BEAT:
+        last[0] = time.monotonic()
+        folder.beat()
+    return False
 
 
-def _train(order: Order, folder: Path, should_stop: Callable[[], bool]) -> bool:
+def _train(order: Order, folder: RunFolder, should_stop: Callable[[], bool]) -> bool:
     """Whether the run came to its end, with everything measured."""
     places = {name: Path(place) for name, place in order.places.items()}
-    resume = (folder / CONFIG).exists()
+    resume = folder.has(CONFIG)
     if resume:  # with its own options: whoever gave the order has compared them
         config, task = resumed(folder, order.task, {}, places)
     else:
@@ -114,17 +115,17 @@ def _train(order: Order, folder: Path, should_stop: Callable[[], bool]) -> bool:
     measures = Measures(folder, order.measures, task, config)
     trainer = make_trainer(config, task)
     with quiet_arithmetic():
-        while not (folder / SUMMARY).exists():
+        while not folder.has(SUMMARY):
             initial = to_host((trainer.params, trainer.buffers))
-            measures.take_due(None if (folder / LAST).exists() else Loaded(trainer.network, *initial))
+            measures.take_due(None if folder.has(LAST) else Loaded(trainer.network, *initial))
             stops = partial(_stops, trainer, should_stop, measures.next_after(trainer.iteration))
             with tracked(order.track, folder) as note:
-                patiently(partial(trainer.run, folder, config, resume=resume, on_record=note, should_stop=stops))
+                trainer.run(folder, config, resume=resume, on_record=note, should_stop=stops)
             resume = True
             if should_stop():
                 break
         measures.take_due()
-    if not (folder / SUMMARY).exists():
+    if not folder.has(SUMMARY):
         return False
     measures.check_complete()
     return True
