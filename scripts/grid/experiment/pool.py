@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+from ortho_ref.files import opened
 from ortho_ref.memory import resident
 from scripts.grid.experiment import sessions
 from scripts.grid.experiment.worker import ENDS, Order, command
@@ -34,7 +35,7 @@ def start(order: Order) -> Worker:
     """A worker, begun."""
     folder = Path(order.folder)
     folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / LOG, "ab") as log:
+    with open(folder / LOG, "ab", opener=_opened) as log:
         process = subprocess.Popen(
             command(), stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True, env=environment(order)
         )
@@ -43,6 +44,14 @@ def start(order: Order) -> Worker:
         process.stdin.write(json.dumps({"order": order._asdict(), "parent": os.getpid()}).encode())
         process.stdin.close()
     return Worker(order, process)
+
+
+def _opened(path: str, flags: int) -> int:
+    """A regular file itself: no link's, and no FIFO, which would be waited for."""
+    try:
+        return opened(path, flags | os.O_NOFOLLOW)
+    except OSError as error:
+        raise type(error)(f"{path} cannot be written: {error.strerror}") from error
 
 
 def environment(order: Order) -> dict[str, str]:
