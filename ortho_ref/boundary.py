@@ -20,7 +20,14 @@ if TYPE_CHECKING:
 
 # Words.
 
-_REPR = reprlib.Repr()
+
+class _Repr(reprlib.Repr):
+    def repr_int(self, x: int, level: int) -> str:
+        """Python writes no integer of more than 4,300 digits."""
+        return super().repr_int(x, level) if x.bit_length() < 10_000 else f"an integer of {x.bit_length():,} bits"
+
+
+_REPR = _Repr()
 _REPR.maxstring = _REPR.maxother = 60
 _REPR.maxlist = _REPR.maxdict = 4
 _REPR.maxlevel = 2

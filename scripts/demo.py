@@ -27,7 +27,7 @@ def main(
     try:
         check_device(device)
         experiment = read(FILE)
-        experiment = experiment._replace(options=experiment.options | {"iterations": iterations})
+        experiment.options |= {"iterations": iterations}
         grid = Grid(experiment, tuple(cells_of(experiment, seeds=[seed])), out, device=device)
         orders = orders_of(grid)
         make_out(out)

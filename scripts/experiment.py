@@ -7,14 +7,16 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
 
 from ortho_ref import formats
 from ortho_ref.memory import free_memory
+from ortho_ref.terminal import shown_lines
 from ortho_ref.training.task import check_choice, check_integer
 from scripts.grid.experiment.begun import check_begun
 from scripts.grid.experiment.cells import Cell, cells_of
-from scripts.grid.experiment.file import SCHEMA, Experiment, read
+from scripts.grid.experiment.file import Experiment, File, read
 from scripts.grid.experiment.grid import Grid, orders_of
 from scripts.grid.experiment.results import Results
 from scripts.grid.experiment.running import GIB, make_out, run_grid, say_estimates
@@ -86,7 +88,11 @@ def main(
     try:
         _check_alone(action, given)
         if action is Action.schema:
-            give(formats.to_json({"$schema": "https://json-schema.org/draft/2020-12/schema"} | SCHEMA, 1))
+            give(
+                formats.to_json(
+                    {"$schema": "https://json-schema.org/draft/2020-12/schema"} | msgspec.json.schema(File), 1
+                )
+            )
             return
         if file is None:
             raise ValueError(f"{action} needs a FILE, as scripts/experiments/ncgru/table-1.toml")
@@ -152,11 +158,11 @@ def _show(action: Action, grid: Grid, form: Form, picture: Path) -> None:
     experiment, states = grid.experiment, states_of(grid.cells, grid.out)
     check_begun(states, experiment, grid.scale)
     if action is Action.status:
-        give(overview(states))
+        give(shown_lines(overview(states), None))
     elif action is Action.table:
-        give(FORMS[form](experiment, lines_of(experiment, states), grid.scale))
-        if form is Form.markdown and (besides := measured(experiment, states)):
-            give(f"\n{besides}")
+        text = FORMS[form](experiment, lines_of(experiment, states), grid.scale)
+        besides = measured(experiment, states) if form is Form.markdown else ""
+        give(shown_lines(f"{text}\n\n{besides}" if besides else text, None))
     elif action is Action.store:
         _check_papers("store", experiment, grid.scale)
         for state in store(states, Results(ROOT).place(experiment)):

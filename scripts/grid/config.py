@@ -4,15 +4,17 @@ import copy
 import math
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+import msgspec
 import numpy as np
 
 import ortho_ref
-from ortho_ref import models, schema
+from ortho_ref import models
 from ortho_ref.boundary import nearest, not_among
+from ortho_ref.formats import Form, Least0, Number, Sha256, check
 from ortho_ref.parametrizations import Exponential, GeodesicUnitary, NeumannCayley, ScaledCayley
-from ortho_ref.training.forms import MOST, WIDEST
+from ortho_ref.training.forms import MOST, WIDEST, Network
 from ortho_ref.training.run_folder import CONFIG, RunFolder
 from ortho_ref.training.runs import Loaded, check_run, loaded
 from ortho_ref.training.task import Task, Vectors, check_integer
@@ -23,29 +25,56 @@ from scripts.grid.options import DEFAULT, OPTIONS, PLACES, check_needed, check_o
 from scripts.program import blas, limit_threads, say
 from tasks import by_name
 
-#: Of the data that a run is of: the set, whether they are what was published, and the contents by file.
-DATA = schema.record(
-    {"set": schema.TEXT, "published": schema.optional(schema.BOOLEAN), "sha256": schema.mapping(schema.SHA256)}
-)
-#: Of a run of a grid: which, at which scale, under which commit of this code.
-EXPERIMENT = schema.record(
-    dict.fromkeys(("name", "row", "column"), schema.TEXT)
-    | {"scale": schema.number(0), "commit": schema.optional(schema.TEXT)}
-)
-#: The schema of a config: every option that is kept, and what follows from them; the marks of programs that train.
-FORM = schema.record(
-    {name: option.form for name, option in OPTIONS.items() if option.kept and not option.later}
-    | {
-        "task": schema.one_of(*by_name.NAMES),
-        "network": NETWORK,
-        "baseline": schema.NUMBER,
-        "data": schema.optional(DATA),
-        "made_by": schema.record({"ortho_ref": schema.TEXT, "numpy": schema.TEXT, "blas": schema.list_of(schema.TEXT)}),
-    },
-    {name: option.form for name, option in OPTIONS.items() if option.kept and option.later}
-    | {"init_from": schema.record({"checkpoint": schema.one_of("best", "last"), "sha256": schema.SHA256})}
-    | {"experiment": EXPERIMENT}
-    | {"recompute": schema.NULL},  # an option that was: stored runs have it
+
+class Data(Form):
+    """The data that a run is of: the set, whether they are what was published, and the contents by file."""
+
+    set: str
+    published: bool | None
+    sha256: dict[str, Sha256]
+
+
+class Mark(Form):
+    """Of a run of a grid: which, at which scale, under which commit of this code."""
+
+    name: str
+    row: str
+    column: str
+    scale: Least0
+    commit: str | None
+
+
+class MadeBy(Form):
+    """What the bits of a run depend on besides its config."""
+
+    ortho_ref: str
+    numpy: str
+    blas: list[str]
+
+
+class InitFrom(Form):
+    """The weights of another run that it began with."""
+
+    checkpoint: Literal["best", "last"]
+    sha256: Sha256
+
+
+#: A config: every option that is kept, and what follows from them; the marks of programs that train.
+FORM = msgspec.defstruct(
+    "Config",
+    [
+        *((own.name, own.form) for own in OPTIONS.values() if own.kept and not own.later),
+        ("task", Literal[tuple(by_name.NAMES)]),
+        ("network", Network),
+        ("baseline", Number),
+        ("data", Data | None),
+        ("made_by", MadeBy),
+        *((own.name, own.form, None) for own in OPTIONS.values() if own.kept and own.later),
+        ("init_from", InitFrom, None),
+        ("experiment", Mark, None),
+        ("recompute", None, None),  # an option that was: stored runs have it
+    ],
+    bases=(Form,),
 )
 
 
@@ -75,10 +104,7 @@ def begun(task: str, **options: Any) -> tuple[Record, Task]:
     config["baseline"] = the_task.baseline
     config["data"] = data_of(the_task)
     config["made_by"] = made_by()
-    try:
-        schema.check(config, FORM)
-    except ValueError as error:
-        raise ValueError(str(error)) from None
+    check(config, FORM)
     check_trainer(config)
     return config, the_task
 
@@ -231,7 +257,7 @@ def _check_numbers(config: Record) -> None:
         raise ValueError(f"layers is {config['layers']}, but hidden has {len(sizes)} sizes; allowed: {len(sizes)}")
     for name in ("layers", "batch", "iterations", "log_every", "eval_every", "checkpoint_every"):
         check_integer(name, config[name], most=MOST_LAYERS if name == "layers" else MOST)
-    check_integer("seed", config["seed"], least=0)
+    check_integer("seed", config["seed"], least=0, most=10**files.DIGITS - 1)
     if config["scale_rate"] and config["windows"] != "random":
         raise ValueError(f"--scale-rate is for --windows random; all windows of {config['task']} are as long")
     if config["average"] is not None:
@@ -291,7 +317,7 @@ def _check_dropped(config: Record, task: Task) -> None:
 
 
 def made_by() -> Record:
-    """What the bits of a run depend on besides its config."""
+    """`MadeBy` of this process."""
     return {"ortho_ref": ortho_ref.__version__, "numpy": np.__version__, "blas": sorted(blas())}
 
 
@@ -299,7 +325,7 @@ def read_run(folder: RunFolder) -> Record:
     """The config of a run of `scripts.train`, or of a program that trains as it does."""
     config = folder.config
     try:
-        schema.check(config, FORM)
+        check(config, FORM)
     except ValueError as error:
         raise ValueError(f"{folder.path / CONFIG} is not one that scripts.train wrote: {error}") from None
     return config

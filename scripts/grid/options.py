@@ -10,15 +10,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
+from msgspec import Meta
 
-from ortho_ref import files, models, schema
+from ortho_ref import models
 from ortho_ref.boundary import short
+from ortho_ref.formats import Number
 from ortho_ref.parametrizations.by_name import FORMS
 from ortho_ref.recurrent import ENGINES
-from ortho_ref.training.forms import MOST
+from ortho_ref.training.forms import Count
 from ortho_ref.training.optimizers import OPTIMIZERS
 from ortho_ref.training.trainer import Record
 from scripts.grid.track import TRACKERS
@@ -26,6 +28,8 @@ from scripts.program import MOST_THREADS
 from tasks import by_name as tasks
 
 MODEL, TASK, TRAINING, RUN = PANELS = ("Model", "Task", "Training", "Run")
+#: What a value in a config may be, by the kind of the option, where it is no text.
+KINDS: dict[Any, Any] = {int: Count, float: Number, bool: bool}
 
 
 @dataclass(frozen=True)
@@ -45,8 +49,7 @@ class Option:
     # the models' options from its text, where it is not that option itself
     words: Callable[[str], Record] | None = None
     kept: bool = True  # whether the config has it
-    most: int = MOST  # the largest integer allowed
-    values: schema.Schema | None = None  # of its value in a config, where it is not its kind's
+    values: Any = None  # the form of its value in a config, where it is not its kind's
     new: bool = False  # whether a config may be from before there was such an option
 
     @property
@@ -55,14 +58,9 @@ class Option:
         return self.new or self.tasks is not None
 
     @property
-    def form(self) -> schema.Schema:
-        """The schema of its value in a config."""
-        if self.values is not None:
-            return self.values
-        if self.kind == list[str]:
-            return schema.mapping(schema.TEXT)
-        kinds = {int: schema.integer(0, self.most), float: schema.NUMBER, bool: schema.BOOLEAN}
-        return schema.optional(kinds.get(self.kind, schema.TEXT))
+    def form(self) -> Any:
+        """Of its value in a config."""
+        return self.values or (dict[str, str] if self.kind == list[str] else KINDS.get(self.kind, str) | None)
 
     @property
     def flag(self) -> str:
@@ -178,7 +176,15 @@ def _of_tasks() -> dict[str, Option]:
 
 _TASKS = _of_tasks()
 
-_SIZES = schema.optional(schema.either(schema.integer(0, MOST), schema.list_of(schema.integer(0, MOST), 1, 1000)))
+_SIZES: Any = Count | Annotated[list[Count], Meta(min_length=1, max_length=1000)] | None
+_SHARES = {
+    "dropout": "Share of each layer's outputs dropped, step by step; 0.",
+    "dropout_words": "Share of the embedding's words dropped; the task's, or 0.",
+    "dropout_input": "Locked: of what the first layer reads; the task's, or 0.",
+    "dropout_hidden": "Locked: between layers; the task's, or 0.",
+    "dropout_output": "Locked: of the last layer's outputs; the task's, or 0.",
+    "dropout_weights": "Of free recurrent weights; 0.",
+}
 #: --dropout-words 0.1 is words=0.1 of the regularizers.
 REGULARIZERS = {
     "dropout_words": "words",
@@ -225,58 +231,11 @@ OPTIONS: dict[str, Option] = {
             {},
             metavar="PATTERN=RATE",
             read=rates,
-            values=schema.mapping(schema.NUMBER),
+            values=dict[str, Number],
         ),
         Option("scale_rate", bool, TRAINING, "Rates in proportion to a window's length, of --length.", False),
         Option("average", int, TRAINING, "Average parameters once N evaluations bring no improvement; never."),
-        Option(
-            "dropout",
-            float,
-            MODEL,
-            "Share of each layer's outputs dropped, step by step; 0.",
-            0.0,
-            read=partial(share, "dropout"),
-        ),
-        Option(
-            "dropout_words",
-            float,
-            MODEL,
-            "Share of the embedding's words dropped; the task's, or 0.",
-            0.0,
-            read=partial(share, "dropout_words"),
-        ),
-        Option(
-            "dropout_input",
-            float,
-            MODEL,
-            "Locked: of what the first layer reads; the task's, or 0.",
-            0.0,
-            read=partial(share, "dropout_input"),
-        ),
-        Option(
-            "dropout_hidden",
-            float,
-            MODEL,
-            "Locked: between layers; the task's, or 0.",
-            0.0,
-            read=partial(share, "dropout_hidden"),
-        ),
-        Option(
-            "dropout_output",
-            float,
-            MODEL,
-            "Locked: of the last layer's outputs; the task's, or 0.",
-            0.0,
-            read=partial(share, "dropout_output"),
-        ),
-        Option(
-            "dropout_weights",
-            float,
-            MODEL,
-            "Of free recurrent weights; 0.",
-            0.0,
-            read=partial(share, "dropout_weights"),
-        ),
+        *(Option(name, float, MODEL, help, 0.0, read=partial(share, name)) for name, help in _SHARES.items()),
         Option(
             "dropout_weights_of",
             str,
@@ -322,7 +281,7 @@ OPTIONS: dict[str, Option] = {
             parameter="model_option",
             metavar="NAME=VALUE",
             read=model_options,
-            values=schema.mapping(schema.either(schema.NUMBER, schema.BOOLEAN, schema.NULL, schema.TEXT)),
+            values=dict[str, Number | bool | str | None],
         ),
         Option(
             "parametrize",
@@ -334,18 +293,27 @@ OPTIONS: dict[str, Option] = {
             read=partial(pairs, "parametrize"),
         ),
         *(option for name, option in _TASKS.items() if name != "length"),
-        Option("seed", int, TRAINING, "Of weights, data and dropout; 0 unless given.", 0, most=10**files.DIGITS - 1),
+        Option(
+            "seed", int, TRAINING, "Of weights, data and dropout; 0 unless given.", 0, values=Annotated[int, Meta(ge=0)]
+        ),
         Option("dtype", str, TRAINING, "float32 (default) or float64.", "float32"),
         Option(
             "engine",
             str,
             TRAINING,
             "fused (default), scan, or persistent: all steps in one launch, on a GPU.",
-            values=schema.optional(schema.one_of(*ENGINES)),
+            values=Literal[tuple(ENGINES)] | None,
             new=True,
         ),
         Option("device", str, TRAINING, "cpu (default) or gpu.", "cpu"),
-        Option("threads", int, TRAINING, "BLAS threads; 1 unless given.", 1, values=schema.integer(1, MOST_THREADS)),
+        Option(
+            "threads",
+            int,
+            TRAINING,
+            "BLAS threads; 1 unless given.",
+            1,
+            values=Annotated[int, Meta(ge=1, le=MOST_THREADS)],
+        ),
         Option("track", str, RUN, f"Also for other programs: {', '.join(TRACKERS)}.", kept=False),
         Option("out", Path, RUN, "The folder; runs/TASK-MODEL-SEED unless given.", kept=False),
         Option("resume", bool, RUN, "Go on with the run in the folder, with its own options.", False, kept=False),

@@ -11,7 +11,6 @@ from ortho_ref import schema
 from ortho_ref.boundary import short
 from ortho_ref.conformance import schema as kit
 from ortho_ref.training import run_folder
-from scripts.grid import config
 
 FORM = schema.record(
     {
@@ -85,8 +84,8 @@ def test_says_where_and_what(changes, message):
 
 @pytest.mark.parametrize(
     "form",
-    [run_folder.CONFIG_FORM, run_folder.LINE, run_folder.SUMMARY_FORM, run_folder.STATE, config.FORM, kit.schema()],
-    ids=["config", "metrics", "summary", "checkpoint", "scripts", "kit"],
+    [run_folder.CONFIG_FORM, run_folder.LINE, run_folder.SUMMARY_FORM, run_folder.STATE, kit.schema()],
+    ids=["config", "metrics", "summary", "checkpoint", "kit"],
 )
 def test_every_schema_is_one(form):
     """Of JSON Schema's draft 2020-12, as other tools read it."""

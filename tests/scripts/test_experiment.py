@@ -315,6 +315,24 @@ def test_a_worker_whose_program_was_gone_before_it_began(tmp_path):
     assert [own["end"] for own in sessions.read_sessions(tmp_path / "runs" / cell.folder)] == ["stopped"]
 
 
+@pytest.mark.parametrize("kind", ["a FIFO", "a link"])
+def test_a_log_that_is_no_file(tmp_path, monkeypatch, kind):
+    """Nothing is begun that would write through a link, or wait for a FIFO's reader."""
+    monkeypatch.setattr(pool, "command", lambda: ["true"])
+    log = tmp_path / pool.LOG
+    if kind == "a link":
+        log.symlink_to(tmp_path / "yours")
+    else:
+        os.mkfifo(log)
+        reader = os.open(log, os.O_RDONLY | os.O_NONBLOCK)  # or a program that waits would wait for ever
+    order = worker.Order(str(tmp_path), "adding", {"threads": 1}, {}, {}, [], None, None)
+    with pytest.raises(OSError, match=re.escape(f"{log} cannot be written: ")):
+        pool.start(order).process.wait()
+    assert not (tmp_path / "yours").exists()
+    if kind == "a FIFO":
+        os.close(reader)
+
+
 def test_a_signal_saves_what_was_begun(tmp_path):
     """Of a program that was started: it says how to go on."""
     path = tiny(tmp_path, seeds=1, iterations=400)

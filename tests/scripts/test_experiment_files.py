@@ -1,6 +1,9 @@
 """The files of experiments: every one that is here can be run, and what is wrong with one is said with its line."""
 
+import csv
+import io
 import json
+import re
 from pathlib import Path
 
 import jsonschema
@@ -9,7 +12,8 @@ import pytest
 from scripts import experiment as program
 from scripts.grid.config import config_of
 from scripts.grid.experiment.cells import cells_of, given
-from scripts.grid.experiment.file import SCHEMA, Power, read
+from scripts.grid.experiment.file import LARGEST, Power, read
+from scripts.grid.experiment.sessions import mark_failed
 from scripts.grid.experiment.storing import LINES
 from tasks import by_name
 from tests.scripts.grids import tiny
@@ -84,7 +88,7 @@ def test_the_schema_for_editors_is_the_one_that_is_checked():
     assert (code, stderr) == (0, "")
     assert stdout == (ROOT / "scripts" / "experiments" / "schema.json").read_text()
     jsonschema.Draft202012Validator.check_schema(json.loads(stdout))
-    validator = jsonschema.Draft202012Validator(SCHEMA)
+    validator = jsonschema.Draft202012Validator(json.loads(stdout))
     for path in FILES:
         assert path.read_text().startswith("#:schema "), path
         validator.validate(tomllib.loads(path.read_text()))
@@ -111,9 +115,11 @@ def test_every_option_of_a_run_is_in_the_schema():
     """And those that a grid sets are not."""
     from scripts.grid.options import OPTIONS
 
-    allowed = SCHEMA["properties"]["options"]["properties"]
+    schema = json.loads(call(program.main, "schema")[1])
+    allowed = schema["$defs"]["Options"]["properties"]
     assert {"seed", "device"}.isdisjoint(allowed)
     assert set(allowed) == {"task", *(o.name for o in OPTIONS.values() if o.kept)} - {"seed", "device"}
+    assert all(own["description"] == OPTIONS[name].help for name, own in allowed.items() if name != "task")
 
 
 @pytest.mark.parametrize(
@@ -129,13 +135,38 @@ def test_every_option_of_a_run_is_in_the_schema():
         ("[4, 7]", "[4, -7]", 3, "seeds[1] is -7; allowed: an integer from 0"),
         ('name = "NC-GRU, bare"', 'name = "GRU"', 20, "row[1].name is 'GRU', as of another row"),
         ("title", "titel", 1, "the document has no title"),
-        ('"Small"', '"""\nunit = 0\nx = 1\n"""\nunti = 1', 6, "the document has 'unti' (did you mean 'unit'?)"),
+        ('"GRU"', '"GRU\\u001b[31m"', 15, r"row[0].name is 'GRU\x1b[31m'; allowed: a text of one line"),
+        ('"GRU"', '"a\\n| b"', 15, r"row[0].name is 'a\n| b'; allowed: a text of one line"),
+        ('"one"', '"\\u202e"', 12, r"column[0].name is '\u202e'; allowed: a text of one line"),
+        ('"adding"', '"addin"', 7, "options.task is 'addin' (did you mean 'adding'?); allowed: 'parenthesis', "),
+        (
+            "lr = [1e-3, ",
+            'clip = ["\\u001b[31m"]\nlr = [',
+            9,
+            r"options.clip is '\x1b[31m'; allowed: a text of one line",
+        ),
+        (
+            "lr = [",
+            "batch = 0x" + "f" * 5000 + "\nlr = [",
+            9,
+            "options.batch is an integer of 20,000 bits; allowed: an ",
+        ),
+        ("lr = [", "batch = [[[[1]]]]\nlr = [", 9, "options.batch[0] is [[[...]]]; allowed: an integer from 0 to"),
+        ("{ one = 5 }", "{ one = nan }", 17, "row[0].paper.v1.one is nan; allowed: a finite number or a list"),
+        ("{ one = 5 }", "5", 17, "row[0].paper.v1 is 5; allowed: an object"),
+        ("paper.v1", 'paper."v\\n1"', 17, r"row[0].paper.'v\n1' is 'v\n1'; allowed: a text of one line"),
+        (
+            "[options]",
+            'shows = """\nunit = 0\nx = 1\n"""\nunti = 1\n[options]',
+            10,
+            "the document has 'unti' (did you mean 'unit'?)",
+        ),
         *(
             ("unit = 1e-3", instead, line, message)
             for instead, line, message in (
                 ("scale = { iteration = 1 }", 4, "scale has 'iteration' (did you mean 'iterations'?)"),
                 ("scale = { lr = 1 }", 4, "scale has 'lr'; allowed: options that count something"),
-                ("unit = 0", 4, "unit is 0; allowed: a number above 0"),
+                ("unit = 0", 4, "unit is 0; allowed: a finite number above 0"),
                 ('metric = "correlation"', 4, "metric is 'correlation', which needs a measure of 'correlation'"),
                 ('statistic = "maximum"', 4, "statistic is 'maximum'; of evaluation_loss less is better; "),
                 ('metric = "within_0.04"\nstatistic = "minimum"', 5, "is 'minimum'; of within_0.04 more is better; "),
@@ -152,7 +183,7 @@ def test_every_option_of_a_run_is_in_the_schema():
                 ('rows = ["GRU"]', 13, " has rows; allowed: with less_than or more_than alone"),
                 ('above = ["GRU", "NC-GRU, bare"]\ntimes = 2', 14, " has times; allowed: with below or comparable"),
                 ("less_than = 1\nto = 0.5", 14, " has to; allowed: with at_baseline or beats_baseline alone"),
-                ('beats_baseline = "GRU"\nto = 5', 14, ".to is 5; allowed: a share of the baseline, 0 to 1"),
+                ('beats_baseline = "GRU"\nto = 5', 14, ".to is 5; allowed: a finite number from 0 to 1"),
                 ('less_than = 1\nstatistic = "on_test"', 14, ".statistic is 'on_test'; allowed: with a measure"),
                 ('at_baseline = "b"\n[[row]]\nname = "b"\nquoted = true', 13, ".at_baseline names 'b', which is no ro"),
             )
@@ -171,14 +202,46 @@ def test_what_is_wrong_is_said_with_its_line(small, before, after, line, message
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [(b"\xff", "is not UTF-8"), (b"a = ", "is no TOML"), (b"[[row]]\n[row]\n", "is no TOML")],
+    [
+        (b"\xff", "is not UTF-8"),
+        (b"a = ", "is no TOML"),
+        (b"[[row]]\n[row]\n", "is no TOML"),
+        (b"a = " + b"[" * 5000, "is nested too deep"),
+        (b"a = " + b"9" * 5000, "cannot be read: Exceeds the limit"),
+        (b"#" * (LARGEST + 1), "has 262,145 bytes; allowed: 262,144"),
+    ],
 )
 def test_what_is_no_toml(small, text, message):
     """One line, whatever it is."""
     small.write_bytes(text)
     stderr = refusal(program.main, "status", small)
+    assert f"error: {small} " in stderr
     assert message in stderr
-    assert stderr.count("\n") == 1
+
+
+def test_names_that_a_table_or_a_spreadsheet_would_read(small):
+    """A bar ends no cell, a text is no formula, a reason commands no terminal; numbers stay numbers."""
+    small.write_text(
+        SMALL.replace('"GRU"', "\"=cmd|' /C calc'!A0\"")
+        .replace('"one"', '"-a\\\\|"')
+        .replace("one = 5", '"-a\\\\|" = -5')
+    )
+    out = small.parent / "runs"
+    cell = cells_of(read(small))[0]
+    mark_failed(out / cell.folder, "killed \x1b[31m\n| by | it")
+    overview, table, sheet = (
+        call(program.main, *words, small, "--out", out)[1]
+        for words in (["status"], ["table"], ["table", "--form", "csv"])
+    )
+    assert "\x1b" not in overview + table
+    assert r"killed \x1b[31m | by | it" in table
+    for text in (overview, table):
+        lines = [line for line in text.splitlines() if line.startswith("|")]
+        assert len({len(re.sub(r"\\.", "", line).split("|")) for line in lines}) == 1
+        assert r"| =cmd\|' /C calc'!A0, lr = 0.001 | -a\\\| |" in text
+    first = next(csv.DictReader(io.StringIO(sheet)))
+    assert (first["row"], first["column"]) == ("'=cmd|' /C calc'!A0, lr = 0.001", "'-a\\|")
+    assert first["paper: v1"] == "-5"
 
 
 def test_cells_are_rows_times_columns_times_lists_times_seeds(small):
@@ -213,6 +276,7 @@ def test_sizes_of_several_layers_are_one_value(small):
     [
         ('"NC-GRU, bare"', '"gru"', "would be in one folder"),  # names that differ in nothing that a folder's has
         ('task = "adding"', "", "small.toml: GRU, one has no task"),
+        ("[1e-3, 1e-2]", f"[1, 2, 3]\nbatch = {[*range(1, 1001)]}", "small.toml has 12000 runs; allowed: 10,000"),
     ],
 )
 def test_cells_that_cannot_be(small, before, after, message):

@@ -15,8 +15,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ortho_ref import models, schema
+from ortho_ref import models
 from ortho_ref.cells import GRUResetAfter
+from ortho_ref.formats import check
 from ortho_ref.language.regularizers import Regularizers
 from ortho_ref.parametrizations import Householder, ScaledCayley, TunableRotations
 from ortho_ref.training import checkpoint
@@ -429,7 +430,7 @@ def test_another_engine(tmp_path):
     assert (config["engine"], engines(make_trainer(config).network)) == ("scan", ["scan"])
     assert engines(load(tmp_path / "run").network) == ["fused"]
     del config["engine"]
-    schema.check(config, FORM)
+    check(config, FORM)
     assert engines(make_trainer(config).network) == ["fused"]
 
 

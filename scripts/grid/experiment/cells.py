@@ -1,12 +1,13 @@
 """The cells of a grid: every row in every column, for every value of what is a list, for every seed."""
 
 import itertools
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ortho_ref.boundary import nearest
+from ortho_ref.boundary import nearest, short
 from ortho_ref.training.schedules import Step
 from ortho_ref.training.trainer import Record
 from scripts.grid.build import make_schedule
@@ -15,6 +16,8 @@ from scripts.grid.experiment.file import Column, Experiment, Power, Row
 
 #: Of a run's updates, at a scale below 1: a tenth lies between evaluations at most, a hundredth between lines.
 EVALUATIONS, LINES = 10, 100
+#: No grid has more runs.
+MOST_RUNS = 10_000
 
 
 class Cell(NamedTuple):
@@ -46,19 +49,26 @@ class Cell(NamedTuple):
 def cells_of(
     experiment: Experiment, rows: Sequence[str] = (), columns: Sequence[str] = (), seeds: Iterable[int] | None = None
 ) -> list[Cell]:
-    """The cells of an experiment, one seed after the other."""
+    """The cells of an experiment, one seed after the other.  ValueError where they are more than MOST_RUNS."""
     chosen_rows = _named("row", rows, experiment.run_rows)
     chosen_columns = _named("column", columns, experiment.columns)
-    found = []
-    for seed in experiment.seeds if seeds is None else seeds:
-        for row, column in itertools.product(chosen_rows, chosen_columns):
-            options = experiment.options | column.options | row.options | row.within.get(column.name, {})
-            if "task" not in options:
-                raise ValueError(f"{experiment.path}: {row.name}, {column.name} has no task; options need one")
-            axes = {name: value for name, value in options.items() if isinstance(value, tuple)}
-            for values in itertools.product(*axes.values()):
-                own = dict(zip(axes, values, strict=True))
-                found.append(Cell(row, column, own, seed, options | own, experiment.measures))
+    kinds = []
+    for row, column in itertools.product(chosen_rows, chosen_columns):
+        options = experiment.options | column.options | row.options | row.within.get(column.name, {})
+        if "task" not in options:
+            raise ValueError(f"{experiment.path}: {row.name}, {column.name} has no task; options need one")
+        axes = {name: value for name, value in options.items() if isinstance(value, tuple)}
+        kinds.append((row, column, options, axes))
+    seeds = experiment.seeds if seeds is None else tuple(seeds)
+    if (runs := len(seeds) * sum(math.prod(map(len, axes.values())) for *_, axes in kinds)) > MOST_RUNS:
+        raise ValueError(f"{experiment.path} has {short(runs)} runs; allowed: {MOST_RUNS:,}")
+    found = [
+        Cell(row, column, own, seed, options | own, tuple(experiment.measures))
+        for seed in seeds
+        for row, column, options, axes in kinds
+        for values in itertools.product(*axes.values())
+        for own in [dict(zip(axes, values, strict=True))]
+    ]
     folders: dict[Path, Cell] = {}
     for cell in found:
         other = folders.setdefault(cell.folder, cell)

@@ -1,24 +1,30 @@
 """The file of an experiment: rows and columns of a table, what is trained for each, and the paper's numbers.
 
-TOML, in one format, which `SCHEMA` tells and docs/experiments.md explains.  Options are those of `scripts.train`, by
+TOML, in one format, which `File` tells and docs/experiments.md explains.  Options are those of `scripts.train`, by
 the names that a run's config has, written as there or as on the command line; a list of values is an axis of the grid.
 """
+# ruff: noqa: RUF012  a Struct copies an empty default
 
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Literal, TypeAlias
 
-from ortho_ref import files, models, schema
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from ortho_ref import files, models
 from ortho_ref.boundary import nearest, not_among
+from ortho_ref.formats import Above0, Form, Least0, Misfit, Name, Number, check
 from ortho_ref.losses import METRICS, OF_THE_LOSS
-from ortho_ref.training.forms import MOST
+from ortho_ref.training.forms import MOST, Count, fields
 from ortho_ref.training.trainer import Record
 from scripts.grid.experiment.toml_lines import line_of, lines_of
-from scripts.grid.options import OPTIONS
+from scripts.grid.options import KINDS, OPTIONS, Option
 from tasks import by_name
 
-FORMAT = "ortho_ref experiment 1"
+#: No file is larger: Python's reader takes the square of a key's parts.
+LARGEST = 1 << 18
 #: What a table may show: of a run's evaluations; of its lines of metrics, the training loss, a mean over the updates
 #: since the line before; and of which there is one number a run.
 OF_EVALUATIONS = ("evaluation_loss", *METRICS)
@@ -39,148 +45,136 @@ WHOLE = "all"
 #: Options that a grid sets itself, cell by cell, or that its command does.
 OWN = ("seed", "device")
 
-_SCALAR = schema.either(schema.NUMBER, schema.BOOLEAN, schema.TEXT)
-_TABLE = schema.mapping(_SCALAR)
-
-
-def _option(name: str) -> schema.Schema:
-    """What a file may give an option: its value in a config, the text of the command line, or a list of these."""
-    if OPTIONS[name].kind == list[str]:
-        return _TABLE
-    kinds = {int: schema.NUMBER, float: schema.NUMBER, bool: schema.BOOLEAN}
-    kind = kinds.get(OPTIONS[name].kind, schema.either(schema.NUMBER, schema.TEXT))
-    return schema.either(kind, schema.list_of(kind, 1, 1000)) | {"description": OPTIONS[name].help}
-
-
-_OPTIONS = schema.record(
-    {},
-    {"task": schema.either(schema.one_of(*by_name.NAMES), schema.list_of(schema.one_of(*by_name.NAMES), 1))}
-    | {name: _option(name) for name, option in OPTIONS.items() if option.kept and name not in OWN},
-)
-_NUMBER = schema.either(schema.NUMBER, schema.list_of(schema.NUMBER, 2, 2))
-_NUMBERS = schema.mapping(_NUMBER)
-_POWER = schema.record({"power": schema.number(0)}, {"least": schema.integer(1, MOST), "power_of_two": schema.BOOLEAN})
-_NAMES = schema.list_of(schema.TEXT, 2, 50)
 #: What a claim may ask: of rows beside the first; of one row beside the baseline; of rows beside a number.
 OF_ROWS = ("below", "above", "comparable")
 OF_BASELINE = ("at_baseline", "beats_baseline")
 OF_NUMBER = ("less_than", "more_than")
-_CLAIM = schema.record(
-    {"text": schema.TEXT},
-    dict.fromkeys(OF_ROWS, _NAMES)
-    | dict.fromkeys(OF_BASELINE, schema.TEXT)
-    | dict.fromkeys(OF_NUMBER, schema.NUMBER)
-    | {
-        "times": schema.number(1),
-        "to": schema.number(0),
-        "statistic": schema.one_of(*STATISTICS, ON_TEST),
-        "rows": schema.list_of(schema.TEXT, 1),
-        "columns": schema.list_of(schema.TEXT, 1),
-        "mean_of_columns": schema.BOOLEAN,
-        "why": schema.TEXT,
-    },
-)
-_MEASURE = schema.record(
-    {"what": schema.one_of(*MEASURES)}, {"after": schema.integer(0, MOST), "times": schema.integer(1, 100)}
-)
-
-#: The schema of a file, for editors too: scripts/experiments/schema.json.
-SCHEMA = schema.record(
-    {"format": schema.one_of(FORMAT), "title": schema.TEXT},
-    {
-        "paper": schema.one_of("ncgru", "urnn", "sgornn", "goru"),
-        "place": schema.TEXT,
-        "shows": schema.TEXT,
-        "part": schema.BOOLEAN,
-        "left_open": schema.list_of(schema.TEXT),
-        "departs": schema.list_of(schema.TEXT),
-        "found": schema.list_of(schema.TEXT),
-        "seeds": schema.either(schema.integer(1, 1000), schema.list_of(schema.integer(0, MOST), 1, 1000)),
-        "metric": schema.one_of(*OF_EVALUATIONS, *OF_LINES, *OF_A_RUN, *OF_WEIGHTS),
-        "statistic": schema.one_of(*STATISTICS, ON_TEST),
-        "unit": schema.NUMBER,
-        "unit_name": schema.TEXT,
-        "scale": schema.mapping(schema.either(schema.number(0), _POWER)),
-        "options": _OPTIONS,
-        "column": schema.list_of(
-            schema.record({"name": schema.TEXT}, {"options": _OPTIONS, "of": schema.TEXT, "note": schema.TEXT}), 1, 100
-        ),
-        "row": schema.list_of(
-            schema.record(
-                {"name": schema.TEXT},
-                {
-                    "options": _OPTIONS,
-                    "in": schema.mapping(_OPTIONS),
-                    "paper": schema.mapping(_NUMBERS),
-                    "others": schema.mapping(_NUMBERS),
-                    "quoted": schema.BOOLEAN,
-                    "note": schema.TEXT,
-                },
-            ),
-            1,
-            100,
-        ),
-        "claim": schema.list_of(_CLAIM),
-        "measure": schema.list_of(_MEASURE),
-    },
-)
 
 
-class Power(NamedTuple):
+def _option(option: Option) -> Any:
+    """What a file may give an option: its value in a config, the text of the command line, or a list of these."""
+    if option.kind == list[str]:
+        return Annotated[dict[Name, Number | bool | str] | UnsetType, Meta(description=option.help)]
+    one = KINDS.get(option.kind, Number | str)
+    return Annotated[one | _several(one) | UnsetType, Meta(description=option.help)]
+
+
+def _several(one: Any, least: int = 1, most: int = 1000) -> Any:
+    return Annotated[list[one], Meta(min_length=least, max_length=most)]
+
+
+_Task: Any = Literal[tuple(by_name.NAMES)]
+_Statistic: Any = Literal[(*STATISTICS, ON_TEST)]
+Options: Any = msgspec.defstruct(
+    "Options",
+    [
+        ("task", _Task | _several(_Task) | UnsetType, UNSET),
+        *((own.name, _option(own), UNSET) for own in OPTIONS.values() if own.kept and own.name not in OWN),
+    ],
+    bases=(Form,),
+)
+Claim: Any = msgspec.defstruct(
+    "Claim",
+    [
+        ("text", str),
+        *fields(OF_ROWS, _several(Name, 2, 50)),
+        *fields(OF_BASELINE, Name),
+        *fields(OF_NUMBER, Number),
+        *fields(("times",), Annotated[float, Meta(ge=1)]),
+        *fields(("to",), Annotated[float, Meta(ge=0, le=1)]),
+        *fields(("statistic",), _Statistic),
+        *fields(("rows", "columns"), _several(Name)),
+        *fields(("mean_of_columns",), bool),
+        *fields(("why",), str),
+    ],
+    bases=(Form,),
+)
+Measure: Any = msgspec.defstruct(
+    "Measure",
+    [
+        ("what", Literal[MEASURES]),
+        *fields(("after",), Count),
+        *fields(("times",), Annotated[int, Meta(ge=1, le=100)]),
+    ],
+    bases=(Form,),
+)
+_Numbers: TypeAlias = dict[Name, dict[Name, Number | Annotated[list[Number], Meta(min_length=2, max_length=2)]]]
+
+
+class Power(Form):
     """How an option follows the scale S: its value times S^power, no less than `least`."""
 
-    power: float
-    least: int = 1
+    power: Least0
+    least: Annotated[int, Meta(ge=1, le=MOST)] = 1
     power_of_two: bool = False  # whether it is then rounded down to a power of two
 
 
-class Column(NamedTuple):
+class Column(Form):
     """A column of the table: what its cells have in common, and which of the paper's columns stands beside it."""
 
-    name: str
-    options: Record
-    of: str
-    note: str
+    name: Name
+    options: Options = {}
+    of: Name = ""
+    note: str = ""
 
 
-class Row(NamedTuple):
+class Row(Form):
     """A row of the table."""
 
-    name: str  # as the paper calls it
-    options: Record  # of all its cells
-    within: Record  # column -> options of its cell there alone
-    # paper, others: source ("v1", "v2"; a third party) -> the paper's column -> number, or mean and standard
-    # deviation
-    paper: Record
-    others: Record
-    quoted: bool  # whether there is nothing to run: the paper, too, has the number from elsewhere
-    note: str  # what a reader should know of it
+    name: Name  # as the paper calls it
+    options: Options = {}  # of all its cells
+    within: dict[Name, Options] = msgspec.field(name="in", default_factory=dict)  # of those in one column
+    # source ("v1", "v2"; a third party) -> the paper's column -> number, or mean and standard deviation
+    paper: _Numbers = {}
+    others: _Numbers = {}
+    quoted: bool = False  # whether there is nothing to run: the paper, too, has the number from elsewhere
+    note: str = ""  # what a reader should know of it
 
 
-class Experiment(NamedTuple):
-    """What a file says; its fields are those of `SCHEMA`."""
+_Paper: Any = Literal["ncgru", "urnn", "sgornn", "goru"]
+_Seeds: Any = Annotated[int, Meta(ge=1, le=1000)] | _several(Count)
+_Metric: Any = Literal[(*OF_EVALUATIONS, *OF_LINES, *OF_A_RUN, *OF_WEIGHTS)]
+_Scale: Any = dict[Name, Least0 | Power]
+
+
+class File(Form):
+    """What a file says."""
+
+    format: Literal["ortho_ref experiment 1"]
+    title: Name
+    paper: _Paper = UNSET
+    place: str = ""
+    shows: str = ""
+    part: bool = False  # whether it is of a part of the data, so that no scale makes it the paper's
+    left_open: list[str] = []
+    departs: list[str] = []
+    found: list[str] = []
+    seeds: _Seeds = 1
+    metric: _Metric = "evaluation_loss"
+    statistic: _Statistic = UNSET
+    unit: Above0 = 1.0
+    unit_name: Name = ""
+    scaling: _Scale = msgspec.field(name="scale", default_factory=lambda: {"iterations": 1})
+    options: Options = {}
+    columns: Annotated[list[Column], Meta(min_length=1, max_length=100)] = msgspec.field(
+        name="column", default_factory=lambda: [Column(name=WHOLE, of=WHOLE)]
+    )
+    rows: Annotated[list[Row], Meta(min_length=1, max_length=100)] = msgspec.field(
+        name="row", default_factory=lambda: [Row(name=WHOLE)]
+    )
+    claims: list[Claim] = msgspec.field(name="claim", default_factory=list)
+    measures: list[Measure] = msgspec.field(name="measure", default_factory=list)
+
+
+class Experiment(File, kw_only=True):
+    """What a file says, its options as a config has them."""
 
     path: Path
-    name: str  # paper's folder and file, "ncgru/table-1", or the file's name alone
-    title: str
     paper: str | None
-    place: str | None
-    shows: str
-    part: bool  # whether it is of a part of the data, so that no scale makes it the paper's
-    left_open: tuple[str, ...]
-    departs: tuple[str, ...]
-    found: tuple[str, ...]
+    name: str  # paper's folder and file, "ncgru/table-1", or the file's name alone
     seeds: tuple[int, ...]
-    metric: str
     statistic: str
-    unit: float
-    unit_name: str
     scaling: Mapping[str, Power]
-    options: Record
-    columns: tuple[Column, ...]
-    rows: tuple[Row, ...]
-    claims: tuple[Record, ...]
-    measures: tuple[Record, ...]
 
     @property
     def larger_is_better(self) -> bool:
@@ -202,84 +196,73 @@ def read(path: Path) -> Experiment:
     """An experiment's file."""
     data = files.read(path)
     try:
+        if len(data) > LARGEST:
+            raise ValueError(f"has {len(data):,} bytes; allowed: {LARGEST:,}")
         text = data.decode()
         document = tomllib.loads(text)
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is not UTF-8: {error.reason} at byte {error.start}") from None
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"{path} is no TOML: {error}") from None
+    except RecursionError:
+        raise ValueError(f"{path} is nested too deep") from None
+    except ValueError as error:
+        raise ValueError(f"{path} cannot be read: {error}") from None
     try:
-        schema.check(document, SCHEMA)
+        check(document, File)
         return _experiment(path, document)
-    except schema.Misfit as error:
+    except Misfit as error:
         raise ValueError(f"{path}, line {line_of(lines_of(text), error.where)}: {error}") from None
 
 
 def _experiment(path: Path, document: Record) -> Experiment:
-    columns = [_column(i, own) for i, own in enumerate(document.get("column", [{"name": WHOLE}]))]
-    rows = [_row(i, own) for i, own in enumerate(document.get("row", [{"name": WHOLE}]))]
-    for what, names in (("column", [c.name for c in columns]), ("row", [r.name for r in rows])):
-        for i, name in enumerate(names):
-            if name in names[:i]:
-                raise schema.Misfit(f"{what}[{i}].name is {name!r}, as of another {what}", f"{what}[{i}].name")
-    if (unit := document.get("unit", 1.0)) <= 0:
-        raise schema.Misfit(f"unit is {unit:g}; allowed: a number above 0", "unit")
     seeds, metric = document.get("seeds", 1), document.get("metric", "evaluation_loss")
-    experiment = Experiment(
+    experiment: Experiment = _made(
+        Experiment,
+        {"paper": None, "statistic": "maximum" if metric in LARGER_IS_BETTER else "minimum"} | document,
         path=path,
         name=f"{document['paper']}/{path.stem}" if "paper" in document else path.stem,
-        title=document["title"],
-        paper=document.get("paper"),
-        place=document.get("place"),
-        shows=document.get("shows", ""),
-        part=document.get("part", False),
-        left_open=tuple(document.get("left_open", ())),
-        departs=tuple(document.get("departs", ())),
-        found=tuple(document.get("found", ())),
         seeds=tuple(seeds if isinstance(seeds, list) else range(seeds)),
-        metric=metric,
-        statistic=document.get("statistic", "maximum" if metric in LARGER_IS_BETTER else "minimum"),
-        unit=unit,
-        unit_name=document.get("unit_name", ""),
         scaling=_scaling(document.get("scale", {"iterations": 1})),
         options=_options("options", document.get("options", {})),
-        columns=tuple(columns),
-        rows=tuple(rows),
-        claims=tuple(document.get("claim", ())),
-        measures=tuple(document.get("measure", ())),
     )
+    experiment.columns = [
+        _made(Column, {"of": own["name"]} | own, options=_options(f"column[{i}].options", own.get("options", {})))
+        for i, own in enumerate(document.get("column", [{"name": WHOLE}]))
+    ]
+    experiment.rows = [
+        _made(
+            Row,
+            own,
+            options=_options(f"row[{i}].options", own.get("options", {})),
+            within={column: _options(f"row[{i}].in.{column}", given) for column, given in own.get("in", {}).items()},
+        )
+        for i, own in enumerate(document.get("row", [{"name": WHOLE}]))
+    ]
+    for what, named in (("column", experiment.columns), ("row", experiment.rows)):
+        names = [own.name for own in named]
+        for i, name in enumerate(names):
+            if name in names[:i]:
+                raise Misfit(f"{what}[{i}].name is {name!r}, as of another {what}", f"{what}[{i}].name")
     _check_names(experiment)
     _check_measures(experiment)
     return experiment
 
 
-def _column(i: int, own: Record) -> Column:
-    name: str = own["name"]
-    return Column(
-        name, _options(f"column[{i}].options", own.get("options", {})), own.get("of", name), own.get("note", "")
-    )
-
-
-def _row(i: int, own: Record) -> Row:
-    return Row(
-        own["name"],
-        _options(f"row[{i}].options", own.get("options", {})),
-        {column: _options(f"row[{i}].in.{column}", options) for column, options in own.get("in", {}).items()},
-        own.get("paper", {}),
-        own.get("others", {}),
-        own.get("quoted", False),
-        own.get("note", ""),
-    )
+def _made(form: Any, own: Record, **read: Any) -> Any:
+    """A part of the file, as it is but for what was read further."""
+    names = {field.encode_name: field.name for field in msgspec.structs.fields(form)}
+    return form(**{names[name]: value for name, value in own.items()} | read)
 
 
 def _scaling(document: Record) -> dict[str, Power]:
     found = {}
     for name, own in document.items():
         if name not in OPTIONS:
-            raise schema.Misfit(f"scale has {name!r}{nearest(name, OPTIONS)}, which is no option", f"scale.{name}")
+            raise Misfit(f"scale has {name!r}{nearest(name, OPTIONS)}, which is no option", f"scale.{name}")
         if OPTIONS[name].kind is not int and name != "hidden":
-            raise schema.Misfit(f"scale has {name!r}; allowed: options that count something", f"scale.{name}")
-        found[name] = Power(**own) if isinstance(own, dict) else Power(own)
+            raise Misfit(f"scale has {name!r}; allowed: options that count something", f"scale.{name}")
+        found[name] = Power(**own) if isinstance(own, dict) else Power(power=own)
     return found
 
 
@@ -301,17 +284,18 @@ def option_value(where: str, name: str, value: Any) -> Any:
     """The config's value of an option."""
     option = OPTIONS[name]
     if name == "model" and value not in models.names():
-        raise schema.Misfit(f"{where}: {not_among(name, value, models.names(), str)}", where)
+        raise Misfit(f"{where}: {not_among(name, value, models.names(), str)}", where)
     if option.kind is str:
         value = str(value)
+        check(value, Name, where)
     try:
         if option.read is not None and not isinstance(value, dict):
             value = option.read(value)
-        schema.check(value, option.form, where)
-    except schema.Misfit:
+        check(value, option.form, where)
+    except Misfit:
         raise
     except ValueError as error:
-        raise schema.Misfit(f"{where}: {error}", where) from None
+        raise Misfit(f"{where}: {error}", where) from None
     return value
 
 
@@ -331,15 +315,12 @@ def _check_claim(i: int, claim: Record, rows: list[str], columns: list[str]) -> 
     """Misfit for a claim of several kinds or none of its own words, and for one about no row or column."""
     own = [key for key in (*OF_ROWS, *OF_BASELINE, *OF_NUMBER) if key in claim]
     if len(own) > 1:
-        raise schema.Misfit(f"claim[{i}] has {' and '.join(own)}; allowed: one of them", f"claim[{i}].{own[1]}")
+        raise Misfit(f"claim[{i}] has {' and '.join(own)}; allowed: one of them", f"claim[{i}].{own[1]}")
     if "columns" in claim and claim.get("mean_of_columns"):
-        raise schema.Misfit(f"claim[{i}] has columns and mean_of_columns; allowed: one", f"claim[{i}].columns")
-    if claim.get("to", 1) > 1:
-        allowed = "a share of the baseline, 0 to 1"
-        raise schema.Misfit(f"claim[{i}].to is {claim['to']:g}; allowed: {allowed}", f"claim[{i}].to")
+        raise Misfit(f"claim[{i}] has columns and mean_of_columns; allowed: one", f"claim[{i}].columns")
     for key, kinds in (("rows", OF_NUMBER), ("times", ("below", "comparable")), ("to", OF_BASELINE)):
         if key in claim and not set(own) & set(kinds):
-            raise schema.Misfit(f"claim[{i}] has {key}; allowed: with {' or '.join(kinds)} alone", f"claim[{i}].{key}")
+            raise Misfit(f"claim[{i}] has {key}; allowed: with {' or '.join(kinds)} alone", f"claim[{i}].{key}")
     for key in [key for key in (*own, "rows") if key in claim and key not in OF_NUMBER]:
         names = [claim[key]] if isinstance(claim[key], str) else claim[key]
         _check_known(f"claim[{i}].{key}", names, rows, "row that is run")
@@ -351,9 +332,9 @@ def _check_measures(experiment: Experiment) -> None:
     measured = [own["what"] for own in experiment.measures]
     if experiment.metric in OF_WEIGHTS and OF_WEIGHTS[experiment.metric][0] not in measured:
         wanted = OF_WEIGHTS[experiment.metric][0]
-        raise schema.Misfit(f"metric is {experiment.metric!r}, which needs a measure of {wanted!r}", "metric")
+        raise Misfit(f"metric is {experiment.metric!r}, which needs a measure of {wanted!r}", "metric")
     if experiment.statistic == ON_TEST and (ON_TEST not in measured or experiment.metric not in OF_EVALUATIONS):
-        raise schema.Misfit(
+        raise Misfit(
             f"statistic is {ON_TEST!r}; allowed: with a measure of {ON_TEST!r}, and a metric of evaluations",
             "statistic",
         )
@@ -361,20 +342,20 @@ def _check_measures(experiment: Experiment) -> None:
     for i, claim in enumerate(experiment.claims):
         for key in OF_BASELINE:
             if key in claim and experiment.metric not in ("evaluation_loss", *OF_LINES):
-                raise schema.Misfit(f"claim[{i}] has {key}; allowed: where metric is a loss", f"claim[{i}].{key}")
+                raise Misfit(f"claim[{i}] has {key}; allowed: where metric is a loss", f"claim[{i}].{key}")
             if key in claim and claim.get("mean_of_columns"):
-                raise schema.Misfit(
+                raise Misfit(
                     f"claim[{i}] has {key} and mean_of_columns; allowed: one, as each column has its own baseline",
                     f"claim[{i}].{key}",
                 )
         _check_statistic(experiment, claim.get("statistic", experiment.statistic), f"claim[{i}].statistic")
         if claim.get("statistic") == ON_TEST and ON_TEST not in measured:
-            raise schema.Misfit(
+            raise Misfit(
                 f"claim[{i}].statistic is {ON_TEST!r}; allowed: with a measure of {ON_TEST!r}", f"claim[{i}].statistic"
             )
     for i, own in enumerate(experiment.measures):
         if own["what"] == ON_TEST and own.keys() != {"what"}:
-            raise schema.Misfit(
+            raise Misfit(
                 f"measure[{i}] has more than what; allowed: {ON_TEST!r} is of the best checkpoint, at the end",
                 f"measure[{i}]",
             )
@@ -385,9 +366,7 @@ def _check_statistic(experiment: Experiment, statistic: str, where: str) -> None
     better, worst = ("more", "minimum") if experiment.metric in LARGER_IS_BETTER else ("less", "maximum")
     if statistic == worst and experiment.metric in OF_EVALUATIONS:
         allowed = ", ".join(name for name in STATISTICS if name != worst)
-        raise schema.Misfit(
-            f"{where} is {statistic!r}; of {experiment.metric} {better} is better; allowed: {allowed}", where
-        )
+        raise Misfit(f"{where} is {statistic!r}; of {experiment.metric} {better} is better; allowed: {allowed}", where)
 
 
 def _check_known(where: str, names: Any, known: Any, what: str) -> None:
@@ -395,6 +374,4 @@ def _check_known(where: str, names: Any, known: Any, what: str) -> None:
         if name not in known:
             allowed = ", ".join(sorted(known))
             near = nearest(name, known)
-            raise schema.Misfit(
-                f"{where} names {name!r}{near}, which is no {what}; allowed: {allowed}", f"{where}.{name}"
-            )
+            raise Misfit(f"{where} names {name!r}{near}, which is no {what}; allowed: {allowed}", f"{where}.{name}")

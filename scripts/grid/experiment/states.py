@@ -7,6 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from ortho_ref.terminal import shown
 from ortho_ref.training.run_folder import CONFIG, RunFolder
 from ortho_ref.training.trainer import Record
 from scripts.grid.experiment.cells import Cell
@@ -92,18 +93,28 @@ def _state_of(cell: Cell, run: RunFolder) -> State:
 
 def seconds_left(states: Iterable[State]) -> float:
     """What is left to compute, one run after the other."""
-    states = list(states)
-    whole: dict[tuple[str, str], float] = {}
+    total = 0.0
+    for alike in by_line(states).values():
+        took = [own.seconds for own in alike if own.how == "done" and own.seconds]
+        speeds = [own.iterations * _seconds_of_an_update(own) for own in alike if own.records]
+        whole = statistics.mean(took or speeds or [math.nan])
+        left = [own for own in alike if own.how not in ("done", "failed")]
+        total += sum(whole * (1 - own.iteration / max(own.iterations, 1)) for own in left)
+    return total
+
+
+def by_line(states: Iterable[State]) -> dict[tuple[str, str], list[State]]:
+    """The states of each line of the table in each column."""
+    found: dict[tuple[str, str], list[State]] = {}
     for own in states:
-        kind = own.cell.line, own.cell.column.name
-        alike = [other for other in states if (other.cell.line, other.cell.column.name) == kind]
-        took = [other.seconds for other in alike if other.how == "done" and other.seconds]
-        speeds = [other.iterations * _seconds_of_an_update(other) for other in alike if other.records]
-        whole[kind] = statistics.mean(took or speeds or [math.nan])
-    left = [own for own in states if own.how not in ("done", "failed")]
-    return sum(
-        whole[own.cell.line, own.cell.column.name] * (1 - own.iteration / max(own.iterations, 1)) for own in left
-    )
+        found.setdefault((own.cell.line, own.cell.column.name), []).append(own)
+    return found
+
+
+def markdown_row(cells: Iterable[str]) -> str:
+    """A row of a table; a name may have its bars."""
+    escaped = (cell.replace("\\", "\\\\").replace("|", "\\|") for cell in cells)
+    return f"| {' | '.join(escaped)} |"
 
 
 def _seconds_of_an_update(state: State) -> float:
@@ -113,18 +124,17 @@ def _seconds_of_an_update(state: State) -> float:
 def overview(states: Sequence[State]) -> str:
     """How far a grid is, a line for each row and column, in Markdown."""
     ways = ("done", "running", "stopped", "waiting", "failed")
-    lines = [f"| row | column | {' | '.join(ways)} | updates |", "|" + "---|" * (len(ways) + 3)]
-    for row, column in dict.fromkeys((own.cell.line, own.cell.column.name) for own in states):
-        own = [state for state in states if (state.cell.line, state.cell.column.name) == (row, column)]
+    lines = [markdown_row(["row", "column", *ways, "updates"]), "|" + "---|" * (len(ways) + 3)]
+    for (row, column), own in by_line(states).items():
         counts = [str(number) if (number := sum(s.how == way for s in own)) else "" for way in ways]
         N = max(state.iterations for state in own)
         updates = ", ".join(f"{s.iteration:,}" for s in own if s.how in ("running", "stopped", "failed"))
-        lines.append(f"| {row} | {column} | {' | '.join(counts)} | {f'{updates} of {N:,}' if updates else ''} |")
+        lines.append(markdown_row([row, column, *counts, f"{updates} of {N:,}" if updates else ""]))
     left = seconds_left(states)
     done = sum(state.how == "done" for state in states)
     text = "nothing is left" if left == 0 else "not known yet" if math.isnan(left) else f"{clock(left)} of one worker"
     lines += ["", f"{done} of {len(states)} runs done; time left: {text}"]
-    lines += [f"failed: {state.cell.name}: {state.reason}" for state in states if state.how == "failed"]
+    lines += [f"failed: {state.cell.name}: {shown(state.reason)}" for state in states if state.how == "failed"]
     return "\n".join(lines)
 
 

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import itertools
 import json
 import math
 import statistics
@@ -9,9 +10,10 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+from ortho_ref.terminal import shown
 from ortho_ref.training.trainer import Record
 from scripts.grid.experiment.file import OF_A_RUN, OF_LINES, OF_WEIGHTS, ON_TEST, STATISTICS, Column, Experiment, Row
-from scripts.grid.experiment.states import State, clock
+from scripts.grid.experiment.states import State, by_line, clock, markdown_row
 
 
 class Line(NamedTuple):
@@ -34,12 +36,10 @@ def lines_of(experiment: Experiment, states: Sequence[State]) -> list[Line]:
     """The lines of an experiment's table."""
     found = []
     for row in experiment.rows:
-        own = [state for state in states if state.cell.row is row]
-        for column in experiment.columns:
-            lines = dict.fromkeys(state.cell.line for state in own)
-            for line in lines or ([row.name] if row.quoted else []):
-                cells = [s for s in own if s.cell.line == line and s.cell.column is column]
-                found.append(_line(experiment, row, line, column, cells))
+        own = by_line(state for state in states if state.cell.row is row)
+        lines = dict.fromkeys(line for line, _ in own) or ([row.name] if row.quoted else [])
+        for column, line in itertools.product(experiment.columns, lines):
+            found.append(_line(experiment, row, line, column, own.get((line, column.name), [])))
     quoted = {row.name for row in experiment.rows if row.quoted}
     return [line for line in found if line.wanted or (line.name in quoted and (line.paper or line.others))]
 
@@ -75,7 +75,7 @@ def _line(experiment: Experiment, row: Row, line: str, column: Column, cells: Se
         values,
         tuple(state.cell.seed for state in done),
         len(cells),
-        tuple(f"seed {state.cell.seed}: {state.reason}" for state in cells if state.how == "failed"),
+        tuple(f"seed {state.cell.seed}: {shown(state.reason)}" for state in cells if state.how == "failed"),
         summaries[0]["parameters"] if summaries else None,
         statistics.mean(seconds) if seconds else 0.0,
         paper,
@@ -161,7 +161,7 @@ def markdown(experiment: Experiment, lines: Sequence[Line], scale: float) -> str
         ]
         for line in lines
     ]
-    text = [f"{experiment.title}: {what}{size}.", "", _row(head), _row(["---"] * len(head)), *map(_row, rows)]
+    text = [f"{experiment.title}: {what}{size}.", "", *_table(head, rows)]
     failures = [f"* {line.row}, {line.column}, {reason}" for line in lines for reason in line.failed]
     return "\n".join(text + (["", "Failed:", "", *failures] if failures else []))
 
@@ -190,11 +190,11 @@ def measured(experiment: Experiment, states: Sequence[State]) -> str:
         [row, column, what, f"{after:,}", ", ".join(f"{with_spread(*spread(own))}{at}" for at, own in numbers.items())]
         for (row, column, what, after), numbers in found.items()
     ]
-    return "\n".join(["Measured besides:", "", _row(head), _row(["---"] * len(head)), *map(_row, rows)])
+    return "\n".join(["Measured besides:", "", *_table(head, rows)])
 
 
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    return [*map(markdown_row, (head, ["---"] * len(head), *rows))]
 
 
 def _flat(experiment: Experiment, lines: Sequence[Line], scale: float) -> list[Record]:
@@ -237,13 +237,17 @@ def as_json(experiment: Experiment, lines: Sequence[Line], scale: float) -> str:
 
 
 def as_csv(experiment: Experiment, lines: Sequence[Line], scale: float) -> str:
-    """The table as CSV, a header first."""
-    records = _flat(experiment, lines, scale)
+    """The table as CSV, a header first; no text is a formula to the program that opens it."""
+    records = [{name: _no_formula(value) for name, value in own.items()} for own in _flat(experiment, lines, scale)]
     stream = io.StringIO()
     writer = csv.DictWriter(stream, list(dict.fromkeys(name for own in records for name in own)), lineterminator="\n")
     writer.writeheader()
     writer.writerows(records)
     return stream.getvalue().rstrip("\n")
+
+
+def _no_formula(value: Any) -> Any:
+    return f"'{value}" if isinstance(value, str) and value.startswith(tuple("=+-@\t\r")) else value
 
 
 def made_by(states: Sequence[State]) -> str:

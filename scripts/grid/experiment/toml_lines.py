@@ -1,11 +1,14 @@
 """Where in a TOML file a value stands: for messages about it."""
 
+import itertools
 import re
 from collections import Counter
 
-_HEADER = re.compile(r"^\s*(\[\[?)\s*([^\[\]]+?)\s*\]\]?\s*(#.*)?$")
+_HEADER = re.compile(r"^\s*(\[\[?)([^\[\]]+)\]\]?\s*(#.*)?$")
 _KEY = re.compile(r"""^\s*((?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+|"[^"]*"|'[^']*'))*)\s*=""")
 _PART = re.compile(r"""[\w-]+|"[^"]*"|'[^']*'""")
+#: No place that a message names has more keys.
+_DEEPEST = 8
 _PLACE = re.compile(r"\[\d+\]|[^.\[\]]+")
 
 
@@ -58,4 +61,4 @@ def _header(tables: "Counter[str]", name: str, is_list: bool) -> str:
 
 
 def _parts(key: str) -> list[str]:
-    return [part.strip("\"'") for part in _PART.findall(key)]
+    return [part[0].strip("\"'") for part in itertools.islice(_PART.finditer(key), _DEEPEST)]
