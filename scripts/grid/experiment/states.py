@@ -28,10 +28,18 @@ class State(NamedTuple):
     records: Sequence[Record] = ()
     summary: Record | None = None  # of one that is done: at its end, with everything measured
     reason: str = ""
-    seconds: float = 0.0  # of all sessions that ended
     measured: Sequence[Record] = ()  # what was measured so far
-    # whether it failed as its loss or its weights stopped being finite, all of its files being whole
-    diverged: bool = False
+    sessions: Sequence[Record] = ()  # who worked on it; none where a file of it is damaged
+
+    @property
+    def seconds(self) -> float:
+        """By the clock, of all sessions that ended."""
+        return sum(own.get("seconds", 0.0) for own in self.sessions)
+
+    @property
+    def diverged(self) -> bool:
+        """Whether it failed as its loss or its weights stopped being finite, all of its files being whole."""
+        return diverged(self.sessions)
 
 
 def states_of(cells: Iterable[Cell], out: Path) -> list[State]:
@@ -42,32 +50,39 @@ def states_of(cells: Iterable[Cell], out: Path) -> list[State]:
 def state_of(cell: Cell, folder: Path) -> State:
     """How far a run is."""
     config: Record = {}
-    reason, seconds = None, 0.0
+    sessions: list[Record] = []
     try:
         sessions = read_sessions(folder)
-        reason = failure(sessions)
         if not (folder / CONFIG).exists():
+            reason = failure(sessions)
             return State(cell, folder, "waiting" if reason is None else "failed", reason=reason or "")
-        seconds = sum(own.get("seconds", 0.0) for own in sessions)
         config = read_config(folder)
         records = read_metrics(folder) if (folder / METRICS_FILE).exists() else []  # it comes after the config
         summary = read_summary(folder) if (folder / SUMMARY).exists() else None
         measured = read_measured(folder)
     except DamagedFile as error:
-        N = config.get("iterations", 0)
-        return State(cell, folder, "failed", 0, N, config, reason=reason or str(error), seconds=seconds)
-    N, done = config.get("iterations", 0), records[-1]["iteration"] if records else 0
+        N, reason = config.get("iterations", 0), failure(sessions) or str(error)
+        return State(cell, folder, "failed", 0, N, config, reason=reason)
+    state = state_from(cell, folder, config, sessions, records, summary, measured)
+    return state._replace(how="running") if state.how == "stopped" and _held(folder) else state
+
+
+def state_from(
+    cell: Cell,
+    folder: Path,
+    config: Record,
+    sessions: Sequence[Record],
+    records: Sequence[Record],
+    summary: Record | None,
+    measured: Sequence[Record],
+) -> State:
+    """How far a run is by what was read of it; where the cell wants more to be measured, it is not done."""
+    N, reason = config.get("iterations", 0), failure(sessions)
     if summary is not None and missing(measured, cell.measures, N):
         summary = None
-    if summary is not None:
-        how = "done"
-    elif reason is not None:
-        how = "failed"
-    else:
-        how = "running" if _held(folder) else "stopped"
-    return State(
-        cell, folder, how, done, N, config, records, summary, reason or "", seconds, measured, diverged(sessions)
-    )
+    how = "done" if summary is not None else "stopped" if reason is None else "failed"
+    done = records[-1]["iteration"] if records else 0
+    return State(cell, folder, how, done, N, config, records, summary, reason or "", measured, sessions)
 
 
 def _held(folder: Path) -> bool:

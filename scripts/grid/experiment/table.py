@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 from ortho_ref.training.trainer import Record
 from scripts.grid.experiment.file import OF_A_RUN, OF_LINES, OF_WEIGHTS, ON_TEST, STATISTICS, Column, Experiment, Row
-from scripts.grid.experiment.sessions import read_sessions
 from scripts.grid.experiment.states import State, clock
 
 
@@ -251,7 +250,7 @@ def made_by(states: Sequence[State]) -> str:
     """Under which commits, by which BLAS kernels and on which processors runs were made."""
     commits = {(own.config.get("experiment") or {}).get("commit") for own in states if own.config}
     kernels = {blas for own in states if own.config for blas in own.config["made_by"]["blas"]}
-    machines = {own["machine"] for state in states for own in read_sessions(state.folder)}
+    machines = {own["machine"] for state in states for own in state.sessions}
     short = sorted(commit[:7] for commit in commits if commit)
     return "; ".join(
         [f"commit {', '.join(short) or 'not known'}", ", ".join(sorted(kernels)), ", ".join(sorted(machines))]
