@@ -12,6 +12,7 @@ import msgspec
 
 from ortho_ref import files
 from ortho_ref.formats import Form, Least0, check, from_json
+from ortho_ref.training.forms import Summary
 from ortho_ref.training.trainer import Record
 from scripts.grid.config import settled
 from scripts.grid.experiment.begun import check_begun
@@ -50,13 +51,6 @@ class Options(msgspec.Struct):
     made_by: Made
 
 
-class Summary(msgspec.Struct):
-    """What is asked of a summary."""
-
-    parameters: int
-    evaluation_loss: dict[str, float]
-
-
 class Session(msgspec.Struct):
     """What is asked of a session."""
 
@@ -83,7 +77,7 @@ class StoredRun(Form):
     seed: Annotated[int, msgspec.Meta(ge=0)]
     commit: str | None
     sessions: list[Session]
-    summary: Summary | None  # None of one that diverged
+    summary: Summary | None  # type: ignore[valid-type]  # None of one that diverged
     measured: list[Measured]
     config: Options
     metrics: Columns
