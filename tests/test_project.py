@@ -16,8 +16,8 @@ from ortho_ref import models
 from ortho_ref.conformance.case_files import vectors
 from ortho_ref.conformance.mistakes import MISTAKES
 from ortho_ref.parametrizations.by_name import FORMS
-from ortho_ref.training.run_folder import read_config, read_summary
 from scripts.grid.experiment.file import read
+from scripts.grid.experiment.results import read_runs
 from scripts.maintain.equations.tags import TAG, code_tags, tags_of
 
 ROOT = Path(__file__).parent.parent
@@ -274,10 +274,11 @@ def test_the_zoo_has_every_model():
     """In order, each with as many parameters as its stored run says."""
     rows = [row.name for row in read(ROOT / "scripts/experiments/zoo.toml").rows]
     assert rows == models.names()
+    runs = read_runs(ROOT / "results/experiments/zoo.jsonl")
     for name in rows:
-        run = ROOT / "results/experiments/zoo" / name / "all" / "seed-0"
-        network = models.network(name, 10, [read_config(run)["hidden"]], 9)
-        assert network.count(network.init(np.random.default_rng(0))[0]) == read_summary(run)["parameters"], name
+        run = runs[name, "all", 0].run
+        network = models.network(name, 10, [run["config"]["hidden"]], 9)
+        assert network.count(network.init(np.random.default_rng(0))[0]) == run["summary"]["parameters"], name
 
 
 def test_every_erratum_has_its_test():
