@@ -18,10 +18,9 @@ from scripts.grid.experiment.begun import check_begun
 from scripts.grid.experiment.cells import Cell, cells_of
 from scripts.grid.experiment.file import Experiment, File, read
 from scripts.grid.experiment.grid import Grid, orders_of
-from scripts.grid.experiment.results import Results
+from scripts.grid.experiment.results import ENDED, Results
 from scripts.grid.experiment.running import GIB, make_out, run_grid, say_estimates
 from scripts.grid.experiment.states import overview, states_of
-from scripts.grid.experiment.storing import store
 from scripts.grid.experiment.table import FORMS, lines_of, measured
 from scripts.grid.track import TRACKERS
 from scripts.program import BAD_INPUT, check_beside, check_device, check_number, device_option, fail, give, run, say
@@ -60,6 +59,7 @@ def main(
     row: Annotated[list[str] | None, typer.Option(help="Only this row; several may be given.")] = None,
     column: Annotated[list[str] | None, typer.Option(help="Only this column; several may be given.")] = None,
     seeds: Annotated[str | None, typer.Option(help="How many, 3, or which, 0,4,5 (one: 4,); the file's.")] = None,
+    stored: Annotated[bool, typer.Option("--stored", help="status, table, plot: of the runs in results/.")] = False,
     missing: Annotated[bool, typer.Option("--missing", help="Only runs that results/ does not have yet.")] = False,
     scale: Annotated[float, typer.Option(help="S: 1 is the paper's size; what follows it is in the file.")] = 1.0,
     data: Annotated[Path | None, typer.Option(help="run: where the data are, a folder, of text the file.")] = None,
@@ -118,7 +118,7 @@ def main(
             if not dry_run:
                 run_grid(grid, orders, at_a_time, limit, scheduler, stalled)
         else:
-            _show(action, grid, form, picture or out / "curves.png")
+            _show(action, grid, form, picture or out / "curves.png", stored)
     except BAD_INPUT as error:
         fail(error)
 
@@ -145,7 +145,7 @@ def _check_alone(action: Action, given: dict[str, object]) -> None:
     """ValueError for an option that nothing would read: its help begins with another action's name, say."""
     for name, own in inspect.signature(main).parameters.items():
         of = own.annotation.__metadata__[0].help.partition(": ")[0]
-        if given[name] != own.default and of != action and of in list(Action):
+        if given[name] != own.default and action not in of.split(", ") and {*of.split(", ")} <= {*Action}:
             raise ValueError(f"{name} is {str(given[name])!r}, and is for {of}; the action is {action}")
     if action is Action.schema:
         check_beside(main, {name: value for name, value in given.items() if name != "action"}, action)
@@ -154,9 +154,14 @@ def _check_alone(action: Action, given: dict[str, object]) -> None:
             raise ValueError(f"{name} is {given[name]}, and is for --device {wanted}; device is {given['device']!r}")
 
 
-def _show(action: Action, grid: Grid, form: Form, picture: Path) -> None:
-    experiment, states = grid.experiment, states_of(grid.cells, grid.out)
-    check_begun(states, experiment, grid.scale)
+def _show(action: Action, grid: Grid, form: Form, picture: Path, stored: bool) -> None:
+    experiment = grid.experiment
+    if stored:
+        _check_papers("--stored", experiment, grid.scale)
+        states = Results(ROOT).states(experiment, grid.cells)
+    else:
+        states = states_of(grid.cells, grid.out)
+        check_begun(states, experiment, grid.scale)
     if action is Action.status:
         give(shown_lines(overview(states), None))
     elif action is Action.table:
@@ -165,7 +170,7 @@ def _show(action: Action, grid: Grid, form: Form, picture: Path) -> None:
         give(shown_lines(f"{text}\n\n{besides}" if besides else text, None))
     elif action is Action.store:
         _check_papers("store", experiment, grid.scale)
-        for state in store(states, Results(ROOT).place(experiment)):
+        for state in Results(ROOT).store(experiment, states):
             say(f"{state.cell.name}: stored")
         for state in states:
             if state.how == "failed" and not state.diverged:
@@ -190,8 +195,7 @@ def _check_papers(what: str, experiment: Experiment, scale: float) -> None:
 
 def _not_stored(cells: Iterable[Cell], experiment: Experiment, scale: float) -> tuple[Cell, ...]:
     _check_papers("--missing", experiment, scale)
-    there = Results(ROOT)
-    return tuple(cell for cell in cells if there.folder(experiment, cell) is None)
+    return tuple(state.cell for state in Results(ROOT).states(experiment, cells) if state.how not in ENDED)
 
 
 def default_out(experiment: Experiment, scale: float) -> Path:

@@ -17,8 +17,8 @@ from ortho_ref.conformance.case_files import vectors
 from ortho_ref.conformance.mistakes import MISTAKES
 from ortho_ref.parametrizations.by_name import FORMS
 from scripts.grid.experiment.file import read
+from scripts.grid.experiment.results import read_runs
 from scripts.maintain.equations.tags import TAG, code_tags, tags_of
-from tests.ortho_ref.training.reading import read_config, read_summary
 
 ROOT = Path(__file__).parent.parent
 FOLDERS = ("ortho_ref", "gradients", "tasks", "scripts")
@@ -154,7 +154,7 @@ FRAMEWORKS = {
     "tasks/files.py": {"pooch"},
     "ortho_ref/adapters/maps.py": {"torch", "jax"},
     "scripts/maintain/timing/peers_jax.py": {"jax"},
-    "scripts/grid/experiment/cluster.py": {"distributed"},
+    "scripts/grid/experiment/engine.py": {"distributed"},
     "scripts/grid/track.py": {"tensorboard"},
 }
 
@@ -274,10 +274,11 @@ def test_the_zoo_has_every_model():
     """In order, each with as many parameters as its stored run says."""
     rows = [row.name for row in read(ROOT / "scripts/experiments/zoo.toml").rows]
     assert rows == models.names()
+    runs = read_runs(ROOT / "results/experiments/zoo.jsonl")
     for name in rows:
-        run = ROOT / "results/experiments/zoo" / name / "all" / "seed-0"
-        network = models.network(name, 10, [read_config(run)["hidden"]], 9)
-        assert network.count(network.init(np.random.default_rng(0))[0]) == read_summary(run)["parameters"], name
+        run = runs[name, "all", 0].run
+        network = models.network(name, 10, [run["config"]["hidden"]], 9)
+        assert network.count(network.init(np.random.default_rng(0))[0]) == run["summary"]["parameters"], name
 
 
 def test_every_erratum_has_its_test():

@@ -95,13 +95,18 @@ Summary = msgspec.defstruct(
         ("evaluations", Count),
         ("evaluation_loss", Best),
         ("steps_per_second", Least0),
-        ("metrics_sha256", Sha256),
         *fields(METRICS, Best),
         *fields(("worst_defect", "worst_condition"), float),
         ("forced_resets", Count | UnsetType, UNSET),
     ],
     bases=(Form,),
 )
+
+
+class SealedSummary(Summary, kw_only=True):  # type: ignore[misc,valid-type]
+    """A summary as it stands in summary.json."""
+
+    metrics_sha256: Sha256
 
 
 class Pcg64(Form):

@@ -483,7 +483,9 @@ class RunFolder:
     def write_summary(self, summary: Record) -> None:
         """Write summary.json."""
         assert self._log is not None
-        self.write_document(SUMMARY, SUMMARY_FORMAT, summary | {"metrics_sha256": self._log.sha256}, forms.Summary)
+        self.write_document(
+            SUMMARY, SUMMARY_FORMAT, summary | {"metrics_sha256": self._log.sha256}, forms.SealedSummary
+        )
 
     @property
     def summary(self) -> Record | None:
@@ -500,6 +502,6 @@ class RunFolder:
 
     def _sealed_summary(self) -> Record:
         try:
-            return files.read_sealed(self.path / SUMMARY, SUMMARY_FORMAT, forms.Summary, self._folder).value
+            return files.read_sealed(self.path / SUMMARY, SUMMARY_FORMAT, forms.SealedSummary, self._folder).value
         except DamagedFile as error:
             raise DamagedRun(error.path, f"{error.reason}; {_AGAIN}") from None

@@ -4,6 +4,7 @@ import copy
 import math
 from fnmatch import fnmatchcase
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Literal
 
 import msgspec
@@ -86,19 +87,12 @@ def config_of(task: str, **options: Any) -> Record:
 def begun(task: str, **options: Any) -> tuple[Record, Task]:
     """The config of a run, and its task."""
     places = {name: options.pop(name) for name in PLACES if name in options}
-    given = _given(task, options)
-    chosen: Record = {"task": task} | DEFAULT | _setting(task, given) | given
-    chosen["model_options"] = model_options_of(task, given)
-    config = chosen | _defaults(chosen)
-    config |= _weights(config)
-    _check_numbers(config)
+    config = settled(task, **options)
     the_task = make_task(config, places)
-    if config["embedding"] is not None and isinstance(the_task.input, Vectors):
-        raise ValueError(f"embedding is {config['embedding']}, but {task} has vectors for input, not tokens")
+    if (size := options.get("embedding")) is not None and isinstance(the_task.input, Vectors):
+        raise ValueError(f"embedding is {size}, but {task} has vectors for input, not tokens")
     next(the_task.batches(np.random.default_rng(0), config["batch"]))  # a batch that cannot be had is said here
-    config |= _embedding(the_task, config, given)
     config["network"] = network_arguments(the_task, config)
-    config |= _optimizers(config)
     _check_groups(config)
     _check_dropped(config, the_task)
     config["baseline"] = the_task.baseline
@@ -107,6 +101,22 @@ def begun(task: str, **options: Any) -> tuple[Record, Task]:
     check(config, FORM)
     check_trainer(config)
     return config, the_task
+
+
+#: What the options of a run need to know of its task: nothing that depends on data.
+_ANY: Any = SimpleNamespace(input=Vectors(1), output_size=1, readout="last", loss="cross_entropy")
+
+
+def settled(task: str, **options: Any) -> Record:
+    """Every option of a run: what is given, and what the task and the model have where nothing is; without data."""
+    given = _given(task, options)
+    chosen: Record = {"task": task} | DEFAULT | _setting(task, given) | given
+    chosen["model_options"] = model_options_of(task, given)
+    config = chosen | _defaults(chosen)
+    config |= _weights(config)
+    _check_numbers(config)
+    config |= _embedding(_ANY, config, given)
+    return config | _optimizers(config | {"network": network_arguments(_ANY, config)})
 
 
 def data_of(task: Task) -> Record | None:
@@ -257,7 +267,7 @@ def _check_numbers(config: Record) -> None:
         raise ValueError(f"layers is {config['layers']}, but hidden has {len(sizes)} sizes; allowed: {len(sizes)}")
     for name in ("layers", "batch", "iterations", "log_every", "eval_every", "checkpoint_every"):
         check_integer(name, config[name], most=MOST_LAYERS if name == "layers" else MOST)
-    check_integer("seed", config["seed"], least=0, most=10**files.DIGITS - 1)
+    check_integer("seed", config["seed"], least=0, most=10**40 - 1)
     if config["scale_rate"] and config["windows"] != "random":
         raise ValueError(f"--scale-rate is for --windows random; all windows of {config['task']} are as long")
     if config["average"] is not None:

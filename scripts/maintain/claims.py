@@ -58,7 +58,7 @@ and counts for each. A file named `-part` has a part of the data, and so not the
 
 
 class Stored(NamedTuple):
-    """An experiment: its file, all its runs, those that are stored, its table, its folder, whose runs it has too."""
+    """An experiment: its file, all its runs, those that are stored, its table, their file, whose runs it has too."""
 
     experiment: Experiment
     cells: list[Cell]
@@ -86,12 +86,12 @@ class Stored(NamedTuple):
     @property
     def picture(self) -> Path:
         """Its curves."""
-        return self.place / "curves.png"
+        return self.place.with_suffix(".png")
 
     @property
     def besides(self) -> Path:
         """What was measured of the runs besides, drawn."""
-        return self.place / "curves-measured.png"
+        return self.place.with_name(f"{self.place.stem}-measured.png")
 
     @property
     def drawn(self) -> str:
@@ -203,7 +203,7 @@ def main(
                 fail(f"{PAGE} is not what the runs say; python -m scripts.maintain.claims writes it", 1)
             return
         for own in filter(lambda own: own.states, experiments):
-            own.place.mkdir(parents=True, exist_ok=True)
+            own.place.parent.mkdir(parents=True, exist_ok=True)
             draw_experiment(own.experiment, own.states, 1.0, own.picture, own.drawn)
             if has_series(own.experiment):
                 draw_measured(own.experiment, own.states, 1.0, own.besides, own.drawn)

@@ -11,7 +11,7 @@ from unittest import mock
 
 from ortho_ref.training.runs import load
 from scripts import experiment as program
-from scripts.grid.experiment import pool
+from scripts.grid.experiment import engine
 from scripts.grid.experiment.cells import cells_of
 from scripts.grid.experiment.file import read
 from tests.line import PATIENCE
@@ -68,7 +68,7 @@ def run(*arguments, real=False):
         out, err = own.communicate(timeout=PATIENCE)
         return own.returncode, out, err
     alone = ["--no-estimate"] if arguments[0] == "run" else []
-    with mock.patch.object(pool, "start", forked):
+    with mock.patch.object(engine, "start", forked):
         return call(program.main, *arguments, *alone)
 
 

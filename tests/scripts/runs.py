@@ -121,12 +121,12 @@ class Fork:
 
 
 def forked(order):
-    """A worker of a grid, as `pool.start` begins it, in a fork of this process."""
-    from scripts.grid.experiment import pool, worker
+    """The process of a run, as `engine.start` begins it, in a fork of this process."""
+    from scripts.grid.experiment import engine, worker
 
     folder = Path(order.folder)
     folder.mkdir(parents=True, exist_ok=True)
-    return pool.Worker(order, Fork(partial(worker.work, order, os.getpid()), folder / pool.LOG))
+    return Fork(partial(worker.work, order, os.getpid()), folder / engine.LOG)
 
 
 class Forks:
@@ -307,9 +307,9 @@ def _run(job, answer):
 
         loss_curves.draw = lambda *arguments: None
     if job["forked"]:
-        from scripts.grid.experiment import pool
+        from scripts.grid.experiment import engine
 
-        pool.start = forked
+        engine.start = forked
     atexit.register(lambda: os.pwrite(answer, json.dumps(points.calls).encode(), 0))
     sys.argv = ["program", *job["arguments"]]
     runpy.run_module(job["module"], run_name="__main__", alter_sys=True)

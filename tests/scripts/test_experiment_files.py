@@ -13,8 +13,8 @@ from scripts import experiment as program
 from scripts.grid.config import config_of
 from scripts.grid.experiment.cells import cells_of, given
 from scripts.grid.experiment.file import LARGEST, Power, read
+from scripts.grid.experiment.results import LINES
 from scripts.grid.experiment.sessions import mark_failed
-from scripts.grid.experiment.storing import LINES
 from tasks import by_name
 from tests.scripts.grids import tiny
 from tests.scripts.runs import ROOT, call, refusal

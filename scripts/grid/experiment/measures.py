@@ -7,12 +7,13 @@ that is killed meanwhile measures it when it goes on.
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from msgspec import Meta
 
-from ortho_ref import schema
 from ortho_ref.backend import Array
+from ortho_ref.formats import Form
 from ortho_ref.parametrizations import Params
 from ortho_ref.training.run_folder import LAST, RunFolder
 from ortho_ref.training.runs import Loaded, load
@@ -27,26 +28,24 @@ MEASURED = "measured.json"
 #: and of how many sequences each is: of as many as the run's, where those are fewer.
 SEQUENCES, BATCHES, BATCH = 20, 20, 100
 _FORMAT = "ortho_ref measured 1"
-_VALUES = schema.mapping(schema.either(schema.NUMBER, schema.list_of(schema.NUMBER)))
-_FORM = schema.record(
-    {
-        "measured": schema.list_of(
-            schema.record(
-                {
-                    "what": schema.TEXT,
-                    "after": schema.integer(0, 10**9),
-                    "times": schema.integer(1, 100),
-                    "values": _VALUES,
-                }
-            )
-        )
-    }
-)
+
+
+class Measure(Form):
+    """What was measured of a run, after so many updates, on sequences so many times as long."""
+
+    what: str
+    after: Annotated[int, Meta(ge=0, le=10**9)]
+    times: Annotated[int, Meta(ge=1, le=100)]
+    values: dict[str, float | list[float]]
+
+
+class _Measured(Form):
+    measured: list[Measure]
 
 
 def read_measured(folder: RunFolder) -> list[Record]:
     """What was measured of a run so far.  ValueError: where the file is not what was written."""
-    found = folder.document(MEASURED, _FORMAT, _FORM)
+    found = folder.document(MEASURED, _FORMAT, _Measured)
     return [] if found is None else found["measured"]
 
 
@@ -106,7 +105,7 @@ class Measures:
                     of = partial(training_metric, batch=min(BATCH, self.config["batch"]))
                 values = of(run, self._task(own["times"]))
                 whole = [*read_measured(self.folder), own | {"values": values}]
-                self.folder.write_document(MEASURED, _FORMAT, {"measured": whole}, _FORM)
+                self.folder.write_document(MEASURED, _FORMAT, {"measured": whole}, _Measured)
 
     def check_complete(self) -> None:
         """ValueError where something is not measured, and the run is past it."""

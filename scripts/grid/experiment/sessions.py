@@ -7,8 +7,11 @@ import time
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from typing import Annotated, Literal
 
-from ortho_ref import schema
+from msgspec import UNSET, Meta, UnsetType
+
+from ortho_ref.formats import Form, Least0
 from ortho_ref.training.run_folder import CONFIG, RunFolder
 from ortho_ref.training.trainer import Record
 from scripts.program.usage import cpu_name, peak_memory
@@ -17,31 +20,31 @@ SESSIONS = "sessions.json"
 #: Ends of a run that failed: of one whose loss or weights stopped being finite, the second.
 FAILURES = ("failed", "diverged")
 _FORMAT = "ortho_ref sessions 1"
-_SESSION = schema.record(
-    {
-        "commit": schema.optional(schema.TEXT),
-        "machine": schema.TEXT,
-        "began": schema.TEXT,
-        "end": schema.optional(schema.one_of("done", "stopped", *FAILURES)),
-    },
-    {
-        "seconds": schema.number(0),
-        "cpu_seconds": schema.number(0),
-        "peak_bytes": schema.integer(0, 2**50),
-        "reason": schema.TEXT,
-    },
-)
-_FORM = schema.record({"sessions": schema.list_of(_SESSION)})
+
+
+class _Session(Form):
+    commit: str | None
+    machine: str
+    began: str
+    end: Literal["done", "stopped", "failed", "diverged"] | None
+    seconds: Least0 | UnsetType = UNSET
+    cpu_seconds: Least0 | UnsetType = UNSET
+    peak_bytes: Annotated[int, Meta(ge=0, le=2**50)] | UnsetType | None = UNSET
+    reason: str | UnsetType = UNSET
+
+
+class _Sessions(Form):
+    sessions: list[_Session]
 
 
 def read_sessions(folder: RunFolder) -> list[Record]:
     """The sessions of a run, the first one first.  ValueError: where the file is not what was written."""
-    found = folder.document(SESSIONS, _FORMAT, _FORM)
+    found = folder.document(SESSIONS, _FORMAT, _Sessions)
     return [] if found is None else found["sessions"]
 
 
 def _write(folder: RunFolder, sessions: list[Record]) -> None:
-    folder.write_document(SESSIONS, _FORMAT, {"sessions": sessions}, _FORM)
+    folder.write_document(SESSIONS, _FORMAT, {"sessions": sessions}, _Sessions)
 
 
 class Session:

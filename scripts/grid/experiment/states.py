@@ -28,11 +28,18 @@ class State(NamedTuple):
     records: Sequence[Record] = ()
     summary: Record | None = None  # of one that is done: at its end, with everything measured
     reason: str = ""
-    seconds: float = 0.0  # of all sessions that ended
     measured: Sequence[Record] = ()  # what was measured so far
-    sessions: Sequence[Record] = ()  # who worked on it
-    # whether it failed as its loss or its weights stopped being finite, all of its files being whole
-    diverged: bool = False
+    sessions: Sequence[Record] = ()  # who worked on it; none where a file of it is damaged
+
+    @property
+    def seconds(self) -> float:
+        """By the clock, of all sessions that ended."""
+        return sum(own.get("seconds", 0.0) for own in self.sessions)
+
+    @property
+    def diverged(self) -> bool:
+        """Whether it failed as its loss or its weights stopped being finite, all of its files being whole."""
+        return diverged(self.sessions)
 
 
 def states_of(cells: Iterable[Cell], out: Path) -> list[State]:
@@ -42,53 +49,40 @@ def states_of(cells: Iterable[Cell], out: Path) -> list[State]:
 
 def state_of(cell: Cell, path: Path) -> State:
     """How far a run is; one that cannot be read has failed, whatever is in its folder."""
+    config: Record = {}
+    sessions: list[Record] = []
     if not path.exists():
         return State(cell, path, "waiting")
     try:
         with RunFolder(path) as folder:
-            return _state_of(cell, folder)
+            sessions = read_sessions(folder)
+            if not folder.has(CONFIG):
+                reason = failure(sessions)
+                return State(cell, path, "waiting" if reason is None else "failed", reason=reason or "")
+            config, records, summary = folder.config, folder.records, folder.summary
+            state = state_from(cell, path, config, sessions, records, summary, read_measured(folder))
+            return state._replace(how="running") if state.how == "stopped" and folder.is_held() else state
     except (OSError, ValueError) as error:
-        return State(cell, path, "failed", reason=str(error))
+        N, reason = config.get("iterations", 0), failure(sessions) or str(error)
+        return State(cell, path, "failed", 0, N, config, reason=reason)
 
 
-def _state_of(cell: Cell, run: RunFolder) -> State:
-    config: Record = {}
-    reason, seconds, folder = None, 0.0, run.path
-    try:
-        sessions = read_sessions(run)
-        reason = failure(sessions)
-        if not run.has(CONFIG):
-            return State(cell, folder, "waiting" if reason is None else "failed", reason=reason or "")
-        seconds = sum(own.get("seconds", 0.0) for own in sessions)
-        config, records = run.config, run.records
-        summary, measured = run.summary, read_measured(run)
-    except (OSError, ValueError) as error:
-        N = config.get("iterations", 0)
-        return State(cell, folder, "failed", 0, N, config, reason=reason or str(error), seconds=seconds)
-    N, done = config.get("iterations", 0), records[-1]["iteration"] if records else 0
+def state_from(
+    cell: Cell,
+    folder: Path,
+    config: Record,
+    sessions: Sequence[Record],
+    records: Sequence[Record],
+    summary: Record | None,
+    measured: Sequence[Record],
+) -> State:
+    """How far a run is by what was read of it; where the cell wants more to be measured, it is not done."""
+    N, reason = config.get("iterations", 0), failure(sessions)
     if summary is not None and missing(measured, cell.measures, N):
         summary = None
-    if summary is not None:
-        how = "done"
-    elif reason is not None:
-        how = "failed"
-    else:
-        how = "running" if run.is_held() else "stopped"
-    return State(
-        cell,
-        folder,
-        how,
-        done,
-        N,
-        config,
-        records,
-        summary,
-        reason or "",
-        seconds,
-        measured,
-        sessions,
-        diverged(sessions),
-    )
+    how = "done" if summary is not None else "stopped" if reason is None else "failed"
+    done = records[-1]["iteration"] if records else 0
+    return State(cell, folder, how, done, N, config, records, summary, reason or "", measured, sessions)
 
 
 def seconds_left(states: Iterable[State]) -> float:
