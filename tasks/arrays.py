@@ -7,6 +7,7 @@ Sequences of different lengths are filled up to T: at the end for readout "every
 there; in front for readout "last", which reads the last step.
 """
 
+import hashlib
 import math
 from functools import cached_property
 from typing import Any, ClassVar
@@ -16,6 +17,7 @@ import numpy as np
 from ortho_ref.backend import library_of
 from ortho_ref.training.task import Batch, Tokens, Vectors, check_choice, check_integer, kind_of
 from tasks.examples import Examples, frequency_baseline
+from tasks.files import Named
 
 LOSSES = {
     "cross_entropy": "accuracy",
@@ -153,6 +155,20 @@ class Arrays(Examples):
     def sizes(self) -> tuple[int, int]:
         """Sequences that are trained on, and held out."""
         return self._cut, len(self._x) - self._cut
+
+    @cached_property
+    def data(self) -> Named:
+        """Which arrays these are, by their contents: a run goes on with its own alone."""
+
+        def sha256(part: slice) -> str:
+            found = hashlib.sha256()
+            for own in (self._x, self._y, *(() if self._mask is None else (self._mask,))):
+                found.update(f"{own.dtype.str} {own[part].shape}\n".encode())
+                found.update(np.ascontiguousarray(own[part]).reshape(-1).view(np.uint8).data)
+            return found.hexdigest()
+
+        parts = {"trained on": slice(self._cut), "held out": slice(self._cut, None)}
+        return Named(self.name, None, {name: sha256(part) for name, part in parts.items()})
 
     @cached_property
     def baseline(self) -> float:

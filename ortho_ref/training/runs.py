@@ -438,8 +438,12 @@ def _check_config(folder: RunFolder, config: Record) -> None:
     """ValueError where the run that is there is another than this."""
     present = folder.config
     for key in sorted(present.keys() | config.keys()):
-        if present.get(key) != config.get(key):
-            raise ValueError(f"{key} is {config.get(key)!r}; the run in {folder.path} has {present.get(key)!r}")
+        ours, theirs, where = config.get(key), present.get(key), key
+        while isinstance(ours, dict) and isinstance(theirs, dict) and ours != theirs:
+            inner = next(name for name in sorted(ours.keys() | theirs.keys()) if ours.get(name) != theirs.get(name))
+            ours, theirs, where = ours.get(inner), theirs.get(inner), f"{where}: {inner}"
+        if ours != theirs:
+            raise ValueError(f"{where} is {ours!r}; the run in {folder.path} has {theirs!r}")
 
 
 def _check_sizes(path: Path, network: Network, params: Params, buffers: NamedBuffers) -> None:

@@ -9,9 +9,10 @@ import sys
 import time
 from unittest import mock
 
+from ortho_ref.training.run_folder import RunFolder
 from ortho_ref.training.runs import load
 from scripts import experiment as program
-from scripts.grid.experiment import engine
+from scripts.grid.experiment import engine, sessions
 from scripts.grid.experiment.cells import cells_of
 from scripts.grid.experiment.file import read
 from tests.line import PATIENCE
@@ -123,3 +124,9 @@ def table_of(path, out):
     """The lines of a grid's table, but for the time that it took."""
     rows = json.loads(call(program.main, "table", path, "--out", out, "--form", "json")[1])
     return [{name: value for name, value in row.items() if name != "seconds"} for row in rows]
+
+
+def read_sessions(path):
+    """Of a run's folder."""
+    with RunFolder(path) as folder:
+        return sessions.read_sessions(folder)

@@ -21,7 +21,7 @@ from ortho_ref.training.runs import Loaded, load
 from ortho_ref.training.task import Batch
 from scripts import evaluate, train
 from scripts import experiment as program
-from scripts.grid.experiment import measures, pool, sessions, watched, worker
+from scripts.grid.experiment import engine, measures, sessions, watched, worker
 from scripts.grid.experiment.cells import cells_of
 from scripts.grid.experiment.claims import FAILS, HOLDS, MEAN, OPEN, verdicts_of
 from scripts.grid.experiment.file import read
@@ -33,7 +33,7 @@ from scripts.pictures import curves
 from tasks.adding import Adding
 from tests.line import PATIENCE
 from tests.ortho_ref.training.reading import read_config, read_metrics, read_summary, write_config
-from tests.scripts.grids import bits, folders, kill_at_random, process, run, table_of, tiny
+from tests.scripts.grids import bits, folders, kill_at_random, process, read_sessions, run, table_of, tiny
 from tests.scripts.runs import ROOT, call, refusal
 
 
@@ -75,7 +75,7 @@ def test_a_run_of_a_grid_is_a_run_of_train(grid, tmp_path):
     assert bits(tmp_path)["a"] == bits(own)["."]
     mark = read_config(own)["experiment"]
     assert mark == {"name": "tiny", "row": "NC-GRU", "column": "all", "scale": 1.0, "commit": sessions.commit()}
-    (session,) = sessions.read_sessions(own)
+    (session,) = read_sessions(own)
     assert session["end"] == "done"
     assert session["cpu_seconds"] > 0
     assert session["peak_bytes"] > 0
@@ -216,7 +216,7 @@ def test_the_failure_of_one_cell(tmp_path):
     assert "failed: wild; all; seed 0: iteration 1" in call(program.main, "status", path, "--out", out)[1]
     for again, times in (([], 1), (["--retry"], 2)):
         assert run("run", path, "--out", out, *again)[0] == 1
-        assert len(sessions.read_sessions(out / "wild" / "all" / "seed-0")) == times
+        assert len(read_sessions(out / "wild" / "all" / "seed-0")) == times
 
 
 def test_a_damaged_run_stops_no_other(grid, tmp_path):
@@ -295,7 +295,7 @@ def test_a_grid_that_is_killed_again_and_again(tmp_path):
 def test_a_worker_that_dies_is_replaced_once(tmp_path, monkeypatch):
     """Its run is resumed; dead twice, it is marked failed, with what killed it."""
     path = tiny(tmp_path, seeds=1, iterations=3)
-    monkeypatch.setattr(pool, "command", lambda: [sys.executable, "-S", "-c", "import os; os.kill(os.getpid(), 9)"])
+    monkeypatch.setattr(engine, "command", lambda: [sys.executable, "-S", "-c", "import os; os.kill(os.getpid(), 9)"])
     code, _, stderr = call(program.main, "run", path, "--out", tmp_path / "runs", "--row", "GRU", "--no-estimate")
     assert code == 1
     assert stderr.count("GRU; all; seed 0: its worker died; it is resumed\n") == 1
@@ -312,14 +312,14 @@ def test_a_worker_whose_program_was_gone_before_it_began(tmp_path):
     sent = json.dumps({"order": order._asdict(), "parent": gone.pid})
     end = subprocess.run(command(), cwd=ROOT, input=sent, text=True, timeout=PATIENCE)
     assert end.returncode == STOPPED
-    assert [own["end"] for own in sessions.read_sessions(tmp_path / "runs" / cell.folder)] == ["stopped"]
+    assert [own["end"] for own in read_sessions(tmp_path / "runs" / cell.folder)] == ["stopped"]
 
 
 @pytest.mark.parametrize("kind", ["a FIFO", "a link"])
 def test_a_log_that_is_no_file(tmp_path, monkeypatch, kind):
     """Nothing is begun that would write through a link, or wait for a FIFO's reader."""
-    monkeypatch.setattr(pool, "command", lambda: ["true"])
-    log = tmp_path / pool.LOG
+    monkeypatch.setattr(engine, "command", lambda: ["true"])
+    log = tmp_path / engine.LOG
     if kind == "a link":
         log.symlink_to(tmp_path / "yours")
     else:
@@ -327,7 +327,7 @@ def test_a_log_that_is_no_file(tmp_path, monkeypatch, kind):
         reader = os.open(log, os.O_RDONLY | os.O_NONBLOCK)  # or a program that waits would wait for ever
     order = worker.Order(str(tmp_path), "adding", {"threads": 1}, {}, {}, [], None, None)
     with pytest.raises(OSError, match=re.escape(f"{log} cannot be written: ")):
-        pool.start(order).process.wait()
+        engine.start(order).wait()
     assert not (tmp_path / "yours").exists()
     if kind == "a FIFO":
         os.close(reader)
@@ -365,7 +365,7 @@ def test_another_commit_does_not_go_on(tmp_path, monkeypatch):
     assert code == 2
     assert f"was begun under commit {'a' * 40}, and this is {'b' * 40}" in stderr
     assert run(*arguments, "--other-commit")[0] == 0
-    assert [own["commit"][0] for own in sessions.read_sessions(folder)] == ["a", "b"]
+    assert [own["commit"][0] for own in read_sessions(folder)] == ["a", "b"]
 
 
 def test_code_that_changes_while_a_grid_is_on(tmp_path, monkeypatch):
@@ -391,7 +391,7 @@ def test_two_programs_on_one_folder(tmp_path, monkeypatch):
         code, _, stderr = run(*arguments)
     assert code == 1
     assert "GRU; all; seed 0: left as it is: another process works on it\n0 of 1 runs are done" in stderr
-    assert sessions.failure(sessions.read_sessions(folder)) is None
+    assert sessions.failure(read_sessions(folder)) is None
     assert run(*arguments)[0] == 0
 
 
@@ -549,7 +549,7 @@ def test_a_cluster_of_two_workers_one_of_which_is_killed(tmp_path):
             own.kill()
             own.wait()
     assert bits(out) == bits(tmp_path / "left-alone")
-    assert sorted(len(sessions.read_sessions(out / folder)) for folder in folders(path)) == [1, 2]
+    assert sorted(len(read_sessions(out / folder)) for folder in folders(path)) == [1, 2]
     assert not list(out.glob(".cluster-*"))
 
 

@@ -21,7 +21,7 @@ from ortho_ref.parametrizations.by_name import FORMS
 from ortho_ref.training.runs import load
 from ortho_ref.training.trainer import Trainer
 from scripts import bounds, check_gradients, demo, evaluate, experiment, plot, train
-from scripts.grid.experiment import pool
+from scripts.grid.experiment import engine
 from scripts.grid.experiment.cells import cells_of
 from scripts.grid.experiment.file import read
 from scripts.grid.experiment.grid import Grid
@@ -108,7 +108,7 @@ TINY = ["--hidden", "6", "--length", "5", "--batch", "2", "--iterations", "6", "
 
 def test_demo_draws_its_picture(tmp_path, monkeypatch):
     """Two runs as `train` leaves them, and a PNG; what is done is not done again; another demo is refused."""
-    monkeypatch.setattr(pool, "start", forked)
+    monkeypatch.setattr(engine, "start", forked)
     command = ["--out", tmp_path, "--iterations", 2, "--jobs", 2]
     for _ in range(2):
         code, stdout, stderr = call(demo.main, *command)

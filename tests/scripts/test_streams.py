@@ -9,10 +9,11 @@ import sys
 import pytest
 from rich.console import Console
 
+from ortho_ref.training.run_folder import RunFolder
 from ortho_ref.training.runs import load
 from scripts import evaluate, plot, train
 from scripts.grid import run as grid_run
-from tests.ortho_ref.training.reading import metrics_file, read_config, read_metrics, write_config
+from tests.ortho_ref.training.reading import read_config, read_metrics, write_config
 from tests.scripts.runs import ROOT, call, refusal
 from tests.streams import FULL, NO_STDERR
 
@@ -123,9 +124,10 @@ def test_a_hostile_run(heard, tmp_path):
         folder = tmp_path / "$\\no$"
         folder.mkdir(exist_ok=True)
         write_config(folder, read_config(heard) | {"model": model, "task": model})
-        with metrics_file(folder) as metrics:
+        with RunFolder(folder, "a") as run:
+            run.go_on(None, None)
             for record in read_metrics(heard):
-                metrics.write(record)
+                run.add(record)
         code, _, err = call(plot.main, folder, folder, "--out", tmp_path / "p.png")
         assert code == 0, err
         err = refusal(evaluate.main, folder)

@@ -21,13 +21,14 @@ from ortho_ref.formats import check
 from ortho_ref.language.regularizers import Regularizers
 from ortho_ref.parametrizations import Householder, ScaledCayley, TunableRotations
 from ortho_ref.training import checkpoint
+from ortho_ref.training.run_folder import RUN_FILES
 from ortho_ref.training.runs import load
 from scripts import evaluate, train
 from scripts.grid.build import make_trainer
 from scripts.grid.config import FORM, config_of, read_run
 from scripts.grid.run import signals
 from tests.line import PATIENCE
-from tests.ortho_ref.training.reading import RUN_FILES, read_config, read_metrics, read_summary, write_config
+from tests.ortho_ref.training.reading import read_config, read_metrics, read_summary, write_config
 from tests.scripts.runs import POINTS, ROOT, call, refusal
 from tests.torture import sealing
 

@@ -1,6 +1,10 @@
 """What a run's folder says, read and let go of."""
 
-from ortho_ref.training.run_folder import RunFolder
+from pathlib import Path
+
+from ortho_ref import files
+from ortho_ref.training import forms
+from ortho_ref.training.run_folder import CONFIG, CONFIG_FORMAT, RunFolder
 
 
 def read_config(out):
@@ -26,3 +30,8 @@ def choices(out):
 def iterations_of(out, which=None):
     with RunFolder(out) as folder:
         return folder.iterations(which)
+
+
+def write_config(out, config):
+    """Another config, sealed as it has to be; its seal."""
+    return files.write_sealed(Path(out) / CONFIG, CONFIG_FORMAT, config, forms.Config)

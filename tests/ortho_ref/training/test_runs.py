@@ -14,6 +14,7 @@ from ortho_ref.training import checkpoint
 from ortho_ref.training.optimizers import SGD, Adam, ByName
 from ortho_ref.training.run_folder import RunFolder
 from ortho_ref.training.runs import TrainingRun, check_run, load
+from tasks.arrays import Arrays
 from tasks.parenthesis import Parenthesis
 from tests.ortho_ref.training.reading import iterations_of, read_metrics, read_summary
 from tests.ortho_ref.training.test_checkpoint import assert_same
@@ -307,3 +308,31 @@ def test_settings_in_numpys_numbers(tmp_path):
     own.run(out=tmp_path / "run", config=config())
     trainer(iterations=8, batch_size=4, clip_norm=0.5).run(tmp_path / "run", config(), resume=True, lengthen=True)
     assert checkpoint.load(tmp_path / "run" / "last.safetensors")["settings"]["clip_norm"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("change", "part"),
+    [
+        (lambda x, y, held: (x + 1, y, held), "held out"),
+        (lambda x, y, held: (x, y[::-1].copy(), held), "held out"),
+        (lambda x, y, held: (x, y, held + 1), "held out"),
+        (lambda x, y, held: (np.concatenate([x[:1] + 1, x[1:]]), y, held), "trained on"),
+    ],
+)
+def test_arrays_of_ones_own_are_the_runs(tmp_path, change, part):
+    """A run that was stopped goes on with its own, and with no others: config.json knows them by their SHA-256."""
+    rng = np.random.default_rng(0)
+    given = rng.random((12, 5, 2), np.float32), rng.integers(0, 2, 12), 4
+
+    def own(x, y, held_out):
+        task = Arrays(x, y, held_out=held_out)
+        options = {"name": "gru", "hidden_sizes": [3]} | task.sizes_of_network
+        return TrainingRun(models.network(**options), task, Adam(), 4, iterations=5, log_every=1), {"network": options}
+
+    run, options = own(*given)
+    run.run(tmp_path, options, should_stop=lambda: run.iteration == 2)
+    other, options = own(*change(*given))
+    with pytest.raises(ValueError, match=f"^data: sha256: {part} is '.*'; the run in {tmp_path} has '"):
+        other.run(tmp_path, options, resume=True)
+    again, options = own(*(value.copy() if isinstance(value, np.ndarray) else value for value in given))
+    assert len(again.run(tmp_path, options, resume=True)) == 5
