@@ -6,7 +6,9 @@ import random
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+from pathlib import Path
 from unittest import mock
 
 from ortho_ref.training.run_folder import RunFolder
@@ -111,6 +113,58 @@ def kill_at_random(path, out, kills, seed, jobs=2):
         if all((out / folder / "summary.json").exists() for folder in folders(path)):
             break
     code, _, stderr = run("run", path, "--out", out, "--jobs", jobs, "--retry")
+    assert code == 0, stderr
+    return killed
+
+
+class Cluster:
+    """A Dask scheduler and two workers, each in a process of its own."""
+
+    def __init__(self, folder):
+        self.file, self.workers = folder / "scheduler.json", []
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": ROOT}
+        dask = [sys.executable, "-m", "dask"]
+        leader = [*dask, "scheduler", "--port", "0", "--no-dashboard", "--scheduler-file", self.file]
+        worker = [*dask, "worker", "--scheduler-file", self.file, "--nthreads", "1", "--no-nanny", "--no-dashboard"]
+        self.scheduler = subprocess.Popen(leader, **quiet)
+        for k in range(2):
+            self.workers.append(subprocess.Popen([*worker, "--local-directory", folder / f"w{k}"], **quiet))
+        deadline = time.monotonic() + PATIENCE
+        while not self.file.exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        self.address = json.loads(self.file.read_text())["address"]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        for own in (*self.workers, self.scheduler):
+            own.kill()
+            own.wait()
+
+
+def kill_a_cluster(path, out, kills, seed):
+    """Run a grid on clusters, killing a worker, the scheduler or the program, so many times; then let it end here."""
+    draw = random.Random(seed)
+    killed = {"worker": 0, "scheduler": 0, "program": 0}
+    while sum(killed.values()) < kills:
+        with tempfile.TemporaryDirectory() as folder, Cluster(Path(folder)) as cluster:
+            own = process("run", path, "--out", out, "--scheduler", cluster.address, "--retry", "--no-estimate")
+            while own.poll() is None and sum(killed.values()) < kills:
+                time.sleep(draw.uniform(1, 4))
+                kind = draw.choice([*killed])
+                victim = {"worker": cluster.workers[0], "scheduler": cluster.scheduler, "program": own}[kind]
+                if victim.poll() is None:
+                    victim.kill()
+                    killed[kind] += 1
+                if kind != "worker":
+                    break
+            if own.poll() is None:
+                own.kill()
+            stderr = own.communicate()[1]
+            assert "Traceback" not in stderr, stderr
+    code, _, stderr = run("run", path, "--out", out, "--jobs", 2, "--retry")
     assert code == 0, stderr
     return killed
 

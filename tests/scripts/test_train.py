@@ -569,7 +569,7 @@ RUN = shlex.split(
 
 
 #: What is not the same from run to run: speed, and what follows from it.
-SPEED = ("metrics_size", "metrics_sha256", "steps_per_second")
+SPEED = ("metrics_sha256", "steps_per_second")
 
 
 def end_of(out):
@@ -585,6 +585,8 @@ def end_of(out):
         return value
 
     trees = {name: plain(checkpoint.load(out / f"{name}.safetensors")) for name in ("last", "best")}
+    for own in trees.values():
+        del own["metrics"]  # in which the speeds are
     return trees | {
         "metrics": plain(read_metrics(out)),
         "summary": plain(read_summary(out)),

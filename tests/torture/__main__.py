@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.torture import command_lines, disks, flips, grids, hostile_adapters, hostile_files, kills
+from tests.torture import command_lines, disks, flips, grids, hostile_adapters, hostile_files, kills, own_data
 from tests.torture.judging import REFUSED, SURVIVED, WRONG
 from tests.torture.room import Outcome, Room
 from tests.torture.table import PAGE, replaced, rows
@@ -34,10 +34,13 @@ KINDS = (
     Kind("kills", "runs killed and stopped, up to four times each", kills.COUNT, kills.trial),
     Kind("races", "three writers at one folder", kills.RACES, kills.race),
     Kind("grids", "grids of runs whose workers and program are killed", grids.COUNT, grids.trial),
+    Kind("cluster", "grids on a cluster whose workers, scheduler and program are killed", grids.COUNT, grids.cluster),
     Kind("flips", "flips and cuts; files of other runs or days", flips.COUNT, flips.trial),
     Kind("disks", "full and broken disks", disks.COUNT, disks.trial),
     Kind("files", "hostile files", hostile_files.COUNT, hostile_files.trial),
-    Kind("folders", "folders that are none; links to others' files", hostile_files.FOLDERS, hostile_files.folders),
+    Kind("folders", "folders that are none", hostile_files.FOLDERS, hostile_files.folders),
+    Kind("links", "links in a run's folder to somebody's files", hostile_files.LINKS, hostile_files.links),
+    Kind("data", "one's own data, and others", own_data.COUNT, own_data.trial),
     Kind("adapters", "hostile adapters and programs", hostile_adapters.COUNT, hostile_adapters.trial),
     Kind("lines", "command lines that make no sense", command_lines.COUNT, command_lines.trial),
     Kind("inside", "adapters that rewrite or end their process", hostile_adapters.INSIDE, hostile_adapters.inside),

@@ -2,7 +2,7 @@
 
 import random
 
-from tests.scripts.grids import bits, kill_at_random, run, table_of, tiny
+from tests.scripts.grids import bits, kill_a_cluster, kill_at_random, run, table_of, tiny
 from tests.torture.judging import SURVIVED, WRONG, Verdict
 from tests.torture.room import Outcome, Room
 
@@ -23,4 +23,18 @@ def trial(room: Room, rng: random.Random) -> Outcome:
         same = same and table_of(path, aside / "killed") == table_of(path, aside / "left-alone")
         whole = len(bits(aside / "killed")) == RUNS
         outcome.add("killed", Verdict(SURVIVED) if same and whole else Verdict(WRONG, "other bits, or fewer runs"))
+    return outcome
+
+
+def cluster(room: Room, rng: random.Random) -> Outcome:
+    """Six runs and six SIGKILLs of a Dask worker, the scheduler or the program: the bits of a grid left alone."""
+    outcome = Outcome("6 runs on clusters")
+    with room.scratch() as aside:
+        path = tiny(aside, seeds=3, iterations=120)
+        code, _, stderr = run("run", path, "--out", aside / "left-alone", "--jobs", 2, "--no-estimate", real=True)
+        outcome.add("left alone", Verdict(WRONG, stderr) if code else Verdict(SURVIVED))
+        killed = kill_a_cluster(path, aside / "killed", 6, rng.getrandbits(32))
+        outcome.what += f", killed: {killed}"
+        same = bits(aside / "killed") == bits(aside / "left-alone")
+        outcome.add("killed", Verdict(SURVIVED) if same else Verdict(WRONG, "other bits, or fewer runs"))
     return outcome

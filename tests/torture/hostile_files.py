@@ -426,8 +426,8 @@ def _socket(path: Path) -> None:
 
 
 def folders(room: Room, rng: random.Random) -> Outcome:
-    """A run's folder that is a file, a FIFO or a device, is missing or has a name that is no text; a linked victim."""
-    kinds = ["missing", "a file", "a FIFO", "a link to itself", "/dev/null", "not UTF-8", "escapes", "victim"]
+    """A run's folder that is a file, a FIFO or a device, is missing or has a name that is no text."""
+    kinds = ["missing", "a file", "a FIFO", "a link to itself", "/dev/null", "not UTF-8", "escapes"]
     kind = rng.choice(kinds)
     outcome = Outcome(f"a folder: {kind}")
     use = rng.choice([*USES.values()])
@@ -435,8 +435,6 @@ def folders(room: Room, rng: random.Random) -> Outcome:
         folder, name = aside / "run", "run"
         if kind in ("not UTF-8", "escapes"):
             return _strange_name(room, rng, aside, kind, outcome, use)
-        if kind == "victim":
-            return _victim(room, rng, outcome)
         {
             "missing": lambda: None,
             "a file": lambda: folder.write_text("mine"),
@@ -465,13 +463,14 @@ def _strange_name(room: Room, rng: random.Random, aside: Path, kind: str, outcom
     return outcome
 
 
-def _victim(room: Room, rng: random.Random, outcome: Outcome) -> Outcome:
-    """A link in a run's folder to somebody's file: the file stays as it is."""
+def links(room: Room, rng: random.Random) -> Outcome:
+    """A link in a run's folder, which came from somebody else, to a file of one's own: that stays as it is."""
+    outcome = Outcome("a link")
     with room.scratch() as aside:
         folder, victim = aside / "run", aside / "victim"
         shutil.copytree(room.state("run", rng.choice(["early", "killed", "finished"])), folder)
-        file = rng.choice([*JSON[1:], "lock", "last.safetensors", "curve.png", "metrics.jsonl.part"])
-        file = rng.choice([file, "last.safetensors.part", "config.json.part"])
+        file = rng.choice([*RUN_FILES, "lock", "curve.png"])
+        file = rng.choice([file, file, f"{file}.part"])
         victim.write_text("mine\n" * 2000)
         (folder / file).unlink(missing_ok=True)
         (folder / file).symlink_to(victim)

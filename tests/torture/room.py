@@ -160,7 +160,7 @@ class Room:
             assert end["code"] in (0, 128 + signal.SIGTERM, -signal.SIGKILL), end
             self.calls.setdefault(name, end["calls"])
             shutil.copytree(folder, self.state(name, state))
-            size = checkpoint.load(folder / LAST)["metrics_size"]
+            size = len(checkpoint.load(folder / LAST)["metrics"])
             self.recorded[name, state] = (folder / METRICS_FILE).read_bytes()[:size].count(b"\n")
             words = [RUNS[name][0], "--out", folder, "--resume"]
         whole = self.folder / "whole" / name

@@ -19,12 +19,15 @@ CONFIG, METRICS, SUMMARY = "config.json", "metrics.jsonl", "summary.json"
 def seal(folder: Path, untouched: Path) -> None:
     """Every file's own hash, and what the others say of it; `untouched` is what was edited."""
     config, _ = _document(folder / CONFIG, {})
-    ends = _lines(folder / METRICS, config)
+    lines = _lines(folder / METRICS, config)
     for path in sorted(folder.glob("*.safetensors")):
-        _checkpoint(path, untouched / path.name, config, ends, untouched / METRICS)
+        _checkpoint(path, untouched / path.name, config, lines)
     if (untouched / SUMMARY).exists():
         _, value = _document(untouched / SUMMARY, None)
-        _document(folder / SUMMARY, _metrics(value, value, ends, untouched / METRICS))
+        own = json.loads(lines[-1])["sha256"] if lines else config
+        _, found = _document(folder / SUMMARY, None)
+        same = isinstance(found, dict) and found.get("metrics_sha256") == value["metrics_sha256"]
+        _document(folder / SUMMARY, {"metrics_sha256": own} if same else {})
 
 
 def _sha256(*texts: str) -> str:
@@ -43,49 +46,39 @@ def _document(path: Path, more: dict[str, Any] | None) -> tuple[str, dict[str, A
     return sha256, whole
 
 
-def _lines(path: Path, sha256: str) -> list[tuple[int, str]]:
-    """Metrics in a chain that begins with the config's hash; the end of each line, and its hash."""
-    ends, data = [(0, sha256)], b""
+def _lines(path: Path, sha256: str) -> list[bytes]:
+    """Metrics in a chain that begins with the config's hash."""
+    found = []
     for line in path.read_bytes().splitlines(keepends=True):
-        with contextlib.suppress(ValueError):
+        with contextlib.suppress(ValueError, KeyError):
             record = json.loads(line)
             if isinstance(record, dict) and line.endswith(b"\n"):
                 record.pop("sha256", None)
                 sha256 = _sha256(sha256, json.dumps(record))
                 line = (json.dumps(record | {"sha256": sha256}) + "\n").encode()
-        data += line
-        ends.append((len(data), sha256))
-    path.write_bytes(data)
-    return ends
+        found.append(line)
+    path.write_bytes(b"".join(found))
+    return found
 
 
-def _metrics(own: Any, before: dict[str, Any], ends: list[tuple[int, str]], untouched: Path) -> dict[str, Any]:
-    """What a document says of the metrics: of as many lines as before; as it is where that was edited."""
-    size = before["metrics_size"]
-    if own["metrics_size"] != size or own["metrics_sha256"] != before["metrics_sha256"]:
-        return {}
-    line = min(untouched.read_bytes()[:size].count(b"\n"), len(ends) - 1)
-    return {"metrics_size": ends[line][0], "metrics_sha256": ends[line][1]}
-
-
-def _checkpoint(path: Path, untouched: Path, config: str, ends: list[tuple[int, str]], metrics: Path) -> None:
+def _read(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     with safe_open(path, framework="numpy") as stream:
-        tensors = {name: stream.get_tensor(name) for name in stream.keys()}  # noqa: SIM118
-        metadata = stream.metadata()
-    with safe_open(untouched, framework="numpy") as stream:
-        before = json.loads(stream.metadata()["tree"])
+        return {name: stream.get_tensor(name) for name in stream.keys()}, stream.metadata()  # noqa: SIM118
+
+
+def _checkpoint(path: Path, untouched: Path, config: str, lines: list[bytes]) -> None:
+    tensors, metadata = _read(path)
+    own, before = _read(untouched)
     tree = json.loads(metadata["tree"])
     with contextlib.suppress(KeyError, TypeError):
-        if tree["config_sha256"] == before["config_sha256"]:
+        if tree["config_sha256"] == json.loads(before["tree"])["config_sha256"]:
             tree["config_sha256"] = config
-        tree |= _metrics(tree, before, ends, metrics)
+    if np.array_equal(tensors.get("metrics"), own["metrics"]):
+        count = own["metrics"].tobytes().count(b"\n")
+        tensors["metrics"] = np.frombuffer(b"".join(lines[:count]), np.uint8)
     metadata["tree"] = json.dumps(tree)
-    with contextlib.suppress(ValueError, TypeError):
-        tensors = {name: tensors.pop(name) for name in json.loads(metadata["tensors"]) if name in tensors} | tensors
-    metadata["tensors"] = json.dumps({name: _hash(array) for name, array in tensors.items()})
-    metadata["sha256"] = _sha256(metadata["format"], metadata["tree"], metadata["tensors"])
+    hashed = hashlib.sha256(f"{metadata['format']}\n{metadata['tree']}\n".encode(errors="surrogatepass"))
+    for name, array in sorted(tensors.items()):
+        hashed.update(f"{name} {array.dtype.str} {array.shape}\n".encode() + array.tobytes())
+    metadata["sha256"] = hashed.hexdigest()
     path.write_bytes(safetensors.numpy.save(tensors, metadata))
-
-
-def _hash(array: np.ndarray) -> str:
-    return hashlib.sha256(f"{array.dtype.str} {array.shape}\n".encode() + array.tobytes()).hexdigest()
