@@ -13,20 +13,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import safetensors.numpy
 from safetensors import safe_open
 
-from ortho_ref.training.run_folder import NETWORK
+from ortho_ref.training.forms import Network
+from ortho_ref.training.run_folder import RUN_FILES
 from tests.torture import sealing
 from tests.torture.judging import WRONG, Verdict, judge
 from tests.torture.room import RUNS, USES, Outcome, Room, any_of_the_files, chosen, contents, described
 
-COUNT, FOLDERS = 1650, 60
+COUNT, FOLDERS, LINKS = 1650, 60, 60
 #: Uses of each, beside one more by chance: together they read every file.
 ALWAYS = ("load", "read_metrics", "train --resume")
 JSON = ("config.json", "metrics.jsonl", "summary.json")
 CHECKPOINTS = ("last.safetensors", "best.safetensors", "previous.safetensors")
+
+#: Arguments of a network that a config cannot leave out.
+REQUIRED = {field.name for field in msgspec.structs.fields(Network) if field.required}
 
 #: What stands for a value; callables are given the value.
 ESCAPES = "\x1b]0;title\x07\x1b[31mred\x1b[2J"
@@ -105,7 +110,7 @@ def edited(tree: Any, rng: random.Random) -> tuple[str, bool]:
         return f"{where} is {described(new)} of another type", not _like(old, new) and "made_by" not in path
     if kind == "delete" or (kind == "rename" and isinstance(holder, list)):
         del holder[key]
-        left_out = path[:-1] == ("network",) and key not in NETWORK["required"]  # another run's, with the default
+        left_out = path[:-1] == ("network",) and key not in REQUIRED  # another run's, with the default
         return f"{where} deleted", "made_by" not in path and not left_out
     if kind == "rename":
         new = rng.choice([key.upper(), key + " ", ESCAPES, "", "x" * 5000, f"\u202e{key}"])
