@@ -115,8 +115,13 @@ def settled(task: str, **options: Any) -> Record:
     config = chosen | _defaults(chosen)
     config |= _weights(config)
     _check_numbers(config)
-    config |= _embedding(_ANY, config, given)
-    return config | _optimizers(config | {"network": network_arguments(_ANY, config)})
+    config |= _embedding(config, given)
+    return config | _optimizers(config | {"network": _bare(config)})
+
+
+def _bare(config: Record) -> Record:
+    """The arguments of a run's network, without what stands before and behind its layers, and at no task's sizes."""
+    return network_arguments(_ANY, config) | {"embedding": None, "tied": False, "regularizers": {}}
 
 
 def data_of(task: Task) -> Record | None:
@@ -168,7 +173,7 @@ def model_options_of(task: str, given: Record) -> Record:
     return of_task | given.get("model_options", {})
 
 
-def _embedding(task: Task, config: Record, given: Record) -> Record:
+def _embedding(config: Record, given: Record) -> Record:
     """The embedding and whether it is tied, where the task has one: as wide as what the readout reads, unless given.
 
     Without one, --embedding 0, no words and no inputs are dropped unless that is asked for.
@@ -176,8 +181,7 @@ def _embedding(task: Task, config: Record, given: Record) -> Record:
     defaults = defaults_of(config["task"], config["model"])
     if not defaults.embedding:
         return {"embedding": config["embedding"] or None}
-    bare: Record = {"embedding": None, "tied": False, "regularizers": {}}
-    width = models.network(**network_arguments(task, config) | bare).layers[-1].output_size
+    width = models.network(**_bare(config)).layers[-1].output_size
     size = given.get("embedding", width) or None
     needing = ("dropout_words", "dropout_input")
     return {
