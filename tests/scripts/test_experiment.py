@@ -22,7 +22,7 @@ from ortho_ref.training.runs import Loaded, load
 from ortho_ref.training.task import Batch
 from scripts import evaluate, train
 from scripts import experiment as program
-from scripts.grid.experiment import measures, pool, sessions, watched, worker
+from scripts.grid.experiment import engine, measures, sessions, watched, worker
 from scripts.grid.experiment.cells import cells_of
 from scripts.grid.experiment.claims import FAILS, HOLDS, MEAN, OPEN, verdicts_of
 from scripts.grid.experiment.file import read
@@ -296,7 +296,7 @@ def test_a_grid_that_is_killed_again_and_again(tmp_path):
 def test_a_worker_that_dies_is_replaced_once(tmp_path, monkeypatch):
     """Its run is resumed; dead twice, it is marked failed, with what killed it."""
     path = tiny(tmp_path, seeds=1, iterations=3)
-    monkeypatch.setattr(pool, "command", lambda: [sys.executable, "-S", "-c", "import os; os.kill(os.getpid(), 9)"])
+    monkeypatch.setattr(engine, "command", lambda: [sys.executable, "-S", "-c", "import os; os.kill(os.getpid(), 9)"])
     code, _, stderr = call(program.main, "run", path, "--out", tmp_path / "runs", "--row", "GRU", "--no-estimate")
     assert code == 1
     assert stderr.count("GRU; all; seed 0: its worker died; it is resumed\n") == 1
@@ -319,8 +319,8 @@ def test_a_worker_whose_program_was_gone_before_it_began(tmp_path):
 @pytest.mark.parametrize("kind", ["a FIFO", "a link"])
 def test_a_log_that_is_no_file(tmp_path, monkeypatch, kind):
     """Nothing is begun that would write through a link, or wait for a FIFO's reader."""
-    monkeypatch.setattr(pool, "command", lambda: ["true"])
-    log = tmp_path / pool.LOG
+    monkeypatch.setattr(engine, "command", lambda: ["true"])
+    log = tmp_path / engine.LOG
     if kind == "a link":
         log.symlink_to(tmp_path / "yours")
     else:
@@ -328,7 +328,7 @@ def test_a_log_that_is_no_file(tmp_path, monkeypatch, kind):
         reader = os.open(log, os.O_RDONLY | os.O_NONBLOCK)  # or a program that waits would wait for ever
     order = worker.Order(str(tmp_path), "adding", {"threads": 1}, {}, {}, [], None, None)
     with pytest.raises(OSError, match=re.escape(f"{log} cannot be written: ")):
-        pool.start(order).process.wait()
+        engine.start(order).wait()
     assert not (tmp_path / "yours").exists()
     if kind == "a FIFO":
         os.close(reader)
