@@ -14,6 +14,7 @@ import time
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from ortho_ref import files, models
 from ortho_ref.network import Network
@@ -111,7 +112,7 @@ def test_the_table_has_the_summaries(grid):
     assert f"| GRU | all | 2 | **{np.mean(least):.4g} ± {np.std(least, ddof=1):.4g}** |" in text
     assert "| paper v1 | paper v2 | a README |" in text
     assert text.startswith("Tiny: evaluation loss; scale 1.\n")
-    experiment = read(path)._replace(metric="loss")
+    experiment = replace(read(path), metric="loss")
     losses = [record["loss"] for record in read_metrics(out / "gru" / "all" / "seed-0")]
     first = lines_of(experiment, states_of(cells_of(experiment), out))[0]
     expected = {"minimum": min(losses), "maximum": max(losses), "final": losses[-1]}
@@ -631,8 +632,8 @@ def verdict_of(of_grid, values, claim, scale=1, part=False):
         )
         for name, own in values.items()
     ]
-    rows = tuple(experiment.rows[0]._replace(name=name) for name in values)
-    own = experiment._replace(rows=rows, claims=({"text": "x"} | claim,), part=part)
+    rows = tuple(replace(experiment.rows[0], name=name) for name in values)
+    own = replace(experiment, rows=rows, claims=({"text": "x"} | claim,), part=part)
     (verdict,) = verdicts_of(own, lines, states, scale)
     return verdict
 
@@ -671,7 +672,7 @@ def test_what_a_single_seed_says(of_grid, claim, so_far):
 def test_what_is_less_than_the_papers(grid, tmp_path, monkeypatch, part, scale, size):
     """A part of the data is not taken for the paper's run: its table and its picture say so, at any scale."""
     path, out = grid
-    experiment = read(path)._replace(part=part)
+    experiment = replace(read(path), part=part)
     states = states_of(cells_of(experiment), out)
     lines = lines_of(experiment, states)
     assert markdown(experiment, lines, scale).splitlines()[0] == f"Tiny: evaluation loss; {size}."
@@ -912,9 +913,9 @@ def test_only_what_is_quoted_is_called_so(grid):
     """A part of a table has no lines for the rest."""
     path, out = grid
     experiment = read(path)
-    rows = (*experiment.rows, experiment.rows[0]._replace(name="elsewhere", quoted=True))
-    columns = (experiment.columns[0], experiment.columns[0]._replace(name="b", of="all"))
-    own = experiment._replace(rows=rows, columns=columns)
+    rows = (*experiment.rows, replace(experiment.rows[0], name="elsewhere", quoted=True))
+    columns = (experiment.columns[0], replace(experiment.columns[0], name="b", of="all"))
+    own = replace(experiment, rows=rows, columns=columns)
     states = states_of(cells_of(own, columns=["all"]), out)
     lines = [(line.name, line.column, line.wanted) for line in lines_of(own, states)]
     assert lines == [("GRU", "all", 2), ("NC-GRU", "all", 2), ("elsewhere", "all", 0), ("elsewhere", "b", 0)]
@@ -923,8 +924,8 @@ def test_only_what_is_quoted_is_called_so(grid):
 def test_a_claim_about_the_mean_of_the_columns(of_grid):
     """Seed by seed; of seeds that every column has; of no row where one has no such number."""
     experiment, states, line = of_grid
-    columns = tuple(experiment.columns[0]._replace(name=name) for name in "ab")
-    rows = tuple(experiment.rows[0]._replace(name=name) for name in ("better", "worse", "one column", "one seed"))
+    columns = tuple(replace(experiment.columns[0], name=name) for name in "ab")
+    rows = tuple(replace(experiment.rows[0], name=name) for name in ("better", "worse", "one column", "one seed"))
 
     def made(row, column, seeds, values):
         return line._replace(name=row, row=row, column=column, seeds=seeds, values={"minimum": values})
@@ -940,8 +941,8 @@ def test_a_claim_about_the_mean_of_the_columns(of_grid):
     ]
     few = ["worse", "one column", "one seed"]
     for above, word in ((["worse", "better"], HOLDS), (["better", "worse"], FAILS), (few, "")):
-        own = experiment._replace(columns=columns, rows=rows)
-        own = own._replace(claims=({"text": "x", "above": above, "mean_of_columns": True},))
+        own = replace(experiment, columns=columns, rows=rows)
+        own = replace(own, claims=({"text": "x", "above": above, "mean_of_columns": True},))
         verdicts = verdicts_of(own, lines, states, 1.0)
         assert [(verdict.word, verdict.because, verdict.column) for verdict in verdicts] == (
             [(word, "; ".join({"better": "better 2.5 3.5", "worse": "worse 5 5"}[name] for name in above), MEAN)]

@@ -9,12 +9,13 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from ortho_ref.training.run_folder import RunFolder
 from scripts import experiment as program
 from scripts.grid.config import config_of
 from scripts.grid.experiment.cells import cells_of, given
 from scripts.grid.experiment.file import LARGEST, Power, read
 from scripts.grid.experiment.results import LINES
-from scripts.grid.experiment.sessions import mark_failed
+from scripts.grid.experiment.sessions import Session
 from tasks import by_name
 from tests.scripts.grids import tiny
 from tests.scripts.runs import ROOT, call, refusal
@@ -228,7 +229,8 @@ def test_names_that_a_table_or_a_spreadsheet_would_read(small):
     )
     out = small.parent / "runs"
     cell = cells_of(read(small))[0]
-    mark_failed(out / cell.folder, "killed \x1b[31m\n| by | it")
+    with RunFolder(out / cell.folder, "w") as folder:
+        Session(folder, None).end("failed", "killed \x1b[31m\n| by | it")
     overview, table, sheet = (
         call(program.main, *words, small, "--out", out)[1]
         for words in (["status"], ["table"], ["table", "--form", "csv"])

@@ -15,7 +15,17 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.torture import command_lines, disks, flips, grids, hostile_adapters, hostile_files, kills, own_data
+from tests.torture import (
+    command_lines,
+    disks,
+    experiment_files,
+    flips,
+    grids,
+    hostile_adapters,
+    hostile_files,
+    kills,
+    own_data,
+)
 from tests.torture.judging import REFUSED, SURVIVED, WRONG
 from tests.torture.room import Outcome, Room
 from tests.torture.table import PAGE, replaced, rows
@@ -43,6 +53,7 @@ KINDS = (
     Kind("data", "one's own data, and others", own_data.COUNT, own_data.trial),
     Kind("adapters", "hostile adapters and programs", hostile_adapters.COUNT, hostile_adapters.trial),
     Kind("lines", "command lines that make no sense", command_lines.COUNT, command_lines.trial),
+    Kind("toml", "hostile experiment files", experiment_files.COUNT, experiment_files.trial),
     Kind("inside", "adapters that rewrite or end their process", hostile_adapters.INSIDE, hostile_adapters.inside),
 )
 

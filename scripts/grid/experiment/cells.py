@@ -125,4 +125,4 @@ def _shown(value: Any) -> str:
 
 def _slug(text: str) -> str:
     """A text as a folder's name: small letters, digits, dots and hyphens."""
-    return re.sub(r"[^a-z0-9.=+]+", "-", text.lower().replace(" = ", "=")).strip("-.") or "x"
+    return re.sub(r"[^a-z0-9.=+]+", "-", text.lower().replace(" = ", "=")).strip("-.")[:200] or "x"
