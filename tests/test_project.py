@@ -151,7 +151,7 @@ FRAMEWORKS = {
     "ortho_ref/adapters/jax.py": {"jax"},
     "ortho_ref/adapters/flax.py": {"flax"},
     "ortho_ref/adapters/keras.py": {"keras", "torch", "tensorflow"},
-    "tasks/files.py": {"pooch"},
+    "tasks/files.py": {"pooch", "requests", "urllib3"},
     "ortho_ref/adapters/maps.py": {"torch", "jax"},
     "scripts/maintain/timing/peers_jax.py": {"jax"},
     "scripts/grid/experiment/cluster.py": {"distributed"},

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.torture import command_lines, disks, flips, grids, hostile_adapters, hostile_files, kills
+from tests.torture import command_lines, disks, fetch, flips, grids, hostile_adapters, hostile_files, kills
 from tests.torture.judging import REFUSED, SURVIVED, WRONG
 from tests.torture.room import Outcome, Room
 from tests.torture.table import PAGE, replaced, rows
@@ -36,6 +36,7 @@ KINDS = (
     Kind("grids", "grids of runs whose workers and program are killed", grids.COUNT, grids.trial),
     Kind("flips", "flips and cuts; files of other runs or days", flips.COUNT, flips.trial),
     Kind("disks", "full and broken disks", disks.COUNT, disks.trial),
+    Kind("fetch", "hostile servers and archives", fetch.COUNT, fetch.trial),
     Kind("files", "hostile files", hostile_files.COUNT, hostile_files.trial),
     Kind("folders", "folders that are none; links to others' files", hostile_files.FOLDERS, hostile_files.folders),
     Kind("adapters", "hostile adapters and programs", hostile_adapters.COUNT, hostile_adapters.trial),
