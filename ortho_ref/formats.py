@@ -77,19 +77,23 @@ def check(value: Any, form: Any, where: str = "") -> None:
     if isinstance(form, dict):  # of the kit, whose forms are JSON Schemas
         schema.check(value, form, where)
         return
+    if not _fits(value, form):
+        raise _misfit(value, form, where)
+
+
+def _fits(value: Any, form: Any) -> bool:
     try:
         msgspec.convert(value, form)
-    except msgspec.ValidationError:
-        raise _misfit(value, form, where) from None
+    except (msgspec.ValidationError, UnicodeEncodeError):  # a lone surrogate is no text of JSON
+        return False
+    return True
 
 
 def _misfit(value: Any, form: Any, where: str) -> Misfit:
     """What is wrong with a value, as deep within it as can be told."""
     bare = _bare(form)
     for name, item, own in _inside(value, bare, where):
-        try:
-            msgspec.convert(item, own)
-        except msgspec.ValidationError:
+        if not _fits(item, own):
             return _misfit(item, own, name)
     place = where or "the document"
     if isinstance(value, dict) and _is_form(bare):

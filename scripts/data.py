@@ -39,7 +39,7 @@ def fetch(own: DataSet) -> Path:
         def on_bytes(name: str, done: int, total: int) -> None:
             if name not in bars:
                 bars[name] = progress.add_task(name)
-            progress.update(bars[name], completed=done, total=total or None)  # type: ignore[arg-type]
+            progress.update(bars[name], completed=done, total=total)  # type: ignore[arg-type]
 
         return files.fetch(own, on_bytes)
 

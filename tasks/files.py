@@ -1,23 +1,27 @@
 """Data sets as files: fetched into a cache, or found in a folder; unpacked; checked by what they hash to.
 
 What is fetched is downloaded and unpacked beside its place in the cache, checked, and renamed: it is there whole, or
-not at all.  Of an archive only the files that the set declares are unpacked, none beyond the size declared; one with a
-path that leads out of its folder is refused.  No network but in `fetch`.
+not at all.  A download has a limit of bytes and of time.  Of an archive only the files that the set declares are
+unpacked, none beyond the size declared; one with too many entries, or with a path that leads out of its folder, is
+refused.  No network but in `fetch`.
 """
 
-import contextlib
 import gzip
 import hashlib
 import io
 import os
 import shutil
+import struct
 import tarfile
 import tempfile
+import threading
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from tasks.sets import Archive, DataSet, File
@@ -26,8 +30,12 @@ from tasks.sets import Archive, DataSet, File
 CACHE = "ORTHO_REF_DATA"
 #: Bytes that a file of the user's own has at most.
 LARGEST = 1 << 31
-#: Seconds without a byte, after which a server is given up.
-PATIENCE = 30
+#: Seconds without a byte, after which a server is given up; seconds that a piece, and all before the first, may take.
+PATIENCE, SLOWEST = 30, 60
+#: Bytes that are asked for at once; a header of a tar, and a zip's list of entries, has no more.
+PIECE = 1 << 18
+#: Entries of a tar, and how many times larger it may be than packed.
+ENTRIES, UNPACKED = 4096, 64
 
 Progress = Callable[[str, int, int], None]
 
@@ -151,10 +159,11 @@ def contents(path: Path | str, most: int = LARGEST) -> bytes:
 
 def _read(stream: IO[bytes] | gzip.GzipFile, most: int) -> bytes:
     """All of a stream; ValueError for more than `most` bytes."""
-    data = stream.read(most + 1)
-    if len(data) > most:
-        raise ValueError(f"it has more than {most:,} bytes, unpacked")
-    return data
+    data = io.BytesIO()
+    while piece := stream.read(PIECE):  # of all at once the memory would be asked for first
+        if data.write(piece) and data.tell() > most:
+            raise ValueError(f"it has more than {most:,} bytes, unpacked")
+    return data.getvalue()
 
 
 def unzipped(stream: IO[bytes], most: int) -> bytes:
@@ -192,8 +201,8 @@ def not_text(where: str, reason: str, at: int, byte: int) -> ValueError:
 def fetch(own: DataSet, progress: Progress = lambda name, done, total: None) -> Path:
     """Download a data set into the cache, unless it is there; its folder.
 
-    progress gets, as bytes come, the name of what they are of, how many there are, and how many there will be, 0 where
-    nobody knows.  ValueError: it is none that is fetched, or nothing that could be downloaded is what it should be.
+    progress gets, as bytes come, the name of what they are of, how many there are, and how many there will be, about.
+    ValueError: it is none that is fetched, or nothing that could be downloaded is what it should be.
     OSError: it cannot be written.  ModuleNotFoundError: without pooch.
     """
     if not own.ways:
@@ -236,22 +245,23 @@ def _bring_back(old: Path, place: Path) -> None:
 
 def _fetch_all(own: DataSet, archives: tuple[Archive, ...], aside: Path, progress: Progress) -> None:
     """All of a set into aside/new, checked; ValueError where an archive cannot be had, or has not what it should."""
-    sizes = {file.name: file for file in own.files}
+    sizes, urls = {file.name: file for file in own.files}, []
     for archive in archives:
-        path = download(archive, aside, progress)
+        path, url = download(archive, aside, progress)
         most = {name: sizes[name].most for name in archive.members.values()}
-        for name, data in unpack(archive, path, most):
+        for name, data in unpack(archive._replace(name=url), path, most):
             file = aside / "new" / name
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(data)
         path.unlink()
+        urls.append(url)
     for name, wrong in check(own, aside / "new").items():
         if wrong:
-            raise ValueError(f"{name} in {', '.join(archive.name for archive in archives)}: {wrong}")
+            raise ValueError(f"{name} of {', '.join(urls)}: {wrong}")
 
 
-def download(archive: Archive, folder: Path | str, progress: Progress) -> Path:
-    """Download an archive into a folder from the first mirror that has it as it should be.
+def download(archive: Archive, folder: Path | str, progress: Progress) -> tuple[Path, str]:
+    """Download an archive into a folder from the first mirror that has it as it should be; which that was.
 
     ValueError says what was wrong with each; `Unreachable` where none of them answers.
     """
@@ -264,9 +274,9 @@ def download(archive: Archive, folder: Path | str, progress: Progress) -> Path:
     pooch.get_logger().setLevel("ERROR")
     tried, deaf = [], True
     for url in archive.urls:
-        downloader = pooch.HTTPDownloader(progressbar=_Bar(archive, progress), timeout=PATIENCE)
+        downloader = partial(_stream, archive, progress)
         try:
-            return Path(pooch.retrieve(url, archive.hash, archive.name, folder, downloader=downloader))
+            return Path(pooch.retrieve(url, archive.hash, archive.name, folder, downloader=downloader)), url
         except (OSError, ValueError) as error:  # requests' errors are OSErrors; a wrong hash is a ValueError
             why = _unreached(error)
             deaf = deaf and why is not None
@@ -274,6 +284,49 @@ def download(archive: Archive, folder: Path | str, progress: Progress) -> Path:
     if deaf:
         raise Unreachable("; ".join(tried), tuple(urlsplit(url).netloc for url in archive.urls))
     raise ValueError("; ".join(tried))
+
+
+def _stream(archive: Archive, progress: Progress, url: str, output: str, _: object) -> None:
+    """Download as pooch asks for it, no more than an eighth beyond the archive's size, and none of it slowly."""
+    import requests
+    from urllib3.exceptions import HTTPError
+
+    def leave(response: Any, **_: object) -> None:
+        if response.is_redirect:
+            response.close()  # or all of it would be read, however much
+
+    plain, hooks = {"Accept-Encoding": "identity"}, {"response": leave}
+    get = partial(requests.get, url, stream=True, timeout=PATIENCE, headers=plain, hooks=hooks)
+    response, done, most = _in_time(get), 0, archive.size * 9 // 8
+    try:
+        response.raise_for_status()
+        total = response.raw.length_remaining or archive.size
+        with open(output, "wb") as file:
+            while piece := _in_time(partial(response.raw.read, PIECE, decode_content=False)):
+                done += len(piece)
+                if max(done, total) > most:
+                    raise ValueError(f"it has {max(done, total):,} bytes or more; allowed: {most:,}")
+                file.write(piece)
+                progress(archive.name, done, total)
+    except (TimeoutError, HTTPError) as error:
+        why = str(error) or f"fewer than {PIECE:,} in {SLOWEST} seconds"
+        raise ValueError(f"{done:,} of {total:,} bytes came, then {why}") from None
+    finally:
+        threading.Thread(target=response.close, daemon=True).start()  # it waits for one who still reads
+
+
+def _in_time(function: Callable[[], Any]) -> Any:
+    """What a function gives; TimeoutError after SLOWEST seconds: it is left to itself, and ends with the program."""
+    future: Future[Any] = Future()
+
+    def work() -> None:
+        try:
+            future.set_result(function())
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=work, daemon=True).start()
+    return future.result(SLOWEST)
 
 
 class Unreachable(ValueError):
@@ -291,6 +344,7 @@ _UNREACHED = {
     "NewConnectionError": "no connection",
     "ConnectTimeoutError": f"no answer in {PATIENCE} seconds",
     "ReadTimeoutError": f"no answer in {PATIENCE} seconds",
+    "TimeoutError": f"no answer in {SLOWEST} seconds",
     "ProxyError": "the proxy lets nothing through",
 }
 
@@ -298,40 +352,28 @@ _UNREACHED = {
 def _unreached(error: Exception) -> str | None:
     """Why a server does not answer; None where it did."""
     own = error.args[0] if error.args else None  # requests' errors hold urllib3's, and that its reason
-    kinds = [type(one).__name__ for one in (getattr(own, "reason", None), own)]
+    kinds = [type(one).__name__ for one in (getattr(own, "reason", None), own, error)]
     return next((_UNREACHED[kind] for kind in kinds if kind in _UNREACHED), None)
 
 
 def _why(error: Exception) -> str:
     """What went wrong, in a few words."""
     if "does not match the known hash" in str(error):
-        return "what came has another hash than was published: it is damaged, cut short, or another file"
+        hashes = str(error).partition("known hash: ")[2].partition(". ")[0]
+        return f"what came has another hash than was published, {hashes}: it is damaged, cut short, or another file"
     response = getattr(error, "response", None)
     if response is not None:
         return f"the server says {response.status_code} {response.reason}"
-    return f"{type(error).__name__}: {error}"[:200]
-
-
-class _Bar:
-    """A progress bar as pooch drives it."""
-
-    def __init__(self, archive: Archive, progress: Progress) -> None:
-        self.archive, self.progress = archive, progress
-        self.total, self.done = 0, 0
-
-    def update(self, count: int) -> None:
-        self.done += count
-        self.progress(self.archive.name, self.done, self.total)
-
-    def reset(self) -> None:
-        """Pooch goes back to nought at the end, only to fill the bar."""
-        self.done = 0
-
-    def close(self) -> None:
-        """Nothing to close."""
+    return (str(error) if type(error) is ValueError else f"{type(error).__name__}: {error}")[:200]
 
 
 # Unpacking
+
+#: What the library raises for an archive that is none; RuntimeError: encrypted, or headers of headers of headers.
+_DAMAGED = (
+    *(zipfile.BadZipFile, tarfile.TarError, zlib.error, struct.error),
+    *(EOFError, OSError, RuntimeError, ArithmeticError, LookupError),
+)
 
 
 def unpack(archive: Archive, path: Path | str, most: dict[str, int]) -> Iterator[tuple[str, bytes]]:
@@ -350,42 +392,72 @@ def unpack(archive: Archive, path: Path | str, most: dict[str, int]) -> Iterator
                 yield from _of_zip(archive, stream, most)
             else:
                 yield from _of_tar(archive, stream, most)
-    except (zipfile.BadZipFile, tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile, NotImplementedError) as error:
+    except _DAMAGED as error:
         raise ValueError(f"{archive.name} is damaged or cut short: {error}") from None
     except ValueError as error:
         raise ValueError(f"{archive.name}: {error}") from None
 
 
 def _of_zip(archive: Archive, stream: IO[bytes], most: dict[str, int]) -> Iterator[tuple[str, bytes]]:
-    with contextlib.ExitStack() as stack:
-        opened = stack.enter_context(zipfile.ZipFile(stream))
-        if archive.inner:
-            _check_paths(opened.namelist())
-            if archive.inner not in opened.namelist():
-                raise ValueError(f"it has no {archive.inner}")
-            inner = io.BytesIO(_read(stack.enter_context(opened.open(archive.inner)), 4 * archive.size))
-            opened = stack.enter_context(zipfile.ZipFile(inner))
-        _check_paths(opened.namelist())
-        for member, name in archive.members.items():
-            if member not in opened.namelist():
-                raise ValueError(f"it has no {member}")
-            with opened.open(member) as own:
-                yield name, _sized(own, member, most[name])
+    opened = _zip(stream)
+    if archive.inner:
+        opened = _zip(io.BytesIO(_member(opened, archive.inner, 4 * archive.size)))
+    for member, name in archive.members.items():
+        yield name, _member(opened, member, most[name])
+
+
+def _zip(stream: IO[bytes]) -> zipfile.ZipFile:
+    """A zip whose list of entries is short; ValueError before a longer one is read."""
+    end: Any = zipfile._EndRecData(stream)  # type: ignore[attr-defined]  # as ZipFile does, which then reads all of it
+    if end and (size := end[zipfile._ECD_SIZE]) > PIECE:  # type: ignore[attr-defined]
+        raise ValueError(f"its list of entries has {size:,} bytes; allowed: {PIECE:,}")
+    opened = zipfile.ZipFile(stream)
+    _check_paths(opened.namelist())
+    return opened
+
+
+def _member(opened: zipfile.ZipFile, member: str, most: int) -> bytes:
+    if (own := opened.NameToInfo.get(member)) is None:
+        raise ValueError(f"it has no {member}")
+    if own.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):  # others are unpacked whole
+        raise ValueError(f"{member} is packed by method {own.compress_type}; allowed: stored, deflated")
+    with opened.open(own) as stream:
+        return _sized(stream, member, most)
+
+
+class _Unpacked(gzip.GzipFile):
+    """What a gzipped tar is read from: a header can ask for any size at once, or to leap over it."""
+
+    most: int
+
+    def read(self, size: int | None = -1) -> bytes:
+        if size is None or not 0 <= size <= PIECE:
+            raise ValueError(f"it has a header of {size:,} bytes; allowed: {PIECE:,}")
+        return super().read(size)
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        if offset > self.most:
+            raise ValueError(f"it has more than {self.most:,} bytes, unpacked")
+        return super().seek(offset, whence)
 
 
 def _of_tar(archive: Archive, stream: IO[bytes], most: dict[str, int]) -> Iterator[tuple[str, bytes]]:
-    with tarfile.open(fileobj=stream) as opened:
-        members = {}
-        for own in opened:  # as it is read
+    unpacked = _Unpacked(fileobj=stream)
+    unpacked.most = UNPACKED * archive.size
+    wanted = {os.path.normpath(member): member for member in archive.members}
+    with tarfile.open(fileobj=unpacked, mode="r:") as opened:
+        for count, own in enumerate(opened, 1):  # as it is read
+            if count > ENTRIES:
+                raise ValueError(f"it has more than {ENTRIES:,} entries")
             _check_paths([own.name])
-            members[os.path.normpath(own.name)] = own
-        for member, name in archive.members.items():
-            found = members.get(os.path.normpath(member))
-            if found is None or not found.isreg():
-                raise ValueError(f"it has no {'file ' if found else ''}{member}")
-            own_stream = opened.extractfile(found)
-            assert own_stream is not None
-            yield name, _sized(own_stream, member, most[name])
+            if member := wanted.pop(os.path.normpath(own.name), None):
+                found = opened.extractfile(own) if own.isreg() and not own.issparse() else None
+                if found is None:
+                    raise ValueError(f"it has no file {member}")
+                name = archive.members[member]
+                yield name, _sized(found, member, most[name])
+    if wanted:
+        raise ValueError(f"it has no {next(iter(wanted.values()))}")
 
 
 def _sized(stream: IO[bytes], member: str, most: int) -> bytes:

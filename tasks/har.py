@@ -106,17 +106,17 @@ class Har(Stretches):
         labels = numbers(self._folder.read(f"{part}/y_{part}.txt"), where)
         if labels.shape[1] != 1 or not np.isin(labels, np.arange(1, ACTIVITIES + 1)).all():
             raise ValueError(f"{where} has another label than 1 to {ACTIVITIES}, one a line")
-        signals = np.empty((len(labels), STEPS, len(HAR_CHANNELS)))
-        for i, channel in enumerate(HAR_CHANNELS):
+        signals = []
+        for channel in HAR_CHANNELS:
             name = f"{part}/Inertial Signals/{channel}_{part}.txt"
             own = numbers(self._folder.read(name), f"{self._folder.path}: {name}")
-            if own.shape != signals.shape[:2]:
+            if own.shape != (len(labels), STEPS):
                 raise ValueError(
                     f"{self._folder.path}: {name} has {own.shape[0]:,} windows of {own.shape[1]} steps; expected "
                     f"{len(labels):,} of {STEPS}, as there are labels"
                 )
-            signals[:, :, i] = own
-        return signals, labels[:, 0].astype(np.intp) - 1
+            signals.append(own)
+        return np.stack(signals, axis=2), labels[:, 0].astype(np.intp) - 1
 
     @property
     def output_size(self) -> int:

@@ -36,6 +36,8 @@ def read_idx(data: bytes, magic: int, where: str) -> np.ndarray:
         begins = data[:4].hex(" ") or "nothing"
         raise ValueError(f"{where} begins with {begins}; expected an IDX file, which begins with {magic:08x}")
     shape = tuple(map(int, header[1:]))
+    if 0 in shape:
+        raise ValueError(f"{where} is empty: its header says {shape}")
     if len(data) != 4 * (axes + 1) + math.prod(shape):
         raise ValueError(f"{where} has {len(data):,} bytes; its header says {4 * (axes + 1) + math.prod(shape):,}")
     return np.frombuffer(data, np.uint8, offset=4 * (axes + 1)).reshape(shape)

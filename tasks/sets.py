@@ -24,9 +24,9 @@ class File(NamedTuple):
 class Archive(NamedTuple):
     """What is downloaded.
 
-    urls: to be tried in turn.  hash: "sha256:..." or "md5:..." of it.  size: its bytes, about.  kind: "file", "gzip",
-    "zip" or "tar".  members: path in it -> the set's file; of a file and of gzip the one path is "".  inner: of a zip,
-    the zip in it that the members are in.
+    urls: to be tried in turn.  hash: "sha256:..." or "md5:..." of it.  size: its bytes, about: an eighth more is
+    too much.  kind: "file", "gzip", "zip" or "tar", gzipped.  members: path in it -> the set's file; of a file and of
+    gzip the one path is "".  inner: of a zip, the zip in it that the members are in.
     """
 
     name: str

@@ -16,6 +16,8 @@ from pathlib import PurePath
 import numpy as np
 
 RATES = (1_000, 384_000)
+#: Numerator and denominator that a rate has at most, over the one it is brought to.
+LONGEST = 50_000
 
 
 def samples_of(data: bytes, where: str) -> tuple[np.ndarray, int]:
@@ -47,6 +49,16 @@ def samples_of(data: bytes, where: str) -> tuple[np.ndarray, int]:
     return (first.astype(np.float64) - zero) / full, rate
 
 
+class _Whole(io.BytesIO):
+    """A file's bytes; ValueError for more, in place of as many as there are."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        data = super().read(size)
+        if size is not None and len(data) < size and size > 8:  # a chunk's own header may be missing at the end
+            raise ValueError(f"its header says {size:,} bytes where {len(data):,} are left")
+        return data
+
+
 def _of_wav(data: bytes, where: str) -> tuple[np.ndarray, int]:
     from scipy.io import wavfile
 
@@ -57,7 +69,7 @@ def _of_wav(data: bytes, where: str) -> tuple[np.ndarray, int]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", wavfile.WavFileWarning)  # a chunk that it does not know
             warnings.filterwarnings("error", "Reached EOF", wavfile.WavFileWarning)
-            rate, samples = wavfile.read(io.BytesIO(data))
+            rate, samples = wavfile.read(_Whole(data))
     except (
         ValueError,
         TypeError,
@@ -92,7 +104,7 @@ def _of_sphere(data: bytes, where: str) -> tuple[np.ndarray, int]:
             f"{where} is a NIST SPHERE file of {coding}, {8 * width} bits; expected 16-bit pcm; convert it: "
             f"sph2pipe -p -f wav {name} {PurePath(name).stem}.riff.wav"
         )
-    if count < 0 or channels < 1 or begin < 16:
+    if count < 0 or not 1 <= channels < 1 << 16 or begin < 16:
         raise ValueError(f"{where}: its header says {count} samples of {channels} channels from byte {begin} on")
     if begin + 2 * count * channels > len(data):
         raise ValueError(
@@ -109,8 +121,10 @@ def resampled(samples: np.ndarray, rate: int, to: int) -> np.ndarray:
     """
     if rate == to:
         return samples
+    shared = math.gcd(rate, to)
+    if max(rate, to) // shared > LONGEST:  # a filter twenty times as long
+        raise ValueError(f"it has {rate:,} samples a second, which cannot be brought to {to:,}: convert it before")
     from scipy import signal
 
-    shared = math.gcd(rate, to)
     found: np.ndarray = signal.resample_poly(samples, to // shared, rate // shared)
     return found

@@ -136,9 +136,9 @@ class Speech(Examples):
         for path in files:
             data = contents(path)
             digest.update(hashlib.sha256(data).digest())
-            samples = resampled(*samples_of(data, str(path)), RATE)
+            samples, rate = samples_of(data, str(path))
             try:
-                utterances.append(frames_of(samples, self.form))
+                utterances.append(frames_of(resampled(samples, rate, RATE), self.form))
             except ValueError as error:
                 raise ValueError(f"{path}: {error}") from None
         self.data = self.data._replace(sha256=self.data.sha256 | {text: digest.hexdigest()})

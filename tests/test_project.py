@@ -107,7 +107,7 @@ def test_the_tag_test_sees_a_missing_and_a_stray_tag():
     assert tags_of("a [bp:gru1/2] b [bp:gru1/2] [goru:2.2] [notes:1] ncgru:3") == ["bp:gru1/2", "goru:2.2"]
 
 
-CORE = {"numpy", "scipy", "safetensors", "ortho_ref"}
+CORE = {"numpy", "scipy", "safetensors", "msgspec", "ortho_ref"}
 ALLOWED = {
     "ortho_ref": CORE,
     "gradients": CORE | {"gradients"},
@@ -151,7 +151,7 @@ FRAMEWORKS = {
     "ortho_ref/adapters/jax.py": {"jax"},
     "ortho_ref/adapters/flax.py": {"flax"},
     "ortho_ref/adapters/keras.py": {"keras", "torch", "tensorflow"},
-    "tasks/files.py": {"pooch"},
+    "tasks/files.py": {"pooch", "requests", "urllib3"},
     "ortho_ref/adapters/maps.py": {"torch", "jax"},
     "scripts/maintain/timing/peers_jax.py": {"jax"},
     "scripts/grid/experiment/engine.py": {"distributed"},

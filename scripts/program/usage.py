@@ -2,14 +2,17 @@
 
 import platform
 import re
-import resource
 import sys
 from functools import cache
 from pathlib import Path
 
 
 def peak_memory() -> int:
-    """The most bytes that this process has had in use."""
+    """The most bytes that this process has had in use; 0 where the system does not say: on Windows."""
+    try:
+        import resource
+    except ModuleNotFoundError:
+        return 0
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024  # Linux counts in KiB
 

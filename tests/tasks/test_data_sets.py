@@ -160,6 +160,7 @@ def test_parts_that_cannot_be(tmp_path, options, message):
         ("images-idx3", b"\0\0\x08\x01" + bytes(12), "begins with 00 00 08 01; expected an IDX file, which"),
         ("images-idx3", b"\0\0\x08\x03", "begins with 00 00 08 03; expected an IDX file"),
         ("images-idx3", made.idx(np.zeros((60, 28, 28)))[:-1], "has 47,055 bytes; its header says 47,056"),
+        ("images-idx3", np.array([0x0803, 0, 9, 9], ">u4").tobytes(), "is empty: its header says (0, 9, 9)"),
         ("images-idx3", made.idx(np.zeros((60, 28, 27))), "has images of (28, 27) pixels; expected (28, 28)"),
         ("images-idx3", made.idx(np.zeros((59, 28, 28))), "has 60 labels for 59 images"),
         ("labels-idx1", made.idx(np.full(60, 10)), "has the label 10; expected 0 to 9"),

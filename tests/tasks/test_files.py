@@ -1,15 +1,12 @@
 """Data sets as files: found in a folder, fetched from a server on the loopback, unpacked, checked."""
 
 import contextlib
-import functools
 import gzip
 import hashlib
-import http.server
-import io
 import re
 import socket
 import tarfile
-import threading
+import tracemalloc
 import zipfile
 
 import pytest
@@ -19,50 +16,8 @@ from tasks import files
 from tasks.files import Folder, cache, check, fetch, unpack
 from tasks.sets import SETS, Archive, DataSet, File
 from tests.scripts.runs import call
-
-CONTENT = b"some words\n" * 50
-
-
-def sha256(data):
-    return hashlib.sha256(data).hexdigest()
-
-
-def zipped(members):
-    """A zip of names and contents."""
-    stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as own:
-        for name, data in members.items():
-            own.writestr(name, data)
-    return stream.getvalue()
-
-
-def tarred(members, kind=tarfile.REGTYPE):
-    """A gzipped tar of names and contents."""
-    stream = io.BytesIO()
-    with tarfile.open(fileobj=stream, mode="w:gz") as own:
-        for name, data in members.items():
-            info = tarfile.TarInfo(name)
-            info.size, info.type, info.linkname = (len(data), kind, "/etc/passwd")
-            own.addfile(info, io.BytesIO(data))
-    return stream.getvalue()
-
-
-class Handler(http.server.BaseHTTPRequestHandler):
-    """Gives the bytes that its server has under a path: whole, cut short, or not."""
-
-    def do_GET(self):
-        self.server.asked.append(self.path)
-        data, sent = self.server.have.get(self.path, (None, None))
-        if data is None:
-            self.send_error(404)
-            return
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data[:sent])
-
-    def log_message(self, *arguments):
-        pass
+from tests.tasks import served as servers
+from tests.tasks.served import CONTENT, PACKED, encrypted, headed, many_zipped, served, set_of, sha256, tarred, zipped
 
 
 @pytest.fixture
@@ -71,38 +26,19 @@ def server(tmp_path, monkeypatch):
     monkeypatch.setenv(files.CACHE, str(tmp_path / "cache"))
     for name in ("NO_PROXY", "no_proxy"):
         monkeypatch.setenv(name, "127.0.0.1")
-    own = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    own.have, own.asked = {}, []
-    own.url = f"http://127.0.0.1:{own.server_port}"
-    thread = threading.Thread(target=functools.partial(own.serve_forever, poll_interval=0.01))
-    thread.start()
-    yield own
-    own.shutdown()
-    thread.join()
-    own.server_close()
+    with served() as own:
+        yield own
 
 
 def a_set(server, data, kind="file", member="", paths=("/a",), own_hash=None, content=CONTENT, **more):
     """A set of one file, words.txt, that is to be had under some paths."""
-    urls = tuple(server.url + path for path in paths)
-    archive = Archive(
-        "archive", urls, own_hash or f"sha256:{sha256(data)}", len(data), kind, {member: "words.txt"}, **more
-    )
-    file = File("words.txt", len(content), sha256(content))
-    return DataSet("made", "words", "anybody's", "https://example.org", (file,), ((archive,),))
+    urls = [server.url + path for path in paths]
+    return set_of(urls, own_hash or f"sha256:{sha256(data)}", len(data), kind, member, content, **more)
 
 
 def left(tmp_path):
     """Every file below the cache."""
     return sorted(str(path.relative_to(tmp_path / "cache")) for path in (tmp_path / "cache").rglob("*"))
-
-
-PACKED = {
-    "file": (CONTENT, ""),
-    "gzip": (gzip.compress(CONTENT), ""),
-    "zip": (zipped({"folder/words.txt": CONTENT, "folder/more": b"x"}), "folder/words.txt"),
-    "tar": (tarred({"./folder/words.txt": CONTENT, "./folder/more": b"x"}), "folder/words.txt"),
-}
 
 
 @pytest.mark.parametrize("kind", PACKED)
@@ -149,7 +85,7 @@ def test_a_zip_in_a_zip(server):
     without = zipped({"other.zip": b"x"})
     server.have["/a"] = without, None
     own = a_set(server, without, "zip", "words.txt", inner="inner.zip", content=CONTENT + b"x")
-    with pytest.raises(ValueError, match=r"archive: it has no inner\.zip"):
+    with pytest.raises(ValueError, match=r"/a: it has no inner\.zip"):
         fetch(own._replace(name="again"))
 
 
@@ -217,6 +153,16 @@ HOSTILE = {
     "a zip bomb": ("zip", zipped({"words.txt": b"\0" * 10**7}), "words.txt", "words.txt: it has more than 550 bytes"),
     "a gzip bomb": ("gzip", gzip.compress(b"\0" * 10**7), "", "it has more than 550 bytes, unpacked"),
     "a tar bomb": ("tar", tarred({"words.txt": b"\0" * 10**7}), "words.txt", "it has more than 550 bytes"),
+    "a packing that is unpacked whole": (
+        *("zip", zipped({"words.txt": bytes(10**7)}, zipfile.ZIP_BZIP2), "words.txt"),
+        "words.txt is packed by method 12; allowed: stored, deflated",
+    ),
+    "many in a zip": ("zip", many_zipped(9999), "words.txt", "its list of entries has 549,945 bytes; allowed: 262,144"),
+    "many in a tar": ("tar", headed(4097), "", "it has more than 4,096 entries"),
+    "a header of 3 GiB": ("tar", headed(1, tarfile.XHDTYPE, 3 << 30), "", "it has a header of 3,221,225,472 bytes"),
+    "a leap of 8 GiB": ("tar", headed(2, size=(8 << 30) - 1), "", "bytes, unpacked"),
+    "headers of headers": ("tar", headed(9999, tarfile.GNUTYPE_LONGNAME), "", "is damaged or cut short: "),
+    "an encrypted zip": ("zip", encrypted(), "words.txt", "is damaged or cut short: "),
     "a cut zip": ("zip", PACKED["zip"][0][:60], "folder/words.txt", "is damaged or cut short"),
     "a cut gzip": ("gzip", PACKED["gzip"][0][:-9], "", "it is cut short"),
     "a cut tar": ("tar", PACKED["tar"][0][:60], "folder/words.txt", "is damaged or cut short"),
@@ -238,6 +184,46 @@ def test_hostile_archives(server, tmp_path, name):
     assert str(info.value).startswith("made cannot be fetched: ")
     assert left(tmp_path) == []
     assert not (tmp_path / "words.txt").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("endless", "/endless: it has 262,144 bytes or more; allowed: 618"),
+        ("boasts", "/boasts: it has 1,000,000,000,000 bytes or more; allowed: 618"),
+        ("drips", "/drips: 0 of 550 bytes came, then fewer than 262,144 in 0.3 seconds"),
+        ("idle", "/idle: 0 of 550 bytes came, then "),
+        ("drips_headers", "the network reaches none of "),
+        ("redirects", "/redirects: the server says 302 Found"),
+        ("one_chunk", "/one_chunk: 0 of 550 bytes came, then "),
+        ("encoded", "/encoded: it has 16,"),
+        ("no_http", "/no_http: "),
+        ("hangs_up", "/hangs_up: "),
+    ],
+)
+def test_hostile_servers(server, tmp_path, monkeypatch, name, message):
+    """One line that names the set, the url, what came and what may; nothing is left; the next mirror has it."""
+    assert name in servers.HOSTILE
+    monkeypatch.setattr(files, "SLOWEST", 0.3 if "drips" in name else files.SLOWEST)
+    monkeypatch.setattr(files, "PATIENCE", 0.3 if name == "idle" else files.PATIENCE)
+    with pytest.raises(ValueError, match=re.escape(message)) as info:
+        fetch(a_set(server, CONTENT, paths=(f"/{name}",)))
+    assert str(info.value).startswith("made cannot be fetched: ")
+    assert "\n" not in str(info.value)
+    assert left(tmp_path) == []
+    server.have["/right"] = CONTENT, None
+    if "drips" not in name:
+        assert fetch(a_set(server, CONTENT, paths=(f"/{name}", "/right"))).is_dir()
+
+
+def test_no_more_memory_than_there_is_to_read(tmp_path):
+    """A small file that may be a large one, plain or packed."""
+    (tmp_path / "a").write_bytes(b"x")
+    (tmp_path / "a.gz").write_bytes(gzip.compress(b"x"))
+    tracemalloc.start()
+    assert {files.contents(tmp_path / name) for name in ("a", "a.gz")} == {b"x"}
+    assert tracemalloc.get_traced_memory()[1] < 2**23
+    tracemalloc.stop()
 
 
 def test_unpacked_as_asked(tmp_path):

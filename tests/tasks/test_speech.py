@@ -83,6 +83,8 @@ HEADER = made.sphere(np.zeros(9))
         (GOOD[:30], "a.wav is cut short: it has 30 bytes; its header says 144"),
         (GOOD.replace(b"data", b"date"), "a.wav is damaged, or no WAV file of PCM or floating-point numbers: "),
         (GOOD[:20] + b"\x07" + GOOD[21:], "numbers: Unknown wave file format: MULAW."),
+        (GOOD.replace(b"data\x64", b"data\xff"), "numbers: its header says 255 bytes where 100 are left"),
+        (HEADER.replace(b"channel_count -i 1", b"channel_count -i 70000"), "a.wav: its header says 9 samples of 70000"),
         (plain([], dtype=np.int16), "a.wav has no samples"),
         (plain([0.0, math.nan]), "a.wav has a sample that is not finite"),
         (plain([1, 2], rate=7, dtype=np.int16), "a.wav has 7 samples a second; allowed: 1,000 to 384,000"),
@@ -106,6 +108,14 @@ def test_files_that_are_no_recordings(data, message):
         samples_of(data, "a.wav")
     assert str(found.value).startswith("a.wav")
     assert "\n" not in str(found.value)
+
+
+def test_a_rate_that_takes_a_long_filter():
+    """A header of one byte that is another: 351 MB and 3 seconds for a filter, were it made."""
+    with pytest.raises(
+        ValueError, match=r"^it has 383,987 samples a second, which cannot be brought to 8,000: convert"
+    ):
+        resampled(np.zeros(1), 383_987, 8000)
 
 
 @given(

@@ -12,7 +12,8 @@ LONGEST = 2100
 #: Lines on stderr that may come before: of a run that goes (`scripts.grid.run`, `scripts.train`), of `evaluate`.
 _GOES = re.compile(
     r"(\d+/\d+ +)?loss .*|[\d.]+ steps/s *|\S+ \S+ [━╸╺ ]+ +\d+/\d+ [-:\d]+ *|"  # a line of metrics; the bar at its end
-    r"stopping after this update; .*|SIG\w+: saved after .*|python -m .*|note: .*|\S+, n = \d+, .*|\s*"
+    r"stopping after this update; .*|SIG\w+: saved after .*|python -m .*|note: .*|\S+, n = \d+, .*|\s*|"
+    r"made: words; .*|licence: .*|archive [━╸╺]+ .*"  # of `scripts.data fetch`
 )
 
 
