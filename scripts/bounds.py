@@ -19,6 +19,7 @@ from ortho_ref.cells import Cell
 from ortho_ref.cells.cell import parts_of, state_of
 from ortho_ref.language.reader import Reader
 from ortho_ref.layers import real_features
+from ortho_ref.training.run_folder import RunFolder
 from ortho_ref.training.runs import load
 from scripts.grid.config import read_run, task_of
 from scripts.grid.experiment.measures import steps_of
@@ -46,8 +47,9 @@ def measure(folder: Path, data: Path | None, steps: int, device: str = "cpu") ->
 
     The states are computed by `device`, the Jacobians and their norms by NumPy, in float64.
     """
-    network, params, buffers = load(folder)
-    task = task_of(folder, read_run(folder), {} if data is None else {"data": data})
+    with RunFolder(folder) as run:
+        (network, params, buffers), config = load(run), read_run(run)
+    task = task_of(folder, config, {} if data is None else {"data": data})
     if isinstance(network, Reader):
         raise ValueError(f"{folder} has a reader, of two texts; allowed: a network that reads one sequence")
     batch = next(iter(task.evaluation()))
@@ -99,7 +101,8 @@ def main(
     out = out or run_folder / "bounds.png"
     try:
         check_picture("out", out)
-        config = read_run(run_folder)
+        with RunFolder(run_folder) as own:
+            config = read_run(own)
         layers = measure(run_folder, data, steps, device)
         figure, axes = plt.subplots(
             len(layers), 1, figsize=(8, 3.5 * len(layers) + 0.4), squeeze=False, constrained_layout=True

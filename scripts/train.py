@@ -49,7 +49,7 @@ def _trainer(
     config: Record, task: Task, folder: RunFolder | None, given: Record, values: Record, weights: Loaded | None
 ) -> TrainingRun:
     """The trainer of a config; ValueError names the file where that is a run's."""
-    length = folder and length_of(folder, config, given["iterations"], values["which"])
+    length = None if folder is None else length_of(folder, config, given["iterations"], values["which"])
     try:
         trainer = make_trainer(config, task, length)
     except (ValueError, TypeError) as error:

@@ -70,7 +70,7 @@ Line = msgspec.defstruct(
 )
 
 
-class SealedLine(Line, kw_only=True):  # type: ignore[misc,valid-type]
+class SealedLine(Line, kw_only=True):  # type: ignore[misc,valid-type,call-arg]
     """A line as it stands in metrics.jsonl."""
 
     sha256: Sha256
@@ -103,7 +103,7 @@ Summary = msgspec.defstruct(
 )
 
 
-class SealedSummary(Summary, kw_only=True):  # type: ignore[misc,valid-type]
+class SealedSummary(Summary, kw_only=True):  # type: ignore[misc,valid-type,call-arg]
     """A summary as it stands in summary.json."""
 
     metrics_sha256: Sha256

@@ -305,7 +305,7 @@ class RunFolder:
         """metrics.jsonl as it should be, unless it is so already."""
         assert self._log is not None
         if not self.has(METRICS_FILE) or self.read(METRICS_FILE) != self._log.text:
-            files.write(self.path / METRICS_FILE, self._log.text, folder=self._folder)
+            files.write(self.path / METRICS_FILE, bytes(self._log.text), folder=self._folder)
 
     # Checkpoints
 

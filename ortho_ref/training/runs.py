@@ -459,8 +459,8 @@ def _check_sizes(path: Path, network: Network, params: Params, buffers: NamedBuf
     shapes["readout.b"] = (network.output_size,)
     for name, shape in shapes.items():
         own = there.get(name)
-        if not is_array(own) or own.shape != shape:
-            found = own.shape if is_array(own) else "missing"
+        found = own.shape if own is not None and is_array(own) else "missing"
+        if found != shape:
             raise ValueError(f"{path}: {name} is {found}; the network's is {shape}")
 
 

@@ -96,7 +96,8 @@ class _SignsOfLife:
     """Of a run, by the time of its lock; whatever its clock says, as it may be another machine's."""
 
     def __init__(self, lock: Path) -> None:
-        self._lock, self._last, self._since = lock, None, time.monotonic()
+        self._lock, self._since = lock, time.monotonic()
+        self._last: int | None = None
 
     def silence(self) -> float:
         """Seconds since the last one, or since this was made."""
