@@ -52,7 +52,8 @@ def _odd(form: str, text: str) -> str:
         cells = [cell for row in csv.reader(io.StringIO(text)) for cell in row]
         formulas = [cell for cell in cells if cell[:1] in tuple("=+-@\t\r") and not re.fullmatch(r"-[\d.e+-]+", cell)]
         return f"a formula: {formulas[0]!r}" if formulas else ""
-    rows = [re.sub(r"\\.", "", line).count("|") for line in text.splitlines() if line.startswith("|")]
+    # the first line is a title, or a head
+    rows = [re.sub(r"\\.", "", line).count("|") for line in text.splitlines()[1:] if line.startswith("|")]
     return "" if len(set(rows)) == 1 else "rows of several lengths"
 
 
