@@ -14,7 +14,7 @@ from unittest import mock
 from ortho_ref.training.run_folder import RunFolder
 from ortho_ref.training.runs import load
 from scripts import experiment as program
-from scripts.grid.experiment import engine, sessions
+from scripts.grid.experiment import engine, measures, sessions
 from scripts.grid.experiment.cells import cells_of
 from scripts.grid.experiment.file import read
 from tests.line import PATIENCE
@@ -130,7 +130,7 @@ class Cluster:
         for k in range(2):
             self.workers.append(subprocess.Popen([*worker, "--local-directory", folder / f"w{k}"], **quiet))
         deadline = time.monotonic() + PATIENCE
-        while not self.file.exists():
+        while not self.file.exists() or not self.file.read_text().endswith("}"):
             assert time.monotonic() < deadline
             time.sleep(0.1)
         self.address = json.loads(self.file.read_text())["address"]
@@ -178,6 +178,12 @@ def table_of(path, out):
     """The lines of a grid's table, but for the time that it took."""
     rows = json.loads(call(program.main, "table", path, "--out", out, "--form", "json")[1])
     return [{name: value for name, value in row.items() if name != "seconds"} for row in rows]
+
+
+def read_measured(path):
+    """Of a run's folder."""
+    with RunFolder(path) as folder:
+        return measures.read_measured(folder)
 
 
 def read_sessions(path):

@@ -6,7 +6,7 @@ import shutil
 import pytest
 from PIL import Image
 
-from ortho_ref.training.run_folder import METRICS_FILE
+from ortho_ref.training.run_folder import METRICS_FILE, RunFolder
 from scripts import experiment
 from scripts.grid.experiment import results
 from scripts.grid.experiment.results import Results, read_runs
@@ -86,7 +86,8 @@ def test_a_damaged_run_is_not_stored(own_claims, tmp_path, name):
     """It is said, also where it diverged first, and the others are stored."""
     path, out = own_claims
     damaged = out / "gru" / "all" / "seed-0"
-    Session(damaged, "c" * 40).end("diverged", "the loss is nan")
+    with RunFolder(damaged, "a") as folder:
+        Session(folder, "c" * 40).end("diverged", "the loss is nan")
     (damaged / name).write_text("{\n{}\n")
     code, _, stderr = call(experiment.main, "store", path, "--out", out)
     assert code == 0

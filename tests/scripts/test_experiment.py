@@ -44,6 +44,7 @@ from tests.scripts.grids import (
     folders,
     kill_at_random,
     process,
+    read_measured,
     read_sessions,
     run,
     table_of,
@@ -314,7 +315,7 @@ def test_a_worker_that_dies_is_replaced_once(tmp_path, monkeypatch):
     code, _, stderr = call(program.main, "run", path, "--out", tmp_path / "runs", "--row", "GRU", "--no-estimate")
     assert code == 1
     assert stderr.count("GRU; all; seed 0: its worker died; it is resumed\n") == 1
-    assert "failed: GRU; all; seed 0: its workers died, the last killed by SIGKILL; see worker.log" in stderr
+    assert "GRU; all; seed 0: failed: its workers died, the last: killed by SIGKILL; see worker.log\n" in stderr
 
 
 def test_a_worker_whose_program_was_gone_before_it_began(tmp_path):
@@ -840,7 +841,7 @@ def test_what_is_measured_of_a_run(tmp_path):
         assert code == 0, stderr
     assert bits(tmp_path / "with") == bits(tmp_path / "without")
     folder = tmp_path / "with" / "nc-gru" / "all" / "seed-0"
-    found = {(own["what"], own["after"]): own["values"] for own in measures.read_measured(folder)}
+    found = {(own["what"], own["after"]): own["values"] for own in read_measured(folder)}
     assert list(found) == [(what, 8 if after is None else after) for what, after in wanted] + [("training_metric", 8)]
     assert found["gradient_norms", 0] != found["gradient_norms", 3]
     assert len(found["hidden_norms", 8]["norm"]) == 6
@@ -866,7 +867,7 @@ def test_what_was_measured_is_shown(tmp_path, monkeypatch):
     out, arguments = tmp_path / "runs", ("--row", "GRU")
     assert run("run", path, "--out", out, *arguments)[0] == 0
     text = call(program.main, "table", path, "--out", out, *arguments)[1]
-    found = [measures.read_measured(out / "gru" / "all" / f"seed-{seed}") for seed in (0, 1)]
+    found = [read_measured(out / "gru" / "all" / f"seed-{seed}") for seed in (0, 1)]
     (norms,) = zip(
         *([own["values"]["norm"] for own in one if own["what"] == "gradient_norms"] for one in found), strict=True
     )
@@ -981,11 +982,11 @@ def test_a_measure_that_was_lost(tmp_path):
     command = ("run", path, "--out", out, *arguments)
     assert run(*command)[0] == 0
     folder = out / "gru" / "all" / "seed-0"
-    found = measures.read_measured(folder)
+    found = read_measured(folder)
     (folder / measures.MEASURED).unlink()
     assert "0 of 1 runs done" in call(program.main, "status", path, "--out", out, *arguments)[1]
     assert run(*command)[0] == 0
-    assert measures.read_measured(folder) == found
+    assert read_measured(folder) == found
     path.write_text(path.read_text() + '[[measure]]\nwhat = "gradient_norms"\nafter = 2\n')
     code, _, stderr = run(*command)
     assert code == 1

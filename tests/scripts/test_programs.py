@@ -25,14 +25,13 @@ from scripts.grid.experiment import engine
 from scripts.grid.experiment.cells import cells_of
 from scripts.grid.experiment.file import read
 from scripts.grid.experiment.grid import Grid
-from scripts.grid.experiment.measures import read_measured
-from scripts.grid.experiment.sessions import read_sessions
 from scripts.grid.experiment.worker import DONE, work
 from scripts.grid.options import OPTIONS
 from scripts.maintain import benchmark, training_speed
 from scripts.maintain.timing.steps import Size
 from scripts.pictures import loss_curves
 from tests.ortho_ref.training.reading import read_config, read_metrics, write_config
+from tests.scripts.grids import read_measured, read_sessions
 from tests.scripts.runs import ROOT, call, forked, refusal
 from tests.torture import sealing
 
@@ -348,7 +347,7 @@ def test_plot_refuses(runs, tmp_path):
         (young / name).unlink()
     fails(plot.main, young, "--out", out, message=f"{young} has no line of metrics yet")
     (young / "metrics.jsonl").unlink()
-    fails(plot.main, young, "--out", out, message=f"{young} holds no run: there is no metrics.jsonl in it")
+    fails(plot.main, young, "--out", out, message=f"{young} has no line of metrics yet")
     fails(plot.main, runs["gru"], "--out", tmp_path / "none" / "a.png", message="No such file or directory")
     fails(plot.main, runs["gru"], "--out", tmp_path / "a.xyz", message="xyz")
     fails(plot.main, message="Missing argument")

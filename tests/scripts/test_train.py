@@ -20,7 +20,7 @@ from ortho_ref.formats import check
 from ortho_ref.language.regularizers import Regularizers
 from ortho_ref.parametrizations import Householder, ScaledCayley, TunableRotations
 from ortho_ref.training import checkpoint
-from ortho_ref.training.run_folder import RUN_FILES
+from ortho_ref.training.run_folder import RUN_FILES, RunFolder
 from ortho_ref.training.runs import load
 from scripts import evaluate, train
 from scripts.grid.build import make_trainer
@@ -391,7 +391,7 @@ BAD = [
     # folders
     ("parenthesis --resume", "{out} holds no run: there is no config.json in it"),
     ("parenthesis --out {good}/run", "out is {good}/run: Not a directory"),
-    ("parenthesis --out {good}", "out is {good}: File exists"),
+    ("parenthesis --out {good}", "out is {good}: Not a directory"),
 ]
 
 
@@ -426,7 +426,8 @@ def test_another_engine(tmp_path):
     the option is one still."""
     engines = lambda network: [layer.engine for layer in network.layers]  # noqa: E731
     assert call(train.main, "copying", *TINY, "--engine", "scan", "--out", tmp_path / "run")[0] == 0
-    config = read_run(tmp_path / "run")
+    with RunFolder(tmp_path / "run") as folder:
+        config = read_run(folder)
     assert (config["engine"], engines(make_trainer(config).network)) == ("scan", ["scan"])
     assert engines(load(tmp_path / "run").network) == ["fused"]
     del config["engine"]
@@ -485,7 +486,7 @@ def test_resume_with_another_option(finished, option, value, has):
     stderr = refusal(train.main, "parenthesis", "--out", out, "--resume", f"--{option}", value)
     said = rf"error: {option.replace('-', '_')} is '?{value}'?; the run in {out} has {has}"
     assert stderr.replace("'", "") == said.replace("'?", "").replace("'", "") + "\n"
-    assert contents(out) == before
+    assert contents(out) | {"lock": before["lock"]} == before
     stderr = refusal(train.main, "adding", "--out", out, "--resume")
     assert "'adding'" in stderr
     assert stderr.endswith(f"; the run in {out} has 'parenthesis'\n")
@@ -608,7 +609,6 @@ def uninterrupted(forks, tmp_path_factory):
     [
         ("last.safetensors", "previous, best"),
         ("best.safetensors", "previous"),
-        ("metrics.jsonl", "previous"),
         ("config.json", None),
         ("older", ""),
         ("lengthened", ""),
@@ -734,7 +734,7 @@ def test_a_real_process_is_killed(tmp_path, uninterrupted):
     first = uninterrupted[0]["metrics"][0]
     assert {key: read_metrics(out)[0][key] for key in first} == first
     state = checkpoint.load(out / "last.safetensors")
-    assert state["metrics_size"] <= (out / "metrics.jsonl").stat().st_size
+    assert (out / "metrics.jsonl").read_bytes().startswith(state["metrics"].tobytes())
     assert not math.isnan(state["interval"]["total"])
 
 
