@@ -2,9 +2,9 @@
 
 import re
 import tomllib
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from scripts.maintain import findings
 from scripts.maintain.scoreboard import audit_toml, stored_reports
