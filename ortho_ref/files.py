@@ -177,8 +177,10 @@ def locked(path: Path, folder: int | None = None) -> Iterator[Callable[[], None]
     OSError where the folder or its lock was removed meanwhile.  BlockingIOError if another process holds it; OSError
     where its lock is no file of its own.  Linux and macOS.
     """
-    import fcntl
-
+    try:
+        import fcntl
+    except ImportError:
+        raise OSError("runs are held on Linux and macOS alone; on Windows train within WSL") from None
     lock = path / "lock"
     flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
     try:

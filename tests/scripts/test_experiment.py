@@ -1,6 +1,8 @@
 """`python -m scripts.experiment`: grids that are killed, that fail in part, on a cluster; their tables and curves."""
 
+import contextlib
 import csv
+import errno
 import functools
 import io
 import json
@@ -10,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import numpy as np
@@ -34,7 +37,18 @@ from scripts.pictures import curves
 from tasks.adding import Adding
 from tests.line import PATIENCE
 from tests.ortho_ref.training.reading import read_config, read_metrics, read_summary, write_config
-from tests.scripts.grids import bits, folders, kill_at_random, process, read_sessions, run, table_of, tiny
+from tests.scripts.grids import (
+    Cluster,
+    bits,
+    children,
+    folders,
+    kill_at_random,
+    process,
+    read_sessions,
+    run,
+    table_of,
+    tiny,
+)
 from tests.scripts.runs import ROOT, call, refusal
 
 
@@ -382,18 +396,123 @@ def test_code_that_changes_while_a_grid_is_on(tmp_path, monkeypatch):
 
 
 def test_two_programs_on_one_folder(tmp_path, monkeypatch):
-    """The run that another process has in hand is left to it, and is not marked as failed."""
+    """The run that another process has in hand is waited for, which is said once, and is not marked as failed."""
     path = tiny(tmp_path, seeds=1, iterations=3)
     monkeypatch.setattr(worker, "PATIENCE", 0.2)
+    monkeypatch.setattr(engine, "AGAIN", 0.3)
     folder = tmp_path / "runs" / "gru" / "all" / "seed-0"
     folder.mkdir(parents=True)
-    arguments = ("run", path, "--out", tmp_path / "runs", "--row", "GRU")
-    with files.locked(folder):
-        code, _, stderr = run(*arguments)
+    holder = contextlib.ExitStack()
+    holder.enter_context(files.locked(folder))
+    threading.Timer(2.0, holder.close).start()
+    code, _, stderr = run("run", path, "--out", tmp_path / "runs", "--jobs", 2)
+    assert code == 0, stderr
+    assert stderr.count("GRU; all; seed 0: another program works on it; waited for\n") == 1
+    assert stderr.index("NC-GRU; all; seed 0: done") < stderr.index("\nGRU; all; seed 0: done")
+    assert [own["end"] for own in read_sessions(folder)] == ["done"]
+
+
+def test_two_programs_at_once(tmp_path):
+    """Each run has the bits of a grid left alone, whichever did it; neither calls one failed."""
+    path = tiny(tmp_path, seeds=2, iterations=30)
+    both = [process("run", path, "--out", tmp_path / "both", "--jobs", 2, "--no-estimate") for _ in range(2)]
+    ends = [own.communicate(timeout=PATIENCE)[1] for own in both]
+    assert [own.returncode for own in both] == [0, 0], ends
+    assert "failed" not in "".join(ends).replace("done or failed", "")
+    assert run("run", path, "--out", tmp_path / "alone")[0] == 0
+    assert bits(tmp_path / "both") == bits(tmp_path / "alone")
+    assert all(own["end"] == "done" for folder in folders(path) for own in read_sessions(tmp_path / "both" / folder))
+
+
+def test_a_worker_that_hangs(tmp_path):
+    """SIGSTOP: after --stalled seconds it is killed, and its run is resumed; Ctrl-C ends it too, by its id."""
+    path = tiny(tmp_path, seeds=1, iterations=400)
+    words = ("run", path, "--out", tmp_path / "runs", "--row", "GRU", "--no-estimate", "--stalled", 2)
+    own = process(*words)
+    (stopped,) = worker_of(own, tmp_path / "runs" / folders(path)[0])
+    os.kill(stopped, signal.SIGSTOP)
+    stderr = own.communicate(timeout=PATIENCE)[1]
+    assert own.returncode == 0, stderr
+    assert "GRU; all; seed 0: its worker died; it is resumed\n" in stderr
+    assert [end["end"] for end in read_sessions(tmp_path / "runs" / folders(path)[0])] == [None, "done"]
+
+
+def test_ctrl_c_ends_a_worker_that_hangs(tmp_path):
+    """Once: it is told to end, and killed where it does not."""
+    path = tiny(tmp_path, seeds=1, iterations=4000)
+    grace = "from scripts.grid.experiment import engine; engine.GRACE = 1; import runpy, sys; "
+    words = ["run", path, "--out", tmp_path / "runs", "--row", "GRU", "--no-estimate"]
+    code = (
+        f"{grace}sys.argv[1:] = {list(map(str, words))!r}; runpy.run_module('scripts.experiment', run_name='__main__')"
+    )
+    own = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stderr=subprocess.PIPE, text=True)
+    (stopped,) = worker_of(own, tmp_path / "runs" / folders(path)[0])
+    os.kill(stopped, signal.SIGSTOP)
+    own.send_signal(signal.SIGINT)
+    stderr = own.communicate(timeout=PATIENCE)[1]
+    assert own.returncode == 130, stderr
+    with pytest.raises(ProcessLookupError):
+        os.kill(stopped, 0)
+
+
+def worker_of(own, folder):
+    """The workers of a program, once the run in a folder has begun."""
+    deadline = time.monotonic() + PATIENCE
+    while not (folder / "last.safetensors").exists():
+        assert time.monotonic() < deadline
+        assert own.poll() is None, own.communicate()
+        time.sleep(0.05)
+    return children(own.pid)
+
+
+def test_a_scheduler_that_is_lost(tmp_path):
+    """One line; what was begun is saved, no run is marked as failed, and the same command goes on to the same bits."""
+    path = tiny(tmp_path, seeds=1, iterations=300)
+    with Cluster(tmp_path) as cluster:
+        own = process("run", path, "--out", tmp_path / "runs", "--scheduler", cluster.address, "--no-estimate")
+        worker_of(own, tmp_path / "runs" / folders(path)[0])
+        cluster.scheduler.kill()
+        stderr = own.communicate(timeout=PATIENCE)[1]
+    assert own.returncode == 2, stderr
+    assert f"error: scheduler is {cluster.address}, and was lost; the same command goes on\n" in stderr
+    assert "Traceback" not in stderr
+    assert "failed" not in {state.how for state in states_of(cells_of(read(path)), tmp_path / "runs")}
+    assert run("run", path, "--out", tmp_path / "runs", "--jobs", 2)[0] == 0
+    assert run("run", path, "--out", tmp_path / "alone", "--jobs", 2)[0] == 0
+    assert bits(tmp_path / "runs") == bits(tmp_path / "alone")
+
+
+@pytest.mark.parametrize("name", ["config.json", "metrics.jsonl", "sessions.json", "last.safetensors"])
+@pytest.mark.parametrize("odd", ["FIFO", "folder", "link", "older"])
+def test_an_odd_file_hides_no_other_run(grid, tmp_path, name, odd):
+    """Of status and table: that run has failed, and the reason is said; the others are what they are."""
+    path, out = grid[0], shutil.copytree(grid[1], tmp_path / "runs")
+    place = out / folders(path)[0] / name
+    place.unlink()
+    made = {"FIFO": lambda: os.mkfifo(place), "folder": place.mkdir, "link": lambda: place.symlink_to(path)}
+    made.get(odd, lambda: place.write_text('{"format": "ortho_ref config 2"}\n'))()
+    code, stdout, stderr = call(program.main, "status", path, "--out", out)
+    assert (code, stderr) == (0, "")
+    assert "3 of 4 runs done" in stdout
+    assert re.search(rf"failed: GRU; all; seed 0: .*{name}", stdout)
+    assert call(program.main, "table", path, "--out", out)[0] == 0
+
+
+def test_a_full_disk_for_one_run(tmp_path, monkeypatch):
+    """Of a run whose folder cannot be made: the others go on, and that is said."""
+    path = tiny(tmp_path, seeds=1, iterations=3)
+    right = engine.start
+
+    def start(order):
+        if "nc-gru" in order.folder:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return right(order)
+
+    monkeypatch.setattr(engine, "start", start)
+    code, _, stderr = call(program.main, "run", path, "--out", tmp_path / "runs", "--no-estimate")
     assert code == 1
-    assert "GRU; all; seed 0: left as it is: another process works on it\n0 of 1 runs are done" in stderr
-    assert sessions.failure(read_sessions(folder)) is None
-    assert run(*arguments)[0] == 0
+    assert "NC-GRU; all; seed 0: failed: its workers died, the last: [Errno 28] No space left on device" in stderr
+    assert "1 of 2 runs are done" in stderr
 
 
 def test_changes_of_the_code_are_told_apart(monkeypatch):
@@ -470,9 +589,7 @@ def test_a_file_that_does_not_fit(grid, tmp_path, before, after, message):
 )
 def test_bad_input(tmp_path, arguments, message, monkeypatch):
     """One line, exit code 2, and no folder."""
-    from scripts.grid.experiment import cluster
-
-    monkeypatch.setattr(cluster, "PATIENCE", 0.5)
+    monkeypatch.setattr(engine, "PATIENCE", 0.5)
     path = tiny(tmp_path, seeds=1, iterations=2)
     given = [own.replace("FILE", str(path)) for own in arguments]
     given += [] if "--out" in given else ["--out", tmp_path / "x"]
@@ -524,50 +641,31 @@ def test_a_cluster_of_two_workers_one_of_which_is_killed(tmp_path):
     """SIGKILL of a Dask worker in the middle: every run has the bits of an undisturbed one."""
     path = tiny(tmp_path, seeds=1, iterations=300)
     assert run("run", path, "--out", tmp_path / "left-alone", "--jobs", 2)[0] == 0
-    dask, address = [sys.executable, "-m", "dask"], tmp_path / "scheduler.json"
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": ROOT}
-    leader = [*dask, "scheduler", "--port", "0", "--no-dashboard", "--scheduler-file", address]
-    scheduler = subprocess.Popen(leader, **quiet)
-    worker = [*dask, "worker", "--scheduler-file", address, "--nthreads", "1", "--no-nanny", "--no-dashboard"]
-    workers = [subprocess.Popen([*worker, "--local-directory", tmp_path / f"w{k}"], **quiet) for k in range(2)]
-    out, grid = tmp_path / "clustered", None
-    try:
-        deadline = time.monotonic() + PATIENCE
-        while not address.exists():
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
-        where = json.loads(address.read_text())["address"]
-        grid = process("run", path, "--out", out, "--scheduler", where, "--no-estimate")
-        while not all((out / folder / "last.safetensors").exists() for folder in folders(path)):
-            assert time.monotonic() < deadline
-            assert grid.poll() is None, grid.communicate()[1]
-            time.sleep(0.05)
-        workers[0].send_signal(signal.SIGKILL)
-        _, stderr = grid.communicate(timeout=PATIENCE)
-        assert grid.returncode == 0, stderr
-    finally:
-        for own in (*workers, scheduler, *([grid] if grid else [])):
-            own.kill()
-            own.wait()
+    out = tmp_path / "clustered"
+    with Cluster(tmp_path) as cluster:
+        own = process("run", path, "--out", out, "--scheduler", cluster.address, "--no-estimate")
+        for folder in folders(path):
+            worker_of(own, out / folder)
+        cluster.workers[0].send_signal(signal.SIGKILL)
+        _, stderr = own.communicate(timeout=PATIENCE)
+        assert own.returncode == 0, stderr
     assert bits(out) == bits(tmp_path / "left-alone")
     assert sorted(len(read_sessions(out / folder)) for folder in folders(path)) == [1, 2]
-    assert not list(out.glob(".cluster-*"))
+    assert not list(out.glob(".runs-*"))
 
 
 def test_a_folder_that_workers_do_not_see(tmp_path, monkeypatch):
     """Said before anything is begun."""
     from distributed import Client, LocalCluster
 
-    from scripts.grid.experiment import cluster
-
-    monkeypatch.setattr(cluster, "PATIENCE", 1.0)
-    monkeypatch.setattr(cluster, "answer", lambda own: "elsewhere")
+    monkeypatch.setattr(engine, "PATIENCE", 1.0)
+    monkeypatch.setattr(engine, "answer", lambda own: "elsewhere")
     (tmp_path / "own").mkdir()
     with LocalCluster(n_workers=1, processes=False, dashboard_address=None) as local, Client(local) as client:
         with pytest.raises(ValueError, match=r"which worker inproc.* does not see; choose a shared folder"):
-            cluster.check_shared(client, tmp_path / "own")
+            engine.check_shared(client, tmp_path / "own")
         monkeypatch.undo()
-        cluster.check_shared(client, tmp_path / "own")
+        engine.check_shared(client, tmp_path / "own")
 
 
 # Claims
@@ -963,11 +1061,15 @@ def test_tracked_by_tensorboard(tmp_path):
     again = ["adding", "--out", out, "--resume", "--track", "tensorboard"]
     assert call(train.main, *again, "--iterations", 12)[0] == 0
     written = {path: path.stat().st_ino for path in (out / "tensorboard").iterdir()}
+    (out / "tensorboard" / "mine.txt").write_text("mine")
     with files.locked(out):
         assert call(train.main, *again, "--which", "previous")[0] == 2
+    (out / "tensorboard" / "mine.txt").rename(out / "mine.txt")
     assert {path: path.stat().st_ino for path in (out / "tensorboard").iterdir()} == written
+    (out / "mine.txt").rename(out / "tensorboard" / "mine.txt")
     (out / "last.safetensors").write_bytes(b"damaged")
     assert call(train.main, *again, "--which", "previous")[0] == 0
+    assert (out / "tensorboard" / "mine.txt").read_text() == "mine"
     events = EventAccumulator(str(out / "tensorboard"))
     events.Reload()
     lines = read_metrics(out)

@@ -1,6 +1,5 @@
 """`python -m scripts.train` as a user runs it, and as a machine ends it."""
 
-import hashlib
 import itertools
 import json
 import math
@@ -779,11 +778,14 @@ def test_a_run_begins_with_another_runs_weights(tmp_path):
     assert call(train.main, *base, "--lr", 0, "--lr-orthogonal", 0, "--init-from", first, "--out", second)[0] == 0
     for name, value in load(first).params.items():
         np.testing.assert_array_equal(load(second, "last").params[name], value)
-    sha256 = hashlib.sha256((first / "best.safetensors").read_bytes()).hexdigest()
+    _, sha256 = checkpoint.load_with_hash(first / "best.safetensors", dict, None)
+    damaged = shutil.copytree(first, tmp_path / "damaged")
+    (damaged / "best.safetensors").write_bytes(b"")
     assert read_config(second)["init_from"] == {"checkpoint": "best", "sha256": sha256}
     assert call(train.main, "adding", "--out", second, "--resume", "--iterations", 4)[0] == 0
     for arguments, message in (
         ([*base, "--init-from", tmp_path / "none"], f"init_from is {tmp_path / 'none'}: "),
+        ([*base, "--init-from", damaged], f"init_from is {damaged}: {damaged / 'best.safetensors'} is damaged: "),
         ([*base, "--model", "gru", "--init-from", first], "the network's is "),
         (["adding", "--resume", "--init-from", first], "--init-from is for a new run; one that goes on has its own"),
     ):

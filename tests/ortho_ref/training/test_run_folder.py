@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import shutil
+import tracemalloc
 
 import msgspec
 import numpy as np
@@ -569,3 +570,27 @@ def test_no_link_is_followed(finished, half_done, tmp_path, name):
         elif (out / name).is_symlink():  # else a file was put in its place
             with pytest.raises(OSError, match=rf"{name} cannot be read: it is a link; remove it$"):
                 RunFolder(out).read(name)
+
+
+def test_a_folder_that_says_it_is_large(finished, tmp_path):
+    """Sealed as it has to be, small, of an orthogonal weight of n = 6000: refused before the network is built."""
+    out = shutil.copytree(finished, tmp_path / "run")
+    whole, n = config(), 6000
+    whole["network"] |= {"hidden_sizes": [n], "input_size": 1, "name": "scornn"}
+    data, sha256 = formats.seal(whole, run_folder.CONFIG_FORMAT)
+    (out / "config.json").write_bytes(data)
+    state = checkpoint.load(out / "best.safetensors")
+    zeros = {"layer0.W": (n, 1), "layer0.b": (n,), "readout.W": (10, n), "readout.b": (10,), "layer0.U.A": (1, 1)}
+    state |= {"params": {name: np.zeros(shape, np.float32) for name, shape in zeros.items()}}
+    state |= {"buffers": {"layer0.U": {"U": np.zeros((1, 1), np.float32)}}}
+    state |= {"config_sha256": sha256, "metrics": np.zeros(0, np.uint8)}
+    for name in ("best", "last"):
+        checkpoint.save(out / f"{name}.safetensors", state)
+    (out / "summary.json").unlink()
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match=r"layer0\.U is \(1, 1\); the network's is \(6000, 6000\)"):
+            load(out)
+        assert tracemalloc.get_traced_memory()[1] < 8e6
+    finally:
+        tracemalloc.stop()
