@@ -16,7 +16,6 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, Union, get_ar
 import msgspec
 from msgspec import Meta
 
-from ortho_ref import schema
 from ortho_ref.boundary import kind_of, nearest, short
 
 _MOST = sys.float_info.max
@@ -24,13 +23,14 @@ _MOST = sys.float_info.max
 Number: TypeAlias = Annotated[float, Meta(ge=-_MOST, le=_MOST)]
 Least0: TypeAlias = Annotated[float, Meta(ge=0, le=_MOST)]
 Above0: TypeAlias = Annotated[float, Meta(gt=0, le=_MOST)]
-Sha256: TypeAlias = Annotated[str, Meta(pattern="^[0-9a-f]{64}$", max_length=64)]
+NO_LINE_END = "(?!\\n)"  # of a pattern, after $: Python's lets a line end follow
+Sha256: TypeAlias = Annotated[str, Meta(pattern="^[0-9a-f]{64}$" + NO_LINE_END)]
 _UNSEEN = "\\x00-\\x1f\\x7f-\\x9f\\xad\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff\\ud800-\\udfff"
 #: A text that a terminal and a table can show.  No union of a pattern and a list: msgspec 0.22 frees one twice.
 Name: TypeAlias = Annotated[
     str,
     Meta(
-        pattern=f"^[^{_UNSEEN}]*$(?!\\n)",
+        pattern=f"^[^{_UNSEEN}]*${NO_LINE_END}",
         max_length=200,
         title="a text of one line, of at most 200, without control characters",
     ),
@@ -74,9 +74,6 @@ def check(value: Any, form: Any, where: str = "") -> None:
     Misfit
         It does not fit: a ValueError that says where, what is there, and what is allowed.
     """
-    if isinstance(form, dict):  # of the kit, whose forms are JSON Schemas
-        schema.check(value, form, where)
-        return
     if not _fits(value, form):
         raise _misfit(value, form, where)
 
@@ -120,7 +117,7 @@ def _inside(value: Any, form: Any, where: str) -> Iterable[tuple[str, Any, Any]]
             yield from ((f"{where}.{short(name)}".lstrip("."), name, names) for name in value)
             yield from ((f"{where}.{name}".lstrip("."), item, items) for name, item in value.items())
     elif isinstance(value, list):
-        fitting = [own for own in _options(form) if get_origin(own) is list]
+        fitting = [own for own in _options(form) if get_origin(own) in (list, tuple)]
         if len(fitting) == 1:
             yield from ((f"{where}[{i}]", item, get_args(fitting[0])[0]) for i, item in enumerate(value))
 
@@ -143,7 +140,8 @@ def _options(form: Any) -> list[Any]:
 
 def _words(form: Any) -> list[str]:
     """The words that a form lists."""
-    return [word for own in _options(form) if get_origin(own) is Literal for word in get_args(own)]
+    listed = [value for own in _options(form) if get_origin(own) is Literal for value in get_args(own)]
+    return [value for value in listed if isinstance(value, str)]
 
 
 _KINDS = {int: "an integer", float: "a finite number", str: "a text", bool: "true or false", type(None): "null"}
@@ -159,14 +157,14 @@ def described(form: Any) -> str:
         return " or ".join(described(own) for own in get_args(bare) if own is not msgspec.UnsetType)
     if get_origin(bare) is Literal:
         return ", ".join(map(repr, get_args(bare)))
-    text = _KINDS.get(bare, "a list" if (get_origin(bare) or bare) is list else "an object")
+    text = _KINDS.get(bare, "a list" if (get_origin(bare) or bare) in (list, tuple) else "an object")
     most = None if limits.le == _MOST else limits.le
     if limits.ge not in (None, -_MOST):
         text += f" from {limits.ge:,}" + (" on" if most is None else f" to {most:,}")
     if limits.gt is not None:
         text += f" above {limits.gt:,}"
     if limits.pattern:
-        text += f" like {limits.pattern}"
+        text += f" like {limits.pattern.removesuffix(NO_LINE_END)}"
     if limits.min_length:
         text += f" of at least {limits.min_length}"
     return text + (f" of at most {limits.max_length}" if limits.max_length is not None else "")
@@ -175,6 +173,11 @@ def described(form: Any) -> str:
 def to_json(value: Any, indent: int | None = None) -> str:
     """JSON of a value; ValueError for numbers that are not finite, TypeError for what JSON has not."""
     return json.dumps(value, indent=indent, allow_nan=False)
+
+
+def plain(value: Any) -> Any:
+    """What `from_json` would give of a value's JSON: dicts, lists; numbers that are not finite as None."""
+    return msgspec.json.decode(msgspec.json.encode(value, enc_hook=float))  # NumPy's numbers
 
 
 def from_json(data: bytes) -> Any:
@@ -233,7 +236,7 @@ def open_sealed(data: bytes, format: str, form: Any) -> Sealed:
     data_again, sha256 = seal(value, format)
     if data_again != data:
         raise ValueError("its SHA-256 is not that of its text")
-    check(whole if isinstance(form, dict) else value, schema.sealed(format, form) if isinstance(form, dict) else form)
+    check(value, form)
     return Sealed(value, sha256)
 
 

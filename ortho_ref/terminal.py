@@ -60,7 +60,7 @@ def shown_lines(text: object, limit: int | None = LIMIT) -> str:
 
 
 def cut(text: str, limit: int = LIMIT) -> str:
-    """A text as it is, but cut in the middle where it is longer than the limit.
+    """A text as it is but for lone surrogates, cut in the middle where it is longer than the limit.
 
     Parameters
     ----------
@@ -72,9 +72,9 @@ def cut(text: str, limit: int = LIMIT) -> str:
     Returns
     -------
     str
-        With the number of those that are left out.
+        With the number of those that are left out; lone surrogates, which no UTF-8 has, as Python's repr has them.
     """
-    return _cut(text, limit, str)
+    return _cut(text, limit, lambda c: _visible(c) if "\ud800" <= c <= "\udfff" else c)
 
 
 def _visible(character: str) -> str:

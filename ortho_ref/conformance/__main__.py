@@ -12,6 +12,8 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any, NoReturn
 
+from msgspec import structs
+
 import ortho_ref
 from ortho_ref import interrupts as starting
 from ortho_ref.boundary import nearest, not_among
@@ -288,7 +290,9 @@ def _run_of(run: Run, chosen: Sequence[Vector], contract: Contract | None, given
 def _begun(run: Run, given: argparse.Namespace) -> Origin:
     """Where the report comes from; an adapter in the kit's process is called as it was given, too."""
     begun = Origin.begun(run)
-    return replace(begun, adapter=cut(given.adapter), sha256=sha256_of(given.adapter)) if given.adapter else begun
+    return (
+        structs.replace(begun, adapter=cut(given.adapter), sha256=sha256_of(given.adapter)) if given.adapter else begun
+    )
 
 
 class _Terminated(KeyboardInterrupt):

@@ -258,7 +258,7 @@ class _Process:
         Returns
         -------
         Message
-            Its header fits `line.ANSWER`.
+            Its header fits `line.Answer`.
 
         Raises
         ------
@@ -266,7 +266,7 @@ class _Process:
             What it did instead of answering.
         """
         self._errors.clear()
-        reader, left, deadline = line.Reader(line.ANSWER, most), memoryview(data), time.monotonic() + timeout
+        reader, left, deadline = line.Reader(line.Answer, most), memoryview(data), time.monotonic() + timeout
         with selectors.DefaultSelector() as selector:
             selector.register(self._line, selectors.EVENT_READ | (selectors.EVENT_WRITE if left else 0))
             selector.register(self._stderr, selectors.EVENT_READ)

@@ -114,7 +114,7 @@ class Vector:
     confirmed : dict
         "route", the second route, and "error", how far it was from the answer.
     drawn : dict, optional
-        Of a case too large to be stored, how its inputs are drawn, and their hash; `drawing.FORM` is its schema.
+        Of a case too large to be stored, how its inputs are drawn, and their hash; `drawing.Drawn` is its form.
     """
 
     case: Case

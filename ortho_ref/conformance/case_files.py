@@ -6,8 +6,9 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Annotated, Any, Literal
 
+from msgspec import Meta
 from safetensors import SafetensorError
 from safetensors.numpy import load
 
@@ -16,36 +17,47 @@ from ortho_ref.boundary import kind_of, nearest
 from ortho_ref.conformance import drawing
 from ortho_ref.conformance.case import KINDS, Arrays, Case, Vector
 from ortho_ref.conformance.initial import expected_of
-from ortho_ref.schema import NUMBER, SHA256, TEXT, list_of, mapping, one_of, optional, record
+from ortho_ref.formats import Form, Sha256
 
 FORMAT = "ortho_ref conformance cases 3"
 VECTORS = Path(__file__).parent / "vectors"
 MANIFEST = "manifest.json"
 
-_TEXTS = list_of(TEXT)
-#: The manifest: its files with their SHA-256, its cases with the names of their arrays.
-MANIFEST_FORM = record(
-    {
-        "files": mapping(SHA256),
-        "cases": list_of(
-            record(
-                {
-                    "id": TEXT,
-                    "kind": one_of(*KINDS),
-                    "config": {"type": "object"},
-                    **dict.fromkeys(("inputs", "expected", "low", "high", "control"), _TEXTS),
-                    "scales": mapping(NUMBER),
-                    "equations": _TEXTS,
-                    "why": TEXT,
-                    "kills": _TEXTS,
-                    "confirmed": record({"route": TEXT, "error": NUMBER}),
-                    "drawn": optional(drawing.FORM) | {"description": "in place of arrays, how they are drawn"},
-                    "withdrawn": optional(TEXT) | {"description": "why the case is run no more"},
-                }
-            )
-        ),
-    }
-)
+Kind: Any = Literal[KINDS]
+
+
+class Confirmed(Form):
+    """The second route, and how far it was from the answer."""
+
+    route: str
+    error: float
+
+
+class Entry(Form):
+    """A case, with the names of its arrays."""
+
+    id: str
+    kind: Kind
+    config: dict[str, Any]
+    inputs: list[str]
+    expected: list[str]
+    low: list[str]
+    high: list[str]
+    control: list[str]
+    scales: dict[str, float]
+    equations: list[str]
+    why: str
+    kills: list[str]
+    confirmed: Confirmed
+    drawn: Annotated[drawing.Drawn | None, Meta(description="in place of arrays, how they are drawn")]
+    withdrawn: Annotated[str | None, Meta(description="why the case is run no more")]
+
+
+class Manifest(Form):
+    """What is beside the vectors: their files with their SHA-256, and the cases."""
+
+    files: dict[str, Sha256]
+    cases: list[Entry]
 
 
 def file_of(kind: str) -> str:
@@ -64,7 +76,7 @@ def read_manifest(folder: Path | str = VECTORS) -> dict[str, Any]:
     Returns
     -------
     dict
-        "files" (name -> SHA-256) and "cases"; `MANIFEST_FORM` is its schema.
+        "files" (name -> SHA-256) and "cases"; `Manifest` is its form.
 
     Raises
     ------
@@ -74,7 +86,7 @@ def read_manifest(folder: Path | str = VECTORS) -> dict[str, Any]:
         It is of another format, or not what was written; the message names the file.
     """
     folder = Path(folder)
-    return files.read_sealed(folder / MANIFEST, FORMAT, MANIFEST_FORM).value
+    return files.read_sealed(folder / MANIFEST, FORMAT, Manifest).value
 
 
 @cache

@@ -110,7 +110,7 @@ class _Socket:
 
     def hear(self) -> line.Message | None:
         """The next message; None where the kit is gone."""
-        reader = line.Reader(line.CASE, _MOST)
+        reader = line.Reader(line.Asked, _MOST)
         while True:
             self._check()
             piece = os.read(self._number, 1 << 20)

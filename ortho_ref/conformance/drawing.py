@@ -9,17 +9,32 @@ which float32 has exactly.  The manifest has their SHA-256, and sums by which th
 
 import hashlib
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from msgspec import Meta
 
-from ortho_ref.schema import NUMBER, SHA256, TEXT, integer, list_of, mapping, record
+from ortho_ref.formats import Form, Sha256
 
 GRID = 4096
 SAME = 1e-9
-_ARRAY = record({"shape": list_of(integer(0, 1 << 20)), "low": NUMBER, "high": NUMBER})
-#: How a case is drawn: what from, each array's shape and range, the inputs' hash, of each output two sums.
-FORM = record({"seed": TEXT, "arrays": mapping(_ARRAY), "sha256": SHA256, "checks": mapping(list_of(NUMBER))})
+
+
+class Range(Form):
+    """An array's shape, and between which numbers it is drawn."""
+
+    shape: list[Annotated[int, Meta(ge=0, le=1 << 20)]]
+    low: float
+    high: float
+
+
+class Drawn(Form):
+    """How a case is drawn: what from, each array's shape and range, the inputs' hash, of each output two sums."""
+
+    seed: str
+    arrays: dict[str, Range]
+    sha256: Sha256
+    checks: dict[str, list[float]]
 
 
 def inputs_of(drawn: Mapping[str, Any]) -> dict[str, np.ndarray]:
@@ -28,7 +43,7 @@ def inputs_of(drawn: Mapping[str, Any]) -> dict[str, np.ndarray]:
     Parameters
     ----------
     drawn : mapping
-        "seed" and "arrays", as in `FORM`.
+        "seed" and "arrays", as in `Drawn`.
 
     Returns
     -------

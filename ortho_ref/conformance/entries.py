@@ -1,19 +1,19 @@
 """The first and the worst wrong entry of an output: where it is, what is expected there, and what was given."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from msgspec import Meta, Struct
 
 from ortho_ref.conformance.case import Vector
 from ortho_ref.conformance.compare import Comparison, scales
+from ortho_ref.conformance.findings import Count
 from ortho_ref.conformance.outputs import NoArray
 from ortho_ref.terminal import shown
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(Struct, frozen=True, forbid_unknown_fields=True):
     """A wrong entry.
 
     Attributes
@@ -24,22 +24,16 @@ class Entry:
         What is right, and what was given.
     """
 
-    index: tuple[int, ...]
+    index: tuple[Count, ...]
     expected: float
-    given: float
+    given: Annotated[float | None, Meta(description="null: not finite")]
 
     def __str__(self) -> str:
         """In words."""
         return f"{list(self.index)} {self.given:.8g}, expected {self.expected:.8g}"
 
-    def as_json(self) -> dict[str, Any]:
-        """Numbers that are not finite as null."""
-        given = self.given if np.isfinite(self.given) else None
-        return {"index": list(self.index), "expected": self.expected, "given": given}
 
-
-@dataclass(frozen=True)
-class Wrong:
+class Wrong(Struct, frozen=True, forbid_unknown_fields=True):
     """The wrong entries of an output.
 
     Attributes
@@ -50,8 +44,8 @@ class Wrong:
         The first of them, and the one that is furthest off; what is not finite is furthest.
     """
 
-    count: int
-    of: int
+    count: Count
+    of: Count
     first: Entry
     worst: Entry
 
@@ -59,15 +53,6 @@ class Wrong:
         """In words."""
         worst = "" if self.worst.index == self.first.index else f"; worst {self.worst}"
         return f"{self.count} of {self.of} entries wrong: first {self.first}{worst}"
-
-    def as_json(self) -> dict[str, Any]:
-        """As the report has it."""
-        return {
-            "count": self.count,
-            "of": self.of,
-            "first": self.first.as_json(),
-            "worst": self.worst.as_json(),
-        }
 
 
 def wrong_entries(

@@ -5,8 +5,9 @@ A finding says how much of what is wrong it explains: "5 of 12 failing cases of 
 
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+from msgspec import Meta, Struct
 
 from ortho_ref.terminal import shown
 
@@ -14,12 +15,12 @@ if TYPE_CHECKING:  # the report prints what is found here
     from ortho_ref.conformance.report import Result
 
 _WIDTH, _NAMED = 100, 6
+Count: TypeAlias = Annotated[int, Meta(ge=0, le=10**9)]
 #: Departures to be assumed: names of mistakes in one text, or a file of them; several; with reasons; none.
 Assume: TypeAlias = str | Sequence[str] | Mapping[str, str] | None
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(Struct, frozen=True, forbid_unknown_fields=True):
     """One diagnosis.
 
     Attributes
@@ -36,7 +37,7 @@ class Finding:
 
     says: str
     cases: tuple[str, ...]
-    failing: int
+    failing: Count
     others: tuple[str, ...]
 
     @property
@@ -49,18 +50,8 @@ class Finding:
         end = f"; the others: {_few(others)}" if others else ""
         return f"{len(own)} of {self.failing} failing cases of {family}: {_few(own)}{end}."
 
-    def as_json(self) -> dict[str, Any]:
-        """As the report has it."""
-        return {
-            "says": self.says,
-            "cases": list(self.cases),
-            "failing": self.failing,
-            "others": list(self.others),
-        }
 
-
-@dataclass(frozen=True)
-class Assumed:
+class Assumed(Struct, frozen=True, forbid_unknown_fields=True):
     """A departure that the implementation was held to.
 
     Attributes
@@ -86,28 +77,30 @@ class Assumed:
         where = f"in {count} case{'' if count == 1 else 's'}" if count else "which changes no case that was run"
         return f"Assumed: {self.mistake}, {self.says}, {where}{f' ({self.reason})' if self.reason else ''}."
 
-    def as_json(self) -> dict[str, Any]:
-        """As the report has it."""
-        return {"mistake": self.mistake, "says": self.says, "reason": self.reason, "cases": list(self.cases)}
+
+class Mistake(Struct, frozen=True, forbid_unknown_fields=True):
+    """A mistake that explains cases, and how many have it."""
+
+    name: str
+    cases: Count
 
 
-@dataclass(frozen=True)
-class Summary:
+class Summary(Struct, frozen=True, forbid_unknown_fields=True):
     """The fewest mistakes that explain the most failing cases.
 
     Attributes
     ----------
-    mistakes : tuple of tuple of str and int
-        Their names, each with the number of cases that have it.
+    mistakes : tuple of Mistake
+        Those.
     explained, failing : int
         How many of the failing cases they explain.
     unexplained : tuple of str
         The other failing cases.
     """
 
-    mistakes: tuple[tuple[str, int], ...]
-    explained: int
-    failing: int
+    mistakes: tuple[Mistake, ...]
+    explained: Count
+    failing: Count
     unexplained: tuple[str, ...]
 
     def __str__(self) -> str:
@@ -118,19 +111,10 @@ class Summary:
         if not self.mistakes:
             cases = "the one failing case" if self.failing == 1 else f"any of the {self.failing} failing cases"
             return f"No known mistake explains {cases}."
-        named = ", ".join(f"{name} ({count})" for name, count in self.mistakes)
+        named = ", ".join(f"{own.name} ({own.cases})" for own in self.mistakes)
         plural = "mistake explains" if len(self.mistakes) == 1 else "mistakes explain"
         how = f"{self.explained} of {self.failing} failing cases"
         return f"{len(self.mistakes)} {plural} {how}: {named}.{left}"
-
-    def as_json(self) -> dict[str, Any]:
-        """As the report has it."""
-        return {
-            "mistakes": [{"name": name, "cases": count} for name, count in self.mistakes],
-            "explained": self.explained,
-            "failing": self.failing,
-            "unexplained": list(self.unexplained),
-        }
 
 
 def _family(id: str) -> str:
@@ -195,8 +179,8 @@ def summary(results: "Sequence[Result]") -> Summary:
         chosen |= dict.fromkeys(best)
         left = {id: every for id, every in left.items() if not _covers(chosen, every)}
     explained = [result for result in failing if result.mistakes]
-    counts = {name: sum(_has(result, name, chosen) for result in explained) for name in chosen}
-    named = sorted(counts.items(), key=lambda item: -item[1])
+    counts = [Mistake(name, sum(_has(result, name, chosen) for result in explained)) for name in chosen]
+    named = sorted(counts, key=lambda own: -own.cases)
     unexplained = tuple(result.id for result in failing if not result.mistakes)
     return Summary(tuple(named), len(explained), len(failing), unexplained)
 

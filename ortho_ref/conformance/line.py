@@ -8,50 +8,52 @@ process is numbers and text, checked like any file, and can do nothing to whoeve
 import math
 import struct
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
+from msgspec import Meta
 
-from ortho_ref import formats, schema
-from ortho_ref.schema import BOOLEAN, TEXT, integer, list_of, mapping, one_of, record
+from ortho_ref import formats
+from ortho_ref.formats import NO_LINE_END, Form
 
 #: Bytes of a header, at most.
 HEADER = 1 << 22
 _LENGTH = struct.Struct("<Q")
-_ARRAY = record(
-    {
-        "name": TEXT,
-        "dtype": {"type": "string", "pattern": "^[<>|][fiubc][0-9]{1,2}$"},
-        "shape": list_of(integer(0, 1 << 40), most=64),
-    }
-)
-_COUNT = integer(0, 1 << 40)
-#: Of what the kit says: a case.
-CASE = record(
-    {
-        "number": _COUNT,
-        "id": TEXT,
-        "kind": TEXT,
-        "dtype": TEXT,
-        "config": {"type": "object"},
-        "outputs": mapping(list_of(_COUNT)),
-        "arrays": list_of(_ARRAY),
-    }
-)
 GIVEN, UNSUPPORTED, RAISED, BROKEN, LOADED = "given", "unsupported", "raised", "broken", "loaded"
-#: Of what an adapter's process says: outputs, with what is no array in words, or what happened instead.
-ANSWER = record(
-    {
-        "number": _COUNT,
-        "status": one_of(GIVEN, UNSUPPORTED, RAISED, BROKEN, LOADED),
-        "said": TEXT,
-        "place": TEXT,
-        "traceback": TEXT,
-        "refuses": BOOLEAN,
-        "no_arrays": mapping(TEXT),
-        "arrays": list_of(_ARRAY),
-    }
-)
+_Count: TypeAlias = Annotated[int, Meta(ge=0, le=1 << 40)]
+
+
+class Array(Form):
+    """An array, whose bytes come after the header."""
+
+    name: str
+    dtype: Annotated[str, Meta(pattern="^[<>|][fiubc][0-9]{1,2}$" + NO_LINE_END)]
+    shape: Annotated[list[_Count], Meta(max_length=64)]
+
+
+class Asked(Form):
+    """What the kit says: a case."""
+
+    number: _Count
+    id: str
+    kind: str
+    dtype: str
+    config: dict[str, Any]
+    outputs: dict[str, list[_Count]]
+    arrays: list[Array]
+
+
+class Answer(Form):
+    """What an adapter's process says: outputs, with what is no array in words, or what happened instead."""
+
+    number: _Count
+    status: Literal[GIVEN, UNSUPPORTED, RAISED, BROKEN, LOADED]  # type: ignore[valid-type]
+    said: str
+    place: str
+    traceback: str
+    refuses: bool
+    no_arrays: dict[str, str]
+    arrays: list[Array]
 
 
 class Message(NamedTuple):
@@ -60,7 +62,7 @@ class Message(NamedTuple):
     Attributes
     ----------
     header : dict
-        As its schema has it.
+        As its form has it.
     arrays : dict of str to array
         The arrays, which may be written to.
     """
@@ -84,15 +86,15 @@ def length_of(head: bytes) -> int:
     return int(length)
 
 
-def header_of(text: bytes, form: schema.Schema) -> tuple[dict[str, Any], int]:
+def header_of(text: bytes, form: type[Form]) -> tuple[dict[str, Any], int]:
     """A header, and how many bytes of arrays follow.
 
     Parameters
     ----------
     text : bytes
         The header's.
-    form : dict
-        `CASE` or `ANSWER`.
+    form : type
+        `Asked` or `Answer`.
 
     Returns
     -------
@@ -107,7 +109,7 @@ def header_of(text: bytes, form: schema.Schema) -> tuple[dict[str, Any], int]:
         It is no JSON, or does not fit.
     """
     header = formats.from_json(text)
-    schema.check(header, form)
+    formats.check(header, form)
     return header, sum(_size(entry) for entry in header["arrays"])
 
 
@@ -139,13 +141,13 @@ class Reader:
 
     Parameters
     ----------
-    form : dict
-        What its header has to be: `CASE` or `ANSWER`.
+    form : type
+        What its header has to be: `Asked` or `Answer`.
     most : int
         Bytes of arrays, at most.
     """
 
-    def __init__(self, form: schema.Schema, most: int) -> None:
+    def __init__(self, form: type[Form], most: int) -> None:
         self._form, self._most = form, most
         self._bytes = bytearray()
         self._header: dict[str, Any] | None = None

@@ -2,40 +2,44 @@
 
 import hashlib
 import platform
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from types import FunctionType
+from typing import Annotated, TypeAlias
 
 import numpy as np
+from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 import ortho_ref
 from ortho_ref import files
-from ortho_ref.conformance.case_files import FORMAT, MANIFEST, MANIFEST_FORM, VECTORS
+from ortho_ref.conformance.case_files import FORMAT, MANIFEST, VECTORS, Manifest
 from ortho_ref.conformance.implementation import Elsewhere, Run
-from ortho_ref.schema import BOOLEAN, SHA256, TEXT, Schema, optional, record
+from ortho_ref.formats import NO_LINE_END, Form, Sha256
 from ortho_ref.terminal import cut
 
 #: A moment, in UTC.
-TIME: Schema = {"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$"}
-#: Which implementation, and when.
-ORIGIN_FORM = record(
-    {
-        "adapter": TEXT,
-        "sha256": optional(SHA256) | {"description": "of the adapter's file; null where that is not known"},
-        "apart": BOOLEAN | {"description": "whether it ran in a process of its own"},
-        "started": TIME,
-        "ended": TIME,
-    }
-)
-PLATFORM_FORM = record(dict.fromkeys(("system", "machine", "python", "numpy"), TEXT))
-#: Of the cases: how many were ever stored, and how many of these are withdrawn, "157.0"; one hash over all of them.
-VECTORS_FORM = record({"version": TEXT | {"pattern": r"^[0-9]+\.[0-9]+$"}, "sha256": SHA256})
+Time: TypeAlias = Annotated[str, Meta(pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$" + NO_LINE_END)]
 
 
-@dataclass(frozen=True)
-class Origin:
+class Platform(Form):
+    """On what the kit ran."""
+
+    system: str
+    machine: str
+    python: str
+    numpy: str
+
+
+class Vectors(Form):
+    """Of the cases: how many were ever stored, and how many of these are withdrawn; one hash over all of them."""
+
+    version: Annotated[str, Meta(pattern=r"^[0-9]+\.[0-9]+$" + NO_LINE_END, examples=["157.0"])]
+    sha256: Sha256
+
+
+class Origin(Struct, frozen=True, forbid_unknown_fields=True):
     """Which implementation was run, and when.
 
     Attributes
@@ -51,10 +55,10 @@ class Origin:
     """
 
     adapter: str
-    sha256: str | None
-    apart: bool
-    started: str
-    ended: str
+    sha256: Annotated[Sha256 | None, Meta(description="of the adapter's file; null where that is not known")]
+    apart: Annotated[bool, Meta(description="whether it ran in a process of its own")]
+    started: Time
+    ended: Time
 
     @classmethod
     def begun(cls, run: Run) -> "Origin":
@@ -107,7 +111,7 @@ def platform_now() -> dict[str, str]:
 @cache
 def vectors_now() -> dict[str, str]:
     """The version of the kit's cases, which rises whenever a case is added or withdrawn, and one hash over them."""
-    manifest = files.read_sealed(VECTORS / MANIFEST, FORMAT, MANIFEST_FORM)  # it has the hash of every other file
+    manifest = files.read_sealed(VECTORS / MANIFEST, FORMAT, Manifest)  # it has the hash of every other file
     cases = manifest.value["cases"]
     withdrawn = sum(case["withdrawn"] is not None for case in cases)
     return {"version": f"{len(cases)}.{withdrawn}", "sha256": manifest.sha256}

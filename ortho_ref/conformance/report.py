@@ -4,8 +4,10 @@ import sys
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple, TextIO
+
+from msgspec.structs import asdict
 
 import ortho_ref
 from ortho_ref import formats
@@ -336,17 +338,16 @@ class Report(Printed):
             "ok": self.ok,
             "contract": None if self.verdict is None else _contract(self.verdict),
             "counts": self.counts,
-            "assumed": [departure.as_json() for departure in self.assumed],
-            "findings": [finding.as_json() for finding in findings.findings(self.results)],
-            "explained": findings.summary(self.results).as_json(),
+            "assumed": [asdict(departure) for departure in self.assumed],
+            "findings": formats.plain(findings.findings(self.results)),
+            "explained": formats.plain(findings.summary(self.results)),
             "cases": [_as_dict(result) for result in self.results],
         }
         return formats.seal(document, FORMAT)[0].decode()
 
 
 def _contract(verdict: Verdict) -> dict[str, Any]:
-    broken = [breach._asdict() for breach in verdict.broken]
-    return {"ok": verdict.ok, "expected": dict(verdict.expected), "broken": broken}
+    return {"ok": verdict.ok, "expected": dict(verdict.expected), "broken": [own._asdict() for own in verdict.broken]}
 
 
 def cells_of(result: Result) -> tuple[str, str, str, str]:
@@ -367,7 +368,7 @@ def _as_dict(result: Result) -> dict[str, Any]:
                 "tolerance": c.tolerance,
                 "passed": c.passed,
                 "remark": f"at {c.times:.2g} times rounding" if c.times else c.remark,
-                "wrong": result.wrong[name].as_json() if name in result.wrong else None,
+                "wrong": formats.plain(result.wrong.get(name)),
             }
             for name, c in result.outputs.items()
         },

@@ -1,137 +1,152 @@
-"""JSON Schemas (draft 2020-12) of what the kit writes, and of the manifest that it ships.  No field but those named."""
+"""What the kit writes, and the manifest that it ships: forms, and JSON Schemas (draft 2020-12) of them."""
 
-from ortho_ref.conformance.case import DTYPES, HALF, KINDS
-from ortho_ref.conformance.case_files import FORMAT, MANIFEST_FORM
-from ortho_ref.conformance.export import FORMAT as export_format
-from ortho_ref.conformance.maps.report import SCHEMA as map_report
-from ortho_ref.conformance.origin import ORIGIN_FORM, PLATFORM_FORM, TIME, VECTORS_FORM
-from ortho_ref.conformance.programs import FORMAT as case_format
-from ortho_ref.conformance.report import FORMAT as report_format
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from ortho_ref.conformance.case import DTYPES, HALF
+from ortho_ref.conformance.case_files import FORMAT, Kind, Manifest
+from ortho_ref.conformance.entries import Wrong
+from ortho_ref.conformance.export import FORMAT as EXPORT_FORMAT
+from ortho_ref.conformance.findings import Assumed, Count, Finding, Summary
+from ortho_ref.conformance.maps.report import MapDocument
+from ortho_ref.conformance.origin import Origin, Platform, Time, Vectors
+from ortho_ref.conformance.programs import FORMAT as CASE_FORMAT
+from ortho_ref.conformance.report import FORMAT as REPORT_FORMAT
 from ortho_ref.conformance.report import STATUSES
-from ortho_ref.schema import (
-    BOOLEAN,
-    NUMBER,
-    TEXT,
-    Schema,
-    integer,
-    list_of,
-    mapping,
-    number,
-    one_of,
-    optional,
-    record,
-    sealed,
-)
+from ortho_ref.formats import Form, Least0, Sha256
 
-DRAFT = "https://json-schema.org/draft/2020-12/schema"
-MOST = 10**9
-TEXTS = list_of(TEXT)
+_Dtype: Any = Literal[DTYPES]
+_AnyDtype: Any = Literal[(*DTYPES, *HALF)]
+_Status: Any = Literal[STATUSES]
 
 
-def report() -> Schema:
-    """The schema of what `run --report` writes."""
-    return sealed(report_format, report_form())
+class Output(Form):
+    """How far an output is off."""
+
+    error: Annotated[float | None, Meta(description="relative to the output's scale; null: not comparable")]
+    tolerance: float
+    passed: bool
+    remark: str
+    wrong: Annotated[Wrong | None, Meta(description="null: right, or of another shape")]
 
 
-def report_form() -> Schema:
-    """`report` without its format and its seal."""
-    error = optional(NUMBER) | {"description": "relative to the output's scale; null: not comparable"}
-    output = record({"error": error, "tolerance": NUMBER, "passed": BOOLEAN, "remark": TEXT, "wrong": _wrong()})
-    case = record(
-        {
-            "id": TEXT,
-            "status": one_of(*STATUSES),
-            "seconds": number(0),
-            "outputs": mapping(output),
-            "missing": TEXTS,
-            "message": TEXT,
-            "mistakes": list_of(TEXTS),
-            "diagnosis": TEXT,
-            "traceback": TEXT,
-        }
-    )
-    counts = record({status: integer(0, MOST) for status in STATUSES})
-    breach = record({"case": TEXT, "why": TEXT})
-    contract = record({"ok": BOOLEAN, "expected": mapping(TEXT), "broken": list_of(breach)})
-    return record(
-        {
-            "kit": TEXT,
-            "vectors": VECTORS_FORM,
-            "platform": PLATFORM_FORM,
-            "origin": optional(ORIGIN_FORM) | {"description": "null: of results that somebody put together"},
-            "dtype": one_of(*DTYPES, *HALF),
-            "forward": BOOLEAN | {"description": "whether the forward pass alone was judged"},
-            "allow_partial": BOOLEAN,
-            "interrupted": BOOLEAN,
-            "ok": BOOLEAN | {"description": "whether the exit code is 0"},
-            "contract": optional(contract) | {"description": "null: the run was held to none"},
-            "counts": counts,
-            "cases": list_of(case),
-            **_found(),
-        }
-    )
+class Result(Form):
+    """What was found on one case."""
+
+    id: str
+    status: _Status
+    seconds: Least0
+    outputs: dict[str, Output]
+    missing: list[str]
+    message: str
+    mistakes: list[list[str]]
+    diagnosis: str
+    traceback: str
 
 
-def _found() -> dict[str, Schema]:
-    """What a report says of all cases together."""
-    count = integer(0, MOST)
-    finding = record({"says": TEXT, "cases": TEXTS, "failing": count, "others": TEXTS})
-    mistake = record({"name": TEXT, "cases": count})
-    explained = {"mistakes": list_of(mistake), "explained": count, "failing": count, "unexplained": TEXTS}
-    assumed = record({"mistake": TEXT, "says": TEXT, "reason": TEXT, "cases": TEXTS})
-    return {"assumed": list_of(assumed), "findings": list_of(finding), "explained": record(explained)}
+class Counts(Form):
+    """How many cases have each status."""
+
+    passed: Count
+    failed: Count
+    partial: Count
+    unsupported: Count
 
 
-def _wrong() -> Schema:
-    """The wrong entries of an output."""
-    count = integer(0, MOST)
-    given = optional(NUMBER) | {"description": "null: not finite"}
-    entry = record({"index": list_of(count), "expected": NUMBER, "given": given})
-    wrong = record({"count": count, "of": count, "first": entry, "worst": entry})
-    return optional(wrong) | {"description": "null: right, or of another shape"}
+class Breach(Form):
+    """How the contract is broken."""
+
+    case: str
+    why: str
 
 
-def manifest() -> Schema:
-    """The schema of the manifest beside the vectors."""
-    return sealed(FORMAT, MANIFEST_FORM)
+class Contract(Form):
+    """Whether the run keeps the contract that it is held to."""
+
+    ok: bool
+    expected: dict[str, str]
+    broken: list[Breach]
 
 
-def exported() -> Schema:
-    """The schema of the manifest that `export` writes."""
-    case = record(
-        {
-            "id": TEXT,
-            "kind": one_of(*KINDS),
-            "config": {"type": "object"},
-            "why": TEXT,
-            "equations": TEXTS,
-            "kills": TEXTS,
-            "refuse": BOOLEAN | {"description": "whether the input is to be refused"},
-            "tolerance": NUMBER,
-            "scales": mapping(NUMBER),
-        }
-    )
-    own = {"format": one_of(export_format), "kit": TEXT, "vectors": VECTORS_FORM, "platform": PLATFORM_FORM}
-    return record(own | {"written": TIME, "dtype": one_of(*DTYPES), "cases": list_of(case)})
+class Report(Form):
+    """What `run --report` writes."""
+
+    kit: str
+    vectors: Vectors
+    platform: Platform
+    origin: Annotated[Origin | None, Meta(description="null: of results that somebody put together")]
+    dtype: _AnyDtype
+    forward: Annotated[bool, Meta(description="whether the forward pass alone was judged")]
+    allow_partial: bool
+    interrupted: bool
+    ok: Annotated[bool, Meta(description="whether the exit code is 0")]
+    contract: Annotated[Contract | None, Meta(description="null: the run was held to none")]
+    counts: Counts
+    assumed: list[Assumed]
+    findings: list[Finding]
+    explained: Summary
+    cases: list[Result]
 
 
-def metadata() -> Schema:
-    """The schema of an input file's safetensors metadata, strings all."""
-    json_text = TEXT | {"contentMediaType": "application/json"}
-    own = {"format": one_of(case_format), "id": TEXT, "kind": one_of(*KINDS), "dtype": one_of(*DTYPES, *HALF)}
-    return record(own | {"config": json_text, "outputs": json_text})
+class ExportedCase(Form):
+    """A case, whose arrays are in files of its own."""
+
+    id: str
+    kind: Kind
+    config: dict[str, Any]
+    why: str
+    equations: list[str]
+    kills: list[str]
+    refuse: Annotated[bool, Meta(description="whether the input is to be refused")]
+    tolerance: float
+    scales: dict[str, float]
 
 
-def schema() -> Schema:
-    """All five, under $defs: "report", "map", "manifest", "export" and "metadata"."""
-    return {
-        "$schema": DRAFT,
-        "title": "ortho_ref conformance kit",
-        "$defs": {
-            "report": report(),
-            "map": map_report,
-            "manifest": manifest(),
-            "export": exported(),
-            "metadata": metadata(),
-        },
+class Export(Form):
+    """The manifest that `export` writes."""
+
+    format: Literal[EXPORT_FORMAT]  # type: ignore[valid-type]
+    kit: str
+    vectors: Vectors
+    platform: Platform
+    written: Time
+    dtype: _Dtype
+    cases: list[ExportedCase]
+
+
+_Json = Annotated[str, Meta(extra_json_schema={"contentMediaType": "application/json"})]
+
+
+class Metadata(Form):
+    """An input file's safetensors metadata, strings all."""
+
+    format: Literal[CASE_FORMAT]  # type: ignore[valid-type]
+    id: str
+    kind: Kind
+    dtype: _AnyDtype
+    config: _Json
+    outputs: _Json
+
+
+def _sealed(form: type[Form], format: str) -> Any:
+    """The form of a sealed document from that of its value."""
+    own = [("format", Literal[format]), ("sha256", Sha256)]
+    return msgspec.defstruct(form.__name__, own, bases=(form,), namespace={"__doc__": form.__doc__}, kw_only=True)
+
+
+def schema() -> dict[str, Any]:
+    """All five, under $defs: "report", "map", "manifest", "export" and "metadata".  Each stands alone, too."""
+    forms = {
+        "report": _sealed(Report, REPORT_FORMAT),
+        "map": MapDocument,
+        "manifest": _sealed(Manifest, FORMAT),
+        "export": Export,
+        "metadata": Metadata,
     }
+    whole = {name: {"$id": name} | msgspec.json.schema(form) for name, form in forms.items()}
+    for own in (inner for each in whole.values() for inner in each["$defs"].values()):
+        own["description"] = own["description"].partition("\n")[0]  # attributes are described by themselves
+    title = "ortho_ref conformance kit"
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title, "$defs": whole}

@@ -5,7 +5,7 @@ from typing import Any
 
 from ortho_ref import files
 from ortho_ref.conformance.report import FORMAT
-from ortho_ref.conformance.schema import report_form
+from ortho_ref.conformance.schema import Report
 
 
 def read_report(path: str | Path) -> dict[str, Any]:
@@ -28,4 +28,4 @@ def read_report(path: str | Path) -> dict[str, Any]:
     ValueError
         It is of another format, or not what was written; the message, one line, names the file.
     """
-    return files.read_sealed(path, FORMAT, report_form()).value
+    return files.read_sealed(path, FORMAT, Report).value

@@ -59,7 +59,7 @@ def cannot(own: Implementation | Map) -> str:
         return f"{', '.join(absent)} not installed"
     if isinstance(own, Implementation) and own.source:
         try:
-            checkout(own.source["repository"], own.source["commit"])
+            checkout(own.source.repository, own.source.commit)
         except (FileNotFoundError, ValueError) as error:
             return str(error)
     return ""

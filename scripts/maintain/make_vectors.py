@@ -20,7 +20,7 @@ from safetensors.numpy import load, save
 from ortho_ref import files
 from ortho_ref.conformance import case_files as stored
 from ortho_ref.conformance.case import KINDS, Arrays, Vector
-from ortho_ref.conformance.case_files import FORMAT, MANIFEST, MANIFEST_FORM, VECTORS, file_of, key_of
+from ortho_ref.conformance.case_files import FORMAT, MANIFEST, VECTORS, Manifest, file_of, key_of
 from ortho_ref.conformance.kills import kills
 from scripts.maintain.vectors.conformance_cases import specs
 from scripts.maintain.vectors.making import compared, confirmed, drawn, entry, roles, vector
@@ -42,7 +42,7 @@ def write(vectors: list[Vector], withdrawn: list[dict[str, Any]], arrays: dict[s
             files.write(VECTORS / file_of(kind), data)
             hashes[file_of(kind)] = hashlib.sha256(data).hexdigest()
     entries = [entry(made) for made in vectors] + withdrawn
-    files.write_sealed(VECTORS / MANIFEST, FORMAT, {"files": hashes, "cases": entries}, MANIFEST_FORM)
+    files.write_sealed(VECTORS / MANIFEST, FORMAT, {"files": hashes, "cases": entries}, Manifest)
 
 
 def to_make(old: Collection[str], gone: list[dict[str, Any]], withdraw: str | None) -> list[Spec]:

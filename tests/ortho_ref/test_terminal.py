@@ -16,6 +16,7 @@ COMMANDS = "\x1b[2J\x1b]0;title\x07\x00\x7f\x9b1m\u202e\u200b\ud800\udcff"
 def test_nothing_commands_the_terminal():
     """C0, DEL, C1, format and bidi controls, lone surrogates: as Python's repr; what is printable stays as it is."""
     assert shown(f"a{COMMANDS}b") == r"a\x1b[2J\x1b]0;title\x07\x00\x7f\x9b1m\u202e\u200b\ud800\udcffb"
+    assert cut("a\x1b\ud800\n") == "a\x1b\\ud800\n"  # a text for a file of JSON
     assert shown("Soljačić, 正交, \\x1b") == "Soljačić, 正交, \\x1b"
     assert shown(ValueError("x is 1;\n  allowed: 2\r\n")) == "x is 1; allowed: 2"
     assert shown_lines(f"a  b\t{COMMANDS[:1]}\n\r\nc\u3000d") == "a  b\t\\x1b\n\\r\nc\u3000d"

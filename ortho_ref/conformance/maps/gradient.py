@@ -4,9 +4,10 @@ L = Re sum(conj(dU) * U), dL/dQ = dL/dRe + i dL/dIm.  Differences are central, o
 less than double precision they see its rounding, and the closed form's derivative alone judges.
 """
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from ortho_ref.backend import Array
 from ortho_ref.conformance.maps.ask import Map, Precision, Refusal, precision_of
@@ -21,7 +22,7 @@ _COARSE, _HALF = 0.1, ("float16", "bfloat16")
 _N, _DIRECTIONS, _STEP = 5, 12, 1e-3
 
 
-class Gradient(NamedTuple):
+class Gradient(Struct, frozen=True, forbid_unknown_fields=True):
     """What was found of a gradient.
 
     Attributes
@@ -39,12 +40,17 @@ class Gradient(NamedTuple):
         How far the gradient in single precision is from that in double, relative to its largest entry.
     """
 
-    status: str
-    differences: float | None = None
-    closed: float | None = None
-    convention: str = ""
-    remark: str = ""
-    single: float | None = None
+    status: Literal[RIGHT, WRONG, ABSENT, REFUSED, OPEN]  # type: ignore[valid-type]
+    differences: float | None
+    closed: float | None
+    convention: str
+    remark: str
+    single: float | None
+
+    @classmethod
+    def not_compared(cls, status: str, remark: str = "") -> "Gradient":
+        """Of a gradient that nothing was compared with."""
+        return cls(status, None, None, "", remark, None)
 
 
 class _Slopes(NamedTuple):
@@ -82,12 +88,12 @@ def judge(map: Map, domain: Domain, closed: Closed | None, precision: Precision,
     try:
         G = map.pullback(Q, dU)
         if G is None:
-            return Gradient(ABSENT)
+            return Gradient.not_compared(ABSENT)
         if not np.isfinite(G).all():
-            return Gradient(WRONG, remark="it is not finite")
+            return Gradient.not_compared(WRONG, "it is not finite")
         return _judged(map, domain, closed, precision, Q, dU, G)
     except Refusal as refused:
-        return Gradient(REFUSED, remark=str(refused))
+        return Gradient.not_compared(REFUSED, str(refused))
 
 
 def _judged(
@@ -97,7 +103,7 @@ def _judged(
     tolerance = TOLERANCES.get(coarser.name, _COARSE)
     exact = precision.name == "float64"
     if not exact and closed is None:
-        return Gradient(OPEN, remark=f"the map rounds to {precision.name}, and is no closed form of the list")
+        return Gradient.not_compared(OPEN, f"the map rounds to {precision.name}, and is no closed form of the list")
     wide = G.astype(np.complex128 if of_complex else np.float64)
     best: Gradient | None = None
     for words, skew, factor in _conventions(domain, wide, of_complex):
@@ -114,7 +120,7 @@ def _judged(
             remark = _looks(wide, slopes.directions, known, tolerance)
             status = OPEN if coarser.name in _HALF and "0 throughout" not in remark else WRONG
             remark = f"{coarser.name} is too coarse to tell" if status == OPEN else remark
-            best = Gradient(status, errors[0], errors[1], words, remark)
+            best = Gradient(status, errors[0], errors[1], words, remark, None)
     assert best is not None
     return best
 

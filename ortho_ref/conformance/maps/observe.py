@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from ortho_ref.backend import Array
 from ortho_ref.conformance.maps.ask import Map, Precision, Refusal
@@ -36,7 +37,7 @@ class Domain(NamedTuple):
     refuses: bool = False
 
 
-class Determinant(NamedTuple):
+class Determinant(Struct, frozen=True, forbid_unknown_fields=True):
     """Of U for one n.
 
     Attributes
@@ -52,10 +53,10 @@ class Determinant(NamedTuple):
     signs: tuple[float, ...]
     least: float
     largest: float
-    refused: str = ""
+    refused: str
 
 
-class Seen(NamedTuple):
+class Seen(Struct, frozen=True, forbid_unknown_fields=True):
     """What was seen.
 
     Attributes
@@ -70,7 +71,7 @@ class Seen(NamedTuple):
         What a small skew Q gives, in words; "" where that is no multiple of Q.
     symmetries : tuple of str
         What transposing Q, and changing its sign, does to U.
-    determinants : dict of int to Determinant
+    determinants : dict of str to Determinant
         n -> what is known of det U.
     batch, blocks : str
         Of Q (3, n, n), and of a block-diagonal Q.
@@ -85,7 +86,7 @@ class Seen(NamedTuple):
     at_zero: str
     first_order: str
     symmetries: tuple[str, ...]
-    determinants: dict[int, Determinant]
+    determinants: dict[str, Determinant]
     batch: str
     blocks: str
     keeps_state: bool
@@ -179,7 +180,7 @@ def observe(map: Map, domain: Domain, precision: Precision) -> Seen:
         "" if scale_free or zero is None else _at_zero(zero, alike.tolerance),
         "" if scale_free or zero is None else _first_order(map, zero, precision),
         _symmetries(alike, Q, scale_free),
-        {n: _determinant(map, domain, n) for n in SIZES},
+        {str(n): _determinant(map, domain, n) for n in SIZES},
         _batch(map, alike, domain),
         _blocks(map, alike, domain),
         not _same(_value(map, Q), _value(map, Q), 0.0),
@@ -291,7 +292,7 @@ def _determinant(map: Map, domain: Domain, n: int) -> Determinant:
         sign, logarithm = np.linalg.slogdet(U.astype(np.float64))
         signs.add(float(sign))
         sizes.append(float(np.exp(logarithm)))
-    return Determinant(tuple(sorted(signs)), min(sizes), max(sizes))
+    return Determinant(tuple(sorted(signs)), min(sizes), max(sizes), "")
 
 
 def _batch(map: Map, alike: _Alike, domain: Domain) -> str:

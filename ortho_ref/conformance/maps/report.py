@@ -1,21 +1,23 @@
 """What was found of a map: one page of text, JSON, and the picture."""
 
-import json
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import inf, isfinite, log10
-from typing import Any, NamedTuple
+from typing import Annotated, Literal, NamedTuple
+
+import msgspec
+from msgspec import Meta
 
 import ortho_ref
 from ortho_ref.conformance.maps.ask import Precision
 from ortho_ref.conformance.maps.closed import Closed
-from ortho_ref.conformance.maps.gradient import ABSENT, OPEN, REFUSED, RIGHT, WRONG, Gradient
+from ortho_ref.conformance.maps.gradient import ABSENT, REFUSED, RIGHT, WRONG, Gradient
 from ortho_ref.conformance.maps.observe import Determinant, Domain, Seen
 from ortho_ref.conformance.maps.recognise import Found
 from ortho_ref.conformance.maps.sweep import Curve
-from ortho_ref.schema import BOOLEAN, NUMBER, TEXT, Schema, integer, list_of, mapping, one_of, optional, record
-from ortho_ref.terminal import shown
+from ortho_ref.formats import Form, plain, to_json
+from ortho_ref.terminal import cut, shown
 
 FORMAT = "ortho_ref map report 1"
 #: The smallest tolerance of float32, whose rounding it is.
@@ -281,47 +283,37 @@ class MapReport:
         return lines
 
     def as_json(self) -> str:
-        """The whole report, as `SCHEMA` has it; numbers that are not finite as null."""
-        seen = self.seen
+        """The whole report, as `MapDocument` has it; numbers that are not finite as null."""
         document = {
             "format": FORMAT,
             "kit": ortho_ref.__version__,
-            "name": self.name,
+            "name": cut(self.name),
             "ok": self.ok,
             "problems": self.problems,
             "refused": self.refusal,
             "calls": self.calls,
             "is": [closed.words for closed in self.found.fitting],
-            "error": _number(self.found.error),
+            "error": self.found.error,
             "nearest": None if self.found.nearest is None else self.found.nearest.words,
-            "away": _number(self.found.away),
+            "away": self.found.away,
             "needs_skew": self.domain is not None and self.domain.needs_skew,
             "precision": self.precision.name,
             "batches_alone": self.batched,
-            "seen": None if seen is None else _seen(seen),
-            "gradient": _gradient(self.gradient),
+            "seen": self.seen,
+            "gradient": self.gradient,
             "complex": {
                 "refused": self.complex.refused,
                 "skew_alone": self.complex.alone,
                 "is": [] if self.complex.found is None else [c.words for c in self.complex.found.fitting],
-                "defect": _number(self.complex.defect),
-                "gradient": _gradient(self.complex.gradient),
+                "defect": self.complex.defect,
+                "gradient": self.complex.gradient,
             },
             "tolerance": self.tolerance,
             "over": self.over,
-            "range": list(self.range),
-            "curves": [
-                {
-                    "dtype": curve.dtype,
-                    "n": curve.n,
-                    "at": list(curve.at),
-                    "defects": [_number(d) for d in curve.defects],
-                    "refused": curve.refused,
-                }
-                for curve in self.curves
-            ],
+            "range": self.range,
+            "curves": self.curves,
         }
-        return json.dumps(document, indent=1, allow_nan=False)
+        return to_json(plain(document), 1)
 
     def svg(self) -> str:
         """The defect over the size of Q, as a picture.  ValueError where the map gave none."""
@@ -342,19 +334,19 @@ def _of_gradient(gradient: Gradient) -> str:
     return f"{gradient.status}{how}{': ' if sizes else ''}{', '.join(sizes)}{single}{remark}"
 
 
-def _grouped(determinants: dict[int, Determinant]) -> list[str]:
+def _grouped(determinants: dict[str, Determinant]) -> list[str]:
     """The same words once, with the n that they are of."""
     given = [own for own in determinants.values() if not own.refused]
     unit = all(abs(size - 1) <= _UNIT for own in given for size in (own.least, own.largest))
     between = f"|det U| {min(o.least for o in given):.1g} to {max(o.largest for o in given):.1g}" if given else ""
-    groups: dict[str, list[int]] = {}
+    groups: dict[str, list[str]] = {}
     for n, own in determinants.items():
         words = f"refused: {own.refused}" if own.refused else _signs(own.signs) if unit else between
         groups.setdefault(words, []).append(n)
     if len(groups) == 1:
         words, sizes = next(iter(groups.items()))
         return [f"{words} (n = {sizes[0]} to {sizes[-1]})"]
-    return [f"{words} (n = {', '.join(map(str, sizes))})" for words, sizes in groups.items()]
+    return [f"{words} (n = {', '.join(sizes)})" for words, sizes in groups.items()]
 
 
 def _signs(signs: tuple[float, ...]) -> str:
@@ -369,76 +361,37 @@ def _cell(defect: float | None) -> str:
     return f"{'-' if defect is None else 'inf' if not isfinite(defect) else f'{defect:.0e}':>9}"
 
 
-def _number(value: float | None) -> float | None:
-    return value if value is not None and isfinite(value) else None
+class ComplexDocument(Form):
+    """What was found for complex Q."""
+
+    refused: str
+    skew_alone: str
+    is_: list[str] = msgspec.field(name="is")
+    defect: float | None
+    gradient: Gradient | None
 
 
-def _seen(seen: Seen) -> dict[str, Any]:
-    determinants = {str(n): own._asdict() | {"signs": list(own.signs)} for n, own in seen.determinants.items()}
-    changed = {"symmetries": list(seen.symmetries), "determinants": determinants, "single": _number(seen.single)}
-    return seen._asdict() | changed
+class MapDocument(Form):
+    """What `map --report` writes."""
 
-
-def _gradient(gradient: Gradient | None) -> dict[str, Any] | None:
-    if gradient is None:
-        return None
-    return {name: _number(value) if isinstance(value, float) else value for name, value in gradient._asdict().items()}
-
-
-_GRADIENT = optional(
-    record(
-        {
-            "status": one_of(RIGHT, WRONG, ABSENT, REFUSED, OPEN),
-            **dict.fromkeys(("differences", "closed", "single"), optional(NUMBER)),
-            **dict.fromkeys(("convention", "remark"), TEXT),
-        }
-    )
-)
-_SEEN = record(
-    {
-        **dict.fromkeys(("reads", "at_zero", "first_order", "batch", "blocks"), TEXT),
-        **dict.fromkeys(("scale_free", "keeps_state"), BOOLEAN),
-        "symmetries": list_of(TEXT),
-        "determinants": mapping(
-            record({"signs": list_of(NUMBER), "least": NUMBER, "largest": NUMBER, "refused": TEXT})
-        ),
-        "single": optional(NUMBER),
-    }
-)
-#: Of `MapReport.as_json`.
-SCHEMA: Schema = record(
-    {
-        "format": one_of(FORMAT),
-        **dict.fromkeys(("kit", "name", "refused", "precision", "over"), TEXT),
-        **dict.fromkeys(("ok", "needs_skew", "batches_alone"), BOOLEAN),
-        "problems": list_of(TEXT),
-        "calls": integer(0, 10**9),
-        "is": list_of(TEXT),
-        "nearest": optional(TEXT),
-        **dict.fromkeys(("error", "away"), optional(NUMBER)),
-        "seen": optional(_SEEN),
-        "gradient": _GRADIENT,
-        "complex": record(
-            {
-                "refused": TEXT,
-                "skew_alone": TEXT,
-                "is": list_of(TEXT),
-                "defect": optional(NUMBER),
-                "gradient": _GRADIENT,
-            }
-        ),
-        "tolerance": NUMBER,
-        "range": list_of(NUMBER, 2, 2),
-        "curves": list_of(
-            record(
-                {
-                    "dtype": TEXT,
-                    "n": integer(1, 10**9),
-                    "at": list_of(NUMBER),
-                    "defects": list_of(optional(NUMBER)),
-                    "refused": TEXT,
-                }
-            )
-        ),
-    }
-)
+    format: Literal[FORMAT]  # type: ignore[valid-type]
+    kit: str
+    name: str
+    ok: bool
+    problems: list[str]
+    refused: str
+    calls: Annotated[int, Meta(ge=0, le=10**9)]
+    is_: list[str] = msgspec.field(name="is")
+    error: float | None
+    nearest: str | None
+    away: float | None
+    needs_skew: bool
+    precision: str
+    batches_alone: bool
+    seen: Seen | None
+    gradient: Gradient | None
+    complex: ComplexDocument
+    tolerance: float
+    over: str
+    range: Annotated[list[float], Meta(min_length=2, max_length=2)]
+    curves: list[Curve]

@@ -1,8 +1,9 @@
 """The defect ||U^H U - I||_2 over the size of Q, or over its condition number where the size does not matter."""
 
-from typing import NamedTuple
+from typing import Annotated
 
 import numpy as np
+from msgspec import Meta, Struct
 
 from ortho_ref.conformance.maps.ask import Map, Refusal
 from ortho_ref.conformance.maps.inputs import conditioned, defect
@@ -15,7 +16,7 @@ CONDITIONS = (1.0, 1.5, 3.0, 10.0, 30.0, 100.0, 1e3, 1e4, 1e5, 1e6)
 _DRAWS = 2
 
 
-class Curve(NamedTuple):
+class Curve(Struct, frozen=True, forbid_unknown_fields=True):
     """The defects for one n and precision.
 
     Attributes
@@ -33,7 +34,7 @@ class Curve(NamedTuple):
     """
 
     dtype: str
-    n: int
+    n: Annotated[int, Meta(ge=1, le=10**9)]
     at: tuple[float, ...]
     defects: tuple[float | None, ...]
     refused: str

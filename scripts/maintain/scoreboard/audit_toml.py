@@ -1,71 +1,61 @@
 """What results/conformance/audit.toml says: whose code is run and how, and what was found, in words."""
 
+# ruff: noqa: RUF012  a Struct copies an empty default
+
 import shlex
 import tomllib
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from ortho_ref import schema
+import msgspec
+from msgspec import Meta
+
+from ortho_ref import formats
 from ortho_ref.boundary import nearest
 from ortho_ref.conformance.case import DTYPES
 from ortho_ref.conformance.case_files import select
 from ortho_ref.conformance.mistakes import MISTAKES
-from ortho_ref.schema import TEXT, list_of, mapping, one_of, record
+from ortho_ref.formats import Form
 
 ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "results" / "conformance"
 FILE = FOLDER / "audit.toml"
 ADAPTERS = "scripts/maintain/adapters"
 
-TEXTS = list_of(TEXT)
-_IMPLEMENTATION = record(
-    {"title": TEXT, "adapter": TEXT, "cases": list_of(TEXT, 1), "packages": TEXTS},
-    {
-        "dtype": one_of(*DTYPES),
-        "environment": mapping(TEXT),
-        "source": record({"repository": TEXT, "commit": TEXT}),
-        "note": TEXT,
-        "conventions": mapping(TEXT),
-    },
-)
-_MAP = record({"title": TEXT, "adapter": TEXT, "packages": TEXTS}, {"environment": mapping(TEXT)})
-_FINDING = record({"title": TEXT, "implementations": TEXTS, "text": TEXT})
+Dtype: Any = Literal[DTYPES]
 RUN, BY_FORMULA, NOT_RUN = "run", "by formula, not run", "not run"
-_THREAD = record(
-    {"name": TEXT, "url": TEXT, "state": one_of(RUN, BY_FORMULA, NOT_RUN), "text": TEXT},
-    {"implementations": TEXTS, "mistakes": TEXTS},
-)
-_NOT_RUN = record({"title": TEXT, "why": TEXT})
-FORM = record(
-    {
-        "opening": list_of(record({"text": TEXT, "implementations": TEXTS}), 1),
-        "implementations": mapping(_IMPLEMENTATION),
-        "maps": mapping(_MAP),
-        "findings": list_of(_FINDING),
-        "threads": list_of(_THREAD),
-        "not_run": list_of(_NOT_RUN),
-    }
-)
 
 
-@dataclass(frozen=True)
-class Implementation:
+class _Run(Form):
+    """What is said of any code that is run."""
+
+    title: str  # as the page calls it
+    adapter: str  # the file in scripts/maintain/adapters, without ".py"
+    # distributions that it needs, whose versions are stored; "mlx==0.31.1" where it is about that one
+    packages: tuple[str, ...]
+    environment: dict[str, str] = {}  # what the adapter is told
+
+
+class Source(Form):
+    """Of code that no package has."""
+
+    repository: str
+    commit: str
+
+
+class _Implementation(_Run, kw_only=True):
+    cases: Annotated[tuple[str, ...], Meta(min_length=1)]
+    dtype: Dtype = "float64"
+    source: Source | None = None
+    note: str = ""  # how it is run, where that needs saying: a stand-in for a dead framework
+    # named mistakes that are conventions here -> whose, or why
+    conventions: dict[str, str] = {}
+
+
+class Implementation(_Implementation, kw_only=True):
     """Somebody's code, and how it is run."""
 
     name: str
-    title: str  # as the page calls it
-    adapter: str  # the file in scripts/maintain/adapters, without ".py"
-    cases: tuple[str, ...]
-    # distributions that it needs, whose versions are stored; "mlx==0.31.1" where it is about that one
-    packages: tuple[str, ...]
-    dtype: str = "float64"
-    environment: dict[str, str] = field(default_factory=dict)  # what the adapter is told
-    # "repository" and "commit" of code that no package has; empty where it is a package
-    source: dict[str, str] = field(default_factory=dict)
-    note: str = ""  # how it is run, where that needs saying: a stand-in for a dead framework
-    # named mistakes that are conventions here -> whose, or why
-    conventions: dict[str, str] = field(default_factory=dict)
 
     @property
     def arguments(self) -> list[str]:
@@ -80,15 +70,10 @@ class Implementation:
         return _typed(self.arguments, self.environment)
 
 
-@dataclass(frozen=True)
-class Map:
+class Map(_Run, kw_only=True):
     """Somebody's orthogonal map, for `python -m ortho_ref.conformance map`."""
 
     name: str
-    title: str
-    adapter: str
-    packages: tuple[str, ...]
-    environment: dict[str, str] = field(default_factory=dict)
 
     @property
     def arguments(self) -> list[str]:
@@ -106,44 +91,76 @@ def _typed(arguments: list[str], environment: dict[str, str]) -> str:
     return f"{before}python -m {shlex.join(arguments)}"
 
 
-@dataclass(frozen=True)
-class Audit:
-    """All of it."""
+class Said(Form):
+    """A sentence that the page begins with, and whose reports it is of."""
 
-    implementations: dict[str, Implementation]  # by name, in the page's order
-    maps: dict[str, Map]  # by name; no implementation has the same
-    opening: list[dict[str, Any]]  # the sentences that the page begins with, and whose reports each is of
-    findings: list[dict[str, Any]]  # findings, threads, not_run: what the page says, in words
-    threads: list[dict[str, Any]]
-    not_run: list[dict[str, Any]]
+    text: str
+    implementations: list[str]
+
+
+class Finding(Said):
+    """What was found."""
+
+    title: str
+
+
+class Thread(Form):
+    """What others asked or reported."""
+
+    name: str
+    url: str
+    state: Literal[RUN, BY_FORMULA, NOT_RUN]  # type: ignore[valid-type]
+    text: str
+    implementations: list[str] = []
+    mistakes: list[str] = []
+
+
+class NotRun(Form):
+    """Code that was not run."""
+
+    title: str
+    why: str
+
+
+class _File(Form):
+    opening: Annotated[list[Said], Meta(min_length=1)]
+    implementations: dict[str, _Implementation]  # in the page's order
+    maps: dict[str, _Run]  # no implementation has the same name
+    findings: list[Finding]
+    threads: list[Thread]
+    not_run: list[NotRun]
+
+
+class Audit(_File, kw_only=True):
+    """All of it, each with its name."""
+
+    implementations: dict[str, Implementation]  # type: ignore[assignment]
+    maps: dict[str, Map]  # type: ignore[assignment]
 
 
 def read(path: Path = FILE) -> Audit:
     """Read and check the file."""
     value = tomllib.loads(path.read_text())
-    schema.check(value, FORM, path.name)
-    found = {name: _implementation(name, entry) for name, entry in value["implementations"].items()}
-    maps = {name: Map(name, **{**entry, "packages": tuple(entry["packages"])}) for name, entry in value["maps"].items()}
+    formats.check(value, _File, path.name)
+    for kind in ("implementations", "maps"):
+        value[kind] = {name: {"name": name, **entry} for name, entry in value[kind].items()}
+    audit = msgspec.convert(value, Audit)
     mistakes = {mistake.name for mistake in MISTAKES}
-    every: list[Implementation | Map] = [*found.values(), *maps.values()]
+    every: list[Implementation | Map] = [*audit.implementations.values(), *audit.maps.values()]
     for one in every:
         if not (ROOT / ADAPTERS / f"{one.adapter}.py").is_file():
             raise ValueError(f"{path.name}: {one.name} has adapter {one.adapter!r}, which {ADAPTERS} does not have")
-    for own in found.values():
+    for own in audit.implementations.values():
         select(own.cases)
         _check_known(f"{path.name}: conventions of {own.name}", own.conventions, mistakes)
-    for said in (*value["opening"], *value["findings"], *value["threads"]):
-        where = f"{path.name}: {said.get('title', said.get('name', 'opening'))}"
-        _check_known(where, said.get("implementations", ()), found | maps)
-        _check_known(where, said.get("mistakes", ()), mistakes)
-    if both := found.keys() & maps.keys():
+    told: list[Any] = [*audit.opening, *audit.findings, *audit.threads]
+    for said in told:
+        where = f"{path.name}: {getattr(said, 'title', getattr(said, 'name', 'opening'))}"
+        _check_known(where, said.implementations, audit.implementations | audit.maps)
+        _check_known(where, getattr(said, "mistakes", ()), mistakes)
+    if both := audit.implementations.keys() & audit.maps.keys():
         raise ValueError(f"{path.name}: {', '.join(sorted(both))} names two things")
-    return Audit(found, maps, value["opening"], value["findings"], value["threads"], value["not_run"])
-
-
-def _implementation(name: str, entry: dict[str, Any]) -> Implementation:
-    tuples = {key: tuple(entry[key]) for key in ("cases", "packages")}
-    return Implementation(name, **{**entry, **tuples})
+    return audit
 
 
 def _check_known(where: str, names: Any, known: Any) -> None:

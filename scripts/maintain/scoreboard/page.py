@@ -64,7 +64,7 @@ def page(audit: Audit, reports: dict[str, dict[str, Any]], maps: dict[str, dict[
     lines = [
         "# What the kit says about other people's code",
         "",
-        *(f"* {_text(entry['text'])}" for entry in audit.opening),
+        *(f"* {_text(entry.text)}" for entry in audit.opening),
         "",
         _totals(audit, reports),
         "",
@@ -101,7 +101,7 @@ def page(audit: Audit, reports: dict[str, dict[str, Any]], maps: dict[str, dict[
         "",
         "## Not run",
         "",
-        *(f"* **{entry['title']}**: {_text(entry['why'])}" for entry in audit.not_run),
+        *(f"* **{entry.title}**: {_text(entry.why)}" for entry in audit.not_run),
         "",
         "## How each was run",
         "",
@@ -129,7 +129,7 @@ def whose(implementations: Iterable[Implementation]) -> tuple[set[str], set[str]
     repositories: set[str] = set()
     for own in implementations:
         if own.source:
-            repositories.add(own.source["repository"])
+            repositories.add(own.source.repository)
         else:
             packages.add(own.packages[0].split("==")[0])
     return packages, repositories
@@ -180,18 +180,18 @@ def _printed(audit: Audit, maps: dict[str, dict[str, Any]]) -> Iterator[str]:
 
 def _findings(audit: Audit) -> Iterator[str]:
     for entry in audit.findings:
-        yield from ("", f"### {entry['title']}", "", _text(entry["text"]))
-        if entry["implementations"]:
-            yield from ("", f"Seen in: {_linked(audit, entry['implementations'])}.")
+        yield from ("", f"### {entry.title}", "", _text(entry.text))
+        if entry.implementations:
+            yield from ("", f"Seen in: {_linked(audit, entry.implementations)}.")
 
 
 def _threads(audit: Audit) -> Iterator[str]:
     for entry in audit.threads:
-        yield from ("", f"**[{entry['name']}]({entry['url']})** ({entry['state']}). {_text(entry['text'])}")
-        for name in entry.get("mistakes", ()):
+        yield from ("", f"**[{entry.name}]({entry.url})** ({entry.state}). {_text(entry.text)}")
+        for name in entry.mistakes:
             yield from ("", f"> your outputs equal ... with {SAYS[name]}  (`{name}`)")
-        if entry.get("implementations"):
-            yield from ("", f"Run: {_linked(audit, entry['implementations'])}.")
+        if entry.implementations:
+            yield from ("", f"Run: {_linked(audit, entry.implementations)}.")
 
 
 def _linked(audit: Audit, names: list[str]) -> str:

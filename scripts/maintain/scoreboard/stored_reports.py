@@ -2,48 +2,57 @@
 
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from msgspec import UNSET, Meta, UnsetType, field
+from msgspec.structs import asdict
 
 from ortho_ref import files
-from ortho_ref.conformance.case import DTYPES
 from ortho_ref.conformance.origin import platform_now
 from ortho_ref.conformance.report import FAILED, PARTIAL, PASSED
 from ortho_ref.conformance.report import shortened as listed
-from ortho_ref.schema import BOOLEAN, NUMBER, TEXT, list_of, mapping, one_of, optional, record
-from scripts.maintain.scoreboard.audit_toml import FOLDER, Implementation, Map
+from ortho_ref.formats import Form
+from scripts.maintain.scoreboard.audit_toml import FOLDER, Dtype, Implementation, Map
 
 FORMAT = "ortho_ref audit 1"
-_CASE = record(
-    {"id": TEXT, "status": one_of(PASSED, PARTIAL, FAILED), "error": optional(NUMBER)},
-    {"mistakes": list_of(list_of(TEXT)), "says": TEXT, "missing": list_of(TEXT)},
-)
-FORM = record(
-    {
-        "command": TEXT,
-        "kit": TEXT,
-        "dtype": one_of(*DTYPES),
-        "versions": mapping(TEXT),
-        "platform": mapping(TEXT),
-        "vectors": mapping(TEXT),
-        "cases": list_of(_CASE, 1),
-    },
-    {"source": mapping(TEXT)},
-)
-
-
 MAP_FORMAT = "ortho_ref audit of a map 1"
-MAP_FORM = record(
-    {
-        "command": TEXT,
-        "kit": TEXT,
-        "versions": mapping(TEXT),
-        "platform": mapping(TEXT),
-        "ok": BOOLEAN,
-        "is": list_of(TEXT),
-        "problems": list_of(TEXT),
-        "page": TEXT,
-    }
-)
+
+
+class Case(Form):
+    """What is kept of a case."""
+
+    id: str
+    status: Literal[PASSED, PARTIAL, FAILED]  # type: ignore[valid-type]
+    error: float | None
+    mistakes: list[list[str]] | UnsetType = UNSET
+    says: str | UnsetType = UNSET
+    missing: list[str] | UnsetType = UNSET
+
+
+class StoredReport(Form):
+    """The file of an implementation."""
+
+    command: str
+    kit: str
+    dtype: Dtype
+    versions: dict[str, str]
+    platform: dict[str, str]
+    vectors: dict[str, str]
+    cases: Annotated[list[Case], Meta(min_length=1)]
+    source: dict[str, str] | UnsetType = UNSET
+
+
+class StoredMap(Form):
+    """The file of a map."""
+
+    command: str
+    kit: str
+    versions: dict[str, str]
+    platform: dict[str, str]
+    ok: bool
+    is_: list[str] = field(name="is")
+    problems: list[str]
+    page: str
 
 
 def missing(own: Implementation | Map) -> list[str]:
@@ -70,9 +79,9 @@ def store(own: Implementation, report: dict[str, Any], folder: Path = FOLDER) ->
         "vectors": report["vectors"],
         "cases": cases,
     }
-    value |= {"source": own.source} if own.source else {}
+    value |= {"source": asdict(own.source)} if own.source else {}
     path = folder / f"{own.name}.json"
-    files.write_sealed(path, FORMAT, value, FORM)
+    files.write_sealed(path, FORMAT, value, StoredReport)
     return path
 
 
@@ -98,12 +107,13 @@ def _remarks(case: dict[str, Any]) -> list[str]:
 
 def load(own: Implementation | Map, folder: Path = FOLDER) -> dict[str, Any]:
     """What is stored of an implementation, or of a map."""
-    format, form = (MAP_FORMAT, MAP_FORM) if isinstance(own, Map) else (FORMAT, FORM)
+    format, form = (MAP_FORMAT, StoredMap) if isinstance(own, Map) else (FORMAT, StoredReport)
     value = files.read_sealed(folder / f"{own.name}.json", format, form).value
     if value["command"] != own.command:
         raise ValueError(f"{own.name}.json is of {value['command']}; audit.toml has {own.command}: run it again")
-    if isinstance(own, Implementation) and value.get("source", {}) != own.source:
-        raise ValueError(f"{own.name}.json is of {value.get('source')}; audit.toml has {own.source}: run it again")
+    source = asdict(own.source) if isinstance(own, Implementation) and own.source else None
+    if value.get("source") != source:
+        raise ValueError(f"{own.name}.json is of {value.get('source')}; audit.toml has {source}: run it again")
     return value
 
 
@@ -116,7 +126,7 @@ def store_map(own: Map, report: dict[str, Any], printed: str, folder: Path = FOL
         "page": printed.strip(),
     }
     path = folder / f"{own.name}.json"
-    files.write_sealed(path, MAP_FORMAT, value | {k: report[k] for k in ("kit", "ok", "is", "problems")}, MAP_FORM)
+    files.write_sealed(path, MAP_FORMAT, value | {k: report[k] for k in ("kit", "ok", "is", "problems")}, StoredMap)
     return path
 
 

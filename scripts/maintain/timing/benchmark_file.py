@@ -2,43 +2,50 @@
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
-from ortho_ref import files, formats, schema
+from msgspec import Meta
+
+from ortho_ref import files, formats
 from ortho_ref.boundary import short
-from scripts.maintain.timing.groups import GROUP, NUMBERS, Group, key, named
+from ortho_ref.formats import Form
+from scripts.maintain.timing.groups import NUMBERS, Group, GroupForm, key, named
 from scripts.program import MOST_THREADS
 
 Report = dict[str, Any]
 
 FORMAT = "ortho_ref benchmark 1"
-_MACHINE = schema.record(
-    {
-        "cpu": schema.TEXT,
-        "cores": schema.integer(1, 10**6),
-        "system": schema.TEXT,
-        "kernels": schema.list_of(schema.TEXT),
-        "variables": schema.mapping(schema.TEXT),
-    }
-)
-_SETTINGS = schema.record(
-    {
-        "dtype": schema.TEXT,
-        "device": schema.TEXT,
-        "threads": schema.integer(1, MOST_THREADS),
-        "memory": schema.TEXT,
-    }
-)
-FORM = schema.record(
-    {
-        "format": schema.one_of(FORMAT),
-        "commands": schema.list_of(schema.TEXT),
-        "machine": _MACHINE,
-        "libraries": schema.mapping(schema.TEXT),
-        "settings": _SETTINGS,
-        "groups": schema.list_of(GROUP),
-    }
-)
+
+
+class Machine(Form):
+    """Where it was measured."""
+
+    cpu: str
+    cores: Annotated[int, Meta(ge=1, le=10**6)]
+    system: str
+    kernels: list[str]
+    variables: dict[str, str]
+
+
+class Settings(Form):
+    """With what all groups were measured."""
+
+    dtype: str
+    device: str
+    threads: Annotated[int, Meta(ge=1, le=MOST_THREADS)]
+    memory: str
+
+
+class Benchmark(Form):
+    """The file."""
+
+    format: Literal[FORMAT]  # type: ignore[valid-type]
+    commands: list[str]
+    machine: Machine
+    libraries: dict[str, str]
+    settings: Settings
+    groups: list[GroupForm]
+
 
 TITLES = {
     "cells": "Cells: forward + backward with every gradient; a contender's time / ours, and ours / floor",
@@ -66,7 +73,7 @@ def read(path: Path) -> Report:
     """A stored file.  OSError where it cannot be read, ValueError with the file's name where it is none."""
     try:
         report = formats.from_json(files.read(path))
-        schema.check(report, FORM)
+        formats.check(report, Benchmark)
         _check_references(report["groups"])
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None

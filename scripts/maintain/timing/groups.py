@@ -3,9 +3,11 @@
 import statistics
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from ortho_ref import schema
+from msgspec import UNSET, UnsetType
+
+from ortho_ref.formats import Form
 from scripts.maintain.timing.rounds import synchronizer, time_by_clocks
 from scripts.maintain.timing.steps import Size
 
@@ -16,21 +18,27 @@ MILLISECONDS = "ms"
 #: Numbers of the states' precision, in units of T B n.
 NUMBERS = "T B n numbers"
 
-_FIGURES = schema.record(
-    {"median": schema.NUMBER, "low": schema.NUMBER, "high": schema.NUMBER, "ratio": schema.NUMBER},
-    {"wall": schema.NUMBER},
-)
-GROUP = schema.record(
-    {
-        "section": schema.TEXT,
-        "case": schema.mapping(schema.either(schema.TEXT, schema.NUMBER)),
-        "unit": schema.one_of(MILLISECONDS, NUMBERS),
-        "reference": schema.TEXT,
-        "contenders": schema.mapping(_FIGURES),
-        "skipped": schema.mapping(schema.TEXT),
-        "note": schema.TEXT,
-    }
-)
+
+class Figures(Form):
+    """What a contender took: the median, the quartiles, and the median ratio to the reference."""
+
+    median: float
+    low: float
+    high: float
+    ratio: float
+    wall: float | UnsetType = UNSET
+
+
+class GroupForm(Form):
+    """A group as the file has it."""
+
+    section: str
+    case: dict[str, str | float]
+    unit: Literal[MILLISECONDS, NUMBERS]  # type: ignore[valid-type]
+    reference: str
+    contenders: dict[str, Figures]
+    skipped: dict[str, str]
+    note: str
 
 
 class Settings(NamedTuple):

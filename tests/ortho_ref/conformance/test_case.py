@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from safetensors.numpy import save
 
-from ortho_ref import files
+from ortho_ref import formats
 from ortho_ref.conformance.case import DTYPES, in_precision, joined, parted
 from ortho_ref.conformance.case_files import FORMAT, read_manifest, select, vectors
 
@@ -55,7 +55,7 @@ def folder(tmp_path):
         (tmp_path / "cell.safetensors").write_bytes(data)
         hashes = {"cell.safetensors": hashlib.sha256(data).hexdigest()}
         manifest = {"files": hashes, "cases": [ONE, TWO], **changes}
-        (tmp_path / "manifest.json").write_bytes(files.seal(manifest, format)[0])
+        (tmp_path / "manifest.json").write_bytes(formats.seal(manifest, format)[0])
         return tmp_path
 
     tmp_path.joinpath("cell.safetensors").touch()

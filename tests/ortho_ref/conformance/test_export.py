@@ -229,10 +229,10 @@ def test_into_an_empty_folder_that_keeps_its_place(tmp_path, monkeypatch, where)
     else:
         right = os.replace
 
-        def replace(a, b):
+        def replace(a, b, **folders):
             if Path(b) == folder:
                 raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
-            right(a, b)
+            right(a, b, **folders)
 
         monkeypatch.setattr(os, "replace", replace)
     assert export(folder, "loss/*") == len(select("loss/*"))

@@ -64,7 +64,7 @@ def test_the_summary_counts_and_names_what_is_left(results, says):
 def test_the_fewest_mistakes_for_the_most_cases(every, chosen):
     """Where several explain a case, that which others have too."""
     found = summary([result(f"cell/{i}", "x", *ways) for i, ways in enumerate(every)])
-    assert sorted(name for name, _ in found.mistakes) == chosen
+    assert sorted(own.name for own in found.mistakes) == chosen
     assert (found.explained, found.unexplained) == (len(every), ())
 
 
@@ -91,7 +91,7 @@ def test_a_run_with_two_mistakes_in_two_places():
     """Every failing case is explained, by these alone."""
     report = check(has(["adam-k-late", "momentum-nesterov"]), "optimizer/*")
     found = summary(report.results)
-    assert {name for name, _ in found.mistakes} == {"adam-k-late", "momentum-nesterov"}
+    assert {own.name for own in found.mistakes} == {"adam-k-late", "momentum-nesterov"}
     assert found.unexplained == ()
     assert found.explained == report.counts[FAILED]
 

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from ortho_ref.conformance import line
+from ortho_ref.terminal import cut
 
-HEADER = {"number": 3, "status": line.GIVEN, "said": "\x1b \ud800", "place": "", "traceback": "", "refuses": False}
+HEADER = {"number": 3, "status": line.GIVEN, "said": cut("\x1b \ud800"), "place": "", "traceback": "", "refuses": False}
 HEADER |= {"no_arrays": {"h": "is a list"}}
 ARRAYS = {
     "d_x": np.arange(6.0).reshape(2, 3).T,
@@ -19,7 +20,7 @@ ARRAYS = {
 
 def heard(data, size, most=10_000):
     """What a reader makes of bytes that come in pieces of a size."""
-    reader, found = line.Reader(line.ANSWER, most), None
+    reader, found = line.Reader(line.Answer, most), None
     for place in range(0, len(data), size):
         assert found is None
         found = reader.feed(data[place : place + size])

@@ -12,7 +12,7 @@ import scipy.linalg
 
 from ortho_ref.conformance import check_map
 from ortho_ref.conformance.__main__ import main
-from ortho_ref.conformance.maps.report import SCHEMA
+from ortho_ref.conformance.schema import schema
 from ortho_ref.parametrizations import Householder, ScaledCayley
 
 
@@ -288,7 +288,7 @@ def test_refusing_all_complex_matrices_but_some_is_said():
         "complex Q: a skew-Hermitian one alone, any other is refused: raised ValueError: Q is not"
     )
     assert check_map(choosy).ok
-    jsonschema.validate(json.loads(report.as_json()), SCHEMA)
+    jsonschema.validate(json.loads(report.as_json()), schema()["$defs"]["map"])
 
 
 def test_the_reference_itself():
@@ -372,7 +372,7 @@ def test_the_picture_is_svg_with_its_labels():
         nothing.svg()
     for each in (report, nothing):
         document = json.loads(each.as_json())
-        jsonschema.validate(document, SCHEMA)
+        jsonschema.validate(document, schema()["$defs"]["map"])
         assert document["ok"] == each.ok
 
 
