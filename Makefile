@@ -15,11 +15,17 @@ export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
 export MKL_NUM_THREADS ?= 1
 
-.PHONY: test install-test dist dist-test review device nvrtc fuzz floors mutants torture lint crosscheck demo site serve \
+.PHONY: test quick install-test dist dist-test review device nvrtc fuzz floors mutants torture lint crosscheck demo site serve \
 	site-test clean
 
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -m "$(QUICK)" --numprocesses auto --maxprocesses 8
+	$(BIN)/python -m pytest -m "$(QUICK)" --numprocesses auto --maxprocesses 8 --dist loadfile
+
+# The minute that a maintainer has: the mathematics, with few examples of each.
+quick: $(VENV)/.test
+	$(BIN)/python -m pytest -m "$(QUICK) and not slow" --numprocesses auto --maxprocesses 8 --dist loadfile \
+		--hypothesis-profile=device tests/gradients tests/ortho_ref --ignore=tests/ortho_ref/conformance \
+		--ignore=tests/ortho_ref/training --ignore=tests/ortho_ref/language
 
 install-test: $(VENV)/.test
 	$(BIN)/python -m pytest -m install

@@ -31,8 +31,8 @@ LOG = "worker.log"
 #: Runs that a worker died of are resumed so often.
 RESUMED = 1
 #: Seconds: between looks, until a run that another program works on is tried again, for a process to end when it is
-#: told to, and for a scheduler and what its workers write.
-TICK, AGAIN, GRACE, PATIENCE = 0.1, 5.0, 60.0, 30.0
+#: told to, for a scheduler and what its workers write, and until a scheduler that does not answer is lost.
+TICK, AGAIN, GRACE, PATIENCE, LOST = 0.1, 5.0, 60.0, 30.0, 10.0
 
 #: The processes that threads of this process look after, by the run's folder, the oldest first.
 _here: dict[str, "subprocess.Popen[bytes]"] = {}
@@ -265,7 +265,7 @@ class Engine:
                     lost.clear()
                     return
                 lost.append(time.monotonic())
-                if lost[-1] - lost[0] > PATIENCE or client.status == "closed":
+                if lost[-1] - lost[0] > LOST or client.status == "closed":
                     raise ValueError(f"scheduler is {self._scheduler}, and was lost; the same command goes on")
 
             yield client.get_executor(pure=False), check
