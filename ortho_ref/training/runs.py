@@ -141,6 +141,8 @@ class TrainingRun(Trainer):
             config = {"data": data._asdict()} | config
         with contextlib.ExitStack() as stack:
             folder = out if isinstance(out, RunFolder) else stack.enter_context(RunFolder(out, "a" if resume else "w"))
+            if folder.mode == "r":
+                raise ValueError(f"out is {folder.path}, opened to be read; open it with mode 'w', or 'a' to resume")
             if resume:
                 _check_config(folder, config)
             state = self._go_on(folder, which, lengthen) if resume else None
