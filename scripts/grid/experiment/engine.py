@@ -7,6 +7,7 @@ many seconds is killed first.  Whoever ends the grid ends every process that it 
 
 import contextlib
 import json
+import logging
 import os
 import secrets
 import shutil
@@ -279,6 +280,12 @@ def connected(address: str) -> Iterator[Any]:
     except ImportError as error:
         needs = "pip install -e '.[cluster]'"
         raise ValueError(f"--scheduler needs Dask ({error.name} is missing): {needs}") from None
+    for name in (
+        "asyncio",
+        "tornado",
+        *(own for own in logging.root.manager.loggerDict if own.startswith("distributed")),
+    ):
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # that a scheduler is gone is said in one line, here
     try:
         client = Client(address, timeout=PATIENCE)
     except (OSError, ValueError) as error:
