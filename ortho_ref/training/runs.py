@@ -139,10 +139,7 @@ class TrainingRun(Trainer):
         config = _as_json(config or {})
         if (data := getattr(self.task, "data", None)) is not None:
             config = {"data": data._asdict()} | config
-        with contextlib.ExitStack() as stack:
-            folder = out if isinstance(out, RunFolder) else stack.enter_context(RunFolder(out, "a" if resume else "w"))
-            if folder.mode == "r":
-                raise ValueError(f"out is {folder.path}, opened to be read; open it with mode 'w', or 'a' to resume")
+        with _held(out, "a" if resume else "w") as folder:
             if resume:
                 _check_config(folder, config)
             state = self._go_on(folder, which, lengthen) if resume else None
@@ -434,6 +431,18 @@ def _as_json(config: Record) -> Record:
             what = "the arguments of models.network" if key == "network" else "numbers, words, lists and dicts of them"
             raise type(error)(f"config[{key!r}] is {kind_of(value)}, and {error}; allowed: {what}") from None
     return found
+
+
+@contextlib.contextmanager
+def _held(out: Path | str | RunFolder, mode: str) -> Iterator[RunFolder]:
+    """The folder, held until the end; one that is held already stays so."""
+    if not isinstance(out, RunFolder):
+        with RunFolder(out, mode) as folder:
+            yield folder
+    elif out.mode == "r":
+        raise ValueError(f"out is {out.path}, opened to be read; open it with mode 'w', or 'a' to resume")
+    else:
+        yield out
 
 
 def _check_config(folder: RunFolder, config: Record) -> None:
