@@ -66,7 +66,7 @@ def test_the_wheel_holds_ortho_ref_only(wheel):
     assert len(vectors) > 1
     assert packaged == modules | vectors | {"ortho_ref/py.typed"}
     required = re.findall(r"^Requires-Dist: ([\w-]+)[^;\n]*$", metadata, re.MULTILINE)
-    assert sorted(required) == ["numpy", "safetensors", "scipy"]
+    assert sorted(required) == ["msgspec", "numpy", "safetensors", "scipy"]
 
 
 ADAPTER = """
