@@ -918,7 +918,7 @@ def stays_good(out, own, iteration, message, good):
             *("irnn", "layer0.W", 4, math.nan, {"layers": 2, "evaluate_every": 4}),
             r"evaluation loss is nan; not finite: the parameter layer0\.W",
         ),
-        # A could not come back from it [ncgru:alg1]
+        # A could not come back from it
         (
             *("nc-gru", "layer0.U_c.A", 4, math.nan, {}),
             r"layer0\.U_c: delta of A has an entry .*; not finite: the delta of layer0\.U_c\.A",
