@@ -18,6 +18,7 @@ from ortho_ref import backend, fused
 from ortho_ref.cells import GRUResetBefore
 from ortho_ref.parametrizations import ScaledCayley
 from ortho_ref.parametrizations.by_name import FORMS
+from ortho_ref.training import checkpoint
 from ortho_ref.training.runs import load
 from ortho_ref.training.trainer import Trainer
 from scripts import bounds, check_gradients, demo, evaluate, experiment, plot, train
@@ -183,6 +184,19 @@ def test_evaluate_gives_what_training_gave(runs, name):
         assert json.loads(stdout.splitlines()[0]) == evaluated(line)
         config = read_config(runs[name])
         assert stderr.startswith(f"{config['model']}, n = 6, {config['task']}; baseline loss ")
+
+
+def test_weights_that_are_too_large_to_evaluate(runs, tmp_path):
+    """Finite, but their products are not: one line, exit code 1, and no warning of NumPy's."""
+    folder = shutil.copytree(runs["gru"], tmp_path / "run")
+    state = checkpoint.load(folder / "best.safetensors")
+    signs = np.where(np.arange(len(state["params"]["readout.b"])) % 2, -1, 1).astype(np.float32)
+    state["params"] |= {"readout.W": signs[:, None] * np.full((1, 6), 3e38, np.float32), "readout.b": signs * 3.4e38}
+    state["params"] |= {name: value.astype(np.float32) for name, value in state["params"].items()}
+    checkpoint.save(folder / "best.safetensors", state)
+    code, stdout, stderr = call(evaluate.main, folder)
+    assert (code, stdout, stderr.count("\n")) == (1, "", 1), stderr
+    assert re.search(r"error: .*run: the loss is (nan|inf): its weights are too large to compute with", stderr)
 
 
 def sampled(folder, *arguments):
