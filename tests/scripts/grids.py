@@ -112,7 +112,7 @@ def kill_at_random(path, out, kills, seed, jobs=2):
         own.communicate()
         if all((out / folder / "summary.json").exists() for folder in folders(path)):
             break
-    code, _, stderr = run("run", path, "--out", out, "--jobs", jobs, "--retry")
+    code, _, stderr = run("run", path, "--out", out, "--jobs", jobs, "--retry", "--no-estimate", real=True)
     assert code == 0, stderr
     return killed
 
@@ -164,7 +164,7 @@ def kill_a_cluster(path, out, kills, seed):
                 own.kill()
             stderr = own.communicate()[1]
             assert "Traceback" not in stderr, stderr
-    code, _, stderr = run("run", path, "--out", out, "--jobs", 2, "--retry")
+    code, _, stderr = run("run", path, "--out", out, "--jobs", 2, "--retry", "--no-estimate", real=True)
     assert code == 0, stderr
     return killed
 
