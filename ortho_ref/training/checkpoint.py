@@ -80,7 +80,7 @@ def save(
     files.write(path, safetensors.numpy.save(tensors, metadata), old, folder)
 
 
-def load(path: Path | str, form: Any = dict[str, Any], folder: int | None = None) -> dict[str, Any]:
+def load(path: Path | str, form: Any = dict[str, Any]) -> dict[str, Any]:
     """The tree that `save` wrote, with host arrays.
 
     Parameters
@@ -89,8 +89,6 @@ def load(path: Path | str, form: Any = dict[str, Any], folder: int | None = None
         The file.
     form : type
         The form of its tree; any unless given.
-    folder : int, optional
-        A descriptor of the folder, as of `files.read`.
 
     Returns
     -------
@@ -106,11 +104,11 @@ def load(path: Path | str, form: Any = dict[str, Any], folder: int | None = None
     DamagedFile
         If it is not what was written, or does not fit the form.
     """
-    return load_with_hash(path, form, folder)[0]
+    return load_with_hash(path, form, None)[0]
 
 
 def load_with_hash(path: Path | str, form: Any, folder: int | None) -> tuple[dict[str, Any], str]:
-    """As `load`, and the file's own SHA-256."""
+    """As `load`, of a file in an open folder as of `files.read`, and the file's own SHA-256."""
     try:
         return _tree(path, files.read(path, folder), form)
     except MemoryError:

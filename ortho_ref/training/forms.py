@@ -9,7 +9,7 @@ from ortho_ref.formats import Form, Least0, Sha256
 from ortho_ref.losses import LOSSES, METRICS
 from ortho_ref.training.task import JOINS
 
-#: No counter of a run is larger, no size of a layer, no file of metrics.
+#: No counter of a run is larger, no size of a layer, no number of parameters.
 MOST, WIDEST, LONGEST = 10**9, 10**6, 2**40
 
 Count: TypeAlias = Annotated[int, Meta(ge=0, le=MOST)]

@@ -1,4 +1,4 @@
-"""The folder of a run.  `RunFolder` is the only code that opens, writes or removes anything in it.
+"""The folder of a run.  `RunFolder` is the only code that opens, writes or removes its files.
 
     config.json          what the caller says the run is; "network" are the arguments of `models.network`.  Sealed
     last.safetensors     the whole state, every `checkpoint_every` updates and at the end: the truth.  It has the
@@ -149,16 +149,17 @@ class RunFolder:
             raise
 
     def _check_mode(self) -> None:
+        if self.mode == "r":
+            return
         found = [name for name in RUN_FILES if self.has(name)]
-        for name in found if self.mode != "r" else ():
+        for name in found:
             if (self.path / name).is_dir() and not (self.path / name).is_symlink():
                 raise OSError(f"{self.path / name} is a folder, not a file; remove it")
-        if self.mode == "w":
-            if found:
-                raise FileExistsError(
-                    f"out is {self.path}, which holds a run already ({found[0]}); choose another folder, or resume it"
-                )
-        elif self.mode == "a" and not self.has(CONFIG):
+        if self.mode == "w" and found:
+            raise FileExistsError(
+                f"out is {self.path}, which holds a run already ({found[0]}); choose another folder, or resume it"
+            )
+        if self.mode == "a" and CONFIG not in found:
             raise FileNotFoundError(_NO_RUN.format(self.path))
 
     def __enter__(self) -> "RunFolder":

@@ -141,10 +141,6 @@ class Engine:
     scheduler : str, optional
         The address of a Dask scheduler.
 
-    Attributes
-    ----------
-    ended : dict of str to str
-        Folder -> how the run ended.
     """
 
     def __init__(
@@ -152,21 +148,18 @@ class Engine:
         orders: Sequence[Order],
         out: Path,
         jobs: int,
-        on_end: Callable[[Order, str], None] = lambda order, how: None,
+        on_end: Callable[[Order, str], None],
         memory: int | None = None,
         stalled: float | None = None,
         scheduler: str | None = None,
     ) -> None:
-        self.ended: dict[str, str] = {}
         self.room = len(orders) if scheduler else jobs
         self._waiting, self._on_end, self._memory, self._stalled = deque(orders), on_end, memory, stalled
         self._scheduler, self._deaths, self._yielding = scheduler, Counter[str](), set[str]()
         self._held: dict[str, float] = {}  # when a run is tried again that another program works on
         self._own = out.absolute() / f".runs-{secrets.token_hex(8)}"
 
-    def run(
-        self, should_stop: Callable[[], bool] = lambda: False, on_tick: Callable[[], None] = lambda: None
-    ) -> dict[str, str]:
+    def run(self, should_stop: Callable[[], bool], on_tick: Callable[[], None]) -> None:
         """Do the runs.  ValueError where a scheduler cannot be had, or is lost."""
         left: dict[Future[int], Order] = {}
         with self._executor() as (executor, check):
@@ -188,7 +181,6 @@ class Engine:
                     time.sleep(TICK)
             finally:
                 shutil.rmtree(self._own, ignore_errors=True)  # and whatever is on yet ends
-        return self.ended
 
     def _ready(self, working: int) -> Iterator[Order]:
         """The runs that can be begun now."""
@@ -219,18 +211,15 @@ class Engine:
             self._held[order.folder] = time.monotonic() + AGAIN
             self._waiting.append(order)
             return "" if again else how
-        self.ended[order.folder] = how
         return how
 
     def _died(self, order: Order, reason: str, told: bool) -> str:
         self._yielding.discard(order.folder)  # it has made room by its death
         self._deaths[order.folder] += 1
-        if self._deaths[order.folder] <= RESUMED and not told:
-            self._waiting.appendleft(order)
-            return "again"
-        self.ended[order.folder] = "stopped" if self._deaths[order.folder] <= RESUMED else "failed"
-        if self.ended[order.folder] == "stopped":
-            return "stopped"
+        if self._deaths[order.folder] <= RESUMED:
+            if not told:
+                self._waiting.appendleft(order)
+            return "stopped" if told else "again"
         with contextlib.suppress(OSError, ValueError):  # a disk that is full, say: the others go on
             sessions.mark_failed(Path(order.folder), f"its workers died, the last: {reason}; see {LOG}")
         return f"failed: its workers died, the last: {reason}; see {LOG}"

@@ -68,9 +68,14 @@ class Session:
         _write(self.folder, [*self._before, own | ({} if reason is None else {"reason": reason})])
 
 
+def held(path: Path) -> RunFolder:
+    """The folder of a run that is there, or of a new one, held by this process."""
+    return RunFolder(path, "a" if (path / CONFIG).exists() else "w")
+
+
 def mark_failed(path: Path, reason: str) -> None:
     """Note that the last session, which cannot say so itself, is the end of the run; of one without any, nothing."""
-    with RunFolder(path, "a" if (path / CONFIG).exists() else "w") as folder:
+    with held(path) as folder:
         if sessions := read_sessions(folder):
             _write(folder, [*sessions[:-1], sessions[-1] | {"end": "failed", "reason": reason}])
 

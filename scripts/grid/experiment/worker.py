@@ -88,7 +88,7 @@ def held(path: Path) -> RunFolder:
     end = time.monotonic() + PATIENCE
     while True:
         try:
-            return RunFolder(path, "a" if (path / CONFIG).exists() else "w")
+            return sessions.held(path)
         except (BlockingIOError, FileExistsError):  # which may just have begun it
             if time.monotonic() > end:
                 raise
