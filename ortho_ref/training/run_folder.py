@@ -125,6 +125,9 @@ class RunFolder:
     def __init__(self, path: Path | str, mode: str = "r") -> None:
         self.path, self.mode = Path(path), mode
         self._log: _Log | None = None
+        self._finished = False  # the run, when its lines were read
+        # of a run that goes on, until it does: a checkpoint is read once, and what was checked is what is taken up
+        self._states: dict[str, Record] | None = {} if mode == "a" else None
         self._stack = contextlib.ExitStack()
         self.check_held: Callable[[], None] = lambda: None
         try:
@@ -257,8 +260,12 @@ class RunFolder:
         return self._log_now().records
 
     def _log_now(self) -> _Log:
-        if self._log is not None:
-            return self._log
+        if self._log is None:
+            self._finished = self.has(SUMMARY)
+            self._log = self._read_log()
+        return self._log
+
+    def _read_log(self) -> _Log:
         # before the lines: a run that is on writes more of them meanwhile
         known = _text_of(self.state("last")) if self.has(LAST) else b""
         text = self.read(METRICS_FILE) if self.has(METRICS_FILE) else b""
@@ -341,6 +348,13 @@ class RunFolder:
 
     def _state(self, which: str) -> Record:
         """A checkpoint; DamagedFile unless it is what was written for this run, and the one that the summary is of."""
+        if self._states is None:
+            return self._read_state(which)
+        if which not in self._states:
+            self._states[which] = self._read_state(which)
+        return dict(self._states[which])
+
+    def _read_state(self, which: str) -> Record:
         path = self.path / CHECKPOINTS[which]
         # before the checkpoint: a run that is on may end meanwhile
         summary = self._sealed_summary() if which == "last" and self.has(SUMMARY) else None
@@ -429,6 +443,7 @@ class RunFolder:
         With one that is given, what is later, and a best that is not its, goes.
         """
         self.check_held()
+        self._states = None
         self._log = _Log(self.sealed_config.sha256) if state is None else self._lines(_text_of(state))
         if which is not None and state is not None:
             self.remove(SUMMARY)
@@ -494,10 +509,11 @@ class RunFolder:
 
         ValueError if it is of another format; DamagedRun if it is not what was written for this run.
         """
-        if not self.has(SUMMARY):
+        log = self._log_now()
+        if not self.has(SUMMARY) or (self.mode == "r" and not self._finished):
             return None
         summary = self._sealed_summary()
-        if summary.pop("metrics_sha256") != self._log_now().sha256:
+        if summary.pop("metrics_sha256") != log.sha256:
             raise DamagedRun(self.path / SUMMARY, f"it is not of {METRICS_FILE}; {_AGAIN}")
         return summary
 

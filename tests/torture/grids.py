@@ -27,13 +27,13 @@ def trial(room: Room, rng: random.Random) -> Outcome:
 
 
 def cluster(room: Room, rng: random.Random) -> Outcome:
-    """Six runs and six SIGKILLs of a Dask worker, the scheduler or the program: the bits of a grid left alone."""
-    outcome = Outcome("6 runs on clusters")
+    """Twelve runs, and twenty SIGKILLs of a Dask worker, the scheduler or the program: the bits of one left alone."""
+    outcome = Outcome(f"{RUNS} runs on clusters")
     with room.scratch() as aside:
-        path = tiny(aside, seeds=3, iterations=120)
+        path = tiny(aside, seeds=RUNS // 2, iterations=120)
         code, _, stderr = run("run", path, "--out", aside / "left-alone", "--jobs", 2, "--no-estimate", real=True)
         outcome.add("left alone", Verdict(WRONG, stderr) if code else Verdict(SURVIVED))
-        killed = kill_a_cluster(path, aside / "killed", 6, rng.getrandbits(32))
+        killed = kill_a_cluster(path, aside / "killed", KILLS, rng.getrandbits(32))
         outcome.what += f", killed: {killed}"
         same = bits(aside / "killed") == bits(aside / "left-alone")
         outcome.add("killed", Verdict(SURVIVED) if same else Verdict(WRONG, "other bits, or fewer runs"))

@@ -66,15 +66,19 @@ def look_after(order: dict[str, Any], own: str, stalled: float | None) -> int:
     `own` is a folder of the grid's: the process is told to end when that is gone, or has a file "stop", or one of the
     run's name.
     """
-    stops = [Path(own) / "stop", Path(own) / _name(order["folder"])]
-    if not Path(own).is_dir() or any(path.exists() for path in stops):
+    stops = Path(own) / "stop", Path(own) / _name(order["folder"])
+
+    def is_over() -> bool:
+        return not Path(own).is_dir() or any(path.exists() for path in stops)
+
+    if is_over():
         return STOPPED
     process = _here[order["folder"]] = start(Order(**order))
     told = killed = None
     life = _SignsOfLife(Path(order["folder"]) / "lock")
     try:
         while process.poll() is None:
-            if told is None and (not Path(own).is_dir() or any(path.exists() for path in stops)):
+            if told is None and is_over():
                 told = time.monotonic()
                 process.send_signal(signal.SIGTERM)
             if told is not None and time.monotonic() > told + GRACE:
@@ -269,11 +273,8 @@ def connected(address: str) -> Iterator[Any]:
     except ImportError as error:
         needs = "pip install -e '.[cluster]'"
         raise ValueError(f"--scheduler needs Dask ({error.name} is missing): {needs}") from None
-    for name in (
-        "asyncio",
-        "tornado",
-        *(own for own in logging.root.manager.loggerDict if own.startswith("distributed")),
-    ):
+    loud = [name for name in logging.root.manager.loggerDict if name.startswith("distributed")]
+    for name in ("asyncio", "tornado", *loud):
         logging.getLogger(name).setLevel(logging.CRITICAL)  # that a scheduler is gone is said in one line, here
     try:
         client = Client(address, timeout=PATIENCE)

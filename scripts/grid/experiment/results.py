@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 import msgspec
 
 from ortho_ref import files
-from ortho_ref.formats import Form, Least0, check, from_json
+from ortho_ref.formats import Form, check, from_json
 from ortho_ref.training.forms import Summary
 from ortho_ref.training.trainer import Record
 from scripts.grid.config import settled
@@ -19,6 +19,7 @@ from scripts.grid.experiment.begun import check_begun
 from scripts.grid.experiment.cells import Cell, cells_of
 from scripts.grid.experiment.file import Experiment, read
 from scripts.grid.experiment.measures import Measure
+from scripts.grid.experiment.sessions import Past
 from scripts.grid.experiment.states import State, state_from
 from scripts.grid.options import DEFAULT
 
@@ -52,14 +53,6 @@ class Options(msgspec.Struct):
     made_by: Made
 
 
-class Session(msgspec.Struct):
-    """What is asked of a session."""
-
-    machine: str
-    end: Literal["done", "stopped", "failed", "diverged"] | None
-    seconds: Least0 = 0.0
-
-
 class StoredRun(Form):
     """A line of a file."""
 
@@ -68,7 +61,7 @@ class StoredRun(Form):
     column: str
     seed: Annotated[int, msgspec.Meta(ge=0)]
     commit: str | None
-    sessions: list[Session]
+    sessions: list[Past]
     summary: Summary | None  # type: ignore[valid-type]  # None of one that diverged
     measured: list[Measure]
     config: Options

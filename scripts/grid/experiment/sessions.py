@@ -22,7 +22,9 @@ FAILURES = ("failed", "diverged")
 _FORMAT = "ortho_ref sessions 1"
 
 
-class _Session(Form):
+class Past(Form):
+    """A session as it is written: of one that is on, or whose process was killed, without an end."""
+
     commit: str | None
     machine: str
     began: str
@@ -34,7 +36,7 @@ class _Session(Form):
 
 
 class _Sessions(Form):
-    sessions: list[_Session]
+    sessions: list[Past]
 
 
 def read_sessions(folder: RunFolder) -> list[Record]:
@@ -68,9 +70,19 @@ class Session:
         _write(self.folder, [*self._before, own | ({} if reason is None else {"reason": reason})])
 
 
-def held(path: Path) -> RunFolder:
-    """The folder of a run that is there, or of a new one, held by this process."""
-    return RunFolder(path, "a" if (path / CONFIG).exists() else "w")
+def held(path: Path, patience: float = 0.0) -> RunFolder:
+    """The folder of a run that is there, or of a new one, held by this process.
+
+    One that holds it may be about to end, and is waited for, so many seconds.  BlockingIOError where it does not.
+    """
+    end = time.monotonic() + patience
+    while True:
+        try:
+            return RunFolder(path, "a" if (path / CONFIG).exists() else "w")
+        except (BlockingIOError, FileExistsError):  # which may just have begun it
+            if time.monotonic() >= end:
+                raise
+        time.sleep(0.1)
 
 
 def mark_failed(path: Path, reason: str) -> None:

@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from ortho_ref.subnormals import subnormals_as_zero
@@ -19,12 +18,10 @@ from ortho_ref.terminal import shown
 from ortho_ref.training.task import Batch
 from ortho_ref.training.trainer import evaluate
 from scripts.grid.build import make_trainer
-from scripts.grid.config import begun
 from scripts.grid.experiment.engine import environment
 from scripts.grid.experiment.measures import EvaluatedOn
 from scripts.grid.experiment.worker import Order
 from scripts.grid.run import quiet_arithmetic
-from scripts.program import limit_threads
 from scripts.program.malloc import keep_freed_memory
 from scripts.program.usage import peak_memory
 
@@ -55,9 +52,7 @@ def _in_time(batches: Iterable[Batch], seconds: float, taken: list[int]) -> Iter
 
 def measure(order: Order) -> Estimate:
     """What a run takes, from a few updates of it in this process."""
-    limit_threads(order.given["threads"])
-    places = {name: Path(place) for name, place in order.places.items()}
-    config, task = begun(order.task, **order.given, **places)
+    config, task = order.begun()
     trainer = make_trainer(config, task)
     batches = trainer.batches()
     with quiet_arithmetic(), subnormals_as_zero():

@@ -19,6 +19,7 @@ from typing import NamedTuple
 from ortho_ref.backend import to_host
 from ortho_ref.training.run_folder import CONFIG, LAST, SUMMARY, RunFolder
 from ortho_ref.training.runs import Loaded, TrainingRun
+from ortho_ref.training.task import Task
 from ortho_ref.training.trainer import Record
 from scripts.grid.build import make_trainer
 from scripts.grid.config import begun, resumed
@@ -48,6 +49,16 @@ class Order(NamedTuple):
     commit: str | None  # of the code; a run goes on under no other
     track: str | None  # for which other programs
 
+    @property
+    def paths(self) -> dict[str, Path]:
+        """Where its data are."""
+        return {name: Path(place) for name, place in self.places.items()}
+
+    def begun(self) -> tuple[Record, Task]:
+        """The config of a new run, and its task; its BLAS threads are set."""
+        limit_threads(self.given["threads"])
+        return begun(self.task, **self.given, **self.paths)
+
 
 def command() -> list[str]:
     """The command line of a worker."""
@@ -63,7 +74,7 @@ def work(order: Order, parent: int | None = None) -> int:
         print(f"the code is {sessions.commit()}; the grid was begun under {order.commit}", file=sys.stderr)
         return CHANGED
     try:
-        folder = held(Path(order.folder))
+        folder = sessions.held(Path(order.folder), PATIENCE)
     except BlockingIOError as error:
         print(error, file=sys.stderr)
         return HELD
@@ -80,21 +91,6 @@ def work(order: Order, parent: int | None = None) -> int:
     return DONE if finished else STOPPED
 
 
-def held(path: Path) -> RunFolder:
-    """The folder of a run that is there, or of a new one.
-
-    A process that holds it may be about to end, and is waited for.  BlockingIOError where it does not.
-    """
-    end = time.monotonic() + PATIENCE
-    while True:
-        try:
-            return sessions.held(path)
-        except (BlockingIOError, FileExistsError):  # which may just have begun it
-            if time.monotonic() > end:
-                raise
-        time.sleep(0.1)
-
-
 def _beat(folder: RunFolder, last: list[float]) -> bool:
     if time.monotonic() > last[0] + BEAT:
         last[0] = time.monotonic()
@@ -104,13 +100,11 @@ def _beat(folder: RunFolder, last: list[float]) -> bool:
 
 def _train(order: Order, folder: RunFolder, should_stop: Callable[[], bool]) -> bool:
     """Whether the run came to its end, with everything measured."""
-    places = {name: Path(place) for name, place in order.places.items()}
     resume = folder.has(CONFIG)
     if resume:  # with its own options: whoever gave the order has compared them
-        config, task = resumed(folder, order.task, {}, places)
+        config, task = resumed(folder, order.task, {}, order.paths)
     else:
-        limit_threads(order.given["threads"])
-        config, task = begun(order.task, **order.given, **places)
+        config, task = order.begun()
         config |= {"experiment": order.mark}
     measures = Measures(folder, order.measures, task, config)
     trainer = make_trainer(config, task)

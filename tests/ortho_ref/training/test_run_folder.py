@@ -13,12 +13,12 @@ import msgspec
 import numpy as np
 import pytest
 
-from ortho_ref import formats
+from ortho_ref import files, formats
 from ortho_ref.files import DamagedFile
 from ortho_ref.losses import METRICS
 from ortho_ref.training import checkpoint, forms, run_folder
 from ortho_ref.training.run_folder import RunFolder
-from ortho_ref.training.runs import TrainingRun, load
+from ortho_ref.training.runs import TrainingRun, check_run, load
 from tasks.parenthesis import Parenthesis
 from tests.ortho_ref.training.reading import choices, read_config, read_metrics, read_summary
 from tests.ortho_ref.training.test_trainer import contents, network_for, small_trainer
@@ -540,6 +540,21 @@ def test_a_checkpoint_that_is_gone_on_from_is_the_last_one(half_done, tmp_path, 
     with pytest.raises(KeyboardInterrupt):
         trainer().run(out, config(), resume=True, which=which)
     assert (out / "last.safetensors").read_bytes() == wanted
+
+
+@pytest.mark.parametrize("which", [None, *run_folder.CHECKPOINTS])
+def test_a_run_that_goes_on_reads_each_checkpoint_once(half_done, tmp_path, monkeypatch, which):
+    """What was checked is what is taken up: `scripts.train --resume` checks sizes and length first."""
+    out = tmp_path / "run"
+    shutil.copytree(half_done, out)
+    read, names = files.read, []
+    monkeypatch.setattr(files, "read", lambda path, folder=None: names.append(path.name) or read(path, folder))
+    with RunFolder(out, "a") as folder:
+        check_run(folder, which)
+        assert folder.iterations(which) == 7
+        trainer().run(folder, config(), resume=True, which=which)
+    assert sorted(names) == sorted({*names}), names
+    assert {run_folder.CHECKPOINTS[which or "last"], run_folder.BEST} <= {*names}
 
 
 def test_an_older_folder_is_refused_by_its_version(finished, tmp_path):
