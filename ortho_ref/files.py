@@ -193,9 +193,11 @@ def locked(path: Path, folder: int | None = None) -> Iterator[Callable[[], None]
         except BlockingIOError as error:
             stream.seek(0)
             raise BlockingIOError(f"out is {path}, which process {stream.read() or '?'} is using") from error
-        stream.truncate(0)
-        stream.write(str(os.getpid()))
-        stream.flush()
+        try:
+            os.ftruncate(stream.fileno(), 0)
+            os.write(stream.fileno(), str(os.getpid()).encode())
+        except OSError as error:
+            raise_naming(error, lock, "written")
 
         def still_held() -> None:
             with contextlib.suppress(FileNotFoundError, NotADirectoryError):

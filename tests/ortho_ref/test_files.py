@@ -278,6 +278,16 @@ with files.locked(Path(sys.argv[1])):
 """
 
 
+def test_a_lock_on_a_full_disk(tmp_path, monkeypatch):
+    def full(*arguments):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "write", full)
+    message = f"^{tmp_path / 'lock'} cannot be written: No space left on device$"
+    with pytest.raises(OSError, match=message), files.locked(tmp_path):
+        pass
+
+
 def test_the_lock_of_another_process(tmp_path):
     """Is respected, with that process in the message, and gone when it was killed."""
     command = [sys.executable, "-c", HOLDER, str(tmp_path)]
