@@ -79,7 +79,7 @@ def _listed(model: Callable[_P, Recurrent]) -> Callable[_P, Recurrent]:
         for option, value in options.items():
             if option not in allowed:
                 near = nearest(option, allowed)
-                raise TypeError(f"{name} has no option {option!r}{near}; allowed: {', '.join(allowed) or 'none'}")
+                raise TypeError(f"{name} has no option {short(option)}{near}; allowed: {', '.join(allowed) or 'none'}")
             _check_option(option, value, hints[option])
         k = options.get("negative_ones")
         if isinstance(k, int | np.integer) and k > hidden_size:

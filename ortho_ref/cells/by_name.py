@@ -7,7 +7,7 @@ cases, `fused` its fast form and `gradients` its Jacobian.
 import inspect
 from typing import Any
 
-from ortho_ref.boundary import nearest, not_among
+from ortho_ref.boundary import nearest, not_among, short
 from ortho_ref.cells.cell import Cell
 from ortho_ref.cells.elman import Elman as Elman
 from ortho_ref.cells.fastrnn import FastRNN as FastRNN
@@ -58,5 +58,5 @@ def by_name(name: str, **options: Any) -> Cell:
     for option in options:
         if option not in allowed:
             near = nearest(option, allowed)
-            raise TypeError(f"{name} has no option {option!r}{near}; allowed: {', '.join(allowed) or 'none'}")
+            raise TypeError(f"{name} has no option {short(option)}{near}; allowed: {', '.join(allowed) or 'none'}")
     return CELLS[name](**options)

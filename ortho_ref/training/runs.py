@@ -236,15 +236,19 @@ class TrainingRun(Trainer):
 
     def _take_up(self, path: Path, state: Record, lengthen: bool) -> None:
         """Go on from a checkpoint.  ValueError where it is not of this trainer."""
+        self._check_settings(path, state, lengthen)
+        self._check_arrays(path, state)
+        with _of_this_trainer(path):
+            self.load(state)
+        self._best = state["best"]
+
+    def _check_settings(self, path: Path, state: Record, lengthen: bool) -> None:
+        """ValueError where a checkpoint is of a run with other settings; one that was lengthened had fewer updates."""
         for name, value in self.settings.items():
             theirs = state["settings"].get(name)
             longer = name == "iterations" and lengthen and isinstance(theirs, int) and theirs < value
             if theirs != value and not longer:
                 raise ValueError(f"{name} is {value!r}; {path} has {theirs!r}")
-        self._check_arrays(path, state)
-        with _of_this_trainer(path):
-            self.load(state)
-        self._best = state["best"]
 
     def begin_with(self, run: "Path | str | Loaded", which: str | None = None) -> None:
         """Begin with the weights of another run, in place of the initial ones; what counts updates begins at 0.
@@ -275,6 +279,7 @@ class TrainingRun(Trainer):
 
     def _check_best(self, path: Path, state: Record) -> None:
         """ValueError unless the best checkpoint could be gone on from, too."""
+        self._check_settings(path, state, lengthen=True)
         self._check_arrays(path, state)
         with _of_this_trainer(path):
             copy.deepcopy(self.optimizer).load(state["optimizer"])

@@ -320,6 +320,7 @@ REFUSED = [
     ("rnn", {"n": True}, "hidden_size is True; allowed: an integer >= 1"),
     ("goru", {"order": 2}, "goru has no option 'order'; allowed: style, capacity, reflections, "),
     ("urnn", {"capacity": 2}, "urnn has no option 'capacity'; allowed: none"),
+    ("urnn", {"x" * 5000: 2}, f"urnn has no option '{'x' * 27}...{'x' * 28}'; allowed: none"),
     ("goru", {"n": np.int64(8), "style": "fft", "capacity": 4}, "capacity is 4, which style 'fft' has no use for"),
     ("goru", {"style": "householder", "capacity": 4}, "capacity is 4, which style 'householder' has no use for"),
     ("goru", {"reflections": 4}, "reflections is 4, which style None has no use for"),
