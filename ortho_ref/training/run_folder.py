@@ -247,7 +247,7 @@ class RunFolder:
         """Write config.json, and metrics without a line."""
         self.write_document(CONFIG, CONFIG_FORMAT, config, forms.Config)
         self._log = _Log(self.sealed_config.sha256)
-        self._write_log()
+        self._write_log(self._log_text())
 
     # Metrics
 
@@ -268,7 +268,7 @@ class RunFolder:
     def _read_log(self) -> _Log:
         # before the lines: a run that is on writes more of them meanwhile
         known = _text_of(self.state("last")) if self.has(LAST) else b""
-        text = self.read(METRICS_FILE) if self.has(METRICS_FILE) else b""
+        text = self._log_text() or b""
         text = text[: text.rfind(b"\n") + 1]
         try:
             if not text.startswith(known):
@@ -309,10 +309,14 @@ class RunFolder:
                     stream.close()
                 files.raise_naming(error, self.path / METRICS_FILE, "written")
 
-    def _write_log(self) -> None:
+    def _log_text(self) -> bytes | None:
+        """What metrics.jsonl is; None where there is none."""
+        return self.read(METRICS_FILE) if self.has(METRICS_FILE) else None
+
+    def _write_log(self, present: bytes | None) -> None:
         """metrics.jsonl as it should be, unless it is so already."""
         assert self._log is not None
-        if not self.has(METRICS_FILE) or self.read(METRICS_FILE) != self._log.text:
+        if present != self._log.text:
             files.write(self.path / METRICS_FILE, bytes(self._log.text), folder=self._folder)
 
     # Checkpoints
@@ -422,8 +426,7 @@ class RunFolder:
             If it, or the best one, is not what was written, or is gone.
         """
         if which is None and not self.has(LAST):
-            lines = self.has(METRICS_FILE) and self.read(METRICS_FILE)
-            if lines or self.has(PREVIOUS) or self.has(BEST):
+            if self._log_text() or self.has(PREVIOUS) or self.has(BEST):
                 raise DamagedRun(self.path / LAST, GONE, self.choices())
             return None
         state = self.state(which or "last")
@@ -444,6 +447,7 @@ class RunFolder:
         """
         self.check_held()
         self._states = None
+        present = self._log_text()  # before anything is changed: it may be no file
         self._log = _Log(self.sealed_config.sha256) if state is None else self._lines(_text_of(state))
         if which is not None and state is not None:
             self.remove(SUMMARY)
@@ -454,7 +458,7 @@ class RunFolder:
             if state["best"] is None:
                 self.remove(BEST)
             files.sync_folder(self._folder)
-        self._write_log()
+        self._write_log(present)
 
     def iterations(self, which: str | None = None) -> int | None:
         """How many updates the run is to have, as its checkpoints know it: it may have been lengthened.

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ortho_ref import formats, models
-from ortho_ref.backend import is_array, to_device, to_host
+from ortho_ref.backend import complex_dtype, is_array, to_device, to_host
 from ortho_ref.boundary import kind_of
 from ortho_ref.files import GONE, DamagedFile
 from ortho_ref.losses import OF_THE_LOSS
@@ -290,6 +290,7 @@ class TrainingRun(Trainer):
         if ("average" in state) != (self.averaging is not None):
             raise ValueError(f"{path} has {'an' if 'average' in state else 'no'} average; average_after says otherwise")
         _check_average(path, state)
+        _check_carried(path, self.network, state["carried"], _dtype(state["params"]))
         _check_moments(path, state["optimizer"], state["params"])
         _check_finite(path, state)
 
@@ -501,6 +502,25 @@ def _check_average(path: Path, state: Record) -> None:
     """ValueError unless the mean of a checkpoint, if it has one, is of its parameters."""
     if mean := state.get("average", {}).get("params"):
         _check_same(path, _forms(state["params"], {}), _forms(mean, {}))
+
+
+def _check_carried(path: Path, network: Network, carried: Any, dtype: np.dtype) -> None:
+    """ValueError unless the states that the next window goes on from, if there are any, are the layers'."""
+    if carried is None:
+        return
+    if len(carried) != len(network.layers):
+        raise ValueError(f"{path}: carried is of {len(carried)} layers; the network has {len(network.layers)}")
+    for i, (layer, own) in enumerate(zip(network.layers, carried, strict=True)):
+        assert layer.sizes is not None
+        names, parts = layer.cell.states, own if isinstance(own, tuple) else (own,)
+        expected = f"{complex_dtype(dtype) if layer.cell.complex else dtype} (B, {layer.sizes[1]})"
+        found = [
+            f"{part.dtype} (B, {part.shape[1]})" if is_array(part) and part.ndim == 2 else _form(part) for part in parts
+        ]
+        if found != [expected] * len(names) or len({len(part) for part in parts}) > 1:
+            raise ValueError(
+                f"{path}: carried/{i} is {', '.join(found)}; expected {', '.join([expected] * len(names))}"
+            )
 
 
 def _forms(params: Params, buffers: NamedBuffers) -> dict[str, str]:

@@ -374,6 +374,39 @@ def test_a_checkpoint_of_other_arrays(half_done, tmp_path, reader, which, name, 
 
 
 @pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda own: [own[0].astype(np.float16)], r"carried/0 is float16 \(B, 6\); expected float32 \(B, 6\)"),
+        (lambda own: [own[0][:, :5]], r"carried/0 is float32 \(B, 5\); expected float32 \(B, 6\)"),
+        (lambda own: [own[0][0]], r"carried/0 is float32 \(6,\); expected float32 \(B, 6\)"),
+        (lambda own: [(own[0], own[0])], r"carried/0 is float32 \(B, 6\), float32 \(B, 6\); expected float32 \(B, 6\)"),
+        (lambda own: [3], r"carried/0 is int; expected float32 \(B, 6\)"),
+        (lambda own: [], r"carried is of 0 layers; the network has 1"),
+    ],
+)
+def test_a_checkpoint_of_other_states(half_done, tmp_path, change, message):
+    """What the next window would go on from."""
+    out = changed(half_done, tmp_path, "carried", change)
+    before = contents(out)
+    with pytest.raises(ValueError, match=message):
+        trainer().run(out, config(), resume=True)
+    assert contents(out) == before
+
+
+@pytest.mark.parametrize("which", ["last", "previous", "best"])
+@pytest.mark.parametrize("kind", ["FIFO", "link", "folder"])
+def test_metrics_that_are_no_file_are_refused_before_anything_is_changed(finished, tmp_path, which, kind):
+    out = shutil.copytree(finished, tmp_path / "run")
+    (out / "metrics.jsonl").unlink()
+    {"FIFO": os.mkfifo, "link": lambda path: path.symlink_to(tmp_path), "folder": os.mkdir}[kind](out / "metrics.jsonl")
+    names = sorted(path.name for path in out.iterdir() if path.name not in ("metrics.jsonl", "lock"))
+    before = {name: (out / name).read_bytes() for name in names}
+    with pytest.raises(OSError, match=r"metrics\.jsonl"):
+        trainer().run(out, config(), resume=True, which=which)
+    assert {name: (out / name).read_bytes() for name in names} == before
+
+
+@pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"input_size": 10_000_000}, r"network\.input_size is 10000000; allowed: an integer from 1 to 1,000,000"),
