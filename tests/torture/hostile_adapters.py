@@ -300,7 +300,7 @@ SHELL = (
 
 def _program(room: Room, rng: random.Random) -> Outcome:
     shell, (words, given, good) = rng.choice(SHELL), rng.choice(_given())
-    ends_well = shell in ("cp $given $2",) or "sleep 20 & cp" in shell or shell.endswith("cp $given $2")
+    ends_well = shell.endswith(("cp $given $2", "chmod 000 $2"))  # root reads that, too
     outcome = Outcome(f"a program: {shell}, with {words}")
     with room.scratch() as aside:
         (aside / "given.safetensors").write_bytes(given)
