@@ -45,10 +45,10 @@ def test_tags_match_the_header():
     """Every equation a file's header names is tagged on a line of code, and every tag stands in the header."""
     for name in FILES:
         source, header = source_of(name), ast.get_docstring(tree_of(name)) or ""
-        host = re.sub("/(kernels|persistent)/", "/", name) if "/fused/" in name else name
+        host = re.sub("/(kernels|persistent|compiled)/", "/", name) if "/fused/" in name else name
         if host == name or host not in FILES:
             assert sorted(tags_of(header)) == sorted(code_tags(source)), name
-        else:  # a device's loops follow the equations in the header of the host's file
+        else:  # a device's loops, and compiled ones, follow the equations in the header of the host's file
             assert not tags_of(header), name
             assert set(code_tags(source)) <= set(tags_of(ast.get_docstring(tree_of(host)) or "")), name
 
@@ -183,6 +183,8 @@ def allowed_in(name):
     allowed = ALLOWED[folder] | ({"rich", "pytest"} if name.startswith("ortho_ref/conformance/") else set())
     if name.startswith("scripts/maintain/adapters/"):  # loaded by their path, each where its library is installed
         allowed = CORE | {"gradients", "tasks", "scripts"} | LIBRARIES | CHECKOUTS
+    if name.startswith("ortho_ref/fused/compiled/"):
+        allowed = allowed | {"numba", "llvmlite"}
     if name.startswith(("scripts/maintain/book/", "scripts/maintain/site.py")):
         allowed = allowed | OF_DOCS
     return allowed | FRAMEWORKS.get(name, set()) | OF_ADAPTERS.get(name, set())

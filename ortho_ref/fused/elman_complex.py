@@ -24,7 +24,7 @@ from ortho_ref.fused.sequence import Tape
 from ortho_ref.scan import SequenceGradients
 
 
-def _real_rows(W: Array) -> Array:
+def real_rows(W: Array) -> Array:
     """(2n, m) real from W (n, m) complex: Re and Im of each row in turn."""
     return sequence.transposed(W).view(W.real.dtype).T
 
@@ -40,7 +40,7 @@ def unroll(
 ) -> tuple[Array, Tape]:
     """States (T+1, B, n) and the tape; see `fused.forward`."""
     xp = xp_of(x, h0, *weights.values())
-    W, b = _real_rows(weights["W"]), weights["b"]
+    W, b = real_rows(weights["W"]), weights["b"]
     P = sequence.input_products(W[None], xp.zeros((1, len(W)), W.dtype), x)  # [bp:bptt/W]
     z = P[0].view(weights["W"].dtype)
     U = sequence.transposed(weights["U"])
@@ -78,7 +78,7 @@ def unroll_back(
     """Gradients over the sequence; see `fused.backward`."""
     xp = xp_of(dh, dh_T, *weights.values())
     x, z, h, b = tape.x, tape.gates, tape.h, weights["b"]
-    W, U = _real_rows(weights["W"]), xp.ascontiguousarray(weights["U"].conj())
+    W, U = real_rows(weights["W"]), xp.ascontiguousarray(weights["U"].conj())
     dU, db = xp.zeros_like(U), xp.zeros_like(b)
     inputs = sequence.InputGradients(W[None], x)
     steps, chunks = sequence.chunks(z)

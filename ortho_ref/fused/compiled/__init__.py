@@ -1,0 +1,81 @@
+"""The cells at sequence level as loops that Numba compiles for this processor: the engine "compiled".
+
+For each cell that `fused` has NAME.py has two loops over time, one tagged equation a line, and what calls them.  There
+is no BLAS in them: `products.py` has their products, `elementary.py` exp, sigmoid and tanh, `sequence.py` what the
+cells share.  A batch is cut into slices that depend on its size alone, each a call on a thread of its own
+(`pool.py`): bits depend neither on the number of threads nor on the machine's BLAS.
+
+The extra `fast` has Numba; nothing here imports it before a cell is run.
+"""
+
+import functools
+import importlib
+import importlib.util
+from types import ModuleType
+from typing import Any
+
+from ortho_ref import fused
+from ortho_ref.backend import Array, library_of
+from ortho_ref.boundary import check_backward, check_forward
+from ortho_ref.cells import Cell, State, Weights
+from ortho_ref.fused.compiled.pool import set_threads, threads
+from ortho_ref.fused.sequence import Tape
+from ortho_ref.scan import SequenceGradients
+
+
+def has_form(cell: Cell) -> bool:
+    """Whether there are loops of the cell, with its options."""
+    return fused.has_form(cell)
+
+
+@functools.cache
+def is_installed() -> bool:
+    """Whether Numba is there."""
+    return importlib.util.find_spec("numba") is not None
+
+
+def forward(cell: Cell, weights: Weights, x: Array, h0: State | None = None) -> tuple[State, Any]:
+    """As `fused.forward`, of arrays on the host; ValueError for others, and where Numba is not installed."""
+    check_forward(cell, weights, x, h0)
+    return unroll(cell, weights, x, h0)
+
+
+def backward(cell: Cell, weights: Weights, tape: Any, dh: Array, dh_T: State | None = None) -> SequenceGradients:
+    """As `fused.backward`."""
+    check_backward(cell, weights, tape, Tape, dh, dh_T)
+    return unroll_back(cell, weights, tape, dh, dh_T)
+
+
+def unroll(cell: Cell, weights: Weights, x: Array, h0: State | None = None) -> tuple[State, Any]:
+    """`forward` of arguments that have been checked."""
+    states: tuple[State, Any] = _form_of(cell, x).unroll(cell, weights, x, h0)
+    return states
+
+
+def unroll_back(cell: Cell, weights: Weights, tape: Any, dh: Array, dh_T: State | None = None) -> SequenceGradients:
+    """`backward` of arguments that have been checked."""
+    gradients: SequenceGradients = _form_of(cell, dh).unroll_back(cell, weights, tape, dh, dh_T)
+    return gradients
+
+
+def _form_of(cell: Cell, x: Array) -> ModuleType:
+    if not has_form(cell) or not is_installed():
+        raise ValueError(refusal(cell))
+    if library_of(x).device != "cpu":
+        raise ValueError(
+            "engine is 'compiled', which is for device 'cpu', and the arrays are on device 'gpu'; allowed there: "
+            "'fused', 'persistent', 'scan'"
+        )
+    return importlib.import_module(f"{__name__}.{fused.form_of(cell).__name__.rpartition('.')[2]}")
+
+
+def refusal(cell: Cell) -> str | None:
+    """Why the engine cannot run a cell; None where it can."""
+    if not has_form(cell):
+        return f"engine is 'compiled', which has no loops of {cell}; allowed for it: 'scan'"
+    if not is_installed():
+        return "engine is 'compiled', which needs Numba: pip install 'ortho-ref[fast]'"
+    return None
+
+
+__all__ = ["backward", "forward", "has_form", "is_installed", "refusal", "set_threads", "threads"]

@@ -1,0 +1,54 @@
+"""Calls on threads, which compute as the caller does: numbers too small to be normal are 0 to all, or to none."""
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from ortho_ref.subnormals import as_in, here
+
+Result = TypeVar("Result")
+
+_most: int | None = None
+_pool: ThreadPoolExecutor | None = None
+
+
+def threads() -> int:
+    """How many threads the engine "compiled" has in this process: all cores that the process may use, unless set."""
+    if _most is not None:
+        return _most
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def set_threads(most: int | None) -> None:
+    """Let the engine "compiled" have so many threads in this process; None: all cores.  No bit depends on it."""
+    global _most
+    _most = most
+    _forget()
+
+
+def _forget() -> None:
+    """Begin the threads anew when they are needed: their number was set, or a fork has none of its parent's."""
+    global _pool
+    _pool = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
+
+
+def on_threads(own: Callable[..., Result], arguments: Sequence[tuple[Any, ...]]) -> list[Result]:
+    """What a function gives for each of several arguments, in their order."""
+    global _pool
+    most = threads()
+    if most == 1 or len(arguments) == 1:
+        return [own(*each) for each in arguments]
+    if _pool is None:
+        _pool = ThreadPoolExecutor(most, "ortho_ref")
+    environment = here()
+
+    def one(each: tuple[Any, ...]) -> Result:
+        with as_in(environment):
+            return own(*each)
+
+    return list(_pool.map(one, arguments))

@@ -1,0 +1,314 @@
+"""What the compiled cells share: slices of the batch on threads, chunks of time, what stands before and behind a loop.
+
+Before a loop W x_t + b of a chunk of time, into the array that it adds U h to, or a column of W for tokens; behind it,
+from its cotangents, dW, db and dx.  The activations and their derivatives by the value alone are those of
+`fused/sequence.py`.
+
+How a batch is cut depends on its size alone, and what the slices give is added in their order: the bits do not depend
+on the number of threads.
+"""
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ortho_ref.backend import Array
+from ortho_ref.boundary import is_tokens
+from ortho_ref.cells.cell import Weights
+from ortho_ref.fused.compiled.elementary import tanh
+from ortho_ref.fused.compiled.jit import compiled, inlined
+from ortho_ref.fused.compiled.pool import on_threads
+from ortho_ref.fused.compiled.products import outer, pack, product, width, width_like
+from ortho_ref.fused.sequence import bias_before, stack
+
+#: Where steps of time, or rows of a batch, begin and end.
+Span: TypeAlias = tuple[int, int]
+
+#: A slice of the batch has so many rows at least, and there are so many at most.
+LEAST, SLICES = 8, 8
+#: Rows of a slice in a chunk of time, about: what a loop leaves is in the cache still.
+CHUNK = 256
+TANH, RELU, MODRELU = range(3)
+#: The number of an activation in compiled code.
+PHI = {"tanh": TANH, "relu": RELU, "modrelu": MODRELU}
+
+
+def slices(B: int) -> list[Span]:
+    """How a batch is cut: where each slice begins and ends."""
+    count = max(1, min(SLICES, B // LEAST))
+    return list(itertools.pairwise(B * k // count for k in range(count + 1)))
+
+
+def _steps(T: int, rows: int) -> int:
+    """The steps of a chunk of time."""
+    return min(T, max(1, CHUNK // rows))
+
+
+def forward(loop: Callable[[Span, Span, Array], None], inputs: "Inputs", shape: tuple[int, int, int]) -> None:
+    """Go over time in each slice of the batch.
+
+    Parameters
+    ----------
+    loop : callable
+        Goes over a chunk of time (from, to), in a slice (from, to), from a = W x + b (G, steps, rows, width).
+    inputs : Inputs
+        Of all gates.
+    shape : tuple of int
+        (T, B, n).
+    """
+    T, B, n = shape
+
+    def one(first: int, stop: int) -> None:
+        q, rows = (first, stop), stop - first
+        steps = _steps(T, rows)
+        a = np.zeros((inputs.gates, steps, rows, width(n, inputs.dtype)), inputs.dtype)
+        for start in range(0, T, steps):
+            t = start, min(T, start + steps)
+            inputs.products(t, q, a)  # [bp:bptt/W]
+            loop(t, q, a)
+
+    on_threads(one, slices(B))
+
+
+def backward(
+    loop: Callable[..., None], inputs: "InputGradients", shape: tuple[int, int, int], sums: Sequence[tuple[int, ...]]
+) -> list[Array]:
+    """Go back over time in each slice of the batch.
+
+    Parameters
+    ----------
+    loop : callable
+        Goes back over a chunk of time, in a slice, writes the cotangents da (G, steps, rows, width) of W x + b, and
+        adds to its own sums.
+    inputs : InputGradients
+        Of all gates.
+    shape : tuple of int
+        (T, B, n).
+    sums : sequence of tuple of int
+        The shapes of what is summed.
+
+    Returns
+    -------
+    list of Array
+        The sums over all slices, in their order.
+    """
+    T, B, n = shape
+
+    def one(first: int, stop: int) -> list[Array]:
+        q, rows = (first, stop), stop - first
+        steps = _steps(T, rows)
+        da = np.zeros((inputs.gates, steps, rows, width(n, inputs.dtype)), inputs.dtype)
+        own = [np.zeros(of, inputs.dtype) for of in sums]
+        inputs.begin(q)
+        for start in reversed(range(0, T, steps)):
+            t = start, min(T, start + steps)
+            loop(t, q, da, *own)
+            inputs.add(t, q, da)  # [bp:bptt/W]
+        return own
+
+    whole, *others = on_threads(one, slices(B))
+    for other in others:
+        for total, own in zip(whole, other, strict=True):
+            total += own
+    return whole
+
+
+def plain(x: Array, like: Array) -> Array:
+    """An array as the loops read it: in C's order, and tokens as int64."""
+    return np.ascontiguousarray(x, np.int64 if is_tokens(x) else like.dtype)
+
+
+def packed(weights: Weights, kind: str, gates: str, back: bool = False) -> Array:
+    """The matrices of several gates by tiles: for x U^T, or for da U on the way back."""
+    own = stack(weights, kind, gates)
+    return pack(own if back else own.swapaxes(-1, -2))
+
+
+def packed_one(U: Array, back: bool = False) -> Array:
+    """As `packed`, of a cell with one matrix."""
+    return pack(U if back else U.swapaxes(-1, -2))
+
+
+def cotangent(dh: Array, dh_T: Array | None) -> Array:
+    """The cotangent of the state (B, width) where time ends: dh_T, or zeros."""
+    g = np.zeros((dh.shape[1], width(dh.shape[2], dh.dtype)), dh.dtype)
+    if dh_T is not None:
+        g[:, : dh.shape[2]] = dh_T
+    return g
+
+
+def cut(g: Array, n: int) -> Array:
+    """The first n columns."""
+    return np.ascontiguousarray(g[..., :n])
+
+
+def transposed(dU: Array) -> Array:
+    """dU (G, n, n) of sums (G, n, width) of h da^T."""
+    return np.ascontiguousarray(dU[:, :, : dU.shape[1]].swapaxes(1, 2))
+
+
+class Inputs:
+    """W x + b of several gates: W (G, n, m), b (G, n), x (T, B, m) or tokens (T, B)."""
+
+    def __init__(self, W: Array, b: Array, x: Array) -> None:
+        self._x, self._by_token = plain(x, W), is_tokens(x)
+        self.gates, self.dtype = len(W), W.dtype
+        if self._by_token:
+            self._table = np.ascontiguousarray(W.swapaxes(1, 2) + b[:, None, :])
+        else:
+            self._table = pack(np.concatenate([W, b[:, :, None]], axis=2).swapaxes(1, 2))
+
+    def products(self, t: Span, q: Span, P: Array) -> None:
+        """Into P (G, steps, rows, width) for a chunk of time and a slice of the batch."""
+        (_tokens_in if self._by_token else _vectors_in)(*t, *q, self._x, self._table, P)
+
+
+class InputGradients:
+    """The gradients of W (G, n, m), b (G, n) and x; each slice of the batch has its own sums."""
+
+    def __init__(self, W: Array, x: Array) -> None:
+        self._W, self._x, self._by_token = W, plain(x, W), is_tokens(x)
+        self.gates, self.dtype = len(W), W.dtype
+        self.dx: Array = None if self._by_token else np.empty(x.shape, W.dtype)
+        self._packed = None if self._by_token else pack(W)
+        self._names: Array = (
+            np.empty_like(self._x) if self._by_token else None
+        )  # of tokens, which of their slice's columns
+        # by slice: columns of W, and the sums (G, columns + 1, width) of these and of b
+        self._columns: dict[Span, Array] = {}
+        self._sums: dict[Span, Array] = {}
+
+    def begin(self, q: Span) -> None:
+        """A slice's sums, which are 0; of tokens those that it has."""
+        (G, n, m), own = self._W.shape, slice(*q)
+        self._columns[q] = np.arange(m)
+        if self._by_token:
+            self._columns[q], names = np.unique(self._x[:, own], return_inverse=True)
+            self._names[:, own] = names.reshape(-1, q[1] - q[0])
+        self._sums[q] = np.zeros((G, len(self._columns[q]) + 1, width(n, self._W.dtype)), self._W.dtype)
+
+    def add(self, t: Span, q: Span, da: Array) -> None:
+        """Take in da (G, steps, rows, width), the cotangents of W x + b in a chunk of time."""
+        n = self._W.shape[1]
+        if self._by_token:
+            _tokens_back(*t, *q, n, self._names, da, self._sums[q])
+        else:
+            _vectors_back(*t, *q, n, self._x, self._packed, da, self.dx, self._sums[q])
+
+    def sums(self) -> tuple[Array, Array]:
+        """dW and db."""
+        G, n, m = self._W.shape
+        whole = np.zeros((G, m + 1, n), self._W.dtype)
+        for q in sorted(self._sums):
+            whole[:, [*self._columns[q], m]] += self._sums[q][:, :, :n]
+        return np.ascontiguousarray(whole[:, :m].swapaxes(1, 2)), np.ascontiguousarray(whole[:, m])
+
+
+def gradients_of(weights: Weights, gates: str, x: Array) -> InputGradients:
+    """Those of several gates' W and b."""
+    return InputGradients(stack(weights, "W", gates), x)
+
+
+def inputs_of_one(weights: Weights, activation: str, x: Array) -> Inputs:
+    """W x + b of a cell with one product, without b where Phi takes it inside."""
+    b = weights["b"] if bias_before(activation) else np.zeros_like(weights["b"])
+    return Inputs(weights["W"][None], b[None], x)
+
+
+def sums_of_one(inputs: InputGradients, activation: str, db_inside: Array) -> tuple[Array, Array]:
+    """dW (n, m) and db (n,) of such a cell."""
+    dW, db = inputs.sums()
+    return dW[0], db[0] if bias_before(activation) else db_inside
+
+
+@compiled
+def _vectors_in(t0: int, t1: int, q0: int, q1: int, x: Array, W_b: Array, P: Array) -> None:
+    rows = _with_ones(x, t0, t1, q0, q1)
+    for gate in range(len(P)):
+        whole = P[gate].reshape(-1, P.shape[3])
+        product(rows, W_b[gate], whole, P.shape[3], False)  # [bp:bptt/W]
+
+
+@compiled
+def _tokens_in(t0: int, t1: int, q0: int, q1: int, x: Array, table: Array, P: Array) -> None:
+    for gate in range(len(P)):
+        for t in range(t0, t1):
+            for i in range(q1 - q0):
+                token = x[t, q0 + i]
+                for j in range(table.shape[2]):
+                    P[gate, t - t0, i, j] = table[gate, token, j]  # [bp:bptt/tokens]
+
+
+@inlined
+def _with_ones(x: Array, t0: int, t1: int, q0: int, q1: int) -> Array:
+    """The rows of a chunk and a slice, with a column of ones."""
+    m, B = x.shape[2], q1 - q0
+    rows = np.ones(((t1 - t0) * B, m + 1), x.dtype)
+    for t in range(t0, t1):
+        for i in range(B):
+            for j in range(m):
+                rows[(t - t0) * B + i, j] = x[t, q0 + i, j]
+    return rows
+
+
+@compiled
+def _vectors_back(
+    t0: int, t1: int, q0: int, q1: int, n: int, x: Array, W: Array, da: Array, dx: Array, dW_b: Array
+) -> None:
+    m, B = x.shape[2], q1 - q0
+    N = (t1 - t0) * B
+    rows, dx_rows = _with_ones(x, t0, t1, q0, q1).reshape(1, N, m + 1), np.empty((N, width_like(m, x)), x.dtype)
+    for gate in range(len(da)):
+        own = da[gate].reshape(1, -1, da.shape[3])[:, :N, :n]
+        outer(rows, own, dW_b[gate])  # [bp:bptt/W]
+        product(own[0], W[gate], dx_rows, m, gate > 0)  # [bp:bptt/W]
+    for t in range(t0, t1):
+        for i in range(B):
+            for j in range(m):
+                dx[t, q0 + i, j] = dx_rows[(t - t0) * B + i, j]
+
+
+@compiled
+def _tokens_back(t0: int, t1: int, q0: int, q1: int, n: int, x: Array, da: Array, dW_b: Array) -> None:
+    for gate in range(len(da)):
+        for t in range(t0, t1):
+            for i in range(q1 - q0):
+                token = x[t, q0 + i]
+                for j in range(n):
+                    dW_b[gate, token, j] += da[gate, t - t0, i, j]  # [bp:bptt/tokens]
+                for j in range(n):
+                    dW_b[gate, -1, j] += da[gate, t - t0, i, j]  # [bp:bptt/tokens]
+
+
+@inlined
+def recurrent_gradient(t0: int, t1: int, q0: int, q1: int, h: Array, da: Array, dU: Array) -> None:
+    """dU^T + the sum over a chunk of time and a slice of the batch of h da^T; h (T, B, n), da (steps, rows, width)."""
+    outer(h[t0:t1, q0:q1], da[: t1 - t0, :, : h.shape[2]], dU)
+
+
+@inlined
+def activate(phi: int, a: Array, b: Array, y: Array) -> None:
+    """Y = Phi(a, b) of a row; b is in a already but for modrelu, which takes it inside."""
+    zero = y.dtype.type(0)
+    if phi == TANH:
+        for j in range(len(y)):
+            y[j] = tanh(a[j])  # [bp:tanh]
+    elif phi == RELU:
+        for j in range(len(y)):
+            y[j] = zero if a[j] < zero else a[j]  # [bp:relu]
+    else:
+        for j in range(len(y)):
+            size = abs(a[j]) + b[j]
+            size = zero if size < zero else size
+            y[j] = size if a[j] > zero else -size if a[j] < zero else a[j]  # [ncgru:20]
+
+
+@inlined
+def derivative(phi: int, y: Any) -> Any:
+    """Phi' from the value y alone: relu and modrelu are 0 exactly where the unit is off, or at a kink."""
+    one = type(y)(1)
+    if phi == TANH:
+        return one - y * y  # [bp:tanh]
+    return one if y != type(y)(0) else type(y)(0)  # [bp:relu] [bp:modrelu-real]

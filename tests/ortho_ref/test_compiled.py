@@ -1,0 +1,268 @@
+"""`fused.compiled` is `scan`, compiled: the same to 1e-12 in float64, to the same bits on any number of threads."""
+
+import importlib.util
+import math
+import subprocess
+import sys
+
+import numba
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from gradients.checks import cells
+from gradients.problem import Problem, largest_error, random_problem, relative_error
+from ortho_ref import scan
+from ortho_ref.fused import compiled
+from ortho_ref.fused.compiled import elementary, pool, products, sequence
+from ortho_ref.subnormals import subnormals_as_zero
+
+CELLS = {name: cell for name, cell in cells().items() if compiled.has_form(cell)}
+SIZES = {"T": st.integers(1, 9), "B": st.integers(1, 6), "m": st.integers(1, 5), "n": st.integers(1, 18)}
+
+
+@pytest.fixture(autouse=True)
+def any_threads():
+    yield
+    compiled.set_threads(None)
+
+
+def problem(name, seed, T=9, B=6, m=3, n=7, tokens=False) -> Problem:
+    return random_problem(CELLS[name], np.random.default_rng(seed), T=T, B=B, m=m, n=n, tokens=tokens)
+
+
+def states(own: Problem, engine):
+    return np.asarray(engine.forward(own.cell, own.weights, own.x, own.h0)[0])
+
+
+def assert_same(own: Problem, tolerance: float) -> None:
+    assert relative_error(states(own, compiled), states(own, scan)) < tolerance
+    ours, theirs = own.gradients(compiled), own.gradients(scan)
+    assert ours.keys() == theirs.keys()
+    assert all(ours[name].dtype == theirs[name].dtype for name in theirs)
+    assert all(ours[name].shape == theirs[name].shape for name in theirs)
+    error, name = largest_error(ours, theirs)
+    assert error < tolerance, name
+
+
+@pytest.mark.parametrize("name", CELLS)
+@settings(max_examples=25)
+@example(seed=0, T=1, B=1, m=1, n=1, tokens=False)
+@example(seed=0, T=9, B=6, m=3, n=5, tokens=True)
+@given(seed=st.integers(0, 2**32 - 1), tokens=st.booleans(), **SIZES)
+def test_equals_scan(name, seed, T, B, m, n, tokens):
+    """Any shape, vectors and tokens, h0 and dh_T that are not 0, every option of the cells."""
+    try:
+        own = problem(name, seed, T, B, m, n, tokens)
+    except ValueError:  # no problem of this size is away from every kink
+        return
+    assert_same(own, 1e-12)
+
+
+@pytest.mark.parametrize("name", ["GRUResetBefore tanh", "GRUResetAfter tanh", "LSTM", "Elman tanh", "FastRNN tanh"])
+@pytest.mark.parametrize("tokens", [False, True])
+def test_several_slices_and_chunks(monkeypatch, name, tokens):
+    """A batch in four slices, time in six chunks, the last of which is shorter."""
+    monkeypatch.setattr(sequence, "CHUNK", 27)
+    assert_same(problem(name, 1, T=17, B=33, n=19, tokens=tokens), 1e-12)
+
+
+def test_how_a_batch_is_cut():
+    """By its size alone: at least 8 rows but of a smaller batch, at most 8 slices, as even as can be."""
+    assert sequence.slices(1) == [(0, 1)]
+    assert sequence.slices(15) == [(0, 15)]
+    assert sequence.slices(16) == [(0, 8), (8, 16)]
+    for B in range(1, 200):
+        cut = sequence.slices(B)
+        sizes = [stop - start for start, stop in cut]
+        assert sum(sizes) == B
+        assert len(cut) <= 8
+        assert min(sizes) >= min(B, 8)
+        assert max(sizes) - min(sizes) <= 1
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", ["GRUResetBefore modrelu", "LSTM"])
+def test_the_bits_do_not_depend_on_the_threads(name, dtype):
+    rng = np.random.default_rng(3)
+    T, B, m, n = 40, 35, 4, 13
+    cell = CELLS[name]
+    weights = cell.init(rng, m, n, dtype=dtype)
+    x, dh = rng.normal(size=(T, B, m)).astype(dtype), rng.normal(size=(T, B, n)).astype(dtype)
+    found = []
+    for count in (1, 2, 4):
+        compiled.set_threads(count)
+        assert compiled.threads() == count
+        h, tape = compiled.forward(cell, weights, x)
+        own = compiled.backward(cell, weights, tape, dh)
+        arrays = {"h": np.asarray(h), "x": own.x, "h0": np.asarray(own.h0)} | own.weights
+        found.append({key: value.tobytes() for key, value in arrays.items()})
+    assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_float32(name):
+    """To rounding, and no wider; what is given stays as it is, in any order of memory, and the tape serves twice."""
+    rng, cell = np.random.default_rng(5), CELLS[name]
+    T, B, m, n = 12, 17, 3, 10
+    weights = cell.init(rng, m, n, dtype=np.float32)
+    weights = {key: np.asfortranarray(value) if value.ndim == 2 else value for key, value in weights.items()}
+    x = rng.normal(size=(B, T, m)).astype(np.float32).swapaxes(0, 1)
+    wide = {key: value.astype(np.complex128 if value.dtype.kind == "c" else float) for key, value in weights.items()}
+    h, tape = compiled.forward(cell, weights, x)
+    theirs = scan.forward(cell, wide, x.astype(float))
+    part = h[0] if isinstance(h, tuple) else h
+    dh = rng.normal(size=(B, *part.shape[::2])).astype(np.float32).transpose(1, 0, 2)[1:].astype(part.dtype)
+    assert part.dtype == (np.complex64 if cell.complex else np.float32)
+    assert relative_error(np.asarray(h), np.asarray(theirs[0])) < 1e-5
+    before = [value.copy() for value in (x, dh, *weights.values())]
+    first, again = (compiled.backward(cell, weights, tape, dh) for _ in range(2))
+    gradients = scan.backward(cell, wide, theirs[1], dh.astype(np.complex128 if cell.complex else float))
+    for key, value in gradients.weights.items():
+        assert first.weights[key].dtype == weights[key].dtype
+        assert relative_error(first.weights[key], value) < 1e-5, key
+        assert first.weights[key].tobytes() == again.weights[key].tobytes()
+    assert all((one == other).all() for one, other in zip(before, (x, dh, *weights.values()), strict=True))
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_nan_goes_through(name):
+    rng, cell = np.random.default_rng(6), CELLS[name]
+    weights = cell.init(rng, 2, 5, dtype=np.float64)
+    bias = next(key for key in weights if key.startswith("b"))
+    weights[bias] = weights[bias] + np.nan
+    h, _ = compiled.unroll(cell, weights, rng.normal(size=(3, 9, 2)))
+    assert np.isnan(np.asarray(h)[..., 1:, :, :]).any(axis=(-1, -2)).all()
+
+
+# Products
+
+
+@numba.njit
+def _product(a, U, out, n, add):
+    products.product(a, U, out, n, add)
+
+
+@numba.njit
+def _outer(a, b, out):
+    products.outer(a, b, out)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("add", [False, True])
+@pytest.mark.parametrize("n", [1, 3, 4, 8, 9, 16, 17, 31])
+def test_a_product_of_any_edges(dtype, add, n):
+    """Every number of rows, K from 1 on; nothing beyond the tiles is written, and each sum is in rising order."""
+    rng = np.random.default_rng(n)
+    for R in range(1, 20):
+        for K in (1, 2, 13):
+            wide = products.width(n, dtype)
+            whole = np.full((R + 2, wide + 3), 7.0, dtype)
+            out = whole[1:-1, :wide]
+            a, U = rng.normal(size=(R, 2 * K)).astype(dtype)[:, :K], rng.normal(size=(K, n)).astype(dtype)
+            expected = a.astype(float) @ U + (7 if add else 0)
+            _product(a, products.pack(U), out, n, add)
+            np.testing.assert_allclose(out[:, :n], expected, rtol=0, atol=1e-5 if dtype == np.float32 else 1e-14)
+            assert (whole[[0, -1]] == 7).all()
+            assert (whole[:, wide:] == 7).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [1, 8, 9, 17])
+def test_an_outer_product_of_any_edges(dtype, n):
+    rng = np.random.default_rng(n)
+    for T, R, M in ((1, 1, 1), (3, 5, 2), (2, 8, 13), (4, 1, 9)):
+        wide = products.width(n, dtype)
+        whole = np.full((M + 2, wide), 7.0, dtype)
+        a, b = rng.normal(size=(T, R, M)).astype(dtype), rng.normal(size=(T, R, wide)).astype(dtype)[:, :, :n]
+        _outer(a, b, whole[1:-1])
+        expected = 7 + np.einsum("tri,trj->ij", a.astype(float), b)
+        np.testing.assert_allclose(whole[1:-1, :n], expected, rtol=0, atol=3e-5 if dtype == np.float32 else 1e-13)
+        assert (whole[[0, -1]] == 7).all()
+
+
+# exp, sigmoid, tanh
+
+
+@numba.njit
+def _values(x, e, s, t):
+    for i in range(len(x)):
+        e[i] = elementary.exp(x[i])
+    for i in range(len(x)):
+        s[i] = elementary.sigmoid(x[i])
+    for i in range(len(x)):
+        t[i] = elementary.tanh(x[i])
+
+
+def values(x):
+    found = tuple(np.empty_like(x) for _ in range(3))
+    _values(x, *found)
+    return found
+
+
+def ulps(found, expected):
+    """The largest error, in units of the last place of what is expected."""
+    return float((abs(found - expected) / np.spacing(abs(expected).astype(found.dtype))).max())
+
+
+def test_elementary_functions_in_float32():
+    """Every 509th float32 with exp(x) a normal number, beside float64."""
+    bits = np.arange(0, np.float32(87.3).view(np.int32), 509, dtype=np.int32).view(np.float32)
+    x = np.concatenate([-bits[::-1], bits])
+    e, s, t = values(x)
+    wide = x.astype(float)
+    assert ulps(e, np.exp(wide)) < 1.5
+    assert ulps(s, 1 / (1 + np.exp(-wide))) < 3
+    assert ulps(t[x != 0], np.tanh(wide[x != 0])) < 3
+
+
+def test_elementary_functions_in_float64():
+    x = np.random.default_rng(0).uniform(-700, 700, 10**6)
+    x[: 10**5] /= 700
+    e, s, t = values(x)
+    assert ulps(e, np.exp(x)) < 3
+    assert ulps(s, 1 / (1 + np.exp(-x))) < 4
+    assert ulps(t, np.tanh(x)) < 4
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_elementary_functions_at_their_ends(dtype):
+    most = math.log(np.finfo(dtype).max)
+    x = np.array([np.nan, np.inf, most + 1, 0.0, -most - 1, -np.inf], dtype)
+    e, s, t = values(x)
+    np.testing.assert_array_equal(e, [np.nan, np.inf, np.inf, 1, 0, 0])
+    np.testing.assert_array_equal(s, [np.nan, 1, 1, 0.5, 0, 0])
+    np.testing.assert_array_equal(t, [np.nan, 1, 1, 0, -1, -1])
+
+
+# Around them
+
+
+def test_threads_compute_as_the_caller_does():
+    """A number too small to be normal is 0 to a thread exactly where it is to the caller."""
+    compiled.set_threads(2)
+    small = np.float64(1e-308)
+
+    def halves(*_):
+        return float(small * np.float64(0.25)) > 0
+
+    with subnormals_as_zero():
+        assert pool.on_threads(halves, [(0,), (1,), (2,)]) == [False] * 3
+    assert pool.on_threads(halves, [(0,), (1,), (2,)]) == [True] * 3
+
+
+def test_nothing_imports_numba_before_a_cell_is_run():
+    program = "import sys, ortho_ref, ortho_ref.fused.compiled; print('numba' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout == "False\n"
+
+
+def test_without_numba(monkeypatch):
+    compiled.is_installed.cache_clear()
+    with monkeypatch.context() as patch:
+        patch.setattr(importlib.util, "find_spec", lambda name: None)
+        with pytest.raises(
+            ValueError, match=r"^engine is 'compiled', which needs Numba: pip install 'ortho-ref\[fast\]'$"
+        ):
+            states(problem("LSTM", 0), compiled)
+    compiled.is_installed.cache_clear()
