@@ -4,6 +4,7 @@ import importlib.util
 import math
 import subprocess
 import sys
+from dataclasses import dataclass
 
 import numba
 import numpy as np
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from gradients.checks import cells
 from gradients.problem import Problem, largest_error, random_problem, relative_error
 from ortho_ref import scan
+from ortho_ref.cells import Elman
 from ortho_ref.fused import compiled
 from ortho_ref.fused.compiled import elementary, pool, products, sequence
 from ortho_ref.subnormals import subnormals_as_zero
@@ -266,3 +268,16 @@ def test_without_numba(monkeypatch):
         ):
             states(problem("LSTM", 0), compiled)
     compiled.is_installed.cache_clear()
+
+
+@dataclass(frozen=True)
+class Halved(Elman):
+    """A cell of somebody's own."""
+
+
+def test_a_cell_without_loops():
+    assert not compiled.has_form(Halved())
+    own = problem("Elman tanh", 0)
+    message = r"^engine is 'compiled', which has no loops of Halved\(.*\); allowed for it: 'scan'$"
+    with pytest.raises(ValueError, match=message):
+        compiled.forward(Halved(), own.weights, own.x)

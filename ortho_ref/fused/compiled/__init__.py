@@ -25,7 +25,12 @@ from ortho_ref.scan import SequenceGradients
 
 def has_form(cell: Cell) -> bool:
     """Whether there are loops of the cell, with its options."""
-    return fused.has_form(cell)
+    return fused.has_form(cell) and importlib.util.find_spec(_path(cell)) is not None
+
+
+def _path(cell: Cell) -> str:
+    """The module with the loops of a cell."""
+    return f"{__name__}.{fused.form_of(cell).__name__.rpartition('.')[2]}"
 
 
 @functools.cache
@@ -59,23 +64,21 @@ def unroll_back(cell: Cell, weights: Weights, tape: Any, dh: Array, dh_T: State 
 
 
 def _form_of(cell: Cell, x: Array) -> ModuleType:
-    if not has_form(cell) or not is_installed():
-        raise ValueError(refusal(cell))
+    if (reason := refusal(cell)) is not None:
+        raise ValueError(reason)
     if library_of(x).device != "cpu":
         raise ValueError(
             "engine is 'compiled', which is for device 'cpu', and the arrays are on device 'gpu'; allowed there: "
             "'fused', 'persistent', 'scan'"
         )
-    return importlib.import_module(f"{__name__}.{fused.form_of(cell).__name__.rpartition('.')[2]}")
+    return importlib.import_module(_path(cell))
 
 
 def refusal(cell: Cell) -> str | None:
     """Why the engine cannot run a cell; None where it can."""
-    if not has_form(cell):
-        return f"engine is 'compiled', which has no loops of {cell}; allowed for it: 'scan'"
     if not is_installed():
         return "engine is 'compiled', which needs Numba: pip install 'ortho-ref[fast]'"
-    return None
+    return None if has_form(cell) else f"engine is 'compiled', which has no loops of {cell}; allowed for it: 'scan'"
 
 
 __all__ = ["backward", "forward", "has_form", "is_installed", "refusal", "set_threads", "threads"]
