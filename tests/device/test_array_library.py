@@ -10,6 +10,7 @@ PACKAGE = ROOT / "ortho_ref"
 FOLDERS = {"cells", "fused", "language", "parametrizations"}
 MODULES = {"activations", "layers", "losses", "network", "scan", "training/averaging", "training/optimizers"}
 FILES = [path for folder in sorted(FOLDERS) for path in sorted((PACKAGE / folder).rglob("*.py"))]
+FILES = [path for path in FILES if path.parent.name != "compiled"]  # of the host alone
 FILES += [PACKAGE / f"{name}.py" for name in sorted(MODULES)]
 #: Types, constants and what the host alone knows.
 NAMED = {"ndarray", "generic", "integer", "dtype", "float32", "finfo", "iinfo"}
