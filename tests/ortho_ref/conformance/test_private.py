@@ -143,7 +143,7 @@ def diagnosed():
     while not diagnosing.done():
         turns.append(gradients() == right_ones)
         seen += changed(before, public_modules())
-        time.sleep(0.05)  # so that the diagnosis gets on as well
+        time.sleep(0.01)  # so that the diagnosis gets on as well
     return diagnosing.result(), turns, seen + changed(before, public_modules())
 
 
@@ -152,7 +152,7 @@ def test_gradients_of_another_thread_are_as_ever(diagnosed):
     report, turns, _ = diagnosed
     assert not report.ok
     assert next(result for result in report.results if result.id == GRU).diagnosis
-    assert len(turns) > 2  # how many there are depends on the machine
+    assert len(turns) > 10
     assert all(turns)
 
 
