@@ -25,7 +25,7 @@ from ortho_ref.scan import SequenceGradients
 
 def has_form(cell: Cell) -> bool:
     """Whether there are loops of the cell, with its options."""
-    return fused.has_form(cell) and importlib.util.find_spec(_path(cell)) is not None
+    return fused.has_form(cell) and _is_there(_path(cell))
 
 
 def _path(cell: Cell) -> str:
@@ -34,9 +34,14 @@ def _path(cell: Cell) -> str:
 
 
 @functools.cache
+def _is_there(module: str) -> bool:
+    """Whether there is a module; it is not imported."""
+    return importlib.util.find_spec(module) is not None
+
+
 def is_installed() -> bool:
     """Whether Numba is there."""
-    return importlib.util.find_spec("numba") is not None
+    return _is_there("numba")
 
 
 def forward(cell: Cell, weights: Weights, x: Array, h0: State | None = None) -> tuple[State, Any]:

@@ -15,7 +15,7 @@ from ortho_ref.scan import SequenceGradients
 
 def unroll(cell: Elman, weights: Weights, x: Array, h0: Array | None = None) -> tuple[Array, Tape]:
     """States (T+1, B, n) and the tape; see `fused.forward`."""
-    h, U = initial_state(x, weights["U"], h0), sequence.packed_one(weights["U"])
+    h, U = initial_state(x, weights["U"], h0), sequence.packed(weights["U"])
     shape, b = (*x.shape[:2], h.shape[2]), np.ascontiguousarray(weights["b"])
 
     def loop(t: Span, q: Span, a: Array) -> None:
@@ -36,7 +36,7 @@ def forward_loop(phi: int, t0: int, t1: int, q0: int, q1: int, a: Array, h: Arra
 
 def unroll_back(cell: Elman, weights: Weights, tape: Tape, dh: Array, dh_T: Array | None = None) -> SequenceGradients:
     """Gradients over the sequence; see `fused.backward`."""
-    n, h, U = tape.shape[2], tape.h, sequence.packed_one(weights["U"], back=True)
+    n, h, U = tape.shape[2], tape.h, sequence.packed(weights["U"], back=True)
     g, dh = sequence.cotangent(dh, dh_T), sequence.plain(dh, h)
     inputs = sequence.InputGradients(weights["W"][None], tape.x)
 
@@ -45,7 +45,9 @@ def unroll_back(cell: Elman, weights: Weights, tape: Tape, dh: Array, dh_T: Arra
 
     dU, db_inside = sequence.backward(loop, inputs, tape.shape, [(1, n, g.shape[1]), (n,)])
     dW, db = sequence.sums_of_one(inputs, cell.activation, db_inside)
-    return SequenceGradients({"W": dW, "U": sequence.transposed(dU)[0], "b": db}, inputs.dx, sequence.cut(g, n))
+    return SequenceGradients(
+        {"W": dW, "U": sequence.recurrent_gradients(dU)[0], "b": db}, inputs.dx, sequence.cut(g, n)
+    )
 
 
 @compiled

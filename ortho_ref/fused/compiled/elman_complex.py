@@ -39,7 +39,7 @@ def _complex(dU: Array) -> Array:
 def unroll(cell: Elman, weights: Weights, x: Array, h0: Array | None = None) -> tuple[Array, Tape]:
     """States (T+1, B, n) and the tape; see `fused.forward`."""
     W, b = real_rows(weights["W"]), np.ascontiguousarray(weights["b"])
-    h, U = initial_state(x, weights["U"], h0), sequence.packed_one(_real(weights["U"]))
+    h, U = initial_state(x, weights["U"], h0), sequence.packed(_real(weights["U"]))
     (T, B), n = x.shape[:2], h.shape[2]
     z = np.empty((T, B, n), h.dtype)
     h_real, z_real = h.view(b.dtype), z.view(b.dtype)
@@ -82,7 +82,7 @@ def unroll_back(cell: Elman, weights: Weights, tape: Tape, dh: Array, dh_T: Arra
     """Gradients over the sequence; see `fused.backward`."""
     T, B, n = tape.shape
     b, W = np.ascontiguousarray(weights["b"]), real_rows(weights["W"])
-    U, inputs = sequence.packed_one(_real(weights["U"]), back=True), sequence.InputGradients(W[None], tape.x)
+    U, inputs = sequence.packed(_real(weights["U"]), back=True), sequence.InputGradients(W[None], tape.x)
     h, z, dh = tape.h.view(b.dtype), tape.gates.view(b.dtype), sequence.plain(dh, tape.h).view(b.dtype)
     g = sequence.cotangent(dh, None if dh_T is None else np.ascontiguousarray(dh_T).view(b.dtype))
 
@@ -91,7 +91,7 @@ def unroll_back(cell: Elman, weights: Weights, tape: Tape, dh: Array, dh_T: Arra
 
     dU, db = sequence.backward(loop, inputs, (T, B, 2 * n), [(1, 2 * n, g.shape[1]), (n,)])
     dW = inputs.sums()[0][0]
-    dweights = {"W": dW[0::2] + 1j * dW[1::2], "U": _complex(sequence.transposed(dU)[0]), "b": db}
+    dweights = {"W": dW[0::2] + 1j * dW[1::2], "U": _complex(sequence.recurrent_gradients(dU)[0]), "b": db}
     return SequenceGradients(dweights, inputs.dx, sequence.cut(g, 2 * n).view(tape.h.dtype))
 
 

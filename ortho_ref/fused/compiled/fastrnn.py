@@ -15,7 +15,7 @@ from ortho_ref.scan import SequenceGradients
 
 def unroll(cell: FastRNN, weights: Weights, x: Array, h0: Array | None = None) -> tuple[Array, Tape]:
     """States (T+1, B, n) and the tape; see `fused.forward`."""
-    h, U = initial_state(x, weights["U"], h0), sequence.packed_one(weights["U"])
+    h, U = initial_state(x, weights["U"], h0), sequence.packed(weights["U"])
     shape, b = (*x.shape[:2], h.shape[2]), np.ascontiguousarray(weights["b"])
     f = np.empty(shape, h.dtype)
     alpha, beta = (gate[()] for gate in cell.gates(weights))  # [sgornn:1/gates] [sgornn:3]
@@ -45,7 +45,7 @@ def forward_loop(
 
 def unroll_back(cell: FastRNN, weights: Weights, tape: Tape, dh: Array, dh_T: Array | None = None) -> SequenceGradients:
     """Gradients over the sequence; see `fused.backward`."""
-    n, h, U = tape.shape[2], tape.h, sequence.packed_one(weights["U"], back=True)
+    n, h, U = tape.shape[2], tape.h, sequence.packed(weights["U"], back=True)
     g, dh = sequence.cotangent(dh, dh_T), sequence.plain(dh, h)
     inputs = sequence.InputGradients(weights["W"][None], tape.x)
     alpha, beta = (gate[()] for gate in cell.gates(weights))  # [sgornn:1/gates] [sgornn:3]
@@ -57,7 +57,7 @@ def unroll_back(cell: FastRNN, weights: Weights, tape: Tape, dh: Array, dh_T: Ar
     dU, db_inside, dalpha, dbeta = sequence.backward(loop, inputs, tape.shape, shapes)
     dW, db = sequence.sums_of_one(inputs, cell.activation, db_inside)
     gates = cell.gates_pullback(weights, dalpha.sum(), dbeta.sum())  # [bp:fastrnn/4] [bp:fastrnn/5]
-    dweights = {"W": dW, "U": sequence.transposed(dU)[0], "b": db} | gates
+    dweights = {"W": dW, "U": sequence.recurrent_gradients(dU)[0], "b": db} | gates
     return SequenceGradients(dweights, inputs.dx, sequence.cut(g, n))
 
 

@@ -20,7 +20,7 @@ from ortho_ref.scan import SequenceGradients
 def unroll(cell: GRUResetAfter, weights: Weights, x: Array, h0: Array | None = None) -> tuple[Array, Tape]:
     """States (T+1, B, n) and the tape; see `fused.forward`."""
     gates = "".join(cell.products)
-    W, b, U = stack(weights, "W", gates), stack(weights, "b", gates), sequence.packed(weights, "U", gates)
+    W, b, U = stack(weights, "W", gates), stack(weights, "b", gates), sequence.packed(stack(weights, "U", gates))
     if not bias_before(cell.activation):
         b[-1] = 0
     h = initial_state(x, weights["U_h"], h0)
@@ -77,7 +77,7 @@ def unroll_back(
 ) -> SequenceGradients:
     """Gradients over the sequence; see `fused.backward`."""
     gates, n, h = "".join(cell.products), tape.shape[2], tape.h
-    U, inputs = sequence.packed(weights, "U", gates, back=True), sequence.gradients_of(weights, gates, tape.x)
+    U, inputs = sequence.packed(stack(weights, "U", gates), back=True), sequence.gradients_of(weights, gates, tape.x)
     g, dh = sequence.cotangent(dh, dh_T), sequence.plain(dh, h)
     options, r, z, _, _ = _options(cell, weights)
 
@@ -89,7 +89,7 @@ def unroll_back(
     dW, db = inputs.sums()
     if not bias_before(cell.activation):
         db[-1] = db_h
-    dweights = unstack("W", gates, dW) | unstack("U", gates, sequence.transposed(dU)) | unstack("b", gates, db)
+    dweights = unstack("W", gates, dW) | unstack("U", gates, sequence.recurrent_gradients(dU)) | unstack("b", gates, db)
     others = {"r": dr, "z": dz, "b_hh": db_hh}
     dweights |= {name: own for name, own in others.items() if name in weights}
     return SequenceGradients(dweights, inputs.dx, sequence.cut(g, n))

@@ -21,7 +21,7 @@ def unroll(cell: GRUResetBefore, weights: Weights, x: Array, h0: Array | None = 
     W, b, b_c = stack(weights, "W", GATES), stack(weights, "b", GATES), np.ascontiguousarray(weights["b_c"])
     if not bias_before(cell.activation):
         b[2] = 0
-    h, U = initial_state(x, weights["U_c"], h0), sequence.packed(weights, "U", GATES)
+    h, U = initial_state(x, weights["U_c"], h0), sequence.packed(stack(weights, "U", GATES))
     shape = (*x.shape[:2], h.shape[2])
     gates = np.empty((3, *shape), h.dtype)
 
@@ -63,7 +63,7 @@ def unroll_back(
     cell: GRUResetBefore, weights: Weights, tape: Tape, dh: Array, dh_T: Array | None = None
 ) -> SequenceGradients:
     """Gradients over the sequence; see `fused.backward`."""
-    n, h, U = tape.shape[2], tape.h, sequence.packed(weights, "U", GATES, back=True)
+    n, h, U = tape.shape[2], tape.h, sequence.packed(stack(weights, "U", GATES), back=True)
     g, dh, inputs = sequence.cotangent(dh, dh_T), sequence.plain(dh, h), sequence.gradients_of(weights, GATES, tape.x)
 
     def loop(t: Span, q: Span, da: Array, dU: Array, db_c: Array) -> None:
@@ -73,7 +73,7 @@ def unroll_back(
     dW, db = inputs.sums()
     if not bias_before(cell.activation):
         db[2] = db_c
-    dweights = unstack("W", GATES, dW) | unstack("U", GATES, sequence.transposed(dU)) | unstack("b", GATES, db)
+    dweights = unstack("W", GATES, dW) | unstack("U", GATES, sequence.recurrent_gradients(dU)) | unstack("b", GATES, db)
     return SequenceGradients(dweights, inputs.dx, sequence.cut(g, n))
 
 

@@ -20,7 +20,7 @@ from ortho_ref.scan import SequenceGradients
 
 def unroll(cell: LSTM, weights: Weights, x: Array, h0: Pair | None = None) -> tuple[Pair, Tape]:
     """States (h, c), each (T+1, B, n), and the tape; see `fused.forward`."""
-    W, b, U = stack(weights, "W", GATES), stack(weights, "b", GATES), sequence.packed(weights, "U", GATES)
+    W, b, U = stack(weights, "W", GATES), stack(weights, "b", GATES), sequence.packed(stack(weights, "U", GATES))
     h, c = (initial_state(x, weights["U_o"], own) for own in ((None, None) if h0 is None else h0))
     shape = (*x.shape[:2], h.shape[2])
     gates, y = np.empty((4, *shape), h.dtype), np.empty(shape, h.dtype)
@@ -65,7 +65,7 @@ def forward_loop(
 
 def unroll_back(cell: LSTM, weights: Weights, tape: Tape, dh: Array, dh_T: Pair | None = None) -> SequenceGradients:
     """Gradients over the sequence; see `fused.backward`."""
-    n, h, U = tape.shape[2], tape.h, sequence.packed(weights, "U", GATES, back=True)
+    n, h, U = tape.shape[2], tape.h, sequence.packed(stack(weights, "U", GATES), back=True)
     dh_t, dc_t = (sequence.cotangent(dh, own) for own in ((None, None) if dh_T is None else dh_T))
     dh, inputs = sequence.plain(dh, h), sequence.gradients_of(weights, GATES, tape.x)
 
@@ -74,7 +74,7 @@ def unroll_back(cell: LSTM, weights: Weights, tape: Tape, dh: Array, dh_T: Pair 
 
     (dU,) = sequence.backward(loop, inputs, tape.shape, [(4, n, dh_t.shape[1])])
     dW, db = inputs.sums()
-    dweights = unstack("W", GATES, dW) | unstack("U", GATES, sequence.transposed(dU)) | unstack("b", GATES, db)
+    dweights = unstack("W", GATES, dW) | unstack("U", GATES, sequence.recurrent_gradients(dU)) | unstack("b", GATES, db)
     return SequenceGradients(dweights, inputs.dx, state_of((sequence.cut(dh_t, n), sequence.cut(dc_t, n))))
 
 

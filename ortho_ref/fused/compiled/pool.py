@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
+from ortho_ref.boundary import check_integer
 from ortho_ref.subnormals import as_in, here
 
 Result = TypeVar("Result")
@@ -23,6 +24,8 @@ def threads() -> int:
 def set_threads(most: int | None) -> None:
     """Let the engine "compiled" have so many threads in this process; None: all cores.  No bit depends on it."""
     global _most
+    if most is not None:
+        check_integer("threads", most)
     _most = most
     _forget()
 

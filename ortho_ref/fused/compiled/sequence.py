@@ -21,7 +21,7 @@ from ortho_ref.fused.compiled.elementary import tanh
 from ortho_ref.fused.compiled.jit import compiled, inlined
 from ortho_ref.fused.compiled.pool import on_threads
 from ortho_ref.fused.compiled.products import outer, pack, product, width, width_like
-from ortho_ref.fused.sequence import bias_before, stack
+from ortho_ref.fused.sequence import bias_before, stack, transposed
 
 #: Where steps of time, or rows of a batch, begin and end.
 Span: TypeAlias = tuple[int, int]
@@ -120,14 +120,8 @@ def plain(x: Array, like: Array) -> Array:
     return np.ascontiguousarray(x, np.int64 if is_tokens(x) else like.dtype)
 
 
-def packed(weights: Weights, kind: str, gates: str, back: bool = False) -> Array:
-    """The matrices of several gates by tiles: for x U^T, or for da U on the way back."""
-    own = stack(weights, kind, gates)
-    return pack(own if back else own.swapaxes(-1, -2))
-
-
-def packed_one(U: Array, back: bool = False) -> Array:
-    """As `packed`, of a cell with one matrix."""
+def packed(U: Array, back: bool = False) -> Array:
+    """U (..., n, n) by tiles: for h U^T, or for da U on the way back."""
     return pack(U if back else U.swapaxes(-1, -2))
 
 
@@ -144,9 +138,9 @@ def cut(g: Array, n: int) -> Array:
     return np.ascontiguousarray(g[..., :n])
 
 
-def transposed(dU: Array) -> Array:
+def recurrent_gradients(sums: Array) -> Array:
     """dU (G, n, n) of sums (G, n, width) of h da^T."""
-    return np.ascontiguousarray(dU[:, :, : dU.shape[1]].swapaxes(1, 2))
+    return transposed(sums[:, :, : sums.shape[1]])
 
 
 class Inputs:
@@ -156,7 +150,7 @@ class Inputs:
         self._x, self._by_token = plain(x, W), is_tokens(x)
         self.gates, self.dtype = len(W), W.dtype
         if self._by_token:
-            self._table = np.ascontiguousarray(W.swapaxes(1, 2) + b[:, None, :])
+            self._table = transposed(W) + b[:, None, :]
         else:
             self._table = pack(np.concatenate([W, b[:, :, None]], axis=2).swapaxes(1, 2))
 
@@ -173,9 +167,8 @@ class InputGradients:
         self.gates, self.dtype = len(W), W.dtype
         self.dx: Array = None if self._by_token else np.empty(x.shape, W.dtype)
         self._packed = None if self._by_token else pack(W)
-        self._names: Array = (
-            np.empty_like(self._x) if self._by_token else None
-        )  # of tokens, which of their slice's columns
+        # which of its slice's columns each token names
+        self._names: Array = np.empty_like(self._x) if self._by_token else None
         # by slice: columns of W, and the sums (G, columns + 1, width) of these and of b
         self._columns: dict[Span, Array] = {}
         self._sums: dict[Span, Array] = {}
@@ -203,7 +196,7 @@ class InputGradients:
         whole = np.zeros((G, m + 1, n), self._W.dtype)
         for q in sorted(self._sums):
             whole[:, [*self._columns[q], m]] += self._sums[q][:, :, :n]
-        return np.ascontiguousarray(whole[:, :m].swapaxes(1, 2)), np.ascontiguousarray(whole[:, m])
+        return transposed(whole[:, :m]), np.ascontiguousarray(whole[:, m])
 
 
 def gradients_of(weights: Weights, gates: str, x: Array) -> InputGradients:
