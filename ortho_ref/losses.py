@@ -22,7 +22,7 @@ Under a mask the means are over the rows that count: each has the weight 1 / (ro
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -133,25 +133,37 @@ def cross_entropy_of_readout(
 
 
 def readout_in_chunks(
-    h: Array, W: Array, b: Array, y: Array, mask: Array | None, step: int
+    h: Array,
+    W: Array,
+    b: Array,
+    y: Array,
+    mask: Array | None,
+    step: int,
+    outputs: Array | None = None,
+    each: Callable[..., Iterable[Any]] = map,
 ) -> tuple[Array, Array, Array, Array]:
-    """`cross_entropy_of_readout` of what has been checked."""
+    """`cross_entropy_of_readout` of what has been checked; `each` may go to threads, o (..., q) to `outputs`."""
     rows = h.reshape(-1, h.shape[-1])
     xp, N = xp_of(rows, W, b, y, mask), len(rows)
     targets = y.reshape(N, -1)
     weight = None if mask is None else _of_entries(mask, h.dtype, y.size).reshape(targets.shape)
     dh, dW, db, loss = xp.empty_like(rows), xp.zeros_like(W), xp.zeros_like(b), 0
-    for part in parts(N, step):
-        o = rows[part] @ W.T + b  # [bp:lm-chunks/o]
+    whole = None if outputs is None else outputs.reshape(N, -1)
+
+    def of(part: slice) -> tuple[Array, Array, Array]:
+        o = xp.matmul(rows[part], W.T, out=None if whole is None else whole[part])
+        o += b  # [bp:lm-chunks/o]
         losses, do = _entropies(o, targets[part])
         share = 1 / y.size if weight is None else weight[part].reshape(-1)
-        loss = loss + (losses * share).sum()
         do *= share if weight is None else share[:, None]  # [bp:lm-chunks/do]
         do = do.reshape(o.shape)
         dh[part] = do @ W  # [bp:lm-chunks/dh]
-        dW += do.T @ rows[part]  # [bp:lm-chunks/sums]
-        db += do.sum(axis=0)  # [bp:lm-chunks/sums]
-        del o, do  # before there are the next ones
+        return (losses * share).sum(), do.T @ rows[part], do.sum(axis=0)
+
+    for own_loss, own_dW, own_db in each(of, parts(N, step)):
+        loss = loss + own_loss
+        dW += own_dW  # [bp:lm-chunks/sums]
+        db += own_db  # [bp:lm-chunks/sums]
     return loss, dh.reshape(h.shape), dW, db
 
 

@@ -18,6 +18,7 @@ import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,6 +45,7 @@ from ortho_ref.boundary import (
 )
 from ortho_ref.cells import State, Weights
 from ortho_ref.cells.cell import parts_of, state_of
+from ortho_ref.fused.compiled import pool
 from ortho_ref.language.dropout import Dropout
 from ortho_ref.language.embedding import Embedding
 from ortho_ref.language.regularizers import Regularizers
@@ -578,9 +580,13 @@ class Network:
         with np.errstate(over="ignore", invalid="ignore"):
             last, tape = self.features(params, buffers, x, h0, rng)
             W, b = self.readout_weights(params)
-            step, outputs = self._rows_at_a_time(tape.read), None
-            if step < math.prod(tape.read.shape[:-1]):
-                loss, dread, dW, db = readout_in_chunks(tape.read, W, b, y, mask, step)
+            rows, step, outputs = math.prod(tape.read.shape[:-1]), self._rows_at_a_time(tape.read), None
+            apart = self.loss == "cross_entropy" and self.layers[-1].engine == "compiled"
+            if step < rows or apart:
+                if step == rows:
+                    outputs = np.empty((*tape.read.shape[:-1], self.output_size), W.dtype)
+                own = partial(readout_in_chunks, tape.read, W, b, y, mask, outputs=outputs)
+                loss, dread, dW, db = own(min(step, pool.share(rows)), each=pool.each) if apart else own(step)
                 dreadout = {"W": dW, "b": db}
             else:
                 outputs = affine(W, b, tape.read)

@@ -35,13 +35,15 @@ from ortho_ref.boundary import (
 )
 from ortho_ref.cells import Cell, State, Weights
 from ortho_ref.cells.cell import parts_of, state_of
-from ortho_ref.fused import persistent
+from ortho_ref.fused import compiled, persistent
 from ortho_ref.initial import Initial, constant
 from ortho_ref.parametrizations import Buffers, Free, Parametrization, Params
 from ortho_ref.printing import ArraysByName, brief
 
 NamedBuffers = dict[str, Buffers]
-ENGINES = ("fused", "scan", "persistent")
+ENGINES = ("fused", "scan", "persistent", "compiled")
+#: Those that some cells and some machines have: modules that say of which they are.
+_OF_SOME = {"persistent": persistent, "compiled": compiled}
 
 
 class RecurrentTape(NamedTuple):
@@ -110,7 +112,8 @@ class Recurrent:
         Learn the initial state: parameters h0 (and c0) of shape (n,), zero unless `initial` says otherwise.
     engine : str
         "fused"; "scan" for the step-by-step reference, which also runs cells that have no fused form; "persistent" on
-        a GPU, a launch for all steps, of cells that have such kernels (docs/gpu.md).
+        a GPU, a launch for all steps, of cells that have such kernels (docs/gpu.md); "compiled" on the host, by Numba,
+        several times as fast for small n (the extra `fast`, docs/performance.md).
     initial : mapping of str to callable
         Weight -> its initial value, where a model departs from the cell's own.
     sizes : tuple of int, optional
@@ -143,8 +146,8 @@ class Recurrent:
         self._check_kinds()
         if self.engine not in ENGINES:
             raise ValueError(not_among("engine", self.engine, ENGINES))
-        if self.engine == "persistent" and not persistent.has_form(self.cell):
-            raise ValueError(persistent.refusal(self.cell))
+        if self.engine in _OF_SOME and (reason := _OF_SOME[self.engine].refusal(self.cell)) is not None:
+            raise ValueError(reason)
         for argument, given, allowed in (
             ("parametrizations", self.parametrizations, self.cell.recurrent_weights),
             ("initial", self.initial, self.free),
@@ -403,7 +406,7 @@ class Recurrent:
         """The module whose `unroll` and `unroll_back` run the cell."""
         if self.engine == "fused":
             return fused.form_of(self.cell)
-        return scan if self.engine == "scan" else persistent
+        return _OF_SOME.get(self.engine, scan)
 
     def backward(
         self, params: Params, buffers: NamedBuffers, tape: RecurrentTape, dh: Array, dh_T: State | None = None

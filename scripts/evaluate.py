@@ -9,11 +9,14 @@ import numpy as np
 import typer
 
 from ortho_ref.backend import to_device
+from ortho_ref.fused import compiled
+from ortho_ref.network import Network
 from ortho_ref.terminal import shown_lines
 from ortho_ref.training.run_folder import DamagedRun, RunFolder
 from ortho_ref.training.runs import Loaded, load
 from ortho_ref.training.task import Task, check_integer
-from ortho_ref.training.trainer import evaluate
+from ortho_ref.training.trainer import Record, evaluate
+from scripts.grid.build import by_engine
 from scripts.grid.config import read_run, task_of
 from scripts.grid.run import quiet_arithmetic
 from scripts.program import BAD_INPUT, device_option, fail, give, limit_threads, run, say
@@ -49,6 +52,12 @@ def _begin(task: Task, name: str, prompt: str | None, characters: int | None) ->
     return begin
 
 
+def _network(loaded: Loaded, config: Record, device: str) -> Network:
+    """A run's network by what ran it, so that its figures come again to the bit, where that is here."""
+    ran = config.get("engine") == "compiled" and device == "cpu" and compiled.is_installed()
+    return by_engine(loaded.network, "compiled") if ran else loaded.network
+
+
 def main(
     folder: Annotated[Path, typer.Argument(metavar="RUN", help="The run's folder.")],
     which: Annotated[str | None, typer.Option(help="best, last or previous checkpoint; best unless given.")] = None,
@@ -80,7 +89,7 @@ def main(
         begin = _begin(task, config["task"], prompt, characters)
         params, buffers = to_device((loaded.params, loaded.buffers), device)
         with quiet_arithmetic():
-            figures = evaluate(loaded.network, params, buffers, task)
+            figures = evaluate(_network(loaded, config, device), params, buffers, task)
         if not math.isfinite(figures["evaluation_loss"]):
             fail(f"{folder}: the loss is {figures['evaluation_loss']}: its weights are too large to compute with", 1)
         text = ""

@@ -18,11 +18,11 @@ from scripts.grid.build import make_trainer
 from scripts.grid.config import begun, length_of, resumed, tell, weights_of
 from scripts.grid.options import DEFAULT, given_in, places_in, takes_options
 from scripts.grid.run import preparing, signals, train
-from scripts.program import BAD_INPUT, fail, limit_threads, run, say
+from scripts.program import BAD_INPUT, fail, run, say
 
 
 def _begun(folder: RunFolder | None, task: str, given: Record, values: Record) -> tuple[Record, Task, Loaded | None]:
-    """Config, task and first weights of a new run, or those of the one in the folder; its BLAS threads are set."""
+    """Config, task and first weights of a new run, or those of the one in the folder; the process has its threads."""
     which, exact, places = values["which"], values["exact"], places_in(values)
     if folder is not None:
         if which is not None:
@@ -37,7 +37,6 @@ def _begun(folder: RunFolder | None, task: str, given: Record, values: Record) -
         return config, its_task, None
     if which is not None or exact:
         raise ValueError(f"--{'exact' if exact else 'which'} is for --resume")
-    limit_threads(DEFAULT["threads"] if values["threads"] is None else values["threads"])
     config, its_task = begun(task, **given, **places)
     if values["init_from"] is None:
         return config, its_task, None

@@ -16,6 +16,7 @@ step's numbers by rows or by columns, as `fused/layout.py` says for their size; 
 
 import functools
 import importlib
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -114,4 +115,20 @@ def backward(cell: Cell, weights: Weights, tape: Any, dh: Array, dh_T: State | N
     return gradients
 
 
-__all__ = ["backward", "form_of", "forward", "has_form"]
+def doors(unroll: Callable[..., Any], unroll_back: Callable[..., Any]) -> tuple[Callable[..., Any], ...]:
+    """`forward` and `backward` of another engine whose tapes are of this kind: checks before its own two functions."""
+
+    def forward(cell: Cell, weights: Weights, x: Array, h0: State | None = None) -> tuple[State, Any]:
+        check_forward(cell, weights, x, h0)
+        states: tuple[State, Any] = unroll(cell, weights, x, h0)
+        return states
+
+    def backward(cell: Cell, weights: Weights, tape: Any, dh: Array, dh_T: State | None = None) -> SequenceGradients:
+        check_backward(cell, weights, tape, Tape, dh, dh_T)
+        gradients: SequenceGradients = unroll_back(cell, weights, tape, dh, dh_T)
+        return gradients
+
+    return forward, backward
+
+
+__all__ = ["backward", "doors", "form_of", "forward", "has_form"]

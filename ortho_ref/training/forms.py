@@ -164,3 +164,4 @@ class State(Form):
     config_sha256: Sha256
     metrics: Tree  # the bytes of metrics.jsonl
     average: Average | UnsetType = UNSET
+    engine: str | UnsetType = UNSET  # "fused" where there is none

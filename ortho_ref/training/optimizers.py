@@ -238,6 +238,8 @@ class Adam(Elementwise):
         Decay of the mean and of the mean square, at least 0 and below 1.
     epsilon : float
         Finite and above 0.
+    compiled : bool
+        Whether Numba does it, on the host: the same bits, sooner.
     """
 
     def __init__(
@@ -247,6 +249,8 @@ class Adam(Elementwise):
         beta2: float = 0.999,
         epsilon: float = 1e-8,
         weight_decay: float = 0.0,
+        *,
+        compiled: bool = False,
     ) -> None:
         _check_decay("beta1", beta1)
         _check_decay("beta2", beta2)
@@ -254,9 +258,14 @@ class Adam(Elementwise):
         check_number("epsilon", epsilon, lambda epsilon: 0 < epsilon < math.inf, what)
         super().__init__(learning_rate, weight_decay, {"m": 0.0, "v": 0.0}, {"epsilon": epsilon})
         self.beta1, self.beta2, self.epsilon = float(beta1), float(beta2), float(epsilon)
+        self._compiled = compiled
 
     def _delta(self, rate: float, k: int, g: Array, buffers: dict[str, Array]) -> Array:
         m, v = buffers["m"], buffers["v"]
+        if self._compiled and any(all(own.flags[order] for own in (g, m, v)) for order in ("C", "F")):
+            from ortho_ref.fused.compiled import adam  # which imports Numba
+
+            return adam.delta(g, m, v, self.beta1, self.beta2, self.epsilon, rate, k)
         m *= self.beta1
         m += (1 - self.beta1) * g  # [bp:opt/m]
         v *= self.beta2

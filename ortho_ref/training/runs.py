@@ -249,6 +249,8 @@ class TrainingRun(Trainer):
             longer = name == "iterations" and lengthen and isinstance(theirs, int) and theirs < value
             if theirs != value and not longer:
                 raise ValueError(f"{name} is {value!r}; {path} has {theirs!r}")
+        if (its := state.get("engine", "fused")) != self.engine:
+            raise ValueError(f"engine is {self.engine!r}; {path} is of {its!r}")
 
     def begin_with(self, run: "Path | str | Loaded", which: str | None = None) -> None:
         """Begin with the weights of another run, in place of the initial ones; what counts updates begins at 0.

@@ -256,6 +256,11 @@ class Trainer:
         own = ("batch_size", "seed", "clip_value", "clip_norm", "average_after", "rate_per_window")
         return {name: plain(getattr(self, name)) for name in own}
 
+    @property
+    def engine(self) -> str:
+        """What runs the layers: another's bits are others."""
+        return ", ".join(sorted({layer.engine for layer in self.network.layers}))
+
     def state(self) -> Record:
         """Everything the next update depends on, beside network and task, as a tree for `checkpoint.save`.
 
@@ -266,6 +271,7 @@ class Trainer:
         """
         state = {
             "settings": self.settings,
+            "engine": self.engine,
             "iteration": self.iteration,
             "params": self.params,
             "buffers": self.buffers,

@@ -96,11 +96,11 @@ def make_optimizer(config: Record) -> Optimizer:
 
     def make(option: str, rate: float, decay: float) -> Optimizer:
         kind, colon, square = config[option].partition(":")
-        own = {}
+        own: Record = {"compiled": True} if kind == "adam" and config.get("engine") == "compiled" else {}
         if colon and kind.startswith("rmsprop"):
             with contextlib.suppress(ValueError):
                 own["decay"] = float(square)
-        if kind not in OPTIMIZERS or (colon and not own):
+        if kind not in OPTIMIZERS or (colon and "decay" not in own):
             allowed = ", ".join(OPTIMIZERS)
             near = "" if kind in OPTIMIZERS else nearest(kind, OPTIMIZERS)
             raise ValueError(
@@ -136,6 +136,11 @@ def make_network(config: Record) -> Network:
             f"engine is 'persistent', which is for device 'gpu', and device is {config['device']!r}; allowed there: "
             "'fused', 'scan'"
         )
+    return by_engine(network, engine)
+
+
+def by_engine(network: Network, engine: str) -> Network:
+    """The same network, whose layers an engine runs."""
     return replace(network, layers=tuple(replace(layer, engine=engine) for layer in network.layers))
 
 

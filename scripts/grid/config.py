@@ -14,6 +14,8 @@ import ortho_ref
 from ortho_ref import models
 from ortho_ref.boundary import nearest, not_among
 from ortho_ref.formats import Form, Least0, Number, Sha256, check
+from ortho_ref.fused import compiled
+from ortho_ref.network import Network as NetworkOfLayers
 from ortho_ref.parametrizations import Exponential, GeodesicUnitary, NeumannCayley, ScaledCayley
 from ortho_ref.training.forms import MOST, WIDEST, Network
 from ortho_ref.training.run_folder import CONFIG, RunFolder
@@ -23,7 +25,7 @@ from ortho_ref.training.trainer import Record
 from scripts.grid.build import check_trainer, make_task, network_arguments
 from scripts.grid.defaults import defaults_of
 from scripts.grid.options import DEFAULT, OPTIONS, PLACES, check_needed, check_options
-from scripts.program import blas, limit_threads, say
+from scripts.program import MOST_THREADS, blas, limit_threads, say
 from tasks import by_name
 
 
@@ -85,9 +87,10 @@ def config_of(task: str, **options: Any) -> Record:
 
 
 def begun(task: str, **options: Any) -> tuple[Record, Task]:
-    """The config of a run, and its task."""
+    """The config of a run, and its task; the process has its threads then."""
     places = {name: options.pop(name) for name in PLACES if name in options}
     config = settled(task, **options)
+    limit_threads(config["threads"], config["engine"])
     the_task = make_task(config, places)
     if (size := options.get("embedding")) is not None and isinstance(the_task.input, Vectors):
         raise ValueError(f"embedding is {size}, but {task} has vectors for input, not tokens")
@@ -116,7 +119,19 @@ def settled(task: str, **options: Any) -> Record:
     config |= _weights(config)
     _check_numbers(config)
     config |= _embedding(config, given)
-    return config | _optimizers(config | {"network": _bare(config)})
+    bare = _bare(config)
+    config |= _optimizers(config | {"network": bare})
+    if config["engine"] is None:
+        config["engine"] = _engine(models.network(**bare), config["device"])
+    if config["threads"] is None:
+        config["threads"] = min(compiled.cores(), MOST_THREADS) if config["engine"] == "compiled" else 1
+    return config
+
+
+def _engine(network: NetworkOfLayers, device: str) -> str:
+    """The engine of a network: "compiled" where that can run all its cells, and is no slower (docs/performance.md)."""
+    own = [compiled.refusal(layer.cell) is None and max(layer.sizes or ()) <= LARGEST for layer in network.layers]
+    return "compiled" if device == "cpu" and all(own) else "fused"
 
 
 def _bare(config: Record) -> Record:
@@ -260,6 +275,8 @@ def _neumann(config: Record, of_model: Record, replaced: bool) -> Record:
 
 
 MOST_LAYERS = 1000
+#: Up to this n the compiled engine is no slower than NumPy's on one thread (docs/performance.md).
+LARGEST = 1024
 
 
 def _check_numbers(config: Record) -> None:
@@ -348,17 +365,22 @@ def read_run(folder: RunFolder) -> Record:
 def resumed(
     folder: RunFolder, task: str, given: Record, places: Record, which: str | None = None, exact: bool = False
 ) -> tuple[Record, Task]:
-    """The config of a run that goes on, and its task; its BLAS threads are set."""
+    """The config of a run that goes on, and its task; the process has its threads then."""
     config = read_run(folder)
+    engine = config.get("engine") or "fused"
+    threads = config["threads"] if given.get("threads") is None else given["threads"]
+    if engine == "compiled":  # no bit depends on their number
+        given = given | {"threads": None}
     for option, value in {"task": task, **given}.items():
         longer = option == "iterations" and value is not None and value > config["iterations"]
         none = option == "embedding" and value == 0 and config[option] is None
         some = option == "model_options" and value is not None and value.items() <= config[option].items()
-        if value is not None and value != config.get(option) and not (longer or none or some):
+        before = option == "engine" and value == engine
+        if value is not None and value != config.get(option) and not (longer or none or some or before):
             raise ValueError(f"{option} is {value!r}; the run in {folder.path} has {config.get(option)!r}")
     check_run(folder, which)
     the_task = task_of(folder.path, config, places)
-    limit_threads(config["threads"])
+    limit_threads(threads, engine)
     if config["made_by"] != made_by():
         if exact:
             raise ValueError(f"--exact, but the run was begun by {config['made_by']}, and this is {made_by()}")

@@ -16,7 +16,7 @@ import typer
 from msgspec import Meta
 
 from ortho_ref import models
-from ortho_ref.boundary import short
+from ortho_ref.boundary import not_among, short
 from ortho_ref.formats import Number
 from ortho_ref.parametrizations.by_name import FORMS
 from ortho_ref.recurrent import ENGINES
@@ -165,6 +165,12 @@ def _reset_every(text: str) -> Record:
     return {"reset_every": None if text == "never" else _integer("reset_every", text, "N or never")}
 
 
+def _engine(text: str) -> str | None:
+    if text not in ("auto", *ENGINES):
+        raise ValueError(not_among("engine", text, ("auto", *ENGINES)))
+    return None if text == "auto" else text
+
+
 def _of_tasks() -> dict[str, Option]:
     found = {}
     for name, own in tasks.OPTIONS.items():
@@ -301,7 +307,8 @@ OPTIONS: dict[str, Option] = {
             "engine",
             str,
             TRAINING,
-            "fused (default), scan, or persistent: all steps in one launch, on a GPU.",
+            "auto (default): compiled where it can be, else fused; scan; on a GPU persistent.",
+            read=_engine,
             values=Literal[tuple(ENGINES)] | None,
             new=True,
         ),
@@ -310,8 +317,7 @@ OPTIONS: dict[str, Option] = {
             "threads",
             int,
             TRAINING,
-            "BLAS threads; 1 unless given.",
-            1,
+            "Of the compiled engine; all cores. With another BLAS's; 1.",
             values=Annotated[int, Meta(ge=1, le=MOST_THREADS)],
         ),
         Option("track", str, RUN, f"Also for other programs: {', '.join(TRACKERS)}.", kept=False),

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from ortho_ref import interrupts as starting
 from ortho_ref.backend import DeviceError, to_device
+from ortho_ref.fused import compiled
 from ortho_ref.terminal import LIMIT, STDERR, STDOUT, open_standard_streams, shown
 from scripts.program.malloc import keep_freed_memory
 
@@ -141,14 +142,20 @@ def _given_twice(options: Sequence[Any], words: list[str]) -> str:
     return ""
 
 
-def limit_threads(threads: int) -> None:
-    """Give every BLAS in this process that many threads, from 1 to MOST_THREADS: NumPy's, and SciPy's own."""
+def limit_threads(threads: int, engine: str = "fused") -> None:
+    """Give an engine that many threads in this process, from 1 to MOST_THREADS.
+
+    The compiled one has its own, whose number moves no bit, and every BLAS, NumPy's and SciPy's, has one then, as its
+    number does; for every other engine they are BLAS's.
+    """
     import scipy.linalg  # noqa: F401  loads SciPy's BLAS; a limit holds for what is loaded
     from threadpoolctl import threadpool_limits
 
     if not 1 <= threads <= MOST_THREADS:
         raise ValueError(f"threads is {threads}; allowed: 1 to {MOST_THREADS}")
-    threadpool_limits(threads)
+    by_loops = engine == "compiled"
+    threadpool_limits(1 if by_loops else threads)
+    compiled.set_threads(threads if by_loops else 1)
 
 
 def blas() -> list[str]:

@@ -3,7 +3,7 @@
 import math
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numba
 import numpy as np
@@ -13,11 +13,13 @@ from hypothesis import strategies as st
 
 from gradients.checks import cells
 from gradients.problem import Problem, largest_error, random_problem, relative_error
-from ortho_ref import scan
+from ortho_ref import losses, models, scan
+from ortho_ref.backend import NotFiniteError
 from ortho_ref.cells import Elman
 from ortho_ref.fused import compiled
 from ortho_ref.fused.compiled import elementary, pool, products, sequence
 from ortho_ref.subnormals import subnormals_as_zero
+from ortho_ref.training.optimizers import Adam
 
 CELLS = {name: cell for name, cell in cells().items() if compiled.has_form(cell)}
 SIZES = {"T": st.integers(1, 9), "B": st.integers(1, 6), "m": st.integers(1, 5), "n": st.integers(1, 18)}
@@ -70,17 +72,20 @@ def test_several_slices_and_chunks(monkeypatch, name, tokens):
 
 
 def test_how_a_batch_is_cut():
-    """By its size alone: at least 8 rows but of a smaller batch, at most 8 slices, as even as can be."""
-    assert sequence.slices(1) == [(0, 1)]
-    assert sequence.slices(15) == [(0, 15)]
-    assert sequence.slices(16) == [(0, 8), (8, 16)]
-    for B in range(1, 200):
-        cut = sequence.slices(B)
-        sizes = [stop - start for start, stop in cut]
-        assert sum(sizes) == B
-        assert len(cut) <= 8
-        assert min(sizes) >= min(B, 8)
-        assert max(sizes) - min(sizes) <= 1
+    """By B and n alone: at most 8, of at least 8 rows, of a large U up to 24, but of a smaller batch; and even."""
+    assert sequence.slices(1, 5) == [(0, 1)]
+    assert sequence.slices(15, 5) == [(0, 15)]
+    assert sequence.slices(16, 5) == [(0, 8), (8, 16)]
+    assert sequence.slices(40, 479) == [(0, 20), (20, 40)]
+    assert sequence.slices(50, 5000) == [(0, 25), (25, 50)]
+    for B in range(1, 250):
+        for n, least in ((1, 8), (215, 8), (240, 10), (1000, 24)):
+            cut = sequence.slices(B, n)
+            sizes = [stop - start for start, stop in cut]
+            assert sum(sizes) == B
+            assert len(cut) <= 8
+            assert min(sizes) >= min(B, least)
+            assert max(sizes) - min(sizes) <= 1
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -235,6 +240,64 @@ def test_elementary_functions_at_their_ends(dtype):
     np.testing.assert_array_equal(e, [np.nan, np.inf, np.inf, 1, 0, 0])
     np.testing.assert_array_equal(s, [np.nan, 1, 1, 0.5, 0, 0])
     np.testing.assert_array_equal(t, [np.nan, 1, 1, 0, -1, -1])
+
+
+# The rest of an update
+
+
+def by_engine(network, engine):
+    return replace(network, layers=tuple(replace(layer, engine=engine) for layer in network.layers))
+
+
+@pytest.mark.parametrize(("masked", "large"), [(False, False), (True, False), (True, True)])
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_network_equals_that_of_scan(monkeypatch, masked, large, count):
+    """Loss, gradients and outputs, readout and loss on threads; those of a large vocabulary too, without outputs."""
+    monkeypatch.setattr(pool, "ROWS", 7)
+    monkeypatch.setattr(losses, "CHUNK", 100)
+    monkeypatch.setattr(losses, "LARGE", 10 if large else 10**6)
+    compiled.set_threads(count)
+    rng, found = np.random.default_rng(8), {}
+    x, y, mask = rng.integers(0, 11, (6, 9)), rng.integers(0, 11, (6, 9)), rng.random((6, 9)) < 0.7
+    for engine in ("compiled", "scan"):
+        network = by_engine(models.network("nc-gru", 11, [5, 4], 11), engine)
+        params, buffers = network.init(np.random.default_rng(0), dtype=np.float64)
+        loss, gradients, result = network.loss_and_gradients(params, buffers, x, y, mask if masked else None)
+        found[engine] = gradients | {"loss": loss} | ({} if large else {"outputs": result.outputs})
+        assert (result.outputs is None) == large
+    error, name = largest_error(found["compiled"], found["scan"])
+    assert error < 1e-12, name
+
+
+def test_a_loss_that_overflows_is_said_once():
+    """On threads NumPy warns of nothing that it does not warn of here."""
+    network = by_engine(models.network("gru", 3, [4], 5), "compiled")
+    params, buffers = network.init(np.random.default_rng(0))
+    params["readout.W"] = np.full_like(params["readout.W"], np.inf)
+    x = np.ones((2, pool.ROWS, 3), np.float32)
+    with pytest.raises(NotFiniteError, match=r"^loss is nan$"):
+        network.loss_and_gradients(params, buffers, x, np.zeros((2, pool.ROWS), int))
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    shape=st.lists(st.integers(1, 9), max_size=3),
+    dtype=st.sampled_from([np.float32, np.float64, np.complex64]),
+    order=st.sampled_from("CF"),
+    decay=st.sampled_from([0.0, 0.01]),
+)
+def test_adam_to_the_bit(seed, shape, dtype, order, decay):
+    """The plain one's deltas and buffers, small and large gradients, in any order of memory."""
+    rng = np.random.default_rng(seed)
+    plain, own = (Adam(1e-2, 0.8, 0.95, weight_decay=decay, compiled=fast) for fast in (False, True))
+    parameter = np.asarray(rng.normal(size=shape), dtype, order=order)
+    for _ in range(4):
+        gradient = np.asarray(parameter * 10.0 ** rng.integers(-20, 9, size=shape), dtype, order=order)
+        deltas = [optimizer.delta("U", parameter, gradient) for optimizer in (plain, own)]
+        assert deltas[0].tobytes() == deltas[1].tobytes()
+        assert deltas[0].strides == deltas[1].strides
+    states = [optimizer.state()["buffers"]["U"] for optimizer in (plain, own)]
+    assert all(states[0][name].tobytes() == states[1][name].tobytes() for name in "mv")
 
 
 # Around them

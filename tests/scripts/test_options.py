@@ -70,7 +70,7 @@ def test_the_config_has_the_table_in_its_order():
 
 def test_help_names_the_defaults_of_the_table():
     """Where --help says what a run has "unless given" or calls it the default, that is the table's."""
-    for name in ("model", "optimizer", "schedule", "dtype", "device", "threads", "seed", "log_every"):
+    for name in ("model", "optimizer", "schedule", "dtype", "device", "seed", "log_every"):
         option = OPTIONS[name]
         said = re.search(r"(\S+) unless given|(\S+) \(default\)|(\S+)\.$", option.help)
         assert str(option.default) in said.groups(), name

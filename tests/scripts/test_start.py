@@ -95,7 +95,7 @@ def test_what_an_option_cannot_take(program, words, option, tmp_path, monkeypatc
     ("program", "words", "message"),
     [
         ("train", ["parentesis"], "task is 'parentesis' (did you mean 'parenthesis'?); allowed: 'parenthesis', "),
-        ("train", ["parenthesis", "--engine", "fusd"], "engine is 'fusd' (did you mean 'fused'?); allowed: 'fused', "),
+        ("train", ["parenthesis", "--engine", "fusd"], "engine is 'fusd' (did you mean 'fused'?); allowed: 'auto', "),
         ("train", ["parenthesis", "--modle", "x"], "No such option: --modle"),
         ("train", ["parenthesis", "--model", "nc-gr"], "model is 'nc-gr' (did you mean 'nc-gru'?); allowed: rnn, "),
         ("train", ["adding", "--model", "goru", "--model-option", "stile=fft"], "--model-option names 'stile' (did yo"),

@@ -17,6 +17,7 @@ import pytest
 from ortho_ref import models
 from ortho_ref.cells import GRUResetAfter
 from ortho_ref.formats import check
+from ortho_ref.fused import compiled
 from ortho_ref.language.regularizers import Regularizers
 from ortho_ref.parametrizations import Householder, ScaledCayley, TunableRotations
 from ortho_ref.training import checkpoint
@@ -26,6 +27,7 @@ from scripts import evaluate, train
 from scripts.grid.build import make_trainer
 from scripts.grid.config import FORM, config_of, read_run
 from scripts.grid.run import signals
+from scripts.program import blas
 from tests.line import PATIENCE
 from tests.ortho_ref.training.reading import read_config, read_metrics, read_summary, write_config
 from tests.scripts.runs import POINTS, ROOT, call, refusal
@@ -340,7 +342,7 @@ BAD = [
         (f"parenthesis --schedule step:{v}", f"schedule is 'step:{v}'; allowed: constant, linear, or step:EVERY")
         for v in ("0:0.5", "2:0", "2:1.5", "2:nan", "2", "2.5:0.5")
     ),
-    ("parenthesis --engine quick", "engine is 'quick'; allowed: 'fused', 'scan', 'persistent' or null"),
+    ("parenthesis --engine quick", "engine is 'quick'; allowed: 'auto', 'fused', 'scan', 'persistent', 'compiled'"),
     ("parenthesis --engine persistent", "engine is 'persistent', which is for device 'gpu', and device is 'cpu'; all"),
     # language models
     *(
@@ -433,6 +435,45 @@ def test_another_engine(tmp_path):
     del config["engine"]
     check(config, FORM)
     assert engines(make_trainer(config).network) == ["fused"]
+
+
+def test_the_engine_is_chosen_by_name(tmp_path, monkeypatch):
+    """auto, the default: compiled where that can run every cell, and fused else; what was chosen is in the config, the
+    checkpoint and all that go on."""
+    out, own = tmp_path / "run", {"hidden": 6, "length": 5, "batch": 2, "iterations": 3}
+    assert call(train.main, "copying", *TINY, "--engine", "auto", "--out", out)[0] == 0
+    with RunFolder(out) as folder:
+        config, state = read_run(folder), folder.state("last")
+    assert (config["engine"], state["engine"]) == ("compiled", "compiled")
+    again = ["copying", *TINY, "--out", out, "--resume"]
+    assert "engine is 'fused'; the run in " in refusal(train.main, *again, "--engine", "fused")
+    assert call(train.main, *again, "--engine", "auto")[0] == 0
+    trainer = make_trainer(config | {"engine": "fused"})
+    with pytest.raises(ValueError, match=r"^engine is 'fused'; .*last.safetensors is of 'compiled'$"):
+        trainer.run(out, config, resume=True)
+    assert config_of("copying", **own, device="gpu")["engine"] == "fused"
+    assert config_of("copying", **(own | {"hidden": 1025}))["engine"] == "fused"
+    monkeypatch.setattr(compiled, "_is_there", lambda module: module != "numba")
+    assert config_of("copying", **own)["engine"] == "fused"
+    message = "engine is 'compiled', which needs Numba: pip install 'ortho-ref[fast]'"
+    assert message in refusal(train.main, "copying", *TINY, "--engine", "compiled", "--out", tmp_path / "other")
+    assert message in refusal(train.main, *again)
+
+
+def test_threads_of_the_compiled_engine(tmp_path):
+    """All cores unless given; BLAS has one; a run goes on with any number, to the same bits."""
+    assert config_of("copying", hidden=6, length=5)["threads"] == min(64, len(os.sched_getaffinity(0)))
+    assert config_of("copying", hidden=6, length=5, engine="fused")["threads"] == 1
+    large = ["copying", "--hidden", "6", "--length", "5", "--batch", "33", "--iterations", "4", "--log-every", "2"]
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    assert call(train.main, *large, "--threads", 4, "--out", whole)[0] == 0
+    assert (compiled.threads(), {line.split()[-1] for line in blas()}) == (4, {"x1"})
+    assert call(train.main, *large, "--threads", 1, "--checkpoint-every", 2, "--out", parts)[0] == 0
+    (parts / "summary.json").unlink()
+    assert call(train.main, *large, "--threads", 3, "--out", parts, "--resume", "--which", "previous")[0] == 0
+    assert compiled.threads() == 3
+    one, other = (load(path, "last") for path in (whole, parts))
+    assert all(one.params[name].tobytes() == other.params[name].tobytes() for name in one.params)
 
 
 def test_a_folder_without_permission(tmp_path, monkeypatch):

@@ -2,7 +2,7 @@
 
 For each cell that `fused` has NAME.py has two loops over time, one tagged equation a line, and what calls them.  There
 is no BLAS in them: `products.py` has their products, `elementary.py` exp, sigmoid and tanh, `sequence.py` what the
-cells share.  A batch is cut into slices that depend on its size alone, each a call on a thread of its own
+cells share.  A batch is cut into slices by B and n alone, each a call on a thread of its own
 (`pool.py`): bits depend neither on the number of threads nor on the machine's BLAS.
 
 The extra `fast` has Numba; nothing here imports it before a cell is run.
@@ -16,10 +16,8 @@ from typing import Any
 
 from ortho_ref import fused
 from ortho_ref.backend import Array, library_of
-from ortho_ref.boundary import check_backward, check_forward
 from ortho_ref.cells import Cell, State, Weights
-from ortho_ref.fused.compiled.pool import set_threads, threads
-from ortho_ref.fused.sequence import Tape
+from ortho_ref.fused.compiled.pool import cores, set_threads, threads
 from ortho_ref.scan import SequenceGradients
 
 
@@ -44,20 +42,8 @@ def is_installed() -> bool:
     return _is_there("numba")
 
 
-def forward(cell: Cell, weights: Weights, x: Array, h0: State | None = None) -> tuple[State, Any]:
-    """As `fused.forward`, of arrays on the host; ValueError for others, and where Numba is not installed."""
-    check_forward(cell, weights, x, h0)
-    return unroll(cell, weights, x, h0)
-
-
-def backward(cell: Cell, weights: Weights, tape: Any, dh: Array, dh_T: State | None = None) -> SequenceGradients:
-    """As `fused.backward`."""
-    check_backward(cell, weights, tape, Tape, dh, dh_T)
-    return unroll_back(cell, weights, tape, dh, dh_T)
-
-
 def unroll(cell: Cell, weights: Weights, x: Array, h0: State | None = None) -> tuple[State, Any]:
-    """`forward` of arguments that have been checked."""
+    """Of arguments that have been checked, on the host; ValueError for others, and where Numba is not installed."""
     states: tuple[State, Any] = _form_of(cell, x).unroll(cell, weights, x, h0)
     return states
 
@@ -66,6 +52,10 @@ def unroll_back(cell: Cell, weights: Weights, tape: Any, dh: Array, dh_T: State 
     """`backward` of arguments that have been checked."""
     gradients: SequenceGradients = _form_of(cell, dh).unroll_back(cell, weights, tape, dh, dh_T)
     return gradients
+
+
+#: Doors, as those of `fused`.
+forward, backward = fused.doors(unroll, unroll_back)
 
 
 def _form_of(cell: Cell, x: Array) -> ModuleType:
@@ -86,4 +76,15 @@ def refusal(cell: Cell) -> str | None:
     return None if has_form(cell) else f"engine is 'compiled', which has no loops of {cell}; allowed for it: 'scan'"
 
 
-__all__ = ["backward", "forward", "has_form", "is_installed", "refusal", "set_threads", "threads"]
+__all__ = [
+    "backward",
+    "cores",
+    "forward",
+    "has_form",
+    "is_installed",
+    "refusal",
+    "set_threads",
+    "threads",
+    "unroll",
+    "unroll_back",
+]

@@ -9,12 +9,12 @@ import numba
 CONTRACT = {"contract"}
 
 
-def compiled(function: Callable[..., Any]) -> Any:
+def compiled(function: Callable[..., Any], fastmath: Any = CONTRACT) -> Any:
     """Compile a function at its first call for the types of its arguments, and keep it in Numba's cache.
 
     It runs without the GIL.  Where no folder of the cache can be written, each process compiles anew.
     """
-    options: dict[str, Any] = {"nogil": True, "fastmath": CONTRACT, "error_model": "numpy"}
+    options: dict[str, Any] = {"nogil": True, "fastmath": fastmath, "error_model": "numpy"}
     try:
         return numba.njit(cache=True, **options)(function)
     except RuntimeError:  # there is no such folder

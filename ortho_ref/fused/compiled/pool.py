@@ -1,23 +1,34 @@
-"""Calls on threads, which compute as the caller does: numbers too small to be normal are 0 to all, or to none."""
+"""Calls on threads, which compute as the caller does.
+
+Numbers too small to be normal are 0 to all of them, or to none, and NumPy warns of what it does for the caller.
+"""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
+
+import numpy as np
 
 from ortho_ref.boundary import check_integer
 from ortho_ref.subnormals import as_in, here
 
 Result = TypeVar("Result")
 
+#: Where NumPy computes a thread gets so many rows at least, as its calls hold each other up; there are so many shares.
+ROWS, SHARES = 4096, 8
+
 _most: int | None = None
 _pool: ThreadPoolExecutor | None = None
 
 
 def threads() -> int:
-    """How many threads the engine "compiled" has in this process: all cores that the process may use, unless set."""
-    if _most is not None:
-        return _most
+    """How many threads the engine "compiled" has in this process: as many as `cores`, unless set."""
+    return _most or cores()
+
+
+def cores() -> int:
+    """How many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -48,10 +59,20 @@ def on_threads(own: Callable[..., Result], arguments: Sequence[tuple[Any, ...]])
         return [own(*each) for each in arguments]
     if _pool is None:
         _pool = ThreadPoolExecutor(most, "ortho_ref")
-    environment = here()
+    environment, errors = here(), np.geterr()
 
     def one(each: tuple[Any, ...]) -> Result:
-        with as_in(environment):
+        with as_in(environment), np.errstate(**errors):
             return own(*each)
 
     return list(_pool.map(one, arguments))
+
+
+def each(own: Callable[[Any], Result], parts: Iterable[Any]) -> list[Result]:
+    """As `map`."""
+    return on_threads(own, [(part,) for part in parts])
+
+
+def share(rows: int) -> int:
+    """How many of so many rows a thread is given at a time where NumPy computes; it depends on their number alone."""
+    return max(ROWS, -(-rows // SHARES))

@@ -4,7 +4,7 @@ Before a loop W x_t + b of a chunk of time, into the array that it adds U h to, 
 from its cotangents, dW, db and dx.  The activations and their derivatives by the value alone are those of
 `fused/sequence.py`.
 
-How a batch is cut depends on its size alone, and what the slices give is added in their order: the bits do not depend
+How a batch is cut depends on B and n alone, and what the slices give is added in their order: the bits do not depend
 on the number of threads.
 """
 
@@ -26,8 +26,9 @@ from ortho_ref.fused.sequence import bias_before, stack, transposed
 #: Where steps of time, or rows of a batch, begin and end.
 Span: TypeAlias = tuple[int, int]
 
-#: A slice of the batch has so many rows at least, and there are so many at most.
-LEAST, SLICES = 8, 8
+#: A slice of the batch has so many rows at least and, for large n, a row for so many columns, as it reads all of U each
+#: step and has sums of U's size; up to so many; and there are so many slices at most.
+LEAST, COLUMNS, ENOUGH, SLICES = 8, 24, 24, 8
 #: Rows of a slice in a chunk of time, about: what a loop leaves is in the cache still.
 CHUNK = 256
 TANH, RELU, MODRELU = range(3)
@@ -35,9 +36,10 @@ TANH, RELU, MODRELU = range(3)
 PHI = {"tanh": TANH, "relu": RELU, "modrelu": MODRELU}
 
 
-def slices(B: int) -> list[Span]:
+def slices(B: int, n: int) -> list[Span]:
     """How a batch is cut: where each slice begins and ends."""
-    count = max(1, min(SLICES, B // LEAST))
+    least = max(LEAST, min(n // COLUMNS, ENOUGH))
+    count = max(1, min(SLICES, B // least))
     return list(itertools.pairwise(B * k // count for k in range(count + 1)))
 
 
@@ -69,7 +71,7 @@ def forward(loop: Callable[[Span, Span, Array], None], inputs: "Inputs", shape: 
             inputs.products(t, q, a)  # [bp:bptt/W]
             loop(t, q, a)
 
-    on_threads(one, slices(B))
+    on_threads(one, slices(B, n))
 
 
 def backward(
@@ -108,7 +110,7 @@ def backward(
             inputs.add(t, q, da)  # [bp:bptt/W]
         return own
 
-    whole, *others = on_threads(one, slices(B))
+    whole, *others = on_threads(one, slices(B, n))
     for other in others:
         for total, own in zip(whole, other, strict=True):
             total += own
@@ -178,8 +180,10 @@ class InputGradients:
         (G, n, m), own = self._W.shape, slice(*q)
         self._columns[q] = np.arange(m)
         if self._by_token:
-            self._columns[q], names = np.unique(self._x[:, own], return_inverse=True)
-            self._names[:, own] = names.reshape(-1, q[1] - q[0])
+            tokens = self._x[:, own]
+            if m > tokens.size:
+                self._columns[q], tokens = np.unique(tokens, return_inverse=True)
+            self._names[:, own] = tokens.reshape(-1, q[1] - q[0])
         self._sums[q] = np.zeros((G, len(self._columns[q]) + 1, width(n, self._W.dtype)), self._W.dtype)
 
     def add(self, t: Span, q: Span, da: Array) -> None:

@@ -12,10 +12,8 @@ from typing import Any
 
 from ortho_ref import fused
 from ortho_ref.backend import Array, library_of
-from ortho_ref.boundary import check_backward, check_forward
 from ortho_ref.cells import Cell, State, Weights
 from ortho_ref.fused.kernels import launches
-from ortho_ref.fused.sequence import Tape
 from ortho_ref.scan import SequenceGradients
 
 
@@ -36,20 +34,8 @@ def _loops(form: str) -> ModuleType | None:
         return None
 
 
-def forward(cell: Cell, weights: Weights, x: Array, h0: State | None = None) -> tuple[State, Any]:
-    """As `fused.forward`, of arrays on a GPU; ValueError for others, and for an n that does not fit the device."""
-    check_forward(cell, weights, x, h0)
-    return unroll(cell, weights, x, h0)
-
-
-def backward(cell: Cell, weights: Weights, tape: Any, dh: Array, dh_T: State | None = None) -> SequenceGradients:
-    """As `fused.backward`, whose tape it takes too."""
-    check_backward(cell, weights, tape, Tape, dh, dh_T)
-    return unroll_back(cell, weights, tape, dh, dh_T)
-
-
 def unroll(cell: Cell, weights: Weights, x: Array, h0: State | None = None) -> tuple[State, Any]:
-    """`forward` of arguments that have been checked."""
+    """Of arguments that have been checked, on a GPU; ValueError for others, and for an n that does not fit it."""
     states: tuple[State, Any] = fused.form_of(cell).unroll(cell, weights, x, h0, _loops_of(cell, x))
     return states
 
@@ -60,9 +46,13 @@ def unroll_back(cell: Cell, weights: Weights, tape: Any, dh: Array, dh_T: State 
     return gradients
 
 
+#: Doors, as those of `fused`, whose tape `backward` takes too.
+forward, backward = fused.doors(unroll, unroll_back)
+
+
 def _loops_of(cell: Cell, x: Array) -> ModuleType:
-    if not has_form(cell):
-        raise ValueError(refusal(cell))
+    if (reason := refusal(cell)) is not None:
+        raise ValueError(reason)
     library = library_of(x)
     if library.device != "gpu":
         raise ValueError(
@@ -79,8 +69,10 @@ def _loops_of(cell: Cell, x: Array) -> ModuleType:
     return loops
 
 
-def refusal(cell: Cell) -> str:
-    """What is said of a cell without kernels."""
+def refusal(cell: Cell) -> str | None:
+    """Why the engine cannot run a cell; None where it can."""
+    if has_form(cell):
+        return None
     return f"engine is 'persistent', which has no kernels of {cell}; allowed for it: 'fused', 'scan'"
 
 

@@ -251,13 +251,14 @@ def _no_formula(value: Any) -> Any:
 
 
 def made_by(states: Sequence[State]) -> str:
-    """Under which commits, by which BLAS kernels and on which processors runs were made."""
+    """Under which commits, by which engines and BLAS kernels and on which processors runs were made."""
     commits = {(own.config.get("experiment") or {}).get("commit") for own in states if own.config}
     kernels = {blas for own in states if own.config for blas in own.config["made_by"]["blas"]}
+    engines = {own.config.get("engine") or "fused" for own in states if own.config}
     machines = {own["machine"] for state in states for own in state.sessions}
     short = sorted(commit[:7] for commit in commits if commit)
     return "; ".join(
-        [f"commit {', '.join(short) or 'not known'}", ", ".join(sorted(kernels)), ", ".join(sorted(machines))]
+        [f"commit {', '.join(short) or 'not known'}", *(", ".join(sorted(own)) for own in (engines, kernels, machines))]
     )
 
 

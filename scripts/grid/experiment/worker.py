@@ -27,7 +27,7 @@ from scripts.grid.experiment import sessions
 from scripts.grid.experiment.measures import Measures
 from scripts.grid.run import handle, quiet_arithmetic
 from scripts.grid.track import tracked
-from scripts.program import BAD_INPUT, limit_threads
+from scripts.program import BAD_INPUT
 from scripts.program.malloc import keep_freed_memory
 
 DONE, STOPPED, FAILED, CHANGED, HELD = 0, 75, 76, 77, 78
@@ -55,8 +55,7 @@ class Order(NamedTuple):
         return {name: Path(place) for name, place in self.places.items()}
 
     def begun(self) -> tuple[Record, Task]:
-        """The config of a new run, and its task; its BLAS threads are set."""
-        limit_threads(self.given["threads"])
+        """The config of a new run, and its task; the process has its threads then."""
         return begun(self.task, **self.given, **self.paths)
 
 
