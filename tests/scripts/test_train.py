@@ -18,6 +18,7 @@ from ortho_ref import models
 from ortho_ref.cells import GRUResetAfter
 from ortho_ref.formats import check
 from ortho_ref.fused import compiled
+from ortho_ref.fused.compiled import sequence
 from ortho_ref.language.regularizers import Regularizers
 from ortho_ref.parametrizations import Householder, ScaledCayley, TunableRotations
 from ortho_ref.training import checkpoint
@@ -460,11 +461,12 @@ def test_the_engine_is_chosen_by_name(tmp_path, monkeypatch):
     assert message in refusal(train.main, *again)
 
 
-def test_threads_of_the_compiled_engine(tmp_path):
+def test_threads_of_the_compiled_engine(tmp_path, monkeypatch):
     """All cores unless given; BLAS has one; a run goes on with any number, to the same bits."""
     assert config_of("copying", hidden=6, length=5)["threads"] == min(64, len(os.sched_getaffinity(0)))
     assert config_of("copying", hidden=6, length=5, engine="fused")["threads"] == 1
     large = ["copying", "--hidden", "6", "--length", "5", "--batch", "33", "--iterations", "4", "--log-every", "2"]
+    monkeypatch.setattr(sequence, "WORTH", 0)
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     assert call(train.main, *large, "--threads", 4, "--out", whole)[0] == 0
     assert (compiled.threads(), {line.split()[-1] for line in blas()}) == (4, {"x1"})

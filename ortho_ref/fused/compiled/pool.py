@@ -5,7 +5,7 @@ Numbers too small to be normal are 0 to all of them, or to none, and NumPy warns
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any, TypeVar
 
 import numpy as np
@@ -60,12 +60,22 @@ def on_threads(own: Callable[..., Result], arguments: Sequence[tuple[Any, ...]])
     if _pool is None:
         _pool = ThreadPoolExecutor(most, "ortho_ref")
     environment, errors = here(), np.geterr()
+    found: list[Any] = [None] * len(arguments)
+    left = iter(range(len(arguments)))  # from which one thread at a time takes
 
-    def one(each: tuple[Any, ...]) -> Result:
+    def work() -> None:
         with as_in(environment), np.errstate(**errors):
-            return own(*each)
+            for i in left:
+                found[i] = own(*arguments[i])
 
-    return list(_pool.map(one, arguments))
+    others = [_pool.submit(work) for _ in range(min(most, len(arguments)) - 1)]
+    try:
+        work()  # this thread is one of them
+    finally:
+        wait(others)
+    for other in others:
+        other.result()
+    return found
 
 
 def each(own: Callable[[Any], Result], parts: Iterable[Any]) -> list[Result]:

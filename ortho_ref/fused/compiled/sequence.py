@@ -29,6 +29,8 @@ Span: TypeAlias = tuple[int, int]
 #: A slice of the batch has so many rows at least and, for large n, a row for so many columns, as it reads all of U each
 #: step and has sums of U's size; up to so many; and there are so many slices at most.
 LEAST, COLUMNS, ENOUGH, SLICES = 8, 24, 24, 8
+#: Up to so many products a second thread takes longer to wake than it saves.
+WORTH = 2**23
 #: Rows of a slice in a chunk of time, about: what a loop leaves is in the cache still.
 CHUNK = 256
 TANH, RELU, MODRELU = range(3)
@@ -60,7 +62,7 @@ def forward(loop: Callable[[Span, Span, Array], None], inputs: "Inputs", shape: 
     shape : tuple of int
         (T, B, n).
     """
-    T, B, n = shape
+    T, _, n = shape
 
     def one(first: int, stop: int) -> None:
         q, rows = (first, stop), stop - first
@@ -71,7 +73,7 @@ def forward(loop: Callable[[Span, Span, Array], None], inputs: "Inputs", shape: 
             inputs.products(t, q, a)  # [bp:bptt/W]
             loop(t, q, a)
 
-    on_threads(one, slices(B, n))
+    _each(one, shape)
 
 
 def backward(
@@ -96,7 +98,7 @@ def backward(
     list of Array
         The sums over all slices, in their order.
     """
-    T, B, n = shape
+    T, _, n = shape
 
     def one(first: int, stop: int) -> list[Array]:
         q, rows = (first, stop), stop - first
@@ -110,11 +112,17 @@ def backward(
             inputs.add(t, q, da)  # [bp:bptt/W]
         return own
 
-    whole, *others = on_threads(one, slices(B, n))
+    whole, *others = _each(one, shape)
     for other in others:
         for total, own in zip(whole, other, strict=True):
             total += own
     return whole
+
+
+def _each(one: Callable[..., Any], shape: tuple[int, int, int]) -> list[Any]:
+    """What a function gives for each slice, on threads where that is worth it."""
+    (T, B, n), own = shape, slices(shape[1], shape[2])
+    return on_threads(one, own) if T * B * n * n > WORTH else [one(*q) for q in own]
 
 
 def plain(x: Array, like: Array) -> Array:
