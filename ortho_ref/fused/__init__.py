@@ -4,14 +4,14 @@ The fast form of cells/NAME.py is fused/NAME.py, that of its complex states fuse
 runs through `scan`, by itself.
 
 Methods.  All input products are GEMMs before the time loop.  Gates are stored as (gates, T, B, n), so that every
-element-wise call runs over contiguous memory.  In the loop nothing is allocated: results go to `out=`.  A sigmoid is
-1 / (1 + exp(-a)), the sign folded into the weights.  The backward pass goes through time in chunks of some hundred
-rows: the factors that multiply the cotangent are formed for a chunk at once, its loop keeps only what the recurrence
-needs, and each weight's gradient is one GEMM over the chunk, while its cotangents are still in the cache.
+element-wise call runs over contiguous memory.  The backward pass goes through time in chunks of some hundred rows: the
+factors that multiply the cotangent are formed for a chunk at once, its loop keeps only what the recurrence needs, and
+each weight's gradient is one GEMM over the chunk, while its cotangents are still in the cache.
 
 Each file has set-up, one loop over time each way, and the gradients' products.  On a device that makes kernels the
-loops are those of `fused/kernels/NAME.py`, chosen once before the loop.  LSTM and the GRU that resets before keep a
-step's numbers by rows or by columns, as `fused/layout.py` says for their size; their loops are the same for both.
+loops are those of `fused/kernels/NAME.py`, chosen once before the loop; `fused/compiled/NAME.py` has them for Numba.
+
+A BLAS with another number of threads adds up in another order, and the last digits are others.
 """
 
 import functools

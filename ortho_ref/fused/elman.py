@@ -20,7 +20,7 @@ from ortho_ref.cells.elman import Elman
 from ortho_ref.fused import sequence
 from ortho_ref.fused.kernels import elman as device
 from ortho_ref.fused.kernels import launches
-from ortho_ref.fused.sequence import Tape
+from ortho_ref.fused.sequence import Tape, value
 from ortho_ref.scan import SequenceGradients
 
 
@@ -43,11 +43,9 @@ def forward_loop(activation: str, h: Array, P: Array, U: Array, b: Array) -> Non
     P (T, B, n) is W x + b, without b for modrelu; U is the weight's transpose.
     """
     xp = xp_of(h)
-    phi = sequence.in_place(activation, b, xp.empty_like(P[0]))
     for h_prev, h_t, P_t in zip(h[:-1], h[1:], P, strict=True):
-        xp.matmul(h_prev, U, out=h_t)  # [urnn:1/z]
-        xp.add(h_t, P_t, out=h_t)  # [urnn:1/z]
-        phi(h_t)  # [urnn:1/h] [goru:2.6]
+        z = P_t + h_prev @ U  # [urnn:1/z]
+        h_t[:] = value(xp, activation, z, b)  # [urnn:1/h] [goru:2.6]
 
 
 def unroll_back(
@@ -65,12 +63,10 @@ def unroll_back(
     U = xp.ascontiguousarray(weights["U"])
     dU, db = xp.zeros_like(U), xp.zeros_like(weights["b"])
     inputs = sequence.InputGradients(weights["W"][None], x)
-    steps, chunks = sequence.chunks(h[1:])
     g = sequence.last_cotangent(dh, dh_T)
-    dz_chunk = xp.empty((1, steps, *g.shape), g.dtype)
-    for t in chunks:
+    for t in sequence.chunks(dh):
         F = sequence.derivative(cell.activation, h[1:][t])  # [bp:rnn/1]
-        dz = dz_chunk[:, : len(F)]
+        dz = xp.empty((1, *F.shape), F.dtype)
         loop(g, dh[t], dz[0], F, U)
         dU += sequence.recurrent_gradients(dz[0], h[:-1][t])  # [bp:rnn/2]
         if not sequence.bias_before(cell.activation):
@@ -86,8 +82,6 @@ def backward_loop(g: Array, dh: Array, dz: Array, F: Array, U: Array) -> None:
 
     g (B, n) is carried on in place, dz written to; dh, dz and F = Phi'(z) are (steps, B, n).
     """
-    xp = xp_of(g)
     for dh_t, dz_t, F_t in reversed(list(zip(dh, dz, F, strict=True))):
-        xp.add(g, dh_t, out=g)  # [bp:bptt/g]
-        xp.multiply(g, F_t, out=dz_t)  # [bp:rnn/1]
-        xp.matmul(dz_t, U, out=g)  # [bp:rnn/2]
+        dz_t[:] = (g + dh_t) * F_t  # [bp:bptt/g] [bp:rnn/1]
+        g[:] = dz_t @ U  # [bp:rnn/2]

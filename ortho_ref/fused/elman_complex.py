@@ -52,19 +52,11 @@ def unroll(
 
 def forward_loop(h: Array, z: Array, U: Array, b: Array) -> None:
     """Over time: h[1:] (T, B, n) from h[0], and z in place of P = W x; U is the weight's transpose."""
-    xp = xp_of(h)
-    rho, scale = xp.empty_like(z[0].real, order="C"), xp.empty_like(z[0].real, order="C")
-    zero, tiny, none = xp.zeros((), rho.dtype), _tiny(rho), xp.empty(rho.shape, bool)
+    xp, tiny = xp_of(h), _tiny(b)
     for h_prev, h_t, z_t in zip(h[:-1], h[1:], z, strict=True):
-        xp.matmul(h_prev, U, out=h_t)  # [urnn:1/z]
-        xp.add(z_t, h_t, out=z_t)  # [urnn:1/z]
-        xp.abs(z_t, out=rho)
-        xp.add(rho, b, out=scale)
-        xp.maximum(scale, zero, out=scale)
-        xp.less(rho, tiny, out=none)
-        xp.add(rho, none, out=rho)
-        xp.divide(scale, rho, out=scale)
-        xp.multiply(z_t, scale, out=h_t)  # [urnn:8]
+        z_t += h_prev @ U  # [urnn:1/z]
+        rho = xp.abs(z_t)
+        h_t[:] = z_t * (xp.maximum(rho + b, 0) / (rho + (rho < tiny)))  # [urnn:8]
 
 
 def unroll_back(
@@ -81,18 +73,16 @@ def unroll_back(
     W, U = real_rows(weights["W"]), xp.ascontiguousarray(weights["U"].conj())
     dU, db = xp.zeros_like(U), xp.zeros_like(b)
     inputs = sequence.InputGradients(W[None], x)
-    steps, chunks = sequence.chunks(z)
     g = sequence.last_cotangent(dh, dh_T)
-    dz_chunk, g_chunk = xp.empty((steps, *g.shape), g.dtype), xp.empty((steps, *g.shape), g.dtype)
     loop = loops.backward_loop if loops else backward_loop
-    for t in chunks:
+    for t in sequence.chunks(dh):
         rho = xp.abs(z[t])
         chi = (rho + b > 0) & (rho >= _tiny(rho))
         rho = xp.where(chi, rho, 1)
         e = chi * (z[t] / rho)
         half = chi * b / (2 * rho)
         F, G = (chi + half).astype(g.dtype), -half * (e * e)  # [bp:modrelu-complex]
-        dz, g_t = dz_chunk[: len(F)], g_chunk[: len(F)]
+        dz, g_t = xp.empty_like(F), xp.empty_like(F)
         loop(g, dh[t], dz, g_t, F, G, U)
         dU += sequence.recurrent_gradients(dz, h[:-1][t].conj())  # [bp:rnn/2] [bp:urnn/U]
         db += (e.conj() * g_t).real.sum(axis=(0, 1))  # [bp:modrelu-complex]
@@ -107,12 +97,7 @@ def backward_loop(g: Array, dh: Array, dz: Array, g_t: Array, F: Array, G: Array
     g (B, n) is carried on in place, dz and g_t (steps, B, n) are written to. F and G (steps, B, n) are the factors of g
     and of its conjugate, U is the weight's conjugate.
     """
-    xp = xp_of(g)
-    turned = xp.empty_like(g)
     for dh_now, dz_now, g_now, F_now, G_now in reversed(list(zip(dh, dz, g_t, F, G, strict=True))):
-        xp.add(g, dh_now, out=g_now)  # [bp:bptt/g]
-        xp.multiply(g_now, F_now, out=dz_now)  # [bp:modrelu-complex]
-        xp.conj(g_now, out=turned)
-        xp.multiply(turned, G_now, out=turned)  # [bp:modrelu-complex]
-        xp.add(dz_now, turned, out=dz_now)  # [bp:modrelu-complex]
-        xp.matmul(dz_now, U, out=g)  # [bp:rnn/2]
+        g_now[:] = g + dh_now  # [bp:bptt/g]
+        dz_now[:] = F_now * g_now + G_now * g_now.conj()  # [bp:modrelu-complex]
+        g[:] = dz_now @ U  # [bp:rnn/2]

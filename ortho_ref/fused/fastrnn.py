@@ -24,7 +24,7 @@ from ortho_ref.cells.fastrnn import FastRNN
 from ortho_ref.fused import sequence
 from ortho_ref.fused.kernels import fastrnn as device
 from ortho_ref.fused.kernels import launches
-from ortho_ref.fused.sequence import Tape
+from ortho_ref.fused.sequence import Tape, value
 from ortho_ref.scan import SequenceGradients
 
 
@@ -48,15 +48,10 @@ def forward_loop(activation: str, h: Array, P: Array, U: Array, b: Array, alpha:
     P (T, B, n) is W x + b, without b for modrelu; U is the weight's transpose.
     """
     xp = xp_of(h)
-    Uh = xp.empty_like(P[0])
-    phi = sequence.in_place(activation, b, xp.empty_like(Uh))
     for h_prev, h_t, f_t in zip(h[:-1], h[1:], P, strict=True):
-        xp.matmul(h_prev, U, out=Uh)  # [sgornn:1/z]
-        xp.add(f_t, Uh, out=f_t)  # [sgornn:1/z]
-        phi(f_t)  # [sgornn:1/f]
-        xp.multiply(h_prev, beta, out=h_t)  # [sgornn:1/h]
-        xp.multiply(f_t, alpha, out=Uh)  # [sgornn:1/h]
-        xp.add(h_t, Uh, out=h_t)  # [sgornn:1/h]
+        z = f_t + h_prev @ U  # [sgornn:1/z]
+        f_t[:] = value(xp, activation, z, b)  # [sgornn:1/f]
+        h_t[:] = alpha * f_t + beta * h_prev  # [sgornn:1/h]
 
 
 def unroll_back(
@@ -76,13 +71,10 @@ def unroll_back(
     alpha, beta = cell.gates(weights)  # [sgornn:1/gates] [sgornn:3]
     dgates: list[tuple[Array, Array]] = []
     inputs = sequence.InputGradients(weights["W"][None], x)
-    steps, chunks = sequence.chunks(f)
     last = sequence.last_cotangent(dh, dh_T)
-    dz_chunk, g_chunk = xp.empty((1, steps, *last.shape), last.dtype), xp.empty((steps, *last.shape), last.dtype)
-    for t in chunks:
-        F = sequence.derivative(cell.activation, f[t])
-        F *= alpha  # [bp:fastrnn/1]
-        dz, g = dz_chunk[:, : len(F)], g_chunk[: len(F)]
+    for t in sequence.chunks(dh):
+        F = alpha * sequence.derivative(cell.activation, f[t])  # [bp:fastrnn/1]
+        dz, g = xp.empty((1, *F.shape), F.dtype), xp.empty_like(F)
         loop(last, dh[t], g, dz[0], F, U, beta)
         dU += sequence.recurrent_gradients(dz[0], h[:-1][t])  # [bp:fastrnn/2]
         dgates.append(((g * f[t]).sum(), (g * h[:-1][t]).sum()))  # [bp:fastrnn/3]
@@ -103,11 +95,7 @@ def backward_loop(last: Array, dh: Array, g: Array, dz: Array, F: Array, U: Arra
     last (B, n), all of dL/dh at its end without dh's, is carried on in place; g and dz (steps, B, n) are written to. F
     is alpha Phi'(z).
     """
-    xp = xp_of(last)
-    Udz = xp.empty_like(last)
     for dh_t, g_t, dz_t, F_t in reversed(list(zip(dh, g, dz, F, strict=True))):
-        xp.add(last, dh_t, out=g_t)  # [bp:bptt/g]
-        xp.multiply(g_t, F_t, out=dz_t)  # [bp:fastrnn/1]
-        xp.matmul(dz_t, U, out=Udz)  # [bp:fastrnn/2]
-        xp.multiply(g_t, beta, out=last)  # [bp:fastrnn/2]
-        xp.add(last, Udz, out=last)  # [bp:fastrnn/2]
+        g_t[:] = last + dh_t  # [bp:bptt/g]
+        dz_t[:] = g_t * F_t  # [bp:fastrnn/1]
+        last[:] = beta * g_t + dz_t @ U  # [bp:fastrnn/2]

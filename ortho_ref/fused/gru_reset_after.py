@@ -4,8 +4,8 @@ G are the gates that are on, of r and z, in this order.
 
 Forward
     P_G, P_h: W x_t + b for all t, without b_h where Phi
-        takes it inside; of r and z -W, -U, -b             [bp:bptt/W]
-    r_t, z_t = 1 / (1 + exp(P + U h_{t-1}))                [goru:2.4] [goru:2.3]
+        takes it inside                                    [bp:bptt/W]
+    r_t, z_t = sigma(P + U h_{t-1})                        [goru:2.4] [goru:2.3]
     r_t = r, z_t = z, where a gate is off                  [goru:abl]
     p_t = U_h h_{t-1}  (+ b_hh)                            [goru:2.2/p]
     a_t = P_h + r_t * p_t                                  [goru:2.2/a]
@@ -34,7 +34,7 @@ from ortho_ref.cells.gru_reset_after import GRUResetAfter
 from ortho_ref.fused import sequence
 from ortho_ref.fused.kernels import gru_reset_after as device
 from ortho_ref.fused.kernels import launches
-from ortho_ref.fused.sequence import Tape
+from ortho_ref.fused.sequence import Tape, sigmoid, value
 from ortho_ref.scan import SequenceGradients
 
 
@@ -44,12 +44,12 @@ def unroll(
     """States (T+1, B, n) and the tape; see `fused.forward`."""
     library = library_of(x, h0, *weights.values())
     G = "".join(cell.products[:-1])
-    W, b = (sequence.stack(weights, kind, G + "h", negated=len(G)) for kind in "Wb")
+    W, b = (sequence.stack(weights, kind, G + "h") for kind in "Wb")
     if not sequence.bias_before(cell.activation):
         b[-1] = 0
     P = sequence.input_products(W, b, x)  # [bp:bptt/W]
     U_h = sequence.transposed(weights["U_h"])
-    U_G = sequence.transposed(sequence.stack(weights, "U", G, negated=len(G))) if G else None
+    U_G = sequence.transposed(sequence.stack(weights, "U", G)) if G else None
     h, p = sequence.initial_state(x, U_h, h0), library.xp.empty_like(P[0])
     loop = loops.forward_loop if launches(library) else forward_loop
     with sequence.overflow():
@@ -60,28 +60,21 @@ def unroll(
 def forward_loop(cell: GRUResetAfter, weights: Weights, h: Array, p: Array, P: Array, U_G: Array, U_h: Array) -> None:
     """Over time: h[1:] (T, B, n) from h[0], p (T, B, n), and the gates that are on and c in place of their P.
 
-    P (G + 1, T, B, n) is W x + b of these gates, times -1, and of the candidate, without b_h for modrelu. U_G (G, n, n)
-    are the transposes of the gates' -U, None where none is on, U_h that of the weight.
+    P (G + 1, T, B, n) is W x + b of these gates and of the candidate, without b_h for modrelu. U_G (G, n, n), which is
+    None where no gate is on, and U_h are transposes.
     """
     xp = xp_of(h)
-    scratch, Uh, sigmoid = xp.empty_like(p[0]), xp.empty_like(P[:-1, 0]), sequence.sigmoid_in_place(P)
-    phi = sequence.in_place(cell.activation, weights["b_h"], xp.empty_like(scratch))
     for h_prev, h_t, p_t, gates, c in zip(h[:-1], h[1:], p, P[:-1].swapaxes(0, 1), P[-1], strict=True):
-        if len(Uh):
-            xp.matmul(h_prev, U_G, out=Uh)  # [goru:2.4] [goru:2.3]
-            xp.add(gates, Uh, out=gates)  # [goru:2.4] [goru:2.3]
-            sigmoid(gates)  # [goru:2.4] [goru:2.3]
+        if len(gates):
+            gates[:] = sigmoid(xp, gates + h_prev @ U_G)  # [goru:2.4] [goru:2.3]
         r = gates[0] if cell.reset_gate else weights["r"]  # [goru:abl]
         z = gates[-1] if cell.update_gate else weights["z"]  # [goru:abl]
-        xp.matmul(h_prev, U_h, out=p_t)  # [goru:2.2/p]
+        p_t[:] = h_prev @ U_h  # [goru:2.2/p]
         if cell.recurrent_bias:
-            xp.add(p_t, weights["b_hh"], out=p_t)  # [goru:2.2/p]
-        xp.multiply(p_t, r, out=scratch)  # [goru:2.2/a]
-        xp.add(c, scratch, out=c)  # [goru:2.2/a]
-        phi(c)  # [goru:2.2/c]
-        xp.subtract(h_prev, c, out=h_t)  # [goru:2.2/h]
-        xp.multiply(h_t, z, out=h_t)  # [goru:2.2/h]
-        xp.add(h_t, c, out=h_t)  # [goru:2.2/h]
+            p_t += weights["b_hh"]  # [goru:2.2/p]
+        a = c + r * p_t  # [goru:2.2/a]
+        c[:] = value(xp, cell.activation, a, weights["b_h"])  # [goru:2.2/c]
+        h_t[:] = c + z * (h_prev - c)  # [goru:2.2/h]
 
 
 def unroll_back(
@@ -103,32 +96,26 @@ def unroll_back(
     dU_G = None if U_G is None else xp.zeros_like(U_G)
     off = {gate: xp.zeros_like(weights[gate]) for gate in "rz" if gate not in G}
     inputs = sequence.InputGradients(sequence.stack(weights, "W", G + "h"), x)
-    steps, chunks = sequence.chunks(c)
     g = sequence.last_cotangent(dh, dh_T)
-    chunk = (steps, *g.shape)
-    da_chunk, dp_chunk = xp.empty((len(G) + 1, *chunk), g.dtype), xp.empty(chunk, g.dtype)
-    off_chunk = {gate: xp.empty(chunk, g.dtype) for gate in off}
-    for t in chunks:
+    for t in sequence.chunks(dh):
         h_prev = h[:-1][t]
         r_t = gates[0, t] if cell.reset_gate else xp.broadcast_to(weights["r"], h_prev.shape)  # [goru:abl]
         z_t = gates[-1, t] if cell.update_gate else xp.broadcast_to(weights["z"], h_prev.shape)  # [goru:abl]
-        write = 1 - z_t
-        F_h = sequence.derivative(cell.activation, c[t])  # [bp:gru2/2]
-        F_h *= write  # [bp:gru2/1]
+        F_h = (1 - z_t) * sequence.derivative(cell.activation, c[t])  # [bp:gru2/1] [bp:gru2/2]
         F_r = p[t] * (r_t * (1 - r_t)) if cell.reset_gate else p[t]  # [bp:gru2/3] [bp:gru2/4] [bp:gru2/5]
         F_z = h_prev - c[t]  # [bp:gru2/1] [bp:gru2/5]
         if cell.update_gate:
-            F_z *= z_t  # [bp:gru2/4]
-            F_z *= write  # [bp:gru2/4]
-        da, dp = da_chunk[:, : len(F_h)], dp_chunk[: len(F_h)]
-        da_r = da[0] if cell.reset_gate else off_chunk["r"][: len(F_h)]
-        da_z = da[-2] if cell.update_gate else off_chunk["z"][: len(F_h)]
+            F_z *= z_t * (1 - z_t)  # [bp:gru2/4]
+        da, dp = xp.empty((len(G) + 1, *F_h.shape), F_h.dtype), xp.empty_like(F_h)
+        of_off = {gate: xp.empty_like(F_h) for gate in off}
+        da_r = da[0] if cell.reset_gate else of_off["r"]
+        da_z = da[-2] if cell.update_gate else of_off["z"]
         loop(g, dh[t], da, (dp, da_r, da_z), (F_h, F_r, F_z, r_t, z_t), U_G, U_h)
         dU_h += sequence.recurrent_gradients(dp, h_prev)  # [bp:gru2/3]
         if G:
             dU_G += sequence.recurrent_gradients(da[:-1], h_prev)  # [bp:gru2/4]
         for gate in off:
-            off[gate] += off_chunk[gate][: len(F_h)].sum(axis=(0, 1))  # [bp:gru2/5]
+            off[gate] += of_off[gate].sum(axis=(0, 1))  # [bp:gru2/5]
         if not sequence.bias_before(cell.activation):
             db_h += sequence.inside_bias_gradient(c[t], da[-1]).sum(axis=(0, 1))  # [bp:gru2/2]
         if cell.recurrent_bias:
@@ -154,19 +141,14 @@ def backward_loop(
     gates that are on and of h; others: dp, da_r, da_z (steps, B, n), those of gates that are on being parts of da. F
     are F_h, F_r, F_z, r, z (steps, B, n).
     """
-    xp = xp_of(g)
-    Udp, Uda = xp.empty_like(g), xp.empty_like(da[:-1, 0])
     by_step = zip(dh, da.swapaxes(0, 1), *others, *F, strict=True)
     for dh_t, da_t, dp_t, da_r, da_z, F_h, F_r, F_z, r, z in reversed(list(by_step)):
-        xp.add(g, dh_t, out=g)  # [bp:bptt/g]
-        xp.multiply(g, F_h, out=da_t[-1])  # [bp:gru2/1] [bp:gru2/2]
-        xp.multiply(da_t[-1], r, out=dp_t)  # [bp:gru2/3]
-        xp.multiply(da_t[-1], F_r, out=da_r)  # [bp:gru2/3] [bp:gru2/4]
-        xp.multiply(g, F_z, out=da_z)  # [bp:gru2/1] [bp:gru2/4]
-        xp.multiply(g, z, out=g)  # [bp:gru2/1]
-        xp.matmul(dp_t, U_h, out=Udp)  # [bp:gru2/3]
-        xp.add(g, Udp, out=g)  # [bp:gru2/3]
-        if len(Uda):
-            xp.matmul(da_t[:-1], U_G, out=Uda)  # [bp:gru2/4]
-            for own in Uda:
-                xp.add(g, own, out=g)  # [bp:gru2/4]
+        g += dh_t  # [bp:bptt/g]
+        da_t[-1] = g * F_h  # [bp:gru2/1] [bp:gru2/2]
+        dp_t[:] = da_t[-1] * r  # [bp:gru2/3]
+        da_r[:] = da_t[-1] * F_r  # [bp:gru2/3] [bp:gru2/4]
+        da_z[:] = g * F_z  # [bp:gru2/1] [bp:gru2/4]
+        g *= z  # [bp:gru2/1]
+        g += dp_t @ U_h  # [bp:gru2/3]
+        if len(da_t) > 1:
+            g += (da_t[:-1] @ U_G).sum(axis=0)  # [bp:gru2/4]

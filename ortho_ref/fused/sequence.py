@@ -1,8 +1,8 @@
-"""What the fused cells share: input products, activations in place, chunks of time.
+"""What the fused cells share: input products, activations, chunks of time.
 
-P = W x_t + b before the loop, a chunk of time at once: x gets a column of ones, W the column b          [bp:bptt/W]
+P = W x_t + b before the loop: x gets a column of ones, W the column b            [bp:bptt/W]
 P = columns of W + b, gathered, for integer tokens                                [bp:bptt/tokens]
-sigmoid:  1 / (1 + exp(-a)), three passes over memory; the weights have the sign        [bp:sigmoid]
+sigmoid:  1 / (1 + exp(-a))                                                       [bp:sigmoid]
 value:  tanh [bp:tanh]   relu [bp:relu]   modrelu [ncgru:20]
 derivative from the value alone:  tanh [bp:tanh]   relu [bp:relu]   modrelu [bp:modrelu-real]
 
@@ -10,11 +10,10 @@ A weight's gradient is the sum over chunks of time, from the last on.
 """
 
 import contextlib
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from ortho_ref.backend import Array, library_of, xp_of
 from ortho_ref.boundary import is_tokens
@@ -23,12 +22,8 @@ from ortho_ref.fused import tokens
 from ortho_ref.printing import brief
 
 _CHUNK_ROWS = 512
-#: Of a product before the loop, whose W a BLAS packs again for each chunk.
-_INPUT_ROWS = 2048
 #: On a device: more than the papers' tasks have, of which a backward pass is one chunk.
 _DEVICE_ROWS = 2**16
-#: Up to this size of W tokens are dense one-hot rows in its gradient: `tokens.sums` costs more to begin.
-_DENSE = 2**11
 
 
 class Tape(NamedTuple):
@@ -62,11 +57,9 @@ class Tape(NamedTuple):
         return brief(self)
 
 
-def stack(weights: Weights, kind: str, gates: str, negated: int = 0) -> Array:
-    """The weights "W", "U" or "b" of several gates as one fresh array (gates, ...), the first `negated` times -1."""
-    xp = xp_of(*weights.values())
-    stacked = xp.stack([weights[f"{kind}_{gate}"] for gate in gates])
-    stacked[:negated] *= -1
+def stack(weights: Weights, kind: str, gates: str) -> Array:
+    """The weights "W", "U" or "b" of several gates as one fresh array (gates, ...)."""
+    stacked: Array = xp_of(*weights.values()).stack([weights[f"{kind}_{gate}"] for gate in gates])
     return stacked
 
 
@@ -80,12 +73,11 @@ def transposed(U: Array) -> Array:
     return xp_of(U).ascontiguousarray(U.swapaxes(-1, -2))
 
 
-def _with_ones(x: Array, m: int, dtype: DTypeLike) -> Array:
-    """The rows of x, of m numbers each or one-hot for tokens below m, and a column of ones."""
-    xp, N = xp_of(x), x.shape[0] * x.shape[1]
-    rows = xp.empty((N, m + 1), dtype)
-    rows[:, :m] = x.reshape(N, 1) == xp.arange(m) if is_tokens(x) else x.reshape(N, m)
-    rows[:, m] = 1
+def _with_ones(x: Array) -> Array:
+    """The rows of x (T, B, m), and a column of ones."""
+    xp, m = xp_of(x), x.shape[2]
+    rows = xp.ones((x.shape[0] * x.shape[1], m + 1), x.dtype)
+    rows[:, :m] = x.reshape(-1, m)
     return rows
 
 
@@ -101,8 +93,7 @@ def input_products(W: Array, b: Array, x: Array) -> Array:
             xp.take(table[g], x, axis=0, out=P[g])  # [bp:bptt/tokens]
         return P
     W_b = transposed(xp.concatenate([W, b[:, :, None]], axis=2))
-    for t in chunks(x, _INPUT_ROWS)[1]:
-        xp.matmul(_with_ones(x[t], W.shape[2], W.dtype), W_b, out=P[:, t].reshape(G, -1, n))  # [bp:bptt/W]
+    xp.matmul(_with_ones(x), W_b, out=P.reshape(G, T * B, n))  # [bp:bptt/W]
     return P
 
 
@@ -123,8 +114,7 @@ class InputGradients:
         G, n, m = W.shape
         self._W, self._x = W, x
         self.dx: Array = None if is_tokens(x) else xp.empty(x.shape, W.dtype)
-        self._by_token = is_tokens(x) and m * n > _DENSE
-        if self._by_token:
+        if is_tokens(x):
             self._dW_T, self._db = xp.zeros((G, m, n), W.dtype), xp.zeros((G, n), W.dtype)
         else:
             self._dW_b = xp.zeros((G, n, m + 1), W.dtype)
@@ -133,25 +123,18 @@ class InputGradients:
         """Take in the chunk of the steps t, da (G, steps, B, n) being the cotangents of W x + b there."""
         G, n, m = self._W.shape
         rows, x = da.reshape(G, -1, n), self._x[t]
-        N = rows.shape[1]
-        if self._by_token:
-            for g, own in enumerate(tokens.sums(x.reshape(N), rows, m)):
-                self._dW_T[g] += own  # [bp:bptt/tokens]
-                # every row of da went to exactly one token: the fewer of the two add up to db
-                self._db[g] += (own if m < N else rows[g]).sum(axis=0)  # [bp:bptt/tokens]
-            return
-        self._dW_b += xp_of(da).matmul(rows.swapaxes(1, 2), _with_ones(x, m, da.dtype))  # [bp:bptt/W] [bp:bptt/tokens]
         if self.dx is None:
+            for g, own in enumerate(tokens.sums(x.reshape(-1), rows, m)):
+                self._dW_T[g] += own  # [bp:bptt/tokens]
+            self._db += rows.sum(axis=1)  # [bp:bptt/tokens]
             return
-        dx = rows[0] @ self._W[0]  # [bp:bptt/W]
-        for g in range(1, G):
-            dx += rows[g] @ self._W[g]  # [bp:bptt/W]
-        self.dx[t] = dx.reshape(x.shape)
+        self._dW_b += xp_of(da).matmul(rows.swapaxes(1, 2), _with_ones(x))  # [bp:bptt/W]
+        self.dx[t] = (rows @ self._W).sum(axis=0).reshape(x.shape)  # [bp:bptt/W]
 
     def sums(self) -> tuple[Array, Array]:
         """dW (G, n, m) and db (G, n), contiguous."""
         xp = xp_of(self._W)
-        if self._by_token:
+        if self.dx is None:
             return transposed(self._dW_T), self._db
         return xp.ascontiguousarray(self._dW_b[:, :, :-1]), xp.ascontiguousarray(self._dW_b[:, :, -1])
 
@@ -182,47 +165,23 @@ def bias_before(activation: str) -> bool:
     return activation != "modrelu"
 
 
-def sigmoid_in_place(like: Array) -> Callable[[Array], None]:
-    """The function -a <- sigma(a), the sign being in the weights already; `like` tells library and precision.
-
-    As accurate for shut gates as for others: exp overflows to infinity, and the gate is 0; `overflow` allows that.
-    """
-    xp = xp_of(like)
-    one = xp.ones((), like.dtype)
-
-    def sigmoid(negative: Array) -> None:
-        xp.exp(negative, out=negative)
-        xp.add(negative, one, out=negative)
-        xp.divide(one, negative, out=negative)  # [bp:sigmoid]
-
-    return sigmoid
-
-
 def overflow() -> contextlib.AbstractContextManager[None]:
     """Within, what overflows is infinite without a warning: exp(-a) of a gate that is shut."""
     return np.errstate(over="ignore")
 
 
-def in_place(activation: str, b: Array, scratch: Array) -> Callable[[Array], None]:
-    """The function a <- Phi(a, b); scratch is shaped like a.  b is already in a where `bias_before`."""
-    xp = xp_of(b, scratch)
+def sigmoid(xp: Any, a: Array) -> Array:
+    """sigma(a).  Where exp overflows to infinity it is 0; `overflow` allows that."""
+    return 1 / (xp.exp(-a) + 1)  # [bp:sigmoid]
 
-    def tanh(a: Array) -> None:
-        xp.tanh(a, out=a)  # [bp:tanh]
 
-    def relu(a: Array) -> None:
-        xp.maximum(a, zero, out=a)  # [bp:relu]
-
-    def modrelu(a: Array) -> None:
-        # np.sign costs no more than bit operations that mask z = 0, and is 0 there by itself
-        xp.sign(a, out=scratch)
-        xp.abs(a, out=a)
-        xp.add(a, b, out=a)
-        xp.maximum(a, zero, out=a)
-        xp.multiply(a, scratch, out=a)  # [ncgru:20]
-
-    zero = xp.zeros((), scratch.dtype)
-    return {"tanh": tanh, "relu": relu, "modrelu": modrelu}[activation]
+def value(xp: Any, activation: str, a: Array, b: Array) -> Array:
+    """Phi(a, b), shaped like a; b is modrelu's bias, any other's is in a (`bias_before`)."""
+    if activation == "tanh":
+        return xp.tanh(a)  # [bp:tanh]
+    if activation == "relu":
+        return xp.maximum(a, 0)  # [bp:relu]
+    return xp.sign(a) * xp.maximum(xp.abs(a) + b, 0)  # [ncgru:20]
 
 
 def derivative(activation: str, y: Array) -> Array:
@@ -241,13 +200,13 @@ def inside_bias_gradient(y: Array, da: Array) -> Array:
     return xp_of(y).sign(y) * da  # [bp:modrelu-real]
 
 
-def chunks(h_prev: Array, rows: int | None = None) -> tuple[int, Iterator[slice]]:
-    """How many steps make a chunk of time, and the chunks of h_prev (T, B, ...), the last first.
+def chunks(dh: Array) -> Iterator[slice]:
+    """The chunks of time of dh (T, B, ...), the last first.
 
     On the host a chunk has some hundred rows: enough for the gradients' GEMMs to run at full speed on it, and few
     enough to be in the cache still when they do. On a device it has so many that launches do not count.
     """
-    T, B = h_prev.shape[:2]
-    rows = (rows or _CHUNK_ROWS) if library_of(h_prev).device == "cpu" else _DEVICE_ROWS
+    T, B = dh.shape[:2]
+    rows = _CHUNK_ROWS if library_of(dh).device == "cpu" else _DEVICE_ROWS
     steps = min(T, max(1, rows // B))
-    return steps, (slice(max(0, stop - steps), stop) for stop in range(T, 0, -steps))
+    return (slice(max(0, stop - steps), stop) for stop in range(T, 0, -steps))

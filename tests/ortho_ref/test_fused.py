@@ -1,6 +1,5 @@
 """`fused` is `scan`, faster: the same states and gradients to 1e-12 in float64."""
 
-import contextlib
 import importlib
 from dataclasses import replace
 
@@ -14,7 +13,7 @@ from gradients.problem import Problem, largest_error, random_problem, relative_e
 from ortho_ref import backend, fused, scan
 from ortho_ref.backend import to_device, to_host
 from ortho_ref.cells import LSTM, Elman, FastRNN, GRUResetAfter, GRUResetBefore
-from ortho_ref.fused import layout, sequence, tokens
+from ortho_ref.fused import sequence, tokens
 from ortho_ref.recurrent import Recurrent
 
 CELLS = {name: cell for name, cell in cells().items() if fused.has_form(cell)}
@@ -47,95 +46,14 @@ def test_equals_scan(device, name, seed, T, B, m, n, tokens):
     assert_same(random_problem(CELLS[name], rng, T=T, B=B, m=m, n=n, tokens=tokens).on(device))
 
 
-#: The cells that have other layouts than rows, and which.
-LAYOUTS = [(name, "columns") for name, cell in CELLS.items() if isinstance(cell, GRUResetBefore | LSTM)]
-LAYOUTS += [("LSTM", "inside")]
-
-
-@contextlib.contextmanager
-def everywhere(kind):
-    """A layout at every size; x inside is of vectors."""
-    both = ["float32", "float64"]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(layout, "COLUMNS", dict.fromkeys(both, (1, 10**6)) if kind == "columns" else {})
-        patch.setattr(layout, "INSIDE", dict.fromkeys(both, (10**6, 10**6)) if kind == "inside" else {})
-        yield
-
-
-@pytest.mark.parametrize(("name", "kind"), LAYOUTS)
-@settings(max_examples=40)
-@example(seed=0, T=1, B=1, m=1, n=1, tokens=False)
-@example(seed=0, T=1, B=4, m=3, n=5, tokens=True)
-@example(seed=0, T=6, B=1, m=3, n=1, tokens=False)
-@given(seed=st.integers(0, 2**32 - 1), tokens=st.booleans(), **sizes)
-def test_equals_scan_in_every_layout(name, kind, seed, T, B, m, n, tokens):
-    """Columns, and x inside, at any size."""
-    problem = random_problem(CELLS[name], np.random.default_rng(seed), T=T, B=B, m=m, n=n, tokens=tokens)
-    U = next(value for weight, value in problem.weights.items() if weight.startswith("U"))
-    with everywhere(kind):
-        own = {"columns": layout.Columns, "inside": layout.Rows if tokens else layout.Inside}[kind]
-        assert type(layout.layout_of(problem.x, U, one_product=True)) is own
-        assert_same(problem)
-
-
-@pytest.mark.parametrize(("name", "kind"), LAYOUTS)
-@pytest.mark.parametrize("tokens", [False, True])
-def test_every_layout_however_time_is_cut(monkeypatch, name, kind, tokens):
-    """Chunks of several steps, with a shorter one left over; what comes out is by rows, in one piece."""
-    monkeypatch.setattr(sequence, "_CHUNK_ROWS", 10)
-    problem = random_problem(CELLS[name], np.random.default_rng(5), T=8, B=3, tokens=tokens)
-    with everywhere(kind):
-        assert_same(problem)
-        h, _ = fused.forward(problem.cell, problem.weights, problem.x, problem.h0)
-    for part in h if isinstance(h, tuple) else (h,):
-        assert part.shape[:2] == (9, 3)
-        assert part.flags.c_contiguous
-
-
-def test_which_size_has_which_layout(device):
-    """In float32 on the host: columns from 400 units, up to 64 sequences; x inside up to 64 units and 32 sequences, of
-    vectors, where there is one product a step."""
-    for B, n, dtype, one_product, wanted in (
-        (64, 400, "f4", True, layout.Columns),
-        (1, 1000, "f4", False, layout.Columns),
-        (65, 400, "f4", True, layout.Rows),
-        (64, 399, "f4", True, layout.Rows),
-        (64, 400, "f8", True, layout.Rows),
-        (32, 64, "f4", True, layout.Inside),
-        (32, 64, "f4", False, layout.Rows),
-        (33, 64, "f4", True, layout.Rows),
-        (32, 65, "f4", True, layout.Rows),
-        (32, 64, "f8", True, layout.Rows),
-    ):
-        x, U = to_device((np.zeros((1, B, 1), dtype), np.broadcast_to(np.zeros((), dtype), (n, n))), device)
-        assert type(layout.layout_of(x, U, one_product)) is (wanted if device == "cpu" else layout.Rows)
-        if wanted is layout.Inside:
-            assert type(layout.layout_of(x[..., 0].astype(int), U, one_product)) is layout.Rows
-
-
-@pytest.mark.parametrize(("name", "n"), [("GRUResetBefore tanh", 400), ("LSTM", 400), ("LSTM", 20)])
-def test_the_layouts_agree_in_float32(name, n):
-    """At sizes that have others than rows: the same results as by rows, to rounding."""
-    p = random_problem(CELLS[name], np.random.default_rng(3), T=3, B=4, m=5, n=n)
-    problem = Problem(p.cell, *single((p.weights, p.x, p.h0, p.dh, p.dh_T)))
-    own = problem.gradients(fused)
-    with everywhere("rows"):
-        error, which = largest_error(own, problem.gradients(fused))
-    assert 0 < error < 1e-4, which
-
-
 @pytest.mark.parametrize("name", CELLS)
 @pytest.mark.parametrize("tokens", [False, True])
 @pytest.mark.parametrize(("rows", "cuts"), [(1, [1] * 8), (10, [3, 3, 2]), (10**6, [8])])
 def test_equals_scan_however_time_is_cut(monkeypatch, device, name, tokens, rows, cuts):
     """Chunks of one step, of several with a shorter one left over, and a single one."""
-    for rule in ("_CHUNK_ROWS", "_INPUT_ROWS") if device == "cpu" else ("_DEVICE_ROWS",):
-        monkeypatch.setattr(sequence, rule, rows)
+    monkeypatch.setattr(sequence, "_CHUNK_ROWS" if device == "cpu" else "_DEVICE_ROWS", rows)
     problem = random_problem(CELLS[name], np.random.default_rng(5), T=8, B=3, tokens=tokens).on(device)
-    steps, chunks = sequence.chunks(problem.dh)
-    lengths = [t.stop - t.start for t in chunks]
-    assert lengths == cuts
-    assert steps == lengths[0]
+    assert [t.stop - t.start for t in sequence.chunks(problem.dh)] == cuts
     assert_same(problem)
 
 
@@ -143,7 +61,6 @@ def test_equals_scan_however_time_is_cut(monkeypatch, device, name, tokens, rows
 @pytest.mark.parametrize("name", CELLS)
 def test_tokens_of_many_words(monkeypatch, device, name, few):
     """bp:bptt/tokens as of large vocabularies, few and many on a device; more words than rows, and fewer."""
-    monkeypatch.setattr(sequence, "_DENSE", 0)
     monkeypatch.setattr(tokens, "FEW", few)
     for m in (3, 40):
         assert_same(random_problem(CELLS[name], np.random.default_rng(7), T=8, B=3, m=m, tokens=True).on(device))

@@ -9,7 +9,7 @@ from gradients.checks import cells
 from gradients.problem import random_problem
 from ortho_ref import fused
 from ortho_ref.backend import to_device, to_host
-from ortho_ref.fused import sequence, tokens
+from ortho_ref.fused import tokens
 from ortho_ref.language.embedding import Embedding
 
 
@@ -46,7 +46,6 @@ def test_sums(device, seed, m, N, kind, dtype):
 def test_the_same_bits_whatever_the_order_of_sparse_sums(monkeypatch, host_device, few, dtype):
     """NVIDIA lets a product with a sparse transpose add in another order on each run: dW, db and dE do not know it."""
     monkeypatch.setattr(tokens, "FEW", few)
-    monkeypatch.setattr(sequence, "_DENSE", 0)
     rng = np.random.default_rng(0)
     words, de = to_device((rng.integers(0, 7, (40, 5)), rng.standard_normal((40, 5, 4)).astype(dtype)), "gpu")
     p = random_problem(cells()["LSTM"], rng, T=40, B=5, m=7, tokens=True).on("gpu")

@@ -1,5 +1,9 @@
 """Adam's delta in one pass over memory, compiled: to the bit what `training.optimizers.Adam` computes in nine.
 
+m <- b1 m + (1 - b1) g                                              [bp:opt/m]
+v <- b2 v + (1 - b2) g^2                                            [bp:opt/v]
+delta = rate * m / (1 - b1^k) / (sqrt(v / (1 - b2^k)) + epsilon)    [bp:opt/delta]
+
 Nothing is contracted here: each product and each sum is rounded, as NumPy's are.
 """
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from ortho_ref.backend import Array, library_of
 from ortho_ref.fused.kernels.launch import Backwards, kernel
-from ortho_ref.fused.kernels.stages import value
+from ortho_ref.fused.sequence import value
 
 
 def state(

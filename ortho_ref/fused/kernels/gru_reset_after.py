@@ -5,7 +5,7 @@ from typing import Any
 from ortho_ref.backend import Array, library_of
 from ortho_ref.cells.gru_reset_after import GRUResetAfter
 from ortho_ref.fused.kernels.launch import Backwards, kernel
-from ortho_ref.fused.kernels.stages import sigmoid, value
+from ortho_ref.fused.sequence import sigmoid, value
 
 
 def state(

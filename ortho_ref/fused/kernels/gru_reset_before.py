@@ -4,7 +4,7 @@ from typing import Any
 
 from ortho_ref.backend import Array, library_of
 from ortho_ref.fused.kernels.launch import Backwards, kernel
-from ortho_ref.fused.kernels.stages import sigmoid, value
+from ortho_ref.fused.sequence import sigmoid, value
 
 
 def gates(xp: Any, r: Array, u: Array, Uh_r: Array, Uh_u: Array, h_prev: Array, s: Array) -> None:

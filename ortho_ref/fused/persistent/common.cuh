@@ -19,9 +19,8 @@ struct Sizes {
 
 enum { TANH, RELU, MODRELU };
 
-// sigma(a) from -a
-__device__ REAL sigmoid(REAL negative) {
-  return 1 / (exp(negative) + 1);  // [bp:sigmoid]
+__device__ REAL sigmoid(REAL a) {
+  return 1 / (exp(-a) + 1);  // [bp:sigmoid]
 }
 
 // Phi(a, b); b is in a already, but for modrelu.  A NaN goes on.

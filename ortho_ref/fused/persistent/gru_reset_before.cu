@@ -1,7 +1,7 @@
 // The two loops over time of fused/gru_reset_before.py, a launch each, quick on a GPU; held to them by test_persistent.
 
-// U_ru (padded n, 2 n), U_c (padded n, n): transposes of -U_r and -U_u, and of U_c.  P (3, T, B, n): W x + b, of r and u
-// times -1, in; r, u, c out.  h (T+1, B, n): h[0] in, the others out.  s (B, n): scratch.
+// U_ru (padded n, 2 n), U_c (padded n, n): transposes.  P (3, T, B, n): W x + b in; r, u, c out.  h (T+1, B, n): h[0] in,
+// the others out.  s (B, n): scratch.
 extern "C" __global__ void __launch_bounds__(512, 1) gru_reset_before_forward(
     const REAL* __restrict__ U_ru, const REAL* __restrict__ U_c, const REAL* __restrict__ b_c, REAL* P, REAL* h, REAL* s,
     int activation, Sizes z) {

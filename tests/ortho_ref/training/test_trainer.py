@@ -21,7 +21,7 @@ import pytest
 from ortho_ref import models
 from ortho_ref.backend import NotOrthogonalError, to_host
 from ortho_ref.files import DamagedFile
-from ortho_ref.fused import sequence, tokens
+from ortho_ref.fused import tokens
 from ortho_ref.network import Network
 from ortho_ref.training import checkpoint, forms, run_folder, runs
 from ortho_ref.training import trainer as training
@@ -548,7 +548,6 @@ def test_a_stopped_run_goes_on_to_the_same_bits(tmp_path, text, uninterrupted, d
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_goes_on_to_the_same_bits_whatever_the_order_of_sparse_sums(monkeypatch, tmp_path, text, host_device, kind):
     """With the order in which a device may add different on each run, tokens as of a very large vocabulary."""
-    monkeypatch.setattr(sequence, "_DENSE", 0)
     monkeypatch.setattr(tokens, "FEW", 0)
     ends = []
     with host_device.shuffled_sums():
