@@ -1,8 +1,8 @@
-"""Time cells, maps and updates beside their floors and other libraries, in turns: python -m scripts.maintain.benchmark
+"""Time cells, maps and updates beside other libraries, in turns: python -m scripts.maintain.benchmark
 
-What is timed stands in `timing`.  A whole run writes results/benchmark/MACHINE.json, .md and .png; a part is chosen
-with --section, --model and --only, and is written where --out says.  --check compares today's ratios with the stored
-ones.
+What is timed stands in `timing`.  A whole run, of one thread, writes results/benchmark/MACHINE.json, .md and .png; a
+part is chosen with --section, --model, --only and --threads, and is written where --out says.  --check compares today's
+ratios with the stored ones.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ from scripts.maintain.timing import benchmark_file as reports
 from scripts.maintain.timing import drift as checking
 from scripts.maintain.timing import page_tables, peers_jax
 from scripts.maintain.timing.benchmark_file import Report, Table
-from scripts.maintain.timing.cell_rows import cells, scaling
+from scripts.maintain.timing.cell_rows import cells
 from scripts.maintain.timing.groups import Group, Settings, named
 from scripts.maintain.timing.machine import difference, libraries, machine, name_of
 from scripts.maintain.timing.map_rows import maps
@@ -34,7 +34,6 @@ from scripts.program import (
     BAD_INPUT,
     check_beside,
     check_device,
-    check_number,
     device_option,
     fail,
     give,
@@ -44,9 +43,9 @@ from scripts.program import (
 )
 from scripts.program.malloc import keep_freed_memory
 
-SECTIONS = {"cells": cells, "memory": memory, "scaling": scaling, "maps": maps, "updates": updates}
-#: Most seconds that torch.compile may take for a step, in a whole run.
-COMPILE_SECONDS = 60.0
+SECTIONS = {"cells": cells, "updates": updates, "memory": memory, "maps": maps}
+#: Those that can be measured with several threads.
+THREADED = ("cells", "updates")
 
 
 def torch_version(device: str) -> str | None:
@@ -83,11 +82,13 @@ def chosen(option: str, given: list[str] | None, allowed: tuple[str, ...]) -> tu
     return tuple(dict.fromkeys(given or allowed))
 
 
-def sections_of(given: list[str] | None, device: str) -> tuple[str, ...]:
-    """Those that were given, or all.  ValueError for one that is none, or cannot be measured on a device."""
+def sections_of(given: list[str] | None, device: str, threads: int) -> tuple[str, ...]:
+    """Those that were given, or all.  ValueError for one that is none, or cannot be measured so."""
     sections = chosen("section", given, tuple(SECTIONS))
     if device != "cpu" and sections != ("cells",):
         raise ValueError(f"section is {', '.join(sections)}; allowed on {device}: cells")
+    if threads > 1 and not set(sections) <= set(THREADED):
+        raise ValueError(f"section is {', '.join(sections)}; allowed with several threads: {', '.join(THREADED)}")
     return sections
 
 
@@ -98,18 +99,15 @@ def settings(
     seconds: float,
     dtype: str,
     device: str,
-    compile_seconds: float,
+    threads: int,
 ) -> Settings:
     """What is measured.  ValueError for what cannot be."""
     check_rounds(rounds, seconds)
-    check_number("compile_seconds", compile_seconds, 3600)
     models, sizes = chosen("model", model, MODELS), chosen("only", only, tuple(SIZES))
     chosen("dtype", [dtype], DTYPES)
-    jax = peers_jax.jax_version() if device == "cpu" else None
+    jax = peers_jax.jax_version(threads) if device == "cpu" else None
     shown = {size: SIZES[size] for size in sizes}
-    return Settings(
-        models, shown, rounds, seconds, dtype, device, compile_seconds, torch=torch_version(device), jax=jax
-    )
+    return Settings(models, shown, rounds, seconds, dtype, device, threads, torch=torch_version(device), jax=jax)
 
 
 def checked(name: str) -> str:
@@ -145,7 +143,7 @@ def command(words: Sequence[str]) -> str:
     return re.sub(r" --(out|name)[ =]('[^']*'|\S+)", "", text)
 
 
-def report_of(groups: list[Group], own: Settings, here: dict[str, Any], threads: int) -> Report:
+def report_of(groups: list[Group], own: Settings, here: dict[str, Any]) -> Report:
     """What is written."""
     kept = "given back by the allocator's own rules" if own.keep else "kept, of all contenders alike (mallopt)"
     return {
@@ -153,7 +151,7 @@ def report_of(groups: list[Group], own: Settings, here: dict[str, Any], threads:
         "commands": [command(sys.argv[1:])],
         "machine": here,
         "libraries": libraries(own.torch, own.jax),
-        "settings": {"dtype": own.dtype, "device": own.device, "threads": threads, "memory": kept},
+        "settings": {"dtype": own.dtype, "device": own.device, "memory": kept},
         "groups": groups,
     }
 
@@ -232,12 +230,9 @@ def main(
     only: Annotated[list[str] | None, typer.Option(help=f"Sizes: {', '.join(SIZES)}.")] = None,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds; medians are reported.")] = 7,
     seconds: Annotated[float, typer.Option(min=0.0, help="Least time for each contender and round.")] = 0.2,
-    threads: Annotated[int, typer.Option(help="BLAS threads (PyTorch and JAX always run one).")] = 1,
+    threads: Annotated[int, typer.Option(help="Of every contender; NumPy's BLAS has one.")] = 1,
     dtype: Annotated[str, typer.Option(help=f"{' or '.join(DTYPES)}; updates are float32.")] = "float32",
     device: Annotated[str, device_option("cpu or gpu; PyTorch runs there too, if it can.")] = "cpu",
-    compile_seconds: Annotated[
-        float | None, typer.Option(help="Most that torch.compile may take for a step; 0: without. 60 in a whole run.")
-    ] = None,
     give_back: Annotated[
         bool, typer.Option("--give-back", help="Let the allocator give freed memory back, as it does by itself.")
     ] = False,
@@ -253,7 +248,7 @@ def main(
     redraw: Annotated[Path | None, typer.Option(help="Page and picture of a stored file; measures nothing.")] = None,
     page: Annotated[bool, typer.Option("--page", help="Also write README's and docs/performance.md's tables.")] = False,
 ) -> None:
-    """Cells, maps and updates beside floors, PyTorch and JAX; medians of rounds in which the contenders take turns."""
+    """Cells, maps and updates beside PyTorch and JAX; medians of rounds in which the contenders take turns."""
     given = locals()
     try:
         if redraw is not None:
@@ -264,15 +259,13 @@ def main(
             write_pages(stored, redraw.stem, page)
             return
         check_device(device)
-        limit_threads(threads)
+        limit_threads(threads, "compiled")
         check = check or against is not None
-        part = bool(section or model or only or device != "cpu")
+        part = bool(section or model or only or device != "cpu" or threads > 1)
         written = not check and (not part or out is not None)
         check_read(any_machine, page, check, written)
-        if compile_seconds is None:
-            compile_seconds = 0.0 if part or check else COMPILE_SECONDS
-        sections = sections_of(section or (["cells"] if part else None), device)
-        own = settings(model, only, rounds, seconds, dtype, device, compile_seconds)
+        sections = sections_of(section or (["cells"] if part else None), device, threads)
+        own = settings(model, only, rounds, seconds, dtype, device, threads)
         here = machine(own.torch is not None)
         folder, name = out or page_tables.FOLDER, checked(name or name_of(here))
         stored = stored_for(against or folder / f"{name}.json", here, dtype, any_machine) if check else {}
@@ -281,7 +274,7 @@ def main(
                 out.mkdir(parents=True, exist_ok=True)
         own = own._replace(keep=give_back or not keep_freed_memory())
         groups = collected(measured(sections, own))
-        report = report_of(groups, own, here, threads)
+        report = report_of(groups, own, here)
         for table in reports.tables(report):
             give(as_shown(table), 160)
         for line in reports.about(report):

@@ -29,8 +29,8 @@ Span: TypeAlias = tuple[int, int]
 #: A slice of the batch has so many rows at least and, for large n, a row for so many columns, as it reads all of U each
 #: step and has sums of U's size; up to so many; and there are so many slices at most.
 LEAST, COLUMNS, ENOUGH, SLICES = 8, 24, 24, 8
-#: Up to so many products a second thread takes longer to wake than it saves.
-WORTH = 2**23
+#: Up to so many products, of all gates, a second thread takes longer to wake than it saves.
+WORTH = 2**24
 #: Rows of a slice in a chunk of time, about: what a loop leaves is in the cache still.
 CHUNK = 256
 TANH, RELU, MODRELU = range(3)
@@ -73,7 +73,7 @@ def forward(loop: Callable[[Span, Span, Array], None], inputs: "Inputs", shape: 
             inputs.products(t, q, a)  # [bp:bptt/W]
             loop(t, q, a)
 
-    _each(one, shape)
+    _each(one, shape, inputs.gates)
 
 
 def backward(
@@ -112,17 +112,17 @@ def backward(
             inputs.add(t, q, da)  # [bp:bptt/W]
         return own
 
-    whole, *others = _each(one, shape)
+    whole, *others = _each(one, shape, inputs.gates)
     for other in others:
         for total, own in zip(whole, other, strict=True):
             total += own
     return whole
 
 
-def _each(one: Callable[..., Any], shape: tuple[int, int, int]) -> list[Any]:
+def _each(one: Callable[..., Any], shape: tuple[int, int, int], gates: int) -> list[Any]:
     """What a function gives for each slice, on threads where that is worth it."""
     (T, B, n), own = shape, slices(shape[1], shape[2])
-    return on_threads(one, own) if T * B * n * n > WORTH else [one(*q) for q in own]
+    return on_threads(one, own) if gates * T * B * n * n > WORTH else [one(*q) for q in own]
 
 
 def plain(x: Array, like: Array) -> Array:

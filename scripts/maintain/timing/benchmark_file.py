@@ -10,7 +10,6 @@ from ortho_ref import files, formats
 from ortho_ref.boundary import short
 from ortho_ref.formats import Form
 from scripts.maintain.timing.groups import NUMBERS, Group, GroupForm, key, named
-from scripts.program import MOST_THREADS
 
 Report = dict[str, Any]
 
@@ -32,7 +31,6 @@ class Settings(Form):
 
     dtype: str
     device: str
-    threads: Annotated[int, Meta(ge=1, le=MOST_THREADS)]
     memory: str
 
 
@@ -48,11 +46,10 @@ class Benchmark(Form):
 
 
 TITLES = {
-    "cells": "Cells: forward + backward with every gradient; a contender's time / ours, and ours / floor",
+    "cells": "Cells: forward + backward with every gradient; a contender's time / ours",
+    "updates": "Whole updates; a contender's time / ours",
     "memory": "Memory: the most of one forward + backward, in T B n numbers",
-    "scaling": "Over T, n and B; a contender's time / ours, and ours / floor",
     "maps": "Orthogonal maps: U and dL/dA; a contender's time / the first's",
-    "updates": "Whole updates; a contender's time / ours, and update / bare",
 }
 
 
@@ -132,27 +129,14 @@ def table(title: str, groups: Sequence[Group]) -> Table:
         return Table(
             title, head, [[*_case(g, cases), *(_median(g, name) for name in (first, *others))] for g in groups]
         )
-    head = [*cases, f"{first}, ms", "spread", "wall, ms", *(heading(name, first) for name in others)]
+    head = [*cases, f"{first}, ms", "spread", "wall, ms", *others]
     rows = [[*_case(g, cases), *_own_time(g), *(ratio(g, name) for name in others)] for g in groups]
     return Table(title, head, rows)
 
 
-def heading(name: str, reference: str) -> str:
-    """How a column of ratios is called."""
-    return f"{reference} / {name}" if is_part(name) else name
-
-
-def is_part(name: str) -> bool:
-    """Whether it is what ours is made of, a floor or the bare passes: its ratio is told the other way."""
-    return name.startswith("floor") or name == "bare"
-
-
 def ratio(group: Group, name: str) -> str:
-    """A contender's time by ours, ours by what it is made of; empty where it was not measured."""
-    if name not in group["contenders"]:
-        return ""
-    value = group["contenders"][name]["ratio"]
-    return f"{1 / value if is_part(name) else value:.2f}"
+    """A contender's time by ours; empty where it was not measured."""
+    return f"{group['contenders'][name]['ratio']:.2f}" if name in group["contenders"] else ""
 
 
 def _own_time(group: Group) -> tuple[str, str, str]:
@@ -183,7 +167,7 @@ def about(report: Report) -> list[str]:
         f"Machine: {own['cpu']}, {own['cores']} cores, {own['system']}.",
         f"Libraries: {versions}; BLAS: {report['libraries'].get('blas', '')}; kernels: {', '.join(own['kernels'])};"
         f" variables: {variables}.",
-        f"{used['dtype']}, {used['device']}, threads: {used['threads']}; freed memory is {used['memory']}.",
+        f"{used['dtype']}, {used['device']}; freed memory is {used['memory']}.",
     ]
 
 
@@ -193,12 +177,12 @@ def markdown(report: Report, picture: str = "") -> str:
     title = f"# Benchmark on {own['cpu']}, {', '.join(own['kernels'])}"
     lines = [title, "", "Written by", "", "```sh", *report["commands"], "```", "", *about(report), ""]
     lines += [
-        "Milliseconds are process CPU time, medians of interleaved rounds; a ratio is the median of those of rounds;",
-        "spread is half of what lies between the quartiles. Where wall time is longer, other programs ran too.",
+        "Milliseconds are process CPU time, with several threads wall time, medians of interleaved rounds; a ratio",
+        "is the median of those of rounds; spread is half of what lies between the quartiles.",
         "",
     ]
     if picture:
-        lines += [f"![What limits each size, and peers]({picture})", ""]
+        lines += [f"![Peers, on one core and on all]({picture})", ""]
     for table in tables(report):
         lines += [f"## {table.title}", "", table.markdown()]
     reasons = {

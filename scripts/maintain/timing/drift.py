@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from scripts.maintain.timing.benchmark_file import Report, heading, is_part
+from scripts.maintain.timing.benchmark_file import Report
 from scripts.maintain.timing.groups import NUMBERS, Group, key
 
 #: By how much a ratio may move: by a factor of 1 + LIMIT, up or down.
@@ -11,7 +11,7 @@ LIMIT = 0.25
 
 
 class Moved(NamedTuple):
-    """A figure of a case: a contender's time / ours, ours / a floor, or memory."""
+    """A figure of a case: a contender's time / ours, or memory."""
 
     section: str
     case: str
@@ -26,10 +26,7 @@ class Moved(NamedTuple):
 
 
 def compare(stored: Report, groups: Iterable[Group]) -> tuple[list[Moved], list[str]]:
-    """Every figure that both have, and what cannot be compared because one lacks it.
-
-    `scan` is neither a floor nor a peer, and is not compared; nor is the drawing of a batch.
-    """
+    """Every figure that both have, and what cannot be compared because one lacks it."""
     before = {key(group): group for group in stored["groups"]}
     found, missing = [], []
     for group in groups:
@@ -45,14 +42,9 @@ def compare(stored: Report, groups: Iterable[Group]) -> tuple[list[Moved], list[
 
 def figures(group: Group) -> dict[str, float]:
     """The figures of a group that are compared."""
-    reference = group["reference"]
     if group["unit"] == NUMBERS:
         return {name: own["median"] for name, own in group["contenders"].items()}
-    return {
-        heading(name, reference): 1 / own["ratio"] if is_part(name) else own["ratio"]
-        for name, own in group["contenders"].items()
-        if name not in (reference, "scan", "batch")
-    }
+    return {name: own["ratio"] for name, own in group["contenders"].items() if name != group["reference"]}
 
 
 def beyond(found: Iterable[Moved], limit: float = LIMIT) -> list[Moved]:

@@ -13,7 +13,7 @@ from scripts.maintain.timing.steps import Size
 
 Group = dict[str, Any]
 
-#: Milliseconds of a call: process CPU time, on a device the clock's.
+#: Milliseconds of a call: process CPU time, of several threads and on a device the clock's.
 MILLISECONDS = "ms"
 #: Numbers of the states' precision, in units of T B n.
 NUMBERS = "T B n numbers"
@@ -45,7 +45,7 @@ class Settings(NamedTuple):
     """What is measured, and how.
 
     keep: hold tapes, as the trainer does where the allocator gives memory back.  jax: its version, None where it is not
-    installed.  torch: alike.
+    installed.  torch: alike.  threads: of every contender but NumPy's BLAS, which has one.
     """
 
     models: tuple[str, ...]
@@ -54,7 +54,7 @@ class Settings(NamedTuple):
     seconds: float
     dtype: str = "float32"
     device: str = "cpu"
-    compile_seconds: float = 0.0
+    threads: int = 1
     keep: bool = True
     torch: str | None = None
     jax: str | None = None
@@ -84,7 +84,8 @@ def timed(
     A ratio is the median over rounds of a contender's time by the reference's of the same round; low and high are the
     quartiles of the time.
     """
-    clocks = (time.process_time, time.perf_counter) if own.device == "cpu" else (time.perf_counter, time.perf_counter)
+    alone = own.device == "cpu" and own.threads == 1
+    clocks = (time.process_time if alone else time.perf_counter, time.perf_counter)
     untimed = 2 if own.keep else 1
     times = time_by_clocks(steps, own.rounds, own.seconds, clocks, synchronizer(own.device), untimed)
     contenders = {}

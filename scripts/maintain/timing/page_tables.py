@@ -10,7 +10,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from scripts.maintain.timing.benchmark_file import Report, Table, about, of_section, ratio, table
+from scripts.maintain.timing.benchmark_file import Report, Table, about, of_section, table
 from scripts.maintain.timing.groups import Group
 from scripts.maintain.timing.peers_torch import EAGER
 
@@ -23,8 +23,10 @@ _BLOCK = re.compile(r"(<!-- figures: )([^/ ]+)(/(\w+) -->\n).*?(<!-- end of figu
 PEERS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
     ("nc-gru", "NC-GRU", "the better eager PyTorch cell", EAGER),
     ("nc-gru", "NC-GRU", "JAX's scan", ("jax",)),
+    ("nc-gru", "NC-GRU", "our NumPy engine", ("fused",)),
     ("gru-cudnn", "GRU", "`nn.GRU`", ("torch.nn",)),
     ("lstm", "LSTM", "`nn.LSTM` (oneDNN)", ("torch.nn",)),
+    ("lstm", "LSTM", "JAX's scan", ("jax",)),
     ("rnn", "tanh RNN", "`nn.RNN`", ("torch.nn",)),
 )
 
@@ -56,45 +58,41 @@ def _table(groups: Iterable[Group]) -> str:
     return table("", groups).markdown() if groups else "Not measured yet.\n"
 
 
-def best(group: Group, names: Iterable[str]) -> float | None:
-    """The least ratio of some contenders; None where none was measured."""
+def best(group: Group, names: Iterable[str], alone: Group | None = None) -> float | None:
+    """The least ratio of some contenders, with as many threads or, where `alone` is given, with one; None without."""
     there = [group["contenders"][name]["ratio"] for name in names if name in group["contenders"]]
+    if alone is not None:
+        ours = group["contenders"][group["reference"]]["median"]
+        there += [alone["contenders"][name]["wall"] / ours for name in names if name in alone["contenders"]]
     return min(there, default=None)
 
 
 def _peers(report: Report, machine: str) -> str:
-    """The README's table: ratios to each peer, a column for each size."""
+    """The README's tables, for one core and for all: ratios to each peer, a column for each size."""
     groups = _of(report, "cells")
     sizes = list(dict.fromkeys(group["case"]["size"] for group in groups))
-    by_case = {(group["case"]["model"], group["case"]["size"]): group for group in groups}
-    rows = []
-    for model, ours, peer, names in PEERS:
-        figures = [best(by_case[model, size], names) if (model, size) in by_case else None for size in sizes]
-        if any(figures):
-            rows.append([f"{ours} against {peer}", *("" if one is None else f"{one:.2f}" for one in figures)])
-    if not rows:
+    by_case = {tuple(group["case"].values()): group for group in groups}
+    parts = []
+    for threads in sorted({group["case"]["threads"] for group in groups}):
+        rows = []
+        for model, ours, peer, names in PEERS:
+            cases = [(by_case.get((model, size, threads)), by_case.get((model, size, 1))) for size in sizes]
+            figures = [best(own, names, one if threads > 1 else None) if own else None for own, one in cases]
+            if any(figures):
+                rows.append([f"{ours} against {peer}", *("" if one is None else f"{one:.2f}" for one in figures)])
+        head = ["one core" if threads == 1 else f"{threads:g} cores", *sizes]
+        parts.append(Table("", head, rows).markdown())
+    if not parts:
         return "Not measured yet.\n"
     own, versions = report["machine"], report["libraries"]
-    how = f"Forward and backward with every gradient; {report['settings']['dtype']}, one thread, process CPU time; "
+    how = (
+        f"A peer's time by ours, forward and backward with every gradient; {report['settings']['dtype']}; of one core "
+    )
+    how += "process CPU time, of several wall time, a peer's with one thread or with all, whichever is less; "
     how += f"{own['cpu']} ({', '.join(own['kernels'])}); PyTorch {versions.get('torch', '-')}, JAX "
     how += f"{versions.get('jax', '-')}."
-    told = Table("", ["a peer's time by ours", *sizes], rows).markdown()
+    told = "\n".join(parts)
     return f"{told}\n{textwrap.fill(how, 120, break_on_hyphens=False)}\n"
-
-
-def _limits(report: Report, machine: str) -> str:
-    """Shares of our time by size: products, passes, and what is neither."""
-    rows = []
-    for group in _of(report, "cells"):
-        own = group["contenders"]
-        if {"floor", "floor: products"} <= own.keys():
-            products, floor = own["floor: products"]["ratio"], own["floor"]["ratio"]
-            shares = (products, floor - products, 1 - floor)
-            rows.append(
-                [*map(str, group["case"].values()), *(f"{100 * s:.0f} %" for s in shares), ratio(group, "floor")]
-            )
-    head = ["model", "size", "products", "passes", "rest", "ours / floor"]
-    return Table("", head, rows).markdown() if rows else "Not measured yet.\n"
 
 
 def _machine(report: Report, machine: str) -> str:
@@ -105,16 +103,14 @@ def _machine(report: Report, machine: str) -> str:
 
 
 def _picture(report: Report, machine: str) -> str:
-    return f"![What limits each size, and peers](../results/benchmark/{machine}.png)\n"
+    return f"![Peers, on one core and on all](../results/benchmark/{machine}.png)\n"
 
 
 TABLES: dict[str, Callable[[Report, str], str]] = {
     "peers": _peers,
-    "limits": _limits,
     "machine": _machine,
     "picture": _picture,
     "cells": lambda report, machine: _table(_of(report, "cells")),
-    "scaling": lambda report, machine: _table(_of(report, "scaling")),
     "memory": lambda report, machine: _table(_of(report, "memory")),
     "cayley": lambda report, machine: _table(_of(report, "maps", lambda case: case["map"] == "Cayley")),
     "exponential": lambda report, machine: _table(_of(report, "maps", lambda case: case["map"] == "exponential")),

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from ortho_ref import fused
+from ortho_ref.fused import compiled
 from scripts.maintain.timing import peers_jax, peers_torch
 from scripts.maintain.timing.steps import CellProblem, Contender, Size, numpy_contender, problem
 from scripts.program.malloc import is_glibc
@@ -23,6 +24,7 @@ _M_MMAP_THRESHOLD = -3
 _ROOT = Path(__file__).parents[3]
 
 MAKERS: Mapping[str, Callable[[CellProblem], Contender | None]] = {
+    "compiled": lambda own: numpy_contender(compiled, own, keep=False),
     "fused": lambda own: numpy_contender(fused, own, keep=False),
     "torch.nn": peers_torch.module,
     "torch joined": lambda own: peers_torch.eager(own, peers_torch.Joined),
@@ -74,6 +76,7 @@ def main() -> None:
     libc = ctypes.CDLL(None)
     libc.mallopt(_M_MMAP_THRESHOLD, _OWN_MAPPING)
     asked = json.load(sys.stdin)
+    compiled.set_threads(1)
     if "jax" in asked["names"]:
         peers_jax.jax_version()
     if any(name.startswith("torch") for name in asked["names"]):

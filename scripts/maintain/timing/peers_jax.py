@@ -1,7 +1,7 @@
 """JAX's contender: lax.scan over products x W + b that are formed before it, forward and vjp in one jit.
 
-It shares the process: jitted code allocates through the same C library, and its time is this process's.  Its threads
-are limited where they are made, by the environment, before JAX is imported for the first time.
+It shares the process: jitted code allocates through the same C library, and its time is this process's.  The number of
+its threads is told by the environment, before JAX is imported for the first time.
 """
 
 import importlib.util
@@ -15,17 +15,16 @@ from ortho_ref.cells import LSTM, Elman, FastRNN, GRUResetAfter, GRUResetBefore
 from ortho_ref.cells.cell import Weights, weight_name
 from scripts.maintain.timing.steps import CellProblem, Contender, Gradients, first_states
 
-#: One thread of XLA's host platform: of its own pool (NPROC), and, by a flag, none of Eigen's.
-ONE_THREAD = {"NPROC": "1", "JAX_PLATFORMS": "cpu"}
+#: Of one thread, none of Eigen's pool.
 _FLAG = "--xla_cpu_multi_thread_eigen=false"
 
 
-def jax_version() -> str | None:
-    """JAX's version, imported with one thread; None where it is not installed."""
+def jax_version(threads: int = 1) -> str | None:
+    """JAX's version, imported with so many threads on XLA's host platform; None where it is not installed."""
     if not importlib.util.find_spec("jax"):
         return None
-    os.environ.update(ONE_THREAD)
-    if _FLAG not in (flags := os.environ.get("XLA_FLAGS", "")):
+    os.environ.update({"NPROC": str(threads), "JAX_PLATFORMS": "cpu"})
+    if threads == 1 and _FLAG not in (flags := os.environ.get("XLA_FLAGS", "")):
         os.environ["XLA_FLAGS"] = f"{flags} {_FLAG}".strip()
     import jax
 

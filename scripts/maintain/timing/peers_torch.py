@@ -321,11 +321,11 @@ def module(own: CellProblem, device: str = "cpu") -> Contender | None:
     return Contender(step, gradients)
 
 
-def contenders(own: CellProblem, device: str = "cpu") -> dict[str, Contender]:
-    """The module, where there is one, and both eager forms; of one thread."""
+def contenders(own: CellProblem, device: str = "cpu", threads: int = 1) -> dict[str, Contender]:
+    """The module, where there is one, and both eager forms."""
     import torch
 
-    torch.set_num_threads(1)
+    torch.set_num_threads(threads)
     own_module = module(own, device)
     joined, hoisted = EAGER
     forms = {joined: eager(own, Joined, device), hoisted: eager(own, Hoisted, device)}

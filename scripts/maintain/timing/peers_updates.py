@@ -11,11 +11,11 @@ import numpy as np
 from ortho_ref.training.task import Batch, Task, Tokens
 
 
-def torch_update(task: Task, hidden: int, batch_size: int, lr: float) -> Callable[[], Any]:
+def torch_update(task: Task, hidden: int, batch_size: int, lr: float, threads: int = 1) -> Callable[[], Any]:
     """An update, its batch drawn; it returns the loss, float32."""
     import torch
 
-    torch.set_num_threads(1)
+    torch.set_num_threads(threads)
     torch.manual_seed(0)
     gru, readout = torch.nn.GRU(task.input.size, hidden), torch.nn.Linear(hidden, task.output_size)
     optimizer = torch.optim.Adam([*gru.parameters(), *readout.parameters()], lr, fused=True)

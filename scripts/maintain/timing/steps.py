@@ -1,8 +1,8 @@
 """What is timed of a cell: forward + backward of a whole sequence, and what must be computed by it.
 
-A contender is one implementation of that: `numpy_contender` of ours, `peers_torch`, `peers_jax` and `peers_compiled` of
-others.  Every one begins with the same weights, inputs and cotangents, and gives the gradients of every weight, of x
-and of the first state, so that a test can hold one to the other.
+A contender is one implementation of that: `numpy_contender` of ours, `peers_torch` and `peers_jax` of others.  Every one
+begins with the same weights, inputs and cotangents, and gives the gradients of every weight, of x and of the first
+state, so that a test can hold one to the other.
 """
 
 from collections.abc import Callable
@@ -72,7 +72,7 @@ def problem(size: Size, model: str = "nc-gru", dtype: str = "float32") -> CellPr
 
 
 def numpy_contender(engine: Any, own: CellProblem, device: str = "cpu", keep: bool = True) -> Contender:
-    """`fused` or `scan`.  keep: hold a tape until the next is there, as a trainer does where the allocator does not."""
+    """By an engine.  keep: hold a tape until the next is there, as a trainer does where the allocator does not."""
     weights, x, h0, dh = to_device((own.weights, own.x, state_of(own.h0), own.dh), device)
     kept: list[Any] = [None]
 
