@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
+from matplotlib.lines import Line2D
 
 from scripts.pictures.loss_curves import COLORS, save
 
@@ -27,7 +28,7 @@ def draw(groups: Groups, picture: Path, title: str) -> None:
         _peers(axis, [group for group in cells if group["case"]["threads"] == threads])
         axis.set_title("one core" if threads == 1 else f"{threads:g} cores")
     axes[0][0].set_ylabel("a peer's time / ours")
-    marks = [plt.Line2D([], [], color="grey", marker=mark, ls="", label=words) for mark, words in MARKS.values()]
+    marks = [Line2D([], [], color="grey", marker=mark, ls="", label=words) for mark, words in MARKS.values()]
     names, words = axes[0][0].get_legend_handles_labels()
     axes[0][-1].legend(
         [*marks, *names], [*(mark.get_label() for mark in marks), *words], frameon=False, fontsize="small",

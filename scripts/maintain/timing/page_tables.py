@@ -85,10 +85,8 @@ def _peers(report: Report, machine: str) -> str:
     if not parts:
         return "Not measured yet.\n"
     own, versions = report["machine"], report["libraries"]
-    how = (
-        f"A peer's time by ours, forward and backward with every gradient; {report['settings']['dtype']}; of one core "
-    )
-    how += "process CPU time, of several wall time, a peer's with one thread or with all, whichever is less; "
+    how = f"A peer's time by ours, forward and backward with every gradient; {report['settings']['dtype']}; of one "
+    how += "core process CPU time, of several wall time, a peer's with one thread or with all, whichever is less; "
     how += f"{own['cpu']} ({', '.join(own['kernels'])}); PyTorch {versions.get('torch', '-')}, JAX "
     how += f"{versions.get('jax', '-')}."
     told = "\n".join(parts)

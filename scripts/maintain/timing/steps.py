@@ -1,7 +1,7 @@
 """What is timed of a cell: forward + backward of a whole sequence, and what must be computed by it.
 
-A contender is one implementation of that: `numpy_contender` of ours, `peers_torch` and `peers_jax` of others.  Every one
-begins with the same weights, inputs and cotangents, and gives the gradients of every weight, of x and of the first
+A contender is one implementation of that: `numpy_contender` of ours, `peers_torch` and `peers_jax` of others.  Every
+one begins with the same weights, inputs and cotangents, and gives the gradients of every weight, of x and of the first
 state, so that a test can hold one to the other.
 """
 
