@@ -13,13 +13,14 @@ from hypothesis import strategies as st
 
 from gradients.checks import cells
 from gradients.problem import Problem, largest_error, random_problem, relative_error
-from ortho_ref import losses, models, scan
+from ortho_ref import conformance, losses, models, scan
 from ortho_ref.backend import NotFiniteError
 from ortho_ref.cells import Elman
 from ortho_ref.fused import compiled
 from ortho_ref.fused.compiled import elementary, pool, products, sequence
 from ortho_ref.subnormals import subnormals_as_zero
 from ortho_ref.training.optimizers import Adam
+from scripts.maintain.adapters.ortho_ref_fused import cell as cell_of
 
 CELLS = {name: cell for name, cell in cells().items() if compiled.has_form(cell)}
 SIZES = {"T": st.integers(1, 9), "B": st.integers(1, 6), "m": st.integers(1, 5), "n": st.integers(1, 18)}
@@ -142,6 +143,13 @@ def test_nan_goes_through(name):
     weights[bias] = weights[bias] + np.nan
     h, _ = compiled.unroll(cell, weights, rng.normal(size=(3, 9, 2)))
     assert np.isnan(np.asarray(h)[..., 1:, :, :]).any(axis=(-1, -2)).all()
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_the_kits_cells(dtype):
+    """Every case of a cell, in both precisions."""
+    report = conformance.check(lambda case: cell_of(case, compiled) if case.kind == "cell" else None, "cell/*", dtype)
+    assert report.ok, str(report)
 
 
 # Products

@@ -10,15 +10,13 @@ import pytest
 
 from gradients.problem import largest_error
 from ortho_ref import fused, scan
+from ortho_ref.fused import compiled
 from ortho_ref.losses import LOSSES
-from ortho_ref.models import build
 from scripts.grid.build import make_trainer
 from scripts.grid.config import begun
 from scripts.maintain import benchmark
 from scripts.maintain.timing import (
     benchmark_file,
-    cell_rows,
-    floors,
     machine,
     map_rows,
     memory_rows,
@@ -62,12 +60,13 @@ def agree(ours, theirs, dtype):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("model", MODELS)
 def test_all_compute_the_same(model, dtype):
-    """Gradients of every weight, of x and of the first state: both engines, and where they are installed PyTorch's
+    """Gradients of every weight, of x and of the first state: all engines, and where they are installed PyTorch's
     module, both eager cells and JAX."""
     own = with_biases(model, dtype)
     ours = gradients(numpy_contender(fused, own))
     assert {"x", "h0", *own.weights} <= ours.keys()
-    assert agree(ours, gradients(numpy_contender(scan, own, keep=False)), dtype)
+    for engine in (scan, compiled):
+        assert agree(ours, gradients(numpy_contender(engine, own, keep=False)), dtype)
     wrong = {name: value * own.dh.dtype.type(1.01) if name == "x" else value for name, value in ours.items()}
     if not own.cell.complex:
         assert not agree(ours, wrong, dtype)
@@ -76,38 +75,6 @@ def test_all_compute_the_same(model, dtype):
     theirs |= {"jax": peers_jax.contender(own)} if HAS_JAX else {}
     for name, contender in theirs.items():
         assert agree(ours, gradients(contender), dtype), name
-
-
-# floors
-
-
-@pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("form", floors.FORMS)
-def test_a_floor_can_be_made_again(model, form, monkeypatch):
-    """No warning of any number; recurrent products T each way, and chunks' four; the floor has the products in it."""
-    made = []
-    matmul = np.matmul
-
-    def counted(left, right, out):
-        made.append(2 * out.size * left.shape[-1])
-        return matmul(left, right, out)
-
-    monkeypatch.setattr(np, "matmul", counted)
-    cell = build(model, 4, 6).cell
-    own = floors.Floor(cell, TINY, "float64", form)
-    with np.errstate(all="raise"):
-        for _ in range(3):
-            own()
-    B, T, m, n = TINY
-    each = len(floors.passes(cell).products)
-    assert len(made) == 3 * (2 * T * each + 4)
-    G = sum(floors.passes(cell).products)
-    of_inputs = (2 if cell.complex else 1) * 2 * T * B * n * G * (m + 1 + m + 1 + m)
-    flops = sum(made) / 3
-    assert flops == 2 * (2 * T * B * n * n * G) + 2 * T * B * n * n * G + of_inputs
-    made.clear()
-    own.products()
-    assert sum(made) == flops
 
 
 # maps, memory, updates
@@ -158,9 +125,7 @@ def whole(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(benchmark, "MODELS", ("nc-gru", "lstm"))
         patch.setattr(benchmark, "SIZES", {"parenthesis": TINY})
-        patch.setattr(benchmark, "COMPILE_SECONDS", 0.0)
         patch.setattr(benchmark, "keep_freed_memory", lambda: True)
-        patch.setattr(cell_rows, "SERIES", {"T": (TINY, TINY._replace(length=7)), "B": (TINY, TINY._replace(batch=2))})
         patch.setattr(map_rows, "SIZES", (6,))
         patch.setattr(map_rows, "NORMS", (0.1, 1.0))
         patch.setattr(memory_rows, "resident", lambda model, *rest: {"fused": 4000} if model == "lstm" else "not here")
@@ -189,8 +154,9 @@ def test_a_whole_run_writes_file_page_and_picture(whole):
         benchmark.SECTIONS
     )
     group = benchmark_file.of_section(own, "cells")[0]
-    assert {"fused", "scan", "floor", "floor: products"} <= group["contenders"].keys()
-    assert group["contenders"]["fused"]["ratio"] == 1
+    assert {"compiled", "fused"} <= group["contenders"].keys()
+    assert (group["reference"], group["contenders"]["compiled"]["ratio"]) == ("compiled", 1)
+    assert group["case"] == {"model": "nc-gru", "size": "parenthesis", "threads": 1}
     assert all({"median", "low", "high", "ratio", "wall"} == set(figures) for figures in group["contenders"].values())
     if not HAS_JAX:
         assert group["skipped"]["jax"] == "JAX is not installed"
@@ -199,7 +165,7 @@ def test_a_whole_run_writes_file_page_and_picture(whole):
     assert own["libraries"]["blas"].count(" x1") == own["libraries"]["blas"].count(",") + 1
     assert "mallopt" in own["settings"]["memory"]
     page = (whole / "here.md").read_text()
-    assert "![What limits each size, and peers](here.png)" in page
+    assert "![Peers, on one core and on all](here.png)" in page
     assert page.count("\n## ") == len(benchmark.SECTIONS) + 1
     assert "* resident, memory: nc-gru, parenthesis: not here" in page
     assert (whole / "here.png").read_bytes().startswith(b"\x89PNG")
@@ -234,28 +200,26 @@ def test_a_part_takes_the_place_of_its_own(whole, tmp_path, monkeypatch):
 def test_check_passes_against_itself(monkeypatch, whole):
     """A figure that is not in both is named."""
     groups = stored(whole)["groups"]
-    del groups[0]["contenders"]["floor"]
+    del groups[0]["contenders"]["fused"]
     groups.append(copy.deepcopy(groups[0]) | {"case": {"model": "other", "size": "parenthesis"}})
     measuring(monkeypatch, groups)
     code, out, err = call(benchmark.main, "--check", "--out", whole, "--name", "here")
     assert code == 0, err
     assert "figures compared, 0 moved" in out
-    assert "not compared: cells: nc-gru, parenthesis: fused / floor\n" in err
+    assert "not compared: cells: nc-gru, parenthesis, threads = 1: fused\n" in err
     assert "not compared: cells: other, parenthesis\n" in err
 
 
 @pytest.mark.parametrize("factor", [1.3, 0.7])
 def test_check_fails_where_a_ratio_has_moved(monkeypatch, whole, factor):
-    """Up or down by more than 25 %: what is stored is true no longer.  `scan` may move: it is no floor and no peer."""
+    """Up or down by more than 25 %: what is stored is true no longer."""
     groups = stored(whole)["groups"]
-    for name in ("floor", "scan"):
-        groups[0]["contenders"][name]["ratio"] *= factor
+    groups[0]["contenders"]["fused"]["ratio"] *= factor
     measuring(monkeypatch, groups)
     code, out, _ = call(benchmark.main, "--check", "--against", whole / "here.json")
     assert code == 1
     assert "1 moved by more than 25 %" in out
-    assert "fused / floor" in out
-    groups[0]["contenders"]["floor"]["ratio"] /= factor * 0.9
+    groups[0]["contenders"]["fused"]["ratio"] /= factor * 0.9
     assert call(benchmark.main, "--check", "--against", whole / "here.json")[0] == 0
 
 
@@ -286,7 +250,8 @@ def test_check_refuses_another_machine(monkeypatch, whole, tmp_path):
         (["--section", "weather"], "section is 'weather'; allowed: cells, memory"),
         (["--dtype", "float16"], "dtype is 'float16' (did you mean 'float64'?); allowed: float32, float64"),
         (["--name", "../x"], "name is '../x'; allowed: up to 100 letters"),
-        (["--compile-seconds", "-1"], "compile_seconds is -1.0; allowed: 0 to 3600"),
+        (["--threads", "2", "--section", "maps"], "section is maps; allowed with several threads: cells, updates"),
+        (["--threads", "65"], "threads is 65; allowed: 1 to 64"),
         (["--against", "nowhere.json"], "against: "),
         (["--check", "--against", "{whole}", "--dtype", "float64"], "dtype is float64; allowed: float32, as in"),
         (["--redraw", "nowhere.json"], "redraw: "),

@@ -9,10 +9,9 @@ from ortho_ref.backend import Array
 from ortho_ref.cells.cell import Weights
 from ortho_ref.cells.gru_reset_after import GRUResetAfter
 from ortho_ref.fused.compiled import sequence
-from ortho_ref.fused.compiled.elementary import sigmoid
 from ortho_ref.fused.compiled.jit import compiled
 from ortho_ref.fused.compiled.products import product
-from ortho_ref.fused.compiled.sequence import PHI, Span, activate, derivative, recurrent_gradient
+from ortho_ref.fused.compiled.sequence import PHI, Span, activate, derivative, open_gate, recurrent_gradient
 from ortho_ref.fused.sequence import Tape, bias_before, initial_state, stack, unstack
 from ortho_ref.scan import SequenceGradients
 
@@ -56,9 +55,7 @@ def forward_loop(
         product(h[t, q0:q1], U[G], Uh, n, False)  # [goru:2.2/p]
         for k in range(q0, q1):
             for gate in range(G):
-                a_t, value = a[gate, t - t0, k - q0], gates[gate, t, k]
-                for j in range(n):
-                    value[j] = sigmoid(a_t[j])  # [goru:2.4] [goru:2.3]
+                open_gate(a[gate, t - t0, k - q0], gates[gate, t, k])  # [goru:2.4] [goru:2.3]
             r = gates[0, t, k] if has_r else r_off  # [goru:abl]
             z = gates[G - 1, t, k] if has_z else z_off  # [goru:abl]
             a_h, p_t, Uh_t = a[G, t - t0, k - q0], p[t, k], Uh[k - q0]

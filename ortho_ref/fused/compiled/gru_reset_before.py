@@ -6,10 +6,9 @@ from ortho_ref.backend import Array
 from ortho_ref.cells.cell import Weights
 from ortho_ref.cells.gru_reset_before import GRUResetBefore
 from ortho_ref.fused.compiled import sequence
-from ortho_ref.fused.compiled.elementary import sigmoid
 from ortho_ref.fused.compiled.jit import compiled
 from ortho_ref.fused.compiled.products import outer, product
-from ortho_ref.fused.compiled.sequence import PHI, Span, activate, derivative, recurrent_gradient
+from ortho_ref.fused.compiled.sequence import PHI, Span, activate, derivative, open_gate, recurrent_gradient
 from ortho_ref.fused.sequence import Tape, bias_before, initial_state, stack, unstack
 from ortho_ref.scan import SequenceGradients
 
@@ -45,10 +44,8 @@ def forward_loop(
         product(h[t, q0:q1], U[1], a[1, t - t0], n, True)  # [ncgru:1/u]
         for k in range(q0, q1):
             h_prev, r_t, u_t, a_r, a_u = h[t, k], r[t, k], u[t, k], a[0, t - t0, k - q0], a[1, t - t0, k - q0]
-            for j in range(n):
-                r_t[j] = sigmoid(a_r[j])  # [ncgru:1/r]
-            for j in range(n):
-                u_t[j] = sigmoid(a_u[j])  # [ncgru:1/u]
+            open_gate(a_r, r_t)  # [ncgru:1/r]
+            open_gate(a_u, u_t)  # [ncgru:1/u]
             for j in range(n):
                 s[k - q0, j] = r_t[j] * h_prev[j]  # [ncgru:1/s]
         product(s, U[2], a[2, t - t0], n, True)  # [ncgru:35]

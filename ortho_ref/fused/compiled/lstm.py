@@ -9,10 +9,9 @@ from ortho_ref.backend import Array
 from ortho_ref.cells.cell import Weights, state_of
 from ortho_ref.cells.lstm import LSTM
 from ortho_ref.fused.compiled import sequence
-from ortho_ref.fused.compiled.elementary import sigmoid, tanh
 from ortho_ref.fused.compiled.jit import compiled
 from ortho_ref.fused.compiled.products import product
-from ortho_ref.fused.compiled.sequence import Span, recurrent_gradient
+from ortho_ref.fused.compiled.sequence import Span, open_gate, recurrent_gradient, tanh_of
 from ortho_ref.fused.lstm import GATES, Pair
 from ortho_ref.fused.sequence import Tape, initial_state, stack, unstack
 from ortho_ref.scan import SequenceGradients
@@ -47,18 +46,15 @@ def forward_loop(
             a_o, a_i, a_f, a_g = a[0, own[0], own[1]], a[1, own[0], own[1]], a[2, own[0], own[1]], a[3, own[0], own[1]]
             o_t, i_t, f_t, g_t, y_t = o[t, k], i[t, k], f[t, k], g[t, k], y[t, k]
             c_prev, c_t, h_t = c[t, k], c[t + 1, k], h[t + 1, k]
-            for j in range(n):
-                o_t[j] = sigmoid(a_o[j])  # [bp:lstm/o]
-            for j in range(n):
-                i_t[j] = sigmoid(a_i[j])  # [bp:lstm/i]
-            for j in range(n):
-                f_t[j] = sigmoid(a_f[j])  # [bp:lstm/f]
-            for j in range(n):
-                g_t[j] = tanh(a_g[j])  # [bp:lstm/g]
+            open_gate(a_o, o_t)  # [bp:lstm/o]
+            open_gate(a_i, i_t)  # [bp:lstm/i]
+            open_gate(a_f, f_t)  # [bp:lstm/f]
+            tanh_of(a_g, g_t)  # [bp:lstm/g]
             for j in range(n):
                 c_t[j] = f_t[j] * c_prev[j] + i_t[j] * g_t[j]  # [bp:lstm/c]
             for j in range(n):
-                y_t[j] = tanh(c_t[j])  # [bp:lstm/h]
+                a_g[j] = c_t[j]
+            tanh_of(a_g, y_t)  # [bp:lstm/h]
             for j in range(n):
                 h_t[j] = o_t[j] * y_t[j]  # [bp:lstm/h]
 

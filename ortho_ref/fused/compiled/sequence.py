@@ -17,7 +17,7 @@ import numpy as np
 from ortho_ref.backend import Array
 from ortho_ref.boundary import is_tokens
 from ortho_ref.cells.cell import Weights
-from ortho_ref.fused.compiled.elementary import tanh
+from ortho_ref.fused.compiled.elementary import sigmoid, tanh
 from ortho_ref.fused.compiled.jit import compiled, inlined
 from ortho_ref.fused.compiled.pool import on_threads
 from ortho_ref.fused.compiled.products import outer, pack, product, width, width_like
@@ -294,12 +294,29 @@ def recurrent_gradient(t0: int, t1: int, q0: int, q1: int, h: Array, da: Array, 
 
 
 @inlined
+def open_gate(a: Array, y: Array) -> None:
+    """Y = sigma(a) of a row.  All of a, whole tiles, is computed: no vector is cut, which would go number by number."""
+    for j in range(len(a)):
+        a[j] = sigmoid(a[j])  # [bp:sigmoid]
+    for j in range(len(y)):
+        y[j] = a[j]
+
+
+@inlined
+def tanh_of(a: Array, y: Array) -> None:
+    """Y = tanh(a) of a row, as `open_gate`."""
+    for j in range(len(a)):
+        a[j] = tanh(a[j])  # [bp:tanh]
+    for j in range(len(y)):
+        y[j] = a[j]
+
+
+@inlined
 def activate(phi: int, a: Array, b: Array, y: Array) -> None:
     """Y = Phi(a, b) of a row; b is in a already but for modrelu, which takes it inside."""
     zero = y.dtype.type(0)
     if phi == TANH:
-        for j in range(len(y)):
-            y[j] = tanh(a[j])  # [bp:tanh]
+        tanh_of(a, y)  # [bp:tanh]
     elif phi == RELU:
         for j in range(len(y)):
             y[j] = zero if a[j] < zero else a[j]  # [bp:relu]
