@@ -130,8 +130,9 @@ def settled(task: str, **options: Any) -> Record:
 
 def _engine(network: NetworkOfLayers, device: str) -> str:
     """The engine of a network: "compiled" where that can run all its cells, and is no slower (docs/performance.md)."""
-    own = [compiled.refusal(layer.cell) is None and max(layer.sizes or ()) <= LARGEST for layer in network.layers]
-    return "compiled" if device == "cpu" and all(own) else "fused"
+    cells = [(layer.cell, n) for layer in network.layers for _, n in [layer.sizes or (1, 1)]]
+    quick = device == "cpu" and all(compiled.refusal(cell) is None and n <= LARGEST for cell, n in cells)
+    return "compiled" if quick else "fused"
 
 
 def _bare(config: Record) -> Record:

@@ -74,14 +74,14 @@ def test_several_slices_and_chunks(monkeypatch, name, tokens):
 
 
 def test_how_a_batch_is_cut():
-    """By B and n alone: at most 8, of at least 8 rows, of a large U up to 24, but of a smaller batch; and even."""
+    """By B and n alone: at most 8, of at least 8 rows, of a large U up to 16, but of a smaller batch; and even."""
     assert sequence.slices(1, 5) == [(0, 1)]
     assert sequence.slices(15, 5) == [(0, 15)]
     assert sequence.slices(16, 5) == [(0, 8), (8, 16)]
-    assert sequence.slices(40, 479) == [(0, 20), (20, 40)]
-    assert sequence.slices(50, 5000) == [(0, 25), (25, 50)]
+    assert sequence.slices(40, 335) == [(0, 13), (13, 26), (26, 40)]
+    assert sequence.slices(50, 5000) == [(0, 16), (16, 33), (33, 50)]
     for B in range(1, 250):
-        for n, least in ((1, 8), (215, 8), (240, 10), (1000, 24)):
+        for n, least in ((1, 8), (215, 8), (240, 10), (1000, 16)):
             cut = sequence.slices(B, n)
             sizes = [stop - start for start, stop in cut]
             assert sum(sizes) == B
@@ -223,14 +223,14 @@ def ulps(found, expected):
 
 
 def test_elementary_functions_in_float32():
-    """Every 509th float32 with exp(x) a normal number, beside float64."""
+    """Every 509th float32 with exp(x) a normal number, beside float64: within what the header says of all of them."""
     bits = np.arange(0, np.float32(87.3).view(np.int32), 509, dtype=np.int32).view(np.float32)
     x = np.concatenate([-bits[::-1], bits])
     e, s, t = values(x)
     wide = x.astype(float)
-    assert ulps(e, np.exp(wide)) < 1.5
-    assert ulps(s, 1 / (1 + np.exp(-wide))) < 3
-    assert ulps(t[x != 0], np.tanh(wide[x != 0])) < 3
+    assert ulps(e, np.exp(wide)) < 1.02
+    assert ulps(s, 1 / (1 + np.exp(-wide))) < 2.49
+    assert ulps(t[x != 0], np.tanh(wide[x != 0])) < 1.34
 
 
 def test_elementary_functions_in_float64():

@@ -28,10 +28,11 @@ Span: TypeAlias = tuple[int, int]
 
 #: A slice of the batch has so many rows at least and, for large n, a row for so many columns, as it reads all of U each
 #: step and has sums of U's size; up to so many; and there are so many slices at most.
-LEAST, COLUMNS, ENOUGH, SLICES = 8, 24, 24, 8
+LEAST, COLUMNS, ENOUGH, SLICES = 8, 24, 16, 8
 #: Up to so many products, of all gates, a second thread takes longer to wake than it saves.
 WORTH = 2**24
-#: Rows of a slice in a chunk of time, about: what a loop leaves is in the cache still.
+#: Rows of a slice in a chunk of time, about: what a loop leaves is in the cache still.  For large n it has n / 2, as each
+#: chunk reads and writes sums of U's size.
 CHUNK = 256
 TANH, RELU, MODRELU = range(3)
 #: The number of an activation in compiled code.
@@ -45,9 +46,9 @@ def slices(B: int, n: int) -> list[Span]:
     return list(itertools.pairwise(B * k // count for k in range(count + 1)))
 
 
-def _steps(T: int, rows: int) -> int:
+def _steps(T: int, rows: int, n: int) -> int:
     """The steps of a chunk of time."""
-    return min(T, max(1, CHUNK // rows))
+    return min(T, max(1, max(CHUNK, n // 2) // rows))
 
 
 def forward(loop: Callable[[Span, Span, Array], None], inputs: "Inputs", shape: tuple[int, int, int]) -> None:
@@ -66,7 +67,7 @@ def forward(loop: Callable[[Span, Span, Array], None], inputs: "Inputs", shape: 
 
     def one(first: int, stop: int) -> None:
         q, rows = (first, stop), stop - first
-        steps = _steps(T, rows)
+        steps = _steps(T, rows, n)
         a = np.zeros((inputs.gates, steps, rows, width(n, inputs.dtype)), inputs.dtype)
         for start in range(0, T, steps):
             t = start, min(T, start + steps)
@@ -102,7 +103,7 @@ def backward(
 
     def one(first: int, stop: int) -> list[Array]:
         q, rows = (first, stop), stop - first
-        steps = _steps(T, rows)
+        steps = _steps(T, rows, n)
         da = np.zeros((inputs.gates, steps, rows, width(n, inputs.dtype)), inputs.dtype)
         own = [np.zeros(of, inputs.dtype) for of in sums]
         inputs.begin(q)
