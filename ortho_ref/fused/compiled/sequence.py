@@ -31,8 +31,8 @@ Span: TypeAlias = tuple[int, int]
 LEAST, COLUMNS, ENOUGH, SLICES = 8, 24, 16, 8
 #: Up to so many products, of all gates, a second thread takes longer to wake than it saves.
 WORTH = 2**24
-#: Rows of a slice in a chunk of time, about: what a loop leaves is in the cache still.  For large n it has n / 2, as each
-#: chunk reads and writes sums of U's size.
+#: Rows of a slice in a chunk of time, about: what a loop leaves is in the cache still.  For large n it has n / 2, as
+#: each chunk reads and writes sums of U's size.
 CHUNK = 256
 TANH, RELU, MODRELU = range(3)
 #: The number of an activation in compiled code.
