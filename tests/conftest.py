@@ -1,22 +1,15 @@
 """One BLAS thread, the device and line fixtures, and hypothesis settings for all tests."""
 
-import hashlib
 import os
 import signal
 import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
 for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
-# What Numba keeps of a function does not know of the others that it calls: a folder for each state of the room.
-_room = sorted((Path(__file__).parents[1] / "ortho_ref" / "fused" / "compiled").glob("*.py"))
-_state = hashlib.sha256(b"".join(path.read_bytes() for path in _room)).hexdigest()[:16]
-os.environ.setdefault(
-    "NUMBA_CACHE_DIR", f"{tempfile.gettempdir()}/ortho_ref-numba-{getattr(os, 'getuid', int)()}-{_state}"
-)
+os.environ.setdefault("NUMBA_CACHE_DIR", f"{tempfile.gettempdir()}/ortho_ref-numba-{getattr(os, 'getuid', int)()}")
 os.environ.pop("GITHUB_ACTIONS", None)  # where it is true the kit prints annotations below its tables
 
 import pytest

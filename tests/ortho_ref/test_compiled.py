@@ -1,9 +1,12 @@
 """`fused.compiled` is `scan`, compiled: the same to 1e-12 in float64, to the same bits on any number of threads."""
 
 import math
+import os
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numba
 import numpy as np
@@ -324,6 +327,26 @@ def test_threads_compute_as_the_caller_does():
     with subnormals_as_zero():
         assert pool.on_threads(halves, [(0,), (1,), (2,)]) == [False] * 3
     assert pool.on_threads(halves, [(0,), (1,), (2,)]) == [True] * 3
+
+
+def test_what_numba_keeps_is_of_the_whole_room(tmp_path):
+    """A function is compiled anew after a change in another file that it calls, whose code it has in it."""
+    copy = shutil.copytree(Path(compiled.__file__).parents[2], tmp_path / "ortho_ref")
+    program = (
+        "import numpy as np; from ortho_ref import cells; from ortho_ref.fused import compiled\n"
+        "cell = cells.by_name('elman'); w = cell.init(np.random.default_rng(0), 2, 3, dtype=np.float64)\n"
+        "print(compiled.unroll(cell, w, np.ones((1, 1, 2)))[0][1, 0, 0])"
+    )
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+
+    def value():
+        command = [sys.executable, "-c", program]
+        end = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment)
+        return float(end.stdout)
+
+    before, elementary_file = value(), copy / "fused" / "compiled" / "elementary.py"
+    elementary_file.write_text(elementary_file.read_text().replace("return small if a <", "return small + 1 if a <"))
+    assert value() == pytest.approx(before + 1)
 
 
 def test_nothing_imports_numba_before_a_cell_is_run():

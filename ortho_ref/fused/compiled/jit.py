@@ -1,12 +1,16 @@
-"""How the loops of this room are compiled."""
+"""How the loops of this room are compiled, and when what Numba has kept of them is theirs still."""
 
+import hashlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numba
 
 #: a * b + c may be one rounding; nothing else of IEEE's arithmetic is given away, and no sum is reordered.
 CONTRACT = {"contract"}
+#: Of all files of the room: what Numba keeps of a function has those in it that it calls, and asks after its own alone.
+_STATE = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))).hexdigest()
 
 
 def compiled(function: Callable[..., Any], fastmath: Any = CONTRACT) -> Any:
@@ -16,8 +20,11 @@ def compiled(function: Callable[..., Any], fastmath: Any = CONTRACT) -> Any:
     """
     options: dict[str, Any] = {"nogil": True, "fastmath": fastmath, "error_model": "numpy"}
     try:
-        return numba.njit(cache=True, **options)(function)
-    except RuntimeError:  # there is no such folder
+        kept = numba.njit(cache=True, **options)(function)
+        file = kept._cache._cache_file
+        file._source_stamp = file._source_stamp, _STATE
+        return kept
+    except (RuntimeError, AttributeError):  # there is no such folder; another Numba's cache
         return numba.njit(**options)(function)
 
 
