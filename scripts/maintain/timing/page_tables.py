@@ -58,12 +58,9 @@ def _table(groups: Iterable[Group]) -> str:
     return table("", groups).markdown() if groups else "Not measured yet.\n"
 
 
-def best(group: Group, names: Iterable[str], alone: Group | None = None) -> float | None:
-    """The least ratio of some contenders, with as many threads or, where `alone` is given, with one; None without."""
+def best(group: Group, names: Iterable[str]) -> float | None:
+    """The least ratio of some contenders; None where none was measured."""
     there = [group["contenders"][name]["ratio"] for name in names if name in group["contenders"]]
-    if alone is not None:
-        ours = group["contenders"][group["reference"]]["median"]
-        there += [alone["contenders"][name]["wall"] / ours for name in names if name in alone["contenders"]]
     return min(there, default=None)
 
 
@@ -76,18 +73,18 @@ def _peers(report: Report, machine: str) -> str:
     for threads in sorted({group["case"]["threads"] for group in groups}):
         rows = []
         for model, ours, peer, names in PEERS:
-            cases = [(by_case.get((model, size, threads)), by_case.get((model, size, 1))) for size in sizes]
-            figures = [best(own, names, one if threads > 1 else None) if own else None for own, one in cases]
+            own = [by_case.get((model, size, threads)) for size in sizes]
+            figures = [None if group is None else best(group, names) for group in own]
             if any(figures):
                 rows.append([f"{ours} against {peer}", *("" if one is None else f"{one:.2f}" for one in figures)])
         head = ["one core" if threads == 1 else f"{threads:g} cores", *sizes]
         parts.append(Table("", head, rows).markdown())
     if not parts:
         return "Not measured yet.\n"
-    own, versions = report["machine"], report["libraries"]
+    where, versions = report["machine"], report["libraries"]
     how = f"A peer's time by ours, forward and backward with every gradient; {report['settings']['dtype']}; of one "
-    how += "core process CPU time, of several wall time, a peer's with one thread or with all, whichever is less; "
-    how += f"{own['cpu']} ({', '.join(own['kernels'])}); PyTorch {versions.get('torch', '-')}, JAX "
+    how += "core process CPU time, of several wall time, every contender with a thread for each but NumPy; "
+    how += f"{where['cpu']} ({', '.join(where['kernels'])}); PyTorch {versions.get('torch', '-')}, JAX "
     how += f"{versions.get('jax', '-')}."
     told = "\n".join(parts)
     return f"{told}\n{textwrap.fill(how, 120, break_on_hyphens=False)}\n"
