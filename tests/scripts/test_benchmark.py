@@ -247,7 +247,7 @@ def test_check_refuses_another_machine(monkeypatch, whole, tmp_path):
     [
         (["--only", "tiny"], "only is 'tiny'; allowed: parenthesis, denoise"),
         (["--model", "transformer"], "model is 'transformer'; allowed: nc-gru, gru"),
-        (["--section", "weather"], "section is 'weather'; allowed: cells, memory"),
+        (["--section", "weather"], "section is 'weather'; allowed: cells, updates"),
         (["--dtype", "float16"], "dtype is 'float16' (did you mean 'float64'?); allowed: float32, float64"),
         (["--name", "../x"], "name is '../x'; allowed: up to 100 letters"),
         (["--threads", "2", "--section", "maps"], "section is maps; allowed with several threads: cells, updates"),
