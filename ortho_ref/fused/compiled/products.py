@@ -15,7 +15,7 @@ from typing import Any
 import llvmlite.binding  # type: ignore[import-untyped]
 import numpy as np
 from llvmlite import ir
-from numba import types
+from numba import config, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
@@ -23,8 +23,9 @@ from ortho_ref.fused.compiled.jit import compiled, inlined
 
 #: Numbers in a tile's row.
 LANES = {np.dtype(np.float32): 16, np.dtype(np.float64): 8}
-#: Sums in registers at a time: of 16 vectors AVX2 has, 12; of the 32 of AVX-512, 8 hide an addition's latency.
-ROWS = 8 if llvmlite.binding.get_host_cpu_features().get("avx512f") else 6
+#: Sums in registers at a time: of 16 vectors AVX2 has, 12; of the 32 of AVX-512, 8 hide an addition's latency.  Numba
+#: compiles for the host unless NUMBA_CPU_NAME says otherwise.
+ROWS = 8 if not config.CPU_NAME and llvmlite.binding.get_host_cpu_features().get("avx512f") else 6
 _I64, _I32 = ir.IntType(64), ir.IntType(32)
 
 
