@@ -25,7 +25,8 @@ from ortho_ref.fused.compiled.jit import compiled, inlined
 LANES = {np.dtype(np.float32): 16, np.dtype(np.float64): 8}
 #: Sums in registers at a time: of 16 vectors AVX2 has, 12; of the 32 of AVX-512, 8 hide an addition's latency.  Numba
 #: compiles for the host unless NUMBA_CPU_NAME says otherwise.
-ROWS = 8 if not config.CPU_NAME and llvmlite.binding.get_host_cpu_features().get("avx512f") else 6
+_FOR_HOST = not config.CPU_NAME  # type: ignore[attr-defined]  # Numba's settings have no names before they are read
+ROWS = 8 if _FOR_HOST and llvmlite.binding.get_host_cpu_features().get("avx512f") else 6
 _I64, _I32 = ir.IntType(64), ir.IntType(32)
 
 
