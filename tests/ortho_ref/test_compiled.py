@@ -67,7 +67,10 @@ def test_equals_scan(name, seed, T, B, m, n, tokens):
     assert_same(own, 1e-12)
 
 
-@pytest.mark.parametrize("name", ["GRUResetBefore tanh", "GRUResetAfter tanh", "LSTM", "Elman tanh", "FastRNN tanh"])
+@pytest.mark.parametrize(
+    "name",
+    ["GRUResetBefore tanh", "GRUResetAfter tanh", "LSTM", "Elman tanh", "Elman modrelu complex", "FastRNN tanh"],
+)
 @pytest.mark.parametrize("tokens", [False, True])
 def test_several_slices_and_chunks(monkeypatch, name, tokens):
     """A batch in four slices, time in six chunks, the last of which is shorter."""
