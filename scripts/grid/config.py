@@ -119,20 +119,20 @@ def settled(task: str, **options: Any) -> Record:
     config |= _weights(config)
     _check_numbers(config)
     config |= _embedding(config, given)
-    bare = _bare(config)
-    config |= _optimizers(config | {"network": bare})
+    network = models.network(**_bare(config))
+    config |= _optimizers(config, network)
     if config["engine"] is None:
-        config["engine"] = _engine(models.network(**bare), config["device"])
+        config["engine"] = _engine(config, network)
     if config["threads"] is None:
         config["threads"] = min(compiled.cores(), MOST_THREADS) if config["engine"] == "compiled" else 1
     return config
 
 
-def _engine(network: NetworkOfLayers, device: str) -> str:
+def _engine(config: Record, network: NetworkOfLayers) -> str:
     """The engine of a network: "compiled" where that can run all its cells, and is no slower (docs/performance.md)."""
-    cells = [(layer.cell, n) for layer in network.layers for _, n in [layer.sizes or (1, 1)]]
-    quick = device == "cpu" and all(compiled.refusal(cell) is None and n <= LARGEST for cell, n in cells)
-    return "compiled" if quick else "fused"
+    sizes = config["hidden"] if isinstance(config["hidden"], list) else [config["hidden"]]
+    can = all(compiled.refusal(layer.cell) is None for layer in network.layers)
+    return "compiled" if config["device"] == "cpu" and max(sizes) <= LARGEST and can else "fused"
 
 
 def _bare(config: Record) -> Record:
@@ -301,12 +301,12 @@ def _check_numbers(config: Record) -> None:
             raise ValueError(f"{name} is {config[name]}; allowed: a finite number >= 0")
 
 
-def _optimizers(config: Record) -> Record:
+def _optimizers(config: Record, network: NetworkOfLayers) -> Record:
     """Rate and optimizer of the orthogonal weights, where none is given; ValueError where one is, and no such weight.
 
     A skew A has the task's slower rate, if the paper has one; geodesic steps are SGD.
     """
-    kept = models.network(**config["network"]).layers[0].constrained.values()
+    kept = network.layers[0].constrained.values()
     for name in ("lr_orthogonal", "optimizer_orthogonal"):
         if not kept and config[name] is not None:
             raise ValueError(f"{name} is {config[name]!r}, but {config['model']} has no orthogonal weight")

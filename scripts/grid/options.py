@@ -317,7 +317,7 @@ OPTIONS: dict[str, Option] = {
             "threads",
             int,
             TRAINING,
-            "Of the compiled engine; all cores. With another BLAS's; 1.",
+            "Threads of the compiled engine, all cores; of BLAS with another, 1.",
             values=Annotated[int, Meta(ge=1, le=MOST_THREADS)],
         ),
         Option("track", str, RUN, f"Also for other programs: {', '.join(TRACKERS)}.", kept=False),

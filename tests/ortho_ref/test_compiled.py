@@ -5,7 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numba
@@ -23,6 +23,7 @@ from ortho_ref.fused import compiled
 from ortho_ref.fused.compiled import elementary, pool, products, sequence
 from ortho_ref.subnormals import subnormals_as_zero
 from ortho_ref.training.optimizers import Adam
+from scripts.grid.build import by_engine
 from scripts.maintain.adapters.ortho_ref_fused import cell as cell_of
 
 CELLS = {name: cell for name, cell in cells().items() if compiled.has_form(cell)}
@@ -261,10 +262,6 @@ def test_elementary_functions_at_their_ends(dtype):
 
 
 # The rest of an update
-
-
-def by_engine(network, engine):
-    return replace(network, layers=tuple(replace(layer, engine=engine) for layer in network.layers))
 
 
 @pytest.mark.parametrize(("masked", "large"), [(False, False), (True, False), (True, True)])

@@ -2,8 +2,8 @@
 
 For each cell that `fused` has NAME.py has two loops over time, one tagged equation a line, and what calls them.  There
 is no BLAS in them: `products.py` has their products, `elementary.py` exp, sigmoid and tanh, `sequence.py` what the
-cells share.  A batch is cut into slices by B and n alone, each a call on a thread of its own
-(`pool.py`): bits depend neither on the number of threads nor on the machine's BLAS.
+cells share.  A batch is cut into slices by B and n alone, each a call on a thread (`pool.py`): bits depend neither on
+the number of threads nor on the machine's BLAS.
 
 The extra `fast` has Numba; nothing here imports it before a cell is run.
 """

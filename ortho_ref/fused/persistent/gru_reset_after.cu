@@ -6,8 +6,7 @@ struct Options {
 };
 
 // U (padded n, (G + 1) n): transposes of U of the gates that are on, and of U_h.  r, z (n,): of gates that are off.
-// P (G + 1, T, B, n): W x + b in; the gates and c out.  p (T, B, n) out.  h (T+1, B, n): h[0] in,
-// the others out.
+// P (G + 1, T, B, n): W x + b in; the gates and c out.  p (T, B, n) out.  h (T+1, B, n): h[0] in, the others out.
 extern "C" __global__ void __launch_bounds__(512, 1) gru_reset_after_forward(
     const REAL* __restrict__ U, const REAL* __restrict__ b_h, const REAL* __restrict__ b_hh, const REAL* __restrict__ r,
     const REAL* __restrict__ z, REAL* P, REAL* p, REAL* h, int activation, Options on, Sizes sizes) {

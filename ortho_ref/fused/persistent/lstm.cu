@@ -1,6 +1,7 @@
 // The two loops over time of fused/lstm.py, a launch each, quick on a GPU; held to them by test_persistent.
 
-// U (padded n, 4 n): transposes of U of o, i, f, g.  P (4, T, B, n): W x + b in; o, i, f, g out.  h, c (T+1, B, n): h[0], c[0] in, the others out.  y (T, B, n): tanh(c) out.
+// U (padded n, 4 n): transposes of U of o, i, f, g.  P (4, T, B, n): W x + b in; o, i, f, g out.  h, c (T+1, B, n): h[0],
+// c[0] in, the others out.  y (T, B, n): tanh(c) out.
 extern "C" __global__ void __launch_bounds__(512, 1) lstm_forward(
     const REAL* __restrict__ U, REAL* P, REAL* h, REAL* c, REAL* y, Sizes z) {
   extern __shared__ __align__(16) REAL memory[];
