@@ -86,7 +86,7 @@ class Settings:
     warm_up_seconds: float = 1200.0
     suite_seconds: float = 240.0
     suite: tuple[str, ...] = ()
-    suite_processes: int = 6
+    suite_processes: int = field(default_factory=lambda: min(16, os.cpu_count() or 1))
     names: tuple[str, ...] = field(default_factory=lambda: tuple(models.names()))
     size: Size = AGREEMENT_SIZE
     updates: int = 100
@@ -221,7 +221,8 @@ def _run_suite(own: Settings, figures: Record, folder: Path, seconds: float, sho
     figures["processes"] = max(1, own.suite_processes) if importlib.util.find_spec("xdist") else 1
     if figures["processes"] > 1:
         command += ["-p", "xdist.plugin", "--numprocesses", str(figures["processes"])]
-    environment = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(ROOT)}
+    path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    environment = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": path}
     start = time.perf_counter()
     with open(folder / LOG, "w") as log:
         process = subprocess.Popen(
