@@ -9,8 +9,7 @@ import numpy as np
 import typer
 
 from ortho_ref.backend import to_device
-from ortho_ref.fused import compiled
-from ortho_ref.network import Network
+from ortho_ref.fused import compiled, kernels
 from ortho_ref.terminal import shown_lines
 from ortho_ref.training.run_folder import DamagedRun, RunFolder
 from ortho_ref.training.runs import Loaded, load
@@ -52,10 +51,11 @@ def _begin(task: Task, name: str, prompt: str | None, characters: int | None) ->
     return begin
 
 
-def _network(loaded: Loaded, config: Record, device: str) -> Network:
-    """A run's network by what ran it, so that its figures come again to the bit, where that is here."""
-    ran = config.get("engine") == "compiled" and device == "cpu" and compiled.is_installed()
-    return by_engine(loaded.network, "compiled") if ran else loaded.network
+def _engine(config: Record, device: str) -> str:
+    """What ran a run, so that its figures come again to the bit, where that is here."""
+    here = {"compiled": device == "cpu" and compiled.is_installed(), "persistent": device == "gpu" and kernels.are_on()}
+    engine = config.get("engine") or "fused"
+    return engine if here.get(engine) else "fused"
 
 
 def main(
@@ -68,12 +68,11 @@ def main(
     temperature: Annotated[float, typer.Option(help="text: below 1 more certain, above 1 more varied.")] = 0.8,
     seed: Annotated[int, typer.Option(help="text: of the sample.")] = 0,
     device: Annotated[str, device_option()] = "cpu",
-    threads: Annotated[int, typer.Option(help="BLAS threads.")] = 1,
+    threads: Annotated[int, typer.Option(help="Of BLAS, or of the compiled engine.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="The figures as JSON.")] = False,
 ) -> None:
     """Loss and metric on the held-out set; for text also a sample."""
     try:
-        limit_threads(threads)
         length = 400 if characters is None else characters
         check_integer("sample", length, least=0, most=1_000_000)
         check_integer("seed", seed, least=0)
@@ -81,6 +80,8 @@ def main(
             raise ValueError(f"temperature is {temperature}; allowed: a finite number above 0")
         with RunFolder(folder) as run:
             loaded, config = load(run, which), read_run(run)
+        engine = _engine(config, device)
+        limit_threads(threads, engine)
         task = task_of(folder, config, {} if data is None else {"data": data})
         if eval_part is not None:
             if not hasattr(task, "on"):
@@ -89,7 +90,7 @@ def main(
         begin = _begin(task, config["task"], prompt, characters)
         params, buffers = to_device((loaded.params, loaded.buffers), device)
         with quiet_arithmetic():
-            figures = evaluate(_network(loaded, config, device), params, buffers, task)
+            figures = evaluate(by_engine(loaded.network, engine), params, buffers, task)
         if not math.isfinite(figures["evaluation_loss"]):
             fail(f"{folder}: the loss is {figures['evaluation_loss']}: its weights are too large to compute with", 1)
         text = ""

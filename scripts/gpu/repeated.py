@@ -24,13 +24,13 @@ MODELS = ("nc-gru", "gru-cudnn", "lstm", "scornn", "urnn", "sgornn")
 
 
 def persistent(own: Settings, figures: Record) -> list[str]:
-    """(h) Each cell at each size in each form, own.repeats times: states, tapes and the gradient by h_0 to the bit."""
+    """(h) Each cell in each form, at each size and between, own.repeats times: the same bits, and `fused`'s numbers."""
     failed: list[str] = []
     if PERSISTENT not in own.engines:
         figures["not_run"] = f"device {own.device!r} has no persistent kernels"
         return failed
     rows: list[Record] = figures.setdefault("rows", [])
-    for name, size in own.timing_sizes.items():
+    for name, size in (own.timing_sizes | own.form_sizes).items():
         for model in MODELS:
             try:
                 ours = problem(size, model)

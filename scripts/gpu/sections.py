@@ -50,6 +50,10 @@ LOG, XML = "log", "junit.xml"
 TOLERANCE, TOLERANCE_SINGLE, TOLERANCE_UPDATES = 1e-10, 1e-2, 1e-6
 MAP_ERRORS = ("value", "pullback", "value after", "pullback after")
 AGREEMENT_SIZE = Size(4, 20, 5, 16)
+#: Where one form of the persistent kernels becomes slower than another.
+FORM_SIZES = {
+    f"B = {B}, n = {n}": Size(B, 100, 16, n) for B, n in [(32, 192), (32, 256), (32, 320), (128, 192), (128, 256)]
+}
 
 
 def model_of_each_cell() -> dict[tuple[str, bool], str]:
@@ -98,6 +102,7 @@ class Settings:
     task_steps: int = 2000
     task_options: Record = field(default_factory=dict)
     timing_sizes: dict[str, Size] = field(default_factory=lambda: dict(SIZES))
+    form_sizes: dict[str, Size] = field(default_factory=lambda: dict(FORM_SIZES))
     rounds: int = 5
     timing_seconds: float = 0.2
     repeats: int = 20
@@ -281,15 +286,16 @@ def agreement(own: Settings, figures: Record) -> list[str]:
                 failed.append(f"{name}, {dtype}: {errors}")
         rows.append(row)
     updates: list[Record] = figures.setdefault("updates", [])
-    for name in own.trained:
+    for name, engine in itertools.product(own.trained, own.engines):
+        row = {"model": name, "engine": engine, "updates": own.updates}
         try:
-            largest = _trained(own, name)
+            row["largest difference of a parameter"] = largest = _trained(own, name, engine)
         except Exception as error:
-            failed.append(f"{name}, {own.updates} updates: {type(error).__name__}: {one_line(error)}")
+            failed.append(f"{name}, {engine}, {own.updates} updates: {type(error).__name__}: {one_line(error)}")
             continue
-        updates.append({"model": name, "updates": own.updates, "largest difference of a parameter": largest})
+        updates.append(row)
         if not largest <= TOLERANCE_UPDATES:
-            failed.append(f"{name}: after {own.updates} updates the parameters differ by {largest:.1e}")
+            failed.append(f"{name}, {engine}: after {own.updates} updates the parameters differ by {largest:.1e}")
     return failed + [f"{name} is more than one kernel: cupy.fuse fell back from it" for name in fallen_back()]
 
 
@@ -335,13 +341,13 @@ def _compared(own: Settings, name: str, dtype: np.dtype) -> dict[str, float]:
     return errors
 
 
-def _trained(own: Settings, name: str) -> float:
-    """The largest difference of a parameter after the same updates on the host and on the device, float64."""
+def _trained(own: Settings, name: str, engine: str) -> float:
+    """The largest difference of a parameter after the same updates by fused on the host and an engine on the device."""
     B, T, _, n = own.size
     options: Record = {"model": name, "hidden": n, "length": T, "batch": B, "dtype": "float64", "seed": own.seed}
     found = []
-    for device in ("cpu", own.device):
-        trainer = make_trainer(config_of("parenthesis", **options, device=device))
+    for device, by in (("cpu", "fused"), (own.device, engine)):
+        trainer = make_trainer(config_of("parenthesis", **options, device=device, engine=by))
         batches = trainer.task.batches(np.random.default_rng(own.seed), B)
         for _ in range(own.updates):
             trainer.update(next(batches))

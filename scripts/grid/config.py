@@ -14,7 +14,7 @@ import ortho_ref
 from ortho_ref import models
 from ortho_ref.boundary import nearest, not_among
 from ortho_ref.formats import Form, Least0, Number, Sha256, check
-from ortho_ref.fused import compiled
+from ortho_ref.fused import compiled, kernels, persistent
 from ortho_ref.network import Network as NetworkOfLayers
 from ortho_ref.parametrizations import Exponential, GeodesicUnitary, NeumannCayley, ScaledCayley
 from ortho_ref.training.forms import MOST, WIDEST, Network
@@ -129,10 +129,12 @@ def settled(task: str, **options: Any) -> Record:
 
 
 def _engine(config: Record, network: NetworkOfLayers) -> str:
-    """The engine of a network: "compiled" where that can run all its cells, and is no slower (docs/performance.md)."""
+    """The device's fast engine where that can run all cells of a network, and is no slower, else "fused"."""
     sizes = config["hidden"] if isinstance(config["hidden"], list) else [config["hidden"]]
-    can = all(compiled.refusal(layer.cell) is None for layer in network.layers)
-    return "compiled" if config["device"] == "cpu" and max(sizes) <= LARGEST and can else "fused"
+    on_gpu = config["device"] == "gpu"
+    name, engine = ("persistent", persistent) if on_gpu else ("compiled", compiled)
+    can = all(engine.refusal(layer.cell) is None for layer in network.layers) and (not on_gpu or kernels.are_on())
+    return name if can and max(sizes) <= LARGEST[name] else "fused"
 
 
 def _bare(config: Record) -> Record:
@@ -276,8 +278,8 @@ def _neumann(config: Record, of_model: Record, replaced: bool) -> Record:
 
 
 MOST_LAYERS = 1000
-#: Up to this n the compiled engine is no slower than NumPy's on one thread (docs/performance.md).
-LARGEST = 1024
+#: Up to this n an engine is no slower than "fused" there (docs/performance.md, docs/gpu.md).
+LARGEST = {"compiled": 1024, "persistent": 768}
 
 
 def _check_numbers(config: Record) -> None:

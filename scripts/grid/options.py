@@ -307,7 +307,7 @@ OPTIONS: dict[str, Option] = {
             "engine",
             str,
             TRAINING,
-            "auto (default): compiled where it can be, else fused; scan; on a GPU persistent.",
+            "auto (default): compiled, on a GPU persistent, where it can be, else fused; scan.",
             read=_engine,
             values=Literal[tuple(ENGINES)] | None,
             new=True,

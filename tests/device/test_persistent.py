@@ -252,6 +252,7 @@ def test_gpu_check_compares_engines_and_repeats(host_device, monkeypatch, tmp_pa
         task_steps=36,
         task_options={"hidden": 8, "length": 12, "batch": 4},
         timing_sizes={"one": Size(5, 3, 2, 38)},
+        form_sizes={},
         rounds=1,
         timing_seconds=0,
         repeats=2,
@@ -355,8 +356,12 @@ def test_the_plans_of_the_papers_sizes():
 
     for way in (FORWARD, BACKWARD):
         assert [form(n, 50, way=way) for n in (56, 96, 118, 128, 136)] == ["own"] * 5
-        assert [form(n, 50, way=way) for n in (148, 170, 430, 1000)] == ["L2", "spread", "spread", "spread"]
-        assert [form(n, 50, 8, way) for n in (90, 97, 118)] == ["own", "L2", "spread"]
+        assert [form(n, 50, way=way) for n in (148, 188, 192, 430, 1000)] == ["L2", "L2", "spread", "spread", "spread"]
+        assert (
+            [form(n, 8, way=way) for n in (152, 153)] == [form(n, 32, way=way) for n in (152, 153)] == ["L2", "spread"]
+        )
+        assert [form(n, 128, way=way) for n in (304, 430)] == ["L2", "spread"]
+        assert [form(n, 50, 8, way) for n in (90, 97, 134, 136)] == ["own", "L2", "L2", "spread"]
 
 
 def test_an_n_that_does_not_fit_is_refused():

@@ -42,6 +42,7 @@ def tiny(tmp_path):
         task_steps=36,
         task_options={"hidden": 8, "length": 12, "batch": 4},
         timing_sizes={"one": Size(2, 3, 2, 4)},
+        form_sizes={},
         rounds=2,
         timing_seconds=0,
     )
@@ -148,9 +149,10 @@ def test_agreement_sees_what_is_wrong_on_the_device_alone(on_device, monkeypatch
 
     monkeypatch.setattr(lstm, "unroll_back", wrong)
     monkeypatch.setattr(Adam, "delta", lambda self, *given: delta(self, *given) * (1 + 1e-3 * is_there(given[2])))
-    first, *_, last = failures("agreement", own)
+    first, *_, by_fused, by_persistent = failures("agreement", own)
     assert first.startswith("lstm, float64: ")
-    assert last.startswith("gru: after 20 updates the parameters differ by ")
+    assert by_fused.startswith("gru, fused: after 20 updates the parameters differ by ")
+    assert by_persistent.startswith("gru, persistent: after 20 updates the parameters differ by ")
 
 
 @pytest.mark.parametrize(("kind", "name"), [(ScaledCayley, "Cayley, exact"), (Exponential, "exponential")])

@@ -19,6 +19,7 @@ from ortho_ref.cells import GRUResetAfter
 from ortho_ref.formats import check
 from ortho_ref.fused import compiled
 from ortho_ref.fused.compiled import sequence
+from ortho_ref.fused.kernels import without_kernels
 from ortho_ref.language.regularizers import Regularizers
 from ortho_ref.parametrizations import Householder, ScaledCayley, TunableRotations
 from ortho_ref.training import checkpoint
@@ -439,8 +440,8 @@ def test_another_engine(tmp_path):
 
 
 def test_the_engine_is_chosen_by_name(tmp_path, monkeypatch):
-    """auto, the default: compiled where that can run every cell, and fused else; what was chosen is in the config, the
-    checkpoint and all that go on."""
+    """auto, the default: compiled, on a GPU persistent, where that can run every cell, else fused; the config, the
+    checkpoint and all that go on have what was chosen."""
     out, own = tmp_path / "run", {"hidden": 6, "length": 5, "batch": 2, "iterations": 3}
     assert call(train.main, "copying", *TINY, "--engine", "auto", "--out", out)[0] == 0
     with RunFolder(out) as folder:
@@ -452,8 +453,11 @@ def test_the_engine_is_chosen_by_name(tmp_path, monkeypatch):
     trainer = make_trainer(config | {"engine": "fused"})
     with pytest.raises(ValueError, match=r"^engine is 'fused'; .*last.safetensors is of 'compiled'$"):
         trainer.run(out, config, resume=True)
-    assert config_of("copying", **own, device="gpu")["engine"] == "fused"
     assert config_of("copying", **(own | {"hidden": 1025}))["engine"] == "fused"
+    assert config_of("copying", **own, device="gpu")["engine"] == "persistent"
+    assert config_of("copying", **(own | {"hidden": 769}), device="gpu")["engine"] == "fused"
+    with without_kernels():
+        assert config_of("copying", **own, device="gpu")["engine"] == "fused"
     monkeypatch.setattr(compiled, "_is_there", lambda module: module != "numba")
     assert config_of("copying", **own)["engine"] == "fused"
     message = "engine is 'compiled', which needs Numba: pip install 'ortho-ref[fast]'"

@@ -11,6 +11,6 @@ launches.  A view costs the host as much as half a product: each is made once.
 ORTHO_REF_KERNELS=0 in the environment, or `without_kernels()`: the host's loops there too, a kernel for each operation.
 """
 
-from ortho_ref.fused.kernels.launch import fallen_back, launches, without_kernels
+from ortho_ref.fused.kernels.launch import are_on, fallen_back, launches, without_kernels
 
-__all__ = ["fallen_back", "launches", "without_kernels"]
+__all__ = ["are_on", "fallen_back", "launches", "without_kernels"]

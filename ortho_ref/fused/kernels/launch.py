@@ -12,6 +12,11 @@ _allowed = os.environ.get("ORTHO_REF_KERNELS", "1") != "0"
 _made: list[Callable[..., None]] = []
 
 
+def are_on() -> bool:
+    """Whether devices may have kernels: not with ORTHO_REF_KERNELS=0, nor within `without_kernels()`."""
+    return _allowed
+
+
 def launches(library: ArrayLibrary) -> bool:
     """Whether the loops of this folder run: on devices whose library makes kernels, unless switched off."""
     return _allowed and library.fuse is not None

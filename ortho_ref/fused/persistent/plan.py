@@ -17,8 +17,9 @@ TILE = 4
 #: Numbers of a sum that a thread makes, where there are threads for it.
 _SUMMED = 16
 _WARP, _MOST_THREADS = 32, 512
-#: Bytes that a multiprocessor reads from L2 while a step's two grid barriers take place: 64 a cycle, for 2.5 us.
-THROUGH_L2 = 280_000
+#: Bytes of weights that a block reads from L2 in the time that a step takes where units are spread, for a batch of 32
+#: rows or fewer; so many times more for more rows, since a spread block has all of them.  Of an H200 (docs/gpu.md).
+THROUGH_L2, _ROWS_OF_IT = 280_000, 32
 
 
 @dataclass(frozen=True)
@@ -87,9 +88,10 @@ def plan(
         return next((found for rows in counts if (found := block(rows, units, own))), None)
 
     wanted = -(-batch // limits.blocks)
+    through_l2 = THROUGH_L2 * max(1.0, batch / _ROWS_OF_IT)
     for own, chosen in (
         (True, form in (None, "own")),
-        (False, form == "L2" or (not form and each_unit * n <= THROUGH_L2)),
+        (False, form == "L2" or (not form and each_unit * n <= through_l2)),
     ):
         if chosen and (found := most_rows(wanted, n, own)):
             return replace(found, blocks=min(limits.blocks, -(-batch // found.rows)))
