@@ -60,7 +60,9 @@ def main(
     column: Annotated[list[str] | None, typer.Option(help="Only this column; several may be given.")] = None,
     seeds: Annotated[str | None, typer.Option(help="How many, 3, or which, 0,4,5 (one: 4,); the file's.")] = None,
     stored: Annotated[bool, typer.Option("--stored", help="status, table, plot: of the runs in results/.")] = False,
-    missing: Annotated[bool, typer.Option("--missing", help="Only runs that results/ does not have yet.")] = False,
+    missing: Annotated[
+        bool, typer.Option("--missing", help="Only runs that results/ has not yet, by the engine of its other seeds.")
+    ] = False,
     scale: Annotated[float, typer.Option(help="S: 1 is the paper's size; what follows it is in the file.")] = 1.0,
     data: Annotated[Path | None, typer.Option(help="run: where the data are, a folder, of text the file.")] = None,
     device: Annotated[str, device_option("run: cpu or gpu; on a GPU one run at a time, or --per-device.")] = "cpu",
@@ -100,11 +102,12 @@ def main(
         experiment = read(file)
         out = out or default_out(experiment, scale)
         cells = tuple(cells_of(experiment, row or (), column or (), _seeds(seeds)))
+        engines: dict[tuple[str, str], str] = {}
         if missing:
-            cells = _not_stored(cells, experiment, scale)
+            cells, engines = _not_stored(cells, experiment, scale)
         if track is not None:
             check_choice("track", track, TRACKERS)
-        grid = Grid(experiment, cells, out, scale, device, threads, _places(data), track)
+        grid = Grid(experiment, cells, out, scale, device, threads, _places(data), track, engines)
         if action is Action.run:
             at_a_time, limit = per_device if device == "gpu" else jobs, _bytes(memory)
             check_device(device)
@@ -193,9 +196,18 @@ def _check_papers(what: str, experiment: Experiment, scale: float) -> None:
         raise ValueError(f"{what} is for files in scripts/experiments, at scale 1")
 
 
-def _not_stored(cells: Iterable[Cell], experiment: Experiment, scale: float) -> tuple[Cell, ...]:
+def _not_stored(
+    cells: Iterable[Cell], experiment: Experiment, scale: float
+) -> tuple[tuple[Cell, ...], dict[tuple[str, str], str]]:
+    """The cells whose runs are not stored, and of which engine the stored ones of each line and column are."""
     _check_papers("--missing", experiment, scale)
-    return tuple(state.cell for state in Results(ROOT).states(experiment, cells) if state.how not in ENDED)
+    results = Results(ROOT)
+    engines = {
+        (state.cell.line, state.cell.column.name): state.config.get("engine") or "fused"
+        for state in results.states(experiment, cells_of(experiment))
+        if state.how in ENDED and state.config
+    }
+    return tuple(state.cell for state in results.states(experiment, cells) if state.how not in ENDED), engines
 
 
 def default_out(experiment: Experiment, scale: float) -> Path:

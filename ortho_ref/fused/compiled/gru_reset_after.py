@@ -10,7 +10,7 @@ from ortho_ref.cells.cell import Weights
 from ortho_ref.cells.gru_reset_after import GRUResetAfter
 from ortho_ref.fused.compiled import sequence
 from ortho_ref.fused.compiled.jit import compiled
-from ortho_ref.fused.compiled.products import product
+from ortho_ref.fused.compiled.products import product, rows_like
 from ortho_ref.fused.compiled.sequence import PHI, Span, activate, derivative, open_gate, recurrent_gradient
 from ortho_ref.fused.sequence import Tape, bias_before, initial_state, stack, unstack
 from ortho_ref.scan import SequenceGradients
@@ -48,7 +48,7 @@ def forward_loop(
 ) -> None:  # fmt: skip
     """From a = W x + b, without b_h for modrelu, to the gates, c, p and h."""
     n, G = h.shape[2], len(gates) - 1
-    Uh = np.empty((q1 - q0, a.shape[3]), h.dtype)
+    Uh = rows_like(q1 - q0, n, h)
     for t in range(t0, t1):
         for gate in range(G):
             product(h[t, q0:q1], U[gate], a[gate, t - t0], n, True)  # [goru:2.4] [goru:2.3]
@@ -100,7 +100,7 @@ def backward_loop(
 ) -> None:  # fmt: skip
     """Carries g, all of dL/dh, to the chunk's beginning; dr and dz are of gates that are off."""
     n, G, one, zero = h.shape[2], len(gates) - 1, h.dtype.type(1), h.dtype.type(0)
-    dp = np.zeros((t1 - t0, q1 - q0, g.shape[1]), h.dtype)
+    dp = rows_like((t1 - t0) * (q1 - q0), n, h).reshape(t1 - t0, q1 - q0, g.shape[1])
     for t in range(t1 - 1, t0 - 1, -1):
         for k in range(q0, q1):
             r = gates[0, t, k] if has_r else r_off  # [goru:abl]

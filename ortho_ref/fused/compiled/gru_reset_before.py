@@ -7,7 +7,7 @@ from ortho_ref.cells.cell import Weights
 from ortho_ref.cells.gru_reset_before import GRUResetBefore
 from ortho_ref.fused.compiled import sequence
 from ortho_ref.fused.compiled.jit import compiled
-from ortho_ref.fused.compiled.products import outer, product
+from ortho_ref.fused.compiled.products import outer, product, rows_like
 from ortho_ref.fused.compiled.sequence import PHI, Span, activate, derivative, open_gate, recurrent_gradient
 from ortho_ref.fused.sequence import Tape, bias_before, initial_state, stack, unstack
 from ortho_ref.scan import SequenceGradients
@@ -82,7 +82,7 @@ def backward_loop(
 ) -> None:  # fmt: skip
     """Carries g, all of dL/dh, to the chunk's beginning."""
     n, one, zero = h.shape[2], h.dtype.type(1), h.dtype.type(0)
-    s, ds = np.empty((t1 - t0, q1 - q0, n), h.dtype), np.empty((q1 - q0, g.shape[1]), h.dtype)
+    s, ds = np.empty((t1 - t0, q1 - q0, n), h.dtype), rows_like(q1 - q0, n, h)
     for t in range(t1 - 1, t0 - 1, -1):
         for k in range(q0, q1):
             g_k, dh_t, h_prev, u_t, c_t = g[k], dh[t, k], h[t, k], u[t, k], c[t, k]

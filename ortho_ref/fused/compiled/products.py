@@ -10,6 +10,9 @@ tiles are: the bits depend neither on the processor nor on how a batch is cut.
 """
 
 import functools
+import itertools
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import llvmlite.binding  # type: ignore[import-untyped]
@@ -21,12 +24,16 @@ from numba.extending import intrinsic
 
 from ortho_ref.fused.compiled.jit import compiled, inlined
 
-#: Numbers in a tile's row.
+#: Bytes of a line of the cache, and of a tile's row; numbers in the latter.
+LINE = 64
 LANES = {np.dtype(np.float32): 16, np.dtype(np.float64): 8}
 #: Sums in registers at a time: of 16 vectors AVX2 has, 12; of the 32 of AVX-512, 8 hide an addition's latency.  Numba
 #: compiles for the host unless NUMBA_CPU_NAME says otherwise.
 _FOR_HOST = not config.CPU_NAME  # type: ignore[attr-defined]  # Numba's settings have no names before they are read
-ROWS = 8 if _FOR_HOST and llvmlite.binding.get_host_cpu_features().get("avx512f") else 6
+_AVX512 = bool(_FOR_HOST and llvmlite.binding.get_host_cpu_features().get("avx512f"))
+ROWS = 8 if _AVX512 else 6
+#: Tiles at a time, side by side: each number of `a` is read once for both.
+TILES = 2 if _AVX512 else 1
 _I64, _I32 = ir.IntType(64), ir.IntType(32)
 
 
@@ -36,42 +43,53 @@ def width(n: int, dtype: Any) -> int:
     return -(-n // lanes) * lanes
 
 
+def zeros(shape: Sequence[int], dtype: Any) -> np.ndarray:
+    """Zeros (..., width), whose rows begin where a line of the cache does: a vector on two lines costs two reads."""
+    count, lanes = math.prod(shape), LANES[np.dtype(dtype)]
+    whole = np.zeros(count + lanes, dtype)
+    start = -whole.ctypes.data % LINE // whole.itemsize
+    return whole[start : start + count].reshape(shape)
+
+
 def pack(U: np.ndarray) -> np.ndarray:
     """U (..., K, n) by tiles (..., tiles, K, lanes), 0 beyond n."""
     *G, K, n = U.shape
+    lanes = LANES[U.dtype]
     whole = np.zeros((*G, K, width(n, U.dtype)), U.dtype)
     whole[..., :n] = U
-    return np.ascontiguousarray(whole.reshape(*G, K, -1, LANES[U.dtype]).swapaxes(-3, -2))
+    tiles = zeros((*G, whole.shape[-1] // lanes, K, lanes), U.dtype)
+    tiles[...] = whole.reshape(*G, K, -1, lanes).swapaxes(-3, -2)
+    return tiles
 
 
 @intrinsic
 def _tile(
     typing: Any,
     a: Any, a0: Any, a_t: Any, a_i: Any, a_k: Any,
-    b: Any, b0: Any, b_t: Any, b_k: Any,
+    b: Any, b0: Any, b_t: Any, b_k: Any, b_j: Any,
     c: Any, c0: Any, c_i: Any,
-    T: Any, K: Any, rows: Any, half: Any, add: Any,
+    T: Any, K: Any, rows: Any, halves: Any, add: Any,
 ) -> Any:  # fmt: skip
-    """c[i, :] = (c[i, :] +) sum over t and k of a[t, i, k] b[t, k, :], i < rows <= ROWS, of a tile's lanes, or half.
+    """c[i, :] = (c[i, :] +) sum over t and k of a[t, i, k] b[t, k, :], i < rows <= ROWS, of half a tile, one or two.
 
-    a0, b0, c0: where in the arrays these begin; a_t, a_i ...: from one t, i, k to the next.  All count numbers.
+    a0, b0, c0: where in the arrays these begin; a_t, a_i ...: from one t, i, k or tile to the next.  All count numbers.
     """
     n = types.intp
-    where = (a, n, n, n, n, b, n, n, n, c, n, n)
-    return types.void(*where, n, n, n, types.boolean, types.boolean), _tile_code
+    where = (a, n, n, n, n, b, n, n, n, n, c, n, n)
+    return types.void(*where, n, n, n, n, types.boolean), _tile_code
 
 
 def _tile_code(context: Any, at: Any, signature: Any, values: Any) -> Any:
     """LLVM's code of `_tile`: a loop for each number of rows, whose sums are registers."""
-    a, a0, a_t, a_i, a_k, b, b0, b_t, b_k, c, c0, c_i, T, K, rows, half, add = values
+    a, a0, a_t, a_i, a_k, b, b0, b_t, b_k, b_j, c, c0, c_i, T, K, rows, halves, add = values
     dtype = signature.args[0].dtype
     number, size = context.get_data_type(dtype), dtype.bitwidth // 8
-    A, B, C = (context.make_array(signature.args[i])(context, at, own).data for i, own in ((0, a), (5, b), (9, c)))
+    A, B, C = (context.make_array(signature.args[i])(context, at, own).data for i, own in ((0, a), (5, b), (10, c)))
 
     def place(array: Any, *offsets: Any) -> Any:
         return at.gep(array, [functools.reduce(at.add, (at.mul(*o) if isinstance(o, tuple) else o for o in offsets))])
 
-    def loop(rows: int, vector: ir.VectorType) -> None:
+    def loop(rows: int, vector: ir.VectorType, tiles: int) -> None:
         def every_lane(value: Any) -> Any:
             first = at.insert_element(ir.Constant(vector, ir.Undefined), value, ir.Constant(_I32, 0))
             zeros = ir.Constant(ir.VectorType(_I32, vector.count), [0] * vector.count)
@@ -80,36 +98,38 @@ def _tile_code(context: Any, at: Any, signature: Any, values: Any) -> Any:
         def vector_at(*where: Any) -> Any:
             return at.bitcast(place(*where), vector.as_pointer())
 
-        each = [ir.Constant(_I64, i) for i in range(rows)]
-        outs = [vector_at(C, c0, (i, c_i)) for i in each]
-        sums = [cgutils.alloca_once_value(at, ir.Constant(vector, None)) for _ in each]
+        each, side = [ir.Constant(_I64, i) for i in range(rows)], [ir.Constant(_I64, j) for j in range(tiles)]
+        outs = [vector_at(C, c0, (i, c_i), (j, ir.Constant(_I64, lanes))) for i in each for j in side]
+        sums = [cgutils.alloca_once_value(at, ir.Constant(vector, None)) for _ in outs]
         with at.if_then(add):
             for own, out in zip(sums, outs, strict=True):
                 at.store(at.load(out, align=size), own)
         with cgutils.for_range(at, T) as t, cgutils.for_range(at, K) as k:
-            b_tk = at.load(vector_at(B, b0, (t.index, b_t), (k.index, b_k)), align=size)
-            for i, own in zip(each, sums, strict=True):
-                a_tik = at.load(place(A, a0, (t.index, a_t), (i, a_i), (k.index, a_k)))
-                product = at.fmul(every_lane(a_tik), b_tk, flags=("contract",))
-                at.store(at.fadd(at.load(own), product, flags=("contract",)), own)
+            b_tk = [at.load(vector_at(B, b0, (t.index, b_t), (k.index, b_k), (j, b_j)), align=size) for j in side]
+            for i in each:
+                a_tik = every_lane(at.load(place(A, a0, (t.index, a_t), (i, a_i), (k.index, a_k))))
+                for own, of_tile in zip(sums[i.constant * tiles :], b_tk, strict=False):
+                    product = at.fmul(a_tik, of_tile, flags=("contract",))
+                    at.store(at.fadd(at.load(own), product, flags=("contract",)), own)
         for own, out in zip(sums, outs, strict=True):
             at.store(at.load(own), out, align=size)
 
-    lanes, half, add = 64 // size, cgutils.as_bool_bit(at, half), cgutils.as_bool_bit(at, add)
-    for own in range(1, ROWS + 1):
-        with at.if_then(at.icmp_signed("==", rows, ir.Constant(_I64, own))), at.if_else(half) as (narrow, whole):
-            with narrow:
-                loop(own, ir.VectorType(number, lanes // 2))
-            with whole:
-                loop(own, ir.VectorType(number, lanes))
+    lanes, add = LINE // size, cgutils.as_bool_bit(at, add)
+    for own, wide in itertools.product(range(1, ROWS + 1), range(TILES + 1)):
+        it_is = [at.icmp_signed("==", *pair) for pair in ((rows, _I64(own)), (halves, _I64(2 * wide or 1)))]
+        with at.if_then(at.and_(*it_is)):
+            loop(own, ir.VectorType(number, lanes if wide else lanes // 2), wide or 1)
     return context.get_dummy_value()
 
 
 @inlined
-def width_like(n: int, like: Any) -> int:
-    """As `width`, in compiled code."""
-    lanes = 64 // like.itemsize
-    return (n + lanes - 1) // lanes * lanes
+def rows_like(count: int, n: int, like: Any) -> Any:
+    """Zeros (count, width) as of `zeros`, in compiled code."""
+    lanes = LINE // like.itemsize
+    wide = (n + lanes - 1) // lanes * lanes
+    whole = np.zeros(count * wide + lanes, like.dtype)
+    start = -whole.ctypes.data % LINE // like.itemsize
+    return whole[start : start + count * wide].reshape(count, wide)
 
 
 @compiled
@@ -118,13 +138,15 @@ def _tiles(
     T: int, K: int, M: int, n: int, add: bool,
 ) -> None:  # fmt: skip
     """c[:M, :n] = (c +) sum over t and k of a[t, i, k] b[t, k, :]; b_j: from a tile of b to the next."""
-    L, parts = 64 // c.itemsize, -(-M // ROWS)
-    for j in range(-(-n // L)):
-        half = n - j * L <= L // 2
+    L, parts, j = LINE // c.itemsize, -(-M // ROWS), 0
+    while j * L < n:
+        left = -(-2 * (n - j * L) // L)
+        halves = 2 * TILES if left >= 2 * TILES else min(left, 2)
         for part in range(parts):  # as even as can be: 9 rows are 5 and 4
             i = M * part // parts
-            rows = M * (part + 1) // parts - i
-            _tile(a, i * a_i, a_t, a_i, a_k, b, j * b_j, b_t, b_k, c, j * L + i * c_i, c_i, T, K, rows, half, add)  # type: ignore[call-arg]
+            rows, c0 = M * (part + 1) // parts - i, j * L + i * c_i
+            _tile(a, i * a_i, a_t, a_i, a_k, b, j * b_j, b_t, b_k, b_j, c, c0, c_i, T, K, rows, halves, add)  # type: ignore[call-arg]
+        j += max(1, halves // 2)
 
 
 @inlined
@@ -137,6 +159,6 @@ def product(a: Any, U: Any, out: Any, n: int, add: bool) -> None:
 @inlined
 def outer(a: Any, b: Any, out: Any) -> None:
     """Out += sum over t of a_t^T b_t."""
-    T, R, M, n, L, size = a.shape[0], a.shape[1], a.shape[2], b.shape[2], 64 // a.itemsize, a.itemsize
+    T, R, M, n, L, size = a.shape[0], a.shape[1], a.shape[2], b.shape[2], LINE // a.itemsize, a.itemsize
     a_t, a_k, b_t, b_k = a.strides[0] // size, a.strides[1] // size, b.strides[0] // size, b.strides[1] // size
     _tiles(a, a_t, 1, a_k, b, b_t, b_k, L, out, out.strides[0] // size, T, R, M, n, True)

@@ -20,7 +20,7 @@ from ortho_ref.cells.cell import Weights
 from ortho_ref.fused.compiled.elementary import sigmoid, tanh
 from ortho_ref.fused.compiled.jit import compiled, inlined
 from ortho_ref.fused.compiled.pool import on_threads
-from ortho_ref.fused.compiled.products import outer, pack, product, width, width_like
+from ortho_ref.fused.compiled.products import outer, pack, product, rows_like, width, zeros
 from ortho_ref.fused.sequence import bias_before, stack, transposed
 
 #: Where steps of time, or rows of a batch, begin and end.
@@ -68,7 +68,7 @@ def forward(loop: Callable[[Span, Span, Array], None], inputs: "Inputs", shape: 
     def one(first: int, stop: int) -> None:
         q, rows = (first, stop), stop - first
         steps = _steps(T, rows, n)
-        a = np.zeros((inputs.gates, steps, rows, width(n, inputs.dtype)), inputs.dtype)
+        a = zeros((inputs.gates, steps, rows, width(n, inputs.dtype)), inputs.dtype)
         for start in range(0, T, steps):
             t = start, min(T, start + steps)
             inputs.products(t, q, a)  # [bp:bptt/W]
@@ -104,8 +104,8 @@ def backward(
     def one(first: int, stop: int) -> list[Array]:
         q, rows = (first, stop), stop - first
         steps = _steps(T, rows, n)
-        da = np.zeros((inputs.gates, steps, rows, width(n, inputs.dtype)), inputs.dtype)
-        own = [np.zeros(of, inputs.dtype) for of in sums]
+        da = zeros((inputs.gates, steps, rows, width(n, inputs.dtype)), inputs.dtype)
+        own = [zeros(of, inputs.dtype) for of in sums]
         inputs.begin(q)
         for start in reversed(range(0, T, steps)):
             t = start, min(T, start + steps)
@@ -138,7 +138,7 @@ def packed(U: Array, back: bool = False) -> Array:
 
 def cotangent(dh: Array, dh_T: Array | None) -> Array:
     """The cotangent of the state (B, width) where time ends: dh_T, or zeros."""
-    g = np.zeros((dh.shape[1], width(dh.shape[2], dh.dtype)), dh.dtype)
+    g = zeros((dh.shape[1], width(dh.shape[2], dh.dtype)), dh.dtype)
     if dh_T is not None:
         g[:, : dh.shape[2]] = dh_T
     return g
@@ -193,7 +193,7 @@ class InputGradients:
             if m > tokens.size:
                 self._columns[q], tokens = np.unique(tokens, return_inverse=True)
             self._names[:, own] = tokens.reshape(-1, q[1] - q[0])
-        self._sums[q] = np.zeros((G, len(self._columns[q]) + 1, width(n, self._W.dtype)), self._W.dtype)
+        self._sums[q] = zeros((G, len(self._columns[q]) + 1, width(n, self._W.dtype)), self._W.dtype)
 
     def add(self, t: Span, q: Span, da: Array) -> None:
         """Take in da (G, steps, rows, width), the cotangents of W x + b in a chunk of time."""
@@ -265,7 +265,7 @@ def _vectors_back(
 ) -> None:
     m, B = x.shape[2], q1 - q0
     N = (t1 - t0) * B
-    rows, dx_rows = _with_ones(x, t0, t1, q0, q1).reshape(1, N, m + 1), np.empty((N, width_like(m, x)), x.dtype)
+    rows, dx_rows = _with_ones(x, t0, t1, q0, q1).reshape(1, N, m + 1), rows_like(N, m, x)
     for gate in range(len(da)):
         own = da[gate].reshape(1, -1, da.shape[3])[:, :N, :n]
         outer(rows, own, dW_b[gate])  # [bp:bptt/W]

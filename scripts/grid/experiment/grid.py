@@ -30,11 +30,13 @@ class Grid(NamedTuple):
     threads: int = 1  # BLAS threads of each run
     places: Mapping[str, Path] = MappingProxyType({})  # where the data are, by option
     track: str | None = None  # for which other programs lines of metrics are written too
+    engines: Mapping[tuple[str, str], str] = MappingProxyType({})  # of a line in a column, where its other seeds say so
 
     def given(self, cell: Cell) -> Record:
         """Every option that a cell's run is given."""
         own = given(cell, self.experiment, self.scale, self.places)
-        return {"threads": self.threads} | own | {"device": self.device}
+        engine = self.engines.get((cell.line, cell.column.name))
+        return {"threads": self.threads, "engine": engine} | own | {"device": self.device}
 
     def order(self, cell: Cell) -> Order:
         """What a worker is told."""
