@@ -1,6 +1,11 @@
-"""docs/claims.md from the runs in results/experiments, and their gallery: python -m scripts.maintain.claims"""
+"""What the runs in results/experiments say of the papers: python -m scripts.maintain.claims
+
+It writes docs/claims.md, a page for each table and figure that has runs in docs/claims/, their curves and the gallery.
+"""
 
 import hashlib
+import math
+import statistics
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -10,49 +15,57 @@ import typer
 
 from ortho_ref import files
 from scripts.grid.experiment.cells import Cell, cells_of
-from scripts.grid.experiment.claims import FAILS, HOLDS, OPEN, Verdict, verdicts_of
+from scripts.grid.experiment.claims import (
+    FINAL,
+    LAST_20,
+    NOT,
+    OPEN,
+    REPRODUCED,
+    SEEDS,
+    Comparison,
+    Ratio,
+    beside_each_other,
+    comparisons_of,
+)
 from scripts.grid.experiment.file import Column, Experiment, Row
 from scripts.grid.experiment.results import Results
-from scripts.grid.experiment.states import State
-from scripts.grid.experiment.table import Line, as_json, lines_of, made_by, markdown, measured
+from scripts.grid.experiment.states import State, markdown_row
+from scripts.grid.experiment.table import Line, as_json, lines_of, made_by, markdown, measured, number, published
 from scripts.pictures.curves import draw_experiment, draw_measured, has_series
 from scripts.pictures.gallery_page import PAGE as GALLERY
-from scripts.pictures.gallery_page import anchor, gallery
+from scripts.pictures.gallery_page import gallery
 from scripts.program import BAD_INPUT, fail, run, say
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "claims.md"
+PAGE, PAGES = "docs/claims.md", "docs/claims"
+TITLES = {"ncgru": "NC-GRU", "urnn": "uRNN", "sgornn": "SGORNN", "goru": "GORU", None: "Own"}
+#: The models of the table on the first screen.
+MODEL, RIVAL = "NC-GRU(U_c)", "GRU"
 
-HEAD = """# What became of the papers' tables
+RULE = """## How a claim is judged
 
-Written by `python -m scripts.maintain.claims` from the runs in [results/experiments](../results/experiments).
-Each section is one experiment file: its table, its curves, the claims, what the paper leaves open, where the file
-departs from the paper, and what was found (these words are the file's). Numbers are mean ± standard deviation over the
-seeds that are done. Minimum, final and median of the last 20 are over a run's evaluations, of which the minimum or
-maximum is the best; "reaches" speaks of that one. Scale 1 is the paper's size. The time of a run is wall time, on
-machines that did other work too, not counting time lost when a process was killed. How to run one again:
-[experiments.md](experiments.md). What was not run stands [at the end](#not-run-yet).
+The rule is of 27 November 2026; runs of before and after are judged alike.
 
-How a claim is judged:
-
-* That one model is better **holds** where every seed of it is better than every seed of the other; where every seed is
-  worse it **does not hold**. Two seeds of each are asked for; where there are fewer than the file has, the numbers say
-  so. A claim about several models does not hold where it fails against one of them, and holds only where all were run.
+* A claim is taken apart: one model, one rival, one column. Such a comparison is **reproduced** where both have three
+  seeds and every seed of the model stands to every seed of the rival as the paper says, by the best evaluation of a run
+  and by its last one. Where there are three seeds and it is not so, it is **not reproduced**; "the reverse holds" says
+  that every seed stands the opposite way. With fewer seeds it is **not run**.
 * The baseline is the loss of a predictor that knows nothing of the input (of a text's characters: nothing but the one
-  before). A loss above 0.95 of it is at the baseline, one below has left it. Where a paper's word asks for more, as
-  "solves" and "converges" do, the numbers say which share of it was asked for.
-* Whatever else comes out is **too small to tell**: a single seed, seeds that disagree, a seed that diverged, a part of
-  the paper's data. If all runs so far agree, what they say follows the verdict.
+  before). A loss above 0.95 of it is at the baseline. Where a paper's word asks for more, as "solves" and "converges"
+  do, the comparison says which share of it was asked for.
 * Models are comparable where none has more than twice the loss of another, unless the claim asks for another factor.
-* In a section headed "a suspicion" the claims are ours: possible reasons why our number differs from the paper's.
+* A run that diverged is worse than every other, so that "it explodes" can hold.
+* A ratio is that of the medians over seeds, with the least and the largest of all pairs of seeds behind it, or, of five
+  seeds or more, 95 % of a bootstrap.
+* Suspicions are ours: possible reasons why our number differs from the paper's.
 
 In the name of a column, "text" is the task as the paper describes it, "released" as its code builds it; A and B are
-copying's layouts: in B the recall begins on the marker, in A one step later.
+copying's layouts: in B the recall begins on the marker, in A one step later. Scale is the paper's throughout. Hours are
+of one core, wall time on machines that did other work too. How to run a table again: [experiments.md](experiments.md).
 """
 TAIL = """## Not run yet
 
-Runs that are stored, of all that the file has, none of them scaled down; one that several files have is stored once,
-and counts for each. A file named `-part` has a part of the data, and so not the paper's size.
+Runs that are stored, of all that a file has; one that several files have is stored once, and counts for each.
 `python -m scripts.experiment run FILE --missing` runs the others; with `--dry-run` it only says what they take.
 """
 
@@ -68,10 +81,20 @@ class Stored(NamedTuple):
     lenders: list[str]
 
     @property
-    def heading(self) -> str:
-        """Its paper, where in it, and what it is."""
-        place = f" ({self.experiment.place})" if self.experiment.place else ""
-        return f"{TITLES[self.experiment.paper]}{place}: {self.experiment.title}"
+    def artefact(self) -> str:
+        """Its paper, and where in it."""
+        return f"{TITLES[self.experiment.paper]}, {self.experiment.place}" if self.experiment.place else "Own"
+
+    @property
+    def page(self) -> str:
+        """Of its own, in docs/claims."""
+        return f"{self.experiment.name.replace('/', '-')}.md"
+
+    @property
+    def link(self) -> str:
+        """From docs/claims.md: to its page, or its file where nothing was run."""
+        to = f"claims/{self.page}" if self.states else f"../{self.experiment.path.relative_to(ROOT)}"
+        return f"[{self.experiment.place or self.experiment.name}]({to})"
 
     @property
     def beside(self) -> bool:
@@ -79,9 +102,14 @@ class Stored(NamedTuple):
         return (self.experiment.place or "").startswith(("a suspicion", "beside"))
 
     @property
-    def verdicts(self) -> list[Verdict]:
-        """On the paper's claims."""
-        return verdicts_of(self.experiment, self.lines, self.states, 1.0)
+    def comparisons(self) -> list[Comparison]:
+        """What the runs say of each claim."""
+        return comparisons_of(self.experiment, self.lines, self.states)
+
+    @property
+    def hours(self) -> float:
+        """Of all runs, those that others lend aside, by the clock."""
+        return sum(state.seconds for state in self.states) / 3600
 
     @property
     def picture(self) -> Path:
@@ -112,57 +140,188 @@ def stored(there: Results) -> list[Stored]:
     return found
 
 
-def section(own: Stored) -> str:
-    """The part of the page on one experiment."""
+def grid(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table."""
+    return "\n".join(map(markdown_row, (head, ["---"] * len(head), *rows)))
+
+
+def said(own: Comparison) -> str:
+    """The verdict, with how many seeds there are where that matters."""
+    n = min(count for count in own.seeds if count is not None)
+    if own.word == OPEN:
+        return f"{OPEN}, {n} of {SEEDS} seeds" if n else OPEN
+    if own.word == REPRODUCED:
+        return f"**{REPRODUCED}**"
+    return f"**{NOT}** (n = {n})" + (", the reverse holds" if own.reversed else "")
+
+
+def ratio(own: Ratio | None) -> str:
+    """A ratio of medians and what lies between."""
+    if own is None or math.isnan(own.median):
+        return ""
+    if own.low == own.high or (math.isnan(own.low) or math.isnan(own.high)):
+        return f"{own.median:.2g}"
+    return f"{own.median:.2g} ({own.low:.2g} to {own.high:.2g})"
+
+
+# The page of a table or a figure
+
+
+def page_of(own: Stored) -> str:
+    """One artefact: picture, table, comparisons, what was found, what the paper leaves open."""
     experiment = own.experiment
     path = experiment.path.relative_to(ROOT)
-    parts = [f"## {own.heading}"]
+    parts = [f"# {own.artefact}: {experiment.title}"]
     if experiment.shows:
         parts.append(f"The paper: {experiment.shows}.")
+    if experiment.found:
+        parts.append("\n".join(["What was found:", "", *(f"* {text}" for text in experiment.found)]))
+    parts.append(f"![Curves](../../{own.picture.relative_to(ROOT)})")
     parts.append(markdown(experiment, own.lines, 1.0))
     named: list[Column | Row] = [*experiment.columns, *experiment.rows]
     if notes := [f"* {one.name}: {one.note}" for one in named if one.note]:
         parts.append("\n".join(notes))
-    shared = f"; some of the runs, or all, are those of {', '.join(own.lenders)}" if own.lenders else ""
-    parts.append(f"`python -m scripts.experiment run {path}`; {made_by(own.states)}{shared}.")
-    parts.append(f"![Curves](../{own.picture.relative_to(ROOT)})")
+    if comparisons := own.comparisons:
+        parts.append(_compared(comparisons))
     if besides := measured(experiment, own.states):
         parts.append(besides)
     if has_series(experiment):
-        parts.append(f"![What was measured](../{own.besides.relative_to(ROOT)})")
-    if verdicts := own.verdicts:
-        head = ["| claim | column | verdict | our numbers | why |", "|---|---|---|---|---|"]
-        grid = [f"| {v.text} | {v.column} | {said(v)} | {v.because} | {v.why} |" for v in verdicts]
-        parts.append("\n".join([*head, *grid]))
+        parts.append(f"![What was measured](../../{own.besides.relative_to(ROOT)})")
     for words, texts in (
         ("What the paper leaves open:", experiment.left_open),
         ("Where the file departs from the paper:", experiment.departs),
-        ("What was found:", experiment.found),
     ):
         if texts:
             parts.append("\n".join([words, "", *(f"* {text}" for text in texts)]))
-    return "\n\n".join(parts)
+    shared = f"; some of the runs, or all, are those of {', '.join(own.lenders)}" if own.lenders else ""
+    parts.append(
+        f"{len(own.states)} of {len(own.cells)} runs, {own.hours:.1f} hours; {_sizes(own.lines)}{_search(experiment)}. "
+        f"`python -m scripts.experiment run {path}`; {made_by(own.states)}{shared}."
+    )
+    parts.append("[All claims](../claims.md)")
+    return "\n\n".join(parts) + "\n"
 
 
-TITLES = {"ncgru": "NC-GRU", "urnn": "uRNN", "sgornn": "SGORNN", "goru": "GORU", None: "Own"}
+def _compared(comparisons: Sequence[Comparison]) -> str:
+    """Every comparison, the ratios by each statistic; of those that were not run a line for each claim and column."""
+    shown = list(dict.fromkeys(name for own in comparisons for name in [*own.by, *own.ratios] if name != LAST_20))
+    shown += [LAST_20] if any(LAST_20 in own.ratios for own in comparisons) else []
+    rows: dict[tuple[str, str, str, str], list[str]] = {}
+    for own in comparisons:
+        key = own.claim, own.column, own.model, "" if said(own) == OPEN else own.rival
+        if key in rows:
+            rows[key][3] += f", {own.rival}"
+        else:
+            ratios = [ratio(own.ratios.get(name)) for name in shown]
+            rows[key] = [own.claim, own.column, own.model, own.rival, *ratios, said(own)]
+    head = ["claim", "column", "model", "beside", *(name.replace("_", " ") for name in shown), "verdict"]
+    reasons = dict.fromkeys(f"* {own.claim}: {own.why}" for own in comparisons if own.why)
+    return "\n\n".join(
+        ["Ratios, model to rival:", grid(head, rows.values()), *(["\n".join(reasons)] if reasons else [])]
+    )
 
 
-def said(verdict: Verdict) -> str:
-    """The word; of what cannot be told, what the runs say that are there."""
-    so_far = {HOLDS: ", so far it holds", FAILS: ", so far it does not hold"} if verdict.word == OPEN else {}
-    return f"**{verdict.word}**{so_far.get(verdict.so_far, '')}"
+def _sizes(lines: Sequence[Line]) -> str:
+    """The fewest and the most parameters."""
+    sizes = {line.name: line.parameters for line in lines if line.parameters}
+    if not sizes:
+        return ""
+    (small, least), (large, most) = min(sizes.items(), key=_second), max(sizes.items(), key=_second)
+    if least == most:
+        return f"{least:,} parameters; "
+    return f"{least:,} ({small}) to {most:,} parameters ({large}), {most / least:.1f} times as many; "
 
 
-def glance(experiments: Iterable[Stored]) -> str:
-    """Each claim with its verdicts, a line each, before the sections."""
+def _second(pair: tuple[str, int]) -> int:
+    return pair[1]
+
+
+def _search(experiment: Experiment) -> str:
+    return experiment.search or "no search of ours: options are the paper's, or the model's own"
+
+
+# The page of all
+
+
+def duel(experiments: Iterable[Stored]) -> str:
+    """`MODEL` against `RIVAL` in every table of losses that has both."""
+    rows, words = [], Counter[str]()
+    for own in experiments:
+        experiment = own.experiment
+        both = {row.name: row for row in experiment.run_rows if row.name in (MODEL, RIVAL)}
+        if own.beside or experiment.larger_is_better or len(both) < 2:
+            continue
+        for column in experiment.columns:
+            found = beside_each_other(experiment, own.lines, column.name, MODEL, RIVAL)
+            word = _better(found)
+            words[word.partition(",")[0]] += 1
+            sizes = {line.name: line.parameters or 0 for line in own.lines if line.column == column.name}
+            size = f"{sizes[MODEL] / sizes[RIVAL]:.2f}" if sizes.get(MODEL) and sizes.get(RIVAL) else ""
+            ours = [ratio(found.ratios.get(name)) for name in ("minimum", FINAL, LAST_20)]
+            task = f"[{experiment.title.partition(':')[0]}]({own.link.partition('](')[2]}"
+            rows.append([task, column.name, _papers_ratio(both[MODEL], both[RIVAL], column), *ours, size, word])
+    head = ["task", "column", "paper's ratio", "ours, minimum", "final", "median of last 20", "parameters", "verdict"]
+    counts = ", ".join(f"{word} {count}" for word, count in words.most_common())
+    return (
+        f"## Does NC-GRU beat GRU?\n\nOf {sum(words.values())} comparisons: {counts}. "
+        f"Ratios are NC-GRU's loss by the GRU's.\n\n{grid(head, rows)}"
+    )
+
+
+def _papers(row: Row, column: Column) -> float | list[float] | None:
+    """The paper's number, of its last version that has one."""
+    return next((source[column.of] for source in reversed(row.paper.values()) if column.of in source), None)
+
+
+def _papers_ratio(model: Row, rival: Row, column: Column) -> str:
+    numbers = [_papers(row, column) for row in (model, rival)]
+    means = [value[0] if isinstance(value, list) else value for value in numbers if value is not None]
+    return f"{means[0] / means[1]:.2g}" if len(means) == 2 else ""
+
+
+def _better(own: Comparison) -> str:
+    if own.word == OPEN:
+        return said(own)
+    return "**NC-GRU better**" if own.word == REPRODUCED else "**GRU better**" if own.reversed else "**no difference**"
+
+
+def table(experiments: Iterable[Stored]) -> str:
+    """A line for each claim in each column."""
     rows = []
     for own in experiments:
-        claims: dict[str, list[str]] = {}
-        for verdict in own.verdicts:
-            claims.setdefault(verdict.text, []).append(f"{verdict.column}: {said(verdict)}")
-        where = f"[{TITLES[own.experiment.paper]}, {own.experiment.place}](#{anchor(own.heading)})"
-        rows += [f"| {where} | {text} | {'<br>'.join(words)} |" for text, words in claims.items()]
-    return "\n".join(["| where | claim | verdict |", "|---|---|---|", *rows])
+        together: dict[tuple[str, str], list[Comparison]] = {}
+        for one in own.comparisons:
+            together.setdefault((one.claim, one.column), []).append(one)
+        for (claim, column), parts in together.items():
+            first = parts[0]
+            rows.append([own.link, claim, column, first.model, *_numbers(own, first), _seeds(parts), _together(parts)])
+    head = ["artefact", "claim", "column", "model", "paper", "ours", "seeds", "verdict"]
+    return grid(head, rows)
+
+
+def _numbers(own: Stored, one: Comparison) -> list[str]:
+    """Of a comparison's model: what the paper has, and our mean over seeds."""
+    row = next(row for row in own.experiment.rows if row.name == one.model)
+    theirs = [_papers(row, column) for column in own.experiment.columns if column.name == one.column]
+    lines = [line for line in own.lines if (line.name, line.column) == (one.model, one.column)]
+    values = [value for line in lines[:1] for value in line.values.get(own.experiment.statistic, ())]
+    paper = published(theirs[0]) if theirs and theirs[0] is not None else ""
+    return [paper, number(statistics.mean(values)) if values else ""]
+
+
+def _seeds(parts: Sequence[Comparison]) -> str:
+    counts = [count for one in parts for count in one.seeds if count is not None]
+    return str(min(counts)) if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
+
+
+def _together(parts: Sequence[Comparison]) -> str:
+    """The verdict on a claim of several comparisons: one word, or which rival has which."""
+    by_word: dict[str, list[str]] = {}
+    for one in parts:
+        by_word.setdefault(said(one), []).append(one.rival if one.model == parts[0].model else one.model)
+    if len(by_word) == 1:
+        return next(iter(by_word))
+    return "; ".join(f"{word}: {', '.join(names)}" for word, names in by_word.items())
 
 
 def missing(experiments: Iterable[Stored]) -> str:
@@ -175,43 +334,77 @@ def missing(experiments: Iterable[Stored]) -> str:
         every = Counter(cell.column.name for cell in own.cells)
         text = "; ".join(f"{name}: {there[name]} of {every[name]}" for name in every) if there else ""
         path = own.experiment.path.relative_to(ROOT)
-        rows.append(f"| [{own.experiment.name}](../{path}) | {len(own.states)} of {len(own.cells)} | {text} |")
-    return "\n".join(
-        [TAIL, *(["| file | stored | column by column |", "|---|---|---|", *rows] if rows else ["Nothing."])]
-    )
+        rows.append([f"[{own.experiment.name}](../{path})", f"{len(own.states)} of {len(own.cells)}", text])
+    return f"{TAIL}\n{grid(['file', 'stored', 'column by column'], rows) if rows else 'Nothing.'}"
 
 
 def page(experiments: Sequence[Stored]) -> str:
-    """The whole page."""
-    papers = list(TITLES)
-    shown = [own for own in experiments if own.states]
-    shown.sort(key=lambda own: (own.experiment.part, papers.index(own.experiment.paper), own.beside))
-    return "\n\n".join([HEAD.strip(), glance(shown), *map(section, shown), missing(experiments)]) + "\n"
+    """The first page."""
+    papers = [own for own in experiments if own.experiment.paper and not own.experiment.part]
+    comparisons = [one for own in papers for one in own.comparisons]
+    claims = {(own.experiment.name, one.claim, one.column) for own in papers for one in own.comparisons}
+    open_ = {(o.experiment.name, c.claim, c.column) for o in papers for c in o.comparisons if c.word == OPEN}
+    words = Counter(one.word for one in comparisons)
+    split = [one for one in comparisons if one.word != OPEN and len(set(one.by.values())) > 1]
+    runs, every = sum(len(own.states) for own in papers), sum(len(own.cells) for own in papers)
+    text = [
+        "# What holds of the papers",
+        f"{runs:,} of {every:,} runs of the papers' tables and figures are done. Of the {len(comparisons)} comparisons "
+        f"that their claims make, **{words[REPRODUCED]} are reproduced, {words[NOT]} are not**, {words[OPEN]} are not "
+        f"run. Column by column, {len(claims) - len(open_)} of {len(claims)} claims are decided whole. In {len(split)} "
+        "comparisons the best and the last evaluation say different things.",
+        duel(papers),
+    ]
+    for paper, title in TITLES.items():
+        own = [one for one in papers if one.experiment.paper == paper and not one.beside and one.experiment.claims]
+        text += [f"## {title}", table(own)] if own else []
+    for title, own in (
+        ("Suspicions", [one for one in papers if one.beside and one.experiment.claims]),
+        ("On a part of the data", [one for one in experiments if one.experiment.part]),
+    ):
+        text += [f"## {title}", table(own)] if own else []
+    others = [one for one in experiments if one.states and not one.experiment.claims]
+    if others:
+        text += ["## Without a claim", "\n".join(f"* {one.link}: {one.experiment.title}" for one in others)]
+    text.append("Written by `python -m scripts.maintain.claims` from [the runs](../results/experiments/README.md).")
+    return "\n\n".join([*text, RULE.strip(), missing(experiments)]) + "\n"
+
+
+def pages(experiments: Sequence[Stored]) -> dict[Path, str]:
+    """Every page, by its file."""
+    found = {ROOT / PAGE: page(experiments)}
+    return found | {ROOT / PAGES / own.page: page_of(own) for own in experiments if own.states}
 
 
 def main(
     check: Annotated[
-        bool, typer.Option("--check", help="Write nothing; exit code 1 if the page would be another.")
+        bool, typer.Option("--check", help="Write nothing; exit code 1 if a page would be another.")
     ] = False,
 ) -> None:
-    """Write docs/claims.md, the curves beside the runs, and docs/gallery.md, which shows them."""
+    """Write docs/claims.md, docs/claims/, the curves beside the runs, and docs/gallery.md, which shows them."""
     try:
         experiments = stored(Results(ROOT))
-        text = page(experiments)
+        texts = pages(experiments)
+        there = {ROOT / PAGE, *(ROOT / PAGES).glob("*.md")}
         if check:
-            if not PAGE.exists() or PAGE.read_text(encoding="utf-8") != text:
-                fail(f"{PAGE} is not what the runs say; python -m scripts.maintain.claims writes it", 1)
+            for path in sorted(there | {*texts}):
+                if not path.exists() or path.read_text(encoding="utf-8") != texts.get(path):
+                    fail(f"{path} is not what the runs say; python -m scripts.maintain.claims writes it", 1)
             return
         for own in filter(lambda own: own.states, experiments):
             own.place.parent.mkdir(parents=True, exist_ok=True)
             draw_experiment(own.experiment, own.states, 1.0, own.picture, own.drawn)
             if has_series(own.experiment):
                 draw_measured(own.experiment, own.states, 1.0, own.besides, own.drawn)
-        files.write(PAGE, text.encode())
+        (ROOT / PAGES).mkdir(parents=True, exist_ok=True)
+        for path in there - {*texts}:
+            path.unlink()
+        for path, text in texts.items():
+            files.write(path, text.encode())
         files.write(ROOT / GALLERY, gallery(ROOT).encode())
     except BAD_INPUT as error:
         fail(error)
-    say(f"{sum(bool(own.states) for own in experiments)} of {len(experiments)} experiments in {PAGE}")
+    say(f"{sum(bool(own.states) for own in experiments)} of {len(experiments)} experiments in {ROOT / PAGES}")
 
 
 if __name__ == "__main__":

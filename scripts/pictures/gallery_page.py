@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 PAGE = "docs/gallery.md"
 #: The pages whose pictures are listed, in this order.
-PAGES = ("docs/claims.md", "results/README.md", "docs/ablations.md", "results/benchmark/*.md")
+PAGES = ("docs/claims/*.md", "results/README.md", "docs/ablations.md", "results/benchmark/*.md")
 HEAD = """# Gallery
 
 Written by `python -m scripts.maintain.gallery` from the pages that show these pictures: [claims](claims.md),

@@ -149,6 +149,7 @@ class File(Form):
     left_open: list[str] = []
     departs: list[str] = []
     found: list[str] = []
+    search: str = ""  # which options of a model were searched, where that was not the paper's
     seeds: _Seeds = 1
     metric: _Metric = "evaluation_loss"
     statistic: _Statistic = UNSET

@@ -26,6 +26,7 @@ class Line(NamedTuple):
     seeds: tuple[int, ...]
     wanted: int  # seeds that are to be run
     failed: tuple[str, ...]
+    diverged: int  # of these
     parameters: int | None
     seconds: float  # of a run, on average; 0 where that was not noted
     paper: Record  # paper, others: source -> mean, or mean and standard deviation
@@ -76,6 +77,7 @@ def _line(experiment: Experiment, row: Row, line: str, column: Column, cells: Se
         tuple(state.cell.seed for state in done),
         len(cells),
         tuple(f"seed {state.cell.seed}: {shown(state.reason)}" for state in cells if state.how == "failed"),
+        sum(state.how == "failed" and state.diverged for state in cells),
         summaries[0]["parameters"] if summaries else None,
         statistics.mean(seconds) if seconds else 0.0,
         paper,
