@@ -357,6 +357,7 @@ def page(experiments: Sequence[Stored]) -> str:
     ]
     for paper, title in TITLES.items():
         own = [one for one in papers if one.experiment.paper == paper and not one.beside and one.experiment.claims]
+        own.sort(key=lambda one: "table" not in one.experiment.name)
         text += [f"## {title}", table(own)] if own else []
     for title, own in (
         ("Suspicions", [one for one in papers if one.beside and one.experiment.claims]),

@@ -22,7 +22,8 @@ def test_the_page_is_what_the_runs_say():
     for own in (own for own in claims.stored(Results(claims.ROOT)) if own.states):
         with Image.open(own.picture) as picture:
             assert picture.info["Title"] == own.drawn, own.picture
-        assert f"![Curves](../{own.picture.relative_to(ROOT)})" in claims.PAGE.read_text()
+        page = ROOT / claims.PAGES / own.page
+        assert f"![Curves](../../{own.picture.relative_to(ROOT)})" in page.read_text()
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +48,6 @@ def own_claims(checkout, tmp_path, monkeypatch):
     shutil.copytree(checkout, tmp_path, dirs_exist_ok=True)
     for module in (claims, experiment):
         monkeypatch.setattr(module, "ROOT", tmp_path)
-    monkeypatch.setattr(claims, "PAGE", tmp_path / "docs" / "claims.md")
     return tmp_path / "scripts" / "experiments" / "tiny.toml", tmp_path / "runs"
 
 
@@ -61,22 +61,29 @@ def test_stored_and_written(own_claims, tmp_path):
     stored = tmp_path / "results" / "experiments" / "ncgru" / "tiny.jsonl"
     assert [own.name for own in stored.parent.iterdir()] == ["tiny.jsonl"]
     assert call(claims.main)[0] == 0
-    page = (tmp_path / "docs" / "claims.md").read_text()
-    assert "## NC-GRU (table 9): Tiny" in page
-    said = "**too small to tell**, so far it does not hold"
-    glance = f"| [NC-GRU, table 9](#nc-gru-table-9-tiny) | less | all: {said} |\n"
-    assert glance in page[: page.index("## NC-GRU")]
-    assert "\n* GRU: reset before\n" in page
-    assert f"| less | all | {said} |" in page
-    assert "`python -m scripts.experiment run scripts/experiments/tiny.toml`; commit " in page
+    first, own = tmp_path / "docs" / "claims.md", tmp_path / "docs" / "claims" / "ncgru-tiny.md"
+    page, of_it = first.read_text(), own.read_text()
+    assert page.startswith("# What holds of the papers\n\n2 of 2 runs ")
+    assert "| [table 9](claims/ncgru-tiny.md) | less | all | GRU | " in page
+    assert " | 1 | not run, 1 of 3 seeds |\n" in page
+    assert of_it.startswith("# NC-GRU, table 9: Tiny\n\n![Curves](../../results/experiments/ncgru/tiny.png)\n\n")
+    assert "\n* GRU: reset before\n" in of_it
+    assert "| less | all | GRU | NC-GRU | " in of_it
+    assert "`python -m scripts.experiment run scripts/experiments/tiny.toml`; commit " in of_it
     table = call(experiment.main, "table", path, "--stored")[1]
-    assert table.strip() in page
+    assert table.strip() in of_it
     assert "(../results/experiments/ncgru/tiny.png)" in (tmp_path / "docs" / "gallery.md").read_text()
     assert call(claims.main, "--check")[0] == 0
     assert page.endswith("only says what they take.\n\nNothing.\n")
+    own.write_text(of_it + "x")
+    assert call(claims.main, "--check")[0] == 1
+    own.write_text(of_it)
+    (extra := own.with_name("extra.md")).write_text("")
+    assert call(claims.main, "--check")[0] == 1
     stored.write_bytes(stored.read_bytes().splitlines(keepends=True)[1])
     assert call(claims.main, "--check")[0] == 1
     assert call(claims.main)[0] == 0
+    assert not extra.exists()
     row = "| [ncgru/tiny](../scripts/experiments/tiny.toml) | 1 of 2 | all: 1 of 2 |\n"
     assert (tmp_path / "docs" / "claims.md").read_text().endswith(row)
 
@@ -105,6 +112,8 @@ def test_only_what_is_not_stored(own_claims, tmp_path):
     code, _, stderr = run(*missing)
     assert (code, stderr.splitlines()[0]) == (0, f"Tiny: 1 runs, 0 of them done or failed; in {other}")
     assert [own.name for own in other.iterdir() if own.is_dir()] == ["nc-gru"]
+    with RunFolder(other / "nc-gru" / "all" / "seed-0") as folder:
+        assert folder.config["engine"] == "compiled"  # of another row none is stored: auto
     assert call(experiment.main, "store", path, "--out", other)[0] == 0
     code, _, stderr = run(*missing)
     assert (code, stderr.splitlines()[0]) == (0, f"Tiny: 0 runs, 0 of them done or failed; in {other}")
@@ -159,28 +168,28 @@ def test_a_run_that_two_files_have(own_claims, tmp_path, monkeypatch):
         assert stderr.startswith(f"Again: {missing} runs, 0 of them done or failed; in ")
     assert call(claims.main)[0] == 0
     page = (tmp_path / "docs" / "claims.md").read_text()
-    section = page[page.index("## NC-GRU (table 9): Again") : page.index("## NC-GRU (table 9): Tiny")]
-    assert "| a GRU | all | 1 | **" in section
-    assert "; some of the runs, or all, are those of ncgru/tiny.\n" in section
+    of_it = (tmp_path / "docs" / "claims" / "ncgru-again.md").read_text()
+    assert "| a GRU | all | 1 | **" in of_it
+    assert "; some of the runs, or all, are those of ncgru/tiny.\n" in of_it
     assert "| [ncgru/again](../scripts/experiments/again.toml) | 1 of 2 | all: 1 of 2 |\n" in page
     assert "| [ncgru/measured](../scripts/experiments/measured.toml) | 0 of 2 |  |\n" in page
 
 
 def test_a_run_that_diverged_is_a_result(own_claims, tmp_path):
-    """It is stored, the page names it, and no claim about its row is decided; --missing does not begin it again."""
+    """It is stored, the page names it, it is worse than the rival's; --missing does not begin it again."""
     path, _ = own_claims
-    text = path.read_text().replace("seeds = 1", "seeds = 2")
+    text = path.read_text().replace("seeds = 1", "seeds = 3")
     path.write_text(text.replace('model = "gru"', 'model = "gru", lr = 1e300'))
     out = tmp_path / "other"
     assert run("run", path, "--out", out)[0] == 1
     code, _, stderr = call(experiment.main, "store", path, "--out", out)
-    assert (code, stderr.count(": stored\n")) == (0, 4)
+    assert (code, stderr.count(": stored\n")) == (0, 6)
     assert call(experiment.main, "store", path, "--out", out) == (0, "", "")
     assert call(claims.main)[0] == 0
-    page = (tmp_path / "docs" / "claims.md").read_text()
-    assert "| GRU | all | 0 of 2, 2 failed | " in page
+    page = (tmp_path / "docs" / "claims" / "ncgru-tiny.md").read_text()
+    assert "| GRU | all | 0 of 3, 3 failed | " in page
     assert "\nFailed:\n\n* GRU, all, seed 0: " in page
-    assert page.endswith("Nothing.\n")
+    assert "| less | all | GRU | NC-GRU | inf | inf | inf | **not reproduced** (n = 3), the reverse holds |" in page
     _, _, stderr = run("run", path, "--missing", "--out", tmp_path / "none")
     assert stderr.startswith("Tiny: 0 runs, ")
 

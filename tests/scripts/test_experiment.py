@@ -27,7 +27,7 @@ from scripts import evaluate, train
 from scripts import experiment as program
 from scripts.grid.experiment import engine, measures, sessions, watched, worker
 from scripts.grid.experiment.cells import cells_of
-from scripts.grid.experiment.claims import FAILS, HOLDS, MEAN, OPEN, verdicts_of
+from scripts.grid.experiment.claims import MEAN, OPEN, comparisons_of
 from scripts.grid.experiment.file import read
 from scripts.grid.experiment.grid import Grid, orders_of
 from scripts.grid.experiment.states import overview, seconds_left, states_of
@@ -669,94 +669,7 @@ def test_a_folder_that_workers_do_not_see(tmp_path, monkeypatch):
         engine.check_shared(client, tmp_path / "own")
 
 
-# Claims
-
-
-@pytest.mark.parametrize(
-    ("claim", "scale", "word"),
-    [
-        ({"below": ["NC-GRU", "GRU"]}, 1, HOLDS),
-        ({"below": ["GRU", "NC-GRU"]}, 1, FAILS),
-        ({"above": ["GRU", "NC-GRU"]}, 1, HOLDS),
-        ({"below": ["NC-GRU", "GRU"]}, 0.5, OPEN),
-        ({"below": ["NC-GRU", "near"]}, 1, OPEN),
-        ({"below": ["NC-GRU", "one seed"]}, 1, OPEN),
-        ({"below": ["NC-GRU", "near", "far"]}, 1, OPEN),
-        ({"at_baseline": "GRU"}, 1, HOLDS),
-        ({"at_baseline": "NC-GRU"}, 1, FAILS),
-        ({"beats_baseline": "NC-GRU"}, 1, HOLDS),
-        ({"beats_baseline": "half"}, 1, OPEN),
-        ({"beats_baseline": "one seed"}, 1, OPEN),
-        ({"less_than": 0.2, "rows": ["GRU", "NC-GRU"]}, 1, HOLDS),
-        ({"less_than": 0.1, "rows": ["GRU", "NC-GRU"]}, 1, FAILS),
-        ({"less_than": 1}, 1, OPEN),
-        ({"less_than": 0.15, "rows": ["half"]}, 1, OPEN),
-        ({"more_than": 0.4, "rows": ["far"]}, 1, HOLDS),
-        ({"more_than": 0.15, "rows": ["far", "NC-GRU"]}, 1, FAILS),
-        ({"below": ["near", "NC-GRU"], "times": 4}, 1, HOLDS),
-        ({"below": ["near", "NC-GRU"], "times": 2}, 1, OPEN),
-        ({"comparable": ["near", "NC-GRU"], "times": 4}, 1, HOLDS),
-        ({"comparable": ["near", "NC-GRU"]}, 1, OPEN),
-        ({"comparable": ["NC-GRU", "far"]}, 1, FAILS),
-        ({"comparable": ["far", "NC-GRU"]}, 1, FAILS),
-        ({"beats_baseline": "half", "to": 0.5}, 1, FAILS),
-        ({"at_baseline": "half", "to": 0.5}, 1, HOLDS),
-        ({"beats_baseline": "NC-GRU", "to": 0.5}, 1, HOLDS),
-        ({"beats_baseline": "NC-GRU", "statistic": "final"}, 1, FAILS),
-        ({"below": ["NC-GRU", "failed"]}, 1, OPEN),
-        ({"below": ["tie", "tie"]}, 1, OPEN),
-        ({"above": ["tie", "tie"]}, 1, OPEN),
-        ({"comparable": ["tie", "tie"], "times": 1}, 1, HOLDS),
-        ({"below": ["NC-GRU", "GRU"], "why": "y"}, 1, HOLDS),
-    ],
-)
-def test_verdicts(of_grid, claim, scale, word):
-    """Every seed better: holds; every seed worse: does not; else, or of one seed, or below scale 1: open."""
-    values = {"GRU": [0.166, 0.165], "NC-GRU": [0.01, 0.02], "near": [0.015, 0.03], "one seed": [0.3]}
-    values |= {"far": [0.5, 0.6], "half": [0.1, 0.165], "failed": [0.3, 0.4], "tie": [0.7, 0.7]}
-    for part in (False, True):
-        verdict = verdict_of(of_grid, values, {"why": "y"} | claim, scale, part)
-        assert (verdict.word, verdict.why, verdict.column) == (OPEN if part else word, "y", "all")
-
-
-def verdict_of(of_grid, values, claim, scale=1, part=False):
-    """On a claim about rows of these values."""
-    experiment, states, line = of_grid
-    lines = [
-        line._replace(
-            name=name,
-            row=name,
-            values={"minimum": own, "final": [1.0, 1.0]} if own else {},
-            failed=("seed 2: loss is nan",) * (name == "failed"),
-        )
-        for name, own in values.items()
-    ]
-    rows = tuple(replace(experiment.rows[0], name=name) for name in values)
-    own = replace(experiment, rows=rows, claims=({"text": "x"} | claim,), part=part)
-    (verdict,) = verdicts_of(own, lines, states, scale)
-    return verdict
-
-
-@pytest.mark.parametrize(
-    ("claim", "so_far"),
-    [
-        ({"below": ["one", "two"]}, HOLDS),
-        ({"below": ["two", "one"]}, FAILS),
-        ({"below": ["one", "two", "none"]}, OPEN),
-        ({"below": ["two", "one", "none"]}, FAILS),
-        ({"below": ["one", "failed"]}, OPEN),
-        ({"comparable": ["one", "two"]}, FAILS),
-        ({"at_baseline": "two"}, HOLDS),
-        ({"beats_baseline": "two"}, FAILS),
-        ({"less_than": 0.1, "rows": ["one", "two"]}, FAILS),
-        ({"less_than": 0.1, "rows": ["one", "none"]}, OPEN),
-    ],
-)
-def test_what_a_single_seed_says(of_grid, claim, so_far):
-    """No verdict, but what the runs say that are there; nothing where one failed, or is missing."""
-    values = {"one": [0.01], "two": [0.166], "none": [], "failed": [0.5]}
-    verdict = verdict_of(of_grid, values, claim)
-    assert (verdict.word, verdict.so_far) == (OPEN, so_far)
+# A part
 
 
 @pytest.mark.parametrize(
@@ -910,8 +823,8 @@ def test_the_best_weights_on_the_test_part(tmp_path):
     assert len(re.findall(r"\*\* \| [\d.]+ \| [\d.]+ \| [\d.]+ \|", table)) == 2
     experiment = read(path)
     states = states_of(cells_of(experiment), out)
-    (verdict,) = verdicts_of(experiment, lines_of(experiment, states), states, 1.0)
-    assert (verdict.column, verdict.word) == (MEAN, OPEN)
+    (found,) = comparisons_of(experiment, lines_of(experiment, states), states)
+    assert (found.column, found.word, list(found.by)) == (MEAN, OPEN, ["on_test"])
 
 
 @pytest.mark.parametrize(
@@ -1018,36 +931,6 @@ def test_only_what_is_quoted_is_called_so(grid):
     states = states_of(cells_of(own, columns=["all"]), out)
     lines = [(line.name, line.column, line.wanted) for line in lines_of(own, states)]
     assert lines == [("GRU", "all", 2), ("NC-GRU", "all", 2), ("elsewhere", "all", 0), ("elsewhere", "b", 0)]
-
-
-def test_a_claim_about_the_mean_of_the_columns(of_grid):
-    """Seed by seed; of seeds that every column has; of no row where one has no such number."""
-    experiment, states, line = of_grid
-    columns = tuple(replace(experiment.columns[0], name=name) for name in "ab")
-    rows = tuple(replace(experiment.rows[0], name=name) for name in ("better", "worse", "one column", "one seed"))
-
-    def made(row, column, seeds, values):
-        return line._replace(name=row, row=row, column=column, seeds=seeds, values={"minimum": values})
-
-    lines = [
-        made("better", "a", (0, 1), [5.0, 4.0]),  # in this column alone it is the worse
-        made("better", "b", (1, 0, 2), [1.0, 2.0, 90.0]),
-        made("worse", "a", (0, 1), [4.0, 3.0]),
-        made("worse", "b", (0, 1), [6.0, 7.0]),
-        made("one column", "a", (0, 1), [0.0, 0.0]),
-        made("one seed", "a", (0, 1), [0.0]),
-        made("one seed", "b", (0, 1), [0.0, 0.0]),
-    ]
-    few = ["worse", "one column", "one seed"]
-    for above, word in ((["worse", "better"], HOLDS), (["better", "worse"], FAILS), (few, "")):
-        own = replace(experiment, columns=columns, rows=rows)
-        own = replace(own, claims=({"text": "x", "above": above, "mean_of_columns": True},))
-        verdicts = verdicts_of(own, lines, states, 1.0)
-        assert [(verdict.word, verdict.because, verdict.column) for verdict in verdicts] == (
-            [(word, "; ".join({"better": "better 2.5 3.5", "worse": "worse 5 5"}[name] for name in above), MEAN)]
-            if word
-            else []
-        )
 
 
 def test_tracked_by_tensorboard(tmp_path):
