@@ -52,7 +52,8 @@ _OPTIONS = {
     "negative_ones": "Entries -1 of D, 0 to n; None: n // 2.",
     "exact": "The exact scaled Cayley transform in place of the series.",
     "reset_bias": "What b_r starts with.",
-    "update_bias": "What b_u starts with; below 0 the old state is kept at first.",
+    "update_bias": "What b_u or b_z starts with; b_u below 0, b_z above 0 keeps the old state at first; None: drawn.",
+    "modrelu_bias": "What modReLU's b starts with.",
     "style": "Rotations of neighbours, `capacity` layers (tunable), or log2 n layers of them as in the FFT (fft).",
     "capacity": "Layers of rotations in tunable style, an even number from 2 to n; None: 2.",
     "complex": "With phases, and complex states.",
@@ -341,6 +342,9 @@ def goru(
     activation: Activation = "modrelu",
     reset_gate: bool = True,
     update_gate: bool = True,
+    reset_bias: float = 2.0,
+    update_bias: float | None = None,
+    modrelu_bias: float = 0.01,
 ) -> Recurrent:
     """GORU (Jing et al. 2019): GRU with U_h orthogonal, modReLU, reset after the product; z keeps the old state.
 
@@ -357,7 +361,16 @@ def goru(
         _refuse("reflections", reflections, "style", style)
         U = _rotations(n, style, capacity, complex=False)
     cell = GRUResetAfter(activation, reset_gate, update_gate)
-    initial = {name: value for name, value in _after_initial(n).items() if name in cell.shapes(1, 1)}
+    values = _after_initial(n)
+    for option, name, bias in (
+        ("reset_bias", "b_r", reset_bias),
+        ("update_bias", "b_z", update_bias),
+        ("modrelu_bias", "b_h", modrelu_bias),
+    ):
+        if bias is not None:
+            check_number(option, bias, _is_finite, "a finite number")
+            values[name] = constant(bias)
+    initial = {name: value for name, value in values.items() if name in cell.shapes(1, 1)}
     return Recurrent(cell, {"U_h": U}, initial=initial, sizes=(input_size, n))
 
 

@@ -10,11 +10,13 @@ ten of data and T - 10 of noise, which leaves none for the marker and the answer
 the delay of the copying task and the sequence has T + 20 steps, with nine data symbols: of the readings this one has
 the baseline nearest to the losses the NC-GRU paper prints for models that learn nothing.
 
-Two forms:
+Two forms, and two between them, with one of the released form's two differences each:
     paper     the ten places are drawn without replacement; input of 11 tokens
     released  the places are drawn with replacement and sorted.  Of two symbols at one place the later overwrites the
               earlier, but the target lists all ten, so that the answer is not always in the input (T = 200: in 19.6 %
               of the sequences it is not).  Input of one-hot vectors of 10 numbers; the marker is the zero vector.
+    places    the released places, the paper's input
+    marker    the paper's places, the released input
 """
 
 import math
@@ -27,7 +29,8 @@ from ortho_ref.training.task import Batch, Tokens, Vectors, check_choice, check_
 from tasks.generated import Generated
 
 DATA, COUNT, MARKER = 9, 10, 10
-FORMS = ("paper", "released")
+FORMS = ("paper", "released", "places", "marker")
+_WITH_REPLACEMENT, _VECTORS = ("released", "places"), ("released", "marker")
 # one row for each symbol; the released width has no room for the marker's one
 _ONE_HOT = np.eye(DATA + 2, DATA + 1, dtype=np.float32)
 
@@ -41,7 +44,7 @@ class Denoise(Generated):
     length : int
         T.
     form : str
-        paper or released, as above.
+        paper, released, places or marker, as above.
 
     Raises
     ------
@@ -65,8 +68,8 @@ class Denoise(Generated):
 
     @property
     def input(self) -> Tokens | Vectors:
-        """11 tokens; in the released form vectors of 10."""
-        return Tokens(DATA + 2) if self.form == "paper" else Vectors(DATA + 1)
+        """11 tokens; with the released marker vectors of 10."""
+        return Vectors(DATA + 1) if self.form in _VECTORS else Tokens(DATA + 2)
 
     @property
     def baseline(self) -> float:
@@ -79,7 +82,7 @@ class Denoise(Generated):
     def _places(self, rng: np.random.Generator, batch_size: int) -> np.ndarray:
         """The steps of the ten symbols (10, B), ascending."""
         slots = self.length + COUNT - 1
-        if self.form == "released":
+        if self.form in _WITH_REPLACEMENT:
             places = rng.integers(0, slots, (COUNT, batch_size))
         else:
             # where the ten smallest of independent numbers stand is a uniform set of ten
@@ -95,9 +98,9 @@ class Denoise(Generated):
             x[place, columns] = symbol
         x[T + COUNT - 1] = MARKER
         y[T + COUNT :] = data
-        return Batch(x if self.form == "paper" else _ONE_HOT[x], y)
+        return Batch(_ONE_HOT[x] if self.form in _VECTORS else x, y)
 
     def fresh(self, rng: np.random.Generator, batch_size: int) -> Batch:
-        """A batch of newly drawn sequences: x (T + 20, B), in the released form (T + 20, B, 10); y (T + 20, B)."""
+        """A batch of newly drawn sequences: x (T + 20, B), with the released marker (T + 20, B, 10); y (T + 20, B)."""
         data = rng.integers(1, DATA + 1, (COUNT, batch_size))
         return self.batch(data, self._places(rng, batch_size))

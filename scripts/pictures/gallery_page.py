@@ -11,7 +11,8 @@ PAGES = ("docs/claims/*.md", "results/README.md", "results/benchmark/*.md")
 HEAD = """# Gallery
 
 Written by `python -m scripts.maintain.gallery` from the pages that show these pictures: [claims](claims.md),
-[runs at the papers' sizes](../results/README.md) and [benchmarks](performance.md). Below each picture: the page that explains it, and the commands that make it again.
+[runs at the papers' sizes](../results/README.md) and [benchmarks](performance.md). Below each picture: the page that
+explains it, and the commands that make it again.
 """
 _PICTURE = re.compile(r"^!\[(.*?)\]\((\S+?\.(?:png|svg))\)$", re.M)
 _BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.M | re.S)

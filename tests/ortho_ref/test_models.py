@@ -229,6 +229,10 @@ def test_initial_values_of_options():
         assert set(biases["b_r"]) == {start[0]}
         assert set(biases["b_u"]) == {start[1]}
         assert all(np.array_equal(value, default[key]) for key, value in biases.items() if key not in ("b_r", "b_u"))
+    given = {"reset_bias": 1, "update_bias": 3.0, "modrelu_bias": -0.5}
+    params, default = (models.build("goru", M, N, **own).init(np.random.default_rng(0))[0] for own in (given, {}))
+    assert [set(params[name]) for name in ("b_r", "b_z", "b_h")] == [{1}, {3}, {-0.5}]
+    assert (set(default["b_r"]), set(default["b_h"]), len(set(default["b_z"]))) == ({2}, {default["b_h"][0]}, N)
     for initial, largest in (("henaff", math.pi), ("cayley", 1.0)):
         params, _ = models.build("exprnn", M, N, initial=initial).init(np.random.default_rng(0))
         assert 0.9 * largest < abs(params["U.A"]).max() <= largest
@@ -343,6 +347,7 @@ REFUSED = [
     ("gru", {"reset_bias": 10**400}, NO_NUMBER),
     ("gru", {"update_bias": math.nan}, f"update_bias is nan; {NO_NUMBER}"),
     ("nc-gru", {"update_bias": math.inf}, f"update_bias is inf; {NO_NUMBER}"),
+    ("goru", {"modrelu_bias": math.nan}, f"modrelu_bias is nan; {NO_NUMBER}"),
 ]
 
 

@@ -1,4 +1,4 @@
-"""The denoise task [ncgru:task-denoise] in its two forms."""
+"""The denoise task [ncgru:task-denoise] in its forms."""
 
 import itertools
 import math
@@ -12,7 +12,9 @@ from ortho_ref.losses import accuracy, cross_entropy
 from tasks.denoise import Denoise
 from tests.tasks.made import draw
 
-FORMS = ["paper", "released"]
+FORMS = ["paper", "released", "places", "marker"]
+#: Of the released form's two differences: places drawn with replacement; one-hot vectors, the marker being zeros.
+AGAIN, VECTORS = ("released", "places"), ("released", "marker")
 
 
 def tokens_of(x):
@@ -51,8 +53,8 @@ def test_sequences_written_out(T, B, form, seed):
     ten symbols, of which the input shows all (paper), or a part in their order with the last among them
     [ncgru:task-denoise] [goru:task-denoise]."""
     x, y = draw(Denoise(T, form), B, seed)
-    assert x.shape == ((T + 20, B) if form == "paper" else (T + 20, B, 10))
-    assert (x.dtype, y.dtype, y.shape) == (np.intp if form == "paper" else np.float32, np.intp, (T + 20, B))
+    assert x.shape == ((T + 20, B, 10) if form in VECTORS else (T + 20, B))
+    assert (x.dtype, y.dtype, y.shape) == (np.float32 if form in VECTORS else np.intp, np.intp, (T + 20, B))
     for own_x, own_y in zip(tokens_of(x).T.tolist(), y.T.tolist(), strict=True):
         field, marker, rest = own_x[: T + 9], own_x[T + 9], own_x[T + 10 :]
         assert (marker, rest) == (10, [0] * 10)
@@ -61,7 +63,7 @@ def test_sequences_written_out(T, B, form, seed):
         assert own_y[: T + 10] == [0] * (T + 10)
         assert set(answer) <= set(range(1, 10))
         shown = [symbol for symbol in field if symbol]
-        if form == "paper":
+        if form not in AGAIN:
             assert shown == answer
         else:
             left = iter(answer)
@@ -101,7 +103,7 @@ def test_every_slot_alike(form):
     T, B = 30, 20000
     tokens = tokens_of(draw(Denoise(T, form), B)[0])[: T + 9]
     n = T + 9
-    share = 10 / n if form == "paper" else 1 - (1 - 1 / n) ** 10
+    share = 1 - (1 - 1 / n) ** 10 if form in AGAIN else 10 / n
     times = (tokens > 0).sum(axis=1)
     assert abs(times - B * share).max() < 5 * math.sqrt(B * share)
 
@@ -114,7 +116,7 @@ def test_a_solver_that_reads_the_input(form, T):
     task = Denoise(T, form)
     for x, y in (draw(task, 300), next(task.evaluation())[:2]):
         whole = symbols_seen(x) == 10
-        assert whole.all() == (form == "paper")
+        assert whole.all() == (form not in AGAIN)
         if not whole.any():
             continue
         answer = solve(x)
@@ -122,7 +124,7 @@ def test_a_solver_that_reads_the_input(form, T):
         right = 1e4 * (2 * np.eye(task.output_size, dtype=np.float32)[answer] - 1)
         own, own_y = right[:, whole], y[:, whole]
         assert (cross_entropy(own, own_y)[0], accuracy(0.0, own, own_y)) == (0, 1)
-        assert (cross_entropy(right, y)[0] > 0) == (form == "released")
+        assert (cross_entropy(right, y)[0] > 0) == (form in AGAIN)
         assert cross_entropy(np.roll(own, 1, axis=0), own_y)[0] > 1
         assert cross_entropy(np.concatenate([own[:-10], own[:-11:-1]]), own_y)[0] > 1
 
