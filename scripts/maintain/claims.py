@@ -58,6 +58,8 @@ The rule is of 27 November 2026; runs of before and after are judged alike.
 * A ratio is that of the medians over seeds, with the least and the largest of all pairs of seeds behind it, or, of five
   seeds or more, 95 % of a bootstrap.
 * Suspicions are ours: possible reasons why our number differs from the paper's.
+* Options are the paper's, or where it says nothing the model's own. "Search" on a page says which of them we chose by
+  runs; none, unless it says so.
 
 In the name of a column, "text" is the task as the paper describes it, "released" as its code builds it; A and B are
 copying's layouts: in B the recall begins on the marker, in A one step later. Scale is the paper's throughout. Hours are
@@ -237,7 +239,7 @@ def _second(pair: tuple[str, int]) -> int:
 
 
 def _search(experiment: Experiment) -> str:
-    return experiment.search or "no search of ours: options are the paper's, or the model's own"
+    return f"search: {experiment.search or 'none'}"
 
 
 # The page of all
