@@ -11,19 +11,23 @@ from scripts import experiment
 from scripts.grid.experiment import results
 from scripts.grid.experiment.results import Results, read_runs
 from scripts.grid.experiment.sessions import SESSIONS, Session
+from scripts.grid.experiment.states import by_line
 from scripts.maintain import claims
 from tests.scripts.grids import run, tiny
 from tests.scripts.runs import ROOT, call, refusal
 
 
 def test_the_page_is_what_the_runs_say():
-    """`python -m scripts.maintain.claims` would write the same; each picture is of the table that stands there."""
+    """`python -m scripts.maintain.claims` would write the same; each picture is of the table that stands there; the seeds
+    of a line, which are compared with each other, are of one engine."""
     assert call(claims.main, "--check") == (0, "", "")
     for own in (own for own in claims.stored(Results(claims.ROOT)) if own.states):
         with Image.open(own.picture) as picture:
             assert picture.info["Title"] == own.drawn, own.picture
         page = ROOT / claims.PAGES / own.page
         assert f"![Curves](../../{own.picture.relative_to(ROOT)})" in page.read_text()
+        for line, states in by_line(own.states).items():
+            assert len({state.config.get("engine") or "fused" for state in states}) == 1, (own.page, line)
 
 
 @pytest.fixture(scope="module")

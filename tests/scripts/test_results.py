@@ -175,18 +175,9 @@ def test_a_table_of_what_is_stored(tmp_path):
     assert code == 0
     row = "| NC-GRU(U_c) | all, text | 3 | **0.01053 ± 0.0007437** |"
     assert row in table
-    assert row in (ROOT / "docs" / "claims.md").read_text()
+    assert row in (ROOT / "docs" / "claims" / "ncgru-figure-8.md").read_text()
     stderr = refusal(program.main, "run", path, "--stored", "--out", tmp_path / "x")
     assert "stored is 'True', and is for status, table, plot; the action is run" in stderr
     own = tmp_path / "own.toml"
     own.write_text(path.read_text())
     assert "--stored is for files in scripts/experiments" in refusal(program.main, "table", own, "--stored")
-
-
-def test_no_line_of_a_table_has_two_engines():
-    """Its seeds are compared with each other and with another model's."""
-    for path in sorted((RESULTS / "experiments").rglob("*.jsonl")):
-        engines: dict[tuple[str, str], set[str]] = {}
-        for (row, column, _), own in read_runs(path).items():
-            engines.setdefault((row, column), set()).add(own.run["config"].get("engine") or "fused")
-        assert {line: own for line, own in engines.items() if len(own) > 1} == {}, path
