@@ -18,8 +18,8 @@ from tests.scripts.runs import ROOT, call, refusal
 
 
 def test_the_page_is_what_the_runs_say():
-    """`python -m scripts.maintain.claims` would write the same; each picture is of the table that stands there; the seeds
-    of a line, which are compared with each other, are of one engine."""
+    """`python -m scripts.maintain.claims` would write the same; each picture is of the table that stands there; the
+    seeds of a line, which are compared with each other, are of one engine."""
     assert call(claims.main, "--check") == (0, "", "")
     for own in (own for own in claims.stored(Results(claims.ROOT)) if own.states):
         with Image.open(own.picture) as picture:
