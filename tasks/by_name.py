@@ -47,7 +47,7 @@ class Entry(NamedTuple):
 
 OPTIONS = {
     "length": Option(int, "T: of a sequence, delay or window; the task's."),
-    "form": Option(str, "{tasks}: paper (default), released."),
+    "form": Option(str, "{tasks}: paper (default), released; denoise also: places, marker."),
     "layout": Option(str, "{tasks}: A (default), B or C."),
     "windows": Option(str, "{tasks}: fixed (default) or random lengths about --length."),
     "data": Option(Path, "The data set's folder, the cache's unless given; of text the file.", "a UTF-8 text"),

@@ -52,7 +52,7 @@ def test_help_shows_every_option(monkeypatch):
         assert re.search(rf"^. +{option.flag} ", page, re.M), option.flag
     assert f"{', '.join(by_name.NAMES)}." in page
     assert "of text the file." in page
-    assert "parenthesis, denoise, speech: paper (default), released." in page
+    assert "parenthesis, denoise, speech: paper (default), released; denoise also: places, marker." in page
 
 
 def test_the_config_has_the_table_in_its_order():

@@ -19,7 +19,7 @@ from tasks import by_name
 from tasks.adding import Adding
 from tasks.arrays import Arrays
 from tasks.copying import LAYOUTS, Copying
-from tasks.denoise import Denoise
+from tasks.denoise import FORMS, Denoise
 from tasks.parenthesis import Parenthesis
 from tasks.shortest_path import ShortestPath
 from tests.tasks import made
@@ -122,7 +122,7 @@ def test_devices_and_precisions(tmp_path, device, name):
 DRAWN = [
     ("adding", {"length": 8}, 20, 500),
     *(("copying", {"length": 6, "layout": layout}, 20, 50) for layout in LAYOUTS),
-    *(("denoise", {"length": 6, "form": form}, 10, 100) for form in ("paper", "released")),
+    *(("denoise", {"length": 6, "form": form}, 10, 100) for form in FORMS),
     *(("parenthesis", {"length": 20, "form": form}, 10, 100) for form in ("paper", "released")),
     ("shortest-path", {"eval_part": "valid"}, 1, 50),
     ("shortest-path", {"eval_part": "test"}, 10, 100),
@@ -225,7 +225,7 @@ def test_bad_lengths(tmp_path, name, least, length):
     ("name", "option", "allowed", "near"),
     [
         ("copying", "layout", "'A', 'B', 'C'", {"a": "A"}),
-        ("denoise", "form", "'paper', 'released'", {"Paper": "paper"}),
+        ("denoise", "form", "'paper', 'released', 'places', 'marker'", {"Paper": "paper"}),
         ("parenthesis", "form", "'paper', 'released'", {"Paper": "paper"}),
     ],
 )
