@@ -247,7 +247,8 @@ def _search(experiment: Experiment) -> str:
 
 def duel(experiments: Iterable[Stored]) -> str:
     """`MODEL` against `RIVAL` in every table of losses that has both."""
-    rows, words = [], Counter[str]()
+    rows = []
+    words: dict[str, dict[str, list[str]]] = {}
     for own in experiments:
         experiment = own.experiment
         both = {row.name: row for row in experiment.run_rows if row.name in (MODEL, RIVAL)}
@@ -256,18 +257,20 @@ def duel(experiments: Iterable[Stored]) -> str:
         for column in experiment.columns:
             found = beside_each_other(experiment, own.lines, column.name, MODEL, RIVAL)
             word = _better(found)
-            words[word.partition(",")[0]] += 1
+            title = experiment.title.partition(":")[0]
+            words.setdefault(word.partition(",")[0], {}).setdefault(title, []).append(column.name)
             sizes = {line.name: line.parameters or 0 for line in own.lines if line.column == column.name}
             size = f"{sizes[MODEL] / sizes[RIVAL]:.2f}" if sizes.get(MODEL) and sizes.get(RIVAL) else ""
             ours = [ratio(found.ratios.get(name)) for name in ("minimum", FINAL, LAST_20)]
-            task = f"[{experiment.title.partition(':')[0]}]({own.link.partition('](')[2]}"
+            task = f"[{title}]({own.link.partition('](')[2]}"
             rows.append([task, column.name, _papers_ratio(both[MODEL], both[RIVAL], column), *ours, size, word])
     head = ["task", "column", "paper's ratio", "ours, minimum", "final", "median of last 20", "parameters", "verdict"]
-    counts = ", ".join(f"{word} {count}" for word, count in words.most_common())
-    return (
-        f"## Does NC-GRU beat GRU?\n\nOf {sum(words.values())} comparisons: {counts}. "
-        f"Ratios are NC-GRU's loss by the GRU's.\n\n{grid(head, rows)}"
-    )
+    answers = []
+    for word, tasks in words.items():
+        places = (f"{task}: {'; '.join(columns)}." for task, columns in tasks.items())
+        answers.append(f"* {word}. {' '.join(places)}")
+    parts = ["## Does NC-GRU beat GRU?", "\n".join(answers), "Ratios are NC-GRU's loss by the GRU's:", grid(head, rows)]
+    return "\n\n".join(parts)
 
 
 def _papers(row: Row, column: Column) -> float | list[float] | None:
@@ -284,7 +287,7 @@ def _papers_ratio(model: Row, rival: Row, column: Column) -> str:
 def _better(own: Comparison) -> str:
     if own.word == OPEN:
         return said(own)
-    return "**NC-GRU better**" if own.word == REPRODUCED else "**GRU better**" if own.reversed else "**no difference**"
+    return "**NC-GRU better**" if own.word == REPRODUCED else "**GRU better**" if own.reversed else "**not told apart**"
 
 
 def table(experiments: Iterable[Stored]) -> str:
