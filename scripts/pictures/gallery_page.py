@@ -70,10 +70,12 @@ def gallery(root: Path) -> str:
     files = [path.relative_to(root).as_posix() for pattern in PAGES for path in sorted(root.glob(pattern))]
     parts = [HEAD]
     for page in files:
-        for one in shown_in(page, (root / page).read_text(encoding="utf-8")):
+        text = (root / page).read_text(encoding="utf-8")
+        for one in shown_in(page, text):
             shown = ((_words(alt, one.heading), relpath(file, "docs")) for alt, file in one.pictures)
             pictures = "\n".join(f"![{words}]({file})" for words, file in shown)
-            link = f"[{page}]({relpath(page, 'docs')}#{anchor(one.heading)})"
+            at = "" if text.startswith(f"# {one.heading}\n") else f"#{anchor(one.heading)}"
+            link = f"[{page}]({relpath(page, 'docs')}{at})"
             parts.append(
                 f"## {one.heading}\n\n{pictures}\n\n"
                 f"Explained in {link}. To make it again:\n\n```sh\n{one.commands}```\n"
