@@ -262,14 +262,19 @@ def duel(experiments: Iterable[Stored]) -> str:
             sizes = {line.name: line.parameters or 0 for line in own.lines if line.column == column.name}
             size = f"{sizes[MODEL] / sizes[RIVAL]:.2f}" if sizes.get(MODEL) and sizes.get(RIVAL) else ""
             ours = [ratio(found.ratios.get(name)) for name in ("minimum", FINAL, LAST_20)]
-            task = f"[{title}]({own.link.partition('](')[2]}"
-            rows.append([task, column.name, _papers_ratio(both[MODEL], both[RIVAL], column), *ours, size, word])
-    head = ["task", "column", "paper's ratio", "ours, minimum", "final", "median of last 20", "parameters", "verdict"]
+            task = f"[{title}]({own.link.partition('](')[2]}, {column.name}"
+            rows.append([task, _papers_ratio(both[MODEL], both[RIVAL], column), *ours, size, word])
+    head = ["task", "paper", "ours, minimum", "ours, final", "median of last 20", "parameters", "verdict"]
     answers = []
     for word, tasks in words.items():
         places = (f"{task}: {'; '.join(columns)}." for task, columns in tasks.items())
         answers.append(f"* {word}. {' '.join(places)}")
-    parts = ["## Does NC-GRU beat GRU?", "\n".join(answers), "Ratios are NC-GRU's loss by the GRU's:", grid(head, rows)]
+    parts = [
+        "## Does NC-GRU beat GRU?",
+        "\n".join(answers),
+        "Ratios, NC-GRU's loss by the GRU's, of medians over seeds and in brackets of all pairs of seeds:",
+        grid(head, rows),
+    ]
     return "\n\n".join(parts)
 
 

@@ -25,6 +25,7 @@ PROSE = (
     f"{routes.THEOREMS}/*.md",
     "docs/upstream/*.md",
     "docs/alive/*.md",
+    "docs/claims/*.md",
 )
 SETUP = "docs/site"
 #: Pages that list those of their folder, which stand below them in the navigation.
