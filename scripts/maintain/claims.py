@@ -225,7 +225,7 @@ def _compared(comparisons: Sequence[Comparison]) -> str:
 
 def _sizes(lines: Sequence[Line]) -> str:
     """The fewest and the most parameters."""
-    sizes = {line.name: line.parameters for line in lines if line.parameters}
+    sizes = {f"{line.row}, {line.column}": line.parameters for line in lines if line.parameters}
     if not sizes:
         return ""
     (small, least), (large, most) = min(sizes.items(), key=_second), max(sizes.items(), key=_second)
@@ -243,6 +243,12 @@ def _search(experiment: Experiment) -> str:
 
 
 # The page of all
+
+
+_READ = """The NC-GRU's loss divided by the GRU's: below 1 the NC-GRU is better. Each number is of medians over seeds,
+with all pairs of seeds in brackets. Minimum and final decide together; "not told apart" is neither better in every pair.
+"Parameters" is the NC-GRU's number by the GRU's. "text" is the task as the paper describes it, "released" as its code
+builds it; A and B are two layouts of copying."""
 
 
 def duel(experiments: Iterable[Stored]) -> str:
@@ -272,7 +278,7 @@ def duel(experiments: Iterable[Stored]) -> str:
     parts = [
         "## Does NC-GRU beat GRU?",
         "\n".join(answers),
-        "Ratios, NC-GRU's loss by the GRU's, of medians over seeds and in brackets of all pairs of seeds:",
+        _READ,
         grid(head, rows),
     ]
     return "\n\n".join(parts)
