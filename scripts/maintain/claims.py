@@ -245,8 +245,8 @@ def _search(experiment: Experiment) -> str:
 # The page of all
 
 
-_READ = """The NC-GRU's loss divided by the GRU's: below 1 the NC-GRU is better. Each number is of medians over seeds,
-with all pairs of seeds in brackets. Minimum and final decide together; "not told apart" is neither better in every pair.
+_READ = """The NC-GRU's loss divided by the GRU's: below 1 the NC-GRU is better. Numbers are of medians over seeds,
+all pairs of seeds in brackets. Minimum and final decide together; "not told apart": neither is better in every pair.
 "Parameters" is the NC-GRU's number by the GRU's. "text" is the task as the paper describes it, "released" as its code
 builds it; A and B are two layouts of copying."""
 
