@@ -278,7 +278,7 @@ def _neumann(config: Record, of_model: Record, replaced: bool) -> Record:
 
 
 MOST_LAYERS = 1000
-#: Up to this n an engine is no slower than "fused" there (docs/performance.md, docs/gpu.md).
+#: Up to this n an engine is quicker than "fused", or within a tenth of it (docs/performance.md, docs/gpu.md).
 LARGEST = {"compiled": 1024, "persistent": 768}
 
 

@@ -8,6 +8,7 @@ import math
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -73,7 +74,10 @@ Runs that are stored, of all that a file has; one that several files have is sto
 
 
 class Stored(NamedTuple):
-    """An experiment: its file, all its runs, those that are stored, its table, their file, whose runs it has too."""
+    """An experiment: its file, all its runs, those that are stored, its table, their file, whose runs it has too.
+
+    And what the runs say of each claim.
+    """
 
     experiment: Experiment
     cells: list[Cell]
@@ -81,6 +85,7 @@ class Stored(NamedTuple):
     lines: list[Line]
     place: Path
     lenders: list[str]
+    comparisons: list[Comparison]
 
     @property
     def artefact(self) -> str:
@@ -104,13 +109,8 @@ class Stored(NamedTuple):
         return (self.experiment.place or "").startswith(("a suspicion", "beside"))
 
     @property
-    def comparisons(self) -> list[Comparison]:
-        """What the runs say of each claim."""
-        return comparisons_of(self.experiment, self.lines, self.states)
-
-    @property
     def hours(self) -> float:
-        """Of all runs, those that others lend aside, by the clock."""
+        """Of all runs, lent ones too, by the clock."""
         return sum(state.seconds for state in self.states) / 3600
 
     @property
@@ -138,7 +138,8 @@ def stored(there: Results) -> list[Stored]:
         lines = [line for line in lines_of(experiment, states) if line.seeds or line.failed or not line.wanted]
         ended = [state for state in states if state.how in ("done", "failed")]
         lenders = there.lenders(experiment, ended)
-        found.append(Stored(experiment, cells, ended, lines, there.place(experiment), lenders))
+        comparisons = comparisons_of(experiment, lines, ended)
+        found.append(Stored(experiment, cells, ended, lines, there.place(experiment), lenders, comparisons))
     return found
 
 
@@ -197,7 +198,8 @@ def page_of(own: Stored) -> str:
             parts.append("\n".join([words, "", *(f"* {text}" for text in texts)]))
     shared = f"; some of the runs, or all, are those of {', '.join(own.lenders)}" if own.lenders else ""
     parts.append(
-        f"{len(own.states)} of {len(own.cells)} runs, {own.hours:.1f} hours; {_sizes(own.lines)}{_search(experiment)}. "
+        f"{len(own.states)} of {len(own.cells)} runs, {own.hours:.1f} hours; {_sizes(own.lines)}"
+        f"search: {experiment.search or 'none'}. "
         f"`python -m scripts.experiment run {path}`; {made_by(own.states)}{shared}."
     )
     parts.append("[All claims](../claims.md)")
@@ -228,18 +230,10 @@ def _sizes(lines: Sequence[Line]) -> str:
     sizes = {f"{line.row}, {line.column}": line.parameters for line in lines if line.parameters}
     if not sizes:
         return ""
-    (small, least), (large, most) = min(sizes.items(), key=_second), max(sizes.items(), key=_second)
+    (small, least), (large, most) = min(sizes.items(), key=itemgetter(1)), max(sizes.items(), key=itemgetter(1))
     if least == most:
         return f"{least:,} parameters; "
     return f"{least:,} ({small}) to {most:,} parameters ({large}), {most / least:.1f} times as many; "
-
-
-def _second(pair: tuple[str, int]) -> int:
-    return pair[1]
-
-
-def _search(experiment: Experiment) -> str:
-    return f"search: {experiment.search or 'none'}"
 
 
 # The page of all

@@ -59,9 +59,8 @@ class Comparison(NamedTuple):
     model: str
     rival: str  # a row, or what else the model is beside: "the baseline: below 0.95 of it", "less than 0.5"
     word: str  # REPRODUCED, NOT or OPEN
-    by: dict[
-        str, bool | None
-    ]  # statistic that counts -> as the paper says; None where seeds disagree, or none is there
+    # statistic that counts -> whether it is as the paper says; None where seeds disagree, or none is there
+    by: dict[str, bool | None]
     seeds: tuple[int, int | None]  # of the model and of the rival
     ratios: dict[str, Ratio]  # by statistic; none where nothing was run
     why: str  # the reason, where it is known
