@@ -49,8 +49,8 @@ The rule is of 27 November 2026; runs of before and after are judged alike.
 
 * A claim is taken apart: one model, one rival, one column. Such a comparison is **reproduced** where both have three
   seeds and every seed of the model stands to every seed of the rival as the paper says, by the best evaluation of a run
-  and by its last one. Where there are three seeds and it is not so, it is **not reproduced**; "the reverse holds" says
-  that every seed stands the opposite way. With fewer seeds it is **not run**.
+  and by its last one. Where there are three seeds and it is not so, it is **not reproduced**, with the share of pairs of
+  which it is so, by the worse of the two; "the reverse holds" says that it is so of none. With fewer seeds it is **not run**.
 * The baseline is the loss of a predictor that knows nothing of the input (of a text's characters: nothing but the one
   before). A loss above 0.95 of it is at the baseline. Where a paper's word asks for more, as "solves" and "converges"
   do, the comparison says which share of it was asked for.
@@ -155,7 +155,9 @@ def said(own: Comparison) -> str:
         return f"{OPEN}, {n} of {SEEDS} seeds" if n else OPEN
     if own.word == REPRODUCED:
         return f"**{REPRODUCED}**"
-    return f"**{NOT}** (n = {n})" + (", the reverse holds" if own.reversed else "")
+    if own.reversed:
+        return f"**{NOT}** (n = {n}), the reverse holds"
+    return f"**{NOT}** (n = {n}, {min(own.by.values()):.0%} of pairs)"
 
 
 def ratio(own: Ratio | None) -> str:
@@ -304,9 +306,17 @@ def table(experiments: Iterable[Stored]) -> str:
             together.setdefault((one.claim, one.column), []).append(one)
         for (claim, column), parts in together.items():
             first = parts[0]
-            rows.append([own.link, claim, column, first.model, *_numbers(own, first), _seeds(parts), _together(parts)])
-    head = ["artefact", "claim", "column", "model", "paper", "ours", "seeds", "verdict"]
+            numbers = [*_numbers(own, first), _of(own.experiment)]
+            rows.append([own.link, claim, column, first.model, *numbers, _seeds(parts), _together(parts)])
+    head = ["artefact", "claim", "column", "model", "paper", "ours", "of", "seeds", "verdict"]
     return grid(head, rows)
+
+
+def _of(experiment: Experiment) -> str:
+    """What our number is: "minimum, in 0.001"."""
+    named = [experiment.statistic, *([] if experiment.metric == "evaluation_loss" else [experiment.metric])]
+    unit = experiment.unit_name or (f"in {experiment.unit:g}" if experiment.unit != 1 else "")
+    return ", ".join(filter(None, [*named, unit])).replace("_", " ")
 
 
 def _numbers(own: Stored, one: Comparison) -> list[str]:
@@ -355,14 +365,15 @@ def page(experiments: Sequence[Stored]) -> str:
     claims = {(own.experiment.name, one.claim, one.column) for own in papers for one in own.comparisons}
     open_ = {(o.experiment.name, c.claim, c.column) for o in papers for c in o.comparisons if c.word == OPEN}
     words = Counter(one.word for one in comparisons)
-    split = [one for one in comparisons if one.word != OPEN and len(set(one.by.values())) > 1]
+    split = [one for one in comparisons if one.word != OPEN and len({share == 1 for share in one.by.values()}) > 1]
     runs, every = sum(len(own.states) for own in papers), sum(len(own.cells) for own in papers)
     text = [
         "# What holds of the papers",
-        f"{runs:,} of {every:,} runs of the papers' tables and figures are done. Of the {len(comparisons)} comparisons "
-        f"that their claims make, **{words[REPRODUCED]} are reproduced, {words[NOT]} are not**, {words[OPEN]} are not "
-        f"run. Column by column, {len(claims) - len(open_)} of {len(claims)} claims are decided whole. In {len(split)} "
-        "comparisons the best and the last evaluation say different things.",
+        f"The papers' claims make {len(comparisons)} comparisons of two models. **{words[REPRODUCED]} are reproduced, "
+        f"{words[NOT]} are not**, {words[OPEN]} are not run.",
+        f"That is {runs:,} of {every:,} runs, and {len(claims) - len(open_)} of {len(claims)} claims whole, each column "
+        f"by itself. {len(split)} of the {len(comparisons) - words[OPEN]} would read otherwise by the best evaluation of "
+        "a run alone, or by the last.",
         duel(papers),
     ]
     for paper, title in TITLES.items():

@@ -32,7 +32,7 @@ class Made:
 
     path: object
 
-    def comparisons(self, claim, values=VALUES, more="", columns=("all",), diverged=None):
+    def comparisons(self, claim, values=VALUES, more="", columns=("all",), diverged=None, baselines=(0.2,)):
         rows = "".join(f'[[row]]\nname = "{name}"\n' for name in dict.fromkeys(name for name in values))
         at = "".join(f'[[column]]\nname = "{column}"\n' for column in columns)
         said = "".join(
@@ -48,8 +48,9 @@ class Made:
             for column in columns
         ]
         states = [
-            SimpleNamespace(cell=SimpleNamespace(column=SimpleNamespace(name=column)), config={"baseline": 0.2})
+            SimpleNamespace(cell=SimpleNamespace(column=SimpleNamespace(name=column)), config={"baseline": baseline})
             for column in columns
+            for baseline in baselines
         ]
         return experiment, lines, comparisons_of(experiment, lines, states)
 
@@ -99,6 +100,17 @@ def test_one_comparison(made, claim, word, reverse):
     """Three seeds each, separated in every pair by the best evaluation and by the last."""
     _, _, (found,) = made.comparisons(claim | {"why": "y"})
     assert (found.word, found.reversed and word != REPRODUCED, found.why, found.column) == (word, reverse, "y", "all")
+
+
+def test_two_baselines_in_a_column_decide_nothing(made):
+    """Runs of a column that were held against different predictors are held against none."""
+    assert [one.word for one in made.comparisons({"beats_baseline": "good"}, baselines=(0.2, 0.3))[2]] == [OPEN]
+
+
+def test_a_comparison_says_how_many_pairs_are_as_the_paper_says(made):
+    """One seed of three of `near` is better than two of `good` by the best evaluation; none by the last."""
+    _, _, (found,) = made.comparisons({"below": ["good", "near"]})
+    assert found.by == {"minimum": pytest.approx(8 / 9), "final": 1.0}
 
 
 def test_a_claim_of_several_models_is_several_comparisons(made):

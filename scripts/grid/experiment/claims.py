@@ -59,8 +59,7 @@ class Comparison(NamedTuple):
     model: str
     rival: str  # a row, or what else the model is beside: "the baseline: below 0.95 of it", "less than 0.5"
     word: str  # REPRODUCED, NOT or OPEN
-    # statistic that counts -> whether it is as the paper says; None where seeds disagree, or none is there
-    by: dict[str, bool | None]
+    by: dict[str, float]  # statistic that counts -> the share of pairs of seeds that is as the paper says
     seeds: tuple[int, int | None]  # of the model and of the rival
     ratios: dict[str, Ratio]  # by statistic; none where nothing was run
     why: str  # the reason, where it is known
@@ -68,7 +67,7 @@ class Comparison(NamedTuple):
     @property
     def reversed(self) -> bool:
         """Whether every seed stands to every other the opposite way."""
-        return all(own is False for own in self.by.values())
+        return all(share == 0 for share in self.by.values())
 
 
 def comparisons_of(experiment: Experiment, lines: Sequence[Line], states: Sequence[State]) -> list[Comparison]:
@@ -149,12 +148,12 @@ def _comparison(
     def beside(name: str) -> tuple[Sequence[float], Sequence[float]]:
         return own.get(name, ()), than.get(name, ()) if isinstance(than, Mapping) else [than]
 
-    by = {name: _all_pairs(*beside(name), holds) for name in counted}
+    by = {name: _share(*beside(name), holds) for name in counted}
     shown = dict.fromkeys([*counted, *([LAST_20] if FINAL in counted else [])])
     ratios = {name: ratio(*beside(name)) for name in shown if all(map(len, beside(name)))}
     here, there = len(own.get(counted[0], ())), len(than.get(counted[0], ())) if isinstance(than, Mapping) else None
-    enough = here >= SEEDS and (there is None or there >= SEEDS)
-    word = OPEN if not enough else REPRODUCED if all(by.values()) else NOT
+    enough = here >= SEEDS and (there is None or there >= SEEDS) and not (there is None and math.isnan(than))
+    word = OPEN if not enough else REPRODUCED if min(by.values()) == 1 else NOT
     return Comparison(claim["text"], column, model, rival, word, by, (here, there), ratios, claim.get("why", ""))
 
 
@@ -167,9 +166,9 @@ def _counted(experiment: Experiment, claim: Record) -> list[str]:
     return ["maximum" if experiment.larger_is_better else "minimum", FINAL]
 
 
-def _all_pairs(own: Sequence[float], than: Sequence[float], holds: Test) -> bool | None:
-    met = {holds(a, b) for a, b in itertools.product(own, than)}
-    return met.pop() if len(met) == 1 else None
+def _share(own: Sequence[float], than: Sequence[float], holds: Test) -> float:
+    met = [holds(a, b) for a, b in itertools.product(own, than)]
+    return sum(met) / len(met) if met else math.nan
 
 
 def ratio(own: Sequence[float], than: Sequence[float]) -> Ratio:
