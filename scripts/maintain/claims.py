@@ -49,8 +49,8 @@ The rule is of 27 November 2026; runs of before and after are judged alike.
 
 * A claim is taken apart: one model, one rival, one column. Such a comparison is **reproduced** where both have three
   seeds and every seed of the model stands to every seed of the rival as the paper says, by the best evaluation of a run
-  and by its last one. Where there are three seeds and it is not so, it is **not reproduced**, with the share of pairs of
-  which it is so, by the worse of the two; "the reverse holds" says that it is so of none. With fewer seeds it is **not run**.
+  and by its last one. Where there are three seeds and it is not so, it is **not reproduced**, with the share of pairs
+  of which it is so, by the worse of the two; "the reverse holds": it is so of none. With fewer seeds it is **not run**.
 * The baseline is the loss of a predictor that knows nothing of the input (of a text's characters: nothing but the one
   before). A loss above 0.95 of it is at the baseline. Where a paper's word asks for more, as "solves" and "converges"
   do, the comparison says which share of it was asked for.
@@ -369,11 +369,11 @@ def page(experiments: Sequence[Stored]) -> str:
     runs, every = sum(len(own.states) for own in papers), sum(len(own.cells) for own in papers)
     text = [
         "# What holds of the papers",
-        f"The papers' claims make {len(comparisons)} comparisons of two models. **{words[REPRODUCED]} are reproduced, "
-        f"{words[NOT]} are not**, {words[OPEN]} are not run.",
-        f"That is {runs:,} of {every:,} runs, and {len(claims) - len(open_)} of {len(claims)} claims whole, each column "
-        f"by itself. {len(split)} of the {len(comparisons) - words[OPEN]} would read otherwise by the best evaluation of "
-        "a run alone, or by the last.",
+        f"The papers' claims make {len(comparisons)} comparisons of two models. "
+        f"**{words[REPRODUCED]} are reproduced, {words[NOT]} are not**, {words[OPEN]} are not run.",
+        f"That is {runs:,} of {every:,} runs, and {len(claims) - len(open_)} of {len(claims)} claims whole, each "
+        f"column by itself. {len(split)} of the {len(comparisons) - words[OPEN]} would read otherwise by the best "
+        "evaluation of a run alone, or by the last.",
         duel(papers),
     ]
     for paper, title in TITLES.items():

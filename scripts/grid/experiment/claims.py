@@ -10,7 +10,7 @@ import itertools
 import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -152,8 +152,8 @@ def _comparison(
     shown = dict.fromkeys([*counted, *([LAST_20] if FINAL in counted else [])])
     ratios = {name: ratio(*beside(name)) for name in shown if all(map(len, beside(name)))}
     here, there = len(own.get(counted[0], ())), len(than.get(counted[0], ())) if isinstance(than, Mapping) else None
-    enough = here >= SEEDS and (there is None or there >= SEEDS) and not (there is None and math.isnan(than))
-    word = OPEN if not enough else REPRODUCED if min(by.values()) == 1 else NOT
+    decidable = there >= SEEDS if there is not None else not math.isnan(cast("float", than))
+    word = OPEN if here < SEEDS or not decidable else REPRODUCED if min(by.values()) == 1 else NOT
     return Comparison(claim["text"], column, model, rival, word, by, (here, there), ratios, claim.get("why", ""))
 
 
