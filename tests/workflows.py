@@ -1,7 +1,6 @@
-"""The steps of GitHub's workflows and actions, read and run here as its runner does."""
+"""The steps of GitHub's workflows, read and run here as its runner does."""
 
 import os
-import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -10,9 +9,9 @@ import yaml
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "docs" / "examples"
-WORKFLOW, ACTION = EXAMPLES / "ci" / "conformance.yml", EXAMPLES / "conformance-action" / "action.yml"
-#: Bash as the runner starts it, by whether a step names its shell.
-SHELLS = {None: ["bash", "-e"], "bash": ["bash", "--noprofile", "--norc", "-eo", "pipefail"]}
+WORKFLOW = EXAMPLES / "ci" / "conformance.yml"
+#: Bash as the runner starts it.
+SHELL = ["bash", "-e"]
 
 
 def read(path: Path) -> dict[Any, Any]:
@@ -22,13 +21,8 @@ def read(path: Path) -> dict[Any, Any]:
     return document
 
 
-def filled(text: str, inputs: dict[str, str]) -> str:
-    """An expression of the inputs."""
-    return re.sub(r"\$\{\{ inputs\.(\w+) \}\}", lambda found: inputs[found[1]], text)
-
-
 def run_steps(
-    steps: list[dict[str, Any]], folder: Path, python: Path, own: dict[str, str], inputs: dict[str, str]
+    steps: list[dict[str, Any]], folder: Path, python: Path, own: dict[str, str]
 ) -> dict[str, subprocess.CompletedProcess[str]]:
     """Run the commands as they stand: after one that fails only those that say that they run all the same.
 
@@ -42,8 +36,6 @@ def run_steps(
         The folder that `python` is found in.
     own : dict of str to str
         The job's environment.
-    inputs : dict of str to str
-        The action's.
 
     Returns
     -------
@@ -56,10 +48,10 @@ def run_steps(
     for step in steps:
         if any(result.returncode for result in done.values()) and step.get("if") != "${{ !cancelled() }}":
             continue
-        environment = kept | own | {name: filled(value, inputs) for name, value in step.get("env", {}).items()}
+        environment = kept | own
         script = folder.parent / "step.sh"
         script.write_text(step["run"])
-        words = [*SHELLS[step.get("shell")], str(script)]
+        words = [*SHELL, str(script)]
         done[step["name"]] = subprocess.run(
             words, cwd=folder, env=environment, capture_output=True, text=True, check=False
         )

@@ -1,4 +1,4 @@
-"""Command line: python -m ortho_ref.conformance run, map, new, list, mistakes, show, export, badge, schema."""
+"""Command line: python -m ortho_ref.conformance run, map, new, list, mistakes, show, export, badge."""
 
 import argparse
 import contextlib
@@ -6,7 +6,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
@@ -18,24 +18,18 @@ import ortho_ref
 from ortho_ref import interrupts as starting
 from ortho_ref.boundary import nearest, not_among
 from ortho_ref.conformance.adapters import load_adapter
-from ortho_ref.conformance.annotations import annotations
-from ortho_ref.conformance.apart import TIMEOUT, Apart, check_memory
-from ortho_ref.conformance.badge import LABEL, badge
+from ortho_ref.conformance.apart import TIMEOUT, Apart
 from ortho_ref.conformance.case import DTYPES, HALF, Vector
 from ortho_ref.conformance.case_files import find, select
-from ortho_ref.conformance.contract import Contract, read_contract
 from ortho_ref.conformance.export import export
 from ortho_ref.conformance.forward import forward_of
 from ortho_ref.conformance.implementation import Run
-from ortho_ref.conformance.junit import junit
 from ortho_ref.conformance.maps import command as map_command
 from ortho_ref.conformance.origin import Origin, sha256_of
 from ortho_ref.conformance.programs import check_timeout, command_adapter
 from ortho_ref.conformance.report import Report, Result
 from ortho_ref.conformance.runner import check
-from ortho_ref.conformance.schema import schema
-from ortho_ref.conformance.stored import read_report
-from ortho_ref.conformance.surroundings import kept_streams
+from ortho_ref.conformance.stored import badge, read_baseline, read_report, worse
 from ortho_ref.conformance.written import check_places, write
 from ortho_ref.terminal import STDERR, STDOUT, cut, open_standard_streams, shown, shown_lines
 
@@ -55,7 +49,7 @@ def parser() -> argparse.ArgumentParser:
     top = _Parser(prog=NAME, description="Check an implementation of orthogonal and gated RNNs.")
     top.add_argument("--version", action="version", version=f"ortho_ref {ortho_ref.__version__}")
     commands = top.add_subparsers(
-        dest="does", required=True, metavar="run | map | new | list | mistakes | show | export | badge | schema"
+        dest="does", required=True, metavar="run | map | new | list | mistakes | show | export | badge"
     )
     run = commands.add_parser("run", help="run an implementation over the cases")
     whose = run.add_mutually_exclusive_group(required=True)
@@ -68,15 +62,8 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--assume", metavar="NAME,NAME|FILE", help="known departures, by name or listed with reasons")
     run.add_argument("--verbose", action="store_true", help="print the first and the worst wrong entries")
     run.add_argument("--report", type=Path, metavar="OUT.json", help="write the report as JSON")
-    run.add_argument("--junit", type=Path, metavar="OUT.xml", help="write the report as JUnit XML")
-    run.add_argument("--required", type=Path, metavar="FILE", help="cases that have to pass: a pattern a line")
     run.add_argument("--baseline", type=Path, metavar="REPORT.json", help="what passed there has to pass")
-    run.add_argument("--xfail", type=Path, metavar="FILE", help="cases known to fail: a pattern and a reason a line")
-    run.add_argument(
-        "--github", action=argparse.BooleanOptionalAction, help="annotations (default: where GITHUB_ACTIONS is true)"
-    )
     run.add_argument("--timeout", type=float, metavar="SECONDS", help="for each case (default: 60, of --command 10)")
-    run.add_argument("--memory", type=float, metavar="GIB", help="of an adapter's process (default: half of all)")
     run.add_argument("--in-process", action="store_true", help="run an adapter in the kit's own process, to debug it")
     map_command.add_arguments(commands.add_parser("map", help=map_command.HELP))
     new = commands.add_parser("new", help="an adapter to begin from: a cell that is right, to put yours in")
@@ -94,11 +81,10 @@ def parser() -> argparse.ArgumentParser:
     exported.add_argument("folder", type=Path, metavar="DIR", help="where to")
     exported.add_argument("--only", **ONLY)
     exported.add_argument("--dtype", choices=DTYPES, default=DTYPES[0], help="of the inputs (default: float64)")
-    drawn = commands.add_parser("badge", help="a badge, SVG, of a report")
+    drawn = commands.add_parser("badge", help="a badge of a report: what shields.io draws one from")
     drawn.add_argument("report", type=Path, metavar="REPORT.json", help="of `run --report`")
-    drawn.add_argument("out", type=Path, metavar="OUT.svg", help="where to")
-    drawn.add_argument("--label", metavar="TEXT", default=LABEL, help=f"what stands on the left (default: {LABEL})")
-    commands.add_parser("schema", help="JSON Schemas of the report, the manifest and the exported files' metadata")
+    drawn.add_argument("out", type=Path, metavar="OUT.json", help="where to")
+    drawn.add_argument("--label", metavar="TEXT", default="conformance", help="what stands on the left")
     return top
 
 
@@ -204,18 +190,11 @@ def _run(given: argparse.Namespace) -> int:
         raise ValueError(f"--dtype {given.dtype} is of forward passes; give --forward too")
     if given.forward:
         chosen = forward_of(chosen, given.dtype)
-    contract = _contract(given)
-    check_places({f"--{option}": getattr(given, option) for option in _WRITTEN})
+    baseline = {} if given.baseline is None else read_baseline(given.baseline, given.dtype, given.forward)
+    check_places({"--report": given.report})
     with contextlib.ExitStack() as stack:
         stack.callback(signal.signal, signal.SIGTERM, signal.signal(signal.SIGTERM, _terminate))
-        return _run_of(_implementation(given, stack), chosen, contract, given)
-
-
-def _contract(given: argparse.Namespace) -> Contract | None:
-    """That of the files that are given."""
-    if given.required is given.xfail is given.baseline is None:
-        return None
-    return read_contract(given.required, given.xfail, given.baseline, given.dtype, given.forward)
+        return _run_of(_implementation(given, stack), chosen, baseline, given)
 
 
 def _map(given: argparse.Namespace) -> int:
@@ -228,15 +207,10 @@ def _check_limits(given: argparse.Namespace) -> None:
     """Those that are allowed, and those alone that somebody keeps."""
     if given.timeout is not None:
         check_timeout(given.timeout)
-    if given.memory is not None:
-        check_memory(given.memory)
-        if given.command is not None:
-            raise ValueError("--memory is of --adapter; a program's is not limited")
-    if given.in_process:
-        if given.command is not None:
-            raise ValueError("--in-process is of --adapter; a program has its own process")
-        if given.timeout is not None or given.memory is not None:
-            raise ValueError("--in-process has no limits; leave out --timeout and --memory")
+    if given.in_process and given.command is not None:
+        raise ValueError("--in-process is of --adapter; a program has its own process")
+    if given.in_process and given.timeout is not None:
+        raise ValueError("--in-process has no limit; leave out --timeout")
 
 
 def _implementation(given: argparse.Namespace, stack: contextlib.ExitStack) -> Run:
@@ -246,16 +220,11 @@ def _implementation(given: argparse.Namespace, stack: contextlib.ExitStack) -> R
             command_adapter(given.command) if given.timeout is None else command_adapter(given.command, given.timeout)
         )
     if given.in_process:
-        with kept_streams():
-            return load_adapter(given.adapter)
-    return stack.enter_context(Apart(given.adapter, given.timeout or TIMEOUT, given.memory))
+        return load_adapter(given.adapter)
+    return stack.enter_context(Apart(given.adapter, given.timeout or TIMEOUT))
 
 
-#: Options that name a file to write -> what it has of a report.
-_WRITTEN: dict[str, Callable[[Report], str]] = {"report": Report.as_json, "junit": junit}
-
-
-def _run_of(run: Run, chosen: Sequence[Vector], contract: Contract | None, given: argparse.Namespace) -> int:
+def _run_of(run: Run, chosen: Sequence[Vector], baseline: dict[str, str], given: argparse.Namespace) -> int:
     """Run it, and say and write what was found."""
     progress, stopped, begun = _Progress(len(chosen)), 0, _begun(run, given)
     try:
@@ -266,24 +235,16 @@ def _run_of(run: Run, chosen: Sequence[Vector], contract: Contract | None, given
         done = tuple(progress.results)
         report = Report(done, given.dtype, given.allow_partial, interrupted=True, forward=given.forward)
     report = replace(report, origin=begun.until_now(), verbose=given.verbose)
-    if contract is not None:
-        report = replace(report, verdict=contract.judge(report))
-    written = {option: path for option in _WRITTEN if (path := getattr(given, option)) is not None}
-    failed = [write(f"--{option}", path, _WRITTEN[option](report)) for option, path in written.items()]
+    report = replace(report, worse=worse(report, baseline))
+    failed = None if given.report is None else write("--report", given.report, report.as_json())
     STDOUT.error = None
     report.print(STDOUT.file)
-    for line in report.verdict.lines() if report.verdict is not None else ():
-        STDOUT.say(line)
-    if given.github or (given.github is None and os.environ.get("GITHUB_ACTIONS") == "true"):
-        for line in annotations(report, given.adapter, Path(os.environ.get("GITHUB_WORKSPACE", os.curdir))):
-            STDOUT.say(line)
     if STDOUT.error is not None:
         STDERR.say(f"the table cannot be written: {STDOUT.error.strerror}")
     if stopped:
         STDERR.say(f"interrupted after {len(progress.results)} of {len(chosen)} cases")
-    for error in failed:  # not before the table, which is all that there is of the run then
-        if error is not None:
-            raise error
+    if failed is not None:  # not before the table, which is all that there is of the run then
+        raise failed
     return stopped or report.exit_code
 
 
@@ -397,14 +358,9 @@ def _export(given: argparse.Namespace) -> int:
 
 def _badge(given: argparse.Namespace) -> int:
     text = badge(read_report(given.report), given.label)
-    check_places({"OUT.svg": given.out})
-    if (failed := write("OUT.svg", given.out, text)) is not None:
+    check_places({"OUT.json": given.out})
+    if (failed := write("OUT.json", given.out, text)) is not None:
         raise failed
-    return 0
-
-
-def _schema(given: argparse.Namespace) -> int:
-    _give([json.dumps(schema(), indent=1)])
     return 0
 
 
@@ -417,7 +373,6 @@ _COMMANDS = {
     "show": _show,
     "export": _export,
     "badge": _badge,
-    "schema": _schema,
 }
 
 

@@ -18,11 +18,11 @@ from pathlib import Path
 
 import numpy as np
 
+from ortho_ref import files
 from ortho_ref.conformance.case import Arrays, Departed, Vector
 from ortho_ref.conformance.diagnosis.beginning import Combination, tried
 from ortho_ref.conformance.diagnosis.training import within
 from ortho_ref.conformance.findings import Assume, Assumed
-from ortho_ref.conformance.lists import read_lines
 from ortho_ref.conformance.mistakes import MISTAKES
 
 #: Orders of departures that are tried.
@@ -97,12 +97,19 @@ def _reasons(assume: Assume) -> dict[str, str]:
 def _listed(path: Path) -> dict[str, str]:
     """What a file lists."""
     found: dict[str, str] = {}
-    for number, name, reason in read_lines(path):
+    try:
+        lines = files.read(path).decode("utf-8-sig").splitlines()
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is no text in UTF-8: {error.reason} at byte {error.start}") from None
+    for number, line in enumerate(lines, 1):
+        name, reason = (*line.split(maxsplit=1), "", "")[:2]
+        if not name or name.startswith("#"):
+            continue
         if not reason:
             raise ValueError(f"{path}, line {number}: {name} has no reason; expected one after it")
         if name in found:
             raise ValueError(f"{path}, line {number}: {name} is there twice")
-        found[name] = reason
+        found[name] = reason.strip()
     return found
 
 

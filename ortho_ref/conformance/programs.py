@@ -11,16 +11,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load_file, save
 
-from ortho_ref.conformance.case import Case
+from ortho_ref.conformance.case import Arrays, Case, joined, parted
 from ortho_ref.conformance.implementation import Broken, Elsewhere, Refused, Run
+from ortho_ref.terminal import cut
 
 #: Of the file with a case's inputs, in its metadata.
 FORMAT = "ortho_ref conformance case 1"
 REFUSED, NOT_SUPPORTED = 3, 77  # exit codes
 DAY = 86_400
+_UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, SafetensorError)
 
 
 def command_adapter(command: str, timeout: float = 10.0) -> Run:
@@ -90,7 +92,8 @@ def _filled(word: str, paths: dict[str, str]) -> str:
 
 
 def _outputs_of(words: list[str], path: Path, timeout: float) -> Any:
-    with tempfile.TemporaryFile() as errors:
+    said = path.with_name("stderr")
+    with said.open("wb") as errors:
         process = subprocess.Popen(
             words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors, start_new_session=True
         )
@@ -100,9 +103,7 @@ def _outputs_of(words: list[str], path: Path, timeout: float) -> Any:
             raise Broken(f"did not end within {timeout:g} seconds") from None
         finally:
             end(process)
-        errors.seek(max(0, errors.seek(0, os.SEEK_END) - 10_000))
-        lines = errors.read().decode(errors="replace").strip().splitlines()
-    last = f": {lines[-1]}" if lines else ""
+    last = last_line(said)
     if code == NOT_SUPPORTED:
         return None
     if code == REFUSED:
@@ -115,8 +116,16 @@ def _outputs_of(words: list[str], path: Path, timeout: float) -> Any:
         raise Broken("made an output that is no file" if path.exists() else "wrote no output file")
     try:
         return load_file(path)
-    except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
+    except _UNREADABLE as error:
         raise Broken(f"wrote an output file that is not safetensors: {error}") from error
+
+
+def last_line(path: Path) -> str:
+    """The last line of what was said on standard error, ": " before it; "" of nothing."""
+    with path.open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - 10_000))
+        lines = file.read().decode(errors="replace").strip().splitlines()
+    return f": {cut(lines[-1], 1000)}" if lines else ""
 
 
 def name_of(number: int) -> str:
@@ -128,22 +137,66 @@ def name_of(number: int) -> str:
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """The program and what it started."""
+    """The program and what it started; on Windows the program alone."""
     try:
         os.killpg(process.pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
+    except (AttributeError, ProcessLookupError, PermissionError):
         process.kill()
     process.wait()
 
 
+# A case and its answer as files.  Complex arrays are stored as the kit's cases have them, (..., 2), and named.
+
+
 def case_file(case: Case) -> bytes:
     """A case as a safetensors file: its inputs, and id, kind, config, dtype and outputs in the metadata."""
-    metadata = {
-        "format": FORMAT,
-        "id": case.id,
-        "kind": case.kind,
-        "config": json.dumps(case.config),
-        "dtype": case.dtype,
-        "outputs": json.dumps({name: list(shape) for name, shape in case.outputs.items()}),
-    }
-    return save({name: np.array(array, order="C") for name, array in case.inputs.items()}, metadata)
+    outputs = {name: list(shape) for name, shape in case.outputs.items()}
+    own = {"format": FORMAT, "id": case.id, "kind": case.kind, "dtype": str(case.dtype)}
+    return _file(case.inputs, own | {"config": json.dumps(case.config), "outputs": json.dumps(outputs)})
+
+
+def read_case(path: Path) -> Case:
+    """What `case_file` has written."""
+    arrays, about = _read(path)
+    shapes = {name: tuple(shape) for name, shape in json.loads(about["outputs"]).items()}
+    return Case(about["id"], about["kind"], json.loads(about["config"]), arrays, shapes, about["dtype"])
+
+
+def answer_file(arrays: Arrays, about: dict[str, Any]) -> bytes:
+    """An adapter's answer: arrays, and what is said of them."""
+    return _file({name: _storable(array) for name, array in arrays.items()}, {"about": json.dumps(about)})
+
+
+def read_answer(path: Path) -> tuple[Arrays, dict[str, Any]]:
+    """What `answer_file` has written.  `Broken` where it is something else."""
+    try:
+        arrays, metadata = _read(path)
+        return arrays, json.loads(metadata["about"])
+    except _UNREADABLE as error:
+        raise Broken(f"wrote an answer that is not safetensors: {error}") from None
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file that is there whole or not at all for who looks for it."""
+    part = path.with_suffix(".part")
+    part.write_bytes(data)
+    part.replace(path)
+
+
+def _storable(array: np.ndarray) -> np.ndarray:
+    """safetensors has nothing above 64 bits."""
+    wide = {"f": np.float64, "c": np.complex128}.get(array.dtype.kind)
+    return array.astype(wide) if wide is not None and array.dtype.itemsize > np.dtype(wide).itemsize else array
+
+
+def _file(arrays: Arrays, metadata: dict[str, str]) -> bytes:
+    names = [name for name, array in arrays.items() if array.dtype.kind == "c"]
+    own = {name: np.array(parted(array), order="C") for name, array in arrays.items()}
+    return save(own, metadata | ({"complex": json.dumps(names)} if names else {}))
+
+
+def _read(path: Path) -> tuple[Arrays, dict[str, str]]:
+    with safe_open(path, "np") as file:
+        metadata = file.metadata()
+        arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    return arrays | {name: joined(arrays[name]) for name in json.loads(metadata.get("complex", "[]"))}, metadata

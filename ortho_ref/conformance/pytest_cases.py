@@ -1,8 +1,9 @@
 """The kit in somebody's own test suite."""
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
 
+from ortho_ref.boundary import check_choice
 from ortho_ref.conformance.case_files import select
 from ortho_ref.conformance.findings import Assume
 from ortho_ref.conformance.implementation import Run
@@ -18,10 +19,13 @@ def pytest_cases(
     *,
     allow_partial: bool = False,
     assume: Assume = None,
+    xfail: Mapping[str, str] | None = None,
+    unsupported: Literal["skip", "fail"] = "skip",
 ) -> Callable[[str], None]:
     """A test function with one named test for each case.  Needs pytest.
 
-    A case that is not supported is skipped; one that fails, fails with its diagnosis.
+    One that fails, fails with its diagnosis.  Everything else is pytest's own: `-k`, `--junitxml`, timeouts and
+    annotations by its plugins.
 
     Parameters
     ----------
@@ -35,6 +39,10 @@ def pytest_cases(
         Whether cases with outputs missing pass.
     assume : str, sequence of str or mapping of str to str, optional
         Departures that are known, as for `check`: each case is held to the reference with these.
+    xfail : mapping of str to str, optional
+        Cases that are known to fail, patterns as of `only` -> why; one that passes all the same is an error.
+    unsupported : str
+        "skip", or "fail", for cases that have to pass.
 
     Returns
     -------
@@ -44,19 +52,24 @@ def pytest_cases(
     Raises
     ------
     ValueError
-        A pattern that fits nothing, another dtype, files of cases that are not as the kit ships them, or departures
-        that are none.
+        A pattern that fits nothing, another dtype or `unsupported`, files of cases that are not as the kit ships them,
+        or departures that are none.
     """
     import pytest
 
     check_vectors(run, [], dtype, assume=assume)  # so that what is wrong is refused here, not in every test
+    check_choice("unsupported", unsupported, ("skip", "fail"))
     chosen = {vector.id: vector for vector in select(only)}
+    known = {vector.id: why for pattern, why in (xfail or {}).items() for vector in select(pattern)}
 
-    @pytest.mark.parametrize("case", chosen)
+    def marked(id: str) -> Any:
+        return pytest.param(id, marks=pytest.mark.xfail(reason=known[id], strict=True) if id in known else ())
+
+    @pytest.mark.parametrize("case", [marked(id) for id in chosen])
     def test(case: str) -> None:
         report = check_vectors(run, [chosen[case]], dtype, allow_partial=allow_partial, assume=assume)
         (result,) = report.results
-        if result.status == UNSUPPORTED:
+        if result.status == UNSUPPORTED and unsupported == "skip":
             pytest.skip("not supported by the adapter")
         good: tuple[Any, ...] = (PASSED, PARTIAL) if allow_partial else (PASSED,)
         if result.status not in good:

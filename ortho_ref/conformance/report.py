@@ -3,9 +3,9 @@
 import sys
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple, TextIO
+from typing import Any, ClassVar, TextIO
 
 from msgspec.structs import asdict
 
@@ -20,7 +20,7 @@ from ortho_ref.terminal import cut, shown
 PASSED, FAILED, PARTIAL, UNSUPPORTED = "passed", "failed", "partial", "unsupported"
 STATUSES = (PASSED, FAILED, PARTIAL, UNSUPPORTED)
 #: Of the report as JSON.
-FORMAT = "ortho_ref conformance report 2"
+FORMAT = "ortho_ref conformance report 3"
 _FEW = 10
 _TRACEBACK = 10_000  # characters
 
@@ -194,45 +194,6 @@ class Printed(ABC):
         console.print(shown(self.summary()), highlight=False, markup=False)
 
 
-class Breach(NamedTuple):
-    """How a contract is broken.
-
-    Attributes
-    ----------
-    case : str
-        Which case.
-    why : str
-        What goes on after its name: "is required (required.txt, line 3) and failed".
-    """
-
-    case: str
-    why: str
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """Whether a run keeps the contract it is held to.
-
-    Attributes
-    ----------
-    ok : bool
-        Whether it does, and nothing else is wrong.
-    expected : mapping of str to str
-        Cases that do not pass, and are known not to -> the reason.
-    broken : tuple of Breach
-        What is not kept.
-    """
-
-    ok: bool
-    expected: Mapping[str, str] = field(default_factory=dict)
-    broken: tuple[Breach, ...] = ()
-
-    def lines(self) -> list[str]:
-        """What there is to say below the table, a line each."""
-        known = [shown(f"expected to fail: {id}: {reason}") for id, reason in self.expected.items()]
-        return [*known, *(shown(f"contract broken: {id} {why}") for id, why in self.broken)]
-
-
 @dataclass(frozen=True)
 class Report(Printed):
     """What a run over the cases found.
@@ -255,8 +216,8 @@ class Report(Printed):
         Whether the first and the worst wrong entry of every wrong output are printed.
     origin : Origin or None
         Which implementation was run, and when.
-    verdict : Verdict or None
-        Of the contract that the run is held to; None where there is none.
+    worse : tuple of str
+        What passed in the baseline that the run is held to and does no more, a line each.
     """
 
     what: ClassVar[str] = "case"
@@ -268,7 +229,7 @@ class Report(Printed):
     assumed: tuple[findings.Assumed, ...] = ()
     verbose: bool = False
     origin: Origin | None = None
-    verdict: Verdict | None = None
+    worse: tuple[str, ...] = ()
 
     @property
     def counts(self) -> dict[str, int]:
@@ -278,12 +239,11 @@ class Report(Printed):
 
     @property
     def ok(self) -> bool:
-        """Every case was run, every supported one passed, and at least one was supported; or what the verdict says."""
-        if self.verdict is not None:
-            return self.verdict.ok
+        """Every case was run, every supported one passed, at least one was supported, and none got worse."""
         counts = self.counts
         good = counts[PASSED] + (counts[PARTIAL] if self.allow_partial else 0)
-        return not self.interrupted and good > 0 and good == len(self.results) - counts[UNSUPPORTED]
+        passed = good > 0 and good == len(self.results) - counts[UNSUPPORTED]
+        return passed and not self.interrupted and not self.worse
 
     @property
     def exit_code(self) -> int:
@@ -306,7 +266,7 @@ class Report(Printed):
         """Every diagnosis once, what was assumed, and the fewest mistakes that explain the most."""
         entries = [line for result in self.results for line in lines_of(result.id, result.wrong) if self.verbose]
         found = findings.lines(self.results, self.assumed)
-        return [*entries, *([""] if entries and found else []), *found]
+        return [*entries, *([""] if entries and found else []), *found, *map(shown, self.worse)]
 
     def summary(self) -> str:
         """The counts in one line."""
@@ -336,7 +296,7 @@ class Report(Printed):
             "allow_partial": self.allow_partial,
             "interrupted": self.interrupted,
             "ok": self.ok,
-            "contract": None if self.verdict is None else _contract(self.verdict),
+            "worse": list(self.worse),
             "counts": self.counts,
             "assumed": [asdict(departure) for departure in self.assumed],
             "findings": formats.plain(findings.findings(self.results)),
@@ -344,10 +304,6 @@ class Report(Printed):
             "cases": [_as_dict(result) for result in self.results],
         }
         return formats.seal(document, FORMAT)[0].decode()
-
-
-def _contract(verdict: Verdict) -> dict[str, Any]:
-    return {"ok": verdict.ok, "expected": dict(verdict.expected), "broken": [own._asdict() for own in verdict.broken]}
 
 
 def cells_of(result: Result) -> tuple[str, str, str, str]:

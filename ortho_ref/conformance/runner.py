@@ -7,7 +7,6 @@ Each case runs twice: an implementation that keeps something from one call to th
 of initial values, which are random.
 """
 
-import contextlib
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -26,7 +25,6 @@ from ortho_ref.conformance.implementation import Broken, Elsewhere, Raised, Run
 from ortho_ref.conformance.origin import Origin
 from ortho_ref.conformance.outputs import NoArray, Outputs
 from ortho_ref.conformance.report import FAILED, PARTIAL, PASSED, UNSUPPORTED, Report, Result, shortened
-from ortho_ref.conformance.surroundings import kept
 
 #: The mistakes that refuse what is right.
 _REFUSING = ("refuses-all",)
@@ -166,21 +164,20 @@ def run_one(run: Run, vector: Vector, dtype: str) -> tuple[Result, Arrays]:
     dict of str to array
         What of the case's outputs was given; empty of an invalid case.
     """
-    with contextlib.nullcontext() if isinstance(run, Elsewhere) else kept():
-        if vector.case.kind == "invalid":
-            return _run_invalid(run, vector, dtype), {}
-        try:
-            outputs = ask(run, vector.given(dtype))
-        except KeyboardInterrupt:  # the user's
-            raise
-        except BaseException as error:
-            return _failed(vector.id, error), {}
-        if outputs is None:
-            return Result(vector.id, UNSUPPORTED), {}
-        result, known = _compared(vector, outputs, dtype)
-        if not result.outputs or (isinstance(run, Elsewhere) and run.fresh) or vector.case.kind == "initial":
-            return result, known
-        return _run_again(run, vector, dtype, result, outputs, known)
+    if vector.case.kind == "invalid":
+        return _run_invalid(run, vector, dtype), {}
+    try:
+        outputs = ask(run, vector.given(dtype))
+    except KeyboardInterrupt:  # the user's
+        raise
+    except BaseException as error:
+        return _failed(vector.id, error), {}
+    if outputs is None:
+        return Result(vector.id, UNSUPPORTED), {}
+    result, known = _compared(vector, outputs, dtype)
+    if not result.outputs or (isinstance(run, Elsewhere) and run.fresh) or vector.case.kind == "initial":
+        return result, known
+    return _run_again(run, vector, dtype, result, outputs, known)
 
 
 def _compared(vector: Vector, outputs: Outputs, dtype: str) -> tuple[Result, Arrays]:

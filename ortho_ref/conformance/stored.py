@@ -1,11 +1,75 @@
-"""Reports that were stored, read."""
+"""Reports that were stored: read, held against a new one, and told as a badge."""
 
+import json
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
 
 from ortho_ref import files
-from ortho_ref.conformance.report import FORMAT
-from ortho_ref.conformance.schema import Report
+from ortho_ref.conformance.case import DTYPES, HALF
+from ortho_ref.conformance.case_files import read_manifest
+from ortho_ref.conformance.entries import Wrong
+from ortho_ref.conformance.findings import Assumed, Count, Finding, Summary
+from ortho_ref.conformance.origin import Origin, Platform, Vectors
+from ortho_ref.conformance.report import FORMAT, PARTIAL, PASSED, STATUSES, UNSUPPORTED, Report
+from ortho_ref.formats import Form, Least0
+
+_AnyDtype: Any = Literal[(*DTYPES, *HALF)]
+_Status: Any = Literal[STATUSES]
+
+
+class Output(Form):
+    """How far an output is off."""
+
+    error: Annotated[float | None, Meta(description="relative to the output's scale; null: not comparable")]
+    tolerance: float
+    passed: bool
+    remark: str
+    wrong: Annotated[Wrong | None, Meta(description="null: right, or of another shape")]
+
+
+class Case(Form):
+    """What was found on one case."""
+
+    id: str
+    status: _Status
+    seconds: Least0
+    outputs: dict[str, Output]
+    missing: list[str]
+    message: str
+    mistakes: list[list[str]]
+    diagnosis: str
+    traceback: str
+
+
+class Counts(Form):
+    """How many cases have each status."""
+
+    passed: Count
+    failed: Count
+    partial: Count
+    unsupported: Count
+
+
+class Stored(Form):
+    """What `run --report` writes."""
+
+    kit: str
+    vectors: Vectors
+    platform: Platform
+    origin: Origin | None
+    dtype: _AnyDtype
+    forward: bool
+    allow_partial: bool
+    interrupted: bool
+    ok: bool
+    worse: list[str]
+    counts: Counts
+    assumed: list[Assumed]
+    findings: list[Finding]
+    explained: Summary
+    cases: list[Case]
 
 
 def read_report(path: str | Path) -> dict[str, Any]:
@@ -19,7 +83,7 @@ def read_report(path: str | Path) -> dict[str, Any]:
     Returns
     -------
     dict
-        The report, as `python -m ortho_ref.conformance schema` describes it, without its format and its seal.
+        The report, as `Stored` describes it, without its format and its seal.
 
     Raises
     ------
@@ -28,4 +92,74 @@ def read_report(path: str | Path) -> dict[str, Any]:
     ValueError
         It is of another format, or not what was written; the message, one line, names the file.
     """
-    return files.read_sealed(path, FORMAT, Report).value
+    return files.read_sealed(path, FORMAT, Stored).value
+
+
+def read_baseline(path: str | Path, dtype: str, forward: bool) -> dict[str, str]:
+    """The cases of a report that a later run has to keep: "passed", or "partial" where that was allowed.
+
+    Parameters
+    ----------
+    path : str or Path
+        Of the report.
+    dtype : str
+        The precision of the run that is to be held to it.
+    forward : bool
+        Whether the forward pass alone is judged in it.
+
+    Returns
+    -------
+    dict of str to str
+        Case -> status.
+
+    Raises
+    ------
+    OSError, ValueError
+        As `read_report`; a report of another precision, of other passes, or of a run that was interrupted.
+    """
+    report = read_report(path)
+    if report["interrupted"]:
+        raise ValueError(f"baseline is {path}, of a run that was interrupted; allowed: whole runs")
+    if (report["dtype"], report["forward"]) != (dtype, forward):
+        of = {True: "the forward pass alone", False: "both passes"}
+        then, now = f"{report['dtype']}, {of[report['forward']]}", f"{dtype}, {of[forward]}"
+        raise ValueError(f"baseline is {path}, of a run in {then}; allowed here: {now}")
+    good = {PASSED, PARTIAL} if report["allow_partial"] else {PASSED}
+    return {case["id"]: case["status"] for case in report["cases"] if case["status"] in good}
+
+
+def worse(report: Report, baseline: dict[str, str]) -> tuple[str, ...]:
+    """What a run does no more that it did in the baseline, a line each."""
+    now = {result.id: result.status for result in report.results}
+    withdrawn = {case["id"]: case["withdrawn"] for case in read_manifest()["cases"] if case["withdrawn"] is not None}
+    gone = {id: f"is withdrawn from the kit, {why}" for id, why in withdrawn.items()}
+    return tuple(
+        f"worse than the baseline: {id} {'passed' if then == PASSED else 'was partial'} there and "
+        f"{f'is {now[id]}' if id in now else gone.get(id, 'was not run')}"
+        for id, then in baseline.items()
+        if now.get(id) not in {PASSED, then}
+    )
+
+
+def badge(report: dict[str, Any], label: str = "conformance") -> str:
+    """What shields.io draws a badge of: the JSON of an endpoint, "conformance | 16 of 16 cases".
+
+    Parameters
+    ----------
+    report : dict
+        As `read_report` gives it.
+    label : str
+        What stands on the left.
+
+    Returns
+    -------
+    str
+        Green where the run was ok, yellow where that took partial cases, red where it was not; grey where nothing was
+        supported.
+    """
+    counts = report["counts"]
+    asked = sum(counts.values()) - counts[UNSUPPORTED]
+    color = "red" if not report["ok"] else "yellow" if counts[PARTIAL] else "brightgreen"
+    message = f"{counts[PASSED]} of {asked} cases" if asked else "nothing supported"
+    shield = {"schemaVersion": 1, "label": label, "message": message, "color": color if asked else "lightgrey"}
+    return json.dumps(shield) + "\n"

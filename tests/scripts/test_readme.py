@@ -65,8 +65,6 @@ def test_commands_run(page, programs, tmp_path, forks):
     (tmp_path / "docs").symlink_to(ROOT / "docs")
     (tmp_path / "scripts").symlink_to(ROOT / "scripts")
     (tmp_path / "mine.py").write_text("".join(blocks(page, "python")[:1]))
-    (tmp_path / "required.txt").write_text("activation/tanh\n")
-    (tmp_path / "xfail.txt").write_text("# nothing\n")
     (tmp_path / "departures.txt").write_text("u-keeps  as in PyTorch\n")
     ran = []
     for variables, module, arguments in commands(page):

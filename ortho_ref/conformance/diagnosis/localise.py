@@ -3,12 +3,10 @@
 Right once may be chance: one sequence in which c stays small is right where c is clipped.  What is told makes it right
 for other values too, for which it is wrong without.
 
-At most `CALLS` times for the cases of one cell, map, optimizer or whatever it is, and no more once all questions
-together have taken `SECONDS`: one that hangs is the last.  Whatever the implementation raises is no answer.
+At most `CALLS` times for the cases of one cell, map, optimizer or whatever it is: questions end by their number, so
+that a report does not depend on how busy the machine is.  Whatever the implementation raises is no answer.
 """
 
-import contextlib
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -22,12 +20,11 @@ from ortho_ref.conformance.diagnosis import precision, seen, switches
 from ortho_ref.conformance.diagnosis.beginning import parted, tried
 from ortho_ref.conformance.diagnosis.failure import Failure
 from ortho_ref.conformance.diagnosis.switches import Switch
-from ortho_ref.conformance.implementation import Elsewhere, Run
+from ortho_ref.conformance.implementation import Run
 from ortho_ref.conformance.mistake import STORED
-from ortho_ref.conformance.surroundings import kept
 
-#: Questions for one family of cases, of these for rounding, and for other values; seconds that questions may take.
-CALLS, _FOR_ROUNDING, _FOR_OTHERS, SECONDS = 20, 4, 4, 30.0
+#: Questions for one family of cases, of these for rounding, and for other values.
+CALLS, _FOR_ROUNDING, _FOR_OTHERS = 20, 4, 4
 _SHOWN, _FEW = 3, 6
 
 
@@ -44,7 +41,7 @@ class Asker:
 
     def __init__(self, run: Run | None, dtype: str) -> None:
         self._run, self._dtype = run, dtype
-        self._left, self._spent = CALLS, 0.0
+        self._left = CALLS
 
     def family(self) -> None:
         """From here on cases of another family are asked about."""
@@ -53,23 +50,19 @@ class Asker:
     @property
     def left(self) -> int:
         """Questions that can still be asked."""
-        return 0 if self._run is None or self._spent > SECONDS else self._left
+        return 0 if self._run is None else self._left
 
     def __call__(self, vector: Vector) -> Arrays | None:
         """What it gives for a case, of that what can be compared; None for no answer."""
         if self.left <= 0 or self._run is None:
             return None
         self._left -= 1
-        began = time.monotonic()
         try:
-            with contextlib.nullcontext() if isinstance(self._run, Elsewhere) else kept():
-                outputs = ask(self._run, vector.given(self._dtype))
+            outputs = ask(self._run, vector.given(self._dtype))
         except KeyboardInterrupt:  # the user's
             raise
         except BaseException:  # no answer, whatever it is
             return None
-        finally:
-            self._spent += time.monotonic() - began
         return {name: a for name, a in (outputs or {}).items() if isinstance(a, np.ndarray)}
 
 

@@ -3,14 +3,12 @@
 import argparse
 import contextlib
 from pathlib import Path
-from typing import Any
 
-from ortho_ref.conformance.apart import TIMEOUT, Apart, check_memory
+from ortho_ref.conformance.apart import TIMEOUT, Apart
 from ortho_ref.conformance.implementation import Run
 from ortho_ref.conformance.maps.adapter import load_map
 from ortho_ref.conformance.maps.check import TOLERANCE, check_limits, check_run
 from ortho_ref.conformance.programs import check_timeout
-from ortho_ref.conformance.surroundings import kept_streams
 from ortho_ref.conformance.written import check_places, write
 from ortho_ref.terminal import STDOUT, shown_lines
 
@@ -44,7 +42,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--svg", type=Path, metavar="OUT.svg", help="draw the defect over the size of Q")
     parser.add_argument("--report", type=Path, metavar="OUT.json", help="write the report as JSON")
     parser.add_argument("--timeout", type=float, metavar="SECONDS", help="for each call (default: 60)")
-    parser.add_argument("--memory", type=float, metavar="GIB", help="of the adapter's process (default: half of all)")
     parser.add_argument("--in-process", action="store_true", help="run it in the kit's own process, to debug it")
 
 
@@ -95,13 +92,9 @@ def run(given: argparse.Namespace) -> int:
 
 def _implementation(given: argparse.Namespace, stack: contextlib.ExitStack) -> Run:
     if given.in_process:
-        if given.timeout is not None or given.memory is not None:
-            raise ValueError("--in-process has no limits; leave out --timeout and --memory")
-        with kept_streams():
-            return load_map(given.adapter)
+        if given.timeout is not None:
+            raise ValueError("--in-process has no limit; leave out --timeout")
+        return load_map(given.adapter)
     if given.timeout is not None:
         check_timeout(given.timeout)
-    if given.memory is not None:
-        check_memory(given.memory)
-    apart: Any = Apart(given.adapter, given.timeout or TIMEOUT, given.memory, "map")
-    return stack.enter_context(apart)
+    return stack.enter_context(Apart(given.adapter, given.timeout or TIMEOUT, "map"))

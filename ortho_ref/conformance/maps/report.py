@@ -4,10 +4,7 @@ import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import inf, isfinite, log10
-from typing import Annotated, Literal, NamedTuple
-
-import msgspec
-from msgspec import Meta
+from typing import NamedTuple
 
 import ortho_ref
 from ortho_ref.conformance.maps.ask import Precision
@@ -16,7 +13,7 @@ from ortho_ref.conformance.maps.gradient import ABSENT, REFUSED, RIGHT, WRONG, G
 from ortho_ref.conformance.maps.observe import Determinant, Domain, Seen
 from ortho_ref.conformance.maps.recognise import Found
 from ortho_ref.conformance.maps.sweep import Curve
-from ortho_ref.formats import Form, plain, to_json
+from ortho_ref.formats import plain, to_json
 from ortho_ref.terminal import cut, shown
 
 FORMAT = "ortho_ref map report 1"
@@ -283,7 +280,7 @@ class MapReport:
         return lines
 
     def as_json(self) -> str:
-        """The whole report, as `MapDocument` has it; numbers that are not finite as null."""
+        """The whole report; numbers that are not finite as null."""
         document = {
             "format": FORMAT,
             "kit": ortho_ref.__version__,
@@ -359,39 +356,3 @@ def _digits(error: float) -> str:
 
 def _cell(defect: float | None) -> str:
     return f"{'-' if defect is None else 'inf' if not isfinite(defect) else f'{defect:.0e}':>9}"
-
-
-class ComplexDocument(Form):
-    """What was found for complex Q."""
-
-    refused: str
-    skew_alone: str
-    is_: list[str] = msgspec.field(name="is")
-    defect: float | None
-    gradient: Gradient | None
-
-
-class MapDocument(Form):
-    """What `map --report` writes."""
-
-    format: Literal[FORMAT]  # type: ignore[valid-type]
-    kit: str
-    name: str
-    ok: bool
-    problems: list[str]
-    refused: str
-    calls: Annotated[int, Meta(ge=0, le=10**9)]
-    is_: list[str] = msgspec.field(name="is")
-    error: float | None
-    nearest: str | None
-    away: float | None
-    needs_skew: bool
-    precision: str
-    batches_alone: bool
-    seen: Seen | None
-    gradient: Gradient | None
-    complex: ComplexDocument
-    tolerance: float
-    over: str
-    range: Annotated[list[float], Meta(min_length=2, max_length=2)]
-    curves: list[Curve]

@@ -1,5 +1,5 @@
-"""Adapters that do their worst, each in a process of its own: a failed case that says what happened, and the others
-go on.  By the real command line, but where a test says otherwise."""
+"""Adapters that crash, hang or write nonsense, each in a process of its own: a failed case that says what happened, and
+the others go on.  By the real command line, but where a test says otherwise."""
 
 import contextlib
 import io
@@ -9,21 +9,18 @@ import subprocess
 import sys
 from pathlib import Path
 
-import jsonschema
 import pytest
 
 from ortho_ref.conformance import check
 from ortho_ref.conformance.__main__ import main
-from ortho_ref.conformance.apart import Apart, check_memory, default_memory
+from ortho_ref.conformance.apart import Apart
 from ortho_ref.conformance.case_files import select
 from ortho_ref.conformance.report import FAILED, PASSED
-from ortho_ref.conformance.schema import schema
 from tests.line import CHILD, PATIENCE
 
 ROOT = Path(__file__).parents[3]
 #: The case on which an adapter does its worst, between two that it answers.
 CASE, BEFORE, AFTER = "loss/cross_entropy/large", "loss/cross_entropy/groups", "loss/mean_squared_error/masked"
-LINUX = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is limited on Linux alone")
 
 HEAD = """
 import ctypes, io, os, signal, subprocess, sys, threading, time
@@ -49,35 +46,14 @@ INSTEAD = {
     "raise type('Own', (BaseException,), {})('x')": "raised Own: x (mine.py:",
     "signal.raise_signal(signal.SIGINT)": "raised KeyboardInterrupt (",
     "return []": "returned a list; expected a dict of arrays, or None",
-    "[os.close(n) for n in SOCKETS()]; time.sleep(600)": "closed the descriptor by which it answers",
-    "[os.write(n, b'x' * 100) for n in SOCKETS()]; return right(case)": "spoke no sense to the kit: a header of",
-    "[os.write(n, bytes([255] * 8)) for n in SOCKETS()]": "spoke no sense to the kit: a header of",
-    "[os.write(n, b'\\x02' + bytes(7) + b'{}') for n in SOCKETS()]": "spoke no sense to the kit: the document has no",
-    "[os.write(n, b'\\x01' + bytes(7) + b'\\xff') for n in SOCKETS()]": "spoke no sense to the kit: ",
-    "FORGED(1)": "spoke no sense to the kit: an answer to another question",
-    "FORGED(3, arrays=[{'name': 'loss', 'dtype': '<O8', 'shape': []}])": "spoke no sense to the kit: arrays[0].dtype",
-    "FORGED(3, arrays=[{'name': 'loss', 'dtype': '<f8', 'shape': [2**40, 2**40]}])": "to the kit: arrays of",
-    "FORGED(3, arrays=[{'name': 'x', 'dtype': '<f8', 'shape': [0]}])": "outputs that the case does not have",
-    "FORGED(3, arrays=[{'name': 'loss', 'dtype': '<f8', 'shape': [0]}] * 2)": "two arrays of one name",
+    "open(ANSWER(), 'wb').write(b'nonsense'); time.sleep(600)": "wrote an answer that is not safetensors: ",
+    "from safetensors.numpy import save_file; save_file({'loss': np.ones(())}, ANSWER()); time.sleep(600)": "wrote an ",
 }
-# The line to the kit, where an adapter can find it, and an answer that it makes up itself.
+# Where the kit looks for an answer, for an adapter that writes one itself.
 FORGING = """
-def SOCKETS():
-    found = []
-    for number in map(int, os.listdir("/proc/self/fd")):
-        try:
-            found += [number] * os.readlink(f"/proc/self/fd/{number}").startswith("socket:")
-        except OSError:
-            pass
-    return found
-
-def FORGED(number, arrays=()):
-    import json
-    header = dict(number=number, status="given", said="", place="", traceback="", refuses=False, no_arrays={})
-    text = json.dumps(header | {"arrays": list(arrays)}).encode()
-    for n in SOCKETS():
-        os.write(n, len(text).to_bytes(8, "little") + text)
-    time.sleep(600)
+def ANSWER():
+    (case,) = sorted(n for n in os.listdir(sys.argv[2]) if n.endswith(".case"))[-1:]
+    return os.path.join(sys.argv[2], case.replace(".case", ".answer"))
 """
 
 
@@ -101,7 +77,6 @@ def results_of(path, *more, timeout=PATIENCE):
         code = main(words)
     out, err = said.getvalue(), errors.getvalue()
     document = json.loads(report.read_text())
-    jsonschema.validate(document, schema()["$defs"]["report"])
     found = {case["id"]: case for case in document["cases"]}
     assert list(found) == [vector.id for vector in select([BEFORE, CASE, AFTER])]
     assert (code, err) == (0 if document["ok"] else 1, "")
@@ -121,55 +96,36 @@ def one_failed(found):
 @pytest.mark.parametrize("act", INSTEAD)
 def test_what_is_no_answer_fails(tmp_path, act):
     """The reason is said, and the cases after it are run."""
-    if ("SOCKETS" in act or "FORGED" in act) and not os.path.isdir("/proc/self/fd"):
-        pytest.skip("descriptors are not to be found here")
     assert INSTEAD[act] in one_failed(results_of(adapter_of(tmp_path, act)))
 
 
-# What an adapter does besides answering; the case fails for it whether the answer is right or wrong.
-COMPLAINTS = {
-    "sys.stdout = None": "replaced sys.stdout",
-    "sys.stdout = io.StringIO()": "replaced sys.stdout",
-    "sys.stderr = object()": "replaced sys.stderr",
-    "sys.stdout.close()": "closed sys.stdout",
-    "os.close(1)": "closed or replaced file descriptor 1, sys.stdout",
-    "case.inputs['y'] += 1": "modified its inputs: y",
-    "case.inputs.clear()": "modified its inputs: ",
-}
-
-
-@pytest.mark.parametrize("act", COMPLAINTS)
-def test_what_is_complained_of(tmp_path, act):
-    """Answers are right, and it fails; standard output is there again for the next case, and for the table."""
-    path = adapter_of(tmp_path, f"found = right(case); {act}", "return found")
-    assert COMPLAINTS[act] in one_failed(results_of(path))
+@pytest.mark.parametrize(
+    ("act", "says"),
+    [("case.inputs['y'] += 1", "modified its inputs: y"), ("case.inputs.clear()", "modified its inputs: ")],
+)
+def test_inputs_are_not_to_be_changed(tmp_path, act, says):
+    """The answers are right, and it fails."""
+    assert says in one_failed(results_of(adapter_of(tmp_path, f"found = right(case); {act}", "return found")))
 
 
 ASIDE = [
     "print('x' * 10**7); print('\\x1b[2J'); sys.stderr.write('x' * 10**7); os.write(1, bytes(10**6))",
     "threading.Thread(target=time.sleep, args=(600,)).start(); subprocess.Popen(['sleep', '600'])",
     "import atexit; atexit.register(lambda: os._exit(5)); signal.signal(signal.SIGTERM, signal.SIG_IGN)",
-    "[os.close(n) for n in range(3, 64) if OPEN(n)]",
+    "sys.stdout = sys.stderr = None",
     "os.chdir('/'); os.environ.clear(); sys.path.clear(); np.seterr(all='raise'); np.abs = lambda *a, **k: np.zeros(1)",
     "import ortho_ref.conformance.compare as c; c.compare = lambda *a: {}; c.tolerance = lambda *a: 1e9",
     "import ortho_ref.conformance.runner as c; c.FAILED = c.PASSED; c.check = None",
     "import ortho_ref.conformance.report as c; c.Report.ok = property(lambda self: True)",
 ]
-OPEN = """
-def OPEN(number):
-    try:
-        return os.fstat(number) and True
-    except OSError:
-        return False
-"""
 
 
 @pytest.mark.parametrize("act", ASIDE)
 def test_what_is_its_own_affair(tmp_path, act):
     """Nothing of it reaches the kit: not what is printed, nor what it makes of the kit's modules in its own process."""
-    found = results_of(adapter_of(tmp_path, act, head=OPEN))
+    found = results_of(adapter_of(tmp_path, act))
     assert {case["status"] for case in found.values()} == {PASSED}
-    one_failed(results_of(adapter_of(tmp_path, f"found = wrong(case); {act}", "return found", head=OPEN)))
+    one_failed(results_of(adapter_of(tmp_path, f"found = wrong(case); {act}", "return found")))
 
 
 def test_a_case_that_hangs(tmp_path, line):
@@ -191,32 +147,12 @@ def test_three_that_hang_are_enough(tmp_path):
         said = {result.id: result.message for result in check(run, ["loss", "optimizer/sgd/momentum"]).results}
     hung, not_tried = (
         "did not end within 0.05 seconds",
-        "was not tried: 3 of this kind in a row did not end within 0.05",
+        "was not tried: 3 of this kind in a row lost the adapter's process",
     )
     assert said.pop("optimizer/sgd/momentum") == hung
-    assert list(said.values()) == [hung] * 3 + [f"{not_tried} seconds"] * (len(select("loss")) - 3)
+    assert list(said.values()) == [hung] * 3 + [not_tried] * (len(select("loss")) - 3)
 
 
-@LINUX
-@pytest.mark.parametrize(
-    "hog", ["x = [bytearray(2**20) for _ in iter(int, 1)]", "x = np.ones(2**27), np.ones(2**27), time.sleep(600)"]
-)
-def test_memory_without_bound(tmp_path, hog):
-    assert one_failed(results_of(adapter_of(tmp_path, hog), "--memory", "0.5")) == "took more than 0.5 GiB of memory"
-
-
-@LINUX
-def test_nothing_is_left_in_other_sessions(tmp_path, line):
-    """Nor of a process whose parent has ended."""
-    away = CHILD.replace("pass_fds", "start_new_session=True, pass_fds")
-    source = f"{line.source}import os\nif os.fork() == 0:\n    os.setsid()\n"
-    source += "".join(f"    {row}\n" for row in away.strip().splitlines()) + "    os._exit(0)\nos.wait()\n"
-    (tmp_path / "mine.py").write_text(f"{source}\nfrom tests.ortho_ref.conformance.adapters import right as run\n")
-    assert {case["status"] for case in results_of(tmp_path / "mine.py").values()} == {PASSED}
-    assert line.ended()
-
-
-@LINUX
 def test_a_kit_that_is_killed_leaves_nothing(tmp_path, line):
     """Not even where it cannot clean up."""
     (tmp_path / "mine.py").write_text(f"{line.source}\ndef run(case):\n    line.send(b'ready')\n    hold()\n")
@@ -229,42 +165,43 @@ def test_a_kit_that_is_killed_leaves_nothing(tmp_path, line):
 
 
 def test_an_adapter_that_cannot_be_loaded_again(tmp_path):
-    """Three times in a row, and the others are not tried."""
+    """It is said of three cases of a kind; the others of the kind are not tried."""
     (tmp_path / "mine.py").write_text(
         "import os\nfrom pathlib import Path\nonce = Path(__file__).with_name('once')\n"
         "if once.exists(): os._exit(4)\nonce.touch()\ndef run(case): os._exit(0)\n"
     )
     with Apart(str(tmp_path / "mine.py")) as run:
         said = [result.message for result in check(run, "loss").results]
-    again = (
-        f"adapter is {tmp_path}/mine.py, which cannot be loaded: its process ended with exit code 4 without an answer"
-    )
-    assert said[:4] == ["ended with exit code 0 without an answer", *[again] * 3]
-    assert said[4:] == ["was not tried: the adapter could not be loaded again, 3 times in a row"] * (len(said) - 4)
+    ended = "ended with exit code 4 without an answer"
+    again = f"adapter is {tmp_path}/mine.py, which cannot be loaded: its process {ended}"
+    assert said[:3] == ["ended with exit code 0 without an answer", again, again]
+    assert set(said[3:]) == {"was not tried: 3 of this kind in a row lost the adapter's process"}
 
 
-def test_one_that_ends_every_time(tmp_path):
-    """After five cases of a kind no more of it are tried: each would load the adapter again."""
-    (tmp_path / "mine.py").write_text("import os\ndef run(case): os._exit(0)\n")
-    with Apart(str(tmp_path / "mine.py")) as run:
-        said = [result.message for result in check(run, ["loss", "optimizer/sgd/momentum"]).results]
-    died = "ended with exit code 0 without an answer"
-    not_tried = "was not tried: 5 of this kind in a row lost the adapter's process"
-    assert said.count(died) == 6
-    assert said.count(not_tried) == len(said) - 6
-
-
-def test_one_process_for_all_cases_and_its_limits(tmp_path):
-    """The memory that is allowed is some."""
+def test_one_process_for_all_cases_and_its_limit(tmp_path):
+    """It is loaded once, and asked again and again."""
     (tmp_path / "mine.py").write_text("import os\ndef run(case): raise ValueError(str(os.getpid()))\n")
     with Apart(str(tmp_path / "mine.py")) as run:
         assert len({result.message for result in check(run, "loss").results}) == 1
     with pytest.raises(ValueError, match="timeout is 0"):
         Apart(str(tmp_path / "mine.py"), timeout=0)
-    check_memory(default_memory())
-    for memory in (0, -1, float("nan"), float("inf")):
-        with pytest.raises(ValueError, match=r"memory is .*; allowed: GiB above 0"):
-            check_memory(memory)
+
+
+def test_any_numbers_go_over(tmp_path):
+    """Of every width, complex ones too, and what is no array in words."""
+    source = """
+import numpy as np
+def run(case):
+    loss = {"loss/cross_entropy": np.longdouble(1), "loss/cross_entropy/large": np.complex128(1j)}.get(case.id, "1")
+    return {"loss": np.float16(1) if case.id.endswith("/groups") else loss}
+"""
+    (tmp_path / "mine.py").write_text(source)
+    with Apart(str(tmp_path / "mine.py")) as run:
+        report = check(run, ["loss/cross_entropy", "loss/mean_squared_error/masked"])
+    said = {result.id: str(result.outputs["loss"].remark) for result in report.results}
+    assert said["loss/cross_entropy"] == "" or "off" in said["loss/cross_entropy"]
+    assert "complex" in said["loss/cross_entropy/large"]
+    assert said["loss/mean_squared_error/masked"] == "is a str; expected a NumPy array"
 
 
 # An adapter that keeps something from one call to the next

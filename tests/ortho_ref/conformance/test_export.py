@@ -8,7 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import jsonschema
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
@@ -21,7 +20,6 @@ from ortho_ref.conformance.case_files import select
 from ortho_ref.conformance.compare import scales, tolerance
 from ortho_ref.conformance.export import export
 from ortho_ref.conformance.origin import platform_now, vectors_now
-from ortho_ref.conformance.schema import schema
 from tests.ortho_ref.conformance.adapters import BY_ID
 
 ROOT = Path(__file__).parents[3]
@@ -80,10 +78,9 @@ def test_files_are_what_the_kit_gives(exported):
     assert {path for path in folder.rglob("*") if path.is_file()} == files
 
 
-def test_the_manifest_fits_its_schema(exported):
-    """And says of every case what the kit knows; so do the metadata."""
-    folder, manifest, dtype = exported
-    jsonschema.validate(manifest, schema()["$defs"]["export"])
+def test_the_manifest(exported):
+    """It says of every case what the kit knows."""
+    _, manifest, dtype = exported
     assert (manifest["kit"], manifest["dtype"]) == (ortho_ref.__version__, dtype)
     assert (manifest["vectors"], manifest["platform"]) == (vectors_now(), platform_now())
     assert [entry["id"] for entry in manifest["cases"]] == list(BY_ID)
@@ -95,10 +92,6 @@ def test_the_manifest_fits_its_schema(exported):
         assert entry["tolerance"] == tolerance(vector.case.kind, dtype)
         own = vector.expected if vector.case.kind != "initial" else {}  # whose config says what is right
         assert entry["scales"] == (scales(own, vector.scales) if own else {})
-    metadata = jsonschema.Draft202012Validator(schema()["$defs"]["metadata"])
-    for path in folder.rglob("*.safetensors"):
-        if path.name != "expected.safetensors":
-            metadata.validate(read(path)[1])
 
 
 def problems(folder, implementation):

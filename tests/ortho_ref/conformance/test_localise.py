@@ -13,7 +13,7 @@ import pytest
 from ortho_ref.conformance import Apart, check, command_adapter
 from ortho_ref.conformance.__main__ import main
 from ortho_ref.conformance.case_files import vectors
-from ortho_ref.conformance.diagnosis import localise, switches
+from ortho_ref.conformance.diagnosis import switches
 from ortho_ref.conformance.diagnosis.localise import CALLS
 from tests.ortho_ref.conformance.adapters import BY_ID, right
 from tests.ortho_ref.conformance.everyday import forward
@@ -157,7 +157,6 @@ save_file(forward(case, "W_u doubled"), sys.argv[2])
 
 
 def test_a_program(unnamed, tmp_path, monkeypatch):
-    monkeypatch.setattr(localise, "SECONDS", float("inf"))
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[3]))
     path = tmp_path / "mine.py"
     path.write_text(PROGRAM)

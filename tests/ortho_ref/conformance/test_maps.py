@@ -5,14 +5,12 @@ import math
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
-import jsonschema
 import numpy as np
 import pytest
 import scipy.linalg
 
 from ortho_ref.conformance import check_map
 from ortho_ref.conformance.__main__ import main
-from ortho_ref.conformance.schema import schema
 from ortho_ref.parametrizations import Householder, ScaledCayley
 
 
@@ -288,7 +286,7 @@ def test_refusing_all_complex_matrices_but_some_is_said():
         "complex Q: a skew-Hermitian one alone, any other is refused: raised ValueError: Q is not"
     )
     assert check_map(choosy).ok
-    jsonschema.validate(json.loads(report.as_json()), schema()["$defs"]["map"])
+    assert json.loads(report.as_json())["complex"]["skew_alone"]
 
 
 def test_the_reference_itself():
@@ -372,7 +370,6 @@ def test_the_picture_is_svg_with_its_labels():
         nothing.svg()
     for each in (report, nothing):
         document = json.loads(each.as_json())
-        jsonschema.validate(document, schema()["$defs"]["map"])
         assert document["ok"] == each.ok
 
 
@@ -446,7 +443,7 @@ def map(Q):
         (SOURCE, ("--tolerance", "0"), "tolerance is 0; allowed: above 0"),
         (SOURCE, ("--svg", "/nowhere/x.svg"), "--svg is /nowhere/x.svg, whose folder does not exist"),
         (SOURCE, ("--svg", "both.txt", "--report", "both.txt"), "--report and --svg are both both.txt"),
-        (SOURCE, ("--in-process", "--timeout", "3"), "--in-process has no limits"),
+        (SOURCE, ("--in-process", "--timeout", "3"), "--in-process has no limit; leave out"),
         (SOURCE, ("--timeout", "0"), "timeout is 0"),
     ],
 )

@@ -1,27 +1,23 @@
-"""Reports on disk: what they say of the run, what is refused, and the badge of one."""
+"""Reports on disk: what they say of the run, what is refused, a baseline, and the badge of one."""
 
 import hashlib
 import json
 import platform
 import random
-import xml.etree.ElementTree as ET
 from dataclasses import replace
 from pathlib import Path
 
-import jsonschema
 import numpy as np
 import pytest
 
 from ortho_ref.conformance import check, read_report
 from ortho_ref.conformance.adapters import load_adapter
 from ortho_ref.conformance.apart import Apart
-from ortho_ref.conformance.badge import GREEN, GREY, RED, YELLOW, badge, said
 from ortho_ref.conformance.case_files import VECTORS, select
-from ortho_ref.conformance.contract import Contract, Entry
 from ortho_ref.conformance.origin import Origin, vectors_now
 from ortho_ref.conformance.programs import command_adapter
-from ortho_ref.conformance.report import FAILED, PARTIAL, PASSED, UNSUPPORTED, Report, Result
-from ortho_ref.conformance.schema import schema
+from ortho_ref.conformance.report import FAILED, PARTIAL, PASSED, STATUSES, UNSUPPORTED, Report, Result
+from ortho_ref.conformance.stored import badge, read_baseline, worse
 from tests.ortho_ref.conformance.adapters import right
 
 
@@ -34,9 +30,8 @@ def stored(tmp_path_factory):
 
 
 def test_what_is_read_is_what_was_written(stored):
-    """But for format and seal; it fits the schema; cases have how long they took."""
+    """But for format and seal; cases have how long they took."""
     document = json.loads(stored.read_text())
-    jsonschema.validate(document, schema()["$defs"]["report"])
     found = read_report(stored)
     assert found == {name: value for name, value in document.items() if name not in ("format", "sha256")}
     assert [case["id"] for case in found["cases"]] == [vector.id for vector in select("loss/*")]
@@ -75,7 +70,7 @@ def test_other_formats_are_refused(stored, tmp_path):
     """An older report, and another document of the kit; a file that is not there."""
     path = tmp_path / "report.json"
     path.write_text(json.dumps({"format": "ortho_ref conformance report 1", "cases": []}))
-    with pytest.raises(ValueError, match=r"has the format 'ortho_ref conformance report 1': .* reads '.* report 2'"):
+    with pytest.raises(ValueError, match=r"has the format 'ortho_ref conformance report 1': .* reads '.* report 3'"):
         read_report(path)
     with pytest.raises(ValueError, match="has the format 'ortho_ref conformance cases"):
         read_report(VECTORS / "manifest.json")
@@ -119,29 +114,76 @@ def test_an_implementation_that_says_anything_of_itself():
     assert (origin.adapter, origin.sha256, origin.apart) == ("Liar", None, False)
 
 
-KNOWN = Contract(xfail={"b": Entry("x.txt, line 1", "known")})
-REQUIRED = Contract(required={"c": Entry("r.txt, line 1", "")})
 BADGES = [
-    ({"a": PASSED, "c": UNSUPPORTED}, {}, None, "1 passed", GREEN),
-    ({"a": PASSED, "b": FAILED}, {}, None, "1 passed, 1 failed", RED),
-    ({"a": PASSED, "b": PARTIAL}, {}, None, "1 passed, 1 partial", RED),
-    ({"a": PASSED, "b": PARTIAL}, {"allow_partial": True}, None, "1 passed, 1 partial", YELLOW),
-    ({"a": PASSED, "b": FAILED}, {}, KNOWN, "1 passed, 1 expected to fail", YELLOW),
-    ({"a": PASSED, "b": PASSED}, {}, KNOWN, "2 passed, contract broken", RED),
-    ({"a": PASSED, "c": UNSUPPORTED}, {}, REQUIRED, "1 passed, contract broken", RED),
-    ({"a": PASSED}, {"interrupted": True}, None, "1 passed, interrupted", RED),
-    ({"a": UNSUPPORTED}, {}, None, "nothing supported", GREY),
+    ({"a": PASSED, "c": UNSUPPORTED}, {}, "1 of 1 cases", "brightgreen"),
+    ({"a": PASSED, "b": FAILED}, {}, "1 of 2 cases", "red"),
+    ({"a": PASSED, "b": PARTIAL}, {}, "1 of 2 cases", "red"),
+    ({"a": PASSED, "b": PARTIAL}, {"allow_partial": True}, "1 of 2 cases", "yellow"),
+    ({"a": PASSED}, {"interrupted": True}, "1 of 1 cases", "red"),
+    ({"a": PASSED}, {"worse": ("worse than the baseline: b passed there and was not run",)}, "1 of 1 cases", "red"),
+    ({"a": UNSUPPORTED}, {}, "nothing supported", "lightgrey"),
 ]
 
 
-@pytest.mark.parametrize(("statuses", "options", "contract", "message", "colour"), BADGES)
-def test_badges(statuses, options, contract, message, colour):
-    """Green where everything passed, and never where something is wrong; the same in the SVG."""
-    report = Report(tuple(Result(id, status) for id, status in statuses.items()), "float64", **options)
-    report = replace(report, verdict=contract.judge(report)) if contract else report
-    document, svg = json.loads(report.as_json()), "{http://www.w3.org/2000/svg}"
-    assert said(document) == (message, colour)
-    root = ET.fromstring(badge(document, "a <label> & \x1b"))
-    assert [element.text for element in root.iter(f"{svg}text")] == ["a <label> & \\x1b", message]
-    assert [element.get("fill") for element in root.iter(f"{svg}rect")] == [None, "#444", colour]
-    assert root.find(f"{svg}title").text == root.get("aria-label") == f"a <label> & \\x1b: {message}"
+def report_of(statuses, **options):
+    return Report(tuple(Result(id, status) for id, status in statuses.items()), "float64", **options)
+
+
+@pytest.mark.parametrize(("statuses", "options", "message", "color"), BADGES)
+def test_badges(statuses, options, message, color):
+    """What shields.io takes: green where everything passed, and never where something is wrong."""
+    document = json.loads(report_of(statuses, **options).as_json())
+    found = json.loads(badge(document, "mine"))
+    assert found == {"schemaVersion": 1, "label": "mine", "message": message, "color": color}
+
+
+@pytest.mark.parametrize("status", [*STATUSES, None])
+@pytest.mark.parametrize("then", [PASSED, PARTIAL])
+@pytest.mark.parametrize("allowed", [False, True])
+def test_what_was_good_in_the_baseline_does_not_get_worse(status, then, allowed):
+    """Failed, partial, unsupported or not run, also where partial cases are allowed now."""
+    report = report_of({"a": status, "b": PASSED} if status else {"b": PASSED}, allow_partial=allowed)
+    lines = worse(report, {"a": then})
+    kept = status == PASSED or status == then == PARTIAL
+    assert bool(lines) is not kept
+    assert replace(report, worse=lines).ok is (kept and (status == PASSED or allowed))
+    if not kept:
+        (line,) = lines
+        assert line.startswith("worse than the baseline: a ")
+        assert line.endswith("was not run" if status is None else f"is {status}")
+        assert line in str(replace(report, worse=lines)).splitlines()
+
+
+@pytest.mark.parametrize(
+    ("of", "now", "kept", "message"),
+    [
+        ({}, ("float64", False), {"a": PASSED}, None),
+        ({"allow_partial": True}, ("float64", False), {"a": PASSED, "c": PARTIAL}, None),
+        ({"forward": True}, ("float64", True), {"a": PASSED}, None),
+        ({}, ("float32", False), None, "of a run in float64, both passes; allowed here: float32, both passes"),
+        (
+            {},
+            ("float64", True),
+            None,
+            "both passes; allowed here: float64, the forward pass alone",
+        ),
+        ({"interrupted": True}, ("float64", False), None, "of a run that was interrupted; allowed: whole runs"),
+    ],
+)
+def test_baselines(tmp_path, of, now, kept, message):
+    """What passed, and what was partial where it was allowed; of the run's precision and passes, of a whole run."""
+    path = tmp_path / "b.json"
+    path.write_text(report_of(dict(zip("abcd", STATUSES, strict=True)), **of).as_json())
+    if message is None:
+        assert read_baseline(path, *now) == kept
+        return
+    with pytest.raises(ValueError, match=message):
+        read_baseline(path, *now)
+
+
+def test_a_case_that_the_kit_has_withdrawn_is_said_to_be(monkeypatch):
+    """It is gone, with the reason."""
+    cases = [{"id": "a", "withdrawn": "its answer is wrong"}, {"id": "b", "withdrawn": None}]
+    monkeypatch.setattr("ortho_ref.conformance.stored.read_manifest", lambda: {"cases": cases})
+    said = "a passed there and is withdrawn from the kit, its answer is wrong"
+    assert worse(report_of({"b": PASSED}), {"a": PASSED}) == (f"worse than the baseline: {said}",)
