@@ -22,12 +22,21 @@ lstm        LSTMCell      OptimizedLSTMCell "nnx",        LSTM i f g o          
 gru_reset_  GRUCell r z n GRUCell r z n, without b_hh     GRU r z n                GRU z r g
   after
 
-One layer in one direction, with biases; no projection, no peepholes.  Each framework's file describes its arrays.
+One layer in one direction; no projection, no peepholes.  With {"cell": "lstm", "bias": False} there are no biases: ours
+are 0.  bfloat16 is read as float32.  Their arrays: `stacked` and `flax`.
 
-A whole network, of one layer or several, goes to nn.RNN, nn.LSTM or nn.GRU and back:
+Of PyTorch also several layers, two directions, Cells, modules within modules, and whole networks (`torch_state`,
+`torch_network`):
 
+    layers = converters.layers_from_torch("lstm", model.state_dict(), prefix="encoder.rnn")     # "layer0_reverse" ...
     state = converters.to_torch(network, params, buffers)             # weight_ih_l0 ... weight_ih_l1 ...
     params = params | converters.from_torch(network, module.state_dict())
+
+A dense orthogonal U becomes the parameters of a map, ours or another library's, with a certificate (`parameters`,
+`other_maps`):
+
+    found = converters.params_of("scaled_cayley", U)                  # .params, .buffers, .defect, .distance
+    U = converters.matrix_of("torch-cayley", {"original": X, "base": B})
 
 Where input and recurrent bias are summed they are one bias of ours: `to_framework` puts it first and 0 second,
 `from_framework` adds the two, and its gradient is either's (`gradients_from` takes the first).  Of gru_reset_after's
@@ -43,16 +52,13 @@ Everything is pure, keeps the dtype, and returns fresh arrays.
 
 from ortho_ref.boundary import not_among
 from ortho_ref.converters.config import config_of
-from ortho_ref.converters.equinox import Equinox
-from ortho_ref.converters.flax import Flax
+from ortho_ref.converters.flax import Flax, NNXByGate
 from ortho_ref.converters.framework import Framework, UnsupportedError
-from ortho_ref.converters.haste import Haste
-from ortho_ref.converters.keras import Keras
-from ortho_ref.converters.mlx import MLX
-from ortho_ref.converters.nnx import NNX, NNXByGate
-from ortho_ref.converters.onnx import ONNX
-from ortho_ref.converters.pytorch import PyTorch
+from ortho_ref.converters.other_maps import OTHER_MAPS
+from ortho_ref.converters.parameters import Certified, matrix_of, params_of
+from ortho_ref.converters.stacked import MLX, NNX, ONNX, Equinox, Haste, Keras, PyTorch
 from ortho_ref.converters.torch_network import from_torch, to_torch
+from ortho_ref.converters.torch_state import layers_from_torch, layers_to_torch
 
 #: Name -> converter.
 FRAMEWORKS: dict[str, Framework] = {
@@ -91,4 +97,18 @@ def by_name(name: str) -> Framework:
     return FRAMEWORKS[name]
 
 
-__all__ = ["FRAMEWORKS", "Framework", "UnsupportedError", "by_name", "config_of", "from_torch", "to_torch"]
+__all__ = [
+    "FRAMEWORKS",
+    "OTHER_MAPS",
+    "Certified",
+    "Framework",
+    "UnsupportedError",
+    "by_name",
+    "config_of",
+    "from_torch",
+    "layers_from_torch",
+    "layers_to_torch",
+    "matrix_of",
+    "params_of",
+    "to_torch",
+]

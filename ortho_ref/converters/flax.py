@@ -74,3 +74,11 @@ class Flax(Framework):
             inner = f"{h}/bias" if gate == "h" else ""
             names.append((f"{i}/kernel", f"{h}/kernel", f"{h if lstm else i}/bias", inner))
         return names
+
+
+class NNXByGate(Flax):
+    """LSTMCell of Flax nnx: linen's layout with the attribute if_ for the dense layer if, a word of Python's."""
+
+    title = "Flax nnx's LSTMCell"
+    layouts: ClassVar[Layouts] = {"lstm": Flax.layouts["lstm"]}
+    input_forget: ClassVar[str] = "if_"

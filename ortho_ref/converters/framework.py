@@ -21,6 +21,17 @@ class UnsupportedError(ValueError):
     """The framework has no such layer."""
 
 
+class Kept(NamedTuple):
+    """What the arrays of stacked gates are called."""
+
+    W: str
+    U: str
+    b: str
+    b_hh: str = ""  # of recurrent biases that are an array
+    inner: bool = False  # whether that is the candidate's alone
+    rows: int = 0  # of b, where it holds the recurrent ones too
+
+
 class Layout(NamedTuple):
     """How a framework has one of our cells."""
 
@@ -28,6 +39,7 @@ class Layout(NamedTuple):
     activations: tuple[str, ...] = ("tanh",)  # those it can have, its default first
     flipped: str = ""  # the gate that the framework has as 1 - ours; "" for none
     recurrent_bias: bool = True  # whether its candidate has a recurrent bias of its own, where the cell has that option
+    kept: Kept = Kept("", "", "")  # where gates are stacked
 
     @property
     def inner(self) -> int | None:
@@ -89,6 +101,7 @@ class Framework(ABC):
         ----------
         config : mapping or str
             The cell and its options, as of a conformance case: {"cell": "lstm"}; or the name of a cell or of a model.
+            With "bias": False the framework's arrays are without biases.
         weights : mapping of str to array
             Ours, W (n, m), U (n, n), b (n,) by gate.
 
@@ -114,7 +127,9 @@ class Framework(ABC):
             return gate_shapes(layout.gates, m, n) | ({"b_hh": (n,)} if inner else {})
 
         first = layout.gates[0]
-        ours = _checked("weights", weights, shapes, (weight_name("U", first), -1), (weight_name("W", first), -1))
+        bias = config.get("bias", True)
+        sizes = (weight_name("U", first), -1), (weight_name("W", first), -1)
+        ours = _checked("weights", weights, shapes, *sizes, bias)
         W, U, b = (
             np.stack(
                 [sign * ours[weight_name(kind, gate)] for sign, gate in zip(layout.signs, layout.gates, strict=True)]
@@ -125,7 +140,8 @@ class Framework(ABC):
         if inner:
             b_hh[layout.inner] = ours["b_hh"]
         packed = self.pack(layout, Blocks(W, U, b, b_hh))
-        return self.nested({name: np.array(a, order="C") for name, a in packed.items()})
+        kept = {name: np.array(a, order="C") for name, a in packed.items() if bias or not is_bias(name)}
+        return self.nested(kept)
 
     def from_framework(self, config: str | Config, weights: Mapping[str, Any]) -> Arrays:
         """The framework's weights in our layout.
@@ -183,7 +199,8 @@ class Framework(ABC):
     def _ours(self, config: str | Config, arrays: Mapping[str, Any], gradients: bool) -> Arrays:
         config = config_of(config) if isinstance(config, str) else config
         layout = self._layout(config)
-        given = _checked(self.title, self.flat(arrays), lambda n, m: self.shapes(layout, n, m), *self.sizes(layout))
+        bias, sizes = config.get("bias", True), self.sizes(layout)
+        given = _checked(self.title, self.flat(arrays), lambda n, m: self.shapes(layout, n, m), *sizes, bias)
         W, U, b, b_hh = self.unpack(layout, given)
         ours: Arrays = {}
         for k, (gate, sign) in enumerate(zip(layout.gates, layout.signs, strict=True)):
@@ -194,7 +211,7 @@ class Framework(ABC):
                 ours["b_hh"] = b_hh[layout.inner]
             elif not gradients and b_hh[layout.inner].any():
                 raise ValueError(f"{self.title}: the candidate's recurrent bias is not 0; allowed: recurrent_bias true")
-        return {name: np.array(a, order="C") for name, a in ours.items()}
+        return {name: np.array(a, order="C") for name, a in ours.items() if bias or not (gradients and is_bias(name))}
 
     def _layout(self, config: Config) -> Layout:
         """The layout of the config's cell.  UnsupportedError if the framework does not have it with those options."""
@@ -216,41 +233,51 @@ class Framework(ABC):
         return layout
 
 
-def by_gate(layout: Layout, a: Array) -> Array:
-    """(G n, ...) -> (G, n, ...), for the G gates of a layout."""
-    return a.reshape(len(layout.gates), -1, *a.shape[1:])
+def on_host(array: Any) -> Array:
+    """As NumPy has it; bfloat16, which it does not have, in float32, whose upper half it is."""
+    kind = str(getattr(array, "dtype", ""))
+    if kind == "torch.bfloat16":
+        return np.asarray(array.float())
+    if kind == "bfloat16":  # ml_dtypes', of JAX and of safetensors
+        return (np.asarray(array).view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+    return np.asarray(array)
 
 
-def joined(a: Array) -> Array:
-    """(G, n, ...) -> (G n, ...)."""
-    return a.reshape(-1, *a.shape[2:])
-
-
-def inner(layout: Layout, b: Array, of_candidate: Array | None) -> Array:
-    """b_hh (G, n), shaped as b, of a framework that has the candidate's alone; None for one that has none."""
-    b_hh = np.zeros_like(b)
-    if of_candidate is not None:
-        b_hh[layout.inner] = of_candidate
-    return b_hh
+def is_bias(name: str) -> bool:
+    """Whether a bias, of ours and of every framework's arrays."""
+    last = name.rpartition("/")[2]
+    return last in ("b", "B", "bhn") or last.startswith("b_") or "bias" in last
 
 
 def _checked(
-    what: str, arrays: Mapping[str, Any], shapes: Callable[[int, int], Shapes], n: tuple[str, int], m: tuple[str, int]
+    what: str,
+    arrays: Mapping[str, Any],
+    shapes: Callable[[int, int], Shapes],
+    n: tuple[str, int],
+    m: tuple[str, int],
+    bias: bool,
 ) -> Arrays:
     """The arrays, by the names and shapes expected of them; n and m are read off where these two say.
 
-    ValueError for other names, shapes, or dtypes.
+    Without biases these are 0, given or not.  ValueError for other names, shapes, or dtypes.
     """
-    names = shapes(1, 1).keys()
-    if arrays.keys() != names:
-        lacking = [f"no {name}" for name in names if name not in arrays]
-        unknown = [f"{name!r}{nearest(name, names)}" for name in arrays if name not in names]
-        raise ValueError(f"{what}: the arrays hold {', '.join(lacking + unknown)}; expected {', '.join(names)}")
-    given = {name: np.asarray(array) for name, array in arrays.items()}
+    names = shapes(1, 1)
+    arrays = {name: array for name, array in arrays.items() if array is not None}
+    lacking = [f"no {name}" for name in names if name not in arrays and (bias or not is_bias(name))]
+    unknown = [f"{name!r}{nearest(name, names)}" for name in arrays if name not in names]
+    if lacking or unknown:
+        without = "; without biases: bias=False in the config" if not any(map(is_bias, arrays)) else ""
+        raise ValueError(
+            f"{what}: the arrays hold {', '.join(lacking + unknown)}; expected {', '.join(names)}{without}"
+        )
+    given = {name: on_host(array) for name, array in arrays.items()}
     sizes = [np.atleast_1d(given[name]).shape[axis] for name, axis in (n, m)]
     for name, shape in shapes(*sizes).items():
-        if given[name].shape != shape:
-            raise ValueError(f"{what}: {name} has shape {given[name].shape}; expected {shape}")
-        if given[name].dtype.kind != "f":
-            raise ValueError(f"{what}: {name} is {given[name].dtype}; expected a floating-point array")
+        own = given.setdefault(name, np.zeros(shape, given[n[0]].dtype))
+        if own.shape != shape:
+            raise ValueError(f"{what}: {name} has shape {own.shape}; expected {shape}")
+        if own.dtype.kind != "f":
+            raise ValueError(f"{what}: {name} is {own.dtype}; expected a floating-point array")
+        if not bias and is_bias(name) and own.any():
+            raise ValueError(f"{what}: {name} is not 0; allowed with bias=False in the config: 0, or none")
     return given

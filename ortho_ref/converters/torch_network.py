@@ -10,16 +10,19 @@ import numpy as np
 
 from ortho_ref.converters.config import config_of_cell
 from ortho_ref.converters.framework import Arrays
-from ortho_ref.converters.pytorch import PyTorch
+from ortho_ref.converters.torch_state import layers_from_torch, layers_to_torch
 from ortho_ref.language.reader import Reader
 from ortho_ref.network import Network
 from ortho_ref.recurrent import Recurrent
 
-_PYTORCH = PyTorch()
-
 
 def to_torch(
-    network: Network | Recurrent, params: Mapping[str, Any], buffers: Mapping[str, Any] | None = None
+    network: Network | Recurrent,
+    params: Mapping[str, Any],
+    buffers: Mapping[str, Any] | None = None,
+    *,
+    prefix: str = "",
+    bias: bool = True,
 ) -> Arrays:
     """What the module with the same layers takes, `load_state_dict({k: torch.from_numpy(a) for k, a in ...})`.
 
@@ -32,6 +35,10 @@ def to_torch(
         Its parameters, on the host.
     buffers : mapping, optional
         Its buffers, where a weight is kept orthogonal: the matrix itself goes to the module.
+    prefix : str
+        Of the module within another, "encoder.rnn".
+    bias : bool
+        The module's: False leaves the biases out, which have to be 0.
 
     Returns
     -------
@@ -45,17 +52,20 @@ def to_torch(
     ValueError
         The layers differ in their cell or hidden size, an initial state is trained, or params and buffers do not fit.
     """
-    states = []
-    for prefix, layer in _layers(network).items():
-        own = layer.weights(_of(params, prefix), _of(buffers or {}, prefix))
-        states.append(_PYTORCH.to_framework(config_of_cell(layer.cell), own))
-    sizes = [state["weight_hh_l0"].shape[1] for state in states]
+    layers = _layers(network)
+    weights = {
+        f"layer{k}": layer.weights(_of(params, own), _of(buffers or {}, own))
+        for k, (own, layer) in enumerate(layers.items())
+    }
+    config = {**config_of_cell(next(iter(layers.values())).cell), "bias": bias}
+    state = layers_to_torch(config, weights, prefix=prefix)
+    sizes = [array.shape[1] for name, array in state.items() if "weight_hh" in name]
     if len(set(sizes)) > 1:
         raise ValueError(f"network has hidden sizes {sizes}; allowed: one, as PyTorch's modules have")
-    return _PYTORCH.joined_layers(states)
+    return state
 
 
-def from_torch(network: Network | Recurrent, state: Mapping[str, Any]) -> Arrays:
+def from_torch(network: Network | Recurrent, state: Mapping[str, Any], *, prefix: str | None = None) -> Arrays:
     """The parameters of the layers, from a module's state_dict.
 
     Parameters
@@ -63,7 +73,9 @@ def from_torch(network: Network | Recurrent, state: Mapping[str, Any]) -> Arrays
     network : Network or Recurrent
         The layers that the state is for; none of their weights may be kept orthogonal.
     state : mapping of str to array or tensor
-        As `state_dict()` of nn.RNN, nn.LSTM or nn.GRU gives it, on the host.
+        As `state_dict()` of nn.RNN, nn.LSTM, nn.GRU or a Cell gives it, or of a module that one is in, on the host.
+    prefix : str, optional
+        Where it is in there; needed if there are several.
 
     Returns
     -------
@@ -75,18 +87,18 @@ def from_torch(network: Network | Recurrent, state: Mapping[str, Any]) -> Arrays
     UnsupportedError
         PyTorch has no such cell.
     ValueError
-        Another number of layers, a name or shape that does not fit, or a weight that is kept orthogonal.
+        Other layers or directions, a name or shape that does not fit, or a weight that is kept orthogonal.
     """
-    layers, given = _layers(network), _PYTORCH.split_layers(state)
-    if len(given) != len(layers):
-        raise ValueError(f"state has {len(given)} layers; the network has {len(layers)}")
+    layers = _layers(network)
+    given = layers_from_torch(config_of_cell(next(iter(layers.values())).cell), state, prefix=prefix)
+    if list(given) != [f"layer{k}" for k in range(len(layers))]:
+        raise ValueError(f"state has {', '.join(given)}; the network has {len(layers)} layers in one direction")
     params: Arrays = {}
-    for (prefix, layer), own in zip(layers.items(), given, strict=True):
+    for (path, layer), weights in zip(layers.items(), given.values(), strict=True):
         if layer.constrained:
-            raise ValueError(f"{prefix}{next(iter(layer.constrained))} is kept orthogonal; allowed: free weights")
-        weights = _PYTORCH.from_framework(config_of_cell(layer.cell), own)
-        _check_sizes(prefix, layer, weights)
-        params |= {prefix + name: a for name, a in weights.items()}
+            raise ValueError(f"{path}{next(iter(layer.constrained))} is kept orthogonal; allowed: free weights")
+        _check_sizes(path, layer, weights)
+        params |= {path + name: a for name, a in weights.items()}
     return params
 
 

@@ -1,4 +1,4 @@
-"""The converters against nn.RNN, nn.LSTM and nn.GRU themselves in float64: states and gradients below 1e-12."""
+"""The converters against nn.RNN, nn.LSTM, nn.GRU, their Cells, and the libraries' orthogonal maps, below 1e-12."""
 
 import numpy as np
 import pytest
@@ -86,3 +86,133 @@ def test_the_two_biases_of_a_sum_have_one_gradient(name):
     equal = np.isclose(by_name["bias_ih_l0"], by_name["bias_hh_l0"], rtol=1e-13, atol=0)
     assert equal[: 8 if module is torch.nn.GRU else None].all()
     assert module is not torch.nn.GRU or not equal[8:].any()
+
+
+LAYERS = {name: case for name, case in CASES.items() if name != "GRU, no b_hh"}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+@settings(max_examples=6)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    layers=st.integers(1, 3),
+    ways=st.integers(1, 2),
+    bias=st.booleans(),
+    n=st.integers(1, 4),
+)
+def test_layers_directions_and_modules_without_biases(name, seed, layers, ways, bias, n):
+    """Our cells, direction by direction, are PyTorch's module within a module; there and back to the bit."""
+    config, cell, module = LAYERS[name]
+    torch.manual_seed(seed)
+    options = {"nonlinearity": config["activation"]} if module is torch.nn.RNN else {}
+    options |= {"num_layers": layers, "bidirectional": ways == 2, "bias": bias, "dtype": torch.float64}
+    model = torch.nn.ModuleDict({"rnn": module(3, n, **options), "head": torch.nn.Linear(ways * n, 2)})
+    weights = converters.layers_from_torch(config, model.state_dict())
+    x = np.random.default_rng(seed).standard_normal((5, 2, 3))
+    expected = model["rnn"](torch.from_numpy(x))[0].detach().numpy()
+    start = tuple(np.zeros((2, n)) for _ in cell.states)
+    for k in range(layers):
+        out = []
+        for way in ("", "_reverse")[:ways]:
+            turn = slice(None, None, -1 if way else 1)
+            h, _ = scan.forward(cell, weights[f"layer{k}{way}"], x[turn].copy(), start if len(start) > 1 else start[0])
+            out.append(parts_of(cell, h)[0][1:][turn])
+        x = np.concatenate(out, axis=2)
+    assert relative_error(x, expected) < 1e-12
+    back = converters.layers_to_torch(config | {"bias": bias}, weights)
+    theirs = model["rnn"].state_dict()
+    assert back.keys() == theirs.keys()
+    again = converters.layers_from_torch(config, back)
+    for layer, own in weights.items():
+        assert all((again[layer][key] == a).all() for key, a in own.items())
+    model["rnn"].load_state_dict({key: torch.from_numpy(a) for key, a in back.items()})
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("name", LAYERS)
+def test_cells(name, bias):
+    """nn.RNNCell, nn.LSTMCell and nn.GRUCell: one step, and back."""
+    config, cell, module = LAYERS[name]
+    torch.manual_seed(0)
+    options = {"nonlinearity": config["activation"]} if module is torch.nn.RNN else {}
+    own = getattr(torch.nn, f"{module.__name__}Cell")(3, 4, bias=bias, dtype=torch.float64, **options)
+    weights = converters.layers_from_torch(config, own.state_dict())["layer0"]
+    rng = np.random.default_rng(0)
+    x, state = rng.standard_normal((2, 3)), tuple(rng.standard_normal((2, 4)) for _ in cell.states)
+    packed = tuple(map(torch.from_numpy, state))
+    theirs = own(torch.from_numpy(x), packed if len(packed) > 1 else packed[0])
+    h, _ = cell.step_forward(weights, x, state if len(state) > 1 else state[0])
+    theirs = theirs if isinstance(theirs, tuple) else (theirs,)
+    for ours, part in zip(parts_of(cell, h), theirs, strict=True):
+        assert relative_error(ours, part.detach().numpy()) < 1e-12
+    back = converters.layers_to_torch(config | {"bias": bias}, {"layer0": weights}, step=True)
+    own.load_state_dict({key: torch.from_numpy(a) for key, a in back.items()})
+
+
+def test_bfloat16_states():
+    """Read exactly, and put back exactly."""
+    torch.manual_seed(0)
+    own = torch.nn.LSTM(3, 4, dtype=torch.bfloat16)
+    weights = converters.layers_from_torch("lstm", own.state_dict())["layer0"]
+    assert weights["W_i"].dtype == np.float32
+    assert (weights["W_i"] == own.weight_ih_l0[:4].float().detach().numpy()).all()
+    bits = own.weight_hh_l0[4:8].detach().view(torch.int16).numpy().view(np.uint16).astype(np.uint32) << 16
+    assert (weights["U_f"].view(np.uint32) == bits).all()
+
+
+def orthogonal_weight(name, n, base):
+    """The library's own module for a map: (parameter -> U), with this base where it has one."""
+    library, _, kind = name.partition("-")
+    if library == "torch":
+        layer = torch.nn.Linear(n, n, bias=False, dtype=torch.float64)
+        orthogonal_map = kind.replace("-", "_")
+        torch.nn.utils.parametrizations.orthogonal(layer, "weight", orthogonal_map)
+        layer.parametrizations.weight[0].base = torch.from_numpy(base)
+        return layer.parametrizations.weight[0]
+    if library == "geotorch":
+        SO = pytest.importorskip("geotorch.so").SO
+        manifold = SO((n, n), triv=kind).double()
+        manifold.base = torch.from_numpy(base)
+        return manifold
+    if kind == "boft":
+        boft = pytest.importorskip("peft.tuners.boft.layer").BOFTLayer
+        return lambda R: torch.block_diag(*boft.cayley_batch(boft.__new__(boft), R[0]))
+    oft = pytest.importorskip("peft.tuners.oft.layer").OFTRotationModule
+
+    def rotated(weight):
+        b = round((1 + (1 + 8 * weight.shape[1]) ** 0.5) / 2)
+        module = oft(*weight.shape, b, n, use_cayley_neumann=kind == "oft-neumann")
+        del module.weight
+        module.weight = weight
+        return module.get_weight()
+
+    return rotated
+
+
+@pytest.mark.parametrize("name", [own for own in converters.OTHER_MAPS if not own.startswith("exprnn")])
+@settings(max_examples=8)
+@given(seed=st.integers(0, 2**32 - 1), n=st.sampled_from([2, 4, 6]))
+def test_the_libraries_make_that_U_of_our_parameters(name, seed, n):
+    """Of parameters that `params_of` gives, and of random ones what `matrix_of` says."""
+    rng, peft = np.random.default_rng(seed), name.startswith("peft")
+    base = np.linalg.qr(rng.standard_normal((n, n)))[0]
+    theirs = orthogonal_weight(name, n, base)
+    A = rng.standard_normal((n, n)) * 0.3
+    U = np.linalg.solve(np.eye(n) + A - A.T, np.eye(n) - A + A.T)
+    U = np.kron(np.eye(2), U) if peft else base @ U
+    if peft:
+        theirs = orthogonal_weight(name, 2 * n, base)
+    # torch.matrix_exp of one matrix is up to 2.5e-10 off (docs/maps.md)
+    allowed = 1e-9 if name in ("torch-matrix-exp", "geotorch-expm") else 1e-12
+    found = converters.params_of(name, U, **({"blocks": 2} if peft else {"base": base}))
+    (key,) = (key for key in found.params if key != "base")
+    made = theirs(torch.from_numpy(found.params[key])).detach().numpy()
+    # PEFT adds an identity in float32 to a double, which is exact
+    np.testing.assert_allclose(made, found.U, rtol=0, atol=allowed)
+    if name != "peft-oft-neumann":
+        np.testing.assert_allclose(made, U, rtol=0, atol=allowed)
+    random = {key: 0.3 * rng.standard_normal(found.params[key].shape)} | ({} if peft else {"base": base})
+    if name == "torch-householder":
+        random[key][np.diag_indices(n)] = rng.choice([-1.0, 1.0], n)
+    made = theirs(torch.from_numpy(random[key])).detach().numpy()
+    np.testing.assert_allclose(converters.matrix_of(name, random), made, rtol=0, atol=allowed)

@@ -357,12 +357,16 @@ def test_states_that_do_not_fit_a_network():
     network = models.network("rnn", 3, [4, 4], 2)
     state = converters.to_torch(network, *network.init(np.random.default_rng(0), dtype=np.float64))
     first = {name: a for name, a in state.items() if name.endswith("l0")}
-    with pytest.raises(ValueError, match="state has 1 layers; the network has 2"):
+    with pytest.raises(ValueError, match="state has layer0; the network has 2 layers in one direction"):
         converters.from_torch(network, first)
-    with pytest.raises(ValueError, match=r"layers \[1\]; expected 0, 1"):
+    with pytest.raises(ValueError, match="the state has layer1; expected layer0, layer1"):
         converters.from_torch(network, {name: a for name, a in state.items() if name.endswith("l1")})
-    with pytest.raises(ValueError, match="unknown 'weight_ih_l0_reverse'"):
+    with pytest.raises(ValueError, match="the state has layer0, layer0_reverse, layer1; expected"):
         converters.from_torch(network, state | {"weight_ih_l0_reverse": np.zeros((4, 3))})
+    with pytest.raises(ValueError, match="state has layer0, layer0_reverse, layer1, layer1_reverse; the network has 2"):
+        converters.from_torch(network, state | {f"{name}_reverse": a for name, a in state.items()})
+    with pytest.raises(ValueError, match="unknown 'weight_hr_l0'; expected weight_ih_l0"):
+        converters.from_torch(network, state | {"weight_hr_l0": np.zeros((4, 3))})
     with pytest.raises(ValueError, match=r"layer0.W would have shape \(4, 3\); the layer has \(4, 5\)"):
         converters.from_torch(models.network("rnn", 5, [4, 4], 2), state)
     kept = models.build("rnn", 3, 4, parametrize={"U": "householder:2"})
@@ -370,3 +374,121 @@ def test_states_that_do_not_fit_a_network():
     assert (converters.to_torch(kept, params, buffers)["weight_hh_l0"] == buffers["U"]["U"]).all()
     with pytest.raises(ValueError, match="U is kept orthogonal; allowed: free"):
         converters.from_torch(kept, first)
+
+
+@EVERY
+@settings(max_examples=2)
+@given(**SIZES)
+def test_modules_without_biases(framework, config, seed, m, n):
+    """bias False: theirs come without, ours are 0 and need not be there; a bias that is not 0 is refused, both ways."""
+    from_, to, gradients_from = of(framework)
+    rng, without = np.random.default_rng(seed), config | {"bias": False}
+    weights = {k: a * (k[0] != "b") for k, a in draw(config, rng, m, n).items()}
+    whole = flat(to(config, weights))
+    given_ = flat(to(without, {k: a for k, a in weights.items() if k[0] != "b"}))
+    theirs = nested if framework in TREES else dict
+    assert given_.keys() < whole.keys()
+    assert all(a.any() for a in given_.values())
+    back = from_(without, theirs(given_))
+    assert {k: a.tolist() for k, a in back.items()} == {k: a.tolist() for k, a in weights.items()}
+    assert gradients_from(without, theirs(given_)).keys() == {k for k in weights if k[0] != "b"}
+    assert from_(without, theirs(whole)).keys() == weights.keys()
+    some = next(k for k in whole if k not in given_)
+    with pytest.raises(ValueError, match="is not 0; allowed with bias=False in the config: 0, or none"):
+        from_(without, theirs(whole | {some: np.ones_like(whole[some])}))
+    with pytest.raises(ValueError, match=r"is not 0; allowed with bias=False"):
+        to(without, {k: np.ones_like(a) for k, a in weights.items()})
+    with pytest.raises(ValueError, match="; without biases: bias=False in the config"):
+        from_(config, theirs(given_))
+
+
+def layers_of(config, rng, layers, ways, m, n):
+    """Random weights of every layer and direction; further layers have as many inputs as the ways have units."""
+    names = [f"layer{k}{way}" for k in range(layers) for way in ("", "_reverse")[:ways]]
+    return {name: draw(config, rng, m if name.startswith("layer0") else ways * n, n) for name in names}
+
+
+@pytest.mark.parametrize("config", [c for c in configs("pytorch") if c.get("recurrent_bias", True)], ids=str)
+@settings(max_examples=8)
+@given(layers=st.integers(1, 12), ways=st.integers(1, 2), step=st.booleans(), bias=st.booleans(), **SIZES)
+def test_layers_directions_prefixes_cells(config, layers, ways, step, bias, seed, m, n):
+    """There and back to the bit: named as PyTorch does, found in the module that it is in."""
+    rng, prefix = np.random.default_rng(seed), ["", "rnn", "encoder.0.rnn"][seed % 3]
+    layers, ways = (1, 1) if step else (layers, ways)
+    given_ = layers_of(config, rng, layers, ways, m, n)
+    if not bias:
+        given_ = {name: {k: a * (k[0] != "b") for k, a in own.items()} for name, own in given_.items()}
+    state = converters.layers_to_torch(config | {"bias": bias}, given_, prefix=prefix, step=step)
+    dot = f"{prefix}." if prefix else ""
+    ends = [""] if step else [f"_l{k}{way}" for k in range(layers) for way in ("", "_reverse")[:ways]]
+    arrays = ["weight_ih", "weight_hh"] + ["bias_ih", "bias_hh"] * bias
+    assert state.keys() == {f"{dot}{array}{end}" for array in arrays for end in ends}
+    state |= {"head.weight": np.ones((2, 2)), "head.bias": np.ones(2)}
+    for said in (None, prefix, dot):
+        back = converters.layers_from_torch(config, state, prefix=said)
+        assert list(back) == list(given_)
+        for name, own in given_.items():
+            assert {k: a.tolist() for k, a in back[name].items()} == {k: a.tolist() for k, a in own.items()}
+
+
+def test_networks_within_modules():
+    """A prefix, and no biases."""
+    network = models.network("lstm", 3, [4, 4], 2)
+    params, buffers = network.init(np.random.default_rng(0), dtype=np.float64)
+    params |= {name: a * 0 for name, a in params.items() if ".b_" in name}
+    state = converters.to_torch(network, params, buffers, prefix="decoder.rnn", bias=False)
+    assert next(iter(state)) == "decoder.rnn.weight_ih_l0"
+    assert not any("bias" in name for name in state)
+    back = converters.from_torch(network, state | {"decoder.head.bias": np.ones(2)})
+    assert all((params[name] == a).all() for name, a in back.items())
+
+
+class BFloat16(np.ndarray):
+    """As ml_dtypes has it: an array whose dtype is called bfloat16."""
+
+    @property
+    def dtype(self):
+        return "bfloat16"
+
+
+def test_bfloat16_is_read_by_its_bits():
+    """Exactly, subnormals and both zeros too."""
+    values = np.array([[1.0, -2.5, 3.0e38, -1e-40, -0.0, 0.15625]] * 4, np.float32)
+    bits = (values.view(np.uint32) >> 16).astype(np.uint16)
+    exact = (bits.astype(np.uint32) << 16).view(np.float32)
+    state = {"weight_ih": np.ones((4, 6), np.float32), "weight_hh": np.ones((4, 4), np.float32)}
+    read = converters.layers_from_torch("elman", state | {"weight_ih": bits.view(BFloat16)})
+    W = read["layer0"]["W"]
+    assert W.dtype == np.float32
+    np.testing.assert_array_equal(W.view(np.uint32), exact.view(np.uint32))
+
+
+ONE = {"weight_ih_l0": np.zeros((4, 3)), "weight_hh_l0": np.zeros((4, 4))}
+TWO = {f"{name}.{key}": a for name in ("encoder", "decoder") for key, a in ONE.items()}
+
+
+@pytest.mark.parametrize(
+    ("state", "prefix", "message"),
+    [
+        ({"head.weight": np.ones((2, 2))}, None, "state holds no recurrent layer; expected weight_ih_l0, "),
+        (TWO, None, "prefix is None; allowed: 'encoder', 'decoder'"),
+        (TWO, "encode", r"prefix is 'encode' \(did you mean 'encoder'\?\); allowed: 'encoder', 'decoder'"),
+        (ONE | {"weight_ih": ONE["weight_ih_l0"]}, None, "the state has layer0; expected layer0"),
+        (ONE | {"weight_ih_l2": ONE["weight_ih_l0"]}, None, "the state has layer0, layer2; expected layer0, layer1"),
+        (ONE | {"bias_ih_l0": np.zeros(4)}, None, "the arrays hold no bias_hh_l0; expected "),
+        ({"weight_hh_l0": np.zeros((4, 4))}, None, "the arrays hold no weight_ih_l0"),
+    ],
+)
+def test_states_that_are_no_module_s(state, prefix, message):
+    """No layer, several modules, some of a Cell and some of a layer, a layer or an array that is missing."""
+    with pytest.raises(ValueError, match=message):
+        converters.layers_from_torch("elman", state, prefix=prefix)
+
+
+def test_layers_that_pytorch_does_not_have():
+    """Other names; several of a Cell."""
+    own = draw({"cell": "lstm"}, np.random.default_rng(0), 3, 4)
+    with pytest.raises(ValueError, match="layers holds 'layer01'; allowed: layer0, layer0_reverse, layer1, and so on"):
+        converters.layers_to_torch("lstm", {"layer01": own})
+    with pytest.raises(ValueError, match="layers holds 'layer1'; allowed: layer0, as a Cell has"):
+        converters.layers_to_torch("lstm", {"layer0": own, "layer1": own}, step=True)
