@@ -363,13 +363,11 @@ static void step_backward(const double *x, const double *h_prev, Cache k, double
 
 static void dispatch(void) { /* leaves the program where the case is not this cell's */
     const char *metadata = find(header, "__metadata__", '{'), *kind = text(metadata, "kind");
-    int invalid = !strcmp(kind, "invalid"); /* of a kind that stands under `of`; what is wrong with it is found later */
-    if (!invalid && strcmp(kind, "cell")) stop(UNSUPPORTED, "unsupported kind");
+    if (strcmp(kind, "cell")) stop(UNSUPPORTED, "unsupported kind");
     size_t length = strlen(text(metadata, "config"));
     char *json = allocate(length + 1, 1);
     memcpy(json, scratch, length);
     const char *config = document(json, json + length);
-    if (invalid && strcmp(text(config, "of"), "cell")) stop(UNSUPPORTED, "unsupported kind");
     if (strcmp(text(config, "cell"), "gru_reset_before")) stop(UNSUPPORTED, "unsupported cell");
     const char *name = text(config, "activation");
     activation = !strcmp(name, "tanh") ? TANH : !strcmp(name, "relu") ? RELU : MODRELU;

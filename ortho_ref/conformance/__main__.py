@@ -36,6 +36,8 @@ from ortho_ref.terminal import STDERR, STDOUT, cut, open_standard_streams, shown
 NAME = "python -m ortho_ref.conformance"
 #: What `new` writes for -> how it is called.
 _FRAMES = {"torch": "PyTorch", "jax": "JAX", "keras": "Keras", "flax": "Flax", "function": "NumPy"}
+#: Below what `mistakes` lists.
+_ASSUMED = "`run --assume` takes these names, NAME,NAME, or a file that has a line NAME REASON for each"
 #: --only, of every command that has it.
 ONLY: dict[str, Any] = {
     "action": "append",
@@ -59,7 +61,7 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--dtype", choices=(*DTYPES, *HALF), default=DTYPES[0], help="of the inputs (default: float64)")
     run.add_argument("--forward", action="store_true", help="judge the forward pass alone; also in float16, bfloat16")
     run.add_argument("--allow-partial", action="store_true", help="let cases with outputs missing pass")
-    run.add_argument("--assume", metavar="NAME,NAME|FILE", help="known departures, by name or listed with reasons")
+    run.add_argument("--assume", metavar="NAME,NAME|FILE", help="known departures, by the names that `mistakes` lists")
     run.add_argument("--verbose", action="store_true", help="print the first and the worst wrong entries")
     run.add_argument("--report", type=Path, metavar="OUT.json", help="write the report as JSON")
     run.add_argument("--baseline", type=Path, metavar="REPORT.json", help="what passed there has to pass")
@@ -318,7 +320,8 @@ def _mistakes(given: argparse.Namespace) -> int:
 
     chosen = select(given.only)
     shown_by = {mistake: [v.id for v in chosen if mistake.name in v.kills] for mistake in MISTAKES}
-    _give(f"{m.name}\n    {m.says}\n    shown by {', '.join(cases)}" for m, cases in shown_by.items() if cases)
+    listed = [f"{m.name}\n    {m.says}\n    shown by {', '.join(cases)}" for m, cases in shown_by.items() if cases]
+    _give([*listed, _ASSUMED])
     return 0
 
 

@@ -83,7 +83,7 @@ class Apart(Elsewhere):
             raise
         self._lost[case.kind] = 0
         if said["status"] == RAISED:
-            raise Raised(cut(said["said"]), cut(said["place"], 300), said["traceback"], said["refuses"])
+            raise Raised(cut(said["said"]), cut(said["place"], 300), said["traceback"])
         if said["status"] == BROKEN:
             raise Broken(said["said"])
         if said["status"] == UNSUPPORTED:

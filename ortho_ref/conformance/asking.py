@@ -25,8 +25,7 @@ def ask(run: Run, case: Case) -> Outputs | None:
     BaseException
         What it raises, and `Broken` for what it does instead of giving outputs.
     """
-    watched = case.outputs and not isinstance(run, Elsewhere)
-    fresh = {name: array.copy() for name, array in case.inputs.items()} if watched else {}
+    fresh = {} if isinstance(run, Elsewhere) else {name: array.copy() for name, array in case.inputs.items()}
     outputs = outputs_of(run(case), dict(case.outputs))
     if outputs is not None and fresh and (problem := modified(case.inputs, fresh)):
         raise Broken(problem)

@@ -21,7 +21,6 @@ import numpy as np
 from ortho_ref import files
 from ortho_ref.conformance.case import Arrays, Departed, Vector
 from ortho_ref.conformance.diagnosis.beginning import Combination, tried
-from ortho_ref.conformance.diagnosis.training import within
 from ortho_ref.conformance.findings import Assume, Assumed
 from ortho_ref.conformance.mistakes import MISTAKES
 
@@ -59,7 +58,7 @@ def held(chosen: Sequence[Vector], assume: Assume) -> tuple[list[Vector], tuple[
             advice = f"near it: {', '.join(near)}" if near else "`ortho_ref.conformance mistakes` lists them"
             raise ValueError(f"assume has {name!r}, which is no mistake; {advice}")
     assumed = tuple(named[name] for name in reasons)
-    vectors = [_held(vector, _of(vector, assumed)) for vector in chosen]
+    vectors = [_held(vector, tuple(m for m in assumed if m.applies(vector.case))) for vector in chosen]
     changed = {name: tuple(v.id for v in vectors if name in _names(v)) for name in reasons}
     told = tuple(Assumed(m.name, m.says, reasons[m.name], changed[m.name]) for m in assumed)
     return vectors, told
@@ -68,13 +67,6 @@ def held(chosen: Sequence[Vector], assume: Assume) -> tuple[list[Vector], tuple[
 def _names(vector: Vector) -> tuple[str, ...]:
     """The departures that a case's answer has."""
     return tuple(mistake.name for mistake in vector.assumed) if isinstance(vector, Departed) else ()
-
-
-def _of(vector: Vector, assumed: Combination) -> Combination:
-    """Those that apply to a case; those of the cell and of the loss also within training."""
-    if vector.case.kind == "train":
-        return tuple(own for mistake in assumed if (own := within(mistake, vector.case)) is not None)
-    return tuple(mistake for mistake in assumed if mistake.applies(vector.case))
 
 
 def _reasons(assume: Assume) -> dict[str, str]:
@@ -117,12 +109,10 @@ def _held(vector: Vector, assumed: Combination) -> Vector:
     """A case with what applies to it."""
     if not assumed:
         return vector
-    expected, low, high = vector.expected, vector.low, vector.high
-    if vector.case.kind != "invalid":
-        assumed, outputs = _together(vector, assumed)
-        expected = {name: np.asarray(outputs[name]) for name in expected}
-        kept = {name for name, array in expected.items() if np.array_equal(array, vector.expected[name])}
-        low, high = ({name: a for name, a in limits.items() if name in kept} for limits in (low, high))
+    assumed, outputs = _together(vector, assumed)
+    expected = {name: np.asarray(outputs[name]) for name in vector.expected}
+    kept = {name for name, array in expected.items() if np.array_equal(array, vector.expected[name])}
+    low, high = ({name: a for name, a in limits.items() if name in kept} for limits in (vector.low, vector.high))
     case = replace(vector.case, outputs={name: array.shape for name, array in expected.items()})
     fields = {name: getattr(vector, name) for name in Vector.__dataclass_fields__}
     return Departed(

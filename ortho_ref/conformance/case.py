@@ -14,20 +14,7 @@ from ortho_ref.printing import brief
 Arrays: TypeAlias = dict[str, np.ndarray]
 Config: TypeAlias = dict[str, Any]
 
-KINDS = (
-    "cell",
-    "layer",
-    "parametrization",
-    "update",
-    "optimizer",
-    "activation",
-    "loss",
-    "jacobian",
-    "task",
-    "initial",
-    "train",
-    "invalid",
-)
+KINDS = ("cell", "layer", "parametrization", "update", "optimizer", "activation", "loss", "initial")
 DTYPES = ("float64", "float32")
 HALF = ("float16", "bfloat16")  # for forward passes alone
 
@@ -70,7 +57,7 @@ class Case:
         int64, bool, or floating-point in `dtype`, bfloat16's in float32; complex arrays as real ones, with a last axis
         of 2.
     outputs : dict of str to tuple of int
-        The shape of what is expected; empty for a case that is to be refused.
+        The shape of what is expected.
     dtype : Precision
         "float64" or "float32", of forward passes also "float16" or "bfloat16"; equal to NumPy's dtypes of the names.
     """
@@ -99,12 +86,8 @@ class Vector:
         What an implementation gets.
     expected : dict of str to array
         The answer.
-    scales : dict of str to float
-        Of outputs that are compared on a scale of their own instead of their largest entry.
     low, high : dict of str to array
         Of outputs that may be anything between the two, entry by entry: at a kink.
-    control : dict of str to array
-        Of an invalid case, the inputs with the flaw mended.
     equations : tuple of str
         Tags of docs/equations.md.
     why : str
@@ -119,10 +102,8 @@ class Vector:
 
     case: Case
     expected: Arrays
-    scales: dict[str, float]
     low: Arrays
     high: Arrays
-    control: Arrays
     equations: tuple[str, ...]
     why: str
     kills: tuple[str, ...]
@@ -134,24 +115,21 @@ class Vector:
         """The case's name."""
         return self.case.id
 
-    def given(self, dtype: str, control: bool = False) -> Case:
+    def given(self, dtype: str) -> Case:
         """A fresh copy of the case.
 
         Parameters
         ----------
         dtype : str
             The precision of its floating-point inputs, "float64" or "float32".
-        control : bool
-            Whether with the flaw mended, of an invalid case.
 
         Returns
         -------
         Case
             Its arrays may be written to.
         """
-        inputs = self.control if control else self.case.inputs
         config = json.loads(json.dumps(self.case.config))
-        own = {name: in_precision(array, dtype) for name, array in inputs.items()}
+        own = {name: in_precision(array, dtype) for name, array in self.case.inputs.items()}
         return replace(self.case, config=config, inputs=own, dtype=dtype)
 
 

@@ -19,7 +19,7 @@ from ortho_ref.conformance.case import KINDS, Arrays, Case, Vector
 from ortho_ref.conformance.initial import expected_of
 from ortho_ref.formats import Form, Sha256
 
-FORMAT = "ortho_ref conformance cases 3"
+FORMAT = "ortho_ref conformance cases 4"
 VECTORS = Path(__file__).parent / "vectors"
 MANIFEST = "manifest.json"
 
@@ -43,8 +43,6 @@ class Entry(Form):
     expected: list[str]
     low: list[str]
     high: list[str]
-    control: list[str]
-    scales: dict[str, float]
     equations: list[str]
     why: str
     kills: list[str]
@@ -141,10 +139,8 @@ def _vector(entry: dict[str, Any], stored: dict[str, Arrays]) -> Vector:
     return Vector(
         Case(entry["id"], entry["kind"], entry["config"], arrays("inputs"), outputs),
         expected,
-        entry["scales"],
         arrays("low"),
         arrays("high"),
-        arrays("control"),
         tuple(entry["equations"]),
         entry["why"],
         tuple(entry["kills"]),
@@ -167,7 +163,7 @@ def _drawn_vector(entry: dict[str, Any]) -> Vector:
         array.flags.writeable = False
     texts = (tuple(entry["equations"]), entry["why"], tuple(entry["kills"]))
     whole = replace(case, outputs={name: array.shape for name, array in expected.items()})
-    return Vector(whole, expected, entry["scales"], {}, {}, {}, *texts, entry["confirmed"], entry["drawn"])
+    return Vector(whole, expected, {}, {}, *texts, entry["confirmed"], entry["drawn"])
 
 
 def key_of(id: str, role: str, name: str) -> str:
@@ -178,7 +174,7 @@ def key_of(id: str, role: str, name: str) -> str:
     id : str
         The case's name.
     role : str
-        "inputs", "expected", "low", "high" or "control".
+        "inputs", "expected", "low" or "high".
     name : str
         The input's or output's.
 

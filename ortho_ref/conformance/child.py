@@ -67,7 +67,7 @@ def _answer(run: Run, folder: Path, number: int, case: Any) -> None:
         _say(folder, number, apart.BROKEN, said(error))
     except BaseException as error:
         raised = Raised.of(error)
-        _say(folder, number, apart.RAISED, raised.said, raised.place, raised.traceback, raised.refuses)
+        _say(folder, number, apart.RAISED, raised.said, raised.place, raised.traceback)
     else:
         if outputs is None:
             _say(folder, number, apart.UNSUPPORTED)
@@ -84,11 +84,10 @@ def _say(
     said: str = "",
     place: str = "",
     traceback: str = "",
-    refuses: bool = False,
     no_arrays: dict[str, str] | None = None,
     arrays: dict[str, np.ndarray] | None = None,
 ) -> None:
-    about = {"status": status, "said": said, "place": place, "traceback": traceback, "refuses": refuses}
+    about = {"status": status, "said": said, "place": place, "traceback": traceback}
     data = programs.answer_file(arrays or {}, about | {"no_arrays": no_arrays or {}})
     programs.write_whole(folder / f"{number}.answer", data)
 

@@ -1,7 +1,7 @@
 """How close is close: every output on its own scale.
 
     error = max |given - expected| / scale;  passed: error <= tolerance(kind, dtype)
-    scale = max |expected|, or what the vector says; of an output that is 0 throughout, the largest of the case
+    scale = max |expected|; of an output that is 0 throughout, the largest of the case
 
 So a small gradient beside large ones has to be right too, and 0 does not pass for it.  `MINIMUM` keeps vectors away
 whose answers are near noise.
@@ -30,15 +30,10 @@ MINIMUM = 1e-3
 NEARLY = 1e-6
 _NAME = 200  # characters of a type: one of many fields has more
 _TOLERANCE = {"float64": 1e-9, "float32": 5e-5, "float16": 2e-2, "bfloat16": 1e-1}
-_OWN = {  # what compounds over updates
-    ("update", "float64"): 1e-8,
-    ("update", "float32"): 5e-4,
-    ("train", "float64"): 1e-8,
-    ("train", "float32"): 5e-4,
-}
+_OWN = {("update", "float64"): 1e-8, ("update", "float32"): 5e-4}  # what compounds over updates
 
 #: The largest error of correct code in float32 and in float64, measured over scripts/maintain/adapters and the
-#: second route.  Of sequences, of up to `SHORT` steps; it grows with them.  Of the defect in training, on its scale.
+#: second route.  Of sequences, of up to `SHORT` steps; it grows with them.
 _ROUNDING = {
     "cell": (2e-6, 5e-15),
     "layer": (2e-6, 5e-15),
@@ -47,9 +42,6 @@ _ROUNDING = {
     "optimizer": (1.5e-7, 4e-16),
     "activation": (2e-7, 4e-16),
     "loss": (2e-7, 4e-16),
-    "jacobian": (1e-6, 2e-15),
-    "task": (1.2e-7, 2.3e-16),
-    "train": (4e-5, 8e-14),
 }
 SHORT = 20
 BEYOND = 10.0
@@ -97,27 +89,25 @@ def rounding(case: Case, dtype: str) -> float:
     return long * (single if dtype == "float32" else double)
 
 
-def scales(expected: Arrays, own: dict[str, float]) -> dict[str, float]:
+def scales(expected: Arrays) -> dict[str, float]:
     """The scale of every output.
 
     Parameters
     ----------
     expected : dict of str to array
         The outputs that are right.
-    own : dict of str to float
-        Scales that are given, as of a `Vector`.
 
     Returns
     -------
     dict of str to float
-        The output's own scale, or its largest entry; where that is 0 the largest of all, and 1 where all are 0.
+        The output's largest entry; where that is 0 the largest of all, and 1 where all are 0.
     """
-    return {name: _scale(name, expected, own) for name in expected}
+    return {name: _scale(name, expected) for name in expected}
 
 
-def _scale(name: str, expected: Arrays, own: dict[str, float]) -> float:
+def _scale(name: str, expected: Arrays) -> float:
     """The scale of one output; the largest of all is looked for only where its own is 0."""
-    return own.get(name) or _largest(expected[name]) or max(map(_largest, expected.values())) or 1.0
+    return _largest(expected[name]) or max(map(_largest, expected.values())) or 1.0
 
 
 def _largest(array: np.ndarray) -> float:
@@ -141,7 +131,7 @@ def compare(vector: Vector, given: Mapping[str, np.ndarray | NoArray], dtype: st
     dict of str to Comparison
         Of the outputs that were given.
     """
-    limit, size = tolerance(vector.case.kind, dtype), scales(vector.expected, vector.scales)
+    limit, size = tolerance(vector.case.kind, dtype), scales(vector.expected)
     explained = rounding(vector.case, dtype)
     with np.errstate(all="ignore"):
         found = {
@@ -270,7 +260,6 @@ class Matcher:
     def __init__(self, given: Arrays, vector: Vector, dtype: str) -> None:
         limit, off = tolerance(vector.case.kind, dtype), compare(vector, given, dtype)
         self._given = {name: np.asarray(array, dtype=np.float64) for name, array in given.items()}
-        self._scales = vector.scales
         self.wrong = frozenset(name for name, comparison in off.items() if not comparison.passed)
         self._near = {name: max(limit, min(NEARLY, comparison.error / 1000)) for name, comparison in off.items()}
         for name in self.wrong:
@@ -288,5 +277,5 @@ class Matcher:
         given = self._given[name]
         if name not in other or other[name].shape != given.shape:
             return False
-        off = np.abs(given - other[name]).max(initial=0) / _scale(name, other, self._scales)
+        off = np.abs(given - other[name]).max(initial=0) / _scale(name, other)
         return bool(off <= self._near[name])

@@ -74,7 +74,7 @@ def wrong_entries(
     dict of str to Wrong
         Of the others nothing.
     """
-    size, found = scales(vector.expected, vector.scales), {}
+    size, found = scales(vector.expected), {}
     for name, comparison in compared.items():
         array, expected = given[name], vector.expected[name]
         if comparison.passed or not isinstance(array, np.ndarray) or array.dtype.kind not in "fiub":

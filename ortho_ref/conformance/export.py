@@ -19,16 +19,16 @@ from ortho_ref.conformance.origin import now, platform_now, vectors_now
 from ortho_ref.conformance.programs import case_file
 
 #: Of the manifest.
-FORMAT = "ortho_ref exported cases 2"
-INPUT, EXPECTED, CONTROL = "input.safetensors", "expected.safetensors", "control.safetensors"
+FORMAT = "ortho_ref exported cases 3"
+INPUT, EXPECTED = "input.safetensors", "expected.safetensors"
 
 
 def export(folder: Path | str, only: str | Sequence[str] | None = None, dtype: str = "float64") -> int:
     """Write every case that fits to folder/ID/, and the manifest.
 
-    A case's files are its input and its expected outputs, in float64, and for an invalid case the inputs with the flaw
-    mended; a case of initial values has no expected outputs.  The manifest has for each case its kind, config,
-    tolerance, and the scale of each output: an output is right where max |given - expected| <= tolerance * scale.
+    A case's files are its input and its expected outputs, in float64; a case of initial values has no expected outputs.
+    The manifest has for each case its kind, config, tolerance, and the scale of each output: an output is right where
+    max |given - expected| <= tolerance * scale.
 
     All of it is there or nothing: it is written into a folder beside, which then takes the name.
 
@@ -93,9 +93,7 @@ def _fill(folder: Path, chosen: Sequence[Vector], dtype: str) -> None:
         own = folder / vector.id
         own.mkdir(parents=True)
         files.write(own / INPUT, case_file(vector.given(dtype)))
-        if vector.control:
-            files.write(own / CONTROL, case_file(vector.given(dtype, control=True)))
-        if vector.expected and vector.case.kind != "initial":  # whose config says what is right
+        if vector.case.kind != "initial":  # whose config says what is right
             limits = {f"low:{name}": a for name, a in vector.low.items()}
             limits |= {f"high:{name}": a for name, a in vector.high.items()}
             arrays = {name: np.array(a, order="C") for name, a in (vector.expected | limits).items()}
@@ -144,7 +142,6 @@ def _entry(vector: Vector, dtype: str) -> dict[str, Any]:
         "why": vector.why,
         "equations": list(vector.equations),
         "kills": list(vector.kills),
-        "refuse": case.kind == "invalid",
         "tolerance": tolerance(case.kind, dtype),
-        "scales": scales(vector.expected, vector.scales) if vector.expected and case.kind != "initial" else {},
+        "scales": scales(vector.expected) if case.kind != "initial" else {},
     }

@@ -88,7 +88,7 @@ def _number(family: Fitted, vector: Vector, given: Arrays, dtype: str) -> float 
     if not wrong:
         return None
     name = wrong[0]
-    theirs, scale = given[name].astype(np.float64), scales(vector.expected, vector.scales)[name]
+    theirs, scale = given[name].astype(np.float64), scales(vector.expected)[name]
 
     def rest(number: float) -> np.ndarray:
         """What is left of the output without the mistake's; infinite where there is no such mistake."""

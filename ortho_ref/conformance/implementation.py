@@ -46,10 +46,6 @@ class Elsewhere(ABC):
         """What `Run` gives."""
 
 
-class Refused(Exception):
-    """A program said that its input is invalid."""
-
-
 class Broken(Exception):
     """What an implementation did instead of giving outputs."""
 
@@ -65,26 +61,24 @@ class Raised(Exception):
         Where in the implementation, " (mine.py:3 in run)"; "" where that is not known.
     traceback : str
         The whole of it.
-    refuses : bool
-        Whether it can be the refusal of an invalid input: an exception, nothing that ends a process.
     """
 
-    def __init__(self, said: str, place: str, traceback: str, refuses: bool) -> None:
+    def __init__(self, said: str, place: str, traceback: str) -> None:
         super().__init__(said)
-        self.said, self.place, self.traceback, self.refuses = said, place, traceback, refuses
+        self.said, self.place, self.traceback = said, place, traceback
 
     @classmethod
     def of(cls, error: BaseException) -> "Raised":
         """An exception, told."""
         if isinstance(error, Raised):
             return error
-        if isinstance(error, Broken | Refused):
-            return cls(said(error), "", "", isinstance(error, Refused))
+        if isinstance(error, Broken):
+            return cls(said(error), "", "")
         frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename not in _OWN]
         own = [frame for frame in frames if not frame.filename.startswith(_LIBRARIES)] or frames
         place = f" ({Path(own[-1].filename).name}:{own[-1].lineno} in {own[-1].name})" if own else ""
         whole = cut("".join(traceback.format_exception(error)), _TRACEBACK)
-        return cls(said(error), place, whole, isinstance(error, Exception))
+        return cls(said(error), place, whole)
 
 
 def said(error: BaseException) -> str:

@@ -62,24 +62,10 @@ class Family(list[Mistake]):
         self.append(Mistake(name, says, applies, outputs, paired))
 
 
-#: Outputs that `reference` does not compute: every mistake leaves them as stored.
-STORED = ("bound",)
-
-
 def right(vector: Vector) -> Base:
-    """The right way to compute a vector's case and changed forms of it; what `reference` does not have is stored.
-
-    Of a `Departed` one it is the reference with what is assumed.
-    """
-    if isinstance(vector, Departed):
-        return _with(vector.assumed, right(vector.whole))
-
-    def outputs(case: Case) -> Arrays:
-        if case.kind == "task":
-            return dict(vector.expected)
-        return reference.outputs(case) | {name: vector.expected[name] for name in STORED if name in vector.expected}
-
-    return outputs
+    """The right way to compute a vector's case and changed forms of it: of a `Departed` one with what is assumed."""
+    base: Base = reference.outputs
+    return _with(vector.assumed, right(vector.whole)) if isinstance(vector, Departed) else base
 
 
 def made(mistakes: Sequence[Mistake], vector: Vector) -> Arrays:

@@ -15,12 +15,12 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load_file, save
 
 from ortho_ref.conformance.case import Arrays, Case, joined, parted
-from ortho_ref.conformance.implementation import Broken, Elsewhere, Refused, Run
+from ortho_ref.conformance.implementation import Broken, Elsewhere, Run
 from ortho_ref.terminal import cut
 
 #: Of the file with a case's inputs, in its metadata.
 FORMAT = "ortho_ref conformance case 1"
-REFUSED, NOT_SUPPORTED = 3, 77  # exit codes
+NOT_SUPPORTED = 77  # exit code
 DAY = 86_400
 _UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, SafetensorError)
 
@@ -38,8 +38,8 @@ def command_adapter(command: str, timeout: float = 10.0) -> Run:
     Returns
     -------
     callable
-        The adapter, as `check` takes it. It gives None for exit code 77, and raises `Refused` for exit code 3 and
-        `Broken` for what is neither that nor outputs.
+        The adapter, as `check` takes it. It gives None for exit code 77, and raises `Broken` for what is neither that
+        nor outputs.
 
     Raises
     ------
@@ -106,8 +106,6 @@ def _outputs_of(words: list[str], path: Path, timeout: float) -> Any:
     last = last_line(said)
     if code == NOT_SUPPORTED:
         return None
-    if code == REFUSED:
-        raise Refused(f"exit code 3{last}")
     if code < 0:
         raise Broken(f"was ended by signal {name_of(-code)}{last}")
     if code != 0:

@@ -1,7 +1,6 @@
 """The answers: what each kind of case computes, by the cells and `scan`, the parametrizations, optimizers and losses.
 
-The kit's vectors come from here, in float64, and `mistakes` are departures from it.  Of the kinds `task` and, of a
-Jacobian, `bound` the answers are made elsewhere (scripts/maintain/make_vectors.py): what is outside this package.
+The kit's vectors come from here, in float64, and `mistakes` are departures from it.
 """
 
 from collections.abc import Callable
@@ -22,15 +21,14 @@ from ortho_ref.losses import LOSSES
 from ortho_ref.parametrizations import Exponential, GeodesicUnitary, NeumannCayley, Parametrization, ScaledCayley
 from ortho_ref.parametrizations.by_name import PARAMETRIZATIONS
 from ortho_ref.parametrizations.cayley import signs as signs
-from ortho_ref.recurrent import Recurrent
-from ortho_ref.training.optimizers import SGD, Adam, ByName, Optimizer, RMSprop
+from ortho_ref.training.optimizers import SGD, Adam, Optimizer, RMSprop
 
 OPTIMIZERS: dict[str, type[Any]] = {"sgd": SGD, "adam": Adam, "rmsprop": RMSprop}
 CONSTANTS = ("permutations", "permutation")
 
 
 def outputs(case: Case) -> Arrays:
-    """The answer to a case of any kind but `task`.
+    """The answer to a case.
 
     Parameters
     ----------
@@ -41,11 +39,6 @@ def outputs(case: Case) -> Arrays:
     -------
     dict of str to array
         The outputs, real, under the kit's names.
-
-    Raises
-    ------
-    ValueError
-        Inputs that are to be refused.
     """
     inputs = {name: joined(a) if name in complex_inputs(case) else a for name, a in case.inputs.items()}
     return {name: parted(np.asarray(a)) for name, a in _OUTPUTS[case.kind](case.config, inputs).items()}
@@ -141,23 +134,6 @@ def of_map(U: np.ndarray) -> np.ndarray:
 def to_map(dU: np.ndarray) -> np.ndarray:
     """The gradient that goes back to the map, from that by the weight."""
     return dU
-
-
-def _jacobian(config: Config, inputs: Arrays) -> Arrays:
-    """The adjoint of one step, applied to the identity: row i of J is the gradient of state i."""
-    cell, weights = cell_of(config), under("weights.", inputs)
-    previous = np.concatenate([inputs[f"{name}_prev"] for name in cell.states])
-    sizes = len(previous), len(cell.states)
-
-    def state(rows: np.ndarray) -> Any:
-        return state_of(tuple(np.split(rows, sizes[1], axis=1)))
-
-    def repeated(row: np.ndarray) -> np.ndarray:
-        return np.repeat(row[None], sizes[0], axis=0)
-
-    _, tape = cell.step_forward(weights, repeated(inputs["x"]), state(repeated(previous)))
-    _, dh_prev, _ = cell.step_backward(weights, state(np.eye(sizes[0], dtype=previous.dtype)), tape)
-    return {"J": np.concatenate(parts_of(cell, dh_prev), axis=1)}
 
 
 def _parametrization(config: Config, inputs: Arrays) -> Arrays:
@@ -256,27 +232,6 @@ def _loss(config: Config, inputs: Arrays) -> Arrays:
     return {"loss": loss, "d_outputs": d_outputs}
 
 
-def _train(config: Config, inputs: Arrays) -> Arrays:
-    params, x, y = under("params.", inputs), inputs["x"], inputs["y"]
-    q, n = params["readout.W"].shape
-    options = {key: config[key] for key in ("orthogonal", "negative_ones", "order", "reset_every")}
-    network = models.network("nc-gru", x.shape[-1], [n], q, loss=config["loss"], **options)
-    network = replace(network, layers=tuple(replace(layer, engine="scan") for layer in network.layers))
-    buffers = network.rebuild(params, network.init(np.random.default_rng(0), dtype=x.dtype)[1])
-    optimizer = ByName({"*.A": optimizer_of(config["optimizer_A"]), "*": optimizer_of(config["optimizer"])})
-    history = []
-    for x_k, y_k in zip(x, y, strict=True):
-        loss, gradients = network.loss_and_gradients(params, buffers, x_k, y_k)[:2]
-        deltas = {name: optimizer.delta(name, params[name], gradient) for name, gradient in gradients.items()}
-        params, buffers = network.retract(params, buffers, deltas)
-        entry = {"loss": np.asarray(loss)} | _named("params.", params)
-        for path, figures in network.health(buffers).items():
-            weight = path.removeprefix("layer0.")
-            entry |= {weight: buffers[path]["U"], f"defect.{weight}": np.asarray(figures["defect"])}
-        history.append(entry)
-    return _stacked(history)
-
-
 def _initial(config: Config, inputs: Arrays) -> Arrays:
     """Draws of a model's dense weights, (draws, ...), each from a child of the seed."""
     sizes = config["input_size"], config["hidden_size"], config["draws"]
@@ -294,28 +249,13 @@ def _draws(model: str, m: int, n: int, count: int, options: tuple[tuple[str, Any
     return {name: np.stack([drawn[name] for drawn in draws]) for name in draws[0]}
 
 
-def _invalid(config: Config, inputs: Arrays) -> Arrays:
-    """As the kind that the config names; cells behind the checks of a layer."""
-    if config["of"] != "cell":
-        return _OUTPUTS[config["of"]](config, inputs)
-    cell, weights = cell_of(config), under("weights.", inputs)
-    layer = Recurrent(cell, engine="scan")
-    h0 = state_of(tuple(inputs[f"{name}0"] for name in cell.states))
-    _, tape = layer.forward(weights, {}, inputs["x"], h0)
-    layer.backward(weights, {}, tape, inputs["dh"])
-    return _cell(config, inputs)
-
-
 _OUTPUTS: dict[str, Callable[[Config, Arrays], Arrays]] = {
     "cell": _cell,
     "layer": _layer,
-    "jacobian": _jacobian,
     "parametrization": _parametrization,
     "update": _update,
     "optimizer": _optimizer,
     "activation": _activation,
     "loss": _loss,
     "initial": _initial,
-    "train": _train,
-    "invalid": _invalid,
 }

@@ -15,19 +15,16 @@ import numpy as np
 
 from ortho_ref.boundary import kind_of, not_among
 from ortho_ref.conformance.asking import ask
-from ortho_ref.conformance.case import DTYPES, HALF, Arrays, Departed, Vector
+from ortho_ref.conformance.case import DTYPES, HALF, Arrays, Vector
 from ortho_ref.conformance.case_files import select
 from ortho_ref.conformance.compare import Comparison, compare
 from ortho_ref.conformance.entries import wrong_entries
 from ortho_ref.conformance.findings import Assume
 from ortho_ref.conformance.forward import forward_of
-from ortho_ref.conformance.implementation import Broken, Elsewhere, Raised, Run
+from ortho_ref.conformance.implementation import Elsewhere, Raised, Run
 from ortho_ref.conformance.origin import Origin
 from ortho_ref.conformance.outputs import NoArray, Outputs
 from ortho_ref.conformance.report import FAILED, PARTIAL, PASSED, UNSUPPORTED, Report, Result, shortened
-
-#: The mistakes that refuse what is right.
-_REFUSING = ("refuses-all",)
 
 
 def check(
@@ -162,10 +159,8 @@ def run_one(run: Run, vector: Vector, dtype: str) -> tuple[Result, Arrays]:
     Result
         Without a diagnosis.
     dict of str to array
-        What of the case's outputs was given; empty of an invalid case.
+        What of the case's outputs was given.
     """
-    if vector.case.kind == "invalid":
-        return _run_invalid(run, vector, dtype), {}
     try:
         outputs = ask(run, vector.given(dtype))
     except KeyboardInterrupt:  # the user's
@@ -250,55 +245,6 @@ def _worse(a: Comparison, b: Comparison | None) -> Comparison:
 def _joined(result: Result, status: str, message: str, traceback: str = "") -> Result:
     whole = "; ".join(filter(None, (result.message, message)))
     return replace(result, status=status, message=whole, traceback=traceback or result.traceback)
-
-
-def _run_invalid(run: Run, vector: Vector, dtype: str) -> Result:
-    """Passed where the flawed inputs are refused and the mended ones are not."""
-    if isinstance(vector, Departed):
-        return _run_assumed(run, vector, dtype)
-    id = vector.id
-    try:
-        outputs = ask(run, vector.given(dtype, control=True))
-    except KeyboardInterrupt:
-        raise
-    except Broken as error:
-        return _failed(id, error, "without the flaw: ")
-    except BaseException as error:
-        return _failed(id, error, "refused the same inputs without the flaw: ")
-    if outputs is None:
-        return Result(id, UNSUPPORTED)
-    try:
-        outputs = ask(run, vector.given(dtype))
-    except KeyboardInterrupt:
-        raise
-    except Broken as error:
-        return _failed(id, error)
-    except BaseException as error:
-        raised = Raised.of(error)
-        return Result(id, PASSED) if raised.refuses else _failed(id, raised)
-    if outputs is None:
-        return Result(id, UNSUPPORTED)
-    return Result(id, FAILED, message=f"accepted what must be refused: {vector.why}")
-
-
-def _run_assumed(run: Run, vector: Departed, dtype: str) -> Result:
-    """Passed where with the flaw and without it the inputs are refused, or not, as is assumed."""
-    id, refuses = vector.id, any(mistake.name in _REFUSING for mistake in vector.assumed)
-    for control in (True, False):
-        try:
-            outputs = ask(run, vector.given(dtype, control=control))
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:
-            raised = Raised.of(error)
-            if not (refuses and raised.refuses):
-                return _failed(id, raised, "it is assumed to take this: ")
-            continue
-        if outputs is None:
-            return Result(id, UNSUPPORTED)
-        if refuses:
-            return Result(id, FAILED, message="accepted what it is assumed to refuse")
-    return Result(id, PASSED)
 
 
 def _failed(id: str, error: BaseException, before: str = "") -> Result:

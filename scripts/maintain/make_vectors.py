@@ -28,7 +28,7 @@ from scripts.maintain.vectors.spec import Spec
 from scripts.program import fail, run, say
 
 CASES = "scripts/maintain/vectors/conformance_cases.py"
-ROLES = ("inputs", "expected", "low", "high", "control")
+ROLES = ("inputs", "expected", "low", "high")
 
 
 def write(vectors: list[Vector], withdrawn: list[dict[str, Any]], arrays: dict[str, Arrays]) -> None:
@@ -64,7 +64,7 @@ def remade(spec: Spec, known: Vector | None, check: bool, can_confirm: bool) -> 
     ValueError where it is not what is stored, cannot be confirmed, or, with check, would be written otherwise.
     """
     # a stored case keeps its inputs: which draw is the first good one may hang on a rounding
-    made = vector(spec, drawn(spec) if known is None else (known.control or known.case.inputs))
+    made = vector(spec, drawn(spec) if known is None else known.case.inputs)
     if known is not None:
         compared(made, known)
     elif check:
@@ -78,7 +78,7 @@ def remade(spec: Spec, known: Vector | None, check: bool, can_confirm: bool) -> 
         raise ValueError(f"{spec.id}: its kills or equations are not those stored; run without --check")
     stays = confirmation if known is None else known.confirmed
     equations, why = tuple(spec.equations), spec.why
-    result = replace(values, scales=spec.scales, equations=equations, why=why, kills=seen, confirmed=stays)
+    result = replace(values, equations=equations, why=why, kills=seen, confirmed=stays)
     return result, confirmation["error"]
 
 

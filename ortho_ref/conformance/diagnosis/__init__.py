@@ -7,7 +7,6 @@ mistake would show in two more that are wrong in another way.
 beginning    what mistakes give, for the beginning of a case first
 failure      one failing case and the mistakes whose outputs it has
 pairs        two mistakes at once
-training     what the other kinds have named, tried on training
 precision    whether what is nearly right is computed in float32
 seen         what can be seen of outputs that nothing explains
 localise     the implementation asked again, with `switches`
@@ -21,14 +20,13 @@ from typing import NamedTuple
 import numpy as np
 
 from ortho_ref.conformance.case import Arrays, Vector
-from ortho_ref.conformance.diagnosis import pairs, training
+from ortho_ref.conformance.diagnosis import pairs
 from ortho_ref.conformance.diagnosis.beginning import Combination
 from ortho_ref.conformance.diagnosis.failure import Failure, Partly
 from ortho_ref.conformance.diagnosis.localise import Asker, localised, rounding
 from ortho_ref.conformance.diagnosis.seen import hint_of, right_and_wrong, subject
 from ortho_ref.conformance.fitted import fitted
 from ortho_ref.conformance.implementation import Run
-from ortho_ref.conformance.mistake import STORED
 from ortho_ref.conformance.mistakes import FITTED, MISTAKES
 from ortho_ref.conformance.report import FAILED, Result, shortened
 
@@ -87,17 +85,10 @@ def diagnose(
 def _diagnoses(failures: list[Failure], asker: Asker) -> dict[str, Told]:
     """Case -> its `mistakes` and `diagnosis`."""
     families = _by_subject(failures)
-    found: dict[str, list[Combination]] = {}
-    for family in families:
-        if family[0].vector.case.kind != "train":
-            found |= _explanations(family)
-    for family in families:
-        if family[0].vector.case.kind == "train":
-            found |= _of_training(family, found)
     told: dict[str, Told] = {}
     for family in families:
         asker.family()
-        told |= _told(family, found, asker)
+        told |= _told(family, _explanations(family), asker)
     return told
 
 
@@ -121,7 +112,7 @@ def _explanations(family: list[Failure]) -> dict[str, list[Combination]]:
 
 def _fit(family: list[Failure]) -> None:
     """Mistakes whose numbers are found from outputs that no other explains, beside the others."""
-    open_ones = [(f.vector, {n: a for n, a in f.usable.items() if n not in STORED}) for f in family if not f.singles]
+    open_ones = [(f.vector, f.usable) for f in family if not f.singles]
     more = list(fitted(FITTED, open_ones, family[0].dtype))
     for failure in family if more else ():
         failure.add(more)
@@ -145,19 +136,6 @@ def _would_show(combination: Combination, failure: Failure, found: list[Combinat
     return any(m in failure.applicable and m.name in failure.vector.kills for m in combination) and not any(
         m.name in in_others for m in combination
     )
-
-
-def _of_training(family: list[Failure], found: dict[str, list[Combination]]) -> dict[str, list[Combination]]:
-    """Case -> the combinations that explain it: single ones, else several of what other kinds have been found with."""
-    counts = _counts(found.values())
-    named = sorted((c for own in found.values() for c in own), key=lambda c: -counts[_names(c)])
-    explained = {}
-    for failure in family:
-        explained[failure.id] = list(failure.singles)
-        if not failure.singles:
-            tries = training.together(named, failure.vector.case)
-            explained[failure.id] = [c for c in tries if failure.is_of(c)][:1]
-    return explained
 
 
 def _counts(found: Iterable[list[Combination]]) -> Counter[tuple[str, ...]]:

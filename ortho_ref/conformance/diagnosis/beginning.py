@@ -53,15 +53,10 @@ class Beginning:
 
     def may_be(self, combination: Combination) -> bool:
         """Whether what was given can be of these mistakes, as far as the beginning tells."""
-        unmatched = self.unmatched(combination)
-        return unmatched is None or not unmatched
-
-    def unmatched(self, combination: Combination) -> frozenset[str] | None:
-        """The outputs that are not of these mistakes in the beginning already; None where it does not tell."""
         if self._matcher is None or not all(self._tells(mistake) for mistake in combination):
-            return None
+            return True
         outputs = self._outputs(combination)
-        return None if outputs is None else frozenset(self._matcher.unmatched(outputs))
+        return outputs is None or self._matcher.matches(outputs)
 
     def _outputs(self, combination: Combination) -> Arrays | None:
         outputs = tried(combination, self._vector)
@@ -91,8 +86,8 @@ def _same(a: np.ndarray, b: np.ndarray) -> bool:
 
 
 def _two_updates(case: Case) -> Case:
-    names = ("x", "y") if case.kind == "train" else ("dU", "gradient")
-    return replace(case, inputs=case.inputs | {name: case.inputs[name][:2] for name in names if name in case.inputs})
+    own = {name: case.inputs[name][:2] for name in ("dU", "gradient") if name in case.inputs}
+    return replace(case, inputs=case.inputs | own)
 
 
 #: The beginning of a case, of the kinds that have one.
@@ -100,7 +95,6 @@ _BEGINNING: dict[str, Callable[[Case], Case]] = {
     "cell": shortest,
     "update": _two_updates,
     "optimizer": _two_updates,
-    "train": _two_updates,
 }
 
 

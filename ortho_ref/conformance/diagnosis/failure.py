@@ -15,7 +15,7 @@ import numpy as np
 from ortho_ref.conformance.case import Arrays, Departed, Vector
 from ortho_ref.conformance.compare import Matcher, fits
 from ortho_ref.conformance.diagnosis.beginning import Beginning, Combination, parted, tried
-from ortho_ref.conformance.mistake import STORED, Mistake
+from ortho_ref.conformance.mistake import Mistake
 
 
 class Partly(NamedTuple):
@@ -57,7 +57,7 @@ class Failure:
     usable : dict of str to array
         Of the given outputs those that can be compared.
     given : dict of str to array
-        These once more, h[0] apart from h, without what no mistake changes.
+        These once more, h[0] apart from h.
     applicable : list of Mistake
         Those that apply.
     """
@@ -65,7 +65,7 @@ class Failure:
     def __init__(self, vector: Vector, given: Arrays, dtype: str, mistakes: Iterable[Mistake]) -> None:
         self.vector, self.dtype = vector, dtype
         self.usable = {name: a for name, a in given.items() if _comparable(a, vector.expected[name])}
-        self.given = parted({name: a for name, a in self.usable.items() if name not in STORED}, vector.case)
+        self.given = parted(self.usable, vector.case)
         self._parts = replace(vector, expected=parted(vector.expected, vector.case))
         assumed = {m.name for m in vector.assumed} if isinstance(vector, Departed) else set()
         case = vector.whole.case if isinstance(vector, Departed) else vector.case
@@ -143,7 +143,7 @@ class Failure:
 
     def is_of(self, combination: Combination) -> bool:
         """Whether these are the outputs of mistakes, made for this case; around what is assumed, or within it."""
-        if self._may_be(combination):
+        if len(combination) == 1 or self._beginning.may_be(combination):
             outputs = self.outputs(combination)
             if outputs is not None and self._matcher.matches(outputs):
                 return True
@@ -151,12 +151,6 @@ class Failure:
             return False
         within = tried((*self.vector.assumed, *combination), self.vector.whole)
         return within is not None and self._matcher.matches(parted(within, self.vector.case))
-
-    def _may_be(self, combination: Combination) -> bool:
-        """Whether the beginning leaves it open; asked where the whole has not been computed, and is long."""
-        if len(combination) == 1 and (self.vector.case.kind != "train" or (combination[0].name,) in self._made):
-            return True
-        return self._beginning.may_be(combination)
 
     def without(self) -> Combination:
         """Assumed departures that the outputs do not have; () where it is not that."""
@@ -190,10 +184,6 @@ class Failure:
         best: list[Partly] = []
         for combination in ways:
             if not all(mistake in self.applicable for mistake in combination):
-                continue
-            if self.vector.case.kind == "train" and not self._most(
-                self._beginning.unmatched(combination) or frozenset()
-            ):
                 continue
             outputs = self.outputs(combination)
             if outputs is None:

@@ -1,6 +1,6 @@
 """Two mistakes at once: looked for on the smallest cases that no single one explains, where both apply.
 
-A case of one step is not asked: too much is alike there.  Not for `train`, where each try is ten updates.
+A case of one step is not asked: too much is alike there.
 
 There are many pairs, so each is held first against the beginning of the case, in one order where both are the same; and
 after many no other case is begun.
@@ -32,7 +32,7 @@ def explaining(failures: Sequence[Failure]) -> dict[str, list[Combination]]:
     dict of str to list of tuple of Mistake
         Case -> the pairs whose outputs it has; on at least one case they were looked for on both are needed.
     """
-    searched = [f for f in failures if f.given and not f.degenerate and f.vector.case.kind != "train"]
+    searched = [f for f in failures if f.given and not f.degenerate]
     found: list[Combination] = []
     tries = 0
     for failure in sorted(searched, key=_size)[:_TRIED]:

@@ -37,7 +37,7 @@ def in_float32(given: Arrays, vector: Vector, names: Iterable[str]) -> bool:
     bool
         False where there are none.
     """
-    wrong, size = list(names), scales(vector.expected, vector.scales)
+    wrong, size = list(names), scales(vector.expected)
     return bool(wrong) and all(
         _is_single(given[name])
         and not _is_single(vector.expected[name])
@@ -85,7 +85,7 @@ def is_rounding(
     bool or None
         None where that cannot be said: an output is missing, or all are as before, as of who does not compute.
     """
-    wrong, size = list(names), scales(vector.expected, vector.scales)
+    wrong, size = list(names), scales(vector.expected)
     good = all(
         name in given_beside and given_beside[name].shape == given[name].shape and np.isfinite(given_beside[name]).all()
         for name in wrong

@@ -8,7 +8,7 @@ from ortho_ref.conformance.diagnosis import precision
 from ortho_ref.conformance.report import shortened
 
 #: Outputs by step or update, and the first entry that is computed.
-_BY_STEP = {"h": 1, "c": 1, "A": 0, "A_tilde": 0, "U": 0, "parameter": 0, "loss": 0}
+_BY_STEP = {"h": 1, "c": 1, "A": 0, "A_tilde": 0, "U": 0, "parameter": 0}
 _SHOWN = 3
 #: Errors that are told in numbers.
 _LITTLE = 1e-2
@@ -17,18 +17,10 @@ BESIDE = f"{precision.BESIDE:.0e}".replace("e-0", "e-")
 
 
 def subject(case: Case) -> str:
-    """What a case is of: its cell, map, algorithm, optimizer, activation, loss, task or model."""
+    """What a case is of: its cell, map, algorithm, optimizer, activation, loss or model."""
     config = case.config
-    if case.kind == "train":
-        return "the training of NC-GRU"
-    name = next(
-        (
-            config[key]
-            for key in ("cell", "parametrization", "algorithm", "activation", "loss", "task", "model")
-            if key in config
-        ),
-        "",
-    )
+    keys = ("cell", "parametrization", "algorithm", "activation", "loss", "model")
+    name = next((config[key] for key in keys if key in config), "")
     return str(name or config["optimizer"]["name"])
 
 
@@ -161,13 +153,13 @@ def _by_step(name: str, kind: str, ours: np.ndarray, good: list[bool]) -> str:
         return ""
     if name == "d_x":
         return "" if wrong[-1] == len(ours) - 1 else f"right from entry {wrong[-1] + 1} on"
-    computed = wrong[0] > _BY_STEP[name] and kind not in ("parametrization", "loss")
+    computed = wrong[0] > _BY_STEP[name] and kind != "parametrization"
     return f"off from entry {wrong[0]} on" if computed else ""
 
 
 def _skew(A: np.ndarray, limit: float) -> bool:
-    """Whether matrices, one or one for each update, are skew to `limit` of the largest entry."""
-    return bool(np.abs(A + np.swapaxes(A, -1, -2)).max(initial=0) <= limit * np.abs(A).max(initial=0))
+    """Whether a matrix is skew to `limit` of the largest entry."""
+    return bool(np.abs(A + A.T).max(initial=0) <= limit * np.abs(A).max(initial=0))
 
 
 def only(ours: np.ndarray, theirs: np.ndarray, i: int) -> np.ndarray:

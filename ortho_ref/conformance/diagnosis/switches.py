@@ -19,7 +19,7 @@ ONE_STEP, _ONE_SEQUENCE = "one step (T = 1)", "one sequence (B = 1)"
 _AT_HALF, _AT_ONE = " = 1/2", " = 1"
 _HALF, _ONE = f"every gate{_AT_HALF}", f"every gate{_AT_ONE}"
 _GROUPS = tuple(f"every {letter} = 0" for letter in "UWb")
-_STATES = ("h0", "c0", "h_prev", "c_prev")
+_STATES = ("h0", "c0")
 
 
 class Switch(NamedTuple):
@@ -119,7 +119,7 @@ def then(case: Case, right: Iterable[Switch]) -> list[Switch]:
     list of Switch
         Those that change it.
     """
-    if case.kind not in ("cell", "jacobian"):
+    if case.kind != "cell":
         return []
     switches: list[Switch] = []
     for switch in right:
@@ -165,8 +165,8 @@ def look(switch: Switch, wrong: Iterable[Switch], forward: bool) -> str:
 
 
 #: What a case is computed from that may be anything, and what is a matter of size alone; beginnings of names.
-_ANY = ("x", "h0", "c0", "h_prev", "c_prev", "dh", "dh_T", "dc_T", "dU", "gradient", "a", "dy", "outputs")
-_TWICE, _LESS = ("x", "h0", "c0", "h_prev", "c_prev", "a", "outputs"), 0.8
+_ANY = ("x", "h0", "c0", "dh", "dh_T", "dc_T", "dU", "gradient", "a", "dy", "outputs")
+_TWICE, _LESS = ("x", "h0", "c0", "a", "outputs"), 0.8
 
 
 def redrawn(case: Case) -> Case:
@@ -184,8 +184,6 @@ def redrawn(case: Case) -> Case:
     Case
         Of the same config and shapes.
     """
-    if case.kind == "train":  # batches in another order, and within each the sequences
-        return _fed(lambda case: {name: case.inputs[name][::-1, :, ::-1] for name in ("x", "y")}, case)
     rng = np.random.default_rng(0)
 
     def change(name: str, array: np.ndarray) -> np.ndarray:
@@ -271,17 +269,15 @@ def _units_on(case: Case) -> Switch:
 
 
 def _cell(case: Case) -> list[Switch]:
-    switches: list[Switch] = []
-    if case.kind == "cell":
-        switches += [
-            Switch(ONE_STEP, "what is carried from step to step", partial(_fed, _one_step), summed="the steps"),
-            Switch(
-                _ONE_SEQUENCE,
-                "what goes from one sequence of the batch to another",
-                partial(_fed, _one_sequence),
-                summed="the batch",
-            ),
-        ]
+    switches = [
+        Switch(ONE_STEP, "what is carried from step to step", partial(_fed, _one_step), summed="the steps"),
+        Switch(
+            _ONE_SEQUENCE,
+            "what goes from one sequence of the batch to another",
+            partial(_fed, _one_sequence),
+            summed="the batch",
+        ),
+    ]
     states = [name for name in _STATES if name in case.inputs]
     switches += _off(f"{' = '.join(states)} = 0", f"what is made of {' and '.join(states)}", states)
     for letter, look in (("U", "what multiplies U"), ("W", "what multiplies W"), ("b", "where b is added")):
@@ -293,10 +289,8 @@ def _cell(case: Case) -> list[Switch]:
         switches += [_gate(every + _AT_HALF, gates, 0.0), _gate(every + _AT_ONE, gates, _OPEN)]
     if case.config.get("activation") in ("relu", "modrelu"):
         switches.append(_units_on(case))
-    if case.kind == "cell":
-        switches += _off("dh_T = 0", "what is made of dL/dh_T", [n for n in ("dh_T", "dc_T") if n in case.inputs])
-        switches += _off("dh = 0", "what is made of dL/dh_t", ["dh"])
-    return switches
+    switches += _off("dh_T = 0", "what is made of dL/dh_T", [n for n in ("dh_T", "dc_T") if n in case.inputs])
+    return switches + _off("dh = 0", "what is made of dL/dh_t", ["dh"])
 
 
 # Maps, updates, optimizers
@@ -365,7 +359,7 @@ def _optimizer(case: Case) -> list[Switch]:
     ]
 
 
-# Functions, training
+# Functions
 
 
 def _activation(case: Case) -> list[Switch]:
@@ -398,31 +392,11 @@ def _loss(case: Case) -> list[Switch]:
     ]
 
 
-def _train(case: Case) -> list[Switch]:
-    def of(*cuts: slice) -> Callable[[Case], Case]:
-        return partial(_fed, lambda case: {name: case.inputs[name][cuts] for name in ("x", "y")})
-
-    still = {key: {**case.config[key], "learning_rate": 0.0} for key in ("optimizer", "optimizer_A")}
-    only_A = {"optimizer": still["optimizer"]}
-    return [
-        Switch("the first update alone", "what is carried from update to update", of(slice(1))),
-        Switch(ONE_STEP, "what is carried from step to step", of(slice(None), slice(1))),
-        Switch(_ONE_SEQUENCE, "what is summed over the batch", of(slice(None), slice(None), slice(1))),
-        _options("learning rates 0", "gradients and updates", **still),
-        _options("learning rate 0 but for A", "gradients and updates of all but A", **only_A),
-        _options("learning rate 0 for A", "gradients and updates of A", optimizer_A=still["optimizer_A"]),
-        _options("negative_ones = 0", "what multiplies D", negative_ones=0),
-        _options("reset_every = 1", "the series, between the resets", reset_every=1),
-    ]
-
-
 _FIRST: dict[str, Callable[[Case], list[Switch]]] = {
     "cell": _cell,
-    "jacobian": _cell,
     "parametrization": _map,
     "update": _update,
     "optimizer": _optimizer,
     "activation": _activation,
     "loss": _loss,
-    "train": _train,
 }

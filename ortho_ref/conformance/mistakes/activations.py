@@ -8,7 +8,7 @@ import numpy as np
 from ortho_ref.conformance.case import Arrays, Case
 from ortho_ref.conformance.fitted import Fitted
 from ortho_ref.conformance.mistake import Base, Family, Patch, Predicate, configured, patched
-from ortho_ref.conformance.mistakes.applies import cell, is_complex, off_kinks, phi, step
+from ortho_ref.conformance.mistakes.applies import cell, is_complex, off_kinks, phi, sequence
 from ortho_ref.conformance.private import private
 
 reference = private("ortho_ref.conformance.reference")
@@ -285,7 +285,7 @@ M(
 M(
     "tanh-always",
     "tanh whatever the activation (onnx.reference's GRU)",
-    lambda case: step()(case) and not is_complex(case) and phi(case) in ("relu", "modrelu"),
+    lambda case: sequence()(case) and not is_complex(case) and phi(case) in ("relu", "modrelu"),
     configured(activation="tanh"),
 )
 

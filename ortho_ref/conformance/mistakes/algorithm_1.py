@@ -11,7 +11,6 @@ from ortho_ref.conformance.mistakes.applies import updates
 from ortho_ref.conformance.private import private
 
 neumann = private("ortho_ref.parametrizations.neumann")
-network = private("ortho_ref.network")
 
 MISTAKES = Family()
 M = MISTAKES.add
@@ -63,13 +62,13 @@ def _own_step(case: Case) -> bool:
     """Where the optimizer's step is another than learning rate times gradient: any, but plain gradient descent."""
     if not NEUMANN(case):
         return False
-    optimizer = case.config["optimizer_A" if case.kind == "train" else "optimizer"]
+    optimizer = case.config["optimizer"]
     return optimizer["name"] != "sgd" or bool(optimizer["momentum"] or optimizer["weight_decay"])
 
 
 def _sgd_in_the_series(case: Case, base: Base) -> Arrays:
     """The series is fed learning rate * gradient, whatever moved A (NC-GRU's code)."""
-    optimizer = case.config["optimizer_A" if case.kind == "train" else "optimizer"]
+    optimizer = case.config["optimizer"]
     seen: dict[int, Any] = {}
 
     def pullback(own: Any) -> Any:
@@ -105,9 +104,8 @@ M(
 
 
 def _resets(case: Case) -> bool:
-    every = case.config.get("reset_every")
-    count = len(case.inputs["x" if case.kind == "train" else "dU"]) if NEUMANN(case) else 0
-    return every is not None and 1 < every < count
+    every = case.config["reset_every"] if NEUMANN(case) else None
+    return every is not None and 1 < every < len(case.inputs["dU"])
 
 
 M("neumann-never-reset", "no resets", _resets, configured(reset_every=None))
@@ -210,24 +208,6 @@ def _restarted(own: Any, self: Any, params: Any, buffers: Any, delta: Any) -> An
 
 
 M("neumann-forced-restarts", "updates counted anew after a forced reset", _forced_and_due, _retracting(_restarted))
-
-
-def _inverse_of_c(own: Any) -> Any:
-    """U_r's series starts from U_c's A_tilde."""
-
-    def retract(self: Any, params: Any, buffers: Any, deltas: Any) -> Any:
-        r = {**buffers["layer0.U_r"], "A_tilde": buffers["layer0.U_c"]["A_tilde"]}
-        return own(self, params, {**buffers, "layer0.U_r": r}, deltas)
-
-    return retract
-
-
-M(
-    "neumann-A_tilde-of-U_c",
-    "U_r's series from U_c's A_tilde (NC-GRU's code)",
-    lambda case: case.kind == "train" and case.config["orthogonal"] == "rc",
-    patched((network.Network, "retract", _inverse_of_c)),
-)
 
 
 def _old_A(own: Any, self: Any, params: Any, buffers: Any, delta: Any) -> Any:

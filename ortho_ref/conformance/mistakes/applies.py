@@ -9,15 +9,12 @@ AFTER = "gru_reset_after"
 
 def cell(case: Case) -> str:
     """The cell that a case is of, "" for none."""
-    of_train = "gru_reset_before" if case.kind == "train" else ""
-    return str(case.config.get("cell", of_train)) if case.kind in ("cell", "jacobian", "train") else ""
+    return str(case.config["cell"]) if case.kind == "cell" else ""
 
 
 def phi(case: Case) -> str:
     """The activation that a case is of, "" for none."""
-    if case.kind in ("cell", "jacobian", "activation"):
-        return str(case.config.get("activation", ""))
-    return "modrelu" if case.kind == "train" else ""
+    return str(case.config.get("activation", "")) if case.kind in ("cell", "activation") else ""
 
 
 def is_complex(case: Case) -> bool:
@@ -30,15 +27,10 @@ def sequence(*cells: str) -> Predicate:
     return lambda case: case.kind == "cell" and (not cells or cell(case) in cells)
 
 
-def step(*cells: str) -> Predicate:
-    """A cell over a sequence, or its Jacobian."""
-    return lambda case: case.kind in ("cell", "jacobian") and (not cells or cell(case) in cells)
-
-
 def on(gate: str, *cells: str) -> Predicate:
-    """A case, of kind cell or jacobian, of one of these cells, whose gate is on."""
+    """A case of kind cell, of one of these cells, whose gate is on."""
     option = {"r": "reset_gate", "z": "update_gate"}.get(gate, "")
-    return lambda case: step(*cells)(case) and bool(case.config.get(option, True))
+    return lambda case: sequence(*cells)(case) and bool(case.config.get(option, True))
 
 
 def tokens(case: Case) -> bool:
@@ -62,13 +54,8 @@ def of(*names: str) -> Predicate:
 
 
 def updates(*algorithms: str) -> Predicate:
-    """Updates by one of these; training is by neumann_cayley."""
-
-    def applies(case: Case) -> bool:
-        own = {"update": case.config.get("algorithm"), "train": "neumann_cayley"}.get(case.kind)
-        return own in algorithms
-
-    return applies
+    """Updates by one of these."""
+    return lambda case: case.kind == "update" and case.config["algorithm"] in algorithms
 
 
 def either(*predicates: Predicate) -> Predicate:

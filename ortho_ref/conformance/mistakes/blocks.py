@@ -5,7 +5,7 @@ from itertools import combinations
 
 from ortho_ref.conformance.case import Arrays, Case
 from ortho_ref.conformance.mistake import Family, Predicate, exchanged, fed, nothing, read_as, transposed
-from ortho_ref.conformance.mistakes.applies import AFTER, BEFORE, on, step
+from ortho_ref.conformance.mistakes.applies import AFTER, BEFORE, on, sequence
 
 MISTAKES = Family()
 M = MISTAKES.add
@@ -32,7 +32,7 @@ for gate in dict.fromkeys("".join(GATES.values())):
     if gate != "f":  # which is the forget gate, and among `gates`
         M(f"bias-{gate}-plus-one", f"1 added to b_{gate}", applies, fed(plus(1, b)))
     M(f"U_{gate}-transposed", f"U_{gate} transposed", applies, read_as(transposed, transposed, f"weights.U_{gate}"))
-M("bias-plus-one", "1 added to the bias", step("elman", "fastrnn"), fed(plus(1, "weights.b")))
+M("bias-plus-one", "1 added to the bias", sequence("elman", "fastrnn"), fed(plus(1, "weights.b")))
 
 
 def _has(first: str, second: str) -> Predicate:
@@ -59,7 +59,7 @@ for first, second in dict.fromkeys(pair for gates in GATES.values() for pair in 
 
 
 def _two_biases(case: Case) -> bool:
-    return step(AFTER)(case) and bool(case.config["recurrent_bias"])
+    return sequence(AFTER)(case) and bool(case.config["recurrent_bias"])
 
 
 M("b_h-b_hh-swapped", "b_h and b_hh exchanged", _two_biases, exchanged({"h": "hh", "hh": "h"}, "b"))

@@ -1,4 +1,4 @@
-"""The scaled Cayley transform, D and the gradient by A; what replaces functions reaches Algorithm 1 and `train`."""
+"""The scaled Cayley transform, D and the gradient by A; what replaces functions reaches Algorithm 1."""
 
 from collections.abc import Callable
 from dataclasses import replace

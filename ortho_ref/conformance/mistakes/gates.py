@@ -19,7 +19,7 @@ from ortho_ref.conformance.mistake import (
     times,
     transposed,
 )
-from ortho_ref.conformance.mistakes.applies import AFTER, BEFORE, cell, on, phi, sequence, step, tokens
+from ortho_ref.conformance.mistakes.applies import AFTER, BEFORE, on, phi, sequence, tokens
 from ortho_ref.conformance.private import private
 
 activations = private("ortho_ref.activations")
@@ -40,11 +40,7 @@ def _as_other(case: Case, base: Base, other: str, names: dict[str, str], signs: 
     rest = {name: a for name, a in case.inputs.items() if not name.startswith("weights.")}
     own = {f"weights.{new}": signs[old] * case.inputs[f"weights.{old}"] for old, new in names.items()}
     found = base(replace(case, config=config, inputs={**rest, **own}))
-    back = {
-        f"d_weights.{old}": signs[old] * found.pop(f"d_weights.{new}")
-        for old, new in names.items()
-        if case.kind == "cell"
-    }
+    back = {f"d_weights.{old}": signs[old] * found.pop(f"d_weights.{new}") for old, new in names.items()}
     return {**found, **back}
 
 
@@ -55,7 +51,7 @@ def reset_after(case: Case, base: Base) -> Arrays:
     return _as_other(case, base, "gru_reset_after", names, signs)
 
 
-M("reset-after", "the reset gate applied after U_c, as PyTorch and cuDNN do", step(BEFORE), reset_after)
+M("reset-after", "the reset gate applied after U_c, as PyTorch and cuDNN do", sequence(BEFORE), reset_after)
 
 
 def _both_gates(name: str) -> Predicate:
@@ -100,7 +96,7 @@ M("z-writes", "z the weight of the new content, h = (1 - z) h + z c", on("z", AF
 
 def _has_vector(*gates: str) -> Predicate:
     """A GRU with a vector in place of one of these gates."""
-    return lambda case: step(AFTER)(case) and any(f"weights.{gate}" in case.inputs for gate in gates)
+    return lambda case: sequence(AFTER)(case) and any(f"weights.{gate}" in case.inputs for gate in gates)
 
 
 M(
@@ -120,27 +116,27 @@ def _vectors_squashed(case: Case, base: Base) -> Arrays:
 
 
 M("vectors-through-sigmoid", "the vectors r and z through a sigmoid", _has_vector("r", "z"), _vectors_squashed)
-M("r-u-swapped", "the weights of r and u exchanged", step(BEFORE), exchanged({"r": "u", "u": "r"}))
+M("r-u-swapped", "the weights of r and u exchanged", sequence(BEFORE), exchanged({"r": "u", "u": "r"}))
 M("r-z-swapped", "the weights of r and z exchanged", _both_gates(AFTER), exchanged({"r": "z", "z": "r"}))
-M("order-ucr", "r, u, c with the weights of u, c, r", step(BEFORE), exchanged({"r": "u", "u": "c", "c": "r"}))
-M("order-cru", "r, u, c with the weights of c, r, u", step(BEFORE), exchanged({"r": "c", "u": "r", "c": "u"}))
+M("order-ucr", "r, u, c with the weights of u, c, r", sequence(BEFORE), exchanged({"r": "u", "u": "c", "c": "r"}))
+M("order-cru", "r, u, c with the weights of c, r, u", sequence(BEFORE), exchanged({"r": "c", "u": "r", "c": "u"}))
 M("order-zhr", "r, z, h with the weights of z, h, r", _both_gates(AFTER), exchanged({"r": "z", "z": "h", "h": "r"}))
 M("order-hrz", "r, z, h with the weights of h, r, z", _both_gates(AFTER), exchanged({"r": "h", "z": "r", "h": "z"}))
-M("order-ifog", "the weights of g and o exchanged", step("lstm"), exchanged({"g": "o", "o": "g"}))
-M("order-igfo", "the weights of f and g exchanged (TensorFlow 1)", step("lstm"), exchanged({"f": "g", "g": "f"}))
+M("order-ifog", "the weights of g and o exchanged", sequence("lstm"), exchanged({"g": "o", "o": "g"}))
+M("order-igfo", "the weights of f and g exchanged (TensorFlow 1)", sequence("lstm"), exchanged({"f": "g", "g": "f"}))
 M(
     "order-iofg",
     "i, f, g, o with the weights of i, o, f, g (given in ONNX's order)",
-    step("lstm"),
+    sequence("lstm"),
     exchanged({"f": "o", "g": "f", "o": "g"}),
 )
 M(
     "order-igof",
     "i, f, g, o with the weights of i, g, o, f (read in ONNX's order)",
-    step("lstm"),
+    sequence("lstm"),
     exchanged({"f": "g", "g": "o", "o": "f"}),
 )
-M("i-f-swapped", "the weights of i and f exchanged", step("lstm"), exchanged({"i": "f", "f": "i"}))
+M("i-f-swapped", "the weights of i and f exchanged", sequence("lstm"), exchanged({"i": "f", "f": "i"}))
 
 
 def coupled(gate: str, other: str) -> Callable[[Case, Base], Arrays]:
@@ -149,8 +145,6 @@ def coupled(gate: str, other: str) -> Callable[[Case, Base], Arrays]:
     def outputs(case: Case, base: Base) -> Arrays:
         own = {f"weights.{kind}_{gate}": -case.inputs[f"weights.{kind}_{other}"] for kind in "WUb"}
         found = base(replace(case, inputs={**case.inputs, **own}))
-        if case.kind != "cell":
-            return found
         back = {
             f"d_weights.{k}_{other}": found[f"d_weights.{k}_{other}"] - found[f"d_weights.{k}_{gate}"] for k in "WUb"
         }
@@ -159,14 +153,14 @@ def coupled(gate: str, other: str) -> Callable[[Case, Base], Arrays]:
     return outputs
 
 
-M("lstm-coupled", "f = 1 - i, without a forget gate of its own", step("lstm"), coupled("f", "i"))
+M("lstm-coupled", "f = 1 - i, without a forget gate of its own", sequence("lstm"), coupled("f", "i"))
 
 
 def _forget_plus_one(case: Case) -> Arrays:
     return {"weights.b_f": case.inputs["weights.b_f"] + 1}
 
 
-M("forget-plus-one", "1 added to the forget gate's bias (TensorFlow 1)", step("lstm"), fed(_forget_plus_one))
+M("forget-plus-one", "1 added to the forget gate's bias (TensorFlow 1)", sequence("lstm"), fed(_forget_plus_one))
 
 
 def _states_swapped(case: Case, base: Base) -> Arrays:
@@ -183,25 +177,27 @@ M("h0-c0-swapped", "h_0 and c_0 exchanged", sequence("lstm"), _states_swapped)
 # Weights
 
 
-M("U-transposed", "every U transposed", step(), read_as(transposed, transposed, "weights.U*"))
+M("U-transposed", "every U transposed", sequence(), read_as(transposed, transposed, "weights.U*"))
 
 
 def _square(case: Case) -> bool:
-    return step()(case) and all(a.shape[0] == a.shape[1] for n, a in case.inputs.items() if n.startswith("weights.W"))
+    return sequence()(case) and all(
+        a.shape[0] == a.shape[1] for n, a in case.inputs.items() if n.startswith("weights.W")
+    )
 
 
 M("W-transposed", "every W transposed, where m = n", _square, read_as(transposed, transposed, "weights.W*"))
-M("no-bias", "no bias", step(), read_as(nothing, nothing, *BIASES))
+M("no-bias", "no bias", sequence(), read_as(nothing, nothing, *BIASES))
 M(
     "bias-twice",
     "the bias added twice, as two biases that hold the same, with one's gradient",
-    step(),
+    sequence(),
     read_as(times(2), same, *BIASES),
 )
 
 
 def _with_bias(case: Case) -> bool:
-    return bool(case.config.get("recurrent_bias")) and step()(case)
+    return sequence(AFTER)(case) and bool(case.config["recurrent_bias"])
 
 
 def one_bias(case: Case, base: Base) -> Arrays:
@@ -211,7 +207,7 @@ def one_bias(case: Case, base: Base) -> Arrays:
         "weights.b_hh": nothing(case.inputs["weights.b_hh"]),
     }
     found = base(replace(case, inputs={**case.inputs, **own}))
-    return found | ({"d_weights.b_hh": found["d_weights.b_h"]} if case.kind == "cell" else {})
+    return found | {"d_weights.b_hh": found["d_weights.b_h"]}
 
 
 M("bias-hh-outside", "b_hh outside the reset, one bias with b_h", _with_bias, one_bias)
@@ -223,7 +219,7 @@ def reset_before_one_bias(case: Case, base: Base) -> Arrays:
     b = {"weights.b_h": case.inputs["weights.b_h"] + case.inputs["weights.b_hh"]}
     inputs = {name: a for name, a in case.inputs.items() if name != "weights.b_hh"} | b
     found = reset_before(replace(case, config={**case.config, "recurrent_bias": False}, inputs=inputs), base)
-    return found | ({"d_weights.b_hh": found["d_weights.b_h"]} if case.kind == "cell" else {})
+    return found | {"d_weights.b_hh": found["d_weights.b_h"]}
 
 
 M(
@@ -235,7 +231,7 @@ M(
 
 
 def _tanh_without_bias(case: Case) -> bool:
-    return cell(case) == "gru_reset_after" and phi(case) != "modrelu" and not _with_bias(case) and step()(case)
+    return sequence(AFTER)(case) and phi(case) != "modrelu" and not _with_bias(case)
 
 
 def bias_inside(case: Case, base: Base) -> Arrays:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ortho_ref.conformance.case import Arrays, Case
 from ortho_ref.conformance.mistake import Base, Family, nothing, patched, replaced, same
-from ortho_ref.conformance.mistakes.applies import step
+from ortho_ref.conformance.mistakes.applies import sequence
 from ortho_ref.conformance.private import private
 
 lstm = private("ortho_ref.cells.lstm")
@@ -106,7 +106,7 @@ _NAMES = {"sigmoid": "the sigmoid", "tanh": "tanh", "relu": "ReLU"}
 def _place(name: str, where: str, right: str, other: str, *places: str) -> None:
     says = f"no {right} {where}" if other == "linear" else f"{_NAMES[other]} for {right} {where}"
     phi = dict.fromkeys(places, NONLINEARITIES[other])
-    M(f"{name}-{other}", says, step("lstm"), in_places(phi), paired=False)
+    M(f"{name}-{other}", says, sequence("lstm"), in_places(phi), paired=False)
 
 
 for place in "ifo":

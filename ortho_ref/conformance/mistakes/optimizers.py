@@ -1,4 +1,4 @@
-"""Optimizers, in cases of their own, in updates of an orthogonal matrix and in training."""
+"""Optimizers, in cases of their own and in updates of an orthogonal matrix."""
 
 import copy
 from collections.abc import Callable
@@ -19,7 +19,7 @@ M = MISTAKES.add
 
 
 def _stepping(case: Case) -> bool:
-    return case.kind in ("optimizer", "update", "train")
+    return case.kind in ("optimizer", "update")
 
 
 def _ascending(own: Any) -> Any:
@@ -31,12 +31,7 @@ M("step-ascends", "the step added, not subtracted", _stepping, patched((optimize
 
 def optimizing(name: str, good: Predicate = lambda case: True) -> Predicate:
     """Cases in which this optimizer works, and which are good."""
-
-    def applies(case: Case) -> bool:
-        used = [case.config[key] for key in ("optimizer", "optimizer_A") if key in case.config]
-        return case.kind in ("optimizer", "update", "train") and any(o["name"] == name for o in used) and good(case)
-
-    return applies
+    return lambda case: _stepping(case) and case.config["optimizer"]["name"] == name and good(case)
 
 
 def stepped(kind: Any, change: Callable[..., Any]) -> Callable[[Case, Base], Arrays]:
@@ -96,25 +91,15 @@ M("adam-k-early", "Adam's bias correction one update early", optimizing("adam"),
 
 def option(name: str, argument: str, test: Callable[[Any], bool]) -> Predicate:
     """Cases in which this optimizer works with a value of an argument that passes a test."""
-
-    def applies(case: Case) -> bool:
-        used = [case.config[key] for key in ("optimizer", "optimizer_A") if key in case.config]
-        return case.kind in ("optimizer", "update", "train") and any(
-            o["name"] == name and test(o[argument]) for o in used
-        )
-
-    return applies
+    return optimizing(name, lambda case: test(case.config["optimizer"][argument]))
 
 
 def reconfigured(name: str, **changes: Any) -> Callable[[Case, Base], Arrays]:
     """An optimizer with other arguments."""
 
     def outputs(case: Case, base: Base) -> Arrays:
-        config = {
-            key: {**value, **changes} if key in ("optimizer", "optimizer_A") and value["name"] == name else value
-            for key, value in case.config.items()
-        }
-        return base(replace(case, config=config))
+        own = case.config["optimizer"]
+        return base(replace(case, config={**case.config, "optimizer": own | changes}) if own["name"] == name else case)
 
     return outputs
 
@@ -348,7 +333,7 @@ M("no-momentum", "no momentum", option("sgd", "momentum", bool), reconfigured("s
 
 
 def _decays(case: Case) -> bool:
-    return case.kind in ("optimizer", "update") and case.config["optimizer"]["weight_decay"] > 0
+    return _stepping(case) and case.config["optimizer"]["weight_decay"] > 0
 
 
 def _decoupled(own: Any) -> Any:

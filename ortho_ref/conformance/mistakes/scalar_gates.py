@@ -5,7 +5,7 @@ from typing import Any
 
 from ortho_ref.conformance.case import Arrays, Case
 from ortho_ref.conformance.mistake import Base, Family, Patch, configured, nothing, patched
-from ortho_ref.conformance.mistakes.applies import step
+from ortho_ref.conformance.mistakes.applies import sequence
 from ortho_ref.conformance.private import private
 
 fastrnn = private("ortho_ref.cells.fastrnn")
@@ -15,7 +15,7 @@ M = MISTAKES.add
 
 
 def _gates_free(case: Case) -> bool:
-    return step("fastrnn")(case) and case.config["constraint"] is None
+    return sequence("fastrnn")(case) and case.config["constraint"] is None
 
 
 _RAW_GATES: tuple[Patch, ...] = (
@@ -31,40 +31,34 @@ def _gates_swapped(case: Case, base: Base) -> Arrays:
     swapped = {"weights.alpha": case.inputs["weights.beta"], "weights.beta": case.inputs["weights.alpha"]}
     found = base(replace(case, inputs={**case.inputs, **swapped}))
     back = {"d_weights.alpha": "d_weights.beta", "d_weights.beta": "d_weights.alpha"}
-    return {**found, **{name: found[other] for name, other in back.items() if other in found}}
+    return {**found, **{name: found[other] for name, other in back.items()}}
 
 
-M("alpha-beta-swapped", "alpha and beta exchanged", step("fastrnn"), _gates_swapped)
+M("alpha-beta-swapped", "alpha and beta exchanged", sequence("fastrnn"), _gates_swapped)
 
 
 def _beta_is_rest(case: Case, base: Base) -> Arrays:
     """h = alpha f + (1 - alpha) h: one gate."""
     found = base(replace(case, inputs={**case.inputs, "weights.beta": -case.inputs["weights.alpha"]}))
-    if case.kind != "cell":
-        return found
     total = found["d_weights.alpha"] - found["d_weights.beta"]
     return {**found, "d_weights.alpha": total, "d_weights.beta": nothing(total)}
 
 
-M("beta-is-rest", "beta = 1 - alpha, without a weight of its own", step("fastrnn"), _beta_is_rest)
+M("beta-is-rest", "beta = 1 - alpha, without a weight of its own", sequence("fastrnn"), _beta_is_rest)
 
 
 def _constrained(case: Case) -> bool:
-    return step("fastrnn")(case) and case.config["constraint"] is not None
+    return sequence("fastrnn")(case) and case.config["constraint"] is not None
 
 
 M("no-constraint", "alpha and beta not clipped", _constrained, configured(constraint=None))
 
 
 def _sgornn(case: Case) -> bool:
-    return step("fastrnn")(case) and case.config["constraint"] == "sgornn"
+    return sequence("fastrnn")(case) and case.config["constraint"] == "sgornn"
 
 
 M("constraint-as-printed", "beta clipped, but not alpha", _sgornn, configured(constraint="sgornn-as-printed"))
-
-
-def _constrained_sequence(case: Case) -> bool:
-    return case.kind == "cell" and _constrained(case)
 
 
 def _straight(own: Any) -> Any:
@@ -79,7 +73,7 @@ def _straight(own: Any) -> Any:
 M(
     "clip-straight-through",
     "gradients of alpha and beta as if nothing were clipped",
-    _constrained_sequence,
+    _constrained,
     patched((fastrnn.FastRNN, "gates_pullback", _straight)),
 )
 
@@ -102,6 +96,6 @@ def _stopping(own: Any) -> Any:
 M(
     "clip-stops",
     "no gradient to alpha through the bound of beta",
-    _constrained_sequence,
+    _constrained,
     patched((fastrnn.FastRNN, "gates_pullback", _stopping)),
 )

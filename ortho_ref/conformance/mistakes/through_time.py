@@ -19,7 +19,7 @@ from ortho_ref.conformance.mistake import (
     scaled,
     transposed,
 )
-from ortho_ref.conformance.mistakes.applies import AFTER, BEFORE, carries, cell, on, sequence, step, tokens
+from ortho_ref.conformance.mistakes.applies import AFTER, BEFORE, carries, cell, on, sequence, tokens
 from ortho_ref.conformance.mistakes.gates import BIASES
 from ortho_ref.conformance.private import private
 
@@ -44,10 +44,6 @@ def _first_bias(case: Case, base: Base) -> Arrays:
 
 
 M("db-not-summed-over-batch", "the bias's gradient of one sequence alone", _several, _first_bias)
-
-
-def _through_time(case: Case) -> bool:
-    return case.kind in ("cell", "train")
 
 
 StepBackward = Callable[..., tuple[Any, Any, dict[str, Any]]]
@@ -86,7 +82,7 @@ def _detached(own: Any, w: Any, dh: Any, cache: Any) -> tuple[Any, Any, dict[str
     return dx, tuple(map(nothing, dh_prev)) if isinstance(dh_prev, tuple) else nothing(dh_prev), dweights
 
 
-M("detached", "nothing carried back from a step to the one before", _through_time, stepping(_detached))
+M("detached", "nothing carried back from a step to the one before", sequence(), stepping(_detached))
 
 
 def _long(length: int) -> Predicate:
@@ -148,11 +144,6 @@ def without_path(*gates: str) -> Callable[[Case, Base], Arrays]:
 M("path-U", "no way back through U", on("", "fastrnn"), without_path(""))
 
 
-def trained(gate: str, *cells: str) -> Predicate:
-    """A case as of `on`, or training of one of these cells."""
-    return lambda case: on(gate, *cells)(case) or (case.kind == "train" and cell(case) in cells)
-
-
 for gate, cells in (
     ("r", (BEFORE, AFTER)),
     ("u", (BEFORE,)),
@@ -163,7 +154,7 @@ for gate, cells in (
     ("g", ("lstm",)),
     ("o", ("lstm",)),
 ):
-    M(f"path-{gate}", f"no way back through U_{gate}", trained(gate, *cells), without_path(gate))
+    M(f"path-{gate}", f"no way back through U_{gate}", on(gate, *cells), without_path(gate))
 
 
 def _s_constant(own: Any, w: Any, dh: Any, cache: Any) -> tuple[Any, Any, dict[str, Any]]:
@@ -174,7 +165,7 @@ def _s_constant(own: Any, w: Any, dh: Any, cache: Any) -> tuple[Any, Any, dict[s
     return dx, dh_prev - (own(without_r, dh, cache)[1] - cut), dweights
 
 
-M("path-c", "no way back through h_{t-1} in r h_{t-1}", trained("", BEFORE), stepping(_s_constant))
+M("path-c", "no way back through h_{t-1} in r h_{t-1}", sequence(BEFORE), stepping(_s_constant))
 
 
 def constant_gate(gate: str) -> Callable[[Case, Base], Arrays]:
@@ -196,7 +187,7 @@ for gate, cells in (
     ("f", ("lstm",)),
     ("o", ("lstm",)),
 ):
-    M(f"constant-{gate}", f"{gate} a constant in the backward pass", trained(gate, *cells), constant_gate(gate))
+    M(f"constant-{gate}", f"{gate} a constant in the backward pass", on(gate, *cells), constant_gate(gate))
 
 
 def _no_carry(own: Any, w: Any, dh: Any, cache: Any) -> tuple[Any, Any, dict[str, Any]]:
@@ -217,12 +208,7 @@ def _only_carry(own: Any, w: Any, dh: Any, cache: Any) -> tuple[Any, Any, dict[s
     return dx, (dh_prev, dh[1] * cache.f), dweights
 
 
-M("lstm-c-without-h", "no way from h_t to c_{t-1}", step("lstm"), stepping(_only_carry))
-
-
-def anywhere_of(name: str) -> Predicate:
-    """A sequence of this cell, in a case of its own or in training."""
-    return lambda case: cell(case) == name and case.kind in ("cell", "train")
+M("lstm-c-without-h", "no way from h_t to c_{t-1}", sequence("lstm"), stepping(_only_carry))
 
 
 def _gradient_of(name: str, **fields: str) -> Callable[[Case, Base], Arrays]:
@@ -239,7 +225,7 @@ def _gradient_of(name: str, **fields: str) -> Callable[[Case, Base], Arrays]:
 M(
     "dU_c-without-reset",
     "U_c's gradient formed with h_{t-1} in place of r h_{t-1}",
-    anywhere_of(BEFORE),
+    sequence(BEFORE),
     _gradient_of("U_c", s="h_prev"),
 )
 
@@ -253,7 +239,7 @@ def _r_gradient_with_s(own: Any, w: Any, dh: Any, cache: Any) -> tuple[Any, Any,
 M(
     "dU_r-with-reset",
     "U_r's gradient formed with r h_{t-1} in place of h_{t-1}",
-    anywhere_of(BEFORE),
+    sequence(BEFORE),
     stepping(_r_gradient_with_s),
 )
 
@@ -266,7 +252,7 @@ def _r_gradient_to_c(own: Any, w: Any, dh: Any, cache: Any) -> tuple[Any, Any, d
 M(
     "U_c-fed-U_r",
     "U_c's gradient taken from U_r (NC-GRU's code with two orthogonal weights)",
-    anywhere_of(BEFORE),
+    sequence(BEFORE),
     stepping(_r_gradient_to_c),
 )
 M("dU-with-h", "U's gradient formed with h_t in place of h_{t-1}", sequence("elman"), _gradient_of("U", h_prev="h"))

@@ -1,40 +1,20 @@
-"""ortho_ref's own fused engine, tasks and bounds: every case is to pass.
+"""ortho_ref's own fused engine: every case is to pass.
 
 python -m ortho_ref.conformance run --adapter scripts/maintain/adapters/ortho_ref_fused.py
 """
 
 from types import ModuleType
 
-import numpy as np
-
-from gradients import bounds
 from ortho_ref import fused
 from ortho_ref.backend import to_device, to_host
-from ortho_ref.cells import GRUResetBefore
 from ortho_ref.cells.cell import parts_of, state_of
 from ortho_ref.conformance import Case, reference
 from ortho_ref.conformance.case import Arrays, joined, parted
-from tasks.adding import Adding
-from tasks.copying import Copying
-from tasks.denoise import Denoise
-from tasks.parenthesis import Parenthesis
-
-TASKS = {"adding": Adding, "copying": Copying, "denoise": Denoise, "parenthesis": Parenthesis}
-DRAWS = ("data", "marker", "places", "values", "steps", "tokens")
 
 
 def run(case: Case) -> Arrays:
     """Every output of every kind."""
-    if case.kind == "cell":
-        return cell(case)
-    if case.kind == "task":
-        return task(case)
-    found = reference.outputs(case)
-    if "bound" in case.outputs:
-        weights, own = reference.under("weights.", case.inputs), GRUResetBefore(case.config["activation"])
-        bound = bounds.theorem_1(own, weights, case.inputs["x"], case.inputs["h_prev"])
-        found["bound"] = np.array(bound.bound)
-    return found
+    return cell(case) if case.kind == "cell" else reference.outputs(case)
 
 
 def cell(case: Case, engine: ModuleType = fused, device: str = "cpu") -> Arrays:
@@ -50,10 +30,3 @@ def cell(case: Case, engine: ModuleType = fused, device: str = "cpu") -> Arrays:
     found |= {f"d_weights.{name}": gradient for name, gradient in gradients.weights.items()}
     found |= {} if gradients.x is None else {"d_x": gradients.x}
     return {name: parted(array) for name, array in to_host(found).items()}
-
-
-def task(case: Case) -> Arrays:
-    """By `tasks`."""
-    options = {name: value for name, value in case.config.items() if name != "task"}
-    batch = TASKS[case.config["task"]](**options).batch(*(case.inputs[n] for n in DRAWS if n in case.inputs))
-    return {name: np.asarray(getattr(batch, name)) for name in case.outputs}

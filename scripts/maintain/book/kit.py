@@ -15,9 +15,8 @@ _KINDS = {
     "ortho_ref/training/optimizers.py": "optimizer",
     "ortho_ref/losses.py": "loss",
 }
-#: Of updates and training steps, whose configs name neither a cell nor always a map.
+#: Of updates whose algorithm is no map.
 _MAPS = {"dynamic_trivialization": "exponential"}
-_TRAINED = {"cell": "gru_reset_before", "parametrization": "neumann_cayley"}
 
 
 class InKit(NamedTuple):
@@ -50,15 +49,14 @@ def concerns(vector: Vector, file: str) -> bool:
     kind, config = vector.case.kind, vector.case.config
     if file in _KINDS:
         return kind == _KINDS[file]
-    own = _TRAINED if kind == "train" else config
     path = PurePosixPath(file)
     if path.stem in CELLS or path.stem == "elman_complex":
-        cell = own.get("cell")
+        cell = config.get("cell")
         if path.parts[:2] == ("ortho_ref", "fused") and cell == "elman" and config.get("complex"):
             return path.stem == "elman_complex"
         return bool(cell == path.stem)
     if path.parts[:2] == ("ortho_ref", "parametrizations"):
-        name = _map_of(own)
+        name = _map_of(config)
         return name in PARAMETRIZATIONS and PARAMETRIZATIONS[name].__module__.rpartition(".")[2] == path.stem
     return True
 

@@ -1,29 +1,25 @@
 """The outputs of a conformance case once more, by a second route.  Needs torch and mpmath.
 
 docs/conformance.md says what the kinds of cases hold.  ortho_ref's own values are one route; this is another, which
-takes from it the names and options of cells and maps, and in `jacobian` the activations.
+takes from it the names and options of cells and maps.
 
     cell, layer, parametrization, loss, activation   autograd, of the equations in PyTorch (`autograd`)
     exponential                               50 digits, its series term by term
     neumann_cayley, update, optimizer         50 digits, the papers' lines and the optimizers' formulas as they stand
-    activation on its kinks, task             plain Python, number by number
-    jacobian                                  dense matrices (gradients/); the bound in 50 digits
-    train                                     PyTorch: autograd for the dense weights, torch.optim for the steps
+    activation on its kinks                   plain Python, number by number
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import mpmath
 import numpy as np
 import torch
 
-from gradients.bptt import step_of
 from gradients.map_problem import MapProblem
 from gradients.problem import Problem
 from ortho_ref.boundary import not_among
-from ortho_ref.cells import Cell, GRUResetBefore, by_name
+from ortho_ref.cells import Cell, by_name
 from ortho_ref.cells.cell import parts_of, state_of
 from ortho_ref.conformance.small_cells import SMALL_CELLS
 from ortho_ref.parametrizations import (
@@ -415,9 +411,9 @@ def _on_kinks(name: str, is_complex: bool, inputs: Arrays) -> Arrays:
     return {"y": _pairs(np.array(y)), "d_a": _pairs(np.array(d_a)), "d_b": np.array(d_b)}
 
 
-def _loss_of(config: Config, outputs: Any, y: Any, mask: Any = None) -> Any:
+def _loss_of(config: Config, outputs: Any, y: Any, mask: Any) -> Any:
     """The loss of tensors: outputs (T, B, q), y as the config has it, mask (T, B)."""
-    functional, groups = torch.nn.functional, config.get("groups", 1)
+    functional, groups = torch.nn.functional, config["groups"]
     rows, classes = outputs.reshape(*outputs.shape[:2], groups, -1), not y.is_floating_point()
     target = y.reshape(rows.shape[:-1] if classes else rows.shape)
     if mask is not None:
@@ -441,154 +437,6 @@ def _loss(config: Config, inputs: Arrays) -> Route:
     return AUTOGRAD, {"loss": value, "d_outputs": gradient}
 
 
-def _jacobian(config: Config, inputs: Arrays) -> Route:
-    cell, w, x = _cell_of(config), _under("weights.", inputs), inputs["x"]
-    if cell.complex:
-        raise ValueError("complex is True; allowed in a jacobian case: False")
-    state = np.concatenate([inputs[f"{name}_prev"] for name in cell.states])
-    outputs = {"J": step_of(cell)(cell, w, x, state).J}
-    if config["cell"] == "gru_reset_before":
-        outputs["bound"] = _bound(config["activation"], w, x, state)
-    return "dense Jacobians (gradients/)", outputs
-
-
-def _bound(activation: str, weights: Arrays, x: np.ndarray, h: np.ndarray) -> np.ndarray:
-    """ncgru:8, ncgru:9, ncgru:10, ncgru:11, ncgru:12, with absolute values."""
-    w, x, h = {name: _exact(value) for name, value in weights.items()}, _exact(x), _exact(h)
-    r, u = (
-        np.array([1 / (1 + mp.exp(-a)) for a in w[f"W_{g}"] @ x + w[f"U_{g}"] @ h + w[f"b_{g}"]], object) for g in "ru"
-    )
-    a = w["W_c"] @ x + w["U_c"] @ (r * h)
-    phi: dict[str, Callable[[Any, Any], Any]] = {
-        "tanh": lambda a, b: mp.tanh(a + b),
-        "relu": lambda a, b: max(a + b, mp.zero),
-        "modrelu": lambda a, b: mp.sign(a) * max(abs(a) + b, mp.zero),
-    }
-    c = [phi[activation](a_i, b_i) for a_i, b_i in zip(a, w["b_c"], strict=True)]
-    largest_h, largest_c = max(map(abs, h)), max(map(abs, c))
-    delta_u, delta_r = max(u * (1 - u)), max(r * (1 - r))
-    alpha = delta_u * (largest_h + largest_c) * _norm(w["U_u"]) + max(1 - u)
-    beta = max(u) * (delta_r * _norm(w["U_r"]) * largest_h + max(r))
-    return np.array(float(alpha + beta * _norm(w["U_c"])))
-
-
-def _task(config: Config, inputs: Arrays) -> Route:
-    """Every sequence on its own; what comes out is turned to time-major."""
-    T, form = config["length"], config.get("form")
-    batch_first = ("values", "steps", "marker")
-    given = {name: (value if name in batch_first else value.T).tolist() for name, value in inputs.items()}
-    if config["task"] == "copying":
-        layout, data = config["layout"], given["data"]
-        markers = given["marker"] if layout == "C" else [{"A": T + 9, "B": T + 10}[layout]] * len(data)
-        drawn = list(zip(data, markers, strict=True))
-        sequences = [_copied(symbols, T, marker, marker + (layout != "B")) for symbols, marker in drawn]
-    elif config["task"] == "denoise":
-        drawn = list(zip(given["data"], given["places"], strict=True))
-        sequences = [_denoised(symbols, places, T, form == "released") for symbols, places in drawn]
-    elif config["task"] == "adding":
-        drawn = list(zip(given["values"], given["steps"], strict=True))
-        x = [[[float(t in steps), values[t]] for t in range(T)] for values, steps in drawn]
-        y = [[values[first] + values[second]] for values, (first, second) in drawn]
-        return PLAIN, {"x": np.array(x).swapaxes(0, 1), "y": np.array(y)}
-    else:
-        types, cap = {"paper": (10, 10), "released": (3, 5)}[config["form"]]
-        return PLAIN, {"y": np.array([_open(tokens, types, cap) for tokens in given["tokens"]]).swapaxes(0, 1)}
-    xs, ys = zip(*sequences, strict=True)
-    return PLAIN, {"x": np.array(xs).swapaxes(0, 1), "y": np.array(ys).swapaxes(0, 1)}
-
-
-def _copied(data: list[int], T: int, marker: int, recall: int) -> tuple[list[int], list[int]]:
-    """T + 20 steps: the data first and the marker at its step; the data again from the step `recall` on."""
-    x = [*data, *[0] * (T + 10)]
-    x[marker] = 9
-    return x, [*[0] * recall, *data, *[0] * (T + 10 - recall)]
-
-
-def _denoised(data: list[int], places: list[int], T: int, one_hot: bool) -> tuple[list[Any], list[int]]:
-    """At each of T + 9 steps the last of the symbols whose place it is, else noise; the marker; 10 of noise."""
-    x: list[Any] = [0] * (T + 9)
-    for symbol, place in zip(data, places, strict=True):
-        x[place] = symbol
-    x += [10, *[0] * 10]
-    if one_hot:
-        x = [[float(symbol == k) for k in range(10)] for symbol in x]
-    return x, [*[0] * (T + 10), *data]
-
-
-def _open(tokens: list[int], types: int, cap: int) -> list[list[int]]:
-    """Open parentheses by type after each token."""
-    count, counts = [0] * types, []
-    for token in tokens:
-        if token < types:
-            count[token] = min(count[token] + 1, cap)
-        elif token < 2 * types:
-            count[token - types] = max(count[token - types] - 1, 0)
-        counts.append(list(count))
-    return counts
-
-
-def _torchs(config: Config, p: Any) -> Callable[[], Any]:
-    """An optimizer's step in PyTorch: moves the tensor p by p.grad, in place."""
-    rate, decay = config["learning_rate"], config["weight_decay"]
-    if config["name"] == "sgd":
-        return torch.optim.SGD([p], rate, config["momentum"], weight_decay=decay).step
-    if config["name"] == "adam":
-        return torch.optim.Adam([p], rate, (config["beta1"], config["beta2"]), config["epsilon"], decay).step
-    v = torch.full_like(p, config["initial"])
-    if not config["epsilon_inside"]:
-        rmsprop = torch.optim.RMSprop([p], rate, config["decay"], config["epsilon"], decay)
-        rmsprop.state[p] = {"step": torch.tensor(0.0), "square_avg": v}
-        return rmsprop.step
-
-    def inside() -> None:
-        g = p.grad + decay * p
-        v.mul_(config["decay"]).add_((1 - config["decay"]) * g**2)
-        p.sub_(rate * g / torch.sqrt(v + config["epsilon"]))
-
-    return inside
-
-
-def _network_loss(config: Config, x: Any, y: Any, leaves: Mapping[str, Any]) -> Any:
-    """The loss of an NC-GRU with dense recurrent weights, from h_0 = 0."""
-    weights = {name.removesuffix(".A"): leaf for name, leaf in _under("layer0.", leaves).items()}
-    h0 = torch.zeros(x.shape[1], len(weights["b_c"]), dtype=torch.float64)
-    h = autograd.run(GRUResetBefore("modrelu"), weights, x, h0)
-    return _loss_of(config, h[1:] @ leaves["readout.W"].T + leaves["readout.b"], y)
-
-
-def _train(config: Config, inputs: Arrays) -> Route:
-    """A, A_tilde and U go by the name of A; the optimizer's delta is how far it moved A."""
-    params = {name: torch.tensor(value) for name, value in _under("params.", inputs).items()}
-    skew = [f"layer0.U_{g}.A" for g in config["orthogonal"]]
-    steps = {name: _torchs(config["optimizer_A" if name in skew else "optimizer"], p) for name, p in params.items()}
-    n = len(params["layer0.b_c"])
-    I, D = torch.eye(n, dtype=torch.float64), torch.diag(torch.tensor(_signs(n, config["negative_ones"])))
-    A_tilde = {name: torch.linalg.inv(I + params[name]) for name in skew}
-    U = {name: A_tilde[name] @ (I - params[name]) @ D for name in skew}
-    history: dict[str, list[np.ndarray]] = {}
-    for k, (x, y) in enumerate(zip(inputs["x"], inputs["y"], strict=True), start=1):
-        loss = partial(_network_loss, config, torch.tensor(x), torch.tensor(y))
-        record = {"loss": loss(params | U)}
-        for name, gradient in autograd.gradients(loss, {name: v.numpy() for name, v in (params | U).items()}).items():
-            p, before, dU = params[name], params[name].clone(), torch.tensor(gradient)
-            p.grad = _skew_gradient(A_tilde[name], D, U[name], dU) if name in skew else dU
-            steps[name]()
-            record[f"params.{name}"] = p.clone()
-            if name in skew:
-                P, weight = A_tilde[name] @ (before - p), name.split(".")[1]
-                due = config["reset_every"] and k % config["reset_every"] == 0
-                if due or torch.linalg.matrix_norm(P, 2) >= 1:
-                    A_tilde[name] = torch.linalg.inv(I + p)
-                else:
-                    powers = [torch.linalg.matrix_power(P, i) for i in range(config["order"] + 1)]
-                    A_tilde[name] = sum(powers) @ A_tilde[name]
-                U[name] = A_tilde[name] @ (I - p) @ D
-                record |= {weight: U[name], f"defect.{weight}": torch.linalg.matrix_norm(U[name].T @ U[name] - I, 2)}
-        for name, value in record.items():
-            history.setdefault(name, []).append(value.numpy())
-    return "PyTorch: autograd and torch.optim", {name: np.array(values) for name, values in history.items()}
-
-
 _ROUTES: dict[str, Callable[[Config, Arrays], Route]] = {
     "cell": _cell,
     "layer": _layer,
@@ -597,7 +445,4 @@ _ROUTES: dict[str, Callable[[Config, Arrays], Route]] = {
     "optimizer": _optimizer,
     "activation": _activation,
     "loss": _loss,
-    "jacobian": _jacobian,
-    "task": _task,
-    "train": _train,
 }

@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from gradients import bounds
 from gradients.map_problem import random_map_problem
 from gradients.problem import Problem, random_problem, standard_normal
-from ortho_ref import activations, losses, models, scan
+from ortho_ref import activations, losses, scan
 from ortho_ref.activations import ACTIVATIONS
 from ortho_ref.cells import CELLS, Cell, elman, fastrnn, gru_reset_after, gru_reset_before, lstm
 from ortho_ref.cells.cell import parts_of
@@ -33,7 +32,6 @@ from ortho_ref.training import optimizers
 from scripts.maintain.vectors.initial_cases import initial_cases
 from scripts.maintain.vectors.layer_cases import layer_cases
 from scripts.maintain.vectors.spec import Spec, on_grid
-from tasks import adding, copying, denoise, parenthesis
 
 # Cells
 
@@ -106,17 +104,6 @@ SHAPED = (
     "gru_reset_after/recurrent-bias",
     "lstm",
 )
-JACOBIANS = (
-    "elman/tanh",
-    "elman/modrelu",
-    "fastrnn/tanh",
-    "fastrnn/sgornn-beta-clipped",
-    "gru_reset_before/tanh",
-    "gru_reset_before/modrelu",
-    "gru_reset_after/modrelu",
-    "gru_reset_after/recurrent-bias",
-    "lstm",
-)
 
 
 def config_of(variant: str) -> Config:
@@ -166,32 +153,8 @@ def _named(weights: Arrays) -> Arrays:
     return {f"weights.{name}": value for name, value in weights.items()}
 
 
-def _one_step(variant: str) -> Callable[[np.random.Generator], Arrays]:
-    cell = reference.cell_of(config_of(variant))
-
-    def draw(rng: np.random.Generator) -> Arrays:
-        problem = _mixed(variant, cell, rng, {"T": 1, "B": 1, "m": 3, "n": 4})
-        before = zip(cell.states, parts_of(cell, problem.h0), strict=True)
-        own = {f"{name}_prev": part[0] for name, part in before}
-        return _named(problem.weights) | own | {"x": problem.x[0, 0]}
-
-    return draw
-
-
-def _bound(variant: str) -> Callable[[Arrays], Arrays] | None:
-    cell = reference.cell_of(config_of(variant))
-    if not isinstance(cell, gru_reset_before.GRUResetBefore):
-        return None
-
-    def answer(inputs: Arrays) -> Arrays:
-        weights = reference.under("weights.", inputs)
-        return {"bound": np.array(bounds.theorem_1(cell, weights, inputs["x"], inputs["h_prev"]).bound)}
-
-    return answer
-
-
 def cells() -> Iterator[Spec]:
-    """Kinds cell and jacobian."""
+    """Kind cell."""
     for variant, (_, why) in VARIANTS.items():
         sources = (scan, MODULES[variant.partition("/")[0]])
         zeros, config = STILL.get(variant, ()), config_of(variant)
@@ -209,13 +172,6 @@ def cells() -> Iterator[Spec]:
 
     why = "dc_T = 0, for those that take no gradient by c_T"
     yield Spec("cell/lstm/no-dc_T", "cell", config_of("lstm"), without_dc_T, (scan, lstm), why)
-    for variant in JACOBIANS:
-        answer = _bound(variant)
-        sources = (MODULES[variant.partition("/")[0]], *((bounds,) if answer else ()))
-        why = f"dh_t/dh_(t-1) itself: {VARIANTS[variant][1]}"
-        yield Spec(
-            f"jacobian/{variant}", "jacobian", config_of(variant), _one_step(variant), sources, why, answer=answer
-        )
 
 
 # Parametrizations and their updates
@@ -588,226 +544,6 @@ def loss_cases() -> Iterator[Spec]:
         yield Spec(f"loss/{name}", "loss", config, _loss(config, q, size), (losses,), why)
 
 
-# Tasks
-
-
-def _answered(task: Any, names: tuple[str, ...], outputs: tuple[str, ...]) -> Callable[[Arrays], Arrays]:
-    def answer(inputs: Arrays) -> Arrays:
-        batch = task.batch(*(inputs[name] for name in names if name in inputs))
-        return {name: on_grid(getattr(batch, name)) for name in outputs}
-
-    return answer
-
-
-def task_cases() -> Iterator[Spec]:
-    """Kind task."""
-    B, both = 4, ("x", "y")
-
-    def copying_of(layout: str) -> Callable[[np.random.Generator], Arrays]:
-        def draw(rng: np.random.Generator) -> Arrays:
-            marker = {"marker": rng.integers(10, 17, B)} if layout == "C" else {}
-            return {"data": rng.integers(1, 9, (10, B))} | marker
-
-        return draw
-
-    for layout, why in (
-        ("A", "recall one step after the marker"),
-        ("B", "recall on the marker"),
-        ("C", "a marker each"),
-    ):
-        answer = _answered(copying.Copying(7, layout), ("data", "marker"), both)
-        config = {"task": "copying", "length": 7, "layout": layout}
-        yield Spec(f"task/copying/{layout}", "task", config, copying_of(layout), (copying,), why, answer=answer)
-
-    def denoise_of(form: str) -> Callable[[np.random.Generator], Arrays]:
-        def draw(rng: np.random.Generator) -> Arrays:
-            places = [rng.choice(18, 10, replace=form == "released") for _ in range(B)]
-            return {"data": rng.integers(1, 10, (10, B)), "places": np.sort(places, axis=1).T}
-
-        return draw
-
-    for form, why in (
-        ("paper", "places apart"),
-        ("released", "symbols that overwrite others; the marker a zero vector"),
-    ):
-        answer = _answered(denoise.Denoise(9, form), ("data", "places"), both)
-        config = {"task": "denoise", "length": 9, "form": form}
-        yield Spec(f"task/denoise/{form}", "task", config, denoise_of(form), (denoise,), why, answer=answer)
-
-    def adding_draw(rng: np.random.Generator) -> Arrays:
-        return {"values": rng.random((B, 7)), "steps": rng.integers([0, 3], [3, 7], (B, 2))}
-
-    answer = _answered(adding.Adding(7), ("values", "steps"), both)
-    config = {"task": "adding", "length": 7}
-    yield Spec("task/adding", "task", config, adding_draw, (adding,), "marker, then value", answer=answer)
-
-    for form, (types, noise, _, _) in parenthesis.FORMS.items():
-        length, vocabulary = 48, 2 * types + noise
-
-        def tokens(rng: np.random.Generator, types: int = types, vocabulary: int = vocabulary) -> Arrays:
-            """Type 0 more often than the others, first opened and then closed, so that cap and floor are met."""
-            often = np.where(np.arange(48)[:, None] < 24, 0, types)
-            return {"tokens": np.where(rng.random((48, B)) < 0.6, often, rng.integers(0, vocabulary, (48, B)))}
-
-        answer = _answered(parenthesis.Parenthesis(length, form), ("tokens",), ("y",))
-        config = {"task": "parenthesis", "length": length, "form": form}
-        why = "counts that meet the cap and the floor"
-        yield Spec(f"task/parenthesis/{form}", "task", config, tokens, (parenthesis,), why, answer=answer)
-
-
-# Training
-
-
-def _training(config: Config) -> Callable[[np.random.Generator], Arrays]:
-    T, B, m, n, q, k = 5, 4, 3, 5, 4, 10
-    options = {key: config[key] for key in ("orthogonal", "negative_ones", "order", "reset_every")}
-    network = models.network("nc-gru", m, [n], q, loss=config["loss"], **options)
-
-    def draw(rng: np.random.Generator) -> Arrays:
-        params = network.init(rng, dtype=np.float64)[0]
-        for name, value in params.items():
-            if name.endswith(".A"):
-                X = np.triu(rng.standard_normal((n, n)), 1)
-                params[name] = X - X.T
-            else:
-                params[name] = value + 0.3 * rng.standard_normal(value.shape)
-        x, y = rng.standard_normal((k, T, B, m)), rng.integers(0, q, (k, T, B))
-        return {f"params.{name}": value for name, value in params.items()} | {"x": x, "y": y}
-
-    return draw
-
-
-def train_cases() -> Iterator[Spec]:
-    """Kind train."""
-    common = {"negative_ones": 2, "loss": "cross_entropy"}
-    one = {"orthogonal": "c", "order": 2, "reset_every": 4, "optimizer": adam(1e-2), "optimizer_A": adam(5e-2)}
-    two = {"orthogonal": "rc", "order": 1, "reset_every": 6, "optimizer": rmsprop(1e-2, **TENSORFLOW)}
-    two |= {"optimizer_A": rmsprop(5e-3, **KERAS)}
-    sources = (gru_reset_before, neumann, optimizers, losses, activations)
-    for name, own, weights, why in (
-        ("nc_gru", one, ("U_c",), "everything at once"),
-        ("nc_gru/two", two, ("U_c", "U_r"), "two orthogonal weights, each with a gradient and a series of its own"),
-    ):
-        config = common | own
-        scales = {f"defect.{weight}": 1e-2 for weight in weights}
-        yield Spec(f"train/{name}", "train", config, _training(config), sources, why, scales=scales)
-
-
-# What must be refused
-
-
-def _flawed(name: str, change: Callable[[np.ndarray], np.ndarray]) -> Callable[[Arrays], Arrays]:
-    return lambda inputs: inputs | {name: change(inputs[name])}
-
-
-def _first(value: float) -> Callable[[np.ndarray], np.ndarray]:
-    def change(array: np.ndarray) -> np.ndarray:
-        flawed = array.copy()
-        flawed.reshape(-1)[1] = value
-        return flawed
-
-    return change
-
-
-def _wider(array: np.ndarray) -> np.ndarray:
-    return np.concatenate([array, array[..., :1]], axis=-1)
-
-
-def _zero_column(array: np.ndarray) -> np.ndarray:
-    flawed = array.copy()
-    flawed[:, 0] = 0
-    return flawed
-
-
-def invalid_cases() -> Iterator[Spec]:
-    """Kind invalid: cases of other kinds with a flaw."""
-    cayley_map, exp_map = ({"parametrization": name, **MAPS[name][1]} for name in ("scaled_cayley", "exponential"))
-    reflections = {"parametrization": "householder", **MAPS["householder"][1]}
-    update, before = UPDATES["neumann_cayley/reset"][0], "gru_reset_before/modrelu"
-    ce = {"loss": "cross_entropy", "groups": 1, "masked": False, "targets": "classes"}
-    nan = float("nan")
-    A, V = "params.A", "params.V"
-    sequence, tokens = _sequence(before, GENERIC), _sequence(before, SHAPES["tokens"][0])
-    for name, kind, config, draw, flaw, why in (
-        (
-            "scaled_cayley/not-skew",
-            "parametrization",
-            cayley_map,
-            _map(cayley_map, 5),
-            _flawed(A, _first(2.0)),
-            "A is not skew",
-        ),
-        (
-            "scaled_cayley/nan",
-            "parametrization",
-            cayley_map,
-            _map(cayley_map, 5),
-            _flawed(A, _first(nan)),
-            "A has a NaN",
-        ),
-        (
-            "scaled_cayley/shape",
-            "parametrization",
-            cayley_map,
-            _map(cayley_map, 5),
-            _flawed(A, _wider),
-            "A is not square",
-        ),
-        (
-            "exponential/not-skew",
-            "parametrization",
-            exp_map,
-            _map(exp_map, 5),
-            _flawed(A, _first(2.0)),
-            "A is not skew",
-        ),
-        (
-            "householder/nan",
-            "parametrization",
-            reflections,
-            _map(reflections, 5),
-            _flawed(V, _first(nan)),
-            "V has a NaN",
-        ),
-        (
-            "householder/zero",
-            "parametrization",
-            reflections,
-            _map(reflections, 5),
-            _flawed(V, _zero_column),
-            "a reflection in 0",
-        ),
-        (
-            "householder/shape",
-            "parametrization",
-            reflections,
-            _map(reflections, 5),
-            _flawed(V, _wider),
-            "more columns than reflections",
-        ),
-        ("update/not-skew", "update", update, _updates(update, 1.0), _flawed("A0", _first(2.0)), "A_0 is not skew"),
-        ("update/nan", "update", update, _updates(update, 1.0), _flawed("dU", _first(nan)), "dL/dU has a NaN"),
-        ("cell/x-shape", "cell", config_of(before), sequence, _flawed("x", _wider), "x is wider than W"),
-        ("cell/h0-shape", "cell", config_of(before), sequence, _flawed("h0", _wider), "h_0 is wider than U"),
-        ("cell/U-shape", "cell", config_of(before), sequence, _flawed("weights.U_c", _wider), "U_c is not square"),
-        ("cell/x-nan", "cell", config_of(before), sequence, _flawed("x", _first(nan)), "x has a NaN"),
-        ("cell/token", "cell", config_of(before), tokens, _flawed("x", lambda x: x + 1), "a token beyond W's columns"),
-        ("loss/class", "loss", ce, _loss(ce, 5), _flawed("y", lambda y: y + 1), "a class beyond the outputs"),
-        ("loss/shape", "loss", ce, _loss(ce, 5), _flawed("y", lambda y: y[:-1]), "fewer targets than outputs"),
-    ):
-        yield Spec(f"invalid/{name}", "invalid", {"of": kind, **config}, draw, (), why, flaw=flaw)
-    for variant, U in (("lstm", "U_f"), ("gru_reset_after/recurrent-bias", "U_z")):
-        draw, cell = _sequence(variant, GENERIC), variant.partition("/")[0]
-        for name, flaw, why in (
-            ("x-shape", _flawed("x", _wider), "x is wider than W"),
-            ("h0-shape", _flawed("h0", _wider), "h_0 is wider than U"),
-            ("U-shape", _flawed(f"weights.{U}", _wider), f"{U} is not square"),
-            ("x-nan", _flawed("x", _first(nan)), "x has a NaN"),
-        ):
-            config = {"of": "cell", **config_of(variant)}
-            yield Spec(f"invalid/cell/{cell}/{name}", "invalid", config, draw, (), why, flaw=flaw)
-
-
 def specs() -> list[Spec]:
     """Every case, in the order of the manifest."""
     parts = (
@@ -818,9 +554,6 @@ def specs() -> list[Spec]:
         optimizer_cases,
         activation_cases,
         loss_cases,
-        task_cases,
         initial_cases,
-        train_cases,
-        invalid_cases,
     )
     return [spec for part in parts for spec in part()]

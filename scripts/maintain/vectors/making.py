@@ -6,22 +6,22 @@ from typing import Any
 import numpy as np
 
 from ortho_ref.conformance import drawing, initial, reference
-from ortho_ref.conformance.case import Arrays, Case, Vector
+from ortho_ref.conformance.case import Arrays, Vector
 from ortho_ref.conformance.compare import MINIMUM, scales
 from scripts.maintain.vectors.spec import Spec
 
 #: How far a case may be from what is stored, and from the second route, relative to its scale.
-SAME = {"update": 1e-9, "train": 1e-9}
+SAME = {"update": 1e-9}
 #: Inputs moved by 1e-5 move outputs by less than this: so float32 can pass, and no kink is near.
 MOVED = 1e-3
 ATTEMPTS = 300
 
 
-def difference(ours: Arrays, theirs: Arrays, own: dict[str, float]) -> float:
+def difference(ours: Arrays, theirs: Arrays) -> float:
     """The largest difference of two answers, on the scales of the second.  ValueError for other names or shapes."""
     if {n: a.shape for n, a in ours.items()} != {n: a.shape for n, a in theirs.items()}:
         raise ValueError(f"outputs {sorted(ours)} and {sorted(theirs)}, or their shapes, differ")
-    size = scales(theirs, own)
+    size = scales(theirs)
     return max(float(np.abs(ours[name] - theirs[name]).max(initial=0)) / size[name] for name in theirs)
 
 
@@ -32,17 +32,17 @@ def limit(kind: str) -> float:
 
 def conditioned(spec: Spec, inputs: Arrays) -> bool:
     """Whether the answer is there, is above noise and follows small changes of its inputs."""
-    if spec.kind in ("task", "invalid", "initial"):
+    if spec.kind == "initial":
         return True
     answer = spec.outputs(inputs)
     largest = {name: float(np.abs(array).max()) for name, array in answer.items()}
-    if not all(size > spec.scales.get(name, 1.0) * MINIMUM or name in spec.zeros for name, size in largest.items()):
+    if not all(size > MINIMUM or name in spec.zeros for name, size in largest.items()):
         return False
     if not spec.smooth:
         return True
     rng = np.random.default_rng(0)
     moved = {name: _moved(name, array, rng) for name, array in inputs.items()}
-    return difference(spec.outputs(moved), answer, spec.scales) < MOVED
+    return difference(spec.outputs(moved), answer) < MOVED
 
 
 def _moved(name: str, array: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -63,17 +63,12 @@ def drawn(spec: Spec) -> Arrays:
 
 def vector(spec: Spec, inputs: Arrays) -> Vector:
     """The vector of a case, not confirmed yet."""
-    expected = {} if spec.kind == "invalid" else spec.outputs(inputs)
-    if spec.kind == "initial":
-        expected = initial.expected_of(spec.config)
+    expected = initial.expected_of(spec.config) if spec.kind == "initial" else spec.outputs(inputs)
     low, high = spec.between(inputs) if spec.between is not None else ({}, {})
-    flawed = spec.flaw(inputs) if spec.flaw is not None else inputs
-    case = spec.case(flawed)
     shapes = {name: array.shape for name, array in expected.items()}
-    own = Case(case.id, case.kind, case.config, case.inputs, shapes)
-    control = inputs if spec.flaw is not None else {}
+    case = replace(spec.case(inputs), outputs=shapes)
     how = _drawing(spec, inputs, expected)
-    return Vector(own, expected, spec.scales, low, high, control, tuple(spec.equations), spec.why, (), {}, how)
+    return Vector(case, expected, low, high, tuple(spec.equations), spec.why, (), {}, how)
 
 
 def _drawing(spec: Spec, inputs: Arrays, expected: Arrays) -> dict[str, Any] | None:
@@ -92,13 +87,11 @@ def confirmed(made: Vector) -> dict[str, Any]:
     """The second route's name, and how far it is from the answer.  ValueError where that is too far."""
     from scripts.maintain.oracle.second_route import second_route
 
-    if made.case.kind == "invalid":
-        return {"route": "refused, and accepted without the flaw, by ortho_ref", "error": 0.0}
     if made.case.kind == "initial":
         return _drawn_right(made)
     case = made.given("float64")
     route, outputs = second_route(case.kind, case.config, case.inputs)
-    error = difference(outputs, made.expected, made.scales)
+    error = difference(outputs, made.expected)
     if not error <= limit(made.case.kind):
         raise ValueError(f"{made.id}: {route} is {error:.1e} away; allowed: {limit(made.case.kind):.0e}")
     return {"route": route, "error": float(f"{error:.1e}")}
@@ -124,7 +117,6 @@ def roles(made: Vector) -> dict[str, Arrays]:
         "expected": {} if made.case.kind == "initial" else made.expected,
         "low": made.low,
         "high": made.high,
-        "control": made.control,
     }
 
 
@@ -135,7 +127,6 @@ def entry(made: Vector) -> dict[str, Any]:
         "kind": made.case.kind,
         "config": made.case.config,
         **{role: sorted(arrays) if made.drawn is None else [] for role, arrays in roles(made).items()},
-        "scales": made.scales,
         "equations": list(made.equations),
         "why": made.why,
         "kills": list(made.kills),
@@ -149,18 +140,18 @@ def compared(made: Vector, old: Vector) -> None:
     """ValueError where a case is not what is stored under its name."""
     if made.case.config != old.case.config:
         raise ValueError(f"{made.id}: its config is not the stored one; give the changed case another name")
-    if made.case.kind != old.case.kind or made.scales != old.scales:
-        raise ValueError(f"{made.id}: its kind or scales are not those stored; give the changed case another name")
+    if made.case.kind != old.case.kind:
+        raise ValueError(f"{made.id}: its kind is not the stored one; give the changed case another name")
     theirs = roles(old)
     for role, arrays in roles(made).items():
-        if role in ("inputs", "control"):
+        if role == "inputs":
             if not all(
                 _equal(arrays.get(name), theirs[role].get(name)) for name in arrays.keys() | theirs[role].keys()
             ):
-                raise ValueError(f"{made.id}: its {role} are not those stored")
+                raise ValueError(f"{made.id}: its inputs are not those stored")
         elif arrays or theirs[role]:
             try:
-                apart = difference(arrays, theirs[role], made.scales)
+                apart = difference(arrays, theirs[role])
             except ValueError as error:
                 raise ValueError(f"{made.id}: {role}: {error}") from None
             if not apart <= limit(made.case.kind):

@@ -6,7 +6,7 @@ They are multiples of 1/4096 that float32 has exactly.
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
@@ -25,10 +25,9 @@ class Spec:
 
     draw: a generator -> inputs, complex ones complex; called again where what comes out is badly conditioned.
     sources: modules whose headers state the equations.  why: what the case is there for.
-    answer: kind `task` and other outputs that `reference` does not have, from the inputs as stored.
-    zeros: outputs that are 0 throughout.  scales: as a vector's.  smooth: False on a kink, where `between` says between
-    which two numbers each output may be.  flaw: of an invalid case, flawed inputs from good ones.  arrays: of a case
-    that is not stored, what the kit draws (`ortho_ref.conformance.drawing`); `draw` is not called.
+    zeros: outputs that are 0 throughout.  smooth: False on a kink, where `between` says between
+    which two numbers each output may be.  arrays: of a case that is not stored, what the kit draws
+    (`ortho_ref.conformance.drawing`); `draw` is not called.
     """
 
     id: str
@@ -37,12 +36,9 @@ class Spec:
     draw: Callable[[np.random.Generator], Arrays]
     sources: tuple[ModuleType, ...]
     why: str
-    answer: Callable[[Arrays], Arrays] | None = None
     zeros: tuple[str, ...] = ()
-    scales: dict[str, float] = field(default_factory=dict)
     smooth: bool = True
     between: Callable[[Arrays], tuple[Arrays, Arrays]] | None = None
-    flaw: Callable[[Arrays], Arrays] | None = None
     arrays: dict[str, dict[str, Any]] | None = None
 
     @property
@@ -67,8 +63,7 @@ class Spec:
 
     def outputs(self, inputs: Arrays) -> Arrays:
         """The answer."""
-        own = self.answer(inputs) if self.answer is not None else {}
-        return own if self.kind == "task" else reference.outputs(self.case(inputs)) | own
+        return reference.outputs(self.case(inputs))
 
 
 def on_grid(array: np.ndarray) -> np.ndarray:

@@ -8,8 +8,8 @@ BY_ID = {vector.id: vector for vector in vectors()}
 
 
 def right(case):
-    """Everything right: the stored answers, and `reference` for what is drawn or to be refused."""
-    if case.kind in ("invalid", "initial"):
+    """Everything right: the stored answers, and `reference` for initial values, which are drawn."""
+    if case.kind == "initial":
         return reference.outputs(case)
     return {name: array.copy() for name, array in BY_ID[case.id].expected.items()}
 
@@ -19,7 +19,7 @@ def answering(change):
     return lambda case: change(right(case))
 
 
-def vector_of(expected, kind="cell", scales=None, low=None, high=None):
+def vector_of(expected, kind="cell", low=None, high=None):
     """A vector made up for a test, with these answers."""
     case = Case("made/up", kind, {}, {}, {name: array.shape for name, array in expected.items()})
-    return Vector(case, expected, scales or {}, low or {}, high or {}, {}, (), "made up", (), {})
+    return Vector(case, expected, low or {}, high or {}, (), "made up", (), {})

@@ -21,7 +21,7 @@ FILE = Path(__file__).with_name("mistakes.json")
 
 def number_of(outputs, vector):
     """All outputs, each over its scale, with a weight of its own for every entry; None if they are not finite."""
-    own, total = scales(vector.expected, vector.scales), 0.0
+    own, total = scales(vector.expected), 0.0
     for k, name in enumerate(sorted(outputs)):
         entries = np.asarray(outputs[name], float).reshape(-1) / own.get(name, 1.0)
         with np.errstate(all="ignore"):  # of a mistake that overflows
@@ -33,11 +33,10 @@ def main():
     """Every case and mistake, a line for each case."""
     before, rows = json.loads(FILE.read_text()) if FILE.exists() else {}, []
     for id, vector in BY_ID.items():
-        if vector.case.kind != "invalid":
-            own = {m.name: number_of(made((m,), vector), vector) for m in MISTAKES if m.applies(vector.case)}
-            changed = [name for name, number in own.items() if before.get(id, {}).get(name, number) != number]
-            print(*([id, *changed] if changed else []), end="\n" if changed else "")
-            rows.append(f"{json.dumps(id)}: {json.dumps(own)}")
+        own = {m.name: number_of(made((m,), vector), vector) for m in MISTAKES if m.applies(vector.case)}
+        changed = [name for name, number in own.items() if before.get(id, {}).get(name, number) != number]
+        print(*([id, *changed] if changed else []), end="\n" if changed else "")
+        rows.append(f"{json.dumps(id)}: {json.dumps(own)}")
     FILE.write_text("{\n" + ",\n".join(rows) + "\n}\n")
 
 

@@ -6,15 +6,12 @@ import pytest
 
 from ortho_ref.conformance import check, pytest_cases
 from ortho_ref.conformance.__main__ import main
-from ortho_ref.conformance.mistake import made
-from ortho_ref.conformance.mistakes import MISTAKES
-from ortho_ref.conformance.report import FAILED, PASSED
-from tests.ortho_ref.conformance.adapters import BY_ID, right
+from ortho_ref.conformance.report import FAILED
+from tests.ortho_ref.conformance.adapters import right
 from tests.ortho_ref.conformance.test_findings import has
 
 GRU = "cell/gru_reset_before/[tr]*"
 BOTH = ("u-keeps", "reset-after")
-BY_NAME = {mistake.name: mistake for mistake in MISTAKES}
 
 
 @pytest.mark.parametrize(
@@ -49,29 +46,6 @@ def test_everything_else_is_still_checked():
     report = check(right, "loss/*", assume="u-keeps")
     assert report.ok
     assert "which changes no case that was run" in " ".join(str(report).split())
-
-
-def test_training_is_held_to_them_too():
-    from ortho_ref.conformance.diagnosis.training import within
-
-    def run(case):
-        return made([within(BY_NAME["u-keeps"], case)], BY_ID[case.id])
-
-    assert check(run, "train/nc_gru", "float32", assume="u-keeps").results[0].status == PASSED
-    assert check(right, "train/nc_gru", assume="u-keeps").results[0].status == FAILED
-
-
-@pytest.mark.parametrize(("takes", "assume"), [(t, a) for t in (True, False) for a in ("accepts-nan", "refuses-all")])
-def test_what_is_assumed_to_be_taken(takes, assume):
-    """An invalid case passes where its inputs are taken, and fails where they are refused."""
-
-    def run(case):
-        return {"U": case.inputs["dU"]} if takes else 1 / 0
-
-    (result,) = check(run, "invalid/scaled_cayley/nan", assume=assume).results
-    assert result.status == (PASSED if takes == (assume == "accepts-nan") else FAILED)
-    if takes and assume == "refuses-all":
-        assert result.message == "accepted what it is assumed to refuse"
 
 
 @pytest.mark.parametrize(

@@ -111,11 +111,11 @@ def test_run_of_a_command(call, tmp_path, line):
     program = tmp_path / "mine.py"
     words = f"{sys.executable} -S {shlex.quote(str(program))} {{input}} {{output}}"
     program.write_text("import sys\nsys.exit(77)\n")
-    code, out, _ = call("run", "--command", words, "--only", "task/adding", "--timeout", PATIENCE)
-    assert (code, statuses(out)[0]) == (1, {"task/adding": "unsupported"})
+    code, out, _ = call("run", "--command", words, "--only", "cell/lstm/step", "--timeout", PATIENCE)
+    assert (code, statuses(out)[0]) == (1, {"cell/lstm/step": "unsupported"})
     program.write_text(f"{line.source}hold()\n")
-    code, out, _ = call("run", "--command", words, "--only", "task/adding", "--timeout", "0.1")
-    assert (code, statuses(out)[0]) == (1, {"task/adding": "failed"})
+    code, out, _ = call("run", "--command", words, "--only", "cell/lstm/step", "--timeout", "0.1")
+    assert (code, statuses(out)[0]) == (1, {"cell/lstm/step": "failed"})
     assert "did not end within 0.1 seconds" in out
 
 
@@ -531,7 +531,7 @@ def test_a_hostile_adapter(call, tmp_path):
     text = "import sys\nsys.stderr.write('\\x1b[2J' + 500_000 * 'x' + '\\x1b[2J')\nsys.exit(1)\n"
     (tmp_path / "mine.py").write_text(text)
     words = f"{sys.executable} -S {shlex.quote(str(tmp_path / 'mine.py'))} {{input}} {{output}}"
-    code, out, err = call("run", "--command", words, "--only", "task/adding", "--timeout", PATIENCE)
+    code, out, err = call("run", "--command", words, "--only", "cell/lstm/step", "--timeout", PATIENCE)
     assert (code, err) == (1, "")
     assert harmless(out)
     assert len(out) < 4000

@@ -93,13 +93,6 @@ def test_functions_that_are_replaced_apart_are_so_in_either_order():
         assert all(np.array_equal(one[name], other[name], equal_nan=True) for name in one), (a.name, b.name)
 
 
-def test_pairs_are_not_tried_for_training(monkeypatch):
-    monkeypatch.setattr(pairs, "candidates", lambda failure: pytest.fail("tried"))
-    result = one(answering(lambda found: found | {"loss": found["loss"] + 1}), "train/nc_gru")
-    assert result.mistakes == ()
-    assert result.diagnosis.startswith("wrong: loss; right: ")
-
-
 def test_a_forward_pass_alone_is_diagnosed():
     """An adapter that gives h only: what is wrong with it is named all the same."""
     name = next(n for n in BY_ID[ID].kills if not _same_h(n))
@@ -171,8 +164,6 @@ SAID = [
     (ID, by([U_c], np.transpose), "d_weights.U_c: the transpose of what is expected", ""),
     (COMPLEX, by(["d_weights.U"], lambda a: np.swapaxes(a, 0, 1)), "U: the transpose of what is expected", ""),
     (COMPLEX, by(["d_weights.U"], lambda a: a * [1, -1]), "U: the conjugate of what is expected", ""),
-    ("train/nc_gru", by(["params.layer0.U_c.A"], noise), "params.layer0.U_c.A: not skew", ""),
-    ("train/nc_gru", by(["params.layer0.U_c.A"], lambda a: noise(a) - np.swapaxes(noise(a), 1, 2)), "", "not skew"),
 ]
 
 
@@ -253,7 +244,7 @@ def test_other_types_are_not_diagnosed(id, precision, dtype):
 
 
 @pytest.mark.parametrize("step", [0, 1, 3])
-@pytest.mark.parametrize(("id", "name"), [(ID, "h"), ("update/neumann_cayley/reset", "A"), ("train/nc_gru", "loss")])
+@pytest.mark.parametrize(("id", "name"), [(ID, "h"), ("update/neumann_cayley/reset", "A")])
 def test_the_first_step_that_is_off(unexplained, id, name, step):
     """From there on; one that is off from its first entry on, of h that after h_0, says nothing of steps."""
 
@@ -288,7 +279,6 @@ def test_what_did_not_fail_with_outputs_is_not_diagnosed():
         answering(lambda found: found | {"d_outputs": found["d_outputs"] * np.nan}),
     ):
         assert one(run, SMALL).diagnosis == ""
-    assert one(lambda case: {"U": np.zeros(1)}, "invalid/scaled_cayley/nan").diagnosis == ""
 
 
 @pytest.mark.parametrize(
@@ -310,11 +300,10 @@ ANYTHING = [
     "activation/sigmoid",
     "cell/elman/complex-single",
     "cell/gru_reset_after/no-gates",
-    "jacobian/gru_reset_before/tanh",
     "loss/cross_entropy/groups",
     "optimizer/sgd",
     "parametrization/structured_unitary",
-    "task/adding",
+    "layer/lstm/lengths",
     "update/scaled_cayley",
 ]
 FLOATS = st.sampled_from([0.0, 1.0, -1.0, 1e308, -1e308, 1e-308, 5e-324, np.inf, np.nan]) | st.floats()

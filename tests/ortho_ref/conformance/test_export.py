@@ -51,24 +51,20 @@ def test_files_are_what_the_kit_gives(exported):
     folder, _, dtype = exported
     files = {folder / "manifest.json"}
     for id, vector in BY_ID.items():
-        given = {"input": vector.given(dtype)}
-        if vector.control:
-            given["control"] = vector.given(dtype, control=True)
-        for name, case in given.items():
-            path = folder / id / f"{name}.safetensors"
-            files.add(path)
-            arrays, metadata = read(path)
-            assert arrays.keys() == case.inputs.keys()
-            for key, array in case.inputs.items():
-                np.testing.assert_array_equal(arrays[key], array, strict=True)
-            assert (metadata["id"], metadata["kind"]) == (id, case.kind)
-            assert json.loads(metadata["config"]) == case.config
-            assert json.loads(metadata["outputs"]) == {key: list(shape) for key, shape in case.outputs.items()}
-            floats = {str(array.dtype) for array in arrays.values() if array.dtype.kind == "f"}
-            assert floats <= {metadata["dtype"]}
+        case, path = vector.given(dtype), folder / id / "input.safetensors"
+        files.add(path)
+        arrays, metadata = read(path)
+        assert arrays.keys() == case.inputs.keys()
+        for key, array in case.inputs.items():
+            np.testing.assert_array_equal(arrays[key], array, strict=True)
+        assert (metadata["id"], metadata["kind"]) == (id, case.kind)
+        assert json.loads(metadata["config"]) == case.config
+        assert json.loads(metadata["outputs"]) == {key: list(shape) for key, shape in case.outputs.items()}
+        floats = {str(array.dtype) for array in arrays.values() if array.dtype.kind == "f"}
+        assert floats <= {metadata["dtype"]}
         answers = vector.expected | {f"low:{n}": a for n, a in vector.low.items()}
         answers |= {f"high:{n}": a for n, a in vector.high.items()}
-        if answers and case.kind != "initial":  # whose config says what is right
+        if case.kind != "initial":  # whose config says what is right
             path = folder / id / "expected.safetensors"
             files.add(path)
             arrays = read(path)[0]
@@ -88,28 +84,19 @@ def test_the_manifest(exported):
         vector = BY_ID[entry["id"]]
         assert (entry["kind"], entry["config"], entry["why"]) == (vector.case.kind, vector.case.config, vector.why)
         assert (tuple(entry["equations"]), tuple(entry["kills"])) == (vector.equations, vector.kills)
-        assert entry["refuse"] == (not vector.expected)
         assert entry["tolerance"] == tolerance(vector.case.kind, dtype)
         own = vector.expected if vector.case.kind != "initial" else {}  # whose config says what is right
-        assert entry["scales"] == (scales(own, vector.scales) if own else {})
+        assert entry["scales"] == (scales(own) if own else {})
 
 
 def problems(folder, implementation):
     """Names of what is wrong with an implementation, found by these files alone.
 
-    implementation: (kind, config, inputs) -> outputs; raises ValueError for what it refuses; None: not supported.
+    implementation: (kind, config, inputs) -> outputs; None: not supported.
     """
     found = []
     for entry in json.loads((folder / "manifest.json").read_text())["cases"]:
         arrays = read(folder / entry["id"] / "input.safetensors")[0]
-        if entry["refuse"]:
-            implementation(entry["kind"], entry["config"], read(folder / entry["id"] / "control.safetensors")[0])
-            try:
-                implementation(entry["kind"], entry["config"], arrays)
-                found.append(entry["id"])
-            except ValueError:
-                pass
-            continue
         outputs = implementation(entry["kind"], entry["config"], arrays)
         if outputs is None:
             continue
@@ -123,8 +110,8 @@ def problems(folder, implementation):
 
 
 def mine(kind, config, inputs):
-    """The reference; without the kind `task`, which it does not have."""
-    return None if kind in ("task", "initial") else reference.outputs(Case("", kind, config, inputs))
+    """The reference; without initial values, which have no file of answers."""
+    return None if kind == "initial" else reference.outputs(Case("", kind, config, inputs))
 
 
 def test_an_implementation_is_checked_by_the_files_alone(exported):
@@ -134,15 +121,13 @@ def test_an_implementation_is_checked_by_the_files_alone(exported):
 
     def wrong(kind, config, inputs):
         found = mine(kind, config, inputs)
-        if found is None or kind == "invalid":
-            return found
+        if found is None:
+            return None
         name = max(found, key=lambda name: np.abs(found[name]).max())
         return found | {name: found[name] + (np.abs(found[name]).max() or 1.0) * 1e-2}
 
     seen = {name.partition(":")[0] for name in problems(folder, wrong)}
-    assert seen == {entry["id"] for entry in manifest["cases"] if entry["kind"] not in ("task", "invalid", "initial")}
-    accepting = {entry["id"] for entry in manifest["cases"] if entry["refuse"]}
-    assert set(problems(folder, lambda *case: None)) == accepting
+    assert seen == {entry["id"] for entry in manifest["cases"] if entry["kind"] != "initial"}
 
 
 def test_cases_that_fit(tmp_path):

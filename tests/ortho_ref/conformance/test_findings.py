@@ -151,21 +151,3 @@ def test_h_0_is_judged_apart():
     (found,) = check(spoiled(has(["no-bias"]), "h", zeros), id).results
     assert ("no-bias",) in found.mistakes
     assert "in all but h[0]" in found.diagnosis
-
-
-def test_training_has_what_the_other_kinds_have():
-    """Alone nothing is known of it; with the cell's cases and the updates beside it, all of it is."""
-    names = ("u-keeps", "neumann-reset-late")
-    from ortho_ref.conformance.diagnosis.training import within
-
-    def run(case):
-        own = [within(BY_NAME[n], case) if case.kind == "train" else BY_NAME[n] for n in names]
-        own = [m for m in own if m is not None and m.applies(case)]
-        return made(own, BY_ID[case.id])
-
-    only = ["cell/gru_reset_before/tanh", "cell/gru_reset_before/relu", "update/neumann_cayley/reset", "train/nc_gru"]
-    found = {r.id: r for r in check(run, only).results}
-    assert set(found["train/nc_gru"].mistakes[0]) == set(names)
-    assert found["train/nc_gru"].diagnosis.startswith("your outputs equal the training of NC-GRU with ")
-    alone = {r.id: r for r in check(run, "train/nc_gru").results}
-    assert alone["train/nc_gru"].mistakes == ()

@@ -6,9 +6,10 @@ from ortho_ref.conformance.mistakes import MISTAKES
 
 
 def entries(capsys, *arguments):
-    """Name -> words and cases, of what is printed."""
+    """Name -> words and cases, of what is printed; below them, what takes the names."""
     assert main(["mistakes", *arguments]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    *lines, last = capsys.readouterr().out.splitlines()
+    assert "`run --assume` takes these names" in last
     named = zip(lines[::3], lines[1::3], lines[2::3], strict=True)
     return {name: (says.strip(), shown.strip().removeprefix("shown by ").split(", ")) for name, says, shown in named}
 

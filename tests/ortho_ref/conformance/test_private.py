@@ -106,10 +106,9 @@ def test_while_a_mistake_is_in_force_nothing_public_is_changed():
 
     cases = [vector.case for vector in vectors()]
     for mistake in MISTAKES[::6]:
-        if not mistake.name.startswith(("accepts", "refuses")):
-            with pytest.raises(ArithmeticError, match="seen"):
-                mistake.outputs(next(case for case in cases if mistake.applies(case)), look)
-            assert not changed(own, private_modules()), mistake.name
+        with pytest.raises(ArithmeticError, match="seen"):
+            mistake.outputs(next(case for case in cases if mistake.applies(case)), look)
+        assert not changed(own, private_modules()), mistake.name
     assert not changed(before, public_modules())
     assert len(seen) > 60
     assert sum(seen) > 8
@@ -123,7 +122,6 @@ SOME = [
     GRU,
     "cell/elman",
     "activation",
-    "jacobian",
     "loss",
     "optimizer/adam*",
     "update/*/order-1",

@@ -148,7 +148,7 @@ def test_errata_are_read():
 
 def vector(name, equations=(), kills=(), **config):
     """A case of the kit, as far as it is asked."""
-    return Vector(Case(name, name.split("/")[0], config, {}), {}, {}, {}, {}, {}, equations, "", kills, {})
+    return Vector(Case(name, name.split("/")[0], config, {}), {}, {}, {}, equations, "", kills, {})
 
 
 def test_what_the_kit_shows():
