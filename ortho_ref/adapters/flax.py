@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ortho_ref import converters
-from ortho_ref.adapters.jax import float64, jax_and_numpy, taken_by_jax
+from ortho_ref.adapters.jax import jax_and_numpy, precision, taken_by_jax
 from ortho_ref.adapters.missing import missing
 from ortho_ref.adapters.sequence import Sequence, Style, arrays_of, one_cell, outputs_of, sequence_of, whose
 from ortho_ref.adapters.weight_map import Converted, Layout, Spec, check_arrays
@@ -113,6 +113,16 @@ class _Nested(NamedTuple):
 
     layout: Layout
 
+    @property
+    def bias(self) -> bool:
+        """As of the layout."""
+        return self.layout.bias
+
+    @property
+    def kept(self) -> str | None:
+        """As of the layout."""
+        return self.layout.kept
+
     def to_framework(self, weights: Any) -> Any:
         tree: dict[str, Any] = {}
         for path, array in self.layout.to_framework(weights).items():
@@ -142,7 +152,9 @@ def _of_known(target: type, name: str, flavour: Flavour) -> Callable[[Any], dict
     activations = {"tanh": jnp.tanh, "relu": jax.nn.relu}
 
     def supports(seq: Sequence) -> Layout | None:
-        if seq.config["cell"] != CELLS[name] or seq.config.get("activation") not in (None, *activations):
+        if not seq.usual or seq.config["cell"] != CELLS[name]:
+            return None
+        if seq.config.get("activation") not in (None, *activations):
             return None
         return Converted(converters.by_name(flavour.converter(name)), seq.config)
 
@@ -165,7 +177,7 @@ def _adapter(
         tree = arrays_of(layout, seq)
         if tree is None:
             return None
-        with float64():
+        with precision(seq.dtype):
             module = bind(seq, seq.dtype)
 
         def call(own: Any, x: Any, state: Any) -> Any:
@@ -173,7 +185,7 @@ def _adapter(
             new = flavour.call(module, own, carry, x)
             return new[::-1] if isinstance(new, tuple) else new
 
-        return outputs_of(taken_by_jax(call, tree, seq, Style(step=True)), seq, layout)
+        return outputs_of(taken_by_jax(call, tree, seq, Style(step=True)), case, seq, layout)
 
     return run
 

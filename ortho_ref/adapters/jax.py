@@ -12,6 +12,7 @@ from ortho_ref.adapters.sequence import (
     Sequence,
     Style,
     Taken,
+    arrays_of,
     loss_of,
     one_cell,
     outputs_of,
@@ -68,15 +69,13 @@ def from_jax(
     def run(case: Any) -> dict[str, np.ndarray] | None:
         """The outputs; None for a case of another kind or cell."""
         seq = sequence_of(case)
-        if seq is None or not whose(seq, config):
+        if seq is None or not whose(seq, config) or (arrays := arrays_of(layout, seq)) is None:
             return None
 
         def call(own: Any, x: Any, state: Any) -> Any:
             return function(x, state, own)
 
-        return outputs_of(
-            taken_by_jax(call, layout.to_framework(seq.weights), seq, Style(step, batch_first)), seq, layout
-        )
+        return outputs_of(taken_by_jax(call, arrays, seq, Style(step, batch_first)), case, seq, layout)
 
     return run
 
@@ -92,8 +91,11 @@ def jax_and_numpy() -> tuple[Any, Any]:
 
 
 @contextlib.contextmanager
-def float64() -> Iterator[None]:
-    """Within, JAX keeps float64."""
+def precision(dtype: str) -> Iterator[None]:
+    """Within, JAX keeps float64, where that is the dtype."""
+    if dtype != "float64":
+        yield
+        return
     jax, _ = jax_and_numpy()
     if hasattr(jax, "enable_x64"):
         context = jax.enable_x64(True)
@@ -112,10 +114,10 @@ def taken_by_jax(call: Callable[[Any, Any, Any], Any], weights: Any, seq: Sequen
 
     def loss(own: Any, x: Any, start: Any) -> Any:
         every, last = states_of(lambda x, state: call(own, x, state), seq, style, library, x, start)
-        return loss_of(every, last, seq, library), every
+        return loss_of(every, last, seq, library), (every, last)
 
-    with float64():
+    with precision(seq.dtype):
         point = jax.tree.map(jnp.asarray, (weights, seq.x, seq.start))
-        gradients, states = jax.grad(loss, argnums=(0, 1, 2), has_aux=True)(*point)
+        gradients, (states, last) = jax.grad(loss, argnums=(0, 1, 2), has_aux=True)(*point)
         d_weights, d_x, d_start = jax.tree.map(np.asarray, gradients)
-        return Taken([np.asarray(a) for a in states], d_weights, d_x, d_start)
+        return Taken([np.asarray(a) for a in states], d_weights, d_x, d_start, tuple(map(np.asarray, last)))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ortho_ref import converters
-from ortho_ref.adapters.jax import float64, taken_by_jax
+from ortho_ref.adapters.jax import precision, taken_by_jax
 from ortho_ref.adapters.missing import missing
 from ortho_ref.adapters.sequence import (
     Library,
@@ -122,7 +122,7 @@ def _options(target: Any, name: str) -> dict[str, Any]:
     if isinstance(target, type):
         return {}
     options = target.get_config()
-    for option, allowed in {"use_bias": True, "go_backwards": False, "stateful": False}.items():
+    for option, allowed in {"go_backwards": False, "stateful": False}.items():
         if options[option] != allowed:
             raise ValueError(f"{name} has {option}={options[option]!r}; allowed: {allowed!r}")
     return {option: value for option, value in options.items() if option not in ("name", "dtype", "units")}
@@ -135,17 +135,20 @@ def _of_known(target: Any, name: str, keras: Any) -> Callable[[Any], dict[str, n
 
     def supports(seq: Sequence) -> Layout | None:
         config = seq.config
-        if config["cell"] not in CELLS[name]:
+        if config["cell"] not in CELLS[name] or seq.padding == "lengths":
+            return None
+        if options.get("use_bias", seq.bias) != seq.bias:
             return None
         after = config["cell"] == "gru_reset_after"
         if config.get("activation") != options.get("activation", config.get("activation")) and name != "LSTM":
             return None
         if name == "GRU" and options.get("reset_after", after) != after:
             return None
-        return Converted(converters.by_name("keras"), config)
+        return Converted(converters.by_name("keras"), {**config, "bias": seq.bias})
 
     def bind(seq: Sequence, arrays: Any) -> Any:
         own: dict[str, Any] = {} if name == "LSTM" else {"activation": seq.config["activation"]}
+        own["use_bias"] = seq.bias
         if name == "GRU":
             own["reset_after"] = seq.config["cell"] == "gru_reset_after"
         m, n = seq.sizes
@@ -170,7 +173,7 @@ def _adapter(
         if seq is None or layout is None:
             return None
         arrays = arrays_of(layout, seq)
-        return None if arrays is None else outputs_of(taken_by(bind, arrays, seq, keras), seq, layout)
+        return None if arrays is None else outputs_of(taken_by(bind, arrays, seq, keras), case, seq, layout)
 
     return run
 
@@ -178,9 +181,17 @@ def _adapter(
 _STYLE = Style(batch_first=True)
 
 
+def _given(seq: Sequence, state: Any) -> dict[str, Any]:
+    """What a layer is given beside x: a state, and a mask (B, T)."""
+    given: dict[str, Any] = {}
+    if seq.state:
+        given["initial_state"] = list(state) if isinstance(state, tuple) else [state]
+    return given if seq.keep is None else given | {"mask": seq.keep.T}
+
+
 def _states(layer: Any, seq: Sequence, library: Library, x: Any, start: Any) -> tuple[list[Any], list[Any]]:
     def call(x: Any, state: Any) -> Any:
-        return layer(x, initial_state=list(state) if isinstance(state, tuple) else [state])
+        return layer(x, **_given(seq, state))
 
     every, last = states_of(call, seq, _STYLE, library, x, start)
     return every, last
@@ -205,7 +216,8 @@ def _by_torch(bind: Any, arrays: Any, seq: Sequence, keras: Any) -> Taken:
         for gradient in torch.autograd.grad(loss, leaves, allow_unused=True, materialize_grads=True)
     ]
     by_name = dict(zip(arrays, _in_order(arrays, layer, taken[1 + len(start) :]), strict=True))
-    return Taken([a.detach().cpu().numpy() for a in every], by_name, taken[0], tuple(taken[1 : 1 + len(start)]))
+    states, ends = ([a.detach().cpu().numpy() for a in group] for group in (every, last))
+    return Taken(states, by_name, taken[0], tuple(taken[1 : 1 + len(start)]), tuple(ends))
 
 
 def _in_order(arrays: Any, layer: Any, gradients: list[Any]) -> list[Any]:
@@ -215,14 +227,13 @@ def _in_order(arrays: Any, layer: Any, gradients: list[Any]) -> list[Any]:
 
 
 def _by_jax(bind: Any, arrays: Any, seq: Sequence, keras: Any) -> Taken:
-    with float64():
+    with precision(seq.dtype):
         layer = bind(seq, arrays)
         fixed = [variable.value for variable in layer.non_trainable_variables]
         names = [variable.name for variable in layer.trainable_variables]
 
         def call(own: Any, x: Any, state: Any) -> Any:
-            given = list(state) if isinstance(state, tuple) else [state]
-            outputs, _ = layer.stateless_call([own[name] for name in names], fixed, x, initial_state=given)
+            outputs, _ = layer.stateless_call([own[name] for name in names], fixed, x, **_given(seq, state))
             return outputs
 
         return taken_by_jax(call, dict(arrays), seq, _STYLE)
@@ -241,4 +252,5 @@ def _by_tensorflow(bind: Any, arrays: Any, seq: Sequence, keras: Any) -> Taken:
     gradients = tape.gradient(loss, sources, unconnected_gradients=tf.UnconnectedGradients.ZERO)
     taken = [tf.convert_to_tensor(gradient).numpy() for gradient in gradients]
     by_name = dict(zip(arrays, _in_order(arrays, layer, taken[1 + len(start) :]), strict=True))
-    return Taken([a.numpy() for a in every], by_name, taken[0], tuple(taken[1 : 1 + len(start)]))
+    ends = tuple(a.numpy() for a in last)
+    return Taken([a.numpy() for a in every], by_name, taken[0], tuple(taken[1 : 1 + len(start)]), ends)

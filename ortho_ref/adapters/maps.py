@@ -5,7 +5,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ortho_ref.adapters.jax import float64, jax_and_numpy
+from ortho_ref.adapters.jax import jax_and_numpy, precision
 from ortho_ref.adapters.missing import missing
 
 #: map(Q) -> U and pullback(Q, dU) -> dL/dQ, of NumPy arrays.
@@ -88,13 +88,13 @@ def map_from_jax(function: Callable[[Any], Any]) -> MapAndPullback:
 
     def map(Q: Any) -> np.ndarray:
         """U."""
-        with float64():
+        with precision("float64"):
             U = function(jnp.asarray(Q))
             return np.asarray(U.astype(jnp.float32) if U.dtype in (jnp.bfloat16, jnp.float16) else U)
 
     def pullback(Q: Any, dU: Any) -> np.ndarray:
         """dL/dRe + i dL/dIm, of which JAX has the conjugate."""
-        with float64():
+        with precision("float64"):
             U, back = jax.vjp(function, jnp.asarray(Q))
             (dQ,) = back(jnp.asarray(dU).conj().astype(U.dtype))
             return np.asarray(dQ).conj()

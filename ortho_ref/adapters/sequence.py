@@ -1,4 +1,4 @@
-"""A cell's case as a sequence to run, what a forward pass gave for it, and the loss whose gradients the case wants.
+"""A case of a cell, or of a layer of one, as a sequence to run; what a forward pass gave; the loss that it wants.
 
 Nothing here knows a framework: what has to be done with its arrays is a `Library`.
 """
@@ -8,8 +8,10 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from ortho_ref.adapters.layers import Layer, layer_of, layer_outputs, of_way
 from ortho_ref.adapters.weight_map import Layout, Spec, WeightMap
 from ortho_ref.cells.by_name import CELLS
+from ortho_ref.conformance.layered import Direction
 from ortho_ref.converters.config import config_of
 from ortho_ref.converters.framework import Arrays, UnsupportedError
 
@@ -28,6 +30,17 @@ class Sequence(NamedTuple):
     start: tuple[np.ndarray, ...]  # (B, n): the initial states
     dh: np.ndarray  # (T, B, n): upstream, of every step's h
     d_last: tuple[np.ndarray, ...]  # (B, n): upstream, of the last step's states
+    kind: str = "cell"  # of the case
+    bias: bool = True  # whether it has biases
+    state: bool = True  # whether the initial states are given; else they are 0
+    padding: str | None = None  # "lengths", "mask"
+    keep: np.ndarray | None = None  # lengths (B,), or a mask (T, B)
+    kept: str | None = None  # the weight that is a map's, "U_c", whose parameters are among the weights
+
+    @property
+    def usual(self) -> bool:
+        """Whether an implementation that takes (x, h0) can run it: a state is given, and nothing is padded."""
+        return self.state and self.padding is None
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -57,7 +70,9 @@ class Style(NamedTuple):
 
 
 def sequence_of(case: Any) -> Sequence | None:
-    """The sequence of a case; None for a case of another kind."""
+    """The sequence of a case; None for a case of another kind, and for several layers or directions."""
+    if case.kind == "layer":
+        return _of_layer(layer_of(case))
     if case.kind != "cell":
         return None
     given = case.inputs
@@ -70,6 +85,15 @@ def sequence_of(case: Any) -> Sequence | None:
         x = np.eye(m, dtype=given["h0"].dtype)[x]
     start, d_last = (tuple(given[name] for name in group) for group in ([f"{s}0" for s in names], _last(names, given)))
     return Sequence(case.config, weights, x, tokens, names, start, given["dh"], d_last)
+
+
+def _of_layer(layer: Layer | None) -> Sequence | None:
+    if layer is None or len(layer.ways) > 1:
+        return None
+    weights, d_last = of_way(layer, layer.ways[0]), tuple(d[0] for d in layer.d_last)
+    start = tuple(part[0] for part in layer.start) or tuple(np.zeros_like(d) for d in d_last)
+    own = layer.config, weights, layer.x, False, layer.names, start, layer.dy, d_last
+    return Sequence(*own, "layer", layer.bias, bool(layer.start), layer.padding, layer.keep, layer.kept)
 
 
 def _last(names: tuple[str, ...], given: Mapping[str, np.ndarray]) -> list[str]:
@@ -92,7 +116,7 @@ def states_of(call: Call, seq: Sequence, style: Style, library: Library, x: Any,
         return _read(given, seq, steps, library.swap if style.batch_first else _same)
 
     every, last = run(x, start, len(seq.x))
-    if len(every) < len(seq.names):  # c of the last step only: of every step by a second run, one step at a time
+    if len(every) < len(seq.names) and seq.kind == "cell":  # c of the last step alone: a second run, step by step
         state, steps = start, []
         for t in range(len(seq.x)):
             state = tuple(run(x[t : t + 1], state, 1)[1])
@@ -179,10 +203,17 @@ class Taken(NamedTuple):
     weights: Any  # gradients, a dict or tree by the framework's names
     x: np.ndarray  # (T, B, m): its gradient
     start: tuple[np.ndarray, ...]  # (B, n): gradients of the initial states
+    last: tuple[np.ndarray, ...] = ()  # (B, n): the last states, which a layer's case wants
 
 
-def outputs_of(taken: Taken, seq: Sequence, layout: Layout) -> Arrays:
+def outputs_of(taken: Taken, case: Any, seq: Sequence, layout: Layout) -> Arrays:
     """The outputs of the case, under the kit's names."""
+    if seq.kind == "layer":
+        weights = layout.gradients_from(taken.weights, seq.weights)
+        gradients = {"x": taken.x} | {f"layer0.{name}": gradient for name, gradient in weights.items()}
+        gradients |= {f"{name}0": g[None] for name, g in zip(seq.names, taken.start, strict=True)}
+        last = tuple(part[None] for part in taken.last)
+        return layer_outputs(case, taken.states[0][-len(seq.x) :], last, gradients)
     outputs: Arrays = {} if seq.tokens else {"d_x": taken.x}
     for name, array, start, gradient in zip(seq.names, taken.states, seq.start, taken.start, strict=True):
         outputs[name] = array if len(array) > len(seq.x) else np.concatenate([start[None], array])
@@ -193,20 +224,24 @@ def outputs_of(taken: Taken, seq: Sequence, layout: Layout) -> Arrays:
 
 def arrays_of(layout: Layout, seq: Sequence) -> Any:
     """The framework's arrays of a sequence's weights; None where the framework has no such layer."""
+    if (seq.bias, seq.kept) != (layout.bias, layout.kept):
+        return None
     try:
         return layout.to_framework(seq.weights)
     except UnsupportedError:
         return None
 
 
-def one_cell(cell: Any, weights: Spec | None, function: str) -> tuple[dict[str, Any], WeightMap]:
+def one_cell(
+    cell: Any, weights: Spec | None, function: str, ways: tuple[Direction, ...] = ()
+) -> tuple[dict[str, Any], WeightMap]:
     """Config and layout of the cell that an implementation is of, from what the user gave to `function`."""
     if cell is None:
         raise TypeError(f"{function} needs cell=, the name of the cell or model that this is: {', '.join(CELLS)}, ...")
     config = config_of(cell)
-    return config, WeightMap(weights, config)
+    return config, WeightMap(weights, config, ways)
 
 
 def whose(seq: Sequence, config: Mapping[str, Any]) -> bool:
-    """Whether a sequence is of that cell, with those options."""
-    return dict(seq.config) == dict(config)
+    """Whether a sequence is of that cell, with those options, and needs no more than (x, h0)."""
+    return dict(seq.config) == dict(config) and seq.usual

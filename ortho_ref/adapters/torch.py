@@ -2,14 +2,14 @@
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ortho_ref import converters
+from ortho_ref.adapters.layers import Layer
 from ortho_ref.adapters.missing import missing
 from ortho_ref.adapters.sequence import (
-    Call,
     Library,
     Sequence,
     Style,
@@ -22,18 +22,15 @@ from ortho_ref.adapters.sequence import (
     states_of,
     whose,
 )
-from ortho_ref.adapters.weight_map import Converted, Layout, Spec, check_arrays
+from ortho_ref.adapters.torch_layers import Bound, TorchLayers, layers_adapter, of_yours, packed_by
+from ortho_ref.adapters.weight_map import Converted, Layout, Spec, WeightMap, check_arrays
+from ortho_ref.conformance.layered import directions
 
 #: The classes of torch.nn, without Cell, and which cell each is.
 CELLS = {"RNN": "elman", "LSTM": "lstm", "GRU": "gru_reset_after"}
+#: What of an instance is taken.
+_OPTIONS = ("num_layers", "bidirectional", "bias", "batch_first", "nonlinearity")
 _TRIAL = (3, 4)
-
-
-class Bound(NamedTuple):
-    """An implementation with weights in it."""
-
-    call: Call  # call(x, state)
-    weights: dict[str, Any]  # the tensors whose gradients are wanted
 
 
 def from_torch(
@@ -43,6 +40,8 @@ def from_torch(
     weights: Spec | None = None,
     step: bool = False,
     batch_first: bool = False,
+    layers: int | None = None,
+    bidirectional: bool = False,
     call: Callable[..., Any] | None = None,
     device: Any = None,
 ) -> Callable[[Any], dict[str, np.ndarray] | None]:
@@ -51,7 +50,8 @@ def from_torch(
     Parameters
     ----------
     target : class, module or function
-        nn.RNN, nn.LSTM, nn.GRU or their Cell, or an instance, whose options are taken: nothing more is needed.  A
+        nn.RNN, nn.LSTM, nn.GRU or their Cell, or an instance, whose options are taken, layers, directions and biases
+        among them: nothing more is needed.  A
         module class of yours, or a function of two arguments that makes one, (input_size, hidden_size): with `cell` and
         `weights`.  Or a function of three, the forward pass (x, h0, weights): with `cell`.  h0 is (B, n), of an LSTM
         the pair (h0, c0); it returns h (T, B, n), of an LSTM (h, c) or, as PyTorch, (h, (h_T, c_T)).
@@ -64,6 +64,12 @@ def from_torch(
         Whether the module or function is one step, x (B, m), and returns the new state.
     batch_first : bool
         Whether it takes x (B, T, m) and returns h (B, T, n).
+    layers : int, optional
+        How many layers a module of yours has, if it is to be checked as a whole: it takes h0 (layers, B, n), layers
+        before directions, and returns (y, h_T), of an LSTM (y, (h_T, c_T)); names in `weights` have their direction
+        before them, "layer0.W_r", "layer0_reverse.W_r".
+    bidirectional : bool
+        Whether these have two directions, of the same layer one after the other in h0.
     call : callable, optional
         How a module of yours is called, call(module, x, state); module(x, state) unless given.
     device : torch.device or str, optional
@@ -87,36 +93,50 @@ def from_torch(
         raise missing(error, "torch", "pip install torch") from None
     known = _known(target, torch)
     if known is not None:
-        given = {"cell": cell, "weights": weights, "call": call}
-        if extra := [name for name, value in given.items() if value is not None]:
-            raise TypeError(f"from_torch of {known} knows the cell and its weights; leave out {', '.join(extra)}")
-        return _of_known(target, known, device, torch)
-    config, layout = one_cell(cell, weights, "from_torch")
+        given = {"cell": cell, "weights": weights, "call": call, "layers": layers}
+        _left_out(f"from_torch of {known} knows the cell and its weights", **given)
+        return _Known(target, known, device, torch).adapter()
+    ways = () if layers is None else tuple(directions({"layers": layers, "bidirectional": bidirectional}))
+    config, layout = one_cell(cell, weights, "from_torch", ways)
     style = Style(step, batch_first)
+
+    def supports(seq: Sequence) -> Layout | None:
+        return layout if whose(seq, config) else None
+
     if _makes_modules(target, torch):
         if weights is None:
             raise TypeError("from_torch of a module needs weights=, its parameters -> the kit's weights")
         where = "cpu" if device is None else device
-
-        def make(m: int, n: int) -> Any:
-            return target(m, n)
-
-        _loaded(make(*_TRIAL), layout.to_framework(layout.zeros(*_TRIAL)), torch, torch.float64, "cpu")
-
-        def bind_module(seq: Sequence, arrays: Any) -> Bound:
-            module = make(*seq.sizes)
-            own = _loaded(module, arrays, torch, getattr(torch, seq.dtype), where)
-            return Bound(module if call is None else lambda x, state: call(module, x, state), own)
-
-        return _adapter(lambda seq: layout if whose(seq, config) else None, bind_module, style, where, torch)
-    if call is not None:
-        raise TypeError("call is for modules; a function is called as it is, (x, h0, weights)")
+        bind = _bound_to_modules(target, call, layout, where, torch)
+        if ways:
+            return layers_adapter(of_yours(config, ways, layout), bind, batch_first, where, torch)
+        return _adapter(supports, bind, style, where, torch)
+    _left_out("a function is called as it is, (x, h0, weights)", call=call, layers=layers)
 
     def bind_function(seq: Sequence, arrays: Any) -> Bound:
         own = {name: _leaf(a, torch, device) for name, a in arrays.items()}
         return Bound(lambda x, state: target(x, state, own), own)
 
-    return _adapter(lambda seq: layout if whose(seq, config) else None, bind_function, style, device, torch)
+    return _adapter(supports, bind_function, style, device, torch)
+
+
+def _bound_to_modules(
+    make: Any, call: Callable[..., Any] | None, layout: WeightMap, device: Any, torch: Any
+) -> Callable[[Any, Any], Bound]:
+    """How a module of a user's gets its weights; what does not fit is said now."""
+    _loaded(make(*_TRIAL), layout.to_framework(layout.zeros(*_TRIAL)), torch, torch.float64, "cpu")
+
+    def bind(seq: Sequence | Layer, arrays: Any) -> Bound:
+        module = make(*seq.sizes)
+        own = _loaded(module, arrays, torch, getattr(torch, seq.dtype), device)
+        return Bound(module if call is None else lambda x, state: call(module, x, state), own)
+
+    return bind
+
+
+def _left_out(why: str, **given: Any) -> None:
+    if extra := [name for name, value in given.items() if value is not None]:
+        raise TypeError(f"{why}; leave out {', '.join(extra)}")
 
 
 def _known(target: Any, torch: Any) -> str | None:
@@ -155,39 +175,77 @@ def required(function: Any) -> int | None:
     return sum(p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
 
 
-def _of_known(target: Any, known: str, device: Any, torch: Any) -> Callable[[Any], dict[str, np.ndarray] | None]:
-    """An adapter of a layer of torch.nn's, by the converters."""
-    one_step, kind = known.endswith("Cell"), target if isinstance(target, type) else type(target)
-    cell = CELLS[known.removeprefix("nn.").removesuffix("Cell")]
-    options: dict[str, Any] = {}
-    if not isinstance(target, type):
-        only = {"num_layers": 1, "bidirectional": False, "proj_size": 0, "bias": True}
-        for option, allowed in only.items():
-            if getattr(target, option, allowed) != allowed:
-                raise ValueError(f"{known} has {option}={getattr(target, option)!r}; allowed: {allowed!r}")
-        if cell == "elman":
-            options["nonlinearity"] = target.nonlinearity
-        if getattr(target, "batch_first", False):
-            options["batch_first"] = True
-        device = next(target.parameters()).device if device is None else device
+class _Known:
+    """A layer of torch.nn's, by the converters.
 
-    def supports(seq: Sequence) -> Layout | None:
-        if seq.config["cell"] != cell or seq.config.get("activation") not in (None, "tanh", "relu"):
+    Parameters
+    ----------
+    target : class or module
+        nn.GRU, or an instance, whose options are taken.
+    name : str
+        "nn.GRU", "nn.GRUCell".
+    device : torch.device, str or None
+        Where it runs; an instance's own unless given.
+    torch : module
+        PyTorch.
+    """
+
+    def __init__(self, target: Any, name: str, device: Any, torch: Any) -> None:
+        self._torch, self._one_step = torch, name.endswith("Cell")
+        self._kind: Any = target if isinstance(target, type) else type(target)
+        self._cell = CELLS[name.removeprefix("nn.").removesuffix("Cell")]
+        self._options: dict[str, Any] = {}
+        self._device = device
+        if not isinstance(target, type):
+            if getattr(target, "proj_size", 0):
+                raise ValueError(f"{name} has proj_size={target.proj_size}; allowed: 0")
+            self._options = {option: getattr(target, option) for option in _OPTIONS if hasattr(target, option)}
+            self._device = next(target.parameters()).device if device is None else device
+        self._batch_first = bool(self._options.get("batch_first"))
+
+    def adapter(self) -> Callable[[Any], dict[str, np.ndarray] | None]:
+        """Of cells, and of all that a layer can be but a Cell cannot."""
+        style = Style(self._one_step, self._batch_first)
+        cells = _adapter(self._supports, self._bind, style, self._device, self._torch)
+        if self._one_step:
+            return cells
+        layers = layers_adapter(self._supports_layers, self._bind_layers, self._batch_first, self._device, self._torch)
+        return lambda case: layers(case) if case.kind == "layer" else cells(case)
+
+    def _fits(self, seq: Sequence | Layer, **shape: Any) -> bool:
+        """Whether it is of this cell, with the instance's options."""
+        activation = seq.config.get("activation")
+        if seq.config["cell"] != self._cell or activation not in (None, "tanh", "relu"):
+            return False
+        own = {"bias": seq.bias, "nonlinearity": activation, **shape}
+        return all(self._options.get(name, value) == value for name, value in own.items())
+
+    def _supports(self, seq: Sequence) -> Layout | None:
+        if not seq.usual or not self._fits(seq, num_layers=1, bidirectional=False):
             return None
-        if "nonlinearity" in options and options["nonlinearity"] != seq.config["activation"]:
-            return None
-        return Converted(converters.by_name("pytorch"), seq.config)
+        return Converted(converters.by_name("pytorch"), {**seq.config, "bias": seq.bias})
 
-    def bind(seq: Sequence, arrays: Any) -> Bound:
-        own = options | ({"nonlinearity": seq.config["activation"]} if cell == "elman" else {})
-        module = kind(*seq.sizes, **own)
-        names = {name.removesuffix("_l0") if one_step else name: a for name, a in arrays.items()}
-        loaded = _loaded(module, names, torch, getattr(torch, seq.dtype), device)
-        leaves = {f"{name}_l0" if one_step else name: tensor for name, tensor in loaded.items()}
-        return Bound(module if one_step else lambda x, state: module(x, _layered(state)), leaves)
+    def _supports_layers(self, layer: Layer) -> Layout | None:
+        shape = {"num_layers": layer.layers, "bidirectional": layer.bidirectional}
+        return None if layer.padding == "mask" or layer.kept or not self._fits(layer, **shape) else TorchLayers(layer)
 
-    style = Style(one_step, bool(options.get("batch_first")))
-    return _adapter(supports, bind, style, device, torch)
+    def _loaded(self, seq: Sequence | Layer, arrays: Any, **more: Any) -> tuple[Any, dict[str, Any]]:
+        """A module, and its parameters, which are these arrays."""
+        own = {"nonlinearity": seq.config["activation"]} if self._cell == "elman" else {}
+        module = self._kind(*seq.sizes, bias=seq.bias, **own, **more)
+        return module, _loaded(module, arrays, self._torch, getattr(self._torch, seq.dtype), self._device)
+
+    def _bind(self, seq: Sequence, arrays: Any) -> Bound:
+        if not self._one_step:
+            module, leaves = self._loaded(seq, arrays, batch_first=self._batch_first)
+            return Bound(lambda x, state: module(x, _layered(state)), leaves)
+        module, leaves = self._loaded(seq, {name.removesuffix("_l0"): a for name, a in arrays.items()})
+        return Bound(module, {f"{name}_l0": tensor for name, tensor in leaves.items()})
+
+    def _bind_layers(self, layer: Layer, arrays: Any) -> Bound:
+        more = {"num_layers": layer.layers, "bidirectional": layer.bidirectional, "batch_first": self._batch_first}
+        module, leaves = self._loaded(layer, arrays, **more)
+        return Bound(module if layer.padding is None else packed_by(module, layer, self._torch), leaves)
 
 
 def _layered(state: Any) -> Any:
@@ -201,12 +259,12 @@ def _loaded(module: Any, arrays: Mapping[str, np.ndarray], torch: Any, dtype: An
         raise TypeError(f"a function of two arguments, which should make a module, returned {type(module).__name__}")
     module.to(dtype=dtype, device=device)
     own = dict(module.named_parameters())
-    check_arrays(type(module).__name__, {name: tuple(p.shape) for name, p in own.items()}, arrays)
+    every = {name: b for name, b in module.named_buffers() if name in arrays} | own
+    check_arrays(type(module).__name__, {name: tuple(p.shape) for name, p in every.items()}, arrays)
     with torch.no_grad():
-        for name, parameter in own.items():
-            parameter.copy_(torch.from_numpy(arrays[name]))
-            parameter.requires_grad_()
-    return own
+        for name, tensor in every.items():
+            tensor.copy_(torch.from_numpy(arrays[name]))
+    return {name: parameter.requires_grad_() for name, parameter in own.items()}
 
 
 def _leaf(array: np.ndarray, torch: Any, device: Any) -> Any:
@@ -244,6 +302,7 @@ def _adapter(
         taken = iter(g.cpu().numpy() for g in gradients)
         d_x, d_start = next(taken), tuple(next(taken) for _ in start)
         by_name = dict(zip(bound.weights, taken, strict=True))
-        return outputs_of(Taken([a.detach().cpu().numpy() for a in every], by_name, d_x, d_start), seq, layout)
+        states, ends = ([a.detach().cpu().numpy() for a in group] for group in (every, last))
+        return outputs_of(Taken(states, by_name, d_x, d_start, tuple(ends)), case, seq, layout)
 
     return run

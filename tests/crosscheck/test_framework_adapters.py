@@ -13,10 +13,12 @@ import numpy as np
 import pytest
 
 from ortho_ref import adapters, converters, models, scan
+from ortho_ref.adapters.weight_map import WeightMap
 from ortho_ref.cells import LSTM, Elman, GRUResetAfter
 from ortho_ref.conformance import check
 
 ROOT = Path(__file__).parent.parent.parent
+GRU = converters.config_of("gru")
 
 
 def passed(run, only="cell/*", dtype="float64"):
@@ -39,18 +41,98 @@ class TestTorch:
         for name, count in {"RNN": 2, "LSTM": 7, "GRU": 7}.items():
             assert passed(adapters.from_torch(getattr(self.torch.nn, name + suffix))) == count
 
+    def test_its_layers_whole(self):
+        """No state, no biases, two directions, two layers, packed sequences; of a Cell what it can be."""
+        nn = self.torch.nn
+        for kind, count in ((nn.RNN, 7), (nn.LSTM, 10), (nn.GRU, 10), (nn.GRUCell, 3)):
+            assert passed(adapters.from_torch(kind), "layer/*") == count
+
     def test_instances_keep_their_options(self):
-        """batch_first, the nonlinearity; what the kit has no cases of is refused."""
+        """batch_first, the nonlinearity, layers, directions, biases; what the kit has no cases of is refused."""
         nn = self.torch.nn
         assert passed(adapters.from_torch(nn.LSTM(2, 3, batch_first=True))) == 7
         assert passed(adapters.from_torch(nn.RNN(2, 3, nonlinearity="relu"))) == 1
-        for options, message in (
-            ({"num_layers": 2}, "num_layers=2; allowed: 1"),
-            ({"bidirectional": True}, "bidirectional=True; allowed: False"),
-            ({"bias": False}, "bias=False; allowed: True"),
+        for options, names in (
+            ({"num_layers": 2}, ["two-layers"]),
+            ({"num_layers": 2, "bidirectional": True}, ["two-layers-bidirectional"]),
+            ({"bidirectional": True}, ["bidirectional", "bidirectional-lengths"]),
+            ({"bias": False, "batch_first": True}, ["no-bias", "no-h0-no-bias"]),
         ):
-            with pytest.raises(ValueError, match=message):
-                adapters.from_torch(nn.GRU(2, 3, **options))
+            report = check(adapters.from_torch(nn.GRU(2, 3, **options)), ["cell/*", "layer/*"])
+            found = [result.id for result in report.results if result.status == "passed"]
+            assert found == [f"layer/gru_reset_after/{name}" for name in names]
+            assert report.ok
+        with pytest.raises(ValueError, match="proj_size=1; allowed: 0"):
+            adapters.from_torch(nn.LSTM(2, 3, proj_size=1))
+
+    def stacked(self, order=(0, 1, 2, 3)):
+        """Two layers in two directions, and its wiring; the last states in another order are a mistake."""
+        torch = self.torch
+
+        class Stack(torch.nn.Module):
+            def __init__(self, m, n):
+                super().__init__()
+                self.inner = torch.nn.GRU(m, n, num_layers=2, bidirectional=True, batch_first=True)
+
+            def forward(self, x, h):
+                y, last = self.inner(x, h)
+                return y, last[list(order)]
+
+        weights = {}
+        for layer in range(2):
+            for end in ("", "_reverse"):
+                own, at = f"inner.{{}}_l{layer}{end}", f"layer{layer}{end}"
+                weights[own.format("weight_ih")] = [f"{at}.W_{gate}" for gate in "rzh"]
+                weights[own.format("weight_hh")] = [f"{at}.U_{gate}" for gate in "rzh"]
+                weights[own.format("bias_ih")] = [f"{at}.b_{gate}" for gate in "rzh"]
+                weights[own.format("bias_hh")] = ["0", "0", f"{at}.b_hh"]
+        wiring = {"cell": "gru-cudnn", "weights": weights, "layers": 2, "bidirectional": True, "batch_first": True}
+        return adapters.from_torch(Stack, **wiring)
+
+    def test_several_layers_of_yours(self):
+        """As a whole, layers before directions in the states."""
+        assert passed(self.stacked(), "layer/*") == 1
+        report = check(self.stacked((1, 0, 3, 2)), "layer/gru_reset_after/two-layers-bidirectional")
+        assert report.results[0].status == "failed"
+
+    @pytest.mark.parametrize("side", ["right", "left"])
+    @pytest.mark.parametrize("made", ["U_c.A", "U_c.A.triu"])
+    def test_a_module_with_a_map(self, made, side):
+        """NC-GRU with its own A and D: A free, or made of what is above its diagonal; D on the wrong side fails."""
+        torch = self.torch
+
+        class NCGRU(torch.nn.Module):
+            def __init__(self, m, n):
+                super().__init__()
+                for gate in "ruc":
+                    self.register_parameter(f"W_{gate}", torch.nn.Parameter(torch.zeros(n, m)))
+                    self.register_parameter(f"b_{gate}", torch.nn.Parameter(torch.zeros(n)))
+                self.U_r, self.U_u, self.A = (torch.nn.Parameter(torch.zeros(n, n)) for _ in range(3))
+                self.register_buffer("D", torch.ones(n))
+
+            def forward(self, x, h):
+                A = self.A.triu(1) - self.A.triu(1).T if made.endswith("triu") else self.A
+                I = torch.eye(len(A), dtype=A.dtype)
+                U = torch.linalg.solve(I + A, I - A)
+                U, states = U * self.D if side == "right" else self.D[:, None] * U, []
+                for x_t in x:
+                    r = torch.sigmoid(x_t @ self.W_r.T + h @ self.U_r.T + self.b_r)
+                    u = torch.sigmoid(x_t @ self.W_u.T + h @ self.U_u.T + self.b_u)
+                    a = x_t @ self.W_c.T + (r * h) @ U.T
+                    h = (1 - u) * h + u * torch.sign(a) * torch.relu(a.abs() + self.b_c)
+                    states.append(h)
+                return torch.stack(states)
+
+        weights = {name: name for name in ("W_r", "W_u", "W_c", "U_r", "U_u", "b_r", "b_u", "b_c")}
+        run = adapters.from_torch(NCGRU, cell="nc-gru", weights=weights | {"A": made, "D": "U_c.D"})
+        report = check(run, ["cell/gru_reset_before*", "layer/nc_gru/*"])
+        supported = {result.id: result.status for result in report.results if result.status != "unsupported"}
+        assert supported == {"layer/nc_gru/parametrized": "passed" if side == "right" else "failed"}
+
+    def test_the_matrix_called_A(self):
+        """Which of the two is meant is said."""
+        with pytest.warns(UserWarning, match=r"'A'\] is 'U_c', the matrix; say 'U_c.A' if A is that of U_c = "):
+            WeightMap({**{n: n for n in ("W_r", "W_u", "W_c", "U_r", "U_u", "b_r", "b_u", "b_c")}, "A": "U_c"}, GRU)
 
     def module(self, inner="before"):
         """A GRU with stacked weights."""
@@ -209,8 +291,8 @@ def test_keras_layers():
     for name, count in {"SimpleRNN": 2, "LSTM": 7, "GRU": 10}.items():
         assert passed(adapters.from_keras(getattr(keras.layers, name)), dtype="float32") == count
     assert passed(adapters.from_keras(keras.layers.GRU(3, reset_after=False)), dtype="float32") == 1
-    with pytest.raises(ValueError, match="use_bias=False; allowed: True"):
-        adapters.from_keras(keras.layers.GRU(3, use_bias=False))
+    for layer, count in ((keras.layers.GRU, 13), (keras.layers.LSTM, 6), (keras.layers.GRU(3, use_bias=False), 2)):
+        assert passed(adapters.from_keras(layer), "layer/*", "float32") == count  # no state, no biases, masks
 
 
 def states_of(config, weights, x, start):

@@ -57,6 +57,44 @@ def test_gradients_by_a_table_are_the_adjoint():
     assert left == pytest.approx(sum((back[name] * w[name]).sum() for name in w), abs=1e-11)
 
 
+@pytest.mark.parametrize("upper", [False, True])
+@pytest.mark.parametrize("form", ["full", "skew"])
+def test_the_gradient_of_a_skew_matrix(upper, form):
+    """[ncgru:6] of a full gradient G is G - G^T; of one that is skew already itself; of the upper triangle both."""
+    rng = np.random.default_rng(0)
+    G = rng.standard_normal((4, 4))
+    wanted = G - G.T
+    given = {(False, "full"): G, (False, "skew"): wanted, (True, "full"): np.triu(wanted, 1), (True, "skew"): wanted}
+    table = {name: name for name in NAMES if name != "U_c"} | {"A": "U_c.A.triu" if upper else "U_c.A", "D": "U_c.D"}
+    w = weights_of(GRU, 3, 4)
+    A = w.pop("U_c") - w["U_r"]
+    own = WeightMap(table, GRU)
+    w |= {"U_c.A": A - A.T, "U_c.D": np.ones(4)}
+    made = own.to_framework(w)
+    assert (made["A"] == (np.triu(A - A.T, 1) if upper else A - A.T)).all()
+    gradients = {name: np.zeros_like(a) for name, a in made.items() if name != "D"} | {"A": given[upper, form]}
+    np.testing.assert_allclose(own.gradients_from(gradients, w)["U_c.A"], wanted, atol=1e-15)
+    assert own.kept == "U_c"
+
+
+def test_several_layers_and_no_biases():
+    """Every direction's weights by its name; a layer above takes both directions of the one below."""
+    from ortho_ref.conformance.layered import directions
+
+    ways = tuple(directions({"layers": 2, "bidirectional": True}))
+    names = [f"{way.name}.{name}" for way in ways for name in NAMES if not name.startswith("b")]
+    own = WeightMap({name: name for name in names}, GRU, ways)
+    assert own.bias is False
+    assert {name: a.shape for name, a in own.zeros(3, 4).items() if name.endswith("W_r")} == {
+        "layer0.W_r": (4, 3),
+        "layer0_reverse.W_r": (4, 3),
+        "layer1.W_r": (4, 8),
+        "layer1_reverse.W_r": (4, 8),
+    }
+    with pytest.raises(ValueError, match=r"weights leaves out layer0\.W_r; "):
+        WeightMap({name: name for name in names[1:]}, GRU, ways)
+
+
 @pytest.mark.parametrize(
     ("table", "message"),
     [
@@ -70,6 +108,10 @@ def test_gradients_by_a_table_are_the_adjoint():
         ),
         ({name: name for name in NAMES} | {"b_r": "b_r.T"}, r"weights\['b_r'\] has 'b_r.T'"),
         ({name: name for name in NAMES} | {"x": 3.0}, r"weights\['x'\]"),
+        (
+            {name: name for name in NAMES} | {"U_c": "U_c.A", "U_r": "U_r.A"},
+            "weights has A of U_c, U_r; allowed",
+        ),
     ],
 )
 def test_tables_that_do_not_fit(table, message):

@@ -54,10 +54,11 @@ def run(case: Any) -> dict[str, np.ndarray] | None:
     def loss(own: Any, x: Any, start: Any) -> Any:
         layer.update(own)
         every, last = states_of(call, seq, Style(batch_first=True), LIBRARY, x, start)
-        return loss_of(every, last, seq, LIBRARY), every
+        return loss_of(every, last, seq, LIBRARY), (every, last)
 
     point = {name: _array(a) for name, a in arrays.items()}, _array(seq.x), tuple(map(_array, seq.start))
-    (_, every), (weights, d_x, d_start) = mx.value_and_grad(loss, argnums=(0, 1, 2))(*point)
+    (_, (every, last)), (weights, d_x, d_start) = mx.value_and_grad(loss, argnums=(0, 1, 2))(*point)
     d_weights = {name: np.array(gradient) for name, gradient in weights.items()}
-    taken = Taken([np.array(a) for a in every], d_weights, np.array(d_x), tuple(map(np.array, d_start)))
-    return outputs_of(taken, seq, layout)
+    states, start, ends = (tuple(map(np.array, group)) for group in (every, d_start, last))
+    taken = Taken(list(states), d_weights, np.array(d_x), start, ends)
+    return outputs_of(taken, case, seq, layout)

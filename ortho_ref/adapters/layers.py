@@ -1,0 +1,120 @@
+"""A case of kind `layer`: several layers, two directions, biases and states that may be absent, padding."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ortho_ref.cells.by_name import CELLS, by_name
+from ortho_ref.conformance.layered import Direction, directions, time_first
+from ortho_ref.converters.framework import Arrays
+from ortho_ref.parametrizations.cayley import signs
+
+#: What a layer's config has beside the cell and its options.
+AROUND = ("layers", "bidirectional", "bias", "initial_state", "padding", "batch_first", "parametrized")
+
+
+class Layer(NamedTuple):
+    """What such a case gives, time first."""
+
+    config: dict[str, Any]  # the cell and its options
+    ways: tuple[Direction, ...]  # every direction of every layer, in the order of the states
+    weights: Arrays  # "layer0.W_r": absent biases are 0
+    bias: bool  # whether there are biases
+    x: np.ndarray  # (T, B, m)
+    n: int  # units
+    names: tuple[str, ...]  # ("h",), of an LSTM ("h", "c")
+    start: tuple[np.ndarray, ...]  # (L, B, n): the initial states; none where they are absent
+    padding: str | None  # "lengths", "mask"
+    keep: np.ndarray | None  # lengths (B,), or a mask (T, B)
+    dy: np.ndarray  # (T, B, n): upstream, of what the last layer gives
+    d_last: tuple[np.ndarray, ...]  # (L, B, n): upstream, of the last states
+    dtype: str  # of the case
+    kept: str | None = None  # the weight that is a map's, "U_c"
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """m and n."""
+        return self.x.shape[2], self.n
+
+    @property
+    def layers(self) -> int:
+        """How many, of however many directions."""
+        return 1 + max(way.layer for way in self.ways)
+
+    @property
+    def bidirectional(self) -> bool:
+        """Whether there are two directions."""
+        return any(way.reverse for way in self.ways)
+
+
+def layer_of(case: Any) -> Layer | None:
+    """The layer of a case; None for a case of another kind, of complex states, or of a cell that is a layer's alone."""
+    config = case.config
+    if case.kind != "layer" or config.get("complex") or config["cell"] not in CELLS:
+        return None
+    own = {key: value for key, value in config.items() if key not in AROUND}
+    cell = by_name(own["cell"], **{key: value for key, value in own.items() if key != "cell"})
+    given, ways = case.inputs, tuple(directions(config))
+    x, n, weights = time_first(config, given["x"]), given[f"d{cell.states[0]}_T"].shape[2], {}
+    for way in ways:
+        m = x.shape[2] if way.layer == 0 else n * (1 + config["bidirectional"])
+        for name, shape in cell.shapes(m, n).items():
+            weight = given.get(f"weights.{way.name}.{name}")
+            weights[f"{way.name}.{name}"] = np.zeros(shape, x.dtype) if weight is None else weight
+    if (kept := config["parametrized"]) is not None:
+        weights = _with_map(weights, kept, given, n)
+    padding = config["padding"]
+    keep = given["lengths"] if padding == "lengths" else time_first(config, given["mask"]) if padding else None
+    start = tuple(given[f"{name}0"] for name in cell.states) if config["initial_state"] else ()
+    d_last = tuple(given[f"d{name}_T"] for name in cell.states)
+    dy = time_first(config, given["dy"]) if "dy" in given else np.zeros(0)
+    bias, dtype = config["bias"], str(case.dtype)
+    return Layer(
+        own, ways, weights, bias, x, n, cell.states, start, padding, keep, dy, d_last, dtype, (kept or {}).get("weight")
+    )
+
+
+def _with_map(weights: Arrays, kept: Mapping[str, Any], given: Mapping[str, np.ndarray], n: int) -> Arrays:
+    """The weights with a map's parameters in place of the matrix: "layer0.U_c.A", and D where it has one."""
+    name = f"layer0.{kept['weight']}"
+    own = {key.removeprefix("weights."): a for key, a in given.items() if key.startswith(f"weights.{name}.")}
+    if "negative_ones" in kept:
+        own[f"{name}.D"] = signs(n, kept["negative_ones"], given["x"].dtype)
+    return {key: a for key, a in weights.items() if key != name} | own
+
+
+def of_way(layer: Layer, way: Direction) -> Arrays:
+    """The weights of one direction, by the cell's names."""
+    prefix = f"{way.name}."
+    return {name.removeprefix(prefix): a for name, a in layer.weights.items() if name.startswith(prefix)}
+
+
+def layer_outputs(
+    case: Any, y: np.ndarray, last: tuple[np.ndarray, ...], gradients: Mapping[str, np.ndarray]
+) -> Arrays:
+    """The outputs of the case.
+
+    Parameters
+    ----------
+    case : Case
+        Of kind `layer`.
+    y : array (T, B, n)
+        What the last layer gives.
+    last : tuple of array (L, B, n)
+        The last states, in the order of the cell's.
+    gradients : mapping of str to array
+        "x", time first, "h0", "layer0.W_r", ...; those that the case does not want are left out.
+
+    Returns
+    -------
+    dict of str to array
+        Under the kit's names.
+    """
+    states = CELLS[case.config["cell"]].states
+    found = {"y": time_first(case.config, y)} | {f"{s}_T": a for s, a in zip(states, last, strict=True)}
+    for name, gradient in gradients.items():
+        ours = f"d_weights.{name}" if "." in name else f"d_{name}"
+        if ours in case.outputs:
+            found[ours] = time_first(case.config, gradient) if name == "x" else gradient
+    return found

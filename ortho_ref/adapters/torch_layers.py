@@ -1,0 +1,121 @@
+"""PyTorch's layers whole: several, in one direction or two, packed by lengths; a user's modules of that shape too."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ortho_ref import converters
+from ortho_ref.adapters.layers import Layer, layer_of, layer_outputs, of_way
+from ortho_ref.adapters.sequence import Call
+from ortho_ref.adapters.weight_map import Config, Layout
+from ortho_ref.conformance.layered import Direction
+from ortho_ref.converters.framework import Arrays
+
+
+class Bound(NamedTuple):
+    """An implementation with weights in it."""
+
+    call: Call  # call(x, state)
+    weights: dict[str, Any]  # the tensors whose gradients are wanted
+
+
+class TorchLayers(NamedTuple):
+    """A layout of PyTorch's own layers, by the converters."""
+
+    layer: Layer
+
+    @property
+    def bias(self) -> bool:
+        """As the layer."""
+        return self.layer.bias
+
+    @property
+    def kept(self) -> str | None:
+        """None."""
+        return None
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The cell's."""
+        return {**self.layer.config, "bias": self.layer.bias}
+
+    def to_framework(self, weights: Arrays) -> Arrays:
+        """The state_dict."""
+        own = {way.name: of_way(self.layer, way) for way in self.layer.ways}
+        return converters.layers_to_torch(self.config, own)
+
+    def gradients_from(self, gradients: Mapping[str, np.ndarray], weights: Arrays) -> Arrays:
+        """Back, a direction after the other."""
+        found: Arrays = {}
+        for way in self.layer.ways:
+            end = f"_l{way.layer}{'_reverse' if way.reverse else ''}"
+            own = {f"{name.removesuffix(end)}_l0": g for name, g in gradients.items() if name.endswith(end)}
+            back = converters.by_name("pytorch").gradients_from(self.config, own)
+            found |= {f"{way.name}.{name}": gradient for name, gradient in back.items()}
+        return found
+
+
+def packed_by(module: Any, layer: Layer, torch: Any) -> Call:
+    """A call with the sequences packed by their lengths."""
+    rnn, lengths = torch.nn.utils.rnn, torch.from_numpy(np.array(layer.keep))
+
+    def call(x: Any, state: Any) -> Any:
+        packed = rnn.pack_padded_sequence(x, lengths, module.batch_first, enforce_sorted=False)
+        y, last = module(packed, state)
+        return rnn.pad_packed_sequence(y, module.batch_first, total_length=len(layer.x))[0], last
+
+    return call
+
+
+def of_yours(config: Config, ways: tuple[Direction, ...], layout: Layout) -> Callable[[Layer], Layout | None]:
+    """What a module of several layers supports: cases of as many, without padding, with h0."""
+
+    def supports(layer: Layer) -> Layout | None:
+        own = layer.config == config and layer.ways == ways and layer.start and layer.padding is None
+        return layout if own and (layer.bias, layer.kept) == (layout.bias, layout.kept) else None
+
+    return supports
+
+
+def layers_adapter(
+    supports: Callable[[Layer], Layout | None],
+    bind: Callable[[Layer, Any], Bound],
+    batch_first: bool,
+    device: Any,
+    torch: Any,
+) -> Callable[[Any], dict[str, np.ndarray] | None]:
+    """Of modules that are called module(x, state) -> (y, last), states (L, B, n) as nn.GRU's."""
+
+    def swapped(a: Any) -> Any:
+        return a.transpose(0, 1) if batch_first else a
+
+    def run(case: Any) -> dict[str, np.ndarray] | None:
+        """The outputs; None for a case of another kind, cell, number of layers or directions."""
+        layer = layer_of(case)
+        layout = None if layer is None else supports(layer)
+        if layer is None or layout is None:
+            return None
+        bound, dtype = bind(layer, layout.to_framework(layer.weights)), getattr(torch, layer.dtype)
+
+        def tensor(array: np.ndarray) -> Any:
+            return torch.from_numpy(np.array(array)).to(device=device, dtype=dtype)
+
+        x, *start = (tensor(a).requires_grad_() for a in (layer.x, *layer.start))
+        y, last = bound.call(swapped(x), (tuple(start) if len(start) > 1 else start[0]) if start else None)
+        states = [swapped(y), *(last if isinstance(last, tuple | list) else (last,))]
+        found = [(a.float() if a.dtype.itemsize == 2 else a).detach().cpu().numpy() for a in states]
+        gradients: dict[str, np.ndarray] = {}
+        if "d_x" in case.outputs:
+            upstream = (layer.dy, *layer.d_last)
+            loss: Any = sum((tensor(d) * a).sum() for d, a in zip(upstream, states, strict=True))
+            leaves = {"x": x} | {f"{name}0": a for name, a in zip(layer.names, start, strict=False)}
+            own = [*leaves.values(), *bound.weights.values()]
+            taken = torch.autograd.grad(loss, own, allow_unused=True, materialize_grads=True)
+            arrays = [g.cpu().numpy() for g in taken]
+            gradients = dict(zip(leaves, arrays, strict=False))
+            of_weights = dict(zip(bound.weights, arrays[len(leaves) :], strict=True))
+            gradients |= layout.gradients_from(of_weights, layer.weights)
+        return layer_outputs(case, found[0], tuple(found[1:]), gradients)
+
+    return run
