@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--range",
         type=_range,
         metavar="LOW:HIGH",
-        help="of ||Q||_2, where it has to (default: 0.001:1; where the scale of Q does not matter, of its condition "
+        help="of ||Q||_2, where it has to (default: 1e-12:1; where the scale of Q does not matter, of its condition "
         "number, 1:100)",
     )
     parser.add_argument("--complex", action="store_true", help="complex Q count as well")

@@ -20,7 +20,7 @@ FORMAT = "ortho_ref map report 1"
 #: The smallest tolerance of float32, whose rounding it is.
 SINGLE = 1e-4
 _COLUMNS = 100
-_SHOWN = (1e-3, 1e-2, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0)
+_SHOWN = (1e-12, 1e-3, 0.1, 0.3, 1.0, 3.0, 100.0, 1e6)
 _SHOWN_CONDITIONS = (1.0, 3.0, 10.0, 30.0, 100.0, 1e3, 1e4, 1e6)
 _ALSO = 3
 _UNIT = 0.05  # as far as |det U| may be from 1 to be called 1

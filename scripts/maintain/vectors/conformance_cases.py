@@ -29,6 +29,7 @@ from ortho_ref.parametrizations import (
     structured,
 )
 from ortho_ref.training import optimizers
+from scripts.maintain.vectors.cell_shapes import shape_specs
 from scripts.maintain.vectors.initial_cases import initial_cases
 from scripts.maintain.vectors.layer_cases import layer_cases
 from scripts.maintain.vectors.spec import Spec, on_grid
@@ -158,7 +159,10 @@ def cells() -> Iterator[Spec]:
     for variant, (_, why) in VARIANTS.items():
         sources = (scan, MODULES[variant.partition("/")[0]])
         zeros, config = STILL.get(variant, ()), config_of(variant)
-        yield Spec(f"cell/{variant}", "cell", config, _sequence(variant, GENERIC), sources, why, zeros=zeros)
+        base = Spec(f"cell/{variant}", "cell", config, _sequence(variant, GENERIC), sources, why, zeros=zeros)
+        yield base
+        gates = dict(zip(("alpha", "beta"), GATES[variant], strict=True)) if variant in GATES else {}
+        yield from shape_specs(variant, config, set(SHAPES) if variant in SHAPED else set(), base, gates)
         if variant in SHAPED:
             joint = "-" if "/" in variant else "/"
             for shape, (sizes, reason) in SHAPES.items():

@@ -7,7 +7,7 @@ import numpy as np
 
 from ortho_ref.conformance import drawing, initial, reference
 from ortho_ref.conformance.case import Arrays, Vector
-from ortho_ref.conformance.compare import MINIMUM, scales
+from ortho_ref.conformance.compare import scales
 from scripts.maintain.vectors.spec import Spec
 
 #: How far a case may be from what is stored, and from the second route, relative to its scale.
@@ -36,7 +36,7 @@ def conditioned(spec: Spec, inputs: Arrays) -> bool:
         return True
     answer = spec.outputs(inputs)
     largest = {name: float(np.abs(array).max()) for name, array in answer.items()}
-    if not all(size > MINIMUM or name in spec.zeros for name, size in largest.items()):
+    if not all(size > spec.least or name in spec.zeros for name, size in largest.items()):
         return False
     if not spec.smooth:
         return True
@@ -48,7 +48,8 @@ def conditioned(spec: Spec, inputs: Arrays) -> bool:
 def _moved(name: str, array: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     if array.dtype.kind != "f":
         return array
-    noise = 1e-5 * rng.standard_normal(array.shape) * (array != 0)  # zeros of V and A are no entries
+    size = min(1.0, float(np.abs(array).max(initial=0)))  # of small inputs less
+    noise = 1e-5 * size * rng.standard_normal(array.shape) * (array != 0)  # zeros of V and A are no entries
     return array + (noise - np.swapaxes(noise, 0, 1) if name.endswith((".A", "A0")) else noise)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from ortho_ref.conformance import drawing, reference
 from ortho_ref.conformance.case import Arrays, Case, Config, parted
+from ortho_ref.conformance.compare import MINIMUM
 from scripts.maintain.equations.tags import tags_of
 
 GRID = 4096
@@ -28,6 +29,7 @@ class Spec:
     zeros: outputs that are 0 throughout.  smooth: False on a kink, where `between` says between
     which two numbers each output may be.  arrays: of a case that is not stored, what the kit draws
     (`ortho_ref.conformance.drawing`); `draw` is not called.
+    least: how large an answer has to be to be above noise.
     """
 
     id: str
@@ -40,6 +42,7 @@ class Spec:
     smooth: bool = True
     between: Callable[[Arrays], tuple[Arrays, Arrays]] | None = None
     arrays: dict[str, dict[str, Any]] | None = None
+    least: float = MINIMUM
 
     @property
     def equations(self) -> list[str]:

@@ -289,6 +289,31 @@ def test_refusing_all_complex_matrices_but_some_is_said():
     assert json.loads(report.as_json())["complex"]["skew_alone"]
 
 
+def test_rows_that_no_tile_holds():
+    """A Cayley map whose last n mod 16 rows stay those of I is none."""
+
+    def tiled(Q):
+        U, n = cayley(skew(Q)), len(Q)
+        rest = n % 16 if n > 16 else 0
+        return np.concatenate([U[: n - rest], np.eye(n, dtype=Q.dtype)[n - rest :]])
+
+    report = check_map(tiled)
+    assert not report.ok
+    assert "(n = 37)" in str(report)
+
+
+@pytest.mark.parametrize("size", [1e-12, 1e6])
+def test_very_small_and_very_large_matrices(size):
+    """An epsilon beside ||Q||, and numbers that overflow in float32 once they are squared."""
+
+    def off(Q):
+        large = np.abs(Q).max() > 1e4 if size > 1 else np.abs(Q).max() < 1e-9
+        return cayley(skew(Q)) * (1.01 if large else 1)
+
+    assert not check_map(off, range=(1e-12, 1e6)).ok
+    assert check_map(off).ok == (size > 1)
+
+
 def test_the_reference_itself():
     """It refuses what is not skew, and complex matrices; of its gradient the convention is told."""
 
@@ -361,8 +386,8 @@ def test_the_picture_is_svg_with_its_labels():
     root = ElementTree.fromstring(report.svg())
     texts = [text.text for text in root.iter(f"{own}text")]
     assert root.tag == f"{own}svg"
-    assert {"‖Q‖₂", "defect", "float64, n = 2", "float32, n = 64", "tolerance 1e-10", "0.001", "100"} <= set(texts)
-    assert len(list(root.iter(f"{own}polyline"))) == 12  # six curves, and what each is
+    assert {"‖Q‖₂", "defect", "float64, n = 2", "float32, n = 64", "tolerance 1e-10"} <= set(texts)
+    assert len(list(root.iter(f"{own}polyline"))) == 16  # eight curves, and what each is
     assert "prefers-color-scheme: dark" in "".join(style.text for style in root.iter(f"{own}style"))
     assert any(text.startswith("<a & 'b'>: Cayley") for text in texts)
     nothing = check_map(lambda Q: 1 / 0)
@@ -460,7 +485,7 @@ def test_the_command_line(call, tmp_path):
     code, page, _ = call(SOURCE, "--svg", str(svg), "--report", str(out))
     assert code == 0
     assert "Cayley, as in scoRNN: (I + A)^-1 (I - A), A = Q; to 1" in page
-    assert "passed: orthogonal for ||Q||_2 from 0.001 to 1, to 1e-10" in page
+    assert "passed: orthogonal for ||Q||_2 from 1e-12 to 1, to 1e-10" in page
     assert json.loads(out.read_text())["ok"] is True
     ElementTree.parse(svg)
     assert call(SOURCE, "--in-process") == (0, page, "")

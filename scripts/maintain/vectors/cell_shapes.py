@@ -1,0 +1,121 @@
+"""The shapes that every cell is asked in, with every activation: drawn by the kit, not stored.
+
+They are those at which optimised code takes another branch: no tile divides them, several blocks and a rest, one row
+and many; a graph that is cut; pre-activations that saturate; inputs and states that are very small or very large.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ortho_ref.conformance import reference
+from ortho_ref.conformance.case import Config
+from scripts.maintain.vectors.spec import MINIMUM, Spec
+
+
+class Shape(NamedTuple):
+    """Sizes, and by what powers of two the arrays are larger than usual."""
+
+    why: str
+    T: int
+    B: int
+    m: int
+    n: int
+    tokens: bool = False
+    powers: Mapping[str, int] = {}  # of "x", "h" (the states at the start), "W", "b"
+
+    @property
+    def least(self) -> float:
+        """The smallest answer that counts: gradients have inputs and states as factors, up to three."""
+        return MINIMUM * 2.0 ** (3 * min([0, *self.powers.values()]))
+
+
+SHAPES = {
+    "square": Shape("m = n, where a transposed W fits", 4, 3, 4, 4),
+    "single": Shape("B = 1", 5, 1, 3, 4),
+    "long": Shape("T = 12, beyond windows of 8", 12, 2, 2, 4),
+    "step": Shape("T = 1, where no error of a step spreads to others", 1, 3, 2, 4),
+    "tokens": Shape("integer tokens for x", 6, 3, 5, 4, tokens=True),
+    "rows": Shape("B = 37: more sequences than a tile has rows, and a rest", 2, 37, 4, 5),
+    "units": Shape("m = 19, n = 37, which no tile divides", 2, 3, 19, 37),
+    "blocks": Shape("n = 131: several blocks, and a rest", 2, 2, 5, 131),
+    "cut": Shape("T = 35, beyond windows of 32", 35, 1, 2, 3),
+    "saturated": Shape("pre-activations up to 30 and more", 3, 4, 4, 5, powers={"x": 5}),
+    "small": Shape("inputs, states and biases about 1e-6", 3, 4, 3, 5, powers={"x": -20, "h": -20, "b": -20}),
+    "large": Shape("inputs and states about 1e3", 3, 4, 3, 5, powers={"x": 10, "h": 10}),
+}
+
+
+def shape_specs(variant: str, config: Config, have: set[str], base: Spec, gates: Mapping[str, float]) -> Iterator[Spec]:
+    """The shapes of a cell with an activation.
+
+    Parameters
+    ----------
+    variant : str
+        "gru_reset_before/tanh".
+    config : dict
+        The cell's.
+    have : set of str
+        Shapes of which there is a case already.
+    base : Spec
+        The variant's first case.
+    gates : mapping of str to float
+        Weights that have one value, as a variant's alpha and beta.
+
+    Yields
+    ------
+    Spec
+        Cases that the kit draws.
+    """
+    joint = "-" if "/" in variant else "/"
+    for name, shape in SHAPES.items():
+        if name not in have and _has(config, name):
+            arrays = _arrays(config, shape, gates)
+            why = f"{base.why}; {shape.why}"
+            id = f"cell/{variant}{joint}{name}"
+            own = {"zeros": base.zeros, "arrays": arrays, "least": shape.least}
+            yield Spec(id, "cell", config, base.draw, base.sources, why, **own)
+
+
+def _has(config: Config, name: str) -> bool:
+    """Not where nothing would be left to see: far beyond its ends neither tanh nor a gate has a gradient."""
+    return name != "large" or (config["cell"] in ("elman", "fastrnn") and config["activation"] != "tanh")
+
+
+def _arrays(config: Config, shape: Shape, gates: Mapping[str, float]) -> dict[str, dict[str, Any]]:
+    """Of every input shape and range."""
+    cell, complex = reference.cell_of(config), bool(config.get("complex"))
+    T, B, m, n, tokens, powers = *shape[1:6], shape.powers
+    pair = [2] if complex else []
+    found: dict[str, dict[str, Any]] = {}
+    for name, own in cell.shapes(m, n).items():
+        low, high = _range(name, own, config)
+        if name in gates:
+            low = high = gates[name]
+        kind = "b" if len(own) == 1 else name[0]
+        pairs = pair if len(own) == 2 else []
+        found[f"weights.{name}"] = _drawn([*own, *pairs], low, high, powers.get(kind, 0))
+    if tokens:
+        found["x"] = _drawn([T, B], 0.0, float(m)) | {"integer": True}
+    else:
+        found["x"] = _drawn([T, B, m], -1.0, 1.0, powers.get("x", 0))
+    for state in cell.states:
+        found[f"{state}0"] = _drawn([B, n, *pair], -1.0, 1.0, powers.get("h", 0))
+        found[f"d{state}_T"] = _drawn([B, n, *pair], -1.0, 1.0)
+    return found | {"dh": _drawn([T, B, n, *pair], -1.0, 1.0)}
+
+
+def _range(name: str, shape: tuple[int, ...], config: Config) -> tuple[float, float]:
+    """By multiples of 1/16; a matrix of n columns hardly grows what it is applied to."""
+    if len(shape) == 2:
+        limit = max(1, round(16 * min(1.0, 1.5 / np.sqrt(shape[-1])))) / 16
+        return -limit, limit
+    if config.get("activation") == "modrelu" and name == reference.cell_of(config).phi_bias:
+        return -0.75, 0.25
+    return -0.5, 0.5
+
+
+def _drawn(shape: list[int], low: float, high: float, power: int = 0) -> dict[str, Any]:
+    entry: dict[str, Any] = {"shape": shape, "low": low, "high": high}
+    return entry | ({"power": power} if power else {})
