@@ -4,7 +4,8 @@ Bytes of SHAKE-256, not a library's random numbers, whose stream may change: two
 
     value = low + (high - low) u / 2^16, to the nearest multiple of 1/4096
 
-which float32 has exactly, times a power of two where that is given; integers are rounded down.  The manifest has their SHA-256, and sums by which their answers are known again.
+which float32 has exactly, times a power of two where that is given; integers are rounded down.  The manifest has their
+SHA-256, and sums by which their answers are known again.
 """
 
 import hashlib
@@ -55,9 +56,7 @@ def inputs_of(drawn: Mapping[str, Any]) -> dict[str, np.ndarray]:
     return {name: _array(f"{drawn['seed']} {name}", **entry) for name, entry in drawn["arrays"].items()}
 
 
-def _array(
-    seed: str, shape: list[int], low: float, high: float, power: int = 0, integer: bool = False
-) -> np.ndarray:
+def _array(seed: str, shape: list[int], low: float, high: float, power: int = 0, integer: bool = False) -> np.ndarray:
     size = int(np.prod(shape, dtype=int))
     u = np.frombuffer(hashlib.shake_256(seed.encode()).digest(2 * size), "<u2").astype(np.float64)
     values = (low + (high - low) * u / 65536).reshape(shape)

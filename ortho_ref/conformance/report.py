@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, TextIO
+from typing import Any, ClassVar, NamedTuple, TextIO
 
 from msgspec.structs import asdict
 
@@ -21,7 +21,7 @@ PASSED, FAILED, PARTIAL, UNSUPPORTED = "passed", "failed", "partial", "unsupport
 STATUSES = (PASSED, FAILED, PARTIAL, UNSUPPORTED)
 #: Of the report as JSON.
 FORMAT = "ortho_ref conformance report 3"
-_FEW = 10
+_FEW, _GROUPS = 10, 4
 _TRACEBACK = 10_000  # characters
 
 
@@ -194,6 +194,32 @@ class Printed(ABC):
         console.print(shown(self.summary()), highlight=False, markup=False)
 
 
+class Covered(NamedTuple):
+    """Of the cases of a cell with an activation, or of whatever else it is, how many the verdict is of.
+
+    Attributes
+    ----------
+    name : str
+        "gru_reset_before, tanh".
+    passed, asked, there : int
+        Cases that passed, that were asked, and that the kit has.
+    """
+
+    name: str
+    passed: int
+    asked: int
+    there: int
+
+    @property
+    def alone(self) -> bool:
+        """Whether one case passed, of several that were asked: it says too little."""
+        return self.passed == 1 < self.asked
+
+    def __str__(self) -> str:
+        """In words."""
+        return f"{self.passed} of {self.there} cases of {self.name}"
+
+
 @dataclass(frozen=True)
 class Report(Printed):
     """What a run over the cases found.
@@ -216,6 +242,8 @@ class Report(Printed):
         Whether the first and the worst wrong entry of every wrong output are printed.
     origin : Origin or None
         Which implementation was run, and when.
+    covered : tuple of Covered
+        What the cases that are supported are of.
     worse : tuple of str
         What passed in the baseline that the run is held to and does no more, a line each.
     """
@@ -229,6 +257,7 @@ class Report(Printed):
     assumed: tuple[findings.Assumed, ...] = ()
     verbose: bool = False
     origin: Origin | None = None
+    covered: tuple[Covered, ...] = ()
     worse: tuple[str, ...] = ()
 
     @property
@@ -239,11 +268,11 @@ class Report(Printed):
 
     @property
     def ok(self) -> bool:
-        """Every case was run, every supported one passed, at least one was supported, and none got worse."""
+        """Every case was run, every supported one passed, none alone of its kind, and none got worse."""
         counts = self.counts
         good = counts[PASSED] + (counts[PARTIAL] if self.allow_partial else 0)
         passed = good > 0 and good == len(self.results) - counts[UNSUPPORTED]
-        return passed and not self.interrupted and not self.worse
+        return passed and not self.interrupted and not self.worse and not any(own.alone for own in self.covered)
 
     @property
     def exit_code(self) -> int:
@@ -281,6 +310,10 @@ class Report(Printed):
         elif len(self.shown) < len(self.results):
             kinds = Counter(r.id.partition("/")[0] for r in self.results if r.status == UNSUPPORTED)
             more += f" Unsupported: {', '.join(f'{count} {kind}' for kind, count in kinds.items())}."
+        if alone := [own.name for own in self.covered if own.alone]:
+            more += f" One case alone is no pass: {', '.join(alone)}."
+        if 0 < len(self.covered) <= _GROUPS:
+            more += f" {'; '.join(map(str, self.covered))}."
         what = f"{self.dtype}, the forward pass alone" if self.forward else self.dtype
         return f"{counted}; {what}, ortho_ref {ortho_ref.__version__}.{more}"
 
@@ -298,6 +331,7 @@ class Report(Printed):
             "ok": self.ok,
             "worse": list(self.worse),
             "counts": self.counts,
+            "covered": [own._asdict() for own in self.covered],
             "assumed": [asdict(departure) for departure in self.assumed],
             "findings": formats.plain(findings.findings(self.results)),
             "explained": formats.plain(findings.summary(self.results)),

@@ -8,6 +8,7 @@ of initial values, which are random.
 """
 
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -16,7 +17,7 @@ import numpy as np
 from ortho_ref.boundary import kind_of, not_among
 from ortho_ref.conformance.asking import ask
 from ortho_ref.conformance.case import DTYPES, HALF, Arrays, Vector
-from ortho_ref.conformance.case_files import select
+from ortho_ref.conformance.case_files import select, vectors
 from ortho_ref.conformance.compare import Comparison, compare
 from ortho_ref.conformance.entries import wrong_entries
 from ortho_ref.conformance.findings import Assume
@@ -24,7 +25,7 @@ from ortho_ref.conformance.forward import forward_of
 from ortho_ref.conformance.implementation import Elsewhere, Raised, Run
 from ortho_ref.conformance.origin import Origin
 from ortho_ref.conformance.outputs import NoArray, Outputs
-from ortho_ref.conformance.report import FAILED, PARTIAL, PASSED, UNSUPPORTED, Report, Result, shortened
+from ortho_ref.conformance.report import FAILED, PARTIAL, PASSED, UNSUPPORTED, Covered, Report, Result, shortened
 
 
 def check(
@@ -139,7 +140,31 @@ def check_vectors(
         results.append(result)
         given[vector.id] = outputs
     diagnosed = tuple(diagnose(chosen, results, given, dtype, run))
-    return Report(diagnosed, dtype, allow_partial, forward=forward, assumed=assumed, origin=origin.until_now())
+    covered, ended = _covered(chosen, diagnosed, forward, dtype), origin.until_now()
+    report = Report(diagnosed, dtype, allow_partial, forward=forward, assumed=assumed)
+    return replace(report, origin=ended, covered=covered)
+
+
+def _covered(chosen: Sequence[Vector], results: Sequence[Result], forward: bool, dtype: str) -> tuple[Covered, ...]:
+    """What of the kit the supported cases are of, group by group."""
+    supported = {result.id: result.status for result in results if result.status != UNSUPPORTED}
+    asked, passed = Counter(map(group_of, chosen)), dict.fromkeys((group_of(v) for v in chosen if v.id in supported), 0)
+    for vector in chosen:
+        if supported.get(vector.id) == PASSED:
+            passed[group_of(vector)] += 1
+    every = [vector for vector in vectors() if group_of(vector) in passed]
+    every = forward_of(every, dtype) if forward and every else every
+    there = Counter(map(group_of, every))
+    return tuple(Covered(name, count, asked[name], there[name]) for name, count in passed.items())
+
+
+def group_of(vector: Vector) -> str:
+    """What a case is of: a cell with its activation, "gru_reset_before, tanh"; else its name without what varies."""
+    config = vector.case.config
+    if "cell" not in config:
+        return "/".join(vector.id.split("/")[:2])
+    parts = [config["cell"], config.get("activation"), "complex" if config.get("complex") else None]
+    return ", ".join(filter(None, [*parts, config.get("constraint")]))
 
 
 def run_one(run: Run, vector: Vector, dtype: str) -> tuple[Result, Arrays]:

@@ -11,7 +11,7 @@ from ortho_ref.conformance.maps.observe import Domain
 
 #: n of the curves; sizes ||Q||_2, condition numbers; each is drawn so often, and the largest defect counts.
 CURVES = (2, 8, 37, 64)
-NORMS = (1e-12, 1e-6, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 100.0, 1e4, 1e6)
+NORMS = (1e-12, 1e-6, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 100.0, 1e4, 1e6)
 CONDITIONS = (1.0, 1.5, 3.0, 10.0, 30.0, 100.0, 1e3, 1e4, 1e5, 1e6)
 _DRAWS = 2
 

@@ -23,7 +23,7 @@ class Shape(NamedTuple):
     m: int
     n: int
     tokens: bool = False
-    powers: Mapping[str, int] = {}  # of "x", "h" (the states at the start), "W", "b"
+    powers: Mapping[str, int] = {}  # of "x", "h" (the states at the start), "W", "U", "b"
 
     @property
     def least(self) -> float:
@@ -41,7 +41,9 @@ SHAPES = {
     "units": Shape("m = 19, n = 37, which no tile divides", 2, 3, 19, 37),
     "blocks": Shape("n = 131: several blocks, and a rest", 2, 2, 5, 131),
     "cut": Shape("T = 35, beyond windows of 32", 35, 1, 2, 3),
-    "saturated": Shape("pre-activations up to 30 and more", 3, 4, 4, 5, powers={"x": 5}),
+    "saturated": Shape(
+        "pre-activations, and recurrent products, up to 30 and more", 3, 4, 4, 5, powers={"x": 4, "U": 4}
+    ),
     "small": Shape("inputs, states and biases about 1e-6", 3, 4, 3, 5, powers={"x": -20, "h": -20, "b": -20}),
     "large": Shape("inputs and states about 1e3", 3, 4, 3, 5, powers={"x": 10, "h": 10}),
 }

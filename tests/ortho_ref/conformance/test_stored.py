@@ -16,7 +16,7 @@ from ortho_ref.conformance.apart import Apart
 from ortho_ref.conformance.case_files import VECTORS, select
 from ortho_ref.conformance.origin import Origin, vectors_now
 from ortho_ref.conformance.programs import command_adapter
-from ortho_ref.conformance.report import FAILED, PARTIAL, PASSED, STATUSES, UNSUPPORTED, Report, Result
+from ortho_ref.conformance.report import FAILED, PARTIAL, PASSED, STATUSES, UNSUPPORTED, Covered, Report, Result
 from ortho_ref.conformance.stored import badge, read_baseline, worse
 from tests.ortho_ref.conformance.adapters import right
 
@@ -114,6 +114,22 @@ def test_an_implementation_that_says_anything_of_itself():
     assert (origin.adapter, origin.sha256, origin.apart) == ("Liar", None, False)
 
 
+@pytest.mark.parametrize(
+    ("answers", "only", "ok", "said"),
+    [
+        (("cell/lstm/square",), "cell/lstm*", False, "One case alone is no pass: lstm. 1 of "),
+        (("cell/lstm/square", "cell/lstm/step"), "cell/lstm*", True, " 2 of "),
+        (("cell/lstm/square",), "cell/lstm/square", True, " 1 of "),
+    ],
+)
+def test_how_much_a_verdict_is_of(answers, only, ok, said):
+    """Cases that passed, of all that the kit has of the cell; one of several that were asked is too few."""
+    report = check(lambda case: right(case) if case.id in answers else None, only)
+    there = sum(vector.case.config.get("cell") == "lstm" for vector in select())
+    assert (report.ok, report.covered) == (ok, (Covered("lstm", len(answers), len(select(only)), there),))
+    assert f"{said}{there} cases of lstm." in report.summary()
+
+
 BADGES = [
     ({"a": PASSED, "c": UNSUPPORTED}, {}, "1 of 1 cases", "brightgreen"),
     ({"a": PASSED, "b": FAILED}, {}, "1 of 2 cases", "red"),
@@ -126,7 +142,10 @@ BADGES = [
 
 
 def report_of(statuses, **options):
-    return Report(tuple(Result(id, status) for id, status in statuses.items()), "float64", **options)
+    there, passed = sum(own != UNSUPPORTED for own in statuses.values()), list(statuses.values()).count(PASSED)
+    covered = (Covered("x", passed, 0, there),) if there else ()
+    results = tuple(Result(id, status) for id, status in statuses.items())
+    return Report(results, "float64", covered=covered, **options)
 
 
 @pytest.mark.parametrize(("statuses", "options", "message", "color"), BADGES)
