@@ -5,13 +5,15 @@ and many; a graph that is cut; pre-activations that saturate; inputs and states 
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ortho_ref.conformance import reference
 from ortho_ref.conformance.case import Config
-from scripts.maintain.vectors.spec import MINIMUM, Spec
+from ortho_ref.conformance.compare import MINIMUM
+from scripts.maintain.vectors.spec import Spec
 
 
 class Shape(NamedTuple):
@@ -76,8 +78,8 @@ def shape_specs(variant: str, config: Config, have: set[str], base: Spec, gates:
             arrays = _arrays(config, shape, gates)
             why = f"{base.why}; {shape.why}"
             id = f"cell/{variant}{joint}{name}"
-            own = {"zeros": base.zeros, "arrays": arrays, "least": shape.least}
-            yield Spec(id, "cell", config, base.draw, base.sources, why, **own)
+            own = Spec(id, "cell", config, base.draw, base.sources, why, zeros=base.zeros, arrays=arrays)
+            yield replace(own, least=shape.least)
 
 
 def _has(config: Config, name: str) -> bool:
