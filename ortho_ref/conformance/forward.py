@@ -56,7 +56,10 @@ def _alone(vector: Vector) -> Vector:
 def _fits_half(vector: Vector) -> bool:
     case = vector.case
     steps = max(case.inputs["x"].shape[:2]) if case.kind in ("cell", "layer") else 1
-    return steps <= SHORT and not case.config.get("kinks", False) and case.config.get("parametrized") is None
+    drawn = vector.drawn or {"arrays": {}}
+    scaled = any(own.get("power") for own in drawn["arrays"].values())  # beyond what float16 has
+    whole = not case.config.get("kinks", False) and case.config.get("parametrized") is None
+    return steps <= SHORT and whole and not scaled
 
 
 def _rounded(vector: Vector, dtype: str) -> Vector:

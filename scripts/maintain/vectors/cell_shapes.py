@@ -84,13 +84,15 @@ def shape_specs(variant: str, config: Config, have: set[str], base: Spec, gates:
 
 def _has(config: Config, name: str) -> bool:
     """Not where nothing would be left to see: far beyond its ends neither tanh nor a gate has a gradient."""
-    return name != "large" or (config["cell"] in ("elman", "fastrnn") and config["activation"] != "tanh")
+    return name != "large" or (config["cell"] in ("elman", "fastrnn") and config["activation"] == "relu")
 
 
 def _arrays(config: Config, shape: Shape, gates: Mapping[str, float]) -> dict[str, dict[str, Any]]:
     """Of every input shape and range."""
     cell, complex = reference.cell_of(config), bool(config.get("complex"))
-    T, B, m, n, tokens, powers = *shape[1:6], shape.powers
+    T, B, m, n, tokens, powers = *shape[1:6], dict(shape.powers)
+    if config.get("activation", "tanh") != "tanh":  # states have no bound: a product grows with them
+        powers.pop("U", None)
     pair = [2] if complex else []
     found: dict[str, dict[str, Any]] = {}
     for name, own in cell.shapes(m, n).items():

@@ -185,11 +185,13 @@ def test_what_is_given_is_fresh(dtype):
     assert vector.given("float64").config["optimizer"]["beta1"] == 0.9
 
 
-LSTM = ["cell/lstm", *(f"cell/lstm/{own}" for own in ("square", "single", "long", "tokens", "step", "no-dc_T"))]
+_DRAWN = ["rows", "units", "blocks", "cut", "saturated", "small"]
+_SHAPES = [*_DRAWN, "square", "single", "long", "tokens", "step", "no-dc_T"]
+LSTM = ["cell/lstm", *(f"cell/lstm/{own}" for own in _SHAPES)]
 PATTERNS = {
     "cell/lstm": LSTM,
     "*/lstm": [*LSTM, *(v.id for v in select("layer/lstm")), "initial/lstm"],
-    "cell/lstm/s*": ["cell/lstm/square", "cell/lstm/single", "cell/lstm/step"],
+    "cell/lstm/s*": [f"cell/lstm/{own}" for own in _SHAPES if own.startswith("s")],
     "optimizer/sg?": ["optimizer/sgd", "optimizer/sgd/momentum", "optimizer/sgd/weight-decay"],
     "loss/*/large": ["loss/cross_entropy/large", "loss/binary_cross_entropy/large"],
     "loss/cross_entropy/groups": ["loss/cross_entropy/groups"],

