@@ -1,0 +1,109 @@
+"""The cases of kind `linear`, drawn from their names as seeds: nothing is stored."""
+
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple
+
+from ortho_ref.conformance.case import Case
+from ortho_ref.conformance.linear.recurrence import Recurrence
+from ortho_ref.conformance.linear.table import RECURRENCES
+from ortho_ref.conformance.linear.through_time import draw
+
+SIZES = {"T": 5, "B": 2, "H": 2, "K": 3, "V": 2, "N": 2, "D": 3}
+_TINY = {"B": 1, "H": 1, "K": 2, "V": 2, "D": 2}
+
+
+class Plan(NamedTuple):
+    """How a case is drawn.
+
+    Attributes
+    ----------
+    name, recurrence : str
+        The case is linear/RECURRENCE/NAME.
+    why : str
+        What it is there for.
+    sizes, ranges, options : mapping
+        What differs from `SIZES`, from the ranges of the inputs and from the usual options.
+    initial : bool
+        Whether an initial state is given.
+    marks : collection of (int, int)
+        Step and sequence of the resets.
+    without : str
+        An input that the options leave out.
+    """
+
+    name: str
+    recurrence: str
+    why: str
+    sizes: Mapping[str, int] = {}
+    ranges: Mapping[str, tuple[float, float]] = {}
+    options: Mapping[str, Any] = {}
+    initial: bool = True
+    marks: Collection[tuple[int, int]] = ()
+    without: str = ""
+
+    def case(self) -> Case:
+        """The case."""
+        r, sizes, id = RECURRENCES[self.recurrence], {**SIZES, **self.sizes}, f"linear/{self.recurrence}/{self.name}"
+        config = r.config(sizes, **self.options) | {"initial_state": self.initial, "resets": bool(self.marks)}
+        inputs = draw(id, r, sizes, self.marks, ranges=self.ranges, initial=self.initial, without=self.without)
+        upstream = {"do": "o"} | {f"d{name}_T": f"{name}_T" for name in r.states}
+        shapes = {upstream.get(name, f"d_{name}"): a.shape for name, a in inputs.items() if name != "resets"}
+        return Case(id, "linear", config, inputs, shapes)
+
+
+def _common(r: Recurrence) -> list[Plan]:
+    marks = ((0, 0), (3, 1), (4, 0), (4, 1), (8, 0))
+    return [
+        Plan("plain", r.name, "a few steps from a given state"),
+        Plan("no-initial-state", r.name, "the state at the start is the empty one", initial=False),
+        Plan("one-step", r.name, "T = 1", {"T": 1}),
+        Plan("one-step-alone", r.name, "T = 1 from the empty state", {"T": 1}, initial=False),
+        Plan("one-sequence", r.name, "B = 1, five heads or units", {"B": 1, "H": 5, "D": 5}),
+        Plan("resets", r.name, "resets at the first step, side by side, at the last", {"T": 9}, marks=marks),
+        *(
+            Plan(f"length-{T}", r.name, "about a chunk's border; little is forgotten", {**_TINY, "T": T}, r.slow)
+            for T in (63, 64, 65, 127, 128, 129)
+        ),
+        Plan("resets-129", r.name, "resets at a chunk's border and beside it", {**_TINY, "T": 129}, r.slow,
+             marks=((63, 0), (64, 0), (100, 0))),
+        Plan("strong-decay", r.name, "1/decay overflows within a chunk", {**_TINY, "T": 70}, r.strong),
+    ]  # fmt: skip
+
+
+def _delta(name: str) -> list[Plan]:
+    still = {"g": (0.0, 0.0)}
+    return [
+        Plan("reflections", name, "beta = 2, no decay: Householder reflections", {}, {**still, "beta": (2.0, 2.0)}),
+        Plan("projections", name, "beta = 1, no decay: what a key held is replaced", {}, {**still, "beta": (1.0, 1.0)}),
+        Plan("beta-to-2", name, "negative eigenvalues", {}, {"beta": (0.5, 2.0)}),
+        Plan("unnormalised", name, "keys and queries as they are", {}, {"k": (-0.5, 0.5)}, {"normalise": False}),
+    ]
+
+
+_OWN = [
+    *(plan for name in ("gated_delta_rule", "delta_product", "kda") for plan in _delta(name)),
+    Plan("writes-1", "delta_product", "one write: the gated delta rule", {"N": 1}),
+    Plan("writes-4", "delta_product", "more writes than a key has channels", {"N": 4}),
+    Plan("mixed-decay", "kda", "channels that keep beside others", {**_TINY, "T": 70}, {"g": (-40.0, 0.0)}),
+    Plan("projections", "rwkv7", "a = 1, no decay", {}, {"a": (1.0, 1.0), "w": (0.0, 0.0)}),
+    Plan("unnormalised", "rwkv7", "removal keys as they are", {}, {"kappa": (-0.5, 0.5)}, {"normalise": False}),
+    Plan("gamma-computed", "lru", "gamma made of lambda", options={"gamma": "computed"}, without="gamma_log"),
+    Plan("gamma-computed-slow", "lru", "the same, near the unit circle", {"T": 65}, {"nu_log": (-6.0, -4.0)},
+         {"gamma": "computed"}, without="gamma_log"),
+    Plan("identity", "mingru", "the content as it is", options={"activation": "identity"}),
+    Plan("saturated", "mingru", "gates at both ends", {"T": 20}, {"a": (-40.0, 40.0)}),
+    *(
+        plan
+        for name, i, f in (("mlstm", "i", "f"), ("slstm", "x_i", "x_f"))
+        for plan in (
+            Plan("forget-exp", name, "an exponential forget gate", {}, {f: (-2.0, 0.5)}, {"forget": "exp"}),
+            Plan("large-gates", name, "input gates from exp(-60) to exp(60)", {"T": 20}, {i: (-60.0, 60.0)}),
+        )
+    ),
+    Plan("floor", "mlstm", "small keys: the denominator is exp(-m)", {}, {"k": (-0.1, 0.1), "n0": (-0.1, 0.1)}),
+    Plan("eps", "mlstm", "1e-6 in the denominator, as in public code", options={"eps": 1e-6}),
+]  # fmt: skip
+
+PLANS = tuple(
+    plan for r in RECURRENCES.values() for plan in (*_common(r), *(own for own in _OWN if own.recurrence == r.name))
+)

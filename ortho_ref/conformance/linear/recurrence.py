@@ -1,0 +1,108 @@
+"""What a recurrence of the kind `linear` is: a step with its adjoint, its inputs and states, and how they are drawn."""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from ortho_ref.conformance.case import Arrays, Config
+
+State: TypeAlias = tuple[np.ndarray, ...]
+Back: TypeAlias = Callable[[np.ndarray, State], tuple[Arrays, State]]  # do, ds_t -> dx_t, ds_{t-1}
+Step: TypeAlias = Callable[..., tuple[np.ndarray, State, Back]]  # config, x_t, s_{t-1} -> o_t, s_t, its adjoint
+
+
+class Input(NamedTuple):
+    """Axes, by letter, and between which numbers it is drawn.
+
+    T is time, B batch, H heads, K a key, V a value, N the writes of a step, D the units of a diagonal state.
+    """
+
+    axes: str
+    low: float = -1.0
+    high: float = 1.0
+
+
+@dataclass(frozen=True)
+class Recurrence:
+    """A recurrence of the kind `linear`.
+
+    Attributes
+    ----------
+    name : str
+        In a config.
+    step : callable
+        step(config, x, state, **parts) -> o, the new state, and the adjoint: back(do, dstate) -> dx, dstate before.
+    inputs, states : mapping of str to Input
+        What it takes, and what it keeps. An input without T is a weight.
+    output : str
+        Axes of o.
+    decay : str
+        The input that makes it forget.
+    slow, strong : mapping of str to (low, high)
+        Ranges with hardly any forgetting, and with nearly all.
+    options : mapping of str to value
+        Keys of a config with their usual values.
+    complex : collection of str
+        Inputs and states that are complex; empty, or all but weights.
+    empty : mapping of str to float
+        Entries of a state at the start, where they are not 0.
+    parts : mapping of str to callable
+        Functions of the step, where they are not its own: what `mistakes` replaces.
+    kept : callable
+        kept(entries) -> what is kept of a state between two steps.
+    """
+
+    name: str
+    step: Step
+    inputs: Mapping[str, Input]
+    states: Mapping[str, Input]
+    output: str
+    decay: str
+    slow: Mapping[str, tuple[float, float]]
+    strong: Mapping[str, tuple[float, float]]
+    options: Mapping[str, Any] = field(default_factory=dict)
+    complex: Collection[str] = ()
+    empty: Mapping[str, float] = field(default_factory=dict)
+    parts: Mapping[str, Any] = field(default_factory=dict)
+    kept: Callable[[np.ndarray], np.ndarray] = lambda entries: entries
+
+    def config(self, sizes: Mapping[str, int], **options: Any) -> Config:
+        """Its config, with the usual value of every option that is not given."""
+        own = {**self.options, **options}
+        if "scale" in own and own["scale"] is None:
+            own["scale"] = sizes["K"] ** -0.5
+        return {"recurrence": self.name, **own}
+
+    def drawn(self, sizes: Mapping[str, int], ranges: Mapping[str, Any], initial: bool, without: str = "") -> Arrays:
+        """Shape and range of every array, do and ds_T among them, as `drawing` takes them.
+
+        `ranges` are in place of an input's own; `without` is an input that the options leave out.
+        """
+        first = {f"{name}0": own for name, own in self.states.items() if initial}
+        last = {f"d{name}_T": Input(own.axes) for name, own in self.states.items()}
+        arrays = {**self.inputs, **first, "do": Input(self.output), **last}
+        arrays.pop(without, None)
+        found: dict[str, Any] = {}
+        for name, (axes, low, high) in arrays.items():
+            shape = [sizes[letter] for letter in axes] + [2] * (name in self.complex)
+            low, high = ranges.get(name, (low, high))
+            found[name] = {"shape": shape, "low": low, "high": high}
+        return found
+
+    def at(self, inputs: Arrays, t: int) -> Arrays:
+        """The inputs of step t, and weights."""
+        own = {name: axes for name, (axes, *_) in self.inputs.items() if name in inputs}
+        return {name: inputs[name][t] if axes[0] == "T" else inputs[name] for name, axes in own.items()}
+
+    def first(self, inputs: Arrays) -> State:
+        """The state at the start: what is given, else `empty`."""
+        given = [(own.axes, inputs[name]) for name, own in self.inputs.items() if name in inputs]
+        sizes = {letter: n for axes, a in given for letter, n in zip(axes, a.shape, strict=True)}
+        dtype = given[0][1].dtype  # weights may be real where the rest is complex
+
+        def begin(name: str, axes: str) -> np.ndarray:
+            return np.full([sizes[letter] for letter in axes], self.empty.get(name, 0.0), dtype)
+
+        return tuple(inputs.get(f"{name}0", begin(name, own.axes)) for name, own in self.states.items())
