@@ -6,12 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ortho_ref.cells.by_name import CELLS, by_name
-from ortho_ref.conformance.layered import Direction, directions, time_first
+from ortho_ref.conformance.layered import AROUND, Direction, directions, time_first
 from ortho_ref.converters.framework import Arrays
 from ortho_ref.parametrizations.cayley import signs
-
-#: What a layer's config has beside the cell and its options.
-AROUND = ("layers", "bidirectional", "bias", "initial_state", "padding", "batch_first", "parametrized")
 
 
 class Layer(NamedTuple):

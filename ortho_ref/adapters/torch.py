@@ -22,8 +22,9 @@ from ortho_ref.adapters.sequence import (
     states_of,
     whose,
 )
-from ortho_ref.adapters.torch_layers import Bound, TorchLayers, layers_adapter, of_yours, packed_by
+from ortho_ref.adapters.torch_layers import Bound, TorchLayers, gradients_of, layers_adapter, of_yours, packed_by
 from ortho_ref.adapters.weight_map import Converted, Layout, Spec, WeightMap, check_arrays
+from ortho_ref.boundary import check_integer
 from ortho_ref.conformance.layered import directions
 
 #: The classes of torch.nn, without Cell, and which cell each is.
@@ -51,10 +52,10 @@ def from_torch(
     ----------
     target : class, module or function
         nn.RNN, nn.LSTM, nn.GRU or their Cell, or an instance, whose options are taken, layers, directions and biases
-        among them: nothing more is needed.  A
-        module class of yours, or a function of two arguments that makes one, (input_size, hidden_size): with `cell` and
-        `weights`.  Or a function of three, the forward pass (x, h0, weights): with `cell`.  h0 is (B, n), of an LSTM
-        the pair (h0, c0); it returns h (T, B, n), of an LSTM (h, c) or, as PyTorch, (h, (h_T, c_T)).
+        among them: nothing more is needed.  A module class of yours, or a function of two arguments that makes one,
+        (input_size, hidden_size): with `cell` and `weights`.  Or a function of three, the forward pass (x, h0,
+        weights): with `cell`.  h0 is (B, n), of an LSTM the pair (h0, c0); it returns h (T, B, n), of an LSTM (h, c)
+        or, as PyTorch, (h, (h_T, c_T)).
     cell : str or mapping, optional
         Which cell it is: a cell's or model's name, or a config.
     weights : mapping, optional
@@ -93,9 +94,19 @@ def from_torch(
         raise missing(error, "torch", "pip install torch") from None
     known = _known(target, torch)
     if known is not None:
-        given = {"cell": cell, "weights": weights, "call": call, "layers": layers}
+        given = {
+            "cell": cell,
+            "weights": weights,
+            "call": call,
+            "layers": layers,
+            "bidirectional": bidirectional or None,
+        }
         _left_out(f"from_torch of {known} knows the cell and its weights", **given)
         return _Known(target, known, device, torch).adapter()
+    if layers is not None:
+        check_integer("layers", layers)
+    elif bidirectional:
+        raise TypeError("bidirectional is for a module that is checked as a whole; give layers too")
     ways = () if layers is None else tuple(directions({"layers": layers, "bidirectional": bidirectional}))
     config, layout = one_cell(cell, weights, "from_torch", ways)
     style = Style(step, batch_first)
@@ -295,11 +306,7 @@ def _adapter(
         x, start = _leaf(seq.x, torch, device), tuple(_leaf(part, torch, device) for part in seq.start)
         every, last = states_of(bound.call, seq, style, library, x, start)
         loss = loss_of(every, last, seq, library)
-        if not loss.requires_grad:
-            raise ValueError("no gradient can be taken of what was returned: it is detached from x, h0 and the weights")
-        leaves = [x, *start, *bound.weights.values()]
-        gradients = torch.autograd.grad(loss, leaves, allow_unused=True, materialize_grads=True)
-        taken = iter(g.cpu().numpy() for g in gradients)
+        taken = iter(gradients_of(loss, [x, *start, *bound.weights.values()], torch))
         d_x, d_start = next(taken), tuple(next(taken) for _ in start)
         by_name = dict(zip(bound.weights, taken, strict=True))
         states, ends = ([a.detach().cpu().numpy() for a in group] for group in (every, last))

@@ -56,6 +56,13 @@ class TorchLayers(NamedTuple):
         return found
 
 
+def gradients_of(loss: Any, leaves: list[Any], torch: Any) -> list[np.ndarray]:
+    """The gradients by the leaves, 0 for one that the loss does not depend on."""
+    if not loss.requires_grad:
+        raise ValueError("no gradient can be taken of what was returned: it is detached from x, h0 and the weights")
+    return [g.cpu().numpy() for g in torch.autograd.grad(loss, leaves, allow_unused=True, materialize_grads=True)]
+
+
 def packed_by(module: Any, layer: Layer, torch: Any) -> Call:
     """A call with the sequences packed by their lengths."""
     rnn, lengths = torch.nn.utils.rnn, torch.from_numpy(np.array(layer.keep))
@@ -110,9 +117,7 @@ def layers_adapter(
             upstream = (layer.dy, *layer.d_last)
             loss: Any = sum((tensor(d) * a).sum() for d, a in zip(upstream, states, strict=True))
             leaves = {"x": x} | {f"{name}0": a for name, a in zip(layer.names, start, strict=False)}
-            own = [*leaves.values(), *bound.weights.values()]
-            taken = torch.autograd.grad(loss, own, allow_unused=True, materialize_grads=True)
-            arrays = [g.cpu().numpy() for g in taken]
+            arrays = gradients_of(loss, [*leaves.values(), *bound.weights.values()], torch)
             gradients = dict(zip(leaves, arrays, strict=False))
             of_weights = dict(zip(bound.weights, arrays[len(leaves) :], strict=True))
             gradients |= layout.gradients_from(of_weights, layer.weights)

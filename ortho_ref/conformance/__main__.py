@@ -236,8 +236,8 @@ def _run_of(run: Run, chosen: Sequence[Vector], baseline: dict[str, str], given:
         stopped = _code_of(end)
         done = tuple(progress.results)
         report = Report(done, given.dtype, given.allow_partial, interrupted=True, forward=given.forward)
-    report = replace(report, origin=begun.until_now(), verbose=given.verbose)
-    report = replace(report, worse=worse(report, baseline))
+    ended, lost = begun.until_now(), worse(report, baseline)
+    report = replace(report, origin=ended, verbose=given.verbose, worse=lost)
     failed = None if given.report is None else write("--report", given.report, report.as_json())
     STDOUT.error = None
     report.print(STDOUT.file)

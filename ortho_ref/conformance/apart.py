@@ -23,7 +23,7 @@ from ortho_ref.terminal import cut
 TIMEOUT, LOADING = 60.0, 300.0
 #: Cases of a kind in a row that may lose the process; the others of the kind are not tried then.
 _LOST = 3
-_NAP = 0.0005  # seconds between two looks
+NAP = 0.0005 if os.name == "posix" else 0.002  # seconds between two looks
 #: What an answer's metadata says happened.
 GIVEN, UNSUPPORTED, RAISED, BROKEN = "given", "unsupported", "raised", "broken"
 
@@ -150,12 +150,9 @@ class _Process:
                 raise Broken(f"{how}{'' if code < 0 else ' without an answer'}{last}")
             if time.monotonic() > deadline:
                 raise Broken(f"did not end within {timeout:g} seconds")
-            time.sleep(_NAP)
+            time.sleep(NAP)
         try:
             return programs.read_answer(path)
         finally:
-            path.unlink()
-
-
-if os.name != "posix":  # a clock tick of 16 ms there
-    _NAP = 0.002
+            for own in (path, path.with_suffix(".case")):
+                own.unlink(missing_ok=True)

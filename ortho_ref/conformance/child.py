@@ -50,7 +50,7 @@ def main(adapter: str, folder: Path, what: str) -> None:
     while True:
         number += 1
         while not (path := folder / f"{number}.case").exists():
-            time.sleep(apart._NAP)
+            time.sleep(apart.NAP)
         _answer(run, folder, number, programs.read_case(path))
 
 

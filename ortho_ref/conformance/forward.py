@@ -36,12 +36,19 @@ def forward_of(chosen: Sequence[Vector], dtype: str) -> list[Vector]:
     ValueError
         There is none.
     """
-    kept = [vector for vector in chosen if vector.case.kind in (IN_HALF if dtype in HALF else KINDS)]
+    kept = [vector for vector in chosen if has_forward(vector, dtype)]
     if dtype in HALF:
-        kept = [_rounded(vector, dtype) for vector in kept if _fits_half(vector)]
+        kept = [_rounded(vector, dtype) for vector in kept]
     if not kept:
         raise ValueError(f"no case that was chosen has a forward pass to judge in {dtype}")
     return [_alone(vector) for vector in kept]
+
+
+def has_forward(vector: Vector, dtype: str) -> bool:
+    """Whether a case can be judged by its forward pass in a precision."""
+    if dtype in HALF:
+        return vector.case.kind in IN_HALF and _fits_half(vector)
+    return vector.case.kind in KINDS
 
 
 def _alone(vector: Vector) -> Vector:

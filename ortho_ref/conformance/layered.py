@@ -17,6 +17,9 @@ import numpy as np
 from ortho_ref.cells.cell import Cell, parts_of, state_of
 from ortho_ref.conformance.case import Arrays, Config
 
+#: What a layer's config has beside the cell and its options.
+AROUND = ("layers", "bidirectional", "bias", "initial_state", "padding", "batch_first", "parametrized")
+
 
 class Direction(NamedTuple):
     """One direction of one layer.

@@ -21,7 +21,7 @@ from ortho_ref.conformance.case_files import select, vectors
 from ortho_ref.conformance.compare import Comparison, compare
 from ortho_ref.conformance.entries import wrong_entries
 from ortho_ref.conformance.findings import Assume
-from ortho_ref.conformance.forward import forward_of
+from ortho_ref.conformance.forward import forward_of, has_forward
 from ortho_ref.conformance.implementation import Elsewhere, Raised, Run
 from ortho_ref.conformance.origin import Origin
 from ortho_ref.conformance.outputs import NoArray, Outputs
@@ -152,19 +152,21 @@ def _covered(chosen: Sequence[Vector], results: Sequence[Result], forward: bool,
     for vector in chosen:
         if supported.get(vector.id) == PASSED:
             passed[group_of(vector)] += 1
-    every = [vector for vector in vectors() if group_of(vector) in passed]
-    every = forward_of(every, dtype) if forward and every else every
-    there = Counter(map(group_of, every))
+    there = Counter(group_of(vector) for vector in vectors() if not forward or has_forward(vector, dtype))
     return tuple(Covered(name, count, asked[name], there[name]) for name, count in passed.items())
 
 
 def group_of(vector: Vector) -> str:
-    """What a case is of: a cell with its activation, "gru_reset_before, tanh"; else its name without what varies."""
+    """What a case is of: a cell with its activation, "gru_reset_before, tanh", in a stack "lstm, layers 2" too.
+
+    A module is one or the other: it cannot answer both.  Else the case's name without what varies.
+    """
     config = vector.case.config
     if "cell" not in config:
         return "/".join(vector.id.split("/")[:2])
     parts = [config["cell"], config.get("activation"), "complex" if config.get("complex") else None]
-    return ", ".join(filter(None, [*parts, config.get("constraint")]))
+    parts += [config.get("constraint"), f"layers {config['layers']}" if config.get("layers", 1) > 1 else None]
+    return ", ".join(filter(None, [*parts, "bidirectional" if config.get("bidirectional") else None]))
 
 
 def run_one(run: Run, vector: Vector, dtype: str) -> tuple[Result, Arrays]:

@@ -152,7 +152,7 @@ def worse(report: Report, baseline: dict[str, str]) -> tuple[str, ...]:
 
 
 def badge(report: dict[str, Any], label: str = "conformance") -> str:
-    """What shields.io draws a badge of: the JSON of an endpoint, "conformance | 13 of 13 cases".
+    """What shields.io draws a badge of: the JSON of an endpoint, "conformance | 24 of 24 cases".
 
     Parameters
     ----------

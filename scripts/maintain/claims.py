@@ -369,7 +369,7 @@ def page(experiments: Sequence[Stored]) -> str:
     runs, every = sum(len(own.states) for own in papers), sum(len(own.cells) for own in papers)
     text = [
         "# What holds of the papers",
-        f"The papers' claims make {len(comparisons)} comparisons of two models. "
+        f"The papers' claims make {len(comparisons)} comparisons, of a model with another, a baseline or a number. "
         f"**{words[REPRODUCED]} are reproduced, {words[NOT]} are not**, {words[OPEN]} are not run.",
         f"That is {runs:,} of {every:,} runs, and {len(claims) - len(open_)} of {len(claims)} claims whole, each "
         f"column by itself. {len(split)} of the {len(comparisons) - words[OPEN]} would read otherwise by the best "

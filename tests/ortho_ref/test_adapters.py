@@ -77,6 +77,21 @@ def test_the_gradient_of_a_skew_matrix(upper, form):
     assert own.kept == "U_c"
 
 
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"layers": 0}, ValueError, "layers is 0; allowed"),
+        ({"layers": 1.5}, ValueError, r"layers is 1\.5; allowed: an integer"),
+        ({"bidirectional": True}, TypeError, "bidirectional is for a module that is checked as a whole; give layers"),
+    ],
+)
+def test_layers_that_are_none(options, error, message):
+    """Said in one line, not ignored."""
+    pytest.importorskip("torch", reason="torch is not installed: `make crosscheck` installs it")
+    with pytest.raises(error, match=message):
+        adapters.from_torch(lambda m, n: None, cell="gru", weights={}, **options)
+
+
 def test_several_layers_and_no_biases():
     """Every direction's weights by its name; a layer above takes both directions of the one below."""
     from ortho_ref.conformance.layered import directions

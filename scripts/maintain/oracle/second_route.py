@@ -21,6 +21,7 @@ from gradients.problem import Problem
 from ortho_ref.boundary import not_among
 from ortho_ref.cells import Cell, by_name
 from ortho_ref.cells.cell import parts_of, state_of
+from ortho_ref.conformance.layered import AROUND
 from ortho_ref.conformance.small_cells import SMALL_CELLS
 from ortho_ref.parametrizations import (
     Exponential,
@@ -91,7 +92,7 @@ def _cell(config: Config, inputs: Arrays) -> Route:
 
 def _layer(config: Config, inputs: Arrays) -> Route:
     """Every sequence alone, of its own steps: padding is not masked here, it is left out."""
-    cell = _cell_of({key: value for key, value in config.items() if key not in _OF_LAYERS})
+    cell = _cell_of({key: value for key, value in config.items() if key not in AROUND})
     names = [key for key in inputs if key.startswith("weights.") or key in ("x", "h0", "c0")]
     real = ("x", "mask", "lengths", "weights.layer0.b")
     given = {
@@ -130,9 +131,6 @@ def _with_weight(config: Config, leaves: Mapping[str, Any], given: Arrays) -> Ma
     constants = _under(f"{weight}.", given) | {"U": np.eye(n), "D": _signs(n, kept.get("negative_ones", 0))}
     U = autograd.matrix(_map_of(kept), _under(f"{weight}.", leaves), constants)
     return {**leaves, weight: U}
-
-
-_OF_LAYERS = ("layers", "bidirectional", "bias", "initial_state", "padding", "batch_first", "parametrized")
 
 
 def _one_sequence(

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ortho_ref.cells.by_name import CELLS, by_name
+from ortho_ref.adapters.layers import layer_of, of_way
 from ortho_ref.conformance.case import Arrays
 
 
@@ -21,19 +21,8 @@ class PlainLayer(NamedTuple):
 
 def plain(case: Any) -> PlainLayer | None:
     """A case as a plain layer."""
-    config = dict(case.config)
-    if case.kind != "layer" or config["layers"] > 1 or config["cell"] not in CELLS:
+    layer = layer_of(case)
+    if layer is None or len(layer.ways) > 1 or layer.padding or layer.kept or case.config["batch_first"]:
         return None
-    if any(config[option] for option in ("bidirectional", "padding", "batch_first", "parametrized")):
-        return None
-    own = {k: config[k] for k in config if k not in _AROUND}
-    cell = by_name(own["cell"], **{k: v for k, v in own.items() if k != "cell"})
-    given = {k.removeprefix("weights.layer0."): a for k, a in case.inputs.items() if k.startswith("weights.")}
-    m, n = case.inputs["x"].shape[2], case.inputs["dy"].shape[2]
-    dtype = case.inputs["x"].dtype
-    weights = {k: given.get(k, np.zeros(shape, dtype)) for k, shape in cell.shapes(m, n).items()}
-    start = tuple(case.inputs[f"{name}0"] for name in cell.states) if config["initial_state"] else ()
-    return PlainLayer(own, weights, config["bias"], (m, n), start, cell.states)
-
-
-_AROUND = ("layers", "bidirectional", "bias", "initial_state", "padding", "batch_first", "parametrized")
+    weights = of_way(layer, layer.ways[0])
+    return PlainLayer(layer.config, weights, layer.bias, layer.sizes, layer.start, layer.names)

@@ -125,12 +125,16 @@ def free(name, noise):
     return noise - noise.T if name == "params.A" else np.tril(noise) if name == "params.V" else noise
 
 
-def slopes(mistake, vector, outputs):
-    """The loss's slope along a random direction by finite differences, and by the gradients given; and its scale."""
-    rng, step, along = np.random.default_rng(0), 1e-6, {}
+def slopes(mistake, vector, outputs, step=1e-6):
+    """The loss's slope along a random direction by finite differences, and by the gradients given; and its scale.
+
+    Small inputs are moved by less.
+    """
+    rng, along = np.random.default_rng(0), {}
     for name in sorted(outputs):
         if name.startswith("d_"):
-            noise = rng.standard_normal(outputs[name].shape) / max(1.0, np.abs(outputs[name]).max())
+            size = min(1.0, np.abs(vector.case.inputs[name.removeprefix("d_")]).max())
+            noise = size * rng.standard_normal(outputs[name].shape) / max(1.0, np.abs(outputs[name]).max())
             along[name.removeprefix("d_")] = free(name.removeprefix("d_"), noise)
     ends = []
     for sign in (1, -1):
@@ -140,6 +144,10 @@ def slopes(mistake, vector, outputs):
     # the gradient of a skew A is that by the entries above the diagonal
     terms = [(1 - 0.5 * (name == "params.A")) * outputs[f"d_{name}"] * d for name, d in along.items()]
     return (ends[0] - ends[1]) / (2 * step), sum(t.sum() for t in terms), sum(np.abs(t).sum() for t in terms)
+
+
+def _agree(by_difference, by_gradient, scale):
+    return abs(by_difference - by_gradient) < 1e-6 * max(scale, 1e-3)
 
 
 def forward_of(outputs):
@@ -177,8 +185,8 @@ def test_either_its_own_gradient_or_the_right_forward_pass(kind, everything, fai
         if scaled and matches(ours, right, vector, "float64"):
             continue  # beside very large numbers a small one is lost
         assert not matches(ours, right, vector, "float64"), (name, id)
-        by_difference, by_gradient, scale = slopes((NAMED[name],), vector, outputs)
-        if not abs(by_difference - by_gradient) < 1e-6 * max(scale, 1e-3):
+        # a mistake may have a kink within the first step: it has none within the second, too
+        if not any(_agree(*slopes((NAMED[name],), vector, outputs, step)) for step in (1e-6, 1e-8)):
             unlike.append((name, id))
     assert all(not {"forward", "backward"} <= found for found in sorts.values()), sorts
     assert {name for name, _ in unlike} == {name for name in NOT_ITS_GRADIENT if "forward" in sorts[name]}, unlike

@@ -17,6 +17,7 @@ from ortho_ref.conformance.case_files import VECTORS, select
 from ortho_ref.conformance.origin import Origin, vectors_now
 from ortho_ref.conformance.programs import command_adapter
 from ortho_ref.conformance.report import FAILED, PARTIAL, PASSED, STATUSES, UNSUPPORTED, Covered, Report, Result
+from ortho_ref.conformance.runner import group_of
 from ortho_ref.conformance.stored import badge, read_baseline, worse
 from tests.ortho_ref.conformance.adapters import right
 
@@ -125,7 +126,7 @@ def test_an_implementation_that_says_anything_of_itself():
 def test_how_much_a_verdict_is_of(answers, only, ok, said):
     """Cases that passed, of all that the kit has of the cell; one of several that were asked is too few."""
     report = check(lambda case: right(case) if case.id in answers else None, only)
-    there = sum(vector.case.config.get("cell") == "lstm" for vector in select())
+    there = sum(group_of(vector) == "lstm" for vector in select())
     assert (report.ok, report.covered) == (ok, (Covered("lstm", len(answers), len(select(only)), there),))
     assert f"{said}{there} cases of lstm." in report.summary()
 
