@@ -244,9 +244,10 @@ def test_elementary_functions_in_float64():
     x = np.random.default_rng(0).uniform(-700, 700, 10**6)
     x[: 10**5] /= 700
     e, s, t = values(x)
-    assert ulps(e, np.exp(x)) < 3
-    assert ulps(s, 1 / (1 + np.exp(-x))) < 4
-    assert ulps(t, np.tanh(x)) < 4
+    wide = x.astype(np.longdouble)  # NumPy's own in float64 is up to 2 off, on some processors
+    assert ulps(e, np.exp(wide)) < 3
+    assert ulps(s, 1 / (1 + np.exp(-wide))) < 4
+    assert ulps(t, np.tanh(wide)) < 4
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
