@@ -1,4 +1,4 @@
-"""One number for what each mistake gives in each case, stored in mistakes.json: a mistake that is changed is seen.
+"""One number for what each mistake gives in each case of TRIED, in mistakes.json: a mistake that is changed is seen.
 
     python -m tests.ortho_ref.conformance.mistake_numbers
 
@@ -14,7 +14,7 @@ import numpy as np
 from ortho_ref.conformance.compare import scales
 from ortho_ref.conformance.mistake import made
 from ortho_ref.conformance.mistakes import MISTAKES
-from tests.ortho_ref.conformance.adapters import BY_ID
+from tests.ortho_ref.conformance.adapters import TRIED
 
 FILE = Path(__file__).with_name("mistakes.json")
 
@@ -30,9 +30,9 @@ def number_of(outputs, vector):
 
 
 def main():
-    """Every case and mistake, a line for each case."""
+    """Each case and mistake, a line for each case."""
     before, rows = json.loads(FILE.read_text()) if FILE.exists() else {}, []
-    for id, vector in BY_ID.items():
+    for id, vector in TRIED.items():
         own = {m.name: number_of(made((m,), vector), vector) for m in MISTAKES if m.applies(vector.case)}
         changed = [name for name, number in own.items() if before.get(id, {}).get(name, number) != number]
         print(*([id, *changed] if changed else []), end="\n" if changed else "")

@@ -10,7 +10,6 @@ import pytest
 
 from ortho_ref import fused, scan
 from ortho_ref.conformance import diagnosis, reference
-from ortho_ref.conformance.case_files import vectors
 from ortho_ref.conformance.compare import matches
 from ortho_ref.conformance.diagnosis import beginning
 from ortho_ref.conformance.mistake import made
@@ -18,11 +17,12 @@ from ortho_ref.conformance.mistakes import MISTAKES
 from ortho_ref.conformance.report import FAILED, PARTIAL, PASSED, Result
 from ortho_ref.conformance.runner import check, run_one
 from tests.ortho_ref.conformance import mistake_numbers
+from tests.ortho_ref.conformance.adapters import TRIED
 from tests.ortho_ref.conformance.attributes import attributes, changed, private_modules, public_modules
 from tests.ortho_ref.conformance.everyday import sigmoid
 
 NAMED = {mistake.name: mistake for mistake in MISTAKES}
-VECTORS = {vector.id: vector for vector in vectors()}
+VECTORS = TRIED
 FORWARD_AND_BACK = ("cell", "parametrization", "activation", "loss")
 KINKS = "inputs on the kinks, where a mistake may pass"
 #: Mistakes that are right to rounding until a number overflows.
