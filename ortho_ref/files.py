@@ -223,10 +223,12 @@ def is_held(folder: int) -> bool:
     return False
 
 
-def write_sealed(path: Path | str, format: str, value: dict[str, Any], form: Any, folder: int | None = None) -> str:
+def write_sealed(
+    path: Path | str, format: str, value: dict[str, Any], form: Any, folder: int | None = None, indent: int = 2
+) -> str:
     """Write a sealed document; its seal.  ValueError, naming path, where it does not fit its form."""
     try:
-        data, sha256 = formats.seal(value, format)
+        data, sha256 = formats.seal(value, format, indent)
         formats.open_sealed(data, format, form)
     except (ValueError, TypeError) as error:
         raise type(error)(f"{path} cannot hold this: {error}") from None

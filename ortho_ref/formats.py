@@ -195,13 +195,13 @@ class Sealed(NamedTuple):
     sha256: str
 
 
-def seal(value: dict[str, Any], format: str) -> tuple[bytes, str]:
+def seal(value: dict[str, Any], format: str, indent: int = 2) -> tuple[bytes, str]:
     """A sealed document's text, and its seal.  TypeError, ValueError for what JSON has not."""
     if taken := sorted({"format", "sha256"} & value.keys()):
         raise ValueError(f"a document has its own {' and '.join(taken)}; name it otherwise")
     whole = {"format": format, **value}
     sha256 = hashlib.sha256(to_json(whole).encode()).hexdigest()
-    return (to_json(whole | {"sha256": sha256}, 2) + "\n").encode(), sha256
+    return (to_json(whole | {"sha256": sha256}, indent) + "\n").encode(), sha256
 
 
 def open_sealed(data: bytes, format: str, form: Any) -> Sealed:
@@ -233,7 +233,8 @@ def open_sealed(data: bytes, format: str, form: Any) -> Sealed:
         raise ValueError(f"it holds {kind_of(whole)}; expected an object")
     check_format(whole, format)
     value = {name: item for name, item in whole.items() if name not in ("format", "sha256")}
-    data_again, sha256 = seal(value, format)
+    indent = len(data[2:]) - len(data[2:].lstrip(b" "))
+    data_again, sha256 = seal(value, format, min(indent, 2))
     if data_again != data:
         raise ValueError("its SHA-256 is not that of its text")
     check(value, form)

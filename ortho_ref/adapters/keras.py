@@ -135,7 +135,7 @@ def _of_known(target: Any, name: str, keras: Any) -> Callable[[Any], dict[str, n
 
     def supports(seq: Sequence) -> Layout | None:
         config = seq.config
-        if config["cell"] not in CELLS[name] or seq.padding == "lengths":
+        if config["cell"] not in CELLS[name] or seq.padding in ("lengths", "resets"):
             return None
         if options.get("use_bias", seq.bias) != seq.bias:
             return None

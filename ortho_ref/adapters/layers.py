@@ -22,8 +22,8 @@ class Layer(NamedTuple):
     n: int  # units
     names: tuple[str, ...]  # ("h",), of an LSTM ("h", "c")
     start: tuple[np.ndarray, ...]  # (L, B, n): the initial states; none where they are absent
-    padding: str | None  # "lengths", "mask"
-    keep: np.ndarray | None  # lengths (B,), or a mask (T, B)
+    padding: str | None  # "lengths", "mask", "resets"
+    keep: np.ndarray | None  # lengths (B,), or a mask or resets (T, B)
     dy: np.ndarray  # (T, B, n): upstream, of what the last layer gives
     d_last: tuple[np.ndarray, ...]  # (L, B, n): upstream, of the last states
     dtype: str  # of the case
@@ -46,9 +46,13 @@ class Layer(NamedTuple):
 
 
 def layer_of(case: Any) -> Layer | None:
-    """The layer of a case; None for a case of another kind, of complex states, or of a cell that is a layer's alone."""
+    """The layer of a case.
+
+    None for a case of another kind, of complex states, of a cell that is a layer's alone, or with factors of dropout,
+    which a layer draws for itself.
+    """
     config = case.config
-    if case.kind != "layer" or config.get("complex") or config["cell"] not in CELLS:
+    if case.kind != "layer" or config.get("complex") or config.get("dropout") or config["cell"] not in CELLS:
         return None
     own = {key: value for key, value in config.items() if key not in AROUND}
     cell = by_name(own["cell"], **{key: value for key, value in own.items() if key != "cell"})
@@ -62,7 +66,7 @@ def layer_of(case: Any) -> Layer | None:
     if (kept := config["parametrized"]) is not None:
         weights = _with_map(weights, kept, given, n)
     padding = config["padding"]
-    keep = given["lengths"] if padding == "lengths" else time_first(config, given["mask"]) if padding else None
+    keep = given["lengths"] if padding == "lengths" else time_first(config, given[padding]) if padding else None
     start = tuple(given[f"{name}0"] for name in cell.states) if config["initial_state"] else ()
     d_last = tuple(given[f"d{name}_T"] for name in cell.states)
     dy = time_first(config, given["dy"]) if "dy" in given else np.zeros(0)

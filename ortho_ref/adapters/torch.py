@@ -22,7 +22,7 @@ from ortho_ref.adapters.sequence import (
     states_of,
     whose,
 )
-from ortho_ref.adapters.torch_layers import Bound, TorchLayers, gradients_of, layers_adapter, of_yours, packed_by
+from ortho_ref.adapters.torch_layers import Bound, TorchLayers, called, gradients_of, layers_adapter, of_yours
 from ortho_ref.adapters.weight_map import Converted, Layout, Spec, WeightMap, check_arrays
 from ortho_ref.boundary import check_integer
 from ortho_ref.conformance.layered import directions
@@ -238,7 +238,8 @@ class _Known:
 
     def _supports_layers(self, layer: Layer) -> Layout | None:
         shape = {"num_layers": layer.layers, "bidirectional": layer.bidirectional}
-        return None if layer.padding == "mask" or layer.kept or not self._fits(layer, **shape) else TorchLayers(layer)
+        other = layer.padding == "mask" or (layer.padding == "resets" and layer.bidirectional) or layer.kept
+        return None if other or not self._fits(layer, **shape) else TorchLayers(layer)
 
     def _loaded(self, seq: Sequence | Layer, arrays: Any, **more: Any) -> tuple[Any, dict[str, Any]]:
         """A module, and its parameters, which are these arrays."""
@@ -256,7 +257,7 @@ class _Known:
     def _bind_layers(self, layer: Layer, arrays: Any) -> Bound:
         more = {"num_layers": layer.layers, "bidirectional": layer.bidirectional, "batch_first": self._batch_first}
         module, leaves = self._loaded(layer, arrays, **more)
-        return Bound(module if layer.padding is None else packed_by(module, layer, self._torch), leaves)
+        return Bound(called(module, layer, self._torch), leaves)
 
 
 def _layered(state: Any) -> Any:

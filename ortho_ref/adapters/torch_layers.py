@@ -1,6 +1,7 @@
 """PyTorch's layers whole: several, in one direction or two, packed by lengths; a user's modules of that shape too."""
 
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -73,6 +74,30 @@ def packed_by(module: Any, layer: Layer, torch: Any) -> Call:
         return rnn.pad_packed_sequence(y, module.batch_first, total_length=len(layer.x))[0], last
 
     return call
+
+
+def set_back_by(module: Any, layer: Layer, torch: Any) -> Call:
+    """A call in pieces, up to the next step before which the state of any sequence is set back."""
+    anew = np.array(layer.keep)
+    cuts = [0, *(t for t in range(1, len(anew)) if anew[t].any()), len(anew)]
+    goes_on = torch.from_numpy(~anew)
+
+    def call(x: Any, state: Any) -> Any:
+        time, pieces = int(module.batch_first), []
+        for begin, end in pairwise(cuts):
+            kept = goes_on[begin][:, None].to(x.device)
+            state = tuple(part * kept for part in state) if isinstance(state, tuple) else state * kept
+            y, state = module(x.narrow(time, begin, end - begin), state)
+            pieces.append(y)
+        return torch.cat(pieces, dim=time), state
+
+    return call
+
+
+def called(module: Any, layer: Layer, torch: Any) -> Call:
+    """A module as it is, or with sequences that end or begin in the middle."""
+    around = {"lengths": packed_by, "resets": set_back_by}
+    return around[layer.padding](module, layer, torch) if layer.padding else module
 
 
 def of_yours(config: Config, ways: tuple[Direction, ...], layout: Layout) -> Callable[[Layer], Layout | None]:

@@ -1,10 +1,12 @@
 """What users of a layer meet around a cell: absent states and biases, padding, two directions, several layers.
 
 One direction of one layer, step by step in its own order, the last step first where it runs backwards; s is the state,
-k_t is 1 where the step counts and 0 in padding:
+k_t is 1 where the step counts and 0 in padding, r_t is 1 where a sequence begins anew:
 
-    s_t = k_t step(x_t, s_{t-1}) + (1 - k_t) s_{t-1}
+    s_t = k_t step(x_t, (1 - r_t) s_{t-1}) + (1 - k_t) s_{t-1}
     y_t = h_t, or k_t h_t where padding is by lengths
+
+From a layer to the next goes y_t, or y_t times the case's own factors of dropout.
 
 The reference of the kind `layer`; the steps are the cells'.
 """
@@ -18,7 +20,9 @@ from ortho_ref.cells.cell import Cell, parts_of, state_of
 from ortho_ref.conformance.case import Arrays, Config
 
 #: What a layer's config has beside the cell and its options.
-AROUND = ("layers", "bidirectional", "bias", "initial_state", "padding", "batch_first", "parametrized")
+AROUND = ("layers", "bidirectional", "bias", "initial_state", "padding", "batch_first", "parametrized", "dropout")
+#: What a step is to a sequence: it does not count, it does, it does and the state before it is 0.
+PADDING, COUNTS, ANEW = 0, 1, 2
 
 
 class Direction(NamedTuple):
@@ -52,7 +56,7 @@ class Pass(NamedTuple):
     order : list of int
         The steps in this order.
     keep : array (T, B)
-        Which steps count.
+        What each step is: PADDING, COUNTS, ANEW.
     """
 
     caches: list[Any]
@@ -74,11 +78,13 @@ def is_bias(weight: str) -> bool:
 
 
 def kept(config: Config, inputs: Arrays, T: int, B: int) -> np.ndarray:
-    """Which steps count, bool (T, B)."""
+    """What each step is, (T, B): PADDING, COUNTS, ANEW; a bool array where no sequence begins anew."""
     if config["padding"] == "lengths":
         return np.arange(T)[:, None] < inputs["lengths"]
     if config["padding"] == "mask":
         return time_first(config, inputs["mask"])
+    if config["padding"] == "resets":
+        return np.where(time_first(config, inputs["resets"]), ANEW, COUNTS)
     return np.ones((T, B), bool)
 
 
@@ -125,7 +131,7 @@ def forward(
     order : list of int
         The steps as they are run.
     keep : array (T, B)
-        Which steps count.
+        What each step is.
 
     Returns
     -------
@@ -138,7 +144,7 @@ def forward(
     """
     caches, h = [], np.empty((*keep.shape, state[0].shape[1]), state[0].dtype)
     for t in order:
-        new, cache = cell.step_forward(weights, x[t], state_of(state))
+        new, cache = cell.step_forward(weights, x[t], state_of(begun(state, keep[t])))
         counts = keep[t][:, None]
         state = tuple(np.where(counts, a, b) for a, b in zip(parts_of(cell, new), state, strict=True))
         h[t] = state[0]
@@ -179,10 +185,16 @@ def backward(
         counts = tape.keep[t][:, None]
         g = (g[0] + dh[t], *g[1:])
         dx_t, back, parts = cell.step_backward(weights, state_of(tuple(np.where(counts, a, 0) for a in g)), cache)
-        g = tuple(b + np.where(counts, 0, a) for a, b in zip(g, parts_of(cell, back), strict=True))
+        carried = begun(parts_of(cell, back), tape.keep[t])
+        g = tuple(b + np.where(counts, 0, a) for a, b in zip(g, carried, strict=True))
         dx.append((t, dx_t))
         total = {name: total[name] + parts[name] for name in total}
     return np.stack([dx_t for _, dx_t in sorted(dx, key=lambda pair: pair[0])]), g, total
+
+
+def begun(state: tuple[np.ndarray, ...], step: np.ndarray) -> tuple[np.ndarray, ...]:
+    """The state before a step, and its gradient: 0 where a sequence begins anew."""
+    return tuple(np.where(step[:, None] == ANEW, 0, part) for part in state)
 
 
 def outputs(cell: Cell, config: Config, inputs: Arrays) -> Arrays:
@@ -220,6 +232,8 @@ def outputs(cell: Cell, config: Config, inputs: Arrays) -> Arrays:
             runs[way.name] = weights, tape
             parts.append(np.where(shown, h, 0))
         y = np.concatenate(parts, axis=2)
+        if layer + 1 < config["layers"]:
+            y = dropped(y, inputs, layer)
     found: Arrays = {"y": time_first(config, y)}
     for i, name in enumerate(cell.states):
         found[f"{name}_T"] = np.stack([last[way.place][i] for way in ways])
@@ -249,6 +263,8 @@ def _gradients(
             given = {name: f"weights.{way.name}.{name}" for name in dweights}
             found |= {f"d_{given[name]}": a for name, a in dweights.items() if given[name] in inputs}
         dy = between(sum(dx[1:], dx[0]))
+        if layer > 0:
+            dy = dropped(dy, inputs, layer - 1)
     found["d_x"] = time_first(config, dy)
     for i, name in enumerate(cell.states):
         if f"{name}0" in inputs:
@@ -259,3 +275,8 @@ def _gradients(
 def between(dx: np.ndarray) -> np.ndarray:
     """What goes from a layer to the one below."""
     return dx
+
+
+def dropped(y: np.ndarray, inputs: Arrays, layer: int) -> np.ndarray:
+    """What goes up from a layer, (T, B, D n), or its gradient that comes down: times dropout's factors."""
+    return y * inputs["dropout"][layer] if "dropout" in inputs else y

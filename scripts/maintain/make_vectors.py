@@ -42,7 +42,7 @@ def write(vectors: list[Vector], withdrawn: list[dict[str, Any]], arrays: dict[s
             files.write(VECTORS / file_of(kind), data)
             hashes[file_of(kind)] = hashlib.sha256(data).hexdigest()
     entries = [entry(made) for made in vectors] + withdrawn
-    files.write_sealed(VECTORS / MANIFEST, FORMAT, {"files": hashes, "cases": entries}, Manifest)
+    files.write_sealed(VECTORS / MANIFEST, FORMAT, {"files": hashes, "cases": entries}, Manifest, indent=0)
 
 
 def to_make(old: Collection[str], gone: list[dict[str, Any]], withdraw: str | None) -> list[Spec]:

@@ -21,6 +21,7 @@ from ortho_ref.conformance.mistakes import (
     maps,
     optimizers,
     scalar_gates,
+    stacks,
     stale,
     states,
     through_time,
@@ -45,6 +46,7 @@ MISTAKES: tuple[Mistake, ...] = (
     *optimizers.MISTAKES,
     *losses.MISTAKES,
     *layers.MISTAKES,
+    *stacks.MISTAKES,
     *trivialization.MISTAKES,
     *initial_values.MISTAKES,
 )

@@ -44,7 +44,7 @@ def _both(*predicates: Predicate) -> Predicate:
 
 def padded(case: Case) -> bool:
     """Whether not every step counts."""
-    return case.kind == "layer" and case.config["padding"] is not None
+    return case.kind == "layer" and case.config["padding"] in ("lengths", "mask")
 
 
 def _long(length: int) -> Predicate:

@@ -94,7 +94,7 @@ def _layer(config: Config, inputs: Arrays) -> Route:
     """Every sequence alone, of its own steps: padding is not masked here, it is left out."""
     cell = _cell_of({key: value for key, value in config.items() if key not in AROUND})
     names = [key for key in inputs if key.startswith("weights.") or key in ("x", "h0", "c0")]
-    real = ("x", "mask", "lengths", "weights.layer0.b")
+    real = ("x", "mask", "lengths", "resets", "dropout", "weights.layer0.b")
     given = {
         k: _complex(v) if cell.complex and k not in real and v.shape[-1:] == (2,) else v for k, v in inputs.items()
     }
@@ -144,6 +144,7 @@ def _one_sequence(
         steps = steps[: inputs["lengths"][b]]
     elif config["padding"] == "mask":
         steps = [t for t in steps if (inputs["mask"][b, t] if config["batch_first"] else inputs["mask"][t, b])]
+    anew = inputs["resets"].take(b, 1 - time) if config["padding"] == "resets" else np.zeros(T, bool)
     ends: list[Any] = []
     for layer in range(config["layers"]):
         columns = []
@@ -153,15 +154,20 @@ def _one_sequence(
             weights = {k: given.get(k, torch.zeros(shape, dtype=torch.float64)) for k, shape in shapes.items()}
             first = [leaves[f"{s}0"][len(ends), b : b + 1] if f"{s}0" in leaves else zeros for s in cell.states]
             own = steps[::-1] if suffix else steps
-            run = parts_of(cell, autograd.run(cell, weights, x[own][:, None], state_of(tuple(first))))
+            at = {}
+            for piece in np.split(own, [k for k in range(1, len(own)) if anew[own[k]]]):
+                begin = [zeros] * len(first) if anew[piece[0]] else first
+                run = parts_of(cell, autograd.run(cell, weights, x[piece][:, None], state_of(tuple(begin))))
+                at |= {t: run[0][k + 1, 0] for k, t in enumerate(piece)}
             ends.append([part[-1, 0] for part in run])
-            at = {t: run[0][k + 1, 0] for k, t in enumerate(own)}
             held, column = zeros[0], {}
             for t in reversed(range(T)) if suffix else range(T):
                 held = at.get(t, zeros[0] if config["padding"] == "lengths" else held)
                 column[t] = held
             columns.append(torch.stack([column[t] for t in range(T)]))
         x = torch.cat(columns, dim=1)
+        if "dropout" in inputs and layer + 1 < config["layers"]:
+            x = x * torch.tensor(inputs["dropout"][layer, :, b])
     return x, [torch.stack(part) for part in zip(*ends, strict=True)]
 
 

@@ -83,6 +83,21 @@ VARIANTS: dict[str, tuple[Config, tuple[str, ...], str]] = {
         ("gru_reset_after", "lstm"),
         "layers before directions in the states",
     ),
+    "resets": (
+        {"padding": "resets"},
+        ("elman", "gru_reset_before", "gru_reset_after", "lstm"),
+        "sequences one after the other in a row: the state is 0 where one begins, and no gradient goes over",
+    ),
+    "two-layers-resets": (
+        {"layers": 2, "padding": "resets"},
+        ("gru_reset_after", "lstm"),
+        "the states of every layer are 0 where a sequence begins",
+    ),
+    "two-layers-dropout": (
+        {"layers": 2, "dropout": True},
+        ("elman", "gru_reset_after", "lstm"),
+        "factors between the layers: not on x, nor on what the last layer gives",
+    ),
     "batch-first": (
         {"batch_first": True},
         ("gru_reset_before", "gru_reset_after", "lstm"),
@@ -131,6 +146,22 @@ LARGE: dict[str, tuple[dict[str, int], dict[str, float], str]] = {
     "gru_reset_after/wide": ({"T": 5, "B": 3, "m": 7, "n": 128}, {}, "n = 128, beyond one tile of a kernel"),
     "elman/wide": ({"T": 5, "B": 3, "m": 7, "n": 128}, {}, "n = 128, beyond one tile of a kernel"),
 }
+BOTH = {"layers": 2, "bidirectional": True}
+#: The same of stacks: sizes T, B, m, n, options, what for.
+STACKS: dict[str, tuple[tuple[int, int, int, int], Config, str]] = {
+    "three-layers": ((4, 3, 3, 4), {"layers": 3}, "a first layer, a last one, and one between"),
+    "three-layers-bidirectional": ((4, 3, 3, 4), {"layers": 3, "bidirectional": True}, "three layers, two directions"),
+    "stack-step": ((1, 1, 3, 4), BOTH, "one step of one sequence through two layers and directions"),
+    "stack-rows": ((2, 37, 3, 4), {"layers": 2}, "B = 37 through two layers"),
+    "stack-units": ((2, 3, 19, 37), BOTH, "m = 19, n = 37, which no tile divides, through two layers and directions"),
+    "stack-cut": ((35, 1, 2, 3), BOTH, "T = 35, beyond windows of 32, through two layers and directions"),
+    "stack-lengths": (
+        (7, 5, 3, 4),
+        BOTH | {"padding": "lengths"},
+        "sequences of different lengths through two layers and directions",
+    ),
+}
+STACKED = ("elman", "gru_reset_before", "gru_reset_after", "lstm")
 
 
 def shapes_of(config: Config, T: int, B: int, m: int, n: int) -> dict[str, tuple[int, ...]]:
@@ -145,6 +176,8 @@ def shapes_of(config: Config, T: int, B: int, m: int, n: int) -> dict[str, tuple
     for name in cell.states:
         shapes |= {f"{name}0": (len(ways), B, n)} if config["initial_state"] else {}
         shapes[f"d{name}_T"] = (len(ways), B, n)
+    if config.get("dropout"):
+        shapes["dropout"] = (config["layers"] - 1, T, B, count * n)
     return shapes
 
 
@@ -165,6 +198,10 @@ def _drawing(config: Config) -> Callable[[np.random.Generator], Arrays]:
             mask = np.ones((T, B), bool)
             mask[1:] = rng.permuted(np.repeat([[True, True, True, False, False]], B, axis=0), axis=1).T
             arrays["mask"] = mask.T if config["batch_first"] else mask
+        if config["padding"] == "resets":
+            arrays["resets"] = rng.permuted(np.arange(T)[:, None] % 3 == np.zeros((1, B)), axis=0)
+        if config.get("dropout"):
+            arrays["dropout"] = 1.5 * (arrays["dropout"] > -0.4)
         return arrays
 
     return draw
@@ -198,6 +235,8 @@ def _ranges(config: Config, sizes: dict[str, int], offsets: dict[str, float]) ->
             limit = max(1, round(16 * min(0.5, 1.5 / np.sqrt(shape[-1])))) / 16
         offset = offsets.get(name.rpartition(".")[2], 0.0)
         found[name] = {"shape": list(shape), "low": offset - limit, "high": offset + limit}
+    if config["padding"] == "lengths":
+        found["lengths"] = {"shape": [sizes["B"]], "low": 1.0, "high": sizes["T"] + 1.0, "integer": True}
     return found
 
 
@@ -217,3 +256,9 @@ def layer_cases() -> Iterator[Spec]:
         config = own | PLAIN
         arrays = _ranges(config, sizes, offsets)
         yield Spec(f"layer/{id}", "layer", config, _drawing(config), (module,), why, arrays=arrays)
+    for name in STACKED:
+        own, module = CELLS[name]
+        for variant, (stacked, options, why) in STACKS.items():
+            config = own | PLAIN | options
+            arrays = _ranges(config, dict(zip("TBmn", stacked, strict=True)), {})
+            yield Spec(f"layer/{name}/{variant}", "layer", config, _drawing(config), (module,), why, arrays=arrays)
