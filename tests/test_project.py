@@ -150,6 +150,7 @@ FRAMEWORKS = {
     "ortho_ref/adapters/torch.py": {"torch"},
     "ortho_ref/adapters/jax.py": {"jax"},
     "ortho_ref/adapters/flax.py": {"flax"},
+    "ortho_ref/adapters/equinox.py": {"equinox"},
     "ortho_ref/adapters/keras.py": {"keras", "torch", "tensorflow"},
     "tasks/files.py": {"pooch", "requests", "urllib3"},
     "ortho_ref/adapters/maps.py": {"torch", "jax"},
