@@ -150,10 +150,13 @@ FRAMEWORKS = {
     "ortho_ref/adapters/torch.py": {"torch"},
     "ortho_ref/adapters/jax.py": {"jax"},
     "ortho_ref/adapters/flax.py": {"flax"},
+    "ortho_ref/adapters/equinox.py": {"equinox"},
     "ortho_ref/adapters/keras.py": {"keras", "torch", "tensorflow"},
     "tasks/files.py": {"pooch", "requests", "urllib3"},
     "ortho_ref/adapters/maps.py": {"torch", "jax"},
+    "ortho_ref/conformance/node_tests.py": {"onnx"},
     "scripts/maintain/timing/peers_jax.py": {"jax"},
+    "scripts/maintain/node_test_kills.py": {"onnx"},
     "scripts/grid/experiment/engine.py": {"distributed"},
     "scripts/grid/track.py": {"tensorboard"},
 }

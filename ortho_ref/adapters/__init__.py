@@ -1,4 +1,4 @@
-"""Layers and functions of PyTorch, JAX, Keras and Flax as adapters of the conformance kit.
+"""Layers and functions of PyTorch, JAX, Keras, Flax and Equinox as adapters of the conformance kit.
 
     from ortho_ref import adapters, conformance
 
@@ -29,10 +29,20 @@ Tokens are given as one-hot vectors, complex arrays as the kit has them, with a 
 """
 
 from ortho_ref.adapters.either import either
+from ortho_ref.adapters.equinox import from_equinox
 from ortho_ref.adapters.flax import from_flax
 from ortho_ref.adapters.jax import from_jax
 from ortho_ref.adapters.keras import from_keras
 from ortho_ref.adapters.maps import map_from_jax, map_from_torch
 from ortho_ref.adapters.torch import from_torch
 
-__all__ = ["either", "from_flax", "from_jax", "from_keras", "from_torch", "map_from_jax", "map_from_torch"]
+__all__ = [
+    "either",
+    "from_equinox",
+    "from_flax",
+    "from_jax",
+    "from_keras",
+    "from_torch",
+    "map_from_jax",
+    "map_from_torch",
+]

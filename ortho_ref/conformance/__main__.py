@@ -83,6 +83,7 @@ def parser() -> argparse.ArgumentParser:
     exported.add_argument("folder", type=Path, metavar="DIR", help="where to")
     exported.add_argument("--only", **ONLY)
     exported.add_argument("--dtype", choices=DTYPES, default=DTYPES[0], help="of the inputs (default: float64)")
+    exported.add_argument("--onnx", action="store_true", help="as ONNX's node tests, those that its operators can be")
     drawn = commands.add_parser("badge", help="a badge of a report: what shields.io draws one from")
     drawn.add_argument("report", type=Path, metavar="REPORT.json", help="of `run --report`")
     drawn.add_argument("out", type=Path, metavar="OUT.json", help="where to")
@@ -354,8 +355,21 @@ def described(vector: Vector) -> list[str]:
 
 
 def _export(given: argparse.Namespace) -> int:
+    if given.onnx:
+        return _export_node_tests(given)
     count = export(given.folder, given.only, given.dtype)
     STDERR.say(shown(f"{count} cases in {given.folder}"))
+    return 0
+
+
+def _export_node_tests(given: argparse.Namespace) -> int:
+    from ortho_ref.conformance.node_tests import export_node_tests  # here: it loads every converter
+
+    try:
+        count, left_out = export_node_tests(given.folder, given.only, given.dtype)
+    except ImportError as error:
+        _fail(error)
+    STDERR.say(shown(f"{count} cases in {given.folder}; {left_out} left out, for which ONNX has no operator"))
     return 0
 
 

@@ -3,7 +3,7 @@
 import json
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -55,8 +55,29 @@ def export(folder: Path | str, only: str | Sequence[str] | None = None, dtype: s
     ValueError
         A pattern that fits nothing.
     """
-    folder = Path(folder)
     chosen = select(only)
+    put(folder, lambda part: _fill(part, chosen, dtype))
+    return len(chosen)
+
+
+def put(folder: Path | str, fill: Callable[[Path], None]) -> None:
+    """A folder, whole or not at all.
+
+    Parameters
+    ----------
+    folder : Path or str
+        Where to; made if it is not there.
+    fill : callable
+        fill(part) writes all of it into a folder beside.
+
+    Raises
+    ------
+    FileExistsError
+        The folder holds something, or is a file.
+    OSError
+        It cannot be written.
+    """
+    folder = Path(folder)
     if folder.exists() and not folder.is_dir():
         raise FileExistsError(f"DIR is {folder}: File exists")
     if folder.is_dir() and any(folder.iterdir()):
@@ -66,14 +87,13 @@ def export(folder: Path | str, only: str | Sequence[str] | None = None, dtype: s
         whole.parent.mkdir(parents=True, exist_ok=True)
         part = _made_beside(whole)
         try:
-            _fill(part, chosen, dtype)
+            fill(part)
             _take_its_place(part, whole)
         finally:
             shutil.rmtree(part, ignore_errors=True)  # after a rename it is not there
     except OSError as error:
         why = next((e.strerror for e in (error.__cause__, error) if isinstance(e, OSError) and e.strerror), str(error))
         raise type(error)(f"DIR is {folder}, which cannot be written: {why}") from error
-    return len(chosen)
 
 
 def _made_beside(folder: Path) -> Path:

@@ -285,6 +285,85 @@ def test_flax_cells():
         adapters.from_flax(lambda m, n: nnx.SimpleCell(m, n, rngs=nnx.Rngs(0)), cell="rnn", weights=wrong)
 
 
+class TestEquinox:
+    eqx = None
+
+    @pytest.fixture(autouse=True)
+    def _equinox(self):
+        self.eqx = pytest.importorskip("equinox", reason="equinox is not installed: pip install equinox")
+
+    def test_its_cells(self):
+        """By name alone, and as a layer without biases or with the batch first; of ReLU there is none."""
+        nn, lstm, gru = self.eqx.nn, "lstm", "gru_reset_after"
+        lstms = ["cell/lstm/step", "cell/lstm/square", "layer/lstm/no-bias"]
+        grus = [f"cell/{gru}/{name}" for name in ("tanh-step", "recurrent-bias-square", "relu-step")]
+        for kind, only, cell in ((nn.LSTMCell, lstms, lstm), (nn.GRUCell, grus, gru)):
+            report = check(adapters.from_equinox(kind), [*only, f"layer/{cell}/batch-first", f"layer/{cell}/lengths"])
+            assert report.ok, str(report)
+            left = {result.id for result in report.results if result.status == "unsupported"}
+            assert left == {f"layer/{cell}/lengths"} | {id for id in only if "relu" in id}
+
+    def gru(self):
+        """A GRU around Equinox's own."""
+        eqx = self.eqx
+
+        class Mine(eqx.Module):
+            inner: eqx.nn.GRUCell
+
+            def __init__(self, m, n, *, key):
+                self.inner = eqx.nn.GRUCell(m, n, key=key)
+
+            def __call__(self, x, h):
+                return self.inner(x, h)
+
+        return Mine
+
+    WEIGHTS: ClassVar = {
+        "inner.weight_ih": ["W_r", "W_z", "W_h"],
+        "inner.weight_hh": ["U_r", "U_z", "U_h"],
+        "inner.bias": ["b_r", "b_z", "b_h"],
+        "inner.bias_n": "b_hh",
+    }
+
+    def test_a_module_of_yours(self):
+        """By its class, and by a function that makes it; another order of gates is named."""
+        import jax
+
+        mine = self.gru()
+        run = adapters.from_equinox(mine, cell="gru-cudnn", weights=self.WEIGHTS)
+        assert passed(run, "cell/gru_reset_after/recurrent-bias-step") == 1
+        make = adapters.from_equinox(
+            lambda m, n: mine(m, n, key=jax.random.key(0)), cell="gru-cudnn", weights=self.WEIGHTS
+        )
+        assert passed(make, "cell/gru_reset_after/recurrent-bias-step", "float32") == 1
+        swapped = self.WEIGHTS | {f"inner.weight_{k}h": [f"{w}_z", f"{w}_r", f"{w}_h"] for k, w in ("iW", "hU")}
+        wrong = adapters.from_equinox(mine, cell="gru-cudnn", weights=swapped | {"inner.bias": ["b_z", "b_r", "b_h"]})
+        (result,) = check(wrong, "cell/gru_reset_after/recurrent-bias-square").results
+        assert "the weights of r and z exchanged" in result.diagnosis
+
+    def test_targets_that_do_not_fit(self):
+        """Said before the first case."""
+        import jax
+
+        nn, mine = self.eqx.nn, self.gru()
+        own = {"cell": "gru-cudnn", "weights": self.WEIGHTS}
+        for call, message in (
+            (
+                lambda: adapters.from_equinox(nn.GRUCell, **own),
+                "from_equinox of GRUCell knows the cell and its weights",
+            ),
+            (lambda: adapters.from_equinox(mine(2, 3, key=jax.random.key(0)), **own), "target is a Mine; allowed"),
+            (lambda: adapters.from_equinox(mine), "from_equinox needs cell="),
+            (lambda: adapters.from_equinox(mine, cell="gru-cudnn"), "needs weights="),
+            (lambda: adapters.from_equinox(lambda m, n: 3, **own), "target made an int; expected a module of Equinox"),
+        ):
+            with pytest.raises(TypeError, match=message):
+                call()
+        bare = {name: a for name, a in self.WEIGHTS.items() if name != "inner.bias_n"}
+        with pytest.raises(ValueError, match=r"weights leaves out 'inner\.bias_n' of Mine"):
+            adapters.from_equinox(mine, cell="gru_reset_after", weights=bare)
+
+
 def test_keras_layers():
     """In float32 on any backend."""
     keras = pytest.importorskip("keras", reason="keras is not installed: pip install keras")

@@ -149,6 +149,7 @@ def test_either():
         (adapters.from_jax, "jax"),
         (adapters.from_keras, "keras"),
         (adapters.from_flax, "flax"),
+        (adapters.from_equinox, "equinox"),
     ],
 )
 def test_a_framework_that_is_not_installed(make, module, monkeypatch):

@@ -1,0 +1,123 @@
+"""Equinox's recurrent cells, and cells of a user's; gradients by jax.grad, step by step, the batch by jax.vmap."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ortho_ref import converters
+from ortho_ref.adapters.jax import jax_and_numpy, precision, taken_by_jax
+from ortho_ref.adapters.missing import missing
+from ortho_ref.adapters.sequence import Sequence, Style, arrays_of, one_cell, outputs_of, sequence_of, whose
+from ortho_ref.adapters.weight_map import Converted, Layout, Spec, check_arrays
+from ortho_ref.boundary import kind_of
+
+#: The classes of equinox.nn and which cell each is.
+CELLS = {"LSTMCell": "lstm", "GRUCell": "gru_reset_after"}
+_TRIAL = (3, 4)
+
+
+def from_equinox(
+    target: Any, *, cell: str | Mapping[str, Any] | None = None, weights: Spec | None = None
+) -> Callable[[Any], dict[str, np.ndarray] | None]:
+    """An adapter of the conformance kit for a recurrent cell of Equinox.
+
+    Parameters
+    ----------
+    target : class or function
+        equinox.nn's LSTMCell or GRUCell: nothing more is needed.  A module class of yours, made by
+        target(m, n, key=...), or a function of two arguments that makes one, (input_size, hidden_size): with `cell`
+        and `weights`.  It is called cell(x, h) with one sequence's x (m,) and h (n,), of an LSTM (h, c), and returns
+        the new state.
+    cell : str or mapping, optional
+        Which cell it is: a cell's or model's name, or a config.
+    weights : mapping, optional
+        The path of a parameter, "inner.weight_ih" -> the kit's weights that it is made of.
+
+    Returns
+    -------
+    callable
+        run(case) -> the outputs, or None for what the target is not.
+
+    Raises
+    ------
+    ImportError
+        Equinox is not installed.
+    TypeError, ValueError
+        A target, a cell or weights that are not as described; the message names them.
+    """
+    try:
+        import equinox
+    except ImportError as error:
+        raise missing(error, "equinox", "pip install equinox") from None
+    nn: Any = equinox.nn
+    jax, _ = jax_and_numpy()
+    is_class = isinstance(target, type) and issubclass(target, equinox.Module)
+    known = next((own for name, own in CELLS.items() if is_class and issubclass(target, getattr(nn, name))), None)
+    if known is not None:
+        if cell is not None or weights is not None:
+            raise TypeError(f"from_equinox of {target.__name__} knows the cell and its weights; leave out both")
+        return _of_known(target, known)
+    if isinstance(target, equinox.Module) or not callable(target):
+        raise TypeError(
+            f"target is {kind_of(target)}; allowed: a class of recurrent cells, or a function "
+            "make(input_size, hidden_size)"
+        )
+    config, layout = one_cell(cell, weights, "from_equinox")
+    if weights is None:
+        raise TypeError("from_equinox of a cell of yours needs weights=, its parameters -> the kit's weights")
+
+    def made(m: int, n: int) -> Any:
+        return target(m, n, key=jax.random.key(0)) if is_class else target(m, n)
+
+    module = made(*_TRIAL)
+    if not isinstance(module, equinox.Module):
+        raise TypeError(f"target made {kind_of(module)}; expected a module of Equinox")
+    leaves, _ = jax.tree_util.tree_flatten_with_path(equinox.filter(module, equinox.is_inexact_array))
+    shapes = {_name(path): leaf.shape for path, leaf in leaves}
+    check_arrays(type(module).__name__, shapes, layout.to_framework(layout.zeros(*_TRIAL)))
+    return _adapter(lambda seq: layout if whose(seq, config) else None, lambda seq: made(*seq.sizes))
+
+
+def _of_known(target: type, name: str) -> Callable[[Any], dict[str, np.ndarray] | None]:
+    """An adapter of Equinox's own, by the converter."""
+    jax, _ = jax_and_numpy()
+
+    def supports(seq: Sequence) -> Layout | None:
+        if not seq.usual or seq.config["cell"] != name:
+            return None
+        return Converted(converters.by_name("equinox"), {**seq.config, "bias": seq.bias})
+
+    def made(seq: Sequence) -> Any:
+        return target(*seq.sizes, use_bias=seq.bias, key=jax.random.key(0))
+
+    return _adapter(supports, made)
+
+
+def _adapter(
+    supports: Callable[[Sequence], Layout | None], made: Callable[[Sequence], Any]
+) -> Callable[[Any], dict[str, np.ndarray] | None]:
+    jax, _ = jax_and_numpy()
+
+    def run(case: Any) -> dict[str, np.ndarray] | None:
+        """The outputs; None for a case of another kind or cell."""
+        seq = sequence_of(case)
+        layout = None if seq is None else supports(seq)
+        if seq is None or layout is None or (arrays := arrays_of(layout, seq)) is None:
+            return None
+        with precision(seq.dtype):
+            module = made(seq)
+
+        @jax.jit  # compiled once for all steps
+        def call(own: Any, x: Any, state: Any) -> Any:
+            with_weights = jax.tree_util.tree_map_with_path(lambda path, leaf: own.get(_name(path), leaf), module)
+            return jax.vmap(lambda x, state: with_weights(x, state))(x, state)
+
+        return outputs_of(taken_by_jax(call, arrays, seq, Style(step=True)), case, seq, layout)
+
+    return run
+
+
+def _name(path: Any) -> str:
+    """A leaf's path, "inner.weight_ih"."""
+    return ".".join(str(getattr(key, "name", getattr(key, "idx", key))) for key in path)
