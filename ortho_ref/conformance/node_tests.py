@@ -177,10 +177,10 @@ class _Given(NamedTuple):
 
 
 def _given(case: Case) -> _Given | None:
-    """None for another kind, complex states, masks and maps."""
+    """None for another kind, complex states, masks, resets and maps."""
     if case.kind == "layer":
         layer = layer_of(case)
-        if layer is None or layer.padding == "mask" or layer.kept:
+        if layer is None or layer.padding in ("mask", "resets") or layer.kept:
             return None
         own = layer.config, case.config, layer.ways, layer.weights, layer.x, layer.names, layer.start
         return _Given(*own, layer.keep)

@@ -137,7 +137,7 @@ def test_a_recurrent_bias_that_is_dropped_is_seen():
 
 
 def test_which_cases_there_are():
-    """None of a mask, a map, modReLU, complex numbers, a gate that is off, or a cell that ONNX does not have."""
+    """None of a mask, resets, dropout, a map, modReLU, complex numbers, a gate that is off, or a cell ONNX does not have."""
     ids = {id for id, vector in BY_ID.items() if node_test(vector, "float64") is not None}
     kinds = {id.split("/")[0] for id in ids}
     assert kinds == {"cell", "layer"}
@@ -150,8 +150,12 @@ def test_which_cases_there_are():
         assert config.get("reset_gate", True)
         assert config.get("parametrized") is None
     left = {id for id in BY_ID if id.startswith(("layer/lstm", "layer/gru_reset", "cell/lstm"))} - ids
-    assert left == {*(f"layer/{cell}/mask" for cell in ("gru_reset_before", "gru_reset_after", "lstm"))} | {
-        "layer/gru_reset_after/batch-first-mask"
+    assert {id.rpartition("/")[2] for id in left} == {
+        "mask",
+        "batch-first-mask",
+        "resets",
+        "two-layers-resets",
+        "two-layers-dropout",
     }
 
 
