@@ -14,7 +14,7 @@ from ortho_ref.printing import brief
 Arrays: TypeAlias = dict[str, np.ndarray]
 Config: TypeAlias = dict[str, Any]
 
-KINDS = ("cell", "layer", "parametrization", "update", "optimizer", "activation", "loss", "initial")
+KINDS = ("cell", "layer", "parametrization", "update", "optimizer", "activation", "loss", "initial", "linear")
 DTYPES = ("float64", "float32")
 HALF = ("float16", "bfloat16")  # for forward passes alone
 

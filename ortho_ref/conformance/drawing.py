@@ -4,8 +4,8 @@ Bytes of SHAKE-256, not a library's random numbers, whose stream may change: two
 
     value = low + (high - low) u / 2^16, to the nearest multiple of 1/4096
 
-which float32 has exactly, times a power of two where that is given; integers are rounded down.  The manifest has their
-SHA-256, and sums by which their answers are known again.
+which float32 has exactly, times a power of two where that is given; integers are rounded down.  Marks are not drawn but
+listed.  The manifest has their SHA-256, and sums by which their answers are known again.
 """
 
 import hashlib
@@ -29,6 +29,7 @@ class Range(Form):
     high: float
     power: Annotated[int, Meta(description="times 2^power")] = 0
     integer: Annotated[bool, Meta(description="rounded down, int64")] = False
+    marks: Annotated[list[list[int]] | None, Meta(description="in place of numbers: true at these")] = None
 
 
 class Drawn(Form):
@@ -51,12 +52,24 @@ def inputs_of(drawn: Mapping[str, Any]) -> dict[str, np.ndarray]:
     Returns
     -------
     dict of str to array
-        float64, by the names of "arrays".
+        float64, int64 or bool, by the names of "arrays".
     """
     return {name: _array(f"{drawn['seed']} {name}", **entry) for name, entry in drawn["arrays"].items()}
 
 
-def _array(seed: str, shape: list[int], low: float, high: float, power: int = 0, integer: bool = False) -> np.ndarray:
+def _array(
+    seed: str,
+    shape: list[int],
+    low: float,
+    high: float,
+    power: int = 0,
+    integer: bool = False,
+    marks: list[list[int]] | None = None,
+) -> np.ndarray:
+    if marks is not None:
+        marked = np.zeros(shape, bool)
+        marked[tuple(np.transpose(marks))] = True
+        return marked
     size = int(np.prod(shape, dtype=int))
     u = np.frombuffer(hashlib.shake_256(seed.encode()).digest(2 * size), "<u2").astype(np.float64)
     values = (low + (high - low) * u / 65536).reshape(shape)

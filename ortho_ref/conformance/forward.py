@@ -12,7 +12,7 @@ from ortho_ref.conformance.case import HALF, Arrays, Vector, in_precision
 from ortho_ref.conformance.compare import SHORT
 
 #: Kinds that have outputs which are no gradients; in half precision those that frameworks have in it.
-KINDS = ("cell", "layer", "parametrization", "activation", "loss")
+KINDS = ("cell", "layer", "parametrization", "activation", "loss", "linear")
 IN_HALF = ("cell", "layer", "activation", "loss")
 
 

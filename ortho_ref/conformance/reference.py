@@ -1,4 +1,4 @@
-"""The answers: what each kind of case computes, by the cells and `scan`, the parametrizations, optimizers and losses.
+"""The answers: what each kind of case computes, by the cells and `scan`, the maps, optimizers, losses and `linear`.
 
 The kit's vectors come from here, in float64, and `mistakes` are departures from it.
 """
@@ -16,6 +16,7 @@ from ortho_ref.cells import CELLS, Cell
 from ortho_ref.cells.cell import parts_of, state_of
 from ortho_ref.conformance.case import Arrays, Case, Config, joined, parted
 from ortho_ref.conformance.layered import outputs as layer_outputs
+from ortho_ref.conformance.linear import through_time
 from ortho_ref.conformance.small_cells import SMALL_CELLS
 from ortho_ref.losses import LOSSES
 from ortho_ref.parametrizations import Exponential, GeodesicUnitary, NeumannCayley, Parametrization, ScaledCayley
@@ -51,6 +52,8 @@ def complex_inputs(case: Case) -> set[str]:
         return {"X0", "dU"}
     if "parametrization" in config and parametrization_of(config).complex:
         return {"dU"} | names & {"params.v_1", "params.v_2"}
+    if case.kind == "linear":
+        return names & set(through_time.recurrence_of(config).complex)
     if not config.get("complex"):
         return set()
     if case.kind == "layer":
@@ -258,4 +261,5 @@ _OUTPUTS: dict[str, Callable[[Config, Arrays], Arrays]] = {
     "activation": _activation,
     "loss": _loss,
     "initial": _initial,
+    "linear": through_time.outputs,
 }

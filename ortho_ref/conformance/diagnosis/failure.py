@@ -97,7 +97,8 @@ class Failure:
     @property
     def degenerate(self) -> bool:
         """Whether much that is wrong is alike here: one step alone."""
-        return self.vector.case.kind == "cell" and len(self.vector.case.inputs["x"]) == 1
+        steps = self.vector.case.inputs.get({"cell": "x", "linear": "do"}.get(self.vector.case.kind, ""))
+        return steps is not None and len(steps) == 1
 
     @cached_property
     def _matcher(self) -> Matcher:

@@ -8,7 +8,7 @@ from ortho_ref.conformance.diagnosis import precision
 from ortho_ref.conformance.report import shortened
 
 #: Outputs by step or update, and the first entry that is computed.
-_BY_STEP = {"h": 1, "c": 1, "A": 0, "A_tilde": 0, "U": 0, "parameter": 0}
+_BY_STEP = {"h": 1, "c": 1, "o": 0, "A": 0, "A_tilde": 0, "U": 0, "parameter": 0}
 _SHOWN = 3
 #: Errors that are told in numbers.
 _LITTLE = 1e-2
@@ -17,9 +17,9 @@ BESIDE = f"{precision.BESIDE:.0e}".replace("e-0", "e-")
 
 
 def subject(case: Case) -> str:
-    """What a case is of: its cell, map, algorithm, optimizer, activation, loss or model."""
+    """What a case is of: its cell, recurrence, map, algorithm, optimizer, activation, loss or model."""
     config = case.config
-    keys = ("cell", "parametrization", "algorithm", "activation", "loss", "model")
+    keys = ("cell", "recurrence", "parametrization", "algorithm", "activation", "loss", "model")
     name = next((config[key] for key in keys if key in config), "")
     return str(name or config["optimizer"]["name"])
 

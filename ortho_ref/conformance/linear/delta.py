@@ -1,10 +1,10 @@
 """Recurrences with a matrix state S (B, H, K, V) that is read by keys: o_t = S_t^T q_t.
 
-Gated DeltaNet (Yang, Kautz, Hatamizadeh, arXiv:2412.06464, equation 10), transposed, g = log alpha
+Gated DeltaNet (Yang, Kautz, Hatamizadeh, arXiv:2412.06464), the paper's S_t transposed, g = log alpha
     S_t = alpha_t (I - beta_t k_t k_t^T) S_{t-1} + beta_t k_t v_t^T
-DeltaProduct (Siems et al., arXiv:2502.10297, section 3): N writes a step; gated: one decay before them
+DeltaProduct (Siems et al., arXiv:2502.10297): N writes a step; gated: one decay before them
     S_t = (prod_j (I - beta_tj k_tj k_tj^T)) alpha_t S_{t-1} + sum_j (prod_{l>j} ...) beta_tj k_tj v_tj^T
-KDA (Kimi Team, arXiv:2510.26692, equation 1): a decay for each channel of a key
+KDA (Kimi Team, arXiv:2510.26692): a decay for each channel of a key
     S_t = (I - beta_t k_t k_t^T) Diag(alpha_t) S_{t-1} + beta_t k_t v_t^T
 RWKV-7 (Peng et al., arXiv:2503.14456), transposed, w the log of the paper's decay; what is removed is read before it
     S_t = (Diag(exp w_t) - (a_t * kappa_t) kappa_t^T) S_{t-1} + k_t v_t^T
@@ -53,7 +53,7 @@ def unit(config: Config, x: np.ndarray) -> tuple[np.ndarray, Change]:
 def decayed(S: np.ndarray, g: np.ndarray) -> tuple[np.ndarray, Callable[[np.ndarray], State]]:
     """Diag(exp g) S, g (B, H) or (B, H, K); back(dP) -> dS, dg."""
     alpha = np.exp(g).reshape(*g.shape[:2], -1, 1)
-    P = alpha * S  # Gated DeltaNet (10), KDA (1): decay comes first
+    P = alpha * S  # Gated DeltaNet, KDA: decay comes first
 
     def back(dP: np.ndarray) -> State:
         dg = (dP * P).sum(axis=-1)
@@ -66,7 +66,7 @@ def written(
     S: np.ndarray, k: np.ndarray, v: np.ndarray, beta: np.ndarray
 ) -> tuple[np.ndarray, Callable[[np.ndarray], State]]:
     """(I - beta k k^T) S + beta k v^T, as S + beta k e^T; back(dP) -> dS, dk, dv, dbeta."""
-    e, b = v - read(S, k), beta[..., None]  # Gated DeltaNet (10), KDA (1): what S lacks of v
+    e, b = v - read(S, k), beta[..., None]  # Gated DeltaNet, KDA: what S lacks of v
 
     def back(dP: np.ndarray) -> State:
         de, along = read(dP, b * k), times(dP, e)  # of P = S + beta k e^T
@@ -82,7 +82,7 @@ def decay_then_write(
     """From S_{t-1} to S_t, with k, v, beta of N writes; back(dS_t) -> dS_{t-1}, dg, dk, dv, dbeta."""
     P, before = decayed(S, g)
     backs = []
-    for write in zip(k, v, beta, strict=True):  # DeltaProduct, section 3
+    for write in zip(k, v, beta, strict=True):  # DeltaProduct: one factor after another
         P, back_j = written(P, *write)
         backs.append(back_j)
 

@@ -1,11 +1,11 @@
 """Recurrences with a vector state and a diagonal transition; o_t is the state.
 
-LRU (Orvieto et al., arXiv:2303.06349, section 3 and appendix A), u_t = B x_t complex, the projections outside
+LRU (Orvieto et al., arXiv:2303.06349), u_t = B x_t complex, the projections outside
     lambda = exp(-exp(nu_log) + i exp(theta_log));  x_t = lambda x_{t-1} + gamma u_t
     gamma = exp(gamma_log), learned, at first sqrt(1 - |lambda|^2); much public code computes that from lambda at
     every step, and so sends a gradient to nu_log: `gamma` "computed"
 
-minGRU (Feng et al., arXiv:2410.01201, section 3.1; log-space form, appendix B)
+minGRU (Feng et al., arXiv:2410.01201)
     h_t = (1 - z_t) h_{t-1} + z_t c_t,  z_t = sigmoid(a_t), z the weight of the new content
     c_t as it is: `activation` "identity"; of the log-space form, which needs c > 0, g(c) = c + 1/2 for c >= 0, else
     sigmoid(c): "g".  The authors' code has "g" throughout, and hands on (h, log h) as the state

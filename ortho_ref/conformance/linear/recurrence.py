@@ -75,10 +75,18 @@ class Recurrence:
             own["scale"] = sizes["K"] ** -0.5
         return {"recurrence": self.name, **own}
 
-    def drawn(self, sizes: Mapping[str, int], ranges: Mapping[str, Any], initial: bool, without: str = "") -> Arrays:
+    def drawn(
+        self,
+        sizes: Mapping[str, int],
+        ranges: Mapping[str, tuple[float, float]],
+        initial: bool = True,
+        marks: Collection[tuple[int, int]] = (),
+        without: str = "",
+    ) -> dict[str, dict[str, Any]]:
         """Shape and range of every array, do and ds_T among them, as `drawing` takes them.
 
-        `ranges` are in place of an input's own; `without` is an input that the options leave out.
+        `ranges` are in place of an input's own; `marks` are the resets, (step, sequence); `without` is an input that
+        the options leave out.
         """
         first = {f"{name}0": own for name, own in self.states.items() if initial}
         last = {f"d{name}_T": Input(own.axes) for name, own in self.states.items()}
@@ -89,6 +97,9 @@ class Recurrence:
             shape = [sizes[letter] for letter in axes] + [2] * (name in self.complex)
             low, high = ranges.get(name, (low, high))
             found[name] = {"shape": shape, "low": low, "high": high}
+        if marks:
+            resets = {"shape": [sizes["T"], sizes["B"]], "low": 0.0, "high": 1.0, "marks": [list(own) for own in marks]}
+            found["resets"] = resets
         return found
 
     def at(self, inputs: Arrays, t: int) -> Arrays:

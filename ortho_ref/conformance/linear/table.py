@@ -11,7 +11,7 @@ _BETA, _HEAD = Input("TBH", 0.0, 1.0), Input("HDD", -0.5, 0.5)
 _GATE, _GATES = Input("TBH", -2.0, 2.0), Input("TBHD", -2.0, 2.0)
 _MATRIX: dict[str, Any] = {"states": {"S": Input("BHKV")}, "output": "TBHV"}
 _DELTA: dict[str, Any] = {
-    **_MATRIX, "decay": "g", "slow": {"g": (-0.02, 0.0)}, "strong": {"g": (-40.0, -5.0)},
+    **_MATRIX, "decay": "g", "slow": {"g": (-0.02, 0.0)}, "strong": {"g": (-30.0, -4.0)},
     "options": {"normalise": True, "eps": 1e-6, "scale": None},
 }  # fmt: skip
 
@@ -31,7 +31,7 @@ _ALL = (
             "r": Input("TBHK"), "w": Input("TBHK", -math.exp(-0.5), 0.0), "k": Input("TBHK"), "v": Input("TBHV"),
             "kappa": Input("TBHK"), "a": Input("TBHK", 0.0, 1.0),
         },
-        **_MATRIX, decay="w", slow={"w": (-0.02, 0.0)}, strong={"w": (-40.0, -5.0)},
+        **_MATRIX, decay="w", slow={"w": (-0.02, 0.0)}, strong={"w": (-30.0, -4.0)},
         options={"normalise": True, "eps": 1e-24},
     ),
     Recurrence(
@@ -40,23 +40,23 @@ _ALL = (
             "gamma_log": Input("D", -1.0, 0.0),
         },
         states={"x": Input("BD")}, output="TBD", decay="nu_log", slow={"nu_log": (-6.0, -4.0)},
-        strong={"nu_log": (2.0, 4.0)}, options={"gamma": "learned"}, complex=("u", "x0", "do", "dx_T"),
+        strong={"nu_log": (1.25, 3.0)}, options={"gamma": "learned"}, complex=("u", "x0", "do", "dx_T"),
     ),
     Recurrence(
         "mingru", diagonal.mingru, {"a": Input("TBD", -2.0, 2.0), "c": Input("TBD", -2.0, 2.0)},
         states={"h": Input("BD", 0.25, 2.0)}, output="TBD", decay="a", slow={"a": (-6.0, -4.0)},
-        strong={"a": (10.0, 40.0)}, options={"activation": "g"},
+        strong={"a": (4.0, 30.0)}, options={"activation": "g"},
     ),
     Recurrence(
         "mlstm", xlstm.mlstm, {**_QKV, "i": _GATE, "f": _GATE},
         states={"C": Input("BHKV"), "n": Input("BHK"), "m": Input("BH")}, output="TBHV",
-        decay="f", slow={"f": (4.0, 6.0)}, strong={"f": (-40.0, -10.0), "i": (2.0, 4.0)},
+        decay="f", slow={"f": (4.0, 6.0)}, strong={"f": (-30.0, -4.0), "i": (2.0, 4.0)},
         options={"forget": "sigmoid", "eps": 0.0, "scale": None},
     ),
     Recurrence(
         "slstm", xlstm.slstm, {f"x_{g}": _GATES for g in "ifzo"} | {f"R_{g}": _HEAD for g in "ifzo"},
         states={"h": Input("BHD"), "c": Input("BHD"), "n": Input("BHD", 0.5, 2.0), "m": Input("BHD")}, output="TBHD",
-        decay="x_f", slow={"x_f": (4.0, 6.0)}, strong={"x_f": (-40.0, -10.0)},
+        decay="x_f", slow={"x_f": (4.0, 6.0)}, strong={"x_f": (-30.0, -4.0)},
         options={"forget": "sigmoid"}, empty={"m": -math.inf},
     ),
 )  # fmt: skip

@@ -3,13 +3,11 @@
 s_t, o_t = step(x_t, (1 - reset_t) s_{t-1})
 """
 
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Collection
 
 import numpy as np
 
-from ortho_ref.conformance import drawing
-from ortho_ref.conformance.case import Arrays, Config, joined, parted
+from ortho_ref.conformance.case import Arrays, Config
 from ortho_ref.conformance.linear.recurrence import Back, Recurrence, State
 from ortho_ref.conformance.linear.table import RECURRENCES
 
@@ -62,22 +60,8 @@ def backward(config: Config, inputs: Arrays, tape: list[Back], upstream: Arrays)
 def outputs(config: Config, inputs: Arrays) -> Arrays:
     """The answer to a case of kind `linear`: o, s_T of every state s, and d_NAME of all that is given.
 
-    Inputs in float64, complex ones as real ones with a last axis of 2; do and ds_T are among them.
+    do and ds_T are among the inputs.
     """
-    r = recurrence_of(config)
-    inputs = {name: joined(a) if name in r.complex else a for name, a in inputs.items()}
     found, tape = forward(config, inputs)
     gradients = backward(config, inputs, tape, inputs)
-    found |= {name: d for name, d in gradients.items() if name.removeprefix("d_") in inputs}
-    return {name: parted(a) for name, a in found.items()}
-
-
-def draw(
-    seed: str, r: Recurrence, sizes: Mapping[str, int], marks: Collection[tuple[int, int]] = (), **how: Any
-) -> Arrays:
-    """Inputs from a seed, the same everywhere: `Recurrence.drawn`, and resets at (step, sequence)."""
-    inputs = drawing.inputs_of({"seed": seed, "arrays": r.drawn(sizes, **how)})
-    if marks:
-        inputs["resets"] = np.zeros((sizes["T"], sizes["B"]), bool)
-        inputs["resets"][tuple(zip(*marks, strict=True))] = True
-    return inputs
+    return found | {name: d for name, d in gradients.items() if name.removeprefix("d_") in inputs}

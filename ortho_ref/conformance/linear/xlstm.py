@@ -1,12 +1,12 @@
 """xLSTM (Beck et al., arXiv:2405.04517): exponential input gates, kept finite by a state m that no output sees.
 
-mLSTM, a matrix state (equations 19 to 27), i, f the pre-activations
-    m_t = max(log f_t + m_{t-1}, i_t);  f'_t = exp(log f_t + m_{t-1} - m_t);  i'_t = exp(i_t - m_t)    (15) (16) (17)
-    C_t = f'_t C_{t-1} + i'_t k_t v_t^T;  n_t = f'_t n_{t-1} + i'_t k_t                               (19) (20)
-    o_t = C_t^T q_t / max(|n_t^T q_t|, exp(-m_t))                                                     (21)
-sLSTM, a vector state and memory mixing R within a head (equations 8 to 17)
-    c_t = f'_t c_{t-1} + i'_t tanh(z_t);  n_t = f'_t n_{t-1} + i'_t;  h_t = sigmoid(o_t) c_t / n_t      (8) (9) (10)
-    pre-activations x_g + R_g h_{t-1}, g of i f z o                                                   (11) to (14)
+mLSTM, a matrix state C_t, i, f the pre-activations
+    m_t = max(log f_t + m_{t-1}, i_t);  f'_t = exp(log f_t + m_{t-1} - m_t);  i'_t = exp(i_t - m_t)
+    C_t = f'_t C_{t-1} + i'_t k_t v_t^T;  n_t = f'_t n_{t-1} + i'_t k_t
+    o_t = C_t^T q_t / max(|n_t^T q_t|, exp(-m_t))
+sLSTM, a vector state and memory mixing R within a head
+    c_t = f'_t c_{t-1} + i'_t tanh(z_t);  n_t = f'_t n_{t-1} + i'_t;  h_t = sigmoid(o_t) c_t / n_t
+    pre-activations x_g + R_g h_{t-1}, g of i f z o
 log f is logsigmoid(f), or f itself: `forget` "sigmoid" or "exp".
 
 The paper prints max(|n q|, 1) before there is an m; C, n carry exp(-m), so the 1 becomes exp(-m).  Its output gate of
@@ -38,8 +38,8 @@ def stabilised(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, Callable[..., State]]:
     """f', i' and the new m; back(df', di', dm) -> dlog_f, di, and dm before."""
     a = log_f + m
-    new = np.maximum(a, i)  # (15)
-    F, I = np.exp(a - new), np.exp(i - new)  # (17) (16)
+    new = np.maximum(a, i)  # xLSTM: m_t
+    F, I = np.exp(a - new), np.exp(i - new)  # xLSTM: f'_t, i'_t
 
     def back(dF: np.ndarray, dI: np.ndarray, dnew: np.ndarray) -> State:
         da, di = F * dF, I * dI
@@ -65,9 +65,9 @@ def mlstm(
     k, (log_f, slope) = scale * x["k"], log_forget(config, x["f"])
     F, I, m, back_m = stabilised(log_f, x["i"], m0)
     F, I = F[..., None], I[..., None]
-    C, n = F[..., None] * C0 + outer(I * k, v), F * n0 + I * k  # (19) (20)
+    C, n = F[..., None] * C0 + outer(I * k, v), F * n0 + I * k  # mLSTM: C_t, n_t
     floor, by_s, by_m = floored((n * q).sum(axis=-1), m)
-    o = read(C, q) / (floor + config["eps"])[..., None]  # (21)
+    o = read(C, q) / (floor + config["eps"])[..., None]  # mLSTM: h_t before its output gate
 
     def back(do: np.ndarray, d_state: State) -> tuple[Arrays, State]:
         dtop = do / (floor + config["eps"])[..., None]
@@ -87,10 +87,10 @@ def slstm(config: Config, x: Arrays, state: State, stabilised: Any = stabilised)
     """sLSTM.  x_i, x_f, x_z, x_o (B, H, D), R_i, R_f, R_z, R_o (H, D, D); h, c, n, m (B, H, D)."""
     h0, c0, n0, m0 = state
     a = {g: x[f"x_{g}"] + np.einsum("hij,bhj->bhi", x[f"R_{g}"], h0) for g in "ifzo"}
-    z, out, (log_f, slope) = np.tanh(a["z"]), sigmoid(a["o"]), log_forget(config, a["f"])  # (11) (14)
+    z, out, (log_f, slope) = np.tanh(a["z"]), sigmoid(a["o"]), log_forget(config, a["f"])  # sLSTM: z_t, o_t
     F, I, m, back_m = stabilised(log_f, a["i"], m0)
-    c, n = F * c0 + I * z, F * n0 + I  # (8) (9)
-    h = out * c / n  # (10)
+    c, n = F * c0 + I * z, F * n0 + I  # sLSTM: c_t, n_t
+    h = out * c / n  # sLSTM: h_t
 
     def back(do: np.ndarray, d_state: State) -> tuple[Arrays, State]:
         dh = do + d_state[0]

@@ -5,6 +5,7 @@ it equals (`diagnosis`).  A file for each family; what makes a mistake stands ab
 """
 
 from ortho_ref.conformance.fitted import Fitted
+from ortho_ref.conformance.linear import mistakes as linear
 from ortho_ref.conformance.mistake import Mistake
 from ortho_ref.conformance.mistakes import (
     activations,
@@ -49,6 +50,7 @@ MISTAKES: tuple[Mistake, ...] = (
     *stacks.MISTAKES,
     *trivialization.MISTAKES,
     *initial_values.MISTAKES,
+    *linear.MISTAKES,
 )
 
 #: With a number that is found from the outputs; where others have that number, it is among `MISTAKES` as well.

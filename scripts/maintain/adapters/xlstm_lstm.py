@@ -1,6 +1,6 @@
 """xLSTM's own LSTM: the sLSTM layer's loop in PyTorch ("vanilla"), with its function "lstm"; one head.
 
-The exponential gates of sLSTM are another cell, which the kit has no cases of.
+The exponential gates of sLSTM are another recurrence, of kind linear; `xlstm_cells` asks for it.
 """
 
 from typing import Any

@@ -4,6 +4,7 @@ docs/conformance.md says what the kinds of cases hold.  ortho_ref's own values a
 takes from it the names and options of cells and maps.
 
     cell, layer, parametrization, loss, activation   autograd, of the equations in PyTorch (`autograd`)
+    linear                                    autograd, of steps by their transition matrix in PyTorch (`linear`)
     exponential                               50 digits, its series term by term
     neumann_cayley, update, optimizer         50 digits, the papers' lines and the optimizers' formulas as they stand
     activation on its kinks                   plain Python, number by number
@@ -33,7 +34,7 @@ from ortho_ref.parametrizations import (
     TunableRotations,
     VolumePreserving,
 )
-from scripts.maintain.oracle import autograd
+from scripts.maintain.oracle import autograd, linear
 
 Config = Mapping[str, Any]
 Arrays = dict[str, np.ndarray]
@@ -441,6 +442,23 @@ def _loss(config: Config, inputs: Arrays) -> Route:
     return AUTOGRAD, {"loss": value, "d_outputs": gradient}
 
 
+def _linear(config: Config, inputs: Arrays) -> Route:
+    complex = ("u", "x0", "do", "dx_T") if config["recurrence"] == "lru" else ()
+    given = {name: _complex(a) if name in complex else a for name, a in inputs.items()}
+    like = {name: torch.tensor(a) for name, a in given.items() if name == "do" or name.endswith("_T")}
+    point = {name: a for name, a in given.items() if name not in like and name != "resets"}
+    resets = {"resets": torch.tensor(given["resets"])} if "resets" in given else {}
+
+    def loss(leaves: dict[str, Any]) -> Any:
+        outputs = linear.forward(config, leaves | resets, like)
+        return sum((d.conj() * outputs[name.removeprefix("d")]).real.sum() for name, d in like.items())
+
+    found = linear.forward(config, {name: torch.tensor(a) for name, a in point.items()} | resets, like)
+    outputs = {name: a.numpy() for name, a in found.items()}
+    outputs |= {f"d_{name}": a for name, a in autograd.gradients(loss, point).items()}
+    return AUTOGRAD, {name: _pairs(a) for name, a in outputs.items()}
+
+
 _ROUTES: dict[str, Callable[[Config, Arrays], Route]] = {
     "cell": _cell,
     "layer": _layer,
@@ -449,4 +467,5 @@ _ROUTES: dict[str, Callable[[Config, Arrays], Route]] = {
     "optimizer": _optimizer,
     "activation": _activation,
     "loss": _loss,
+    "linear": _linear,
 }

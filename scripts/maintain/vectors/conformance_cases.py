@@ -1,6 +1,6 @@
 """The cases of the conformance kit: config, inputs, what each is there for.  `make_vectors` stores them.
 
-Those of kinds `layer` and `initial` are in `layer_cases` and `initial_cases`; what a case is made from is a `Spec`.
+Those of kinds `layer`, `initial` and `linear` are in files of their own; what a case is made from is a `Spec`.
 """
 
 from collections.abc import Callable, Iterator
@@ -32,6 +32,7 @@ from ortho_ref.training import optimizers
 from scripts.maintain.vectors.cell_shapes import shape_specs
 from scripts.maintain.vectors.initial_cases import initial_cases
 from scripts.maintain.vectors.layer_cases import layer_cases
+from scripts.maintain.vectors.linear_cases import linear_cases
 from scripts.maintain.vectors.spec import Spec, on_grid
 
 # Cells
@@ -559,5 +560,6 @@ def specs() -> list[Spec]:
         activation_cases,
         loss_cases,
         initial_cases,
+        linear_cases,
     )
     return [spec for part in parts for spec in part()]

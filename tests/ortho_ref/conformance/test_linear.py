@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import replace
-from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -11,16 +10,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ortho_ref.conformance import check_function
-from ortho_ref.conformance.case import joined
+from ortho_ref.conformance import check, check_function, drawing
+from ortho_ref.conformance.case import Case, joined
 from ortho_ref.conformance.linear import delta, diagonal
-from ortho_ref.conformance.linear.cases import PLANS, Plan
 from ortho_ref.conformance.linear.mistakes import MISTAKES
 from ortho_ref.conformance.linear.table import RECURRENCES
-from ortho_ref.conformance.linear.through_time import draw, forward, outputs
+from ortho_ref.conformance.linear.through_time import forward
+from ortho_ref.conformance.mistake import made
+from ortho_ref.conformance.reference import outputs as base
+from scripts.maintain.vectors.linear_cases import Plan
+from tests.ortho_ref.conformance.adapters import BY_ID
 
 TOLERANCE = 1e-9  # the kit's, in float64
-CASES = {case.id: case for case in (plan.case() for plan in PLANS)}
+VECTORS = {id: vector for id, vector in BY_ID.items() if vector.case.kind == "linear"}
+CASES = {id: vector.case for id, vector in VECTORS.items()}
 DELTA = ("gated_delta_rule", "delta_product", "kda")
 # of what the usual options leave out
 VARIANTS = {
@@ -31,13 +34,16 @@ VARIANTS = {
 } | {name: [{}, {"normalise": False}, {"eps": 0.1}] for name in (*DELTA, "rwkv7")}
 
 
-@cache
 def right(id):
-    return outputs(CASES[id].config, CASES[id].inputs)
+    return VECTORS[id].expected
 
 
-def base(case):
-    return outputs(case.config, case.inputs)
+def outputs(config, inputs):
+    return base(Case("made/up", "linear", config, inputs))
+
+
+def draw(seed, r, sizes, **ranges):
+    return drawing.inputs_of({"seed": seed, "arrays": r.drawn(sizes, ranges)})
 
 
 def error(found, expected):
@@ -81,7 +87,8 @@ def drawn(draw_, name):
     marks = draw_(st.sets(st.tuples(st.integers(0, sizes["T"] - 1), st.integers(0, sizes["B"] - 1)), max_size=3))
     without = "gamma_log" if options.get("gamma") == "computed" else ""
     how = {"options": options, "initial": draw_(st.booleans()), "marks": marks, "without": without}
-    return Plan(f"drawn-{draw_(st.integers(0, 99))}", name, "", sizes, **how).case()
+    spec = Plan("drawn", name, "", sizes, **how).spec()
+    return spec.case(spec.inputs(draw_(st.integers(0, 99))))
 
 
 @pytest.mark.parametrize("name", RECURRENCES)
@@ -216,7 +223,7 @@ def test_lru_by_powers():
     """x_t = lambda^(t+1) x_0 + sum_s lambda^(t-s) gamma u_s."""
     for name in ("plain", "length-129", "strong-decay", "gamma-computed"):
         x = CASES[f"linear/lru/{name}"].inputs
-        u, x0, T = joined(x["u"]), joined(x["x0"]), len(x["u"])
+        u, x0, T = joined(x["u"]), joined(x["x0"]) if "x0" in x else 0, len(x["u"])
         log = -np.exp(x["nu_log"]) + 1j * np.exp(x["theta_log"])
         gamma = np.exp(x["gamma_log"]) if "gamma_log" in x else np.sqrt(1 - np.exp(2 * log.real))
         lag = np.arange(T)[:, None] - np.arange(T)
@@ -230,10 +237,10 @@ def test_mingru_in_log_space():
     """The authors' form: h_t = exp(A_t) (h_0 + sum_s exp(log z_s + log g(c_s) - A_s)), A the summed log(1 - z)."""
     for name in ("plain", "length-129", "strong-decay", "saturated"):
         x = CASES[f"linear/mingru/{name}"].inputs
-        a, c, h0 = x["a"], x["c"], x["h0"]
+        a, c, log_h0 = x["a"], x["c"], np.log(x["h0"]) if "h0" in x else np.full(x["dh_T"].shape, -np.inf)
         A = np.cumsum(-np.logaddexp(0, a), axis=0)
         log_g = np.where(c >= 0, np.log(np.maximum(c, 0) + 0.5), -np.logaddexp(0, -c))
-        terms = np.concatenate([np.log(h0)[None], -np.logaddexp(0, -a) + log_g - A])
+        terms = np.concatenate([log_h0[None], -np.logaddexp(0, -a) + log_g - A])
         expected = right(f"linear/mingru/{name}")["o"]
         o = np.exp(A + np.logaddexp.accumulate(terms, axis=0)[1:])
         assert np.abs(o - expected).max() < 1e-12 * np.abs(expected).max()
@@ -306,7 +313,7 @@ def transition(name, K=3, N=1, **given_):
     """dS_t / dS_{t-1} of one step, a K x K matrix: the step applied to I, nothing written."""
     r = RECURRENCES[name]
     sizes = {"T": 1, "B": 1, "H": 1, "K": K, "V": K, "N": N, "D": K}
-    inputs = draw(f"transition {name}", r, sizes, ranges={}, initial=True)
+    inputs = draw(f"transition {name}", r, sizes)
     inputs |= {"S0": np.eye(K)[None, None], "v": np.zeros_like(inputs["v"])}
     inputs |= {n: np.broadcast_to(value, inputs[n].shape) for n, value in given_.items()}
     found, _ = forward(r.config(sizes, eps=0.0), inputs)
@@ -334,7 +341,7 @@ def test_reflections_keep_the_norm():
     """Over 200 steps; at beta = 1.9 they do not."""
     r, sizes = RECURRENCES["gated_delta_rule"], {"T": 200, "B": 1, "H": 1, "K": 3, "V": 2}
     for beta, kept in ((2.0, True), (1.9, False)):
-        inputs = draw("norm", r, sizes, ranges={"beta": (beta, beta), "g": (0, 0), "v": (0, 0)}, initial=True)
+        inputs = draw("norm", r, sizes, beta=(beta, beta), g=(0, 0), v=(0, 0))
         found, _ = forward(r.config(sizes, eps=0.0), inputs)
         ratio = np.linalg.norm(found["S_T"]) / np.linalg.norm(inputs["S0"])
         assert (abs(ratio - 1) < 1e-13) == kept
@@ -402,7 +409,6 @@ def test_cases_are_finite_and_off_kinks():
     rng = np.random.default_rng(0)
     for id, case in CASES.items():
         expected = right(id)
-        assert {name: a.shape for name, a in expected.items()} == case.outputs
         assert all(np.isfinite(a).all() for a in expected.values())
         near = {
             n: a + 1e-7 * rng.standard_normal(a.shape) if a.dtype.kind == "f" else a for n, a in case.inputs.items()
@@ -418,11 +424,6 @@ def test_right_code_passes_in_float32():
         assert all(a.dtype == np.float32 for a in found.values())
         assert all(a.max() == a.min() == 0 or np.abs(a).max() > 1e-30 for a in expected.values()), id
         assert error(found, expected) < 2e-5, id
-
-
-def test_names_are_one_each():
-    assert len(CASES) == len(PLANS)
-    assert len({mistake.name for mistake in MISTAKES}) == len(MISTAKES)
 
 
 ROUNDED = {"linear-state-bfloat16", "linear-decay-gradient-float32"}  # differences do not see it, or see nothing else
@@ -468,6 +469,51 @@ def test_two_mistakes_together():
     assert all(np.array_equal(both[name], a) for name, a in turned.items())
     for alone in (one, other):
         assert error(alone.outputs(case, base), both) > 1e-4
+
+
+# As a kind of the kit
+
+
+@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.name)
+def test_the_kit_names_the_mistake(mistake):
+    """Of code that has it: in every case of several steps that shows it."""
+    name = next(v.case.config["recurrence"] for v in VECTORS.values() if mistake.name in v.kills)
+    own = [v for v in VECTORS.values() if v.case.config["recurrence"] == name and mistake.name in v.kills]
+    own = sorted((v for v in own if len(v.case.inputs["do"]) > 1), key=lambda v: v.case.inputs["do"].size)[:3]
+    report = check(lambda case: made((mistake,), VECTORS[case.id]), [v.id for v in own])
+    for result in report.results:
+        assert (mistake.name,) in result.mistakes, result
+        assert result.diagnosis.startswith(f"your outputs equal {name} with")
+
+
+def test_what_nothing_explains_is_told_by_step():
+    """A step of the kit's answer changed in one place: the step is named."""
+
+    def wrong(case):
+        found = {name: a.copy() for name, a in right(case.id).items()}
+        found["o"][3:] *= 1.01
+        return found
+
+    (result,) = check(wrong, "linear/kda/plain").results
+    assert "o: off from entry 3 on" in result.diagnosis
+
+
+def test_what_is_not_supported_is_not_counted():
+    """One recurrence alone: the others are unsupported, and the verdict says of how many cases it is."""
+    report = check(lambda case: right(case.id) if case.config["recurrence"] == "lru" else None, "linear")
+    count = sum(id.startswith("linear/lru/") for id in CASES)
+    assert report.ok
+    assert report.counts == {"passed": count, "partial": 0, "failed": 0, "unsupported": len(CASES) - count}
+    assert f"{count} of {count} cases of linear/lru" in str(report)
+
+
+def test_the_forward_pass_alone():
+    """Without a gradient among the outputs; in half precision there are none of these cases."""
+    report = check(lambda case: {n: right(case.id)[n] for n in case.outputs}, "linear/mlstm/plain", forward=True)
+    assert report.ok
+    assert {name for result in report.results for name in result.outputs} == {"o", "C_T", "n_T", "m_T"}
+    with pytest.raises(ValueError, match="no case that was chosen"):
+        check(lambda case: None, "linear/mlstm/plain", "bfloat16", forward=True)
 
 
 def test_the_page_names_them_all():

@@ -137,7 +137,7 @@ def test_a_recurrent_bias_that_is_dropped_is_seen():
 
 
 def test_which_cases_there_are():
-    """None of a mask, resets, dropout, a map, modReLU, complex numbers, a gate that is off, or a cell ONNX does not have."""
+    """None of a mask, resets, dropout, a map, modReLU, complex numbers, a gate turned off, or a cell ONNX has not."""
     ids = {id for id, vector in BY_ID.items() if node_test(vector, "float64") is not None}
     kinds = {id.split("/")[0] for id in ids}
     assert kinds == {"cell", "layer"}

@@ -1,0 +1,97 @@
+"""xLSTM's two memories in PyTorch: the mLSTM of mlstm_kernels and of xlstm, and xlstm's "vanilla" sLSTM.
+
+XLSTM_MLSTM says which mLSTM: "recurrent" and "chunkwise" are mlstm_kernels' native ones under autograd, "chunkwise-own"
+the chunkwise one with the backward pass that is written beside it, "step" and "simple" xlstm's `backends`, step by step
+and by chunks, which take K = V alone.  Chunks are of the largest size up to 64 that divides T.  None knows resets or an
+exponential forget gate.
+"""
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from mlstm_kernels.torch.chunkwise.native.fwbw import mlstm_chunkwise__native_autograd, mlstm_chunkwise__native_custbw
+from mlstm_kernels.torch.recurrent.native_sequence import mlstm_recurrent_sequence__native_fw
+from xlstm.blocks.mlstm.backends import chunkwise_simple, recurrent_step_stabilized_simple
+from xlstm.blocks.slstm.src.vanilla import slstm_forward, slstm_pointwise_function_registry
+
+from ortho_ref.conformance import Case
+
+WHICH = os.environ.get("XLSTM_MLSTM", "recurrent")
+GATES = "ifzo"
+Tensors = dict[str, Any]
+
+
+def chunk(T: int) -> int:
+    """The largest size up to 64 that divides T."""
+    return max(size for size in range(1, 65) if T % size == 0)
+
+
+def mlstm(case: Case, x: Tensors) -> Tensors | None:
+    """Of mlstm_kernels: (B, H, T, K); states as ours, m (B, H, 1)."""
+    q, k, v, i, f = (x[name].movedim(0, 2) for name in ("q", "k", "v", "i", "f"))
+    state: dict[str, Any] = {}
+    if case.config["initial_state"]:
+        state = {"c_initial": x["C0"], "n_initial": x["n0"], "m_initial": x["m0"][..., None]}
+    wide: dict[str, Callable[..., Any]] = {
+        "recurrent": lambda *a, **o: mlstm_recurrent_sequence__native_fw(*a, **o, dtype_state=q.dtype),
+        "chunkwise": lambda *a, **o: mlstm_chunkwise__native_autograd(*a, **o, chunk_size=chunk(q.shape[2])),
+        "chunkwise-own": lambda *a, **o: mlstm_chunkwise__native_custbw(*a, **o, chunk_size=chunk(q.shape[2])),
+    }
+    o, (C, n, m) = wide[WHICH](q, k, v, i, f, **state, return_last_states=True, eps=case.config["eps"])
+    return {"o": o.movedim(2, 0), "C_T": C, "n_T": n, "m_T": m.reshape(x["dm_T"].shape)}
+
+
+def mlstm_of_xlstm(case: Case, x: Tensors) -> Tensors | None:
+    """Of xlstm's backends: (B, H, T, K)."""
+    q, k, v, i, f = (x[name].movedim(0, 2) for name in ("q", "k", "v", "i", "f"))
+    if q.shape[-1] != v.shape[-1]:
+        return None
+    first = [x.get(f"{name}0", torch.zeros_like(x[f"d{name}_T"])) for name in "Cnm"]
+    if WHICH == "simple":
+        own = dict(zip(("initial_C", "initial_n", "initial_m"), (*first[:2], first[2][..., None]), strict=True))
+        arrays = (a.contiguous() for a in (q, k, v, i, f))
+        o, (C, n, m) = chunkwise_simple(
+            *arrays, **own, chunk_size=chunk(q.shape[2]), return_last_state=True, eps=case.config["eps"]
+        )
+    else:
+        C, n, m = first[0], first[1][..., None], first[2][..., None, None]
+        outputs = []
+        for t in range(q.shape[2]):
+            # copies: the step squeezes what it is given in place
+            step = [a[:, :, t : t + 1].clone() for a in (q, k, v)] + [a[:, :, t, None, None] for a in (i, f)]
+            h, (C, n, m) = recurrent_step_stabilized_simple(C, n, m, *step, eps=case.config["eps"])
+            outputs.append(h[:, :, 0])
+        o = torch.stack(outputs, dim=2)
+    last = {"C_T": C, "n_T": n.reshape(x["dn_T"].shape), "m_T": m.reshape(x["dm_T"].shape)}
+    return {"o": o.movedim(2, 0), **last}
+
+
+def slstm(case: Case, x: Tensors) -> Tensors | None:
+    """Of xlstm: the pre-activations of all gates side by side, each with all heads; states (4, B, H D)."""
+    T, B, H, D = x["do"].shape
+    gates = torch.cat([x[f"x_{g}"].reshape(T, B, H * D) for g in GATES], dim=-1)
+    R = torch.cat([x[f"R_{g}"] for g in GATES], dim=1)
+    states = torch.stack([x.get(f"{s}0", torch.zeros_like(x[f"d{s}_T"])).reshape(B, H * D) for s in "hcnm"])
+    run_step = slstm_pointwise_function_registry["slstm"]
+    every, _, _ = slstm_forward(gates, states, R, torch.zeros(4 * H * D, dtype=gates.dtype), run_step)
+    last = {f"{s}_T": a.reshape(B, H, D) for s, a in zip("hcnm", every[:, -1], strict=True)}
+    return {"o": every[0, 1:].reshape(T, B, H, D), **last}
+
+
+def run(case: Case) -> dict[str, np.ndarray] | None:
+    """What case.config["recurrence"] says, under autograd."""
+    ways = {"mlstm": mlstm_of_xlstm if WHICH in ("step", "simple") else mlstm, "slstm": slstm}
+    own = ways.get(case.config.get("recurrence", ""))
+    if own is None or case.config["resets"] or case.config["forget"] != "sigmoid":
+        return None
+    x = {name: torch.tensor(a, requires_grad=True) for name, a in case.inputs.items()}
+    found = own(case, x)
+    if found is None:
+        return None
+    torch.stack([(x[f"d{name}"] * a).sum() for name, a in found.items()]).sum().backward()
+    names = [name.removeprefix("d_") for name in case.outputs if name.startswith("d_")]
+    gradients = {f"d_{name}": x[name].grad for name in names}
+    return {name: a.detach().numpy() for name, a in {**found, **gradients}.items() if a is not None}
