@@ -179,10 +179,7 @@ MISTAKES.append(
     _ROOT.at(1e-5, "modrelu-root", "modReLU with sqrt(|z|^2 + 1e-5) for |z|, + 1e-5 below z (full-capacity uRNN)")
 )
 _ROOT_ALONE = _radial(
-    "modrelu-root-alone",
-    "modReLU with sqrt(|z|^2 + {}) for |z|",
-    _any_modrelu,
-    lambda epsilon: in_root(epsilon, 0.0),
+    "modrelu-root-alone", "modReLU with sqrt(|z|^2 + {}) for |z|", _any_modrelu, lambda epsilon: in_root(epsilon, 0.0)
 )
 MISTAKES.append(_ROOT_ALONE.at(1e-5))
 

@@ -59,12 +59,7 @@ M(
     of("uniform"),
     each(lambda a: a * np.sqrt(3), "uniform"),
 )
-M(
-    "init-cut-at-0.1",
-    "normal values cut off at 0.1",
-    of("normal"),
-    each(lambda a: np.clip(a, -0.1, 0.1), "normal"),
-)
+M("init-cut-at-0.1", "normal values cut off at 0.1", of("normal"), each(lambda a: np.clip(a, -0.1, 0.1), "normal"))
 M(
     "init-truncated",
     "normal values cut off at two deviations",
@@ -72,12 +67,7 @@ M(
     altered(lambda case, found: _cut(case, found)),
 )
 M("init-twice-the-variance", "twice the variance", of("normal"), each(lambda a: a * np.sqrt(2), "normal"))
-M(
-    "init-one-sided",
-    "uniform values from 0 on",
-    of("uniform"),
-    each(np.abs, "uniform"),
-)
+M("init-one-sided", "uniform values from 0 on", of("uniform"), each(np.abs, "uniform"))
 M("init-same-every-time", "the same values in every draw", of("uniform"), each(lambda a: 0 * a + a[:1], "uniform"))
 M(
     "init-not-orthogonal",

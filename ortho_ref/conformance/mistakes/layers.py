@@ -139,12 +139,7 @@ M(
     layer(recurrent_bias=True, bias=True, initial_state=False),
     patched((layered, "forward", _bare_first_step), (layered, "backward", _bare_first_step_backward)),
 )
-M(
-    "layer-h0-ignored",
-    "the initial state taken for 0",
-    layer(initial_state=True),
-    read_as(nothing, nothing, "h0", "c0"),
-)
+M("layer-h0-ignored", "the initial state taken for 0", layer(initial_state=True), read_as(nothing, nothing, "h0", "c0"))
 
 
 def _filled(value: float, of_biases: bool) -> Callable[[Any], Any]:
@@ -280,12 +275,7 @@ def _padding_gradient(case: Case, base: Base) -> Arrays:
     return {name: a if name.startswith("d_") else found[name] for name, a in _held(case, base).items()}
 
 
-M(
-    "padding-gradient",
-    "dL/dy in padding counted, as of the last state",
-    layer(padding="lengths"),
-    _padding_gradient,
-)
+M("padding-gradient", "dL/dy in padding counted, as of the last state", layer(padding="lengths"), _padding_gradient)
 
 
 # Directions
@@ -329,12 +319,7 @@ def _forwards(own: Any) -> Any:
     return lambda way, keep: own(way._replace(reverse=False), keep)
 
 
-M(
-    "reverse-forwards",
-    "both directions run forwards",
-    two_ways,
-    patched((layered, "order_of", _forwards)),
-)
+M("reverse-forwards", "both directions run forwards", two_ways, patched((layered, "order_of", _forwards)))
 
 
 def _reverse_counts_all(own: Any) -> Any:
