@@ -180,6 +180,16 @@ def read_as(change: Change, adjoint: Change, *names: str) -> Outputs:
     return outputs
 
 
+def through(change: Change, read: tuple[str, ...], gives: tuple[str, ...]) -> Outputs:
+    """Inputs read and outputs given through a change that is its own inverse and its own adjoint."""
+
+    def outputs(case: Case, base: Base) -> Arrays:
+        found = base(given(case, {name: change(case.inputs[name]) for name in read if name in case.inputs}))
+        return {**found, **{name: change(found[name]) for name in gives if name in found}}
+
+    return outputs
+
+
 def exchanged(mapping: Mapping[str, str], kinds: str = "WUb") -> Outputs:
     """The weights of one gate taken for another's.
 
