@@ -68,12 +68,7 @@ ZETA, NU = "weights.layer0.zeta", "weights.layer0.nu"
 
 M("ugrnn-gate-writes", "g the weight of the new content", UGRNN, read_as(negative, negative, *GATE))
 M("fastgrnn-zeta-nu-exchanged", "zeta and nu exchanged", FASTGRNN, swapped(ZETA, NU))
-M(
-    "fastgrnn-one-bias",
-    "one bias for gate and content",
-    FASTGRNN,
-    tied({"weights.layer0.b_h": "weights.layer0.b_z"}),
-)
+M("fastgrnn-one-bias", "one bias for gate and content", FASTGRNN, tied({"weights.layer0.b_h": "weights.layer0.b_z"}))
 
 
 @named("fastgrnn-raw", "|zeta| and |nu| as they stand, not through the sigmoid", FASTGRNN)
@@ -97,9 +92,7 @@ def _bare(weights: Arrays) -> Arrays:
     return {**weights, "b_hh": nothing(weights["b_hh"])}
 
 
-def _bare_first_step(
-    own: Any, cell: Any, weights: Arrays, x: np.ndarray, state: Any, order: list[int], keep: np.ndarray
-) -> Pass:
+def _bare_first_step(own: Any, cell: Any, weights: Arrays, x: Any, state: Any, order: list[int], keep: Any) -> Pass:
     first, parts, tape = own(cell, _bare(weights), x, state, order[:1], keep)
     h, parts, rest = own(cell, weights, x, parts, order[1:], keep)
     h[order[0]] = first[order[0]]
@@ -110,7 +103,7 @@ def _part(tape: Any, steps: slice) -> Any:
     return layered.Pass(tape.caches[steps], tape.order[steps], tape.keep)
 
 
-def _bare_first_step_backward(own: Any, cell: Any, weights: Arrays, tape: Any, dh: np.ndarray, d_last: Any) -> Back:
+def _bare_backward(own: Any, cell: Any, weights: Arrays, tape: Any, dh: np.ndarray, d_last: Any) -> Back:
     first, rest = _part(tape, slice(0, 1)), _part(tape, slice(1, None))
     later, g, dweights = own(cell, weights, rest, dh, d_last)
     earlier, g, bare = own(cell, _bare(weights), first, dh, g)
@@ -123,10 +116,7 @@ M(
     "b_hh-skipped-in-first-step",
     "no b_hh in the first step where no initial state is given (MLX before 0.31.2)",
     layer(recurrent_bias=True, bias=True, initial_state=False),
-    patched(
-        around(layered, "forward", _bare_first_step),
-        around(layered, "backward", _bare_first_step_backward),
-    ),
+    patched(around(layered, "forward", _bare_first_step), around(layered, "backward", _bare_backward)),
 )
 M("layer-h0-ignored", "the initial state taken for 0", layer(initial_state=True), read_as(nothing, nothing, "h0", "c0"))
 
@@ -171,10 +161,8 @@ def _y_masked(case: Case, base: Base) -> Arrays:
 
 
 @named("masked-state-zero", "the state set to 0 where the mask is off", BY_MASK, _replacing("forward"))
-def _state_reset(
-    own: Any, cell: Any, weights: Arrays, x: np.ndarray, state: Any, order: list[int], keep: np.ndarray
-) -> Pass:
-    """The state before a step times the mask, as by multiplying h by it."""
+def _state_reset(own: Any, cell: Any, weights: Arrays, x: Any, state: Any, order: list[int], keep: Any) -> Pass:
+    """As by multiplying h by the mask."""
     h, parts, tape = own(cell, weights, x, state, order[:1], keep)
     caches = list(tape.caches)
     for before, t in pairwise(order):
@@ -185,12 +173,9 @@ def _state_reset(
     return h, parts, layered.Pass(caches, order, keep)
 
 
-M(
-    "mask-inverted",
-    "the mask taken for what is to be left out",
-    BY_MASK,
-    fed(lambda case: {"mask": ~case.inputs["mask"]}),
-)
+@named("mask-inverted", "the mask taken for what is to be left out", BY_MASK, fed)
+def _mask_inverted(case: Case) -> Arrays:
+    return {"mask": ~case.inputs["mask"]}
 
 
 @named("padding-first", "padding taken to be before each sequence", BY_LENGTHS, _replacing("kept"))
@@ -279,7 +264,7 @@ def _same_states(case: Case, base: Base) -> Arrays:
 
 @named("layers-detached", "nothing carried back from the second layer to the first", two_layers)
 def _top_detached(case: Case, base: Base) -> Arrays:
-    """Its own input's gradient is what is left of it."""
+    """The gradient of the first layer's own input is what is left of it."""
     calls = []
 
     def between(own: Any, dx: np.ndarray) -> np.ndarray:
@@ -290,18 +275,10 @@ def _top_detached(case: Case, base: Base) -> Arrays:
 
 
 D_LAST, LAST = ("dh_T", "dc_T"), ("h_T", "c_T")
-M(
-    "directions-before-layers",
-    "states by direction, then layer",
-    _both(two_layers, two_ways),
-    through(lambda a: a[[0, 2, 1, 3]], ("h0", "c0", *D_LAST), ("d_h0", "d_c0", *LAST)),
-)
-M(
-    "last-state-of-first-layer",
-    "the last states of the layers exchanged",
-    two_layers,
-    through(lambda a: a[::-1], D_LAST, LAST),
-)
+BY_DIRECTION = through(lambda a: a[[0, 2, 1, 3]], ("h0", "c0", *D_LAST), ("d_h0", "d_c0", *LAST))
+LAST_TURNED = through(lambda a: a[::-1], D_LAST, LAST)
+M("directions-before-layers", "states by direction, then layer", _both(two_layers, two_ways), BY_DIRECTION)
+M("last-state-of-first-layer", "the last states of the layers exchanged", two_layers, LAST_TURNED)
 
 
 # The layout

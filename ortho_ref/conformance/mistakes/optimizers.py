@@ -190,10 +190,7 @@ def _centered(own: Any, self: Any, rate: Any, k: Any, g: Any, buffers: Any) -> A
 
 
 @named(
-    "rmsprop-shared-modulus",
-    "one mean square |g|^2 for real and imaginary part",
-    _complex_moments("rmsprop"),
-    _rmsprop,
+    "rmsprop-shared-modulus", "one mean square |g|^2 for real and imaginary part", _complex_moments("rmsprop"), _rmsprop
 )
 def _rmsprop_shared(own: Any, self: Any, rate: Any, k: Any, g: Any, buffers: Any) -> Any:
     own(self, rate, k, g, buffers)
