@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -20,7 +20,9 @@ reference = private("ortho_ref.conformance.reference")
 
 Base: TypeAlias = Callable[[Case], Arrays]
 Predicate: TypeAlias = Callable[[Case], bool]
+Outputs: TypeAlias = Callable[[Case, Base], Arrays]
 Patch: TypeAlias = tuple[Any, str, Callable[[Any], Any]]  # private owner, name, what is there -> what is to be there
+Made = TypeVar("Made", bound=Callable[..., Any])
 
 
 class Mistake(NamedTuple):
@@ -43,23 +45,27 @@ class Mistake(NamedTuple):
     name: str
     says: str
     applies: Predicate
-    outputs: Callable[[Case, Base], Arrays]
+    outputs: Outputs
     paired: bool = True
 
 
 class Family(list[Mistake]):
     """Mistakes that go together, in the order in which they are listed."""
 
-    def add(
-        self,
-        name: str,
-        says: str,
-        applies: Predicate,
-        outputs: Callable[[Case, Base], Arrays],
-        paired: bool = True,
-    ) -> None:
+    def add(self, name: str, says: str, applies: Predicate, outputs: Outputs, paired: bool = True) -> None:
         """One more mistake, of these attributes."""
         self.append(Mistake(name, says, applies, outputs, paired))
+
+    def named(
+        self, name: str, says: str, applies: Predicate, way: Callable[[Any], Outputs] = lambda outputs: outputs
+    ) -> Callable[[Made], Made]:
+        """One more mistake, made by the function below the line, its `outputs` or what `way` makes these of."""
+
+        def note(function: Made) -> Made:
+            self.add(name, says, applies, way(function))
+            return function
+
+        return note
 
 
 def right(vector: Vector) -> Base:
@@ -97,20 +103,25 @@ def _around(mistake: Mistake, base: Base, case: Case) -> Arrays:
     return mistake.outputs(case, base)
 
 
+def given(case: Case, own: Arrays) -> Case:
+    """The case with these inputs in place of its own."""
+    return replace(case, inputs={**case.inputs, **own})
+
+
 # The ways: each gives what stands in `outputs`.
 
 
-def configured(**changes: Any) -> Callable[[Case, Base], Arrays]:
+def configured(**changes: Any) -> Outputs:
     """Another config."""
     return lambda case, base: base(replace(case, config={**case.config, **changes}))
 
 
-def fed(change: Callable[[Case], Arrays]) -> Callable[[Case, Base], Arrays]:
+def fed(change: Callable[[Case], Arrays]) -> Outputs:
     """Other inputs: `change` gives those that differ."""
-    return lambda case, base: base(replace(case, inputs={**case.inputs, **change(case)}))
+    return lambda case, base: base(given(case, change(case)))
 
 
-def altered(change: Callable[[Case, Arrays], Arrays]) -> Callable[[Case, Base], Arrays]:
+def altered(change: Callable[[Case, Arrays], Arrays]) -> Outputs:
     """Other outputs: `change` gives those that differ."""
 
     def outputs(case: Case, base: Base) -> Arrays:
@@ -120,7 +131,7 @@ def altered(change: Callable[[Case, Arrays], Arrays]) -> Callable[[Case, Base], 
     return outputs
 
 
-def scaled(factor: Callable[[Case], float], *names: str) -> Callable[[Case, Base], Arrays]:
+def scaled(factor: Callable[[Case], float], *names: str) -> Outputs:
     """Outputs times a factor.
 
     Parameters
@@ -141,7 +152,7 @@ def scaled(factor: Callable[[Case], float], *names: str) -> Callable[[Case, Base
 Change: TypeAlias = Callable[[np.ndarray], np.ndarray]
 
 
-def read_as(change: Change, adjoint: Change, *names: str) -> Callable[[Case, Base], Arrays]:
+def read_as(change: Change, adjoint: Change, *names: str) -> Outputs:
     """Inputs read in another way, forward and backward.
 
     The gradients are those of the wrong forward pass, as an automatic differentiation of it gives them.
@@ -163,13 +174,23 @@ def read_as(change: Change, adjoint: Change, *names: str) -> Callable[[Case, Bas
 
     def outputs(case: Case, base: Base) -> Arrays:
         own = [name for name in case.inputs if fits(name, names)]
-        found = base(replace(case, inputs={**case.inputs, **{name: change(case.inputs[name]) for name in own}}))
+        found = base(given(case, {name: change(case.inputs[name]) for name in own}))
         return {**found, **{f"d_{name}": adjoint(found[f"d_{name}"]) for name in own if f"d_{name}" in found}}
 
     return outputs
 
 
-def exchanged(mapping: Mapping[str, str], kinds: str = "WUb") -> Callable[[Case, Base], Arrays]:
+def through(change: Change, read: tuple[str, ...], gives: tuple[str, ...]) -> Outputs:
+    """Inputs read and outputs given through a change that is its own inverse and its own adjoint."""
+
+    def outputs(case: Case, base: Base) -> Arrays:
+        found = base(given(case, {name: change(case.inputs[name]) for name in read if name in case.inputs}))
+        return {**found, **{name: change(found[name]) for name in gives if name in found}}
+
+    return outputs
+
+
+def exchanged(mapping: Mapping[str, str], kinds: str = "WUb") -> Outputs:
     """The weights of one gate taken for another's.
 
     Parameters
@@ -198,7 +219,42 @@ def exchanged(mapping: Mapping[str, str], kinds: str = "WUb") -> Callable[[Case,
     return outputs
 
 
-def gradient_at(change: Change, *names: str) -> Callable[[Case, Base], Arrays]:
+def swapped(first: str, second: str) -> Outputs:
+    """Two inputs exchanged, and their gradients."""
+    names = {first: second, second: first}
+
+    def outputs(case: Case, base: Base) -> Arrays:
+        found = base(given(case, {a: case.inputs[b] for a, b in names.items()}))
+        return {**found, **{f"d_{a}": found[f"d_{b}"] for a, b in names.items()}}
+
+    return outputs
+
+
+def tied(names: Mapping[str, str], sign: int = 1) -> Outputs:
+    """Weights that are others, times a sign, and have no gradients of their own.
+
+    Parameters
+    ----------
+    names : mapping of str to str
+        Input -> the one that stands in its place.
+    sign : int, default 1
+        1 or -1.
+
+    Returns
+    -------
+    callable
+        The `outputs` of a mistake.
+    """
+
+    def outputs(case: Case, base: Base) -> Arrays:
+        found = base(given(case, {name: sign * case.inputs[other] for name, other in names.items()}))
+        sums = {f"d_{other}": found[f"d_{other}"] + sign * found[f"d_{name}"] for name, other in names.items()}
+        return {**found, **sums, **{f"d_{name}": nothing(found[f"d_{name}"]) for name in names}}
+
+    return outputs
+
+
+def gradient_at(change: Change, *names: str) -> Outputs:
     """The gradients at other inputs; all else at those that were given.
 
     Parameters
@@ -215,8 +271,7 @@ def gradient_at(change: Change, *names: str) -> Callable[[Case, Base], Arrays]:
     """
 
     def outputs(case: Case, base: Base) -> Arrays:
-        changed = {name: change(case.inputs[name]) for name in names}
-        found = base(replace(case, inputs={**case.inputs, **changed}))
+        found = base(given(case, {name: change(case.inputs[name]) for name in names}))
         return {**base(case), **{f"d_{name}": found[f"d_{name}"] for name in names}}
 
     return outputs
@@ -241,6 +296,11 @@ class Patched:
 def patched(*patches: Patch) -> Patched:
     """Functions replaced while the case is computed, as by `replaced`."""
     return Patched(patches)
+
+
+def around(owner: Any, name: str, change: Callable[..., Any]) -> Patch:
+    """change(right, *arguments) in place of a function or a method right(*arguments)."""
+    return owner, name, lambda own: lambda *arguments: change(own, *arguments)
 
 
 def in_either_order(a: Mistake, b: Mistake) -> bool:

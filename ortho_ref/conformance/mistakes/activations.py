@@ -1,13 +1,14 @@
 """Activations and their derivatives, in the cells and alone."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ortho_ref.conformance.case import Arrays, Case
+from ortho_ref.conformance.case import Case
 from ortho_ref.conformance.fitted import Fitted
-from ortho_ref.conformance.mistake import Base, Family, Patch, Predicate, configured, patched
+from ortho_ref.conformance.mistake import Family, Outputs, Patch, Predicate, configured, patched
 from ortho_ref.conformance.mistakes.applies import cell, is_complex, off_kinks, phi, sequence
 from ortho_ref.conformance.private import private
 
@@ -17,7 +18,7 @@ ACTIVATIONS = activations.ACTIVATIONS
 GATED = ("gru_reset_before", "gru_reset_after", "lstm", "fastrnn")
 
 MISTAKES = Family()
-M = MISTAKES.add
+M, named = MISTAKES.add, MISTAKES.named
 
 
 def _sigmoids(case: Case) -> bool:
@@ -26,54 +27,54 @@ def _sigmoids(case: Case) -> bool:
     return phi(case) == "sigmoid" or (cell(case) in GATED and bool(gates))
 
 
+_WITH_SIGMOID = (*(private(f"ortho_ref.cells.{name}") for name in GATED), reference)
+
+
+def _derivative(derivative: Callable[[Any], Any]) -> tuple[Patch, ...]:
+    """Another derivative of the sigmoid, from its value, in every cell and in the activations."""
+    return tuple((module, "sigmoid_derivative", lambda _: derivative) for module in _WITH_SIGMOID)
+
+
 def _sigmoid(value: Callable[[Any], Any], derivative: Callable[[Any], Any]) -> tuple[Patch, ...]:
     """Another sigmoid in every cell and in the activations; its derivative from its value."""
-    modules = (*(private(f"ortho_ref.cells.{name}") for name in GATED), reference)
-    return tuple(
-        patch
-        for module in modules
-        for patch in ((module, "sigmoid", lambda _: value), (module, "sigmoid_derivative", lambda _: derivative))
-    )
+    return (*((module, "sigmoid", lambda _: value) for module in _WITH_SIGMOID), *_derivative(derivative))
 
 
-def hard_sigmoid(slope: float) -> tuple[Patch, ...]:
+def _hard_sigmoid(slope: float) -> Outputs:
     """The sigmoid as clip(slope a + 1/2, 0, 1)."""
-    return _sigmoid(lambda a: np.clip(slope * a + 0.5, 0, 1), lambda y: slope * ((y > 0) & (y < 1)))
+    return patched(*_sigmoid(lambda a: np.clip(slope * a + 0.5, 0, 1), lambda y: slope * ((y > 0) & (y < 1))))
 
 
-M("hard-sigmoid-0.2", "clip(0.2 a + 0.5, 0, 1) for the sigmoid (Keras 2)", _sigmoids, patched(*hard_sigmoid(0.2)))
-M(
-    "hard-sigmoid-1/6",
-    "clip(a / 6 + 0.5, 0, 1) for the sigmoid (PyTorch, Keras 3)",
-    _sigmoids,
-    patched(*hard_sigmoid(1 / 6)),
-)
+M("hard-sigmoid-0.2", "clip(0.2 a + 0.5, 0, 1) for the sigmoid (Keras 2)", _sigmoids, _hard_sigmoid(0.2))
+M("hard-sigmoid-1/6", "clip(a / 6 + 0.5, 0, 1) for the sigmoid (PyTorch, Keras 3)", _sigmoids, _hard_sigmoid(1 / 6))
 
 
-def _any_modrelu(case: Case) -> bool:
+# modReLU of another size: radial(|z|, b) -> the size, its derivative by |z|, its derivative by b
+
+
+def _modrelu(case: Case) -> bool:
     return phi(case) == "modrelu" and off_kinks(case)
 
 
-Radial = Callable[[Any, Any], tuple[Any, Any, Any]]
+def _real_modrelu(case: Case) -> bool:
+    return _modrelu(case) and not is_complex(case)
+
+
+def _complex_modrelu(case: Case) -> bool:
+    return _modrelu(case) and is_complex(case)
 
 
 def _phase(z: Any) -> Any:
     return z / abs(z)
 
 
-def modrelu_as(radial: Radial) -> tuple[Patch, ...]:
-    """modReLU with another size.
+def _changed(change: Callable[[Any], Any], name: str = "modrelu") -> Outputs:
+    """Another activation, made from the right one."""
+    return patched((ACTIVATIONS, name, change))
 
-    Parameters
-    ----------
-    radial : callable
-        radial(|z|, b) -> the size, its derivative by |z|, its derivative by b.
 
-    Returns
-    -------
-    tuple of Patch
-        For `patched`.
-    """
+def modrelu_as(radial: Callable[[Any, Any], tuple[Any, Any, Any]]) -> Outputs:
+    """modReLU of another size."""
 
     def value(z: Any, b: Any) -> Any:
         return _phase(z) * radial(abs(z), b)[0]
@@ -84,138 +85,94 @@ def modrelu_as(radial: Radial) -> tuple[Patch, ...]:
         along = (e.conj() * dy).real
         return e * along * slope + size / abs(z) * (dy - e * along), along * of_b
 
-    return ((ACTIVATIONS, "modrelu", lambda own: own._replace(value=value, pullback=pullback)),)
-
-
-def in_denominator(epsilon: float) -> Radial:
-    """rho / (rho + epsilon) max(rho + b, 0), as uRNN's code."""
-
-    def radial(rho: Any, b: Any) -> tuple[Any, Any, Any]:
-        on, part = rho + b > 0, rho / (rho + epsilon)
-        return part * on * (rho + b), on * (part + epsilon / (rho + epsilon) ** 2 * (rho + b)), on * part
-
-    return radial
+    return _changed(lambda own: own._replace(value=value, pullback=pullback))
 
 
 EPSILONS = tuple(10.0**-k for k in range(1, 11))
 
 
-def _radial(
-    name: str, says: str, applies: Predicate, radial: Callable[[float], Radial], near: tuple[float, ...] = EPSILONS
-) -> Fitted:
-    """modReLU with another size, which has a number in it."""
-    return Fitted(name, says, applies, lambda number: patched(*modrelu_as(radial(number))), near)
+def _radial(name: str, says: str, radial: Callable[..., Any], near: tuple[float, ...] = EPSILONS) -> Fitted:
+    """modReLU of a size with a number in it: radial(number, |z|, b)."""
+    return Fitted(name, says, _modrelu, lambda number: modrelu_as(partial(radial, number)), near)
 
 
-_DENOMINATOR = _radial("modrelu-epsilon", "modReLU with |z| + {} in the denominator", _any_modrelu, in_denominator)
-MISTAKES.append(_DENOMINATOR.at(1e-5, says="modReLU with |z| + 1e-5 in the denominator (uRNN)"))
+def _in_denominator(epsilon: float, rho: Any, b: Any) -> tuple[Any, Any, Any]:
+    """rho / (rho + epsilon) max(rho + b, 0), as uRNN's code."""
+    on, part = rho + b > 0, rho / (rho + epsilon)
+    return part * on * (rho + b), on * (part + epsilon / (rho + epsilon) ** 2 * (rho + b)), on * part
 
 
-def in_relu(epsilon: float) -> Radial:
+def _in_relu(epsilon: float, rho: Any, b: Any) -> tuple[Any, Any, Any]:
     """max(rho + epsilon + b, 0), as GORU's code."""
-
-    def radial(rho: Any, b: Any) -> tuple[Any, Any, Any]:
-        on = rho + epsilon + b > 0
-        return on * (rho + epsilon + b), 1.0 * on, 1.0 * on
-
-    return radial
+    on = rho + epsilon + b > 0
+    return on * (rho + epsilon + b), 1.0 * on, 1.0 * on
 
 
-_IN_RELU = _radial("modrelu-in-relu", "modReLU of size max(|z| + {} + b, 0)", _any_modrelu, in_relu)
-MISTAKES.append(_IN_RELU.at(1e-3, "modrelu-goru", "modReLU of size max(|z| + 0.001 + b, 0) (GORU)"))
-
-
-def _real_modrelu(case: Case) -> bool:
-    return phi(case) == "modrelu" and not is_complex(case) and off_kinks(case)
-
-
-M(
-    "modrelu-eurnn",
-    "modReLU of size max(|z| + 0.01 + b, 0) (EURNN, real)",
-    _real_modrelu,
-    patched(*modrelu_as(in_relu(1e-2))),
-)
-
-
-def _complex_modrelu(case: Case) -> bool:
-    return phi(case) == "modrelu" and is_complex(case) and off_kinks(case)
-
-
-def in_both(epsilon: float) -> Radial:
+def _in_both(epsilon: float, rho: Any, b: Any) -> tuple[Any, Any, Any]:
     """rho / m max(m + b, 0) with m = rho + epsilon, as EURNN's complex code."""
-
-    def radial(rho: Any, b: Any) -> tuple[Any, Any, Any]:
-        m = rho + epsilon
-        on = m + b > 0
-        return on * rho / m * (m + b), on * (1 + b * epsilon / m**2), on * rho / m
-
-    return radial
+    m = rho + epsilon
+    on = m + b > 0
+    return on * rho / m * (m + b), on * (1 + b * epsilon / m**2), on * rho / m
 
 
-_IN_BOTH = _radial("modrelu-in-both", "modReLU with |z| + {} for |z|, also below z", _any_modrelu, in_both)
-M(
-    "modrelu-eurnn-complex",
-    "modReLU with |z| + 0.01 for |z|, also below z (EURNN)",
-    _complex_modrelu,
-    _IN_BOTH.outputs(1e-2),
-)
-
-
-def in_root(epsilon: float, beside: float | None = None) -> Radial:
+def _in_root(epsilon: float, rho: Any, b: Any, beside: float | None = None) -> tuple[Any, Any, Any]:
     """rho / (m + beside) max(m + b, 0) with m = sqrt(rho^2 + epsilon); full-capacity uRNN's has beside = epsilon."""
-    beside = epsilon if beside is None else beside
-
-    def radial(rho: Any, b: Any) -> tuple[Any, Any, Any]:
-        m = np.sqrt(rho**2 + epsilon)
-        on, size = m + b > 0, (m + b) / (m + beside)
-        of_m = (beside - b) / (m + beside) ** 2
-        return on * rho * size, on * (size + rho * of_m * rho / m), on * rho / (m + beside)
-
-    return radial
+    m, beside = np.sqrt(rho**2 + epsilon), epsilon if beside is None else beside
+    on, size = m + b > 0, (m + b) / (m + beside)
+    of_m = (beside - b) / (m + beside) ** 2
+    return on * rho * size, on * (size + rho * of_m * rho / m), on * rho / (m + beside)
 
 
-_ROOT = _radial("modrelu-root", "modReLU with sqrt(|z|^2 + {0}) for |z|, + {0} below z", _any_modrelu, in_root)
-MISTAKES.append(
-    _ROOT.at(1e-5, "modrelu-root", "modReLU with sqrt(|z|^2 + 1e-5) for |z|, + 1e-5 below z (full-capacity uRNN)")
-)
-_ROOT_ALONE = _radial(
-    "modrelu-root-alone",
-    "modReLU with sqrt(|z|^2 + {}) for |z|",
-    _any_modrelu,
-    lambda epsilon: in_root(epsilon, 0.0),
-)
-MISTAKES.append(_ROOT_ALONE.at(1e-5))
-
-
-def in_phase(epsilon: float) -> Radial:
+def _in_phase(epsilon: float, rho: Any, b: Any) -> tuple[Any, Any, Any]:
     """rho / m max(rho + b, 0) with m = sqrt(rho^2 + epsilon): z / m for the phase alone."""
-
-    def radial(rho: Any, b: Any) -> tuple[Any, Any, Any]:
-        on, m = rho + b > 0, np.sqrt(rho**2 + epsilon)
-        return on * rho / m * (rho + b), on * (rho / m + epsilon / m**3 * (rho + b)), on * rho / m
-
-    return radial
+    on, m = rho + b > 0, np.sqrt(rho**2 + epsilon)
+    return on * rho / m * (rho + b), on * (rho / m + epsilon / m**3 * (rho + b)), on * rho / m
 
 
-_PHASE = _radial("modrelu-phase", "modReLU with z / sqrt(|z|^2 + {}) for its phase", _any_modrelu, in_phase)
-MISTAKES.append(_PHASE.at(1e-5))
+def _leaky(slope: float, rho: Any, b: Any) -> tuple[Any, Any, Any]:
+    """max(rho + b, 0) with a slope instead of 0 where rho + b < 0."""
+    slopes = np.where(rho + b > 0, 1.0, slope)
+    return slopes * (rho + b), slopes, slopes
 
 
-def _valued(name: str, change: Callable[[Any], Any]) -> Callable[[Case, Base], Arrays]:
-    return patched((ACTIVATIONS, name, change))
+DENOMINATOR = _radial("modrelu-epsilon", "modReLU with |z| + {} in the denominator", _in_denominator)
+RELU = _radial("modrelu-in-relu", "modReLU of size max(|z| + {} + b, 0)", _in_relu)
+BOTH = _radial("modrelu-in-both", "modReLU with |z| + {} for |z|, also below z", _in_both)
+ROOT = _radial("modrelu-root", "modReLU with sqrt(|z|^2 + {0}) for |z|, + {0} below z", _in_root)
+ROOT_ALONE = _radial("modrelu-root-alone", "modReLU with sqrt(|z|^2 + {}) for |z|", partial(_in_root, beside=0.0))
+PHASE = _radial("modrelu-phase", "modReLU with z / sqrt(|z|^2 + {}) for its phase", _in_phase)
+LEAKY = _radial("modrelu-leaky", "modReLU with slope {} where |z| + b < 0", _leaky, (*EPSILONS, 0.5))
+FITTED = (DENOMINATOR, RELU, BOTH, ROOT, ROOT_ALONE, PHASE, LEAKY)
+
+for name, says, applies, family, number in (
+    ("modrelu-epsilon-1e-05", "modReLU with |z| + 1e-5 in the denominator (uRNN)", _modrelu, DENOMINATOR, 1e-5),
+    ("modrelu-goru", "modReLU of size max(|z| + 0.001 + b, 0) (GORU)", _modrelu, RELU, 1e-3),
+    ("modrelu-eurnn", "modReLU of size max(|z| + 0.01 + b, 0) (EURNN, real)", _real_modrelu, RELU, 1e-2),
+    ("modrelu-eurnn-complex", "modReLU with |z| + 0.01 for |z|, also below z (EURNN)", _complex_modrelu, BOTH, 1e-2),
+    (
+        "modrelu-root",
+        "modReLU with sqrt(|z|^2 + 1e-5) for |z|, + 1e-5 below z (full-capacity uRNN)",
+        _modrelu,
+        ROOT,
+        1e-5,
+    ),
+    ("modrelu-root-alone-1e-05", "modReLU with sqrt(|z|^2 + 1e-05) for |z|", _modrelu, ROOT_ALONE, 1e-5),
+    ("modrelu-phase-1e-05", "modReLU with z / sqrt(|z|^2 + 1e-05) for its phase", _modrelu, PHASE, 1e-5),
+):
+    M(name, says, applies, family.outputs(number))
 
 
+# modReLU otherwise
+
+
+@named("modrelu-bias-outside", "modReLU without its bias, added to z instead", _modrelu, _changed)
 def _bias_added(own: Any) -> Any:
-    """modReLU of a + b without a bias of its own, which is a + b."""
+    """Without a bias of its own modReLU of a + b is a + b."""
     return own._replace(value=lambda a, b: a + b, pullback=lambda dy, a, b, y: (dy, dy.real))
 
 
-M("modrelu-bias-outside", "modReLU without its bias, added to z instead", _any_modrelu, _valued("modrelu", _bias_added))
-
-
+@named("modrelu-bias-twice", "modReLU's bias inside and added to z", _modrelu, _changed)
 def _bias_twice(own: Any) -> Any:
-    """modReLU of a + b, with b inside as well."""
-
     def pullback(dy: Any, a: Any, b: Any, y: Any) -> tuple[Any, Any]:
         da, db = own.pullback(dy, a + b, b, y)
         return da, db + da.real
@@ -223,83 +180,55 @@ def _bias_twice(own: Any) -> Any:
     return own._replace(value=lambda a, b: own.value(a + b, b), pullback=pullback)
 
 
-M("modrelu-bias-twice", "modReLU's bias inside and added to z", _any_modrelu, _valued("modrelu", _bias_twice))
+MISTAKES.append(LEAKY.at(0.1, "modrelu-leaky"))
+M("modrelu-is-relu", "max(z + b, 0) for modReLU", _real_modrelu, _changed(lambda own: ACTIVATIONS["relu"]))
 
 
-def leaky(slope: float) -> Radial:
-    """max(rho + b, 0) with a slope instead of 0 where rho + b < 0."""
-
-    def radial(rho: Any, b: Any) -> tuple[Any, Any, Any]:
-        inside = rho + b
-        slopes = np.where(inside > 0, 1.0, slope)
-        return slopes * inside, slopes, slopes
-
-    return radial
+def _pulled(change: Callable[..., tuple[Any, Any]], name: str = "modrelu") -> Outputs:
+    """Another pullback of an activation: change(right pullback, dy, a, b, y)."""
+    return _changed(lambda own: own._replace(pullback=lambda *arguments: change(own.pullback, *arguments)), name)
 
 
-_LEAKY = _radial("modrelu-leaky", "modReLU with slope {} where |z| + b < 0", _any_modrelu, leaky, (*EPSILONS, 0.5))
-MISTAKES.append(_LEAKY.at(0.1, "modrelu-leaky"))
-M("modrelu-is-relu", "max(z + b, 0) for modReLU", _real_modrelu, _valued("modrelu", lambda own: ACTIVATIONS["relu"]))
+@named("modrelu-sign-in-dz", "modReLU's derivative by z with a sign(z) too many", _real_modrelu, _pulled)
+def _sign_in_dz(own: Any, dy: Any, a: Any, b: Any, y: Any) -> tuple[Any, Any]:
+    da, db = own(dy, a, b, y)
+    return np.sign(a) * da, db
 
 
-def _pulled(change: Callable[..., tuple[Any, Any]], name: str = "modrelu") -> Callable[[Case, Base], Arrays]:
-    """Another pullback of an activation, made from (right pullback, dy, a, b, y)."""
-
-    def make(own: Any) -> Any:
-        return own._replace(pullback=lambda dy, a, b, y: change(own.pullback, dy, a, b, y))
-
-    return patched((ACTIVATIONS, name, make))
+@named("modrelu-no-sign-in-db", "modReLU's derivative by b without sign(z)", _real_modrelu, _pulled)
+def _no_sign_in_db(own: Any, *rest: Any) -> tuple[Any, Any]:
+    da, _ = own(*rest)
+    return da, da
 
 
-M(
-    "modrelu-sign-in-dz",
-    "modReLU's derivative by z with a sign(z) too many",
-    _real_modrelu,
-    _pulled(lambda own, dy, a, b, y: (np.sign(a) * own(dy, a, b, y)[0], own(dy, a, b, y)[1])),
-)
-M(
-    "modrelu-no-sign-in-db",
-    "modReLU's derivative by b without sign(z)",
-    _real_modrelu,
-    _pulled(lambda own, dy, a, b, y: (own(dy, a, b, y)[0],) * 2),
-)
-
-
+@named("modrelu-phase-constant", "the phase z / |z| a constant in modReLU's derivative", _complex_modrelu, _pulled)
 def _constant_phase(own: Any, dy: Any, a: Any, b: Any, y: Any) -> tuple[Any, Any]:
-    along = own(dy, a, b, y)[1]
+    _, along = own(dy, a, b, y)
     return _phase(a) * along, along
 
 
 M(
-    "modrelu-phase-constant",
-    "the phase z / |z| a constant in modReLU's derivative",
-    _complex_modrelu,
-    _pulled(_constant_phase),
-)
-M(
     "modrelu-derivative-1",
     "modReLU's derivative by z taken as 1 everywhere, that by b as z / |z|",
-    _any_modrelu,
+    _modrelu,
     _pulled(lambda own, dy, a, b, y: (dy, (_phase(a).conj() * dy).real)),
 )
+
+
+# The others
+
+
+def _of(name: str) -> Predicate:
+    return lambda case: phi(case) == name and off_kinks(case)
+
+
 M(
     "tanh-always",
     "tanh whatever the activation (onnx.reference's GRU)",
     lambda case: sequence()(case) and not is_complex(case) and phi(case) in ("relu", "modrelu"),
     configured(activation="tanh"),
 )
-
-
-def _of_activation(name: str) -> Predicate:
-    return lambda case: phi(case) == name and off_kinks(case)
-
-
-M(
-    "relu-derivative-1",
-    "ReLU's derivative 1 everywhere",
-    _of_activation("relu"),
-    _pulled(lambda own, dy, a, b, y: (dy, dy), "relu"),
-)
+M("relu-derivative-1", "ReLU's derivative 1 everywhere", _of("relu"), _pulled(lambda own, dy, *rest: (dy, dy), "relu"))
 
 
 def _tanh_by_exp(a: Any, b: Any) -> Any:
@@ -311,7 +240,7 @@ M(
     "tanh-by-exp",
     "(e^2a - 1) / (e^2a + 1) for tanh, which overflows",
     lambda case: case.kind == "activation" and phi(case) == "tanh",
-    _valued("tanh", lambda own: own._replace(value=_tanh_by_exp)),
+    _changed(lambda own: own._replace(value=_tanh_by_exp), "tanh"),
 )
 M(
     "sigmoid-by-exp",
@@ -322,26 +251,8 @@ M(
 M(
     "tanh-derivative-of-input",
     "1 - a^2 for tanh's derivative 1 - tanh(a)^2",
-    _of_activation("tanh"),
+    _of("tanh"),
     _pulled(lambda own, dy, a, b, y: own(dy, a, b, a + b), "tanh"),
-)
-
-
-def _sigmoid_derivative(derivative: Callable[[Any], Any]) -> tuple[Patch, ...]:
-    return tuple(p for p in _sigmoid(np.tanh, derivative) if p[1] == "sigmoid_derivative")
-
-
-M(
-    "sigmoid-derivative-1",
-    "no derivative of the sigmoid",
-    _sigmoids,
-    patched(*_sigmoid_derivative(lambda y: 1.0 + 0 * y)),
-)
-M(
-    "sigmoid-derivative-twice",
-    "the sigmoid's derivative multiplied twice",
-    _sigmoids,
-    patched(*_sigmoid_derivative(lambda y: (y * (1 - y)) ** 2)),
 )
 
 
@@ -350,17 +261,15 @@ def _slope_at(y: Any) -> Any:
     return value * (1 - value)
 
 
-M(
-    "sigmoid-derivative-of-output",
-    "the sigmoid's derivative at the sigmoid's value",
-    _sigmoids,
-    patched(*_sigmoid_derivative(_slope_at)),
-)
+for name, says, derivative in (
+    ("sigmoid-derivative-1", "no derivative of the sigmoid", lambda y: 1.0 + 0 * y),
+    ("sigmoid-derivative-twice", "the sigmoid's derivative multiplied twice", lambda y: (y * (1 - y)) ** 2),
+    ("sigmoid-derivative-of-output", "the sigmoid's derivative at the sigmoid's value", _slope_at),
+):
+    M(name, says, _sigmoids, patched(*_derivative(derivative)))
 M(
     "tanh-derivative-of-output",
     "tanh's derivative at tanh's value",
-    _of_activation("tanh"),
+    _of("tanh"),
     _pulled(lambda own, dy, a, b, y: own(dy, a, b, np.tanh(y)), "tanh"),
 )
-
-FITTED = (_DENOMINATOR, _IN_RELU, _IN_BOTH, _ROOT, _ROOT_ALONE, _PHASE, _LEAKY)

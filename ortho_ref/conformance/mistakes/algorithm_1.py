@@ -6,49 +6,39 @@ from typing import Any
 import numpy as np
 
 from ortho_ref.conformance.case import Arrays, Case
-from ortho_ref.conformance.mistake import Base, Family, configured, patched
+from ortho_ref.conformance.mistake import Base, Family, Outputs, around, configured, patched
 from ortho_ref.conformance.mistakes.applies import updates
 from ortho_ref.conformance.private import private
 
 neumann = private("ortho_ref.parametrizations.neumann")
 
 MISTAKES = Family()
-M = MISTAKES.add
+M, named = MISTAKES.add, MISTAKES.named
 
 NEUMANN = updates("neumann_cayley")
 
 
-def _series(wrong: Callable[[Any, Any, int, Any], Any]) -> Callable[[Case, Base], Arrays]:
+def _series(wrong: Callable[..., Any]) -> Outputs:
     """Another series: wrong(A_tilde, P, order, right)."""
-    return patched((neumann, "neumann_inverse", lambda own: lambda A_tilde, P, order: wrong(A_tilde, P, order, own)))
+    return patched(around(neumann, "neumann_inverse", lambda own, *arguments: wrong(*arguments, own)))
 
 
-M("neumann-sign", "the series in -A_tilde delta", NEUMANN, _series(lambda S, P, order, own: own(S, -P, order)))
-M(
-    "neumann-order-plus-one",
-    "one power too many in the series",
-    NEUMANN,
-    _series(lambda S, P, order, own: own(S, P, order + 1)),
-)
-M(
-    "neumann-order-minus-one",
-    "one power too few in the series",
-    NEUMANN,
-    _series(lambda S, P, order, own: own(S, P, order - 1)),
-)
-M(
-    "neumann-factors",
-    "the series multiplied from the right, A_tilde (I + P + ...)",
-    NEUMANN,
-    _series(lambda S, P, order, own: own(S.T, P.T, order).T),
-)
-
-
+for name, says, series in (
+    ("neumann-sign", "the series in -A_tilde delta", lambda S, P, order, own: own(S, -P, order)),
+    ("neumann-order-plus-one", "one power too many in the series", lambda S, P, order, own: own(S, P, order + 1)),
+    ("neumann-order-minus-one", "one power too few in the series", lambda S, P, order, own: own(S, P, order - 1)),
+    (
+        "neumann-factors",
+        "the series multiplied from the right, A_tilde (I + P + ...)",
+        lambda S, P, order, own: own(S.T, P.T, order).T,
+    ),
+):
+    M(name, says, NEUMANN, _series(series))
 M(
     "neumann-delta-first",
     "the factors I + delta A_tilde + ... for I + A_tilde delta + ...",
     NEUMANN,
-    patched((neumann, "matrix_of_series", lambda own: lambda A_tilde, delta: delta @ A_tilde)),
+    patched(around(neumann, "matrix_of_series", lambda own, A_tilde, delta: delta @ A_tilde)),
 )
 M(
     "neumann-first-power-alone",
@@ -66,41 +56,26 @@ def _own_step(case: Case) -> bool:
     return optimizer["name"] != "sgd" or bool(optimizer["momentum"] or optimizer["weight_decay"])
 
 
+@named("neumann-sgd", "learning rate times gradient in the series, whatever moved A (NC-GRU's code)", _own_step)
 def _sgd_in_the_series(case: Case, base: Base) -> Arrays:
-    """The series is fed learning rate * gradient, whatever moved A (NC-GRU's code)."""
-    optimizer = case.config["optimizer"]
+    rate = case.config["optimizer"]["learning_rate"]
     seen: dict[int, Any] = {}
 
-    def pullback(own: Any) -> Any:
-        def outputs(self: Any, params: Any, buffers: Any, dU: Any) -> Any:
-            gradient = own(self, params, buffers, dU)
-            seen[id(params["A"])] = gradient["A"]
-            return gradient
+    def pullback(own: Any, self: Any, params: Any, buffers: Any, dU: Any) -> Any:
+        gradient = own(self, params, buffers, dU)
+        seen[id(params["A"])] = gradient["A"]
+        return gradient
 
-        return outputs
+    def retract(own: Any, self: Any, params: Any, buffers: Any, delta: Any) -> Any:
+        fed_delta = rate * seen[id(params["A"])]
+        moved, after = own(self, params, buffers, delta)
+        if self.reset_every is not None and after["step"] % self.reset_every == 0:
+            return moved, after
+        by_sgd = own(self, params, buffers, {"A": fed_delta})[1]["A_tilde"]
+        return moved, {**after, "A_tilde": by_sgd, "U": by_sgd @ (np.eye(len(by_sgd)) - moved["A"]) * buffers["D"]}
 
-    def retract(own: Any) -> Any:
-        def outputs(self: Any, params: Any, buffers: Any, delta: Any) -> Any:
-            fed_delta = optimizer["learning_rate"] * seen[id(params["A"])]
-            moved, after = own(self, params, buffers, delta)
-            if self.reset_every is not None and after["step"] % self.reset_every == 0:
-                return moved, after
-            by_sgd = own(self, params, buffers, {"A": fed_delta})[1]["A_tilde"]
-            return moved, {**after, "A_tilde": by_sgd, "U": by_sgd @ (np.eye(len(by_sgd)) - moved["A"]) * buffers["D"]}
-
-        return outputs
-
-    return patched((neumann.NeumannCayley, "pullback", pullback), (neumann.NeumannCayley, "retract", retract))(
-        case, base
-    )
-
-
-M(
-    "neumann-sgd",
-    "learning rate times gradient in the series, whatever moved A (NC-GRU's code)",
-    _own_step,
-    _sgd_in_the_series,
-)
+    kind = neumann.NeumannCayley
+    return patched(around(kind, "pullback", pullback), around(kind, "retract", retract))(case, base)
 
 
 def _resets(case: Case) -> bool:
@@ -118,64 +93,38 @@ def _not_exact(case: Case) -> bool:
 M("neumann-always-exact", "the exact inverse at every update", _not_exact, configured(reset_every=1))
 
 
-def _retracting(change: Callable[..., Any]) -> Callable[[Case, Base], Arrays]:
+def _retracting(change: Callable[..., Any]) -> Outputs:
     """Another update: change(right, parametrization, params, buffers, delta)."""
-
-    def make(own: Any) -> Any:
-        def retract(self: Any, params: Any, buffers: Any, delta: Any) -> Any:
-            return change(lambda *arguments: own(self, *arguments), self, params, buffers, delta)
-
-        return retract
-
-    return patched((neumann.NeumannCayley, "retract", make))
+    return patched(around(neumann.NeumannCayley, "retract", change))
 
 
-def _early(own: Any, self: Any, params: Any, buffers: Any, delta: Any) -> Any:
-    """The reset comes one update early: the counter starts at 1."""
-    moved, after = own(params, {**buffers, "step": buffers["step"] + 1}, delta)
-    return moved, {**after, "step": after["step"] - 1}
+def _counting(by: Callable[[int], int]) -> Outputs:
+    """Resets as if so many more updates had been done."""
+
+    def retract(own: Any, self: Any, params: Any, buffers: Any, delta: Any) -> Any:
+        more = by(buffers["step"])
+        moved, after = own(self, params, {**buffers, "step": buffers["step"] + more}, delta)
+        return moved, {**after, "step": after["step"] - more}
+
+    return _retracting(retract)
 
 
-M("neumann-reset-early", "resets one update early", _resets, _retracting(_early))
-
-
-def _late(own: Any, self: Any, params: Any, buffers: Any, delta: Any) -> Any:
-    """The reset comes one update late."""
-    late = min(buffers["step"], 1)
-    moved, after = own(params, {**buffers, "step": buffers["step"] - late}, delta)
-    return moved, {**after, "step": after["step"] + late}
-
-
-M("neumann-reset-late", "resets one update late", _resets, _retracting(_late))
-
-
-def _from_zero(own: Any, self: Any, params: Any, buffers: Any, delta: Any) -> Any:
-    """Updates are counted from 0, and 0 is a multiple."""
-    moved, after = own(params, {**buffers, "step": buffers["step"] - 1}, delta)
-    return moved, {**after, "step": after["step"] + 1}
-
-
+M("neumann-reset-early", "resets one update early", _resets, _counting(lambda step: 1))
+M("neumann-reset-late", "resets one update late", _resets, _counting(lambda step: -min(step, 1)))
 M(
     "neumann-reset-from-0",
     "updates counted from 0: resets after the first, and then one update late",
     _resets,
-    _retracting(_from_zero),
+    _counting(lambda step: -1),  # 0 is a multiple
 )
 
 
+@named("neumann-reset-not-kept", "the inverse of a reset used for U, but not carried on", _resets, _retracting)
 def _inverse_unused(own: Any, self: Any, params: Any, buffers: Any, delta: Any) -> Any:
-    """The exact A_tilde of a reset is used for U, but the series goes on from the approximate one."""
-    moved, after = own(params, buffers, delta)
+    """The series goes on from the approximate one."""
+    moved, after = own(self, params, buffers, delta)
     went_on = neumann.neumann_inverse(buffers["A_tilde"], after["P"], self.order)
     return moved, {**after, "A_tilde": went_on}
-
-
-M(
-    "neumann-reset-not-kept",
-    "the inverse of a reset used for U, but not carried on",
-    _resets,
-    _retracting(_inverse_unused),
-)
 
 
 def _forced(case: Case) -> bool:
@@ -183,17 +132,17 @@ def _forced(case: Case) -> bool:
     return case.id in ("update/neumann_cayley/forced", "update/neumann_cayley/forced-and-due")
 
 
-M(
-    "neumann-not-forced",
-    "no reset where ||A_tilde delta|| is 1 or more",
-    _forced,
-    patched((neumann, "spectral_norm", lambda own: lambda M: 0.0)),
-)
+def _norm(change: Callable[[Any], float]) -> Outputs:
+    """Another norm of A_tilde delta."""
+    return patched((neumann, "spectral_norm", lambda own: change))
+
+
+M("neumann-not-forced", "no reset where ||A_tilde delta|| is 1 or more", _forced, _norm(lambda M: 0.0))
 M(
     "neumann-forced-by-frobenius",
     "forced resets by the Frobenius norm of A_tilde delta",
     _forced,
-    patched((neumann, "spectral_norm", lambda own: lambda M: float(np.linalg.norm(M)))),
+    _norm(lambda M: float(np.linalg.norm(M))),
 )
 
 
@@ -201,19 +150,14 @@ def _forced_and_due(case: Case) -> bool:
     return _forced(case) and case.config["reset_every"] is not None
 
 
+@named("neumann-forced-restarts", "updates counted anew after a forced reset", _forced_and_due, _retracting)
 def _restarted(own: Any, self: Any, params: Any, buffers: Any, delta: Any) -> Any:
-    """A forced reset counts as the one that is due."""
-    moved, after = own(params, buffers, delta)
+    moved, after = own(self, params, buffers, delta)
     return moved, {**after, "step": 0} if after["forced_resets"] > buffers["forced_resets"] else after
 
 
-M("neumann-forced-restarts", "updates counted anew after a forced reset", _forced_and_due, _retracting(_restarted))
-
-
+@named("neumann-old-A", "U from the A before the update", NEUMANN, _retracting)
 def _old_A(own: Any, self: Any, params: Any, buffers: Any, delta: Any) -> Any:
-    """Line 8 with the A from before the update."""
-    moved, after = own(params, buffers, delta)
+    """In line 8."""
+    moved, after = own(self, params, buffers, delta)
     return moved, {**after, "U": after["A_tilde"] @ (np.eye(len(params["A"])) - params["A"]) * buffers["D"]}
-
-
-M("neumann-old-A", "U from the A before the update", NEUMANN, _retracting(_old_A))

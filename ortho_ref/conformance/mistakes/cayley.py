@@ -11,9 +11,10 @@ from ortho_ref.conformance.fitted import Fitted
 from ortho_ref.conformance.mistake import (
     Base,
     Family,
-    Patch,
+    Outputs,
     Predicate,
     altered,
+    around,
     configured,
     fed,
     negative,
@@ -29,7 +30,7 @@ cayley = private("ortho_ref.parametrizations.cayley")
 neumann = private("ortho_ref.parametrizations.neumann")
 
 MISTAKES = Family()
-M = MISTAKES.add
+M, named = MISTAKES.add, MISTAKES.named
 
 CAYLEY = either(of("scaled_cayley", "neumann_cayley"), updates("scaled_cayley", "neumann_cayley"))
 SCALED = of("scaled_cayley")
@@ -52,16 +53,14 @@ def _mixed_D(case: Case) -> bool:
     return CAYLEY(case) and 0 < case.config["negative_ones"] < _size(case)
 
 
-def _signs(change: Callable[[Any], Any]) -> tuple[Patch, ...]:
+def _signs(change: Callable[[Any], Any]) -> Outputs:
     """Another diagonal D."""
-    return tuple(
-        (module, "signs", lambda own: lambda n, k, dtype: change(own(n, k, dtype)))
-        for module in (reference, cayley, neumann)
-    )
+    modules = (reference, cayley, neumann)
+    return patched(*(around(module, "signs", lambda own, *rest: change(own(*rest))) for module in modules))
 
 
-M("cayley-D-first", "D's -1 first, not last", _mixed_D, patched(*_signs(lambda D: D[::-1].copy())))
-M("cayley-D-negative", "D's signs exchanged", _mixed_D, patched(*_signs(negative)))
+M("cayley-D-first", "D's -1 first, not last", _mixed_D, _signs(lambda D: D[::-1].copy()))
+M("cayley-D-negative", "D's signs exchanged", _mixed_D, _signs(negative))
 
 
 def _mixed_scaled(case: Case) -> bool:
@@ -75,8 +74,13 @@ def _sandwiched(case: Case, base: Base, sign: int) -> Arrays:
     return read_as(lambda a: sign * D @ a @ D, lambda d: sign * D @ d @ D, A)(case, base)
 
 
+def _mixed_updates(case: Case) -> bool:
+    return updates("scaled_cayley", "neumann_cayley")(case) and _mixed_D(case)
+
+
+@named("cayley-D-left", "D on the left, D (I + A)^-1 (I - A)", either(_mixed_scaled, _mixed_updates))
 def D_on_the_left(case: Case, base: Base) -> Arrays:
-    """D (I + A)^-1 (I - A), which is C(D A D) D; so A and (I + A)^-1 of updates are those of D A D."""
+    """That is C(D A D) D; so A and (I + A)^-1 of updates are those of D A D."""
     if case.kind == "parametrization":
         return _sandwiched(case, base, 1)
 
@@ -88,36 +92,29 @@ def D_on_the_left(case: Case, base: Base) -> Arrays:
     return {name: turned(name, a) for name, a in found.items()}
 
 
-def _mixed_updates(case: Case) -> bool:
-    return updates("scaled_cayley", "neumann_cayley")(case) and _mixed_D(case)
+def _left(D: Any, U: Any) -> Any:
+    return D[:, None] * U
 
 
-M("cayley-D-left", "D on the left, D (I + A)^-1 (I - A)", either(_mixed_scaled, _mixed_updates), D_on_the_left)
+def _exact_left(own: Any, A: Any, D: Any) -> Any:
+    buffers = own(A, D)
+    return {**buffers, "U": _left(D, buffers["U"] * D)}
 
 
-def _left_of(buffers: Any) -> Any:
-    return {**buffers, "U": buffers["D"][:, None] * buffers["U"] * buffers["D"]}
-
-
-def _series_left(own: Any) -> Any:
+def _series_left(own: Any, self: Any, *rest: Any) -> Any:
     """Lines 6 to 8 with D on the left: where the update was exact, it is there already."""
-
-    def retract(self: Any, params: Any, buffers: Any, *rest: Any) -> Any:
-        moved, after = own(self, params, buffers, *rest)
-        I = np.eye(len(moved["A"]))
-        return moved, {**after, "U": after["D"][:, None] * (after["A_tilde"] @ (I - moved["A"]))}
-
-    return retract
+    moved, after = own(self, *rest)
+    return moved, {**after, "U": _left(after["D"], after["A_tilde"] @ (np.eye(len(moved["A"])) - moved["A"]))}
 
 
-_EXACT_LEFT: tuple[Patch, ...] = tuple(
-    (module, "exact_buffers", lambda own: lambda A, D: _left_of(own(A, D))) for module in (cayley, neumann)
-)
 M(
     "update-D-left",
     "D on the left, D (I + A)^-1 (I - A), and V as if it were on the right",
     _mixed_updates,
-    patched(*_EXACT_LEFT, (neumann.NeumannCayley, "retract", _series_left)),
+    patched(
+        *(around(module, "exact_buffers", _exact_left) for module in (cayley, neumann)),
+        around(neumann.NeumannCayley, "retract", _series_left),
+    ),
 )
 
 
@@ -126,7 +123,7 @@ def _may_have(change: int) -> Predicate:
     return lambda case: CAYLEY(case) and 0 <= case.config["negative_ones"] + change <= _size(case)
 
 
-def _negative_ones(change: int) -> Callable[[Case, Base], Arrays]:
+def _negative_ones(change: int) -> Outputs:
     return lambda case, base: configured(negative_ones=case.config["negative_ones"] + change)(case, base)
 
 
@@ -134,38 +131,23 @@ M("cayley-k-plus-one", "one -1 too many in D", _may_have(1), _negative_ones(1))
 M("cayley-k-minus-one", "one -1 too few in D", _may_have(-1), _negative_ones(-1))
 
 
+@named("cayley-transposed", "U^T for U", SCALED)
 def transposed_U(case: Case, base: Base) -> Arrays:
     """U^T in place of U."""
     return _sandwiched(case, base, -1)
 
 
-M("cayley-transposed", "U^T for U", SCALED, transposed_U)
 M("cayley-half", "(I + A/2)^-1 (I - A/2) D, the half-angle form", SCALED, read_as(times(0.5), times(0.5), A))
 M("cayley-inverse", "(I - A)^-1 (I + A) D", SCALED, read_as(negative, negative, A))
 M("cayley-half-inverse", "(I - A/2)^-1 (I + A/2) D (geotorch)", SCALED, read_as(times(-0.5), times(-0.5), A))
 M("cayley-dU-transposed", "dL/dU transposed", SCALED, fed(lambda case: {"dU": case.inputs["dU"].T}))
 
 
-def _cayley_pullback(wrong: Callable[..., Any]) -> tuple[Patch, ...]:
+def _cayley_pullback(wrong: Callable[..., Any]) -> Outputs:
     """Another pullback: wrong(right, A_tilde, D, U, dU).  What is not skew any more is not refused."""
-    lenient = tuple((module, "check_skew", lambda _: lambda *_: None) for module in (cayley, neumann))
-    return (
-        tuple(
-            (module, "cayley_pullback", lambda own: lambda *arguments: wrong(own, *arguments))
-            for module in (cayley, neumann)
-        )
-        + lenient
-    )
-
-
-M(
-    "cayley-no-projection",
-    "V^T for V^T - V",
-    CAYLEY,
-    patched(*_cayley_pullback(lambda own, S, D, U, dU: (S.T @ dU @ (np.diag(D) + U.T)).T)),
-)
-M("cayley-gradient-half", "(V^T - V) / 2 for V^T - V", CAYLEY, patched(*_cayley_pullback(lambda own, *a: own(*a) / 2)))
-M("cayley-gradient-negative", "V - V^T for V^T - V", CAYLEY, patched(*_cayley_pullback(lambda own, *a: -own(*a))))
+    modules = (cayley, neumann)
+    lenient = ((module, "check_skew", lambda _: lambda *_: None) for module in modules)
+    return patched(*(around(module, "cayley_pullback", wrong) for module in modules), *lenient)
 
 
 def _V(A_tilde: Any, right: Any, dU: Any) -> Any:
@@ -173,50 +155,30 @@ def _V(A_tilde: Any, right: Any, dU: Any) -> Any:
     return V.T - V
 
 
-M(
-    "cayley-V-without-U",
-    "V without U^T, (I + A)^-T dU D",
-    CAYLEY,
-    patched(*_cayley_pullback(lambda own, S, D, U, dU: _V(S, np.diag(D), dU))),
-)
-M(
-    "cayley-V-without-D",
-    "V without D, (I + A)^-T dU U^T",
-    CAYLEY,
-    patched(*_cayley_pullback(lambda own, S, D, U, dU: _V(S, U.T, dU))),
-)
-M(
-    "cayley-V-only-dU",
-    "V without D + U^T, (I + A)^-T dU",
-    CAYLEY,
-    patched(*_cayley_pullback(lambda own, S, D, U, dU: _V(S, np.eye(len(D)), dU))),
-)
-M(
-    "cayley-V-U",
-    "V with U for U^T",
-    CAYLEY,
-    patched(*_cayley_pullback(lambda own, S, D, U, dU: _V(S, np.diag(D) + U, dU))),
-)
-M(
-    "cayley-V-inverse",
-    "V with (I + A)^-1 for (I + A)^-T",
-    CAYLEY,
-    patched(*_cayley_pullback(lambda own, S, D, U, dU: _V(S.T, np.diag(D) + U.T, dU))),
-)
+for name, says, wrong in (
+    ("cayley-no-projection", "V^T for V^T - V", lambda own, S, D, U, dU: (S.T @ dU @ (np.diag(D) + U.T)).T),
+    ("cayley-gradient-half", "(V^T - V) / 2 for V^T - V", lambda own, *rest: own(*rest) / 2),
+    ("cayley-gradient-negative", "V - V^T for V^T - V", lambda own, *rest: -own(*rest)),
+    ("cayley-V-without-U", "V without U^T, (I + A)^-T dU D", lambda own, S, D, U, dU: _V(S, np.diag(D), dU)),
+    ("cayley-V-without-D", "V without D, (I + A)^-T dU U^T", lambda own, S, D, U, dU: _V(S, U.T, dU)),
+    ("cayley-V-only-dU", "V without D + U^T, (I + A)^-T dU", lambda own, S, D, U, dU: _V(S, np.eye(len(D)), dU)),
+    ("cayley-V-U", "V with U for U^T", lambda own, S, D, U, dU: _V(S, np.diag(D) + U, dU)),
+    ("cayley-V-inverse", "V with (I + A)^-1 for (I + A)^-T", lambda own, S, D, U, dU: _V(S.T, np.diag(D) + U.T, dU)),
+):
+    M(name, says, CAYLEY, _cayley_pullback(wrong))
 
 
-def _skew_gradient(case: Case) -> bool:
-    return of("scaled_cayley", "neumann_cayley", "exponential")(case)
-
-
+@named(
+    "skew-gradient-upper",
+    "the gradient above the diagonal alone",
+    of("scaled_cayley", "neumann_cayley", "exponential"),
+    altered,
+)
 def _upper_alone(case: Case, found: Arrays) -> Arrays:
     return {"d_params.A": np.triu(found["d_params.A"])}
 
 
-M("skew-gradient-upper", "the gradient above the diagonal alone", _skew_gradient, altered(_upper_alone))
-
-
-def by_series(highest: float) -> Callable[[Case, Base], Arrays]:
+def by_series(highest: float) -> Outputs:
     """(I - A + A^2 - ... +- A^highest) (I - A) D, and the gradient of that."""
     coefficients = [1.0, *(2.0 * (-1) ** j for j in range(1, int(highest) + 1)), (-1.0) ** (highest + 1)]
 
@@ -232,13 +194,7 @@ def by_series(highest: float) -> Callable[[Case, Base], Arrays]:
     return altered(change)
 
 
-_SERIES = Fitted(
-    "cayley-series",
-    "(I + A)^-1 by its series up to A^{}",
-    SCALED,
-    by_series,
-    tuple(float(k) for k in range(1, 17)),
-    whole=True,
-)
+_POWERS = tuple(float(k) for k in range(1, 17))
+_SERIES = Fitted("cayley-series", "(I + A)^-1 by its series up to A^{}", SCALED, by_series, _POWERS, whole=True)
 MISTAKES.append(_SERIES.at(4))
 FITTED = (_SERIES,)

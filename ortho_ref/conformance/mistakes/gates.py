@@ -1,6 +1,5 @@
 """Which gate is which, and the weights as they are read: the gradients are those of the wrong forward pass."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -9,13 +8,17 @@ from ortho_ref.conformance.case import Arrays, Case
 from ortho_ref.conformance.mistake import (
     Base,
     Family,
+    Outputs,
     Predicate,
     exchanged,
     fed,
+    given,
     negative,
     nothing,
     read_as,
     same,
+    swapped,
+    tied,
     times,
     transposed,
 )
@@ -25,7 +28,7 @@ from ortho_ref.conformance.private import private
 activations = private("ortho_ref.activations")
 
 MISTAKES = Family()
-M = MISTAKES.add
+M, named = MISTAKES.add, MISTAKES.named
 
 BIASES = ("weights.b", "weights.b_*")  # not FastRNN's beta
 
@@ -44,14 +47,12 @@ def _as_other(case: Case, base: Base, other: str, names: dict[str, str], signs: 
     return {**found, **back}
 
 
+@named("reset-after", "the reset gate applied after U_c, as PyTorch and cuDNN do", sequence(BEFORE))
 def reset_after(case: Case, base: Base) -> Arrays:
     """gru_reset_before computed as gru_reset_after, whose z is 1 - u."""
     names = {f"{kind}_{g}": f"{kind}_{h}" for kind in "WUb" for g, h in zip("ruc", "rzh", strict=True)}
     signs = {name: -1 if name.endswith("_u") else 1 for name in names}
     return _as_other(case, base, "gru_reset_after", names, signs)
-
-
-M("reset-after", "the reset gate applied after U_c, as PyTorch and cuDNN do", sequence(BEFORE), reset_after)
 
 
 def _both_gates(name: str) -> Predicate:
@@ -62,6 +63,7 @@ def _without_bias(case: Case) -> bool:
     return _both_gates("gru_reset_after")(case) and not case.config["recurrent_bias"]
 
 
+@named("reset-before", "the reset gate applied to h before U_h, as Cho et al. do", _without_bias)
 def reset_before(case: Case, base: Base) -> Arrays:
     """gru_reset_after computed as gru_reset_before, whose u is 1 - z."""
     names = {f"{kind}_{g}": f"{kind}_{h}" for kind in "WUb" for g, h in zip("rzh", "ruc", strict=True)}
@@ -69,25 +71,15 @@ def reset_before(case: Case, base: Base) -> Arrays:
     return _as_other(case, base, "gru_reset_before", names, signs)
 
 
-M("reset-before", "the reset gate applied to h before U_h, as Cho et al. do", _without_bias, reset_before)
-
-
+@named("no-reset", "no reset gate", on("r", BEFORE, AFTER), fed)
 def _reset_gate_open(case: Case) -> Arrays:
     changed = {name: nothing(case.inputs[name]) for name in ("weights.W_r", "weights.U_r")}
     return changed | {"weights.b_r": np.full_like(case.inputs["weights.b_r"], 1e3)}
 
 
-M("no-reset", "no reset gate", on("r", BEFORE, AFTER), fed(_reset_gate_open))
-
-
-def weights_of(*gates: str) -> tuple[str, ...]:
-    """The names of W, U and b of gates."""
-    return tuple(f"weights.{kind}_{gate}" for gate in gates for kind in "WUb")
-
-
-def _flipped(gate: str) -> Callable[[Case, Base], Arrays]:
+def _flipped(gate: str) -> Outputs:
     """1 minus a gate: its weights negative, as sigmoid(-a) = 1 - sigmoid(a)."""
-    return read_as(negative, negative, *weights_of(gate))
+    return read_as(negative, negative, *(f"weights.{kind}_{gate}" for kind in "WUb"))
 
 
 M("u-keeps", "u the weight of the old state, h = u h + (1 - u) c", on("u", BEFORE), _flipped("u"))
@@ -107,71 +99,50 @@ M(
 )
 
 
+@named("vectors-through-sigmoid", "the vectors r and z through a sigmoid", _has_vector("r", "z"))
 def _vectors_squashed(case: Case, base: Base) -> Arrays:
     names = [name for name in ("weights.r", "weights.z") if name in case.inputs]
     squashed: Arrays = {name: activations.sigmoid(case.inputs[name]) for name in names}
-    found = base(replace(case, inputs={**case.inputs, **squashed}))
+    found = base(given(case, squashed))
     slopes = {name: y * (1 - y) for name, y in squashed.items()}
     return {**found, **{f"d_{n}": found[f"d_{n}"] * slopes[n] for n in names if f"d_{n}" in found}}
 
 
-M("vectors-through-sigmoid", "the vectors r and z through a sigmoid", _has_vector("r", "z"), _vectors_squashed)
-M("r-u-swapped", "the weights of r and u exchanged", sequence(BEFORE), exchanged({"r": "u", "u": "r"}))
-M("r-z-swapped", "the weights of r and z exchanged", _both_gates(AFTER), exchanged({"r": "z", "z": "r"}))
-M("order-ucr", "r, u, c with the weights of u, c, r", sequence(BEFORE), exchanged({"r": "u", "u": "c", "c": "r"}))
-M("order-cru", "r, u, c with the weights of c, r, u", sequence(BEFORE), exchanged({"r": "c", "u": "r", "c": "u"}))
-M("order-zhr", "r, z, h with the weights of z, h, r", _both_gates(AFTER), exchanged({"r": "z", "z": "h", "h": "r"}))
-M("order-hrz", "r, z, h with the weights of h, r, z", _both_gates(AFTER), exchanged({"r": "h", "z": "r", "h": "z"}))
-M("order-ifog", "the weights of g and o exchanged", sequence("lstm"), exchanged({"g": "o", "o": "g"}))
-M("order-igfo", "the weights of f and g exchanged (TensorFlow 1)", sequence("lstm"), exchanged({"f": "g", "g": "f"}))
+for name, says, applies, taken in (
+    ("r-u-swapped", "the weights of r and u exchanged", sequence(BEFORE), {"r": "u", "u": "r"}),
+    ("r-z-swapped", "the weights of r and z exchanged", _both_gates(AFTER), {"r": "z", "z": "r"}),
+    ("order-ucr", "r, u, c with the weights of u, c, r", sequence(BEFORE), {"r": "u", "u": "c", "c": "r"}),
+    ("order-cru", "r, u, c with the weights of c, r, u", sequence(BEFORE), {"r": "c", "u": "r", "c": "u"}),
+    ("order-zhr", "r, z, h with the weights of z, h, r", _both_gates(AFTER), {"r": "z", "z": "h", "h": "r"}),
+    ("order-hrz", "r, z, h with the weights of h, r, z", _both_gates(AFTER), {"r": "h", "z": "r", "h": "z"}),
+):
+    M(name, says, applies, exchanged(taken))
+for name, says, taken in (
+    ("order-ifog", "the weights of g and o exchanged", {"g": "o", "o": "g"}),
+    ("order-igfo", "the weights of f and g exchanged (TensorFlow 1)", {"f": "g", "g": "f"}),
+    ("order-iofg", "i, f, g, o with the weights of i, o, f, g (given in ONNX's order)", {"f": "o", "g": "f", "o": "g"}),
+    ("order-igof", "i, f, g, o with the weights of i, g, o, f (read in ONNX's order)", {"f": "g", "g": "o", "o": "f"}),
+    ("i-f-swapped", "the weights of i and f exchanged", {"i": "f", "f": "i"}),
+):
+    M(name, says, sequence("lstm"), exchanged(taken))
 M(
-    "order-iofg",
-    "i, f, g, o with the weights of i, o, f, g (given in ONNX's order)",
+    "lstm-coupled",
+    "f = 1 - i, without a forget gate of its own",
     sequence("lstm"),
-    exchanged({"f": "o", "g": "f", "o": "g"}),
+    tied({f"weights.{kind}_f": f"weights.{kind}_i" for kind in "WUb"}, sign=-1),
 )
-M(
-    "order-igof",
-    "i, f, g, o with the weights of i, g, o, f (read in ONNX's order)",
-    sequence("lstm"),
-    exchanged({"f": "g", "g": "o", "o": "f"}),
-)
-M("i-f-swapped", "the weights of i and f exchanged", sequence("lstm"), exchanged({"i": "f", "f": "i"}))
 
 
-def coupled(gate: str, other: str) -> Callable[[Case, Base], Arrays]:
-    """A gate that is 1 minus the other, and has no weights of its own."""
-
-    def outputs(case: Case, base: Base) -> Arrays:
-        own = {f"weights.{kind}_{gate}": -case.inputs[f"weights.{kind}_{other}"] for kind in "WUb"}
-        found = base(replace(case, inputs={**case.inputs, **own}))
-        back = {
-            f"d_weights.{k}_{other}": found[f"d_weights.{k}_{other}"] - found[f"d_weights.{k}_{gate}"] for k in "WUb"
-        }
-        return {**found, **back, **{f"d_weights.{k}_{gate}": nothing(found[f"d_weights.{k}_{gate}"]) for k in "WUb"}}
-
-    return outputs
-
-
-M("lstm-coupled", "f = 1 - i, without a forget gate of its own", sequence("lstm"), coupled("f", "i"))
-
-
+@named("forget-plus-one", "1 added to the forget gate's bias (TensorFlow 1)", sequence("lstm"), fed)
 def _forget_plus_one(case: Case) -> Arrays:
     return {"weights.b_f": case.inputs["weights.b_f"] + 1}
 
 
-M("forget-plus-one", "1 added to the forget gate's bias (TensorFlow 1)", sequence("lstm"), fed(_forget_plus_one))
-
-
+@named("h0-c0-swapped", "h_0 and c_0 exchanged", sequence("lstm"))
 def _states_swapped(case: Case, base: Base) -> Arrays:
-    swapped = {"h0": case.inputs["c0"], "c0": case.inputs["h0"]}
-    found = base(replace(case, inputs={**case.inputs, **swapped}))
+    found = swapped("h0", "c0")(case, base)
     # What was given as h_0 stands before the states of the steps, whatever the steps began with
-    own = {name: np.concatenate([case.inputs[f"{name}0"][None], found[name][1:]]) for name in ("h", "c")}
-    return {**found, **own, "d_h0": found["d_c0"], "d_c0": found["d_h0"]}
-
-
-M("h0-c0-swapped", "h_0 and c_0 exchanged", sequence("lstm"), _states_swapped)
+    return found | {n: np.concatenate([case.inputs[f"{n}0"][None], found[n][1:]]) for n in ("h", "c")}
 
 
 # Weights
@@ -200,20 +171,25 @@ def _with_bias(case: Case) -> bool:
     return sequence(AFTER)(case) and bool(case.config["recurrent_bias"])
 
 
+@named("bias-hh-outside", "b_hh outside the reset, one bias with b_h", _with_bias)
 def one_bias(case: Case, base: Base) -> Arrays:
     """b_hh added outside the reset: with b_h it is one bias."""
     own = {
         "weights.b_h": case.inputs["weights.b_h"] + case.inputs["weights.b_hh"],
         "weights.b_hh": nothing(case.inputs["weights.b_hh"]),
     }
-    found = base(replace(case, inputs={**case.inputs, **own}))
+    found = base(given(case, own))
     return found | {"d_weights.b_hh": found["d_weights.b_h"]}
 
 
-M("bias-hh-outside", "b_hh outside the reset, one bias with b_h", _with_bias, one_bias)
 M("bias-hh-missing", "no b_hh", _with_bias, read_as(nothing, nothing, "weights.b_hh"))
 
 
+@named(
+    "reset-before-two-biases",
+    "the reset gate applied to h before U_h, and both biases outside (ONNX, linear_before_reset = 0)",
+    _with_bias,
+)
 def reset_before_one_bias(case: Case, base: Base) -> Arrays:
     """gru_reset_after with b_hh computed as gru_reset_before: b_h + b_hh outside the reset, as all of its bias."""
     b = {"weights.b_h": case.inputs["weights.b_h"] + case.inputs["weights.b_hh"]}
@@ -222,18 +198,11 @@ def reset_before_one_bias(case: Case, base: Base) -> Arrays:
     return found | {"d_weights.b_hh": found["d_weights.b_h"]}
 
 
-M(
-    "reset-before-two-biases",
-    "the reset gate applied to h before U_h, and both biases outside (ONNX, linear_before_reset = 0)",
-    _with_bias,
-    reset_before_one_bias,
-)
-
-
 def _tanh_without_bias(case: Case) -> bool:
     return sequence(AFTER)(case) and phi(case) != "modrelu" and not _with_bias(case)
 
 
+@named("bias-inside-reset", "b_h inside the reset, r (U_h h + b_h)", _tanh_without_bias)
 def bias_inside(case: Case, base: Base) -> Arrays:
     """b_h inside the reset, r * (U_h h + b_h), and none outside."""
     b_h = case.inputs["weights.b_h"]
@@ -243,16 +212,10 @@ def bias_inside(case: Case, base: Base) -> Arrays:
     return found if inside is None else found | {"d_weights.b_h": inside}
 
 
-M("bias-inside-reset", "b_h inside the reset, r (U_h h + b_h)", _tanh_without_bias, bias_inside)
+@named("tokens-one-late", "token k read as k + 1", tokens, fed)
+def _rolled(case: Case) -> Arrays:
+    columns = next(a.shape[1] for name, a in case.inputs.items() if name.startswith("weights.W"))
+    return {"x": (case.inputs["x"] + 1) % columns}
 
 
-def _rolled(by: int) -> Callable[[Case], Arrays]:
-    def change(case: Case) -> Arrays:
-        columns = next(a.shape[1] for name, a in case.inputs.items() if name.startswith("weights.W"))
-        return {"x": (case.inputs["x"] + by) % columns}
-
-    return change
-
-
-M("tokens-one-late", "token k read as k + 1", tokens, fed(_rolled(1)))
 M("h0-ignored", "h_0 = 0", sequence(), read_as(nothing, nothing, "h0", "c0"))

@@ -6,27 +6,21 @@ from typing import Any
 import numpy as np
 
 from ortho_ref.conformance.case import Arrays, Case
-from ortho_ref.conformance.mistake import Base, Family, fed, gradient_at, nothing, patched
+from ortho_ref.conformance.mistake import Base, Family, fed, given, gradient_at, nothing, patched, through, transposed
 from ortho_ref.conformance.mistakes.applies import of
 from ortho_ref.conformance.private import private
 
 householder = private("ortho_ref.parametrizations.householder")
 
 MISTAKES = Family()
-M = MISTAKES.add
+M, named = MISTAKES.add, MISTAKES.named
 
 
 def _several_reflections(case: Case) -> bool:
     return of("householder")(case) and case.config["reflections"] > 1
 
 
-def _transposed_map(case: Case, base: Base) -> Arrays:
-    """U^T in place of U: both U and dL/dU exchanged."""
-    found = base(replace(case, inputs={**case.inputs, "dU": np.swapaxes(case.inputs["dU"], 0, 1)}))
-    return {**found, "U": np.swapaxes(found["U"], 0, 1)}
-
-
-M("householder-order", "H_m ... H_1 for H_1 ... H_m", _several_reflections, _transposed_map)
+M("householder-order", "H_m ... H_1 for H_1 ... H_m", _several_reflections, through(transposed, ("dU",), ("U",)))
 
 
 def _unit_columns(array: np.ndarray) -> np.ndarray:
@@ -40,18 +34,13 @@ def _all_reflections(case: Case) -> bool:
     return of("householder")(case) and case.config["reflections"] == len(case.inputs["params.V"])
 
 
+@named(
+    "householder-last", "the last of n reflections as it is, without the sign that stands for it", _all_reflections, fed
+)
 def _last_is_reflection(case: Case) -> Arrays:
     V = case.inputs["params.V"].copy()
     V[-1, -1] = -abs(V[-1, -1])
     return {"params.V": V}
-
-
-M(
-    "householder-last",
-    "the last of n reflections as it is, without the sign that stands for it",
-    _all_reflections,
-    fed(_last_is_reflection),
-)
 
 
 def _as_if_unit(own: Any) -> Any:
@@ -85,13 +74,10 @@ def _fewer(case: Case) -> bool:
     return _several_reflections(case) and not _all_reflections(case)
 
 
+@named("householder-one-fewer", "one reflection too few", _fewer)
 def _last_left_out(case: Case, base: Base) -> Arrays:
     """H_1 ... H_(m-1)."""
     V, m = case.inputs["params.V"], case.config["reflections"]
     fewer = replace(case, config={**case.config, "reflections": m - 1})
-    found = base(replace(fewer, inputs={**case.inputs, "params.V": V[:, :-1]}))
-    d_V = found["d_params.V"]
-    return {**found, "d_params.V": np.concatenate([d_V, nothing(V[:, -1:])], axis=1)}
-
-
-M("householder-one-fewer", "one reflection too few", _fewer, _last_left_out)
+    found = base(given(fewer, {"params.V": V[:, :-1]}))
+    return {**found, "d_params.V": np.concatenate([found["d_params.V"], nothing(V[:, -1:])], axis=1)}

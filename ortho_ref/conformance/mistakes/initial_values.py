@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ortho_ref.conformance.case import Arrays, Case
-from ortho_ref.conformance.mistake import Family, Predicate, altered, nothing
+from ortho_ref.conformance.mistake import Family, Outputs, Predicate, altered, nothing, times
 
 MISTAKES = Family()
 M = MISTAKES.add
@@ -28,9 +28,15 @@ def _chosen(case: Case, kind: str, names: tuple[str, ...], value: float | None =
     ]
 
 
-def each(change: Callable[[np.ndarray], np.ndarray], kind: str, *names: str) -> Callable[..., Arrays]:
+def each(change: Callable[[np.ndarray], np.ndarray], kind: str, *names: str) -> Outputs:
     """The values of this kind, under one of these names, changed."""
     return altered(lambda case, found: {name: change(found[name]) for name in _chosen(case, kind, names)})
+
+
+def _cut(case: Case, found: Arrays) -> Arrays:
+    values = case.config["values"]
+    limits = {name: 2 * values[name]["deviation"] for name in _chosen(case, "normal", ())}
+    return {name: np.clip(found[name], -limit, limit) for name, limit in limits.items()}
 
 
 M("init-forget-bias-0", "a forget bias of 0", of("constant", "b_f"), each(nothing, "constant", "b_f"))
@@ -53,41 +59,23 @@ M(
     of("uniform", "b_z", "b_h"),
     each(nothing, "uniform", "b_z", "b_h"),
 )
-M(
-    "init-limit-as-deviation",
-    "the limit of the uniform distribution taken for its deviation",
-    of("uniform"),
-    each(lambda a: a * np.sqrt(3), "uniform"),
-)
-M(
-    "init-cut-at-0.1",
-    "normal values cut off at 0.1",
-    of("normal"),
-    each(lambda a: np.clip(a, -0.1, 0.1), "normal"),
-)
-M(
-    "init-truncated",
-    "normal values cut off at two deviations",
-    of("normal"),
-    altered(lambda case, found: _cut(case, found)),
-)
-M("init-twice-the-variance", "twice the variance", of("normal"), each(lambda a: a * np.sqrt(2), "normal"))
-M(
-    "init-one-sided",
-    "uniform values from 0 on",
-    of("uniform"),
-    each(np.abs, "uniform"),
-)
-M("init-same-every-time", "the same values in every draw", of("uniform"), each(lambda a: 0 * a + a[:1], "uniform"))
-M(
-    "init-not-orthogonal",
-    "a recurrent weight 0.1 % too large to be orthogonal",
-    of("orthogonal"),
-    each(lambda a: a * 1.001, "orthogonal"),
-)
-
-
-def _cut(case: Case, found: Arrays) -> Arrays:
-    values = case.config["values"]
-    limits = {name: 2 * values[name]["deviation"] for name in _chosen(case, "normal", ())}
-    return {name: np.clip(found[name], -limit, limit) for name, limit in limits.items()}
+for name, says, kind, outputs in (
+    (
+        "init-limit-as-deviation",
+        "the limit of the uniform distribution taken for its deviation",
+        "uniform",
+        each(times(np.sqrt(3)), "uniform"),
+    ),
+    ("init-cut-at-0.1", "normal values cut off at 0.1", "normal", each(lambda a: np.clip(a, -0.1, 0.1), "normal")),
+    ("init-truncated", "normal values cut off at two deviations", "normal", altered(_cut)),
+    ("init-twice-the-variance", "twice the variance", "normal", each(times(np.sqrt(2)), "normal")),
+    ("init-one-sided", "uniform values from 0 on", "uniform", each(np.abs, "uniform")),
+    ("init-same-every-time", "the same values in every draw", "uniform", each(lambda a: 0 * a + a[:1], "uniform")),
+    (
+        "init-not-orthogonal",
+        "a recurrent weight 0.1 % too large to be orthogonal",
+        "orthogonal",
+        each(times(1.001), "orthogonal"),
+    ),
+):
+    M(name, says, of(kind), outputs)

@@ -1,101 +1,76 @@
 """The scalar gates of FastRNN and SGORNN, and their constraint."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from ortho_ref.conformance.case import Arrays, Case
-from ortho_ref.conformance.mistake import Base, Family, Patch, configured, nothing, patched
+from ortho_ref.conformance.case import Case
+from ortho_ref.conformance.mistake import Family, Outputs, around, configured, patched, swapped, tied
 from ortho_ref.conformance.mistakes.applies import sequence
 from ortho_ref.conformance.private import private
 
 fastrnn = private("ortho_ref.cells.fastrnn")
 
 MISTAKES = Family()
-M = MISTAKES.add
+M, named = MISTAKES.add, MISTAKES.named
+
+
+FASTRNN = sequence("fastrnn")
 
 
 def _gates_free(case: Case) -> bool:
-    return sequence("fastrnn")(case) and case.config["constraint"] is None
+    return FASTRNN(case) and case.config["constraint"] is None
 
 
-_RAW_GATES: tuple[Patch, ...] = (
-    (fastrnn, "sigmoid", lambda _: lambda a: a),
-    (fastrnn, "sigmoid_derivative", lambda _: lambda y: 1.0),
+M(
+    "gates-raw",
+    "alpha and beta used as they are, without the sigmoid",
+    _gates_free,
+    patched((fastrnn, "sigmoid", lambda _: lambda a: a), (fastrnn, "sigmoid_derivative", lambda _: lambda y: 1.0)),
+)
+M("alpha-beta-swapped", "alpha and beta exchanged", FASTRNN, swapped("weights.alpha", "weights.beta"))
+M(
+    "beta-is-rest",
+    "beta = 1 - alpha, without a weight of its own",
+    FASTRNN,
+    tied({"weights.beta": "weights.alpha"}, sign=-1),
 )
 
 
-M("gates-raw", "alpha and beta used as they are, without the sigmoid", _gates_free, patched(*_RAW_GATES))
-
-
-def _gates_swapped(case: Case, base: Base) -> Arrays:
-    swapped = {"weights.alpha": case.inputs["weights.beta"], "weights.beta": case.inputs["weights.alpha"]}
-    found = base(replace(case, inputs={**case.inputs, **swapped}))
-    back = {"d_weights.alpha": "d_weights.beta", "d_weights.beta": "d_weights.alpha"}
-    return {**found, **{name: found[other] for name, other in back.items()}}
-
-
-M("alpha-beta-swapped", "alpha and beta exchanged", sequence("fastrnn"), _gates_swapped)
-
-
-def _beta_is_rest(case: Case, base: Base) -> Arrays:
-    """h = alpha f + (1 - alpha) h: one gate."""
-    found = base(replace(case, inputs={**case.inputs, "weights.beta": -case.inputs["weights.alpha"]}))
-    total = found["d_weights.alpha"] - found["d_weights.beta"]
-    return {**found, "d_weights.alpha": total, "d_weights.beta": nothing(total)}
-
-
-M("beta-is-rest", "beta = 1 - alpha, without a weight of its own", sequence("fastrnn"), _beta_is_rest)
-
-
 def _constrained(case: Case) -> bool:
-    return sequence("fastrnn")(case) and case.config["constraint"] is not None
+    return FASTRNN(case) and case.config["constraint"] is not None
 
 
 M("no-constraint", "alpha and beta not clipped", _constrained, configured(constraint=None))
 
 
 def _sgornn(case: Case) -> bool:
-    return sequence("fastrnn")(case) and case.config["constraint"] == "sgornn"
+    return FASTRNN(case) and case.config["constraint"] == "sgornn"
 
 
 M("constraint-as-printed", "beta clipped, but not alpha", _sgornn, configured(constraint="sgornn-as-printed"))
 
 
-def _straight(own: Any) -> Any:
-    """The gates' gradients as if nothing had been clipped."""
+def _gates_pullback(change: Callable[..., Any]) -> Outputs:
+    """Another one: change(right, cell without its constraint, cell, weights, dalpha, dbeta)."""
 
-    def gates_pullback(self: Any, weights: Any, dalpha: Any, dbeta: Any) -> Any:
-        return own(replace(self, constraint=None), weights, dalpha, dbeta)
+    def gates_pullback(own: Any, self: Any, *rest: Any) -> Any:
+        return change(own, replace(self, constraint=None), self, *rest)
 
-    return gates_pullback
+    return patched(around(fastrnn.FastRNN, "gates_pullback", gates_pullback))
 
 
 M(
     "clip-straight-through",
     "gradients of alpha and beta as if nothing were clipped",
     _constrained,
-    patched((fastrnn.FastRNN, "gates_pullback", _straight)),
+    _gates_pullback(lambda own, free, self, *rest: own(free, *rest)),
 )
 
 
-def _stopping(own: Any) -> Any:
-    """No gradient to alpha through the bound of beta: dbeta is 0 there, and that is all."""
-
-    def gates_pullback(self: Any, weights: Any, dalpha: Any, dbeta: Any) -> Any:
-        free, clipped = replace(self, constraint=None), self.gates(weights)
-        return {
-            name: gradient * float(before == after)
-            for (name, gradient), before, after in zip(
-                own(free, weights, dalpha, dbeta).items(), free.gates(weights), clipped, strict=True
-            )
-        }
-
-    return gates_pullback
-
-
-M(
-    "clip-stops",
-    "no gradient to alpha through the bound of beta",
-    _constrained,
-    patched((fastrnn.FastRNN, "gates_pullback", _stopping)),
-)
+@named("clip-stops", "no gradient to alpha through the bound of beta", _constrained, _gates_pullback)
+def _stopping(own: Any, free: Any, self: Any, weights: Any, *rest: Any) -> Any:
+    """dbeta is 0 there, and that is all."""
+    gates = zip(free.gates(weights), self.gates(weights), strict=True)
+    gradients = own(free, weights, *rest).items()
+    return {n: gradient * float(a == b) for (n, gradient), (a, b) in zip(gradients, gates, strict=True)}

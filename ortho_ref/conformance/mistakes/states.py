@@ -1,27 +1,37 @@
 """What each step begins with, and which state is which on the way back."""
 
-from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ortho_ref.conformance.case import Arrays, Case
-from ortho_ref.conformance.mistake import Base, Change, Family, altered, fed, nothing, patched, same
+from ortho_ref.conformance.mistake import (
+    Base,
+    Change,
+    Family,
+    Outputs,
+    altered,
+    around,
+    fed,
+    given,
+    nothing,
+    patched,
+    same,
+)
 from ortho_ref.conformance.mistakes.applies import sequence
 from ortho_ref.conformance.private import private
 
 lstm = private("ortho_ref.cells.lstm")
 
 MISTAKES = Family()
-M = MISTAKES.add
+M, named = MISTAKES.add, MISTAKES.named
 
 
 def _several_steps(case: Case) -> bool:
     return case.kind == "cell" and len(case.inputs["x"]) > 1
 
 
-def every_step_from(first: Change) -> Callable[[Case, Base], Arrays]:
+def every_step_from(first: Change) -> Outputs:
     """Every step from first(h_0): the steps are as many sequences of one step."""
 
     def outputs(case: Case, base: Base) -> Arrays:
@@ -32,7 +42,7 @@ def every_step_from(first: Change) -> Callable[[Case, Base], Arrays]:
             own[f"{name}0"] = np.concatenate([first(inputs[f"{name}0"])] * T)
             last = inputs[f"d{name}_T"]
             own[f"d{name}_T"] = np.concatenate([nothing(last)] * (T - 1) + [last])
-        found = base(replace(case, inputs={**inputs, **own}))
+        found = base(given(case, own))
         for name in names:
             zero, states = inputs[f"{name}0"], found[name][1]
             found[name] = np.concatenate([zero[None], states.reshape(T, *zero.shape)])
@@ -48,11 +58,11 @@ M("state-not-carried", "the state not carried on: every step from h_0", _several
 M("state-0-every-step", "the state not carried on: every step from 0", _several_steps, every_step_from(nothing))
 
 
+@named("dh_T-dc_T-swapped", "dL/dh_T and dL/dc_T exchanged", sequence("lstm"), fed)
 def _exchanged(case: Case) -> Arrays:
     return {"dh_T": case.inputs["dc_T"], "dc_T": case.inputs["dh_T"]}
 
 
-M("dh_T-dc_T-swapped", "dL/dh_T and dL/dc_T exchanged", sequence("lstm"), fed(_exchanged))
 M(
     "d_h0-d_c0-swapped",
     "d_h0 and d_c0 exchanged",
@@ -69,13 +79,14 @@ def _steps_exchanged(found: Arrays) -> Arrays:
     return {"h": np.concatenate([h[:1], c[1:]]), "c": np.concatenate([c[:1], h[1:]])}
 
 
+@named("h-c-swapped", "h and c exchanged in what is returned", sequence("lstm"))
 def _c_for_h(case: Case, base: Base) -> Arrays:
     """The loss of what is returned: dL/dh_t goes into c_t, so it is one of c_T for each number of steps."""
     inputs, dh = case.inputs, case.inputs["dh"]
-    found = base(replace(case, inputs={**inputs, "dh": nothing(dh), **_exchanged(case)}))
+    found = base(given(case, {"dh": nothing(dh), **_exchanged(case)}))
     for t in range(1, len(dh) + 1):
         ends = {"x": inputs["x"][:t], "dh": nothing(dh[:t]), "dh_T": nothing(dh[0]), "dc_T": dh[t - 1]}
-        for name, gradient in base(replace(case, inputs={**inputs, **ends})).items():
+        for name, gradient in base(given(case, ends)).items():
             if name == "d_x":
                 found[name] = np.concatenate([found[name][:t] + gradient, found[name][t:]])
             elif name not in ("h", "c"):
@@ -83,19 +94,15 @@ def _c_for_h(case: Case, base: Base) -> Arrays:
     return found | _steps_exchanged(found)
 
 
-def _forward_exchanged(own: Any) -> Any:
-    def step_forward(self: Any, weights: Any, x: Any, h_prev: Any) -> Any:
-        (h, c), cache = own(self, weights, x, h_prev)
-        return (c, h), cache
-
-    return step_forward
+def _forward_exchanged(own: Any, *rest: Any) -> Any:
+    (h, c), cache = own(*rest)
+    return (c, h), cache
 
 
-def _backward_exchanged(own: Any) -> Any:
-    return lambda self, weights, dh, cache: own(self, weights, dh[::-1], cache)
+def _backward_exchanged(own: Any, self: Any, weights: Any, dh: Any, cache: Any) -> Any:
+    return own(self, weights, dh[::-1], cache)
 
 
-M("h-c-swapped", "h and c exchanged in what is returned", sequence("lstm"), _c_for_h)
 M(
     "h-c-swapped-forward",
     "h and c exchanged in what is returned, but not in the loss",
@@ -107,5 +114,7 @@ M(
     "h-c-swapped-every-step",
     "h and c exchanged by every step: the next takes the one for the other",
     sequence("lstm"),
-    patched((lstm.LSTM, "step_forward", _forward_exchanged), (lstm.LSTM, "step_backward", _backward_exchanged)),
+    patched(
+        around(lstm.LSTM, "step_forward", _forward_exchanged), around(lstm.LSTM, "step_backward", _backward_exchanged)
+    ),
 )

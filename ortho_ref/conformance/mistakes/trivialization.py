@@ -1,15 +1,13 @@
 """Dynamic trivialization: U = base exp(A), rebased from time to time."""
 
-from typing import Any
-
 import numpy as np
 
 from ortho_ref.conformance.case import Arrays, Case
-from ortho_ref.conformance.mistake import Base, Family, configured, nothing, patched, reference
+from ortho_ref.conformance.mistake import Base, Family, around, configured, given, nothing, patched, reference
 from ortho_ref.conformance.mistakes.applies import updates
 
 MISTAKES = Family()
-M = MISTAKES.add
+M, named = MISTAKES.add, MISTAKES.named
 
 rebasing = updates("dynamic_trivialization")
 
@@ -21,11 +19,12 @@ def _several(case: Case) -> bool:
 M("never-rebased", "no rebase", rebasing, configured(rebase_every=1 << 30))
 
 
-def _one_late(own: Any) -> Any:
-    return lambda k, every: own(k - 1, every) and k > 1
-
-
-M("rebased-one-late", "the rebase one update late", _several, patched((reference, "rebases", _one_late)))
+M(
+    "rebased-one-late",
+    "the rebase one update late",
+    _several,
+    patched(around(reference, "rebases", lambda own, k, every: own(k - 1, every) and k > 1)),
+)
 M(
     "rebase-keeps-A",
     "A kept where the base moves",
@@ -60,15 +59,12 @@ def _with_memory(case: Case) -> bool:
     return rebasing(case) and (optimizer["name"] != "sgd" or optimizer["momentum"] != 0)
 
 
+@named("rebase-resets-optimizer", "the optimizer begun anew at every rebase", _with_memory)
 def _forgetting(case: Case, base: Base) -> Arrays:
     """Each stretch between two rebases with an optimizer of its own."""
     every, inputs = case.config["rebase_every"], case.inputs
     parts, U0 = [], inputs["U0"]
     for start in range(0, len(inputs["dU"]), every):
-        own = {**inputs, "U0": U0, "dU": inputs["dU"][start : start + every]}
-        parts.append(base(Case(case.id, case.kind, case.config, own)))
+        parts.append(base(given(case, {"U0": U0, "dU": inputs["dU"][start : start + every]})))
         U0 = parts[-1]["U"][-1]
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-
-
-M("rebase-resets-optimizer", "the optimizer begun anew at every rebase", _with_memory, _forgetting)
