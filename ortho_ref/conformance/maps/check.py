@@ -14,6 +14,7 @@ from ortho_ref.conformance.maps.gradient import judge
 from ortho_ref.conformance.maps.inputs import any_matrix, defect
 from ortho_ref.conformance.maps.observe import Domain, domain_of, observe
 from ortho_ref.conformance.maps.recognise import Found, Place, recognise
+from ortho_ref.conformance.maps.rectangular import SHAPES, rectangular
 from ortho_ref.conformance.maps.report import Complex, MapReport
 from ortho_ref.conformance.maps.sweep import CURVES, sweep
 
@@ -39,9 +40,10 @@ def check_map(
     Parameters
     ----------
     map : callable
-        map(Q) -> U: real Q (n, n), n from 2 to 64, in float64 and float32. It may take batches (b, n, n), alone or as
-        well, and complex Q. What it does not take it refuses by an exception or None. `ortho_ref.adapters` has
-        `map_from_torch` and `map_from_jax`, which give both functions.
+        map(Q) -> U: real Q (n, n), n from 2 to 97, in float64 and float32. It may take batches (b, n, n), alone or as
+        well, complex Q, and tall and wide ones, whose U may have a factor sqrt(max(1, rows/columns)). What it does not
+        take it refuses by an exception or None. `ortho_ref.adapters` has `map_from_torch` and `map_from_jax`, which
+        give both functions.
     pullback : callable, optional
         pullback(Q, dU) -> dL/dQ where dU is dL/dU; of complex ones dL/dRe + i dL/dIm.
     tolerance : float
@@ -116,6 +118,9 @@ def check_run(
     found, domain_read = _recognised(asked, places, domain, precision, False)
     ends = range or (CONDITION_RANGE if seen.scale_free else NORM_RANGE)
     closed = found.fitting[0] if found.fitting and domain_read else None
+    others = rectangular(asked, domain, closed, precision)
+    shapes = [(n, n, 1.0) for n in CURVES]
+    shapes += [(*shape, own.factor_of(*shape)) for own in others if not own.refused for shape in SHAPES[own.kind]]
     return MapReport(
         name,
         domain,
@@ -124,8 +129,11 @@ def check_run(
         seen,
         judge(asked, domain, closed, precision),
         _complex(asked, domain),
+        others,
         tuple(
-            sweep(asked, domain, seen.scale_free, dtype, n, ends) for dtype in ("float64", "float32") for n in CURVES
+            sweep(asked, domain, seen.scale_free, dtype, (n, m), ends, factor)
+            for dtype in ("float64", "float32")
+            for n, m, factor in shapes
         ),
         tolerance,
         ends,

@@ -55,7 +55,7 @@ def _cayley(c: float) -> Callable[[Array], Iterator[tuple[str, Array]]]:
 
 def _exponential(c: float) -> Callable[[Array], Iterator[tuple[str, Array]]]:
     def values(A: Array) -> Iterator[tuple[str, Array]]:
-        yield f"exp({_scaled(c).removeprefix('+ ').replace('- ', '-')})", library_of(A).linalg.expm(c * A)
+        yield f"exp({_of_A(c)})", library_of(A).linalg.expm(c * A)
 
     return values
 
@@ -148,7 +148,7 @@ def _qr(X: Array) -> Iterator[tuple[str, Array]]:
 
 
 def _polar(X: Array) -> Iterator[tuple[str, Array]]:
-    W, _, Vh = np.linalg.svd(X)
+    W, _, Vh = np.linalg.svd(X, full_matrices=False)
     yield "W V^H of the singular value decomposition Q = W S V^H", W @ Vh
     if X.dtype.kind != "c":
         turned = np.ones(len(X))

@@ -10,7 +10,7 @@ from ortho_ref.backend import Array
 from ortho_ref.conformance.maps.ask import Map, Precision, Refusal
 from ortho_ref.conformance.maps.inputs import any_matrix, defect, skew_matrix, standard
 
-SIZES = (2, 3, 4, 5, 8, 16, 19, 32, 37, 64)
+SIZES = (2, 3, 4, 5, 8, 16, 19, 32, 37, 64, 97)
 _AGAIN = 8  # times that it has to give the same
 _BATCH = 3
 #: (rng, n, ||Q||_2, complex) -> Q.
