@@ -1,6 +1,5 @@
 """Ask a map everything: `check_map`."""
 
-import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -145,28 +144,18 @@ def check_run(
 
 def _places(map: Map, domain: Domain, of_complex: bool) -> list[Place]:
     """Where it is compared with the closed forms; those that it refuses are left out."""
-    rng, found = np.random.default_rng(0), []
-    for n, size in _PLACES:
-        Q = domain.make(rng, n, size, of_complex)
-        try:
-            U = map(Q)
-        except Refusal:
-            continue
-        found.append(Place(Q, U, _base(map, Q)))
-    if not domain.needs_skew and found:  # what an iteration makes of each singular value, in whatever precision
-        Q = np.diag(_SPREAD).astype(found[0].Q.dtype)
-        with contextlib.suppress(Refusal):
-            found.append(Place(Q, map(Q), _base(map, Q)))
-    return found
+    rng = np.random.default_rng(0)
+    asked = [domain.make(rng, n, size, of_complex) for n, size in _PLACES]
+    if not domain.needs_skew:  # what an iteration makes of each singular value, in whatever precision
+        asked.append(np.diag(_SPREAD).astype(asked[0].dtype))
+    given = [(Q, map.or_none(Q)) for Q in asked]
+    return [Place(Q, U, _base(map, Q)) for Q, U in given if U is not None]
 
 
 def _base(map: Map, Q: Array) -> Array | None:
     """map(0), where it is orthogonal and not I."""
-    try:
-        U = map(np.zeros_like(Q))
-    except Refusal:
-        return None
-    if defect(U) > 0.1 or abs(U - np.eye(len(U))).max() <= 1e-12:
+    U = map.or_none(np.zeros_like(Q))
+    if U is None or defect(U) > 0.1 or abs(U - np.eye(len(U))).max() <= 1e-12:
         return None
     return U
 
