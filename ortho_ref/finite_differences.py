@@ -12,6 +12,7 @@ by a_ij (E-ncgru-09).  A complex tensor moves in real and imaginary part; its gr
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
+from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +26,15 @@ SMOOTH_STEP, UNKNOWN_STEP, COMPLEX_STEP = 2e-4, 2e-5, 1e-30
 
 class NearKinkError(ValueError):
     """The point is so near a kink that differences across it would mean nothing."""
+
+
+class Place(NamedTuple):
+    """An entry or a direction: where, the gradient's number there and that of differences, and the latter's doubt."""
+
+    where: str
+    given: float
+    expected: float
+    doubt: float = 0.0
 
 
 class Row(NamedTuple):
@@ -75,21 +85,6 @@ class Report:
         return "\n".join(lines)
 
 
-def _move(point: Point, name: str, shift: Array) -> dict[str, Array]:
-    return {**point, name: np.asarray(point[name] + shift)}  # 0-d stays an array
-
-
-def _derivative(f: Callable[[Point], Any], point: Point, name: str, direction: Array, h: float | None) -> float:
-    """d/ds f(point with point[name] + s direction) at s = 0, by central differences; by the complex step for h None."""
-    if h is None:
-        return float(np.imag(f(_move(point, name, 1j * COMPLEX_STEP * direction))) / COMPLEX_STEP)
-
-    def at(s: float) -> float:
-        return float(f(_move(point, name, s * direction)))
-
-    return (8 * (at(h) - at(-h)) - (at(2 * h) - at(-2 * h))) / (12 * h)
-
-
 def each_entry(tensor: Array, skew: bool) -> Iterator[tuple[str, Array]]:
     """Every free entry: its label, and the direction in which it alone moves; of A = -A^T, A_ij and A_ji for i < j."""
     units = (("Re ", 1.0), ("Im ", 1j)) if tensor.dtype.kind == "c" else (("", 1.0),)
@@ -102,13 +97,23 @@ def each_entry(tensor: Array, skew: bool) -> Iterator[tuple[str, Array]]:
             yield f"{label}{list(index)}", direction - direction.T if skew else direction
 
 
+def free_entries(tensor: Array, skew: bool) -> int:
+    """How many `each_entry` gives."""
+    size = len(tensor) * (len(tensor) - 1) // 2 if skew else tensor.size
+    return size * (2 if tensor.dtype.kind == "c" else 1)
+
+
 def random_directions(tensor: Array, skew: bool, count: int, rng: np.random.Generator) -> Iterator[tuple[str, Array]]:
     """Random directions of standard normal entries, skew ones for a skew tensor, and their numbers."""
     for k in range(count):
-        direction = rng.standard_normal(tensor.shape)
-        if tensor.dtype.kind == "c":
-            direction = direction + 1j * rng.standard_normal(tensor.shape)
+        direction = normal_like(tensor, rng)
         yield f"direction {k}", direction - direction.T if skew else direction
+
+
+def normal_like(tensor: Array, rng: np.random.Generator) -> Array:
+    """Standard normal numbers in its shape, in both parts where it is complex."""
+    values = rng.standard_normal(tensor.shape)
+    return np.asarray(values + 1j * rng.standard_normal(tensor.shape) if tensor.dtype.kind == "c" else values)
 
 
 def slope_along(gradient: Array, direction: Array, skew: bool) -> float:
@@ -122,6 +127,25 @@ def slope_along(gradient: Array, direction: Array, skew: bool) -> float:
 def norm_of(gradient: Array, skew: bool) -> float:
     """The 2-norm over the free entries."""
     return float(np.linalg.norm(np.triu(gradient, 1) if skew else gradient))
+
+
+def moved(point: Point, name: str, shift: Array) -> dict[str, Array]:
+    """The point with the tensor of that name shifted; a 0-d one stays an array."""
+    return {**point, name: np.asarray(point[name] + shift)}
+
+
+def step_off(distance: float, longest: float = inf, margin: float = 1e-3) -> float:
+    """A step that reaches no kink, which is so far away.  NearKinkError below the margin, and for NaN."""
+    if not distance >= margin:
+        raise NearKinkError(f"kink_distance is {distance:.2e}; allowed: at least {margin:.0e}")
+    return min(longest, distance / 500)
+
+
+def largest_error(places: list[Place], norm: float, least: float) -> tuple[Place, float]:
+    """The worst place, and how far it is off: relative to the largest number there is, at least to norm and least."""
+    scale = float(np.max([norm, least, *(abs(number) for place in places for number in place[1:3])]))  # NaN for one
+    worst = max(places, key=lambda place: np.nan_to_num(abs(place.given - place.expected), nan=np.inf))
+    return worst, abs(worst.given - worst.expected) / scale
 
 
 def compare_gradients(
@@ -138,7 +162,7 @@ def compare_gradients(
     kink_distance: Callable[[Point], float] | None = None,
     margin: float = 1e-3,
 ) -> Report:
-    """Compare gradients of a scalar function with differences.
+    """Compare gradients of a scalar function with differences: a `Report` with one row for each name in `analytic`.
 
     Parameters
     ----------
@@ -168,62 +192,42 @@ def compare_gradients(
     margin : float
         The least distance that is allowed.
 
-    Returns
-    -------
-    Report
-        One row for each name in `analytic`.
-
-    Raises
-    ------
-    NearKinkError
-        The nearest kink is nearer than `margin`.
-    ValueError
-        Other dtypes, unknown names, wrong shapes.
+    NearKinkError below the margin; ValueError for other dtypes, unknown names and wrong shapes.
     """
     rng = np.random.default_rng(0) if rng is None else rng
-    h: float | None = UNKNOWN_STEP
-    if kink_distance is not None:
-        distance = kink_distance(point)
-        if not distance >= margin:
-            raise NearKinkError(f"the nearest kink is {distance:.2e} away; allowed: at least {margin:.0e}")
-        h = min(SMOOTH_STEP, distance / 500)
-    if complex_step:
-        h = None
-    rounding = 0.0 if h is None else 2 * float(np.finfo(np.float64).eps) * abs(float(f(point))) / h
-    least = rounding / tolerance
+    h = UNKNOWN_STEP if kink_distance is None else step_off(kink_distance(point), SMOOTH_STEP, margin)
+    rounding = 0.0 if complex_step else 2 * float(np.finfo(np.float64).eps) * abs(float(f(point))) / h
     rows = []
     for name, gradient in analytic.items():
-        _check(point, name, gradient)
+        if name not in point:
+            raise ValueError(f"analytic names {name!r}; the point has {', '.join(point)}")
         is_skew, tensor = name in skew, point[name]
-        moves = (
-            each_entry(tensor, is_skew) if directions is None else random_directions(tensor, is_skew, directions, rng)
-        )
-        pairs = [
-            (where, slope_along(gradient, direction, is_skew), _derivative(f, point, name, direction, h))
-            for where, direction in moves
+        if tensor.dtype not in (np.float64, np.complex128):
+            raise ValueError(f"{name} is {tensor.dtype}; allowed: float64, complex128")
+        if gradient.shape != tensor.shape:
+            raise ValueError(f"the gradient of {name} has shape {gradient.shape}; expected {tensor.shape}")
+        moves, norm = each_entry(tensor, is_skew), 0.0
+        if directions is not None:
+            moves, norm = random_directions(tensor, is_skew, directions, rng), norm_of(gradient, is_skew)
+        places = [
+            Place(where, slope_along(gradient, d, is_skew), _derivative(f, point, name, d, None if complex_step else h))
+            for where, d in moves
         ]
-        norm = 0.0 if directions is None else norm_of(gradient, is_skew)
-        rows.append(_worst(name, pairs, norm, least, name in may_vanish))
+        if norm == 0 and not any(place.given or place.expected for place in places):
+            vacuous = bool(places) and name not in may_vanish
+            rows.append(Row(name, "everywhere", 0.0, 0.0, 0.0, len(places), vacuous))
+            continue
+        worst, error = largest_error(places, norm, rounding / tolerance)
+        rows.append(Row(name, worst.where, worst.given, worst.expected, error, len(places), False))
     return Report(rows, tolerance)
 
 
-def _check(point: Point, name: str, gradient: Array) -> None:
-    """ValueError for a name that the point does not have, another dtype, and a wrong shape."""
-    if name not in point:
-        raise ValueError(f"analytic names {name!r}; the point has {', '.join(point)}")
-    if point[name].dtype not in (np.float64, np.complex128):
-        raise ValueError(f"{name} is {point[name].dtype}; allowed: float64, complex128")
-    if gradient.shape != point[name].shape:
-        raise ValueError(f"the gradient of {name} has shape {gradient.shape}; expected {point[name].shape}")
+def _derivative(f: Callable[[Point], Any], point: Point, name: str, direction: Array, h: float | None) -> float:
+    """d/ds f(point with point[name] + s direction) at s = 0, by central differences; by the complex step for h None."""
+    if h is None:
+        return float(np.imag(f(moved(point, name, 1j * COMPLEX_STEP * direction))) / COMPLEX_STEP)
 
+    def at(s: float) -> float:
+        return float(f(moved(point, name, s * direction)))
 
-def _worst(name: str, pairs: list[tuple[str, float, float]], norm: float, least: float, may_vanish: bool) -> Row:
-    """The row of one tensor, from (where, analytic, numeric).
-
-    norm: of its gradient, 0 where places are entries; least: what an error is relative to at least.
-    """
-    scale = float(np.max([norm, *(abs(number) for _, *both in pairs for number in both)]))  # NaN where one is
-    if scale == 0:
-        return Row(name, "everywhere", 0.0, 0.0, 0.0, len(pairs), bool(pairs) and not may_vanish)
-    where, a, n = max(pairs, key=lambda pair: np.nan_to_num(abs(pair[1] - pair[2]), nan=np.inf))
-    return Row(name, where, a, n, abs(a - n) / max(scale, least), len(pairs), False)
+    return (8 * (at(h) - at(-h)) - (at(2 * h) - at(-2 * h))) / (12 * h)

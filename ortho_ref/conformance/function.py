@@ -13,48 +13,43 @@ gave has no part in it, so that no wrong gradient is left out.
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from math import inf
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
 import ortho_ref
 from ortho_ref.backend import NOT_PLAIN
-from ortho_ref.boundary import is_integer, kind_of
+from ortho_ref.boundary import check_array, check_finite, check_integer, check_number, kind_of
 from ortho_ref.conformance.case import Arrays
 from ortho_ref.conformance.report import FAILED, PASSED, Printed
-from ortho_ref.finite_differences import NearKinkError, each_entry, norm_of, random_directions, slope_along
+from ortho_ref.finite_differences import (
+    Place,
+    each_entry,
+    free_entries,
+    largest_error,
+    moved,
+    norm_of,
+    normal_like,
+    random_directions,
+    slope_along,
+    step_off,
+)
 
 Forward: TypeAlias = Callable[[Arrays], Any]
 Backward: TypeAlias = Callable[[Arrays, Any], Mapping[str, Any]]
 
 _STEPS = (1e-3, 1e-4, 1e-5, 1e-6)
-_MARGIN = 1e-3
 _ROUNDING = 16 * float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
 class InputResult:
-    """One input's gradient.
+    """One input's gradient, by its worst place.
 
-    Attributes
-    ----------
-    name : str
-        The input's.
-    status : str
-        "passed" or "failed".
-    error : float or None
-        The largest, relative to the gradient's largest entry, of directions to its norm; None where it could not be
-        compared.
-    where : str
-        The place of that error.
-    given, expected : float
-        What backward gave there, and what differences say.
-    checked, skipped : int
-        Places compared, and left out as near a kink.
-    unit : str
-        What a place is: "entries" or "directions".
-    message : str
-        What else to say.
+    error is relative to the gradient's largest entry, of directions to its norm; None where nothing could be compared.
+    given is what backward gave at `where`, expected what differences say.  Of the places, entries or directions, so
+    many were checked, and so many skipped as near a kink.
     """
 
     name: str
@@ -82,17 +77,7 @@ class InputResult:
 
 @dataclass(frozen=True)
 class FunctionReport(Printed):
-    """What `check_function` found.
-
-    Attributes
-    ----------
-    results : tuple of InputResult
-        One an input.
-    tolerance : float
-        The largest error that passes.
-    seed : int
-        Of the upstream gradients and the directions.
-    """
+    """What `check_function` found: a result for each input, and by which tolerance and seed."""
 
     what: ClassVar[str] = "gradient of"
     results: tuple[InputResult, ...]
@@ -213,27 +198,33 @@ def check_function(
     """
     point = _checked_inputs(inputs)
     free = [name for name, array in point.items() if array.dtype.kind in "fc" and name not in fixed]
-    numbers = {"entries": entries, "directions": directions, "seed": seed, "tolerance": tolerance}
-    named = {"fixed": fixed, "skew": skew, "may_vanish": may_vanish}
-    _check_options(point, free, named, numbers | {"kink_distance": kink_distance})
+    _check_names(point, free, {"fixed": fixed, "skew": skew, "may_vanish": may_vanish})
+    check_integer("entries", entries, 0)
+    check_integer("directions", directions)
+    check_integer("seed", seed, 0)
+    check_number("tolerance", tolerance, lambda number: 0 < number < 1, "above 0, below 1")
+    longest = inf if kink_distance is None else step_off(kink_distance)
     rng = np.random.default_rng(seed)
     loss = _Loss(forward, point, rng)
-    gradients, faults = loss.gradients(backward)
+    gradients = loss.gradients(backward)
     results = []
-    for name in free:
-        gradient, fault = _gradient(name, point[name], gradients)
-        if complaint := "; ".join(filter(None, (faults.pop(name, ""), fault))):
-            results.append(InputResult(name, FAILED, message=complaint))
+    for name, array in point.items():
+        try:
+            if name in loss.modified:
+                raise ValueError(f"was modified by {loss.modified[name]}")
+            if name not in free:
+                continue
+            gradient = _gradient(name, array, gradients)
+        except (TypeError, ValueError) as error:
+            results.append(InputResult(name, FAILED, message=str(error)))
             continue
         is_skew, norm = name in skew, None
-        moves = each_entry(point[name], is_skew)
-        if _size(point[name], is_skew) > entries:
-            moves = random_directions(point[name], is_skew, directions, rng)
-            norm = norm_of(gradient, is_skew)
-        counted = _places(loss, name, gradient, list(moves), is_skew, tolerance, kink_distance)
-        vanishes = {"tolerance": tolerance, "may_vanish": name in may_vanish}
-        results.append(_result(loss, name, gradient, norm, counted, **vanishes))
-    results += [InputResult(name, FAILED, message=message) for name, message in faults.items()]
+        moves = each_entry(array, is_skew)
+        if free_entries(array, is_skew) > entries:
+            moves, norm = random_directions(array, is_skew, directions, rng), norm_of(gradient, is_skew)
+        given = [(where, direction, slope_along(gradient, direction, is_skew)) for where, direction in moves]
+        own = _certain(loss, name, given, longest, tolerance)
+        results.append(_result(name, own, len(given), norm, loss.rounding, tolerance, name in may_vanish))
     others = [name for name in gradients if name not in point]
     results += [InputResult(str(name), FAILED, message="is the name of no input") for name in others]
     return FunctionReport(tuple(results), tolerance, seed)
@@ -244,38 +235,39 @@ class _Loss:
 
     def __init__(self, forward: Forward, point: Arrays, rng: np.random.Generator) -> None:
         self.forward, self.point = forward, point
-        outputs, self.alone, self.modified = self._outputs(point)
+        #: Inputs that a function wrote into, and which one.
+        self.modified: dict[str, str] = {}
+        outputs = self._outputs(point)
         self.shapes = {name: array.shape for name, array in outputs.items() if array.dtype.kind in "fc"}
         if not self.shapes:
             raise ValueError("forward's outputs are all integers; at least one has to be float64 or complex128")
         for name in self.shapes:
-            if not np.isfinite(outputs[name]).all():
-                raise ValueError(f"{_called(name)} is not finite at these inputs")
-        self.upstream = {name: _normal(outputs[name], rng) for name in self.shapes}
+            check_finite(_called(name), outputs[name])
+        self.upstream = {name: normal_like(outputs[name], rng) for name in self.shapes}
         self.weights = np.concatenate([u.ravel() for u in self.upstream.values()])
         self.start = self._flat(outputs)
         #: What rounding of the outputs alone can do to a derivative.
         self.rounding = _ROUNDING * float(np.linalg.norm(self.weights * self.start)) / _STEPS[0]
-        off = float(np.abs(self._flat(self._outputs(point)[0]) - self.start).max(initial=0))
+        off = float(np.abs(self._flat(self._outputs(point)) - self.start).max(initial=0))
         if off > 1e-10 * np.abs(self.start).max(initial=0):
             raise ValueError(
                 f"forward gives other outputs when it is called again, {off:.1e} away; allowed: the same, so that what "
                 "it draws at random has to be an input"
             )
 
-    def _outputs(self, point: Arrays) -> tuple[Arrays, bool, list[str]]:
-        """The outputs by name, that of an array alone ""; whether it is alone; the inputs that forward modified."""
+    def _call(self, who: str, function: Callable[..., Any], point: Arrays, *more: Any) -> Any:
         given = {name: array.copy() for name, array in point.items()}
-        found = self.forward(given)
-        alone = not isinstance(found, Mapping)
-        outputs = {}
-        for name, value in ({"": found} if alone else found).items():
-            if not isinstance(value, np.ndarray | np.generic | float | int) or isinstance(value, NOT_PLAIN):
-                raise TypeError(f"{_called(name)} is {kind_of(value)}; allowed: a NumPy array, or a dict of them")
-            outputs[name] = np.array(value)
-            if outputs[name].dtype not in (np.float64, np.complex128) and outputs[name].dtype.kind not in "iub":
-                raise ValueError(f"{_called(name)} is {outputs[name].dtype}; allowed: float64, complex128, integers")
-        return outputs, alone, _modified(given, point)
+        found = function(given, *more)
+        for name, array in point.items():
+            if name not in given or not np.array_equal(given[name], array):
+                self.modified.setdefault(name, who)
+        return found
+
+    def _outputs(self, point: Arrays) -> Arrays:
+        """By name; that of an array alone is ""."""
+        found = self._call("forward", self.forward, point)
+        named = found if isinstance(found, Mapping) else {"": found}
+        return {name: _array(_called(name), value, "a NumPy array, or a dict of them") for name, value in named.items()}
 
     def _flat(self, outputs: Arrays) -> np.ndarray:
         for name, shape in self.shapes.items():
@@ -283,22 +275,19 @@ class _Loss:
                 raise ValueError(f"{_called(name)} has shape {shape} at one point and not at another near it")
         return np.concatenate([outputs[name].ravel() for name in self.shapes])
 
-    def gradients(self, backward: Backward) -> tuple[Mapping[str, Any], dict[str, str]]:
-        """What backward gives, and what there is to say of inputs that were modified."""
-        given = {name: array.copy() for name, array in self.point.items()}
+    def gradients(self, backward: Backward) -> Mapping[str, Any]:
+        """What backward gives."""
         upstream = {name: array.copy() for name, array in self.upstream.items()}
-        found = backward(given, upstream[""] if self.alone else upstream)
+        found = self._call("backward", backward, self.point, upstream.get("", upstream))
         if not isinstance(found, Mapping):
             raise TypeError(f"backward gives {kind_of(found)}; allowed: a dict of arrays by the inputs' names")
-        faults = dict.fromkeys(_modified(given, self.point), "was modified by backward")
-        return found, faults | dict.fromkeys(self.modified, "was modified by forward")
+        return found
 
     def along(self, name: str, direction: np.ndarray, h: float) -> tuple[float, float]:
         """The derivative, and the doubt about it."""
 
         def at(s: float) -> np.ndarray:
-            moved = self.point | {name: np.asarray(self.point[name] + s * direction)}
-            return self._flat(self._outputs(moved)[0])
+            return self._flat(self._outputs(moved(self.point, name, s * direction)))
 
         def weighed(change: np.ndarray) -> float:
             return float((self.weights.conj() * change).real.sum())
@@ -313,173 +302,106 @@ class _Loss:
             return fine, float(np.max([abs(fine - coarse), abs(S[2 * h] - 2 * S[h]), abs(S[h] - 2 * S[h / 2])]))
 
 
-class _Place(NamedTuple):
-    """An entry or a direction: where, what backward and what differences say, and the doubt about the latter."""
+def _certain(
+    loss: _Loss, name: str, moves: list[tuple[str, np.ndarray, float]], longest: float, tolerance: float
+) -> list[Place]:
+    """The places, each by the first step that leaves little doubt, without those where none does.
 
-    where: str
-    given: float
-    expected: float
-    doubt: float
-
-
-def _places(
-    loss: _Loss,
-    name: str,
-    gradient: np.ndarray,
-    moves: list[tuple[str, np.ndarray]],
-    skew: bool,
-    tolerance: float,
-    kink_distance: float | None,
-) -> tuple[list[_Place], list[bool]]:
-    """Every place, and whether it counts: the first step that leaves little doubt, or else none."""
+    moves: where, the direction, what backward says.  longest: the step that reaches no kink; with one all count.
+    """
     size = max(1.0, float(np.abs(loss.point[name]).max(initial=0)))
-    steps = [step * size for step in _STEPS]
-    if kink_distance is not None:
-        steps = [min(step, kink_distance / 500) for step in steps]
-
-    def measured(h: float, places: list[_Place], limit: float) -> list[_Place]:
-        found = []
-        for place, (_, d) in zip(places, moves, strict=True):
-            if not place.doubt <= limit:
-                again = _Place(place.where, place.given, *loss.along(name, d, h))
-                place = place if place.doubt <= again.doubt else again
-            found.append(place)
-        return found
-
-    places = [_Place(where, slope_along(gradient, d, skew), np.nan, np.inf) for where, d in moves]
+    places = [Place(where, given, np.nan, inf) for where, _, given in moves]
     limit = 0.0
-    for h in steps:
-        places = measured(h, places, limit)
-        limit = _limit(places, tolerance, loss.rounding)
-    return places, [kink_distance is not None or place.doubt <= limit for place in places]
-
-
-def _limit(places: list[_Place], tolerance: float, rounding: float) -> float:
-    """The doubt that is little: a quarter of what passes, on the scale of places of which a hundredth is certain."""
-    settled = (abs(place.expected) for place in places if place.doubt <= 0.01 * abs(place.expected))
-    return max(tolerance * max(settled, default=0.0), rounding) / 4
+    for step in _STEPS:
+        for i, (where, direction, given) in enumerate(moves):
+            if not places[i].doubt <= limit:
+                again = Place(where, given, *loss.along(name, direction, min(step * size, longest)))
+                places[i] = min(places[i], again, key=lambda place: np.nan_to_num(place.doubt, nan=inf))
+        # A quarter of what passes, on the scale of places of which a hundredth is certain.
+        settled = (abs(place.expected) for place in places if place.doubt <= 0.01 * abs(place.expected))
+        limit = max(tolerance * max(settled, default=0.0), loss.rounding) / 4
+    return [place for place in places if longest < inf or place.doubt <= limit]
 
 
 def _result(
-    loss: _Loss,
-    name: str,
-    gradient: np.ndarray,
-    norm: float | None,
-    counted: tuple[list[_Place], list[bool]],
-    **how: Any,
+    name: str, own: list[Place], count: int, norm: float | None, rounding: float, tolerance: float, may_vanish: bool
 ) -> InputResult:
-    """The worst place of one input.  norm: of the whole gradient, where the places are directions."""
-    places, good = counted
-    tolerance, may_vanish = how["tolerance"], how["may_vanish"]
-    own = [place for place, is_good in zip(places, good, strict=True) if is_good]
-    counts: dict[str, Any] = {"checked": len(own), "skipped": len(places) - len(own)}
-    counts["unit"] = "entries" if norm is None else "directions"
-    if not places:
+    """The worst of one input's places that count, out of so many.  norm: of the gradient, where they are directions."""
+    unit = "entries" if norm is None else "directions"
+    counts: dict[str, Any] = {"checked": len(own), "skipped": count - len(own), "unit": unit}
+    if not count:
         return InputResult(name, PASSED, 0.0, message="has no entry that is free", **counts)
-    if 2 * len(own) < len(places):
+    if 2 * len(own) < count:
         message = "too many places near a kink; or forward is not exact to double precision"
         return InputResult(name, FAILED, message=message, **counts)
-    sizes = [max(abs(place.given), abs(place.expected)) for place in own]
-    scale = max(*sizes, norm or 0.0, loss.rounding / tolerance)
-    if max(*sizes, norm or 0.0) <= loss.rounding:
+    if max(norm or 0.0, *(max(abs(place.given), abs(place.expected)) for place in own)) <= rounding:
         message = "nothing to check, all are 0"
         return InputResult(name, PASSED if may_vanish else FAILED, 0.0, message=message, **counts)
-    worst = max(own, key=lambda place: abs(place.given - place.expected))
-    error = abs(worst.given - worst.expected) / scale
+    worst, error = largest_error(own, norm or 0.0, rounding / tolerance)
     status = PASSED if error <= tolerance else FAILED
-    message = _hint(gradient, own, tolerance * scale) if status == FAILED and norm is None else ""
+    message = _hint(own, tolerance) if status == FAILED and norm is None else ""
     return InputResult(name, status, error, worst.where, worst.given, worst.expected, **counts, message=message)
 
 
-def _hint(gradient: np.ndarray, places: list[_Place], limit: float) -> str:
+def _hint(places: list[Place], tolerance: float) -> str:
     """All zeros, or a factor."""
-    given, expected = (np.array([getattr(place, side) for place in places]) for side in ("given", "expected"))
-    if not gradient.any():
+    given, expected = (np.array(side) for side in list(zip(*places, strict=True))[1:3])
+    if not given.any():
         return "all zeros"
     factor = float(given @ expected / (expected @ expected)) if expected.any() else 0.0
-    if factor and np.abs(given / factor - expected).max() <= limit:
+    if factor and np.abs(given / factor - expected).max() <= tolerance * np.abs([given, expected]).max():
         return f"{factor:.6g} times what it should be"
     return ""
 
 
-def _gradient(name: str, array: np.ndarray, gradients: Mapping[str, Any]) -> tuple[np.ndarray, str]:
-    """The gradient by one input, and what is wrong with it before any comparison."""
-    value = gradients.get(name)
-    if value is None:
-        return array, "is missing" if name not in gradients else "is None; expected a NumPy array"
-    if not isinstance(value, np.ndarray | np.generic | float | int) or isinstance(value, NOT_PLAIN):
-        return array, f"is {kind_of(value)}; expected a NumPy array"
-    value = np.asarray(value)
-    allowed = ("float64", "complex128") if array.dtype.kind == "c" else ("float64",)
-    if value.dtype.name not in allowed and value.dtype.kind not in "iub":
-        return array, f"is {value.dtype}; expected {' or '.join(allowed)}"
-    if value.shape != array.shape:
-        return array, f"has shape {value.shape}; expected {array.shape}"
-    if not np.isfinite(value).all():
-        return array, "is not finite"
-    return value.astype(array.dtype), ""
-
-
 def _checked_inputs(inputs: Mapping[str, Any]) -> Arrays:
-    """Copies of the inputs.  TypeError or ValueError for what is not allowed."""
+    """Copies of the inputs."""
     if not isinstance(inputs, Mapping):
         raise TypeError(f"inputs is {kind_of(inputs)}; allowed: a dict of NumPy arrays by name")
-    for name, array in inputs.items():
-        if not isinstance(array, np.ndarray) or isinstance(array, NOT_PLAIN):
-            raise TypeError(f"inputs[{name!r}] is {kind_of(array)}; allowed: a NumPy array")
-        if array.dtype not in (np.float64, np.complex128) and array.dtype.kind not in "iub":
-            raise ValueError(f"inputs[{name!r}] is {array.dtype}; allowed: float64, complex128, integers, bool")
-        if not np.isfinite(array).all():
-            raise ValueError(f"inputs[{name!r}] is not finite; allowed: numbers")
-    return {name: array.copy() for name, array in inputs.items()}
+    point = {}
+    for name, value in inputs.items():
+        if not isinstance(value, np.ndarray):  # a Python number either: the function would get an array in its place
+            raise TypeError(f"inputs[{name!r}] is {kind_of(value)}; allowed: a NumPy array")
+        point[name] = _array(f"inputs[{name!r}]", value)
+        check_finite(f"inputs[{name!r}]", point[name])
+    return point
 
 
-def _check_options(point: Arrays, free: list[str], named: dict[str, Collection[str]], numbers: dict[str, Any]) -> None:
-    _check_names(point, free, named)
-    _check_numbers(numbers)
-    if not free:
-        raise ValueError("inputs has nothing to differentiate by; allowed: at least one in float64 or complex128")
+def _array(argument: str, value: Any, allowed: str = "a NumPy array") -> np.ndarray:
+    """A copy of an array or number in double precision, or of integers.  TypeError or ValueError for anything else."""
+    if not isinstance(value, np.ndarray | np.generic | float | int) or isinstance(value, NOT_PLAIN):
+        raise TypeError(f"{argument} is {kind_of(value)}; allowed: {allowed}")
+    array = np.array(value)
+    if array.dtype not in (np.float64, np.complex128) and array.dtype.kind not in "iub":
+        raise ValueError(f"{argument} is {array.dtype}; allowed: float64, complex128, integers, bool")
+    return array
+
+
+def _gradient(name: str, array: np.ndarray, gradients: Mapping[str, Any]) -> np.ndarray:
+    """The gradient by one input, in its dtype.  TypeError or ValueError for what cannot be compared."""
+    argument = f"dL/d{name}"
+    if name not in gradients:
+        raise ValueError(f"{argument} is missing")
+    value = _array(argument, gradients[name])
+    if np.can_cast(value.dtype, array.dtype):  # integers, and real ones of a complex input
+        value = value.astype(array.dtype)
+    check_array(argument, value, array.shape, array.dtype)
+    check_finite(argument, value)
+    return value
 
 
 def _check_names(point: Arrays, free: list[str], named: dict[str, Collection[str]]) -> None:
     for option, names in named.items():
-        for name in [names] if isinstance(names, str) else names:
-            allowed = point if option == "fixed" else free
-            if isinstance(names, str) or name not in allowed:
-                raise ValueError(
-                    f"{option} is {names!r}; allowed: a list of names out of {', '.join(map(repr, allowed))}"
-                )
+        allowed = list(point) if option == "fixed" else free
+        if isinstance(names, str) or any(name not in allowed for name in names):
+            raise ValueError(f"{option} is {names!r}; allowed: a list of names out of {', '.join(map(repr, allowed))}")
+    if not free:
+        raise ValueError("inputs has nothing to differentiate by; allowed: at least one in float64 or complex128")
     for name in named["skew"]:
         A = point[name]
         if A.ndim != 2 or A.shape[0] != A.shape[1] or not np.array_equal(A, -A.T):
             raise ValueError(f"skew names {name!r}, which is not A = -A^T; allowed: square matrices that are")
 
 
-def _check_numbers(numbers: dict[str, Any]) -> None:
-    for option, least in (("entries", 0), ("directions", 1), ("seed", 0)):
-        if not is_integer(numbers[option]) or numbers[option] < least:
-            raise ValueError(f"{option} is {numbers[option]!r}; allowed: an integer from {least} on")
-    if not 0 < numbers["tolerance"] < 1:
-        raise ValueError(f"tolerance is {numbers['tolerance']!r}; allowed: above 0, below 1")
-    distance = numbers["kink_distance"]
-    if distance is not None and not distance >= _MARGIN:
-        raise NearKinkError(f"kink_distance is {distance:.2e}; allowed: at least {_MARGIN:.0e}, or None")
-
-
 def _called(output: str) -> str:
     return f"forward's output {output!r}" if output != "" else "forward's output"
-
-
-def _modified(given: Arrays, point: Arrays) -> list[str]:
-    return [name for name, array in point.items() if name not in given or not np.array_equal(given[name], array)]
-
-
-def _normal(like: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    values = rng.standard_normal(like.shape)
-    return np.asarray(values + 1j * rng.standard_normal(like.shape) if like.dtype.kind == "c" else values)
-
-
-def _size(array: np.ndarray, skew: bool) -> int:
-    """How many entries are free."""
-    n = len(array) if skew else 0
-    return (n * (n - 1) // 2 if skew else array.size) * (2 if array.dtype.kind == "c" else 1)

@@ -106,7 +106,7 @@ def test_nothing_to_check_is_a_failure():
 def test_points_near_a_kink_are_rejected():
     """Below the margin no number is given; NaN counts as near."""
     for distance in (9e-4, 0.0, np.nan):
-        with pytest.raises(NearKinkError, match=r"the nearest kink is .* away; allowed: at least 1e-03"):
+        with pytest.raises(NearKinkError, match=r"kink_distance is .*; allowed: at least 1e-03"):
             compare_gradients(f, POINT, gradient(), kink_distance=lambda p, d=distance: d)
     assert compare_gradients(f, POINT, gradient(), kink_distance=lambda p: 2e-3).passed
 

@@ -2,5 +2,6 @@
 
 `check` asks and reports, `ask` is how; `observe` says what can be seen of any map, `recognise` compares it with the
 closed forms of `forms`, read off Q as in `readings`; `gradient` compares its pullback with differences, `sweep` takes
-the defect over the size of Q, and `picture` draws it.  docs/maps.md is the page for those who ask.
+the defect over the size of Q, `rectangular` asks tall and wide ones.  `report` says what is wrong, `page` writes it,
+`picture` draws it.  docs/maps.md is the page for those who ask.
 """

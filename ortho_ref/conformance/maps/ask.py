@@ -47,6 +47,13 @@ class Map:
             raise Refusal("returned None: not supported")
         return U
 
+    def or_none(self, Q: Array) -> Array | None:
+        """U of Q; None where there is none."""
+        try:
+            return self(Q)
+        except Refusal:
+            return None
+
     def pullback(self, Q: Array, dU: Array) -> Array | None:
         """dL/dQ; None where the adapter has no pullback.  `Refusal` where it gave something else."""
         return self._answer(PULLBACK, {"Q": Q, "dU": dU}, "dQ")

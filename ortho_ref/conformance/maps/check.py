@@ -1,6 +1,5 @@
 """Ask a map everything: `check_map`."""
 
-import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +13,7 @@ from ortho_ref.conformance.maps.gradient import judge
 from ortho_ref.conformance.maps.inputs import any_matrix, defect
 from ortho_ref.conformance.maps.observe import Domain, domain_of, observe
 from ortho_ref.conformance.maps.recognise import Found, Place, recognise
+from ortho_ref.conformance.maps.rectangular import SHAPES, rectangular
 from ortho_ref.conformance.maps.report import Complex, MapReport
 from ortho_ref.conformance.maps.sweep import CURVES, sweep
 
@@ -39,9 +39,10 @@ def check_map(
     Parameters
     ----------
     map : callable
-        map(Q) -> U: real Q (n, n), n from 2 to 64, in float64 and float32. It may take batches (b, n, n), alone or as
-        well, and complex Q. What it does not take it refuses by an exception or None. `ortho_ref.adapters` has
-        `map_from_torch` and `map_from_jax`, which give both functions.
+        map(Q) -> U: real Q (n, n), n from 2 to 97, in float64 and float32. It may take batches (b, n, n), alone or as
+        well, complex Q, and tall and wide ones, whose U may have a factor sqrt(max(1, rows/columns)). What it does not
+        take it refuses by an exception or None. `ortho_ref.adapters` has `map_from_torch` and `map_from_jax`, which
+        give both functions.
     pullback : callable, optional
         pullback(Q, dU) -> dL/dQ where dU is dL/dU; of complex ones dL/dRe + i dL/dIm.
     tolerance : float
@@ -116,6 +117,9 @@ def check_run(
     found, domain_read = _recognised(asked, places, domain, precision, False)
     ends = range or (CONDITION_RANGE if seen.scale_free else NORM_RANGE)
     closed = found.fitting[0] if found.fitting and domain_read else None
+    others = rectangular(asked, domain, closed, precision)
+    shapes = [(n, n, 1.0) for n in CURVES]
+    shapes += [(*shape, own.factor_of(*shape)) for own in others if not own.refused for shape in SHAPES[own.kind]]
     return MapReport(
         name,
         domain,
@@ -124,8 +128,11 @@ def check_run(
         seen,
         judge(asked, domain, closed, precision),
         _complex(asked, domain),
+        others,
         tuple(
-            sweep(asked, domain, seen.scale_free, dtype, n, ends) for dtype in ("float64", "float32") for n in CURVES
+            sweep(asked, domain, seen.scale_free, dtype, (n, m), ends, factor)
+            for dtype in ("float64", "float32")
+            for n, m, factor in shapes
         ),
         tolerance,
         ends,
@@ -137,28 +144,18 @@ def check_run(
 
 def _places(map: Map, domain: Domain, of_complex: bool) -> list[Place]:
     """Where it is compared with the closed forms; those that it refuses are left out."""
-    rng, found = np.random.default_rng(0), []
-    for n, size in _PLACES:
-        Q = domain.make(rng, n, size, of_complex)
-        try:
-            U = map(Q)
-        except Refusal:
-            continue
-        found.append(Place(Q, U, _base(map, Q)))
-    if not domain.needs_skew and found:  # what an iteration makes of each singular value, in whatever precision
-        Q = np.diag(_SPREAD).astype(found[0].Q.dtype)
-        with contextlib.suppress(Refusal):
-            found.append(Place(Q, map(Q), _base(map, Q)))
-    return found
+    rng = np.random.default_rng(0)
+    asked = [domain.make(rng, n, size, of_complex) for n, size in _PLACES]
+    if not domain.needs_skew:  # what an iteration makes of each singular value, in whatever precision
+        asked.append(np.diag(_SPREAD).astype(asked[0].dtype))
+    given = [(Q, map.or_none(Q)) for Q in asked]
+    return [Place(Q, U, _base(map, Q)) for Q, U in given if U is not None]
 
 
 def _base(map: Map, Q: Array) -> Array | None:
     """map(0), where it is orthogonal and not I."""
-    try:
-        U = map(np.zeros_like(Q))
-    except Refusal:
-        return None
-    if defect(U) > 0.1 or abs(U - np.eye(len(U))).max() <= 1e-12:
+    U = map.or_none(np.zeros_like(Q))
+    if U is None or defect(U) > 0.1 or abs(U - np.eye(len(U))).max() <= 1e-12:
         return None
     return U
 

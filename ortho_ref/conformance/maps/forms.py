@@ -10,9 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ortho_ref.backend import Array, library_of
+from ortho_ref.backend import Array
 from ortho_ref.parametrizations import Householder
 from ortho_ref.parametrizations.cayley import inverse
+from ortho_ref.parametrizations.exponential import exponential
 
 #: Numbers of terms of a series, and of steps of an iteration, that are tried.
 TERMS, STEPS = 24, 30
@@ -55,7 +56,7 @@ def _cayley(c: float) -> Callable[[Array], Iterator[tuple[str, Array]]]:
 
 def _exponential(c: float) -> Callable[[Array], Iterator[tuple[str, Array]]]:
     def values(A: Array) -> Iterator[tuple[str, Array]]:
-        yield f"exp({_scaled(c).removeprefix('+ ').replace('- ', '-')})", library_of(A).linalg.expm(c * A)
+        yield f"exp({_of_A(c)})", exponential(c * A)
 
     return values
 
@@ -148,7 +149,7 @@ def _qr(X: Array) -> Iterator[tuple[str, Array]]:
 
 
 def _polar(X: Array) -> Iterator[tuple[str, Array]]:
-    W, _, Vh = np.linalg.svd(X)
+    W, _, Vh = np.linalg.svd(X, full_matrices=False)
     yield "W V^H of the singular value decomposition Q = W S V^H", W @ Vh
     if X.dtype.kind != "c":
         turned = np.ones(len(X))

@@ -19,7 +19,7 @@ RIGHT, WRONG, ABSENT, REFUSED, OPEN = "right", "wrong", "none given", "refused",
 #: The largest error that passes, relative to the largest derivative, by the precision of values and gradient.
 TOLERANCES = {"float64": 1e-7, "float32": 1e-3}
 _COARSE, _HALF = 0.1, ("float16", "bfloat16")
-_N, _DIRECTIONS, _STEP = 5, 12, 1e-3
+_SHAPE, _DIRECTIONS, _STEP = (5, 5), 12, 1e-3
 
 
 class Gradient(Struct, frozen=True, forbid_unknown_fields=True):
@@ -47,6 +47,16 @@ class Gradient(Struct, frozen=True, forbid_unknown_fields=True):
     remark: str
     single: float | None
 
+    @property
+    def words(self) -> str:
+        """All of it in one line, the status first."""
+        how = f", {self.convention}" if self.convention and self.status == RIGHT else ""
+        beside = ((self.differences, "differences"), (self.closed, "the closed form's"))
+        sizes = ", ".join(f"{size:.1e} from {what}" for size, what in beside if size is not None)
+        single = "" if self.single is None else f"; in float32 {self.single:.1e} away"
+        remark = f"; {self.remark}" if self.remark else ""
+        return f"{self.status}{how}{': ' if sizes else ''}{sizes}{single}{remark}"
+
     @classmethod
     def not_compared(cls, status: str, remark: str = "") -> "Gradient":
         """Of a gradient that nothing was compared with."""
@@ -61,7 +71,14 @@ class _Slopes(NamedTuple):
     by_form: Array | None
 
 
-def judge(map: Map, domain: Domain, closed: Closed | None, precision: Precision, of_complex: bool = False) -> Gradient:
+def judge(
+    map: Map,
+    domain: Domain,
+    closed: Closed | None,
+    precision: Precision,
+    of_complex: bool = False,
+    shape: tuple[int, int] = _SHAPE,
+) -> Gradient:
     """Whether a map's pullback is right.
 
     Parameters
@@ -76,6 +93,8 @@ def judge(map: Map, domain: Domain, closed: Closed | None, precision: Precision,
         Of its values.
     of_complex : bool
         Whether of complex Q.
+    shape : pair of int
+        Of Q; square where the map needs a skew one.
 
     Returns
     -------
@@ -83,7 +102,11 @@ def judge(map: Map, domain: Domain, closed: Closed | None, precision: Precision,
         What was found.
     """
     rng = np.random.default_rng(6)
-    Q = skew_matrix(rng, _N, 0.7, of_complex) if domain.needs_skew else 0.7 * conditioned(rng, _N, 3.0, of_complex)
+    n, columns = shape
+    if domain.needs_skew:
+        Q = skew_matrix(rng, n, 0.7, of_complex)
+    else:
+        Q = 0.7 * conditioned(rng, n, 3.0, of_complex, columns)
     dU = standard(rng, Q.shape, of_complex)
     try:
         G = map.pullback(Q, dU)
@@ -142,7 +165,7 @@ def _conventions(domain: Domain, G: Array, of_complex: bool) -> list[tuple[str, 
 def _slopes(map: Map, closed: Closed | None, Q: Array, dU: Array, skew: bool, exact: bool) -> _Slopes:
     rng, n, of_complex = np.random.default_rng(7), len(Q), Q.dtype.kind == "c"
     make = [
-        skew_matrix(rng, n, 1.0, of_complex) if skew else standard(rng, (n, n), of_complex) / n
+        skew_matrix(rng, n, 1.0, of_complex) if skew else standard(rng, Q.shape, of_complex) / n
         for _ in range(_DIRECTIONS)
     ]
     base = None
@@ -183,6 +206,8 @@ def _looks(G: Array, directions: list[Array], known: Array, tolerance: float) ->
         return "it is 0 throughout"
     candidates = {"": G, "transposed": G.T, "conjugated": G.conj(), "conjugated and transposed": G.conj().T}
     for words, other in candidates.items():
+        if other.shape != G.shape:
+            continue
         own = _along(other, directions)
         factor = float(own @ known / (known @ known))
         if factor == 0 or _away(own / factor, known) > 10 * tolerance:

@@ -21,11 +21,13 @@ text { fill: #1f2328 } .small { fill: #59636e; font-size: 12px } .title { font-s
 .grid { stroke: #d1d9e0; stroke-width: 1 } .axis { stroke: #59636e; stroke-width: 1 }
 .judged { fill: #0969da; fill-opacity: .07 } .limit { stroke: #59636e; stroke-width: 1; stroke-dasharray: 2 3 }
 .c0 { stroke: #0969da; fill: #0969da } .c1 { stroke: #bc4c00; fill: #bc4c00 } .c2 { stroke: #1a7f37; fill: #1a7f37 }
+.c3 { stroke: #8250df; fill: #8250df } .c4 { stroke: #bf3989; fill: #bf3989 }
 polyline { fill: none !important; stroke-width: 2 } .float32 { stroke-dasharray: 6 4 } circle { stroke: none }
 @media (prefers-color-scheme: dark) {
 svg { background: #0d1117 } text { fill: #e6edf3 } .small { fill: #9198a1 } .grid { stroke: #2b323b }
 .axis, .limit { stroke: #9198a1 } .judged { fill: #4493f8; fill-opacity: .12 }
 .c0 { stroke: #4493f8; fill: #4493f8 } .c1 { stroke: #f0883e; fill: #f0883e } .c2 { stroke: #3fb950; fill: #3fb950 }
+.c3 { stroke: #ab7df8; fill: #ab7df8 } .c4 { stroke: #db61a2; fill: #db61a2 }
 }
 """
 
@@ -55,7 +57,7 @@ def _kept(defect: float, dtype: str) -> float:
 
 
 def picture(report: "MapReport") -> str:
-    """The defects of a report, drawn.
+    """The defects of a report for square Q, drawn.
 
     Parameters
     ----------
@@ -72,9 +74,10 @@ def picture(report: "MapReport") -> str:
     ValueError
         There is nothing to draw: the map gave no U.
     """
-    if not report.curves:
+    curves = tuple(curve for curve in report.curves if curve.n == curve.columns)
+    if not curves:
         raise ValueError(f"there is nothing to draw: {report.name} gives no U: {report.refusal}")
-    axes = _Axes(report.curves, min(report.tolerance, _MOST))
+    axes = _Axes(curves, min(report.tolerance, _MOST))
     first = report.found.fitting[0].words if report.found.fitting else "none of the closed forms"
     whole = shown(f"{report.name}: {first}")
     title = escape(whole if len(whole) <= _TITLE else f"{whole[: _TITLE - 3]}...")
@@ -90,7 +93,7 @@ def picture(report: "MapReport") -> str:
         f'<text x="{(_LEFT + _WIDTH - _RIGHT) / 2:.0f}" y="{_HEIGHT - 14}" text-anchor="middle">{escape(over)}</text>',
         f'<text transform="translate(18 {(_TOP + _HEIGHT - _BOTTOM) / 2:.0f}) rotate(-90)" text-anchor="middle">'
         "defect</text>",
-        *_curves(axes, report.curves),
+        *_curves(axes, curves),
         "</svg>",
     ]
     return "\n".join(parts) + "\n"
@@ -130,7 +133,7 @@ def _curves(axes: _Axes, curves: tuple[Curve, ...]) -> list[str]:
     """The lines, and what they are: one colour for each n, dashes for float32."""
     parts, sizes = [], sorted({curve.n for curve in curves})
     for i, curve in enumerate(curves):
-        own = f"c{sizes.index(curve.n) % 3} {curve.dtype}"
+        own = f"c{sizes.index(curve.n) % 5} {curve.dtype}"
         places = [
             (axes.x(at), axes.y(_kept(d, curve.dtype)))
             for at, d in zip(curve.at, curve.defects, strict=True)

@@ -10,7 +10,7 @@ from ortho_ref.conformance.maps.inputs import conditioned, defect
 from ortho_ref.conformance.maps.observe import Domain
 
 #: n of the curves; sizes ||Q||_2, condition numbers; each is drawn so often, and the largest defect counts.
-CURVES = (2, 8, 37, 64)
+CURVES = (2, 8, 37, 64, 97)
 NORMS = (1e-12, 1e-6, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 100.0, 1e4, 1e6)
 CONDITIONS = (1.0, 1.5, 3.0, 10.0, 30.0, 100.0, 1e3, 1e4, 1e5, 1e6)
 _DRAWS = 2
@@ -23,8 +23,8 @@ class Curve(Struct, frozen=True, forbid_unknown_fields=True):
     ----------
     dtype : str
         "float64", "float32" or "complex128".
-    n : int
-        Q is n x n.
+    n, columns : int
+        Q is n x columns.
     at : tuple of float
         ||Q||_2, or condition numbers.
     defects : tuple of float or None
@@ -35,12 +35,26 @@ class Curve(Struct, frozen=True, forbid_unknown_fields=True):
 
     dtype: str
     n: Annotated[int, Meta(ge=1, le=10**9)]
+    columns: Annotated[int, Meta(ge=1, le=10**9)]
     at: tuple[float, ...]
     defects: tuple[float | None, ...]
     refused: str
 
+    @property
+    def size(self) -> str:
+        """Of Q, in words."""
+        return f"n = {self.n}" if self.n == self.columns else f"{self.n} x {self.columns}"
 
-def sweep(map: Map, domain: Domain, conditions: bool, dtype: str, n: int, ends: tuple[float, float]) -> Curve:
+
+def sweep(
+    map: Map,
+    domain: Domain,
+    conditions: bool,
+    dtype: str,
+    shape: tuple[int, int],
+    ends: tuple[float, float],
+    factor: float = 1.0,
+) -> Curve:
     """One curve.
 
     Parameters
@@ -53,10 +67,12 @@ def sweep(map: Map, domain: Domain, conditions: bool, dtype: str, n: int, ends: 
         Whether over condition numbers.
     dtype : str
         What Q is given in.
-    n : int
-        Q is n x n.
+    shape : pair of int
+        Of Q.
     ends : pair of float
         Of the range that is judged: they are places as well.
+    factor : float
+        That U is divided by first.
 
     Returns
     -------
@@ -64,18 +80,20 @@ def sweep(map: Map, domain: Domain, conditions: bool, dtype: str, n: int, ends: 
         Over all places.
     """
     at = tuple(sorted({*(CONDITIONS if conditions else NORMS), *ends}))
+    (n, columns), of_complex = shape, dtype[0] == "c"
+    more = {} if n == columns else {"columns": columns}
     found, why = [], ""
     for where in at:
         largest: float | None = None
         rng = np.random.default_rng(n)
         for _ in range(_DRAWS):
-            make = conditioned(rng, n, where, dtype[0] == "c") if conditions else None
-            Q = domain.make(rng, n, where, dtype[0] == "c") if make is None else make
+            make = conditioned if conditions else domain.make
+            Q = make(rng, n, where, of_complex, **more)
             try:
-                own = defect(map(Q.astype(dtype)))
+                own = defect(map(Q.astype(dtype)) / factor)
             except Refusal as refused:
                 why = why or f"at {where:g}: {refused}"
                 continue
             largest = own if largest is None else max(largest, own)
         found.append(largest)
-    return Curve(dtype, n, at, tuple(found), why)
+    return Curve(dtype, n, columns, at, tuple(found), why)

@@ -302,6 +302,85 @@ def test_rows_that_no_tile_holds():
     assert "(n = 37)" in str(report)
 
 
+def thin(X):
+    """The polar factor of a Q of any shape."""
+    W, _, V = np.linalg.svd(X, full_matrices=False)
+    return W @ V
+
+
+def filled(Q):
+    """Cayley of Q filled up by zeros, cut off; of a wide Q transposed, as PyTorch has it."""
+    if Q.shape[0] < Q.shape[1]:
+        return H(filled(H(Q)))
+    n, m = Q.shape
+    square = np.concatenate([Q, np.zeros((n, n - m), Q.dtype)], axis=1)
+    return cayley(-skew(np.tril(square, -1)) / 2)[:, :m]
+
+
+def ratio(X):
+    """Muon's factor."""
+    return math.sqrt(max(1, X.shape[0] / X.shape[1]))
+
+
+# A map, its tall and its wide Q: what is before I, and whether it is the same closed form.
+RECTANGULAR = {
+    "polar": (thin, ("1", True), ("1", True)),
+    "polar times Muon's factor": (lambda Q: thin(Q) * ratio(Q), ("sqrt(rows/columns)", True), ("1", True)),
+    "QR": (lambda Q: H(filled_qr(H(Q))) if len(Q) < Q.shape[1] else filled_qr(Q), ("1", True), ("1", True)),
+    "Cayley": (filled, ("1", True), ("1", True)),
+}
+
+
+def filled_qr(Q):
+    return np.linalg.qr(Q)[0]
+
+
+@pytest.mark.parametrize("name", RECTANGULAR)
+def test_tall_and_wide_matrices(name):
+    """U^H U = I and U U^H = I, with the factor that is known; judged over the whole range."""
+    f, *expected = RECTANGULAR[name]
+    report = check_map(single(f))
+    assert [(own.factor, own.same) for own in report.rectangular] == expected
+    assert report.ok, f"\n{report}"
+    assert {"64 x 16", "37 x 19", "16 x 64", "19 x 37"} <= {curve.size for curve in report.curves}
+    if "Muon" in name:
+        assert "tall       U^H U = rows/columns I; the same closed form; gradient none given" in str(report)
+        assert "wide       U U^H = I; the same closed form; gradient none given" in str(report)
+
+
+def test_wrong_tall_and_wide_matrices():
+    """Another factor, and columns that are not orthogonal in one of both; what takes square Q alone loses nothing."""
+    report = check_map(single(lambda Q: thin(Q) * (1 if Q.shape[0] <= Q.shape[1] else 1.5)))
+    assert [own.factor for own in report.rectangular] == ["1.5", "1"]
+    assert not report.ok
+    assert "(64 x 16)" in report.problems[0] or "(37 x 19)" in report.problems[0]
+    report = check_map(single(lambda Q: thin(Q) + (0.1 if Q.shape == (19, 37) else 0)))
+    assert "(19 x 37)" in report.problems[0]
+    report = check_map(single(lambda Q: thin(Q) * (np.nan if Q.shape[0] > Q.shape[1] else 1)))
+    assert "float64: defect not finite" in report.problems[0]
+    report = check_map(single(polar))
+    assert report.ok
+    assert "refused: raised" in report.rectangular[0].words
+    assert check_map(cayley).rectangular == []
+
+
+def test_the_gradient_of_tall_matrices():
+    """Q / ||Q||_F for wide ones, whose gradient is known: a wrong one of tall ones alone is seen."""
+
+    def f(Q):
+        return filled(Q) if Q.shape[0] == Q.shape[1] else Q / np.linalg.norm(Q)
+
+    def pullback(Q, dU):
+        if Q.shape[0] == Q.shape[1]:
+            return None
+        size = np.linalg.norm(Q)
+        return (dU - Q * (Q * dU).sum() / size**2) / size * (2 if Q.shape[0] > Q.shape[1] else 1)
+
+    report = check_map(single(f), lambda Q, dU: pullback(Q, dU) if Q.ndim == 2 else None)
+    assert [own.gradient.status for own in report.rectangular] == ["wrong", "right"]
+    assert any(problem.startswith("tall Q: gradient wrong: ") for problem in report.problems)
+
+
 @pytest.mark.parametrize("size", [1e-12, 1e6])
 def test_very_small_and_very_large_matrices(size):
     """An epsilon beside ||Q||, and numbers that overflow in float32 once they are squared."""
@@ -386,8 +465,8 @@ def test_the_picture_is_svg_with_its_labels():
     root = ElementTree.fromstring(report.svg())
     texts = [text.text for text in root.iter(f"{own}text")]
     assert root.tag == f"{own}svg"
-    assert {"‖Q‖₂", "defect", "float64, n = 2", "float32, n = 64", "tolerance 1e-10"} <= set(texts)
-    assert len(list(root.iter(f"{own}polyline"))) == 16  # eight curves, and what each is
+    assert {"‖Q‖₂", "defect", "float64, n = 2", "float32, n = 97", "tolerance 1e-10"} <= set(texts)
+    assert len(list(root.iter(f"{own}polyline"))) == 20  # ten curves, and what each is
     assert "prefers-color-scheme: dark" in "".join(style.text for style in root.iter(f"{own}style"))
     assert any(text.startswith("<a & 'b'>: Cayley") for text in texts)
     nothing = check_map(lambda Q: 1 / 0)
