@@ -73,7 +73,8 @@ def _from_h0(own: Any) -> Any:
 def _to_h0(own: Any) -> Any:
     def backward(cell: Any, weights: Arrays, tape: Any, dh: np.ndarray, d_last: Any) -> tuple[Any, Any, Arrays]:
         g, zero = d_last, tuple(map(np.zeros_like, d_last))
-        first, total, dx = zero, dict.fromkeys(weights, 0.0), np.zeros((*dh.shape[:2], weights_width(weights)))
+        first, dx = zero, np.zeros((*dh.shape[:2], weights_width(weights)))
+        total = {name: np.zeros_like(a) for name, a in weights.items()}
         for t, cache in zip(reversed(tape.order), reversed(tape.caches), strict=True):
             d, g, own_weights = own(cell, weights, layered.Pass([cache], [t], np.ones_like(tape.keep)), dh, g)
             dx[t], total = d[0], {name: total[name] + a for name, a in own_weights.items()}

@@ -155,7 +155,7 @@ def _one_sequence(
             weights = {k: given.get(k, torch.zeros(shape, dtype=torch.float64)) for k, shape in shapes.items()}
             first = [leaves[f"{s}0"][len(ends), b : b + 1] if f"{s}0" in leaves else zeros for s in cell.states]
             own = steps[::-1] if suffix else steps
-            at = {}
+            at: dict[int, Any] = {}
             for piece in np.split(own, [k for k in range(1, len(own)) if anew[own[k]]]):
                 begin = [zeros] * len(first) if anew[piece[0]] else first
                 run = parts_of(cell, autograd.run(cell, weights, x[piece][:, None], state_of(tuple(begin))))
