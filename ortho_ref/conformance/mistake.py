@@ -241,6 +241,11 @@ def around(owner: Any, name: str, change: Callable[..., Any]) -> Patch:
     return owner, name, lambda own: lambda *arguments: change(own, *arguments)
 
 
+def instead(owner: Any, name: str) -> Callable[[Callable[..., Any]], Outputs]:
+    """The way of one function or method: of change(right, *arguments) in its place."""
+    return lambda change: patched(around(owner, name, change))
+
+
 def in_either_order(a: Mistake, b: Mistake) -> bool:
     """Whether a around b is b around a: they replace different functions, and nothing else."""
     if not (isinstance(a.outputs, Patched) and isinstance(b.outputs, Patched)):
