@@ -132,20 +132,7 @@ def altered(change: Callable[[Case, Arrays], Arrays]) -> Outputs:
 
 
 def scaled(factor: Callable[[Case], float], *names: str) -> Outputs:
-    """Outputs times a factor.
-
-    Parameters
-    ----------
-    factor : callable
-        factor(case) -> a number.
-    *names : str
-        The outputs; a last * stands for any ending.
-
-    Returns
-    -------
-    callable
-        The `outputs` of a mistake.
-    """
+    """These outputs times factor(case); a last * in a name stands for any ending."""
     return altered(lambda case, found: {n: a * factor(case) for n, a in found.items() if fits(n, names)})
 
 
@@ -153,23 +140,10 @@ Change: TypeAlias = Callable[[np.ndarray], np.ndarray]
 
 
 def read_as(change: Change, adjoint: Change, *names: str) -> Outputs:
-    """Inputs read in another way, forward and backward.
+    """Inputs read in another way, forward and backward; a last * in a name stands for any ending.
 
-    The gradients are those of the wrong forward pass, as an automatic differentiation of it gives them.
-
-    Parameters
-    ----------
-    change : callable
-        change(array) -> the input as it is read.
-    adjoint : callable
-        adjoint(gradient) -> the gradient by the input as it was given, from that by the input as it was read.
-    *names : str
-        The inputs; a last * stands for any ending.
-
-    Returns
-    -------
-    callable
-        The `outputs` of a mistake.
+    The gradients are those of the wrong forward pass, as an automatic differentiation of it gives them: from the
+    gradient by an input as it was read, which is change(input), `adjoint` makes that by the input as it was given.
     """
 
     def outputs(case: Case, base: Base) -> Arrays:
@@ -191,19 +165,9 @@ def through(change: Change, read: tuple[str, ...], gives: tuple[str, ...]) -> Ou
 
 
 def exchanged(mapping: Mapping[str, str], kinds: str = "WUb") -> Outputs:
-    """The weights of one gate taken for another's.
+    """The weights of one gate taken for another's: gate -> the gate whose weights stand in its place.
 
-    Parameters
-    ----------
-    mapping : mapping of str to str
-        Gate -> the gate whose weights stand in its place.
-    kinds : str
-        Which of its weights, letters of "WUb".
-
-    Returns
-    -------
-    callable
-        The `outputs` of a mistake.
+    kinds: which of its weights, letters of "WUb".
     """
 
     def outputs(case: Case, base: Base) -> Arrays:
@@ -231,20 +195,7 @@ def swapped(first: str, second: str) -> Outputs:
 
 
 def tied(names: Mapping[str, str], sign: int = 1) -> Outputs:
-    """Weights that are others, times a sign, and have no gradients of their own.
-
-    Parameters
-    ----------
-    names : mapping of str to str
-        Input -> the one that stands in its place.
-    sign : int, default 1
-        1 or -1.
-
-    Returns
-    -------
-    callable
-        The `outputs` of a mistake.
-    """
+    """Weights that are others, times a sign: input -> the one that stands in its place, and has both gradients."""
 
     def outputs(case: Case, base: Base) -> Arrays:
         found = base(given(case, {name: sign * case.inputs[other] for name, other in names.items()}))
@@ -255,20 +206,7 @@ def tied(names: Mapping[str, str], sign: int = 1) -> Outputs:
 
 
 def gradient_at(change: Change, *names: str) -> Outputs:
-    """The gradients at other inputs; all else at those that were given.
-
-    Parameters
-    ----------
-    change : callable
-        change(array) -> the input at which the gradient is taken.
-    *names : str
-        The inputs.
-
-    Returns
-    -------
-    callable
-        The `outputs` of a mistake.
-    """
+    """The gradients by these inputs taken at change(input); all else at the inputs as they were given."""
 
     def outputs(case: Case, base: Base) -> Arrays:
         found = base(given(case, {name: change(case.inputs[name]) for name in names}))
@@ -301,6 +239,11 @@ def patched(*patches: Patch) -> Patched:
 def around(owner: Any, name: str, change: Callable[..., Any]) -> Patch:
     """change(right, *arguments) in place of a function or a method right(*arguments)."""
     return owner, name, lambda own: lambda *arguments: change(own, *arguments)
+
+
+def instead(owner: Any, name: str) -> Callable[[Callable[..., Any]], Outputs]:
+    """The way of one function or method: of change(right, *arguments) in its place."""
+    return lambda change: patched(around(owner, name, change))
 
 
 def in_either_order(a: Mistake, b: Mistake) -> bool:

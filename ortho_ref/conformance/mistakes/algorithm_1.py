@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ortho_ref.conformance.case import Arrays, Case
-from ortho_ref.conformance.mistake import Base, Family, Outputs, around, configured, patched
+from ortho_ref.conformance.mistake import Base, Family, Outputs, around, configured, instead, patched
 from ortho_ref.conformance.mistakes.applies import updates
 from ortho_ref.conformance.private import private
 
@@ -20,7 +20,7 @@ NEUMANN = updates("neumann_cayley")
 
 def _series(wrong: Callable[..., Any]) -> Outputs:
     """Another series: wrong(A_tilde, P, order, right)."""
-    return patched(around(neumann, "neumann_inverse", lambda own, *arguments: wrong(*arguments, own)))
+    return instead(neumann, "neumann_inverse")(lambda own, *arguments: wrong(*arguments, own))
 
 
 for name, says, series in (
@@ -38,7 +38,7 @@ M(
     "neumann-delta-first",
     "the factors I + delta A_tilde + ... for I + A_tilde delta + ...",
     NEUMANN,
-    patched(around(neumann, "matrix_of_series", lambda own, A_tilde, delta: delta @ A_tilde)),
+    instead(neumann, "matrix_of_series")(lambda own, A_tilde, delta: delta @ A_tilde),
 )
 M(
     "neumann-first-power-alone",
@@ -93,9 +93,7 @@ def _not_exact(case: Case) -> bool:
 M("neumann-always-exact", "the exact inverse at every update", _not_exact, configured(reset_every=1))
 
 
-def _retracting(change: Callable[..., Any]) -> Outputs:
-    """Another update: change(right, parametrization, params, buffers, delta)."""
-    return patched(around(neumann.NeumannCayley, "retract", change))
+_retracting = instead(neumann.NeumannCayley, "retract")
 
 
 def _counting(by: Callable[[int], int]) -> Outputs:
@@ -132,18 +130,13 @@ def _forced(case: Case) -> bool:
     return case.id in ("update/neumann_cayley/forced", "update/neumann_cayley/forced-and-due")
 
 
-def _norm(change: Callable[[Any], float]) -> Outputs:
-    """Another norm of A_tilde delta."""
-    return patched((neumann, "spectral_norm", lambda own: change))
+NORM = instead(neumann, "spectral_norm")
+M("neumann-not-forced", "no reset where ||A_tilde delta|| is 1 or more", _forced, NORM(lambda own, M: 0.0))
 
 
-M("neumann-not-forced", "no reset where ||A_tilde delta|| is 1 or more", _forced, _norm(lambda M: 0.0))
-M(
-    "neumann-forced-by-frobenius",
-    "forced resets by the Frobenius norm of A_tilde delta",
-    _forced,
-    _norm(lambda M: float(np.linalg.norm(M))),
-)
+@named("neumann-forced-by-frobenius", "forced resets by the Frobenius norm of A_tilde delta", _forced, NORM)
+def _frobenius(own: Any, M: Any) -> float:
+    return float(np.linalg.norm(M))
 
 
 def _forced_and_due(case: Case) -> bool:

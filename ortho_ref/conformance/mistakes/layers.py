@@ -1,6 +1,5 @@
 """What goes wrong around a cell: what is absent, padding, directions, layers, long and wide ones."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -17,6 +16,7 @@ from ortho_ref.conformance.mistake import (
     configured,
     fed,
     given,
+    instead,
     negative,
     nothing,
     patched,
@@ -53,11 +53,6 @@ def _both(*predicates: Predicate) -> Predicate:
 def padded(case: Case) -> bool:
     """Whether not every step counts."""
     return case.kind == "layer" and case.config["padding"] in ("lengths", "mask")
-
-
-def _replacing(name: str) -> Callable[[Callable[..., Any]], Outputs]:
-    """Another function of `layered`: change(right, *its arguments)."""
-    return lambda change: patched(around(layered, name, change))
 
 
 # Cells that other kinds have no cases of
@@ -121,13 +116,15 @@ M(
 M("layer-h0-ignored", "the initial state taken for 0", layer(initial_state=True), read_as(nothing, nothing, "h0", "c0"))
 
 
-@named("absent-h0-ones", "ones for an absent initial state", layer(initial_state=False), _replacing("first_state"))
+@named(
+    "absent-h0-ones", "ones for an absent initial state", layer(initial_state=False), instead(layered, "first_state")
+)
 def _states_of_ones(own: Any, cell: Any, way: Any, inputs: Arrays, *rest: Any) -> tuple[np.ndarray, ...]:
     parts = zip(cell.states, own(cell, way, inputs, *rest), strict=True)
     return tuple(part if f"{name}0" in inputs else np.ones_like(part) for name, part in parts)
 
 
-@named("absent-bias-ones", "ones for absent biases", layer(bias=False), _replacing("own_weights"))
+@named("absent-bias-ones", "ones for absent biases", layer(bias=False), instead(layered, "own_weights"))
 def _biases_of_ones(own: Any, cell: Any, way: Any, inputs: Arrays, *rest: Any) -> Arrays:
     found: Arrays = own(cell, way, inputs, *rest)
     return {name: a if f"weights.{way.name}.{name}" in inputs else np.ones_like(a) for name, a in found.items()}
@@ -142,7 +139,7 @@ M(
     "padding-in-state",
     "y 0 in padding, and the state run on through it",
     BY_LENGTHS,
-    _replacing("forward")(lambda own, *rest: own(*rest[:-1], np.ones_like(rest[-1]))),
+    instead(layered, "forward")(lambda own, *rest: own(*rest[:-1], np.ones_like(rest[-1]))),
 )
 
 
@@ -160,7 +157,7 @@ def _y_masked(case: Case, base: Base) -> Arrays:
     return {**found, "y": np.where(on, found["y"], 0)}
 
 
-@named("masked-state-zero", "the state set to 0 where the mask is off", BY_MASK, _replacing("forward"))
+@named("masked-state-zero", "the state set to 0 where the mask is off", BY_MASK, instead(layered, "forward"))
 def _state_reset(own: Any, cell: Any, weights: Arrays, x: Any, state: Any, order: list[int], keep: Any) -> Pass:
     """As by multiplying h by the mask."""
     h, parts, tape = own(cell, weights, x, state, order[:1], keep)
@@ -178,7 +175,7 @@ def _mask_inverted(case: Case) -> Arrays:
     return {"mask": ~case.inputs["mask"]}
 
 
-@named("padding-first", "padding taken to be before each sequence", BY_LENGTHS, _replacing("kept"))
+@named("padding-first", "padding taken to be before each sequence", BY_LENGTHS, instead(layered, "kept"))
 def _right_aligned(own: Any, *rest: Any) -> Any:
     return own(*rest)[::-1]
 
@@ -211,7 +208,7 @@ for name, says, change in (
     M(name, says, two_ways, through(change, ("dy",), ("y",)))
 
 
-@named("reverse-forwards", "both directions run forwards", two_ways, _replacing("order_of"))
+@named("reverse-forwards", "both directions run forwards", two_ways, instead(layered, "order_of"))
 def _never_reversed(own: Any, way: Any, keep: np.ndarray) -> Any:
     return own(way._replace(reverse=False), keep)
 
@@ -220,7 +217,7 @@ def _never_reversed(own: Any, way: Any, keep: np.ndarray) -> Any:
     "reverse-through-padding",
     "the reverse direction begun at the last step, in the padding",
     _both(two_ways, padded),
-    _replacing("forward"),
+    instead(layered, "forward"),
 )
 def _reverse_counts_all(own: Any, cell: Any, weights: Any, x: Any, state: Any, order: list[int], keep: Any) -> Pass:
     return own(cell, weights, x, state, order, np.ones_like(keep) if order[0] else keep)
@@ -271,7 +268,7 @@ def _top_detached(case: Case, base: Base) -> Arrays:
         calls.append(dx)
         return nothing(dx) if len(calls) == 1 else own(dx)
 
-    return patched(around(layered, "between", between))(case, base)
+    return instead(layered, "between")(between)(case, base)
 
 
 D_LAST, LAST = ("dh_T", "dc_T"), ("h_T", "c_T")
@@ -313,12 +310,11 @@ M(
     kept,
     patched(around(reference, "of_map", _adjoint), around(reference, "to_map", _adjoint)),
 )
-M(
-    "map-gradient-transposed",
-    "dL/dU handed to the map transposed",
-    kept,
-    patched(around(reference, "to_map", lambda own, a: own(a).T)),
-)
+
+
+@named("map-gradient-transposed", "dL/dU handed to the map transposed", kept, instead(reference, "to_map"))
+def _transposed(own: Any, a: Any) -> Any:
+    return own(a).T
 
 
 @named("map-gradient-lost", "no gradient of the map's parameters", kept)
@@ -352,7 +348,7 @@ def _windows(steps: int) -> Outputs:
             g = tuple(map(nothing, g)) if start else g
         return dx, g, total
 
-    return _replacing("backward")(backward)
+    return instead(layered, "backward")(backward)
 
 
 for steps in (64, 100, 256):

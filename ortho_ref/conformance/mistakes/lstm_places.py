@@ -6,8 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ortho_ref.conformance.case import Arrays, Case
-from ortho_ref.conformance.mistake import Base, Family, nothing, patched, replaced, same
+from ortho_ref.conformance.mistake import Family, Outputs, around, nothing, patched, replaced, same
 from ortho_ref.conformance.mistakes.applies import sequence
 from ortho_ref.conformance.private import private
 
@@ -44,45 +43,28 @@ def _in_turn(places: str, own: Callable[[Any], Any], phi: dict[str, Nonlinearity
     return value
 
 
-def in_places(phi: dict[str, Nonlinearity]) -> Callable[[Case, Base], Arrays]:
-    """The LSTM with other nonlinearities, forward and backward.
+def in_places(phi: dict[str, Nonlinearity]) -> Outputs:
+    """The LSTM with other nonlinearities in these places, i, f, g, o or c, forward and backward."""
 
-    Parameters
-    ----------
-    phi : dict of str to Nonlinearity
-        By place: i, f, g, o or c.
+    def step_forward(own: Any, self: Any, weights: Any, x: Any, h_prev: Any) -> Any:
+        gates = (lstm, "sigmoid", lambda sigmoid: _in_turn("ifo", sigmoid, phi))
+        others = (lstm, "xp_of", lambda _: lambda *arrays: SimpleNamespace(tanh=_in_turn("gc", np.tanh, phi)))
+        with replaced(gates, others):
+            return own(self, weights, x, h_prev)
 
-    Returns
-    -------
-    callable
-        The `outputs` of a mistake.
-    """
+    def step_backward(own: Any, self: Any, weights: Any, dh: Any, cache: Any) -> Any:
+        if "c" in phi:  # 1 - y^2 is what is added there
+            slope = phi["c"].slope(cache.y) - (1 - cache.y * cache.y)
+            dh = (dh[0], dh[1] + dh[0] * cache.o * slope)
+        slopes = {id(getattr(cache, place)): phi[place].slope for place in "ifo" if place in phi}
 
-    def forward(own: Any) -> Any:
-        def step_forward(self: Any, weights: Any, x: Any, h_prev: Any) -> Any:
-            gates = (lstm, "sigmoid", lambda sigmoid: _in_turn("ifo", sigmoid, phi))
-            others = (lstm, "xp_of", lambda _: lambda *arrays: SimpleNamespace(tanh=_in_turn("gc", np.tanh, phi)))
-            with replaced(gates, others):
-                return own(self, weights, x, h_prev)
+        def derivative(right: Any, y: Any) -> Any:
+            return slopes.get(id(y), right)(y)
 
-        return step_forward
+        with replaced(around(lstm, "sigmoid_derivative", derivative)):
+            return _with_g(lambda w, c: own(self, w, dh, c), weights, cache, phi.get("g"))
 
-    def backward(own: Any) -> Any:
-        def step_backward(self: Any, weights: Any, dh: Any, cache: Any) -> Any:
-            if "c" in phi:  # 1 - y^2 is what is added there
-                slope = phi["c"].slope(cache.y) - (1 - cache.y * cache.y)
-                dh = (dh[0], dh[1] + dh[0] * cache.o * slope)
-            slopes = {id(getattr(cache, place)): phi[place].slope for place in "ifo" if place in phi}
-
-            def derivative(sigmoid_derivative: Any) -> Any:
-                return lambda y: slopes.get(id(y), sigmoid_derivative)(y)
-
-            with replaced((lstm, "sigmoid_derivative", derivative)):
-                return _with_g(lambda w, c: own(self, w, dh, c), weights, cache, phi.get("g"))
-
-        return step_backward
-
-    return patched((lstm.LSTM, "step_forward", forward), (lstm.LSTM, "step_backward", backward))
+    return patched(around(lstm.LSTM, "step_forward", step_forward), around(lstm.LSTM, "step_backward", step_backward))
 
 
 def _with_g(own: Callable[[Any, Any], Any], weights: Any, cache: Any, phi: Nonlinearity | None) -> Any:

@@ -17,6 +17,7 @@ from ortho_ref.conformance.mistake import (
     fed,
     given,
     gradient_at,
+    instead,
     negative,
     nothing,
     patched,
@@ -42,6 +43,8 @@ A = "params.A"
 
 # Geodesic steps
 
+RETRACT = instead(geodesic.GeodesicUnitary, "retract")
+
 
 def _geodesic(change: Callable[[Any, Any], Any]) -> Outputs:
     """Another delta of the geodesic step: change(X, delta)."""
@@ -49,7 +52,7 @@ def _geodesic(change: Callable[[Any, Any], Any]) -> Outputs:
     def retract(own: Any, self: Any, params: Any, buffers: Any, delta: Any) -> Any:
         return own(self, params, buffers, {"X": change(params["X"], delta["X"])})
 
-    return patched(around(geodesic.GeodesicUnitary, "retract", retract))
+    return RETRACT(retract)
 
 
 @named("geodesic-as-printed", "A = G^H U - U^H G, as printed", GEODESIC, _geodesic)
@@ -64,18 +67,11 @@ M("geodesic-real-gradient", "the real part of the gradient alone", GEODESIC, _ge
 M("geodesic-conjugated", "the gradient conjugated (JAX, autograd)", GEODESIC, _geodesic(lambda X, G: G.conj()))
 
 
+@named("geodesic-additive", "U - delta, not a geodesic step", GEODESIC, RETRACT)
 def _additive(own: Any, self: Any, params: Any, buffers: Any, delta: Any) -> Any:
-    """X - delta, not unitary any more."""
+    """Not unitary any more."""
     X = params["X"] - delta["X"]
     return {"X": X}, {**buffers, "U": X}
-
-
-M(
-    "geodesic-additive",
-    "U - delta, not a geodesic step",
-    GEODESIC,
-    patched(around(geodesic.GeodesicUnitary, "retract", _additive)),
-)
 
 
 # The exponential
@@ -97,24 +93,15 @@ def _by_tangent(case: Case, found: Arrays) -> Arrays:
     return {"d_params.A": W - W.T}
 
 
-M(
-    "exp-derivative-at-A",
-    "exp's derivative at A, not at A^T",
-    EXP,
-    patched(around(exponential, "exponential_derivative", lambda own, A, E: own(A.T, E))),
-)
+DERIVATIVE = instead(exponential, "exponential_derivative")
+M("exp-derivative-at-A", "exp's derivative at A, not at A^T", EXP, DERIVATIVE(lambda own, A, E: own(A.T, E)))
 
 
+@named("exp-no-projection", "the gradient not made skew", EXP, instead(exponential.Exponential, "pullback"))
 def _unprojected(own: Any, self: Any, params: Any, buffers: Any, dU: Any) -> Any:
     return {"A": exponential.exponential_derivative(params["A"].T, dU)}
 
 
-M(
-    "exp-no-projection",
-    "the gradient not made skew",
-    EXP,
-    patched(around(exponential.Exponential, "pullback", _unprojected)),
-)
 M(
     "exp-gradient-half",
     "the projection on skew matrices, half the derivative by the free entries",
@@ -136,16 +123,16 @@ def _angles_negative(case: Case, base: Base) -> Arrays:
 M("rotation-sign", "angles with their sign flipped", _rotating, _angles_negative)
 
 
-def _layers(change: Callable[[list[Any]], list[Any]], *kinds: Any) -> Outputs:
-    """Other layers, or in another order."""
+def _layers(change: Callable[[list[Any]], list[Any]]) -> Outputs:
+    """Other layers of the rotations, or in another order."""
 
     def layers(own: Any, self: Any, n: int, buffers: Any) -> Iterator[Any]:
         return iter(change(list(own(self, n, buffers))))
 
-    return patched(*(around(kind, "_layers", layers) for kind in kinds))
+    return patched(*(around(style, "_layers", layers) for style in STYLES))
 
 
-M("rotation-layers-reversed", "the layers in the opposite order", _rotating, _layers(lambda own: own[::-1], *STYLES))
+M("rotation-layers-reversed", "the layers in the opposite order", _rotating, _layers(lambda own: own[::-1]))
 
 
 def _B_before_A(layers: list[Any]) -> list[Any]:
@@ -165,18 +152,12 @@ def _even_odd(layers: list[Any]) -> list[Any]:
     return [layer._replace(pairs=lambda M: (M[::2], M[1::2])) for layer in layers]
 
 
-for name, says, kind, style, change in (
-    ("tunable-B-first", "the layers B A B A ... for A B A B ...", "tunable_rotations", STYLES[0], _B_before_A),
-    (
-        "fft-columns",
-        "FFT style with the angles of a row taken block by block",
-        "fft_rotations",
-        STYLES[1],
-        _columns_by_block,
-    ),
-    ("volume-even-odd", "pairs (0, 1), (2, 3) ... for (i, i + n/2)", "volume_preserving", STYLES[2], _even_odd),
+for name, says, kind, change in (
+    ("tunable-B-first", "the layers B A B A ... for A B A B ...", "tunable_rotations", _B_before_A),
+    ("fft-columns", "FFT style with the angles of a row taken block by block", "fft_rotations", _columns_by_block),
+    ("volume-even-odd", "pairs (0, 1), (2, 3) ... for (i, i + n/2)", "volume_preserving", _even_odd),
 ):
-    M(name, says, of(kind), _layers(change, style))
+    M(name, says, of(kind), _layers(change))
 
 
 @named("permutation-inverse", "the permutations' inverses", of("volume_preserving", "structured_unitary"), fed)
@@ -203,7 +184,7 @@ def _swapped(layers: list[Any]) -> list[Any]:
 @named("phase-on-upper", "the phase on the upper input of a pair, not the lower", _phased)
 def _phase_on_upper(case: Case, base: Base) -> Arrays:
     """With the two rows of every pair exchanged and the angles negative the phase is the upper input's."""
-    return _layers(_swapped, *STYLES[:2])(case, lambda inner: _angles_negative(inner, base))
+    return _layers(_swapped)(case, lambda inner: _angles_negative(inner, base))
 
 
 @named("phase-on-row", "the phase on the first row of a rotation (the EUNN paper)", _phased)
@@ -211,7 +192,7 @@ def _phase_on_row(case: Case, base: Base) -> Arrays:
     """e^{iw} times the adjoint of: the layers backwards, the rows of every pair exchanged, the phases negative."""
     D, dU = np.exp(1j * case.inputs["params.omega"])[:, None], joined(case.inputs["dU"])
     inner = {"params.omega": nothing(case.inputs["params.omega"]), "dU": parted((D.conj() * dU).conj().T)}
-    backwards = _layers(lambda layers: _swapped(layers)[::-1], *STYLES[:2])
+    backwards = _layers(lambda own: _swapped(own)[::-1])
     turned = read_as(negative, negative, "params.phi*")
     found = backwards(given(case, inner), lambda c: turned(c, base))
     U = D * joined(found["U"]).conj().T
@@ -222,7 +203,7 @@ M("no-diagonal", "no final diagonal", _phased, read_as(nothing, nothing, "params
 M("diagonal-sign", "e^{-iw} for e^{iw} in the final diagonal", _phased, read_as(negative, negative, "params.omega"))
 
 
-M("rotation-layer-missing", "the last layer missing", _rotating, _layers(lambda own: own[:-1], *STYLES))
+M("rotation-layer-missing", "the last layer missing", _rotating, _layers(lambda own: own[:-1]))
 
 
 # Complex maps

@@ -10,7 +10,7 @@ import numpy as np
 
 from ortho_ref.conformance.case import Arrays, Case
 from ortho_ref.conformance.fitted import Fitted
-from ortho_ref.conformance.mistake import Base, Family, Outputs, Predicate, around, patched
+from ortho_ref.conformance.mistake import Base, Family, Outputs, Predicate, instead
 from ortho_ref.conformance.private import private
 
 optimizers = private("ortho_ref.training.optimizers")
@@ -39,12 +39,7 @@ def _complex_moments(name: str) -> Predicate:
 
 def stepped(kind: Any, change: Callable[..., Any]) -> Outputs:
     """Another step of an optimizer of this class: change(right, optimizer, rate, k, g, buffers)."""
-    return patched(around(kind, "_delta", change))
-
-
-def _any(change: Callable[..., Any]) -> Outputs:
-    """Another step of any of them: change(right, optimizer, name, parameter, gradient)."""
-    return patched(around(optimizers.Elementwise, "delta", change))
+    return instead(kind, "_delta")(change)
 
 
 def reconfigured(name: str, **changes: Any) -> Outputs:
@@ -65,6 +60,7 @@ def _with(self: Any, **changes: Any) -> Any:
 
 
 _adam, _rmsprop, _sgd = (partial(stepped, kind) for kind in (optimizers.Adam, optimizers.RMSprop, optimizers.SGD))
+_any = instead(optimizers.Elementwise, "delta")  # change(right, optimizer, name, parameter, gradient)
 _NO_EPSILON = 1e-30  # for 0, which an optimizer refuses where it divides by nothing else
 ADAM, RMSPROP, MOMENTUM = optimizing("adam"), optimizing("rmsprop"), option("sgd", "momentum", bool)
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ortho_ref.conformance.case import Arrays, Case
-from ortho_ref.conformance.mistake import Base, Family, Outputs, Patch, around, nothing, patched
+from ortho_ref.conformance.mistake import Base, Family, Outputs, Patch, around, instead, nothing, patched
 from ortho_ref.conformance.mistakes.applies import updates
 from ortho_ref.conformance.private import private
 
@@ -54,13 +54,8 @@ def _one_late(case: Case, base: Base) -> Arrays:
     return patched(*_both("pullback", pullback))(case, base)
 
 
+@named(
+    "cayley-old-A", "U from the A before the update", updates("scaled_cayley"), instead(cayley.ScaledCayley, "retract")
+)
 def _old_A(own: Any, self: Any, params: Any, buffers: Any, delta: Any) -> Any:
     return own(self, params, buffers, delta)[0], self.rebuild(params, buffers)
-
-
-M(
-    "cayley-old-A",
-    "U from the A before the update",
-    updates("scaled_cayley"),
-    patched(around(cayley.ScaledCayley, "retract", _old_A)),
-)

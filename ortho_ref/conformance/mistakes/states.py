@@ -94,12 +94,12 @@ def _c_for_h(case: Case, base: Base) -> Arrays:
     return found | _steps_exchanged(found)
 
 
-def _forward_exchanged(own: Any, *rest: Any) -> Any:
+def _forward(own: Any, *rest: Any) -> Any:
     (h, c), cache = own(*rest)
     return (c, h), cache
 
 
-def _backward_exchanged(own: Any, self: Any, weights: Any, dh: Any, cache: Any) -> Any:
+def _backward(own: Any, self: Any, weights: Any, dh: Any, cache: Any) -> Any:
     return own(self, weights, dh[::-1], cache)
 
 
@@ -114,7 +114,5 @@ M(
     "h-c-swapped-every-step",
     "h and c exchanged by every step: the next takes the one for the other",
     sequence("lstm"),
-    patched(
-        around(lstm.LSTM, "step_forward", _forward_exchanged), around(lstm.LSTM, "step_backward", _backward_exchanged)
-    ),
+    patched(around(lstm.LSTM, "step_forward", _forward), around(lstm.LSTM, "step_backward", _backward)),
 )

@@ -168,30 +168,20 @@ def _gradient_of(name: str, source: str, **fields: str) -> Outputs:
     return stepping(change)
 
 
-M(
-    "dU_c-without-reset",
-    "U_c's gradient formed with h_{t-1} in place of r h_{t-1}",
-    sequence(BEFORE),
-    _gradient_of("U_c", "U_c", s="h_prev"),
-)
-M(
-    "dU_r-with-reset",
-    "U_r's gradient formed with r h_{t-1} in place of h_{t-1}",
-    sequence(BEFORE),
-    _gradient_of("U_r", "W_r", x="s"),  # as if s_t were the input
-)
-M(
-    "U_c-fed-U_r",
-    "U_c's gradient taken from U_r (NC-GRU's code with two orthogonal weights)",
-    sequence(BEFORE),
-    _gradient_of("U_c", "U_r"),
-)
-M(
-    "dU-with-h",
-    "U's gradient formed with h_t in place of h_{t-1}",
-    sequence("elman"),
-    _gradient_of("U", "U", h_prev="h"),
-)
+DU_C, DU = _gradient_of("U_c", "U_c", s="h_prev"), _gradient_of("U", "U", h_prev="h")
+DU_R = _gradient_of("U_r", "W_r", x="s")  # as if s_t were the input
+for name, says, of, outputs in (
+    ("dU_c-without-reset", "U_c's gradient formed with h_{t-1} in place of r h_{t-1}", BEFORE, DU_C),
+    ("dU_r-with-reset", "U_r's gradient formed with r h_{t-1} in place of h_{t-1}", BEFORE, DU_R),
+    (
+        "U_c-fed-U_r",
+        "U_c's gradient taken from U_r (NC-GRU's code with two orthogonal weights)",
+        BEFORE,
+        _gradient_of("U_c", "U_r"),
+    ),
+    ("dU-with-h", "U's gradient formed with h_t in place of h_{t-1}", "elman", DU),
+):
+    M(name, says, sequence(of), outputs)
 
 
 @named("lstm-dU-with-h", "every U's gradient formed with h_t in place of h_{t-1}", sequence("lstm"), stepping)
@@ -238,18 +228,13 @@ def _per_step(case: Case) -> float:
     return 1 / float(case.inputs["x"].shape[0])
 
 
-for name, says, applies, factor, scales in (
-    (
-        "weights-averaged-over-batch",
-        "gradients of weights averaged over the batch",
-        _several,
-        _per_sequence,
-        "d_weights.*",
-    ),
-    ("weights-averaged-over-time", "gradients of weights averaged over time", sequence(), _per_step, "d_weights.*"),
+WEIGHTS = "d_weights.*"
+for name, says, applies, factor, names in (
+    ("weights-averaged-over-batch", "gradients of weights averaged over the batch", _several, _per_sequence, WEIGHTS),
+    ("weights-averaged-over-time", "gradients of weights averaged over time", sequence(), _per_step, WEIGHTS),
     ("all-averaged-over-batch", "every gradient averaged over the batch", _several, _per_sequence, "d_*"),
 ):
-    M(name, says, applies, scaled(factor, scales))
+    M(name, says, applies, scaled(factor, names))
 
 
 @named("weights-first-step-alone", "gradients of weights overwritten from step to step, not added", _long(1))
