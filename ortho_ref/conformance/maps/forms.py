@@ -163,7 +163,7 @@ def _householder(X: Array) -> Iterator[tuple[str, Array]]:
         return
     n = len(X)
     yield "H_1 ... H_n, v_j column j of tril(Q)", _reflected(np.tril(X))
-    yield "H_1 ... H_n, v_j column j of tril(Q, -1) + I", _reflected(np.tril(X, -1) + np.eye(n))
+    yield "H_1 ... H_n, v_j column j of tril(Q, -1) + I", _reflected(np.tril(X, -1) + np.eye(*X.shape))
     yield "H_1 ... H_n, v_j column j of Q", _reflected(X)
     for m in range(1, min(n, 8)):
         yield f"H_1 ... H_{m}, v_j column j of Q", _reflected(X[:, :m])

@@ -13,11 +13,12 @@ from ortho_ref.adapters import map_from_torch
 
 
 def weight(Q: Any) -> Any:
-    """The weight of a layer whose parameter is Q below its diagonal."""
-    n = Q.shape[-1]
-    layer: Any = Linear(n, n, bias=False, dtype=Q.dtype)
+    """The weight of a layer whose parameter is Q below its diagonal; a wide one is transposed, above it."""
+    rows, columns = Q.shape[-2:]
+    layer: Any = Linear(columns, rows, bias=False, dtype=Q.dtype)
     orthogonal(layer, "weight", "householder", use_trivialization=False)
-    return layer.parametrizations.weight[0](torch.tril(Q, -1) + torch.eye(n, dtype=Q.dtype))
+    triangle = torch.tril(Q, -1) if rows >= columns else torch.triu(Q, 1)
+    return layer.parametrizations.weight[0](triangle + torch.eye(rows, columns, dtype=Q.dtype))
 
 
 map, pullback = map_from_torch(weight)
