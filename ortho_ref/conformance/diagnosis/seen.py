@@ -154,6 +154,8 @@ def _as_a_whole(name: str, vector: Vector, ours: np.ndarray, theirs: np.ndarray,
     more = float((theirs - ours).mean())
     if abs(more) > _LITTLE * np.abs(ours).max(initial=0) and equal(theirs - more):
         return f"{abs(more):.6g} {'more' if more > 0 else 'less'} than what is expected, in every entry"
+    if theirs.ndim == 2 and len(theirs) == len(theirs.T) and equal(theirs - (ours + ours.T) / 2 + ours):
+        return "the symmetric part of what is expected"
     if theirs.shape[-1:] == (2,) and equal(theirs * [1, -1]):
         return "the conjugate of what is expected"
     hint = _of_other_steps(ours, theirs, begin, equal) if _steps(name) else ""

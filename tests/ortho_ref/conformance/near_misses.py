@@ -161,8 +161,8 @@ CELLS = (
         of_phi("relu", lambda a: np.where(a > 0, a, np.exp(np.minimum(a, 0)) - 1), lambda a: np.exp(np.minimum(a, 0))),
     ),
     NearMiss("windows of 5 steps", "cell/gru_reset_before/modrelu-long", windows(5)),
-    NearMiss("the gradients' norm at most 1", GRU, altered(by_norm)),
-    NearMiss("the gradient of every U made symmetric", GRU, altered(symmetrised)),
+    NearMiss("the gradients' norm at most 1", GRU, altered(by_norm), says="times what is expected"),
+    NearMiss("the gradient of every U made symmetric", GRU, altered(symmetrised), says="the symmetric part"),
     NearMiss(
         "gradients of weights summed in float32", GRU, in_single("d_weights.U_c", "d_weights.W_c"), says="float32"
     ),

@@ -181,12 +181,18 @@ def test_differences_are_no_matter_of_a_weight():
     assert "look at" not in text
 
 
-def test_a_bias_inside_the_reset_is_not_called_outside():
-    """b_h times r, of the cell that has one bias."""
-    (found,) = check(as_mistaken(BY_NAME["bias-inside-reset"].outputs), "cell/gru_reset_after/recurrent-bias").results[
-        :1
-    ]
-    assert "outside" not in found.diagnosis
+def test_biases_inside_the_reset_are_not_called_outside():
+    """b_h and b_hh times r, forward."""
+
+    def inside(case, base):
+        both = case.inputs["weights.b_h"] + case.inputs["weights.b_hh"]
+        own = {"weights.b_hh": both, "weights.b_h": 0 * both}
+        found = base(replace(case, inputs={**case.inputs, **own}))
+        return found | {"d_weights.b_h": found["d_weights.b_hh"]}
+
+    (text,) = said(inside, "cell/gru_reset_after/recurrent-bias-square")
+    assert "outside" not in text
+    assert "where b_h is added" in text
 
 
 def test_what_is_seen_in_full_is_not_asked():
