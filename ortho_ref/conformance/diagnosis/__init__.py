@@ -24,7 +24,7 @@ from ortho_ref.conformance.diagnosis import pairs
 from ortho_ref.conformance.diagnosis.beginning import Combination
 from ortho_ref.conformance.diagnosis.failure import Failure, Partly
 from ortho_ref.conformance.diagnosis.localise import Asker, localised, rounding
-from ortho_ref.conformance.diagnosis.seen import by_differences, hint_of, is_seen, right_and_wrong, subject
+from ortho_ref.conformance.diagnosis.seen import by_differences, hint_of, right_and_wrong, subject
 from ortho_ref.conformance.fitted import fitted
 from ortho_ref.conformance.implementation import Run
 from ortho_ref.conformance.mistakes import FITTED, MISTAKES
@@ -107,7 +107,7 @@ def _explanations(family: list[Failure]) -> dict[str, list[Combination]]:
     """Case -> the combinations that explain it and have evidence."""
     _fit(family)
     found = {failure.id: list(failure.singles) for failure in family}
-    found |= pairs.explaining([f for f in family if not f.singles and not is_seen(f.vector, f.usable, f.dtype)])
+    found |= pairs.explaining([f for f in family if not f.singles and not f.seen])
     return {id: [c for c in own if _is_evident(c, family, found)] for id, own in found.items()}
 
 
@@ -170,9 +170,7 @@ def _told(family: list[Failure], found: dict[str, list[Combination]], asker: Ask
             names = ", ".join(mistake.name for mistake in missing)
             what = subject(failure.vector.case)
             told[failure.id] = Told(diagnosis=f"your outputs equal {what} without what is assumed: {names}")
-        elif not is_seen(failure.vector, failure.usable, failure.dtype) and (
-            partly := _partly(failure, list(named.values()))
-        ):
+        elif not failure.seen and (partly := _partly(failure, list(named.values()))):
             told[failure.id] = _nearly(failure, partly)
             named |= {_names(own.combination): own.combination for own in partly}
         else:
@@ -226,7 +224,7 @@ def _unexplained(failures: list[Failure], asker: Asker) -> dict[str, Told]:
     for failure in failures:
         text = right_and_wrong(failure.vector, failure.usable, failure.dtype, rounding(failure, asker))
         texts[failure.id] = text
-    asked = [f for f in failures if not any(own(f.vector, f.usable, f.dtype) for own in (by_differences, is_seen))]
+    asked = [f for f in failures if not f.seen and not by_differences(f.vector, f.usable, f.dtype)]
     whole = min(asked, key=lambda f: (f.degenerate, len(f.vector.expected) - len(f.usable)), default=None)
     if whole is not None and (where := localised(whole, asker)):
         alike = texts[whole.id].split(";")[0]

@@ -241,7 +241,7 @@ class _Trial:
         told = switches.look(switch, wrong, bool(self.forward))
         idle = self._idle.get(switch.name, set())
         gates = switches.gates_in(self._vector.case, idle.difference(switch.own)) if len(switch.own) == 1 else []
-        return f"{told}, {' and '.join(gates)} too" if gates else told
+        return f"{told} and at how {' and '.join(gates)} is computed" if gates else told
 
     def _leaves_phi(self, switch: Switch, changed: Vector) -> bool:
         """Whether open gates let the candidate through; and note which inputs do not matter with a switch."""

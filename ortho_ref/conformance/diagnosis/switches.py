@@ -4,7 +4,7 @@ Zeros in place of a weight take away what it multiplies; with one step or one se
 mix up; a gate that is 1 or 1/2 whatever its input is takes away how it is computed.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -104,14 +104,14 @@ def first(case: Case, right: Iterable[Switch] = ()) -> list[Switch]:
     return [switch for switch in switches if _differs(case, switch)]
 
 
-def then(case: Case, right: Iterable[Switch]) -> list[Switch]:
+def then(case: Case, right: Sequence[Switch]) -> list[Switch]:
     """The switches after these, finer: one weight alone of those that made it right together, gates and phi.
 
     Parameters
     ----------
     case : Case
         The case that is asked again.
-    right : iterable of Switch
+    right : sequence of Switch
         Those of `first` with which what was wrong is right.
 
     Returns
@@ -119,6 +119,8 @@ def then(case: Case, right: Iterable[Switch]) -> list[Switch]:
     list of Switch
         Those that change it.
     """
+    if case.kind == "parametrization" and not right:
+        return _nothing_of(case, several=False)
     if case.kind not in ("cell", "layer"):
         return []
     switches: list[Switch] = []
@@ -383,9 +385,7 @@ def _map(case: Case) -> list[Switch]:
     switches: list[Switch] = []
     if case.config.get("negative_ones"):
         switches.append(_options("negative_ones = 0", "what multiplies D", negative_ones=0))
-    params = [name for name in case.inputs if name.startswith("params.") and not _short(name).lower().startswith("v")]
-    for name in params:
-        switches += _off(f"{_short(name)} = 0", f"what is made of {_short(name)}", [name])
+    switches += _nothing_of(case, several=True)
     every = tuple(name for name in case.inputs if name.startswith("params."))
     names = ", ".join(map(_short, every))
     if "A_tilde" not in case.inputs:
@@ -393,6 +393,13 @@ def _map(case: Case) -> list[Switch]:
         switches.append(Switch(f"{names} / 1000", f"what grows with {names}: a series cut short, a power", small))
         switches.append(Switch(f"{names} times 1000", f"a constant added beside {names}", _times(1e3, every)))
     return switches
+
+
+def _nothing_of(case: Case, several: bool) -> list[Switch]:
+    """Each of several parameters of a map 0, or the one; not vectors, which are divided by their length."""
+    params = [name for name in case.inputs if name.startswith("params.") and not _short(name).lower().startswith("v")]
+    off = [one for n in params for one in _off(f"{_short(n)} = 0", f"what is made of {_short(n)}", [n])]
+    return off if (len(params) > 1) == several else []
 
 
 def _update(case: Case) -> list[Switch]:

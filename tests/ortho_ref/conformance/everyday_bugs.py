@@ -171,7 +171,7 @@ def main():
     verdicts = [judged(bug) for bug in EVERYDAY]
     for verdict in verdicts:
         print(f"{verdict.verdict:5}  {verdict.name}", *verdict.sentences, sep="\n       ")
-    print(counted(verdicts))
+    print(counted(verdicts, "bugs"))
 
 
 if __name__ == "__main__":

@@ -167,7 +167,7 @@ CELLS = (
         "gradients of weights summed in float32", GRU, in_single("d_weights.U_c", "d_weights.W_c"), says="float32"
     ),
     NearMiss("peepholes", LSTM, lstm_forward(peephole=0.1), astray="weigh"),
-    NearMiss("c clipped to [-1, 1]", LSTM, lstm_forward(cell_clip=1.0), astray="of the batch"),
+    NearMiss("c clipped to [-1, 1]", LSTM, lstm_forward(cell_clip=1.0), says="clipped at", astray="of the batch"),
 )
 
 
@@ -523,10 +523,10 @@ def _of_case(miss, result):
     return CLOSE if where else NONE
 
 
-def counted(verdicts):
+def counted(verdicts, of="near-misses"):
     """How many of each, in words."""
     counts = Counter(verdict.verdict for verdict in verdicts)
-    return f"{len(verdicts)} near-misses: " + ", ".join(f"{counts[v]} {v}" for v in (RIGHT, CLOSE, NONE, WRONG))
+    return f"{len(verdicts)} {of}: " + ", ".join(f"{counts[v]} {v}" for v in (RIGHT, CLOSE, NONE, WRONG))
 
 
 def main():
