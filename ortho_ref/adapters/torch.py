@@ -25,6 +25,7 @@ from ortho_ref.adapters.sequence import (
 from ortho_ref.adapters.torch_layers import Bound, TorchLayers, called, gradients_of, layers_adapter, of_yours
 from ortho_ref.adapters.weight_map import Converted, Layout, Spec, WeightMap, check_arrays
 from ortho_ref.boundary import check_integer
+from ortho_ref.conformance.implementation import OfCell
 from ortho_ref.conformance.layered import directions
 
 #: The classes of torch.nn, without Cell, and which cell each is.
@@ -219,9 +220,9 @@ class _Known:
         style = Style(self._one_step, self._batch_first)
         cells = _adapter(self._supports, self._bind, style, self._device, self._torch)
         if self._one_step:
-            return cells
+            return OfCell(cells, self._cell)
         layers = layers_adapter(self._supports_layers, self._bind_layers, self._batch_first, self._device, self._torch)
-        return lambda case: layers(case) if case.kind == "layer" else cells(case)
+        return OfCell(lambda case: layers(case) if case.kind == "layer" else cells(case), self._cell)
 
     def _fits(self, seq: Sequence | Layer, **shape: Any) -> bool:
         """Whether it is of this cell, with the instance's options."""

@@ -3,7 +3,9 @@
 A finding says how much of what is wrong it explains: "5 of 12 failing cases of cell/lstm; the others: ...".
 """
 
+import re
 import textwrap
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
@@ -15,6 +17,20 @@ if TYPE_CHECKING:  # the report prints what is found here
     from ortho_ref.conformance.report import Result
 
 _WIDTH, _NAMED = 100, 6
+#: Lines of findings, so that a report is on one screen.
+_LINES = 24
+#: What differs from case to case of one mistake: whose outputs, which weight of many, numbers.
+_VARIES = (
+    (re.compile(r"^(your (?:forward )?outputs equal) \S+ "), r"\1 the reference "),
+    (re.compile(r"^.*: look at "), "look at "),
+    (re.compile(r"; off by [^;]*"), ""),
+    (re.compile(r"\b(forward wrong|wrong): [^;]*"), r"\1"),
+    (re.compile(r"only .* wrong(?=;|$)"), "some wrong"),
+    (re.compile(r"(; asked again.*|; look at what multiplies.*)$"), ""),
+    (re.compile(r"\bevery (?=[UWb]\b)|\blayer\d(_reverse)?\.|(?<=[UWb])_\w+"), ""),
+    (re.compile(r"\b(\w+(\.[\w*]+)?)(, \w+(\.[\w*]+)?)*: "), ""),
+    (re.compile(r"[-+]?\d[\d.]*(e[-+]?\d+)?"), "#"),
+)
 Count: TypeAlias = Annotated[int, Meta(ge=0, le=10**9)]
 #: Departures to be assumed: names of mistakes in one text, or a file of them; several; with reasons; none.
 Assume: TypeAlias = str | Sequence[str] | Mapping[str, str] | None
@@ -30,7 +46,7 @@ class Finding(Struct, frozen=True, forbid_unknown_fields=True):
     cases : tuple of str
         Those that have it.
     failing : int
-        How many cases of the same cell, map or optimizer fail.
+        How many cases of the same cells, maps or optimizers fail.
     others : tuple of str
         Those of them that it does not explain.
     """
@@ -43,6 +59,10 @@ class Finding(Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def coverage(self) -> str:
         """How much it explains."""
+        counts = Counter(map(_family, self.cases))
+        if len(counts) > 1:
+            few = _few([f"{family} {count}" for family, count in counts.most_common()])
+            return f"{len(self.cases)} of {self.failing} failing cases: {few}."
         family = _family(self.cases[0])
         if self.failing == 1:
             return f"The one failing case of {family}: {self.cases[0]}."
@@ -143,18 +163,29 @@ def findings(results: "Sequence[Result]") -> list[Finding]:
     Returns
     -------
     list of Finding
-        One for each diagnosis and kind of case; a row of the table has its number, from 1.
+        One for each diagnosis, whatever it is of and whatever its numbers; a row of the table has its number, from 1.
     """
     failing = [result.id for result in results if result.failed]
-    cases: dict[tuple[str, str], list[str]] = {}
+    cases: dict[str, dict[str, str]] = {}
     for result in results:
         if result.diagnosis:
-            cases.setdefault((_family(result.id), result.diagnosis), []).append(result.id)
+            cases.setdefault(_alike(result.diagnosis), {})[result.id] = result.diagnosis
     found = []
-    for (family, says), own in cases.items():
-        others = tuple(id for id in failing if _family(id) == family and id not in own)
+    for own in cases.values():
+        families = set(map(_family, own))
+        others = tuple(id for id in failing if _family(id) in families and id not in own)
+        says = Counter(own.values()).most_common(1)[0][0]
+        if len(families) > 1:
+            says = _VARIES[0][0].sub(_VARIES[0][1], says)
         found.append(Finding(says, tuple(own), len(own) + len(others), others))
     return found
+
+
+def _alike(diagnosis: str) -> str:
+    """A diagnosis without what differs from case to case of one mistake."""
+    for varies, by in _VARIES:
+        diagnosis = varies.sub(by, diagnosis)
+    return diagnosis
 
 
 def summary(results: "Sequence[Result]") -> Summary:
@@ -219,12 +250,19 @@ def lines(results: "Sequence[Result]", assumed: Sequence[Assumed] = ()) -> list[
     list of str
         Each finding under its number, what was assumed, and the summary.
     """
-    blocks = []
+    blocks: list[str] = []
+    left: list[Finding] = []
     for number, finding in enumerate(findings(results), 1):
         mark = f"[{number}] "
         says = finding.says[0].upper() + finding.says[1:]
-        text = f"{says}{'' if says.endswith('.') else '.'} {finding.coverage}"
-        blocks += _wrapped(text, mark, " " * len(mark))
+        own = _wrapped(f"{says}{'' if says.endswith('.') else '.'} {finding.coverage}", mark, " " * len(mark))
+        if left or (blocks and len(blocks) + len(own) > _LINES):
+            left.append(finding)
+        else:
+            blocks += own
+    if left:
+        count = sum(len(finding.cases) for finding in left)
+        blocks.append(f"{len(left)} more findings, of {count} cases, are in the report (--report).")
     for departure in assumed:
         blocks += _wrapped(str(departure))
     if any(result.diagnosis for result in results):

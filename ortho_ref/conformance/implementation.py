@@ -46,6 +46,25 @@ class Elsewhere(ABC):
         """What `Run` gives."""
 
 
+class OfCell:
+    """An implementation of one cell, which says which.
+
+    Parameters
+    ----------
+    run : callable
+        The implementation.
+    cell : str
+        "gru_reset_after".
+    """
+
+    def __init__(self, run: Run, cell: str) -> None:
+        self._run, self.cell = run, cell
+
+    def __call__(self, case: Case) -> Any:
+        """What `Run` gives."""
+        return self._run(case)
+
+
 class Broken(Exception):
     """What an implementation did instead of giving outputs."""
 

@@ -22,6 +22,8 @@ STATUSES = (PASSED, FAILED, PARTIAL, UNSUPPORTED)
 #: Of the report as JSON.
 FORMAT = "ortho_ref conformance report 3"
 _FEW, _GROUPS = 10, 4
+#: Rows that a screen has room for; of more, those that say something new, and of these some.
+_ROWS, _OF_MANY = 24, 8
 _TRACEBACK = 10_000  # characters
 
 
@@ -281,7 +283,19 @@ class Report(Printed):
 
     @property
     def shown(self) -> list[Result]:
-        """Those with a row of their own: where many are unsupported, the others."""
+        """Those with a row of their own: where many are unsupported, the others; of many those that say what is new."""
+        rows = self._supported
+        if self.verbose or len(rows) <= _ROWS:
+            return rows
+        numbers = findings.numbers(self.results)
+        first: dict[tuple[str, object], Result] = {}
+        for result in rows:
+            if result.status != PASSED or result.remarks:
+                first.setdefault((result.status, numbers.get(result.id, result.remarks)), result)
+        return list(first.values())[:_OF_MANY]
+
+    @property
+    def _supported(self) -> list[Result]:
         supported = [result for result in self.results if result.status != UNSUPPORTED]
         return supported if len(self.results) - len(supported) > _FEW else list(self.results)
 
@@ -306,10 +320,13 @@ class Report(Printed):
         if beyond := sum(result.times > 0 for result in self.results):
             more += f" {beyond} passed further off than rounding explains."
         if self.results and self.counts[UNSUPPORTED] == len(self.results):
-            more += " Nothing was supported: run(case) gave None for every case."
-        elif len(self.shown) < len(self.results):
+            others = dict.fromkeys(f" It is of another cell: {r.message}." for r in self.results if r.message)
+            more += f" Nothing was supported: run(case) gave None for every case.{''.join(others)}"
+        elif len(self._supported) < len(self.results):
             kinds = Counter(r.id.partition("/")[0] for r in self.results if r.status == UNSUPPORTED)
             more += f" Unsupported: {', '.join(f'{count} {kind}' for kind, count in kinds.items())}."
+        if left := len(self._supported) - len(self.shown):
+            more += f" {left} rows are left out; --verbose has them."
         if alone := [own.name for own in self.covered if own.alone]:
             more += f" One case alone is no pass: {', '.join(alone)}."
         if 0 < len(self.covered) <= _GROUPS:

@@ -22,10 +22,11 @@ from ortho_ref.conformance.compare import Comparison, compare
 from ortho_ref.conformance.entries import wrong_entries
 from ortho_ref.conformance.findings import Assume
 from ortho_ref.conformance.forward import forward_of, has_forward
-from ortho_ref.conformance.implementation import Elsewhere, Raised, Run
+from ortho_ref.conformance.implementation import Elsewhere, OfCell, Raised, Run
 from ortho_ref.conformance.origin import Origin
 from ortho_ref.conformance.outputs import NoArray, Outputs
 from ortho_ref.conformance.report import FAILED, PARTIAL, PASSED, UNSUPPORTED, Covered, Report, Result, shortened
+from ortho_ref.conformance.sizes import sizes_told
 
 
 def check(
@@ -193,9 +194,11 @@ def run_one(run: Run, vector: Vector, dtype: str) -> tuple[Result, Arrays]:
     except KeyboardInterrupt:  # the user's
         raise
     except BaseException as error:
-        return _failed(vector.id, error), {}
+        return _failed(vector, error), {}
     if outputs is None:
-        return Result(vector.id, UNSUPPORTED), {}
+        own = run.cell if isinstance(run, OfCell) and vector.case.kind in ("cell", "layer") else ""
+        other = own if own != vector.case.config.get("cell") else ""
+        return Result(vector.id, UNSUPPORTED, message=f"it is {other}" if other else ""), {}
     result, known = _compared(vector, outputs, dtype)
     if not result.outputs or (isinstance(run, Elsewhere) and run.fresh) or vector.case.kind == "initial":
         return result, known
@@ -228,7 +231,7 @@ def _run_again(
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        failed = _failed(vector.id, error, "run a second time on the same case it ")
+        failed = _failed(vector, error, "run a second time on the same case it ")
         return _joined(first, FAILED, failed.message, failed.traceback), {}
     if again is None:
         return _joined(first, FAILED, "run a second time on the same case it gave None; it keeps state"), {}
@@ -274,7 +277,8 @@ def _joined(result: Result, status: str, message: str, traceback: str = "") -> R
     return replace(result, status=status, message=whole, traceback=traceback or result.traceback)
 
 
-def _failed(id: str, error: BaseException, before: str = "") -> Result:
+def _failed(vector: Vector, error: BaseException, before: str = "") -> Result:
     """A failed case: what was raised, and where in the implementation."""
     raised = Raised.of(error)
-    return Result(id, FAILED, message=f"{before}{raised.said}{raised.place}", traceback=raised.traceback)
+    message = f"{before}{raised.said}{raised.place}{sizes_told(raised.said, vector.case)}"
+    return Result(vector.id, FAILED, message=message, traceback=raised.traceback)

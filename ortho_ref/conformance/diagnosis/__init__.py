@@ -1,8 +1,8 @@
 """What is wrong: the mistakes whose outputs are those given; else which outputs are wrong, and what makes them right.
 
-Of mistakes whose outputs are the same on a case those come first that explain most of the failing cases of the same
-cell, map or optimizer.  A name needs evidence: a case of one step alone gives none, nor does one case where the same
-mistake would show in two more that are wrong in another way.
+Of mistakes whose outputs are the same on a case those come first that explain most of the failing cases.  A name needs
+evidence: a case of one step alone gives none, nor does one case where the same mistake would show in two more of its
+config that nothing explains; nor two mistakes where one explains as many cases.
 
 beginning    what mistakes give, for the beginning of a case first
 failure      one failing case and the mistakes whose outputs it has
@@ -24,7 +24,7 @@ from ortho_ref.conformance.diagnosis import pairs
 from ortho_ref.conformance.diagnosis.beginning import Combination
 from ortho_ref.conformance.diagnosis.failure import Failure, Partly
 from ortho_ref.conformance.diagnosis.localise import Asker, localised, rounding
-from ortho_ref.conformance.diagnosis.seen import hint_of, right_and_wrong, subject
+from ortho_ref.conformance.diagnosis.seen import by_differences, hint_of, right_and_wrong, subject
 from ortho_ref.conformance.fitted import fitted
 from ortho_ref.conformance.implementation import Run
 from ortho_ref.conformance.mistakes import FITTED, MISTAKES
@@ -85,10 +85,13 @@ def diagnose(
 def _diagnoses(failures: list[Failure], asker: Asker) -> dict[str, Told]:
     """Case -> its `mistakes` and `diagnosis`."""
     families = _by_subject(failures)
+    found = {id: own for family in families for id, own in _explanations(family).items()}
+    counts = _counts(found.values())
+    found = {id: _most(combinations, counts) for id, combinations in found.items()}
     told: dict[str, Told] = {}
     for family in families:
         asker.family()
-        told |= _told(family, _explanations(family), asker)
+        told |= _told(family, found, asker)
     return told
 
 
@@ -101,13 +104,11 @@ def _by_subject(failures: Iterable[Failure]) -> list[list[Failure]]:
 
 
 def _explanations(family: list[Failure]) -> dict[str, list[Combination]]:
-    """Case -> the combinations that explain it, those first that explain most of the family."""
+    """Case -> the combinations that explain it and have evidence."""
     _fit(family)
     found = {failure.id: list(failure.singles) for failure in family}
-    found |= pairs.explaining([failure for failure in family if not failure.singles])
-    evident = {id: [c for c in own if _is_evident(c, family, found)] for id, own in found.items()}
-    counts = _counts(evident.values())
-    return {id: _most(combinations, counts) for id, combinations in evident.items()}
+    found |= pairs.explaining([f for f in family if not f.singles and not f.seen])
+    return {id: [c for c in own if _is_evident(c, family, found)] for id, own in found.items()}
 
 
 def _fit(family: list[Failure]) -> None:
@@ -122,20 +123,24 @@ def _is_evident(combination: Combination, family: list[Failure], found: dict[str
     """Whether the cases that it explains are enough to name it."""
     names = set(_names(combination))
     own = [failure for failure in family if any(set(_names(c)) == names for c in found[failure.id])]
-    if all(failure.degenerate for failure in own):
+    if all(failure.degenerate for failure in own) or (len(names) > 1 and _one_does(names, own, found)):
         return False
-    if len(own) > 1:
-        return True
-    against = [f for f in family if f not in own and _would_show(combination, f, found[f.id])]
-    return len(against) < _AGAINST
+    alike = [f for f in family if f not in own and f.vector.case.config == own[0].vector.case.config]
+    return len(own) > 1 or sum(not found[f.id] and _would_show(combination, f) for f in alike) < _AGAINST
 
 
-def _would_show(combination: Combination, failure: Failure, found: list[Combination]) -> bool:
-    """Whether a failing case is wrong in another way than a mistake that it would be wrong by."""
-    in_others = {mistake.name for c in found for mistake in c}
-    return any(m in failure.applicable and m.name in failure.vector.kills for m in combination) and not any(
-        m.name in in_others for m in combination
+def _one_does(names: set[str], own: list[Failure], found: dict[str, list[Combination]]) -> bool:
+    """Whether another mistake that would show in all these cases explains as many of the family as two do."""
+    counts = Counter(c[0] for combinations in found.values() for c in combinations if len(c) == 1)
+    return any(
+        count >= len(own) and m.name not in names and all(_would_show((m,), failure) for failure in own)
+        for m, count in counts.items()
     )
+
+
+def _would_show(combination: Combination, failure: Failure) -> bool:
+    """Whether a case would be wrong by a mistake."""
+    return any(m in failure.applicable and m.name in failure.vector.kills for m in combination)
 
 
 def _counts(found: Iterable[list[Combination]]) -> Counter[tuple[str, ...]]:
@@ -165,7 +170,7 @@ def _told(family: list[Failure], found: dict[str, list[Combination]], asker: Ask
             names = ", ".join(mistake.name for mistake in missing)
             what = subject(failure.vector.case)
             told[failure.id] = Told(diagnosis=f"your outputs equal {what} without what is assumed: {names}")
-        elif partly := _partly(failure, list(named.values())):
+        elif not failure.seen and (partly := _partly(failure, list(named.values()))):
             told[failure.id] = _nearly(failure, partly)
             named |= {_names(own.combination): own.combination for own in partly}
         else:
@@ -219,8 +224,9 @@ def _unexplained(failures: list[Failure], asker: Asker) -> dict[str, Told]:
     for failure in failures:
         text = right_and_wrong(failure.vector, failure.usable, failure.dtype, rounding(failure, asker))
         texts[failure.id] = text
-    whole = min(failures, key=lambda failure: (failure.degenerate, len(failure.vector.expected) - len(failure.usable)))
-    if where := localised(whole, asker):
-        alike = texts[whole.id]
-        texts = {id: f"{text}; {where}" if text == alike else text for id, text in texts.items()}
+    asked = [f for f in failures if not f.seen and not by_differences(f.vector, f.usable, f.dtype)]
+    whole = min(asked, key=lambda f: (f.degenerate, len(f.vector.expected) - len(f.usable)), default=None)
+    if whole is not None and (where := localised(whole, asker)):
+        alike = texts[whole.id].split(";")[0]
+        texts = {id: f"{text}; {where}" if text.split(";")[0] == alike else text for id, text in texts.items()}
     return {id: Told(diagnosis=text) for id, text in texts.items()}

@@ -15,6 +15,7 @@ import numpy as np
 from ortho_ref.conformance.case import Arrays, Departed, Vector
 from ortho_ref.conformance.compare import Matcher, fits
 from ortho_ref.conformance.diagnosis.beginning import Beginning, Combination, parted, tried
+from ortho_ref.conformance.diagnosis.seen import is_seen
 from ortho_ref.conformance.mistake import Mistake
 
 
@@ -107,6 +108,11 @@ class Failure:
     @cached_property
     def _beginning(self) -> Beginning:
         return Beginning(self._parts, self.given, self.dtype, self.outputs)
+
+    @cached_property
+    def seen(self) -> bool:
+        """Whether anybody can see what every wrong output is: it is told, where no one mistake has these outputs."""
+        return is_seen(self.vector, self.usable, self.dtype)
 
     @property
     def wrong(self) -> frozenset[str]:

@@ -25,6 +25,8 @@ from ortho_ref.conformance.implementation import Run
 #: Questions for one family of cases, of these for rounding, and for other values.
 CALLS, _FOR_ROUNDING, _FOR_OTHERS = 20, 4, 4
 _SHOWN, _FEW = 3, 6
+#: A gradient that is this much of what it was is none.
+_NOTHING = 1e-13
 
 
 class Asker:
@@ -136,6 +138,8 @@ def localised(failure: Failure, asker: Asker) -> str:
     for chosen in (switches.first, switches.then):
         for switch in chosen(failure.vector.case, found.right):
             trial.sort(switch, found)
+    if not found.right:
+        trial.ask_rest()
     trial.confirm(found)
     return _told(trial, found) if trial.heard and (found.right or found.wrong) else ""
 
@@ -150,7 +154,8 @@ class _Found(NamedTuple):
 class _Trial:
     """What is wrong in a case, and whether it is with a switch.
 
-    Of a wrong forward pass that is asked alone: gradients follow it.  The gradient by what a switch sets says nothing.
+    Of a wrong forward pass that is asked alone: gradients follow it.  With a switch the gradients by what it sets are
+    judged too: one that takes away what is wrong proves nothing.  An answer that is wrong is looked at as any other.
 
     Attributes
     ----------
@@ -158,6 +163,10 @@ class _Trial:
         What is wrong of the forward pass, and of what is judged.
     heard : bool
         Whether an answer was another one than before: who gives stored outputs has not been asked anything.
+    seen : str
+        What the first wrong answer looks like of which that can be said, where nothing could of the case itself.
+    left : Switch or None
+        With which all is off but phi, where it is wrong all the same.
     """
 
     def __init__(self, vector: Vector, given: Arrays, asker: Asker, dtype: str) -> None:
@@ -165,7 +174,8 @@ class _Trial:
         off = self._off(vector, given)
         self.forward = {name for name in off if not name.startswith("d_")} - {"h[0]", "c[0]"}
         self.wrong = self.forward or off
-        self._given, self.heard = given, False
+        self._given, self.heard, self.seen, self._idle = given, False, "", dict[str, set[str]]()
+        self.left: Switch | None = None
         self._others = switches.redrawn(vector.case)
 
     def _off(self, vector: Vector, given: Arrays) -> set[str]:
@@ -177,30 +187,37 @@ class _Trial:
         if self.forward and set(switch.own) & {"dh", "dh_T"}:
             return
         if self._asker.left > _FOR_OTHERS:
-            right = self._is_right(switch.change(self._vector.case), switch.own)
+            right = self._is_right(switch.change(self._vector.case), switch)
             if right is not None:
                 (found.right if right else found.wrong).append(switch)
+
+    def ask_rest(self) -> None:
+        """Ask with all turned off but phi: what is wrong then is there."""
+        rest = switches.rest(self._vector.case) if self.forward and self._asker.left else None
+        if rest is not None and self._is_right(rest.change(self._vector.case), rest) is False:
+            self.left = rest
 
     def confirm(self, found: _Found) -> None:
         """Leave of the switches that make it right those out that would be told, and do not for other values."""
         if not found.right:
             return
-        if self._is_right(self._others, ()) is not False:
+        if self._is_right(self._others) is not False:
             found.right.clear()
         confirmed: list[Switch] = []
-        while open_ones := [switch for switch in _finest(found.right)[:_SHOWN] if switch not in confirmed]:
+        while open_ones := [switch for switch in self.finest(found.right)[:_SHOWN] if switch not in confirmed]:
             for switch in open_ones:
-                if self._is_right(switch.change(self._others), switch.own):
+                if self._is_right(switch.change(self._others), switch):
                     confirmed.append(switch)
                 else:
                     found.right.remove(switch)
 
-    def _is_right(self, case: Case, own: Sequence[str]) -> bool | None:
+    def _is_right(self, case: Case, switch: Switch | None = None) -> bool | None:
         """Whether what is wrong is right in another form of the case; None without an answer."""
-        judged = self.wrong - {f"d_{name}" for name in own}
-        changed = answered(self._vector, case) if judged else None
-        outputs = None if changed is None else self._asker(changed)
-        if changed is None or not outputs:
+        changed = answered(self._vector, case)
+        if changed is None or (switch is not None and not self._leaves_phi(switch, changed)):
+            return None
+        outputs = self._asker(changed)
+        if not outputs:
             return None
         outputs = {n: a for n, a in outputs.items() if n in changed.expected}
         good = all(
@@ -209,27 +226,59 @@ class _Trial:
         )
         given = parted(outputs, changed.case)
         self.heard |= any(name in given and not np.array_equal(given[name], a) for name, a in self._given.items())
+        judged = {name for name in self.wrong if name.removesuffix("[0]") in changed.expected}
         if not good or not judged <= set(given) | {"h[0]", "c[0]"}:
             return False
-        off = self._off(changed, given) - {f"d_{name}" for name in own}
-        return not ({name for name in off if not name.startswith("d_")} if self.forward else off)
+        off = self._off(changed, given)
+        off = {name for name in off if not name.startswith("d_")} if self.forward else off
+        if off and switch is not None and not self.seen:
+            hints = [(n, seen.hint_of(n, changed, outputs, self._dtype)) for n in sorted(off & outputs.keys())]
+            self.seen = next((f"with {switch.name}, {n} is {h}" for n, h in hints if h and seen.is_whole(h)), "")
+        return not off
+
+    def look(self, switch: Switch, wrong: Sequence[Switch]) -> str:
+        """Where to look; a gate that does not matter with what it multiplies off may be what is wrong."""
+        told = switches.look(switch, wrong, bool(self.forward))
+        idle = self._idle.get(switch.name, set())
+        gates = switches.gates_in(self._vector.case, idle.difference(switch.own)) if len(switch.own) == 1 else []
+        return f"{told} and at how {' and '.join(gates)} is computed" if gates else told
+
+    def _leaves_phi(self, switch: Switch, changed: Vector) -> bool:
+        """Whether open gates let the candidate through; and note which inputs do not matter with a switch."""
+        zero = {n for n in changed.case.inputs if f"d_{n}" in changed.expected and self._vanishes(f"d_{n}", changed)}
+        self._idle[switch.name] = zero
+        return not (switch.at and zero & {*switches.candidate(changed.case)})
+
+    def _vanishes(self, name: str, changed: Vector) -> bool:
+        before, now = (float(np.abs(v.expected.get(name, np.zeros(1))).max(initial=0)) for v in (self._vector, changed))
+        return now <= _NOTHING * before
+
+    def finest(self, right: Sequence[Switch]) -> list[Switch]:
+        """Those that take least away, not what another takes in part; first those that set one thing alone."""
+        takes = {s.name: {*s.own, *self._idle.get(s.name, ())} for s in right}
+
+        def less(t: Switch, s: Switch) -> bool:
+            if not t.own:
+                return False
+            finer = takes[t.name] < takes[s.name] or (not s.own and takes[t.name] == takes[s.name])
+            return finer or set(t.own) < set(s.own)
+
+        finest = [s for s in right if not any(less(t, s) for t in right)]
+        return sorted(finest, key=lambda switch: len(set(switch.own)) != 1)
 
 
 def _told(trial: _Trial, found: _Found) -> str:
     """The sentence."""
-    finest = _finest(found.right)
+    finest = trial.finest(found.right)
     what = "the forward pass is right" if trial.forward else "it is right"
     if not finest:
         if not found.wrong:
             return ""
-        return f"asked again, it is as wrong with {', with '.join(s.name for s in found.wrong[:_FEW])}"
+        end = f"; {trial.seen}" if trial.seen else ""
+        rest = f": look at {trial.left.look}" if trial.left else ""
+        every = [s.name for s in ([*found.wrong[: _FEW - 1], trial.left] if trial.left else found.wrong[:_FEW])]
+        return f"asked again, it is as wrong with {', with '.join(every)}{rest}{end}"
     begun = ", and wrong in the first step already" if any(s.name == switches.ONE_STEP for s in found.wrong) else ""
     names = " or with ".join(switch.name for switch in finest[:_SHOWN])
-    looks = dict.fromkeys(switches.look(switch, found.wrong, bool(trial.forward)) for switch in finest[:_SHOWN])
+    looks = dict.fromkeys(trial.look(switch, found.wrong) for switch in finest[:_SHOWN])
     return f"asked again, {what} with {names}{begun}: look at {' and at '.join(looks)}"
-
-
-def _finest(right: Sequence[Switch]) -> list[Switch]:
-    """Those that take least away, not what another takes in part; first those that set one thing alone."""
-    finest = [s for s in right if not any(t.own and (t.takes < s.takes or set(t.own) < set(s.own)) for t in right)]
-    return sorted(finest, key=lambda switch: len(switch.own) != 1)

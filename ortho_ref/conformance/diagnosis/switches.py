@@ -4,7 +4,7 @@ Zeros in place of a weight take away what it multiplies; with one step or one se
 mix up; a gate that is 1 or 1/2 whatever its input is takes away how it is computed.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -13,11 +13,10 @@ import numpy as np
 
 from ortho_ref.conformance.case import Arrays, Case
 
-#: A gate's bias at which its sigmoid is 1 to the last bit, and one at which phi is off its kink.
+#: A gate's bias at which its sigmoid is 1 to the last bit, at -40 it is 0; and one at which phi is off its kink.
 _OPEN, _ON = 40.0, 20.0
 ONE_STEP, _ONE_SEQUENCE = "one step (T = 1)", "one sequence (B = 1)"
-_AT_HALF, _AT_ONE = " = 1/2", " = 1"
-_HALF, _ONE = f"every gate{_AT_HALF}", f"every gate{_AT_ONE}"
+_AT_HALF, _OPENED = "1/2", "open"
 _GROUPS = tuple(f"every {letter} = 0" for letter in "UWb")
 _STATES = ("h0", "c0")
 
@@ -35,23 +34,18 @@ class Switch(NamedTuple):
         change(case) -> the case with it; the outputs' shapes are set by whoever asks.
     own : tuple of str
         Inputs that it sets: their own gradients say nothing.
-    idle : tuple of str
-        Further inputs that do not matter with it: r's, where nothing is multiplied by r.
     summed : str
         What gradients are summed over without it: "the steps".
+    at : str
+        What gates are that it sets, "1/2" or "open"; the new state is made of the candidate where they are open.
     """
 
     name: str
     look: str
     change: Callable[[Case], Case]
     own: tuple[str, ...] = ()
-    idle: tuple[str, ...] = ()
     summed: str = ""
-
-    @property
-    def takes(self) -> set[str]:
-        """All inputs that do not matter with it."""
-        return {*self.own, *self.idle}
+    at: str = ""
 
 
 def _fed(change: Callable[[Case], Arrays], case: Case) -> Case:
@@ -78,7 +72,13 @@ def _times(factor: float, names: tuple[str, ...]) -> Callable[[Case], Case]:
 
 
 def _some(case: Case, letter: str) -> list[str]:
-    return [n for n in case.inputs if n == f"weights.{letter}" or n.startswith(f"weights.{letter}_")]
+    weights = [n for n in case.inputs if n.startswith("weights.")]
+    return [n for n in weights if _short(n) == letter or _short(n).startswith(f"{letter}_")]
+
+
+def _every(case: Case, *shorts: str) -> tuple[str, ...]:
+    """The weights of these names, of every layer and direction."""
+    return tuple(n for n in case.inputs if n.startswith("weights.") and _short(n) in shorts)
 
 
 def _short(name: str) -> str:
@@ -104,14 +104,14 @@ def first(case: Case, right: Iterable[Switch] = ()) -> list[Switch]:
     return [switch for switch in switches if _differs(case, switch)]
 
 
-def then(case: Case, right: Iterable[Switch]) -> list[Switch]:
+def then(case: Case, right: Sequence[Switch]) -> list[Switch]:
     """The switches after these, finer: one weight alone of those that made it right together, gates and phi.
 
     Parameters
     ----------
     case : Case
         The case that is asked again.
-    right : iterable of Switch
+    right : sequence of Switch
         Those of `first` with which what was wrong is right.
 
     Returns
@@ -119,18 +119,18 @@ def then(case: Case, right: Iterable[Switch]) -> list[Switch]:
     list of Switch
         Those that change it.
     """
-    if case.kind != "cell":
+    if case.kind == "parametrization" and not right:
+        return _nothing_of(case, several=False)
+    if case.kind not in ("cell", "layer"):
         return []
     switches: list[Switch] = []
     for switch in right:
-        if len(switch.own) > 1 and switch.name in _GROUPS:
-            switches += [one for name in switch.own for one in _off(f"{_short(name)} = 0", _where(name), [name])]
-    if "r" in _gates(case):
-        switches = [s._replace(idle=_gate_inputs("r")) if s.name in ("U_c = 0", "U_h = 0") else s for s in switches]
+        shorts = dict.fromkeys(map(_short, switch.own))
+        if len(shorts) > 1 and switch.name in _GROUPS:
+            switches += [one for own in shorts for one in _off(f"{own} = 0", _where(own), _every(case, own))]
     gates = _gates(case)
-    if any(switch.name == _HALF for switch in right) and len(gates) > 1:
-        switches += [_gate(f"{gate} = 1/2", (gate,), 0.0) for gate in gates]
-        switches += [_gate(f"{gate} = 1", (gate,), _OPEN) for gate in gates]
+    if any(switch.at for switch in right) and len(gates) > 1:
+        switches += [one for gate in gates for one in _gate(case, (gate,))]
     return [switch for switch in switches if _differs(case, switch)]
 
 
@@ -155,12 +155,12 @@ def look(switch: Switch, wrong: Iterable[Switch], forward: bool) -> str:
     """
     if switch.summed and not forward:
         return f"{switch.look}, or is summed over {switch.summed}"
-    names = {one.name for one in wrong}
-    for at, other in ((_AT_HALF, _AT_ONE), (_AT_ONE, _AT_HALF)):
-        if switch.own and switch.name.endswith(at) and switch.name.removesuffix(at) + other in names:
-            gates = list(dict.fromkeys(_short(name)[2:] for name in switch.own))
-            where = f"{' and '.join(gates)} {'is' if len(gates) == 1 else 'are'}{at.replace(' =', '')}"
-            return f"{switch.look} and used: right where {where}, wrong where{other.replace(' =', '')}"
+    others = [one.at for one in wrong if switch.at and set(one.own) == set(switch.own)]
+    if others:
+        gates = list(dict.fromkeys(_short(name)[2:] for name in switch.own))
+        where = f"{' and '.join(gates)} {'is' if len(gates) == 1 else 'are'}"
+        is_at, not_at = (at if at != _OPENED or "z" in gates else "1" for at in (switch.at, others[0]))
+        return f"{switch.look} and used: right where {where} {is_at}, wrong where {not_at}"
     return switch.look
 
 
@@ -202,34 +202,46 @@ def _where(name: str) -> str:
 
 def _differs(case: Case, switch: Switch) -> bool:
     other = switch.change(case)
-    same = all(
-        a.shape == b.shape and (a == b).all() for a, b in zip(case.inputs.values(), other.inputs.values(), strict=True)
-    )
-    return not same or other.config != case.config
+    if other.inputs.keys() != case.inputs.keys() or other.config != case.config:
+        return True
+    return not all(np.array_equal(a, other.inputs[name]) for name, a in case.inputs.items())
 
 
 # Cells
 
 
-def _gates(case: Case) -> list[str]:
+def _gates(case: Case) -> tuple[str, ...]:
     """The sigmoids that have weights."""
-    own = [name.removeprefix("weights.b_") for name in case.inputs if name.startswith("weights.b_")]
-    return [gate for gate in own if gate in "ruzifo"]
+    own = dict.fromkeys(_short(name).removeprefix("W_") for name in _some(case, "W"))
+    return tuple(gate for gate in own if gate in tuple("ruzifo"))
 
 
-def _gate_inputs(gate: str) -> tuple[str, ...]:
-    return tuple(f"weights.{letter}_{gate}" for letter in "WUb")
+def gates_in(case: Case, names: Iterable[str]) -> list[str]:
+    """The gates of which every weight is among these."""
+    own = set(names)
+    return [g for g in _gates(case) if own >= {*_every(case, f"W_{g}", f"U_{g}", f"b_{g}")}]
 
 
-def _gate(name: str, gates: tuple[str, ...], bias: float) -> Switch:
-    """Gates that are sigmoid(bias) whatever their input."""
-    own = tuple(name for gate in gates for name in _gate_inputs(gate))
+def candidate(case: Case) -> tuple[str, ...]:
+    """What is added to phi's argument."""
+    return _every(case, "b", "b_c", "b_g" if case.config.get("cell") == "lstm" else "b_h")
 
-    def change(case: Case) -> Arrays:
-        return {n: np.full_like(case.inputs[n], bias if _short(n)[0] == "b" else 0.0) for n in own}
+
+def _gate(case: Case, gates: tuple[str, ...]) -> list[Switch]:
+    """Gates that are 1/2 whatever their input, and open: 1, but z, which keeps the old state, 0."""
+    own = _every(case, *(f"{letter}_{gate}" for gate in gates for letter in "WUb"))
+
+    def change(bias: float, case: Case) -> Arrays:
+        at = {n: bias * (-1.0 if _short(n) == "b_z" else 1.0) * (_short(n)[0] == "b") for n in own}
+        return {n: np.full_like(case.inputs[n], at[n]) for n in own}
 
     look = f"how {' and '.join(gates)} {'is' if len(gates) == 1 else 'are'} computed"
-    return Switch(name, look, partial(_fed, change), own)
+    every = gates[0] if len(gates) == 1 else "every gate"
+    opened = "z = 0" if gates == ("z",) else f"{every} = 1{', z = 0' if 'z' in gates else ''}"
+    found = [Switch(f"{every} = 1/2", look, partial(_fed, partial(change, 0.0)), own, at=_AT_HALF)]
+    if _some(case, "b"):
+        found.append(Switch(opened, look, partial(_fed, partial(change, _OPEN)), own, at=_OPENED))
+    return found
 
 
 def _one_step(case: Case) -> Arrays:
@@ -278,19 +290,92 @@ def _cell(case: Case) -> list[Switch]:
             summed="the batch",
         ),
     ]
-    states = [name for name in _STATES if name in case.inputs]
-    switches += _off(f"{' = '.join(states)} = 0", f"what is made of {' and '.join(states)}", states)
-    for letter, look in (("U", "what multiplies U"), ("W", "what multiplies W"), ("b", "where b is added")):
-        names = _some(case, letter)
-        label = f"every {letter} = 0" if len(names) > 1 else f"{letter} = 0"
-        switches += _off(label, look, names)
-    if gates := tuple(_gates(case)):
-        every = "every gate" if len(gates) > 1 else gates[0]
-        switches += [_gate(every + _AT_HALF, gates, 0.0), _gate(every + _AT_ONE, gates, _OPEN)]
+    switches += _recurrent(case)
     if case.config.get("activation") in ("relu", "modrelu"):
         switches.append(_units_on(case))
     switches += _off("dh_T = 0", "what is made of dL/dh_T", [n for n in ("dh_T", "dc_T") if n in case.inputs])
     return switches + _off("dh = 0", "what is made of dL/dh_t", ["dh"])
+
+
+def _recurrent(case: Case) -> list[Switch]:
+    """What a cell has, and a layer around it."""
+    states = [name for name in _STATES if name in case.inputs]
+    switches = _off(f"{' = '.join(states)} = 0", f"what is made of {' and '.join(states)}", states)
+    for letter, look in (("U", "what multiplies U"), ("W", "what multiplies W"), ("b", "where b is added")):
+        names = _some(case, letter)
+        label = f"every {letter} = 0" if len(set(map(_short, names))) > 1 else f"{letter} = 0"
+        switches += _off(label, look, names)
+    gates = _gates(case)
+    return switches + (_gate(case, gates) if gates else [])
+
+
+def rest(case: Case) -> Switch | None:
+    """All off but phi of its bias, with gates open; of a loss one entry; None where there is no such thing."""
+    if case.kind == "loss":
+        one = partial(_fed, lambda case: {name: a[:1, :1] for name, a in case.inputs.items()})
+        return Switch("one entry (T = B = 1)", "the loss of one entry", one)
+    biases = candidate(case) if case.kind in ("cell", "layer") else ()
+    if not biases:
+        return None
+    gates = [one for one in _gate(case, _gates(case)) if one.at == _OPENED] if _gates(case) else []
+    zeros = [n for n in (*_some(case, "U"), *_some(case, "W"), "b_hh", *_STATES) if n in case.inputs]
+
+    def change(case: Case) -> Case:
+        case = _nothing(zeros)(case)
+        return gates[0].change(case) if gates else case
+
+    look = "phi, where its bias is added, and how the state is made of it"
+    return Switch("phi of the bias alone", look, change, biases)
+
+
+# Layers
+
+
+def _along(case: Case, names: Iterable[str], axis: int) -> Arrays:
+    """The first entry along an axis, of those inputs that there are."""
+    return {name: case.inputs[name].take([0], axis) for name in names if name in case.inputs}
+
+
+def _layer(case: Case) -> list[Switch]:
+    time = int(case.config["batch_first"])
+    by_step, states = ("x", "dy", "mask"), ("h0", "c0", "dh_T", "dc_T")
+
+    def one_step(case: Case) -> Arrays:
+        return _along(case, by_step, time) | {n: np.ones_like(a) for n, a in case.inputs.items() if n == "lengths"}
+
+    def one_sequence(case: Case) -> Arrays:
+        return _along(case, by_step, 1 - time) | _along(case, states, 1) | _along(case, ["lengths"], 0)
+
+    def unpadded(case: Case) -> Arrays:
+        every = {"lengths": case.inputs["x"].shape[time], "mask": True}
+        return {n: np.full_like(case.inputs[n], value) for n, value in every.items() if n in case.inputs}
+
+    switches = [
+        Switch("nothing padded", "the padding", partial(_fed, unpadded)),
+        Switch("one direction alone", "the other direction", _one_direction),
+        Switch("the first layer alone", "what goes from layer to layer", _first_layer),
+        Switch(ONE_STEP, "what is carried from step to step", partial(_fed, one_step), summed="the steps"),
+        Switch(
+            _ONE_SEQUENCE, "what goes from one sequence to another", partial(_fed, one_sequence), summed="the batch"
+        ),
+    ]
+    return switches + _recurrent(case)
+
+
+def _one_direction(case: Case) -> Case:
+    if not case.config["bidirectional"]:
+        return case
+    n, own = case.inputs["dh_T"].shape[2], {k: a for k, a in case.inputs.items() if "_reverse." not in k}
+    own |= {k: own[k][::2] for k in ("h0", "c0", "dh_T", "dc_T") if k in own} | {"dy": own["dy"][..., :n]}
+    own |= {k: a[:, :n] for k, a in own.items() if not k.startswith("weights.layer0.") and _short(k)[0] == "W"}
+    return replace(case, inputs=own, config={**case.config, "bidirectional": False})
+
+
+def _first_layer(case: Case) -> Case:
+    own = {k: a for k, a in case.inputs.items() if not k.startswith("weights.") or k.startswith("weights.layer0")}
+    places = 1 + case.config["bidirectional"]
+    own |= {k: own[k][:places] for k in ("h0", "c0", "dh_T", "dc_T") if k in own}
+    return replace(case, inputs=own, config={**case.config, "layers": 1})
 
 
 # Maps, updates, optimizers
@@ -300,9 +385,7 @@ def _map(case: Case) -> list[Switch]:
     switches: list[Switch] = []
     if case.config.get("negative_ones"):
         switches.append(_options("negative_ones = 0", "what multiplies D", negative_ones=0))
-    params = [name for name in case.inputs if name.startswith("params.") and not _short(name).lower().startswith("v")]
-    for name in params if len(params) > 1 else []:
-        switches += _off(f"{_short(name)} = 0", f"what is made of {_short(name)}", [name])
+    switches += _nothing_of(case, several=True)
     every = tuple(name for name in case.inputs if name.startswith("params."))
     names = ", ".join(map(_short, every))
     if "A_tilde" not in case.inputs:
@@ -310,6 +393,13 @@ def _map(case: Case) -> list[Switch]:
         switches.append(Switch(f"{names} / 1000", f"what grows with {names}: a series cut short, a power", small))
         switches.append(Switch(f"{names} times 1000", f"a constant added beside {names}", _times(1e3, every)))
     return switches
+
+
+def _nothing_of(case: Case, several: bool) -> list[Switch]:
+    """Each of several parameters of a map 0, or the one; not vectors, which are divided by their length."""
+    params = [name for name in case.inputs if name.startswith("params.") and not _short(name).lower().startswith("v")]
+    off = [one for n in params for one in _off(f"{_short(n)} = 0", f"what is made of {_short(n)}", [n])]
+    return off if (len(params) > 1) == several else []
 
 
 def _update(case: Case) -> list[Switch]:
@@ -349,12 +439,13 @@ def _of_optimizer(case: Case) -> list[Switch]:
 
 def _optimizer(case: Case) -> list[Switch]:
     one = partial(_fed, lambda case: {"gradient": case.inputs["gradient"][:1]})
-    large = partial(_fed, lambda case: {"gradient": case.inputs["gradient"] * 1e6})
+    large, small = (_times(factor, ("gradient",)) for factor in (1e6, 1e-3))
     own = [switch for switch in _of_optimizer(case) if "SGD" not in switch.name]
     return [
         Switch("the first update alone", "what is carried from update to update", one),
         *own,
         Switch("gradients times 1e6", "epsilon", large),
+        Switch("gradients / 1000", "what is done with large gradients", small),
         *_off("parameter0 = 0", "what is made of the parameter itself", ["parameter0"]),
     ]
 
@@ -394,6 +485,7 @@ def _loss(case: Case) -> list[Switch]:
 
 _FIRST: dict[str, Callable[[Case], list[Switch]]] = {
     "cell": _cell,
+    "layer": _layer,
     "parametrization": _map,
     "update": _update,
     "optimizer": _optimizer,

@@ -62,4 +62,5 @@ def _two_biases(case: Case) -> bool:
     return sequence(AFTER)(case) and bool(case.config["recurrent_bias"])
 
 
-M("b_h-b_hh-swapped", "b_h and b_hh exchanged", _two_biases, exchanged({"h": "hh", "hh": "h"}, "b"))
+# Not in pairs: with b_hh outside as well, both biases are inside the reset, which nobody would know by these words.
+M("b_h-b_hh-swapped", "b_h and b_hh exchanged", _two_biases, exchanged({"h": "hh", "hh": "h"}, "b"), paired=False)

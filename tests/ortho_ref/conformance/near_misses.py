@@ -2,11 +2,13 @@
 
     python -m tests.ortho_ref.conformance.near_misses
 
-A third of them are in `make test`, all in `make fuzz`, weekly.
+Some of them are in `make test`, all in `make fuzz`, weekly; everyday_bugs.py has bugs of an ordinary day.
 right: a name, or a sentence, that is true and says what is wrong.  close: where to look.
 none: nothing but what is wrong and what is not.  wrong: a name, or a cause, that is not the case.  None may be wrong.
 """
 
+import re
+import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ortho_ref.conformance import check
+from ortho_ref.conformance import check, reference
 from ortho_ref.conformance.mistake import Mistake, altered, made, patched, read_as, times
 from ortho_ref.conformance.mistakes import optimizers as of_optimizers
 from ortho_ref.conformance.mistakes.activations import ACTIVATIONS, _sigmoid
@@ -37,7 +39,8 @@ class NearMiss(NamedTuple):
     """Nearly right code.
 
     only: the cases it is run on, a pattern.  outputs: as of a `Mistake`.  right: names that are so.  says: words that
-    are right where there is no name.  astray: words that lead away from it.
+    are right where there is no name.  astray: words that lead away from it.  look: a pattern; where the report says
+    where to look, one of the places has to fit it.
     """
 
     name: str
@@ -46,6 +49,7 @@ class NearMiss(NamedTuple):
     right: tuple[str, ...] = ()
     says: str = ""
     astray: str = ""
+    look: str = ""
 
 
 class Verdict(NamedTuple):
@@ -157,13 +161,13 @@ CELLS = (
         of_phi("relu", lambda a: np.where(a > 0, a, np.exp(np.minimum(a, 0)) - 1), lambda a: np.exp(np.minimum(a, 0))),
     ),
     NearMiss("windows of 5 steps", "cell/gru_reset_before/modrelu-long", windows(5)),
-    NearMiss("the gradients' norm at most 1", GRU, altered(by_norm)),
-    NearMiss("the gradient of every U made symmetric", GRU, altered(symmetrised)),
+    NearMiss("the gradients' norm at most 1", GRU, altered(by_norm), says="times what is expected"),
+    NearMiss("the gradient of every U made symmetric", GRU, altered(symmetrised), says="the symmetric part"),
     NearMiss(
         "gradients of weights summed in float32", GRU, in_single("d_weights.U_c", "d_weights.W_c"), says="float32"
     ),
     NearMiss("peepholes", LSTM, lstm_forward(peephole=0.1), astray="weigh"),
-    NearMiss("c clipped to [-1, 1]", LSTM, lstm_forward(cell_clip=1.0), astray="of the batch"),
+    NearMiss("c clipped to [-1, 1]", LSTM, lstm_forward(cell_clip=1.0), says="clipped at", astray="of the batch"),
 )
 
 
@@ -288,7 +292,203 @@ LOSSES = (
     NearMiss("Huber's loss", "loss/mean_squared_error", altered(huber)),
 )
 
-NEAR_MISSES = (*CELLS, *UPDATES, *MAPS, *LOSSES)
+# More of them, one line each
+
+
+def input_(name, only, change, adjoint, *names, **more):
+    """An input read in another way."""
+    return NearMiss(name, only, read_as(change, adjoint, *names), **more)
+
+
+def weight(name, only, factor, short, look="", **more):
+    """A weight times a factor."""
+    change = times(factor)
+    return input_(name, only, change, change, f"weights.{short}", look=look or re.escape(short), **more)
+
+
+def output_(name, only, change, says="", look="", right=(), **outputs):
+    """Outputs changed, each as it is given or as `change` has it; __ stands for a dot."""
+    names = [own.replace("__", ".") for own in outputs] or None
+
+    def own(case, found):
+        return {n: change(a) for n, a in found.items() if (n in names if names else n.startswith("d_"))}
+
+    return NearMiss(name, only, altered(own), right=right, says=says, look=look)
+
+
+def units_turned(a):
+    return a[::-1]
+
+
+def reshaped(a):
+    """(B, T, n) flattened where (T, B, n) was to be."""
+    return np.swapaxes(a, 0, 1).reshape(a.shape)
+
+
+def late(a):
+    return np.concatenate([a[:1], a[:-1]])
+
+
+def noisy(size):
+    def change(a):
+        return a + size * abs(a).max(initial=0) * np.random.default_rng(1).standard_normal(a.shape)
+
+    return change
+
+
+def by_forward_differences(case, found):
+    """All gradients by differences, as an implementer checks them."""
+
+    def loss(inputs):
+        own = reference.outputs(replace(case, inputs=inputs))
+        return (own["h"][1:] * case.inputs["dh"]).sum() + (own["h"][-1] * case.inputs["dh_T"]).sum()
+
+    base, gradients = loss(case.inputs), {}
+    for name in (n for n in case.inputs if f"d_{n}" in found):
+        array = case.inputs[name]
+        gradient = np.zeros(array.size)
+        for i in range(array.size):
+            moved = array.copy()
+            moved.flat[i] += 1e-6
+            gradient[i] = (loss({**case.inputs, name: moved}) - base) / 1e-6
+        gradients[f"d_{name}"] = gradient.reshape(array.shape)
+    return gradients
+
+
+def optimizer(**changes):
+    """Another constant in the optimizer; of a rate a factor."""
+
+    def change(case, base):
+        own = dict(case.config["optimizer"])
+        own |= {k: own[k] * v if k == "learning_rate" else v for k, v in changes.items()}
+        return base(replace(case, config={**case.config, "optimizer": own}))
+
+    return change
+
+
+def clipped_first(case, base):
+    return base(replace(case, inputs={**case.inputs, "gradient": np.clip(case.inputs["gradient"], -0.1, 0.1)}))
+
+
+def shorter(case, base):
+    """Every sequence one step shorter than it is."""
+    return base(replace(case, inputs={**case.inputs, "lengths": np.maximum(case.inputs["lengths"] - 1, 1)}))
+
+
+def exchanged_gradients(a, b):
+    return altered(lambda case, found: {a: found[b], b: found[a]})
+
+
+def of_loss(value, slope):
+    """Another loss, a mean, with its gradient."""
+
+    def change(case, found):
+        o, y = case.inputs["outputs"], case.inputs["y"]
+        return {"loss": value(o, y).mean(), "d_outputs": slope(o, y) / value(o, y).size}
+
+    return altered(change)
+
+
+def focal(o, y):
+    return np.log1p(np.exp(-(2 * y - 1) * o)) * (1 - sigmoid((2 * y - 1) * o)) ** 2
+
+
+GRU_1, LSTM_1 = "cell/gru_reset_before/tanh", "cell/lstm/square"
+AFTER_1, ELMAN = "cell/gru_reset_after/tanh", "cell/elman/tanh"
+RELU, TWO = "cell/elman/relu", "layer/lstm/two-layers"
+PHI, GATES = "phi", "how .* computed"
+MEAN, BINARY, CROSS = "loss/mean_squared_error", "loss/binary_cross_entropy", "loss/cross_entropy"
+CAYLEY, EXP, SCALED = "parametrization/scaled_cayley", "parametrization/exponential", "update/scaled_cayley"
+MORE = (
+    weight("U_r negative", GRU_1, -1, "U_r"),
+    weight("U_c halved", GRU_1, 0.5, "U_c"),
+    weight("W_c doubled", GRU_1, 2, "W_c"),
+    weight("W_u negative", GRU_1, -1, "W_u"),
+    weight("b_r missing", GRU_1, 0, "b_r", right=("bias-r-missing",)),
+    weight("b_c negative", GRU_1, -1, "b_c"),
+    weight("b_f doubled", LSTM_1, 2, "b_f"),
+    weight("U_o negative", LSTM_1, -1, "U_o"),
+    weight("W_g halved", LSTM_1, 0.5, "W_g"),
+    weight("b_h doubled after the reset", AFTER_1, 2, "b_h"),
+    weight("U_z halved", AFTER_1, 0.5, "U_z"),
+    weight("U a tenth more", ELMAN, 1.1, "U"),
+    weight("W a hundredth less", ELMAN, 0.99, "W"),
+    input_("U_u's rows reversed", GRU_1, units_turned, units_turned, "weights.U_u", look="U_u"),
+    input_(
+        "U_r alone transposed", GRU_1, np.transpose, np.transpose, "weights.U_r", look="U_r", right=("U_r-transposed",)
+    ),
+    input_("b_u's units reversed", GRU_1, units_turned, units_turned, "weights.b_u", look="b_u"),
+    input_("x doubled", GRU_1, times(2), times(2), "x", look="W"),
+    input_("x at most 1/2", GRU_1, lambda a: np.clip(a, -0.5, 0.5), times(1), "x", look="W"),
+    input_("h_0 negative", GRU_1, times(-1), times(-1), "h0", look="h0"),
+    input_("h_0 of the sequences reversed", LSTM_1, units_turned, units_turned, "h0", look="h0|sequence"),
+    input_("c_0 halved", LSTM_1, times(0.5), times(0.5), "c0", look="c0"),
+    NearMiss("LeCun's tanh", GRU_1, of_phi("tanh", lambda a: 1.7159 * np.tanh(2 * a / 3), np.cos), look=PHI),
+    NearMiss("hard tanh", AFTER_1, of_phi("tanh", lambda a: np.clip(a, -1, 1), lambda a: 1.0 * (abs(a) < 1)), look=PHI),
+    NearMiss("softsign after the reset", AFTER_1, of_phi("tanh", lambda a: a / (1 + abs(a)), np.cos), look=PHI),
+    NearMiss("the sine for tanh", ELMAN, of_phi("tanh", np.sin, np.cos), look=PHI),
+    NearMiss("arctan for tanh", GRU_1, of_phi("tanh", np.arctan, lambda a: 1 / (1 + a * a)), look=PHI),
+    NearMiss("leaky ReLU", RELU, of_phi("relu", lambda a: np.where(a > 0, a, 0.1 * a), np.sign), look=PHI),
+    NearMiss("ReLU of at most 1", RELU, of_phi("relu", lambda a: np.clip(a, 0, 1), np.sign), says="clipped", look=PHI),
+    NearMiss("softplus for ReLU", RELU, of_phi("relu", lambda a: np.log1p(np.exp(a)), sigmoid), look=PHI),
+    NearMiss("SiLU for ReLU", RELU, of_phi("relu", lambda a: a * sigmoid(a), sigmoid), look=PHI),
+    NearMiss("sigmoid(2 a) in the gates", GRU_1, gates_of(lambda a: sigmoid(2 * a), lambda y: y), look=GATES),
+    NearMiss("gates squared", GRU_1, gates_of(lambda a: sigmoid(a) ** 2, lambda y: y), look=GATES),
+    NearMiss("gates by a / (1 + |a|)", LSTM_1, gates_of(lambda a: 0.5 + a / (1 + abs(a)) / 2, lambda y: y), look=GATES),
+    output_("gradients of at most 1", GRU_1, lambda a: np.clip(a, -1, 1), says="clipped at", right=("all-clipped",)),
+    output_("noise in every gradient", GRU_1, noisy(1e-7), says="as by differences"),
+    NearMiss("gradients by differences", ELMAN, altered(by_forward_differences), says="as by differences"),
+    output_("d_h0 halved", LSTM_1, times(0.5), says="0.5 times", d_h0=1),
+    output_("d_U_c alone transposed", GRU_1, np.transpose, says="transpose", d_weights__U_c=1),
+    output_("d_U_u with its rows reversed", GRU_1, units_turned, says="another order", d_weights__U_u=1),
+    output_("d_b_r three times", GRU_1, times(3), says="3 times", d_weights__b_r=1),
+    NearMiss("d_b_r and d_b_u exchanged", GRU_1, exchanged_gradients("d_weights.b_r", "d_weights.b_u"), says="of d_"),
+    output_("c one step late", "cell/lstm/long", late, says="one step earlier", c=1),
+    output_("the states in reverse", "cell/gru_reset_after/tanh-long", lambda a: a[::-1], says="another order", h=1),
+    output_("the sequences in reverse", GRU_1, lambda a: a[:, ::-1], says="another order", h=1),
+    output_("d_x by a reshape", GRU_1, reshaped, says="reshape", d_x=1),
+    output_("h of at most 0.3", GRU_1, lambda a: np.clip(a, -0.3, 0.3), says="clipped at", h=1),
+    output_("h doubled", LSTM_1, times(2), says="2 times", h=1),
+    weight("the second layer without U_f", TWO, 0, "layer1.U_f", look="U|carried|layer to layer"),
+    weight("the second layer's b_i doubled", TWO, 2, "layer1.b_i", look="b_i|layer to layer|every b|where b"),
+    input_(
+        "h_0 of the layers exchanged", "layer/gru_reset_after/two-layers", units_turned, units_turned, "h0", look="h0"
+    ),
+    weight(
+        "the reverse direction's b_r missing", "layer/gru_reset_before/bidirectional", 0, "layer0_reverse.b_r", "b|dir"
+    ),
+    NearMiss(
+        "every sequence one step short", "layer/gru_reset_before/lengths", shorter, look="padding|one step|carried"
+    ),
+    output_("y by a reshape", "layer/lstm/batch-first", reshaped, says="reshape", y=1),
+    output_("h_T of the layers exchanged", TWO, units_turned, says="another order", h_T=1),
+    output_(
+        "the two directions' y exchanged",
+        "layer/elman/bidirectional",
+        lambda a: np.roll(a, a.shape[2] // 2, 2),
+        says="another order",
+        y=1,
+    ),
+    input_("A a hundredth more", CAYLEY, times(1.01), times(1.01), "params.A", look="A"),
+    output_("U's columns reversed", EXP, lambda a: a[:, ::-1], says="another order", U=1),
+    output_("a gradient that is not skew", EXP, noisy(1e-3), says="not skew", d_params__A=1),
+    output_("U negative", CAYLEY, times(-1), says="-1 times", U=1),
+    output_("A that is not skew after updates", SCALED, noisy(1e-4), says="not skew", A=1),
+    output_("every U of the updates transposed", SCALED, lambda a: np.swapaxes(a, 1, 2), says="transpose", U=1),
+    output_("half of the angles' gradient", "parametrization/tunable_rotations", times(0.25), says="0.25 times"),
+    NearMiss(
+        "momentum of 0.8", "optimizer/sgd*", optimizer(momentum=0.8), right=("momentum-0.8",), look="momentum|carried"
+    ),
+    NearMiss("beta_1 of 0.8", "optimizer/adam*", optimizer(beta1=0.8), right=("adam-beta1-0.8",), look="carried"),
+    NearMiss("gradients clipped before Adam", "optimizer/adam", clipped_first, look="large"),
+    NearMiss("focal loss", BINARY, of_loss(focal, lambda o, y: 0 * o), look="one entry"),
+    NearMiss("absolute errors", MEAN, of_loss(lambda o, y: abs(o - y), lambda o, y: np.sign(o - y)), look="one entry"),
+    NearMiss("the error to the fourth", MEAN, of_loss(lambda o, y: (o - y) ** 4, lambda o, y: 4 * (o - y) ** 3)),
+    output_("the loss's gradient by a reshape", MEAN, reshaped, says="reshape", d_outputs=1),
+    output_("the loss's gradient one class on", CROSS, lambda a: np.roll(a, 1, -1), says="another order", d_outputs=1),
+)
+
+NEAR_MISSES = (*CELLS, *UPDATES, *MAPS, *LOSSES, *MORE)
 
 
 # What is said of them
@@ -313,25 +513,27 @@ def _of_case(miss, result):
     """Of one failed case; a name is right if one of several that it cannot be told from is."""
     if result.mistakes:
         return RIGHT if {name for names in result.mistakes for name in names} & set(miss.right) else WRONG
-    if miss.astray and miss.astray in result.diagnosis:
+    where = result.diagnosis.partition("look at ")[2]
+    if (miss.astray and miss.astray in result.diagnosis) or (where and miss.look and not re.search(miss.look, where)):
         return WRONG
     if "float32" in result.diagnosis:
         return RIGHT if miss.says == "float32" else WRONG
     if miss.says and miss.says in result.diagnosis:
         return RIGHT
-    return CLOSE if "look at" in result.diagnosis else NONE
+    return CLOSE if where else NONE
 
 
-def counted(verdicts):
+def counted(verdicts, of="near-misses"):
     """How many of each, in words."""
     counts = Counter(verdict.verdict for verdict in verdicts)
-    return f"{len(verdicts)} near-misses: " + ", ".join(f"{counts[v]} {v}" for v in (RIGHT, CLOSE, NONE, WRONG))
+    return f"{len(verdicts)} {of}: " + ", ".join(f"{counts[v]} {v}" for v in (RIGHT, CLOSE, NONE, WRONG))
 
 
 def main():
     """What is said of each, and the count."""
     verdicts = []
-    for miss in NEAR_MISSES:
+    words = sys.argv[1:]
+    for miss in (miss for miss in NEAR_MISSES if not words or any(word in miss.name for word in words)):
         verdicts.append(judged(miss))
         print(f"{verdicts[-1].verdict:5}  {miss.name}", flush=True)
         for sentence in verdicts[-1].sentences:

@@ -4,20 +4,22 @@ import pytest
 
 from ortho_ref.conformance.case_files import select
 from ortho_ref.conformance.mistakes import MISTAKES
+from tests.ortho_ref.conformance.everyday_bugs import EVERYDAY
 from tests.ortho_ref.conformance.near_misses import NEAR_MISSES, NONE, RIGHT, WRONG, NearMiss, counted, judged
 
 
-def test_there_are_twenty_five_and_more():
-    """Of kinds of their own: none is a named mistake; each is of cases that there are."""
+def test_there_are_ninety_and_more():
+    """Of kinds of their own: none is a named mistake; each is of cases that there are. Of bugs of a day forty."""
     names = [miss.name for miss in NEAR_MISSES]
-    assert len(set(names)) == len(names) >= 25
+    assert len(set(names)) == len(names) >= 90
+    assert len({bug.name for bug in EVERYDAY}) == len(EVERYDAY) >= 40
     assert not set(names) & {mistake.name for mistake in MISTAKES}
     assert all(select(miss.only) for miss in NEAR_MISSES)
 
 
 #: Those of `make test`; `make fuzz` has all. What was once said to be float32, and is not, is among them.
 SOME = {
-    *(miss.name for miss in NEAR_MISSES[::3]),
+    *(miss.name for miss in (*NEAR_MISSES[::8], *EVERYDAY[::5])),
     *(
         "peepholes",
         "c clipped to [-1, 1]",
@@ -29,7 +31,7 @@ SOME = {
 }
 
 
-@pytest.mark.parametrize("miss", NEAR_MISSES, ids=lambda miss: miss.name)
+@pytest.mark.parametrize("miss", [*NEAR_MISSES, *EVERYDAY], ids=lambda miss: miss.name)
 def test_it_is_seen_and_not_called_what_it_is_not(miss, request):
     """A sentence for each; the name of those that have a number, and float32 where it is so."""
     if miss.name not in SOME and request.config.getoption("--hypothesis-profile", None) != "random":

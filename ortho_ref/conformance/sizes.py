@@ -1,0 +1,44 @@
+"""Which of a case's sizes the numbers in a framework's error are: "shapes cannot be multiplied (4x3 and 5x15)"."""
+
+import re
+
+from ortho_ref.conformance.case import Case
+
+_OF_SHAPES = re.compile(r"shape|size|dimension|broadcast|multipl|align|concat", re.IGNORECASE)
+_FEW = 6
+
+
+def sizes_of(case: Case) -> dict[str, int]:
+    """T, B, m and n of a case with steps, and what is often made of them; {} of another."""
+    inputs = case.inputs
+    if case.kind not in ("cell", "layer") or "x" not in inputs:
+        return {}
+    T, B = inputs["x"].shape[:2][:: -1 if case.config.get("batch_first") else 1]
+    weights = {name.rpartition(".")[2]: a for name, a in inputs.items() if not name.startswith("weights.layer1")}
+    n, m = next((a.shape[:2] for name, a in weights.items() if name[0] == "W"), (0, 0))
+    return {"T": T, "B": B, "m": m, "n": n, "T B": T * B, "m + n": m + n, **{f"{k} n": k * n for k in (2, 3, 4)}}
+
+
+def sizes_told(said: str, case: Case) -> str:
+    """What to say behind an error of shapes; "" behind another.
+
+    Parameters
+    ----------
+    said : str
+        The error's message.
+    case : Case
+        The one that it was raised for.
+
+    Returns
+    -------
+    str
+        The case's sizes, and which of them the numbers are.
+    """
+    sizes = sizes_of(case) if _OF_SHAPES.search(said) else {}
+    if not sizes:
+        return ""
+    plain = ", ".join(f"{name} = {sizes[name]}" for name in "TBmn")
+    numbers = dict.fromkeys(int(number) for number in re.findall(r"(?<![\w.])\d+|(?<=\dx)\d+", said))
+    found = {number: [name for name, size in sizes.items() if size == number] for number in numbers}
+    told = [f"{number} is {' or '.join(names)}" for number, names in found.items() if names][:_FEW]
+    return f"; here {plain}: {', '.join(told)}" if told else f"; here {plain}"
