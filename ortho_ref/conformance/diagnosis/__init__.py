@@ -225,8 +225,10 @@ def _unexplained(failures: list[Failure], asker: Asker) -> dict[str, Told]:
         text = right_and_wrong(failure.vector, failure.usable, failure.dtype, rounding(failure, asker))
         texts[failure.id] = text
     asked = [f for f in failures if not f.seen and not by_differences(f.vector, f.usable, f.dtype)]
+    if len(asked) < len(failures):  # what one step alone does not show is seen in the others
+        asked = [f for f in asked if not f.degenerate]
     whole = min(asked, key=lambda f: (f.degenerate, len(f.vector.expected) - len(f.usable)), default=None)
     if whole is not None and (where := localised(whole, asker)):
         alike = texts[whole.id].split(";")[0]
-        texts = {id: f"{text}; {where}" if text.split(";")[0] == alike else text for id, text in texts.items()}
+        texts |= {f.id: f"{texts[f.id]}; {where}" for f in asked if texts[f.id].split(";")[0] == alike}
     return {id: Told(diagnosis=text) for id, text in texts.items()}
