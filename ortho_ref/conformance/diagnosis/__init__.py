@@ -108,7 +108,7 @@ def _explanations(family: list[Failure]) -> dict[str, list[Combination]]:
     """Case -> the combinations that explain it, of these those that explain most of the family."""
     _fit(family)
     found = {failure.id: list(failure.singles) for failure in family}
-    found |= pairs.explaining([f for f in family if not f.singles and not f.seen])
+    found |= pairs.explaining([f for f in family if not (f.singles or (f.seen and len(f.wrong) == 1))])
     evident = {id: [c for c in own if _is_evident(c, family, found)] for id, own in found.items()}
     counts = _counts(evident.values())
     return {id: _most(combinations, counts) for id, combinations in evident.items()}
