@@ -22,6 +22,7 @@ _LINES = 24
 #: What differs from case to case of one mistake: whose outputs, which weight of many, numbers.
 _VARIES = (
     (re.compile(r"^(your (?:forward )?outputs equal) \S+ "), r"\1 the reference "),
+    (re.compile(r"; or with .*$"), ""),
     (re.compile(r"^.*: look at "), "look at "),
     (re.compile(r"; off by [^;]*"), ""),
     (re.compile(r"\b(forward wrong|wrong): [^;]*"), r"\1"),

@@ -1,8 +1,9 @@
 """What is wrong: the mistakes whose outputs are those given; else which outputs are wrong, and what makes them right.
 
-Of mistakes whose outputs are the same on a case those come first that explain most of the failing cases.  A name needs
-evidence: a case of one step alone gives none, nor does one case where the same mistake would show in two more of its
-config that nothing explains; nor two mistakes where one explains as many cases.
+Of mistakes whose outputs are the same on a case those are told that explain most of the failing cases of the same cell,
+map or optimizer, first of these the one that explains most of all.  A name needs evidence: a case of one step alone
+gives none, nor does one case where the same mistake would show in two more of its config that nothing explains; nor two
+mistakes where one explains as many cases.
 
 beginning    what mistakes give, for the beginning of a case first
 failure      one failing case and the mistakes whose outputs it has
@@ -87,7 +88,7 @@ def _diagnoses(failures: list[Failure], asker: Asker) -> dict[str, Told]:
     families = _by_subject(failures)
     found = {id: own for family in families for id, own in _explanations(family).items()}
     counts = _counts(found.values())
-    found = {id: _most(combinations, counts) for id, combinations in found.items()}
+    found = {id: sorted(own, key=lambda c: -counts[_names(c)]) for id, own in found.items()}
     told: dict[str, Told] = {}
     for family in families:
         asker.family()
@@ -104,11 +105,13 @@ def _by_subject(failures: Iterable[Failure]) -> list[list[Failure]]:
 
 
 def _explanations(family: list[Failure]) -> dict[str, list[Combination]]:
-    """Case -> the combinations that explain it and have evidence."""
+    """Case -> the combinations that explain it, of these those that explain most of the family."""
     _fit(family)
     found = {failure.id: list(failure.singles) for failure in family}
-    found |= pairs.explaining([f for f in family if not f.singles and not f.seen])
-    return {id: [c for c in own if _is_evident(c, family, found)] for id, own in found.items()}
+    found |= pairs.explaining([f for f in family if not (f.singles or (f.seen and len(f.wrong) == 1))])
+    evident = {id: [c for c in own if _is_evident(c, family, found)] for id, own in found.items()}
+    counts = _counts(evident.values())
+    return {id: _most(combinations, counts) for id, combinations in evident.items()}
 
 
 def _fit(family: list[Failure]) -> None:
