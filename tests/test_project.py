@@ -170,7 +170,7 @@ OF_ADAPTERS = {
 #: What adapters in scripts/ are of: packages, and modules of checkouts.
 LIBRARIES = {
     *("torch", "onnx", "onnxruntime", "thinc", "jax", "flax", "keras", "equinox", "mlx", "torchrecurrent", "geotorch"),
-    *("torch_eunn", "peft", "xlstm", "pytensor"),
+    *("torch_eunn", "peft", "xlstm", "mlstm_kernels", "transformers", "pytensor"),
 }
 CHECKOUTS = {"edgeml_pytorch", "goru", "scoRNN", "NCGRU", "model", "models", "orthogonal", "trivializations"}
 

@@ -338,20 +338,25 @@ def _along(case: Case, names: Iterable[str], axis: int) -> Arrays:
 
 def _layer(case: Case) -> list[Switch]:
     time = int(case.config["batch_first"])
-    by_step, states = ("x", "dy", "mask"), ("h0", "c0", "dh_T", "dc_T")
+    by_step, states = ("x", "dy", "mask", "resets"), ("h0", "c0", "dh_T", "dc_T")
 
     def one_step(case: Case) -> Arrays:
-        return _along(case, by_step, time) | {n: np.ones_like(a) for n, a in case.inputs.items() if n == "lengths"}
+        ended = {n: np.ones_like(a) for n, a in case.inputs.items() if n == "lengths"}
+        return _along(case, by_step, time) | _along(case, ["dropout"], 1) | ended
 
     def one_sequence(case: Case) -> Arrays:
-        return _along(case, by_step, 1 - time) | _along(case, states, 1) | _along(case, ["lengths"], 0)
+        alone = _along(case, by_step, 1 - time) | _along(case, states, 1) | _along(case, ["lengths"], 0)
+        return alone | _along(case, ["dropout"], 2)
 
     def unpadded(case: Case) -> Arrays:
-        every = {"lengths": case.inputs["x"].shape[time], "mask": True}
+        every = {"lengths": case.inputs["x"].shape[time], "mask": True, "resets": False}
         return {n: np.full_like(case.inputs[n], value) for n, value in every.items() if n in case.inputs}
 
+    whole = Switch("nothing padded", "the padding", partial(_fed, unpadded))
+    if case.config["padding"] == "resets":
+        whole = Switch("one sequence a row", "where a sequence begins", partial(_fed, unpadded))
     switches = [
-        Switch("nothing padded", "the padding", partial(_fed, unpadded)),
+        whole,
         Switch("one direction alone", "the other direction", _one_direction),
         Switch("the first layer alone", "what goes from layer to layer", _first_layer),
         Switch(ONE_STEP, "what is carried from step to step", partial(_fed, one_step), summed="the steps"),
@@ -372,7 +377,8 @@ def _one_direction(case: Case) -> Case:
 
 
 def _first_layer(case: Case) -> Case:
-    own = {k: a for k, a in case.inputs.items() if not k.startswith("weights.") or k.startswith("weights.layer0")}
+    upper = ("weights.layer1", "weights.layer2", "dropout")
+    own = {k: a for k, a in case.inputs.items() if not k.startswith(upper)}
     places = 1 + case.config["bidirectional"]
     own |= {k: own[k][:places] for k in ("h0", "c0", "dh_T", "dc_T") if k in own}
     return replace(case, inputs=own, config={**case.config, "layers": 1})

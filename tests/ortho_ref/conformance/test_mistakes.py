@@ -557,7 +557,7 @@ def test_every_mistake_is_told_on_every_case_that_it_fails_on(everything, fails,
 def test_mistakes_are_told_in_float32(everything, fails, known):
     """Outputs rounded to float32, where they fail then as well: of every third, of each kind the first case."""
     for name in sorted(fails)[::3]:
-        ids = {VECTORS[id].case.kind: id for id in reversed(fails[name])}.values()
+        ids = {VECTORS[id].case.kind: id for id in reversed(fails[name]) if "step" not in id}.values()
         with np.errstate(over="ignore"):
             rounded = {id: {n: a.astype(np.float32) for n, a in everything[id, name].items()} for id in ids}
         failing = {id: o for id, o in rounded.items() if status(id, o, "float32") == FAILED and finite(o)}
