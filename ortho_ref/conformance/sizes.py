@@ -14,8 +14,8 @@ def sizes_of(case: Case) -> dict[str, int]:
     if case.kind not in ("cell", "layer") or "x" not in inputs:
         return {}
     T, B = inputs["x"].shape[:2][:: -1 if case.config.get("batch_first") else 1]
-    weights = {name.rpartition(".")[2]: a for name, a in inputs.items() if not name.startswith("weights.layer1")}
-    n, m = next((a.shape[:2] for name, a in weights.items() if name[0] == "W"), (0, 0))
+    first = sorted(name for name in inputs if name.rpartition(".")[2].startswith("W"))  # of the first layer
+    n, m = inputs[first[0]].shape[:2] if first else (0, 0)
     return {"T": T, "B": B, "m": m, "n": n, "T B": T * B, "m + n": m + n, **{f"{k} n": k * n for k in (2, 3, 4)}}
 
 

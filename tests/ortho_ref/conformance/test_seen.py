@@ -233,6 +233,7 @@ def test_an_error_of_shapes_says_which_size_is_which():
     text = sizes_told(f"RuntimeError: mat1 and mat2 shapes cannot be multiplied ({B}x{m} and {n}x{3 * n})", case)
     assert text.startswith(f"; here T = {T}, B = {B}, m = {m}, n = {n}: ")
     assert f"{3 * n} is 3 n" in text
+    assert "m = 3, n = 4" in sizes_told("shape", BY_ID["layer/lstm/three-layers-bidirectional"].case)
     assert sizes_told("ValueError: no", case) == sizes_told("shape 3", BY_ID["loss/mean_squared_error"].case) == ""
 
     def run(case):
