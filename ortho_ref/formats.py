@@ -196,7 +196,7 @@ class Sealed(NamedTuple):
 
 
 def seal(value: dict[str, Any], format: str, indent: int = 2) -> tuple[bytes, str]:
-    """A sealed document's text, and its seal.  TypeError, ValueError for what JSON has not."""
+    """A sealed document's text, indented or not, and its seal.  TypeError, ValueError for what JSON has not."""
     if taken := sorted({"format", "sha256"} & value.keys()):
         raise ValueError(f"a document has its own {' and '.join(taken)}; name it otherwise")
     whole = {"format": format, **value}
@@ -233,8 +233,7 @@ def open_sealed(data: bytes, format: str, form: Any) -> Sealed:
         raise ValueError(f"it holds {kind_of(whole)}; expected an object")
     check_format(whole, format)
     value = {name: item for name, item in whole.items() if name not in ("format", "sha256")}
-    indent = len(data[2:]) - len(data[2:].lstrip(b" "))
-    data_again, sha256 = seal(value, format, min(indent, 2))
+    data_again, sha256 = seal(value, format, 2 if data.startswith(b"{\n ") else 0)
     if data_again != data:
         raise ValueError("its SHA-256 is not that of its text")
     check(value, form)

@@ -85,10 +85,10 @@ def _with_map(weights: Arrays, kept: Mapping[str, Any], given: Mapping[str, np.n
     return {key: a for key, a in weights.items() if key != name} | own
 
 
-def of_way(layer: Layer, way: Direction) -> Arrays:
+def of_way(weights: Arrays, way: Direction) -> Arrays:
     """The weights of one direction, by the cell's names."""
     prefix = f"{way.name}."
-    return {name.removeprefix(prefix): a for name, a in layer.weights.items() if name.startswith(prefix)}
+    return {name.removeprefix(prefix): a for name, a in weights.items() if name.startswith(prefix)}
 
 
 def layer_outputs(

@@ -90,7 +90,7 @@ def sequence_of(case: Any) -> Sequence | None:
 def _of_layer(layer: Layer | None) -> Sequence | None:
     if layer is None or len(layer.ways) > 1:
         return None
-    weights, d_last = of_way(layer, layer.ways[0]), tuple(d[0] for d in layer.d_last)
+    weights, d_last = of_way(layer.weights, layer.ways[0]), tuple(d[0] for d in layer.d_last)
     start = tuple(part[0] for part in layer.start) or tuple(np.zeros_like(d) for d in d_last)
     own = layer.config, weights, layer.x, False, layer.names, start, layer.dy, d_last
     return Sequence(*own, "layer", layer.bias, bool(layer.start), layer.padding, layer.keep, layer.kept)

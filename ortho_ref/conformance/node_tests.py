@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ortho_ref import converters, files
-from ortho_ref.adapters.layers import layer_of
+from ortho_ref.adapters.layers import layer_of, of_way
 from ortho_ref.adapters.missing import missing
 from ortho_ref.adapters.sequence import sequence_of
 from ortho_ref.cells.by_name import CELLS
@@ -225,11 +225,7 @@ def _read(case: Case) -> tuple[tuple[Node, ...], Arrays] | None:
 
 def _weights(given: _Given, ways: list[Direction]) -> Arrays:
     """W, R and B of a layer; no B where there are no biases."""
-    own = []
-    for way in ways:
-        prefix = f"{way.name}."
-        ours = {name.removeprefix(prefix): a for name, a in given.weights.items() if name.startswith(prefix)}
-        own.append(converters.by_name("onnx").to_framework(given.config, ours))
+    own = [converters.by_name("onnx").to_framework(given.config, of_way(given.weights, way)) for way in ways]
     stacked = {name: np.concatenate([arrays[name] for arrays in own]) for name in own[0]}
     if not given.around["bias"]:
         return {name: stacked[name] for name in ("W", "R")}

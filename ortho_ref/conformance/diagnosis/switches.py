@@ -377,8 +377,8 @@ def _one_direction(case: Case) -> Case:
 
 
 def _first_layer(case: Case) -> Case:
-    upper = ("weights.layer1", "weights.layer2", "dropout")
-    own = {k: a for k, a in case.inputs.items() if not k.startswith(upper)}
+    own = {k: a for k, a in case.inputs.items() if not k.startswith("weights.") or k.startswith("weights.layer0")}
+    own.pop("dropout", None)
     places = 1 + case.config["bidirectional"]
     own |= {k: own[k][:places] for k in ("h0", "c0", "dh_T", "dc_T") if k in own}
     return replace(case, inputs=own, config={**case.config, "layers": 1})

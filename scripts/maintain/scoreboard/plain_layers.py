@@ -24,5 +24,5 @@ def plain(case: Any) -> PlainLayer | None:
     layer = layer_of(case)
     if layer is None or len(layer.ways) > 1 or layer.padding or layer.kept or case.config["batch_first"]:
         return None
-    weights = of_way(layer, layer.ways[0])
+    weights = of_way(layer.weights, layer.ways[0])
     return PlainLayer(layer.config, weights, layer.bias, layer.sizes, layer.start, layer.names)
