@@ -160,14 +160,16 @@ def _covered(chosen: Sequence[Vector], results: Sequence[Result], forward: bool,
 def group_of(vector: Vector) -> str:
     """What a case is of: a cell with its activation, "gru_reset_before, tanh", in a stack "lstm, layers 2" too.
 
-    A module is one or the other: it cannot answer both.  Else the case's name without what varies.
+    A module is one or the other, and draws its own dropout or is given it: it cannot answer both.  Else the case's name
+    without what varies.
     """
     config = vector.case.config
     if "cell" not in config:
         return "/".join(vector.id.split("/")[:2])
     parts = [config["cell"], config.get("activation"), "complex" if config.get("complex") else None]
     parts += [config.get("constraint"), f"layers {config['layers']}" if config.get("layers", 1) > 1 else None]
-    return ", ".join(filter(None, [*parts, "bidirectional" if config.get("bidirectional") else None]))
+    parts += [option for option in ("bidirectional", "dropout") if config.get(option)]
+    return ", ".join(filter(None, parts))
 
 
 def run_one(run: Run, vector: Vector, dtype: str) -> tuple[Result, Arrays]:

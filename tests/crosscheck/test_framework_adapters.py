@@ -42,9 +42,9 @@ class TestTorch:
             assert passed(adapters.from_torch(getattr(self.torch.nn, name + suffix))) == count
 
     def test_its_layers_whole(self):
-        """No state, no biases, two directions, two layers, packed sequences; of a Cell what it can be."""
+        """No state or biases, two directions, three layers, packed sequences, resets; of a Cell what it can be."""
         nn = self.torch.nn
-        for kind, count in ((nn.RNN, 7), (nn.LSTM, 10), (nn.GRU, 10), (nn.GRUCell, 3)):
+        for kind, count in ((nn.RNN, 15), (nn.LSTM, 19), (nn.GRU, 19), (nn.GRUCell, 3)):
             assert passed(adapters.from_torch(kind), "layer/*") == count
 
     def test_instances_keep_their_options(self):
@@ -53,8 +53,11 @@ class TestTorch:
         assert passed(adapters.from_torch(nn.LSTM(2, 3, batch_first=True))) == 13
         assert passed(adapters.from_torch(nn.RNN(2, 3, nonlinearity="relu"))) == 13
         for options, names in (
-            ({"num_layers": 2}, ["two-layers"]),
-            ({"num_layers": 2, "bidirectional": True}, ["two-layers-bidirectional"]),
+            ({"num_layers": 2}, ["two-layers", "two-layers-resets", "stack-rows"]),
+            (
+                {"num_layers": 2, "bidirectional": True},
+                ["two-layers-bidirectional", "stack-step", "stack-units", "stack-cut", "stack-lengths"],
+            ),
             ({"bidirectional": True}, ["bidirectional", "bidirectional-lengths"]),
             ({"bias": False, "batch_first": True}, ["no-bias", "no-h0-no-bias"]),
         ):
