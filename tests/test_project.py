@@ -13,7 +13,7 @@ import pytest
 
 import ortho_ref
 from ortho_ref import models
-from ortho_ref.conformance.case_files import vectors
+from ortho_ref.conformance.cases.case_files import vectors
 from ortho_ref.conformance.mistakes import MISTAKES
 from ortho_ref.parametrizations.by_name import FORMS
 from scripts.grid.experiment.file import read
@@ -154,7 +154,7 @@ FRAMEWORKS = {
     "ortho_ref/adapters/keras.py": {"keras", "torch", "tensorflow"},
     "tasks/files.py": {"pooch", "requests", "urllib3"},
     "ortho_ref/adapters/maps.py": {"torch", "jax"},
-    "ortho_ref/conformance/node_tests.py": {"onnx"},
+    "ortho_ref/conformance/cases/node_tests.py": {"onnx"},
     "scripts/maintain/timing/peers_jax.py": {"jax"},
     "scripts/maintain/node_test_kills.py": {"onnx"},
     "scripts/grid/experiment/engine.py": {"distributed"},

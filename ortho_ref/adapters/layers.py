@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ortho_ref.cells.by_name import CELLS, by_name
-from ortho_ref.conformance.layered import AROUND, Direction, directions, time_first
+from ortho_ref.conformance.cases.layered import AROUND, Direction, directions, time_first
 from ortho_ref.converters.framework import Arrays
 from ortho_ref.parametrizations.cayley import signs
 

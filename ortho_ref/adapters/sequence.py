@@ -11,7 +11,7 @@ import numpy as np
 from ortho_ref.adapters.layers import Layer, layer_of, layer_outputs, of_way
 from ortho_ref.adapters.weight_map import Layout, Spec, WeightMap
 from ortho_ref.cells.by_name import CELLS
-from ortho_ref.conformance.layered import Direction
+from ortho_ref.conformance.cases.layered import Direction
 from ortho_ref.converters.config import config_of
 from ortho_ref.converters.framework import Arrays, UnsupportedError
 

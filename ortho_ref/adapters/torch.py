@@ -25,8 +25,8 @@ from ortho_ref.adapters.sequence import (
 from ortho_ref.adapters.torch_layers import Bound, TorchLayers, called, gradients_of, layers_adapter, of_yours
 from ortho_ref.adapters.weight_map import Converted, Layout, Spec, WeightMap, check_arrays
 from ortho_ref.boundary import check_integer
-from ortho_ref.conformance.implementation import OfCell
-from ortho_ref.conformance.layered import directions
+from ortho_ref.conformance.cases.layered import directions
+from ortho_ref.conformance.running.implementation import OfCell
 
 #: The classes of torch.nn, without Cell, and which cell each is.
 CELLS = {"RNN": "elman", "LSTM": "lstm", "GRU": "gru_reset_after"}

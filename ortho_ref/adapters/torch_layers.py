@@ -10,7 +10,7 @@ from ortho_ref import converters
 from ortho_ref.adapters.layers import Layer, layer_of, layer_outputs, of_way
 from ortho_ref.adapters.sequence import Call
 from ortho_ref.adapters.weight_map import Config, Layout
-from ortho_ref.conformance.layered import Direction
+from ortho_ref.conformance.cases.layered import Direction
 from ortho_ref.converters.framework import Arrays
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 
 from ortho_ref.cells.by_name import by_name
-from ortho_ref.conformance.layered import Direction, is_bias
+from ortho_ref.conformance.cases.layered import Direction, is_bias
 from ortho_ref.converters.framework import Arrays, Framework
 
 #: An array -> "W_r", "W_r.T", "-W_u", "0", a list of them that is joined, or a list of lists.

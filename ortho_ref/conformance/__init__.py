@@ -1,6 +1,7 @@
 """The conformance kit: whether an implementation is right, and if not, which convention it got wrong.
 
-    from ortho_ref.conformance import check, check_function, pytest_cases
+    from ortho_ref.conformance import check, check_function
+    from ortho_ref.conformance import pytest_cases
 
     print(check(run))                  # run(case) -> dict of arrays, or None where a case is not supported
     test_mine = pytest_cases(run)      # in a test file: one named test for each case
@@ -10,16 +11,16 @@
 docs/conformance.md states what each kind of case holds.
 """
 
-from ortho_ref.conformance.adapters import load_adapter
-from ortho_ref.conformance.apart import Apart
-from ortho_ref.conformance.case import KINDS, Case
+from ortho_ref.conformance.cases.case import KINDS, Case
 from ortho_ref.conformance.function import FunctionReport, check_function
 from ortho_ref.conformance.maps.check import check_map
 from ortho_ref.conformance.maps.report import MapReport
-from ortho_ref.conformance.programs import command_adapter
-from ortho_ref.conformance.pytest_cases import pytest_cases
 from ortho_ref.conformance.report import Report, Result
-from ortho_ref.conformance.runner import check
+from ortho_ref.conformance.running.adapters import load_adapter
+from ortho_ref.conformance.running.apart import Apart
+from ortho_ref.conformance.running.programs import command_adapter
+from ortho_ref.conformance.running.pytest_cases import pytest_cases
+from ortho_ref.conformance.running.runner import check
 from ortho_ref.conformance.stored import read_report
 
 __all__ = [

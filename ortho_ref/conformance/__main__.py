@@ -17,18 +17,18 @@ from msgspec import structs
 import ortho_ref
 from ortho_ref import interrupts as starting
 from ortho_ref.boundary import nearest, not_among
-from ortho_ref.conformance.adapters import load_adapter
-from ortho_ref.conformance.apart import TIMEOUT, Apart
-from ortho_ref.conformance.case import DTYPES, HALF, Vector
-from ortho_ref.conformance.case_files import find, select
-from ortho_ref.conformance.export import export
-from ortho_ref.conformance.forward import forward_of
-from ortho_ref.conformance.implementation import Run
+from ortho_ref.conformance.cases.case import DTYPES, HALF, Vector
+from ortho_ref.conformance.cases.case_files import find, select
+from ortho_ref.conformance.cases.export import export
+from ortho_ref.conformance.cases.forward import forward_of
 from ortho_ref.conformance.maps import command as map_command
-from ortho_ref.conformance.origin import Origin, sha256_of
-from ortho_ref.conformance.programs import check_timeout, command_adapter
 from ortho_ref.conformance.report import Report, Result
-from ortho_ref.conformance.runner import check
+from ortho_ref.conformance.running.adapters import load_adapter
+from ortho_ref.conformance.running.apart import TIMEOUT, Apart
+from ortho_ref.conformance.running.implementation import Run
+from ortho_ref.conformance.running.origin import Origin, sha256_of
+from ortho_ref.conformance.running.programs import check_timeout, command_adapter
+from ortho_ref.conformance.running.runner import check
 from ortho_ref.conformance.stored import badge, read_baseline, read_report, worse
 from ortho_ref.conformance.written import check_places, write
 from ortho_ref.terminal import STDERR, STDOUT, cut, open_standard_streams, shown, shown_lines
@@ -363,7 +363,7 @@ def _export(given: argparse.Namespace) -> int:
 
 
 def _export_node_tests(given: argparse.Namespace) -> int:
-    from ortho_ref.conformance.node_tests import export_node_tests  # here: it loads every converter
+    from ortho_ref.conformance.cases.node_tests import export_node_tests  # here: it loads every converter
 
     try:
         count, left_out = export_node_tests(given.folder, given.only, given.dtype)

@@ -21,9 +21,9 @@ import numpy as np
 
 from ortho_ref.backend import NOT_PLAIN
 from ortho_ref.boundary import with_article
-from ortho_ref.conformance import initial
-from ortho_ref.conformance.case import DTYPES, HALF, Arrays, Case, Config, Vector
-from ortho_ref.conformance.outputs import NoArray
+from ortho_ref.conformance.cases import initial
+from ortho_ref.conformance.cases.case import DTYPES, HALF, Arrays, Case, Config, Vector
+from ortho_ref.conformance.running.outputs import NoArray
 from ortho_ref.terminal import cut
 
 MINIMUM = 1e-3

@@ -6,10 +6,10 @@ from typing import Annotated, Any
 import numpy as np
 from msgspec import Meta, Struct
 
-from ortho_ref.conformance.case import Vector
+from ortho_ref.conformance.cases.case import Vector
 from ortho_ref.conformance.compare import Comparison, scales
 from ortho_ref.conformance.findings import Count
-from ortho_ref.conformance.outputs import NoArray
+from ortho_ref.conformance.running.outputs import NoArray
 from ortho_ref.terminal import shown
 
 

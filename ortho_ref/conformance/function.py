@@ -21,7 +21,7 @@ import numpy as np
 import ortho_ref
 from ortho_ref.backend import NOT_PLAIN
 from ortho_ref.boundary import check_array, check_finite, check_integer, check_number, kind_of
-from ortho_ref.conformance.case import Arrays
+from ortho_ref.conformance.cases.case import Arrays
 from ortho_ref.conformance.report import FAILED, PASSED, Printed
 from ortho_ref.finite_differences import (
     Place,

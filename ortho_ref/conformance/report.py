@@ -14,7 +14,7 @@ from ortho_ref import formats
 from ortho_ref.conformance import findings
 from ortho_ref.conformance.compare import Comparison
 from ortho_ref.conformance.entries import Wrong, lines_of
-from ortho_ref.conformance.origin import Origin, platform_now, vectors_now
+from ortho_ref.conformance.running.origin import Origin, platform_now, vectors_now
 from ortho_ref.terminal import cut, shown
 
 PASSED, FAILED, PARTIAL, UNSUPPORTED = "passed", "failed", "partial", "unsupported"

@@ -7,12 +7,12 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from ortho_ref import files
-from ortho_ref.conformance.case import DTYPES, HALF
-from ortho_ref.conformance.case_files import read_manifest
+from ortho_ref.conformance.cases.case import DTYPES, HALF
+from ortho_ref.conformance.cases.case_files import read_manifest
 from ortho_ref.conformance.entries import Wrong
 from ortho_ref.conformance.findings import Assumed, Count, Finding, Summary
-from ortho_ref.conformance.origin import Origin, Platform, Vectors
 from ortho_ref.conformance.report import FORMAT, PARTIAL, PASSED, STATUSES, Report
+from ortho_ref.conformance.running.origin import Origin, Platform, Vectors
 from ortho_ref.formats import Form, Least0
 
 _AnyDtype: Any = Literal[(*DTYPES, *HALF)]

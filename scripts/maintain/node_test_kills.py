@@ -15,11 +15,11 @@ import numpy as np
 
 from ortho_ref import converters
 from ortho_ref.backend import NotFiniteError
-from ortho_ref.conformance.case import Arrays, Case, Vector
-from ortho_ref.conformance.case_files import select
-from ortho_ref.conformance.mistake import Mistake, made
+from ortho_ref.conformance.cases.case import Arrays, Case, Vector
+from ortho_ref.conformance.cases.case_files import select
+from ortho_ref.conformance.cases.node_tests import node_test, outputs_of
 from ortho_ref.conformance.mistakes import MISTAKES
-from ortho_ref.conformance.node_tests import node_test, outputs_of
+from ortho_ref.conformance.mistakes.mistake import Mistake, made
 
 TITLES = {"lstm": "LSTM", "gru_reset_before": "GRU", "gru_reset_after": "GRU, linear_before_reset = 1"}
 

@@ -18,7 +18,7 @@ from ortho_ref import fused, models, scan  # noqa: E402
 from ortho_ref.cells import CELLS as KINDS  # noqa: E402
 from ortho_ref.cells import LSTM, FastRNN  # noqa: E402
 from ortho_ref.cells.cell import state_of  # noqa: E402
-from ortho_ref.conformance.small_cells import SMALL_CELLS  # noqa: E402
+from ortho_ref.conformance.cases.small_cells import SMALL_CELLS  # noqa: E402
 from ortho_ref.parametrizations import Free, NeumannCayley, ScaledCayley  # noqa: E402
 from ortho_ref.parametrizations.by_name import PARAMETRIZATIONS  # noqa: E402
 from scripts.maintain.oracle import autograd as oracle  # noqa: E402

@@ -5,12 +5,12 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed: `make crosscheck` installs it")
 
-from ortho_ref.conformance.case import in_precision  # noqa: E402
-from ortho_ref.conformance.case_files import vectors  # noqa: E402
-from ortho_ref.conformance.mistake import made  # noqa: E402
+from ortho_ref.conformance.cases.case import in_precision  # noqa: E402
+from ortho_ref.conformance.cases.case_files import vectors  # noqa: E402
 from ortho_ref.conformance.mistakes import MISTAKES  # noqa: E402
+from ortho_ref.conformance.mistakes.mistake import made  # noqa: E402
 from ortho_ref.conformance.report import FAILED  # noqa: E402
-from ortho_ref.conformance.runner import check  # noqa: E402
+from ortho_ref.conformance.running.runner import check  # noqa: E402
 from scripts.maintain.oracle.second_route import second_route  # noqa: E402
 
 NAMED = {mistake.name: mistake for mistake in MISTAKES}

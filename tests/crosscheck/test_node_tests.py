@@ -11,8 +11,8 @@ import pytest
 onnx = pytest.importorskip("onnx", reason="onnx is not installed: pip install onnx")
 
 from ortho_ref.conformance.__main__ import main  # noqa: E402
-from ortho_ref.conformance.case_files import find  # noqa: E402
-from ortho_ref.conformance.node_tests import node_test  # noqa: E402
+from ortho_ref.conformance.cases.case_files import find  # noqa: E402
+from ortho_ref.conformance.cases.node_tests import node_test  # noqa: E402
 
 #: What ONNX Runtime 1.32.0 does not do.
 NOT_OF_RUNTIME = {

@@ -94,7 +94,7 @@ def test_layers_that_are_none(options, error, message):
 
 def test_several_layers_and_no_biases():
     """Every direction's weights by its name; a layer above takes both directions of the one below."""
-    from ortho_ref.conformance.layered import directions
+    from ortho_ref.conformance.cases.layered import directions
 
     ways = tuple(directions({"layers": 2, "bidirectional": True}))
     names = [f"{way.name}.{name}" for way in ways for name in NAMES if not name.startswith("b")]

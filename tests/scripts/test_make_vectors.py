@@ -9,9 +9,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from ortho_ref.conformance import case_files as stored
-from ortho_ref.conformance import reference
-from ortho_ref.conformance.case_files import MANIFEST, VECTORS, key_of, read_manifest, vectors
+from ortho_ref.conformance.cases import case_files as stored
+from ortho_ref.conformance.cases import reference
+from ortho_ref.conformance.cases.case_files import MANIFEST, VECTORS, key_of, read_manifest, vectors
 from scripts.maintain import make_vectors
 from scripts.maintain.vectors import making
 from scripts.maintain.vectors.conformance_cases import specs

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import safetensors.numpy
 
-from ortho_ref.conformance.case_files import select
+from ortho_ref.conformance.cases.case_files import select
 from tests.torture.judging import REFUSED, SURVIVED, WRONG, Verdict, judge, raw_characters
 from tests.torture.room import Outcome, Room
 
@@ -168,10 +168,10 @@ REWRITTEN = (
     *("import builtins; builtins.float = lambda x=0: 0.0", "import builtins; builtins.all = lambda x: True"),
     "import ortho_ref.conformance.compare as c; c.Comparison.passed = property(lambda self: True)",
     "import ortho_ref.conformance.compare as c; c.tolerance = lambda *a: 1e9",
-    "import ortho_ref.conformance.runner as c; c.compare = lambda v, o, d: {}",
+    "import ortho_ref.conformance.running.runner as c; c.compare = lambda v, o, d: {}",
     "import ortho_ref.conformance.report as c; c.Report.ok = property(lambda self: True)",
-    "import ortho_ref.conformance.runner as c; c.FAILED = c.PASSED",
-    "import ortho_ref.conformance.case as c; [v.expected.update(wrong(case)) for v in c.vectors()]",
+    "import ortho_ref.conformance.running.runner as c; c.FAILED = c.PASSED",
+    "import ortho_ref.conformance.cases.case as c; [v.expected.update(wrong(case)) for v in c.vectors()]",
     *("sys.modules['ortho_ref.conformance.report'].Report.exit_code = 0", "sys.exit = lambda code=0: os._exit(0)"),
     *("os._exit(0)", "os._exit(1)", "os.kill(os.getpid(), 9)", "ctypes.string_at(0)", "os.abort()"),
     "os.execv('/bin/true', ['true'])",

@@ -20,16 +20,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ortho_ref.conformance.case import Arrays, Vector
+from ortho_ref.conformance.cases.case import Arrays, Vector
 from ortho_ref.conformance.diagnosis import pairs
 from ortho_ref.conformance.diagnosis.beginning import Combination
 from ortho_ref.conformance.diagnosis.failure import Failure, Partly
 from ortho_ref.conformance.diagnosis.localise import Asker, localised, rounding
 from ortho_ref.conformance.diagnosis.seen import by_differences, hint_of, right_and_wrong, subject
-from ortho_ref.conformance.fitted import fitted
-from ortho_ref.conformance.implementation import Run
 from ortho_ref.conformance.mistakes import FITTED, MISTAKES
+from ortho_ref.conformance.mistakes.fitted import fitted
 from ortho_ref.conformance.report import FAILED, Result, shortened
+from ortho_ref.conformance.running.implementation import Run
 
 __all__ = ["diagnose", "right_and_wrong", "subject"]
 

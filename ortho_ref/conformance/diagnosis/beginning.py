@@ -9,10 +9,10 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ortho_ref.conformance.case import Arrays, Case, Vector
+from ortho_ref.conformance.cases.case import Arrays, Case, Vector
 from ortho_ref.conformance.compare import Matcher
 from ortho_ref.conformance.diagnosis.switches import shortest
-from ortho_ref.conformance.mistake import Mistake, made
+from ortho_ref.conformance.mistakes.mistake import Mistake, made
 
 Combination: TypeAlias = tuple[Mistake, ...]  # one, or several: the first around the next
 

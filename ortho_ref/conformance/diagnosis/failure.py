@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ortho_ref.conformance.case import Arrays, Departed, Vector
+from ortho_ref.conformance.cases.case import Arrays, Departed, Vector
 from ortho_ref.conformance.compare import Matcher, fits
 from ortho_ref.conformance.diagnosis.beginning import Beginning, Combination, parted, tried
 from ortho_ref.conformance.diagnosis.seen import is_seen
-from ortho_ref.conformance.mistake import Mistake
+from ortho_ref.conformance.mistakes.mistake import Mistake
 
 
 class Partly(NamedTuple):

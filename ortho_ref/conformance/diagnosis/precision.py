@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from ortho_ref.conformance.case import Arrays, Vector
+from ortho_ref.conformance.cases.case import Arrays, Vector
 from ortho_ref.conformance.compare import scales
 
 #: Relative to an output's scale: a rounding to float32, and what correct code in float32 shows at most, with room.

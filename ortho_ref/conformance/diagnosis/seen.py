@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ortho_ref.conformance.case import Arrays, Case, Vector
+from ortho_ref.conformance.cases.case import Arrays, Case, Vector
 from ortho_ref.conformance.compare import Comparison, compare, tolerance
 from ortho_ref.conformance.diagnosis import precision
 from ortho_ref.conformance.report import shortened

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ortho_ref.conformance.case import Arrays, Case
+from ortho_ref.conformance.cases.case import Arrays, Case
 
 #: A gate's bias at which its sigmoid is 1 to the last bit, at -40 it is 0; and one at which phi is off its kink.
 _OPEN, _ON = 40.0, 20.0

@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ortho_ref.conformance.case import Arrays, Config
+from ortho_ref.conformance.cases.case import Arrays, Config
 from ortho_ref.conformance.linear.recurrence import Back, State
 
 Change: TypeAlias = Callable[[np.ndarray], np.ndarray]

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ortho_ref.activations import sigmoid
-from ortho_ref.conformance.case import Arrays, Config
+from ortho_ref.conformance.cases.case import Arrays, Config
 from ortho_ref.conformance.linear.recurrence import Back, State
 
 

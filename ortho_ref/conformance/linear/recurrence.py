@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ortho_ref.conformance.case import Arrays, Config
+from ortho_ref.conformance.cases.case import Arrays, Config
 
 State: TypeAlias = tuple[np.ndarray, ...]
 Back: TypeAlias = Callable[[np.ndarray, State], tuple[Arrays, State]]  # do, ds_t -> dx_t, ds_{t-1}

@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 import numpy as np
 
-from ortho_ref.conformance.case import Arrays, Config
+from ortho_ref.conformance.cases.case import Arrays, Config
 from ortho_ref.conformance.linear.recurrence import Back, Recurrence, State
 from ortho_ref.conformance.linear.table import RECURRENCES
 

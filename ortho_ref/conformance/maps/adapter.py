@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-from ortho_ref.conformance.adapters import load_module
-from ortho_ref.conformance.case import Case
-from ortho_ref.conformance.implementation import Run
+from ortho_ref.conformance.cases.case import Case
+from ortho_ref.conformance.running.adapters import load_module
+from ortho_ref.conformance.running.implementation import Run
 
 #: Of the cases that a map is asked, and what is asked of it.
 KIND, MAP, PULLBACK = "map", "map", "pullback"

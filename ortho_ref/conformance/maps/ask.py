@@ -5,11 +5,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ortho_ref.backend import Array
-from ortho_ref.conformance.asking import ask
-from ortho_ref.conformance.case import Case
-from ortho_ref.conformance.implementation import Broken, Raised, Run
+from ortho_ref.conformance.cases.case import Case
 from ortho_ref.conformance.maps.adapter import KIND, MAP, PULLBACK
-from ortho_ref.conformance.outputs import NoArray
+from ortho_ref.conformance.running.asking import ask
+from ortho_ref.conformance.running.implementation import Broken, Raised, Run
+from ortho_ref.conformance.running.outputs import NoArray
 
 #: Unit roundoffs of what an answer may have been rounded to, the coarsest first: significant bits -> name.
 _BITS = {8: "bfloat16", 11: "float16", 24: "float32"}

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from ortho_ref.backend import Array
-from ortho_ref.conformance.implementation import Run
 from ortho_ref.conformance.maps.adapter import as_run
 from ortho_ref.conformance.maps.ask import Map, Precision, Refusal, precision_of
 from ortho_ref.conformance.maps.gradient import judge
@@ -16,6 +15,7 @@ from ortho_ref.conformance.maps.recognise import Found, Place, recognise
 from ortho_ref.conformance.maps.rectangular import SHAPES, rectangular
 from ortho_ref.conformance.maps.report import Complex, MapReport
 from ortho_ref.conformance.maps.sweep import CURVES, sweep
+from ortho_ref.conformance.running.implementation import Run
 
 #: The largest defect that passes unless said otherwise, and the ranges in which it has to.
 TOLERANCE = 1e-10

@@ -4,11 +4,11 @@ import argparse
 import contextlib
 from pathlib import Path
 
-from ortho_ref.conformance.apart import TIMEOUT, Apart
-from ortho_ref.conformance.implementation import Run
 from ortho_ref.conformance.maps.adapter import load_map
 from ortho_ref.conformance.maps.check import TOLERANCE, check_limits, check_run
-from ortho_ref.conformance.programs import check_timeout
+from ortho_ref.conformance.running.apart import TIMEOUT, Apart
+from ortho_ref.conformance.running.implementation import Run
+from ortho_ref.conformance.running.programs import check_timeout
 from ortho_ref.conformance.written import check_places, write
 from ortho_ref.terminal import STDOUT, shown_lines
 

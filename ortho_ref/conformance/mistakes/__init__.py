@@ -4,9 +4,6 @@ They serve twice: the kit has to see every one (its vectors name them), and a fa
 it equals (`diagnosis`).  A file for each family; what makes a mistake stands next to its line.
 """
 
-from ortho_ref.conformance.fitted import Fitted
-from ortho_ref.conformance.linear import mistakes as linear
-from ortho_ref.conformance.mistake import Mistake
 from ortho_ref.conformance.mistakes import (
     activations,
     algorithm_1,
@@ -17,6 +14,7 @@ from ortho_ref.conformance.mistakes import (
     householder,
     initial_values,
     layers,
+    linear,
     losses,
     lstm_places,
     maps,
@@ -28,6 +26,8 @@ from ortho_ref.conformance.mistakes import (
     through_time,
     trivialization,
 )
+from ortho_ref.conformance.mistakes.fitted import Fitted
+from ortho_ref.conformance.mistakes.mistake import Mistake
 
 #: In the order in which they are listed, and told where several fit.
 MISTAKES: tuple[Mistake, ...] = (

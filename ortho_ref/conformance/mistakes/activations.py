@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from ortho_ref.conformance.case import Case
-from ortho_ref.conformance.fitted import Fitted
-from ortho_ref.conformance.mistake import Family, Outputs, Patch, Predicate, configured, patched
+from ortho_ref.conformance.cases.case import Case
 from ortho_ref.conformance.mistakes.applies import cell, is_complex, off_kinks, phi, sequence
-from ortho_ref.conformance.private import private
+from ortho_ref.conformance.mistakes.fitted import Fitted
+from ortho_ref.conformance.mistakes.mistake import Family, Outputs, Patch, Predicate, configured, patched
+from ortho_ref.conformance.mistakes.private import private
 
-reference = private("ortho_ref.conformance.reference")
+reference = private("ortho_ref.conformance.cases.reference")
 activations = private("ortho_ref.activations")
 ACTIVATIONS = activations.ACTIVATIONS
 GATED = ("gru_reset_before", "gru_reset_after", "lstm", "fastrnn")

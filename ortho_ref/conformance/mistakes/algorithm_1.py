@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from ortho_ref.conformance.case import Arrays, Case
-from ortho_ref.conformance.mistake import Base, Family, Outputs, around, configured, instead, patched
+from ortho_ref.conformance.cases.case import Arrays, Case
 from ortho_ref.conformance.mistakes.applies import updates
-from ortho_ref.conformance.private import private
+from ortho_ref.conformance.mistakes.mistake import Base, Family, Outputs, around, configured, instead, patched
+from ortho_ref.conformance.mistakes.private import private
 
 neumann = private("ortho_ref.parametrizations.neumann")
 

@@ -1,7 +1,7 @@
 """To which cases a mistake applies."""
 
-from ortho_ref.conformance.case import Case
-from ortho_ref.conformance.mistake import Predicate
+from ortho_ref.conformance.cases.case import Case
+from ortho_ref.conformance.mistakes.mistake import Predicate
 
 BEFORE = "gru_reset_before"
 AFTER = "gru_reset_after"

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from itertools import combinations
 
-from ortho_ref.conformance.case import Arrays, Case
-from ortho_ref.conformance.mistake import Family, Predicate, exchanged, fed, nothing, read_as, transposed
+from ortho_ref.conformance.cases.case import Arrays, Case
 from ortho_ref.conformance.mistakes.applies import AFTER, BEFORE, on, sequence
+from ortho_ref.conformance.mistakes.mistake import Family, Predicate, exchanged, fed, nothing, read_as, transposed
 
 MISTAKES = Family()
 M = MISTAKES.add

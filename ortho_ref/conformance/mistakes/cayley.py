@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ortho_ref.conformance.case import Arrays, Case
-from ortho_ref.conformance.fitted import Fitted
-from ortho_ref.conformance.mistake import (
+from ortho_ref.conformance.cases.case import Arrays, Case
+from ortho_ref.conformance.mistakes.applies import either, of, updates
+from ortho_ref.conformance.mistakes.fitted import Fitted
+from ortho_ref.conformance.mistakes.mistake import (
     Base,
     Family,
     Outputs,
@@ -22,10 +23,9 @@ from ortho_ref.conformance.mistake import (
     read_as,
     times,
 )
-from ortho_ref.conformance.mistakes.applies import either, of, updates
-from ortho_ref.conformance.private import private
+from ortho_ref.conformance.mistakes.private import private
 
-reference = private("ortho_ref.conformance.reference")
+reference = private("ortho_ref.conformance.cases.reference")
 cayley = private("ortho_ref.parametrizations.cayley")
 neumann = private("ortho_ref.parametrizations.neumann")
 

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from ortho_ref.conformance.case import Case
-from ortho_ref.conformance.mistake import Family, conjugate, read_as, through
+from ortho_ref.conformance.cases.case import Case
 from ortho_ref.conformance.mistakes.applies import is_complex, off_kinks, sequence
+from ortho_ref.conformance.mistakes.mistake import Family, conjugate, read_as, through
 from ortho_ref.conformance.mistakes.through_time import stepping
 
 MISTAKES = Family()

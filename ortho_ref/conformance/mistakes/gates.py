@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from ortho_ref.conformance.case import Arrays, Case
-from ortho_ref.conformance.mistake import (
+from ortho_ref.conformance.cases.case import Arrays, Case
+from ortho_ref.conformance.mistakes.applies import AFTER, BEFORE, on, phi, sequence, tokens
+from ortho_ref.conformance.mistakes.mistake import (
     Base,
     Family,
     Outputs,
@@ -22,8 +23,7 @@ from ortho_ref.conformance.mistake import (
     times,
     transposed,
 )
-from ortho_ref.conformance.mistakes.applies import AFTER, BEFORE, on, phi, sequence, tokens
-from ortho_ref.conformance.private import private
+from ortho_ref.conformance.mistakes.private import private
 
 activations = private("ortho_ref.activations")
 

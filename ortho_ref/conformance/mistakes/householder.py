@@ -5,10 +5,20 @@ from typing import Any
 
 import numpy as np
 
-from ortho_ref.conformance.case import Arrays, Case
-from ortho_ref.conformance.mistake import Base, Family, fed, given, gradient_at, nothing, patched, through, transposed
+from ortho_ref.conformance.cases.case import Arrays, Case
 from ortho_ref.conformance.mistakes.applies import of
-from ortho_ref.conformance.private import private
+from ortho_ref.conformance.mistakes.mistake import (
+    Base,
+    Family,
+    fed,
+    given,
+    gradient_at,
+    nothing,
+    patched,
+    through,
+    transposed,
+)
+from ortho_ref.conformance.mistakes.private import private
 
 householder = private("ortho_ref.parametrizations.householder")
 

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ortho_ref.conformance.case import Arrays, Case
-from ortho_ref.conformance.mistake import Family, Outputs, Predicate, altered, nothing, times
+from ortho_ref.conformance.cases.case import Arrays, Case
+from ortho_ref.conformance.mistakes.mistake import Family, Outputs, Predicate, altered, nothing, times
 
 MISTAKES = Family()
 M = MISTAKES.add

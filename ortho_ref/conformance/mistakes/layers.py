@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ortho_ref.conformance.case import Arrays, Case
-from ortho_ref.conformance.mistake import (
+from ortho_ref.conformance.cases.case import Arrays, Case
+from ortho_ref.conformance.mistakes.mistake import (
     Base,
     Family,
     Outputs,
@@ -27,9 +27,9 @@ from ortho_ref.conformance.mistake import (
     through,
     tied,
 )
-from ortho_ref.conformance.private import private
+from ortho_ref.conformance.mistakes.private import private
 
-layered = private("ortho_ref.conformance.layered")
+layered = private("ortho_ref.conformance.cases.layered")
 
 MISTAKES = Family()
 M, named = MISTAKES.add, MISTAKES.named

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from ortho_ref.conformance.case import Arrays, Case
-from ortho_ref.conformance.mistake import Base, Family, Predicate, altered, fed, given, scaled
+from ortho_ref.conformance.cases.case import Arrays, Case
+from ortho_ref.conformance.mistakes.mistake import Base, Family, Predicate, altered, fed, given, scaled
 
 MISTAKES = Family()
 M, named = MISTAKES.add, MISTAKES.named

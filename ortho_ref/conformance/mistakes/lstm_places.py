@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ortho_ref.conformance.mistake import Family, Outputs, around, nothing, patched, replaced, same
 from ortho_ref.conformance.mistakes.applies import sequence
-from ortho_ref.conformance.private import private
+from ortho_ref.conformance.mistakes.mistake import Family, Outputs, around, nothing, patched, replaced, same
+from ortho_ref.conformance.mistakes.private import private
 
 lstm = private("ortho_ref.cells.lstm")
 activations = private("ortho_ref.activations")

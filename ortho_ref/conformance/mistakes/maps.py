@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ortho_ref.conformance.case import Arrays, Case, joined, parted
-from ortho_ref.conformance.mistake import (
+from ortho_ref.conformance.cases.case import Arrays, Case, joined, parted
+from ortho_ref.conformance.mistakes.applies import of, updates
+from ortho_ref.conformance.mistakes.mistake import (
     Base,
     Family,
     Outputs,
@@ -27,8 +28,7 @@ from ortho_ref.conformance.mistake import (
     through,
     times,
 )
-from ortho_ref.conformance.mistakes.applies import of, updates
-from ortho_ref.conformance.private import private
+from ortho_ref.conformance.mistakes.private import private
 
 geodesic = private("ortho_ref.parametrizations.geodesic")
 exponential = private("ortho_ref.parametrizations.exponential")

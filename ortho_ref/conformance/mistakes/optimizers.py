@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ortho_ref.conformance.case import Arrays, Case
-from ortho_ref.conformance.fitted import Fitted
-from ortho_ref.conformance.mistake import Base, Family, Outputs, Predicate, instead
-from ortho_ref.conformance.private import private
+from ortho_ref.conformance.cases.case import Arrays, Case
+from ortho_ref.conformance.mistakes.fitted import Fitted
+from ortho_ref.conformance.mistakes.mistake import Base, Family, Outputs, Predicate, instead
+from ortho_ref.conformance.mistakes.private import private
 
 optimizers = private("ortho_ref.training.optimizers")
 

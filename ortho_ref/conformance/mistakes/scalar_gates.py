@@ -4,10 +4,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from ortho_ref.conformance.case import Case
-from ortho_ref.conformance.mistake import Family, Outputs, around, configured, patched, swapped, tied
+from ortho_ref.conformance.cases.case import Case
 from ortho_ref.conformance.mistakes.applies import sequence
-from ortho_ref.conformance.private import private
+from ortho_ref.conformance.mistakes.mistake import Family, Outputs, around, configured, patched, swapped, tied
+from ortho_ref.conformance.mistakes.private import private
 
 fastrnn = private("ortho_ref.cells.fastrnn")
 

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
-from ortho_ref.conformance.case import Arrays, Case
-from ortho_ref.conformance.mistake import Base, Family, Outputs, Patch, around, instead, nothing, patched
+from ortho_ref.conformance.cases.case import Arrays, Case
 from ortho_ref.conformance.mistakes.applies import updates
-from ortho_ref.conformance.private import private
+from ortho_ref.conformance.mistakes.mistake import Base, Family, Outputs, Patch, around, instead, nothing, patched
+from ortho_ref.conformance.mistakes.private import private
 
 cayley = private("ortho_ref.parametrizations.cayley")
 neumann = private("ortho_ref.parametrizations.neumann")

@@ -4,8 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from ortho_ref.conformance.case import Arrays, Case
-from ortho_ref.conformance.mistake import (
+from ortho_ref.conformance.cases.case import Arrays, Case
+from ortho_ref.conformance.mistakes.applies import sequence
+from ortho_ref.conformance.mistakes.mistake import (
     Base,
     Change,
     Family,
@@ -18,8 +19,7 @@ from ortho_ref.conformance.mistake import (
     patched,
     same,
 )
-from ortho_ref.conformance.mistakes.applies import sequence
-from ortho_ref.conformance.private import private
+from ortho_ref.conformance.mistakes.private import private
 
 lstm = private("ortho_ref.cells.lstm")
 

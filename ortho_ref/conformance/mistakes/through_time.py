@@ -5,8 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from ortho_ref.conformance.case import Arrays, Case
-from ortho_ref.conformance.mistake import (
+from ortho_ref.conformance.cases.case import Arrays, Case
+from ortho_ref.conformance.mistakes.applies import AFTER, BEFORE, carries, cell, on, sequence, tokens
+from ortho_ref.conformance.mistakes.gates import BIASES
+from ortho_ref.conformance.mistakes.mistake import (
     Base,
     Family,
     Outputs,
@@ -21,9 +23,7 @@ from ortho_ref.conformance.mistake import (
     scaled,
     transposed,
 )
-from ortho_ref.conformance.mistakes.applies import AFTER, BEFORE, carries, cell, on, sequence, tokens
-from ortho_ref.conformance.mistakes.gates import BIASES
-from ortho_ref.conformance.private import private
+from ortho_ref.conformance.mistakes.private import private
 
 CELLS = private("ortho_ref.cells").CELLS
 

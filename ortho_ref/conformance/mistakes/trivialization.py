@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from ortho_ref.conformance.case import Arrays, Case
-from ortho_ref.conformance.mistake import Base, Family, around, configured, given, nothing, patched, reference
+from ortho_ref.conformance.cases.case import Arrays, Case
 from ortho_ref.conformance.mistakes.applies import updates
+from ortho_ref.conformance.mistakes.mistake import Base, Family, around, configured, given, nothing, patched, reference
 
 MISTAKES = Family()
 M, named = MISTAKES.add, MISTAKES.named

@@ -8,8 +8,9 @@ from types import ModuleType
 from ortho_ref import fused
 from ortho_ref.backend import to_device, to_host
 from ortho_ref.cells.cell import parts_of, state_of
-from ortho_ref.conformance import Case, reference
-from ortho_ref.conformance.case import Arrays, joined, parted
+from ortho_ref.conformance import Case
+from ortho_ref.conformance.cases import reference
+from ortho_ref.conformance.cases.case import Arrays, joined, parted
 
 
 def run(case: Case) -> Arrays:

@@ -4,7 +4,7 @@ python -m ortho_ref.conformance run --adapter scripts/maintain/adapters/ortho_re
 """
 
 from ortho_ref.conformance import Case
-from ortho_ref.conformance.case import Arrays
+from ortho_ref.conformance.cases.case import Arrays
 from ortho_ref.fused import persistent
 from scripts.maintain.adapters.ortho_ref_fused import cell
 

@@ -5,7 +5,7 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from ortho_ref.cells.by_name import CELLS
-from ortho_ref.conformance.case import Config, Vector
+from ortho_ref.conformance.cases.case import Config, Vector
 from ortho_ref.parametrizations.by_name import PARAMETRIZATIONS
 from scripts.maintain.equations.tags import id_of
 

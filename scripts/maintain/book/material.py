@@ -7,8 +7,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from ortho_ref.conformance.case import Vector
-from ortho_ref.conformance.case_files import vectors
+from ortho_ref.conformance.cases.case import Vector
+from ortho_ref.conformance.cases.case_files import vectors
 from scripts.maintain.book.kit import by_equation
 from scripts.maintain.book.places import DERIVATIONS, ERRATA
 from scripts.maintain.book.tests import Holder, functions, holders, weight

@@ -14,7 +14,7 @@ from gradients.map_problem import MapProblem
 from gradients.problem import Problem
 from ortho_ref.cells import LSTM, Cell, Elman, FastRNN, GRUResetAfter, GRUResetBefore
 from ortho_ref.cells.by_name import name_of as name_of_cell
-from ortho_ref.conformance.small_cells import SMALL_CELLS, UGRNN, FastGRNN
+from ortho_ref.conformance.cases.small_cells import SMALL_CELLS, UGRNN, FastGRNN
 from ortho_ref.parametrizations import (
     Exponential,
     FFTRotations,

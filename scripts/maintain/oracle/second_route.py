@@ -22,8 +22,8 @@ from gradients.problem import Problem
 from ortho_ref.boundary import not_among
 from ortho_ref.cells import Cell, by_name
 from ortho_ref.cells.cell import parts_of, state_of
-from ortho_ref.conformance.layered import AROUND
-from ortho_ref.conformance.small_cells import SMALL_CELLS
+from ortho_ref.conformance.cases.layered import AROUND
+from ortho_ref.conformance.cases.small_cells import SMALL_CELLS
 from ortho_ref.parametrizations import (
     Exponential,
     FFTRotations,

@@ -12,8 +12,8 @@ from msgspec import Meta
 
 from ortho_ref import formats
 from ortho_ref.boundary import nearest
-from ortho_ref.conformance.case import DTYPES
-from ortho_ref.conformance.case_files import select
+from ortho_ref.conformance.cases.case import DTYPES
+from ortho_ref.conformance.cases.case_files import select
 from ortho_ref.conformance.mistakes import MISTAKES
 from ortho_ref.formats import Form
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ortho_ref.adapters import either, from_torch
-from ortho_ref.conformance.implementation import Run
+from ortho_ref.conformance.running.implementation import Run
 from scripts.maintain.scoreboard.torch_layer_weights import draws, outputs
 
 Step = Callable[[Any, Any, dict[str, Any]], Any]

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ortho_ref.adapters.layers import layer_of, of_way
-from ortho_ref.conformance.case import Arrays
+from ortho_ref.conformance.cases.case import Arrays
 
 
 class PlainLayer(NamedTuple):

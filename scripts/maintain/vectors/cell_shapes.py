@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ortho_ref.conformance import reference
-from ortho_ref.conformance.case import Config
+from ortho_ref.conformance.cases import reference
+from ortho_ref.conformance.cases.case import Config
 from ortho_ref.conformance.compare import MINIMUM
 from scripts.maintain.vectors.spec import Spec
 

@@ -16,8 +16,8 @@ from ortho_ref import activations, losses, scan
 from ortho_ref.activations import ACTIVATIONS
 from ortho_ref.cells import CELLS, Cell, elman, fastrnn, gru_reset_after, gru_reset_before, lstm
 from ortho_ref.cells.cell import parts_of
-from ortho_ref.conformance import reference
-from ortho_ref.conformance.case import Arrays, Case, Config, joined, parted
+from ortho_ref.conformance.cases import reference
+from ortho_ref.conformance.cases.case import Arrays, Case, Config, joined, parted
 from ortho_ref.parametrizations import (
     GeodesicUnitary,
     cayley,

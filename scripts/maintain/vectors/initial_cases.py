@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ortho_ref.conformance.case import Arrays, Config
+from ortho_ref.conformance.cases.case import Arrays, Config
 from scripts.maintain.vectors.spec import Spec
 
 M, N, DRAWS = 6, 8, 100  # no two of m, n and m + n alike, so that no fan stands for another

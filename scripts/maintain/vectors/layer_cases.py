@@ -9,8 +9,8 @@ import numpy as np
 from gradients.map_problem import random_map_problem
 from gradients.problem import random_problem
 from ortho_ref.cells import elman, fastrnn, gru_reset_after, gru_reset_before, lstm
-from ortho_ref.conformance import layered, reference, small_cells
-from ortho_ref.conformance.case import Arrays, Config
+from ortho_ref.conformance.cases import layered, reference, small_cells
+from ortho_ref.conformance.cases.case import Arrays, Config
 from ortho_ref.parametrizations import cayley, exponential, householder, rotations, structured
 from scripts.maintain.vectors.spec import Spec
 

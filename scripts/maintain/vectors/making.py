@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from ortho_ref.conformance import drawing, initial, reference
-from ortho_ref.conformance.case import Arrays, Vector
+from ortho_ref.conformance.cases import drawing, initial, reference
+from ortho_ref.conformance.cases.case import Arrays, Vector
 from ortho_ref.conformance.compare import scales
 from scripts.maintain.vectors.spec import Spec
 

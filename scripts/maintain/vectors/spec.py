@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ortho_ref.conformance import drawing, reference
-from ortho_ref.conformance.case import Arrays, Case, Config, parted
+from ortho_ref.conformance.cases import drawing, reference
+from ortho_ref.conformance.cases.case import Arrays, Case, Config, parted
 from ortho_ref.conformance.compare import MINIMUM
 from scripts.maintain.equations.tags import tags_of
 
@@ -28,7 +28,7 @@ class Spec:
     sources: modules whose headers state the equations.  why: what the case is there for.
     zeros: outputs that are 0 throughout.  smooth: False on a kink, where `between` says between
     which two numbers each output may be.  arrays: of a case that is not stored, what the kit draws
-    (`ortho_ref.conformance.drawing`); `draw` is not called.
+    (`ortho_ref.conformance.cases.drawing`); `draw` is not called.
     least: how large an answer has to be to be above noise.
     """
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from ortho_ref.conformance import reference
-from ortho_ref.conformance.case import Case, Vector
-from ortho_ref.conformance.case_files import vectors
+from ortho_ref.conformance.cases import reference
+from ortho_ref.conformance.cases.case import Case, Vector
+from ortho_ref.conformance.cases.case_files import vectors
 
 BY_ID = {vector.id: vector for vector in vectors()}
 

@@ -3,7 +3,7 @@
 import sys
 from types import ModuleType
 
-from ortho_ref.conformance.private import is_private, private
+from ortho_ref.conformance.mistakes.private import is_private, private
 
 
 def public_modules():

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from ortho_ref.conformance.compare import scales
-from ortho_ref.conformance.mistake import made
 from ortho_ref.conformance.mistakes import MISTAKES
+from ortho_ref.conformance.mistakes.mistake import made
 from tests.ortho_ref.conformance.adapters import TRIED
 
 FILE = Path(__file__).with_name("mistakes.json")

@@ -16,14 +16,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ortho_ref.conformance import check, reference
-from ortho_ref.conformance.mistake import Mistake, altered, made, patched, read_as, times
+from ortho_ref.conformance import check
+from ortho_ref.conformance.cases import reference
 from ortho_ref.conformance.mistakes import optimizers as of_optimizers
 from ortho_ref.conformance.mistakes.activations import ACTIVATIONS, _sigmoid
 from ortho_ref.conformance.mistakes.algorithm_1 import _series
 from ortho_ref.conformance.mistakes.cayley import by_series
+from ortho_ref.conformance.mistakes.mistake import Mistake, altered, made, patched, read_as, times
+from ortho_ref.conformance.mistakes.private import private
 from ortho_ref.conformance.mistakes.through_time import windows
-from ortho_ref.conformance.private import private
 from ortho_ref.conformance.report import FAILED
 from tests.ortho_ref.conformance.adapters import BY_ID
 from tests.ortho_ref.conformance.everyday import sigmoid

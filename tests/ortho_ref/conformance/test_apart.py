@@ -13,9 +13,9 @@ import pytest
 
 from ortho_ref.conformance import check
 from ortho_ref.conformance.__main__ import main
-from ortho_ref.conformance.apart import Apart
-from ortho_ref.conformance.case_files import select
+from ortho_ref.conformance.cases.case_files import select
 from ortho_ref.conformance.report import FAILED, PASSED
+from ortho_ref.conformance.running.apart import Apart
 from tests.line import CHILD, PATIENCE
 
 ROOT = Path(__file__).parents[3]
@@ -115,7 +115,7 @@ ASIDE = [
     "sys.stdout = sys.stderr = None",
     "os.chdir('/'); os.environ.clear(); sys.path.clear(); np.seterr(all='raise'); np.abs = lambda *a, **k: np.zeros(1)",
     "import ortho_ref.conformance.compare as c; c.compare = lambda *a: {}; c.tolerance = lambda *a: 1e9",
-    "import ortho_ref.conformance.runner as c; c.FAILED = c.PASSED; c.check = None",
+    "import ortho_ref.conformance.running.runner as c; c.FAILED = c.PASSED; c.check = None",
     "import ortho_ref.conformance.report as c; c.Report.ok = property(lambda self: True)",
 ]
 

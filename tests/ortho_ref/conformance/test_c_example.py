@@ -15,7 +15,7 @@ from ortho_ref import scan
 from ortho_ref.activations import ACTIVATIONS
 from ortho_ref.cells import GRUResetBefore
 from ortho_ref.conformance import check, command_adapter, report
-from ortho_ref.conformance.case_files import select
+from ortho_ref.conformance.cases.case_files import select
 from tests.line import PATIENCE
 
 SOURCE = Path(__file__).parents[3] / "docs" / "examples" / "gru_reset_before.c"

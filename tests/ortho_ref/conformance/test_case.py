@@ -12,8 +12,8 @@ from hypothesis.extra import numpy as hnp
 from safetensors.numpy import save
 
 from ortho_ref import formats
-from ortho_ref.conformance.case import DTYPES, in_precision, joined, parted
-from ortho_ref.conformance.case_files import FORMAT, read_manifest, select, vectors
+from ortho_ref.conformance.cases.case import DTYPES, in_precision, joined, parted
+from ortho_ref.conformance.cases.case_files import FORMAT, read_manifest, select, vectors
 
 ARRAYS = {
     "a/one:inputs:x": np.array([[1.5, -2.0]]),

@@ -13,7 +13,7 @@ import pytest
 
 import ortho_ref
 from ortho_ref.conformance.__main__ import described, main
-from ortho_ref.conformance.case_files import select
+from ortho_ref.conformance.cases.case_files import select
 from tests.line import CHILD, PATIENCE
 from tests.ortho_ref.conformance.adapters import BY_ID
 from tests.streams import FULL, NO_STDERR

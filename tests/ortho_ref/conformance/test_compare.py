@@ -6,8 +6,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from ortho_ref.conformance.case import DTYPES, KINDS
-from ortho_ref.conformance.case_files import select
+from ortho_ref.conformance.cases.case import DTYPES, KINDS
+from ortho_ref.conformance.cases.case_files import select
 from ortho_ref.conformance.compare import Comparison, compare, matches, scales, tolerance
 from tests.ortho_ref.conformance.adapters import vector_of
 

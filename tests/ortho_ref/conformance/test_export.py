@@ -14,12 +14,12 @@ from safetensors.numpy import load_file
 
 import ortho_ref
 from ortho_ref import files
-from ortho_ref.conformance import reference
-from ortho_ref.conformance.case import DTYPES, Case
-from ortho_ref.conformance.case_files import select
+from ortho_ref.conformance.cases import reference
+from ortho_ref.conformance.cases.case import DTYPES, Case
+from ortho_ref.conformance.cases.case_files import select
+from ortho_ref.conformance.cases.export import export
 from ortho_ref.conformance.compare import scales, tolerance
-from ortho_ref.conformance.export import export
-from ortho_ref.conformance.origin import platform_now, vectors_now
+from ortho_ref.conformance.running.origin import platform_now, vectors_now
 from tests.ortho_ref.conformance.adapters import BY_ID
 
 ROOT = Path(__file__).parents[3]
@@ -151,7 +151,7 @@ ENDS = """
 import os, signal, sys
 from pathlib import Path
 from ortho_ref import files
-from ortho_ref.conformance import export
+from ortho_ref.conformance.cases import export
 calls, right = [], files.write
 def write(path, data):
     calls.append(path)

@@ -5,8 +5,8 @@ import pytest
 
 from ortho_ref.conformance import check
 from ortho_ref.conformance.findings import findings, lines, numbers, summary
-from ortho_ref.conformance.mistake import made
 from ortho_ref.conformance.mistakes import MISTAKES
+from ortho_ref.conformance.mistakes.mistake import made
 from ortho_ref.conformance.report import FAILED, PASSED, Report, Result
 from tests.ortho_ref.conformance.adapters import BY_ID, right
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from ortho_ref.conformance import check
-from ortho_ref.conformance.fitted import fitted
-from ortho_ref.conformance.mistake import made
 from ortho_ref.conformance.mistakes import FITTED, MISTAKES
+from ortho_ref.conformance.mistakes.fitted import fitted
+from ortho_ref.conformance.mistakes.mistake import made
 from tests.ortho_ref.conformance.adapters import BY_ID
 
 BY_NAME = {family.name: family for family in FITTED}

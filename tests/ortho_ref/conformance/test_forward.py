@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from ortho_ref.conformance import check, reference
-from ortho_ref.conformance.case import in_precision
-from ortho_ref.conformance.case_files import select
+from ortho_ref.conformance import check
+from ortho_ref.conformance.cases import reference
+from ortho_ref.conformance.cases.case import in_precision
+from ortho_ref.conformance.cases.case_files import select
 from ortho_ref.conformance.compare import compare
 
 

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from ortho_ref.conformance import check, reference
-from ortho_ref.conformance.initial import judged
+from ortho_ref.conformance import check
+from ortho_ref.conformance.cases import reference
+from ortho_ref.conformance.cases.initial import judged
 
 UNIFORM = {"is": "uniform", "shape": [5, 4], "low": -0.5, "high": 0.5}
 NORMAL = {"is": "normal", "shape": [5, 4], "mean": 0.0, "deviation": 0.1}

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from ortho_ref.conformance import check, drawing, layered, reference
-from ortho_ref.conformance.case_files import select
+from ortho_ref.conformance import check
+from ortho_ref.conformance.cases import drawing, layered, reference
+from ortho_ref.conformance.cases.case_files import select
 from ortho_ref.conformance.report import FAILED
 
 LAYERS = {vector.id: vector for vector in select("layer/*")}

@@ -10,14 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ortho_ref.conformance import check, check_function, drawing
-from ortho_ref.conformance.case import Case, joined
+from ortho_ref.conformance import check, check_function
+from ortho_ref.conformance.cases import drawing
+from ortho_ref.conformance.cases.case import Case, joined
+from ortho_ref.conformance.cases.reference import outputs as base
 from ortho_ref.conformance.linear import delta, diagonal
-from ortho_ref.conformance.linear.mistakes import MISTAKES
 from ortho_ref.conformance.linear.table import RECURRENCES
 from ortho_ref.conformance.linear.through_time import forward
-from ortho_ref.conformance.mistake import made
-from ortho_ref.conformance.reference import outputs as base
+from ortho_ref.conformance.mistakes.linear import MISTAKES
+from ortho_ref.conformance.mistakes.mistake import made
 from scripts.maintain.vectors.linear_cases import Plan
 from tests.ortho_ref.conformance.adapters import BY_ID
 

@@ -12,7 +12,7 @@ import pytest
 
 from ortho_ref.conformance import Apart, check, command_adapter
 from ortho_ref.conformance.__main__ import main
-from ortho_ref.conformance.case_files import vectors
+from ortho_ref.conformance.cases.case_files import vectors
 from ortho_ref.conformance.diagnosis import switches
 from ortho_ref.conformance.diagnosis.localise import CALLS, answered
 from tests.ortho_ref.conformance.adapters import BY_ID, right

@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 from ortho_ref import fused, scan
-from ortho_ref.conformance import diagnosis, reference
+from ortho_ref.conformance import diagnosis
+from ortho_ref.conformance.cases import reference
 from ortho_ref.conformance.compare import matches
 from ortho_ref.conformance.diagnosis import beginning
-from ortho_ref.conformance.mistake import made
 from ortho_ref.conformance.mistakes import MISTAKES
+from ortho_ref.conformance.mistakes.mistake import made
 from ortho_ref.conformance.report import FAILED, PARTIAL, PASSED, Result
-from ortho_ref.conformance.runner import check, run_one
+from ortho_ref.conformance.running.runner import check, run_one
 from tests.ortho_ref.conformance import mistake_numbers
 from tests.ortho_ref.conformance.adapters import TRIED
 from tests.ortho_ref.conformance.attributes import attributes, changed, private_modules, public_modules

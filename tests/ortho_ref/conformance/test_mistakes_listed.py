@@ -1,7 +1,7 @@
 """`python -m ortho_ref.conformance mistakes`: what the kit can name, and where it is seen."""
 
 from ortho_ref.conformance.__main__ import main
-from ortho_ref.conformance.case_files import vectors
+from ortho_ref.conformance.cases.case_files import vectors
 from ortho_ref.conformance.mistakes import MISTAKES
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ortho_ref.conformance.case_files import select
+from ortho_ref.conformance.cases.case_files import select
 from ortho_ref.conformance.mistakes import MISTAKES
 from tests.ortho_ref.conformance.everyday_bugs import EVERYDAY
 from tests.ortho_ref.conformance.near_misses import NEAR_MISSES, NONE, RIGHT, WRONG, NearMiss, counted, judged, moved

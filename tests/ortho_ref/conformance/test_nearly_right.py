@@ -5,8 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ortho_ref.conformance import check, reference
-from ortho_ref.conformance.case import in_precision
+from ortho_ref.conformance import check
+from ortho_ref.conformance.cases import reference
+from ortho_ref.conformance.cases.case import in_precision
 from tests.ortho_ref.conformance.adapters import BY_ID, right
 
 CLAIM = "something is computed in float32"

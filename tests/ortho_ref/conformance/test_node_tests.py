@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from ortho_ref.conformance.__main__ import main
-from ortho_ref.conformance.case import DTYPES
-from ortho_ref.conformance.case_files import select
-from ortho_ref.conformance.node_tests import export_node_tests, node_test
+from ortho_ref.conformance.cases.case import DTYPES
+from ortho_ref.conformance.cases.case_files import select
+from ortho_ref.conformance.cases.node_tests import export_node_tests, node_test
 from tests.ortho_ref.conformance.adapters import BY_ID
 
 WHAT = {"Relu": lambda a: np.maximum(a, 0), "Tanh": np.tanh}

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from ortho_ref.conformance import check
-from ortho_ref.conformance.case import Case, Precision
-from ortho_ref.conformance.outputs import NoArray, outputs_of, view
+from ortho_ref.conformance.cases.case import Case, Precision
+from ortho_ref.conformance.running.outputs import NoArray, outputs_of, view
 from tests.ortho_ref.conformance.adapters import right
 
 ID = "activation/tanh/large"

@@ -10,11 +10,12 @@ import pytest
 
 from ortho_ref import activations, backend, scan
 from ortho_ref.cells import CELLS, GRUResetBefore
-from ortho_ref.conformance import check, reference
-from ortho_ref.conformance.case_files import vectors
-from ortho_ref.conformance.mistake import made, replaced
+from ortho_ref.conformance import check
+from ortho_ref.conformance.cases import reference
+from ortho_ref.conformance.cases.case_files import vectors
 from ortho_ref.conformance.mistakes import MISTAKES
-from ortho_ref.conformance.private import private
+from ortho_ref.conformance.mistakes.mistake import made, replaced
+from ortho_ref.conformance.mistakes.private import private
 from tests.ortho_ref.conformance.adapters import BY_ID, right
 from tests.ortho_ref.conformance.attributes import attributes, changed, private_modules, public_modules
 
@@ -51,7 +52,12 @@ def in_thread(function):
 def test_nobody_imports_them():
     """Second instances of the same files: not in sys.modules, and nothing outside the kit has anything of theirs."""
     own = private_modules()
-    assert {"ortho_ref", "ortho_ref.conformance.reference", "ortho_ref.scan", "ortho_ref.cells.lstm"} <= own.keys()
+    assert {
+        "ortho_ref",
+        "ortho_ref.conformance.cases.reference",
+        "ortho_ref.scan",
+        "ortho_ref.cells.lstm",
+    } <= own.keys()
     assert all(module.__file__ == sys.modules[name].__file__ for name, module in own.items())
     entries = {id(e) for m in own.values() for e in (m, *vars(m).values()) if getattr(e, "__module__", "") in NAMES}
     entries |= {id(module) for module in own.values()}
@@ -67,7 +73,7 @@ def test_an_import_within_a_function_is_private_as_well():
     lines = "def later():\n import numpy, ortho_ref.scan as s\n from ortho_ref import cells\n return numpy, s, cells"
     exec(lines, {"__builtins__": vars(module)["__builtins__"]}, found)
     assert found["later"]() == (np, module, private("ortho_ref.cells"))
-    for name in ("ortho_ref.backend", "ortho_ref.conformance.case", "ortho_ref.training.trainer", "numpy"):
+    for name in ("ortho_ref.backend", "ortho_ref.conformance.cases.case", "ortho_ref.training.trainer", "numpy"):
         with pytest.raises(KeyError, match=name):
             private(name)
 
@@ -83,7 +89,7 @@ def test_an_import_within_a_function_is_private_as_well():
 def test_what_is_public_cannot_be_replaced(owner, name):
     """Nor is what comes before it in the list left replaced."""
     before, own = attributes(public_modules()), attributes(private_modules())
-    first = (private("ortho_ref.conformance.reference"), "sigmoid", lambda own: None)
+    first = (private("ortho_ref.conformance.cases.reference"), "sigmoid", lambda own: None)
     refused = pytest.raises(ValueError, match=f"{name} is to be replaced in .*, which is not private")
     with refused, replaced(first, (owner, name, lambda own: None)):
         pass

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from ortho_ref.conformance import pytest_cases
-from ortho_ref.conformance.case_files import select
+from ortho_ref.conformance.cases.case_files import select
 from tests.ortho_ref.conformance.adapters import BY_ID, right
 
 pytest_plugins = ["pytester"]
@@ -37,7 +37,7 @@ def run(case):
     return right(case)
 test_mine = pytest_cases(run, "cell/lstm")
 def test_each_twice():
-    from ortho_ref.conformance.case_files import select
+    from ortho_ref.conformance.cases.case_files import select
     assert seen == [vector.id for vector in select("cell/lstm") for _ in range(2)]
 """
     result = suite(source)

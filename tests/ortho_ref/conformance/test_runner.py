@@ -13,11 +13,11 @@ import pytest
 from safetensors import safe_open
 
 from ortho_ref.conformance import check, command_adapter, load_adapter
-from ortho_ref.conformance.case_files import select
-from ortho_ref.conformance.implementation import Broken
-from ortho_ref.conformance.outputs import modified
+from ortho_ref.conformance.cases.case_files import select
 from ortho_ref.conformance.report import FAILED, PARTIAL, PASSED, UNSUPPORTED
-from ortho_ref.conformance.runner import run_one
+from ortho_ref.conformance.running.implementation import Broken
+from ortho_ref.conformance.running.outputs import modified
+from ortho_ref.conformance.running.runner import run_one
 from tests.line import CHILD, PATIENCE, limits_begin_at
 from tests.ortho_ref.conformance.adapters import BY_ID, answering, right, vector_of
 
@@ -442,7 +442,8 @@ from pathlib import Path
 import numpy as np
 from safetensors import safe_open
 from safetensors.numpy import save_file
-from ortho_ref.conformance import Case, reference
+from ortho_ref.conformance import Case
+from ortho_ref.conformance.cases import reference
 with safe_open(input, "numpy") as file:
     metadata = file.metadata()
     inputs = {name: file.get_tensor(name) for name in file.keys()}

@@ -5,15 +5,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ortho_ref.conformance import check, reference
+from ortho_ref.conformance import check
+from ortho_ref.conformance.cases import reference
 from ortho_ref.conformance.diagnosis.seen import hint_of, right_and_wrong
 from ortho_ref.conformance.findings import findings
-from ortho_ref.conformance.implementation import OfCell
-from ortho_ref.conformance.mistake import Mistake, made, patched, read_as, times
 from ortho_ref.conformance.mistakes import MISTAKES
-from ortho_ref.conformance.private import private
+from ortho_ref.conformance.mistakes.mistake import Mistake, made, patched, read_as, times
+from ortho_ref.conformance.mistakes.private import private
 from ortho_ref.conformance.report import FAILED, Report, Result
-from ortho_ref.conformance.sizes import sizes_told
+from ortho_ref.conformance.running.implementation import OfCell
+from ortho_ref.conformance.running.sizes import sizes_told
 from tests.ortho_ref.conformance.adapters import BY_ID, answering
 from tests.ortho_ref.conformance.near_misses import altered, by_forward_differences, of_phi
 
@@ -135,7 +136,7 @@ def test_where_one_mistake_explains_as_much_no_two_are_named(monkeypatch):
     own, other = "loss/mean_squared_error", "loss/mean_squared_error/masked"
     vectors = {id: replace(BY_ID[id], kills=("one",)) for id in (own, other)}
     monkeypatch.setattr("ortho_ref.conformance.diagnosis.MISTAKES", tuple(map(moved, ("one", "a", "b"), (1, 2, 3))))
-    from ortho_ref.conformance.runner import check_vectors
+    from ortho_ref.conformance.running.runner import check_vectors
 
     run = {own: 1, other: 5}
     report = check_vectors(answering_by(run), [vectors[own], vectors[other]], "float64")

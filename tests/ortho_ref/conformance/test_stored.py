@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from ortho_ref.conformance import check, read_report
-from ortho_ref.conformance.adapters import load_adapter
-from ortho_ref.conformance.apart import Apart
-from ortho_ref.conformance.case_files import VECTORS, select
-from ortho_ref.conformance.origin import Origin, vectors_now
-from ortho_ref.conformance.programs import command_adapter
+from ortho_ref.conformance.cases.case_files import VECTORS, select
 from ortho_ref.conformance.report import FAILED, PARTIAL, PASSED, STATUSES, UNSUPPORTED, Covered, Report, Result
-from ortho_ref.conformance.runner import group_of
+from ortho_ref.conformance.running.adapters import load_adapter
+from ortho_ref.conformance.running.apart import Apart
+from ortho_ref.conformance.running.origin import Origin, vectors_now
+from ortho_ref.conformance.running.programs import command_adapter
+from ortho_ref.conformance.running.runner import group_of
 from ortho_ref.conformance.stored import badge, read_baseline, worse
 from tests.ortho_ref.conformance.adapters import right
 

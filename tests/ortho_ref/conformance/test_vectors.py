@@ -9,11 +9,11 @@ import pytest
 from ortho_ref.activations import ACTIVATIONS
 from ortho_ref.cells import CELLS
 from ortho_ref.cells.fastrnn import CONSTRAINTS
-from ortho_ref.conformance import case_files as stored
-from ortho_ref.conformance.case import KINDS
-from ortho_ref.conformance.case_files import MANIFEST, VECTORS, key_of, read_manifest
+from ortho_ref.conformance.cases import case_files as stored
+from ortho_ref.conformance.cases.case import KINDS
+from ortho_ref.conformance.cases.case_files import MANIFEST, VECTORS, key_of, read_manifest
+from ortho_ref.conformance.cases.reference import OPTIMIZERS
 from ortho_ref.conformance.compare import MINIMUM
-from ortho_ref.conformance.reference import OPTIMIZERS
 from ortho_ref.losses import LOSSES
 from ortho_ref.parametrizations.by_name import PARAMETRIZATIONS
 from tests.ortho_ref.conformance.adapters import BY_ID

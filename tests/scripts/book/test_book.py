@@ -2,7 +2,7 @@
 
 import pytest
 
-from ortho_ref.conformance.case import Case, Vector
+from ortho_ref.conformance.cases.case import Case, Vector
 from scripts.maintain.book.columns import breaks, parts, where
 from scripts.maintain.book.kit import by_equation, in_kit
 from scripts.maintain.book.material import read_errata

@@ -1,11 +1,11 @@
 """Which mistakes a case shows."""
 
 from ortho_ref.backend import NotFiniteError
-from ortho_ref.conformance.case import Arrays, Case, Vector
-from ortho_ref.conformance.mistake import Mistake, made
+from ortho_ref.conformance.cases.case import Arrays, Case, Vector
 from ortho_ref.conformance.mistakes import MISTAKES
+from ortho_ref.conformance.mistakes.mistake import Mistake, made
 from ortho_ref.conformance.report import FAILED, PARTIAL
-from ortho_ref.conformance.runner import run_one
+from ortho_ref.conformance.running.runner import run_one
 
 
 def kills(vector: Vector) -> list[str]:

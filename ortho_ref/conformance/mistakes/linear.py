@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from ortho_ref.activations import sigmoid, sigmoid_derivative
-from ortho_ref.conformance.case import Arrays, Case, in_precision
+from ortho_ref.conformance.cases.case import Arrays, Case, in_precision
 from ortho_ref.conformance.linear import delta, xlstm
 from ortho_ref.conformance.linear.through_time import recurrence_of
-from ortho_ref.conformance.mistake import (
+from ortho_ref.conformance.mistakes.mistake import (
     Base,
     Family,
     Mistake,

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from ortho_ref import files
-from ortho_ref.conformance.case import Arrays, Departed, Vector
+from ortho_ref.conformance.cases.case import Arrays, Departed, Vector
 from ortho_ref.conformance.diagnosis.beginning import Combination, tried
 from ortho_ref.conformance.findings import Assume, Assumed
 from ortho_ref.conformance.mistakes import MISTAKES

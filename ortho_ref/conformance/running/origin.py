@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 import ortho_ref
 from ortho_ref import files
-from ortho_ref.conformance.case_files import FORMAT, MANIFEST, VECTORS, Manifest
-from ortho_ref.conformance.implementation import Elsewhere, Run
+from ortho_ref.conformance.cases.case_files import FORMAT, MANIFEST, VECTORS, Manifest
+from ortho_ref.conformance.running.implementation import Elsewhere, Run
 from ortho_ref.formats import NO_LINE_END, Form, Sha256
 from ortho_ref.terminal import cut
 

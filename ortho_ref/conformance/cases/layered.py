@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ortho_ref.cells.cell import Cell, parts_of, state_of
-from ortho_ref.conformance.case import Arrays, Config
+from ortho_ref.conformance.cases.case import Arrays, Config
 
 #: What a layer's config has beside the cell and its options.
 AROUND = ("layers", "bidirectional", "bias", "initial_state", "padding", "batch_first", "parametrized", "dropout")

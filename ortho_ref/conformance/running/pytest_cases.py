@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from ortho_ref.boundary import check_choice
-from ortho_ref.conformance.case_files import select
+from ortho_ref.conformance.cases.case_files import select
 from ortho_ref.conformance.findings import Assume
-from ortho_ref.conformance.implementation import Run
 from ortho_ref.conformance.report import PARTIAL, PASSED, UNSUPPORTED
-from ortho_ref.conformance.runner import check_vectors
+from ortho_ref.conformance.running.implementation import Run
+from ortho_ref.conformance.running.runner import check_vectors
 from ortho_ref.terminal import shown_lines
 
 

@@ -8,7 +8,7 @@ from os import sep
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from ortho_ref.conformance.case import Case
+from ortho_ref.conformance.cases.case import Case
 from ortho_ref.terminal import cut
 
 _SAID = 1000  # characters: there is more to say than that

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
-from ortho_ref.conformance.implementation import Run, said
+from ortho_ref.conformance.running.implementation import Run, said
 
 
 def load_adapter(name: str) -> Run:

@@ -20,9 +20,9 @@ import ortho_ref
 
 LOCK = RLock()
 
-_PACKAGE, _KIT, _REFERENCE = "ortho_ref", "ortho_ref.conformance", "ortho_ref.conformance.reference"
+_PACKAGE, _KIT, _REFERENCE = "ortho_ref", "ortho_ref.conformance", "ortho_ref.conformance.cases.reference"
 # the reference, and what it is made of
-_OF_THE_KIT = (_REFERENCE, "ortho_ref.conformance.layered", "ortho_ref.conformance.small_cells")
+_OF_THE_KIT = (_REFERENCE, "ortho_ref.conformance.cases.layered", "ortho_ref.conformance.cases.small_cells")
 _PREFIX = f"{__name__}."  # before the public name of a module: the name of its second instance
 _MODULES: dict[str, ModuleType] = {}  # public name -> second instance
 

@@ -14,8 +14,8 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load_file, save
 
-from ortho_ref.conformance.case import Arrays, Case, joined, parted
-from ortho_ref.conformance.implementation import Broken, Elsewhere, Run
+from ortho_ref.conformance.cases.case import Arrays, Case, joined, parted
+from ortho_ref.conformance.running.implementation import Broken, Elsewhere, Run
 from ortho_ref.terminal import cut
 
 #: Of the file with a case's inputs, in its metadata.

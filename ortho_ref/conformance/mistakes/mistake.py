@@ -13,10 +13,10 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
-from ortho_ref.conformance.case import Arrays, Case, Departed, Vector
-from ortho_ref.conformance.private import LOCK, is_private, private
+from ortho_ref.conformance.cases.case import Arrays, Case, Departed, Vector
+from ortho_ref.conformance.mistakes.private import LOCK, is_private, private
 
-reference = private("ortho_ref.conformance.reference")
+reference = private("ortho_ref.conformance.cases.reference")
 
 Base: TypeAlias = Callable[[Case], Arrays]
 Predicate: TypeAlias = Callable[[Case], bool]

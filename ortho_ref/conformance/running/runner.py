@@ -15,18 +15,18 @@ from dataclasses import replace
 import numpy as np
 
 from ortho_ref.boundary import kind_of, not_among
-from ortho_ref.conformance.asking import ask
-from ortho_ref.conformance.case import DTYPES, HALF, Arrays, Vector
-from ortho_ref.conformance.case_files import select, vectors
+from ortho_ref.conformance.cases.case import DTYPES, HALF, Arrays, Vector
+from ortho_ref.conformance.cases.case_files import select, vectors
+from ortho_ref.conformance.cases.forward import forward_of, has_forward
 from ortho_ref.conformance.compare import Comparison, compare
 from ortho_ref.conformance.entries import wrong_entries
 from ortho_ref.conformance.findings import Assume
-from ortho_ref.conformance.forward import forward_of, has_forward
-from ortho_ref.conformance.implementation import Elsewhere, OfCell, Raised, Run
-from ortho_ref.conformance.origin import Origin
-from ortho_ref.conformance.outputs import NoArray, Outputs
 from ortho_ref.conformance.report import FAILED, PARTIAL, PASSED, UNSUPPORTED, Covered, Report, Result, shortened
-from ortho_ref.conformance.sizes import sizes_told
+from ortho_ref.conformance.running.asking import ask
+from ortho_ref.conformance.running.implementation import Elsewhere, OfCell, Raised, Run
+from ortho_ref.conformance.running.origin import Origin
+from ortho_ref.conformance.running.outputs import NoArray, Outputs
+from ortho_ref.conformance.running.sizes import sizes_told
 
 
 def check(
@@ -127,8 +127,8 @@ def check_vectors(
     if forward:
         chosen = forward_of(chosen, dtype)
     # here: it loads the mistakes and every model, which importing the kit need not wait for
-    from ortho_ref.conformance.assumptions import held
     from ortho_ref.conformance.diagnosis import diagnose
+    from ortho_ref.conformance.running.assumptions import held
 
     chosen, assumed = held(chosen, assume)
     results, given, origin = [], {}, Origin.begun(run)

@@ -13,10 +13,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from ortho_ref.conformance import programs
-from ortho_ref.conformance.case import Case
-from ortho_ref.conformance.implementation import Broken, Elsewhere, Raised
-from ortho_ref.conformance.outputs import NoArray
+from ortho_ref.conformance.cases.case import Case
+from ortho_ref.conformance.running import programs
+from ortho_ref.conformance.running.implementation import Broken, Elsewhere, Raised
+from ortho_ref.conformance.running.outputs import NoArray
 from ortho_ref.terminal import cut
 
 #: Seconds for a case, and for loading an adapter at least.
@@ -109,7 +109,7 @@ class _Process:
         self._path, self._number = Path(self._folder.name), 0
         flags = [f"-W{option}" for option in sys.warnoptions]
         flags += [flag for flag, given in (("-I", sys.flags.isolated), ("-P", sys.flags.safe_path)) if given]
-        words = [sys.executable, *flags, "-m", "ortho_ref.conformance.child", adapter, str(self._path), what]
+        words = [sys.executable, *flags, "-m", "ortho_ref.conformance.running.child", adapter, str(self._path), what]
         try:
             with (self._path / "stderr").open("wb") as errors:
                 self._process = subprocess.Popen(

@@ -13,7 +13,7 @@ import numpy as np
 
 from ortho_ref.backend import NOT_PLAIN
 from ortho_ref.boundary import with_article
-from ortho_ref.conformance.implementation import Broken
+from ortho_ref.conformance.running.implementation import Broken
 from ortho_ref.terminal import cut
 
 _NAME = 200  # characters of a type: one of many fields has more

@@ -1,8 +1,8 @@
 """One question to an implementation: a case, and what it gives for it."""
 
-from ortho_ref.conformance.case import Case
-from ortho_ref.conformance.implementation import Broken, Elsewhere, Run
-from ortho_ref.conformance.outputs import Outputs, modified, outputs_of
+from ortho_ref.conformance.cases.case import Case
+from ortho_ref.conformance.running.implementation import Broken, Elsewhere, Run
+from ortho_ref.conformance.running.outputs import Outputs, modified, outputs_of
 
 
 def ask(run: Run, case: Case) -> Outputs | None:

@@ -1,4 +1,4 @@
-"""An adapter in a process of its own: python -m ortho_ref.conformance.child ADAPTER FOLDER WHAT.
+"""An adapter in a process of its own: python -m ortho_ref.conformance.running.child ADAPTER FOLDER WHAT.
 
 `apart` starts it.  It answers N.case in the folder with N.answer, N = 1, 2, ..., and 0.answer says whether the adapter
 was loaded.  It ends with the kit.
@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from ortho_ref import interrupts as starting
-from ortho_ref.conformance import apart, programs
-from ortho_ref.conformance.adapters import load_adapter
-from ortho_ref.conformance.asking import ask
-from ortho_ref.conformance.implementation import Broken, Raised, Run, said
 from ortho_ref.conformance.maps.adapter import load_map
-from ortho_ref.conformance.outputs import NoArray
+from ortho_ref.conformance.running import apart, programs
+from ortho_ref.conformance.running.adapters import load_adapter
+from ortho_ref.conformance.running.asking import ask
+from ortho_ref.conformance.running.implementation import Broken, Raised, Run, said
+from ortho_ref.conformance.running.outputs import NoArray
 
 
 def main(adapter: str, folder: Path, what: str) -> None:

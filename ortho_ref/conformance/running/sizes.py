@@ -2,7 +2,7 @@
 
 import re
 
-from ortho_ref.conformance.case import Case
+from ortho_ref.conformance.cases.case import Case
 
 _OF_SHAPES = re.compile(r"shape|size|dimension|broadcast|multipl|align|concat", re.IGNORECASE)
 _FEW = 6

@@ -8,7 +8,7 @@ less than its own rounding stands still, those on kinks, and those whose weights
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ortho_ref.conformance.case import HALF, Arrays, Vector, in_precision
+from ortho_ref.conformance.cases.case import HALF, Arrays, Vector, in_precision
 from ortho_ref.conformance.compare import SHORT
 
 #: Kinds that have outputs which are no gradients; in half precision those that frameworks have in it.
@@ -71,7 +71,7 @@ def _fits_half(vector: Vector) -> bool:
 
 def _rounded(vector: Vector, dtype: str) -> Vector:
     # here, not above: importing the kit need not wait for every model
-    from ortho_ref.conformance import reference
+    from ortho_ref.conformance.cases import reference
 
     inputs = {
         name: in_precision(a, dtype).astype("float64") if a.dtype.kind == "f" else a

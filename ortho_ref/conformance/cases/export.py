@@ -12,11 +12,11 @@ from safetensors.numpy import save
 
 import ortho_ref
 from ortho_ref import files
-from ortho_ref.conformance.case import Vector
-from ortho_ref.conformance.case_files import MANIFEST, select
+from ortho_ref.conformance.cases.case import Vector
+from ortho_ref.conformance.cases.case_files import MANIFEST, select
 from ortho_ref.conformance.compare import scales, tolerance
-from ortho_ref.conformance.origin import now, platform_now, vectors_now
-from ortho_ref.conformance.programs import case_file
+from ortho_ref.conformance.running.origin import now, platform_now, vectors_now
+from ortho_ref.conformance.running.programs import case_file
 
 #: Of the manifest.
 FORMAT = "ortho_ref exported cases 3"

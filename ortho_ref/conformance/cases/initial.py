@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ortho_ref.conformance.case import Arrays, joined
+from ortho_ref.conformance.cases.case import Arrays, joined
 
 ERRORS = 6.0
 _EXACT = {"float64": 1e-9, "float32": 5e-5}

@@ -14,13 +14,13 @@ from safetensors.numpy import load
 
 from ortho_ref import files
 from ortho_ref.boundary import kind_of, nearest
-from ortho_ref.conformance import drawing
-from ortho_ref.conformance.case import KINDS, Arrays, Case, Vector
-from ortho_ref.conformance.initial import expected_of
+from ortho_ref.conformance.cases import drawing
+from ortho_ref.conformance.cases.case import KINDS, Arrays, Case, Vector
+from ortho_ref.conformance.cases.initial import expected_of
 from ortho_ref.formats import Form, Sha256
 
 FORMAT = "ortho_ref conformance cases 4"
-VECTORS = Path(__file__).parent / "vectors"
+VECTORS = Path(__file__).parents[1] / "vectors"
 MANIFEST = "manifest.json"
 
 Kind: Any = Literal[KINDS]
@@ -150,7 +150,7 @@ def _vector(entry: dict[str, Any], stored: dict[str, Arrays]) -> Vector:
 
 def _drawn_vector(entry: dict[str, Any]) -> Vector:
     """A case that is drawn: the reference gives its answer, which has to be that of when it was made."""
-    from ortho_ref.conformance import reference  # only here: the kit loads no models before they are asked for
+    from ortho_ref.conformance.cases import reference  # only here: the kit loads no models before they are asked for
 
     inputs = drawing.inputs_of(entry["drawn"])
     if drawing.hash_of(inputs) != entry["drawn"]["sha256"]:

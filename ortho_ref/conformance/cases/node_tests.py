@@ -22,11 +22,11 @@ from ortho_ref.adapters.layers import layer_of, of_way
 from ortho_ref.adapters.missing import missing
 from ortho_ref.adapters.sequence import sequence_of
 from ortho_ref.cells.by_name import CELLS
-from ortho_ref.conformance.case import Arrays, Case, Config, Vector
-from ortho_ref.conformance.case_files import select
+from ortho_ref.conformance.cases.case import Arrays, Case, Config, Vector
+from ortho_ref.conformance.cases.case_files import select
+from ortho_ref.conformance.cases.export import put
+from ortho_ref.conformance.cases.layered import Direction, directions
 from ortho_ref.conformance.compare import scales, tolerance
-from ortho_ref.conformance.export import put
-from ortho_ref.conformance.layered import Direction, directions
 from ortho_ref.converters.framework import UnsupportedError
 
 OPERATORS = {"elman": "RNN", "lstm": "LSTM", "gru_reset_before": "GRU", "gru_reset_after": "GRU"}

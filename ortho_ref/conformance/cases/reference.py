@@ -14,10 +14,10 @@ from ortho_ref import models, scan
 from ortho_ref.activations import ACTIVATIONS, sigmoid, sigmoid_derivative
 from ortho_ref.cells import CELLS, Cell
 from ortho_ref.cells.cell import parts_of, state_of
-from ortho_ref.conformance.case import Arrays, Case, Config, joined, parted
-from ortho_ref.conformance.layered import outputs as layer_outputs
+from ortho_ref.conformance.cases.case import Arrays, Case, Config, joined, parted
+from ortho_ref.conformance.cases.layered import outputs as layer_outputs
+from ortho_ref.conformance.cases.small_cells import SMALL_CELLS
 from ortho_ref.conformance.linear import through_time
-from ortho_ref.conformance.small_cells import SMALL_CELLS
 from ortho_ref.losses import LOSSES
 from ortho_ref.parametrizations import Exponential, GeodesicUnitary, NeumannCayley, Parametrization, ScaledCayley
 from ortho_ref.parametrizations.by_name import PARAMETRIZATIONS

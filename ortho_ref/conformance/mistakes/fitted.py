@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ortho_ref.conformance.case import Arrays, Case, Vector
+from ortho_ref.conformance.cases.case import Arrays, Case, Vector
 from ortho_ref.conformance.compare import compare, matches, scales, tolerance
-from ortho_ref.conformance.mistake import Base, Mistake, Predicate, made
+from ortho_ref.conformance.mistakes.mistake import Base, Mistake, Predicate, made
 
 _CASES = 2  # on which a number is looked for
 _ROUNDS, _STEP = 12, 1e-4  # of Gauss and Newton's method; for its differences
