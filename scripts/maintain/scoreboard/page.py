@@ -1,5 +1,6 @@
 """docs/findings.md, from what is stored: who was run, on what, and what the kit said; never more than that."""
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -9,6 +10,10 @@ from scripts.maintain.scoreboard.audit_toml import Audit, Implementation, Map
 
 #: Mistake -> what it says.
 SAYS = {mistake.name: mistake.says for mistake in MISTAKES}
+
+
+_ERROR = re.compile(r"\b\d\.\de[-+]\d\d\b")  # 3.5e-07, as the kit writes an error
+_SENTENCES = 2  # of a row: the rest is counted
 
 
 class Row(NamedTuple):
@@ -22,7 +27,7 @@ class Row(NamedTuple):
     departs: int
     wrong: int
     named: tuple[str, ...]  # the mistakes that name the departures
-    says: tuple[tuple[str, int], ...]  # what the kit says of the wrong ones, and of how many
+    says: tuple[tuple[str, int], ...]  # what the kit says of the wrong ones and of how many, most first
     missing: tuple[str, ...]  # outputs that no partial case has
 
 
@@ -37,7 +42,7 @@ def rows_of(own: Implementation, report: dict[str, Any]) -> list[Row]:
 def _row(own: Implementation, family: str, cases: list[dict[str, Any]]) -> Row:
     counts = dict.fromkeys(("passed", "partial", "departs", "wrong"), 0)
     named: dict[str, None] = {}
-    says: dict[str, int] = {}
+    says: dict[str, list[str]] = {}
     missing: dict[str, None] = {}
     for case in cases:
         if case["status"] == PASSED:
@@ -50,8 +55,17 @@ def _row(own: Implementation, family: str, cases: list[dict[str, Any]]) -> Row:
             named |= dict.fromkeys(names)
         else:
             counts["wrong"] += 1
-            says[case["says"]] = says.get(case["says"], 0) + 1
-    return Row(family, **counts, named=tuple(named), says=tuple(says.items()), missing=tuple(missing))
+            says.setdefault(_ERROR.sub("", case["says"]), []).append(case["says"])
+    told = sorted(((_at_most(cases), len(cases)) for cases in says.values()), key=lambda said: -said[1])
+    return Row(family, **counts, named=tuple(named), says=tuple(told), missing=tuple(missing))
+
+
+def _at_most(told: list[str]) -> str:
+    """One sentence for those that differ in their numbers: with the largest of each."""
+    largest = [max(numbers, key=float) for numbers in zip(*map(_ERROR.findall, told), strict=True)]
+    if len(set(told)) == 1:
+        return told[0]
+    return _ERROR.sub(lambda _: f"at most {largest.pop(0)}", told[0])
 
 
 def convention(own: Implementation, case: dict[str, Any]) -> tuple[str, ...]:
@@ -151,7 +165,9 @@ def _precision(report: dict[str, Any]) -> str:
 
 def _said(own: Implementation, row: Row) -> str:
     parts = [f"`{name}`: {SAYS.get(name, name)} ({own.conventions[name]})" for name in row.named]
-    parts += [f"{said} ({count})" if len(row.says) > 1 else said for said, count in row.says]
+    parts += [f"{said} ({count})" if len(row.says) > 1 else said for said, count in row.says[:_SENTENCES]]
+    if rest := sum(count for _, count in row.says[_SENTENCES:]):
+        parts.append(f"other sentences ({rest})")
     if row.missing:
         parts.append(f"does not give {', '.join(_by_prefix(row.missing))}")
     return "; ".join(parts)
