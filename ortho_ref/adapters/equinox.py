@@ -7,8 +7,20 @@ import numpy as np
 
 from ortho_ref import converters
 from ortho_ref.adapters.jax import jax_and_numpy, precision, taken_by_jax
+from ortho_ref.adapters.layers import Layer, layer_of
 from ortho_ref.adapters.missing import missing
-from ortho_ref.adapters.sequence import Sequence, Style, arrays_of, one_cell, outputs_of, sequence_of, whose
+from ortho_ref.adapters.sequence import (
+    Sequence,
+    Style,
+    Taken,
+    adapter,
+    left_out,
+    of_yours,
+    one_cell,
+    sequence_of,
+    ways_of,
+    whose,
+)
 from ortho_ref.adapters.weight_map import Converted, Layout, Spec, check_arrays
 from ortho_ref.boundary import kind_of
 
@@ -18,9 +30,14 @@ _TRIAL = (3, 4)
 
 
 def from_equinox(
-    target: Any, *, cell: str | Mapping[str, Any] | None = None, weights: Spec | None = None
+    target: Any,
+    *,
+    cell: str | Mapping[str, Any] | None = None,
+    weights: Spec | None = None,
+    layers: int | None = None,
+    bidirectional: bool = False,
 ) -> Callable[[Any], dict[str, np.ndarray] | None]:
-    """An adapter of the conformance kit for a recurrent cell of Equinox.
+    """An adapter of the conformance kit for a recurrent cell of Equinox, or a module of several layers.
 
     Parameters
     ----------
@@ -33,6 +50,12 @@ def from_equinox(
         Which cell it is: a cell's or model's name, or a config.
     weights : mapping, optional
         The path of a parameter, "inner.weight_ih" -> the kit's weights that it is made of.
+    layers : int, optional
+        How many layers a module of yours has, if it is to be checked as a whole: it is called module(x, h0) with one
+        sequence's x (T, m) and h0 (layers, n), layers before directions, and returns (y, h_T), of an LSTM
+        (y, (h_T, c_T)); names in `weights` have their direction before them, "layer0.W_r", "layer0_reverse.W_r".
+    bidirectional : bool
+        Whether these have two directions, of the same layer one after the other in h0.
 
     Returns
     -------
@@ -55,15 +78,16 @@ def from_equinox(
     is_class = isinstance(target, type) and issubclass(target, equinox.Module)
     known = next((own for name, own in CELLS.items() if is_class and issubclass(target, getattr(nn, name))), None)
     if known is not None:
-        if cell is not None or weights is not None:
-            raise TypeError(f"from_equinox of {target.__name__} knows the cell and its weights; leave out both")
+        given = {"cell": cell, "weights": weights, "layers": layers, "bidirectional": bidirectional or None}
+        left_out(f"from_equinox of {target.__name__} knows the cell and its weights", **given)
         return _of_known(target, known)
     if isinstance(target, equinox.Module) or not callable(target):
         raise TypeError(
             f"target is {kind_of(target)}; allowed: a class of recurrent cells, or a function "
             "make(input_size, hidden_size)"
         )
-    config, layout = one_cell(cell, weights, "from_equinox")
+    ways = ways_of(layers, bidirectional)
+    config, layout = one_cell(cell, weights, "from_equinox", ways)
     if weights is None:
         raise TypeError("from_equinox of a cell of yours needs weights=, its parameters -> the kit's weights")
 
@@ -76,7 +100,9 @@ def from_equinox(
     leaves, _ = jax.tree_util.tree_flatten_with_path(equinox.filter(module, equinox.is_inexact_array))
     shapes = {_name(path): leaf.shape for path, leaf in leaves}
     check_arrays(type(module).__name__, shapes, layout.to_framework(layout.zeros(*_TRIAL)))
-    return _adapter(lambda seq: layout if whose(seq, config) else None, lambda seq: made(*seq.sizes))
+    if ways:
+        return _adapter(layer_of, of_yours(config, ways, layout), lambda seq: made(*seq.sizes))
+    return _adapter(sequence_of, lambda seq: layout if whose(seq, config) else None, lambda seq: made(*seq.sizes))
 
 
 def _of_known(target: type, name: str) -> Callable[[Any], dict[str, np.ndarray] | None]:
@@ -91,33 +117,29 @@ def _of_known(target: type, name: str) -> Callable[[Any], dict[str, np.ndarray] 
     def made(seq: Sequence) -> Any:
         return target(*seq.sizes, use_bias=seq.bias, key=jax.random.key(0))
 
-    return _adapter(supports, made)
+    return _adapter(sequence_of, supports, made)
 
 
 def _adapter(
-    supports: Callable[[Sequence], Layout | None], made: Callable[[Sequence], Any]
+    read: Callable[[Any], Any], supports: Callable[[Any], Layout | None], made: Callable[[Any], Any]
 ) -> Callable[[Any], dict[str, np.ndarray] | None]:
     jax, _ = jax_and_numpy()
 
-    def run(case: Any) -> dict[str, np.ndarray] | None:
-        """The outputs; None for a case of another kind or cell."""
-        seq = sequence_of(case)
-        layout = None if seq is None else supports(seq)
-        if seq is None or layout is None or (arrays := arrays_of(layout, seq)) is None:
-            return None
+    def take(seq: Sequence | Layer, arrays: Any) -> Taken:
+        batch = int(isinstance(seq, Layer))  # of a step the first axis, else behind time or layers
         with precision(seq.dtype):
             module = made(seq)
 
         @jax.jit  # compiled once for all steps
         def call(own: Any, x: Any, state: Any) -> Any:
             with_weights = jax.tree_util.tree_map_with_path(lambda path, leaf: own.get(_name(path), leaf), module)
-            return jax.vmap(lambda x, state: with_weights(x, state))(x, state)
+            return jax.vmap(lambda x, state: with_weights(x, state), batch, batch)(x, state)
 
-        return outputs_of(taken_by_jax(call, arrays, seq, Style(step=True)), case, seq, layout)
+        return taken_by_jax(call, arrays, seq, Style(step=not batch))
 
-    return run
+    return adapter(read, supports, take)
 
 
 def _name(path: Any) -> str:
     """A leaf's path, "inner.weight_ih"."""
-    return ".".join(str(getattr(key, "name", getattr(key, "idx", key))) for key in path)
+    return ".".join(str(getattr(key, "name", getattr(key, "idx", getattr(key, "key", key)))) for key in path)

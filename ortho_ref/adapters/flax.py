@@ -7,10 +7,12 @@ import numpy as np
 
 from ortho_ref import converters
 from ortho_ref.adapters.jax import jax_and_numpy, precision, taken_by_jax
+from ortho_ref.adapters.layers import ByWay, Layer
 from ortho_ref.adapters.missing import missing
-from ortho_ref.adapters.sequence import Sequence, Style, arrays_of, one_cell, outputs_of, sequence_of, whose
+from ortho_ref.adapters.sequence import Sequence, Style, Taken, adapter, left_out, one_cell, sequence_or_layer, whose
 from ortho_ref.adapters.weight_map import Converted, Layout, Spec, check_arrays
 from ortho_ref.boundary import kind_of
+from ortho_ref.conformance.cases.layered import Direction
 
 #: The classes and which cell each is.
 CELLS = {"SimpleCell": "elman", "LSTMCell": "lstm", "OptimizedLSTMCell": "lstm", "GRUCell": "gru_reset_after"}
@@ -25,6 +27,7 @@ class Flavour(NamedTuple):
     make: Callable[[Any, int, int, str, dict[str, Any]], Any]  # (kind, m, n, dtype, options) -> the cell
     shapes: Callable[[Any, int, int], dict[str, tuple[int, ...]]]  # (cell, m, n) -> path -> a parameter's shape
     call: Callable[[Any, Any, Any, Any], Any]  # (cell, tree, carry, x) -> the new carry
+    scan: Callable[[Any, Any, Any, Any, bool], Any]  # its RNN: (cell, tree, carry or None, x, reverse) -> (carry, y)
     converter: Callable[[str], str]  # the class's name -> the converter's
 
 
@@ -33,13 +36,16 @@ def from_flax(
 ) -> Callable[[Any], dict[str, np.ndarray] | None]:
     """An adapter of the conformance kit for a recurrent cell of Flax.
 
+    A module of yours of several layers: `from_jax`, with a function that calls module.apply.
+
     Parameters
     ----------
     target : class or function
-        linen's or nnx's SimpleCell, LSTMCell, OptimizedLSTMCell or GRUCell: nothing more is needed.  A module class of
-        yours, linen's made by target(features=n), nnx's by target(m, n, rngs=...), or a function of two arguments that
-        makes one, (input_size, hidden_size): with `cell` and `weights`.  It is called cell(carry, x) and returns
-        (carry, y); the carry is h, of an LSTM (c, h).
+        linen's or nnx's SimpleCell, LSTMCell, OptimizedLSTMCell or GRUCell: nothing more is needed, and Flax's RNN is
+        checked with it, several layers in both directions.  A module class of yours, linen's made by
+        target(features=n), nnx's by target(m, n, rngs=...), or a function of two arguments that makes one,
+        (input_size, hidden_size): with `cell` and `weights`.  It is called cell(carry, x) and returns (carry, y); the
+        carry is h, of an LSTM (c, h).
     cell : str or mapping, optional
         Which cell it is: a cell's or model's name, or a config.
     weights : mapping, optional
@@ -64,8 +70,7 @@ def from_flax(
     flavours = (_linen(), _nnx())
     known = _known(target, flavours)
     if known is not None:
-        if cell is not None or weights is not None:
-            raise TypeError(f"from_flax of {known[0]} knows the cell and its weights; leave out cell and weights")
+        left_out(f"from_flax of {known[0]} knows the cell and its weights", cell=cell, weights=weights)
         return _of_known(target, *known)
     if isinstance(target, tuple(flavour.base for flavour in flavours)) or not callable(target):
         raise TypeError(
@@ -78,11 +83,11 @@ def from_flax(
     module, flavour = _made(target, flavours, *_TRIAL, "float32")
     check_arrays(type(module).__name__, flavour.shapes(module, *_TRIAL), layout.to_framework(layout.zeros(*_TRIAL)))
 
-    def bind(seq: Sequence, dtype: str) -> Any:
-        return _made(target, flavours, *seq.sizes, dtype)[0]
+    def bind(sizes: tuple[int, int], dtype: str, _: Any) -> Any:
+        return _made(target, flavours, *sizes, dtype)[0]
 
-    def supports(seq: Sequence) -> Layout | None:
-        return _Nested(layout) if whose(seq, config) else None
+    def supports(seq: Sequence | Layer) -> Layout | None:
+        return _Nested(layout) if isinstance(seq, Sequence) and whose(seq, config) else None
 
     return _adapter(supports, bind, flavour)
 
@@ -151,43 +156,58 @@ def _of_known(target: type, name: str, flavour: Flavour) -> Callable[[Any], dict
     jax, jnp = jax_and_numpy()
     activations = {"tanh": jnp.tanh, "relu": jax.nn.relu}
 
-    def supports(seq: Sequence) -> Layout | None:
-        if not seq.usual or seq.config["cell"] != CELLS[name]:
+    def supports(seq: Sequence | Layer) -> Layout | None:
+        if seq.config["cell"] != CELLS[name] or seq.config.get("activation") not in (None, *activations):
             return None
-        if seq.config.get("activation") not in (None, *activations):
-            return None
-        return Converted(converters.by_name(flavour.converter(name)), seq.config)
+        converter = converters.by_name(flavour.converter(name))
+        if isinstance(seq, Layer):
+            return ByWay(converter, seq) if seq.bias and seq.padding is None and seq.kept is None else None
+        return Converted(converter, seq.config) if seq.usual else None
 
-    def bind(seq: Sequence, dtype: str) -> Any:
-        options = {} if CELLS[name] == "lstm" else {"activation_fn": activations[seq.config["activation"]]}
-        return flavour.make(target, *seq.sizes, dtype, options)
+    def bind(sizes: tuple[int, int], dtype: str, config: Any) -> Any:
+        options = {} if CELLS[name] == "lstm" else {"activation_fn": activations[config["activation"]]}
+        return flavour.make(target, *sizes, dtype, options)
 
     return _adapter(supports, bind, flavour)
 
 
 def _adapter(
-    supports: Callable[[Sequence], Layout | None], bind: Callable[[Sequence, str], Any], flavour: Flavour
+    supports: Callable[[Any], Layout | None], bind: Callable[[tuple[int, int], str, Any], Any], flavour: Flavour
 ) -> Callable[[Any], dict[str, np.ndarray] | None]:
-    def run(case: Any) -> dict[str, np.ndarray] | None:
-        """The outputs; None for a case of another kind or cell."""
-        seq = sequence_of(case)
-        layout = None if seq is None else supports(seq)
-        if seq is None or layout is None:
-            return None
-        tree = arrays_of(layout, seq)
-        if tree is None:
-            return None
+    _, jnp = jax_and_numpy()
+
+    def by_steps(seq: Sequence, tree: Any) -> Taken:
         with precision(seq.dtype):
-            module = bind(seq, seq.dtype)
+            cell = bind(seq.sizes, seq.dtype, seq.config)
 
         def call(own: Any, x: Any, state: Any) -> Any:
-            carry = state[::-1] if isinstance(state, tuple) else state  # Flax has c first
-            new = flavour.call(module, own, carry, x)
-            return new[::-1] if isinstance(new, tuple) else new
+            return _turned(flavour.call(cell, own, _turned(state), x))
 
-        return outputs_of(taken_by_jax(call, tree, seq, Style(step=True)), case, seq, layout)
+        return taken_by_jax(call, tree, seq, Style(step=True))
 
-    return run
+    def whole(layer: Layer, trees: Any) -> Taken:
+        with precision(layer.dtype):
+            cells = {way.name: bind(layer.sizes_of(way), layer.dtype, layer.config) for way in layer.ways}
+
+        def call(own: Any, x: Any, state: Any) -> Any:
+            def run(way: Direction, x: Any, state: Any) -> tuple[Any, tuple[Any, ...]]:
+                carry = state[0] if state is not None and len(state) == 1 else _turned(state)
+                last, y = flavour.scan(cells[way.name], own[way.name], carry, x, way.reverse)
+                return y, _turned(last) if isinstance(last, tuple) else (last,)
+
+            return layer.in_order(run, x, state, lambda parts: jnp.concatenate(parts, -1), jnp.stack)
+
+        return taken_by_jax(call, trees, layer, Style())
+
+    def take(seq: Sequence | Layer, arrays: Any) -> Taken:
+        return whole(seq, arrays) if isinstance(seq, Layer) else by_steps(seq, arrays)
+
+    return adapter(sequence_or_layer, supports, take)
+
+
+def _turned(state: Any) -> Any:
+    """(h, c) as (c, h), which Flax has, or back; what is no pair as it is."""
+    return state[::-1] if isinstance(state, tuple) else state
 
 
 def _linen() -> Flavour:
@@ -214,9 +234,12 @@ def _linen() -> Flavour:
     def call(cell: Any, tree: Any, carry: Any, x: Any) -> Any:
         return cell.apply({"params": tree}, carry, x)[0]
 
-    return Flavour(
-        linen.Module, {name: getattr(linen, name) for name in CELLS}, make, shapes, call, lambda name: "flax"
-    )
+    def scan(cell: Any, tree: Any, carry: Any, x: Any, reverse: bool) -> Any:
+        rnn = linen.RNN(cell, time_major=True, return_carry=True, reverse=reverse, keep_order=reverse)
+        return rnn.apply({"params": {"cell": tree}}, x, initial_carry=carry)
+
+    own = {name: getattr(linen, name) for name in CELLS}
+    return Flavour(linen.Module, own, make, shapes, call, scan, lambda name: "flax")
 
 
 def _nnx() -> Flavour:
@@ -231,12 +254,20 @@ def _nnx() -> Flavour:
     def shapes(cell: Any, m: int, n: int) -> dict[str, tuple[int, ...]]:
         return {path: a.shape for path, a in _flat(nnx.to_pure_dict(nnx.state(cell, nnx.Param))).items()}
 
-    def call(cell: Any, tree: Any, carry: Any, x: Any) -> Any:
+    def loaded(cell: Any, tree: Any) -> Any:
         graph, state, rest = nnx.split(cell, nnx.Param, ...)
         nnx.replace_by_pure_dict(state, tree)
-        return nnx.merge(graph, state, rest)(carry, x)[0]
+        return nnx.merge(graph, state, rest)
+
+    def call(cell: Any, tree: Any, carry: Any, x: Any) -> Any:
+        return loaded(cell, tree)(carry, x)[0]
+
+    def scan(cell: Any, tree: Any, carry: Any, x: Any, reverse: bool) -> Any:
+        around = {"time_major": True, "return_carry": True, "reverse": reverse, "keep_order": reverse}
+        return nnx.RNN(loaded(cell, tree), rngs=nnx.Rngs(0), **around)(x, initial_carry=carry)
 
     def converter(name: str) -> str:
         return "nnx-by-gate" if name == "LSTMCell" else "nnx"
 
-    return Flavour(nnx.Module, {name: getattr(nnx, name) for name in CELLS}, make, shapes, call, converter)
+    own = {name: getattr(nnx, name) for name in CELLS}
+    return Flavour(nnx.Module, own, make, shapes, call, scan, converter)

@@ -6,18 +6,20 @@ from typing import Any
 
 import numpy as np
 
+from ortho_ref.adapters.layers import Layer, layer_of
 from ortho_ref.adapters.missing import missing
 from ortho_ref.adapters.sequence import (
     Library,
     Sequence,
     Style,
     Taken,
-    arrays_of,
+    adapter,
     loss_of,
+    of_yours,
     one_cell,
-    outputs_of,
     sequence_of,
     states_of,
+    ways_of,
     whose,
 )
 from ortho_ref.adapters.weight_map import Spec
@@ -30,6 +32,8 @@ def from_jax(
     weights: Spec | None = None,
     step: bool = False,
     batch_first: bool = False,
+    layers: int | None = None,
+    bidirectional: bool = False,
 ) -> Callable[[Any], dict[str, np.ndarray] | None]:
     """An adapter of the conformance kit for a forward pass in JAX, jitted or not.
 
@@ -48,6 +52,12 @@ def from_jax(
         Whether it is one step, x (B, m), and returns the new state.
     batch_first : bool
         Whether it takes x (B, T, m) and returns h (B, T, n).
+    layers : int, optional
+        How many layers it has, if it is to be checked as a whole: it takes h0 (layers, B, n), layers before directions,
+        and returns (y, h_T), of an LSTM (y, (h_T, c_T)); names of weights have their direction before them,
+        "layer0.W_r", "layer0_reverse.W_r".
+    bidirectional : bool
+        Whether these have two directions, of the same layer one after the other in h0.
 
     Returns
     -------
@@ -64,20 +74,15 @@ def from_jax(
     jax_and_numpy()
     if not callable(function):
         raise TypeError(f"function is {function!r}; allowed: a function (x, h0, weights)")
-    config, layout = one_cell(cell, weights, "from_jax")
+    ways = ways_of(layers, bidirectional)
+    config, layout = one_cell(cell, weights, "from_jax", ways)
 
-    def run(case: Any) -> dict[str, np.ndarray] | None:
-        """The outputs; None for a case of another kind or cell."""
-        seq = sequence_of(case)
-        if seq is None or not whose(seq, config) or (arrays := arrays_of(layout, seq)) is None:
-            return None
+    def take(seq: Sequence | Layer, arrays: Any) -> Taken:
+        return taken_by_jax(lambda own, x, state: function(x, state, own), arrays, seq, Style(step, batch_first))
 
-        def call(own: Any, x: Any, state: Any) -> Any:
-            return function(x, state, own)
-
-        return outputs_of(taken_by_jax(call, arrays, seq, Style(step, batch_first)), case, seq, layout)
-
-    return run
+    if ways:
+        return adapter(layer_of, of_yours(config, ways, layout), take)
+    return adapter(sequence_of, lambda seq: layout if whose(seq, config) else None, take)
 
 
 def jax_and_numpy() -> tuple[Any, Any]:
@@ -107,7 +112,7 @@ def precision(dtype: str) -> Iterator[None]:
         yield
 
 
-def taken_by_jax(call: Callable[[Any, Any, Any], Any], weights: Any, seq: Sequence, style: Style) -> Taken:
+def taken_by_jax(call: Callable[[Any, Any, Any], Any], weights: Any, seq: Sequence | Layer, style: Style) -> Taken:
     """States and gradients, in NumPy, of a forward pass: call(weights, x, state), a layer's or one step's."""
     jax, jnp = jax_and_numpy()
     library = Library(jnp.asarray, jnp.stack, lambda a: jnp.swapaxes(a, 0, 1), jnp.sum)
@@ -118,6 +123,8 @@ def taken_by_jax(call: Callable[[Any, Any, Any], Any], weights: Any, seq: Sequen
 
     with precision(seq.dtype):
         point = jax.tree.map(jnp.asarray, (weights, seq.x, seq.start))
-        gradients, (states, last) = jax.grad(loss, argnums=(0, 1, 2), has_aux=True)(*point)
+        taken = jax.grad(loss, argnums=(0, 1, 2), has_aux=True)
+        # of several layers each has loops of its own, which are compiled together or one by one
+        gradients, (states, last) = (jax.jit(taken) if isinstance(seq, Layer) else taken)(*point)
         d_weights, d_x, d_start = jax.tree.map(np.asarray, gradients)
         return Taken([np.asarray(a) for a in states], d_weights, d_x, d_start, tuple(map(np.asarray, last)))

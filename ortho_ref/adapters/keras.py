@@ -17,6 +17,7 @@ from ortho_ref.adapters.sequence import (
     Style,
     Taken,
     arrays_of,
+    left_out,
     loss_of,
     one_cell,
     outputs_of,
@@ -69,8 +70,7 @@ def from_keras(
         raise ValueError(f"Keras runs on {keras.backend.backend()!r}; allowed: {', '.join(map(repr, BACKENDS))}")
     name = _known(target, keras)
     if name is not None:
-        if cell is not None or weights is not None:
-            raise TypeError(f"from_keras of {name} knows the cell and its weights; leave out cell and weights")
+        left_out(f"from_keras of {name} knows the cell and its weights", cell=cell, weights=weights)
         return _of_known(target, name, keras)
     if isinstance(target, keras.layers.Layer) or not (isinstance(target, type) or required(target) == 1):
         raise TypeError(

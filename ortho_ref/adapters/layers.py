@@ -1,13 +1,13 @@
 """A case of kind `layer`: several layers, two directions, biases and states that may be absent, padding."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ortho_ref.cells.by_name import CELLS, by_name
 from ortho_ref.conformance.cases.layered import AROUND, Direction, directions, time_first
-from ortho_ref.converters.framework import Arrays
+from ortho_ref.converters.framework import Arrays, Framework
 from ortho_ref.parametrizations.cayley import signs
 
 
@@ -34,6 +34,52 @@ class Layer(NamedTuple):
         """m and n."""
         return self.x.shape[2], self.n
 
+    def sizes_of(self, way: Direction) -> tuple[int, int]:
+        """m and n of one direction: above the first layer, m is what the one below gives."""
+        return (self.n * (1 + self.bidirectional), self.n) if way.layer else self.sizes
+
+    def in_order(
+        self,
+        run: Callable[[Direction, Any, tuple[Any, ...] | None], tuple[Any, tuple[Any, ...]]],
+        x: Any,
+        state: Any,
+        joined: Callable[[list[Any]], Any],
+        stacked: Callable[[list[Any]], Any],
+    ) -> tuple[Any, tuple[Any, ...]]:
+        """One direction after the other.
+
+        Parameters
+        ----------
+        run : callable
+            run(direction, x, its state or None) -> (y, the last state); a state is (h,) or (h, c).
+        x : array (T, B, m)
+            The framework's.
+        state : array (L, B, n), tuple of them, or None
+            Of every direction, as `states_of` gives it.
+        joined, stacked : callable
+            A list of the framework's arrays, along the last axis and along a new first one.
+
+        Returns
+        -------
+        tuple
+            y (T, B, n), and the last states (L, B, n).
+        """
+        parts = None if state is None else state if isinstance(state, tuple) else (state,)
+        ends = []
+        for number in range(self.layers):
+            outputs = []
+            for way in (way for way in self.ways if way.layer == number):
+                y, last = run(way, x, None if parts is None else tuple(part[way.place] for part in parts))
+                outputs.append(y)
+                ends.append(last)
+            x = joined(outputs)
+        return x, tuple(stacked(list(part)) for part in zip(*ends, strict=True))
+
+    @property
+    def dh(self) -> np.ndarray:
+        """As `dy`."""
+        return self.dy
+
     @property
     def layers(self) -> int:
         """How many, of however many directions."""
@@ -43,6 +89,26 @@ class Layer(NamedTuple):
     def bidirectional(self) -> bool:
         """Whether there are two directions."""
         return any(way.reverse for way in self.ways)
+
+
+class ByWay:
+    """A layout of several directions: each as a converter has one, under the direction's name."""
+
+    kept = None  # no framework's own layers have a map
+
+    def __init__(self, framework: Framework, layer: Layer) -> None:
+        self.framework, self.layer, self.bias = framework, layer, layer.bias
+        self.config = {**layer.config, "bias": layer.bias}
+
+    def to_framework(self, weights: Arrays) -> dict[str, Any]:
+        """{"layer0": the framework's arrays, "layer0_reverse": ...}."""
+        ways = self.layer.ways
+        return {way.name: self.framework.to_framework(self.config, of_way(weights, way)) for way in ways}
+
+    def gradients_from(self, gradients: Mapping[str, Any], weights: Arrays) -> Arrays:
+        """Back, a direction after the other."""
+        back = {name: self.framework.gradients_from(self.config, own) for name, own in gradients.items()}
+        return {f"{way}.{name}": gradient for way, own in back.items() for name, gradient in own.items()}
 
 
 def layer_of(case: Any) -> Layer | None:

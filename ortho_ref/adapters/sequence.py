@@ -10,8 +10,9 @@ import numpy as np
 
 from ortho_ref.adapters.layers import Layer, layer_of, layer_outputs, of_way
 from ortho_ref.adapters.weight_map import Layout, Spec, WeightMap
+from ortho_ref.boundary import check_integer
 from ortho_ref.cells.by_name import CELLS
-from ortho_ref.conformance.cases.layered import Direction
+from ortho_ref.conformance.cases.layered import Direction, directions
 from ortho_ref.converters.config import config_of
 from ortho_ref.converters.framework import Arrays, UnsupportedError
 
@@ -87,6 +88,11 @@ def sequence_of(case: Any) -> Sequence | None:
     return Sequence(case.config, weights, x, tokens, names, start, given["dh"], d_last)
 
 
+def sequence_or_layer(case: Any) -> Sequence | Layer | None:
+    """A sequence; of several layers or directions all of it."""
+    return sequence_of(case) or layer_of(case)
+
+
 def _of_layer(layer: Layer | None) -> Sequence | None:
     if layer is None or len(layer.ways) > 1:
         return None
@@ -100,11 +106,17 @@ def _last(names: tuple[str, ...], given: Mapping[str, np.ndarray]) -> list[str]:
     return [f"d{name}_T" for name in names if f"d{name}_T" in given]
 
 
-def states_of(call: Call, seq: Sequence, style: Style, library: Library, x: Any, start: tuple[Any, ...]) -> Any:
+def states_of(
+    call: Call, seq: Sequence | Layer, style: Style, library: Library, x: Any, start: tuple[Any, ...]
+) -> tuple[list[Any], list[Any]]:
     """By name of state, those of every step, (T, B, n) or (T+1, B, n), and the last, as the framework's arrays.
 
-    call(x, state) is a layer's, or one step's.  ValueError where it returns no states, or some of another shape.
+    Of several layers what the last one gives, and all last states.  call(x, state) is a layer's, or one step's.
+    ValueError where it returns no states, or some of another shape.
     """
+    if isinstance(seq, Layer):
+        given = call(library.swap(x) if style.batch_first else x, _packed(start) if start else None)
+        return _of_layers(given, seq, library.swap if style.batch_first else _same)
     if style.step:
         history = [start]
         for t in range(len(seq.x)):
@@ -123,6 +135,17 @@ def states_of(call: Call, seq: Sequence, style: Style, library: Library, x: Any,
             steps.append(state[1])
         every.append(library.stack(steps))
     return every, last
+
+
+def _of_layers(given: Any, layer: Layer, swap: Callable[[Any], Any]) -> tuple[list[Any], list[Any]]:
+    """What several layers gave: (y, h_T), or (y, (h_T, c_T))."""
+    y, *rest = given if isinstance(given, tuple | list) else (given,)
+    last = list(rest[0]) if len(rest) == 1 and isinstance(rest[0], tuple | list) else rest
+    shapes = {"y": swap(y).shape, **{f"{name}_T": a.shape for name, a in zip(layer.names, last, strict=False)}}
+    expected = {"y": layer.dy.shape, **{f"{s}_T": a.shape for s, a in zip(layer.names, layer.d_last, strict=True)}}
+    if shapes != expected:
+        raise ValueError(f"the forward pass returned {shapes}, time first; expected {expected}")
+    return [swap(y)], last
 
 
 def _same(a: Any) -> Any:
@@ -188,7 +211,7 @@ def _told(given: Any) -> str:
     return f"{type(given).__name__} {_shape(given)}" if hasattr(given, "shape") else type(given).__name__
 
 
-def loss_of(every: list[Any], last: list[Any], seq: Sequence, library: Library) -> Any:
+def loss_of(every: list[Any], last: list[Any], seq: Sequence | Layer, library: Library) -> Any:
     """L = sum(dh * h[1:]) + sum(dh_T * h[T]) + sum(dc_T * c[T])."""
     loss = library.total(library.constant(seq.dh) * every[0][-len(seq.x) :])
     for part, upstream in zip(last, seq.d_last, strict=False):
@@ -206,8 +229,12 @@ class Taken(NamedTuple):
     last: tuple[np.ndarray, ...] = ()  # (B, n): the last states, which a layer's case wants
 
 
-def outputs_of(taken: Taken, case: Any, seq: Sequence, layout: Layout) -> Arrays:
+def outputs_of(taken: Taken, case: Any, seq: Sequence | Layer, layout: Layout) -> Arrays:
     """The outputs of the case, under the kit's names."""
+    if isinstance(seq, Layer):
+        of_states = {f"{name}0": g for name, g in zip(seq.names, taken.start, strict=False)}
+        gradients = {"x": taken.x} | of_states | layout.gradients_from(taken.weights, seq.weights)
+        return layer_outputs(case, taken.states[0], taken.last, gradients)
     if seq.kind == "layer":
         weights = layout.gradients_from(taken.weights, seq.weights)
         gradients = {"x": taken.x} | {f"layer0.{name}": gradient for name, gradient in weights.items()}
@@ -222,7 +249,7 @@ def outputs_of(taken: Taken, case: Any, seq: Sequence, layout: Layout) -> Arrays
     return outputs | {f"d_weights.{name}": gradient for name, gradient in gradients.items()}
 
 
-def arrays_of(layout: Layout, seq: Sequence) -> Any:
+def arrays_of(layout: Layout, seq: Sequence | Layer) -> Any:
     """The framework's arrays of a sequence's weights; None where the framework has no such layer."""
     if (seq.bias, seq.kept) != (layout.bias, layout.kept):
         return None
@@ -230,6 +257,36 @@ def arrays_of(layout: Layout, seq: Sequence) -> Any:
         return layout.to_framework(seq.weights)
     except UnsupportedError:
         return None
+
+
+def adapter(
+    read: Callable[[Any], Any], supports: Callable[[Any], Layout | None], take: Callable[[Any, Any], Taken]
+) -> Callable[[Any], Arrays | None]:
+    """The adapter of a framework.
+
+    Parameters
+    ----------
+    read : callable
+        Of a case a Sequence or Layer: `sequence_of`, `layer_of`, `sequence_or_layer`.
+    supports : callable
+        Of these the layout of the weights, None for what the framework does not have.
+    take : callable
+        take(sequence or layer, the framework's arrays) -> what it gave.
+
+    Returns
+    -------
+    callable
+        run(case) -> the outputs, or None.
+    """
+
+    def run(case: Any) -> Arrays | None:
+        """The outputs; None for a case of another kind, cell, number of layers or directions."""
+        seq = read(case)
+        layout = None if seq is None else supports(seq)
+        arrays = None if layout is None else arrays_of(layout, seq)
+        return None if layout is None or arrays is None else outputs_of(take(seq, arrays), case, seq, layout)
+
+    return run
 
 
 def one_cell(
@@ -240,6 +297,34 @@ def one_cell(
         raise TypeError(f"{function} needs cell=, the name of the cell or model that this is: {', '.join(CELLS)}, ...")
     config = config_of(cell)
     return config, WeightMap(weights, config, ways)
+
+
+def ways_of(layers: int | None, bidirectional: bool) -> tuple[Direction, ...]:
+    """The directions of an implementation that is checked as a whole; none of one cell."""
+    if layers is not None:
+        check_integer("layers", layers)
+        return tuple(directions({"layers": layers, "bidirectional": bidirectional}))
+    if bidirectional:
+        raise TypeError("bidirectional is for what is checked as a whole; give layers too")
+    return ()
+
+
+def of_yours(
+    config: Mapping[str, Any], ways: tuple[Direction, ...], layout: Layout
+) -> Callable[[Layer], Layout | None]:
+    """What an implementation of several layers supports: cases of as many, without padding, with h0."""
+
+    def supports(layer: Layer) -> Layout | None:
+        own = layer.config == config and layer.ways == ways and layer.start and layer.padding is None
+        return layout if own and (layer.bias, layer.kept) == (layout.bias, layout.kept) else None
+
+    return supports
+
+
+def left_out(why: str, **given: Any) -> None:
+    """TypeError for what is given and is known already."""
+    if extra := [name for name, value in given.items() if value is not None]:
+        raise TypeError(f"{why}; leave out {', '.join(extra)}")
 
 
 def whose(seq: Sequence, config: Mapping[str, Any]) -> bool:

@@ -169,6 +169,39 @@ class Cell(nn.Module):
 run = from_flax(Cell, cell="{cell}", weights={{name: name for name in NAMES}})  # gradients by jax.grad
 '''
 
+_EQUINOX = '''"""{title}, as a cell of Equinox.  Put yours in Cell, and run
+
+{command}
+"""
+
+import equinox
+from jax import numpy as jnp
+{imports}
+from ortho_ref.adapters import from_equinox
+
+NAMES = "{weights}".split()
+WEIGHTS = {{f"w.{{name}}": name for name in NAMES}}
+
+
+class Cell(equinox.Module):
+    """One step of one sequence: x (m,) and the state, of an LSTM (h, c) -> the new state."""
+
+    w: dict
+
+    def __init__(self, m, n, *, key):
+        shapes = {{
+{shapes}
+        }}
+        self.w = {{name: jnp.zeros(shape) for name, shape in shapes.items()}}
+
+    def __call__(self, x, state):
+        w = self.w
+{step}
+
+
+run = from_equinox(Cell, cell="{cell}", weights=WEIGHTS)  # gradients by jax.grad
+'''
+
 _FUNCTION = '''"""{title}, in NumPy, forward alone.  Put yours in step, and run
 
 {command}
@@ -199,7 +232,7 @@ def run(case):
     return {outputs}
 '''
 
-FRAMEWORKS = ("torch", "jax", "keras", "flax", "function")
+FRAMEWORKS = ("torch", "jax", "keras", "flax", "equinox", "function")
 
 
 def cells() -> list[str]:
@@ -230,17 +263,20 @@ def starting_point(framework: str, cell: str, file: str) -> str:
     if framework == "jax":
         step = _indented([f"{new} = state", body, f"return ({new}), ({new})" if pair else "return h, h"], 8)
         return _JAX.format(**common, command=command, imports=_from_jax(used), step=step)
-    if framework == "flax":
+    if framework in ("flax", "equinox"):
         shapes = _shapes(config)
-        return _FLAX.format(
+        if framework == "flax":
+            carry, out = ("c, h", "(c, h)") if pair else ("h", "h")
+            frame, parts = _FLAX, [f"{carry} = carry", body, f"return {out}, h"]
+        else:
+            frame, parts = _EQUINOX, [f"{new} = state", body, f"return {new}"]
+        return frame.format(
             **common,
             command=command,
             imports=_from_jax(used),
             shapes=_indented([f'"{name}": {shape},' for name, shape in shapes.items()], 12),
             weights=" ".join(shapes),
-            step=_indented(
-                ["c, h = carry", body, "return (c, h), h"] if pair else ["h = carry", body, "return h, h"], 8
-            ),
+            step=_indented(parts, 8),
         )
     if framework == "keras":
         shapes = _shapes(config)

@@ -14,18 +14,18 @@ from ortho_ref.adapters.sequence import (
     Sequence,
     Style,
     Taken,
-    arrays_of,
+    adapter,
+    left_out,
     loss_of,
+    of_yours,
     one_cell,
-    outputs_of,
     sequence_of,
     states_of,
+    ways_of,
     whose,
 )
-from ortho_ref.adapters.torch_layers import Bound, TorchLayers, called, gradients_of, layers_adapter, of_yours
+from ortho_ref.adapters.torch_layers import Bound, TorchLayers, called, gradients_of, layers_adapter
 from ortho_ref.adapters.weight_map import Converted, Layout, Spec, WeightMap, check_arrays
-from ortho_ref.boundary import check_integer
-from ortho_ref.conformance.cases.layered import directions
 from ortho_ref.conformance.running.implementation import OfCell
 
 #: The classes of torch.nn, without Cell, and which cell each is.
@@ -102,13 +102,9 @@ def from_torch(
             "layers": layers,
             "bidirectional": bidirectional or None,
         }
-        _left_out(f"from_torch of {known} knows the cell and its weights", **given)
+        left_out(f"from_torch of {known} knows the cell and its weights", **given)
         return _Known(target, known, device, torch).adapter()
-    if layers is not None:
-        check_integer("layers", layers)
-    elif bidirectional:
-        raise TypeError("bidirectional is for a module that is checked as a whole; give layers too")
-    ways = () if layers is None else tuple(directions({"layers": layers, "bidirectional": bidirectional}))
+    ways = ways_of(layers, bidirectional)
     config, layout = one_cell(cell, weights, "from_torch", ways)
     style = Style(step, batch_first)
 
@@ -123,7 +119,7 @@ def from_torch(
         if ways:
             return layers_adapter(of_yours(config, ways, layout), bind, batch_first, where, torch)
         return _adapter(supports, bind, style, where, torch)
-    _left_out("a function is called as it is, (x, h0, weights)", call=call, layers=layers)
+    left_out("a function is called as it is, (x, h0, weights)", call=call, layers=layers)
 
     def bind_function(seq: Sequence, arrays: Any) -> Bound:
         own = {name: _leaf(a, torch, device) for name, a in arrays.items()}
@@ -144,11 +140,6 @@ def _bound_to_modules(
         return Bound(module if call is None else lambda x, state: call(module, x, state), own)
 
     return bind
-
-
-def _left_out(why: str, **given: Any) -> None:
-    if extra := [name for name, value in given.items() if value is not None]:
-        raise TypeError(f"{why}; leave out {', '.join(extra)}")
 
 
 def _known(target: Any, torch: Any) -> str | None:
@@ -295,15 +286,7 @@ def _adapter(
         lambda a: torch.from_numpy(a).to(device=device), torch.stack, lambda a: a.transpose(0, 1), torch.sum
     )
 
-    def run(case: Any) -> dict[str, np.ndarray] | None:
-        """The outputs; None for a case of another kind or cell."""
-        seq = sequence_of(case)
-        layout = None if seq is None else supports(seq)
-        if seq is None or layout is None:
-            return None
-        arrays = arrays_of(layout, seq)
-        if arrays is None:
-            return None
+    def take(seq: Sequence, arrays: Any) -> Taken:
         bound = bind(seq, arrays)
         x, start = _leaf(seq.x, torch, device), tuple(_leaf(part, torch, device) for part in seq.start)
         every, last = states_of(bound.call, seq, style, library, x, start)
@@ -312,6 +295,6 @@ def _adapter(
         d_x, d_start = next(taken), tuple(next(taken) for _ in start)
         by_name = dict(zip(bound.weights, taken, strict=True))
         states, ends = ([a.detach().cpu().numpy() for a in group] for group in (every, last))
-        return outputs_of(Taken(states, by_name, d_x, d_start, tuple(ends)), case, seq, layout)
+        return Taken(states, by_name, d_x, d_start, tuple(ends))
 
-    return run
+    return adapter(sequence_of, supports, take)

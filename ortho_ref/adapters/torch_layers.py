@@ -7,10 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ortho_ref import converters
-from ortho_ref.adapters.layers import Layer, layer_of, layer_outputs, of_way
+from ortho_ref.adapters.layers import ByWay, Layer, layer_of, layer_outputs, of_way
 from ortho_ref.adapters.sequence import Call
-from ortho_ref.adapters.weight_map import Config, Layout
-from ortho_ref.conformance.cases.layered import Direction
+from ortho_ref.adapters.weight_map import Layout
 from ortho_ref.converters.framework import Arrays
 
 
@@ -21,25 +20,11 @@ class Bound(NamedTuple):
     weights: dict[str, Any]  # the tensors whose gradients are wanted
 
 
-class TorchLayers(NamedTuple):
-    """A layout of PyTorch's own layers, by the converters."""
+class TorchLayers(ByWay):
+    """A layout of PyTorch's own layers."""
 
-    layer: Layer
-
-    @property
-    def bias(self) -> bool:
-        """As the layer."""
-        return self.layer.bias
-
-    @property
-    def kept(self) -> str | None:
-        """None."""
-        return None
-
-    @property
-    def config(self) -> dict[str, Any]:
-        """The cell's."""
-        return {**self.layer.config, "bias": self.layer.bias}
+    def __init__(self, layer: Layer) -> None:
+        super().__init__(converters.by_name("pytorch"), layer)
 
     def to_framework(self, weights: Arrays) -> Arrays:
         """The state_dict."""
@@ -48,13 +33,12 @@ class TorchLayers(NamedTuple):
 
     def gradients_from(self, gradients: Mapping[str, np.ndarray], weights: Arrays) -> Arrays:
         """Back, a direction after the other."""
-        found: Arrays = {}
+        by_way: dict[str, Arrays] = {}
         for way in self.layer.ways:
             end = f"_l{way.layer}{'_reverse' if way.reverse else ''}"
             own = {f"{name.removesuffix(end)}_l0": g for name, g in gradients.items() if name.endswith(end)}
-            back = converters.by_name("pytorch").gradients_from(self.config, own)
-            found |= {f"{way.name}.{name}": gradient for name, gradient in back.items()}
-        return found
+            by_way[way.name] = own
+        return super().gradients_from(by_way, weights)
 
 
 def gradients_of(loss: Any, leaves: list[Any], torch: Any) -> list[np.ndarray]:
@@ -98,16 +82,6 @@ def called(module: Any, layer: Layer, torch: Any) -> Call:
     """A module as it is, or with sequences that end or begin in the middle."""
     around = {"lengths": packed_by, "resets": set_back_by}
     return around[layer.padding](module, layer, torch) if layer.padding else module
-
-
-def of_yours(config: Config, ways: tuple[Direction, ...], layout: Layout) -> Callable[[Layer], Layout | None]:
-    """What a module of several layers supports: cases of as many, without padding, with h0."""
-
-    def supports(layer: Layer) -> Layout | None:
-        own = layer.config == config and layer.ways == ways and layer.start and layer.padding is None
-        return layout if own and (layer.bias, layer.kept) == (layout.bias, layout.kept) else None
-
-    return supports
 
 
 def layers_adapter(

@@ -35,7 +35,14 @@ from ortho_ref.terminal import STDERR, STDOUT, cut, open_standard_streams, shown
 
 NAME = "python -m ortho_ref.conformance"
 #: What `new` writes for -> how it is called.
-_FRAMES = {"torch": "PyTorch", "jax": "JAX", "keras": "Keras", "flax": "Flax", "function": "NumPy"}
+_FRAMES = {
+    "torch": "PyTorch",
+    "jax": "JAX",
+    "keras": "Keras",
+    "flax": "Flax",
+    "equinox": "Equinox",
+    "function": "NumPy",
+}
 #: Below what `mistakes` lists.
 _ASSUMED = "`run --assume` takes these names, NAME,NAME, or a file that has a line NAME REASON for each"
 #: --only, of every command that has it.

@@ -213,9 +213,10 @@ class Covered(NamedTuple):
     there: int
 
     @property
-    def alone(self) -> bool:
-        """Whether one case passed, of several that were asked: it says too little."""
-        return self.passed == 1 < self.asked
+    def cell(self) -> str:
+        """The cell and its options, of however many layers and directions."""
+        parts = self.name.split(", ")
+        return ", ".join(part for part in parts if part.split()[0] not in ("layers", "bidirectional", "dropout"))
 
     def __str__(self) -> str:
         """In words."""
@@ -274,7 +275,7 @@ class Report(Printed):
         counts = self.counts
         good = counts[PASSED] + (counts[PARTIAL] if self.allow_partial else 0)
         passed = good > 0 and good == len(self.results) - counts[UNSUPPORTED]
-        return passed and not self.interrupted and not self.worse and not any(own.alone for own in self.covered)
+        return passed and not self.interrupted and not self.worse and not self.alone
 
     @property
     def exit_code(self) -> int:
@@ -293,6 +294,13 @@ class Report(Printed):
             if result.status != PASSED or result.remarks:
                 first.setdefault((result.status, numbers.get(result.id, result.remarks)), result)
         return list(first.values())[:_OF_MANY]
+
+    @property
+    def alone(self) -> list[str]:
+        """Of what one case passed, of several that were asked, and none of its cell besides: it says too little."""
+        passed = [own for own in self.covered if own.passed]
+        cells = Counter(own.cell for own in passed)
+        return [own.name for own in passed if own.passed == 1 < own.asked and cells[own.cell] == 1]
 
     @property
     def _supported(self) -> list[Result]:
@@ -327,8 +335,8 @@ class Report(Printed):
             more += f" Unsupported: {', '.join(f'{count} {kind}' for kind, count in kinds.items())}."
         if left := len(self._supported) - len(self.shown):
             more += f" {left} rows are left out; --verbose has them."
-        if alone := [own.name for own in self.covered if own.alone]:
-            more += f" One case alone is no pass: {', '.join(alone)}."
+        if self.alone:
+            more += f" One case alone is no pass: {', '.join(self.alone)}."
         if 0 < len(self.covered) <= _GROUPS:
             more += f" {'; '.join(map(str, self.covered))}."
         what = f"{self.dtype}, the forward pass alone" if self.forward else self.dtype

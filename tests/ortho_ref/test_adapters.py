@@ -210,7 +210,7 @@ def test_new_on_the_command_line(tmp_path, capsys):
     assert path.read_text() == before
 
 
-@pytest.mark.parametrize("framework", ["torch", "jax", "keras", "flax"])
+@pytest.mark.parametrize("framework", ["torch", "jax", "keras", "flax", "equinox"])
 def test_starting_points_in_frameworks_run_and_are_right(framework, tmp_path):
     """One cell of each kind; one by the command in the file."""
     if importlib.util.find_spec(framework) is None:
