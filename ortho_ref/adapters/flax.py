@@ -12,7 +12,6 @@ from ortho_ref.adapters.missing import missing
 from ortho_ref.adapters.sequence import Sequence, Style, Taken, adapter, left_out, one_cell, sequence_or_layer, whose
 from ortho_ref.adapters.weight_map import Converted, Layout, Spec, check_arrays
 from ortho_ref.boundary import kind_of
-from ortho_ref.conformance.cases.layered import Direction
 
 #: The classes and which cell each is.
 CELLS = {"SimpleCell": "elman", "LSTMCell": "lstm", "OptimizedLSTMCell": "lstm", "GRUCell": "gru_reset_after"}
@@ -187,15 +186,20 @@ def _adapter(
 
     def whole(layer: Layer, trees: Any) -> Taken:
         with precision(layer.dtype):
-            cells = {way.name: bind(layer.sizes_of(way), layer.dtype, layer.config) for way in layer.ways}
+            cells = [bind((layer.widths[way.layer], layer.n), layer.dtype, layer.config) for way in layer.ways]
 
         def call(own: Any, x: Any, state: Any) -> Any:
-            def run(way: Direction, x: Any, state: Any) -> tuple[Any, tuple[Any, ...]]:
-                carry = state[0] if state is not None and len(state) == 1 else _turned(state)
-                last, y = flavour.scan(cells[way.name], own[way.name], carry, x, way.reverse)
-                return y, _turned(last) if isinstance(last, tuple) else (last,)
-
-            return layer.in_order(run, x, state, lambda parts: jnp.concatenate(parts, -1), jnp.stack)
+            parts = state if isinstance(state, tuple) else (state,)
+            ends, outputs = [], list[Any]()
+            for way, cell in zip(layer.ways, cells, strict=True):
+                if way.layer and not way.reverse:
+                    x, outputs = jnp.concatenate(outputs, -1), []
+                first = None if state is None else tuple(part[way.place] for part in parts)
+                carry = first[0] if first is not None and len(first) == 1 else _turned(first)
+                last, y = flavour.scan(cell, own[way.name], carry, x, way.reverse)
+                outputs.append(y)
+                ends.append(_turned(last) if isinstance(last, tuple) else (last,))
+            return jnp.concatenate(outputs, -1), tuple(map(jnp.stack, zip(*ends, strict=True)))
 
         return taken_by_jax(call, trees, layer, Style())
 

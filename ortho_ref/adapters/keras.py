@@ -4,24 +4,24 @@ Gradients are the backend's: autograd, jax.grad or GradientTape.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ortho_ref import converters
 from ortho_ref.adapters.jax import precision, taken_by_jax
+from ortho_ref.adapters.layers import ByWay, Layer
 from ortho_ref.adapters.missing import missing
 from ortho_ref.adapters.sequence import (
     Library,
     Sequence,
     Style,
     Taken,
-    arrays_of,
+    adapter,
     left_out,
     loss_of,
     one_cell,
-    outputs_of,
-    sequence_of,
+    sequence_or_layer,
     states_of,
     whose,
 )
@@ -42,9 +42,10 @@ def from_keras(
     Parameters
     ----------
     target : class, layer or function
-        SimpleRNN, LSTM or GRU, or an instance, whose options are taken: nothing more is needed.  A class of layers or
-        of cells (with `state_size`) of yours, made by target(units), or a function of one argument that makes one,
-        (hidden_size): with `cell` and `weights`.  A layer takes x (B, T, m) and initial_state.
+        SimpleRNN, LSTM or GRU, which are checked as one layer, as several and in Bidirectional, or an instance, whose
+        options are taken: nothing more is needed.  A class of layers or of cells (with `state_size`) of yours, made by
+        target(units), or a function of one argument that makes one, (hidden_size): with `cell` and `weights`.  A layer
+        takes x (B, T, m) and initial_state.
     cell : str or mapping, optional
         Which cell it is: a cell's or model's name, or a config.
     weights : mapping, optional
@@ -85,13 +86,10 @@ def from_keras(
     wanted = {variable.name: tuple(variable.shape) for variable in trial.trainable_variables}
     check_arrays(type(trial).__name__, wanted, layout.to_framework(layout.zeros(*_TRIAL)))
 
-    def bind(seq: Sequence, arrays: Any) -> Any:
-        layer = _made(target, *seq.sizes, seq.dtype, keras)
-        for variable in layer.trainable_variables:
-            variable.assign(arrays[variable.name])
-        return layer
+    def bind(seq: Sequence, arrays: Any) -> Bound:
+        return _bound(_made(target, *seq.sizes, seq.dtype, keras), seq, arrays)
 
-    return _adapter(lambda seq: layout if whose(seq, config) else None, bind, keras)
+    return _adapter(lambda seq: layout if isinstance(seq, Sequence) and whose(seq, config) else None, bind, keras)
 
 
 def _known(target: Any, keras: Any) -> str | None:
@@ -133,68 +131,114 @@ def _of_known(target: Any, name: str, keras: Any) -> Callable[[Any], dict[str, n
     kind: Any = target if isinstance(target, type) else type(target)
     options = _options(target, name)
 
-    def supports(seq: Sequence) -> Layout | None:
+    def fits(seq: Sequence | Layer) -> bool:
         config = seq.config
-        if config["cell"] not in CELLS[name] or seq.padding in ("lengths", "resets"):
-            return None
-        if options.get("use_bias", seq.bias) != seq.bias:
-            return None
         after = config["cell"] == "gru_reset_after"
-        if config.get("activation") != options.get("activation", config.get("activation")) and name != "LSTM":
-            return None
-        if name == "GRU" and options.get("reset_after", after) != after:
-            return None
-        return Converted(converters.by_name("keras"), {**config, "bias": seq.bias})
+        given = {"use_bias": seq.bias, "activation": config.get("activation"), "reset_after": after}
+        own = {"LSTM": ("use_bias",), "GRU": tuple(given)}.get(name, ("use_bias", "activation"))
+        return config["cell"] in CELLS[name] and all(options.get(key, given[key]) == given[key] for key in own)
 
-    def bind(seq: Sequence, arrays: Any) -> Any:
+    def supports(seq: Sequence | Layer) -> Layout | None:
+        if not fits(seq) or seq.padding in ("lengths", "resets"):
+            return None
+        if isinstance(seq, Layer):  # an instance is one layer
+            return _Ways(converters.by_name("keras"), seq) if seq.kept is None and isinstance(target, type) else None
+        return Converted(converters.by_name("keras"), {**seq.config, "bias": seq.bias})
+
+    def made(seq: Sequence | Layer, m: int) -> Any:
         own: dict[str, Any] = {} if name == "LSTM" else {"activation": seq.config["activation"]}
         own["use_bias"] = seq.bias
         if name == "GRU":
             own["reset_after"] = seq.config["cell"] == "gru_reset_after"
-        m, n = seq.sizes
-        fixed = {"units": n, "return_sequences": True, "return_state": True, "dtype": seq.dtype}
+        fixed = {"units": seq.sizes[1], "return_sequences": True, "return_state": True, "dtype": seq.dtype}
         layer = kind.from_config(options | own | fixed)
+        if isinstance(seq, Layer) and seq.bidirectional:
+            layer = keras.layers.Bidirectional(layer, dtype=seq.dtype)
         layer.build((None, None, m))
-        layer.set_weights(list(arrays.values()))
         return layer
+
+    def bind(seq: Sequence | Layer, arrays: Any) -> Bound:
+        if isinstance(seq, Layer):
+            return _bound_layers([made(seq, m) for m in seq.widths], seq, arrays)
+        return _bound(made(seq, seq.sizes[0]), seq, arrays)
 
     return _adapter(supports, bind, keras)
 
 
+class Bound(NamedTuple):
+    """A layer, or several, with weights in them."""
+
+    call: Callable[[Any, Any], Any]  # call(x (B, T, m), state)
+    variables: dict[str, Any]  # by the names of the arrays, in their order
+
+
+class _Ways(ByWay):
+    """A layout of several layers, with flat names: "layer0/kernel"."""
+
+    def to_framework(self, weights: Any) -> Any:
+        made = super().to_framework(weights)
+        return {f"{way}/{name}": a for way, own in made.items() for name, a in own.items()}
+
+    def gradients_from(self, gradients: Any, weights: Any) -> Any:
+        by_way: dict[str, Any] = {}
+        for name, gradient in gradients.items():
+            way, _, own = name.partition("/")
+            by_way.setdefault(way, {})[own] = gradient
+        return super().gradients_from(by_way, weights)
+
+
+def _bound(layer: Any, seq: Sequence, arrays: Any) -> Bound:
+    """A layer with weights in it, by the names of its variables."""
+    own = {variable.name: variable for variable in layer.trainable_variables}
+
+    def call(x: Any, state: Any) -> Any:
+        given: dict[str, Any] = {}
+        if seq.state:
+            given["initial_state"] = list(state) if isinstance(state, tuple) else [state]
+        return layer(x, **given if seq.keep is None else {**given, "mask": seq.keep.T})
+
+    return _filled(call, {name: own[name] for name in arrays}, arrays)
+
+
+def _bound_layers(modules: list[Any], layer: Layer, arrays: Any) -> Bound:
+    """One after the other, in Bidirectional where there are two directions."""
+    inner = [(m.forward_layer, m.backward_layer) if layer.bidirectional else (m,) for m in modules]
+    found = {
+        f"{way.name}/{variable.name}": variable
+        for way, own in zip(layer.ways, (one for pair in inner for one in pair), strict=True)
+        for variable in own.trainable_variables
+    }
+
+    def call(x: Any, state: Any) -> Any:
+        import keras
+
+        parts = state if isinstance(state, tuple) else (state,)
+        ends: list[Any] = []
+        for number, module in enumerate(modules):
+            places = [way.place for way in layer.ways if way.layer == number]
+            first = None if state is None else [part[place] for place in places for part in parts]
+            x, *last = module(x, initial_state=first, mask=None if layer.keep is None else layer.keep.T)
+            ends += last
+        count = len(layer.names)
+        return x, tuple(keras.ops.stack(ends[i::count]) for i in range(count))
+
+    return _filled(call, {name: found[name] for name in arrays}, arrays)
+
+
+def _filled(call: Callable[[Any, Any], Any], variables: dict[str, Any], arrays: Any) -> Bound:
+    for name, variable in variables.items():
+        variable.assign(arrays[name])
+    return Bound(call, variables)
+
+
 def _adapter(
-    supports: Callable[[Sequence], Layout | None], bind: Callable[[Sequence, Any], Any], keras: Any
+    supports: Callable[[Any], Layout | None], bind: Callable[[Any, Any], Bound], keras: Any
 ) -> Callable[[Any], dict[str, np.ndarray] | None]:
     taken_by = {"torch": _by_torch, "jax": _by_jax, "tensorflow": _by_tensorflow}[keras.backend.backend()]
-
-    def run(case: Any) -> dict[str, np.ndarray] | None:
-        """The outputs; None for a case of another kind or cell."""
-        seq = sequence_of(case)
-        layout = None if seq is None else supports(seq)
-        if seq is None or layout is None:
-            return None
-        arrays = arrays_of(layout, seq)
-        return None if arrays is None else outputs_of(taken_by(bind, arrays, seq, keras), case, seq, layout)
-
-    return run
+    return adapter(sequence_or_layer, supports, lambda seq, arrays: taken_by(bind, arrays, seq, keras))
 
 
 _STYLE = Style(batch_first=True)
-
-
-def _given(seq: Sequence, state: Any) -> dict[str, Any]:
-    """What a layer is given beside x: a state, and a mask (B, T)."""
-    given: dict[str, Any] = {}
-    if seq.state:
-        given["initial_state"] = list(state) if isinstance(state, tuple) else [state]
-    return given if seq.keep is None else given | {"mask": seq.keep.T}
-
-
-def _states(layer: Any, seq: Sequence, library: Library, x: Any, start: Any) -> tuple[list[Any], list[Any]]:
-    def call(x: Any, state: Any) -> Any:
-        return layer(x, **_given(seq, state))
-
-    every, last = states_of(call, seq, _STYLE, library, x, start)
-    return every, last
 
 
 def _library(keras: Any) -> Library:
@@ -202,55 +246,47 @@ def _library(keras: Any) -> Library:
     return Library(ops.convert_to_tensor, ops.stack, lambda a: ops.swapaxes(a, 0, 1), ops.sum)
 
 
-def _by_torch(bind: Any, arrays: Any, seq: Sequence, keras: Any) -> Taken:
+def _by_torch(bind: Any, arrays: Any, seq: Sequence | Layer, keras: Any) -> Taken:
     import torch
 
-    layer, library = bind(seq, arrays), _library(keras)
+    bound, library = bind(seq, arrays), _library(keras)
     x, *start = (library.constant(np.array(a)).detach().requires_grad_() for a in (seq.x, *seq.start))
-    every, last = _states(layer, seq, library, x, tuple(start))
-    values = [variable.value for variable in layer.trainable_variables]
-    leaves = [x, *start, *values]
+    every, last = states_of(bound.call, seq, _STYLE, library, x, tuple(start))
+    leaves = [x, *start, *(variable.value for variable in bound.variables.values())]
     loss = loss_of(every, last, seq, library)
-    taken = [
-        gradient.cpu().numpy()
-        for gradient in torch.autograd.grad(loss, leaves, allow_unused=True, materialize_grads=True)
-    ]
-    by_name = dict(zip(arrays, _in_order(arrays, layer, taken[1 + len(start) :]), strict=True))
+    taken = [g.cpu().numpy() for g in torch.autograd.grad(loss, leaves, allow_unused=True, materialize_grads=True)]
     states, ends = ([a.detach().cpu().numpy() for a in group] for group in (every, last))
-    return Taken(states, by_name, taken[0], tuple(taken[1 : 1 + len(start)]), tuple(ends))
+    return _taken(states, taken, bound, ends)
 
 
-def _in_order(arrays: Any, layer: Any, gradients: list[Any]) -> list[Any]:
-    """Gradients of a layer's variables, in the order of the arrays' names, which are the variables'."""
-    by_name = {variable.name: gradient for variable, gradient in zip(layer.trainable_variables, gradients, strict=True)}
-    return [by_name[name] for name in arrays]
+def _taken(states: list[np.ndarray], gradients: list[np.ndarray], bound: Bound, ends: list[np.ndarray]) -> Taken:
+    """Of gradients by x, the initial states and the variables."""
+    count = len(gradients) - len(bound.variables)
+    by_name = dict(zip(bound.variables, gradients[count:], strict=True))
+    return Taken(states, by_name, gradients[0], tuple(gradients[1:count]), tuple(ends))
 
 
-def _by_jax(bind: Any, arrays: Any, seq: Sequence, keras: Any) -> Taken:
+def _by_jax(bind: Any, arrays: Any, seq: Sequence | Layer, keras: Any) -> Taken:
     with precision(seq.dtype):
-        layer = bind(seq, arrays)
-        fixed = [variable.value for variable in layer.non_trainable_variables]
-        names = [variable.name for variable in layer.trainable_variables]
+        bound = bind(seq, arrays)
 
         def call(own: Any, x: Any, state: Any) -> Any:
-            outputs, _ = layer.stateless_call([own[name] for name in names], fixed, x, **_given(seq, state))
-            return outputs
+            with keras.StatelessScope([(variable, own[name]) for name, variable in bound.variables.items()]):
+                return bound.call(x, state)
 
         return taken_by_jax(call, dict(arrays), seq, _STYLE)
 
 
-def _by_tensorflow(bind: Any, arrays: Any, seq: Sequence, keras: Any) -> Taken:
+def _by_tensorflow(bind: Any, arrays: Any, seq: Sequence | Layer, keras: Any) -> Taken:
     import tensorflow as tf
 
-    layer, library = bind(seq, arrays), _library(keras)
+    bound, library = bind(seq, arrays), _library(keras)
     x, *start = (tf.convert_to_tensor(a) for a in (seq.x, *seq.start))
     with tf.GradientTape() as tape:
         tape.watch([x, *start])
-        every, last = _states(layer, seq, library, x, tuple(start))
+        every, last = states_of(bound.call, seq, _STYLE, library, x, tuple(start))
         loss = loss_of(every, last, seq, library)
-    sources = [x, *start, *(variable.value for variable in layer.trainable_variables)]
+    sources = [x, *start, *(variable.value for variable in bound.variables.values())]
     gradients = tape.gradient(loss, sources, unconnected_gradients=tf.UnconnectedGradients.ZERO)
     taken = [tf.convert_to_tensor(gradient).numpy() for gradient in gradients]
-    by_name = dict(zip(arrays, _in_order(arrays, layer, taken[1 + len(start) :]), strict=True))
-    ends = tuple(a.numpy() for a in last)
-    return Taken([a.numpy() for a in every], by_name, taken[0], tuple(taken[1 : 1 + len(start)]), ends)
+    return _taken([a.numpy() for a in every], taken, bound, [a.numpy() for a in last])

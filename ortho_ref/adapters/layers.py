@@ -1,6 +1,6 @@
 """A case of kind `layer`: several layers, two directions, biases and states that may be absent, padding."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,46 +34,10 @@ class Layer(NamedTuple):
         """m and n."""
         return self.x.shape[2], self.n
 
-    def sizes_of(self, way: Direction) -> tuple[int, int]:
-        """m and n of one direction: above the first layer, m is what the one below gives."""
-        return (self.n * (1 + self.bidirectional), self.n) if way.layer else self.sizes
-
-    def in_order(
-        self,
-        run: Callable[[Direction, Any, tuple[Any, ...] | None], tuple[Any, tuple[Any, ...]]],
-        x: Any,
-        state: Any,
-        joined: Callable[[list[Any]], Any],
-        stacked: Callable[[list[Any]], Any],
-    ) -> tuple[Any, tuple[Any, ...]]:
-        """One direction after the other.
-
-        Parameters
-        ----------
-        run : callable
-            run(direction, x, its state or None) -> (y, the last state); a state is (h,) or (h, c).
-        x : array (T, B, m)
-            The framework's.
-        state : array (L, B, n), tuple of them, or None
-            Of every direction, as `states_of` gives it.
-        joined, stacked : callable
-            A list of the framework's arrays, along the last axis and along a new first one.
-
-        Returns
-        -------
-        tuple
-            y (T, B, n), and the last states (L, B, n).
-        """
-        parts = None if state is None else state if isinstance(state, tuple) else (state,)
-        ends = []
-        for number in range(self.layers):
-            outputs = []
-            for way in (way for way in self.ways if way.layer == number):
-                y, last = run(way, x, None if parts is None else tuple(part[way.place] for part in parts))
-                outputs.append(y)
-                ends.append(last)
-            x = joined(outputs)
-        return x, tuple(stacked(list(part)) for part in zip(*ends, strict=True))
+    @property
+    def widths(self) -> list[int]:
+        """What each layer takes: above the first what the one below gives."""
+        return [self.sizes[0], *[self.n * (1 + self.bidirectional)] * (self.layers - 1)]
 
     @property
     def dh(self) -> np.ndarray:

@@ -272,6 +272,57 @@ def test_a_scan_in_jax():
     assert jax.numpy.zeros(1, "float32").dtype == jax.numpy.asarray(np.zeros(1)).dtype
 
 
+@pytest.mark.parametrize("framework", ["jax", "equinox"])
+def test_several_layers_of_yours_in_jax(framework):
+    """Two layers in both directions, by a function or a module of one sequence; states by directions first fail."""
+    pytest.importorskip(framework, reason=f"{framework} is not installed: pip install {framework}")
+    import jax
+    from jax import numpy as jnp
+
+    wiring = {"cell": {"cell": "elman", "activation": "tanh"}, "layers": 2, "bidirectional": True}
+    ways = ["layer0", "layer0_reverse", "layer1", "layer1_reverse"]
+
+    def run(x, h0, weights, places=(0, 1, 2, 3)):
+        last = {}
+        for layer in (0, 2):
+            outputs = []
+            for place, way in list(zip(places, ways, strict=True))[layer : layer + 2]:
+                W, U, b = (weights[f"{way}.{name}"] for name in "WUb")
+
+                def step(h, x, W=W, U=U, b=b):
+                    h = jnp.tanh(x @ W.T + h @ U.T + b)
+                    return h, h
+
+                last[place], states = jax.lax.scan(step, h0[place], x, reverse=way.endswith("reverse"))
+                outputs.append(states)
+            x = jnp.concatenate(outputs, -1)
+        return x, jnp.stack([last[place] for place in range(4)])
+
+    def adapter(places):
+        if framework == "jax":
+            return adapters.from_jax(lambda x, h0, weights: run(x, h0, weights, places), **wiring)
+        import equinox
+
+        class Stack(equinox.Module):
+            w: dict
+
+            def __init__(self, m, n, *, key):
+                shapes = {"W": lambda way: (n, m if "0" in way else 2 * n), "U": lambda _: (n, n), "b": lambda _: (n,)}
+                self.w = {f"{way}.{name}": jnp.zeros(shapes[name](way)) for way in ways for name in "WUb"}
+
+            def __call__(self, x, h0):
+                return run(x, h0, self.w, places)
+
+        names = {f"w.{way}.{name}": f"{way}.{name}" for way in ways for name in "WUb"}
+        return adapters.from_equinox(Stack, weights=names, **wiring)
+
+    only = ["layer/elman/stack-units", "layer/elman/stack-step", "layer/elman/two-layers"]
+    report = check(adapter((0, 1, 2, 3)), only)
+    assert report.ok, str(report)
+    assert [result.status for result in report.results].count("unsupported") == 1  # of one direction
+    assert not check(adapter((1, 0, 2, 3)), only).ok
+
+
 def test_flax_cells():
     """linen's and nnx's; a class of a user's by its parameters."""
     pytest.importorskip("flax", reason="flax is not installed: pip install flax")
@@ -279,7 +330,9 @@ def test_flax_cells():
 
     for library, gru in ((linen, 36), (nnx, 24)):
         for name, count in {"SimpleCell": 25, "LSTMCell": 13, "OptimizedLSTMCell": 13, "GRUCell": gru}.items():
-            assert passed(adapters.from_flax(getattr(library, name))) == count
+            assert passed(adapters.from_flax(getattr(library, name)), "cell/*") == count
+        stacks = ["layer/lstm/stack-units", "layer/lstm/stack-step", "layer/lstm/no-h0", "layer/lstm/lengths"]
+        assert passed(adapters.from_flax(library.LSTMCell), stacks) == 2  # in RNN; h0 is given to one cell, no lengths
     weights = {"dense_i/kernel": "W.T", "dense_i/bias": "b", "dense_h/kernel": "U.T"}
     make = adapters.from_flax(lambda m, n: nnx.SimpleCell(m, n, rngs=nnx.Rngs(0)), cell="rnn", weights=weights)
     assert passed(make, "cell/elman/tanh", "float32") == 1
@@ -371,10 +424,17 @@ def test_keras_layers():
     """In float32 on any backend."""
     keras = pytest.importorskip("keras", reason="keras is not installed: pip install keras")
     for name, count in {"SimpleRNN": 25, "LSTM": 13, "GRU": 60}.items():
-        assert passed(adapters.from_keras(getattr(keras.layers, name)), dtype="float32") == count
-    assert passed(adapters.from_keras(keras.layers.GRU(3, reset_after=False)), dtype="float32") == 12
-    for layer, count in ((keras.layers.GRU, 13), (keras.layers.LSTM, 6), (keras.layers.GRU(3, use_bias=False), 2)):
-        assert passed(adapters.from_keras(layer), "layer/*", "float32") == count  # no state, no biases, masks
+        assert passed(adapters.from_keras(getattr(keras.layers, name)), "cell/*", "float32") == count
+    assert passed(adapters.from_keras(keras.layers.GRU(3, reset_after=False)), "cell/*", "float32") == 12
+    for layer, count in ((keras.layers.GRU, 30), (keras.layers.LSTM, 15), (keras.layers.GRU(3, use_bias=False), 2)):
+        assert passed(adapters.from_keras(layer), "layer/*", "float32") == count  # no state, no biases, masks, stacks
+
+    class Turned(keras.layers.LSTM):
+        def call(self, sequences, initial_state=None, mask=None, training=False):
+            start = None if initial_state is None else initial_state[::-1]
+            return super().call(sequences, start, mask, training)
+
+    assert not check(adapters.from_keras(Turned), "layer/lstm/stack-units", "float32").ok
 
 
 def states_of(config, weights, x, start):
