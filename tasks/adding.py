@@ -16,8 +16,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from ortho_ref.training.examples import passes
 from ortho_ref.training.task import Batch, Vectors, check_integer
-from tasks.examples import passes
 from tasks.generated import Generated
 
 

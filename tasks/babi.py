@@ -25,9 +25,9 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from ortho_ref.training.task import JOINS, Batch, Padded, StoryAndQuestion, check_choice
-from tasks.examples import Examples, frequency_baseline
-from tasks.files import Folder, Named, text_of
+from ortho_ref.training.examples import Examples, frequency_baseline
+from ortho_ref.training.task import JOINS, Batch, Named, Padded, StoryAndQuestion, check_choice
+from tasks.files import Folder, text_of
 from tasks.parts import Part, check_apart, copy_without_baseline, part_of
 from tasks.sets import BABI, BABI_FILES, BABI_TASKS
 

@@ -21,9 +21,10 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 from urllib.parse import urlsplit
 
+from ortho_ref.training.task import Named
 from tasks.sets import Archive, DataSet, File
 
 #: The environment's variable with the cache's folder.
@@ -38,18 +39,6 @@ PIECE = 1 << 18
 ENTRIES, UNPACKED = 4096, 64
 
 Progress = Callable[[str, int, int], None]
-
-
-class Named(NamedTuple):
-    """Which data a run is of, by their contents; where they are does not matter.
-
-    published: whether they are what was published; None where nobody has said what that hashes to.  sha256: of the
-    contents of each file that was read.
-    """
-
-    set: str
-    published: bool | None
-    sha256: dict[str, str]
 
 
 def cache() -> Path:

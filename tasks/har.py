@@ -18,8 +18,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from ortho_ref.training.examples import frequency_baseline
 from ortho_ref.training.task import Batch, Vectors
-from tasks.examples import frequency_baseline
 from tasks.files import text_of
 from tasks.sets import HAR, HAR_CHANNELS, DataSet
 from tasks.stretches import Stretches

@@ -16,8 +16,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from ortho_ref.training.examples import frequency_baseline
 from ortho_ref.training.task import Batch, Vectors, check_choice
-from tasks.examples import frequency_baseline
 from tasks.sets import MNIST, DataSet
 from tasks.stretches import Stretches
 

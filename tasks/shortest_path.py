@@ -35,8 +35,8 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from ortho_ref.training.examples import passes
 from ortho_ref.training.task import Batch, Tokens, check_choice, check_integer
-from tasks.examples import passes
 from tasks.generated import Generated
 
 GRAPH, DISTRACTOR = 5, 4

@@ -27,9 +27,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from ortho_ref.training.task import Batch, Vectors, check_choice
-from tasks.examples import Examples
-from tasks.files import Folder, Named, contents
+from ortho_ref.training.examples import Examples
+from ortho_ref.training.task import Batch, Named, Vectors, check_choice
+from tasks.files import Folder, contents
 from tasks.parts import copy_without_baseline, part_of
 from tasks.sets import SPEECH
 from tasks.sound import resampled, samples_of

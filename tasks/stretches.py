@@ -6,8 +6,9 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from tasks.examples import Examples
-from tasks.files import Folder, Named
+from ortho_ref.training.examples import Examples
+from ortho_ref.training.task import Named
+from tasks.files import Folder
 from tasks.parts import Part, check_apart, copy_without_baseline, part_of
 from tasks.sets import DataSet
 

@@ -17,8 +17,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ortho_ref.training.task import check_integer, opened
-from tasks.files import Named, not_text
+from ortho_ref.training.task import Named, check_integer, opened
+from tasks.files import not_text
 from tasks.windows import COLUMNS, Windows, bigram_baseline, notes_of
 
 _PIECE = 1 << 20

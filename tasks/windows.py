@@ -17,9 +17,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ortho_ref.training.task import Batch, Tokens, check_choice, check_integer
-from tasks.examples import frequency_baseline, passes
-from tasks.files import Folder, Named, text_of
+from ortho_ref.training.examples import frequency_baseline, passes
+from ortho_ref.training.task import Batch, Named, Tokens, check_choice, check_integer
+from tasks.files import Folder, text_of
 from tasks.parts import copy_without_baseline, part_of
 from tasks.sets import DataSet
 from tasks.window_lengths import check_form, random_length

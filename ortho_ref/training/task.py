@@ -14,6 +14,18 @@ from ortho_ref.files import opened as opened
 from ortho_ref.printing import brief
 
 
+class Named(NamedTuple):
+    """Which data a run is of, by their contents; where they are does not matter.
+
+    published: whether they are what was published; None where nobody has said what that hashes to.  sha256: of the
+    contents of each file that was read.
+    """
+
+    set: str
+    published: bool | None
+    sha256: dict[str, str]
+
+
 class Tokens(NamedTuple):
     """Input of integer tokens, x (T, B).
 

@@ -11,13 +11,13 @@ import pytest
 from ortho_ref import models
 from ortho_ref.backend import library_of
 from ortho_ref.subnormals import subnormals_as_zero
+from ortho_ref.training.arrays import Arrays
 from ortho_ref.training.optimizers import Adam
 from ortho_ref.training.runs import TrainingRun
 from ortho_ref.training.task import StoryAndQuestion, Tokens, Vectors
 from ortho_ref.training.trainer import Trainer
 from tasks import by_name
 from tasks.adding import Adding
-from tasks.arrays import Arrays
 from tasks.copying import LAYOUTS, Copying
 from tasks.denoise import FORMS, Denoise
 from tasks.parenthesis import Parenthesis

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 
 from ortho_ref import models
+from ortho_ref.training.arrays import Arrays
 from ortho_ref.training.optimizers import Adam
 from ortho_ref.training.runs import TrainingRun
-from tasks.arrays import Arrays
 from tests.torture.judging import REFUSED, SURVIVED, WRONG, Verdict
 from tests.torture.room import Outcome, Room
 

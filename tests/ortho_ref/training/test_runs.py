@@ -11,10 +11,10 @@ import pytest
 from ortho_ref import files, models
 from ortho_ref.files import GONE, DamagedFile
 from ortho_ref.training import checkpoint
+from ortho_ref.training.arrays import Arrays
 from ortho_ref.training.optimizers import SGD, Adam, ByName
 from ortho_ref.training.run_folder import RunFolder
 from ortho_ref.training.runs import TrainingRun, check_run, load
-from tasks.arrays import Arrays
 from tasks.parenthesis import Parenthesis
 from tests.ortho_ref.training.reading import iterations_of, read_metrics, read_summary
 from tests.ortho_ref.training.test_checkpoint import assert_same

@@ -15,9 +15,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ortho_ref.backend import library_of
-from ortho_ref.training.task import Batch, Tokens, Vectors, check_choice, check_integer, kind_of
-from tasks.examples import Examples, frequency_baseline
-from tasks.files import Named
+from ortho_ref.training.examples import Examples, frequency_baseline
+from ortho_ref.training.task import Batch, Named, Tokens, Vectors, check_choice, check_integer, kind_of
 
 LOSSES = {
     "cross_entropy": "accuracy",
@@ -32,9 +31,9 @@ class Arrays(Examples):
     Parameters
     ----------
     x : ndarray, (N, T, m), or integer tokens (N, T)
-        The sequences.
+        The sequences.  What a mask leaves out need not be finite: it is read as 0.
     y : ndarray
-        What they should give, as above; integer classes, or numbers for mean_squared_error.
+        What they should give, as above; integer classes from 0, or numbers for mean_squared_error.
     held_out : int
         How many of them, the last ones, are held out.
     loss : str, optional
@@ -43,7 +42,7 @@ class Arrays(Examples):
     readout : str, optional
         every or last; unless given every where y has as many steps as x.
     classes : int, optional
-        Of cross_entropy; one more than the largest in y unless given.
+        Of cross_entropy; one more than the largest in y unless given.  It has to be given where y has no class 0.
     vocabulary : int, optional
         Kinds of tokens; one more than the largest in x unless given.
     mask : ndarray, (N, T), optional
@@ -54,7 +53,8 @@ class Arrays(Examples):
     Raises
     ------
     ValueError
-        Shapes that do not fit, numbers that are not finite, an option that has no such value.
+        Shapes that do not fit, numbers that are not finite, an option that has no such value; a y that is one-hot, or
+        has no class 0, where it is not said what is meant.
     TypeError
         What is no array of numbers.
     """
@@ -78,7 +78,7 @@ class Arrays(Examples):
         mask: np.ndarray | None = None,
         name: str = "arrays",
     ) -> None:
-        self._x, self._y, self._mask, self.name = _array("x", x, "iuf"), _array("y", y, "iuf"), mask, name
+        self._x, self._y, self.name = _array("x", x), _array("y", y), name
         N = len(self._x)
         if self._x.ndim != (3 if self._x.dtype.kind == "f" else 2):
             expected = "(N, T, m) of floating-point numbers or (N, T) of integers"
@@ -101,9 +101,14 @@ class Arrays(Examples):
             raise ValueError(f"y has shape {y.shape}; expected {own} for readout {self.readout!r}")
         if integers == (self.loss == "mean_squared_error"):
             raise TypeError(f"y is {y.dtype}; expected {'numbers' if integers else 'integer classes'} for {self.loss}")
+        self._mask = self._checked(mask)
+        self._x, self._y = (_finite(*own, self._mask) for own in (("x", self._x), ("y", self._y)))
+        if loss is None and not integers and _is_one_hot(self._y):
+            raise ValueError(
+                "y is one-hot; give the classes, y.argmax(axis=-1), or loss='mean_squared_error' where they are numbers"
+            )
         self.input = self._input(vocabulary)
         self.output_size = self._width(classes)
-        self._check_mask()
 
     def _input(self, vocabulary: int | None) -> Tokens | Vectors:
         if self._x.ndim == 3:
@@ -125,25 +130,30 @@ class Arrays(Examples):
             least = int(self._y.min())
             what = "0 and above" if least < 0 else "two classes or more; or say how many there are, as classes=2"
             raise ValueError(f"y holds class {least}{' alone' if least == 0 else ''}; allowed: {what}")
+        if classes is None and self.loss == "cross_entropy" and (least := int(self._y.min())) > 0:
+            raise ValueError(
+                f"y holds classes {least} to {own - 1}, none below; give y - {least}, or classes={own} where 0 is one"
+            )
         check_integer("classes", own, least=2)
         _check_below("y", "class", self._y, own)
         return 1 if self.loss == "binary_cross_entropy" else own
 
-    def _check_mask(self) -> None:
-        if self._mask is None:
-            return
+    def _checked(self, given: np.ndarray | None) -> np.ndarray | None:
+        """The mask."""
+        if given is None:
+            return None
         if self.readout == "last":
             raise ValueError("mask is for readout 'every'; fill shorter sequences up in front for readout 'last'")
-        _check_plain("mask", self._mask)
+        _check_plain("mask", given)
         try:
-            mask = np.asarray(self._mask)
+            mask = np.asarray(given)
         except ValueError:
             raise ValueError(f"mask has rows of several lengths; expected bool {self._x.shape[:2]}") from None
         if mask.dtype != bool or mask.shape != self._x.shape[:2]:
             raise ValueError(f"mask is {mask.dtype} {mask.shape}; expected bool {self._x.shape[:2]}")
         if not mask.any(axis=1).all():
             raise ValueError(f"mask leaves no step of sequence {int(np.argmin(mask.any(axis=1)))}")
-        self._mask = mask
+        return mask
 
     @property
     def sizes_of_network(self) -> dict[str, Any]:
@@ -201,16 +211,30 @@ def _check_plain(argument: str, value: object) -> None:
         raise TypeError(f"{argument}: {error}") from None
 
 
-def _array(argument: str, value: np.ndarray, kinds: str) -> np.ndarray:
+def _array(argument: str, value: np.ndarray) -> np.ndarray:
     _check_plain(argument, value)
-    if not isinstance(value, np.ndarray) or value.dtype.kind not in kinds:
+    if not isinstance(value, np.ndarray) or value.dtype.kind not in "iuf":
         kind = f"an array of {value.dtype}" if isinstance(value, np.ndarray) else kind_of(value)
         raise TypeError(f"{argument} is {kind}; expected a NumPy array of integers or of floating-point numbers")
     if value.ndim == 0 or math.prod(value.shape) == 0:
         raise ValueError(f"{argument} has shape {value.shape}; expected entries")
-    if value.dtype.kind == "f" and not np.isfinite(value).all():
-        raise ValueError(f"{argument} has an entry that is not finite")
     return value
+
+
+def _finite(argument: str, value: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
+    """The array, with 0 where the mask leaves out what is not finite."""
+    if value.dtype.kind != "f" or (finite := np.isfinite(value)).all():
+        return value
+    counts = np.ones(value.shape, bool) if mask is None else np.broadcast_to(mask[:, :, None], value.shape)
+    if (wrong := ~finite & counts).any():
+        where = ", ".join(str(int(i)) for i in np.argwhere(wrong)[0])
+        raise ValueError(f"{argument} has an entry that is not finite, {argument}[{where}]")
+    return np.where(finite, value, 0).astype(value.dtype)
+
+
+def _is_one_hot(y: np.ndarray) -> bool:
+    """Whether every row is 0 but for one 1."""
+    return y.shape[-1] > 1 and bool(((y == 0) | (y == 1)).all() and (y.sum(axis=-1) == 1).all())
 
 
 def _check_below(argument: str, what: str, value: np.ndarray, count: int) -> None:

@@ -11,14 +11,23 @@ import pytest
 
 from ortho_ref import models
 from ortho_ref.losses import LOSSES, METRICS
+from ortho_ref.training.arrays import Arrays
 from ortho_ref.training.optimizers import Adam
 from ortho_ref.training.trainer import Trainer
-from tasks.arrays import Arrays
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 RNG = np.random.default_rng(0)
 NUMBERS, TOKENS = RNG.standard_normal((20, 6, 3)), RNG.integers(0, 5, (20, 6))
 LABELS = np.arange(20) % 4
+
+
+def with_nan(a, *where):
+    """A copy with NaN there."""
+    a = a.copy()
+    a[where] = np.nan
+    return a
+
+
 BINARY = {"loss": "binary_cross_entropy"}
 SHAPES = "expected (N, T, m) of floating-point numbers or (N, T) of integers"
 KINDS = {
@@ -101,6 +110,25 @@ def test_a_mask_of_lists():
         np.testing.assert_array_equal(a, b)
 
 
+def test_what_is_said_is_taken():
+    """One-hot rows as numbers, and classes from 1 beside a class 0 that is not there."""
+    task = Arrays(NUMBERS, np.eye(4)[LABELS], held_out=6, loss="mean_squared_error")
+    assert (task.loss, task.output_size) == ("mean_squared_error", 4)
+    assert Arrays(NUMBERS, LABELS + 1, held_out=6, classes=5).output_size == 5
+
+
+def test_what_the_mask_leaves_out_need_not_be_finite():
+    """It is 0: losses and gradients are finite, and those of sequences with 0 there."""
+    mask = np.arange(6) < 3 + np.arange(20)[:, None] % 4
+    x, y = (np.where(mask[:, :, None], a, np.nan) for a in (NUMBERS, NUMBERS[:, :, :2]))
+    zeros = (np.where(mask[:, :, None], a, 0) for a in (NUMBERS, NUMBERS[:, :, :2]))
+    ours, theirs = Arrays(x, y, held_out=6, mask=mask), Arrays(*zeros, held_out=6, mask=mask)
+    for a, b in zip(ours.batch(np.arange(14)), theirs.batch(np.arange(14)), strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert math.isfinite(ours.baseline)
+    assert ours.data == theirs.data
+
+
 @pytest.mark.parametrize(
     ("x", "y", "options", "kind", "message"),
     [
@@ -109,7 +137,18 @@ def test_a_mask_of_lists():
         (NUMBERS[:, 0], LABELS, {}, ValueError, f"x has shape (20, 3) of float64; {SHAPES}"),
         (TOKENS[:, :, None], LABELS, {}, ValueError, f"x has shape (20, 6, 1) of int64; {SHAPES}"),
         (NUMBERS[:0], LABELS[:0], {}, ValueError, "x has shape (0, 6, 3); expected entries"),
-        (np.where(NUMBERS > 2, np.nan, NUMBERS), LABELS, {}, ValueError, "x has an entry that is not finite"),
+        (with_nan(NUMBERS, 3, 1), LABELS, {}, ValueError, "x has an entry that is not finite, x[3, 1, 0]"),
+        (
+            with_nan(NUMBERS, 3, 1),
+            TOKENS,
+            {"mask": TOKENS >= 0},
+            ValueError,
+            "x has an entry that is not finite, x[3, 1",
+        ),
+        (NUMBERS, with_nan(NUMBERS, 2), {}, ValueError, "y has an entry that is not finite, y[2, 0, 0]"),
+        (NUMBERS, np.eye(4)[LABELS], {}, ValueError, "y is one-hot; give the classes, y.argmax(axis=-1), or loss="),
+        (NUMBERS, np.eye(5)[TOKENS], {}, ValueError, "y is one-hot; give the classes"),
+        (NUMBERS, LABELS + 1, {}, ValueError, "y holds classes 1 to 4, none below; give y - 1, or classes=5 wh"),
         (NUMBERS, LABELS[1:], {}, ValueError, "y has 19 sequences; x has 20"),
         (NUMBERS, LABELS, {"held_out": 20}, ValueError, "held_out is 20; allowed: at most 19"),
         (NUMBERS, LABELS, {"held_out": 0}, ValueError, "held_out is 0; allowed: an integer >= 1"),
