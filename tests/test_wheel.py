@@ -63,7 +63,7 @@ def test_the_wheel_holds_ortho_ref_only(wheel):
     }
     vectors = {str(path.relative_to(ROOT)) for path in (ROOT / "ortho_ref/conformance/vectors").iterdir()}
     assert len(vectors) > 1
-    assert packaged == modules | vectors | {"ortho_ref/py.typed"}
+    assert packaged == modules | vectors | {"ortho_ref/py.typed", "ortho_ref/CITATION.cff"}
     required = re.findall(r"^Requires-Dist: ([\w-]+)[^;\n]*$", metadata, re.MULTILINE)
     assert sorted(required) == ["msgspec", "numpy", "safetensors", "scipy"]
 
@@ -102,6 +102,16 @@ def test_the_conformance_kit_needs_the_wheel_alone(wheel, tmp_path):
     result = call("-W", "error", "-m", "ortho_ref.conformance", "run", "--adapter", "mine.py", "--only", "activation/*")
     assert (result.returncode, result.stderr) == (0, ""), result.stdout
     assert "2 passed, 0 failed, 0 partial" in result.stdout
+    command = subprocess.run(
+        [python.with_name("ortho-ref"), "check", "mine.py", "--only", "activation/*"],
+        cwd=tmp_path,
+        env=own,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert command.stdout.splitlines()[-1] == result.stdout.splitlines()[-1]
+    assert call("-m", "ortho_ref", "cite").stdout == (ROOT / "CITATION.cff").read_text()
     (tmp_path / "mine.py").write_text(ADAPTER.replace("1 - y * y", "1 - y"))
     assert call("-m", "ortho_ref.conformance", "run", "--adapter", "mine.py", "--only", "activation/*").returncode == 1
 

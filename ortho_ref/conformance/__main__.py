@@ -1,4 +1,7 @@
-"""Command line: python -m ortho_ref.conformance run, map, new, list, mistakes, show, export, badge."""
+"""Command line: ortho-ref check, run, map, new, list, mistakes, show, export, badge, cite.
+
+As python -m ortho_ref.conformance too, where the wheel's command is not on the path.
+"""
 
 import argparse
 import contextlib
@@ -53,27 +56,19 @@ ONLY: dict[str, Any] = {
 }
 
 
-def parser() -> argparse.ArgumentParser:
-    """The arguments of every command."""
-    top = _Parser(prog=NAME, description="Check an implementation of orthogonal and gated RNNs.")
+def parser(name: str = NAME) -> argparse.ArgumentParser:
+    """The arguments of every command of a program called `name`."""
+    top = _Parser(prog=name, description="Check an implementation of orthogonal and gated RNNs.")
     top.add_argument("--version", action="version", version=f"ortho_ref {ortho_ref.__version__}")
-    commands = top.add_subparsers(
-        dest="does", required=True, metavar="run | map | new | list | mistakes | show | export | badge"
-    )
+    commands = top.add_subparsers(dest="does", required=True, metavar=" | ".join(_COMMANDS))
+    checked = commands.add_parser("check", help="run an adapter over the cases: `run --adapter`")
+    checked.add_argument("adapter", metavar="FILE.py|package.module", help="a module with run(case)")
+    _add_run(checked)
     run = commands.add_parser("run", help="run an implementation over the cases")
     whose = run.add_mutually_exclusive_group(required=True)
     whose.add_argument("--adapter", metavar="FILE.py|package.module", help="a module with run(case)")
     whose.add_argument("--command", metavar="'PROGRAM {input} {output}'", help="a program, run per case")
-    run.add_argument("--only", **ONLY)
-    run.add_argument("--dtype", choices=(*DTYPES, *HALF), default=DTYPES[0], help="of the inputs (default: float64)")
-    run.add_argument("--forward", action="store_true", help="judge the forward pass alone; also in float16, bfloat16")
-    run.add_argument("--allow-partial", action="store_true", help="let cases with outputs missing pass")
-    run.add_argument("--assume", metavar="NAME,NAME|FILE", help="known departures, by the names that `mistakes` lists")
-    run.add_argument("--verbose", action="store_true", help="print the first and the worst wrong entries")
-    run.add_argument("--report", type=Path, metavar="OUT.json", help="write the report as JSON")
-    run.add_argument("--baseline", type=Path, metavar="REPORT.json", help="what passed there has to pass")
-    run.add_argument("--timeout", type=float, metavar="SECONDS", help="for each case (default: 60, of --command 10)")
-    run.add_argument("--in-process", action="store_true", help="run an adapter in the kit's own process, to debug it")
+    _add_run(run)
     map_command.add_arguments(commands.add_parser("map", help=map_command.HELP))
     new = commands.add_parser("new", help="an adapter to begin from: a cell that is right, to put yours in")
     frame = new.add_mutually_exclusive_group(required=True)
@@ -95,7 +90,23 @@ def parser() -> argparse.ArgumentParser:
     drawn.add_argument("report", type=Path, metavar="REPORT.json", help="of `run --report`")
     drawn.add_argument("out", type=Path, metavar="OUT.json", help="where to")
     drawn.add_argument("--label", metavar="TEXT", default="conformance", help="what stands on the left")
+    commands.add_parser("cite", help="how to cite this, and the papers whose equations you use: CITATION.cff")
     return top
+
+
+def _add_run(run: argparse.ArgumentParser) -> None:
+    """What `check` and `run` take besides what they run."""
+    run.add_argument("--only", **ONLY)
+    run.add_argument("--dtype", choices=(*DTYPES, *HALF), default=DTYPES[0], help="of the inputs (default: float64)")
+    run.add_argument("--forward", action="store_true", help="judge the forward pass alone; also in float16, bfloat16")
+    run.add_argument("--allow-partial", action="store_true", help="let cases with outputs missing pass")
+    run.add_argument("--assume", metavar="NAME,NAME|FILE", help="known departures, by the names that `mistakes` lists")
+    run.add_argument("--verbose", action="store_true", help="print the first and the worst wrong entries")
+    run.add_argument("--report", type=Path, metavar="OUT.json", help="write the report as JSON")
+    run.add_argument("--baseline", type=Path, metavar="REPORT.json", help="what passed there has to pass")
+    run.add_argument("--timeout", type=float, metavar="SECONDS", help="for each case (default: 60, of --command 10)")
+    run.add_argument("--in-process", action="store_true", help="run an adapter in the kit's own process, to debug it")
+    run.set_defaults(command=None)
 
 
 #: What an option takes that is a number.
@@ -158,13 +169,15 @@ class _Once(argparse.Action):
         setattr(namespace, self.dest, values)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None, name: str = NAME) -> int:
     """Run one command.
 
     Parameters
     ----------
     arguments : sequence of str, optional
         Those of the command line unless given.
+    name : str
+        What the program is called, for its help and errors.
 
     Returns
     -------
@@ -178,7 +191,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     starting.loaded()
     open_standard_streams()
-    given = parser().parse_args(arguments)
+    given = parser(name).parse_args(arguments)
     try:
         return _COMMANDS[given.does](given)
     except KeyboardInterrupt as end:
@@ -225,7 +238,7 @@ def _check_limits(given: argparse.Namespace) -> None:
 
 def _implementation(given: argparse.Namespace, stack: contextlib.ExitStack) -> Run:
     """What is to be run, which ends with the stack."""
-    if given.adapter is None:
+    if given.command is not None:
         return (
             command_adapter(given.command) if given.timeout is None else command_adapter(given.command, given.timeout)
         )
@@ -388,7 +401,15 @@ def _badge(given: argparse.Namespace) -> int:
     return 0
 
 
+def _cite(given: argparse.Namespace) -> int:
+    own = Path(ortho_ref.__file__).parent
+    places = (own / "CITATION.cff", own.parent / "CITATION.cff")  # in the wheel, in a checkout
+    _give([next(place for place in places if place.exists()).read_text(encoding="utf-8").rstrip("\n")])
+    return 0
+
+
 _COMMANDS = {
+    "check": _run,
     "run": _run,
     "map": _map,
     "new": _new,
@@ -397,6 +418,7 @@ _COMMANDS = {
     "show": _show,
     "export": _export,
     "badge": _badge,
+    "cite": _cite,
 }
 
 
@@ -407,8 +429,13 @@ def _end(code: int) -> NoReturn:
     os._exit(code)
 
 
-if __name__ == "__main__":
-    exit_code = main()
-    if sys.argv[1] in ("run", "map"):  # whose adapter was in this process
+def program(name: str) -> NoReturn:
+    """Run what the command line says, and end the process."""
+    exit_code = main(name=name)
+    if sys.argv[1] in ("check", "run", "map"):  # whose adapter was in this process
         _end(exit_code)
     sys.exit(exit_code)
+
+
+if __name__ == "__main__":
+    program(NAME)

@@ -63,6 +63,14 @@ def statuses(out):
     return {row.split()[0]: row.split()[1] for row in rows}, summary
 
 
+def test_check_is_run_of_an_adapter(adapter, call):
+    """To the same report; a program is given to `run` alone."""
+    only = ("--only", "loss/*", "--in-process")
+    assert call("check", adapter, *only) == call("run", "--adapter", adapter, *only)
+    code, _, err = call("check", "--command", "mine {input} {output}")
+    assert (code, err.splitlines()[0].startswith("error: there is no option --command")) == (2, True)
+
+
 def test_run(call, adapter):
     """Everything: a row for each case that is supported, the others by kind, and 1 because one failed."""
     code, out, err = call("run", "--adapter", adapter)
@@ -190,7 +198,7 @@ BAD = {
     "run --adapter {mine} --dtype float46": "dtype is 'float46' (did you mean 'float64'?); allowed: float64, float32, ",
     "run --adapter {mine} --timeout soon": "timeout is 'soon'; allowed: a number; ",
     "--vrsion": "there is no option --vrsion (did you mean '--version'?); python -m ortho_ref.conformance --help",
-    "lst": "command is 'lst' (did you mean 'list'?); allowed: run, map, new, list, mistakes, show, export, ",
+    "lst": "command is 'lst' (did you mean 'list'?); allowed: check, run, map, new, list, ",
     "new --torch gruu": "--torch: cell is 'gruu' (did you mean 'gru'?); allowed: elman, ",
     "new --jax gruu": "--jax: cell is 'gruu' (did you mean 'gru'?); allowed: elman, ",
     "map --adapter {mine} --tolerancee 1": "there is no option --tolerancee (did you mean '--tolerance'?); ",
