@@ -82,10 +82,10 @@ class Folder:
         return Named(self.own.name, self.published, dict(self.sha256))
 
     def place_of(self, name: str) -> Path | None:
-        """Where a file of the set is, plain or gzipped; None where it is not."""
+        """Where a file of the set is, plain or gzipped, or as 7-Zip unpacks MNIST's; None where it is not."""
         for folder in (".", *self.own.folders):
-            for path in (self.path / folder / name, self.path / folder / f"{name}.gz"):
-                if path.is_file():
+            for own in (name, f"{name}.gz", name.replace("-idx", ".idx")):
+                if (path := self.path / folder / own).is_file():
                     return path
         return None
 

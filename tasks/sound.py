@@ -12,6 +12,7 @@ import math
 import struct
 import warnings
 from pathlib import PurePath
+from typing import Literal
 
 import numpy as np
 
@@ -59,9 +60,36 @@ class _Whole(io.BytesIO):
         return data
 
 
+#: What a program that writes into a pipe leaves for sizes that it cannot know.
+_UNKNOWN = (0, 0xFFFFFFFF)
+
+
+def _with_sizes(data: bytes) -> bytes:
+    """A WAV file that was written into a pipe, with its sizes: the samples go to its end, in whole blocks."""
+    order: Literal["big", "little"] = "big" if data[:4] == b"RIFX" else "little"
+
+    def number(at: int, width: int = 4) -> int:
+        return int.from_bytes(data[at : at + width], order)
+
+    if data[:4] == b"RF64" or number(4) not in _UNKNOWN:
+        return data
+    at, block = 12, 1
+    while at + 8 <= len(data):
+        name, size, begin = data[at : at + 4], number(at + 4), at + 8
+        if name == b"fmt ":
+            block = max(number(begin + 12, 2), 1)
+        if name == b"data":
+            size = (len(data) - begin) // block * block if size in _UNKNOWN else size
+            head = data[:4] + (begin + size - 8).to_bytes(4, order) + data[8 : at + 4] + size.to_bytes(4, order)
+            return head + data[begin : begin + size]
+        at = begin + size + size % 2
+    return data
+
+
 def _of_wav(data: bytes, where: str) -> tuple[np.ndarray, int]:
     from scipy.io import wavfile
 
+    data = _with_sizes(data)
     size = 8 + int.from_bytes(data[4:8], "big" if data[:4] == b"RIFX" else "little")
     if data[:4] != b"RF64" and size > len(data):
         raise ValueError(f"{where} is cut short: it has {len(data):,} bytes; its header says {size:,}")

@@ -1,5 +1,6 @@
 """Tasks on data sets, read from small files in each set's format."""
 
+import gzip
 import itertools
 import math
 import random
@@ -120,6 +121,17 @@ def test_permuted_mnist(tmp_path):
     for one, other in zip(plain.evaluation(), own.evaluation(), strict=True):
         np.testing.assert_array_equal(one.x[PERMUTATIONS["eunn"](784)], other.x)
         np.testing.assert_array_equal(one.y, other.y)
+
+
+def test_images_as_7_zip_unpacks_them(tmp_path):
+    """train-images.idx3-ubyte is train-images-idx3-ubyte; the config has it under the published name."""
+    made.mnist(tmp_path)
+    before = Mnist(tmp_path, other_data=True, train_part="train:0-20", eval_part="train:20-30").data
+    for path in list(tmp_path.glob("*-idx*")):
+        content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        path.with_name(path.name.removesuffix(".gz").replace("-idx", ".idx")).write_bytes(content)
+        path.unlink()
+    assert Mnist(tmp_path, other_data=True, train_part="train:0-20", eval_part="train:20-30").data == before
 
 
 def test_the_test_images_alone(tmp_path):

@@ -36,6 +36,23 @@ def test_wav(tmp_path, dtype, step, channels):
     np.testing.assert_allclose(found, samples, atol=1.51 * step, rtol=0)
 
 
+@pytest.mark.parametrize("size", [0, 0xFFFFFFFF])
+@pytest.mark.parametrize("channels", [1, 2])
+def test_wav_from_a_pipe(tmp_path, size, channels):
+    """Its sizes were not known when it was written: it is read to its end, without what is left of a last block."""
+    samples = np.stack([made.recording(700)] * channels, axis=1)
+    made.wav(tmp_path / "a.wav", samples, 8000, np.int16)
+    data = bytearray((tmp_path / "a.wav").read_bytes())
+    expected = samples_of(bytes(data), "a.wav")[0]
+    unknown = size.to_bytes(4, "little")
+    at = data.index(b"data") + 4
+    data[4:8], data[at : at + 4] = unknown, unknown
+    for rest in (b"", b"x" * (2 * channels - 1)):
+        np.testing.assert_array_equal(samples_of(bytes(data) + rest, "a.wav")[0], expected)
+    with pytest.raises(ValueError, match="has no samples"):
+        samples_of(bytes(data[: at + 4]), "a.wav")
+
+
 def test_wav_of_24_bits():
     """Three bytes each, which scipy hands over in four."""
     values = np.array([0, 1, -1, 2**22, -(2**23), 2**23 - 1])
