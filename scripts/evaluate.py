@@ -7,6 +7,7 @@ from typing import Annotated
 
 import numpy as np
 import typer
+from rich.table import Table
 
 from ortho_ref.backend import to_device
 from ortho_ref.fused import compiled, kernels
@@ -17,6 +18,7 @@ from ortho_ref.training.task import Task, check_integer
 from ortho_ref.training.trainer import Record, evaluate
 from scripts.grid.build import by_engine
 from scripts.grid.config import read_run, task_of
+from scripts.grid.predictions import confusion, predictions, write
 from scripts.grid.run import quiet_arithmetic
 from scripts.program import BAD_INPUT, device_option, fail, give, limit_threads, run, say
 from tasks.text import Text
@@ -51,6 +53,15 @@ def _begin(task: Task, name: str, prompt: str | None, characters: int | None) ->
     return begin
 
 
+def _predictions(table: Path | None, loaded: Loaded, task: Task) -> Table | None:
+    """What was said of each example, written into a file; a table of classes, if any."""
+    if table is None:
+        return None
+    found = predictions(loaded, task)
+    write(table, found, task)
+    return confusion(found, getattr(task, "labels", None))
+
+
 def _engine(config: Record, device: str) -> str:
     """What ran a run, so that its figures come again to the bit, where that is here."""
     here = {"compiled": device == "cpu" and compiled.is_installed(), "persistent": device == "gpu" and kernels.are_on()}
@@ -67,11 +78,12 @@ def main(
     prompt: Annotated[str | None, typer.Option(help="text: what the sample begins with.")] = None,
     temperature: Annotated[float, typer.Option(help="text: below 1 more certain, above 1 more varied.")] = 0.8,
     seed: Annotated[int, typer.Option(help="text: of the sample.")] = 0,
+    table: Annotated[Path | None, typer.Option("--predictions", metavar="OUT.csv", help="Each, beside y.")] = None,
     device: Annotated[str, device_option()] = "cpu",
     threads: Annotated[int, typer.Option(help="Of BLAS, or of the compiled engine.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="The figures as JSON.")] = False,
 ) -> None:
-    """Loss and metric on the held-out set; for text also a sample."""
+    """Loss and metric on the held-out set; for text also a sample, --predictions: also of each example."""
     try:
         length = 400 if characters is None else characters
         check_integer("sample", length, least=0, most=1_000_000)
@@ -93,6 +105,7 @@ def main(
             figures = evaluate(by_engine(loaded.network, engine), params, buffers, task)
         if not math.isfinite(figures["evaluation_loss"]):
             fail(f"{folder}: the loss is {figures['evaluation_loss']}: its weights are too large to compute with", 1)
+        said = _predictions(table, loaded, task)
         text = ""
         if isinstance(task, Text):
             text = sample(loaded, task, begin, length, temperature, seed)
@@ -104,6 +117,8 @@ def main(
     on = f" on {eval_part}" if eval_part else ""
     say(f"{config['model']}, n = {config['hidden']}, {config['task']}{on}; baseline loss {task.baseline:.4g}")
     give(json.dumps(figures) if as_json else "; ".join(f"{name} {value:.6g}" for name, value in figures.items()))
+    if said is not None:
+        give(said)
     if text:
         give(shown_lines(text, None))
 

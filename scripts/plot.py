@@ -33,7 +33,7 @@ def drawn(folders: list[Path]) -> list[Drawn]:
     for own in runs:
         apart = _apart([other for other in runs if other.label == own.label])
         line = ", ".join([own.label, *(f"{name} = {own.config.get(name)}" for name in apart)])
-        column = f"{own.config.get('task', '?')}, T = {own.config.get('length', '?')}"
+        column = ", T = ".join(str(own.config[key]) for key in ("task", "length") if own.config.get(key) is not None)
         found.append(Drawn(line, column, health_of(own.records), own.config.get("baseline"), loss_of(own.config)))
     return found
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from ortho_ref.training.task import Task, check_choice, nearest
 from tasks.adding import Adding
+from tasks.arrays import FileArrays
 from tasks.babi import Babi
 from tasks.copying import Copying
 from tasks.denoise import Denoise
@@ -50,7 +51,11 @@ OPTIONS = {
     "form": Option(str, "{tasks}: paper (default), released; denoise also: places, marker."),
     "layout": Option(str, "{tasks}: A (default), B or C."),
     "windows": Option(str, "{tasks}: fixed (default) or random lengths about --length."),
-    "data": Option(Path, "The data set's folder, the cache's unless given; of text the file.", "a UTF-8 text"),
+    "data": Option(
+        Path,
+        "The data set's folder, the cache's unless given; of text and arrays the file.",
+        "a UTF-8 text; of arrays .npz or .csv",
+    ),
     "other_data": Option(bool, "Also data that differ from the published: a part, your own."),
     "train_part": Option(str, "What is trained on: train, or train:0-5000; the task's."),
     "eval_part": Option(str, "What is held out: valid, or test:0-1000; the task's."),
@@ -59,6 +64,11 @@ OPTIONS = {
     "classes": Option(int, "{tasks}: 2 (default) or 6."),
     "state": Option(str, "{tasks}: carried (default) or zero."),
     "qa": Option(str, "{tasks}: which task, 1 (default) to 20, or joint."),
+    "share": Option(float, "{tasks}: how much is held out, 0.2 unless given."),
+    "sequence": Option(str, "{tasks}: .csv, the column that names each row's sequence; none: one series."),
+    "target": Option(str, "{tasks}: .csv, the column to learn; none: the next row."),
+    "target_is": Option(str, "{tasks}: .csv, classes or numbers, as it looks unless given."),
+    "scale": Option(str, "{tasks}: standard (default), or none: numbers as they are."),
     "join": Option(str, "{tasks}: once (default) or steps."),
 }
 
@@ -78,6 +88,7 @@ TASKS = {
     "wikitext-2": Entry(Wikitext2, ("length", *_SET, "state", "windows")),
     "babi": Entry(Babi, (*_SET, "qa", "join")),
     "shortest-path": Entry(ShortestPath, ("eval_part",)),
+    "arrays": Entry(FileArrays, ("data", "share", "sequence", "target", "target_is", "length", "scale")),
     "speech": Entry(Speech, ("data", "train_part", "eval_part", "form")),
 }
 

@@ -213,6 +213,7 @@ DEFAULTS = {
         hidden={"lstm": 50, "gru": 60, "goru": 64, "eurnn": 128, "ornn": 128, "urnn": 108, "nc-gru": 64},
         eval_every=130,
     ),
+    "arrays": Defaults(batch=32, iterations=2_000, hidden={"nc-gru": 64}),
     "babi": Defaults(
         batch=32,
         iterations=10_000,

@@ -561,7 +561,8 @@ def test_resume_after_the_text_has_changed(tmp_path):
     moved = path.rename(path.with_name("moved.txt"))
     assert call(train.main, "text", "--out", out, "--resume", "--data", moved)[0] == 0
     assert call(evaluate.main, out, "--data", moved)[0] == 0
-    assert refusal(train.main, "text", "--out", out, "--resume") == "error: text needs --data DATA, a UTF-8 text\n"
+    needed = "text needs --data DATA, a UTF-8 text; of arrays .npz or .csv"
+    assert refusal(train.main, "text", "--out", out, "--resume") == f"error: {needed}\n"
     moved.rename(path)
     path.write_text("All work and no play! " + "All work and no play. " * 29)
     assert (

@@ -27,10 +27,9 @@ def text(tmp_path):
 
 
 def test_every_file_is_a_task_of_the_list():
-    """By the file's name, and as it calls itself; what several share, and the task of one's own arrays, are no tasks of
-    the list."""
-    shared = {"__init__", "by_name", "generated", "examples", "windows", "window_lengths", "stretches"}
-    shared |= {"parts", "files", "sets", "arrays", "sound", "utterances"}
+    """By the file's name, and as it calls itself; what several share is no task of the list."""
+    shared = {"__init__", "by_name", "generated", "windows", "window_lengths", "stretches"}
+    shared |= {"parts", "files", "sets", "sound", "utterances"}
     files = {path.stem.replace("_", "-") for path in FOLDER.glob("*.py") if path.stem not in shared}
     assert files == set(by_name.NAMES) == set(by_name.TASKS)
     for name, entry in by_name.TASKS.items():
@@ -54,7 +53,8 @@ def test_options():
     """Their defaults, what must be given, and who takes what; no option is nobody's."""
     assert by_name.options_of("copying") == {"length": 1000, "layout": "A"}
     assert by_name.options_of("text") == {"length": 100, "data": None, "windows": "fixed"}
-    assert {name: by_name.needed_by(name) for name in by_name.NAMES if by_name.needed_by(name)} == {"text": ("data",)}
+    needed = {name: by_name.needed_by(name) for name in by_name.NAMES if by_name.needed_by(name)}
+    assert needed == {"text": ("data",), "arrays": ("data",)}
     assert by_name.takers_of("form") == ("parenthesis", "denoise", "speech")
     without = {"mnist", "permuted-mnist", "har", "babi", "shortest-path", "speech"}
     assert set(by_name.NAMES) - set(by_name.takers_of("length")) == without
@@ -92,8 +92,8 @@ def test_help_has_every_value_and_the_default(option, allowed):
         ("cifar", {}, ValueError, f"task is 'cifar'; allowed: {', '.join(map(repr, by_name.NAMES))}"),
         ("adding", {"form": "paper"}, TypeError, "adding has no option 'form'; allowed: length"),
         ("adding", {"training_set": 9}, TypeError, "adding has no option 'training_set'; allowed: length"),
-        ("text", {}, TypeError, "text needs data, a UTF-8 text"),
-        ("text", {"data": None}, TypeError, "text needs data, a UTF-8 text"),
+        ("text", {}, TypeError, "text needs data, a UTF-8 text; of arrays .npz or .csv"),
+        ("text", {"data": None}, TypeError, "text needs data, a UTF-8 text; of arrays .npz or .csv"),
     ],
 )
 def test_refused(name, options, kind, message):

@@ -24,19 +24,23 @@ from tasks.parenthesis import Parenthesis
 from tasks.shortest_path import ShortestPath
 from tests.tasks import made
 
-NAMES = (*by_name.NAMES, "arrays")
+NAMES = (*by_name.NAMES, "arrays in memory")
 FLUSHES = sys.platform == "linux" and platform.machine() == "x86_64"
 
 
 def task_of(name, folder):
     """A small one."""
-    if name == "arrays":
-        rng = np.random.default_rng(0)
-        return Arrays(rng.standard_normal((20, 7, 2)), rng.integers(0, 3, 20), held_out=5)
+    rng = np.random.default_rng(0)
+    arrays = {"x": rng.standard_normal((20, 7, 2)), "y": rng.integers(0, 3, 20)}
+    if name == "arrays in memory":
+        return Arrays(**arrays, held_out=5)
     options = dict(made.OPTIONS.get(name, {"length": 7} if "length" in by_name.options_of(name) else {}))
     if name in made.MAKE:
         made.MAKE[name](folder)
         options["data"] = folder
+    if name == "arrays":
+        options = {"data": folder / "a.npz"}
+        np.savez(options["data"], **arrays)
     if name == "text":
         options["data"] = folder / "a.txt"
         options["data"].write_text("All work and no play. " * 40)

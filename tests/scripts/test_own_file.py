@@ -1,0 +1,86 @@
+"""A table of one's own through the programs."""
+
+import csv
+
+import numpy as np
+import pytest
+
+from ortho_ref.training.run_folder import RunFolder
+from ortho_ref.training.runs import load
+from scripts import evaluate, plot, train
+from tasks.arrays import FileArrays
+from tests.scripts.runs import call, refusal
+
+RNG = np.random.default_rng(0)
+SMALL = ["--iterations", 4, "--hidden", 5, "--batch", 3, "--eval-every", 2]
+STEPS = [(s, t) for s in range(12) for t in range(3 + s % 2)]
+ROWS = [(f"s{s}", ["up", "down"][s % 2], 300 + 50 * RNG.standard_normal(), t - s) for s, t in STEPS]
+
+
+@pytest.fixture
+def table(tmp_path):
+    """Twelve sequences of two classes."""
+    with (tmp_path / "own.csv").open("w", newline="") as stream:
+        csv.writer(stream).writerows([("who", "way", "kW", "y"), *ROWS])
+    return tmp_path / "own.csv"
+
+
+def test_classes(table, tmp_path):
+    """Trained, said what was found, evaluated; a line for each held-out sequence, with what the weights say of it."""
+    options = ["--data", table, "--sequence", "who", "--target", "way"]
+    code, _, err = call(train.main, "arrays", *options, "--out", tmp_path / "run", *SMALL)
+    assert code == 0, err
+    assert "note: y has 2 classes, 'down' to 'up'; the largest is 50%" in err
+    code, out, err = call(
+        evaluate.main, tmp_path / "run", "--data", table, "--predictions", tmp_path / "said.csv", "--which", "last"
+    )
+    assert code == 0, err
+    with (tmp_path / "said.csv").open(newline="") as stream:
+        header, *lines = csv.reader(stream)
+    assert header == ["sequence", "way", "way, predicted"]
+    task = FileArrays(table, sequence="who", target="way")
+    (batch,) = task.evaluation()
+    with RunFolder(tmp_path / "run") as run:
+        network, params, buffers = load(run, "last")
+    said = network.forward(params, buffers, batch.x).outputs.argmax(axis=-1)
+    assert lines == [
+        [str(i + 1), task.labels[y], task.labels[own]] for i, (y, own) in enumerate(zip(batch.y, said, strict=True))
+    ]
+    by_class = np.array([line.split()[1:] for line in out.splitlines()[2:4]], int)
+    assert by_class.tolist() == [[int(((batch.y == i) & (said == j)).sum()) for j in (0, 1)] for i in (0, 1)]
+    (drawn,) = plot.drawn([tmp_path / "run"])
+    assert drawn.column == "arrays"
+
+
+def test_numbers_in_the_units_of_the_file(table, tmp_path):
+    """A line for each step that there is; y is what the file has."""
+    options = ["--data", table, "--sequence", "who", "--target", "kW"]
+    with table.open(newline="") as stream:
+        rows = [row[:1] + row[2:] for row in csv.reader(stream)]
+    with table.open("w", newline="") as stream:
+        csv.writer(stream).writerows(rows)
+    assert call(train.main, "arrays", *options, "--out", tmp_path / "run", *SMALL)[0] == 0
+    assert call(evaluate.main, tmp_path / "run", "--data", table, "--predictions", tmp_path / "said.csv")[0] == 0
+    with (tmp_path / "said.csv").open(newline="") as stream:
+        header, *lines = csv.reader(stream)
+    assert header == ["sequence", "step", "kW", "kW, predicted"]
+    lengths = {}
+    for sequence, step, y, _ in lines:
+        lengths[sequence] = int(step)
+        assert min(abs(float(y) - row[2]) for row in ROWS) < 1e-4
+    assert len(lines) == sum(lengths.values())
+    assert set(lengths.values()) <= {3, 4}
+
+
+def test_what_is_refused(table, tmp_path):
+    """Other data on resume, a target that the file does not have, and predictions of a task without examples."""
+    options = ["--data", table, "--sequence", "who", "--target", "way"]
+    assert call(train.main, "arrays", *options, "--out", tmp_path / "run", *SMALL)[0] == 0
+    table.write_text(table.read_text().replace("s3,down,", "s3,down,1"))
+    told = refusal(train.main, "arrays", "--data", table, "--out", tmp_path / "run", "--resume")
+    assert told.startswith(f"error: data is {table}, which is not what the run in {tmp_path / 'run'} began with")
+    assert "target is 'wy'" in refusal(train.main, "arrays", "--data", table, "--target", "wy", "--out", tmp_path / "b")
+    assert call(train.main, "adding", "--length", 5, "--out", tmp_path / "adding", *SMALL)[0] == 0
+    told = refusal(evaluate.main, tmp_path / "adding", "--predictions", tmp_path / "c.csv")
+    assert told.startswith("error: --predictions is for tasks of examples; adding has windows or draws its sequences")
+    assert not (tmp_path / "c.csv").exists()
