@@ -213,6 +213,13 @@ def test_who_imports_whom():
                 assert not (root == "scripts" and own[0] in PROGRAMS), f"{name} imports {module}"
 
 
+def test_nothing_that_only_unix_has_is_imported_at_once():
+    """Windows can import every module; what needs more says so where it does."""
+    for name in FILES:
+        found = {module.split(".")[0] for module in imports_at_once(tree_of(name))}
+        assert not found & {"resource", "fcntl", "pwd", "grp", "termios", "pty"}, name
+
+
 def test_no_import_circle():
     """In functions neither; what types alone need does not count."""
     modules = {name.removesuffix(".py").removesuffix("/__init__").replace("/", "."): name for name in FILES}
