@@ -22,20 +22,21 @@ from scripts.program import console, say
 
 
 def show(task: Task, record: Record) -> str:
-    """The figures of a metrics line that fit beside a progress bar."""
+    """The figures of a metrics line under a progress bar; what a narrow terminal cuts off comes last."""
     parts = [f"loss {record['loss']:.4g} (baseline {task.baseline:.4g})"]
     if task.metric == "bits_per_character":
         parts.append(f"{record['loss'] / math.log(2):.3f} bits")
     if task.metric == "perplexity":
         parts.append(f"perplexity {math.exp(min(record['loss'], 700)):.4g}")
+    if "evaluation_loss" in record:
+        parts.append(f"held out {record['evaluation_loss']:.4g}")
+    parts.append(f"{record['steps_per_second']:.1f} steps/s")
     health = record["weights"].values()
     for key, label in (("defect", "defect"), ("condition", "Neumann"), ("forced_resets", "forced resets")):
         values = [figures[key] for figures in health if key in figures]
         if values and (key != "forced_resets" or max(values)):
             parts.append(f"{label} {max(values):.1e}" if key != "forced_resets" else f"{label} {sum(values)}")
-    if "evaluation_loss" in record:
-        parts.append(f"held out {record['evaluation_loss']:.4g}")
-    return "  ".join([*parts, f"{record['steps_per_second']:.1f} steps/s"])
+    return "  ".join(parts)
 
 
 class FiguresUnderBar(Progress):
@@ -46,7 +47,7 @@ class FiguresUnderBar(Progress):
     def get_renderables(self) -> Iterable[RenderableType]:
         """The bar, then the line."""
         yield from super().get_renderables()
-        yield Line(self.figures)
+        yield Line(self.figures, no_wrap=True, overflow="ellipsis")
 
 
 @contextlib.contextmanager
