@@ -305,7 +305,7 @@ def ways_of(layers: int | None, bidirectional: bool) -> tuple[Direction, ...]:
         check_integer("layers", layers)
         return tuple(directions({"layers": layers, "bidirectional": bidirectional}))
     if bidirectional:
-        raise TypeError("bidirectional is for what is checked as a whole; give layers too")
+        raise TypeError("bidirectional is for a module that is checked as a whole; give layers too")
     return ()
 
 
