@@ -18,7 +18,7 @@ from ortho_ref.training.task import Task, check_integer
 from ortho_ref.training.trainer import Record, evaluate
 from scripts.grid.build import by_engine
 from scripts.grid.config import read_run, task_of
-from scripts.grid.predictions import confusion, predictions, write
+from scripts.grid.predictions import check_examples, confusion, predictions, write
 from scripts.grid.run import quiet_arithmetic
 from scripts.program import BAD_INPUT, device_option, fail, give, limit_threads, run, say
 from tasks.text import Text
@@ -99,6 +99,7 @@ def main(
             if not hasattr(task, "on"):
                 raise ValueError(f"--eval-part is for tasks on a data set with parts; {config['task']} has none")
             task = task.on(eval_part)
+        check_examples(table, task)
         begin = _begin(task, config["task"], prompt, characters)
         params, buffers = to_device((loaded.params, loaded.buffers), device)
         with quiet_arithmetic():
@@ -117,7 +118,7 @@ def main(
     on = f" on {eval_part}" if eval_part else ""
     say(f"{config['model']}, n = {config['hidden']}, {config['task']}{on}; baseline loss {task.baseline:.4g}")
     give(json.dumps(figures) if as_json else "; ".join(f"{name} {value:.6g}" for name, value in figures.items()))
-    if said is not None:
+    if said is not None and not as_json:
         give(said)
     if text:
         give(shown_lines(text, None))

@@ -8,17 +8,18 @@ Numbers are standardised: less the mean, by the standard deviation of what is tr
 is drawn, always alike; of one series the last windows are.
 """
 
+import codecs
 import csv
 import io
 import zipfile
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 
-from ortho_ref.training.arrays import Arrays
+from ortho_ref.training.arrays import Arrays, readout_of
 from ortho_ref.training.task import check_choice, check_integer, nearest, opened
-from tasks.files import LARGEST, not_text
+from tasks.files import LARGEST, text_of
 
 #: Steps of a window of one series, unless said.
 LENGTH = 100
@@ -106,15 +107,16 @@ class FileArrays(Arrays):
         assert x is not None
         assert y is not None
         _check_classes(y, N - held_out, found.labels, data)
-        every = y.ndim > 1 and y.shape[:2] == x.shape[:2] and (y.dtype.kind == "f") == (y.ndim == 3)
-        self._mean, self._deviation = 0.0, 1.0
-        if scale == "standard":
-            x, *_ = _standardised(x, mask, N - held_out)
-            y, self._mean, self._deviation = _standardised(y, mask, N - held_out)
-        if mask is not None and not every:
-            x, mask = _in_front(x, mask), None
+        there = mask
+        if mask is not None and readout_of(x, y) == "last":
+            x, there = _in_front(x, mask)
+            mask = None
         classes = None if found.labels is None else len(found.labels)
         super().__init__(x, y, held_out=held_out, mask=mask, classes=classes)
+        self._mean, self._deviation = 0.0, 1.0
+        if scale == "standard":
+            self._x, *_ = _standardised(self._x, there, N - held_out)
+            self._y, self._mean, self._deviation = _standardised(self._y, mask, N - held_out)
         self.labels, self.names = found.labels, found.names
         self.notes = (self._told_of(held_out, found.drawn), *self._told_of_y(scale))
 
@@ -131,7 +133,8 @@ class FileArrays(Arrays):
         if self.loss == "mean_squared_error":
             unit = ", in standard deviations of what is trained on" if scale == "standard" else ""
             return [f"y is {self.output_size} numbers{unit}; the mean alone has a held-out loss of {self.baseline:.4g}"]
-        counts = np.bincount(self._y.reshape(-1), minlength=self.output_size)
+        counted = self._y if self._mask is None else self._y[self._mask]
+        counts = np.bincount(counted.reshape(-1), minlength=self.output_size)
         names = self.labels or [str(i) for i in range(self.output_size)]
         shown = f"{names[0]!r} to {names[-1]!r}" if self.labels else f"0 to {self.output_size - 1}"
         most = counts.max() / counts.sum()
@@ -156,12 +159,12 @@ def _standardised(a: np.ndarray, mask: np.ndarray | None, cut: int) -> tuple[np.
     return np.where(mask[:, :, None], scaled, 0) if mask is not None and a.ndim == 3 else scaled, mean, deviation
 
 
-def _in_front(x: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """Sequences that are filled up at the end, filled up in front: the last step is read."""
-    filled, steps = np.zeros_like(x), mask.sum(axis=1)
-    for i, count in enumerate(steps):
-        filled[i, len(x[i]) - count :] = x[i, :count]
-    return filled
+def _in_front(x: np.ndarray, mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Sequences that are filled up at the end, filled up in front, as the last step is read; and their mask."""
+    there = mask[:, ::-1]
+    filled = np.zeros_like(x)
+    filled[there] = x[mask]
+    return filled, there
 
 
 def _check_classes(y: np.ndarray, cut: int, labels: list[str] | None, data: Path) -> None:
@@ -171,15 +174,20 @@ def _check_classes(y: np.ndarray, cut: int, labels: list[str] | None, data: Path
         raise ValueError(f"{data}: all there is of the class {name!r} is held out, nothing is trained on; give more")
 
 
+def _opened(data: Path) -> IO[bytes]:
+    try:
+        return open(data, "rb", opener=opened)
+    except OSError as error:
+        raise type(error)(f"data is {data}: {error.strerror or error}") from error
+
+
 def _of_npz(data: Path, options: dict[str, Any]) -> Sequences:
     for name, value in options.items():
         if value is not None:
             raise ValueError(f"{name} is {value!r}, but {data} is .npz; allowed of .csv alone")
     try:
-        with open(data, "rb", opener=opened) as stream, np.load(stream, allow_pickle=False) as found:
+        with _opened(data) as stream, np.load(stream, allow_pickle=False) as found:
             arrays = {name: found[name] for name in found.files}
-    except OSError as error:
-        raise type(error)(f"data is {data}: {error.strerror or error}") from error
     except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
         raise ValueError(f"{data} is no .npz of plain arrays: {error}") from None
     known = ("x", "y", "mask", "lengths")
@@ -187,12 +195,27 @@ def _of_npz(data: Path, options: dict[str, Any]) -> Sequences:
         raise ValueError(f"{data} has {', '.join(arrays) or 'nothing'}; {missing[0]} is missing; allowed: {known}")
     if unknown := [name for name in arrays if name not in known]:
         raise ValueError(f"{data} has {unknown[0]!r}{nearest(unknown[0], known)}; allowed: {', '.join(known)}")
-    x, y, mask = arrays["x"], arrays["y"], arrays.get("mask")
-    if (lengths := arrays.get("lengths")) is not None:
-        if mask is not None or lengths.shape != x.shape[:1] or lengths.min() < 1 or lengths.max() > x.shape[1]:
-            raise ValueError(f"{data}: lengths is {lengths.shape}; allowed: (N,), 1 to T = {x.shape[1]}, without mask")
-        mask = np.arange(x.shape[1]) < lengths[:, None]
-    return Sequences(x, y, mask, True)
+    x, y = arrays["x"], arrays["y"]
+    if x.ndim < 2 or x.shape[:1] != y.shape[:1]:
+        raise ValueError(f"{data}: x is {x.shape} and y {y.shape}; expected (N, T, m) or (N, T), and as many y")
+    return Sequences(x, y, _mask_of(data, arrays), True)
+
+
+def _mask_of(data: Path, arrays: dict[str, np.ndarray]) -> np.ndarray | None:
+    """Which steps there are, of a mask or of lengths; None: all."""
+    x, mask, lengths = arrays["x"], arrays.get("mask"), arrays.get("lengths")
+    if lengths is not None:
+        integers = lengths.dtype.kind in "iu" and lengths.shape == x.shape[:1]
+        if mask is not None or not integers or ((lengths < 1) | (lengths > x.shape[1])).any():
+            given = f"{lengths.dtype} {lengths.shape}{' beside a mask' if mask is not None else ''}"
+            raise ValueError(f"{data}: lengths is {given}; allowed: integers (N,), 1 to T = {x.shape[1]}, without mask")
+        return np.arange(x.shape[1]) < lengths[:, None]
+    if mask is not None and (mask.dtype != bool or mask.shape != x.shape[:2]):
+        raise ValueError(f"{data}: mask is {mask.dtype} {mask.shape}; expected bool {x.shape[:2]}")
+    at_the_end = mask is None or (mask[:, 0].all() and not (mask[:, 1:] > mask[:, :-1]).any())
+    if readout_of(x, arrays["y"]) == "last" and not at_the_end:
+        raise ValueError(f"{data}: mask has holes or no step; allowed for one y each: filled up at the end")
+    return mask
 
 
 def _of_csv(data: Path, options: dict[str, Any]) -> Sequences:
@@ -221,23 +244,20 @@ def _of_csv(data: Path, options: dict[str, Any]) -> Sequences:
 
 def _columns(data: Path) -> dict[str, list[str]]:
     """The columns of a table, by their names."""
-    try:
-        with open(data, "rb", opener=opened) as stream:
-            content = stream.read(LARGEST + 1)
-    except OSError as error:
-        raise type(error)(f"data is {data}: {error.strerror or error}") from error
+    with _opened(data) as stream:
+        content = stream.read(LARGEST + 1)
     if len(content) > LARGEST:
         raise ValueError(f"{data} has more than {LARGEST} bytes; allowed: fewer, or .npz")
-    if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise ValueError(f"{data} is UTF-16; save it as UTF-8")
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise not_text(str(data), error.reason, error.start, content[error.start]) from None
+    text = text_of(content.removeprefix(codecs.BOM_UTF8), str(data))
     if not text.strip():
         raise ValueError(f"{data} is empty")
     first = text.partition("\n")[0]
-    rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=first.count)))
+    try:
+        rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=first.count)))
+    except csv.Error as error:
+        raise ValueError(f"{data} is no table: {error}") from None
     header = [name.strip() for name in rows[0]]
     if len(set(header)) < len(header) or "" in header or all(map(_is_number, header)):
         raise ValueError(f"{data} begins with {first.strip()!r}; expected a header, a name of its own for each column")
@@ -321,16 +341,18 @@ def _sequences(
 ) -> Sequences:
     """Those that a column names, in the order of their first rows; rows of one stand together."""
     begins = [i for i in range(len(names)) if i == 0 or names[i] != names[i - 1]]
-    if len({names[i] for i in begins}) < len(begins):
-        again = next(i for n, i in enumerate(begins) if names[i] in {names[j] for j in begins[:n]})
-        raise ValueError(f"{data}, row {again + 1}: {column} {names[again]!r} goes on after another; sort by it")
+    seen: set[str] = set()
+    for i in begins:
+        if names[i] in seen:
+            raise ValueError(f"{data}, row {i + 1}: {column} {names[i]!r} goes on after another; sort by it")
+        seen.add(names[i])
     ends = [*begins[1:], len(names)]
     pieces = [(x[a : b - following], y[a + following : b]) for a, b in zip(begins, ends, strict=True)]
-    if any(len(own) == 0 for own, _ in pieces):
-        a = next(a for a, (own, _) in zip(begins, pieces, strict=True) if len(own) == 0)
-        raise ValueError(f"{data}: {column} {names[a]!r} has one row; expected 2 at least, to predict the next")
-    N, T = len(pieces), max(len(own) for own, _ in pieces)
     lengths = np.array([len(own) for own, _ in pieces])
+    if not lengths.all():
+        alone = names[begins[int(lengths.argmin())]]
+        raise ValueError(f"{data}: {column} {alone!r} has one row; expected 2 at least, to predict the next")
+    N, T = len(pieces), lengths.max()
     filled = np.zeros((N, T, x.shape[1]))
     once = not following and all((theirs == theirs[0]).all() for _, theirs in pieces)
     targets = np.zeros((N, *y.shape[1:]) if once else (N, T, *y.shape[1:]), y.dtype)

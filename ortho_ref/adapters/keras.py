@@ -159,7 +159,7 @@ def _of_known(target: Any, name: str, keras: Any) -> Callable[[Any], dict[str, n
 
     def bind(seq: Sequence | Layer, arrays: Any) -> Bound:
         if isinstance(seq, Layer):
-            return _bound_layers([made(seq, m) for m in seq.widths], seq, arrays)
+            return _bound_layers([made(seq, m) for m in seq.widths], seq, arrays, keras)
         return _bound(made(seq, seq.sizes[0]), seq, arrays)
 
     return _adapter(supports, bind, keras)
@@ -200,7 +200,7 @@ def _bound(layer: Any, seq: Sequence, arrays: Any) -> Bound:
     return _filled(call, {name: own[name] for name in arrays}, arrays)
 
 
-def _bound_layers(modules: list[Any], layer: Layer, arrays: Any) -> Bound:
+def _bound_layers(modules: list[Any], layer: Layer, arrays: Any, keras: Any) -> Bound:
     """One after the other, in Bidirectional where there are two directions."""
     inner = [(m.forward_layer, m.backward_layer) if layer.bidirectional else (m,) for m in modules]
     found = {
@@ -210,8 +210,6 @@ def _bound_layers(modules: list[Any], layer: Layer, arrays: Any) -> Bound:
     }
 
     def call(x: Any, state: Any) -> Any:
-        import keras
-
         parts = state if isinstance(state, tuple) else (state,)
         ends: list[Any] = []
         for number, module in enumerate(modules):

@@ -63,6 +63,7 @@ def parser(name: str = NAME) -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="does", required=True, metavar=" | ".join(_COMMANDS))
     checked = commands.add_parser("check", help="run an adapter over the cases: `run --adapter`")
     checked.add_argument("adapter", metavar="FILE.py|package.module", help="a module with run(case)")
+    checked.set_defaults(command=None)
     _add_run(checked)
     run = commands.add_parser("run", help="run an implementation over the cases")
     whose = run.add_mutually_exclusive_group(required=True)
@@ -106,7 +107,6 @@ def _add_run(run: argparse.ArgumentParser) -> None:
     run.add_argument("--baseline", type=Path, metavar="REPORT.json", help="what passed there has to pass")
     run.add_argument("--timeout", type=float, metavar="SECONDS", help="for each case (default: 60, of --command 10)")
     run.add_argument("--in-process", action="store_true", help="run an adapter in the kit's own process, to debug it")
-    run.set_defaults(command=None)
 
 
 #: What an option takes that is a number.

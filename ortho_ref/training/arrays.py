@@ -91,8 +91,7 @@ class Arrays(Examples):
         self.loss = loss or ("cross_entropy" if integers else "mean_squared_error")
         check_choice("loss", self.loss, LOSSES)
         self.metric = LOSSES[self.loss]
-        steps = self._y.shape[1:2] == self._x.shape[1:2] and self._y.ndim == (2 if integers else 3)
-        self.readout = readout or ("every" if steps else "last")
+        self.readout = readout or readout_of(self._x, self._y)
         check_choice("readout", self.readout, ("every", "last"))
         axes = (2 if self.readout == "every" else 1) + (not integers)
         if self._y.ndim != axes or (self.readout == "every" and self._y.shape[1] != self._x.shape[1]):
@@ -201,6 +200,12 @@ class Arrays(Examples):
         y = y.swapaxes(0, 1) if self.readout == "every" else y
         mask = None if self._mask is None else np.ascontiguousarray(self._mask[own].T)
         return Batch(_contiguous(x), _contiguous(y), mask)
+
+
+def readout_of(x: np.ndarray, y: np.ndarray) -> str:
+    """What the readout is unless it is said: every where y has as many steps as x, else last."""
+    steps = y.shape[1:2] == x.shape[1:2] and y.ndim == (2 if y.dtype.kind in "iu" else 3)
+    return "every" if steps else "last"
 
 
 def _check_plain(argument: str, value: object) -> None:

@@ -26,11 +26,14 @@ class Predictions(NamedTuple):
     said: np.ndarray
 
 
-def predictions(loaded: Loaded, task: Task) -> Predictions:
-    """Those of a task of examples; ValueError for another."""
-    whole: Any = task
-    if not isinstance(whole, Examples):
+def check_examples(path: Path | None, task: Task) -> None:
+    """ValueError where predictions are wanted of a task whose held-out set is no list of examples."""
+    if path is not None and not isinstance(task, Examples):
         raise ValueError(f"--predictions is for tasks of examples; {task.name} has windows or draws its sequences")
+
+
+def predictions(loaded: Loaded, task: Task) -> Predictions:
+    """Those of a task of examples."""
     sequence, step, ys, saids, before = list[int](), list[int](), list[np.ndarray](), list[np.ndarray](), 0
     every = task.readout == "every"
     for batch in task.evaluation():

@@ -1,6 +1,7 @@
 """A table of one's own through the programs."""
 
 import csv
+import json
 
 import numpy as np
 import pytest
@@ -48,6 +49,10 @@ def test_classes(table, tmp_path):
     ]
     by_class = np.array([line.split()[1:] for line in out.splitlines()[2:4]], int)
     assert by_class.tolist() == [[int(((batch.y == i) & (said == j)).sum()) for j in (0, 1)] for i in (0, 1)]
+    as_json = call(evaluate.main, tmp_path / "run", "--data", table, "--predictions", tmp_path / "said.csv", "--json")[
+        1
+    ]
+    assert json.loads(as_json)["accuracy"] >= 0
     (drawn,) = plot.drawn([tmp_path / "run"])
     assert drawn.column == "arrays"
 

@@ -117,6 +117,8 @@ BY = {"sequence": "who", "target": "kind"}
         ({"rows": [*ROWS[:5], ("s1", 1, 2)]}, BY, "row 6, has 3 columns; the header has 4"),
         ({"encoding": "utf-16"}, BY, "is UTF-16; save it as UTF-8"),
         ({"header": "who,kind,é,c", "encoding": "latin-1"}, BY, "is not UTF-8 text"),
+        ({"rows": [*ROWS, ("s1", 1, "x" * 200_000, 2)]}, BY, "is no table: field larger than field limit"),
+        ({"rows": [*ROWS, ("s1", 1, "\0", 2)]}, BY, "is NUL; expected UTF-8 text"),
         ({"header": "1,2,3,4"}, BY, "begins with '1,2,3,4'; expected a header"),
         ({"header": "who,kind,a,a"}, BY, "begins with 'who,kind,a,a'; expected a header"),
         ({}, BY | {"target": "knd"}, "target is 'knd' (did you mean 'kind'?); "),
@@ -148,6 +150,48 @@ def test_a_file_that_is_not_there(tmp_path):
     for name in ("a.csv", "a.npz"):
         with pytest.raises(FileNotFoundError, match=f"data is {re.escape(str(tmp_path / name))}: No such file"):
             FileArrays(tmp_path / name)
+
+
+X, LABELS = np.ones((6, 4, 2)), np.arange(6) % 2
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"x": X, "y": LABELS[:5]}, "x is (6, 4, 2) and y (5,); expected (N, T, m) or (N, T), and as many y"),
+        ({"x": X[:, 0, 0], "y": LABELS}, "x is (6,) and y (6,); expected"),
+        ({"x": X, "y": np.array(1)}, "x is (6, 4, 2) and y (); expected"),
+        ({"x": X, "y": LABELS, "lengths": np.full(6, 5)}, "lengths is int64 (6,); allowed: integers (N,), 1 to T = 4"),
+        ({"x": X, "y": LABELS, "lengths": np.full(6, "4")}, "lengths is <U1 (6,); allowed"),
+        (
+            {"x": X, "y": LABELS, "lengths": np.full(6, 4), "mask": X[:, :, 0] > 0},
+            "lengths is int64 (6,) beside a mask",
+        ),
+        ({"x": X, "y": LABELS, "mask": X[:, :3, 0] > 0}, "mask is bool (6, 3); expected bool (6, 4)"),
+        ({"x": X, "y": LABELS, "mask": np.tile([True, False, True, True], (6, 1))}, "mask has holes or no"),
+        ({"x": X, "y": LABELS, "mask": X[:, :, 0] < 0}, "mask has holes or no step"),
+        ({"x": np.where(X.sum() == X, X, np.nan), "y": LABELS}, "x has an entry that is not finite, x[0, 0, 0]"),
+        ({"x": X, "y": np.eye(2)[LABELS]}, "y is one-hot; give the classes"),
+        ({"x": X, "y": LABELS + 1}, "y holds classes 1 to 2, none below"),
+    ],
+)
+def test_arrays_that_do_not_fit(arrays, message, tmp_path):
+    """As of arrays in memory, before anything is scaled."""
+    np.savez(tmp_path / "a.npz", **arrays)
+    with pytest.raises(ValueError, match=re.escape(message)):
+        FileArrays(tmp_path / "a.npz")
+
+
+def test_what_is_said_of_masked_classes(tmp_path):
+    """Steps that there are not are no class 0; what stands there need not be finite."""
+    mask = np.arange(4) < 1 + np.arange(6)[:, None] % 2
+    x = np.where(mask[:, :, None], X, np.nan)
+    np.savez(tmp_path / "a.npz", x=x, y=np.where(mask, np.arange(6)[:, None] % 3, 0), mask=mask)
+    assert "the largest is 33%" in FileArrays(tmp_path / "a.npz").notes[1]
+    np.savez(tmp_path / "a.npz", x=x, y=LABELS, mask=mask)
+    for own, _ in rows_of(FileArrays(tmp_path / "a.npz", scale="none")):
+        assert own[-1].tolist() == [1, 1]
+        assert not own[:-2].any()
 
 
 def test_an_npz_with_other_names(tmp_path):
