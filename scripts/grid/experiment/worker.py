@@ -25,7 +25,7 @@ from scripts.grid.build import make_trainer
 from scripts.grid.config import begun, resumed
 from scripts.grid.experiment import sessions
 from scripts.grid.experiment.measures import Measures
-from scripts.grid.run import handle, quiet_arithmetic
+from scripts.grid.run import STOPS, handle, quiet_arithmetic
 from scripts.grid.track import tracked
 from scripts.program import BAD_INPUT
 from scripts.program.malloc import keep_freed_memory
@@ -67,7 +67,7 @@ def command() -> list[str]:
 def work(order: Order, parent: int | None = None) -> int:
     """Do a run, from its beginning or from its last checkpoint."""
     told: list[int] = []
-    handle((signal.SIGTERM, signal.SIGHUP), lambda number, frame: told.append(number))
+    handle(set(STOPS) - {signal.SIGINT}, lambda number, frame: told.append(number))
     parent = parent or os.getppid()
     if sessions.commit() != order.commit:  # of the files that this process has just read
         print(f"the code is {sessions.commit()}; the grid was begun under {order.commit}", file=sys.stderr)
