@@ -101,7 +101,7 @@ def _train(order: Order, folder: RunFolder, should_stop: Callable[[], bool]) -> 
     """Whether the run came to its end, with everything measured."""
     resume = folder.has(CONFIG)
     if resume:  # with its own options: whoever gave the order has compared them
-        config, task = resumed(folder, order.task, {}, order.paths)
+        config, task = resumed(folder, order.task, {"model": order.given.get("model")}, order.paths)
     else:
         config, task = order.begun()
         config |= {"experiment": order.mark}
