@@ -24,13 +24,14 @@ def passes(rng: np.random.Generator, count: int, batch_size: int, what: str) -> 
 
 
 def frequency_baseline(trained: np.ndarray, held_out: np.ndarray, classes: int) -> float:
-    """The held-out cross-entropy of a predictor that knows how often each class is, and nothing of the input.
+    """The held-out cross-entropy of a predictor that knows how often each class is, and nothing of the input."""
+    return baseline_of_counts(*(np.bincount(own.reshape(-1), minlength=classes) for own in (trained, held_out)))
 
-    p by the counts of the classes that are trained on, one added to each.
-    """
-    counts = np.bincount(trained.reshape(-1), minlength=classes) + 1.0
-    asked = np.bincount(held_out.reshape(-1), minlength=classes)
-    return float(-(asked * np.log(counts / counts.sum())).sum() / asked.sum())
+
+def baseline_of_counts(trained: np.ndarray, held_out: np.ndarray) -> float:
+    """`frequency_baseline` of how often each class is, (classes,): p by the counts trained on, one added to each."""
+    p = (trained + 1.0) / (trained + 1.0).sum()
+    return float(-(held_out * np.log(p)).sum() / held_out.sum())
 
 
 class Examples(ABC):
