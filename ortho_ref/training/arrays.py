@@ -12,7 +12,7 @@ import math
 import mmap
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -91,8 +91,6 @@ class Arrays(Examples):
     metric: str
     readout: str
     parts: tuple[Part, Part]
-
-    CHUNK: ClassVar[int] = 500
 
     def __init__(
         self,
@@ -241,6 +239,11 @@ class Arrays(Examples):
         trained, held_out = self.parts
         return len(trained.rows), len(held_out.rows)
 
+    @property
+    def chunk(self) -> int:
+        """Held-out sequences in a batch: 500, or about PIECE bytes of x."""
+        return min(500, _rows_at_once(self.parts[1].x))
+
     @cached_property
     def data(self) -> Named:
         """Which arrays these are, by their contents: a run goes on with its own alone."""
@@ -356,9 +359,14 @@ def taken(a: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 
 def _pieces(a: np.ndarray, rows: np.ndarray) -> Iterator[np.ndarray]:
-    """Rows of an array, so many at once that they are about PIECE bytes."""
-    size = max(1, PIECE * len(a) // a.nbytes)
+    """Rows of an array, so many at a time as are read at once."""
+    size = _rows_at_once(a)
     return (rows[start : start + size] for start in range(0, len(rows), size))
+
+
+def _rows_at_once(a: np.ndarray) -> int:
+    """How many rows of an array are about PIECE bytes, one at least."""
+    return max(1, PIECE * len(a) // a.nbytes)
 
 
 def _counted(values: np.ndarray, steps: np.ndarray | None) -> np.ndarray:
