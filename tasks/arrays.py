@@ -83,9 +83,8 @@ class FileArrays(Arrays):
     OSError
         A file cannot be read.
     ValueError
-        It is not what it should be, or an option has no such value; the message has the line and the column.
-    ModuleNotFoundError
-        It is .parquet, and pyarrow is not installed.
+        It is not what it should be, or an option has no such value; the message has the line and the column.  Or it is
+        .parquet, and pyarrow is not installed.
     """
 
     name: str = "arrays"
@@ -198,12 +197,16 @@ _NO_ARRAY = (
 )
 
 
+def _line(error: Exception) -> str:
+    return str(error).partition("\n")[0]
+
+
 def _in_npz(argument: str, data: Path) -> dict[str, np.ndarray]:
     try:
         with _opened(argument, data) as stream, np.load(stream, allow_pickle=False) as found:
             return {name: found[name] for name in found.files}
     except _NO_ARRAY as error:
-        raise ValueError(f"{data} is no .npz of plain arrays: {error}") from None
+        raise ValueError(f"{data} is no .npz of plain arrays: {_line(error)}") from None
 
 
 def _in_folder(argument: str, data: Path) -> dict[str, np.ndarray]:
@@ -215,7 +218,7 @@ def _in_folder(argument: str, data: Path) -> dict[str, np.ndarray]:
         except OSError as error:
             raise type(error)(f"{argument} is {data}: {path.name}: {error.strerror or error}") from error
         except _NO_ARRAY as error:
-            raise ValueError(f"{path} is no .npy of plain numbers: {error}") from None
+            raise ValueError(f"{path} is no .npy of plain numbers: {_line(error)}") from None
     return found
 
 
@@ -299,13 +302,12 @@ def _columns_of_parquet(argument: str, data: Path) -> Columns:
         import pyarrow
         import pyarrow.parquet
     except ModuleNotFoundError:
-        message = "pyarrow is not installed; to read .parquet: pip install -e '.[parquet]'"
-        raise ModuleNotFoundError(message, name="pyarrow") from None
+        raise ValueError(f"{argument} is {data}; to read that, pyarrow: pip install -e '.[parquet]'") from None
     with _opened(argument, data) as stream:
         try:
             table = pyarrow.parquet.ParquetFile(stream).read()
         except (pyarrow.ArrowException, OSError) as error:
-            raise ValueError(f"{data} is no .parquet: {str(error).partition(chr(10))[0]}") from None
+            raise ValueError(f"{data} is no .parquet: {_line(error)}") from None
     if len(names := table.column_names) > len(set(names)):
         raise ValueError(f"{data} has the columns {', '.join(names)}; expected a name of its own for each")
     return {name: _column(data, name, table.column(name)) for name in names}

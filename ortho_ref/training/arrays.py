@@ -172,7 +172,7 @@ class Arrays(Examples):
         if mask.dtype != bool or mask.shape != shape:
             raise ValueError(f"{of}mask is {mask.dtype} {mask.shape}; expected bool {shape}")
         for rows in _pieces(mask, np.arange(len(mask))):
-            own = taken(mask, rows)
+            own = _taken(mask, rows)
             if not (there := own.any(axis=1)).all():
                 raise ValueError(f"{of}mask leaves no step of sequence {rows[np.argmin(there)]}")
             if self.readout == "last" and (own[:, 1:] > own[:, :-1]).any():
@@ -299,9 +299,9 @@ class Arrays(Examples):
 
         What does not count is 0 where it is not finite; ValueError for what does.
         """
-        values, steps = taken(getattr(part, name), rows), None
+        values, steps = _taken(getattr(part, name), rows), None
         if part.steps is not None and (name == "x" or self.readout == "every"):
-            steps = taken(part.steps, rows)
+            steps = _taken(part.steps, rows)
             steps = np.arange(part.x.shape[1]) < steps[:, None] if steps.ndim == 1 else steps
         if values.dtype.kind == "f" and not (finite := np.isfinite(values)).all():
             wrong = ~finite if steps is None else ~finite & steps[:, :, None]
@@ -346,7 +346,7 @@ class Arrays(Examples):
         return values, steps
 
 
-def taken(a: np.ndarray, rows: np.ndarray) -> np.ndarray:
+def _taken(a: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """A copy of some rows (B,) of an array.  Of a memory-mapped one no page that was read is kept in memory."""
     own = a[rows]
     if isinstance(a, np.memmap) and a.mode == "r":
@@ -387,9 +387,9 @@ def _rows(held_out: int | np.ndarray, N: int) -> np.ndarray:
     if not isinstance(held_out, np.ndarray):
         check_integer("held_out", held_out, most=N - 1)
         return np.arange(N - held_out, N)
-    rows = np.unique(held_out)
     whole = held_out.dtype.kind in "iu" and held_out.ndim == 1
-    if not (whole and 0 < len(rows) == len(held_out) < N and rows[0] >= 0 and rows[-1] < N):
+    rows = np.unique(held_out) if whole else np.arange(0)
+    if not (0 < len(rows) == len(held_out) < N and rows[0] >= 0 and rows[-1] < N):
         given = f"{held_out.dtype} {held_out.shape}"
         raise ValueError(
             f"held_out is {given}; allowed: integers from 0 to {N - 1}, each once, one at least and not all"
@@ -399,6 +399,7 @@ def _rows(held_out: int | np.ndarray, N: int) -> np.ndarray:
 
 def _lengths(of: str, lengths: np.ndarray, mask: np.ndarray | None, shape: tuple[int, ...]) -> np.ndarray:
     """How many steps there are."""
+    _check_plain(f"{of}lengths", lengths)
     N, T = shape[:2]
     integers = isinstance(lengths, np.ndarray) and lengths.dtype.kind in "iu" and lengths.shape == (N,)
     if mask is not None or not integers or ((lengths < 1) | (lengths > T)).any():

@@ -10,6 +10,7 @@ from ortho_ref.training.run_folder import RunFolder
 from ortho_ref.training.runs import load
 from scripts import bounds, evaluate, plot, train
 from tasks.arrays import FileArrays
+from tests.scripts import grids
 from tests.scripts.runs import call, refusal
 
 RNG = np.random.default_rng(0)
@@ -101,6 +102,38 @@ def test_a_file_that_is_held_out(table, tmp_path):
     assert told.startswith(f"error: {of}, which is not what the run in {out} began with: held out")
     told = refusal(train.main, "adding", "--held-out", there, "--out", tmp_path / "b")
     assert told.startswith("error: --held-out is for arrays; adding has none")
+
+
+GRID = """format = "ortho_ref experiment 1"
+title = "Own"
+metric = "accuracy"
+
+[options]
+task = "arrays"
+sequence = "who"
+target = "way"
+batch = 3
+hidden = 4
+iterations = 2
+
+[[row]]
+name = "GRU"
+options = { model = "gru" }
+"""
+
+
+def test_a_grid_beside_a_file_that_is_held_out(table, tmp_path):
+    """Each of its runs is evaluated on that file; one that is not there is said before anything is run."""
+    grid, there, out = tmp_path / "grid.toml", tmp_path / "others.csv", tmp_path / "runs"
+    grid.write_text(GRID)
+    order = ["run", grid, "--data", table, "--held-out", there, "--seeds", 1, "--out", out]
+    told = grids.run(*order)[2]
+    assert told.splitlines() == [f"error: held_out is {there}, which is not there"]
+    there.write_text(table.read_text())
+    assert grids.run(*order)[0] == 0
+    (config,) = (json.loads(path.read_text()) for path in out.glob("**/config.json"))
+    parts = config["data"]["sha256"]
+    assert (config["share"], parts["held out"]) == (None, parts["trained on"])
 
 
 def test_what_is_refused(table, tmp_path):
