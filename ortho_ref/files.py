@@ -2,11 +2,12 @@
 
 A file is written under a temporary name, synced, renamed, and its folder synced: a process that is killed, or a machine
 that stops, leaves the old file or the new one.  With `folder`, a descriptor, a file is opened by its name in that
-folder, whatever stands at its path meanwhile.
+folder, whatever stands at its path meanwhile.  Windows opens no folder: there `folder` is None, and the path counts.
 """
 
 import contextlib
 import errno
+import importlib
 import os
 import stat
 from collections.abc import Callable, Iterator
@@ -16,6 +17,10 @@ from typing import Any, NoReturn
 from ortho_ref import formats
 from ortho_ref.terminal import shown
 
+#: Whether the system opens a folder, and then files by their names in it: POSIX does.
+FOLDERS_OPEN = os.open in os.supports_dir_fd
+#: Where Windows holds a lock: it lets nobody read the bytes of a lock, so they are none of the file's own.
+_BEYOND = 1 << 30
 #: The reason of a damage where there is no file.
 GONE = "gone"
 
@@ -149,6 +154,8 @@ def opened(path: Path | str, flags: int, folder: int | None = None) -> int:
     flags |= getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
     if folder is not None:
         flags |= os.O_NOFOLLOW
+    elif not FOLDERS_OPEN and Path(path).is_dir():
+        raise IsADirectoryError(errno.EISDIR, "it is a folder, not a file")
     found = os.open(_name(path, folder), flags, 0o666, dir_fd=folder)
     mode = os.fstat(found).st_mode
     if not stat.S_ISREG(mode):
@@ -158,9 +165,31 @@ def opened(path: Path | str, flags: int, folder: int | None = None) -> int:
     return found
 
 
-def sync_folder(folder: Path | str | int) -> None:
-    """Wait until the names of the folder are on the disk; only POSIX lets a folder be synced."""
-    if os.name == "posix":
+def open_folder(path: Path) -> int | None:
+    """A folder's descriptor, to be closed; None where the system opens no folder.  OSError where it is not there."""
+    if FOLDERS_OPEN:
+        return os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    if not stat.S_ISDIR(os.stat(path).st_mode):
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+    return None
+
+
+def touch(path: Path, folder: int | None = None) -> None:
+    """Its time is now, a link's own where the system can."""
+    os.utime(_name(path, folder), dir_fd=folder, follow_symlinks=folder is None)
+
+
+def make_folder(path: Path, folder: int | None = None) -> None:
+    """A folder, where it is not there.  OSError, naming path, for a link or a file in its place."""
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(_name(path, folder), dir_fd=folder)
+    if not stat.S_ISDIR(os.stat(_name(path, folder), dir_fd=folder, follow_symlinks=False).st_mode):
+        raise OSError(f"{path} is no folder; remove it")
+
+
+def sync_folder(folder: Path | str | int | None) -> None:
+    """Wait until the names of the folder are on the disk; only POSIX lets a folder be synced, and None is none."""
+    if FOLDERS_OPEN and folder is not None:
         own = folder if isinstance(folder, int) else os.open(folder, os.O_RDONLY)
         try:
             os.fsync(own)
@@ -175,21 +204,17 @@ def locked(path: Path, folder: int | None = None) -> Iterator[Callable[[], None]
 
     The system lets go of it when they end, however they end.  Yields a function that looks whether it is still held:
     OSError where the folder or its lock was removed meanwhile.  BlockingIOError if another process holds it; OSError
-    where its lock is no file of its own.  Linux and macOS.
+    where its lock is no file of its own.
     """
-    try:
-        import fcntl
-    except ImportError:
-        raise OSError("runs are held on Linux and macOS alone; on Windows train within WSL") from None
     lock = path / "lock"
-    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
     try:
-        stream = open(opened(lock, flags, folder), "a+")  # noqa: SIM115  closed below
+        stream = open(opened(lock, flags, folder), "a+", encoding="ascii")  # noqa: SIM115  closed below
     except OSError as error:
         raise_naming(error, lock, "held")
     with stream:
         try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(stream.fileno())
         except BlockingIOError as error:
             stream.seek(0)
             raise BlockingIOError(f"out is {path}, which process {stream.read() or '?'} is using") from error
@@ -209,13 +234,26 @@ def locked(path: Path, folder: int | None = None) -> Iterator[Callable[[], None]
         yield still_held
 
 
-def is_held(folder: int) -> bool:
-    """Whether another process holds an open folder; nothing is written into its lock."""
-    import fcntl
-
+def _lock(descriptor: int, shared: bool = False) -> None:
+    """Lock a file until it is closed, shared where the system can; BlockingIOError where another process has it."""
     try:
-        with open(opened(Path("lock"), os.O_RDONLY, folder), "rb") as stream:
-            fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        import fcntl
+    except ImportError:
+        msvcrt: Any = importlib.import_module("msvcrt")  # which type checkers know on Windows alone
+        os.lseek(descriptor, _BEYOND, os.SEEK_SET)
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except PermissionError as error:
+            raise BlockingIOError(*error.args) from None
+    else:
+        fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+
+
+def is_held(path: Path, folder: int | None = None) -> bool:
+    """Whether another process holds a folder; nothing is written into its lock."""
+    try:
+        with open(opened(path / "lock", os.O_RDONLY, folder), "rb") as stream:
+            _lock(stream.fileno(), shared=True)
     except BlockingIOError:
         return True
     except OSError:

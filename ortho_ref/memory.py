@@ -15,7 +15,7 @@ _FILES = (
 def resident(pid: int) -> int:
     """What a process has in use; 0 where the system does not say it as Linux does."""
     try:
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        return int(Path(f"/proc/{pid}/statm").read_text("ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError):
         return 0
 
@@ -24,7 +24,7 @@ def total_memory() -> int | None:
     """What the machine, or the container, has; None where it does not tell."""
     try:
         most = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (OSError, ValueError):
+    except (OSError, ValueError, AttributeError):  # Windows has no sysconf
         return None
     return min([most, *(limit for name, _, _ in _FILES if (limit := _read(name)) is not None)])
 
@@ -32,7 +32,7 @@ def total_memory() -> int | None:
 def free_memory() -> int | None:
     """What the machine, or the container, can still give to programs; None where it does not tell."""
     try:
-        available = re.search(r"^MemAvailable: *(\d+) kB$", Path("/proc/meminfo").read_text(), re.MULTILINE)
+        available = re.search(r"^MemAvailable: *(\d+) kB$", Path("/proc/meminfo").read_text("ascii"), re.MULTILINE)
     except OSError:
         return None
     if available is None:

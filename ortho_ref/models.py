@@ -1,27 +1,32 @@
 """The zoo: the papers' models, each a function that makes a `Recurrent` layer, with the paper's initial values.
 
 `nc_gru(10, 56, orthogonal="rc")` and `build("nc-gru", 10, 56, orthogonal="rc")` are the same layer: a model's name is
-its function's, with - for _.  m is the number of inputs, n that of units.
+its function's, with - for _.  `own("mine.py:MyCell")` puts a cell of a file of yours beside them.  m is the number of
+inputs, n that of units.
 """
 
 import functools
+import hashlib
 import inspect
 import math
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from numbers import Real
+from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeAlias
 
 import numpy as np
 
+from ortho_ref import files
 from ortho_ref.boundary import check_integer, check_number, nearest, not_among, short
-from ortho_ref.cells import LSTM, Elman, FastRNN, GRUResetAfter, GRUResetBefore
+from ortho_ref.cells import LSTM, Cell, Elman, FastRNN, GRUResetAfter, GRUResetBefore
 from ortho_ref.initial import Initial, constant, identity, normal, uniform
 from ortho_ref.language.embedding import Embedding
 from ortho_ref.language.reader import QUESTION, STORY, Reader
 from ortho_ref.language.regularizers import Regularizers
 from ortho_ref.network import Network
+from ortho_ref.own_file import module_of
 from ortho_ref.parametrizations import (
     Exponential,
     FFTRotations,
@@ -38,10 +43,13 @@ from ortho_ref.parametrizations import (
 from ortho_ref.parametrizations.by_name import FORMS
 from ortho_ref.parametrizations.by_name import by_name as _parametrization
 from ortho_ref.recurrent import Recurrent
+from ortho_ref.terminal import shown
 
 Activation: TypeAlias = Literal["tanh", "relu", "modrelu"]
 _P = ParamSpec("_P")
 _MODELS: dict[str, Callable[..., Recurrent]] = {}
+#: Those of files, by "FILE.py:NAME#SHA-256's beginning".
+_OWN: dict[str, Callable[..., Recurrent]] = {}
 #: What an option means, whichever model has it; its default is in the function's signature.
 _OPTIONS = {
     "input_size": "m, the size of x, or the number of tokens.",
@@ -68,8 +76,15 @@ _OPTIONS = {
 
 
 def _listed(model: Callable[_P, Recurrent]) -> Callable[_P, Recurrent]:
-    """The model in the list, under its name; what it is called with is checked, and its layers bear the name."""
+    """The model in the list, under its name."""
     name = model.__name__.replace("_", "-")
+    _MODELS[name] = make = _checked(name, model)
+    make.__doc__ = _described(name, model)
+    return make
+
+
+def _checked(name: str, model: Callable[_P, Recurrent]) -> Callable[_P, Recurrent]:
+    """The model; what it is called with is checked, and its layers bear the name."""
     hints = typing.get_type_hints(model)
     allowed = list(inspect.signature(model).parameters)[2:]
 
@@ -81,14 +96,12 @@ def _listed(model: Callable[_P, Recurrent]) -> Callable[_P, Recurrent]:
             if option not in allowed:
                 near = nearest(option, allowed)
                 raise TypeError(f"{name} has no option {short(option)}{near}; allowed: {', '.join(allowed) or 'none'}")
-            _check_option(option, value, hints[option])
+            _check_option(option, value, hints.get(option))
         k = options.get("negative_ones")
         if isinstance(k, int | np.integer) and k > hidden_size:
             raise ValueError(f"negative_ones is {k}; allowed: 0 to n = {hidden_size}")
         return replace(model(int(input_size), int(hidden_size), **options), name=name)  # type: ignore[arg-type]
 
-    make.__doc__ = _described(name, model)
-    _MODELS[name] = make
     return typing.cast(Callable[_P, Recurrent], make)
 
 
@@ -415,8 +428,63 @@ def sgornn(
     return Recurrent(FastRNN("relu", "sgornn"), {"U": U}, sizes=(input_size, hidden_size))
 
 
+def own(place: str) -> str:
+    """A cell of a file, for `build`, `network` and whatever loads a run of it, in this process.
+
+    Parameters
+    ----------
+    place : str
+        "mine.py:MyCell": a file, which is executed, and a class of cells in it, whose fields are the model's options;
+        or a function of input_size, hidden_size and options that makes a `Recurrent`.
+
+    Returns
+    -------
+    str
+        The model's name: the file's, and the beginning of its SHA-256, so that no weights are read into another cell.
+
+    Raises
+    ------
+    ValueError
+        Where there is no such file or name, or what is there is neither; whatever the file raises is in the message.
+    """
+    path, _, name = place.rpartition(":")
+    if not path.endswith(".py") or not name.isidentifier():
+        raise ValueError(f"model is {place!r}; allowed for a file: FILE.py:NAME")
+    try:
+        model = getattr(module_of(Path(path), "model"), name, None)
+        sha256 = hashlib.sha256(files.read(path)).hexdigest()
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        reason = f"{type(error).__name__}: {shown(error)}"
+        raise ValueError(f"model is {place!r}, which cannot be loaded: {reason}") from error
+    full = f"{Path(path).name}:{name}#{sha256[:12]}"
+    if isinstance(model, type) and issubclass(model, Cell) and not inspect.isabstract(model):
+        _OWN[full] = _checked(full, _of_cell(model))
+    elif inspect.isfunction(model):
+        _OWN[full] = _checked(full, model)
+    else:
+        missing = ", ".join(sorted(getattr(model, "__abstractmethods__", ())))
+        is_none = f"lacks {missing}" if missing else f"is {short(model)}"
+        raise ValueError(f"model is {place!r}, which {is_none}; allowed: a class of cells, or a function of (m, n)")
+    return full
+
+
+def _of_cell(kind: type[Cell]) -> Callable[..., Recurrent]:
+    """A cell's fields as a model's options."""
+
+    def model(input_size: int, hidden_size: int, **options: Any) -> Recurrent:
+        return Recurrent(kind(**options), sizes=(input_size, hidden_size))
+
+    sizes = list(inspect.signature(model).parameters.values())[:2]
+    fields = list(inspect.signature(kind).parameters.values())
+    model.__signature__ = inspect.Signature([*sizes, *fields])  # type: ignore[attr-defined]
+    model.__doc__ = kind.__doc__
+    return model
+
+
 def names() -> list[str]:
-    """Every model's name."""
+    """Every model's name, of the papers'."""
     return list(_MODELS)
 
 
@@ -508,9 +576,13 @@ def describe(name: str) -> str:
 
 
 def _model(name: str) -> Callable[..., Recurrent]:
-    if not isinstance(name, str) or name not in _MODELS:
+    if not isinstance(name, str) or name not in _MODELS | _OWN:
+        if isinstance(name, str) and ".py:" in name:
+            place, _, sha256 = name.partition("#")
+            asked = f"say --model {place}, or models.own({place!r})"
+            raise ValueError(f"model is {place!r}, a file's with the SHA-256 {sha256}..., which nobody loaded; {asked}")
         raise ValueError(not_among("model", name, _MODELS, str))
-    return _MODELS[name]
+    return (_MODELS | _OWN)[name]
 
 
 __all__ = [
@@ -519,5 +591,6 @@ __all__ = [
     "names",
     "network",
     "options_of",
+    "own",
     *(model.__name__ for model in _MODELS.values()),
 ]

@@ -8,7 +8,11 @@ import typer
 from rich.box import SIMPLE
 from rich.table import Table
 
-from gradients.checks import TOLERANCE_ANALYTIC, TOLERANCE_DIFFERENCES, TOLERANCE_PULLBACK, Oracle, results
+from gradients.checks import TOLERANCE_ANALYTIC, TOLERANCE_DIFFERENCES, TOLERANCE_PULLBACK, Oracle, Result, results
+from gradients.lines import first_wrong
+from gradients.problem import random_problem
+from scripts.grid.options import model_options
+from scripts.grid.own_cell import checked, own_cell
 from scripts.program import BAD_INPUT, check_device, device_option, fail, give, limit_threads, run
 
 
@@ -21,29 +25,8 @@ def oracle() -> Oracle | None:
     return autograd
 
 
-def main(
-    seed: Annotated[int, typer.Option(min=0, help="Of weights, inputs and directions.")] = 0,
-    threads: Annotated[int, typer.Option(help="BLAS threads.")] = 1,
-    device: Annotated[
-        str, device_option("cpu or gpu: of the gradients checked; differences and autograd are the host's.")
-    ] = "cpu",
-    only: Annotated[
-        str | None, typer.Option(help="Rows with this in their subject, as LSTM; all unless given.")
-    ] = None,
-) -> None:
-    """Largest relative error of every cell, parametrization and model in float64; exit code 1 above tolerance."""
-    try:
-        limit_threads(threads)
-        check_device(device)
-        if only == "":
-            raise ValueError("only is '', which names nothing; allowed: a part of a subject, as LSTM")
-    except BAD_INPUT as error:
-        fail(error)
-    by_autograd = oracle()
-    rows = results(np.random.default_rng(seed), by_autograd, device, only or "")
-    if not rows:
-        fail(f"only is {only!r}, which no subject has in it")
-    title = f"Largest relative error of hand-derived gradients, float64, seed {seed}, {device}"
+def give_table(rows: list[Result], title: str) -> None:
+    """A row for each subject, and a line for each comparison that failed."""
     caption = (
         f"against finite differences (allowed: {TOLERANCE_DIFFERENCES:.0e}); "
         f"of fused against scan, and against autograd ({TOLERANCE_ANALYTIC:.0e}, pullbacks {TOLERANCE_PULLBACK:.0e})"
@@ -60,7 +43,43 @@ def main(
     for row in rows:
         for line in row.faults():
             give(line)
-    if by_autograd is None:
+
+
+def main(
+    seed: Annotated[int, typer.Option(min=0, help="Of weights, inputs and directions.")] = 0,
+    threads: Annotated[int, typer.Option(help="BLAS threads.")] = 1,
+    device: Annotated[
+        str, device_option("cpu or gpu: of the gradients checked; differences and autograd are the host's.")
+    ] = "cpu",
+    only: Annotated[
+        str | None, typer.Option(help="Rows with this in their subject, as LSTM; all unless given.")
+    ] = None,
+    cell: Annotated[
+        str | None, typer.Option(metavar="FILE.py:NAME", help="A cell of yours alone, and its first wrong line.")
+    ] = None,
+    model_option: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="Of --cell: an option of it.")
+    ] = None,
+) -> None:
+    """Largest relative error of every cell, parametrization and model in float64; exit code 1 above tolerance."""
+    try:
+        limit_threads(threads)
+        check_device(device)
+        if only == "":
+            raise ValueError("only is '', which names nothing; allowed: a part of a subject, as LSTM")
+        if cell is None and model_option:
+            raise ValueError("--model-option is for --cell")
+        own = None if cell is None else own_cell(cell, model_options(model_option or []))
+        rng, by_autograd = np.random.default_rng(seed), oracle()
+        rows = results(rng, by_autograd, device, only or "") if own is None else [checked(own, rng, device)]
+    except BAD_INPUT as error:
+        fail(error)
+    if not rows:
+        fail(f"only is {only!r}, which no subject has in it")
+    give_table(rows, f"Largest relative error of hand-derived gradients, float64, seed {seed}, {device}")
+    if own is not None and (wrong := first_wrong(random_problem(own, rng), rng)) and not rows[0].passed:
+        give(str(wrong))
+    if by_autograd is None and own is None:
         message = "torch is not installed: no comparison with autograd (pip install --group crosscheck)"
         give(message)
     if not all(row.passed for row in rows):

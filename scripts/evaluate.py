@@ -9,6 +9,7 @@ import numpy as np
 import typer
 from rich.table import Table
 
+from ortho_ref import models
 from ortho_ref.backend import to_device
 from ortho_ref.fused import compiled, kernels
 from ortho_ref.terminal import shown_lines
@@ -70,9 +71,20 @@ def _engine(config: Record, device: str) -> str:
     return engine if here.get(engine) else "fused"
 
 
+def _loaded(folder: Path, which: str | None, model: str | None) -> tuple[Loaded, Record]:
+    """A run's weights and config; its cell is of the file `model`, where that is given."""
+    if model is not None:
+        models.own(model)
+    with RunFolder(folder) as run:
+        return load(run, which), read_run(run)
+
+
 def main(
     folder: Annotated[Path, typer.Argument(metavar="RUN", help="The run's folder.")],
     which: Annotated[str | None, typer.Option(help="best, last or previous checkpoint; best unless given.")] = None,
+    model: Annotated[
+        str | None, typer.Option(metavar="FILE.py:NAME", help="Of a run of a cell of yours: its file, once more.")
+    ] = None,
     data: Annotated[Path | None, typer.Option(help="Where its data are: a folder, of text the file.")] = None,
     held_out: Annotated[Path | None, typer.Option(help="arrays: the file that was held out, where one was.")] = None,
     eval_part: Annotated[str | None, typer.Option(help="Another part of its data set: test, or test:0-1000.")] = None,
@@ -92,8 +104,7 @@ def main(
         check_integer("seed", seed, least=0)
         if not 0 < temperature < float("inf"):
             raise ValueError(f"temperature is {temperature}; allowed: a finite number above 0")
-        with RunFolder(folder) as run:
-            loaded, config = load(run, which), read_run(run)
+        loaded, config = _loaded(folder, which, model)
         engine = _engine(config, device)
         limit_threads(threads, engine)
         task = task_of(folder, config, places_in({"data": data, "held_out": held_out}))

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from scripts.pictures.curves import UNITS, Drawn, check_picture, draw_runs, loss_of
-from scripts.pictures.loss_curves import Run, health_of, run_of
+from scripts.pictures.loss_curves import Run, column_of, health_of, run_of
 from scripts.program import BAD_INPUT, fail, run, say
 
 
@@ -33,8 +33,9 @@ def drawn(folders: list[Path]) -> list[Drawn]:
     for own in runs:
         apart = _apart([other for other in runs if other.label == own.label])
         line = ", ".join([own.label, *(f"{name} = {own.config.get(name)}" for name in apart)])
-        column = ", T = ".join(str(own.config[key]) for key in ("task", "length") if own.config.get(key) is not None)
-        found.append(Drawn(line, column, health_of(own.records), own.config.get("baseline"), loss_of(own.config)))
+        found.append(
+            Drawn(line, column_of(own.config), health_of(own.records), own.config.get("baseline"), loss_of(own.config))
+        )
     return found
 
 

@@ -73,8 +73,9 @@ def main(task: str, **values: Any) -> None:
     if out == Path():
         fail("out is the current folder; name another")
     model, seed = (DEFAULT[name] if values[name] is None else values[name] for name in ("model", "seed"))
-    out = out or Path("runs") / f"{task}-{model}-{seed}"
+    out = out or Path("runs") / f"{task}-{model.rpartition(':')[2]}-{seed}"
     where = "".join(f" {OPTIONS[name].flag} {shlex.quote(str(place))}" for name, place in places_in(values).items())
+    where += f" --model {shlex.quote(model)}" if ".py:" in model else ""
     to_go_on = f"python -m scripts.train {task} --out {shlex.quote(str(out))}{where} --resume"
     try:
         given, resume, which = given_in(values), values["resume"], values["which"]

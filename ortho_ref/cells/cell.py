@@ -90,11 +90,10 @@ class Cell(ABC):
             Name -> shape.
         """
 
-    @abstractmethod
     def init(
         self, rng: np.random.Generator, input_size: int, hidden_size: int, *, dtype: DTypeLike = np.float32
     ) -> Weights:
-        """Initial weights.
+        """Initial weights: matrices Glorot uniform, biases 0, unless a cell has its own.
 
         Parameters
         ----------
@@ -112,6 +111,7 @@ class Cell(ABC):
         Weights
             By name, on the host.
         """
+        return draw(self.shapes(input_size, hidden_size), rng, dtype)
 
     @abstractmethod
     def step_forward(self, weights: Weights, x: Array, h_prev: State) -> tuple[State, Any]:

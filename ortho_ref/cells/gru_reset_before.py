@@ -23,12 +23,9 @@ Backward.  dh is all of dL/dh_t; d<name> is dL/d<name>.
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-import numpy as np
-from numpy.typing import DTypeLike
-
 from ortho_ref.activations import activation, sigmoid, sigmoid_derivative
 from ortho_ref.backend import Array
-from ortho_ref.cells.cell import Cell, Shapes, Weights, draw, gate_shapes, input_product, input_pullback
+from ortho_ref.cells.cell import Cell, Shapes, Weights, gate_shapes, input_product, input_pullback
 from ortho_ref.printing import brief
 
 
@@ -72,12 +69,6 @@ class GRUResetBefore(Cell):
     def shapes(self, input_size: int, hidden_size: int) -> Shapes:
         """Name -> shape of every weight."""
         return gate_shapes(self.products, input_size, hidden_size)
-
-    def init(
-        self, rng: np.random.Generator, input_size: int, hidden_size: int, *, dtype: DTypeLike = np.float32
-    ) -> Weights:
-        """Matrices Glorot uniform, biases 0 (the paper leaves them open)."""
-        return draw(self.shapes(input_size, hidden_size), rng, dtype)
 
     def step_forward(self, weights: Weights, x: Array, h_prev: Array) -> tuple[Array, Cache]:
         """One step.  x (B, m) or tokens (B,), h_prev (B, n) -> h (B, n).  Pure: nothing is stored or changed."""

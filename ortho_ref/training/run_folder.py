@@ -21,7 +21,6 @@ is what was written, and belongs to the others, or it is refused by its name, wi
 import contextlib
 import hashlib
 import os
-import stat
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -134,14 +133,15 @@ class RunFolder:
             if mode == "w" and not self.path.exists():
                 self.path.mkdir(parents=True)
                 files.sync_folder(self.path.parent)
-            self._folder = os.open(self.path, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
+            self._folder = files.open_folder(self.path)
         except (FileNotFoundError, NotADirectoryError) as error:
             if mode != "w":
                 raise FileNotFoundError(_NO_RUN.format(path)) from None
             raise type(error)(f"out is {path}: {error.strerror}") from error
         except OSError as error:
             raise type(error)(f"out is {path}: {error.strerror}") from error
-        self._stack.callback(os.close, self._folder)
+        if self._folder is not None:
+            self._stack.callback(os.close, self._folder)
         try:
             self._check_mode()  # before the lock is made
             if mode != "r":
@@ -183,11 +183,11 @@ class RunFolder:
 
     def beat(self) -> None:
         """Show that this process is at work: the lock's time is now."""
-        os.utime("lock", dir_fd=self._folder, follow_symlinks=False)
+        files.touch(self.path / "lock", self._folder)
 
     def is_held(self) -> bool:
         """Whether another process works here."""
-        return files.is_held(self._folder)
+        return files.is_held(self.path, self._folder)
 
     def read(self, name: str) -> bytes:
         """What is in a file."""
@@ -213,10 +213,7 @@ class RunFolder:
     def folder(self, name: str) -> Path:
         """A folder in this one, made where it is not there.  OSError for a link or a file in its place."""
         self.check_held()
-        with contextlib.suppress(FileExistsError):
-            os.mkdir(name, dir_fd=self._folder)
-        if not stat.S_ISDIR(os.stat(name, dir_fd=self._folder, follow_symlinks=False).st_mode):
-            raise OSError(f"{self.path / name} is no folder; remove it")
+        files.make_folder(self.path / name, self._folder)
         return self.path / name
 
     def remove(self, *names: str) -> None:

@@ -229,7 +229,7 @@ def _run_suite(own: Settings, figures: Record, folder: Path, seconds: float, sho
     path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     environment = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": path}
     start = time.perf_counter()
-    with open(folder / LOG, "w") as log:
+    with open(folder / LOG, "w", encoding="utf-8") as log:
         process = subprocess.Popen(
             [*command, *own.suite],
             cwd=ROOT,

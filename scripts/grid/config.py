@@ -22,6 +22,7 @@ from ortho_ref.training.run_folder import CONFIG, RunFolder
 from ortho_ref.training.runs import Loaded, check_run, loaded
 from ortho_ref.training.task import Task, Vectors, check_integer
 from ortho_ref.training.trainer import Record
+from scripts.grid import own_cell
 from scripts.grid.build import check_trainer, make_task, network_arguments
 from scripts.grid.defaults import defaults_of
 from scripts.grid.options import DEFAULT, OPTIONS, PLACES, check_needed, check_options
@@ -103,6 +104,8 @@ def begun(task: str, **options: Any) -> tuple[Record, Task]:
     config["made_by"] = made_by()
     check(config, FORM)
     check_trainer(config)
+    if ".py:" in config["model"]:
+        own_cell.check(config["model"], models.network(**config["network"]).layers[0].cell)
     return config, the_task
 
 
@@ -164,12 +167,17 @@ def _given(task: str, options: Record) -> Record:
         raise TypeError(f"there is no option {', '.join(unknown)}{near}; allowed: {', '.join(DEFAULT)}")
     by_name.options_of(task)  # a task that is none is said here
     given = {name: DEFAULT[name] for name in ("model", "dtype")}
-    given |= {name: value for name, value in options.items() if value is not None}
-    if given["model"] not in models.names():
-        raise ValueError(not_among("model", given["model"], models.names(), str))
+    given |= known({name: value for name, value in options.items() if value is not None})
+    models.options_of(given["model"])  # a model that is none is said here
     if given["dtype"] not in ("float32", "float64"):
         raise ValueError(not_among("dtype", given["dtype"], ("float32", "float64"), str))
     return given
+
+
+def known(given: Record) -> Record:
+    """What is given, a model of a file by the name that it has once it is loaded."""
+    model = given.get("model")
+    return given | {"model": models.own(model)} if isinstance(model, str) and ".py:" in model else given
 
 
 def _setting(task: str, given: Record) -> Record:
@@ -369,7 +377,7 @@ def resumed(
     folder: RunFolder, task: str, given: Record, places: Record, which: str | None = None, exact: bool = False
 ) -> tuple[Record, Task]:
     """The config of a run that goes on, and its task; the process has its threads then."""
-    config = read_run(folder)
+    config, given = read_run(folder), known(given)
     engine = config.get("engine") or "fused"
     threads = config["threads"] if given.get("threads") is None else given["threads"]
     if engine == "compiled":  # no bit depends on their number

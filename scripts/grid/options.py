@@ -206,7 +206,7 @@ REGULARIZERS = {
 OPTIONS: dict[str, Option] = {
     option.name: option
     for option in (
-        Option("model", str, MODEL, f"{', '.join(models.names())}; nc-gru unless given.", "nc-gru"),
+        Option("model", str, MODEL, f"{', '.join(models.names())}, FILE.py:NAME; nc-gru unless given.", "nc-gru"),
         Option(
             "hidden",
             str,

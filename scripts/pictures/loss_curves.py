@@ -34,7 +34,15 @@ def run_of(folder: Path) -> Run:
         config, records = run.config, run.records
     if not records:
         raise ValueError(f"{folder} has no line of metrics yet")
-    return Run(f"{config.get('model', folder.name)}, n = {config.get('hidden', '?')}", config, records)
+    network = config.get("network", {})  # all that a run from Python has
+    model, n = config.get("model", network.get("name", folder.name)), config.get("hidden", network.get("hidden_sizes"))
+    sizes = ", ".join(map(str, n)) if isinstance(n, list) else n
+    return Run(model.partition("#")[0] + (f", n = {sizes}" if n else ""), config, records)
+
+
+def column_of(config: Record) -> str:
+    """What a run is of, for a title: "copying, T = 200"; "" where it does not say."""
+    return ", T = ".join(str(config[key]) for key in ("task", "length") if config.get(key) is not None)
 
 
 def words(text: object, most: int = 100) -> str:
@@ -54,7 +62,7 @@ def draw(run: Run, picture: Path) -> None:
         constrained_layout=True,
     )
     draw_losses(axes[0, 0], run)
-    axes[0, 0].set_title(words(f"{run.config.get('task', '?')}, T = {run.config.get('length', '?')}"))
+    axes[0, 0].set_title(words(column_of(run.config)))
     if constrained:
         for key, style, label in (("defect", "-", "defect"), ("condition", ":", "Neumann condition")):
             points = [(record["iteration"], record[key]) for record in health_of(run.records) if key in record]

@@ -21,7 +21,7 @@ def peak_memory() -> int:
 def cpu_name() -> str:
     """The processor's, as the system has it: nothing that would tell a person's machine from another."""
     try:
-        text = Path("/proc/cpuinfo").read_text()
+        text = Path("/proc/cpuinfo").read_text("utf-8")
     except OSError:
         text = ""
     found = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)

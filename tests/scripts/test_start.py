@@ -113,21 +113,3 @@ def test_near_names(program, words, message, tmp_path, monkeypatch):
     """Exit 2 and one line that says which name is near."""
     monkeypatch.chdir(tmp_path)
     assert refusal(importlib.import_module(f"scripts.{program}").main, *words).startswith(f"error: {message}")
-
-
-WINDOWS = """
-import importlib, sys
-sys.modules |= {"resource": None, "fcntl": None}
-for name in sys.argv[1:]:
-    importlib.import_module(name)
-print(sys.modules["scripts.program.usage"].peak_memory())
-"""
-
-
-def test_what_is_imported_where_two_modules_are_not():
-    """Every program and the kit, as on Windows; the most memory is not known there."""
-    programs = [path for part in ("", "maintain") for path in (ROOT / "scripts" / part).glob("[a-z]*.py")]
-    names = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in programs]
-    command = [sys.executable, "-c", WINDOWS, "ortho_ref.conformance", *names]
-    end = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert (end.returncode, end.stdout) == (0, "0\n"), end.stderr

@@ -4,13 +4,13 @@ Bytes of SHAKE-256, not a library's random numbers, whose stream may change: two
 
     value = low + (high - low) u / 2^16, to the nearest multiple of 1/4096
 
-which float32 has exactly, times a power of two where that is given; integers are rounded down.  Marks are not drawn but
-listed.  The manifest has their SHA-256, and sums by which their answers are known again.
+which float32 has exactly, times a power of two where that is given; integers are rounded down.  Marks and permutations
+are not drawn but listed.  The manifest has their SHA-256, and sums by which their answers are known again.
 """
 
 import hashlib
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from msgspec import Meta
@@ -29,7 +29,14 @@ class Range(Form):
     high: float
     power: Annotated[int, Meta(description="times 2^power")] = 0
     integer: Annotated[bool, Meta(description="rounded down, int64")] = False
+    form: Annotated[
+        Literal["skew", "lower"] | None,
+        Meta(description="what is kept: below the diagonal (skew: and its negative above)"),
+    ] = None
     marks: Annotated[list[list[int]] | None, Meta(description="in place of numbers: true at these")] = None
+    listed: Annotated[list[int] | None, Meta(description="in place of numbers: these, int64, in the order of rows")] = (
+        None
+    )
 
 
 class Drawn(Form):
@@ -64,16 +71,25 @@ def _array(
     high: float,
     power: int = 0,
     integer: bool = False,
+    form: str | None = None,
     marks: list[list[int]] | None = None,
+    listed: list[int] | None = None,
 ) -> np.ndarray:
     if marks is not None:
         marked = np.zeros(shape, bool)
         marked[tuple(np.transpose(marks))] = True
         return marked
+    if listed is not None:
+        return np.array(listed, np.int64).reshape(shape)
     size = int(np.prod(shape, dtype=int))
     u = np.frombuffer(hashlib.shake_256(seed.encode()).digest(2 * size), "<u2").astype(np.float64)
     values = (low + (high - low) * u / 65536).reshape(shape)
-    return np.floor(values).astype(np.int64) if integer else np.asarray(np.round(values * GRID) / GRID * 2.0**power)
+    if integer:
+        return np.floor(values).astype(np.int64)
+    array = np.asarray(np.round(values * GRID) / GRID * 2.0**power)
+    if form == "skew":
+        return np.tril(array, -1) - np.tril(array, -1).T
+    return np.tril(array) if form == "lower" else array
 
 
 def hash_of(inputs: Mapping[str, np.ndarray]) -> str:

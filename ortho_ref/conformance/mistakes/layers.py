@@ -361,7 +361,7 @@ for steps in (64, 100, 256):
 
 
 def _wide(units: int) -> Predicate:
-    return lambda case: case.kind == "layer" and case.inputs["dh_T"].shape[2] > units
+    return _both(layer(parametrized=None), lambda case: case.inputs["dh_T"].shape[2] > units)
 
 
 def _tile(units: int) -> Outputs:

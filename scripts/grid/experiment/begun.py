@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from scripts.grid.config import model_options_of
+from scripts.grid.config import known, model_options_of
 from scripts.grid.experiment.cells import Cell
 from scripts.grid.experiment.file import Experiment
 from scripts.grid.experiment.states import State
@@ -50,7 +50,7 @@ def differs(cell: Cell, experiment: Experiment, scale: float, config: Mapping[st
     What follows the scale is left out where that is not 1: it depends on the task's own defaults.
     """
     follows = () if scale == 1 else (*experiment.scaling, *_WITH_SCALE)
-    given = {name: value for name, value in cell.options.items() if name not in follows}
+    given = known({name: value for name, value in cell.options.items() if name not in follows})
     if "model_options" in given:  # a config has the task's beside them
         sized = {"model": config["model"], **cell.options, "hidden": config["hidden"]}
         given["model_options"] = model_options_of(cell.options["task"], sized)

@@ -82,10 +82,10 @@ def look_after(order: dict[str, Any], own: str, stalled: float | None) -> int:
                 told = time.monotonic()
                 process.send_signal(signal.SIGTERM)
             if told is not None and time.monotonic() > told + GRACE:
-                process.send_signal(signal.SIGKILL)
+                process.kill()
             if stalled is not None and killed is None and life.silence() > stalled:
                 killed = f"it gave no sign of life for {stalled:g} s"
-                process.send_signal(signal.SIGKILL)
+                process.kill()
             time.sleep(TICK)
     finally:
         del _here[order["folder"]]

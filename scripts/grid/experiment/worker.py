@@ -25,7 +25,7 @@ from scripts.grid.build import make_trainer
 from scripts.grid.config import begun, resumed
 from scripts.grid.experiment import sessions
 from scripts.grid.experiment.measures import Measures
-from scripts.grid.run import handle, quiet_arithmetic
+from scripts.grid.run import STOPS, handle, quiet_arithmetic
 from scripts.grid.track import tracked
 from scripts.program import BAD_INPUT
 from scripts.program.malloc import keep_freed_memory
@@ -67,7 +67,7 @@ def command() -> list[str]:
 def work(order: Order, parent: int | None = None) -> int:
     """Do a run, from its beginning or from its last checkpoint."""
     told: list[int] = []
-    handle((signal.SIGTERM, signal.SIGHUP), lambda number, frame: told.append(number))
+    handle(set(STOPS) - {signal.SIGINT}, lambda number, frame: told.append(number))
     parent = parent or os.getppid()
     if sessions.commit() != order.commit:  # of the files that this process has just read
         print(f"the code is {sessions.commit()}; the grid was begun under {order.commit}", file=sys.stderr)
@@ -101,7 +101,7 @@ def _train(order: Order, folder: RunFolder, should_stop: Callable[[], bool]) -> 
     """Whether the run came to its end, with everything measured."""
     resume = folder.has(CONFIG)
     if resume:  # with its own options: whoever gave the order has compared them
-        config, task = resumed(folder, order.task, {}, order.paths)
+        config, task = resumed(folder, order.task, {"model": order.given.get("model")}, order.paths)
     else:
         config, task = order.begun()
         config |= {"experiment": order.mark}

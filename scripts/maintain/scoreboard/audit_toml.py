@@ -140,7 +140,7 @@ class Audit(_File, kw_only=True):
 
 def read(path: Path = FILE) -> Audit:
     """Read and check the file."""
-    value = tomllib.loads(path.read_text())
+    value = tomllib.loads(path.read_text(encoding="utf-8"))
     formats.check(value, _File, path.name)
     for kind in ("implementations", "maps"):
         value[kind] = {name: {"name": name, **entry} for name, entry in value[kind].items()}

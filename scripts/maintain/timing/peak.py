@@ -55,7 +55,7 @@ def resident(model: str, size: Size, names: list[str], dtype: str, patience: flo
 
 
 def _status(field: str) -> int:
-    for line in Path("/proc/self/status").read_text().splitlines():
+    for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines():
         if line.startswith(f"{field}:"):
             return int(line.split()[1]) * 1024
     raise OSError(f"/proc/self/status has no {field}")
@@ -65,7 +65,7 @@ def _most(libc: ctypes.CDLL, step: Callable[[], object]) -> int:
     for _ in range(2):
         step()
     libc.malloc_trim(0)
-    Path("/proc/self/clear_refs").write_text("5")  # the largest resident set begins again
+    Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")  # the largest resident set begins again
     before = _status("VmRSS")
     step()
     return max(_status("VmHWM") - before, 0)

@@ -10,7 +10,7 @@ from gradients.map_problem import random_map_problem
 from gradients.problem import random_problem
 from ortho_ref.cells import elman, fastrnn, gru_reset_after, gru_reset_before, lstm
 from ortho_ref.conformance.cases import layered, reference, small_cells
-from ortho_ref.conformance.cases.case import Arrays, Config
+from ortho_ref.conformance.cases.case import Arrays, Case, Config
 from ortho_ref.parametrizations import cayley, exponential, householder, rotations, structured
 from scripts.maintain.vectors.spec import Spec
 
@@ -47,6 +47,8 @@ PLAIN: Config = {
     "batch_first": False,
     "parametrized": None,
 }
+#: What is kept of a map's parameter: skew A, reflections whose j-th begins at j.
+FORMS = {"A": "skew", "V": "lower"}
 SIZES = {"T": 6, "B": 4, "m": 3, "n": 5}
 VARIANTS: dict[str, tuple[Config, tuple[str, ...], str]] = {
     "plain": ({}, ("fastgrnn", "ugrnn"), "the cell, which other kinds have no cases of"),
@@ -138,6 +140,13 @@ KEPT: dict[str, tuple[Config, Config, int, str]] = {
         "NC-GRU whole, U_c by the exact Cayley transform, the gradient of A",
     ),
 }
+#: The sizes that those are asked in besides, drawn by the kit: T, B, m, n, n of the FFT's rotations, what for.
+KEPT_SIZES: dict[str, tuple[int, int, int, int, int, str]] = {
+    "step": (1, 1, 3, 5, 4, "one step of one sequence"),
+    "rows": (2, 37, 3, 5, 4, "B = 37: more sequences than a tile has rows, and a rest"),
+    "units": (2, 3, 19, 37, 64, "m = 19 and an n beyond a tile"),
+    "cut": (35, 1, 2, 4, 4, "T = 35, beyond windows of 32"),
+}
 #: Cases that the kit draws: sizes, offsets of biases, what for.  An update gate nearly closed, or a forget gate nearly
 #: open, keeps the state over 500 steps; else no gradient would be left to compare.
 LARGE: dict[str, tuple[dict[str, int], dict[str, float], str]] = {
@@ -226,6 +235,31 @@ def _kept(config: Config, n: int) -> Callable[[np.random.Generator], Arrays]:
     return draw
 
 
+def _kept_ranges(config: Config, sizes: dict[str, int]) -> dict[str, dict[str, Any]]:
+    """As `_ranges`, a weight by its map's parameters."""
+    kept = config["parametrized"]
+    weight = f"weights.layer0.{kept['weight']}"
+    bias = reference.cell_of(config).phi_bias
+    found = _ranges(config, sizes, {bias: -0.25} if bias and config["activation"] == "modrelu" else {})
+    del found[weight]
+    own = random_map_problem(reference.parametrization_of(kept), sizes["n"], np.random.default_rng(0))
+    for name, value in own.params.items():
+        found[f"{weight}.{name}"] = {"shape": list(value.shape), "low": -1.0, "high": 1.0}
+        if name in FORMS:
+            found[f"{weight}.{name}"]["form"] = FORMS[name]
+    for name in own.buffers.keys() & set(reference.CONSTANTS):
+        constant = own.buffers[name]
+        found[f"{weight}.{name}"] = {
+            "shape": list(constant.shape),
+            "low": 0.0,
+            "high": 0.0,
+            "listed": constant.ravel().tolist(),
+        }
+    for name in reference.complex_inputs(Case("", "layer", config, dict.fromkeys(found, np.zeros(0)))):
+        found[name]["shape"].append(2)
+    return found
+
+
 def _ranges(config: Config, sizes: dict[str, int], offsets: dict[str, float]) -> dict[str, dict[str, Any]]:
     """Of every input shape and range, by multiples of 1/16."""
     found = {}
@@ -251,6 +285,11 @@ def layer_cases() -> Iterator[Spec]:
         config = own | PLAIN | {"parametrized": kept}
         sources = CELLS_OF[own["cell"]], MAPS_OF[kept["parametrization"]]
         yield Spec(f"layer/{name}/parametrized", "layer", config, _kept(config, n), sources, why)
+        for size, (T, B, m, any_n, of_fft, beside) in KEPT_SIZES.items():
+            n = of_fft if kept["parametrization"] == "fft_rotations" else any_n
+            arrays = _kept_ranges(config, {"T": T, "B": B, "m": m, "n": n})
+            id, why_all = f"layer/{name}/parametrized-{size}", f"{why}; {beside}"
+            yield Spec(id, "layer", config, _kept(config, n), sources, why_all, arrays=arrays)
     for id, (sizes, offsets, why) in LARGE.items():
         own, module = CELLS[id.partition("/")[0]]
         config = own | PLAIN

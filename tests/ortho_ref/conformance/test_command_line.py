@@ -63,15 +63,6 @@ def statuses(out):
     return {row.split()[0]: row.split()[1] for row in rows}, summary
 
 
-def test_the_kit_needs_nothing_that_only_unix_has(adapter):
-    """`check`, `new` and `list`, where those modules cannot be imported."""
-    blocked = "import sys\nfor name in ('resource', 'fcntl', 'pwd', 'grp', 'termios'):\n    sys.modules[name] = None\n"
-    for words in (["check", adapter, "--only", "loss/*", "--allow-partial"], ["new", "--torch", "gru"], ["list"]):
-        run = f"{blocked}from ortho_ref.conformance.__main__ import main\nsys.exit(main({words!r}))"
-        done = subprocess.run([sys.executable, "-c", run], cwd=ROOT, capture_output=True, text=True, check=False)
-        assert (done.returncode, done.stderr) == (0, ""), words
-
-
 def test_check_is_run_of_an_adapter(adapter, call):
     """To the same report; a program is given to `run` alone."""
     only = ("--only", "loss/*", "--in-process")

@@ -1,0 +1,151 @@
+"""A cell of one's own file, docs/examples/my_cell.py, through the programs; and whose step back is wrong."""
+
+import json
+
+import pytest
+
+from ortho_ref import models
+from scripts import check_gradients, evaluate, experiment, plot, train
+from tests.scripts.runs import ROOT, call, refusal
+
+MINE = (ROOT / "docs" / "examples" / "my_cell.py").read_text()
+SMALL = ["--iterations", 4, "--hidden", 5, "--batch", 3, "--eval-every", 2]
+
+
+@pytest.fixture
+def mine(tmp_path, monkeypatch):
+    """The cell in a file, with one line changed; its place."""
+    monkeypatch.setattr(models, "_OWN", {})
+    monkeypatch.chdir(tmp_path)
+
+    def write(before="", after=""):
+        assert before in MINE
+        (tmp_path / "mine.py").write_text(MINE.replace(before, after, 1))
+        return "mine.py:MyCell"
+
+    return write
+
+
+def test_it_trains_in_every_program(mine, tmp_path, monkeypatch):
+    """Trained with its options and an orthogonal U, gone on with, evaluated, drawn."""
+    out, place = tmp_path / "run", mine()
+    options = ["--model-option", "leak=0.9", "--parametrize", "U=householder:2"]
+    code, _, err = call(train.main, "parenthesis", "--model", place, *options, "--out", out, *SMALL)
+    assert code == 0, err
+    assert f"evaluated: python -m scripts.evaluate {out} --model mine.py:MyCell\n" in err
+    monkeypatch.setattr(models, "_OWN", {})  # another process
+    again = ["parenthesis", "--out", out, "--resume", "--iterations", 6]
+    nobody = "config.json: network: model is 'mine.py:MyCell', a file's with the SHA-256 "
+    assert nobody in refusal(train.main, *again)
+    assert nobody in refusal(evaluate.main, out)
+    assert call(train.main, *again, "--model", place)[0] == 0
+    assert call(evaluate.main, out, "--model", place)[0] == 0
+    assert [(own.line, own.column) for own in plot.drawn([out])] == [("mine.py:MyCell, n = 5", "parenthesis, T = 100")]
+    config = json.loads((out / "config.json").read_text())
+    assert config["network"]["name"].startswith("mine.py:MyCell#")
+
+
+def test_weights_are_not_read_into_another_cell(mine, tmp_path):
+    """The file's contents are part of the model's name."""
+    place = mine()
+    assert call(train.main, "parenthesis", "--model", place, "--out", tmp_path / "run", *SMALL)[0] == 0
+    models._OWN.clear()
+    mine("1.0", "0.5")
+    again = ["parenthesis", "--out", tmp_path / "run", "--resume", "--model", place]
+    assert "error: model is 'mine.py:MyCell#" in refusal(train.main, *again)
+    assert "which nobody loaded" in refusal(evaluate.main, tmp_path / "run", "--model", place)
+
+
+def test_an_experiment(mine, tmp_path):
+    """In a file, beside a model of the zoo; its workers load it themselves."""
+    place = mine()
+    (tmp_path / "both.toml").write_text(
+        'format = "ortho_ref experiment 1"\ntitle = "Both"\nseeds = 1\n'
+        'options = { task = "parenthesis", batch = 4, iterations = 4, hidden = 5, eval_every = 2 }\n'
+        '[[column]]\nname = "all"\n[[row]]\nname = "GRU"\noptions = { model = "gru" }\n'
+        f'[[row]]\nname = "mine"\noptions = {{ model = "{place}" }}\n'
+    )
+    for words in (["run", "--no-estimate"], ["run"]):  # the second finds that all is done
+        code, _, err = call(experiment.main, words[0], "both.toml", "--out", tmp_path / "all", *words[1:])
+        assert code == 0, err
+        assert "2 of 2 runs are done" in err
+    assert "| mine | all | 1 |" in call(experiment.main, "table", "both.toml", "--out", tmp_path / "all")[1]
+
+
+def test_its_gradient_is_checked(mine):
+    code, out, _ = call(check_gradients.main, "--cell", mine(), "--model-option", "leak=0.8")
+    assert (code, "MyCell" in out) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("line", "wrong", "name", "weight"),
+    [
+        ("ds = dk * self.leak", "ds = dk", "ds", "W_k"),
+        ("dh * (1 - k)  #", "dh * k  #", "dc", "W"),
+        ("da_c = dc * (1 - c * c)", "da_c = dc * (1 - c)", "da_c", "W"),
+        ("dh * k + da_s", "da_s", "dh_prev", "h0"),
+        ("da_s.T @ h_prev, da_c.T", "da_s.T @ c, da_c.T", "dU_k", "U_k"),
+    ],
+)
+def test_the_first_wrong_line_is_named(mine, line, wrong, name, weight):
+    """With its rule, beside the weights whose gradients are off; and nothing is trained with it."""
+    place = mine(line, wrong)
+    code, out, _ = call(check_gradients.main, "--cell", place, "--model-option", "leak=0.8")
+    number = next(i for i, own in enumerate(MINE.splitlines(), 1) if line in own)
+    assert code == 1
+    assert f"dL/d{weight} is off" in out.replace("\n", " ")
+    assert f"line {number}: " in out
+    assert "# [mine:" in out
+    assert f"the first that is wrong: {name} is off by" in out
+    said = refusal(train.main, "parenthesis", "--model", place, "--model-option", "leak=0.8", *SMALL)
+    assert said.startswith("error: model is 'mine.py:MyCell', whose step back is wrong: MyCell: dL/d")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        (', "b": db', "", "dweights has the shapes {'W_k': (5, 3)"),
+        ("da_c.sum(axis=0)", "da_c", "'b': (3, 5)}; expected {"),
+        ("ds * sig", "ds + None * sig", "TypeError: unsupported operand type(s) for *: 'NoneType' and 'float' (line 4"),
+        (
+            "from dataclasses",
+            "from dataklasses",
+            "cannot be loaded: ModuleNotFoundError: No module named 'dataklasses'",
+        ),
+        ("def shapes", "def forms", "which lacks shapes; allowed: a class of cells"),
+        ("class MyCell", "class YourCell", "model is 'mine.py:MyCell', which is None; allowed: a class of cells"),
+        ("", "exit()\n", "cannot be loaded: SystemExit: None"),
+    ],
+)
+def test_what_is_refused(mine, before, after, message):
+    """In one line."""
+    assert message in refusal(check_gradients.main, "--cell", mine(before, after))
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--cell", "none.py:MyCell"], "model is 'none.py:MyCell', which cannot be loaded: FileNotFoundError"),
+        (["--cell", "mine.MyCell"], "model is 'mine.MyCell'; allowed for a file: FILE.py:NAME"),
+        (["--cell", "mine.py:MyCell", "--model-option", "lek=1"], "has no option 'lek' (did you mean 'leak'?)"),
+        (["--model-option", "leak=1"], "--model-option is for --cell"),
+    ],
+)
+def test_other_words(mine, words, message):
+    mine()
+    assert message in refusal(check_gradients.main, *words)
+
+
+def test_a_function_that_makes_a_layer(mine):
+    """With whatever options it has."""
+    mine(
+        "", "def mine(m, n, *, leak=0.7):\n    return Recurrent(MyCell(leak), {'U': Exponential()}, sizes=(m, n))\n\n\n"
+    )
+    (source := __import__("pathlib").Path("mine.py")).write_text(
+        source.read_text()
+        + "\n\nfrom ortho_ref.parametrizations import Exponential\nfrom ortho_ref.recurrent import Recurrent\n"
+    )
+    name = models.own("mine.py:mine")
+    assert models.options_of(name) == {"leak": 0.7}
+    assert models.build(name, 3, 5, leak=0.2).cell.leak == 0.2
+    assert set(models.build(name, 3, 5).parametrizations) == {"U"}
