@@ -21,8 +21,10 @@ from ortho_ref.language.reader import Reader
 from ortho_ref.layers import real_features
 from ortho_ref.training.run_folder import RunFolder
 from ortho_ref.training.runs import load
+from ortho_ref.training.trainer import Record
 from scripts.grid.config import read_run, task_of
 from scripts.grid.experiment.measures import steps_of
+from scripts.grid.options import places_in
 from scripts.pictures.curves import check_picture
 from scripts.pictures.loss_curves import COLORS, save, words
 from scripts.program import BAD_INPUT, device_option, fail, limit_threads, run, say
@@ -42,14 +44,14 @@ def along(cell: Cell, weights: Weights, x: Matrix, h: Matrix) -> Found:
     return found
 
 
-def measure(folder: Path, data: Path | None, steps: int, device: str = "cpu") -> list[tuple[Cell, Found]]:
+def measure(folder: Path, places: Record, steps: int, device: str = "cpu") -> list[tuple[Cell, Found]]:
     """Each layer's cell, and the bounds of a run's best checkpoint along the first held-out sequence.
 
     The states are computed by `device`, the Jacobians and their norms by NumPy, in float64.
     """
     with RunFolder(folder) as run:
         (network, params, buffers), config = load(run), read_run(run)
-    task = task_of(folder, config, {} if data is None else {"data": data})
+    task = task_of(folder, config, places)
     if isinstance(network, Reader):
         raise ValueError(f"{folder} has a reader, of two texts; allowed: a network that reads one sequence")
     batch = next(iter(task.evaluation()))
@@ -92,6 +94,7 @@ def main(
     ] = None,
     steps: Annotated[int, typer.Option(min=1, help="Time steps at most.")] = 300,
     data: Annotated[Path | None, typer.Option(help="Where its data are: a folder, of text the file.")] = None,
+    held_out: Annotated[Path | None, typer.Option(help="arrays: the file that was held out, where one was.")] = None,
     device: Annotated[
         str, device_option("cpu or gpu: where the states are computed; the Jacobians are the host's, in float64.")
     ] = "cpu",
@@ -103,7 +106,7 @@ def main(
         check_picture("out", out)
         with RunFolder(run_folder) as own:
             config = read_run(own)
-        layers = measure(run_folder, data, steps, device)
+        layers = measure(run_folder, places_in({"data": data, "held_out": held_out}), steps, device)
         figure, axes = plt.subplots(
             len(layers), 1, figsize=(8, 3.5 * len(layers) + 0.4), squeeze=False, constrained_layout=True
         )

@@ -19,6 +19,7 @@ from ortho_ref.training.task import Task, check_integer
 from ortho_ref.training.trainer import Record, evaluate
 from scripts.grid.build import by_engine
 from scripts.grid.config import read_run, task_of
+from scripts.grid.options import places_in
 from scripts.grid.predictions import check_examples, confusion, predictions, write
 from scripts.grid.run import quiet_arithmetic
 from scripts.program import BAD_INPUT, device_option, fail, give, limit_threads, run, say
@@ -85,6 +86,7 @@ def main(
         str | None, typer.Option(metavar="FILE.py:NAME", help="Of a run of a cell of yours: its file, once more.")
     ] = None,
     data: Annotated[Path | None, typer.Option(help="Where its data are: a folder, of text the file.")] = None,
+    held_out: Annotated[Path | None, typer.Option(help="arrays: the file that was held out, where one was.")] = None,
     eval_part: Annotated[str | None, typer.Option(help="Another part of its data set: test, or test:0-1000.")] = None,
     characters: Annotated[int | None, typer.Option("--sample", help="text: characters to write; 400.")] = None,
     prompt: Annotated[str | None, typer.Option(help="text: what the sample begins with.")] = None,
@@ -105,7 +107,7 @@ def main(
         loaded, config = _loaded(folder, which, model)
         engine = _engine(config, device)
         limit_threads(threads, engine)
-        task = task_of(folder, config, {} if data is None else {"data": data})
+        task = task_of(folder, config, places_in({"data": data, "held_out": held_out}))
         if eval_part is not None:
             if not hasattr(task, "on"):
                 raise ValueError(f"--eval-part is for tasks on a data set with parts; {config['task']} has none")

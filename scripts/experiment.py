@@ -14,6 +14,7 @@ from ortho_ref import formats
 from ortho_ref.memory import free_memory
 from ortho_ref.terminal import shown_lines
 from ortho_ref.training.task import check_choice, check_integer
+from ortho_ref.training.trainer import Record
 from scripts.grid.experiment.begun import check_begun
 from scripts.grid.experiment.cells import Cell, cells_of
 from scripts.grid.experiment.file import Experiment, File, read
@@ -22,6 +23,7 @@ from scripts.grid.experiment.results import ENDED, Results
 from scripts.grid.experiment.running import GIB, make_out, run_grid, say_estimates
 from scripts.grid.experiment.states import overview, states_of
 from scripts.grid.experiment.table import FORMS, lines_of, measured
+from scripts.grid.options import places_in
 from scripts.grid.track import TRACKERS
 from scripts.program import BAD_INPUT, check_beside, check_device, check_number, device_option, fail, give, run, say
 
@@ -65,6 +67,7 @@ def main(
     ] = False,
     scale: Annotated[float, typer.Option(help="S: 1 is the paper's size; what follows it is in the file.")] = 1.0,
     data: Annotated[Path | None, typer.Option(help="run: where the data are, a folder, of text the file.")] = None,
+    held_out: Annotated[Path | None, typer.Option(help="run: arrays: the file that is held out, where one is.")] = None,
     device: Annotated[str, device_option("run: cpu or gpu; on a GPU one run at a time, or --per-device.")] = "cpu",
     per_device: Annotated[int, typer.Option(min=1, max=64, help="run: runs at a time on a GPU.")] = 1,
     jobs: Annotated[int, typer.Option(min=1, max=1024, help="run: worker processes.")] = 1,
@@ -107,7 +110,17 @@ def main(
             cells, engines = _not_stored(cells, experiment, scale)
         if track is not None:
             check_choice("track", track, TRACKERS)
-        grid = Grid(experiment, cells, out, scale, device, threads, _places(data), track, engines)
+        grid = Grid(
+            experiment,
+            cells,
+            out,
+            scale,
+            device,
+            threads,
+            _places({"data": data, "held_out": held_out}),
+            track,
+            engines,
+        )
         if action is Action.run:
             at_a_time, limit = per_device if device == "gpu" else jobs, _bytes(memory)
             check_device(device)
@@ -135,13 +148,12 @@ def _bytes(memory: float | None) -> int | None:
     return int(memory * GIB)
 
 
-def _places(data: Path | None) -> dict[str, Path]:
+def _places(given: Record) -> dict[str, Path]:
     """Where the data are, by option."""
-    if data is None:
-        return {}
-    if not os.path.exists(data):
-        raise ValueError(f"data is {data}, which is not there")
-    return {"data": data}
+    for name, place in (found := places_in(given)).items():
+        if not os.path.exists(place):
+            raise ValueError(f"{name} is {place}, which is not there")
+    return found
 
 
 def _check_alone(action: Action, given: dict[str, object]) -> None:

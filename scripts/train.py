@@ -16,7 +16,7 @@ from ortho_ref.training.task import Task, check_choice
 from ortho_ref.training.trainer import Record
 from scripts.grid.build import make_trainer
 from scripts.grid.config import begun, length_of, resumed, tell, weights_of
-from scripts.grid.options import DEFAULT, given_in, places_in, takes_options
+from scripts.grid.options import DEFAULT, OPTIONS, given_in, places_in, takes_options
 from scripts.grid.run import preparing, signals, train
 from scripts.program import BAD_INPUT, fail, run, say
 
@@ -74,7 +74,7 @@ def main(task: str, **values: Any) -> None:
         fail("out is the current folder; name another")
     model, seed = (DEFAULT[name] if values[name] is None else values[name] for name in ("model", "seed"))
     out = out or Path("runs") / f"{task}-{model.rpartition(':')[2]}-{seed}"
-    where = "".join(f" --{name} {shlex.quote(str(place))}" for name, place in places_in(values).items())
+    where = "".join(f" {OPTIONS[name].flag} {shlex.quote(str(place))}" for name, place in places_in(values).items())
     where += f" --model {shlex.quote(model)}" if ".py:" in model else ""
     to_go_on = f"python -m scripts.train {task} --out {shlex.quote(str(out))}{where} --resume"
     try:

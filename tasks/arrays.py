@@ -1,17 +1,20 @@
-"""A task of one's own data in a file: .npz of arrays, or a .csv table.  docs/own-data.md.
+"""A task of one's own data in a file: a table, or arrays.  docs/own-data.md.
 
-    .npz   x and y as `ortho_ref.training.arrays` has them; mask (N, T), or lengths (N,) of sequences that are filled up
-    .csv   a header; a column that names the sequence of each row, or none: the table is one series, cut into windows; a
-           column with the target, or none: the next row is predicted
+    .csv, .parquet   a table: a column names the sequence of each row, or none does: it is one series, cut into windows;
+                     a column has the target, or none has: the next row is predicted
+    .npz, a folder   x and y as `ortho_ref.training.arrays` has them, and mask or lengths; the folder's x.npy, y.npy,
+                     ... are mapped, not read into memory
 
-Numbers are standardised: less the mean, by the standard deviation of what is trained on.  Which sequences are held out
-is drawn, always alike; of one series the last windows are.
+Numbers are standardised: less the mean, by the standard deviation of what is trained on.  Held out is a file of the
+same kind, or else a share: which sequences these are is drawn, always alike; of one series the last windows are.
 """
 
 import codecs
 import csv
 import io
+import tokenize
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -21,22 +24,28 @@ from ortho_ref.training.arrays import Arrays, readout_of
 from ortho_ref.training.task import check_choice, check_integer, nearest, opened
 from tasks.files import LARGEST, text_of
 
+#: How much is held out, unless said.
+SHARE = 0.2
 #: Steps of a window of one series, unless said.
 LENGTH = 100
 #: A target of integers is one of classes, unless said, up to so many of them.
 MOST_CLASSES = 20
 _SEED = 20
 
+#: A column of a table: texts, or numbers.
+Column = list[str] | np.ndarray
+Columns = dict[str, Column]
+
 
 class Sequences(NamedTuple):
     """Sequences of a file, filled up."""
 
-    x: np.ndarray  # (N, T, m), or tokens (N, T)
-    y: np.ndarray
-    mask: np.ndarray | None  # (N, T): the steps that there are; None: all
-    drawn: bool  # whether those held out are drawn
+    data: Path
+    arrays: dict[str, Any]  # x and y, mask or lengths: what `Arrays` takes
+    drawn: bool = True  # whether those held out are drawn
     labels: list[str] | None = None  # of the classes
     names: list[str] | None = None  # of y's columns
+    columns: tuple[str, ...] = ()  # of the table
 
 
 class FileArrays(Arrays):
@@ -45,15 +54,18 @@ class FileArrays(Arrays):
     Parameters
     ----------
     data : Path or str
-        The file, .npz or .csv.
-    share : float
-        How much of the sequences, or of the windows, is held out.
+        The file, .csv, .parquet or .npz, or a folder of .npy.
+    share : float, optional
+        How much of the sequences, or of the windows, is held out; SHARE unless given.
+    held_out : Path or str, optional
+        In place of a share: a file of the same kind, with the same columns, that is held out.
     sequence, target : str, optional
-        .csv: the columns that name each row's sequence, and what is to be learned.
+        Of a table: the columns that name each row's sequence, and what is to be learned.
     target_is : str, optional
-        .csv: classes or numbers.  Unless given a text is a class, and so are integers, up to MOST_CLASSES of them.
+        Of a table: classes or numbers.  Unless given a text is a class, and so are integers, up to MOST_CLASSES of
+        them.
     length : int, optional
-        .csv: steps of a window of one series; LENGTH unless given.
+        Of a table: steps of a window of one series; LENGTH unless given.
     scale : str
         standard, or none: numbers as they are.
 
@@ -69,9 +81,10 @@ class FileArrays(Arrays):
     Raises
     ------
     OSError
-        The file cannot be read.
+        A file cannot be read.
     ValueError
-        It is not what it should be, or an option has no such value; the message has the line and the column.
+        It is not what it should be, or an option has no such value; the message has the line and the column.  Or it is
+        .parquet, and pyarrow is not installed.
     """
 
     name: str = "arrays"
@@ -79,62 +92,62 @@ class FileArrays(Arrays):
     def __init__(
         self,
         data: Path | str,
-        share: float = 0.2,
+        share: float | None = None,
+        held_out: Path | str | None = None,
         sequence: str | None = None,
         target: str | None = None,
         target_is: str | None = None,
         length: int | None = None,
         scale: str = "standard",
     ) -> None:
-        data = Path(data)
-        if not 0 < share < 1:
+        if share is not None and held_out is not None:
+            raise ValueError(f"share is {share}, but held_out is {held_out}; allowed: one of them")
+        if share is not None and not 0 < share < 1:
             raise ValueError(f"share is {share}; allowed: 0 < share < 1")
         check_choice("scale", scale, ("standard", "none"))
         if target_is is not None:
             check_choice("target_is", target_is, ("classes", "numbers"))
         if length is not None:
             check_integer("length", length, least=2)
-        kinds = {".npz": _of_npz, ".csv": _of_csv}
-        check_choice("the end of data's name", data.suffix.lower(), kinds)
         options = {"sequence": sequence, "target": target, "target_is": target_is, "length": length}
-        found = kinds[data.suffix.lower()](data, options)
-        N = len(found.x)
-        held_out = min(max(round(share * N), 1), N - 1)
-        if N < 2:
-            raise ValueError(f"{data} has {N} sequence{'' if N == 1 else 's'}; expected 2 at least, one to hold out")
-        order = np.random.default_rng(_SEED).permutation(N) if found.drawn else np.arange(N)
-        x, y, mask = (None if a is None else a[order] for a in (found.x, found.y, found.mask))
-        assert x is not None
-        assert y is not None
-        _check_classes(y, N - held_out, found.labels, data)
-        there = mask
-        if mask is not None and readout_of(x, y) == "last":
-            x, there = _in_front(x, mask)
-            mask = None
-        classes = None if found.labels is None else len(found.labels)
-        super().__init__(x, y, held_out=held_out, mask=mask, classes=classes)
-        self._mean, self._deviation = 0.0, 1.0
-        if scale == "standard":
-            self._x, *_ = _standardised(self._x, there, N - held_out)
-            self._y, self._mean, self._deviation = _standardised(self._y, mask, N - held_out)
+        found = _read("data", Path(data), options)
+        self._file = None if held_out is None else Path(held_out)
+        others: np.ndarray | dict[str, np.ndarray]
+        if self._file is None:
+            others = _share(found, SHARE if share is None else share)
+        else:
+            others = _read("held_out", self._file, options, found).arrays
         self.labels, self.names = found.labels, found.names
-        self.notes = (self._told_of(held_out, found.drawn), *self._told_of_y(scale))
+        classes = None if found.labels is None else len(found.labels)
+        super().__init__(**found.arrays, held_out=others, classes=classes, scale=scale == "standard")
+        if self.loss == "cross_entropy":
+            self._check_classes(found.data)
+        self.notes = (self._told_of(found.drawn), *self._told_of_y(scale))
 
-    def in_units(self, y: np.ndarray) -> np.ndarray:
-        """Numbers of y, or of what a network says, in the file's units."""
-        return y.astype(np.float64) * self._deviation + self._mean
+    def _check_classes(self, data: Path) -> None:
+        """ValueError for a class that is held out alone."""
+        trained, held_out = self.counts
+        if len(new := np.flatnonzero((trained == 0) & (held_out > 0))):
+            name = self.labels[new[0]] if self.labels else str(new[0])
+            if self._file is not None:
+                raise ValueError(f"{self._file} has the class {name!r}, which {data} does not have")
+            raise ValueError(
+                f"{data}: all there is of the class {name!r} is held out, nothing is trained on; give more"
+            )
 
-    def _told_of(self, held_out: int, drawn: bool) -> str:
-        what = "sequences" if drawn else "windows"
+    def _told_of(self, drawn: bool) -> str:
+        what, (trained, held_out) = "sequences" if drawn else "windows", self.sizes
+        T = self.parts[0].x.shape[1]
+        if self._file is not None:
+            return f"{trained} {what} of {T} steps at most are trained on; {held_out} of {self._file} are held out"
         ways = "drawn" if drawn else "the last"
-        return f"{len(self._x)} {what} of {self._x.shape[1]} steps at most; {held_out} are held out, {ways}"
+        return f"{trained + held_out} {what} of {T} steps at most; {held_out} are held out, {ways}"
 
     def _told_of_y(self, scale: str) -> list[str]:
         if self.loss == "mean_squared_error":
             unit = ", in standard deviations of what is trained on" if scale == "standard" else ""
             return [f"y is {self.output_size} numbers{unit}; the mean alone has a held-out loss of {self.baseline:.4g}"]
-        counted = self._y if self._mask is None else self._y[self._mask]
-        counts = np.bincount(counted.reshape(-1), minlength=self.output_size)
+        counts = np.sum(self.counts, axis=0)
         names = self.labels or [str(i) for i in range(self.output_size)]
         shown = f"{names[0]!r} to {names[-1]!r}" if self.labels else f"0 to {self.output_size - 1}"
         most = counts.max() / counts.sum()
@@ -144,82 +157,85 @@ class FileArrays(Arrays):
         ]
 
 
-def _standardised(a: np.ndarray, mask: np.ndarray | None, cut: int) -> tuple[np.ndarray, Any, Any]:
-    """Numbers less the mean, by the standard deviation, of the first `cut` sequences' steps, and these two.
-
-    Integers are as they are.
-    """
-    if a.dtype.kind != "f":
-        return a, 0.0, 1.0
-    own = a[:cut]
-    rows = own[mask[:cut]] if mask is not None and a.ndim == 3 else own.reshape(-1, a.shape[-1])
-    mean, deviation = rows.mean(axis=0, dtype=np.float64), rows.std(axis=0, dtype=np.float64)
-    deviation = np.where(deviation > 0, deviation, 1)
-    scaled = ((a - mean) / deviation).astype(np.float32)
-    return np.where(mask[:, :, None], scaled, 0) if mask is not None and a.ndim == 3 else scaled, mean, deviation
+def _share(found: Sequences, share: float) -> np.ndarray:
+    """Which sequences are held out."""
+    if (N := len(found.arrays["x"])) < 2:
+        what = f"{'sequence' if found.drawn else 'window'}{'' if N == 1 else 's'}"
+        raise ValueError(f"{found.data} has {N} {what}; expected 2 at least, one to hold out")
+    order = np.random.default_rng(_SEED).permutation(N) if found.drawn else np.arange(N)
+    return order[-min(max(round(share * N), 1), N - 1) :]
 
 
-def _in_front(x: np.ndarray, mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Sequences that are filled up at the end, filled up in front, as the last step is read; and their mask."""
-    there = mask[:, ::-1]
-    filled = np.zeros_like(x)
-    filled[there] = x[mask]
-    return filled, there
+def _kind(data: Path) -> str:
+    return _FOLDER if data.is_dir() else data.suffix.lower()
 
 
-def _check_classes(y: np.ndarray, cut: int, labels: list[str] | None, data: Path) -> None:
-    """ValueError for a class that is held out alone."""
-    if y.dtype.kind in "iu" and len(new := np.setdiff1d(y[cut:], y[:cut])):
-        name = labels[new[0]] if labels else str(new[0])
-        raise ValueError(f"{data}: all there is of the class {name!r} is held out, nothing is trained on; give more")
+def _read(argument: str, data: Path, options: dict[str, Any], like: Sequences | None = None) -> Sequences:
+    """The sequences of a file; like: those of the file that it is held out beside."""
+    allowed = [*_TABLES, *_ARRAYS] if like is None else [_kind(like.data)]
+    if (kind := _kind(data)) not in allowed:
+        raise ValueError(f"{argument} is {data}; allowed: {', '.join(allowed)}")
+    if kind in _TABLES:
+        return _of_table(data, _TABLES[kind](argument, data), options, like)
+    for name, value in options.items():
+        if value is not None:
+            raise ValueError(f"{name} is {value!r}, but {data} is {kind}; allowed of {' and '.join(_TABLES)} alone")
+    return _of_arrays(data, _ARRAYS[kind](argument, data))
 
 
-def _opened(data: Path) -> IO[bytes]:
+def _opened(argument: str, data: Path) -> IO[bytes]:
     try:
         return open(data, "rb", opener=opened)
     except OSError as error:
-        raise type(error)(f"data is {data}: {error.strerror or error}") from error
+        raise type(error)(f"{argument} is {data}: {error.strerror or error}") from error
 
 
-def _of_npz(data: Path, options: dict[str, Any]) -> Sequences:
-    for name, value in options.items():
-        if value is not None:
-            raise ValueError(f"{name} is {value!r}, but {data} is .npz; allowed of .csv alone")
+#: What NumPy raises for a file that is no array.
+_NO_ARRAY = (
+    *(ValueError, KeyError, EOFError, ArithmeticError, SyntaxError),
+    *(tokenize.TokenError, zipfile.BadZipFile),
+)
+
+
+def _line(error: Exception) -> str:
+    return str(error).partition("\n")[0]
+
+
+def _in_npz(argument: str, data: Path) -> dict[str, np.ndarray]:
     try:
-        with _opened(data) as stream, np.load(stream, allow_pickle=False) as found:
-            arrays = {name: found[name] for name in found.files}
-    except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        raise ValueError(f"{data} is no .npz of plain arrays: {error}") from None
+        with _opened(argument, data) as stream, np.load(stream, allow_pickle=False) as found:
+            return {name: found[name] for name in found.files}
+    except _NO_ARRAY as error:
+        raise ValueError(f"{data} is no .npz of plain arrays: {_line(error)}") from None
+
+
+def _in_folder(argument: str, data: Path) -> dict[str, np.ndarray]:
+    """Those of x.npy, y.npy, ..., mapped."""
+    found: dict[str, np.ndarray] = {}
+    for path in sorted(data.glob("*.npy")):
+        try:
+            found[path.stem] = np.lib.format.open_memmap(path, mode="r")
+        except OSError as error:
+            raise type(error)(f"{argument} is {data}: {path.name}: {error.strerror or error}") from error
+        except _NO_ARRAY as error:
+            raise ValueError(f"{path} is no .npy of plain numbers: {_line(error)}") from None
+    return found
+
+
+def _of_arrays(data: Path, arrays: dict[str, np.ndarray]) -> Sequences:
     known = ("x", "y", "mask", "lengths")
     if missing := [name for name in known[:2] if name not in arrays]:
         raise ValueError(f"{data} has {', '.join(arrays) or 'nothing'}; {missing[0]} is missing; allowed: {known}")
     if unknown := [name for name in arrays if name not in known]:
         raise ValueError(f"{data} has {unknown[0]!r}{nearest(unknown[0], known)}; allowed: {', '.join(known)}")
-    x, y = arrays["x"], arrays["y"]
-    if x.ndim < 2 or x.shape[:1] != y.shape[:1]:
-        raise ValueError(f"{data}: x is {x.shape} and y {y.shape}; expected (N, T, m) or (N, T), and as many y")
-    return Sequences(x, y, _mask_of(data, arrays), True)
+    return Sequences(data, arrays)
 
 
-def _mask_of(data: Path, arrays: dict[str, np.ndarray]) -> np.ndarray | None:
-    """Which steps there are, of a mask or of lengths; None: all."""
-    x, mask, lengths = arrays["x"], arrays.get("mask"), arrays.get("lengths")
-    if lengths is not None:
-        integers = lengths.dtype.kind in "iu" and lengths.shape == x.shape[:1]
-        if mask is not None or not integers or ((lengths < 1) | (lengths > x.shape[1])).any():
-            given = f"{lengths.dtype} {lengths.shape}{' beside a mask' if mask is not None else ''}"
-            raise ValueError(f"{data}: lengths is {given}; allowed: integers (N,), 1 to T = {x.shape[1]}, without mask")
-        return np.arange(x.shape[1]) < lengths[:, None]
-    if mask is not None and (mask.dtype != bool or mask.shape != x.shape[:2]):
-        raise ValueError(f"{data}: mask is {mask.dtype} {mask.shape}; expected bool {x.shape[:2]}")
-    at_the_end = mask is None or (mask[:, 0].all() and not (mask[:, 1:] > mask[:, :-1]).any())
-    if readout_of(x, arrays["y"]) == "last" and not at_the_end:
-        raise ValueError(f"{data}: mask has holes or no step; allowed for one y each: filled up at the end")
-    return mask
-
-
-def _of_csv(data: Path, options: dict[str, Any]) -> Sequences:
-    columns = _columns(data)
+def _of_table(data: Path, columns: Columns, options: dict[str, Any], like: Sequences | None) -> Sequences:
+    if (count := max(map(len, columns.values()), default=0)) < 2:
+        raise ValueError(f"{data} has {count} row{'' if count == 1 else 's'}; expected more")
+    if like is not None:
+        columns = _as_of(like, data, columns)
     sequence, target = (options[name] for name in ("sequence", "target"))
     for name in ("sequence", "target"):
         if options[name] is not None and options[name] not in columns:
@@ -231,23 +247,36 @@ def _of_csv(data: Path, options: dict[str, Any]) -> Sequences:
     x = np.stack([_numbers(data, name, columns[name]) for name in inputs], axis=1)
     if target is None and options["target_is"] is not None:
         raise ValueError(f"target_is is {options['target_is']!r}, but there is no target")
-    y, labels = (x, None) if target is None else _target(data, target, columns[target], options["target_is"])
-    told = labels, inputs if target is None else [target]
+    if target is None:
+        y, labels, names = x, None, inputs
+    else:
+        y, labels = _target(data, target, columns[target], options["target_is"], like)
+        names = [target]
     if sequence is None:
-        return _windows(data, x, y, target is None, told, options["length"])
-    if options["length"] is not None:
+        arrays = _windows(data, x, y, target is None, options["length"])
+    elif options["length"] is not None:
         raise ValueError(
             f"length is {options['length']}, but {sequence!r} says where each sequence ends; allowed: None"
         )
-    return _sequences(data, x, y, columns[sequence], sequence, target is None, told)
+    else:
+        arrays = _sequences(data, x, y, _texts(columns[sequence]), sequence, target is None, like)
+    return Sequences(data, arrays, sequence is not None, labels, names, tuple(columns))
 
 
-def _columns(data: Path) -> dict[str, list[str]]:
-    """The columns of a table, by their names."""
-    with _opened(data) as stream:
+def _as_of(like: Sequences, data: Path, columns: Columns) -> Columns:
+    """The columns of what is held out, in the order of what is trained on; ValueError unless they have its names."""
+    if missing := [name for name in like.columns if name not in columns]:
+        raise ValueError(f"{data} has no column {missing[0]!r}{nearest(missing[0], columns)}; {like.data} has")
+    if more := [name for name in columns if name not in like.columns]:
+        raise ValueError(f"{data} has a column {more[0]!r}; {like.data} has not")
+    return {name: columns[name] for name in like.columns}
+
+
+def _columns_of_csv(argument: str, data: Path) -> Columns:
+    with _opened(argument, data) as stream:
         content = stream.read(LARGEST + 1)
     if len(content) > LARGEST:
-        raise ValueError(f"{data} has more than {LARGEST} bytes; allowed: fewer, or .npz")
+        raise ValueError(f"{data} has more than {LARGEST} bytes; allowed: fewer, or a folder of .npy")
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise ValueError(f"{data} is UTF-16; save it as UTF-8")
     text = text_of(content.removeprefix(codecs.BOM_UTF8), str(data))
@@ -261,16 +290,41 @@ def _columns(data: Path) -> dict[str, list[str]]:
     header = [name.strip() for name in rows[0]]
     if len(set(header)) < len(header) or "" in header or all(map(_is_number, header)):
         raise ValueError(f"{data} begins with {first.strip()!r}; expected a header, a name of its own for each column")
-    return _by_name(data, header, [row for row in rows[1:] if row])
-
-
-def _by_name(data: Path, header: list[str], rows: list[list[str]]) -> dict[str, list[str]]:
+    rows = [row for row in rows[1:] if row]
     for i, row in enumerate(rows):
         if len(row) != len(header):
             raise ValueError(f"{data}, row {i + 1}, has {len(row)} columns; the header has {len(header)}")
-    if len(rows) < 2:
-        raise ValueError(f"{data} has {len(rows)} row{'' if len(rows) == 1 else 's'} below its header; expected more")
-    return {name: list(column) for name, column in zip(header, zip(*rows, strict=True), strict=True)}
+    return {name: [row[i] for row in rows] for i, name in enumerate(header)}
+
+
+def _columns_of_parquet(argument: str, data: Path) -> Columns:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ModuleNotFoundError:
+        raise ValueError(f"{argument} is {data}; to read that, pyarrow: pip install -e '.[parquet]'") from None
+    with _opened(argument, data) as stream:
+        try:
+            table = pyarrow.parquet.ParquetFile(stream).read()
+        except (pyarrow.ArrowException, OSError) as error:
+            raise ValueError(f"{data} is no .parquet: {_line(error)}") from None
+    if len(names := table.column_names) > len(set(names)):
+        raise ValueError(f"{data} has the columns {', '.join(names)}; expected a name of its own for each")
+    return {name: _column(data, name, table.column(name)) for name in names}
+
+
+def _column(data: Path, name: str, column: Any) -> Column:
+    """A column of pyarrow's: numbers, or texts."""
+    from pyarrow import types
+
+    if types.is_nested(column.type):
+        raise ValueError(f"{data}: column {name!r} is of {column.type}; allowed: numbers, texts")
+    if column.null_count:
+        i = column.is_null().to_pylist().index(True)
+        raise ValueError(f"{data}, row {i + 1}, column {name!r}: it is null; expected a value")
+    if types.is_integer(column.type) or types.is_floating(column.type):
+        return column.to_numpy()
+    return list(map(str, column.to_pylist()))
 
 
 def _is_number(text: str) -> bool:
@@ -281,7 +335,11 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _numbers(data: Path, name: str, column: list[str]) -> np.ndarray:
+def _texts(column: Column) -> list[str]:
+    return column if isinstance(column, list) else list(map(str, column.tolist()))
+
+
+def _numbers(data: Path, name: str, column: Column) -> np.ndarray:
     """A column as numbers; ValueError names the first that is none, or not finite."""
     try:
         found = np.array(column).astype(np.float64)
@@ -290,44 +348,45 @@ def _numbers(data: Path, name: str, column: list[str]) -> np.ndarray:
         wrong = np.array([i for i, text in enumerate(column) if not _is_number(text)])
     if len(wrong):
         i = int(wrong[0])
-        raise ValueError(f"{data}, row {i + 1}, column {name!r}: {column[i]!r} is no finite number")
+        raise ValueError(f"{data}, row {i + 1}, column {name!r}: {str(column[i])!r} is no finite number")
     return found
 
 
-def _target(data: Path, name: str, column: list[str], is_a: str | None) -> tuple[np.ndarray, list[str] | None]:
+def _target(
+    data: Path, name: str, column: Column, is_a: str | None, like: Sequences | None
+) -> tuple[np.ndarray, list[str] | None]:
     """A column as classes, with their names, or as numbers (rows, 1)."""
-    kinds = sorted(set(column))
-    numbers = all(_is_number(text) for text in kinds)
-    if is_a is None:
+    texts = _texts(column)
+    kinds = sorted(set(texts))
+    numbers = all(map(_is_number, kinds))
+    if like is not None:
+        is_a = "classes" if like.labels else "numbers"
+    elif is_a is None:
         few = len(kinds) <= MOST_CLASSES and all(text.lstrip("+-").isdigit() for text in kinds)
         is_a = "numbers" if numbers and not few else "classes"
     if is_a == "numbers":
         return _numbers(data, name, column)[:, None], None
-    if len(kinds) < 2:
+    if like is not None and like.labels:
+        if new := [text for text in kinds if text not in like.labels]:
+            raise ValueError(f"{data}: column {name!r} has the class {new[0]!r}, which {like.data} does not have")
+        kinds = like.labels
+    elif len(kinds) < 2:
         raise ValueError(f"{data}: column {name!r} is {kinds[0]!r} throughout; expected two classes at least")
-    if numbers:
+    elif numbers:
         kinds.sort(key=float)
     place = {text: i for i, text in enumerate(kinds)}
-    return np.array([place[text] for text in column]), kinds
+    return np.array([place[text] for text in texts]), kinds
 
 
-def _windows(
-    data: Path,
-    x: np.ndarray,
-    y: np.ndarray,
-    following: bool,
-    told: tuple[list[str] | None, list[str]],  # labels of classes, names of columns
-    length: int | None,
-) -> Sequences:
+def _windows(data: Path, x: np.ndarray, y: np.ndarray, following: bool, length: int | None) -> dict[str, np.ndarray]:
     """One series, cut; what is left at its end is dropped."""
     T = LENGTH if length is None else length
     if following:
         x, y = x[:-1], x[1:]
     N = len(x) // T
-    if N < 2:
-        raise ValueError(f"{data} has {len(x)} steps; of length {T} that is {N} windows; expected 2 at least")
-    own, theirs = (a[: N * T].reshape(N, T, *a.shape[1:]) for a in (x, y))
-    return Sequences(own, theirs, None, False, *told)
+    if N < 1:
+        raise ValueError(f"{data} has {len(x)} steps; a window has {T}; expected more, or a smaller length")
+    return {name: a[: N * T].reshape(N, T, *a.shape[1:]) for name, a in (("x", x), ("y", y))}
 
 
 def _sequences(
@@ -337,8 +396,8 @@ def _sequences(
     names: list[str],
     column: str,
     following: bool,
-    told: tuple[list[str] | None, list[str]],  # labels of classes, names of columns
-) -> Sequences:
+    like: Sequences | None,
+) -> dict[str, np.ndarray]:
     """Those that a column names, in the order of their first rows; rows of one stand together."""
     begins = [i for i in range(len(names)) if i == 0 or names[i] != names[i - 1]]
     seen: set[str] = set()
@@ -354,7 +413,11 @@ def _sequences(
         raise ValueError(f"{data}: {column} {alone!r} has one row; expected 2 at least, to predict the next")
     N, T = len(pieces), lengths.max()
     filled = np.zeros((N, T, x.shape[1]))
-    once = not following and all((theirs == theirs[0]).all() for _, theirs in pieces)
+    changing = [i for i, (_, theirs) in enumerate(pieces) if following or (theirs != theirs[0]).any()]
+    once = not changing
+    if like is not None and (once := readout_of(like.arrays["x"], like.arrays["y"]) == "last") and changing:
+        alone = names[begins[changing[0]]]
+        raise ValueError(f"{data}: the target changes within {column} {alone!r}; in {like.data} it does so in none")
     targets = np.zeros((N, *y.shape[1:]) if once else (N, T, *y.shape[1:]), y.dtype)
     for i, (own, theirs) in enumerate(pieces):
         filled[i, : len(own)] = own
@@ -362,5 +425,11 @@ def _sequences(
             targets[i] = theirs[0]
         else:
             targets[i, : len(theirs)] = theirs
-    mask = None if (lengths == T).all() else np.arange(T) < lengths[:, None]
-    return Sequences(filled, targets, mask, True, *told)
+    arrays = {"x": filled, "y": targets}
+    return arrays if (lengths == T).all() else arrays | {"lengths": lengths}
+
+
+_FOLDER = "a folder of .npy"
+#: What reads a file, by the end of its name.
+_TABLES: dict[str, Callable[[str, Path], Columns]] = {".csv": _columns_of_csv, ".parquet": _columns_of_parquet}
+_ARRAYS: dict[str, Callable[[str, Path], dict[str, np.ndarray]]] = {".npz": _in_npz, _FOLDER: _in_folder}

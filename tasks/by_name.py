@@ -54,7 +54,7 @@ OPTIONS = {
     "data": Option(
         Path,
         "The data set's folder, the cache's unless given; of text and arrays the file.",
-        "a UTF-8 text; of arrays .npz or .csv",
+        "a UTF-8 text; of arrays a table, .npz or folder",
     ),
     "other_data": Option(bool, "Also data that differ from the published: a part, your own."),
     "train_part": Option(str, "What is trained on: train, or train:0-5000; the task's."),
@@ -65,9 +65,10 @@ OPTIONS = {
     "state": Option(str, "{tasks}: carried (default) or zero."),
     "qa": Option(str, "{tasks}: which task, 1 (default) to 20, or joint."),
     "share": Option(float, "{tasks}: how much is held out, 0.2 unless given."),
-    "sequence": Option(str, "{tasks}: .csv, the column that names each row's sequence; none: one series."),
-    "target": Option(str, "{tasks}: .csv, the column to learn; none: the next row."),
-    "target_is": Option(str, "{tasks}: .csv, classes or numbers, as it looks unless given."),
+    "held_out": Option(Path, "{tasks}: a file like --data that is held out, in place of a share."),
+    "sequence": Option(str, "{tasks}: of a table, the column that names each row's sequence; none: one series."),
+    "target": Option(str, "{tasks}: of a table, the column to learn; none: the next row."),
+    "target_is": Option(str, "{tasks}: of a table, classes or numbers, as it looks unless given."),
     "scale": Option(str, "{tasks}: standard (default), or none: numbers as they are."),
     "join": Option(str, "{tasks}: once (default) or steps."),
 }
@@ -88,7 +89,7 @@ TASKS = {
     "wikitext-2": Entry(Wikitext2, ("length", *_SET, "state", "windows")),
     "babi": Entry(Babi, (*_SET, "qa", "join")),
     "shortest-path": Entry(ShortestPath, ("eval_part",)),
-    "arrays": Entry(FileArrays, ("data", "share", "sequence", "target", "target_is", "length", "scale")),
+    "arrays": Entry(FileArrays, ("data", "share", "held_out", "sequence", "target", "target_is", "length", "scale")),
     "speech": Entry(Speech, ("data", "train_part", "eval_part", "form")),
 }
 

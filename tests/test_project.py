@@ -153,6 +153,7 @@ FRAMEWORKS = {
     "ortho_ref/adapters/equinox.py": {"equinox"},
     "ortho_ref/adapters/keras.py": {"keras", "torch", "tensorflow"},
     "tasks/files.py": {"pooch", "requests", "urllib3"},
+    "tasks/arrays.py": {"pyarrow"},
     "ortho_ref/adapters/maps.py": {"torch", "jax"},
     "ortho_ref/conformance/cases/node_tests.py": {"onnx"},
     "scripts/maintain/timing/peers_jax.py": {"jax"},

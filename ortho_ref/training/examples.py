@@ -2,7 +2,6 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import ClassVar
 
 import numpy as np
 
@@ -24,20 +23,18 @@ def passes(rng: np.random.Generator, count: int, batch_size: int, what: str) -> 
 
 
 def frequency_baseline(trained: np.ndarray, held_out: np.ndarray, classes: int) -> float:
-    """The held-out cross-entropy of a predictor that knows how often each class is, and nothing of the input.
+    """The held-out cross-entropy of a predictor that knows how often each class is, and nothing of the input."""
+    return baseline_of_counts(*(np.bincount(own.reshape(-1), minlength=classes) for own in (trained, held_out)))
 
-    p by the counts of the classes that are trained on, one added to each.
-    """
-    counts = np.bincount(trained.reshape(-1), minlength=classes) + 1.0
-    asked = np.bincount(held_out.reshape(-1), minlength=classes)
-    return float(-(asked * np.log(counts / counts.sum())).sum() / asked.sum())
+
+def baseline_of_counts(trained: np.ndarray, held_out: np.ndarray) -> float:
+    """`frequency_baseline` of how often each class is, (classes,): p by the counts trained on, one added to each."""
+    p = (trained + 1.0) / (trained + 1.0).sum()
+    return float(-(held_out * np.log(p)).sum() / held_out.sum())
 
 
 class Examples(ABC):
     """A task on a set of examples, some of which are held out."""
-
-    #: Held-out examples in a batch.
-    CHUNK: ClassVar[int] = 100
 
     @property
     @abstractmethod
@@ -48,6 +45,11 @@ class Examples(ABC):
     def batch(self, chosen: np.ndarray, held_out: bool = False) -> Batch:
         """The batch of the examples with these numbers (B,), of those held out or of those trained on."""
 
+    @property
+    def chunk(self) -> int:
+        """Held-out examples in a batch."""
+        return 100
+
     def batches(self, rng: np.random.Generator, batch_size: int) -> Iterator[Batch]:
         """Batches to train on, without end: `passes`."""
         for chosen in passes(rng, self.sizes[0], batch_size, "the examples to train on"):
@@ -55,6 +57,6 @@ class Examples(ABC):
 
     def evaluation(self) -> Iterator[Batch]:
         """Every held-out example, once, in their order; the last batch may be smaller."""
-        count = self.sizes[1]
-        for start in range(0, count, self.CHUNK):
-            yield self.batch(np.arange(start, min(start + self.CHUNK, count)), held_out=True)
+        count, chunk = self.sizes[1], self.chunk
+        for start in range(0, count, chunk):
+            yield self.batch(np.arange(start, min(start + chunk, count)), held_out=True)

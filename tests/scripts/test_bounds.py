@@ -55,9 +55,9 @@ def test_what_fills_up_a_batch_is_no_step(runs, monkeypatch):
                 yield batch._replace(mask=mask)
 
     whole = bounds.task_of
-    (_, long), *_ = bounds.measure(runs / "lstm", None, 100)
+    (_, long), *_ = bounds.measure(runs / "lstm", {}, 100)
     monkeypatch.setattr(bounds, "task_of", lambda *arguments: Shorter(whole(*arguments)))
-    (_, found), *_ = bounds.measure(runs / "lstm", None, 100)
+    (_, found), *_ = bounds.measure(runs / "lstm", {}, 100)
     assert all(own == long[name][:3] for name, own in found.items())
     assert all(len(own) > 3 for own in long.values())
 

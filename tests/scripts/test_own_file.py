@@ -8,8 +8,9 @@ import pytest
 
 from ortho_ref.training.run_folder import RunFolder
 from ortho_ref.training.runs import load
-from scripts import evaluate, plot, train
+from scripts import bounds, evaluate, plot, train
 from tasks.arrays import FileArrays
+from tests.scripts import grids
 from tests.scripts.runs import call, refusal
 
 RNG = np.random.default_rng(0)
@@ -75,6 +76,64 @@ def test_numbers_in_the_units_of_the_file(table, tmp_path):
         assert min(abs(float(y) - row[2]) for row in ROWS) < 1e-4
     assert len(lines) == sum(lengths.values())
     assert set(lengths.values()) <= {3, 4}
+
+
+def test_a_file_that_is_held_out(table, tmp_path):
+    """Trained beside it, gone on with, evaluated on it; with other contents, or without it, the run does not go on."""
+    there, out = tmp_path / "others.csv", tmp_path / "run"
+    header, *lines = table.read_text().splitlines()
+    there.write_text("\n".join([header, *lines[:10]]))
+    both = ["--data", table, "--held-out", there]
+    begun = call(train.main, "arrays", *both, "--sequence", "who", "--target", "way", "--out", out, *SMALL)
+    assert begun[0] == 0, begun
+    assert f"12 sequences of 4 steps at most are trained on; 3 of {there} are held out" in begun[2]
+    assert call(train.main, "arrays", *both, "--out", out, "--resume", "--iterations", 6)[0] == 0
+    code, _, err = call(evaluate.main, out, *both, "--predictions", tmp_path / "said.csv")
+    assert code == 0, err
+    assert len((tmp_path / "said.csv").read_text().splitlines()) == 4
+    call(bounds.main, out, *both)
+    assert (out / "bounds.png").exists()
+    for program in ((train.main, "arrays", "--resume", "--out", out), (evaluate.main, out)):
+        told = refusal(*program, "--data", table)
+        assert told.startswith(f"error: data is {table}, which is not what the run in {out} began with: held out, tr")
+    there.write_text("\n".join([header, *lines[:9]]))
+    told = refusal(train.main, "arrays", *both, "--out", out, "--resume")
+    of = f"data is {table}, held_out is {there}"
+    assert told.startswith(f"error: {of}, which is not what the run in {out} began with: held out")
+    told = refusal(train.main, "adding", "--held-out", there, "--out", tmp_path / "b")
+    assert told.startswith("error: --held-out is for arrays; adding has none")
+
+
+GRID = """format = "ortho_ref experiment 1"
+title = "Own"
+metric = "accuracy"
+
+[options]
+task = "arrays"
+sequence = "who"
+target = "way"
+batch = 3
+hidden = 4
+iterations = 2
+
+[[row]]
+name = "GRU"
+options = { model = "gru" }
+"""
+
+
+def test_a_grid_beside_a_file_that_is_held_out(table, tmp_path):
+    """Each of its runs is evaluated on that file; one that is not there is said before anything is run."""
+    grid, there, out = tmp_path / "grid.toml", tmp_path / "others.csv", tmp_path / "runs"
+    grid.write_text(GRID)
+    order = ["run", grid, "--data", table, "--held-out", there, "--seeds", 1, "--out", out]
+    told = grids.run(*order)[2]
+    assert told.splitlines() == [f"error: held_out is {there}, which is not there"]
+    there.write_text(table.read_text())
+    assert grids.run(*order)[0] == 0
+    (config,) = (json.loads(path.read_text()) for path in out.glob("**/config.json"))
+    parts = config["data"]["sha256"]
+    assert (config["share"], parts["held out"]) == (None, parts["trained on"])
 
 
 def test_what_is_refused(table, tmp_path):

@@ -1,10 +1,14 @@
 """A task of one's own data in a file."""
 
+import itertools
 import re
+import sys
+import tracemalloc
 
 import numpy as np
 import pytest
 
+from ortho_ref.training import arrays as in_memory
 from tasks.arrays import FileArrays
 
 RNG = np.random.default_rng(0)
@@ -104,13 +108,78 @@ def test_other_data_are_other_data(tmp_path):
 
 
 BY = {"sequence": "who", "target": "kind"}
+OTHERS = [(f"t{s}", s % 2, 300 + 10 * t + s, 7.0 * t - s) for s in range(4) for t in range(3 + 2 * s)]
+
+
+def test_a_file_that_is_held_out(tmp_path):
+    """In place of a share: columns by their names, in any order; numbers by the mean and deviation of the other file;
+    classes by the other file's; its sequences may be longer."""
+    there = written(tmp_path, [(c, who, ab, kind) for who, kind, ab, c in OTHERS], "c,who,a b,kind", "b.csv")
+    task = FileArrays(written(tmp_path), held_out=there, **BY)
+    assert (task.sizes, task.labels) == ((15, 4), ["0", "1", "2"])
+    assert task.notes[0] == f"15 sequences of 6 steps at most are trained on; 4 of {there} are held out"
+    numbers = np.array([row[2:] for row in ROWS])
+    for (x, y), s in zip(rows_of(task)[15:], range(4), strict=True):
+        own = (np.array([row[2:] for row in OTHERS if row[0] == f"t{s}"]) - numbers.mean(axis=0)) / numbers.std(axis=0)
+        np.testing.assert_allclose(x[-len(own) :], own, rtol=1e-5, atol=1e-6)
+        assert not x[: -len(own)].any()
+        assert y == s % 2
+
+
+def test_a_series_that_is_held_out(tmp_path):
+    """Windows of it, one at least; each row's target."""
+    path, there = (written(tmp_path, [(i, 2 * i) for i in range(k)], "a,y", f"{k}.csv") for k in (10, 21))
+    task = FileArrays(path, held_out=there, target="y", target_is="numbers", length=10)
+    assert task.sizes == (1, 2)
+    np.testing.assert_allclose(task.in_units(rows_of(task)[2][1])[:, 0], 2 * np.arange(10, 20), rtol=1e-6)
+
+
+def test_other_data_held_out_are_other_data(tmp_path):
+    """By the contents of that file alone."""
+    path, there = written(tmp_path), written(tmp_path, OTHERS, name="b.csv")
+    first = FileArrays(path, held_out=there, **BY).data.sha256
+    written(tmp_path, [*OTHERS[:-1], (*OTHERS[-1][:3], 1.5)], name="b.csv")
+    second = FileArrays(path, held_out=there, **BY).data.sha256
+    assert [first[name] == second[name] for name in ("trained on", "held out")] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("write", "options", "message"),
+    [
+        ({"header": "who,kind,a b,d"}, BY, "b.csv has no column 'c'; "),
+        ({"header": "who,kind,a b,c,d", "rows": [(*row, 1) for row in OTHERS]}, BY, "b.csv has a column 'd'; "),
+        ({"rows": [*OTHERS, ("t5", 7, 1, 2)]}, BY, "b.csv: column 'kind' has the class '7', which "),
+        ({"rows": [*OTHERS, ("t3", 0, 1, 2)]}, BY, "b.csv: the target changes within who 't3'; in "),
+        ({"rows": [], "header": ""}, BY, "b.csv is empty"),
+        ({"rows": []}, BY, "b.csv has 0 rows; expected more"),
+        ({"rows": [*OTHERS[:1], ("t1", 1, "", 2)]}, BY, "b.csv, row 2, column 'a b': '' is no finite number"),
+        ({}, BY | {"share": 0.5}, "share is 0.5, but held_out is "),
+        ({"name": "b.npz"}, BY, "b.npz; allowed: .csv"),
+        ({"rows": [row[1:] for row in OTHERS], "header": "kind,a b,c"}, BY, "b.csv has no column 'who'; "),
+    ],
+)
+def test_what_is_held_out_and_does_not_fit(write, options, message, tmp_path):
+    """One line that names the file, and what the other has."""
+    there = written(tmp_path, **{"rows": OTHERS, "name": "b.csv"} | write)
+    with pytest.raises(ValueError, match=re.escape(message)) as error:
+        FileArrays(written(tmp_path), held_out=there, **options)
+    assert "\n" not in str(error.value)
+
+
+def test_a_series_too_short_to_hold_out(tmp_path):
+    """No window of it."""
+    path, there = (written(tmp_path, [(i, 2 * i) for i in range(k)], "a,y", f"{k}.csv") for k in (20, 9))
+    with pytest.raises(ValueError, match=r"9.csv has 9 steps; a window has 10; expected more, or a smaller length"):
+        FileArrays(path, held_out=there, target="y", length=10)
+    with pytest.raises(ValueError, match=r"20.csv has 1 window; expected 2 at least, one to hold out"):
+        FileArrays(path, length=15)
 
 
 @pytest.mark.parametrize(
     ("write", "options", "message"),
     [
         ({"rows": ROWS[:0], "header": ""}, BY, "is empty"),
-        ({"rows": ROWS[:1]}, BY, "has 1 row below its header; expected more"),
+        ({"rows": ROWS[:1]}, BY, "has 1 row; expected more"),
         ({"rows": [*ROWS[:5], ("s1", 1, "nan", 2)]}, BY, "row 6, column 'a b': 'nan' is no finite number"),
         ({"rows": [*ROWS[:5], ("s1", 1, "warm", 2)]}, BY, "row 6, column 'a b': 'warm' is no finite number"),
         ({"rows": [*ROWS[:5], ("s1", 1, "", 2)]}, BY, "row 6, column 'a b': '' is no finite number"),
@@ -132,7 +201,7 @@ BY = {"sequence": "who", "target": "kind"}
         ({"rows": [(f"s{s}", s, 1, 2) for s in range(9)]}, BY, "is held out, nothing is trained on; give more"),
         ({"rows": [(*row[:1], "up", *row[2:]) for row in ROWS]}, BY, "column 'kind' is 'up' throughout"),
         ({"rows": ROWS[:4]}, BY | {"target": "c"}, "has 1 sequence; expected 2 at least, one to hold out"),
-        ({"name": "a.xlsx"}, BY, "the end of data's name is '.xlsx'; allowed: '.npz', '.csv'"),
+        ({"name": "a.xlsx"}, BY, "a.xlsx; allowed: .csv, .parquet, .npz, a folder of .npy"),
         ({"name": "a.npz"}, {}, "is no .npz of plain arrays"),
         ({"name": "a.npz"}, BY, "sequence is 'who', but "),
     ],
@@ -158,18 +227,21 @@ X, LABELS = np.ones((6, 4, 2)), np.arange(6) % 2
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        ({"x": X, "y": LABELS[:5]}, "x is (6, 4, 2) and y (5,); expected (N, T, m) or (N, T), and as many y"),
-        ({"x": X[:, 0, 0], "y": LABELS}, "x is (6,) and y (6,); expected"),
-        ({"x": X, "y": np.array(1)}, "x is (6, 4, 2) and y (); expected"),
-        ({"x": X, "y": LABELS, "lengths": np.full(6, 5)}, "lengths is int64 (6,); allowed: integers (N,), 1 to T = 4"),
+        ({"x": X, "y": LABELS[:5]}, "y has 5 sequences; x has 6"),
+        ({"x": X[:, 0, 0], "y": LABELS}, "x has shape (6,) of float64; expected (N, T, m)"),
+        ({"x": X, "y": np.array(1)}, "y has shape (); expected entries"),
+        ({"x": X, "y": LABELS, "lengths": np.full(6, 5)}, "lengths is int64 (6,); allowed: integers (6,), 1 to T = 4"),
         ({"x": X, "y": LABELS, "lengths": np.full(6, "4")}, "lengths is <U1 (6,); allowed"),
         (
             {"x": X, "y": LABELS, "lengths": np.full(6, 4), "mask": X[:, :, 0] > 0},
             "lengths is int64 (6,) beside a mask",
         ),
         ({"x": X, "y": LABELS, "mask": X[:, :3, 0] > 0}, "mask is bool (6, 3); expected bool (6, 4)"),
-        ({"x": X, "y": LABELS, "mask": np.tile([True, False, True, True], (6, 1))}, "mask has holes or no"),
-        ({"x": X, "y": LABELS, "mask": X[:, :, 0] < 0}, "mask has holes or no step"),
+        (
+            {"x": X, "y": LABELS, "mask": np.tile([True, False, True, True], (6, 1))},
+            "mask has holes; allowed for readout 'last'",
+        ),
+        ({"x": X, "y": LABELS, "mask": X[:, :, 0] < 0}, "mask leaves no step of sequence 0"),
         ({"x": np.where(X.sum() == X, X, np.nan), "y": LABELS}, "x has an entry that is not finite, x[0, 0, 0]"),
         ({"x": X, "y": np.eye(2)[LABELS]}, "y is one-hot; give the classes"),
         ({"x": X, "y": LABELS + 1}, "y holds classes 1 to 2, none below"),
@@ -202,3 +274,208 @@ def test_an_npz_with_other_names(tmp_path):
     np.savez(tmp_path / "a.npz", x=np.zeros((3, 2, 1)), y=np.zeros(3, int), maks=np.ones((3, 2), bool))
     with pytest.raises(ValueError, match=r"has 'maks' \(did you mean 'mask'\?\)"):
         FileArrays(tmp_path / "a.npz")
+
+
+def folder_of(place, **arrays):
+    """A folder of .npy."""
+    place.mkdir(exist_ok=True)
+    for name, value in arrays.items():
+        np.save(place / f"{name}.npy", value)
+    return place
+
+
+KINDS = {
+    "classes": {"x": RNG.standard_normal((20, 6, 2)), "y": np.arange(20) % 3},
+    "lengths": {"x": RNG.standard_normal((20, 6, 2)), "y": np.arange(20) % 2, "lengths": RNG.integers(2, 7, 20)},
+    "mask": {
+        "x": RNG.standard_normal((20, 6, 2)),
+        "y": RNG.standard_normal((20, 6, 1)),
+        "mask": RNG.random((20, 6)) < 0.8,
+    },
+    "tokens": {"x": RNG.integers(0, 5, (20, 6)), "y": RNG.integers(0, 5, (20, 6)), "lengths": RNG.integers(2, 7, 20)},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_folder(kind, tmp_path, monkeypatch):
+    """To the bit what .npz is; mapped as long as it is used, and read in pieces, which changes nothing but rounding."""
+    KINDS["mask"]["mask"][:, 0] = True
+    np.savez(tmp_path / "a.npz", **KINDS[kind])
+    place = folder_of(tmp_path / "a", **KINDS[kind])
+    whole, mapped = FileArrays(tmp_path / "a.npz"), FileArrays(place)
+    assert all(isinstance(own, np.memmap) for part in mapped.parts for own in part[:3] if own is not None)
+    assert mapped.data == whole.data
+    assert mapped.notes == whole.notes
+    for ours, theirs in zip(rows_of(mapped), rows_of(whole), strict=True):
+        np.testing.assert_array_equal(ours[0], theirs[0])
+        np.testing.assert_array_equal(ours[1], theirs[1])
+    monkeypatch.setattr(in_memory, "PIECE", 100)
+    pieces = FileArrays(place)
+    assert pieces.data == whole.data
+    assert pieces.baseline == pytest.approx(whole.baseline, rel=1e-12)
+    for ours, theirs in zip(rows_of(pieces), rows_of(whole), strict=True):
+        np.testing.assert_allclose(ours[0], theirs[0], rtol=1e-6, atol=1e-7)
+
+
+def test_a_folder_that_is_held_out(tmp_path):
+    """Another folder, with longer sequences."""
+    place = folder_of(tmp_path / "a", **KINDS["classes"])
+    there = folder_of(tmp_path / "b", x=np.ones((3, 9, 2)), y=np.arange(3))
+    task = FileArrays(place, held_out=there)
+    assert task.sizes == (20, 3)
+    assert next(iter(task.evaluation())).x.shape == (9, 3, 2)
+
+
+def test_a_folder_is_not_read_into_memory(tmp_path, monkeypatch):
+    """What NumPy asks for, all in all, is a quarter of the file at most, through checks, scales, hash, baseline and
+    batches; a copy of the file would be more."""
+    monkeypatch.setattr(in_memory, "PIECE", 1 << 18)
+    place = folder_of(tmp_path / "a", x=np.ones((1000, 64, 64), "f4"), y=np.arange(1000) % 3)
+    size = (place / "x.npy").stat().st_size
+
+    def peak(function):
+        tracemalloc.start()
+        try:
+            function()
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    def used():
+        task = FileArrays(place)
+        assert task.data.sha256
+        for _ in itertools.islice(task.batches(np.random.default_rng(0), 10), 100):
+            pass
+
+    assert peak(used) < size / 4
+    assert peak(lambda: np.load(place / "x.npy")) > size / 2
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the system says what is resident in /proc")
+def test_no_page_of_a_folder_stays_in_memory(tmp_path):
+    """Pages that were read count as the process's memory until they are let go."""
+    place = folder_of(tmp_path / "a", x=np.ones((100, 64, 64), "f4"), y=np.arange(100) % 3)
+
+    def resident():
+        with open("/proc/self/smaps") as lines:
+            after = itertools.dropwhile(lambda line: str(place / "x.npy") not in line, lines)
+            return int(next(line for line in after if line.startswith("Rss:")).split()[1])
+
+    task = FileArrays(place)
+    task.batch(np.arange(5))
+    assert resident() == 0
+    assert task.parts[0].x[50].sum() == 64 * 64
+    assert resident() > 0
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"x": X}, "a has x; y is missing; allowed: "),
+        ({}, "a has nothing; x is missing"),
+        ({"x": X, "y": LABELS, "maks": X}, "a has 'maks' (did you mean 'mask'?); allowed: x, y, mask, lengths"),
+        (
+            {"x": X, "y": np.array([None] * 6)},
+            "y.npy is no .npy of plain numbers: Array can't be memory-mapped: Python",
+        ),
+        ({"x": X, "y": LABELS[:5]}, "y has 5 sequences; x has 6"),
+        ({"x": X, "y": LABELS, "lengths": np.full(5, 4)}, "lengths is int64 (5,); allowed: integers (6,), 1 to T = 4"),
+        ({"x": X[:0], "y": LABELS[:0]}, "a has 0 sequences; expected 2 at least"),
+        ({"x": np.where(np.arange(2) < 1, X, np.nan), "y": LABELS}, "x has an entry that is not finite, x[0, 0, 1]"),
+    ],
+)
+def test_a_folder_that_does_not_fit(arrays, message, tmp_path):
+    """One line: what is missing, or is not what it should be."""
+    with pytest.raises(ValueError, match=re.escape(message)) as error:
+        FileArrays(folder_of(tmp_path / "a", **arrays))
+    assert "\n" not in str(error.value)
+
+
+#: A header that is too long: NumPy says so in two lines.
+TWO_LINES = b"\x93NUMPY\x01\x00\x30\x75" + b" " * 30_000
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"no array", b"\x93NUMPY\x01\x00\x10\x00{'descr': '<f8',(\n", b"\x93NUMPY\x09\x00", TWO_LINES]
+)
+def test_a_damaged_array_in_a_folder(content, tmp_path):
+    """It is named."""
+    (folder_of(tmp_path / "a", x=X) / "y.npy").write_bytes(content)
+    with pytest.raises(ValueError, match=r"y.npy is no .npy of plain numbers: ") as error:
+        FileArrays(tmp_path / "a")
+    assert "\n" not in str(error.value)
+
+
+def test_arrays_that_are_held_out_and_do_not_fit(tmp_path):
+    """Of another width, of a class that the others do not have, of a table's options."""
+    path, there = tmp_path / "a.npz", tmp_path / "b.npz"
+    np.savez(path, x=X, y=LABELS)
+    for arrays, message in (
+        (
+            {"x": X[:, :, :1], "y": LABELS},
+            "held_out's x is float64 (6, 4, 1); expected the kind and columns of float64",
+        ),
+        ({"x": X, "y": LABELS * 2}, f"{there} has the class '2', which {path} does not have"),
+        ({"x": X[:0], "y": LABELS[:0]}, "held_out's x has shape (0, 4, 2); expected entries"),
+        ({"x": X, "y": X[:, 0]}, "held_out's y is float64; expected integer classes for cross_entropy"),
+    ):
+        np.savez(there, **arrays)
+        with pytest.raises((ValueError, TypeError), match=re.escape(message)):
+            FileArrays(path, held_out=there)
+
+
+def parquet(path, table):
+    """A table of pyarrow's, of columns by name."""
+    pyarrow = pytest.importorskip("pyarrow")
+    pytest.importorskip("pyarrow.parquet").write_table(pyarrow.table(table), path)
+    return path
+
+
+def test_parquet(tmp_path):
+    """What a .csv with the same columns is, to the bit."""
+    columns = dict(zip(("who", "kind", "a b", "c"), map(list, zip(*ROWS, strict=True)), strict=True))
+    path, table = parquet(tmp_path / "a.parquet", columns), written(tmp_path)
+    for options in (BY, {"sequence": "who"}, {"sequence": "who", "target": "c"}):
+        ours, theirs = FileArrays(path, **options), FileArrays(table, **options)
+        assert (ours.data, ours.labels, ours.names) == (theirs.data, theirs.labels, theirs.names)
+    columns["kind"] = [f"k{kind}" for kind in columns["kind"]]
+    assert FileArrays(parquet(path, columns), held_out=path, **BY).labels == ["k0", "k1", "k2"]
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ({"a": [[1.0], [2.0]], "y": [1, 2]}, "column 'a' is of list<"),
+        ({"a": [{"b": 1}, {"b": 2}], "y": [1, 2]}, "column 'a' is of struct<"),
+        ({"a": [1.0, None], "y": [1, 2]}, "row 2, column 'a': it is null; expected a value"),
+        ({"a": [1.0, 2.0], "y": [None, "b"]}, "row 1, column 'y': it is null; expected a value"),
+        ({"a": [1.0, float("nan")], "y": [1, 2]}, "row 2, column 'a': 'nan' is no finite number"),
+        ({"a": ["warm", "1"], "y": [1, 2]}, "row 1, column 'a': 'warm' is no finite number"),
+        ({"a": [1.0], "y": [1]}, "has 1 row; expected more"),
+        ({}, "has 0 rows; expected more"),
+    ],
+)
+def test_a_parquet_that_does_not_fit(table, message, tmp_path):
+    """One line: the row and the column."""
+    with pytest.raises(ValueError, match=re.escape(message)) as error:
+        FileArrays(parquet(tmp_path / "a.parquet", table), target="y", length=2)
+    assert "\n" not in str(error.value)
+
+
+def test_a_parquet_that_is_none(tmp_path):
+    """It is named; so is one that is not there."""
+    pytest.importorskip("pyarrow")
+    for content in (b"", b"who,kind\n1,2\n", b"PAR1" + bytes(99) + b"PAR1"):
+        (tmp_path / "a.parquet").write_bytes(content)
+        with pytest.raises(ValueError, match=r"a.parquet is no .parquet: ") as error:
+            FileArrays(tmp_path / "a.parquet")
+        assert "\n" not in str(error.value)
+    with pytest.raises(FileNotFoundError, match=r"data is .*b.parquet: No such file"):
+        FileArrays(tmp_path / "b.parquet")
+
+
+def test_parquet_without_pyarrow(tmp_path, monkeypatch):
+    """How to get it."""
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ValueError, match=r"a.parquet; to read that, pyarrow: pip install -e '.\[parquet\]'$"):
+        FileArrays(tmp_path / "a.parquet")

@@ -28,6 +28,8 @@ def with_nan(a, *where):
     return a
 
 
+FROM_SECOND = np.tile(np.arange(6) > 0, (20, 1))
+OTHERS = {"x": np.ones((4, 9, 3)), "y": LABELS[:4]}
 BINARY = {"loss": "binary_cross_entropy"}
 SHAPES = "expected (N, T, m) of floating-point numbers or (N, T) of integers"
 KINDS = {
@@ -101,6 +103,67 @@ def test_a_solver():
         assert METRICS[task.metric](0.0, right, batch.y, None) == 1
 
 
+def test_others_are_held_out():
+    """Arrays of their own, of another length, in their order; or sequences that are named."""
+    task = Arrays(NUMBERS, LABELS, held_out=OTHERS)
+    assert task.sizes == (20, 4)
+    (batch,) = task.evaluation()
+    np.testing.assert_array_equal(batch.x, OTHERS["x"].swapaxes(0, 1))
+    np.testing.assert_array_equal(batch.y, OTHERS["y"])
+    task = Arrays(NUMBERS, LABELS, held_out=np.array([7, 2]))
+    np.testing.assert_array_equal(next(iter(task.evaluation())).x, NUMBERS[[2, 7]].swapaxes(0, 1))
+    np.testing.assert_array_equal(task.batch(np.arange(18)).x, np.delete(NUMBERS, [2, 7], 0).swapaxes(0, 1))
+
+
+def test_the_last_step_of_shorter_sequences_is_the_last():
+    """By lengths or by their mask: a batch has them filled up in front, with 0."""
+    lengths = 1 + np.arange(20) % 6
+    for how in ({"lengths": lengths}, {"mask": np.arange(6) < lengths[:, None]}):
+        batch = Arrays(NUMBERS, LABELS, held_out=6, **how).batch(np.arange(14))
+        assert batch.mask is None
+        for b, own in enumerate(lengths[:14]):
+            np.testing.assert_array_equal(batch.x[6 - own :, b], NUMBERS[b, :own])
+            assert not batch.x[: 6 - own, b].any()
+
+
+def test_scaled():
+    """By what counts of the sequences trained on: mean 0, deviation 1, 0 where nothing counts; y in its units again."""
+    x, y = 1e3 + 7 * NUMBERS, 5 * NUMBERS[:, :, :2] - 30
+    mask = np.arange(6) < 3 + np.arange(20)[:, None] % 4
+    task = Arrays(np.where(mask[:, :, None], x, np.nan), y, held_out=6, mask=mask, scale=True)
+    trained, held_out = task.batch(np.arange(14)), task.batch(np.arange(6), held_out=True)
+    for own, raw in ((trained.x, x), (trained.y, y)):
+        assert own.dtype == np.float32
+        np.testing.assert_allclose(own[trained.mask].mean(axis=0), 0, atol=1e-6)
+        np.testing.assert_allclose(own[trained.mask].std(axis=0), 1, rtol=1e-6)
+        assert not own[~trained.mask].any()
+        mean, deviation = raw[:14][mask[:14]].mean(axis=0), raw[:14][mask[:14]].std(axis=0)
+        theirs = ((raw[14:] - mean) / deviation).swapaxes(0, 1)[held_out.mask]
+        np.testing.assert_allclose(
+            (held_out.x if raw is x else held_out.y)[held_out.mask], theirs, rtol=1e-5, atol=1e-5
+        )
+    np.testing.assert_allclose(
+        task.in_units(held_out.y)[held_out.mask], y[14:].swapaxes(0, 1)[held_out.mask], rtol=1e-5
+    )
+    assert task.baseline == pytest.approx(float((held_out.y[held_out.mask] ** 2).mean()), rel=1e-5)
+    constant = Arrays(np.full((20, 6, 3), 2.0), LABELS, held_out=6, scale=True)
+    assert not constant.batch(np.arange(14)).x.any()
+
+
+def test_memory_mapped_arrays(tmp_path):
+    """They stay so, also a part of one; one that may be written to keeps what was written."""
+    np.save(tmp_path / "x.npy", NUMBERS)
+    x = np.load(tmp_path / "x.npy", mmap_mode="r")[5:]
+    task, plain = Arrays(x, LABELS[5:], held_out=6), Arrays(NUMBERS[5:], LABELS[5:], held_out=6)
+    assert task.parts[0].x is x
+    assert task.data == plain.data
+    np.testing.assert_array_equal(task.batch(np.arange(9)).x, plain.batch(np.arange(9)).x)
+    x = np.load(tmp_path / "x.npy", mmap_mode="c")
+    x[:] = 3
+    task = Arrays(x, LABELS, held_out=6)
+    assert (task.batch(np.arange(14)).x == 3).all()
+
+
 def test_a_mask_of_lists():
     """It is the mask of these entries."""
     mask = np.arange(6) < 1 + np.arange(20)[:, None] % 6
@@ -169,7 +232,57 @@ def test_what_the_mask_leaves_out_need_not_be_finite():
         (NUMBERS, TOKENS, {"mask": np.ma.masked_array(TOKENS >= 0)}, TypeError, "mask: an array is a MaskedArray"),
         (NUMBERS, LABELS, {"vocabulary": 3}, ValueError, "vocabulary is 3, but x is of float64, not of tokens"),
         (TOKENS, LABELS, {"vocabulary": 4}, ValueError, "x holds token 4; allowed: 0 to 3"),
-        (NUMBERS, LABELS, {"mask": TOKENS > 0}, ValueError, "mask is for readout 'every'; fill shorter sequences up"),
+        (
+            NUMBERS,
+            LABELS,
+            {"mask": FROM_SECOND},
+            ValueError,
+            "mask has holes; allowed for readout 'last': sequences that",
+        ),
+        (
+            NUMBERS,
+            LABELS,
+            {"lengths": LABELS},
+            ValueError,
+            "lengths is int64 (20,); allowed: integers (20,), 1 to T = 6",
+        ),
+        (NUMBERS, LABELS, {"lengths": [6] * 20}, ValueError, "lengths is a list; allowed: integers (20,)"),
+        (NUMBERS, LABELS, {"held_out": np.array([3, 3])}, ValueError, "held_out is int64 (2,); allowed: integers from"),
+        (
+            NUMBERS,
+            LABELS,
+            {"held_out": np.array([None, 1])},
+            ValueError,
+            "held_out is object (2,); allowed: integers from",
+        ),
+        (NUMBERS, LABELS, {"lengths": np.ma.masked_array(LABELS + 1)}, TypeError, "lengths: an array is a MaskedArray"),
+        (NUMBERS, LABELS, {"held_out": np.array([20])}, ValueError, "held_out is int64 (1,); allowed: integers from"),
+        (NUMBERS, LABELS, {"held_out": np.arange(20)}, ValueError, "held_out is int64 (20,); allowed: integers from"),
+        (NUMBERS, LABELS, {"held_out": {"x": NUMBERS}}, ValueError, "held_out has x; y is missing"),
+        (NUMBERS, LABELS, {"held_out": OTHERS | {"z": 1}}, ValueError, "a key of held_out is 'z'; allowed: 'x', 'y'"),
+        (
+            NUMBERS,
+            LABELS,
+            {"held_out": OTHERS | {"y": LABELS}},
+            ValueError,
+            "held_out's y has 20 sequences; held_out's",
+        ),
+        (NUMBERS, LABELS, {"held_out": OTHERS | {"x": [1]}}, TypeError, "held_out's x is a list; expected a NumPy"),
+        (
+            NUMBERS,
+            LABELS,
+            {"held_out": OTHERS | {"x": TOKENS[:4]}},
+            ValueError,
+            "held_out's x is int64 (4, 6); expected",
+        ),
+        (
+            NUMBERS,
+            LABELS,
+            {"held_out": OTHERS | {"x": OTHERS["x"] * np.inf}},
+            ValueError,
+            "held_out's x has an entry that i",
+        ),
+        (NUMBERS, LABELS, {"held_out": OTHERS, "classes": 3}, ValueError, "y holds class 3; allowed: 0 to 2"),
         (NUMBERS, TOKENS, {"mask": TOKENS}, ValueError, "mask is int64 (20, 6); expected bool (20, 6)"),
         (NUMBERS, TOKENS, {"mask": [[True]] * 19 + [[]]}, ValueError, "mask has rows of several lengths; expected b"),
         (NUMBERS, TOKENS, {"mask": TOKENS < 0}, ValueError, "mask leaves no step of sequence 0"),
