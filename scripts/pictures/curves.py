@@ -220,7 +220,7 @@ def draw_runs(
                     axis.set_ylabel(unit)
                 axis.set_xlabel(named.x)
                 _panel(axis, [run for run in own if run.line in group], group, key)
-                axis.set_title("" if column == WHOLE else words(column), fontsize="medium")
+                axis.set_title("" if column in (WHOLE, title) else words(column), fontsize="medium")
         _legend(figure, own_axes, alone=len(groups) == 1)
     for key, row in zip(keys, axes[: len(keys)], strict=True):  # the other groups share these axes
         if key in SHARES:

@@ -41,8 +41,11 @@ def run_of(folder: Path) -> Run:
 
 
 def column_of(config: Record) -> str:
-    """What a run is of, for a title: "copying, T = 200"; "" where it does not say."""
-    return ", T = ".join(str(config[key]) for key in ("task", "length") if config.get(key) is not None)
+    """What a run is of, for a title: "copying, T = 200", "arrays: activity"; "" where it does not say."""
+    of = config.get("task", ""), config.get("length"), config.get("target")
+    return of[0] + "".join(
+        f"{word}{value}" for word, value in zip((", T = ", ": "), of[1:], strict=True) if value is not None
+    )
 
 
 def words(text: object, most: int = 100) -> str:
