@@ -54,6 +54,7 @@ from ortho_ref.boundary import not_among
 from ortho_ref.converters.config import config_of
 from ortho_ref.converters.flax import Flax, NNXByGate
 from ortho_ref.converters.framework import Framework, UnsupportedError
+from ortho_ref.converters.onnx_network import to_onnx
 from ortho_ref.converters.other_maps import OTHER_MAPS
 from ortho_ref.converters.parameters import Certified, matrix_of, params_of
 from ortho_ref.converters.stacked import MLX, NNX, ONNX, Equinox, Haste, Keras, PyTorch
@@ -110,5 +111,6 @@ __all__ = [
     "layers_to_torch",
     "matrix_of",
     "params_of",
+    "to_onnx",
     "to_torch",
 ]

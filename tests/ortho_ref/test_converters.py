@@ -1,5 +1,7 @@
 """The converters against the frameworks' own equations, written out here on their own layouts."""
 
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -492,3 +494,16 @@ def test_layers_that_pytorch_does_not_have():
         converters.layers_to_torch("lstm", {"layer01": own})
     with pytest.raises(ValueError, match="layers holds 'layer1'; allowed: layer0, as a Cell has"):
         converters.layers_to_torch("lstm", {"layer0": own, "layer1": own}, step=True)
+
+
+def test_a_file_of_onnx_without_onnx(tmp_path, monkeypatch):
+    """One line, and no file; a reader is refused before that."""
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    network = models.network("rnn", 3, [4], 2)
+    params, buffers = network.init(np.random.default_rng(0))
+    with pytest.raises(ImportError, match=r"^onnx is not installed: pip install onnx$"):
+        converters.to_onnx(network, params, buffers, tmp_path / "own.onnx")
+    reader = models.network("rnn", 11, [4, 4, 4], 11, readout="last", embedding=3, reader="once")
+    with pytest.raises(TypeError, match=r"network is a Reader; allowed: a Network"):
+        converters.to_onnx(reader, *reader.init(np.random.default_rng(0)), tmp_path / "own.onnx")
+    assert not list(tmp_path.iterdir())
