@@ -29,8 +29,12 @@ Of PyTorch also several layers, two directions, Cells, modules within modules, a
 `torch_network`):
 
     layers = converters.layers_from_torch("lstm", model.state_dict(), prefix="encoder.rnn")     # "layer0_reverse" ...
-    state = converters.to_torch(network, params, buffers)             # weight_ih_l0 ... weight_ih_l1 ...
-    params = params | converters.from_torch(network, module.state_dict())
+    state = converters.to_torch(network, params, buffers)             # weight_ih_l0 ..., or layer0.W_r ...
+    params, buffers = converters.from_torch(network, module.state_dict(), params, buffers)
+
+A network as a file of ONNX, for inference (`onnx_network`):
+
+    converters.to_onnx(network, params, buffers, "mine.onnx")
 
 A dense orthogonal U becomes the parameters of a map, ours or another library's, with a certificate (`parameters`,
 `other_maps`):
