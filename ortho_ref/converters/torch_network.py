@@ -167,7 +167,7 @@ def from_torch(
 
 def _kept(kept: Parametrization, U: Any, params: Params, buffers: Buffers | None) -> tuple[Params, Buffers]:
     """The parameters and buffers of a U: those there were where it is theirs, else what gives it, with the same D."""
-    if buffers is not None and np.array_equal(U, buffers["U"]):
+    if params and buffers is not None and np.array_equal(U, buffers["U"]):
         return {name: np.array(a) for name, a in params.items()}, dict(buffers)
     if buffers is None:
         _, buffers = kept.init(np.random.default_rng(0), len(U), dtype=U.real.dtype)

@@ -434,6 +434,8 @@ def test_a_map_of_a_state():
     turned = {"layer0.U": state["layer0.U"] * buffers["layer0.U"]["D"] * D}
     _, own = converters.from_torch(network, state | turned, params, had)
     assert (own["layer0.U"]["D"] == D).all()
+    alone, _ = converters.from_torch(network, state, buffers=buffers)
+    np.testing.assert_allclose(alone["layer0.U.A"], params["layer0.U.A"], rtol=0, atol=1e-12)
     np.testing.assert_allclose(own["layer0.U"]["U"], turned["layer0.U"], rtol=0, atol=1e-12)
     for U, message in (
         (
