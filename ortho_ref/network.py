@@ -392,7 +392,7 @@ class Network:
     def check_params(self, params: Params, buffers: NamedBuffers) -> None:
         """An error unless params and buffers hold what every part needs, by its path, and no more."""
         check_dicts(params=params, buffers=buffers)
-        shapes = self._shapes()
+        shapes = self.shapes_around()
         lacking = [name for name in shapes if name not in params]
         for i, layer in enumerate(self.layers):
             lacking += [f"layer{i}.{name}" for name in layer.lacking(_without_prefix(f"layer{i}.", params))]
@@ -409,8 +409,8 @@ class Network:
         for name, shape in shapes.items():
             check_array(name, params[name], shape, dtype)
 
-    def _shapes(self) -> dict[str, tuple[int, ...]]:
-        """Those of what is no layer's."""
+    def shapes_around(self) -> dict[str, tuple[int, ...]]:
+        """Name -> shape of every parameter that is no layer's."""
         shapes: dict[str, tuple[int, ...]] = {}
         if self.embedding is not None:
             shapes["embedding.E"] = (self.embedding.vocabulary, self.embedding.size)

@@ -156,6 +156,8 @@ FRAMEWORKS = {
     "tasks/arrays.py": {"pyarrow"},
     "ortho_ref/adapters/maps.py": {"torch", "jax"},
     "ortho_ref/conformance/cases/node_tests.py": {"onnx"},
+    "ortho_ref/converters/onnx_network.py": {"onnx"},
+    "ortho_ref/converters/traced.py": {"onnx"},
     "scripts/maintain/timing/peers_jax.py": {"jax"},
     "scripts/maintain/node_test_kills.py": {"onnx"},
     "scripts/grid/experiment/engine.py": {"distributed"},

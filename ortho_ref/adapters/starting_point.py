@@ -35,7 +35,10 @@ def _elman(config: dict[str, Any]) -> str:
 
 def _fastrnn(config: dict[str, Any]) -> str:
     new = _phi("c", 'x @ w["W"].T + h @ w["U"].T', 'w["b"]', config)
-    return f'{new}\nh = sigmoid(w["alpha"]) * c + sigmoid(w["beta"]) * h'
+    gates = 'alpha = sigmoid(w["alpha"])\nbeta = sigmoid(w["beta"])'
+    if config["constraint"] is not None:  # by relu: some libraries' minimum takes no numbers
+        gates += "\nalpha = 0.5 - relu(0.5 - alpha)\nbeta = 1 - 2 * alpha - relu(1 - 2 * alpha - beta)"
+    return f"{new}\n{gates}\nh = alpha * c + beta * h"
 
 
 def _gru_reset_before(config: dict[str, Any]) -> str:
@@ -67,6 +70,7 @@ _TORCH = '''"""{title}, in PyTorch.  Put yours in step, and run
 {command}
 """
 
+import torch
 from torch import {names}
 
 from ortho_ref.adapters import from_torch
@@ -75,6 +79,28 @@ from ortho_ref.adapters import from_torch
 def step(x, state, w):
     """The new state, from x (B, m) and the old one (B, n); w by name, W (n, m), U (n, n), b (n,)."""
 {step}
+
+
+class Layer(torch.nn.Module):
+    """The steps of a sequence, x (T, B, m) -> h (T, B, n) and the last state; `converters.to_torch` fills it."""
+
+    def __init__(self, m, n):
+        super().__init__()
+        self.n = n
+        shapes = {{
+{shapes}
+        }}
+        for name, shape in shapes.items():
+            self.register_parameter(name, torch.nn.Parameter(torch.zeros(shape)))
+
+    def forward(self, x, state=None):
+        w, every = dict(self.named_parameters()), []
+        if state is None:
+            state = {start}
+        for x_t in x:
+            state = step(x_t, state, w)
+            every.append({h})
+        return torch.stack(every), state
 
 
 run = from_torch(step, cell="{cell}", step=True)  # gradients by autograd
@@ -236,13 +262,8 @@ FRAMEWORKS = ("torch", "jax", "keras", "flax", "equinox", "function")
 
 
 def cells() -> list[str]:
-    """Names that there is a starting point for: cells and models, but for complex ones and SGORNN's gates."""
-    names = dict.fromkeys((*CELLS, *models.names()))
-    return [name for name in names if _plain(config_of(name))]
-
-
-def _plain(config: dict[str, Any]) -> bool:
-    return not config.get("complex") and config.get("constraint") is None
+    """Names that there is a starting point for: cells and models, but for complex ones."""
+    return [name for name in dict.fromkeys((*CELLS, *models.names())) if not config_of(name).get("complex")]
 
 
 def starting_point(framework: str, cell: str, file: str) -> str:
@@ -259,7 +280,17 @@ def starting_point(framework: str, cell: str, file: str) -> str:
     common = {"title": f"The kit's {cell}", "cell": cell}
     if framework == "torch":
         step = _indented([f"{new} = state", body, f"return {new}"], 4)
-        return _TORCH.format(**common, command=command, names=", ".join(sorted(used)), step=step)
+        trained = cell in models.names() and models.build(cell, 4, 4).trained_h0
+        zeros = "x.new_zeros(x.shape[1], self.n)"
+        return _TORCH.format(
+            **common,
+            command=command,
+            names=", ".join(sorted(used)),
+            step=step,
+            shapes=_written(_shapes(config) | ({"h0": "(n,)"} if trained else {})),
+            start='w["h0"].expand(x.shape[1], -1)' if trained else f"({zeros}, {zeros})" if pair else zeros,
+            h="state[0]" if pair else "state",
+        )
     if framework == "jax":
         step = _indented([f"{new} = state", body, f"return ({new}), ({new})" if pair else "return h, h"], 8)
         return _JAX.format(**common, command=command, imports=_from_jax(used), step=step)
@@ -274,7 +305,7 @@ def starting_point(framework: str, cell: str, file: str) -> str:
             **common,
             command=command,
             imports=_from_jax(used),
-            shapes=_indented([f'"{name}": {shape},' for name, shape in shapes.items()], 12),
+            shapes=_written(shapes),
             weights=" ".join(shapes),
             step=_indented(parts, 8),
         )
@@ -287,7 +318,7 @@ def starting_point(framework: str, cell: str, file: str) -> str:
             command=f"{command} --dtype float32",
             names=", ".join(sorted([*used, "transpose"])),
             sizes="[units, units]" if pair else "units",
-            shapes=_indented([f'"{name}": {shape},' for name, shape in shapes.items()], 12),
+            shapes=_written(shapes),
             weights=" ".join(shapes),
             step=step,
         )
@@ -323,6 +354,10 @@ def _from_jax(used: list[str]) -> str:
 
 def _indented(parts: list[str], by: int) -> str:
     return "\n".join(" " * by + line for part in parts for line in part.splitlines())
+
+
+def _written(shapes: dict[str, str]) -> str:
+    return _indented([f'"{name}": {shape},' for name, shape in shapes.items()], 12)
 
 
 def _quoted(value: Any) -> str:

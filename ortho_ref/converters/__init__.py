@@ -29,8 +29,12 @@ Of PyTorch also several layers, two directions, Cells, modules within modules, a
 `torch_network`):
 
     layers = converters.layers_from_torch("lstm", model.state_dict(), prefix="encoder.rnn")     # "layer0_reverse" ...
-    state = converters.to_torch(network, params, buffers)             # weight_ih_l0 ... weight_ih_l1 ...
-    params = params | converters.from_torch(network, module.state_dict())
+    state = converters.to_torch(network, params, buffers)             # weight_ih_l0 ..., or layer0.W_r ...
+    params, buffers = converters.from_torch(network, module.state_dict(), params, buffers)
+
+A network as a file of ONNX, for inference (`onnx_network`):
+
+    converters.to_onnx(network, params, buffers, "mine.onnx")
 
 A dense orthogonal U becomes the parameters of a map, ours or another library's, with a certificate (`parameters`,
 `other_maps`):
@@ -54,6 +58,7 @@ from ortho_ref.boundary import not_among
 from ortho_ref.converters.config import config_of
 from ortho_ref.converters.flax import Flax, NNXByGate
 from ortho_ref.converters.framework import Framework, UnsupportedError
+from ortho_ref.converters.onnx_network import to_onnx
 from ortho_ref.converters.other_maps import OTHER_MAPS
 from ortho_ref.converters.parameters import Certified, matrix_of, params_of
 from ortho_ref.converters.stacked import MLX, NNX, ONNX, Equinox, Haste, Keras, PyTorch
@@ -110,5 +115,6 @@ __all__ = [
     "layers_to_torch",
     "matrix_of",
     "params_of",
+    "to_onnx",
     "to_torch",
 ]

@@ -94,6 +94,14 @@ class Framework(ABC):
         """The inverse of `flat`."""
         return arrays
 
+    def has(self, config: Config) -> bool:
+        """Whether the framework's layer has the config's cell, with its options."""
+        try:
+            self._layout(config)
+        except UnsupportedError:
+            return False
+        return True
+
     def to_framework(self, config: str | Config, weights: Mapping[str, Any]) -> dict[str, Any]:
         """Our weights in the framework's layout.
 

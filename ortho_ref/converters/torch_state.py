@@ -96,7 +96,7 @@ def layers_to_torch(
     ValueError
         Another name of a layer, several layers of a Cell, or weights that do not fit.
     """
-    prefix, own = _dotted(prefix), config_of(config) if isinstance(config, str) else config
+    prefix, own = dotted(prefix), config_of(config) if isinstance(config, str) else config
     state: Arrays = {}
     for name, weights in layers.items():
         found = _LAYER.fullmatch(name)
@@ -112,8 +112,8 @@ def layers_to_torch(
 def _prefix_in(state: Iterable[str], prefix: str | None) -> str:
     """The prefix, which is there; ValueError where there is none, or it is not said which."""
     there = list(dict.fromkeys(found[1] for found in map(_NAME.fullmatch, state) if found))
-    if prefix is not None and _dotted(prefix) in there:
-        return _dotted(prefix)
+    if prefix is not None and dotted(prefix) in there:
+        return dotted(prefix)
     if prefix is None and len(there) == 1:
         return there[0]
     if not there:
@@ -121,7 +121,8 @@ def _prefix_in(state: Iterable[str], prefix: str | None) -> str:
     raise ValueError(not_among("prefix", prefix, [name.removesuffix(".") for name in there]))
 
 
-def _dotted(prefix: str) -> str:
+def dotted(prefix: str) -> str:
+    """The prefix with the dot that names go on after; "" stays."""
     return prefix if prefix.endswith(".") or not prefix else f"{prefix}."
 
 

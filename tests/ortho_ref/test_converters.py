@@ -1,5 +1,7 @@
 """The converters against the frameworks' own equations, written out here on their own layouts."""
 
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -328,12 +330,13 @@ def test_a_network_goes_to_pytorch_s_names_and_back():
         f"weight_{side}_l{k}" for k in (0, 1) for side in ("ih", "hh")
     ]
     assert state["weight_ih_l1"].shape == (16, 4)
-    back = converters.from_torch(network, state)
+    back, buffers = converters.from_torch(network, state)
+    assert buffers == {}
     assert back.keys() == {name for name in params if name.startswith("layer")}
     assert all((params[name] == a).all() for name, a in back.items())
     alone = models.lstm(3, 4)
     own = {name.removeprefix("layer0."): a for name, a in params.items() if name.startswith("layer0.")}
-    assert converters.from_torch(alone, converters.to_torch(alone, own)).keys() == own.keys()
+    assert converters.from_torch(alone, converters.to_torch(alone, own))[0].keys() == own.keys()
 
 
 @pytest.mark.parametrize(
@@ -341,7 +344,7 @@ def test_a_network_goes_to_pytorch_s_names_and_back():
     [
         (models.network("lstm", 3, [4, 5], 2), r"hidden sizes \[4, 5\]; allowed: one"),
         (models.network("gru", 3, [4], 2), "cell is 'gru_reset_before'; PyTorch has"),
-        (models.ornn(3, 4, activation="tanh"), "h0 is trained; allowed: none"),
+        (models.ornn(3, 4, activation="tanh"), "h0 is trained; allowed: none, .* or names='ours'"),
     ],
     ids=["sizes", "cell", "trained h0"],
 )
@@ -349,11 +352,13 @@ def test_networks_that_pytorch_does_not_have(network, message):
     """And which they are."""
     params, buffers = network.init(np.random.default_rng(0), dtype=np.float64)
     with pytest.raises(ValueError, match=message):
-        converters.to_torch(network, params, buffers)
+        converters.to_torch(network, params, buffers, names="pytorch")
+    state = converters.to_torch(network, params, buffers, names="ours")
+    assert all((state[name] == a).all() for name, a in params.items() if name in state)
 
 
 def test_states_that_do_not_fit_a_network():
-    """Other layers, names, shapes; a weight that is kept orthogonal goes one way."""
+    """Other layers, names, shapes."""
     network = models.network("rnn", 3, [4, 4], 2)
     state = converters.to_torch(network, *network.init(np.random.default_rng(0), dtype=np.float64))
     first = {name: a for name, a in state.items() if name.endswith("l0")}
@@ -369,11 +374,123 @@ def test_states_that_do_not_fit_a_network():
         converters.from_torch(network, state | {"weight_hr_l0": np.zeros((4, 3))})
     with pytest.raises(ValueError, match=r"layer0.W would have shape \(4, 3\); the layer has \(4, 5\)"):
         converters.from_torch(models.network("rnn", 5, [4, 4], 2), state)
-    kept = models.build("rnn", 3, 4, parametrize={"U": "householder:2"})
-    params, buffers = kept.init(np.random.default_rng(0), dtype=np.float64)
-    assert (converters.to_torch(kept, params, buffers)["weight_hh_l0"] == buffers["U"]["U"]).all()
-    with pytest.raises(ValueError, match="U is kept orthogonal; allowed: free"):
-        converters.from_torch(kept, first)
+
+
+def drawn(network):
+    """Parameters that have moved from where they begin, maps' too, float64."""
+    rng = np.random.default_rng(0)
+    params, buffers = network.init(rng, dtype=np.float64)
+    deltas = {name: 0.05 * rng.standard_normal(a.shape) for name, a in params.items()}
+    deltas |= {name: a - a.T for name, a in deltas.items() if name.endswith(".A")}
+    deltas |= {name: np.tril(a) for name, a in deltas.items() if name.endswith(".V")}
+    return network.retract(params, buffers, {name: d.astype(params[name].dtype) for name, d in deltas.items()})
+
+
+#: Whose maps have no way back: layers of rotations, fewer than give every matrix.
+ONE_WAY = {"vprnn", "sgornn", "urnn", "eurnn"}
+
+
+@pytest.mark.parametrize("name", models.names())
+def test_every_model_goes_to_pytorch_and_back(name):
+    """To the bit where the network's own parameters are given, all that buffers carry too; by the map where not."""
+    network = models.network(name, 3, [4, 4], 2)
+    params, buffers = drawn(network)
+    state = converters.to_torch(network, params, buffers, prefix="rnn", readout="head")
+    assert {key.partition(".")[0] for key in state} == {"rnn", "head"}
+    where = {"prefix": "rnn", "readout": "head"}
+    back, own = converters.from_torch(network, state, params, buffers, **where)
+    assert list(back) == list(params)
+    assert own.keys() == buffers.keys()
+    for key, a in params.items():
+        assert (back[key] == a).all()
+        assert back[key] is not a
+    for key, kept in buffers.items():
+        assert own[key].keys() == kept.keys()
+        assert all(np.array_equal(own[key][inner], value) for inner, value in kept.items())
+
+    if name in ONE_WAY:
+        with pytest.raises(ValueError, match=r"^layer0\.U: (kept|capacity) is .*; allowed: "):
+            converters.from_torch(network, state, **where)
+        return
+    buffers = network.rebuild(params, buffers)  # Neumann's series leaves U a little off the orthogonal matrices
+    state = converters.to_torch(network, params, buffers, **where)
+    again, found = converters.from_torch(network, state, **where)
+    assert again.keys() == params.keys()
+    for key in found:
+        assert abs(found[key]["U"] - buffers[key]["U"]).max() < 1e-12
+    x = np.random.default_rng(1).standard_normal((5, 2, 3))
+    expected = network.forward(params, buffers, x).outputs
+    np.testing.assert_allclose(network.forward(again, found, x).outputs, expected, rtol=0, atol=1e-12)
+    network.retract(again, found, {key: 0 * a for key, a in again.items()})  # training goes on
+
+
+def test_a_map_of_a_state():
+    """D stays; a U that it does not reach, or that is none, is refused by name."""
+    network = models.network("scornn", 3, [4], 2, negative_ones=1)
+    params, buffers = drawn(network)
+    state = converters.to_torch(network, params, buffers)
+    D = np.array([-1.0, 1, 1, 1])
+    had = {"layer0.U": buffers["layer0.U"] | {"D": D}}
+    turned = {"layer0.U": state["layer0.U"] * buffers["layer0.U"]["D"] * D}
+    _, own = converters.from_torch(network, state | turned, params, had)
+    assert (own["layer0.U"]["D"] == D).all()
+    alone, _ = converters.from_torch(network, state, buffers=buffers)
+    np.testing.assert_allclose(alone["layer0.U.A"], params["layer0.U.A"], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(own["layer0.U"]["U"], turned["layer0.U"], rtol=0, atol=1e-12)
+    for U, message in (
+        (
+            np.eye(4),
+            r"U is not reached by ScaledCayley\(negative_ones=1\): .* eigenvalue -1, .*; allowed: no eigenvalue",
+        ),
+        (2 * np.eye(4), r"U is not orthogonal: .* is 3; allowed: at most 0\.01"),
+    ):
+        with pytest.raises(ValueError, match=r"^layer0\.U: " + message):
+            converters.from_torch(network, state | {"layer0.U": U}, params, buffers)
+    vprnn = models.vprnn(3, 4)
+    params, buffers = drawn(vprnn)
+    state = converters.to_torch(vprnn, params, buffers)
+    assert (state["weight_hh_l0"] == buffers["U"]["U"]).all()
+    with pytest.raises(ValueError, match=r"^U: kept is 'volume_preserving'; allowed: scaled_cayley, "):
+        converters.from_torch(vprnn, state | {"weight_hh_l0": -state["weight_hh_l0"]}, params, buffers)
+
+
+def test_readouts_and_embeddings_go_along():
+    """Where they are said to be; a tied matrix once, and two that differ are refused."""
+    network = models.network("nc-gru", 7, [4], 7, embedding=4, tied=True)
+    params, buffers = drawn(network)
+    where = {"readout": "head", "embedding": "words"}
+    state = converters.to_torch(network, params, buffers, **where)
+    assert (state["words.weight"] == params["embedding.E"]).all()
+    assert (state["head.weight"] == params["embedding.E"]).all()
+    assert converters.from_torch(network, state, **where)[0].keys() == params.keys()
+    with pytest.raises(ValueError, match=r"^words\.weight is another matrix than that of the readout"):
+        converters.from_torch(network, state | {"words.weight": 2 * state["words.weight"]}, **where)
+    with pytest.raises(ValueError, match=r"^state holds no head\.bias; expected head\.weight, head\.bias, words"):
+        converters.from_torch(network, {key: a for key, a in state.items() if key != "head.bias"}, **where)
+    with pytest.raises(ValueError, match=r"^head\.bias has shape \(3,\); the network has \(7,\)"):
+        converters.from_torch(network, state | {"head.bias": np.zeros(3)}, **where)
+    for own, argument in ((models.gru(3, 4), "readout"), (models.network("gru", 3, [4], 2), "embedding")):
+        with pytest.raises(ValueError, match=f"^{argument} is 'x'; allowed: None, as a .* here has none"):
+            converters.to_torch(own, *own.init(np.random.default_rng(0)), **{argument: "x"})
+
+
+def test_states_under_our_names_that_do_not_fit():
+    """A name that is missing or unknown, a shape, an option of PyTorch's layers."""
+    network = models.network("nc-gru", 3, [4, 4], 2)
+    params, buffers = drawn(network)
+    state = converters.to_torch(network, params, buffers)
+    with pytest.raises(ValueError, match=r"^state holds no layer1\.W_r, no layer1\.U_r, .*; expected layer0\.W_r, "):
+        converters.from_torch(network, {name: a for name, a in state.items() if not name.startswith("layer1")})
+    with pytest.raises(ValueError, match=r"^state holds layer2\.W_r; expected layer0\.W_r, "):
+        converters.from_torch(network, state | {"layer2.W_r": np.zeros((4, 4))})
+    with pytest.raises(ValueError, match=r"^U_r has shape \(4, 3\); expected \(4, 4\)"):
+        converters.from_torch(network, state | {"layer0.U_r": np.zeros((4, 3))})
+    with pytest.raises(ValueError, match=r"^layer0\.W_r would have shape \(4, 3\); the layer has \(4, 5\)"):
+        converters.from_torch(models.network("nc-gru", 5, [4, 4], 2), state)
+    with pytest.raises(ValueError, match=r"^bias is False; allowed with names='ours': True"):
+        converters.to_torch(network, params, buffers, bias=False)
+    with pytest.raises(ValueError, match=r"^names is 'mine'; allowed: 'pytorch', 'ours'"):
+        converters.to_torch(network, params, buffers, names="mine")
 
 
 @EVERY
@@ -439,7 +556,7 @@ def test_networks_within_modules():
     state = converters.to_torch(network, params, buffers, prefix="decoder.rnn", bias=False)
     assert next(iter(state)) == "decoder.rnn.weight_ih_l0"
     assert not any("bias" in name for name in state)
-    back = converters.from_torch(network, state | {"decoder.head.bias": np.ones(2)})
+    back, _ = converters.from_torch(network, state | {"decoder.head.bias": np.ones(2)})
     assert all((params[name] == a).all() for name, a in back.items())
 
 
@@ -492,3 +609,16 @@ def test_layers_that_pytorch_does_not_have():
         converters.layers_to_torch("lstm", {"layer01": own})
     with pytest.raises(ValueError, match="layers holds 'layer1'; allowed: layer0, as a Cell has"):
         converters.layers_to_torch("lstm", {"layer0": own, "layer1": own}, step=True)
+
+
+def test_a_file_of_onnx_without_onnx(tmp_path, monkeypatch):
+    """One line, and no file; a reader is refused before that."""
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    network = models.network("rnn", 3, [4], 2)
+    params, buffers = network.init(np.random.default_rng(0))
+    with pytest.raises(ImportError, match=r"^onnx is not installed: pip install onnx$"):
+        converters.to_onnx(network, params, buffers, tmp_path / "own.onnx")
+    reader = models.network("rnn", 11, [4, 4, 4], 11, readout="last", embedding=3, reader="once")
+    with pytest.raises(TypeError, match=r"network is a Reader; allowed: a Network"):
+        converters.to_onnx(reader, *reader.init(np.random.default_rng(0)), tmp_path / "own.onnx")
+    assert not list(tmp_path.iterdir())

@@ -28,10 +28,9 @@ from ortho_ref.conformance.cases.export import put
 from ortho_ref.conformance.cases.layered import Direction, directions
 from ortho_ref.conformance.compare import scales, tolerance
 from ortho_ref.converters.framework import UnsupportedError
+from ortho_ref.converters.onnx_network import IR_VERSION, OPSET
 
 OPERATORS = {"elman": "RNN", "lstm": "LSTM", "gru_reset_before": "GRU", "gru_reset_after": "GRU"}
-#: `layout` came with 14, and runtimes have had that for long.
-OPSET, IR_VERSION = 14, 8
 _ONE_LAYER: Config = {"layers": 1, "bidirectional": False, "bias": True, "batch_first": False}
 
 
