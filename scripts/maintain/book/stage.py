@@ -20,6 +20,8 @@ PROSE = (
     "results/README.md",
     "results/benchmark/*.md",
     "docs/*.md",
+    "docs/check/*.md",
+    "docs/findings/*.md",
     "docs/derivations/*.md",
     f"{routes.ROUTES}/*.md",
     f"{routes.THEOREMS}/*.md",
