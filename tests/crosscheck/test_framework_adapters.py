@@ -494,9 +494,9 @@ def test_mlx_runs_our_weights(model):
     ("framework", "says"), [("torch", "24 passed, 0"), ("jax", "applied after"), ("keras", "60 passed, 0")]
 )
 def test_the_page_s_three_lines(framework, says):
-    """docs/conformance.md, "Two minutes", as they stand there."""
+    """Those of docs/conformance.md and docs/check/adapters.md, as they stand there."""
     pytest.importorskip(framework, reason=f"{framework} is not installed: pip install {framework}")
-    page = (ROOT / "docs/conformance.md").read_text()
+    page = "".join((ROOT / "docs" / name).read_text() for name in ("conformance.md", "check/adapters.md"))
     (block,) = re.findall(rf"```py\n(import {framework}\b.*?)```", page, re.DOTALL)
     done = subprocess.run([sys.executable, "-c", block], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
