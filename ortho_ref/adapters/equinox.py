@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ortho_ref import converters
-from ortho_ref.adapters.jax import jax_and_numpy, precision, scanned, taken_by_jax
+from ortho_ref.adapters.jax import jax_and_numpy, precision, taken_by_jax
 from ortho_ref.adapters.layers import Layer, layer_of
 from ortho_ref.adapters.missing import missing
 from ortho_ref.adapters.sequence import (
@@ -130,11 +130,12 @@ def _adapter(
         with precision(seq.dtype):
             module = made(seq)
 
+        @jax.jit  # compiled once for all steps
         def call(own: Any, x: Any, state: Any) -> Any:
             with_weights = jax.tree_util.tree_map_with_path(lambda path, leaf: own.get(_name(path), leaf), module)
             return jax.vmap(lambda x, state: with_weights(x, state), batch, batch)(x, state)
 
-        return taken_by_jax(call if batch else scanned(call), arrays, seq, Style())
+        return taken_by_jax(call, arrays, seq, Style(step=not batch))
 
     return adapter(read, supports, take)
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ortho_ref import converters
-from ortho_ref.adapters.jax import jax_and_numpy, precision, scanned, taken_by_jax
+from ortho_ref.adapters.jax import jax_and_numpy, precision, taken_by_jax
 from ortho_ref.adapters.layers import ByWay, Layer
 from ortho_ref.adapters.missing import missing
 from ortho_ref.adapters.sequence import Sequence, Style, Taken, adapter, left_out, one_cell, sequence_or_layer, whose
@@ -179,10 +179,10 @@ def _adapter(
         with precision(seq.dtype):
             cell = bind(seq.sizes, seq.dtype, seq.config)
 
-        def step(own: Any, x: Any, state: Any) -> Any:
+        def call(own: Any, x: Any, state: Any) -> Any:
             return _turned(flavour.call(cell, own, _turned(state), x))
 
-        return taken_by_jax(scanned(step), tree, seq, Style())
+        return taken_by_jax(call, tree, seq, Style(step=True))
 
     def whole(layer: Layer, trees: Any) -> Taken:
         with precision(layer.dtype):

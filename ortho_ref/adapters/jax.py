@@ -113,20 +113,6 @@ def precision(dtype: str) -> Iterator[None]:
         yield
 
 
-def scanned(step: Callable[[Any, Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:
-    """A step(weights, x, state) -> the new state as a forward pass over the sequence, compiled once."""
-    jax, _ = jax_and_numpy()
-
-    def call(weights: Any, x: Any, state: Any) -> Any:
-        def both(state: Any, x: Any) -> tuple[Any, Any]:
-            new = step(weights, x, state)
-            return new, new
-
-        return jax.lax.scan(both, state, x)[1]
-
-    return call
-
-
 def taken_by_jax(call: Callable[[Any, Any, Any], Any], weights: Any, seq: Sequence | Layer, style: Style) -> Taken:
     """States and gradients, in NumPy, of a forward pass: call(weights, x, state), a layer's or one step's."""
     jax, jnp = jax_and_numpy()
