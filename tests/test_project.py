@@ -175,7 +175,7 @@ LIBRARIES = {
     *("torch", "onnx", "onnxruntime", "thinc", "jax", "flax", "keras", "equinox", "mlx", "torchrecurrent", "geotorch"),
     *("torch_eunn", "peft", "xlstm", "mlstm_kernels", "transformers", "pytensor"),
 }
-CHECKOUTS = {"edgeml_pytorch", "goru", "scoRNN", "NCGRU", "model", "models", "orthogonal", "trivializations"}
+CHECKOUTS = {"edgeml_pytorch", "goru", "lru", "scoRNN", "NCGRU", "model", "models", "orthogonal", "trivializations"}
 
 
 #: What the group `docs` installs.
