@@ -1,8 +1,12 @@
-"""docs/routes and docs/theorems: every block prints what stands below it, alone and in turn; exercises are graded."""
+"""docs/routes, docs/theorems and docs/chapters: every block prints what stands below it, alone and in turn.
+
+Exercises are graded; a chapter's excerpts are the code's.
+"""
 
 import contextlib
 import io
 import re
+import textwrap
 from pathlib import Path
 
 import nbformat
@@ -10,6 +14,7 @@ import pytest
 
 from scripts.maintain.book.order import number_of
 from scripts.maintain.book.routes import (
+    CHAPTERS,
     EQUATIONS,
     HOLE,
     ROUTES,
@@ -29,6 +34,8 @@ ROUTE_PAGES = sorted(path.stem for path in (ROOT / ROUTES).glob("*.md"))
 THEOREM_PAGES = sorted(path.stem for path in (ROOT / THEOREMS).glob("*-*.md"))
 TEXTS = {name: (ROOT / ROUTES / f"{name}.md").read_text(encoding="utf-8") for name in ROUTE_PAGES}
 TEXTS |= {name: (ROOT / THEOREMS / f"{name}.md").read_text(encoding="utf-8") for name in THEOREM_PAGES}
+CHAPTER_PAGES = sorted(path.stem for path in (ROOT / CHAPTERS).glob("*.md"))
+TEXTS |= {name: (ROOT / CHAPTERS / f"{name}.md").read_text(encoding="utf-8") for name in CHAPTER_PAGES}
 ENTRIES = read_equations((ROOT / STATED).read_text(encoding="utf-8"))
 
 
@@ -70,6 +77,39 @@ def test_a_notebook_prints_what_the_page_prints(name, monkeypatch):
         names = {}
         printed = [run(cell.source, names)[0] for cell in cells]
     assert [steady(text) for text in printed] == expected
+
+
+def strangers(page):
+    """Excerpts of a chapter, blocks of `py`, that are not whole lines of the file which is linked last before them."""
+    found = []
+    for block in re.finditer(r"^```py\n(.*?)^```$", page, re.M | re.S):
+        (*_, target) = re.findall(r"\]\(([^)#]+\.py)\)", page[: block.start()])
+        lines = [line.strip() for line in (ROOT / CHAPTERS / target).read_text(encoding="utf-8").splitlines()]
+        own = [line.strip() for line in textwrap.dedent(block[1]).splitlines()]
+        if not any(lines[k : k + len(own)] == own for k in range(len(lines))):
+            found.append(block[1])
+    return found
+
+
+@pytest.mark.parametrize("name", CHAPTER_PAGES)
+def test_a_chapters_excerpts_are_the_codes(name):
+    """Word for word, lines in their order; a changed sign is seen."""
+    assert strangers(TEXTS[name]) == []
+
+
+def test_an_excerpt_that_is_not_the_codes_is_seen():
+    """One changed sign, and two lines that do not follow each other."""
+    page = TEXTS["linear-recurrences"]
+    assert page.count("\n```py\n") >= 8
+    assert len(strangers(page.replace("eigenvalue * before + scale * u", "eigenvalue * before - scale * u"))) == 1
+    assert len(strangers(page.replace("scale, name, slope = gamma(config, x)\n", ""))) == 1
+
+
+@pytest.mark.parametrize("name", CHAPTER_PAGES)
+def test_a_chapters_code_is_shown_whole(name):
+    """At most 88 columns: a screen of 1280 pixels shows no more."""
+    shown = re.findall(r"^```\w*\n(.*?)^```$", TEXTS[name], re.M | re.S)
+    assert [line for block in shown for line in block.splitlines() if len(line) > 88] == []
 
 
 @pytest.mark.parametrize("name", THEOREM_PAGES)

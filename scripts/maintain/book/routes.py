@@ -16,8 +16,8 @@ from scripts.maintain.book.places import resolved
 from scripts.maintain.equations.stated import STATED, Entry
 from scripts.maintain.equations.tags import id_of
 
-#: Pages of blocks: the papers' reading routes, and the theorems.
-ROUTES, THEOREMS = "docs/routes", "docs/theorems"
+#: Pages of blocks: the papers' reading routes, the theorems, and chapters on what lies beside them.
+ROUTES, THEOREMS, CHAPTERS = "docs/routes", "docs/theorems", "docs/chapters"
 HOLE, ANSWERS = "# your line", "<summary>Answers</summary>"
 #: What a stop says its equations are, up to an empty line.
 EQUATIONS = re.compile(r"^Equations: (.+(?:\n.+)*)$", re.M)
@@ -80,7 +80,7 @@ def with_formulas(page: str, entries: dict[str, Entry]) -> str:
         rows: dict[tuple[str, ...], str] = {}
         for name in re.findall("`(.*?)`", line[1]):
             if id_of(name) not in entries:
-                raise ValueError(f"a page of {ROUTES} names {name}, which {STATED} does not state")
+                raise ValueError(f"a page names {name}, which {STATED} does not state")
             entry = entries[id_of(name)]
             if entry.formula:
                 rows.setdefault(entry.together, f"| `{name}` | {entry.formula} |")

@@ -23,6 +23,7 @@ PROSE = (
     "docs/derivations/*.md",
     f"{routes.ROUTES}/*.md",
     f"{routes.THEOREMS}/*.md",
+    f"{routes.CHAPTERS}/*.md",
     "docs/upstream/*.md",
     "docs/alive/*.md",
     "docs/claims/*.md",
@@ -86,8 +87,8 @@ class Stage:
     def _led(self, file: str, page: str) -> str:
         """A page of prose, from its file: ids, and links to what is no page of prose, lead to generated pages."""
         text = (self.root / file).read_text(encoding="utf-8")
-        if file.startswith(f"{routes.ROUTES}/"):
-            text = self._route(file, text)
+        if file.startswith((f"{routes.ROUTES}/", f"{routes.CHAPTERS}/")):
+            text = self._with_notebook(file, text)
         if file in LISTING:
             folder = file.removesuffix("README.md")
             found = [Path(one).stem for one in self.prose if one.startswith(folder) and one != file]
@@ -98,13 +99,13 @@ class Stage:
             pieces[k] = _ID.sub(lambda found: self._id(page, found), pieces[k])
         return "".join(pieces)
 
-    def _route(self, file: str, text: str) -> str:
-        """A route with its formulas; beside it, and linked from below its title, the notebook."""
+    def _with_notebook(self, file: str, text: str) -> str:
+        """A route or a chapter with its formulas; beside it, and linked from below its title, the notebook."""
         text = routes.with_formulas(text, self.material.entries)
         name = Path(file).with_suffix(".ipynb")
         self._write(str(name), nbformat.writes(routes.notebook(text, file)))
         title, rest = text.split("\n", 1)
-        return f"{title}\n\n{{download}}`This route as a notebook <{name.name}>`\n{rest}"
+        return f"{title}\n\n{{download}}`This page as a notebook <{name.name}>`\n{rest}"
 
     def _id(self, page: str, found: re.Match[str]) -> str:
         """The id of an equation in backticks leads to its first line."""
