@@ -1,6 +1,6 @@
-"""docs/routes, docs/theorems and docs/chapters: every block prints what stands below it, alone and in turn.
+"""docs/routes, exercises, theorems and chapters: every block prints what stands below it, alone and in turn.
 
-Exercises are graded; a chapter's excerpts are the code's.
+Exercises are graded, as notebooks too; a chapter's excerpts are the code's.
 """
 
 import contextlib
@@ -16,12 +16,14 @@ from scripts.maintain.book.order import number_of
 from scripts.maintain.book.routes import (
     CHAPTERS,
     EQUATIONS,
+    EXERCISES,
     HOLE,
     ROUTES,
     THEOREMS,
     Block,
     answered,
     blocks,
+    graded,
     notebook,
     pieces,
     with_formulas,
@@ -37,6 +39,8 @@ TEXTS |= {name: (ROOT / THEOREMS / f"{name}.md").read_text(encoding="utf-8") for
 CHAPTER_PAGES = sorted(path.stem for path in (ROOT / CHAPTERS).glob("*.md"))
 TEXTS |= {name: (ROOT / CHAPTERS / f"{name}.md").read_text(encoding="utf-8") for name in CHAPTER_PAGES}
 ENTRIES = read_equations((ROOT / STATED).read_text(encoding="utf-8"))
+#: Of a route's name.
+TASKS = {name: (ROOT / EXERCISES / f"{name}.md").read_text(encoding="utf-8") for name in ROUTE_PAGES}
 
 
 def run(code, names=None):
@@ -52,10 +56,10 @@ def steady(text):
     return re.sub(r"\d\.\de-1\d|(?<=ortho_ref )\d+\.\d+\.\d+", "...", text)
 
 
-@pytest.mark.parametrize("name", TEXTS)
-def test_a_block_alone_prints_what_stands_below_it(name):
+@pytest.mark.parametrize("text", [*TEXTS.values(), *TASKS.values()], ids=[*TEXTS, *(f"exercises-{n}" for n in TASKS)])
+def test_a_block_alone_prints_what_stands_below_it(text):
     """Behind the page's imports, and nothing else."""
-    found = blocks(TEXTS[name])
+    found = blocks(text)
     assert [steady(run(block.code)[0]) for block in found] == [steady(block.printed) for block in found]
 
 
@@ -65,7 +69,7 @@ def test_a_notebook_prints_what_the_page_prints(name, monkeypatch):
     made = notebook(with_formulas(TEXTS[name], ENTRIES), f"{ROUTES}/{name}.md")
     cells = [cell for cell in made.cells if cell.cell_type == "code"]
     expected = [steady(cell.outputs[0].text) if cell.outputs else "" for cell in cells]
-    assert sum(map(bool, expected)) > 10
+    assert sum(map(bool, expected)) >= 9
     if name == ROUTE_PAGES[0]:
         from nbclient import NotebookClient
 
@@ -126,16 +130,50 @@ def test_a_theorem_has_its_parts(name):
 
 @pytest.mark.parametrize("name", ROUTE_PAGES)
 def test_exercises_are_graded(name):
-    """Three a route: as they stand they fail, of the missing line alone; with the answer they pass."""
-    found = answered(TEXTS[name])
-    assert len(found) == 3
-    for hole, filled in found:
+    """As they stand they fail, of the missing line alone; with the answer they pass."""
+    for hole, filled in answered(TASKS[name]):
         empty, right = (run(code)[1]["report"] for code in (hole.code, filled))
         assert not empty.ok
         assert any("all zeros" in result.message for result in empty.results)
         assert right.ok
         assert right.checked > right.skipped
         assert HOLE not in filled
+
+
+@pytest.mark.parametrize("name", ROUTE_PAGES)
+def test_every_stop_has_its_exercise(name):
+    """One a stop, in the same order, each linked from its stop by its number; answers bear the same titles."""
+    stops = re.findall(r"^### (\d+)\. ", TEXTS[name], re.M)
+    titles = re.findall(r"^## (\d+\. .*)$", TASKS[name], re.M)
+    assert len(stops) >= 9
+    assert [title.split(".")[0] for title in titles] == stops
+    assert re.findall(rf"^\[Exercise (\d+)\]\(\.\./exercises/{name}\.md#\1-", TEXTS[name], re.M) == stops
+    assert re.findall(r"^\*\*(\d+\. .*?)\.\*\*", TASKS[name], re.M) == titles
+    assert len(answered(TASKS[name])) == len(stops)
+
+
+@pytest.mark.parametrize("name", ROUTE_PAGES)
+def test_exercises_as_notebooks(name):
+    """A point each: nothing for what stands there, all of them with the answers, which can be taken out again."""
+    count = len(re.findall(r"^## \d+\. ", TASKS[name], re.M))
+    for solved, points in ((False, 0), (True, count)):
+        made = graded(TASKS[name], f"{EXERCISES}/{name}.md", solved)
+        names, found, sources, checks = {}, 0, [], []
+        for cell in (cell for cell in made.cells if cell.cell_type == "code"):
+            own = cell.metadata.get("nbgrader", {})
+            sources += [cell.source] if own.get("solution") else []
+            checks += [own["points"]] if own.get("grade") else []
+            if own.get("grade") and not solved:
+                with pytest.raises(AssertionError, match="all zeros"):
+                    run(cell.source, names)
+            else:
+                run(cell.source, names)
+                found += own.get("points", 0)
+        assert (found, sum(checks), len(sources)) == (points, count, count)
+        assert all(("### BEGIN SOLUTION\n" in one) == solved == (HOLE not in one) for one in sources)
+        ids = [cell.metadata.nbgrader.grade_id for cell in made.cells if "nbgrader" in cell.metadata]
+        assert len(ids) == len(set(ids)) == 2 * count
+        assert all("Answers" not in cell.source for cell in made.cells)
 
 
 @pytest.mark.parametrize("name", ["ncgru", "urnn", "sgornn", "goru"])
@@ -151,11 +189,12 @@ def test_a_route_is_in_print_order_and_leaves_nothing_out(name):
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_errata_and_ids_exist(name):
-    """Every id in backticks is stated in docs/equations.md, every erratum in docs/errata.md."""
-    for tag in re.findall(r"`((?:ncgru|urnn|sgornn|goru|bp):[\w./-]+)`", TEXTS[name]):
+    """Every id in backticks is stated in docs/equations.md, every erratum in docs/errata.md; of exercises too."""
+    text = TEXTS[name] + TASKS.get(name, "")
+    for tag in re.findall(r"`((?:ncgru|urnn|sgornn|goru|bp):[\w./-]+)`", text):
         assert id_of(tag) in ENTRIES, tag
     errata = re.findall(r"^### (E-\w+-\d\d)$", (ROOT / "docs/errata.md").read_text(encoding="utf-8"), re.M)
-    assert set(re.findall(r"E-[a-z]+-\d\d", TEXTS[name])) <= set(errata)
+    assert set(re.findall(r"E-[a-z]+-\d\d", text)) <= set(errata)
 
 
 def test_every_erratum_of_a_paper_is_on_its_routes():
@@ -217,6 +256,12 @@ def test_formulas_are_put_in():
     assert with_formulas("Equations: `ncgru:thm1`\n", ENTRIES) == "Equations: `ncgru:thm1`\n"
     with pytest.raises(ValueError, match=r"x:1, which docs/equations\.md does not state"):
         with_formulas(PAGE, ENTRIES)
+
+
+def test_an_exercise_that_nothing_checks_is_refused():
+    """Its notebook would have no point to give."""
+    with pytest.raises(ValueError, match="nothing checks the line to fill in"):
+        graded(PAGE, "docs/exercises/page.md")
 
 
 def test_a_notebook_is_the_page():

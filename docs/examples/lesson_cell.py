@@ -6,6 +6,8 @@
     h = f * h_prev + (1 - f) * c
 
     python -m scripts.check_gradients --cell docs/examples/lesson_cell.py:LessonCell
+
+Every line of step_backward has its reason in the chapter.
 """
 
 from dataclasses import dataclass

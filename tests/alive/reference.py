@@ -134,7 +134,7 @@ def products(pair):
 
 
 def delta_rule(drawn, rule):
-    """||dL/dh_t||, and the largest and smallest singular value of J_T ... J_{t+1}, for t = 0 to T, by the kit's adjoint.
+    """||dL/dh_t||, the largest and the smallest singular value of J_T ... J_{t+1}, t = 0 to T, by the kit's adjoint.
 
     The columns of a matrix state do not meet: one is the gradient, the others are unit vectors.
     """

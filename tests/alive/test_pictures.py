@@ -162,7 +162,7 @@ def norms(found):
 
 
 def test_delta_rule(tmp_path):
-    """[bp:bptt/g] [urnn:diag] The norms of dL/dh_t are the kit's; with beta on the wrong side of the key they are not."""
+    """[bp:bptt/g] [urnn:diag] The norms of dL/dh_t are the kit's; with the sign of beta turned they are not."""
     answers = each("delta_rule.js", RULES, "drawn", "numbers")
     expected = [reference.delta_rule(own["drawn"], rule) for rule, own in zip(RULES, answers, strict=True)]
     for own, rows in zip(answers, expected, strict=True):

@@ -22,6 +22,7 @@ PROSE = (
     "docs/*.md",
     "docs/derivations/*.md",
     f"{routes.ROUTES}/*.md",
+    f"{routes.EXERCISES}/*.md",
     f"{routes.THEOREMS}/*.md",
     f"{routes.CHAPTERS}/*.md",
     "docs/upstream/*.md",
@@ -89,6 +90,8 @@ class Stage:
         text = (self.root / file).read_text(encoding="utf-8")
         if file.startswith((f"{routes.ROUTES}/", f"{routes.CHAPTERS}/")):
             text = self._with_notebook(file, text)
+        if file.startswith(f"{routes.EXERCISES}/"):
+            text = self._with_graded(file, text)
         if file in LISTING:
             folder = file.removesuffix("README.md")
             found = [Path(one).stem for one in self.prose if one.startswith(folder) and one != file]
@@ -106,6 +109,16 @@ class Stage:
         self._write(str(name), nbformat.writes(routes.notebook(text, file)))
         title, rest = text.split("\n", 1)
         return f"{title}\n\n{{download}}`This page as a notebook <{name.name}>`\n{rest}"
+
+    def _with_graded(self, file: str, text: str) -> str:
+        """Exercises, with two notebooks for nbgrader: to be filled in, and the teacher's with the answers."""
+        name = Path(file).with_suffix(".ipynb")
+        teachers = name.with_stem(f"{name.stem}-answers")
+        for own, solved in ((name, False), (teachers, True)):
+            self._write(str(own), nbformat.writes(routes.graded(text, file, solved)))
+        title, rest = text.split("\n", 1)
+        links = f"{{download}}`To fill in <{name.name}>`, {{download}}`with the answers <{teachers.name}>`"
+        return f"{title}\n\nAs a notebook, which nbgrader grades: {links}.\n{rest}"
 
     def _id(self, page: str, found: re.Match[str]) -> str:
         """The id of an equation in backticks leads to its first line."""
