@@ -258,6 +258,45 @@ def test_formulas_are_put_in():
         with_formulas(PAGE, ENTRIES)
 
 
+#: How docs/teach.md calls the exercises.
+COURSE = {"ncgru": "NC-GRU", "ncgru-v2": "NC-GRU v2", "urnn": "uRNN", "sgornn": "SGORNN", "goru": "GORU"}
+
+
+def numbers_of(words):
+    """[1, 2, 3, 9] of "1 to 3, 9"."""
+    ends = [[int(end) for end in part.split(" to ")] for part in words.split(", ")]
+    return [number for first, *last in ends for number in range(first, (last or [first])[0] + 1)]
+
+
+def handed_out(page):
+    """Exercises of the course, name and number: of the table of lectures, and at home."""
+    rows = re.findall(r"^\| \d \|.*\| (.*) \|$", page, re.M)
+    home = re.search(r"no lecture has: (.*?)\.", page, re.S)[1].replace("\n", " ")
+    pairs = [re.fullmatch(r"(.*?) ([\d, to]+)", part).groups() for words in [*rows, home] for part in words.split("; ")]
+    return [(name, number) for name, words in pairs for number in numbers_of(words)]
+
+
+def test_the_course_has_every_exercise_once():
+    """In a lecture or at home; one that is left out, or handed out twice, is seen."""
+    page = (ROOT / "docs" / "teach.md").read_text(encoding="utf-8")
+    every = sorted((COURSE[name], k + 1) for name in ROUTE_PAGES for k in range(len(answered(TASKS[name]))))
+    assert sorted(handed_out(page)) == every
+    assert sorted(handed_out(page.replace("uRNN 8 to 14", "uRNN 8 to 13"))) != every
+    assert sorted(handed_out(page.replace("uRNN 8 to 14", "uRNN 7 to 14"))) != every
+
+
+def test_a_lecture_names_the_exercises_of_its_row():
+    """The table and the sections of docs/teach.md say the same."""
+    page = (ROOT / "docs" / "teach.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| \d \|.*\| (.*) \|$", page, re.M)
+    sections = [part for part in page.split("\n## ") if re.match(r"\d\. ", part)]
+    assert len(rows) == len(sections) == 6
+    for row, section in zip(rows, sections, strict=True):
+        words = " ".join(section.split("* Exercises: ")[1].split())
+        named = re.findall(r"\(exercises/([\w-]+)\.md\) ([\d, to]*\d)", words)
+        assert "; ".join(f"{COURSE[name]} {numbers}" for name, numbers in named) == row
+
+
 def test_an_exercise_that_nothing_checks_is_refused():
     """Its notebook would have no point to give."""
     with pytest.raises(ValueError, match="nothing checks the line to fill in"):
