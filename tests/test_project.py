@@ -157,7 +157,7 @@ FRAMEWORKS = {
     "ortho_ref/adapters/maps.py": {"torch", "jax"},
     "ortho_ref/conformance/cases/node_tests.py": {"onnx"},
     "ortho_ref/converters/onnx_network.py": {"onnx"},
-    "ortho_ref/converters/traced.py": {"onnx"},
+    "ortho_ref/converters/_traced.py": {"onnx"},
     "scripts/maintain/timing/peers_jax.py": {"jax"},
     "scripts/maintain/node_test_kills.py": {"onnx"},
     "scripts/grid/experiment/engine.py": {"distributed"},
@@ -261,13 +261,27 @@ def test_version_is_a_literal_and_in_the_changelog():
 
 @pytest.mark.parametrize(
     "page",
-    ["README.md", "docs/library.md", "docs/models.md", "docs/errata.md", "docs/conformance.md", "docs/which-gru.md"],
+    [
+        "README.md",
+        "docs/library.md",
+        "docs/models.md",
+        "docs/errata.md",
+        "docs/check/adapters.md",
+        "docs/check/ci.md",
+        "docs/check/functions.md",
+        "docs/check/weights.md",
+        "docs/which-gru.md",
+    ],
 )
 def test_the_pages_python_runs(page, tmp_path, monkeypatch):
-    """A page's Python, in its order, in a folder of its own; warnings are errors."""
+    """A page's Python, in its order, in a folder of its own, with the kit's example as mine.py; warnings are errors."""
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
     assert blocks
+    adapters = (ROOT / "docs/check/adapters.md").read_text()
+    (tmp_path / "mine.py").write_text(*re.findall(r"```python\n(.*?)```", adapters, re.DOTALL))
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "mine", raising=False)
     exec(compile("\n".join(blocks), page, "exec"), {"__name__": "__main__"})
 
 

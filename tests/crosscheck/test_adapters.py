@@ -1,4 +1,4 @@
-"""The kit on PyTorch itself, by scripts/maintain/adapters: what docs/findings.md says of it."""
+"""The kit on PyTorch itself, by scripts/maintain/adapters: what docs/findings says of it."""
 
 from pathlib import Path
 

@@ -177,8 +177,10 @@ class TestTorch:
         )
         assert passed(make, "cell/gru_reset_before", "float32") == 12
         wrong = adapters.from_torch(self.module("after"), cell="gru", weights=self.WEIGHTS)
-        (result,) = check(wrong, "cell/gru_reset_before/tanh").results
-        assert "reset gate applied after U_c" in result.diagnosis
+        report = str(check(wrong, "cell/gru_reset_before/tanh*"))
+        found = report[report.index("[1] Your outputs") : report.index("\n\n0 passed, 12 failed")]
+        assert "reset gate applied after U_c" in found
+        assert found in Path("docs/site/index.md").read_text(), "the front page shows another report"
 
     def test_wiring_that_does_not_fit(self):
         """Said before the first case, with the name, the shape, what there is."""
@@ -492,9 +494,9 @@ def test_mlx_runs_our_weights(model):
     ("framework", "says"), [("torch", "24 passed, 0"), ("jax", "applied after"), ("keras", "60 passed, 0")]
 )
 def test_the_page_s_three_lines(framework, says):
-    """docs/conformance.md, "Two minutes", as they stand there."""
+    """Those of docs/conformance.md and docs/check/adapters.md, as they stand there."""
     pytest.importorskip(framework, reason=f"{framework} is not installed: pip install {framework}")
-    page = (ROOT / "docs/conformance.md").read_text()
+    page = "".join((ROOT / "docs" / name).read_text() for name in ("conformance.md", "check/adapters.md"))
     (block,) = re.findall(rf"```py\n(import {framework}\b.*?)```", page, re.DOTALL)
     done = subprocess.run([sys.executable, "-c", block], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
