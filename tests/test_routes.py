@@ -1,8 +1,12 @@
-"""docs/routes and docs/theorems: every block prints what stands below it, alone and in turn; exercises are graded."""
+"""docs/routes, exercises, theorems and chapters: every block prints what stands below it, alone and in turn.
+
+Exercises are graded, as notebooks too; a chapter's excerpts are the code's.
+"""
 
 import contextlib
 import io
 import re
+import textwrap
 from pathlib import Path
 
 import nbformat
@@ -10,13 +14,16 @@ import pytest
 
 from scripts.maintain.book.order import number_of
 from scripts.maintain.book.routes import (
+    CHAPTERS,
     EQUATIONS,
+    EXERCISES,
     HOLE,
     ROUTES,
     THEOREMS,
     Block,
     answered,
     blocks,
+    graded,
     notebook,
     pieces,
     with_formulas,
@@ -29,7 +36,11 @@ ROUTE_PAGES = sorted(path.stem for path in (ROOT / ROUTES).glob("*.md"))
 THEOREM_PAGES = sorted(path.stem for path in (ROOT / THEOREMS).glob("*-*.md"))
 TEXTS = {name: (ROOT / ROUTES / f"{name}.md").read_text(encoding="utf-8") for name in ROUTE_PAGES}
 TEXTS |= {name: (ROOT / THEOREMS / f"{name}.md").read_text(encoding="utf-8") for name in THEOREM_PAGES}
+CHAPTER_PAGES = sorted(path.stem for path in (ROOT / CHAPTERS).glob("*.md"))
+TEXTS |= {name: (ROOT / CHAPTERS / f"{name}.md").read_text(encoding="utf-8") for name in CHAPTER_PAGES}
 ENTRIES = read_equations((ROOT / STATED).read_text(encoding="utf-8"))
+#: Of a route's name.
+TASKS = {name: (ROOT / EXERCISES / f"{name}.md").read_text(encoding="utf-8") for name in ROUTE_PAGES}
 
 
 def run(code, names=None):
@@ -45,10 +56,10 @@ def steady(text):
     return re.sub(r"\d\.\de-1\d|(?<=ortho_ref )\d+\.\d+\.\d+", "...", text)
 
 
-@pytest.mark.parametrize("name", TEXTS)
-def test_a_block_alone_prints_what_stands_below_it(name):
+@pytest.mark.parametrize("text", [*TEXTS.values(), *TASKS.values()], ids=[*TEXTS, *(f"exercises-{n}" for n in TASKS)])
+def test_a_block_alone_prints_what_stands_below_it(text):
     """Behind the page's imports, and nothing else."""
-    found = blocks(TEXTS[name])
+    found = blocks(text)
     assert [steady(run(block.code)[0]) for block in found] == [steady(block.printed) for block in found]
 
 
@@ -58,7 +69,7 @@ def test_a_notebook_prints_what_the_page_prints(name, monkeypatch):
     made = notebook(with_formulas(TEXTS[name], ENTRIES), f"{ROUTES}/{name}.md")
     cells = [cell for cell in made.cells if cell.cell_type == "code"]
     expected = [steady(cell.outputs[0].text) if cell.outputs else "" for cell in cells]
-    assert sum(map(bool, expected)) > 10
+    assert sum(map(bool, expected)) >= 9
     if name == ROUTE_PAGES[0]:
         from nbclient import NotebookClient
 
@@ -70,6 +81,39 @@ def test_a_notebook_prints_what_the_page_prints(name, monkeypatch):
         names = {}
         printed = [run(cell.source, names)[0] for cell in cells]
     assert [steady(text) for text in printed] == expected
+
+
+def strangers(page):
+    """Excerpts of a chapter, blocks of `py`, that are not whole lines of the file which is linked last before them."""
+    found = []
+    for block in re.finditer(r"^```py\n(.*?)^```$", page, re.M | re.S):
+        (*_, target) = re.findall(r"\]\(([^)#]+\.py)\)", page[: block.start()])
+        lines = [line.strip() for line in (ROOT / CHAPTERS / target).read_text(encoding="utf-8").splitlines()]
+        own = [line.strip() for line in textwrap.dedent(block[1]).splitlines()]
+        if not any(lines[k : k + len(own)] == own for k in range(len(lines))):
+            found.append(block[1])
+    return found
+
+
+@pytest.mark.parametrize("name", CHAPTER_PAGES)
+def test_a_chapters_excerpts_are_the_codes(name):
+    """Word for word, lines in their order; a changed sign is seen."""
+    assert strangers(TEXTS[name]) == []
+
+
+def test_an_excerpt_that_is_not_the_codes_is_seen():
+    """One changed sign, and two lines that do not follow each other."""
+    page = TEXTS["linear-recurrences"]
+    assert page.count("\n```py\n") >= 8
+    assert len(strangers(page.replace("eigenvalue * before + scale * u", "eigenvalue * before - scale * u"))) == 1
+    assert len(strangers(page.replace("scale, name, slope = gamma(config, x)\n", ""))) == 1
+
+
+@pytest.mark.parametrize("name", CHAPTER_PAGES)
+def test_a_chapters_code_is_shown_whole(name):
+    """At most 88 columns: a screen of 1280 pixels shows no more."""
+    shown = re.findall(r"^```\w*\n(.*?)^```$", TEXTS[name], re.M | re.S)
+    assert [line for block in shown for line in block.splitlines() if len(line) > 88] == []
 
 
 @pytest.mark.parametrize("name", THEOREM_PAGES)
@@ -86,16 +130,50 @@ def test_a_theorem_has_its_parts(name):
 
 @pytest.mark.parametrize("name", ROUTE_PAGES)
 def test_exercises_are_graded(name):
-    """Three a route: as they stand they fail, of the missing line alone; with the answer they pass."""
-    found = answered(TEXTS[name])
-    assert len(found) == 3
-    for hole, filled in found:
+    """As they stand they fail, of the missing line alone; with the answer they pass."""
+    for hole, filled in answered(TASKS[name]):
         empty, right = (run(code)[1]["report"] for code in (hole.code, filled))
         assert not empty.ok
         assert any("all zeros" in result.message for result in empty.results)
         assert right.ok
         assert right.checked > right.skipped
         assert HOLE not in filled
+
+
+@pytest.mark.parametrize("name", ROUTE_PAGES)
+def test_every_stop_has_its_exercise(name):
+    """One a stop, in the same order, each linked from its stop by its number; answers bear the same titles."""
+    stops = re.findall(r"^### (\d+)\. ", TEXTS[name], re.M)
+    titles = re.findall(r"^## (\d+\. .*)$", TASKS[name], re.M)
+    assert len(stops) >= 9
+    assert [title.split(".")[0] for title in titles] == stops
+    assert re.findall(rf"^\[Exercise (\d+)\]\(\.\./exercises/{name}\.md#\1-", TEXTS[name], re.M) == stops
+    assert re.findall(r"^\*\*(\d+\. .*?)\.\*\*", TASKS[name], re.M) == titles
+    assert len(answered(TASKS[name])) == len(stops)
+
+
+@pytest.mark.parametrize("name", ROUTE_PAGES)
+def test_exercises_as_notebooks(name):
+    """A point each: nothing for what stands there, all of them with the answers, which can be taken out again."""
+    count = len(re.findall(r"^## \d+\. ", TASKS[name], re.M))
+    for solved, points in ((False, 0), (True, count)):
+        made = graded(TASKS[name], f"{EXERCISES}/{name}.md", solved)
+        names, found, sources, checks = {}, 0, [], []
+        for cell in (cell for cell in made.cells if cell.cell_type == "code"):
+            own = cell.metadata.get("nbgrader", {})
+            sources += [cell.source] if own.get("solution") else []
+            checks += [own["points"]] if own.get("grade") else []
+            if own.get("grade") and not solved:
+                with pytest.raises(AssertionError, match="all zeros"):
+                    run(cell.source, names)
+            else:
+                run(cell.source, names)
+                found += own.get("points", 0)
+        assert (found, sum(checks), len(sources)) == (points, count, count)
+        assert all(("### BEGIN SOLUTION\n" in one) == solved == (HOLE not in one) for one in sources)
+        ids = [cell.metadata.nbgrader.grade_id for cell in made.cells if "nbgrader" in cell.metadata]
+        assert len(ids) == len(set(ids)) == 2 * count
+        assert all("Answers" not in cell.source for cell in made.cells)
 
 
 @pytest.mark.parametrize("name", ["ncgru", "urnn", "sgornn", "goru"])
@@ -111,11 +189,12 @@ def test_a_route_is_in_print_order_and_leaves_nothing_out(name):
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_errata_and_ids_exist(name):
-    """Every id in backticks is stated in docs/equations.md, every erratum in docs/errata.md."""
-    for tag in re.findall(r"`((?:ncgru|urnn|sgornn|goru|bp):[\w./-]+)`", TEXTS[name]):
+    """Every id in backticks is stated in docs/equations.md, every erratum in docs/errata.md; of exercises too."""
+    text = TEXTS[name] + TASKS.get(name, "")
+    for tag in re.findall(r"`((?:ncgru|urnn|sgornn|goru|bp):[\w./-]+)`", text):
         assert id_of(tag) in ENTRIES, tag
     errata = re.findall(r"^### (E-\w+-\d\d)$", (ROOT / "docs/errata.md").read_text(encoding="utf-8"), re.M)
-    assert set(re.findall(r"E-[a-z]+-\d\d", TEXTS[name])) <= set(errata)
+    assert set(re.findall(r"E-[a-z]+-\d\d", text)) <= set(errata)
 
 
 def test_every_erratum_of_a_paper_is_on_its_routes():
@@ -177,6 +256,51 @@ def test_formulas_are_put_in():
     assert with_formulas("Equations: `ncgru:thm1`\n", ENTRIES) == "Equations: `ncgru:thm1`\n"
     with pytest.raises(ValueError, match=r"x:1, which docs/equations\.md does not state"):
         with_formulas(PAGE, ENTRIES)
+
+
+#: How docs/teach.md calls the exercises.
+COURSE = {"ncgru": "NC-GRU", "ncgru-v2": "NC-GRU v2", "urnn": "uRNN", "sgornn": "SGORNN", "goru": "GORU"}
+
+
+def numbers_of(words):
+    """[1, 2, 3, 9] of "1 to 3, 9"."""
+    ends = [[int(end) for end in part.split(" to ")] for part in words.split(", ")]
+    return [number for first, *last in ends for number in range(first, (last or [first])[0] + 1)]
+
+
+def handed_out(page):
+    """Exercises of the course, name and number: of the table of lectures, and at home."""
+    rows = re.findall(r"^\| \d \|.*\| (.*) \|$", page, re.M)
+    home = re.search(r"no lecture has: (.*?)\.", page, re.S)[1].replace("\n", " ")
+    pairs = [re.fullmatch(r"(.*?) ([\d, to]+)", part).groups() for words in [*rows, home] for part in words.split("; ")]
+    return [(name, number) for name, words in pairs for number in numbers_of(words)]
+
+
+def test_the_course_has_every_exercise_once():
+    """In a lecture or at home; one that is left out, or handed out twice, is seen."""
+    page = (ROOT / "docs" / "teach.md").read_text(encoding="utf-8")
+    every = sorted((COURSE[name], k + 1) for name in ROUTE_PAGES for k in range(len(answered(TASKS[name]))))
+    assert sorted(handed_out(page)) == every
+    assert sorted(handed_out(page.replace("uRNN 8 to 14", "uRNN 8 to 13"))) != every
+    assert sorted(handed_out(page.replace("uRNN 8 to 14", "uRNN 7 to 14"))) != every
+
+
+def test_a_lecture_names_the_exercises_of_its_row():
+    """The table and the sections of docs/teach.md say the same."""
+    page = (ROOT / "docs" / "teach.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| \d \|.*\| (.*) \|$", page, re.M)
+    sections = [part for part in page.split("\n## ") if re.match(r"\d\. ", part)]
+    assert len(rows) == len(sections) == 6
+    for row, section in zip(rows, sections, strict=True):
+        words = " ".join(section.split("* Exercises: ")[1].split())
+        named = re.findall(r"\(exercises/([\w-]+)\.md\) ([\d, to]*\d)", words)
+        assert "; ".join(f"{COURSE[name]} {numbers}" for name, numbers in named) == row
+
+
+def test_an_exercise_that_nothing_checks_is_refused():
+    """Its notebook would have no point to give."""
+    with pytest.raises(ValueError, match="nothing checks the line to fill in"):
+        graded(PAGE, "docs/exercises/page.md")
 
 
 def test_a_notebook_is_the_page():

@@ -1,4 +1,4 @@
-"""What ortho_ref says of what the pages on eigenvalues, on Neumann's drift and on modReLU show.
+"""What ortho_ref says of what the pages on eigenvalues, Neumann's drift, modReLU and delta rules show.
 
 Each function takes a page's settings, and the arrays that the page draws at random, as the page gives them; it returns
 numbers in the page's order.
@@ -12,6 +12,8 @@ from gradients import cayley, gru_reset_before, neumann
 from gradients.urnn import modrelu_norm
 from ortho_ref.activations import modrelu, modrelu_pullback
 from ortho_ref.cells import GRUResetBefore
+from ortho_ref.conformance.linear.table import RECURRENCES
+from ortho_ref.conformance.linear.through_time import forward
 from ortho_ref.parametrizations.cayley import exact_buffers
 from ortho_ref.parametrizations.exponential import exponential
 from ortho_ref.parametrizations.householder import Householder
@@ -129,3 +131,24 @@ def products(pair):
         product = pair[k % 2] @ product
         norms.append(spectral_norm(product))
     return np.array(norms)
+
+
+def delta_rule(drawn, rule):
+    """||dL/dh_t||, the largest and the smallest singular value of J_T ... J_{t+1}, t = 0 to T, by the kit's adjoint.
+
+    The columns of a matrix state do not meet: one is the gradient, the others are unit vectors.
+    """
+    keys = np.array(drawn["keys"], float)
+    T, K = keys.shape
+    dS = np.column_stack([drawn["last"], np.eye(K)])[None, None]
+    k = keys[:, None, None]
+    gates = {"beta": np.full((T, 1, 1), rule["beta"]), "g": np.full((T, 1, 1), math.log(rule["alpha"]))}
+    inputs = {"q": k, "k": k, "v": np.zeros((T, 1, 1, K + 1)), **gates}
+    config = RECURRENCES["gated_delta_rule"].config({"K": K}, normalise=False)
+    rows = []
+    for back in [*reversed(forward(config, inputs)[1]), None]:
+        values = np.linalg.svd(dS[0, 0, :, 1:], compute_uv=False)
+        rows.insert(0, [np.linalg.norm(dS[0, 0, :, 0]), values[0], values[-1]])
+        if back is not None:
+            _, (dS,) = back(np.zeros((1, 1, K + 1)), (dS,))
+    return np.array(rows)

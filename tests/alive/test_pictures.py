@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.alive import reference
-from tests.alive.node import answer, needs_node
+from tests.alive.node import answer, changed_copy, needs_node
 
 pytestmark = needs_node
 
@@ -25,6 +25,14 @@ TURNS = [
     {"angle": math.acos((1 - math.sqrt(5)) / 2), "kind": "rotation", "a": 20},
     {"angle": math.radians(40), "kind": "rotation", "a": 1.5},
     {"angle": math.radians(110), "kind": "reflection", "a": 4},
+]
+
+RULES = [
+    {"T": 64, "keys": "random", "beta": 1.0, "alpha": 1.0, "size": 1.0},
+    {"T": 64, "keys": "random", "beta": 2.0, "alpha": 1.0, "size": 1.0},
+    {"T": 20, "keys": "random", "beta": 1.7, "alpha": 0.95, "size": 1.2},
+    {"T": 9, "keys": "same", "beta": 0.5, "alpha": 1.0, "size": 1.0},
+    {"T": 64, "keys": "turns", "beta": 1.0, "alpha": 1.0, "size": 1.0},
 ]
 
 
@@ -146,3 +154,45 @@ def test_gates():
     assert found[0]["growth"] == pytest.approx(math.sqrt(golden), abs=1e-8)
     assert found[0]["norms"][-1] > 1e10
     assert found[2]["growth"] <= 1 + 1e-10
+
+
+def norms(found):
+    """What the page's table has of each step."""
+    return [[row["norm"], row["most"], row["least"]] for row in found["numbers"]]
+
+
+def test_delta_rule(tmp_path):
+    """[bp:bptt/g] [urnn:diag] The norms of dL/dh_t are the kit's; with the sign of beta turned they are not."""
+    answers = each("delta_rule.js", RULES, "drawn", "numbers")
+    expected = [reference.delta_rule(own["drawn"], rule) for rule, own in zip(RULES, answers, strict=True)]
+    for own, rows in zip(answers, expected, strict=True):
+        close(norms(own), rows)
+    wrong = changed_copy(tmp_path, "delta_rule.js", "alpha * (entry - along * k[i])", "alpha * (entry + along * k[i])")
+    changed = each("delta_rule.js", RULES, "numbers", root=wrong)
+    assert all(np.abs(norms(own)[0] - rows[0]).max() > 1e-3 for own, rows in zip(changed, expected, strict=True))
+
+
+def test_delta_rule_tells_the_truth():
+    """What docs/alive/delta-rule.md says is to be seen: level at beta 0 and 2, the same mean at beta and 2 - beta."""
+    rule = {"T": 64, "keys": "random", "alpha": 1.0, "size": 1.0}
+    rules = [{**rule, "beta": beta} for beta in (0, 0.5, 1, 1.5, 2)]
+    found = each("delta_rule.js", rules, "numbers", "mean")
+    for k in (0, 4):
+        close(norms(found[k]), np.ones((65, 3)))
+    assert norms(found[2])[0][0] < 0.01
+    assert found[1]["mean"] == found[3]["mean"] == pytest.approx(math.sqrt(1 - 0.75 / 8))
+    assert norms(found[1])[0][0] != pytest.approx(norms(found[3])[0][0], rel=0.1)
+    same, turns, longer, decayed = each(
+        "delta_rule.js",
+        [
+            *({**rule, "keys": keys, "beta": 1} for keys in ("same", "turns")),
+            {**rule, "beta": 2, "size": 1.1},
+            {**rule, "beta": 2, "alpha": 0.95},
+        ],
+        "numbers",
+    )
+    assert norms(same)[0][0] == pytest.approx(0.92, abs=0.005)
+    assert [row[0] for row in norms(turns)[54:57]] == [0, 0, 0]
+    assert norms(turns)[57][0] > 0
+    assert norms(longer)[0][0] > 10
+    close(norms(decayed), np.repeat(0.95 ** np.arange(64, -1, -1)[:, None], 3, axis=1))

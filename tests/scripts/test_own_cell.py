@@ -1,6 +1,7 @@
 """A cell of one's own file, docs/examples/my_cell.py, through the programs; and whose step back is wrong."""
 
 import json
+import re
 
 import pytest
 
@@ -9,6 +10,10 @@ from scripts import check_gradients, evaluate, experiment, plot, train
 from tests.scripts.runs import ROOT, call, refusal
 
 MINE = (ROOT / "docs" / "examples" / "my_cell.py").read_text()
+LESSON = (ROOT / "docs" / "examples" / "lesson_cell.py").read_text()
+CHAPTER = (ROOT / "docs" / "chapters" / "backward-by-hand.md").read_text()
+#: What the chapter says to write, for what, and what the check says then.
+WRITTEN = re.findall(r"Write `([^`]+)`\sfor\s`([^`]+)`:\n\n```text\n(.*?)```", CHAPTER, re.S)
 SMALL = ["--iterations", 4, "--hidden", 5, "--batch", 3, "--eval-every", 2]
 
 
@@ -149,3 +154,30 @@ def test_a_function_that_makes_a_layer(mine):
     assert models.options_of(name) == {"leak": 0.7}
     assert models.build(name, 3, 5, leak=0.2).cell.leak == 0.2
     assert set(models.build(name, 3, 5).parametrizations) == {"U"}
+
+
+def said_of(source, folder):
+    """Exit code of the check of the lesson's cell with this source, and what it says of a wrong line."""
+    (folder / "mine.py").write_text(source)
+    code, out, _ = call(check_gradients.main, "--cell", f"{folder / 'mine.py'}:LessonCell")
+    return code, out[out.index("LessonCell: ") :] if "LessonCell: " in out else ""
+
+
+@pytest.mark.parametrize(("wrong", "right", "printed"), WRITTEN)
+def test_the_lessons_mistakes_are_named_as_the_page_says(wrong, right, printed, tmp_path, monkeypatch):
+    """docs/chapters/backward-by-hand.md: each of the three, word for word, and the line is the one that was changed."""
+    monkeypatch.setattr(models, "_OWN", {})
+    assert LESSON.count(right) == 1
+    changed = LESSON.replace(right, wrong)
+    code, said = said_of(changed, tmp_path)
+    assert code == 1
+    assert said.split() == printed.split()
+    number = int(re.search(r"^line (\d+): ", said, re.M)[1])
+    assert wrong in changed.splitlines()[number - 1]
+
+
+def test_the_lessons_cell_is_right(tmp_path, monkeypatch):
+    """As it stands nothing is said of it."""
+    monkeypatch.setattr(models, "_OWN", {})
+    assert len(WRITTEN) == 3
+    assert said_of(LESSON, tmp_path) == (0, "")

@@ -18,6 +18,7 @@ PLAYED = {
     "eigenvalues": [("eigenvalues", "t"), ("half-turn", "short")],
     "neumann": [("neumann", "rate")],
     "modrelu": [("modrelu", "b"), ("gates", "angle")],
+    "delta-rule": [("delta-rule", "beta")],
 }
 
 
@@ -70,10 +71,10 @@ def close(found, expected):
     np.testing.assert_allclose(np.array(found, float), expected, rtol=1e-10, atol=1e-10)
 
 
-def test_there_are_five():
+def test_there_are_six():
     """The list of docs/alive/README.md has each of them."""
     listed = (ROOT / "docs" / "alive" / "README.md").read_text(encoding="utf-8")
-    assert len(PAGES) == 5
+    assert len(PAGES) == 6
     assert all(f"]({name}.md)" in listed for name in PAGES)
 
 

@@ -1,4 +1,4 @@
-"""Pages whose code is run: words and blocks in turn, what each block prints, exercises with answers; as a notebook.
+"""Pages whose code is run: words and blocks in turn, what each block prints, exercises with answers; as notebooks.
 
 A block is Python that runs behind nothing else, or behind the page's first one if that prints nothing; what it prints
 stands below it.  A line that ends in `# your line` is to be filled in: the answers, in order, are the blocks of `py` at
@@ -16,8 +16,8 @@ from scripts.maintain.book.places import resolved
 from scripts.maintain.equations.stated import STATED, Entry
 from scripts.maintain.equations.tags import id_of
 
-#: Pages of blocks: the papers' reading routes, and the theorems.
-ROUTES, THEOREMS = "docs/routes", "docs/theorems"
+#: Pages of blocks: the papers' reading routes, their exercises, the theorems, and chapters on what lies beside them.
+ROUTES, EXERCISES, THEOREMS, CHAPTERS = "docs/routes", "docs/exercises", "docs/theorems", "docs/chapters"
 HOLE, ANSWERS = "# your line", "<summary>Answers</summary>"
 #: What a stop says its equations are, up to an empty line.
 EQUATIONS = re.compile(r"^Equations: (.+(?:\n.+)*)$", re.M)
@@ -80,7 +80,7 @@ def with_formulas(page: str, entries: dict[str, Entry]) -> str:
         rows: dict[tuple[str, ...], str] = {}
         for name in re.findall("`(.*?)`", line[1]):
             if id_of(name) not in entries:
-                raise ValueError(f"a page of {ROUTES} names {name}, which {STATED} does not state")
+                raise ValueError(f"a page names {name}, which {STATED} does not state")
             entry = entries[id_of(name)]
             if entry.formula:
                 rows.setdefault(entry.together, f"| `{name}` | {entry.formula} |")
@@ -98,8 +98,53 @@ def notebook(page: str, file: str) -> nbformat.NotebookNode:
             if piece.printed:
                 cell.outputs = [new_output("stream", name="stdout", text=piece.printed)]
         else:
-            cell = new_markdown_cell(_LINK.sub(lambda link: _named(file, link), piece.strip()), id=f"cell-{k}")
+            cell = _words(piece, file, k)
         cells.append(cell)
+    return _made(cells)
+
+
+def graded(page: str, file: str, solved: bool = False) -> nbformat.NotebookNode:
+    """The exercises of a page as a notebook for nbgrader: of each a cell to be filled in, and a locked one for a point.
+
+    `solved` is the teacher's, with the answers marked as `nbgrader generate_assignment` takes them out.
+    """
+    name = posixpath.basename(file).removesuffix(".md")
+    answers, cells, count = iter(_ANSWER.findall(page.partition(ANSWERS)[2])), [], 0
+    for k, piece in enumerate(pieces(page)):
+        if not isinstance(piece, Block):
+            cells += [_words(piece, file, k)] if ANSWERS not in piece else []
+        elif HOLE not in piece.code:
+            cells.append(new_code_cell(piece.code.strip(), id=f"cell-{k}"))
+        else:
+            count += 1
+            own, check = _halves(piece.code)
+            if solved:
+                own = _filled(own, f"### BEGIN SOLUTION\n{next(answers)}### END SOLUTION")
+            check += "assert report.ok, report\n"
+            cells.append(_for_nbgrader(own, f"{name}-{count}", solution=True))
+            cells.append(_for_nbgrader(check, f"{name}-{count}-check", grade=True, locked=True, points=1))
+    return _made(cells)
+
+
+def _halves(code: str) -> tuple[str, str]:
+    """An exercise up to the end of the function that has the hole, and what checks it."""
+    at = re.compile(r"^(?=\S)", re.M).search(code, code.index(HOLE))
+    if at is None:
+        raise ValueError(f"nothing checks the line to fill in of {code!r}")
+    return code[: at.start()].rstrip() + "\n", code[at.start() :]
+
+
+def _for_nbgrader(code: str, name: str, **own: bool | int) -> nbformat.NotebookNode:
+    """A cell with the metadata that nbgrader reads, of its schema 3."""
+    usual = {"schema_version": 3, "grade_id": name, "grade": False, "locked": False, "solution": False, "task": False}
+    return new_code_cell(code.strip(), id=name, metadata={"nbgrader": {**usual, **own}})
+
+
+def _words(text: str, file: str, k: int) -> nbformat.NotebookNode:
+    return new_markdown_cell(_LINK.sub(lambda link: _named(file, link), text.strip()), id=f"cell-{k}")
+
+
+def _made(cells: list[nbformat.NotebookNode]) -> nbformat.NotebookNode:
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     made = new_notebook(cells=cells, metadata={"kernelspec": kernel, "language_info": {"name": "python"}})
     nbformat.validate(made)

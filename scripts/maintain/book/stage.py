@@ -24,7 +24,9 @@ PROSE = (
     "docs/findings/*.md",
     "docs/derivations/*.md",
     f"{routes.ROUTES}/*.md",
+    f"{routes.EXERCISES}/*.md",
     f"{routes.THEOREMS}/*.md",
+    f"{routes.CHAPTERS}/*.md",
     "docs/upstream/*.md",
     "docs/alive/*.md",
     "docs/claims/*.md",
@@ -48,7 +50,8 @@ BELOW = {
     ),
     "docs/findings.md": ("docs/findings/*.md", "docs/upstream/README.md"),
     "docs/upstream/README.md": ("docs/upstream/*.md",),
-    "docs/reading-guide.md": (f"{routes.ROUTES}/*.md", "docs/chapters/*.md", "docs/teach.md"),
+    "docs/reading-guide.md": (f"{routes.ROUTES}/*.md", f"{routes.CHAPTERS}/*.md", "docs/teach.md"),
+    "docs/teach.md": (f"{routes.EXERCISES}/*.md",),
     f"{routes.THEOREMS}/README.md": (f"{routes.THEOREMS}/*.md",),
     "docs/alive/README.md": ("docs/alive/*.md",),
     "docs/training.md": ("docs/own-data.md", "docs/models.md", "docs/library.md", "docs/language-models.md"),
@@ -114,21 +117,33 @@ class Stage:
     def _led(self, file: str, page: str) -> str:
         """A page of prose, from its file: ids, and links to what is no page of prose, lead to generated pages."""
         text = (self.root / file).read_text(encoding="utf-8")
-        if file.startswith(f"{routes.ROUTES}/"):
-            text = self._route(file, text)
+        if file.startswith((f"{routes.ROUTES}/", f"{routes.CHAPTERS}/")):
+            text = self._with_notebook(file, text)
+        if file.startswith(f"{routes.EXERCISES}/"):
+            text = self._with_graded(file, text)
         pieces = _FENCE.split(_ANCHOR.sub(r"(\1)=", text))
         for k in range(0, len(pieces), 2):
             pieces[k] = _LINK.sub(lambda found: self._link(file, found), pieces[k])
             pieces[k] = _ID.sub(lambda found: self._id(page, found), pieces[k])
         return "".join(pieces)
 
-    def _route(self, file: str, text: str) -> str:
-        """A route with its formulas; beside it, and linked from below its title, the notebook."""
+    def _with_notebook(self, file: str, text: str) -> str:
+        """A route or a chapter with its formulas; beside it, and linked from below its title, the notebook."""
         text = routes.with_formulas(text, self.material.entries)
         name = Path(file).with_suffix(".ipynb")
         self._write(str(name), nbformat.writes(routes.notebook(text, file)))
         title, rest = text.split("\n", 1)
-        return f"{title}\n\n{{download}}`This route as a notebook <{name.name}>`\n{rest}"
+        return f"{title}\n\n{{download}}`This page as a notebook <{name.name}>`\n{rest}"
+
+    def _with_graded(self, file: str, text: str) -> str:
+        """Exercises, with two notebooks for nbgrader: to be filled in, and the teacher's with the answers."""
+        name = Path(file).with_suffix(".ipynb")
+        teachers = name.with_stem(f"{name.stem}-answers")
+        for own, solved in ((name, False), (teachers, True)):
+            self._write(str(own), nbformat.writes(routes.graded(text, file, solved)))
+        title, rest = text.split("\n", 1)
+        links = f"{{download}}`To fill in <{name.name}>`, {{download}}`with the answers <{teachers.name}>`"
+        return f"{title}\n\nAs a notebook, which nbgrader grades: {links}.\n{rest}"
 
     def _id(self, page: str, found: re.Match[str]) -> str:
         """The id of an equation in backticks leads to its first line."""
