@@ -261,7 +261,7 @@ def test_version_is_a_literal_and_in_the_changelog():
 
 @pytest.mark.parametrize(
     "page",
-    ["README.md", "docs/library.md", "docs/models.md", "docs/errata.md", "docs/conformance.md", "docs/which-gru.md"],
+    ["README.md", "docs/library.md", "docs/models.md", "docs/conformance.md", "docs/which-gru.md"],
 )
 def test_the_pages_python_runs(page, tmp_path, monkeypatch):
     """A page's Python, in its order, in a folder of its own; warnings are errors."""
@@ -269,6 +269,16 @@ def test_the_pages_python_runs(page, tmp_path, monkeypatch):
     assert blocks
     monkeypatch.chdir(tmp_path)
     exec(compile("\n".join(blocks), page, "exec"), {"__name__": "__main__"})
+
+
+def test_the_departures_of_released_code_run(capsys):
+    """docs/examples/departures.py prints the lines that docs/errata.md shows, rounding aside."""
+    path = ROOT / "docs/examples/departures.py"
+    exec(compile(path.read_text(), str(path), "exec"), {"__name__": "__main__"})
+    (shown,) = re.findall(r"```text\n(.*?)```", (ROOT / "docs/errata.md").read_text(), re.DOTALL)
+    printed = capsys.readouterr().out
+    number = r"\b\d[\d.e+-]*"
+    assert re.sub(number, "", printed) == re.sub(number, "", shown)
 
 
 def rows_of(page, heading):
