@@ -338,6 +338,53 @@ def test_pages_name_what_exists():
             assert (ROOT / "scripts" / f"{script.replace('.', '/')}.py").exists(), f"{page}: {script}"
 
 
+#: Turns of phrase that were rewritten, and what to say instead.
+NOT_ENGLISH = {
+    r"sp(oke|eaks|oken) no sense": "sent a reply that cannot be read",
+    r"\bof nothing:": "baseline:",
+    r"(^|[\"' ])Theirs[;.,]": "name whose: of the orthogonal weights",
+    r"but theirs\b": "except orthogonal weights",
+    r"can(not)? be had from": "they can (cannot) produce",
+    r"a peer's time by ours": "peer's time / ours",
+    r"\bwe are (quicker|faster)\b": "ortho_ref is faster",
+    r"needs no watching": "you can leave it alone",
+    r"What is not given is\b": "options you leave out take",
+    r"is the paper's where a paper says it": "the default is the paper's value, where it gives one",
+    r"time left: nothing": "time left: none",
+    r"on whose workers": "run on the workers of",
+    r"Also for other programs": "also write logs for",
+    r"that were begun need less": "unfinished runs need less",
+    r"as it looks unless given": "default: guessed from",
+    r"with nothing but \S+ changing": "if only ... changes",
+    r"\bis all of \$": "is the full gradient",
+    r"The picture has the\b": "the plot shows the",
+}
+
+
+def spoken():
+    """Place -> words that users read: pages, docstrings, the texts of programs, labels of pictures that move."""
+    for page in [*PAGES, "results/README.md"]:
+        yield page, (ROOT / page).read_text(encoding="utf-8")
+    for name in FILES:
+        texts = (n.value for n in ast.walk(tree_of(name)) if isinstance(n, ast.Constant) and isinstance(n.value, str))
+        yield name, "\n".join(texts)
+    for path in sorted((ROOT / "docs/site/static/alive").glob("*.js")):
+        yield path.name, path.read_text(encoding="utf-8")
+
+
+def test_words_that_were_rewritten_do_not_come_back():
+    """A short list of phrases that sounded translated; the message says what to write."""
+    found = [
+        f"{place}: {hit[0]!r}; better: {better}"
+        for place, text in spoken()
+        for pattern, better in NOT_ENGLISH.items()
+        for hit in [re.search(pattern, text)]
+        if hit
+    ]
+    assert not found, "\n".join(found)
+    assert re.search(next(iter(NOT_ENGLISH)), "your program spoke no sense to the kit")
+
+
 def test_scripts_has_programs_on_top():
     """What can be run stands there and in maintain/; the README lists what people use; all else is in folders."""
     for part in ("scripts", "scripts/maintain"):

@@ -369,7 +369,7 @@ def read_run(folder: RunFolder) -> Record:
     try:
         check(config, FORM)
     except ValueError as error:
-        raise ValueError(f"{folder.path / CONFIG} is not one that scripts.train wrote: {error}") from None
+        raise ValueError(f"{folder.path / CONFIG} was not written by scripts.train: {error}") from None
     return config
 
 

@@ -26,7 +26,7 @@ def text() -> str:
 
 def main(
     check: Annotated[
-        bool, typer.Option("--check", help="Write nothing; exit code 1 if the page would be another.")
+        bool, typer.Option("--check", help="Write nothing; exit code 1 if the page would change.")
     ] = False,
 ) -> None:
     """Write docs/findings.md."""

@@ -287,7 +287,7 @@ BAD = [
     ("parenthesis --dtype float16", "dtype is 'float16' (did you mean 'float64'?); allowed: float32, float64"),
     ("parenthesis --depth 3", "No such option: --depth (Possible options: --data, --dropout, --length)"),
     ("parenthesis more", "unexpected extra argument"),
-    ("", "Missing argument"),
+    ("", "which task? One of parenthesis, denoise, "),
     ("parenthesis --hidden", "Option '--hidden' requires an argument"),
     ("parenthesis --seed 1 --seed=2", "--seed is given twice"),
     # options of another task or model
@@ -561,7 +561,7 @@ def test_resume_after_the_text_has_changed(tmp_path):
     moved = path.rename(path.with_name("moved.txt"))
     assert call(train.main, "text", "--out", out, "--resume", "--data", moved)[0] == 0
     assert call(evaluate.main, out, "--data", moved)[0] == 0
-    needed = "text needs --data DATA, a UTF-8 text; of arrays a table, .npz or folder"
+    needed = "text needs --data DATA, a UTF-8 text; for arrays a table, .npz or folder"
     assert refusal(train.main, "text", "--out", out, "--resume") == f"error: {needed}\n"
     moved.rename(path)
     path.write_text("All work and no play! " + "All work and no play. " * 29)

@@ -82,7 +82,7 @@ def _peers(report: Report, machine: str) -> str:
     if not parts:
         return "Not measured yet.\n"
     where, versions = report["machine"], report["libraries"]
-    how = f"Peer's time / ours (above 1: ortho_ref is faster), forward and backward with every gradient, "
+    how = "Peer's time / ours (above 1: ortho_ref is faster), forward and backward with every gradient, "
     how += f"{report['settings']['dtype']}. One core: process CPU time. Several: wall time, one thread per core for "
     how += f"everyone except NumPy. {where['cpu']} ({', '.join(where['kernels'])}); PyTorch "
     how += f"{versions.get('torch', '-')}, JAX {versions.get('jax', '-')}."
