@@ -48,7 +48,7 @@ def check_beside(main: Callable[..., Any], given: Mapping[str, object], what: st
     for name, value in given.items():
         if name not in (what, *read) and value != parameters[name].default:
             allowed = ", ".join(read) or "nothing"
-            raise ValueError(f"{name} is {str(value)!r}, which {what} does not read; allowed beside it: {allowed}")
+            raise ValueError(f"{name} is {str(value)!r}, which {what} does not use; allowed with it: {allowed}")
 
 
 def one_line(error: object) -> str:

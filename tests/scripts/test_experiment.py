@@ -581,7 +581,7 @@ def test_a_file_that_does_not_fit(grid, tmp_path, before, after, message):
         (["table", "FILE", "--picture", "x.png"], "picture is 'x.png', and is for plot; the action is table"),
         (["run", "FILE", "--per-device", "2"], "per_device is 2, and is for --device gpu; device is 'cpu'"),
         (["run", "FILE", "--jobs", "2", "--device", "gpu"], "jobs is 2, and is for --device cpu; device is 'gpu'"),
-        (["schema", "FILE"], "which schema does not read; allowed beside it: nothing"),
+        (["schema", "FILE"], "which schema does not use; allowed with it: nothing"),
         (["status", "FILE", "--jobs", "2"], "jobs is '2', and is for run; the action is status"),
         (["run", "FILE", "--out", "FILE/x"], "tiny.toml/x: Not a directory"),
     ],

@@ -442,7 +442,7 @@ def test_a_device_that_is_not_there(monkeypatch, tmp_path, main, arguments):
 
 
 def test_what_other_timings_do_not_read():
-    message = "cpu_time is 'True', which words does not read; allowed beside it: rounds"
+    message = "cpu_time is 'True', which words does not use; allowed with it: rounds"
     fails(training_speed.main, "--words", "--cpu-time", message=message)
 
 
