@@ -157,7 +157,7 @@ FRAMEWORKS = {
     "ortho_ref/adapters/maps.py": {"torch", "jax"},
     "ortho_ref/conformance/cases/node_tests.py": {"onnx"},
     "ortho_ref/converters/onnx_network.py": {"onnx"},
-    "ortho_ref/converters/traced.py": {"onnx"},
+    "ortho_ref/converters/_traced.py": {"onnx"},
     "scripts/maintain/timing/peers_jax.py": {"jax"},
     "scripts/maintain/node_test_kills.py": {"onnx"},
     "scripts/grid/experiment/engine.py": {"distributed"},

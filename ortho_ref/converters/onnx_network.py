@@ -27,7 +27,7 @@ from ortho_ref.cells import Cell, Weights
 from ortho_ref.cells.cell import parts_of, state_of
 from ortho_ref.converters.config import config_of_cell
 from ortho_ref.converters.framework import Arrays
-from ortho_ref.converters.traced import Nodes, Traced, TracedComplex, step
+from ortho_ref.converters._traced import Nodes, Traced, TracedComplex, step
 from ortho_ref.language.reader import Reader
 from ortho_ref.network import Network
 from ortho_ref.parametrizations import Params

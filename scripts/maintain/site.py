@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from scripts.maintain.book import excerpts
 from scripts.program import BAD_INPUT, fail, run, say
 
 ROOT = Path(__file__).parents[2]
@@ -34,6 +35,7 @@ def main(
     quiet, strict = ["-q"], ["--fail-on-warning", "--nitpicky"]
     if build_main([*quiet, *strict, "-j", "auto", "-b", "html", "-d", str(doctrees), str(source), str(out)]):
         raise typer.Exit(1)
+    excerpts.write(out)
     say(f"{out}: {sum(1 for _ in out.rglob('*.html'))} pages; open {out / 'index.html'}")
 
 

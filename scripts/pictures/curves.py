@@ -35,8 +35,22 @@ UNITS = {
 SHARES = ("accuracy", "binary_accuracy", "sequence_accuracy", "within_0.04")
 LOSSES = ("evaluation_loss", "loss")
 _PER_INCH = 12  # characters of a title
+_WIDTH, _ACROSS = 7.0, 2  # inches, of 105 pixels on a page; panels side by side
 _DECADES = 10  # the largest value over the smallest from which an axis is logarithmic
 _ROUNDING = 1e-6  # of the baseline, or the largest value: what a loss in float32 does below is no more than rounding
+
+
+#: What is in a line's name -> the number of its colour, the first that fits: one colour for a model in all pictures.
+_MODELS = {
+    "nc-gru": 0,
+    "goru": 5,
+    "scornn": 3,
+    **dict.fromkeys(("eurnn", "exprnn", "ornn", "vprnn", "fastrnn"), 7),
+    "urnn": 4,
+    "lstm": 2,
+    "gru": 1,
+    "rnn": 6,
+}
 
 
 class Curve(NamedTuple):
@@ -198,41 +212,57 @@ def draw_runs(
     columns = list(dict.fromkeys(run.column for run in runs))
     lines = list(dict.fromkeys(run.line for run in runs))
     groups = [lines[i : i + len(COLORS)] for i in range(0, len(lines), len(COLORS))]
+    across = min(len(columns), _ACROSS)
+    down = -(-len(columns) // across)
+    shape = (len(groups), len(keys), down * across)
     axes: Any
     figure, axes = plt.subplots(
-        len(keys) * len(groups),
-        len(columns),
-        figsize=(max(7.0, 4.2 * len(columns)), 3.1 * len(keys) * len(groups) + 0.8),
+        len(groups) * len(keys) * down,
+        across,
+        figsize=(_WIDTH, (3.1 if across == 1 else 2.4) * len(keys) * len(groups) * down + 0.8),
         squeeze=False,
         constrained_layout=True,
     )
-    for i, j in np.ndindex(axes.shape):  # before anything is drawn: an axis that is shared later keeps its own scale
-        if i >= len(keys):
-            axes[i, j].sharey(axes[i % len(keys), j])
-    for g, group in enumerate(groups):
-        own_axes = axes[g * len(keys) : (g + 1) * len(keys)]
+    axes = axes.reshape(shape)
+    for axis in axes[:, :, len(columns) :].flat:
+        axis.remove()
+    axes = axes[:, :, : len(columns)]
+    for g, k, c in np.ndindex(axes.shape):  # before anything is drawn: an axis that is shared later keeps its own scale
+        if g > 0:
+            axes[g, k, c].sharey(axes[0, k, c])
+    for group, own_axes in zip(groups, axes, strict=True):
         for key, row in zip(keys, own_axes, strict=True):
-            unit = ""
-            for column, axis in zip(columns, row, strict=True):
+            for c, (column, axis) in enumerate(zip(columns, row, strict=True)):
                 own = [run for run in runs if run.column == column]
                 named = others[key] if key in others else Axis(unit_of(key, own), "updates")
-                if unit != (unit := named.y):
-                    axis.set_ylabel(unit)
+                axis.set_ylabel(named.y if c % across == 0 else "")
                 axis.set_xlabel(named.x)
                 _panel(axis, [run for run in own if run.line in group], group, key)
                 axis.set_title("" if column in (WHOLE, title) else words(column), fontsize="medium")
-        _legend(figure, own_axes, alone=len(groups) == 1)
-    for key, row in zip(keys, axes[: len(keys)], strict=True):  # the other groups share these axes
+    for key, row in zip(keys, axes[0], strict=True):  # the other groups share these axes
         if key in SHARES:
             _shares(row)
+    for own_axes in axes:
+        _legend(figure, own_axes, alone=len(groups) == 1, direct=len(columns) == 1)
     figure.suptitle(textwrap.fill(words(title, 400), int(_PER_INCH * figure.get_figwidth())), fontsize="medium")
     save(figure, picture, about)
+
+
+def numbers_of(lines: Sequence[str]) -> dict[str, int]:
+    """The number of each line's colour: a model has its own in every picture, what is left goes to the others."""
+    found: dict[str, int] = {}
+    for line in lines:
+        own = next((number for name, number in _MODELS.items() if name in line.lower()), None)
+        if own is not None and own not in found.values():
+            found[line] = own
+    left = iter(number for number in reversed(range(len(COLORS))) if number not in found.values())
+    return {line: found[line] if line in found else next(left) for line in lines}
 
 
 def _panel(axis: Axes, runs: Sequence[Drawn], lines: Sequence[str], key: str) -> None:
     curves = [
         curve
-        for color, line in enumerate(lines)
+        for line, color in numbers_of(lines).items()
         if (curve := curve_of(line, color, [run.records for run in runs if run.line == line], key)) is not None
     ]
     baselines = {run.baseline for run in runs}
@@ -247,11 +277,15 @@ def _shares(row: Sequence[Axes]) -> None:
         axis.set_ylim(low, 1 + 0.02 * (1 - low))
 
 
-def _legend(figure: Figure, axes: Any, alone: bool) -> None:
-    """Beside or below the panels, where it hides nothing."""
+def _legend(figure: Figure, axes: Any, alone: bool, direct: bool) -> None:
+    """At the lines' ends where there is one column; else beside or below the panels, where it hides nothing."""
     handles: dict[Any, Any] = {}
     for axis in axes.flat:
         handles |= dict(zip(*reversed(axis.get_legend_handles_labels()), strict=True))
+    if direct:
+        for axis in axes.flat:
+            _at_ends(axis)
+        return
     if not alone:
         beside = {"loc": "upper left", "bbox_to_anchor": (1, 1), "frameon": False}
         axes[0, -1].legend(handles.values(), handles.keys(), **beside)
@@ -259,6 +293,20 @@ def _legend(figure: Figure, axes: Any, alone: bool) -> None:
     room = int(figure.get_figwidth() / (0.7 + 0.085 * max(map(len, handles))))
     ncols = max(1, min(room, len(handles)))
     figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=ncols, frameon=False)
+
+
+def _at_ends(axis: Axes) -> None:
+    """The name of each line beside its end, in its colour; those that would touch are moved apart."""
+    ends = []
+    for line in (line for line in axis.lines if not str(line.get_label()).startswith("_")):
+        x, y = (np.asarray(own, float)[-1] for own in line.get_data())
+        place = axis.transAxes.inverted().transform(axis.transData.transform((x, y)))[1]
+        ends.append((float(np.clip(place, 0, 1)), str(line.get_label()), line.get_color()))
+    apart = 0.065  # a line of text, of a panel's height
+    at = -apart
+    for place, label, color in sorted(ends):
+        at = max(place, at + apart)
+        axis.text(1.01, at, label, transform=axis.transAxes, color=color, va="center", fontsize="small")
 
 
 def check_picture(name: str, picture: Path) -> None:

@@ -963,3 +963,33 @@ def test_tracked_by_tensorboard(tmp_path):
             if value is not None:
                 wanted.append((line["iteration"], pytest.approx(value, rel=1e-6)))
         assert tensors == wanted
+
+
+def test_a_model_has_one_colour_in_every_picture():
+    """Whatever else is in it; a second line of a model, and what is no model, has another; no two are alike."""
+    assert curves.numbers_of(["GRU", "NC-GRU(U_c)"]) == {"NC-GRU(U_c)": 0, "GRU": 1}
+    several = curves.numbers_of(["NC-GRU(U_r, U_c)", "NC-GRU(U_c)", "b_z = 3", "LSTM", "IRNN", "RNN (tanh)", "uRNN"])
+    assert len(set(several.values())) == len(several)
+    assert (several["NC-GRU(U_r, U_c)"], several["LSTM"], several["uRNN"], several["IRNN"]) == (0, 2, 4, 6)
+    assert 1 not in several.values()  # that is the GRU's
+
+
+def test_lines_are_named_at_their_ends(monkeypatch, tmp_path):
+    """Of one column: in their colours, no two in one place, and there is no legend; of several below all panels."""
+    saved = []
+    monkeypatch.setattr(curves, "save", lambda figure, picture, about=None: saved.append(figure))
+    for columns in (["x"], ["x", "y", "z"]):
+        lines = [("GRU", 0.5), ("LSTM", 0.501), ("scoRNN", 0.1)]
+        drawn = [
+            curves.Drawn(line, column, [{"iteration": k, "evaluation_loss": y} for k in (1, 2, 3)], 0.5)
+            for line, y in lines
+            for column in columns
+        ]
+        curves.draw_runs(drawn, ["evaluation_loss"], "title", tmp_path / "x.png")
+    one, three = saved
+    texts = {text.get_text(): text.get_position()[1] for text in one.axes[0].texts}
+    assert texts.keys() == {"GRU", "LSTM", "scoRNN", "baseline"}
+    places = sorted(texts.values())
+    assert np.diff(places).min() > 0.06
+    assert (one.legends, len(three.legends), len(three.axes)) == ([], 1, 3)
+    assert three.get_figwidth() == one.get_figwidth() == 7

@@ -35,6 +35,7 @@ class Page(HTMLParser):
         self._depth = 0
         self.feed(html)
         self.close()
+        self.lines.sort(key=lambda line: line.number)  # what has no equation is folded below the rest
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = {name: value or "" for name, value in attrs}

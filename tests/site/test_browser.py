@@ -12,7 +12,7 @@ from tests.site.pages import ROOT, SITE
 from tests.site.test_pages import PAGES
 
 pytestmark = pytest.mark.site
-PHONE, DESK = {"width": 390, "height": 844}, {"width": 1400, "height": 900}
+PHONE, DESK = {"width": 390, "height": 844}, {"width": 1280, "height": 900}
 CELL = "code/ortho_ref/cells/gru_reset_before.py.html"
 CAYLEY = "code/ortho_ref/parametrizations/cayley.py.html"
 #: One of each kind of page, which axe-core looks at; in dark those with colours of our own.
@@ -77,6 +77,8 @@ CUT = """() => {
     }
     return false;
   };
+  const code = [...document.querySelectorAll('article pre')].find((one) => one.scrollWidth > one.clientWidth + 1);
+  if (code) return ['code is scrolled: ' + code.textContent.slice(0, 80)];
   return [...document.querySelectorAll('article *')]
     .filter((one) => { const at = one.getBoundingClientRect(); return at.width > 1 && at.right > width + 1; })
     .filter((one) => !one.closest('pre, math, svg, .table-wrapper table') && !scrolled(one))
@@ -84,13 +86,16 @@ CUT = """() => {
 }"""
 
 
-def test_every_page_opens_and_fits_a_phone(browser):
-    """Without an error in the console or a request that leaves the folder; at 390 pixels nothing is cut."""
-    context = browser.new_context(viewport=PHONE)
+@pytest.mark.parametrize(("size", "least"), [(PHONE, 150), (DESK, 60)], ids=["phone", "desk"])
+def test_every_page_opens_and_fits(browser, size, least):
+    """Without an error in the console or a request that leaves the folder; at 390 pixels nothing is cut, at 1280 no
+    page of prose is, and no code is scrolled sideways."""
+    context = browser.new_context(viewport=size)
     page = context.new_page()
     complaints, wrong = watched(page), {}
-    assert len(PAGES) > 150
-    for path in PAGES:
+    pages = PAGES if size is PHONE else [path for path in PAGES if path.is_relative_to(SITE / "docs")]
+    assert len(pages) > least
+    for path in pages:
         name = path.relative_to(SITE).as_posix()
         go(page, name)
         cut = page.evaluate(CUT)
@@ -120,6 +125,18 @@ def test_equations_are_drawn(opened, name):
         assert one["height"] > 4, one
         assert "\\" not in one["text"], one
         assert "STIX Two Math" in one["font"]
+
+
+def test_a_page_of_code_begins_with_its_equations(opened):
+    """Of every cell and map with equations the first formula is within 600 pixels, and what has none is folded."""
+    found = {}
+    for path in sorted((SITE / "code" / "ortho_ref").glob("[cp]*/*.html")):
+        if path.parent.name in ("cells", "parametrizations") and 'class="book columns"' in path.read_text("utf-8"):
+            go(opened, path.relative_to(SITE).as_posix())
+            found[path.name] = opened.evaluate("() => document.querySelector('.formula').getBoundingClientRect().top")
+            assert opened.locator("details.folded:not([open]) .part.plain").count() <= 1
+    assert len(found) >= 13
+    assert {name: top for name, top in found.items() if not 0 < top < 600} == {}
 
 
 def lit(page):
@@ -320,6 +337,18 @@ def test_the_box_finds_formulas(opened, typed, ids):
     opened.fill(".goto input", typed)
     assert ids <= set(opened.eval_on_selector_all(".goto-found code", "all => all.map((one) => one.textContent)"))
     assert not re.search(r"\\[a-z]|[$*`]|\bprose: ", opened.inner_text(".goto-found"))
+
+
+def test_a_result_of_a_search_says_how_its_page_begins(opened):
+    """From a folder too, where nothing can be fetched; the words are the page's own."""
+    go(opened, "search.html?q=parquet")
+    opened.wait_for_selector("#search-results .excerpt")
+    found = opened.eval_on_selector_all(
+        "#search-results li:has(.excerpt)", "all => all.map((one) => [one.querySelector('a').href, one.innerText])"
+    )
+    address, words = found[0]
+    go(opened, address.removeprefix(SITE.as_uri() + "/").partition("#")[0].partition("?")[0])
+    assert words.split("\n")[-1].removesuffix(" …")[:40] in " ".join(opened.inner_text("article").split())
 
 
 @pytest.mark.parametrize("name", ["papers/ncgru.html", "papers/goru.html", CELL, BOUNDS])

@@ -65,6 +65,10 @@
     if (!target || !target.closest(".book")) {
       return;
     }
+    var folded = target.closest("details");
+    if (folded) {
+      folded.open = true;
+    }
     var line = target.closest(".line");
     target.scrollIntoView({ block: line ? "center" : "start" });
     var id = linked()[0];

@@ -9,7 +9,7 @@ from scripts.maintain.book.columns import where
 from scripts.maintain.book.kit import InKit, in_kit
 from scripts.maintain.book.material import Material
 from scripts.maintain.book.order import neighbours, number_of
-from scripts.maintain.book.places import ERRATA, anchor, href, page_of, resolved
+from scripts.maintain.book.places import ERRATA, KIT, anchor, href, page_of, resolved
 from scripts.maintain.book.prose import Prose
 from scripts.maintain.book.tests import Holder
 from scripts.maintain.equations.stated import MARK, STATED
@@ -56,6 +56,7 @@ class Card(NamedTuple):
     tests: tuple[Link, ...]
     elsewhere: tuple[Link, ...]
     kit: InKit
+    kit_page: str
     before: Link | None
     after: Link | None
 
@@ -158,6 +159,7 @@ class Maker:
             tests=tuple(dict.fromkeys(self._test(one) for n in names for one in m.holders.get(n, []))),
             elsewhere=self._elsewhere(names),
             kit=in_kit((vector for one in names for vector in m.kit.get(one, ())), self.file),
+            kit_page=href(self.page, page_of(KIT)),
             before=self._neighbour(before),
             after=self._neighbour(after),
         )

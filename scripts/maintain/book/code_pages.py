@@ -1,5 +1,6 @@
 """The generated pages, as Markdown around HTML: of a file, of a paper, of a folder."""
 
+import ast
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -59,9 +60,16 @@ def of_file(material: Material, file: str, source: str) -> str:
         parts=[(part, _cards(maker, part, shown), lines[part.first - 1 : part.last]) for part in cut],
         code=lambda line: Markup(linked(line.html, targets)),
         wide=any(part.names for part in cut),
+        lead=Markup(maker.prose.inline(_first_sentence(file, source), STATED)),
         beside=_beside(maker, file),
     )
     return framed(f"`{file}`", html)
+
+
+def _first_sentence(file: str, source: str) -> str:
+    """What a module's docstring begins with; "" of another file."""
+    words = ast.get_docstring(ast.parse(source)) if file.endswith(".py") else None
+    return " ".join((words or "").partition("\n\n")[0].split())
 
 
 def _card_of(maker: Maker, tag: str, here: set[str]) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 from docutils import nodes
 from sphinx.application import Sphinx
 
-from scripts.maintain.book import alive
+from scripts.maintain.book import alive, excerpts
 from scripts.maintain.book.mathml import broken, mathml
 from scripts.maintain.book.prose import together
 
@@ -21,6 +21,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("autodoc-skip-member", skipped)
     app.connect("html-page-context", reachable, priority=900)  # after furo has made its navigation
     app.connect("html-page-context", alive.load)
+    app.connect("html-page-context", excerpts.load)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 

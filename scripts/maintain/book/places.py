@@ -5,7 +5,7 @@ from posixpath import dirname, normpath, relpath
 
 from scripts.maintain.equations.tags import id_of
 
-ERRATA, DERIVATIONS = "docs/errata.md", "docs/derivations"
+ERRATA, DERIVATIONS, KIT = "docs/errata.md", "docs/derivations", "docs/conformance.md"
 
 
 def page_of(file: str) -> str:

@@ -2,7 +2,7 @@
 
 import re
 import shutil
-from pathlib import Path
+from pathlib import Path, PurePath
 
 import nbformat
 
@@ -28,8 +28,27 @@ PROSE = (
     "docs/claims/*.md",
 )
 SETUP = "docs/site"
-#: Pages that list those of their folder, which stand below them in the navigation.
-LISTING = (f"{routes.THEOREMS}/README.md", "docs/upstream/README.md")
+#: Page -> those that stand below it in the navigation.
+BELOW = {
+    "docs/conformance.md": (
+        "docs/conformance/*.md",
+        "docs/which-gru.md",
+        "docs/maps.md",
+        "docs/linear.md",
+        "docs/findings.md",
+    ),
+    "docs/findings.md": ("docs/findings/*.md", "docs/upstream/README.md"),
+    "docs/upstream/README.md": ("docs/upstream/*.md",),
+    "docs/reading-guide.md": (f"{routes.ROUTES}/*.md", "docs/chapters/*.md", "docs/teach.md"),
+    f"{routes.THEOREMS}/README.md": (f"{routes.THEOREMS}/*.md",),
+    "docs/alive/README.md": ("docs/alive/*.md",),
+    "docs/training.md": ("docs/own-data.md", "docs/models.md", "docs/library.md", "docs/language-models.md"),
+    "docs/experiments.md": ("docs/claims.md", "docs/gallery.md", "docs/clusters.md", "results/README.md"),
+    "docs/claims.md": ("docs/claims/*.md",),
+    "docs/performance.md": ("docs/gpu.md", "docs/reliability.md", "results/benchmark/*.md"),
+    "papers/index.md": ("docs/equations.md", "docs/errata.md", "docs/equation-index.md"),
+    "api/index.md": ("CONTRIBUTING.md", "CHANGELOG.md"),
+}
 _LINK = re.compile(r"(\]\()([^)\s#:]+)((?:#[^)\s]*)?\))")
 _ANCHOR = re.compile(r'^<a name="([\w-]+)"></a>$', re.M)  # as GitHub needs it
 _ID = re.compile(r"(?<!\[)`([a-z][\w/.]*:[\w.:/-]+)`(?!\])")
@@ -88,10 +107,6 @@ class Stage:
         text = (self.root / file).read_text(encoding="utf-8")
         if file.startswith(f"{routes.ROUTES}/"):
             text = self._route(file, text)
-        if file in LISTING:
-            folder = file.removesuffix("README.md")
-            found = [Path(one).stem for one in self.prose if one.startswith(folder) and one != file]
-            text += "\n" + _contents(found, "hidden:")
         pieces = _FENCE.split(_ANCHOR.sub(r"(\1)=", text))
         for k in range(0, len(pieces), 2):
             pieces[k] = _LINK.sub(lambda found: self._link(file, found), pieces[k])
@@ -131,7 +146,9 @@ class Stage:
     def _write(self, name: str, text: str) -> None:
         path = self.out / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        below = [one for glob in BELOW.get(name, ()) for one in self.prose if PurePath(one).match(glob) and one != name]
+        listed = "\n" + _contents([f"/{page_of(one)}" for one in below], "hidden:") if below else ""
+        path.write_text(text + listed, encoding="utf-8")
 
 
 def _contents(names: list[str], how: str = "maxdepth: 1") -> str:
