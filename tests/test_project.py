@@ -175,7 +175,7 @@ LIBRARIES = {
     *("torch", "onnx", "onnxruntime", "thinc", "jax", "flax", "keras", "equinox", "mlx", "torchrecurrent", "geotorch"),
     *("torch_eunn", "peft", "xlstm", "mlstm_kernels", "transformers", "pytensor"),
 }
-CHECKOUTS = {"edgeml_pytorch", "goru", "scoRNN", "NCGRU", "model", "models", "orthogonal", "trivializations"}
+CHECKOUTS = {"edgeml_pytorch", "goru", "lru", "scoRNN", "NCGRU", "model", "models", "orthogonal", "trivializations"}
 
 
 #: What the group `docs` installs.
@@ -261,13 +261,26 @@ def test_version_is_a_literal_and_in_the_changelog():
 
 @pytest.mark.parametrize(
     "page",
-    ["README.md", "docs/library.md", "docs/models.md", "docs/conformance.md", "docs/which-gru.md"],
+    [
+        "README.md",
+        "docs/library.md",
+        "docs/models.md",
+        "docs/check/adapters.md",
+        "docs/check/ci.md",
+        "docs/check/functions.md",
+        "docs/check/weights.md",
+        "docs/which-gru.md",
+    ],
 )
 def test_the_pages_python_runs(page, tmp_path, monkeypatch):
-    """A page's Python, in its order, in a folder of its own; warnings are errors."""
+    """A page's Python, in its order, in a folder of its own, with the kit's example as mine.py; warnings are errors."""
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
     assert blocks
+    adapters = (ROOT / "docs/check/adapters.md").read_text()
+    (tmp_path / "mine.py").write_text(*re.findall(r"```python\n(.*?)```", adapters, re.DOTALL))
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "mine", raising=False)
     exec(compile("\n".join(blocks), page, "exec"), {"__name__": "__main__"})
 
 

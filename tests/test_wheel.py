@@ -142,17 +142,17 @@ def in_fresh(fresh, folder, *words):
     return subprocess.run(words, cwd=folder, env=own, capture_output=True, text=True, check=False)
 
 
-#: The examples of "Two minutes", in the page's order.
-MINUTES = ("torch", "jax", "keras")
+#: The examples of the two pages, in their order.
+MINUTES = ("torch", "keras", "jax")
 
 
 def two_minutes():
-    """That part of the page."""
-    return (ROOT / "docs" / "conformance.md").read_text().split("\n## Two minutes\n")[1].split("\n## ")[0]
+    """The page that begins, and the one on adapters."""
+    return "".join((ROOT / "docs" / name).read_text() for name in ("conformance.md", "check/adapters.md"))
 
 
 def examples():
-    """Framework -> the page's Python, as it stands: whole programs, which import what they use."""
+    """Framework -> the pages' Python, as it stands: whole programs, which import what they use."""
     blocks = re.findall(r"```py\n(.*?)```", two_minutes(), re.DOTALL)
     return dict(zip(MINUTES, (block for block in blocks if block.startswith("import ")), strict=True))
 
@@ -182,7 +182,8 @@ def test_two_minutes(fresh, installed, tmp_path, framework):
     last = done.stdout.splitlines()[-1]
     counts = dict(reversed(part.split()) for part in last.partition(";")[0].split(", "))
     if framework == "jax":  # the example has the mistake that it is there to show, and the page shows what is said
-        (printed,) = re.findall(r"```text\n(.*?) \.\.\.\n```", two_minutes(), re.DOTALL)
+        page = (ROOT / "docs/check/adapters.md").read_text()
+        (printed,) = re.findall(r"```text\n(.*?) \.\.\.\n```", page, re.DOTALL)
         for part in printed.split("\n\n"):
             assert " ".join(part.split()) in " ".join(done.stdout.split())
         assert (counts["failed"], counts["passed"]) == ("12", "0")

@@ -1,5 +1,4 @@
-// The cells and maps of these pages, as a program that the conformance kit runs (docs/conformance.md, "Any other
-// program"):
+// The cells and maps of these pages, as a program that the conformance kit runs (docs/check/programs.md):
 //
 //     python -m ortho_ref.conformance run --command "node docs/alive/adapter.js {input} {output}"
 //

@@ -1,5 +1,5 @@
 /* The GRU with the reset gate inside the recurrent product, forward and backward through time, as a program that the
- * conformance kit runs (docs/conformance.md, "Any other program").  C99, libc and libm.
+ * conformance kit runs (docs/check/programs.md).  C99, libc and libm.
  *
  *     cc -std=c99 -O2 -Wall -Wextra -Werror -o mine gru_reset_before.c -lm
  *     python -m ortho_ref.conformance run --command "./mine {input} {output}" --only 'cell/gru_reset_before*'

@@ -18,9 +18,9 @@ A framework is imported when its function is called, not before: `ortho_ref` nee
 `cell` says which cell it is: the name of a cell, "gru_reset_before", which has its default options then, of a model,
 "gru-cudnn", or a case's config, {"cell": "elman", "activation": "relu"}.
 
-`weights` says what each of your arrays is made of, in the kit's names (docs/conformance.md): "W_r", transposed "W_r.T",
-with its sign changed "-W_u", or a list of such, one below the other, transposed ones side by side; "0" is a bias of
-zeros.  In a list of lists these are joined along the other axis: a kernel for [x, h] is of W and of U.
+`weights` says what each of your arrays is made of, in the kit's names (docs/check/adapters.md): "W_r", transposed
+"W_r.T", with its sign changed "-W_u", or a list of such, one below the other, transposed ones side by side; "0" is a
+bias of zeros.  In a list of lists these are joined along the other axis: a kernel for [x, h] is of W and of U.
 
     {"kernel": ["W_r.T", "W_u.T", "W_c.T"], "bias": ["b_r", "b_u", "b_c"], ...}
     {"kernel": [["W_r.T", "W_u.T"], ["U_r.T", "U_u.T"]], ...}                       # (m + n, 2 n)

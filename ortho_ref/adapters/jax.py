@@ -14,6 +14,7 @@ from ortho_ref.adapters.sequence import (
     Style,
     Taken,
     adapter,
+    in_numpy,
     loss_of,
     of_yours,
     one_cell,
@@ -115,16 +116,19 @@ def precision(dtype: str) -> Iterator[None]:
 def taken_by_jax(call: Callable[[Any, Any, Any], Any], weights: Any, seq: Sequence | Layer, style: Style) -> Taken:
     """States and gradients, in NumPy, of a forward pass: call(weights, x, state), a layer's or one step's."""
     jax, jnp = jax_and_numpy()
-    library = Library(jnp.asarray, jnp.stack, lambda a: jnp.swapaxes(a, 0, 1), jnp.sum)
+
+    def constant(a: np.ndarray) -> Any:
+        return jnp.asarray(a, seq.dtype)
+
+    library = Library(constant, jnp.stack, lambda a: jnp.swapaxes(a, 0, 1), jnp.sum)
 
     def loss(own: Any, x: Any, start: Any) -> Any:
         every, last = states_of(lambda x, state: call(own, x, state), seq, style, library, x, start)
         return loss_of(every, last, seq, library), (every, last)
 
     with precision(seq.dtype):
-        point = jax.tree.map(jnp.asarray, (weights, seq.x, seq.start))
-        taken = jax.grad(loss, argnums=(0, 1, 2), has_aux=True)
+        point = jax.tree.map(constant, (weights, seq.x, seq.start))
+        taken = jax.grad(loss, argnums=(0, 1, 2), has_aux=True) if seq.gradients else lambda *at: ((), loss(*at)[1])
         # of several layers each has loops of its own, which are compiled together or one by one
         gradients, (states, last) = (jax.jit(taken) if isinstance(seq, Layer) else taken)(*point)
-        d_weights, d_x, d_start = jax.tree.map(np.asarray, gradients)
-        return Taken([np.asarray(a) for a in states], d_weights, d_x, d_start, tuple(map(np.asarray, last)))
+        return Taken(list(map(in_numpy, states)), tuple(map(in_numpy, last)), *jax.tree.map(in_numpy, gradients))

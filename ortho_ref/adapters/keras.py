@@ -18,6 +18,7 @@ from ortho_ref.adapters.sequence import (
     Style,
     Taken,
     adapter,
+    in_numpy,
     left_out,
     loss_of,
     one_cell,
@@ -151,6 +152,7 @@ def _of_known(target: Any, name: str, keras: Any) -> Callable[[Any], dict[str, n
         if name == "GRU":
             own["reset_after"] = seq.config["cell"] == "gru_reset_after"
         fixed = {"units": seq.sizes[1], "return_sequences": True, "return_state": True, "dtype": seq.dtype}
+        fixed["recurrent_initializer"] = "zeros"  # the default is a QR, which backends do not have in half precision
         layer = kind.from_config(options | own | fixed)
         if isinstance(seq, Layer) and seq.bidirectional:
             layer = keras.layers.Bidirectional(layer, dtype=seq.dtype)
@@ -239,29 +241,31 @@ def _adapter(
 _STYLE = Style(batch_first=True)
 
 
-def _library(keras: Any) -> Library:
+def _library(seq: Sequence | Layer, keras: Any) -> Library:
     ops = keras.ops
-    return Library(ops.convert_to_tensor, ops.stack, lambda a: ops.swapaxes(a, 0, 1), ops.sum)
+    return Library(lambda a: ops.convert_to_tensor(a, seq.dtype), ops.stack, lambda a: ops.swapaxes(a, 0, 1), ops.sum)
 
 
 def _by_torch(bind: Any, arrays: Any, seq: Sequence | Layer, keras: Any) -> Taken:
     import torch
 
-    bound, library = bind(seq, arrays), _library(keras)
+    bound, library = bind(seq, arrays), _library(seq, keras)
     x, *start = (library.constant(np.array(a)).detach().requires_grad_() for a in (seq.x, *seq.start))
     every, last = states_of(bound.call, seq, _STYLE, library, x, tuple(start))
     leaves = [x, *start, *(variable.value for variable in bound.variables.values())]
     loss = loss_of(every, last, seq, library)
-    taken = [g.cpu().numpy() for g in torch.autograd.grad(loss, leaves, allow_unused=True, materialize_grads=True)]
-    states, ends = ([a.detach().cpu().numpy() for a in group] for group in (every, last))
-    return _taken(states, taken, bound, ends)
+    return _taken(
+        every, last, torch.autograd.grad(loss, leaves, allow_unused=True, materialize_grads=True), bound, keras
+    )
 
 
-def _taken(states: list[np.ndarray], gradients: list[np.ndarray], bound: Bound, ends: list[np.ndarray]) -> Taken:
+def _taken(every: list[Any], last: list[Any], gradients: Any, bound: Bound, keras: Any) -> Taken:
     """Of gradients by x, the initial states and the variables."""
-    count = len(gradients) - len(bound.variables)
-    by_name = dict(zip(bound.variables, gradients[count:], strict=True))
-    return Taken(states, by_name, gradients[0], tuple(gradients[1:count]), tuple(ends))
+    states, ends, (x, *rest) = (
+        [in_numpy(keras.ops.convert_to_numpy(a)) for a in group] for group in (every, last, gradients)
+    )
+    count = len(rest) - len(bound.variables)
+    return Taken(states, tuple(ends), dict(zip(bound.variables, rest[count:], strict=True)), x, tuple(rest[:count]))
 
 
 def _by_jax(bind: Any, arrays: Any, seq: Sequence | Layer, keras: Any) -> Taken:
@@ -278,13 +282,12 @@ def _by_jax(bind: Any, arrays: Any, seq: Sequence | Layer, keras: Any) -> Taken:
 def _by_tensorflow(bind: Any, arrays: Any, seq: Sequence | Layer, keras: Any) -> Taken:
     import tensorflow as tf
 
-    bound, library = bind(seq, arrays), _library(keras)
-    x, *start = (tf.convert_to_tensor(a) for a in (seq.x, *seq.start))
+    bound, library = bind(seq, arrays), _library(seq, keras)
+    x, *start = (library.constant(a) for a in (seq.x, *seq.start))
     with tf.GradientTape() as tape:
         tape.watch([x, *start])
         every, last = states_of(bound.call, seq, _STYLE, library, x, tuple(start))
         loss = loss_of(every, last, seq, library)
     sources = [x, *start, *(variable.value for variable in bound.variables.values())]
     gradients = tape.gradient(loss, sources, unconnected_gradients=tf.UnconnectedGradients.ZERO)
-    taken = [tf.convert_to_tensor(gradient).numpy() for gradient in gradients]
-    return _taken([a.numpy() for a in every], taken, bound, [a.numpy() for a in last])
+    return _taken(every, last, [tf.convert_to_tensor(gradient) for gradient in gradients], bound, keras)

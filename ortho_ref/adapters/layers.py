@@ -27,6 +27,7 @@ class Layer(NamedTuple):
     dy: np.ndarray  # (T, B, n): upstream, of what the last layer gives
     d_last: tuple[np.ndarray, ...]  # (L, B, n): upstream, of the last states
     dtype: str  # of the case
+    gradients: bool  # whether any is wanted
     kept: str | None = None  # the weight that is a map's, "U_c"
 
     @property
@@ -99,11 +100,13 @@ def layer_of(case: Any) -> Layer | None:
     keep = given["lengths"] if padding == "lengths" else time_first(config, given[padding]) if padding else None
     start = tuple(given[f"{name}0"] for name in cell.states) if config["initial_state"] else ()
     d_last = tuple(given[f"d{name}_T"] for name in cell.states)
-    dy = time_first(config, given["dy"]) if "dy" in given else np.zeros(0)
-    bias, dtype = config["bias"], str(case.dtype)
-    return Layer(
-        own, ways, weights, bias, x, n, cell.states, start, padding, keep, dy, d_last, dtype, (kept or {}).get("weight")
-    )
+    around = start, padding, keep, time_first(config, given["dy"]), d_last, str(case.dtype), wants_gradients(case)
+    return Layer(own, ways, weights, config["bias"], x, n, cell.states, *around, (kept or {}).get("weight"))
+
+
+def wants_gradients(case: Any) -> bool:
+    """Whether a case is of more than the forward pass."""
+    return any(name.startswith("d_") for name in case.outputs)
 
 
 def _with_map(weights: Arrays, kept: Mapping[str, Any], given: Mapping[str, np.ndarray], n: int) -> Arrays:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ortho_ref.adapters.layers import Layer, layer_of, layer_outputs, of_way
+from ortho_ref.adapters.layers import Layer, layer_of, layer_outputs, of_way, wants_gradients
 from ortho_ref.adapters.weight_map import Layout, Spec, WeightMap
 from ortho_ref.boundary import check_integer
 from ortho_ref.cells.by_name import CELLS
@@ -31,6 +31,8 @@ class Sequence(NamedTuple):
     start: tuple[np.ndarray, ...]  # (B, n): the initial states
     dh: np.ndarray  # (T, B, n): upstream, of every step's h
     d_last: tuple[np.ndarray, ...]  # (B, n): upstream, of the last step's states
+    dtype: str  # of the case
+    gradients: bool  # whether any is wanted
     kind: str = "cell"  # of the case
     bias: bool = True  # whether it has biases
     state: bool = True  # whether the initial states are given; else they are 0
@@ -47,11 +49,6 @@ class Sequence(NamedTuple):
     def sizes(self) -> tuple[int, int]:
         """m and n."""
         return self.x.shape[2], self.start[0].shape[1]
-
-    @property
-    def dtype(self) -> str:
-        """float64 or float32."""
-        return str(self.start[0].dtype)
 
 
 class Library(NamedTuple):
@@ -85,7 +82,8 @@ def sequence_of(case: Any) -> Sequence | None:
         m = next(a for name, a in weights.items() if name.startswith("W")).shape[1]
         x = np.eye(m, dtype=given["h0"].dtype)[x]
     start, d_last = (tuple(given[name] for name in group) for group in ([f"{s}0" for s in names], _last(names, given)))
-    return Sequence(case.config, weights, x, tokens, names, start, given["dh"], d_last)
+    around = start, given["dh"], d_last, str(case.dtype), wants_gradients(case)
+    return Sequence(case.config, weights, x, tokens, names, *around)
 
 
 def sequence_or_layer(case: Any) -> Sequence | Layer | None:
@@ -98,7 +96,7 @@ def _of_layer(layer: Layer | None) -> Sequence | None:
         return None
     weights, d_last = of_way(layer.weights, layer.ways[0]), tuple(d[0] for d in layer.d_last)
     start = tuple(part[0] for part in layer.start) or tuple(np.zeros_like(d) for d in d_last)
-    own = layer.config, weights, layer.x, False, layer.names, start, layer.dy, d_last
+    own = layer.config, weights, layer.x, False, layer.names, start, layer.dy, d_last, layer.dtype, layer.gradients
     return Sequence(*own, "layer", layer.bias, bool(layer.start), layer.padding, layer.keep, layer.kept)
 
 
@@ -223,30 +221,37 @@ class Taken(NamedTuple):
     """What a framework gave for a sequence, as NumPy arrays."""
 
     states: list[np.ndarray]  # (T, B, n) or (T+1, B, n): by name of state
-    weights: Any  # gradients, a dict or tree by the framework's names
-    x: np.ndarray  # (T, B, m): its gradient
-    start: tuple[np.ndarray, ...]  # (B, n): gradients of the initial states
-    last: tuple[np.ndarray, ...] = ()  # (B, n): the last states, which a layer's case wants
+    last: tuple[np.ndarray, ...]  # (B, n): the last states, which a layer's case wants
+    weights: Any = None  # gradients, a dict or tree by the framework's names; None of the forward pass alone
+    x: Any = None  # (T, B, m): its gradient
+    start: tuple[np.ndarray, ...] = ()  # (B, n): gradients of the initial states
+
+
+def in_numpy(a: Any) -> np.ndarray:
+    """An array of JAX's or NumPy's, in NumPy; half precision as float32, as NumPy has no bfloat16."""
+    return np.asarray(a, np.float32 if a.dtype.itemsize == 2 else None)
 
 
 def outputs_of(taken: Taken, case: Any, seq: Sequence | Layer, layout: Layout) -> Arrays:
     """The outputs of the case, under the kit's names."""
-    if isinstance(seq, Layer):
-        of_states = {f"{name}0": g for name, g in zip(seq.names, taken.start, strict=False)}
-        gradients = {"x": taken.x} | of_states | layout.gradients_from(taken.weights, seq.weights)
-        return layer_outputs(case, taken.states[0], taken.last, gradients)
-    if seq.kind == "layer":
+    gradients: Arrays = {}
+    weights: Arrays = {}
+    if taken.weights is not None:
+        gradients = {} if isinstance(seq, Sequence) and seq.tokens else {"x": taken.x}
+        gradients |= {f"{name}0": g for name, g in zip(seq.names, taken.start, strict=False)}
         weights = layout.gradients_from(taken.weights, seq.weights)
-        gradients = {"x": taken.x} | {f"layer0.{name}": gradient for name, gradient in weights.items()}
-        gradients |= {f"{name}0": g[None] for name, g in zip(seq.names, taken.start, strict=True)}
-        last = tuple(part[None] for part in taken.last)
-        return layer_outputs(case, taken.states[0][-len(seq.x) :], last, gradients)
-    outputs: Arrays = {} if seq.tokens else {"d_x": taken.x}
-    for name, array, start, gradient in zip(seq.names, taken.states, seq.start, taken.start, strict=True):
-        outputs[name] = array if len(array) > len(seq.x) else np.concatenate([start[None], array])
-        outputs[f"d_{name}0"] = gradient
-    gradients = layout.gradients_from(taken.weights, seq.weights)
-    return outputs | {f"d_weights.{name}": gradient for name, gradient in gradients.items()}
+    if isinstance(seq, Layer):
+        return layer_outputs(case, taken.states[0], taken.last, gradients | weights)
+    if seq.kind == "layer":  # the states without their axis of layers
+        gradients = {name: g if name == "x" else g[None] for name, g in gradients.items()}
+        gradients |= {f"layer0.{name}": g for name, g in weights.items()}
+        return layer_outputs(case, taken.states[0][-len(seq.x) :], tuple(part[None] for part in taken.last), gradients)
+    outputs = {
+        name: array if len(array) > len(seq.x) else np.concatenate([start[None], array])
+        for name, array, start in zip(seq.names, taken.states, seq.start, strict=True)
+    }
+    outputs |= {f"d_{name}": g for name, g in gradients.items()}
+    return outputs | {f"d_weights.{name}": g for name, g in weights.items()}
 
 
 def arrays_of(layout: Layout, seq: Sequence | Layer) -> Any:

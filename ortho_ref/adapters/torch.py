@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ortho_ref import converters
-from ortho_ref.adapters.layers import Layer
+from ortho_ref.adapters.layers import Layer, layer_of
 from ortho_ref.adapters.missing import missing
 from ortho_ref.adapters.sequence import (
     Library,
@@ -24,7 +24,7 @@ from ortho_ref.adapters.sequence import (
     ways_of,
     whose,
 )
-from ortho_ref.adapters.torch_layers import Bound, TorchLayers, called, gradients_of, layers_adapter
+from ortho_ref.adapters.torch_layers import Bound, TorchLayers, called, gradients_of
 from ortho_ref.adapters.weight_map import Converted, Layout, Spec, WeightMap, check_arrays
 from ortho_ref.conformance.running.implementation import OfCell
 
@@ -117,15 +117,15 @@ def from_torch(
         where = "cpu" if device is None else device
         bind = _bound_to_modules(target, call, layout, where, torch)
         if ways:
-            return layers_adapter(of_yours(config, ways, layout), bind, batch_first, where, torch)
-        return _adapter(supports, bind, style, where, torch)
+            return _adapter(layer_of, of_yours(config, ways, layout), bind, style, where, torch)
+        return _adapter(sequence_of, supports, bind, style, where, torch)
     left_out("a function is called as it is, (x, h0, weights)", call=call, layers=layers)
 
     def bind_function(seq: Sequence, arrays: Any) -> Bound:
-        own = {name: _leaf(a, torch, device) for name, a in arrays.items()}
+        own = {name: _tensor(a, seq, torch, device).requires_grad_() for name, a in arrays.items()}
         return Bound(lambda x, state: target(x, state, own), own)
 
-    return _adapter(supports, bind_function, style, device, torch)
+    return _adapter(sequence_of, supports, bind_function, style, device, torch)
 
 
 def _bound_to_modules(
@@ -208,12 +208,9 @@ class _Known:
 
     def adapter(self) -> Callable[[Any], dict[str, np.ndarray] | None]:
         """Of cells, and of all that a layer can be but a Cell cannot."""
+        read = sequence_of if self._one_step else lambda case: layer_of(case) or sequence_of(case)
         style = Style(self._one_step, self._batch_first)
-        cells = _adapter(self._supports, self._bind, style, self._device, self._torch)
-        if self._one_step:
-            return OfCell(cells, self._cell)
-        layers = layers_adapter(self._supports_layers, self._bind_layers, self._batch_first, self._device, self._torch)
-        return OfCell(lambda case: layers(case) if case.kind == "layer" else cells(case), self._cell)
+        return OfCell(_adapter(read, self._supports, self._bind, style, self._device, self._torch), self._cell)
 
     def _fits(self, seq: Sequence | Layer, **shape: Any) -> bool:
         """Whether it is of this cell, with the instance's options."""
@@ -223,15 +220,14 @@ class _Known:
         own = {"bias": seq.bias, "nonlinearity": activation, **shape}
         return all(self._options.get(name, value) == value for name, value in own.items())
 
-    def _supports(self, seq: Sequence) -> Layout | None:
+    def _supports(self, seq: Sequence | Layer) -> Layout | None:
+        if isinstance(seq, Layer):
+            shape = {"num_layers": seq.layers, "bidirectional": seq.bidirectional}
+            other = seq.padding == "mask" or (seq.padding == "resets" and seq.bidirectional)
+            return None if other or not self._fits(seq, **shape) else TorchLayers(seq)
         if not seq.usual or not self._fits(seq, num_layers=1, bidirectional=False):
             return None
         return Converted(converters.by_name("pytorch"), {**seq.config, "bias": seq.bias})
-
-    def _supports_layers(self, layer: Layer) -> Layout | None:
-        shape = {"num_layers": layer.layers, "bidirectional": layer.bidirectional}
-        other = layer.padding == "mask" or (layer.padding == "resets" and layer.bidirectional) or layer.kept
-        return None if other or not self._fits(layer, **shape) else TorchLayers(layer)
 
     def _loaded(self, seq: Sequence | Layer, arrays: Any, **more: Any) -> tuple[Any, dict[str, Any]]:
         """A module, and its parameters, which are these arrays."""
@@ -239,17 +235,16 @@ class _Known:
         module = self._kind(*seq.sizes, bias=seq.bias, **own, **more)
         return module, _loaded(module, arrays, self._torch, getattr(self._torch, seq.dtype), self._device)
 
-    def _bind(self, seq: Sequence, arrays: Any) -> Bound:
+    def _bind(self, seq: Sequence | Layer, arrays: Any) -> Bound:
+        if isinstance(seq, Layer):
+            more = {"num_layers": seq.layers, "bidirectional": seq.bidirectional, "batch_first": self._batch_first}
+            module, leaves = self._loaded(seq, arrays, **more)
+            return Bound(called(module, seq, self._torch), leaves)
         if not self._one_step:
             module, leaves = self._loaded(seq, arrays, batch_first=self._batch_first)
             return Bound(lambda x, state: module(x, _layered(state)), leaves)
         module, leaves = self._loaded(seq, {name.removesuffix("_l0"): a for name, a in arrays.items()})
         return Bound(module, {f"{name}_l0": tensor for name, tensor in leaves.items()})
-
-    def _bind_layers(self, layer: Layer, arrays: Any) -> Bound:
-        more = {"num_layers": layer.layers, "bidirectional": layer.bidirectional, "batch_first": self._batch_first}
-        module, leaves = self._loaded(layer, arrays, **more)
-        return Bound(called(module, layer, self._torch), leaves)
 
 
 def _layered(state: Any) -> Any:
@@ -271,30 +266,35 @@ def _loaded(module: Any, arrays: Mapping[str, np.ndarray], torch: Any, dtype: An
     return {name: parameter.requires_grad_() for name, parameter in own.items()}
 
 
-def _leaf(array: np.ndarray, torch: Any, device: Any) -> Any:
-    return torch.from_numpy(np.array(array)).to(device=device).requires_grad_()
+def _tensor(array: np.ndarray, seq: Sequence | Layer, torch: Any, device: Any) -> Any:
+    return torch.from_numpy(np.array(array)).to(device=device, dtype=getattr(torch, seq.dtype))
+
+
+def _numpy(a: Any) -> np.ndarray:
+    return np.asarray((a.float() if a.dtype.itemsize == 2 else a).detach().cpu())  # NumPy has no bfloat16
 
 
 def _adapter(
-    supports: Callable[[Sequence], Layout | None],
-    bind: Callable[[Sequence, Any], Bound],
+    read: Callable[[Any], Sequence | Layer | None],
+    supports: Callable[[Any], Layout | None],
+    bind: Callable[[Any, Any], Bound],
     style: Style,
     device: Any,
     torch: Any,
 ) -> Callable[[Any], dict[str, np.ndarray] | None]:
-    library = Library(
-        lambda a: torch.from_numpy(a).to(device=device), torch.stack, lambda a: a.transpose(0, 1), torch.sum
-    )
+    def take(seq: Sequence | Layer, arrays: Any) -> Taken:
+        def tensor(a: np.ndarray) -> Any:
+            return _tensor(a, seq, torch, device)
 
-    def take(seq: Sequence, arrays: Any) -> Taken:
+        library = Library(tensor, torch.stack, lambda a: a.transpose(0, 1), torch.sum)
         bound = bind(seq, arrays)
-        x, start = _leaf(seq.x, torch, device), tuple(_leaf(part, torch, device) for part in seq.start)
-        every, last = states_of(bound.call, seq, style, library, x, start)
-        loss = loss_of(every, last, seq, library)
-        taken = iter(gradients_of(loss, [x, *start, *bound.weights.values()], torch))
-        d_x, d_start = next(taken), tuple(next(taken) for _ in start)
-        by_name = dict(zip(bound.weights, taken, strict=True))
-        states, ends = ([a.detach().cpu().numpy() for a in group] for group in (every, last))
-        return Taken(states, by_name, d_x, d_start, tuple(ends))
+        x, *start = (tensor(a).requires_grad_() for a in (seq.x, *seq.start))
+        every, last = states_of(bound.call, seq, style, library, x, tuple(start))
+        forward = list(map(_numpy, every)), tuple(map(_numpy, last))
+        if not seq.gradients:
+            return Taken(*forward)
+        d_x, *rest = gradients_of(loss_of(every, last, seq, library), [x, *start, *bound.weights.values()], torch)
+        by_name = dict(zip(bound.weights, rest[len(start) :], strict=True))
+        return Taken(*forward, by_name, d_x, tuple(rest[: len(start)]))
 
-    return adapter(sequence_of, supports, take)
+    return adapter(read, supports, take)

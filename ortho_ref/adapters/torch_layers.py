@@ -1,15 +1,14 @@
 """PyTorch's layers whole: several, in one direction or two, packed by lengths; a user's modules of that shape too."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ortho_ref import converters
-from ortho_ref.adapters.layers import ByWay, Layer, layer_of, layer_outputs, of_way
+from ortho_ref.adapters.layers import ByWay, Layer, of_way
 from ortho_ref.adapters.sequence import Call
-from ortho_ref.adapters.weight_map import Layout
 from ortho_ref.converters.framework import Arrays
 
 
@@ -82,44 +81,3 @@ def called(module: Any, layer: Layer, torch: Any) -> Call:
     """A module as it is, or with sequences that end or begin in the middle."""
     around = {"lengths": packed_by, "resets": set_back_by}
     return around[layer.padding](module, layer, torch) if layer.padding else module
-
-
-def layers_adapter(
-    supports: Callable[[Layer], Layout | None],
-    bind: Callable[[Layer, Any], Bound],
-    batch_first: bool,
-    device: Any,
-    torch: Any,
-) -> Callable[[Any], dict[str, np.ndarray] | None]:
-    """Of modules that are called module(x, state) -> (y, last), states (L, B, n) as nn.GRU's."""
-
-    def swapped(a: Any) -> Any:
-        return a.transpose(0, 1) if batch_first else a
-
-    def run(case: Any) -> dict[str, np.ndarray] | None:
-        """The outputs; None for a case of another kind, cell, number of layers or directions."""
-        layer = layer_of(case)
-        layout = None if layer is None else supports(layer)
-        if layer is None or layout is None:
-            return None
-        bound, dtype = bind(layer, layout.to_framework(layer.weights)), getattr(torch, layer.dtype)
-
-        def tensor(array: np.ndarray) -> Any:
-            return torch.from_numpy(np.array(array)).to(device=device, dtype=dtype)
-
-        x, *start = (tensor(a).requires_grad_() for a in (layer.x, *layer.start))
-        y, last = bound.call(swapped(x), (tuple(start) if len(start) > 1 else start[0]) if start else None)
-        states = [swapped(y), *(last if isinstance(last, tuple | list) else (last,))]
-        found = [(a.float() if a.dtype.itemsize == 2 else a).detach().cpu().numpy() for a in states]
-        gradients: dict[str, np.ndarray] = {}
-        if "d_x" in case.outputs:
-            upstream = (layer.dy, *layer.d_last)
-            loss: Any = sum((tensor(d) * a).sum() for d, a in zip(upstream, states, strict=True))
-            leaves = {"x": x} | {f"{name}0": a for name, a in zip(layer.names, start, strict=False)}
-            arrays = gradients_of(loss, [*leaves.values(), *bound.weights.values()], torch)
-            gradients = dict(zip(leaves, arrays, strict=False))
-            of_weights = dict(zip(bound.weights, arrays[len(leaves) :], strict=True))
-            gradients |= layout.gradients_from(of_weights, layer.weights)
-        return layer_outputs(case, found[0], tuple(found[1:]), gradients)
-
-    return run

@@ -8,7 +8,7 @@
     print(check_function(forward, backward, inputs))        # gradients of any function of yours, by differences
     print(check_map(map, pullback))    # which orthogonal map Q -> U it is, and how orthogonal
 
-docs/conformance.md states what each kind of case holds.
+docs/check/cases.md states what each kind of case holds.
 """
 
 from ortho_ref.conformance.cases.case import KINDS, Case

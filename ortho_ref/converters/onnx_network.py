@@ -25,9 +25,9 @@ from ortho_ref.backend import complex_dtype
 from ortho_ref.boundary import check_switch, kind_of, precision_of_most
 from ortho_ref.cells import Cell, Weights
 from ortho_ref.cells.cell import parts_of, state_of
+from ortho_ref.converters._traced import Nodes, Traced, TracedComplex, step
 from ortho_ref.converters.config import config_of_cell
 from ortho_ref.converters.framework import Arrays
-from ortho_ref.converters._traced import Nodes, Traced, TracedComplex, step
 from ortho_ref.language.reader import Reader
 from ortho_ref.network import Network
 from ortho_ref.parametrizations import Params

@@ -275,6 +275,26 @@ def test_a_scan_in_jax():
     assert jax.numpy.zeros(1, "float32").dtype == jax.numpy.asarray(np.zeros(1)).dtype
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize("framework", ["torch", "jax"])
+def test_half_precision(framework, dtype):
+    """A function of yours gets its arrays in it, not in float32; a wrong one fails there too."""
+    library = pytest.importorskip(framework, reason=f"{framework} is not installed: pip install {framework}")
+    numpy, run = (library, adapters.from_torch) if framework == "torch" else (library.numpy, adapters.from_jax)
+    seen = set()
+
+    def step(x, h, w, U=lambda w: w["U"].T):
+        seen.update(str(a.dtype).removeprefix("torch.") for a in (x, h, w["W"]))
+        return numpy.tanh(x @ w["W"].T + h @ U(w) + w["b"])
+
+    def report(step):
+        return check(run(step, cell="rnn", step=True), "cell/elman/tanh", dtype, forward=True)
+
+    assert report(lambda x, h, w: step(x, h, w)).ok
+    assert seen == {dtype}
+    assert not report(lambda x, h, w: step(x, h, w, lambda w: w["U"])).ok
+
+
 @pytest.mark.parametrize("framework", ["jax", "equinox"])
 def test_several_layers_of_yours_in_jax(framework):
     """Two layers in both directions, by a function or a module of one sequence; states by directions first fail."""
@@ -494,9 +514,9 @@ def test_mlx_runs_our_weights(model):
     ("framework", "says"), [("torch", "24 passed, 0"), ("jax", "applied after"), ("keras", "60 passed, 0")]
 )
 def test_the_page_s_three_lines(framework, says):
-    """docs/conformance.md, "Two minutes", as they stand there."""
+    """Those of docs/conformance.md and docs/check/adapters.md, as they stand there."""
     pytest.importorskip(framework, reason=f"{framework} is not installed: pip install {framework}")
-    page = (ROOT / "docs/conformance.md").read_text()
+    page = "".join((ROOT / "docs" / name).read_text() for name in ("conformance.md", "check/adapters.md"))
     (block,) = re.findall(rf"```py\n(import {framework}\b.*?)```", page, re.DOTALL)
     done = subprocess.run([sys.executable, "-c", block], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -104,7 +104,7 @@ def test_its_commands_are_those_of_the_reports():
     audit = audit_toml.read()
     commands = rows("library")
     for _, command, report in commands:
-        name = re.fullmatch(r"\[([\w-]+)\]\(findings\.md#\1\)", report)[1]
+        name = re.fullmatch(r"\[([\w-]+)\]\(findings/scoreboard\.md#\1\)", report)[1]
         own = audit.implementations[name]
         assert command.strip("`") == own.command == stored_reports.load(own)["command"]
         assert any(case["id"].startswith("cell/gru") for case in stored_reports.load(own)["cases"])

@@ -1,4 +1,4 @@
-"""docs/findings.md is what its program writes of the stored reports, and says no more than they do."""
+"""docs/findings.md and docs/findings are what is written of the stored reports, and say no more than they do."""
 
 import re
 import tomllib
@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from scripts.maintain import findings
 from scripts.maintain.scoreboard import audit_toml, stored_reports
-from scripts.maintain.scoreboard.page import convention, page, rows_of, whose
+from scripts.maintain.scoreboard.page import convention, pages, rows_of, whose
 from tests.scripts.runs import call
 
 SAID, HALF = "half; d_outputs is 0", [["mse-half"]]
@@ -33,10 +33,13 @@ def maps(whole):
     return {name: stored_reports.load(own) for name, own in whole.maps.items()}
 
 
-def test_the_page_is_up_to_date(whole, reports, maps):
-    """Every implementation is on it, with its command and its versions."""
-    text = findings.PAGE.read_text()
-    assert text == page(whole, reports, maps)
+def test_the_pages_are_up_to_date(whole, reports, maps):
+    """No page is of nothing; every implementation is on the scoreboard, with its command and its versions."""
+    found = pages(whole, reports, maps)
+    assert {f"findings/{path.name}" for path in (findings.DOCS / "findings").glob("*.md")} | {"findings.md"} == {*found}
+    for name, text in found.items():
+        assert (findings.DOCS / name).read_text() == text, name
+    text = found["findings/scoreboard.md"]
     for name, own in whole.implementations.items():
         assert f'<a name="{name}"></a>' in text
         assert reports[name]["command"] in text
@@ -47,10 +50,22 @@ def test_the_page_is_up_to_date(whole, reports, maps):
         assert report["page"] in text
 
 
-def test_the_page_has_no_path_of_a_machine(reports, maps):
+def test_every_finding_has_a_page_of_a_screen(whole, reports, maps):
+    """The first page leads to each; its links, and those of the first page, are to what is there."""
+    found = pages(whole, reports, maps)
+    for own in whole.findings:
+        assert f"](findings/{own.name}.md)" in found["findings.md"]
+        assert len(found[f"findings/{own.name}.md"].splitlines()) < 30
+    for name in re.findall(r"scoreboard\.md#([\w-]+)", "".join(found.values())):
+        assert f'<a name="{name}"></a>' in found["findings/scoreboard.md"], name
+    ready = set(re.findall(r"\(upstream/([\w-]+)\.md\)", found["findings.md"])) - {"README"}
+    assert ready == {path.stem for path in (findings.DOCS / "upstream").glob("*.md")} - {"README"}
+
+
+def test_the_pages_have_no_path_of_a_machine(whole, reports, maps):
     """Nor has what is stored."""
     for text in (
-        findings.PAGE.read_text(),
+        *pages(whole, reports, maps).values(),
         *((audit_toml.FOLDER / f"{name}.json").read_text() for name in reports | maps),
     ):
         assert not re.search(r"/(?:tmp|home|root|work|usr)/", text)
@@ -90,16 +105,23 @@ def test_a_convention_is_a_name_that_is_declared(whole):
         assert (row.departs, row.wrong, row.says) == (0, 1, (("...", 1),))
 
 
-def test_the_program_writes_the_page_and_checks_it(monkeypatch, tmp_path):
-    """Exit code 1 with --check for a page that is older."""
-    monkeypatch.setattr(findings, "PAGE", tmp_path / "findings.md")
+@pytest.mark.parametrize("name", ["findings.md", "findings/scoreboard.md", "findings/peft-oft.md", "findings/older.md"])
+def test_the_program_writes_the_pages_and_checks_them(name, monkeypatch, tmp_path):
+    """Exit code 1 with --check for a page that is older, or of no finding; written again, it is right, or gone."""
+    monkeypatch.setattr(findings, "DOCS", tmp_path)
     assert call(findings.main)[0] == 0
     assert call(findings.main, "--check")[0] == 0
-    findings.PAGE.write_text("older")
+    page = tmp_path / name
+    known = page.exists()
+    page.write_text("older")
     code, _, error = call(findings.main, "--check")
     assert code == 1
-    assert "is not what `python -m scripts.maintain.findings` writes" in error
-    assert findings.PAGE.read_text() == "older"
+    says = "not what `python -m scripts.maintain.findings` writes" if known else "of no finding"
+    assert f"docs/{name} is {says}" in error
+    assert page.read_text() == "older"
+    assert call(findings.main)[0] == 0
+    assert call(findings.main, "--check")[0] == 0
+    assert page.exists() == known
 
 
 @pytest.mark.parametrize(
@@ -110,6 +132,8 @@ def test_the_program_writes_the_page_and_checks_it(monkeypatch, tmp_path):
         ('{ modrelu-goru = "', '{ modrelu-gorru = "', "there is no 'modrelu-gorru'"),
         ('implementations = ["edgeml"]', 'implementations = ["edgml"]', "there is no 'edgml'"),
         ('dtype = "float32"', 'dtype = "float16"', "float16"),
+        ('upstream = ["keras-float64"]', 'upstream = ["keras-float46"]', "there is no 'keras-float46'"),
+        ('page = "mlx-float64"', 'page = "keras-float64"', "called keras-float64"),
     ],
 )
 def test_a_mistake_in_the_file_is_said(old, new, says, tmp_path):

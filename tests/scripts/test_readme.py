@@ -23,7 +23,7 @@ SHORTER = {
 
 
 def commands(page):
-    """Variables, module and arguments of every `python -m MODULE` in the page's shell blocks."""
+    """Variables, module and arguments of every `python -m MODULE` and `ortho-ref` in the page's shell blocks."""
     for block in blocks(page, "sh"):
         for line in block.splitlines():
             words = shlex.split(line, comments=True)
@@ -31,6 +31,8 @@ def commands(page):
                 python = words.index("-m") - 1
                 module, *arguments = words[python + 2 :]
                 yield words[:python], module, arguments
+            elif words[:1] == ["ortho-ref"]:
+                yield [], "ortho_ref.conformance", words[1:]
 
 
 def blocks(page, language):
@@ -54,6 +56,10 @@ def test_the_readme_shows_lines_of_the_code():
     [
         ("README.md", {"train", "evaluate", "plot", "ortho_ref.conformance"}),
         ("docs/conformance.md", {"ortho_ref.conformance"}),
+        ("docs/check/adapters.md", {"ortho_ref.conformance"}),
+        ("docs/check/ci.md", {"ortho_ref.conformance"}),
+        ("docs/check/programs.md", {"ortho_ref.conformance"}),
+        ("docs/check/verdicts.md", {"ortho_ref.conformance"}),
         ("docs/training.md", {"train", "evaluate", "plot"}),
         ("docs/models.md", {"train", "experiment", "benchmark"}),
         ("docs/experiments.md", {"experiment"}),
@@ -64,7 +70,7 @@ def test_commands_run(page, programs, tmp_path, forks):
     (tmp_path / "FILE").write_text("All work and no play. " * 100)
     (tmp_path / "docs").symlink_to(ROOT / "docs")
     (tmp_path / "scripts").symlink_to(ROOT / "scripts")
-    (tmp_path / "mine.py").write_text("".join(blocks(page, "python")[:1]))
+    (tmp_path / "mine.py").write_text(*blocks("docs/check/adapters.md", "python"))
     (tmp_path / "departures.txt").write_text("u-keeps  as in PyTorch\n")
     ran = []
     for variables, module, arguments in commands(page):

@@ -414,7 +414,7 @@ def test_on_paper_code_is_whole(opened, name):
 
 
 @pytest.mark.parametrize(
-    "name", ["docs/claims.html", "docs/training.html", "docs/equations.html", "docs/findings.html"]
+    "name", ["docs/claims.html", "docs/training.html", "docs/equations.html", "docs/findings/scoreboard.html"]
 )
 def test_on_paper_tables_are_whole(opened, name):
     """No column is cut; that of somebody who reads in the dark has no grey pictures."""

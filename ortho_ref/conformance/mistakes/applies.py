@@ -1,5 +1,7 @@
 """To which cases a mistake applies."""
 
+from typing import Any
+
 from ortho_ref.conformance.cases.case import Case
 from ortho_ref.conformance.mistakes.mistake import Predicate
 
@@ -25,6 +27,11 @@ def is_complex(case: Case) -> bool:
 def sequence(*cells: str) -> Predicate:
     """A case of kind cell, of one of these; of any without an argument."""
     return lambda case: case.kind == "cell" and (not cells or cell(case) in cells)
+
+
+def layer(**options: Any) -> Predicate:
+    """A case of kind layer whose config has these values."""
+    return lambda case: case.kind == "layer" and all(case.config.get(name) == value for name, value in options.items())
 
 
 def on(gate: str, *cells: str) -> Predicate:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from ortho_ref.conformance.cases.case import Arrays, Case
-from ortho_ref.conformance.mistakes.applies import AFTER, BEFORE, on, phi, sequence, tokens
+from ortho_ref.conformance.mistakes.applies import AFTER, BEFORE, either, layer, on, phi, sequence, tokens
 from ortho_ref.conformance.mistakes.mistake import (
     Base,
     Family,
@@ -79,11 +79,16 @@ def _reset_gate_open(case: Case) -> Arrays:
 
 def _flipped(gate: str) -> Outputs:
     """1 minus a gate: its weights negative, as sigmoid(-a) = 1 - sigmoid(a)."""
-    return read_as(negative, negative, *(f"weights.{kind}_{gate}" for kind in "WUb"))
+    return read_as(negative, negative, *(f"weights.{way}{kind}_{gate}" for way in ("", "layer*.") for kind in "WUb"))
 
 
-M("u-keeps", "u the weight of the old state, h = u h + (1 - u) c", on("u", BEFORE), _flipped("u"))
-M("z-writes", "z the weight of the new content, h = (1 - z) h + z c", on("z", AFTER), _flipped("z"))
+def _written(gate: str, cell: str) -> Predicate:
+    """A cell, or layers of it, whose gate that writes is on."""
+    return either(on(gate, cell), layer(cell=cell))
+
+
+M("u-keeps", "u the weight of the old state, h = u h + (1 - u) c", _written("u", BEFORE), _flipped("u"))
+M("z-writes", "z the weight of the new content, h = (1 - z) h + z c", _written("z", AFTER), _flipped("z"))
 
 
 def _has_vector(*gates: str) -> Predicate:
@@ -148,7 +153,12 @@ def _states_swapped(case: Case, base: Base) -> Arrays:
 # Weights
 
 
-M("U-transposed", "every U transposed", sequence(), read_as(transposed, transposed, "weights.U*"))
+M(
+    "U-transposed",
+    "every U transposed",
+    either(sequence(), layer(parametrized=None)),
+    read_as(transposed, transposed, "weights.U*", "weights.layer*.U*"),
+)
 
 
 def _square(case: Case) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ortho_ref.conformance.cases.case import Arrays, Case
+from ortho_ref.conformance.mistakes.applies import layer
 from ortho_ref.conformance.mistakes.mistake import (
     Base,
     Family,
@@ -37,13 +38,7 @@ M, named = MISTAKES.add, MISTAKES.named
 Pass = tuple[np.ndarray, Any, Any]  # of `layered.forward`
 Back = tuple[Any, Any, Arrays]  # of `layered.backward`
 
-_WAYS = tuple(f"weights.layer{k}{way}" for k in range(2) for way in ("", "_reverse"))
-BIASES = tuple(f"{way}.b{rest}" for way in _WAYS for rest in ("", "_*"))  # not FastRNN's beta
-
-
-def layer(**options: Any) -> Predicate:
-    """A case of kind layer whose config has these values."""
-    return lambda case: case.kind == "layer" and all(case.config.get(name) == value for name, value in options.items())
+BIASES = ("weights.layer*.b", "weights.layer*.b_*")  # not FastRNN's beta
 
 
 def _both(*predicates: Predicate) -> Predicate:
@@ -368,7 +363,7 @@ def _tile(units: int) -> Outputs:
     def change(U: np.ndarray) -> np.ndarray:
         return np.where(np.arange(U.shape[1]) < units, U, 0)
 
-    return read_as(change, change, *(f"{way}.U*" for way in _WAYS))
+    return read_as(change, change, "weights.layer*.U*")
 
 
 for units in (32, 64, 100):

@@ -8,6 +8,7 @@ of the modules (`private`): what others compute meanwhile is as ever.
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
@@ -132,7 +133,7 @@ def altered(change: Callable[[Case, Arrays], Arrays]) -> Outputs:
 
 
 def scaled(factor: Callable[[Case], float], *names: str) -> Outputs:
-    """These outputs times factor(case); a last * in a name stands for any ending."""
+    """These outputs times factor(case); a * in a name stands for anything."""
     return altered(lambda case, found: {n: a * factor(case) for n, a in found.items() if fits(n, names)})
 
 
@@ -140,7 +141,7 @@ Change: TypeAlias = Callable[[np.ndarray], np.ndarray]
 
 
 def read_as(change: Change, adjoint: Change, *names: str) -> Outputs:
-    """Inputs read in another way, forward and backward; a last * in a name stands for any ending.
+    """Inputs read in another way, forward and backward; a * in a name stands for anything.
 
     The gradients are those of the wrong forward pass, as an automatic differentiation of it gives them: from the
     gradient by an input as it was read, which is change(input), `adjoint` makes that by the input as it was given.
@@ -281,8 +282,8 @@ def replaced(*patches: Patch) -> Iterator[None]:
 
 
 def fits(name: str, patterns: tuple[str, ...]) -> bool:
-    """Whether a name is one of these, or begins as one of these that ends in *."""
-    return any(name.startswith(p[:-1]) if p.endswith("*") else name == p for p in patterns)
+    """Whether a name is one of these; a * in one stands for anything."""
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def nothing(array: np.ndarray) -> np.ndarray:

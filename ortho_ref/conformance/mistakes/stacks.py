@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from ortho_ref.conformance.cases.case import Arrays, Case
-from ortho_ref.conformance.mistakes.layers import Back, Pass, layer, layered, weights_width
+from ortho_ref.conformance.mistakes.applies import layer
+from ortho_ref.conformance.mistakes.layers import Back, Pass, layered, weights_width
 from ortho_ref.conformance.mistakes.mistake import Base, Family, around, configured, fed, given, instead, patched, tied
 
 MISTAKES = Family()

@@ -60,5 +60,5 @@ def run(case: Any) -> dict[str, np.ndarray] | None:
     (_, (every, last)), (weights, d_x, d_start) = mx.value_and_grad(loss, argnums=(0, 1, 2))(*point)
     d_weights = {name: np.array(gradient) for name, gradient in weights.items()}
     states, start, ends = (tuple(map(np.array, group)) for group in (every, d_start, last))
-    taken = Taken(list(states), d_weights, np.array(d_x), start, ends)
+    taken = Taken(list(states), ends, d_weights, np.array(d_x), start)
     return outputs_of(taken, case, seq, layout)

@@ -8,11 +8,11 @@ import os
 from typing import Any
 
 import numpy as np
-import torch
 from transformers.models.kimi_linear import modeling_kimi_linear as kimi
 from transformers.models.qwen3_next import modeling_qwen3_next as qwen
 
 from ortho_ref.conformance import Case
+from scripts.maintain.scoreboard.by_autograd import by_autograd
 
 FORMS: dict[tuple[str, str], Any] = {
     ("gated_delta_rule", "recurrent"): qwen.torch_recurrent_gated_delta_rule,
@@ -28,14 +28,14 @@ def run(case: Case) -> dict[str, np.ndarray] | None:
     rule = FORMS.get((case.config.get("recurrence", ""), FORM))
     if rule is None or case.config["resets"]:
         return None
-    x = {name: torch.tensor(a, requires_grad=True) for name, a in case.inputs.items()}
-    o, S = rule(
-        *(x[name].transpose(0, 1) for name in ("q", "k", "v", "g", "beta")),
-        initial_state=x.get("S0"),
-        output_final_state=True,
-        use_qk_l2norm_in_kernel=case.config["normalise"],
-    )
-    o = o.transpose(0, 1)
-    ((x["do"] * o).sum() + (x["dS_T"] * S).sum()).backward()
-    found = {name: x[name.removeprefix("d_")].grad for name in case.outputs if name.startswith("d_")}
-    return {name: a.detach().numpy() for name, a in {"o": o, "S_T": S, **found}.items() if a is not None}
+
+    def forward(x: dict[str, Any]) -> dict[str, Any]:
+        o, S = rule(
+            *(x[name].transpose(0, 1) for name in ("q", "k", "v", "g", "beta")),
+            initial_state=x.get("S0"),
+            output_final_state=True,
+            use_qk_l2norm_in_kernel=case.config["normalise"],
+        )
+        return {"o": o.transpose(0, 1), "S_T": S}
+
+    return by_autograd(case, forward)

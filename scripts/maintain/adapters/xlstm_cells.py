@@ -18,15 +18,11 @@ from xlstm.blocks.mlstm.backends import chunkwise_simple, recurrent_step_stabili
 from xlstm.blocks.slstm.src.vanilla import slstm_forward, slstm_pointwise_function_registry
 
 from ortho_ref.conformance import Case
+from scripts.maintain.scoreboard.by_autograd import by_autograd, chunk
 
 WHICH = os.environ.get("XLSTM_MLSTM", "recurrent")
 GATES = "ifzo"
 Tensors = dict[str, Any]
-
-
-def chunk(T: int) -> int:
-    """The largest size up to 64 that divides T."""
-    return max(size for size in range(1, 65) if T % size == 0)
 
 
 def mlstm(case: Case, x: Tensors) -> Tensors | None:
@@ -87,11 +83,4 @@ def run(case: Case) -> dict[str, np.ndarray] | None:
     own = ways.get(case.config.get("recurrence", ""))
     if own is None or case.config["resets"] or case.config["forget"] != "sigmoid":
         return None
-    x = {name: torch.tensor(a, requires_grad=True) for name, a in case.inputs.items()}
-    found = own(case, x)
-    if found is None:
-        return None
-    torch.stack([(x[f"d{name}"] * a).sum() for name, a in found.items()]).sum().backward()
-    names = [name.removeprefix("d_") for name in case.outputs if name.startswith("d_")]
-    gradients = {f"d_{name}": x[name].grad for name in names}
-    return {name: a.detach().numpy() for name, a in {**found, **gradients}.items() if a is not None}
+    return by_autograd(case, lambda x: own(case, x))

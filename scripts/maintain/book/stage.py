@@ -20,6 +20,8 @@ PROSE = (
     "results/README.md",
     "results/benchmark/*.md",
     "docs/*.md",
+    "docs/check/*.md",
+    "docs/findings/*.md",
     "docs/derivations/*.md",
     f"{routes.ROUTES}/*.md",
     f"{routes.THEOREMS}/*.md",
@@ -31,7 +33,14 @@ SETUP = "docs/site"
 #: Page -> those that stand below it in the navigation.
 BELOW = {
     "docs/conformance.md": (
-        "docs/conformance/*.md",
+        "docs/check/adapters.md",
+        "docs/check/verdicts.md",
+        "docs/check/ci.md",
+        "docs/check/weights.md",
+        "docs/check/functions.md",
+        "docs/check/programs.md",
+        "docs/check/reference.md",
+        "docs/check/cases.md",
         "docs/which-gru.md",
         "docs/maps.md",
         "docs/linear.md",

@@ -1,6 +1,6 @@
 """The outputs of a conformance case once more, by a second route.  Needs torch and mpmath.
 
-docs/conformance.md says what the kinds of cases hold.  ortho_ref's own values are one route; this is another, which
+docs/check/cases.md says what the kinds of cases hold.  ortho_ref's own values are one route; this is another, which
 takes from it the names and options of cells and maps.
 
     cell, layer, parametrization, loss, activation   autograd, of the equations in PyTorch (`autograd`)
@@ -46,7 +46,7 @@ mp.dps = 50
 
 
 def second_route(kind: str, config: Config, inputs: Arrays) -> Route:
-    """(name of the route, the outputs once more) of a case as docs/conformance.md describes it.
+    """(name of the route, the outputs once more) of a case as docs/check/cases.md describes it.
 
     ValueError for a kind or a config that has no second route.
     """

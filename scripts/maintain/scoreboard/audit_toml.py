@@ -2,6 +2,7 @@
 
 # ruff: noqa: RUF012  a Struct copies an empty default
 
+import re
 import shlex
 import tomllib
 from pathlib import Path
@@ -92,16 +93,40 @@ def _typed(arguments: list[str], environment: dict[str, str]) -> str:
 
 
 class Said(Form):
-    """A sentence that the page begins with, and whose reports it is of."""
+    """A sentence below the first table, and whose reports it is of."""
 
     text: str
     implementations: list[str]
 
 
-class Finding(Said):
-    """What was found."""
+class _Row(Form, kw_only=True):
+    """What a line of the first table says."""
+
+    whose: str = ""  # whose code or paper
+    what: str = ""  # in a few words
+    since: str = ""  # "since 0.16.0", where that is known, or the version seen where no report says it
+    known: str = ""  # the issue where it is known, as a link
+    upstream: list[str] = []  # files of docs/upstream, ready to be reported
+
+
+class Finding(_Row, kw_only=True):
+    """What was found; with `what` in the first table, without it in the list below that."""
 
     title: str
+    text: str
+    implementations: list[str]
+    page: str = ""  # its file in docs/findings; else made of the title
+
+    @property
+    def name(self) -> str:
+        """Its file, without ".md"."""
+        return self.page or re.sub(r"[^a-z0-9]+", "-", self.title.lower()).strip("-")
+
+
+class Elsewhere(_Row, kw_only=True):
+    """A finding whose page is another: a line of the first table."""
+
+    link: str  # from docs/findings.md
 
 
 class Thread(Form):
@@ -129,6 +154,7 @@ class _File(Form):
     findings: list[Finding]
     threads: list[Thread]
     not_run: list[NotRun]
+    elsewhere: list[Elsewhere] = []
 
 
 class Audit(_File, kw_only=True):
@@ -158,9 +184,19 @@ def read(path: Path = FILE) -> Audit:
         where = f"{path.name}: {getattr(said, 'title', getattr(said, 'name', 'opening'))}"
         _check_known(where, said.implementations, audit.implementations | audit.maps)
         _check_known(where, getattr(said, "mistakes", ()), mistakes)
+    _check_pages(path.name, audit)
     if both := audit.implementations.keys() & audit.maps.keys():
         raise ValueError(f"{path.name}: {', '.join(sorted(both))} names two things")
     return audit
+
+
+def _check_pages(file: str, audit: Audit) -> None:
+    upstream = {path.stem for path in (ROOT / "docs" / "upstream").glob("*.md")}
+    for row in (*audit.findings, *audit.elsewhere):
+        _check_known(f"{file}: upstream of {row.whose}", row.upstream, upstream)
+    names = [finding.name for finding in audit.findings]
+    if twice := sorted({name for name in names if names.count(name) > 1 or name == "scoreboard"}):
+        raise ValueError(f"{file}: two pages of docs/findings are called {', '.join(twice)}")
 
 
 def _check_known(where: str, names: Any, known: Any) -> None:

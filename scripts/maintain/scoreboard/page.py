@@ -1,4 +1,4 @@
-"""docs/findings.md, from what is stored: who was run, on what, and what the kit said; never more than that."""
+"""docs/findings, from what is stored: who was run, on what, and what the kit said; never more than that."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -6,13 +6,14 @@ from typing import Any, NamedTuple
 
 from ortho_ref.conformance.mistakes import MISTAKES
 from ortho_ref.conformance.report import PARTIAL, PASSED
-from scripts.maintain.scoreboard.audit_toml import Audit, Implementation, Map
+from scripts.maintain.scoreboard.audit_toml import Audit, Elsewhere, Finding, Implementation, Map
 
 #: Mistake -> what it says.
 SAYS = {mistake.name: mistake.says for mistake in MISTAKES}
 
 
 _ERROR = re.compile(r"\b\d\.\de[-+]\d\d\b")  # 3.5e-07, as the kit writes an error
+SCOREBOARD = "scoreboard.md"
 _SENTENCES = 2  # of a row: the rest is counted
 
 
@@ -73,29 +74,91 @@ def convention(own: Implementation, case: dict[str, Any]) -> tuple[str, ...]:
     return next((tuple(names) for names in case["mistakes"] if names and set(names) <= set(own.conventions)), ())
 
 
-def page(audit: Audit, reports: dict[str, dict[str, Any]], maps: dict[str, dict[str, Any]]) -> str:
-    """The page."""
+def pages(audit: Audit, reports: dict[str, dict[str, Any]], maps: dict[str, dict[str, Any]]) -> dict[str, str]:
+    """File below docs -> text: the first page, one for each finding, and the scoreboard."""
+    stored = reports | maps
+    found = {"findings.md": _first(audit, reports, maps), f"findings/{SCOREBOARD}": _whole(audit, reports, maps)}
+    return found | {f"findings/{own.name}.md": _finding(audit, own, stored) for own in audit.findings}
+
+
+def _first(audit: Audit, reports: dict[str, dict[str, Any]], maps: dict[str, dict[str, Any]]) -> str:
+    stored = reports | maps
+    rows: list[tuple[Finding | Elsewhere, str]] = [(own, f"findings/{own.name}.md") for own in audit.findings]
+    rows += [(own, own.link) for own in audit.elsewhere]
     lines = [
-        "# What the kit says about other people's code",
+        "# What the kit found in other people's code",
+        "",
+        "| whose | what | seen in | reported |",
+        "|---|---|---|---|",
+        *(
+            f"| {own.whose} | [{own.what}]({link}) | {_cell(_seen(audit, own, stored))} | {_known(own, '')} |"
+            for own, link in rows
+            if own.what
+        ),
+        "",
+        "No: not as far as we know. A report is one [ready to be filed](upstream/README.md).",
         "",
         *(f"* {_text(entry.text)}" for entry in audit.opening),
         "",
-        _totals(audit, reports),
+        "Not faults, but worth knowing before you move weights:",
         "",
-        "## What was found",
-        *_findings(audit),
+        *(f"* [{own.title}](findings/{own.name}.md)" for own in audit.findings if not own.what),
         "",
         "## Scoreboard",
         "",
+        _totals(audit, reports),
+        f"[The scoreboard](findings/{SCOREBOARD}) has each, with the command that ran it.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _finding(audit: Audit, own: Finding, stored: dict[str, dict[str, Any]]) -> str:
+    lines = [f"# {own.title}", "", own.text.strip()]
+    if own.what:
+        lines += ["", f"**Seen in:** {_seen(audit, own, stored)}. **Reported:** {_known(own, '../')}."]
+    if own.implementations:
+        lines += ["", f"Runs: {_linked(audit, own.implementations, SCOREBOARD)}."]
+    return "\n".join([*lines, "", "[All findings](../findings.md)"]) + "\n"
+
+
+def _seen(audit: Audit, own: Finding | Elsewhere, stored: dict[str, dict[str, Any]]) -> str:
+    """The versions of the first report, where a finding has one."""
+    if isinstance(own, Elsewhere) or not own.implementations:
+        return own.since
+    name = own.implementations[0]
+    known: dict[str, Implementation | Map] = {**audit.implementations, **audit.maps}
+    if source := stored[name].get("source"):
+        seen = f"{source['repository']} at {source['commit'][:7]}"
+    else:
+        versions = stored[name]["versions"]
+        package = own.whose if own.whose in versions else known[name].packages[0].split("==")[0]
+        seen = f"{package} {versions[package].partition('+')[0]}"
+    return f"{seen}, {own.since}" if own.since else seen
+
+
+def _known(own: Finding | Elsewhere, up: str) -> str:
+    """Where it is known, else "no"; and the reports that are ready to be filed."""
+    ready = [f"[report]({up}upstream/{name}.md)" for name in own.upstream]
+    return "; ".join([_text(own.known) or "no", *ready])
+
+
+def _whole(audit: Audit, reports: dict[str, dict[str, Any]], maps: dict[str, dict[str, Any]]) -> str:
+    """The scoreboard's page."""
+    lines = [
+        "# Scoreboard",
+        "",
+        _totals(audit, reports),
+        "",
         "Written by `python -m scripts.maintain.findings` from the reports in",
-        "[results/conformance](../results/conformance), which `python -m scripts.maintain.audit` stores. Each row is",
-        "somebody's code as it is, from its package or from a checkout at the commit that is named, run by one of",
-        "[scripts/maintain/adapters](../scripts/maintain/adapters). Numbers count cases. It claims only what was run.",
+        "[results/conformance](../../results/conformance), which `python -m scripts.maintain.audit` stores. Each row",
+        "is somebody's code as it is, from its package or from a checkout at the named commit, run by one of",
+        "[scripts/maintain/adapters](../../scripts/maintain/adapters). Numbers count cases. It claims only what was",
+        "run.",
         "",
         "* passed: every output is right, forward and backward.",
-        "* partial: the outputs that it gives are right; others it does not give.",
-        "* departs: it differs from the reference in a way that the kit names and that is a convention, not a fault.",
-        "* wrong: it differs in any other way; the last column says what the kit says.",
+        "* partial: the outputs that it gives are right; it does not give the others.",
+        "* departs: it differs in a way that the kit names, and that is a convention, not a fault.",
+        "* wrong: it differs in any other way; the last column has the kit's words.",
         "",
         "| implementation | | cases | passed | partial | departs | wrong | what the kit says |",
         "|---|---|---|---|---|---|---|---|",
@@ -103,8 +166,8 @@ def page(audit: Audit, reports: dict[str, dict[str, Any]], maps: dict[str, dict[
         "",
         "## Orthogonal maps",
         "",
-        "`python -m ortho_ref.conformance map` ([maps.md](maps.md)) says which closed form a function Q -> U is, and",
-        "whether U is orthogonal, to 1e-10 in float64, for ||Q|| up to 1.",
+        "`ortho-ref map` ([maps](../maps.md)) says which closed form a function Q -> U is, and whether U is",
+        "orthogonal, to 1e-10 in float64, for ||Q|| up to 1.",
         "",
         "| map | is | |",
         "|---|---|---|",
@@ -119,8 +182,8 @@ def page(audit: Audit, reports: dict[str, dict[str, Any]], maps: dict[str, dict[
         "",
         "## How each was run",
         "",
-        "Code that is in no package is looked for in `ORTHO_REF_SOURCES`, a folder of checkouts. The versions are",
-        "those of the day when the report was stored.",
+        "`ORTHO_REF_SOURCES` is a folder of checkouts, for code that is in no package. Versions are those of the day",
+        "when the report was stored.",
         *_commands(audit, reports),
         *_printed(audit, maps),
     ]
@@ -194,13 +257,6 @@ def _printed(audit: Audit, maps: dict[str, dict[str, Any]]) -> Iterator[str]:
         yield from ("```sh", report["command"], "```", "```text", report["page"], "```")
 
 
-def _findings(audit: Audit) -> Iterator[str]:
-    for entry in audit.findings:
-        yield from ("", f"### {entry.title}", "", _text(entry.text))
-        if entry.implementations:
-            yield from ("", f"Seen in: {_linked(audit, entry.implementations)}.")
-
-
 def _threads(audit: Audit) -> Iterator[str]:
     for entry in audit.threads:
         yield from ("", f"**[{entry.name}]({entry.url})** ({entry.state}). {_text(entry.text)}")
@@ -210,7 +266,7 @@ def _threads(audit: Audit) -> Iterator[str]:
             yield from ("", f"Run: {_linked(audit, entry.implementations)}.")
 
 
-def _linked(audit: Audit, names: list[str]) -> str:
+def _linked(audit: Audit, names: list[str], page: str = "") -> str:
     """Links; of two with one title the one in float32, or of the map alone, says so."""
     known: dict[str, Implementation | Map] = {**audit.implementations, **audit.maps}
     titles = [known[name].title for name in names]
@@ -218,7 +274,7 @@ def _linked(audit: Audit, names: list[str]) -> str:
     for name, title in zip(names, titles, strict=True):
         own = known[name]
         which = ", the map" if isinstance(own, Map) else ", float32" if own.dtype == "float32" else ""
-        found.append(f"[{title}{which if titles.count(title) > 1 else ''}](#{name})")
+        found.append(f"[{title}{which if titles.count(title) > 1 else ''}]({page}#{name})")
     return ", ".join(found)
 
 

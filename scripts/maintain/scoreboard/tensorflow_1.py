@@ -60,7 +60,7 @@ def cell_outputs(case: Any, cell: Mapping[str, Any], weights: Spec, make: Callab
         found, taken = session.run([h, gradients])
     by_name = dict(zip(variables, taken, strict=False))
     d_start, *d_x = taken[len(variables) :]
-    return outputs_of(Taken([found], by_name, np.stack(d_x), (d_start,), (found[-1],)), case, seq, layout)
+    return outputs_of(Taken([found], (found[-1],), by_name, np.stack(d_x), (d_start,)), case, seq, layout)
 
 
 def map_outputs(case: Any, make: Callable[[], Any]) -> dict[str, np.ndarray]:

@@ -1,4 +1,4 @@
-"""docs/examples/gru_reset_before.c, compiled here and run over files in the protocol of docs/conformance.md."""
+"""docs/examples/gru_reset_before.c, compiled here and run over files in the protocol of docs/check/programs.md."""
 
 import json
 import shutil

@@ -1,5 +1,7 @@
 """Kind layer: what the cases hold, and that what users meet around a cell is seen."""
 
+from fnmatch import fnmatch
+
 import numpy as np
 import pytest
 
@@ -39,6 +41,25 @@ def test_a_bias_that_is_skipped_without_h0_is_named():
     failed = {result.id: result.mistakes for result in report.results if result.status == FAILED}
     assert failed.keys() == {"layer/gru_reset_before/no-h0"}
     assert failed["layer/gru_reset_before/no-h0"] == (("bias-skipped-without-h0",),)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "gate"),
+    [("U-transposed", lambda a: a.T, "U_*"), ("u-keeps", np.negative, "?_u"), ("z-writes", np.negative, "?_z")],
+)
+def test_a_mistake_of_a_cell_is_named_in_its_layers(name, change, gate):
+    """In every layer and direction, the gradients of the weights in question among the outputs."""
+
+    def run(case):
+        own = {n for n in case.inputs if fnmatch(n, f"weights.layer*.{gate}")}
+        inputs = {n: change(a) if n in own else a for n, a in case.inputs.items()}
+        found = reference.outputs(type(case)(case.id, case.kind, case.config, inputs))
+        return {n: change(a) if n.removeprefix("d_") in own else a for n, a in found.items()}
+
+    cell = "gru_reset_before" if name == "u-keeps" else "gru_reset_after"
+    report = check(run, [f"layer/{cell}/{case}" for case in ("two-layers", "bidirectional", "three-layers")])
+    assert [result.status for result in report.results] == [FAILED] * 3
+    assert {result.mistakes for result in report.results} == {((name,),)}
 
 
 def test_padding_changes_nothing_but_itself():
