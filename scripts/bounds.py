@@ -88,13 +88,13 @@ def draw(axis: Axes, found: Found, states: Sequence[str] = ("h",)) -> None:
 
 
 def main(
-    run_folder: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.")],
+    run_folder: Annotated[Path, typer.Argument(metavar="RUN", help="The run's folder.")],
     out: Annotated[
         Path | None, typer.Option(help="The picture, .png, .pdf or .svg; RUN/bounds.png unless given.")
     ] = None,
-    steps: Annotated[int, typer.Option(min=1, help="Time steps at most.")] = 300,
-    data: Annotated[Path | None, typer.Option(help="Where its data are: a folder, of text the file.")] = None,
-    held_out: Annotated[Path | None, typer.Option(help="arrays: the file that was held out, where one was.")] = None,
+    steps: Annotated[int, typer.Option(min=1, help="At most this many time steps.")] = 300,
+    data: Annotated[Path | None, typer.Option(help="Where the run's data are: a folder, for text the file.")] = None,
+    held_out: Annotated[Path | None, typer.Option(help="arrays: the held-out file, if there was one.")] = None,
     device: Annotated[
         str, device_option("cpu or gpu: where the states are computed; the Jacobians are the host's, in float64.")
     ] = "cpu",

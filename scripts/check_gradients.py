@@ -46,27 +46,24 @@ def give_table(rows: list[Result], title: str) -> None:
 
 
 def main(
-    seed: Annotated[int, typer.Option(min=0, help="Of weights, inputs and directions.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of weights, inputs and directions.")] = 0,
     threads: Annotated[int, typer.Option(help="BLAS threads.")] = 1,
     device: Annotated[
         str, device_option("cpu or gpu: of the gradients checked; differences and autograd are the host's.")
     ] = "cpu",
-    only: Annotated[
-        str | None, typer.Option(help="Rows with this in their subject, as LSTM; all unless given.")
-    ] = None,
+    only: Annotated[str | None, typer.Option(help="Only rows whose subject contains this, as LSTM.")] = None,
     cell: Annotated[
-        str | None, typer.Option(metavar="FILE.py:NAME", help="A cell of yours alone, and its first wrong line.")
+        str | None,
+        typer.Option(metavar="FILE.py:NAME", help="Check only your own cell, and find its first wrong line."),
     ] = None,
-    model_option: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="Of --cell: an option of it.")
-    ] = None,
+    model_option: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="An option of --cell.")] = None,
 ) -> None:
     """Largest relative error of every cell, parametrization and model in float64; exit code 1 above tolerance."""
     try:
         limit_threads(threads)
         check_device(device)
         if only == "":
-            raise ValueError("only is '', which names nothing; allowed: a part of a subject, as LSTM")
+            raise ValueError("only is empty; allowed: part of a subject, as LSTM")
         if cell is None and model_option:
             raise ValueError("--model-option is for --cell")
         own = None if cell is None else own_cell(cell, model_options(model_option or []))
@@ -75,7 +72,7 @@ def main(
     except BAD_INPUT as error:
         fail(error)
     if not rows:
-        fail(f"only is {only!r}, which no subject has in it")
+        fail(f"only is {only!r}, which no subject contains")
     give_table(rows, f"Largest relative error of hand-derived gradients, float64, seed {seed}, {device}")
     if own is not None and (wrong := first_wrong(random_problem(own, rng), rng)) and not rows[0].passed:
         give(str(wrong))

@@ -65,9 +65,9 @@ def check(folder: Path) -> bool:
 
 
 def main(
-    action: Annotated[Action, typer.Argument(help="list: the sets there are; fetch one; check a folder.")],
+    action: Annotated[Action, typer.Argument(help="list the sets, fetch one, or check a folder.")],
     what: Annotated[
-        str | None, typer.Argument(metavar="NAME|DIR", help="Of fetch the set, of check the folder.")
+        str | None, typer.Argument(metavar="NAME|DIR", help="The set to fetch, or the folder to check.")
     ] = None,
 ) -> None:
     """List the data sets of the tasks, fetch one into the cache ($ORTHO_REF_DATA), check those in a folder.
@@ -77,7 +77,7 @@ def main(
     try:
         if action is Action.list:
             if what is not None:
-                raise ValueError(f"list takes nothing; given: {what!r}")
+                raise ValueError(f"list takes no argument; given: {what!r}")
             give("\n".join(map(described, SETS.values())))
             say(f"cache: {files.cache()}")
         elif what is None:

@@ -17,11 +17,11 @@ FILE = Path(__file__).parent / "experiments" / "demo.toml"
 
 
 def main(
-    out: Annotated[Path, typer.Option(help="Folder for the runs and demo.png; runs that are there go on.")],
+    out: Annotated[Path, typer.Option(help="Folder for the runs and demo.png; unfinished runs in it are resumed.")],
     iterations: Annotated[int, typer.Option(help="Updates of each model.")] = 4000,
-    seed: Annotated[int, typer.Option(help="Of initial weights and data.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of initial weights and data.")] = 0,
     device: Annotated[str, device_option()] = "cpu",
-    jobs: Annotated[int, typer.Option(min=1, max=2, help="Models at a time.")] = 1,
+    jobs: Annotated[int, typer.Option(min=1, max=2, help="Models trained at a time.")] = 1,
 ) -> None:
     """Train both models and draw their losses into OUT/demo.png: scripts/experiments/demo.toml, run and plotted."""
     try:

@@ -81,21 +81,27 @@ def _loaded(folder: Path, which: str | None, model: str | None) -> tuple[Loaded,
 
 def main(
     folder: Annotated[Path, typer.Argument(metavar="RUN", help="The run's folder.")],
-    which: Annotated[str | None, typer.Option(help="best, last or previous checkpoint; best unless given.")] = None,
+    which: Annotated[str | None, typer.Option(help="Checkpoint: best, last or previous; best unless given.")] = None,
     model: Annotated[
-        str | None, typer.Option(metavar="FILE.py:NAME", help="Of a run of a cell of yours: its file, once more.")
+        str | None, typer.Option(metavar="FILE.py:NAME", help="For a run of your own cell: its file.")
     ] = None,
-    data: Annotated[Path | None, typer.Option(help="Where its data are: a folder, of text the file.")] = None,
-    held_out: Annotated[Path | None, typer.Option(help="arrays: the file that was held out, where one was.")] = None,
-    eval_part: Annotated[str | None, typer.Option(help="Another part of its data set: test, or test:0-1000.")] = None,
-    characters: Annotated[int | None, typer.Option("--sample", help="text: characters to write; 400.")] = None,
-    prompt: Annotated[str | None, typer.Option(help="text: what the sample begins with.")] = None,
-    temperature: Annotated[float, typer.Option(help="text: below 1 more certain, above 1 more varied.")] = 0.8,
-    seed: Annotated[int, typer.Option(help="text: of the sample.")] = 0,
-    table: Annotated[Path | None, typer.Option("--predictions", metavar="OUT.csv", help="Each, beside y.")] = None,
+    data: Annotated[Path | None, typer.Option(help="Where the run's data are: a folder, for text the file.")] = None,
+    held_out: Annotated[Path | None, typer.Option(help="arrays: the held-out file, if there was one.")] = None,
+    eval_part: Annotated[str | None, typer.Option(help="Another part of the data set: test, or test:0-1000.")] = None,
+    characters: Annotated[
+        int | None, typer.Option("--sample", help="text: number of characters to write; default 400.")
+    ] = None,
+    prompt: Annotated[str | None, typer.Option(help="text: beginning of the sample.")] = None,
+    temperature: Annotated[
+        float, typer.Option(help="text: sampling temperature; below 1 safer, above 1 more varied.")
+    ] = 0.8,
+    seed: Annotated[int, typer.Option(help="text: seed of the sample.")] = 0,
+    table: Annotated[
+        Path | None, typer.Option("--predictions", metavar="OUT.csv", help="Write every prediction beside its target.")
+    ] = None,
     device: Annotated[str, device_option()] = "cpu",
-    threads: Annotated[int, typer.Option(help="Of BLAS, or of the compiled engine.")] = 1,
-    as_json: Annotated[bool, typer.Option("--json", help="The figures as JSON.")] = False,
+    threads: Annotated[int, typer.Option(help="Threads of BLAS, or of the compiled engine.")] = 1,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
 ) -> None:
     """Loss and metric on the held-out set; for text also a sample, --predictions: also of each example."""
     try:

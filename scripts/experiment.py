@@ -52,37 +52,48 @@ class Form(enum.StrEnum):
 def main(
     action: Annotated[
         Action,
-        typer.Argument(help="What to do with the grid; store: into results/; schema: the JSON Schema of the files."),
+        typer.Argument(
+            help="What to do with the grid; store: copy runs to results/; schema: print the JSON Schema of the files."
+        ),
     ],
     file: Annotated[
         Path | None, typer.Argument(metavar="FILE", help="scripts/experiments/PAPER/TABLE.toml, or yours.")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder of the runs; runs/experiments/NAME unless given.")] = None,
-    row: Annotated[list[str] | None, typer.Option(help="Only this row; several may be given.")] = None,
-    column: Annotated[list[str] | None, typer.Option(help="Only this column; several may be given.")] = None,
+    row: Annotated[list[str] | None, typer.Option(help="Only this row; repeat for more.")] = None,
+    column: Annotated[list[str] | None, typer.Option(help="Only this column; repeat for more.")] = None,
     seeds: Annotated[str | None, typer.Option(help="How many, 3, or which, 0,4,5 (one: 4,); the file's.")] = None,
-    stored: Annotated[bool, typer.Option("--stored", help="status, table, plot: of the runs in results/.")] = False,
+    stored: Annotated[bool, typer.Option("--stored", help="status, table, plot: use the runs in results/.")] = False,
     missing: Annotated[
-        bool, typer.Option("--missing", help="Only runs that results/ has not yet, by the engine of its other seeds.")
+        bool, typer.Option("--missing", help="Only runs missing from results/, with the engine of their other seeds.")
     ] = False,
-    scale: Annotated[float, typer.Option(help="S: 1 is the paper's size; what follows it is in the file.")] = 1.0,
-    data: Annotated[Path | None, typer.Option(help="run: where the data are, a folder, of text the file.")] = None,
-    held_out: Annotated[Path | None, typer.Option(help="run: arrays: the file that is held out, where one is.")] = None,
+    scale: Annotated[float, typer.Option(help="Scale S; 1 is the paper's size. The file says what it changes.")] = 1.0,
+    data: Annotated[Path | None, typer.Option(help="run: where the data are, a folder, for text the file.")] = None,
+    held_out: Annotated[Path | None, typer.Option(help="run: for arrays, the held-out file, if there is one.")] = None,
     device: Annotated[str, device_option("run: cpu or gpu; on a GPU one run at a time, or --per-device.")] = "cpu",
     per_device: Annotated[int, typer.Option(min=1, max=64, help="run: runs at a time on a GPU.")] = 1,
     jobs: Annotated[int, typer.Option(min=1, max=1024, help="run: worker processes.")] = 1,
     threads: Annotated[int, typer.Option(min=1, max=64, help="run: BLAS threads of each run.")] = 1,
-    memory: Annotated[float | None, typer.Option(help="run: GiB for all workers; nine tenths of what is free.")] = None,
-    no_estimate: Annotated[bool, typer.Option("--no-estimate", help="run: without trying what it takes.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="run: only say what it will take.")] = False,
-    retry: Annotated[bool, typer.Option("--retry", help="run: those that failed, too.")] = False,
-    other_commit: Annotated[bool, typer.Option("--other-commit", help="run: go on under another commit.")] = False,
-    scheduler: Annotated[str | None, typer.Option(help="run: address of a Dask scheduler, on whose workers.")] = None,
-    stalled: Annotated[
-        float | None, typer.Option(min=1.0, help="run: seconds without a sign of life that end a worker; none.")
+    memory: Annotated[
+        float | None, typer.Option(help="run: GiB for all workers; default: nine tenths of what is free.")
     ] = None,
-    track: Annotated[str | None, typer.Option(help=f"run: also for other programs: {', '.join(TRACKERS)}.")] = None,
-    form: Annotated[Form, typer.Option(help="table: how it is written.")] = Form.markdown,
+    no_estimate: Annotated[
+        bool, typer.Option("--no-estimate", help="run: skip the estimate of time and memory.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="run: only estimate time and memory.")] = False,
+    retry: Annotated[bool, typer.Option("--retry", help="run: resume failed runs too.")] = False,
+    other_commit: Annotated[bool, typer.Option("--other-commit", help="run: resume under another commit.")] = False,
+    scheduler: Annotated[
+        str | None, typer.Option(help="run: run on the workers of the Dask scheduler at this address.")
+    ] = None,
+    stalled: Annotated[
+        float | None,
+        typer.Option(min=1.0, help="run: end a worker after so many seconds without an update; default: never."),
+    ] = None,
+    track: Annotated[
+        str | None, typer.Option(help=f"run: also write logs for this tracker: {', '.join(TRACKERS)}.")
+    ] = None,
+    form: Annotated[Form, typer.Option(help="table: format.")] = Form.markdown,
     picture: Annotated[Path | None, typer.Option(help="plot: .png, .pdf or .svg; OUT/curves.png unless given.")] = None,
 ) -> None:
     """Run the grid that a file describes, say how far it is, write its table, draw its curves.

@@ -140,11 +140,13 @@ def main(
     out: Annotated[Path, typer.Option(help="Folder for gpu-check.json and gpu-check.md; earlier ones are replaced.")],
     device: Annotated[str, device_option("gpu; it is compared with the host.")] = "gpu",
     only: Annotated[list[str] | None, typer.Option(help=f"Sections: {', '.join(SECTIONS)}.")] = None,
-    scale: Annotated[float, typer.Option(help="Times updates, rounds and seconds of sections; the suite aside.")] = 1.0,
+    scale: Annotated[
+        float, typer.Option(help="Multiplies updates, rounds and seconds of all sections except the suite.")
+    ] = 1.0,
     small: Annotated[
-        bool, typer.Option("--small", help="Tasks of n = 12 and 12 steps, not the papers' sizes.")
+        bool, typer.Option("--small", help="Tasks with n = 12 and 12 steps, not the papers' sizes.")
     ] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Of weights and data.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of weights and data.")] = 0,
 ) -> None:
     """Check and measure a GPU against the host, section by section; exit code 1 if anything failed, 2 without a GPU."""
     limit_threads(1)

@@ -12,7 +12,9 @@ from scripts.program import BAD_INPUT, fail, run, say
 
 
 def main(
-    runs: Annotated[list[Path], typer.Argument(help="Folders of runs; those that differ in the seed are one curve.")],
+    runs: Annotated[
+        list[Path], typer.Argument(help="Folders of runs; runs that differ only in the seed make one curve.")
+    ],
     out: Annotated[Path, typer.Option(help="The picture, .png, .pdf or .svg.")] = Path("losses.png"),
 ) -> None:
     """Draw losses, metric, defects and Neumann conditions of runs: the mean, and a band from least to largest seed."""

@@ -63,7 +63,7 @@ def _trainer(
 
 @takes_options
 def main(task: str, **values: Any) -> None:
-    """Train a model on a task.  What is not given is the NC-GRU paper's for the task and the model (docs/training.md).
+    """Train a model on a task.  Options you leave out take the NC-GRU paper's values for it, as docs/training.md says.
 
     The folder gets config.json, metrics.jsonl, summary.json, last.safetensors, best.safetensors and curve.png.
 

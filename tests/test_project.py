@@ -265,7 +265,6 @@ def test_version_is_a_literal_and_in_the_changelog():
         "README.md",
         "docs/library.md",
         "docs/models.md",
-        "docs/errata.md",
         "docs/check/adapters.md",
         "docs/check/ci.md",
         "docs/check/functions.md",
@@ -283,6 +282,16 @@ def test_the_pages_python_runs(page, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "mine", raising=False)
     exec(compile("\n".join(blocks), page, "exec"), {"__name__": "__main__"})
+
+
+def test_the_departures_of_released_code_run(capsys):
+    """docs/examples/departures.py prints the lines that docs/errata.md shows, rounding aside."""
+    path = ROOT / "docs/examples/departures.py"
+    exec(compile(path.read_text(), str(path), "exec"), {"__name__": "__main__"})
+    (shown,) = re.findall(r"```text\n(.*?)```", (ROOT / "docs/errata.md").read_text(), re.DOTALL)
+    printed = capsys.readouterr().out
+    number = r"\b\d[\d.e+-]*"
+    assert re.sub(number, "", printed) == re.sub(number, "", shown)
 
 
 def rows_of(page, heading):
@@ -340,6 +349,53 @@ def test_pages_name_what_exists():
             assert ((ROOT / page).parent / target).exists(), f"{page}: {target}"
         for script in re.findall(r"python -m scripts\.([\w.]*\w)", text):
             assert (ROOT / "scripts" / f"{script.replace('.', '/')}.py").exists(), f"{page}: {script}"
+
+
+#: Turns of phrase that were rewritten, and what to say instead.
+NOT_ENGLISH = {
+    r"sp(oke|eaks|oken) no sense": "sent a reply that cannot be read",
+    r"\bof nothing:": "baseline:",
+    r"(^|[\"' ])Theirs[;.,]": "name whose: of the orthogonal weights",
+    r"but theirs\b": "except orthogonal weights",
+    r"can(not)? be had from": "they can (cannot) produce",
+    r"a peer's time by ours": "peer's time / ours",
+    r"\bwe are (quicker|faster)\b": "ortho_ref is faster",
+    r"needs no watching": "you can leave it alone",
+    r"What is not given is\b": "options you leave out take",
+    r"is the paper's where a paper says it": "the default is the paper's value, where it gives one",
+    r"time left: nothing": "time left: none",
+    r"on whose workers": "run on the workers of",
+    r"Also for other programs": "also write logs for",
+    r"that were begun need less": "unfinished runs need less",
+    r"as it looks unless given": "default: guessed from",
+    r"with nothing but \S+ changing": "if only ... changes",
+    r"\bis all of \$": "is the full gradient",
+    r"The picture has the\b": "the plot shows the",
+}
+
+
+def spoken():
+    """Place -> words that users read: pages, docstrings, the texts of programs, labels of pictures that move."""
+    for page in [*PAGES, "results/README.md"]:
+        yield page, (ROOT / page).read_text(encoding="utf-8")
+    for name in FILES:
+        texts = (n.value for n in ast.walk(tree_of(name)) if isinstance(n, ast.Constant) and isinstance(n.value, str))
+        yield name, "\n".join(texts)
+    for path in sorted((ROOT / "docs/site/static/alive").glob("*.js")):
+        yield path.name, path.read_text(encoding="utf-8")
+
+
+def test_words_that_were_rewritten_do_not_come_back():
+    """A short list of phrases that sounded translated; the message says what to write."""
+    found = [
+        f"{place}: {hit[0]!r}; better: {better}"
+        for place, text in spoken()
+        for pattern, better in NOT_ENGLISH.items()
+        for hit in [re.search(pattern, text)]
+        if hit
+    ]
+    assert not found, "\n".join(found)
+    assert re.search(next(iter(NOT_ENGLISH)), "your program spoke no sense to the kit")
 
 
 def test_scripts_has_programs_on_top():

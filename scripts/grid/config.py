@@ -94,7 +94,7 @@ def begun(task: str, **options: Any) -> tuple[Record, Task]:
     limit_threads(config["threads"], config["engine"])
     the_task = make_task(config, places)
     if (size := options.get("embedding")) is not None and isinstance(the_task.input, Vectors):
-        raise ValueError(f"embedding is {size}, but {task} has vectors for input, not tokens")
+        raise ValueError(f"embedding is {size}, but the input of {task} is vectors, not tokens")
     next(the_task.batches(np.random.default_rng(0), config["batch"]))  # a batch that cannot be had is said here
     config["network"] = network_arguments(the_task, config)
     _check_groups(config)
@@ -301,7 +301,7 @@ def _check_numbers(config: Record) -> None:
         check_integer(name, config[name], most=MOST_LAYERS if name == "layers" else MOST)
     check_integer("seed", config["seed"], least=0, most=10**40 - 1)
     if config["scale_rate"] and config["windows"] != "random":
-        raise ValueError(f"--scale-rate is for --windows random; all windows of {config['task']} are as long")
+        raise ValueError(f"--scale-rate is for --windows random; all windows of {config['task']} have the same length")
     if config["average"] is not None:
         check_integer("average", config["average"], most=MOST)
     if config["embedding"] is not None:
@@ -343,10 +343,10 @@ def _check_groups(config: Record) -> None:
         if "/" in pattern:  # between the parts of a path, in a checkpoint
             raise ValueError(f"--rates names {pattern!r}; allowed: a pattern without /")
         if not any(fnmatchcase(name, pattern) for name in names):
-            raise ValueError(f"--rates names {pattern!r}, which no free parameter has: {', '.join(names)}")
+            raise ValueError(f"--rates names {pattern!r}, which matches no free parameter: {', '.join(names)}")
         if not any(fnmatchcase(name, pattern) for name in left):  # a parameter's rate is that of the first that fits
             raise ValueError(
-                f"--rates names {pattern!r} after others that have all its parameters; give it before them"
+                f"--rates names {pattern!r} after patterns that match all its parameters; give it before them"
             )
         left = [name for name in left if not fnmatchcase(name, pattern)]
 
@@ -355,7 +355,7 @@ def _check_dropped(config: Record, task: Task) -> None:
     """ValueError where inputs are to be dropped, and are tokens."""
     rate = config["dropout_input"]
     if rate and config["embedding"] is None and not isinstance(task.input, Vectors):
-        raise ValueError(f"--dropout-input is {rate:g}, and {config['task']} has tokens for input; needs --embedding")
+        raise ValueError(f"--dropout-input is {rate:g}, and the input of {config['task']} is tokens; give --embedding")
 
 
 def made_by() -> Record:
@@ -369,7 +369,7 @@ def read_run(folder: RunFolder) -> Record:
     try:
         check(config, FORM)
     except ValueError as error:
-        raise ValueError(f"{folder.path / CONFIG} is not one that scripts.train wrote: {error}") from None
+        raise ValueError(f"{folder.path / CONFIG} was not written by scripts.train: {error}") from None
     return config
 
 
@@ -425,7 +425,7 @@ def length_of(folder: RunFolder, config: Record, wanted: int | None, which: str 
     if config["schedule"] == "linear":
         raise ValueError(
             f"iterations is {wanted}; the run in {out} has {has}, and its schedule, linear, goes to zero over them: "
-            "rates of a longer run would have been others from the first update on"
+            "a longer run would have had different rates from the first update on"
         )
     return wanted
 

@@ -90,7 +90,7 @@ def signals() -> Iterator[list[int]]:
         if received:
             raise KeyboardInterrupt
         received.append(number)
-        say("stopping after this update; once more to break off")
+        say("stopping after this update; press again to stop at once")
 
     before = handle(STOPS, handler)
     try:

@@ -24,7 +24,7 @@ from scripts.program import BAD_INPUT, fail, run, say
 
 
 def main(
-    names: Annotated[list[str] | None, typer.Argument(help="Of audit.toml; unless given, all.")] = None,
+    names: Annotated[list[str] | None, typer.Argument(help="Entries of audit.toml; all unless given.")] = None,
     sources: Annotated[Path | None, typer.Option(help="A folder with checkouts of code that no package has.")] = None,
 ) -> None:
     """Run whatever is installed, and store its reports."""

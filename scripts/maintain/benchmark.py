@@ -224,28 +224,35 @@ def check_read(any_machine: bool, page: bool, check: bool, written: bool) -> Non
 
 def main(
     section: Annotated[
-        list[str] | None, typer.Option(help=f"{', '.join(SECTIONS)}; cells where a model or a size is chosen.")
+        list[str] | None,
+        typer.Option(help=f"{', '.join(SECTIONS)}; default: all, or cells if --model or --only is given."),
     ] = None,
     model: Annotated[list[str] | None, typer.Option(help=", ".join(MODELS) + ".")] = None,
     only: Annotated[list[str] | None, typer.Option(help=f"Sizes: {', '.join(SIZES)}.")] = None,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds; medians are reported.")] = 7,
-    seconds: Annotated[float, typer.Option(min=0.0, help="Least time for each contender and round.")] = 0.2,
-    threads: Annotated[int, typer.Option(help="Of every contender; NumPy's BLAS has one.")] = 1,
+    seconds: Annotated[float, typer.Option(min=0.0, help="Minimum time for each contender and round.")] = 0.2,
+    threads: Annotated[int, typer.Option(help="Threads of every contender; NumPy's BLAS has one.")] = 1,
     dtype: Annotated[str, typer.Option(help=f"{' or '.join(DTYPES)}; updates are float32.")] = "float32",
     device: Annotated[str, device_option("cpu or gpu; PyTorch runs there too, if it can.")] = "cpu",
     give_back: Annotated[
-        bool, typer.Option("--give-back", help="Let the allocator give freed memory back, as it does by itself.")
+        bool, typer.Option("--give-back", help="Let the allocator return freed memory, as it does by default.")
     ] = False,
-    out: Annotated[Path | None, typer.Option(help="Folder to write to; results/benchmark of a whole run.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder to write to; default for a whole run: results/benchmark.")
+    ] = None,
     name: Annotated[str | None, typer.Option(help="The files' name; processor and BLAS kernel unless given.")] = None,
     check: Annotated[
         bool, typer.Option("--check", help="Compare with stored ratios; exit code 1 beyond 25 %.")
     ] = False,
     against: Annotated[
-        Path | None, typer.Option(help="Another file to --check with than results/benchmark/NAME.json.")
+        Path | None, typer.Option(help="File to --check against, instead of results/benchmark/NAME.json.")
     ] = None,
-    any_machine: Annotated[bool, typer.Option("--any-machine", help="Compare with another machine's, too.")] = False,
-    redraw: Annotated[Path | None, typer.Option(help="Page and picture of a stored file; measures nothing.")] = None,
+    any_machine: Annotated[
+        bool, typer.Option("--any-machine", help="Also compare with another machine's figures.")
+    ] = False,
+    redraw: Annotated[
+        Path | None, typer.Option(help="Rewrite page and picture of a stored file, without measuring.")
+    ] = None,
     page: Annotated[bool, typer.Option("--page", help="Also write README's and docs/performance.md's tables.")] = False,
 ) -> None:
     """Cells, maps and updates beside PyTorch and JAX; medians of rounds in which the contenders take turns."""

@@ -399,9 +399,7 @@ def pages(experiments: Sequence[Stored]) -> dict[Path, str]:
 
 
 def main(
-    check: Annotated[
-        bool, typer.Option("--check", help="Write nothing; exit code 1 if a page would be another.")
-    ] = False,
+    check: Annotated[bool, typer.Option("--check", help="Write nothing; exit code 1 if a page would change.")] = False,
 ) -> None:
     """Write docs/claims.md, docs/claims/, the curves beside the runs, and docs/gallery.md, which shows them."""
     try:

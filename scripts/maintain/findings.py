@@ -25,9 +25,7 @@ def texts() -> dict[str, str]:
 
 
 def main(
-    check: Annotated[
-        bool, typer.Option("--check", help="Write nothing; exit code 1 if a page would be another.")
-    ] = False,
+    check: Annotated[bool, typer.Option("--check", help="Write nothing; exit code 1 if a page would change.")] = False,
 ) -> None:
     """Write docs/findings.md and the pages of docs/findings."""
     try:

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 
 def main(
     check: Annotated[
-        bool, typer.Option("--check", help="Write nothing; exit code 1 if the page would be another.")
+        bool, typer.Option("--check", help="Write nothing; exit code 1 if the page would change.")
     ] = False,
 ) -> None:
     """Write docs/gallery.md."""

@@ -102,7 +102,7 @@ def arrays_by_kind(vectors: list[Vector], withdrawn: list[dict[str, Any]]) -> di
 
 def main(
     check: Annotated[bool, typer.Option("--check", help="Compare and confirm; write nothing.")] = False,
-    withdraw: Annotated[str | None, typer.Option(help="A case that is wrong, to be run no more.")] = None,
+    withdraw: Annotated[str | None, typer.Option(help="Withdraw this wrong case.")] = None,
     why: Annotated[str | None, typer.Option(help="Why it is withdrawn.")] = None,
 ) -> None:
     """Make the vectors of the conformance kit, or check them."""

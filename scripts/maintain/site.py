@@ -15,9 +15,7 @@ MARK = ".built-by-scripts.maintain.site"
 
 
 def main(
-    out: Annotated[Path, typer.Option(help="The folder that is written; a site that it has is removed.")] = Path(
-        "build/site"
-    ),
+    out: Annotated[Path, typer.Option(help="Folder to write; a site already in it is removed.")] = Path("build/site"),
 ) -> None:
     """Build the site as static pages; a warning is an error."""
     try:

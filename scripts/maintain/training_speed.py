@@ -40,17 +40,17 @@ def _words(rounds: int, seconds: float) -> Table:
 
 
 def main(
-    only: Annotated[list[str] | None, typer.Option(help="Tasks; those that need no data unless given.")] = None,
-    data: Annotated[Path | None, typer.Option(help="As scripts.train takes it, of the one task that is named.")] = None,
-    other_data: Annotated[bool, typer.Option("--other-data", help="As scripts.train.")] = False,
-    train_part: Annotated[str | None, typer.Option(help="As scripts.train.")] = None,
-    eval_part: Annotated[str | None, typer.Option(help="As scripts.train.")] = None,
+    only: Annotated[list[str] | None, typer.Option(help="Tasks; default: those that need no data.")] = None,
+    data: Annotated[Path | None, typer.Option(help="As in scripts.train, for a single task.")] = None,
+    other_data: Annotated[bool, typer.Option("--other-data", help="As in scripts.train.")] = False,
+    train_part: Annotated[str | None, typer.Option(help="As in scripts.train.")] = None,
+    eval_part: Annotated[str | None, typer.Option(help="As in scripts.train.")] = None,
     model: Annotated[str, typer.Option(help="A model's name.")] = "nc-gru",
     rounds: Annotated[int, typer.Option(min=1, help="Rounds; medians are reported.")] = 7,
-    seconds: Annotated[float, typer.Option(min=0.0, help="Least time for each contender and round.")] = 0.5,
+    seconds: Annotated[float, typer.Option(min=0.0, help="Minimum time for each contender and round.")] = 0.5,
     device: Annotated[str, device_option("cpu or gpu; the batch is drawn on the host.")] = "cpu",
-    cpu_time: Annotated[bool, typer.Option("--cpu-time", help="This process's time, for a busy machine.")] = False,
-    words: Annotated[bool, typer.Option("--words", help="The readout of words instead.")] = False,
+    cpu_time: Annotated[bool, typer.Option("--cpu-time", help="Measure CPU time, for a busy machine.")] = False,
+    words: Annotated[bool, typer.Option("--words", help="Time the readout of words instead.")] = False,
 ) -> None:
     """Milliseconds of an update, of the bare forward and backward in it, and of its batch; one BLAS thread, float32."""
     given = locals()

@@ -10,9 +10,8 @@ PAGE = "docs/gallery.md"
 PAGES = ("docs/claims/*.md", "results/README.md", "results/benchmark/*.md")
 HEAD = """# Gallery
 
-Written by `python -m scripts.maintain.gallery` from the pages that show these pictures: [claims](claims.md),
-[runs at the papers' sizes](../results/README.md) and [benchmarks](performance.md). Below each picture: the page that
-explains it, and the commands that make it again.
+Every picture of [claims](claims.md), [runs at the papers' sizes](../results/README.md) and
+[benchmarks](performance.md), with its page and its commands. Written by `python -m scripts.maintain.gallery`.
 """
 _PICTURE = re.compile(r"^!\[(.*?)\]\((\S+?\.(?:png|svg))\)$", re.M)
 _BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.M | re.S)
@@ -60,11 +59,6 @@ def anchor(heading: str) -> str:
     return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
 
 
-def _words(alt: str, title: str) -> str:
-    """What a picture shows: a word alone says nothing away from its page."""
-    return alt if " " in alt else f"{alt}: {title}"
-
-
 def gallery(root: Path) -> str:
     """The page."""
     files = [path.relative_to(root).as_posix() for pattern in PAGES for path in sorted(root.glob(pattern))]
@@ -72,12 +66,10 @@ def gallery(root: Path) -> str:
     for page in files:
         text = (root / page).read_text(encoding="utf-8")
         for one in shown_in(page, text):
-            shown = ((_words(alt, one.heading), relpath(file, "docs")) for alt, file in one.pictures)
-            pictures = "\n".join(f"![{words}]({file})" for words, file in shown)
+            pictures = "\n".join(f"![{alt}]({relpath(file, 'docs')})" for alt, file in one.pictures)
             at = "" if text.startswith(f"# {one.heading}\n") else f"#{anchor(one.heading)}"
-            link = f"[{page}]({relpath(page, 'docs')}{at})"
             parts.append(
                 f"## {one.heading}\n\n{pictures}\n\n"
-                f"Explained in {link}. To make it again:\n\n```sh\n{one.commands}```\n"
+                f"[Explanation]({relpath(page, 'docs')}{at})\n\n```sh\n{one.commands}```\n"
             )
     return "\n".join(parts)

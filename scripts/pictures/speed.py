@@ -27,7 +27,7 @@ def draw(groups: Groups, picture: Path, title: str) -> None:
     for axis, threads in zip(axes[0], numbers, strict=True):
         _peers(axis, [group for group in cells if group["case"]["threads"] == threads])
         axis.set_title("one core" if threads == 1 else f"{threads:g} cores")
-    axes[0][0].set_ylabel("a peer's time / ours")
+    axes[0][0].set_ylabel("peer's time / ours\n(above 1: ortho_ref is faster)")
     marks = [Line2D([], [], color="grey", marker=mark, ls="", label=words) for mark, words in MARKS.values()]
     names, words = axes[0][0].get_legend_handles_labels()
     axes[0][-1].legend(

@@ -48,7 +48,7 @@ def check_beside(main: Callable[..., Any], given: Mapping[str, object], what: st
     for name, value in given.items():
         if name not in (what, *read) and value != parameters[name].default:
             allowed = ", ".join(read) or "nothing"
-            raise ValueError(f"{name} is {str(value)!r}, which {what} does not read; allowed beside it: {allowed}")
+            raise ValueError(f"{name} is {str(value)!r}, which {what} does not use; allowed with it: {allowed}")
 
 
 def one_line(error: object) -> str:
@@ -114,9 +114,12 @@ def run(main: Callable[..., Any], keeps_memory: bool = False) -> NoReturn:
                 fail(error)
             if not hasattr(error, "format_message"):  # click's, which typer carries under changing names
                 raise
+            asked = getattr(error, "param", None)
+            if getattr(asked, "metavar", None) == "TASK" and error.format_message().startswith("Missing"):
+                fail(f"which task? One of {getattr(asked, 'help', '').rstrip('.')}; see --help.")
             message = shown(error.format_message(), LIMIT // 3).strip().rstrip(".")
-            given = shown(shlex.join(sys.argv[1:]), LIMIT // 3) or "nothing"
-            fail(f"{message}. Given: {given}; --help says what is allowed.")
+            given = shown(shlex.join(sys.argv[1:]), LIMIT // 3)
+            fail(f"{message}. {f'Given: {given}; see' if given else 'See'} --help.")
         except typer.Exit as end:
             code = end.exit_code
     STDOUT.flush()  # or Python would, and exit with 120 where it cannot

@@ -255,7 +255,7 @@ def test_check_refuses_another_machine(monkeypatch, whole, tmp_path):
         (["--against", "nowhere.json"], "against: "),
         (["--check", "--against", "{whole}", "--dtype", "float64"], "dtype is float64; allowed: float32, as in"),
         (["--redraw", "nowhere.json"], "redraw: "),
-        (["--redraw", "{whole}", "--rounds", "3"], "rounds is '3', which redraw does not read; allowed beside it: pag"),
+        (["--redraw", "{whole}", "--rounds", "3"], "rounds is '3', which redraw does not use; allowed with it: pag"),
         (["--any-machine"], "any_machine is for --check"),
         (["--only", "adding", "--page"], "page is for what is written: "),
         (["--check", "--against", "{whole}", "--page"], "page is for what is written: "),

@@ -122,7 +122,7 @@ def test_a_reader_is_trained_resumed_and_loaded(tmp_path, model):
         (["--layers", 2], "hidden_sizes has 2 values; a reader has 3: of story, question and both"),
         (["--beta", 1], "regularizers has beta; allowed for a reader: words, weights, weights_of"),
         (["--qa", 0], "qa is '0'; allowed: '1', "),
-        (["--scale-rate"], "--scale-rate is for --windows random; all windows of babi are as long"),
+        (["--scale-rate"], "--scale-rate is for --windows random; all windows of babi have the same length"),
     ],
 )
 def test_what_a_reader_does_not_have(tmp_path, options, message):

@@ -133,7 +133,7 @@ def test_the_table_has_the_summaries(grid):
     expected = {"minimum": min(losses), "maximum": max(losses), "final": losses[-1]}
     expected["median_of_last_20"] = np.median(losses[-20:])
     assert {name: values[0] for name, values in first.values.items()} == expected
-    assert "4 of 4 runs done; time left: nothing is left" in call(program.main, "status", path, "--out", out)[1]
+    assert "4 of 4 runs done; time left: none" in call(program.main, "status", path, "--out", out)[1]
 
 
 def test_the_curves_are_the_metrics(grid, tmp_path):
@@ -281,7 +281,7 @@ def test_a_run_that_is_of_no_grid(grid, tmp_path):
     write_config(folder, {"mine": 1})
     for action in ("status", "run"):
         stderr = refusal(program.main, action, path, "--out", tmp_path / "runs")
-        assert stderr == f"error: {folder} holds a run that is of no experiment; choose another --out\n"
+        assert stderr == f"error: {folder} holds a run that belongs to no experiment; choose another --out\n"
     folder = grid[1] / "gru" / "all" / "seed-0"
     stderr = refusal(train.main, "adding", "--out", folder, "--resume", "--iterations", 999)
     assert f"is one of the grid tiny, whose runs have 10; allowed: another run with --init-from {folder}" in stderr
@@ -390,9 +390,7 @@ def test_code_that_changes_while_a_grid_is_on(tmp_path, monkeypatch):
     monkeypatch.setattr(sessions, "commit", lambda: "c" * 40 if os.getpid() == program_itself else "d" * 40)
     code, _, stderr = run("run", path, "--out", tmp_path / "runs", "--row", "GRU")
     assert code == 1
-    assert (
-        "GRU; all; seed 0: left as it is: the code was changed since the grid was begun\n0 of 1 runs are done" in stderr
-    )
+    assert "GRU; all; seed 0: left alone: the code has changed since the grid was begun\n0 of 1 runs are done" in stderr
     assert [own.name for own in (tmp_path / "runs" / "gru" / "all" / "seed-0").iterdir()] == ["worker.log"]
 
 
@@ -408,7 +406,7 @@ def test_two_programs_on_one_folder(tmp_path, monkeypatch):
     threading.Timer(2.0, holder.close).start()
     code, _, stderr = run("run", path, "--out", tmp_path / "runs", "--jobs", 2)
     assert code == 0, stderr
-    assert stderr.count("GRU; all; seed 0: another program works on it; waited for\n") == 1
+    assert stderr.count("GRU; all; seed 0: another program is working on it; waiting\n") == 1
     assert stderr.index("NC-GRU; all; seed 0: done") < stderr.index("\nGRU; all; seed 0: done")
     assert [own["end"] for own in read_sessions(folder)] == ["done"]
 
@@ -583,7 +581,7 @@ def test_a_file_that_does_not_fit(grid, tmp_path, before, after, message):
         (["table", "FILE", "--picture", "x.png"], "picture is 'x.png', and is for plot; the action is table"),
         (["run", "FILE", "--per-device", "2"], "per_device is 2, and is for --device gpu; device is 'cpu'"),
         (["run", "FILE", "--jobs", "2", "--device", "gpu"], "jobs is 2, and is for --device cpu; device is 'gpu'"),
-        (["schema", "FILE"], "which schema does not read; allowed beside it: nothing"),
+        (["schema", "FILE"], "which schema does not use; allowed with it: nothing"),
         (["status", "FILE", "--jobs", "2"], "jobs is '2', and is for run; the action is status"),
         (["run", "FILE", "--out", "FILE/x"], "tiny.toml/x: Not a directory"),
     ],
@@ -634,7 +632,7 @@ def test_workers_over_the_limit_make_room(tmp_path):
     path = tiny(tmp_path, seeds=1, iterations=300)
     code, _, stderr = run("run", path, "--out", tmp_path / "x", "--jobs", 2, "--memory", 0.01)
     assert code == 0, stderr
-    assert "stopped for want of memory; it goes on later" in stderr
+    assert "stopped, out of memory; resumed later" in stderr
     assert "2 of 2 runs are done" in stderr
 
 
@@ -913,7 +911,7 @@ def test_runs_that_are_not_the_files(grid, tmp_path, action):
     arguments = [action, path, "--out", out]
     stderr = refusal(program.main, *arguments, "--scale", 0.5)
     assert "scale is 0.5; the run in " in stderr
-    assert "has 1: say --scale 1, or choose another --out" in stderr
+    assert "has 1: give --scale 1, or choose another --out" in stderr
     path = tmp_path / "tiny.toml"
     path.write_text(grid[0].read_text().replace("batch = 4", "batch = 5"))
     stderr = refusal(program.main, action, path, "--out", out)

@@ -205,8 +205,8 @@ def test_what_is_wrong_is_said_with_its_line(small, before, after, line, message
     ("text", "message"),
     [
         (b"\xff", "is not UTF-8"),
-        (b"a = ", "is no TOML"),
-        (b"[[row]]\n[row]\n", "is no TOML"),
+        (b"a = ", "is not valid TOML"),
+        (b"[[row]]\n[row]\n", "is not valid TOML"),
         (b"a = " + b"[" * 5000, "is nested too deep"),
         (b"a = " + b"9" * 5000, "cannot be read: Exceeds the limit"),
         (b"#" * (LARGEST + 1), "has 262,145 bytes; allowed: 262,144"),

@@ -38,12 +38,12 @@ def test_the_page_is_up_to_date():
     code, _, said = call(gallery.main, "--check")
     assert code == 0
     text = (ROOT / gallery.PAGE).read_text()
-    listed = re.findall(r"^!\[.+ .+\]\((\S+)\)$", text, re.M)
+    listed = re.findall(r"^!\[.+\]\((\S+)\)$", text, re.M)
     assert said == f"docs/gallery.md: {len(listed)} pictures\n"
     for path in (path for kind in ("*.png", "*.svg") for path in (ROOT / "results").rglob(kind)):
         assert listed.count(f"../{path.relative_to(ROOT).as_posix()}") == 1, path
     for part in text.split("\n## ")[1:]:
-        assert "Explained in [" in part
+        assert "[Explanation](" in part
         assert "python -m scripts." in part.split("```sh")[1]
 
 

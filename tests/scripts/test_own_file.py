@@ -55,7 +55,7 @@ def test_classes(table, tmp_path):
     ]
     assert json.loads(as_json)["accuracy"] >= 0
     (drawn,) = plot.drawn([tmp_path / "run"])
-    assert drawn.column == "arrays"
+    assert drawn.column == "arrays: way"
 
 
 def test_numbers_in_the_units_of_the_file(table, tmp_path):

@@ -76,7 +76,7 @@ def test_check_gradients_of_some_rows():
         assert re.findall(r"^ *(\S.*?)  .* ok", output, re.M) == subjects
     code, output = run(check_gradients.main, "--only", "lstm, twice")
     assert code == 2
-    assert "only is 'lstm, twice', which no subject has in it" in output
+    assert "only is 'lstm, twice', which no subject contains" in output
 
 
 @pytest.mark.parametrize(
@@ -285,7 +285,7 @@ def test_evaluate_of_another_text_or_task(runs, tmp_path):
         message = f"data is {file}, which is not what the run in {folder} began with: text"
         fails(evaluate.main, folder, "--data", file, message=message)
     fails(evaluate.main, folder, message="text needs --data DATA, a UTF-8 text")
-    whole, written = read_config(folder), f"{folder / 'config.json'} is not one that scripts.train wrote: "
+    whole, written = read_config(folder), f"{folder / 'config.json'} was not written by scripts.train: "
     write_config(folder, whole | {"threads": 0})
     message = f"{written}threads is 0; allowed: an integer from 1 to 64"
     fails(train.main, "text", "--data", file, "--out", folder, "--resume", message=message)
@@ -442,7 +442,7 @@ def test_a_device_that_is_not_there(monkeypatch, tmp_path, main, arguments):
 
 
 def test_what_other_timings_do_not_read():
-    message = "cpu_time is 'True', which words does not read; allowed beside it: rounds"
+    message = "cpu_time is 'True', which words does not use; allowed with it: rounds"
     fails(training_speed.main, "--words", "--cpu-time", message=message)
 
 

@@ -106,7 +106,7 @@ def test_lines_and_columns():
         (lambda run: {name: run[name] for name in run if name != "config"}, "the document has no config"),
         (lambda run: run | {"metrics": run["metrics"] | {"loss": [1.0]}}, "metrics.loss has 1 values; its lines are "),
         (lambda run: run | {"metrics": {"loss": [1.0]}}, "metrics has no list of iterations"),
-        (lambda run: run | {"seed": 0}, "it is of the run of a.jsonl:1"),
+        (lambda run: run | {"seed": 0}, "it belongs to the run of a.jsonl:1"),
     ],
 )
 def test_a_damaged_line(tmp_path, change, says):

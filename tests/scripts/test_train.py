@@ -287,7 +287,7 @@ BAD = [
     ("parenthesis --dtype float16", "dtype is 'float16' (did you mean 'float64'?); allowed: float32, float64"),
     ("parenthesis --depth 3", "No such option: --depth (Possible options: --data, --dropout, --length)"),
     ("parenthesis more", "unexpected extra argument"),
-    ("", "Missing argument"),
+    ("", "which task? One of parenthesis, denoise, "),
     ("parenthesis --hidden", "Option '--hidden' requires an argument"),
     ("parenthesis --seed 1 --seed=2", "--seed is given twice"),
     # options of another task or model
@@ -356,16 +356,16 @@ BAD = [
             ("--hidden 6,5 --negative-ones 1,2,3", "negative_ones has 3 values; expected one for each of 2 layers"),
             (
                 "--hidden 6 --rates readout=1",
-                "--rates names 'readout', which no free parameter has: readout.b, readout.W",
+                "--rates names 'readout', which matches no free parameter: readout.b, readout.W",
             ),
             ("--rates layer0.W_[!/]=1", "--rates names 'layer0.W_[!/]'; allowed: a pattern without /"),
             (
                 "--hidden 6 --dropout-input 0.1",
-                "--dropout-input is 0.1, and text has tokens for input; needs --embedding",
+                "--dropout-input is 0.1, and the input of text is tokens; give --embedding",
             ),
             (
                 "--hidden 6 --rates read*=1 --rates readout.W=2",
-                "--rates names 'readout.W' after others that have all its",
+                "--rates names 'readout.W' after patterns that match all its",
             ),
             ("--rates *=x", "--rates gives * the rate 'x'; allowed: a finite number >= 0"),
             ("--embedding -1", "embedding is -1; allowed: an integer >= 0"),
@@ -377,12 +377,12 @@ BAD = [
                 "--hidden 6 --dropout-weights 0.1",
                 "layers[0]: dropout of weights is 0.1, but U_c is kept by NeumannCayley",
             ),
-            ("--scale-rate", "--scale-rate is for --windows random; all windows of text are as long"),
+            ("--scale-rate", "--scale-rate is for --windows random; all windows of text have the same length"),
             ("--average 0", "average is 0; allowed: an integer >= 1"),
             ("--tied", "tied needs an embedding with E (13, 6), as the readout's W; has none"),
         )
     ),
-    ("adding --embedding 4", "embedding is 4, but adding has vectors for input, not tokens\n"),
+    ("adding --embedding 4", "embedding is 4, but the input of adding is vectors, not tokens\n"),
     # files
     ("text --data {missing}", "data is {missing}: No such file or directory"),
     ("text --data {folder}", "data is {folder}: it is a folder, not a file"),
@@ -561,7 +561,7 @@ def test_resume_after_the_text_has_changed(tmp_path):
     moved = path.rename(path.with_name("moved.txt"))
     assert call(train.main, "text", "--out", out, "--resume", "--data", moved)[0] == 0
     assert call(evaluate.main, out, "--data", moved)[0] == 0
-    needed = "text needs --data DATA, a UTF-8 text; of arrays a table, .npz or folder"
+    needed = "text needs --data DATA, a UTF-8 text; for arrays a table, .npz or folder"
     assert refusal(train.main, "text", "--out", out, "--resume") == f"error: {needed}\n"
     moved.rename(path)
     path.write_text("All work and no play! " + "All work and no play. " * 29)

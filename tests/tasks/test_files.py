@@ -400,7 +400,7 @@ def test_check_a_folder(only_made, tmp_path):
         (["check"], "check needs DIR, a folder"),
         (["check", "none"], "dir is none, which is not there"),
         (["check", "."], ". has no file of made"),
-        (["list", "made"], "list takes nothing; given: 'made'"),
+        (["list", "made"], "list takes no argument; given: 'made'"),
     ],
 )
 def test_bad_command_lines(only_made, tmp_path, monkeypatch, arguments, message):

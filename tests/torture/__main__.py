@@ -50,7 +50,7 @@ KINDS = (
     Kind("disks", "full and broken disks", disks.COUNT, disks.trial),
     Kind("fetch", "hostile servers and archives", fetch.COUNT, fetch.trial),
     Kind("files", "hostile files", hostile_files.COUNT, hostile_files.trial),
-    Kind("folders", "folders that are none", hostile_files.FOLDERS, hostile_files.folders),
+    Kind("folders", "folders without a run", hostile_files.FOLDERS, hostile_files.folders),
     Kind("links", "links in a run's folder to somebody's files", hostile_files.LINKS, hostile_files.links),
     Kind("data", "one's own data, and others", own_data.COUNT, own_data.trial),
     Kind("adapters", "hostile adapters and programs", hostile_adapters.COUNT, hostile_adapters.trial),

@@ -177,7 +177,15 @@ def _nothing(options: tuple[Option, ...], base: list[str], rng: random.Random) -
     """Without what is needed."""
     if not base or base[0].startswith("-"):
         return None
-    return base[1:], ("Missing", "required", "Given:", "argument", "case", "action")  # the next word is taken for it
+    return base[1:], (
+        "Missing",
+        "which task?",
+        "required",
+        "Given:",
+        "argument",
+        "case",
+        "action",
+    )  # the next word is taken for it
 
 
 def _twice(options: tuple[Option, ...], base: list[str], rng: random.Random) -> Any:

@@ -20,16 +20,16 @@ from ortho_ref.conformance.mistakes.mistake import Mistake
 
 
 class Partly(NamedTuple):
-    """Mistakes that most of the outputs are those of.
+    """Mistakes that explain most of the outputs.
 
     Attributes
     ----------
     combination : tuple of Mistake
         Which.
     but : tuple of str
-        The outputs that are not theirs.
+        The outputs that they do not explain.
     outputs : dict of str to array
-        Theirs.
+        The outputs of an implementation with these mistakes.
     """
 
     combination: Combination

@@ -21,7 +21,7 @@ def check_begun(states: Iterable[State], experiment: Experiment, scale: float) -
         mark = mark_of(state.folder, state.config)
         if mark["scale"] != scale:
             raise ValueError(
-                f"scale is {scale:g}; the run in {state.folder} has {mark['scale']:g}: say --scale {mark['scale']:g}, "
+                f"scale is {scale:g}; the run in {state.folder} has {mark['scale']:g}: give --scale {mark['scale']:g}, "
                 "or choose another --out"
             )
         if (found := differs(state.cell, experiment, scale, state.config)) is not None:
@@ -31,7 +31,7 @@ def check_begun(states: Iterable[State], experiment: Experiment, scale: float) -
 def mark_of(folder: Path, config: Mapping[str, Any]) -> Mapping[str, Any]:
     """What a run's config says of the grid that it is of; ValueError where it is of none."""
     if "experiment" not in config:
-        raise ValueError(f"{folder} holds a run that is of no experiment; choose another --out")
+        raise ValueError(f"{folder} holds a run that belongs to no experiment; choose another --out")
     mark: Mapping[str, Any] = config["experiment"]
     return mark
 

@@ -84,7 +84,7 @@ def look_after(order: dict[str, Any], own: str, stalled: float | None) -> int:
             if told is not None and time.monotonic() > told + GRACE:
                 process.kill()
             if stalled is not None and killed is None and life.silence() > stalled:
-                killed = f"it gave no sign of life for {stalled:g} s"
+                killed = f"no update for {stalled:g} s"
                 process.kill()
             time.sleep(TICK)
     finally:

@@ -204,7 +204,7 @@ def read(path: Path) -> Experiment:
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is not UTF-8: {error.reason} at byte {error.start}") from None
     except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"{path} is no TOML: {error}") from None
+        raise ValueError(f"{path} is not valid TOML: {error}") from None
     except RecursionError:
         raise ValueError(f"{path} is nested too deep") from None
     except ValueError as error:

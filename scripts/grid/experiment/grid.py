@@ -117,5 +117,5 @@ def _check_begun(run: RunFolder, order: Order, wanted: Record, other_commit: boo
     if mark["commit"] != order.commit:
         raise ValueError(
             f"{folder} was begun under commit {mark['commit']}, and this is {order.commit}: go on in a worktree of "
-            "that commit, or say --other-commit"
+            "that commit, or give --other-commit"
         )

@@ -128,7 +128,7 @@ def read_runs(path: Path, experiment: str = "") -> dict[Key, Stored]:
             _check_lengths("metrics", run["metrics"], run["metrics"].get("iteration"))
             key = run["row"], run["column"], run["seed"]
             if key in found:
-                raise ValueError(f"it is of the run of {found[key].place.name}")
+                raise ValueError(f"it belongs to the run of {found[key].place.name}")
         except ValueError as error:
             raise files.DamagedFile(path, f"line {i}: {error}") from None
         found[key] = Stored(path.with_name(f"{path.name}:{i}"), experiment, run)

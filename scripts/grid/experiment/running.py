@@ -38,12 +38,12 @@ def say_estimates(orders: list[Order], jobs: int, memory: int | None) -> None:
     kinds: dict[tuple[str, str], list[Order]] = {}
     for order in orders:
         kinds.setdefault((order.mark["row"], order.mark["column"]), []).append(order)
-    say(f"what it takes, from a few updates of each of {len(kinds)} kinds of run:")
+    say(f"estimate, from a few updates of each of {len(kinds)} kinds of run:")
     found = estimates([own[0] for own in kinds.values()], jobs)
     whole: list[tuple[Estimate, int]] = []
     for (row, column), estimate in zip(kinds, found, strict=True):
         if isinstance(estimate, str):
-            say(f"  {row}; {column}: cannot be had: {estimate}")
+            say(f"  {row}; {column}: no estimate: {estimate}")
             continue
         whole.append((estimate, len(kinds[row, column])))
         each = f"{clock(estimate.seconds)}, {estimate.memory / GIB:.2f} GiB, {estimate.disk / 1e6:.1f} MB on the disk"
@@ -55,10 +55,10 @@ def say_estimates(orders: list[Order], jobs: int, memory: int | None) -> None:
     disk = sum(own.disk * number for own, number in whole) / 1e6
     say(
         f"together {clock(seconds)} of one worker, {clock(seconds / jobs)} with {jobs}; {together / GIB:.2f} GiB at "
-        f"most, {disk:.0f} MB on the disk; runs that were begun need less"
+        f"most, {disk:.0f} MB on the disk; unfinished runs need less than this"
     )
     if memory is not None and together > memory:
-        say(f"note: {jobs} at a time may need more than {memory / GIB:.2f} GiB; then fewer run at a time")
+        say(f"note: {jobs} at a time may need more than {memory / GIB:.2f} GiB; then fewer will run at a time")
 
 
 class Telling:
@@ -82,10 +82,10 @@ class Telling:
         """A run's worker ended."""
         words = {
             "again": "its worker died; it is resumed",
-            "waits": "stopped for want of memory; it goes on later",
+            "waits": "stopped, out of memory; resumed later",
             "stopped": "saved",
-            "changed": "left as it is: the code was changed since the grid was begun",
-            "held": "another program works on it; waited for",
+            "changed": "left alone: the code has changed since the grid was begun",
+            "held": "another program is working on it; waiting",
         }
         if how:
             say(f"{self._names[order.folder]}: {words.get(how, how)}")

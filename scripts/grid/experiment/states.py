@@ -126,7 +126,7 @@ def overview(states: Sequence[State]) -> str:
         lines.append(markdown_row([row, column, *counts, f"{updates} of {N:,}" if updates else ""]))
     left = seconds_left(states)
     done = sum(state.how == "done" for state in states)
-    text = "nothing is left" if left == 0 else "not known yet" if math.isnan(left) else f"{clock(left)} of one worker"
+    text = "none" if left == 0 else "not known yet" if math.isnan(left) else f"{clock(left)} of one worker"
     lines += ["", f"{done} of {len(states)} runs done; time left: {text}"]
     lines += [f"failed: {state.cell.name}: {shown(state.reason)}" for state in states if state.how == "failed"]
     return "\n".join(lines)

@@ -10,7 +10,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from scripts.maintain.timing.benchmark_file import Report, Table, about, of_section, table
+from scripts.maintain.timing.benchmark_file import Report, Table, of_section, table
 from scripts.maintain.timing.groups import Group
 from scripts.maintain.timing.peers_torch import EAGER
 
@@ -32,7 +32,7 @@ PEERS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
 
 
 def fill(page: str, machine: str, report: Report) -> str:
-    """A page with every table of it anew, from this report."""
+    """The page with each of its tables written again from this report."""
 
     def block(found: re.Match[str]) -> str:
         if found[4] not in TABLES:
@@ -82,19 +82,12 @@ def _peers(report: Report, machine: str) -> str:
     if not parts:
         return "Not measured yet.\n"
     where, versions = report["machine"], report["libraries"]
-    how = f"A peer's time by ours, forward and backward with every gradient; {report['settings']['dtype']}; of one "
-    how += "core process CPU time, of several wall time, every contender with a thread for each but NumPy; "
-    how += f"{where['cpu']} ({', '.join(where['kernels'])}); PyTorch {versions.get('torch', '-')}, JAX "
-    how += f"{versions.get('jax', '-')}."
+    how = "Peer's time / ours (above 1: ortho_ref is faster), forward and backward with every gradient, "
+    how += f"{report['settings']['dtype']}. One core: process CPU time. Several: wall time, one thread per core for "
+    how += f"everyone except NumPy. {where['cpu']} ({', '.join(where['kernels'])}); PyTorch "
+    how += f"{versions.get('torch', '-')}, JAX {versions.get('jax', '-')}."
     told = "\n".join(parts)
     return f"{told}\n{textwrap.fill(how, 120, break_on_hyphens=False)}\n"
-
-
-def _machine(report: Report, machine: str) -> str:
-    lines = [f"[All of it](../results/benchmark/{machine}.md).", *about(report)]
-    wrapped = "\n".join(textwrap.fill(line, 120, break_on_hyphens=False) for line in lines)
-    commands = "\n".join(report["commands"])
-    return f"{wrapped}\n\n```sh\n{commands}\n```\n"
 
 
 def _picture(report: Report, machine: str) -> str:
@@ -103,11 +96,8 @@ def _picture(report: Report, machine: str) -> str:
 
 TABLES: dict[str, Callable[[Report, str], str]] = {
     "peers": _peers,
-    "machine": _machine,
     "picture": _picture,
-    "cells": lambda report, machine: _table(_of(report, "cells")),
     "memory": lambda report, machine: _table(_of(report, "memory")),
     "cayley": lambda report, machine: _table(_of(report, "maps", lambda case: case["map"] == "Cayley")),
-    "exponential": lambda report, machine: _table(_of(report, "maps", lambda case: case["map"] == "exponential")),
     "updates": lambda report, machine: _table(_of(report, "updates")),
 }

@@ -97,7 +97,7 @@
       ? "D has an odd number of -1: det U = -1, and one eigenvalue of the Cayley U stays at -1 for every A. "
       : k
         ? "D has an even number of -1: det U = 1, and A can move every eigenvalue off -1. "
-        : "D = I: A moves no eigenvalue of the Cayley U to -1, however long it walks. ";
+        : "D = I: no finite A moves an eigenvalue of the Cayley U to -1. ";
     return start + forced + "At -1 now: " + cayley.minusOnes + ". The exponential's widest angle is " +
       window.alive.frame.shown(widest) + "; " + settings.reflections + " reflections: det U = " + reflections.det +
       ", and at least " + (N - settings.reflections) + " eigenvalues at 1.";
@@ -108,7 +108,7 @@
     const t = at.slider({ name: "t", label: "Walk t, which is ‖A‖", min: 0, max: 10, step: 0.02, value: 1 });
     const k = at.slider({ name: "negative-ones", label: "-1's of D", min: 0, max: N, step: 1, value: 2 });
     const count = at.slider({ name: "reflections", label: "Reflections", min: 1, max: N - 1, step: 1, value: 3 });
-    const seed = at.slider({ name: "direction", label: "Direction of the walk", min: 1, max: 20, step: 1, value: 1 });
+    const seed = at.slider({ name: "direction", label: "Direction of the path", min: 1, max: 20, step: 1, value: 1 });
     at.play(t, "Walk", 30);
     const charts = {};
     Object.keys(TITLES).forEach(function (name) {

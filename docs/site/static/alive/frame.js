@@ -7,7 +7,7 @@
 //       return function () {                                 draws; called at the start and after each input
 //         chart.begin({x: {label: "update", from: 0, to: 100}, y: {label: "defect", from: 1e-12, to: 1, log: true}});
 //         chart.curve("Algorithm 1", points, 1);             points [x, y]; the last is the colour, 1 to 6; 0 is grey
-//         chart.end("What is to be seen, for those who do not see it");
+//         chart.end("What the picture shows, for screen readers");
 //         table.fill([[1, 0.5]]);                            numbers are kept in full, and shown to five digits
 //         at.say("One sentence that says what happened.");
 //       };
@@ -400,7 +400,7 @@
   Picture.prototype.run = function (draw) {
     const resets = this.resets;
     this.controls.appendChild(this.buttons);
-    make("button", { type: "reset" }, this.buttons, "Start values");
+    make("button", { type: "reset" }, this.buttons, "Reset");
     let width = this.charts.clientWidth;
     this.controls.addEventListener("input", draw);
     this.controls.addEventListener("reset", function () {

@@ -125,7 +125,7 @@
     });
     at.play(angle, "Turn U_c", 60);
     const product = at.chart("‖Jₜ ... J₁‖₂ over the steps");
-    const byAngle = at.chart("Growth a step, by the angle of U_c");
+    const byAngle = at.chart("Growth per step against the angle of U_c");
     const table = at.table("the product, step by step", ["t", "mixed gates", "gates alike"]);
     const single = at.table("one number each", ["what", "value"]);
     return function () {

@@ -91,15 +91,17 @@
     });
     const scale = at.choice({
       name: "scale",
-      label: "Norms",
-      options: [["relative", "over that of the last step"], ["plain", "as they are"]],
+      label: "Scale",
+      options: [["relative", "relative to the last step"], ["plain", "absolute"]],
       value: "relative",
     });
     const T = at.slider({ name: "T", label: "Pause T", min: 1, max: 200, step: 1, value: 30 });
-    const gain = at.slider({ name: "gain", label: "Gain: every U times", min: 0.5, max: 1.5, step: 0.01, value: 1 });
-    const bias = at.slider({ name: "bias", label: "Bias: what is added", min: -3, max: 3, step: 0.05, value: 0 });
-    const chart = at.chart("Gradient by the state of step t");
-    const summary = at.table("loss, and how much of the gradient is left at the first step", [
+    const gain = at.slider({
+      name: "gain", label: "Gain (multiplies every U)", min: 0.5, max: 1.5, step: 0.01, value: 1,
+    });
+    const bias = at.slider({ name: "bias", label: "Bias offset", min: -3, max: 3, step: 0.05, value: 0 });
+    const chart = at.chart("Norm of dL/dh_t");
+    const summary = at.table("loss, and the share of the gradient that reaches step 1", [
       "model", "loss at the last step", "norm at t = 1", "norm at the last step", "first over last",
     ]);
     const table = at.table("norms of dL/dh_t at every step t", ["t", ...CURVES.map(([, , title]) => title)]);
@@ -116,19 +118,19 @@
         return { title: title, series: series, norms: plain[k].map((norm) => norm / over) };
       });
       const [from, to] = limits(curves);
-      const label = scale.value === "relative" ? "norm over that of the last h" : "norm";
+      const label = scale.value === "relative" ? "norm relative to the last h" : "norm";
       chart.begin({ x: { label: "step t", from: 1, to: plain[0].length }, y: { label: label, from, to, log: true } });
       curves.forEach(function ({ title, series, norms }) {
         chart.curve(title, norms.map((norm, k) => [k + 1, norm]), series);
       });
       const kept = Object.keys(found).map((name) => trained.MODELS[name].title + " " + reach(found[name].norms.h));
-      chart.end("The norm at the first step over that at the last: " + kept.join(", ") + ".");
+      chart.end("Norm at the first step divided by that at the last: " + kept.join(", ") + ".");
       summary.fill(Object.keys(found).map(function (name) {
         const { loss: value, norms: { h } } = found[name];
         return [trained.MODELS[name].title, value, h[0], h[h.length - 1], h[0] / h[h.length - 1]];
       }));
       table.fill(plain[0].map((_, k) => [k + 1, ...plain.map((norms) => norms[k])]));
-      at.say("Of the last step's gradient this much is left at the first: " + kept.join(", ") + ".");
+      at.say("Share of the last step's gradient that reaches step 1: " + kept.join(", ") + ".");
     };
   });
 })();

@@ -52,7 +52,7 @@
       shown: (power) => shown(Math.pow(10, power)),
     });
     at.play(short, "Turn", 15);
-    const chart = at.chart("The entry that A needs");
+    const chart = at.chart("Entry of A that is needed");
     const columns = ["map", "|A₁₂|", "turned by a unit of A₁₂"];
     const table = at.table("a rotation that short of π", columns);
     return function () {

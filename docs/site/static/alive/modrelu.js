@@ -118,7 +118,7 @@
     });
     at.play(b, "Raise b", 25);
     const values = at.chart("modReLU of a real z");
-    const norms = at.chart("What its derivative can stretch by");
+    const norms = at.chart("Norm of the derivative");
     const table = at.table("at z, b and h", ["what", "value"]);
     return function () {
       const settings = { z: z.value, b: b.value, h: Math.pow(10, h.value) };
