@@ -152,7 +152,7 @@ def said(own: Comparison) -> str:
     """The verdict, with how many seeds there are where that matters."""
     n = min(count for count in own.seeds if count is not None)
     if own.word == OPEN:
-        return f"{OPEN}, {n} of {SEEDS} seeds" if n else OPEN
+        return f"undecided, {n} of {SEEDS} seeds" if n else OPEN
     if own.word == REPRODUCED:
         return f"**{REPRODUCED}**"
     if own.reversed:
@@ -368,12 +368,12 @@ def page(experiments: Sequence[Stored]) -> str:
     split = [one for one in comparisons if one.word != OPEN and len({share == 1 for share in one.by.values()}) > 1]
     runs, every = sum(len(own.states) for own in papers), sum(len(own.cells) for own in papers)
     text = [
-        "# What holds of the papers",
+        "# Which claims of the papers hold",
         f"The papers' claims make {len(comparisons)} comparisons, of a model with another, a baseline or a number. "
         f"**{words[REPRODUCED]} are reproduced, {words[NOT]} are not**, {words[OPEN]} are not run.",
-        f"That is {runs:,} of {every:,} runs, and {len(claims) - len(open_)} of {len(claims)} claims whole, each "
-        f"column by itself. {len(split)} of the {len(comparisons) - words[OPEN]} would read otherwise by the best "
-        "evaluation of a run alone, or by the last.",
+        f"So far {runs:,} of {every:,} runs are done; {len(claims) - len(open_)} of {len(claims)} claims are decided, each "
+        f"column counted by itself. {len(split)} of the {len(comparisons) - words[OPEN]} verdicts would change if only the "
+        "best evaluation of a run counted, or only the last.",
         duel(papers),
     ]
     for paper, title in TITLES.items():

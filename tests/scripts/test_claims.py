@@ -67,7 +67,7 @@ def test_stored_and_written(own_claims, tmp_path):
     assert call(claims.main)[0] == 0
     first, own = tmp_path / "docs" / "claims.md", tmp_path / "docs" / "claims" / "ncgru-tiny.md"
     page, of_it = first.read_text(), own.read_text()
-    assert page.startswith("# What holds of the papers\n\nThe papers' claims make 1 comparison")
+    assert page.startswith("# Which claims of the papers hold\n\nThe papers' claims make 1 comparison")
     assert "That is 2 of 2 runs" in page
     assert "| [table 9](claims/ncgru-tiny.md) | less | all | GRU | " in page
     assert " | 1 | not run, 1 of 3 seeds |\n" in page

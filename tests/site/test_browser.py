@@ -14,6 +14,7 @@ from tests.site.test_pages import PAGES
 pytestmark = pytest.mark.site
 PHONE, DESK = {"width": 390, "height": 844}, {"width": 1280, "height": 900}
 CELL = "code/ortho_ref/cells/gru_reset_before.py.html"
+AFTER = "code/ortho_ref/cells/gru_reset_after.py.html"
 CAYLEY = "code/ortho_ref/parametrizations/cayley.py.html"
 #: One of each kind of page, which axe-core looks at; in dark those with colours of our own.
 KINDS = [
@@ -351,7 +352,7 @@ def test_a_result_of_a_search_says_how_its_page_begins(opened):
     assert words.split("\n")[-1].removesuffix(" …")[:40] in " ".join(opened.inner_text("article").split())
 
 
-@pytest.mark.parametrize("name", ["papers/ncgru.html", "papers/goru.html", CELL, BOUNDS])
+@pytest.mark.parametrize("name", ["papers/ncgru.html", "papers/goru.html", CELL, AFTER, BOUNDS])
 def test_formulas_fit_their_place(opened, name):
     """None is wider than its column, and none is set letter below letter."""
     go(opened, name)
