@@ -371,9 +371,9 @@ def page(experiments: Sequence[Stored]) -> str:
         "# Which claims of the papers hold",
         f"The papers' claims make {len(comparisons)} comparisons, of a model with another, a baseline or a number. "
         f"**{words[REPRODUCED]} are reproduced, {words[NOT]} are not**, {words[OPEN]} are not run.",
-        f"So far {runs:,} of {every:,} runs are done; {len(claims) - len(open_)} of {len(claims)} claims are decided, each "
-        f"column counted by itself. {len(split)} of the {len(comparisons) - words[OPEN]} verdicts would change if only the "
-        "best evaluation of a run counted, or only the last.",
+        f"So far {runs:,} of {every:,} runs are done; {len(claims) - len(open_)} of {len(claims)} claims are decided, "
+        f"each column counted by itself. {len(split)} of the {len(comparisons) - words[OPEN]} verdicts would change if "
+        "only the best evaluation of a run counted, or only the last.",
         duel(papers),
     ]
     for paper, title in TITLES.items():
