@@ -68,9 +68,9 @@ def test_stored_and_written(own_claims, tmp_path):
     first, own = tmp_path / "docs" / "claims.md", tmp_path / "docs" / "claims" / "ncgru-tiny.md"
     page, of_it = first.read_text(), own.read_text()
     assert page.startswith("# Which claims of the papers hold\n\nThe papers' claims make 1 comparison")
-    assert "That is 2 of 2 runs" in page
+    assert "So far 2 of 2 runs are done" in page
     assert "| [table 9](claims/ncgru-tiny.md) | less | all | GRU | " in page
-    assert " | 1 | not run, 1 of 3 seeds |\n" in page
+    assert " | 1 | undecided, 1 of 3 seeds |\n" in page
     assert of_it.startswith("# NC-GRU, table 9: Tiny\n\n![Curves](../../results/experiments/ncgru/tiny.png)\n\n")
     assert "\n* GRU: reset before\n" in of_it
     assert "| less | all | GRU | NC-GRU | " in of_it
