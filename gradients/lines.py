@@ -9,7 +9,7 @@ import ast
 import inspect
 import linecache
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -31,8 +31,6 @@ class Line(NamedTuple):
     ----------
     number : int
         In its file; of a name that is given in several lines the last.
-    before : tuple of int
-        Those lines before it.
     text : str
         The line.
     name : str
@@ -42,7 +40,6 @@ class Line(NamedTuple):
     """
 
     number: int
-    before: tuple[int, ...]
     text: str
     name: str
     error: float | None
@@ -82,9 +79,8 @@ def lines_of(problem: Problem, rng: np.random.Generator) -> list[Line]:
         value, error = (problem.weights | once).get(of), None
         if value is not None:
             error = _error(own.value, np.asarray(value), partial(along, of), rng)
-        *before, number = (code.co_firstlineno - 1 + line for line in own.lines)
-        text = linecache.getline(code.co_filename, number).strip()
-        found.append(Line(number, tuple(before), text, name, error))
+        number = code.co_firstlineno - 1 + own.lines[-1]
+        found.append(Line(number, linecache.getline(code.co_filename, number).strip(), name, error))
     return found
 
 
@@ -95,7 +91,9 @@ class Suspect(NamedTuple):
     beside: tuple[int, ...]
 
     def __str__(self) -> str:
-        also = f"; or in line {', '.join(map(str, self.beside))}, which goes into it" if self.beside else ""
+        lines = ", ".join(map(str, self.beside))
+        go = f"lines {lines}, which go" if len(self.beside) > 1 else f"line {lines}, which goes"
+        also = f"; or in {go} into it" if self.beside else ""
         name, error = self.line.name, self.line.error
         wrong = f"the first that is wrong: {name} is off by {error:.1e}{also}"
         return f"line {self.line.number}: {self.line.text}\n    {wrong}"
@@ -110,8 +108,48 @@ def first_wrong(problem: Problem, rng: np.random.Generator) -> Suspect | None:
     at = next((i for i, line in enumerate(lines) if line.wrong), None)
     if at is None:
         return None
-    unseen = {own.number for own in lines[:at] if own.error is None}
-    return Suspect(lines[at], tuple(sorted(unseen.union(lines[at].before))))
+    right = {own.name: own.number for own in lines if own.error is not None and not own.wrong}
+    return Suspect(lines[at], _going_into(problem.cell, lines[at], right))
+
+
+def _going_into(cell: Cell, line: Line, right: dict[str, int]) -> tuple[int, ...]:
+    """The lines from which a line's names come, back to those that are right, by name and line."""
+    first = type(cell).step_backward.__code__.co_firstlineno - 1
+    tree = ast.parse(textwrap.dedent(inspect.getsource(type(cell).step_backward)))
+    needed, found = {line.name}, set[int]()
+    for number, names, read in sorted(_assignments(tree), key=lambda own: -own[0]):
+        number += first
+        if number > line.number or not needed & names:
+            continue
+        if any(right.get(name) == number for name in needed & names):
+            needed -= {name for name in names if right.get(name) == number}
+            continue
+        if number == line.number and line.name not in names:
+            continue
+        needed |= read
+        found.add(number)
+    return tuple(sorted(found - {line.number}))
+
+
+def _assignments(tree: ast.AST) -> Iterator[tuple[int, set[str], set[str]]]:
+    """Line, names given, and names read, of everything that is computed; of `a, b = x, y` each by itself."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.For):
+            yield node.lineno, _names(node.target), _names(node.iter)
+        elif isinstance(node, ast.AugAssign):
+            yield node.lineno, _names(node.target), _names(node.target) | _names(node.value)
+        elif isinstance(node, ast.Assign):
+            (target, *_), value = node.targets, node.value
+            pairs: list[tuple[ast.expr, ast.expr]] = [(target, value)]
+            if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+                pairs = list(zip(target.elts, value.elts, strict=False))
+            for own, given in pairs:
+                if not isinstance(given, ast.Name):  # what is unpacked from the cache is as the step forward left it
+                    yield node.lineno, _names(own), _names(given)
+
+
+def _names(node: ast.AST) -> set[str]:
+    return {own.id for own in ast.walk(node) if isinstance(own, ast.Name)}
 
 
 class _Seen(NamedTuple):

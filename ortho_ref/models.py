@@ -465,8 +465,9 @@ def own(place: str) -> str:
         _OWN[full] = _checked(full, model)
     else:
         missing = ", ".join(sorted(getattr(model, "__abstractmethods__", ())))
-        is_none = f"lacks {missing}" if missing else f"is {short(model)}"
-        raise ValueError(f"model is {place!r}, which {is_none}; allowed: a class of cells, or a function of (m, n)")
+        is_none = f"lacks {missing}" if missing else f"is {short(model)}" if model else f"has no {name}"
+        allowed = "a class that derives from ortho_ref.cells.Cell, or a function of (m, n)"
+        raise ValueError(f"model is {place!r}, which {is_none}; allowed: {allowed}")
     return full
 
 

@@ -9,6 +9,7 @@ import json
 import os
 import signal
 import sys
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import takewhile
@@ -341,9 +342,15 @@ def _mistakes(given: argparse.Namespace) -> int:
 
     chosen = select(given.only)
     shown_by = {mistake: [v.id for v in chosen if mistake.name in v.kills] for mistake in MISTAKES}
-    listed = [f"{m.name}\n    {m.says}\n    shown by {', '.join(cases)}" for m, cases in shown_by.items() if cases]
+    listed = [f"{m.name}\n    {m.says}\n    shown by {_together(cases)}" for m, cases in shown_by.items() if cases]
     _give([*listed, _ASSUMED])
     return 0
+
+
+def _together(ids: list[str]) -> str:
+    """Cases by the first two parts of their names, with how many there are: "cell/lstm 8"; one alone in full."""
+    count = Counter("/".join(id.split("/")[:2]) for id in ids)
+    return ids[0] if len(ids) == 1 else ", ".join(f"{group} {n}" for group, n in count.items())
 
 
 def _give(lines: Iterable[str]) -> None:

@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 
 from gradients.checks import Result, check_cell
-from gradients.problem import Problem, random_problem
+from gradients.problem import standard_normal
 from ortho_ref import models
+from ortho_ref.backend import Array
 from ortho_ref.cells import Cell
-from ortho_ref.cells.cell import parts_of
+from ortho_ref.cells.cell import parts_of, state_of
 from ortho_ref.terminal import shown
 
 
@@ -21,7 +22,7 @@ def own_cell(place: str, options: dict[str, Any]) -> Cell:
 def checked(cell: Cell, rng: np.random.Generator, device: str = "cpu") -> Result:
     """Its gradients against finite differences; ValueError, with the line, for what a step raises."""
     try:
-        _check_form(random_problem(cell, rng))
+        _check_form(cell, np.random.default_rng(0))
         return check_cell(type(cell).__name__, cell, rng, device=device)
     except Exception as error:  # whatever code of a user's raises
         at = next(
@@ -35,11 +36,25 @@ def checked(cell: Cell, rng: np.random.Generator, device: str = "cpu") -> Result
         raise ValueError(f"{type(cell).__name__}: {type(error).__name__}: {shown(error)}{at}") from error
 
 
-def _check_form(problem: Problem) -> None:
-    """ValueError unless a step gives what a step gives."""
-    cell, weights, x, h0, d_last = problem.cell, problem.weights, problem.x[0], problem.h0, problem.dh_T
-    h, cache = cell.step_forward(weights, x, h0)
-    dx, dh_prev, dweights = cell.step_backward(weights, d_last, cache)
+def _check_form(cell: Cell, rng: np.random.Generator) -> None:
+    """ValueError unless a step, and a step back, give what they are to give."""
+
+    def drawn(*shape: int) -> Array:
+        return standard_normal(rng, shape, cell.complex and len(shape) == 2)
+
+    weights = {name: np.asarray(drawn(*shape)) for name, shape in cell.shapes(3, 5).items()}
+    x, h0, d_last = rng.standard_normal((2, 3)), *(state_of(tuple(drawn(2, 5) for _ in cell.states)) for _ in range(2))
+    step: Any = cell.step_forward(weights, x, h0)
+    if not isinstance(step, tuple) or len(step) != 2:
+        raise ValueError("step_forward returns one thing; expected two: h, and what step_backward needs")
+    h, cache = step
+    back: Any = cell.step_backward(weights, d_last, cache)
+    if not isinstance(back, tuple) or len(back) != 3:
+        raise ValueError("step_backward returns other than three things; expected dx, dh_prev, dweights")
+    dx, dh_prev, dweights = back
+    for name in weights.keys() ^ dweights.keys():
+        what = "no gradient of" if name in weights else "a gradient of what is no weight,"
+        raise ValueError(f"step_backward gives {what} {name}")
     named = dict(zip(cell.states, parts_of(cell, h0), strict=True))
     for what, given, expected in (
         ("step_forward's states", dict(zip(cell.states, parts_of(cell, h), strict=True)), named),

@@ -109,16 +109,21 @@ def test_the_first_wrong_line_is_named(mine, line, wrong, name, weight):
 @pytest.mark.parametrize(
     ("before", "after", "message"),
     [
-        (', "b": db', "", "dweights has the shapes {'W_k': (5, 3)"),
-        ("da_c.sum(axis=0)", "da_c", "'b': (3, 5)}; expected {"),
+        (', "b": db', "", "step_backward gives no gradient of b"),
+        ("return h, (x, h_prev, s, k, c)", "return h", "step_forward returns one thing; expected two: h, and what"),
+        ("da_c.sum(axis=0)", "da_c", "'b': (2, 5)}; expected {"),
         ("ds * sig", "ds + None * sig", "TypeError: unsupported operand type(s) for *: 'NoneType' and 'float' (line 4"),
         (
             "from dataclasses",
             "from dataklasses",
             "cannot be loaded: ModuleNotFoundError: No module named 'dataklasses'",
         ),
-        ("def shapes", "def forms", "which lacks shapes; allowed: a class of cells"),
-        ("class MyCell", "class YourCell", "model is 'mine.py:MyCell', which is None; allowed: a class of cells"),
+        ("def shapes", "def forms", "which lacks shapes; allowed: a class that derives from"),
+        (
+            "class MyCell",
+            "class YourCell",
+            "model is 'mine.py:MyCell', which has no MyCell; allowed: a class that derives from",
+        ),
         ("", "exit()\n", "cannot be loaded: SystemExit: None"),
     ],
 )
