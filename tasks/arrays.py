@@ -46,6 +46,7 @@ class Sequences(NamedTuple):
     labels: list[str] | None = None  # of the classes
     names: list[str] | None = None  # of y's columns
     columns: tuple[str, ...] = ()  # of the table
+    ids: list[str] | None = None  # of the sequences, as the table has them
 
 
 class FileArrays(Arrays):
@@ -75,6 +76,8 @@ class FileArrays(Arrays):
         Of the classes, where the file names them.
     names : list of str or None
         Of y's columns, likewise.
+    ids : list of str or None
+        Of the held-out sequences, as the table names them, in the order of the evaluation.
     notes : tuple of str
         What was inferred, and what the baseline is.
 
@@ -115,8 +118,10 @@ class FileArrays(Arrays):
         others: np.ndarray | dict[str, np.ndarray]
         if self._file is None:
             others = _share(found, SHARE if share is None else share)
+            ids = found.ids and [found.ids[i] for i in np.sort(others)]
         else:
-            others = _read("held_out", self._file, options, found).arrays
+            others, ids = (own := _read("held_out", self._file, options, found)).arrays, own.ids
+        self.ids = ids
         self.labels, self.names = found.labels, found.names
         classes = None if found.labels is None else len(found.labels)
         super().__init__(**found.arrays, held_out=others, classes=classes, scale=scale == "standard")
@@ -152,8 +157,8 @@ class FileArrays(Arrays):
         shown = f"{names[0]!r} to {names[-1]!r}" if self.labels else f"0 to {self.output_size - 1}"
         most = counts.max() / counts.sum()
         return [
-            f"y has {self.output_size} classes, {shown}; the largest is {most:.0%}; how often each is, alone, has a "
-            f"held-out loss of {self.baseline:.4g}"
+            f"y has {self.output_size} classes, {shown}; the largest is {most:.0%}; predicting how often each is gives "
+            f"a held-out loss of {self.baseline:.4g}"
         ]
 
 
@@ -260,7 +265,8 @@ def _of_table(data: Path, columns: Columns, options: dict[str, Any], like: Seque
         )
     else:
         arrays = _sequences(data, x, y, _texts(columns[sequence]), sequence, target is None, like)
-    return Sequences(data, arrays, sequence is not None, labels, names, tuple(columns))
+    ids = None if sequence is None else list(dict.fromkeys(_texts(columns[sequence])))
+    return Sequences(data, arrays, sequence is not None, labels, names, tuple(columns), ids)
 
 
 def _as_of(like: Sequences, data: Path, columns: Columns) -> Columns:

@@ -78,7 +78,9 @@ def from_flax(
         )
     config, layout = one_cell(cell, weights, "from_flax")
     if weights is None:
-        raise TypeError("from_flax of a cell of yours needs weights=, its parameters -> the kit's weights")
+        raise TypeError(
+            "from_flax of a cell of yours needs weights=, its parameters -> the kit's weights (docs/check/adapters.md)"
+        )
     module, flavour = _made(target, flavours, *_TRIAL, "float32")
     check_arrays(type(module).__name__, flavour.shapes(module, *_TRIAL), layout.to_framework(layout.zeros(*_TRIAL)))
 

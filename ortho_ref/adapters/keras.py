@@ -81,7 +81,9 @@ def from_keras(
         )
     config, layout = one_cell(cell, weights, "from_keras")
     if weights is None:
-        raise TypeError("from_keras of a layer of yours needs weights=, its variables -> the kit's weights")
+        raise TypeError(
+            "from_keras of a layer of yours needs weights=, its variables -> the kit's weights (docs/check/adapters.md)"
+        )
 
     trial = _made(target, *_TRIAL, "float32", keras)
     wanted = {variable.name: tuple(variable.shape) for variable in trial.trainable_variables}

@@ -113,7 +113,9 @@ def from_torch(
 
     if _makes_modules(target, torch):
         if weights is None:
-            raise TypeError("from_torch of a module needs weights=, its parameters -> the kit's weights")
+            raise TypeError(
+                "from_torch of a module needs weights=, its parameters -> the kit's weights (docs/check/adapters.md)"
+            )
         where = "cpu" if device is None else device
         bind = _bound_to_modules(target, call, layout, where, torch)
         if ways:

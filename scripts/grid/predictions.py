@@ -58,11 +58,11 @@ def predictions(loaded: Loaded, task: Task) -> Predictions:
 
 
 def write(path: Path, found: Predictions, task: Task) -> None:
-    """A line for each, .csv, with the names and in the units of the task's file."""
+    """A line for each, .csv, with the sequences' and classes' names and in the units of the task's file."""
     classes, labels = found.y.dtype.kind in "iu", getattr(task, "labels", None)
     width = 1 if classes else found.y.shape[1]
     names = getattr(task, "names", None) or (["y"] if width == 1 else [f"y {i + 1}" for i in range(width)])
-    in_units = getattr(task, "in_units", np.asarray)
+    in_units, ids = getattr(task, "in_units", np.asarray), getattr(task, "ids", None)
 
     def cells(value: Any) -> list[str]:
         if classes:
@@ -75,7 +75,7 @@ def write(path: Path, found: Predictions, task: Task) -> None:
     rows.writerow(["sequence", *([] if found.step is None else ["step"]), *header])
     for i, sequence in enumerate(found.sequence):
         place = [] if found.step is None else [found.step[i]]
-        rows.writerow([sequence, *place, *cells(found.y[i]), *cells(found.said[i])])
+        rows.writerow([ids[sequence - 1] if ids else sequence, *place, *cells(found.y[i]), *cells(found.said[i])])
     files.write(path, stream.getvalue().encode())
 
 
@@ -86,7 +86,7 @@ def confusion(found: Predictions, labels: list[str] | None) -> Table | None:
     names = labels or [str(k) for k in range(K)]
     counts = np.zeros((len(names), len(names)), np.int64)
     np.add.at(counts, (found.y, found.said), 1)
-    table = Table("held out, by class; said:", *names, box=None, pad_edge=False)
+    table = Table("held out: true, predicted:", *names, box=None, pad_edge=False)
     for name, row in zip(names, counts, strict=True):
         table.add_row(name, *map(str, row))
     return table

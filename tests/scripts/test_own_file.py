@@ -45,9 +45,9 @@ def test_classes(table, tmp_path):
     with RunFolder(tmp_path / "run") as run:
         network, params, buffers = load(run, "last")
     said = network.forward(params, buffers, batch.x).outputs.argmax(axis=-1)
-    assert lines == [
-        [str(i + 1), task.labels[y], task.labels[own]] for i, (y, own) in enumerate(zip(batch.y, said, strict=True))
-    ]
+    assert lines == [[id, task.labels[y], task.labels[own]] for id, y, own in zip(task.ids, batch.y, said, strict=True)]
+    ways = {row[0]: row[1] for row in ROWS}  # by which one finds them in the file
+    assert {id: way for id, way, _ in lines} == {id: ways[id] for id in task.ids}
     by_class = np.array([line.split()[1:] for line in out.splitlines()[2:4]], int)
     assert by_class.tolist() == [[int(((batch.y == i) & (said == j)).sum()) for j in (0, 1)] for i in (0, 1)]
     as_json = call(evaluate.main, tmp_path / "run", "--data", table, "--predictions", tmp_path / "said.csv", "--json")[

@@ -50,7 +50,7 @@ def test_a_class_for_each_sequence(tmp_path):
     trained = np.concatenate([x[x.any(axis=1)] for x, _ in rows_of(scaled)[:9]]).astype(np.float64)
     np.testing.assert_allclose([trained.mean(axis=0), trained.std(axis=0)], [[0, 0], [1, 1]], atol=1e-6)
     assert task.notes[0] == "15 sequences of 6 steps at most; 6 are held out, drawn"
-    assert task.notes[1].startswith("y has 3 classes, '0' to '2'; the largest is 33%; how often each is, alone, has")
+    assert task.notes[1].startswith("y has 3 classes, '0' to '2'; the largest is 33%; predicting how often each")
 
 
 def test_a_target_for_each_step(tmp_path):
