@@ -89,9 +89,8 @@ def from_equinox(
     ways = ways_of(layers, bidirectional)
     config, layout = one_cell(cell, weights, "from_equinox", ways)
     if weights is None:
-        raise TypeError(
-            "from_equinox of a cell of yours needs weights=, its parameters -> the kit's weights (docs/check/adapters.md)"
-        )
+        own = "its parameters -> the kit's weights (docs/check/adapters.md)"
+        raise TypeError(f"from_equinox of a cell of yours needs weights=, {own}")
 
     def made(m: int, n: int) -> Any:
         return target(m, n, key=jax.random.key(0)) if is_class else target(m, n)

@@ -299,9 +299,8 @@ def one_cell(
 ) -> tuple[dict[str, Any], WeightMap]:
     """Config and layout of the cell that an implementation is of, from what the user gave to `function`."""
     if cell is None:
-        raise TypeError(
-            f"{function} needs cell=, the name of the cell or model that this is ({', '.join(CELLS)}, ...), and weights="
-        )
+        which = f"the name of the cell or model that this is ({', '.join(CELLS)}, ...)"
+        raise TypeError(f"{function} needs cell=, {which}; for a module of yours weights= too")
     config = config_of(cell)
     return config, WeightMap(weights, config, ways)
 
