@@ -252,6 +252,7 @@ def test_a_link_to_one_line_lights_all_of_its_equation(opened, tag):
         ".line.lit:not(.here)", "all => all.map((one) => getComputedStyle(one).backgroundColor)"
     )
     assert len({marked, plain, *others}) == 2 + (len(whole) > 1)
+    opened.mouse.move(2, 2)  # out of the book, which moves below it
     opened.evaluate(f"() => {{ location.hash = 'L{line}' }}")
     opened.wait_for_function("() => document.querySelector('.line:target.here')")
     source = (ROOT / file).read_text(encoding="utf-8")
@@ -342,7 +343,7 @@ def test_the_box_finds_formulas(opened, typed, ids):
 
 def test_a_result_of_a_search_says_how_its_page_begins(opened):
     """From a folder too, where nothing can be fetched; the words are the page's own."""
-    go(opened, "search.html?q=parquet")
+    go(opened, "search.html", "?q=parquet")
     opened.wait_for_selector("#search-results .excerpt")
     found = opened.eval_on_selector_all(
         "#search-results li:has(.excerpt)", "all => all.map((one) => [one.querySelector('a').href, one.innerText])"
