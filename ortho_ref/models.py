@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from numbers import Real
 from pathlib import Path
-from typing import Any, Literal, ParamSpec, TypeAlias
+from typing import Any, Literal, ParamSpec, TypeAlias, TypeGuard
 
 import numpy as np
 
@@ -471,6 +471,11 @@ def own(place: str) -> str:
     return full
 
 
+def is_of_file(name: object) -> TypeGuard[str]:
+    """Whether a model's name is that of a file, "mine.py:MyCell", as it is given or as `own` gives it."""
+    return isinstance(name, str) and ".py:" in name
+
+
 def _of_cell(kind: type[Cell]) -> Callable[..., Recurrent]:
     """A cell's fields as a model's options."""
 
@@ -578,7 +583,7 @@ def describe(name: str) -> str:
 
 def _model(name: str) -> Callable[..., Recurrent]:
     if not isinstance(name, str) or name not in _MODELS | _OWN:
-        if isinstance(name, str) and ".py:" in name:
+        if is_of_file(name):
             place, _, sha256 = name.partition("#")
             asked = f"say --model {place}, or models.own({place!r})"
             raise ValueError(f"model is {place!r}, a file's with the SHA-256 {sha256}..., which nobody loaded; {asked}")
@@ -589,6 +594,7 @@ def _model(name: str) -> Callable[..., Recurrent]:
 __all__ = [
     "build",
     "describe",
+    "is_of_file",
     "names",
     "network",
     "options_of",

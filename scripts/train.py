@@ -9,6 +9,7 @@ from typing import Any
 
 import typer
 
+from ortho_ref import models
 from ortho_ref.terminal import STDOUT
 from ortho_ref.training.run_folder import CHECKPOINTS, CONFIG, LAST, DamagedRun, RunFolder
 from ortho_ref.training.runs import Loaded, TrainingRun
@@ -75,7 +76,7 @@ def main(task: str, **values: Any) -> None:
     model, seed = (DEFAULT[name] if values[name] is None else values[name] for name in ("model", "seed"))
     out = out or Path("runs") / f"{task}-{model.rpartition(':')[2]}-{seed}"
     where = "".join(f" {OPTIONS[name].flag} {shlex.quote(str(place))}" for name, place in places_in(values).items())
-    where += f" --model {shlex.quote(model)}" if ".py:" in model else ""
+    where += f" --model {shlex.quote(model)}" if models.is_of_file(model) else ""
     to_go_on = f"python -m scripts.train {task} --out {shlex.quote(str(out))}{where} --resume"
     try:
         given, resume, which = given_in(values), values["resume"], values["which"]

@@ -104,7 +104,7 @@ def begun(task: str, **options: Any) -> tuple[Record, Task]:
     config["made_by"] = made_by()
     check(config, FORM)
     check_trainer(config)
-    if ".py:" in config["model"]:
+    if models.is_of_file(config["model"]):
         own_cell.check(config["model"], models.network(**config["network"]).layers[0].cell)
     return config, the_task
 
@@ -177,7 +177,7 @@ def _given(task: str, options: Record) -> Record:
 def known(given: Record) -> Record:
     """What is given, a model of a file by the name that it has once it is loaded."""
     model = given.get("model")
-    return given | {"model": models.own(model)} if isinstance(model, str) and ".py:" in model else given
+    return given | {"model": models.own(model)} if models.is_of_file(model) else given
 
 
 def _setting(task: str, given: Record) -> Record:

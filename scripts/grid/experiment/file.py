@@ -284,7 +284,7 @@ def _options(where: str, given: Record) -> Record:
 def option_value(where: str, name: str, value: Any) -> Any:
     """The config's value of an option."""
     option = OPTIONS[name]
-    if name == "model" and not (isinstance(value, str) and ".py:" in value) and value not in models.names():
+    if name == "model" and not models.is_of_file(value) and value not in models.names():
         raise Misfit(f"{where}: {not_among(name, value, models.names(), str)}", where)
     if option.kind is str:
         value = str(value)
