@@ -256,7 +256,7 @@ class TestTorch:
         np.testing.assert_allclose(outputs(), network.forward(params, buffers, x).tape.read, rtol=0, atol=1e-12)
         if model != "gru_after":  # the module's own start has a recurrent bias of the candidate
             theirs = getattr(torch.nn, module)(3, 5, layers, dtype=torch.float64, **options)
-        params = params | converters.from_torch(network, theirs.state_dict())
+        params, buffers = converters.from_torch(network, theirs.state_dict(), params, buffers)
         np.testing.assert_allclose(outputs(), network.forward(params, buffers, x).tape.read, rtol=0, atol=1e-12)
 
 
